@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* mem-pool: fixed-size objects of one type, cached per thread, given back to the system when idle.
+ *
+ *      mem_get                                  mem_put
+ *         |                                        |
+ *    [ loaded ][ previous ]   hot: put here since the last sweep      one set per
+ *    [ cold ...           ]   idle for one whole sweep                thread and pool
+ *         |  whole magazines (arrays of pointers), never single objects
+ *    [ depot: hot | cold | empties ]              one per pool, a small lock
+ *         |
+ *    [ spans, 64 KiB, out of 2 MiB reservations ] or malloc, per object
+ *
+ * A sweeper thread turns hot into cold and frees what was already cold, in idle and blocked threads too,
+ * without waking them. What a burst leaves behind is therefore gone after two sweep periods.
+ *
+ * The fast path takes no lock and no atomic read-modify-write; any thread may put what any thread got.
+ * Nothing here is async-signal-safe.
+ *
+ * Modes, chosen once, before the first object is taken (environment KILN_POOLS or mem_pools_set_mode):
+ *   on       as above (default)
+ *   off      malloc, calloc and free; no header, no accounting. Default under ASan and valgrind.
+ *   poison   fill at put, verify at get, red zones, quarantine, both call sites kept; aborts on an error
+ *   trace:K  every K-th get leaves a backtrace for the leak audit
+ */
+#ifndef KILN_MEM_POOL_H
+#define KILN_MEM_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mem_pool;
+
+/* ---- the process ------------------------------------------------------------------------------ */
+
+/* Start the sweeper. Pools may be made and used before; nothing is given back to the system until then.
+ * Call it after the last fork of a program that daemonises: a child of fork has no sweeper until it calls
+ * this again. Idempotent. 0 or -errno. */
+int mem_pools_init(void);
+
+/* Stop and join the sweeper. Pools stay usable, objects stay valid. */
+void mem_pools_fini(void);
+
+/* For tests: stop the sweeper, free every cached object and return the number of live ones (0: clean).
+ * All other threads that used a pool must have been joined. */
+uint64_t mem_pools_fini_strict(void);
+
+/* "on", "off", "poison", "trace:K". -EBUSY once the first object was taken, -EINVAL if unknown. */
+int mem_pools_set_mode(const char *mode);
+
+/* "on", "off", "poison" or "trace": what is, or would now be, in force. */
+const char *mem_pools_mode(void);
+
+/* Run-time options, each also an environment variable read at first use:
+ *   sweep      KILN_POOL_SWEEP      period in milliseconds, 0 = never (default 10000)   any time
+ *   release    KILN_POOL_RELEASE    keep | lazy | drop | unmap        (default drop)    any time
+ *   cap        KILN_POOL_CAP        bytes cached in the whole process, 0 = no cap       any time
+ *                                   (default: the larger of 64 MiB and RAM/256)
+ *   backend    KILN_POOL_BACKEND    span | malloc                     (default span)    before first use
+ *   handshake  KILN_POOL_HANDSHAKE  auto | cooperative                (default auto)    before first use
+ *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put     (default: 1 in poison and trace)
+ *   pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup (default 1)
+ *                                                                                       before init
+ * 0, -EINVAL (unknown or malformed) or -EBUSY (too late). */
+int mem_pools_set_option(const char *key, const char *value);
+
+/* Where messages go (default: one line on stderr). level is a syslog level. Repeats are folded before.
+ * fn may run in any thread and with pool-internal locks held: it must not use pools. */
+typedef void (*mem_message_fn)(int level, const char *text);
+void mem_pools_set_message_fn(mem_message_fn fn);
+
+/* ---- a pool ----------------------------------------------------------------------------------- */
+
+enum mem_pool_flags {
+    MEM_POOL_CACHE_ALIGNED = 1u << 0, /* objects start on a cache line of their own */
+    MEM_POOL_NO_POOL = 1u << 1,       /* never cached: every get and put goes to malloc, counted */
+};
+
+/* Runs on an object when it comes from the system (ctor), or at each mem_put (reset). A pool with either
+ * keeps the object's contents from put to get, so mem_get0 is refused on it. There is no destructor:
+ * a ctor sets up lists, locks and links inside the object and acquires nothing. */
+typedef void (*mem_object_fn)(void *object);
+
+struct mem_pool_opts {
+    const char *name;     /* copied; shown in messages and statedumps */
+    const char *xlator;   /* copied; whose pool this is, may be NULL */
+    size_t size;          /* bytes of one object, 1 .. 16 MiB */
+    size_t zero_len;      /* what mem_get0 zeroes; 0 = size */
+    size_t align;         /* power of two up to 4096; 0 = 16 */
+    unsigned flags;       /* MEM_POOL_* */
+    unsigned prefill;     /* a hint, honoured by mem_pool_prefill only */
+    unsigned id;          /* 0 = any; 1 .. MEM_ID_TYPED_MAX = this one, for the inline forms */
+    mem_object_fn ctor;
+    mem_object_fn reset;
+};
+
+/* Ids up to this one are given out only to pools that ask for them by number (mem/mem-inline.h). */
+#define MEM_ID_TYPED_MAX 31
+
+/* NULL with errno: ENOMEM, EINVAL, ENOSPC (255 pools exist), EEXIST (fixed id is taken). */
+struct mem_pool *mem_pool_new_opts(const struct mem_pool_opts *opts);
+struct mem_pool *mem_pool_new_fn(size_t size, unsigned prefill, const char *name);
+#define mem_pool_new(type, count) mem_pool_new_fn(sizeof(type), (count), #type)
+
+/* Carve the pool's prefill (or count, if not 0) objects now into the depot. 0 or -ENOMEM. */
+int mem_pool_prefill(struct mem_pool *pool, unsigned count);
+
+/* No more gets. Live objects stay valid and may still be put; the pool and its id go away when the last
+ * one has been, two sweeps later. Reported once if that takes longer. NULL is allowed. */
+void mem_pool_destroy(struct mem_pool *pool);
+
+/* ---- objects ---------------------------------------------------------------------------------- */
+
+/* One object, contents undefined (or as ctor/reset left them).
+ * thread  any; pops from the calling thread's own magazine
+ * owner   the caller, until mem_put(); any thread may put it
+ * errors  NULL with errno ENOMEM, and one rate-limited message
+ */
+void *mem_get(struct mem_pool *pool);
+
+/* The same with the first zero_len bytes zeroed. */
+void *mem_get0(struct mem_pool *pool);
+
+/* The same, counted against an owner (a brick) from mem_owner_new; 0 = nobody. */
+void *mem_get_owner(struct mem_pool *pool, uint16_t owner);
+void *mem_get0_owner(struct mem_pool *pool, uint16_t owner);
+
+/* Give an object back, whoever got it. NULL is allowed. A pointer that is not a live object of a known
+ * pool is reported with the pool's name and left alone. */
+void mem_put(void *object);
+
+/* n objects at once; all or nothing: 0 or -ENOMEM. */
+int mem_get_bulk(struct mem_pool *pool, void **objects, size_t n);
+void mem_put_bulk(void **objects, size_t n);
+
+/* A wait loop calls this before it blocks: does what the sweeper asked of this thread, if anything. One
+ * load when there is nothing to do. Needed only where membarrier is refused; harmless elsewhere. */
+void mem_pool_idle(void);
+
+/* Detach the calling thread now, as its exit would. It may go on using pools, more slowly. */
+void mem_pool_thread_destructor(void);
+
+/* ---- owners (bricks) -------------------------------------------------------------------------- */
+
+/* A new owner id (1 .. 4095), or -errno. Its id is not reused while anything is counted against it. */
+int mem_owner_new(const char *name);
+
+/* The owner is gone; late puts still count down. Its id is free again once its balance was zero at two
+ * sweeps in a row. Call mem_owner_audit first to see what it left. */
+void mem_owner_retire(uint16_t owner);
+
+/* Objects the owner still holds, in all pools or in one (pool NULL = all). */
+int64_t mem_owner_balance(uint16_t owner, const struct mem_pool *pool);
+
+/* One call per pool in which the owner still has objects; the number of such objects is returned.
+ * where is the oldest sampled backtrace in trace mode, else NULL. */
+typedef void (*mem_audit_fn)(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where);
+int64_t mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg);
+
+/* ---- sweeping and trimming -------------------------------------------------------------------- */
+
+/* One pass in the calling thread: hot becomes cold, cold is freed. */
+void mem_pools_sweep_now(void);
+
+/* Give memory back now; bytes returned to the system. level 1: demote, free cold. 2: free everything
+ * cached. 3: also spare magazines, free pages inside used spans, and the C heap's top. */
+size_t mem_pools_trim(int level);
+
+/* ---- figures ---------------------------------------------------------------------------------- */
+
+struct mem_pool_stats {
+    const char *name, *xlator; /* valid as long as the pool */
+    unsigned id;
+    size_t size, stride; /* bytes: asked for, and used per object */
+    int64_t live;        /* got and not yet put */
+    int64_t peak;        /* largest live seen at a sweep or by a reader of these figures */
+    uint64_t gets, puts;
+    uint64_t hits_cold, hits_depot; /* gets served by promoting a cold magazine, by the depot */
+    uint64_t system_allocs;         /* objects fetched from a span or malloc */
+    uint64_t sweep_freed;           /* objects given back to them */
+    uint64_t bypass;                /* operations that found the sweeper at work */
+    uint64_t double_free, wrong_pool;
+    uint64_t cached_hot, cached_cold; /* objects */
+    uint64_t depot_hot, depot_cold;   /* magazines */
+    unsigned magazine;                /* objects in one, now */
+    uint64_t spans, spans_empty;
+    size_t bytes_resident;
+};
+
+/* Exact for a quiet pool, else a moment's approximation; stops nobody. */
+void mem_pool_stats(struct mem_pool *pool, struct mem_pool_stats *out);
+
+struct mem_process_stats {
+    const char *mode, *handshake, *backend, *release;
+    unsigned sweep_ms;
+    uint64_t sweeps, sweep_last_us, membarrier_us_max, window_us_max;
+    uint64_t threads, threads_skipped, demote_requests;
+    uint64_t trims_periodic, trims_pressure, trims_manual;
+    size_t cap_bytes, cached_bytes, resident_bytes, reserved_bytes;
+    uint64_t released_bytes;
+};
+void mem_pools_stats(struct mem_process_stats *out);
+
+/* Everything, as key and value, for a statedump. key "-----" separates pools. fn must not use pools. */
+typedef void (*mem_dump_fn)(void *arg, const char *key, const char *value);
+void mem_pools_dump(mem_dump_fn fn, void *arg);
+
+/* Walk every structure of a quiet process; asserts the invariants. Tests and debug builds. */
+void mem_pools_check(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
