@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A stock client mounts a volume of each layout, writes a file, and a second mount reads the same bytes.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+for layout in 1x1 2x1 1x2 2x2; do
+    vol=v$layout
+    volume_new "$vol" "$layout"
+    volume_start "$vol"
+    mount_volume "$vol" "$T/m1"
+    head -c 300000 /dev/urandom >"$T/data"
+    t "$layout: write" cp "$T/data" "$T/m1/file"
+    mount_volume "$vol" "$T/m2" plain
+    t "$layout: the other mount reads the same" cmp "$T/data" "$T/m2/file"
+    t "$layout: unlink" rm "$T/m1/file"
+    t "$layout: it is gone for the other" wait_for 5 "the name to go" test ! -e "$T/m2/file"
+    mount_end "$T/m1"
+    mount_end "$T/m2"
+    volume_stop "$vol"
+done

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Everything a test script needs: `. "$(dirname "$0")/../lib/kiln.sh"` is its first line.
+
+kiln_lib=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+at_end=()
+. "$kiln_lib/tap.sh"
+. "$kiln_lib/wait.sh"
+. "$kiln_lib/sandbox.sh"
+. "$kiln_lib/place.sh"
+. "$kiln_lib/volfile.sh"
+. "$kiln_lib/volume.sh"

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# place: file systems for bricks, all in memory.
+#
+#   place_tmpfs DIR [SIZE]     a ramdisk
+#   place_xfs   DIR [SIZE]     an XFS in a file on a ramdisk: what a tmpfs cannot do (zero a range, for one)
+
+place_tmpfs() {
+    mkdir -p "$1"
+    mount -t tmpfs -o "size=${2:-4g},mode=755,nr_inodes=0" kiln-brick "$1"
+}
+
+place_xfs() {
+    local dir=$1 size=${2:-2g} image
+    image=$dir.xfs
+    mkdir -p "$dir"
+    truncate -s "$size" "$image"
+    mkfs.xfs -q -f -i size=512 "$image"
+    mount -o loop,noatime "$image" "$dir"
+}

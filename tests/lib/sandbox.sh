@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# sandbox: each test script runs in namespaces of its own.
+#
+# Sourcing this file starts the script again under unshare(1), with its own mounts, process ids and network (a
+# loopback interface and nothing else). So two tests, or the same test twice, may use the same port at the same
+# time, and however a script ends, nothing of it stays: with its first process the kernel ends all others, and with
+# them go the mounts and the sockets.
+#
+# $T is the script's folder, on a tmpfs. The system's GlusterFS folders (/var/lib/glusterd, /run/gluster,
+# /var/log/glusterfs) are covered by empty ones. When a test failed, the tails of all logs in $T are printed;
+# KILN_KEEP=DIR copies $T's logs and volfiles to DIR/<script>/.
+
+tests_dir=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+source_dir=$(dirname "$tests_dir")
+
+if [[ -z ${KILN_SANDBOX:-} ]]; then
+    if [[ $EUID -ne 0 ]]; then
+        echo "1..0 # SKIP needs root"
+        exit 0
+    fi
+    export KILN_SANDBOX=$$
+    exec unshare --mount --net --ipc --pid --fork --kill-child --mount-proc --propagation private -- \
+        bash "$(readlink -f "$0")" "$@"
+fi
+unset KILN_SANDBOX
+
+set -euo pipefail
+umask 022
+export LC_ALL=C.UTF-8
+
+sandbox_open() {
+    T=$(mktemp -d /tmp/kiln-test.XXXXXX)
+    mount -t tmpfs -o size=16g,mode=755 kiln-test "$T"
+    mkdir "$T/log"
+    ip link set lo up
+    for dir in /var/lib/glusterd /run/gluster /var/log/glusterfs; do
+        mkdir -p "$dir"
+        mount -t tmpfs kiln-test "$dir"
+    done
+    mkdir -p /run/gluster/metrics
+}
+
+sandbox_print_logs() {
+    local file
+    for file in "$T"/log/*; do
+        [[ -s $file ]] || continue
+        diag "---- $(basename "$file"): the last of $(wc -l <"$file") lines"
+        # Informational lines of a stock client fill pages; what went wrong is in the others.
+        diag "$(grep -Ev '^\[[^]]*\] [IDT] \[' "$file" | tail -n "${KILN_LOG_LINES:-25}" | cut -c 1-400)"
+    done
+}
+
+sandbox_close() {
+    local status=$?
+    trap - EXIT
+    set +e
+    if [[ $status -ne 0 ]]; then
+        diag "the script ended early, with status $status"
+    else
+        local step
+        for step in "${at_end[@]}"; do
+            "$step"
+        done
+        tap_finish || status=1
+    fi
+    [[ $status -eq 0 ]] || sandbox_print_logs
+    if [[ -n ${KILN_KEEP:-} ]]; then
+        local keep
+        keep=$KILN_KEEP/$(basename "$0")
+        mkdir -p "$keep"
+        cp -r "$T"/log/. "$keep/"
+        find "$T" -xdev -name '*.vol' -exec cp --backup=numbered {} "$keep/" \;
+    fi
+    # What still runs dies with this shell, the first process of its namespace. Outside, only the empty folder
+    # that $T was mounted on is left to remove.
+    cd /
+    umount -l "$T"
+    rmdir "$T"
+    exit "$status"
+}
+
+sandbox_open
+trap sandbox_close EXIT

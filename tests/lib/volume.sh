@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# volume: volumes of bricks, the daemons that serve them, and mounts by the stock client.
+#
+#   volume_new   VOL LAYOUT [DIR]   brick folders DIR/b0 ... (DIR: $T/VOL), their volfiles, who serves which brick
+#   volume_start VOL                starts the daemons and waits until they listen
+#   volume_stop  VOL                SIGTERM; kilnd has to end with status 0
+#   mount_volume VOL MNT [FEATURES [ARG...]]     FEATURES as in volfile.sh; ARG: for glusterfs(8)
+#   mount_end    MNT                unmounts; the client process has to end
+#   shd_start    VOL                a stock self-heal daemon for the volume
+#
+#   daemon_start NAME | daemon_kill NAME (-9) | daemon_stop NAME       one daemon; NAME from ${brick_daemon[PATH]}
+#
+# LAYOUT DxR is that of volfile.sh. BRICKD says who serves: `kiln`, or `stock`, which is how the tests themselves
+# are proven. Stock runs one process a brick. kilnd serves all bricks of a volume from one process, or from one
+# process for each replica when volume_split=yes: then one replica can die and the other live.
+#
+# Everything about a brick is kept by its path, everything about a daemon by its name.
+
+: "${BRICKD:=kiln}"
+: "${KILND:=${KILN_BUILD:-$source_dir/build}/kilnd}"
+
+declare -A volume_layout volume_id volume_dir volume_bricks
+declare -A brick_daemon brick_volfile
+declare -A daemon_kind daemon_bricks daemon_port daemon_pid
+declare -A mount_pid
+volume_split=no
+next_port=${KILN_FIRST_PORT:-49152}
+
+volume_brick_count() {
+    echo $((${1%x*} * ${1#*x}))
+}
+
+volume_new() {
+    local vol=$1 layout=$2 dir=${3:-$T/$1} i brick daemon
+    volume_layout[$vol]=$layout
+    volume_id[$vol]=$(cat /proc/sys/kernel/random/uuid)
+    volume_dir[$vol]=$dir
+    volume_bricks[$vol]=
+    for ((i = 0; i < $(volume_brick_count "$layout"); i++)); do
+        brick=$dir/b$i
+        brick_make "$brick" "${volume_id[$vol]}"
+        daemon=$vol
+        if [[ $BRICKD == stock ]]; then
+            daemon=$vol-b$i
+        elif [[ $volume_split == yes ]]; then
+            daemon=$vol-r$((i % ${layout#*x}))
+        fi
+        volume_bricks[$vol]+="${volume_bricks[$vol]:+ }$brick"
+        daemon_define "$daemon" "$BRICKD"
+        daemon_serves "$daemon" "$vol" "$brick"
+    done
+}
+
+# What glusterd does to a folder when it becomes a brick.
+brick_make() {
+    mkdir -p "$1/.glusterfs"
+    chmod 600 "$1/.glusterfs"
+    setfattr -n trusted.glusterfs.volume-id -v "0x${2//-/}" "$1"
+}
+
+daemon_define() {
+    [[ -z ${daemon_kind[$1]:-} ]] || return 0
+    daemon_kind[$1]=$2
+    daemon_bricks[$1]=
+    daemon_port[$1]=$next_port
+    next_port=$((next_port + 1))
+}
+
+daemon_serves() {
+    local daemon=$1 vol=$2 brick=$3 port=
+    [[ ${daemon_kind[$daemon]} == kiln ]] || port=${daemon_port[$daemon]}
+    daemon_bricks[$daemon]+="${daemon_bricks[$daemon]:+ }$brick"
+    brick_daemon[$brick]=$daemon
+    brick_volfile[$brick]=$T/${brick//\//-}.brick.vol
+    volfile_brick "$vol" "$brick" "${volume_id[$vol]}" "$port" >"${brick_volfile[$brick]}"
+}
+
+# The daemon's command line, one word a line, so that a test can change it.
+daemon_command() {
+    local daemon=$1 brick first=${daemon_bricks[$1]%% *}
+    if [[ ${daemon_kind[$daemon]} == stock ]]; then
+        printf '%s\n' glusterfsd -N -f "${brick_volfile[$first]}"
+    else
+        printf '%s\n' "$KILND" -N
+        for brick in ${daemon_bricks[$daemon]}; do
+            printf '%s\n' -f "${brick_volfile[$brick]}"
+        done
+        printf '%s\n' --port-file "$T/$daemon.port" --statedump-dir "$T" -L "${KILN_LOG_LEVEL:-INFO}"
+    fi
+    printf '%s\n' -p "$T/$daemon.pid" -l "$T/log/$daemon.log" --brick-name "$first" \
+        --brick-port "${daemon_port[$daemon]}"
+}
+
+daemon_start() {
+    local daemon=$1
+    local -a command
+    mapfile -t command < <(daemon_command "$daemon")
+    rm -f "$T/$daemon.port"
+    "${command[@]}" >>"$T/log/$daemon.out" 2>&1 </dev/null &
+    daemon_pid[$daemon]=$!
+    wait_for 60 "$daemon to listen" daemon_listens_or_ended "$daemon"
+    daemon_listens "$daemon" || { echo "$daemon did not start" >&2; return 1; }
+}
+
+daemon_listens() {
+    if [[ ${daemon_kind[$1]} == stock ]]; then
+        port_answers "${daemon_port[$1]}"
+    else
+        [[ -s $T/$1.port ]]
+    fi
+}
+
+daemon_listens_or_ended() {
+    process_gone "${daemon_pid[$1]}" || daemon_listens "$1"
+}
+
+daemon_kill() {
+    local pid=${daemon_pid[$1]}
+    unset "daemon_pid[$1]"
+    kill -KILL "$pid"
+    wait "$pid" || true
+}
+
+daemon_stop() {
+    local daemon=$1 pid=${daemon_pid[$1]} status=0
+    unset "daemon_pid[$daemon]"
+    kill -TERM "$pid"
+    wait_for 60 "$daemon to end" process_gone "$pid"
+    wait "$pid" || status=$?
+    # Stock ends with the number of the signal.
+    [[ ${daemon_kind[$daemon]} == stock || $status -eq 0 ]] ||
+        { echo "$daemon ended with status $status" >&2; return 1; }
+}
+
+volume_daemons() {
+    local brick
+    for brick in ${volume_bricks[$1]}; do
+        echo "${brick_daemon[$brick]}"
+    done | sort -u
+}
+
+volume_start() {
+    local daemon
+    for daemon in $(volume_daemons "$1"); do
+        daemon_start "$daemon"
+    done
+}
+
+volume_stop() {
+    local daemon
+    for daemon in $(volume_daemons "$1"); do
+        daemon_stop "$daemon"
+    done
+}
+
+# HOST:PORT:PATH of each brick.
+volume_specs() {
+    local brick
+    for brick in ${volume_bricks[$1]}; do
+        echo "127.0.0.1:${daemon_port[${brick_daemon[$brick]}]}:$brick"
+    done
+}
+
+volume_client_volfile() {
+    local -a specs
+    mapfile -t specs < <(volume_specs "$1")
+    volfile_id=${volume_id[$1]} volfile_client "$1" "${volume_layout[$1]}" "$2" "${specs[@]}"
+}
+
+is_glusterfs_mount() {
+    [[ $(stat -f -c %T "$1") == fuseblk || $(findmnt -n -o FSTYPE --mountpoint "$1") == fuse.glusterfs ]] &&
+        stat -t "$1"
+}
+
+mount_is_up_or_ended() {
+    process_gone "$2" || is_glusterfs_mount "$1"
+}
+
+mount_volume() {
+    local vol=$1 mnt=$2 features=${3:-default} volfile
+    shift $(($# > 3 ? 3 : $#))
+    mkdir -p "$mnt"
+    volfile=$T/$vol-$(basename "$mnt").client.vol
+    volume_client_volfile "$vol" "$features" >"$volfile"
+    glusterfs -N --process-name fuse -f "$volfile" -l "$T/log/client-$(basename "$mnt").log" "$@" "$mnt" \
+        >>"$T/log/client-$(basename "$mnt").out" 2>&1 </dev/null &
+    mount_pid[$mnt]=$!
+    wait_for 30 "$mnt to be mounted" mount_is_up_or_ended "$mnt" "${mount_pid[$mnt]}"
+    is_glusterfs_mount "$mnt" >/dev/null || { echo "$vol could not be mounted" >&2; return 1; }
+}
+
+mount_end() {
+    local pid=${mount_pid[$1]}
+    unset "mount_pid[$1]"
+    umount "$1" || umount -l "$1"
+    wait_for 30 "the client of $1 to end" process_gone "$pid"
+}
+
+mount_kill() {
+    local pid=${mount_pid[$1]}
+    unset "mount_pid[$1]"
+    kill -KILL "$pid"
+    wait "$pid" || true
+    umount -l "$1"
+}
+
+shd_start() {
+    local -a specs
+    mapfile -t specs < <(volume_specs "$1")
+    volfile_id=${volume_id[$1]} volfile_shd "$1" "${volume_layout[$1]}" "${specs[@]}" >"$T/$1.shd.vol"
+    glusterfs -N -f "$T/$1.shd.vol" -l "$T/log/shd-$1.log" --process-name glustershd --client-pid=-6 \
+        --xlator-option "*replicate*.node-uuid=$(cat /proc/sys/kernel/random/uuid)" \
+        >>"$T/log/shd-$1.out" 2>&1 </dev/null &
+    shd_pid=$!
+}
+
+# The end of every script: the mounts go, then each daemon that still runs has to end well, and nothing that a
+# sanitizer said may be overlooked.
+volumes_end() {
+    local mnt daemon
+    cd /
+    [[ -z ${shd_pid:-} ]] || kill -TERM "$shd_pid" || true
+    for mnt in "${!mount_pid[@]}"; do
+        t "unmount ${mnt#"$T"/}" mount_end "$mnt"
+    done
+    for daemon in "${!daemon_pid[@]}"; do
+        [[ ${daemon_kind[$daemon]} == kiln ]] || continue
+        t "$daemon ends with status 0 on SIGTERM" daemon_stop "$daemon"
+    done
+    if grep -lE 'ERROR: (Address|Leak|Thread)Sanitizer|WARNING: ThreadSanitizer|runtime error:' "$T"/log/*.out \
+        >/dev/null 2>&1; then
+        tap_not_ok "no sanitizer complains"
+    fi
+}
+at_end+=(volumes_end)
