@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* refcount: the one reference counter. Its value is never read to decide anything but "was this the last". */
+#ifndef KILN_BASE_REFCOUNT_H
+#define KILN_BASE_REFCOUNT_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct refcount {
+    atomic_int n;
+};
+
+static inline void
+refcount_init(struct refcount *r, int n)
+{
+    atomic_init(&r->n, n);
+}
+
+static inline void
+refcount_get(struct refcount *r)
+{
+    int was = atomic_fetch_add_explicit(&r->n, 1, memory_order_relaxed);
+
+    assert(was > 0);
+    (void)was;
+}
+
+/* For tables that hold objects without a reference: false if the last one was already dropped. */
+static inline bool
+refcount_get_unless_zero(struct refcount *r)
+{
+    int n = atomic_load_explicit(&r->n, memory_order_relaxed);
+
+    while (n > 0) {
+        if (atomic_compare_exchange_weak_explicit(&r->n, &n, n + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+/* True when the caller dropped the last reference and must free the object. */
+static inline bool
+refcount_put(struct refcount *r)
+{
+    int was = atomic_fetch_sub_explicit(&r->n, 1, memory_order_acq_rel);
+
+    assert(was > 0);
+    return was == 1;
+}
+
+#endif

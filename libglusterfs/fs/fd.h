@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* fd: an open file or directory, and the table of one client's fds (spec: brick 12.2, wire 8.4).
+ *
+ * Threads: refcounted. `flags`, `inode`, `client` are set when made. Context slots as in inode.h. A client's table has a mutex.
+ */
+#ifndef KILN_FS_FD_H
+#define KILN_FS_FD_H
+
+#include "fs/inode.h"
+
+struct fd {
+    struct refcount refs;
+    struct inode *inode;   /* a reference */
+    struct client *client; /* who opened it; no reference: a client outlives its fds. NULL: internal */
+    uint32_t flags;        /* native O_* */
+    bool is_dir;
+    bool is_anonymous;     /* made for one call on a gfid (-2) */
+    _Atomic(void *) ctx[XLATOR_CTX_MAX];
+};
+
+/* An fd with one reference; the reference to `inode` is taken here. NULL: no memory. */
+struct fd *fd_new(struct inode *inode, struct client *client, uint32_t flags, bool is_dir);
+/* For one call with fd number -2: as if opened O_RDWR. Not counted in inode->open_fds. */
+struct fd *fd_new_anonymous(struct inode *inode, struct client *client);
+struct fd *fd_ref(struct fd *fd);
+/* The last one calls each layer's fd_closed and fd_release, top first. NULL allowed. */
+void fd_unref(struct fd *fd);
+
+static inline void *
+fd_ctx(struct fd *fd, const struct xlator *xl)
+{
+    return atomic_load_explicit(&fd->ctx[xl->ctx_slot], memory_order_acquire);
+}
+
+static inline void
+fd_ctx_set(struct fd *fd, const struct xlator *xl, void *ctx)
+{
+    atomic_store_explicit(&fd->ctx[xl->ctx_slot], ctx, memory_order_release);
+}
+
+struct fd_table {
+    pthread_mutex_t lock;
+    struct fd **slots; /* NULL: free */
+    uint32_t *free_numbers; /* a stack; most recently freed first */
+    uint32_t capacity, free_count;
+};
+
+#define FD_TABLE_MAX (1u << 20)
+
+void fd_table_init(struct fd_table *t);
+/* Puts a reference (taken over) into the table. The number, or -ENOMEM, -EMFILE (reference not taken). */
+int64_t fd_table_add(struct fd_table *t, struct fd *fd);
+/* A new reference; NULL: no such number. */
+struct fd *fd_table_get(struct fd_table *t, int64_t number);
+/* Takes it out and hands over the table's reference; NULL: no such number. */
+struct fd *fd_table_take(struct fd_table *t, int64_t number);
+/* Takes out any one; NULL when empty. */
+struct fd *fd_table_take_any(struct fd_table *t);
+void fd_table_fini(struct fd_table *t);
+
+#endif

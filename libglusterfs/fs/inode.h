@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* inode: what one brick remembers about an object, and the table that finds it (spec: brick 12.1).
+ *
+ * A table per brick maps gfid -> inode and (parent, name) -> inode. It is a cache: any gfid can be looked up again on
+ * the disk. Unreferenced inodes stay on an LRU list up to a limit; what falls off is forgotten: its dentries go and each layer's
+ * inode_forget is called. Layers keep their own state in numbered context slots (struct xlator's ctx_slot).
+ *
+ * Threads: the table's mutex guards both hashes, the LRU list and dentries; it is never held over a system call or a
+ * callback into a layer. `type` is set once when linked. A context slot is set once by compare-and-swap
+ * (inode_ctx_make) and read with acquire; what it points to is guarded by its layer.
+ */
+#ifndef KILN_FS_INODE_H
+#define KILN_FS_INODE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <urcu/list.h>
+
+#include "base/refcount.h"
+#include "data/iatt.h"
+#include "stack/xlator.h"
+
+struct inode_table;
+
+struct inode {
+    struct gfid gfid;
+    struct inode_table *table;
+    struct refcount refs;   /* users; 0 = on the LRU list. Only the table decides by it, under its mutex */
+    atomic_uint open_fds;   /* fds that refer to it (anonymous ones not counted) */
+    uint32_t type;          /* S_IFMT bits */
+    struct cds_list_head hash_link, lru_link;
+    struct cds_list_head dentries; /* names that lead here */
+    struct cds_list_head children; /* dentries inside it, if a directory */
+    _Atomic(void *) ctx[XLATOR_CTX_MAX];
+};
+
+/* Once, after mem_pools_init(). 0 or -ENOMEM. */
+int fs_pools_init(void);
+
+/* lru_limit: unreferenced inodes kept; 0: no limit. The root is always there. NULL: no memory. */
+struct inode_table *inode_table_new(struct graph *graph, uint32_t lru_limit);
+/* Forgets everything. No references may be left: the number of those that were is returned, and they are leaked on purpose. */
+unsigned inode_table_free(struct inode_table *t);
+void inode_table_set_limit(struct inode_table *t, uint32_t lru_limit);
+
+/* All of these hand over a reference, to be given back with inode_unref(). NULL: not in the table. */
+struct inode *inode_root(struct inode_table *t);
+struct inode *inode_find(struct inode_table *t, const struct gfid *gfid);
+struct inode *inode_find_child(struct inode_table *t, struct inode *parent, const char *name);
+
+/* The object behind `iatt` exists, and (unless parent is NULL) has the name: finds or makes inode and dentry. A dentry
+ * of that name that led elsewhere is replaced. NULL: no memory. */
+struct inode *inode_link(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt);
+/* The name is gone (unlink, rmdir, a lookup that found nothing). Harmless if it was not known. */
+void inode_unlink(struct inode_table *t, struct inode *parent, const char *name);
+/* What was (parent, name) is now (parent2, name2). */
+void inode_rename(struct inode_table *t, struct inode *parent, const char *name, struct inode *parent2,
+                  const char *name2, struct inode *inode);
+
+struct inode *inode_ref(struct inode *inode);
+void inode_unref(struct inode *inode); /* NULL allowed */
+/* The object is gone for good: not found by gfid any more, forgotten when the last reference goes. */
+void inode_forget(struct inode *inode);
+
+/* Path from the root, "/a/b", by the dentries known; -ENOENT if the chain is not complete, -ENAMETOOLONG. */
+int inode_path(struct inode *inode, char *path, size_t size);
+
+static inline void *
+inode_ctx(struct inode *inode, const struct xlator *xl)
+{
+    return atomic_load_explicit(&inode->ctx[xl->ctx_slot], memory_order_acquire);
+}
+
+/* Installs `fresh` unless another thread was faster; returns the one that is installed. The caller frees `fresh` if it
+ * is not the one returned. */
+void *inode_ctx_install(struct inode *inode, const struct xlator *xl, void *fresh);
+
+/* Calls fn for every inode that has a context of `xl`, with a reference held, without the table's mutex. */
+void inode_table_each(struct inode_table *t, const struct xlator *xl, void (*fn)(struct inode *inode, void *ctx, void *arg),
+                      void *arg);
+
+struct inode_table_stats {
+    unsigned inodes, lru, dentries;
+};
+void inode_table_stats(struct inode_table *t, struct inode_table_stats *out);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* graph: one brick: its layers, inode table and clients, built from a volfile.
+ *
+ * Life: graph_new (built and checked; nothing else sees it) -> graph_publish (found by name) -> graph_detach (not found any
+ * more, calls drain, clients dropped) -> freed after the last pin. A request pins its graph from decode to reply.
+ */
+#ifndef KILN_GRAPH_GRAPH_H
+#define KILN_GRAPH_GRAPH_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <urcu/list.h>
+
+#include "graph/volfile.h"
+#include "stack/xlator.h"
+
+struct dump;
+struct inode_table;
+
+struct graph {
+    char *name;            /* the brick: the volume right below protocol/server */
+    struct volfile *volfile;
+    struct xlator *layers; /* array, top (protocol/server) first */
+    unsigned layer_count;
+    struct xlator *top;    /* protocol/server */
+    struct xlator *brick;  /* the layer below it: where calls start */
+    struct inode_table *inodes;
+    struct gfid volume_id; /* null: none given */
+    uint16_t owner;        /* mem-pool owner id */
+    int ctx_slots;         /* context slots given out */
+    atomic_long pins;      /* calls in flight and connections; see graph_pin */
+    atomic_bool is_draining;
+    atomic_bool is_child_up; /* storage healthy */
+    pthread_mutex_t clients_lock;
+    struct cds_list_head clients;
+    struct cds_list_head link; /* process-wide brick table */
+};
+
+/* Parses options, leaves out inactive layers, works out next tables, initialises layers bottom up, makes the inode table.
+ * `brick_name` NULL: the volfile's own. On failure *error (size error_size) says why, and nothing is left behind. */
+struct graph *graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size);
+void graph_free(struct graph *g);
+
+/* Found by name from now on. -EEXIST. */
+int graph_publish(struct graph *g);
+/* A pin is handed over; NULL: no brick of that name. graph_unpin() gives it back. */
+struct graph *graph_find(const char *brick_name);
+bool graph_pin(struct graph *g); /* false: draining */
+void graph_unpin(struct graph *g);
+/* Calls fn for each published graph, pinned. */
+void graph_each(void (*fn)(struct graph *g, void *arg), void *arg);
+/* Unpublishes, refuses new pins, drops connections, waits until the last pin is gone, frees. 0 or -ENOENT. */
+int graph_detach(const char *brick_name);
+
+/* New option values from a volfile of the same shape. 0 or -errno with *error. */
+int graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size);
+
+/* For layers' init: this layer keeps contexts on inodes or fds: sets xl->ctx_slot. */
+int graph_take_ctx_slot(struct xlator *xl);
+
+void graph_dump(struct graph *g, struct dump *d);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* volfile: the text that describes a graph: sections `volume NAME / type T / option K V / subvolumes A B / end-volume`. */
+#ifndef KILN_GRAPH_VOLFILE_H
+#define KILN_GRAPH_VOLFILE_H
+
+#include <stddef.h>
+
+#include "data/option.h"
+
+#define VOLFILE_BYTES_MAX (4u << 20)
+
+struct volfile_section {
+    const char *name, *type;
+    unsigned line; /* of its `volume` word */
+    struct option_value *options;
+    size_t option_count;
+    struct volfile_section **subvolumes; /* always sections above this one */
+    size_t subvolume_count;
+};
+
+struct volfile {
+    char *path;
+    struct volfile_section *sections;
+    size_t section_count;
+    struct volfile_section *top; /* the one that is nobody's subvolume */
+    char *text;                  /* all strings point into it */
+};
+
+/* On failure NULL, and *error says file, line and what was expected. */
+struct volfile *volfile_read(const char *path, char *error, size_t error_size);
+struct volfile *volfile_parse(const char *path, const char *text, size_t len, char *error, size_t error_size);
+void volfile_free(struct volfile *v);
+
+/* The value of an option of a section; NULL: not given. The last one given wins. */
+const char *volfile_option(const struct volfile_section *s, const char *key);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* mem-inline: the pool's fast path, for callers whose pool has a number known to the compiler.
+ *
+ *     enum { ID_FRAME = MEM_ID_TYPED_MIN };
+ *     mem_pool_new_opts(&(struct mem_pool_opts){ .name = "frame", .size = sizeof(struct frame), .id = ID_FRAME });
+ *     struct frame *f = mem_get_t(ID_FRAME);
+ *     mem_put_t(ID_FRAME, f);
+ *
+ * The layouts below are shared with the library and are not for anybody else.
+ */
+#ifndef KILN_MEM_INLINE_H
+#define KILN_MEM_INLINE_H
+
+#include "mem/mem-pool.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define MEM_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MEM_ASAN 1
+#endif
+#endif
+#ifndef MEM_ASAN
+#define MEM_ASAN 0
+#endif
+
+#define MEM_LIKELY(x) __builtin_expect(!!(x), 1)
+#define MEM_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Just before every object; in the object's own cache line unless the pool asked for alignment. */
+struct mem_header {
+    uint32_t state; /* one of the MEM_STATE words, xor the pool's cookie */
+    uint32_t meta;  /* pool id | flags << 8 | owner << 16; owner is 0 in a dead object */
+    uint64_t debug; /* sampled traces: sequence number */
+};
+
+enum { MEM_STATE_LIVE = 0x4c495645, MEM_STATE_DEAD = 0x44454144, MEM_STATE_PASSTHRU = 0x50415353,
+       MEM_STATE_QUARANTINE = 0x5155524e };
+
+struct mem_magazine {
+    struct mem_magazine *next;
+    uint32_t count, cap; /* count is stale while the magazine is loaded: top - base is the truth */
+    void *slot[];
+};
+
+/* What one thread keeps of one pool: a cache line. Written by its thread inside the bracket, or by the
+ * sweeper that holds the thread's req at LOCKED; gets and puts by the thread only. */
+struct mem_line {
+    void **top, **base, **end; /* the loaded magazine: base = slot, end = slot + cap; all NULL if none */
+    struct mem_magazine *previous;
+    struct mem_magazine *cold; /* chain */
+    uint64_t gets, puts;
+    uint32_t live;             /* state word of this pool's live objects; 0 = line not in use */
+    uint16_t nprevious, ncold; /* objects in previous and in the cold chain, for readers of figures */
+};
+
+enum mem_req {
+    MEM_REQ_NONE = 0,
+    MEM_REQ_LOCKED = 1, /* the sweeper may be in this thread's lines: keep out, use the depot */
+    MEM_REQ_DEMOTE = 2, /* the thread shall age its own lines */
+    MEM_REQ_ALWAYS = 3, /* not attached, detached, or a mode without lines: the slow path sorts it out */
+};
+
+struct mem_owner_rows;
+
+/* One thread. Followed by one struct mem_line per pool id, from id 2 on: 256 * 64 bytes in all, of which
+ * a thread touches one page for its first 62 pools. */
+struct mem_thread {
+    uint32_t busy; /* 1 while the thread is in its lines. Written by the thread. */
+    uint32_t req;  /* enum mem_req. Written by the sweeper, but for the thread's CAS DEMOTE -> NONE. */
+    uint8_t state, active;
+    uint16_t retry;
+    uint32_t serial;
+    struct mem_owner_rows *owners;
+    struct mem_thread *next, *prev; /* registry, under its mutex */
+    uint64_t unused[3];
+    uint64_t used[4]; /* bitmap of lines in use */
+    uint64_t unused2[4];
+};
+
+/* Objects of each owner: gets minus puts by this thread, modulo 2^32. Row r is for ids below MEM_ROW. */
+#define MEM_ROW 64
+struct mem_owner_rows {
+    uint32_t n;
+    uint32_t *row[];
+};
+
+#define MEM_ID_TYPED_MIN 2
+
+#ifdef __cplusplus
+#define MEM_TLS_ATTR __attribute__((tls_model("initial-exec")))
+#else
+#define MEM_TLS_ATTR __attribute__((tls_model("initial-exec")))
+#endif
+extern __thread struct mem_thread *mem_self MEM_TLS_ATTR;
+
+void *mem_get_slow(unsigned id, unsigned owner, const void *site);
+void mem_put_slow(void *object, const void *site);
+
+static inline struct mem_line *
+mem_line_of(struct mem_thread *t, unsigned id)
+{
+    return (struct mem_line *)(void *)t + id;
+}
+
+static inline struct mem_header *
+mem_header_of(void *object)
+{
+    return (struct mem_header *)object - 1;
+}
+
+/* The single writer's increment: readers elsewhere see a whole old or new value. */
+#define MEM_BUMP(counter, by)                                                                             \
+    __atomic_store_n(&(counter), __atomic_load_n(&(counter), __ATOMIC_RELAXED) + (by), __ATOMIC_RELAXED)
+
+#ifndef MEM_HOOK
+#define MEM_HOOK(point) ((void)0) /* the handshake tests stop a thread here */
+#endif
+
+/* Enter the lines. No fence instruction: the sweeper's membarrier supplies the store-load order. */
+static inline bool
+mem_enter(struct mem_thread *t)
+{
+    MEM_HOOK(O1);
+    __atomic_store_n(&t->busy, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    MEM_HOOK(O2);
+    return MEM_LIKELY(__atomic_load_n(&t->req, __ATOMIC_ACQUIRE) == MEM_REQ_NONE);
+}
+
+static inline void
+mem_leave(struct mem_thread *t)
+{
+    MEM_HOOK(O4);
+    __atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
+}
+
+/* Count an object for or against its owner; false if this thread has no row for it yet. */
+static inline bool
+mem_owner_bump(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
+{
+    struct mem_owner_rows *r = t->owners;
+
+    if (MEM_UNLIKELY(id >= MEM_ROW || !r || owner >= r->n || !r->row[owner]))
+        return false;
+    MEM_BUMP(r->row[owner][id], by);
+    return true;
+}
+
+static inline void *
+mem_get_fast(unsigned id, const void *site)
+{
+    struct mem_thread *t = mem_self;
+    struct mem_line *l = mem_line_of(t, id);
+
+    if (mem_enter(t)) {
+        void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
+
+        if (MEM_LIKELY(top != l->base)) {
+            void *p = *--top;
+
+            MEM_HOOK(O3);
+            __atomic_store_n(&l->top, top, __ATOMIC_RELAXED);
+            MEM_BUMP(l->gets, 1);
+            mem_header_of(p)->state = l->live;
+            mem_leave(t);
+            return p;
+        }
+    }
+    return mem_get_slow(id, 0, site);
+}
+
+/* id: the pool's number if known to the compiler, 0 to read it from the header. */
+static inline void
+mem_put_fast(void *p, unsigned id, const void *site)
+{
+    struct mem_thread *t = mem_self;
+
+    if (mem_enter(t)) { /* first: in the modes without lines there is no header to read */
+        struct mem_header *h = mem_header_of(p);
+        uint32_t meta = h->meta;
+        struct mem_line *l = mem_line_of(t, id ? id : (meta & 0xff));
+        void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
+
+        if (MEM_LIKELY(h->state == l->live && top != l->end)) {
+            if (meta >> 8) {
+                if ((meta & 0xff00) || !mem_owner_bump(t, meta >> 16, meta & 0xff, -1u))
+                    goto slow;
+                h->meta = meta & 0xff;
+            }
+            MEM_HOOK(O3);
+            h->state = l->live ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD);
+            *top = p;
+            __atomic_store_n(&l->top, top + 1, __ATOMIC_RELAXED);
+            MEM_BUMP(l->puts, 1);
+            mem_leave(t);
+            return;
+        }
+    }
+slow:
+    mem_put_slow(p, site);
+}
+
+#if MEM_ASAN /* bodies and headers are poisoned: only the library may look */
+static inline void *
+mem_get_t(unsigned id)
+{
+    return mem_get_slow(id, 0, (const void *)1);
+}
+
+static inline void
+mem_put_t(unsigned id, void *p)
+{
+    (void)id;
+    if (p)
+        mem_put(p);
+}
+#else
+static inline void *
+mem_get_t(unsigned id)
+{
+    return mem_get_fast(id, NULL);
+}
+
+/* The object must be of that pool; NULL is allowed. */
+static inline void
+mem_put_t(unsigned id, void *p)
+{
+    if (MEM_LIKELY(p != NULL))
+        mem_put_fast(p, id, NULL);
+}
+#endif
+
+#endif

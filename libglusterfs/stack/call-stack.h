@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* call-stack: one operation on its way down a graph and its reply on the way back up.
+ *
+ *      protocol/server            call_stack_wind(stk, first layer)
+ *           |                        next layer that implements the fop: ops->fn[fop](xl, stk)
+ *        io-stats   --- frame        frame_push(): "show me the reply"; XL_PASS
+ *        locks      --- call-stub    parked: XL_OWNED, resumed by whoever releases the lock
+ *        posix                       fills stk->reply: XL_DONE
+ *           |                        call_stack_unwind(): frames popped, newest first
+ *        stk->done(stk)              reply encoded and sent, then call_stack_release()
+ *
+ * A call stack owns everything its operation needs (arguments, reply, arena, references to inodes and fds) until
+ * call_stack_release(). A layer that does not implement a fop is not on its path at all. A frame exists only where
+ * a layer wants to see the reply. A call-stub is nothing but a parked call stack.
+ *
+ * A fop function returns
+ *   XL_PASS    not interested (any more): go on to the next layer below
+ *   XL_DONE    stk->reply is filled: unwind it now
+ *   -errno     answer with that error: reply zeroed, unwound
+ *   XL_OWNED   the layer has taken the call stack: it will call call_stack_unwind(), call_stack_resume() or
+ *              call_stack_fail() exactly once, from any thread
+ *
+ * thread: one at a time. Handing a parked stack to another thread happens under the parking layer's lock.
+ */
+#ifndef KILN_STACK_CALL_STACK_H
+#define KILN_STACK_CALL_STACK_H
+
+#include <time.h>
+#include <urcu/list.h>
+
+#include "mem/arena.h"
+#include "stack/fop.h"
+
+struct call_stack;
+struct client;
+struct xlator;
+
+enum { XL_OWNED = 0, XL_PASS = 1, XL_DONE = 2 };
+
+/* Who asks (spec: wire 1.5, brick 3.1). Pointers are into the record or the arena. */
+struct caller {
+    int32_t pid; /* negative: internal client (brick 9.4) */
+    uint32_t uid, gid;
+    uint32_t group_count;
+    const uint32_t *groups; /* host order */
+    struct lk_owner lk_owner;
+    uint32_t time_flags; /* which times to set: wire 1.5; 0: none */
+    int64_t ctime_sec;
+    uint32_t ctime_nsec;
+};
+
+enum {
+    TIME_CTIME = 0x1,
+    TIME_MTIME = 0x2,
+    TIME_ATIME = 0x4,
+    TIME_PARENT_CTIME = 0x8,
+    TIME_PARENT_MTIME = 0x10,
+    TIME_PARENT_ATIME = 0x20,
+};
+
+struct frame;
+/* Sees (and may change) stk->reply. XL_PASS: go on unwinding. XL_OWNED: the layer holds the reply back and
+ * calls call_stack_unwind(stk) later. The frame is gone after the call in both cases. */
+typedef int (*frame_cb)(struct frame *f, struct call_stack *stk);
+
+/* A layer's place in the reply's way. `local` is the layer's own small state. */
+struct frame {
+    struct frame *next; /* older */
+    struct xlator *xl;
+    frame_cb cb;
+    union {
+        void *ptr;
+        uint64_t u64[8];
+        struct timespec time;
+        uint8_t bytes[64];
+    } local;
+};
+
+/* A parked call stack: on a layer's queue, or on a worker's. */
+struct call_stub {
+    struct cds_list_head link;
+    struct call_stack *stk;
+    struct xlator *xl;                       /* who parked it */
+    void (*run)(struct call_stub *stub);     /* what to do when its turn comes; frees the stub (call_stub_put) */
+    int priority;
+    void *ptr;
+};
+
+struct call_stack {
+    struct caller caller;
+    struct client *client; /* NULL: made inside the daemon. A reference is held */
+    struct xlator *xl;     /* the layer whose fop function runs or ran last */
+    struct frame *frames;  /* newest first */
+    struct fop_call call;
+    struct fop_reply reply;
+    struct arena arena;
+    void (*done)(struct call_stack *stk); /* called once, when the reply has passed every frame */
+    void *owner;                          /* for whoever made the stack */
+};
+
+/* Once, after mem_pools_init(). 0 or -ENOMEM. */
+int stack_pools_init(void);
+
+/* For stacks that are embedded in another object (rpc's request): all fields empty. */
+void call_stack_init(struct call_stack *stk);
+
+/* A pooled stack of its own, for calls made inside the daemon (nameless lookups, internal flushes). Who asks: pid 0,
+ * uid 0 unless the caller changes it. `done` must end in call_stack_free(). NULL: no memory. */
+struct call_stack *call_stack_new(void (*done)(struct call_stack *), void *owner);
+void call_stack_free(struct call_stack *stk);
+
+/* Gives back what the operation holds: frames left over, inode and fd references, reply buffers, the arena. */
+void call_stack_release(struct call_stack *stk);
+
+/* Starts stk->call at `top` or the first layer below it that implements the fop. With none, EOPNOTSUPP. */
+void call_stack_wind(struct call_stack *stk, struct xlator *top);
+
+/* From the layer that answered XL_OWNED: go on with the layer below stk->xl. */
+void call_stack_resume(struct call_stack *stk);
+/* ... run stk->xl's own fop function again. */
+void call_stack_retry(struct call_stack *stk);
+/* ... answer: stk->reply is filled. */
+void call_stack_unwind(struct call_stack *stk);
+/* ... answer with an error (positive errno). */
+void call_stack_fail(struct call_stack *stk, int err);
+
+/* Puts the running layer on the reply's way. NULL: no memory (answer -ENOMEM). `local` is zero. */
+struct frame *frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb);
+
+/* A stub for `stk`, parked by `xl`. NULL: no memory. */
+struct call_stub *call_stub_new(struct call_stack *stk, struct xlator *xl, void (*run)(struct call_stub *));
+void call_stub_put(struct call_stub *stub);
+
+/* The reply's dicts on the stack's arena, made on first use. NULL: no memory. */
+struct dict *reply_xdata(struct call_stack *stk);
+struct dict *reply_dict(struct call_stack *stk);
+
+bool caller_in_group(const struct caller *c, uint32_t gid);
+
+static inline bool
+lk_owner_equal(const struct lk_owner *a, const struct lk_owner *b)
+{
+    return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+#endif

@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A 2x2 volume with the default client stack does what POSIX says. Bricks on XFS, which has all kinds of fallocate.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+place_xfs "$T/disk" 4g
+volume_new v 2x2 "$T/disk"
+volume_start v
+mount_volume v "$T/mnt" default --acl
+options=(--acl --cached)
+[[ $BRICKD == kiln ]] || options+=(--stock-brick)
+include "the tour ends well" python3 "$tests_dir/fops/posix_tour.py" "$T/mnt" "${options[@]}"

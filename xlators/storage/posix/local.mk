@@ -1,0 +1,1 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
