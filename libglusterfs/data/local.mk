@@ -1,1 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libglusterfs_la_SOURCES += \
+	libglusterfs/data/dict-keys.def \
+	libglusterfs/data/dict.c \
+	libglusterfs/data/dict.h \
+	libglusterfs/data/iatt.c \
+	libglusterfs/data/iatt.h \
+	libglusterfs/data/option.c \
+	libglusterfs/data/option.h
+# Here and not in mem/: they know dicts, and mem/ is a library of its own.
+libglusterfs_la_SOURCES += \
+	libglusterfs/mem/arena.c \
+	libglusterfs/mem/arena.h \
+	libglusterfs/mem/iobuf.c \
+	libglusterfs/mem/iobuf.h

@@ -1,1 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libglusterfs_la_SOURCES += \
+	libglusterfs/stack/call-stack.c \
+	libglusterfs/stack/call-stack.h \
+	libglusterfs/stack/fop.c \
+	libglusterfs/stack/fop.h \
+	libglusterfs/stack/fops.def \
+	libglusterfs/stack/xlator.h
+# The table names every xlator, so it lies with them.
+libkiln_xlators_la_SOURCES += libglusterfs/stack/xlator-table.c

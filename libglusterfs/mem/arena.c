@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "mem/arena.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/dict.h"
+#include "mem/mem-pool.h"
+
+enum chunk_kind { CHUNK_SMALL, CHUNK_LARGE, CHUNK_MALLOC };
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    enum chunk_kind kind;
+    _Alignas(16) char bytes[];
+};
+
+#define CHUNK_SMALL_BYTES 4096
+#define CHUNK_LARGE_BYTES 65536
+
+static struct mem_pool *small_pool, *large_pool;
+
+int
+arena_pools_init(void)
+{
+    if (!small_pool)
+        small_pool = mem_pool_new_fn(CHUNK_SMALL_BYTES, 0, "arena_chunk_4k");
+    if (!large_pool)
+        large_pool = mem_pool_new_fn(CHUNK_LARGE_BYTES, 0, "arena_chunk_64k");
+    return small_pool && large_pool ? 0 : -ENOMEM;
+}
+
+static struct arena_chunk *
+chunk_get(size_t room)
+{
+    const size_t head = sizeof(struct arena_chunk);
+    struct arena_chunk *c;
+
+    if (room <= CHUNK_SMALL_BYTES - head) {
+        if ((c = mem_get(small_pool)))
+            c->kind = CHUNK_SMALL;
+    } else if (room <= CHUNK_LARGE_BYTES - head) {
+        if ((c = mem_get(large_pool)))
+            c->kind = CHUNK_LARGE;
+    } else if ((c = malloc(head + room))) {
+        c->kind = CHUNK_MALLOC;
+    }
+    return c;
+}
+
+static size_t
+chunk_room(const struct arena_chunk *c, size_t asked)
+{
+    switch (c->kind) {
+    case CHUNK_SMALL:
+        return CHUNK_SMALL_BYTES - sizeof *c;
+    case CHUNK_LARGE:
+        return CHUNK_LARGE_BYTES - sizeof *c;
+    case CHUNK_MALLOC:
+        break;
+    }
+    return asked;
+}
+
+void *
+arena_alloc(struct arena *a, size_t size)
+{
+    size_t need = (size + 15) & ~(size_t)15;
+
+    if (need < size)
+        return NULL;
+    if (need > (size_t)(a->end - a->at)) {
+        /* An arena that has filled a small chunk goes on with large ones: a directory listing takes many pieces. */
+        size_t room = a->chunks && need < CHUNK_LARGE_BYTES - sizeof(struct arena_chunk)
+                          ? CHUNK_LARGE_BYTES - sizeof(struct arena_chunk)
+                          : need;
+        struct arena_chunk *c = chunk_get(room);
+
+        if (!c)
+            return NULL;
+        c->next = a->chunks;
+        a->chunks = c;
+        if (c->kind == CHUNK_MALLOC) {
+            /* Holds this piece only; the room left in the chunk before stays in use. */
+            return c->bytes;
+        }
+        a->at = c->bytes;
+        a->end = c->bytes + chunk_room(c, room);
+    }
+    void *p = a->at;
+    a->at += need;
+    return p;
+}
+
+void *
+arena_zalloc(struct arena *a, size_t size)
+{
+    void *p = arena_alloc(a, size);
+
+    return p ? memset(p, 0, size) : NULL;
+}
+
+char *
+arena_dup(struct arena *a, const void *bytes, size_t len)
+{
+    char *p = arena_alloc(a, len + 1);
+
+    if (!p)
+        return NULL;
+    if (len)
+        memcpy(p, bytes, len);
+    p[len] = '\0';
+    return p;
+}
+
+char *
+arena_printf(struct arena *a, const char *fmt, ...)
+{
+    va_list ap;
+    char text[512];
+
+    va_start(ap, fmt);
+    int len = vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (len < 0)
+        return NULL;
+    if ((size_t)len < sizeof text)
+        return arena_dup(a, text, (size_t)len);
+
+    char *p = arena_alloc(a, (size_t)len + 1);
+    if (!p)
+        return NULL;
+    va_start(ap, fmt);
+    vsnprintf(p, (size_t)len + 1, fmt, ap);
+    va_end(ap);
+    return p;
+}
+
+void
+arena_release(struct arena *a)
+{
+    for (struct dict *d = a->dicts, *next; d; d = next) {
+        next = d->next_on_arena;
+        mem_put(d);
+    }
+    for (struct arena_chunk *c = a->chunks, *next; c; c = next) {
+        next = c->next;
+        if (c->kind == CHUNK_MALLOC)
+            free(c);
+        else
+            mem_put(c);
+    }
+    arena_init(a);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "mem/iobuf.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "mem/mem-pool.h"
+
+/* The struct and its bytes are one object, so a buffer is one get and one put. A power of two of payload and
+ * some room for message heads, so that a 128 KiB write with its header fits the class of 128 KiB. */
+#define IOBUF_HEAD 64
+#define IOBUF_SLACK 4096
+
+static const size_t class_bytes[] = {4096, 16384, 65536, 131072 + IOBUF_SLACK, 1048576 + IOBUF_SLACK};
+static const char *const class_names[] = {"iobuf_4k", "iobuf_16k", "iobuf_64k", "iobuf_128k", "iobuf_1m"};
+#define CLASSES (sizeof class_bytes / sizeof class_bytes[0])
+
+static struct mem_pool *class_pools[CLASSES];
+
+_Static_assert(sizeof(struct iobuf) <= IOBUF_HEAD, "the struct lies before the bytes");
+
+enum { IOBUF_POOLED, IOBUF_MALLOC };
+
+int
+iobuf_pools_init(void)
+{
+    for (size_t i = 0; i < CLASSES; i++) {
+        if (!class_pools[i])
+            class_pools[i] = mem_pool_new_fn(IOBUF_HEAD * 2 + class_bytes[i], 0, class_names[i]);
+        if (!class_pools[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* The bytes start on the next 64-byte line behind the struct, wherever the pool put it. */
+static char *
+bytes_of(struct iobuf *b)
+{
+    return (char *)(((uintptr_t)b + sizeof *b + 63) & ~(uintptr_t)63);
+}
+
+struct iobuf *
+iobuf_get(size_t size)
+{
+    struct iobuf *b = NULL;
+
+    for (size_t i = 0; i < CLASSES; i++) {
+        if (size > class_bytes[i])
+            continue;
+        if (!(b = mem_get(class_pools[i])))
+            return NULL;
+        b->flags = IOBUF_POOLED;
+        b->size = class_bytes[i];
+        break;
+    }
+    if (!b) {
+        if (size > SIZE_MAX - 2 * IOBUF_HEAD || !(b = malloc(2 * IOBUF_HEAD + size)))
+            return NULL;
+        b->flags = IOBUF_MALLOC;
+        b->size = size;
+    }
+    refcount_init(&b->refs, 1);
+    b->bytes = bytes_of(b);
+    return b;
+}
+
+struct iobuf *
+iobuf_get_aligned(size_t size)
+{
+    if (size > SIZE_MAX - 8192)
+        return NULL;
+    struct iobuf *b = iobuf_get(size + 4095);
+
+    if (!b)
+        return NULL;
+    char *aligned = (char *)(((uintptr_t)b->bytes + 4095) & ~(uintptr_t)4095);
+    b->size -= (size_t)(aligned - b->bytes);
+    b->bytes = aligned;
+    return b;
+}
+
+void
+iobuf_unref(struct iobuf *b)
+{
+    if (!b || !refcount_put(&b->refs))
+        return;
+    if (b->flags == IOBUF_MALLOC)
+        free(b);
+    else
+        mem_put(b);
+}

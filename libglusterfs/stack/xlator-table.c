@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Which xlator types are linked in; and the ones a stock brick volfile names that are not built: those are left out
+ * of the graph while their options leave them off, and an option that would turn one on is refused by name. */
+#include <string.h>
+
+#include "stack/xlator.h"
+
+extern const struct xlator_type storage_posix_xlator, features_locks_xlator, features_access_control_xlator,
+    features_index_xlator, performance_io_threads_xlator, debug_io_stats_xlator, protocol_server_xlator;
+
+static const struct option trash_options[] = {
+    OPT_MUST_BE("trash", "off"),      OPT_MUST_BE("trash-internal-op", "off"), OPT_IGNORED("trash-dir"),
+    OPT_IGNORED("brick-path"),        OPT_IGNORED("trash-eliminate-path"),     OPT_IGNORED("trash-max-filesize"),
+    OPT_END,
+};
+
+static const struct option changelog_options[] = {
+    OPT_MUST_BE("changelog", "off"),         OPT_MUST_BE("capture-del-path", "off"),
+    OPT_IGNORED("changelog-brick"),          OPT_IGNORED("changelog-dir"),
+    OPT_IGNORED("changelog-notification"),   OPT_IGNORED("changelog-barrier-timeout"),
+    OPT_MUST_BE("changelog-barrier", "off"), OPT_IGNORED("rollover-time"),
+    OPT_IGNORED("fsync-interval"),           OPT_IGNORED("op-mode"),
+    OPT_IGNORED("encoding"),                 OPT_END,
+};
+
+static const struct option bitrot_stub_options[] = {
+    OPT_MUST_BE("bitrot", "off"), OPT_IGNORED("export"), OPT_IGNORED("signer-threads"),
+    OPT_END,
+};
+
+static const struct option worm_options[] = {
+    OPT_MUST_BE("worm", "off"),
+    OPT_MUST_BE("worm-file-level", "off"),
+    OPT_IGNORED("default-retention-period"),
+    OPT_IGNORED("retention-mode"),
+    OPT_IGNORED("auto-commit-period"),
+    OPT_IGNORED("worm-files-deletable"),
+    OPT_END,
+};
+
+static const struct option read_only_options[] = {OPT_MUST_BE("read-only", "off"), OPT_END};
+
+static const struct option leases_options[] = {
+    OPT_MUST_BE("leases", "off"),
+    OPT_IGNORED("lease-lock-recall-timeout"),
+    OPT_END,
+};
+
+static const struct option upcall_options[] = {
+    OPT_MUST_BE("cache-invalidation", "off"),
+    OPT_IGNORED("cache-invalidation-timeout"),
+    OPT_END,
+};
+
+/* Volumes have `selinux on` by default, which renames one xattr between the client's and the disk's name. Storage
+ * does that itself (brick 5.1, 5.2), so the layer need not be there. */
+static const struct option selinux_options[] = {OPT_IGNORED("selinux"), OPT_END};
+
+static const struct option marker_options[] = {
+    OPT_MUST_BE("xtime", "off"),       OPT_MUST_BE("gsync-force-xtime", "off"),
+    OPT_MUST_BE("quota", "off"),       OPT_MUST_BE("inode-quota", "off"),
+    OPT_IGNORED("volume-uuid"),        OPT_IGNORED("timestamp-file"),
+    OPT_IGNORED("quota-version"),      OPT_END,
+};
+
+static const struct option barrier_options[] = {
+    OPT_MUST_BE("barrier", "disable"),
+    OPT_IGNORED("barrier-timeout"),
+    OPT_END,
+};
+
+static const struct option quota_options[] = {
+    OPT_MUST_BE("server-quota", "off"), OPT_IGNORED("volume-uuid"),       OPT_IGNORED("timeout"),
+    OPT_IGNORED("deem-statfs"),         OPT_IGNORED("hard-timeout"),      OPT_IGNORED("soft-timeout"),
+    OPT_IGNORED("alert-time"),          OPT_IGNORED("default-soft-limit"), OPT_END,
+};
+
+static const struct xlator_type not_built[] = {
+    {.name = "features/trash", .options = trash_options, .is_not_built = true},
+    {.name = "features/changelog", .options = changelog_options, .is_not_built = true},
+    {.name = "features/bitrot-stub", .options = bitrot_stub_options, .is_not_built = true},
+    {.name = "features/worm", .options = worm_options, .is_not_built = true},
+    {.name = "features/read-only", .options = read_only_options, .is_not_built = true},
+    {.name = "features/leases", .options = leases_options, .is_not_built = true},
+    {.name = "features/upcall", .options = upcall_options, .is_not_built = true},
+    {.name = "features/selinux", .options = selinux_options, .is_not_built = true},
+    {.name = "features/marker", .options = marker_options, .is_not_built = true},
+    {.name = "features/barrier", .options = barrier_options, .is_not_built = true},
+    {.name = "features/quota", .options = quota_options, .is_not_built = true},
+};
+
+static const struct xlator_type *const built[] = {
+    &storage_posix_xlator,  &features_access_control_xlator, &features_locks_xlator,  &performance_io_threads_xlator,
+    &features_index_xlator, &debug_io_stats_xlator,          &protocol_server_xlator,
+};
+
+const struct xlator_type *
+xlator_type_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof built / sizeof built[0]; i++) {
+        if (strcmp(built[i]->name, name) == 0)
+            return built[i];
+    }
+    for (size_t i = 0; i < sizeof not_built / sizeof not_built[0]; i++) {
+        if (strcmp(not_built[i].name, name) == 0)
+            return &not_built[i];
+    }
+    return NULL;
+}
