@@ -10,3 +10,6 @@ at_end=()
 . "$kiln_lib/place.sh"
 . "$kiln_lib/volfile.sh"
 . "$kiln_lib/volume.sh"
+. "$kiln_lib/dump.sh"
+. "$kiln_lib/proc.sh"
+. "$kiln_lib/glusterd.sh"

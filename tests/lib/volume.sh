@@ -13,7 +13,8 @@
 #
 # LAYOUT DxR is that of volfile.sh. BRICKD says who serves: `kiln`, or `stock`, which is how the tests themselves
 # are proven. Stock runs one process a brick. kilnd serves all bricks of a volume from one process, or from one
-# process for each replica when volume_split=yes: then one replica can die and the other live.
+# process for each replica when volume_split=yes: then one replica can die and the other live. volume_daemon=NAME puts
+# the bricks of several volumes into one kilnd of that name; all of them are made before the first is started.
 #
 # Everything about a brick is kept by its path, everything about a daemon by its name.
 
@@ -25,6 +26,7 @@ declare -A brick_daemon brick_volfile
 declare -A daemon_kind daemon_bricks daemon_port daemon_pid
 declare -A mount_pid
 volume_split=no
+volume_daemon=
 next_port=${KILN_FIRST_PORT:-49152}
 
 volume_brick_count() {
@@ -40,7 +42,7 @@ volume_new() {
     for ((i = 0; i < $(volume_brick_count "$layout"); i++)); do
         brick=$dir/b$i
         brick_make "$brick" "${volume_id[$vol]}"
-        daemon=$vol
+        daemon=${volume_daemon:-$vol}
         if [[ $BRICKD == stock ]]; then
             daemon=$vol-b$i
         elif [[ $volume_split == yes ]]; then
@@ -143,14 +145,14 @@ volume_daemons() {
 volume_start() {
     local daemon
     for daemon in $(volume_daemons "$1"); do
-        daemon_start "$daemon"
+        [[ -n ${daemon_pid[$daemon]:-} ]] || daemon_start "$daemon"
     done
 }
 
 volume_stop() {
     local daemon
     for daemon in $(volume_daemons "$1"); do
-        daemon_stop "$daemon"
+        [[ -z ${daemon_pid[$daemon]:-} ]] || daemon_stop "$daemon"
     done
 }
 

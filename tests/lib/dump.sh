@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# dump: statedumps.
+#
+#   dump_take PID DIR        has the process write one to DIR and prints the file's name
+#   dump_pools FILE          the pools of a dump as a table
+#
+# A dump is written under another name and renamed when it is whole, so the name's appearance is the end of it.
+
+dump_exists() {
+    local file
+    for file in "$1"/*."$2".dump.*; do
+        [[ -e $file ]] && return 0
+    done
+    return 1
+}
+
+dump_take() {
+    local pid=$1 dir=$2 file
+    # Two dumps of one second would have one name.
+    rm -f "$dir"/*."$pid".dump.*
+    kill -USR1 "$pid"
+    wait_for 20 "a statedump of process $pid" dump_exists "$dir" "$pid" || return 1
+    for file in "$dir"/*."$pid".dump.*; do
+        echo "$file"
+    done
+}
+
+dump_pools() {
+    "$source_dir/extras/pools-table.sh" "$1"
+}
