@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* posix-internal: what the files of storage/posix share: a brick's state, its options, what it keeps per inode and fd.
+ *
+ * storage/posix is the bottom of every brick's graph: the only layer that touches the disk.
+ *
+ *   handle.h   addressing: how a gfid, an entry of a directory or an fd becomes arguments of a system call
+ *   stat.h     iatt: attributes as clients see them
+ *   mdata.h    the three times of the ctime feature
+ *   xattr fill, data, fds, readdir: posix-xattr.h and friends
+ *
+ * Descriptors of an idle brick: BRICK, BRICK/.glusterfs. Nothing else is kept open.
+ *
+ * Locks of a brick, in the order in which they are taken:
+ *   dir_rename_lock   one rename of a directory at a time: its name and its handle do not change in one step
+ *   name_locks[]      striped by (parent, name): whoever makes, removes or replaces that name
+ *   object_locks[]    striped by gfid: whoever changes an object's links or handle, or opens it
+ *   posix_inode.lock  one object's cached mdata; read-modify-write of its xattrs; check-and-write of its data
+ * Two stripes of one array are taken in the order of their index. These locks are held over system calls: what they
+ * make atomic consists of several. None is taken by the everyday lookup or stat.
+ */
+#ifndef KILN_POSIX_INTERNAL_H
+#define KILN_POSIX_INTERNAL_H
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "base/gfid.h"
+#include "data/dict.h"
+#include "data/iatt.h"
+#include "event/timer.h"
+#include "event/worker.h"
+#include "fs/fd.h"
+#include "fs/inode.h"
+#include "graph/graph.h"
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "stack/call-stack.h"
+#include "stack/xlator.h"
+
+#define POSIX_XATTR_GFID "trusted.gfid"
+#define POSIX_XATTR_VOLUME_ID "trusted.glusterfs.volume-id"
+#define POSIX_XATTR_MDATA "trusted.glusterfs.mdata"
+#define POSIX_XATTR_GFID2PATH "trusted.gfid2path." /* a prefix */
+#define POSIX_XATTR_LINKTO "trusted.glusterfs.dht.linkto"
+#define POSIX_ACL_ACCESS "system.posix_acl_access"
+#define POSIX_ACL_DEFAULT "system.posix_acl_default"
+#define POSIX_HIDDEN_DIR ".glusterfs"
+
+/* Values of batch-fsync-mode, in the order of its names. */
+enum posix_batch_mode {
+    POSIX_BATCH_NONE,
+    POSIX_BATCH_SYNCFS,
+    POSIX_BATCH_SYNCFS_SINGLE_FSYNC,
+    POSIX_BATCH_SYNCFS_REVERSE_FSYNC,
+    POSIX_BATCH_REVERSE_FSYNC,
+};
+
+struct posix_conf {
+    char *directory, *volume_id, *glusterd_uuid, *hostname;
+    char *gfid2path_separator;
+    int64_t shared_brick_count;
+    uint64_t reserve; /* below 100: percent; else bytes */
+    int64_t health_check_interval, health_check_timeout; /* seconds; interval 0: off */
+    int64_t janitor_sleep;                               /* seconds */
+    int64_t brick_uid, brick_gid;                        /* -1: leave alone */
+    int64_t create_mask, create_directory_mask, force_create_mode, force_directory_mode;
+    int64_t max_hardlinks; /* 0: no limit of ours */
+    int64_t batch_fsync_delay_usec;
+    int batch_fsync_mode; /* enum posix_batch_mode */
+    bool fips_rchecksum, node_uuid_pathinfo, gfid2path, ctime, o_direct, export_statfs_size, mandate_attribute;
+    bool disable_landfill_purge, require_mount;
+};
+
+#define POSIX_STRIPES 64
+
+/* A timer and the worker job it posts: a brick's housekeeping has no thread of its own. */
+struct posix_chore {
+    struct timer timer;
+    struct worker_job job;
+    struct posix *p;
+    void (*fn)(struct posix *p);
+    uint64_t period_ms;
+    bool is_posted; /* under p->chores_lock */
+};
+
+/* A brick. Made by init, gone with fini. Fields without a comment are set by init and only read afterwards. */
+struct posix {
+    struct xlator *xl;
+    const char *brick;  /* real path of BRICK: no symlinks, no trailing slash */
+    size_t brick_len;
+    int brick_fd, handles_fd; /* BRICK and BRICK/.glusterfs */
+    dev_t dev;
+    ino_t handles_ino;
+    char hostname[256]; /* for pathinfo */
+    bool has_acl;       /* the file system stores POSIX ACLs */
+    bool has_node_uuid;
+    struct gfid node_uuid, volume_id;
+    uint16_t owner; /* of pooled objects: the graph's */
+
+    pthread_mutex_t dir_rename_lock;
+    atomic_uint dir_renames; /* odd: one is under way. Written under dir_rename_lock; see handle.h */
+    pthread_mutex_t name_locks[POSIX_STRIPES], object_locks[POSIX_STRIPES];
+
+    atomic_bool is_full; /* storage.reserve: reserve.c */
+    atomic_bool is_going_down;
+    atomic_bool has_landfill; /* the janitor has something to do */
+
+    pthread_mutex_t chores_lock;
+    pthread_cond_t chores_idle; /* a posted chore has ended */
+    bool chores_stop;           /* under chores_lock */
+    struct posix_chore health, janitor, reserve;
+    struct timer health_deadline;
+
+    void *batch; /* fsync batches: fsync.c's */
+};
+
+static inline struct posix *
+posix_of(const struct xlator *xl)
+{
+    return xl->private;
+}
+
+static inline const struct posix_conf *
+posix_conf(const struct xlator *xl)
+{
+    return xlator_conf(xl);
+}
+
+/* -- per inode ----------------------------------------------------------------------------------------------- */
+
+/* Made on first use, dropped when the table forgets the inode. */
+struct posix_inode {
+    pthread_mutex_t lock;
+    struct mdata mdata;  /* under lock: the copy of the disk's; it wins over the disk */
+    bool is_mdata_known; /* under lock: the disk was read or written */
+    bool has_mdata;      /* under lock, if known */
+    atomic_bool is_unlinked; /* its handle is in .glusterfs/unlink. Written under the object lock */
+    _Atomic uint64_t backend_ino; /* st_ino on the disk; 0: not seen yet */
+};
+
+/* The inode's context, made if need be. NULL: no memory. */
+struct posix_inode *posix_inode_get(struct xlator *xl, struct inode *inode);
+
+/* -- per fd -------------------------------------------------------------------------------------------------- */
+
+struct posix_fd {
+    int sysfd;
+    uint32_t flags; /* as opened */
+    bool is_dir;
+    pthread_mutex_t dir_lock; /* a directory's offset, from seek to the end of the batch */
+    uint64_t dir_off;         /* under dir_lock: where the descriptor stands */
+    DIR *dir;                 /* NULL unless readdir makes one; owns sysfd then */
+};
+
+/* Takes `sysfd` over (also on failure, where it is closed). NULL: no memory. */
+struct posix_fd *posix_fd_new(struct posix *p, int sysfd, uint32_t flags, bool is_dir);
+void posix_fd_free(struct posix_fd *pfd);
+
+/* -- locks --------------------------------------------------------------------------------------------------- */
+
+/* The stripe of a name or an object; given back with pthread_mutex_unlock(). */
+pthread_mutex_t *posix_name_lock(struct posix *p, const struct gfid *parent, const char *name);
+/* Whoever opens an object by its handle holds this from before open() until the fd is counted in inode->open_fds, so that
+ * an unlink at the same moment knows whether to keep the object for the fd. */
+pthread_mutex_t *posix_object_lock(struct posix *p, const struct gfid *gfid);
+
+static inline void
+posix_unlock_cleanup(pthread_mutex_t **m)
+{
+    if (*m)
+        pthread_mutex_unlock(*m);
+}
+/* A lock that ends with its block: POSIX_LOCKED pthread_mutex_t *l = posix_object_lock(...); */
+#define POSIX_LOCKED __attribute__((cleanup(posix_unlock_cleanup), unused))
+
+/* -- storage.reserve (reserve.c) ----------------------------------------------------------------------------- */
+
+/* -ENOSPC if the brick is full and the caller is not one of those that may write all the same; else 0. */
+int posix_reserve_check(struct xlator *xl, const struct call_stack *stk);
+/* The same with a fresh look at the disk (fallocate). */
+int posix_reserve_check_now(struct xlator *xl, const struct call_stack *stk);
+
+/* -- chores: health.c, janitor.c, reserve.c -------------------------------------------------------------------- */
+
+void posix_health_check(struct posix *p);
+void posix_health_init(struct posix *p);
+void posix_health_stop(struct posix *p);
+void posix_janitor_run(struct posix *p);
+void posix_reserve_refresh(struct posix *p);
+/* Due after its period; no-op if it is off or the brick stops. */
+void posix_chore_start(struct posix_chore *c);
+/* Makes .glusterfs/landfill and .glusterfs/unlink and empties the latter; -errno only warns. */
+int posix_janitor_prepare(struct posix *p);
+
+/* -- file operations ------------------------------------------------------------------------------------------- */
+
+#define POSIX_FOPS(X)                                                                                        \
+    X(lookup) X(create) X(mknod) X(mkdir) X(symlink) X(link) X(unlink) X(rmdir) X(rename) X(setattr)         \
+    X(fsetattr) X(statfs)                                                                                    \
+    X(stat) X(fstat) X(readlink) X(open) X(opendir) X(readv) X(writev) X(truncate) X(ftruncate) X(flush)     \
+    X(fsync) X(fsyncdir) X(release) X(releasedir) X(setxattr) X(fsetxattr) X(getxattr) X(fgetxattr)          \
+    X(removexattr) X(fremovexattr) X(xattrop) X(fxattrop) X(access) X(readdir) X(readdirp) X(rchecksum)      \
+    X(fallocate) X(discard) X(zerofill) X(seek) X(copy_file_range) X(ipc)
+
+#define POSIX_FOP_PROTOTYPE(name) int posix_##name(struct xlator *xl, struct call_stack *stk);
+POSIX_FOPS(POSIX_FOP_PROTOTYPE)
+#undef POSIX_FOP_PROTOTYPE
+
+/* The type's fd_release: closes and frees (fd.c). */
+void posix_fd_release(struct xlator *xl, struct fd *fd, void *ctx);
+
+extern const struct xlator_type storage_posix_xlator;
+
+#endif
