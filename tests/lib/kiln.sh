@@ -8,7 +8,7 @@ at_end=()
 . "$kiln_lib/wait.sh"
 . "$kiln_lib/sandbox.sh"
 . "$kiln_lib/place.sh"
-. "$kiln_lib/volfile.sh"
+. "$source_dir/extras/volfile.sh"
 . "$kiln_lib/volume.sh"
 . "$kiln_lib/dump.sh"
 . "$kiln_lib/proc.sh"

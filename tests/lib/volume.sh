@@ -5,13 +5,13 @@
 #   volume_new   VOL LAYOUT [DIR]   brick folders DIR/b0 ... (DIR: $T/VOL), their volfiles, who serves which brick
 #   volume_start VOL                starts the daemons and waits until they listen
 #   volume_stop  VOL                SIGTERM; kilnd has to end with status 0
-#   mount_volume VOL MNT [FEATURES [ARG...]]     FEATURES as in volfile.sh; ARG: for glusterfs(8)
+#   mount_volume VOL MNT [FEATURES [ARG...]]     FEATURES as in extras/volfile.sh; ARG: for glusterfs(8)
 #   mount_end    MNT                unmounts; the client process has to end
 #   shd_start    VOL                a stock self-heal daemon for the volume
 #
 #   daemon_start NAME | daemon_kill NAME (-9) | daemon_stop NAME       one daemon; NAME from ${brick_daemon[PATH]}
 #
-# LAYOUT DxR is that of volfile.sh. BRICKD says who serves: `kiln`, or `stock`, which is how the tests themselves
+# LAYOUT DxR is that of extras/volfile.sh. BRICKD says who serves: `kiln`, or `stock`, which is how the tests themselves
 # are proven. Stock runs one process a brick. kilnd serves all bricks of a volume from one process, or from one
 # process for each replica when volume_split=yes: then one replica can die and the other live. volume_daemon=NAME puts
 # the bricks of several volumes into one kilnd of that name; all of them are made before the first is started.

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# build.sh DIR [CONFIGURE-OPTION...]: configures (when needed) and builds Kiln in DIR, outside the source tree.
+#
+# What the tools say goes to DIR/build.log; the terminal gets one line a step, or the end of the log when a step fails.
+# Two at the same time wait for each other.
+set -euo pipefail
+
+source_dir=$(dirname "$(dirname "$(readlink -f "$0")")")
+[[ $# -ge 1 ]] || { echo "usage: build.sh DIR [CONFIGURE-OPTION...]" >&2; exit 2; }
+mkdir -p "$1"
+build_dir=$(readlink -f "$1")
+shift
+log=$build_dir/build.log
+
+step() {
+    local what=$1
+    shift
+    echo "  $what"
+    "$@" >>"$log" 2>&1 || {
+        echo "  failed: $* (the end of $log follows)" >&2
+        tail -n 40 "$log" >&2
+        exit 1
+    }
+}
+
+exec 9>"$build_dir/build.lock"
+flock 9
+: >"$log"
+if [[ ! -e $source_dir/configure || $source_dir/configure.ac -nt $source_dir/configure ]]; then
+    (
+        flock 8
+        cd "$source_dir"
+        step "autoreconf" autoreconf -fi
+    ) 8>"$source_dir/.autoreconf.lock"
+    rm -f "$source_dir/.autoreconf.lock"
+fi
+cd "$build_dir"
+options="$*"
+if [[ ! -e Makefile || ! -e configured-with || $(cat configured-with) != "$options" ]]; then
+    step "configure $options" "$source_dir/configure" "$@"
+    echo "$options" >configured-with
+fi
+step "make" make -j"$(nproc)"

@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# run.sh: installs what is missing, builds, runs the unit tests and the end-to-end tests.
+#
+#   tests/run.sh [--long] [--only PATTERN] [--no-install] [--asan | --tsan] [--stock]
+#
+#   --long           also the scripts whose names end in -long.t
+#   --only PATTERN   only tests whose path matches the extended regular expression
+#   --no-install     the packages are there; do not look
+#   --asan, --tsan   with a build of its own under AddressSanitizer and UBSan, or ThreadSanitizer
+#   --stock          the end-to-end tests alone, with stock glusterfsd in kilnd's place: tests the tests
+#
+# Unit tests are the programs of `make check`, counted check by check; end-to-end tests are the TAP scripts
+# tests/*/*.t, counted line by line. The last line is `N passed, N failed`; status 1 when anything failed.
+set -uo pipefail
+
+tests_dir=$(dirname "$(readlink -f "$0")")
+source_dir=$(dirname "$tests_dir")
+build_dir=$source_dir/build
+configure_options=()
+long=no
+only=.
+install=yes
+units=yes
+seconds=300
+export BRICKD=kiln
+
+while [[ $# -gt 0 ]]; do
+    case $1 in
+    --long) long=yes; seconds=1800; shift ;;
+    --only) only=${2:?}; shift 2 ;;
+    --no-install) install=no; shift ;;
+    --asan) build_dir=$source_dir/build-asan; configure_options=(--enable-asan); shift ;;
+    --tsan) build_dir=$source_dir/build-tsan; configure_options=(--enable-tsan); shift ;;
+    --stock) BRICKD=stock; units=no; shift ;;
+    *) echo "run.sh: no option $1; see the head of $0" >&2; exit 2 ;;
+    esac
+done
+export KILN_BUILD=$build_dir
+export ASAN_OPTIONS=${ASAN_OPTIONS:-exitcode=99:detect_leaks=1:strict_string_checks=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-exitcode=99:second_deadlock_stack=1}
+
+passed=0
+failed=0
+
+finish() {
+    echo "$passed passed, $failed failed"
+    [[ $failed -eq 0 && $passed -gt 0 ]]
+    exit
+}
+
+prepare() {
+    if [[ $install == yes ]]; then
+        "$source_dir/extras/install-deps.sh" build test || return 1
+    fi
+    [[ $BRICKD == kiln ]] || return 0
+    echo "building in $build_dir"
+    "$source_dir/extras/build.sh" "$build_dir" "${configure_options[@]}"
+}
+
+# A unit test's log ends with Check's own count, or is TAP; a program that says neither counts by its exit status.
+count_unit_log() {
+    awk '
+        /^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+/ {
+            gsub(/[^0-9 ]/, " "); good += $2 - $3 - $4; bad += $3 + $4; seen = 1
+        }
+        /^ok / && !seen { tap_good++ }
+        /^not ok / && !seen { tap_bad++ }
+        END { print (seen ? good : tap_good) + 0, (seen ? bad : tap_bad) + 0 }' "$1"
+}
+
+run_units() {
+    local trs name result good bad
+    local -a programs
+    echo "unit tests"
+    # The list of programs is the Makefile itself; make builds them, and one failing program must not stop the rest.
+    mapfile -t programs < <(make -s -C "$build_dir" -f Makefile -f - print-tests 2>/dev/null \
+        <<<$'print-tests:\n\t@printf "%s\\n" $(TESTS)\n' | grep -E -- "$only")
+    [[ ${#programs[@]} -gt 0 ]] || { echo "  none match"; return; }
+    (cd "$build_dir" && find . -name '*.trs' -delete)
+    make -C "$build_dir" -k -j"$(nproc)" check TESTS="${programs[*]}" >"$build_dir/check.log" 2>&1
+    for name in "${programs[@]}"; do
+        trs=$build_dir/$name.trs
+        result=$(awk '$1 == ":test-result:" { print $2; exit }' "$trs" 2>/dev/null)
+        [[ -e $build_dir/$name.log ]] && read -r good bad < <(count_unit_log "$build_dir/$name.log") || { good=0; bad=0; }
+        case $result in
+        PASS) [[ $((good + bad)) -gt 0 ]] || good=1 ;;
+        SKIP) echo "  skipped: $name"; good=0; bad=0 ;;
+        *)
+            [[ $bad -gt 0 ]] || bad=1
+            echo "  failed: $name (${result:-not built})"
+            if [[ -e $build_dir/$name.log ]]; then
+                tail -n 20 "$build_dir/$name.log" | sed 's/^/    /'
+            else
+                grep -E 'error:|Error ' "$build_dir/check.log" | head -n 10 | sed 's/^/    /'
+            fi
+            ;;
+        esac
+        passed=$((passed + good))
+        failed=$((failed + bad))
+    done
+    echo "  ${#programs[@]} programs: $passed checks passed, $failed failed"
+}
+
+run_scripts() {
+    local script counts good=0 bad=1
+    local -a scripts=()
+    while IFS= read -r script; do
+        [[ $script == *-long.t && $long == no ]] || scripts+=("$script")
+    done < <(cd "$source_dir" && find tests -name '*.t' -perm -u+x | grep -E -- "$only" | sort)
+    [[ ${#scripts[@]} -gt 0 ]] || return
+    echo "end-to-end tests"
+    counts=$(mktemp)
+    (cd "$source_dir" && perl "$tests_dir/lib/harness.pl" "$counts" "$(nproc)" "$seconds" "${scripts[@]}")
+    [[ ! -s $counts ]] || read -r good bad <"$counts"
+    rm -f "$counts"
+    passed=$((passed + good))
+    failed=$((failed + bad))
+}
+
+if ! prepare; then
+    echo "run.sh: nothing could be tested" >&2
+    failed=$((failed + 1))
+    finish
+fi
+[[ $units == no ]] || run_units
+run_scripts
+finish
