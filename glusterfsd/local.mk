@@ -1,1 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+sbin_PROGRAMS += kilnd
+kilnd_SOURCES = \
+	glusterfsd/daemon.c \
+	glusterfsd/kilnd.c \
+	glusterfsd/kilnd.h \
+	glusterfsd/options.c \
+	glusterfsd/statedump.c
+kilnd_LDADD = libkiln-xlators.la libkiln-rpc.la libglusterfs.la $(BASE_LIBS) $(ALLOCATOR_LIBS)

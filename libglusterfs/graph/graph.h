@@ -28,17 +28,22 @@ struct graph {
     struct gfid volume_id; /* null: none given */
     uint16_t owner;        /* mem-pool owner id */
     int ctx_slots;         /* context slots given out */
-    atomic_long pins;      /* calls in flight and connections; see graph_pin */
+    atomic_long pins;      /* one for being alive, and one for each user; see graph_pin */
     atomic_bool is_draining;
     atomic_bool is_child_up; /* storage healthy */
     pthread_mutex_t clients_lock;
-    struct cds_list_head clients;
-    struct cds_list_head link; /* process-wide brick table */
+    struct cds_list_head clients; /* of struct client, by its `link` */
+    struct cds_list_head link;    /* process-wide brick table, under its mutex */
+    bool is_published;            /* same mutex */
+    unsigned layers_up;           /* layers whose init has succeeded, counted from the bottom */
+    unsigned layers_started;
 };
 
-/* Parses options, leaves out inactive layers, works out next tables, initialises layers bottom up, makes the inode table.
+/* Takes the volfile over (also on failure). Parses options, leaves out inactive layers, works out next tables, initialises layers bottom up, makes the inode table.
  * `brick_name` NULL: the volfile's own. On failure *error (size error_size) says why, and nothing is left behind. */
 struct graph *graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size);
+/* Not published (any more), no pins but the first: layers down top first, everything freed, the volfile too. Objects that
+ * the brick still owns are reported in the log. */
 void graph_free(struct graph *g);
 
 /* Found by name from now on. -EEXIST. */
@@ -49,11 +54,20 @@ bool graph_pin(struct graph *g); /* false: draining */
 void graph_unpin(struct graph *g);
 /* Calls fn for each published graph, pinned. */
 void graph_each(void (*fn)(struct graph *g, void *arg), void *arg);
-/* Unpublishes, refuses new pins, drops connections, waits until the last pin is gone, frees. 0 or -ENOENT. */
+/* Unpublishes, refuses new pins, stops the layers (protocol/server drops its connections then), waits until the last pin
+ * is gone, frees. 0 or -ENOENT. */
 int graph_detach(const char *brick_name);
 
 /* New option values from a volfile of the same shape. 0 or -errno with *error. */
 int graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size);
+
+/* Storage has become healthy or sick: recorded, and told to whoever asked (protocol/server tells the clients). */
+void graph_child_event(struct graph *g, bool is_up);
+void graph_on_child_event(void (*fn)(struct graph *g, bool is_up));
+
+/* Calls start of every layer, bottom first; on failure those started are stopped again. graph_stop() undoes it. */
+int graph_start(struct graph *g);
+void graph_stop(struct graph *g);
 
 /* For layers' init: this layer keeps contexts on inodes or fds: sets xl->ctx_slot. */
 int graph_take_ctx_slot(struct xlator *xl);

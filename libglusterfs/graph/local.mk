@@ -1,1 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libglusterfs_la_SOURCES += \
+	libglusterfs/graph/brick-table.c \
+	libglusterfs/graph/graph.c \
+	libglusterfs/graph/graph.h \
+	libglusterfs/graph/volfile.c \
+	libglusterfs/graph/volfile.h

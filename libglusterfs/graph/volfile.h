@@ -24,6 +24,8 @@ struct volfile {
     size_t section_count;
     struct volfile_section *top; /* the one that is nobody's subvolume */
     char *text;                  /* all strings point into it */
+    char **overrides;            /* ... or are these */
+    size_t override_count;
 };
 
 /* On failure NULL, and *error says file, line and what was expected. */
@@ -33,5 +35,8 @@ void volfile_free(struct volfile *v);
 
 /* The value of an option of a section; NULL: not given. The last one given wins. */
 const char *volfile_option(const struct volfile_section *s, const char *key);
+
+/* Sets `key` of every section whose name matches the shell pattern, over what the file says. 0 or -ENOMEM. */
+int volfile_override(struct volfile *v, const char *pattern, const char *key, const char *value);
 
 #endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Into the background, and the pid file. The parent waits on a pipe until the child serves or has failed, so that whoever
+ * started the daemon gets its exit status and its reason. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "glusterfsd/kilnd.h"
+
+static int ready_fd = -1;
+static int pid_fd = -1;
+static char *pid_path;
+
+struct verdict {
+    int exit_status;
+    char message[1024];
+};
+
+static void __attribute__((noreturn))
+wait_for_child(int fd)
+{
+    struct verdict v = {.exit_status = EXIT_FAILURE};
+    size_t have = 0;
+    ssize_t n;
+
+    while (have < sizeof v && ((n = read(fd, (char *)&v + have, sizeof v - have)) > 0 || (n < 0 && errno == EINTR)))
+        have += n > 0 ? (size_t)n : 0;
+    if (have < sizeof v) {
+        fputs("kilnd: the daemon ended while it was starting; see its log\n", stderr);
+        _exit(EXIT_FAILURE);
+    }
+    v.message[sizeof v.message - 1] = '\0';
+    if (v.message[0])
+        fprintf(stderr, "kilnd: %s\n", v.message);
+    fflush(stderr);
+    _exit(v.exit_status);
+}
+
+int
+daemonise(void)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    pid_t pid = fork();
+    if (pid < 0) {
+        int err = -errno;
+
+        close(fds[0]);
+        close(fds[1]);
+        return err;
+    }
+    if (pid > 0) {
+        close(fds[1]);
+        wait_for_child(fds[0]);
+    }
+    close(fds[0]);
+    ready_fd = fds[1];
+    if (setsid() < 0 || chdir("/") < 0)
+        return -errno;
+    return 0;
+}
+
+void
+daemon_ready(int exit_status, const char *message)
+{
+    struct verdict v = {.exit_status = exit_status};
+
+    if (ready_fd < 0) {
+        if (message && *message)
+            fprintf(stderr, "kilnd: %s\n", message);
+        return;
+    }
+    snprintf(v.message, sizeof v.message, "%s", message ? message : "");
+    /* The parent may have been killed: the daemon goes on then. */
+    ssize_t n = write(ready_fd, &v, sizeof v);
+    (void)n;
+    close(ready_fd);
+    ready_fd = -1;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+        dup2(null, STDERR_FILENO);
+        if (null > STDERR_FILENO)
+            close(null);
+    }
+}
+
+int
+pidfile_write(const char *path)
+{
+    char text[24];
+
+    pid_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (pid_fd < 0)
+        return -errno;
+    if (flock(pid_fd, LOCK_EX | LOCK_NB) < 0) {
+        int err = errno == EWOULDBLOCK ? -EAGAIN : -errno;
+
+        close(pid_fd);
+        pid_fd = -1;
+        return err;
+    }
+    int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(pid_fd, 0) < 0 || pwrite(pid_fd, text, (size_t)len, 0) != len)
+        return errno ? -errno : -EIO;
+    pid_path = strdup(path);
+    return pid_path ? 0 : -ENOMEM;
+}
+
+void
+pidfile_remove(void)
+{
+    if (pid_path)
+        unlink(pid_path);
+    free(pid_path);
+    pid_path = NULL;
+    if (pid_fd >= 0)
+        close(pid_fd);
+    pid_fd = -1;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* SIGUSR1: everything the process can say of itself, in a file that has its final name only when it is complete
+ * (management 1.8). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "event/worker.h"
+#include "glusterfsd/kilnd.h"
+#include "graph/graph.h"
+#include "log/dump.h"
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "rpc/transport/transport.h"
+
+static void
+dump_time(struct dump *d, const char *key)
+{
+    struct timespec now;
+    struct tm tm;
+    char text[32];
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &tm);
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
+    fprintf(d->file, "%s: %s.%06ld +0000\n", key, text, now.tv_nsec / 1000);
+}
+
+struct pool_dump {
+    struct dump *d;
+    unsigned number;
+    bool wants_section;
+};
+
+static void
+pool_line(void *arg, const char *key, const char *value)
+{
+    struct pool_dump *p = arg;
+
+    if (key[0] == '-') {
+        p->wants_section = true;
+        return;
+    }
+    if (p->wants_section)
+        dump_section(p->d, "mempool.%u", p->number++);
+    p->wants_section = false;
+    dump_line(p->d, key, "%s", value);
+}
+
+static void
+dump_process(struct dump *d)
+{
+    struct worker_stats w;
+    struct transport_stats t;
+    struct pool_dump pools = {.d = d};
+
+    worker_stats(&w);
+    dump_section(d, "workers");
+    dump_line(d, "threads", "%u", w.threads);
+    dump_line(d, "waiting", "%u", w.waiting);
+    dump_line(d, "blocked", "%u", w.blocked);
+    dump_line(d, "events", "%llu", (unsigned long long)w.events);
+    dump_line(d, "posted", "%llu", (unsigned long long)w.posted);
+    dump_line(d, "grown", "%llu", (unsigned long long)w.grown);
+    dump_line(d, "shrunk", "%llu", (unsigned long long)w.shrunk);
+    transport_stats(&t);
+    dump_section(d, "transport");
+    dump_line(d, "connections", "%llu", (unsigned long long)(t.accepted - t.closed));
+    dump_line(d, "records", "%llu", (unsigned long long)t.records);
+    dump_line(d, "messages", "%llu", (unsigned long long)t.messages);
+    dump_line(d, "bytes-in", "%llu", (unsigned long long)t.bytes_in);
+    dump_line(d, "bytes-out", "%llu", (unsigned long long)t.bytes_out);
+    dump_line(d, "reads", "%llu", (unsigned long long)t.reads);
+    dump_line(d, "writes", "%llu", (unsigned long long)t.writes);
+    dump_section(d, "mempool");
+    mem_pools_dump(pool_line, &pools);
+}
+
+static void
+dump_graph(struct graph *g, void *arg)
+{
+    graph_dump(g, arg);
+}
+
+/* "/bricks/b1" -> "bricks-b1" */
+static void
+dashed(const char *name, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (const char *p = name[0] == '/' ? name + 1 : name; *p && n + 1 < size; p++)
+        out[n++] = *p == '/' ? '-' : *p;
+    out[n] = '\0';
+}
+
+int
+statedump_write(const char *dir, const char *name)
+{
+    char temporary[4096], final[4096], dash[1024];
+    struct dump d;
+
+    dashed(name, dash, sizeof dash);
+    if (snprintf(temporary, sizeof temporary, "%s/dumpXXXXXX", dir) >= (int)sizeof temporary ||
+        snprintf(final, sizeof final, "%s/%s.%ld.dump.%lld", dir, dash, (long)getpid(), (long long)time(NULL)) >=
+            (int)sizeof final)
+        return -ENAMETOOLONG;
+    if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
+        log_event(LOG_ERROR, NULL, "statedump-dir", "%s: %s", dir, strerror(errno));
+        return -errno;
+    }
+    int fd = mkstemp(temporary);
+    d.file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!d.file) {
+        int err = -errno;
+
+        log_event(LOG_ERROR, NULL, "statedump-open", "%s: %s", temporary, strerror(-err));
+        if (fd >= 0) {
+            close(fd);
+            unlink(temporary);
+        }
+        return err;
+    }
+    dump_time(&d, "DUMP-START-TIME");
+    dump_process(&d);
+    graph_each(dump_graph, &d);
+    fputc('\n', d.file);
+    dump_time(&d, "DUMP-END-TIME");
+    bool is_written = !ferror(d.file);
+    if (fclose(d.file) != 0 || !is_written || rename(temporary, final) < 0) {
+        int err = errno ? -errno : -EIO;
+
+        log_event(LOG_ERROR, NULL, "statedump-write", "%s: %s", final, strerror(-err));
+        unlink(temporary);
+        return err;
+    }
+    log_event(LOG_INFO, NULL, "statedump", "written to %s", final);
+    return 0;
+}

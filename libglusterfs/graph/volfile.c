@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The grammar is that of management 2.4: words and quoted strings, line ends without meaning. Back-quotes (a shell
+ * command's output) are refused: a volfile is data. */
+#include "graph/volfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct parser {
+    const char *path;
+    char *at, *end;
+    unsigned line;
+    char *error;
+    size_t error_size;
+    bool has_failed;
+    /* The current word. */
+    char *word;
+    bool is_quoted;
+    unsigned word_line;
+    struct volfile *v;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+fail(struct parser *p, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (p->has_failed)
+        return;
+    p->has_failed = true;
+    int n = snprintf(p->error, p->error_size, "%s:%u: ", p->path, p->word_line ? p->word_line : p->line);
+    va_start(ap, fmt);
+    if (n >= 0 && (size_t)n < p->error_size)
+        vsnprintf(p->error + n, p->error_size - (size_t)n, fmt, ap);
+    va_end(ap);
+}
+
+static void
+skip_blank(struct parser *p)
+{
+    for (; p->at < p->end; p->at++) {
+        if (*p->at == '#') {
+            while (p->at < p->end && *p->at != '\n')
+                p->at++;
+            if (p->at == p->end)
+                return;
+        }
+        if (*p->at == '\n')
+            p->line++;
+        else if (*p->at != ' ' && *p->at != '\t' && *p->at != '\r')
+            return;
+    }
+}
+
+/* A quoted string is unescaped in place; its NUL takes the place of the closing quote at the latest. */
+static bool
+next_quoted(struct parser *p)
+{
+    char *out = p->word = ++p->at;
+
+    for (; p->at < p->end && *p->at != '"' && *p->at != '\n'; p->at++) {
+        if (*p->at == '\\' && p->at + 1 < p->end)
+            p->at++;
+        *out++ = *p->at;
+    }
+    if (p->at == p->end || *p->at != '"') {
+        fail(p, "expected a closing '\"' before the end of the line");
+        return false;
+    }
+    p->at++;
+    *out = '\0';
+    return true;
+}
+
+/* The next word, NUL-terminated in place. False at the end of the text or on an error. The text has one byte
+ * of room behind its end, so that the last word can be terminated too. */
+static bool
+next_word(struct parser *p)
+{
+    skip_blank(p);
+    p->word_line = p->line;
+    p->is_quoted = false;
+    if (p->at == p->end || p->has_failed)
+        return false;
+    if (*p->at == '"') {
+        p->is_quoted = true;
+        return next_quoted(p);
+    }
+    p->word = p->at;
+    while (p->at < p->end && !strchr(" \t\r\n\"\\", *p->at))
+        p->at++;
+    if (p->at == p->word) {
+        fail(p, "a '\\' outside quotes");
+        return false;
+    }
+    /* What ends the word may be the start of the next token: only blanks may be overwritten. */
+    if (p->at < p->end) {
+        if (*p->at == '"' || *p->at == '\\') {
+            fail(p, "expected a blank after '%.*s'", (int)(p->at - p->word), p->word);
+            return false;
+        }
+        if (*p->at == '\n')
+            p->line++;
+        *p->at++ = '\0';
+    } else {
+        *p->at = '\0';
+    }
+    return true;
+}
+
+static bool
+is_keyword(const struct parser *p, const char *keyword)
+{
+    return !p->is_quoted && strcmp(p->word, keyword) == 0;
+}
+
+/* A word that the grammar wants here; says what was expected if there is none. */
+static const char *
+want(struct parser *p, const char *what)
+{
+    if (!next_word(p)) {
+        fail(p, "expected %s, found the end of the file", what);
+        return NULL;
+    }
+    return p->word;
+}
+
+static void *
+grow(struct parser *p, void *array, size_t count, size_t size)
+{
+    if (count & (count - 1)) /* capacity is the next power of two */
+        return array;
+    void *more = reallocarray(array, count ? 2 * count : 1, size);
+    if (!more)
+        fail(p, "no memory");
+    return more;
+}
+
+static void
+parse_option(struct parser *p, struct volfile_section *s)
+{
+    unsigned line = p->word_line;
+    const char *key = want(p, "an option's name");
+    const char *value = key ? want(p, "the option's value") : NULL;
+
+    if (!value)
+        return;
+    struct option_value *more = grow(p, s->options, s->option_count, sizeof *more);
+    if (!more)
+        return;
+    s->options = more;
+    s->options[s->option_count++] = (struct option_value){key, value, line};
+}
+
+static struct volfile_section *
+find_section(const struct volfile *v, const char *name, size_t before)
+{
+    for (size_t i = 0; i < before; i++) {
+        if (strcmp(v->sections[i].name, name) == 0)
+            return &v->sections[i];
+    }
+    return NULL;
+}
+
+/* Sections move while the array grows, so subvolumes are kept as names first: see link_subvolumes(). */
+static bool
+parse_subvolumes(struct parser *p, struct volfile_section *s)
+{
+    if (s->subvolume_count) {
+        fail(p, "a second 'subvolumes' in volume '%s'", s->name);
+        return false;
+    }
+    while (want(p, "a subvolume or 'end-volume'")) {
+        if (is_keyword(p, "end-volume") || is_keyword(p, "option"))
+            break;
+        if (!find_section(p->v, p->word, p->v->section_count - 1)) {
+            fail(p, "subvolume '%s' of '%s' is not defined above", p->word, s->name);
+            return false;
+        }
+        struct volfile_section **more = grow(p, s->subvolumes, s->subvolume_count, sizeof *more);
+        if (!more)
+            return false;
+        s->subvolumes = more;
+        s->subvolumes[s->subvolume_count++] = (void *)p->word;
+    }
+    if (!p->has_failed && !s->subvolume_count)
+        fail(p, "expected a subvolume's name after 'subvolumes'");
+    return !p->has_failed;
+}
+
+static void
+parse_section(struct parser *p)
+{
+    struct volfile *v = p->v;
+
+    if (!is_keyword(p, "volume")) {
+        fail(p, "expected 'volume', found '%s'", p->word);
+        return;
+    }
+    unsigned line = p->word_line;
+    const char *name = want(p, "the volume's name");
+    if (!name)
+        return;
+    if (find_section(v, name, v->section_count)) {
+        fail(p, "volume '%s' is defined twice", name);
+        return;
+    }
+    struct volfile_section *more = grow(p, v->sections, v->section_count, sizeof *more);
+    if (!more)
+        return;
+    v->sections = more;
+    struct volfile_section *s = &v->sections[v->section_count++];
+    *s = (struct volfile_section){.name = name, .line = line};
+
+    if (!want(p, "'type'"))
+        return;
+    if (!is_keyword(p, "type")) {
+        fail(p, "expected 'type' in volume '%s', found '%s'", name, p->word);
+        return;
+    }
+    if (!(s->type = want(p, "the volume's type")))
+        return;
+    bool have_word = want(p, "'option', 'subvolumes' or 'end-volume'");
+    while (have_word && !is_keyword(p, "end-volume")) {
+        if (is_keyword(p, "option")) {
+            parse_option(p, s);
+            have_word = !p->has_failed && want(p, "'option', 'subvolumes' or 'end-volume'");
+        } else if (is_keyword(p, "subvolumes")) {
+            have_word = parse_subvolumes(p, s);
+        } else {
+            fail(p, "expected 'option', 'subvolumes' or 'end-volume' in volume '%s', found '%s'", name, p->word);
+            have_word = false;
+        }
+    }
+}
+
+static void
+link_subvolumes(struct volfile *v)
+{
+    for (size_t i = 0; i < v->section_count; i++) {
+        struct volfile_section *s = &v->sections[i];
+
+        for (size_t k = 0; k < s->subvolume_count; k++)
+            s->subvolumes[k] = find_section(v, (const char *)s->subvolumes[k], i);
+    }
+}
+
+struct volfile *
+volfile_parse(const char *path, const char *text, size_t len, char *error, size_t error_size)
+{
+    struct volfile *v = calloc(1, sizeof *v);
+    struct parser p = {.path = path, .line = 1, .error = error, .error_size = error_size, .v = v};
+
+    if (!v || !(v->path = strdup(path)) || !(v->text = malloc(len + 1))) {
+        snprintf(error, error_size, "%s: no memory", path);
+        volfile_free(v);
+        return NULL;
+    }
+    memcpy(v->text, text, len);
+    v->text[len] = '\0';
+    p.at = v->text;
+    p.end = v->text + len;
+    if (memchr(text, '\0', len))
+        fail(&p, "a NUL byte in the text");
+    if (memchr(text, '`', len))
+        fail(&p, "back-quotes (commands in a volfile) are not supported");
+    while (!p.has_failed && next_word(&p))
+        parse_section(&p);
+    if (!p.has_failed && !v->section_count)
+        fail(&p, "expected 'volume', found the end of the file");
+    if (p.has_failed) {
+        volfile_free(v);
+        return NULL;
+    }
+    link_subvolumes(v);
+    v->top = &v->sections[v->section_count - 1];
+    return v;
+}
+
+struct volfile *
+volfile_read(const char *path, char *error, size_t error_size)
+{
+    struct stat st;
+    struct volfile *v = NULL;
+    char *text = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        snprintf(error, error_size, "%s: %s", path, strerror(errno));
+    } else if (!S_ISREG(st.st_mode)) {
+        snprintf(error, error_size, "%s: not a regular file", path);
+    } else if (st.st_size > VOLFILE_BYTES_MAX) {
+        snprintf(error, error_size, "%s: longer than %u bytes", path, VOLFILE_BYTES_MAX);
+    } else if (!(text = malloc((size_t)st.st_size + 1))) {
+        snprintf(error, error_size, "%s: no memory", path);
+    } else {
+        ssize_t n;
+
+        while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
+            len += (size_t)n;
+        if (len < (size_t)st.st_size)
+            snprintf(error, error_size, "%s: could be read only in part", path);
+        else
+            v = volfile_parse(path, text, len, error, error_size);
+    }
+    free(text);
+    if (fd >= 0)
+        close(fd);
+    return v;
+}
+
+void
+volfile_free(struct volfile *v)
+{
+    if (!v)
+        return;
+    for (size_t i = 0; i < v->section_count; i++) {
+        free(v->sections[i].options);
+        free(v->sections[i].subvolumes);
+    }
+    for (size_t i = 0; i < v->override_count; i++)
+        free(v->overrides[i]);
+    free(v->overrides);
+    free(v->sections);
+    free(v->text);
+    free(v->path);
+    free(v);
+}
+
+const char *
+volfile_option(const struct volfile_section *s, const char *key)
+{
+    for (size_t i = s->option_count; i-- > 0;) {
+        if (strcmp(s->options[i].key, key) == 0)
+            return s->options[i].value;
+    }
+    return NULL;
+}
+
+/* A copy that the volfile owns. */
+static char *
+keep(struct volfile *v, const char *text)
+{
+    char **more = reallocarray(v->overrides, v->override_count + 1, sizeof *more);
+    char *copy = more ? strdup(text) : NULL;
+
+    if (more)
+        v->overrides = more;
+    if (copy)
+        v->overrides[v->override_count++] = copy;
+    return copy;
+}
+
+int
+volfile_override(struct volfile *v, const char *pattern, const char *key, const char *value)
+{
+    for (size_t i = 0; i < v->section_count; i++) {
+        struct volfile_section *s = &v->sections[i];
+
+        if (fnmatch(pattern, s->name, 0) != 0)
+            continue;
+        struct option_value *more = reallocarray(s->options, s->option_count + 1, sizeof *more);
+        if (!more)
+            return -ENOMEM;
+        s->options = more;
+        struct option_value o = {keep(v, key), keep(v, value), 0};
+        if (!o.key || !o.value)
+            return -ENOMEM;
+        s->options[s->option_count++] = o;
+    }
+    return 0;
+}
