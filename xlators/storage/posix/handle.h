@@ -54,8 +54,10 @@ void posix_obj_inode(struct posix *p, struct inode *inode, struct posix_obj *obj
 void posix_obj_entry(struct posix *p, const struct gfid *parent, const char *name, struct posix_obj *obj);
 void posix_obj_fd(struct posix *p, int fd, struct posix_obj *obj);
 void posix_obj_unlinked(struct posix *p, const struct gfid *gfid, struct posix_obj *obj); /* .glusterfs/unlink/GFID */
-/* The directory of an entry, addressed through the same descriptor. `dir` may not outlive `entry`. */
+/* The directory of an entry, and an entry of a directory, reached the same way (no second expansion of a deep path). The new one
+ * borrows the descriptor of the first and may not outlive it. */
 void posix_obj_parent(const struct posix_obj *entry, struct posix_obj *dir);
+void posix_obj_child(const struct posix_obj *dir, const char *name, struct posix_obj *entry);
 
 /* System calls: 0 or a positive result, or -errno. Symlinks at the end are not followed. */
 int posix_obj_stat(struct posix_obj *obj, struct stat *st);
@@ -102,5 +104,4 @@ int posix_handle_heal(struct posix_obj *entry, const struct gfid *gfid, const st
  * Its length, -ENOENT, -ENAMETOOLONG, -errno. */
 ssize_t posix_handle_real_path(struct posix *p, const struct gfid *dir, char *path, size_t size);
 
-/* Path of an object on the brick, "BRICK/a/b/name" or a handle: for pathinfo and messages. */
 #endif

@@ -196,7 +196,7 @@ void posix_chore_start(struct posix_chore *c);
 /* Makes .glusterfs/landfill and .glusterfs/unlink and empties the latter; -errno only warns. */
 int posix_janitor_prepare(struct posix *p);
 
-/* -- file operations ------------------------------------------------------------------------------------------- */
+/* -- file operations: posix_fop_lookup() and so on (libc has a posix_fallocate of its own) ----------------------- */
 
 #define POSIX_FOPS(X)                                                                                        \
     X(lookup) X(create) X(mknod) X(mkdir) X(symlink) X(link) X(unlink) X(rmdir) X(rename) X(setattr)         \
@@ -206,7 +206,7 @@ int posix_janitor_prepare(struct posix *p);
     X(removexattr) X(fremovexattr) X(xattrop) X(fxattrop) X(access) X(readdir) X(readdirp) X(rchecksum)      \
     X(fallocate) X(discard) X(zerofill) X(seek) X(copy_file_range) X(ipc)
 
-#define POSIX_FOP_PROTOTYPE(name) int posix_##name(struct xlator *xl, struct call_stack *stk);
+#define POSIX_FOP_PROTOTYPE(name) int posix_fop_##name(struct xlator *xl, struct call_stack *stk);
 POSIX_FOPS(POSIX_FOP_PROTOTYPE)
 #undef POSIX_FOP_PROTOTYPE
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "xlators/storage/posix/stat.h"
+
+#include <errno.h>
+
+#include "xlators/storage/posix/mdata.h"
+
+int
+posix_iatt_of_stat(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct gfid *gfid,
+                   const struct stat *st, struct iatt *out)
+{
+    const struct posix *p = posix_of(xl);
+    struct mdata m;
+
+    if (st->st_ino == p->handles_ino && st->st_dev == p->dev)
+        return -ENOENT;
+    iatt_from_stat(out, st, gfid);
+    if (inode && gfid) {
+        struct posix_inode *ctx = posix_inode_get(xl, inode);
+
+        /* For later lookups by name: this backend object is known to have this gfid. */
+        if (ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) != st->st_ino)
+            atomic_store_explicit(&ctx->backend_ino, st->st_ino, memory_order_relaxed);
+    }
+    int r = posix_mdata_get(xl, obj, inode, &m);
+
+    if (r > 0)
+        posix_mdata_apply(&m, out);
+    return r < 0 ? r : 0;
+}
+
+int
+posix_iatt(struct xlator *xl, struct posix_obj *obj, struct inode *inode, struct iatt *out, struct stat *st)
+{
+    struct stat own;
+    struct gfid gfid;
+
+    if (!st)
+        st = &own;
+    int r = posix_obj_stat(obj, st);
+    if (r < 0)
+        return r;
+    if (inode)
+        return posix_iatt_of_stat(xl, obj, inode, &inode->gfid, st, out);
+    r = posix_obj_get_gfid(obj, &gfid);
+    if (r < 0 && r != -ENODATA)
+        return r;
+    return posix_iatt_of_stat(xl, obj, NULL, r == 0 ? &gfid : NULL, st, out);
+}
+
+int
+posix_iatt_inode(struct xlator *xl, struct inode *inode, struct iatt *out)
+{
+    POSIX_OBJ obj;
+
+    posix_obj_inode(posix_of(xl), inode, &obj);
+    return posix_iatt(xl, &obj, inode, out, NULL);
+}
+
+int
+posix_iatt_fd(struct xlator *xl, int fd, struct inode *inode, struct iatt *out)
+{
+    POSIX_OBJ obj;
+
+    posix_obj_fd(posix_of(xl), fd, &obj);
+    return posix_iatt(xl, &obj, inode, out, NULL);
+}
