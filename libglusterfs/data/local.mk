@@ -13,3 +13,8 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/mem/arena.h \
 	libglusterfs/mem/iobuf.c \
 	libglusterfs/mem/iobuf.h
+check_PROGRAMS += libglusterfs/data/test-dict libglusterfs/data/test-option
+libglusterfs_data_test_dict_SOURCES = libglusterfs/data/test-dict.c
+libglusterfs_data_test_dict_LDADD = $(TEST_LIBS)
+libglusterfs_data_test_option_SOURCES = libglusterfs/data/test-option.c
+libglusterfs_data_test_option_LDADD = $(TEST_LIBS)

@@ -5,3 +5,6 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/graph/graph.h \
 	libglusterfs/graph/volfile.c \
 	libglusterfs/graph/volfile.h
+check_PROGRAMS += libglusterfs/graph/test-volfile
+libglusterfs_graph_test_volfile_SOURCES = libglusterfs/graph/test-volfile.c
+libglusterfs_graph_test_volfile_LDADD = $(TEST_LIBS)

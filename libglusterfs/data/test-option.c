@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "data/option.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <check.h>
+
+struct conf {
+    bool on;
+    int64_t count, mode, secs;
+    uint64_t size, reserve;
+    char *path;
+    int kind;
+};
+
+static const char *const kinds[] = {"none", "some", "all", NULL};
+static const struct option table[] = {
+    OPT_BOOL(struct conf, on, "on", "off"),
+    OPT_INT(struct conf, count, "count", "16", 1, 64),
+    OPT_OCTAL(struct conf, mode, "mode", "0755"),
+    OPT_TIME(struct conf, secs, "secs", "30", 0, 3600),
+    OPT_SIZE(struct conf, size, "size", "64KB", 1 << 30),
+    OPT_PERCENT_OR_SIZE(struct conf, reserve, "reserve", "1"),
+    OPT_STR(struct conf, path, "path", NULL),
+    OPT_ENUM(struct conf, kind, "kind", "some", kinds),
+    OPT_MUST_BE("feature", "off"),
+    OPT_PREFIX("auth."),
+    OPT_END,
+};
+
+static int
+parse(const char *key, const char *value, struct conf *conf, char *error)
+{
+    struct option_value v = {key, value, 7};
+
+    memset(conf, 0, sizeof *conf);
+    error[0] = '\0';
+    return option_parse(table, &v, key ? 1 : 0, conf, NULL, NULL, error, 256);
+}
+
+START_TEST(defaults_fill_what_is_not_given)
+{
+    struct conf c;
+    char error[256];
+
+    ck_assert_int_eq(parse(NULL, NULL, &c, error), 0);
+    ck_assert(!c.on);
+    ck_assert_int_eq(c.count, 16);
+    ck_assert_int_eq(c.mode, 0755);
+    ck_assert_uint_eq(c.size, 65536);
+    ck_assert_uint_eq(c.reserve, 1);
+    ck_assert_int_eq(c.kind, 1);
+    ck_assert_ptr_null(c.path);
+}
+END_TEST
+
+START_TEST(values_of_every_type_are_read)
+{
+    struct conf c;
+    char error[256];
+
+    ck_assert_int_eq(parse("on", "Enable", &c, error), 0);
+    ck_assert(c.on);
+    ck_assert_int_eq(parse("size", "1.5MB", &c, error), 0);
+    ck_assert_uint_eq(c.size, 3 << 19);
+    ck_assert_int_eq(parse("secs", "2min", &c, error), 0);
+    ck_assert_int_eq(c.secs, 120);
+    ck_assert_int_eq(parse("reserve", "5%", &c, error), 0);
+    ck_assert_uint_eq(c.reserve, 5);
+    ck_assert_int_eq(parse("reserve", "1GB", &c, error), 0);
+    ck_assert_uint_eq(c.reserve, 1u << 30);
+    ck_assert_int_eq(parse("kind", "ALL", &c, error), 0);
+    ck_assert_int_eq(c.kind, 2);
+    ck_assert_int_eq(parse("path", "/x", &c, error), 0);
+    ck_assert_str_eq(c.path, "/x");
+    option_conf_fini(table, &c);
+    ck_assert_int_eq(parse("feature", "disable", &c, error), 0);
+    ck_assert_int_eq(parse("auth.addr./b.allow", "*", &c, error), 0);
+}
+END_TEST
+
+static const struct {
+    const char *key, *value, *says;
+    int err;
+} bad[] = {
+    {"on", "maybe", "line 7: option on maybe: expected on or off", -EINVAL},
+    {"count", "65", "from 1 to 64", -EINVAL},
+    {"count", "1x", "a whole number", -EINVAL},
+    {"count", "", "a whole number", -EINVAL},
+    {"count", "99999999999999999999", "a whole number", -EINVAL},
+    {"size", "2GB", "expected", -EINVAL},
+    {"size", "-1", "a size", -EINVAL},
+    {"size", "1e40", "a size", -EINVAL},
+    {"secs", "1y", "a time", -EINVAL},
+    {"mode", "0999", "octal", -EINVAL},
+    {"kind", "few", "one of", -EINVAL},
+    {"feature", "on", "not built", -EOPNOTSUPP},
+};
+
+START_TEST(a_bad_value_is_refused_with_a_reason)
+{
+    struct conf c;
+    char error[256];
+
+    ck_assert_int_eq(parse(bad[_i].key, bad[_i].value, &c, error), bad[_i].err);
+    ck_assert_msg(strstr(error, bad[_i].says), "'%s' lacks '%s'", error, bad[_i].says);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("option");
+    TCase *t = tcase_create("option");
+
+    tcase_add_test(t, defaults_fill_what_is_not_given);
+    tcase_add_test(t, values_of_every_type_are_read);
+    tcase_add_loop_test(t, a_bad_value_is_refused_with_a_reason, 0, sizeof bad / sizeof bad[0]);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "graph/volfile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+static struct volfile *
+parse(const char *text, char *error)
+{
+    error[0] = '\0';
+    return volfile_parse("t.vol", text, strlen(text), error, 256);
+}
+
+START_TEST(a_brick_file_is_read)
+{
+    char error[256];
+    struct volfile *v = parse("# a comment\nvolume p\n type storage/posix\n option directory \"/a \\\"b\\\"\"\n"
+                              " option volume-id x#y\nend-volume\n\n"
+                              "volume top type debug/io-stats subvolumes p option a 1 option a 2 end-volume",
+                              error);
+
+    ck_assert_msg(v != NULL, "%s", error);
+    ck_assert_uint_eq(v->section_count, 2);
+    ck_assert_str_eq(v->top->name, "top");
+    ck_assert_ptr_eq(v->top->subvolumes[0], &v->sections[0]);
+    ck_assert_str_eq(volfile_option(&v->sections[0], "directory"), "/a \"b\"");
+    ck_assert_str_eq(volfile_option(&v->sections[0], "volume-id"), "x#y");
+    ck_assert_str_eq(volfile_option(v->top, "a"), "2");
+    ck_assert_uint_eq(v->sections[0].options[0].line, 4);
+    ck_assert_int_eq(volfile_override(v, "*op", "a", "3"), 0);
+    ck_assert_str_eq(volfile_option(v->top, "a"), "3");
+    volfile_free(v);
+}
+END_TEST
+
+static const struct {
+    const char *text, *says;
+} bad[] = {
+    {"", "t.vol:1: expected 'volume'"},
+    {"volum a", "t.vol:1: expected 'volume', found 'volum'"},
+    {"volume", "expected the volume's name"},
+    {"volume a\noption b c", "t.vol:2: expected 'type' in volume 'a', found 'option'"},
+    {"volume a type t\nend", "expected 'option', 'subvolumes' or 'end-volume' in volume 'a', found 'end'"},
+    {"volume a type t option x", "expected the option's value"},
+    {"volume a type t", "found the end of the file"},
+    {"volume a type t subvolumes b end-volume", "subvolume 'b' of 'a' is not defined above"},
+    {"volume a type t subvolumes a end-volume", "subvolume 'a' of 'a' is not defined above"},
+    {"volume a type t subvolumes end-volume", "expected a subvolume's name"},
+    {"volume a type t end-volume volume a type t end-volume", "volume 'a' is defined twice"},
+    {"volume a type t option x \"y\nend-volume", "expected a closing '\"'"},
+    {"volume a type t option x y\\z end-volume", "expected a blank after 'y'"},
+    {"volume a type t option x `id` end-volume", "back-quotes"},
+};
+
+START_TEST(a_bad_file_is_refused_with_line_and_reason)
+{
+    char error[256];
+
+    ck_assert_ptr_null(parse(bad[_i].text, error));
+    ck_assert_msg(strstr(error, bad[_i].says), "'%s' lacks '%s'", error, bad[_i].says);
+}
+END_TEST
+
+START_TEST(truncated_and_changed_text_never_breaks_the_parser)
+{
+    static const char good[] = "volume p\n type storage/posix # c\n option directory \"/a \\\"b\\\"\"\n option x y\n"
+                               "end-volume\nvolume top\n type debug/io-stats\n subvolumes p\nend-volume\n";
+    char error[256], text[sizeof good];
+
+    srandom(1);
+    for (size_t len = 0; len < sizeof good - 1; len++)
+        volfile_free(volfile_parse("t", good, len, error, sizeof error));
+    for (int i = 0; i < 20000; i++) {
+        memcpy(text, good, sizeof good);
+        for (int k = 0; k < 1 + i % 4; k++)
+            text[random() % (long)(sizeof good - 1)] = (char)random();
+        volfile_free(volfile_parse("t", text, sizeof good - 1, error, sizeof error));
+    }
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("volfile");
+    TCase *t = tcase_create("volfile");
+
+    tcase_add_test(t, a_brick_file_is_read);
+    tcase_add_loop_test(t, a_bad_file_is_refused_with_line_and_reason, 0, sizeof bad / sizeof bad[0]);
+    tcase_add_test(t, truncated_and_changed_text_never_breaks_the_parser);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
