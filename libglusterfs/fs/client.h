@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* client: who has logged in to a brick: one identity, however many connections share it (spec: wire 3.5).
  *
- * Threads: found and counted under the table's mutex (clients are few). Fields but the counters are set at login.
- * `connections` drops to 0: client_gone of every layer, fds closed, object freed with its last reference (calls in flight hold one).
+ * Lifetime: made by the first login, found by later ones of the same key. Each connection and each call in flight holds
+ * a reference, and the client holds a pin on its graph: so whoever holds a client holds the graph. When the last connection goes
+ * (client_disconnect): not found any more, client_gone of every layer, fds flushed and closed. Calls that are still
+ * running then may yet take a lock: layers see is_gone, and client_gone is called once more when the last reference
+ * goes, when nothing can be added any more.
+ *
+ * Threads: the graph's clients_lock guards its list, `connections` and `conn`. The other fields are set at login.
  */
 #ifndef KILN_FS_CLIENT_H
 #define KILN_FS_CLIENT_H
@@ -10,23 +15,51 @@
 #include "fs/fd.h"
 
 #define CLIENT_UID_MAX 1024
+#define CLIENT_CRED_MAX 408 /* flavor, length, at most 400 bytes */
 
 struct conn;
 
 struct client {
     struct refcount refs;
-    struct graph *graph;
+    struct graph *graph;       /* pinned */
     struct cds_list_head link; /* graph's list of clients, under its mutex */
     char *uid;                 /* process-uuid of the handshake */
     char *process_name, *version;
     int opversion;
     bool is_trusted;           /* logged in with a verified username */
+    atomic_bool is_gone;       /* set before the first client_gone */
     struct gfid subdir_gfid;   /* null: whole volume */
     unsigned connections;      /* under the graph's client mutex */
     struct fd_table fds;
     struct conn *conn;         /* where callbacks go; under the graph's client mutex; NULL when gone */
     uint64_t id;               /* for statedumps */
+    uint32_t cred_bytes;
+    uint8_t cred[CLIENT_CRED_MAX]; /* as it was on the wire: part of the key */
 };
+
+struct client_key {
+    const char *uid;
+    const void *cred; /* flavor, length and body of the login's credential; 0 bytes: never shared */
+    uint32_t cred_bytes;
+};
+
+struct client_facts {
+    const char *process_name, *version;
+    int opversion;
+    bool is_trusted;
+    struct gfid subdir_gfid;
+};
+
+/* One more connection of the client with this key, which is made if there is none. The reference belongs to the connection; it ends
+ * with client_disconnect(). The caller's pin on the graph is taken over. NULL (no memory): pin not taken. */
+struct client *client_connect(struct graph *g, const struct client_key *key, const struct client_facts *facts);
+
+/* A connection less. True: it was the last one, the client is not found any more: the caller cleans up
+ * (client_layers_gone, then flush and close its fds). The reference stays the caller's. */
+bool client_disconnect(struct client *c);
+
+/* client_gone of every layer, top first. */
+void client_layers_gone(struct client *c);
 
 static inline struct client *
 client_ref(struct client *c)

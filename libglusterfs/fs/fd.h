@@ -23,7 +23,7 @@ struct fd *fd_new(struct inode *inode, struct client *client, uint32_t flags, bo
 /* For one call with fd number -2: as if opened O_RDWR. Not counted in inode->open_fds. */
 struct fd *fd_new_anonymous(struct inode *inode, struct client *client);
 struct fd *fd_ref(struct fd *fd);
-/* The last one calls each layer's fd_closed and fd_release, top first. NULL allowed. */
+/* The last one calls each layer's fd_closed and fd_release, top first; inode->open_fds no longer counts it then. NULL allowed. */
 void fd_unref(struct fd *fd);
 
 static inline void *
@@ -43,17 +43,22 @@ struct fd_table {
     struct fd **slots; /* NULL: free */
     uint32_t *free_numbers; /* a stack; most recently freed first */
     uint32_t capacity, free_count;
+    uint32_t cursor; /* where fd_table_take_any looks next */
+    bool is_closed;  /* takes no more */
 };
 
 #define FD_TABLE_MAX (1u << 20)
 
 void fd_table_init(struct fd_table *t);
-/* Puts a reference (taken over) into the table. The number, or -ENOMEM, -EMFILE (reference not taken). */
+/* Puts a reference (taken over) into the table. The number, or -ENOMEM, -EMFILE, -ENOTCONN (closed); reference then not taken. */
 int64_t fd_table_add(struct fd_table *t, struct fd *fd);
 /* A new reference; NULL: no such number. */
 struct fd *fd_table_get(struct fd_table *t, int64_t number);
 /* Takes it out and hands over the table's reference; NULL: no such number. */
 struct fd *fd_table_take(struct fd_table *t, int64_t number);
+/* Nothing gets in any more: the client is gone. What is in it is taken out by fd_table_take_any(). */
+void fd_table_close(struct fd_table *t);
+uint32_t fd_table_count(struct fd_table *t);
 /* Takes out any one; NULL when empty. */
 struct fd *fd_table_take_any(struct fd_table *t);
 void fd_table_fini(struct fd_table *t);

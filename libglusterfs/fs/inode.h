@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <urcu/list.h>
 
 #include "base/refcount.h"
@@ -27,7 +28,8 @@ struct inode {
     struct inode_table *table;
     struct refcount refs;   /* users; 0 = on the LRU list. Only the table decides by it, under its mutex */
     atomic_uint open_fds;   /* fds that refer to it (anonymous ones not counted) */
-    uint32_t type;          /* S_IFMT bits */
+    uint32_t type;          /* S_IFMT bits; set when made */
+    bool is_doomed;         /* its last known name was removed: not kept when unused. Under the table's mutex */
     struct cds_list_head hash_link, lru_link;
     struct cds_list_head dentries; /* names that lead here */
     struct cds_list_head children; /* dentries inside it, if a directory */
@@ -41,6 +43,7 @@ int fs_pools_init(void);
 struct inode_table *inode_table_new(struct graph *graph, uint32_t lru_limit);
 /* Forgets everything. No references may be left: the number of those that were is returned, and they are leaked on purpose. */
 unsigned inode_table_free(struct inode_table *t);
+struct graph *inode_table_graph(const struct inode_table *t);
 void inode_table_set_limit(struct inode_table *t, uint32_t lru_limit);
 
 /* All of these hand over a reference, to be given back with inode_unref(). NULL: not in the table. */
@@ -51,7 +54,16 @@ struct inode *inode_find_child(struct inode_table *t, struct inode *parent, cons
 /* The object behind `iatt` exists, and (unless parent is NULL) has the name: finds or makes inode and dentry. A dentry
  * of that name that led elsewhere is replaced. NULL: no memory. */
 struct inode *inode_link(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt);
-/* The name is gone (unlink, rmdir, a lookup that found nothing). Harmless if it was not known. */
+
+/* A reply that says "this name leads there" may be older than another call's "this name is gone". Whoever asks the disk
+ * takes the name's epoch before, and links with it afterwards: if the name was removed in between, only the
+ * inode is linked, not the name. (Names share a few hundred epochs: at worst a name is not cached.) */
+uint32_t inode_name_epoch(struct inode_table *t, struct inode *parent, const char *name);
+struct inode *inode_link_epoch(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt,
+                               uint32_t epoch);
+
+/* The name is gone (unlink, rmdir, a lookup that found nothing). Harmless if it was not known. An inode that loses its last
+ * known name is not kept once it is unused: a later call by gfid asks the disk. */
 void inode_unlink(struct inode_table *t, struct inode *parent, const char *name);
 /* What was (parent, name) is now (parent2, name2). */
 void inode_rename(struct inode_table *t, struct inode *parent, const char *name, struct inode *parent2,

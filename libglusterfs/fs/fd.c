@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* fd: open files and the numbers clients know them by.
+ *
+ * Numbers come from a stack of free ones, so that the most recently freed is the next to be given out, as stock does
+ * (wire 8.4). Both arrays grow together, by doubling.
+ */
+#include "fs/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "fs/fs-internal.h"
+#include "graph/graph.h"
+
+#define SLOTS_MIN 16u
+
+static struct mem_pool *fd_pool;
+
+int
+fd_pool_init(void)
+{
+    fd_pool = mem_pool_new(struct fd, 256);
+    return fd_pool ? 0 : -ENOMEM;
+}
+
+struct fd *
+fd_new(struct inode *inode, struct client *client, uint32_t flags, bool is_dir)
+{
+    struct graph *g = inode_table_graph(inode->table);
+    struct fd *fd = mem_get0_owner(fd_pool, g ? g->owner : 0);
+
+    if (!fd)
+        return NULL;
+    refcount_init(&fd->refs, 1);
+    fd->inode = inode_ref(inode);
+    fd->client = client;
+    fd->flags = flags;
+    fd->is_dir = is_dir;
+    atomic_fetch_add_explicit(&inode->open_fds, 1, memory_order_relaxed);
+    return fd;
+}
+
+struct fd *
+fd_new_anonymous(struct inode *inode, struct client *client)
+{
+    struct fd *fd = fd_new(inode, client, O_RDWR, S_ISDIR(inode->type));
+
+    if (!fd)
+        return NULL;
+    fd->is_anonymous = true;
+    atomic_fetch_sub_explicit(&inode->open_fds, 1, memory_order_relaxed);
+    return fd;
+}
+
+struct fd *
+fd_ref(struct fd *fd)
+{
+    refcount_get(&fd->refs);
+    return fd;
+}
+
+void
+fd_unref(struct fd *fd)
+{
+    if (!fd || !refcount_put(&fd->refs))
+        return;
+    struct graph *g = inode_table_graph(fd->inode->table);
+
+    if (!fd->is_anonymous)
+        atomic_fetch_sub_explicit(&fd->inode->open_fds, 1, memory_order_acq_rel);
+    for (unsigned l = 0; g && l < g->layer_count; l++) {
+        struct xlator *xl = &g->layers[l];
+
+        if (xl->type->fd_closed)
+            xl->type->fd_closed(xl, fd);
+        void *ctx = xl->ctx_slot >= 0 ? fd_ctx(fd, xl) : NULL;
+        if (ctx && xl->type->fd_release)
+            xl->type->fd_release(xl, fd, ctx);
+    }
+    inode_unref(fd->inode);
+    mem_put(fd);
+}
+
+/* -- the table --------------------------------------------------------------------------------------------- */
+
+void
+fd_table_init(struct fd_table *t)
+{
+    *t = (struct fd_table){0};
+    pthread_mutex_init(&t->lock, NULL);
+}
+
+static int
+grow_locked(struct fd_table *t)
+{
+    uint32_t n = t->capacity ? t->capacity * 2 : SLOTS_MIN;
+
+    if (t->capacity >= FD_TABLE_MAX)
+        return -EMFILE;
+    struct fd **slots = reallocarray(t->slots, n, sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    t->slots = slots;
+    uint32_t *numbers = reallocarray(t->free_numbers, n, sizeof *numbers);
+    if (!numbers)
+        return -ENOMEM;
+    t->free_numbers = numbers;
+    for (uint32_t i = n; i-- > t->capacity;) { /* the lowest ends on top */
+        slots[i] = NULL;
+        numbers[t->free_count++] = i;
+    }
+    t->capacity = n;
+    return 0;
+}
+
+int64_t
+fd_table_add(struct fd_table *t, struct fd *fd)
+{
+    int64_t number;
+
+    pthread_mutex_lock(&t->lock);
+    number = t->is_closed ? -ENOTCONN : t->free_count ? 0 : grow_locked(t);
+    if (number == 0) {
+        number = t->free_numbers[--t->free_count];
+        t->slots[number] = fd;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return number;
+}
+
+struct fd *
+fd_table_get(struct fd_table *t, int64_t number)
+{
+    struct fd *fd = NULL;
+
+    pthread_mutex_lock(&t->lock);
+    if (number >= 0 && number < t->capacity && (fd = t->slots[number]))
+        fd_ref(fd);
+    pthread_mutex_unlock(&t->lock);
+    return fd;
+}
+
+static struct fd *
+take_locked(struct fd_table *t, uint32_t number)
+{
+    struct fd *fd = t->slots[number];
+
+    if (fd) {
+        t->slots[number] = NULL;
+        t->free_numbers[t->free_count++] = number;
+    }
+    return fd;
+}
+
+struct fd *
+fd_table_take(struct fd_table *t, int64_t number)
+{
+    struct fd *fd = NULL;
+
+    pthread_mutex_lock(&t->lock);
+    if (number >= 0 && number < t->capacity)
+        fd = take_locked(t, (uint32_t)number);
+    pthread_mutex_unlock(&t->lock);
+    return fd;
+}
+
+void
+fd_table_close(struct fd_table *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->is_closed = true;
+    pthread_mutex_unlock(&t->lock);
+}
+
+uint32_t
+fd_table_count(struct fd_table *t)
+{
+    pthread_mutex_lock(&t->lock);
+    uint32_t n = t->capacity - t->free_count;
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
+struct fd *
+fd_table_take_any(struct fd_table *t)
+{
+    struct fd *fd = NULL;
+
+    pthread_mutex_lock(&t->lock);
+    while (!fd && t->free_count < t->capacity) {
+        if (t->cursor >= t->capacity)
+            t->cursor = 0;
+        fd = take_locked(t, t->cursor++);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return fd;
+}
+
+void
+fd_table_fini(struct fd_table *t)
+{
+    struct fd *fd;
+
+    while ((fd = fd_table_take_any(t)))
+        fd_unref(fd);
+    free(t->slots);
+    free(t->free_numbers);
+    pthread_mutex_destroy(&t->lock);
+}

@@ -1,0 +1,783 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* inode: the table of one brick.
+ *
+ * References: the count is changed without the mutex but for the steps 0 -> 1 (found in the table) and 1 -> 0 (goes to the
+ * LRU list or away). So a count of 0 seen under the mutex stays 0 while it is held, and an inode is never freed
+ * while somebody finds it.
+ *
+ * Dentries hold no references: they go when either end does. What is to be freed is taken out of both hashes under the mutex,
+ * collected on a local list and finished after unlocking, for the layers' inode_forget may take their time.
+ *
+ * The hashes grow by doubling; the new array is got without the mutex.
+ */
+#include "fs/inode.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <xxhash.h>
+
+#include "fs/fs-internal.h"
+#include "graph/graph.h"
+
+#define BUCKETS_MIN 64u
+#define EPOCHS 256u
+#define DENTRY_SHORT 56u /* name bytes with NUL in the small kind of dentry */
+
+struct dentry {
+    struct cds_list_head hash_link;
+    struct cds_list_head inode_link;  /* on inode->dentries */
+    struct cds_list_head parent_link; /* on parent->children */
+    struct inode *inode, *parent;
+    uint64_t hash;
+    uint32_t len; /* of the name, without NUL */
+    char name[];
+};
+
+struct hash {
+    struct cds_list_head *buckets;
+    uint32_t mask, count;
+    bool is_growing;
+};
+
+struct inode_table {
+    pthread_mutex_t lock;
+    struct graph *graph;
+    struct hash inodes, names;
+    struct cds_list_head lru; /* oldest first */
+    unsigned lru_count, lru_limit;
+    struct inode *root;
+    uint64_t seed; /* clients choose gfids and names: they must not choose buckets */
+    uint32_t epochs[EPOCHS];
+};
+
+static struct mem_pool *inode_pool, *dentry_pool, *dentry_long_pool;
+
+int
+fs_pools_init(void)
+{
+    inode_pool = mem_pool_new(struct inode, 1024);
+    dentry_pool = mem_pool_new_fn(sizeof(struct dentry) + DENTRY_SHORT, 1024, "struct dentry");
+    dentry_long_pool = mem_pool_new_fn(sizeof(struct dentry) + FOP_NAME_MAX + 1, 64, "struct dentry (long)");
+    if (!inode_pool || !dentry_pool || !dentry_long_pool)
+        return -ENOMEM;
+    int err = fd_pool_init();
+    return err ? err : client_pool_init();
+}
+
+/* -- hashes ------------------------------------------------------------------------------------------------ */
+
+static struct cds_list_head *
+buckets_new(uint32_t n)
+{
+    struct cds_list_head *b = malloc(n * sizeof *b);
+
+    for (uint32_t i = 0; b && i < n; i++)
+        CDS_INIT_LIST_HEAD(&b[i]);
+    return b;
+}
+
+static uint64_t
+inode_hash(const struct inode_table *t, const struct gfid *gfid)
+{
+    return XXH3_64bits_withSeed(gfid, sizeof *gfid, t->seed);
+}
+
+static uint64_t
+name_hash(const struct inode_table *t, const struct inode *parent, const char *name, size_t len)
+{
+    return XXH3_64bits_withSeed(name, len, t->seed ^ (uintptr_t)parent);
+}
+
+static void
+move_inodes(struct inode_table *t, struct cds_list_head *fresh, uint32_t mask)
+{
+    struct inode *i, *next;
+
+    for (uint32_t b = 0; b <= t->inodes.mask; b++)
+        cds_list_for_each_entry_safe(i, next, &t->inodes.buckets[b], hash_link)
+            cds_list_move(&i->hash_link, &fresh[inode_hash(t, &i->gfid) & mask]);
+}
+
+static void
+move_names(struct inode_table *t, struct cds_list_head *fresh, uint32_t mask)
+{
+    struct dentry *d, *next;
+
+    for (uint32_t b = 0; b <= t->names.mask; b++)
+        cds_list_for_each_entry_safe(d, next, &t->names.buckets[b], hash_link)
+            cds_list_move(&d->hash_link, &fresh[d->hash & mask]);
+}
+
+/* Doubles a hash that has become full. Without memory it stays as it is, only slower. */
+static void
+hash_grow(struct inode_table *t, struct hash *h)
+{
+    pthread_mutex_lock(&t->lock);
+    if (h->count <= h->mask || h->is_growing || h->mask >= UINT32_MAX / 4) {
+        pthread_mutex_unlock(&t->lock);
+        return;
+    }
+    uint32_t n = (h->mask + 1) * 2;
+    h->is_growing = true;
+    pthread_mutex_unlock(&t->lock);
+
+    struct cds_list_head *fresh = buckets_new(n), *old = NULL;
+
+    pthread_mutex_lock(&t->lock);
+    if (fresh) {
+        if (h == &t->inodes)
+            move_inodes(t, fresh, n - 1);
+        else
+            move_names(t, fresh, n - 1);
+        old = h->buckets;
+        h->buckets = fresh;
+        h->mask = n - 1;
+    }
+    h->is_growing = false;
+    pthread_mutex_unlock(&t->lock);
+    free(old);
+}
+
+/* -- dentries ---------------------------------------------------------------------------------------------- */
+
+static struct dentry *
+dentry_new(const struct inode_table *t, size_t len)
+{
+    return mem_get_owner(len < DENTRY_SHORT ? dentry_pool : dentry_long_pool, t->graph ? t->graph->owner : 0);
+}
+
+static struct dentry *
+dentry_find_locked(struct inode_table *t, const struct inode *parent, const char *name, size_t len, uint64_t hash)
+{
+    struct dentry *d;
+
+    cds_list_for_each_entry(d, &t->names.buckets[hash & t->names.mask], hash_link)
+        if (d->hash == hash && d->parent == parent && d->len == len && memcmp(d->name, name, len) == 0)
+            return d;
+    return NULL;
+}
+
+static void
+dentry_remove_locked(struct inode_table *t, struct dentry *d)
+{
+    cds_list_del(&d->hash_link);
+    cds_list_del(&d->inode_link);
+    cds_list_del(&d->parent_link);
+    t->names.count--;
+    mem_put(d);
+}
+
+static void
+dentries_remove_locked(struct inode_table *t, struct inode *inode)
+{
+    struct dentry *d, *next;
+
+    cds_list_for_each_entry_safe(d, next, &inode->dentries, inode_link)
+        dentry_remove_locked(t, d);
+    cds_list_for_each_entry_safe(d, next, &inode->children, parent_link)
+        dentry_remove_locked(t, d);
+}
+
+/* -- life of an inode -------------------------------------------------------------------------------------- */
+
+static struct inode *
+inode_alloc(struct inode_table *t, const struct gfid *gfid, uint32_t type)
+{
+    struct inode *i = mem_get0_owner(inode_pool, t->graph ? t->graph->owner : 0);
+
+    if (!i)
+        return NULL;
+    i->gfid = *gfid;
+    i->table = t;
+    i->type = type;
+    refcount_init(&i->refs, 1);
+    CDS_INIT_LIST_HEAD(&i->hash_link);
+    CDS_INIT_LIST_HEAD(&i->lru_link);
+    CDS_INIT_LIST_HEAD(&i->dentries);
+    CDS_INIT_LIST_HEAD(&i->children);
+    return i;
+}
+
+static void
+inode_hash_locked(struct inode_table *t, struct inode *i)
+{
+    cds_list_add(&i->hash_link, &t->inodes.buckets[inode_hash(t, &i->gfid) & t->inodes.mask]);
+    t->inodes.count++;
+}
+
+static void
+inode_unhash_locked(struct inode_table *t, struct inode *i)
+{
+    if (!cds_list_empty(&i->hash_link)) {
+        cds_list_del_init(&i->hash_link);
+        t->inodes.count--;
+    }
+    dentries_remove_locked(t, i);
+}
+
+/* A reference for whoever found it in the table: the one place where 0 becomes 1. */
+static struct inode *
+inode_get_locked(struct inode_table *t, struct inode *i)
+{
+    if (atomic_fetch_add_explicit(&i->refs.n, 1, memory_order_acquire) == 0) {
+        cds_list_del_init(&i->lru_link);
+        t->lru_count--;
+    }
+    return i;
+}
+
+/* The opposite, for an inode that is hashed and stays so. */
+static void
+inode_give_back_locked(struct inode_table *t, struct inode *i)
+{
+    if (atomic_fetch_sub_explicit(&i->refs.n, 1, memory_order_acq_rel) == 1) {
+        cds_list_add_tail(&i->lru_link, &t->lru);
+        t->lru_count++;
+    }
+}
+
+static struct inode *
+inode_lookup_locked(struct inode_table *t, const struct gfid *gfid)
+{
+    struct inode *i;
+
+    cds_list_for_each_entry(i, &t->inodes.buckets[inode_hash(t, gfid) & t->inodes.mask], hash_link)
+        if (gfid_equal(&i->gfid, gfid))
+            return i;
+    return NULL;
+}
+
+/* Takes an unreferenced inode that is not on the LRU list out of the table, for finish(). */
+static void
+inode_evict_locked(struct inode_table *t, struct inode *i, struct cds_list_head *victims)
+{
+    inode_unhash_locked(t, i);
+    cds_list_add_tail(&i->lru_link, victims);
+}
+
+static void
+lru_take_locked(struct inode_table *t, struct inode *i, struct cds_list_head *victims)
+{
+    cds_list_del(&i->lru_link);
+    t->lru_count--;
+    inode_evict_locked(t, i, victims);
+}
+
+static void
+lru_prune_locked(struct inode_table *t, struct cds_list_head *victims)
+{
+    while (t->lru_limit && t->lru_count > t->lru_limit)
+        lru_take_locked(t, cds_list_first_entry(&t->lru, struct inode, lru_link), victims);
+}
+
+/* It has lost a name. Without any left it is not worth keeping: the disk may have no such object any more. */
+static void
+inode_name_lost_locked(struct inode_table *t, struct inode *i, struct cds_list_head *victims)
+{
+    if (i == t->root || !cds_list_empty(&i->dentries))
+        return;
+    i->is_doomed = true;
+    if (atomic_load_explicit(&i->refs.n, memory_order_relaxed) == 0)
+        lru_take_locked(t, i, victims);
+}
+
+/* The layers forget what they kept, and the memory goes. No one can reach these any more. */
+static void
+finish(struct inode_table *t, struct cds_list_head *victims)
+{
+    struct inode *i, *next;
+
+    cds_list_for_each_entry_safe(i, next, victims, lru_link) {
+        for (unsigned l = 0; t->graph && l < t->graph->layer_count; l++) {
+            struct xlator *xl = &t->graph->layers[l];
+            void *ctx = xl->ctx_slot >= 0 ? inode_ctx(i, xl) : NULL;
+
+            if (ctx && xl->type->inode_forget)
+                xl->type->inode_forget(xl, i, ctx);
+        }
+        mem_put(i);
+    }
+}
+
+struct inode *
+inode_ref(struct inode *inode)
+{
+    refcount_get(&inode->refs);
+    return inode;
+}
+
+void
+inode_unref(struct inode *inode)
+{
+    if (!inode)
+        return;
+    int n = atomic_load_explicit(&inode->refs.n, memory_order_relaxed);
+
+    while (n > 1)
+        if (atomic_compare_exchange_weak_explicit(&inode->refs.n, &n, n - 1, memory_order_release,
+                                                  memory_order_relaxed))
+            return;
+    assert(n == 1);
+
+    /* Perhaps the last: decided under the mutex, for until then the table may give out others. */
+    struct inode_table *t = inode->table;
+    CDS_LIST_HEAD(victims);
+
+    pthread_mutex_lock(&t->lock);
+    if (atomic_fetch_sub_explicit(&inode->refs.n, 1, memory_order_acq_rel) == 1) {
+        if (cds_list_empty(&inode->hash_link) || inode->is_doomed) {
+            inode_evict_locked(t, inode, &victims);
+        } else {
+            cds_list_add_tail(&inode->lru_link, &t->lru);
+            t->lru_count++;
+            lru_prune_locked(t, &victims);
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    finish(t, &victims);
+}
+
+void
+inode_forget(struct inode *inode)
+{
+    struct inode_table *t = inode->table;
+
+    pthread_mutex_lock(&t->lock);
+    if (inode != t->root)
+        inode_unhash_locked(t, inode);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* -- finding ----------------------------------------------------------------------------------------------- */
+
+struct inode *
+inode_root(struct inode_table *t)
+{
+    return inode_ref(t->root);
+}
+
+struct inode *
+inode_find(struct inode_table *t, const struct gfid *gfid)
+{
+    pthread_mutex_lock(&t->lock);
+    struct inode *i = inode_lookup_locked(t, gfid);
+
+    if (i)
+        inode_get_locked(t, i);
+    pthread_mutex_unlock(&t->lock);
+    return i;
+}
+
+struct inode *
+inode_find_child(struct inode_table *t, struct inode *parent, const char *name)
+{
+    size_t len = strlen(name);
+    uint64_t hash = name_hash(t, parent, name, len);
+
+    pthread_mutex_lock(&t->lock);
+    struct dentry *d = dentry_find_locked(t, parent, name, len, hash);
+    struct inode *i = d ? inode_get_locked(t, d->inode) : NULL;
+    pthread_mutex_unlock(&t->lock);
+    return i;
+}
+
+uint32_t
+inode_name_epoch(struct inode_table *t, struct inode *parent, const char *name)
+{
+    return __atomic_load_n(&t->epochs[name_hash(t, parent, name, strlen(name)) % EPOCHS], __ATOMIC_ACQUIRE);
+}
+
+static void
+epoch_bump_locked(struct inode_table *t, uint64_t hash)
+{
+    __atomic_store_n(&t->epochs[hash % EPOCHS], t->epochs[hash % EPOCHS] + 1, __ATOMIC_RELEASE);
+}
+
+/* -- linking ----------------------------------------------------------------------------------------------- */
+
+/* A link under way: what it may need is got without the mutex, and given back if it was not needed. */
+struct linking {
+    struct inode_table *t;
+    struct inode *parent;
+    const char *name;
+    size_t len;
+    uint64_t hash;
+    const uint32_t *epoch; /* NULL: the name is true */
+    struct inode *spare_inode;
+    struct dentry *spare_dentry;
+    struct cds_list_head victims;
+};
+
+static void
+dentry_add_locked(struct linking *l, struct inode *inode)
+{
+    struct dentry *d = l->spare_dentry;
+
+    l->spare_dentry = NULL;
+    d->inode = inode;
+    d->parent = l->parent;
+    d->hash = l->hash;
+    d->len = (uint32_t)l->len;
+    memcpy(d->name, l->name, l->len + 1);
+    cds_list_add(&d->hash_link, &l->t->names.buckets[l->hash & l->t->names.mask]);
+    cds_list_add(&d->inode_link, &inode->dentries);
+    cds_list_add(&d->parent_link, &l->parent->children);
+    l->t->names.count++;
+    inode->is_doomed = false;
+}
+
+/* False: a spare dentry is needed first. */
+static bool
+link_name_locked(struct linking *l, struct inode *inode)
+{
+    struct inode_table *t = l->t;
+
+    if (l->epoch && t->epochs[l->hash % EPOCHS] != *l->epoch)
+        return true; /* the name was removed meanwhile */
+    if (cds_list_empty(&l->parent->hash_link))
+        return true; /* the directory itself is gone */
+    struct dentry *d = dentry_find_locked(t, l->parent, l->name, l->len, l->hash);
+
+    if (d && d->inode == inode) {
+        inode->is_doomed = false;
+        return true;
+    }
+    if (!l->spare_dentry)
+        return false;
+    if (d) {
+        struct inode *was = d->inode;
+
+        dentry_remove_locked(t, d);
+        inode_name_lost_locked(t, was, &l->victims);
+    }
+    if (S_ISDIR(inode->type)) { /* one name only: an older one is out of date */
+        struct dentry *old, *next;
+
+        cds_list_for_each_entry_safe(old, next, &inode->dentries, inode_link)
+            dentry_remove_locked(t, old);
+    }
+    dentry_add_locked(l, inode);
+    return true;
+}
+
+/* The inode with a reference; NULL: something spare is needed first. */
+static struct inode *
+link_locked(struct linking *l, const struct iatt *iatt)
+{
+    struct inode_table *t = l->t;
+    uint32_t type = iatt->mode & S_IFMT;
+    struct inode *i = inode_lookup_locked(t, &iatt->gfid);
+    bool is_old = i != NULL;
+
+    if (i && i->type && type && i->type != type && i != t->root) { /* gfid used again for another kind of object */
+        if (!l->spare_inode)
+            return NULL;
+        inode_unhash_locked(t, i);
+        if (atomic_load_explicit(&i->refs.n, memory_order_relaxed) == 0)
+            lru_take_locked(t, i, &l->victims);
+        i = NULL;
+        is_old = false;
+    }
+    if (!i && !(i = l->spare_inode))
+        return NULL;
+    if (is_old)
+        inode_get_locked(t, i); /* before a name of it is replaced: the victim must not be this one */
+    if (!l->parent) {
+        i->is_doomed = false;
+    } else if (i != t->root && !link_name_locked(l, i)) {
+        if (is_old) /* until the spare dentry is there */
+            inode_give_back_locked(t, i);
+        return NULL;
+    }
+    if (!is_old) {
+        l->spare_inode = NULL;
+        inode_hash_locked(t, i);
+    }
+    return i;
+}
+
+static struct inode *
+link_loop(struct linking *l, const struct iatt *iatt)
+{
+    struct inode_table *t = l->t;
+
+    for (bool is_second = false;; is_second = true) {
+        pthread_mutex_lock(&t->lock);
+        struct inode *i = link_locked(l, iatt);
+        bool is_full = t->inodes.count > t->inodes.mask || t->names.count > t->names.mask;
+        pthread_mutex_unlock(&t->lock);
+        if (i) {
+            if (is_full) {
+                hash_grow(t, &t->inodes);
+                hash_grow(t, &t->names);
+            }
+            return i;
+        }
+        if (is_second) /* both spares were there: cannot be */
+            return NULL;
+        l->spare_inode = inode_alloc(t, &iatt->gfid, iatt->mode & S_IFMT);
+        if (l->parent)
+            l->spare_dentry = dentry_new(t, l->len);
+        if (!l->spare_inode || (l->parent && !l->spare_dentry))
+            return NULL;
+    }
+}
+
+static struct inode *
+link_any(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt, const uint32_t *epoch)
+{
+    struct linking l = {.t = t, .parent = parent, .name = name, .epoch = epoch};
+
+    assert(!gfid_is_null(&iatt->gfid));
+    CDS_INIT_LIST_HEAD(&l.victims);
+    if (parent) {
+        l.len = strlen(name);
+        assert(l.len > 0 && l.len <= FOP_NAME_MAX);
+        l.hash = name_hash(t, parent, name, l.len);
+    }
+    struct inode *i = link_loop(&l, iatt);
+
+    mem_put(l.spare_inode);
+    mem_put(l.spare_dentry);
+    finish(t, &l.victims);
+    return i;
+}
+
+struct inode *
+inode_link(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt)
+{
+    return link_any(t, parent, name, iatt, NULL);
+}
+
+struct inode *
+inode_link_epoch(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt, uint32_t epoch)
+{
+    return link_any(t, parent, name, iatt, &epoch);
+}
+
+void
+inode_unlink(struct inode_table *t, struct inode *parent, const char *name)
+{
+    size_t len = strlen(name);
+    uint64_t hash = name_hash(t, parent, name, len);
+    CDS_LIST_HEAD(victims);
+
+    pthread_mutex_lock(&t->lock);
+    epoch_bump_locked(t, hash);
+    struct dentry *d = dentry_find_locked(t, parent, name, len, hash);
+
+    if (d) {
+        struct inode *was = d->inode;
+
+        dentry_remove_locked(t, d);
+        inode_name_lost_locked(t, was, &victims);
+    }
+    pthread_mutex_unlock(&t->lock);
+    finish(t, &victims);
+}
+
+void
+inode_rename(struct inode_table *t, struct inode *parent, const char *name, struct inode *parent2, const char *name2,
+             struct inode *inode)
+{
+    size_t len = strlen(name), len2 = strlen(name2);
+    uint64_t hash = name_hash(t, parent, name, len), hash2 = name_hash(t, parent2, name2, len2);
+
+    if (parent == parent2 && len == len2 && memcmp(name, name2, len) == 0)
+        return;
+    pthread_mutex_lock(&t->lock);
+    epoch_bump_locked(t, hash);
+    epoch_bump_locked(t, hash2);
+    struct dentry *d = dentry_find_locked(t, parent, name, len, hash);
+
+    if (d) /* `inode` is held by the caller; another one there is only forgotten as a name */
+        dentry_remove_locked(t, d);
+    pthread_mutex_unlock(&t->lock);
+
+    struct iatt iatt = {.gfid = inode->gfid, .mode = inode->type};
+
+    inode_unref(inode_link(t, parent2, name2, &iatt));
+}
+
+/* -- contexts ---------------------------------------------------------------------------------------------- */
+
+void *
+inode_ctx_install(struct inode *inode, const struct xlator *xl, void *fresh)
+{
+    void *was = NULL;
+
+    if (atomic_compare_exchange_strong_explicit(&inode->ctx[xl->ctx_slot], &was, fresh, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return fresh;
+    return was;
+}
+
+#define EACH_BATCH 64
+
+/* The inodes whose hash ends in `low` (of `low_mask`), in batches; `skip` of them have been done. The table only doubles, so these
+ * are always the buckets low, low + low_mask + 1, ... */
+static unsigned
+each_collect_locked(struct inode_table *t, const struct xlator *xl, uint32_t low, uint32_t low_mask, unsigned skip,
+                    struct inode **out)
+{
+    unsigned n = 0;
+    struct inode *i;
+
+    for (uint64_t b = low; b <= t->inodes.mask; b += (uint64_t)low_mask + 1)
+        cds_list_for_each_entry(i, &t->inodes.buckets[b], hash_link) {
+            if (!inode_ctx(i, xl))
+                continue;
+            if (skip) {
+                skip--;
+                continue;
+            }
+            if (n == EACH_BATCH)
+                return n;
+            out[n++] = inode_get_locked(t, i);
+        }
+    return n;
+}
+
+void
+inode_table_each(struct inode_table *t, const struct xlator *xl,
+                 void (*fn)(struct inode *inode, void *ctx, void *arg), void *arg)
+{
+    struct inode *batch[EACH_BATCH];
+
+    pthread_mutex_lock(&t->lock);
+    uint32_t mask = t->inodes.mask;
+    pthread_mutex_unlock(&t->lock);
+
+    for (uint32_t low = 0; low <= mask; low++) {
+        unsigned n, done = 0;
+
+        do {
+            pthread_mutex_lock(&t->lock);
+            n = each_collect_locked(t, xl, low, mask, done, batch);
+            pthread_mutex_unlock(&t->lock);
+            for (unsigned k = 0; k < n; k++) {
+                fn(batch[k], inode_ctx(batch[k], xl), arg);
+                inode_unref(batch[k]);
+            }
+            done += n;
+        } while (n == EACH_BATCH);
+    }
+}
+
+/* -- the table --------------------------------------------------------------------------------------------- */
+
+struct inode_table *
+inode_table_new(struct graph *graph, uint32_t lru_limit)
+{
+    struct inode_table *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return NULL;
+    t->graph = graph;
+    t->lru_limit = lru_limit;
+    CDS_INIT_LIST_HEAD(&t->lru);
+    pthread_mutex_init(&t->lock, NULL);
+    if (getrandom(&t->seed, sizeof t->seed, GRND_NONBLOCK) != sizeof t->seed)
+        t->seed = (uintptr_t)t; /* early boot: better than a constant */
+    t->inodes = (struct hash){.buckets = buckets_new(BUCKETS_MIN), .mask = BUCKETS_MIN - 1};
+    t->names = (struct hash){.buckets = buckets_new(BUCKETS_MIN), .mask = BUCKETS_MIN - 1};
+    t->root = inode_alloc(t, &gfid_root, S_IFDIR);
+    if (!t->inodes.buckets || !t->names.buckets || !t->root) {
+        mem_put(t->root);
+        free(t->inodes.buckets);
+        free(t->names.buckets);
+        pthread_mutex_destroy(&t->lock);
+        free(t);
+        return NULL;
+    }
+    inode_hash_locked(t, t->root);
+    return t;
+}
+
+struct graph *
+inode_table_graph(const struct inode_table *t)
+{
+    return t->graph;
+}
+
+void
+inode_table_set_limit(struct inode_table *t, uint32_t lru_limit)
+{
+    CDS_LIST_HEAD(victims);
+
+    pthread_mutex_lock(&t->lock);
+    t->lru_limit = lru_limit;
+    lru_prune_locked(t, &victims);
+    pthread_mutex_unlock(&t->lock);
+    finish(t, &victims);
+}
+
+unsigned
+inode_table_free(struct inode_table *t)
+{
+    CDS_LIST_HEAD(victims);
+
+    if (!t)
+        return 0;
+    pthread_mutex_lock(&t->lock);
+    while (!cds_list_empty(&t->lru))
+        lru_take_locked(t, cds_list_first_entry(&t->lru, struct inode, lru_link), &victims);
+    if (atomic_load(&t->root->refs.n) == 1)
+        inode_evict_locked(t, t->root, &victims);
+    unsigned left = t->inodes.count;
+    pthread_mutex_unlock(&t->lock);
+    finish(t, &victims);
+    if (left) /* somebody still points to them: the table must stay, too */
+        return left;
+    free(t->inodes.buckets);
+    free(t->names.buckets);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+    return 0;
+}
+
+int
+inode_path(struct inode *inode, char *path, size_t size)
+{
+    struct inode_table *t = inode->table;
+    size_t at = size; /* written from the end */
+    int err = 0;
+
+    if (size < 2)
+        return -ENAMETOOLONG;
+    path[--at] = '\0';
+    pthread_mutex_lock(&t->lock);
+    if (inode == t->root)
+        path[--at] = '/';
+    for (struct inode *i = inode; i != t->root;) {
+        if (cds_list_empty(&i->dentries)) {
+            err = -ENOENT;
+            break;
+        }
+        const struct dentry *d = cds_list_first_entry(&i->dentries, struct dentry, inode_link);
+
+        if (at < d->len + 1u) {
+            err = -ENAMETOOLONG; /* also the end of a loop of names */
+            break;
+        }
+        at -= d->len;
+        memcpy(path + at, d->name, d->len);
+        path[--at] = '/';
+        i = d->parent;
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (!err)
+        memmove(path, path + at, size - at);
+    return err;
+}
+
+void
+inode_table_stats(struct inode_table *t, struct inode_table_stats *out)
+{
+    pthread_mutex_lock(&t->lock);
+    *out = (struct inode_table_stats){.inodes = t->inodes.count, .lru = t->lru_count, .dentries = t->names.count};
+    pthread_mutex_unlock(&t->lock);
+}

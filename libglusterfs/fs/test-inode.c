@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Inode table, fds and clients of a graph of two hand-made layers that count what they are told. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fs/client.h"
+#include "graph/graph.h"
+#include "mem/mem-pool.h"
+
+static atomic_int forgotten, released, closed, gone;
+static atomic_int last_order, first_layer_at, second_layer_at;
+
+static void
+count_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)inode;
+    ck_assert_ptr_eq(ctx, xl->private);
+    atomic_fetch_add(&forgotten, 1);
+}
+
+static void
+count_release(struct xlator *xl, struct fd *fd, void *ctx)
+{
+    (void)xl, (void)fd, (void)ctx;
+    atomic_fetch_add(&released, 1);
+}
+
+static void
+count_closed(struct xlator *xl, struct fd *fd)
+{
+    (void)fd;
+    atomic_fetch_add(&closed, 1);
+    atomic_store(xl == &xl->graph->layers[0] ? &first_layer_at : &second_layer_at,
+                 atomic_fetch_add(&last_order, 1) + 1);
+}
+
+static void
+count_gone(struct xlator *xl, struct client *client)
+{
+    (void)xl, (void)client;
+    atomic_fetch_add(&gone, 1);
+}
+
+static const struct xlator_type counting_type = {.name = "test/counting",
+                                                 .inode_forget = count_forget,
+                                                 .fd_release = count_release,
+                                                 .fd_closed = count_closed,
+                                                 .client_gone = count_gone};
+static const struct xlator_type silent_type = {.name = "test/silent"};
+
+static struct xlator layers[3];
+static struct graph graph;
+static struct inode_table *table;
+
+static void
+setup(void)
+{
+    atomic_store(&forgotten, 0);
+    atomic_store(&released, 0);
+    atomic_store(&closed, 0);
+    atomic_store(&gone, 0);
+    for (int i = 0; i < 3; i++)
+        layers[i] = (struct xlator){.type = i == 1 ? &silent_type : &counting_type,
+                                    .graph = &graph,
+                                    .ctx_slot = i == 1 ? -1 : i,
+                                    .private = &layers[i]};
+    graph = (struct graph){.layers = layers, .layer_count = 3};
+    atomic_store(&graph.pins, 1);
+    pthread_mutex_init(&graph.clients_lock, NULL);
+    CDS_INIT_LIST_HEAD(&graph.clients);
+    ck_assert_int_eq(fs_pools_init(), 0);
+    table = inode_table_new(&graph, 0);
+    ck_assert_ptr_nonnull(table);
+    graph.inodes = table;
+}
+
+static void
+teardown(void)
+{
+    ck_assert_uint_eq(inode_table_free(table), 0);
+}
+
+static struct iatt
+iatt_of(uint32_t n, uint32_t type)
+{
+    struct iatt a = {.mode = type | 0644};
+
+    a.gfid.b[0] = 0xaa;
+    memcpy(a.gfid.b + 12, &n, sizeof n);
+    return a;
+}
+
+static struct inode *
+add(struct inode *parent, const char *name, uint32_t n, uint32_t type)
+{
+    struct iatt a = iatt_of(n, type);
+    struct inode *i = inode_link(table, parent, name, &a);
+
+    ck_assert_ptr_nonnull(i);
+    return i;
+}
+
+static struct inode_table_stats
+stats(void)
+{
+    struct inode_table_stats s;
+
+    inode_table_stats(table, &s);
+    return s;
+}
+
+START_TEST(test_link_and_find)
+{
+    struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG), *again;
+
+    ck_assert_uint_eq(f->type, S_IFREG);
+    ck_assert_ptr_eq(again = inode_find_child(table, root, "f"), f);
+    inode_unref(again);
+    ck_assert_ptr_eq(again = inode_find(table, &f->gfid), f);
+    inode_unref(again);
+    ck_assert_ptr_null(inode_find_child(table, root, "g"));
+    ck_assert_ptr_null(inode_find(table, &gfid_null));
+    inode_unref(f);
+    ck_assert_uint_eq(stats().lru, 1);
+    again = inode_find_child(table, root, "f"); /* back from the LRU list */
+    ck_assert_ptr_eq(again, f);
+    ck_assert_uint_eq(stats().lru, 0);
+    inode_unref(again);
+    inode_unref(root);
+}
+END_TEST
+
+START_TEST(test_unlink_drops_unused)
+{
+    struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
+
+    inode_unref(add(root, "g", 1, S_IFREG)); /* a hard link */
+    ck_assert_uint_eq(stats().dentries, 2);
+    inode_unlink(table, root, "f");
+    inode_unref(f);
+    ck_assert_uint_eq(stats().inodes, 2); /* still has a name */
+    inode_unlink(table, root, "g");
+    ck_assert_uint_eq(stats().inodes, 1);
+
+    /* held: found by gfid until it is let go */
+    f = add(root, "f", 2, S_IFREG);
+    inode_unlink(table, root, "f");
+    struct inode *again = inode_find(table, &f->gfid);
+    ck_assert_ptr_eq(again, f);
+    inode_unref(again);
+    inode_unref(f);
+    ck_assert_uint_eq(stats().inodes, 1);
+    inode_unlink(table, root, "never was");
+    inode_unref(root);
+}
+END_TEST
+
+START_TEST(test_forget_calls_layers)
+{
+    struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
+
+    ck_assert_ptr_eq(inode_ctx_install(f, &layers[0], &layers[0]), &layers[0]);
+    ck_assert_ptr_eq(inode_ctx_install(f, &layers[0], &layers[1]), &layers[0]); /* the first wins */
+    ck_assert_ptr_eq(inode_ctx_install(f, &layers[2], &layers[2]), &layers[2]);
+    inode_forget(f);
+    struct gfid gfid = f->gfid;
+    ck_assert_ptr_null(inode_find(table, &gfid));
+    ck_assert_int_eq(forgotten, 0);
+    struct inode *fresh = add(root, "f", 1, S_IFREG); /* a new one beside it */
+    ck_assert_ptr_ne(fresh, f);
+    inode_unref(f);
+    ck_assert_int_eq(forgotten, 2);
+    inode_unref(fresh);
+    inode_unref(root);
+}
+END_TEST
+
+START_TEST(test_lru_limit)
+{
+    struct inode *root = inode_root(table);
+    char name[32];
+
+    inode_table_set_limit(table, 10);
+    for (uint32_t i = 1; i <= 1000; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        struct inode *f = add(root, name, i, S_IFREG);
+        inode_ctx_install(f, &layers[0], &layers[0]);
+        inode_unref(f);
+    }
+    ck_assert_uint_eq(stats().lru, 10);
+    ck_assert_uint_eq(stats().dentries, 10);
+    ck_assert_int_eq(forgotten, 990);
+    struct inode *kept = inode_find_child(table, root, "n1000");
+    ck_assert_ptr_nonnull(kept);
+    inode_table_set_limit(table, 1);
+    ck_assert_uint_eq(stats().inodes, 3); /* root, the one held, one on the list */
+    inode_unref(kept);
+    inode_unref(root);
+}
+END_TEST
+
+START_TEST(test_dentry_replaced)
+{
+    struct inode *root = inode_root(table), *a = add(root, "x", 1, S_IFREG), *b = add(root, "x", 2, S_IFREG);
+    struct inode *now = inode_find_child(table, root, "x");
+
+    ck_assert_ptr_eq(now, b);
+    ck_assert_uint_eq(stats().dentries, 1);
+    inode_unref(now);
+    inode_unref(a); /* nameless and unused: gone */
+    ck_assert_uint_eq(stats().inodes, 2);
+    /* the same gfid for another kind of object */
+    struct inode *dir = add(root, "x", 2, S_IFDIR);
+    ck_assert_ptr_ne(dir, b);
+    ck_assert_uint_eq(dir->type, S_IFDIR);
+    inode_unref(b);
+    inode_unref(dir);
+    inode_unref(root);
+}
+END_TEST
+
+START_TEST(test_old_reply_does_not_revive_a_name)
+{
+    struct inode *root = inode_root(table);
+    uint32_t epoch = inode_name_epoch(table, root, "f");
+    struct iatt a = iatt_of(1, S_IFREG);
+
+    inode_unlink(table, root, "f");
+    inode_unref(inode_link_epoch(table, root, "f", &a, epoch));
+    ck_assert_ptr_null(inode_find_child(table, root, "f"));
+    epoch = inode_name_epoch(table, root, "f");
+    inode_unref(inode_link_epoch(table, root, "f", &a, epoch));
+    struct inode *f = inode_find_child(table, root, "f");
+    ck_assert_ptr_nonnull(f);
+    inode_unref(f);
+    inode_unref(root);
+}
+END_TEST
+
+START_TEST(test_path)
+{
+    struct inode *root = inode_root(table), *at = inode_ref(root);
+    char name[256], path[4096];
+
+    ck_assert_int_eq(inode_path(root, path, sizeof path), 0);
+    ck_assert_str_eq(path, "/");
+    for (uint32_t i = 1; i <= 40; i++) {
+        snprintf(name, sizeof name, "d%u", i);
+        struct inode *next = add(at, name, i, S_IFDIR);
+        inode_unref(at);
+        at = next;
+    }
+    ck_assert_int_eq(inode_path(at, path, sizeof path), 0);
+    ck_assert_int_eq(strncmp(path, "/d1/d2/d3/", 10), 0);
+    ck_assert_str_eq(path + strlen(path) - 8, "/d39/d40");
+    ck_assert_int_eq(inode_path(at, path, 20), -ENAMETOOLONG);
+    memset(name, 'x', 255);
+    name[255] = '\0';
+    struct inode *longest = add(at, name, 99, S_IFREG);
+    ck_assert_int_eq(inode_path(longest, path, sizeof path), 0);
+    inode_unref(longest);
+    struct iatt a = iatt_of(1000, S_IFREG);
+    struct inode *nameless = inode_link(table, NULL, NULL, &a);
+    ck_assert_int_eq(inode_path(nameless, path, sizeof path), -ENOENT);
+    inode_unref(nameless);
+    inode_unref(at);
+    inode_unref(root);
+}
+END_TEST
+
+START_TEST(test_rename)
+{
+    struct inode *root = inode_root(table), *a = add(root, "a", 1, S_IFDIR), *b = add(a, "b", 2, S_IFDIR);
+    struct inode *victim = add(root, "old", 3, S_IFDIR);
+    char path[256];
+
+    inode_rename(table, a, "b", root, "old", b);
+    inode_unref(victim);
+    ck_assert_int_eq(inode_path(b, path, sizeof path), 0);
+    ck_assert_str_eq(path, "/old");
+    ck_assert_ptr_null(inode_find_child(table, a, "b"));
+    ck_assert_uint_eq(stats().inodes, 3);
+    inode_rename(table, root, "old", root, "old", b);
+    ck_assert_int_eq(inode_path(b, path, sizeof path), 0);
+
+    /* what two racing calls could make of it: a loop. It must end. */
+    inode_rename(table, root, "a", b, "a", a);
+    inode_rename(table, root, "old", a, "b", b);
+    ck_assert_int_eq(inode_path(b, path, sizeof path), -ENAMETOOLONG);
+    inode_unref(a);
+    inode_unref(b);
+    inode_unref(root);
+}
+END_TEST
+
+static void
+count_each(struct inode *inode, void *ctx, void *arg)
+{
+    (void)ctx;
+    ck_assert_uint_eq(inode->type, S_IFREG);
+    ++*(unsigned *)arg;
+}
+
+START_TEST(test_each_and_growth)
+{
+    struct inode *root = inode_root(table);
+    char name[32];
+    unsigned seen = 0;
+
+    for (uint32_t i = 1; i <= 5000; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        struct inode *f = add(root, name, i, S_IFREG);
+        if (i % 2)
+            inode_ctx_install(f, &layers[2], &layers[2]);
+        inode_unref(f);
+    }
+    inode_table_each(table, &layers[2], count_each, &seen);
+    ck_assert_uint_eq(seen, 2500);
+    inode_unref(root);
+}
+END_TEST
+
+START_TEST(test_fds)
+{
+    struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
+    struct fd_table t;
+
+    fd_table_init(&t);
+    struct fd *fd = fd_new(f, NULL, O_RDWR, false), *anon = fd_new_anonymous(f, NULL);
+    ck_assert_uint_eq(atomic_load(&f->open_fds), 1);
+    fd_ctx_set(fd, &layers[0], &layers[0]);
+    ck_assert_int_eq(fd_table_add(&t, fd), 0);
+    for (int64_t i = 1; i < 1000; i++)
+        ck_assert_int_eq(fd_table_add(&t, fd_ref(fd)), i);
+    ck_assert_uint_eq(fd_table_count(&t), 1000);
+    ck_assert_ptr_null(fd_table_get(&t, -1));
+    ck_assert_ptr_null(fd_table_get(&t, -2));
+    ck_assert_ptr_null(fd_table_get(&t, INT64_MAX));
+    ck_assert_ptr_null(fd_table_get(&t, 1000));
+    for (int64_t i = 3; i < 1000; i++) {
+        struct fd *got = fd_table_take(&t, i);
+        ck_assert_ptr_eq(got, fd);
+        fd_unref(got);
+    }
+    ck_assert_ptr_null(fd_table_take(&t, 7));
+    ck_assert_int_eq(fd_table_add(&t, fd_ref(fd)), 999); /* the one freed last */
+    fd_table_close(&t);
+    ck_assert_int_eq(fd_table_add(&t, fd), -ENOTCONN);
+    ck_assert_int_eq(closed, 0);
+    fd_table_fini(&t);
+    ck_assert_int_eq(closed, 2); /* both counting layers */
+    ck_assert_int_lt(atomic_load(&first_layer_at), atomic_load(&second_layer_at)); /* top first */
+    ck_assert_int_eq(released, 1);
+    ck_assert_uint_eq(atomic_load(&f->open_fds), 0);
+    fd_unref(anon);
+    ck_assert_uint_eq(atomic_load(&f->open_fds), 0);
+    inode_unref(f);
+    inode_unref(root);
+}
+END_TEST
+
+START_TEST(test_clients)
+{
+    struct client_key key = {.uid = "u1", .cred = "cred", .cred_bytes = 4}, other = {.uid = "u2"};
+    struct client_facts facts = {.process_name = "p", .version = "10.3"};
+
+    atomic_store(&graph.pins, 5);
+    struct client *a = client_connect(&graph, &key, &facts), *b = client_connect(&graph, &key, &facts);
+    ck_assert_ptr_eq(a, b);
+    ck_assert_int_eq(atomic_load(&graph.pins), 4);
+    struct client *c = client_connect(&graph, &other, &facts), *d = client_connect(&graph, &other, &facts);
+    ck_assert_ptr_ne(c, d); /* without a credential: never the same */
+    ck_assert_ptr_ne(a, c);
+    facts.is_trusted = true;
+    struct client *e = client_connect(&graph, &key, &facts);
+    ck_assert_ptr_ne(a, e); /* has shown more */
+    ck_assert(!client_disconnect(b));
+    client_unref(b);
+    ck_assert_int_eq(gone, 0);
+    ck_assert(client_disconnect(a));
+    ck_assert(atomic_load(&a->is_gone));
+    client_layers_gone(a);
+    ck_assert_int_eq(gone, 2);
+    client_unref(a);
+    ck_assert_int_eq(gone, 4);
+    struct client *rest[] = {c, d, e};
+    for (int i = 0; i < 3; i++) {
+        ck_assert(client_disconnect(rest[i]));
+        client_unref(rest[i]);
+    }
+    ck_assert(cds_list_empty(&graph.clients));
+    ck_assert_int_eq(atomic_load(&graph.pins), 0);
+}
+END_TEST
+
+/* Everything at once, on few names, so that threads meet. */
+static void *
+stress_thread(void *arg)
+{
+    unsigned seed = (unsigned)(uintptr_t)arg;
+    struct inode *root = inode_root(table);
+    char name[32], name2[32], path[4096];
+
+    for (int i = 0; i < 4000; i++) {
+        uint32_t n = 1 + rand_r(&seed) % 100, m = 1 + rand_r(&seed) % 100;
+        struct iatt a = iatt_of(n, n % 3 ? S_IFREG : S_IFDIR);
+        struct inode *at;
+
+        snprintf(name, sizeof name, "n%u", n);
+        snprintf(name2, sizeof name2, "n%u", m);
+        switch (rand_r(&seed) % 7) {
+        case 0:
+        case 1:
+            at = inode_link_epoch(table, root, name, &a, inode_name_epoch(table, root, name));
+            if (n % 2)
+                inode_ctx_install(at, &layers[0], &layers[0]);
+            inode_path(at, path, sizeof path);
+            inode_unref(at);
+            break;
+        case 2:
+            inode_unlink(table, root, name);
+            break;
+        case 3:
+            if ((at = inode_find_child(table, root, name))) {
+                inode_rename(table, root, name, root, name2, at);
+                inode_unref(at);
+            }
+            break;
+        case 4:
+            if ((at = inode_find(table, &a.gfid))) {
+                struct fd *fd = fd_new(at, NULL, O_RDONLY, false);
+
+                inode_unref(inode_ref(at));
+                inode_unref(at);
+                fd_unref(fd);
+            }
+            break;
+        case 5:
+            if (n % 10 == 0 && (at = inode_find(table, &a.gfid))) {
+                inode_forget(at);
+                inode_unref(at);
+            }
+            break;
+        case 6:
+            at = inode_link(table, NULL, NULL, &a);
+            inode_unref(at);
+            break;
+        }
+    }
+    inode_unref(root);
+    return NULL;
+}
+
+START_TEST(test_stress)
+{
+    pthread_t threads[4];
+
+    inode_table_set_limit(table, 20);
+    for (uintptr_t i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, stress_thread, (void *)(i + 1)), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    struct inode_table_stats s = stats();
+    ck_assert_uint_eq(s.lru + 1, s.inodes); /* nobody holds any */
+    ck_assert_uint_le(s.lru, 20);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("fs");
+    TCase *c = tcase_create("fs");
+
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, test_link_and_find);
+    tcase_add_test(c, test_unlink_drops_unused);
+    tcase_add_test(c, test_forget_calls_layers);
+    tcase_add_test(c, test_lru_limit);
+    tcase_add_test(c, test_dentry_replaced);
+    tcase_add_test(c, test_old_reply_does_not_revive_a_name);
+    tcase_add_test(c, test_path);
+    tcase_add_test(c, test_rename);
+    tcase_add_test(c, test_each_and_growth);
+    tcase_add_test(c, test_fds);
+    tcase_add_test(c, test_clients);
+    tcase_add_test(c, test_stress);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+#include "base/test-main.h"
