@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libkiln_rpc_la_SOURCES += \
+	rpc/xdr/xdr.c rpc/xdr/xdr.h rpc/xdr/xdr-types.h \
+	rpc/xdr/xdr-iatt.c rpc/xdr/xdr-locks.c rpc/xdr/xdr-dirents.c \
+	rpc/xdr/typed-dict.c rpc/xdr/old-dict.c \
+	rpc/xdr/open-flags.c rpc/xdr/open-flags.h \
+	rpc/xdr/fop-codec.c rpc/xdr/fop-codec.h rpc/xdr/fop-fields.def \
+	rpc/xdr/rpc-message.c rpc/xdr/rpc-message.h rpc/xdr/cred.c rpc/xdr/cred.h \
+	rpc/xdr/dump-program.c rpc/xdr/dump-program.h \
+	rpc/xdr/handshake-program.c rpc/xdr/handshake-program.h \
+	rpc/xdr/callback-program.c rpc/xdr/callback-program.h

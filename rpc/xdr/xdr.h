@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* xdr: the wire's encoding, to and from memory (spec: wire 0, 4, 5).
  *
- * A decoder reads as a list of fields and is checked once at the end: the first error sticks, every later read gives zeros.
- * Nothing is copied that need not be: strings are given their NUL in place (the four bytes of their length make room), opaque
- * bytes stay in the record. Every length is checked against what is left and against a stated bound.
+ * A decoder reads as a list of fields and is checked once at the end: the first error sticks, every later read gives zeros
+ * and empty texts. Nothing is copied that need not be: strings are given their NUL in place, opaque bytes stay
+ * in the record. Every length is checked against what is left and against a stated bound.
+ *
+ * Decoding writes into the bytes (the NULs): they are the decoder's own, and can be decoded once.
  */
 #ifndef KILN_RPC_XDR_H
 #define KILN_RPC_XDR_H
 
+#include <endian.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include "base/gfid.h"
 #include "mem/arena.h"
@@ -19,7 +24,14 @@
 struct xdr {
     char *at, *end;
     struct arena *arena; /* decode: for dicts and lists; encode: unused */
-    int error;           /* sticky: 0, -EINVAL (bad bytes), -ENOMEM, -ENOBUFS (encode: no room) */
+    int error;           /* sticky, decode: 0; -EBADMSG: these bytes are not what they should be; -ENOMEM; another
+                          * -errno: well-formed, but over a bound or not acceptable, to be answered with that error.
+                          * encode: 0, -ENOBUFS: no room */
+    bool dicts_are_sized; /* decode: a dict ends where its size word says, for a payload follows (WRITE, READ, PUT) */
+    /* Decode: the record's further pieces. What crosses a border is joined on the arena by xdr_pull(). */
+    int more_count;
+    const struct iovec *more;
+    size_t more_skip; /* bytes of more[0] already used */
 };
 
 static inline void
@@ -28,52 +40,211 @@ xdr_init(struct xdr *x, void *bytes, size_t size, struct arena *arena)
     *x = (struct xdr){.at = bytes, .end = (char *)bytes + size, .arena = arena};
 }
 
+/* Bytes before the end of this piece. */
 static inline size_t
 xdr_left(const struct xdr *x)
 {
     return (size_t)(x->end - x->at);
 }
 
+static inline size_t
+xdr_padded(size_t n)
+{
+    return (n + 3) & ~(size_t)3;
+}
+
+/* The first error stays. */
+static inline void
+xdr_fail(struct xdr *x, int error)
+{
+    if (!x->error)
+        x->error = error;
+}
+
+/* -- raw places ---------------------------------------------------------------------------------------- */
+
 static inline uint32_t
-xdr_get_u32(struct xdr *x)
+xdr_load_u32(const char *p)
 {
     uint32_t be;
 
-    if (__builtin_expect(x->error || xdr_left(x) < sizeof be, 0)) {
-        x->error = x->error ? x->error : -22;
-        return 0;
+    memcpy(&be, p, sizeof be);
+    return be32toh(be);
+}
+
+static inline uint64_t
+xdr_load_u64(const char *p)
+{
+    uint64_t be;
+
+    memcpy(&be, p, sizeof be);
+    return be64toh(be);
+}
+
+static inline void
+xdr_store_u32(char *p, uint32_t v)
+{
+    v = htobe32(v);
+    memcpy(p, &v, sizeof v);
+}
+
+static inline void
+xdr_store_u64(char *p, uint64_t v)
+{
+    v = htobe64(v);
+    memcpy(p, &v, sizeof v);
+}
+
+/* Steps over `n` bytes to be read. NULL: fewer are left, or an error stuck before. */
+static inline char *
+xdr_take(struct xdr *x, size_t n)
+{
+    char *p = x->at;
+
+    if (__builtin_expect(x->error || xdr_left(x) < n, 0)) {
+        xdr_fail(x, -EBADMSG);
+        return NULL;
     }
-    memcpy(&be, x->at, sizeof be);
-    x->at += sizeof be;
-    return __builtin_bswap32(be);
+    x->at += n;
+    return p;
+}
+
+/* Steps over `n` bytes to be written. NULL: no room, or an error stuck before. */
+static inline char *
+xdr_room(struct xdr *x, size_t n)
+{
+    char *p = x->at;
+
+    if (__builtin_expect(x->error || xdr_left(x) < n, 0)) {
+        xdr_fail(x, -ENOBUFS);
+        return NULL;
+    }
+    x->at += n;
+    return p;
+}
+
+/* -- decoding ------------------------------------------------------------------------------------------- */
+
+static inline uint32_t
+xdr_get_u32(struct xdr *x)
+{
+    const char *p = xdr_take(x, 4);
+
+    return p ? xdr_load_u32(p) : 0;
+}
+
+static inline int32_t
+xdr_get_i32(struct xdr *x)
+{
+    return (int32_t)xdr_get_u32(x);
 }
 
 static inline uint64_t
 xdr_get_u64(struct xdr *x)
 {
-    uint64_t high = xdr_get_u32(x);
+    const char *p = xdr_take(x, 8);
 
-    return high << 32 | xdr_get_u32(x);
+    return p ? xdr_load_u64(p) : 0;
 }
+
+static inline int64_t
+xdr_get_i64(struct xdr *x)
+{
+    return (int64_t)xdr_get_u64(x);
+}
+
+/* 0 or 1, nothing else: the marks of lists. */
+static inline bool
+xdr_get_bool(struct xdr *x)
+{
+    uint32_t v = xdr_get_u32(x);
+
+    if (v > 1)
+        xdr_fail(x, -EBADMSG);
+    return v == 1;
+}
+
+static inline void
+xdr_get_gfid(struct xdr *x, struct gfid *out)
+{
+    const char *p = xdr_take(x, GFID_BYTES);
+
+    if (p)
+        memcpy(out, p, GFID_BYTES);
+    else
+        *out = gfid_null;
+}
+
+/* Text. The NUL goes into the first pad byte or, if there is none, the text moves down by one byte over its length
+ * word. Longer than `max`: `too_long` (a negative errno) sticks; a NUL inside it: -EINVAL. *out is never NULL. */
+void xdr_get_string(struct xdr *x, const char **out, size_t max, int too_long);
+
+/* Bytes with a length word; they stay where they are. Longer than `max`: -EBADMSG. */
+const void *xdr_get_opaque(struct xdr *x, size_t max, uint32_t *len);
+
+/* Everything that is left in all pieces. */
+size_t xdr_left_total(const struct xdr *x);
+
+/* Makes the next `n` bytes one piece, on the arena if they are not: -EBADMSG if the record is shorter, -ENOMEM. */
+void xdr_pull(struct xdr *x, size_t n);
+
+/* -- encoding ------------------------------------------------------------------------------------------- */
 
 static inline void
 xdr_put_u32(struct xdr *x, uint32_t v)
 {
-    uint32_t be = __builtin_bswap32(v);
+    char *p = xdr_room(x, 4);
 
-    if (__builtin_expect(x->error || xdr_left(x) < sizeof be, 0)) {
-        x->error = x->error ? x->error : -105;
-        return;
-    }
-    memcpy(x->at, &be, sizeof be);
-    x->at += sizeof be;
+    if (p)
+        xdr_store_u32(p, v);
+}
+
+static inline void
+xdr_put_i32(struct xdr *x, int32_t v)
+{
+    xdr_put_u32(x, (uint32_t)v);
 }
 
 static inline void
 xdr_put_u64(struct xdr *x, uint64_t v)
 {
-    xdr_put_u32(x, (uint32_t)(v >> 32));
-    xdr_put_u32(x, (uint32_t)v);
+    char *p = xdr_room(x, 8);
+
+    if (p)
+        xdr_store_u64(p, v);
+}
+
+static inline void
+xdr_put_i64(struct xdr *x, int64_t v)
+{
+    xdr_put_u64(x, (uint64_t)v);
+}
+
+static inline void
+xdr_put_gfid(struct xdr *x, const struct gfid *g)
+{
+    char *p = xdr_room(x, GFID_BYTES);
+
+    if (p)
+        memcpy(p, g, GFID_BYTES);
+}
+
+/* Bytes without a length word, padded with zeros to a multiple of 4. */
+void xdr_put_bytes(struct xdr *x, const void *bytes, size_t len);
+void xdr_put_opaque(struct xdr *x, const void *bytes, uint32_t len);
+/* NULL is sent as the empty text. */
+void xdr_put_string(struct xdr *x, const char *text);
+
+static inline size_t
+xdr_opaque_size(size_t len)
+{
+    return 4 + xdr_padded(len);
+}
+
+static inline size_t
+xdr_string_size(const char *text)
+{
+    return xdr_opaque_size(text ? strlen(text) : 0);
 }
 
 #endif

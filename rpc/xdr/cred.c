@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "rpc/xdr/cred.h"
+
+enum {
+    V1_GROUP_SLOTS = 16,
+    V1_OWNER_BYTES = 8,
+    /* Groups and owner bytes share what is left of 400 bytes after the fixed part; each owner byte counts as a word. */
+    V2_WORDS = 95,
+    V3_WORDS = 91,
+    UNIX_NAME_MAX = 255,
+    UNIX_GROUPS_MAX = 16,
+};
+
+/* `count` groups from the record, in host order: in place if the place is aligned, else on the arena. */
+static int
+get_groups(struct xdr *x, uint32_t count, struct caller *c)
+{
+    char *place = xdr_take(x, count * sizeof(uint32_t));
+    uint32_t *groups;
+
+    if (!place)
+        return -EACCES;
+    if (count == 0)
+        return 0;
+    groups = (uintptr_t)place % _Alignof(uint32_t) == 0 ? (uint32_t *)(void *)place
+                                                         : arena_alloc(x->arena, count * sizeof *groups);
+    if (!groups)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++)
+        groups[i] = xdr_load_u32(place + i * sizeof *groups);
+    c->groups = groups;
+    c->group_count = count;
+    return 0;
+}
+
+/* The common end of v2 and v3. An owner that is too long is refused, a group list that is too long is cut. */
+static int
+get_groups_and_owner(struct xdr *x, uint32_t words, struct caller *c)
+{
+    uint32_t count = xdr_get_u32(x);
+    uint32_t owner_bytes;
+    const char *owner;
+    int err;
+
+    if (count > xdr_left(x) / sizeof(uint32_t))
+        return -EACCES;
+    err = get_groups(x, count, c);
+    if (err)
+        return err;
+    owner_bytes = xdr_left(x) ? xdr_get_u32(x) : 0;
+    if (owner_bytes > (count < words ? words - count : 0))
+        return -EACCES;
+    if (c->group_count > words - owner_bytes)
+        c->group_count = words - owner_bytes;
+    owner = xdr_take(x, owner_bytes);
+    if (!owner)
+        return -EACCES;
+    c->lk_owner = (struct lk_owner){owner_bytes, (const uint8_t *)owner};
+    return 0;
+}
+
+static int
+get_v3(struct xdr *x, struct caller *c)
+{
+    c->pid = xdr_get_i32(x);
+    c->uid = xdr_get_u32(x);
+    c->gid = xdr_get_u32(x);
+    c->time_flags = xdr_get_u32(x);
+    c->ctime_nsec = xdr_get_u32(x);
+    c->ctime_sec = xdr_get_i64(x);
+    return get_groups_and_owner(x, V3_WORDS, c);
+}
+
+static int
+get_v2(struct xdr *x, struct caller *c)
+{
+    c->pid = xdr_get_i32(x);
+    c->uid = xdr_get_u32(x);
+    c->gid = xdr_get_u32(x);
+    return get_groups_and_owner(x, V2_WORDS, c);
+}
+
+/* The owner travels as a number whose lowest byte is the first. */
+static int
+get_v1(struct xdr *x, struct caller *c)
+{
+    char *owner = xdr_take(x, V1_OWNER_BYTES);
+    uint64_t number = xdr_load_u64(owner);
+    uint32_t count;
+
+    for (int i = 0; i < V1_OWNER_BYTES; i++)
+        owner[i] = (char)(number >> 8 * i);
+    c->lk_owner = (struct lk_owner){V1_OWNER_BYTES, (const uint8_t *)owner};
+    c->pid = xdr_get_i32(x);
+    c->uid = xdr_get_u32(x);
+    c->gid = xdr_get_u32(x);
+    count = xdr_get_u32(x);
+    return count > V1_GROUP_SLOTS ? -EACCES : get_groups(x, count, c);
+}
+
+static int
+get_unix(struct xdr *x, struct caller *c)
+{
+    uint32_t name_bytes, count;
+
+    (void)xdr_get_u32(x); /* stamp */
+    (void)xdr_get_opaque(x, UNIX_NAME_MAX, &name_bytes);
+    c->uid = xdr_get_u32(x);
+    c->gid = xdr_get_u32(x);
+    count = xdr_get_u32(x);
+    return x->error || count > UNIX_GROUPS_MAX ? -EACCES : get_groups(x, count, c);
+}
+
+/* A glusterfs body shorter than its structure is read as if zeros followed (wire 1.5). */
+static int
+get_short(uint32_t flavor, const char *body, uint32_t bytes, struct caller *c, struct arena *arena)
+{
+    char *whole = arena_zalloc(arena, RPC_AUTH_BYTES_MAX);
+
+    if (!whole)
+        return -ENOMEM;
+    memcpy(whole, body, bytes);
+    return cred_decode(flavor, whole, RPC_AUTH_BYTES_MAX, c, arena);
+}
+
+static int
+decode(uint32_t flavor, struct xdr *x, struct caller *c)
+{
+    switch (flavor) {
+    case CRED_GLUSTERFS_V3:
+        return get_v3(x, c);
+    case CRED_GLUSTERFS_V2:
+        return get_v2(x, c);
+    case CRED_GLUSTERFS_V1:
+        return get_v1(x, c);
+    case CRED_UNIX:
+        return get_unix(x, c);
+    default: /* none, or one we don't know: as none */
+        return 0;
+    }
+}
+
+/* Whether a body is shorter than its flavor's fixed part, or than its own counts say. */
+static bool
+is_short(uint32_t flavor, const char *body, uint32_t bytes)
+{
+    uint32_t fixed, groups;
+
+    switch (flavor) {
+    case CRED_GLUSTERFS_V3:
+        fixed = 28;
+        break;
+    case CRED_GLUSTERFS_V2:
+        fixed = 12;
+        break;
+    case CRED_GLUSTERFS_V1:
+        return bytes < 88;
+    default:
+        return false;
+    }
+    if (bytes < fixed + 8)
+        return true;
+    groups = xdr_load_u32(body + fixed);
+    if (groups > (bytes - fixed - 8) / 4)
+        return true;
+    return xdr_load_u32(body + fixed + 4 + groups * 4) > bytes - fixed - 8 - groups * 4;
+}
+
+int
+cred_decode(uint32_t flavor, char *body, uint32_t bytes, struct caller *c, struct arena *arena)
+{
+    struct xdr x;
+    int err;
+
+    if (bytes < RPC_AUTH_BYTES_MAX && is_short(flavor, body, bytes))
+        return get_short(flavor, body, bytes, c, arena);
+    xdr_init(&x, body, bytes, arena);
+    err = decode(flavor, &x, c);
+    if (err)
+        *c = (struct caller){0};
+    return err;
+}
+
+int
+cred_encode(uint32_t flavor, const struct caller *c, char out[RPC_AUTH_BYTES_MAX])
+{
+    uint32_t words = flavor == CRED_GLUSTERFS_V3 ? V3_WORDS : V2_WORDS;
+    uint32_t groups = c->group_count;
+    struct xdr x;
+
+    if (flavor != CRED_GLUSTERFS_V3 && flavor != CRED_GLUSTERFS_V2)
+        return -EINVAL;
+    if (c->lk_owner.len > words)
+        return -EINVAL;
+    if (groups > words - c->lk_owner.len)
+        groups = words - c->lk_owner.len;
+    xdr_init(&x, out, RPC_AUTH_BYTES_MAX, NULL);
+    xdr_put_i32(&x, c->pid);
+    xdr_put_u32(&x, c->uid);
+    xdr_put_u32(&x, c->gid);
+    if (flavor == CRED_GLUSTERFS_V3) {
+        xdr_put_u32(&x, c->time_flags);
+        xdr_put_u32(&x, c->ctime_nsec);
+        xdr_put_i64(&x, c->ctime_sec);
+    }
+    xdr_put_u32(&x, groups);
+    for (uint32_t i = 0; i < groups; i++)
+        xdr_put_u32(&x, c->groups[i]);
+    xdr_put_opaque(&x, c->lk_owner.bytes, c->lk_owner.len);
+    return x.error ? x.error : (int)(x.at - out);
+}

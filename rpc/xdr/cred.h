@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* cred: who asks, as an RPC credential says it (spec: wire 1.5). Each message names its own flavor. */
+#ifndef KILN_RPC_XDR_CRED_H
+#define KILN_RPC_XDR_CRED_H
+
+#include "rpc/xdr/rpc-message.h"
+#include "stack/call-stack.h"
+
+enum {
+    CRED_NONE = 0,
+    CRED_UNIX = 1,
+    CRED_GLUSTERFS_V1 = 5,
+    CRED_GLUSTERFS_V2 = 390039,
+    CRED_GLUSTERFS_V3 = 390040,
+};
+
+/* Fills `caller` from the `bytes` long `body` (in the record: owner and, where alignment allows, groups stay there and are
+ * brought to host order in place) or from `arena`. Unknown flavors are as none: pid, uid and gid 0.
+ * 0; -EACCES: too many groups, too long an owner, or no credential of its flavor; -ENOMEM. */
+int cred_decode(uint32_t flavor, char *body, uint32_t bytes, struct caller *caller, struct arena *arena);
+
+/* v2 or v3 at `out`; the group list is cut to what the body can hold. The bytes written, or -EINVAL (owner too long, other
+ * flavor). */
+int cred_encode(uint32_t flavor, const struct caller *caller, char out[RPC_AUTH_BYTES_MAX]);
+
+#endif

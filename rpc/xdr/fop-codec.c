@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "rpc/xdr/fop-codec.h"
+
+#include <assert.h>
+
+#include "rpc/xdr/open-flags.h"
+#include "rpc/xdr/xdr-types.h"
+
+/* -- the tables --------------------------------------------------------------------------------------- */
+
+enum call_field {
+    CALL_END,
+#define CALL(field, type, member) CALL_##field,
+#define CALL_OWN(field) CALL_##field,
+#define REPLY(field, type, member)
+#define REPLY_OWN(field)
+#include "rpc/xdr/fop-fields.def"
+#undef CALL
+#undef CALL_OWN
+#undef REPLY
+#undef REPLY_OWN
+};
+
+enum reply_field {
+    REPLY_END,
+#define CALL(field, type, member)
+#define CALL_OWN(field)
+#define REPLY(field, type, member) REPLY_##field,
+#define REPLY_OWN(field) REPLY_##field,
+#include "rpc/xdr/fop-fields.def"
+#undef CALL
+#undef CALL_OWN
+#undef REPLY
+#undef REPLY_OWN
+};
+
+enum { FIELDS_MAX = 12 }; /* with the end */
+
+#define LIST(...) __VA_ARGS__
+
+static const uint8_t call_fields[FOP_COUNT][FIELDS_MAX] = {
+#define W(field) CALL_##field,
+#define FOP(name, profile, traits, req, rep) [FOP_##name] = {LIST req CALL_END},
+#include "stack/fops.def"
+#undef FOP
+#undef W
+};
+
+static const uint8_t reply_fields[FOP_COUNT][FIELDS_MAX] = {
+#define W(field) REPLY_##field,
+#define FOP(name, profile, traits, req, rep) [FOP_##name] = {LIST rep REPLY_END},
+#include "stack/fops.def"
+#undef FOP
+#undef W
+};
+
+/* The order of rows in fops.def is the wire's numbering. */
+#define NUMBER(name, number) static_assert(FOP_##name == (number), "procedure number of " #name);
+NUMBER(null, 0)
+NUMBER(stat, 1)
+NUMBER(readlink, 2)
+NUMBER(mknod, 3)
+NUMBER(mkdir, 4)
+NUMBER(unlink, 5)
+NUMBER(rmdir, 6)
+NUMBER(symlink, 7)
+NUMBER(rename, 8)
+NUMBER(link, 9)
+NUMBER(truncate, 10)
+NUMBER(open, 11)
+NUMBER(readv, 12)
+NUMBER(writev, 13)
+NUMBER(statfs, 14)
+NUMBER(flush, 15)
+NUMBER(fsync, 16)
+NUMBER(setxattr, 17)
+NUMBER(getxattr, 18)
+NUMBER(removexattr, 19)
+NUMBER(opendir, 20)
+NUMBER(fsyncdir, 21)
+NUMBER(access, 22)
+NUMBER(create, 23)
+NUMBER(ftruncate, 24)
+NUMBER(fstat, 25)
+NUMBER(lk, 26)
+NUMBER(lookup, 27)
+NUMBER(readdir, 28)
+NUMBER(inodelk, 29)
+NUMBER(finodelk, 30)
+NUMBER(entrylk, 31)
+NUMBER(fentrylk, 32)
+NUMBER(xattrop, 33)
+NUMBER(fxattrop, 34)
+NUMBER(fgetxattr, 35)
+NUMBER(fsetxattr, 36)
+NUMBER(rchecksum, 37)
+NUMBER(setattr, 38)
+NUMBER(fsetattr, 39)
+NUMBER(readdirp, 40)
+NUMBER(release, 41)
+NUMBER(releasedir, 42)
+NUMBER(fremovexattr, 43)
+NUMBER(fallocate, 44)
+NUMBER(discard, 45)
+NUMBER(zerofill, 46)
+NUMBER(ipc, 47)
+NUMBER(seek, 48)
+NUMBER(compound, 49)
+NUMBER(lease, 50)
+NUMBER(getactivelk, 51)
+NUMBER(setactivelk, 52)
+NUMBER(icreate, 53)
+NUMBER(namelink, 54)
+NUMBER(put, 55)
+NUMBER(copy_file_range, 56)
+static_assert(FOP_COUNT == 57, "one row for each procedure");
+#undef NUMBER
+
+/* -- field types: get, put, size ------------------------------------------------------------------------ */
+/* clang-format off */
+
+static inline void get_u32(struct xdr *x, uint32_t *v) { *v = xdr_get_u32(x); }
+static inline void put_u32(struct xdr *x, const uint32_t *v) { xdr_put_u32(x, *v); }
+static inline size_t size_u32(const uint32_t *v) { (void)v; return 4; }
+
+static inline void get_i32(struct xdr *x, int32_t *v) { *v = xdr_get_i32(x); }
+static inline void put_i32(struct xdr *x, const int32_t *v) { xdr_put_i32(x, *v); }
+static inline size_t size_i32(const int32_t *v) { (void)v; return 4; }
+
+static inline void get_u64(struct xdr *x, uint64_t *v) { *v = xdr_get_u64(x); }
+static inline void put_u64(struct xdr *x, const uint64_t *v) { xdr_put_u64(x, *v); }
+static inline size_t size_u64(const uint64_t *v) { (void)v; return 8; }
+
+static inline void get_i64(struct xdr *x, int64_t *v) { *v = xdr_get_i64(x); }
+static inline void put_i64(struct xdr *x, const int64_t *v) { xdr_put_i64(x, *v); }
+static inline size_t size_i64(const int64_t *v) { (void)v; return 8; }
+
+static inline void get_narrow(struct xdr *x, uint64_t *v) { *v = xdr_get_u32(x); }
+static inline void put_narrow(struct xdr *x, const uint64_t *v) { xdr_put_u32(x, (uint32_t)*v); }
+static inline size_t size_narrow(const uint64_t *v) { (void)v; return 4; }
+
+static inline void get_flag64(struct xdr *x, uint32_t *v) { *v = xdr_get_u64(x) != 0; }
+static inline void put_flag64(struct xdr *x, const uint32_t *v) { xdr_put_u64(x, *v); }
+static inline size_t size_flag64(const uint32_t *v) { (void)v; return 8; }
+
+static inline void get_open_flags(struct xdr *x, uint32_t *v) { *v = open_flags_from_wire(xdr_get_u32(x)); }
+static inline void put_open_flags(struct xdr *x, const uint32_t *v) { xdr_put_u32(x, open_flags_to_wire(*v)); }
+static inline size_t size_open_flags(const uint32_t *v) { (void)v; return 4; }
+
+static inline void get_gfid(struct xdr *x, struct gfid *g) { xdr_get_gfid(x, g); }
+static inline void put_gfid(struct xdr *x, const struct gfid *g) { xdr_put_gfid(x, g); }
+static inline size_t size_gfid(const struct gfid *g) { (void)g; return GFID_BYTES; }
+
+/* Texts differ in their bounds only. */
+static inline void put_text(struct xdr *x, const char *const *s) { xdr_put_string(x, *s); }
+static inline size_t size_text(const char *const *s) { return xdr_string_size(*s); }
+
+static inline void get_name(struct xdr *x, const char **s) { xdr_get_string(x, s, FOP_NAME_MAX, -ENAMETOOLONG); }
+#define put_name put_text
+#define size_name size_text
+static inline void get_key(struct xdr *x, const char **s) { xdr_get_string(x, s, FOP_KEY_NAME_MAX, -ENAMETOOLONG); }
+#define put_key put_text
+#define size_key size_text
+static inline void get_linkname(struct xdr *x, const char **s) { xdr_get_string(x, s, FOP_LINKNAME_MAX, -ENAMETOOLONG); }
+#define put_linkname put_text
+#define size_linkname size_text
+static inline void get_domain(struct xdr *x, const char **s) { xdr_get_string(x, s, FOP_LOCK_DOMAIN_MAX, -EINVAL); }
+#define put_domain put_text
+#define size_domain size_text
+
+static inline void get_iatt(struct xdr *x, struct iatt *v) { xdr_get_iatt(x, v); }
+static inline void put_iatt(struct xdr *x, const struct iatt *v) { xdr_put_iatt(x, v); }
+static inline size_t size_iatt(const struct iatt *v) { (void)v; return IATT_XDR_BYTES; }
+
+static inline void get_statvfs(struct xdr *x, struct statvfs *v) { xdr_get_statvfs(x, v); }
+static inline void put_statvfs(struct xdr *x, const struct statvfs *v) { xdr_put_statvfs(x, v); }
+static inline size_t size_statvfs(const struct statvfs *v) { (void)v; return STATVFS_XDR_BYTES; }
+
+static inline void get_flock(struct xdr *x, struct fop_flock *v) { xdr_get_flock(x, v); }
+static inline void put_flock(struct xdr *x, const struct fop_flock *v) { xdr_put_flock(x, v); }
+static inline size_t size_flock(const struct fop_flock *v) { return xdr_flock_size(v); }
+
+static inline void get_lease(struct xdr *x, struct fop_lease *v) { xdr_get_lease(x, v); }
+static inline void put_lease(struct xdr *x, const struct fop_lease *v) { xdr_put_lease(x, v); }
+static inline size_t size_lease(const struct fop_lease *v) { (void)v; return LEASE_XDR_BYTES; }
+
+static inline void get_locks(struct xdr *x, struct active_lock **v) { *v = xdr_get_active_locks(x); }
+static inline void put_locks(struct xdr *x, struct active_lock *const *v) { xdr_put_active_locks(x, *v); }
+static inline size_t size_locks(struct active_lock *const *v) { return xdr_active_locks_size(*v); }
+
+static inline void get_dict(struct xdr *x, struct dict **v) { *v = xdr_get_dict(x); }
+static inline void put_dict(struct xdr *x, struct dict *const *v) { xdr_put_dict(x, *v); }
+static inline size_t size_dict(struct dict *const *v) { return xdr_dict_size(*v); }
+
+static inline void get_dirents(struct xdr *x, struct dirent_entry **v) { *v = xdr_get_dirents(x, false); }
+static inline void put_dirents(struct xdr *x, struct dirent_entry *const *v) { xdr_put_dirents(x, *v, false); }
+static inline size_t size_dirents(struct dirent_entry *const *v) { return xdr_dirents_size(*v, false); }
+static inline void get_dirents_iatt(struct xdr *x, struct dirent_entry **v) { *v = xdr_get_dirents(x, true); }
+static inline void put_dirents_iatt(struct xdr *x, struct dirent_entry *const *v) { xdr_put_dirents(x, *v, true); }
+static inline size_t size_dirents_iatt(struct dirent_entry *const *v) { return xdr_dirents_size(*v, true); }
+
+/* clang-format on */
+/* -- fields that are not one member ----------------------------------------------------------------------- */
+
+static bool
+has_payload(enum fop fop)
+{
+    return fop == FOP_writev || fop == FOP_put;
+}
+
+/* All that is left of the record, in as many pieces as it came. */
+static void
+take_payload(struct xdr *x, struct fop_call *c)
+{
+    if (x->error)
+        return;
+    if (xdr_left(x))
+        c->payload[c->payload_count++] = (struct iovec){x->at, xdr_left(x)};
+    for (int i = 0; i < x->more_count; i++) {
+        size_t skip = i == 0 ? x->more_skip : 0;
+
+        if (x->more[i].iov_len == skip)
+            continue;
+        if (c->payload_count == FOP_PAYLOAD_IOVS) {
+            xdr_fail(x, -EINVAL);
+            return;
+        }
+        c->payload[c->payload_count++] =
+            (struct iovec){(char *)x->more[i].iov_base + skip, x->more[i].iov_len - skip};
+    }
+    for (int i = 0; i < c->payload_count; i++)
+        c->payload_bytes += c->payload[i].iov_len;
+    x->at = x->end;
+    x->more_count = 0;
+    /* A stock brick writes whatever came; a size that lies is no request of a stock client (wire 6.4). */
+    if (c->payload_bytes != c->size)
+        xdr_fail(x, -EINVAL);
+}
+
+static void
+put_rchecksum(struct xdr *x, const struct fop_reply *r)
+{
+    xdr_put_u32(x, r->checksum_flags);
+    xdr_put_u32(x, r->weak);
+    xdr_put_opaque(x, r->strong, sizeof r->strong);
+}
+
+static void
+get_rchecksum(struct xdr *x, struct fop_reply *r)
+{
+    const void *strong;
+    uint32_t len;
+
+    r->checksum_flags = xdr_get_u32(x);
+    r->weak = xdr_get_u32(x);
+    strong = xdr_get_opaque(x, sizeof r->strong, &len);
+    if (strong)
+        memcpy(r->strong, strong, len);
+}
+
+/* -- calls -------------------------------------------------------------------------------------------------- */
+
+int
+fop_decode_call(enum fop fop, struct xdr *x, struct fop_call *c)
+{
+    c->fop = fop;
+    if (fop == FOP_compound)
+        return -EBADMSG;
+    x->dicts_are_sized = has_payload(fop);
+    if (x->more_count && !has_payload(fop))
+        xdr_pull(x, xdr_left_total(x));
+    for (const uint8_t *field = call_fields[fop]; *field != CALL_END; field++) {
+        switch ((enum call_field)*field) {
+#define CALL(field, type, member)                                                                            \
+    case CALL_##field:                                                                                       \
+        get_##type(x, &c->member);                                                                           \
+        break;
+#define CALL_OWN(field)
+#define REPLY(field, type, member)
+#define REPLY_OWN(field)
+#include "rpc/xdr/fop-fields.def"
+#undef CALL
+        case CALL_PAYLOAD:
+            take_payload(x, c);
+            break;
+        case CALL_END:
+            break;
+        }
+    }
+    return x->error;
+}
+
+int
+fop_encode_call(enum fop fop, struct xdr *x, const struct fop_call *c)
+{
+    for (const uint8_t *field = call_fields[fop]; *field != CALL_END; field++) {
+        switch ((enum call_field)*field) {
+#define CALL(field, type, member)                                                                            \
+    case CALL_##field:                                                                                       \
+        put_##type(x, &c->member);                                                                           \
+        break;
+#include "rpc/xdr/fop-fields.def"
+#undef CALL
+        case CALL_PAYLOAD: /* sent by reference */
+        case CALL_END:
+            break;
+        }
+    }
+    return x->error;
+}
+
+size_t
+fop_call_size(enum fop fop, const struct fop_call *c)
+{
+    size_t n = 0;
+
+    for (const uint8_t *field = call_fields[fop]; *field != CALL_END; field++) {
+        switch ((enum call_field)*field) {
+#define CALL(field, type, member)                                                                            \
+    case CALL_##field:                                                                                       \
+        n += size_##type(&c->member);                                                                        \
+        break;
+#include "rpc/xdr/fop-fields.def"
+#undef CALL
+        case CALL_PAYLOAD:
+            n += c->payload_bytes;
+            break;
+        case CALL_END:
+            break;
+        }
+    }
+    return n;
+}
+
+/* -- replies ------------------------------------------------------------------------------------------------ */
+
+#undef REPLY
+#undef REPLY_OWN
+#define CALL(field, type, member)
+
+static bool
+is_xdata_in_head(enum fop fop)
+{
+    return fop != FOP_readv;
+}
+
+/* An error's results are zeros, whatever a layer left in the reply. */
+static const struct fop_reply *
+results_of(const struct fop_reply *r)
+{
+    static const struct fop_reply none;
+
+    return r->op_ret < 0 ? &none : r;
+}
+
+int
+fop_encode_reply(enum fop fop, struct xdr *x, const struct fop_reply *reply)
+{
+    const struct fop_reply *r = results_of(reply);
+
+    xdr_put_i32(x, reply->op_ret);
+    xdr_put_i32(x, reply->op_errno);
+    if (fop == FOP_null) {
+        xdr_put_u32(x, 0); /* an old dict, absent */
+        return x->error;
+    }
+    if (is_xdata_in_head(fop))
+        xdr_put_dict(x, reply->xdata);
+    for (const uint8_t *field = reply_fields[fop]; *field != REPLY_END; field++) {
+        switch ((enum reply_field)*field) {
+#define REPLY(field, type, member)                                                                           \
+    case REPLY_##field:                                                                                      \
+        put_##type(x, &r->member);                                                                           \
+        break;
+#define REPLY_OWN(field)
+#include "rpc/xdr/fop-fields.def"
+#undef REPLY
+        case REPLY_XDATA_HERE:
+            xdr_put_dict(x, reply->xdata);
+            break;
+        case REPLY_SIZE_OF_PAYLOAD:
+            xdr_put_i32(x, r->op_ret);
+            break;
+        case REPLY_RCHECKSUM:
+            put_rchecksum(x, r);
+            break;
+        case REPLY_PAYLOAD:
+        case REPLY_END:
+            break;
+        }
+    }
+    return x->error;
+}
+
+size_t
+fop_reply_size(enum fop fop, const struct fop_reply *reply)
+{
+    const struct fop_reply *r = results_of(reply);
+    size_t n = fop == FOP_null ? 12 : 8;
+
+    if (fop != FOP_null && is_xdata_in_head(fop))
+        n += xdr_dict_size(reply->xdata);
+    for (const uint8_t *field = reply_fields[fop]; *field != REPLY_END; field++) {
+        switch ((enum reply_field)*field) {
+#define REPLY(field, type, member)                                                                           \
+    case REPLY_##field:                                                                                      \
+        n += size_##type(&r->member);                                                                        \
+        break;
+#include "rpc/xdr/fop-fields.def"
+#undef REPLY
+        case REPLY_XDATA_HERE:
+            n += xdr_dict_size(reply->xdata);
+            break;
+        case REPLY_SIZE_OF_PAYLOAD:
+            n += 4;
+            break;
+        case REPLY_RCHECKSUM:
+            n += 4 + 4 + xdr_opaque_size(sizeof r->strong);
+            break;
+        case REPLY_PAYLOAD:
+        case REPLY_END:
+            break;
+        }
+    }
+    return n;
+}
+
+/* The record may bring more bytes than op_ret says, never fewer. */
+static void
+get_payload(struct xdr *x, struct fop_reply *r)
+{
+    size_t n = r->op_ret > 0 ? (size_t)r->op_ret : 0;
+
+    if (x->more_count)
+        xdr_pull(x, n);
+    r->payload = (struct iovec){xdr_take(x, n), n};
+    if (!r->payload.iov_base)
+        r->payload.iov_len = 0;
+}
+
+int
+fop_decode_reply(enum fop fop, struct xdr *x, struct fop_reply *r)
+{
+    x->dicts_are_sized = fop == FOP_readv;
+    if (x->more_count && fop != FOP_readv)
+        xdr_pull(x, xdr_left_total(x));
+    r->op_ret = xdr_get_i32(x);
+    r->op_errno = xdr_get_i32(x);
+    if (fop == FOP_null)
+        return x->error;
+    if (is_xdata_in_head(fop))
+        r->xdata = xdr_get_dict(x);
+    for (const uint8_t *field = reply_fields[fop]; *field != REPLY_END; field++) {
+        switch ((enum reply_field)*field) {
+#define REPLY(field, type, member)                                                                           \
+    case REPLY_##field:                                                                                      \
+        get_##type(x, &r->member);                                                                           \
+        break;
+#include "rpc/xdr/fop-fields.def"
+#undef REPLY
+        case REPLY_XDATA_HERE:
+            r->xdata = xdr_get_dict(x);
+            break;
+        case REPLY_SIZE_OF_PAYLOAD:
+            (void)xdr_get_u32(x); /* op_ret is what counts (wire 6.3) */
+            break;
+        case REPLY_PAYLOAD:
+            get_payload(x, r);
+            break;
+        case REPLY_RCHECKSUM:
+            get_rchecksum(x, r);
+            break;
+        case REPLY_END:
+            break;
+        }
+    }
+    return x->error;
+}

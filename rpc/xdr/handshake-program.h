@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* handshake-program: GlusterFS Handshake: login, and a few questions of old clients (spec: wire 3.2, 3.3, 3.7). */
+#ifndef KILN_RPC_XDR_HANDSHAKE_PROGRAM_H
+#define KILN_RPC_XDR_HANDSHAKE_PROGRAM_H
+
+#include "rpc/xdr/xdr-types.h"
+
+#define HANDSHAKE_PROGRAM 14398633
+#define HANDSHAKE_PROGRAM_VERSION 2
+enum {
+    HANDSHAKE_NULL,
+    HANDSHAKE_SETVOLUME,
+    HANDSHAKE_GETSPEC,
+    HANDSHAKE_PING,
+    HANDSHAKE_SET_LK_VER,
+    HANDSHAKE_PROCEDURE_COUNT /* of those a brick implements */
+};
+
+#define HANDSHAKE_TEXT_MAX 4096
+
+/* SETVOLUME's arguments are one old dict: xdr_get_old_dict(), xdr_put_old_dict(). Its reply, and with an absent dict
+ * that of NULL and of both programs' PING: */
+struct common_reply {
+    int32_t op_ret, op_errno;
+    struct dict *dict;
+};
+#define COMMON_REPLY_BYTES_MIN 12
+void xdr_put_common_reply(struct xdr *x, const struct common_reply *r);
+void xdr_get_common_reply(struct xdr *x, struct common_reply *out);
+static inline size_t
+xdr_common_reply_size(const struct common_reply *r)
+{
+    return 8 + xdr_old_dict_size(r->dict);
+}
+
+struct getspec_call {
+    uint32_t flags;
+    const char *key;
+    struct dict *xdata;
+};
+void xdr_put_getspec_call(struct xdr *x, const struct getspec_call *c);
+void xdr_get_getspec_call(struct xdr *x, struct getspec_call *out);
+
+#define GETSPEC_TEXT_MAX (4u << 20)
+struct getspec_reply {
+    int32_t op_ret; /* bytes of the text, or -1 */
+    int32_t op_errno;
+    const char *spec;
+    struct dict *xdata;
+};
+void xdr_put_getspec_reply(struct xdr *x, const struct getspec_reply *r);
+void xdr_get_getspec_reply(struct xdr *x, struct getspec_reply *out);
+
+struct set_lk_ver {
+    const char *uid;
+    int32_t version;
+};
+void xdr_get_set_lk_ver_call(struct xdr *x, struct set_lk_ver *out);
+void xdr_put_set_lk_ver_reply(struct xdr *x, int32_t version);
+
+#endif
