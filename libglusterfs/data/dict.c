@@ -388,6 +388,18 @@ dict_remove_pair(struct dict *d, const struct dict_pair *p)
 }
 
 void
+dict_rename(struct dict *d, enum dict_key from, enum dict_key to)
+{
+    struct dict_pair *p = (struct dict_pair *)dict_find(d, from);
+
+    if (!p)
+        return;
+    p->key = key_texts[to];
+    p->key_len = key_lens[to];
+    p->key_id = (uint16_t)to;
+}
+
+void
 dict_remove(struct dict *d, enum dict_key key)
 {
     const struct dict_pair *p = d ? dict_find(d, key) : NULL;

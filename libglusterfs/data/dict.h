@@ -121,6 +121,8 @@ int dict_set_text_int(struct dict *d, const char *key, int64_t value);
  * nothing is copied and doubles are not looked for. NULL: no memory or too many. */
 struct dict_pair *dict_append(struct dict *d, const struct dict_pair *pair);
 
+/* The pair of key `from` gets the key `to`; nothing happens if there is none. NULL d allowed. */
+void dict_rename(struct dict *d, enum dict_key from, enum dict_key to);
 void dict_remove(struct dict *d, enum dict_key key);
 /* Removes the pair at `p` (of this dict); the ones behind it move up. */
 void dict_remove_pair(struct dict *d, const struct dict_pair *p);

@@ -6,7 +6,7 @@
 #include "stack/xlator.h"
 
 extern const struct xlator_type storage_posix_xlator, features_locks_xlator, features_access_control_xlator,
-    features_index_xlator, performance_io_threads_xlator, debug_io_stats_xlator, protocol_server_xlator;
+    features_index_xlator, features_selinux_xlator, performance_io_threads_xlator, debug_io_stats_xlator, protocol_server_xlator;
 
 static const struct option trash_options[] = {
     OPT_MUST_BE("trash", "off"),      OPT_MUST_BE("trash-internal-op", "off"), OPT_IGNORED("trash-dir"),
@@ -52,10 +52,6 @@ static const struct option upcall_options[] = {
     OPT_END,
 };
 
-/* Volumes have `selinux on` by default, which renames one xattr between the client's and the disk's name. Storage
- * does that itself (brick 5.1, 5.2), so the layer need not be there. */
-static const struct option selinux_options[] = {OPT_IGNORED("selinux"), OPT_END};
-
 static const struct option marker_options[] = {
     OPT_MUST_BE("xtime", "off"),       OPT_MUST_BE("gsync-force-xtime", "off"),
     OPT_MUST_BE("quota", "off"),       OPT_MUST_BE("inode-quota", "off"),
@@ -83,7 +79,6 @@ static const struct xlator_type not_built[] = {
     {.name = "features/read-only", .options = read_only_options, .is_not_built = true},
     {.name = "features/leases", .options = leases_options, .is_not_built = true},
     {.name = "features/upcall", .options = upcall_options, .is_not_built = true},
-    {.name = "features/selinux", .options = selinux_options, .is_not_built = true},
     {.name = "features/marker", .options = marker_options, .is_not_built = true},
     {.name = "features/barrier", .options = barrier_options, .is_not_built = true},
     {.name = "features/quota", .options = quota_options, .is_not_built = true},
@@ -91,7 +86,7 @@ static const struct xlator_type not_built[] = {
 
 static const struct xlator_type *const built[] = {
     &storage_posix_xlator,  &features_access_control_xlator, &features_locks_xlator,  &performance_io_threads_xlator,
-    &features_index_xlator, &debug_io_stats_xlator,          &protocol_server_xlator,
+    &features_index_xlator, &features_selinux_xlator,        &debug_io_stats_xlator,  &protocol_server_xlator,
 };
 
 const struct xlator_type *

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* features/selinux: clients' label of a file, kept under another name on the disk (brick 5.1, 5.2, 10).
+ *
+ * A client's security.selinux must not become the brick's own label of the file, so it is stored as
+ * trusted.glusterfs.selinux. Sits above storage and everything that reads xattrs; keeps nothing and takes no lock. A call that
+ * does not name the label passes at the cost of one look at its dict.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "stack/xlator.h"
+
+struct selinux_conf {
+    bool is_on;
+};
+
+static const struct option selinux_options[] = {
+    OPT_BOOL(struct selinux_conf, is_on, "selinux", "on"),
+    OPT_END,
+};
+
+static bool
+selinux_is_active(const void *conf)
+{
+    return ((const struct selinux_conf *)conf)->is_on;
+}
+
+static int
+map_reply(struct frame *f, struct call_stack *stk)
+{
+    (void)f;
+    dict_rename(stk->reply.dict, DICT_KEY_SELINUX_STORED, DICT_KEY_SELINUX);
+    dict_rename(stk->reply.xdata, DICT_KEY_SELINUX_STORED, DICT_KEY_SELINUX);
+    for (struct dirent_entry *e = stk->reply.entries; e; e = e->next)
+        dict_rename(e->dict, DICT_KEY_SELINUX_STORED, DICT_KEY_SELINUX);
+    return XL_PASS;
+}
+
+static int
+want_reply(struct xlator *xl, struct call_stack *stk)
+{
+    return frame_push(stk, xl, map_reply) ? XL_PASS : -ENOMEM;
+}
+
+static int
+selinux_set(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    dict_rename(stk->call.dict, DICT_KEY_SELINUX, DICT_KEY_SELINUX_STORED);
+    return XL_PASS;
+}
+
+static int
+selinux_remove(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    if (stk->call.name && strcmp(stk->call.name, "security.selinux") == 0)
+        stk->call.name = "trusted.glusterfs.selinux";
+    return XL_PASS;
+}
+
+/* By name, or all of them. */
+static int
+selinux_get(struct xlator *xl, struct call_stack *stk)
+{
+    const char *name = stk->call.name;
+
+    if (name && strcmp(name, "security.selinux") == 0)
+        stk->call.name = "trusted.glusterfs.selinux";
+    else if (name && *name)
+        return XL_PASS;
+    return want_reply(xl, stk);
+}
+
+/* The label asked for beside something else: the request's key selects the reply's. */
+static int
+selinux_fill(struct xlator *xl, struct call_stack *stk)
+{
+    if (!dict_has(stk->call.xdata, DICT_KEY_SELINUX))
+        return XL_PASS;
+    dict_rename(stk->call.xdata, DICT_KEY_SELINUX, DICT_KEY_SELINUX_STORED);
+    return want_reply(xl, stk);
+}
+
+const struct xlator_type features_selinux_xlator = {
+    .name = "features/selinux",
+    .conf_size = sizeof(struct selinux_conf),
+    .options = selinux_options,
+    .is_active = selinux_is_active,
+    .ops = &(const struct xlator_ops){
+        .setxattr = selinux_set,
+        .fsetxattr = selinux_set,
+        .removexattr = selinux_remove,
+        .fremovexattr = selinux_remove,
+        .getxattr = selinux_get,
+        .fgetxattr = selinux_get,
+        .lookup = selinux_fill,
+        .readdirp = selinux_fill,
+    },
+};
