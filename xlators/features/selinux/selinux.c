@@ -50,6 +50,15 @@ selinux_set(struct xlator *xl, struct call_stack *stk)
     return XL_PASS;
 }
 
+/* Keys of a create's xdata are stored as xattrs (brick 4.2). */
+static int
+selinux_create(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    dict_rename(stk->call.xdata, DICT_KEY_SELINUX, DICT_KEY_SELINUX_STORED);
+    return XL_PASS;
+}
+
 static int
 selinux_remove(struct xlator *xl, struct call_stack *stk)
 {
@@ -88,6 +97,10 @@ const struct xlator_type features_selinux_xlator = {
     .options = selinux_options,
     .is_active = selinux_is_active,
     .ops = &(const struct xlator_ops){
+        .create = selinux_create,
+        .mknod = selinux_create,
+        .mkdir = selinux_create,
+        .symlink = selinux_create,
         .setxattr = selinux_set,
         .fsetxattr = selinux_set,
         .removexattr = selinux_remove,
