@@ -47,7 +47,7 @@ sandbox_print_logs() {
         [[ -s $file ]] || continue
         diag "---- $(basename "$file"): the last of $(wc -l <"$file") lines"
         # Informational lines of a stock client fill pages; what went wrong is in the others.
-        diag "$(grep -Ev '^\[[^]]*\] [IDT] \[' "$file" | tail -n "${KILN_LOG_LINES:-25}" | cut -c 1-400)"
+        diag "$(grep -Ev '^\[[^]]*\] [IDT] \[|^ *[0-9]+: |^\+-*\+$' "$file" | tail -n "${KILN_LOG_LINES:-25}" | cut -c 1-400)"
     done
 }
 

@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# 5,000 files of many sizes in 125 folders are copied into a 2x2 volume, read by another client, copied out again and
+# deleted.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+volume_new v 2x2
+volume_start v
+mount_volume v "$T/m1"
+mount_volume v "$T/m2"
+
+python3 - "$T/tree" <<'EOF'
+import os, random, sys
+dice = random.Random(5000)
+for folder in range(125):
+    path = os.path.join(sys.argv[1], "d%02d" % (folder // 25), "e%02d" % (folder % 25))
+    os.makedirs(path)
+    for number in range(40):
+        with open(os.path.join(path, "file-%d-%d" % (folder, number)), "wb") as file:
+            file.write(dice.randbytes(int(dice.paretovariate(0.6)) * 40 % 300000))
+EOF
+(cd "$T/tree" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$T/sums"
+is "$(wc -l <"$T/sums")" 5000 "there are 5000 files to copy"
+
+t "copy in" cp -a "$T/tree" "$T/m1/tree"
+is "$(find "$T/m2/tree" -type f | wc -l)" 5000 "the other client lists them all"
+t "the other client reads the right bytes" env -C "$T/m2/tree" sha256sum --quiet --check "$T/sums"
+t "copy out" cp -a "$T/m2/tree" "$T/out"
+t "what came out is what went in, with modes and times" \
+    diff <(cd "$T/tree" && find . -printf '%P %M %u %g %s %T@\n' | sed '/^ /d' | sort) \
+    <(cd "$T/out" && find . -printf '%P %M %u %g %s %T@\n' | sed '/^ /d' | sort)
+t "and so are the bytes" diff -r "$T/tree" "$T/out"
+t "delete" rm -r "$T/m1/tree"
+is "$(find "$T/m2" -mindepth 1 | wc -l)" 0 "nothing is left"
+# In each brick's store only the directories' own handles may stay.
+left=0
+for brick in ${volume_bricks[v]}; do
+    left=$((left + $(find "$brick"/.glusterfs/[0-9a-f][0-9a-f] -type f 2>/dev/null | wc -l)))
+done
+is "$left" 0 "no handle of a file is left on the bricks"
