@@ -25,6 +25,13 @@
 #define MEM_ASAN 0
 #endif
 
+/* A function that reads or writes headers, which are poisoned in an ASan build. */
+#if MEM_ASAN
+#define MEM_RAW __attribute__((no_sanitize_address))
+#else
+#define MEM_RAW
+#endif
+
 #define MEM_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MEM_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -74,9 +81,11 @@ struct mem_thread {
     uint32_t serial;
     struct mem_owner_rows *owners;
     struct mem_thread *next, *prev; /* registry, under its mutex */
-    uint64_t unused[3];
+    uint64_t unused0[2];
+    uint64_t guard0; /* these two lie where a line has its live word: ids 0 and 1 match no object */
     uint64_t used[4]; /* bitmap of lines in use */
-    uint64_t unused2[4];
+    uint64_t unused1[3];
+    uint64_t guard1;
 };
 
 /* Objects of each owner: gets minus puts by this thread, modulo 2^32. Row r is for ids below MEM_ROW. */
@@ -86,17 +95,20 @@ struct mem_owner_rows {
     uint32_t *row[];
 };
 
-#define MEM_ID_TYPED_MIN 2
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Eight bytes of static TLS, so that a program may dlopen what is linked to this. */
+extern __thread struct mem_thread *mem_self __attribute__((tls_model("initial-exec")));
+
+void *mem_get_slow(unsigned id, const void *site);
+void mem_put_slow(void *object, const void *site);
+void *mem_get_by_id(unsigned id);
 
 #ifdef __cplusplus
-#define MEM_TLS_ATTR __attribute__((tls_model("initial-exec")))
-#else
-#define MEM_TLS_ATTR __attribute__((tls_model("initial-exec")))
+}
 #endif
-extern __thread struct mem_thread *mem_self MEM_TLS_ATTR;
-
-void *mem_get_slow(unsigned id, unsigned owner, const void *site);
-void mem_put_slow(void *object, const void *site);
 
 static inline struct mem_line *
 mem_line_of(struct mem_thread *t, unsigned id)
@@ -104,7 +116,7 @@ mem_line_of(struct mem_thread *t, unsigned id)
     return (struct mem_line *)(void *)t + id;
 }
 
-static inline struct mem_header *
+MEM_RAW static inline struct mem_header *
 mem_header_of(void *object)
 {
     return (struct mem_header *)object - 1;
@@ -148,7 +160,7 @@ mem_owner_bump(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
     return true;
 }
 
-static inline void *
+MEM_RAW static inline void *
 mem_get_fast(unsigned id, const void *site)
 {
     struct mem_thread *t = mem_self;
@@ -168,11 +180,11 @@ mem_get_fast(unsigned id, const void *site)
             return p;
         }
     }
-    return mem_get_slow(id, 0, site);
+    return mem_get_slow(id, site);
 }
 
 /* id: the pool's number if known to the compiler, 0 to read it from the header. */
-static inline void
+MEM_RAW static inline void
 mem_put_fast(void *p, unsigned id, const void *site)
 {
     struct mem_thread *t = mem_self;
@@ -206,7 +218,7 @@ slow:
 static inline void *
 mem_get_t(unsigned id)
 {
-    return mem_get_slow(id, 0, (const void *)1);
+    return mem_get_by_id(id);
 }
 
 static inline void

@@ -1,87 +1,124 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* First form: every object goes to malloc. */
-#include "mem/mem-pool.h"
+/* mem-pool: getting and putting objects. The fast path is mem_get_fast and mem_put_fast in mem-inline.h;
+ * here are the calls around it and the slow path, which finds a magazine:
+ *
+ *   get   loaded is empty: previous, a cold magazine, the depot, half a magazine carved from spans
+ *   put   loaded is full: previous, an empty magazine for a full one from the depot, else back to the span
+ *
+ * A thread that finds the sweeper at work (LOCKED) never waits: it takes the object from the depot, or gives
+ * it to the span, under their locks.
+ */
+#include "mem/mem-internal.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
-struct mem_pool {
-    struct mem_pool_opts o;
-    char *name;
-};
+struct mem_pool *mem_pools[MEM_IDS];
 
-int mem_pools_init(void) { return 0; }
-void mem_pools_fini(void) {}
-uint64_t mem_pools_fini_strict(void) { return 0; }
-int mem_pools_set_mode(const char *mode) { return strcmp(mode, "off") ? -EINVAL : 0; }
-const char *mem_pools_mode(void) { return "off"; }
-int mem_pools_set_option(const char *key, const char *value) { (void)key; (void)value; return -EINVAL; }
-void mem_pools_set_message_fn(mem_message_fn fn) { (void)fn; }
+#define SITE() __builtin_return_address(0)
 
-struct mem_pool *
-mem_pool_new_opts(const struct mem_pool_opts *o)
+/* ---- the public calls ------------------------------------------------------------------------- */
+
+MEM_RAW void *
+mem_get(struct mem_pool *pool)
 {
-    struct mem_pool *p = calloc(1, sizeof(*p));
+    void *p = mem_get_fast(pool->id, SITE());
 
-    if (!p)
-        return NULL;
-    p->o = *o;
-    p->name = strdup(o->name);
-    p->o.name = p->name;
-    if (!p->o.zero_len)
-        p->o.zero_len = p->o.size;
+    if (MEM_ASAN && p)
+        MEM_ASAN_SHOW(p, pool->size);
     return p;
 }
 
-struct mem_pool *
-mem_pool_new_fn(size_t size, unsigned prefill, const char *name)
+void *
+mem_get0(struct mem_pool *pool)
 {
-    return mem_pool_new_opts(&(struct mem_pool_opts){ .name = name, .size = size, .prefill = prefill });
+    void *p;
+
+    assert(!pool->ctor && !pool->reset);
+    if (MEM_UNLIKELY(mem_set.mode == MEM_MODE_OFF) && pool->align <= 16 && !mem_test_fails())
+        return calloc(1, pool->size);
+    p = mem_get_fast(pool->id, SITE());
+    if (MEM_ASAN && p)
+        MEM_ASAN_SHOW(p, pool->size);
+    /* A length known to the compiler would become a string store, four times slower than the libc call. */
+    return MEM_LIKELY(p != NULL) ? memset(p, 0, pool->zero_len) : NULL;
 }
 
-int mem_pool_prefill(struct mem_pool *pool, unsigned count) { (void)pool; (void)count; return 0; }
-
-void
-mem_pool_destroy(struct mem_pool *p)
+static MEM_RAW void
+tag_owner(struct mem_pool *pool, void *p, uint16_t owner)
 {
-    if (p)
-        free(p->name);
-    free(p);
+    struct mem_thread *t = mem_self;
+
+    if (!owner || mem_set.mode == MEM_MODE_OFF)
+        return;
+    mem_header_of(p)->meta |= (uint32_t)owner << 16;
+    if (MEM_UNLIKELY(!mem_owner_bump(t, owner, pool->id, 1)))
+        mem_owner_count(t, owner, pool->id, 1);
+    if (MEM_UNLIKELY(mem_set.mode == MEM_MODE_TRACE))
+        mem_trace_owner(p, owner);
 }
 
 void *
-mem_get(struct mem_pool *p)
+mem_get_owner(struct mem_pool *pool, uint16_t owner)
 {
-    size_t a = p->o.flags & MEM_POOL_CACHE_ALIGNED ? 64 : p->o.align;
-    void *o = a > 16 ? aligned_alloc(a, (p->o.size + a - 1) / a * a) : malloc(p->o.size);
+    void *p = mem_get_fast(pool->id, SITE());
 
-    if (o && p->o.ctor)
-        p->o.ctor(o);
-    return o;
+    if (MEM_LIKELY(p != NULL)) {
+        if (MEM_ASAN)
+            MEM_ASAN_SHOW(p, pool->size);
+        tag_owner(pool, p, owner);
+    }
+    return p;
 }
 
 void *
-mem_get0(struct mem_pool *p)
+mem_get0_owner(struct mem_pool *pool, uint16_t owner)
 {
-    void *o = mem_get(p);
+    void *p = mem_get_owner(pool, owner);
 
-    return o ? memset(o, 0, p->o.zero_len) : NULL;
+    assert(!pool->ctor && !pool->reset);
+    return MEM_LIKELY(p != NULL) ? memset(p, 0, pool->zero_len) : NULL;
 }
 
-void *mem_get_owner(struct mem_pool *p, uint16_t owner) { (void)owner; return mem_get(p); }
-void *mem_get0_owner(struct mem_pool *p, uint16_t owner) { (void)owner; return mem_get0(p); }
-void mem_put(void *o) { free(o); }
+void *
+mem_get_by_id(unsigned id)
+{
+    return mem_get(mem_pool_by_id(id));
+}
+
+#if MEM_ASAN
+/* Hide the body before anybody else can get it. The header says which pool; off has no header. */
+static MEM_RAW void
+asan_hide(void *object)
+{
+    struct mem_pool *p = mem_set.mode == MEM_MODE_ON ? mem_pool_by_id(mem_header_of(object)->meta & 0xff) : NULL;
+
+    if (p && !p->reset && mem_header_of(object)->state == p->live)
+        MEM_ASAN_HIDE(object, p->class.stride - p->class.offset);
+}
+#else
+#define asan_hide(object) ((void)(object))
+#endif
+
+MEM_RAW void
+mem_put(void *object)
+{
+    if (MEM_UNLIKELY(!object))
+        return;
+    asan_hide(object);
+    mem_put_fast(object, 0, SITE());
+}
 
 int
-mem_get_bulk(struct mem_pool *p, void **o, size_t n)
+mem_get_bulk(struct mem_pool *pool, void **objects, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        o[i] = mem_get(p);
-        if (!o[i]) {
-            mem_put_bulk(o, i);
+        objects[i] = mem_get(pool);
+        if (!objects[i]) {
+            mem_put_bulk(objects, i);
             return -ENOMEM;
         }
     }
@@ -89,27 +126,380 @@ mem_get_bulk(struct mem_pool *p, void **o, size_t n)
 }
 
 void
-mem_put_bulk(void **o, size_t n)
+mem_put_bulk(void **objects, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        mem_put(o[i]);
+        mem_put(objects[i]);
 }
-
-void mem_pool_idle(void) {}
-void mem_pool_thread_destructor(void) {}
-int mem_owner_new(const char *name) { static int n; (void)name; return __atomic_add_fetch(&n, 1, 0); }
-void mem_owner_retire(uint16_t owner) { (void)owner; }
-int64_t mem_owner_balance(uint16_t owner, const struct mem_pool *p) { (void)owner; (void)p; return 0; }
-int64_t mem_owner_audit(uint16_t o, mem_audit_fn fn, void *arg) { (void)o; (void)fn; (void)arg; return 0; }
-void mem_pools_sweep_now(void) {}
-size_t mem_pools_trim(int level) { (void)level; return 0; }
 
 void
-mem_pool_stats(struct mem_pool *p, struct mem_pool_stats *out)
+mem_pool_idle(void)
 {
-    *out = (struct mem_pool_stats){ .name = p->name, .size = p->o.size, .stride = p->o.size };
+    struct mem_thread *t = mem_self;
+
+    if (MEM_UNLIKELY(MEM_READ(t->req) == MEM_REQ_DEMOTE) && mem_admit(&t))
+        mem_leave(t);
 }
 
-void mem_pools_stats(struct mem_process_stats *out) { *out = (struct mem_process_stats){ .mode = "off" }; }
-void mem_pools_dump(mem_dump_fn fn, void *arg) { fn(arg, "mode", "off"); }
-void mem_pools_check(void) {}
+/* ---- objects from the system ------------------------------------------------------------------ */
+
+static MEM_RAW void
+fresh(struct mem_pool *p, void *object)
+{
+    struct mem_header *h = mem_header_of(object);
+
+    h->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD;
+    h->meta = p->meta;
+    h->debug = 0;
+    if (p->ctor) {
+        MEM_ASAN_SHOW(object, p->size);
+        p->ctor(object);
+    }
+}
+
+/* How many objects, dead, it could get. */
+size_t
+mem_pool_carve(struct mem_pool *p, void **objects, size_t n)
+{
+    size_t got = mem_class_alloc(&p->class, objects, n);
+
+    for (size_t i = 0; i < got; i++)
+        fresh(p, objects[i]);
+    MEM_ADD(p->system_allocs, got);
+    return got;
+}
+
+void *
+mem_pool_carve_one(struct mem_pool *p)
+{
+    void *object;
+
+    return mem_pool_carve(p, &object, 1) == 1 ? object : NULL;
+}
+
+/* ---- get, slow -------------------------------------------------------------------------------- */
+
+static void
+line_load(struct mem_line *l, struct mem_magazine *m, uint32_t count)
+{
+    MEM_WRITE(l->base, m->slot);
+    MEM_WRITE(l->end, m->slot + m->cap);
+    MEM_WRITE(l->top, m->slot + count);
+}
+
+static struct mem_magazine *
+line_loaded(const struct mem_line *l)
+{
+    return l->base ? (struct mem_magazine *)(void *)((char *)l->base - offsetof(struct mem_magazine, slot)) : NULL;
+}
+
+/* First use of this pool by this thread. */
+static void
+line_begin(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
+{
+    if (MEM_LIKELY(l->live))
+        return;
+    l->live = p->live;
+    __atomic_fetch_or(&t->used[p->id / 64], (uint64_t)1 << (p->id % 64), __ATOMIC_RELAXED);
+}
+
+static void
+swap_previous(struct mem_line *l)
+{
+    struct mem_magazine *m = line_loaded(l), *prev = l->previous;
+    uint32_t count = prev->count;
+
+    m->count = (uint32_t)(l->top - l->base);
+    l->previous = m;
+    MEM_WRITE(l->nprevious, (uint16_t)m->count);
+    line_load(l, prev, count);
+}
+
+/* m has objects; the loaded magazine, if any, is empty, and so is previous. */
+static void
+load_over_empty(struct mem_line *l, struct mem_magazine *m)
+{
+    struct mem_magazine *old = line_loaded(l);
+
+    if (old && !l->previous) {
+        old->count = 0;
+        l->previous = old;
+        MEM_WRITE(l->nprevious, 0);
+    }
+    line_load(l, m, m->count);
+}
+
+static bool
+refill_cold(struct mem_line *l, struct mem_pool *p)
+{
+    struct mem_magazine *m = l->cold, *old;
+
+    if (!m)
+        return false;
+    l->cold = m->next;
+    MEM_WRITE(l->ncold, (uint16_t)(l->ncold - m->count));
+    m->next = NULL;
+    old = l->previous ? line_loaded(l) : NULL;
+    load_over_empty(l, m);
+    if (old)
+        mem_depot_put_empty(p, old);
+    MEM_ADD(p->hits_cold, 1);
+    return true;
+}
+
+static bool
+refill_depot(struct mem_line *l, struct mem_pool *p)
+{
+    struct mem_magazine *old = l->previous ? line_loaded(l) : NULL; /* the empty that is one too many */
+    struct mem_magazine *m = mem_depot_get(p, old);
+
+    if (!m)
+        return false;
+    load_over_empty(l, m);
+    MEM_ADD(p->hits_depot, 1);
+    return true;
+}
+
+static bool
+refill_carve(struct mem_line *l, struct mem_pool *p)
+{
+    struct mem_magazine *m = line_loaded(l);
+    size_t got;
+
+    if (!m)
+        m = mem_depot_put(p, NULL);
+    if (!m)
+        return false;
+    got = mem_pool_carve(p, m->slot, (m->cap + 1) / 2);
+    m->count = (uint32_t)got;
+    line_load(l, m, m->count);
+    return got > 0;
+}
+
+static bool
+line_refill(struct mem_line *l, struct mem_pool *p)
+{
+    if (l->top != l->base)
+        return true;
+    if (l->nprevious) {
+        swap_previous(l);
+        return true;
+    }
+    return refill_cold(l, p) || refill_depot(l, p) || refill_carve(l, p);
+}
+
+static MEM_RAW void *
+go_live(struct mem_pool *p, void *object)
+{
+    mem_header_of(object)->state = p->live;
+    return object;
+}
+
+/* Without the lines: the sweeper has them, the thread is not (or no longer) attached, or memory is short. */
+static void *
+get_bypass(struct mem_pool *p)
+{
+    void *object = mem_depot_get_one(p);
+
+    if (!object)
+        object = mem_pool_carve_one(p);
+    if (!object) {
+        mem_pools_trim(2);
+        object = mem_pool_carve_one(p);
+    }
+    if (!object) {
+        mem_message(LOG_ERR, "mem-pool %s: out of memory (%zu bytes)", p->name, p->size);
+        errno = ENOMEM;
+        return NULL;
+    }
+    MEM_ADD(p->gets, 1);
+    MEM_ADD(p->bypass, 1);
+    return go_live(p, object);
+}
+
+static MEM_RAW void *
+get_passthru(struct mem_pool *p)
+{
+    void *object;
+
+    errno = ENOMEM;
+    if (mem_test_fails())
+        return NULL;
+    object = aligned_alloc(p->class.align, (p->class.stride + p->class.align - 1) / p->class.align * p->class.align);
+    if (!object)
+        return NULL;
+    object = (char *)object + p->class.offset;
+    fresh(p, object);
+    mem_header_of(object)->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_PASSTHRU;
+    MEM_ADD(p->gets, 1);
+    MEM_ADD(p->passthru, 1);
+    MEM_ADD(p->system_allocs, 1);
+    return object;
+}
+
+static void *
+get_off(struct mem_pool *p)
+{
+    void *object;
+
+    if (mem_test_fails())
+        return NULL;
+    if (p->align > 16)
+        object = aligned_alloc(p->align, (p->size + p->align - 1) / p->align * p->align);
+    else
+        object = malloc(p->size);
+    if (object && p->ctor)
+        p->ctor(object);
+    return object;
+}
+
+MEM_RAW void *
+mem_get_slow(unsigned id, const void *site)
+{
+    struct mem_thread *t = mem_self;
+    struct mem_pool *p = mem_pool_by_id(id);
+    struct mem_line *l;
+    void *object;
+
+    if (!p || MEM_READ(p->dying)) {
+        mem_leave(t);
+        mem_message(LOG_CRIT, "mem-pool: get from %s (id %u, at %p)", p ? p->name : "a pool that does not exist", id, site);
+        errno = EINVAL;
+        return NULL;
+    }
+    if (MEM_READ(t->req) == MEM_REQ_ALWAYS) {
+        enum mem_mode mode = mem_mode_now();
+
+        if (mode != MEM_MODE_ON) {
+            mem_leave(t);
+            if (t->state == MEM_THREAD_UNATTACHED)
+                mem_thread_attach();
+            return mode == MEM_MODE_OFF ? get_off(p) : mem_debug_get(p, site ? site : SITE());
+        }
+    }
+    if (p->flags & MEM_POOL_NO_POOL) {
+        mem_leave(t);
+        return get_passthru(p);
+    }
+    if (!mem_admit(&t))
+        return get_bypass(p);
+    l = mem_line_of(t, id);
+    line_begin(t, l, p);
+    if (!line_refill(l, p)) {
+        mem_leave(t);
+        return get_bypass(p); /* tries once more after a trim, and reports */
+    }
+    object = *(l->top - 1);
+    MEM_WRITE(l->top, l->top - 1);
+    MEM_BUMP(l->gets, 1);
+    mem_leave(t);
+    return go_live(p, object);
+}
+
+/* ---- put, slow -------------------------------------------------------------------------------- */
+
+/* Room for one more in the loaded magazine; false if no magazine can be had. */
+static bool
+line_make_room(struct mem_line *l, struct mem_pool *p)
+{
+    struct mem_magazine *m, *full;
+
+    if (l->top != l->end)
+        return true;
+    if (l->previous && l->nprevious < l->previous->cap) {
+        swap_previous(l);
+        return true;
+    }
+    full = l->previous;
+    m = mem_depot_put(p, full);
+    if (full) { /* it is in the depot now, whatever came back */
+        l->previous = NULL;
+        MEM_WRITE(l->nprevious, 0);
+    }
+    if (!m)
+        return false;
+    if (line_loaded(l)) {
+        l->previous = line_loaded(l);
+        l->previous->count = (uint32_t)(l->top - l->base);
+        MEM_WRITE(l->nprevious, (uint16_t)l->previous->count);
+    }
+    line_load(l, m, 0);
+    return true;
+}
+
+static MEM_RAW void
+put_passthru(struct mem_pool *p, void *object)
+{
+    struct mem_header *h = mem_header_of(object);
+
+    h->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD;
+    MEM_ADD(p->puts, 1);
+    MEM_ADD(p->passthru, -(uint64_t)1);
+    free((char *)object - p->class.offset);
+}
+
+/* Owner, reset and state of an object that is put; false if it is not one. */
+static MEM_RAW bool
+retire_object(struct mem_thread *t, struct mem_pool *p, void *object)
+{
+    struct mem_header *h = mem_header_of(object);
+    uint32_t meta = h->meta;
+
+    if (meta >> 16) {
+        mem_owner_count(t, meta >> 16, meta & 0xff, -1u);
+        h->meta = meta & 0xffff;
+    }
+    if (p->reset)
+        p->reset(object);
+    if (h->state != p->live) {
+        put_passthru(p, object);
+        return false;
+    }
+    h->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD;
+    return true;
+}
+
+MEM_RAW void
+mem_put_slow(void *object, const void *site)
+{
+    struct mem_thread *t = mem_self;
+    struct mem_pool *p;
+    struct mem_line *l;
+
+    mem_leave(t);
+    if (MEM_READ(t->req) == MEM_REQ_ALWAYS) {
+        enum mem_mode mode = mem_mode_now();
+
+        if (mode == MEM_MODE_OFF) {
+            free(object);
+            return;
+        }
+        if (mode != MEM_MODE_ON) {
+            mem_debug_put(object, site ? site : SITE());
+            return;
+        }
+    }
+    p = mem_pool_by_id(mem_header_of(object)->meta & 0xff);
+    if (!p || (mem_header_of(object)->state != p->live &&
+               mem_header_of(object)->state != (p->live ^ MEM_STATE_LIVE ^ MEM_STATE_PASSTHRU))) {
+        mem_bad_put(object, site ? site : SITE());
+        return;
+    }
+    if (!retire_object(t, p, object))
+        return;
+    if (mem_admit(&t)) {
+        l = mem_line_of(t, p->id);
+        line_begin(t, l, p);
+        if (line_make_room(l, p)) {
+            *l->top = object;
+            MEM_WRITE(l->top, l->top + 1);
+            MEM_BUMP(l->puts, 1);
+            mem_leave(t);
+            return;
+        }
+        mem_leave(t);
+    }
+    MEM_ADD(p->puts, 1);
+    MEM_ADD(p->bypass, 1);
+    mem_class_free(&p->class, &object, 1);
+}

@@ -17,7 +17,7 @@
  * The fast path takes no lock and no atomic read-modify-write; any thread may put what any thread got.
  * Nothing here is async-signal-safe.
  *
- * Modes, chosen once, before the first object is taken (environment KILN_POOLS or mem_pools_set_mode):
+ * Modes, chosen once, before the first pool is made (environment KILN_POOLS or mem_pools_set_mode):
  *   on       as above (default)
  *   off      malloc, calloc and free; no header, no accounting. Default under ASan and valgrind.
  *   poison   fill at put, verify at get, red zones, quarantine, both call sites kept; aborts on an error
@@ -50,7 +50,7 @@ void mem_pools_fini(void);
  * All other threads that used a pool must have been joined. */
 uint64_t mem_pools_fini_strict(void);
 
-/* "on", "off", "poison", "trace:K". -EBUSY once the first object was taken, -EINVAL if unknown. */
+/* "on", "off", "poison", "trace:K". -EBUSY once the first pool was made, -EINVAL if unknown. */
 int mem_pools_set_mode(const char *mode);
 
 /* "on", "off", "poison" or "trace": what is, or would now be, in force. */
@@ -61,8 +61,8 @@ const char *mem_pools_mode(void);
  *   release    KILN_POOL_RELEASE    keep | lazy | drop | unmap        (default drop)    any time
  *   cap        KILN_POOL_CAP        bytes cached in the whole process, 0 = no cap       any time
  *                                   (default: the larger of 64 MiB and RAM/256)
- *   backend    KILN_POOL_BACKEND    span | malloc                     (default span)    before first use
- *   handshake  KILN_POOL_HANDSHAKE  auto | cooperative                (default auto)    before first use
+ *   backend    KILN_POOL_BACKEND    span | malloc                     (default span)    before the first pool
+ *   handshake  KILN_POOL_HANDSHAKE  auto | cooperative                (default auto)    before the first pool
  *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put     (default: 1 in poison and trace)
  *   pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup (default 1)
  *                                                                                       before init
@@ -94,15 +94,16 @@ struct mem_pool_opts {
     size_t align;         /* power of two up to 4096; 0 = 16 */
     unsigned flags;       /* MEM_POOL_* */
     unsigned prefill;     /* a hint, honoured by mem_pool_prefill only */
-    unsigned id;          /* 0 = any; 1 .. MEM_ID_TYPED_MAX = this one, for the inline forms */
+    unsigned id;          /* 0 = any; MEM_ID_TYPED_MIN .. MAX = this one, for the inline forms */
     mem_object_fn ctor;
     mem_object_fn reset;
 };
 
-/* Ids up to this one are given out only to pools that ask for them by number (mem/mem-inline.h). */
+/* Ids in this range are given out only to pools that ask for them by number (mem/mem-inline.h). */
+#define MEM_ID_TYPED_MIN 2
 #define MEM_ID_TYPED_MAX 31
 
-/* NULL with errno: ENOMEM, EINVAL, ENOSPC (255 pools exist), EEXIST (fixed id is taken). */
+/* NULL with errno: ENOMEM, EINVAL, ENOSPC (no id is free; 224 pools may choose none), EEXIST (fixed id is taken). */
 struct mem_pool *mem_pool_new_opts(const struct mem_pool_opts *opts);
 struct mem_pool *mem_pool_new_fn(size_t size, unsigned prefill, const char *name);
 #define mem_pool_new(type, count) mem_pool_new_fn(sizeof(type), (count), #type)

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* mem-account: who holds how much. Every thread counts for itself, in words only it writes; a reader adds
+ * them up. One thread's difference of gets and puts may be negative: only the sum means something. */
+#include "mem/mem-internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct owner {
+    char *name;
+    bool retired, in_use;
+    unsigned zero_sweeps;
+    uint32_t shared[MEM_IDS]; /* by threads without a row, and of threads that are gone; atomic */
+};
+
+static struct owner *owners[MEM_OWNERS]; /* never freed, reused; registry mutex */
+
+/* ---- pools ------------------------------------------------------------------------------------ */
+
+/* Registry mutex held. hot and cold: objects in threads' magazines. */
+void
+mem_pool_sum(struct mem_pool *p, uint64_t *gets, uint64_t *puts, uint64_t *hot, uint64_t *cold)
+{
+    *gets = MEM_READ(p->gets);
+    *puts = MEM_READ(p->puts);
+    *hot = *cold = 0;
+    for (struct mem_thread *t = mem_threads; t; t = t->next) {
+        struct mem_line *l = mem_line_of(t, p->id);
+
+        if (!(MEM_READ(t->used[p->id / 64]) & ((uint64_t)1 << (p->id % 64))))
+            continue;
+        ptrdiff_t n = MEM_READ(l->top) - MEM_READ(l->base);
+        *hot += (n > 0 && n <= MEM_CAP_MAX ? (uint64_t)n : 0) + MEM_READ(l->nprevious);
+        *cold += MEM_READ(l->ncold);
+        *puts += MEM_READ(l->puts); /* before gets: a pair in between must not look like -1 */
+        *gets += MEM_READ(l->gets);
+    }
+}
+
+/* Registry mutex held. */
+int64_t
+mem_pool_live(struct mem_pool *p)
+{
+    uint64_t gets, puts, hot, cold;
+    int64_t live;
+
+    mem_pool_sum(p, &gets, &puts, &hot, &cold);
+    live = (int64_t)(gets - puts);
+    if (live > p->peak)
+        MEM_WRITE(p->peak, live);
+    return live;
+}
+
+void
+mem_pool_stats(struct mem_pool *p, struct mem_pool_stats *out)
+{
+    uint64_t hot, cold;
+
+    *out = (struct mem_pool_stats){ .name = p->name, .xlator = p->xlator, .id = p->id, .size = p->size,
+                                    .stride = p->class.stride };
+    pthread_mutex_lock(&mem_registry_mutex);
+    out->live = mem_pool_live(p);
+    mem_pool_sum(p, &out->gets, &out->puts, &hot, &cold);
+    pthread_mutex_unlock(&mem_registry_mutex);
+    out->peak = MEM_READ(p->peak);
+    out->hits_cold = MEM_READ(p->hits_cold);
+    out->hits_depot = MEM_READ(p->hits_depot);
+    out->system_allocs = MEM_READ(p->system_allocs);
+    out->sweep_freed = MEM_READ(p->sweep_freed);
+    out->bypass = MEM_READ(p->bypass);
+    out->double_free = MEM_READ(p->double_free);
+    out->wrong_pool = MEM_READ(p->wrong_pool);
+    mem_lock(&p->depot.lock);
+    for (struct mem_magazine *m = p->depot.hot; m; m = m->next)
+        hot += m->count;
+    for (struct mem_magazine *m = p->depot.cold; m; m = m->next)
+        cold += m->count;
+    for (struct mem_magazine *m = p->depot.doomed; m; m = m->next)
+        cold += m->count;
+    out->depot_hot = p->depot.nhot;
+    out->depot_cold = p->depot.ncold;
+    out->magazine = p->depot.m;
+    mem_unlock(&p->depot.lock);
+    out->cached_hot = hot;
+    out->cached_cold = cold;
+    mem_lock(&p->class.lock);
+    out->spans = p->class.spans;
+    out->spans_empty = p->class.empties;
+    out->bytes_resident = p->class.span_bytes ? (size_t)p->class.spans * p->class.span_bytes
+                                              : (size_t)(p->class.carved - p->class.returned) * p->class.stride;
+    mem_unlock(&p->class.lock);
+}
+
+void
+mem_pools_stats(struct mem_process_stats *out)
+{
+    static const char *const release[] = { "keep", "lazy", "drop", "unmap" };
+
+    mem_settle();
+    pthread_mutex_lock(&mem_registry_mutex);
+    size_t cached = 0;
+    for (unsigned id = 0; id < MEM_IDS; id++) {
+        struct mem_pool *p = mem_pools[id];
+        int64_t held = p ? (int64_t)(MEM_READ(p->class.carved) - MEM_READ(p->class.returned)) - mem_pool_live(p) : 0;
+
+        cached += held > 0 ? (size_t)held * p->class.stride : 0;
+    }
+    pthread_mutex_unlock(&mem_registry_mutex);
+    *out = (struct mem_process_stats){
+        .mode = mem_pools_mode(),
+        .handshake = mem_set.cooperative ? "cooperative" : "asymmetric",
+        .backend = mem_set.malloc_backend ? "malloc" : "span",
+        .release = release[MEM_READ(mem_set.release)],
+        .sweep_ms = MEM_READ(mem_set.sweep_ms),
+        .sweeps = MEM_READ(mem_figures.sweeps),
+        .sweep_last_us = MEM_READ(mem_figures.last_us),
+        .membarrier_us_max = MEM_READ(mem_figures.membarrier_us_max),
+        .window_us_max = MEM_READ(mem_figures.window_us_max),
+        .threads = MEM_READ(mem_threads_attached),
+        .threads_skipped = MEM_READ(mem_figures.skipped),
+        .demote_requests = MEM_READ(mem_figures.demotes),
+        .trims_periodic = MEM_READ(mem_figures.periodic),
+        .trims_pressure = MEM_READ(mem_figures.pressure),
+        .trims_manual = MEM_READ(mem_figures.manual),
+        .cap_bytes = MEM_READ(mem_set.cap),
+        .cached_bytes = cached,
+        .resident_bytes = MEM_READ(mem_resident_bytes),
+        .reserved_bytes = MEM_READ(mem_reserved_bytes),
+        .released_bytes = MEM_READ(mem_released_bytes),
+    };
+}
+
+/* ---- owners ----------------------------------------------------------------------------------- */
+
+int
+mem_owner_new(const char *name)
+{
+    char *copy = mem_test_fails() ? NULL : strdup(name);
+    int id = 1;
+
+    if (!copy)
+        return -ENOMEM;
+    pthread_mutex_lock(&mem_registry_mutex);
+    while (id < MEM_OWNERS && owners[id] && owners[id]->in_use)
+        id++;
+    if (id < MEM_OWNERS && !owners[id])
+        __atomic_store_n(&owners[id], calloc(1, sizeof(struct owner)), __ATOMIC_RELEASE);
+    if (id == MEM_OWNERS || !owners[id]) {
+        id = id == MEM_OWNERS ? -ENOSPC : -ENOMEM;
+        free(copy);
+    } else {
+        free(owners[id]->name);
+        owners[id]->name = copy;
+        owners[id]->in_use = true;
+        owners[id]->retired = false;
+        owners[id]->zero_sweeps = 0;
+    }
+    pthread_mutex_unlock(&mem_registry_mutex);
+    return id;
+}
+
+void
+mem_owner_retire(uint16_t id)
+{
+    pthread_mutex_lock(&mem_registry_mutex);
+    assert(id < MEM_OWNERS && owners[id]);
+    assert(owners[id]->in_use && !owners[id]->retired);
+    owners[id]->retired = true;
+    pthread_mutex_unlock(&mem_registry_mutex);
+    mem_sweeper_rouse();
+}
+
+/* Registry mutex held. Modulo 2^32, as the threads count. */
+static int32_t
+balance_in(unsigned owner, unsigned id)
+{
+    uint32_t n = MEM_READ(owners[owner]->shared[id]);
+
+    for (struct mem_thread *t = mem_threads; t && id < MEM_ROW; t = t->next)
+        if (t->owners && owner < t->owners->n && t->owners->row[owner])
+            n += MEM_READ(t->owners->row[owner][id]);
+    return (int32_t)n;
+}
+
+static int64_t
+balance_all(unsigned owner)
+{
+    int64_t n = 0;
+
+    for (unsigned id = 0; id < MEM_IDS; id++)
+        n += balance_in(owner, id);
+    return n;
+}
+
+int64_t
+mem_owner_balance(uint16_t owner, const struct mem_pool *pool)
+{
+    int64_t n;
+
+    if (owner >= MEM_OWNERS)
+        return 0;
+    pthread_mutex_lock(&mem_registry_mutex);
+    n = !owners[owner] ? 0 : pool ? balance_in(owner, pool->id) : balance_all(owner);
+    pthread_mutex_unlock(&mem_registry_mutex);
+    return n;
+}
+
+int64_t
+mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg)
+{
+    int64_t total = 0;
+
+    for (unsigned id = 0; id < MEM_IDS; id++) {
+        char where[512], name[128];
+        int64_t n = 0;
+        size_t stride = 0;
+
+        pthread_mutex_lock(&mem_registry_mutex);
+        if (owner < MEM_OWNERS && owners[owner] && mem_pools[id] && (n = balance_in(owner, id))) {
+            strncpy(name, mem_pools[id]->name, sizeof(name) - 1);
+            name[sizeof(name) - 1] = 0;
+            stride = mem_pools[id]->class.stride;
+        }
+        pthread_mutex_unlock(&mem_registry_mutex);
+        if (!n)
+            continue;
+        fn(arg, name, n, n > 0 ? (uint64_t)n * stride : 0, mem_trace_oldest(owner, id, where, sizeof(where)) ? where : NULL);
+        total += n;
+    }
+    return total;
+}
+
+/* Registry mutex held: free the ids of retired owners that stayed at zero. */
+void
+mem_owner_sweep(void)
+{
+    for (unsigned i = 1; i < MEM_OWNERS; i++) {
+        struct owner *o = owners[i];
+
+        if (!o)
+            break; /* ids are handed out from below */
+        if (!o->in_use || !o->retired)
+            continue;
+        bool zero = true;
+        for (unsigned id = 0; id < MEM_IDS && zero; id++)
+            zero = balance_in(i, id) == 0;
+        o->zero_sweeps = zero ? o->zero_sweeps + 1 : 0;
+        if (o->zero_sweeps >= 2)
+            o->in_use = false;
+    }
+}
+
+/* ---- a thread's rows -------------------------------------------------------------------------- */
+
+/* Make this thread's row for an owner. The table of rows is replaced, not resized: readers walk it under
+ * the registry mutex. */
+static bool
+row_new(struct mem_thread *t, unsigned owner)
+{
+    struct mem_owner_rows *old = t->owners, *rows = old;
+    uint32_t *row = mem_test_fails() ? NULL : calloc(MEM_ROW, sizeof(*row));
+
+    if (!row)
+        return false;
+    if (!old || owner >= old->n) {
+        uint32_t n = old ? old->n : 32;
+
+        while (n <= owner)
+            n *= 2;
+        rows = calloc(1, sizeof(*rows) + n * sizeof(rows->row[0]));
+        if (!rows) {
+            free(row);
+            return false;
+        }
+        if (old)
+            memcpy(rows->row, old->row, old->n * sizeof(rows->row[0]));
+        rows->n = n;
+    }
+    pthread_mutex_lock(&mem_registry_mutex);
+    rows->row[owner] = row;
+    t->owners = rows;
+    pthread_mutex_unlock(&mem_registry_mutex);
+    if (rows != old)
+        free(old);
+    return true;
+}
+
+/* Outside the bracket; any thread, attached or not. Never fails. */
+void
+mem_owner_count(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
+{
+    if (mem_owner_bump(t, owner, id, by))
+        return;
+    assert(owner < MEM_OWNERS);
+    struct owner *o = __atomic_load_n(&owners[owner], __ATOMIC_ACQUIRE);
+    assert(o);
+    if (t->state == MEM_THREAD_ATTACHED && id < MEM_ROW && row_new(t, owner) && mem_owner_bump(t, owner, id, by))
+        return;
+    MEM_ADD(o->shared[id], by);
+}
+
+/* Registry mutex held. */
+void
+mem_owner_fold(struct mem_thread *t)
+{
+    struct mem_owner_rows *rows = t->owners;
+
+    t->owners = NULL;
+    for (uint32_t i = 0; rows && i < rows->n; i++) {
+        for (unsigned id = 0; rows->row[i] && id < MEM_ROW; id++)
+            MEM_ADD(owners[i]->shared[id], rows->row[i][id]);
+        free(rows->row[i]);
+    }
+    free(rows);
+}
+
+/* One line per owner that has objects of this pool: "id 3, brick b0, active 12, bytes 3840". */
+void
+mem_owner_dump(struct mem_pool *p, mem_dump_fn fn, void *arg)
+{
+    for (unsigned i = 1; i < MEM_OWNERS; i++) {
+        char text[256];
+        int32_t n;
+
+        pthread_mutex_lock(&mem_registry_mutex);
+        if (!owners[i]) {
+            pthread_mutex_unlock(&mem_registry_mutex);
+            break;
+        }
+        n = balance_in(i, p->id);
+        if (n)
+            snprintf(text, sizeof(text), "id %u, brick %s, active %d, bytes %lld", i, owners[i]->name, n,
+                     (long long)n * p->class.stride);
+        pthread_mutex_unlock(&mem_registry_mutex);
+        if (n)
+            fn(arg, "owner", text);
+    }
+}

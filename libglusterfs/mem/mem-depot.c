@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* mem-depot: where the threads of a pool exchange whole magazines.
+ *
+ * One visit moves M objects, so the lock is taken for one operation in M. M follows the traffic: it doubles
+ * when the lock was found busy or the pool comes here more than 5000 times a second, and halves again at a
+ * sweep after a quiet period.
+ */
+#include "mem/mem-internal.h"
+
+#include <time.h>
+
+enum { ADAPT_VISITS = 256, ADAPT_BUSY = 16, VISITS_PER_SECOND = 5000 };
+
+uint64_t
+mem_now_us(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static void
+depot_lock(struct mem_depot *d)
+{
+    if (mem_trylock(&d->lock))
+        return;
+    mem_lock(&d->lock);
+    d->contended++;
+}
+
+static void
+depot_adapt(struct mem_depot *d)
+{
+    bool grow = d->contended >= ADAPT_BUSY;
+
+    d->visits_total++;
+    if (++d->visits < ADAPT_VISITS && !grow)
+        return;
+    uint64_t now = mem_now_us();
+    if (d->visits >= ADAPT_VISITS && now - d->mark_us < (uint64_t)d->visits * 1000000 / VISITS_PER_SECOND)
+        grow = true;
+    if (grow && d->m < d->m_max)
+        d->m *= 2;
+    d->visits = d->contended = 0;
+    d->mark_us = now;
+}
+
+static struct mem_magazine *
+pop(struct mem_magazine **list, uint32_t *n)
+{
+    struct mem_magazine *m = *list;
+
+    if (m) {
+        *list = m->next;
+        --*n;
+        m->next = NULL;
+    }
+    return m;
+}
+
+static void
+push(struct mem_magazine **list, uint32_t *n, struct mem_magazine *m)
+{
+    m->next = *list;
+    *list = m;
+    ++*n;
+}
+
+/* A magazine with objects for an empty one (or NULL); NULL if there is none, and the empty stays with the
+ * caller. */
+struct mem_magazine *
+mem_depot_get(struct mem_pool *p, struct mem_magazine *empty)
+{
+    struct mem_depot *d = &p->depot;
+    struct mem_magazine *m;
+
+    depot_lock(d);
+    depot_adapt(d);
+    m = pop(&d->hot, &d->nhot);
+    if (!m)
+        m = pop(&d->cold, &d->ncold);
+    if (m && empty) {
+        empty->count = 0; /* it was loaded, its count is stale */
+        push(&d->empty, &d->nempty, empty);
+    }
+    mem_unlock(&d->lock);
+    return m;
+}
+
+/* Takes a full magazine (or NULL); an empty one of the size now in use, or NULL when memory is exhausted. */
+struct mem_magazine *
+mem_depot_put(struct mem_pool *p, struct mem_magazine *full)
+{
+    struct mem_depot *d = &p->depot;
+    struct mem_magazine *m, *stale = NULL;
+    uint32_t want;
+    bool over = false;
+
+    depot_lock(d);
+    depot_adapt(d);
+    if (full) {
+        push(&d->hot, &d->nhot, full);
+        over = mem_set.cap && (size_t)d->nhot * d->m * p->class.stride > mem_set.cap;
+    }
+    want = d->m;
+    while ((m = pop(&d->empty, &d->nempty)) && m->cap != want) {
+        m->next = stale;
+        stale = m;
+    }
+    mem_unlock(&d->lock);
+    while (stale) {
+        struct mem_magazine *next = stale->next;
+
+        mem_magazine_free(stale);
+        stale = next;
+    }
+    if (over && !__atomic_exchange_n(&mem_over_cap, 1, __ATOMIC_RELAXED))
+        mem_sweeper_kick();
+    return m ? m : mem_magazine_new(want);
+}
+
+void
+mem_depot_put_empty(struct mem_pool *p, struct mem_magazine *empty)
+{
+    empty->count = 0;
+    mem_lock(&p->depot.lock);
+    push(&p->depot.empty, &p->depot.nempty, empty);
+    mem_unlock(&p->depot.lock);
+}
+
+/* Whole magazines of an exiting thread; those without objects become empties. */
+void
+mem_depot_put_chain(struct mem_pool *p, struct mem_magazine *chain, bool cold)
+{
+    struct mem_depot *d = &p->depot;
+
+    if (!chain)
+        return;
+    mem_lock(&d->lock);
+    for (struct mem_magazine *m = chain, *next; m; m = next) {
+        next = m->next;
+        if (!m->count)
+            push(&d->empty, &d->nempty, m);
+        else if (cold)
+            push(&d->cold, &d->ncold, m);
+        else
+            push(&d->hot, &d->nhot, m);
+    }
+    mem_unlock(&d->lock);
+}
+
+void
+mem_depot_doom(struct mem_pool *p, struct mem_magazine *chain)
+{
+    struct mem_magazine *last = chain;
+
+    if (!chain)
+        return;
+    while (last->next)
+        last = last->next;
+    mem_lock(&p->depot.lock);
+    last->next = p->depot.doomed;
+    p->depot.doomed = chain;
+    mem_unlock(&p->depot.lock);
+}
+
+/* For those who must keep out of their lines: a single object, or NULL. */
+void *
+mem_depot_get_one(struct mem_pool *p)
+{
+    struct mem_depot *d = &p->depot;
+    struct mem_magazine **list;
+    void *object = NULL;
+
+    mem_lock(&d->lock);
+    list = d->hot ? &d->hot : &d->cold;
+    if (*list) {
+        struct mem_magazine *m = *list;
+
+        object = m->slot[--m->count];
+        if (!m->count) {
+            pop(list, list == &d->hot ? &d->nhot : &d->ncold);
+            push(&d->empty, &d->nempty, m);
+        }
+    }
+    mem_unlock(&d->lock);
+    return object;
+}
+
+/* One step of age: cold and doomed ones and spare empties are handed to the caller to free, hot becomes
+ * cold; with all, hot goes too. */
+struct mem_magazine *
+mem_depot_age(struct mem_pool *p, bool all)
+{
+    struct mem_depot *d = &p->depot;
+    struct mem_magazine *lists[4], *out = NULL;
+    uint64_t visits;
+
+    mem_lock(&d->lock);
+    lists[0] = d->cold;
+    lists[1] = d->doomed;
+    lists[2] = d->empty;
+    lists[3] = all ? d->hot : NULL;
+    d->cold = all ? NULL : d->hot;
+    d->ncold = all ? 0 : d->nhot;
+    d->hot = d->doomed = d->empty = NULL;
+    d->nhot = d->nempty = 0;
+    visits = d->visits_total - d->visits_swept;
+    d->visits_swept = d->visits_total;
+    if (d->m > d->m_base && visits * 1000 < (uint64_t)VISITS_PER_SECOND / 10 * mem_set.sweep_ms)
+        d->m /= 2;
+    mem_unlock(&d->lock);
+
+    for (int i = 0; i < 4; i++) {
+        for (struct mem_magazine *m = lists[i], *next; m; m = next) {
+            next = m->next;
+            m->next = out;
+            out = m;
+        }
+    }
+    return out;
+}

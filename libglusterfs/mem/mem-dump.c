@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* mem-dump: every figure as key and value, with GlusterFS's keys first, and the walk over all structures. */
+#include "mem/mem-internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct out {
+    mem_dump_fn fn;
+    void *arg;
+};
+
+static void
+number(const struct out *o, const char *key, uint64_t value)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%" PRIu64, value);
+    o->fn(o->arg, key, text);
+}
+
+static void
+dump_process(const struct out *o)
+{
+    struct mem_process_stats s;
+    char text[160];
+
+    mem_pools_stats(&s);
+    o->fn(o->arg, "mode", s.mode);
+    o->fn(o->arg, "handshake", s.handshake);
+    o->fn(o->arg, "backend", s.backend);
+    o->fn(o->arg, "pool-release", s.release);
+    number(o, "sweep-interval-ms", s.sweep_ms);
+    number(o, "sweep-count", s.sweeps);
+    number(o, "sweep-last-us", s.sweep_last_us);
+    number(o, "membarrier-us-max", s.membarrier_us_max);
+    number(o, "bypass-window-us-max", s.window_us_max);
+    number(o, "threads-attached", s.threads);
+    number(o, "threads-skipped", s.threads_skipped);
+    number(o, "demote-requests", s.demote_requests);
+    snprintf(text, sizeof(text), "periodic %" PRIu64 ", pressure %" PRIu64 ", manual %" PRIu64, s.trims_periodic,
+             s.trims_pressure, s.trims_manual);
+    o->fn(o->arg, "trim-count", text);
+    number(o, "cap-bytes", s.cap_bytes);
+    number(o, "cached-bytes", s.cached_bytes);
+    number(o, "resident-bytes", s.resident_bytes);
+    number(o, "reserved-bytes", s.reserved_bytes);
+    number(o, "released-bytes", s.released_bytes);
+}
+
+static uint64_t
+hits_hot(const struct mem_pool_stats *s)
+{
+    uint64_t other = s->hits_cold + s->hits_depot + s->bypass;
+
+    return s->gets > other ? s->gets - other : 0;
+}
+
+static void
+dump_pool(const struct out *o, struct mem_pool *p)
+{
+    struct mem_pool_stats s;
+
+    mem_pool_stats(p, &s);
+    o->fn(o->arg, "-----", "-----");
+    o->fn(o->arg, "pool-name", s.name);
+    o->fn(o->arg, "xlator-name", s.xlator ? s.xlator : "");
+    number(o, "active-count", s.live > 0 ? (uint64_t)s.live : 0);
+    number(o, "sizeof-type", s.size);
+    number(o, "padded-sizeof", s.stride);
+    number(o, "size", s.bytes_resident);
+    o->fn(o->arg, "shared-pool", s.name);
+    number(o, "peak-sampled", s.peak > 0 ? (uint64_t)s.peak : 0);
+    number(o, "cached-hot", s.cached_hot);
+    number(o, "cached-cold", s.cached_cold);
+    number(o, "depot-magazines", s.depot_hot);
+    number(o, "depot-cold-magazines", s.depot_cold);
+    number(o, "magazine-size", s.magazine);
+    number(o, "gets", s.gets);
+    number(o, "puts", s.puts);
+    number(o, "hits-hot", hits_hot(&s));
+    number(o, "hits-cold", s.hits_cold);
+    number(o, "hits-depot", s.hits_depot);
+    number(o, "system-allocs", s.system_allocs);
+    number(o, "sweep-freed", s.sweep_freed);
+    number(o, "bypass", s.bypass);
+    number(o, "double-free", s.double_free);
+    number(o, "wrong-pool", s.wrong_pool);
+    number(o, "spans", s.spans);
+    number(o, "spans-empty", s.spans_empty);
+    number(o, "bytes-resident", s.bytes_resident);
+    mem_owner_dump(p, o->fn, o->arg);
+}
+
+/* The sweep mutex keeps pools from going away meanwhile. */
+void
+mem_pools_dump(mem_dump_fn fn, void *arg)
+{
+    struct out o = { fn, arg };
+
+    dump_process(&o);
+    if (mem_mode_now() == MEM_MODE_OFF)
+        return;
+    pthread_mutex_lock(&mem_sweep_mutex);
+    for (unsigned id = 0; id < MEM_IDS; id++) {
+        struct mem_pool *p = mem_pool_by_id(id);
+
+        if (p)
+            dump_pool(&o, p);
+    }
+    pthread_mutex_unlock(&mem_sweep_mutex);
+}
+
+/* ---- invariants ------------------------------------------------------------------------------- */
+
+static MEM_RAW uint64_t
+check_chain(struct mem_pool *p, struct mem_magazine *m, bool empty)
+{
+    uint64_t n = 0;
+
+    for (; m; m = m->next) {
+        assert(m->count <= m->cap);
+        assert(!empty || !m->count);
+        for (uint32_t i = 0; i < m->count; i++) {
+            assert(mem_header_of(m->slot[i])->state == (p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD));
+            assert((mem_header_of(m->slot[i])->meta & 0xff) == p->id);
+            assert(!(mem_header_of(m->slot[i])->meta >> 16));
+        }
+        n += m->count;
+    }
+    return n;
+}
+
+static uint64_t
+check_line(struct mem_pool *p, struct mem_line *l)
+{
+    uint64_t loaded = (uint64_t)(l->top - l->base), cold, previous = 0;
+
+    assert(l->live == p->live);
+    assert(l->base <= l->top && l->top <= l->end);
+    if (l->base) {
+        struct mem_magazine *m = (struct mem_magazine *)(void *)((char *)l->base - offsetof(struct mem_magazine, slot));
+
+        assert(l->end == l->base + m->cap);
+        m->count = (uint32_t)loaded;
+        assert(!m->next);
+        check_chain(p, m, false);
+    }
+    cold = check_chain(p, l->cold, false);
+    assert(cold == l->ncold);
+    if (l->previous) {
+        assert(!l->previous->next);
+        previous = check_chain(p, l->previous, false);
+    }
+    assert(previous == l->nprevious);
+    return loaded + previous + cold;
+}
+
+static void
+check_pool(struct mem_pool *p)
+{
+    struct mem_depot *d = &p->depot;
+    uint64_t cached;
+
+    mem_class_check(&p->class);
+    if (mem_set.mode != MEM_MODE_ON)
+        return;
+    mem_lock(&d->lock);
+    cached = check_chain(p, d->hot, false) + check_chain(p, d->cold, false) + check_chain(p, d->doomed, false);
+    check_chain(p, d->empty, true);
+    mem_unlock(&d->lock);
+    for (struct mem_thread *t = mem_threads; t; t = t->next)
+        if (t->used[p->id / 64] & ((uint64_t)1 << (p->id % 64)))
+            cached += check_line(p, mem_line_of(t, p->id));
+    /* Every object is either live or in exactly one magazine. */
+    assert(p->class.carved - p->class.returned == cached + (uint64_t)mem_pool_live(p) - p->passthru);
+}
+
+void
+mem_pools_check(void)
+{
+    if (mem_mode_now() == MEM_MODE_OFF)
+        return;
+    pthread_mutex_lock(&mem_sweep_mutex);
+    pthread_mutex_lock(&mem_registry_mutex);
+    for (unsigned id = 0; id < MEM_IDS; id++)
+        if (mem_pools[id])
+            check_pool(mem_pools[id]);
+    pthread_mutex_unlock(&mem_registry_mutex);
+    pthread_mutex_unlock(&mem_sweep_mutex);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* mem-pressure: when the system runs short of memory, the sweeper hears of it from the kernel.
+ *
+ * Watched: the file the service manager names (MEMORY_PRESSURE_WATCH, with what MEMORY_PRESSURE_WRITE says
+ * to write to it), else the own cgroup's memory.pressure, else /proc/pressure/memory: 200 ms of stall in 2 s
+ * ask for level 1, stalls that go on for level 2. And the cgroup's memory.events: a new "high" or "max" asks
+ * for level 2. Absent files are simply not watched. */
+#include "mem/mem-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char trigger[] = "some 200000 2000000";
+static uint64_t high_seen;
+static uint64_t last_stall_us;
+
+/* ---- what to watch ---------------------------------------------------------------------------- */
+
+/* The file of this process's cgroup (v2). */
+static int
+cgroup_open(const char *file, int flags)
+{
+    char line[PATH_MAX], path[PATH_MAX + 64];
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    int fd = -1;
+
+    while (f && fgets(line, sizeof(line), f)) {
+        if (strncmp(line, "0::", 3))
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", line + 3, file);
+        fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
+    }
+    if (f)
+        fclose(f);
+    return fd;
+}
+
+static int
+base64_value(char c)
+{
+    static const char set[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(set, c) : NULL;
+
+    return at ? (int)(at - set) : -1;
+}
+
+/* -1: not base64, or too long. */
+static ssize_t
+base64_decode(const char *text, char *out, size_t max)
+{
+    uint32_t bits = 0;
+    int n = 0;
+    size_t len = 0;
+
+    for (; *text && *text != '='; text++) {
+        int v = base64_value(*text);
+
+        if (v < 0)
+            return -1;
+        bits = bits << 6 | (uint32_t)v;
+        n += 6;
+        if (n >= 8) {
+            if (len == max)
+                return -1;
+            n -= 8;
+            out[len++] = (char)(bits >> n);
+        }
+    }
+    return (ssize_t)len;
+}
+
+static int
+manager_open(const char *path)
+{
+    const char *encoded = secure_getenv("MEMORY_PRESSURE_WRITE");
+    char text[256];
+    ssize_t n = encoded ? base64_decode(encoded, text, sizeof(text)) : 0;
+    int fd = open(path, (n > 0 ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd >= 0 && n > 0 && write(fd, text, (size_t)n) != n) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int
+stall_open(void)
+{
+    const char *path = secure_getenv("MEMORY_PRESSURE_WATCH");
+    int fd;
+
+    if (path && !strcmp(path, "/dev/null"))
+        return -1; /* the service manager says: don't */
+    if (path && *path)
+        return manager_open(path);
+    fd = cgroup_open("memory.pressure", O_RDWR);
+    if (fd < 0)
+        fd = open("/proc/pressure/memory", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && write(fd, trigger, sizeof(trigger)) < 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Sum of the counts of "high" and "max". */
+static uint64_t
+events_read(int fd)
+{
+    char text[512], *save, *line;
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    uint64_t sum = 0;
+
+    if (n <= 0)
+        return high_seen;
+    text[n] = 0;
+    for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        if (!strncmp(line, "high ", 5) || !strncmp(line, "max ", 4))
+            sum += strtoull(strchr(line, ' '), NULL, 10);
+    return sum;
+}
+
+/* ---- in the sweeper's poll -------------------------------------------------------------------- */
+
+/* Two entries: stalls, and the cgroup's events; an fd of -1 is not watched. */
+int
+mem_pressure_open(struct pollfd *fds, int max)
+{
+    assert(max >= 2);
+    fds[0] = (struct pollfd){ .fd = stall_open(), .events = POLLPRI };
+    fds[1] = (struct pollfd){ .fd = cgroup_open("memory.events", O_RDONLY), .events = POLLPRI };
+    if (fds[1].fd >= 0)
+        high_seen = events_read(fds[1].fd);
+    last_stall_us = 0;
+    return 2;
+}
+
+static int
+stall_level(void)
+{
+    uint64_t now = mem_now_us();
+    bool again = last_stall_us && now - last_stall_us < 5000000;
+
+    last_stall_us = now;
+    return again ? 2 : 1;
+}
+
+int
+mem_pressure_level(struct pollfd *fds, int n)
+{
+    int level = 0;
+
+    assert(n == 2);
+    if (fds[0].fd >= 0 && fds[0].revents & (POLLERR | POLLHUP | POLLNVAL)) {
+        close(fds[0].fd); /* the cgroup is gone; poll would spin */
+        fds[0].fd = -1;
+    } else if (fds[0].fd >= 0 && fds[0].revents & POLLPRI) {
+        level = stall_level();
+    }
+    if (fds[1].fd >= 0 && fds[1].revents) {
+        uint64_t high = events_read(fds[1].fd); /* reading also rearms the poll */
+
+        if (high != high_seen)
+            level = 2;
+        high_seen = high;
+    }
+    return level;
+}
+
+void
+mem_pressure_close(struct pollfd *fds, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (fds[i].fd >= 0)
+            close(fds[i].fd);
+}

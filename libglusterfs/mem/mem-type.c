@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* mem-type: making, filling and destroying pools. */
+#include "mem/mem-internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE_MAX_OBJECT ((size_t)16 << 20)
+
+static uint32_t
+power_below(size_t n)
+{
+    return n <= 1 ? 1 : 1u << (31 - __builtin_clz((uint32_t)n));
+}
+
+/* clamp(16 KiB / stride, 8, 64), and fewer of objects so big that eight of them are a lot of memory. */
+static void
+magazine_sizes(struct mem_depot *d, size_t stride)
+{
+    size_t base = 16384 / stride, max = ((size_t)256 << 10) / stride;
+
+    if (base < 8)
+        base = max < 8 ? (max ? max : 1) : 8;
+    if (base > 64)
+        base = 64;
+    if (max < base)
+        max = base;
+    d->m_base = power_below(base);
+    d->m_max = power_below(max > MEM_CAP_MAX ? MEM_CAP_MAX : max);
+    d->m = d->m_base;
+}
+
+static bool
+opts_are_valid(const struct mem_pool_opts *o)
+{
+    if (!o->name || !o->size || o->size > SIZE_MAX_OBJECT || o->zero_len > o->size)
+        return false;
+    if (o->align & (o->align - 1) || o->align > 4096)
+        return false;
+    if (o->flags & ~(unsigned)(MEM_POOL_CACHE_ALIGNED | MEM_POOL_NO_POOL))
+        return false;
+    return !o->id || (o->id >= MEM_ID_TYPED_MIN && o->id <= MEM_ID_TYPED_MAX);
+}
+
+/* Registry mutex held. */
+static int
+pool_publish(struct mem_pool *p, unsigned want)
+{
+    unsigned id = want ? want : MEM_ID_TYPED_MAX + 1;
+
+    while (!want && id < MEM_IDS && mem_pools[id])
+        id++;
+    if (id == MEM_IDS)
+        return -ENOSPC;
+    if (mem_pools[id])
+        return -EEXIST;
+    static uint32_t serial;
+    uint32_t cookie = ++serial * 0x9e3779b1u;
+
+    p->id = id;
+    p->class.id = id;
+    p->live = MEM_STATE_LIVE ^ cookie;
+    if (!p->live || p->live == (MEM_STATE_LIVE ^ MEM_STATE_DEAD)) /* 0 marks an unused line and empty memory */
+        p->live ^= ++serial * 0x9e3779b1u;
+    p->meta = id | (p->reset ? MEM_META_RESET : 0);
+    __atomic_store_n(&mem_pools[id], p, __ATOMIC_RELEASE);
+    return 0;
+}
+
+struct mem_pool *
+mem_pool_new_opts(const struct mem_pool_opts *o)
+{
+    struct mem_pool *p;
+    size_t align = o->align > 16 ? o->align : 16;
+    char *name, *xlator;
+    int err;
+
+    if (!opts_are_valid(o)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    mem_settle();
+    p = mem_test_fails() ? NULL : aligned_alloc(64, sizeof(*p));
+    name = strdup(o->name);
+    xlator = o->xlator ? strdup(o->xlator) : NULL;
+    if (!p || !name || (o->xlator && !xlator)) {
+        err = -ENOMEM;
+        goto fail;
+    }
+    memset(p, 0, sizeof(*p));
+    if (o->flags & MEM_POOL_CACHE_ALIGNED && align < 64)
+        align = 64;
+    p->flags = o->flags;
+    p->size = o->size;
+    p->align = align;
+    p->zero_len = o->zero_len ? o->zero_len : o->size;
+    p->ctor = o->ctor;
+    p->reset = o->reset;
+    p->name = name;
+    p->xlator = xlator;
+    p->prefill = o->prefill;
+    mem_class_init(&p->class, 0, o->size, align, mem_debug_header(), mem_debug_trailer(), true);
+    magazine_sizes(&p->depot, p->class.stride);
+    pthread_mutex_lock(&mem_registry_mutex);
+    err = pool_publish(p, o->id);
+    pthread_mutex_unlock(&mem_registry_mutex);
+    if (!err)
+        return p;
+fail:
+    free(xlator);
+    free(name);
+    free(p);
+    errno = -err;
+    return NULL;
+}
+
+struct mem_pool *
+mem_pool_new_fn(size_t size, unsigned prefill, const char *name)
+{
+    return mem_pool_new_opts(&(struct mem_pool_opts){ .name = name, .size = size, .prefill = prefill });
+}
+
+int
+mem_pool_prefill(struct mem_pool *p, unsigned count)
+{
+    unsigned left = count ? count : p->prefill;
+
+    if (mem_mode_now() != MEM_MODE_ON || p->flags & MEM_POOL_NO_POOL)
+        return 0;
+    while (left) {
+        struct mem_magazine *m = mem_magazine_new(p->depot.m);
+        uint32_t want;
+
+        if (!m)
+            return -ENOMEM;
+        want = left < m->cap ? left : m->cap;
+        m->count = (uint32_t)mem_pool_carve(p, m->slot, want);
+        left -= m->count;
+        bool ok = m->count == want;
+        mem_depot_put_chain(p, m, false);
+        if (!ok)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+void
+mem_pool_destroy(struct mem_pool *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&mem_registry_mutex);
+    assert(!p->dying);
+    MEM_WRITE(p->dying, 1);
+    if (mem_set.mode == MEM_MODE_OFF) /* its objects know nothing of it: there is nothing to wait for */
+        mem_pool_free(p);
+    pthread_mutex_unlock(&mem_registry_mutex);
+    mem_sweeper_rouse();
+}
+
+void
+mem_pool_free(struct mem_pool *p)
+{
+    struct mem_magazine *m = mem_depot_age(p, true), *next;
+
+    for (; m; m = next) {
+        next = m->next;
+        assert(!m->count);
+        mem_magazine_free(m);
+    }
+    mem_class_release(&p->class, true);
+    __atomic_store_n(&mem_pools[p->id], NULL, __ATOMIC_RELEASE);
+    free(p->quarantine);
+    free((char *)p->name);
+    free((char *)p->xlator);
+    free(p);
+}
