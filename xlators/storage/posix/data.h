@@ -38,6 +38,9 @@ int posix_io_get(struct xlator *xl, struct fd *fd, int extra_flags, struct posix
  * still reach it: -ENOENT. Else 0. */
 int posix_obj_of_loc(struct xlator *xl, const struct loc *loc, struct posix_obj *obj);
 
+/* The object of a call by fd, where no descriptor is needed: an anonymous fd is not opened. 0 or -EBADF. */
+int posix_obj_of_fd(struct xlator *xl, struct fd *fd, struct posix_obj *obj);
+
 /* The iatts before and after a change of what `fd` is open on, from stats taken around it; sets the times that the caller
  * asks for. 0 or -errno. */
 int posix_iatts_around(struct xlator *xl, struct call_stack *stk, int fd, struct inode *inode, const struct stat *pre,

@@ -109,6 +109,18 @@ posix_obj_of_loc(struct xlator *xl, const struct loc *loc, struct posix_obj *obj
 }
 
 int
+posix_obj_of_fd(struct xlator *xl, struct fd *fd, struct posix_obj *obj)
+{
+    const struct posix_fd *pfd = fd->is_anonymous ? NULL : fd_ctx(fd, xl);
+
+    if (pfd != NULL)
+        posix_obj_fd(posix_of(xl), pfd->sysfd, obj);
+    else
+        posix_obj_inode(posix_of(xl), fd->inode, obj);
+    return pfd != NULL || fd->is_anonymous ? 0 : -EBADF;
+}
+
+int
 posix_iatts_around(struct xlator *xl, struct call_stack *stk, int fd, struct inode *inode, const struct stat *pre,
                    const struct stat *post)
 {

@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-sys.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-sys.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/space.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/rchecksum.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/fsync.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/truncate.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/write.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/attr.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-fill.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-fill.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/read.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/open.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/fd.c

@@ -204,7 +204,7 @@ int posix_janitor_prepare(struct posix *p);
     X(stat) X(fstat) X(readlink) X(open) X(opendir) X(readv) X(writev) X(truncate) X(ftruncate) X(flush)     \
     X(fsync) X(fsyncdir) X(release) X(releasedir) X(setxattr) X(fsetxattr) X(getxattr) X(fgetxattr)          \
     X(removexattr) X(fremovexattr) X(xattrop) X(fxattrop) X(access) X(readdir) X(readdirp) X(rchecksum)      \
-    X(fallocate) X(discard) X(zerofill) X(seek) X(copy_file_range) X(ipc)
+    X(fallocate) X(discard) X(zerofill) X(seek) X(copy_file_range) X(ipc) X(lease)
 
 #define POSIX_FOP_PROTOTYPE(name) int posix_fop_##name(struct xlator *xl, struct call_stack *stk);
 POSIX_FOPS(POSIX_FOP_PROTOTYPE)

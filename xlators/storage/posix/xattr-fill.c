@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "xlators/storage/posix/xattr-fill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <unistd.h>
+
+#include "xlators/storage/posix/acl-text.h"
+#include "xlators/storage/posix/mdata.h"
+#include "xlators/storage/posix/stat.h"
+#include "xlators/storage/posix/xattr-rules.h"
+
+/* -- values ---------------------------------------------------------------------------------------------------- */
+
+ssize_t
+posix_xattr_value(struct posix_obj *obj, const char *name, struct arena *arena, const void **value)
+{
+    char small[256];
+    ssize_t n = posix_obj_getxattr(obj, name, small, sizeof small);
+
+    if (n >= 0) {
+        void *copy = arena_alloc(arena, n > 0 ? (size_t)n : 1);
+        if (copy == NULL)
+            return -ENOMEM;
+        memcpy(copy, small, (size_t)n);
+        *value = copy;
+        return n;
+    }
+    /* It may grow between the two calls. */
+    while (n == -ERANGE) {
+        ssize_t size = posix_obj_getxattr(obj, name, NULL, 0);
+        if (size < 0)
+            return size;
+        void *big = arena_alloc(arena, size > 0 ? (size_t)size : 1);
+        if (big == NULL)
+            return -ENOMEM;
+        n = posix_obj_getxattr(obj, name, big, (size_t)size);
+        if (n > size) /* size was 0, and the call above a question for the length */
+            n = -ERANGE;
+        *value = big;
+    }
+    return n;
+}
+
+ssize_t
+posix_xattr_names(struct posix_obj *obj, char *room, size_t room_size, struct arena *arena, char **names)
+{
+    ssize_t n = posix_obj_listxattr(obj, room, room_size);
+
+    *names = room;
+    while (n == -ERANGE) {
+        ssize_t size = posix_obj_listxattr(obj, NULL, 0);
+        if (size < 0)
+            return size;
+        *names = arena_alloc(arena, (size_t)size + 1);
+        if (*names == NULL)
+            return -ENOMEM;
+        n = posix_obj_listxattr(obj, *names, (size_t)size + 1);
+    }
+    return n;
+}
+
+int
+posix_dict_add(struct dict *d, const char *key, const void *value, size_t len)
+{
+    size_t key_len = strlen(key);
+    char *copy = arena_dup(d->arena, key, key_len);
+
+    if (copy == NULL)
+        return -ENOMEM;
+    const struct dict_pair pair = {
+        .key = copy, .key_len = (uint16_t)key_len, .type = DICT_PTR, .len = (uint32_t)len, .v.bytes = value};
+    return dict_append(d, &pair) ? 0 : -ENOMEM;
+}
+
+const char *
+posix_xattr_disk_name(const char *key)
+{
+    return strcmp(key, "security.selinux") == 0 ? "trusted.glusterfs.selinux" : key;
+}
+
+int
+posix_xattr_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode, struct arena *arena,
+                  const void **value)
+{
+    struct mdata m;
+    int r = posix_mdata_get(xl, obj, inode, &m);
+
+    if (r <= 0)
+        return r;
+    uint8_t *bytes = arena_alloc(arena, POSIX_MDATA_BYTES);
+    if (bytes == NULL)
+        return -ENOMEM;
+    posix_mdata_encode(&m, bytes);
+    *value = bytes;
+    return 1;
+}
+
+/* -- keys that are no xattrs --------------------------------------------------------------------------------------- */
+
+static struct dict *
+fill_dict(struct posix_fill *f)
+{
+    if (*f->reply == NULL)
+        *f->reply = dict_new(f->arena);
+    return *f->reply;
+}
+
+static int
+fill_uint(struct posix_fill *f, enum dict_key key, uint64_t value)
+{
+    struct dict *d = fill_dict(f);
+
+    return d ? dict_set_uint(d, key, value) : -ENOMEM;
+}
+
+/* The object's attributes, at the latest now. */
+static int
+fill_need_iatt(struct posix_fill *f)
+{
+    if (f->iatt != NULL)
+        return 0;
+    struct iatt *iatt = arena_zalloc(f->arena, sizeof *iatt);
+    if (iatt == NULL)
+        return -ENOMEM;
+    int err = posix_iatt(f->xl, f->obj, f->inode, iatt, NULL);
+    if (err == 0)
+        f->iatt = iatt;
+    return err;
+}
+
+static ssize_t
+read_whole(int fd, char *buf, size_t size)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t n = pread(fd, buf + done, size - done, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+/* The whole content of a small file. A file that is changing, or that cannot be read, is sent without it: the client
+ * then reads it the usual way. */
+static int
+fill_content(struct posix_fill *f, const struct dict_pair *asked)
+{
+    int64_t limit = 0;
+
+    if (f->obj->fd >= 0 || dict_pair_int(asked, &limit) != 0 || limit <= 0)
+        return 0;
+    int err = fill_need_iatt(f);
+    if (err)
+        return err;
+    uint64_t size = f->iatt->size;
+    if (!S_ISREG(f->iatt->mode) || size == 0 || size > (uint64_t)limit || size > f->content_room)
+        return 0;
+    int fd = posix_obj_open(f->obj, O_RDONLY, 0);
+    if (fd < 0)
+        return 0;
+    char *content = arena_alloc(f->arena, size);
+    ssize_t n = content ? read_whole(fd, content, size) : -ENOMEM;
+    close(fd);
+    if (n == -ENOMEM)
+        return -ENOMEM;
+    if (n != (ssize_t)size)
+        return 0;
+    struct dict *d = fill_dict(f);
+    if (d == NULL)
+        return -ENOMEM;
+    f->content_room -= size;
+    return posix_dict_add(d, dict_key_text(DICT_KEY_CONTENT), content, size);
+}
+
+static int
+fill_acl_text(struct posix_fill *f, enum dict_key key, const char *xattr)
+{
+    const void *acl;
+    ssize_t n = posix_xattr_value(f->obj, xattr, f->arena, &acl);
+
+    if (n < 0)
+        return n == -ENOMEM ? -ENOMEM : 0; /* none, or a file system without */
+    char *text = arena_alloc(f->arena, ACL_TEXT_MAX);
+    struct dict *d = fill_dict(f);
+    if (text == NULL || d == NULL)
+        return -ENOMEM;
+    if (acl_to_text(acl, (size_t)n, text, ACL_TEXT_MAX) < 0)
+        return 0;
+    return dict_set_str(d, key, text);
+}
+
+/* 1: it was such a key. 0: it may be an xattr. -errno. */
+static int
+fill_special(struct posix_fill *f, const struct dict_pair *p)
+{
+    int err = 0;
+
+    switch (p->key_id) {
+    case DICT_KEY_OPEN_FD_COUNT:
+        err = fill_uint(f, p->key_id, f->inode ? atomic_load(&f->inode->open_fds) : 0);
+        break;
+    case DICT_KEY_GET_SIZE:
+        err = fill_need_iatt(f);
+        if (err == 0)
+            err = fill_uint(f, p->key_id, f->iatt->size);
+        break;
+    case DICT_KEY_REQUEST_LINK_COUNT:
+        if (f->where != POSIX_FILL_LOOKUP)
+            break;
+        err = fill_need_iatt(f);
+        if (err == 0)
+            err = fill_uint(f, p->key_id, f->iatt->nlink);
+        break;
+    case DICT_KEY_MODE_IN_XATTR:
+        if (f->where != POSIX_FILL_XATTROP)
+            break;
+        err = fill_need_iatt(f);
+        if (err == 0)
+            err = fill_dict(f) ? dict_set_int(*f->reply, p->key_id, f->iatt->mode) : -ENOMEM;
+        break;
+    case DICT_KEY_CONTENT:
+        if (f->where & (POSIX_FILL_LOOKUP | POSIX_FILL_STAT | POSIX_FILL_READDIRP))
+            err = fill_content(f, p);
+        break;
+    case DICT_KEY_CLEAN_WRITEXATTR: /* the migration of the file was given up */
+        if (f->where == POSIX_FILL_LOOKUP) {
+            err = posix_obj_removexattr(f->obj, dict_key_text(DICT_KEY_PROTECT_WRITES));
+            err = err == -ENODATA ? 0 : err;
+        }
+        break;
+    case DICT_KEY_ACL_ACCESS_TEXT:
+        err = fill_acl_text(f, p->key_id, POSIX_ACL_ACCESS);
+        break;
+    case DICT_KEY_ACL_DEFAULT_TEXT:
+        err = fill_acl_text(f, p->key_id, POSIX_ACL_DEFAULT);
+        break;
+    default:
+        return 0;
+    }
+    return err ? err : 1;
+}
+
+/* -- xattrs -------------------------------------------------------------------------------------------------------- */
+
+/* Puts the xattr `name` of the disk into the reply, as `key`. That it is not there (any more) is no error. */
+static int
+fill_xattr(struct posix_fill *f, const char *name, const char *key)
+{
+    const void *value = NULL;
+    ssize_t n;
+
+    if (strcmp(name, POSIX_XATTR_MDATA) == 0 && posix_conf(f->xl)->ctime) {
+        n = posix_xattr_mdata(f->xl, f->obj, f->inode, f->arena, &value);
+        n = n > 0 ? POSIX_MDATA_BYTES : n == 0 ? -ENODATA : n;
+    } else {
+        n = posix_xattr_value(f->obj, name, f->arena, &value);
+    }
+    if (n == -ENODATA || n == -EOPNOTSUPP)
+        return 0;
+    if (n < 0)
+        return (int)n;
+    struct dict *d = fill_dict(f);
+    return d ? posix_dict_add(d, key, value, (size_t)n) : -ENOMEM;
+}
+
+static bool
+is_pattern(const char *key)
+{
+    return strpbrk(key, "*?[\\") != NULL;
+}
+
+/* What is left of the request after the special keys. */
+struct wanted {
+    const struct dict_pair *only; /* the last one */
+    unsigned count;
+    bool has_pattern, wants_list;
+};
+
+/* By name, not by key: so an xattr that several keys select is read once. */
+static int
+fill_from_names(struct posix_fill *f, const struct wanted *w, char *names, size_t len)
+{
+    for (char *name = names; name < names + len; name += strlen(name) + 1) {
+        bool is_wanted = false;
+        const char *key = name;
+
+        if (w->count > 0) {
+            dict_for_each (p, f->asked) {
+                if (!xattr_has_namespace(p->key))
+                    continue;
+                const char *disk = posix_xattr_disk_name(p->key);
+                if (strcmp(disk, name) != 0 && (!w->has_pattern || !is_pattern(p->key) ||
+                                                fnmatch(p->key, name, 0) != 0))
+                    continue;
+                is_wanted = true;
+                key = disk == p->key ? name : p->key;
+                break;
+            }
+        }
+        if (!is_wanted && (!w->wants_list || xattr_hidden_in_fill(xattr_kind_of(name))))
+            continue;
+        int err = fill_xattr(f, name, key);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+static int
+fill_xattrs(struct posix_fill *f, const struct wanted *w)
+{
+    char room[1024], *names;
+
+    if (w->count == 0 && !w->wants_list)
+        return 0;
+    if (w->count == 1 && !w->has_pattern && !w->wants_list)
+        return fill_xattr(f, posix_xattr_disk_name(w->only->key), w->only->key);
+    ssize_t len = posix_xattr_names(f->obj, room, sizeof room, f->arena, &names);
+    if (len == -EOPNOTSUPP)
+        return 0;
+    if (len < 0)
+        return (int)len;
+    return fill_from_names(f, w, names, (size_t)len);
+}
+
+int
+posix_xattr_fill(struct posix_fill *f)
+{
+    struct wanted w = {0};
+
+    if (f->content_room == 0)
+        f->content_room = POSIX_CONTENT_MAX;
+    dict_for_each (p, f->asked) {
+        int r = fill_special(f, p);
+        if (r < 0)
+            return r;
+        if (r > 0)
+            continue;
+        if (p->key_id == DICT_KEY_LIST_XATTR) {
+            w.wants_list = true;
+        } else if (xattr_has_namespace(p->key)) {
+            w.only = p;
+            w.count++;
+            w.has_pattern |= is_pattern(p->key);
+        }
+    }
+    return fill_xattrs(f, &w);
+}
+
+int
+posix_xattr_fill_reply(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
+                       const struct iatt *iatt, enum posix_fill_where where)
+{
+    struct posix_fill f = {
+        .xl = xl,
+        .asked = stk->call.xdata,
+        .obj = obj,
+        .inode = inode,
+        .iatt = iatt,
+        .where = where,
+        .arena = &stk->arena,
+        .reply = &stk->reply.xdata,
+    };
+
+    return f.asked ? posix_xattr_fill(&f) : 0;
+}
