@@ -182,7 +182,7 @@ cred_decode(uint32_t flavor, char *body, uint32_t bytes, struct caller *c, struc
 }
 
 int
-cred_encode(uint32_t flavor, const struct caller *c, char out[RPC_AUTH_BYTES_MAX])
+cred_encode(uint32_t flavor, const struct caller *c, char *out, size_t size)
 {
     uint32_t words = flavor == CRED_GLUSTERFS_V3 ? V3_WORDS : V2_WORDS;
     uint32_t groups = c->group_count;
@@ -194,7 +194,7 @@ cred_encode(uint32_t flavor, const struct caller *c, char out[RPC_AUTH_BYTES_MAX
         return -EINVAL;
     if (groups > words - c->lk_owner.len)
         groups = words - c->lk_owner.len;
-    xdr_init(&x, out, RPC_AUTH_BYTES_MAX, NULL);
+    xdr_init(&x, out, size, NULL);
     xdr_put_i32(&x, c->pid);
     xdr_put_u32(&x, c->uid);
     xdr_put_u32(&x, c->gid);

@@ -19,8 +19,8 @@ enum {
  * 0; -EACCES: too many groups, too long an owner, or no credential of its flavor; -ENOMEM. */
 int cred_decode(uint32_t flavor, char *body, uint32_t bytes, struct caller *caller, struct arena *arena);
 
-/* v2 or v3 at `out`; the group list is cut to what the body can hold. The bytes written, or -EINVAL (owner too long, other
- * flavor). */
-int cred_encode(uint32_t flavor, const struct caller *caller, char out[RPC_AUTH_BYTES_MAX]);
+/* v2 or v3 at `out`, which has `size` bytes (RPC_AUTH_BYTES_MAX do); the group list is cut to what a body can hold. The
+ * bytes written, or -EINVAL (owner too long, other flavor), -ENOBUFS. */
+int cred_encode(uint32_t flavor, const struct caller *caller, char *out, size_t size);
 
 #endif

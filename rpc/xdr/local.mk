@@ -9,3 +9,11 @@ libkiln_rpc_la_SOURCES += \
 	rpc/xdr/dump-program.c rpc/xdr/dump-program.h \
 	rpc/xdr/handshake-program.c rpc/xdr/handshake-program.h \
 	rpc/xdr/callback-program.c rpc/xdr/callback-program.h
+
+check_PROGRAMS += rpc/xdr/test-fop-codec rpc/xdr/test-cred rpc/xdr/test-programs
+rpc_xdr_test_fop_codec_SOURCES = rpc/xdr/test-fop-codec.c rpc/xdr/test-random-fop.h rpc/xdr/test-vector.h
+rpc_xdr_test_fop_codec_LDADD = $(TEST_LIBS)
+rpc_xdr_test_cred_SOURCES = rpc/xdr/test-cred.c
+rpc_xdr_test_cred_LDADD = $(TEST_LIBS)
+rpc_xdr_test_programs_SOURCES = rpc/xdr/test-programs.c
+rpc_xdr_test_programs_LDADD = $(TEST_LIBS)

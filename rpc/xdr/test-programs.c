@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* GF-DUMP, Handshake and Callback messages against captures (wire 10.1, 10.3, 10.11), open flags, and the old dict's bounds. */
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "rpc/xdr/callback-program.h"
+#include "rpc/xdr/dump-program.h"
+#include "rpc/xdr/handshake-program.h"
+#include "rpc/xdr/open-flags.h"
+#include "rpc/xdr/test-random-fop.h"
+#include "rpc/xdr/test-vector.h"
+
+static struct arena arena;
+static char bytes[8192], again[8192];
+static size_t size;
+
+static void
+setup(void)
+{
+    ck_assert_int_eq(arena_pools_init(), 0);
+    ck_assert_int_eq(dict_pools_init(), 0);
+}
+
+static void
+teardown(void)
+{
+    arena_release(&arena);
+}
+
+/* Decoding works on a copy, so that `bytes` stays as captured. */
+static struct xdr
+decoder(const char *hex)
+{
+    struct xdr x;
+
+    size = vector_bytes(hex, bytes, sizeof bytes);
+    xdr_init(&x, arena_dup(&arena, bytes, size), size, &arena);
+    return x;
+}
+
+static struct xdr
+encoder(void)
+{
+    struct xdr x;
+
+    xdr_init(&x, again, sizeof again, NULL);
+    return x;
+}
+
+static void
+check_same(const struct xdr *decoded, const struct xdr *encoded)
+{
+    ck_assert_int_eq(decoded->error, 0);
+    ck_assert_uint_eq(xdr_left(decoded), 0);
+    ck_assert_int_eq(encoded->error, 0);
+    ck_assert_uint_eq((size_t)(encoded->at - again), size);
+    ck_assert_mem_eq(again, bytes, size);
+}
+
+START_TEST(dump)
+{
+    struct dump_reply reply;
+    struct xdr x = decoder("*8 *8 00000001 00000010 476c757374657246532034 2e78207631 000000000013d005 0000000000000190"
+                           "00000001 00000007 47462d44554d50 00 00000000075bb86d 0000000000000001 00000000");
+    struct xdr y = encoder();
+
+    xdr_get_dump_reply(&x, &reply);
+    ck_assert_str_eq(reply.programs->name, "GlusterFS 4.x v1");
+    ck_assert_uint_eq(reply.programs->version, 400);
+    ck_assert_str_eq(reply.programs->next->name, "GF-DUMP");
+    xdr_put_dump_reply(&y, &reply);
+    check_same(&x, &y);
+    y = encoder();
+    xdr_put_dump_call(&y);
+    ck_assert_mem_eq(again, "\0\0\0\0\0\0\xca\xed", 8);
+}
+END_TEST
+
+START_TEST(setvolume)
+{
+    struct common_reply reply;
+    struct xdr x = decoder("00000000 00000016 0000002d 00000002"
+                           "00000005 00000008 4552524f5200 5375636365737300"
+                           "00000008 00000002 6368696c645f757000 3100 000000");
+    struct xdr y = encoder();
+
+    xdr_get_common_reply(&x, &reply);
+    ck_assert_int_eq(x.error, 0);
+    ck_assert_int_eq(reply.op_errno, 22);
+    ck_assert_str_eq(dict_get_str(reply.dict, DICT_KEY_ERROR), "Success");
+    ck_assert(dict_get_flag(reply.dict, DICT_KEY_CHILD_UP));
+    xdr_put_common_reply(&y, &reply);
+    ck_assert_uint_eq(xdr_common_reply_size(&reply), size);
+    check_same(&x, &y);
+}
+END_TEST
+
+START_TEST(old_dicts_that_lie)
+{
+    static const char *const rows[] = {
+        "0000002e 00000002 *44",                          /* more bytes promised than there are */
+        "00000004 7fffffff",                              /* pairs for which there is no room */
+        "00000004 ffffffff",
+        "00000010 00000001 00000003 00000001 61626331",   /* key without its NUL, value out of bounds */
+        "00000010 00000001 00000001 7fffffff 61003100",   /* value longer than the dict */
+        "00000010 00000001 ffffffff 00000001 61003100",
+        "00000010 00000001 00000001 00000001 61003100",   /* a byte too many */
+        "00000003 000000 00",                             /* no room for the count */
+        "0000000f 00000001 00000002 00000000 610000 00",  /* NUL inside the key */
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct xdr x = decoder(rows[i]);
+
+        ck_assert_ptr_null(xdr_get_old_dict(&x));
+        ck_assert_msg(x.error == -EBADMSG, "row %zu: %d", i, x.error);
+    }
+    struct xdr x = decoder("00000000");
+    ck_assert_ptr_null(xdr_get_old_dict(&x));
+    ck_assert_int_eq(x.error, 0);
+}
+END_TEST
+
+START_TEST(numbers_in_an_old_dict_are_text)
+{
+    struct dict *d = dict_new(&arena);
+    struct xdr x = encoder();
+    int64_t n;
+
+    ck_assert_int_eq(dict_set_int(d, DICT_KEY_CHILD_UP, 1), 0);
+    ck_assert_int_eq(dict_set_uint(d, DICT_KEY_OPVERSION, 100000), 0);
+    xdr_put_old_dict(&x, d);
+    ck_assert_uint_eq((size_t)(x.at - again), xdr_old_dict_size(d));
+    xdr_init(&x, again, (size_t)(x.at - again), &arena);
+    d = xdr_get_old_dict(&x);
+    ck_assert_ptr_nonnull(d);
+    ck_assert_str_eq(dict_get_str(d, DICT_KEY_CHILD_UP), "1");
+    ck_assert_int_eq(dict_get_int(d, DICT_KEY_OPVERSION, &n), 0);
+    ck_assert_int_eq(n, 100000);
+}
+END_TEST
+
+START_TEST(getspec)
+{
+    struct getspec_call call;
+    struct getspec_reply reply = {.op_ret = 3, .spec = "abc"}, back;
+    struct xdr x = decoder("00000001 00000002 2f770000 00000000"), y = encoder();
+
+    xdr_get_getspec_call(&x, &call);
+    ck_assert_str_eq(call.key, "/w");
+    xdr_put_getspec_call(&y, &call);
+    check_same(&x, &y);
+    y = encoder();
+    xdr_put_getspec_reply(&y, &reply);
+    xdr_init(&x, again, (size_t)(y.at - again), &arena);
+    xdr_get_getspec_reply(&x, &back);
+    ck_assert_int_eq(x.error, 0);
+    ck_assert_str_eq(back.spec, "abc");
+}
+END_TEST
+
+START_TEST(set_lk_ver)
+{
+    struct set_lk_ver v;
+    struct xdr x = decoder("00000003 75696400 00000001"), y = encoder();
+
+    xdr_get_set_lk_ver_call(&x, &v);
+    ck_assert_int_eq(x.error, 0);
+    ck_assert_str_eq(v.uid, "uid");
+    xdr_put_set_lk_ver_reply(&y, v.version);
+    ck_assert_mem_eq(again, "\0\0\0\0\0\0\0\0\0\0\0\1", 12);
+}
+END_TEST
+
+START_TEST(inodelk_contention)
+{
+    struct inodelk_contention c;
+    struct xdr x = decoder("bc4be300fa724ed096ef1756453fde64 00000001 00000000 *16 0000004d 00000000 00001092"
+                           "00000003 646f6d00 00000000");
+    struct xdr y = encoder();
+
+    xdr_get_inodelk_contention(&x, &c);
+    ck_assert_uint_eq(c.pid, 4242);
+    ck_assert_str_eq(c.domain, "dom");
+    ck_assert_uint_eq(xdr_inodelk_contention_size(&c), size);
+    xdr_put_inodelk_contention(&y, &c);
+    check_same(&x, &y);
+}
+END_TEST
+
+START_TEST(cache_invalidation)
+{
+    struct cache_invalidation c;
+    struct xdr x = decoder("00000024 62633462653330302d666137322d346564302d393665662d313735363435336664653634"
+                           "00000001 00000018 0000003c"
+                           "91111111000000000000000000000001 0000000000000001 0000000000000042 000081a4 00000001 00000000"
+                           "00000000 0000000000000000 0000000000000064 00001000 0000000000000001 6b01241a 0ccabd51"
+                           "6b01241a 0d5f4e53 6b01241a 0d5f4e53 *100 *100 00000000");
+    struct xdr y = encoder();
+
+    ck_assert_uint_eq(size, CACHE_INVALIDATION_BYTES);
+    xdr_get_cache_invalidation(&x, &c);
+    ck_assert_uint_eq(c.flags, 0x18);
+    ck_assert_uint_eq(c.stat.size, 100);
+    ck_assert_uint_eq(c.stat.mtime_nsec, 0x0d5f4e53);
+    ck_assert_uint_eq(c.gfid.b[0], 0xbc);
+    xdr_put_cache_invalidation(&y, &c);
+    check_same(&x, &y);
+}
+END_TEST
+
+START_TEST(entrylk_contention_and_recall_lease)
+{
+    struct entrylk_contention e = {.type = 1, .pid = 7, .name = "name", .domain = "dom"}, e2;
+    struct recall_lease l = {.lease_type = 2, .tid = {1, 2, 3}}, l2;
+    struct xdr x, y = encoder();
+
+    xdr_put_entrylk_contention(&y, &e);
+    ck_assert_uint_eq((size_t)(y.at - again), xdr_entrylk_contention_size(&e));
+    xdr_init(&x, again, (size_t)(y.at - again), &arena);
+    xdr_get_entrylk_contention(&x, &e2);
+    ck_assert_int_eq(x.error, 0);
+    ck_assert_str_eq(e2.name, "name");
+    ck_assert_uint_eq(e2.pid, 7);
+    y = encoder();
+    xdr_put_recall_lease(&y, &l);
+    xdr_init(&x, again, (size_t)(y.at - again), &arena);
+    xdr_get_recall_lease(&x, &l2);
+    ck_assert_int_eq(x.error, 0);
+    ck_assert_mem_eq(l2.tid, l.tid, 16);
+}
+END_TEST
+
+START_TEST(flags_of_open)
+{
+    ck_assert_uint_eq(open_flags_from_wire(0302), O_CREAT | O_EXCL | O_RDWR);
+    ck_assert_uint_eq(open_flags_from_wire(010000), O_SYNC);
+    ck_assert_uint_eq(open_flags_from_wire(0100000), 0); /* O_LARGEFILE */
+    ck_assert_uint_eq(open_flags_from_wire(0xff000000), 0);
+    ck_assert_uint_eq(open_flags_to_wire(O_DSYNC), 010000);
+    ck_assert_uint_eq(open_flags_to_wire(O_SYNC | O_WRONLY), 010001);
+    ck_assert_uint_eq(open_flags_to_wire(O_DIRECT | O_DIRECTORY | O_NOFOLLOW), 040000 | 0200000 | 0400000);
+    for (int bit = 0; bit < 32; bit++) {
+        uint32_t native = open_flags_from_wire(1u << bit);
+
+        ck_assert(native == 0 || open_flags_to_wire(native) == 1u << bit);
+    }
+}
+END_TEST
+
+START_TEST(random_bytes_do_no_harm)
+{
+    uint64_t seed = 21;
+
+    for (int round = 0; round < 20000; round++) {
+        size_t n = random_u64(&seed) % 400;
+        char *copy = malloc(n ? n : 1);
+        struct common_reply r;
+        struct getspec_reply g;
+        struct cache_invalidation c = {0};
+        struct inodelk_contention i;
+        struct dump_reply d;
+        struct xdr x;
+
+        for (size_t at = 0; at < n; at++)
+            copy[at] = random_u64(&seed) % 4 ? 0 : (char)(random_u64(&seed) % 64);
+        xdr_init(&x, copy, n, &arena);
+        switch (round % 5) {
+        case 0:
+            xdr_get_common_reply(&x, &r);
+            break;
+        case 1:
+            xdr_get_getspec_reply(&x, &g);
+            break;
+        case 2:
+            xdr_get_cache_invalidation(&x, &c);
+            break;
+        case 3:
+            xdr_get_inodelk_contention(&x, &i);
+            break;
+        case 4:
+            xdr_get_dump_reply(&x, &d);
+            break;
+        }
+        free(copy);
+        arena_release(&arena);
+    }
+}
+END_TEST
+
+Suite *test_suite(void);
+
+Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("programs");
+    TCase *tc = tcase_create("programs");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, dump);
+    tcase_add_test(tc, setvolume);
+    tcase_add_test(tc, old_dicts_that_lie);
+    tcase_add_test(tc, numbers_in_an_old_dict_are_text);
+    tcase_add_test(tc, getspec);
+    tcase_add_test(tc, set_lk_ver);
+    tcase_add_test(tc, inodelk_contention);
+    tcase_add_test(tc, cache_invalidation);
+    tcase_add_test(tc, entrylk_contention_and_recall_lease);
+    tcase_add_test(tc, flags_of_open);
+    tcase_add_test(tc, random_bytes_do_no_harm);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+#include "base/test-main.h"
