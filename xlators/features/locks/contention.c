@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* INODELK_CONTENTION: the holder of an inodelk is told that somebody waits for it (spec: brick 8.8). Replicate and disperse keep
+ * locks beyond the operation that took them, and drop them early when told. */
+#include "event/timer.h"
+#include "xlators/features/locks/locks-internal.h"
+
+/* A copy on the batch's arena: the lock may be gone by the time the callback is sent. */
+struct contention {
+    struct contention *next;
+    struct client *client; /* a reference */
+    struct fop_flock flock;
+    uint32_t pid;
+    const char *domain;
+};
+
+void
+contention_note_locked(struct lock_inode *li, struct lock *l, const char *domain, struct lock_batch *b)
+{
+    const struct locks_conf *conf = xlator_conf(b->xl);
+    uint64_t now = clock_mono_ns();
+
+    (void)li;
+    if (!conf->notify_contention || !l->client)
+        return;
+    if (l->contended_ns && now - l->contended_ns < (uint64_t)conf->notify_contention_delay * 1000000000)
+        return;
+    struct contention *c = arena_alloc(&b->arena, sizeof *c);
+    const char *name = arena_dup(&b->arena, domain, strlen(domain));
+    const char *owner = arena_dup(&b->arena, l->flock.owner.bytes, l->flock.owner.len);
+    if (!c || !name || !owner)
+        return; /* a hint: the next one that meets the lock gives it again */
+    l->contended_ns = now;
+    *c = (struct contention){b->contentions, client_ref(l->client), l->flock, (uint32_t)l->pid, name};
+    c->flock.owner.bytes = (const uint8_t *)owner;
+    b->contentions = c;
+}
+
+void
+contention_send(struct lock_batch *b, const struct gfid *gfid)
+{
+    for (struct contention *c = b->contentions; c; c = c->next) {
+        client_callback_inodelk_contention(c->client, gfid, &c->flock, c->pid, c->domain);
+        client_unref(c->client);
+    }
+    b->contentions = NULL;
+}

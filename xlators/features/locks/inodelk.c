@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* INODELK, FINODELK: byte ranges of an object, locked by other bricks' and clients' translators (spec: brick 8.2). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "xlators/features/locks/locks-internal.h"
+
+enum { INODELK_SETLK = 1, INODELK_SETLKW = 2 };
+
+#define OPVERSION_NEEDS_OWNER 70000
+
+/* replicate's metadata lock is this range; it has nothing to do with data locks on the whole file. */
+#define METADATA_START (INT64_MAX - 1)
+
+static const char *
+domain_of(const struct fop_call *c, char *buffer, size_t size)
+{
+    if (c->flock.start != METADATA_START || c->flock.len != 0)
+        return c->volume;
+    snprintf(buffer, size, "%s:metadata", c->volume);
+    return buffer;
+}
+
+static int
+check(const struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+
+    if (c->cmd != INODELK_SETLK && c->cmd != INODELK_SETLKW)
+        return -ENOTSUP;
+    if (c->type != FLOCK_READ && c->type != FLOCK_WRITE && c->type != FLOCK_UNLOCK)
+        return -EINVAL;
+    if (!c->volume || strlen(c->volume) > FOP_LOCK_DOMAIN_MAX || c->flock.len < 0)
+        return -EINVAL;
+    if (!stk->caller.lk_owner.len && stk->client && stk->client->opversion >= OPVERSION_NEEDS_OWNER)
+        return -EINVAL;
+    return stk->caller.lk_owner.len > LK_OWNER_MAX ? -EINVAL : 0;
+}
+
+int
+locks_inodelk(struct xlator *xl, struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+    struct inode *inode = c->fd ? c->fd->inode : c->loc.inode;
+    char buffer[FOP_LOCK_DOMAIN_MAX + sizeof ":metadata"];
+    int64_t start, end;
+    int rc = check(stk);
+
+    if (!rc && lock_range(c->flock.start, c->flock.len, &start, &end))
+        rc = -EINVAL;
+    if (rc)
+        return rc;
+    if (!inode)
+        return -ESTALE;
+    if ((rc = locks_counts_prepare(xl, stk)))
+        return rc;
+    struct lock *l = lock_new(xl, stk, NULL);
+    if (!l)
+        return -ENOMEM;
+    l->start = start;
+    l->end = end;
+    const char *domain = domain_of(c, buffer, sizeof buffer);
+    stk->reply.op_ret = 0;
+    if (c->type != FLOCK_UNLOCK)
+        return lock_queue_request(xl, stk, inode, domain, false, l, c->cmd == INODELK_SETLKW);
+    rc = lock_queue_unlock(xl, stk, inode, domain, false, l);
+    lock_free(l);
+    return rc;
+}

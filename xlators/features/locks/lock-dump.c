@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The locks of a brick in a statedump (spec: brick 8.11). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "graph/graph.h"
+#include "xlators/features/locks/locks-internal.h"
+
+struct dumping {
+    struct xlator *xl;
+    struct dump *dump;
+};
+
+#define OWNER_SHOWN 64
+
+static const char *
+owner_hex(const struct lk_owner *owner, char text[2 * OWNER_SHOWN + 1])
+{
+    uint32_t n = owner->len < OWNER_SHOWN ? owner->len : OWNER_SHOWN;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", owner->bytes[i]);
+    return text;
+}
+
+static void
+dump_lock(struct dump *d, const char *kind, unsigned n, const struct lock *l, bool is_entry)
+{
+    char key[64], what[400], owner[2 * OWNER_SHOWN + 1], when[32];
+    const char *type = l->type == FLOCK_WRITE ? "WRITE" : "READ";
+    struct tm tm;
+
+    snprintf(key, sizeof key, "%s.%s[%u](%s)", kind, kind, n, l->waiter ? "BLOCKED" : "ACTIVE");
+    if (is_entry)
+        snprintf(what, sizeof what, "type=ENTRYLK_%s on basename=%s, pid = %d",
+                 l->type == FLOCK_WRITE ? "WRLCK" : "RDLCK", l->name ? l->name : "(null)", l->pid);
+    else
+        snprintf(what, sizeof what, "type=%s, whence=%u, start=%" PRId64 ", len=%" PRId64 ", pid = %d", type,
+                 l->flock.whence, l->start, l->end == INT64_MAX ? 0 : l->end - l->start + 1, l->pid);
+    time_t since = l->since;
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S +0000", gmtime_r(&since, &tm));
+    dump_line(d, key, "%s, owner=%s, client=%p, connection-id=%s, %s at %s", what, owner_hex(&l->owner, owner),
+              (const void *)l->client, l->client ? l->client->uid : "(internal)", l->waiter ? "blocked" : "granted",
+              when);
+}
+
+static void
+dump_list(struct dump *d, const char *kind, const struct cds_list_head *list, unsigned *n, bool is_entry)
+{
+    const struct lock *l;
+
+    cds_list_for_each_entry(l, list, link)
+        dump_lock(d, kind, (*n)++, l, is_entry);
+}
+
+static void
+dump_domain(struct dump *d, const struct lock_domain *domain)
+{
+    unsigned inodelks = 0, entrylks = 0;
+
+    dump_line(d, "lock-dump.domain.domain", "%s", domain->name);
+    dump_list(d, "inodelk", &domain->inodelks.granted, &inodelks, false);
+    dump_list(d, "inodelk", &domain->inodelks.blocked, &inodelks, false);
+    dump_list(d, "entrylk", &domain->entrylks.granted, &entrylks, true);
+    dump_list(d, "entrylk", &domain->entrylks.blocked, &entrylks, true);
+}
+
+/* The one place where the mutex is held while a file is written: a statedump is buffered by stdio and rare, and a copy of
+ * all locks would be no kinder. */
+static void
+dump_inode(struct inode *inode, void *ctx, void *arg)
+{
+    const struct dumping *to = arg;
+    struct lock_inode *li = ctx;
+    struct lock_domain *domain;
+    char path[4096];
+    unsigned n = 0;
+
+    pthread_mutex_lock(&li->mutex);
+    if (li->count) {
+        dump_section(to->dump, "xlator.features.locks.%s.inode", to->xl->name);
+        if (inode_path(inode, path, sizeof path) < 0)
+            snprintf(path, sizeof path, "<gfid:%s>", GFID(&inode->gfid));
+        dump_line(to->dump, "path", "%s", path);
+        dump_line(to->dump, "mandatory", "0");
+        if (li->inodelk_count)
+            dump_line(to->dump, "inodelk-count", "%u", li->inodelk_count);
+        if (li->entrylk_count)
+            dump_line(to->dump, "entrylk-count", "%u", li->entrylk_count);
+        if (li->posix_count)
+            dump_line(to->dump, "posixlk-count", "%u", li->posix_count);
+        cds_list_for_each_entry(domain, &li->domains, link)
+            dump_domain(to->dump, domain);
+        dump_list(to->dump, "posixlk", &li->posix_granted, &n, false);
+        dump_list(to->dump, "posixlk", &li->posix_blocked, &n, false);
+        dump_line(to->dump, "removes_pending", "%u", removal_count(li));
+    }
+    pthread_mutex_unlock(&li->mutex);
+}
+
+void
+locks_dump(struct xlator *xl, struct dump *dump)
+{
+    struct dumping to = {xl, dump};
+
+    inode_table_each(xl->graph->inodes, xl, dump_inode, &to);
+}

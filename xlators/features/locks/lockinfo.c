@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* trusted.glusterfs.lockinfo (spec: brick 6.3): a client that switches graphs reads it from the old fd and writes it to the new one,
+ * and the posix locks of the old fd move to the new one. The value is a dictionary in the old opaque form (wire 4.1)
+ * with one pair a brick: "<POSIX(brick):host" -> number of the old fd. */
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "graph/graph.h"
+#include "xlators/features/locks/locks-internal.h"
+
+static const char *
+brick_key(const struct xlator *xl, struct arena *a)
+{
+    char host[256];
+
+    if (gethostname(host, sizeof host))
+        snprintf(host, sizeof host, "localhost");
+    host[sizeof host - 1] = '\0';
+    return arena_printf(a, "<POSIX(%s):%s", xl->graph->name, host);
+}
+
+static bool
+fd_has_locks(struct xlator *xl, const struct fd *fd)
+{
+    struct lock_inode *li = inode_ctx(fd->inode, xl);
+    const struct lock *l;
+    bool has = false;
+
+    if (!li)
+        return false;
+    pthread_mutex_lock(&li->mutex);
+    cds_list_for_each_entry(l, &li->posix_granted, link)
+        has |= l->fd == fd;
+    pthread_mutex_unlock(&li->mutex);
+    return has;
+}
+
+int
+lockinfo_get(struct xlator *xl, struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+    bool has = c->fd && fd_has_locks(xl, c->fd);
+    const char *key = brick_key(xl, &stk->arena);
+    char number[24];
+
+    if (!key)
+        return -ENOMEM;
+    uint32_t key_len = (uint32_t)strlen(key);
+    uint32_t value_len = (uint32_t)snprintf(number, sizeof number, "%" PRId64, c->fd_nr) + 1;
+    uint32_t size = has ? 4 + 8 + key_len + 1 + value_len : 4;
+    char *bytes = arena_zalloc(&stk->arena, size);
+    struct dict *dict = reply_dict(stk);
+
+    if (!bytes || !dict)
+        return -ENOMEM;
+    if (has) {
+        uint32_t head[3] = {htobe32(1), htobe32(key_len), htobe32(value_len)};
+
+        memcpy(bytes, head, sizeof head);
+        memcpy(bytes + sizeof head, key, key_len + 1);
+        memcpy(bytes + sizeof head + key_len + 1, number, value_len);
+    }
+    if (dict_set_bytes(dict, DICT_KEY_LOCKINFO, bytes, size))
+        return -ENOMEM;
+    stk->reply.op_ret = (int32_t)size;
+    return XL_DONE;
+}
+
+static bool
+take_u32(const uint8_t **at, const uint8_t *end, uint32_t *out)
+{
+    uint32_t be;
+
+    if (end - *at < 4)
+        return false;
+    memcpy(&be, *at, 4);
+    *out = be32toh(be);
+    *at += 4;
+    return true;
+}
+
+/* Our brick's fd number in the dictionary. 0, -ENOENT, -EINVAL. */
+static int
+find_number(const uint8_t *at, uint32_t size, const char *key, int64_t *number)
+{
+    const uint8_t *end = at + size;
+    uint32_t count, key_len, value_len;
+
+    if (!take_u32(&at, end, &count))
+        return -EINVAL;
+    while (count--) {
+        if (!take_u32(&at, end, &key_len) || !take_u32(&at, end, &value_len))
+            return -EINVAL;
+        uint64_t left = (uint64_t)(end - at), need = (uint64_t)key_len + 1 + value_len;
+        if (need > left || at[key_len] != '\0')
+            return -EINVAL;
+        const char *value = (const char *)at + key_len + 1;
+        if (strlen(key) == key_len && memcmp(at, key, key_len) == 0) {
+            char *rest;
+
+            if (!value_len || value[value_len - 1] != '\0')
+                return -EINVAL;
+            errno = 0;
+            *number = strtoll(value, &rest, 10);
+            return errno || rest == value || *rest ? -EINVAL : 0;
+        }
+        at += need;
+    }
+    return -ENOENT;
+}
+
+/* The new graph's client has a uid of its own; the part before "-GRAPH_ID:" names the process and is the same. A
+ * client gets no lock of another process this way. */
+static bool
+is_same_process(const struct client *a, const struct client *b)
+{
+    if (a == b)
+        return true;
+    if (!a || !b)
+        return false;
+    const char *mark = strstr(a->uid, "-GRAPH_ID:");
+    return mark && mark > a->uid && strncmp(a->uid, b->uid, (size_t)(mark - a->uid) + 10) == 0;
+}
+
+int
+lockinfo_set(struct xlator *xl, struct call_stack *stk, const struct dict_pair *pair)
+{
+    struct fd *fd = stk->call.fd;
+    struct lock_batch b;
+    struct lock *l;
+    int64_t number = -1;
+
+    if ((pair->type != DICT_PTR && pair->type != DICT_UNTYPED && pair->type != DICT_STR) || !fd)
+        return -EINVAL;
+    const char *key = brick_key(xl, &stk->arena);
+    int rc = key ? find_number(pair->v.bytes, pair->len, key, &number) : -ENOMEM;
+    if (rc && rc != -ENOENT)
+        return rc;
+    stk->reply.op_ret = 0;
+    struct lock_inode *li = inode_ctx(fd->inode, xl);
+    if (rc || !li || fd->is_anonymous)
+        return XL_DONE; /* the old fd had no locks here */
+    if (lock_inode_enter_for(li, &b, xl, stk->client)) {
+        cds_list_for_each_entry(l, &li->posix_granted, link) {
+            if (l->fd_nr != number || !l->fd || !is_same_process(l->client, stk->client))
+                continue;
+            l->client = stk->client;
+            l->fd = fd;
+            l->fd_nr = stk->call.fd_nr;
+        }
+    } else {
+        rc = -ENOTCONN;
+    }
+    lock_inode_leave(li, &b);
+    return rc ? rc : XL_DONE;
+}

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* features/locks: posix locks (fcntl, flock), inodelks and entrylks of a brick (spec: brick 8).
+ *
+ * Sits above access-control, so that a lock request is never permission-checked, and above storage, so that the counts it adds
+ * to replies come on top of what storage answers. Nothing of it is on disk. Per inode: struct lock_inode (locks-internal.h,
+ * which also says who locks what). Nothing per fd or client: a client that goes is looked for in every inode that has locks.
+ *
+ * This file: the translator's type, contexts and their mutex, lock objects, and the events that take locks away.
+ */
+#include "xlators/features/locks/locks-internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "graph/graph.h"
+#include "log/log.h"
+#include "mem/mem-pool.h"
+
+static struct mem_pool *inode_pool, *lock_pool, *waiter_pool;
+
+/* -- contexts -------------------------------------------------------------------------------------------- */
+
+struct lock_inode *
+lock_inode_new(struct xlator *xl, struct inode *inode)
+{
+    struct lock_inode *li = mem_get0_owner(inode_pool, xl->graph->owner);
+
+    if (!li)
+        return NULL;
+    pthread_mutex_init(&li->mutex, NULL);
+    li->inode = inode;
+    CDS_INIT_LIST_HEAD(&li->domains);
+    CDS_INIT_LIST_HEAD(&li->posix_granted);
+    CDS_INIT_LIST_HEAD(&li->posix_blocked);
+    CDS_INIT_LIST_HEAD(&li->removals);
+    return li;
+}
+
+void
+lock_inode_free(struct lock_inode *li)
+{
+    assert(li->count == 0);
+    assert(cds_list_empty(&li->domains));
+    pthread_mutex_destroy(&li->mutex);
+    mem_put(li);
+}
+
+struct lock_inode *
+lock_inode_get(struct xlator *xl, struct inode *inode)
+{
+    struct lock_inode *li = inode_ctx(inode, xl);
+
+    if (li)
+        return li;
+    struct lock_inode *fresh = lock_inode_new(xl, inode);
+    if (!fresh)
+        return NULL;
+    li = inode_ctx_install(inode, xl, fresh);
+    if (li != fresh)
+        lock_inode_free(fresh);
+    return li;
+}
+
+void
+lock_inode_enter(struct lock_inode *li, struct lock_batch *b, struct xlator *xl)
+{
+    b->xl = xl;
+    CDS_INIT_LIST_HEAD(&b->waiters);
+    b->contentions = NULL;
+    b->unpins = 0;
+    arena_init(&b->arena);
+    pthread_mutex_lock(&li->mutex);
+}
+
+bool
+lock_inode_enter_for(struct lock_inode *li, struct lock_batch *b, struct xlator *xl, const struct client *client)
+{
+    lock_inode_enter(li, b, xl);
+    /* client_gone sets is_gone and then visits every context. If it has seen this one, the mutex orders the two; if
+     * it looked before the context was installed, these two fences do. */
+    atomic_thread_fence(memory_order_seq_cst);
+    return !client || !atomic_load(&client->is_gone);
+}
+
+static void
+waiter_run(struct worker_job *job)
+{
+    struct waiter *w = caa_container_of(job, struct waiter, job);
+    struct call_stack *stk = w->stk;
+    int error = w->error;
+    bool is_removal = w->is_removal;
+
+    mem_put(w);
+    if (error)
+        call_stack_fail(stk, error);
+    else if (is_removal)
+        call_stack_resume(stk);
+    else
+        call_stack_unwind(stk);
+}
+
+void
+lock_inode_leave(struct lock_inode *li, struct lock_batch *b)
+{
+    struct inode *inode = li->inode;
+    struct gfid gfid = inode->gfid; /* once the mutex is free a parked request may go, and the inode with it */
+    struct waiter *w, *next;
+
+    pthread_mutex_unlock(&li->mutex);
+    /* Posted, not run: an answer can lead to the next unlock, and so on without bound. */
+    cds_list_for_each_entry_safe(w, next, &b->waiters, link) {
+        cds_list_del(&w->link);
+        worker_post(&w->job);
+    }
+    if (b->contentions)
+        contention_send(b, &gfid);
+    arena_release(&b->arena);
+    for (; b->unpins; b->unpins--)
+        inode_unref(inode);
+}
+
+void
+lock_inode_pin_locked(struct lock_inode *li)
+{
+    if (li->count++ == 0)
+        inode_ref(li->inode);
+}
+
+void
+lock_inode_unpin_locked(struct lock_inode *li, struct lock_batch *b)
+{
+    assert(li->count > 0);
+    if (--li->count == 0)
+        b->unpins++;
+}
+
+void
+lock_inode_settle_locked(struct lock_inode *li, struct lock_batch *b)
+{
+    struct lock_domain *d, *next;
+
+    removal_settle_locked(li, b);
+    cds_list_for_each_entry_safe(d, next, &li->domains, link) {
+        lock_queue_grant_locked(li, &d->inodelks, b);
+        lock_queue_grant_locked(li, &d->entrylks, b);
+        if (!d->inodelks.count && !d->entrylks.count)
+            lock_domain_free(d);
+    }
+    posixlk_grant_locked(li, b);
+}
+
+/* -- locks and waiters -------------------------------------------------------------------------------------- */
+
+/* Owner, the flock's owner and the name behind each other, in the object if they fit. */
+static int
+lock_set_text(struct lock *l, const struct lk_owner *owner, const struct lk_owner *flock_owner, const char *name)
+{
+    size_t name_size = name ? strlen(name) + 1 : 0;
+    size_t size = owner->len + flock_owner->len + name_size;
+    char *at = l->text;
+
+    if (size > sizeof l->text) {
+        at = l->heap = malloc(size);
+        if (!at)
+            return -ENOMEM;
+    }
+    if (owner->len)
+        memcpy(at, owner->bytes, owner->len);
+    l->owner = (struct lk_owner){owner->len, (uint8_t *)at};
+    at += owner->len;
+    if (flock_owner->len)
+        memcpy(at, flock_owner->bytes, flock_owner->len);
+    l->flock.owner = (struct lk_owner){flock_owner->len, (uint8_t *)at};
+    at += flock_owner->len;
+    if (name)
+        l->name = memcpy(at, name, name_size);
+    return 0;
+}
+
+struct lock *
+lock_new(struct xlator *xl, const struct call_stack *stk, const char *name)
+{
+    struct lock *l = mem_get_owner(lock_pool, xl->graph->owner);
+    const struct fop_call *c = &stk->call;
+
+    if (!l)
+        return NULL;
+    memset(l, 0, offsetof(struct lock, text));
+    CDS_INIT_LIST_HEAD(&l->link);
+    l->client = stk->client;
+    l->fd = c->fd && !c->fd->is_anonymous ? c->fd : NULL;
+    l->fd_nr = c->fd_nr;
+    l->type = c->type;
+    l->pid = stk->caller.pid;
+    l->flock = c->flock;
+    l->flock.type = c->type;
+    l->since = time(NULL);
+    if (lock_set_text(l, &stk->caller.lk_owner, &c->flock.owner, name)) {
+        mem_put(l);
+        return NULL;
+    }
+    return l;
+}
+
+struct lock *
+lock_copy(struct xlator *xl, const struct lock *from)
+{
+    struct lock *l = mem_get_owner(lock_pool, xl->graph->owner);
+
+    if (!l)
+        return NULL;
+    memcpy(l, from, offsetof(struct lock, text));
+    CDS_INIT_LIST_HEAD(&l->link);
+    l->heap = NULL;
+    l->waiter = NULL;
+    if (lock_set_text(l, &from->owner, &from->flock.owner, from->name)) {
+        mem_put(l);
+        return NULL;
+    }
+    return l;
+}
+
+void
+lock_free(struct lock *l)
+{
+    if (!l)
+        return;
+    free(l->heap);
+    mem_put(l);
+}
+
+bool
+lock_owned_by(const struct lock *l, const struct client *client, const struct lk_owner *owner)
+{
+    return l->client == client && lk_owner_equal(&l->owner, owner);
+}
+
+bool
+lock_same_owner(const struct lock *a, const struct lock *b)
+{
+    return lock_owned_by(a, b->client, &b->owner);
+}
+
+bool
+lock_overlaps(const struct lock *a, const struct lock *b)
+{
+    return a->start <= b->end && b->start <= a->end;
+}
+
+int
+lock_range(int64_t start, int64_t len, int64_t *first, int64_t *last)
+{
+    if (len < 0) { /* the bytes before start, as fcntl has it */
+        if (start < 0 || start + len < 0)
+            return -EINVAL;
+        *first = start + len;
+        *last = start - 1;
+        return 0;
+    }
+    if (start < 0)
+        return -EINVAL;
+    if (len && start > INT64_MAX - (len - 1))
+        return -EOVERFLOW;
+    *first = start;
+    *last = len ? start + len - 1 : INT64_MAX;
+    return 0;
+}
+
+struct waiter *
+waiter_new(struct xlator *xl, struct call_stack *stk)
+{
+    struct waiter *w = mem_get0_owner(waiter_pool, xl->graph->owner);
+
+    if (!w)
+        return NULL;
+    w->stk = stk;
+    w->job.run = waiter_run;
+    return w;
+}
+
+void
+waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b)
+{
+    w->error = error;
+    cds_list_add_tail(&w->link, &b->waiters);
+}
+
+/* -- what takes locks away -------------------------------------------------------------------------------------- */
+
+static bool
+is_of_client(const struct lock *l, const void *client)
+{
+    return l->client == client;
+}
+
+struct gone {
+    struct xlator *xl;
+    struct client *client;
+};
+
+static void
+drop_client(struct inode *inode, void *ctx, void *arg)
+{
+    struct lock_inode *li = ctx;
+    const struct gone *gone = arg;
+    struct lock_domain *d;
+    struct lock_batch b;
+    unsigned granted = 0, blocked = 0;
+
+    (void)inode;
+    lock_inode_enter(li, &b, gone->xl);
+    removal_drop_client_locked(li, gone->client, &b);
+    cds_list_for_each_entry(d, &li->domains, link) {
+        lock_queue_drop_locked(li, &d->inodelks, is_of_client, gone->client, EAGAIN, &b, &granted, &blocked);
+        lock_queue_drop_locked(li, &d->entrylks, is_of_client, gone->client, EAGAIN, &b, &granted, &blocked);
+    }
+    posixlk_drop_locked(li, is_of_client, gone->client, EAGAIN, &b, &granted, &blocked);
+    if (granted || blocked)
+        lock_inode_settle_locked(li, &b);
+    lock_inode_leave(li, &b);
+}
+
+static void
+locks_client_gone(struct xlator *xl, struct client *client)
+{
+    struct gone gone = {xl, client};
+
+    atomic_store(&client->is_gone, true);
+    atomic_thread_fence(memory_order_seq_cst); /* pairs with lock_inode_enter_for */
+    inode_table_each(xl->graph->inodes, xl, drop_client, &gone);
+}
+
+static void
+drop_posix(struct xlator *xl, struct inode *inode, lock_match match, const void *arg)
+{
+    struct lock_inode *li = inode_ctx(inode, xl);
+    struct lock_batch b;
+    unsigned granted = 0, blocked = 0;
+
+    if (!li)
+        return;
+    lock_inode_enter(li, &b, xl);
+    posixlk_drop_locked(li, match, arg, EAGAIN, &b, &granted, &blocked);
+    if (granted || blocked)
+        lock_inode_settle_locked(li, &b);
+    lock_inode_leave(li, &b);
+}
+
+static bool
+is_of_fd(const struct lock *l, const void *fd)
+{
+    return l->fd == fd;
+}
+
+static void
+locks_fd_closed(struct xlator *xl, struct fd *fd)
+{
+    if (!fd->is_dir && !fd->is_anonymous)
+        drop_posix(xl, fd->inode, is_of_fd, fd);
+}
+
+/* RELEASE comes while requests on the fd may still be parked here: they hold references, so that fd_closed would
+ * never be called. */
+static int
+locks_release(struct xlator *xl, struct call_stack *stk)
+{
+    if (stk->call.fd)
+        locks_fd_closed(xl, stk->call.fd);
+    return XL_PASS;
+}
+
+static bool
+is_flushed(const struct lock *l, const void *arg)
+{
+    const struct call_stack *stk = arg;
+
+    return !l->waiter && lock_owned_by(l, stk->client, &stk->caller.lk_owner);
+}
+
+static int
+locks_flush(struct xlator *xl, struct call_stack *stk)
+{
+    if (stk->call.fd)
+        drop_posix(xl, stk->call.fd->inode, is_flushed, stk);
+    return locks_counts(xl, stk);
+}
+
+/* -- lock migration --------------------------------------------------------------------------------------------- */
+
+static int
+locks_getactivelk(struct xlator *xl, struct call_stack *stk)
+{
+    struct lock_inode *li = stk->call.loc.inode ? inode_ctx(stk->call.loc.inode, xl) : NULL;
+    struct active_lock **tail = &stk->reply.locks;
+    struct lock_batch b;
+    const struct lock *l;
+    int count = 0;
+
+    *tail = NULL;
+    if (li) {
+        lock_inode_enter(li, &b, xl);
+        cds_list_for_each_entry(l, &li->posix_granted, link) {
+            struct active_lock *a = arena_zalloc(&stk->arena, sizeof *a);
+            const char *uid = l->client ? l->client->uid : "";
+            const char *uid_copy = arena_dup(&stk->arena, uid, strlen(uid));
+            const char *owner = arena_dup(&stk->arena, l->owner.bytes, l->owner.len);
+
+            if (!a || !uid_copy || !owner) {
+                count = -ENOMEM;
+                break;
+            }
+            a->flock = l->flock;
+            a->flock.type = l->type;
+            a->flock.start = l->start;
+            a->flock.len = l->end == INT64_MAX ? 0 : l->end - l->start + 1;
+            a->flock.owner = (struct lk_owner){l->owner.len, (const uint8_t *)owner};
+            a->client_uid = uid_copy;
+            *tail = a;
+            tail = &a->next;
+            count++;
+        }
+        lock_inode_leave(li, &b);
+    }
+    if (count < 0)
+        return count;
+    stk->reply.op_ret = count;
+    return XL_DONE;
+}
+
+/* Moving locks needs the inode frozen meanwhile (the meta-lock), which is not built. A stock brick crashes here
+ * when it doesn't know the client. */
+static int
+locks_setactivelk(struct xlator *xl, struct call_stack *stk)
+{
+    (void)stk;
+    log_event(LOG_DEBUG, xl, "locks-migration-refused", "SETACTIVELK: lock migration is not built");
+    return -EOPNOTSUPP;
+}
+
+int
+locks_setxattr(struct xlator *xl, struct call_stack *stk)
+{
+    dict_for_each (p, stk->call.dict) {
+        if (p->key_id == DICT_KEY_META_LOCK || p->key_id == DICT_KEY_META_UNLOCK) {
+            log_event(LOG_DEBUG, xl, "locks-meta-lock-refused", "%s: lock migration is not built", p->key);
+            return -EOPNOTSUPP;
+        }
+        if (p->key_id == DICT_KEY_LOCKINFO && stk->call.fop == FOP_fsetxattr)
+            return lockinfo_set(xl, stk, p);
+    }
+    return locks_counts(xl, stk);
+}
+
+/* -- the type ------------------------------------------------------------------------------------------------------ */
+
+static int
+pool_make(struct mem_pool **pool, size_t size, const char *name)
+{
+    if (!*pool)
+        *pool = mem_pool_new_opts(&(struct mem_pool_opts){.name = name, .xlator = "features/locks", .size = size});
+    return *pool ? 0 : -ENOMEM;
+}
+
+int
+locks_pools_init(void)
+{
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&once);
+    int rc = pool_make(&inode_pool, sizeof(struct lock_inode), "lock-inode");
+    rc = rc ? rc : pool_make(&lock_pool, sizeof(struct lock), "lock");
+    rc = rc ? rc : pool_make(&waiter_pool, sizeof(struct waiter), "lock-waiter");
+    rc = rc ? rc : lock_queue_pool_init();
+    rc = rc ? rc : removal_pool_init();
+    pthread_mutex_unlock(&once);
+    return rc;
+}
+
+static int
+locks_init(struct xlator *xl)
+{
+    int rc = locks_pools_init();
+
+    return rc ? rc : graph_take_ctx_slot(xl);
+}
+
+static void
+locks_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)xl;
+    (void)inode;
+    lock_inode_free(ctx);
+}
+
+static const struct option locks_options[] = {
+    OPT_BOOL(struct locks_conf, notify_contention, "notify-contention", "yes"),
+    OPT_TIME(struct locks_conf, notify_contention_delay, "notify-contention-delay", "5", 0, 60),
+    OPT_MUST_BE("mandatory-locking", "off"),
+    OPT_MUST_BE("enforce-mandatory-lock", "off"),
+    OPT_MUST_BE("monkey-unlocking", "off"),
+    OPT_MUST_BE("revocation-secs", "0"),
+    OPT_MUST_BE("revocation-clear-all", "off"),
+    OPT_MUST_BE("revocation-max-blocked", "0"),
+    OPT_MUST_BE("trace", "off"),
+    OPT_END,
+};
+
+static const struct xlator_ops locks_ops = {
+    .inodelk = locks_inodelk,
+    .finodelk = locks_inodelk,
+    .entrylk = locks_entrylk,
+    .fentrylk = locks_entrylk,
+    .lk = locks_lk,
+    .flush = locks_flush,
+    .release = locks_release,
+    .unlink = locks_unlink,
+    .rmdir = locks_unlink,
+    .rename = locks_rename,
+    .getxattr = locks_getxattr,
+    .fgetxattr = locks_getxattr,
+    .setxattr = locks_setxattr,
+    .fsetxattr = locks_setxattr,
+    .getactivelk = locks_getactivelk,
+    .setactivelk = locks_setactivelk,
+    /* Only for the counts they may ask for in the reply. */
+    .lookup = locks_counts,
+    .create = locks_counts,
+    .mkdir = locks_counts,
+    .mknod = locks_counts,
+    .symlink = locks_counts,
+    .link = locks_counts,
+    .fstat = locks_counts,
+    .readdirp = locks_counts,
+    .fxattrop = locks_counts,
+    .readv = locks_counts,
+    .writev = locks_counts,
+    .fsync = locks_counts,
+    .fsyncdir = locks_counts,
+    .ftruncate = locks_counts,
+    .fsetattr = locks_counts,
+    .fremovexattr = locks_counts,
+    .fallocate = locks_counts,
+    .discard = locks_counts,
+    .zerofill = locks_counts,
+    .seek = locks_counts,
+    .rchecksum = locks_counts,
+};
+
+const struct xlator_type features_locks_xlator = {
+    .name = "features/locks",
+    .options = locks_options,
+    .conf_size = sizeof(struct locks_conf),
+    .ops = &locks_ops,
+    .init = locks_init,
+    .inode_forget = locks_inode_forget,
+    .fd_closed = locks_fd_closed,
+    .client_gone = locks_client_gone,
+    .dump = locks_dump,
+};

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* inodelk, entrylk, removals, what takes locks away, counts and virtual xattrs, as fops through the layer. */
+#include "xlators/features/test-layers.h"
+
+#include "xlators/features/locks/locks-internal.h"
+
+extern const struct xlator_type features_locks_xlator;
+
+static atomic_int reached_bottom;
+static struct inode *dir, *file;
+static struct client *alice, *bob;
+
+static int
+bottom(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    atomic_fetch_add(&reached_bottom, 1);
+    stk->reply.op_ret = 0;
+    if (stk->call.fop == FOP_lookup)
+        stk->reply.stat.gfid = file->gfid;
+    return XL_DONE;
+}
+
+static void
+setup(void)
+{
+    bench_setup(&features_locks_xlator, NULL, bottom);
+    atomic_store(&reached_bottom, 0);
+    dir = bench_inode("d", 1, S_IFDIR);
+    file = bench_inode("f", 2, S_IFREG);
+    alice = bench_client("alice");
+    bob = bench_client("bob");
+}
+
+static void
+teardown(void)
+{
+    if (alice)
+        bench_client_gone(alice);
+    if (bob)
+        bench_client_gone(bob);
+    struct lock_inode *li = inode_ctx(file, bench_xl);
+    if (li)
+        ck_assert_uint_eq(li->count, 0);
+    inode_unref(dir);
+    inode_unref(file);
+    bench_teardown();
+}
+
+static void
+set_owner(struct bench_call *call, const char *owner)
+{
+    call->stk->caller.lk_owner = (struct lk_owner){(uint32_t)strlen(owner), (const uint8_t *)owner};
+    call->stk->caller.pid = 100;
+}
+
+enum { NB = 1, WAIT = 2 };
+
+static struct bench_call *
+inodelk(struct client *c, const char *owner, uint32_t cmd, uint32_t type, int64_t start, int64_t len)
+{
+    struct bench_call *call = bench_call(FOP_inodelk, c);
+
+    set_owner(call, owner);
+    call->stk->call.loc.inode = inode_ref(file);
+    call->stk->call.cmd = cmd;
+    call->stk->call.type = type;
+    call->stk->call.flock.start = start;
+    call->stk->call.flock.len = len;
+    call->stk->call.volume = "v-replicate-0";
+    return call;
+}
+
+static struct bench_call *
+entrylk(struct client *c, const char *owner, uint32_t cmd, const char *name)
+{
+    struct bench_call *call = bench_call(FOP_entrylk, c);
+
+    set_owner(call, owner);
+    call->stk->call.loc.inode = inode_ref(dir);
+    call->stk->call.cmd = cmd;
+    call->stk->call.name = name;
+    call->stk->call.volume = "v-replicate-0";
+    return call;
+}
+
+static struct bench_call *
+posixlk(struct client *c, const char *owner, struct fd *fd, uint32_t cmd, uint32_t type)
+{
+    struct bench_call *call = bench_call(FOP_lk, c);
+
+    set_owner(call, owner);
+    call->stk->call.fd = fd_ref(fd);
+    call->stk->call.cmd = cmd;
+    call->stk->call.type = type;
+    return call;
+}
+
+static struct bench_call *
+start(struct bench_call *call)
+{
+    bench_wind(call);
+    return call;
+}
+
+static int
+finish(struct bench_call *call)
+{
+    int result = bench_result(call);
+
+    bench_free(call);
+    return result;
+}
+
+START_TEST(test_inodelk_conflicts)
+{
+    struct bench_call *call;
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 100)), 0);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 100)), 0); /* stacks */
+    ck_assert_int_eq(bench_run(inodelk(bob, "a", NB, FLOCK_READ, 99, 1)), -EAGAIN);
+    ck_assert_int_eq(bench_run(inodelk(alice, "b", NB, FLOCK_READ, 50, 0)), -EAGAIN);
+    ck_assert_int_eq(bench_run(inodelk(bob, "a", NB, FLOCK_WRITE, 100, 0)), 0);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 99)), -EINVAL); /* not exactly it */
+    ck_assert_int_eq(bench_run(inodelk(bob, "b", NB, FLOCK_UNLOCK, 0, 100)), -EINVAL);
+    call = inodelk(bob, "b", NB, FLOCK_WRITE, 0, 0);
+    call->stk->call.volume = "another";
+    ck_assert_int_eq(bench_run(call), 0);
+    /* replicate's metadata lock is in a domain of its own */
+    ck_assert_int_eq(bench_run(inodelk(alice, "m", NB, FLOCK_WRITE, INT64_MAX - 1, 0)), 0);
+    ck_assert_int_eq(bench_run(inodelk(bob, "m", NB, FLOCK_WRITE, INT64_MAX - 1, 0)), -EAGAIN);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 100)), 0);
+    ck_assert_int_eq(bench_run(inodelk(bob, "x", NB, FLOCK_READ, 0, 1)), -EAGAIN); /* one of two is left */
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 100)), 0);
+    ck_assert_int_eq(bench_run(inodelk(bob, "x", NB, FLOCK_READ, 0, 1)), 0);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 100)), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_inodelk_bad_requests)
+{
+    struct bench_call *call;
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", 0, FLOCK_WRITE, 0, 0)), -ENOTSUP);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", 3, FLOCK_WRITE, 0, 0)), -ENOTSUP);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, 3, 0, 0)), -EINVAL);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, -1, 0)), -EINVAL);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, -1)), -EINVAL);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, INT64_MAX, 9)), -EINVAL);
+    ck_assert_int_eq(bench_run(inodelk(alice, "", NB, FLOCK_WRITE, 0, 0)), -EINVAL);
+    call = inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0);
+    call->stk->call.volume = NULL;
+    ck_assert_int_eq(bench_run(call), -EINVAL);
+    ck_assert_int_eq(bench_run(entrylk(alice, "a", 3, "n")), -EINVAL);
+    ck_assert_int_eq(bench_run(entrylk(alice, "", 2, "n")), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_inodelk_fairness)
+{
+    struct bench_call *writer, *reader;
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_READ, 0, 0)), 0);
+    writer = start(inodelk(bob, "w", WAIT, FLOCK_WRITE, 0, 0));
+    ck_assert(!bench_is_done(writer));
+    ck_assert_int_eq(bench_run(inodelk(bob, "r2", NB, FLOCK_READ, 0, 0)), -EAGAIN);
+    reader = start(inodelk(bob, "r2", WAIT, FLOCK_READ, 0, 0));
+    ck_assert(!bench_is_done(reader));
+    /* Whoever holds a lock may stack another one: the writer waits for it as it is. */
+    ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_READ, 0, 0)), 0);
+    ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_UNLOCK, 0, 0)), 0);
+    ck_assert(!bench_is_done(writer));
+    ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_UNLOCK, 0, 0)), 0);
+    ck_assert_int_eq(finish(writer), 0);
+    ck_assert(!bench_is_done(reader));
+    ck_assert_int_eq(bench_run(inodelk(bob, "w", NB, FLOCK_UNLOCK, 0, 0)), 0);
+    ck_assert_int_eq(finish(reader), 0);
+}
+END_TEST
+
+START_TEST(test_entrylk)
+{
+    struct bench_call *all, *one;
+
+    ck_assert_int_eq(bench_run(entrylk(alice, "a", 2, "n1")), 0);
+    ck_assert_int_eq(bench_run(entrylk(bob, "b", 2, "n1")), -EAGAIN); /* both of type read */
+    ck_assert_int_eq(bench_run(entrylk(bob, "b", 2, "n2")), 0);
+    all = start(entrylk(bob, "c", 0, ""));
+    ck_assert(!bench_is_done(all));
+    one = start(entrylk(bob, "d", 0, "n3")); /* behind the one that waits for the whole directory */
+    ck_assert(!bench_is_done(one));
+    ck_assert_int_eq(bench_run(entrylk(alice, "a", 1, "n2")), -EINVAL);
+    ck_assert_int_eq(bench_run(entrylk(alice, "a", 1, "n1")), 0);
+    ck_assert_int_eq(bench_run(entrylk(bob, "b", 1, "n2")), 0);
+    ck_assert_int_eq(finish(all), 0);
+    ck_assert(!bench_is_done(one));
+    ck_assert_int_eq(bench_run(entrylk(bob, "c", 1, NULL)), 0);
+    ck_assert_int_eq(finish(one), 0);
+}
+END_TEST
+
+START_TEST(test_client_gone_releases_and_drops)
+{
+    struct fd *fd = fd_new(file, alice, 0, false);
+    struct bench_call *waits[6];
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0)), 0);
+    ck_assert_int_eq(bench_run(entrylk(alice, "a", 2, NULL)), 0);
+    ck_assert_int_eq(bench_run(posixlk(alice, "a", fd, NB, FLOCK_WRITE)), 0);
+    waits[0] = start(inodelk(alice, "a2", WAIT, FLOCK_WRITE, 0, 0));
+    waits[1] = start(inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0));
+    waits[2] = start(entrylk(alice, "a2", 0, "n"));
+    waits[3] = start(entrylk(bob, "b", 0, "n"));
+    waits[4] = start(posixlk(alice, "a2", fd, WAIT, FLOCK_WRITE));
+    waits[5] = start(posixlk(bob, "b", fd, WAIT, FLOCK_READ));
+    for (int i = 0; i < 6; i++)
+        ck_assert(!bench_is_done(waits[i]));
+    client_ref(alice);
+    bench_client_gone(alice);
+    for (int i = 0; i < 6; i++)
+        ck_assert_int_eq(finish(waits[i]), i % 2 ? 0 : -EAGAIN);
+    /* A request of the dead client that was still on its way gets nothing. */
+    ck_assert_int_eq(bench_run(inodelk(alice, "late", WAIT, FLOCK_WRITE, 0, 0)), -ENOTCONN);
+    ck_assert_int_eq(bench_run(posixlk(alice, "late", fd, WAIT, FLOCK_WRITE)), -ENOTCONN);
+    fd_unref(fd);
+    client_unref(alice);
+    alice = NULL;
+}
+END_TEST
+
+struct hammer {
+    struct client *client;
+    char owner[8];
+    unsigned granted;
+};
+
+static void *
+hammer(void *arg)
+{
+    struct hammer *h = arg;
+
+    rcu_register_thread();
+    for (int i = 0; i < 400; i++) {
+        int rc = bench_run(inodelk(h->client, h->owner, WAIT, FLOCK_WRITE, i % 3, 0));
+
+        if (rc == -ENOTCONN || rc == -EAGAIN)
+            break; /* the client is gone */
+        ck_assert_int_eq(rc, 0);
+        h->granted++;
+        rc = bench_run(inodelk(h->client, h->owner, NB, FLOCK_UNLOCK, i % 3, 0));
+        ck_assert(rc == 0 || rc == -EINVAL);
+    }
+    rcu_unregister_thread();
+    return NULL;
+}
+
+START_TEST(test_client_gone_while_granting)
+{
+    struct hammer h[6];
+    pthread_t threads[6];
+
+    for (int i = 0; i < 6; i++) {
+        h[i] = (struct hammer){.client = i % 2 ? bob : alice};
+        snprintf(h[i].owner, sizeof h[i].owner, "o%d", i);
+        pthread_create(&threads[i], NULL, hammer, &h[i]);
+    }
+    client_ref(alice);
+    bench_client_gone(alice); /* at any moment of it */
+    for (int i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 1; i < 6; i += 2)
+        ck_assert_uint_eq(h[i].granted, 400);
+    client_unref(alice);
+    alice = NULL;
+    ck_assert_uint_eq(((struct lock_inode *)inode_ctx(file, bench_xl))->count, 0);
+}
+END_TEST
+
+START_TEST(test_release_and_flush)
+{
+    struct fd *fd = fd_new(file, alice, 0, false), *fd2 = fd_new(file, bob, 0, false);
+    struct bench_call *blocked, *call;
+
+    ck_assert_int_eq(bench_run(posixlk(alice, "a", fd, NB, FLOCK_WRITE)), 0);
+    call = bench_call(FOP_flush, alice);
+    set_owner(call, "other");
+    call->stk->call.fd = fd_ref(fd);
+    ck_assert_int_eq(bench_run(call), 0);
+    ck_assert_int_eq(bench_run(posixlk(bob, "b", fd2, NB, FLOCK_WRITE)), -EAGAIN);
+    call = bench_call(FOP_flush, alice);
+    set_owner(call, "a");
+    call->stk->call.fd = fd_ref(fd);
+    ck_assert_int_eq(bench_run(call), 0);
+    ck_assert_int_eq(bench_run(posixlk(bob, "b", fd2, NB, FLOCK_WRITE)), 0);
+
+    blocked = start(posixlk(alice, "a", fd, WAIT, FLOCK_WRITE)); /* holds a reference to fd */
+    call = bench_call(FOP_release, alice);
+    call->stk->call.fd = fd_ref(fd);
+    ck_assert_int_eq(bench_run(call), 0);
+    ck_assert_int_eq(finish(blocked), -EAGAIN);
+    fd_unref(fd);
+    blocked = start(posixlk(alice, "a", fd = fd_new(file, alice, 0, false), WAIT, FLOCK_WRITE));
+    fd_unref(fd2); /* the last one: fd_closed */
+    ck_assert_int_eq(finish(blocked), 0);
+    fd_unref(fd);
+}
+END_TEST
+
+static struct bench_call *
+unlink_file(struct client *c)
+{
+    struct bench_call *call = bench_call(FOP_unlink, c);
+
+    call->stk->call.loc.inode = inode_ref(file);
+    call->stk->call.loc.parent = inode_ref(dir);
+    call->stk->call.loc.name = "f";
+    return call;
+}
+
+START_TEST(test_removal_waits)
+{
+    struct bench_call *removal, *queued, *call;
+
+    ck_assert_int_eq(bench_run(unlink_file(bob)), 0); /* never locked */
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_READ, 0, 0)), 0);
+    ck_assert_int_eq(bench_run(unlink_file(alice)), 0); /* its own lock does not count */
+    removal = start(unlink_file(bob));
+    ck_assert(!bench_is_done(removal));
+    ck_assert_int_eq(atomic_load(&reached_bottom), 2);
+    queued = start(inodelk(alice, "b", WAIT, FLOCK_READ, 0, 0));
+    ck_assert(!bench_is_done(queued));
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 5)), 0); /* a holder may get done */
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 5)), 0);
+    ck_assert(!bench_is_done(removal));
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 0)), 0);
+    ck_assert_int_eq(finish(removal), 0);
+    ck_assert_int_eq(atomic_load(&reached_bottom), 3);
+    ck_assert_int_eq(finish(queued), 0);
+    ck_assert_int_eq(bench_run(inodelk(alice, "b", NB, FLOCK_UNLOCK, 0, 0)), 0);
+
+    call = inodelk(alice, "heal", NB, FLOCK_WRITE, 0, 0);
+    call->stk->caller.pid = -6;
+    ck_assert_int_eq(bench_run(call), 0);
+    ck_assert_int_eq(bench_run(unlink_file(bob)), 0);
+    ck_assert_int_eq(bench_run(inodelk(alice, "heal", NB, FLOCK_UNLOCK, 0, 0)), 0);
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_READ, 0, 0)), 0);
+    removal = start(unlink_file(bob));
+    queued = start(inodelk(alice, "b", WAIT, FLOCK_READ, 0, 0));
+    ck_assert(!bench_is_done(queued));
+    client_ref(bob);
+    bench_client_gone(bob); /* whoever wanted to remove it is gone */
+    ck_assert_int_eq(finish(removal), -ENOTCONN);
+    ck_assert_int_eq(finish(queued), 0);
+    client_unref(bob);
+    bob = NULL;
+}
+END_TEST
+
+static int64_t
+number(const struct dict *d, enum dict_key key)
+{
+    int64_t n = -1;
+
+    dict_get_int(d, key, &n);
+    return n;
+}
+
+START_TEST(test_counts)
+{
+    struct fd *fd = fd_new(file, alice, 0, false);
+    struct bench_call *waiting, *call;
+    struct dict *x;
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0)), 0);
+    call = inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0);
+    call->stk->call.volume = "another";
+    ck_assert_int_eq(bench_run(call), 0);
+    waiting = start(inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0));
+    ck_assert_int_eq(bench_run(entrylk(alice, "a", 2, "f")), 0);
+
+    call = bench_call(FOP_lookup, bob);
+    call->stk->call.loc.parent = inode_ref(dir);
+    call->stk->call.loc.name = "f";
+    x = call->stk->call.xdata = dict_new(&call->stk->arena);
+    dict_set_int(x, DICT_KEY_INODELK_COUNT, 0);
+    dict_set_int(x, DICT_KEY_ENTRYLK_COUNT, 0);
+    dict_set_int(x, DICT_KEY_PARENT_ENTRYLK, 0);
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), 0);
+    ck_assert_int_eq(number(call->stk->reply.xdata, DICT_KEY_INODELK_COUNT), 3);
+    ck_assert_int_eq(number(call->stk->reply.xdata, DICT_KEY_ENTRYLK_COUNT), 0);
+    ck_assert_int_eq(number(call->stk->reply.xdata, DICT_KEY_PARENT_ENTRYLK), 1);
+    bench_free(call);
+
+    call = bench_call(FOP_writev, bob);
+    call->stk->call.fd = fd_ref(fd);
+    x = call->stk->call.xdata = dict_new(&call->stk->arena);
+    dict_set_str(x, DICT_KEY_INODELK_DOM_COUNT, "v-replicate-0");
+    dict_set_str(x, DICT_KEY_MULTI_DOM_LK_CNT, "");
+    dict_set_text_int(x, "glusterfs.inodelk-dom-prefix:another", 0);
+    dict_set_text_int(x, "glusterfs.inodelk-dom-prefix:nobody", 0);
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), 0);
+    ck_assert_int_eq(number(call->stk->reply.xdata, DICT_KEY_INODELK_COUNT), 2);
+    const struct dict_pair *p = dict_find_text(call->stk->reply.xdata, "glusterfs.inodelk-dom-prefix:another");
+    ck_assert_int_eq(p->v.i, 1);
+    p = dict_find_text(call->stk->reply.xdata, "glusterfs.inodelk-dom-prefix:nobody");
+    ck_assert_int_eq(p->v.i, 0);
+    bench_free(call);
+    fd_unref(fd);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 0)), 0);
+    ck_assert_int_eq(finish(waiting), 0);
+}
+END_TEST
+
+static const char *
+clear(struct bench_call *call, const char *name, char text[512])
+{
+    call->stk->call.name = name;
+    bench_wind(call);
+    int rc = bench_result(call);
+
+    if (rc < 0) {
+        snprintf(text, 512, "%d", rc);
+    } else {
+        const struct dict_pair *p = dict_find_text(call->stk->reply.dict, name);
+        snprintf(text, 512, "%s", dict_pair_str(p));
+    }
+    bench_free(call);
+    return text;
+}
+
+static struct bench_call *
+getxattr(void)
+{
+    struct bench_call *call = bench_call(FOP_getxattr, alice);
+
+    call->stk->call.loc.inode = inode_ref(file);
+    return call;
+}
+
+START_TEST(test_clear_locks)
+{
+    struct fd *fd = fd_new(file, alice, 0, false);
+    struct bench_call *waiting, *call;
+    char text[512];
+
+    ck_assert_str_eq(clear(getxattr(), "glusterfs.clrlk.tinode.kall", text), "No locks cleared.");
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 10, 5)), 0);
+    waiting = start(inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0));
+    ck_assert_str_eq(clear(getxattr(), "glusterfs.clrlk.tinode.kgranted.0,0-10", text), "No locks cleared.");
+    clear(getxattr(), "glusterfs.clrlk.tinode.kblocked", text);
+    ck_assert_ptr_nonnull(strstr(text, ": inode blocked locks=1 granted locks=0"));
+    ck_assert_int_eq(finish(waiting), -EAGAIN);
+    waiting = start(inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0));
+    clear(getxattr(), "glusterfs.clrlk.tinode.kgranted.0,14-0", text);
+    ck_assert_ptr_nonnull(strstr(text, ": inode blocked locks=0 granted locks=1"));
+    ck_assert_int_eq(finish(waiting), 0);
+    ck_assert_str_eq(clear(getxattr(), "glusterfs.clrlk.tinode", text), "-22");
+    ck_assert_str_eq(clear(getxattr(), "glusterfs.clrlk.tinodex.kall", text), "-22");
+    ck_assert_str_eq(clear(getxattr(), "glusterfs.clrlk.tinode.kall.0,0", text), "-22");
+
+    ck_assert_int_eq(bench_run(posixlk(bob, "b", fd, NB, FLOCK_WRITE)), 0);
+    waiting = start(posixlk(alice, "a", fd, WAIT, FLOCK_WRITE));
+    call = bench_call(FOP_fgetxattr, bob);
+    call->stk->caller.pid = 100;
+    call->stk->call.fd = fd_ref(fd);
+    ck_assert_str_eq(clear(call, "glusterfs.intrlk.tposix.kblocked.0,0-0", text), "No locks cleared.");
+    call = bench_call(FOP_fgetxattr, alice);
+    call->stk->caller.pid = 100;
+    call->stk->call.fd = fd_ref(fd);
+    clear(call, "glusterfs.intrlk.tposix.kblocked.0,0-0", text);
+    ck_assert_ptr_nonnull(strstr(text, ": posix blocked locks=1 granted locks=0"));
+    ck_assert_int_eq(finish(waiting), -EINTR);
+    fd_unref(fd);
+}
+END_TEST
+
+/* The locks of one fd move to another of the same process, and not to one of another. */
+START_TEST(test_lockinfo)
+{
+    struct client *old = bench_client("CTX_ID:7-GRAPH_ID:0-PID:1"), *fresh = bench_client("CTX_ID:7-GRAPH_ID:1-PID:1");
+    struct fd *fd = fd_new(file, old, 0, false), *fd2 = fd_new(file, fresh, 0, false);
+    struct bench_call *call = posixlk(old, "a", fd, NB, FLOCK_WRITE);
+
+    call->stk->call.fd_nr = 33;
+    ck_assert_int_eq(bench_run(call), 0);
+    struct bench_call *get = bench_call(FOP_fgetxattr, old);
+    get->stk->call.fd = fd_ref(fd);
+    get->stk->call.fd_nr = 33;
+    get->stk->call.name = "trusted.glusterfs.lockinfo";
+    bench_wind(get);
+    ck_assert_int_gt(bench_result(get), 4);
+    for (int i = 0; i < 2; i++) {
+        struct bench_call *set = bench_call(FOP_fsetxattr, i ? fresh : bob);
+        const struct dict_pair *p = dict_find(get->stk->reply.dict, DICT_KEY_LOCKINFO);
+
+        set->stk->call.fd = fd_ref(fd2);
+        set->stk->call.dict = dict_new(&set->stk->arena);
+        dict_set_bytes(set->stk->call.dict, DICT_KEY_LOCKINFO, p->v.bytes, p->len);
+        ck_assert_int_eq(bench_run(set), 0);
+        struct lock_inode *li = inode_ctx(file, bench_xl);
+        struct lock *l = cds_list_first_entry(&li->posix_granted, struct lock, link);
+        ck_assert_ptr_eq(l->client, i ? fresh : old);
+    }
+    /* Every truncation of it is refused or means nothing to us. */
+    const struct dict_pair *p = dict_find(get->stk->reply.dict, DICT_KEY_LOCKINFO);
+    for (uint32_t len = 0; len < p->len; len++) {
+        struct bench_call *set = bench_call(FOP_fsetxattr, fresh);
+
+        set->stk->call.fd = fd_ref(fd2);
+        set->stk->call.dict = dict_new(&set->stk->arena);
+        dict_set_bytes(set->stk->call.dict, DICT_KEY_LOCKINFO, p->v.bytes, len);
+        ck_assert_int_eq(bench_run(set), -EINVAL);
+    }
+    bench_free(get);
+    fd_unref(fd);
+    bench_client_gone(old);
+    ck_assert_int_eq(bench_run(posixlk(bob, "b", fd2, NB, FLOCK_WRITE)), -EAGAIN);
+    fd_unref(fd2);
+    bench_client_gone(fresh);
+}
+END_TEST
+
+START_TEST(test_migration_is_refused)
+{
+    struct bench_call *call = bench_call(FOP_setxattr, alice);
+
+    call->stk->call.loc.inode = inode_ref(file);
+    call->stk->call.dict = dict_new(&call->stk->arena);
+    dict_set_str(call->stk->call.dict, DICT_KEY_META_LOCK, "meta-lock");
+    ck_assert_int_eq(bench_run(call), -EOPNOTSUPP);
+    call = bench_call(FOP_setactivelk, alice);
+    call->stk->call.loc.inode = inode_ref(file);
+    ck_assert_int_eq(bench_run(call), -EOPNOTSUPP);
+    ck_assert_int_eq(atomic_load(&reached_bottom), 0);
+}
+END_TEST
+
+/* A long queue is answered one by one, without running out of stack. */
+START_TEST(test_many_waiters)
+{
+    enum { N = 3000 };
+    static struct bench_call *calls[N];
+    static char owners[N][8];
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0)), 0);
+    for (int i = 0; i < N; i++) {
+        snprintf(owners[i], sizeof owners[i], "r%d", i);
+        calls[i] = start(inodelk(bob, owners[i], WAIT, FLOCK_READ, 0, 0));
+    }
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 0)), 0);
+    for (int i = 0; i < N; i++)
+        ck_assert_int_eq(finish(calls[i]), 0);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("locks");
+    TCase *t = tcase_create("locks");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, test_inodelk_conflicts);
+    tcase_add_test(t, test_inodelk_bad_requests);
+    tcase_add_test(t, test_inodelk_fairness);
+    tcase_add_test(t, test_entrylk);
+    tcase_add_test(t, test_client_gone_releases_and_drops);
+    tcase_add_test(t, test_client_gone_while_granting);
+    tcase_add_test(t, test_release_and_flush);
+    tcase_add_test(t, test_removal_waits);
+    tcase_add_test(t, test_counts);
+    tcase_add_test(t, test_clear_locks);
+    tcase_add_test(t, test_lockinfo);
+    tcase_add_test(t, test_migration_is_refused);
+    tcase_add_test(t, test_many_waiters);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The bench of the features' unit tests: a graph made by hand of the layer under test and a bottom layer that the test
+ * writes. Calls are wound from the layer's top and waited for; workers run, so that parked calls can be answered. */
+#ifndef KILN_FEATURES_TEST_LAYERS_H
+#define KILN_FEATURES_TEST_LAYERS_H
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <urcu.h>
+
+#include "event/worker.h"
+#include "fs/client.h"
+#include "graph/graph.h"
+#include "mem/mem-pool.h"
+
+static struct graph bench_graph;
+static struct xlator bench_layers[2];
+static struct xlator *const bench_xl = &bench_layers[0];
+
+static inline void
+bench_once(void)
+{
+    static bool done;
+
+    if (done)
+        return;
+    done = true;
+    ck_assert_int_eq(arena_pools_init(), 0);
+    ck_assert_int_eq(dict_pools_init(), 0);
+    ck_assert_int_eq(stack_pools_init(), 0);
+    ck_assert_int_eq(fs_pools_init(), 0);
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 2, .max = 8}), 0);
+}
+
+/* `options`: key, value, ..., NULL. */
+static inline void
+bench_setup(const struct xlator_type *type, const char *const *options, fop_fn bottom)
+{
+    static struct xlator_type bottom_type = {.name = "test/bottom"};
+    struct option_value values[16];
+    size_t count = 0;
+    char error[512] = "";
+
+    bench_once();
+    rcu_register_thread();
+    for (; options && options[0]; options += 2)
+        values[count++] = (struct option_value){.key = options[0], .value = options[1]};
+    bench_graph = (struct graph){.layers = bench_layers, .layer_count = 2, .name = (char *)"/bricks/b0"};
+    atomic_store(&bench_graph.pins, 1);
+    pthread_mutex_init(&bench_graph.clients_lock, NULL);
+    CDS_INIT_LIST_HEAD(&bench_graph.clients);
+    bench_layers[0] = (struct xlator){.type = type, .name = "v-layer", .graph = &bench_graph, .ctx_slot = -1};
+    bench_layers[1] = (struct xlator){.type = &bottom_type, .name = "v-bottom", .graph = &bench_graph, .ctx_slot = -1};
+    bench_layers[0].child = &bench_layers[1];
+    bench_layers[1].parent = &bench_layers[0];
+    for (int fop = 0; fop < FOP_COUNT; fop++) {
+        bench_layers[1].fn[fop] = bottom;
+        bench_layers[0].fn[fop] = type->ops->fn[fop] ? type->ops->fn[fop] : type->ops->any;
+        bench_layers[0].next[fop] = &bench_layers[1];
+    }
+    bench_xl->conf = calloc(1, type->conf_size ? type->conf_size : 1);
+    ck_assert_msg(option_parse(type->options, values, count, bench_xl->conf, NULL, NULL, error, sizeof error) == 0,
+                  "%s", error);
+    bench_graph.inodes = inode_table_new(&bench_graph, 0);
+    ck_assert_ptr_nonnull(bench_graph.inodes);
+    if (type->init)
+        ck_assert_int_eq(type->init(bench_xl), 0);
+}
+
+static inline void
+bench_teardown(void)
+{
+    ck_assert_uint_eq(inode_table_free(bench_graph.inodes), 0);
+    if (bench_xl->type->fini)
+        bench_xl->type->fini(bench_xl);
+    option_conf_fini(bench_xl->type->options, bench_xl->conf);
+    free(bench_xl->conf);
+    pthread_mutex_destroy(&bench_graph.clients_lock);
+    rcu_unregister_thread();
+}
+
+/* A client with one connection. bench_client_gone() is what protocol/server does when that ends. */
+static inline struct client *
+bench_client(const char *uid)
+{
+    struct client_key key = {.uid = uid};
+    struct client_facts facts = {.process_name = "test", .version = "10.3", .opversion = 100000};
+
+    atomic_fetch_add(&bench_graph.pins, 1);
+    struct client *c = client_connect(&bench_graph, &key, &facts);
+    ck_assert_ptr_nonnull(c);
+    return c;
+}
+
+static inline void
+bench_client_gone(struct client *c)
+{
+    ck_assert(client_disconnect(c));
+    client_layers_gone(c);
+    client_unref(c);
+}
+
+/* An object in the root, with a reference. */
+static inline struct inode *
+bench_inode(const char *name, uint8_t number, uint32_t type)
+{
+    struct inode *root = inode_root(bench_graph.inodes);
+    struct iatt a = {.mode = type | 0644, .gfid.b = {0xaa, [15] = number}};
+    struct inode *i = inode_link(bench_graph.inodes, root, name, &a);
+
+    inode_unref(root);
+    ck_assert_ptr_nonnull(i);
+    return i;
+}
+
+/* -- calls -------------------------------------------------------------------------------------------------------- */
+
+struct bench_call {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_done;
+    struct call_stack *stk;
+};
+
+static inline void
+bench_done(struct call_stack *stk)
+{
+    struct bench_call *call = stk->owner;
+
+    pthread_mutex_lock(&call->lock);
+    call->is_done = true;
+    pthread_cond_signal(&call->changed);
+    pthread_mutex_unlock(&call->lock);
+}
+
+static inline struct bench_call *
+bench_call(enum fop fop, struct client *client)
+{
+    struct bench_call *call = calloc(1, sizeof *call);
+
+    ck_assert_ptr_nonnull(call);
+    pthread_mutex_init(&call->lock, NULL);
+    pthread_cond_init(&call->changed, NULL);
+    call->stk = call_stack_new(bench_done, call);
+    ck_assert_ptr_nonnull(call->stk);
+    call->stk->call.fop = fop;
+    call->stk->client = client ? client_ref(client) : NULL;
+    return call;
+}
+
+static inline void
+bench_wind(struct bench_call *call)
+{
+    rcu_read_lock();
+    call_stack_wind(call->stk, bench_xl);
+    rcu_read_unlock();
+}
+
+static inline bool
+bench_is_done(struct bench_call *call)
+{
+    pthread_mutex_lock(&call->lock);
+    bool is_done = call->is_done;
+    pthread_mutex_unlock(&call->lock);
+    return is_done;
+}
+
+/* Waits for the reply: 0 or a positive result, or the negative errno. */
+static inline int
+bench_result(struct bench_call *call)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    pthread_mutex_lock(&call->lock);
+    while (!call->is_done && pthread_cond_timedwait(&call->changed, &call->lock, &until) == 0)
+        ;
+    bool is_done = call->is_done;
+    pthread_mutex_unlock(&call->lock);
+    ck_assert_msg(is_done, "no answer to %s", fop_info[call->stk->call.fop].name);
+    return call->stk->reply.op_ret < 0 ? -call->stk->reply.op_errno : call->stk->reply.op_ret;
+}
+
+static inline void
+bench_free(struct bench_call *call)
+{
+    call_stack_free(call->stk);
+    pthread_mutex_destroy(&call->lock);
+    pthread_cond_destroy(&call->changed);
+    free(call);
+}
+
+/* Winds, waits, frees. */
+static inline int
+bench_run(struct bench_call *call)
+{
+    bench_wind(call);
+    int result = bench_result(call);
+
+    bench_free(call);
+    return result;
+}
+
+#endif
