@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-sys.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-sys.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-remove.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-set.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-set.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/virtual-xattr.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/virtual-xattr.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-get.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/xattrop.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/xattrop.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/readdir.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/readdir.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/space.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/rchecksum.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/fsync.c
