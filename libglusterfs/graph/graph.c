@@ -385,6 +385,7 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
         volfile_free(fresh);
         return err;
     }
+    g->volfile_fresh = fresh;
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];
 
@@ -392,6 +393,7 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
         if (!xl->is_skipped && xl->type->reconfigured)
             xl->type->reconfigured(xl, confs[i]);
     }
+    g->volfile_fresh = NULL;
     synchronize_rcu();
     free_confs(g, confs);
     /* Names of layers point into the text they were made from, so that stays; only the values are new. */

@@ -20,6 +20,7 @@ struct inode_table;
 struct graph {
     char *name;            /* the brick: the volume right below protocol/server */
     struct volfile *volfile;
+    struct volfile *volfile_fresh; /* while layers are told of new options: where those came from; else NULL */
     struct xlator *layers; /* array, top (protocol/server) first */
     unsigned layer_count;
     struct xlator *top;    /* protocol/server */

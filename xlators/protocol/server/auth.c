@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "xlators/protocol/server/auth.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/refcount.h"
+#include "data/option.h"
+#include "event/worker.h"
+
+#define LIST_MAX 65536
+#define PORT_PRIVILEGED_MAX 1023
+
+enum verdict { DONT_CARE, ACCEPT, REJECT };
+
+struct auth_rules {
+    struct refcount refs;
+    size_t count;
+    struct {
+        char *key, *value;
+    } rows[];
+};
+
+static bool
+starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* -- the options --------------------------------------------------------------------------------------------- */
+
+struct auth_rules *
+auth_rules_new(const struct option_value *options, size_t count)
+{
+    struct auth_rules *r = calloc(1, sizeof *r + count * sizeof r->rows[0]);
+
+    if (!r)
+        return NULL;
+    refcount_init(&r->refs, 1);
+    for (size_t i = 0; i < count; i++) {
+        if (!starts_with(options[i].key, "auth."))
+            continue;
+        size_t n = r->count++;
+        r->rows[n].key = strdup(options[i].key);
+        r->rows[n].value = strdup(options[i].value);
+        if (!r->rows[n].key || !r->rows[n].value) {
+            auth_rules_unref(r);
+            return NULL;
+        }
+    }
+    return r;
+}
+
+struct auth_rules *
+auth_rules_ref(struct auth_rules *r)
+{
+    refcount_get(&r->refs);
+    return r;
+}
+
+void
+auth_rules_unref(struct auth_rules *r)
+{
+    if (!r || !refcount_put(&r->refs))
+        return;
+    for (size_t i = 0; i < r->count; i++) {
+        free(r->rows[i].key);
+        free(r->rows[i].value);
+    }
+    free(r);
+}
+
+/* The value of `auth.MODULE.NAME.WHAT`; the last one given wins. */
+static const char *
+find(const struct auth_rules *r, const char *module, const char *name, const char *what)
+{
+    const char *value = NULL;
+    size_t m = strlen(module), n = strlen(name);
+
+    for (size_t i = 0; i < r->count; i++) {
+        const char *key = r->rows[i].key + strlen("auth.");
+
+        if (strncmp(key, module, m) == 0 && key[m] == '.' && strncmp(key + m + 1, name, n) == 0 &&
+            key[m + 1 + n] == '.' && strcmp(key + m + n + 2, what) == 0)
+            value = r->rows[i].value;
+    }
+    return value;
+}
+
+static bool
+takes_part(const struct auth_rules *r, const char *prefix)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (starts_with(r->rows[i].key, prefix))
+            return true;
+    return false;
+}
+
+/* -- addresses ------------------------------------------------------------------------------------------------ */
+
+/* An address as both families can be compared: 16 bytes, IPv4 in its mapped form. */
+struct address {
+    uint8_t b[16];
+    bool is_v4, is_known;
+    char text[INET6_ADDRSTRLEN];
+};
+
+static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+static void
+address_from_v4(struct address *a, const void *v4)
+{
+    memcpy(a->b, v4_prefix, sizeof v4_prefix);
+    memcpy(a->b + 12, v4, 4);
+    a->is_v4 = a->is_known = true;
+    inet_ntop(AF_INET, v4, a->text, sizeof a->text);
+}
+
+static void
+address_from_v6(struct address *a, const void *v6)
+{
+    if (memcmp(v6, v4_prefix, sizeof v4_prefix) == 0) {
+        address_from_v4(a, (const uint8_t *)v6 + 12);
+        return;
+    }
+    memcpy(a->b, v6, 16);
+    a->is_known = true;
+    inet_ntop(AF_INET6, v6, a->text, sizeof a->text);
+}
+
+static struct address
+address_of(const struct sockaddr *sa)
+{
+    struct address a = {0};
+
+    if (sa->sa_family == AF_INET)
+        address_from_v4(&a, &((const struct sockaddr_in *)sa)->sin_addr);
+    else if (sa->sa_family == AF_INET6)
+        address_from_v6(&a, &((const struct sockaddr_in6 *)sa)->sin6_addr);
+    return a;
+}
+
+static struct address
+address_parse(const char *text)
+{
+    struct address a = {0};
+    uint8_t bytes[16];
+
+    if (inet_pton(AF_INET, text, bytes) == 1)
+        address_from_v4(&a, bytes);
+    else if (inet_pton(AF_INET6, text, bytes) == 1)
+        address_from_v6(&a, bytes);
+    return a;
+}
+
+static bool
+cidr_matches(const char *entry, const struct address *peer)
+{
+    char net[INET6_ADDRSTRLEN + 1], *end;
+    const char *slash = strchr(entry, '/');
+    size_t len = (size_t)(slash - entry);
+
+    if (len >= sizeof net || !peer->is_known)
+        return false;
+    memcpy(net, entry, len);
+    net[len] = '\0';
+    struct address a = address_parse(net);
+    unsigned long bits = strtoul(slash + 1, &end, 10);
+    if (!a.is_known || a.is_v4 != peer->is_v4 || end == slash + 1 || *end || bits > (a.is_v4 ? 32 : 128))
+        return false;
+    bits += a.is_v4 ? 96 : 0;
+    if (memcmp(a.b, peer->b, bits / 8) != 0)
+        return false;
+    unsigned mask = 0xff00u >> bits % 8 & 0xff;
+    return bits % 8 == 0 || (a.b[bits / 8] & mask) == (peer->b[bits / 8] & mask);
+}
+
+static bool
+host_matches(const char *entry, const struct address *peer)
+{
+    struct address a = address_parse(entry);
+
+    if (!peer->is_known || strpbrk(entry, "*?[]"))
+        return false;
+    if (a.is_known)
+        return memcmp(a.b, peer->b, sizeof a.b) == 0;
+
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    bool is_match = false;
+
+    worker_block_begin();
+    int err = getaddrinfo(entry, NULL, &hints, &list);
+    worker_block_end();
+    if (err)
+        return false;
+    for (struct addrinfo *i = list; i && !is_match; i = i->ai_next) {
+        a = address_of(i->ai_addr);
+        is_match = a.is_known && memcmp(a.b, peer->b, sizeof a.b) == 0;
+    }
+    freeaddrinfo(list);
+    return is_match;
+}
+
+/* `list` is cut up. A `!` turns the sense of its entry and the ones behind it, but for host names. */
+static bool
+list_matches(char *list, const char *separators, const struct address *peer)
+{
+    bool is_negated = false;
+    char *save = NULL;
+
+    for (char *entry = strtok_r(list, separators, &save); entry; entry = strtok_r(NULL, separators, &save)) {
+        if (*entry == '!') {
+            is_negated = true;
+            entry++;
+        }
+        if (!*entry)
+            continue;
+        bool is_match = strchr(entry, '/') ? cidr_matches(entry, peer) : fnmatch(entry, peer->text, 0) == 0;
+        if (is_match != is_negated)
+            return true;
+        if (!is_negated && !strchr(entry, '/') && host_matches(entry, peer))
+            return true;
+    }
+    return false;
+}
+
+/* `/(*),/sub(10.0.0.1|10.0.0.2)`: the list in brackets behind the directory the client mounts. A directory without a list lets
+ * nobody in. */
+static bool
+subdir_list_matches(char *list, const char *subdir, const struct address *peer)
+{
+    for (char *at = list, *next; *at; at = next) {
+        char *open = strchr(at, '('), *comma = strchr(at, ',');
+
+        if (!open || (comma && comma < open)) { /* no list */
+            next = comma ? comma + 1 : at + strlen(at);
+            continue;
+        }
+        char *close = strchr(open, ')');
+        if (!close)
+            return false;
+        *open = *close = '\0';
+        next = close + 1;
+        next += *next == ',';
+        while (*at == ' ')
+            at++;
+        if (strcmp(at, subdir) == 0)
+            return list_matches(open + 1, "| ", peer);
+    }
+    return false;
+}
+
+static bool
+addresses_match(const char *option, const char *subdir, const struct address *peer)
+{
+    if (!option)
+        return false;
+    size_t len = strlen(option);
+    char *list = len <= LIST_MAX ? strdup(option) : NULL;
+    bool is_match = false;
+
+    if (list && (*list == '/' || strchr(list, '(')))
+        is_match = subdir_list_matches(list, subdir, peer);
+    else if (list)
+        is_match = list_matches(list, ", ", peer);
+    free(list);
+    return is_match;
+}
+
+static enum verdict
+check_addr(const struct auth_rules *rules, const struct auth_question *q)
+{
+    const struct sockaddr *sa = (const struct sockaddr *)q->peer;
+    struct address peer = address_of(sa);
+    uint16_t port = 0;
+
+    if (sa->sa_family == AF_INET)
+        port = ntohs(((const struct sockaddr_in *)sa)->sin_port);
+    else if (sa->sa_family == AF_INET6)
+        port = ntohs(((const struct sockaddr_in6 *)sa)->sin6_port);
+    if (!q->allow_insecure && port > PORT_PRIVILEGED_MAX)
+        return REJECT;
+    if (addresses_match(find(rules, "addr", q->brick, "reject"), q->subdir, &peer))
+        return REJECT;
+    if (addresses_match(find(rules, "addr", q->brick, "allow"), q->subdir, &peer))
+        return ACCEPT;
+    return DONT_CARE;
+}
+
+/* -- names and passwords -------------------------------------------------------------------------------------- */
+
+static bool
+is_listed(const char *option, const char *username)
+{
+    bool is_match = false;
+    char *list = strdup(option), *save = NULL;
+
+    for (char *p = list ? strtok_r(list, " ,", &save) : NULL; p && !is_match; p = strtok_r(NULL, " ,", &save))
+        is_match = fnmatch(p, username, 0) == 0;
+    free(list);
+    return is_match;
+}
+
+/* In constant time for passwords of one length. */
+static bool
+is_same_secret(const char *a, const char *b)
+{
+    size_t len = strlen(a);
+
+    return strlen(b) == len && CRYPTO_memcmp(a, b, len) == 0;
+}
+
+static enum verdict
+check_login(const struct auth_rules *rules, const struct auth_question *q)
+{
+    enum verdict otherwise = q->is_strict ? REJECT : DONT_CARE;
+    const char *allow = find(rules, "login", q->brick, "allow");
+
+    if (!q->username || !q->password || !allow || !is_listed(allow, q->username))
+        return otherwise;
+    const char *password = find(rules, "login", q->username, "password");
+    return password && is_same_secret(q->password, password) ? ACCEPT : REJECT;
+}
+
+bool
+auth_check(const struct auth_rules *rules, const struct auth_question *q, bool *is_trusted)
+{
+    enum verdict addr = takes_part(rules, "auth.addr.") ? check_addr(rules, q) : DONT_CARE;
+    enum verdict login = takes_part(rules, "auth.login.") ? check_login(rules, q) : DONT_CARE;
+
+    *is_trusted = login == ACCEPT;
+    return addr != REJECT && login != REJECT && (addr == ACCEPT || login == ACCEPT);
+}

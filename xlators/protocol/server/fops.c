@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* fops: a file operation's way in and out: program 1298437 version 400 (spec: wire 6).
+ *
+ *   server_fop       arguments decoded, caller squashed, subdirectory translated; resolve.c takes it into the brick
+ *   server_fop_done  the answer: the table learns of it, an opened fd gets its number, the reply is sent
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "rpc/xdr/fop-codec.h"
+#include "xlators/protocol/server/server-internal.h"
+
+/* -- out -------------------------------------------------------------------------------------------------------- */
+
+static void
+reply_error(struct fop_reply *reply, int err)
+{
+    reply->op_ret = -1;
+    reply->op_errno = err;
+}
+
+/* What succeeded, the table may know: the names that appeared and went. */
+static void
+remember(struct rpc_request *req)
+{
+    struct call_stack *stk = &req->stk;
+    const struct fop_call *call = &stk->call;
+    const struct fop_reply *reply = &stk->reply;
+    struct inode_table *t = stk->client->graph->inodes;
+
+    switch (call->fop) {
+    case FOP_lookup: /* perhaps of an object without gfid */
+    case FOP_create:
+    case FOP_mknod:
+    case FOP_mkdir:
+    case FOP_symlink:
+    case FOP_put:
+        if (!gfid_is_null(&reply->stat.gfid))
+            inode_unref(inode_link_epoch(t, call->loc.parent, call->loc.name, &reply->stat, req->name_epoch));
+        break;
+    case FOP_link:
+        if (!gfid_is_null(&reply->stat.gfid))
+            inode_unref(inode_link_epoch(t, call->loc2.parent, call->loc2.name, &reply->stat, req->name_epoch));
+        break;
+    case FOP_unlink:
+    case FOP_rmdir:
+        inode_unlink(t, call->loc.parent, call->loc.name);
+        break;
+    case FOP_rename:
+        inode_rename(t, call->loc.parent, call->loc.name, call->loc2.parent, call->loc2.name, call->loc.inode);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Clients come back for what they have listed by gfid alone. */
+static void
+remember_entries(struct call_stack *stk)
+{
+    struct inode *dir = stk->call.loc.inode;
+
+    for (const struct dirent_entry *e = stk->reply.entries; e; e = e->next) {
+        bool is_dot = e->name[0] == '.' && (!e->name[1] || (e->name[1] == '.' && !e->name[2]));
+
+        if (!is_dot && !gfid_is_null(&e->iatt.gfid) && (e->iatt.mode & S_IFMT))
+            inode_unref(inode_link_epoch(dir->table, dir, e->name, &e->iatt, inode_name_epoch(dir->table, dir, e->name)));
+    }
+}
+
+/* The disk knows better than a name in the table. */
+static void
+forget_missing(const struct fop_call *call)
+{
+    const struct loc *loc = &call->loc;
+
+    if (loc->parent && loc->name && loc->inode)
+        inode_unlink(loc->parent->table, loc->parent, loc->name);
+}
+
+static void
+give_fd_number(struct call_stack *stk)
+{
+    struct fd *fd = stk->reply.fd;
+    int64_t number = fd ? fd_table_add(&stk->client->fds, fd_ref(fd)) : -EIO;
+
+    if (number < 0) {
+        fd_unref(fd); /* the table's; the reply's goes with the call */
+        reply_error(&stk->reply, (int)-number);
+        return;
+    }
+    stk->reply.fd_nr = number;
+}
+
+void
+server_fop_done(struct call_stack *stk)
+{
+    struct rpc_request *req = rpc_request_of(stk);
+    const struct fop_call *call = &stk->call;
+
+    if (stk->reply.op_ret >= 0) {
+        remember(req);
+        if (call->fop == FOP_open || call->fop == FOP_create || call->fop == FOP_opendir)
+            give_fd_number(stk);
+        else if (call->fop == FOP_readdirp)
+            remember_entries(stk);
+    } else if (stk->reply.op_errno == ENOENT) {
+        forget_missing(call);
+    }
+    if (!gfid_is_null(&stk->client->subdir_gfid))
+        subdir_translate_reply(&stk->reply, &stk->client->subdir_gfid);
+    rpc_fop_reply(req);
+}
+
+/* -- in --------------------------------------------------------------------------------------------------------- */
+
+/* RELEASE and RELEASEDIR: always fine, whatever the number (wire 8.4). */
+static void
+release_fd(struct rpc_request *req)
+{
+    fd_unref(fd_table_take(&req->stk.client->fds, req->stk.call.fd_nr));
+    server_fop_done(&req->stk);
+}
+
+/* 0 or -errno. */
+static int
+prepare(struct rpc_request *req)
+{
+    struct call_stack *stk = &req->stk;
+    const struct client *client = stk->client;
+
+    if (!gfid_is_null(&client->subdir_gfid))
+        subdir_translate_call(&stk->call, &client->subdir_gfid);
+    return squash_caller(xlator_conf(client->graph->top), client, &stk->caller, &stk->arena);
+}
+
+static void
+server_fop(struct rpc_request *req)
+{
+    struct call_stack *stk = &req->stk;
+
+    stk->client = session_client(req->conn);
+    if (!stk->client) { /* trusted once, but its brick is gone */
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
+        return;
+    }
+    if (atomic_load_explicit(&stk->client->graph->is_draining, memory_order_relaxed)) {
+        conn_close(req->conn);
+        rpc_request_drop(req);
+        return;
+    }
+    stk->done = server_fop_done;
+    if (!rpc_fop_decode(req))
+        return;
+    int err = prepare(req);
+    if (err) {
+        reply_error(&stk->reply, -err);
+        server_fop_done(stk);
+    } else if (stk->call.fop == FOP_release || stk->call.fop == FOP_releasedir) {
+        release_fd(req);
+    } else {
+        resolve_and_wind(req);
+    }
+}
+
+static void
+server_null(struct rpc_request *req)
+{
+    static const char zeros[12];
+
+    rpc_reply(req, zeros, sizeof zeros, NULL, NULL, 0);
+}
+
+static const struct rpc_procedure procedures[FOP_COUNT] = {
+#define FOP(fop, profile, traits, req, rep) [FOP_##fop] = {#fop, FOP_##fop == FOP_null ? server_null : server_fop},
+#include "stack/fops.def"
+#undef FOP
+};
+
+const struct rpc_program server_fop_program = {
+    .name = "GlusterFS 4.x v1",
+    .number = FOP_PROGRAM,
+    .version = FOP_PROGRAM_VERSION,
+    .procedures = procedures,
+    .procedure_count = FOP_COUNT,
+    .is_listed = true,
+    .needs_login = true,
+};

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* handshake: the program that logs a connection in to a brick, and a few questions of old clients (spec: wire 3).
+ *
+ * SETVOLUME's checks run in stock's order, for each answer makes clients do something else: EACCES ends a mount, EAGAIN is
+ * tried again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "rpc/xdr/cred.h"
+#include "rpc/xdr/fop-codec.h"
+#include "rpc/xdr/handshake-program.h"
+#include "xlators/protocol/server/server-internal.h"
+
+static atomic_bool is_shutting_down;
+
+/* One SETVOLUME under way, on its request's arena. */
+struct login {
+    struct rpc_request *req;
+    struct dict *args;
+    struct graph *graph; /* pinned, until client_connect() takes the pin over */
+    const char *uid;
+    struct session_login shown;
+    struct client_facts facts;
+    struct subdir_walk walk;
+};
+
+void
+handshake_refuse_logins(void)
+{
+    atomic_store(&is_shutting_down, true);
+}
+
+/* -- answers -------------------------------------------------------------------------------------------------- */
+
+static void
+reply_common(struct rpc_request *req, const struct common_reply *reply)
+{
+    size_t size = xdr_common_reply_size(reply);
+    char *body = arena_alloc(&req->stk.arena, size);
+    struct xdr x;
+
+    if (!body) {
+        rpc_reply_error(req, RPC_GARBAGE_ARGS); /* no memory for an answer: this at least is sent */
+        return;
+    }
+    xdr_init(&x, body, size, NULL);
+    xdr_put_common_reply(&x, reply);
+    rpc_reply(req, body, (size_t)(x.at - body), NULL, NULL, 0);
+}
+
+static void
+refuse(struct login *l, int err, bool is_down, const char *why)
+{
+    struct common_reply reply = {.op_ret = -1, .op_errno = err, .dict = dict_new(&l->req->stk.arena)};
+
+    log_event(LOG_WARNING, l->graph ? l->graph->top : NULL, "login-refused", "%s: %s (%s)", l->uid ? l->uid : "a client",
+              why, strerror(err));
+    if (reply.dict) { /* the texts only help whoever reads the client's log */
+        (void)dict_set_str(reply.dict, DICT_KEY_ERROR, why);
+        if (is_down)
+            (void)dict_set_int(reply.dict, DICT_KEY_CHILD_UP, 0);
+    }
+    if (l->graph)
+        graph_unpin(l->graph);
+    l->graph = NULL;
+    reply_common(l->req, &reply);
+}
+
+/* One for the life of the process. */
+static char process_uuid[GFID_TEXT_SIZE];
+
+static void
+make_process_uuid(void)
+{
+    struct gfid g;
+
+    gfid_random(&g);
+    gfid_text(&g, process_uuid);
+}
+
+static void
+accept_login(struct login *l, const struct client *client)
+{
+    struct common_reply reply = {.dict = dict_new(&l->req->stk.arena)};
+    struct dict *d = reply.dict;
+    const struct graph *g = client->graph;
+    int err = d ? 0 : -ENOMEM;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_process_uuid);
+    if (!err)
+        err = dict_set_str(d, DICT_KEY_ERROR, "Success");
+    if (!err)
+        err = dict_set_str(d, DICT_KEY_PROCESS_UUID, process_uuid);
+    if (!err && !gfid_is_null(&g->volume_id))
+        err = dict_set_str(d, DICT_KEY_SV_VOLUME_ID, GFID(&g->volume_id));
+    if (!err)
+        err = dict_set_int(d, DICT_KEY_CHILD_UP, 1);
+    if (!err)
+        err = dict_set_int(d, DICT_KEY_CLNT_LK_VERSION, 0);
+    if (!err)
+        err = dict_set_uint(d, DICT_KEY_TRANSPORT_PTR, client->id);
+    (void)err; /* no key is needed by a client of today (wire 3.3) */
+    reply_common(l->req, &reply);
+}
+
+/* -- SETVOLUME ------------------------------------------------------------------------------------------------ */
+
+/* Who shows the same uid with the same credential is the same client (wire 3.5). */
+static uint32_t
+credential_key(const struct rpc_request *req, uint8_t key[CLIENT_CRED_MAX])
+{
+    const struct caller *c = &req->stk.caller;
+    uint32_t head[] = {req->cred_flavor, (uint32_t)c->pid, c->uid, c->gid, c->group_count};
+    size_t groups = c->group_count * sizeof c->groups[0];
+
+    if (req->cred_flavor == CRED_NONE || sizeof head + groups + c->lk_owner.len > CLIENT_CRED_MAX)
+        return 0;
+    memcpy(key, head, sizeof head);
+    if (groups)
+        memcpy(key + sizeof head, c->groups, groups);
+    if (c->lk_owner.len)
+        memcpy(key + sizeof head + groups, c->lk_owner.bytes, c->lk_owner.len);
+    return (uint32_t)(sizeof head + groups + c->lk_owner.len);
+}
+
+static void
+log_in(struct login *l)
+{
+    uint8_t cred[CLIENT_CRED_MAX];
+    struct client_key key = {.uid = l->uid, .cred = cred, .cred_bytes = credential_key(l->req, cred)};
+    struct client *client = client_connect(l->graph, &key, &l->facts);
+
+    if (!client) {
+        refuse(l, ENOMEM, false, "no memory");
+        return;
+    }
+    l->graph = NULL; /* the client's */
+    client_ref(client); /* for this function: the session's may end at any time */
+    int err = session_attach(l->req->conn, client, &l->shown);
+    if (err) {
+        refuse(l, -err, err == -EAGAIN, "the brick is being detached");
+    } else {
+        conn_set_trusted(l->req->conn);
+        log_event(LOG_INFO, client->graph->top, "login", "%s (%s, %s) is connected%s", client->uid, client->process_name,
+                  client->version, client->is_trusted ? ", trusted" : "");
+        accept_login(l, client);
+    }
+    client_unref(client);
+}
+
+static void
+subdir_found(struct subdir_walk *w, int err)
+{
+    struct login *l = caa_container_of(w, struct login, walk);
+
+    if (err) {
+        refuse(l, -err, false, "subdir-mount cannot be found");
+        return;
+    }
+    if (!gfid_is_root(&w->at))
+        l->facts.subdir_gfid = w->at;
+    log_in(l);
+}
+
+/* Checks 4 to 9 of the table, up to what needs the disk. */
+static void
+check_brick(struct login *l)
+{
+    const char *volume_id = dict_get_str(l->args, DICT_KEY_SV_VOLUME_ID);
+    struct graph *g = l->graph;
+    struct gfid id;
+    int64_t version;
+
+    if (g && !atomic_load(&g->is_child_up)) {
+        refuse(l, EAGAIN, true, "the brick is down");
+    } else if (!l->uid || !*l->uid || strlen(l->uid) > CLIENT_UID_MAX) {
+        refuse(l, EINVAL, false, "no usable process-uuid in the request");
+    } else if (g && volume_id && !gfid_is_null(&g->volume_id) &&
+               (gfid_parse(volume_id, strlen(volume_id), &id) || !gfid_equal(&id, &g->volume_id))) {
+        refuse(l, EINVAL, false, "volume-id is another volume's");
+    } else if (g && atomic_load(&g->is_draining)) {
+        refuse(l, EAGAIN, true, "the brick is being detached");
+    } else if (dict_get_int(l->args, DICT_KEY_FOPS_VERSION, &version) || version != FOP_PROGRAM) {
+        refuse(l, EINVAL, false, "fops-version is not 1298437");
+    } else if (!g) {
+        refuse(l, ENOENT, false, "remote-subvolume is no brick of this process");
+    } else if (!server_auth(g, l->req->conn, &l->shown, &l->facts.is_trusted)) {
+        refuse(l, EACCES, false, "authentication failed");
+    } else {
+        l->walk = (struct subdir_walk){.graph = g, .rest = l->shown.subdir ? l->shown.subdir : "", .walked = subdir_found};
+        subdir_walk(&l->walk);
+    }
+}
+
+static const char *
+text_or(const struct dict *d, enum dict_key key, const char *otherwise)
+{
+    const char *text = dict_get_str(d, key);
+
+    return text ? text : otherwise;
+}
+
+static void
+read_facts(struct login *l)
+{
+    int64_t opversion = 0;
+
+    (void)dict_get_int(l->args, DICT_KEY_OPVERSION, &opversion); /* missing is fine */
+    l->uid = dict_get_str(l->args, DICT_KEY_PROCESS_UUID);
+    l->facts = (struct client_facts){.process_name = text_or(l->args, DICT_KEY_PROCESS_NAME, "unknown"),
+                                     .version = text_or(l->args, DICT_KEY_CLIENT_VERSION, ""),
+                                     .opversion = (int)opversion};
+    l->shown = (struct session_login){dict_get_str(l->args, DICT_KEY_USERNAME), dict_get_str(l->args, DICT_KEY_PASSWORD),
+                                      dict_get_str(l->args, DICT_KEY_SUBDIR_MOUNT)};
+}
+
+static void
+setvolume(struct rpc_request *req)
+{
+    struct login *l = arena_zalloc(&req->stk.arena, sizeof *l);
+    struct xdr outer;
+    uint32_t len;
+
+    xdr_pull(&req->args, xdr_left_total(&req->args));
+    outer = req->args;
+    xdr_get_opaque(&outer, UINT32_MAX, &len);
+    if (!l || outer.error || session_begin(req->conn)) {
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
+        return;
+    }
+    l->req = req;
+    l->args = xdr_get_old_dict(&req->args);
+    const char *brick = dict_get_str(l->args, DICT_KEY_REMOTE_SUBVOLUME);
+    if (!l->args) {
+        refuse(l, EINVAL, false, "the request's dict cannot be read");
+    } else if (!brick) {
+        refuse(l, EINVAL, false, "no remote-subvolume in the request");
+    } else if (atomic_load(&is_shutting_down)) {
+        refuse(l, ENOENT, false, "the process is shutting down");
+    } else {
+        read_facts(l);
+        l->graph = graph_find(brick);
+        check_brick(l);
+    }
+}
+
+/* -- the rest ------------------------------------------------------------------------------------------------- */
+
+static void
+answer_zeros(struct rpc_request *req)
+{
+    reply_common(req, &(struct common_reply){0});
+}
+
+static void
+getspec(struct rpc_request *req)
+{
+    const struct getspec_reply reply = {.op_ret = -1, .op_errno = ENOSYS, .spec = ""};
+    char body[64];
+    struct xdr x;
+
+    xdr_init(&x, body, sizeof body, NULL);
+    xdr_put_getspec_reply(&x, &reply);
+    rpc_reply(req, body, (size_t)(x.at - body), NULL, NULL, 0);
+}
+
+static void
+set_lk_ver(struct rpc_request *req)
+{
+    struct set_lk_ver call;
+    char body[16];
+    struct xdr x;
+
+    xdr_pull(&req->args, xdr_left_total(&req->args));
+    xdr_get_set_lk_ver_call(&req->args, &call);
+    if (req->args.error) {
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
+        return;
+    }
+    xdr_init(&x, body, sizeof body, NULL);
+    xdr_put_set_lk_ver_reply(&x, call.version);
+    rpc_reply(req, body, (size_t)(x.at - body), NULL, NULL, 0);
+}
+
+static const struct rpc_procedure procedures[HANDSHAKE_PROCEDURE_COUNT] = {
+    [HANDSHAKE_NULL] = {"NULL", answer_zeros},      [HANDSHAKE_SETVOLUME] = {"SETVOLUME", setvolume},
+    [HANDSHAKE_GETSPEC] = {"GETSPEC", getspec},     [HANDSHAKE_PING] = {"PING", answer_zeros},
+    [HANDSHAKE_SET_LK_VER] = {"SET_LK_VER", set_lk_ver},
+};
+
+const struct rpc_program server_handshake_program = {
+    .name = "GlusterFS Handshake",
+    .number = HANDSHAKE_PROGRAM,
+    .version = HANDSHAKE_PROGRAM_VERSION,
+    .procedures = procedures,
+    .procedure_count = HANDSHAKE_PROCEDURE_COUNT,
+    .is_listed = true,
+};

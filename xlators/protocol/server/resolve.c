@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* resolve: from gfids, names and fd numbers on the wire to inodes and fds (spec: wire 8, brick 3.2).
+ *
+ * Four steps at most. A step that the tables can answer costs nothing more; else it asks the disk by a LOOKUP of its
+ * own, which a layer may park, and goes on when the answer comes, on whatever thread brings it.
+ *
+ *   step     LOOKUP        by name                by gfid, by fd
+ *   FIRST    parent        parent                 the object (-2: then an anonymous fd)
+ *   CHILD    (table only)  the entry, if it must exist
+ *   SECOND                 rename: new parent     link: new parent; copy_file_range: second fd
+ *   TARGET                 rename: what is there
+ *
+ * That an entry must not exist is not checked here: the disk is the judge of that (the table may be a moment behind).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "xlators/protocol/server/server-internal.h"
+
+enum step { STEP_FIRST, STEP_CHILD, STEP_SECOND, STEP_TARGET, STEP_WIND };
+
+enum { FOUND = 0, ASKED = 1 }; /* of a step; or -errno */
+
+#define HIDDEN_DIR ".glusterfs"
+
+static bool
+is_lookup_by_name(const struct fop_call *call)
+{
+    return call->fop == FOP_lookup && call->name && *call->name;
+}
+
+static bool
+is_by_name(const struct fop_call *call)
+{
+    return call->fop == FOP_lookup ? is_lookup_by_name(call) : fop_info[call->fop].traits & FOP_BY_NAME;
+}
+
+/* -- names ---------------------------------------------------------------------------------------------------- */
+
+static int
+hidden_dir_error(enum fop fop)
+{
+    switch (fop) {
+    case FOP_create:
+    case FOP_mknod:
+    case FOP_symlink:
+    case FOP_link:
+        return -EEXIST;
+    default:
+        return -EPERM;
+    }
+}
+
+int
+resolve_check_name(enum fop fop, const struct inode *parent, const char *name)
+{
+    if (!name || !*name)
+        return -EINVAL;
+    if (parent->type && !S_ISDIR(parent->type))
+        return -EPERM;
+    if (strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return -EPERM;
+    if (strlen(name) > FOP_NAME_MAX)
+        return -ENAMETOOLONG;
+    if (gfid_is_root(&parent->gfid) && strcmp(name, HIDDEN_DIR) == 0)
+        return hidden_dir_error(fop);
+    return 0;
+}
+
+/* -- asking the disk -------------------------------------------------------------------------------------------- */
+
+static void resolve_run(struct rpc_request *req);
+
+static void
+fail(struct rpc_request *req, int err)
+{
+    req->stk.reply.op_ret = -1;
+    req->stk.reply.op_errno = -err;
+    server_fop_done(&req->stk);
+}
+
+/* Where the present step's result belongs. */
+static struct inode **
+slot_of(struct rpc_request *req)
+{
+    struct fop_call *call = &req->stk.call;
+
+    switch ((enum step)req->resolve_step) {
+    case STEP_FIRST:
+        return is_by_name(call) ? &call->loc.parent : &call->loc.inode;
+    case STEP_CHILD:
+        return &call->loc.inode;
+    case STEP_SECOND:
+        return call->fop == FOP_copy_file_range ? &call->loc2.inode : &call->loc2.parent;
+    default:
+        return &call->loc2.inode;
+    }
+}
+
+/* What the client hears when the disk has no such object (wire 8.2). 0: it may be missing. */
+static int
+missing_error(const struct rpc_request *req, int err)
+{
+    const struct fop_call *call = &req->stk.call;
+    bool is_fd_step = (fop_info[call->fop].traits & FOP_BY_FD) &&
+                      (req->resolve_step == STEP_FIRST || call->fop == FOP_copy_file_range);
+
+    if (err != -ENOENT)
+        return err;
+    if (req->resolve_step == STEP_TARGET)
+        return 0;
+    return req->resolve_step == STEP_CHILD || is_fd_step ? -ENOENT : -ESTALE;
+}
+
+static void
+asked_done(struct call_stack *child)
+{
+    struct rpc_request *req = child->owner;
+    const struct fop_reply *r = &child->reply;
+    int err = r->op_ret < 0 ? -r->op_errno : gfid_is_null(&r->stat.gfid) ? -ENOENT : 0;
+
+    if (!err) {
+        struct inode *inode = inode_link_epoch(req->stk.client->graph->inodes, child->call.loc.parent,
+                                               child->call.loc.name, &r->stat, req->name_epoch);
+
+        *slot_of(req) = inode;
+        err = inode ? 0 : -ENOMEM;
+    } else {
+        err = missing_error(req, err);
+    }
+    call_stack_free(child);
+    if (err)
+        fail(req, err);
+    else
+        resolve_run(req); /* the same step again: now it has its inode, or knows there is none */
+}
+
+/* A LOOKUP of the daemon's own. After ASKED the request may be gone. */
+static int
+ask(struct rpc_request *req, const struct gfid *gfid, struct inode *parent, const char *name)
+{
+    struct call_stack *child = call_stack_new(asked_done, req);
+
+    if (!child)
+        return -ENOMEM;
+    child->client = client_ref(req->stk.client);
+    child->call.fop = FOP_lookup;
+    if (name) {
+        child->call.loc.parent = inode_ref(parent);
+        child->call.loc.name = child->call.name = name;
+        child->call.pargfid = parent->gfid;
+        req->name_epoch = inode_name_epoch(parent->table, parent, name);
+    } else {
+        child->call.gfid = *gfid;
+    }
+    call_stack_wind(child, req->stk.client->graph->brick);
+    return ASKED;
+}
+
+/* -- steps ------------------------------------------------------------------------------------------------------ */
+
+static int
+by_gfid(struct rpc_request *req, const struct gfid *gfid, struct inode **slot)
+{
+    if (*slot)
+        return FOUND;
+    if (gfid_is_null(gfid))
+        return -EINVAL;
+    *slot = inode_find(req->stk.client->graph->inodes, gfid);
+    return *slot ? FOUND : ask(req, gfid, NULL, NULL);
+}
+
+/* Calls on data need a file's fd, those on entries a directory's. */
+static int
+check_fd_kind(enum fop fop, const struct fd *fd)
+{
+    switch (fop) {
+    case FOP_readdir:
+    case FOP_readdirp:
+    case FOP_fsyncdir:
+        return fd->is_dir ? 0 : -ENOTDIR;
+    case FOP_readv:
+    case FOP_writev:
+    case FOP_ftruncate:
+    case FOP_fallocate:
+    case FOP_discard:
+    case FOP_zerofill:
+    case FOP_seek:
+    case FOP_rchecksum:
+    case FOP_copy_file_range:
+        return fd->is_dir ? -EISDIR : 0;
+    default:
+        return 0;
+    }
+}
+
+static int
+by_fd(struct rpc_request *req, int64_t number, const struct gfid *gfid, struct fd **fd, struct inode **slot)
+{
+    if (number == FD_ANONYMOUS) {
+        int rc = by_gfid(req, gfid, slot);
+
+        if (rc != FOUND)
+            return rc;
+        *fd = fd_new_anonymous(*slot, req->stk.client);
+        if (!*fd)
+            return -ENOMEM;
+    } else {
+        *fd = fd_table_get(&req->stk.client->fds, number);
+        if (!*fd)
+            return -EBADF;
+        *slot = inode_ref((*fd)->inode);
+    }
+    return check_fd_kind(req->stk.call.fop, *fd);
+}
+
+static int
+step_first(struct rpc_request *req)
+{
+    struct fop_call *call = &req->stk.call;
+    unsigned traits = fop_info[call->fop].traits;
+    int rc;
+
+    if (traits & FOP_BY_FD)
+        return by_fd(req, call->fd_nr, &call->gfid, &call->fd, &call->loc.inode);
+    if (is_by_name(call)) {
+        rc = by_gfid(req, &call->pargfid, &call->loc.parent);
+        if (rc != FOUND)
+            return rc;
+        call->loc.name = call->name;
+        rc = resolve_check_name(call->fop, call->loc.parent, call->name);
+        req->name_epoch = rc ? 0 : inode_name_epoch(call->loc.parent->table, call->loc.parent, call->name);
+        return rc;
+    }
+    if (call->fop == FOP_lookup) { /* answered by the disk, whatever the table knows */
+        if (gfid_is_null(&call->gfid))
+            return -EINVAL;
+        call->name = NULL;
+        call->loc.inode = inode_find(req->stk.client->graph->inodes, &call->gfid);
+        return FOUND;
+    }
+    return traits & FOP_BY_GFID && call->fop != FOP_icreate ? by_gfid(req, &call->gfid, &call->loc.inode) : FOUND;
+}
+
+static int
+step_child(struct rpc_request *req)
+{
+    struct fop_call *call = &req->stk.call;
+    struct loc *loc = &call->loc;
+
+    if (!is_by_name(call) || loc->inode)
+        return FOUND;
+    loc->inode = inode_find_child(loc->parent->table, loc->parent, loc->name);
+    if (loc->inode || !(fop_info[call->fop].traits & FOP_NAME_MUST))
+        return FOUND;
+    return ask(req, NULL, loc->parent, loc->name);
+}
+
+static int
+step_second(struct rpc_request *req)
+{
+    struct fop_call *call = &req->stk.call;
+
+    if (!(fop_info[call->fop].traits & FOP_NAME2))
+        return FOUND;
+    if (call->fop == FOP_copy_file_range)
+        return by_fd(req, call->fd2_nr, &call->gfid2, &call->fd2, &call->loc2.inode);
+    int rc = by_gfid(req, &call->pargfid2, &call->loc2.parent);
+    if (rc != FOUND)
+        return rc;
+    call->loc2.name = call->name2;
+    return resolve_check_name(call->fop, call->loc2.parent, call->name2);
+}
+
+/* Rename's target may be there or not; which inode it is matters to the locks. */
+static int
+step_target(struct rpc_request *req)
+{
+    struct loc *loc = &req->stk.call.loc2;
+
+    if (!loc->name)
+        return FOUND;
+    if (!loc->inode && !req->is_target_known)
+        loc->inode = inode_find_child(loc->parent->table, loc->parent, loc->name);
+    if (req->stk.call.fop == FOP_link) {
+        req->name_epoch = inode_name_epoch(loc->parent->table, loc->parent, loc->name);
+        return FOUND;
+    }
+    if (loc->inode || req->is_target_known)
+        return FOUND;
+    req->is_target_known = true;
+    return ask(req, NULL, loc->parent, loc->name);
+}
+
+static void
+resolve_run(struct rpc_request *req)
+{
+    static int (*const steps[])(struct rpc_request *) = {
+        [STEP_FIRST] = step_first, [STEP_CHILD] = step_child, [STEP_SECOND] = step_second, [STEP_TARGET] = step_target};
+
+    while (req->resolve_step < STEP_WIND) {
+        int rc = steps[req->resolve_step](req);
+
+        if (rc == ASKED)
+            return;
+        if (rc < 0) {
+            fail(req, rc);
+            return;
+        }
+        req->resolve_step++;
+    }
+    call_stack_wind(&req->stk, req->stk.client->graph->brick);
+}
+
+void
+resolve_and_wind(struct rpc_request *req)
+{
+    req->resolve_step = STEP_FIRST;
+    req->is_target_known = false;
+    resolve_run(req);
+}

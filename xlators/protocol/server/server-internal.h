@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* server-internal: what the files of protocol/server share.
+ *
+ *      connection --- session --- client --- graph (pinned by the client)
+ *                                   |
+ *                                 fd table
+ *
+ * A session is one connection's place here; it is made by its first SETVOLUME and belongs to a brick from a successful one on. A request takes a reference to its session's client, which holds the brick, and needs the session no more.
+ *
+ * Locks, in this order: a session stripe (session.c), one brick's clients_lock. None is
+ * held over a call into a layer, a reply or a system call.
+ */
+#ifndef KILN_PROTOCOL_SERVER_INTERNAL_H
+#define KILN_PROTOCOL_SERVER_INTERNAL_H
+
+#include "fs/client.h"
+#include "graph/graph.h"
+#include "rpc/server/rpc-server.h"
+#include "xlators/protocol/server/auth.h"
+#include "xlators/protocol/server/server.h"
+
+struct server_conf {
+    bool root_squash, all_squash, allow_insecure, strict_auth, dynamic_auth;
+    int64_t anonuid, anongid;
+    int64_t inode_lru_limit;
+};
+
+/* The instance of one brick: xl->private. All under graph->clients_lock. */
+struct server {
+    struct cds_list_head sessions; /* logged in here */
+    bool is_stopped;               /* no logins any more: the brick is being detached */
+    struct auth_rules *auth;
+};
+
+static inline struct server *
+server_of(const struct graph *g)
+{
+    return g->top->private;
+}
+
+/* Program tables: fops.c, handshake.c. */
+extern const struct rpc_program server_fop_program, server_handshake_program;
+
+/* handshake.c: SETVOLUME is answered ENOENT from now on: the process ends. */
+void handshake_refuse_logins(void);
+
+/* server.c: true if the brick's auth options let this connection in with what it has shown. */
+struct session_login;
+bool server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted);
+
+/* -- session.c ------------------------------------------------------------------------------------------- */
+
+struct session;
+
+/* What a login has shown; copied. */
+struct session_login {
+    const char *username, *password, *subdir;
+};
+
+/* Before a login, from the connection's record handler: makes the session if there is none. 0 or -ENOMEM. */
+int session_begin(struct conn *c);
+/* The connection has ended; none of its handlers runs. */
+void session_closed(struct conn *c);
+/* A reference to the client this connection is logged in as; NULL: it is not. */
+struct client *session_client(struct conn *c);
+/* The connection is now this client's, in place of whoever it was: takes over the connection counted by client_connect()
+ * in any case. 0, -EAGAIN (brick is being detached), -ENOTCONN (connection has closed), -ENOMEM. */
+int session_attach(struct conn *c, struct client *client, const struct session_login *login);
+/* Takes one connection off a client; cleans up after the last one. */
+void session_logout(struct client *client);
+/* Ends every connection of a brick, and lets no other log in. */
+void session_close_graph(struct graph *g);
+/* Looks at each logged-in connection again after the auth options have changed. */
+void session_check_auth(struct graph *g);
+/* Calls fn for each connection of the brick, with a reference held, without locks. */
+void session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *arg);
+void session_dump(struct graph *g, struct dump *d);
+
+/* -- resolve.c ------------------------------------------------------------------------------------------- */
+
+/* Turns the call's gfids, names and fd numbers into inodes and fds, then winds it into the brick. Whatever happens, the reply is sent. */
+void resolve_and_wind(struct rpc_request *req);
+
+/* What is wrong with `name` as an entry of the directory `parent` for this fop: 0 or -errno (wire 8.2). */
+int resolve_check_name(enum fop fop, const struct inode *parent, const char *name);
+
+/* -- fops.c ---------------------------------------------------------------------------------------------- */
+
+/* The brick's answer has come (or the call failed before it got there): stk.reply is filled. */
+void server_fop_done(struct call_stack *stk);
+
+/* -- subdir.c -------------------------------------------------------------------------------------------- */
+
+/* The client sees directory `top` as its root. */
+void subdir_translate_call(struct fop_call *call, const struct gfid *top);
+void subdir_translate_reply(struct fop_reply *reply, const struct gfid *top);
+/* Walks `path` from the brick's root, asking the disk. `walked` is called once, from any thread, with 0 or -errno. */
+struct subdir_walk {
+    struct graph *graph; /* pinned by the caller */
+    const char *rest;    /* of the path; the bytes live until `walked` */
+    struct inode *dir;   /* a reference while it walks */
+    struct gfid at;      /* the result: where it has come to */
+    void (*walked)(struct subdir_walk *w, int err);
+    char name[FOP_NAME_MAX + 1];
+};
+void subdir_walk(struct subdir_walk *w);
+
+/* -- squash.c -------------------------------------------------------------------------------------------- */
+
+/* 0 or -ENOMEM. */
+int squash_caller(const struct server_conf *conf, const struct client *client, struct caller *caller, struct arena *arena);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* protocol/server: where a client's calls enter a brick. The top layer of every brick's graph, and, once for the
+ * process, the listener that serves the clients of all of them on one port.
+ *
+ *   handshake.c  login        session.c  connections        auth.c, squash.c, subdir.c  who may, as whom, where
+ *   fops.c       a fop's way in and out                     resolve.c  gfids, names and fd numbers become objects
+ *   callback.c   calls to the client
+ *
+ * It keeps nothing per inode or fd and nothing on disk. Per client: struct client of libglusterfs/fs with its fd table.
+ * Locks: see server-internal.h.
+ */
+#include "xlators/protocol/server/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/dump.h"
+#include "log/log.h"
+#include "xlators/protocol/server/server-internal.h"
+
+static const struct option server_options[] = {
+    OPT_BOOL(struct server_conf, root_squash, "root-squash", "off"),
+    OPT_BOOL(struct server_conf, all_squash, "all-squash", "off"),
+    OPT_INT(struct server_conf, anonuid, "anonuid", "65534", 0, UINT32_MAX),
+    OPT_INT(struct server_conf, anongid, "anongid", "65534", 0, UINT32_MAX),
+    OPT_INT(struct server_conf, inode_lru_limit, "inode-lru-limit", "16384", 0, 1048576),
+    OPT_BOOL(struct server_conf, allow_insecure, "rpc-auth-allow-insecure", "on"),
+    OPT_BOOL(struct server_conf, strict_auth, "strict-auth-accept", "off"),
+    OPT_BOOL(struct server_conf, dynamic_auth, "dynamic-auth", "on"),
+    OPT_PREFIX("auth."),
+    OPT_IGNORED("auth-path"), /* the brick's name once more */
+    OPT_MUST_BE("manage-gids", "off"),
+    OPT_IGNORED("gid-timeout"), /* of manage-gids */
+    OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
+    OPT_PREFIX("transport."), /* the daemon reads listen-port and bind-address; keepalive and such are the transport's own */
+    OPT_IGNORED("transport-type"),
+    OPT_IGNORED("listen-port"),
+    OPT_IGNORED("statedump-path"), /* read by the daemon */
+    OPT_IGNORED("volume-id"),      /* read by the graph */
+    OPT_IGNORED("rpc.outstanding-rpc-limit"),
+    OPT_IGNORED("tcp-window-size"),
+    OPT_IGNORED("event-threads"), /* one pool of workers serves the process */
+    OPT_IGNORED("config-directory"),
+    OPT_IGNORED("ping-timeout"),
+    OPT_IGNORED("verify-volfile-checksum"),
+    OPT_IGNORED("trace"),
+    OPT_IGNORED("limits.inode-lru"),
+    OPT_END,
+};
+
+/* -- the layer ------------------------------------------------------------------------------------------------ */
+
+static int
+server_init(struct xlator *xl)
+{
+    const struct volfile_section *section = xl->graph->volfile->top;
+    struct server *server = calloc(1, sizeof *server);
+
+    if (!server)
+        return -ENOMEM;
+    CDS_INIT_LIST_HEAD(&server->sessions);
+    server->auth = auth_rules_new(section->options, section->option_count);
+    if (!server->auth) {
+        free(server);
+        return -ENOMEM;
+    }
+    xl->private = server;
+    return 0;
+}
+
+static void
+server_fini(struct xlator *xl)
+{
+    struct server *server = xl->private;
+
+    auth_rules_unref(server->auth);
+    free(server);
+    xl->private = NULL;
+}
+
+static int
+server_start(struct xlator *xl)
+{
+    struct server *server = xl->private;
+
+    pthread_mutex_lock(&xl->graph->clients_lock);
+    server->is_stopped = false;
+    pthread_mutex_unlock(&xl->graph->clients_lock);
+    return 0;
+}
+
+static void
+server_stop(struct xlator *xl)
+{
+    session_close_graph(xl->graph);
+}
+
+static void
+server_reconfigured(struct xlator *xl, const void *old)
+{
+    const struct server_conf *conf = xlator_conf(xl), *was = old;
+    struct server *server = xl->private;
+    struct volfile *fresh = xl->graph->volfile_fresh;
+    struct auth_rules *rules = auth_rules_new(fresh->top->options, fresh->top->option_count);
+
+    if (conf->inode_lru_limit != was->inode_lru_limit)
+        inode_table_set_limit(xl->graph->inodes, (uint32_t)conf->inode_lru_limit);
+    if (!rules) {
+        log_event(LOG_ERROR, xl, "auth-no-memory", "no memory for the new auth options: the old ones stay in force");
+        return;
+    }
+    pthread_mutex_lock(&xl->graph->clients_lock);
+    struct auth_rules *replaced = server->auth;
+    server->auth = rules;
+    pthread_mutex_unlock(&xl->graph->clients_lock);
+    auth_rules_unref(replaced);
+    if (conf->dynamic_auth)
+        session_check_auth(xl->graph);
+}
+
+static void
+server_dump(struct xlator *xl, struct dump *d)
+{
+    session_dump(xl->graph, d);
+}
+
+const struct xlator_type protocol_server_xlator = {
+    .name = "protocol/server",
+    .options = server_options,
+    .conf_size = sizeof(struct server_conf),
+    .init = server_init,
+    .fini = server_fini,
+    .reconfigured = server_reconfigured,
+    .dump = server_dump,
+    .start = server_start,
+    .stop = server_stop,
+};
+
+bool
+server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted)
+{
+    const struct server_conf *conf = xlator_conf(g->top);
+
+    pthread_mutex_lock(&g->clients_lock);
+    struct auth_rules *rules = auth_rules_ref(server_of(g)->auth);
+    pthread_mutex_unlock(&g->clients_lock);
+
+    bool is_accepted = auth_check(rules,
+                                  &(struct auth_question){.brick = g->name,
+                                                          .peer = conn_peer(c),
+                                                          .username = login->username,
+                                                          .password = login->password,
+                                                          .subdir = login->subdir ? login->subdir : "/",
+                                                          .allow_insecure = conf->allow_insecure,
+                                                          .is_strict = conf->strict_auth},
+                                  is_trusted);
+    auth_rules_unref(rules);
+    return is_accepted;
+}
+
+/* -- the process's listeners ---------------------------------------------------------------------------------- */
+
+static struct rpc_server *rpc_server;
+static struct listener *tcp_listener, *unix_listener;
+
+static void
+connection_closed(struct conn *c, void *arg)
+{
+    (void)arg;
+    session_closed(c);
+}
+
+static void
+close_listeners(void)
+{
+    if (tcp_listener)
+        listener_close(tcp_listener);
+    if (unix_listener)
+        listener_close(unix_listener);
+    tcp_listener = unix_listener = NULL;
+}
+
+int
+server_listen_start(const char *host, uint16_t port, const char *unix_path, uint16_t *port_out, char *error,
+                    size_t error_size)
+{
+    static const struct rpc_program *const programs[] = {&server_fop_program, &rpc_dump_program,
+                                                         &server_handshake_program, NULL};
+    int err = 0;
+
+    rpc_server = rpc_server_new(programs, connection_closed, NULL);
+    if (!rpc_server) {
+        snprintf(error, error_size, "no memory");
+        return -ENOMEM;
+    }
+    tcp_listener = listener_open_tcp(host, port, &rpc_server_transport_ops, rpc_server, &err);
+    if (!tcp_listener) {
+        snprintf(error, error_size, "cannot listen on %s port %u: %s", host ? host : "any address", port,
+                 strerror(-err));
+    } else if (unix_path) {
+        unix_listener = listener_open_unix(unix_path, &rpc_server_transport_ops, rpc_server, &err);
+        if (!unix_listener)
+            snprintf(error, error_size, "cannot listen on %s: %s", unix_path, strerror(-err));
+    }
+    if (err) {
+        close_listeners();
+        rpc_server_free(rpc_server);
+        rpc_server = NULL;
+        return err;
+    }
+    if (port_out)
+        *port_out = listener_port(tcp_listener);
+    return 0;
+}
+
+void
+server_listen_stop(void)
+{
+    if (!rpc_server)
+        return;
+    close_listeners();
+    handshake_refuse_logins();
+    transport_close_all(); /* each session_closed() has returned after this */
+    rpc_server_free(rpc_server);
+    rpc_server = NULL;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* session: a connection that has tried to log in, whom it is logged in as, and what is left to do when it ends.
+ *
+ * The connection's user pointer leads to its session. Its requests run on several workers at once, and a login that had to
+ * wait for the disk may come back when the connection is gone: so the pointer and what it leads to are read under a
+ * mutex, one of many picked by the connection's address, for as long as it takes to get a reference to the client.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/dump.h"
+#include "log/log.h"
+#include "xlators/protocol/server/server-internal.h"
+
+struct session {
+    struct conn *conn;                  /* a reference */
+    struct cds_list_head link;          /* server->sessions, under clients_lock */
+    struct client *client;              /* a reference; written under stripe and clients_lock, read under either */
+    char *username, *password, *subdir; /* as shown at login; under clients_lock */
+    bool is_closing;                    /* conn_close() is being called; under clients_lock */
+};
+
+/* Text of one session's login, copied before any lock is taken. */
+struct shown {
+    char *username, *password, *subdir;
+};
+
+#define STRIPES 256
+static struct stripe {
+    pthread_mutex_t lock;
+} __attribute__((aligned(64))) stripes[STRIPES] = {[0 ... STRIPES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
+
+static pthread_mutex_t *
+stripe_of(const struct conn *c)
+{
+    return &stripes[((uintptr_t)c * 0x9e3779b97f4a7c15ull) >> 56].lock;
+}
+
+static void
+shown_free(struct shown *s)
+{
+    free(s->username);
+    free(s->password);
+    free(s->subdir);
+}
+
+int
+session_begin(struct conn *c)
+{
+    struct session *fresh = calloc(1, sizeof *fresh);
+
+    if (!fresh)
+        return -ENOMEM;
+    fresh->conn = c;
+    CDS_INIT_LIST_HEAD(&fresh->link);
+    pthread_mutex_lock(stripe_of(c));
+    if (!conn_user(c)) {
+        conn_ref(c);
+        conn_set_user(c, fresh);
+        fresh = NULL;
+    }
+    pthread_mutex_unlock(stripe_of(c));
+    free(fresh);
+    return 0;
+}
+
+struct client *
+session_client(struct conn *c)
+{
+    pthread_mutex_t *stripe = stripe_of(c);
+
+    pthread_mutex_lock(stripe);
+    struct session *s = conn_user(c);
+    struct client *client = s && s->client ? client_ref(s->client) : NULL;
+    pthread_mutex_unlock(stripe);
+    return client;
+}
+
+/* -- logging in and out ----------------------------------------------------------------------------------- */
+
+/* Under the brick's clients_lock: another connection of the client, for callbacks. */
+static struct conn *
+other_conn_locked(struct server *server, const struct client *client)
+{
+    struct session *s;
+
+    cds_list_for_each_entry(s, &server->sessions, link)
+        if (s->client == client)
+            return s->conn;
+    return NULL;
+}
+
+/* Under the stripe: the session leaves its brick. Its client is handed over; NULL if it had none. */
+static struct client *
+leave_locked(struct session *s, struct shown *old)
+{
+    struct client *client = s->client;
+
+    if (!client)
+        return NULL;
+    pthread_mutex_lock(&client->graph->clients_lock);
+    cds_list_del_init(&s->link);
+    if (client->conn == s->conn)
+        client->conn = other_conn_locked(server_of(client->graph), client);
+    *old = (struct shown){s->username, s->password, s->subdir};
+    s->username = s->password = s->subdir = NULL;
+    s->client = NULL;
+    pthread_mutex_unlock(&client->graph->clients_lock);
+    return client;
+}
+
+/* Under the stripe. */
+static int
+join_locked(struct session *s, struct client *client, struct shown *fresh)
+{
+    struct server *server = server_of(client->graph);
+    int err = 0;
+
+    pthread_mutex_lock(&client->graph->clients_lock);
+    if (server->is_stopped) {
+        err = -EAGAIN;
+    } else {
+        cds_list_add_tail(&s->link, &server->sessions);
+        if (!client->conn)
+            client->conn = s->conn;
+        s->username = fresh->username;
+        s->password = fresh->password;
+        s->subdir = fresh->subdir;
+        *fresh = (struct shown){0};
+        s->client = client;
+    }
+    pthread_mutex_unlock(&client->graph->clients_lock);
+    return err;
+}
+
+static bool
+copy_text(const char *text, char **out)
+{
+    *out = text ? strdup(text) : NULL;
+    return !text || *out;
+}
+
+int
+session_attach(struct conn *c, struct client *client, const struct session_login *login)
+{
+    struct shown fresh = {0}, old = {0};
+    struct client *was = NULL;
+    int err = 0;
+
+    if (!copy_text(login->username, &fresh.username) || !copy_text(login->password, &fresh.password) ||
+        !copy_text(login->subdir, &fresh.subdir))
+        err = -ENOMEM;
+    pthread_mutex_lock(stripe_of(c));
+    struct session *s = conn_user(c);
+    if (!err && !s)
+        err = -ENOTCONN;
+    if (!err) {
+        was = leave_locked(s, &old);
+        err = join_locked(s, client, &fresh);
+    }
+    pthread_mutex_unlock(stripe_of(c));
+
+    shown_free(&fresh);
+    shown_free(&old);
+    if (was)
+        session_logout(was);
+    if (err)
+        session_logout(client);
+    return err;
+}
+
+static void
+flushed(struct call_stack *stk)
+{
+    call_stack_free(stk); /* the fd's last reference goes with it, unless a call still uses it */
+}
+
+/* What the client itself would have done: FLUSH, then RELEASE. Pid 0, no lock owner (wire 3.5). */
+static void
+flush_and_close(struct client *client, struct fd *fd)
+{
+    struct call_stack *stk = fd->is_dir ? NULL : call_stack_new(flushed, NULL);
+
+    if (!stk) { /* a directory, or no memory: closed all the same */
+        fd_unref(fd);
+        return;
+    }
+    stk->client = client_ref(client);
+    stk->call.fop = FOP_flush;
+    stk->call.fd = fd;
+    stk->call.loc.inode = inode_ref(fd->inode);
+    stk->call.gfid = fd->inode->gfid;
+    call_stack_wind(stk, client->graph->brick);
+}
+
+void
+session_logout(struct client *client)
+{
+    if (client_disconnect(client)) {
+        struct fd *fd;
+        unsigned count = 0;
+
+        client_layers_gone(client);
+        for (; (fd = fd_table_take_any(&client->fds)); count++)
+            flush_and_close(client, fd);
+        log_event(LOG_INFO, client->graph->top, "client-gone", "%s is gone; %u files were open", client->uid, count);
+    }
+    client_unref(client);
+}
+
+void
+session_closed(struct conn *c)
+{
+    struct shown old = {0};
+
+    pthread_mutex_lock(stripe_of(c));
+    struct session *s = conn_user(c);
+    conn_set_user(c, NULL);
+    struct client *client = s ? leave_locked(s, &old) : NULL;
+    pthread_mutex_unlock(stripe_of(c));
+    shown_free(&old);
+    if (!s) /* it never tried to log in */
+        return;
+    if (client)
+        session_logout(client);
+    conn_unref(s->conn);
+    free(s);
+}
+
+/* -- all connections of a brick ----------------------------------------------------------------------------- */
+
+void
+session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *arg)
+{
+    struct server *server = server_of(g);
+    struct conn **conns = NULL;
+    unsigned n = 0, room = 0;
+    struct session *s;
+
+    pthread_mutex_lock(&g->clients_lock);
+    cds_list_for_each_entry(s, &server->sessions, link)
+        room++;
+    if (room && (conns = malloc(room * sizeof *conns)))
+        cds_list_for_each_entry(s, &server->sessions, link)
+            conns[n++] = conn_ref(s->conn);
+    pthread_mutex_unlock(&g->clients_lock);
+    if (room && !conns)
+        log_event(LOG_ERROR, g->top, "sessions-no-memory", "no memory to reach %u connections", room);
+    for (unsigned i = 0; i < n; i++) {
+        fn(conns[i], arg);
+        conn_unref(conns[i]);
+    }
+    free(conns);
+}
+
+/* One connection that has not been told yet, with a reference. The list is turned as it goes, so the search ends at the
+ * first one that has. */
+static struct conn *
+next_to_close(struct graph *g, struct server *server)
+{
+    struct conn *c = NULL;
+
+    pthread_mutex_lock(&g->clients_lock);
+    server->is_stopped = true;
+    if (!cds_list_empty(&server->sessions)) {
+        struct session *s = cds_list_first_entry(&server->sessions, struct session, link);
+
+        if (!s->is_closing) {
+            s->is_closing = true;
+            cds_list_del(&s->link);
+            cds_list_add_tail(&s->link, &server->sessions);
+            c = conn_ref(s->conn);
+        }
+    }
+    pthread_mutex_unlock(&g->clients_lock);
+    return c;
+}
+
+void
+session_close_graph(struct graph *g)
+{
+    struct conn *c;
+
+    while ((c = next_to_close(g, server_of(g)))) {
+        conn_close(c);
+        conn_unref(c);
+    }
+}
+
+/* -- auth options have changed ------------------------------------------------------------------------------ */
+
+/* What a check needs of one session, copied. */
+struct recheck {
+    struct conn *conn;
+    struct shown shown;
+    struct recheck *next;
+};
+
+static struct recheck *
+collect_logins(struct graph *g)
+{
+    struct recheck *list = NULL;
+    struct session *s;
+
+    pthread_mutex_lock(&g->clients_lock);
+    cds_list_for_each_entry(s, &server_of(g)->sessions, link)
+    {
+        struct recheck *r = calloc(1, sizeof *r);
+
+        if (!r || !copy_text(s->username, &r->shown.username) || !copy_text(s->password, &r->shown.password) ||
+            !copy_text(s->subdir, &r->shown.subdir)) {
+            log_event(LOG_ERROR, g->top, "auth-recheck-no-memory", "no memory to check a connection again");
+            if (r)
+                shown_free(&r->shown);
+            free(r);
+            break;
+        }
+        r->conn = conn_ref(s->conn);
+        r->next = list;
+        list = r;
+    }
+    pthread_mutex_unlock(&g->clients_lock);
+    return list;
+}
+
+void
+session_check_auth(struct graph *g)
+{
+    struct recheck *next;
+
+    for (struct recheck *r = collect_logins(g); r; r = next) {
+        const struct session_login login = {r->shown.username, r->shown.password, r->shown.subdir};
+        bool is_trusted;
+
+        next = r->next;
+        if (!server_auth(g, r->conn, &login, &is_trusted)) {
+            log_event(LOG_WARNING, g->top, "auth-withdrawn", "a connected client is not accepted any more: disconnected");
+            conn_close(r->conn);
+        }
+        conn_unref(r->conn);
+        shown_free(&r->shown);
+        free(r);
+    }
+}
+
+/* -- statedump ---------------------------------------------------------------------------------------------- */
+
+void
+session_dump(struct graph *g, struct dump *d)
+{
+    struct client *c;
+    unsigned n = 0;
+
+    pthread_mutex_lock(&g->clients_lock);
+    cds_list_for_each_entry(c, &g->clients, link)
+    {
+        char key[64];
+
+        snprintf(key, sizeof key, "client.%u.uid", n);
+        dump_line(d, key, "%s", c->uid);
+        snprintf(key, sizeof key, "client.%u", n++);
+        dump_line(d, key, "id=%llu process=%s version=%s opversion=%d connections=%u fds=%u trusted=%d subdir=%s",
+                  (unsigned long long)c->id, c->process_name, c->version, c->opversion, c->connections,
+                  fd_table_count(&c->fds), c->is_trusted,
+                  gfid_is_null(&c->subdir_gfid) ? "-" : GFID(&c->subdir_gfid));
+    }
+    pthread_mutex_unlock(&g->clients_lock);
+    dump_line(d, "clients", "%u", n);
+}

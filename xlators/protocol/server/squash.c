@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* squash: root-squash and all-squash (spec: brick 9.2). */
+#include <errno.h>
+
+#include "xlators/protocol/server/server-internal.h"
+
+/* Internal clients that have shown a password do the volume's own work and stay who they are. */
+static bool
+is_exempt(const struct client *client, int32_t pid)
+{
+    switch (pid) {
+    case -1: /* gsyncd */
+    case -3: /* rebalance */
+    case -4: /* healing in a mount */
+    case -5: /* quota */
+    case -6: /* self-heal daemon */
+        return client->is_trusted;
+    }
+    return false;
+}
+
+static bool
+has_root_group(const struct caller *c)
+{
+    for (uint32_t i = 0; i < c->group_count; i++)
+        if (c->groups[i] == 0)
+            return true;
+    return false;
+}
+
+/* The list belongs to the record: changed in a copy. */
+static int
+squash_groups(const struct server_conf *conf, struct caller *c, struct arena *arena)
+{
+    if (!has_root_group(c))
+        return 0;
+    uint32_t *groups = arena_alloc(arena, c->group_count * sizeof *groups);
+
+    if (!groups)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < c->group_count; i++)
+        groups[i] = c->groups[i] ? c->groups[i] : (uint32_t)conf->anongid;
+    c->groups = groups;
+    return 0;
+}
+
+int
+squash_caller(const struct server_conf *conf, const struct client *client, struct caller *caller, struct arena *arena)
+{
+    if (!(conf->root_squash || conf->all_squash) || is_exempt(client, caller->pid))
+        return 0;
+    if (conf->all_squash) {
+        caller->uid = (uint32_t)conf->anonuid;
+        caller->gid = (uint32_t)conf->anongid;
+        caller->group_count = 0;
+        return 0;
+    }
+    if (caller->uid == 0)
+        caller->uid = (uint32_t)conf->anonuid;
+    if (caller->gid == 0)
+        caller->gid = (uint32_t)conf->anongid;
+    return squash_groups(conf, caller, arena);
+}
