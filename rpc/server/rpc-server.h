@@ -3,20 +3,21 @@
  *
  * A table of programs, each a table of procedures. A record is decoded up to the arguments, its credential becomes the
  * request's caller, its row is found, and the row's handler runs on the worker that read it. The request is pooled and owns
- * everything until its reply is sent.
+ * everything until its reply is sent: record, arena, arguments, results, and a reference to its connection.
+ *
+ * thread: requests of one connection may run on several workers at once; one request is run by one thread at a time.
  */
 #ifndef KILN_RPC_SERVER_H
 #define KILN_RPC_SERVER_H
 
 #include "rpc/transport/transport.h"
+#include "rpc/xdr/rpc-message.h"
 #include "rpc/xdr/xdr.h"
 #include "stack/call-stack.h"
 
 struct rpc_request;
 
-enum rpc_accept { RPC_SUCCESS = 0, RPC_PROG_UNAVAIL, RPC_PROG_MISMATCH, RPC_PROC_UNAVAIL, RPC_GARBAGE_ARGS };
-
-/* Decodes the rest of the record and answers, now or later, by rpc_reply() or rpc_reply_error(): exactly once. */
+/* Decodes the rest of the record and answers, now or later, by one of the functions below: exactly once. */
 typedef void (*rpc_handler)(struct rpc_request *req);
 
 struct rpc_procedure {
@@ -29,7 +30,7 @@ struct rpc_program {
     uint32_t number, version;
     const struct rpc_procedure *procedures;
     uint32_t procedure_count;
-    bool is_listed; /* in DUMP's answer */
+    bool is_listed; /* in DUMP's answer, in the order of rpc_server_new() */
     bool needs_login; /* GARBAGE_ARGS before conn_set_trusted (wire 12.4) */
 };
 
@@ -40,31 +41,65 @@ struct rpc_request {
     struct xdr args;       /* at the first argument */
     uint32_t xid, program, version, procedure;
     uint32_t cred_flavor;
+    uint32_t cred_bytes;
+    const char *cred;      /* as it came; in the record */
     const struct rpc_program *program_row;
+    struct rpc_server *server;
     void *user;            /* protocol/server's: the session */
-    unsigned resolve_step; /* protocol/server's */
+    unsigned resolve_step; /* protocol/server's, as the next two: see resolve.c */
+    uint32_t name_epoch;
+    bool is_target_known;
 };
 
 struct rpc_server;
-/* `programs` ends with NULL and lives as long as the server. `closed` is told of each connection that ends. */
+
+/* Once, after the pools of libglusterfs. 0 or -ENOMEM. */
+int rpc_server_pools_init(void);
+
+/* `programs` ends with NULL and lives as long as the server. `closed` is told of each connection that ends. NULL: no memory. */
 struct rpc_server *rpc_server_new(const struct rpc_program *const *programs,
                                   void (*closed)(struct conn *c, void *arg), void *arg);
+/* Asked about each new connection; non-zero refuses it. Before the first listener is opened. */
+void rpc_server_set_accepted(struct rpc_server *s, int (*accepted)(struct conn *c, void *arg));
+/* After the last connection's `closed`. */
 void rpc_server_free(struct rpc_server *s);
 /* The ops to hand to listener_open_*(), with the server as arg. */
 extern const struct transport_ops rpc_server_transport_ops;
 
-/* Sends a reply: accepted, success, then `body` (encoded XDR). Frees the request. */
+/* GF-DUMP: program discovery and ping (wire 2.3, 1.7). Put it into the table of rpc_server_new(). */
+extern const struct rpc_program rpc_dump_program;
+
+/* Sends a reply: accepted, success, then `body` (encoded XDR, copied), then `payload`'s bytes by reference (the reference is
+ * taken over; NULL: none). Frees the request. */
 void rpc_reply(struct rpc_request *req, const void *body, size_t bytes, struct iobuf *payload, const struct iovec *iov,
                int iov_count);
-/* Body in an iobuf whose first RPC_REPLY_HEAD_BYTES were left free. Frees the request. */
-#define RPC_REPLY_HEAD_BYTES (TRANSPORT_MARK_BYTES + 24)
+/* Body in an iobuf whose first RPC_REPLY_HEAD_BYTES were left free; `bytes_with_head` counts them. The reference is taken
+ * over. Frees the request. */
+#define RPC_REPLY_HEAD_BYTES (TRANSPORT_MARK_BYTES + RPC_REPLY_SUCCESS_BYTES)
 void rpc_reply_iobuf(struct rpc_request *req, struct iobuf *buf, size_t bytes_with_head);
 /* Accept status other than success. Frees the request. */
 void rpc_reply_error(struct rpc_request *req, enum rpc_accept status);
+/* Denied: AUTH_ERROR with this auth status (wire 1.4). Frees the request. */
+void rpc_reply_denied(struct rpc_request *req, uint32_t auth_status);
 /* No reply at all (a connection that is being dropped). */
 void rpc_request_drop(struct rpc_request *req);
 
+/* Decodes req's arguments as those of the fop that the procedure number says. True: req->stk.call is filled. False: the
+ * request has been answered and is gone (GARBAGE_ARGS, or a reply of that fop with the error). */
+bool rpc_fop_decode(struct rpc_request *req);
+/* Encodes req->stk.reply as the reply of req->stk.call.fop and sends it. Frees the request. */
+void rpc_fop_reply(struct rpc_request *req);
+/* The same with nothing but an error (positive errno). */
+void rpc_fop_reply_error(struct rpc_request *req, int err);
+
+static inline struct rpc_request *
+rpc_request_of(struct call_stack *stk)
+{
+    return (struct rpc_request *)(void *)((char *)stk - offsetof(struct rpc_request, stk));
+}
+
 /* A call to the peer (program Callback); not answered. 0 or -errno. */
+#define RPC_CALLBACK_BYTES_MAX 8192
 int rpc_callback(struct conn *c, uint32_t procedure, const void *body, size_t bytes);
 
 #endif

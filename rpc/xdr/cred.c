@@ -11,19 +11,18 @@ enum {
     UNIX_GROUPS_MAX = 16,
 };
 
-/* `count` groups from the record, in host order: in place if the place is aligned, else on the arena. */
+/* `count` groups, in host order on the arena: the record's bytes stay as they came, for they name the client at login. */
 static int
 get_groups(struct xdr *x, uint32_t count, struct caller *c)
 {
-    char *place = xdr_take(x, count * sizeof(uint32_t));
+    const char *place = xdr_take(x, count * sizeof(uint32_t));
     uint32_t *groups;
 
     if (!place)
         return -EACCES;
     if (count == 0)
         return 0;
-    groups = (uintptr_t)place % _Alignof(uint32_t) == 0 ? (uint32_t *)(void *)place
-                                                         : arena_alloc(x->arena, count * sizeof *groups);
+    groups = arena_alloc(x->arena, count * sizeof *groups);
     if (!groups)
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++)
@@ -84,13 +83,15 @@ get_v2(struct xdr *x, struct caller *c)
 static int
 get_v1(struct xdr *x, struct caller *c)
 {
-    char *owner = xdr_take(x, V1_OWNER_BYTES);
-    uint64_t number = xdr_load_u64(owner);
+    uint64_t number = xdr_get_u64(x);
+    uint8_t *owner = arena_alloc(x->arena, V1_OWNER_BYTES);
     uint32_t count;
 
+    if (!owner)
+        return -ENOMEM;
     for (int i = 0; i < V1_OWNER_BYTES; i++)
-        owner[i] = (char)(number >> 8 * i);
-    c->lk_owner = (struct lk_owner){V1_OWNER_BYTES, (const uint8_t *)owner};
+        owner[i] = (uint8_t)(number >> 8 * i);
+    c->lk_owner = (struct lk_owner){V1_OWNER_BYTES, owner};
     c->pid = xdr_get_i32(x);
     c->uid = xdr_get_u32(x);
     c->gid = xdr_get_u32(x);
@@ -167,14 +168,14 @@ is_short(uint32_t flavor, const char *body, uint32_t bytes)
 }
 
 int
-cred_decode(uint32_t flavor, char *body, uint32_t bytes, struct caller *c, struct arena *arena)
+cred_decode(uint32_t flavor, const char *body, uint32_t bytes, struct caller *c, struct arena *arena)
 {
     struct xdr x;
     int err;
 
     if (bytes < RPC_AUTH_BYTES_MAX && is_short(flavor, body, bytes))
         return get_short(flavor, body, bytes, c, arena);
-    xdr_init(&x, body, bytes, arena);
+    xdr_init(&x, (char *)body, bytes, arena); /* nothing in here writes to it */
     err = decode(flavor, &x, c);
     if (err)
         *c = (struct caller){0};

@@ -14,10 +14,10 @@ enum {
     CRED_GLUSTERFS_V3 = 390040,
 };
 
-/* Fills `caller` from the `bytes` long `body` (in the record: owner and, where alignment allows, groups stay there and are
- * brought to host order in place) or from `arena`. Unknown flavors are as none: pid, uid and gid 0.
+/* Fills `caller` from the `bytes` long `body`, which is not changed; the owner's bytes stay in it, groups go to `arena`. Unknown
+ * flavors are as none: pid, uid and gid 0.
  * 0; -EACCES: too many groups, too long an owner, or no credential of its flavor; -ENOMEM. */
-int cred_decode(uint32_t flavor, char *body, uint32_t bytes, struct caller *caller, struct arena *arena);
+int cred_decode(uint32_t flavor, const char *body, uint32_t bytes, struct caller *caller, struct arena *arena);
 
 /* v2 or v3 at `out`, which has `size` bytes (RPC_AUTH_BYTES_MAX do); the group list is cut to what a body can hold. The
  * bytes written, or -EINVAL (owner too long, other flavor), -ENOBUFS. */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* From a record to its handler, and what is answered on the way when there is none (wire 1.4). */
+#include "rpc/server/rpc-server.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "mem/mem-pool.h"
+#include "rpc/server/rpc-server-internal.h"
+#include "rpc/xdr/cred.h"
+#include "rpc/xdr/fop-codec.h"
+
+static struct mem_pool *request_pool;
+
+int
+rpc_server_pools_init(void)
+{
+    if (!request_pool)
+        request_pool = mem_pool_new(struct rpc_request, 0);
+    return request_pool ? 0 : -ENOMEM;
+}
+
+struct rpc_server *
+rpc_server_new(const struct rpc_program *const *programs, void (*closed)(struct conn *c, void *arg), void *arg)
+{
+    struct rpc_server *s = malloc(sizeof *s);
+
+    if (s)
+        *s = (struct rpc_server){.programs = programs, .closed = closed, .arg = arg};
+    return s;
+}
+
+void
+rpc_server_set_accepted(struct rpc_server *s, int (*accepted)(struct conn *c, void *arg))
+{
+    s->accepted = accepted;
+}
+
+void
+rpc_server_free(struct rpc_server *s)
+{
+    free(s);
+}
+
+/* -- one record ----------------------------------------------------------------------------------------------- */
+
+static void
+send_undecodable(struct conn *c)
+{
+    char out[RPC_REPLY_ERROR_BYTES_MAX];
+
+    (void)conn_send(c, out, rpc_encode_undecodable(out), NULL, NULL, 0); /* a dead connection needs no answer */
+}
+
+static void
+request_free(struct rpc_request *req)
+{
+    call_stack_release(&req->stk);
+    record_release(&req->record);
+    conn_unref(req->conn);
+    mem_put(req);
+}
+
+static struct rpc_request *
+request_new(struct rpc_server *s, struct conn *c, struct record *r)
+{
+    struct rpc_request *req = mem_get(request_pool);
+
+    if (!req)
+        return NULL;
+    call_stack_init(&req->stk);
+    req->conn = conn_ref(c);
+    req->record = *r;
+    req->server = s;
+    req->user = NULL;
+    req->resolve_step = 0;
+    req->program_row = NULL;
+    xdr_init(&req->args, r->iov[0].iov_base, r->iov[0].iov_len, &req->stk.arena);
+    req->args.more = req->record.iov + 1;
+    req->args.more_count = r->count - 1;
+    return req;
+}
+
+/* The program's row; NULL with *is_known telling whether another version of it is served. */
+static const struct rpc_program *
+find_program(const struct rpc_server *s, uint32_t number, uint32_t version, bool *is_known)
+{
+    *is_known = false;
+    for (const struct rpc_program *const *p = s->programs; *p; p++) {
+        if ((*p)->number != number)
+            continue;
+        *is_known = true;
+        if ((*p)->version == version)
+            return *p;
+    }
+    return NULL;
+}
+
+/* Stock answers a fop before login with GARBAGE_ARGS, and RELEASE not at all. */
+static void
+refuse_before_login(struct rpc_request *req)
+{
+    if (req->program == FOP_PROGRAM && req->procedure == FOP_release)
+        rpc_request_drop(req);
+    else
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
+}
+
+static void
+dispatch(struct rpc_request *req)
+{
+    bool is_known;
+    const struct rpc_program *row = find_program(req->server, req->program, req->version, &is_known);
+
+    if (!row) {
+        rpc_reply_error(req, is_known ? RPC_PROG_MISMATCH : RPC_PROG_UNAVAIL);
+        return;
+    }
+    if (req->procedure >= row->procedure_count || !row->procedures[req->procedure].handler) {
+        rpc_reply_error(req, RPC_PROC_UNAVAIL);
+        return;
+    }
+    if (row->needs_login && !conn_is_trusted(req->conn)) {
+        refuse_before_login(req);
+        return;
+    }
+    req->program_row = row;
+    /* Only fops are large enough to come in pieces, and their codec knows; the small programs read one piece. */
+    if (req->args.more_count && row->number != FOP_PROGRAM)
+        xdr_pull(&req->args, xdr_left_total(&req->args));
+    row->procedures[req->procedure].handler(req);
+}
+
+/* The head, then who asks, then what. */
+static void
+run_request(struct rpc_request *req)
+{
+    struct rpc_call_head head;
+    int err = rpc_decode_call_head(&req->args, &head);
+
+    if (err == -EBADMSG)
+        send_undecodable(req->conn);
+    else if (err)
+        conn_close(req->conn);
+    if (err) {
+        rpc_request_drop(req);
+        return;
+    }
+    req->xid = head.xid;
+    req->program = head.program;
+    req->version = head.version;
+    req->procedure = head.procedure;
+    req->cred_flavor = head.cred_flavor;
+    req->cred_bytes = head.cred_bytes;
+    req->cred = head.cred;
+    err = cred_decode(head.cred_flavor, head.cred, head.cred_bytes, &req->stk.caller, &req->stk.arena);
+    if (err) {
+        rpc_reply_denied(req, RPC_AUTH_OK); /* stock's auth status for a refused credential is 0 */
+        return;
+    }
+    dispatch(req);
+}
+
+static void
+record_arrived(struct conn *c, struct record *r, void *arg)
+{
+    struct rpc_request *req;
+
+    if (r->count == 0) { /* an empty record has no header */
+        record_release(r);
+        send_undecodable(c);
+        return;
+    }
+    req = request_new(arg, c, r);
+    if (!req) { /* nothing to answer with: the client's call must not hang */
+        record_release(r);
+        conn_close(c);
+        return;
+    }
+    run_request(req);
+}
+
+static int
+conn_accepted(struct conn *c, void *arg)
+{
+    struct rpc_server *s = arg;
+
+    return s->accepted ? s->accepted(c, s->arg) : 0;
+}
+
+static void
+conn_closed(struct conn *c, void *arg)
+{
+    struct rpc_server *s = arg;
+
+    if (s->closed)
+        s->closed(c, s->arg);
+}
+
+const struct transport_ops rpc_server_transport_ops = {
+    .accepted = conn_accepted,
+    .record = record_arrived,
+    .closed = conn_closed,
+};
+
+/* -- replies ---------------------------------------------------------------------------------------------------- */
+
+/* Results of conn_send() are not looked at here: a connection that is gone needs no answer, and one for which there is
+ * no memory has been closed by it. */
+
+void
+rpc_reply_head_sent(struct rpc_request *req, const char *message, size_t bytes, struct iobuf *payload,
+                    const struct iovec *iov, int iov_count)
+{
+    (void)conn_send(req->conn, message, bytes, payload, iov, iov_count);
+    request_free(req);
+}
+
+void
+rpc_reply(struct rpc_request *req, const void *body, size_t bytes, struct iobuf *payload, const struct iovec *iov,
+          int iov_count)
+{
+    char message[RPC_SMALL_REPLY_BYTES];
+    struct iobuf *buf;
+
+    if (RPC_REPLY_SUCCESS_BYTES + bytes <= sizeof message) {
+        rpc_encode_success(message, req->xid);
+        memcpy(message + RPC_REPLY_SUCCESS_BYTES, body, bytes);
+        rpc_reply_head_sent(req, message, RPC_REPLY_SUCCESS_BYTES + bytes, payload, iov, iov_count);
+        return;
+    }
+    buf = iobuf_get(RPC_REPLY_HEAD_BYTES + bytes);
+    if (!buf) {
+        iobuf_unref(payload);
+        conn_close(req->conn);
+        request_free(req);
+        return;
+    }
+    memcpy(buf->bytes + RPC_REPLY_HEAD_BYTES, body, bytes);
+    if (!payload) {
+        rpc_reply_iobuf(req, buf, RPC_REPLY_HEAD_BYTES + bytes);
+        return;
+    }
+    rpc_encode_success(buf->bytes + TRANSPORT_MARK_BYTES, req->xid);
+    (void)conn_send(req->conn, buf->bytes + TRANSPORT_MARK_BYTES, RPC_REPLY_SUCCESS_BYTES + bytes, payload, iov,
+                    iov_count);
+    iobuf_unref(buf);
+    request_free(req);
+}
+
+void
+rpc_reply_iobuf(struct rpc_request *req, struct iobuf *buf, size_t bytes_with_head)
+{
+    rpc_encode_success(buf->bytes + TRANSPORT_MARK_BYTES, req->xid);
+    (void)conn_send_iobuf(req->conn, buf, bytes_with_head - TRANSPORT_MARK_BYTES);
+    request_free(req);
+}
+
+void
+rpc_reply_error(struct rpc_request *req, enum rpc_accept status)
+{
+    char out[RPC_REPLY_ERROR_BYTES_MAX];
+
+    assert(status != RPC_SUCCESS);
+    rpc_reply_head_sent(req, out, rpc_encode_error(out, req->xid, status), NULL, NULL, 0);
+}
+
+void
+rpc_reply_denied(struct rpc_request *req, uint32_t auth_status)
+{
+    char out[RPC_REPLY_ERROR_BYTES_MAX];
+
+    rpc_reply_head_sent(req, out, rpc_encode_denied(out, req->xid, auth_status), NULL, NULL, 0);
+}
+
+void
+rpc_request_drop(struct rpc_request *req)
+{
+    request_free(req);
+}
