@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* timer: calls that are due later, run by the one housekeeping thread; long work there is posted to a worker.
  *
- * Timers are embedded in their owner: starting one allocates nothing. */
+ * Timers are embedded in their owner: starting one allocates nothing. Fields are guarded by the timers' own mutex. */
 #ifndef KILN_EVENT_TIMER_H
 #define KILN_EVENT_TIMER_H
 
@@ -12,8 +12,9 @@
 struct timer {
     struct cds_list_head link;
     uint64_t due_ns; /* CLOCK_MONOTONIC */
+    /* In an RCU read section, no lock held. It may start, stop or free its own timer. */
     void (*fn)(struct timer *t);
-    bool is_armed, is_running;
+    bool is_armed;
 };
 
 void timer_init(struct timer *t, void (*fn)(struct timer *t));
@@ -22,7 +23,8 @@ void timer_start(struct timer *t, uint64_t delay_ms);
 /* After return fn does not run and will not (waits for one that does, unless called from it). True if it was armed. */
 bool timer_stop(struct timer *t);
 
-/* The thread: started and stopped by workers_start()/workers_stop(). */
+/* The thread: started and stopped by workers_start()/workers_stop(). Timers started before run once it is there; those
+ * still armed when it stops are disarmed. 0 or -errno. */
 int timers_start(void);
 void timers_stop(void);
 

@@ -1,1 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libkiln_rpc_la_SOURCES += \
+	rpc/transport/conn.c \
+	rpc/transport/listener.c \
+	rpc/transport/receive.c \
+	rpc/transport/send.c \
+	rpc/transport/transport-internal.h \
+	rpc/transport/transport.h

@@ -40,9 +40,9 @@ void record_release(struct record *r);
 struct transport_ops {
     /* A new connection. Non-zero refuses it. */
     int (*accepted)(struct conn *c, void *arg);
-    /* A record; its references are the receiver's. */
+    /* A record, never empty; its references are the receiver's. */
     void (*record)(struct conn *c, struct record *r, void *arg);
-    /* No record follows. Called once, on a worker; replies still running will be dropped by conn_send(). */
+    /* No record handler runs or will. Called once, on a worker; replies still to come will be dropped by conn_send(). */
     void (*closed)(struct conn *c, void *arg);
 };
 
@@ -59,6 +59,9 @@ void conn_unref(struct conn *c);
 
 /* The peer has logged in: the larger bounds hold from the next record on. */
 void conn_set_trusted(struct conn *c);
+bool conn_is_trusted(const struct conn *c);
+/* Numbers for the calls we send on this connection: 1, 2, ... Any thread. */
+uint32_t conn_next_xid(struct conn *c);
 /* Whatever the receiver wants to find again; set it in `accepted` or `record`. */
 void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
@@ -75,13 +78,19 @@ int conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf 
 #define TRANSPORT_MARK_BYTES 4
 int conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes);
 
-/* Closes soon: both directions shut down, then `closed`. Any thread, also twice. */
+/* Closes soon: what is queued is sent as far as there is room, both directions are shut down, records that were cut and
+ * not begun are dropped, then `closed`. Any thread, also twice. */
 void conn_close(struct conn *c);
+
+/* Closes every connection and waits until `closed` has returned for each. Before workers_stop(), after the listeners were
+ * closed; not from a worker. */
+void transport_close_all(void);
 
 struct transport_stats {
     uint64_t accepted, closed, records, messages, bytes_in, bytes_out, reads, writes;
 };
 void transport_stats(struct transport_stats *out);
+/* Once, after iobuf_pools_init(). 0 or -ENOMEM. */
 int transport_pools_init(void);
 
 #endif

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* The pool of workers, the jobs posted to them, and the watchdog.
+ *
+ * A worker takes ONE event from an epoll_wait. A worker that took several and then blocked in a disk call for the
+ * first would strand the rest, which the kernel believes delivered; left in the kernel's ready list they wake the next
+ * waiting worker (the kernel does so itself when events are left over), and the kernel keeps waiters last in,
+ * first out, so the workers that are warm do the work and the others get old enough to retire.
+ *
+ * Jobs: each worker has a FIFO of its own under a mutex that is practically never contended: only the watchdog looks
+ * in from outside, when the worker has been in one handler for a whole tick, and moves what waits there to the shared
+ * FIFO. The shared FIFO is announced by an eventfd that is never read: edge-triggered, each write is an event, and a
+ * worker takes one job and announces the rest before it runs it, so that no job waits behind one that blocks.
+ *
+ * The watchdog is a 10 ms timer, armed when the last waiting worker leaves epoll_wait or a job is posted locally, and
+ * disarmed after some quiet ticks: an idle process has no wake-ups.
+ *
+ * Lock order: pool.lock, then a worker's lock, then pool.post_lock. None is held over a handler or a job.
+ */
+#include "event/worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <urcu.h>
+
+#include "event/event-internal.h"
+#include "event/timer.h"
+#include "log/log.h"
+#include "mem/mem-pool.h"
+
+#define WORKERS_MAX_DEFAULT 256
+#define WORKER_IDLE_MS 10000
+#define TICK_MS 10
+#define QUIET_TICKS 10
+
+enum { TAG_JOBS, TAG_STOP };
+
+struct worker {
+    struct cds_list_head link; /* pool.workers or pool.left; pool.lock */
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards jobs */
+    struct cds_list_head jobs;
+    /* Written by the worker, read by the watchdog and statistics. */
+    atomic_bool is_running, is_blocked;
+    _Atomic uint64_t serial; /* handlers and jobs begun */
+    _Atomic uint64_t events, posted;
+    uint64_t serial_seen; /* the watchdog's, at its last tick */
+};
+
+static struct {
+    pthread_mutex_t lock; /* guards the lists, the count and the figures */
+    struct cds_list_head workers, left;
+    unsigned min, max, cores;
+    atomic_uint threads; /* written under the lock, read without it */
+    uint64_t grown, shrunk, events, posted; /* the latter two: of workers that have left */
+    bool is_stopping;
+    atomic_uint waiting; /* in epoll_wait */
+
+    pthread_mutex_t post_lock; /* guards the shared FIFO */
+    struct cds_list_head jobs;
+    bool is_announced; /* an event is on its way to some worker */
+    uint64_t posted_any;
+    int jobs_fd, stop_fd;
+
+    struct timer watchdog;
+    atomic_bool is_armed;
+    unsigned quiet_ticks; /* the watchdog's own */
+    int loadavg_fd;
+} pool = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .workers = CDS_LIST_HEAD_INIT(pool.workers),
+    .left = CDS_LIST_HEAD_INIT(pool.left),
+    .post_lock = PTHREAD_MUTEX_INITIALIZER,
+    .jobs = CDS_LIST_HEAD_INIT(pool.jobs),
+    .jobs_fd = -1,
+    .stop_fd = -1,
+    .loadavg_fd = -1,
+};
+
+static __thread struct worker *self; /* NULL on other threads */
+
+static void *worker_main(void *arg);
+
+/* One writer: no locked instruction needed. */
+static void
+bump(_Atomic uint64_t *counter)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+static void
+watchdog_arm(void)
+{
+    if (!atomic_load_explicit(&pool.is_armed, memory_order_seq_cst) && !atomic_exchange(&pool.is_armed, true))
+        timer_start(&pool.watchdog, TICK_MS);
+}
+
+/* ---- jobs ---- */
+
+static void
+announce(int fd)
+{
+    uint64_t one = 1;
+
+    while (write(fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+/* Moves `list` to the shared FIFO's end. */
+static void
+share(struct cds_list_head *list, unsigned newly_posted)
+{
+    pthread_mutex_lock(&pool.post_lock);
+    pool.posted_any += newly_posted;
+    bool announces = !pool.is_announced;
+
+    pool.is_announced = true;
+    cds_list_splice(list, pool.jobs.prev);
+    pthread_mutex_unlock(&pool.post_lock);
+    if (announces)
+        announce(pool.jobs_fd);
+}
+
+void
+worker_post_any(struct worker_job *job)
+{
+    CDS_LIST_HEAD(one);
+
+    cds_list_add(&job->link, &one);
+    share(&one, 1);
+}
+
+void
+worker_post(struct worker_job *job)
+{
+    struct worker *w = self;
+
+    if (!w) {
+        worker_post_any(job);
+        return;
+    }
+    pthread_mutex_lock(&w->lock);
+    cds_list_add_tail(&job->link, &w->jobs);
+    pthread_mutex_unlock(&w->lock);
+    bump(&w->posted);
+    watchdog_arm(); /* in case what runs now gets stuck */
+}
+
+static struct worker_job *
+take_own(struct worker *w)
+{
+    struct worker_job *job = NULL;
+
+    pthread_mutex_lock(&w->lock);
+    if (!cds_list_empty(&w->jobs)) {
+        job = cds_list_first_entry(&w->jobs, struct worker_job, link);
+        cds_list_del(&job->link);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return job;
+}
+
+static struct worker_job *
+take_shared(void)
+{
+    struct worker_job *job = NULL;
+    bool announces = false;
+
+    pthread_mutex_lock(&pool.post_lock);
+    if (!cds_list_empty(&pool.jobs)) {
+        job = cds_list_first_entry(&pool.jobs, struct worker_job, link);
+        cds_list_del(&job->link);
+        announces = !cds_list_empty(&pool.jobs);
+    }
+    pool.is_announced = announces;
+    pthread_mutex_unlock(&pool.post_lock);
+    if (announces)
+        announce(pool.jobs_fd);
+    return job;
+}
+
+static void
+run_job(struct worker *w, struct worker_job *job)
+{
+    bump(&w->serial);
+    rcu_read_lock();
+    job->run(job);
+    rcu_read_unlock();
+}
+
+static void
+drain(struct worker *w)
+{
+    for (struct worker_job *job; (job = take_own(w));)
+        run_job(w, job);
+}
+
+void
+worker_block_begin(void)
+{
+    if (self)
+        atomic_store_explicit(&self->is_blocked, true, memory_order_relaxed);
+}
+
+void
+worker_block_end(void)
+{
+    if (self)
+        atomic_store_explicit(&self->is_blocked, false, memory_order_relaxed);
+}
+
+/* ---- a worker's life ---- */
+
+static struct worker *
+worker_start_locked(void)
+{
+    struct worker *w = calloc(1, sizeof *w);
+    sigset_t all, before;
+
+    if (!w)
+        return NULL;
+    pthread_mutex_init(&w->lock, NULL);
+    CDS_INIT_LIST_HEAD(&w->jobs);
+    sigfillset(&all); /* signals are for the main thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(&w->thread, NULL, worker_main, w);
+
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err) {
+        pthread_mutex_destroy(&w->lock);
+        free(w);
+        errno = err;
+        return NULL;
+    }
+    cds_list_add_tail(&w->link, &pool.workers);
+    pool.threads++;
+    return w;
+}
+
+/* Joins the threads of `list`, which nobody else has any more. */
+static void
+reap(struct cds_list_head *list)
+{
+    struct worker *w, *next;
+
+    cds_list_for_each_entry_safe (w, next, list, link) {
+        pthread_join(w->thread, NULL);
+        pthread_mutex_destroy(&w->lock);
+        free(w);
+    }
+}
+
+static void
+account_locked(const struct worker *w)
+{
+    pool.events += atomic_load(&w->events);
+    pool.posted += atomic_load(&w->posted);
+}
+
+/* True if this worker is one too many: it then belongs to pool.left, for whoever reaps it. */
+static bool
+retire(struct worker *w)
+{
+    CDS_LIST_HEAD(earlier);
+
+    pthread_mutex_lock(&pool.lock);
+    bool retires = pool.threads > pool.min && !pool.is_stopping;
+
+    if (retires) {
+        pool.threads--;
+        pool.shrunk++;
+        account_locked(w);
+        cds_list_splice(&pool.left, &earlier);
+        CDS_INIT_LIST_HEAD(&pool.left);
+        cds_list_move(&w->link, &pool.left);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    reap(&earlier);
+    return retires;
+}
+
+/* The number of events (0 or 1), or -1 when the idle time has passed. */
+static int
+wait_event(struct epoll_event *event)
+{
+    unsigned threads = atomic_load_explicit(&pool.threads, memory_order_relaxed);
+    int timeout = threads > pool.min ? WORKER_IDLE_MS : -1;
+
+    mem_pool_idle();
+    atomic_fetch_add(&pool.waiting, 1);
+    int n = epoll_wait(sources_epoll_fd(), event, 1, timeout);
+
+    if (atomic_fetch_sub(&pool.waiting, 1) == 1)
+        watchdog_arm();
+    if (n < 0) {
+        assert(errno == EINTR);
+        return 0;
+    }
+    return n ? n : -1;
+}
+
+/* False when the pool stops. */
+static bool
+serve(struct worker *w, const struct epoll_event *event)
+{
+    if (event->data.u64 == EVENT_TAG(TAG_STOP)) {
+        for (struct worker_job *job; (job = take_shared());) {
+            run_job(w, job);
+            drain(w);
+        }
+        return false;
+    }
+    if (event->data.u64 == EVENT_TAG(TAG_JOBS)) {
+        struct worker_job *job = take_shared();
+
+        if (job)
+            run_job(w, job);
+    } else {
+        bump(&w->serial);
+        bump(&w->events);
+        rcu_read_lock();
+        source_run(event);
+        rcu_read_unlock();
+    }
+    drain(w);
+    return true;
+}
+
+static void *
+worker_main(void *arg)
+{
+    struct worker *w = arg;
+    struct epoll_event event;
+    bool goes_on = true;
+
+    self = w;
+    pthread_setname_np(pthread_self(), "kiln-worker");
+    rcu_register_thread();
+    while (goes_on) {
+        int n = wait_event(&event);
+
+        if (n < 0 && retire(w))
+            break;
+        if (n > 0) {
+            atomic_store_explicit(&w->is_running, true, memory_order_relaxed);
+            goes_on = serve(w, &event);
+            atomic_store_explicit(&w->is_running, false, memory_order_relaxed);
+        }
+    }
+    rcu_unregister_thread();
+    self = NULL;
+    return NULL;
+}
+
+/* ---- the watchdog ---- */
+
+/* Threads of the machine that could use another processor at this moment; -1 if the kernel does not say. */
+static int
+runnable_threads(void)
+{
+    char text[128];
+    ssize_t n = pool.loadavg_fd < 0 ? -1 : pread(pool.loadavg_fd, text, sizeof text - 1, 0);
+    int running;
+
+    if (n <= 0)
+        return -1;
+    text[n] = 0;
+    return sscanf(text, "%*s %*s %*s %d/", &running) == 1 ? running : -1;
+}
+
+static bool
+is_work_pending(void)
+{
+    struct pollfd p = {.fd = sources_epoll_fd(), .events = POLLIN};
+
+    pthread_mutex_lock(&pool.post_lock);
+    bool is_pending = !cds_list_empty(&pool.jobs);
+
+    pthread_mutex_unlock(&pool.post_lock);
+    return is_pending || poll(&p, 1, 0) > 0;
+}
+
+/* A worker has been in one handler for a tick: others shall have the jobs that wait behind it. */
+static void
+rescue_jobs(struct worker *w)
+{
+    CDS_LIST_HEAD(jobs);
+
+    pthread_mutex_lock(&w->lock);
+    cds_list_splice(&w->jobs, &jobs);
+    CDS_INIT_LIST_HEAD(&w->jobs);
+    pthread_mutex_unlock(&w->lock);
+    if (!cds_list_empty(&jobs))
+        share(&jobs, 0);
+}
+
+/* Workers that have been in the same handler since the last tick, or say that they are blocked. */
+static unsigned
+look_at_workers_locked(unsigned *running)
+{
+    unsigned stuck = 0;
+    struct worker *w;
+
+    cds_list_for_each_entry (w, &pool.workers, link) {
+        uint64_t serial = atomic_load_explicit(&w->serial, memory_order_relaxed);
+
+        if (atomic_load_explicit(&w->is_running, memory_order_relaxed)) {
+            ++*running;
+            if (serial == w->serial_seen || atomic_load_explicit(&w->is_blocked, memory_order_relaxed)) {
+                stuck++;
+                rescue_jobs(w);
+            }
+        }
+        w->serial_seen = serial;
+    }
+    return stuck;
+}
+
+/* More threads help if fewer than one a core are on the move, or if all are in short blocking calls, which shows in
+ * processors that nobody wants. Threads that merely compete for processors are not helped by more of them. */
+static unsigned
+workers_wanted(unsigned stuck)
+{
+    unsigned moving = pool.threads - stuck;
+
+    if (moving < pool.cores)
+        return pool.cores - moving;
+    int runnable = runnable_threads(); /* this thread is one of them */
+
+    return runnable >= 0 && (unsigned)runnable - 1 < pool.cores ? 1 + pool.threads / 8 : 0;
+}
+
+static void
+grow_locked(unsigned wanted)
+{
+    for (unsigned i = 0; i < wanted && !pool.is_stopping; i++) {
+        if (pool.threads >= pool.max) {
+            log_event(LOG_DEBUG, NULL, "workers-at-limit", "all %u workers are busy", pool.threads);
+            return;
+        }
+        if (!worker_start_locked()) {
+            log_event(LOG_WARNING, NULL, "worker-start-failed", "no further worker beside %u: %s", pool.threads,
+                      strerror(errno));
+            return;
+        }
+        pool.grown++;
+    }
+}
+
+static void
+watchdog_tick(struct timer *t)
+{
+    unsigned running = 0;
+    bool is_short = atomic_load(&pool.waiting) == 0 && is_work_pending();
+
+    pthread_mutex_lock(&pool.lock);
+    unsigned stuck = look_at_workers_locked(&running);
+
+    if (is_short)
+        grow_locked(workers_wanted(stuck));
+    pthread_mutex_unlock(&pool.lock);
+
+    pool.quiet_ticks = running ? 0 : pool.quiet_ticks + 1;
+    if (pool.quiet_ticks < QUIET_TICKS) {
+        timer_start(t, TICK_MS);
+        return;
+    }
+    /* Disarm, and only then look again: a last worker that leaves now either sees it disarmed or is seen here. */
+    pool.quiet_ticks = 0;
+    atomic_store(&pool.is_armed, false);
+    if (atomic_load(&pool.waiting) == 0)
+        watchdog_arm();
+}
+
+/* ---- the pool ---- */
+
+static int
+descriptors_open(void)
+{
+    int err = sources_open();
+
+    if (err)
+        return err;
+    pool.jobs_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    pool.stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    pool.loadavg_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC); /* may be missing */
+    if (pool.jobs_fd < 0 || pool.stop_fd < 0)
+        return -errno;
+    err = sources_add_tag(pool.jobs_fd, EPOLLIN | EPOLLET, TAG_JOBS);
+    /* Level-triggered and never read: it reaches every worker. */
+    return err ? err : sources_add_tag(pool.stop_fd, EPOLLIN, TAG_STOP);
+}
+
+static void
+descriptors_close(void)
+{
+    int *all[] = {&pool.jobs_fd, &pool.stop_fd, &pool.loadavg_fd};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (*all[i] >= 0)
+            close(*all[i]);
+        *all[i] = -1;
+    }
+    sources_close();
+}
+
+static void
+join_all(void)
+{
+    CDS_LIST_HEAD(all);
+
+    pthread_mutex_lock(&pool.lock);
+    pool.is_stopping = true; /* nobody retires or is added from here on */
+    pthread_mutex_unlock(&pool.lock);
+    announce(pool.stop_fd);
+
+    pthread_mutex_lock(&pool.lock);
+    cds_list_splice(&pool.workers, &all);
+    cds_list_splice(&pool.left, &all);
+    CDS_INIT_LIST_HEAD(&pool.workers);
+    CDS_INIT_LIST_HEAD(&pool.left);
+    pthread_mutex_unlock(&pool.lock);
+    reap(&all);
+    pool.threads = 0;
+}
+
+int
+workers_start(const struct worker_options *options)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int err = descriptors_open();
+
+    if (err) {
+        descriptors_close();
+        return err;
+    }
+    pool.cores = cores > 0 ? (unsigned)cores : 1;
+    pool.min = options && options->min ? options->min : pool.cores + 2;
+    pool.max = options && options->max ? options->max : WORKERS_MAX_DEFAULT;
+    if (pool.max < pool.min)
+        pool.max = pool.min;
+    pool.is_stopping = false;
+    pool.grown = pool.shrunk = pool.events = pool.posted = pool.posted_any = 0;
+    atomic_store(&pool.is_armed, false);
+    timer_init(&pool.watchdog, watchdog_tick);
+    err = timers_start();
+    if (err) {
+        descriptors_close();
+        return err;
+    }
+    pthread_mutex_lock(&pool.lock);
+    while (!err && pool.threads < pool.min) {
+        if (!worker_start_locked())
+            err = -errno;
+    }
+    pthread_mutex_unlock(&pool.lock);
+    pthread_mutex_lock(&pool.post_lock); /* what was posted before there were workers */
+    pool.is_announced = !cds_list_empty(&pool.jobs);
+    bool announces = pool.is_announced;
+    pthread_mutex_unlock(&pool.post_lock);
+    if (announces)
+        announce(pool.jobs_fd);
+    if (err)
+        workers_stop();
+    return err;
+}
+
+void
+workers_stop(void)
+{
+    assert(!self);
+    timers_stop(); /* the watchdog too: no worker is added any more */
+    join_all();
+    timer_stop(&pool.watchdog); /* armed by a worker on its way out */
+    descriptors_close();
+}
+
+void
+worker_stats(struct worker_stats *out)
+{
+    struct worker *w;
+
+    pthread_mutex_lock(&pool.lock);
+    *out = (struct worker_stats){.threads = pool.threads,
+                                 .waiting = atomic_load(&pool.waiting),
+                                 .events = pool.events,
+                                 .posted = pool.posted,
+                                 .grown = pool.grown,
+                                 .shrunk = pool.shrunk};
+    cds_list_for_each_entry (w, &pool.workers, link) {
+        out->blocked += atomic_load(&w->is_blocked);
+        out->events += atomic_load(&w->events);
+        out->posted += atomic_load(&w->posted);
+    }
+    pthread_mutex_lock(&pool.post_lock);
+    out->posted += pool.posted_any;
+    pthread_mutex_unlock(&pool.post_lock);
+    pthread_mutex_unlock(&pool.lock);
+}

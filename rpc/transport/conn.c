@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* A connection's life: made by a listener, registered with the loop, killed by whoever sees it fail, `closed` when
+ * nobody can call its record handler any more, freed with the last reference.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "rpc/transport/transport-internal.h"
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t emptied;
+    struct cds_list_head conns; /* those whose `closed` has not returned */
+    unsigned count, limit;
+    struct transport_stats past; /* of connections that are gone */
+    struct mem_pool *pool;
+} transport = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .emptied = PTHREAD_COND_INITIALIZER,
+    .conns = CDS_LIST_HEAD_INIT(transport.conns),
+};
+
+int
+transport_pools_init(void)
+{
+    struct rlimit files;
+
+    if (!transport.pool)
+        transport.pool = mem_pool_new(struct conn, 0);
+    if (!transport.pool)
+        return -ENOMEM;
+    /* A quarter of the descriptors stays for the bricks' files. */
+    transport.limit = getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur > 1u << 20
+                          ? 1u << 20
+                          : (unsigned)(files.rlim_cur - files.rlim_cur / 4);
+    int err = receive_pools_init();
+
+    return err ? err : send_pools_init();
+}
+
+/* ---- references ---- */
+
+struct conn *
+conn_ref(struct conn *c)
+{
+    refcount_get(&c->refs);
+    return c;
+}
+
+void
+conn_unref(struct conn *c)
+{
+    if (!refcount_put(&c->refs))
+        return;
+    close(c->src.fd);
+    pthread_mutex_destroy(&c->lock);
+    mem_put(c);
+}
+
+bool
+conn_busy_get(struct conn *c)
+{
+    unsigned n = atomic_load_explicit(&c->busy, memory_order_relaxed);
+
+    while (n) {
+        if (atomic_compare_exchange_weak(&c->busy, &n, n + 1))
+            return true;
+    }
+    return false;
+}
+
+void
+conn_busy_put(struct conn *c)
+{
+    if (atomic_fetch_sub(&c->busy, 1) == 1)
+        worker_post(&c->closed_job);
+}
+
+/* ---- the end ---- */
+
+static void
+add_figures(struct transport_stats *to, const struct conn *c)
+{
+    to->records += atomic_load_explicit(&c->records, memory_order_relaxed);
+    to->messages += atomic_load_explicit(&c->messages, memory_order_relaxed);
+    to->bytes_in += atomic_load_explicit(&c->bytes_in, memory_order_relaxed);
+    to->bytes_out += atomic_load_explicit(&c->bytes_out, memory_order_relaxed);
+    to->reads += atomic_load_explicit(&c->reads, memory_order_relaxed);
+    to->writes += atomic_load_explicit(&c->writes, memory_order_relaxed);
+}
+
+static void
+conn_unlist(struct conn *c)
+{
+    pthread_mutex_lock(&transport.lock);
+    cds_list_del(&c->link);
+    add_figures(&transport.past, c);
+    transport.past.closed++;
+    if (--transport.count == 0)
+        pthread_cond_broadcast(&transport.emptied);
+    pthread_mutex_unlock(&transport.lock);
+}
+
+static void
+conn_closed_job(struct worker_job *job)
+{
+    struct conn *c = caa_container_of(job, struct conn, closed_job);
+
+    c->ops->closed(c, c->arg);
+    receive_fini(c);
+    conn_unlist(c);
+    conn_unref(c);
+}
+
+static void
+conn_gone(struct event_source *src)
+{
+    conn_busy_put(caa_container_of(src, struct conn, src));
+}
+
+void
+conn_kill(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->is_dead) {
+        pthread_mutex_unlock(&c->lock);
+        return;
+    }
+    c->is_dead = true;
+    bool is_registered = c->is_registered;
+    struct chunk *queue = send_take_queue_locked(c);
+
+    pthread_mutex_unlock(&c->lock);
+    send_free_chunks(queue);
+    shutdown(c->src.fd, SHUT_RDWR);
+    if (is_registered) /* else conn_register() sees that it is dead, or it was refused */
+        event_remove(&c->src);
+}
+
+void
+conn_close(struct conn *c)
+{
+    atomic_store_explicit(&c->is_refused, true, memory_order_relaxed);
+    send_flush(c); /* what was answered before shall arrive if there is room */
+    conn_kill(c);
+}
+
+void
+transport_close_all(void)
+{
+    struct conn *c;
+
+    pthread_mutex_lock(&transport.lock); /* held over system calls: nothing but the end of connections waits for it */
+    cds_list_for_each_entry (c, &transport.conns, link)
+        conn_close(c);
+    while (transport.count)
+        pthread_cond_wait(&transport.emptied, &transport.lock);
+    pthread_mutex_unlock(&transport.lock);
+}
+
+/* ---- the beginning ---- */
+
+static void
+conn_event(struct event_source *src, uint32_t events)
+{
+    struct conn *c = caa_container_of(src, struct conn, src);
+
+    if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
+        send_writable(c);
+    if (events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP))
+        receive_event(c, events);
+}
+
+/* A v4 client of a socket that serves both looks like one of v4. */
+static void
+unmap_v4(struct sockaddr_storage *a)
+{
+    struct sockaddr_in6 six;
+
+    memcpy(&six, a, sizeof six);
+    if (six.sin6_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
+        return;
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = six.sin6_port};
+
+    memcpy(&four.sin_addr, six.sin6_addr.s6_addr + 12, sizeof four.sin_addr);
+    memset(a, 0, sizeof *a);
+    memcpy(a, &four, sizeof four);
+}
+
+static int
+set_option(int fd, int level, int name, int value)
+{
+    return setsockopt(fd, level, name, &value, sizeof value) ? -errno : 0;
+}
+
+/* As stock's servers (wire 1.7). The one that matters is the first; the rest only find dead peers sooner. */
+static int
+set_tcp_options(int fd)
+{
+    int err = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+
+    if (!err)
+        err = set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    if (!err)
+        err = set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 20);
+    if (!err)
+        err = set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+    if (!err)
+        err = set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 9);
+    if (!err)
+        err = set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 42000);
+    return err;
+}
+
+static struct conn *
+conn_new(int fd, bool is_tcp, const struct transport_ops *ops, void *arg)
+{
+    struct conn *c = mem_get0(transport.pool);
+
+    if (!c)
+        return NULL;
+    refcount_init(&c->refs, 1);
+    atomic_init(&c->busy, 1);
+    c->ops = ops;
+    c->arg = arg;
+    c->is_tcp = is_tcp;
+    c->src = (struct event_source){.fd = fd, .fn = conn_event, .gone = conn_gone};
+    c->closed_job.run = conn_closed_job;
+    c->read_job.run = receive_read_job;
+    pthread_mutex_init(&c->lock, NULL);
+
+    socklen_t size = sizeof c->peer;
+
+    if (getpeername(fd, (struct sockaddr *)&c->peer, &size))
+        c->peer.ss_family = AF_UNSPEC; /* it has hung up already: the first read will tell */
+    size = sizeof c->local;
+    if (getsockname(fd, (struct sockaddr *)&c->local, &size))
+        c->local.ss_family = AF_UNSPEC;
+    unmap_v4(&c->peer);
+    unmap_v4(&c->local);
+    return c;
+}
+
+/* The lock is held over the call so that whoever kills the connection knows whether there is something to remove.
+ * A connection that `accepted` has closed already still gets its `closed`. */
+static void
+conn_register(struct conn *c)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&c->lock);
+    if (!c->is_dead) {
+        err = event_add(&c->src, EPOLLIN | EPOLLRDHUP | (c->is_tcp || c->wants_out ? EPOLLOUT : 0));
+        c->is_registered = !err;
+    }
+    bool is_registered = c->is_registered;
+
+    pthread_mutex_unlock(&c->lock);
+    if (is_registered) /* and perhaps already gone */
+        return;
+    if (err)
+        log_event(LOG_ERROR, NULL, "transport-register-failed", "cannot watch a connection: %s", strerror(-err));
+    conn_kill(c);
+    conn_busy_put(c);
+}
+
+void
+conn_start(int fd, bool is_tcp, const struct transport_ops *ops, void *arg)
+{
+    int err = is_tcp ? set_tcp_options(fd) : 0;
+    struct conn *c = conn_new(fd, is_tcp, ops, arg);
+
+    if (err)
+        log_event(LOG_DEBUG, NULL, "transport-socket-option", "%s", strerror(-err));
+    if (!c) {
+        log_event(LOG_ERROR, NULL, "transport-no-memory", "a connection is refused for lack of memory");
+        close(fd);
+        return;
+    }
+    if (ops->accepted(c, arg)) {
+        conn_kill(c);
+        conn_unref(c);
+        return;
+    }
+    pthread_mutex_lock(&transport.lock);
+    cds_list_add_tail(&c->link, &transport.conns);
+    transport.count++;
+    transport.past.accepted++;
+    pthread_mutex_unlock(&transport.lock);
+    conn_register(c);
+}
+
+unsigned
+conn_limit_reached(void)
+{
+    pthread_mutex_lock(&transport.lock);
+    unsigned limit = transport.count >= transport.limit ? transport.limit : 0;
+
+    pthread_mutex_unlock(&transport.lock);
+    return limit;
+}
+
+/* ---- small things ---- */
+
+void
+conn_set_trusted(struct conn *c)
+{
+    atomic_store_explicit(&c->is_trusted, true, memory_order_relaxed);
+}
+
+bool
+conn_is_trusted(const struct conn *c)
+{
+    return atomic_load_explicit(&c->is_trusted, memory_order_relaxed);
+}
+
+uint32_t
+conn_next_xid(struct conn *c)
+{
+    return atomic_fetch_add_explicit(&c->calls_sent, 1, memory_order_relaxed) + 1;
+}
+
+void
+conn_set_user(struct conn *c, void *user)
+{
+    atomic_store_explicit(&c->user, user, memory_order_release);
+}
+
+void *
+conn_user(const struct conn *c)
+{
+    return atomic_load_explicit(&c->user, memory_order_acquire);
+}
+
+const struct sockaddr_storage *
+conn_peer(const struct conn *c)
+{
+    return &c->peer;
+}
+
+const struct sockaddr_storage *
+conn_local(const struct conn *c)
+{
+    return &c->local;
+}
+
+void
+transport_stats(struct transport_stats *out)
+{
+    struct conn *c;
+
+    pthread_mutex_lock(&transport.lock);
+    *out = transport.past;
+    cds_list_for_each_entry (c, &transport.conns, link)
+        add_figures(out, c);
+    pthread_mutex_unlock(&transport.lock);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* Listeners: TCP (one socket for IPv4 and IPv6) and unix sockets.
+ *
+ * When there are no descriptors left, a spare one is given up to accept and close the connection that waits: its peer
+ * learns at once, and the backlog, which edge-triggered events would not mention again, is emptied. If even that fails, a
+ * timer tries later.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "log/log.h"
+#include "rpc/transport/transport-internal.h"
+
+#define BACKLOG 1024
+#define RETRY_MS 100
+
+struct listener {
+    struct event_source src;
+    const struct transport_ops *ops;
+    void *arg;
+    bool is_tcp;
+    char *path; /* unix: removed on close */
+    uint16_t port;
+    pthread_mutex_t lock; /* guards spare_fd */
+    int spare_fd;
+    struct timer retry;
+};
+
+/* ---- accepting ---- */
+
+static void
+listener_retry(struct timer *t)
+{
+    struct listener *l = caa_container_of(t, struct listener, retry);
+    int err = event_modify(&l->src, EPOLLIN);
+
+    if (err && err != -ENOENT) /* it is being closed */
+        log_event(LOG_ERROR, NULL, "transport-accept-stopped", "cannot watch a listener: %s", strerror(-err));
+}
+
+/* True if a waiting connection was taken and closed. */
+static bool
+refuse_one(struct listener *l)
+{
+    int fd = -1;
+
+    pthread_mutex_lock(&l->lock);
+    if (l->spare_fd >= 0) {
+        close(l->spare_fd);
+        fd = accept4(l->src.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+            close(fd);
+    }
+    l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    pthread_mutex_unlock(&l->lock);
+    return fd >= 0;
+}
+
+static bool
+accept_one(struct listener *l)
+{
+    int fd = accept4(l->src.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int err = errno;
+
+    if (fd >= 0) {
+        unsigned limit = conn_limit_reached();
+
+        if (limit) {
+            log_event(LOG_WARNING, NULL, "transport-too-many-connections", "refused: %u connections are open", limit);
+            close(fd);
+        } else {
+            conn_start(fd, l->is_tcp, l->ops, l->arg);
+        }
+        return true;
+    }
+    switch (err) {
+    case EAGAIN:
+        return false;
+    case EMFILE:
+    case ENFILE:
+        log_event(LOG_WARNING, NULL, "transport-no-descriptors", "a connection is refused: %s", strerror(err));
+        if (refuse_one(l))
+            return true;
+        timer_start(&l->retry, RETRY_MS);
+        return false;
+    case ENOMEM:
+    case ENOBUFS:
+        log_event(LOG_WARNING, NULL, "transport-accept-failed", "%s; trying again later", strerror(err));
+        timer_start(&l->retry, RETRY_MS);
+        return false;
+    case EBADF:
+    case EINVAL:
+    case ENOTSOCK:
+    case EOPNOTSUPP:
+        log_event(LOG_ERROR, NULL, "transport-accept-broken", "a listener has ended: %s", strerror(err));
+        return false;
+    default: /* that one connection's own error (accept(2)) */
+        return true;
+    }
+}
+
+static void
+listener_event(struct event_source *src, uint32_t events)
+{
+    struct listener *l = caa_container_of(src, struct listener, src);
+
+    (void)events;
+    while (accept_one(l))
+        ;
+}
+
+/* ---- opening ---- */
+
+static struct listener *
+listener_new(const struct transport_ops *ops, void *arg)
+{
+    struct listener *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return NULL;
+    l->ops = ops;
+    l->arg = arg;
+    l->src = (struct event_source){.fd = -1, .fn = listener_event};
+    pthread_mutex_init(&l->lock, NULL);
+    timer_init(&l->retry, listener_retry);
+    l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return l;
+}
+
+static void
+listener_free(struct listener *l)
+{
+    if (l->src.fd >= 0)
+        close(l->src.fd);
+    if (l->spare_fd >= 0)
+        close(l->spare_fd);
+    pthread_mutex_destroy(&l->lock);
+    free(l->path);
+    free(l);
+}
+
+/* Listens and starts. On failure the listener is freed. */
+static struct listener *
+listener_go(struct listener *l, int *err)
+{
+    *err = listen(l->src.fd, BACKLOG) ? -errno : event_add(&l->src, EPOLLIN);
+    if (!*err)
+        return l;
+    if (l->path)
+        unlink(l->path);
+    listener_free(l);
+    return NULL;
+}
+
+static int
+bind_tcp(const struct addrinfo *a, int *fd)
+{
+    int one = 1, zero = 0;
+    int s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+
+    if (s < 0)
+        return -errno;
+    if (setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
+        (a->ai_family == AF_INET6 && setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero)) ||
+        bind(s, a->ai_addr, a->ai_addrlen)) {
+        int err = -errno;
+
+        close(s);
+        return err;
+    }
+    *fd = s;
+    return 0;
+}
+
+/* Every address there is: one socket for both families, or IPv4 alone where there is no IPv6. */
+static int
+bind_any(uint16_t port, int *fd)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_any};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = INADDR_ANY};
+    struct addrinfo a = {.ai_family = AF_INET6, .ai_addr = (struct sockaddr *)&six, .ai_addrlen = sizeof six};
+    int err = bind_tcp(&a, fd);
+
+    if (err != -EAFNOSUPPORT && err != -EADDRNOTAVAIL)
+        return err;
+    a = (struct addrinfo){.ai_family = AF_INET, .ai_addr = (struct sockaddr *)&four, .ai_addrlen = sizeof four};
+    return bind_tcp(&a, fd);
+}
+
+static int
+bind_host(const char *host, uint16_t port, int *fd)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *list;
+    char service[8];
+    int err = -EADDRNOTAVAIL;
+
+    snprintf(service, sizeof service, "%u", port);
+    int failed = getaddrinfo(host, service, &hints, &list);
+
+    if (failed) {
+        err = failed == EAI_SYSTEM ? -errno : failed == EAI_MEMORY ? -ENOMEM : -EADDRNOTAVAIL;
+        log_event(LOG_ERROR, NULL, "transport-host-unknown", "%s: %s", host, gai_strerror(failed));
+        return err;
+    }
+    for (const struct addrinfo *a = list; a && err; a = a->ai_next)
+        err = bind_tcp(a, fd);
+    freeaddrinfo(list);
+    return err;
+}
+
+static uint16_t
+bound_port(int fd)
+{
+    struct sockaddr_storage a;
+    socklen_t size = sizeof a;
+    in_port_t port;
+
+    if (getsockname(fd, (struct sockaddr *)&a, &size))
+        return 0;
+    port = a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port : ((struct sockaddr_in *)&a)->sin_port;
+    return ntohs(port);
+}
+
+struct listener *
+listener_open_tcp(const char *host, uint16_t port, const struct transport_ops *ops, void *arg, int *err)
+{
+    struct listener *l = listener_new(ops, arg);
+
+    if (!l) {
+        *err = -ENOMEM;
+        return NULL;
+    }
+    l->is_tcp = true;
+    *err = host ? bind_host(host, port, &l->src.fd) : bind_any(port, &l->src.fd);
+    if (*err) {
+        listener_free(l);
+        return NULL;
+    }
+    l->port = bound_port(l->src.fd);
+    return listener_go(l, err);
+}
+
+/* A socket file that nobody listens to any more was left by a process that died. */
+static bool
+is_stale(const struct sockaddr_un *a)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return false;
+    bool refused = connect(fd, (const struct sockaddr *)a, sizeof *a) && errno == ECONNREFUSED;
+
+    close(fd);
+    return refused;
+}
+
+static int
+bind_unix(struct listener *l, const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+    if (strlen(path) >= sizeof a.sun_path)
+        return -ENAMETOOLONG;
+    strcpy(a.sun_path, path);
+    l->src.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->src.fd < 0)
+        return -errno;
+    if (bind(l->src.fd, (struct sockaddr *)&a, sizeof a)) {
+        if (errno != EADDRINUSE || !is_stale(&a))
+            return -errno;
+        if ((unlink(path) && errno != ENOENT) || bind(l->src.fd, (struct sockaddr *)&a, sizeof a))
+            return -errno;
+    }
+    l->path = strdup(path);
+    if (!l->path) {
+        unlink(path);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+struct listener *
+listener_open_unix(const char *path, const struct transport_ops *ops, void *arg, int *err)
+{
+    struct listener *l = listener_new(ops, arg);
+
+    if (!l) {
+        *err = -ENOMEM;
+        return NULL;
+    }
+    *err = bind_unix(l, path);
+    if (*err) {
+        listener_free(l);
+        return NULL;
+    }
+    return listener_go(l, err);
+}
+
+uint16_t
+listener_port(const struct listener *l)
+{
+    return l->port;
+}
+
+void
+listener_close(struct listener *l)
+{
+    event_remove(&l->src); /* waits for a handler that runs, which may start the timer */
+    timer_stop(&l->retry);
+    if (l->path)
+        unlink(l->path);
+    listener_free(l);
+}

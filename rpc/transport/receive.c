@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* Bytes in, whole records out.
+ *
+ * One worker at a time is a connection's reader. It receives into one buffer, cuts that into records, which refer
+ * to the buffer and are not copied, gives up being the reader, and only then runs the records: so another worker can
+ * read and run what comes next while this one is in a system call.
+ *
+ *      in->bytes  [ record | record | record | part of a reco ]          a batch refers to the whole ones;
+ *                  ^cut already               ^partial                   the next buffer starts with, or goes
+ *                                                                        on with, the rest of the partial one
+ *
+ * A batch is run by the worker that read it. So that a record that blocks does not hold up those behind it, the batch
+ * is also posted as a job: normally that job finds nothing left to do, but if the worker gets stuck, the watchdog gives
+ * the job to another worker, which sends what was answered so far and runs what is left (worker.h).
+ *
+ * A record lies in at most TRANSPORT_IOVS pieces, the first of at least TRANSPORT_HEAD_BYTES: fewer bytes at a buffer's
+ * end are copied to the next buffer. Pieces grow with what has arrived, so that a mark alone gets no memory.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "rpc/transport/transport-internal.h"
+
+#define BATCH_RECORDS 32
+#define TURN_BYTES (1u << 20) /* read before the reader's job is handed on */
+#define BUFFER_MIN_LOGIN 4096
+#define BUFFER_MIN 16384
+#define BUFFER_MAX (1u << 20)
+#define BUFFER_ROOM_MIN 2048 /* less room than that is not worth a system call */
+#define RECORDS_A_BUFFER 8
+#define GROWTH 16 /* a further piece is at most this many times what has arrived */
+#define FRAGMENTS_MAX 4096
+#define FRAGMENT_LAST 0x80000000u
+
+struct batch {
+    struct worker_job help;
+    struct refcount refs; /* the worker that read it, and `help` while it is posted */
+    struct conn *c;       /* kept busy */
+    unsigned count;
+    atomic_uint next; /* the first record that nobody has begun */
+    struct record records[BATCH_RECORDS];
+};
+
+enum turn {
+    TURN_DRAINED, /* nothing more to read for now */
+    TURN_FULL,    /* there may be more */
+    TURN_PAUSED,  /* too many replies are queued */
+    TURN_DEAD,
+};
+
+__thread struct conn *receive_corked;
+static struct mem_pool *batch_pool;
+
+static void batch_run(struct batch *b);
+static enum turn read_turn(struct conn *c, struct batch *b, bool *is_drained);
+
+int
+receive_pools_init(void)
+{
+    if (!batch_pool)
+        batch_pool = mem_pool_new_fn(sizeof(struct batch), 0, "transport_batch");
+    return batch_pool ? 0 : -ENOMEM;
+}
+
+void
+record_release(struct record *r)
+{
+    for (int i = 0; i < r->count; i++)
+        iobuf_unref(r->bufs[i]);
+    r->count = 0;
+    r->bytes = 0;
+}
+
+void
+receive_fini(struct conn *c)
+{
+    record_release(&c->partial);
+    iobuf_unref(c->in);
+    c->in = NULL;
+}
+
+/* ---- who reads ---- */
+
+static bool
+reader_acquire(struct conn *c, unsigned flags)
+{
+    unsigned was = atomic_load_explicit(&c->reader, memory_order_relaxed), is;
+
+    do {
+        is = was | flags | (was & READER_READING ? READER_AGAIN : READER_READING);
+    } while (!atomic_compare_exchange_weak_explicit(&c->reader, &was, is, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    return !(was & READER_READING);
+}
+
+/* False: an event came meanwhile, and the caller, still the reader, has to read once more. */
+static bool
+reader_release(struct conn *c)
+{
+    unsigned was = atomic_load_explicit(&c->reader, memory_order_relaxed), is;
+
+    do {
+        is = was & ~(was & READER_AGAIN ? READER_AGAIN : READER_READING);
+    } while (!atomic_compare_exchange_weak_explicit(&c->reader, &was, is, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    return !(was & READER_AGAIN);
+}
+
+static struct batch *
+batch_new(struct conn *c)
+{
+    struct batch *b = mem_get(batch_pool);
+
+    if (!b)
+        return NULL;
+    refcount_init(&b->refs, 1);
+    b->c = c;
+    b->count = 0;
+    atomic_init(&b->next, 0);
+    atomic_fetch_add(&c->busy, 1); /* the caller keeps it busy too: it was not 0 */
+    return b;
+}
+
+/* The caller is the reader and keeps the connection busy. */
+static void
+read_and_run(struct conn *c)
+{
+    struct batch *b = batch_new(c);
+    enum turn turn;
+
+    if (!b) {
+        conn_kill(c);
+        return;
+    }
+    for (;;) {
+        bool is_drained = false;
+
+        turn = read_turn(c, b, &is_drained);
+        if (turn == TURN_FULL || turn == TURN_DEAD || reader_release(c))
+            break;
+    }
+    /* A full turn: whoever takes the job is the reader from now on. A dead connection has no reader any more. */
+    if (turn == TURN_FULL) {
+        atomic_fetch_add(&c->busy, 1);
+        worker_post_any(&c->read_job);
+    } else if (turn == TURN_DEAD) {
+        conn_kill(c);
+    }
+    batch_run(b);
+}
+
+void
+receive_event(struct conn *c, uint32_t events)
+{
+    if (reader_acquire(c, events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) ? READER_HANGUP : 0))
+        read_and_run(c);
+}
+
+void
+receive_read_job(struct worker_job *job)
+{
+    struct conn *c = caa_container_of(job, struct conn, read_job);
+
+    read_and_run(c);
+    conn_busy_put(c);
+}
+
+void
+receive_resume(struct conn *c)
+{
+    if (!conn_busy_get(c))
+        return;
+    if (reader_acquire(c, 0))
+        worker_post_any(&c->read_job);
+    else
+        conn_busy_put(c);
+}
+
+/* ---- running ---- */
+
+static void
+batch_unref(struct batch *b)
+{
+    if (!refcount_put(&b->refs))
+        return;
+    conn_busy_put(b->c);
+    mem_put(b);
+}
+
+/* Runs what nobody has begun, then sends what it has answered. */
+static void
+batch_work(struct batch *b)
+{
+    struct conn *c = b->c, *outer = receive_corked;
+    unsigned i;
+
+    receive_corked = c;
+    while ((i = atomic_fetch_add_explicit(&b->next, 1, memory_order_relaxed)) < b->count) {
+        if (atomic_load_explicit(&c->is_refused, memory_order_relaxed))
+            record_release(&b->records[i]);
+        else
+            c->ops->record(c, &b->records[i], c->arg);
+    }
+    receive_corked = outer;
+    send_flush(c);
+}
+
+static void
+batch_help_job(struct worker_job *job)
+{
+    struct batch *b = caa_container_of(job, struct batch, help);
+
+    if (atomic_load_explicit(&b->next, memory_order_relaxed) < b->count) {
+        send_flush(b->c); /* what the worker that got stuck has answered before */
+        refcount_get(&b->refs);
+        worker_post(&b->help); /* for the case that this worker gets stuck as well */
+        batch_work(b);
+    } else {
+        send_flush(b->c);
+    }
+    batch_unref(b);
+}
+
+static void
+batch_run(struct batch *b)
+{
+    if (b->count > 1) {
+        b->help.run = batch_help_job;
+        refcount_get(&b->refs);
+        worker_post(&b->help);
+    }
+    if (b->count)
+        batch_work(b);
+    batch_unref(b);
+}
+
+/* ---- cutting ---- */
+
+static size_t
+record_max(const struct conn *c)
+{
+    return atomic_load_explicit(&c->is_trusted, memory_order_relaxed) ? TRANSPORT_RECORD_MAX
+                                                                      : TRANSPORT_RECORD_MAX_LOGIN;
+}
+
+/* Collects the mark, which may arrive in parts. True when it is whole. */
+static bool
+take_mark(struct conn *c)
+{
+    while (c->mark_have < TRANSPORT_MARK_BYTES && c->in_start < c->in_end)
+        c->mark[c->mark_have++] = (unsigned char)c->in->bytes[c->in_start++];
+    return c->mark_have == TRANSPORT_MARK_BYTES;
+}
+
+static int
+begin_fragment(struct conn *c)
+{
+    uint32_t mark;
+
+    memcpy(&mark, c->mark, sizeof mark);
+    mark = __builtin_bswap32(mark);
+    c->mark_have = 0;
+    c->is_in_fragment = true;
+    c->is_last_fragment = mark & FRAGMENT_LAST;
+    c->fragment_left = mark & ~FRAGMENT_LAST;
+    c->fragments++;
+    if (c->fragment_left > record_max(c) - c->partial.bytes) {
+        log_event(LOG_WARNING, NULL, "transport-record-too-long",
+                  "a peer announced a record of %zu bytes where %zu are allowed; connection closed",
+                  c->partial.bytes + c->fragment_left, record_max(c));
+        return -EMSGSIZE;
+    }
+    if (c->fragments > FRAGMENTS_MAX || (c->is_last_fragment && c->partial.bytes + c->fragment_left == 0)) {
+        log_event(LOG_WARNING, NULL, "transport-bad-fragments",
+                  "a peer sent %s; connection closed",
+                  c->fragments > FRAGMENTS_MAX ? "a record in too many fragments" : "an empty record");
+        return -EPROTO;
+    }
+    return 0;
+}
+
+/* Takes what has arrived of the present fragment into the record. Fragments of one record that lie in one buffer are
+ * moved together over the marks between them (stock never sends more than one). */
+static void
+take_fragment(struct conn *c)
+{
+    struct record *r = &c->partial;
+    size_t n = c->in_end - c->in_start;
+    char *from = c->in->bytes + c->in_start;
+
+    if (n > c->fragment_left)
+        n = c->fragment_left;
+    if (n == 0)
+        return;
+    if (r->count && r->bufs[r->count - 1] == c->in) {
+        struct iovec *last = &r->iov[r->count - 1];
+        char *to = (char *)last->iov_base + last->iov_len;
+
+        if (to != from)
+            memmove(to, from, n);
+        last->iov_len += n;
+    } else {
+        assert(r->count < TRANSPORT_IOVS);
+        r->bufs[r->count] = iobuf_ref(c->in);
+        r->iov[r->count++] = (struct iovec){.iov_base = from, .iov_len = n};
+    }
+    r->bytes += n;
+    c->in_start += n;
+    c->fragment_left -= (uint32_t)n;
+}
+
+static void
+finish_record(struct conn *c, struct batch *b)
+{
+    size_t bytes = c->partial.bytes;
+
+    if (bytes >= c->record_size_seen)
+        c->record_size_seen = bytes;
+    else
+        c->record_size_seen -= (c->record_size_seen - bytes) / 8;
+    b->records[b->count++] = c->partial;
+    c->partial.count = 0;
+    c->partial.bytes = 0;
+    c->fragments = 0;
+    count_up(&c->records, 1);
+}
+
+/* Cuts what has been received until it is used up or the batch is full. 0 or -errno (close). */
+static int
+cut(struct conn *c, struct batch *b)
+{
+    while (c->in_start < c->in_end && b->count < BATCH_RECORDS) {
+        if (!c->is_in_fragment) {
+            if (!take_mark(c))
+                break;
+            int err = begin_fragment(c);
+
+            if (err)
+                return err;
+        }
+        take_fragment(c);
+        if (c->fragment_left == 0) {
+            c->is_in_fragment = false;
+            if (c->is_last_fragment)
+                finish_record(c, b);
+        }
+    }
+    return 0;
+}
+
+/* ---- buffers ---- */
+
+static size_t
+min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Room for several records of the kind that came lately. */
+static size_t
+usual_buffer(const struct conn *c)
+{
+    size_t size = BUFFER_MIN;
+
+    if (!atomic_load_explicit(&c->is_trusted, memory_order_relaxed))
+        return BUFFER_MIN_LOGIN;
+    while (size < BUFFER_MAX && size < c->record_size_seen * RECORDS_A_BUFFER)
+        size *= 4;
+    return min_size(size, BUFFER_MAX);
+}
+
+/* What may still come of the present record, with marks if it has more fragments. */
+static size_t
+record_left(const struct conn *c)
+{
+    if (c->is_in_fragment && c->is_last_fragment)
+        return c->fragment_left;
+    return record_max(c) - min_size(c->partial.bytes, record_max(c)) + FRAGMENTS_MAX * TRANSPORT_MARK_BYTES;
+}
+
+/* How much is to be taken along from the present record's last piece to the next buffer: a head that is too short to
+ * be a piece of its own; or the last of all pieces, which gets too small only if a record began before the login and
+ * goes on after it, or has many tiny fragments. */
+static size_t
+bytes_to_move(const struct conn *c)
+{
+    const struct record *r = &c->partial;
+
+    if (r->count && (r->bytes < TRANSPORT_HEAD_BYTES || r->count == TRANSPORT_IOVS))
+        return r->iov[r->count - 1].iov_len;
+    return 0;
+}
+
+static size_t
+next_buffer_size(const struct conn *c, size_t moved)
+{
+    const struct record *r = &c->partial;
+    size_t size = usual_buffer(c);
+
+    if (r->count == 0)
+        return size;
+    size_t left = record_left(c), may = r->bytes * GROWTH;
+
+    if (r->count >= TRANSPORT_IOVS - 1) /* the last piece takes all; pages nobody writes to cost nothing */
+        return moved + (left > size ? left : size);
+    left = min_size(left, may);
+    return moved + (left > size ? left : size);
+}
+
+/* Everything in the present buffer has been cut. 0 or -ENOMEM. */
+static int
+next_buffer(struct conn *c)
+{
+    struct record *r = &c->partial;
+    size_t moved = bytes_to_move(c);
+    struct iobuf *fresh = iobuf_get(next_buffer_size(c, moved));
+
+    if (!fresh)
+        return -ENOMEM;
+    if (moved) {
+        memcpy(fresh->bytes, r->iov[r->count - 1].iov_base, moved);
+        iobuf_unref(r->bufs[r->count - 1]);
+        r->bufs[r->count - 1] = iobuf_ref(fresh);
+        r->iov[r->count - 1].iov_base = fresh->bytes;
+    }
+    iobuf_unref(c->in);
+    c->in = fresh;
+    c->in_start = c->in_end = moved;
+    return 0;
+}
+
+static int
+make_room(struct conn *c)
+{
+    size_t room = c->in ? c->in->size - c->in_end : 0;
+    bool ends_here = c->is_in_fragment && c->is_last_fragment && c->fragment_left <= room;
+
+    assert(c->in_start == c->in_end);
+    return room >= BUFFER_ROOM_MIN || (room && ends_here) ? 0 : next_buffer(c);
+}
+
+/* ---- reading ---- */
+
+/* One system call. Positive: bytes; 0: the peer has closed; -errno. */
+static ssize_t
+receive(struct conn *c, bool *is_short)
+{
+    size_t room = c->in->size - c->in_end;
+    ssize_t n;
+
+    do {
+        n = recv(c->src.fd, c->in->bytes + c->in_end, room, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    *is_short = (size_t)n < room;
+    c->in_end += (size_t)n;
+    count_up(&c->reads, 1);
+    count_up(&c->bytes_in, (uint64_t)n);
+    return n;
+}
+
+/* Reads and cuts until there is nothing more, or enough for a turn. A short read has drained the socket (epoll(7)), except
+ * when the peer has hung up: then the end is still to be read, and no event will tell. */
+static enum turn
+read_turn(struct conn *c, struct batch *b, bool *is_drained)
+{
+    for (size_t turn_bytes = 0;;) {
+        if (c->is_dead)
+            return TURN_DEAD;
+        if (send_pause_reader(c))
+            return TURN_PAUSED;
+        if (c->in && cut(c, b))
+            return TURN_DEAD;
+        if (b->count == BATCH_RECORDS || (b->count && turn_bytes >= TURN_BYTES))
+            return TURN_FULL;
+        if (*is_drained && !(atomic_load_explicit(&c->reader, memory_order_relaxed) & READER_HANGUP))
+            break;
+        if (make_room(c))
+            return TURN_DEAD;
+        ssize_t n = receive(c, is_drained);
+
+        if (n == -EAGAIN)
+            break;
+        if (n <= 0)
+            return TURN_DEAD;
+        turn_bytes += (size_t)n;
+    }
+    if (!c->partial.count) { /* an idle connection keeps no buffer */
+        iobuf_unref(c->in);
+        c->in = NULL;
+        c->in_start = c->in_end = 0;
+    }
+    return TURN_DRAINED;
+}

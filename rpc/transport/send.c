@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* Messages out: a queue of pieces a connection, sent by one thread at a time.
+ *
+ * Small heads are copied one after another into one buffer, so a batch of small replies is one piece, whatever their
+ * number; payloads are pieces of their own, by reference. Whoever queues a message tries to send, unless it runs
+ * that connection's batch, whose end sends; a thread that finds another one sending leaves its message to that one,
+ * which looks at the queue again before it stops.
+ *
+ * When the socket is full the rest waits for EPOLLOUT. TCP reports that only after a sender found no room, so it is in
+ * the set from the start; a unix socket reports it whenever the peer has read something, so there it is asked for only
+ * while something waits.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "mem/mem-pool.h"
+#include "rpc/transport/transport-internal.h"
+
+#define FRAME_BYTES 16384
+#define FRAME_MESSAGE_MAX 4096 /* a longer head gets a buffer of its own */
+#define SEND_IOVS 64
+#define CHUNK_COST 64
+#define QUEUE_MAX (8u << 20)
+#define QUEUE_MAX_LOGIN (32u << 10)
+#define MESSAGE_MAX 0x7fffffffu
+
+static struct mem_pool *chunk_pool;
+
+int
+send_pools_init(void)
+{
+    if (!chunk_pool)
+        chunk_pool = mem_pool_new_fn(sizeof(struct chunk), 0, "transport_chunk");
+    return chunk_pool ? 0 : -ENOMEM;
+}
+
+/* ---- queueing ---- */
+
+/* A piece at the queue's end; consumes the reference to `buf`. 0 or -ENOMEM. */
+static int
+queue_chunk_locked(struct conn *c, struct iobuf *buf, void *at, size_t bytes)
+{
+    struct chunk *k = mem_get(chunk_pool);
+
+    if (!k) {
+        iobuf_unref(buf);
+        return -ENOMEM;
+    }
+    *k = (struct chunk){.buf = buf, .at = at, .bytes = bytes};
+    if (c->tail)
+        c->tail->next = k;
+    else
+        c->head = k;
+    c->tail = k;
+    c->queued_bytes += bytes + CHUNK_COST;
+    return 0;
+}
+
+/* `bytes` of room in the frame buffer, already queued; NULL: no memory. */
+static char *
+queue_room_locked(struct conn *c, size_t bytes)
+{
+    if (!c->frame || c->frame->size - c->frame_used < bytes) {
+        struct iobuf *fresh = iobuf_get(FRAME_BYTES);
+
+        if (!fresh)
+            return NULL;
+        iobuf_unref(c->frame);
+        c->frame = fresh;
+        c->frame_used = 0;
+    }
+    char *at = c->frame->bytes + c->frame_used;
+
+    if (c->tail && c->tail->buf == c->frame && c->tail->at + c->tail->bytes == at) {
+        c->tail->bytes += bytes;
+        c->queued_bytes += bytes;
+    } else if (queue_chunk_locked(c, iobuf_ref(c->frame), at, bytes)) {
+        return NULL;
+    }
+    c->frame_used += bytes;
+    return at;
+}
+
+static void
+put_mark(char *at, size_t bytes)
+{
+    uint32_t mark = __builtin_bswap32((uint32_t)bytes | 0x80000000u);
+
+    memcpy(at, &mark, sizeof mark);
+}
+
+static int
+queue_head_locked(struct conn *c, const void *head, size_t head_bytes, size_t message_bytes)
+{
+    size_t bytes = TRANSPORT_MARK_BYTES + head_bytes;
+    char *at;
+
+    if (bytes <= FRAME_MESSAGE_MAX) {
+        at = queue_room_locked(c, bytes);
+    } else {
+        struct iobuf *own = iobuf_get(bytes);
+
+        at = own ? own->bytes : NULL;
+        if (own && queue_chunk_locked(c, own, at, bytes))
+            at = NULL;
+    }
+    if (!at)
+        return -ENOMEM;
+    put_mark(at, message_bytes);
+    memcpy(at + TRANSPORT_MARK_BYTES, head, head_bytes);
+    return 0;
+}
+
+static int
+queue_payload_locked(struct conn *c, struct iobuf *buf, const struct iovec *payload, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (payload[i].iov_len == 0)
+            continue;
+        int err = queue_chunk_locked(c, iobuf_ref(buf), payload[i].iov_base, payload[i].iov_len);
+
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+/* The end of both forms of conn_send(). A message that is queued in part can only be answered by closing. */
+static int
+queued(struct conn *c, int err)
+{
+    if (err)
+        conn_kill(c);
+    else if (receive_corked != c)
+        send_flush(c);
+    return err;
+}
+
+int
+conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf *buf, const struct iovec *payload,
+          int payload_count)
+{
+    size_t bytes = head_bytes;
+    int err = -ENOTCONN;
+
+    for (int i = 0; i < payload_count; i++)
+        bytes += payload[i].iov_len;
+    assert(bytes <= MESSAGE_MAX);
+    assert(payload_count == 0 || buf);
+    pthread_mutex_lock(&c->lock);
+    if (!c->is_dead) {
+        err = queue_head_locked(c, head, head_bytes, bytes);
+        if (!err)
+            err = queue_payload_locked(c, buf, payload, payload_count);
+        count_up(&c->messages, 1);
+    }
+    pthread_mutex_unlock(&c->lock);
+    iobuf_unref(buf);
+    return queued(c, err);
+}
+
+int
+conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes)
+{
+    int err = -ENOTCONN;
+
+    assert(bytes <= MESSAGE_MAX && TRANSPORT_MARK_BYTES + bytes <= buf->size);
+    put_mark(buf->bytes, bytes);
+    pthread_mutex_lock(&c->lock);
+    if (!c->is_dead) {
+        err = queue_chunk_locked(c, buf, buf->bytes, TRANSPORT_MARK_BYTES + bytes);
+        buf = NULL;
+        count_up(&c->messages, 1);
+    }
+    pthread_mutex_unlock(&c->lock);
+    iobuf_unref(buf);
+    return queued(c, err);
+}
+
+/* ---- sending ---- */
+
+static size_t
+gather_locked(const struct conn *c, struct iovec iov[SEND_IOVS])
+{
+    size_t n = 0;
+
+    for (struct chunk *k = c->head; k && n < SEND_IOVS; k = k->next)
+        iov[n++] = (struct iovec){.iov_base = k->at, .iov_len = k->bytes};
+    return n;
+}
+
+/* The first `bytes` of the queue have been sent. */
+static void
+consume_locked(struct conn *c, size_t bytes)
+{
+    count_up(&c->bytes_out, bytes);
+    while (bytes) {
+        struct chunk *k = c->head;
+        size_t n = bytes < k->bytes ? bytes : k->bytes;
+
+        k->at += n;
+        k->bytes -= n;
+        c->queued_bytes -= n;
+        bytes -= n;
+        if (k->bytes)
+            return;
+        c->head = k->next;
+        c->queued_bytes -= CHUNK_COST;
+        iobuf_unref(k->buf);
+        mem_put(k);
+    }
+    if (!c->head) { /* an idle connection keeps no buffer */
+        c->tail = NULL;
+        iobuf_unref(c->frame);
+        c->frame = NULL;
+    }
+}
+
+static size_t
+queue_max(const struct conn *c)
+{
+    return atomic_load_explicit(&c->is_trusted, memory_order_relaxed) ? QUEUE_MAX : QUEUE_MAX_LOGIN;
+}
+
+/* Asks for EPOLLOUT, or no longer. Under the lock, so that the last decision is also the last call; rare. */
+static int
+want_out_locked(struct conn *c, bool wants)
+{
+    if (c->is_tcp || c->wants_out == wants || c->is_dead)
+        return 0;
+    c->wants_out = wants;
+    return !c->is_registered ? 0 : event_modify(&c->src, EPOLLIN | EPOLLRDHUP | (wants ? EPOLLOUT : 0));
+}
+
+/* One sendmsg. True: look at the queue again. */
+static bool
+send_some_locked(struct conn *c, int *err)
+{
+    struct iovec iov[SEND_IOVS];
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = gather_locked(c, iov)};
+
+    c->is_writable_again = false;
+    pthread_mutex_unlock(&c->lock);
+    ssize_t n = sendmsg(c->src.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+    int failed = n < 0 ? errno : 0;
+
+    pthread_mutex_lock(&c->lock);
+    count_up(&c->writes, 1);
+    if (n >= 0) {
+        consume_locked(c, (size_t)n);
+        return true;
+    }
+    if (failed == EINTR)
+        return true;
+    if (failed == EAGAIN || failed == EWOULDBLOCK) {
+        if (c->is_writable_again) /* the event came before we could say that we wait for it */
+            return true;
+        c->is_blocked = true;
+        *err = want_out_locked(c, true);
+        return false;
+    }
+    *err = -failed;
+    return false;
+}
+
+void
+send_flush(struct conn *c)
+{
+    struct chunk *left = NULL;
+    bool resumes = false;
+    int err = 0;
+
+    pthread_mutex_lock(&c->lock);
+    if (c->is_sending || c->is_blocked || !c->head) {
+        pthread_mutex_unlock(&c->lock);
+        return;
+    }
+    c->is_sending = true;
+    while (!c->is_dead && c->head && send_some_locked(c, &err))
+        ;
+    c->is_sending = false;
+    if (c->is_dead)
+        left = send_take_queue_locked(c);
+    else if (!c->head && !err)
+        err = want_out_locked(c, false);
+    if (c->is_paused && c->queued_bytes <= queue_max(c) / 2) {
+        c->is_paused = false;
+        resumes = true;
+    }
+    pthread_mutex_unlock(&c->lock);
+    send_free_chunks(left);
+    if (err)
+        conn_kill(c);
+    else if (resumes)
+        receive_resume(c);
+}
+
+void
+send_writable(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool flushes = c->is_blocked;
+
+    c->is_blocked = false;
+    c->is_writable_again = true;
+    pthread_mutex_unlock(&c->lock);
+    if (flushes)
+        send_flush(c);
+}
+
+bool
+send_pause_reader(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->queued_bytes > queue_max(c) && !c->is_dead)
+        c->is_paused = true;
+    bool is_paused = c->is_paused;
+
+    pthread_mutex_unlock(&c->lock);
+    return is_paused;
+}
+
+struct chunk *
+send_take_queue_locked(struct conn *c)
+{
+    struct chunk *list = c->head;
+
+    if (c->is_sending)
+        return NULL;
+    c->head = c->tail = NULL;
+    c->queued_bytes = 0;
+    c->is_paused = false;
+    iobuf_unref(c->frame);
+    c->frame = NULL;
+    return list;
+}
+
+void
+send_free_chunks(struct chunk *list)
+{
+    while (list) {
+        struct chunk *next = list->next;
+
+        iobuf_unref(list->buf);
+        mem_put(list);
+        list = next;
+    }
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What the files of the transport share: a connection's insides.
+ *
+ *   listener.c   accepts          conn.c   life and death      receive.c   bytes to records      send.c   messages to bytes
+ *
+ * A connection has two counters. `refs` keeps its memory and descriptor. `busy` counts who may still call a record
+ * handler: its registration with the event loop, each batch of records, a posted read. When it reaches 0 no handler
+ * runs or will, and `closed` is posted.
+ */
+#ifndef KILN_TRANSPORT_INTERNAL_H
+#define KILN_TRANSPORT_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <urcu/list.h>
+
+#include "event/timer.h"
+#include "event/worker.h"
+#include "rpc/transport/transport.h"
+
+struct mem_pool;
+
+/* `reader`: who reads. Whoever sets READING owns everything under "the reader's" below. */
+#define READER_READING 1u
+#define READER_AGAIN 2u  /* an event came meanwhile: read once more */
+#define READER_HANGUP 4u /* stays: a short read does not mean drained any more, the end follows */
+
+/* A piece of what is to be sent; holds a reference to `buf`. */
+struct chunk {
+    struct chunk *next;
+    struct iobuf *buf;
+    char *at;
+    size_t bytes;
+};
+
+struct conn {
+    struct refcount refs;
+    atomic_uint busy;
+    const struct transport_ops *ops;
+    void *arg;
+    struct event_source src;
+    _Atomic(void *) user;
+    atomic_bool is_trusted;
+    _Atomic uint32_t calls_sent; /* conn_next_xid() */
+    atomic_bool is_refused; /* closed by us: records that were cut are not run any more */
+    bool is_tcp;
+    struct cds_list_head link; /* all connections, under the transport's mutex */
+    struct worker_job closed_job, read_job;
+    struct sockaddr_storage peer, local;
+
+    /* the reader's */
+    atomic_uint reader;
+    struct iobuf *in; /* bytes [in_start, in_end) are not cut yet; NULL when idle */
+    size_t in_start, in_end;
+    unsigned char mark[TRANSPORT_MARK_BYTES]; /* of the next fragment, as far as it has arrived */
+    unsigned mark_have;
+    bool is_in_fragment, is_last_fragment;
+    uint32_t fragment_left;
+    unsigned fragments;      /* of the present record */
+    struct record partial;   /* the present record, as far as it has arrived */
+    size_t record_size_seen; /* decaying maximum: sizes the receive buffer */
+
+    /* the queue of messages, under `lock`; no system call is made while it is held, but see send.c */
+    pthread_mutex_t lock;
+    atomic_bool is_dead; /* written under the lock */
+    bool is_registered, is_sending, is_blocked, is_writable_again, is_paused, wants_out;
+    struct chunk *head, *tail;
+    size_t queued_bytes; /* with a fixed part a chunk, so that it bounds their number too */
+    struct iobuf *frame; /* small heads are written here one after another */
+    size_t frame_used;
+
+    /* one writer each: the reader, or whoever holds the lock */
+    _Atomic uint64_t records, messages, bytes_in, bytes_out, reads, writes;
+};
+
+static inline void
+count_up(_Atomic uint64_t *counter, uint64_t by)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+/* conn.c */
+/* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. */
+void conn_start(int fd, bool is_tcp, const struct transport_ops *ops, void *arg);
+unsigned conn_limit_reached(void); /* the limit, or 0 */
+/* No more sending or receiving: the queue is given back, `closed` follows. Any thread, also twice. */
+void conn_kill(struct conn *c);
+bool conn_busy_get(struct conn *c); /* false: `closed` is due */
+void conn_busy_put(struct conn *c);
+
+/* receive.c */
+int receive_pools_init(void);
+void receive_event(struct conn *c, uint32_t events);
+void receive_read_job(struct worker_job *job);
+/* Reading was paused and may go on. */
+void receive_resume(struct conn *c);
+void receive_fini(struct conn *c);
+/* The connection whose batch this thread runs: its messages are sent when the batch ends. */
+extern __thread struct conn *receive_corked;
+
+/* send.c */
+int send_pools_init(void);
+/* Sends what is queued, unless someone is at it. Never blocks. */
+void send_flush(struct conn *c);
+void send_writable(struct conn *c);
+/* Too much is queued: true, and receive_resume() will be called when half of it is gone. */
+bool send_pause_reader(struct conn *c);
+/* For conn_kill(): takes the queue, unless a sender works on it, who then gives it back himself. */
+struct chunk *send_take_queue_locked(struct conn *c);
+void send_free_chunks(struct chunk *list);
+
+#endif
