@@ -6,4 +6,5 @@ kilnd_SOURCES = \
 	glusterfsd/kilnd.h \
 	glusterfsd/options.c \
 	glusterfsd/statedump.c
-kilnd_LDADD = libkiln-xlators.la libkiln-rpc.la libglusterfs.la $(BASE_LIBS) $(ALLOCATOR_LIBS)
+# The allocator first: it takes malloc's place.
+kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS)
