@@ -75,7 +75,7 @@ obj_start(struct posix *p, struct posix_obj *obj, bool is_handle)
     obj->p = p;
     obj->fd = -1;
     obj->owns_dirfd = false;
-    obj->is_through_dir = false;
+    obj->is_through_dir = obj->is_renamer = false;
     /* Before the path is used: a rename that ends later than this is noticed. */
     obj->renames_seen = atomic_load_explicit(&p->dir_renames, memory_order_acquire);
     memcpy(obj->full, p->brick, p->brick_len);
@@ -88,6 +88,16 @@ obj_start(struct posix *p, struct posix_obj *obj, bool is_handle)
     obj->dirfd = is_handle ? p->handles_fd : p->brick_fd;
     obj->rel = at;
     return at;
+}
+
+/* Longer names were refused at the border; should one come here, it is cut and not found. */
+static void
+copy_name(char *to, const char *name)
+{
+    size_t len = strnlen(name, NAME_MAX);
+
+    memcpy(to, name, len);
+    to[len] = '\0';
 }
 
 /* `last` in the directory `dir`. The caller has made sure that it is at most NAME_MAX bytes. */
@@ -105,7 +115,7 @@ obj_through_dir(struct posix *p, const struct gfid *dir, const char *last, struc
         obj->dir = *dir;
     }
     obj->last = (uint16_t)(at - obj->full);
-    *stpncpy(at, last, NAME_MAX) = '\0';
+    copy_name(at, last);
 }
 
 void
@@ -153,7 +163,7 @@ posix_obj_fd(struct posix *p, int fd, struct posix_obj *obj)
     obj->fd = fd;
     obj->dirfd = -1;
     obj->rel = obj->full;
-    obj->owns_dirfd = obj->is_through_dir = false;
+    obj->owns_dirfd = obj->is_through_dir = obj->is_renamer = false;
     obj->renames_seen = 0;
     obj->last = 0;
     obj->full[0] = '\0';
@@ -168,11 +178,12 @@ obj_sibling(const struct posix_obj *from, const char *last, struct posix_obj *to
     to->dirfd = from->dirfd;
     to->owns_dirfd = false;
     to->is_through_dir = from->is_through_dir;
+    to->is_renamer = from->is_renamer;
     to->renames_seen = from->renames_seen;
     to->dir = from->dir;
     to->last = from->last;
     memcpy(to->full, from->full, from->last);
-    *stpncpy(to->full + to->last, last, NAME_MAX) = '\0';
+    copy_name(to->full + to->last, last);
     to->rel = to->full + (from->rel - from->full);
 }
 
@@ -331,7 +342,7 @@ obj_retry(struct posix_obj *obj, int *err)
             return true;
         *err = -r;
     }
-    if (*err != ENOENT && *err != ENOTDIR)
+    if ((*err != ENOENT && *err != ENOTDIR) || obj->is_renamer)
         return false;
     if (!(obj->renames_seen & 1) &&
         atomic_load_explicit(&p->dir_renames, memory_order_acquire) == obj->renames_seen)
@@ -446,6 +457,84 @@ posix_obj_readlink(struct posix_obj *obj, char *text, size_t size)
             return n;
         err = errno;
     } while (obj_retry(obj, &err));
+    return -err;
+}
+
+int
+posix_obj_mknod(struct posix_obj *obj, mode_t mode, dev_t dev)
+{
+    int err;
+
+    do {
+        if (mknodat(obj->dirfd, obj->rel, mode, dev) == 0)
+            return 0;
+        err = errno;
+    } while (obj_retry(obj, &err));
+    return -err;
+}
+
+int
+posix_obj_mkdir(struct posix_obj *obj, mode_t mode)
+{
+    int err;
+
+    do {
+        if (mkdirat(obj->dirfd, obj->rel, mode) == 0)
+            return 0;
+        err = errno;
+    } while (obj_retry(obj, &err));
+    return -err;
+}
+
+int
+posix_obj_symlink(struct posix_obj *obj, const char *text)
+{
+    int err;
+
+    do {
+        if (symlinkat(text, obj->dirfd, obj->rel) == 0)
+            return 0;
+        err = errno;
+    } while (obj_retry(obj, &err));
+    return -err;
+}
+
+int
+posix_obj_unlink(struct posix_obj *obj, int flags)
+{
+    int err;
+
+    do {
+        if (unlinkat(obj->dirfd, obj->rel, flags) == 0)
+            return 0;
+        err = errno;
+    } while (obj_retry(obj, &err));
+    return -err;
+}
+
+int
+posix_obj_link(struct posix_obj *from, struct posix_obj *to)
+{
+    int err;
+
+    do {
+        if (linkat(from->dirfd, from->rel, to->dirfd, to->rel, 0) == 0)
+            return 0;
+        err = errno;
+    } while (obj_retry(from, &err) || obj_retry(to, &err));
+    return -err;
+}
+
+int
+posix_obj_rename(struct posix_obj *from, struct posix_obj *to)
+{
+    int err;
+
+    do {
+        if (renameat(from->dirfd, from->rel, to->dirfd, to->rel) == 0)
+            return 0;
+        err = errno;
+    } while (obj_retry(from, &err) || obj_retry(to, &err));
     return -err;
 }
 

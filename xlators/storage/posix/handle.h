@@ -19,8 +19,7 @@
  *     from that descriptor. Depth and length of the path have no limit.
  *   - a rename of a directory moves it first and then replaces its handle: in between there is ENOENT. Each obj remembers how
  *     many such renames there had been; if one is under way or was meanwhile, it waits for the end and tries again.
- * The posix_obj_* calls below do both; use them for the first call on an obj. After it has succeeded (a stat of the parent
- * for instance) the raw *at calls may be used with the same dirfd and rel.
+ * The posix_obj_* calls below do both. Raw *at calls with dirfd and rel do not: only where neither can matter.
  *
  * thread: an obj belongs to one call. */
 #ifndef KILN_POSIX_HANDLE_H
@@ -37,6 +36,7 @@ struct posix_obj {
     const char *rel;  /* points into full */
     bool owns_dirfd;  /* dirfd was opened for a deep path */
     bool is_through_dir; /* the path goes through dir's handle */
+    bool is_renamer;  /* the caller holds dir_rename_lock: never wait for it */
     unsigned renames_seen;
     struct gfid dir;  /* is_through_dir: the directory */
     uint16_t last;    /* offset in `full` of the last component (".", the name) */
@@ -68,6 +68,13 @@ ssize_t posix_obj_listxattr(struct posix_obj *obj, char *list, size_t size);
 int posix_obj_setxattr(struct posix_obj *obj, const char *name, const void *value, size_t size, int flags);
 int posix_obj_removexattr(struct posix_obj *obj, const char *name);
 ssize_t posix_obj_readlink(struct posix_obj *obj, char *text, size_t size);
+/* Of objects that are paths: */
+int posix_obj_mknod(struct posix_obj *obj, mode_t mode, dev_t dev);
+int posix_obj_mkdir(struct posix_obj *obj, mode_t mode);
+int posix_obj_symlink(struct posix_obj *obj, const char *text);
+int posix_obj_unlink(struct posix_obj *obj, int flags); /* AT_REMOVEDIR */
+int posix_obj_link(struct posix_obj *from, struct posix_obj *to);
+int posix_obj_rename(struct posix_obj *from, struct posix_obj *to);
 
 /* The xattr trusted.gfid. 0, -ENODATA (none), -EINVAL (not 16 bytes), -errno. */
 int posix_obj_get_gfid(struct posix_obj *obj, struct gfid *out);

@@ -1,4 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libkiln_xlators_la_SOURCES += xlators/storage/posix/posix.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/posix-internal.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/handle.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/handle.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/stat.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/stat.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/mdata.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/mdata.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/gfid2path.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/gfid2path.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/entry.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/entry.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/entry-create.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/entry-remove.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/rename.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/lookup.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/setattr.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/statfs.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/chore.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/health.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/janitor.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/reserve.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-sys.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-sys.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-remove.c

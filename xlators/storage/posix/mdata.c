@@ -296,21 +296,29 @@ posix_mdata_update_parent(struct xlator *xl, const struct caller *caller, struct
 }
 
 int
-posix_mdata_create(struct xlator *xl, const struct caller *caller, struct posix_obj *obj, struct inode *inode,
-                   struct iatt *post)
+posix_mdata_create(struct xlator *xl, const struct caller *caller, struct posix_obj *obj, struct mdata *out)
 {
-    struct mdata m;
-
     if (!posix_conf(xl)->ctime || !(caller->time_flags & (TIME_CTIME | TIME_MTIME | TIME_ATIME)))
         return 0;
-    all_times(&m, caller);
-    struct posix_inode *ctx = ctx_lock(xl, inode);
-    int r = mdata_store_locked(obj, ctx, &m);
+    all_times(out, caller);
+    int r = mdata_write(obj, out);
 
+    return r < 0 ? r : 1;
+}
+
+void
+posix_mdata_seed(struct xlator *xl, struct inode *inode, const struct mdata *m)
+{
+    struct posix_inode *ctx = ctx_lock(xl, inode);
+
+    /* Known already: another call was here since and changed what we wrote. */
+    if (ctx && !ctx->is_mdata_known) {
+        ctx->is_mdata_known = true;
+        ctx->has_mdata = m != NULL;
+        if (m)
+            ctx->mdata = *m;
+    }
     ctx_unlock(ctx);
-    if (r == 0 && post)
-        posix_mdata_apply(&m, post);
-    return r;
 }
 
 int

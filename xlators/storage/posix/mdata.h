@@ -28,9 +28,11 @@ int posix_mdata_update(struct xlator *xl, const struct caller *caller, struct po
 /* The same for a parent directory, by the TIME_PARENT_* flags. */
 int posix_mdata_update_parent(struct xlator *xl, const struct caller *caller, struct posix_obj *dir,
                               struct inode *inode, struct iatt *post);
-/* A new object: all three times are the caller's; nothing is read. */
-int posix_mdata_create(struct xlator *xl, const struct caller *caller, struct posix_obj *obj, struct inode *inode,
-                       struct iatt *post);
+/* A new object that nobody can find yet: all three times are the caller's. 1: written, *out filled; 0: the caller's flags or the
+ * option say no; -errno. */
+int posix_mdata_create(struct xlator *xl, const struct caller *caller, struct posix_obj *obj, struct mdata *out);
+/* What was written by posix_mdata_create, or (NULL) that nothing was, is known to the inode's context unless that knows better. */
+void posix_mdata_seed(struct xlator *xl, struct inode *inode, const struct mdata *m);
 
 /* Each time becomes the later of the stored and the given one; created if missing (set-ctime-mdata, and SETXATTR of the xattr
  * itself). 0 or -errno. */

@@ -11,10 +11,10 @@
  * Descriptors of an idle brick: BRICK, BRICK/.glusterfs. Nothing else is kept open.
  *
  * Locks of a brick, in the order in which they are taken:
- *   dir_rename_lock   one rename of a directory at a time: its name and its handle do not change in one step
  *   name_locks[]      striped by (parent, name): whoever makes, removes or replaces that name
  *   object_locks[]    striped by gfid: whoever changes an object's links or handle, or opens it
  *   posix_inode.lock  one object's cached mdata; read-modify-write of its xattrs; check-and-write of its data
+ *   dir_rename_lock   a directory's name and its handle, which cannot be moved in one step (rename.c, handle.h)
  * Two stripes of one array are taken in the order of their index. These locks are held over system calls: what they
  * make atomic consists of several. None is taken by the everyday lookup or stat.
  */
@@ -77,14 +77,14 @@ struct posix_conf {
 
 #define POSIX_STRIPES 64
 
-/* A timer and the worker job it posts: a brick's housekeeping has no thread of its own. */
+/* A timer and the worker job it posts: a brick's housekeeping has no thread of its own (chore.c). */
 struct posix_chore {
     struct timer timer;
     struct worker_job job;
     struct posix *p;
-    void (*fn)(struct posix *p);
-    uint64_t period_ms;
-    bool is_posted; /* under p->chores_lock */
+    /* Does the work. The milliseconds until it is due again; 0: when somebody calls posix_chore_start(). */
+    uint64_t (*fn)(struct posix *p);
+    bool is_waiting, is_posted; /* under p->chores_lock */
 };
 
 /* A brick. Made by init, gone with fini. Fields without a comment are set by init and only read afterwards. */
@@ -111,11 +111,9 @@ struct posix {
 
     pthread_mutex_t chores_lock;
     pthread_cond_t chores_idle; /* a posted chore has ended */
-    bool chores_stop;           /* under chores_lock */
+    atomic_bool chores_stop;    /* written under chores_lock */
     struct posix_chore health, janitor, reserve;
-    struct timer health_deadline;
-
-    void *batch; /* fsync batches: fsync.c's */
+    struct timer health_deadline; /* armed while the health check runs */
 };
 
 static inline struct posix *
@@ -138,7 +136,8 @@ struct posix_inode {
     struct mdata mdata;  /* under lock: the copy of the disk's; it wins over the disk */
     bool is_mdata_known; /* under lock: the disk was read or written */
     bool has_mdata;      /* under lock, if known */
-    atomic_bool is_unlinked; /* its handle is in .glusterfs/unlink. Written under the object lock */
+    atomic_bool is_unlinked; /* its handle was moved to .glusterfs/unlink. Written under the object lock */
+    bool is_kept;            /* ... and is still there. Under the object lock */
     _Atomic uint64_t backend_ino; /* st_ino on the disk; 0: not seen yet */
 };
 
@@ -162,7 +161,10 @@ void posix_fd_free(struct posix_fd *pfd);
 
 /* -- locks --------------------------------------------------------------------------------------------------- */
 
-/* The stripe of a name or an object; given back with pthread_mutex_unlock(). */
+/* The stripe of a name or an object. */
+pthread_mutex_t *posix_name_stripe(struct posix *p, const struct gfid *parent, const char *name);
+pthread_mutex_t *posix_object_stripe(struct posix *p, const struct gfid *gfid);
+/* The same, locked; given back with pthread_mutex_unlock(). */
 pthread_mutex_t *posix_name_lock(struct posix *p, const struct gfid *parent, const char *name);
 /* Whoever opens an object by its handle holds this from before open() until the fd is counted in inode->open_fds, so that
  * an unlink at the same moment knows whether to keep the object for the fd. */
@@ -184,17 +186,23 @@ int posix_reserve_check(struct xlator *xl, const struct call_stack *stk);
 /* The same with a fresh look at the disk (fallocate). */
 int posix_reserve_check_now(struct xlator *xl, const struct call_stack *stk);
 
-/* -- chores: health.c, janitor.c, reserve.c -------------------------------------------------------------------- */
+/* -- chores: chore.c, health.c, janitor.c, reserve.c ------------------------------------------------------------------- */
 
-void posix_health_check(struct posix *p);
+void posix_chore_init(struct posix_chore *c, struct posix *p, uint64_t (*fn)(struct posix *p));
+/* Due in `delay_ms`, unless it is waiting or running already or the brick stops. */
+void posix_chore_start(struct posix_chore *c, uint64_t delay_ms);
+/* None runs after this and none will. */
+void posix_chores_stop(struct posix *p);
+
 void posix_health_init(struct posix *p);
-void posix_health_stop(struct posix *p);
-void posix_janitor_run(struct posix *p);
-void posix_reserve_refresh(struct posix *p);
-/* Due after its period; no-op if it is off or the brick stops. */
-void posix_chore_start(struct posix_chore *c);
-/* Makes .glusterfs/landfill and .glusterfs/unlink and empties the latter; -errno only warns. */
-int posix_janitor_prepare(struct posix *p);
+void posix_health_start(struct posix *p);
+void posix_janitor_init(struct posix *p);
+/* Makes .glusterfs/landfill and .glusterfs/unlink, empties the latter, moves a landfill of the old format. Warns only. */
+void posix_janitor_prepare(struct posix *p);
+/* Something lies in the landfill. */
+void posix_janitor_wake(struct posix *p);
+void posix_reserve_init(struct posix *p);
+void posix_reserve_start(struct posix *p);
 
 /* -- file operations: posix_fop_lookup() and so on (libc has a posix_fallocate of its own) ----------------------- */
 
@@ -204,7 +212,8 @@ int posix_janitor_prepare(struct posix *p);
     X(stat) X(fstat) X(readlink) X(open) X(opendir) X(readv) X(writev) X(truncate) X(ftruncate) X(flush)     \
     X(fsync) X(fsyncdir) X(release) X(releasedir) X(setxattr) X(fsetxattr) X(getxattr) X(fgetxattr)          \
     X(removexattr) X(fremovexattr) X(xattrop) X(fxattrop) X(access) X(readdir) X(readdirp) X(rchecksum)      \
-    X(fallocate) X(discard) X(zerofill) X(seek) X(copy_file_range) X(ipc) X(lease)
+    X(fallocate) X(discard) X(zerofill) X(seek) X(copy_file_range) X(ipc)            \
+    X(lease)
 
 #define POSIX_FOP_PROTOTYPE(name) int posix_fop_##name(struct xlator *xl, struct call_stack *stk);
 POSIX_FOPS(POSIX_FOP_PROTOTYPE)

@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* entry-create: create, mknod, mkdir, symlink, link: everything that makes names (spec: brick 3.9, 4.2, 4.3).
+ *
+ * A new object is built in this order, under the lock of its name:
+ *   name (O_EXCL)  owner  stored keys  gfid2path  mdata  trusted.gfid  handle
+ * Until it has its gfid nobody takes it for an object: lookup waits for the name's lock when it meets one. A step that fails undoes
+ * all before it. A crash leaves a name without gfid, or one with a gfid and no handle: lookup heals both.
+ *
+ * System calls, parent's mdata warm, caller root or chown included (+1), one xdata key stored (+1 each):
+ *   create   9: stat parent, open, set gfid2path, mdata, gfid, link handle, fstat, set parent's mdata, stat parent
+ *   mknod    9: the same with mknod and a stat by path
+ *   mkdir    9: stat handle instead of gfid2path, symlink handle
+ *   symlink  9: as mknod
+ *   link     9: stat parent, stat source, link, set gfid2path, get mdata (cold), mdata, stat, parent's mdata, stat parent
+ * The first object below a .glusterfs/xx/yy makes that directory: 2 more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "xlators/storage/posix/entry.h"
+#include "xlators/storage/posix/gfid2path.h"
+#include "xlators/storage/posix/mdata.h"
+#include "xlators/storage/posix/stat.h"
+#include "xlators/storage/posix/xattr-rules.h"
+
+#define PID_TRASH (-11) /* may leave gfid-req out */
+#define GFID2PATH_LINKS_MAX 500
+#define LINKTO_MODE 01000 /* exactly: DHT's mark of a link file */
+
+/* What is being made. */
+struct making {
+    struct posix_entry entry;
+    struct posix_obj *obj; /* how to reach the object: entry.obj, or an fd */
+    struct gfid gfid;
+    mode_t mode; /* type and permissions asked for */
+    struct mdata mdata;
+    bool has_mdata;
+};
+
+static void
+making_done(struct making *m)
+{
+    posix_entry_done(&m->entry);
+}
+#define MAKING __attribute__((cleanup(making_done))) struct making
+
+static bool
+is_internal(const struct call_stack *stk)
+{
+    return dict_has(stk->call.xdata, DICT_KEY_INTERNAL_FOP);
+}
+
+/* -- checks before ---------------------------------------------------------------------------------------------------- */
+
+static int
+gfid_wanted(const struct call_stack *stk, struct gfid *out)
+{
+    int r = dict_get_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, out);
+
+    if (r == -ENOENT && stk->caller.pid == PID_TRASH) {
+        gfid_random(out);
+        return 0;
+    }
+    return r < 0 || gfid_is_null(out) || gfid_is_root(out) ? -EINVAL : 0;
+}
+
+/* DHT's "is your layout still mine": the value that the parent's xattr must have (brick 4.2). 0, or -EIO. */
+static int
+layout_check(struct call_stack *stk, struct posix_entry *e)
+{
+    const char *key = dict_get_str(stk->call.xdata, DICT_KEY_PREOP_PARENT_KEY);
+    const struct dict_pair *want;
+    ssize_t n;
+
+    if (!dict_has(stk->call.xdata, DICT_KEY_PREOP_PARENT_KEY))
+        return 0;
+    want = key ? dict_find_text(stk->call.xdata, key) : NULL;
+    if (!want || (want->type != DICT_PTR && want->type != DICT_STR && want->type != DICT_UNTYPED))
+        return -EIO;
+    char *found = arena_alloc(&stk->arena, want->len + 1);
+    if (!found)
+        return -ENOMEM;
+    n = posix_obj_getxattr(&e->dir, key, found, want->len + 1);
+    return n == (ssize_t)want->len && memcmp(found, want->v.bytes, want->len) == 0 ? 0 : -EIO;
+}
+
+/* The layout has changed: the client must know that this is why, so the error takes a key along. */
+static int
+answer_layout_changed(struct call_stack *stk)
+{
+    struct dict *xdata = reply_xdata(stk);
+
+    if (!xdata || dict_set_int(xdata, DICT_KEY_PREOP_CHECK_FAILED, 1) < 0)
+        return -ENOMEM;
+    memset(&stk->reply.pre, 0, sizeof stk->reply.pre);
+    stk->reply.op_ret = -1;
+    stk->reply.op_errno = EIO;
+    return XL_DONE;
+}
+
+/* 0 or -errno. `m` is to be given to posix_entry_done() in any case. */
+static int
+making_begin(struct xlator *xl, struct call_stack *stk, int hidden_errno, struct making *m)
+{
+    m->obj = &m->entry.obj;
+    m->has_mdata = false;
+    m->entry.dir.owns_dirfd = false;
+    int r = gfid_wanted(stk, &m->gfid);
+    if (r == 0)
+        r = posix_reserve_check(xl, stk);
+    return r < 0 ? r : posix_entry_begin(xl, &stk->call.loc, hidden_errno, &m->entry, &stk->reply.pre);
+}
+
+/* -- building ---------------------------------------------------------------------------------------------------------- */
+
+/* The brick runs as root; the kernel has given the object to root, and its group to that of a set-gid directory. */
+static int
+set_owner(const struct call_stack *stk, struct making *m)
+{
+    uid_t uid = stk->caller.uid;
+    bool is_inherited = m->entry.dir_st.st_mode & S_ISGID;
+    gid_t gid = is_inherited ? (gid_t)-1 : stk->caller.gid;
+    struct posix_obj *at = &m->entry.obj;
+
+    if (uid != 0 || (gid != 0 && !is_inherited)) {
+        int r = m->obj->fd >= 0 ? fchown(m->obj->fd, uid, gid)
+                                : fchownat(at->dirfd, at->rel, uid, gid, AT_SYMLINK_NOFOLLOW);
+        if (r < 0)
+            return -errno;
+    } else if (!S_ISDIR(m->mode)) {
+        return 0;
+    }
+    /* chown drops set-uid and set-gid of files; mkdir does not take them. */
+    mode_t special = m->mode & (S_ISUID | S_ISGID);
+    if (special == 0 || S_ISLNK(m->mode))
+        return 0;
+    mode_t mode = m->mode & 07777;
+    if (S_ISDIR(m->mode) && is_inherited)
+        mode |= S_ISGID;
+    int r = m->obj->fd >= 0 ? fchmod(m->obj->fd, mode) : fchmodat(at->dirfd, at->rel, mode, 0);
+    return r < 0 ? -errno : 0;
+}
+
+/* The name under which a key of the request's xdata is stored; NULL: it is not. */
+static const char *
+stored_name(const struct call_stack *stk, const struct dict_pair *pair)
+{
+    const char *consumed = dict_get_str(stk->call.xdata, DICT_KEY_PREOP_PARENT_KEY);
+
+    /* Numbers under such keys are requests for something, not values. */
+    if (pair->type != DICT_PTR && pair->type != DICT_STR && pair->type != DICT_UNTYPED)
+        return NULL;
+    if (!xattr_has_namespace(pair->key) || (consumed && strcmp(consumed, pair->key) == 0))
+        return NULL;
+    switch (xattr_kind_of(pair->key)) {
+    case XATTR_PLAIN:
+    case XATTR_ACL:
+    case XATTR_SELINUX_STORED:
+    case XATTR_GEOREP:
+    case XATTR_QUOTA:
+    case XATTR_QUOTA_SUM:
+        return pair->key;
+    case XATTR_SELINUX:
+        return dict_key_text(DICT_KEY_SELINUX_STORED);
+    default:
+        return NULL;
+    }
+}
+
+static int
+store_keys(struct xlator *xl, const struct call_stack *stk, struct making *m)
+{
+    dict_for_each(pair, stk->call.xdata) {
+        const char *name = stored_name(stk, pair);
+
+        if (!name)
+            continue;
+        bool is_acl = xattr_kind_of(name) == XATTR_ACL;
+        if (is_acl && (!posix_of(xl)->has_acl || S_ISLNK(m->mode)))
+            continue;
+        /* Create-only, but for an ACL: the kernel may have given it one from the directory. */
+        int r = posix_obj_setxattr(m->obj, name, pair->v.bytes, pair->len, is_acl ? 0 : XATTR_CREATE);
+        if (r < 0 && r != -EEXIST) {
+            log_event(LOG_WARNING, xl, "posix-create-xattr", "cannot set %s on new %s/%s: %s", name,
+                      GFID(&m->entry.parent->gfid), m->entry.name, strerror(-r));
+            return r;
+        }
+    }
+    return 0;
+}
+
+/* Everything that turns a new name into an object of the volume. On failure the name is still there. */
+static int
+build(struct xlator *xl, const struct call_stack *stk, struct making *m)
+{
+    struct posix_entry *e = &m->entry;
+    int r = set_owner(stk, m);
+
+    if (r == 0)
+        r = store_keys(xl, stk, m);
+    if (r < 0)
+        return r;
+    if (!S_ISDIR(m->mode))
+        posix_gfid2path_set(xl, m->obj, &e->parent->gfid, e->name);
+    r = posix_mdata_create(xl, &stk->caller, m->obj, &m->mdata);
+    if (r < 0)
+        return r;
+    m->has_mdata = r > 0;
+    r = posix_obj_setxattr(m->obj, POSIX_XATTR_GFID, &m->gfid, sizeof m->gfid, XATTR_CREATE);
+    if (r < 0)
+        return r;
+    return S_ISDIR(m->mode) ? posix_handle_set_dir(posix_of(xl), &m->gfid, &e->parent->gfid, e->name)
+                            : posix_handle_link(&e->obj, &m->gfid);
+}
+
+/* Built or taken back. */
+static int
+build_or_undo(struct xlator *xl, const struct call_stack *stk, struct making *m)
+{
+    struct posix_entry *e = &m->entry;
+    int r = build(xl, stk, m);
+
+    if (r == 0)
+        return 0;
+    int undone = posix_obj_unlink(&e->obj, S_ISDIR(m->mode) ? AT_REMOVEDIR : 0);
+    if (undone < 0)
+        log_event(LOG_ERROR, xl, "posix-create-undo", "%s/%s was half made (%s) and cannot be removed: %s",
+                  GFID(&e->parent->gfid), e->name, strerror(-r), strerror(-undone));
+    return r;
+}
+
+/* The new object's iatt. */
+static int
+made_iatt(struct making *m, struct iatt *out)
+{
+    struct stat st;
+    int r = posix_obj_stat(m->obj, &st);
+
+    if (r < 0)
+        return r;
+    iatt_from_stat(out, &st, &m->gfid);
+    if (m->has_mdata)
+        posix_mdata_apply(&m->mdata, out);
+    return 0;
+}
+
+static mode_t
+mode_for(const struct posix_conf *conf, mode_t type, mode_t mode)
+{
+    int64_t mask = S_ISDIR(type) ? conf->create_directory_mask : conf->create_mask;
+    int64_t force = S_ISDIR(type) ? conf->force_directory_mode : conf->force_create_mode;
+
+    /* The masks are about permissions: DHT's link files are told by their sticky bit. */
+    return type | ((mode & 07777) & ~(mode_t)(0777 & ~mask)) | (mode_t)(force & 0777);
+}
+
+/* -- create ------------------------------------------------------------------------------------------------------------ */
+
+/* For the fd; O_CREAT and O_EXCL are said where they are meant. */
+#define CREATE_FLAGS (O_ACCMODE | O_APPEND | O_TRUNC | O_NONBLOCK | O_SYNC | O_DSYNC | O_DIRECT | O_NOATIME)
+
+static int
+create_flags(const struct xlator *xl, const struct call_stack *stk)
+{
+    int flags = (int)stk->call.flags;
+
+    /* All zero: an old way to say "make it, read and write" (brick 4.2). */
+    if (flags == 0)
+        flags = O_RDWR | O_EXCL;
+    return (flags & (CREATE_FLAGS | O_EXCL)) | (posix_conf(xl)->o_direct ? O_DIRECT : 0);
+}
+
+/* The name is taken: open what is there. It may lack its gfid or handle after a crash. */
+static int
+open_existing(struct xlator *xl, const struct call_stack *stk, struct making *m, int flags, struct iatt *iatt)
+{
+    struct posix_entry *e = &m->entry;
+    struct stat st;
+    struct gfid found;
+    int r = posix_entry_look(e, &st, &found);
+
+    if (r < 0)
+        return r;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
+    int sysfd = posix_obj_open(&e->obj, flags & CREATE_FLAGS, 0);
+    if (sysfd < 0)
+        return sysfd;
+
+    POSIX_OBJ by_fd;
+    posix_obj_fd(e->obj.p, sysfd, &by_fd);
+    if (gfid_is_null(&found))
+        r = posix_obj_setxattr(&by_fd, POSIX_XATTR_GFID, &m->gfid, sizeof m->gfid, XATTR_CREATE);
+    else
+        m->gfid = found;
+    if (r == 0)
+        r = posix_handle_link(&e->obj, &m->gfid);
+    struct inode *known = r == 0 ? inode_find(xl->graph->inodes, &m->gfid) : NULL;
+    if (r == 0 && flags & O_TRUNC)
+        r = posix_mdata_update(xl, &stk->caller, &by_fd, known, NULL);
+    if (r == 0)
+        r = posix_obj_stat(&by_fd, &st);
+    if (r == 0)
+        r = posix_iatt_of_stat(xl, &by_fd, known, &m->gfid, &st, iatt);
+    inode_unref(known);
+    if (r < 0) {
+        close(sysfd);
+        return r;
+    }
+    return sysfd;
+}
+
+/* A descriptor with the iatt of the object, new (*is_new) or found. */
+static int
+create_file(struct xlator *xl, const struct call_stack *stk, struct making *m, struct iatt *iatt, bool *is_new)
+{
+    struct posix_entry *e = &m->entry;
+    int flags = create_flags(xl, stk);
+    int sysfd = posix_obj_open(&e->obj, (flags & CREATE_FLAGS) | O_CREAT | O_EXCL, m->mode & 07777);
+
+    *is_new = sysfd >= 0;
+    if (sysfd < 0)
+        return sysfd == -EEXIST && !(flags & O_EXCL) ? open_existing(xl, stk, m, flags, iatt) : sysfd;
+
+    POSIX_OBJ by_fd;
+    posix_obj_fd(e->obj.p, sysfd, &by_fd);
+    m->obj = &by_fd;
+    int r = build_or_undo(xl, stk, m);
+    if (r == 0)
+        r = made_iatt(m, iatt);
+    m->obj = &e->obj;
+    if (r < 0) {
+        close(sysfd);
+        return r;
+    }
+    return sysfd;
+}
+
+/* Hands the fd to the reply. sysfd is taken over. */
+static int
+reply_fd(struct xlator *xl, struct call_stack *stk, struct making *m, int sysfd, bool is_new)
+{
+    uint32_t flags = (uint32_t)create_flags(xl, stk) & CREATE_FLAGS;
+    struct posix_fd *pfd = posix_fd_new(posix_of(xl), sysfd, flags, false);
+
+    if (!pfd)
+        return -ENOMEM;
+    struct inode *inode = inode_link(xl->graph->inodes, m->entry.parent, m->entry.name, &stk->reply.stat);
+    struct fd *fd = inode ? fd_new(inode, stk->client, flags, false) : NULL;
+    if (fd) {
+        fd_ctx_set(fd, xl, pfd);
+        stk->reply.fd = fd;
+        if (is_new)
+            posix_mdata_seed(xl, inode, m->has_mdata ? &m->mdata : NULL);
+    } else {
+        posix_fd_free(pfd);
+    }
+    inode_unref(inode);
+    return fd ? 0 : -ENOMEM;
+}
+
+int
+posix_fop_create(struct xlator *xl, struct call_stack *stk)
+{
+    MAKING m;
+    bool is_new;
+    int r = making_begin(xl, stk, EEXIST, &m);
+
+    if (r == 0)
+        r = layout_check(stk, &m.entry);
+    if (r == -EIO)
+        return answer_layout_changed(stk);
+    if (r < 0)
+        return r;
+    m.mode = mode_for(posix_conf(xl), S_IFREG, stk->call.mode);
+    {
+        POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(posix_of(xl), &m.entry.parent->gfid, m.entry.name);
+
+        r = create_file(xl, stk, &m, &stk->reply.stat, &is_new);
+        /* Under the lock: an unlink of the name must see that the file is open. */
+        if (r >= 0)
+            r = reply_fd(xl, stk, &m, r, is_new);
+    }
+    if (r == 0)
+        r = is_new ? posix_entry_end(xl, &stk->caller, &m.entry, &stk->reply.post)
+                   : posix_iatt(xl, &m.entry.dir, m.entry.parent, &stk->reply.post, NULL);
+    return r < 0 ? r : XL_DONE;
+}
+
+/* -- mknod, mkdir, symlink ----------------------------------------------------------------------------------------------- */
+
+/* DHT makes a second name for a gfid that is here already: a hard link (brick 4.2). 0, -ENOENT: there is no such file; -errno. */
+static int
+link_to_gfid(struct xlator *xl, struct making *m)
+{
+    struct posix *p = posix_of(xl);
+    struct posix_entry *e = &m->entry;
+    struct stat st;
+    POSIX_OBJ handle;
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &m->gfid);
+
+    posix_obj_gfid(p, &m->gfid, false, &handle);
+    int r = posix_obj_stat(&handle, &st);
+    if (r == -ENOENT) {
+        POSIX_OBJ unlinked;
+
+        posix_obj_unlinked(p, &m->gfid, &unlinked);
+        if (renameat(unlinked.dirfd, unlinked.rel, handle.dirfd, handle.rel) < 0)
+            return -errno;
+        struct inode *inode = inode_find(xl->graph->inodes, &m->gfid);
+        struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+        if (ctx)
+            atomic_store(&ctx->is_unlinked, false);
+        inode_unref(inode);
+        r = posix_obj_stat(&handle, &st);
+    }
+    if (r < 0)
+        return r;
+    if (S_ISLNK(st.st_mode))
+        return -EEXIST;
+    r = posix_obj_link(&handle, &e->obj);
+    if (r < 0)
+        return r;
+    posix_gfid2path_set(xl, &handle, &e->parent->gfid, e->name);
+    return 0;
+}
+
+/* The name is taken by a link file of DHT that leads to another object than the one to be made: it goes. 0: gone. */
+static int
+drop_stale_linkto(struct xlator *xl, struct making *m)
+{
+    struct posix_entry *e = &m->entry;
+    struct stat st;
+    struct gfid found;
+    enum posix_handle_fate fate = POSIX_HANDLE_KEPT;
+    int r = posix_entry_look(e, &st, &found);
+
+    if (r < 0)
+        return r;
+    if (!S_ISREG(st.st_mode) || (st.st_mode & 07777) != LINKTO_MODE || gfid_equal(&found, &m->gfid) ||
+        posix_obj_getxattr(&e->obj, POSIX_XATTR_LINKTO, NULL, 0) < 0)
+        return -EEXIST;
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(posix_of(xl), &found);
+    struct inode *inode = posix_inode_of(xl, NULL, &found);
+    if (!gfid_is_null(&found) && st.st_nlink <= 2)
+        r = posix_handle_retire(xl, &found, inode, &fate);
+    if (r == 0)
+        r = posix_obj_unlink(&e->obj, 0);
+    if (r < 0)
+        posix_handle_unretire(xl, &e->obj, &found, inode, fate);
+    inode_unref(inode);
+    if (r == 0)
+        inode_unlink(xl->graph->inodes, e->parent, e->name);
+    return r;
+}
+
+static int
+mknod_once(struct xlator *xl, const struct call_stack *stk, struct making *m)
+{
+    if (is_internal(stk)) {
+        int r = link_to_gfid(xl, m);
+        if (r != -ENOENT)
+            return r;
+    }
+    int r = posix_obj_mknod(&m->entry.obj, m->mode, (dev_t)stk->call.rdev);
+    return r < 0 ? r : build_or_undo(xl, stk, m);
+}
+
+static int
+make_node(struct xlator *xl, const struct call_stack *stk, struct making *m)
+{
+    int r = mknod_once(xl, stk, m);
+
+    if (r != -EEXIST || !dict_has(stk->call.xdata, DICT_KEY_FORCE_REPLACE))
+        return r;
+    r = drop_stale_linkto(xl, m);
+    if (r == -ENOENT) /* the name is free: it was the gfid that was taken */
+        return -EEXIST;
+    return r < 0 ? r : mknod_once(xl, stk, m);
+}
+
+/* A directory may take over a gfid from another directory (DHT's heal of a rename does that), but not from a file. */
+static int
+make_dir(struct xlator *xl, const struct call_stack *stk, struct making *m)
+{
+    struct posix *p = posix_of(xl);
+    struct posix_entry *e = &m->entry;
+    struct stat st;
+    bool is_dangling;
+    POSIX_OBJ owner;
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &m->gfid);
+    int r = posix_obj_find(p, &m->gfid, &owner, &st, &is_dangling);
+
+    if (r == 0 && !S_ISDIR(st.st_mode))
+        return -EEXIST;
+    if (r < 0 && r != -ENOENT)
+        return r;
+    bool is_reused = r == 0;
+    r = posix_obj_mkdir(&e->obj, m->mode & 07777);
+    if (r < 0)
+        return r;
+    if (is_reused)
+        log_event(LOG_WARNING, xl, "posix-mkdir-gfid-reused", "gfid %s of another directory now means %s/%s",
+                  GFID(&m->gfid), GFID(&e->parent->gfid), e->name);
+    return build_or_undo(xl, stk, m);
+}
+
+static int
+make_symlink(struct xlator *xl, const struct call_stack *stk, struct making *m)
+{
+    int r = posix_obj_symlink(&m->entry.obj, stk->call.name2);
+
+    return r < 0 ? r : build_or_undo(xl, stk, m);
+}
+
+/* Under the name's lock: make, then the object's iatt. */
+static int
+make_entry(struct xlator *xl, struct call_stack *stk, struct making *m,
+           int (*make)(struct xlator *, const struct call_stack *, struct making *))
+{
+    {
+        POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(posix_of(xl), &m->entry.parent->gfid, m->entry.name);
+        int r = make(xl, stk, m);
+
+        if (r == 0)
+            r = m->has_mdata ? made_iatt(m, &stk->reply.stat) : posix_iatt(xl, m->obj, NULL, &stk->reply.stat, NULL);
+        if (r < 0)
+            return r;
+    }
+    int r = posix_entry_end(xl, &stk->caller, &m->entry, &stk->reply.post);
+    return r < 0 ? r : XL_DONE;
+}
+
+int
+posix_fop_mknod(struct xlator *xl, struct call_stack *stk)
+{
+    MAKING m;
+    mode_t type = stk->call.mode & S_IFMT;
+    int r = making_begin(xl, stk, EEXIST, &m);
+
+    if (r < 0)
+        return r;
+    if (type == 0)
+        type = S_IFREG;
+    if (!S_ISREG(type) && !S_ISFIFO(type) && !S_ISSOCK(type) && !S_ISBLK(type) && !S_ISCHR(type))
+        return -EINVAL;
+    m.mode = mode_for(posix_conf(xl), type, stk->call.mode);
+    return make_entry(xl, stk, &m, make_node);
+}
+
+int
+posix_fop_mkdir(struct xlator *xl, struct call_stack *stk)
+{
+    MAKING m;
+    int r = making_begin(xl, stk, EPERM, &m);
+
+    if (r == 0)
+        r = layout_check(stk, &m.entry);
+    if (r == -EIO)
+        return answer_layout_changed(stk);
+    if (r < 0)
+        return r;
+    m.mode = mode_for(posix_conf(xl), S_IFDIR, stk->call.mode);
+    return make_entry(xl, stk, &m, make_dir);
+}
+
+int
+posix_fop_symlink(struct xlator *xl, struct call_stack *stk)
+{
+    MAKING m;
+    int r = making_begin(xl, stk, EEXIST, &m);
+
+    if (r < 0)
+        return r;
+    m.mode = S_IFLNK | 0777;
+    return make_entry(xl, stk, &m, make_symlink);
+}
+
+/* -- link ---------------------------------------------------------------------------------------------------------------- */
+
+/* Under the object's lock: an unlink at the same moment must not take the handle for the last link. */
+static int
+link_object(struct xlator *xl, struct call_stack *stk, struct making *m, struct posix_obj *source)
+{
+    struct posix_entry *e = &m->entry;
+    int64_t max = posix_conf(xl)->max_hardlinks;
+    struct stat st;
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(posix_of(xl), &m->gfid);
+    int r = posix_obj_stat(source, &st);
+
+    if (r < 0)
+        return r;
+    if (max > 0 && (int64_t)st.st_nlink - 1 >= max)
+        return -EMLINK;
+    r = posix_obj_link(source, &e->obj);
+    if (r < 0)
+        return r;
+    if (st.st_nlink < GFID2PATH_LINKS_MAX)
+        posix_gfid2path_set(xl, source, &e->parent->gfid, e->name);
+    return posix_mdata_update(xl, &stk->caller, source, stk->call.loc.inode, NULL);
+}
+
+int
+posix_fop_link(struct xlator *xl, struct call_stack *stk)
+{
+    MAKING m;
+    struct inode *inode = stk->call.loc.inode;
+    POSIX_OBJ source;
+
+    m.entry.dir.owns_dirfd = source.owns_dirfd = false;
+    if (S_ISDIR(inode->type))
+        return -EPERM;
+    int r = posix_reserve_check(xl, stk);
+    if (r == 0)
+        r = posix_entry_begin(xl, &stk->call.loc2, EEXIST, &m.entry, &stk->reply.pre);
+    if (r < 0)
+        return r;
+    m.gfid = inode->gfid;
+    posix_obj_gfid(posix_of(xl), &inode->gfid, false, &source);
+    {
+        POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(posix_of(xl), &m.entry.parent->gfid, m.entry.name);
+
+        r = link_object(xl, stk, &m, &source);
+        if (r == -EEXIST && dict_has(stk->call.xdata, DICT_KEY_FORCE_REPLACE)) {
+            r = drop_stale_linkto(xl, &m);
+            if (r == 0)
+                r = link_object(xl, stk, &m, &source);
+        }
+    }
+    if (r == 0)
+        r = posix_iatt(xl, &source, inode, &stk->reply.stat, NULL);
+    if (r == 0)
+        r = posix_entry_end(xl, &stk->caller, &m.entry, &stk->reply.post);
+    return r < 0 ? r : XL_DONE;
+}

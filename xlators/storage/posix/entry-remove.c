@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* entry-remove: unlink, rmdir, and what happens to a handle when an object's last name goes (spec: brick 4.4, 4.5).
+ *
+ * A file's handle goes before its last name: a crash in between leaves a name without handle, which lookup heals; the other
+ * way round would leave a handle that nobody ever removes. A directory's handle goes after it: dangling, it is removed by whoever
+ * meets it. Name and object are locked, so a link, a create or a heal at the same moment comes before or after, never between.
+ *
+ * System calls, inode and parent warm:
+ *   unlink  6: stat parent, stat entry, unlink handle, unlink, set parent's mdata, stat parent
+ *              (more links: remove gfid2path and set mdata instead of the handle; inode cold: get gfid, stat again)
+ *   rmdir   7: stat parent, stat entry, get gfid, rmdir, readlink handle, unlink handle, set parent's mdata, stat parent
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "xlators/storage/posix/entry.h"
+#include "xlators/storage/posix/gfid2path.h"
+#include "xlators/storage/posix/mdata.h"
+#include "xlators/storage/posix/stat.h"
+
+#define LINKTO_MODE 01000
+
+/* -- the last link ------------------------------------------------------------------------------------------------------ */
+
+/* Moves the handle to where open files without a name are kept. */
+static int
+handle_keep_open(struct xlator *xl, const struct gfid *gfid, struct inode *inode, enum posix_handle_fate *fate)
+{
+    struct posix *p = posix_of(xl);
+    struct posix_inode *ctx = posix_inode_get(xl, inode);
+    struct posix_obj handle, kept;
+
+    if (!ctx)
+        return -ENOMEM;
+    posix_obj_gfid(p, gfid, false, &handle);
+    posix_obj_unlinked(p, gfid, &kept);
+    int r = posix_obj_rename(&handle, &kept);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    ctx->is_kept = true;
+    atomic_store(&ctx->is_unlinked, true);
+    *fate = POSIX_HANDLE_IN_UNLINK;
+    return 0;
+}
+
+int
+posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode *inode, enum posix_handle_fate *fate)
+{
+    struct posix_obj handle;
+
+    *fate = POSIX_HANDLE_KEPT;
+    if (inode && atomic_load(&inode->open_fds) > 0)
+        return handle_keep_open(xl, gfid, inode, fate);
+    posix_obj_gfid(posix_of(xl), gfid, false, &handle);
+    int r = posix_obj_unlink(&handle, 0);
+    if (r == 0)
+        *fate = POSIX_HANDLE_GONE;
+    return r == -ENOENT ? 0 : r;
+}
+
+void
+posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct gfid *gfid, struct inode *inode,
+                      enum posix_handle_fate fate)
+{
+    struct posix *p = posix_of(xl);
+    int r = 0;
+
+    if (fate == POSIX_HANDLE_IN_UNLINK) {
+        struct posix_inode *ctx = inode_ctx(inode, xl);
+        struct posix_obj handle, kept;
+
+        posix_obj_gfid(p, gfid, false, &handle);
+        posix_obj_unlinked(p, gfid, &kept);
+        r = posix_obj_rename(&kept, &handle);
+        ctx->is_kept = r < 0;
+        atomic_store(&ctx->is_unlinked, false);
+    } else if (fate == POSIX_HANDLE_GONE) {
+        r = posix_handle_link(entry, gfid);
+    }
+    if (r < 0)
+        log_event(LOG_ERROR, xl, "posix-handle-restore", "the handle of %s is lost: %s", GFID(gfid), strerror(-r));
+}
+
+void
+posix_drop_unlinked(struct xlator *xl, struct inode *inode, struct posix_inode *ctx)
+{
+    struct posix_obj kept;
+
+    if (!ctx->is_kept || atomic_load(&inode->open_fds) > 0)
+        return;
+    posix_obj_unlinked(posix_of(xl), &inode->gfid, &kept);
+    int r = posix_obj_unlink(&kept, 0);
+    if (r < 0 && r != -ENOENT)
+        log_event(LOG_WARNING, xl, "posix-unlinked-remove", "cannot remove the unlinked file %s: %s", GFID(&inode->gfid),
+                  strerror(-r));
+    ctx->is_kept = false;
+}
+
+void
+posix_unlinked_recheck(struct xlator *xl, struct inode *inode)
+{
+    /* See posix_fd_closed(). */
+    atomic_thread_fence(memory_order_seq_cst);
+    posix_drop_unlinked(xl, inode, inode_ctx(inode, xl));
+}
+
+void
+posix_fd_closed(struct xlator *xl, struct fd *fd)
+{
+    struct posix_inode *ctx = inode_ctx(fd->inode, xl);
+
+    /* Either this sees the mark that an unlink sets, or that unlink sees afterwards that no fd is left: both look after
+     * they have written. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!ctx || !atomic_load(&ctx->is_unlinked))
+        return;
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(posix_of(xl), &fd->inode->gfid);
+    posix_drop_unlinked(xl, fd->inode, ctx);
+}
+
+/* -- unlink -------------------------------------------------------------------------------------------------------------- */
+
+struct victim {
+    struct gfid gfid; /* null: none on the disk */
+    struct stat st;
+    struct inode *inode; /* a reference, or NULL */
+    pthread_mutex_t *lock;
+};
+
+static void
+victim_done(struct victim *v)
+{
+    if (v->lock)
+        pthread_mutex_unlock(v->lock);
+    inode_unref(v->inode);
+    v->lock = NULL;
+    v->inode = NULL;
+}
+
+/* Is what stat found the object that the table has under this name? */
+static bool
+is_known_object(const struct xlator *xl, struct inode *known, const struct stat *st)
+{
+    const struct posix_inode *ctx = inode_ctx(known, xl);
+
+    return ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) == st->st_ino &&
+           st->st_dev == posix_of(xl)->dev;
+}
+
+/* The object behind the name, locked, with a stat from after the lock: its link count holds until victim_done(). The caller holds
+ * the name lock. */
+static int
+victim_lock(struct xlator *xl, struct posix_entry *e, struct inode *known, struct victim *v)
+{
+    struct posix *p = posix_of(xl);
+    int r;
+
+    *v = (struct victim){0};
+    if (known) {
+        v->gfid = known->gfid;
+        v->lock = posix_object_lock(p, &v->gfid);
+        r = posix_obj_stat(&e->obj, &v->st);
+        if (r == 0 && is_known_object(xl, known, &v->st)) {
+            v->inode = inode_ref(known);
+            return 0;
+        }
+        victim_done(v);
+        if (r < 0)
+            return r;
+    }
+    r = posix_entry_look(e, &v->st, &v->gfid);
+    if (r < 0)
+        return r;
+    v->lock = posix_object_lock(p, &v->gfid);
+    r = posix_obj_stat(&e->obj, &v->st);
+    if (r == 0)
+        v->inode = posix_inode_of(xl, known, &v->gfid);
+    return r;
+}
+
+static int
+unlink_allowed(const struct call_stack *stk, struct posix_entry *e, const struct victim *v)
+{
+    const struct dict *xdata = stk->call.xdata;
+
+    if (S_ISDIR(v->st.st_mode))
+        return -EISDIR;
+    if (dict_get_flag(xdata, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD) && v->inode && atomic_load(&v->inode->open_fds) > 0)
+        return -EBUSY;
+    if (dict_get_flag(xdata, DICT_KEY_UNLINK_ONLY_LINKTO) &&
+        ((v->st.st_mode & 07777) != LINKTO_MODE || posix_obj_getxattr(&e->obj, POSIX_XATTR_LINKTO, NULL, 0) < 0))
+        return -EBUSY;
+    return 0;
+}
+
+/* What the caller wants to know of the object (brick 4.4). Asked for before, answered as after. */
+static int
+unlink_fill(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, const struct victim *v)
+{
+    const struct dict *asked = stk->call.xdata;
+    struct dict *xdata;
+    uint64_t links = v->st.st_nlink > 0 ? v->st.st_nlink - 1 : 0;
+    struct iatt iatt;
+    int r = 0;
+
+    if (!asked || asked->count == 0)
+        return 0;
+    xdata = reply_xdata(stk);
+    if (!xdata)
+        return -ENOMEM;
+    r = dict_set_uint(xdata, DICT_KEY_GET_LINK_COUNT, dict_has(asked, DICT_KEY_GET_LINK_COUNT) ? links : 0);
+    if (r == 0 && dict_has(asked, DICT_KEY_REQUEST_LINK_COUNT))
+        r = dict_set_uint(xdata, DICT_KEY_RESPONSE_LINK_COUNT, links);
+    if (r == 0 && dict_has(asked, DICT_KEY_FILE_BLOCK_COUNT))
+        r = dict_set_uint(xdata, DICT_KEY_FILE_BLOCK_COUNT, (uint64_t)v->st.st_blocks);
+    if (r < 0 || !dict_has(asked, DICT_KEY_IATT_IN_XATTR))
+        return r;
+    r = posix_iatt_of_stat(xl, &e->obj, v->inode, gfid_is_null(&v->gfid) ? NULL : &v->gfid, &v->st, &iatt);
+    if (iatt.nlink > 0)
+        iatt.nlink--;
+    if (r == 0)
+        r = dict_set_iatt(xdata, DICT_KEY_IATT_IN_XATTR, &iatt);
+    return r < 0 ? r : dict_set_iatt(xdata, DICT_KEY_POSTSTAT, &iatt);
+}
+
+/* One of several names goes; or the name of something that is no object of the volume. */
+static int
+unlink_name(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, struct victim *v)
+{
+    struct posix_obj handle;
+    int r;
+
+    if (gfid_is_null(&v->gfid))
+        return posix_obj_unlink(&e->obj, 0);
+    posix_gfid2path_remove(xl, &e->obj, &e->parent->gfid, e->name);
+    r = posix_obj_unlink(&e->obj, 0);
+    if (r < 0) {
+        posix_gfid2path_set(xl, &e->obj, &e->parent->gfid, e->name);
+        return r;
+    }
+    posix_obj_gfid(posix_of(xl), &v->gfid, false, &handle);
+    r = posix_mdata_update(xl, &stk->caller, &handle, v->inode, NULL);
+    if (r < 0)
+        log_event(LOG_WARNING, xl, "posix-unlink-mdata", "times of %s: %s", GFID(&v->gfid), strerror(-r));
+    return 0;
+}
+
+static int
+unlink_last(struct xlator *xl, struct posix_entry *e, struct victim *v)
+{
+    enum posix_handle_fate fate;
+    int r = posix_handle_retire(xl, &v->gfid, v->inode, &fate);
+
+    if (r < 0)
+        return r;
+    r = posix_obj_unlink(&e->obj, 0);
+    if (r < 0) {
+        posix_handle_unretire(xl, &e->obj, &v->gfid, v->inode, fate);
+        return r;
+    }
+    if (fate == POSIX_HANDLE_IN_UNLINK)
+        posix_unlinked_recheck(xl, v->inode);
+    return 0;
+}
+
+/* Under the locks of name and object. */
+static int
+unlink_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, struct victim *v)
+{
+    int r = unlink_allowed(stk, e, v);
+
+    if (r == 0)
+        r = unlink_fill(xl, stk, e, v);
+    if (r < 0)
+        return r;
+    /* The handle and this name, or this name alone. */
+    return v->st.st_nlink <= 2 && !gfid_is_null(&v->gfid) ? unlink_last(xl, e, v) : unlink_name(xl, stk, e, v);
+}
+
+int
+posix_fop_unlink(struct xlator *xl, struct call_stack *stk)
+{
+    POSIX_ENTRY e;
+    struct victim v;
+    int r = posix_entry_begin(xl, &stk->call.loc, ENOENT, &e, &stk->reply.pre);
+
+    if (r < 0)
+        return r;
+    {
+        POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(posix_of(xl), &e.parent->gfid, e.name);
+
+        r = victim_lock(xl, &e, stk->call.loc.inode, &v);
+        if (r == 0)
+            r = unlink_locked(xl, stk, &e, &v);
+        victim_done(&v);
+    }
+    if (r == 0)
+        r = posix_entry_end(xl, &stk->caller, &e, &stk->reply.post);
+    return r < 0 ? r : XL_DONE;
+}
+
+/* -- rmdir --------------------------------------------------------------------------------------------------------------- */
+
+/* With everything in it, out of sight at once; the janitor does the rest. */
+static int
+rmdir_to_landfill(struct xlator *xl, struct posix_entry *e, const struct gfid *gfid)
+{
+    struct posix *p = posix_of(xl);
+    char name[sizeof "landfill/" + GFID_TEXT_SIZE] = "landfill/";
+    struct gfid unique = *gfid;
+    int err = ENOTEMPTY;
+
+    /* The gfid is the name unless something of that gfid lies there already. */
+    for (int i = 0; i < 2 && (err == ENOTEMPTY || err == EEXIST); i++) {
+        gfid_text(&unique, name + strlen("landfill/"));
+        if (renameat(e->obj.dirfd, e->obj.rel, p->handles_fd, name) == 0) {
+            posix_janitor_wake(p);
+            return 0;
+        }
+        err = errno;
+        gfid_random(&unique);
+    }
+    return -err;
+}
+
+static int
+rmdir_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e)
+{
+    struct posix *p = posix_of(xl);
+    struct stat st;
+    struct gfid gfid;
+    int r = posix_entry_look(e, &st, &gfid);
+
+    if (r < 0)
+        return r;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &gfid);
+    r = stk->call.flags ? rmdir_to_landfill(xl, e, &gfid) : posix_obj_unlink(&e->obj, AT_REMOVEDIR);
+    if (r < 0)
+        return r == -EEXIST ? -ENOTEMPTY : r;
+    r = gfid_is_null(&gfid) ? 0 : posix_handle_drop_dir(p, &gfid, &e->parent->gfid, e->name);
+    if (r < 0)
+        log_event(LOG_WARNING, xl, "posix-rmdir-handle", "the handle of the removed %s/%s stays: %s",
+                  GFID(&e->parent->gfid), e->name, strerror(-r));
+    return 0;
+}
+
+int
+posix_fop_rmdir(struct xlator *xl, struct call_stack *stk)
+{
+    POSIX_ENTRY e;
+    int r = posix_entry_begin(xl, &stk->call.loc, EPERM, &e, &stk->reply.pre);
+
+    if (r < 0)
+        return r;
+    {
+        POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(posix_of(xl), &e.parent->gfid, e.name);
+
+        r = rmdir_locked(xl, stk, &e);
+    }
+    if (r == 0)
+        r = posix_entry_end(xl, &stk->caller, &e, &stk->reply.post);
+    return r < 0 ? r : XL_DONE;
+}

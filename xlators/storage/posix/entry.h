@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* entry: a name in a directory as the subject of a call: what create, unlink, rename and their like have in common.
+ *
+ * posix_entry_begin() checks the name and looks at the directory, which is also what finds out whether the path to it is
+ * deep or being renamed; posix_entry_end() sets the directory's times and looks again. */
+#ifndef KILN_POSIX_ENTRY_H
+#define KILN_POSIX_ENTRY_H
+
+#include "xlators/storage/posix/handle.h"
+
+struct posix_entry {
+    struct inode *parent;
+    const char *name;
+    struct posix_obj dir, obj; /* the directory, and the name in it */
+    struct stat dir_st;        /* at the beginning */
+};
+
+void posix_entry_done(struct posix_entry *e);
+#define POSIX_ENTRY __attribute__((cleanup(posix_entry_done))) struct posix_entry
+
+/* `hidden_errno`: the answer when the name is the root's .glusterfs. *pre: the directory before.
+ * 0, -EINVAL, -EPERM ("." and ".."), -ENAMETOOLONG, -ESTALE (the directory has gone), -errno. e is to be given to
+ * posix_entry_done() in any case. */
+int posix_entry_begin(struct xlator *xl, const struct loc *loc, int hidden_errno, struct posix_entry *e,
+                      struct iatt *pre);
+/* Times of the directory by the caller's flags, then *post. 0 or -errno. */
+int posix_entry_end(struct xlator *xl, const struct caller *caller, struct posix_entry *e, struct iatt *post);
+
+/* The object that the name leads to: *st and *gfid (null if it has none). 0, -ENOENT, -errno. */
+int posix_entry_look(struct posix_entry *e, struct stat *st, struct gfid *gfid);
+
+/* As posix_entry_begin() does. */
+int posix_name_check(const struct loc *loc, int hidden_errno);
+bool posix_name_is_hidden(const struct inode *parent, const char *name);
+
+/* -- last links (entry-remove.c) ---------------------------------------------------------------------------------- */
+
+/* What became of the handle of an object whose last name is about to go. */
+enum posix_handle_fate { POSIX_HANDLE_KEPT, POSIX_HANDLE_GONE, POSIX_HANDLE_IN_UNLINK };
+
+/* Takes the handle of a non-directory away, or moves it to .glusterfs/unlink if an fd is open on the object. `inode` may be NULL
+ * (nobody has it open). The caller holds the object lock. */
+int posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode *inode,
+                        enum posix_handle_fate *fate);
+/* The name could not be removed after all. `entry` still leads to the object. */
+void posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct gfid *gfid, struct inode *inode,
+                           enum posix_handle_fate fate);
+/* After the name has gone and the fate was POSIX_HANDLE_IN_UNLINK: the last fd may have been closed meanwhile. */
+void posix_unlinked_recheck(struct xlator *xl, struct inode *inode);
+/* Removes .glusterfs/unlink/GFID if no fd needs it any more. The caller holds the object lock, or is the last to know the inode. */
+void posix_drop_unlinked(struct xlator *xl, struct inode *inode, struct posix_inode *ctx);
+/* The type's hooks: the last fd of an unlinked object, or the inode itself, is gone. */
+void posix_fd_closed(struct xlator *xl, struct fd *fd);
+void posix_inode_forget(struct xlator *xl, struct inode *inode, void *ctx);
+
+/* The inode of a gfid with a reference: `known` if that is it, else from the table. NULL: nobody has it. */
+struct inode *posix_inode_of(struct xlator *xl, struct inode *known, const struct gfid *gfid);
+
+#endif

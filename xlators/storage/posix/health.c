@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* health: can the disk still be written and read? (spec: brick 11.3)
+ *
+ * Every health-check-interval a time stamp is written to .glusterfs/health_check and read back. If that fails, gives something
+ * else, takes longer than health-check-timeout, or if BRICK is no longer the directory that was opened at the start (another
+ * file system was mounted over it, or it was moved away), the brick is reported down to its clients, once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "xlators/storage/posix/posix-internal.h"
+
+static void
+go_down(struct posix *p, const char *what, const char *why)
+{
+    if (atomic_exchange(&p->is_going_down, true))
+        return;
+    log_event(LOG_CRITICAL, p->xl, "posix-health-failed", "health-check failed, going down: %s: %s: %s", p->brick, what, why);
+    graph_child_event(p->xl->graph, false);
+}
+
+static size_t
+time_text(char *text, size_t size)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+
+    gmtime_r(&now, &tm);
+    return strftime(text, size, "%Y-%m-%d %H:%M:%S +0000", &tm);
+}
+
+/* 0, or -errno with *what; -EUCLEAN: read back something else. */
+static int
+write_and_read(int fd, const char **what)
+{
+    char text[64], found[64];
+    size_t len = time_text(text, sizeof text);
+
+    *what = "write";
+    ssize_t n = pwrite(fd, text, len, 0);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n != len)
+        return -ENOSPC;
+    *what = "read";
+    n = pread(fd, found, sizeof found, 0);
+    if (n < 0)
+        return -errno;
+    return (size_t)n == len && memcmp(text, found, len) == 0 ? 0 : -EUCLEAN;
+}
+
+static int
+check_file(struct posix *p, const char **what)
+{
+    *what = "open";
+    int fd = openat(p->handles_fd, "health_check", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+    if (fd < 0)
+        return -errno;
+    int r = write_and_read(fd, what);
+    close(fd);
+    return r;
+}
+
+static int
+check_place(struct posix *p, const char **what)
+{
+    struct stat opened, named;
+
+    *what = "stat";
+    if (fstat(p->brick_fd, &opened) < 0 || stat(p->brick, &named) < 0)
+        return -errno;
+    *what = "the path no longer leads to the brick";
+    return opened.st_ino == named.st_ino && opened.st_dev == named.st_dev ? 0 : -ESTALE;
+}
+
+static uint64_t
+health_chore(struct posix *p)
+{
+    const struct posix_conf *conf = posix_conf(p->xl);
+    const char *what;
+
+    if (conf->health_check_interval == 0)
+        return 0;
+    if (conf->health_check_timeout > 0)
+        timer_start(&p->health_deadline, (uint64_t)conf->health_check_timeout * 1000);
+    int r = check_file(p, &what);
+    if (r == 0)
+        r = check_place(p, &what);
+    timer_stop(&p->health_deadline);
+    /* A full disk, or a quota, is no broken disk; it is for the writers to report. */
+    if (r < 0 && r != -EAGAIN && r != -ENOSPC && r != -EDQUOT)
+        go_down(p, what, strerror(-r));
+    return (uint64_t)posix_conf(p->xl)->health_check_interval * 1000;
+}
+
+static void
+health_overdue(struct timer *t)
+{
+    struct posix *p = caa_container_of(t, struct posix, health_deadline);
+
+    go_down(p, "check", "it has not ended in time");
+}
+
+void
+posix_health_init(struct posix *p)
+{
+    timer_init(&p->health_deadline, health_overdue);
+    posix_chore_init(&p->health, p, health_chore);
+}
+
+void
+posix_health_start(struct posix *p)
+{
+    int64_t interval = posix_conf(p->xl)->health_check_interval;
+
+    if (interval > 0)
+        posix_chore_start(&p->health, (uint64_t)interval * 1000);
+}

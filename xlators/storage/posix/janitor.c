@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* janitor: removes for good what was only put out of sight (spec: brick 11.4).
+ *
+ *   .glusterfs/unlink    files without a name; kept while an fd is open on them. Emptied at each start.
+ *   .glusterfs/landfill  directories removed with everything in them (rmdir with flags). Emptied janitor-sleep-duration after
+ *                        something was put there.
+ *
+ * Trees are not descended into: a directory found in one is moved up into the landfill under a name of its own, so each is
+ * flat when its turn comes, and neither depth nor length of path matter. Cut short at any point, the next run goes on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "xlators/storage/posix/handle.h"
+
+#define LANDFILL "landfill"
+#define UNLINKED "unlink"
+
+/* "landfill/<random>". */
+struct landfill_name {
+    char text[sizeof LANDFILL + GFID_TEXT_SIZE];
+};
+
+static const char *
+landfill_name(struct landfill_name *n)
+{
+    struct gfid unique;
+
+    gfid_random(&unique);
+    memcpy(n->text, LANDFILL "/", sizeof LANDFILL);
+    gfid_text(&unique, n->text + sizeof LANDFILL);
+    return n->text;
+}
+
+static DIR *
+open_dir(int at, const char *name)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir && fd >= 0)
+        close(fd);
+    return dir;
+}
+
+static bool
+is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* The handle goes with the last name of a file, or with a directory whose handle is a dangling one (its name is gone). */
+static void
+drop_handle(struct posix *p, const char *at, const char *name, const struct stat *st)
+{
+    struct posix_obj obj;
+    struct gfid gfid;
+    struct stat handle;
+    bool is_dangling;
+
+    /* The obj is only used for its xattr: any path will do. */
+    posix_obj_unlinked(p, &gfid_null, &obj);
+    int len = snprintf(obj.full + p->brick_len, sizeof obj.full - p->brick_len, "/" POSIX_HIDDEN_DIR "/%s/%s", at, name);
+    if (len < 0 || p->brick_len + (size_t)len >= sizeof obj.full || posix_obj_get_gfid(&obj, &gfid) < 0)
+        return;
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &gfid);
+    POSIX_OBJ found;
+    int r = posix_obj_find(p, &gfid, &found, &handle, &is_dangling);
+    bool is_same = r == 0 && handle.st_ino == st->st_ino && handle.st_dev == st->st_dev;
+    if (S_ISDIR(st->st_mode) ? is_dangling || is_same : is_same && st->st_nlink <= 2)
+        unlinkat(p->handles_fd, HANDLE(&gfid), 0);
+}
+
+static int
+remove_entry(struct posix *p, const char *at, int dir_fd, const char *name)
+{
+    struct landfill_name fresh;
+    struct stat st;
+
+    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    drop_handle(p, at, name, &st);
+    if (!S_ISDIR(st.st_mode))
+        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+    if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0)
+        return 0;
+    return renameat(dir_fd, name, p->handles_fd, landfill_name(&fresh)) < 0 ? -errno : 0;
+}
+
+/* Everything in the directory `at` (relative to .glusterfs): files removed, directories moved up. */
+static int
+empty_dir(struct posix *p, const char *at)
+{
+    DIR *dir = open_dir(p->handles_fd, at);
+    int first_error = 0;
+
+    if (!dir)
+        return -errno;
+    for (struct dirent *d; (d = readdir(dir)) != NULL && !p->chores_stop;) {
+        if (is_dots(d->d_name))
+            continue;
+        int r = remove_entry(p, at, dirfd(dir), d->d_name);
+        if (r < 0 && first_error == 0)
+            first_error = r;
+    }
+    closedir(dir);
+    return first_error;
+}
+
+/* One pass. 1: something was found (and more may have been moved in meanwhile); 0: empty; -errno: something cannot be removed. */
+static int
+purge_once(struct posix *p)
+{
+    DIR *dir = open_dir(p->handles_fd, LANDFILL);
+    int found = 0, r = 0;
+
+    if (!dir)
+        return -errno;
+    for (struct dirent *d; r >= 0 && !p->chores_stop && (d = readdir(dir)) != NULL;) {
+        char at[sizeof LANDFILL + NAME_MAX + 1];
+
+        if (is_dots(d->d_name))
+            continue;
+        found = 1;
+        snprintf(at, sizeof at, LANDFILL "/%s", d->d_name);
+        r = empty_dir(p, at);
+        if (p->chores_stop)
+            break;
+        if (r == 0 || r == -ENOTDIR)
+            r = unlinkat(p->handles_fd, at, r == 0 ? AT_REMOVEDIR : 0) < 0 ? -errno : 0;
+    }
+    closedir(dir);
+    return r < 0 ? r : found;
+}
+
+static uint64_t
+janitor_chore(struct posix *p)
+{
+    uint64_t pause_ms = (uint64_t)posix_conf(p->xl)->janitor_sleep * 1000;
+    int r = 0;
+
+    if (posix_conf(p->xl)->disable_landfill_purge)
+        return 0;
+    atomic_store(&p->has_landfill, false);
+    while (!p->chores_stop && (r = purge_once(p)) > 0)
+        ;
+    if (r < 0) {
+        log_event(LOG_WARNING, p->xl, "posix-landfill", "%s/" POSIX_HIDDEN_DIR "/" LANDFILL " cannot be emptied: %s", p->brick,
+                  strerror(-r));
+        return pause_ms;
+    }
+    return atomic_load(&p->has_landfill) ? pause_ms : 0;
+}
+
+void
+posix_janitor_init(struct posix *p)
+{
+    posix_chore_init(&p->janitor, p, janitor_chore);
+}
+
+void
+posix_janitor_wake(struct posix *p)
+{
+    atomic_store(&p->has_landfill, true);
+    posix_chore_start(&p->janitor, (uint64_t)posix_conf(p->xl)->janitor_sleep * 1000);
+}
+
+static void
+warn(const struct posix *p, const char *what, int err)
+{
+    log_event(LOG_WARNING, p->xl, "posix-janitor-prepare", "%s/" POSIX_HIDDEN_DIR "/%s: %s", p->brick, what, strerror(err));
+}
+
+void
+posix_janitor_prepare(struct posix *p)
+{
+    struct landfill_name fresh;
+    int r;
+
+    if (mkdirat(p->handles_fd, LANDFILL, 0755) < 0 && errno != EEXIST)
+        warn(p, LANDFILL, errno);
+    if (mkdirat(p->handles_fd, UNLINKED, 0600) < 0 && errno != EEXIST)
+        warn(p, UNLINKED, errno);
+    r = empty_dir(p, UNLINKED);
+    if (r < 0)
+        warn(p, UNLINKED, -r);
+    /* The old format's. Bricks have no such directory any more, and one that a client made has a gfid. */
+    struct posix_obj obj;
+    struct gfid gfid;
+    struct stat st;
+    posix_obj_entry(p, &gfid_root, ".landfill", &obj);
+    if (posix_obj_stat(&obj, &st) == 0 && S_ISDIR(st.st_mode) && posix_obj_get_gfid(&obj, &gfid) == -ENODATA &&
+        renameat(obj.dirfd, obj.rel, p->handles_fd, landfill_name(&fresh)) < 0)
+        warn(p, LANDFILL, errno);
+    atomic_store(&p->has_landfill, true);
+}

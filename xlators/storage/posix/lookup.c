@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* lookup: is there such an object, and what is it? (spec: brick 4.1)
+ *
+ * The everyday case takes no lock. What it finds half done (a name without gfid, an object without handle) is either being
+ * made or removed at this moment, or was left by a crash: then the locks of name and object are taken, it looks again and, if
+ * it is still so, heals.
+ *
+ * System calls, plus those of the xattr fill:
+ *   name, inode known              2: stat, stat parent
+ *   name, inode new to the table   5: stat, get gfid, stat handle, get mdata, stat parent
+ *   gfid of a file                 1 or 2: stat, get mdata
+ *   gfid of a directory            3 or 4: stat handle, stat, get gfid, get mdata
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "xlators/storage/posix/entry.h"
+#include "xlators/storage/posix/mdata.h"
+#include "xlators/storage/posix/stat.h"
+#include "xlators/storage/posix/xattr-fill.h"
+
+/* -- by gfid ------------------------------------------------------------------------------------------------------------ */
+
+/* A directory's handle that leads nowhere is left from a removal that was cut short. */
+static void
+drop_dangling(struct xlator *xl, const struct gfid *gfid)
+{
+    struct posix *p = posix_of(xl);
+    struct posix_obj obj;
+    struct stat st;
+    bool is_dangling;
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, gfid);
+    int r = posix_obj_find(p, gfid, &obj, &st, &is_dangling);
+
+    posix_obj_done(&obj);
+    if (r != -ENOENT || !is_dangling)
+        return;
+    if (unlinkat(p->handles_fd, HANDLE(gfid), 0) == 0)
+        log_event(LOG_INFO, xl, "posix-handle-dangling", "removed the handle of the directory %s, which has gone",
+                  GFID(gfid));
+}
+
+/* Files without a name that are open (or were at a crash); asked for by shard's clients. */
+static int
+lookup_unlinked(struct xlator *xl, struct call_stack *stk)
+{
+    struct posix_obj obj;
+    struct stat st;
+
+    posix_obj_unlinked(posix_of(xl), &stk->call.gfid, &obj);
+    int r = posix_obj_stat(&obj, &st);
+    if (r < 0)
+        return r;
+    iatt_from_stat(&stk->reply.stat, &st, NULL);
+    stk->reply.stat.flags = IATT_FLAGS_VIRTUAL;
+    stk->reply.stat.nlink = 0;
+    return XL_DONE;
+}
+
+static int
+lookup_root(struct xlator *xl, struct call_stack *stk)
+{
+    POSIX_OBJ obj;
+    struct inode *root = inode_root(xl->graph->inodes);
+
+    posix_obj_gfid(posix_of(xl), &gfid_root, true, &obj);
+    int r = posix_iatt(xl, &obj, root, &stk->reply.stat, NULL);
+    if (r == 0)
+        r = posix_xattr_fill_reply(xl, stk, &obj, root, &stk->reply.stat, POSIX_FILL_LOOKUP);
+    inode_unref(root);
+    return r < 0 ? r : XL_DONE;
+}
+
+static int
+lookup_gfid(struct xlator *xl, struct call_stack *stk)
+{
+    const struct gfid *gfid = stk->call.loc.inode ? &stk->call.loc.inode->gfid : &stk->call.gfid;
+    struct stat st;
+    bool is_dangling;
+    POSIX_OBJ obj;
+
+    obj.owns_dirfd = false;
+    if (gfid_is_null(gfid))
+        return -EINVAL;
+    if (gfid_is_root(gfid))
+        return lookup_root(xl, stk);
+    if (dict_get_flag(stk->call.xdata, DICT_KEY_UNLINKED_LOOKUP))
+        return lookup_unlinked(xl, stk);
+    int r = posix_obj_find(posix_of(xl), gfid, &obj, &st, &is_dangling);
+    if (is_dangling)
+        drop_dangling(xl, gfid);
+    if (r < 0)
+        return r;
+    struct inode *inode = posix_inode_of(xl, stk->call.loc.inode, gfid);
+    r = posix_iatt_of_stat(xl, &obj, inode, gfid, &st, &stk->reply.stat);
+    if (r == 0)
+        r = posix_xattr_fill_reply(xl, stk, &obj, inode, &stk->reply.stat, POSIX_FILL_LOOKUP);
+    inode_unref(inode);
+    return r < 0 ? r : XL_DONE;
+}
+
+/* -- by name ------------------------------------------------------------------------------------------------------------ */
+
+struct looking {
+    struct inode *parent;
+    const char *name;
+    struct posix_obj obj;
+    struct stat st;
+    struct gfid gfid; /* null: none */
+};
+
+/* Fresh enough to be in the making by another process (brick 4.1). */
+static bool
+is_fresh(const struct stat *st)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age_ms = (now.tv_sec - st->st_ctim.tv_sec) * 1000 + (now.tv_nsec - st->st_ctim.tv_nsec) / 1000000;
+    return age_ms < 1000;
+}
+
+static int
+look(struct looking *l)
+{
+    int r = posix_obj_stat(&l->obj, &l->st);
+
+    if (r < 0)
+        return r;
+    r = posix_obj_get_gfid(&l->obj, &l->gfid);
+    if (r == -ENODATA)
+        l->gfid = gfid_null;
+    return r == -ENODATA ? 0 : r;
+}
+
+/* No gfid: the client brings one, or can do without, or there is no such object. Under the name's lock, so it is not one of ours in
+ * the making. */
+static int
+heal_gfid_locked(struct xlator *xl, const struct call_stack *stk, struct looking *l)
+{
+    struct gfid wanted;
+    struct mdata m;
+    int r = dict_get_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &wanted);
+
+    if (r < 0 || gfid_is_null(&wanted) || gfid_is_root(&wanted))
+        return dict_get_flag(stk->call.xdata, DICT_KEY_GFIDLESS_LOOKUP) ? 0 : -ENODATA;
+    /* With ctime, an object without mdata cannot tell how old it is to its clients. */
+    if (is_fresh(&l->st) && !(posix_conf(xl)->ctime && posix_mdata_get(xl, &l->obj, NULL, &m) == 0))
+        return -ENOENT;
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(posix_of(xl), &wanted);
+    r = posix_handle_heal(&l->obj, &wanted, &l->st, &l->parent->gfid, l->name);
+    if (r == 0)
+        r = posix_obj_setxattr(&l->obj, POSIX_XATTR_GFID, &wanted, sizeof wanted, XATTR_CREATE);
+    if (r < 0)
+        return r;
+    log_event(LOG_INFO, xl, "posix-gfid-healed", "%s/%s had no gfid and is now %s", GFID(&l->parent->gfid), l->name,
+              GFID(&wanted));
+    l->gfid = wanted;
+    return posix_obj_stat(&l->obj, &l->st); /* its link count has changed */
+}
+
+/* What the everyday look found wanting, with the locks held. */
+static int
+look_again(struct xlator *xl, const struct call_stack *stk, struct looking *l)
+{
+    struct posix *p = posix_of(xl);
+    POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(p, &l->parent->gfid, l->name);
+    int r = look(l);
+
+    if (r < 0)
+        return r;
+    if (gfid_is_null(&l->gfid))
+        return heal_gfid_locked(xl, stk, l);
+    POSIX_LOCKED pthread_mutex_t *object = posix_object_lock(p, &l->gfid);
+    r = posix_handle_heal(&l->obj, &l->gfid, &l->st, &l->parent->gfid, l->name);
+    if (r == -EEXIST) {
+        log_event(LOG_WARNING, xl, "posix-handle-taken", "%s/%s has the gfid %s of another object",
+                  GFID(&l->parent->gfid), l->name, GFID(&l->gfid));
+        return 0;
+    }
+    return r < 0 ? r : posix_obj_stat(&l->obj, &l->st);
+}
+
+/* Does the handle lead to what the name does? One stat for a file, two for a directory. */
+static bool
+has_handle(struct posix *p, const struct looking *l)
+{
+    struct posix_obj obj;
+    struct stat st;
+
+    posix_obj_gfid(p, &l->gfid, S_ISDIR(l->st.st_mode), &obj);
+    int r = posix_obj_stat(&obj, &st);
+    posix_obj_done(&obj);
+    return r == 0 && st.st_ino == l->st.st_ino && st.st_dev == l->st.st_dev;
+}
+
+/* The inode that this name is known to mean, if the disk says that it still does. */
+static bool
+is_known(const struct xlator *xl, struct inode *inode, const struct stat *st)
+{
+    const struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+
+    return ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) == st->st_ino &&
+           st->st_dev == posix_of(xl)->dev && (st->st_mode & S_IFMT) == inode->type;
+}
+
+/* Finds out what is under the name, and its inode (a reference) if the table has it. */
+static int
+lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l, struct inode **inode)
+{
+    struct posix *p = posix_of(xl);
+    int r = posix_obj_stat(&l->obj, &l->st);
+
+    *inode = NULL;
+    if (r < 0)
+        return r;
+    if (l->st.st_ino == p->handles_ino && l->st.st_dev == p->dev)
+        return -ENOENT;
+    if (is_known(xl, stk->call.loc.inode, &l->st)) {
+        *inode = inode_ref(stk->call.loc.inode);
+        l->gfid = (*inode)->gfid;
+        return 0;
+    }
+    r = posix_obj_get_gfid(&l->obj, &l->gfid);
+    if (r < 0 && r != -ENODATA)
+        return r;
+    if (r == 0)
+        *inode = posix_inode_of(xl, stk->call.loc.inode, &l->gfid);
+    if (r == 0 && (*inode || has_handle(p, l)))
+        return 0;
+    r = look_again(xl, stk, l);
+    if (r == 0)
+        *inode = posix_inode_of(xl, stk->call.loc.inode, &l->gfid);
+    return r;
+}
+
+/* The parent after. That it has gone shows here if the entry was not found: the two are different answers. */
+static int
+lookup_parent(struct xlator *xl, struct looking *l, struct iatt *out)
+{
+    struct posix_obj dir;
+
+    posix_obj_parent(&l->obj, &dir);
+    int r = posix_iatt(xl, &dir, l->parent, out, NULL);
+
+    posix_obj_done(&dir);
+    return r == -ENOENT ? -ESTALE : r;
+}
+
+static int
+lookup_name(struct xlator *xl, struct call_stack *stk)
+{
+    struct looking l;
+    struct iatt after;
+    struct inode *inode;
+
+    l.parent = stk->call.loc.parent;
+    l.name = stk->call.loc.name;
+    l.gfid = gfid_null;
+    int r = posix_name_check(&stk->call.loc, EPERM);
+    if (r < 0)
+        return r;
+    posix_obj_entry(posix_of(xl), &l.parent->gfid, l.name, &l.obj);
+    r = lookup_entry(xl, stk, &l, &inode);
+    if (r == 0)
+        r = posix_iatt_of_stat(xl, &l.obj, inode, gfid_is_null(&l.gfid) ? NULL : &l.gfid, &l.st, &stk->reply.stat);
+    if (r == 0)
+        r = posix_xattr_fill_reply(xl, stk, &l.obj, inode, &stk->reply.stat, POSIX_FILL_LOOKUP);
+    inode_unref(inode);
+    if (r == 0)
+        r = lookup_parent(xl, &l, &stk->reply.post);
+    else if (r == -ENOENT && lookup_parent(xl, &l, &after) == -ESTALE)
+        r = -ESTALE;
+    posix_obj_done(&l.obj);
+    return r < 0 ? r : XL_DONE;
+}
+
+int
+posix_fop_lookup(struct xlator *xl, struct call_stack *stk)
+{
+    if (stk->call.loc.parent && stk->call.loc.name && stk->call.loc.name[0] != '\0')
+        return lookup_name(xl, stk);
+    return lookup_gfid(xl, stk);
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* storage/posix: the bottom of a brick's graph: options, start and end of a brick. See posix-internal.h for the map.
+ *
+ * A brick starts only if BRICK is what the volfile says: a directory, of this volume, of a file system with xattrs, with
+ * a .glusterfs that belongs to it (spec: brick 2.3). Every refusal is logged with the path and what was found. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "log/dump.h"
+#include "xlators/storage/posix/entry.h"
+
+/* -- per inode, locks ------------------------------------------------------------------------------------------------- */
+
+static struct mem_pool *inode_pool;
+static pthread_once_t process_once = PTHREAD_ONCE_INIT;
+
+struct posix_inode *
+posix_inode_get(struct xlator *xl, struct inode *inode)
+{
+    struct posix_inode *ctx = inode_ctx(inode, xl);
+
+    if (ctx)
+        return ctx;
+    ctx = mem_get0_owner(inode_pool, xl->graph->owner);
+    if (!ctx)
+        return NULL;
+    pthread_mutex_init(&ctx->lock, NULL);
+    struct posix_inode *installed = inode_ctx_install(inode, xl, ctx);
+    if (installed != ctx) {
+        pthread_mutex_destroy(&ctx->lock);
+        mem_put(ctx);
+    }
+    return installed;
+}
+
+pthread_mutex_t *
+posix_object_stripe(struct posix *p, const struct gfid *gfid)
+{
+    return &p->object_locks[(gfid_hash(gfid) >> 32) % POSIX_STRIPES];
+}
+
+pthread_mutex_t *
+posix_name_stripe(struct posix *p, const struct gfid *parent, const char *name)
+{
+    uint64_t hash = gfid_hash(parent);
+
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
+    return &p->name_locks[(hash >> 32) % POSIX_STRIPES];
+}
+
+pthread_mutex_t *
+posix_object_lock(struct posix *p, const struct gfid *gfid)
+{
+    pthread_mutex_t *m = posix_object_stripe(p, gfid);
+
+    pthread_mutex_lock(m);
+    return m;
+}
+
+pthread_mutex_t *
+posix_name_lock(struct posix *p, const struct gfid *parent, const char *name)
+{
+    pthread_mutex_t *m = posix_name_stripe(p, parent, name);
+
+    pthread_mutex_lock(m);
+    return m;
+}
+
+/* -- what is the process's ---------------------------------------------------------------------------------------------- */
+
+static void
+process_init(void)
+{
+    struct rlimit limit;
+
+    inode_pool = mem_pool_new_opts(&(struct mem_pool_opts){
+        .name = "posix_inode", .xlator = "storage/posix", .size = sizeof(struct posix_inode)});
+    /* Modes come from clients as they shall be. */
+    umask(0);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1048576) {
+        const rlim_t wanted[] = {1048576, 65536};
+        bool is_raised = false;
+
+        for (size_t i = 0; i < 2 && !is_raised && limit.rlim_cur < wanted[i]; i++) {
+            rlim_t max = limit.rlim_max > wanted[i] ? limit.rlim_max : wanted[i];
+            is_raised = setrlimit(RLIMIT_NOFILE, &(struct rlimit){wanted[i], max}) == 0;
+        }
+        if (!is_raised)
+            log_event(LOG_WARNING, NULL, "posix-file-limit", "the limit of open files stays at %ju",
+                      (uintmax_t)limit.rlim_cur);
+    }
+}
+
+/* -- start: is BRICK a brick of this volume? --------------------------------------------------------------------------- */
+
+/* Why the brick does not start: always with its path. Returns -err. */
+__attribute__((format(printf, 4, 5))) static int
+refuse(const struct posix *p, int err, const char *name, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    log_event(LOG_ERROR, p->xl, name, "brick %s: %s", p->brick ? p->brick : posix_conf(p->xl)->directory, text);
+    return -err;
+}
+
+static int
+check_mount(struct posix *p)
+{
+    struct statx stx;
+
+    if (!posix_conf(p->xl)->require_mount)
+        return 0;
+    if (statx(p->brick_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) < 0)
+        return refuse(p, errno, "posix-init-statx", "cannot tell whether it is a mount: %s", strerror(errno));
+    if (!(stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+        return refuse(p, EOPNOTSUPP, "posix-init-mount-unknown", "this kernel cannot tell whether it is a mount");
+    if (!(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+        return refuse(p, ENODEV, "posix-init-not-mounted", "is not a mount of its own, which option require-mount wants");
+    return 0;
+}
+
+static int
+open_brick(struct posix *p)
+{
+    const struct posix_conf *conf = posix_conf(p->xl);
+    struct stat st;
+
+    if (!conf->directory)
+        return refuse(p, EINVAL, "posix-init-no-directory", "option directory is missing");
+    p->brick = realpath(conf->directory, NULL);
+    if (!p->brick)
+        return refuse(p, errno, "posix-init-missing", "%s", strerror(errno));
+    p->brick_len = strlen(p->brick);
+    /* Behind it come "/.glusterfs/xx/yy/GFID/name" or ".glusterfs/landfill/..." */
+    if (p->brick_len + 64 + 2 * GFID_TEXT_SIZE + NAME_MAX > PATH_MAX)
+        return refuse(p, ENAMETOOLONG, "posix-init-path-long", "the path is too long");
+    p->brick_fd = open(p->brick, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (p->brick_fd < 0)
+        return refuse(p, errno, "posix-init-open", "cannot be opened as a directory: %s", strerror(errno));
+    if (fstat(p->brick_fd, &st) < 0)
+        return refuse(p, errno, "posix-init-stat", "%s", strerror(errno));
+    p->dev = st.st_dev;
+    /* Two daemons on one brick would not see each other's locks. Gone with the process, however it ends. */
+    if (flock(p->brick_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return refuse(p, EBUSY, "posix-init-in-use", "another brick process serves it");
+    return check_mount(p);
+}
+
+static int
+check_xattrs(struct posix *p)
+{
+    char byte;
+
+    if (fgetxattr(p->brick_fd, "trusted.glusterfs.kiln-probe", &byte, 1) < 0 && errno == EOPNOTSUPP) {
+        if (posix_conf(p->xl)->mandate_attribute)
+            return refuse(p, EOPNOTSUPP, "posix-init-no-xattr", "the file system has no extended attributes");
+        log_event(LOG_WARNING, p->xl, "posix-init-no-xattr-allowed", "brick %s: the file system has no extended attributes",
+                  p->brick);
+    }
+    p->has_acl = !(fgetxattr(p->brick_fd, POSIX_ACL_ACCESS, &byte, 1) < 0 && errno == EOPNOTSUPP);
+    if (!p->has_acl)
+        log_event(LOG_WARNING, p->xl, "posix-init-no-acl", "brick %s: the file system has no POSIX ACLs", p->brick);
+    return 0;
+}
+
+/* The brick of a disk that is not mounted has no volume-id; one that another volume's is mounted on, has another. */
+static int
+check_volume_id(struct posix *p)
+{
+    const char *text = posix_conf(p->xl)->volume_id;
+    struct gfid found;
+    uint8_t bytes[64];
+
+    if (!text)
+        return 0;
+    if (gfid_parse(text, strlen(text), &p->volume_id) < 0)
+        return refuse(p, EINVAL, "posix-init-bad-volume-id", "option volume-id is no uuid: %s", text);
+    ssize_t n = fgetxattr(p->brick_fd, POSIX_XATTR_VOLUME_ID, bytes, sizeof bytes);
+    if (n < 0 && errno == ENODATA)
+        return refuse(p, ENODATA, "posix-init-no-volume-id",
+                      "has no " POSIX_XATTR_VOLUME_ID "; is the brick's file system mounted?");
+    if (n < 0)
+        return refuse(p, errno, "posix-init-volume-id", "cannot read " POSIX_XATTR_VOLUME_ID ": %s", strerror(errno));
+    if (n != GFID_BYTES)
+        return refuse(p, EINVAL, "posix-init-volume-id-size", POSIX_XATTR_VOLUME_ID " has %zd bytes, not 16", n);
+    memcpy(&found, bytes, sizeof found);
+    if (!gfid_equal(&found, &p->volume_id))
+        return refuse(p, EINVAL, "posix-init-volume-id-differs", "belongs to the volume %s, not to %s", GFID(&found), text);
+    return 0;
+}
+
+static int
+check_root_gfid(struct posix *p)
+{
+    uint8_t bytes[64];
+    struct gfid found;
+    ssize_t n = fgetxattr(p->brick_fd, POSIX_XATTR_GFID, bytes, sizeof bytes);
+
+    if (n < 0 && errno == ENODATA) {
+        if (fsetxattr(p->brick_fd, POSIX_XATTR_GFID, &gfid_root, GFID_BYTES, XATTR_CREATE) < 0)
+            return refuse(p, errno, "posix-init-set-gfid", "cannot set " POSIX_XATTR_GFID ": %s", strerror(errno));
+        return 0;
+    }
+    if (n < 0)
+        return refuse(p, errno, "posix-init-gfid", "cannot read " POSIX_XATTR_GFID ": %s", strerror(errno));
+    if (n != GFID_BYTES)
+        return refuse(p, EINVAL, "posix-init-gfid-size", POSIX_XATTR_GFID " has %zd bytes, not 16", n);
+    memcpy(&found, bytes, sizeof found);
+    if (!gfid_is_root(&found))
+        return refuse(p, EINVAL, "posix-init-gfid-differs", "is the directory %s of a volume, not a volume's root", GFID(&found));
+    return 0;
+}
+
+/* -- start: .glusterfs -------------------------------------------------------------------------------------------------- */
+
+static int
+make_root_handle(struct posix *p)
+{
+    struct stat brick, handle;
+    const char *path = HANDLE(&gfid_root);
+    struct posix_obj obj;
+
+    if ((mkdirat(p->handles_fd, "00/00", 0700) < 0 && errno != EEXIST) ||
+        (symlinkat("../../..", p->handles_fd, path) < 0 && errno != EEXIST))
+        return refuse(p, errno, "posix-init-root-handle", "cannot make the root's handle: %s", strerror(errno));
+    if (fstat(p->brick_fd, &brick) < 0 || fstatat(p->handles_fd, path, &handle, 0) < 0)
+        return refuse(p, errno, "posix-init-root-handle-stat", "cannot follow the root's handle: %s", strerror(errno));
+    if (brick.st_ino != handle.st_ino || brick.st_dev != handle.st_dev)
+        return refuse(p, EINVAL, "posix-init-different-dirs",
+                      "different dirs: " POSIX_HIDDEN_DIR "/%s leads to another directory", path);
+    posix_obj_gfid(p, &gfid_root, true, &obj); /* the paths that calls will use are good */
+    int r = posix_obj_stat(&obj, &handle);
+    return r < 0 ? refuse(p, -r, "posix-init-root", "%s", strerror(-r)) : 0;
+}
+
+static int
+make_handles_dir(struct posix *p)
+{
+    struct stat st;
+    char name[3];
+
+    if (mkdirat(p->brick_fd, POSIX_HIDDEN_DIR, 0700) < 0 && errno != EEXIST)
+        return refuse(p, errno, "posix-init-handles", "cannot make " POSIX_HIDDEN_DIR ": %s", strerror(errno));
+    p->handles_fd = openat(p->brick_fd, POSIX_HIDDEN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (p->handles_fd < 0 || fstat(p->handles_fd, &st) < 0)
+        return refuse(p, errno, "posix-init-handles-open", "cannot open " POSIX_HIDDEN_DIR ": %s", strerror(errno));
+    if (st.st_dev != p->dev)
+        return refuse(p, EXDEV, "posix-init-handles-device", POSIX_HIDDEN_DIR " is on another file system");
+    p->handles_ino = st.st_ino;
+    for (int i = 0; i < 256; i++) {
+        snprintf(name, sizeof name, "%02x", (unsigned)i & 255);
+        if (mkdirat(p->handles_fd, name, 0700) < 0 && errno != EEXIST)
+            return refuse(p, errno, "posix-init-handles-level", "cannot make " POSIX_HIDDEN_DIR "/%s: %s", name,
+                          strerror(errno));
+    }
+    return make_root_handle(p);
+}
+
+static int
+set_brick_owner(struct posix *p)
+{
+    const struct posix_conf *conf = posix_conf(p->xl);
+
+    if (conf->brick_uid < 0 && conf->brick_gid < 0)
+        return 0;
+    if (fchown(p->brick_fd, (uid_t)conf->brick_uid, (gid_t)conf->brick_gid) < 0)
+        return refuse(p, errno, "posix-init-owner", "cannot set brick-uid and brick-gid: %s", strerror(errno));
+    return 0;
+}
+
+static int
+take_names(struct posix *p)
+{
+    const struct posix_conf *conf = posix_conf(p->xl);
+
+    if (gethostname(p->hostname, sizeof p->hostname - 1) < 0)
+        strcpy(p->hostname, "localhost");
+    if (conf->hostname)
+        snprintf(p->hostname, sizeof p->hostname, "%s", conf->hostname);
+    if (!conf->glusterd_uuid)
+        return 0;
+    if (gfid_parse(conf->glusterd_uuid, strlen(conf->glusterd_uuid), &p->node_uuid) < 0)
+        return refuse(p, EINVAL, "posix-init-node-uuid", "option glusterd-uuid is no uuid: %s", conf->glusterd_uuid);
+    p->has_node_uuid = true;
+    return 0;
+}
+
+/* -- the type ----------------------------------------------------------------------------------------------------------- */
+
+static void
+posix_free(struct posix *p)
+{
+    if (p->handles_fd >= 0)
+        close(p->handles_fd);
+    if (p->brick_fd >= 0)
+        close(p->brick_fd);
+    for (int i = 0; i < POSIX_STRIPES; i++) {
+        pthread_mutex_destroy(&p->name_locks[i]);
+        pthread_mutex_destroy(&p->object_locks[i]);
+    }
+    pthread_mutex_destroy(&p->dir_rename_lock);
+    pthread_mutex_destroy(&p->chores_lock);
+    pthread_cond_destroy(&p->chores_idle);
+    free((char *)p->brick);
+    free(p);
+}
+
+static struct posix *
+posix_alloc(struct xlator *xl)
+{
+    struct posix *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->xl = xl;
+    p->owner = xl->graph->owner;
+    p->brick_fd = p->handles_fd = -1;
+    for (int i = 0; i < POSIX_STRIPES; i++) {
+        pthread_mutex_init(&p->name_locks[i], NULL);
+        pthread_mutex_init(&p->object_locks[i], NULL);
+    }
+    pthread_mutex_init(&p->dir_rename_lock, NULL);
+    pthread_mutex_init(&p->chores_lock, NULL);
+    pthread_cond_init(&p->chores_idle, NULL);
+    return p;
+}
+
+static int
+check_root_user(struct posix *p)
+{
+    if (geteuid() == 0)
+        return 0;
+    return refuse(p, EPERM, "posix-init-not-root", "must be served by root: trusted xattrs and owners need it");
+}
+
+static int
+posix_init(struct xlator *xl)
+{
+    static int (*const steps[])(struct posix *p) = {check_root_user, open_brick,       check_xattrs, check_volume_id,
+                                                    check_root_gfid, make_handles_dir, set_brick_owner, take_names};
+
+    pthread_once(&process_once, process_init);
+    struct posix *p = inode_pool ? posix_alloc(xl) : NULL;
+    if (!p)
+        return -ENOMEM;
+    int r = graph_take_ctx_slot(xl);
+    for (size_t i = 0; r >= 0 && i < sizeof steps / sizeof steps[0]; i++)
+        r = steps[i](p);
+    if (r < 0) {
+        posix_free(p);
+        return r;
+    }
+    posix_janitor_prepare(p);
+    posix_health_init(p);
+    posix_janitor_init(p);
+    posix_reserve_init(p);
+    xl->private = p;
+    return 0;
+}
+
+static int
+posix_start(struct xlator *xl)
+{
+    struct posix *p = posix_of(xl);
+
+    posix_health_start(p);
+    posix_reserve_start(p);
+    posix_janitor_wake(p); /* the last run may have left something */
+    return 0;
+}
+
+static void
+posix_stop(struct xlator *xl)
+{
+    posix_chores_stop(posix_of(xl));
+}
+
+static void
+posix_fini(struct xlator *xl)
+{
+    posix_chores_stop(posix_of(xl)); /* a rmdir may have woken the janitor of a brick that was never started */
+    posix_free(posix_of(xl));
+    xl->private = NULL;
+}
+
+static void
+posix_reconfigured(struct xlator *xl, const void *old)
+{
+    (void)old;
+    posix_health_start(posix_of(xl)); /* it may have been off; the rest looks at the options when it runs */
+    posix_janitor_wake(posix_of(xl));
+}
+
+void
+posix_inode_forget(struct xlator *xl, struct inode *inode, void *ptr)
+{
+    struct posix_inode *ctx = ptr;
+
+    /* Nobody knows the inode any more, so its unlinked file is of no use. */
+    posix_drop_unlinked(xl, inode, ctx);
+    pthread_mutex_destroy(&ctx->lock);
+    mem_put(ctx);
+}
+
+static void
+posix_dump(struct xlator *xl, struct dump *d)
+{
+    const struct posix *p = posix_of(xl);
+
+    dump_line(d, "directory", "%s", p->brick);
+    dump_line(d, "is_full", "%d", atomic_load(&p->is_full));
+    dump_line(d, "is_going_down", "%d", atomic_load(&p->is_going_down));
+    dump_line(d, "directory_renames", "%u", atomic_load(&p->dir_renames) / 2);
+}
+
+static const char *const batch_modes[] = {"none", "syncfs", "syncfs-single-fsync", "syncfs-reverse-fsync",
+                                          "reverse-fsync", NULL};
+
+static const struct option posix_options[] = {
+    OPT_STR(struct posix_conf, directory, "directory", NULL),
+    OPT_STR(struct posix_conf, volume_id, "volume-id", NULL),
+    OPT_STR(struct posix_conf, glusterd_uuid, "glusterd-uuid", NULL),
+    OPT_STR(struct posix_conf, hostname, "hostname", NULL),
+    OPT_INT(struct posix_conf, shared_brick_count, "shared-brick-count", "1", 0, 1 << 20),
+    OPT_PERCENT_OR_SIZE(struct posix_conf, reserve, "reserve", "1"),
+    OPT_TIME(struct posix_conf, health_check_interval, "health-check-interval", "30", 0, 86400),
+    OPT_TIME(struct posix_conf, health_check_timeout, "health-check-timeout", "20", 0, 86400),
+    OPT_TIME(struct posix_conf, janitor_sleep, "janitor-sleep-duration", "10", 1, 86400),
+    OPT_INT(struct posix_conf, brick_uid, "brick-uid", "-1", -1, UINT32_MAX),
+    OPT_INT(struct posix_conf, brick_gid, "brick-gid", "-1", -1, UINT32_MAX),
+    OPT_OCTAL(struct posix_conf, create_mask, "create-mask", "0777"),
+    OPT_OCTAL(struct posix_conf, create_directory_mask, "create-directory-mask", "0777"),
+    OPT_OCTAL(struct posix_conf, force_create_mode, "force-create-mode", "0"),
+    OPT_OCTAL(struct posix_conf, force_directory_mode, "force-directory-mode", "0"),
+    OPT_INT(struct posix_conf, max_hardlinks, "max-hardlinks", "100", 0, UINT32_MAX),
+    OPT_ENUM(struct posix_conf, batch_fsync_mode, "batch-fsync-mode", "reverse-fsync", batch_modes),
+    OPT_INT(struct posix_conf, batch_fsync_delay_usec, "batch-fsync-delay-usec", "0", 0, 1000000),
+    OPT_BOOL(struct posix_conf, fips_rchecksum, "fips-mode-rchecksum", "off"),
+    OPT_BOOL(struct posix_conf, node_uuid_pathinfo, "node-uuid-pathinfo", "off"),
+    OPT_BOOL(struct posix_conf, gfid2path, "gfid2path", "on"),
+    OPT_STR(struct posix_conf, gfid2path_separator, "gfid2path-separator", ":"),
+    OPT_BOOL(struct posix_conf, ctime, "ctime", "on"),
+    OPT_BOOL(struct posix_conf, o_direct, "o-direct", "off"),
+    OPT_BOOL(struct posix_conf, export_statfs_size, "export-statfs-size", "on"),
+    OPT_BOOL(struct posix_conf, mandate_attribute, "mandate-attribute", "on"),
+    OPT_BOOL(struct posix_conf, disable_landfill_purge, "disable-landfill-purge", "off"),
+    OPT_BOOL(struct posix_conf, require_mount, "require-mount", "off"), /* Kiln's own */
+    OPT_MUST_BE("update-link-count-parent", "off"),
+    /* How stock does its I/O, not what. */
+    OPT_IGNORED("linux-aio"),
+    OPT_IGNORED("linux-io_uring"),
+    OPT_IGNORED("background-unlink"),
+    OPT_END,
+};
+
+static const struct xlator_ops posix_ops = {
+#define POSIX_OP(name) .name = posix_fop_##name,
+    POSIX_FOPS(POSIX_OP)
+#undef POSIX_OP
+};
+
+const struct xlator_type storage_posix_xlator = {
+    .name = "storage/posix",
+    .options = posix_options,
+    .conf_size = sizeof(struct posix_conf),
+    .ops = &posix_ops,
+    .init = posix_init,
+    .fini = posix_fini,
+    .reconfigured = posix_reconfigured,
+    .inode_forget = posix_inode_forget,
+    .fd_release = posix_fd_release,
+    .fd_closed = posix_fd_closed,
+    .dump = posix_dump,
+    .start = posix_start,
+    .stop = posix_stop,
+};

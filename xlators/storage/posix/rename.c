@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* rename: moves a name, and with it the handle of a directory or the gfid2path of a file (spec: brick 4.6).
+ *
+ * Both names are locked, and the object that is replaced. A directory is renamed first and then gets its handle replaced in one step; in
+ * between paths through the handle lead nowhere. So these two steps are done by one thread of a brick at a time, under dir_rename_lock,
+ * and count in dir_renames: whoever gets ENOENT on a path through a handle waits and tries again (handle.h).
+ *
+ * System calls, all inodes warm, file without victim, same directory:
+ *   13: stat parent twice (both ends), stat source, stat target, rename, remove and set gfid2path, set mdata, stat, set
+ *   parent's mdata, stat parent; a directory: symlink and rename of the handle instead of gfid2path
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "xlators/storage/posix/entry.h"
+#include "xlators/storage/posix/gfid2path.h"
+#include "xlators/storage/posix/mdata.h"
+#include "xlators/storage/posix/stat.h"
+
+struct renaming {
+    struct posix_entry from, to;
+    struct stat st, victim_st;
+    struct gfid gfid, victim_gfid;
+    bool has_victim;
+    struct inode *inode, *victim; /* references, or NULL */
+    enum posix_handle_fate fate;  /* of the victim's handle */
+    pthread_mutex_t *name_locks[2], *object_locks[2];
+};
+
+static void
+renaming_unlock(struct renaming *n)
+{
+    pthread_mutex_t **locks[] = {&n->object_locks[1], &n->object_locks[0], &n->name_locks[1], &n->name_locks[0]};
+
+    for (size_t i = 0; i < sizeof locks / sizeof locks[0]; i++) {
+        if (*locks[i])
+            pthread_mutex_unlock(*locks[i]);
+        *locks[i] = NULL;
+    }
+    inode_unref(n->inode);
+    inode_unref(n->victim);
+    n->inode = n->victim = NULL;
+}
+
+static void
+renaming_done(struct renaming *n)
+{
+    renaming_unlock(n);
+    posix_entry_done(&n->from);
+    posix_entry_done(&n->to);
+}
+
+/* Two stripes of one array, in the order of their index; one if they are the same. */
+static void
+lock_pair(pthread_mutex_t *a, pthread_mutex_t *b, pthread_mutex_t *held[2])
+{
+    if (a == b || !b) {
+        held[0] = a;
+    } else {
+        held[0] = a < b ? a : b;
+        held[1] = a < b ? b : a;
+    }
+    pthread_mutex_lock(held[0]);
+    if (held[1])
+        pthread_mutex_lock(held[1]);
+}
+
+/* -- what is there ------------------------------------------------------------------------------------------------------- */
+
+static int
+look(struct xlator *xl, struct posix_entry *e, struct inode *known, struct stat *st, struct gfid *gfid)
+{
+    const struct posix_inode *ctx = known ? inode_ctx(known, xl) : NULL;
+    int r = posix_obj_stat(&e->obj, st);
+
+    if (r < 0)
+        return r;
+    if (ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) == st->st_ino) {
+        *gfid = known->gfid;
+        return 0;
+    }
+    r = posix_obj_get_gfid(&e->obj, gfid);
+    if (r == -ENODATA)
+        *gfid = gfid_null;
+    return r == -ENODATA ? 0 : r;
+}
+
+/* Under the locks of the names. */
+static int
+look_at_both(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
+{
+    int r = look(xl, &n->from, stk->call.loc.inode, &n->st, &n->gfid);
+
+    if (r < 0)
+        return r;
+    r = look(xl, &n->to, stk->call.loc2.inode, &n->victim_st, &n->victim_gfid);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    n->has_victim = r == 0;
+    return 0;
+}
+
+static bool
+is_same_object(const struct renaming *n)
+{
+    return n->has_victim && n->st.st_ino == n->victim_st.st_ino && n->st.st_dev == n->victim_st.st_dev;
+}
+
+static int
+may_replace(const struct call_stack *stk, const struct renaming *n)
+{
+    const struct inode *known = stk->call.loc2.inode;
+    bool is_dir = S_ISDIR(n->st.st_mode), is_victim_dir;
+
+    if (!n->has_victim)
+        return 0;
+    is_victim_dir = S_ISDIR(n->victim_st.st_mode);
+    /* A directory that the client did not mean: it thinks that the name is free, or another object's. */
+    if (is_victim_dir && (!known || !gfid_equal(&known->gfid, &n->victim_gfid)))
+        return -EEXIST;
+    if (is_dir && !is_victim_dir)
+        return -ENOTDIR;
+    return !is_dir && is_victim_dir ? -EISDIR : 0;
+}
+
+/* Locks names and objects and looks. */
+static int
+renaming_lock(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
+{
+    struct posix *p = posix_of(xl);
+
+    lock_pair(posix_name_stripe(p, &n->from.parent->gfid, n->from.name),
+              posix_name_stripe(p, &n->to.parent->gfid, n->to.name), n->name_locks);
+    int r = look_at_both(xl, stk, n);
+    if (r < 0)
+        return r;
+    lock_pair(posix_object_stripe(p, &n->gfid), n->has_victim ? posix_object_stripe(p, &n->victim_gfid) : NULL,
+              n->object_locks);
+    n->inode = posix_inode_of(xl, stk->call.loc.inode, &n->gfid);
+    if (!n->has_victim)
+        return 0;
+    n->victim = posix_inode_of(xl, stk->call.loc2.inode, &n->victim_gfid);
+    /* Its link count may have changed before its lock was ours. */
+    return posix_obj_stat(&n->to.obj, &n->victim_st);
+}
+
+/* -- moving -------------------------------------------------------------------------------------------------------------- */
+
+static int
+victim_fill(struct call_stack *stk, const struct renaming *n)
+{
+    const struct dict *asked = stk->call.xdata;
+    uint64_t links = 0;
+    struct dict *xdata;
+    int r = 0;
+
+    if (!dict_has(asked, DICT_KEY_GET_LINK_COUNT) && !dict_has(asked, DICT_KEY_REQUEST_LINK_COUNT))
+        return 0;
+    xdata = reply_xdata(stk);
+    if (!xdata)
+        return -ENOMEM;
+    if (n->has_victim)
+        links = n->victim_st.st_nlink - (S_ISDIR(n->victim_st.st_mode) ? 0 : 1);
+    if (dict_has(asked, DICT_KEY_GET_LINK_COUNT))
+        r = dict_set_uint(xdata, DICT_KEY_GET_LINK_COUNT, links);
+    if (r == 0 && dict_has(asked, DICT_KEY_REQUEST_LINK_COUNT))
+        r = dict_set_uint(xdata, DICT_KEY_RESPONSE_LINK_COUNT, links);
+    return r;
+}
+
+/* The name is moved already. If its handle cannot follow, the name goes back: a directory that cannot be reached by its gfid is
+ * of no use to anybody. */
+static int
+move_dir_handle(struct xlator *xl, struct renaming *n)
+{
+    struct posix *p = posix_of(xl);
+    int r;
+
+    if (n->has_victim && !gfid_is_null(&n->victim_gfid)) {
+        r = posix_handle_drop_dir(p, &n->victim_gfid, &n->to.parent->gfid, n->to.name);
+        if (r < 0)
+            log_event(LOG_WARNING, xl, "posix-rename-victim-handle", "the handle of the replaced %s stays: %s",
+                      GFID(&n->victim_gfid), strerror(-r));
+    }
+    if (gfid_is_null(&n->gfid))
+        return 0;
+    r = posix_handle_set_dir(p, &n->gfid, &n->to.parent->gfid, n->to.name);
+    if (r == 0)
+        return 0;
+    int back = posix_obj_rename(&n->to.obj, &n->from.obj);
+    log_event(LOG_ERROR, xl, "posix-rename-handle", "the handle of %s cannot be moved to %s/%s: %s; the rename is %s",
+              GFID(&n->gfid), GFID(&n->to.parent->gfid), n->to.name, strerror(-r),
+              back == 0 ? "undone" : "left half done");
+    return r;
+}
+
+static int
+move_dir(struct xlator *xl, struct renaming *n)
+{
+    struct posix *p = posix_of(xl);
+
+    n->from.obj.is_renamer = n->to.obj.is_renamer = true;
+    pthread_mutex_lock(&p->dir_rename_lock);
+    atomic_fetch_add(&p->dir_renames, 1);
+    int r = posix_obj_rename(&n->from.obj, &n->to.obj);
+    if (r == 0)
+        r = move_dir_handle(xl, n);
+    atomic_fetch_add(&p->dir_renames, 1);
+    pthread_mutex_unlock(&p->dir_rename_lock);
+    n->from.obj.is_renamer = n->to.obj.is_renamer = false;
+    return r == -EEXIST ? -ENOTEMPTY : r;
+}
+
+static int
+move_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
+{
+    bool has_handle = n->has_victim && !gfid_is_null(&n->victim_gfid);
+    bool is_last = has_handle && n->victim_st.st_nlink <= 2;
+    struct posix_obj handle;
+    int r = 0;
+
+    if (is_last)
+        r = posix_handle_retire(xl, &n->victim_gfid, n->victim, &n->fate);
+    if (r < 0)
+        return r;
+    r = posix_obj_rename(&n->from.obj, &n->to.obj);
+    if (r < 0) {
+        if (is_last)
+            posix_handle_unretire(xl, &n->to.obj, &n->victim_gfid, n->victim, n->fate);
+        return r;
+    }
+    if (n->fate == POSIX_HANDLE_IN_UNLINK)
+        posix_unlinked_recheck(xl, n->victim);
+    if (has_handle && !is_last) {
+        posix_obj_gfid(posix_of(xl), &n->victim_gfid, false, &handle);
+        posix_gfid2path_remove(xl, &handle, &n->to.parent->gfid, n->to.name);
+        r = posix_mdata_update(xl, &stk->caller, &handle, n->victim, NULL);
+    }
+    if (!gfid_is_null(&n->gfid)) {
+        posix_gfid2path_remove(xl, &n->to.obj, &n->from.parent->gfid, n->from.name);
+        posix_gfid2path_set(xl, &n->to.obj, &n->to.parent->gfid, n->to.name);
+    }
+    return r;
+}
+
+/* Under all locks. */
+static int
+rename_locked(struct xlator *xl, struct call_stack *stk, struct renaming *n)
+{
+    int r = may_replace(stk, n);
+
+    if (r == 0)
+        r = victim_fill(stk, n);
+    if (r < 0)
+        return r;
+    /* Two names of one file: POSIX wants nothing done. */
+    if (!is_same_object(n)) {
+        r = S_ISDIR(n->st.st_mode) ? move_dir(xl, n) : move_file(xl, stk, n);
+        if (r == 0)
+            r = posix_mdata_update(xl, &stk->caller, &n->to.obj, n->inode, NULL);
+    }
+    return r < 0 ? r : posix_iatt(xl, &n->to.obj, n->inode, &stk->reply.stat, NULL);
+}
+
+static int
+parents_after(struct xlator *xl, struct call_stack *stk, struct renaming *n)
+{
+    int r = posix_entry_end(xl, &stk->caller, &n->from, &stk->reply.post);
+
+    if (r == 0 && n->from.parent != n->to.parent)
+        return posix_entry_end(xl, &stk->caller, &n->to, &stk->reply.post2);
+    stk->reply.post2 = stk->reply.post;
+    return r;
+}
+
+int
+posix_fop_rename(struct xlator *xl, struct call_stack *stk)
+{
+    __attribute__((cleanup(renaming_done))) struct renaming n;
+
+    memset(n.name_locks, 0, sizeof n.name_locks);
+    memset(n.object_locks, 0, sizeof n.object_locks);
+    n.inode = n.victim = NULL;
+    n.fate = POSIX_HANDLE_KEPT;
+    n.from.dir.owns_dirfd = n.from.obj.owns_dirfd = n.to.dir.owns_dirfd = n.to.obj.owns_dirfd = false;
+
+    int r = posix_entry_begin(xl, &stk->call.loc, ENOENT, &n.from, &stk->reply.pre);
+    if (r == 0)
+        r = posix_entry_begin(xl, &stk->call.loc2, ENOTEMPTY, &n.to, &stk->reply.pre2);
+    if (r == 0)
+        r = renaming_lock(xl, stk, &n);
+    if (r == 0)
+        r = rename_locked(xl, stk, &n);
+    renaming_unlock(&n);
+    if (r == 0)
+        r = parents_after(xl, stk, &n);
+    return r < 0 ? r : XL_DONE;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* reserve: a part of the disk is kept free for heals and internal clients (spec: brick 3.7).
+ *
+ * The disk is looked at every five seconds, not at every write; what calls see is a flag. */
+#include <errno.h>
+#include <sys/statvfs.h>
+
+#include "xlators/storage/posix/posix-internal.h"
+
+#define REFRESH_MS 5000
+
+static bool
+is_full(uint64_t reserve, const struct statvfs *v)
+{
+    /* A file system without a size (tmpfs can be one) is never full. */
+    if (reserve == 0 || v->f_blocks == 0)
+        return false;
+    if (reserve < 100)
+        return (uint64_t)v->f_bfree * 100 <= (uint64_t)v->f_blocks * reserve;
+    return (uint64_t)v->f_bfree * v->f_frsize <= reserve;
+}
+
+static void
+refresh(struct posix *p)
+{
+    struct statvfs v;
+
+    if (fstatvfs(p->brick_fd, &v) < 0) {
+        log_event(LOG_WARNING, p->xl, "posix-reserve-statvfs", "%s: how full is it? %s", p->brick, strerror(errno));
+        return;
+    }
+    bool now = is_full(posix_conf(p->xl)->reserve, &v);
+    bool was = atomic_exchange(&p->is_full, now);
+
+    if (now != was)
+        log_event(LOG_WARNING, p->xl, "posix-reserve", "%s: free space is %s what storage.reserve keeps", p->brick,
+                  now ? "down to" : "again above");
+}
+
+static uint64_t
+reserve_chore(struct posix *p)
+{
+    refresh(p);
+    return REFRESH_MS;
+}
+
+void
+posix_reserve_init(struct posix *p)
+{
+    posix_chore_init(&p->reserve, p, reserve_chore);
+    refresh(p);
+}
+
+void
+posix_reserve_start(struct posix *p)
+{
+    posix_chore_start(&p->reserve, REFRESH_MS);
+}
+
+static bool
+may_use_reserve(const struct call_stack *stk)
+{
+    return stk->caller.pid < 0 || dict_has(stk->call.xdata, DICT_KEY_INTERNAL_FOP);
+}
+
+int
+posix_reserve_check(struct xlator *xl, const struct call_stack *stk)
+{
+    if (!atomic_load_explicit(&posix_of(xl)->is_full, memory_order_relaxed) || may_use_reserve(stk))
+        return 0;
+    return -ENOSPC;
+}
+
+int
+posix_reserve_check_now(struct xlator *xl, const struct call_stack *stk)
+{
+    refresh(posix_of(xl));
+    return posix_reserve_check(xl, stk);
+}
