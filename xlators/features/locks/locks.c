@@ -264,7 +264,7 @@ lock_range(int64_t start, int64_t len, int64_t *first, int64_t *last)
     if (len && start > INT64_MAX - (len - 1))
         return -EOVERFLOW;
     *first = start;
-    *last = len ? start + len - 1 : INT64_MAX;
+    *last = len ? start + (len - 1) : INT64_MAX;
     return 0;
 }
 

@@ -230,7 +230,7 @@ END_TEST
 
 struct hammer {
     struct client *client;
-    char owner[8];
+    char owner[16];
     unsigned granted;
 };
 
@@ -543,7 +543,7 @@ START_TEST(test_many_waiters)
 {
     enum { N = 3000 };
     static struct bench_call *calls[N];
-    static char owners[N][8];
+    static char owners[N][16];
 
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0)), 0);
     for (int i = 0; i < N; i++) {
