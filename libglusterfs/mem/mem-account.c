@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct owner {
     char *name;
@@ -180,8 +181,8 @@ balance_in(unsigned owner, unsigned id)
     uint32_t n = MEM_READ(owners[owner]->shared[id]);
 
     for (struct mem_thread *t = mem_threads; t && id < MEM_ROW; t = t->next)
-        if (t->owners && owner < t->owners->n && t->owners->row[owner])
-            n += MEM_READ(t->owners->row[owner][id]);
+        if (t->owners[owner])
+            n += MEM_READ(t->owners[owner][id]);
     return (int32_t)n;
 }
 
@@ -255,49 +256,57 @@ mem_owner_sweep(void)
 
 /* ---- a thread's rows -------------------------------------------------------------------------- */
 
-/* Make this thread's row for an owner. The table of rows is replaced, not resized: readers walk it under
- * the registry mutex. */
+uint32_t *mem_no_owners[MEM_OWNERS];
+
+/* A table of rows of its own, address space mostly; registry mutex held. */
+static bool
+table_new(struct mem_thread *t)
+{
+    const size_t bytes = MEM_OWNERS * sizeof(t->owners[0]);
+    void *table;
+
+    if (t->owners != mem_no_owners)
+        return true;
+    if (mem_test_fails())
+        return false;
+    table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (table == MAP_FAILED)
+        return false;
+    MEM_LSAN_ROOT(table, bytes);
+    t->owners = table;
+    return true;
+}
+
+/* This thread's row for an owner. Under the registry mutex, as readers walk the rows. */
 static bool
 row_new(struct mem_thread *t, unsigned owner)
 {
-    struct mem_owner_rows *old = t->owners, *rows = old;
     uint32_t *row = mem_test_fails() ? NULL : calloc(MEM_ROW, sizeof(*row));
+    bool ok;
 
     if (!row)
         return false;
-    if (!old || owner >= old->n) {
-        uint32_t n = old ? old->n : 32;
-
-        while (n <= owner)
-            n *= 2;
-        rows = calloc(1, sizeof(*rows) + n * sizeof(rows->row[0]));
-        if (!rows) {
-            free(row);
-            return false;
-        }
-        if (old)
-            memcpy(rows->row, old->row, old->n * sizeof(rows->row[0]));
-        rows->n = n;
-    }
     pthread_mutex_lock(&mem_registry_mutex);
-    rows->row[owner] = row;
-    t->owners = rows;
+    ok = table_new(t);
+    if (ok)
+        t->owners[owner] = row;
     pthread_mutex_unlock(&mem_registry_mutex);
-    if (rows != old)
-        free(old);
-    return true;
+    if (!ok)
+        free(row);
+    return ok;
 }
 
 /* Outside the bracket; any thread, attached or not. Never fails. */
 void
 mem_owner_count(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
 {
+    assert(owner && owner < MEM_OWNERS);
     if (mem_owner_bump(t, owner, id, by))
         return;
-    assert(owner < MEM_OWNERS);
     struct owner *o = __atomic_load_n(&owners[owner], __ATOMIC_ACQUIRE);
     assert(o);
-    if (t->state == MEM_THREAD_ATTACHED && id < MEM_ROW && row_new(t, owner) && mem_owner_bump(t, owner, id, by))
+    if (t->state == MEM_THREAD_ATTACHED && id < MEM_ROW && !t->owners[owner] && row_new(t, owner) &&
+        mem_owner_bump(t, owner, id, by))
         return;
     MEM_ADD(o->shared[id], by);
 }
@@ -306,15 +315,18 @@ mem_owner_count(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
 void
 mem_owner_fold(struct mem_thread *t)
 {
-    struct mem_owner_rows *rows = t->owners;
+    uint32_t **rows = t->owners;
 
-    t->owners = NULL;
-    for (uint32_t i = 0; rows && i < rows->n; i++) {
-        for (unsigned id = 0; rows->row[i] && id < MEM_ROW; id++)
-            MEM_ADD(owners[i]->shared[id], rows->row[i][id]);
-        free(rows->row[i]);
+    t->owners = mem_no_owners;
+    if (rows == mem_no_owners)
+        return;
+    for (unsigned i = 1; i < MEM_OWNERS && owners[i]; i++) {
+        for (unsigned id = 0; rows[i] && id < MEM_ROW; id++)
+            MEM_ADD(owners[i]->shared[id], rows[i][id]);
+        free(rows[i]);
     }
-    free(rows);
+    MEM_LSAN_UNROOT(rows, MEM_OWNERS * sizeof(rows[0]));
+    munmap(rows, MEM_OWNERS * sizeof(rows[0]));
 }
 
 /* One line per owner that has objects of this pool: "id 3, brick b0, active 12, bytes 3840". */

@@ -28,8 +28,10 @@
 /* A function that reads or writes headers, which are poisoned in an ASan build. */
 #if MEM_ASAN
 #define MEM_RAW __attribute__((no_sanitize_address))
+#define MEM_INLINE static inline
 #else
 #define MEM_RAW
+#define MEM_INLINE static inline __attribute__((always_inline))
 #endif
 
 #define MEM_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -69,8 +71,6 @@ enum mem_req {
     MEM_REQ_ALWAYS = 3, /* not attached, detached, or a mode without lines: the slow path sorts it out */
 };
 
-struct mem_owner_rows;
-
 /* One thread. Followed by one struct mem_line per pool id, from id 2 on: 256 * 64 bytes in all, of which
  * a thread touches one page for its first 62 pools. */
 struct mem_thread {
@@ -79,7 +79,7 @@ struct mem_thread {
     uint8_t state, active;
     uint16_t retry;
     uint32_t serial;
-    struct mem_owner_rows *owners;
+    uint32_t **owners; /* a row per owner id, NULL until this thread needs it */
     struct mem_thread *next, *prev; /* registry, under its mutex */
     uint64_t unused0[2];
     uint64_t guard0; /* these two lie where a line has its live word: ids 0 and 1 match no object */
@@ -88,12 +88,8 @@ struct mem_thread {
     uint64_t guard1;
 };
 
-/* Objects of each owner: gets minus puts by this thread, modulo 2^32. Row r is for ids below MEM_ROW. */
+/* Objects of one owner, by pool id below MEM_ROW: gets minus puts by this thread, modulo 2^32. */
 #define MEM_ROW 64
-struct mem_owner_rows {
-    uint32_t n;
-    uint32_t *row[];
-};
 
 #ifdef __cplusplus
 extern "C" {
@@ -110,13 +106,13 @@ void *mem_get_by_id(unsigned id);
 }
 #endif
 
-static inline struct mem_line *
+MEM_INLINE struct mem_line *
 mem_line_of(struct mem_thread *t, unsigned id)
 {
     return (struct mem_line *)(void *)t + id;
 }
 
-MEM_RAW static inline struct mem_header *
+MEM_RAW MEM_INLINE struct mem_header *
 mem_header_of(void *object)
 {
     return (struct mem_header *)object - 1;
@@ -131,7 +127,7 @@ mem_header_of(void *object)
 #endif
 
 /* Enter the lines. No fence instruction: the sweeper's membarrier supplies the store-load order. */
-static inline bool
+MEM_INLINE bool
 mem_enter(struct mem_thread *t)
 {
     MEM_HOOK(O1);
@@ -141,7 +137,7 @@ mem_enter(struct mem_thread *t)
     return MEM_LIKELY(__atomic_load_n(&t->req, __ATOMIC_ACQUIRE) == MEM_REQ_NONE);
 }
 
-static inline void
+MEM_INLINE void
 mem_leave(struct mem_thread *t)
 {
     MEM_HOOK(O4);
@@ -149,18 +145,18 @@ mem_leave(struct mem_thread *t)
 }
 
 /* Count an object for or against its owner; false if this thread has no row for it yet. */
-static inline bool
+MEM_INLINE bool
 mem_owner_bump(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
 {
-    struct mem_owner_rows *r = t->owners;
+    uint32_t *row = t->owners[owner];
 
-    if (MEM_UNLIKELY(id >= MEM_ROW || !r || owner >= r->n || !r->row[owner]))
+    if (MEM_UNLIKELY(!row || id >= MEM_ROW))
         return false;
-    MEM_BUMP(r->row[owner][id], by);
+    MEM_BUMP(row[id], by);
     return true;
 }
 
-MEM_RAW static inline void *
+MEM_RAW MEM_INLINE void *
 mem_get_fast(unsigned id, const void *site)
 {
     struct mem_thread *t = mem_self;
@@ -184,7 +180,7 @@ mem_get_fast(unsigned id, const void *site)
 }
 
 /* id: the pool's number if known to the compiler, 0 to read it from the header. */
-MEM_RAW static inline void
+MEM_RAW MEM_INLINE void
 mem_put_fast(void *p, unsigned id, const void *site)
 {
     struct mem_thread *t = mem_self;
@@ -196,8 +192,8 @@ mem_put_fast(void *p, unsigned id, const void *site)
         void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
 
         if (MEM_LIKELY(h->state == l->live && top != l->end)) {
-            if (meta >> 8) {
-                if ((meta & 0xff00) || !mem_owner_bump(t, meta >> 16, meta & 0xff, -1u))
+            if (MEM_UNLIKELY(meta >> 8)) {
+                if (MEM_UNLIKELY(meta & 0xff00) || !mem_owner_bump(t, meta >> 16, meta & 0xff, -1u))
                     goto slow;
                 h->meta = meta & 0xff;
             }

@@ -14,7 +14,7 @@
 #define KILN_MEM_INTERNAL_H
 
 #ifdef MEM_TEST_HOOKS
-enum mem_hook { O1, O2, O3, O4, S1, S2, S3, S4, MEM_HOOKS };
+enum mem_hook { O1, O2, OC, O3, O4, S1, S2, S3, S4 };
 void mem_test_hook(enum mem_hook point);
 #define MEM_HOOK(point) mem_test_hook(point)
 #endif
@@ -251,6 +251,7 @@ extern int mem_over_cap;
 
 /* ---- accounting (mem-account.c) --------------------------------------------------------------- */
 
+extern uint32_t *mem_no_owners[MEM_OWNERS]; /* what a new thread's owners points to */
 void mem_owner_count(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by); /* any thread, any state */
 void mem_owner_fold(struct mem_thread *t); /* registry mutex held */
 void mem_owner_dump(struct mem_pool *p, mem_dump_fn fn, void *arg);

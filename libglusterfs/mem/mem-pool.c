@@ -47,31 +47,49 @@ mem_get0(struct mem_pool *pool)
     return MEM_LIKELY(p != NULL) ? memset(p, 0, pool->zero_len) : NULL;
 }
 
-static MEM_RAW void
-tag_owner(struct mem_pool *pool, void *p, uint16_t owner)
+/* The other ways to an owned object: no magazine, no row for this owner yet, a debug mode. */
+static MEM_RAW __attribute__((noinline)) void *
+get_owner_slow(struct mem_pool *pool, uint16_t owner, const void *site)
 {
-    struct mem_thread *t = mem_self;
+    void *p = mem_get_fast(pool->id, site);
 
-    if (!owner || mem_set.mode == MEM_MODE_OFF)
-        return;
+    if (!p)
+        return NULL;
+    MEM_ASAN_SHOW(p, pool->size);
+    if (mem_set.mode == MEM_MODE_OFF || !owner)
+        return p;
     mem_header_of(p)->meta |= (uint32_t)owner << 16;
-    if (MEM_UNLIKELY(!mem_owner_bump(t, owner, pool->id, 1)))
-        mem_owner_count(t, owner, pool->id, 1);
-    if (MEM_UNLIKELY(mem_set.mode == MEM_MODE_TRACE))
+    mem_owner_count(mem_self, owner, pool->id, 1);
+    if (mem_set.mode == MEM_MODE_TRACE)
         mem_trace_owner(p, owner);
+    return p;
 }
 
-void *
+MEM_RAW void *
 mem_get_owner(struct mem_pool *pool, uint16_t owner)
 {
-    void *p = mem_get_fast(pool->id, SITE());
+    struct mem_thread *t = mem_self;
+    unsigned id = pool->id;
+    struct mem_line *l = mem_line_of(t, id);
+    uint32_t *row = t->owners[owner]; /* never one for owner 0 */
 
-    if (MEM_LIKELY(p != NULL)) {
-        if (MEM_ASAN)
+    if (MEM_LIKELY(row && id < MEM_ROW) && mem_enter(t)) {
+        void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
+
+        if (MEM_LIKELY(top != l->base)) {
+            void *p = *--top;
+
+            __atomic_store_n(&l->top, top, __ATOMIC_RELAXED);
+            MEM_BUMP(l->gets, 1);
+            MEM_BUMP(row[id], 1);
+            mem_header_of(p)->state = l->live;
+            mem_header_of(p)->meta = pool->meta | (uint32_t)owner << 16;
+            mem_leave(t);
             MEM_ASAN_SHOW(p, pool->size);
-        tag_owner(pool, p, owner);
+            return p;
+        }
     }
-    return p;
+    return get_owner_slow(pool, owner, SITE());
 }
 
 void *

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 
 /* req is nonzero for ever, so these need no test on the fast path; busy is scribbled on by everybody. */
-static struct mem_thread unattached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_UNATTACHED };
-static struct mem_thread detached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_DETACHED };
+static struct mem_thread unattached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_UNATTACHED, .owners = mem_no_owners };
+static struct mem_thread detached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_DETACHED, .owners = mem_no_owners };
 
 __thread struct mem_thread *mem_self __attribute__((tls_model("initial-exec"))) = &unattached;
 
@@ -63,6 +63,7 @@ block_new(void)
         MEM_LSAN_ROOT(t, MEM_THREAD_BYTES);
     }
     memset(t, 0, sizeof(*t));
+    t->owners = mem_no_owners;
     t->guard0 = t->guard1 = 0x6775617264776f72;
     return t;
 }
@@ -135,8 +136,10 @@ mem_admit(struct mem_thread **tp)
     for (;;) {
         uint32_t req;
 
-        if (mem_enter(t))
+        if (mem_enter(t)) {
+            MEM_HOOK(O3);
             break;
+        }
         req = __atomic_load_n(&t->req, __ATOMIC_ACQUIRE);
         if (req == MEM_REQ_LOCKED) {
             mem_leave(t);
@@ -145,6 +148,7 @@ mem_admit(struct mem_thread **tp)
         if (req == MEM_REQ_DEMOTE) {
             /* By compare-exchange: a plain store could wipe out a LOCKED that the sweeper has just written,
              * and both would believe they are alone. */
+            MEM_HOOK(OC);
             if (__atomic_compare_exchange_n(&t->req, &req, MEM_REQ_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
                 MEM_HOOK(O3);
                 mem_thread_age_self(t);
