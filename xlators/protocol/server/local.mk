@@ -10,3 +10,8 @@ libkiln_xlators_la_SOURCES += \
 	xlators/protocol/server/callback.c \
 	xlators/protocol/server/subdir.c \
 	xlators/protocol/server/squash.c
+check_PROGRAMS += xlators/protocol/server/test-auth xlators/protocol/server/test-server
+xlators_protocol_server_test_auth_SOURCES = xlators/protocol/server/test-auth.c
+xlators_protocol_server_test_auth_LDADD = $(TEST_LIBS)
+xlators_protocol_server_test_server_SOURCES = xlators/protocol/server/test-server.c
+xlators_protocol_server_test_server_LDADD = $(TEST_LIBS)

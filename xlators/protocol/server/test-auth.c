@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The tables of wire 3.4: who gets in with what. */
+#include <arpa/inet.h>
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/option.h"
+#include "xlators/protocol/server/auth.h"
+
+#define BRICK "/bricks/b1"
+#define ADDR(what, list) {"auth.addr." BRICK "." what, list, 0}
+#define LOGIN_ALLOW(list) {"auth.login." BRICK ".allow", list, 0}
+#define PASSWORD(user, text) {"auth.login." user ".password", text, 0}
+#define UUID "2d6f3b0c-1111-4222-8333-444455556666"
+
+struct ask {
+    const char *address;
+    uint16_t port;
+    const char *username, *password, *subdir;
+    bool secure_only, is_strict;
+};
+
+static bool trusted;
+
+static bool
+ask(const struct option_value *options, size_t count, struct ask a)
+{
+    struct auth_rules *rules = auth_rules_new(options, count);
+    struct sockaddr_storage peer = {.ss_family = AF_UNIX};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&peer;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&peer;
+
+    if (a.address && inet_pton(AF_INET, a.address, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(a.port);
+    } else if (a.address && inet_pton(AF_INET6, a.address, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(a.port);
+    }
+    bool ok = auth_check(rules,
+                         &(struct auth_question){.brick = BRICK,
+                                                 .peer = &peer,
+                                                 .username = a.username,
+                                                 .password = a.password,
+                                                 .subdir = a.subdir ? a.subdir : "/",
+                                                 .allow_insecure = !a.secure_only,
+                                                 .is_strict = a.is_strict},
+                         &trusted);
+    auth_rules_unref(rules);
+    return ok;
+}
+
+/* One address against one allow list. */
+static bool
+allows(const char *list, const char *address)
+{
+    const struct option_value options[] = {ADDR("allow", list)};
+
+    return ask(options, 1, (struct ask){.address = address, .port = 49151});
+}
+
+START_TEST(test_addresses)
+{
+    static const struct {
+        const char *list, *address;
+        bool expected;
+    } rows[] = {
+        {"*", "10.1.2.3", true},
+        {"*", "fe80::1", true},
+        {"10.1.2.3", "10.1.2.3", true},
+        {"10.1.2.3", "10.1.2.4", false},
+        {"10.1.2.4,10.1.2.3", "10.1.2.3", true},
+        {"10.1.2.4, 10.1.2.3", "10.1.2.3", true},
+        {"10.1.*", "10.1.2.3", true},
+        {"10.2.*", "10.1.2.3", false},
+        {"10.1.2.?", "10.1.2.3", true},
+        {"10.1.2.[0-5]", "10.1.2.3", true},
+        {"10.1.0.0/16", "10.1.2.3", true},
+        {"10.1.0.0/23", "10.1.2.3", false},
+        {"10.1.2.0/30", "10.1.2.3", true},
+        {"10.1.2.0/31", "10.1.2.3", false},
+        {"0.0.0.0/0", "10.1.2.3", true},
+        {"10.1.2.3/32", "10.1.2.3", true},
+        {"10.1.2.3/33", "10.1.2.3", false},
+        {"10.1.2.3/", "10.1.2.3", false},
+        {"10.1.2.3/x", "10.1.2.3", false},
+        {"fd00::/8", "fd12::7", true},
+        {"fd00::/8", "fe12::7", false},
+        {"fd00::/8", "10.1.2.3", false},
+        {"0.0.0.0/0", "fd12::7", false},
+        {"10.1.2.3", "::ffff:10.1.2.3", true}, /* IPv4 through a socket of both families */
+        {"fd12:0::7", "fd12::7", true},        /* compared as an address, not as text */
+        {"!10.1.2.3", "10.1.2.3", false},
+        {"!10.1.2.3", "10.1.2.4", true},
+        {"!10.1.0.0/16", "10.1.2.3", false},
+        {"!10.1.0.0/16", "10.2.2.3", true},
+        {"!10.9.*,10.1.*", "10.1.2.3", true}, /* the first entry matches by its negation */
+        {"10.7.7.7,!10.1.*", "10.1.2.3", false},
+        {"", "10.1.2.3", false},
+        {",,", "10.1.2.3", false},
+        {"localhost", "127.0.0.1", true}, /* a name: from the hosts file */
+        {"localhost", "127.0.0.2", false},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        ck_assert_msg(allows(rows[i].list, rows[i].address) == rows[i].expected, "list %s, address %s", rows[i].list,
+                      rows[i].address);
+}
+END_TEST
+
+START_TEST(test_subdirs)
+{
+    static const char *list = "/(*),/sub(10.0.0.1|10.0.0.2),/none,/last(10.9.0.0/16)";
+    static const struct {
+        const char *subdir, *address;
+        bool expected;
+    } rows[] = {
+        {"/", "10.7.7.7", true},     {"/sub", "10.0.0.1", true},   {"/sub", "10.0.0.2", true},
+        {"/sub", "10.0.0.3", false}, {"/none", "10.0.0.1", false}, {"/other", "10.0.0.1", false},
+        {"/last", "10.9.1.1", true}, {"/last", "10.8.1.1", false}, {"/su", "10.0.0.1", false},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct option_value options[] = {ADDR("allow", list)};
+
+        ck_assert_msg(ask(options, 1, (struct ask){.address = rows[i].address, .subdir = rows[i].subdir}) ==
+                          rows[i].expected,
+                      "%s from %s", rows[i].subdir, rows[i].address);
+    }
+    ck_assert(!allows("/(*", "10.0.0.1")); /* no end */
+}
+END_TEST
+
+START_TEST(test_reject_and_ports)
+{
+    const struct option_value options[] = {ADDR("allow", "*"), ADDR("reject", "10.1.*")};
+
+    ck_assert(!ask(options, 2, (struct ask){.address = "10.1.2.3"}));
+    ck_assert(ask(options, 2, (struct ask){.address = "10.2.2.3", .port = 50000}));
+    ck_assert(!ask(options, 2, (struct ask){.address = "10.2.2.3", .port = 50000, .secure_only = true}));
+    ck_assert(ask(options, 2, (struct ask){.address = "10.2.2.3", .port = 1023, .secure_only = true}));
+    ck_assert(ask(options, 2, (struct ask){0})); /* a unix socket: `*` only */
+    ck_assert(!ask(NULL, 0, (struct ask){.address = "10.1.2.3"})); /* no module says yes */
+    const struct option_value other[] = {{"auth.addr./bricks/b2.allow", "*", 0}};
+    ck_assert(!ask(other, 1, (struct ask){.address = "10.1.2.3"}));
+    const struct option_value twice[] = {ADDR("allow", "10.9.9.9"), ADDR("allow", "*")};
+    ck_assert(ask(twice, 2, (struct ask){.address = "10.1.2.3"})); /* the last one counts */
+}
+END_TEST
+
+/* The outcomes observed of stock, with addr allowing the address. */
+START_TEST(test_login)
+{
+    const struct option_value options[] = {ADDR("allow", "127.0.0.1"), LOGIN_ALLOW("other," UUID), PASSWORD(UUID, "pw")};
+    struct ask a = {.address = "127.0.0.1", .username = UUID, .password = "pw"};
+
+    ck_assert(ask(options, 3, a));
+    ck_assert(trusted);
+    a.address = "10.0.0.1"; /* addr does not care, login accepts */
+    ck_assert(ask(options, 3, a) && trusted);
+    a = (struct ask){.address = "127.0.0.1", .username = UUID, .password = "wrong"};
+    ck_assert(!ask(options, 3, a));
+    ck_assert(!trusted);
+    a.password = "pw2";
+    ck_assert(!ask(options, 3, a));
+    a.password = NULL;
+    ck_assert(ask(options, 3, a) && !trusted);
+    a.username = "nobody", a.password = "pw";
+    ck_assert(ask(options, 3, a) && !trusted);
+    a.username = NULL;
+    ck_assert(ask(options, 3, a) && !trusted);
+    a.is_strict = true;
+    ck_assert(!ask(options, 3, a));
+    a.username = "other"; /* listed, but without a password option */
+    ck_assert(!ask(options, 3, a));
+
+    const struct option_value pattern[] = {LOGIN_ALLOW("ab*"), PASSWORD("abc", "x")};
+    ck_assert(ask(pattern, 2, (struct ask){.address = "10.0.0.1", .username = "abc", .password = "x"}) && trusted);
+    ck_assert(!ask(pattern, 2, (struct ask){.address = "10.0.0.1", .username = "b", .password = "x"}));
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("auth");
+    TCase *c = tcase_create("auth");
+
+    tcase_add_test(c, test_addresses);
+    tcase_add_test(c, test_subdirs);
+    tcase_add_test(c, test_reject_and_ports);
+    tcase_add_test(c, test_login);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+#include "base/test-main.h"
