@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* performance/io-threads: how many operations of one brick may be in blocking calls at once (spec: brick 10.6).
+ *
+ * It has no threads: the worker that read a request runs it. But one slow disk must not take all workers, so at most
+ * thread-count operations of a brick are let through to the layers below, and of those at most so many of each priority.
+ * What comes on top is parked here and taken by whichever worker leaves the brick next. It sits where stock has it, above
+ * everything that touches the disk and below features/index.
+ *
+ * An operation's frame shows it the reply, that is, the moment it leaves. A parked operation needs nothing more: its queue
+ * link and the job that will wake it are in that frame's local state, so parking cannot fail.
+ *
+ * Lock operations, which may wait for hours in features/locks without a thread, and what touches no disk (flush,
+ * release), are not counted: 16 waiting locks would otherwise keep out the unlock.
+ *
+ * The counts are one atomic word:
+ *
+ *      bits  0..11  12..23  24..35  36..47   48..51
+ *            HIGH   NORMAL  LOW     LEAST    "somebody of this priority is parked"
+ *
+ * The rule against lost wake-ups: the decision to park is a compare-and-swap on that word which sets the parked bit while
+ * there is no room in it, made under the lock that also guards the queues. The decision to leave is one on the same word. So
+ * either the leaver was first, and who wants in sees the room; or the bit was, and then the leaver sees it and takes the
+ * lock, under which it finds the parked operation. With no bit set, entering and leaving are one compare-and-swap each.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "data/dict.h"
+#include "event/worker.h"
+#include "log/dump.h"
+#include "stack/xlator.h"
+
+enum priority { PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_LEAST, PRIORITIES, NOT_COUNTED };
+
+#define COUNT_BITS 12
+#define COUNT_MASK ((1u << COUNT_BITS) - 1)
+#define ONE(priority) (UINT64_C(1) << COUNT_BITS * (priority))
+#define PARKED(priority) (UINT64_C(1) << (COUNT_BITS * PRIORITIES + (priority)))
+#define ANY_PARKED (PARKED(PRIORITIES) - PARKED(0))
+#define LIMIT_MAX 64
+_Static_assert(LIMIT_MAX < COUNT_MASK, "counts fit their bits");
+
+enum { PID_NO_ROOT_SQUASH = -4 }; /* internal, but on behalf of a mount's user */
+
+static const char *const priority_names[PRIORITIES] = {"HIGH", "NORMAL", "LOW", "LEAST"};
+
+struct iot_conf {
+    int64_t thread_count;
+    int64_t limits[PRIORITIES];
+    bool least_on;
+};
+
+/* xl->private */
+struct iot {
+    _Alignas(64) _Atomic uint64_t word;
+    _Alignas(64) pthread_mutex_t lock;          /* queues, sizes, figures */
+    struct cds_list_head queues[PRIORITIES];     /* of struct parked */
+    unsigned parked[PRIORITIES];
+    uint64_t parked_ever[PRIORITIES];
+};
+
+/* In the local state of an operation's frame. */
+struct parked {
+    struct worker_job job; /* its link is the queue's until the job is posted */
+    struct call_stack *stk;
+    uint8_t priority;
+};
+_Static_assert(sizeof(struct parked) <= sizeof(((struct frame *)0)->local), "a frame has room for it");
+
+static const uint8_t priorities[FOP_COUNT] = {
+    [FOP_null] = NOT_COUNTED,
+    [FOP_compound] = NOT_COUNTED,
+    [FOP_lk] = NOT_COUNTED,
+    [FOP_inodelk] = NOT_COUNTED,
+    [FOP_finodelk] = NOT_COUNTED,
+    [FOP_entrylk] = NOT_COUNTED,
+    [FOP_fentrylk] = NOT_COUNTED,
+    [FOP_lease] = NOT_COUNTED,
+    [FOP_getactivelk] = NOT_COUNTED,
+    [FOP_setactivelk] = NOT_COUNTED,
+    [FOP_flush] = NOT_COUNTED,
+    [FOP_release] = NOT_COUNTED,
+    [FOP_releasedir] = NOT_COUNTED,
+    [FOP_lookup] = PRIORITY_HIGH,
+    [FOP_stat] = PRIORITY_HIGH,
+    [FOP_fstat] = PRIORITY_HIGH,
+    [FOP_open] = PRIORITY_HIGH,
+    [FOP_access] = PRIORITY_HIGH,
+    [FOP_readlink] = PRIORITY_HIGH,
+    [FOP_opendir] = PRIORITY_HIGH,
+    [FOP_statfs] = PRIORITY_HIGH,
+    [FOP_readdir] = PRIORITY_HIGH,
+    [FOP_readdirp] = PRIORITY_HIGH,
+    [FOP_icreate] = PRIORITY_HIGH,
+    [FOP_namelink] = PRIORITY_HIGH,
+    [FOP_ipc] = PRIORITY_HIGH,
+    [FOP_create] = PRIORITY_NORMAL,
+    [FOP_unlink] = PRIORITY_NORMAL,
+    [FOP_setattr] = PRIORITY_NORMAL,
+    [FOP_fsetattr] = PRIORITY_NORMAL,
+    [FOP_mknod] = PRIORITY_NORMAL,
+    [FOP_mkdir] = PRIORITY_NORMAL,
+    [FOP_rmdir] = PRIORITY_NORMAL,
+    [FOP_symlink] = PRIORITY_NORMAL,
+    [FOP_rename] = PRIORITY_NORMAL,
+    [FOP_link] = PRIORITY_NORMAL,
+    [FOP_setxattr] = PRIORITY_NORMAL,
+    [FOP_getxattr] = PRIORITY_NORMAL,
+    [FOP_removexattr] = PRIORITY_NORMAL,
+    [FOP_fsetxattr] = PRIORITY_NORMAL,
+    [FOP_fgetxattr] = PRIORITY_NORMAL,
+    [FOP_fremovexattr] = PRIORITY_NORMAL,
+    [FOP_put] = PRIORITY_NORMAL,
+    [FOP_readv] = PRIORITY_LOW,
+    [FOP_writev] = PRIORITY_LOW,
+    [FOP_fsync] = PRIORITY_LOW,
+    [FOP_truncate] = PRIORITY_LOW,
+    [FOP_ftruncate] = PRIORITY_LOW,
+    [FOP_fsyncdir] = PRIORITY_LOW,
+    [FOP_xattrop] = PRIORITY_LOW,
+    [FOP_fxattrop] = PRIORITY_LOW,
+    [FOP_rchecksum] = PRIORITY_LOW,
+    [FOP_fallocate] = PRIORITY_LOW,
+    [FOP_discard] = PRIORITY_LOW,
+    [FOP_zerofill] = PRIORITY_LOW,
+    [FOP_seek] = PRIORITY_LOW,
+    [FOP_copy_file_range] = PRIORITY_LOW,
+};
+
+static enum priority
+priority_of(const struct iot_conf *conf, const struct call_stack *stk)
+{
+    enum priority p = priorities[stk->call.fop];
+
+    if (p != NOT_COUNTED && stk->caller.pid < 0 && stk->caller.pid != PID_NO_ROOT_SQUASH && conf->least_on)
+        return PRIORITY_LEAST;
+    return p;
+}
+
+static unsigned
+count_of(uint64_t word, enum priority p)
+{
+    return (unsigned)(word >> COUNT_BITS * p) & COUNT_MASK;
+}
+
+/* Whether one more of this priority may run. */
+static bool
+has_room(const struct iot_conf *conf, uint64_t word, enum priority p)
+{
+    unsigned all = count_of(word, PRIORITY_HIGH) + count_of(word, PRIORITY_NORMAL) + count_of(word, PRIORITY_LOW) +
+                   count_of(word, PRIORITY_LEAST);
+
+    return all < conf->thread_count && count_of(word, p) < conf->limits[p];
+}
+
+/* -- entering ---------------------------------------------------------------------------------------------------- */
+
+/* The fast way in: room, and nobody of the same priority waits already. */
+static bool
+enter(struct iot *iot, const struct iot_conf *conf, enum priority p)
+{
+    uint64_t word = atomic_load_explicit(&iot->word, memory_order_relaxed);
+
+    while (!(word & PARKED(p)) && has_room(conf, word, p)) {
+        if (atomic_compare_exchange_weak(&iot->word, &word, word + ONE(p)))
+            return true;
+    }
+    return false;
+}
+
+/* The slow way: false when the operation is parked. It may then be running elsewhere before this returns. */
+static bool
+enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
+{
+    enum priority p = w->priority;
+    uint64_t word, after;
+    bool enters;
+
+    pthread_mutex_lock(&iot->lock);
+    word = atomic_load_explicit(&iot->word, memory_order_relaxed);
+    do {
+        enters = !(word & PARKED(p)) && has_room(conf, word, p);
+        after = enters ? word + ONE(p) : word | PARKED(p);
+    } while (!atomic_compare_exchange_weak(&iot->word, &word, after));
+    if (!enters) {
+        cds_list_add_tail(&w->job.link, &iot->queues[p]);
+        iot->parked[p]++;
+        iot->parked_ever[p]++;
+    }
+    pthread_mutex_unlock(&iot->lock);
+    return enters;
+}
+
+/* -- leaving ----------------------------------------------------------------------------------------------------- */
+
+/* The first parked operation, by priority, for which `word` has room; the word then counts it. */
+static struct parked *
+take_parked_locked(struct iot *iot, const struct iot_conf *conf, uint64_t *word)
+{
+    for (enum priority p = PRIORITY_HIGH; p < PRIORITIES; p++) {
+        struct parked *w;
+
+        if (!iot->parked[p] || !has_room(conf, *word, p))
+            continue;
+        w = cds_list_first_entry(&iot->queues[p], struct parked, job.link);
+        *word += ONE(p);
+        if (iot->parked[p] == 1)
+            *word &= ~PARKED(p);
+        return w;
+    }
+    return NULL;
+}
+
+/* Gives back `gone` (0: nothing, limits were raised) and lets one in if there is room now. False: none was. */
+static bool
+pass_on(struct iot *iot, const struct iot_conf *conf, uint64_t gone)
+{
+    struct parked *w;
+    uint64_t word, after;
+
+    pthread_mutex_lock(&iot->lock);
+    word = atomic_load_explicit(&iot->word, memory_order_relaxed);
+    do {
+        after = word - gone;
+        w = take_parked_locked(iot, conf, &after);
+    } while (!atomic_compare_exchange_weak(&iot->word, &word, after));
+    if (w) {
+        cds_list_del(&w->job.link);
+        iot->parked[w->priority]--;
+    }
+    pthread_mutex_unlock(&iot->lock);
+    if (w) /* on any worker: the one that leaves has a reply to send, and may block in what it does next */
+        worker_post_any(&w->job);
+    return w != NULL;
+}
+
+static void
+leave(struct iot *iot, const struct iot_conf *conf, enum priority p)
+{
+    uint64_t word = atomic_load_explicit(&iot->word, memory_order_relaxed);
+
+    while (!(word & ANY_PARKED)) {
+        if (atomic_compare_exchange_weak(&iot->word, &word, word - ONE(p)))
+            return;
+    }
+    pass_on(iot, conf, ONE(p));
+}
+
+/* -- the layer --------------------------------------------------------------------------------------------------- */
+
+static struct parked *
+parked_of(struct frame *f)
+{
+    return (struct parked *)(void *)&f->local;
+}
+
+static int
+iot_left(struct frame *f, struct call_stack *stk)
+{
+    (void)stk;
+    leave(f->xl->private, xlator_conf(f->xl), parked_of(f)->priority);
+    return XL_PASS;
+}
+
+static void
+iot_run_parked(struct worker_job *job)
+{
+    call_stack_resume(caa_container_of(job, struct parked, job)->stk);
+}
+
+static int
+iot_any(struct xlator *xl, struct call_stack *stk)
+{
+    const struct iot_conf *conf = xlator_conf(xl);
+    enum priority p = priority_of(conf, stk);
+    struct iot *iot = xl->private;
+    struct frame *f;
+
+    if (p == NOT_COUNTED)
+        return XL_PASS;
+    f = frame_push(stk, xl, iot_left);
+    if (!f)
+        return -ENOMEM;
+    parked_of(f)->priority = (uint8_t)p;
+    if (enter(iot, conf, p))
+        return XL_PASS;
+    parked_of(f)->stk = stk;
+    parked_of(f)->job.run = iot_run_parked;
+    return enter_or_park(iot, conf, parked_of(f)) ? XL_PASS : XL_OWNED;
+}
+
+/* How many are parked, for who asks by name. */
+static int
+iot_getxattr(struct xlator *xl, struct call_stack *stk)
+{
+    struct iot *iot = xl->private;
+    unsigned parked[PRIORITIES];
+    struct dict *d;
+    int err = 0;
+
+    if (!stk->call.name || strcmp(stk->call.name, dict_key_text(DICT_KEY_IO_THREAD_QUEUE_SIZE)) != 0)
+        return iot_any(xl, stk);
+    pthread_mutex_lock(&iot->lock);
+    memcpy(parked, iot->parked, sizeof parked);
+    pthread_mutex_unlock(&iot->lock);
+    d = reply_dict(stk);
+    for (enum priority p = PRIORITY_HIGH; d && p < PRIORITIES && !err; p++)
+        err = dict_set_text_int(d, priority_names[p], parked[p]);
+    if (!d || err)
+        return -ENOMEM;
+    stk->reply.op_ret = 0;
+    return XL_DONE;
+}
+
+static int
+iot_init(struct xlator *xl)
+{
+    struct iot *iot = aligned_alloc(_Alignof(struct iot), sizeof *iot);
+
+    if (!iot)
+        return -ENOMEM;
+    memset(iot, 0, sizeof *iot);
+    pthread_mutex_init(&iot->lock, NULL);
+    for (enum priority p = PRIORITY_HIGH; p < PRIORITIES; p++)
+        CDS_INIT_LIST_HEAD(&iot->queues[p]);
+    xl->private = iot;
+    return 0;
+}
+
+static void
+iot_fini(struct xlator *xl)
+{
+    struct iot *iot = xl->private;
+
+    assert(atomic_load(&iot->word) == 0);
+    pthread_mutex_destroy(&iot->lock);
+    free(iot);
+}
+
+/* There may be more room now: nobody else would notice before the next operation leaves. */
+static void
+iot_reconfigured(struct xlator *xl, const void *old)
+{
+    (void)old;
+    while (pass_on(xl->private, xlator_conf(xl), 0))
+        ;
+}
+
+static void
+iot_dump(struct xlator *xl, struct dump *dump)
+{
+    const struct iot_conf *conf = xlator_conf(xl);
+    struct iot *iot = xl->private;
+    uint64_t word = atomic_load(&iot->word);
+    unsigned parked[PRIORITIES];
+    uint64_t ever[PRIORITIES];
+
+    pthread_mutex_lock(&iot->lock);
+    memcpy(parked, iot->parked, sizeof parked);
+    memcpy(ever, iot->parked_ever, sizeof ever);
+    pthread_mutex_unlock(&iot->lock);
+    dump_section(dump, "%s.%s", xl->type->name, xl->name);
+    dump_line(dump, "maximum_threads_count", "%lld", (long long)conf->thread_count);
+    for (enum priority p = PRIORITY_HIGH; p < PRIORITIES; p++) {
+        char key[64];
+
+        snprintf(key, sizeof key, "%s_priority_running", priority_names[p]);
+        dump_line(dump, key, "%u", count_of(word, p));
+        snprintf(key, sizeof key, "%s_priority_parked", priority_names[p]);
+        dump_line(dump, key, "%u", parked[p]);
+        snprintf(key, sizeof key, "%s_priority_parked_ever", priority_names[p]);
+        dump_line(dump, key, "%llu", (unsigned long long)ever[p]);
+    }
+}
+
+static const struct option iot_options[] = {
+    OPT_INT(struct iot_conf, thread_count, "thread-count", "16", 1, LIMIT_MAX),
+    OPT_INT(struct iot_conf, limits[PRIORITY_HIGH], "high-prio-threads", "16", 1, LIMIT_MAX),
+    OPT_INT(struct iot_conf, limits[PRIORITY_NORMAL], "normal-prio-threads", "16", 1, LIMIT_MAX),
+    OPT_INT(struct iot_conf, limits[PRIORITY_LOW], "low-prio-threads", "16", 1, LIMIT_MAX),
+    OPT_INT(struct iot_conf, limits[PRIORITY_LEAST], "least-prio-threads", "1", 1, LIMIT_MAX),
+    OPT_BOOL(struct iot_conf, least_on, "enable-least-priority", "on"),
+    OPT_IGNORED("idle-time"),                 /* there are no threads that could idle */
+    OPT_IGNORED("watchdog-secs"),             /* the workers' own watchdog is always on */
+    OPT_IGNORED("cleanup-disconnected-reqs"), /* a reply to a connection that is gone is dropped anyway */
+    OPT_IGNORED("pass-through"),              /* a limit of one process's workers must not be switched off */
+    OPT_END,
+};
+
+const struct xlator_type performance_io_threads_xlator;
+const struct xlator_type performance_io_threads_xlator = {
+    .name = "performance/io-threads",
+    .options = iot_options,
+    .conf_size = sizeof(struct iot_conf),
+    .ops = &(const struct xlator_ops){.any = iot_any, .getxattr = iot_getxattr},
+    .init = iot_init,
+    .fini = iot_fini,
+    .reconfigured = iot_reconfigured,
+    .dump = iot_dump,
+};
