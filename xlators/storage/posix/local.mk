@@ -23,6 +23,7 @@ libkiln_xlators_la_SOURCES += xlators/storage/posix/janitor.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/reserve.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-sys.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-sys.h
+EXTRA_DIST += xlators/storage/posix/test-brick.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-remove.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-set.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-set.c
@@ -61,3 +62,11 @@ xlators_storage_posix_test_acl_text_LDADD = $(TEST_LIBS)
 check_PROGRAMS += xlators/storage/posix/test-xattr-rules
 xlators_storage_posix_test_xattr_rules_SOURCES = xlators/storage/posix/test-xattr-rules.c
 xlators_storage_posix_test_xattr_rules_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-posix-data
+xlators_storage_posix_test_posix_data_SOURCES = xlators/storage/posix/test-posix-data.c
+xlators_storage_posix_test_posix_data_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-xattrop
+xlators_storage_posix_test_xattrop_SOURCES = xlators/storage/posix/test-xattrop.c
+xlators_storage_posix_test_xattrop_LDADD = $(TEST_LIBS)

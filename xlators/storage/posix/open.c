@@ -44,10 +44,10 @@ static int
 touch_atime(struct xlator *xl, struct call_stack *stk)
 {
     struct posix_fd *pfd = fd_ctx(stk->reply.fd, xl);
-    POSIX_OBJ obj;
 
     if (stk->caller.time_flags == 0)
         return 0;
+    POSIX_OBJ obj;
     posix_obj_fd(posix_of(xl), pfd->sysfd, &obj);
     return posix_mdata_update(xl, &stk->caller, &obj, stk->reply.fd->inode, NULL);
 }

@@ -74,12 +74,6 @@ posix_dict_add(struct dict *d, const char *key, const void *value, size_t len)
     return dict_append(d, &pair) ? 0 : -ENOMEM;
 }
 
-const char *
-posix_xattr_disk_name(const char *key)
-{
-    return strcmp(key, "security.selinux") == 0 ? "trusted.glusterfs.selinux" : key;
-}
-
 int
 posix_xattr_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode, struct arena *arena,
                   const void **value)
@@ -250,9 +244,9 @@ fill_special(struct posix_fill *f, const struct dict_pair *p)
 
 /* -- xattrs -------------------------------------------------------------------------------------------------------- */
 
-/* Puts the xattr `name` of the disk into the reply, as `key`. That it is not there (any more) is no error. */
+/* Puts an xattr into the reply. That it is not there (any more) is no error. */
 static int
-fill_xattr(struct posix_fill *f, const char *name, const char *key)
+fill_xattr(struct posix_fill *f, const char *name)
 {
     const void *value = NULL;
     ssize_t n;
@@ -268,7 +262,7 @@ fill_xattr(struct posix_fill *f, const char *name, const char *key)
     if (n < 0)
         return (int)n;
     struct dict *d = fill_dict(f);
-    return d ? posix_dict_add(d, key, value, (size_t)n) : -ENOMEM;
+    return d ? posix_dict_add(d, name, value, (size_t)n) : -ENOMEM;
 }
 
 static bool
@@ -290,24 +284,18 @@ fill_from_names(struct posix_fill *f, const struct wanted *w, char *names, size_
 {
     for (char *name = names; name < names + len; name += strlen(name) + 1) {
         bool is_wanted = false;
-        const char *key = name;
 
         if (w->count > 0) {
             dict_for_each (p, f->asked) {
-                if (!xattr_has_namespace(p->key))
-                    continue;
-                const char *disk = posix_xattr_disk_name(p->key);
-                if (strcmp(disk, name) != 0 && (!w->has_pattern || !is_pattern(p->key) ||
-                                                fnmatch(p->key, name, 0) != 0))
-                    continue;
-                is_wanted = true;
-                key = disk == p->key ? name : p->key;
-                break;
+                is_wanted = strcmp(p->key, name) == 0 ||
+                            (w->has_pattern && is_pattern(p->key) && fnmatch(p->key, name, 0) == 0);
+                if (is_wanted)
+                    break;
             }
         }
         if (!is_wanted && (!w->wants_list || xattr_hidden_in_fill(xattr_kind_of(name))))
             continue;
-        int err = fill_xattr(f, name, key);
+        int err = fill_xattr(f, name);
         if (err)
             return err;
     }
@@ -322,7 +310,7 @@ fill_xattrs(struct posix_fill *f, const struct wanted *w)
     if (w->count == 0 && !w->wants_list)
         return 0;
     if (w->count == 1 && !w->has_pattern && !w->wants_list)
-        return fill_xattr(f, posix_xattr_disk_name(w->only->key), w->only->key);
+        return fill_xattr(f, w->only->key);
     ssize_t len = posix_xattr_names(f->obj, room, sizeof room, f->arena, &names);
     if (len == -EOPNOTSUPP)
         return 0;

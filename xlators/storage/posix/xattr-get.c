@@ -17,10 +17,10 @@ struct getter {
 };
 
 static ssize_t
-get_stored(struct getter *g, const char *disk_name, const char *key)
+get_stored(struct getter *g, const char *key)
 {
     const void *value = NULL;
-    ssize_t n = posix_xattr_value(g->obj, disk_name, &g->stk->arena, &value);
+    ssize_t n = posix_xattr_value(g->obj, key, &g->stk->arena, &value);
 
     if (n < 0)
         return n;
@@ -36,7 +36,7 @@ get_mdata(struct getter *g)
     if (g->stk->caller.pid >= 0)
         return -ENODATA;
     if (!posix_conf(g->xl)->ctime)
-        return get_stored(g, POSIX_XATTR_MDATA, POSIX_XATTR_MDATA);
+        return get_stored(g, POSIX_XATTR_MDATA);
     int r = posix_xattr_mdata(g->xl, g->obj, g->inode, &g->stk->arena, &value);
     if (r <= 0)
         return r < 0 ? r : -ENODATA;
@@ -93,7 +93,7 @@ get_one(struct getter *g, const char *key)
     case XATTR_GFID2PATH:
         return -ENODATA;
     case XATTR_GEOREP:
-        return g->stk->caller.pid == -1 ? get_stored(g, key, key) : -ENODATA;
+        return g->stk->caller.pid == -1 ? get_stored(g, key) : -ENODATA;
     case XATTR_MDATA:
         return get_mdata(g);
     case XATTR_ACL_TEXT:
@@ -106,7 +106,7 @@ get_one(struct getter *g, const char *key)
     case XATTR_NO_NAMESPACE:
         return get_unnamespaced(g, key);
     default:
-        return get_stored(g, posix_xattr_disk_name(key), key);
+        return get_stored(g, key);
     }
 }
 
@@ -120,13 +120,9 @@ get_all(struct getter *g)
         return len;
     for (const char *name = names; name < names + len; name += strlen(name) + 1) {
         enum xattr_kind kind = xattr_kind_of(name);
-        ssize_t n;
         if (xattr_hidden_in_list(kind, g->stk->caller.pid))
             continue;
-        if (kind == XATTR_MDATA)
-            n = get_mdata(g);
-        else
-            n = get_stored(g, name, kind == XATTR_SELINUX_STORED ? "security.selinux" : name);
+        ssize_t n = kind == XATTR_MDATA ? get_mdata(g) : get_stored(g, name);
         if (n == -ENODATA) /* removed since it was listed */
             continue;
         if (n < 0)

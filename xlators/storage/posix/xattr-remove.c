@@ -8,14 +8,14 @@
 
 /* Under the inode's lock: see set_stored() in xattr-set.c. */
 static int
-remove_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const char *disk_name)
+remove_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const char *name)
 {
     struct posix_inode *pi = posix_inode_get(xl, inode);
 
     if (pi == NULL)
         return -ENOMEM;
     pthread_mutex_lock(&pi->lock);
-    int err = posix_obj_removexattr(obj, disk_name);
+    int err = posix_obj_removexattr(obj, name);
     pthread_mutex_unlock(&pi->lock);
     return err;
 }
@@ -47,7 +47,7 @@ remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, str
     case XATTR_NO_NAMESPACE:
         return -ENOTSUP;
     default:
-        return remove_stored(xl, obj, inode, posix_xattr_disk_name(name));
+        return remove_stored(xl, obj, inode, name);
     }
 }
 

@@ -20,7 +20,6 @@ static const struct row {
     {"glusterfs.posix.acl", XATTR_ACL_TEXT},
     {"glusterfs.posix.default_acl", XATTR_ACL_TEXT},
     {"security.selinux", XATTR_SELINUX},
-    {"trusted.glusterfs.selinux", XATTR_SELINUX_STORED},
     {"trusted.bit-rot.*", XATTR_BITROT},
     {"trusted.glusterfs.quota.size*", XATTR_QUOTA_SUM},
     {"trusted.glusterfs.quota.*.contri*", XATTR_QUOTA_SUM},
@@ -108,7 +107,7 @@ xattr_hidden_in_list(enum xattr_kind kind, int32_t pid)
     case XATTR_QUOTA:
     case XATTR_QUOTA_SUM:
     case XATTR_SHADOW:
-    case XATTR_SELINUX: /* the label of the brick's own machine; clients see the stored one under this name */
+    case XATTR_SELINUX: /* the label of the brick's own machine; features/selinux shows clients theirs */
         return true;
     case XATTR_GEOREP:
         return pid != -1;

@@ -17,8 +17,7 @@ enum xattr_kind {
     XATTR_MDATA,        /* trusted.glusterfs.mdata: merged, seen by internal clients only */
     XATTR_MDATA_FIRST,  /* set-ctime-mdata: a client brings the times of a file that has none */
     XATTR_BITROT,       /* trusted.bit-rot.*: the bitrot stub's, which is not built */
-    XATTR_SELINUX,      /* security.selinux of clients is stored as ... */
-    XATTR_SELINUX_STORED, /* ... trusted.glusterfs.selinux */
+    XATTR_SELINUX,      /* security.selinux: of clients only where features/selinux is off */
     XATTR_GEOREP,       /* *.xtime and its like: seen by geo-replication (pid -1) only */
     XATTR_QUOTA,        /* quota limits, link accounting: stored, not listed */
     XATTR_QUOTA_SUM,    /* ... and what only the brick can know: not healed either */

@@ -43,8 +43,7 @@ pair_bytes(const struct dict_pair *p, char number[32], const void **bytes, size_
 
 /* Under the inode's lock, so that an xattrop that has read the old value does not write its sum over this one. */
 static int
-set_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct dict_pair *p,
-           const char *disk_name, int flags)
+set_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct dict_pair *p, int flags)
 {
     struct posix_inode *pi = posix_inode_get(xl, inode);
     char number[32];
@@ -57,7 +56,7 @@ set_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const 
     if (err)
         return err;
     pthread_mutex_lock(&pi->lock);
-    err = posix_obj_setxattr(obj, disk_name, bytes, len, flags);
+    err = posix_obj_setxattr(obj, p->key, bytes, len, flags);
     pthread_mutex_unlock(&pi->lock);
     return err;
 }
@@ -122,21 +121,11 @@ posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj
     case XATTR_NO_NAMESPACE:
         return -ENOTSUP;
     default:
-        return set_stored(xl, obj, inode, p, posix_xattr_disk_name(p->key), flags);
+        return set_stored(xl, obj, inode, p, flags);
     }
 }
 
 /* -- the whole dict -------------------------------------------------------------------------------------------------- */
-
-static bool
-dict_has_disk_name(const struct dict *d, const char *name)
-{
-    dict_for_each (p, d) {
-        if (strcmp(posix_xattr_disk_name(p->key), name) == 0)
-            return true;
-    }
-    return false;
-}
 
 /* DHT's heal of a directory (sync_backend_xattrs): what users have set and the dict does not name must go. The dict has been
  * set before, so nothing that stays is missing in between. */
@@ -149,7 +138,7 @@ remove_unnamed(struct posix_obj *obj, const struct dict *wanted, struct arena *a
     if (len < 0)
         return (int)len;
     for (const char *name = names; name < names + len; name += strlen(name) + 1) {
-        if (!xattr_is_synced(name) || dict_has_disk_name(wanted, name))
+        if (!xattr_is_synced(name) || dict_find_text(wanted, name) != NULL)
             continue;
         int err = posix_obj_removexattr(obj, name);
         if (err && err != -ENODATA)

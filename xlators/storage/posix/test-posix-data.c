@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Contents: open, read, write, truncate, space, checksums, stat, by fds of clients and by anonymous ones. */
+#include "xlators/storage/posix/test-brick.h"
+
+static struct inode *file;
+
+static void
+setup(void)
+{
+    brick_setup();
+    file = brick_make("file", S_IFREG);
+}
+
+static void
+teardown(void)
+{
+    inode_unref(file);
+    brick_teardown();
+}
+
+/* op_ret or -errno; the call is left for the caller to look at. */
+static int
+write_call(struct call_stack *stk, struct fd *fd, uint64_t offset, const char *text)
+{
+    call_on_fd(stk, FOP_writev, fd);
+    stk->call.offset = offset;
+    /* In two pieces, as records may bring it. */
+    size_t len = strlen(text), half = len / 2;
+    stk->call.payload[0] = (struct iovec){(void *)text, half};
+    stk->call.payload[1] = (struct iovec){(void *)(text + half), len - half};
+    stk->call.payload_count = 2;
+    stk->call.payload_bytes = len;
+    return 0;
+}
+
+static int
+write_text(struct fd *fd, uint64_t offset, const char *text)
+{
+    struct call_stack stk;
+
+    write_call(&stk, fd, offset, text);
+    int r = posix_fop_writev(&brick.xl, &stk);
+    int ret = r == XL_DONE ? stk.reply.op_ret : r;
+    if (r == XL_DONE)
+        ck_assert_uint_ge(stk.reply.post.size, offset + strlen(text));
+    call_end(&stk);
+    return ret;
+}
+
+static int
+read_call(struct call_stack *stk, struct fd *fd, uint64_t offset, uint64_t size)
+{
+    call_on_fd(stk, FOP_readv, fd);
+    stk->call.offset = offset;
+    stk->call.size = size;
+    return posix_fop_readv(&brick.xl, stk);
+}
+
+START_TEST(read_what_was_written)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct call_stack stk;
+
+    ck_assert_int_eq(write_text(fd, 0, "hello world"), 11);
+    ck_assert_int_eq(read_call(&stk, fd, 0, 5), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 5);
+    ck_assert_int_eq(stk.reply.op_errno, 0);
+    ck_assert_uint_eq(stk.reply.stat.size, 11);
+    ck_assert_uint_eq(stk.reply.stat.nlink, 1);
+    ck_assert(gfid_equal(&stk.reply.stat.gfid, &file->gfid));
+    ck_assert_mem_eq(stk.reply.payload.iov_base, "hello", 5);
+    call_end(&stk);
+
+    /* The end: ENOENT, with and without bytes. */
+    ck_assert_int_eq(read_call(&stk, fd, 6, 100), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 5);
+    ck_assert_int_eq(stk.reply.op_errno, ENOENT);
+    call_end(&stk);
+    ck_assert_int_eq(read_call(&stk, fd, 11, 300000), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 0);
+    ck_assert_int_eq(stk.reply.op_errno, ENOENT);
+    call_end(&stk);
+
+    ck_assert_int_eq(read_call(&stk, fd, 0, 0), -EINVAL);
+    call_end(&stk);
+    ck_assert_int_eq(read_call(&stk, fd, 0, POSIX_READ_MAX + 1ull), -EINVAL);
+    call_end(&stk);
+    ck_assert_int_eq(read_call(&stk, fd, UINT64_MAX - 3, 2), -EINVAL);
+    call_end(&stk);
+    fd_unref(fd);
+}
+END_TEST
+
+START_TEST(open_modes_are_kept)
+{
+    struct fd *rd = brick_open(file, O_RDONLY), *wr = brick_open(file, O_WRONLY);
+    struct call_stack stk;
+
+    ck_assert_uint_eq(atomic_load(&file->open_fds), 2);
+    ck_assert_int_eq(write_text(rd, 0, "x"), -EBADF);
+    ck_assert_int_eq(read_call(&stk, wr, 0, 1), -EBADF);
+    call_end(&stk);
+    fd_unref(rd);
+    fd_unref(wr);
+    ck_assert_uint_eq(atomic_load(&file->open_fds), 0);
+
+    struct fd *appending = brick_open(file, O_RDWR | O_APPEND);
+    ck_assert_int_eq(write_text(appending, 0, "abc"), 3);
+    ck_assert_int_eq(write_text(appending, 0, "def"), 3);
+    ck_assert_int_eq(read_call(&stk, appending, 0, 10), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 6);
+    call_end(&stk);
+    fd_unref(appending);
+}
+END_TEST
+
+START_TEST(what_cannot_be_opened)
+{
+    struct inode *dir = brick_make("dir", S_IFDIR), *link = brick_make("link", S_IFLNK);
+    struct call_stack stk;
+
+    call_on_inode(&stk, FOP_open, dir);
+    stk.call.flags = O_RDWR;
+    ck_assert_int_eq(posix_fop_open(&brick.xl, &stk), -EISDIR);
+    call_end(&stk);
+    call_on_inode(&stk, FOP_open, link);
+    ck_assert_int_eq(posix_fop_open(&brick.xl, &stk), -ELOOP);
+    call_end(&stk);
+    call_on_inode(&stk, FOP_opendir, file);
+    ck_assert_int_eq(posix_fop_opendir(&brick.xl, &stk), -ENOTDIR);
+    call_end(&stk);
+    call_on_inode(&stk, FOP_readlink, link);
+    stk.call.size = 4096;
+    ck_assert_int_eq(posix_fop_readlink(&brick.xl, &stk), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 6);
+    ck_assert_str_eq(stk.reply.path, "target");
+    ck_assert(S_ISLNK(stk.reply.stat.mode));
+    call_end(&stk);
+    inode_unref(dir);
+    inode_unref(link);
+}
+END_TEST
+
+START_TEST(append_is_told)
+{
+    struct fd *fd = brick_open(file, O_RDWR), *second = brick_open(file, O_RDONLY);
+    struct call_stack stk;
+    uint64_t is_append, fds;
+
+    static const struct { uint64_t offset, want; } writes[] = {{0, 1}, {3, 1}, {3, 0}, {100, 0}};
+    for (size_t i = 0; i < sizeof writes / sizeof writes[0]; i++) {
+        write_call(&stk, fd, writes[i].offset, "abc");
+        ck_assert_int_eq(dict_set_int(call_xdata(&stk), DICT_KEY_WRITE_IS_APPEND, 0), 0);
+        ck_assert_int_eq(dict_set_int(call_xdata(&stk), DICT_KEY_OPEN_ACTIVE_FD_COUNT, 0), 0);
+        ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), XL_DONE);
+        ck_assert_int_eq(dict_get_uint(stk.reply.xdata, DICT_KEY_WRITE_IS_APPEND, &is_append), 0);
+        ck_assert_uint_eq(is_append, writes[i].want);
+        ck_assert_int_eq(dict_get_uint(stk.reply.xdata, DICT_KEY_OPEN_ACTIVE_FD_COUNT, &fds), 0);
+        ck_assert_uint_eq(fds, 2);
+        call_end(&stk);
+    }
+    fd_unref(fd);
+    fd_unref(second);
+}
+END_TEST
+
+START_TEST(migration_guard)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct call_stack stk;
+
+    write_call(&stk, fd, 0, "new");
+    ck_assert_int_eq(dict_set_bytes(call_xdata(&stk), DICT_KEY_PROTECT_WRITES, "1", 1), 0);
+    ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), XL_DONE);
+    call_end(&stk);
+    write_call(&stk, fd, 0, "old");
+    ck_assert_int_eq(dict_set_int(call_xdata(&stk), DICT_KEY_AVOID_OVERWRITE, 1), 0);
+    ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), -EBUSY);
+    call_end(&stk);
+    fd_unref(fd);
+}
+END_TEST
+
+static int
+count_descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (readdir(d) != NULL)
+        n++;
+    closedir(d);
+    return n;
+}
+
+START_TEST(anonymous_fds_leave_nothing_open)
+{
+    struct fd *fd = fd_new_anonymous(file, NULL);
+    int before = count_descriptors();
+    struct call_stack stk;
+
+    ck_assert_int_eq(write_text(fd, 0, "anon"), 4);
+    ck_assert_int_eq(read_call(&stk, fd, 0, 10), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 4);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_fstat, fd);
+    ck_assert_int_eq(posix_fop_fstat(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.stat.size, 4);
+    call_end(&stk);
+    ck_assert_int_eq(count_descriptors(), before);
+    ck_assert_uint_eq(atomic_load(&file->open_fds), 0);
+
+    /* Unlinked while open: the handle is in .glusterfs/unlink, and the table need not know. */
+    char to[64];
+    snprintf(to, sizeof to, "unlink/%s", GFID(&file->gfid));
+    ck_assert_int_eq(unlinkat(brick.p->brick_fd, "file", 0), 0);
+    ck_assert_int_eq(renameat(brick.p->handles_fd, HANDLE(&file->gfid), brick.p->handles_fd, to), 0);
+    ck_assert_int_eq(read_call(&stk, fd, 0, 10), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 4);
+    ck_assert_uint_eq(stk.reply.stat.nlink, 0);
+    call_end(&stk);
+    ck_assert_int_eq(unlinkat(brick.p->handles_fd, to, 0), 0);
+    ck_assert_int_eq(read_call(&stk, fd, 0, 10), -ENOENT);
+    call_end(&stk);
+    fd_unref(fd);
+}
+END_TEST
+
+START_TEST(truncate_both_ways)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct inode *dir = brick_make("dir", S_IFDIR);
+    struct call_stack stk;
+
+    ck_assert_int_eq(write_text(fd, 0, "0123456789"), 10);
+    call_on_inode(&stk, FOP_truncate, file);
+    stk.call.offset = 4;
+    ck_assert_int_eq(posix_fop_truncate(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.pre.size, 10);
+    ck_assert_uint_eq(stk.reply.post.size, 4);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_ftruncate, fd);
+    stk.call.offset = 8000;
+    ck_assert_int_eq(posix_fop_ftruncate(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.post.size, 8000);
+    call_end(&stk);
+    call_on_inode(&stk, FOP_truncate, dir);
+    ck_assert_int_eq(posix_fop_truncate(&brick.xl, &stk), -EISDIR);
+    call_end(&stk);
+    fd_unref(fd);
+    inode_unref(dir);
+}
+END_TEST
+
+START_TEST(times_follow_the_caller)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct call_stack stk;
+
+    write_call(&stk, fd, 0, "x");
+    stk.caller.time_flags = TIME_CTIME | TIME_MTIME;
+    stk.caller.ctime_sec = 1700000000;
+    stk.caller.ctime_nsec = 123456789;
+    ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), XL_DONE);
+    ck_assert_int_eq(stk.reply.post.mtime, 1700000000);
+    ck_assert_int_ne(stk.reply.pre.mtime, 1700000000);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_fstat, fd);
+    ck_assert_int_eq(posix_fop_fstat(&brick.xl, &stk), XL_DONE);
+    ck_assert_int_eq(stk.reply.stat.mtime, 1700000000);
+    ck_assert_uint_eq(stk.reply.stat.mtime_nsec, 123456789);
+    call_end(&stk);
+    fd_unref(fd);
+}
+END_TEST
+
+START_TEST(space)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct call_stack stk;
+
+    ck_assert_int_eq(write_text(fd, 0, "abcdefgh"), 8);
+    call_on_fd(&stk, FOP_fallocate, fd);
+    stk.call.size = 100000;
+    ck_assert_int_eq(posix_fop_fallocate(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.post.size, 100000);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_zerofill, fd);
+    stk.call.offset = 2;
+    stk.call.size = 200000;
+    ck_assert_int_eq(posix_fop_zerofill(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.post.size, 200002);
+    call_end(&stk);
+    ck_assert_int_eq(read_call(&stk, fd, 0, 8), XL_DONE);
+    ck_assert_mem_eq(stk.reply.payload.iov_base, "ab\0\0\0\0\0\0", 8);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_discard, fd);
+    stk.call.size = 65536;
+    ck_assert_int_eq(posix_fop_discard(&brick.xl, &stk), XL_DONE);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_seek, fd); /* data from the start: behind the hole */
+    ck_assert_int_eq(posix_fop_seek(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.offset, 65536);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_seek, fd);
+    stk.call.offset = 1 << 20;
+    ck_assert_int_eq(posix_fop_seek(&brick.xl, &stk), -ENXIO);
+    stk.call.cmd = 2;
+    ck_assert_int_eq(posix_fop_seek(&brick.xl, &stk), -ENOTSUP);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_discard, fd);
+    stk.call.offset = INT64_MAX;
+    stk.call.size = 2;
+    ck_assert_int_eq(posix_fop_discard(&brick.xl, &stk), -EINVAL);
+    call_end(&stk);
+    fd_unref(fd);
+}
+END_TEST
+
+START_TEST(copy_a_range)
+{
+    struct inode *other = brick_make("other", S_IFREG);
+    struct fd *in = brick_open(file, O_RDWR), *out = brick_open(other, O_RDWR);
+    struct call_stack stk;
+
+    ck_assert_int_eq(write_text(in, 0, "0123456789"), 10);
+    call_on_fd(&stk, FOP_copy_file_range, in);
+    stk.call.fd2 = fd_ref(out);
+    stk.call.offset = 2;
+    stk.call.offset2 = 1;
+    stk.call.size = 100;
+    ck_assert_int_eq(posix_fop_copy_file_range(&brick.xl, &stk), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 8);
+    ck_assert_uint_eq(stk.reply.stat.size, 10);
+    ck_assert_uint_eq(stk.reply.pre.size, 0);
+    ck_assert_uint_eq(stk.reply.post.size, 9);
+    call_end(&stk);
+    ck_assert_int_eq(read_call(&stk, out, 0, 100), XL_DONE);
+    ck_assert_mem_eq(stk.reply.payload.iov_base, "\00023456789", 9);
+    call_end(&stk);
+    fd_unref(in);
+    fd_unref(out);
+    inode_unref(other);
+}
+END_TEST
+
+START_TEST(checksums)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct call_stack stk;
+    uint64_t zeroes;
+    int64_t fips;
+
+    /* The two known values of the specs: "abcdefgh" a hundred times, and "XYz". */
+    char text[801];
+    for (int i = 0; i < 100; i++)
+        memcpy(text + 8 * i, "abcdefgh", 9);
+    ck_assert_int_eq(write_text(fd, 0, text), 800);
+    call_on_fd(&stk, FOP_rchecksum, fd);
+    stk.call.size = 4096;
+    ck_assert_int_eq(dict_set_int(call_xdata(&stk), DICT_KEY_CHECK_ZERO_FILLED, 1), 0);
+    ck_assert_int_eq(posix_fop_rchecksum(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.weak, 0x62653a1f);
+    ck_assert_uint_eq(stk.reply.checksum_flags, 1);
+    ck_assert_int_eq(dict_get_int(stk.reply.xdata, DICT_KEY_FIPS_RCHECKSUM, &fips), 0);
+    ck_assert_int_eq(dict_get_uint(stk.reply.xdata, DICT_KEY_BUF_HAS_ZEROES, &zeroes), 0);
+    ck_assert_uint_eq(zeroes, 0);
+    call_end(&stk);
+    ck_assert_int_eq(write_text(fd, 0, "XYz"), 3);
+    call_on_fd(&stk, FOP_rchecksum, fd);
+    stk.call.size = 3;
+    ck_assert_int_eq(posix_fop_rchecksum(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.weak, 36962603);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_ftruncate, fd);
+    ck_assert_int_eq(posix_fop_ftruncate(&brick.xl, &stk), XL_DONE);
+    stk.call.offset = 5000;
+    ck_assert_int_eq(posix_fop_ftruncate(&brick.xl, &stk), XL_DONE);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_rchecksum, fd);
+    stk.call.size = 65536;
+    ck_assert_int_eq(dict_set_int(call_xdata(&stk), DICT_KEY_CHECK_ZERO_FILLED, 1), 0);
+    ck_assert_int_eq(posix_fop_rchecksum(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.weak, 0);
+    ck_assert_int_eq(dict_get_uint(stk.reply.xdata, DICT_KEY_BUF_HAS_ZEROES, &zeroes), 0);
+    ck_assert_uint_eq(zeroes, 1);
+    call_end(&stk);
+    fd_unref(fd);
+}
+END_TEST
+
+START_TEST(sync_calls)
+{
+    struct fd *fd = brick_open(file, O_RDWR), *dirfd = brick_open(brick.root, 0);
+    struct call_stack stk;
+
+    ck_assert_int_eq(write_text(fd, 0, "abc"), 3);
+    call_on_fd(&stk, FOP_fsync, fd);
+    ck_assert_int_eq(posix_fop_fsync(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.post.size, 3);
+    call_end(&stk);
+    call_on_fd(&stk, FOP_fsync, fd);
+    stk.call.flags = 1;
+    ck_assert_int_eq(dict_set_int(call_xdata(&stk), DICT_KEY_BATCH_FSYNC, 1), 0);
+    ck_assert_int_eq(posix_fop_fsync(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(stk.reply.post.size, 0); /* batched: no iatts */
+    call_end(&stk);
+    call_on_fd(&stk, FOP_fsyncdir, dirfd);
+    ck_assert_int_eq(posix_fop_fsyncdir(&brick.xl, &stk), XL_DONE);
+    call_end(&stk);
+    write_call(&stk, fd, 0, "def");
+    stk.call.flags = O_SYNC;
+    ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), XL_DONE);
+    call_end(&stk);
+    fd_unref(fd);
+    fd_unref(dirfd);
+}
+END_TEST
+
+START_TEST(large_reads_are_not_larger_than_the_file)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct call_stack stk;
+
+    call_on_fd(&stk, FOP_ftruncate, fd);
+    stk.call.offset = 3 << 20;
+    ck_assert_int_eq(posix_fop_ftruncate(&brick.xl, &stk), XL_DONE);
+    call_end(&stk);
+    ck_assert_int_eq(read_call(&stk, fd, 1 << 20, POSIX_READ_MAX), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 2 << 20);
+    ck_assert_int_eq(stk.reply.op_errno, ENOENT);
+    ck_assert_uint_lt(stk.reply.iobuf->size, 4u << 20);
+    call_end(&stk);
+    ck_assert_int_eq(read_call(&stk, fd, 0, 1 << 20), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 1 << 20);
+    ck_assert_int_eq(stk.reply.op_errno, 0);
+    call_end(&stk);
+    fd_unref(fd);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("posix-data");
+    TCase *t = tcase_create("data");
+
+    brick_or_skip();
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, read_what_was_written);
+    tcase_add_test(t, open_modes_are_kept);
+    tcase_add_test(t, what_cannot_be_opened);
+    tcase_add_test(t, append_is_told);
+    tcase_add_test(t, migration_guard);
+    tcase_add_test(t, anonymous_fds_leave_nothing_open);
+    tcase_add_test(t, truncate_both_ways);
+    tcase_add_test(t, times_follow_the_caller);
+    tcase_add_test(t, space);
+    tcase_add_test(t, copy_a_range);
+    tcase_add_test(t, checksums);
+    tcase_add_test(t, sync_calls);
+    tcase_add_test(t, large_reads_are_not_larger_than_the_file);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
