@@ -6,3 +6,9 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/event/timer.h \
 	libglusterfs/event/worker.c \
 	libglusterfs/event/worker.h
+
+check_PROGRAMS += libglusterfs/event/test-timer libglusterfs/event/test-worker
+libglusterfs_event_test_timer_SOURCES = libglusterfs/event/test-timer.c
+libglusterfs_event_test_timer_LDADD = $(TEST_LIBS)
+libglusterfs_event_test_worker_SOURCES = libglusterfs/event/test-worker.c
+libglusterfs_event_test_worker_LDADD = $(TEST_LIBS)

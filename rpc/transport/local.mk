@@ -6,3 +6,7 @@ libkiln_rpc_la_SOURCES += \
 	rpc/transport/send.c \
 	rpc/transport/transport-internal.h \
 	rpc/transport/transport.h
+
+check_PROGRAMS += rpc/transport/test-transport
+rpc_transport_test_transport_SOURCES = rpc/transport/test-transport.c
+rpc_transport_test_transport_LDADD = $(TEST_LIBS)

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include <check.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "event/timer.h"
+
+struct probe {
+    struct timer timer;
+    int number;
+    atomic_int runs;
+};
+
+static sem_t ran, may_go_on;
+static atomic_int order[8], order_count;
+
+static void
+setup(void)
+{
+    ck_assert_int_eq(timers_start(), 0);
+    sem_init(&ran, 0, 0);
+    sem_init(&may_go_on, 0, 0);
+    order_count = 0;
+}
+
+static void
+teardown(void)
+{
+    timers_stop();
+}
+
+static void
+wait_for(sem_t *s)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    ck_assert_int_eq(sem_timedwait(s, &until), 0);
+}
+
+static void
+note_fn(struct timer *t)
+{
+    struct probe *p = caa_container_of(t, struct probe, timer);
+
+    p->runs++;
+    order[order_count++] = p->number;
+    sem_post(&ran);
+}
+
+START_TEST(runs_in_order_of_due_time)
+{
+    struct probe p[4];
+    static const int delay[] = {40, 10, 30, 20};
+
+    for (int i = 0; i < 4; i++) {
+        p[i].number = delay[i];
+        p[i].runs = 0;
+        timer_init(&p[i].timer, note_fn);
+        timer_start(&p[i].timer, (uint64_t)delay[i]);
+    }
+    uint64_t begin = clock_mono_ns();
+
+    for (int i = 0; i < 4; i++)
+        wait_for(&ran);
+    ck_assert_uint_ge(clock_mono_ns() - begin, 30u * 1000000u);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(order[i], 10 * (i + 1));
+}
+END_TEST
+
+START_TEST(start_again_moves_it)
+{
+    struct probe late = {.number = 1}, other = {.number = 2};
+
+    timer_init(&late.timer, note_fn);
+    timer_init(&other.timer, note_fn);
+    timer_start(&late.timer, 3600 * 1000);
+    timer_start(&other.timer, 20);
+    timer_start(&late.timer, 1);
+    wait_for(&ran);
+    wait_for(&ran);
+    ck_assert_int_eq(order[0], 1);
+    ck_assert_int_eq(order[1], 2);
+    ck_assert_int_eq(late.runs, 1);
+}
+END_TEST
+
+START_TEST(stop_disarms)
+{
+    struct probe never = {.number = 1}, other = {.number = 2};
+
+    timer_init(&never.timer, note_fn);
+    timer_init(&other.timer, note_fn);
+    ck_assert(!timer_stop(&never.timer));
+    timer_start(&never.timer, 5);
+    ck_assert(timer_stop(&never.timer));
+    ck_assert(!timer_stop(&never.timer));
+    timer_start(&other.timer, 15);
+    wait_for(&ran);
+    ck_assert_int_eq(never.runs, 0);
+}
+END_TEST
+
+static atomic_bool has_left;
+
+static void
+slow_fn(struct timer *t)
+{
+    timer_start(t, 1); /* armed again while it runs */
+    sem_post(&ran);
+    wait_for(&may_go_on);
+    has_left = true;
+}
+
+static void *
+release_later(void *arg)
+{
+    struct timespec nap = {.tv_nsec = 30000000};
+
+    (void)arg;
+    nanosleep(&nap, NULL);
+    sem_post(&may_go_on);
+    return NULL;
+}
+
+START_TEST(stop_waits_for_one_that_runs)
+{
+    struct timer t;
+    pthread_t thread;
+
+    has_left = false;
+    timer_init(&t, slow_fn);
+    timer_start(&t, 0);
+    wait_for(&ran);
+    pthread_create(&thread, NULL, release_later, NULL);
+    ck_assert(timer_stop(&t)); /* it had re-armed itself */
+    ck_assert(has_left);
+    ck_assert(!t.is_armed);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+static void
+thrice_fn(struct timer *t)
+{
+    struct probe *p = caa_container_of(t, struct probe, timer);
+
+    if (++p->runs < 3) {
+        timer_start(t, 1);
+        return;
+    }
+    timer_start(t, 0);
+    ck_assert(timer_stop(t)); /* from its own fn: does not wait for itself */
+    free(p);                  /* and may go */
+    sem_post(&ran);
+}
+
+START_TEST(own_fn_may_start_stop_and_free)
+{
+    struct probe *p = calloc(1, sizeof *p);
+
+    timer_init(&p->timer, thrice_fn);
+    timer_start(&p->timer, 0);
+    wait_for(&ran);
+}
+END_TEST
+
+START_TEST(armed_ones_are_disarmed_at_the_end)
+{
+    struct probe p = {.number = 1};
+
+    timer_init(&p.timer, note_fn);
+    timer_start(&p.timer, 3600 * 1000);
+    timers_stop();
+    ck_assert(!p.timer.is_armed);
+    timer_start(&p.timer, 0); /* waits for the next start */
+    ck_assert_int_eq(timers_start(), 0);
+    wait_for(&ran);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("timer");
+    TCase *c = tcase_create("timer");
+
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, runs_in_order_of_due_time);
+    tcase_add_test(c, start_again_moves_it);
+    tcase_add_test(c, stop_disarms);
+    tcase_add_test(c, stop_waits_for_one_that_runs);
+    tcase_add_test(c, own_fn_may_start_stop_and_free);
+    tcase_add_test(c, armed_ones_are_disarmed_at_the_end);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+#include "base/test-main.h"

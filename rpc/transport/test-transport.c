@@ -1,0 +1,781 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* An echo server on this transport, and clients that use plain sockets and know nothing of it. */
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "event/worker.h"
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "rpc/transport/transport.h"
+
+#define LAST 0x80000000u
+#define CLOSE_ME 0xdeadbeefu /* a record that begins so closes its connection */
+#define BLOCK_ME 0xb10cb10cu /* ... blocks its worker until the gate opens */
+#define DIFFER 0xd1ffe4edu   /* ... is answered by conn_send() with a payload */
+
+static struct listener *listener;
+static char dir[64], path[96];
+static bool is_trusting;
+static atomic_int accepted_count, closed_count, running_count;
+static sem_t gate, blocked;
+
+/* ---- the server ---- */
+
+struct session {
+    atomic_int running;
+    atomic_bool is_closed;
+};
+
+static int
+echo_accepted(struct conn *c, void *arg)
+{
+    ck_assert_ptr_eq(arg, &accepted_count);
+    conn_set_user(c, calloc(1, sizeof(struct session)));
+    if (is_trusting)
+        conn_set_trusted(c);
+    accepted_count++;
+    return 0;
+}
+
+static void
+check_shape(const struct record *r)
+{
+    size_t bytes = 0;
+
+    ck_assert_int_ge(r->count, 1);
+    ck_assert_int_le(r->count, TRANSPORT_IOVS);
+    ck_assert(r->iov[0].iov_len >= TRANSPORT_HEAD_BYTES || r->iov[0].iov_len == r->bytes);
+    for (int i = 0; i < r->count; i++)
+        bytes += r->iov[i].iov_len;
+    ck_assert_uint_eq(bytes, r->bytes);
+}
+
+static void
+echo_by_reference(struct conn *c, struct record *r)
+{
+    size_t head = r->iov[0].iov_len < 100 ? r->iov[0].iov_len : 100;
+    struct iobuf *copy = iobuf_get(r->bytes);
+    size_t at = 0;
+
+    for (int i = 0; i < r->count; i++) {
+        memcpy(copy->bytes + at, r->iov[i].iov_base, r->iov[i].iov_len);
+        at += r->iov[i].iov_len;
+    }
+    size_t half = head + (r->bytes - head) / 2;
+    struct iovec payload[2] = {{copy->bytes + head, half - head}, {copy->bytes + half, r->bytes - half}};
+
+    conn_send(c, r->iov[0].iov_base, head, copy, payload, 2);
+}
+
+static void
+echo_record(struct conn *c, struct record *r, void *arg)
+{
+    struct session *s = conn_user(c);
+    uint32_t word = 0;
+
+    (void)arg;
+    running_count++;
+    s->running++;
+    ck_assert(!s->is_closed);
+    check_shape(r);
+    memcpy(&word, r->iov[0].iov_base, r->bytes < 4 ? r->bytes : 4);
+    if (word == CLOSE_ME)
+        conn_close(c);
+    if (word == BLOCK_ME) {
+        sem_post(&blocked);
+        while (sem_wait(&gate) && errno == EINTR)
+            ;
+    }
+    if (word == DIFFER) {
+        echo_by_reference(c, r);
+    } else {
+        struct iobuf *copy = iobuf_get(TRANSPORT_MARK_BYTES + r->bytes);
+        size_t at = TRANSPORT_MARK_BYTES;
+
+        for (int i = 0; i < r->count; i++) {
+            memcpy(copy->bytes + at, r->iov[i].iov_base, r->iov[i].iov_len);
+            at += r->iov[i].iov_len;
+        }
+        if (r->bytes < 2000) {
+            conn_send(c, copy->bytes + TRANSPORT_MARK_BYTES, r->bytes, NULL, NULL, 0);
+            iobuf_unref(copy);
+        } else {
+            conn_send_iobuf(c, copy, r->bytes);
+        }
+    }
+    record_release(r);
+    s->running--;
+    running_count--;
+}
+
+static void
+echo_closed(struct conn *c, void *arg)
+{
+    struct session *s = conn_user(c);
+
+    (void)arg;
+    ck_assert_int_eq(s->running, 0);
+    ck_assert(!s->is_closed);
+    s->is_closed = true;
+    ck_assert_int_eq(conn_send(c, "late", 4, NULL, NULL, 0), -ENOTCONN);
+    free(s);
+    closed_count++;
+}
+
+static const struct transport_ops echo_ops = {echo_accepted, echo_record, echo_closed};
+
+static void
+start(bool trusting)
+{
+    int err = 0;
+
+    is_trusting = trusting;
+    sem_init(&gate, 0, 0);
+    sem_init(&blocked, 0, 0);
+    ck_assert_int_eq(mem_pools_init(), 0);
+    ck_assert_int_eq(iobuf_pools_init(), 0);
+    ck_assert_int_eq(transport_pools_init(), 0);
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 4}), 0);
+    strcpy(dir, "/tmp/test-transport-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/socket", dir);
+    listener = listener_open_unix(path, &echo_ops, &accepted_count, &err);
+    ck_assert_ptr_nonnull(listener);
+}
+
+static void
+setup_trusting(void)
+{
+    start(true);
+}
+
+static void
+setup_before_login(void)
+{
+    start(false);
+}
+
+static void
+teardown(void)
+{
+    listener_close(listener);
+    transport_close_all();
+    ck_assert_int_eq(accepted_count, closed_count);
+    workers_stop();
+    ck_assert_int_ne(access(path, F_OK), 0);
+    rmdir(dir);
+    mem_pools_fini();
+}
+
+/* ---- the clients ---- */
+
+static int
+dial(void)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    strcpy(a.sun_path, path);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+static int
+dial_tcp(uint16_t port)
+{
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+static void
+wait_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    ck_assert_int_eq(poll(&p, 1, 20000), 1);
+}
+
+/* False at the end of the stream. */
+static bool
+read_all(int fd, void *to, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        wait_readable(fd);
+        ssize_t n = read(fd, (char *)to + at, bytes - at);
+
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+static bool
+write_all(int fd, const void *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        ssize_t n = send(fd, (const char *)from + at, bytes - at, MSG_NOSIGNAL);
+
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+static void
+put_mark(void *at, uint32_t mark)
+{
+    mark = htonl(mark);
+    memcpy(at, &mark, 4);
+}
+
+/* A record with its mark: `word`, then bytes that follow from `seed`. To be freed. */
+static char *
+make_record(uint32_t word, size_t bytes, unsigned seed)
+{
+    char *r = malloc(4 + bytes);
+
+    put_mark(r, LAST | (uint32_t)bytes);
+    for (size_t i = 0; i < bytes; i++)
+        r[4 + i] = (char)(seed + i * 7 + i / 251);
+    if (word)
+        memcpy(r + 4, &word, bytes < 4 ? bytes : 4);
+    return r;
+}
+
+static void
+expect(int fd, const char *record, size_t bytes)
+{
+    char *got = malloc(4 + bytes);
+
+    ck_assert(read_all(fd, got, 4 + bytes));
+    ck_assert_mem_eq(got, record, 4 + bytes);
+    free(got);
+}
+
+static void
+round_trip(int fd, uint32_t word, size_t bytes, unsigned seed)
+{
+    char *r = make_record(word, bytes, seed);
+
+    ck_assert(write_all(fd, r, 4 + bytes));
+    expect(fd, r, bytes);
+    free(r);
+}
+
+static void
+expect_end(int fd)
+{
+    char byte;
+
+    wait_readable(fd);
+    ck_assert_int_le(read(fd, &byte, 1), 0);
+    close(fd);
+}
+
+static void
+wait_count(atomic_int *count, int wanted)
+{
+    struct timespec nap = {.tv_nsec = 1000000};
+
+    for (int i = 0; *count != wanted && i < 20000; i++)
+        nanosleep(&nap, NULL);
+    ck_assert_int_eq(*count, wanted);
+}
+
+/* ---- records ---- */
+
+START_TEST(sizes_and_both_ways_to_answer)
+{
+    static const size_t sizes[] = {1, 2, 3, 4, 5, 100, 2000, 4095, 4096, 4097, 16380, 16384, 65536, 131072 + 200,
+                                   1 << 20, (1 << 20) + 4096 - 4, (3 << 20) + 1, 10 << 20, TRANSPORT_RECORD_MAX};
+    int fd = dial();
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        round_trip(fd, 0, sizes[i], (unsigned)i);
+        round_trip(fd, DIFFER, sizes[i], (unsigned)i);
+    }
+    close(fd);
+    wait_count(&closed_count, 1);
+}
+END_TEST
+
+START_TEST(tcp_and_peer_address)
+{
+    int err;
+    struct listener *tcp = listener_open_tcp("127.0.0.1", 0, &echo_ops, &accepted_count, &err);
+    struct listener *any = listener_open_tcp(NULL, 0, &echo_ops, &accepted_count, &err);
+
+    ck_assert_ptr_nonnull(tcp);
+    ck_assert_ptr_nonnull(any);
+    ck_assert_ptr_null(listener_open_tcp("127.0.0.1", listener_port(tcp), &echo_ops, NULL, &err));
+    ck_assert_int_eq(err, -EADDRINUSE);
+    int fd = dial_tcp(listener_port(tcp)), fd2 = dial_tcp(listener_port(any));
+
+    for (unsigned i = 0; i < 20; i++) {
+        round_trip(fd, DIFFER, 300000, i);
+        round_trip(fd2, 0, 100 * i + 1, i);
+    }
+    listener_close(tcp);
+    round_trip(fd, 0, 77, 1); /* open connections stay */
+    close(fd);
+    close(fd2);
+    listener_close(any);
+}
+END_TEST
+
+START_TEST(many_small_records_in_one_write)
+{
+    enum { N = 1000, BYTES = 100 };
+    int fd = dial();
+    char *all = malloc(N * (4 + BYTES));
+
+    for (unsigned i = 0; i < N; i++) {
+        char *r = make_record(0, BYTES, i);
+
+        memcpy(all + i * (4 + BYTES), r, 4 + BYTES);
+        free(r);
+    }
+    ck_assert(write_all(fd, all, N * (4 + BYTES)));
+
+    /* Batches may overtake each other: every record comes back once, in any order. */
+    bool seen[256] = {false};
+    int total = 0;
+
+    for (unsigned i = 0; i < N; i++) {
+        char got[4 + BYTES];
+
+        ck_assert(read_all(fd, got, sizeof got));
+        char *want = make_record(0, BYTES, (unsigned char)got[4]);
+
+        ck_assert_mem_eq(got, want, sizeof got);
+        seen[(unsigned char)got[4]] = true;
+        free(want);
+        total++;
+    }
+    for (int i = 0; i < 256; i++)
+        ck_assert(seen[i]);
+    ck_assert_int_eq(total, N);
+    free(all);
+    close(fd);
+}
+END_TEST
+
+START_TEST(split_at_every_byte)
+{
+    enum { BYTES = 40 };
+    int fd = dial();
+    char *a = make_record(0, BYTES, 1), *b = make_record(0, BYTES, 2), both[2 * (4 + BYTES)];
+
+    memcpy(both, a, 4 + BYTES);
+    memcpy(both + 4 + BYTES, b, 4 + BYTES);
+    for (size_t split = 1; split < sizeof both; split++) {
+        struct timespec nap = {.tv_nsec = 200000};
+
+        ck_assert(write_all(fd, both, split));
+        if (split >= 4 + BYTES)
+            expect(fd, a, BYTES);
+        else
+            nanosleep(&nap, NULL); /* most likely read in two parts; right either way */
+        ck_assert(write_all(fd, both + split, sizeof both - split));
+        if (split < 4 + BYTES)
+            expect(fd, a, BYTES);
+        expect(fd, b, BYTES);
+    }
+    free(a);
+    free(b);
+    close(fd);
+}
+END_TEST
+
+static void
+send_in_fragments(int fd, const char *record, size_t bytes, size_t fragment)
+{
+    for (size_t at = 0; at < bytes; at += fragment) {
+        size_t n = bytes - at < fragment ? bytes - at : fragment;
+        char mark[4];
+
+        put_mark(mark, (uint32_t)n | (at + n == bytes ? LAST : 0));
+        ck_assert(write_all(fd, mark, 4));
+        ck_assert(write_all(fd, record + 4 + at, n));
+    }
+}
+
+START_TEST(fragments_are_joined)
+{
+    static const struct {
+        size_t bytes, fragment;
+    } cases[] = {{10, 1}, {100, 3}, {5000, 7}, {65536, 4096}, {1 << 20, 1000}, {10 << 20, 100000}, {4000, 1}};
+    int fd = dial();
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *r = make_record(0, cases[i].bytes, (unsigned)i);
+
+        send_in_fragments(fd, r, cases[i].bytes, cases[i].fragment);
+        expect(fd, r, cases[i].bytes);
+        free(r);
+        round_trip(fd, 0, 50, (unsigned)i);
+    }
+    ck_assert(write_all(fd, "\0\0\0\0\0\0\0\0", 8)); /* empty ones, then one that is not */
+    round_trip(fd, 0, 20, 0);
+    close(fd);
+}
+END_TEST
+
+/* A reader on a thread of its own, so that neither side waits for the other. */
+struct storm {
+    int fd;
+    unsigned seed;
+    size_t total;
+    size_t sizes[200];
+};
+
+static void *
+storm_writer(void *arg)
+{
+    struct storm *s = arg;
+    unsigned random = s->seed;
+
+    for (unsigned i = 0; i < 200; i++) {
+        char *r = make_record(i % 3 ? 0 : DIFFER, s->sizes[i], i);
+
+        for (size_t at = 0; at < 4 + s->sizes[i];) {
+            size_t n = 1 + (size_t)rand_r(&random) % (rand_r(&random) % 4 ? 60000 : 10);
+
+            if (n > 4 + s->sizes[i] - at)
+                n = 4 + s->sizes[i] - at;
+            ck_assert(write_all(s->fd, r + at, n));
+            at += n;
+        }
+        free(r);
+    }
+    return NULL;
+}
+
+/* Records of random sizes in random portions; each comes back whole. */
+START_TEST(random_portions)
+{
+    struct storm s = {.fd = dial(), .seed = (unsigned)_i + 1};
+    pthread_t writer;
+    size_t want = 0, got = 0;
+    unsigned random = s.seed + 1000;
+
+    for (unsigned i = 0; i < 200; i++) {
+        s.sizes[i] = 4 + (size_t)rand_r(&random) % (i % 20 == 0 ? 600000 : i % 5 == 0 ? 20000 : 300);
+        want += s.sizes[i];
+    }
+    pthread_create(&writer, NULL, storm_writer, &s);
+    for (unsigned i = 0; i < 200; i++) {
+        char mark[4];
+        uint32_t bytes;
+
+        ck_assert(read_all(s.fd, mark, 4));
+        memcpy(&bytes, mark, 4);
+        bytes = ntohl(bytes) & ~LAST;
+        char *body = malloc(bytes);
+
+        ck_assert(read_all(s.fd, body, bytes));
+        bool is_whole = true;
+
+        for (size_t k = 5; k < bytes; k++) /* the pattern, whatever its seed */
+            is_whole &= (char)(body[k] - (char)(k * 7 + k / 251)) == (char)(body[4] - (char)28);
+        ck_assert(is_whole);
+        got += bytes;
+        free(body);
+    }
+    ck_assert_uint_eq(got, want);
+    pthread_join(writer, NULL);
+    close(s.fd);
+}
+END_TEST
+
+START_TEST(record_behind_one_that_blocks)
+{
+    int fd = dial();
+    char *all[3] = {make_record(0, 30, 1), make_record(BLOCK_ME, 30, 2), make_record(0, 30, 3)}, three[3 * 34];
+
+    for (int i = 0; i < 3; i++)
+        memcpy(three + 34 * i, all[i], 34);
+    ck_assert(write_all(fd, three, sizeof three));
+    expect(fd, all[0], 30);
+    expect(fd, all[2], 30); /* while the second is stuck */
+    round_trip(fd, 0, 30, 4);
+    sem_post(&gate);
+    expect(fd, all[1], 30);
+    for (int i = 0; i < 3; i++)
+        free(all[i]);
+    close(fd);
+}
+END_TEST
+
+/* ---- bounds ---- */
+
+static void
+expect_refused(const void *bytes, size_t n)
+{
+    int fd = dial();
+
+    ck_assert(write_all(fd, bytes, n));
+    expect_end(fd);
+}
+
+START_TEST(bounds_before_login)
+{
+    int fd = dial();
+
+    round_trip(fd, 0, 65536, 1);
+    round_trip(fd, DIFFER, 65535, 1);
+    char *r = make_record(0, 65536, 9);
+
+    send_in_fragments(fd, r, 65536, 1000);
+    expect(fd, r, 65536);
+    free(r);
+    expect_refused("\xc0\0\0\0", 4);         /* 1 GiB */
+    expect_refused("\x80\x01\x00\x01", 4);   /* 64 KiB and 1 */
+    expect_refused("\x00\x01\x00\x01", 4);   /* the same, not the last fragment */
+    round_trip(fd, 0, 10, 2);
+    close(fd);
+}
+END_TEST
+
+START_TEST(bounds_after_login)
+{
+    static char marks[4 * 5000], two[8 + 100];
+
+    expect_refused("\xff\xff\xff\xff", 4);
+    expect_refused("\x84\x00\x00\x01", 4); /* 64 MiB and 1 */
+    expect_refused("\x80\0\0\0", 4);       /* an empty record */
+    put_mark(two, 100);
+    put_mark(two + 104, LAST | TRANSPORT_RECORD_MAX); /* the sum is too long */
+    expect_refused(two, sizeof two);
+    int fd = dial();
+
+    write_all(fd, marks, sizeof marks); /* fragments without end */
+    expect_end(fd);
+}
+END_TEST
+
+START_TEST(peer_leaves_in_mid_record)
+{
+    char *r = make_record(0, 1 << 20, 1);
+
+    for (unsigned i = 0; i < 30; i++) {
+        int fd = dial();
+
+        ck_assert(write_all(fd, r, i < 6 ? i : i * 30000));
+        close(fd);
+    }
+    free(r);
+    wait_count(&closed_count, 30);
+}
+END_TEST
+
+START_TEST(server_closes)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        int fd = dial();
+        char *last = make_record(CLOSE_ME, 30, 0);
+
+        round_trip(fd, 0, 30, i);
+        ck_assert(write_all(fd, last, 34));
+        free(last);
+        expect_end(fd);
+    }
+    wait_count(&closed_count, 20);
+}
+END_TEST
+
+/* Requests without end from a peer that reads nothing: the server stops reading, and goes on when the peer reads. */
+START_TEST(peer_that_does_not_read)
+{
+    enum { BYTES = 100000 };
+    char *r = make_record(0, BYTES, 3);
+    int fd = dial();
+    size_t sent = 0, full = 0;
+    struct timespec nap = {.tv_nsec = 20000000};
+
+    while (full < 10) { /* nothing moved for 200 ms */
+        size_t at = sent % (4 + BYTES);
+        ssize_t n = send(fd, r + at, 4 + BYTES - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n > 0) {
+            sent += (size_t)n;
+            full = 0;
+        } else {
+            full++;
+            nanosleep(&nap, NULL);
+        }
+        ck_assert_uint_lt(sent, 64u << 20);
+    }
+    ck_assert_uint_gt(sent, 4u << 20);
+    struct transport_stats stats;
+
+    transport_stats(&stats);
+    ck_assert_uint_le(stats.bytes_in, 20u << 20);
+    for (size_t i = 0; i < sent / (4 + BYTES); i++)
+        expect(fd, r, BYTES);
+    size_t rest = sent % (4 + BYTES);
+
+    if (rest) {
+        ck_assert(write_all(fd, r + rest, 4 + BYTES - rest));
+        expect(fd, r, BYTES);
+    }
+    round_trip(fd, 0, 200, 9);
+    close(fd);
+    free(r);
+}
+END_TEST
+
+START_TEST(peer_that_does_not_read_leaves)
+{
+    char *r = make_record(0, 100000, 3);
+
+    for (int i = 0; i < 5; i++) {
+        int fd = dial();
+
+        for (int k = 0; k < 400; k++) {
+            if (send(fd, r, 100004, MSG_NOSIGNAL | MSG_DONTWAIT) != 100004)
+                break; /* the server has stopped reading, or has some more to do */
+        }
+        close(fd);
+    }
+    wait_count(&closed_count, 5);
+    free(r);
+}
+END_TEST
+
+static void *
+close_storm(void *arg)
+{
+    unsigned random = (unsigned)(size_t)arg;
+
+    for (int round = 0; round < 6; round++) {
+        int fds[25];
+
+        for (int i = 0; i < 25; i++) {
+            char *r = make_record(rand_r(&random) % 8 ? 0 : CLOSE_ME, 3000, random);
+
+            fds[i] = dial();
+            for (int k = 0; k < 3; k++)
+                write_all(fds[i], r, 3004);
+            free(r);
+        }
+        for (int i = 0; i < 25; i++) {
+            char got[100];
+
+            if (rand_r(&random) % 2)
+                (void)!read(fds[i], got, sizeof got);
+            close(fds[i]);
+        }
+    }
+    return NULL;
+}
+
+START_TEST(storm_of_connections)
+{
+    pthread_t thread[4];
+
+    for (size_t i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, close_storm, (void *)(i + 1));
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    wait_count(&accepted_count, 600);
+    wait_count(&closed_count, 600);
+}
+END_TEST
+
+START_TEST(shutdown_with_work_in_flight)
+{
+    int fds[10];
+    char *block = make_record(BLOCK_ME, 30, 2), *half = make_record(0, 200000, 2);
+
+    for (int i = 0; i < 10; i++) {
+        fds[i] = dial();
+        ck_assert(write_all(fds[i], block, 34));
+        ck_assert(write_all(fds[i], half, 60000));
+    }
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(sem_wait(&blocked), 0);
+    for (int i = 0; i < 10; i++)
+        sem_post(&gate);
+    teardown(); /* while the ten run or have half a record */
+    for (int i = 0; i < 10; i++)
+        close(fds[i]);
+    free(block);
+    free(half);
+    start(true);
+    int fd = dial();
+
+    round_trip(fd, 0, 100, 1);
+    close(fd);
+}
+END_TEST
+
+START_TEST(stale_socket_is_replaced_and_live_one_is_not)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char other[108];
+    int err, fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    snprintf(other, sizeof other, "%s/other", dir);
+    strcpy(a.sun_path, other);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    close(fd);
+    struct listener *l = listener_open_unix(other, &echo_ops, &accepted_count, &err);
+
+    ck_assert_ptr_nonnull(l);
+    ck_assert_ptr_null(listener_open_unix(other, &echo_ops, &accepted_count, &err));
+    ck_assert_int_eq(err, -EADDRINUSE);
+    listener_close(l);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("transport");
+    TCase *c = tcase_create("after login"), *before = tcase_create("before login");
+
+    log_set_level(LOG_ERROR);
+    tcase_add_checked_fixture(c, setup_trusting, teardown);
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, sizes_and_both_ways_to_answer);
+    tcase_add_test(c, tcp_and_peer_address);
+    tcase_add_test(c, many_small_records_in_one_write);
+    tcase_add_test(c, split_at_every_byte);
+    tcase_add_test(c, fragments_are_joined);
+    tcase_add_loop_test(c, random_portions, 0, 4);
+    tcase_add_test(c, record_behind_one_that_blocks);
+    tcase_add_test(c, bounds_after_login);
+    tcase_add_test(c, peer_leaves_in_mid_record);
+    tcase_add_test(c, server_closes);
+    tcase_add_test(c, peer_that_does_not_read);
+    tcase_add_test(c, peer_that_does_not_read_leaves);
+    tcase_add_test(c, storm_of_connections);
+    tcase_add_test(c, shutdown_with_work_in_flight);
+    tcase_add_test(c, stale_socket_is_replaced_and_live_one_is_not);
+    suite_add_tcase(s, c);
+    tcase_add_checked_fixture(before, setup_before_login, teardown);
+    tcase_add_test(before, bounds_before_login);
+    suite_add_tcase(s, before);
+    return s;
+}
+
+#include "base/test-main.h"
