@@ -9,6 +9,7 @@
 # LAYOUT is DxR: D distribute subvolumes, each of R replicas; 1x1 is a single brick.
 # FEATURES is `plain` (nothing above distribute), or `default` (what a volume has by default: consistent time
 # stamps and four performance layers).
+# volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas.
 # BRICK_SERVER_OPTIONS, BRICK_POSIX_OPTIONS: further lines for these two layers, `option KEY VALUE`.
 
 volfile_layer() {

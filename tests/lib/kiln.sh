@@ -10,6 +10,7 @@ at_end=()
 . "$kiln_lib/place.sh"
 . "$source_dir/extras/volfile.sh"
 . "$kiln_lib/volume.sh"
+. "$kiln_lib/brick.sh"
 . "$kiln_lib/dump.sh"
 . "$kiln_lib/proc.sh"
 . "$kiln_lib/glusterd.sh"

@@ -120,8 +120,8 @@ daemon_listens_or_ended() {
 daemon_kill() {
     local pid=${daemon_pid[$1]}
     unset "daemon_pid[$1]"
-    kill -KILL "$pid"
-    wait "$pid" || true
+    # Bash reports a killed job on standard error, when it learns of it.
+    { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
 }
 
 daemon_stop() {
@@ -202,8 +202,8 @@ mount_end() {
 mount_kill() {
     local pid=${mount_pid[$1]}
     unset "mount_pid[$1]"
-    kill -KILL "$pid"
-    wait "$pid" || true
+    # Bash reports a killed job on standard error, when it learns of it.
+    { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
     umount -l "$1"
 }
 

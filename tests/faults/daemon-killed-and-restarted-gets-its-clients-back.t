@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# All bricks die at once (-9) and come back on the same ports: the client connects again by itself, files that were open
+# can be used through the same descriptors, and nothing that was written before is lost.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+volume_new v 2x2
+volume_start v
+mount_volume v "$T/mnt" plain
+for i in 1 2 3 4 5 6 7 8; do
+    echo "before $i" >"$T/mnt/file$i"
+done
+exec 7<>"$T/mnt/file1"
+(cd "$T/mnt" && sha256sum file[2-8]) >"$T/sums"
+
+for daemon in $(volume_daemons v); do
+    daemon_kill "$daemon"
+done
+t_not "without bricks nothing can be made" touch "$T/mnt/new"
+for daemon in $(volume_daemons v); do
+    daemon_start "$daemon" 7>&-    # else the daemon would keep the file open, too
+done
+t "the client finds its bricks again" wait_for 60 "the mount to work" touch "$T/mnt/new"
+t "what was written is there" env -C "$T/mnt" sha256sum --quiet --check "$T/sums"
+write_by_descriptor() {
+    echo "through the old descriptor" >&7
+}
+t "the open file can be written" wait_for 30 "the descriptor to be reopened" write_by_descriptor
+exec 7>&-
+t "and holds what was written" grep -q "through the old descriptor" "$T/mnt/file1"
+t "all can be deleted" rm "$T"/mnt/file{1,2,3,4,5,6,7,8} "$T/mnt/new"

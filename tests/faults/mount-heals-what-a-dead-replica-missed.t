@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# No self-heal daemon: a mount whose client-side heal is on repairs files and folders as it uses them.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+volume_split=yes
+volume_new v 1x2
+volume_start v
+volfile_heal=heal mount_volume v "$T/mnt" plain
+second=v-r1
+[[ $BRICKD == kiln ]] || second=v-b1
+mkdir "$T/mnt/dir"
+for i in 1 2 3 4 5; do
+    echo "old $i" >"$T/mnt/dir/file$i"
+done
+daemon_kill "$second"
+for i in 1 2 3; do
+    echo "new $i, which the dead replica does not have" >"$T/mnt/dir/file$i"
+done
+rm "$T/mnt/dir/file4"
+mv "$T/mnt/dir/file5" "$T/mnt/dir/renamed"
+chmod 600 "$T/mnt/dir/file1"
+ln -s target "$T/mnt/dir/link"
+mkdir "$T/mnt/dir/sub"
+setfattr -n user.late -v yes "$T/mnt/dir/file2"
+echo inside >"$T/mnt/dir/sub/file"
+t "what was missed is in the survivor's index" test -n "$(brick_pending "$T/v/b0")"
+t_not "and the replicas differ" bricks_equal "$T/v/b0" "$T/v/b1"
+
+daemon_start "$second"
+use_it_all() {
+    ls -lR "$T/mnt" && cat "$T/mnt/dir/file1" "$T/mnt/dir/file2" "$T/mnt/dir/file3" "$T/mnt/dir/sub/file" &&
+        bricks_equal "$T/v/b0" "$T/v/b1"
+}
+t "using them makes them equal" wait_for 60 "equal replicas" use_it_all
+is "$(getfattr --only-values -n user.late "$T/v/b1/dir/file2" 2>&1)" yes "the attribute is there too"
+t "nothing waits for heal any more" wait_for 30 "empty indices" nothing_pending "$T/v/b0" "$T/v/b1"
+t "the handles of the healed brick hold" brick_handles_hold "$T/v/b1"

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# brick: what lies on the bricks' own file systems.
+#
+#   brick_listing DIR             every object a client may see: kind, mode, owner, link count, size, checksum or target
+#   bricks_equal DIR1 DIR2        succeeds when the two listings are the same
+#   brick_pending DIR             the names in the brick's heal index: nothing when nothing waits for heal
+#   brick_handles_hold DIR        every file's and folder's handle below .glusterfs is there and is the right one
+
+brick_listing() {
+    (
+        cd "$1"
+        find . -path ./.glusterfs -prune -o -type f -printf '%P %y %m %U:%G %n %s ' -exec sh -c \
+            'sha256sum <"$1" | cut -c 1-64' sh {} \; -o -not -name .glusterfs -printf '%P %y %m %U:%G %l\n' | sort
+    )
+}
+
+bricks_equal() {
+    diff <(brick_listing "$1") <(brick_listing "$2")
+}
+
+brick_pending() {
+    find "$1"/.glusterfs/indices/xattrop "$1"/.glusterfs/indices/dirty -type f -not -name 'xattrop-*' \
+        -not -name 'dirty-*' 2>/dev/null | sed 's|.*/||'
+}
+
+nothing_pending() {
+    local brick
+    for brick in "$@"; do
+        [[ -z $(brick_pending "$brick") ]] || return 1
+    done
+}
+
+brick_handles_hold() {
+    python3 - "$1" <<'EOF'
+import os, stat, sys, uuid
+root = sys.argv[1]
+bad = 0
+def complain(path, text):
+    global bad
+    bad += 1
+    print(path, text)
+known = set()
+for folder, folders, files in os.walk(root):
+    if folder == root:
+        folders.remove(".glusterfs")
+    for name in folders + files:
+        path = os.path.join(folder, name)
+        try:
+            gfid = str(uuid.UUID(bytes=os.getxattr(path, "trusted.gfid", follow_symlinks=False)))
+        except (OSError, ValueError) as error:
+            complain(path, "gfid: %s" % error)
+            continue
+        handle = os.path.join(root, ".glusterfs", gfid[:2], gfid[2:4], gfid)
+        known.add(handle)
+        info = os.lstat(path)
+        if not os.path.lexists(handle):
+            complain(path, "no handle")
+        elif stat.S_ISDIR(info.st_mode):
+            if not os.path.islink(handle) or os.stat(handle).st_ino != info.st_ino:
+                complain(path, "the folder's handle leads elsewhere")
+        elif os.lstat(handle).st_ino != info.st_ino:
+            complain(path, "the handle is another file")
+store = os.path.join(root, ".glusterfs")
+for one in os.listdir(store):
+    if len(one) != 2:
+        continue
+    for two in os.listdir(os.path.join(store, one)):
+        for gfid in os.listdir(os.path.join(store, one, two)):
+            handle = os.path.join(store, one, two, gfid)
+            # The root, and the hidden folder of replicate (its gfid is random, but it is in the walk above).
+            if handle not in known and not gfid.startswith("00000000-0000-0000-0000-"):
+                complain(handle, "a handle of nothing")
+sys.exit(bad != 0)
+EOF
+}

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# POSIX record locks taken through one mount are seen, waited for and released through another, on each layout.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+for layout in 1x1 2x2; do
+    volume_new "v$layout" "$layout"
+    volume_start "v$layout"
+    mount_volume "v$layout" "$T/m1"
+    mount_volume "v$layout" "$T/m2"
+    include "$layout: locks end well" python3 "$tests_dir/locks/two_mounts.py" "$T/m1" "$T/m2"
+    mount_end "$T/m1"
+    mount_end "$T/m2"
+    volume_stop "v$layout"
+done
