@@ -158,13 +158,11 @@ stored_name(const struct call_stack *stk, const struct dict_pair *pair)
     switch (xattr_kind_of(pair->key)) {
     case XATTR_PLAIN:
     case XATTR_ACL:
-    case XATTR_SELINUX_STORED:
+    case XATTR_SELINUX:
     case XATTR_GEOREP:
     case XATTR_QUOTA:
     case XATTR_QUOTA_SUM:
         return pair->key;
-    case XATTR_SELINUX:
-        return dict_key_text(DICT_KEY_SELINUX_STORED);
     default:
         return NULL;
     }
