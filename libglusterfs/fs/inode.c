@@ -23,7 +23,6 @@
 #include "graph/graph.h"
 
 #define BUCKETS_MIN 64u
-#define EPOCHS 256u
 #define DENTRY_SHORT 56u /* name bytes with NUL in the small kind of dentry */
 
 struct dentry {
@@ -50,7 +49,7 @@ struct inode_table {
     unsigned lru_count, lru_limit;
     struct inode *root;
     uint64_t seed; /* clients choose gfids and names: they must not choose buckets */
-    uint32_t epochs[EPOCHS];
+    uint32_t epochs[INODE_EPOCHS];
 };
 
 static struct mem_pool *inode_pool, *dentry_pool, *dentry_long_pool;
@@ -387,13 +386,13 @@ inode_find_child(struct inode_table *t, struct inode *parent, const char *name)
 uint32_t
 inode_name_epoch(struct inode_table *t, struct inode *parent, const char *name)
 {
-    return __atomic_load_n(&t->epochs[name_hash(t, parent, name, strlen(name)) % EPOCHS], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&t->epochs[name_hash(t, parent, name, strlen(name)) % INODE_EPOCHS], __ATOMIC_ACQUIRE);
 }
 
 static void
 epoch_bump_locked(struct inode_table *t, uint64_t hash)
 {
-    __atomic_store_n(&t->epochs[hash % EPOCHS], t->epochs[hash % EPOCHS] + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->epochs[hash % INODE_EPOCHS], t->epochs[hash % INODE_EPOCHS] + 1, __ATOMIC_RELEASE);
 }
 
 /* -- linking ----------------------------------------------------------------------------------------------- */
@@ -405,7 +404,8 @@ struct linking {
     const char *name;
     size_t len;
     uint64_t hash;
-    const uint32_t *epoch; /* NULL: the name is true */
+    const uint32_t *epoch;       /* of this name; or */
+    const struct inode_epochs *epochs; /* of all names; both NULL: the name is true */
     struct inode *spare_inode;
     struct dentry *spare_dentry;
     struct cds_list_head victims;
@@ -435,7 +435,9 @@ link_name_locked(struct linking *l, struct inode *inode)
 {
     struct inode_table *t = l->t;
 
-    if (l->epoch && t->epochs[l->hash % EPOCHS] != *l->epoch)
+    const uint32_t *then = l->epochs ? &l->epochs->at[l->hash % INODE_EPOCHS] : l->epoch;
+
+    if (then && t->epochs[l->hash % INODE_EPOCHS] != *then)
         return true; /* the name was removed meanwhile */
     if (cds_list_empty(&l->parent->hash_link))
         return true; /* the directory itself is gone */
@@ -527,9 +529,10 @@ link_loop(struct linking *l, const struct iatt *iatt)
 }
 
 static struct inode *
-link_any(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt, const uint32_t *epoch)
+link_any(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt, const uint32_t *epoch,
+         const struct inode_epochs *epochs)
 {
-    struct linking l = {.t = t, .parent = parent, .name = name, .epoch = epoch};
+    struct linking l = {.t = t, .parent = parent, .name = name, .epoch = epoch, .epochs = epochs};
 
     assert(!gfid_is_null(&iatt->gfid));
     CDS_INIT_LIST_HEAD(&l.victims);
@@ -549,13 +552,27 @@ link_any(struct inode_table *t, struct inode *parent, const char *name, const st
 struct inode *
 inode_link(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt)
 {
-    return link_any(t, parent, name, iatt, NULL);
+    return link_any(t, parent, name, iatt, NULL, NULL);
 }
 
 struct inode *
 inode_link_epoch(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt, uint32_t epoch)
 {
-    return link_any(t, parent, name, iatt, &epoch);
+    return link_any(t, parent, name, iatt, &epoch, NULL);
+}
+
+void
+inode_epochs_take(struct inode_table *t, struct inode_epochs *out)
+{
+    for (unsigned i = 0; i < INODE_EPOCHS; i++)
+        out->at[i] = __atomic_load_n(&t->epochs[i], __ATOMIC_ACQUIRE);
+}
+
+struct inode *
+inode_link_listed(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt,
+                  const struct inode_epochs *epochs)
+{
+    return link_any(t, parent, name, iatt, NULL, epochs);
 }
 
 void

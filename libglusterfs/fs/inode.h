@@ -61,6 +61,14 @@ struct inode *inode_link(struct inode_table *t, struct inode *parent, const char
 uint32_t inode_name_epoch(struct inode_table *t, struct inode *parent, const char *name);
 struct inode *inode_link_epoch(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt,
                                uint32_t epoch);
+/* The same for a listing, whose names are not known before: all epochs at once. */
+#define INODE_EPOCHS 256
+struct inode_epochs {
+    uint32_t at[INODE_EPOCHS];
+};
+void inode_epochs_take(struct inode_table *t, struct inode_epochs *out);
+struct inode *inode_link_listed(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt,
+                                const struct inode_epochs *epochs);
 
 /* The name is gone (unlink, rmdir, a lookup that found nothing). Harmless if it was not known. An inode that loses its last
  * known name is not kept once it is unused: a later call by gfid asks the disk. */

@@ -236,6 +236,18 @@ START_TEST(test_old_reply_does_not_revive_a_name)
     struct inode *f = inode_find_child(table, root, "f");
     ck_assert_ptr_nonnull(f);
     inode_unref(f);
+
+    struct inode_epochs before; /* a listing */
+    struct iatt b = iatt_of(2, S_IFREG);
+    inode_epochs_take(table, &before);
+    inode_unlink(table, root, "f");
+    inode_unref(inode_link_listed(table, root, "f", &a, &before));
+    ck_assert_ptr_null(inode_find_child(table, root, "f"));
+    inode_epochs_take(table, &before);
+    inode_unref(inode_link_listed(table, root, "g", &b, &before));
+    f = inode_find_child(table, root, "g");
+    ck_assert_ptr_nonnull(f);
+    inode_unref(f);
     inode_unref(root);
 }
 END_TEST

@@ -54,17 +54,18 @@ remember(struct rpc_request *req)
     }
 }
 
-/* Clients come back for what they have listed by gfid alone. */
+/* Clients come back for what they have listed, by gfid or to remove it. */
 static void
-remember_entries(struct call_stack *stk)
+remember_entries(struct rpc_request *req)
 {
-    struct inode *dir = stk->call.loc.inode;
+    const struct inode_epochs *epochs = req->user;
+    struct inode *dir = req->stk.call.loc.inode;
 
-    for (const struct dirent_entry *e = stk->reply.entries; e; e = e->next) {
+    for (const struct dirent_entry *e = req->stk.reply.entries; e && epochs; e = e->next) {
         bool is_dot = e->name[0] == '.' && (!e->name[1] || (e->name[1] == '.' && !e->name[2]));
 
         if (!is_dot && !gfid_is_null(&e->iatt.gfid) && (e->iatt.mode & S_IFMT))
-            inode_unref(inode_link_epoch(dir->table, dir, e->name, &e->iatt, inode_name_epoch(dir->table, dir, e->name)));
+            inode_unref(inode_link_listed(dir->table, dir, e->name, &e->iatt, epochs));
     }
 }
 
@@ -103,7 +104,7 @@ server_fop_done(struct call_stack *stk)
         if (call->fop == FOP_open || call->fop == FOP_create || call->fop == FOP_opendir)
             give_fd_number(stk);
         else if (call->fop == FOP_readdirp)
-            remember_entries(stk);
+            remember_entries(req);
     } else if (stk->reply.op_errno == ENOENT) {
         forget_missing(call);
     }
@@ -131,6 +132,8 @@ prepare(struct rpc_request *req)
 
     if (!gfid_is_null(&client->subdir_gfid))
         subdir_translate_call(&stk->call, &client->subdir_gfid);
+    if (stk->call.fop == FOP_readdirp && (req->user = arena_alloc(&stk->arena, sizeof(struct inode_epochs))))
+        inode_epochs_take(client->graph->inodes, req->user); /* without: the names are not remembered */
     return squash_caller(xlator_conf(client->graph->top), client, &stk->caller, &stk->arena);
 }
 

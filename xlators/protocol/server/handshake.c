@@ -29,9 +29,9 @@ struct login {
 };
 
 void
-handshake_refuse_logins(void)
+handshake_set_shutting_down(bool is_so)
 {
-    atomic_store(&is_shutting_down, true);
+    atomic_store(&is_shutting_down, is_so);
 }
 
 /* -- answers -------------------------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ struct server_conf {
     bool root_squash, all_squash, allow_insecure, strict_auth, dynamic_auth;
     int64_t anonuid, anongid;
     int64_t inode_lru_limit;
+    int transport_type;
 };
 
 /* The instance of one brick: xl->private. All under graph->clients_lock. */
@@ -41,8 +42,8 @@ server_of(const struct graph *g)
 /* Program tables: fops.c, handshake.c. */
 extern const struct rpc_program server_fop_program, server_handshake_program;
 
-/* handshake.c: SETVOLUME is answered ENOENT from now on: the process ends. */
-void handshake_refuse_logins(void);
+/* handshake.c: while it is so, SETVOLUME is answered ENOENT. */
+void handshake_set_shutting_down(bool is_so);
 
 /* server.c: true if the brick's auth options let this connection in with what it has shown. */
 struct session_login;

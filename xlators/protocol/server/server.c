@@ -20,6 +20,8 @@
 #include "log/log.h"
 #include "xlators/protocol/server/server-internal.h"
 
+static const char *const transport_types[] = {"tcp", "socket", "unix", NULL};
+
 static const struct option server_options[] = {
     OPT_BOOL(struct server_conf, root_squash, "root-squash", "off"),
     OPT_BOOL(struct server_conf, all_squash, "all-squash", "off"),
@@ -35,7 +37,7 @@ static const struct option server_options[] = {
     OPT_IGNORED("gid-timeout"), /* of manage-gids */
     OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
     OPT_PREFIX("transport."), /* the daemon reads listen-port and bind-address; keepalive and such are the transport's own */
-    OPT_IGNORED("transport-type"),
+    OPT_ENUM(struct server_conf, transport_type, "transport-type", "tcp", transport_types), /* rdma is not built */
     OPT_IGNORED("listen-port"),
     OPT_IGNORED("statedump-path"), /* read by the daemon */
     OPT_IGNORED("volume-id"),      /* read by the graph */
@@ -190,6 +192,7 @@ server_listen_start(const char *host, uint16_t port, const char *unix_path, uint
                                                          &server_handshake_program, NULL};
     int err = 0;
 
+    handshake_set_shutting_down(false);
     rpc_server = rpc_server_new(programs, connection_closed, NULL);
     if (!rpc_server) {
         snprintf(error, error_size, "no memory");
@@ -221,7 +224,7 @@ server_listen_stop(void)
     if (!rpc_server)
         return;
     close_listeners();
-    handshake_refuse_logins();
+    handshake_set_shutting_down(true);
     transport_close_all(); /* each session_closed() has returned after this */
     rpc_server_free(rpc_server);
     rpc_server = NULL;

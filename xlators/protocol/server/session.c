@@ -347,13 +347,12 @@ session_check_auth(struct graph *g)
 
 /* -- statedump ---------------------------------------------------------------------------------------------- */
 
-void
-session_dump(struct graph *g, struct dump *d)
+static void
+dump_clients_locked(struct graph *g, struct dump *d)
 {
     struct client *c;
     unsigned n = 0;
 
-    pthread_mutex_lock(&g->clients_lock);
     cds_list_for_each_entry(c, &g->clients, link)
     {
         char key[64];
@@ -366,6 +365,25 @@ session_dump(struct graph *g, struct dump *d)
                   fd_table_count(&c->fds), c->is_trusted,
                   gfid_is_null(&c->subdir_gfid) ? "-" : GFID(&c->subdir_gfid));
     }
-    pthread_mutex_unlock(&g->clients_lock);
     dump_line(d, "clients", "%u", n);
+}
+
+/* Into memory first: the file may block. */
+void
+session_dump(struct graph *g, struct dump *d)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct dump memory = {.file = open_memstream(&text, &bytes)};
+
+    if (!memory.file) {
+        dump_line(d, "clients", "no memory to list them");
+        return;
+    }
+    pthread_mutex_lock(&g->clients_lock);
+    dump_clients_locked(g, &memory);
+    pthread_mutex_unlock(&g->clients_lock);
+    if (fclose(memory.file) == 0)
+        fwrite(text, 1, bytes, d->file);
+    free(text);
 }
