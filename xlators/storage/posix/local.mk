@@ -70,3 +70,7 @@ xlators_storage_posix_test_posix_data_LDADD = $(TEST_LIBS)
 check_PROGRAMS += xlators/storage/posix/test-xattrop
 xlators_storage_posix_test_xattrop_SOURCES = xlators/storage/posix/test-xattrop.c
 xlators_storage_posix_test_xattrop_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-posix-xattr
+xlators_storage_posix_test_posix_xattr_SOURCES = xlators/storage/posix/test-posix-xattr.c
+xlators_storage_posix_test_posix_xattr_LDADD = $(TEST_LIBS)
