@@ -12,6 +12,8 @@
 
 static struct mem_pool *request_pool;
 
+static_assert(offsetof(struct rpc_request, stk) == 0, "the rest is cleared as one piece");
+
 int
 rpc_server_pools_init(void)
 {
@@ -69,12 +71,10 @@ request_new(struct rpc_server *s, struct conn *c, struct record *r)
     if (!req)
         return NULL;
     call_stack_init(&req->stk);
+    memset((char *)req + sizeof req->stk, 0, sizeof *req - sizeof req->stk);
     req->conn = conn_ref(c);
     req->record = *r;
     req->server = s;
-    req->user = NULL;
-    req->resolve_step = 0;
-    req->program_row = NULL;
     xdr_init(&req->args, r->iov[0].iov_base, r->iov[0].iov_len, &req->stk.arena);
     req->args.more = req->record.iov + 1;
     req->args.more_count = r->count - 1;
