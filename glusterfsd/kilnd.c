@@ -24,6 +24,7 @@
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
+#include "rpc/server/rpc-server.h"
 #include "rpc/transport/transport.h"
 #include "xlators/protocol/server/server.h"
 
@@ -188,20 +189,10 @@ start_pools(void)
     if (err == -EINVAL)
         return give_up(EXIT_OPTION, "--pools %s: expected on, off, poison or trace:K", options.pools_mode);
     mem_pools_set_message_fn(pool_message);
-    if (!err)
-        err = mem_pools_init();
-    if (!err)
-        err = arena_pools_init();
-    if (!err)
-        err = iobuf_pools_init();
-    if (!err)
-        err = dict_pools_init();
-    if (!err)
-        err = stack_pools_init();
-    if (!err)
-        err = fs_pools_init();
-    if (!err)
-        err = transport_pools_init();
+    static int (*const inits[])(void) = {mem_pools_init,   arena_pools_init, iobuf_pools_init,     dict_pools_init,
+                                         stack_pools_init, fs_pools_init,    transport_pools_init, rpc_server_pools_init};
+    for (size_t i = 0; i < sizeof inits / sizeof inits[0] && !err; i++)
+        err = inits[i]();
     return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 
