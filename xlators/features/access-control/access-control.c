@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* features/access-control: may this caller do this? POSIX permissions and ACLs, and what a new object inherits of them
+ * (spec: brick 9.1). Nobody else asks: the daemon runs as root.
+ *
+ * Sits right above storage (and what stock puts between), below locks, so that lock requests are not checked. Keeps per inode
+ * owner, mode and ACLs (access-internal.h); nothing per fd, client or on disk.
+ *
+ * Not checked: uid 0 and the option's super-uid; internal clients (pid < 0) but for the rules of ownership. NFS servers (pid 1)
+ * check opens themselves and are checked here at each read and write instead.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+#include "xlators/features/access-control/access-internal.h"
+
+#define PID_NFS 1
+#define FLAG_EXEC 040 /* the kernel opens a file to execute it */
+
+static bool
+is_super(const struct xlator *xl, const struct call_stack *stk)
+{
+    const struct access_conf *conf = xlator_conf(xl);
+
+    return stk->caller.uid == 0 || stk->caller.uid == conf->super_uid;
+}
+
+/* Nothing of what permissions say applies. */
+static bool
+is_exempt(const struct xlator *xl, const struct call_stack *stk)
+{
+    return stk->caller.pid < 0 || is_super(xl, stk);
+}
+
+/* -- questions that rules ask ------------------------------------------------------------------------------------ */
+
+static int
+ask_permits(struct access_query *q, struct inode *inode, unsigned want)
+{
+    int err = 0;
+
+    if (!inode || is_exempt(q->xl, q->stk))
+        return 0;
+    struct access_ctx *ctx = access_ctx_lock(q, inode, &err);
+    if (!ctx)
+        return err;
+    bool may = acl_permits(ctx->access, ctx->uid, ctx->gid, ctx->mode, &q->stk->caller, want);
+    pthread_mutex_unlock(&ctx->mutex);
+    return may ? 0 : -EACCES;
+}
+
+struct ownership {
+    uint32_t uid, gid, mode;
+};
+
+static int
+ask_ownership(struct access_query *q, struct inode *inode, struct ownership *out)
+{
+    int err = 0;
+    struct access_ctx *ctx = access_ctx_lock(q, inode, &err);
+
+    *out = (struct ownership){0};
+    if (!ctx)
+        return err;
+    *out = (struct ownership){ctx->uid, ctx->gid, ctx->mode};
+    pthread_mutex_unlock(&ctx->mutex);
+    return 0;
+}
+
+static int
+ask_is_owner(struct access_query *q, struct inode *inode)
+{
+    struct ownership o;
+    int rc;
+
+    if (!inode || is_super(q->xl, q->stk))
+        return 0;
+    rc = ask_ownership(q, inode, &o);
+    return rc ? rc : o.uid == q->stk->caller.uid ? 0 : -EPERM;
+}
+
+/* In a sticky directory an entry is its owner's or the directory's owner's to take away. */
+static int
+ask_sticky(struct access_query *q, struct inode *parent, struct inode *entry)
+{
+    struct ownership dir, o;
+    uint32_t uid = q->stk->caller.uid;
+    int rc;
+
+    if (!parent || !entry || is_exempt(q->xl, q->stk))
+        return 0;
+    if ((rc = ask_ownership(q, parent, &dir)) || !(dir.mode & S_ISVTX) || dir.uid == uid)
+        return rc;
+    rc = ask_ownership(q, entry, &o);
+    return rc ? rc : o.uid == uid ? 0 : -EACCES;
+}
+
+static struct inode *
+object(const struct call_stack *stk)
+{
+    return stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
+}
+
+/* What a fop function returns when all it has to do is to check. */
+static int
+check(struct xlator *xl, struct call_stack *stk, access_rule rule)
+{
+    bool is_parked;
+    int rc = access_run(xl, stk, rule, &is_parked);
+
+    return is_parked ? XL_OWNED : rc ? rc : XL_PASS;
+}
+
+/* -- entries --------------------------------------------------------------------------------------------------------- */
+
+static int
+rule_lookup(struct access_query *q)
+{
+    return ask_permits(q, q->stk->call.loc.parent, ACL_EXECUTE);
+}
+
+static int
+access_lookup(struct xlator *xl, struct call_stack *stk)
+{
+    return stk->call.loc.parent && !is_exempt(xl, stk) ? check(xl, stk, rule_lookup) : XL_PASS;
+}
+
+static int
+rule_unlink(struct access_query *q)
+{
+    const struct loc *loc = &q->stk->call.loc;
+    int rc = ask_permits(q, loc->parent, ACL_WRITE | ACL_EXECUTE);
+
+    return rc ? rc : ask_sticky(q, loc->parent, loc->inode);
+}
+
+static int
+access_unlink(struct xlator *xl, struct call_stack *stk)
+{
+    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_unlink);
+}
+
+static int
+rule_rename(struct access_query *q)
+{
+    const struct loc *from = &q->stk->call.loc, *to = &q->stk->call.loc2;
+    int rc = ask_permits(q, from->parent, ACL_WRITE);
+
+    rc = rc ? rc : ask_permits(q, to->parent, ACL_WRITE);
+    rc = rc ? rc : ask_sticky(q, from->parent, from->inode);
+    return rc ? rc : ask_sticky(q, to->parent, to->inode);
+}
+
+static int
+access_rename(struct xlator *xl, struct call_stack *stk)
+{
+    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_rename);
+}
+
+static int
+rule_link(struct access_query *q)
+{
+    return ask_permits(q, q->stk->call.loc2.parent, ACL_WRITE);
+}
+
+static int
+access_link(struct xlator *xl, struct call_stack *stk)
+{
+    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_link);
+}
+
+/* -- creation -------------------------------------------------------------------------------------------------------------- */
+
+static unsigned
+open_wants(uint32_t flags)
+{
+    unsigned want = 0;
+
+    switch (flags & O_ACCMODE) {
+    case O_RDONLY:
+        want = flags & FLAG_EXEC ? ACL_EXECUTE : ACL_READ;
+        break;
+    case O_WRONLY:
+        want = ACL_WRITE;
+        break;
+    default:
+        want = ACL_READ | ACL_WRITE;
+        break;
+    }
+    return flags & (O_TRUNC | O_APPEND) ? want | ACL_WRITE : want;
+}
+
+static int
+rule_create(struct access_query *q)
+{
+    const struct fop_call *c = &q->stk->call;
+    struct ownership dir;
+    int rc = ask_permits(q, c->loc.parent, ACL_WRITE | ACL_EXECUTE);
+
+    if (!rc && c->fop == FOP_create && c->loc.inode && !(c->flags & O_EXCL)) /* it only opens it then */
+        rc = ask_permits(q, c->loc.inode, open_wants(c->flags));
+    /* What the new object inherits has to be known for everybody, root too. */
+    return rc || !c->loc.parent ? rc : ask_ownership(q, c->loc.parent, &dir);
+}
+
+/* A client may send both in xdata, where they don't pass through the kernel's idea of a umask. */
+static void
+take_mode_and_umask(struct fop_call *c)
+{
+    int64_t umask, mode;
+
+    if (dict_get_int(c->xdata, DICT_KEY_UMASK, &umask) || dict_get_int(c->xdata, DICT_KEY_MODE, &mode))
+        return;
+    c->umask = (uint32_t)umask & 0777;
+    c->mode = (c->mode & S_IFMT) | ((uint32_t)mode & 07777);
+    dict_remove(c->xdata, DICT_KEY_UMASK);
+    dict_remove(c->xdata, DICT_KEY_MODE);
+}
+
+static int
+put_acl(struct call_stack *stk, enum dict_key key, const struct acl *acl)
+{
+    struct fop_call *c = &stk->call;
+
+    if (!c->xdata && !(c->xdata = dict_new(&stk->arena)))
+        return -ENOMEM;
+    if (dict_has(c->xdata, key)) /* the client copies an object with the ACL it has */
+        return 0;
+    void *bytes = arena_alloc(&stk->arena, acl_bytes(acl));
+    if (!bytes)
+        return -ENOMEM;
+    acl_write(acl, bytes);
+    return dict_set_bytes(c->xdata, key, bytes, (uint32_t)acl_bytes(acl));
+}
+
+/* The directory's default ACL, copied to the arena, or NULL. 0, -ENOMEM, -EAGAIN: it has just been changed. */
+static int
+default_acl(struct xlator *xl, struct call_stack *stk, struct acl **out)
+{
+    struct access_ctx *ctx = stk->call.loc.parent ? inode_ctx(stk->call.loc.parent, xl) : NULL;
+    int err = 0;
+
+    *out = NULL;
+    if (!ctx)
+        return 0;
+    pthread_mutex_lock(&ctx->mutex);
+    if (!ctx->is_valid) {
+        err = -EAGAIN;
+    } else if (ctx->inherited) {
+        size_t size = sizeof **out + ctx->inherited->count * sizeof ctx->inherited->entries[0];
+
+        *out = arena_alloc(&stk->arena, size);
+        if (*out)
+            memcpy(*out, ctx->inherited, size);
+        else
+            err = -ENOMEM;
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return err;
+}
+
+static int
+apply_inheritance(struct xlator *xl, struct call_stack *stk)
+{
+    struct fop_call *c = &stk->call;
+    struct acl *acl;
+    int err = default_acl(xl, stk, &acl);
+
+    if (err)
+        return err;
+    take_mode_and_umask(c);
+    if (!acl) {
+        c->mode &= ~(c->umask & 0777);
+    } else {
+        if (c->fop == FOP_mkdir)
+            err = put_acl(stk, DICT_KEY_ACL_DEFAULT, acl); /* before it is limited by the mode */
+        if (!err && acl_inherit(acl, &c->mode))
+            err = put_acl(stk, DICT_KEY_ACL_ACCESS, acl);
+    }
+    c->umask = 0; /* spent */
+    return err;
+}
+
+static int
+access_create(struct xlator *xl, struct call_stack *stk)
+{
+    int err;
+
+    do {
+        int verdict = check(xl, stk, rule_create);
+
+        if (verdict != XL_PASS)
+            return verdict;
+        err = apply_inheritance(xl, stk);
+    } while (err == -EAGAIN);
+    return err ? err : XL_PASS;
+}
+
+static int
+rule_symlink(struct access_query *q)
+{
+    return ask_permits(q, q->stk->call.loc.parent, ACL_WRITE | ACL_EXECUTE);
+}
+
+static int
+access_symlink(struct xlator *xl, struct call_stack *stk)
+{
+    if (stk->call.xdata) {
+        dict_remove(stk->call.xdata, DICT_KEY_UMASK);
+        dict_remove(stk->call.xdata, DICT_KEY_MODE);
+    }
+    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_symlink);
+}
+
+/* -- data -------------------------------------------------------------------------------------------------------------------- */
+
+static int
+rule_open(struct access_query *q)
+{
+    return ask_permits(q, q->stk->call.loc.inode, open_wants(q->stk->call.flags));
+}
+
+static int
+access_open(struct xlator *xl, struct call_stack *stk)
+{
+    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_open);
+}
+
+static int
+rule_read(struct access_query *q)
+{
+    return ask_permits(q, object(q->stk), ACL_READ);
+}
+
+static int
+rule_write(struct access_query *q)
+{
+    return ask_permits(q, object(q->stk), ACL_WRITE);
+}
+
+static int
+access_read(struct xlator *xl, struct call_stack *stk)
+{
+    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_read);
+}
+
+static int
+access_nfs_read(struct xlator *xl, struct call_stack *stk)
+{
+    return stk->caller.pid != PID_NFS || is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_read);
+}
+
+static int
+access_nfs_write(struct xlator *xl, struct call_stack *stk)
+{
+    return stk->caller.pid != PID_NFS || is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_write);
+}
+
+static int
+rule_truncate(struct access_query *q)
+{
+    int rc = ask_permits(q, object(q->stk), ACL_WRITE);
+
+    return rc == -EACCES && q->stk->caller.pid == PID_NFS && ask_is_owner(q, object(q->stk)) == 0 ? 0 : rc;
+}
+
+static int
+access_truncate(struct xlator *xl, struct call_stack *stk)
+{
+    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_truncate);
+}
+
+/* -- ACCESS -------------------------------------------------------------------------------------------------------------------- */
+
+static int
+rule_access(struct access_query *q)
+{
+    struct call_stack *stk = q->stk;
+    unsigned want = stk->call.flags & 7;
+
+    if (stk->caller.pid != PID_NFS)
+        return ask_permits(q, stk->call.loc.inode, want);
+    stk->reply.op_errno = 0; /* it asks which of them, not whether all */
+    for (unsigned bit = ACL_EXECUTE; bit <= ACL_READ; bit <<= 1) {
+        int rc = want & bit ? ask_permits(q, stk->call.loc.inode, bit) : -EACCES;
+
+        if (rc == 0)
+            stk->reply.op_errno |= (int32_t)bit;
+        else if (rc != -EACCES)
+            return rc;
+    }
+    return 0;
+}
+
+static int
+access_access(struct xlator *xl, struct call_stack *stk)
+{
+    int verdict = check(xl, stk, rule_access);
+
+    if (verdict != XL_PASS)
+        return verdict;
+    stk->reply.op_ret = 0;
+    return XL_DONE;
+}
+
+/* -- attributes ------------------------------------------------------------------------------------------------------------------ */
+
+static int
+ask_setattr_times(struct access_query *q, struct inode *inode, bool is_owner)
+{
+    return is_owner ? 0 : ask_permits(q, inode, ACL_WRITE);
+}
+
+static int
+rule_setattr(struct access_query *q)
+{
+    struct fop_call *c = &q->stk->call;
+    struct inode *inode = object(q->stk);
+    struct ownership o;
+    int rc;
+
+    if (!inode || is_super(q->xl, q->stk))
+        return 0;
+    if ((rc = ask_ownership(q, inode, &o)))
+        return rc;
+    bool is_owner = o.uid == q->stk->caller.uid;
+    if (c->valid & (SETATTR_MODE | SETATTR_UID | SETATTR_GID) && !is_owner)
+        return -EPERM;
+    if (c->valid & SETATTR_UID && c->stbuf.uid != (uint32_t)-1 && c->stbuf.uid != o.uid)
+        return -EPERM;
+    if (c->valid & SETATTR_GID && c->stbuf.gid != (uint32_t)-1 && c->stbuf.gid != o.gid &&
+        !caller_in_group(&q->stk->caller, c->stbuf.gid))
+        return -EPERM;
+    if (c->valid & (SETATTR_ATIME | SETATTR_MTIME) && (rc = ask_setattr_times(q, inode, is_owner)))
+        return rc;
+    if (c->valid & SETATTR_MODE && !caller_in_group(&q->stk->caller, o.gid))
+        c->stbuf.mode &= ~(uint32_t)S_ISGID;
+    return 0;
+}
+
+static int
+access_setattr(struct xlator *xl, struct call_stack *stk)
+{
+    struct inode *inode = object(stk);
+    int verdict = check(xl, stk, rule_setattr);
+
+    if (verdict < 0 && stk->call.fop == FOP_fsetattr && verdict == -EPERM)
+        return -EACCES;
+    if (verdict != XL_PASS || !inode)
+        return verdict;
+    int err = access_forget_later(xl, stk, inode);
+    return err ? err : XL_PASS;
+}
+
+/* -- xattrs ---------------------------------------------------------------------------------------------------------------------- */
+
+static bool
+is_acl_key(uint16_t id)
+{
+    return id == DICT_KEY_ACL_ACCESS || id == DICT_KEY_ACL_DEFAULT || id == DICT_KEY_ACL_ACCESS_TEXT ||
+           id == DICT_KEY_ACL_DEFAULT_TEXT;
+}
+
+static bool
+is_acl_name(const char *name)
+{
+    return name && is_acl_key((uint16_t)dict_key_find(name, strlen(name)));
+}
+
+static int
+rule_keys(struct access_query *q, const struct dict *d)
+{
+    bool has_acl = false, has_other = false;
+    int rc = 0;
+
+    dict_for_each (p, d) {
+        if (is_acl_key(p->key_id))
+            has_acl = true;
+        else
+            has_other = true;
+    }
+    if (has_acl)
+        rc = ask_is_owner(q, object(q->stk));
+    return !rc && has_other ? ask_permits(q, object(q->stk), ACL_WRITE) : rc;
+}
+
+static int
+rule_setxattr(struct access_query *q)
+{
+    return rule_keys(q, q->stk->call.dict);
+}
+
+static int
+rule_removexattr(struct access_query *q)
+{
+    const char *name = q->stk->call.name;
+
+    if (!name || !*name) /* all keys of xdata */
+        return rule_keys(q, q->stk->call.xdata);
+    return is_acl_name(name) ? ask_is_owner(q, object(q->stk)) : ask_permits(q, object(q->stk), ACL_WRITE);
+}
+
+/* 0: no ACL in it; 1: ACLs, well-formed; -EINVAL, -ENOMEM. */
+static int
+validate_acls(const struct dict *d)
+{
+    int found = 0;
+
+    dict_for_each (p, d) {
+        struct acl *acl;
+
+        if (!is_acl_key(p->key_id))
+            continue;
+        found = 1;
+        if (p->key_id != DICT_KEY_ACL_ACCESS && p->key_id != DICT_KEY_ACL_DEFAULT)
+            continue; /* as text: storage reads it */
+        if (p->type != DICT_PTR && p->type != DICT_UNTYPED && p->type != DICT_STR)
+            return -EINVAL;
+        int rc = acl_parse(p->v.bytes, p->len, &acl);
+        if (rc)
+            return rc;
+        free(acl);
+    }
+    return found;
+}
+
+static int
+access_setxattr(struct xlator *xl, struct call_stack *stk)
+{
+    int acls = validate_acls(stk->call.dict);
+    int verdict = acls < 0 ? acls : is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_setxattr);
+
+    if (verdict != XL_PASS || (!acls && !dict_has(stk->call.xdata, DICT_KEY_SYNC_BACKEND_XATTRS)) || !object(stk))
+        return verdict;
+    int err = access_forget_later(xl, stk, object(stk));
+    return err ? err : XL_PASS;
+}
+
+static int
+access_removexattr(struct xlator *xl, struct call_stack *stk)
+{
+    const char *name = stk->call.name;
+    int verdict = is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_removexattr);
+
+    if (verdict != XL_PASS || (name && *name && !is_acl_name(name)) || !object(stk))
+        return verdict;
+    int err = access_forget_later(xl, stk, object(stk));
+    return err ? err : XL_PASS;
+}
+
+static int
+access_getxattr(struct xlator *xl, struct call_stack *stk)
+{
+    return is_exempt(xl, stk) || is_acl_name(stk->call.name) ? XL_PASS : check(xl, stk, rule_read);
+}
+
+/* -- the type ---------------------------------------------------------------------------------------------------------------------- */
+
+static int
+access_init(struct xlator *xl)
+{
+    int rc = access_pools_init();
+
+    return rc ? rc : graph_take_ctx_slot(xl);
+}
+
+static void
+access_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)xl;
+    (void)inode;
+    access_ctx_free(ctx);
+}
+
+static const struct option access_options[] = {
+    OPT_INT(struct access_conf, super_uid, "super-uid", "0", 0, UINT32_MAX),
+    OPT_END,
+};
+
+static const struct xlator_ops access_ops = {
+    .lookup = access_lookup,
+    .create = access_create,
+    .mkdir = access_create,
+    .mknod = access_create,
+    .put = access_create,
+    .symlink = access_symlink,
+    .unlink = access_unlink,
+    .rmdir = access_unlink,
+    .rename = access_rename,
+    .link = access_link,
+    .open = access_open,
+    .opendir = access_read,
+    .readdir = access_read,
+    .readdirp = access_read,
+    .truncate = access_truncate,
+    .readv = access_nfs_read,
+    .writev = access_nfs_write,
+    .ftruncate = access_nfs_write,
+    .access = access_access,
+    .setattr = access_setattr,
+    .fsetattr = access_setattr,
+    .setxattr = access_setxattr,
+    .fsetxattr = access_setxattr,
+    .removexattr = access_removexattr,
+    .fremovexattr = access_removexattr,
+    .getxattr = access_getxattr,
+    .fgetxattr = access_getxattr,
+};
+
+const struct xlator_type features_access_control_xlator = {
+    .name = "features/access-control",
+    .options = access_options,
+    .conf_size = sizeof(struct access_conf),
+    .ops = &access_ops,
+    .init = access_init,
+    .inode_forget = access_inode_forget,
+};

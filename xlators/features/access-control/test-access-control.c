@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The rules of access-control, fop by fop, above a storage of three objects that answers at once or later. */
+#include "xlators/features/test-layers.h"
+
+#include <fcntl.h>
+
+#include "xlators/features/access-control/acl.h"
+
+extern const struct xlator_type features_access_control_xlator;
+
+static struct iatt dir_attr, file_attr;
+static const struct acl *dir_default, *file_access;
+static bool answers_later;
+static atomic_int asked, passed;
+static uint32_t seen_mode;
+static bool seen_access_acl, seen_default_acl, seen_umask_key;
+static struct inode *dir, *file;
+static uint8_t acl_raw[256];
+
+struct later {
+    struct worker_job job;
+    struct call_stack *stk;
+};
+
+static void
+answer_later(struct worker_job *job)
+{
+    struct later *l = caa_container_of(job, struct later, job);
+
+    call_stack_unwind(l->stk);
+    free(l);
+}
+
+static int
+put(struct call_stack *stk, enum dict_key key, const struct acl *a)
+{
+    acl_write(a, acl_raw);
+    return dict_set_bytes(reply_xdata(stk), key, acl_raw, (uint32_t)acl_bytes(a));
+}
+
+static int
+bottom(struct xlator *xl, struct call_stack *stk)
+{
+    struct inode *inode = stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
+
+    stk->reply.op_ret = 0;
+    if (stk->call.fop != FOP_stat && stk->call.fop != FOP_fstat) {
+        atomic_fetch_add(&passed, 1);
+        seen_mode = stk->call.mode;
+        seen_access_acl = dict_has(stk->call.xdata, DICT_KEY_ACL_ACCESS);
+        seen_default_acl = dict_has(stk->call.xdata, DICT_KEY_ACL_DEFAULT);
+        seen_umask_key = dict_has(stk->call.xdata, DICT_KEY_UMASK);
+        if (stk->call.fop == FOP_setattr)
+            file_attr.mode = (file_attr.mode & S_IFMT) | stk->call.stbuf.mode;
+        return XL_DONE;
+    }
+    atomic_fetch_add(&asked, 1);
+    stk->reply.stat = inode == dir ? dir_attr : file_attr;
+    if (inode == dir && dir_default)
+        ck_assert_int_eq(put(stk, DICT_KEY_ACL_DEFAULT, dir_default), 0);
+    if (inode == file && file_access)
+        ck_assert_int_eq(put(stk, DICT_KEY_ACL_ACCESS, file_access), 0);
+    if (!answers_later)
+        return XL_DONE;
+    struct later *l = calloc(1, sizeof *l);
+    l->stk = stk;
+    l->job.run = answer_later;
+    stk->xl = xl;
+    worker_post(&l->job);
+    return XL_OWNED;
+}
+
+static void
+setup(void)
+{
+    bench_setup(&features_access_control_xlator, NULL, bottom);
+    dir = bench_inode("d", 1, S_IFDIR);
+    file = bench_inode("f", 2, S_IFREG);
+    dir_attr = (struct iatt){.uid = 1, .gid = 5, .mode = S_IFDIR | 0755};
+    file_attr = (struct iatt){.uid = 1, .gid = 5, .mode = S_IFREG | 0640};
+}
+
+static void
+teardown(void)
+{
+    inode_unref(dir);
+    inode_unref(file);
+    bench_teardown();
+}
+
+/* What was remembered of the two goes. */
+static void
+forget(void)
+{
+    inode_unref(dir);
+    inode_unref(file);
+    inode_table_set_limit(bench_graph.inodes, 1);
+    inode_table_set_limit(bench_graph.inodes, 0);
+    inode_forget(dir = bench_inode("d", 1, S_IFDIR));
+    inode_forget(file = bench_inode("f", 2, S_IFREG));
+    inode_unref(dir);
+    inode_unref(file);
+    dir = bench_inode("d", 1, S_IFDIR);
+    file = bench_inode("f", 2, S_IFREG);
+}
+
+static struct bench_call *
+as(enum fop fop, uint32_t uid, uint32_t gid, int32_t pid)
+{
+    struct bench_call *call = bench_call(fop, NULL);
+    struct fop_call *c = &call->stk->call;
+
+    call->stk->caller = (struct caller){.uid = uid, .gid = gid, .pid = pid};
+    switch (fop) {
+    case FOP_rename:
+    case FOP_link:
+        c->loc2.parent = inode_ref(dir);
+        c->loc2.name = "n";
+        break;
+    default:
+        break;
+    }
+    if (fop_info[fop].traits & FOP_BY_NAME) {
+        c->loc.parent = inode_ref(dir);
+        c->loc.name = "f";
+    }
+    if (fop == FOP_opendir)
+        c->loc.inode = inode_ref(dir);
+    else if (!(fop_info[fop].traits & FOP_NAME_NOT) && fop != FOP_create)
+        c->loc.inode = inode_ref(file);
+    return call;
+}
+
+static int
+run(enum fop fop, uint32_t uid, uint32_t gid, int32_t pid)
+{
+    return bench_run(as(fop, uid, gid, pid));
+}
+
+static int
+run_flags(enum fop fop, uint32_t uid, uint32_t flags)
+{
+    struct bench_call *call = as(fop, uid, 99, 0);
+
+    call->stk->call.flags = flags;
+    return bench_run(call);
+}
+
+START_TEST(test_directories)
+{
+    for (int later = 0; later < 2; later++) {
+        answers_later = later;
+        forget();
+        dir_attr.mode = S_IFDIR | 0750;
+        ck_assert_int_eq(run(FOP_lookup, 2, 5, 0), 0);
+        ck_assert_int_eq(run(FOP_lookup, 2, 6, 0), -EACCES);
+        ck_assert_int_eq(run(FOP_lookup, 2, 6, -6), 0);
+        ck_assert_int_eq(run(FOP_lookup, 0, 0, 0), 0);
+        ck_assert_int_eq(run(FOP_mkdir, 1, 6, 0), 0);
+        ck_assert_int_eq(run(FOP_create, 2, 5, 0), -EACCES);
+        ck_assert_int_eq(run(FOP_mknod, 2, 5, 0), -EACCES);
+        ck_assert_int_eq(run(FOP_symlink, 2, 5, 0), -EACCES);
+        ck_assert_int_eq(run(FOP_unlink, 2, 5, 0), -EACCES);
+        ck_assert_int_eq(run(FOP_rename, 2, 5, 0), -EACCES);
+        ck_assert_int_eq(run(FOP_link, 2, 5, 0), -EACCES);
+        ck_assert_int_eq(run(FOP_link, 1, 5, 0), 0);
+        ck_assert_int_eq(run(FOP_rename, 1, 5, 0), 0);
+        ck_assert_int_eq(run(FOP_opendir, 2, 5, 0), 0);
+        ck_assert_int_eq(run(FOP_opendir, 2, 6, 0), -EACCES);
+    }
+}
+END_TEST
+
+START_TEST(test_sticky)
+{
+    dir_attr.mode = S_IFDIR | S_ISVTX | 0777;
+    dir_attr.uid = 7;
+    ck_assert_int_eq(run(FOP_unlink, 1, 9, 0), 0); /* owner of the entry */
+    ck_assert_int_eq(run(FOP_unlink, 7, 9, 0), 0); /* of the directory */
+    ck_assert_int_eq(run(FOP_unlink, 8, 9, 0), -EACCES);
+    ck_assert_int_eq(run(FOP_rename, 8, 9, 0), -EACCES);
+    ck_assert_int_eq(run(FOP_unlink, 8, 9, -1), 0);
+    ck_assert_int_eq(run(FOP_unlink, 0, 0, 0), 0);
+}
+END_TEST
+
+START_TEST(test_open_and_data)
+{
+    file_attr.mode = S_IFREG | 0604;
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY), 0);
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), -EACCES);
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY | O_TRUNC), -EACCES);
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY | 040), -EACCES); /* to execute */
+    ck_assert_int_eq(run_flags(FOP_open, 1, O_RDWR | O_APPEND), 0);
+    ck_assert_int_eq(run(FOP_truncate, 2, 9, 0), -EACCES);
+    ck_assert_int_eq(run(FOP_truncate, 1, 9, 0), 0);
+    ck_assert_int_eq(run(FOP_writev, 2, 9, 0), 0); /* was checked at open */
+    ck_assert_int_eq(run(FOP_writev, 2, 9, 1), -EACCES);
+    ck_assert_int_eq(run(FOP_readv, 2, 9, 1), 0);
+    ck_assert_int_eq(run(FOP_getxattr, 2, 5, 0), -EACCES);
+    ck_assert_int_eq(run(FOP_getxattr, 2, 9, 0), 0);
+}
+END_TEST
+
+START_TEST(test_create_of_what_exists)
+{
+    struct bench_call *call = as(FOP_create, 2, 9, 0);
+
+    dir_attr.mode = S_IFDIR | 0777;
+    call->stk->call.loc.inode = inode_ref(file);
+    call->stk->call.flags = O_RDWR | O_CREAT;
+    ck_assert_int_eq(bench_run(call), -EACCES);
+}
+END_TEST
+
+START_TEST(test_access)
+{
+    int before;
+
+    ck_assert_int_eq(run_flags(FOP_access, 1, 6), 0);
+    before = atomic_load(&passed);
+    ck_assert_int_eq(run_flags(FOP_access, 1, 1), -EACCES);
+    ck_assert_int_eq(run_flags(FOP_access, 2, 4), -EACCES);
+    ck_assert_int_eq(run_flags(FOP_access, 2, 0), 0);
+    ck_assert_int_eq(run_flags(FOP_access, 0, 7), 0);
+    struct bench_call *call = as(FOP_access, 2, 5, 1);
+    call->stk->call.flags = 7;
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), 0);
+    ck_assert_int_eq(call->stk->reply.op_errno, ACL_READ);
+    bench_free(call);
+    ck_assert_int_eq(atomic_load(&passed), before); /* never asked of storage */
+}
+END_TEST
+
+static int
+setattr(enum fop fop, uint32_t uid, uint32_t gid, int32_t pid, int valid, struct iatt to)
+{
+    struct bench_call *call = as(fop, uid, gid, pid);
+
+    call->stk->call.valid = valid;
+    call->stk->call.stbuf = to;
+    return bench_run(call);
+}
+
+START_TEST(test_setattr)
+{
+    struct iatt to = {.mode = 0600, .uid = 9, .gid = 6};
+
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 5, 0, SETATTR_MODE, to), -EPERM);
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 5, -5, SETATTR_MODE, to), -EPERM); /* no exemption for pid < 0 */
+    ck_assert_int_eq(setattr(FOP_fsetattr, 2, 5, 0, SETATTR_MODE, to), -EACCES);
+    ck_assert_int_eq(setattr(FOP_setattr, 1, 5, 0, SETATTR_UID, to), -EPERM);
+    ck_assert_int_eq(setattr(FOP_setattr, 1, 5, 0, SETATTR_GID, to), -EPERM); /* not a member of 6 */
+    ck_assert_int_eq(setattr(FOP_setattr, 1, 6, 0, SETATTR_GID, to), 0);
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_GID, to), -EPERM);
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 5, 0, SETATTR_MTIME, to), -EACCES);
+    ck_assert_int_eq(setattr(FOP_setattr, 1, 5, 0, SETATTR_MTIME | SETATTR_ATIME, to), 0);
+    ck_assert_int_eq(setattr(FOP_setattr, 0, 0, 0, SETATTR_UID | SETATTR_MODE, to), 0);
+}
+END_TEST
+
+START_TEST(test_setattr_is_seen_by_later_checks)
+{
+    struct iatt to = {.mode = S_ISGID | 0604};
+
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY), -EACCES);
+    int before = atomic_load(&asked);
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY), -EACCES);
+    ck_assert_int_eq(atomic_load(&asked), before); /* remembered */
+    ck_assert_int_eq(setattr(FOP_setattr, 1, 9, 0, SETATTR_MODE, to), 0);
+    ck_assert_uint_eq(file_attr.mode, S_IFREG | 0604); /* not a member of the group: no S_ISGID */
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY), 0);
+}
+END_TEST
+
+static int
+setxattr(enum fop fop, uint32_t uid, int32_t pid, enum dict_key key, const void *bytes, uint32_t len)
+{
+    struct bench_call *call = as(fop, uid, 99, pid);
+
+    call->stk->call.dict = dict_new(&call->stk->arena);
+    if (key)
+        dict_set_bytes(call->stk->call.dict, key, bytes, len);
+    else
+        dict_set_text(call->stk->call.dict, "user.x", DICT_PTR, bytes, len);
+    return bench_run(call);
+}
+
+START_TEST(test_xattrs)
+{
+    static const struct {
+        struct acl acl;
+        struct acl_entry e[3];
+    } minimal = {{3}, {{ACL_USER_OBJ, 7, 0}, {ACL_GROUP_OBJ, 5, 0}, {ACL_OTHER, 7, 0}}};
+    uint8_t raw[64];
+
+    acl_write(&minimal.acl, raw);
+    uint32_t len = (uint32_t)acl_bytes(&minimal.acl);
+    ck_assert_int_eq(setxattr(FOP_setxattr, 2, 0, 0, "v", 1), -EACCES);
+    ck_assert_int_eq(setxattr(FOP_setxattr, 2, -6, 0, "v", 1), 0);
+    ck_assert_int_eq(setxattr(FOP_setxattr, 2, 0, DICT_KEY_ACL_ACCESS, raw, len), -EPERM);
+    ck_assert_int_eq(setxattr(FOP_setxattr, 2, -6, DICT_KEY_ACL_ACCESS, raw, len), -EPERM);
+    ck_assert_int_eq(setxattr(FOP_setxattr, 1, 0, DICT_KEY_ACL_ACCESS, raw, len - 1), -EINVAL);
+    ck_assert_int_eq(setxattr(FOP_setxattr, 0, 0, DICT_KEY_ACL_ACCESS, raw, 3), -EINVAL);
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), -EACCES);
+    file_access = &minimal.acl;
+    ck_assert_int_eq(setxattr(FOP_setxattr, 1, 0, DICT_KEY_ACL_ACCESS, raw, len), 0);
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), 0); /* by the ACL now */
+    struct bench_call *call = as(FOP_removexattr, 2, 99, 0);
+    call->stk->call.name = "system.posix_acl_access";
+    ck_assert_int_eq(bench_run(call), -EPERM);
+    call = as(FOP_removexattr, 1, 99, 0);
+    call->stk->call.name = "system.posix_acl_access";
+    file_access = NULL;
+    ck_assert_int_eq(bench_run(call), 0);
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), -EACCES);
+}
+END_TEST
+
+static int
+create(enum fop fop, uint32_t uid, uint32_t mode, uint32_t umask)
+{
+    struct bench_call *call = as(fop, uid, uid, 0);
+
+    call->stk->call.mode = mode;
+    call->stk->call.umask = umask;
+    return bench_run(call);
+}
+
+START_TEST(test_umask_and_inheritance)
+{
+    static const struct {
+        struct acl acl;
+        struct acl_entry e[5];
+    } inherited = {{5},
+                   {{ACL_USER_OBJ, 7, 0}, {ACL_USER, 6, 10}, {ACL_GROUP_OBJ, 5, 0}, {ACL_MASK, 7, 0}, {ACL_OTHER, 0, 0}}};
+
+    for (int later = 0; later < 2; later++) {
+        answers_later = later;
+        dir_default = NULL;
+        forget();
+        ck_assert_int_eq(create(FOP_create, 0, S_IFREG | 0666, 027), 0);
+        ck_assert_uint_eq(seen_mode, S_IFREG | 0640);
+        ck_assert(!seen_access_acl && !seen_default_acl);
+
+        struct bench_call *call = as(FOP_create, 0, 0, 0);
+        call->stk->call.mode = 0600;
+        call->stk->call.xdata = dict_new(&call->stk->arena);
+        dict_set_int(call->stk->call.xdata, DICT_KEY_UMASK, 022);
+        dict_set_int(call->stk->call.xdata, DICT_KEY_MODE, 0666);
+        ck_assert_int_eq(bench_run(call), 0);
+        ck_assert_uint_eq(seen_mode, 0644);
+        ck_assert(!seen_umask_key);
+
+        dir_default = &inherited.acl;
+        forget();
+        ck_assert_int_eq(create(FOP_create, 0, 0666, 0777), 0); /* the umask does not count */
+        ck_assert_uint_eq(seen_mode, 0660);
+        ck_assert(seen_access_acl && !seen_default_acl);
+        ck_assert_int_eq(create(FOP_mkdir, 1, 0755, 022), 0);
+        ck_assert_uint_eq(seen_mode, 0750);
+        ck_assert(seen_access_acl && seen_default_acl);
+        ck_assert_int_eq(create(FOP_symlink, 1, 0777, 022), 0);
+        ck_assert(!seen_access_acl);
+    }
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("access-control");
+    TCase *t = tcase_create("access-control");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, test_directories);
+    tcase_add_test(t, test_sticky);
+    tcase_add_test(t, test_open_and_data);
+    tcase_add_test(t, test_create_of_what_exists);
+    tcase_add_test(t, test_access);
+    tcase_add_test(t, test_setattr);
+    tcase_add_test(t, test_setattr_is_seen_by_later_checks);
+    tcase_add_test(t, test_xattrs);
+    tcase_add_test(t, test_umask_and_inheritance);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
