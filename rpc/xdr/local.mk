@@ -17,3 +17,7 @@ rpc_xdr_test_cred_SOURCES = rpc/xdr/test-cred.c
 rpc_xdr_test_cred_LDADD = $(TEST_LIBS)
 rpc_xdr_test_programs_SOURCES = rpc/xdr/test-programs.c
 rpc_xdr_test_programs_LDADD = $(TEST_LIBS)
+
+noinst_PROGRAMS += rpc/xdr/bench-fop-codec
+rpc_xdr_bench_fop_codec_SOURCES = rpc/xdr/bench-fop-codec.c
+rpc_xdr_bench_fop_codec_LDADD = $(TEST_LIBS)
