@@ -289,14 +289,11 @@ setxattr(enum fop fop, uint32_t uid, int32_t pid, enum dict_key key, const void 
 
 START_TEST(test_xattrs)
 {
-    static const struct {
-        struct acl acl;
-        struct acl_entry e[3];
-    } minimal = {{3}, {{ACL_USER_OBJ, 7, 0}, {ACL_GROUP_OBJ, 5, 0}, {ACL_OTHER, 7, 0}}};
+    static const struct acl minimal = {3, {{ACL_USER_OBJ, 7, 0}, {ACL_GROUP_OBJ, 5, 0}, {ACL_OTHER, 7, 0}}};
     uint8_t raw[64];
 
-    acl_write(&minimal.acl, raw);
-    uint32_t len = (uint32_t)acl_bytes(&minimal.acl);
+    acl_write(&minimal, raw);
+    uint32_t len = (uint32_t)acl_bytes(&minimal);
     ck_assert_int_eq(setxattr(FOP_setxattr, 2, 0, 0, "v", 1), -EACCES);
     ck_assert_int_eq(setxattr(FOP_setxattr, 2, -6, 0, "v", 1), 0);
     ck_assert_int_eq(setxattr(FOP_setxattr, 2, 0, DICT_KEY_ACL_ACCESS, raw, len), -EPERM);
@@ -304,7 +301,7 @@ START_TEST(test_xattrs)
     ck_assert_int_eq(setxattr(FOP_setxattr, 1, 0, DICT_KEY_ACL_ACCESS, raw, len - 1), -EINVAL);
     ck_assert_int_eq(setxattr(FOP_setxattr, 0, 0, DICT_KEY_ACL_ACCESS, raw, 3), -EINVAL);
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), -EACCES);
-    file_access = &minimal.acl;
+    file_access = &minimal;
     ck_assert_int_eq(setxattr(FOP_setxattr, 1, 0, DICT_KEY_ACL_ACCESS, raw, len), 0);
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), 0); /* by the ACL now */
     struct bench_call *call = as(FOP_removexattr, 2, 99, 0);
@@ -330,11 +327,8 @@ create(enum fop fop, uint32_t uid, uint32_t mode, uint32_t umask)
 
 START_TEST(test_umask_and_inheritance)
 {
-    static const struct {
-        struct acl acl;
-        struct acl_entry e[5];
-    } inherited = {{5},
-                   {{ACL_USER_OBJ, 7, 0}, {ACL_USER, 6, 10}, {ACL_GROUP_OBJ, 5, 0}, {ACL_MASK, 7, 0}, {ACL_OTHER, 0, 0}}};
+    static const struct acl inherited = {
+        5, {{ACL_USER_OBJ, 7, 0}, {ACL_USER, 6, 10}, {ACL_GROUP_OBJ, 5, 0}, {ACL_MASK, 7, 0}, {ACL_OTHER, 0, 0}}};
 
     for (int later = 0; later < 2; later++) {
         answers_later = later;
@@ -353,7 +347,7 @@ START_TEST(test_umask_and_inheritance)
         ck_assert_uint_eq(seen_mode, 0644);
         ck_assert(!seen_umask_key);
 
-        dir_default = &inherited.acl;
+        dir_default = &inherited;
         forget();
         ck_assert_int_eq(create(FOP_create, 0, 0666, 0777), 0); /* the umask does not count */
         ck_assert_uint_eq(seen_mode, 0660);
