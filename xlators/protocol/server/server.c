@@ -193,7 +193,7 @@ server_listen_start(const char *host, uint16_t port, const char *unix_path, uint
     int err = 0;
 
     handshake_set_shutting_down(false);
-    rpc_server = rpc_server_new(programs, connection_closed, NULL);
+    rpc_server = rpc_server_pools_init() == 0 ? rpc_server_new(programs, connection_closed, NULL) : NULL;
     if (!rpc_server) {
         snprintf(error, error_size, "no memory");
         return -ENOMEM;
