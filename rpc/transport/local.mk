@@ -10,3 +10,7 @@ libkiln_rpc_la_SOURCES += \
 check_PROGRAMS += rpc/transport/test-transport
 rpc_transport_test_transport_SOURCES = rpc/transport/test-transport.c
 rpc_transport_test_transport_LDADD = $(TEST_LIBS)
+
+noinst_PROGRAMS += rpc/transport/bench-transport
+rpc_transport_bench_transport_SOURCES = rpc/transport/bench-transport.c
+rpc_transport_bench_transport_LDADD = $(TEST_LIBS)

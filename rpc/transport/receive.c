@@ -34,6 +34,8 @@
 #define BUFFER_MAX (1u << 20)
 #define BUFFER_ROOM_MIN 2048 /* less room than that is not worth a system call */
 #define RECORDS_A_BUFFER 8
+#define BUFFER_PINNED_MAX 65536 /* what a small record may keep from being used again */
+#define SMALL_RECORD_MAX 1024
 #define GROWTH 16 /* a further piece is at most this many times what has arrived */
 #define FRAGMENTS_MAX 4096
 #define FRAGMENT_LAST 0x80000000u
@@ -44,6 +46,8 @@ struct batch {
     struct conn *c;       /* kept busy */
     unsigned count;
     atomic_uint next; /* the first record that nobody has begun */
+    struct iobuf *small; /* small records that came in a large buffer; the reader's */
+    size_t small_used;
     struct record records[BATCH_RECORDS];
 };
 
@@ -122,6 +126,7 @@ batch_new(struct conn *c)
     refcount_init(&b->refs, 1);
     b->c = c;
     b->count = 0;
+    b->small = NULL;
     atomic_init(&b->next, 0);
     atomic_fetch_add(&c->busy, 1); /* the caller keeps it busy too: it was not 0 */
     return b;
@@ -152,6 +157,7 @@ read_and_run(struct conn *c)
     } else if (turn == TURN_DEAD) {
         conn_kill(c);
     }
+    iobuf_unref(b->small);
     batch_run(b);
 }
 
@@ -315,10 +321,39 @@ take_fragment(struct conn *c)
     c->fragment_left -= (uint32_t)n;
 }
 
+/* A request for a lock may wait for long. One that came between large writes would keep a megabyte: a small record is
+ * copied out of a large buffer. Without memory it stays where it is. */
+static void
+move_small_record(struct conn *c, struct batch *b)
+{
+    struct record *r = &c->partial;
+
+    if (r->count != 1 || r->bytes > SMALL_RECORD_MAX || c->in->size <= BUFFER_PINNED_MAX)
+        return;
+    if (!b->small || b->small->size - b->small_used < r->bytes) {
+        struct iobuf *fresh = iobuf_get(BUFFER_MIN);
+
+        if (!fresh)
+            return;
+        iobuf_unref(b->small);
+        b->small = fresh;
+        b->small_used = 0;
+    }
+    char *to = b->small->bytes + b->small_used;
+
+    memcpy(to, r->iov[0].iov_base, r->bytes);
+    b->small_used += r->bytes;
+    iobuf_unref(r->bufs[0]);
+    r->bufs[0] = iobuf_ref(b->small);
+    r->iov[0].iov_base = to;
+}
+
 static void
 finish_record(struct conn *c, struct batch *b)
 {
     size_t bytes = c->partial.bytes;
+
+    move_small_record(c, b);
 
     if (bytes >= c->record_size_seen)
         c->record_size_seen = bytes;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -728,6 +729,63 @@ START_TEST(shutdown_with_work_in_flight)
 }
 END_TEST
 
+/* The listener gives up its spare descriptor to turn the client away, and works again when there are some. */
+START_TEST(no_descriptors_left)
+{
+    struct rlimit files = {.rlim_cur = 200, .rlim_max = 200};
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fillers[200], count = 0, fd = socket(AF_UNIX, SOCK_STREAM, 0), kept = dial();
+
+    strcpy(a.sun_path, path);
+    round_trip(kept, 0, 30, 1);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+    while ((fillers[count] = dup(0)) >= 0)
+        count++;
+    ck_assert_int_eq(errno, EMFILE);
+    log_set_level(LOG_NONE);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+        expect_end(fd);
+        fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        ck_assert_int_ge(fd, 0);
+    }
+    close(fd);
+    round_trip(kept, 0, 30, 2);
+    while (count)
+        close(fillers[--count]);
+    fd = dial();
+    round_trip(fd, 0, 30, 3);
+    close(fd);
+    close(kept);
+}
+END_TEST
+
+/* Small records between large ones are moved to a buffer of their own. */
+START_TEST(small_between_large)
+{
+    int fd = dial();
+
+    for (unsigned i = 0; i < 10; i++) {
+        char *large = make_record(0, 200000, i), *small = make_record(0, 300, i), *all = malloc(200004 + 304);
+
+        memcpy(all, large, 200004);
+        memcpy(all + 200004, small, 304);
+        ck_assert(write_all(fd, all, 200004));
+        expect(fd, large, 200000);
+        ck_assert(write_all(fd, small, 304));
+        expect(fd, small, 300);
+        ck_assert(write_all(fd, all + 200004, 304));
+        ck_assert(write_all(fd, small, 304));
+        expect(fd, small, 300);
+        expect(fd, small, 300);
+        free(large);
+        free(small);
+        free(all);
+    }
+    close(fd);
+}
+END_TEST
+
 START_TEST(stale_socket_is_replaced_and_live_one_is_not)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -770,6 +828,8 @@ test_suite(void)
     tcase_add_test(c, peer_that_does_not_read_leaves);
     tcase_add_test(c, storm_of_connections);
     tcase_add_test(c, shutdown_with_work_in_flight);
+    tcase_add_test(c, no_descriptors_left);
+    tcase_add_test(c, small_between_large);
     tcase_add_test(c, stale_socket_is_replaced_and_live_one_is_not);
     suite_add_tcase(s, c);
     tcase_add_checked_fixture(before, setup_before_login, teardown);
