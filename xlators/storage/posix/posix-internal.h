@@ -13,7 +13,8 @@
  * Locks of a brick, in the order in which they are taken:
  *   name_locks[]      striped by (parent, name): whoever makes, removes or replaces that name
  *   object_locks[]    striped by gfid: whoever changes an object's links or handle, or opens it
- *   posix_inode.lock  one object's cached mdata; read-modify-write of its xattrs; check-and-write of its data
+ *   posix_inode.change_lock  read-modify-write of one object's xattrs; check-and-write of its data
+ *   posix_inode.lock  one object's cached mdata
  *   dir_rename_lock   a directory's name and its handle, which cannot be moved in one step (rename.c, handle.h)
  * Two stripes of one array are taken in the order of their index. These locks are held over system calls: what they
  * make atomic consists of several. None is taken by the everyday lookup or stat.
@@ -133,6 +134,8 @@ posix_conf(const struct xlator *xl)
 /* Made on first use, dropped when the table forgets the inode. */
 struct posix_inode {
     pthread_mutex_t lock;
+    pthread_mutex_t change_lock; /* read-modify-write of xattrs (xattrop) and of data (write-is-append): a stat does not
+                                    wait for these, which may be slow */
     struct mdata mdata;  /* under lock: the copy of the disk's; it wins over the disk */
     bool is_mdata_known; /* under lock: the disk was read or written */
     bool has_mdata;      /* under lock, if known */

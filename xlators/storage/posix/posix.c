@@ -20,7 +20,14 @@
 /* -- per inode, locks ------------------------------------------------------------------------------------------------- */
 
 static struct mem_pool *inode_pool;
-static pthread_once_t process_once = PTHREAD_ONCE_INIT;
+static pthread_once_t inode_pool_once = PTHREAD_ONCE_INIT, process_once = PTHREAD_ONCE_INIT;
+
+static void
+inode_pool_make(void)
+{
+    inode_pool = mem_pool_new_opts(&(struct mem_pool_opts){
+        .name = "posix_inode", .xlator = "storage/posix", .size = sizeof(struct posix_inode)});
+}
 
 struct posix_inode *
 posix_inode_get(struct xlator *xl, struct inode *inode)
@@ -29,13 +36,16 @@ posix_inode_get(struct xlator *xl, struct inode *inode)
 
     if (ctx)
         return ctx;
-    ctx = mem_get0_owner(inode_pool, xl->graph->owner);
+    pthread_once(&inode_pool_once, inode_pool_make);
+    ctx = inode_pool ? mem_get0_owner(inode_pool, xl->graph->owner) : NULL;
     if (!ctx)
         return NULL;
     pthread_mutex_init(&ctx->lock, NULL);
+    pthread_mutex_init(&ctx->change_lock, NULL);
     struct posix_inode *installed = inode_ctx_install(inode, xl, ctx);
     if (installed != ctx) {
         pthread_mutex_destroy(&ctx->lock);
+        pthread_mutex_destroy(&ctx->change_lock);
         mem_put(ctx);
     }
     return installed;
@@ -82,8 +92,6 @@ process_init(void)
 {
     struct rlimit limit;
 
-    inode_pool = mem_pool_new_opts(&(struct mem_pool_opts){
-        .name = "posix_inode", .xlator = "storage/posix", .size = sizeof(struct posix_inode)});
     /* Modes come from clients as they shall be. */
     umask(0);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1048576) {
@@ -353,7 +361,7 @@ posix_init(struct xlator *xl)
                                                     check_root_gfid, make_handles_dir, set_brick_owner, take_names};
 
     pthread_once(&process_once, process_init);
-    struct posix *p = inode_pool ? posix_alloc(xl) : NULL;
+    struct posix *p = posix_alloc(xl);
     if (!p)
         return -ENOMEM;
     int r = graph_take_ctx_slot(xl);
@@ -412,6 +420,7 @@ posix_inode_forget(struct xlator *xl, struct inode *inode, void *ptr)
     /* Nobody knows the inode any more, so its unlinked file is of no use. */
     posix_drop_unlinked(xl, inode, ctx);
     pthread_mutex_destroy(&ctx->lock);
+    pthread_mutex_destroy(&ctx->change_lock);
     mem_put(ctx);
 }
 

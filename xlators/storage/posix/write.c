@@ -112,27 +112,31 @@ write_once(const struct posix_io *io, const struct fop_call *c)
 
 /* Stat, write, stat. With `lock` nobody else who asks for the same comes between. */
 static ssize_t
-write_between_stats(const struct posix_io *io, const struct fop_call *c, const struct write_plan *plan,
-                    pthread_mutex_t *lock, struct stat *pre, struct stat *post)
+write_between_stats(const struct posix_io *io, const struct fop_call *c, pthread_mutex_t *lock, struct stat *pre,
+                    struct stat *post)
 {
     if (lock != NULL)
         pthread_mutex_lock(lock);
 
     ssize_t n = fstat(io->fd, pre) < 0 ? -errno : write_once(io, c);
 
-    if (n >= 0 && plan->sync_flags != 0) {
-        worker_block_begin();
-        /* O_SYNC contains the bit of O_DSYNC. */
-        bool is_full = (plan->sync_flags & O_SYNC) == O_SYNC;
-        if ((is_full ? fsync(io->fd) : fdatasync(io->fd)) < 0)
-            n = -errno;
-        worker_block_end();
-    }
     if (n >= 0 && fstat(io->fd, post) < 0)
         n = -errno;
     if (lock != NULL)
         pthread_mutex_unlock(lock);
     return n;
+}
+
+static int
+sync_written(int fd, int flags)
+{
+    if (flags == 0)
+        return 0;
+    worker_block_begin();
+    /* O_SYNC contains the bit of O_DSYNC. */
+    int err = ((flags & O_SYNC) == O_SYNC ? fsync(fd) : fdatasync(fd)) < 0 ? -errno : 0;
+    worker_block_end();
+    return err;
 }
 
 static int
@@ -186,10 +190,12 @@ posix_fop_writev(struct xlator *xl, struct call_stack *stk)
         if (pi == NULL)
             return -ENOMEM;
     }
-    ssize_t n = write_between_stats(&io, c, &plan, pi ? &pi->lock : NULL, &pre, &post);
+    ssize_t n = write_between_stats(&io, c, pi ? &pi->change_lock : NULL, &pre, &post);
     if (n < 0)
         return (int)n;
-    err = posix_iatts_around(xl, stk, io.fd, io.inode, &pre, &post);
+    err = sync_written(io.fd, plan.sync_flags);
+    if (err == 0)
+        err = posix_iatts_around(xl, stk, io.fd, io.inode, &pre, &post);
     if (err == 0)
         err = answer_xdata(stk, io.inode, &plan, &pre);
     if (err)

@@ -244,16 +244,43 @@ fill_special(struct posix_fill *f, const struct dict_pair *p)
 
 /* -- xattrs -------------------------------------------------------------------------------------------------------- */
 
-/* Puts an xattr into the reply. That it is not there (any more) is no error. */
+/* The times of an object that the inode table does not know have been read a moment ago, into its iatt. */
+static ssize_t
+mdata_of_iatt(struct posix_fill *f, const void **value)
+{
+    const struct iatt *i = f->iatt;
+    const struct mdata m = {
+        .atime = i->atime,
+        .mtime = i->mtime,
+        .ctime = i->ctime,
+        .atime_nsec = i->atime_nsec,
+        .mtime_nsec = i->mtime_nsec,
+        .ctime_nsec = i->ctime_nsec,
+    };
+    uint8_t *bytes = arena_alloc(f->arena, POSIX_MDATA_BYTES);
+
+    if (bytes == NULL)
+        return -ENOMEM;
+    posix_mdata_encode(&m, bytes);
+    *value = bytes;
+    return POSIX_MDATA_BYTES;
+}
+
+/* Puts an xattr into the reply; is_listed: it was there when the names were read. That it is not there (any more) is no
+ * error. */
 static int
-fill_xattr(struct posix_fill *f, const char *name)
+fill_xattr(struct posix_fill *f, const char *name, bool is_listed)
 {
     const void *value = NULL;
     ssize_t n;
 
     if (strcmp(name, POSIX_XATTR_MDATA) == 0 && posix_conf(f->xl)->ctime) {
-        n = posix_xattr_mdata(f->xl, f->obj, f->inode, f->arena, &value);
-        n = n > 0 ? POSIX_MDATA_BYTES : n == 0 ? -ENODATA : n;
+        if (is_listed && f->inode == NULL && f->iatt != NULL) {
+            n = mdata_of_iatt(f, &value);
+        } else {
+            n = posix_xattr_mdata(f->xl, f->obj, f->inode, f->arena, &value);
+            n = n > 0 ? POSIX_MDATA_BYTES : n == 0 ? -ENODATA : n;
+        }
     } else {
         n = posix_xattr_value(f->obj, name, f->arena, &value);
     }
@@ -295,7 +322,7 @@ fill_from_names(struct posix_fill *f, const struct wanted *w, char *names, size_
         }
         if (!is_wanted && (!w->wants_list || xattr_hidden_in_fill(xattr_kind_of(name))))
             continue;
-        int err = fill_xattr(f, name);
+        int err = fill_xattr(f, name, true);
         if (err)
             return err;
     }
@@ -310,7 +337,7 @@ fill_xattrs(struct posix_fill *f, const struct wanted *w)
     if (w->count == 0 && !w->wants_list)
         return 0;
     if (w->count == 1 && !w->has_pattern && !w->wants_list)
-        return fill_xattr(f, w->only->key);
+        return fill_xattr(f, w->only->key, false);
     ssize_t len = posix_xattr_names(f->obj, room, sizeof room, f->arena, &names);
     if (len == -EOPNOTSUPP)
         return 0;

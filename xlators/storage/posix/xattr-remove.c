@@ -14,9 +14,9 @@ remove_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, con
 
     if (pi == NULL)
         return -ENOMEM;
-    pthread_mutex_lock(&pi->lock);
+    pthread_mutex_lock(&pi->change_lock);
     int err = posix_obj_removexattr(obj, name);
-    pthread_mutex_unlock(&pi->lock);
+    pthread_mutex_unlock(&pi->change_lock);
     return err;
 }
 

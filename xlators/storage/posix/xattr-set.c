@@ -55,9 +55,9 @@ set_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const 
     int err = pair_bytes(p, number, &bytes, &len);
     if (err)
         return err;
-    pthread_mutex_lock(&pi->lock);
+    pthread_mutex_lock(&pi->change_lock);
     err = posix_obj_setxattr(obj, p->key, bytes, len, flags);
-    pthread_mutex_unlock(&pi->lock);
+    pthread_mutex_unlock(&pi->change_lock);
     return err;
 }
 

@@ -168,13 +168,13 @@ change_keys(struct call_stack *stk, struct posix_obj *obj, struct posix_inode *p
         if (err)
             return err;
     }
-    pthread_mutex_lock(&pi->lock);
+    pthread_mutex_lock(&pi->change_lock);
     dict_for_each (p, stk->call.dict) {
         err = change_key(obj, stk->call.flags, p, reply);
         if (err)
             break;
     }
-    pthread_mutex_unlock(&pi->lock);
+    pthread_mutex_unlock(&pi->change_lock);
     return err;
 }
 
