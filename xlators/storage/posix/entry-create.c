@@ -123,13 +123,11 @@ set_owner(const struct call_stack *stk, struct making *m)
     uid_t uid = stk->caller.uid;
     bool is_inherited = m->entry.dir_st.st_mode & S_ISGID;
     gid_t gid = is_inherited ? (gid_t)-1 : stk->caller.gid;
-    struct posix_obj *at = &m->entry.obj;
 
     if (uid != 0 || (gid != 0 && !is_inherited)) {
-        int r = m->obj->fd >= 0 ? fchown(m->obj->fd, uid, gid)
-                                : fchownat(at->dirfd, at->rel, uid, gid, AT_SYMLINK_NOFOLLOW);
+        int r = posix_obj_chown(m->obj, uid, gid);
         if (r < 0)
-            return -errno;
+            return r;
     } else if (!S_ISDIR(m->mode)) {
         return 0;
     }
@@ -140,8 +138,7 @@ set_owner(const struct call_stack *stk, struct making *m)
     mode_t mode = m->mode & 07777;
     if (S_ISDIR(m->mode) && is_inherited)
         mode |= S_ISGID;
-    int r = m->obj->fd >= 0 ? fchmod(m->obj->fd, mode) : fchmodat(at->dirfd, at->rel, mode, 0);
-    return r < 0 ? -errno : 0;
+    return posix_obj_chmod(m->obj, mode);
 }
 
 /* The name under which a key of the request's xdata is stored; NULL: it is not. */

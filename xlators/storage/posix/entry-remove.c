@@ -308,21 +308,19 @@ static int
 rmdir_to_landfill(struct xlator *xl, struct posix_entry *e, const struct gfid *gfid)
 {
     struct posix *p = posix_of(xl);
-    char name[sizeof "landfill/" + GFID_TEXT_SIZE] = "landfill/";
     struct gfid unique = *gfid;
-    int err = ENOTEMPTY;
+    struct posix_obj to;
+    int r = -ENOTEMPTY;
 
     /* The gfid is the name unless something of that gfid lies there already. */
-    for (int i = 0; i < 2 && (err == ENOTEMPTY || err == EEXIST); i++) {
-        gfid_text(&unique, name + strlen("landfill/"));
-        if (renameat(e->obj.dirfd, e->obj.rel, p->handles_fd, name) == 0) {
-            posix_janitor_wake(p);
-            return 0;
-        }
-        err = errno;
+    for (int i = 0; i < 2 && (r == -ENOTEMPTY || r == -EEXIST); i++) {
+        posix_obj_hidden(p, "landfill", GFID(&unique), &to);
+        r = posix_obj_rename(&e->obj, &to);
         gfid_random(&unique);
     }
-    return -err;
+    if (r == 0)
+        posix_janitor_wake(p);
+    return r;
 }
 
 static int

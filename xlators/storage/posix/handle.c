@@ -66,6 +66,16 @@ handle_read_text(struct posix *p, const struct gfid *gfid, char text[POSIX_HANDL
 
 /* -- building objects ---------------------------------------------------------------------------------------------- */
 
+/* Longer names were refused at the border; should one come here, it is cut and not found. */
+static void
+copy_name(char *to, const char *name)
+{
+    size_t len = strnlen(name, NAME_MAX);
+
+    memcpy(to, name, len);
+    to[len] = '\0';
+}
+
 /* "BRICK/" or "BRICK/.glusterfs/" into full; where the relative part begins. */
 static char *
 obj_start(struct posix *p, struct posix_obj *obj, bool is_handle)
@@ -88,16 +98,6 @@ obj_start(struct posix *p, struct posix_obj *obj, bool is_handle)
     obj->dirfd = is_handle ? p->handles_fd : p->brick_fd;
     obj->rel = at;
     return at;
-}
-
-/* Longer names were refused at the border; should one come here, it is cut and not found. */
-static void
-copy_name(char *to, const char *name)
-{
-    size_t len = strnlen(name, NAME_MAX);
-
-    memcpy(to, name, len);
-    to[len] = '\0';
 }
 
 /* `last` in the directory `dir`. The caller has made sure that it is at most NAME_MAX bytes. */
@@ -136,13 +136,19 @@ posix_obj_gfid(struct posix *p, const struct gfid *gfid, bool is_dir, struct pos
 }
 
 void
+posix_obj_hidden(struct posix *p, const char *dir, const char *name, struct posix_obj *obj)
+{
+    char *at = stpcpy(obj_start(p, obj, true), dir);
+
+    *at++ = '/';
+    copy_name(at, name);
+    obj->last = (uint16_t)(at - obj->full);
+}
+
+void
 posix_obj_unlinked(struct posix *p, const struct gfid *gfid, struct posix_obj *obj)
 {
-    char *at = obj_start(p, obj, true);
-
-    memcpy(at, "unlink/", 7);
-    gfid_text(gfid, at + 7);
-    obj->last = (uint16_t)(at + 7 - obj->full);
+    posix_obj_hidden(p, "unlink", GFID(gfid), obj);
 }
 
 void
@@ -461,6 +467,47 @@ posix_obj_readlink(struct posix_obj *obj, char *text, size_t size)
 }
 
 int
+posix_obj_chown(struct posix_obj *obj, uid_t uid, gid_t gid)
+{
+    int err;
+
+    do {
+        if ((obj->fd >= 0 ? fchown(obj->fd, uid, gid)
+                          : fchownat(obj->dirfd, obj->rel, uid, gid, AT_SYMLINK_NOFOLLOW)) == 0)
+            return 0;
+        err = errno;
+    } while (obj_retry(obj, &err));
+    return -err;
+}
+
+int
+posix_obj_chmod(struct posix_obj *obj, mode_t mode)
+{
+    int err;
+
+    do {
+        if ((obj->fd >= 0 ? fchmod(obj->fd, mode) : fchmodat(obj->dirfd, obj->rel, mode, 0)) == 0)
+            return 0;
+        err = errno;
+    } while (obj_retry(obj, &err));
+    return -err;
+}
+
+int
+posix_obj_set_times(struct posix_obj *obj, const struct timespec times[2])
+{
+    int err;
+
+    do {
+        if ((obj->fd >= 0 ? futimens(obj->fd, times)
+                          : utimensat(obj->dirfd, obj->rel, times, AT_SYMLINK_NOFOLLOW)) == 0)
+            return 0;
+        err = errno;
+    } while (obj_retry(obj, &err));
+    return -err;
+}
+
+int
 posix_obj_mknod(struct posix_obj *obj, mode_t mode, dev_t dev)
 {
     int err;
@@ -636,7 +683,9 @@ posix_handle_link(struct posix_obj *entry, const struct gfid *gfid)
 
         if (err == EEXIST)
             return handle_is_same(entry, path);
-        /* ENOENT is also the answer when the entry itself has gone. */
+        /* ENOENT may mean the handle's directory, or the way to the entry, or that the entry has gone. */
+        if (have_parents && obj_retry(entry, &err))
+            continue;
         if (err != ENOENT || have_parents)
             return -err;
         int r = handle_make_parents(p, path);

@@ -54,6 +54,8 @@ void posix_obj_inode(struct posix *p, struct inode *inode, struct posix_obj *obj
 void posix_obj_entry(struct posix *p, const struct gfid *parent, const char *name, struct posix_obj *obj);
 void posix_obj_fd(struct posix *p, int fd, struct posix_obj *obj);
 void posix_obj_unlinked(struct posix *p, const struct gfid *gfid, struct posix_obj *obj); /* .glusterfs/unlink/GFID */
+/* BRICK/.glusterfs/DIR/NAME; `name` at most NAME_MAX bytes. */
+void posix_obj_hidden(struct posix *p, const char *dir, const char *name, struct posix_obj *obj);
 /* The directory of an entry, and an entry of a directory, reached the same way (no second expansion of a deep path). The new one
  * borrows the descriptor of the first and may not outlive it. */
 void posix_obj_parent(const struct posix_obj *entry, struct posix_obj *dir);
@@ -68,6 +70,9 @@ ssize_t posix_obj_listxattr(struct posix_obj *obj, char *list, size_t size);
 int posix_obj_setxattr(struct posix_obj *obj, const char *name, const void *value, size_t size, int flags);
 int posix_obj_removexattr(struct posix_obj *obj, const char *name);
 ssize_t posix_obj_readlink(struct posix_obj *obj, char *text, size_t size);
+int posix_obj_chown(struct posix_obj *obj, uid_t uid, gid_t gid);
+int posix_obj_chmod(struct posix_obj *obj, mode_t mode); /* not of a symlink */
+int posix_obj_set_times(struct posix_obj *obj, const struct timespec times[2]);
 /* Of objects that are paths: */
 int posix_obj_mknod(struct posix_obj *obj, mode_t mode, dev_t dev);
 int posix_obj_mkdir(struct posix_obj *obj, mode_t mode);

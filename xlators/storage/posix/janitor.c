@@ -60,10 +60,8 @@ drop_handle(struct posix *p, const char *at, const char *name, const struct stat
     struct stat handle;
     bool is_dangling;
 
-    /* The obj is only used for its xattr: any path will do. */
-    posix_obj_unlinked(p, &gfid_null, &obj);
-    int len = snprintf(obj.full + p->brick_len, sizeof obj.full - p->brick_len, "/" POSIX_HIDDEN_DIR "/%s/%s", at, name);
-    if (len < 0 || p->brick_len + (size_t)len >= sizeof obj.full || posix_obj_get_gfid(&obj, &gfid) < 0)
+    posix_obj_hidden(p, at, name, &obj);
+    if (posix_obj_get_gfid(&obj, &gfid) < 0)
         return;
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &gfid);
     POSIX_OBJ found;

@@ -74,3 +74,7 @@ xlators_storage_posix_test_xattrop_LDADD = $(TEST_LIBS)
 check_PROGRAMS += xlators/storage/posix/test-posix-xattr
 xlators_storage_posix_test_posix_xattr_SOURCES = xlators/storage/posix/test-posix-xattr.c
 xlators_storage_posix_test_posix_xattr_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-posix
+xlators_storage_posix_test_posix_SOURCES = xlators/storage/posix/test-posix.c xlators/storage/posix/test-entry.h
+xlators_storage_posix_test_posix_LDADD = $(TEST_LIBS)

@@ -128,6 +128,13 @@ is_later(int64_t sec_a, uint32_t nsec_a, int64_t sec_b, uint32_t nsec_b)
 }
 
 static bool
+is_same(const struct mdata *a, const struct mdata *b)
+{
+    return a->ctime == b->ctime && a->ctime_nsec == b->ctime_nsec && a->mtime == b->mtime &&
+           a->mtime_nsec == b->mtime_nsec && a->atime == b->atime && a->atime_nsec == b->atime_nsec;
+}
+
+static bool
 raise(int64_t *sec, uint32_t *nsec, int64_t to_sec, uint32_t to_nsec)
 {
     if (!is_later(to_sec, to_nsec, *sec, *nsec))
@@ -248,7 +255,7 @@ change_setattr(const struct mdata_change *c, struct mdata *m, bool has)
         raise(&m->ctime, &m->ctime_nsec, g->ctime, g->ctime_nsec);
     if (c->flags & TIME_CTIME || c->valid & (SETATTR_ATIME | SETATTR_MTIME))
         raise(&m->ctime, &m->ctime_nsec, c->caller->ctime_sec, c->caller->ctime_nsec);
-    return !has || memcmp(&old, m, sizeof old) != 0;
+    return !has || !is_same(&old, m);
 }
 
 /* -- entry points ------------------------------------------------------------------------------------------------------ */

@@ -14,20 +14,17 @@ set_owner(struct posix_obj *obj, int valid, const struct iatt *to)
 {
     uid_t uid = valid & SETATTR_UID ? to->uid : (uid_t)-1;
     gid_t gid = valid & SETATTR_GID ? to->gid : (gid_t)-1;
-    int r = obj->fd >= 0 ? fchown(obj->fd, uid, gid) : fchownat(obj->dirfd, obj->rel, uid, gid, AT_SYMLINK_NOFOLLOW);
 
-    return r < 0 ? -errno : 0;
+    return posix_obj_chown(obj, uid, gid);
 }
 
 static int
 set_mode(struct posix_obj *obj, const struct inode *inode, const struct iatt *to)
 {
-    mode_t mode = to->mode & 07777;
-
     /* A symlink has no mode to change; that is no error. */
     if (inode->type == S_IFLNK)
         return 0;
-    return (obj->fd >= 0 ? fchmod(obj->fd, mode) : fchmodat(obj->dirfd, obj->rel, mode, 0)) < 0 ? -errno : 0;
+    return posix_obj_chmod(obj, to->mode & 07777);
 }
 
 static struct timespec
@@ -45,9 +42,8 @@ set_times(struct posix_obj *obj, int valid, const struct iatt *to)
         time_to_set(valid, SETATTR_ATIME, SETATTR_ATIME_NOW, to->atime, to->atime_nsec),
         time_to_set(valid, SETATTR_MTIME, SETATTR_MTIME_NOW, to->mtime, to->mtime_nsec),
     };
-    int r = obj->fd >= 0 ? futimens(obj->fd, times) : utimensat(obj->dirfd, obj->rel, times, AT_SYMLINK_NOFOLLOW);
 
-    return r < 0 ? -errno : 0;
+    return posix_obj_set_times(obj, times);
 }
 
 #define SETATTR_OWNER (SETATTR_UID | SETATTR_GID)
