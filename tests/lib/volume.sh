@@ -3,6 +3,7 @@
 # volume: volumes of bricks, the daemons that serve them, and mounts by the stock client.
 #
 #   volume_new   VOL LAYOUT [DIR]   brick folders DIR/b0 ... (DIR: $T/VOL), their volfiles, who serves which brick
+#   volume_assign VOL KIND          gives the bricks of a volume that is stopped to daemons of the other kind
 #   volume_start VOL                starts the daemons and waits until they listen
 #   volume_stop  VOL                SIGTERM; kilnd has to end with status 0
 #   mount_volume VOL MNT [FEATURES [ARG...]]     FEATURES as in extras/volfile.sh; ARG: for glusterfs(8)
@@ -34,7 +35,7 @@ volume_brick_count() {
 }
 
 volume_new() {
-    local vol=$1 layout=$2 dir=${3:-$T/$1} i brick daemon
+    local vol=$1 layout=$2 dir=${3:-$T/$1} i brick
     volume_layout[$vol]=$layout
     volume_id[$vol]=$(cat /proc/sys/kernel/random/uuid)
     volume_dir[$vol]=$dir
@@ -42,15 +43,26 @@ volume_new() {
     for ((i = 0; i < $(volume_brick_count "$layout"); i++)); do
         brick=$dir/b$i
         brick_make "$brick" "${volume_id[$vol]}"
-        daemon=${volume_daemon:-$vol}
-        if [[ $BRICKD == stock ]]; then
+        volume_bricks[$vol]+="${volume_bricks[$vol]:+ }$brick"
+    done
+    volume_assign "$vol" "$BRICKD"
+}
+
+volume_assign() {
+    local vol=$1 kind=$2 replicas=${volume_layout[$1]#*x} i=0 brick daemon
+    for brick in ${volume_bricks[$vol]}; do
+        [[ -z ${brick_daemon[$brick]:-} ]] || unset "daemon_kind[${brick_daemon[$brick]}]"
+    done
+    for brick in ${volume_bricks[$vol]}; do
+        daemon=${volume_daemon:-$vol-$kind}
+        if [[ $kind == stock ]]; then
             daemon=$vol-b$i
         elif [[ $volume_split == yes ]]; then
-            daemon=$vol-r$((i % ${layout#*x}))
+            daemon=$vol-r$((i % replicas))
         fi
-        volume_bricks[$vol]+="${volume_bricks[$vol]:+ }$brick"
-        daemon_define "$daemon" "$BRICKD"
+        daemon_define "$daemon" "$kind"
         daemon_serves "$daemon" "$vol" "$brick"
+        i=$((i + 1))
     done
 }
 

@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kilnd that cannot serve a brick ends at once, with the exit status that glusterd expects and a message that names what
+# is wrong, and leaves nothing behind.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
+
+volume_new v 1x1
+brick=$T/v/b0
+vol=$T/v.vol
+log=$T/log/kilnd.log
+id=${volume_id[v]}
+volfile_brick v "$brick" "$id" >"$vol"
+
+# refuses STATUS PATTERN DESC ARG...: kilnd ends within 20 s with STATUS, having said PATTERN.
+refuses() {
+    local want=$1 pattern=$2 desc=$3 status=0
+    shift 3
+    : >"$log"
+    rm -f "$T/port"
+    timeout 20 "$KILND" -N -l "$log" -p "$T/pid" --port-file "$T/port" "$@" >"$T/said" 2>&1 </dev/null || status=$?
+    is "$status" "$want" "$desc: exit status $want"
+    t "$desc: says why" grep -Eiq -- "$pattern" "$T/said" "$log"
+    t "$desc: never listened" test ! -s "$T/port"
+}
+changed() {
+    sed "$1" "$vol" >"$T/changed.vol"
+}
+
+refuses 64 'volfile|-f' "no volfile"
+refuses 64 'no-such-option' "an unknown option" -f "$vol" --no-such-option
+refuses 64 'port' "a port that is no number" -f "$vol" --brick-port many
+refuses 1 'none\.vol.*No such file' "a volfile that is not there" -f "$T/none.vol"
+
+echo 'volume half' >"$T/half.vol"
+refuses 1 'half\.vol:[0-9]+' "a volfile cut short (file and line)" -f "$T/half.vol"
+changed '3s/option/opshun/'
+refuses 1 'changed\.vol:3.*opshun' "a word that is no keyword (file and line)" -f "$T/changed.vol"
+changed 's/subvolumes v-trash$/subvolumes v-trush/'
+refuses 1 'changed\.vol:[0-9]+.*v-trush' "a subvolume that does not exist" -f "$T/changed.vol"
+changed 's|type features/locks|type features/no-such-thing|'
+refuses 1 'features/no-such-thing' "an unknown type" -f "$T/changed.vol"
+: >"$T/empty.vol"
+refuses 1 'empty\.vol' "an empty volfile" -f "$T/empty.vol"
+
+for option in 'worm off/worm on' 'read-only off/read-only on' 'server-quota off/server-quota on' \
+    'bitrot disable/bitrot enable' 'leases off/leases on' 'cache-invalidation off/cache-invalidation on'; do
+    # An option that needs a layer which is not built has to be refused by name; one that is built may start.
+    changed "s/option ${option%/*}\$/option ${option#*/}/"
+    name=${option%% *}
+    timeout 5 "$KILND" -N -f "$T/changed.vol" -l "$log" -p "$T/pid" --brick-port 0 --port-file "$T/port" \
+        >"$T/said" 2>&1 </dev/null && status=0 || status=$?
+    if [[ -s $T/port ]]; then
+        diag "${option#*/} is built in"
+        rm -f "$T/port"
+    else
+        is "$status" 1 "${option#*/}, which is not built: exit status 1"
+        t "${option#*/}: is named" grep -q -- "$name" "$T/said"
+    fi
+done
+
+python3 -c '
+import socket, time, sys
+s = socket.socket(); s.bind(("0.0.0.0", 40404)); s.listen(); time.sleep(600)' &
+wait_for 10 "the port to be taken" port_answers 40404
+refuses 98 '40404' "a port that is taken" -f "$vol" --brick-port 40404
+
+missing=$T/v/missing
+volfile_brick v "$missing" "$id" >"$T/changed.vol"
+refuses 1 "$missing" "a brick folder that is not there" -f "$T/changed.vol" --brick-port 0
+t "and none is made" test ! -e "$missing"
+touch "$T/v/file"
+volfile_brick v "$T/v/file" "$id" >"$T/changed.vol"
+refuses 1 "$T/v/file" "a brick that is no folder" -f "$T/changed.vol" --brick-port 0
+
+volfile_brick v "$brick" 11111111-2222-3333-4444-555555555555 >"$T/changed.vol"
+refuses 1 'volume-id' "the volume-id of another volume" -f "$T/changed.vol" --brick-port 0
+mkdir -p "$T/v/plain/.glusterfs"
+volfile_brick v "$T/v/plain" "$id" >"$T/changed.vol"
+refuses 1 'volume-id' "a folder without a volume-id (its disk is not mounted)" -f "$T/changed.vol" --brick-port 0
+brick_make "$T/v/gfid" "$id"
+setfattr -n trusted.gfid -v 0x00000000000000000000000000000002 "$T/v/gfid"
+volfile_brick v "$T/v/gfid" "$id" >"$T/changed.vol"
+refuses 1 'gfid' "a root with another gfid" -f "$T/changed.vol" --brick-port 0
+
+mkdir "$T/ramfs"
+mount -t ramfs none "$T/ramfs"
+mkdir -p "$T/ramfs/b/.glusterfs"
+volfile_brick v "$T/ramfs/b" "$id" >"$T/changed.vol"
+refuses 1 "xattr|extended attribute|not supported" "a file system without attributes" -f "$T/changed.vol" --brick-port 0
+
+refuses 1 'twice|already' "the same brick twice" -f "$vol" -f "$vol" --brick-port 0
+chmod 755 "$T"
+status=0
+setpriv --reuid 65534 --regid 65534 --clear-groups timeout 20 "$KILND" -N -f "$vol" --brick-port 0 \
+    >"$T/said" 2>&1 </dev/null || status=$?
+is "$status" 1 "not root: exit status 1"
+t "not root: says why" grep -qi root "$T/said"
+
+status=0
+timeout 20 "$KILND" -f "$T/half.vol" -l "$log" -p "$T/pid" >"$T/said" 2>&1 </dev/null || status=$?
+is "$status" 1 "in the background too, the parent ends with the status"
+status=0
+timeout 20 "$KILND" -f "$vol" -l "$log" -p "$T/pid" --brick-port 0 --port-file "$T/port" >"$T/said" 2>&1 \
+    </dev/null || status=$?
+is "$status" 0 "a good start in the background: the parent ends with 0"
+t "and the port answers by then" port_answers "$(cat "$T/port")"
+status=0
+timeout 20 "$KILND" -N -f "$vol" -l "$log" -p "$T/pid" --brick-port 0 >"$T/said" 2>&1 </dev/null || status=$?
+is "$status" 1 "a second one with the same pid file is refused"
+kill -TERM "$(cat "$T/pid")"

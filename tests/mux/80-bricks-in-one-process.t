@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# One kilnd serves the 80 bricks of 20 volumes: at most 8 descriptors a brick, no thread more than with 4 bricks, and
+# each volume has its own files.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
+
+volume_new few 2x2
+volume_start few
+few=${daemon_pid[few-kiln]}
+volume_daemon=many
+for ((i = 1; i <= 20; i++)); do
+    volume_new "v$i" 2x2
+done
+volume_start v1
+many=${daemon_pid[many]}
+
+is "$(proc_threads "$many")" "$(proc_threads "$few")" "as many threads with 80 bricks as with 4"
+fds=$(($(proc_fds "$many") - $(proc_fds "$few")))
+diag "$(proc_fds "$few") descriptors with 4 bricks, $(proc_fds "$many") with 80"
+t "at most 8 descriptors a brick" test "$fds" -le $((76 * 8))
+diag "RSS idle: $(proc_rss_kb "$few") KiB with 4 bricks, $(proc_rss_kb "$many") KiB with 80"
+
+for i in 1 7 13 20; do
+    mount_volume "v$i" "$T/m$i"
+    echo "of volume $i" >"$T/m$i/file"
+done
+for i in 1 7 13 20; do
+    is "$(cat "$T/m$i/file")" "of volume $i" "volume $i has its own file"
+done
+rm "$T/m7/file"
+is "$(cat "$T/m13/file")" "of volume 13" "deleting it in one does nothing to another"
