@@ -180,8 +180,9 @@ static int
 counts_other(struct xlator *xl, struct call_stack *stk, unsigned ask, struct dict *out)
 {
     const struct fop_call *c = &stk->call;
-    struct inode *first = c->fd ? c->fd->inode : c->loc.parent;
-    struct inode *second = c->fd ? NULL : c->loc2.parent;
+    bool is_by_fd = fop_info[c->fop].traits & FOP_BY_FD;
+    struct inode *first = !is_by_fd ? c->loc.parent : c->fd ? c->fd->inode : c->loc.inode;
+    struct inode *second = is_by_fd ? NULL : c->loc2.parent;
     int rc = 0;
 
     if (first)

@@ -201,6 +201,7 @@ request_locked(struct lock_inode *li, struct call_stack *stk, const char *domain
         l->waiter = waiter_new(b->xl, stk);
     if (l->waiter) {
         stk->reply.op_ret = 0;
+        lock_park_locked(stk, b);
         cds_list_add_tail(&l->link, &q->blocked);
         queue_count(li, q);
         return XL_OWNED;

@@ -98,6 +98,7 @@ struct lock_batch {
     struct xlator *xl;
     struct cds_list_head waiters;
     struct contention *contentions; /* on the arena */
+    struct fd *fd; /* of a call that was parked; see lock_park_locked */
     unsigned unpins;
     struct arena arena;
 };
@@ -124,6 +125,9 @@ bool lock_same_owner(const struct lock *a, const struct lock *b);
 bool lock_owned_by(const struct lock *l, const struct client *client, const struct lk_owner *owner);
 bool lock_overlaps(const struct lock *a, const struct lock *b);
 struct waiter *waiter_new(struct xlator *xl, struct call_stack *stk);
+/* A call about to be parked gives up its fd: else RELEASE would not be the end of the fd, whose locks and waiters it has to
+ * end. (Its inode stays: the lock that waits pins it.) */
+void lock_park_locked(struct call_stack *stk, struct lock_batch *b);
 /* Answers it (positive errno, 0: granted) when the mutex is released. */
 void waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b);
 

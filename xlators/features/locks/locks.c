@@ -69,6 +69,7 @@ lock_inode_enter(struct lock_inode *li, struct lock_batch *b, struct xlator *xl)
     b->xl = xl;
     CDS_INIT_LIST_HEAD(&b->waiters);
     b->contentions = NULL;
+    b->fd = NULL;
     b->unpins = 0;
     arena_init(&b->arena);
     pthread_mutex_lock(&li->mutex);
@@ -117,6 +118,7 @@ lock_inode_leave(struct lock_inode *li, struct lock_batch *b)
     if (b->contentions)
         contention_send(b, &gfid);
     arena_release(&b->arena);
+    fd_unref(b->fd);
     for (; b->unpins; b->unpins--)
         inode_unref(inode);
 }
@@ -281,6 +283,13 @@ waiter_new(struct xlator *xl, struct call_stack *stk)
 }
 
 void
+lock_park_locked(struct call_stack *stk, struct lock_batch *b)
+{
+    b->fd = stk->call.fd;
+    stk->call.fd = NULL;
+}
+
+void
 waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b)
 {
     w->error = error;
@@ -359,16 +368,6 @@ locks_fd_closed(struct xlator *xl, struct fd *fd)
 {
     if (!fd->is_dir && !fd->is_anonymous)
         drop_posix(xl, fd->inode, is_of_fd, fd);
-}
-
-/* RELEASE comes while requests on the fd may still be parked here: they hold references, so that fd_closed would
- * never be called. */
-static int
-locks_release(struct xlator *xl, struct call_stack *stk)
-{
-    if (stk->call.fd)
-        locks_fd_closed(xl, stk->call.fd);
-    return XL_PASS;
 }
 
 static bool
@@ -514,7 +513,6 @@ static const struct xlator_ops locks_ops = {
     .fentrylk = locks_entrylk,
     .lk = locks_lk,
     .flush = locks_flush,
-    .release = locks_release,
     .unlink = locks_unlink,
     .rmdir = locks_unlink,
     .rename = locks_rename,

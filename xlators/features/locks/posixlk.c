@@ -256,6 +256,7 @@ setlk(struct lock_inode *li, struct call_stack *stk, struct lock *l, struct lock
     /* Two readers that both want to become writers would wait for each other, unless each gives up what it has. */
     if ((rc = posixlk_clear_locked(b->xl, li, l, b)))
         return rc;
+    lock_park_locked(stk, b);
     cds_list_add_tail(&l->link, &li->posix_blocked);
     posix_count(li);
     posixlk_grant_locked(li, b);
