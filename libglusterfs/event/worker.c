@@ -458,6 +458,25 @@ grow_locked(unsigned wanted)
     }
 }
 
+/* What waits for a worker's present handler to end; another worker could be given it. */
+static bool
+has_posted_jobs(void)
+{
+    bool has = false;
+    struct worker *w;
+
+    pthread_mutex_lock(&pool.lock);
+    cds_list_for_each_entry (w, &pool.workers, link) {
+        pthread_mutex_lock(&w->lock);
+        has |= !cds_list_empty(&w->jobs);
+        pthread_mutex_unlock(&w->lock);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return has;
+}
+
+/* A tick is quiet if nobody moves and somebody waits for events: stuck workers alone need no watching, for their jobs
+ * have been taken from them, and both the last waiter that leaves and the next job that is posted arm the timer again. */
 static void
 watchdog_tick(struct timer *t)
 {
@@ -471,15 +490,17 @@ watchdog_tick(struct timer *t)
         grow_locked(workers_wanted(stuck));
     pthread_mutex_unlock(&pool.lock);
 
-    pool.quiet_ticks = running ? 0 : pool.quiet_ticks + 1;
+    bool is_quiet = running == stuck && atomic_load(&pool.waiting) > 0;
+
+    pool.quiet_ticks = is_quiet ? pool.quiet_ticks + 1 : 0;
     if (pool.quiet_ticks < QUIET_TICKS) {
         timer_start(t, TICK_MS);
         return;
     }
-    /* Disarm, and only then look again: a last worker that leaves now either sees it disarmed or is seen here. */
+    /* Disarm, and only then look again: whoever leaves or posts now either sees it disarmed or is seen here. */
     pool.quiet_ticks = 0;
     atomic_store(&pool.is_armed, false);
-    if (atomic_load(&pool.waiting) == 0)
+    if (atomic_load(&pool.waiting) == 0 || has_posted_jobs())
         watchdog_arm();
 }
 
