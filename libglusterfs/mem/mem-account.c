@@ -91,7 +91,7 @@ mem_pool_stats(struct mem_pool *p, struct mem_pool_stats *out)
     out->spans = p->class.spans;
     out->spans_empty = p->class.empties;
     out->bytes_resident = p->class.span_bytes ? (size_t)p->class.spans * p->class.span_bytes
-                                              : (size_t)(p->class.carved - p->class.returned) * p->class.stride;
+                                              : (size_t)(MEM_READ(p->class.carved) - MEM_READ(p->class.returned)) * p->class.stride;
     mem_unlock(&p->class.lock);
 }
 

@@ -175,7 +175,7 @@ check_pool(struct mem_pool *p)
         if (t->used[p->id / 64] & ((uint64_t)1 << (p->id % 64)))
             cached += check_line(p, mem_line_of(t, p->id));
     /* Every object is either live or in exactly one magazine. */
-    assert(p->class.carved - p->class.returned == cached + (uint64_t)mem_pool_live(p) - p->passthru);
+    assert(MEM_READ(p->class.carved) - MEM_READ(p->class.returned) == cached + (uint64_t)mem_pool_live(p) - MEM_READ(p->passthru));
 }
 
 void

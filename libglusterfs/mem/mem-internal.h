@@ -25,6 +25,17 @@ void mem_test_hook(enum mem_hook point);
 #include <assert.h>
 #include <pthread.h>
 
+#if defined(__SANITIZE_THREAD__)
+#define MEM_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MEM_TSAN 1
+#endif
+#endif
+#ifndef MEM_TSAN
+#define MEM_TSAN 0
+#endif
+
 #define MEM_IDS 256
 #define MEM_OWNERS 4096
 #define MEM_CAP_MAX 256 /* objects in the largest magazine */

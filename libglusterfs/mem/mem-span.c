@@ -455,8 +455,10 @@ bool
 mem_class_idle(struct mem_class *c)
 {
     mem_lock(&c->lock);
-    bool idle = c->carved == c->carved_swept;
-    c->carved_swept = c->carved;
+    uint64_t carved = MEM_READ(c->carved); /* the malloc backend counts without the lock */
+    bool idle = carved == c->carved_swept;
+
+    c->carved_swept = carved;
     mem_unlock(&c->lock);
     return idle;
 }
@@ -519,7 +521,7 @@ mem_class_check(struct mem_class *c)
         assert(s->magic == SPAN_MAGIC && s->nfree == c->per_span);
         n++;
     }
-    assert(n <= c->spans && c->returned <= c->carved);
+    assert(n <= c->spans && MEM_READ(c->returned) <= MEM_READ(c->carved));
     mem_unlock(&c->lock);
 }
 

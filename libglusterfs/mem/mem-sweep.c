@@ -432,7 +432,7 @@ all_quiet(void)
         quiet = !p->dying && !p->depot.hot && !p->depot.cold && !p->depot.doomed && !p->depot.empty && !p->quarantined;
         mem_unlock(&p->depot.lock);
         mem_lock(&p->class.lock);
-        quiet = quiet && !p->class.empties && p->class.carved == p->class.carved_swept;
+        quiet = quiet && !p->class.empties && MEM_READ(p->class.carved) == p->class.carved_swept;
         mem_unlock(&p->class.lock);
     }
     pthread_mutex_unlock(&mem_registry_mutex);

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* The modes that watch, and the one that doesn't: what each promises to catch, it catches, and says which pool
+ * and where. */
+#include "mem/mem-internal.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char last_message[600];
+static int messages;
+
+static void
+keep_message(int level, const char *text)
+{
+    (void)level;
+    snprintf(last_message, sizeof(last_message), "%s", text);
+    messages++;
+}
+
+static struct mem_pool *
+pool_in(const char *mode, const char *name)
+{
+    ck_assert_int_eq(mem_pools_set_mode(mode), 0);
+    ck_assert_int_eq(mem_pools_set_option("abort", "0"), 0);
+    mem_pools_set_message_fn(keep_message);
+    struct mem_pool *p = mem_pool_new_fn(100, 0, name);
+    ck_assert_ptr_nonnull(p);
+    return p;
+}
+
+static int64_t
+live(struct mem_pool *p)
+{
+    struct mem_pool_stats s;
+
+    mem_pool_stats(p, &s);
+    return s.live;
+}
+
+/* The message names the pool, what happened, and both places. */
+static void
+said(const char *pool, const char *what)
+{
+    ck_assert_msg(strstr(last_message, pool) && strstr(last_message, what), "said: %s", last_message);
+    ck_assert_msg(strstr(last_message, "got at 0x") && strstr(last_message, "put at"), "said: %s", last_message);
+}
+
+START_TEST(off_is_malloc)
+{
+    struct mem_pool *p = pool_in("off", "off");
+    struct mem_pool *aligned = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "a", .size = 100, .align = 256 });
+    int owner = mem_owner_new("o");
+    char *o[5] = { mem_get(p), mem_get0(p), mem_get_owner(p, (uint16_t)owner), malloc(10), mem_get0(aligned) };
+
+    ck_assert_int_eq(mem_pools_init(), 0);
+    ck_assert_uint_eq((uintptr_t)o[4] % 256, 0);
+    ck_assert_int_eq(live(p), 0); /* nobody counts */
+    ck_assert_int_eq(mem_owner_balance((uint16_t)owner, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        mem_put(o[i]); /* even what malloc gave: there is no header */
+    free(o[4]);
+    mem_pools_sweep_now();
+    mem_pools_trim(3);
+    mem_pools_check();
+    mem_pool_destroy(p);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
+START_TEST(poison_finds_double_put)
+{
+    struct mem_pool *p = pool_in("poison", "twice");
+    void *o = mem_get(p);
+
+    mem_put(o);
+    mem_put(o);
+    said("twice", "double free");
+    ck_assert_int_eq(live(p), 0);
+}
+END_TEST
+
+START_TEST(poison_finds_overrun_at_put)
+{
+    struct mem_pool *p = pool_in("poison", "over");
+    char *o = mem_get(p);
+
+    if (MEM_ASAN)
+        return; /* ASan stops at the write itself */
+    o[100] = 1;
+    mem_put(o);
+    said("over", "overrun");
+}
+END_TEST
+
+START_TEST(poison_finds_underrun)
+{
+    struct mem_pool *p = pool_in("poison", "under");
+    char *o = mem_get(p);
+
+    if (MEM_ASAN)
+        return;
+    o[-20] = 1; /* the zone before the header */
+    mem_put(o);
+    said("under", "before the object");
+    o = mem_get(p);
+    o[-16] ^= 1; /* the header */
+    mem_put(o);
+    said("under", "header overwritten");
+}
+END_TEST
+
+START_TEST(poison_finds_use_after_put)
+{
+    struct mem_pool *p = pool_in("poison", "late");
+    char *o = mem_get(p);
+
+    if (MEM_ASAN)
+        return;
+    mem_put(o);
+    o[50] = 1;
+    for (int i = 0; i < 300; i++) /* it leaves the quarantine */
+        mem_put(mem_get(p));
+    said("late", "use after put");
+    messages = 0;
+    o = mem_get(p);
+    mem_put(o);
+    o[3] = 1;
+    mem_pools_sweep_now();
+    said("late", "use after put");
+}
+END_TEST
+
+START_TEST(poison_keeps_objects_away_for_a_while)
+{
+    struct mem_pool *p = pool_in("poison", "quarantined");
+    void *o = mem_get(p);
+
+    mem_put(o);
+    for (int i = 0; i < 250; i++) {
+        void *other = mem_get(p);
+
+        ck_assert_ptr_ne(other, o);
+        mem_put(other);
+    }
+    ck_assert_int_eq(messages, 0);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
+START_TEST(poison_aborts_by_default)
+{
+    ck_assert_int_eq(mem_pools_set_mode("poison"), 0);
+    mem_pools_set_message_fn(keep_message);
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "abort");
+    void *o = mem_get(p);
+
+    mem_put(o);
+    mem_put(o);
+}
+END_TEST
+
+static void
+fill(void *o)
+{
+    memset(o, 0x11, 100);
+}
+
+START_TEST(poison_keeps_constructed_contents)
+{
+    pool_in("poison", "x");
+    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "c", .size = 100, .ctor = fill, .reset = fill });
+
+    for (int i = 0; i < 600; i++) {
+        unsigned char *o = mem_get(p);
+
+        ck_assert_uint_eq(o[0], 0x11);
+        ck_assert_uint_eq(o[99], 0x11);
+        mem_put(o);
+    }
+    ck_assert_int_eq(messages, 0);
+}
+END_TEST
+
+static char where_text[600];
+
+static void
+audit(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where)
+{
+    (void)arg;
+    (void)bytes;
+    ck_assert_str_eq(pool, "leaky");
+    ck_assert_int_eq(count, 2);
+    snprintf(where_text, sizeof(where_text), "%s", where ? where : "nowhere");
+}
+
+START_TEST(trace_tells_where_a_leak_was_got)
+{
+    struct mem_pool *p = pool_in("trace:1", "leaky");
+    int owner = mem_owner_new("leaker");
+    void *o[50];
+
+    for (int i = 0; i < 50; i++)
+        o[i] = mem_get_owner(p, (uint16_t)owner);
+    for (int i = 2; i < 50; i++)
+        mem_put(o[i]);
+    ck_assert_int_eq(mem_owner_audit((uint16_t)owner, audit, NULL), 2);
+    ck_assert_msg(strstr(where_text, "test-mem-debug") || strstr(where_text, "["), "where: %s", where_text);
+    mem_put(o[0]);
+    mem_put(o[1]);
+    mem_put(o[1]);
+    said("leaky", "double free");
+    ck_assert_int_eq(mem_owner_balance((uint16_t)owner, NULL), 0);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
+static void *
+churn(void *arg)
+{
+    struct mem_pool *p = arg;
+    void *o[300];
+
+    for (int round = 0; round < 100; round++) {
+        for (int i = 0; i < 300; i++)
+            memset(o[i] = mem_get(p), i, 100);
+        mem_put_bulk(o, 300);
+    }
+    return NULL;
+}
+
+static void
+churn_in(const char *mode)
+{
+    struct mem_pool *p = pool_in(mode, "churn");
+    pthread_t t[4];
+
+    mem_pools_set_option("sweep", "1");
+    ck_assert_int_eq(mem_pools_init(), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&t[i], NULL, churn, p);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    ck_assert_int_eq(live(p), 0);
+    ck_assert_int_eq(messages, 0);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+
+START_TEST(poison_among_threads)
+{
+    churn_in("poison");
+}
+END_TEST
+
+START_TEST(trace_among_threads)
+{
+    churn_in("trace:10");
+}
+END_TEST
+
+/* The nth allocation fails, in the modes that make more of them. */
+START_TEST(watching_without_memory)
+{
+    struct mem_pool *p = pool_in(_i ? "trace:1" : "poison", "short");
+
+    for (int64_t n = 1; n < 8; n++) {
+        void *o[3];
+
+        mem_test_fail_at = n;
+        for (int i = 0; i < 3; i++)
+            o[i] = mem_get(p);
+        for (int i = 0; i < 3; i++)
+            mem_put(o[i]);
+        mem_test_fail_at = 0;
+        mem_pools_trim(2);
+    }
+    ck_assert_int_eq(live(p), 0);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    const TTest *const tests[] = {
+        off_is_malloc, poison_finds_double_put, poison_finds_overrun_at_put, poison_finds_underrun,
+        poison_finds_use_after_put, poison_keeps_objects_away_for_a_while, poison_keeps_constructed_contents,
+        trace_tells_where_a_leak_was_got, poison_among_threads, trace_among_threads,
+    };
+    Suite *s = suite_create("mem-debug");
+    TCase *t = tcase_create("modes");
+
+    tcase_set_timeout(t, 60);
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+        tcase_add_test(t, tests[i]);
+    tcase_add_loop_test(t, watching_without_memory, 0, 2);
+    tcase_add_test_raise_signal(t, poison_aborts_by_default, 6);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"

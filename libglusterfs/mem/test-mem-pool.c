@@ -1,0 +1,777 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* The pool in one thread: states of an object, order of the sources, ageing, trimming, owners, failures of
+ * the system's allocator, figures. Check runs each test in a process of its own, so each settles its own mode. */
+#include "mem/mem-internal.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static char last_message[600];
+static int messages;
+
+static void
+keep_message(int level, const char *text)
+{
+    (void)level;
+    snprintf(last_message, sizeof(last_message), "%s", text);
+    messages++;
+}
+
+static void
+setup(void)
+{
+    ck_assert_int_eq(mem_pools_set_mode("on"), 0);
+    ck_assert_int_eq(mem_pools_set_option("abort", "0"), 0);
+    mem_pools_set_message_fn(keep_message);
+}
+
+static void
+teardown(void)
+{
+    mem_pools_check();
+}
+
+static struct mem_pool_stats
+stats(struct mem_pool *p)
+{
+    struct mem_pool_stats s;
+
+    mem_pool_stats(p, &s);
+    return s;
+}
+
+static void
+get_many(struct mem_pool *p, void **o, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_ptr_nonnull(o[i] = mem_get(p));
+}
+
+/* ---- one object ------------------------------------------------------------------------------- */
+
+START_TEST(last_put_is_first_got)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "lifo");
+    void *a = mem_get(p), *b = mem_get(p);
+
+    mem_put(a);
+    mem_put(b);
+    ck_assert_ptr_eq(mem_get(p), b);
+    ck_assert_ptr_eq(mem_get(p), a);
+    mem_put(a);
+    mem_put(b);
+    mem_put(NULL);
+}
+END_TEST
+
+START_TEST(every_size_is_usable_and_aligned)
+{
+    static const size_t sizes[] = { 1, 8, 47, 48, 49, 112, 240, 256, 1000, 4096, 9000, 70000, 300000, 600000, 5000000 };
+    static const size_t aligns[] = { 0, 16, 64, 256, 4096 };
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (size_t k = 0; k < 5; k++) {
+            struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "s", .size = sizes[i], .align = aligns[k] });
+            char *o[3];
+
+            ck_assert_ptr_nonnull(p);
+            get_many(p, (void **)o, 3);
+            for (int n = 0; n < 3; n++) {
+                ck_assert_uint_eq((uintptr_t)o[n] % (aligns[k] ? aligns[k] : 16), 0);
+                memset(o[n], n + 1, sizes[i]);
+            }
+            for (int n = 0; n < 3; n++) {
+                ck_assert_int_eq(o[n][0], n + 1);
+                ck_assert_int_eq(o[n][sizes[i] - 1], n + 1);
+                mem_put(o[n]);
+            }
+            mem_pool_destroy(p);
+        }
+        mem_pools_sweep_now();
+        mem_pools_sweep_now();
+        mem_pools_sweep_now();
+    }
+}
+END_TEST
+
+START_TEST(no_stride_is_a_multiple_of_256)
+{
+    for (size_t size = 1; size < 4000; size += 37) {
+        struct mem_pool *p = mem_pool_new_fn(size, 0, "stride");
+
+        ck_assert_uint_ne(stats(p).stride % 256, 0);
+        ck_assert_uint_ge(stats(p).stride, size + 16);
+        mem_pool_destroy(p);
+        mem_pools_sweep_now();
+        mem_pools_sweep_now();
+    }
+}
+END_TEST
+
+START_TEST(get0_zeroes_zero_len_only)
+{
+    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "z", .size = 200, .zero_len = 50 });
+    unsigned char *o = mem_get(p);
+
+    memset(o, 7, 200);
+    mem_put(o);
+    unsigned char *again = mem_get0(p);
+    ck_assert_ptr_eq(o, again);
+    for (int i = 0; i < 50; i++)
+        ck_assert_uint_eq(again[i], 0);
+    ck_assert_uint_eq(again[50], 7);
+    mem_put(again);
+}
+END_TEST
+
+START_TEST(bad_options_are_refused)
+{
+    static const struct mem_pool_opts bad[] = {
+        { .size = 8 },
+        { .name = "x" },
+        { .name = "x", .size = (16u << 20) + 1 },
+        { .name = "x", .size = 8, .zero_len = 9 },
+        { .name = "x", .size = 8, .align = 24 },
+        { .name = "x", .size = 8, .align = 8192 },
+        { .name = "x", .size = 8, .flags = 1u << 20 },
+        { .name = "x", .size = 8, .id = 1 },
+        { .name = "x", .size = 8, .id = MEM_ID_TYPED_MAX + 1 },
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        ck_assert_ptr_null(mem_pool_new_opts(&bad[i]));
+        ck_assert_int_eq(errno, EINVAL);
+    }
+    ck_assert_ptr_nonnull(mem_pool_new_opts(&(struct mem_pool_opts){ .name = "x", .size = 8, .id = 9 }));
+    ck_assert_ptr_null(mem_pool_new_opts(&(struct mem_pool_opts){ .name = "x", .size = 8, .id = 9 }));
+    ck_assert_int_eq(errno, EEXIST);
+    for (int i = MEM_ID_TYPED_MAX + 1; i < MEM_IDS; i++)
+        ck_assert_ptr_nonnull(mem_pool_new_fn(8, 0, "many"));
+    ck_assert_ptr_null(mem_pool_new_fn(8, 0, "one too many"));
+    ck_assert_int_eq(errno, ENOSPC);
+}
+END_TEST
+
+static int constructed, was_reset;
+
+static void
+ctor(void *o)
+{
+    memset(o, 0xaa, 100);
+    constructed++;
+}
+
+static void
+reset(void *o)
+{
+    *(char *)o = (char)0xaa;
+    was_reset++;
+}
+
+START_TEST(constructed_state_survives)
+{
+    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "c", .size = 100, .ctor = ctor, .reset = reset });
+    unsigned char *o = mem_get(p);
+
+    ck_assert_int_gt(constructed, 0);
+    for (int i = 0; i < 100; i++)
+        ck_assert_uint_eq(o[i], 0xaa);
+    o[0] = 1;
+    o[1] = 2;
+    mem_put(o);
+    ck_assert_int_eq(was_reset, 1);
+    ck_assert_ptr_eq(mem_get(p), o);
+    ck_assert_uint_eq(o[0], 0xaa);
+    ck_assert_uint_eq(o[1], 2);
+    mem_put(o);
+}
+END_TEST
+
+START_TEST(no_pool_goes_to_malloc_and_is_counted)
+{
+    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "n", .size = 100, .flags = MEM_POOL_NO_POOL });
+    void *o = mem_get0(p);
+
+    memset(o, 1, 100);
+    ck_assert_int_eq(stats(p).live, 1);
+    mem_put(o);
+    ck_assert_int_eq(stats(p).live, 0);
+    ck_assert_uint_eq(stats(p).cached_hot, 0);
+}
+END_TEST
+
+START_TEST(bulk_is_all_or_nothing)
+{
+    struct mem_pool *p = mem_pool_new_fn(64, 0, "bulk");
+    void *o[300];
+
+    ck_assert_int_eq(mem_get_bulk(p, o, 300), 0);
+    ck_assert_int_eq(stats(p).live, 300);
+    mem_put_bulk(o, 300);
+    ck_assert_int_eq(stats(p).live, 0);
+}
+END_TEST
+
+START_TEST(inline_forms)
+{
+    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "typed", .size = 64, .id = 7 });
+    void *o = mem_get_t(7);
+
+    memset(o, 1, 64);
+    ck_assert_int_eq(stats(p).live, 1);
+    mem_put_t(7, o);
+    mem_put_t(7, NULL);
+    o = mem_get(p);
+    mem_put_t(7, o);
+    o = mem_get_t(7);
+    mem_put(o);
+    ck_assert_int_eq(stats(p).live, 0);
+    if (!MEM_ASAN) {
+        ck_assert_ptr_null(mem_get_t(8)); /* no such pool */
+        ck_assert_int_eq(errno, EINVAL);
+        ck_assert(strstr(last_message, "does not exist"));
+    }
+}
+END_TEST
+
+/* ---- misuse ----------------------------------------------------------------------------------- */
+
+START_TEST(double_put_is_reported_and_harmless)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "twice");
+    void *o = mem_get(p);
+
+    mem_put(o);
+    mem_put(o);
+    ck_assert(strstr(last_message, "twice") && strstr(last_message, "double free"));
+    ck_assert_uint_eq(stats(p).double_free, 1);
+    ck_assert_int_eq(stats(p).live, 0);
+    ck_assert_ptr_ne(mem_get(p), mem_get(p));
+}
+END_TEST
+
+START_TEST(foreign_pointers_are_reported)
+{
+    struct mem_pool *p = mem_pool_new_fn(200, 0, "home");
+    char *o = mem_get(p), *other = calloc(1, 400);
+
+    memset(o, 0, 200);
+    mem_put(o + 64);
+    ck_assert(strstr(last_message, "home") && strstr(last_message, "points into"));
+    mem_put(other + 128);
+    ck_assert(strstr(last_message, "foreign pointer"));
+    memset(other, 0x55, 400);
+    mem_put(other + 128);
+    ck_assert(strstr(last_message, "in no pool's memory"));
+    ck_assert_int_eq(messages, 3);
+    ck_assert_int_eq(stats(p).live, 1);
+    mem_put(o);
+    free(other);
+}
+END_TEST
+
+START_TEST(overwritten_header_is_reported)
+{
+    struct mem_pool *p = mem_pool_new_fn(200, 0, "smashed");
+    void *o = mem_get(p);
+    struct mem_header good;
+
+    if (MEM_ASAN)
+        return; /* ASan stops at the write itself */
+    good = *mem_header_of(o);
+    mem_header_of(o)->state = 0;
+    mem_put(o);
+    ck_assert(strstr(last_message, "smashed") && strstr(last_message, "overwritten"));
+    ck_assert_uint_eq(stats(p).wrong_pool, 1);
+    *mem_header_of(o) = good;
+    mem_put(o);
+}
+END_TEST
+
+START_TEST(messages_are_folded)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "often");
+    void *o = mem_get(p);
+
+    mem_put(o);
+    for (int i = 0; i < 100; i++)
+        mem_put(o);
+    ck_assert_int_eq(messages, 10);
+    ck_assert_uint_eq(stats(p).double_free, 100);
+}
+END_TEST
+
+/* ---- age -------------------------------------------------------------------------------------- */
+
+START_TEST(sources_in_order)
+{
+    struct mem_pool *p = mem_pool_new_fn(200, 0, "order");
+    void *o[400];
+    unsigned m = stats(p).magazine;
+
+    get_many(p, o, 1);
+    ck_assert_uint_eq(stats(p).system_allocs, m / 2); /* half a magazine is carved */
+    get_many(p, o + 1, 3 * m);
+    mem_put_bulk(o, 3 * m + 1);
+    ck_assert_uint_ge(stats(p).depot_hot, 1);
+    uint64_t carved = stats(p).system_allocs;
+    get_many(p, o, 3 * m + 1);
+    ck_assert_uint_eq(stats(p).system_allocs, carved);
+    ck_assert_uint_ge(stats(p).hits_depot, 1);
+    mem_put_bulk(o, 3 * m + 1);
+    mem_pools_sweep_now();
+    get_many(p, o, 1);
+    ck_assert_uint_eq(stats(p).hits_cold, 1);
+    ck_assert_uint_eq(stats(p).system_allocs, carved);
+    mem_put(o[0]);
+}
+END_TEST
+
+START_TEST(two_idle_sweeps_free_everything)
+{
+    struct mem_pool *p = mem_pool_new_fn(256, 0, "burst");
+    static void *o[20000];
+
+    get_many(p, o, 20000);
+    mem_put_bulk(o, 20000);
+    ck_assert_uint_gt(stats(p).bytes_resident, 5000000);
+    mem_pools_sweep_now();
+    ck_assert_uint_ge(stats(p).cached_hot + stats(p).cached_cold, 20000);
+    ck_assert_uint_eq(stats(p).cached_hot, 0);
+    mem_pools_sweep_now();
+    ck_assert_uint_eq(stats(p).cached_hot + stats(p).cached_cold, 0);
+    mem_pools_sweep_now();
+    ck_assert_uint_eq(stats(p).bytes_resident, 0);
+    ck_assert_uint_ge(stats(p).peak, 0);
+}
+END_TEST
+
+START_TEST(what_is_used_between_sweeps_stays)
+{
+    struct mem_pool *p = mem_pool_new_fn(256, 0, "steady");
+    void *o[100];
+
+    for (int i = 0; i < 50; i++) {
+        get_many(p, o, 100);
+        mem_put_bulk(o, 100);
+        mem_pools_sweep_now();
+    }
+    ck_assert_uint_lt(stats(p).system_allocs, 400);
+}
+END_TEST
+
+START_TEST(trim_levels)
+{
+    struct mem_pool *p = mem_pool_new_fn(256, 0, "trim");
+    static void *o[20000];
+    struct mem_process_stats s;
+
+    get_many(p, o, 20000);
+    mem_put_bulk(o, 20000);
+    ck_assert_uint_eq(mem_pools_trim(1), 0); /* all of it was hot */
+    ck_assert_uint_gt(mem_pools_trim(2), 5000000);
+    ck_assert_uint_eq(stats(p).cached_hot + stats(p).cached_cold, 0);
+    get_many(p, o, 20000);
+    for (int i = 0; i < 20000; i++)
+        if (i % 200)
+            mem_put(o[i]);
+    mem_pools_trim(2);
+    size_t partial = mem_pools_trim(3); /* pages between the survivors */
+    ck_assert_uint_gt(partial, 2000000);
+    for (int i = 0; i < 20000; i += 200)
+        mem_put(o[i]);
+    get_many(p, o, 20000); /* what was dropped can be used again */
+    mem_put_bulk(o, 20000);
+    mem_pools_stats(&s);
+    ck_assert_uint_ge(s.trims_manual, 4);
+}
+END_TEST
+
+START_TEST(release_policies)
+{
+    struct mem_pool *p = mem_pool_new_fn(256, 0, "policy");
+    static void *o[20000];
+    static const char *const words[] = { "keep", "lazy", "drop", "unmap" };
+
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(mem_pools_set_option("release", words[i]), 0);
+        get_many(p, o, 20000);
+        for (int k = 0; k < 20000; k++)
+            memset(o[k], i, 256);
+        mem_put_bulk(o, 19000);
+        mem_pools_trim(2);
+        mem_put_bulk(o + 19000, 1000);
+        mem_pools_trim(2);
+        ck_assert_uint_eq(stats(p).spans, 0);
+    }
+    ck_assert_int_eq(mem_pools_set_option("release", "sometimes"), -EINVAL);
+}
+END_TEST
+
+START_TEST(cap_forces_demotion)
+{
+    struct mem_pool *p = mem_pool_new_fn(1000, 0, "capped");
+    static void *o[4000];
+    struct mem_process_stats s;
+
+    ck_assert_int_eq(mem_pools_set_option("cap", "1000000"), 0);
+    ck_assert_int_eq(mem_pools_set_option("sweep", "0"), 0); /* only the cap can free it */
+    ck_assert_int_eq(mem_pools_init(), 0);
+    get_many(p, o, 4000);
+    mem_put_bulk(o, 4000);
+    for (int i = 0; i < 2000; i++) {
+        mem_pools_stats(&s);
+        if (s.cached_bytes <= 1000000)
+            break;
+        usleep(1000);
+    }
+    ck_assert_uint_le(s.cached_bytes, 1000000);
+    mem_pools_fini();
+}
+END_TEST
+
+START_TEST(magazines_adapt)
+{
+    struct mem_pool *p = mem_pool_new_fn(200, 0, "adapt");
+    static void *o[2000];
+    unsigned m = stats(p).magazine;
+
+    for (int i = 0; i < 500; i++) { /* thousands of depot visits in no time */
+        get_many(p, o, 2000);
+        mem_put_bulk(o, 2000);
+    }
+    ck_assert_uint_ge(stats(p).magazine, 128);
+    for (int i = 0; i < 8; i++)
+        mem_pools_sweep_now();
+    ck_assert_uint_eq(stats(p).magazine, m);
+}
+END_TEST
+
+START_TEST(prefill_is_used)
+{
+    struct mem_pool *p = mem_pool_new_fn(200, 300, "prefilled");
+    void *o[300];
+
+    ck_assert_int_eq(mem_pool_prefill(p, 0), 0);
+    ck_assert_uint_eq(stats(p).system_allocs, 300);
+    get_many(p, o, 300);
+    ck_assert_uint_eq(stats(p).system_allocs, 300);
+    mem_put_bulk(o, 300);
+}
+END_TEST
+
+START_TEST(destroy_waits_for_the_last_object)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "doomed");
+    unsigned id = stats(p).id;
+    void *o = mem_get(p);
+
+    mem_pool_destroy(NULL);
+    mem_pool_destroy(p);
+    for (int i = 0; i < 4; i++)
+        mem_pools_sweep_now();
+    ck_assert(strstr(last_message, "doomed") && strstr(last_message, "1 objects are still live"));
+    ck_assert_ptr_eq(mem_pools[id], p);
+    ck_assert_ptr_null(mem_get(p));
+    mem_put(o); /* late, and legal */
+    for (int i = 0; i < 4; i++)
+        mem_pools_sweep_now();
+    ck_assert_ptr_null(mem_pools[id]);
+    p = mem_pool_new_fn(50, 0, "heir");
+    ck_assert_uint_eq(stats(p).id, id);
+    o = mem_get(p);
+    mem_put(o);
+    ck_assert_int_eq(stats(p).live, 0);
+}
+END_TEST
+
+/* ---- owners ----------------------------------------------------------------------------------- */
+
+static int audited;
+
+static void
+audit(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where)
+{
+    (void)where;
+    ck_assert_str_eq(pool, "owned");
+    ck_assert_int_eq(count, *(int *)arg);
+    ck_assert_uint_eq(bytes, (uint64_t)count * 128);
+    audited++;
+}
+
+START_TEST(owners_are_counted_and_audited)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "owned"), *q = mem_pool_new_fn(100, 0, "other");
+    int a = mem_owner_new("a"), b = mem_owner_new("b"), three = 3;
+    void *o[5];
+
+    ck_assert_int_gt(a, 0);
+    ck_assert_int_ne(a, b);
+    for (int i = 0; i < 3; i++)
+        o[i] = mem_get_owner(p, (uint16_t)a);
+    o[3] = mem_get0_owner(q, (uint16_t)b);
+    o[4] = mem_get_owner(p, 0);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)a, NULL), 3);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)a, p), 3);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)a, q), 0);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)b, NULL), 1);
+    ck_assert_int_eq(mem_owner_audit((uint16_t)a, audit, &three), 3);
+    ck_assert_int_eq(audited, 1);
+    mem_put_bulk(o, 5);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)a, NULL), 0);
+    ck_assert_int_eq(mem_owner_audit((uint16_t)b, audit, NULL), 0);
+    o[0] = mem_get(p); /* the owner does not stick to the object */
+    mem_put(o[0]);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)a, NULL), 0);
+}
+END_TEST
+
+START_TEST(owner_ids_are_quarantined)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "owned");
+    int a = mem_owner_new("a");
+    void *o = mem_get_owner(p, (uint16_t)a);
+
+    mem_owner_retire((uint16_t)a);
+    for (int i = 0; i < 4; i++)
+        mem_pools_sweep_now();
+    ck_assert_int_ne(mem_owner_new("b"), a);
+    mem_put(o);
+    mem_pools_sweep_now();
+    ck_assert_int_ne(mem_owner_new("c"), a);
+    mem_pools_sweep_now();
+    ck_assert_int_eq(mem_owner_new("d"), a);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)a, NULL), 0);
+}
+END_TEST
+
+START_TEST(owners_of_high_ids)
+{
+    struct mem_pool *p = NULL;
+    int a = 0;
+    void *o;
+
+    for (int i = 0; i < 100; i++)
+        p = mem_pool_new_fn(100, 0, "high");
+    ck_assert_uint_ge(stats(p).id, MEM_ROW);
+    for (int i = 1; i < MEM_OWNERS; i++)
+        ck_assert_int_eq(a = mem_owner_new("many"), i);
+    ck_assert_int_eq(mem_owner_new("too many"), -ENOSPC);
+    o = mem_get_owner(p, (uint16_t)a);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)a, NULL), 1);
+    mem_put(o);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)a, NULL), 0);
+    ck_assert_int_eq(mem_owner_balance(60000, NULL), 0);
+}
+END_TEST
+
+/* ---- the system's allocator fails ------------------------------------------------------------- */
+
+/* The whole life of a pool; false as soon as something could not be had. */
+static bool
+live_through(void)
+{
+    void *o[200];
+    int owner = mem_owner_new("f");
+    struct mem_pool *p = mem_pool_new_fn(300, 0, "f"), *n;
+    unsigned got = 0;
+    bool ok = true;
+
+    if (!p)
+        return false;
+    n = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "n", .size = 64, .flags = MEM_POOL_NO_POOL });
+    ok = n && owner > 0;
+    while (ok && got < 200 && (o[got] = owner > 0 && got % 2 ? mem_get_owner(p, (uint16_t)owner) : mem_get0(p)))
+        memset(o[got++], 1, 300);
+    ok = ok && got == 200 && mem_pool_prefill(p, 100) == 0;
+    mem_put_bulk(o, got);
+    void *m = ok ? mem_get(n) : NULL;
+    ok = ok && m;
+    mem_put(m);
+    if (owner > 0) {
+        ck_assert_int_eq(mem_owner_balance((uint16_t)owner, NULL), 0);
+        mem_owner_retire((uint16_t)owner);
+    }
+    ck_assert_int_eq(stats(p).live, 0);
+    mem_pools_check();
+    mem_pool_destroy(p);
+    mem_pool_destroy(n);
+    for (int i = 0; i < 3; i++)
+        mem_pools_sweep_now();
+    mem_pools_trim(3);
+    return ok;
+}
+
+/* An allocation that fails once costs at most that one operation; often the retry hides it. */
+START_TEST(nth_allocation_fails)
+{
+    int64_t n;
+
+    for (n = 1; n < 1000; n++) {
+        mem_test_fail_at = n;
+        live_through();
+        if (mem_test_fail_at > 0)
+            break; /* this life needs fewer than n */
+        mem_test_fail_at = 0;
+        mem_pools_check();
+    }
+    ck_assert_int_gt(n, 5);
+    mem_test_fail_at = 0;
+    ck_assert(live_through());
+}
+END_TEST
+
+START_TEST(no_memory_at_all)
+{
+    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "huge", .size = 15u << 20 });
+    static void *o[100000];
+    unsigned n = 0;
+
+    if (MEM_ASAN || MEM_TSAN)
+        return; /* they reserve address space of their own */
+    struct rlimit limit = { .rlim_cur = 1u << 30, .rlim_max = 1u << 30 };
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    while (n < 100000 && (o[n] = mem_get(p)))
+        n++;
+    ck_assert_uint_lt(n, 100000);
+    ck_assert_int_eq(errno, ENOMEM);
+    ck_assert(strstr(last_message, "huge") && strstr(last_message, "out of memory"));
+    mem_put_bulk(o, n);
+    ck_assert_ptr_nonnull(o[0] = mem_get(p));
+    mem_put(o[0]);
+}
+END_TEST
+
+/* ---- figures and options ---------------------------------------------------------------------- */
+
+static char dumped[8192];
+
+static void
+dump(void *arg, const char *key, const char *value)
+{
+    (void)arg;
+    size_t at = strlen(dumped);
+    snprintf(dumped + at, sizeof(dumped) - at, "%s=%s\n", key, value);
+}
+
+START_TEST(statedump_keys)
+{
+    static const char *const keys[] = {
+        "pool-name=dumped", "xlator-name=storage/posix", "active-count=1", "sizeof-type=100", "padded-sizeof=128",
+        "size=65536", "shared-pool=", "peak-sampled=", "cached-hot=", "cached-cold=", "depot-magazines=",
+        "depot-cold-magazines=", "magazine-size=", "gets=1", "puts=0", "hits-hot=", "hits-cold=", "hits-depot=",
+        "system-allocs=", "sweep-freed=", "bypass=", "double-free=", "wrong-pool=", "spans=1", "spans-empty=",
+        "bytes-resident=65536", "owner=id 1, brick b1, active 1, bytes 128", "sweep-interval-ms=10000", "sweep-count=",
+        "sweep-last-us=", "membarrier-us-max=", "handshake=", "threads-attached=1", "threads-skipped=",
+        "demote-requests=", "trim-count=", "cap-bytes=", "released-bytes=", "-----=-----" };
+    struct mem_pool *p =
+        mem_pool_new_opts(&(struct mem_pool_opts){ .name = "dumped", .xlator = "storage/posix", .size = 100 });
+    void *o = mem_get_owner(p, (uint16_t)mem_owner_new("b1"));
+
+    mem_pools_dump(dump, NULL);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        ck_assert_msg(strstr(dumped, keys[i]), "no %s in\n%s", keys[i], dumped);
+    mem_put(o);
+}
+END_TEST
+
+START_TEST(options)
+{
+    ck_assert_int_eq(mem_pools_set_option("nonsense", "1"), -EINVAL);
+    ck_assert_int_eq(mem_pools_set_option("sweep", "-1"), -EINVAL);
+    ck_assert_int_eq(mem_pools_set_option("sweep", "12x"), -EINVAL);
+    ck_assert_int_eq(mem_pools_set_option("cap", "99999999999999999999999"), -EINVAL);
+    ck_assert_int_eq(mem_pools_set_option("backend", "tape"), -EINVAL);
+    ck_assert_int_eq(mem_pools_set_option("pressure", "0"), 0);
+    ck_assert_int_eq(mem_pools_set_mode("trace:0"), -EINVAL);
+    ck_assert_int_eq(mem_pools_set_mode("maybe"), -EINVAL);
+    ck_assert_int_eq(mem_pools_set_mode("trace:7"), 0);
+    ck_assert_str_eq(mem_pools_mode(), "trace");
+    ck_assert_int_eq(mem_pools_set_mode("on"), 0);
+    mem_pool_new_fn(8, 0, "first");
+    ck_assert_int_eq(mem_pools_set_mode("off"), -EBUSY);
+    ck_assert_int_eq(mem_pools_set_option("backend", "malloc"), -EBUSY);
+    ck_assert_int_eq(mem_pools_set_option("sweep", "500"), 0);
+    ck_assert_str_eq(mem_pools_mode(), "on");
+}
+END_TEST
+
+START_TEST(sweeper_sleeps_and_wakes)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "sleepy");
+    struct mem_process_stats a, b;
+    void *o;
+
+    mem_pools_set_option("sweep", "5");
+    ck_assert_int_eq(mem_pools_init(), 0);
+    ck_assert_int_eq(mem_pools_init(), 0);
+    for (int round = 0; round < 3; round++) {
+        o = mem_get(p);
+        mem_put(o);
+        for (int i = 0; i < 1000 && stats(p).bytes_resident; i++)
+            usleep(2000);
+        ck_assert_uint_eq(stats(p).bytes_resident, 0);
+    }
+    usleep(100000);
+    mem_pools_stats(&a);
+    usleep(200000); /* forty periods */
+    mem_pools_stats(&b);
+    ck_assert_uint_le(b.sweeps - a.sweeps, 1);
+    mem_pools_fini();
+    mem_pools_fini();
+    ck_assert_int_eq(mem_pools_init(), 0);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
+START_TEST(malloc_backend)
+{
+    ck_assert_int_eq(mem_pools_set_option("backend", "malloc"), 0);
+    struct mem_pool *p = mem_pool_new_fn(256, 0, "backed");
+    static void *o[20000];
+
+    get_many(p, o, 20000);
+    mem_put_bulk(o, 20000);
+    mem_put(o[0]);
+    ck_assert(strstr(last_message, "backed") && strstr(last_message, "double free"));
+    mem_pools_sweep_now();
+    mem_pools_sweep_now();
+    ck_assert_uint_eq(stats(p).bytes_resident, 0);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    const TTest *const tests[] = {
+        last_put_is_first_got, every_size_is_usable_and_aligned, no_stride_is_a_multiple_of_256,
+        get0_zeroes_zero_len_only, bad_options_are_refused, constructed_state_survives,
+        no_pool_goes_to_malloc_and_is_counted, bulk_is_all_or_nothing, inline_forms,
+        double_put_is_reported_and_harmless, foreign_pointers_are_reported, overwritten_header_is_reported,
+        messages_are_folded, sources_in_order, two_idle_sweeps_free_everything, what_is_used_between_sweeps_stays,
+        trim_levels, release_policies, cap_forces_demotion, magazines_adapt, prefill_is_used,
+        destroy_waits_for_the_last_object, owners_are_counted_and_audited, owner_ids_are_quarantined,
+        owners_of_high_ids, nth_allocation_fails, no_memory_at_all, statedump_keys, sweeper_sleeps_and_wakes,
+        malloc_backend,
+    };
+    Suite *s = suite_create("mem-pool");
+    TCase *t = tcase_create("pool"), *o = tcase_create("options");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+        tcase_add_test(t, tests[i]);
+    tcase_add_test(o, options);
+    suite_add_tcase(s, t);
+    suite_add_tcase(s, o);
+    return s;
+}
+
+#include "base/test-main.h"
