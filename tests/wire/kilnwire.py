@@ -255,13 +255,13 @@ class Raw(bytes):
     """Bytes that go on the wire as they are, in place of any field."""
 
 
-def encode_fop(name, payload=b"", xdata=None, **values):
+def encode_fop(fop, /, payload=b"", xdata=None, **values):
     """The arguments of a fop; fields that are not named have harmless values."""
-    if name == "LOOKUP" and "pargfid" not in values:
+    if fop == "LOOKUP" and "pargfid" not in values:
         values["pargfid"] = ROOT if values.get("name") else NOBODY
-    if name in ("WRITE", "PUT"):
+    if fop in ("WRITE", "PUT"):
         values.setdefault("size", len(payload))
-    fields = b"".join(encode_field(f, values) for f in FOP_ROWS[name][1].split())
+    fields = b"".join(encode_field(f, values) for f in FOP_ROWS[fop][1].split())
     return fields + (bytes(xdata) if isinstance(xdata, Raw) else typed_dict(xdata)) + payload
 
 
@@ -404,8 +404,8 @@ class Peer:
             raise ValueError("SETVOLUME's reply is too long")
         return result
 
-    def fop(self, name, payload=b"", xdata=None, **values):
-        answer = self.call(FOPS, 400, FOP_ROWS[name][0], encode_fop(name, payload, xdata, **values))
+    def fop(self, fop, /, payload=b"", xdata=None, **values):
+        answer = self.call(FOPS, 400, FOP_ROWS[fop][0], encode_fop(fop, payload, xdata, **values))
         if answer.status != SUCCESS:
-            raise ValueError("%s: accept status %s" % (name, answer.status))
-        return Reply(name, answer.body)
+            raise ValueError("%s: accept status %s" % (fop, answer.status))
+        return Reply(fop, answer.body)

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Whatever a peer sends, it gets an error in the full layout of that fop or a closed connection, and the brick serves
+# everybody else. hostile.py says what is sent. What is known to crash stock is not sent to stock.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+volume_new v 1x1
+volume_start v
+brick=${volume_bricks[v]}
+daemon=${brick_daemon[$brick]}
+port=${daemon_port[$daemon]}
+[[ $BRICKD == stock ]] || port=$(cat "$T/$daemon.port")
+options=()
+[[ $BRICKD == kiln ]] || options+=(--spare-stock)
+export KILN_TEST_PID=${daemon_pid[$daemon]} PYTHONDONTWRITEBYTECODE=1
+include "no check has failed" python3 "$tests_dir/wire/hostile.py" 127.0.0.1 "$port" "$brick" "${options[@]}"
+volume_stop v
