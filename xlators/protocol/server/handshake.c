@@ -178,7 +178,7 @@ check_brick(struct login *l)
 
     if (g && !atomic_load(&g->is_child_up)) {
         refuse(l, EAGAIN, true, "the brick is down");
-    } else if (!l->uid || !*l->uid || strlen(l->uid) > CLIENT_UID_MAX) {
+    } else if (!l->uid) {
         refuse(l, EINVAL, false, "no usable process-uuid in the request");
     } else if (g && volume_id && !gfid_is_null(&g->volume_id) &&
                (gfid_parse(volume_id, strlen(volume_id), &id) || !gfid_equal(&id, &g->volume_id))) {
@@ -197,12 +197,18 @@ check_brick(struct login *l)
     }
 }
 
+/* A text that may be shown in logs and statedumps; else `otherwise`. */
 static const char *
 text_or(const struct dict *d, enum dict_key key, const char *otherwise)
 {
     const char *text = dict_get_str(d, key);
 
-    return text ? text : otherwise;
+    if (!text || !*text || strlen(text) > CLIENT_UID_MAX)
+        return otherwise;
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return otherwise;
+    return text;
 }
 
 static void
@@ -211,7 +217,7 @@ read_facts(struct login *l)
     int64_t opversion = 0;
 
     (void)dict_get_int(l->args, DICT_KEY_OPVERSION, &opversion); /* missing is fine */
-    l->uid = dict_get_str(l->args, DICT_KEY_PROCESS_UUID);
+    l->uid = text_or(l->args, DICT_KEY_PROCESS_UUID, NULL);
     l->facts = (struct client_facts){.process_name = text_or(l->args, DICT_KEY_PROCESS_NAME, "unknown"),
                                      .version = text_or(l->args, DICT_KEY_CLIENT_VERSION, ""),
                                      .opversion = (int)opversion};

@@ -516,6 +516,7 @@ START_TEST(test_login_checks)
                                                          "fops-version", "1298437", NULL}),
                      ENOENT);
     ck_assert_int_eq(LOGIN(p, "u", "volume-id", "99999999-2222-4333-8444-555555555555"), EINVAL);
+    ck_assert_int_eq(LOGIN(p, "two\nlines"), EINVAL);
     ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", "/nowhere"), ENOENT);
     ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", "/dir/inner"), ENOTDIR);
     atomic_store(&graph.is_child_up, false);
