@@ -107,7 +107,7 @@ making_begin(struct xlator *xl, struct call_stack *stk, int hidden_errno, struct
 {
     m->obj = &m->entry.obj;
     m->has_mdata = false;
-    m->entry.dir.owns_dirfd = false;
+    m->entry.dir.owns_dirfd = m->entry.obj.owns_dirfd = false;
     int r = gfid_wanted(stk, &m->gfid);
     if (r == 0)
         r = posix_reserve_check(xl, stk);
@@ -605,7 +605,7 @@ posix_fop_link(struct xlator *xl, struct call_stack *stk)
     struct inode *inode = stk->call.loc.inode;
     POSIX_OBJ source;
 
-    m.entry.dir.owns_dirfd = source.owns_dirfd = false;
+    m.entry.dir.owns_dirfd = m.entry.obj.owns_dirfd = source.owns_dirfd = false;
     if (S_ISDIR(inode->type))
         return -EPERM;
     int r = posix_reserve_check(xl, stk);

@@ -88,7 +88,9 @@ posix_drop_unlinked(struct xlator *xl, struct inode *inode, struct posix_inode *
 {
     struct posix_obj kept;
 
-    if (!ctx->is_kept || atomic_load(&inode->open_fds) > 0)
+    /* A read-modify-write, not a load: either it sees that the last fd is gone, or that fd's close, which counts down after it,
+     * sees the mark set before it and comes here itself (posix_fd_closed). */
+    if (!ctx->is_kept || atomic_fetch_add(&inode->open_fds, 0) > 0)
         return;
     posix_obj_unlinked(posix_of(xl), &inode->gfid, &kept);
     int r = posix_obj_unlink(&kept, 0);
@@ -101,8 +103,6 @@ posix_drop_unlinked(struct xlator *xl, struct inode *inode, struct posix_inode *
 void
 posix_unlinked_recheck(struct xlator *xl, struct inode *inode)
 {
-    /* See posix_fd_closed(). */
-    atomic_thread_fence(memory_order_seq_cst);
     posix_drop_unlinked(xl, inode, inode_ctx(inode, xl));
 }
 
@@ -111,9 +111,6 @@ posix_fd_closed(struct xlator *xl, struct fd *fd)
 {
     struct posix_inode *ctx = inode_ctx(fd->inode, xl);
 
-    /* Either this sees the mark that an unlink sets, or that unlink sees afterwards that no fd is left: both look after
-     * they have written. */
-    atomic_thread_fence(memory_order_seq_cst);
     if (!ctx || !atomic_load(&ctx->is_unlinked))
         return;
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(posix_of(xl), &fd->inode->gfid);

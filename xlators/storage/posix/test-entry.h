@@ -26,7 +26,7 @@ struct world {
 };
 
 static struct world w;
-static unsigned next_gfid;
+static atomic_uint next_gfid;
 
 static inline void
 root_or_skip(void)
