@@ -18,6 +18,8 @@
 
 struct mem_pool *mem_pools[MEM_IDS];
 
+/* mem_get and mem_put end in a tail call of the slow path, where this is then their caller; so the fast path
+ * need not fetch it. */
 #define SITE() __builtin_return_address(0)
 
 /* ---- the public calls ------------------------------------------------------------------------- */
@@ -25,11 +27,15 @@ struct mem_pool *mem_pools[MEM_IDS];
 MEM_RAW void *
 mem_get(struct mem_pool *pool)
 {
+#if MEM_ASAN
     void *p = mem_get_fast(pool->id, SITE());
 
-    if (MEM_ASAN && p)
+    if (p)
         MEM_ASAN_SHOW(p, pool->size);
     return p;
+#else
+    return mem_get_fast(pool->id, NULL);
+#endif
 }
 
 void *
@@ -127,7 +133,7 @@ mem_put(void *object)
     if (MEM_UNLIKELY(!object))
         return;
     asan_hide(object);
-    mem_put_fast(object, 0, SITE());
+    mem_put_fast(object, 0, NULL);
 }
 
 int
@@ -335,7 +341,7 @@ get_bypass(struct mem_pool *p)
     return go_live(p, object);
 }
 
-static MEM_RAW void *
+static MEM_RAW __attribute__((noinline)) void *
 get_passthru(struct mem_pool *p)
 {
     void *object;
@@ -371,37 +377,31 @@ get_off(struct mem_pool *p)
     return object;
 }
 
-MEM_RAW void *
-mem_get_slow(unsigned id, const void *site)
+static __attribute__((noinline)) void *
+get_in_vain(struct mem_pool *p, unsigned id, const void *site)
 {
-    struct mem_thread *t = mem_self;
-    struct mem_pool *p = mem_pool_by_id(id);
+    mem_message(LOG_CRIT, "mem-pool: get from %s (id %u, at %p)", p ? p->name : "a pool that does not exist", id, site);
+    errno = EINVAL;
+    return NULL;
+}
+
+/* A block of its own, so that threads in the modes without lines don't share busy's cache line. */
+static __attribute__((noinline)) void *
+get_off_first(struct mem_pool *p)
+{
+    mem_thread_attach();
+    return get_off(p);
+}
+
+static __attribute__((noinline)) void *
+get_from_lines(struct mem_thread *t, struct mem_pool *p)
+{
     struct mem_line *l;
     void *object;
 
-    if (!p || MEM_READ(p->dying)) {
-        mem_leave(t);
-        mem_message(LOG_CRIT, "mem-pool: get from %s (id %u, at %p)", p ? p->name : "a pool that does not exist", id, site);
-        errno = EINVAL;
-        return NULL;
-    }
-    if (MEM_READ(t->req) == MEM_REQ_ALWAYS) {
-        enum mem_mode mode = mem_mode_now();
-
-        if (mode != MEM_MODE_ON) {
-            mem_leave(t);
-            if (t->state == MEM_THREAD_UNATTACHED)
-                mem_thread_attach();
-            return mode == MEM_MODE_OFF ? get_off(p) : mem_debug_get(p, site ? site : SITE());
-        }
-    }
-    if (p->flags & MEM_POOL_NO_POOL) {
-        mem_leave(t);
-        return get_passthru(p);
-    }
     if (!mem_admit(&t))
         return get_bypass(p);
-    l = mem_line_of(t, id);
+    l = mem_line_of(t, p->id);
     line_begin(t, l, p);
     if (!line_refill(l, p)) {
         mem_leave(t);
@@ -412,6 +412,28 @@ mem_get_slow(unsigned id, const void *site)
     MEM_BUMP(l->gets, 1);
     mem_leave(t);
     return go_live(p, object);
+}
+
+/* Off comes first and in few instructions: it is what the pool is compared with. */
+void *
+mem_get_slow(unsigned id, const void *site)
+{
+    struct mem_thread *t = mem_self;
+    struct mem_pool *p = mem_pool_by_id(id);
+
+    if (MEM_UNLIKELY(!p || MEM_READ(p->dying))) {
+        mem_leave(t);
+        return get_in_vain(p, id, site ? site : SITE());
+    }
+    if (mem_set.mode == MEM_MODE_OFF) /* settled: there is a pool */
+        return MEM_LIKELY(t->state != MEM_THREAD_UNATTACHED) ? get_off(p) : get_off_first(p);
+    mem_leave(t);
+    if (mem_set.mode != MEM_MODE_ON) {
+        if (t->state == MEM_THREAD_UNATTACHED)
+            mem_thread_attach();
+        return mem_debug_get(p, site ? site : SITE());
+    }
+    return p->flags & MEM_POOL_NO_POOL ? get_passthru(p) : get_from_lines(t, p);
 }
 
 /* ---- put, slow -------------------------------------------------------------------------------- */
@@ -477,30 +499,15 @@ retire_object(struct mem_thread *t, struct mem_pool *p, void *object)
     return true;
 }
 
-MEM_RAW void
-mem_put_slow(void *object, const void *site)
+static MEM_RAW __attribute__((noinline)) void
+put_to_lines(struct mem_thread *t, void *object, const void *site)
 {
-    struct mem_thread *t = mem_self;
-    struct mem_pool *p;
+    struct mem_pool *p = mem_pool_by_id(mem_header_of(object)->meta & 0xff);
     struct mem_line *l;
 
-    mem_leave(t);
-    if (MEM_READ(t->req) == MEM_REQ_ALWAYS) {
-        enum mem_mode mode = mem_mode_now();
-
-        if (mode == MEM_MODE_OFF) {
-            free(object);
-            return;
-        }
-        if (mode != MEM_MODE_ON) {
-            mem_debug_put(object, site ? site : SITE());
-            return;
-        }
-    }
-    p = mem_pool_by_id(mem_header_of(object)->meta & 0xff);
     if (!p || (mem_header_of(object)->state != p->live &&
                mem_header_of(object)->state != (p->live ^ MEM_STATE_LIVE ^ MEM_STATE_PASSTHRU))) {
-        mem_bad_put(object, site ? site : SITE());
+        mem_bad_put(object, site);
         return;
     }
     if (!retire_object(t, p, object))
@@ -520,4 +527,20 @@ mem_put_slow(void *object, const void *site)
     MEM_ADD(p->puts, 1);
     MEM_ADD(p->bypass, 1);
     mem_class_free(&p->class, &object, 1);
+}
+
+void
+mem_put_slow(void *object, const void *site)
+{
+    struct mem_thread *t = mem_self;
+
+    if (mem_set.mode == MEM_MODE_OFF) {
+        free(object);
+        return;
+    }
+    mem_leave(t);
+    if (mem_set.mode == MEM_MODE_ON)
+        put_to_lines(t, object, site ? site : SITE());
+    else
+        mem_debug_put(object, site ? site : SITE());
 }
