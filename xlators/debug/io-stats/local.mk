@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libkiln_xlators_la_SOURCES += xlators/debug/io-stats/io-stats.c
+
+check_PROGRAMS += xlators/debug/io-stats/test-io-stats
+xlators_debug_io_stats_test_io_stats_SOURCES = xlators/debug/io-stats/test-io-stats.c xlators/features/test-layers.h
+xlators_debug_io_stats_test_io_stats_LDADD = $(TEST_LIBS)

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The limits of io-threads over a bottom layer that keeps operations until the test lets them go, and one that a few threads run
+ * through as fast as they can. */
+#include "xlators/features/test-layers.h"
+
+#include "data/dict.h"
+
+extern const struct xlator_type performance_io_threads_xlator;
+
+enum { KEPT_MAX = 64, SHORT_WAIT_MS = 50 };
+
+/* -- a bottom that keeps ------------------------------------------------------------------------------------------ */
+
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t kept_changed = PTHREAD_COND_INITIALIZER;
+static struct call_stack *kept[KEPT_MAX];
+static unsigned kept_count;
+
+static int
+keep(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    pthread_mutex_lock(&kept_lock);
+    ck_assert_uint_lt(kept_count, KEPT_MAX);
+    kept[kept_count++] = stk;
+    pthread_cond_signal(&kept_changed);
+    pthread_mutex_unlock(&kept_lock);
+    return XL_OWNED;
+}
+
+/* Waits until `count` are kept, then looks whether more come. */
+static void
+expect_kept(unsigned count)
+{
+    struct timespec until;
+    bool times_out = false;
+
+    pthread_mutex_lock(&kept_lock);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    while (kept_count < count && !times_out)
+        times_out = pthread_cond_timedwait(&kept_changed, &kept_lock, &until) != 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += SHORT_WAIT_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    times_out = false;
+    while (kept_count <= count && !times_out)
+        times_out = pthread_cond_timedwait(&kept_changed, &kept_lock, &until) != 0;
+    ck_assert_uint_eq(kept_count, count);
+    pthread_mutex_unlock(&kept_lock);
+}
+
+/* Waits until at least one is kept. */
+static void
+wait_kept(void)
+{
+    pthread_mutex_lock(&kept_lock);
+    while (!kept_count)
+        pthread_cond_wait(&kept_changed, &kept_lock);
+    pthread_mutex_unlock(&kept_lock);
+}
+
+/* Answers the oldest one kept. The fop it was. */
+static enum fop
+let_go(void)
+{
+    pthread_mutex_lock(&kept_lock);
+    ck_assert_uint_gt(kept_count, 0);
+    struct call_stack *stk = kept[0];
+    memmove(kept, kept + 1, --kept_count * sizeof *kept);
+    pthread_mutex_unlock(&kept_lock);
+
+    enum fop fop = stk->call.fop;
+    rcu_read_lock();
+    call_stack_unwind(stk);
+    rcu_read_unlock();
+    return fop;
+}
+
+static struct bench_call *
+begin(enum fop fop, int32_t pid)
+{
+    struct bench_call *call = bench_call(fop, NULL);
+
+    call->stk->caller.pid = pid;
+    bench_wind(call);
+    return call;
+}
+
+static void
+end(struct bench_call **calls, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_int_eq(bench_result(calls[i]), 0);
+        bench_free(calls[i]);
+    }
+}
+
+static void
+setup(void)
+{
+    kept_count = 0;
+    bench_setup(&performance_io_threads_xlator, (const char *const[]){"thread-count", "4", "low-prio-threads", "2", NULL}, keep);
+}
+
+START_TEST(no_more_than_thread_count)
+{
+    struct bench_call *calls[10];
+
+    for (int i = 0; i < 10; i++)
+        calls[i] = begin(FOP_lookup, 100);
+    expect_kept(4);
+    for (unsigned left = 10; left > 0; left--) {
+        let_go();
+        expect_kept(left - 1 < 4 ? left - 1 : 4);
+    }
+    end(calls, 10);
+}
+END_TEST
+
+START_TEST(each_priority_has_its_limit)
+{
+    struct bench_call *calls[9];
+
+    for (int i = 0; i < 4; i++)
+        calls[i] = begin(FOP_writev, 100); /* LOW: 2 */
+    expect_kept(2);
+    for (int i = 4; i < 7; i++)
+        calls[i] = begin(FOP_stat, -6); /* LEAST: 1 */
+    expect_kept(3);
+    calls[7] = begin(FOP_lookup, 100); /* HIGH: there is one place left */
+    expect_kept(4);
+    calls[8] = begin(FOP_lookup, -4); /* internal, but not LEAST; no place */
+    expect_kept(4);
+    let_go(); /* a write: its place goes to HIGH, which has waited for one */
+    expect_kept(4);
+    for (unsigned left = 8; left > 0; left--) {
+        wait_kept();
+        let_go();
+    }
+    end(calls, 9);
+}
+END_TEST
+
+START_TEST(high_comes_before_low)
+{
+    struct bench_call *calls[7];
+
+    for (int i = 0; i < 4; i++)
+        calls[i] = begin(FOP_lookup, 100);
+    calls[4] = begin(FOP_writev, 100);
+    calls[5] = begin(FOP_create, 100);
+    calls[6] = begin(FOP_stat, 100);
+    expect_kept(4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(let_go(), FOP_lookup);
+        expect_kept(i < 3 ? 4 : 3);
+    }
+    ck_assert_int_eq(let_go(), FOP_stat);
+    ck_assert_int_eq(let_go(), FOP_create);
+    ck_assert_int_eq(let_go(), FOP_writev);
+    end(calls, 7);
+}
+END_TEST
+
+START_TEST(locks_are_not_counted)
+{
+    static const enum fop fops[] = {FOP_lk, FOP_inodelk, FOP_finodelk, FOP_entrylk, FOP_fentrylk, FOP_flush, FOP_release};
+    struct bench_call *calls[11];
+
+    for (int i = 0; i < 4; i++)
+        calls[i] = begin(FOP_lookup, 100);
+    for (int i = 0; i < 7; i++)
+        calls[4 + i] = begin(fops[i], 100);
+    expect_kept(11);
+    while (kept_count)
+        let_go();
+    end(calls, 11);
+}
+END_TEST
+
+START_TEST(raising_a_limit_lets_the_parked_in)
+{
+    struct bench_call *calls[6];
+    /* conf begins with thread_count; reconfigured() sees it as another thread would publish it */
+    int64_t *thread_count = bench_xl->conf;
+
+    for (int i = 0; i < 6; i++)
+        calls[i] = begin(FOP_lookup, 100);
+    expect_kept(4);
+    *thread_count = 6;
+    performance_io_threads_xlator.reconfigured(bench_xl, NULL);
+    expect_kept(6);
+    while (kept_count)
+        let_go();
+    end(calls, 6);
+}
+END_TEST
+
+START_TEST(queue_sizes_by_getxattr)
+{
+    struct bench_call *calls[7];
+    struct bench_call *ask = bench_call(FOP_getxattr, NULL);
+
+    for (int i = 0; i < 7; i++)
+        calls[i] = begin(FOP_lookup, 100);
+    expect_kept(4);
+    ask->stk->call.name = "io-thread-queue-size";
+    bench_wind(ask);
+    ck_assert_int_eq(bench_result(ask), 0);
+    ck_assert_int_eq(dict_find_text(ask->stk->reply.dict, "HIGH")->v.i, 3);
+    ck_assert_int_eq(dict_find_text(ask->stk->reply.dict, "LEAST")->v.i, 0);
+    bench_free(ask);
+    for (int left = 7; left > 0; left--) {
+        let_go();
+        expect_kept(left - 1 < 4 ? (unsigned)left - 1 : 4);
+    }
+    end(calls, 7);
+}
+END_TEST
+
+/* -- many threads -------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 6, CALLS = 20000 };
+
+static atomic_int inside, most;
+
+static int
+pass_through(struct xlator *xl, struct call_stack *stk)
+{
+    int now = atomic_fetch_add(&inside, 1) + 1, seen = atomic_load(&most);
+
+    (void)xl;
+    while (now > seen && !atomic_compare_exchange_weak(&most, &seen, now))
+        ;
+    if (stk->call.size % 64 == 0)
+        sched_yield();
+    atomic_fetch_sub(&inside, 1);
+    return XL_DONE;
+}
+
+static void
+setup_busy(void)
+{
+    bench_setup(&performance_io_threads_xlator, (const char *const[]){"thread-count", "2", "least-prio-threads", "1", NULL},
+                pass_through);
+}
+
+static void *
+wind_many(void *arg)
+{
+    static const enum fop fops[] = {FOP_lookup, FOP_create, FOP_writev};
+
+    (void)arg;
+    rcu_register_thread();
+    for (unsigned i = 0; i < CALLS; i++) {
+        struct bench_call *call = bench_call(fops[i % 3], NULL);
+
+        call->stk->call.size = i;
+        call->stk->caller.pid = i % 5 ? 100 : -6;
+        ck_assert_int_eq(bench_run(call), 0);
+    }
+    rcu_unregister_thread();
+    return NULL;
+}
+
+START_TEST(no_wake_up_is_lost)
+{
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, wind_many, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_int_eq(atomic_load(&inside), 0);
+    ck_assert_int_le(atomic_load(&most), 2);
+}
+END_TEST
+
+Suite *test_suite(void);
+
+Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("io-threads");
+    TCase *limits = tcase_create("limits"), *busy = tcase_create("busy");
+
+    tcase_add_checked_fixture(limits, setup, bench_teardown);
+    tcase_add_test(limits, no_more_than_thread_count);
+    tcase_add_test(limits, each_priority_has_its_limit);
+    tcase_add_test(limits, high_comes_before_low);
+    tcase_add_test(limits, locks_are_not_counted);
+    tcase_add_test(limits, raising_a_limit_lets_the_parked_in);
+    tcase_add_test(limits, queue_sizes_by_getxattr);
+    suite_add_tcase(s, limits);
+    tcase_add_checked_fixture(busy, setup_busy, bench_teardown);
+    tcase_set_timeout(busy, 60);
+    tcase_add_test(busy, no_wake_up_is_lost);
+    suite_add_tcase(s, busy);
+    return s;
+}
+
+#include "base/test-main.h"
