@@ -5,7 +5,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -145,16 +145,18 @@ brick_flush(struct xlator *xl, struct call_stack *stk)
 static int
 brick_park(struct xlator *xl, struct call_stack *stk)
 {
+    bool is_parked = false;
+
     (void)xl;
     pthread_mutex_lock(&parked_lock);
-    for (size_t i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16 && !is_parked && !atomic_load(&stk->client->is_gone); i++) {
         if (!parked[i]) {
             parked[i] = stk;
-            break;
+            is_parked = true;
         }
     }
     pthread_mutex_unlock(&parked_lock);
-    return XL_OWNED;
+    return is_parked ? XL_OWNED : -EAGAIN;
 }
 
 /* Answers what is parked for this fop. */
@@ -905,6 +907,96 @@ START_TEST(test_subdir)
 }
 END_TEST
 
+/* -- hostile and changing ---------------------------------------------------------------------------------------- */
+
+/* Bytes that are nobody's arguments, for every procedure of both programs: always one answer, or the end of the connection. */
+START_TEST(test_random_arguments)
+{
+    struct peer *p = logged_in("u");
+    unsigned seed = 42;
+
+    for (unsigned i = 0; i < 4000; i++) {
+        char body[256];
+        size_t bytes = (unsigned)rand_r(&seed) % sizeof body;
+        uint32_t procedure = (uint32_t)rand_r(&seed) % (FOP_COUNT + 2);
+
+        if (procedure == FOP_inodelk || procedure == FOP_truncate) /* parked here for good */
+            continue;
+        for (size_t b = 0; b < bytes; b++) /* many zeros and small numbers: so that some decode far */
+            body[b] = (char)(rand_r(&seed) % 3 ? 0 : rand_r(&seed) % (i % 2 ? 4 : 256));
+        if (i % 16 == 0)
+            send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, procedure % 6, body, bytes);
+        else
+            send_call(p, FOP_PROGRAM, FOP_PROGRAM_VERSION, procedure, body, bytes);
+        ck_assert(receive(p));
+        ck_assert_uint_eq(xdr_load_u32(p->in), p->xid);
+    }
+    ck_assert_int_eq(fop(p, FOP_stat, CALL(.gfid = gfid_root), NULL), 0);
+    peer_free(p);
+}
+END_TEST
+
+START_TEST(test_auth_changes)
+{
+    struct peer *p = logged_in("plain"), *q = peer_new();
+    struct option_value fresh_values[] = {{"auth.login." BRICK ".allow", "user1", 0},
+                                          {"auth.login.user1.password", "secret", 0}};
+    struct volfile_section fresh_section = {.options = fresh_values, .option_count = 2};
+    struct volfile fresh = {.top = &fresh_section};
+
+    ck_assert_int_eq(LOGIN(q, "trusted", "username", "user1", "password", "secret"), 0);
+    graph.volfile_fresh = &fresh;
+    protocol_server_xlator.reconfigured(&layers[0], layers[0].conf);
+    graph.volfile_fresh = NULL;
+    ck_assert(!receive(p)); /* had only its address to show */
+    ck_assert_int_eq(fop(q, FOP_stat, CALL(.gfid = gfid_root), NULL), 0);
+    peer_free(p);
+    p = peer_new();
+    ck_assert_int_eq(LOGIN(p, "plain"), EACCES);
+    peer_free(p);
+    peer_free(q);
+}
+END_TEST
+
+/* Logins and deaths at once, with calls that wait for the disk under way. */
+static void *
+churn(void *arg)
+{
+    char uid[32];
+
+    for (int i = 0; i < 40; i++) {
+        struct peer *p = peer_new();
+
+        snprintf(uid, sizeof uid, "churn-%d", i % 5); /* shared with the other threads */
+        ck_assert_int_eq(LOGIN(p, uid, "subdir-mount", i % 3 ? "/" : "/dir"), 0);
+        for (int k = 0; k < 5; k++) {
+            send_fop(p, FOP_open, CALL(.gfid = gfid_no(4)));
+            send_fop(p, FOP_lookup, CALL(.pargfid = gfid_no(2), .name = "inner"));
+            send_fop(p, FOP_inodelk, CALL(.gfid = gfid_no(3), .volume = "d"));
+        }
+        if (i % 2)
+            ck_assert(receive(p));
+        if (i % 5 == 0)
+            send_login(p, (const char *const[]){LOGIN_KEYS, "process-uuid", uid, "subdir-mount", "/dir", NULL});
+        peer_free(p);
+    }
+    return arg;
+}
+
+START_TEST(test_churn)
+{
+    pthread_t threads[3];
+
+    atomic_store(&holds_lookups, true);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, churn, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    wait_until(is_unpinned);
+    ck_assert(cds_list_empty(&graph.clients));
+}
+END_TEST
+
 static void
 setup_root_squash(void)
 {
@@ -948,6 +1040,9 @@ test_suite(void)
     tcase_add_test(c, test_draining_brick_drops);
     tcase_add_test(c, test_callbacks);
     tcase_add_test(c, test_subdir);
+    tcase_add_test(c, test_random_arguments);
+    tcase_add_test(c, test_auth_changes);
+    tcase_add_test(c, test_churn);
     tcase_add_test(tcase(s, "root-squash", setup_root_squash), test_root_squash);
     tcase_add_test(tcase(s, "all-squash", setup_all_squash), test_all_squash);
     return s;
