@@ -61,7 +61,8 @@ posix_fop_readlink(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* features/access-control answers this. Without that layer everything is allowed that exists: the brick runs as root. */
+/* features/access-control answers this. Without that layer everything that exists is allowed: the brick runs as
+ * root. */
 int
 posix_fop_access(struct xlator *xl, struct call_stack *stk)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* open, opendir, flush, release: the life of a client's fd. The descriptor itself goes with the fd's last reference (fd.c). */
+/* open, opendir, flush, release: the life of a client's fd. The descriptor itself goes with the fd's last
+ * reference (fd.c). */
 #include <errno.h>
 #include <fcntl.h>
 

@@ -7,8 +7,8 @@
 
 #define ZERO_BLOCK 65536u
 
-/* Zeroes by writing them, where the file system has no ZERO_RANGE (tmpfs). Ends early when the brick is being detached: a
- * client can ask for exabytes. */
+/* Zeroes by writing them, where the file system has no ZERO_RANGE (tmpfs). Ends early when the brick is being
+ * detached: a client can ask for exabytes. */
 static int
 write_zeroes(const struct xlator *xl, int fd, uint64_t offset, uint64_t len)
 {

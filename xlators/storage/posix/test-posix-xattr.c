@@ -144,7 +144,9 @@ START_TEST(acl_as_text)
     static const char text[] = "u::rw-,u:1000:r--,g::r--,m::r--,o::r--";
     struct call_stack stk;
 
-    ck_assert_int_eq(get(file, "glusterfs.posix.acl", 0, NULL), -ENODATA);
+    ck_assert_int_eq(chmod(backend("file"), 0751), 0);
+    ck_assert_int_eq(get(file, "glusterfs.posix.acl", 0, "u::rwx,g::r-x,o::--x"), 20);
+    ck_assert_int_eq(get(file, "glusterfs.posix.default_acl", 0, NULL), -ENODATA);
     ck_assert_int_eq(set(file, "glusterfs.posix.acl", text, sizeof text - 1, 0), 0);
     ck_assert_int_eq(get(file, "glusterfs.posix.acl", 0, text), sizeof text - 1);
     ck_assert_int_eq(get(file, "system.posix_acl_access", 0, NULL), 44);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* writev: the payload goes to the disk from the received record, without a copy (O_DIRECT excepted, which wants its memory
- * aligned). */
+/* writev: the payload goes to the disk from the received record, without a copy (O_DIRECT excepted, which wants its
+ * memory aligned). */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/xattr.h>
@@ -16,7 +16,8 @@ struct write_plan {
     int sync_flags; /* O_SYNC, O_DSYNC */
 };
 
-/* pwritev of the whole payload. Bytes written, or -errno if there were none: a full disk in the middle is a short write. */
+/* pwritev of the whole payload. Bytes written, or -errno if there were none: a full disk in the middle is a short
+ * write. */
 static ssize_t
 write_fully(int fd, const struct iovec *payload, int count, off_t offset)
 {

@@ -74,6 +74,45 @@ posix_dict_add(struct dict *d, const char *key, const void *value, size_t len)
     return dict_append(d, &pair) ? 0 : -ENOMEM;
 }
 
+/* The mode says it all. */
+static ssize_t
+acl_text_of_mode(struct posix_obj *obj, struct arena *arena, char **text)
+{
+    struct stat st;
+    int err = posix_obj_stat(obj, &st);
+
+    if (err)
+        return err;
+    if (S_ISLNK(st.st_mode))
+        return -ENODATA;
+    *text = arena_alloc(arena, sizeof "u::rwx,g::rwx,o::rwx");
+    if (*text == NULL)
+        return -ENOMEM;
+    strcpy(*text, "u::rwx,g::rwx,o::rwx");
+    for (int bit = 0; bit < 9; bit++) { /* 7 characters for each three of them */
+        if (!(st.st_mode & (0400 >> bit)))
+            (*text)[7 * (bit / 3) + 3 + bit % 3] = '-';
+    }
+    return (ssize_t)strlen(*text);
+}
+
+ssize_t
+posix_acl_text(struct posix_obj *obj, bool is_default, struct arena *arena, char **text)
+{
+    const void *acl;
+    ssize_t n = posix_xattr_value(obj, is_default ? POSIX_ACL_DEFAULT : POSIX_ACL_ACCESS, arena, &acl);
+
+    if (n == -ENODATA && !is_default)
+        return acl_text_of_mode(obj, arena, text);
+    if (n < 0)
+        return n;
+    *text = arena_alloc(arena, ACL_TEXT_MAX);
+    if (*text == NULL)
+        return -ENOMEM;
+    n = acl_to_text(acl, (size_t)n, *text, ACL_TEXT_MAX);
+    return n < 0 ? -EIO : n; /* a file system that stores ACLs in another form */
+}
+
 int
 posix_xattr_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode, struct arena *arena,
                   const void **value)
@@ -125,20 +164,25 @@ fill_need_iatt(struct posix_fill *f)
 }
 
 static ssize_t
-read_whole(int fd, char *buf, size_t size)
+read_content(struct posix_obj *obj, char *buf, size_t size)
 {
     size_t done = 0;
+
+    if (size == 0)
+        return 0;
+    int fd = posix_obj_open(obj, O_RDONLY, 0);
+    if (fd < 0)
+        return fd;
 
     while (done < size) {
         ssize_t n = pread(fd, buf + done, size - done, (off_t)done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
+        if (n <= 0) /* shorter than it was, or unreadable: sent without it either way */
             break;
         done += (size_t)n;
     }
+    close(fd);
     return (ssize_t)done;
 }
 
@@ -155,15 +199,11 @@ fill_content(struct posix_fill *f, const struct dict_pair *asked)
     if (err)
         return err;
     uint64_t size = f->iatt->size;
-    if (!S_ISREG(f->iatt->mode) || size == 0 || size > (uint64_t)limit || size > f->content_room)
+    if (!S_ISREG(f->iatt->mode) || size > (uint64_t)limit || size > f->content_room)
         return 0;
-    int fd = posix_obj_open(f->obj, O_RDONLY, 0);
-    if (fd < 0)
-        return 0;
-    char *content = arena_alloc(f->arena, size);
-    ssize_t n = content ? read_whole(fd, content, size) : -ENOMEM;
-    close(fd);
-    if (n == -ENOMEM)
+    char *content = arena_alloc(f->arena, size + 1);
+    ssize_t n = content ? read_content(f->obj, content, size) : 0;
+    if (content == NULL)
         return -ENOMEM;
     if (n != (ssize_t)size)
         return 0;
@@ -174,21 +214,17 @@ fill_content(struct posix_fill *f, const struct dict_pair *asked)
     return posix_dict_add(d, dict_key_text(DICT_KEY_CONTENT), content, size);
 }
 
+/* None, or a file system without them, is no error. */
 static int
-fill_acl_text(struct posix_fill *f, enum dict_key key, const char *xattr)
+fill_acl_text(struct posix_fill *f, enum dict_key key)
 {
-    const void *acl;
-    ssize_t n = posix_xattr_value(f->obj, xattr, f->arena, &acl);
+    char *text;
+    ssize_t n = posix_acl_text(f->obj, key == DICT_KEY_ACL_DEFAULT_TEXT, f->arena, &text);
 
     if (n < 0)
-        return n == -ENOMEM ? -ENOMEM : 0; /* none, or a file system without */
-    char *text = arena_alloc(f->arena, ACL_TEXT_MAX);
+        return n == -ENOMEM ? -ENOMEM : 0;
     struct dict *d = fill_dict(f);
-    if (text == NULL || d == NULL)
-        return -ENOMEM;
-    if (acl_to_text(acl, (size_t)n, text, ACL_TEXT_MAX) < 0)
-        return 0;
-    return dict_set_str(d, key, text);
+    return d ? dict_set_str(d, key, text) : -ENOMEM;
 }
 
 /* 1: it was such a key. 0: it may be an xattr. -errno. */
@@ -231,10 +267,8 @@ fill_special(struct posix_fill *f, const struct dict_pair *p)
         }
         break;
     case DICT_KEY_ACL_ACCESS_TEXT:
-        err = fill_acl_text(f, p->key_id, POSIX_ACL_ACCESS);
-        break;
     case DICT_KEY_ACL_DEFAULT_TEXT:
-        err = fill_acl_text(f, p->key_id, POSIX_ACL_DEFAULT);
+        err = fill_acl_text(f, p->key_id);
         break;
     default:
         return 0;

@@ -53,6 +53,9 @@ ssize_t posix_xattr_names(struct posix_obj *obj, char *room, size_t room_size, s
 /* A value as PTR under `key` (copied; `value` is on the dict's arena). 0 or -errno. */
 int posix_dict_add(struct dict *d, const char *key, const void *value, size_t len);
 
+/* An object's ACL as text on the arena; an access ACL that is not there is made from the mode. Its length, -ENODATA, -errno. */
+ssize_t posix_acl_text(struct posix_obj *obj, bool is_default, struct arena *arena, char **text);
+
 /* The stored mdata as the 57 bytes of its xattr, from the inode's context if that is warm. 1, 0 (none) or -errno. */
 int posix_xattr_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode, struct arena *arena,
                       const void **value);

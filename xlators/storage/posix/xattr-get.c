@@ -2,7 +2,6 @@
 /* getxattr, fgetxattr: one xattr by name, or all of them (spec: brick 5.2). */
 #include <errno.h>
 
-#include "xlators/storage/posix/acl-text.h"
 #include "xlators/storage/posix/data.h"
 #include "xlators/storage/posix/virtual-xattr.h"
 #include "xlators/storage/posix/xattr-fill.h"
@@ -48,17 +47,11 @@ static ssize_t
 get_acl_text(struct getter *g, const char *key)
 {
     bool is_default = strcmp(key, dict_key_text(DICT_KEY_ACL_DEFAULT_TEXT)) == 0;
-    const void *acl;
-    ssize_t n = posix_xattr_value(g->obj, is_default ? POSIX_ACL_DEFAULT : POSIX_ACL_ACCESS, &g->stk->arena, &acl);
+    char *text;
+    ssize_t n = posix_acl_text(g->obj, is_default, &g->stk->arena, &text);
 
     if (n < 0)
         return n;
-    char *text = arena_alloc(&g->stk->arena, ACL_TEXT_MAX);
-    if (text == NULL)
-        return -ENOMEM;
-    n = acl_to_text(acl, (size_t)n, text, ACL_TEXT_MAX);
-    if (n < 0)
-        return -EIO; /* a file system that stores ACLs in another form */
     int err = dict_set_text(g->reply, key, DICT_STR, text, (uint32_t)n + 1);
     return err ? err : n;
 }
@@ -89,7 +82,7 @@ get_one(struct getter *g, const char *key)
 {
     switch (xattr_kind_of(key)) {
     case XATTR_IDENTITY:
-        return GFID_BYTES; /* with an empty dict, as stock */
+        return posix_obj_getxattr(g->obj, key, NULL, 0); /* its length, and an empty dict, as stock */
     case XATTR_GFID2PATH:
         return -ENODATA;
     case XATTR_GEOREP:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* removexattr, fremovexattr: one xattr by name, or, with an empty name, every key of the request's xdata (spec: brick 5.3). */
+/* removexattr, fremovexattr: one xattr by name, or, with an empty name, every key of the request's xdata (spec:
+ * brick 5.3). */
 #include <errno.h>
 
 #include "xlators/storage/posix/xattr-fill.h"

@@ -124,6 +124,7 @@ xattr_hidden_in_fill(enum xattr_kind kind)
     switch (kind) {
     case XATTR_IDENTITY:
     case XATTR_GFID2PATH:
+    case XATTR_QUOTA:
     case XATTR_QUOTA_SUM:
     case XATTR_SHADOW:
     case XATTR_SELINUX:

@@ -20,7 +20,7 @@ enum xattr_kind {
     XATTR_SELINUX,      /* security.selinux: of clients only where features/selinux is off */
     XATTR_GEOREP,       /* *.xtime and its like: seen by geo-replication (pid -1) only */
     XATTR_QUOTA,        /* quota limits, link accounting: stored, not listed */
-    XATTR_QUOTA_SUM,    /* ... and what only the brick can know: not healed either */
+    XATTR_QUOTA_SUM,    /* ... and what only the brick can know */
     XATTR_SHADOW,       /* XFS shows ACLs a second time under these */
     XATTR_VIRTUAL,      /* answered by code; cannot be set */
     XATTR_IGNORED,      /* in-process marks that travel in dicts of xattrs */

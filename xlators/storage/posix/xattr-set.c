@@ -61,10 +61,11 @@ set_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const 
     return err;
 }
 
+/* The reply brings what was stored: a client that keeps ACLs has only seen the text. */
 static int
-set_acl_text(struct posix_obj *obj, const struct dict_pair *p, int flags)
+set_acl_text(struct call_stack *stk, struct posix_obj *obj, const struct dict_pair *p, int flags)
 {
-    bool is_default = p->key_id == DICT_KEY_ACL_DEFAULT_TEXT;
+    const bool is_default = p->key_id == DICT_KEY_ACL_DEFAULT_TEXT;
     const char *text = dict_pair_str(p);
     unsigned char acl[ACL_BYTES_MAX];
     char copy[4096];
@@ -81,7 +82,11 @@ set_acl_text(struct posix_obj *obj, const struct dict_pair *p, int flags)
     ssize_t n = acl_from_text(text, acl);
     if (n < 0)
         return (int)n;
-    return posix_obj_setxattr(obj, is_default ? POSIX_ACL_DEFAULT : POSIX_ACL_ACCESS, acl, (size_t)n, flags);
+    int err = posix_obj_setxattr(obj, is_default ? POSIX_ACL_DEFAULT : POSIX_ACL_ACCESS, acl, (size_t)n, flags);
+    if (err)
+        return err;
+    struct dict *x = reply_xdata(stk);
+    return x ? dict_set_bytes(x, is_default ? DICT_KEY_ACL_DEFAULT : DICT_KEY_ACL_ACCESS, acl, (uint32_t)n) : -ENOMEM;
 }
 
 /* Never blindly: the later of each time wins (brick 3.4). */
@@ -102,7 +107,6 @@ int
 posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
                      const struct dict_pair *p, int flags)
 {
-    (void)stk;
     switch (xattr_kind_of(p->key)) {
     case XATTR_IDENTITY:
     case XATTR_IGNORED:
@@ -117,7 +121,7 @@ posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj
     case XATTR_MDATA_FIRST:
         return set_mdata(xl, obj, inode, p);
     case XATTR_ACL_TEXT:
-        return set_acl_text(obj, p, flags);
+        return set_acl_text(stk, obj, p, flags);
     case XATTR_NO_NAMESPACE:
         return -ENOTSUP;
     default:
