@@ -7,7 +7,7 @@
  *
  * System calls, inode and parent warm:
  *   unlink  6: stat parent, stat entry, unlink handle, unlink, set parent's mdata, stat parent
- *              (more links: remove gfid2path and set mdata instead of the handle; inode cold: get gfid, stat again)
+ *              (more links: remove gfid2path and set mdata instead of the handle; inode cold: get gfid)
  *   rmdir   7: stat parent, stat entry, get gfid, rmdir, readlink handle, unlink handle, set parent's mdata, stat parent
  */
 #include <errno.h>
@@ -159,7 +159,8 @@ victim_lock(struct xlator *xl, struct posix_entry *e, struct inode *known, struc
         v->gfid = known->gfid;
         v->lock = posix_object_lock(p, &v->gfid);
         r = posix_obj_stat(&e->obj, &v->st);
-        if (r == 0 && is_known_object(xl, known, &v->st)) {
+        if (r == 0 && (is_known_object(xl, known, &v->st) ||
+                       (posix_obj_get_gfid(&e->obj, &v->gfid) == 0 && gfid_equal(&v->gfid, &known->gfid)))) {
             v->inode = inode_ref(known);
             return 0;
         }

@@ -48,6 +48,23 @@ posix_entry_begin(struct xlator *xl, const struct loc *loc, int hidden_errno, st
 }
 
 int
+posix_entry_begin_beside(const struct posix_entry *first, const struct loc *loc, int hidden_errno,
+                         struct posix_entry *e)
+{
+    e->parent = loc->parent;
+    e->name = loc->name;
+    e->dir_st = first->dir_st;
+    e->dir.owns_dirfd = e->obj.owns_dirfd = false;
+    int r = posix_name_check(loc, hidden_errno);
+
+    if (r < 0)
+        return r;
+    posix_obj_parent(&first->obj, &e->dir);
+    posix_obj_child(&e->dir, loc->name, &e->obj);
+    return 0;
+}
+
+int
 posix_entry_end(struct xlator *xl, const struct caller *caller, struct posix_entry *e, struct iatt *post)
 {
     int r = posix_mdata_update_parent(xl, caller, &e->dir, e->parent, NULL);

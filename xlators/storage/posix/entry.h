@@ -23,6 +23,9 @@ void posix_entry_done(struct posix_entry *e);
  * posix_entry_done() in any case. */
 int posix_entry_begin(struct xlator *xl, const struct loc *loc, int hidden_errno, struct posix_entry *e,
                       struct iatt *pre);
+/* A second name in the directory of `first`, which outlives it. */
+int posix_entry_begin_beside(const struct posix_entry *first, const struct loc *loc, int hidden_errno,
+                             struct posix_entry *e);
 /* Times of the directory by the caller's flags, then *post. 0 or -errno. */
 int posix_entry_end(struct xlator *xl, const struct caller *caller, struct posix_entry *e, struct iatt *post);
 

@@ -5,9 +5,10 @@
  * between paths through the handle lead nowhere. So these two steps are done by one thread of a brick at a time, under dir_rename_lock,
  * and count in dir_renames: whoever gets ENOENT on a path through a handle waits and tries again (handle.h).
  *
- * System calls, all inodes warm, file without victim, same directory:
- *   13: stat parent twice (both ends), stat source, stat target, rename, remove and set gfid2path, set mdata, stat, set
- *   parent's mdata, stat parent; a directory: symlink and rename of the handle instead of gfid2path
+ * System calls, all inodes warm, within one directory:
+ *   file       10: stat parent, stat source, stat target, rename, remove and set gfid2path, set mdata, stat, set parent's mdata,
+ *              stat parent; over another file: stat target again, unlink its handle
+ *   directory  11: symlink (there is one), symlink and rename of the handle instead of gfid2path
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -287,8 +288,12 @@ posix_fop_rename(struct xlator *xl, struct call_stack *stk)
     n.from.dir.owns_dirfd = n.from.obj.owns_dirfd = n.to.dir.owns_dirfd = n.to.obj.owns_dirfd = false;
 
     int r = posix_entry_begin(xl, &stk->call.loc, ENOENT, &n.from, &stk->reply.pre);
-    if (r == 0)
+    if (r == 0 && stk->call.loc.parent == stk->call.loc2.parent) {
+        stk->reply.pre2 = stk->reply.pre;
+        r = posix_entry_begin_beside(&n.from, &stk->call.loc2, ENOTEMPTY, &n.to);
+    } else if (r == 0) {
         r = posix_entry_begin(xl, &stk->call.loc2, ENOTEMPTY, &n.to, &stk->reply.pre2);
+    }
     if (r == 0)
         r = renaming_lock(xl, stk, &n);
     if (r == 0)
