@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* index: what the files of features/index share (spec: brick 7).
+ *
+ *   BRICK/.glusterfs/indices/
+ *       xattrop/        <gfid> for each object with a pending counter   hard links of xattrop-<uuid>
+ *       dirty/          <gfid> for each object with a dirty mark        ... of dirty-<uuid>
+ *       entry-changes/  <directory's gfid>/<name> for each entry that has changed while a brick was down
+ *
+ * Clients see the three as virtual directories with gfids of their own. The gfids are random, new at each start, and differ in their
+ * last byte only, so that one comparison tells whether a call is about them.
+ *
+ * Locks: a context's mutex and the private one are held for a few instructions. What has to be exclusive over system calls and
+ * over storage's answer (an xattrop and its index entry) is kept apart by `is_busy` and a queue of parked calls.
+ */
+#ifndef KILN_INDEX_INTERNAL_H
+#define KILN_INDEX_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <urcu/list.h>
+
+#include "event/worker.h"
+#include "fs/fd.h"
+#include "fs/inode.h"
+#include "stack/xlator.h"
+
+enum index_type { INDEX_XATTROP, INDEX_DIRTY, INDEX_ENTRY_CHANGES, INDEX_TYPES };
+#define INDEX_GFID_TYPES 2 /* the first two: one entry an object */
+
+extern const char *const index_dir_names[INDEX_TYPES];
+
+struct index_conf {
+    char *base;
+    char *dirty_list, *pending_list, *list64; /* prefixes, apart by commas or spaces; NULL: none */
+};
+
+/* A listing that is under way keeps its descriptor: on a tmpfs a position is a count of entries, and the reader removes
+ * entries as it goes. One a brick; a second reader opens and seeks. */
+struct index_listing {
+    const struct fd *owner; /* only compared; NULL: none */
+    int fd;
+    uint64_t at; /* cookie of the last entry handed out */
+    bool is_busy;
+};
+
+struct index_private {
+    int base_fd;
+    struct gfid virtual_gfid; /* its last byte is replaced by an index_type */
+    atomic_long counts[INDEX_GFID_TYPES];
+    pthread_mutex_t mutex;    /* guards what follows */
+    struct gfid base_uuid;
+    struct index_listing listing;
+};
+
+enum index_state { INDEX_UNKNOWN, INDEX_IN, INDEX_OUT };
+
+/* Of a real inode: what its entries are known to be. Of a virtual subdirectory: whose changes it lists. */
+struct index_ctx {
+    pthread_mutex_t mutex; /* guards is_busy and parked */
+    bool is_busy;
+    struct cds_list_head parked;
+    uint8_t state[INDEX_GFID_TYPES]; /* of whoever is_busy */
+    bool is_subdir;                  /* these two: set before the context is installed */
+    struct gfid subdir_of;
+};
+
+/* index.c */
+int index_pools_init(void);
+struct index_ctx *index_ctx_get(struct xlator *xl, struct inode *inode);
+struct index_ctx *index_ctx_new(struct xlator *xl);
+void index_ctx_free(struct index_ctx *ctx);
+static inline struct index_private *
+index_private(const struct xlator *xl)
+{
+    return xl->private;
+}
+
+/* True: what belongs to the context is the caller's until index_leave(). False: `stk` is parked; `go` is called once it is, and
+ * what it returns is what a fop function returns. -ENOMEM. */
+typedef int (*index_go)(struct xlator *xl, struct call_stack *stk);
+int index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, index_go go);
+void index_leave(struct index_ctx *ctx);
+/* Goes on with a call that was parked, by a fop function's verdict. */
+void index_answer(struct call_stack *stk, int verdict);
+
+/* index-entry.c: files on disk. 0 or -errno. */
+#define INDEX_PATH_MAX (64 + 40 + 256)
+int index_base_open(struct xlator *xl);
+int index_entry_add(struct xlator *xl, enum index_type type, const struct gfid *gfid);
+int index_entry_remove(struct xlator *xl, enum index_type type, const struct gfid *gfid);
+int index_change_add(struct xlator *xl, const struct gfid *dir, const char *name);
+int index_change_remove(struct xlator *xl, const struct gfid *dir, const char *name);
+/* Takes away all changes of a directory; content, if any, in the background. */
+int index_changes_purge(struct xlator *xl, const char *dir_name);
+bool index_is_base_name(enum index_type type, const char *name);
+bool index_is_current_base(struct xlator *xl, enum index_type type, const char *name);
+/* Entries on disk now, or -errno. */
+int64_t index_count(struct xlator *xl, enum index_type type);
+
+/* index-xattrop.c */
+int index_xattrop(struct xlator *xl, struct call_stack *stk);
+
+/* index-virtual.c */
+enum index_virtual { VIRTUAL_NO, VIRTUAL_XATTROP, VIRTUAL_DIRTY, VIRTUAL_ENTRY_CHANGES, VIRTUAL_SUBDIR };
+enum index_virtual index_virtual_of(const struct xlator *xl, struct inode *inode);
+/* The directory's path below the base, or for VIRTUAL_SUBDIR of its changes. */
+void index_virtual_path(struct xlator *xl, struct inode *inode, enum index_virtual v, char path[INDEX_PATH_MAX]);
+int index_lookup(struct xlator *xl, struct call_stack *stk);
+int index_fstat(struct xlator *xl, struct call_stack *stk);
+int index_opendir(struct xlator *xl, struct call_stack *stk);
+int index_unlink(struct xlator *xl, struct call_stack *stk);
+int index_getxattr(struct xlator *xl, struct call_stack *stk);
+int index_any(struct xlator *xl, struct call_stack *stk);
+
+/* index-readdir.c */
+int index_readdir(struct xlator *xl, struct call_stack *stk);
+void index_fd_closed(struct xlator *xl, struct fd *fd);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* features/index: which objects have something to heal, as files that a self-heal daemon can list (spec: brick 7).
+ *
+ * Sits high in the graph, above io-threads, because it acts before storage (an entry must exist before the counter it stands for)
+ * and after it. Keeps per inode what it knows of its entries; on disk the directories of index-internal.h.
+ * A crash can leave an entry too many, never one too few.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "graph/graph.h"
+#include "log/dump.h"
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "xlators/features/index/index-internal.h"
+
+static struct mem_pool *ctx_pool, *parked_pool;
+
+struct parked {
+    struct cds_list_head link;
+    struct worker_job job;
+    struct call_stack *stk;
+    struct xlator *xl;
+    index_go go;
+};
+
+int
+index_pools_init(void)
+{
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&once);
+    if (!ctx_pool)
+        ctx_pool = mem_pool_new_opts(&(struct mem_pool_opts){
+            .name = "index-ctx", .xlator = "features/index", .size = sizeof(struct index_ctx)});
+    if (!parked_pool)
+        parked_pool = mem_pool_new_opts(&(struct mem_pool_opts){
+            .name = "index-parked", .xlator = "features/index", .size = sizeof(struct parked)});
+    pthread_mutex_unlock(&once);
+    return ctx_pool && parked_pool ? 0 : -ENOMEM;
+}
+
+/* -- contexts ------------------------------------------------------------------------------------------------------- */
+
+struct index_ctx *
+index_ctx_new(struct xlator *xl)
+{
+    struct index_ctx *ctx = mem_get0_owner(ctx_pool, xl->graph->owner);
+
+    if (!ctx)
+        return NULL;
+    pthread_mutex_init(&ctx->mutex, NULL);
+    CDS_INIT_LIST_HEAD(&ctx->parked);
+    return ctx;
+}
+
+void
+index_ctx_free(struct index_ctx *ctx)
+{
+    assert(!ctx->is_busy);
+    pthread_mutex_destroy(&ctx->mutex);
+    mem_put(ctx);
+}
+
+struct index_ctx *
+index_ctx_get(struct xlator *xl, struct inode *inode)
+{
+    struct index_ctx *ctx = inode_ctx(inode, xl);
+
+    if (ctx)
+        return ctx;
+    struct index_ctx *fresh = index_ctx_new(xl);
+    if (!fresh)
+        return NULL;
+    ctx = inode_ctx_install(inode, xl, fresh);
+    if (ctx != fresh)
+        index_ctx_free(fresh);
+    return ctx;
+}
+
+void
+index_answer(struct call_stack *stk, int verdict)
+{
+    switch (verdict) {
+    case XL_OWNED:
+        break;
+    case XL_PASS:
+        call_stack_resume(stk);
+        break;
+    case XL_DONE:
+        call_stack_unwind(stk);
+        break;
+    default:
+        call_stack_fail(stk, -verdict);
+        break;
+    }
+}
+
+static void
+parked_run(struct worker_job *job)
+{
+    struct parked *p = caa_container_of(job, struct parked, job);
+    struct call_stack *stk = p->stk;
+    struct xlator *xl = p->xl;
+    index_go go = p->go;
+
+    mem_put(p);
+    index_answer(stk, go(xl, stk));
+}
+
+int
+index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, index_go go)
+{
+    struct parked *p = NULL;
+    int rc = true;
+
+    pthread_mutex_lock(&ctx->mutex);
+    if (!ctx->is_busy) {
+        ctx->is_busy = true;
+    } else if ((p = mem_get_owner(parked_pool, xl->graph->owner))) {
+        *p = (struct parked){.job.run = parked_run, .stk = stk, .xl = xl, .go = go};
+        cds_list_add_tail(&p->link, &ctx->parked);
+        rc = false;
+    } else {
+        rc = -ENOMEM;
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return rc;
+}
+
+void
+index_leave(struct index_ctx *ctx)
+{
+    struct parked *p = NULL;
+
+    pthread_mutex_lock(&ctx->mutex);
+    if (cds_list_empty(&ctx->parked)) {
+        ctx->is_busy = false;
+    } else { /* handed on, still busy */
+        p = cds_list_first_entry(&ctx->parked, struct parked, link);
+        cds_list_del(&p->link);
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    if (p)
+        worker_post(&p->job);
+}
+
+/* -- the type ----------------------------------------------------------------------------------------------------------- */
+
+static int
+index_init(struct xlator *xl)
+{
+    const struct index_conf *conf = xlator_conf(xl);
+    int rc = index_pools_init();
+
+    if (!conf->base) {
+        log_event(LOG_ERROR, xl, "index-base-missing", "option index-base is missing");
+        return -EINVAL;
+    }
+    rc = rc ? rc : graph_take_ctx_slot(xl);
+    if (rc)
+        return rc;
+    struct index_private *priv = calloc(1, sizeof *priv);
+    if (!priv)
+        return -ENOMEM;
+    priv->base_fd = priv->listing.fd = -1;
+    pthread_mutex_init(&priv->mutex, NULL);
+    gfid_random(&priv->virtual_gfid);
+    gfid_random(&priv->base_uuid);
+    xl->private = priv;
+    rc = index_base_open(xl);
+    if (rc && priv->base_fd >= 0)
+        close(priv->base_fd);
+    if (rc) {
+        pthread_mutex_destroy(&priv->mutex);
+        free(priv);
+        xl->private = NULL;
+    }
+    return rc;
+}
+
+static void
+index_fini(struct xlator *xl)
+{
+    struct index_private *priv = index_private(xl);
+
+    if (priv->listing.fd >= 0)
+        close(priv->listing.fd);
+    close(priv->base_fd);
+    pthread_mutex_destroy(&priv->mutex);
+    free(priv);
+    xl->private = NULL;
+}
+
+static void
+index_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)xl;
+    (void)inode;
+    index_ctx_free(ctx);
+}
+
+static void
+index_dump(struct xlator *xl, struct dump *dump)
+{
+    struct index_private *priv = index_private(xl);
+
+    dump_section(dump, "xlator.features.index.%s", xl->name);
+    for (int t = 0; t < INDEX_GFID_TYPES; t++)
+        dump_line(dump, index_dir_names[t], "%ld", atomic_load(&priv->counts[t]));
+}
+
+static const struct option index_options[] = {
+    OPT_STR(struct index_conf, base, "index-base", NULL),
+    OPT_STR(struct index_conf, dirty_list, "xattrop-dirty-watchlist", NULL),
+    OPT_STR(struct index_conf, pending_list, "xattrop-pending-watchlist", NULL),
+    OPT_STR(struct index_conf, list64, "xattrop64-watchlist", "trusted.ec.dirty"),
+    OPT_END,
+};
+
+static const struct xlator_ops index_ops = {
+    .any = index_any, /* keeps calls on virtual directories from storage, which knows nothing of them */
+    .xattrop = index_xattrop,
+    .fxattrop = index_xattrop,
+    .lookup = index_lookup,
+    .fstat = index_fstat,
+    .opendir = index_opendir,
+    .readdir = index_readdir,
+    .unlink = index_unlink,
+    .rmdir = index_unlink,
+    .getxattr = index_getxattr,
+};
+
+const struct xlator_type features_index_xlator = {
+    .name = "features/index",
+    .options = index_options,
+    .conf_size = sizeof(struct index_conf),
+    .ops = &index_ops,
+    .init = index_init,
+    .fini = index_fini,
+    .inode_forget = index_inode_forget,
+    .fd_closed = index_fd_closed,
+    .dump = index_dump,
+};

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* index above a storage that only knows how to add to counters, with its directories in a temporary place. */
+#include "xlators/features/test-layers.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "xlators/features/index/index-internal.h"
+
+extern const struct xlator_type features_index_xlator;
+
+#define DIRTY "trusted.afr.dirty"
+#define PENDING "trusted.afr.v-client-1"
+
+static char base[64];
+static struct inode *root, *file, *dir;
+static int32_t dirty[3], pending[3];
+static bool answers_later;
+static atomic_int in_storage, xattrops, max_in_storage, others;
+
+struct later {
+    struct worker_job job;
+    struct call_stack *stk;
+};
+
+static void
+add(struct call_stack *stk, const char *key, int32_t *counters)
+{
+    const struct dict_pair *p = dict_find_text(stk->call.dict, key);
+    uint32_t be[3];
+
+    if (!p)
+        return;
+    memcpy(be, p->v.bytes, sizeof be);
+    for (int i = 0; i < 3; i++) {
+        counters[i] += (int32_t)be32toh(be[i]);
+        be[i] = htobe32((uint32_t)counters[i]);
+    }
+    ck_assert_int_eq(dict_set_text(reply_dict(stk), key, DICT_PTR, be, sizeof be), 0);
+}
+
+static void
+apply(struct call_stack *stk)
+{
+    int n = atomic_fetch_add(&in_storage, 1) + 1;
+
+    if (n > atomic_load(&max_in_storage))
+        atomic_store(&max_in_storage, n);
+    atomic_fetch_add(&xattrops, 1);
+    add(stk, DIRTY, dirty);
+    add(stk, PENDING, pending);
+    stk->reply.op_ret = 0;
+    atomic_fetch_sub(&in_storage, 1);
+}
+
+static void
+answer_later(struct worker_job *job)
+{
+    struct later *l = caa_container_of(job, struct later, job);
+
+    apply(l->stk);
+    call_stack_unwind(l->stk);
+    free(l);
+}
+
+static int
+bottom(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    if (stk->call.fop == FOP_lookup) {
+        if (gfid_equal(&stk->call.gfid, &file->gfid))
+            stk->reply.stat = (struct iatt){.gfid = file->gfid, .mode = S_IFREG};
+        else
+            return -ENOENT;
+        stk->reply.op_ret = 0;
+        return XL_DONE;
+    }
+    if (stk->call.fop != FOP_xattrop) {
+        atomic_fetch_add(&others, 1);
+        stk->reply.op_ret = 0;
+        return XL_DONE;
+    }
+    if (!answers_later) {
+        apply(stk);
+        return XL_DONE;
+    }
+    struct later *l = calloc(1, sizeof *l);
+    l->stk = stk;
+    l->job.run = answer_later;
+    worker_post_any(&l->job);
+    return XL_OWNED;
+}
+
+static void
+start_brick(void)
+{
+    const char *const options[] = {"index-base", base, "xattrop-dirty-watchlist", "trusted.afr.dirty",
+                                   "xattrop-pending-watchlist", "trusted.other., trusted.afr.v-", NULL};
+
+    bench_setup(&features_index_xlator, options, bottom);
+    root = inode_root(bench_graph.inodes);
+    file = bench_inode("f", 1, S_IFREG);
+    dir = bench_inode("d", 2, S_IFDIR);
+}
+
+static void
+stop_brick(void)
+{
+    inode_unref(root);
+    inode_unref(file);
+    inode_unref(dir);
+    while (atomic_load(&bench_graph.pins) > 1) /* a wipe in the background */
+        sched_yield();
+    bench_teardown();
+}
+
+static void
+setup(void)
+{
+    strcpy(base, "/tmp/kiln-test-index-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(base));
+    start_brick();
+}
+
+static void
+teardown(void)
+{
+    char command[128];
+
+    stop_brick();
+    snprintf(command, sizeof command, "rm -rf %s", base);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static const char *
+at(const char *fmt_dir, const char *name)
+{
+    static char path[4][512];
+    static int turn;
+    char *p = path[turn++ % 4];
+
+    snprintf(p, 512, "%s/%s/%s", base, fmt_dir, name);
+    return p;
+}
+
+static bool
+exists(const char *where, const char *name)
+{
+    struct stat st;
+
+    return lstat(at(where, name), &st) == 0;
+}
+
+static bool
+has(const char *where, const struct inode *inode)
+{
+    return exists(where, GFID(&inode->gfid));
+}
+
+static struct bench_call *
+xattrop(struct inode *inode, const char *key, int32_t delta)
+{
+    struct bench_call *call = bench_call(FOP_xattrop, NULL);
+    uint32_t be[3] = {htobe32((uint32_t)delta), 0, 0};
+
+    call->stk->call.loc.inode = inode_ref(inode);
+    call->stk->call.dict = dict_new(&call->stk->arena);
+    if (key)
+        dict_set_text(call->stk->call.dict, key, DICT_PTR, be, sizeof be);
+    return call;
+}
+
+START_TEST(test_entries_follow_counters)
+{
+    ck_assert_int_eq(bench_run(xattrop(file, DIRTY, 1)), 0);
+    ck_assert(has("dirty", file) && !has("xattrop", file));
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 2)), 0);
+    ck_assert(has("dirty", file) && has("xattrop", file));
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 0)), 0); /* a reading: still set */
+    ck_assert(has("xattrop", file));
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, -2)), 0);
+    ck_assert(!has("xattrop", file) && has("dirty", file));
+    ck_assert_int_eq(bench_run(xattrop(file, DIRTY, -1)), 0);
+    ck_assert(!has("dirty", file));
+    ck_assert_int_eq(bench_run(xattrop(file, "trusted.afr.w-client-0", 1)), 0); /* of another volume */
+    ck_assert(!has("xattrop", file));
+    struct bench_call *call = xattrop(file, PENDING, 1);
+    call->stk->call.flags = 4; /* get-and-set */
+    ck_assert_int_eq(bench_run(call), 0);
+    ck_assert(!has("xattrop", file));
+}
+END_TEST
+
+START_TEST(test_reading_zero_removes_what_was_left)
+{
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0);
+    stop_brick();
+    memset(pending, 0, sizeof pending); /* as if healed by other means */
+    start_brick();
+    ck_assert(has("xattrop", file));
+    ck_assert_int_eq(index_count(bench_xl, INDEX_XATTROP), 1);
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 0)), 0);
+    ck_assert(!has("xattrop", file));
+}
+END_TEST
+
+START_TEST(test_serialised_per_inode)
+{
+    enum { N = 200 };
+    struct bench_call *calls[N];
+
+    answers_later = true;
+    for (int i = 0; i < N; i++) {
+        calls[i] = xattrop(file, DIRTY, i % 2 ? -1 : 1);
+        bench_wind(calls[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        ck_assert_int_eq(bench_result(calls[i]), 0);
+        bench_free(calls[i]);
+    }
+    ck_assert_int_eq(atomic_load(&max_in_storage), 1);
+    ck_assert_int_eq(atomic_load(&xattrops), N);
+    ck_assert(!has("dirty", file));
+}
+END_TEST
+
+static struct gfid
+virtual_gfid(const char *name)
+{
+    struct bench_call *call = bench_call(FOP_getxattr, NULL);
+    struct gfid gfid;
+
+    call->stk->call.loc.inode = inode_ref(root);
+    call->stk->call.name = name;
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), 16);
+    ck_assert_int_eq(dict_get_gfid(call->stk->reply.dict, dict_key_find(name, strlen(name)), &gfid), 0);
+    bench_free(call);
+    return gfid;
+}
+
+/* A nameless lookup and, as protocol/server does, the inode of its answer. */
+static struct inode *
+lookup_gfid(struct gfid gfid, int64_t *type)
+{
+    struct bench_call *call = bench_call(FOP_lookup, NULL);
+
+    call->stk->call.gfid = gfid;
+    call->stk->call.xdata = dict_new(&call->stk->arena);
+    dict_set_int(call->stk->call.xdata, DICT_KEY_INDEX_TYPE_REQ, 1);
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), 0);
+    ck_assert_uint_eq(call->stk->reply.stat.flags, IATT_FLAGS_VIRTUAL);
+    if (type)
+        ck_assert_int_eq(dict_get_int(call->stk->reply.xdata, DICT_KEY_INDEX_TYPE_RSP, type), 0);
+    struct inode *inode = inode_link(bench_graph.inodes, NULL, NULL, &call->stk->reply.stat);
+    bench_free(call);
+    return inode;
+}
+
+static struct bench_call *
+entry(enum fop fop, struct inode *parent, const char *name, uint32_t flags)
+{
+    struct bench_call *call = bench_call(fop, NULL);
+
+    call->stk->call.loc.parent = inode_ref(parent);
+    call->stk->call.loc.name = arena_dup(&call->stk->arena, name, strlen(name));
+    call->stk->call.flags = flags;
+    return call;
+}
+
+/* All names in batches of `size` bytes; how many there are besides "." and "..". */
+static int
+list(struct inode *inode, uint64_t size, bool wants_types, char names[][GFID_TEXT_SIZE], uint32_t *types)
+{
+    struct bench_call *call = bench_call(FOP_opendir, NULL);
+    uint64_t offset = 0;
+    int n = 0;
+
+    call->stk->call.loc.inode = inode_ref(inode);
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), 0);
+    struct fd *fd = fd_ref(call->stk->reply.fd);
+    bench_free(call);
+    for (bool at_end = false; !at_end;) {
+        call = bench_call(FOP_readdir, NULL);
+        call->stk->call.fd = fd_ref(fd);
+        call->stk->call.size = size;
+        call->stk->call.offset = offset;
+        if (wants_types) {
+            call->stk->call.xdata = dict_new(&call->stk->arena);
+            dict_set_int(call->stk->call.xdata, DICT_KEY_GET_GFID_TYPE, 1);
+        }
+        bench_wind(call);
+        int got = bench_result(call);
+        ck_assert_int_ge(got, 0);
+        at_end = call->stk->reply.op_errno == ENOENT;
+        ck_assert(at_end || got > 0);
+        for (struct dirent_entry *e = call->stk->reply.entries; e; e = e->next, got--) {
+            offset = e->off;
+            if (e->name[0] == '.')
+                continue;
+            snprintf(names[n], GFID_TEXT_SIZE, "%s", e->name);
+            types[n++] = e->type;
+        }
+        ck_assert_int_eq(got, 0);
+        bench_free(call);
+    }
+    fd_unref(fd);
+    return n;
+}
+
+START_TEST(test_virtual_directories)
+{
+    char names[8][GFID_TEXT_SIZE];
+    uint32_t types[8];
+    int64_t type;
+    struct inode *v = lookup_gfid(virtual_gfid("glusterfs.xattrop_index_gfid"), &type);
+    int before;
+
+    ck_assert_int_eq(type, 1);
+    ck_assert_int_eq(bench_run(entry(FOP_lookup, v, GFID(&file->gfid), 0)), -ENOENT);
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0);
+    ck_assert_int_eq(bench_run(xattrop(dir, PENDING, 1)), 0);
+    close(open(at("xattrop", "xattrop-11111111-2222-3333-4444-555555555555"), O_CREAT | O_WRONLY, 0)); /* stale */
+    ck_assert_int_eq(list(v, 4096, true, names, types), 2);
+    ck_assert(types[0] + types[1] == 8 + 4);
+    ck_assert(!exists("xattrop", "xattrop-11111111-2222-3333-4444-555555555555"));
+    ck_assert_int_eq(list(v, 300, false, names, types), 2); /* one entry a call */
+    ck_assert_int_eq(bench_run(entry(FOP_lookup, v, GFID(&file->gfid), 0)), 0);
+    ck_assert_int_eq(bench_run(entry(FOP_unlink, v, "no-gfid", 0)), -ENOENT);
+    struct bench_call *call = entry(FOP_unlink, v, GFID(&file->gfid), 0);
+    call->stk->caller.uid = 1000;
+    ck_assert_int_eq(bench_run(call), -EACCES);
+    ck_assert_int_eq(bench_run(entry(FOP_unlink, v, GFID(&file->gfid), 0)), 0);
+    ck_assert(!has("xattrop", file));
+    ck_assert_int_eq(bench_run(entry(FOP_unlink, v, GFID(&file->gfid), 0)), -ENOENT);
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0); /* not thought to be there still */
+    ck_assert(has("xattrop", file));
+
+    before = atomic_load(&others);
+    call = bench_call(FOP_stat, NULL);
+    call->stk->call.loc.inode = inode_ref(v);
+    ck_assert_int_eq(bench_run(call), -ENOENT);
+    ck_assert_int_eq(bench_run(entry(FOP_mkdir, v, "x", 0)), -ENOENT);
+    ck_assert_int_eq(atomic_load(&others), before);
+    inode_unref(v);
+}
+END_TEST
+
+START_TEST(test_gfid_types_of_what_is_not_in_memory)
+{
+    char names[8][GFID_TEXT_SIZE];
+    uint32_t types[8];
+    struct inode *v = lookup_gfid(virtual_gfid("glusterfs.xattrop_index_gfid"), NULL);
+    struct gfid gone = {.b = {9}};
+
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0);
+    ck_assert_int_eq(index_entry_add(bench_xl, INDEX_XATTROP, &gone), 0);
+    ck_assert_int_eq(list(v, 4096, true, names, types), 2);
+    for (int i = 0; i < 2; i++)
+        ck_assert_uint_eq(types[i], strcmp(names[i], GFID(&gone)) ? 8 : 0);
+    inode_unref(v);
+}
+END_TEST
+
+START_TEST(test_many_entries_while_they_are_removed)
+{
+    enum { N = 500 };
+    static char names[N + 8][GFID_TEXT_SIZE];
+    static uint32_t types[N + 8];
+    struct inode *v = lookup_gfid(virtual_gfid("glusterfs.xattrop_index_gfid"), NULL);
+
+    for (int i = 0; i < N; i++) {
+        struct gfid g = {.b = {1, (uint8_t)(i >> 8), (uint8_t)i}};
+
+        ck_assert_int_eq(index_entry_add(bench_xl, INDEX_XATTROP, &g), 0);
+    }
+    ck_assert_int_eq(list(v, 1000, false, names, types), N);
+    ck_assert_int_eq(index_count(bench_xl, INDEX_XATTROP), N);
+
+    struct bench_call *call = bench_call(FOP_opendir, NULL);
+    call->stk->call.loc.inode = inode_ref(v);
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), 0);
+    struct fd *fd = fd_ref(call->stk->reply.fd);
+    bench_free(call);
+    uint64_t offset = 0;
+    int removed = 0;
+    for (bool at_end = false; !at_end;) {
+        call = bench_call(FOP_readdir, NULL);
+        call->stk->call.fd = fd_ref(fd);
+        call->stk->call.size = 2000;
+        call->stk->call.offset = offset;
+        bench_wind(call);
+        ck_assert_int_ge(bench_result(call), 0);
+        at_end = call->stk->reply.op_errno == ENOENT;
+        for (struct dirent_entry *e = call->stk->reply.entries; e; e = e->next) {
+            offset = e->off;
+            if (e->name[0] != '.') {
+                ck_assert_int_eq(bench_run(entry(FOP_unlink, v, e->name, 0)), 0);
+                removed++;
+            }
+        }
+        bench_free(call);
+    }
+    fd_unref(fd);
+    ck_assert_int_eq(removed, N);
+    ck_assert_int_eq(index_count(bench_xl, INDEX_XATTROP), 0);
+    inode_unref(v);
+}
+END_TEST
+
+static struct bench_call *
+change(enum dict_key key, const char *name)
+{
+    struct bench_call *call = xattrop(dir, PENDING, 0);
+
+    call->stk->call.xdata = dict_new(&call->stk->arena);
+    if (name)
+        dict_set_str(call->stk->call.xdata, key, name);
+    else
+        dict_set_int(call->stk->call.xdata, key, 1);
+    return call;
+}
+
+static struct inode *
+lookup_subdir(struct inode *v)
+{
+    struct bench_call *call = entry(FOP_lookup, v, GFID(&dir->gfid), 0);
+
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), 0);
+    struct inode *inode = inode_link(bench_graph.inodes, v, GFID(&dir->gfid), &call->stk->reply.stat);
+    bench_free(call);
+    return inode;
+}
+
+START_TEST(test_entry_changes)
+{
+    char names[8][GFID_TEXT_SIZE];
+    uint32_t types[8];
+    int64_t type;
+    struct inode *v = lookup_gfid(virtual_gfid("glusterfs.xattrop_entry_changes_gfid"), &type), *sub;
+
+    ck_assert_int_eq(type, 2);
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n1")), 0);
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n2")), 0);
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n2")), 0);
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "../../x")), -EINVAL);
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "..")), -EINVAL);
+    ck_assert(has("entry-changes", dir));
+    sub = lookup_subdir(v);
+    ck_assert_int_eq(list(sub, 4096, true, names, types), 2);
+    ck_assert_int_eq(bench_run(entry(FOP_lookup, sub, "n1", 0)), 0);
+    ck_assert_int_eq(bench_run(entry(FOP_lookup, sub, "n3", 0)), -ENOENT);
+    ck_assert_int_eq(bench_run(entry(FOP_unlink, sub, "n1", 0)), 0);
+    ck_assert_int_eq(bench_run(entry(FOP_rmdir, v, GFID(&dir->gfid), 0)), -ENOTEMPTY);
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_DELETE, "n2")), 0);
+    ck_assert_int_eq(list(sub, 4096, true, names, types), 0);
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_PURGE_INDEX, NULL)), 0);
+    ck_assert(!has("entry-changes", dir));
+    ck_assert_int_eq(bench_run(entry(FOP_lookup, sub, "n1", 0)), -ENOENT);
+
+    for (int i = 0; i < 2; i++) { /* with content: moved away, wiped in the background */
+        ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n1")), 0);
+        ck_assert_int_eq(i ? bench_run(entry(FOP_rmdir, v, GFID(&dir->gfid), 1))
+                           : bench_run(change(DICT_KEY_XATTROP_PURGE_INDEX, NULL)),
+                         0);
+        ck_assert(!has("entry-changes", dir));
+    }
+    while (atomic_load(&bench_graph.pins) > 1)
+        sched_yield();
+    ck_assert_int_eq(index_count(bench_xl, INDEX_ENTRY_CHANGES), 0);
+    inode_unref(sub);
+    inode_unref(v);
+}
+END_TEST
+
+static int64_t
+link_count(struct inode *inode)
+{
+    struct bench_call *call = bench_call(FOP_lookup, NULL);
+    int64_t n = -1;
+
+    call->stk->call.loc.inode = inode_ref(inode);
+    call->stk->call.gfid = (struct gfid){.b = {77}}; /* storage says ENOENT: the count comes all the same */
+    call->stk->call.xdata = dict_new(&call->stk->arena);
+    dict_set_str(call->stk->call.xdata, DICT_KEY_LINK_COUNT, "glusterfs.xattrop_index_count");
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), -ENOENT);
+    ck_assert_int_eq(dict_get_int(call->stk->reply.xdata, DICT_KEY_LINK_COUNT, &n), 0);
+    bench_free(call);
+    return n;
+}
+
+START_TEST(test_link_count)
+{
+    ck_assert_int_eq(link_count(dir), 0);
+    ck_assert_int_eq(bench_run(xattrop(file, DIRTY, 1)), 0);
+    ck_assert_int_eq(link_count(dir), 0);
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0);
+    ck_assert_int_eq(link_count(dir), 1);
+    stop_brick();
+    start_brick();
+    ck_assert_int_eq(link_count(dir), 1);
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, -1)), 0);
+    ck_assert_int_eq(link_count(dir), 0);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("index");
+    TCase *t = tcase_create("index");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, test_entries_follow_counters);
+    tcase_add_test(t, test_reading_zero_removes_what_was_left);
+    tcase_add_test(t, test_serialised_per_inode);
+    tcase_add_test(t, test_virtual_directories);
+    tcase_add_test(t, test_gfid_types_of_what_is_not_in_memory);
+    tcase_add_test(t, test_many_entries_while_they_are_removed);
+    tcase_add_test(t, test_entry_changes);
+    tcase_add_test(t, test_link_count);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
