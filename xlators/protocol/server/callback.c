@@ -17,7 +17,8 @@ send_child_event(struct conn *c, void *arg)
 void
 server_child_event(struct graph *g, bool is_up)
 {
-    session_each_conn(g, send_child_event, &is_up);
+    if (server_is_top(g))
+        session_each_conn(g, send_child_event, &is_up);
 }
 
 static struct conn *

@@ -47,7 +47,12 @@ remember(struct rpc_request *req)
         inode_unlink(t, call->loc.parent, call->loc.name);
         break;
     case FOP_rename:
-        inode_rename(t, call->loc.parent, call->loc.name, call->loc2.parent, call->loc2.name, call->loc.inode);
+        if (gfid_is_null(&reply->stat.gfid) || gfid_equal(&reply->stat.gfid, &call->loc.inode->gfid)) {
+            inode_rename(t, call->loc.parent, call->loc.name, call->loc2.parent, call->loc2.name, call->loc.inode);
+        } else { /* the name meant something else on the disk than in the table */
+            inode_unlink(t, call->loc.parent, call->loc.name);
+            inode_unlink(t, call->loc2.parent, call->loc2.name);
+        }
         break;
     default:
         break;

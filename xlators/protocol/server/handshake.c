@@ -251,6 +251,10 @@ setvolume(struct rpc_request *req)
     } else {
         read_facts(l);
         l->graph = graph_find(brick);
+        if (l->graph && !server_is_top(l->graph)) {
+            graph_unpin(l->graph);
+            l->graph = NULL;
+        }
         check_brick(l);
     }
 }

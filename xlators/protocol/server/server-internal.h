@@ -39,6 +39,9 @@ server_of(const struct graph *g)
     return g->top->private;
 }
 
+/* A graph made from a volfile without protocol/server on top, or one that is not set up yet, has no clients. */
+bool server_is_top(const struct graph *g);
+
 /* Program tables: fops.c, handshake.c. */
 extern const struct rpc_program server_fop_program, server_handshake_program;
 

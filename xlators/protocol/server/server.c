@@ -141,6 +141,12 @@ const struct xlator_type protocol_server_xlator = {
 };
 
 bool
+server_is_top(const struct graph *g)
+{
+    return g->top->type == &protocol_server_xlator && server_of(g);
+}
+
+bool
 server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted)
 {
     const struct server_conf *conf = xlator_conf(g->top);
