@@ -33,3 +33,30 @@ libglusterfs_mem_test_mem_debug_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_handshake_SOURCES = libglusterfs/mem/test-mem-handshake.c $(MEM_POOL_SOURCES)
 libglusterfs_mem_test_mem_handshake_CPPFLAGS = $(AM_CPPFLAGS) -DMEM_TEST_HOOKS
 libglusterfs_mem_test_mem_handshake_LDADD = $(CHECK_LIBS)
+
+# The pool on its own, for any threaded C program.
+lib_LTLIBRARIES += libkiln-mempool.la
+libkiln_mempool_la_SOURCES = $(MEM_POOL_SOURCES)
+libkiln_mempool_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \
+	-export-symbols $(top_srcdir)/libglusterfs/mem/libkiln-mempool.sym
+EXTRA_libkiln_mempool_la_DEPENDENCIES = $(top_srcdir)/libglusterfs/mem/libkiln-mempool.sym
+kilnmemdir = $(includedir)/kiln/mem
+kilnmem_HEADERS = libglusterfs/mem/mem-pool.h libglusterfs/mem/mem-inline.h
+mempoolexampledir = $(docdir)/examples
+dist_mempoolexample_DATA = libglusterfs/mem/mempool-example.c
+dist_man_MANS += libglusterfs/mem/kiln-mempool.3
+pkgconfig_DATA += libglusterfs/mem/kiln-mempool.pc
+CLEANFILES += libglusterfs/mem/kiln-mempool.pc
+EXTRA_DIST += libglusterfs/mem/kiln-mempool.pc.in libglusterfs/mem/libkiln-mempool.sym
+libglusterfs/mem/kiln-mempool.pc: $(top_srcdir)/libglusterfs/mem/kiln-mempool.pc.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) libglusterfs/mem && sed -e 's|@prefix[@]|$(prefix)|' -e 's|@libdir[@]|$(libdir)|' \
+		-e 's|@includedir[@]|$(includedir)|' -e 's|@VERSION[@]|$(VERSION)|' \
+		$(top_srcdir)/libglusterfs/mem/kiln-mempool.pc.in > $@
+
+# It is also built by the tests, as a user's program would be.
+check_PROGRAMS += libglusterfs/mem/mempool-example
+libglusterfs_mem_mempool_example_SOURCES = libglusterfs/mem/mempool-example.c
+libglusterfs_mem_mempool_example_LDADD = libkiln-mempool.la
+
+# What the pool costs, against the general allocators: tests/bench/pool.
+EXTRA_DIST += tests/pool

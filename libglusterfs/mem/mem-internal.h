@@ -40,18 +40,18 @@ void mem_test_hook(enum mem_hook point);
 #define MEM_OWNERS 4096
 #define MEM_CAP_MAX 256 /* objects in the largest magazine */
 
+/* What pooled objects point to is not leaked. Weak: the program may be built with ASan, and the library not. */
+void __lsan_register_root_region(const void *p, size_t n) __attribute__((weak));
+void __lsan_unregister_root_region(const void *p, size_t n) __attribute__((weak));
+#define MEM_LSAN_ROOT(p, n) (__lsan_register_root_region ? __lsan_register_root_region((p), (n)) : (void)0)
+#define MEM_LSAN_UNROOT(p, n) (__lsan_unregister_root_region ? __lsan_unregister_root_region((p), (n)) : (void)0)
+
 #if MEM_ASAN
 void __asan_poison_memory_region(void const volatile *p, size_t n);
 void __asan_unpoison_memory_region(void const volatile *p, size_t n);
-void __lsan_register_root_region(const void *p, size_t n);
-void __lsan_unregister_root_region(const void *p, size_t n);
-#define MEM_LSAN_ROOT(p, n) __lsan_register_root_region((p), (n)) /* what objects point to is not leaked */
-#define MEM_LSAN_UNROOT(p, n) __lsan_unregister_root_region((p), (n))
 #define MEM_ASAN_HIDE(p, n) __asan_poison_memory_region((p), (n))
 #define MEM_ASAN_SHOW(p, n) __asan_unpoison_memory_region((p), (n))
 #else
-#define MEM_LSAN_ROOT(p, n) ((void)(p), (void)(n))
-#define MEM_LSAN_UNROOT(p, n) ((void)(p), (void)(n))
 #define MEM_ASAN_HIDE(p, n) ((void)(p), (void)(n))
 #define MEM_ASAN_SHOW(p, n) ((void)(p), (void)(n))
 #endif
