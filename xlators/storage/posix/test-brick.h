@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A brick for unit tests: storage/posix alone, on a fresh folder, without a daemon. Needs root and a file system with trusted
- * xattrs (a tmpfs: /dev/shm); brick_or_skip() ends the program as "skipped" where that is not so. */
+/* A brick for unit tests: storage/posix alone, on a fresh folder, without a daemon. Needs root and a file system with
+ * trusted xattrs: a tmpfs, /dev/shm, or the folder that $KILN_TEST_BRICKS names (to try XFS or ext4). brick_or_skip() ends
+ * the program as "skipped" where that is not so. */
 #ifndef KILN_POSIX_TEST_BRICK_H
 #define KILN_POSIX_TEST_BRICK_H
 
@@ -17,7 +18,7 @@
 #include "xlators/storage/posix/data.h"
 
 struct test_brick {
-    char dir[64];
+    char dir[128];
     struct posix_conf conf;
     struct posix *p;
     struct xlator xl;
@@ -29,19 +30,28 @@ struct test_brick {
 
 static struct test_brick brick;
 
+static inline const char *
+brick_place(void)
+{
+    const char *place = getenv("KILN_TEST_BRICKS");
+
+    return place ? place : "/dev/shm";
+}
+
 static inline void
 brick_or_skip(void)
 {
-    char probe[] = "/dev/shm/kiln-probe-XXXXXX";
+    char probe[128];
     const char *why = NULL;
     int fd = -1;
 
+    snprintf(probe, sizeof probe, "%s/kiln-probe-XXXXXX", brick_place());
     if (geteuid() != 0)
         why = "needs root (trusted xattrs)";
     else if ((fd = mkstemp(probe)) < 0)
-        why = "no /dev/shm";
+        why = "no folder for bricks (/dev/shm)";
     else if (fsetxattr(fd, "trusted.kiln", "1", 1, 0) < 0)
-        why = "/dev/shm has no trusted xattrs";
+        why = "the folder for bricks has no trusted xattrs";
     if (fd >= 0) {
         close(fd);
         unlink(probe);
@@ -58,7 +68,7 @@ brick_setup(void)
     struct test_brick *b = &brick;
 
     memset(b, 0, sizeof *b);
-    strcpy(b->dir, "/dev/shm/kiln-brick-XXXXXX");
+    snprintf(b->dir, sizeof b->dir, "%s/kiln-brick-XXXXXX", brick_place());
     ck_assert_ptr_nonnull(mkdtemp(b->dir));
     ck_assert_int_eq(mem_pools_init(), 0);
     ck_assert_int_eq(arena_pools_init() | dict_pools_init() | iobuf_pools_init() | stack_pools_init() | fs_pools_init(),
@@ -86,7 +96,7 @@ brick_setup(void)
 static inline void
 brick_teardown(void)
 {
-    char command[128];
+    char command[160];
 
     inode_unref(brick.root);
     ck_assert_uint_eq(inode_table_free(brick.graph.inodes), 0);

@@ -294,13 +294,14 @@ START_TEST(space)
     ck_assert_int_eq(read_call(&stk, fd, 0, 8), XL_DONE);
     ck_assert_mem_eq(stk.reply.payload.iov_base, "ab\0\0\0\0\0\0", 8);
     call_end(&stk);
+    ck_assert_int_eq(write_text(fd, 131072, "data"), 4);
     call_on_fd(&stk, FOP_discard, fd);
-    stk.call.size = 65536;
+    stk.call.size = 131072;
     ck_assert_int_eq(posix_fop_discard(&brick.xl, &stk), XL_DONE);
     call_end(&stk);
     call_on_fd(&stk, FOP_seek, fd); /* data from the start: behind the hole */
     ck_assert_int_eq(posix_fop_seek(&brick.xl, &stk), XL_DONE);
-    ck_assert_uint_eq(stk.reply.offset, 65536);
+    ck_assert_uint_eq(stk.reply.offset, 131072);
     call_end(&stk);
     call_on_fd(&stk, FOP_seek, fd);
     stk.call.offset = 1 << 20;
@@ -439,6 +440,79 @@ START_TEST(large_reads_are_not_larger_than_the_file)
 }
 END_TEST
 
+START_TEST(direct_io_needs_no_aligned_client)
+{
+    struct call_stack stk;
+    static char block[4096 + 1];
+
+    call_on_inode(&stk, FOP_open, file);
+    stk.call.flags = O_RDWR | O_DIRECT;
+    int r = posix_fop_open(&brick.xl, &stk);
+    if (r == -EINVAL) { /* a file system without O_DIRECT: an old tmpfs */
+        call_end(&stk);
+        return;
+    }
+    ck_assert_int_eq(r, XL_DONE);
+    struct fd *fd = fd_ref(stk.reply.fd);
+    call_end(&stk);
+    for (size_t i = 0; i < sizeof block - 1; i++)
+        block[i] = (char)('a' + i % 26);
+    ck_assert_int_eq(write_text(fd, 0, block), 4096);
+    call_on_fd(&stk, FOP_ftruncate, fd);
+    stk.call.offset = 4000;
+    ck_assert_int_eq(posix_fop_ftruncate(&brick.xl, &stk), XL_DONE);
+    call_end(&stk);
+    ck_assert_int_eq(read_call(&stk, fd, 100, 50), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 50);
+    ck_assert_mem_eq(stk.reply.payload.iov_base, block + 100, 50);
+    call_end(&stk);
+    ck_assert_int_eq(read_call(&stk, fd, 3990, 5000), XL_DONE);
+    ck_assert_int_eq(stk.reply.op_ret, 10);
+    ck_assert_int_eq(stk.reply.op_errno, ENOENT);
+    ck_assert_mem_eq(stk.reply.payload.iov_base, block + 3990, 10);
+    call_end(&stk);
+    fd_unref(fd);
+}
+END_TEST
+
+/* Threads that all believe to write at the end: for each place exactly one of them is told that it did. */
+enum { APPENDERS = 4, PLACES = 300 };
+static atomic_uint appended[PLACES];
+
+static void *
+append_everywhere(void *arg)
+{
+    struct fd *fd = arg;
+
+    for (unsigned i = 0; i < PLACES; i++) {
+        struct call_stack stk;
+        uint64_t is_append = 0;
+
+        write_call(&stk, fd, i * 4, "abcd");
+        if (dict_set_int(call_xdata(&stk), DICT_KEY_WRITE_IS_APPEND, 0) == 0 &&
+            posix_fop_writev(&brick.xl, &stk) == XL_DONE &&
+            dict_get_uint(stk.reply.xdata, DICT_KEY_WRITE_IS_APPEND, &is_append) == 0 && is_append)
+            atomic_fetch_add(&appended[i], 1);
+        call_end(&stk);
+    }
+    return NULL;
+}
+
+START_TEST(one_write_appends_at_a_place)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    pthread_t threads[APPENDERS];
+
+    for (int i = 0; i < APPENDERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, append_everywhere, fd), 0);
+    for (int i = 0; i < APPENDERS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < PLACES; i++)
+        ck_assert_uint_eq(atomic_load(&appended[i]), 1);
+    fd_unref(fd);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -460,6 +534,8 @@ test_suite(void)
     tcase_add_test(t, checksums);
     tcase_add_test(t, sync_calls);
     tcase_add_test(t, large_reads_are_not_larger_than_the_file);
+    tcase_add_test(t, direct_io_needs_no_aligned_client);
+    tcase_add_test(t, one_write_appends_at_a_place);
     suite_add_tcase(s, t);
     return s;
 }

@@ -237,7 +237,7 @@ START_TEST(virtual_names)
 {
     struct inode *dir = brick_make("dir", S_IFDIR);
     struct posix_obj obj;
-    char want[256];
+    char want[512];
 
     snprintf(want, sizeof want, "<POSIX(%s):testhost:%s/file>", brick.dir, brick.dir);
     ck_assert_int_eq(get(file, "trusted.glusterfs.pathinfo", 0, want), (int)strlen(want));
@@ -389,6 +389,38 @@ START_TEST(counters)
 }
 END_TEST
 
+/* No addition is lost, whoever adds. */
+enum { ADDERS = 4, ADDITIONS = 250 };
+
+static void *
+add_often(void *arg)
+{
+    for (int i = 0; i < ADDITIONS; i++) {
+        struct call_stack stk;
+
+        call_on_inode(&stk, FOP_xattrop, file);
+        if (dict_set_text(call_dict(&stk), "trusted.ec.version", DICT_PTR, arg, 8) == 0) {
+            stk.call.flags = XATTROP_ADD64;
+            posix_fop_xattrop(&brick.xl, &stk);
+        }
+        call_end(&stk);
+    }
+    return NULL;
+}
+
+START_TEST(counters_of_many_threads)
+{
+    pthread_t threads[ADDERS];
+    static unsigned char one[8] = {0, 0, 0, 0, 0, 0, 0, 1};
+
+    for (int i = 0; i < ADDERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, add_often, one), 0);
+    for (int i = 0; i < ADDERS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_int_eq(get(file, "trusted.ec.version", 0, "\0\0\0\0\0\0\3\350"), 8); /* 1000 */
+}
+END_TEST
+
 /* -- directories ------------------------------------------------------------------------------------------------- */
 
 static int
@@ -528,6 +560,7 @@ test_suite(void)
     tcase_add_test(t, fill_reads_what_is_there);
     tcase_add_test(t, content_of_small_files);
     tcase_add_test(t, counters);
+    tcase_add_test(t, counters_of_many_threads);
     tcase_add_test(t, listing_of_the_root);
     tcase_add_test(t, listing_in_pieces);
     suite_add_tcase(s, t);
