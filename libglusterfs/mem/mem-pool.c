@@ -16,6 +16,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "base/probe.h"
+
 struct mem_pool *mem_pools[MEM_IDS];
 
 /* mem_get and mem_put end in a tail call of the slow path, where this is then their caller; so the fast path
@@ -399,6 +401,7 @@ get_from_lines(struct mem_thread *t, struct mem_pool *p)
     struct mem_line *l;
     void *object;
 
+    PROBE2(pool_get_slow, p->name, p->id);
     if (!mem_admit(&t))
         return get_bypass(p);
     l = mem_line_of(t, p->id);

@@ -32,6 +32,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/probe.h"
+
 enum { GROUP = 32, PRESSURE_FDS = 4, STACK = 256 << 10 };
 
 struct mem_figures mem_figures;
@@ -320,6 +322,7 @@ sweep_pass(bool all, bool release_all)
         malloc_trim(0);
     MEM_ADD(mem_figures.sweeps, 1);
     MEM_WRITE(mem_figures.last_us, mem_now_us() - from);
+    PROBE2(pool_sweep, mem_figures.last_us, mem_figures.cached_bytes);
     return bytes;
 }
 
@@ -377,6 +380,7 @@ trim(int level)
     pthread_mutex_unlock(&mem_sweep_mutex);
     if (level >= 3)
         malloc_trim(0);
+    PROBE2(pool_trim, level, bytes);
     return bytes;
 }
 

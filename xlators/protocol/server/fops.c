@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/probe.h"
 #include "rpc/xdr/fop-codec.h"
 #include "xlators/protocol/server/server-internal.h"
 
@@ -113,6 +114,7 @@ server_fop_done(struct call_stack *stk)
     } else if (stk->reply.op_errno == ENOENT) {
         forget_missing(call);
     }
+    PROBE5(fop_done, call->fop, stk, stk->client, stk->reply.op_ret, stk->reply.op_errno);
     if (!gfid_is_null(&stk->client->subdir_gfid))
         subdir_translate_reply(&stk->reply, &stk->client->subdir_gfid);
     rpc_fop_reply(req);
@@ -158,6 +160,7 @@ server_fop(struct rpc_request *req)
         return;
     }
     stk->done = server_fop_done;
+    PROBE3(fop_start, req->procedure, stk, stk->client);
     if (!rpc_fop_decode(req))
         return;
     int err = prepare(req);
