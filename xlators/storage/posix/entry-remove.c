@@ -117,6 +117,16 @@ posix_fd_closed(struct xlator *xl, struct fd *fd)
     posix_drop_unlinked(xl, fd->inode, ctx);
 }
 
+#define LARGE_BLOCKS (64 * 2048) /* 64 MiB in use */
+
+int
+posix_hold_large(struct posix_obj *obj, const struct stat *st)
+{
+    int fd = S_ISREG(st->st_mode) && st->st_blocks >= LARGE_BLOCKS ? posix_obj_open(obj, O_PATH, 0) : -1;
+
+    return fd < 0 ? -1 : fd;
+}
+
 /* -- unlink -------------------------------------------------------------------------------------------------------------- */
 
 struct victim {
@@ -124,6 +134,7 @@ struct victim {
     struct stat st;
     struct inode *inode; /* a reference, or NULL */
     pthread_mutex_t *lock;
+    int large_fd; /* -1: none; see posix_hold_large() */
 };
 
 static void
@@ -154,7 +165,7 @@ victim_lock(struct xlator *xl, struct posix_entry *e, struct inode *known, struc
     struct posix *p = posix_of(xl);
     int r;
 
-    *v = (struct victim){0};
+    *v = (struct victim){.large_fd = -1};
     if (known) {
         v->gfid = known->gfid;
         v->lock = posix_object_lock(p, &v->gfid);
@@ -273,6 +284,7 @@ unlink_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, 
         r = unlink_fill(xl, stk, e, v);
     if (r < 0)
         return r;
+    v->large_fd = posix_hold_large(&e->obj, &v->st);
     /* The handle and this name, or this name alone. */
     return v->st.st_nlink <= 2 && !gfid_is_null(&v->gfid) ? unlink_last(xl, e, v) : unlink_name(xl, stk, e, v);
 }
@@ -294,6 +306,8 @@ posix_fop_unlink(struct xlator *xl, struct call_stack *stk)
             r = unlink_locked(xl, stk, &e, &v);
         victim_done(&v);
     }
+    if (v.large_fd >= 0)
+        close(v.large_fd);
     if (r == 0)
         r = posix_entry_end(xl, &stk->caller, &e, &stk->reply.post);
     return r < 0 ? r : XL_DONE;

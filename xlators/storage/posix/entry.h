@@ -48,6 +48,9 @@ int posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode
 /* The name could not be removed after all. `entry` still leads to the object. */
 void posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct gfid *gfid, struct inode *inode,
                            enum posix_handle_fate fate);
+/* Freeing the blocks of a large file can take seconds, and the kernel does it when the last name goes: while the locks are
+ * held. With a descriptor on it, it does so when that is closed. -1: not worth it. */
+int posix_hold_large(struct posix_obj *obj, const struct stat *st);
 /* After the name has gone and the fate was POSIX_HANDLE_IN_UNLINK: the last fd may have been closed meanwhile. */
 void posix_unlinked_recheck(struct xlator *xl, struct inode *inode);
 /* Removes .glusterfs/unlink/GFID if no fd needs it any more. The caller holds the object lock, or is the last to know the inode. */

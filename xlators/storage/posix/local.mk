@@ -78,3 +78,8 @@ xlators_storage_posix_test_posix_xattr_LDADD = $(TEST_LIBS)
 check_PROGRAMS += xlators/storage/posix/test-posix
 xlators_storage_posix_test_posix_SOURCES = xlators/storage/posix/test-posix.c xlators/storage/posix/test-entry.h
 xlators_storage_posix_test_posix_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-posix-races
+xlators_storage_posix_test_posix_races_SOURCES = xlators/storage/posix/test-posix-races.c \
+	xlators/storage/posix/test-entry.h
+xlators_storage_posix_test_posix_races_LDADD = $(TEST_LIBS)

@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "log/dump.h"
@@ -140,6 +141,21 @@ check_mount(struct posix *p)
     return 0;
 }
 
+/* Two daemons on one brick would not see each other's locks. The claim goes with the process, however it ends; one that was
+ * just killed may need a moment to be gone. */
+static bool
+take_brick(const struct posix *p)
+{
+    const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+
+    for (int i = 0; i < 20; i++) {
+        if (flock(p->brick_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 static int
 open_brick(struct posix *p)
 {
@@ -161,8 +177,7 @@ open_brick(struct posix *p)
     if (fstat(p->brick_fd, &st) < 0)
         return refuse(p, errno, "posix-init-stat", "%s", strerror(errno));
     p->dev = st.st_dev;
-    /* Two daemons on one brick would not see each other's locks. Gone with the process, however it ends. */
-    if (flock(p->brick_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+    if (!take_brick(p))
         return refuse(p, EBUSY, "posix-init-in-use", "another brick process serves it");
     return check_mount(p);
 }

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "xlators/storage/posix/entry.h"
 #include "xlators/storage/posix/gfid2path.h"
@@ -28,6 +29,7 @@ struct renaming {
     struct inode *inode, *victim; /* references, or NULL */
     enum posix_handle_fate fate;  /* of the victim's handle */
     pthread_mutex_t *name_locks[2], *object_locks[2];
+    int large_fd; /* on the victim: -1, or see posix_hold_large() */
 };
 
 static void
@@ -49,6 +51,8 @@ static void
 renaming_done(struct renaming *n)
 {
     renaming_unlock(n);
+    if (n->large_fd >= 0)
+        close(n->large_fd);
     posix_entry_done(&n->from);
     posix_entry_done(&n->to);
 }
@@ -222,6 +226,8 @@ move_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
     struct posix_obj handle;
     int r = 0;
 
+    if (n->has_victim)
+        n->large_fd = posix_hold_large(&n->to.obj, &n->victim_st);
     if (is_last)
         r = posix_handle_retire(xl, &n->victim_gfid, n->victim, &n->fate);
     if (r < 0)
@@ -285,6 +291,7 @@ posix_fop_rename(struct xlator *xl, struct call_stack *stk)
     memset(n.object_locks, 0, sizeof n.object_locks);
     n.inode = n.victim = NULL;
     n.fate = POSIX_HANDLE_KEPT;
+    n.large_fd = -1;
     n.from.dir.owns_dirfd = n.from.obj.owns_dirfd = n.to.dir.owns_dirfd = n.to.obj.owns_dirfd = false;
 
     int r = posix_entry_begin(xl, &stk->call.loc, ENOENT, &n.from, &stk->reply.pre);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Start-up checks, and everything that makes, finds, moves and removes names. */
-#include <pthread.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
 #include "xlators/storage/posix/gfid2path.h"
 #include "xlators/storage/posix/mdata.h"
@@ -752,143 +752,106 @@ START_TEST(reserve)
 }
 END_TEST
 
-/* -- at the same moment ------------------------------------------------------------------------------------------------------ */
+/* -- housekeeping ------------------------------------------------------------------------------------------------------------ */
 
-enum { CROWD = 8, ROUNDS = 300 };
-
-static void *
-create_and_unlink(void *arg)
-{
-    long made = 0, other;
-    int err;
-
-    for (int i = 0; i < ROUNDS; i++) {
-        struct gfid g;
-        gfid_random(&g);
-        struct inode *inode = make_as(i & 1 ? FOP_mknod : FOP_create, w.root, "same", &g, &err);
-        ck_assert(inode || err == -EEXIST || err == -ENOENT);
-        made += inode != NULL;
-        inode_unref(inode);
-        err = find(w.root, "same", NULL);
-        ck_assert_msg(err == 0 || err == -ENOENT, "lookup: %s", strerror(-err));
-        err = remove_entry(FOP_unlink, w.root, "same", 0);
-        ck_assert_msg(err == 0 || err == -ENOENT, "unlink: %s", strerror(-err));
-    }
-    other = *(long *)arg;
-    *(long *)arg = other + made;
-    return NULL;
-}
+static int last_event = -1;
 
 static void
-count_handles(unsigned *count)
+note_event(struct graph *g, bool is_up)
 {
-    char command[256], text[32];
-
-    snprintf(command, sizeof command, "find %s/.glusterfs/?? %s/.glusterfs/unlink -type f | wc -l", w.dir, w.dir);
-    FILE *pipe = popen(command, "r");
-    ck_assert_ptr_nonnull(fgets(text, sizeof text, pipe));
-    pclose(pipe);
-    *count = (unsigned)atoi(text);
+    ck_assert_ptr_eq(g, w.graph);
+    last_event = is_up;
 }
 
-START_TEST(crowd_on_one_name)
+START_TEST(health_check_writes_and_reads)
 {
-    pthread_t threads[CROWD];
-    long made[CROWD] = {0}, total = 0;
-    unsigned left;
+    char text[64] = "";
+    int fd;
 
-    for (int i = 0; i < CROWD; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, create_and_unlink, &made[i]), 0);
-    for (int i = 0; i < CROWD; i++) {
-        pthread_join(threads[i], NULL);
-        total += made[i];
-    }
-    ck_assert_int_gt(total, 0);
-    remove_entry(FOP_unlink, w.root, "same", 0);
-    count_handles(&left);
-    ck_assert_uint_eq(left, 0);
+    graph_on_child_event(note_event);
+    ck_assert_uint_eq(w.p->health.fn(w.p), 30000);
+    fd = openat(w.p->handles_fd, "health_check", O_RDONLY);
+    ck_assert_int_eq(read(fd, text, sizeof text), 25);
+    close(fd);
+    ck_assert_str_eq(text + 19, " +0000");
+    ck_assert(!atomic_load(&w.p->is_going_down));
+
+    ck_assert_int_eq(unlinkat(w.p->handles_fd, "health_check", 0), 0);
+    ck_assert_int_eq(mkdirat(w.p->handles_fd, "health_check", 0755), 0);
+    w.p->health.fn(w.p);
+    ck_assert(atomic_load(&w.p->is_going_down));
+    ck_assert(!atomic_load(&w.graph->is_child_up));
+    ck_assert_int_eq(last_event, 0);
 }
 END_TEST
 
-static atomic_bool is_over;
-
-static void *
-rename_back_and_forth(void *arg)
+START_TEST(health_check_notices_that_the_brick_was_moved)
 {
-    (void)arg;
-    for (int i = 0; i < ROUNDS * 4; i++) {
-        ck_assert_int_eq(move(w.root, "a", w.root, "b"), 0);
-        ck_assert_int_eq(move(w.root, "b", w.root, "a"), 0);
-    }
-    atomic_store(&is_over, true);
-    return NULL;
-}
+    char away[80];
 
-/* Whoever knows a directory by its gfid never notices that it, or one above it, is being renamed. */
-static void *
-work_inside(void *arg)
-{
-    struct inode *dir = arg;
-    char name[32];
-
-    snprintf(name, sizeof name, "%p", (void *)&name);
-    while (!atomic_load(&is_over)) {
-        inode_unref(make(FOP_create, dir, name));
-        ck_assert_int_eq(find(dir, name, NULL), 0);
-        ck_assert_int_eq(find_gfid(&dir->gfid, NULL), 0);
-        ck_assert_int_eq(remove_entry(FOP_unlink, dir, name, 0), 0);
-    }
-    return NULL;
-}
-
-START_TEST(work_in_a_directory_being_renamed)
-{
-    struct inode *a = make(FOP_mkdir, w.root, "a"), *sub = make(FOP_mkdir, a, "sub");
-    pthread_t renamer, workers[3];
-
-    atomic_store(&is_over, false);
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(pthread_create(&workers[i], NULL, work_inside, i ? sub : a), 0);
-    ck_assert_int_eq(pthread_create(&renamer, NULL, rename_back_and_forth, NULL), 0);
-    pthread_join(renamer, NULL);
-    for (int i = 0; i < 3; i++)
-        pthread_join(workers[i], NULL);
-    inode_unref(sub);
-    inode_unref(a);
+    snprintf(away, sizeof away, "%s-away", w.dir);
+    ck_assert_int_eq(rename(w.dir, away), 0);
+    w.p->health.fn(w.p);
+    ck_assert(atomic_load(&w.p->is_going_down));
+    ck_assert_int_eq(rename(away, w.dir), 0);
 }
 END_TEST
 
-static void *
-open_and_close(void *arg)
+/* The real timers and workers: the landfill is emptied in the background, and stopping in the midst of it is clean. */
+START_TEST(janitor_runs_by_itself)
 {
-    struct inode *f = arg;
-    struct call_stack stk;
+    struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
 
-    call_begin(&stk, FOP_open);
-    stk.call.loc.inode = inode_ref(f);
-    stk.call.flags = O_RDWR;
-    int r = call_run(&stk);
-    ck_assert(r == 0 || r == -ENOENT);
-    call_stack_release(&stk);
-    return NULL;
+    brick_down();
+    brick_up("option janitor-sleep-duration 1\n");
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 1, .max = 2}), 0);
+    ck_assert_int_eq(graph_start(w.graph), 0);
+    struct inode *d = make(FOP_mkdir, w.root, "d");
+    inode_unref(make(FOP_create, d, "f"));
+    inode_unref(d);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 1), 0);
+    while (unlinkat(w.p->handles_fd, "landfill", AT_REMOVEDIR) < 0)
+        nanosleep(&pause, NULL); /* Check's own time limit ends it */
+    graph_stop(w.graph);
+    workers_stop();
 }
+END_TEST
 
-START_TEST(open_and_unlink_at_once)
+/* A step that fails takes back what was done: here a value that no file system stores. */
+START_TEST(creation_that_fails_half_way)
 {
-    unsigned left;
+    static char huge[128 * 1024];
+    const enum fop fops[] = {FOP_create, FOP_mknod, FOP_mkdir};
 
-    for (int i = 0; i < ROUNDS; i++) {
-        struct inode *f = make(FOP_create, w.root, "f");
-        pthread_t thread;
+    for (size_t i = 0; i < 3; i++) {
+        struct gfid g = fresh_gfid();
+        struct call_stack stk;
 
-        ck_assert_int_eq(pthread_create(&thread, NULL, open_and_close, f), 0);
-        ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
-        pthread_join(thread, NULL);
-        ck_assert(!has_handle_of(&f->gfid));
-        inode_unref(f);
+        call_begin(&stk, fops[i]);
+        call_loc(&stk.call.loc, w.root, "f");
+        want_gfid(&stk, &g);
+        stk.call.flags = O_RDWR;
+        stk.call.mode = S_IFREG | 0644;
+        dict_set_text(stk.call.xdata, "trusted.huge", DICT_PTR, huge, sizeof huge);
+        ck_assert_int_lt(call_run(&stk), 0);
+        ck_assert_ptr_null(stk.reply.fd);
+        call_stack_release(&stk);
+        ck_assert_int_eq(find(w.root, "f", NULL), -ENOENT);
+        ck_assert(!has_handle_of(&g));
     }
-    count_handles(&left);
-    ck_assert_uint_eq(left, 0);
+}
+END_TEST
+
+START_TEST(unlink_of_a_large_file)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    int fd = openat(w.p->brick_fd, "f", O_WRONLY);
+
+    ck_assert_int_eq(fallocate(fd, 0, 0, 80 << 20), 0);
+    close(fd);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    ck_assert(!has_handle_of(&f->gfid));
+    inode_unref(f);
 }
 END_TEST
 
@@ -936,9 +899,11 @@ test_suite(void)
     tcase_add_test(names, setattr_times_and_mode);
     tcase_add_test(names, statfs_is_less_than_the_disk);
     tcase_add_test(names, reserve);
-    tcase_add_test(names, crowd_on_one_name);
-    tcase_add_test(names, work_in_a_directory_being_renamed);
-    tcase_add_test(names, open_and_unlink_at_once);
+    tcase_add_test(names, health_check_writes_and_reads);
+    tcase_add_test(names, health_check_notices_that_the_brick_was_moved);
+    tcase_add_test(names, janitor_runs_by_itself);
+    tcase_add_test(names, creation_that_fails_half_way);
+    tcase_add_test(names, unlink_of_a_large_file);
     suite_add_tcase(s, names);
     return s;
 }
