@@ -580,6 +580,85 @@ def a_peer_that_does_not_read():
         still_serves()
 
 
+# -- odd, but legal -----------------------------------------------------------------------------------------------
+
+@check
+def a_write_in_fragments_is_whole():
+    data = random.Random(ARGS.seed).randbytes(300001)
+    with member() as peer:
+        gfid, fd = create(peer)
+        for fragments in (1, 2, 7, 60):
+            args = encode_fop("WRITE", gfid=gfid, fd=fd, payload=data, xdata={"user.pad": d_bytes(bytes(fragments * 900))})
+            answer = peer.call(FOPS, 400, 13, args, fragments=fragments)
+            same(Reply("WRITE", answer.body).op_ret, len(data), "WRITE in %d fragments" % fragments)
+            same(peer.fop("READ", gfid=gfid, fd=fd, size=len(data)).payload, data, "READ after %d fragments" % fragments)
+            same(peer.fop("FTRUNCATE", gfid=gfid, fd=fd).op_ret, 0)
+
+
+@check
+def other_calls_in_fragments_are_whole():
+    value = random.Random(ARGS.seed).randbytes(60000)
+    with member() as peer:
+        gfid, _ = create(peer)
+        for fragments in (1, 3, 50):
+            args = encode_fop("SETXATTR", gfid=gfid, dict={"user.large": d_bytes(value)})
+            reply = Reply("SETXATTR", peer.call(FOPS, 400, 17, args, fragments=fragments).body)
+            if reply.op_ret and reply.op_errno in (errno.E2BIG, errno.ENOSPC, errno.ERANGE):
+                value = value[:1000]  # the file system beneath has small ones only
+                continue
+            same(reply.op_ret, 0, "SETXATTR in %d fragments, errno %d" % (fragments, reply.op_errno))
+            reply = peer.fop("GETXATTR", gfid=gfid, name="user.large", namelen=1)
+            same(reply.dict["user.large"], value)
+
+
+@check
+def a_thousand_calls_sent_at_once():
+    with member() as peer:
+        xids = {peer.send(FOPS, 400, 27, encode_fop("LOOKUP", gfid=ROOT)) for _ in range(1000)}
+        while xids:
+            answer = peer.receive()
+            xids.remove(answer.xid)
+            same(Reply("LOOKUP", answer.body).op_ret, 0)
+
+
+@check
+@crashes_stock
+def lists_of_any_length():
+    with member() as peer:
+        directory = random_gfid()
+        same(peer.fop("MKDIR", name=unique(), mode=0o755, xdata={"gfid-req": d_gfid(directory)}).op_ret, 0)
+        for i in range(3000):
+            same(peer.fop("MKNOD", pargfid=directory, name="entry-%d" % i, mode=0o100644,
+                          xdata={"gfid-req": d_gfid(random_gfid())}).op_ret, 0)
+        for fop in ("READDIR", "READDIRP"):
+            names, offset, fd = set(), 0, peer.fop("OPENDIR", gfid=directory).fd
+            while True:
+                reply = peer.fop(fop, gfid=directory, fd=fd, offset=offset, size=0x7fffffff)
+                assert reply.op_ret >= 0, reply
+                same(len(reply.entries), reply.op_ret, "entries")
+                if not reply.entries:
+                    break
+                names |= {e["name"] for e in reply.entries}
+                offset = reply.entries[-1]["off"]
+            same(len(names - {b".", b".."}), 3000, fop)
+        lock = u32(1) + u32(1) + u32(0) + u64(0) + u64(10) + u32(7) + opaque(b"owner") + text("nobody") + u32(0)
+        tolerates(peer, "SETACTIVELK", encode_fop("SETACTIVELK", gfid=directory, locks=Raw(lock * 100000 + u32(0))))
+
+
+@check
+def memory_before_login_is_bounded():
+    count = 200
+    before = resident_kb()
+    peers = [fresh() for _ in range(count)]
+    for peer in peers:
+        peer.send_raw(u32(0x80000000 | 65000) + bytes(64000))
+    grown = resident_kb() - before
+    for peer in peers:
+        peer.close()
+    if before and not ARGS.spare_stock:
+        assert grown < count * 80, "%d connections take %d KiB" % (count, grown)
+
+
 def main():
     global ARGS
     parser = argparse.ArgumentParser()
