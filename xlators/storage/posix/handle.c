@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 #include <unistd.h>
+
+#include "xlators/storage/posix/xattr-sys.h"
 
 /* -- texts ------------------------------------------------------------------------------------------------------ */
 
@@ -391,18 +392,30 @@ posix_obj_open(struct posix_obj *obj, int flags, mode_t mode)
     return -err;
 }
 
+/* The object as the xattr calls want it: (dirfd, path), or an fd alone. */
+static int
+xattr_dirfd(const struct posix_obj *obj)
+{
+    return obj->fd >= 0 ? obj->fd : obj->dirfd;
+}
+
+static const char *
+xattr_path(const struct posix_obj *obj)
+{
+    return obj->fd >= 0 ? NULL : obj->rel;
+}
+
 ssize_t
 posix_obj_getxattr(struct posix_obj *obj, const char *name, void *value, size_t size)
 {
     int err;
 
     do {
-        ssize_t n = obj->fd >= 0 ? fgetxattr(obj->fd, name, value, size)
-                                 : lgetxattr(obj->full, name, value, size);
+        ssize_t n = kx_get(xattr_dirfd(obj), xattr_path(obj), name, value, size, false);
 
         if (n >= 0)
             return n;
-        err = errno;
+        err = (int)-n;
     } while (obj_retry(obj, &err));
     return -err;
 }
@@ -413,11 +426,11 @@ posix_obj_listxattr(struct posix_obj *obj, char *list, size_t size)
     int err;
 
     do {
-        ssize_t n = obj->fd >= 0 ? flistxattr(obj->fd, list, size) : llistxattr(obj->full, list, size);
+        ssize_t n = kx_list(xattr_dirfd(obj), xattr_path(obj), list, size, false);
 
         if (n >= 0)
             return n;
-        err = errno;
+        err = (int)-n;
     } while (obj_retry(obj, &err));
     return -err;
 }
@@ -428,13 +441,8 @@ posix_obj_setxattr(struct posix_obj *obj, const char *name, const void *value, s
     int err;
 
     do {
-        int r = obj->fd >= 0 ? fsetxattr(obj->fd, name, value, size, flags)
-                             : lsetxattr(obj->full, name, value, size, flags);
-
-        if (r == 0)
-            return 0;
-        err = errno;
-    } while (obj_retry(obj, &err));
+        err = -kx_set(xattr_dirfd(obj), xattr_path(obj), name, value, size, flags, false);
+    } while (err != 0 && obj_retry(obj, &err));
     return -err;
 }
 
@@ -444,10 +452,8 @@ posix_obj_removexattr(struct posix_obj *obj, const char *name)
     int err;
 
     do {
-        if ((obj->fd >= 0 ? fremovexattr(obj->fd, name) : lremovexattr(obj->full, name)) == 0)
-            return 0;
-        err = errno;
-    } while (obj_retry(obj, &err));
+        err = -kx_remove(xattr_dirfd(obj), xattr_path(obj), name, false);
+    } while (err != 0 && obj_retry(obj, &err));
     return -err;
 }
 

@@ -5,8 +5,8 @@
  *   directory               .glusterfs/xx/yy/GFID   a symlink: ../../pp/qq/PARENT-GFID/NAME
  *   root                    .glusterfs/00/00/ROOT   a symlink: ../../..
  *
- * A struct posix_obj says how system calls reach one object: by an fd, or by (dirfd, rel) for the *at calls and by
- * `full` for the xattr calls, which have no *at form. It is built without a system call:
+ * A struct posix_obj says how system calls reach one object: by an fd, or by (dirfd, rel), for the xattr calls too
+ * (xattr-sys.h). It is built without a system call:
  *
  *   a file by gfid          handles_fd  "xx/yy/GFID"            the last component is never followed
  *   a directory by gfid     handles_fd  "xx/yy/GFID/."          the handle is
