@@ -360,6 +360,18 @@ START_TEST(counters)
     }
     ck_assert_int_eq(xattrop(XATTROP_ADD, "trusted.afr.dirty", one, 8, &stk), -ERANGE);
     call_end(&stk);
+
+    /* Many keys at once: the stored one goes on counting, the others begin. */
+    call_on_inode(&stk, FOP_xattrop, file);
+    static const char *const keys[] = {"trusted.afr.v-client-0", "trusted.afr.dirty", "trusted.afr.v-client-1"};
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_int_eq(dict_set_text(call_dict(&stk), keys[i], DICT_PTR, i < 2 ? one : zero, 12), 0);
+    ck_assert_int_eq(posix_fop_xattrop(&brick.xl, &stk), XL_DONE);
+    ck_assert_uint_eq(((const unsigned char *)dict_find_text(stk.reply.dict, keys[0])->v.bytes)[3], 1);
+    ck_assert_uint_eq(((const unsigned char *)dict_find_text(stk.reply.dict, keys[1])->v.bytes)[3], 3);
+    ck_assert_uint_eq(((const unsigned char *)dict_find_text(stk.reply.dict, keys[2])->v.bytes)[3], 0);
+    call_end(&stk);
+    ck_assert_int_eq(get(file, keys[2], 0, NULL), -ENODATA);
     ck_assert_int_eq(xattrop(XATTROP_ADD, "nonamespace", one, 12, &stk), -ENOTSUP);
     call_end(&stk);
     ck_assert_int_eq(xattrop(2, "trusted.x", one, 12, &stk), -EINVAL);

@@ -52,7 +52,8 @@ remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, str
     }
 }
 
-/* AFR's heal of metadata. Keys that are there for other reasons (marks, counts) are passed over with the missing ones. */
+/* AFR's heal of metadata. Keys that are there for other reasons (marks, counts) are passed over with the missing
+ * ones. */
 static int
 remove_keys_of_xdata(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode)
 {

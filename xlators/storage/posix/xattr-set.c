@@ -131,8 +131,8 @@ posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj
 
 /* -- the whole dict -------------------------------------------------------------------------------------------------- */
 
-/* DHT's heal of a directory (sync_backend_xattrs): what users have set and the dict does not name must go. The dict has been
- * set before, so nothing that stays is missing in between. */
+/* DHT's heal of a directory (sync_backend_xattrs): what users have set and the dict does not name must go. The dict has
+ * been set before, so nothing that stays is missing in between. */
 static int
 remove_unnamed(struct posix_obj *obj, const struct dict *wanted, struct arena *arena)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* xattrop, fxattrop: counters in xattrs, changed in place (spec: brick 7.1). AFR, EC, DHT, shard and quota keep their books
- * with it.
+/* xattrop, fxattrop: counters in xattrs, changed in place (spec: brick 7.1). AFR, EC, DHT, shard and quota keep their
+ * books with it.
  *
- * Values are arrays of big-endian numbers as long as the request's; a stored one that is shorter counts as filled up with
- * zeros, one that is missing as zeros. The whole dict is done under the inode's lock: read, change and write of a key are one
- * step, and a crash between two keys is what AFR's order of calls is made for. */
+ * Values are arrays of big-endian numbers as long as the request's; a stored one that is shorter counts as filled up
+ * with zeros, one that is missing as zeros. The whole dict is done under the inode's lock: read, change and write of a
+ * key are one step, and a crash between two keys is what AFR's order of calls is made for. */
 #include "xlators/storage/posix/xattrop.h"
 
 #include <errno.h>
@@ -96,11 +96,34 @@ xattrop_apply(uint32_t op, const void *request, unsigned char *value, size_t len
 
 /* -- one key ------------------------------------------------------------------------------------------------------- */
 
+/* The names that the object has: AFR names a counter for each replica, and on a healthy file only one of them is there.
+ * From three keys on, one list is cheaper than asking for each. */
+#define LIST_FROM 3
+
+struct stored_names {
+    char room[1024], *names;
+    ssize_t len; /* -1: not listed, ask for each */
+};
+
+static bool
+may_be_stored(const struct stored_names *s, const char *key)
+{
+    if (s->len < 0)
+        return true;
+    for (const char *name = s->names; name < s->names + s->len; name += strlen(name) + 1) {
+        if (strcmp(name, key) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The value on the disk into `value`, filled up with zeros. 1: there was one. 0: none. -ERANGE: longer than len. */
 static int
-read_stored(struct posix_obj *obj, const char *key, unsigned char *value, size_t len)
+read_stored(struct posix_obj *obj, const struct stored_names *s, const char *key, unsigned char *value, size_t len)
 {
     memset(value, 0, len);
+    if (!may_be_stored(s, key))
+        return 0;
     ssize_t n = posix_obj_getxattr(obj, key, value, len);
     if (n == -ENODATA)
         return 0;
@@ -112,7 +135,8 @@ read_stored(struct posix_obj *obj, const char *key, unsigned char *value, size_t
 }
 
 static int
-change_key(struct posix_obj *obj, uint32_t op, const struct dict_pair *p, struct dict *reply)
+change_key(struct posix_obj *obj, struct stored_names *s, uint32_t op, const struct dict_pair *p,
+           struct dict *reply)
 {
     const size_t request_len = p->len;
     ssize_t len = xattrop_result_len(op, p->v.bytes, request_len);
@@ -122,14 +146,18 @@ change_key(struct posix_obj *obj, uint32_t op, const struct dict_pair *p, struct
     unsigned char *value = arena_alloc(reply->arena, (size_t)len + 1);
     if (value == NULL)
         return -ENOMEM;
-    int was_there = read_stored(obj, p->key, value, (size_t)len);
+    int was_there = read_stored(obj, s, p->key, value, (size_t)len);
     if (was_there < 0)
         return was_there;
+    if (op != XATTROP_GET_AND_SET && is_zero(p->v.bytes, request_len))
+        return posix_dict_add(reply, p->key, value, (size_t)len);
+    if (!was_there)
+        s->len = -1; /* the list will be old: a dict may name a key twice */
     if (op == XATTROP_GET_AND_SET) {
         int err = posix_obj_setxattr(obj, p->key, p->v.bytes, request_len, 0);
         if (err || !was_there)
             return err;
-    } else if (!is_zero(p->v.bytes, request_len)) {
+    } else {
         xattrop_apply(op, p->v.bytes, value, (size_t)len);
         int err = posix_obj_setxattr(obj, p->key, value, (size_t)len, 0);
         if (err)
@@ -168,9 +196,12 @@ change_keys(struct call_stack *stk, struct posix_obj *obj, struct posix_inode *p
         if (err)
             return err;
     }
+    struct stored_names s = {.len = -1};
     pthread_mutex_lock(&pi->change_lock);
+    if (stk->call.dict != NULL && stk->call.dict->count >= LIST_FROM)
+        s.len = posix_xattr_names(obj, s.room, sizeof s.room, &stk->arena, &s.names);
     dict_for_each (p, stk->call.dict) {
-        err = change_key(obj, stk->call.flags, p, reply);
+        err = change_key(obj, &s, stk->call.flags, p, reply);
         if (err)
             break;
     }
