@@ -116,6 +116,7 @@ void mem_message(int level, const char *format, ...) __attribute__((format(print
 
 /* Tests make the nth allocation from the system fail (0 = none). */
 extern int64_t mem_test_fail_at;
+extern bool mem_test_fail_always; /* from the first on, with fail_at > 0 */
 bool mem_test_fails(void);
 
 /* ---- spans (mem-span.c) ----------------------------------------------------------------------- */

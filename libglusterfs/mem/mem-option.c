@@ -330,11 +330,12 @@ mem_option_fork(int step)
 /* ---- fault injection -------------------------------------------------------------------------- */
 
 int64_t mem_test_fail_at;
+bool mem_test_fail_always;
 
 bool
 mem_test_fails(void)
 {
     if (MEM_READ(mem_test_fail_at) <= 0)
         return false;
-    return __atomic_sub_fetch(&mem_test_fail_at, 1, __ATOMIC_RELAXED) == 0;
+    return __atomic_sub_fetch(&mem_test_fail_at, 1, __ATOMIC_RELAXED) == 0 || mem_test_fail_always;
 }

@@ -281,6 +281,40 @@ START_TEST(watching_without_memory)
 }
 END_TEST
 
+static void
+ignore(void *arg, const char *key, const char *value)
+{
+    ck_assert(key && value);
+    ++*(int *)arg;
+}
+
+START_TEST(off_has_a_short_dump)
+{
+    struct mem_pool *p = pool_in("off", "quiet");
+    int lines = 0;
+
+    ck_assert_int_eq(mem_pool_prefill(p, 10), 0);
+    mem_pools_dump(ignore, &lines);
+    ck_assert_int_gt(lines, 10);
+    ck_assert_int_lt(lines, 25);
+}
+END_TEST
+
+START_TEST(no_memory_while_watching)
+{
+    struct mem_pool *p = pool_in(_i ? "trace:1" : "poison", "none");
+    void *o = mem_get(p);
+
+    mem_test_fail_at = INT64_MAX;
+    mem_test_fail_always = true;
+    mem_put(o); /* no quarantine, no sample: but it is put */
+    for (int i = 0; i < 30000 && (o = mem_get(p)); i++)
+        ;
+    ck_assert_ptr_null(o);
+    ck_assert(strstr(last_message, "none") && strstr(last_message, "out of memory"));
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -295,6 +329,8 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
         tcase_add_test(t, tests[i]);
+    tcase_add_test(t, off_has_a_short_dump);
+    tcase_add_loop_test(t, no_memory_while_watching, 0, 2);
     tcase_add_loop_test(t, watching_without_memory, 0, 2);
     tcase_add_test_raise_signal(t, poison_aborts_by_default, 6);
     suite_add_tcase(s, t);
