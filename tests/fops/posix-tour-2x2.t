@@ -10,5 +10,4 @@ volume_new v 2x2 "$T/disk"
 volume_start v
 mount_volume v "$T/mnt" default --acl
 options=(--acl --cached)
-[[ $BRICKD == kiln ]] || options+=(--stock-brick)
 include "the tour ends well" python3 "$tests_dir/fops/posix_tour.py" "$T/mnt" "${options[@]}"

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """A tour of what POSIX says a file system does, on any directory.
 
-    posix_tour.py DIR [--acl] [--no-zero-range] [--cached] [--stock-brick] [--only SUBSTRING]
+    posix_tour.py DIR [--acl] [--no-zero-range] [--cached] [--only SUBSTRING]
 
---cached: DIR is a mount whose kernel and md-cache may keep attributes for a second, whoever asks. --stock-brick:
-skip what is known to be wrong in a stock brick. Where a volume differs from POSIX because of the stock client above
-the brick, the check says so and takes either answer.
+--cached: DIR is a mount whose kernel and md-cache may keep attributes for a second, whoever asks. Where a volume
+differs from POSIX because of the stock client above the brick, the check says so and takes either answer.
 
 Prints `ok - NAME` or `not ok - NAME` and the reason for each check, and ends with 1 when one failed. Each check gets
 an empty directory of its own. Run as root: checks of permissions become other users in child processes.
@@ -1269,12 +1268,13 @@ def default_acls_are_inherited():
 
 
 @check
-@needs("kiln-brick")
+@needs("acl")
 def removing_a_default_acl_ends_inheritance():
     os.mkdir("d")
     setfacl("-m", "d:u:%d:rwx,d:g::r,d:o::-" % BOB, "d")
     touch("d/f")
     setfacl("-k", "d")
+    settle()
     touch("d/later")
     assert "user:%d:rwx" % BOB not in getfacl("d/later")
 
@@ -1346,7 +1346,6 @@ def main():
         del arguments[at:at + 2]
     CACHED = "--cached" in arguments
     options = {"acl": "--acl" in arguments,
-               "kiln-brick": "--acl" in arguments and "--stock-brick" not in arguments,
                "zero-range": "--no-zero-range" not in arguments}
     MOUNT = os.path.abspath(arguments[0])
     IS_VOLUME = "fuse" in subprocess.run(["stat", "-f", "-c", "%T", MOUNT], capture_output=True, text=True).stdout

@@ -3,6 +3,7 @@
 # tap: what a test script says to prove(1).
 #
 #   t      DESC CMD...   passes when CMD succeeds; its output is shown when it does not
+#   t_here DESC CMD...   as t, but CMD runs in this shell, whose children and variables it may need
 #   t_not  DESC CMD...   passes when CMD fails with an exit status below 126 (a missing program is no pass)
 #   is     GOT WANT DESC passes when the two strings are equal
 #   include DESC CMD...  CMD prints `ok - ...` and `not ok - ...` lines: each counts as a test of this script
@@ -42,6 +43,21 @@ t() {
     diag "exit status $status: $*"
     [[ -z $out ]] || diag "$(tail -n 40 <<<"$out")"
     return 0
+}
+
+t_here() {
+    local desc=$1 status=0 file
+    shift
+    file=$(mktemp)
+    "$@" >"$file" 2>&1 || status=$?
+    if [[ $status -eq 0 ]]; then
+        tap_ok "$desc"
+    else
+        tap_not_ok "$desc"
+        diag "exit status $status: $*"
+        diag "$(tail -n 40 "$file")"
+    fi
+    rm -f "$file"
 }
 
 t_not() {

@@ -14,8 +14,9 @@
 #
 # LAYOUT DxR is that of extras/volfile.sh. BRICKD says who serves: `kiln`, or `stock`, which is how the tests themselves
 # are proven. Stock runs one process a brick. kilnd serves all bricks of a volume from one process, or from one
-# process for each replica when volume_split=yes: then one replica can die and the other live. volume_daemon=NAME puts
-# the bricks of several volumes into one kilnd of that name; all of them are made before the first is started.
+# process for each replica when volume_split=yes: then one replica can die and the other live; or from one for each
+# brick when volume_split=brick. volume_daemon=NAME puts the bricks of several volumes into one kilnd of that name; all
+# of them are made before the first is started.
 #
 # Everything about a brick is kept by its path, everything about a daemon by its name.
 
@@ -59,6 +60,8 @@ volume_assign() {
             daemon=$vol-b$i
         elif [[ $volume_split == yes ]]; then
             daemon=$vol-r$((i % replicas))
+        elif [[ $volume_split == brick ]]; then
+            daemon=$vol-b$i
         fi
         daemon_define "$daemon" "$kind"
         daemon_serves "$daemon" "$vol" "$brick"
@@ -236,11 +239,11 @@ volumes_end() {
     cd /
     [[ -z ${shd_pid:-} ]] || kill -TERM "$shd_pid" || true
     for mnt in "${!mount_pid[@]}"; do
-        t "unmount ${mnt#"$T"/}" mount_end "$mnt"
+        t_here "unmount ${mnt#"$T"/}" mount_end "$mnt"
     done
     for daemon in "${!daemon_pid[@]}"; do
         [[ ${daemon_kind[$daemon]} == kiln ]] || continue
-        t "$daemon ends with status 0 on SIGTERM" daemon_stop "$daemon"
+        t_here "$daemon ends with status 0 on SIGTERM" daemon_stop "$daemon"
     done
     if grep -lE 'ERROR: (Address|Leak|Thread)Sanitizer|WARNING: ThreadSanitizer|runtime error:' "$T"/log/*.out \
         >/dev/null 2>&1; then

@@ -96,10 +96,6 @@ class Holder:
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
-    def end(self):
-        os.close(self.commands)
-        os.waitpid(self.pid, 0)
-
 
 def eventually(function, seconds=15):
     deadline = time.monotonic() + seconds
@@ -173,7 +169,7 @@ def main():
     d.do("set", UNLOCK, 0, 0)
     say(eventually(lambda: c.do("set", WRITE, 0, 0) == "ok"), "that is killed while it waits gets nothing")
     for holder in (c, d):
-        holder.end()
+        holder.kill()
     sys.exit(1 if failed else 0)
 
 
