@@ -225,7 +225,8 @@ rpc_reply(struct rpc_request *req, const void *body, size_t bytes, struct iobuf 
 
     if (RPC_REPLY_SUCCESS_BYTES + bytes <= sizeof message) {
         rpc_encode_success(message, req->xid);
-        memcpy(message + RPC_REPLY_SUCCESS_BYTES, body, bytes);
+        if (bytes)
+            memcpy(message + RPC_REPLY_SUCCESS_BYTES, body, bytes);
         rpc_reply_head_sent(req, message, RPC_REPLY_SUCCESS_BYTES + bytes, payload, iov, iov_count);
         return;
     }
