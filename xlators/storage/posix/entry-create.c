@@ -218,8 +218,10 @@ build_or_undo(struct xlator *xl, const struct call_stack *stk, struct making *m)
     struct posix_entry *e = &m->entry;
     int r = build(xl, stk, m);
 
-    if (r == 0)
+    if (r == 0) {
+        posix_inode_reborn(xl, &m->gfid);
         return 0;
+    }
     int undone = posix_obj_unlink(&e->obj, S_ISDIR(m->mode) ? AT_REMOVEDIR : 0);
     if (undone < 0)
         log_event(LOG_ERROR, xl, "posix-create-undo", "%s/%s was half made (%s) and cannot be removed: %s",
@@ -408,7 +410,8 @@ link_to_gfid(struct xlator *xl, struct making *m)
         struct inode *inode = inode_find(xl->graph->inodes, &m->gfid);
         struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
         if (ctx)
-            atomic_store(&ctx->is_unlinked, false);
+            atomic_store(&ctx->is_kept, false);
+        posix_inode_gone(xl, inode, false);
         inode_unref(inode);
         r = posix_obj_stat(&handle, &st);
     }

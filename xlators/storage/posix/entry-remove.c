@@ -39,8 +39,8 @@ handle_keep_open(struct xlator *xl, const struct gfid *gfid, struct inode *inode
     int r = posix_obj_rename(&handle, &kept);
     if (r < 0)
         return r == -ENOENT ? 0 : r;
-    ctx->is_kept = true;
-    atomic_store(&ctx->is_unlinked, true);
+    atomic_store(&ctx->is_kept, true);
+    posix_inode_gone(xl, inode, true);
     *fate = POSIX_HANDLE_IN_UNLINK;
     return 0;
 }
@@ -57,6 +57,8 @@ posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode *in
     int r = posix_obj_unlink(&handle, 0);
     if (r == 0)
         *fate = POSIX_HANDLE_GONE;
+    if (r == 0 || r == -ENOENT)
+        posix_inode_gone(xl, inode, true);
     return r == -ENOENT ? 0 : r;
 }
 
@@ -74,11 +76,11 @@ posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct g
         posix_obj_gfid(p, gfid, false, &handle);
         posix_obj_unlinked(p, gfid, &kept);
         r = posix_obj_rename(&kept, &handle);
-        ctx->is_kept = r < 0;
-        atomic_store(&ctx->is_unlinked, false);
+        atomic_store(&ctx->is_kept, r < 0);
     } else if (fate == POSIX_HANDLE_GONE) {
         r = posix_handle_link(entry, gfid);
     }
+    posix_inode_gone(xl, inode, false);
     if (r < 0)
         log_event(LOG_ERROR, xl, "posix-handle-restore", "the handle of %s is lost: %s", GFID(gfid), strerror(-r));
 }
@@ -90,14 +92,14 @@ posix_drop_unlinked(struct xlator *xl, struct inode *inode, struct posix_inode *
 
     /* A read-modify-write, not a load: either it sees that the last fd is gone, or that fd's close, which counts down after it,
      * sees the mark set before it and comes here itself (posix_fd_closed). */
-    if (!ctx->is_kept || atomic_fetch_add(&inode->open_fds, 0) > 0)
+    if (!atomic_load(&ctx->is_kept) || atomic_fetch_add(&inode->open_fds, 0) > 0)
         return;
     posix_obj_unlinked(posix_of(xl), &inode->gfid, &kept);
     int r = posix_obj_unlink(&kept, 0);
     if (r < 0 && r != -ENOENT)
         log_event(LOG_WARNING, xl, "posix-unlinked-remove", "cannot remove the unlinked file %s: %s", GFID(&inode->gfid),
                   strerror(-r));
-    ctx->is_kept = false;
+    atomic_store(&ctx->is_kept, false);
 }
 
 void
@@ -111,7 +113,7 @@ posix_fd_closed(struct xlator *xl, struct fd *fd)
 {
     struct posix_inode *ctx = inode_ctx(fd->inode, xl);
 
-    if (!ctx || !atomic_load(&ctx->is_unlinked))
+    if (!ctx || !atomic_load(&ctx->is_kept))
         return;
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(posix_of(xl), &fd->inode->gfid);
     posix_drop_unlinked(xl, fd->inode, ctx);
@@ -147,16 +149,6 @@ victim_done(struct victim *v)
     v->inode = NULL;
 }
 
-/* Is what stat found the object that the table has under this name? */
-static bool
-is_known_object(const struct xlator *xl, struct inode *known, const struct stat *st)
-{
-    const struct posix_inode *ctx = inode_ctx(known, xl);
-
-    return ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) == st->st_ino &&
-           st->st_dev == posix_of(xl)->dev;
-}
-
 /* The object behind the name, locked, with a stat from after the lock: its link count holds until victim_done(). The caller holds
  * the name lock. */
 static int
@@ -170,7 +162,7 @@ victim_lock(struct xlator *xl, struct posix_entry *e, struct inode *known, struc
         v->gfid = known->gfid;
         v->lock = posix_object_lock(p, &v->gfid);
         r = posix_obj_stat(&e->obj, &v->st);
-        if (r == 0 && (is_known_object(xl, known, &v->st) ||
+        if (r == 0 && (posix_inode_is(xl, known, &v->st) ||
                        (posix_obj_get_gfid(&e->obj, &v->gfid) == 0 && gfid_equal(&v->gfid, &known->gfid)))) {
             v->inode = inode_ref(known);
             return 0;
@@ -351,6 +343,9 @@ rmdir_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e)
     r = stk->call.flags ? rmdir_to_landfill(xl, e, &gfid) : posix_obj_unlink(&e->obj, AT_REMOVEDIR);
     if (r < 0)
         return r == -EEXIST ? -ENOTEMPTY : r;
+    struct inode *inode = posix_inode_of(xl, stk->call.loc.inode, &gfid);
+    posix_inode_gone(xl, inode, true);
+    inode_unref(inode);
     r = gfid_is_null(&gfid) ? 0 : posix_handle_drop_dir(p, &gfid, &e->parent->gfid, e->name);
     if (r < 0)
         log_event(LOG_WARNING, xl, "posix-rmdir-handle", "the handle of the removed %s/%s stays: %s",

@@ -83,3 +83,8 @@ check_PROGRAMS += xlators/storage/posix/test-posix-races
 xlators_storage_posix_test_posix_races_SOURCES = xlators/storage/posix/test-posix-races.c \
 	xlators/storage/posix/test-entry.h
 xlators_storage_posix_test_posix_races_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-posix-start
+xlators_storage_posix_test_posix_start_SOURCES = xlators/storage/posix/test-posix-start.c \
+	xlators/storage/posix/test-entry.h
+xlators_storage_posix_test_posix_start_LDADD = $(TEST_LIBS)

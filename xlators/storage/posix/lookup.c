@@ -160,6 +160,7 @@ heal_gfid_locked(struct xlator *xl, const struct call_stack *stk, struct looking
     log_event(LOG_INFO, xl, "posix-gfid-healed", "%s/%s had no gfid and is now %s", GFID(&l->parent->gfid), l->name,
               GFID(&wanted));
     l->gfid = wanted;
+    posix_inode_reborn(xl, &wanted);
     return posix_obj_stat(&l->obj, &l->st); /* its link count has changed */
 }
 
@@ -198,16 +199,6 @@ has_handle(struct posix *p, const struct looking *l)
     return r == 0 && st.st_ino == l->st.st_ino && st.st_dev == l->st.st_dev;
 }
 
-/* The inode that this name is known to mean, if the disk says that it still does. */
-static bool
-is_known(const struct xlator *xl, struct inode *inode, const struct stat *st)
-{
-    const struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
-
-    return ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) == st->st_ino &&
-           st->st_dev == posix_of(xl)->dev && (st->st_mode & S_IFMT) == inode->type;
-}
-
 /* Finds out what is under the name, and its inode (a reference) if the table has it. */
 static int
 lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l, struct inode **inode)
@@ -220,7 +211,7 @@ lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l,
         return r;
     if (l->st.st_ino == p->handles_ino && l->st.st_dev == p->dev)
         return -ENOENT;
-    if (is_known(xl, stk->call.loc.inode, &l->st)) {
+    if (posix_inode_is(xl, stk->call.loc.inode, &l->st)) {
         *inode = inode_ref(stk->call.loc.inode);
         l->gfid = (*inode)->gfid;
         return 0;

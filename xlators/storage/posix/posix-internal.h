@@ -139,13 +139,22 @@ struct posix_inode {
     struct mdata mdata;  /* under lock: the copy of the disk's; it wins over the disk */
     bool is_mdata_known; /* under lock: the disk was read or written */
     bool has_mdata;      /* under lock, if known */
-    atomic_bool is_unlinked; /* its handle was moved to .glusterfs/unlink. Written under the object lock */
-    bool is_kept;            /* ... and is still there. Under the object lock */
+    atomic_bool is_unlinked; /* no name, no handle; by gfid it is not found any more. Written under the object lock */
+    atomic_bool is_kept;     /* its handle was moved to .glusterfs/unlink and is there. Written under the object lock */
     _Atomic uint64_t backend_ino; /* st_ino on the disk; 0: not seen yet */
 };
 
 /* The inode's context, made if need be. NULL: no memory. */
 struct posix_inode *posix_inode_get(struct xlator *xl, struct inode *inode);
+
+/* Is what stat found the object of this inode, to the best of what is remembered? Saves reading the gfid. */
+bool posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *st);
+/* Its last name is gone (the number of the disk's inode may soon mean another object); `inode` may be NULL. It is back. Both
+ * under the object lock. */
+void posix_inode_gone(struct xlator *xl, struct inode *inode, bool is_gone);
+/* A new object has this gfid. If the table has an inode of it, from an object that was removed, what is remembered of
+ * that is void. Under the lock of its name, before anybody is told of the object. */
+void posix_inode_reborn(struct xlator *xl, const struct gfid *gfid);
 
 /* -- per fd -------------------------------------------------------------------------------------------------- */
 

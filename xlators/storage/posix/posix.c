@@ -52,6 +52,41 @@ posix_inode_get(struct xlator *xl, struct inode *inode)
     return installed;
 }
 
+bool
+posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *st)
+{
+    const struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+
+    return ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) == st->st_ino &&
+           st->st_dev == posix_of(xl)->dev && (st->st_mode & S_IFMT) == inode->type &&
+           !atomic_load_explicit(&ctx->is_unlinked, memory_order_acquire);
+}
+
+void
+posix_inode_gone(struct xlator *xl, struct inode *inode, bool is_gone)
+{
+    struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+
+    if (ctx)
+        atomic_store(&ctx->is_unlinked, is_gone);
+}
+
+void
+posix_inode_reborn(struct xlator *xl, const struct gfid *gfid)
+{
+    struct inode *inode = inode_find(xl->graph->inodes, gfid);
+    struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+
+    if (ctx) {
+        pthread_mutex_lock(&ctx->lock);
+        ctx->is_mdata_known = false;
+        pthread_mutex_unlock(&ctx->lock);
+        atomic_store_explicit(&ctx->backend_ino, 0, memory_order_relaxed);
+        atomic_store(&ctx->is_unlinked, false);
+    }
+    inode_unref(inode);
+}
+
 pthread_mutex_t *
 posix_object_stripe(struct posix *p, const struct gfid *gfid)
 {

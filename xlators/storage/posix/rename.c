@@ -77,12 +77,11 @@ lock_pair(pthread_mutex_t *a, pthread_mutex_t *b, pthread_mutex_t *held[2])
 static int
 look(struct xlator *xl, struct posix_entry *e, struct inode *known, struct stat *st, struct gfid *gfid)
 {
-    const struct posix_inode *ctx = known ? inode_ctx(known, xl) : NULL;
     int r = posix_obj_stat(&e->obj, st);
 
     if (r < 0)
         return r;
-    if (ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) == st->st_ino) {
+    if (posix_inode_is(xl, known, st)) {
         *gfid = known->gfid;
         return 0;
     }
@@ -184,6 +183,7 @@ move_dir_handle(struct xlator *xl, struct renaming *n)
     int r;
 
     if (n->has_victim && !gfid_is_null(&n->victim_gfid)) {
+        posix_inode_gone(xl, n->victim, true);
         r = posix_handle_drop_dir(p, &n->victim_gfid, &n->to.parent->gfid, n->to.name);
         if (r < 0)
             log_event(LOG_WARNING, xl, "posix-rename-victim-handle", "the handle of the replaced %s stays: %s",

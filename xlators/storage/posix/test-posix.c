@@ -1,74 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Start-up checks, and everything that makes, finds, moves and removes names. */
+/* Everything that makes, finds, moves and removes names, and attributes. */
 #include <sys/statvfs.h>
-#include <time.h>
 
 #include "xlators/storage/posix/gfid2path.h"
 #include "xlators/storage/posix/mdata.h"
 #include "xlators/storage/posix/test-entry.h"
-
-/* -- start ---------------------------------------------------------------------------------------------------------------- */
-
-static bool
-starts(const char *dir, const char *volume_id, const char *more)
-{
-    char error[512] = "";
-    struct graph *g = graph_of(dir, volume_id, more, error, sizeof error);
-
-    if (g)
-        graph_free(g);
-    return g != NULL;
-}
-
-START_TEST(starts_only_on_its_own_brick)
-{
-    struct gfid other = fresh_gfid();
-    char dir[64], path[128];
-
-    pools();
-    brick_dir(dir);
-    ck_assert(starts(dir, VOLUME_ID, ""));
-    ck_assert(starts(dir, VOLUME_ID, "")); /* again: nothing is left locked */
-    snprintf(path, sizeof path, "%s/.glusterfs/ff", dir);
-    ck_assert_int_eq(access(path, F_OK), 0);
-    ck_assert(!starts(dir, GFID(&other), ""));
-    ck_assert(!starts(dir, "nonsense", ""));
-    ck_assert(!starts("/dev/shm/kiln-no-such-directory", VOLUME_ID, ""));
-    ck_assert(!starts(path, VOLUME_ID, "")); /* no volume-id */
-    ck_assert(!starts(dir, VOLUME_ID, "option require-mount on\n"));
-
-    ck_assert_int_eq(setxattr(dir, "trusted.gfid", &other, 16, 0), 0);
-    ck_assert(!starts(dir, VOLUME_ID, ""));
-    ck_assert_int_eq(setxattr(dir, "trusted.gfid", &other, 15, 0), 0);
-    ck_assert(!starts(dir, VOLUME_ID, ""));
-    ck_assert_int_eq(setxattr(dir, "trusted.gfid", &gfid_root, 16, 0), 0);
-    ck_assert(starts(dir, VOLUME_ID, ""));
-    ck_assert_int_eq(setxattr(dir, "trusted.glusterfs.volume-id", "short", 5, 0), 0);
-    ck_assert(!starts(dir, VOLUME_ID, ""));
-    remove_tree(dir);
-}
-END_TEST
-
-START_TEST(root_handle_must_lead_to_the_brick)
-{
-    char dir[64], path[192];
-
-    pools();
-    brick_dir(dir);
-    ck_assert(starts(dir, VOLUME_ID, ""));
-    snprintf(path, sizeof path, "%s/.glusterfs/00/00/00000000-0000-0000-0000-000000000001", dir);
-    ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(symlink("/tmp", path), 0);
-    ck_assert(!starts(dir, VOLUME_ID, ""));
-    remove_tree(dir);
-}
-END_TEST
-
-START_TEST(one_process_a_brick)
-{
-    ck_assert(!starts(w.dir, VOLUME_ID, ""));
-}
-END_TEST
 
 /* -- creating --------------------------------------------------------------------------------------------------------------- */
 
@@ -480,6 +416,57 @@ START_TEST(unlinked_files_live_while_open)
 }
 END_TEST
 
+/* Heal makes an object anew under the gfid of one that was removed here and is still open. */
+START_TEST(gfid_comes_back_while_the_old_file_is_open)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct fd *fd = open_file(f);
+    struct iatt iatt;
+    char kept[64];
+    int err;
+
+    snprintf(kept, sizeof kept, "unlink/%s", GFID(&f->gfid));
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    struct inode *again = make_as(FOP_mknod, w.root, "g", &f->gfid, &err);
+    ck_assert_int_eq(err, 0);
+    ck_assert_int_eq(find_gfid(&f->gfid, &iatt), 0);
+    ck_assert_uint_eq(iatt.nlink, 1);
+    ck_assert_int_eq(iatt.mtime, 1700000000 + next_gfid);
+    fd_unref(fd);
+    ck_assert(!has_hidden(kept));
+    ck_assert_int_eq(find(w.root, "g", &iatt), 0);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "g", 0), 0);
+    inode_unref(again);
+    inode_unref(f);
+}
+END_TEST
+
+/* An inode number of the disk that is used again is no proof of identity. */
+START_TEST(reused_inode_number)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct call_stack stk;
+    struct posix_inode *ctx;
+    struct stat st;
+
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    struct inode *g = make(FOP_mknod, w.root, "f");
+    ck_assert_int_eq(fstatat(w.p->brick_fd, "f", &st, 0), 0);
+    ctx = posix_inode_get(w.xl, f);
+    atomic_store(&ctx->backend_ino, st.st_ino);
+    /* A lookup that was resolved before the unlink and runs now. */
+    call_begin(&stk, FOP_lookup);
+    call_loc(&stk.call.loc, w.root, "f");
+    inode_unref(stk.call.loc.inode);
+    stk.call.loc.inode = inode_ref(f);
+    ck_assert_int_eq(call_run(&stk), 0);
+    ck_assert(gfid_equal(&stk.reply.stat.gfid, &g->gfid));
+    call_stack_release(&stk);
+    inode_unref(g);
+    inode_unref(f);
+}
+END_TEST
+
 START_TEST(unlink_conditions)
 {
     struct inode *f = make(FOP_create, w.root, "f");
@@ -734,89 +721,6 @@ START_TEST(mdata_bytes)
 }
 END_TEST
 
-START_TEST(reserve)
-{
-    struct inode *f = make(FOP_create, w.root, "f");
-    struct gfid g = fresh_gfid();
-    int err;
-
-    atomic_store(&w.p->is_full, true);
-    ck_assert_ptr_null(make_as(FOP_mkdir, w.root, "d", &g, &err));
-    ck_assert_int_eq(err, -ENOSPC);
-    ck_assert_int_eq(link_to(f, w.root, "g"), -ENOSPC);
-    ck_assert_int_eq(move(w.root, "f", w.root, "g"), 0);
-    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "g", 0), 0);
-    w.p->reserve.fn(w.p); /* /dev/shm is not full */
-    inode_unref(make(FOP_create, w.root, "f"));
-    inode_unref(f);
-}
-END_TEST
-
-/* -- housekeeping ------------------------------------------------------------------------------------------------------------ */
-
-static int last_event = -1;
-
-static void
-note_event(struct graph *g, bool is_up)
-{
-    ck_assert_ptr_eq(g, w.graph);
-    last_event = is_up;
-}
-
-START_TEST(health_check_writes_and_reads)
-{
-    char text[64] = "";
-    int fd;
-
-    graph_on_child_event(note_event);
-    ck_assert_uint_eq(w.p->health.fn(w.p), 30000);
-    fd = openat(w.p->handles_fd, "health_check", O_RDONLY);
-    ck_assert_int_eq(read(fd, text, sizeof text), 25);
-    close(fd);
-    ck_assert_str_eq(text + 19, " +0000");
-    ck_assert(!atomic_load(&w.p->is_going_down));
-
-    ck_assert_int_eq(unlinkat(w.p->handles_fd, "health_check", 0), 0);
-    ck_assert_int_eq(mkdirat(w.p->handles_fd, "health_check", 0755), 0);
-    w.p->health.fn(w.p);
-    ck_assert(atomic_load(&w.p->is_going_down));
-    ck_assert(!atomic_load(&w.graph->is_child_up));
-    ck_assert_int_eq(last_event, 0);
-}
-END_TEST
-
-START_TEST(health_check_notices_that_the_brick_was_moved)
-{
-    char away[80];
-
-    snprintf(away, sizeof away, "%s-away", w.dir);
-    ck_assert_int_eq(rename(w.dir, away), 0);
-    w.p->health.fn(w.p);
-    ck_assert(atomic_load(&w.p->is_going_down));
-    ck_assert_int_eq(rename(away, w.dir), 0);
-}
-END_TEST
-
-/* The real timers and workers: the landfill is emptied in the background, and stopping in the midst of it is clean. */
-START_TEST(janitor_runs_by_itself)
-{
-    struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-
-    brick_down();
-    brick_up("option janitor-sleep-duration 1\n");
-    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 1, .max = 2}), 0);
-    ck_assert_int_eq(graph_start(w.graph), 0);
-    struct inode *d = make(FOP_mkdir, w.root, "d");
-    inode_unref(make(FOP_create, d, "f"));
-    inode_unref(d);
-    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 1), 0);
-    while (unlinkat(w.p->handles_fd, "landfill", AT_REMOVEDIR) < 0)
-        nanosleep(&pause, NULL); /* Check's own time limit ends it */
-    graph_stop(w.graph);
-    workers_stop();
-}
-END_TEST
-
 /* A step that fails takes back what was done: here a value that no file system stores. */
 START_TEST(creation_that_fails_half_way)
 {
@@ -859,17 +763,14 @@ static Suite *
 test_suite(void)
 {
     Suite *s = suite_create("posix");
-    TCase *start = tcase_create("start"), *names = tcase_create("names");
+    TCase *bytes = tcase_create("bytes"), *names = tcase_create("names");
 
     root_or_skip();
-    tcase_add_test(start, starts_only_on_its_own_brick);
-    tcase_add_test(start, root_handle_must_lead_to_the_brick);
-    tcase_add_test(start, gfid2path_vector);
-    tcase_add_test(start, mdata_bytes);
-    suite_add_tcase(s, start);
+    tcase_add_test(bytes, gfid2path_vector);
+    tcase_add_test(bytes, mdata_bytes);
+    suite_add_tcase(s, bytes);
 
     tcase_add_checked_fixture(names, world_setup, world_teardown);
-    tcase_add_test(names, one_process_a_brick);
     tcase_add_test(names, create_leaves_gfid_handle_and_path);
     tcase_add_test(names, create_without_gfid_is_refused);
     tcase_add_test(names, create_over_an_existing_file);
@@ -888,6 +789,8 @@ test_suite(void)
     tcase_add_test(names, unlink_takes_the_handle_with_the_last_name);
     tcase_add_test(names, unlinked_files_live_while_open);
     tcase_add_test(names, unlink_conditions);
+    tcase_add_test(names, gfid_comes_back_while_the_old_file_is_open);
+    tcase_add_test(names, reused_inode_number);
     tcase_add_test(names, rmdir_and_landfill);
     tcase_add_test(names, landfill_keeps_files_with_other_names);
     tcase_add_test(names, rename_file_over_file);
@@ -898,10 +801,6 @@ test_suite(void)
     tcase_add_test(names, deep_tree);
     tcase_add_test(names, setattr_times_and_mode);
     tcase_add_test(names, statfs_is_less_than_the_disk);
-    tcase_add_test(names, reserve);
-    tcase_add_test(names, health_check_writes_and_reads);
-    tcase_add_test(names, health_check_notices_that_the_brick_was_moved);
-    tcase_add_test(names, janitor_runs_by_itself);
     tcase_add_test(names, creation_that_fails_half_way);
     tcase_add_test(names, unlink_of_a_large_file);
     suite_add_tcase(s, names);

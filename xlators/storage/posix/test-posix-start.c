@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Start-up checks, and the housekeeping of a brick that runs. */
+#include <time.h>
+
+#include "xlators/storage/posix/test-entry.h"
+
+/* -- start ---------------------------------------------------------------------------------------------------------------- */
+
+static bool
+starts(const char *dir, const char *volume_id, const char *more)
+{
+    char error[512] = "";
+    struct graph *g = graph_of(dir, volume_id, more, error, sizeof error);
+
+    if (g)
+        graph_free(g);
+    return g != NULL;
+}
+
+START_TEST(starts_only_on_its_own_brick)
+{
+    struct gfid other = fresh_gfid();
+    char dir[64], path[128];
+
+    pools();
+    brick_dir(dir);
+    ck_assert(starts(dir, VOLUME_ID, ""));
+    ck_assert(starts(dir, VOLUME_ID, "")); /* again: nothing is left locked */
+    snprintf(path, sizeof path, "%s/.glusterfs/ff", dir);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    ck_assert(!starts(dir, GFID(&other), ""));
+    ck_assert(!starts(dir, "nonsense", ""));
+    ck_assert(!starts("/dev/shm/kiln-no-such-directory", VOLUME_ID, ""));
+    ck_assert(!starts(path, VOLUME_ID, "")); /* no volume-id */
+    ck_assert(!starts(dir, VOLUME_ID, "option require-mount on\n"));
+
+    ck_assert_int_eq(setxattr(dir, "trusted.gfid", &other, 16, 0), 0);
+    ck_assert(!starts(dir, VOLUME_ID, ""));
+    ck_assert_int_eq(setxattr(dir, "trusted.gfid", &other, 15, 0), 0);
+    ck_assert(!starts(dir, VOLUME_ID, ""));
+    ck_assert_int_eq(setxattr(dir, "trusted.gfid", &gfid_root, 16, 0), 0);
+    ck_assert(starts(dir, VOLUME_ID, ""));
+    ck_assert_int_eq(setxattr(dir, "trusted.glusterfs.volume-id", "short", 5, 0), 0);
+    ck_assert(!starts(dir, VOLUME_ID, ""));
+    remove_tree(dir);
+}
+END_TEST
+
+START_TEST(root_handle_must_lead_to_the_brick)
+{
+    char dir[64], path[192];
+
+    pools();
+    brick_dir(dir);
+    ck_assert(starts(dir, VOLUME_ID, ""));
+    snprintf(path, sizeof path, "%s/.glusterfs/00/00/00000000-0000-0000-0000-000000000001", dir);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(symlink("/tmp", path), 0);
+    ck_assert(!starts(dir, VOLUME_ID, ""));
+    remove_tree(dir);
+}
+END_TEST
+
+START_TEST(one_process_a_brick)
+{
+    ck_assert(!starts(w.dir, VOLUME_ID, ""));
+}
+END_TEST
+
+/* -- housekeeping ------------------------------------------------------------------------------------------------------------ */
+
+static int last_event = -1;
+
+static void
+note_event(struct graph *g, bool is_up)
+{
+    ck_assert_ptr_eq(g, w.graph);
+    last_event = is_up;
+}
+
+START_TEST(health_check_writes_and_reads)
+{
+    char text[64] = "";
+    int fd;
+
+    graph_on_child_event(note_event);
+    ck_assert_uint_eq(w.p->health.fn(w.p), 30000);
+    fd = openat(w.p->handles_fd, "health_check", O_RDONLY);
+    ck_assert_int_eq(read(fd, text, sizeof text), 25);
+    close(fd);
+    ck_assert_str_eq(text + 19, " +0000");
+    ck_assert(!atomic_load(&w.p->is_going_down));
+
+    ck_assert_int_eq(unlinkat(w.p->handles_fd, "health_check", 0), 0);
+    ck_assert_int_eq(mkdirat(w.p->handles_fd, "health_check", 0755), 0);
+    w.p->health.fn(w.p);
+    ck_assert(atomic_load(&w.p->is_going_down));
+    ck_assert(!atomic_load(&w.graph->is_child_up));
+    ck_assert_int_eq(last_event, 0);
+}
+END_TEST
+
+START_TEST(health_check_notices_that_the_brick_was_moved)
+{
+    char away[80];
+
+    snprintf(away, sizeof away, "%s-away", w.dir);
+    ck_assert_int_eq(rename(w.dir, away), 0);
+    w.p->health.fn(w.p);
+    ck_assert(atomic_load(&w.p->is_going_down));
+    ck_assert_int_eq(rename(away, w.dir), 0);
+}
+END_TEST
+
+/* The real timers and workers: the landfill is emptied in the background, and stopping in the midst of it is clean. */
+START_TEST(janitor_runs_by_itself)
+{
+    struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+
+    brick_down();
+    brick_up("option janitor-sleep-duration 1\n");
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 1, .max = 2}), 0);
+    ck_assert_int_eq(graph_start(w.graph), 0);
+    struct inode *d = make(FOP_mkdir, w.root, "d");
+    inode_unref(make(FOP_create, d, "f"));
+    inode_unref(d);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 1), 0);
+    while (unlinkat(w.p->handles_fd, "landfill", AT_REMOVEDIR) < 0)
+        nanosleep(&pause, NULL); /* Check's own time limit ends it */
+    graph_stop(w.graph);
+    workers_stop();
+}
+END_TEST
+
+START_TEST(reserve)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct gfid g = fresh_gfid();
+    int err;
+
+    atomic_store(&w.p->is_full, true);
+    ck_assert_ptr_null(make_as(FOP_mkdir, w.root, "d", &g, &err));
+    ck_assert_int_eq(err, -ENOSPC);
+    ck_assert_int_eq(link_to(f, w.root, "g"), -ENOSPC);
+    ck_assert_int_eq(move(w.root, "f", w.root, "g"), 0);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "g", 0), 0);
+    w.p->reserve.fn(w.p); /* /dev/shm is not full */
+    inode_unref(make(FOP_create, w.root, "f"));
+    inode_unref(f);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("posix-start");
+    TCase *start = tcase_create("start"), *chores = tcase_create("chores");
+
+    root_or_skip();
+    tcase_add_test(start, starts_only_on_its_own_brick);
+    tcase_add_test(start, root_handle_must_lead_to_the_brick);
+    suite_add_tcase(s, start);
+
+    tcase_add_checked_fixture(chores, world_setup, world_teardown);
+    tcase_add_test(chores, one_process_a_brick);
+    tcase_add_test(chores, reserve);
+    tcase_add_test(chores, health_check_writes_and_reads);
+    tcase_add_test(chores, health_check_notices_that_the_brick_was_moved);
+    tcase_add_test(chores, janitor_runs_by_itself);
+    suite_add_tcase(s, chores);
+    return s;
+}
+
+#include "base/test-main.h"
