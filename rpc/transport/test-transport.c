@@ -550,16 +550,16 @@ START_TEST(bounds_before_login)
 {
     int fd = dial();
 
-    round_trip(fd, 0, 65536, 1);
-    round_trip(fd, DIFFER, 65535, 1);
-    char *r = make_record(0, 65536, 9);
+    round_trip(fd, 0, TRANSPORT_RECORD_MAX_LOGIN, 1);
+    round_trip(fd, DIFFER, TRANSPORT_RECORD_MAX_LOGIN - 1, 1);
+    char *r = make_record(0, TRANSPORT_RECORD_MAX_LOGIN, 9);
 
-    send_in_fragments(fd, r, 65536, 1000);
-    expect(fd, r, 65536);
+    send_in_fragments(fd, r, TRANSPORT_RECORD_MAX_LOGIN, 1000);
+    expect(fd, r, TRANSPORT_RECORD_MAX_LOGIN);
     free(r);
     expect_refused("\xc0\0\0\0", 4);         /* 1 GiB */
-    expect_refused("\x80\x01\x00\x01", 4);   /* 64 KiB and 1 */
-    expect_refused("\x00\x01\x00\x01", 4);   /* the same, not the last fragment */
+    expect_refused("\x80\x00\x40\x01", 4);   /* 16 KiB and 1 */
+    expect_refused("\x00\x00\x40\x01", 4);   /* the same, not the last fragment */
     round_trip(fd, 0, 10, 2);
     close(fd);
 }

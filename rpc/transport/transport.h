@@ -5,8 +5,8 @@
  * each to `record`, in order, on the worker that read it. Other workers may run earlier records of the same
  * connection at the same time. What a batch of records answers is sent together with one gathered write.
  *
- * Bounds: until conn_set_trusted() a connection gets no more than 64 KiB of memory and a record may not be longer than
- * that; afterwards not longer than TRANSPORT_RECORD_MAX, and memory grows with the bytes that have arrived, never
+ * Bounds: until conn_set_trusted() a connection gets no more than 64 KiB of memory, all buffers together (one record and its
+ * first piece, and 32 KiB of replies), and a record may not be longer than TRANSPORT_RECORD_MAX_LOGIN; afterwards not longer than TRANSPORT_RECORD_MAX, and memory grows with the bytes that have arrived, never
  * with what a record mark promises. A peer that does not read its replies is not read from either.
  */
 #ifndef KILN_RPC_TRANSPORT_H
@@ -19,7 +19,7 @@
 
 #include "mem/iobuf.h"
 
-#define TRANSPORT_RECORD_MAX_LOGIN (64u << 10)
+#define TRANSPORT_RECORD_MAX_LOGIN (16u << 10)
 #define TRANSPORT_RECORD_MAX (64u << 20)
 #define TRANSPORT_IOVS 4
 
