@@ -256,13 +256,13 @@ mem_owner_sweep(void)
 
 /* ---- a thread's rows -------------------------------------------------------------------------- */
 
-uint32_t *mem_no_owners[MEM_OWNERS];
+uint32_t *mem_no_owners[MEM_OWNER_TABLE];
 
 /* A table of rows of its own, address space mostly; registry mutex held. */
 static bool
 table_new(struct mem_thread *t)
 {
-    const size_t bytes = MEM_OWNERS * sizeof(t->owners[0]);
+    const size_t bytes = MEM_OWNER_TABLE * sizeof(t->owners[0]);
     void *table;
 
     if (t->owners != mem_no_owners)
@@ -303,6 +303,7 @@ mem_owner_count(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
     assert(owner && owner < MEM_OWNERS);
     if (mem_owner_bump(t, owner, id, by))
         return;
+    /* an id that mem_owner_new never gave out */
     struct owner *o = __atomic_load_n(&owners[owner], __ATOMIC_ACQUIRE);
     assert(o);
     if (t->state == MEM_THREAD_ATTACHED && id < MEM_ROW && !t->owners[owner] && row_new(t, owner) &&
@@ -325,8 +326,8 @@ mem_owner_fold(struct mem_thread *t)
             MEM_ADD(owners[i]->shared[id], rows[i][id]);
         free(rows[i]);
     }
-    MEM_LSAN_UNROOT(rows, MEM_OWNERS * sizeof(rows[0]));
-    munmap(rows, MEM_OWNERS * sizeof(rows[0]));
+    MEM_LSAN_UNROOT(rows, MEM_OWNER_TABLE * sizeof(rows[0]));
+    munmap(rows, MEM_OWNER_TABLE * sizeof(rows[0]));
 }
 
 /* One line per owner that has objects of this pool: "id 3, brick b0, active 12, bytes 3840". */

@@ -19,6 +19,7 @@ void mem_test_hook(enum mem_hook point);
 #define MEM_HOOK(point) mem_test_hook(point)
 #endif
 
+#include "base/probe.h"
 #include "mem/mem-inline.h"
 #include "mem/mem-pool.h"
 
@@ -38,6 +39,7 @@ void mem_test_hook(enum mem_hook point);
 
 #define MEM_IDS 256
 #define MEM_OWNERS 4096
+#define MEM_OWNER_TABLE 65536 /* entries, so that no 16-bit number points past it */
 #define MEM_CAP_MAX 256 /* objects in the largest magazine */
 
 /* What pooled objects point to is not leaked. Weak: the program may be built with ASan, and the library not. */
@@ -263,7 +265,7 @@ extern int mem_over_cap;
 
 /* ---- accounting (mem-account.c) --------------------------------------------------------------- */
 
-extern uint32_t *mem_no_owners[MEM_OWNERS]; /* what a new thread's owners points to */
+extern uint32_t *mem_no_owners[MEM_OWNER_TABLE]; /* what a new thread's owners points to */
 void mem_owner_count(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by); /* any thread, any state */
 void mem_owner_fold(struct mem_thread *t); /* registry mutex held */
 void mem_owner_dump(struct mem_pool *p, mem_dump_fn fn, void *arg);
