@@ -25,7 +25,8 @@ dump(struct rpc_request *req)
     for (const struct rpc_program *const *p = req->server->programs; *p && n < LISTED_MAX; p++) {
         if (!(*p)->is_listed)
             continue;
-        entries[n] = (struct dump_entry){.name = (*p)->name, .number = (*p)->number, .version = (*p)->version};
+        entries[n] =
+            (struct dump_entry){.name = (*p)->name, .number = (*p)->number, .version = (*p)->version};
         *last = &entries[n];
         last = &entries[n++].next;
     }

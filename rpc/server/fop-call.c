@@ -6,7 +6,8 @@
 #include "rpc/server/rpc-server-internal.h"
 #include "rpc/xdr/fop-codec.h"
 
-static_assert(RPC_REPLY_SUCCESS_BYTES + FOP_REPLY_FIXED_MAX <= RPC_SMALL_REPLY_BYTES, "a fixed-size reply is a small one");
+static_assert(RPC_REPLY_SUCCESS_BYTES + FOP_REPLY_FIXED_MAX <= RPC_SMALL_REPLY_BYTES,
+              "a fixed-size reply is a small one");
 
 bool
 rpc_fop_decode(struct rpc_request *req)

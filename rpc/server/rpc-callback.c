@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Calls from here to the peer. They have their own numbers, which overlap with the peer's: direction tells them apart. */
+/* Calls from here to the peer. They have their own numbers, which overlap with the peer's: direction tells
+ * them apart. */
 #include <assert.h>
 
 #include "rpc/server/rpc-server.h"

@@ -12,8 +12,8 @@ struct rpc_server {
     void *arg;
 };
 
-/* Replies up to this size are made on the C stack and copied by the transport next to their neighbours: every fop's without a
- * dict, list or long path. */
+/* Replies up to this size are made on the C stack and copied by the transport next to their neighbours: every
+ * fop's without a dict, list or long path. */
 #define RPC_SMALL_REPLY_BYTES 1024
 
 /* `message` has its head already. Frees the request. */

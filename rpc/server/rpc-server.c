@@ -23,7 +23,8 @@ rpc_server_pools_init(void)
 }
 
 struct rpc_server *
-rpc_server_new(const struct rpc_program *const *programs, void (*closed)(struct conn *c, void *arg), void *arg)
+rpc_server_new(const struct rpc_program *const *programs, void (*closed)(struct conn *c, void *arg),
+               void *arg)
 {
     struct rpc_server *s = malloc(sizeof *s);
 
@@ -44,14 +45,15 @@ rpc_server_free(struct rpc_server *s)
     free(s);
 }
 
-/* -- one record ----------------------------------------------------------------------------------------------- */
+/* -- one record --------------------------------------------------------------------------------------- */
 
 static void
 send_undecodable(struct conn *c)
 {
     char out[RPC_REPLY_ERROR_BYTES_MAX];
 
-    (void)conn_send(c, out, rpc_encode_undecodable(out), NULL, NULL, 0); /* a dead connection needs no answer */
+    (void)conn_send(c, out, rpc_encode_undecodable(out), NULL, NULL,
+                    0); /* a dead connection needs no answer */
 }
 
 static void
@@ -125,7 +127,7 @@ dispatch(struct rpc_request *req)
         return;
     }
     req->program_row = row;
-    /* Only fops are large enough to come in pieces, and their codec knows; the small programs read one piece. */
+    /* Only fops are large enough to come in pieces, and their codec knows; the rest read one piece. */
     if (req->args.more_count && row->number != FOP_PROGRAM)
         xdr_pull(&req->args, xdr_left_total(&req->args));
     row->procedures[req->procedure].handler(req);
@@ -203,10 +205,10 @@ const struct transport_ops rpc_server_transport_ops = {
     .closed = conn_closed,
 };
 
-/* -- replies ---------------------------------------------------------------------------------------------------- */
+/* -- replies ------------------------------------------------------------------------------------------ */
 
-/* Results of conn_send() are not looked at here: a connection that is gone needs no answer, and one for which there is
- * no memory has been closed by it. */
+/* Results of conn_send() are not looked at here: a connection that is gone needs no answer, and one for which
+ * there is no memory has been closed by it. */
 
 void
 rpc_reply_head_sent(struct rpc_request *req, const char *message, size_t bytes, struct iobuf *payload,
@@ -217,8 +219,8 @@ rpc_reply_head_sent(struct rpc_request *req, const char *message, size_t bytes, 
 }
 
 void
-rpc_reply(struct rpc_request *req, const void *body, size_t bytes, struct iobuf *payload, const struct iovec *iov,
-          int iov_count)
+rpc_reply(struct rpc_request *req, const void *body, size_t bytes, struct iobuf *payload,
+          const struct iovec *iov, int iov_count)
 {
     char message[RPC_SMALL_REPLY_BYTES];
     struct iobuf *buf;
@@ -243,8 +245,8 @@ rpc_reply(struct rpc_request *req, const void *body, size_t bytes, struct iobuf 
         return;
     }
     rpc_encode_success(buf->bytes + TRANSPORT_MARK_BYTES, req->xid);
-    (void)conn_send(req->conn, buf->bytes + TRANSPORT_MARK_BYTES, RPC_REPLY_SUCCESS_BYTES + bytes, payload, iov,
-                    iov_count);
+    (void)conn_send(req->conn, buf->bytes + TRANSPORT_MARK_BYTES, RPC_REPLY_SUCCESS_BYTES + bytes, payload,
+                    iov, iov_count);
     iobuf_unref(buf);
     request_free(req);
 }

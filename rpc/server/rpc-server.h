@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* rpc-server: records become calls, replies become messages (spec: wire 1.2 to 1.7, 2).
  *
- * A table of programs, each a table of procedures. A record is decoded up to the arguments, its credential becomes the
- * request's caller, its row is found, and the row's handler runs on the worker that read it. The request is pooled and owns
- * everything until its reply is sent: record, arena, arguments, results, and a reference to its connection.
+ * A table of programs, each a table of procedures. A record is decoded up to the arguments, its credential
+ * becomes the request's caller, its row is found, and the row's handler runs on the worker that read it. The
+ * request is pooled and owns everything until its reply is sent: record, arena, arguments, results, and a
+ * reference to its connection.
  *
- * thread: requests of one connection may run on several workers at once; one request is run by one thread at a time.
+ * thread: requests of one connection may run on several workers at once; one request is run by one thread at
+ * a time.
  */
 #ifndef KILN_RPC_SERVER_H
 #define KILN_RPC_SERVER_H
@@ -30,7 +32,7 @@ struct rpc_program {
     uint32_t number, version;
     const struct rpc_procedure *procedures;
     uint32_t procedure_count;
-    bool is_listed; /* in DUMP's answer, in the order of rpc_server_new() */
+    bool is_listed;   /* in DUMP's answer, in the order of rpc_server_new() */
     bool needs_login; /* GARBAGE_ARGS before conn_set_trusted (wire 12.4) */
 };
 
@@ -42,7 +44,7 @@ struct rpc_request {
     uint32_t xid, program, version, procedure;
     uint32_t cred_flavor;
     uint32_t cred_bytes;
-    const char *cred;      /* as it came; in the record */
+    const char *cred; /* as it came; in the record */
     const struct rpc_program *program_row;
     struct rpc_server *server;
     void *user;            /* protocol/server's: the session */
@@ -56,7 +58,8 @@ struct rpc_server;
 /* Once, after the pools of libglusterfs. 0 or -ENOMEM. */
 int rpc_server_pools_init(void);
 
-/* `programs` ends with NULL and lives as long as the server. `closed` is told of each connection that ends. NULL: no memory. */
+/* `programs` ends with NULL and lives as long as the server. `closed` is told of each connection that ends.
+ * NULL: no memory. */
 struct rpc_server *rpc_server_new(const struct rpc_program *const *programs,
                                   void (*closed)(struct conn *c, void *arg), void *arg);
 /* Asked about each new connection; non-zero refuses it. Before the first listener is opened. */
@@ -69,12 +72,12 @@ extern const struct transport_ops rpc_server_transport_ops;
 /* GF-DUMP: program discovery and ping (wire 2.3, 1.7). Put it into the table of rpc_server_new(). */
 extern const struct rpc_program rpc_dump_program;
 
-/* Sends a reply: accepted, success, then `body` (encoded XDR, copied), then `payload`'s bytes by reference (the reference is
- * taken over; NULL: none). Frees the request. */
-void rpc_reply(struct rpc_request *req, const void *body, size_t bytes, struct iobuf *payload, const struct iovec *iov,
-               int iov_count);
-/* Body in an iobuf whose first RPC_REPLY_HEAD_BYTES were left free; `bytes_with_head` counts them. The reference is taken
- * over. Frees the request. */
+/* Sends a reply: accepted, success, then `body` (encoded XDR, copied), then `payload`'s bytes by reference
+ * (the reference is taken over; NULL: none). Frees the request. */
+void rpc_reply(struct rpc_request *req, const void *body, size_t bytes, struct iobuf *payload,
+               const struct iovec *iov, int iov_count);
+/* Body in an iobuf whose first RPC_REPLY_HEAD_BYTES were left free; `bytes_with_head` counts them. The
+ * reference is taken over. Frees the request. */
 #define RPC_REPLY_HEAD_BYTES (TRANSPORT_MARK_BYTES + RPC_REPLY_SUCCESS_BYTES)
 void rpc_reply_iobuf(struct rpc_request *req, struct iobuf *buf, size_t bytes_with_head);
 /* Accept status other than success. Frees the request. */
@@ -84,8 +87,8 @@ void rpc_reply_denied(struct rpc_request *req, uint32_t auth_status);
 /* No reply at all (a connection that is being dropped). */
 void rpc_request_drop(struct rpc_request *req);
 
-/* Decodes req's arguments as those of the fop that the procedure number says. True: req->stk.call is filled. False: the
- * request has been answered and is gone (GARBAGE_ARGS, or a reply of that fop with the error). */
+/* Decodes req's arguments as those of the fop that the procedure number says. True: req->stk.call is filled.
+ * False: the request has been answered and is gone (GARBAGE_ARGS, or a reply of that fop with the error). */
 bool rpc_fop_decode(struct rpc_request *req);
 /* Encodes req->stk.reply as the reply of req->stk.call.fop and sends it. Frees the request. */
 void rpc_fop_reply(struct rpc_request *req);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A server with GF-DUMP and a fop program of a few handlers, asked over TCP by a client that writes raw bytes. */
+/* A server with GF-DUMP and a fop program of a few handlers, asked over TCP by a client that writes raw
+ * bytes. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
@@ -25,7 +26,7 @@ static atomic_int closed_count;
 static _Atomic(struct rpc_request *) kept;
 static int fd;
 
-/* -- handlers ------------------------------------------------------------------------------------------------------ */
+/* -- handlers ----------------------------------------------------------------------------------------- */
 
 static void
 login(struct rpc_request *req)
@@ -101,17 +102,26 @@ serve_writev(struct rpc_request *req)
 }
 
 static const struct rpc_procedure fop_procedures[] = {
-    [FOP_readv] = {"READ", serve_readv},       [FOP_writev] = {"WRITE", serve_writev}, [FOP_lookup] = {"LOOKUP", lookup},
-    [FOP_fsync] = {"FSYNC", fsync_kept}, [FOP_readdirp] = {"READDIRP", readdirp},
-    [FOP_release] = {"RELEASE", lookup},
+    [FOP_readv] = {"READ", serve_readv},     [FOP_writev] = {"WRITE", serve_writev},
+    [FOP_lookup] = {"LOOKUP", lookup},       [FOP_fsync] = {"FSYNC", fsync_kept},
+    [FOP_readdirp] = {"READDIRP", readdirp}, [FOP_release] = {"RELEASE", lookup},
 };
 static const struct rpc_program fop_program = {
-    .name = "GlusterFS 4.x v1", .number = FOP_PROGRAM, .version = FOP_PROGRAM_VERSION, .procedures = fop_procedures,
-    .procedure_count = FOP_release + 1, .is_listed = true, .needs_login = true,
+    .name = "GlusterFS 4.x v1",
+    .number = FOP_PROGRAM,
+    .version = FOP_PROGRAM_VERSION,
+    .procedures = fop_procedures,
+    .procedure_count = FOP_release + 1,
+    .is_listed = true,
+    .needs_login = true,
 };
 static const struct rpc_procedure login_procedures[] = {{"LOGIN", login}};
 static const struct rpc_program login_program = {
-    .name = "login", .number = LOGIN_PROGRAM, .version = 1, .procedures = login_procedures, .procedure_count = 1,
+    .name = "login",
+    .number = LOGIN_PROGRAM,
+    .version = 1,
+    .procedures = login_procedures,
+    .procedure_count = 1,
 };
 static const struct rpc_program *const programs[] = {&fop_program, &rpc_dump_program, &login_program, NULL};
 
@@ -123,13 +133,14 @@ closed(struct conn *c, void *arg)
     closed_count++;
 }
 
-/* -- the client ---------------------------------------------------------------------------------------------------- */
+/* -- the client --------------------------------------------------------------------------------------- */
 
 static int
 dial(void)
 {
-    struct sockaddr_in a = {
-        .sin_family = AF_INET, .sin_port = htons(listener_port(listener)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons(listener_port(listener)),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     ck_assert_int_eq(connect(s, (struct sockaddr *)&a, sizeof a), 0);
@@ -242,14 +253,15 @@ log_in(void)
     expect_hex("00000001" SUCCESS "646f6e65");
 }
 
-/* -- tests --------------------------------------------------------------------------------------------------------- */
+/* -- tests -------------------------------------------------------------------------------------------- */
 
 START_TEST(dump_and_ping_before_login)
 {
     send_hex("00000002 00000000 00000002 075bb86d 00000001 00000001" V2_CRED "000000000000caed");
     send_hex("00000003 00000000 00000002 075bb86d 00000001 00000002" V2_CRED);
-    expect_hex("00000002" SUCCESS "*8 *8 00000001 00000010 476c757374657246532034 2e78207631 000000000013d005 "
-               "0000000000000190 00000001 00000007 47462d44554d50 00 00000000075bb86d 0000000000000001 00000000");
+    expect_hex(
+        "00000002" SUCCESS "*8 *8 00000001 00000010 476c757374657246532034 2e78207631 000000000013d005 "
+        "0000000000000190 00000001 00000007 47462d44554d50 00 00000000075bb86d 0000000000000001 00000000");
     expect_hex("00000003" SUCCESS "*12");
 }
 END_TEST
@@ -310,13 +322,14 @@ END_TEST
 START_TEST(a_fop_that_fails_has_its_full_layout)
 {
     log_in();
-    send_hex("00000031 00000000 00000002 0013d005 00000190 0000001b" SEVEN_CRED "*16 *15 01 00000000 00000004 6e616d65"
-             NULL_DICT);
+    send_hex("00000031 00000000 00000002 0013d005 00000190 0000001b" SEVEN_CRED
+             "*16 *15 01 00000000 00000004 6e616d65" NULL_DICT);
     expect_hex("00000031" SUCCESS "ffffffff 00000002" NULL_DICT "*296");
-    send_hex("00000032 00000000 00000002 0013d005 00000190 0000001b" SEVEN_CRED "*16 *15 01 00000000 00000004 6e61");
+    send_hex("00000032 00000000 00000002 0013d005 00000190 0000001b" SEVEN_CRED
+             "*16 *15 01 00000000 00000004 6e61");
     expect_hex("00000032 00000001 *12 00000004");
-    send_hex("00000033 00000000 00000002 0013d005 00000190 0000001b" SEVEN_CRED "*16 *15 01 00000000 00000130 *304"
-             NULL_DICT);
+    send_hex("00000033 00000000 00000002 0013d005 00000190 0000001b" SEVEN_CRED
+             "*16 *15 01 00000000 00000130 *304" NULL_DICT);
     expect_hex("00000033" SUCCESS "ffffffff 00000016" NULL_DICT "*296"); /* a name of NULs: EINVAL */
 }
 END_TEST
@@ -328,22 +341,25 @@ START_TEST(payloads_both_ways)
     size_t head;
 
     log_in();
-    send_hex("00000041 00000000 00000002 0013d005 00000190 0000000c" NO_CRED "*16 *8 *8 00000005 00000000" NULL_DICT);
+    send_hex("00000041 00000000 00000002 0013d005 00000190 0000000c" NO_CRED
+             "*16 *8 *8 00000005 00000000" NULL_DICT);
     expect_hex("00000041" SUCCESS "00000005 00000000 *148 00000005" NULL_DICT "7272727272");
-    send_hex("00000042 00000000 00000002 0013d005 00000190 0000000d" NO_CRED "*16 *8 *8 00000003 00000000" NULL_DICT
-             "777777");
+    send_hex("00000042 00000000 00000002 0013d005 00000190 0000000d" NO_CRED
+             "*16 *8 *8 00000003 00000000" NULL_DICT "777777");
     expect_hex("00000042" SUCCESS "00000003 00000000" NULL_DICT "*296");
-    send_hex("00000043 00000000 00000002 0013d005 00000190 0000000d" NO_CRED "*16 *8 *8 00000004 00000000" NULL_DICT
-             "777777");
+    send_hex("00000043 00000000 00000002 0013d005 00000190 0000000d" NO_CRED
+             "*16 *8 *8 00000004 00000000" NULL_DICT "777777");
     expect_hex("00000043" SUCCESS "ffffffff 00000016" NULL_DICT "*296");
 
-    head = vector_bytes("00000044 00000000 00000002 0013d005 00000190 0000000d" NO_CRED "*16 *8 *8 00100000 00000000"
-                        NULL_DICT, big, 1024);
+    head = vector_bytes("00000044 00000000 00000002 0013d005 00000190 0000000d" NO_CRED
+                        "*16 *8 *8 00100000 00000000" NULL_DICT,
+                        big, 1024);
     memset(big + head, 'w', BIG);
     send_record(big, head + BIG);
     expect_hex("00000044" SUCCESS "00100000 00000000" NULL_DICT "*296");
 
-    send_hex("00000045 00000000 00000002 0013d005 00000190 0000000c" NO_CRED "*16 *8 *8 00100000 00000000" NULL_DICT);
+    send_hex("00000045 00000000 00000002 0013d005 00000190 0000000c" NO_CRED
+             "*16 *8 *8 00100000 00000000" NULL_DICT);
     ck_assert_uint_eq(receive_record(big, BIG + 1024), 24 + 172 + BIG);
     ck_assert_int_eq(big[24 + 172], 'r');
     ck_assert_int_eq(big[24 + 172 + BIG - 1], 'r');

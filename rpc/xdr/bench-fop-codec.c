@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What one operation costs on its way through the codec: head, credential and arguments decoded, results encoded. One line
- * for each, in nanoseconds. Arena and dict are given back each time, as a request does. */
+/* What one operation costs on its way through the codec: head, credential and arguments decoded, results
+ * encoded. One line for each, in nanoseconds. Arena and dict are given back each time, as a request does. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -29,8 +29,12 @@ make_record(enum fop fop, const struct fop_call *call, char *out)
 {
     struct caller caller = {.pid = 4711, .lk_owner = {4, (const uint8_t *)"\x67\x12\0"}};
     char cred[RPC_AUTH_BYTES_MAX];
-    struct rpc_call_head head = {
-        .xid = 1, .program = FOP_PROGRAM, .version = FOP_PROGRAM_VERSION, .procedure = fop, .cred_flavor = CRED_GLUSTERFS_V3, .cred = cred};
+    struct rpc_call_head head = {.xid = 1,
+                                 .program = FOP_PROGRAM,
+                                 .version = FOP_PROGRAM_VERSION,
+                                 .procedure = fop,
+                                 .cred_flavor = CRED_GLUSTERFS_V3,
+                                 .cred = cred};
     struct xdr x;
 
     head.cred_bytes = (uint32_t)cred_encode(CRED_GLUSTERFS_V3, &caller, cred, sizeof cred);
@@ -71,15 +75,16 @@ run(enum fop fop, const struct fop_call *call, const struct fop_reply *reply)
             err = -ENOBUFS;
         err = err ? err : fop_encode_reply(fop, &x, reply);
     }
-    printf("codec %-9s decode %6.1f ns  encode %6.1f ns\n", fop_info[fop].name, (double)(middle - begin) / ROUNDS,
-           (double)(now_ns() - middle) / ROUNDS);
+    printf("codec %-9s decode %6.1f ns  encode %6.1f ns\n", fop_info[fop].name,
+           (double)(middle - begin) / ROUNDS, (double)(now_ns() - middle) / ROUNDS);
     return err;
 }
 
 int
 main(void)
 {
-    struct fop_call call = {.name = "a-file-name.txt", .gfid = gfid_root, .pargfid = gfid_root, .volume = "w-replicate-0"};
+    struct fop_call call = {
+        .name = "a-file-name.txt", .gfid = gfid_root, .pargfid = gfid_root, .volume = "w-replicate-0"};
     struct fop_reply reply = {0};
     struct arena dicts = {0};
     struct dict *d;

@@ -56,7 +56,8 @@ xdr_get_inodelk_contention(struct xdr *x, struct inodelk_contention *out)
 size_t
 xdr_inodelk_contention_size(const struct inodelk_contention *c)
 {
-    return GFID_BYTES + xdr_flock_size(&c->flock) + 4 + xdr_string_size(c->domain) + xdr_old_dict_size(c->xdata);
+    return GFID_BYTES + xdr_flock_size(&c->flock) + 4 + xdr_string_size(c->domain) +
+           xdr_old_dict_size(c->xdata);
 }
 
 void
@@ -84,7 +85,8 @@ xdr_get_entrylk_contention(struct xdr *x, struct entrylk_contention *out)
 size_t
 xdr_entrylk_contention_size(const struct entrylk_contention *c)
 {
-    return GFID_BYTES + 8 + xdr_string_size(c->name) + xdr_string_size(c->domain) + xdr_old_dict_size(c->xdata);
+    return GFID_BYTES + 8 + xdr_string_size(c->name) + xdr_string_size(c->domain) +
+           xdr_old_dict_size(c->xdata);
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* callback-program: calls from the brick to its client, which answers none (spec: wire 7). CHILD_UP and CHILD_DOWN have
- * no arguments. */
+/* callback-program: calls from the brick to its client, which answers none (spec: wire 7). CHILD_UP and
+ * CHILD_DOWN have no arguments. */
 #ifndef KILN_RPC_XDR_CALLBACK_PROGRAM_H
 #define KILN_RPC_XDR_CALLBACK_PROGRAM_H
 
@@ -24,7 +24,7 @@ enum {
 };
 
 struct cache_invalidation {
-    struct gfid gfid; /* as 36 characters on the wire */
+    struct gfid gfid;    /* as 36 characters on the wire */
     uint32_t event_type; /* 1 */
     uint32_t flags;      /* wire 7 */
     uint32_t expire_seconds;

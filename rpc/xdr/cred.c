@@ -4,14 +4,16 @@
 enum {
     V1_GROUP_SLOTS = 16,
     V1_OWNER_BYTES = 8,
-    /* Groups and owner bytes share what is left of 400 bytes after the fixed part; each owner byte counts as a word. */
+    /* Groups and owner bytes share what is left of 400 bytes after the fixed part; each owner byte counts as
+       a word. */
     V2_WORDS = 95,
     V3_WORDS = 91,
     UNIX_NAME_MAX = 255,
     UNIX_GROUPS_MAX = 16,
 };
 
-/* `count` groups, in host order on the arena: the record's bytes stay as they came, for they name the client at login. */
+/* `count` groups, in host order on the arena: the record's bytes stay as they came, for they name the client
+ * at login. */
 static int
 get_groups(struct xdr *x, uint32_t count, struct caller *c)
 {

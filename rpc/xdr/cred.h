@@ -14,13 +14,14 @@ enum {
     CRED_GLUSTERFS_V3 = 390040,
 };
 
-/* Fills `caller` from the `bytes` long `body`, which is not changed; the owner's bytes stay in it, groups go to `arena`. Unknown
- * flavors are as none: pid, uid and gid 0.
- * 0; -EACCES: too many groups, too long an owner, or no credential of its flavor; -ENOMEM. */
-int cred_decode(uint32_t flavor, const char *body, uint32_t bytes, struct caller *caller, struct arena *arena);
+/* Fills `caller` from the `bytes` long `body`, which is not changed; the owner's bytes stay in it, groups go
+ * to `arena`. Unknown flavors are as none: pid, uid and gid 0. 0; -EACCES: too many groups, too long an
+ * owner, or no credential of its flavor; -ENOMEM. */
+int cred_decode(uint32_t flavor, const char *body, uint32_t bytes, struct caller *caller,
+                struct arena *arena);
 
-/* v2 or v3 at `out`, which has `size` bytes (RPC_AUTH_BYTES_MAX do); the group list is cut to what a body can hold. The
- * bytes written, or -EINVAL (owner too long, other flavor), -ENOBUFS. */
+/* v2 or v3 at `out`, which has `size` bytes (RPC_AUTH_BYTES_MAX do); the group list is cut to what a body can
+ * hold. The bytes written, or -EINVAL (owner too long, other flavor), -ENOBUFS. */
 int cred_encode(uint32_t flavor, const struct caller *caller, char *out, size_t size);
 
 #endif

@@ -116,7 +116,7 @@ NUMBER(copy_file_range, 56)
 static_assert(FOP_COUNT == 57, "one row for each procedure");
 #undef NUMBER
 
-/* -- field types: get, put, size ------------------------------------------------------------------------ */
+/* -- field types: get, put, size ---------------------------------------------------------------------- */
 /* clang-format off */
 
 static inline void get_u32(struct xdr *x, uint32_t *v) { *v = xdr_get_u32(x); }
@@ -200,7 +200,7 @@ static inline void put_dirents_iatt(struct xdr *x, struct dirent_entry *const *v
 static inline size_t size_dirents_iatt(struct dirent_entry *const *v) { return xdr_dirents_size(*v, true); }
 
 /* clang-format on */
-/* -- fields that are not one member ----------------------------------------------------------------------- */
+/* -- fields that are not one member ------------------------------------------------------------------- */
 
 static bool
 has_payload(enum fop fop)
@@ -258,7 +258,7 @@ get_rchecksum(struct xdr *x, struct fop_reply *r)
         memcpy(r->strong, strong, len);
 }
 
-/* -- calls -------------------------------------------------------------------------------------------------- */
+/* -- calls -------------------------------------------------------------------------------------------- */
 
 int
 fop_decode_call(enum fop fop, struct xdr *x, struct fop_call *c)
@@ -270,7 +270,7 @@ fop_decode_call(enum fop fop, struct xdr *x, struct fop_call *c)
     if (x->more_count && !has_payload(fop))
         xdr_pull(x, xdr_left_total(x));
     for (const uint8_t *field = call_fields[fop]; *field != CALL_END; field++) {
-        switch ((enum call_field)*field) {
+        switch ((enum call_field)field[0]) {
 #define CALL(field, type, member)                                                                            \
     case CALL_##field:                                                                                       \
         get_##type(x, &c->member);                                                                           \
@@ -294,7 +294,7 @@ int
 fop_encode_call(enum fop fop, struct xdr *x, const struct fop_call *c)
 {
     for (const uint8_t *field = call_fields[fop]; *field != CALL_END; field++) {
-        switch ((enum call_field)*field) {
+        switch ((enum call_field)field[0]) {
 #define CALL(field, type, member)                                                                            \
     case CALL_##field:                                                                                       \
         put_##type(x, &c->member);                                                                           \
@@ -315,7 +315,7 @@ fop_call_size(enum fop fop, const struct fop_call *c)
     size_t n = 0;
 
     for (const uint8_t *field = call_fields[fop]; *field != CALL_END; field++) {
-        switch ((enum call_field)*field) {
+        switch ((enum call_field)field[0]) {
 #define CALL(field, type, member)                                                                            \
     case CALL_##field:                                                                                       \
         n += size_##type(&c->member);                                                                        \
@@ -332,7 +332,7 @@ fop_call_size(enum fop fop, const struct fop_call *c)
     return n;
 }
 
-/* -- replies ------------------------------------------------------------------------------------------------ */
+/* -- replies ------------------------------------------------------------------------------------------ */
 
 #undef REPLY
 #undef REPLY_OWN
@@ -367,7 +367,7 @@ fop_encode_reply(enum fop fop, struct xdr *x, const struct fop_reply *reply)
     if (is_xdata_in_head(fop))
         xdr_put_dict(x, reply->xdata);
     for (const uint8_t *field = reply_fields[fop]; *field != REPLY_END; field++) {
-        switch ((enum reply_field)*field) {
+        switch ((enum reply_field)field[0]) {
 #define REPLY(field, type, member)                                                                           \
     case REPLY_##field:                                                                                      \
         put_##type(x, &r->member);                                                                           \
@@ -401,7 +401,7 @@ fop_reply_size(enum fop fop, const struct fop_reply *reply)
     if (fop != FOP_null && is_xdata_in_head(fop))
         n += xdr_dict_size(reply->xdata);
     for (const uint8_t *field = reply_fields[fop]; *field != REPLY_END; field++) {
-        switch ((enum reply_field)*field) {
+        switch ((enum reply_field)field[0]) {
 #define REPLY(field, type, member)                                                                           \
     case REPLY_##field:                                                                                      \
         n += size_##type(&r->member);                                                                        \
@@ -451,7 +451,7 @@ fop_decode_reply(enum fop fop, struct xdr *x, struct fop_reply *r)
     if (is_xdata_in_head(fop))
         r->xdata = xdr_get_dict(x);
     for (const uint8_t *field = reply_fields[fop]; *field != REPLY_END; field++) {
-        switch ((enum reply_field)*field) {
+        switch ((enum reply_field)field[0]) {
 #define REPLY(field, type, member)                                                                           \
     case REPLY_##field:                                                                                      \
         get_##type(x, &r->member);                                                                           \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* handshake-program: GlusterFS Handshake: login, and a few questions of old clients (spec: wire 3.2, 3.3, 3.7). */
+/* handshake-program: GlusterFS Handshake: login, and a few questions of old clients (spec:
+ * wire 3.2, 3.3, 3.7). */
 #ifndef KILN_RPC_XDR_HANDSHAKE_PROGRAM_H
 #define KILN_RPC_XDR_HANDSHAKE_PROGRAM_H
 
@@ -18,8 +19,8 @@ enum {
 
 #define HANDSHAKE_TEXT_MAX 4096
 
-/* SETVOLUME's arguments are one old dict: xdr_get_old_dict(), xdr_put_old_dict(). Its reply, and with an absent dict
- * that of NULL and of both programs' PING: */
+/* SETVOLUME's arguments are one old dict: xdr_get_old_dict(), xdr_put_old_dict(). Its reply, and with an
+ * absent dict that of NULL and of both programs' PING: */
 struct common_reply {
     int32_t op_ret, op_errno;
     struct dict *dict;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The old dict (spec: wire 4.1): carried in an opaque; inside, nothing is aligned, and all values are texts or raw
- * bytes. Numbers travel as decimal text. */
+/* The old dict (spec: wire 4.1): carried in an opaque; inside, nothing is aligned, and all values are texts
+ * or raw bytes. Numbers travel as decimal text. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -10,8 +10,8 @@ static const struct {
     uint32_t wire, native;
 } flags[] = {
     {WIRE_FMODE_EXEC, 040}, /* the kernel's own bit, the same everywhere */
-    {0100, O_CREAT},       {0200, O_EXCL},       {0400, O_NOCTTY},       {01000, O_TRUNC},
-    {02000, O_APPEND},     {04000, O_NONBLOCK},  {020000, O_ASYNC},      {040000, O_DIRECT},
+    {0100, O_CREAT},        {0200, O_EXCL},        {0400, O_NOCTTY},      {01000, O_TRUNC},
+    {02000, O_APPEND},      {04000, O_NONBLOCK},   {020000, O_ASYNC},     {040000, O_DIRECT},
     {0200000, O_DIRECTORY}, {0400000, O_NOFOLLOW}, {01000000, O_NOATIME}, {02000000, O_CLOEXEC},
 };
 

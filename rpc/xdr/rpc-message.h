@@ -42,7 +42,8 @@ size_t rpc_encode_error(char out[RPC_REPLY_ERROR_BYTES_MAX], uint32_t xid, enum 
 size_t rpc_encode_denied(char out[RPC_REPLY_ERROR_BYTES_MAX], uint32_t xid, uint32_t auth_status);
 size_t rpc_encode_undecodable(char out[RPC_REPLY_ERROR_BYTES_MAX]);
 
-/* The client's direction: leaves `x` at the results. 0; -EBADMSG; -ENOTCONN: the call was refused on the level of RPC (wire 1.4). */
+/* The client's direction: leaves `x` at the results. 0; -EBADMSG; -ENOTCONN: the call was refused on the
+ * level of RPC (wire 1.4). */
 int rpc_decode_reply_head(struct xdr *x, uint32_t *xid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Credentials of every flavor and the limits of wire 1.5; call and reply heads and the answers of wire 10.12. */
+/* Credentials of every flavor and the limits of wire 1.5; call and reply heads; the answers of wire 10.12. */
 #include <stdlib.h>
 
 #include "data/dict.h"
@@ -58,16 +58,20 @@ START_TEST(v2_and_v1_and_unix_and_none)
 {
     struct caller c;
 
-    ck_assert_int_eq(decode(CRED_GLUSTERFS_V2, "fffffffa 00000001 00000002 00000000 00000004 00000000", &c), 0);
+    ck_assert_int_eq(decode(CRED_GLUSTERFS_V2, "fffffffa 00000001 00000002 00000000 00000004 00000000", &c),
+                     0);
     ck_assert_int_eq(c.pid, -6);
     ck_assert_uint_eq(c.lk_owner.len, 4);
-    ck_assert_int_eq(decode(CRED_GLUSTERFS_V1, "0102030405060708 00000009 00000001 00000002 00000001 00000063 *60", &c), 0);
+    ck_assert_int_eq(
+        decode(CRED_GLUSTERFS_V1, "0102030405060708 00000009 00000001 00000002 00000001 00000063 *60", &c),
+        0);
     ck_assert_mem_eq(c.lk_owner.bytes, "\x08\x07\x06\x05\x04\x03\x02\x01", 8);
     ck_assert_int_eq(c.pid, 9);
     ck_assert_uint_eq(c.group_count, 1);
     ck_assert_uint_eq(c.groups[0], 0x63);
     ck_assert_int_eq(decode(CRED_GLUSTERFS_V1, "*20 00000011 *64", &c), -EACCES);
-    ck_assert_int_eq(decode(CRED_UNIX, "00000000 00000003 61626300 000003e8 000003e9 00000001 00000005", &c), 0);
+    ck_assert_int_eq(decode(CRED_UNIX, "00000000 00000003 61626300 000003e8 000003e9 00000001 00000005", &c),
+                     0);
     ck_assert_uint_eq(c.uid, 1000);
     ck_assert_uint_eq(c.gid, 1001);
     ck_assert_uint_eq(c.groups[0], 5);
@@ -103,7 +107,8 @@ with_limits(uint32_t flavor, uint32_t groups, uint32_t owner, struct caller *c)
     if (at + 4 + groups * 4 + 4 <= RPC_AUTH_BYTES_MAX)
         xdr_store_u32(body + at + 4 + groups * 4, owner);
     *c = (struct caller){0};
-    return cred_decode(flavor, body, bytes < RPC_AUTH_BYTES_MAX ? (uint32_t)bytes : RPC_AUTH_BYTES_MAX, c, &arena);
+    return cred_decode(flavor, body, bytes < RPC_AUTH_BYTES_MAX ? (uint32_t)bytes : RPC_AUTH_BYTES_MAX, c,
+                       &arena);
 }
 
 START_TEST(limits_of_groups_and_owner)
@@ -130,7 +135,8 @@ END_TEST
 START_TEST(encode_cuts_groups_and_decodes_to_the_same)
 {
     uint32_t groups[200];
-    struct caller c = {.pid = -6, .uid = 5, .gid = 6, .groups = groups, .group_count = 200, .ctime_sec = 77}, back = {0};
+    struct caller c = {.pid = -6, .uid = 5, .gid = 6, .groups = groups, .group_count = 200, .ctime_sec = 77},
+                  back = {0};
     char body[RPC_AUTH_BYTES_MAX];
     int n;
 
@@ -151,7 +157,8 @@ END_TEST
 
 START_TEST(random_bodies_do_no_harm)
 {
-    static const uint32_t flavors[] = {CRED_NONE, CRED_UNIX, CRED_GLUSTERFS_V1, CRED_GLUSTERFS_V2, CRED_GLUSTERFS_V3, 99};
+    static const uint32_t flavors[] = {CRED_NONE,         CRED_UNIX,         CRED_GLUSTERFS_V1,
+                                       CRED_GLUSTERFS_V2, CRED_GLUSTERFS_V3, 99};
     uint64_t seed = 11;
 
     for (int round = 0; round < 20000; round++) {
@@ -206,11 +213,14 @@ START_TEST(call_heads)
     ck_assert_uint_eq(left, 8);
     ck_assert_int_eq(head_of("", &head, &left), -EBADMSG);
     ck_assert_int_eq(head_of("00000002 00000002 00000002 075bb86d", &head, &left), -EPROTO);
-    ck_assert_int_eq(head_of("00000002 00000001 00000002 075bb86d *24", &head, &left), -EBADMSG); /* a reply */
+    ck_assert_int_eq(head_of("00000002 00000001 00000002 075bb86d *24", &head, &left),
+                     -EBADMSG);                                                          /* a reply */
     ck_assert_int_eq(head_of("00000002 00000000 00000003 *28", &head, &left), -EBADMSG); /* version 3 */
-    ck_assert_int_eq(head_of("00000002 00000000 00000002 *12 0005f397 00000194 *500", &head, &left), -EBADMSG);
-    ck_assert_int_eq(head_of("00000002 00000000 00000002 *12 00000000 00000000 00000000 00000194 *500", &head, &left),
+    ck_assert_int_eq(head_of("00000002 00000000 00000002 *12 0005f397 00000194 *500", &head, &left),
                      -EBADMSG);
+    ck_assert_int_eq(
+        head_of("00000002 00000000 00000002 *12 00000000 00000000 00000000 00000194 *500", &head, &left),
+        -EBADMSG);
 }
 END_TEST
 
@@ -223,10 +233,14 @@ START_TEST(answers_of_the_rpc_level)
     n = vector_bytes(hex, expect, sizeof expect);                                                            \
     ck_assert_uint_eq(call, n);                                                                              \
     ck_assert_mem_eq(out, expect, n)
-    ANSWER(rpc_encode_error(out, 7, RPC_PROG_UNAVAIL), "00000007 00000001 00000000 00000000 00000000 00000001");
-    ANSWER(rpc_encode_error(out, 7, RPC_PROG_MISMATCH), "00000007 00000001 00000000 00000000 00000000 00000002 *8");
-    ANSWER(rpc_encode_error(out, 7, RPC_PROC_UNAVAIL), "00000007 00000001 00000000 00000000 00000000 00000003");
-    ANSWER(rpc_encode_error(out, 7, RPC_GARBAGE_ARGS), "00000007 00000001 00000000 00000000 00000000 00000004");
+    ANSWER(rpc_encode_error(out, 7, RPC_PROG_UNAVAIL),
+           "00000007 00000001 00000000 00000000 00000000 00000001");
+    ANSWER(rpc_encode_error(out, 7, RPC_PROG_MISMATCH),
+           "00000007 00000001 00000000 00000000 00000000 00000002 *8");
+    ANSWER(rpc_encode_error(out, 7, RPC_PROC_UNAVAIL),
+           "00000007 00000001 00000000 00000000 00000000 00000003");
+    ANSWER(rpc_encode_error(out, 7, RPC_GARBAGE_ARGS),
+           "00000007 00000001 00000000 00000000 00000000 00000004");
     ANSWER(rpc_encode_denied(out, 7, 0), "00000007 00000001 00000001 00000001 00000000");
     ANSWER(rpc_encode_undecodable(out), "00000000 00000001 00000000 00000000 00000000 00000004");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The fop codec: captured messages of wire.md section 10 decoded and encoded again to the same bytes; every fop's call
- * and reply with random contents there and back; every truncation and many bit flips of those. */
+/* The fop codec: captured messages of wire.md section 10 decoded and encoded again to the same bytes; every
+ * fop's call and reply with random contents there and back; every truncation and many bit flips of those. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ teardown(void)
     arena_release(&arena);
 }
 
-/* -- vectors ---------------------------------------------------------------------------------------------------- */
+/* -- vectors ------------------------------------------------------------------------------------------ */
 
 static void
 check_call_vector(enum fop fop, const char *hex, struct fop_call *call)
@@ -117,16 +117,18 @@ START_TEST(create)
     struct fop_reply reply;
 
     check_call_vector(FOP_create,
-                      ROOT_GFID "000000c2 000081a4 00000000 00000009 68656c6c6f2e747874 000000"
-                                "00000024 00000001 00000001 00000009 676669642d72657100 000000 00000007" FILE_GFID,
+                      ROOT_GFID
+                      "000000c2 000081a4 00000000 00000009 68656c6c6f2e747874 000000"
+                      "00000024 00000001 00000001 00000009 676669642d72657100 000000 00000007" FILE_GFID,
                       &call);
     ck_assert_uint_eq(call.flags, 0302);
     ck_assert_uint_eq(call.mode, 0100644);
     ck_assert_str_eq(call.name, "hello.txt");
-    check_reply_vector(FOP_create,
-                       "*8 00000024 00000001 00000001 00000009 676669642d72657100 000000 00000007" FILE_GFID
-                           ROOT_IATT "0000000000000007" ROOT_IATT "*148",
-                       &reply);
+    check_reply_vector(
+        FOP_create,
+        "*8 00000024 00000001 00000001 00000009 676669642d72657100 000000 00000007" FILE_GFID ROOT_IATT
+        "0000000000000007" ROOT_IATT "*148",
+        &reply);
     ck_assert_int_eq(reply.fd_nr, 7);
     ck_assert_uint_eq(reply.post.mode, 0);
     ck_assert_uint_eq(reply.pre.mode, 040755);
@@ -138,7 +140,8 @@ START_TEST(write_and_read)
     struct fop_call call;
     struct fop_reply reply;
 
-    check_call_vector(FOP_writev, FILE_GFID "*8 *8 0000000d 00008002" NULL_DICT "48656c6c6f2c2077697265210a", &call);
+    check_call_vector(FOP_writev, FILE_GFID "*8 *8 0000000d 00008002" NULL_DICT "48656c6c6f2c2077697265210a",
+                      &call);
     ck_assert_uint_eq(call.size, 13);
     ck_assert_uint_eq(call.flags, 0x8002);
     ck_assert_int_eq(call.payload_count, 1);
@@ -149,8 +152,8 @@ START_TEST(write_and_read)
 
     check_call_vector(FOP_readv, FILE_GFID "*8 *8 00001000 00008002" NULL_DICT, &call);
     ck_assert_uint_eq(call.size, 4096);
-    check_reply_vector(FOP_readv, "0000000d 00000002" ROOT_IATT "0000000d" NULL_DICT "48656c6c6f2c2077697265210a",
-                       &reply);
+    check_reply_vector(
+        FOP_readv, "0000000d 00000002" ROOT_IATT "0000000d" NULL_DICT "48656c6c6f2c2077697265210a", &reply);
     ck_assert_int_eq(reply.op_errno, ENOENT);
     ck_assert_uint_eq(reply.payload.iov_len, 13);
     ck_assert_mem_eq(reply.payload.iov_base, "Hello, wire!\n", 13);
@@ -161,12 +164,13 @@ START_TEST(readdirp_of_an_empty_root)
 {
     struct fop_reply reply;
 
-    check_reply_vector(FOP_readdirp,
-                       "00000002 00000002" NULL_DICT
-                       "00000001 0000000000000001 0000000000000001 00000001 00000004 00000001 2e000000" ROOT_IATT EMPTY_DICT
-                       "00000001 ffffffffffffffff 0000000000000003 00000002 00000004 00000002 2e2e0000"
-                       "*16 00000000000016ff ffffffffffffffff *116" EMPTY_DICT "00000000",
-                       &reply);
+    check_reply_vector(
+        FOP_readdirp,
+        "00000002 00000002" NULL_DICT
+        "00000001 0000000000000001 0000000000000001 00000001 00000004 00000001 2e000000" ROOT_IATT EMPTY_DICT
+        "00000001 ffffffffffffffff 0000000000000003 00000002 00000004 00000002 2e2e0000"
+        "*16 00000000000016ff ffffffffffffffff *116" EMPTY_DICT "00000000",
+        &reply);
     ck_assert_int_eq(reply.op_ret, 2);
     ck_assert_str_eq(reply.entries->name, ".");
     ck_assert_str_eq(reply.entries->next->name, "..");
@@ -180,7 +184,7 @@ END_TEST
 #define AFR_DICT                                                                                             \
     "0000008c 00000003 00000003 00000012 747275737465642e6166722e646972747900 0000 00000006 0000000c"        \
     "00000001 00000000 00000000"                                                                             \
-    "00000017 747275737465642e6166722e772d636c69656e742d3100 00 00000006 0000000c *12 "                       \
+    "00000017 747275737465642e6166722e772d636c69656e742d3100 00 00000006 0000000c *12 "                      \
     "00000017 747275737465642e6166722e772d636c69656e742d3000 00 00000006 0000000c *12 "
 
 START_TEST(fxattrop_of_afr)
@@ -222,13 +226,41 @@ START_TEST(error_replies_have_the_full_layout)
         enum fop fop;
         size_t bytes;
     } rows[] = {
-        {FOP_null, 12},      {FOP_stat, 168},     {FOP_readlink, 172}, {FOP_mknod, 464},    {FOP_unlink, 316},
-        {FOP_rename, 760},   {FOP_open, 28},      {FOP_readv, 172},    {FOP_writev, 316},   {FOP_statfs, 108},
-        {FOP_flush, 20},     {FOP_setxattr, 20},  {FOP_getxattr, 328}, {FOP_opendir, 28},   {FOP_create, 472},
-        {FOP_lk, 52},        {FOP_lookup, 316},   {FOP_readdir, 24},   {FOP_readdirp, 24},  {FOP_rchecksum, 64},
-        {FOP_setattr, 316},  {FOP_xattrop, 328},  {FOP_ipc, 20},       {FOP_seek, 28},      {FOP_lease, 48},
-        {FOP_getactivelk, 24}, {FOP_setactivelk, 20}, {FOP_icreate, 168}, {FOP_namelink, 316}, {FOP_put, 464},
-        {FOP_copy_file_range, 464}, {FOP_release, 20}, {FOP_fallocate, 316}, {FOP_fsync, 316}, {FOP_entrylk, 20},
+        {FOP_null, 12},
+        {FOP_stat, 168},
+        {FOP_readlink, 172},
+        {FOP_mknod, 464},
+        {FOP_unlink, 316},
+        {FOP_rename, 760},
+        {FOP_open, 28},
+        {FOP_readv, 172},
+        {FOP_writev, 316},
+        {FOP_statfs, 108},
+        {FOP_flush, 20},
+        {FOP_setxattr, 20},
+        {FOP_getxattr, 328},
+        {FOP_opendir, 28},
+        {FOP_create, 472},
+        {FOP_lk, 52},
+        {FOP_lookup, 316},
+        {FOP_readdir, 24},
+        {FOP_readdirp, 24},
+        {FOP_rchecksum, 64},
+        {FOP_setattr, 316},
+        {FOP_xattrop, 328},
+        {FOP_ipc, 20},
+        {FOP_seek, 28},
+        {FOP_lease, 48},
+        {FOP_getactivelk, 24},
+        {FOP_setactivelk, 20},
+        {FOP_icreate, 168},
+        {FOP_namelink, 316},
+        {FOP_put, 464},
+        {FOP_copy_file_range, 464},
+        {FOP_release, 20},
+        {FOP_fallocate, 316},
+        {FOP_fsync, 316},
+        {FOP_entrylk, 20},
     };
     struct fop_reply full;
     char bytes[ROOM];
@@ -252,7 +284,7 @@ START_TEST(error_replies_have_the_full_layout)
 }
 END_TEST
 
-/* -- there and back ----------------------------------------------------------------------------------------------- */
+/* -- there and back ----------------------------------------------------------------------------------- */
 
 /* Encodes a random call, payload behind it. The bytes. */
 static size_t
@@ -415,7 +447,7 @@ START_TEST(flipped_bits_do_no_harm)
 }
 END_TEST
 
-/* -- payload in pieces ---------------------------------------------------------------------------------------- */
+/* -- payload in pieces -------------------------------------------------------------------------------- */
 
 /* Decodes a WRITE cut into pieces at `first` and `second`; what it means must not depend on where. */
 static void
@@ -510,7 +542,8 @@ START_TEST(a_write_whose_size_lies_is_refused)
 
     xdr_init(&x, bytes, n, &arena);
     ck_assert_int_eq(fop_decode_call(FOP_writev, &x, &call), -EINVAL);
-    n = vector_bytes(FILE_GFID "*8 *8 0000000d 00000000 00000010 ffffffff 00000000 48656c6c6f2c2077697265210a",
+    n = vector_bytes(FILE_GFID
+                     "*8 *8 0000000d 00000000 00000010 ffffffff 00000000 48656c6c6f2c2077697265210a",
                      bytes, sizeof bytes);
     ck_assert_int_eq(decode_call_of(FOP_writev, bytes, n), -EBADMSG);
 }
@@ -527,12 +560,13 @@ START_TEST(names_and_dicts_that_lie)
         {FOP_lookup, -EBADMSG, "*32 00000000 fffffffe 61626300" NULL_DICT},
         {FOP_stat, -EBADMSG, "*16 00000000 7fffffff 7fffffff"},
         {FOP_stat, -EBADMSG, "*16 00000000 00000001 00000002 *64"},
-        {FOP_stat, -EBADMSG, "*16 00000000 00000001 00000001 00000001 61000000 00000002 *8"}, /* no NUL */
+        {FOP_stat, -EBADMSG, "*16 00000000 00000001 00000001 00000001 61000000 00000002 *8"},  /* no NUL */
         {FOP_stat, -EBADMSG, "*16 00000000 00000001 00000001 00000002 61000000 0000000a *16"}, /* tag 10 */
         {FOP_stat, -EBADMSG, "*16 00000000 00000001 00000001 00000002 61000000 00000000 *16"}, /* tag 0 */
         {FOP_stat, -EBADMSG, "*16 00000000 00000001 00000001 00000002 61000000 00000006 00000100 *16"},
         {FOP_stat, 0, "*16 00000000 00000001 00000001 00000002 61000000 00000006 00000004 *16"},
-        {FOP_stat, 0, "*16 12345678 00000001 00000001 00000002 61000000 00000002 *8"}, /* size is not looked at */
+        {FOP_stat, 0,
+         "*16 12345678 00000001 00000001 00000002 61000000 00000002 *8"}, /* size is not looked at */
         {FOP_setactivelk, -EBADMSG, "*16 00000002 *64"},
         {FOP_compound, -EBADMSG, "*16"},
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* GF-DUMP, Handshake and Callback messages against captures (wire 10.1, 10.3, 10.11), open flags, and the old dict's bounds. */
+/* GF-DUMP, Handshake and Callback messages against captures (wire 10.1, 10.3, 10.11), open flags, and the old
+ * dict's bounds. */
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -60,8 +61,9 @@ check_same(const struct xdr *decoded, const struct xdr *encoded)
 START_TEST(dump)
 {
     struct dump_reply reply;
-    struct xdr x = decoder("*8 *8 00000001 00000010 476c757374657246532034 2e78207631 000000000013d005 0000000000000190"
-                           "00000001 00000007 47462d44554d50 00 00000000075bb86d 0000000000000001 00000000");
+    struct xdr x =
+        decoder("*8 *8 00000001 00000010 476c757374657246532034 2e78207631 000000000013d005 0000000000000190"
+                "00000001 00000007 47462d44554d50 00 00000000075bb86d 0000000000000001 00000000");
     struct xdr y = encoder();
 
     xdr_get_dump_reply(&x, &reply);
@@ -98,15 +100,15 @@ END_TEST
 START_TEST(old_dicts_that_lie)
 {
     static const char *const rows[] = {
-        "0000002e 00000002 *44",                          /* more bytes promised than there are */
-        "00000004 7fffffff",                              /* pairs for which there is no room */
+        "0000002e 00000002 *44", /* more bytes promised than there are */
+        "00000004 7fffffff",     /* pairs for which there is no room */
         "00000004 ffffffff",
-        "00000010 00000001 00000003 00000001 61626331",   /* key without its NUL, value out of bounds */
-        "00000010 00000001 00000001 7fffffff 61003100",   /* value longer than the dict */
+        "00000010 00000001 00000003 00000001 61626331", /* key without its NUL, value out of bounds */
+        "00000010 00000001 00000001 7fffffff 61003100", /* value longer than the dict */
         "00000010 00000001 ffffffff 00000001 61003100",
-        "00000010 00000001 00000001 00000001 61003100",   /* a byte too many */
-        "00000003 000000 00",                             /* no room for the count */
-        "0000000f 00000001 00000002 00000000 610000 00",  /* NUL inside the key */
+        "00000010 00000001 00000001 00000001 61003100",  /* a byte too many */
+        "00000003 000000 00",                            /* no room for the count */
+        "0000000f 00000001 00000002 00000000 610000 00", /* NUL inside the key */
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -191,11 +193,12 @@ END_TEST
 START_TEST(cache_invalidation)
 {
     struct cache_invalidation c;
-    struct xdr x = decoder("00000024 62633462653330302d666137322d346564302d393665662d313735363435336664653634"
-                           "00000001 00000018 0000003c"
-                           "91111111000000000000000000000001 0000000000000001 0000000000000042 000081a4 00000001 00000000"
-                           "00000000 0000000000000000 0000000000000064 00001000 0000000000000001 6b01241a 0ccabd51"
-                           "6b01241a 0d5f4e53 6b01241a 0d5f4e53 *100 *100 00000000");
+    struct xdr x = decoder(
+        "00000024 62633462653330302d666137322d346564302d393665662d313735363435336664653634"
+        "00000001 00000018 0000003c"
+        "91111111000000000000000000000001 0000000000000001 0000000000000042 000081a4 00000001 00000000"
+        "00000000 0000000000000000 0000000000000064 00001000 0000000000000001 6b01241a 0ccabd51"
+        "6b01241a 0d5f4e53 6b01241a 0d5f4e53 *100 *100 00000000");
     struct xdr y = encoder();
 
     ck_assert_uint_eq(size, CACHE_INVALIDATION_BYTES);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* test-random-fop: calls and replies with every member filled with random values, from a seed. For tests and benchmarks. */
+/* test-random-fop: calls and replies with every member filled with random values, from a seed. For tests and
+ * benchmarks. */
 #ifndef KILN_RPC_XDR_TEST_RANDOM_FOP_H
 #define KILN_RPC_XDR_TEST_RANDOM_FOP_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The dict of version 400 (spec: wire 4.2): xdr_size, count, npairs, then key, tag and value of each pair.
  *
- * Nothing is allocated for a pair count that the bytes at hand cannot hold. Keys, texts and raw bytes stay in the record;
- * keys must bring their NUL, values need not (dict_get_str checks).
+ * Nothing is allocated for a pair count that the bytes at hand cannot hold. Keys, texts and raw bytes stay in
+ * the record; keys must bring their NUL, values need not (dict_get_str checks).
  */
 #include "rpc/xdr/xdr-types.h"
 
@@ -93,7 +93,7 @@ get_pairs(struct xdr *x, uint32_t npairs)
     return x->error ? NULL : d;
 }
 
-/* Where a payload follows, the pairs end where the size word says, to the next multiple of 4 (wire 4.2, 6.4). */
+/* Where a payload follows, the pairs end where the size word says, to a multiple of 4 (wire 4.2, 6.4). */
 static struct dict *
 get_sized_pairs(struct xdr *x, uint32_t size, uint32_t npairs)
 {
@@ -212,7 +212,6 @@ xdr_dict_size(const struct dict *d)
 {
     size_t n = HEAD_BYTES;
 
-    dict_for_each(pair, d)
-        n += xdr_opaque_size(pair->key_len + 1u) + 4 + value_size(pair);
+    dict_for_each(pair, d) n += xdr_opaque_size(pair->key_len + 1u) + 4 + value_size(pair);
     return n;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* xdr: the wire's encoding, to and from memory (spec: wire 0, 4, 5).
  *
- * A decoder reads as a list of fields and is checked once at the end: the first error sticks, every later read gives zeros
- * and empty texts. Nothing is copied that need not be: strings are given their NUL in place, opaque bytes stay
- * in the record. Every length is checked against what is left and against a stated bound.
+ * A decoder reads as a list of fields and is checked once at the end: the first error sticks, every later
+ * read gives zeros and empty texts. Nothing is copied that need not be: strings are given their NUL in place,
+ * opaque bytes stay in the record. Every length is checked against what is left and against a stated bound.
  *
  * Decoding writes into the bytes (the NULs): they are the decoder's own, and can be decoded once.
  */
@@ -24,10 +24,10 @@
 struct xdr {
     char *at, *end;
     struct arena *arena; /* decode: for dicts and lists; encode: unused */
-    int error;           /* sticky, decode: 0; -EBADMSG: these bytes are not what they should be; -ENOMEM; another
-                          * -errno: well-formed, but over a bound or not acceptable, to be answered with that error.
-                          * encode: 0, -ENOBUFS: no room */
-    bool dicts_are_sized; /* decode: a dict ends where its size word says, for a payload follows (WRITE, READ, PUT) */
+    int error; /* sticky, decode: 0; -EBADMSG: these bytes are not what they should be; -ENOMEM; another
+                * -errno: well-formed, but over a bound or not acceptable, to be answered with that error.
+                * encode: 0, -ENOBUFS: no room */
+    bool dicts_are_sized; /* decode: a dict ends where its size word says: a payload follows */
     /* Decode: the record's further pieces. What crosses a border is joined on the arena by xdr_pull(). */
     int more_count;
     const struct iovec *more;
@@ -61,7 +61,7 @@ xdr_fail(struct xdr *x, int error)
         x->error = error;
 }
 
-/* -- raw places ---------------------------------------------------------------------------------------- */
+/* -- raw places --------------------------------------------------------------------------------------- */
 
 static inline uint32_t
 xdr_load_u32(const char *p)
@@ -123,7 +123,7 @@ xdr_room(struct xdr *x, size_t n)
     return p;
 }
 
-/* -- decoding ------------------------------------------------------------------------------------------- */
+/* -- decoding ----------------------------------------------------------------------------------------- */
 
 static inline uint32_t
 xdr_get_u32(struct xdr *x)
@@ -175,8 +175,9 @@ xdr_get_gfid(struct xdr *x, struct gfid *out)
         *out = gfid_null;
 }
 
-/* Text. The NUL goes into the first pad byte or, if there is none, the text moves down by one byte over its length
- * word. Longer than `max`: `too_long` (a negative errno) sticks; a NUL inside it: -EINVAL. *out is never NULL. */
+/* Text. The NUL goes into the first pad byte or, if there is none, the text moves down by one byte over its
+ * length word. Longer than `max`: `too_long` (a negative errno) sticks; a NUL inside it: -EINVAL. *out is
+ * never NULL. */
 void xdr_get_string(struct xdr *x, const char **out, size_t max, int too_long);
 
 /* Bytes with a length word; they stay where they are. Longer than `max`: -EBADMSG. */
@@ -185,10 +186,11 @@ const void *xdr_get_opaque(struct xdr *x, size_t max, uint32_t *len);
 /* Everything that is left in all pieces. */
 size_t xdr_left_total(const struct xdr *x);
 
-/* Makes the next `n` bytes one piece, on the arena if they are not: -EBADMSG if the record is shorter, -ENOMEM. */
+/* Makes the next `n` bytes one piece, on the arena if they are not: -EBADMSG if the record is shorter,
+ * -ENOMEM. */
 void xdr_pull(struct xdr *x, size_t n);
 
-/* -- encoding ------------------------------------------------------------------------------------------- */
+/* -- encoding ----------------------------------------------------------------------------------------- */
 
 static inline void
 xdr_put_u32(struct xdr *x, uint32_t v)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into every decoder of the wire. The first byte says which one; the second where a record is cut in two.
+/* libFuzzer's way into every decoder of the wire. The first byte says which one; the second where a record is
+ * cut in two.
  *
  *   clang -std=gnu17 -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Ilibglusterfs -I. \
- *       tests/wire/fuzz-codec.c BUILD/.libs/libkiln-rpc.a BUILD/.libs/libglusterfs.a -luuid -lurcu -pthread -o fuzz-codec
+ *       tests/wire/fuzz-codec.c BUILD/.libs/libkiln-rpc.a BUILD/.libs/libglusterfs.a \
+ *       -luuid -lurcu -pthread -o fuzz-codec
  *   ./fuzz-codec -max_len=4096 -max_total_time=60 CORPUS
  *
- * tests/wire/make-corpus.py writes a corpus of good messages. What decodes is encoded again, into a buffer of exactly the size
- * that was announced.
+ * tests/wire/make-corpus.py writes a corpus of good messages. What decodes is encoded again, into a buffer of
+ * exactly the size that was announced.
  */
 #include <stdlib.h>
 
@@ -78,7 +80,8 @@ run_fop(unsigned kind, struct xdr *x)
 static void
 run_cred(unsigned kind, struct xdr *x)
 {
-    static const uint32_t flavors[] = {CRED_NONE, CRED_UNIX, CRED_GLUSTERFS_V1, CRED_GLUSTERFS_V2, CRED_GLUSTERFS_V3, 99};
+    static const uint32_t flavors[] = {CRED_NONE,         CRED_UNIX,         CRED_GLUSTERFS_V1,
+                                       CRED_GLUSTERFS_V2, CRED_GLUSTERFS_V3, 99};
     size_t n = xdr_left(x) < RPC_AUTH_BYTES_MAX ? xdr_left(x) : RPC_AUTH_BYTES_MAX;
     struct caller caller = {0};
     volatile uint32_t sum = 0; /* so that the bytes are really read */

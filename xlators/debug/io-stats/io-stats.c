@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* debug/io-stats: what a brick has done: calls of each fop, bytes, sizes, and on request latencies (spec: brick 10.7).
+/* debug/io-stats: what a brick has done: calls of each fop, bytes, sizes, and on request latencies (spec:
+ * brick 10.7).
  *
- * Right below protocol/server, so it sees each client's operation once, with the time it spent parked. Its volume name is the
- * brick's. It takes no lock on the data path: counters are kept in stripes, one cache-line-padded set for a few threads
- * each, and added up when somebody asks. Counting calls and bytes is always on (one uncontended add); the clock is read
- * only while latency-measurement is on, and only then, or for reads, whose size the reply tells, there is a frame.
+ * Right below protocol/server, so it sees each client's operation once, with the time it spent parked. Its
+ * volume name is the brick's. It takes no lock on the data path: counters are kept in stripes, one
+ * cache-line-padded set for a few threads each, and added up when somebody asks. Counting calls and bytes is
+ * always on (one uncontended add); the clock is read only while latency-measurement is on, and only then, or
+ * for reads, whose size the reply tells, there is a frame.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -52,7 +54,7 @@ struct ios {
     _Atomic(struct latency_stripe *) latencies; /* made when latency-measurement is first on; NULL before */
 };
 
-/* -- counting ---------------------------------------------------------------------------------------------------- */
+/* -- counting ----------------------------------------------------------------------------------------- */
 
 /* Threads take the stripes in turn. Two that share one still count right, only not as fast. */
 static unsigned
@@ -91,8 +93,8 @@ count_latency(struct latency *l, uint64_t ns)
                                                                memory_order_relaxed))
         ;
     seen = atomic_load_explicit(&l->min, memory_order_relaxed);
-    while ((seen == 0 || ns < seen) && !atomic_compare_exchange_weak_explicit(&l->min, &seen, ns, memory_order_relaxed,
-                                                                              memory_order_relaxed))
+    while ((seen == 0 || ns < seen) && !atomic_compare_exchange_weak_explicit(
+                                           &l->min, &seen, ns, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
@@ -146,7 +148,7 @@ ios_any(struct xlator *xl, struct call_stack *stk)
     return XL_PASS;
 }
 
-/* -- life ---------------------------------------------------------------------------------------------------------- */
+/* -- life --------------------------------------------------------------------------------------------- */
 
 static void *
 alloc_zeroed(size_t alignment, size_t bytes)
@@ -210,7 +212,8 @@ change_log_level(struct xlator *xl, const struct ios_conf *old, const struct ios
     if (!new->log_level || (old->log_level && strcmp(old->log_level, new->log_level) == 0))
         return;
     if (log_level_parse(new->log_level, &level))
-        log_event(LOG_WARNING, xl, "io-stats-log-level", "%s is no log level, left as it was", new->log_level);
+        log_event(LOG_WARNING, xl, "io-stats-log-level", "%s is no log level, left as it was",
+                  new->log_level);
     else
         log_set_level(level);
 }
@@ -225,7 +228,7 @@ ios_reconfigured(struct xlator *xl, const void *old)
         log_event(LOG_ERROR, xl, "io-stats-no-memory", "no memory for latencies: they are not kept");
 }
 
-/* -- telling ------------------------------------------------------------------------------------------------------- */
+/* -- telling ------------------------------------------------------------------------------------------ */
 
 static uint64_t
 total(const struct ios *ios, size_t offset)
@@ -233,7 +236,8 @@ total(const struct ios *ios, size_t offset)
     uint64_t n = 0;
 
     for (unsigned i = 0; i < ios->stripes; i++)
-        n += atomic_load_explicit((counter *)(void *)((char *)&ios->counters[i] + offset), memory_order_relaxed);
+        n += atomic_load_explicit((counter *)(void *)((char *)&ios->counters[i] + offset),
+                                  memory_order_relaxed);
     return n;
 }
 
@@ -242,7 +246,8 @@ total(const struct ios *ios, size_t offset)
 static void
 dump_latency(const struct ios *ios, enum fop fop, struct dump *dump)
 {
-    const struct latency_stripe *latencies = atomic_load_explicit(&((struct ios *)ios)->latencies, memory_order_acquire);
+    const struct latency_stripe *latencies =
+        atomic_load_explicit(&((struct ios *)ios)->latencies, memory_order_acquire);
     uint64_t calls = 0, sum = 0, min = 0, max = 0;
     char key[64];
 
@@ -259,7 +264,8 @@ dump_latency(const struct ios *ios, enum fop fop, struct dump *dump)
     if (!calls)
         return;
     snprintf(key, sizeof key, "%s.latency_ns", fop_info[fop].name);
-    dump_line(dump, key, "calls %" PRIu64 " average %" PRIu64 " min %" PRIu64 " max %" PRIu64, calls, sum / calls, min, max);
+    dump_line(dump, key, "calls %" PRIu64 " average %" PRIu64 " min %" PRIu64 " max %" PRIu64, calls,
+              sum / calls, min, max);
 }
 
 static void
@@ -301,20 +307,21 @@ ios_dump(struct xlator *xl, struct dump *dump)
 
 static const struct option ios_options[] = {
     OPT_BOOL(struct ios_conf, latency_measurement, "latency-measurement", "off"),
-    OPT_BOOL(struct ios_conf, count_fop_hits, "count-fop-hits", "off"), /* what a profile shows; they are always counted */
+    OPT_BOOL(struct ios_conf, count_fop_hits, "count-fop-hits",
+             "off"), /* what a profile shows; they are always counted */
     OPT_STR(struct ios_conf, log_level, "log-level", NULL),
-    OPT_IGNORED("unique-id"),            /* the volume's name says it too */
-    OPT_IGNORED("volume-id"),            /* read by the graph */
-    OPT_IGNORED("threads"),              /* workers are the process's */
+    OPT_IGNORED("unique-id"), /* the volume's name says it too */
+    OPT_IGNORED("volume-id"), /* read by the graph */
+    OPT_IGNORED("threads"),   /* workers are the process's */
     OPT_IGNORED("global-threading"),
     OPT_IGNORED("brick-threads"),
-    OPT_IGNORED("dump-fd-stats"),        /* needs per-file lists, which are not kept */
-    OPT_IGNORED("sys-log-level"),        /* no syslog */
+    OPT_IGNORED("dump-fd-stats"), /* needs per-file lists, which are not kept */
+    OPT_IGNORED("sys-log-level"), /* no syslog */
     OPT_IGNORED("logger"),
     OPT_IGNORED("log-format"),
-    OPT_IGNORED("log-buf-size"),         /* lines are written at once */
+    OPT_IGNORED("log-buf-size"), /* lines are written at once */
     OPT_IGNORED("log-flush-timeout"),
-    OPT_IGNORED("ios-dump-interval"),    /* dumps to a file by time: statedump has the figures */
+    OPT_IGNORED("ios-dump-interval"), /* dumps to a file by time: statedump has the figures */
     OPT_IGNORED("ios-dump-format"),
     OPT_IGNORED("ios-sample-interval"),
     OPT_IGNORED("ios-sample-buf-size"),

@@ -17,7 +17,8 @@ answer(struct xlator *xl, struct call_stack *stk)
 static void
 setup(void)
 {
-    bench_setup(&debug_io_stats_xlator, (const char *const[]){"latency-measurement", "off", "unique-id", "/b", NULL}, answer);
+    bench_setup(&debug_io_stats_xlator,
+                (const char *const[]){"latency-measurement", "off", "unique-id", "/b", NULL}, answer);
 }
 
 static void

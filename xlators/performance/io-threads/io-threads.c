@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* performance/io-threads: how many operations of one brick may be in blocking calls at once (spec: brick 10.6).
+/* performance/io-threads: how many operations of one brick may be in blocking calls at once (spec:
+ * brick 10.6).
  *
- * It has no threads: the worker that read a request runs it. But one slow disk must not take all workers, so at most
- * thread-count operations of a brick are let through to the layers below, and of those at most so many of each priority.
- * What comes on top is parked here and taken by whichever worker leaves the brick next. It sits where stock has it, above
- * everything that touches the disk and below features/index.
+ * It has no threads: the worker that read a request runs it. But one slow disk must not take all workers, so
+ * at most thread-count operations of a brick are let through to the layers below, and of those at most so
+ * many of each priority. What comes on top is parked here and taken by whichever worker leaves the brick
+ * next. It sits where stock has it, above everything that touches the disk and below features/index.
  *
- * An operation's frame shows it the reply, that is, the moment it leaves. A parked operation needs nothing more: its queue
- * link and the job that will wake it are in that frame's local state, so parking cannot fail.
+ * An operation's frame shows it the reply, that is, the moment it leaves. A parked operation needs nothing
+ * more: its queue link and the job that will wake it are in that frame's local state, so parking cannot fail.
  *
- * Lock operations, which may wait for hours in features/locks without a thread, and what touches no disk (flush,
- * release), are not counted: 16 waiting locks would otherwise keep out the unlock.
+ * Lock operations, which may wait for hours in features/locks without a thread, and what touches no disk
+ * (flush, release), are not counted: 16 waiting locks would otherwise keep out the unlock.
  *
  * The counts are one atomic word:
  *
  *      bits  0..11  12..23  24..35  36..47   48..51
  *            HIGH   NORMAL  LOW     LEAST    "somebody of this priority is parked"
  *
- * The rule against lost wake-ups: the decision to park is a compare-and-swap on that word which sets the parked bit while
- * there is no room in it, made under the lock that also guards the queues. The decision to leave is one on the same word. So
- * either the leaver was first, and who wants in sees the room; or the bit was, and then the leaver sees it and takes the
- * lock, under which it finds the parked operation. With no bit set, entering and leaving are one compare-and-swap each.
+ * The rule against lost wake-ups: the decision to park is a compare-and-swap on that word which sets the
+ * parked bit while there is no room in it, made under the lock that also guards the queues. The decision to
+ * leave is one on the same word. So either the leaver was first, and who wants in sees the room; or the bit
+ * was, and then the leaver sees it and takes the lock, under which it finds the parked operation. With no bit
+ * set, entering and leaving are one compare-and-swap each.
  */
 #include <assert.h>
 #include <errno.h>
@@ -56,8 +58,8 @@ struct iot_conf {
 /* xl->private */
 struct iot {
     _Alignas(64) _Atomic uint64_t word;
-    _Alignas(64) pthread_mutex_t lock;          /* queues, sizes, figures */
-    struct cds_list_head queues[PRIORITIES];     /* of struct parked */
+    _Alignas(64) pthread_mutex_t lock;       /* queues, sizes, figures */
+    struct cds_list_head queues[PRIORITIES]; /* of struct parked */
     unsigned parked[PRIORITIES];
     uint64_t parked_ever[PRIORITIES];
 };
@@ -150,13 +152,13 @@ count_of(uint64_t word, enum priority p)
 static bool
 has_room(const struct iot_conf *conf, uint64_t word, enum priority p)
 {
-    unsigned all = count_of(word, PRIORITY_HIGH) + count_of(word, PRIORITY_NORMAL) + count_of(word, PRIORITY_LOW) +
-                   count_of(word, PRIORITY_LEAST);
+    unsigned all = count_of(word, PRIORITY_HIGH) + count_of(word, PRIORITY_NORMAL) +
+                   count_of(word, PRIORITY_LOW) + count_of(word, PRIORITY_LEAST);
 
     return all < conf->thread_count && count_of(word, p) < conf->limits[p];
 }
 
-/* -- entering ---------------------------------------------------------------------------------------------------- */
+/* -- entering ----------------------------------------------------------------------------------------- */
 
 /* The fast way in: room, and nobody of the same priority waits already. */
 static bool
@@ -194,7 +196,7 @@ enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
     return enters;
 }
 
-/* -- leaving ----------------------------------------------------------------------------------------------------- */
+/* -- leaving ------------------------------------------------------------------------------------------ */
 
 /* The first parked operation, by priority, for which `word` has room; the word then counts it. */
 static struct parked *
@@ -214,7 +216,7 @@ take_parked_locked(struct iot *iot, const struct iot_conf *conf, uint64_t *word)
     return NULL;
 }
 
-/* Gives back `gone` (0: nothing, limits were raised) and lets one in if there is room now. False: none was. */
+/* Gives back `gone` (0: nothing, limits were raised) and lets one in if there is room. False: none was. */
 static bool
 pass_on(struct iot *iot, const struct iot_conf *conf, uint64_t gone)
 {
@@ -249,7 +251,7 @@ leave(struct iot *iot, const struct iot_conf *conf, enum priority p)
     pass_on(iot, conf, ONE(p));
 }
 
-/* -- the layer --------------------------------------------------------------------------------------------------- */
+/* -- the layer ---------------------------------------------------------------------------------------- */
 
 static struct parked *
 parked_of(struct frame *f)

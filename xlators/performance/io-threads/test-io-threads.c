@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The limits of io-threads over a bottom layer that keeps operations until the test lets them go, and one that a few threads run
- * through as fast as they can. */
+/* The limits of io-threads over a bottom layer that keeps operations until the test lets them go, and one
+ * that a few threads run through as fast as they can. */
 #include "xlators/features/test-layers.h"
 
 #include "data/dict.h"
@@ -9,7 +9,7 @@ extern const struct xlator_type performance_io_threads_xlator;
 
 enum { KEPT_MAX = 64, SHORT_WAIT_MS = 50 };
 
-/* -- a bottom that keeps ------------------------------------------------------------------------------------------ */
+/* -- a bottom that keeps ------------------------------------------------------------------------------ */
 
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t kept_changed = PTHREAD_COND_INITIALIZER;
@@ -103,7 +103,8 @@ static void
 setup(void)
 {
     kept_count = 0;
-    bench_setup(&performance_io_threads_xlator, (const char *const[]){"thread-count", "4", "low-prio-threads", "2", NULL}, keep);
+    bench_setup(&performance_io_threads_xlator,
+                (const char *const[]){"thread-count", "4", "low-prio-threads", "2", NULL}, keep);
 }
 
 START_TEST(no_more_than_thread_count)
@@ -168,7 +169,8 @@ END_TEST
 
 START_TEST(locks_are_not_counted)
 {
-    static const enum fop fops[] = {FOP_lk, FOP_inodelk, FOP_finodelk, FOP_entrylk, FOP_fentrylk, FOP_flush, FOP_release};
+    static const enum fop fops[] = {FOP_lk,       FOP_inodelk, FOP_finodelk, FOP_entrylk,
+                                    FOP_fentrylk, FOP_flush,   FOP_release};
     struct bench_call *calls[11];
 
     for (int i = 0; i < 4; i++)
@@ -222,7 +224,7 @@ START_TEST(queue_sizes_by_getxattr)
 }
 END_TEST
 
-/* -- many threads -------------------------------------------------------------------------------------------------- */
+/* -- many threads ------------------------------------------------------------------------------------- */
 
 enum { THREADS = 6, CALLS = 20000 };
 
@@ -245,8 +247,8 @@ pass_through(struct xlator *xl, struct call_stack *stk)
 static void
 setup_busy(void)
 {
-    bench_setup(&performance_io_threads_xlator, (const char *const[]){"thread-count", "2", "least-prio-threads", "1", NULL},
-                pass_through);
+    bench_setup(&performance_io_threads_xlator,
+                (const char *const[]){"thread-count", "2", "least-prio-threads", "1", NULL}, pass_through);
 }
 
 static void *
