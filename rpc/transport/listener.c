@@ -68,8 +68,11 @@ refuse_one(struct listener *l)
 static bool
 accept_one(struct listener *l)
 {
+    /* Under the lock, so that it cannot take the descriptor that refuse_one() has given up for a moment. */
+    pthread_mutex_lock(&l->lock);
     int fd = accept4(l->src.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     int err = errno;
+    pthread_mutex_unlock(&l->lock);
 
     if (fd >= 0) {
         unsigned limit = conn_limit_reached();
