@@ -162,7 +162,10 @@ access_rename(struct xlator *xl, struct call_stack *stk)
 static int
 rule_link(struct access_query *q)
 {
-    return ask_permits(q, q->stk->call.loc2.parent, ACL_WRITE);
+    const struct fop_call *c = &q->stk->call;
+    int rc = ask_permits(q, c->loc2.parent, ACL_WRITE);
+
+    return rc ? rc : ask_sticky(q, c->loc2.parent, c->loc.inode); /* stock asks that, too */
 }
 
 static int

@@ -151,12 +151,18 @@ lookup_virtual(struct xlator *xl, struct call_stack *stk, const struct gfid *gfi
     char path[INDEX_PATH_MAX];
     struct stat st;
 
-    if (v == VIRTUAL_SUBDIR) { /* it can go away; the three others can't */
+    if (v == VIRTUAL_SUBDIR)
         index_virtual_path(xl, inode, v, path);
-        if (fstatat(index_private(xl)->base_fd, path, &st, AT_SYMLINK_NOFOLLOW))
-            return -errno;
-    }
+    else
+        snprintf(path, sizeof path, "%s", index_dir_names[v - VIRTUAL_XATTROP]);
     fill_iatt(&stk->reply.stat, gfid, S_IFDIR | 0600);
+    if (fstatat(index_private(xl)->base_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        iatt_from_stat(&stk->reply.stat, &st, gfid);
+        stk->reply.stat.flags = IATT_FLAGS_VIRTUAL;
+        stk->reply.stat.ino = UINT64_MAX;
+    } else if (v == VIRTUAL_SUBDIR) {
+        return -errno; /* it can go away. Of the three others one may never have been made, and is empty */
+    }
     stk->reply.op_ret = 0;
     int rc = put_index_type(stk, v);
     return rc ? rc : XL_DONE;
@@ -333,7 +339,8 @@ index_unlink(struct xlator *xl, struct call_stack *stk)
         return unlink_entry(xl, stk);
     index_virtual_path(xl, c->loc.parent, v, dir);
     snprintf(path, sizeof path, "%s/%s", dir, c->loc.name);
-    if (is_rmdir && v == VIRTUAL_ENTRY_CHANGES && c->flags && !gfid_parse(c->loc.name, strlen(c->loc.name), &gfid))
+    /* With or without the flag that says so, stock wipes what is in it; its reader counts on that. */
+    if (is_rmdir && v == VIRTUAL_ENTRY_CHANGES && !gfid_parse(c->loc.name, strlen(c->loc.name), &gfid))
         return reply_removed(stk, index_changes_purge(xl, c->loc.name));
     return reply_removed(stk, unlinkat(index_private(xl)->base_fd, path, is_rmdir ? AT_REMOVEDIR : 0) ? -errno : 0);
 }

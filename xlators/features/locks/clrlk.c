@@ -122,8 +122,8 @@ report(struct xlator *xl, struct call_stack *stk, struct inode *inode, enum clea
         snprintf(host, sizeof host, "localhost");
     host[sizeof host - 1] = '\0';
     if (inode_path(inode, path, sizeof path) < 0)
-        snprintf(path, sizeof path, "<gfid:%s>", GFID(&inode->gfid));
-    return arena_printf(&stk->arena, "%s:%s:%s: %s blocked locks=%u granted locks=%u", host, xl->graph->name, path,
+        snprintf(path, sizeof path, "/<gfid:%s>", GFID(&inode->gfid));
+    return arena_printf(&stk->arena, "%s:%s%s: %s blocked locks=%u granted locks=%u", host, xl->graph->name, path,
                         kinds[kind], blocked, granted);
 }
 
@@ -151,7 +151,7 @@ clear_locks(struct xlator *xl, struct call_stack *stk, const char *spec, const s
         return -ENOMEM;
     if (granted && !of)
         log_event(LOG_WARNING, xl, "locks-cleared", "%s", text);
-    stk->reply.op_ret = (int32_t)strlen(text) + 1;
+    stk->reply.op_ret = 0;
     return XL_DONE;
 }
 

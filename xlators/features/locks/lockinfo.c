@@ -44,31 +44,29 @@ int
 lockinfo_get(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
-    bool has = c->fd && fd_has_locks(xl, c->fd);
-    const char *key = brick_key(xl, &stk->arena);
+    struct dict *dict = reply_dict(stk);
     char number[24];
 
+    if (!dict)
+        return -ENOMEM;
+    stk->reply.op_ret = 0;
+    if (!c->fd || !fd_has_locks(xl, c->fd))
+        return XL_DONE; /* an empty answer: nothing to move */
+    const char *key = brick_key(xl, &stk->arena);
     if (!key)
         return -ENOMEM;
     uint32_t key_len = (uint32_t)strlen(key);
     uint32_t value_len = (uint32_t)snprintf(number, sizeof number, "%" PRId64, c->fd_nr) + 1;
-    uint32_t size = has ? 4 + 8 + key_len + 1 + value_len : 4;
-    char *bytes = arena_zalloc(&stk->arena, size);
-    struct dict *dict = reply_dict(stk);
+    uint32_t head[3] = {htobe32(1), htobe32(key_len), htobe32(value_len)};
+    uint32_t size = (uint32_t)sizeof head + key_len + 1 + value_len;
+    char *bytes = arena_alloc(&stk->arena, size);
 
-    if (!bytes || !dict)
+    if (!bytes)
         return -ENOMEM;
-    if (has) {
-        uint32_t head[3] = {htobe32(1), htobe32(key_len), htobe32(value_len)};
-
-        memcpy(bytes, head, sizeof head);
-        memcpy(bytes + sizeof head, key, key_len + 1);
-        memcpy(bytes + sizeof head + key_len + 1, number, value_len);
-    }
-    if (dict_set_bytes(dict, DICT_KEY_LOCKINFO, bytes, size))
-        return -ENOMEM;
-    stk->reply.op_ret = (int32_t)size;
-    return XL_DONE;
+    memcpy(bytes, head, sizeof head);
+    memcpy(bytes + sizeof head, key, key_len + 1);
+    memcpy(bytes + sizeof head + key_len + 1, number, value_len);
+    return dict_set_bytes(dict, DICT_KEY_LOCKINFO, bytes, size) ? -ENOMEM : XL_DONE;
 }
 
 static bool

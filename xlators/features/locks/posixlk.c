@@ -290,6 +290,10 @@ locks_lk(struct xlator *xl, struct call_stack *stk)
     stk->reply.xdata = c->xdata; /* echoed */
     stk->reply.flock = c->flock;
     stk->reply.flock.type = c->type;
+    if (c->flock.len < 0) { /* as it was understood */
+        stk->reply.flock.start = start;
+        stk->reply.flock.len = -c->flock.len;
+    }
     bool is_kept = c->cmd != LK_GETLK && c->type != FLOCK_UNLOCK;
 
     if (!lock_inode_enter_for(li, &b, xl, stk->client))

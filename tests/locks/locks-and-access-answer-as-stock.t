@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# The same calls about locks, permissions and the heal index, byte by byte on the wire, to a brick of Kiln and to a stock
+# one: the answers are the same, but for those that lock_answers.py marks as different on purpose.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+if ! command -v glusterfsd >/dev/null; then
+    skip_all "there is no stock glusterfsd to compare with"
+fi
+export PYTHONDONTWRITEBYTECODE=1
+
+volume_new k 1x1
+volume_assign k kiln
+volume_new s 1x1
+volume_assign s stock
+volume_start k
+volume_start s
+
+# VOL PORT OUT. The volume's name is in what the brick answers about itself.
+answers() {
+    python3 "$tests_dir/locks/lock_answers.py" 127.0.0.1 "$2" "${volume_bricks[$1]}" >"$3.all" &&
+        sed -e '/^~/d' -e "s|${volume_bricks[$1]}|BRICK|g" "$3.all" >"$3"
+}
+
+t "Kiln answers every question" answers k "$(cat "$T/${brick_daemon[${volume_bricks[k]}]}.port")" "$T/kiln"
+t "stock answers every question" answers s "${daemon_port[${brick_daemon[${volume_bricks[s]}]}]}" "$T/stock"
+t "they are many" test "$(wc -l <"$T/stock")" -gt 250
+t "the answers are the same" diff "$T/stock" "$T/kiln"
+volume_stop k
+volume_stop s
