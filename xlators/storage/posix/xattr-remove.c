@@ -75,8 +75,8 @@ remove_asked(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, s
 
     if (name != NULL && name[0] != '\0')
         return remove_one(xl, stk, obj, inode, name);
-    if (stk->call.xdata == NULL || stk->call.xdata->count == 0)
-        return -EINVAL; /* nothing named at all */
+    if (stk->call.xdata == NULL)
+        return -EINVAL; /* nothing named at all; an empty dict is what heal sends when there is nothing to remove */
     return remove_keys_of_xdata(xl, stk, obj, inode);
 }
 
