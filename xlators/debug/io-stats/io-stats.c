@@ -287,7 +287,6 @@ ios_dump(struct xlator *xl, struct dump *dump)
 {
     const struct ios *ios = xl->private;
 
-    dump_section(dump, "%s.%s", xl->type->name, xl->name);
     dump_line(dump, "duration", "%lld", (long long)(time(NULL) - ios->since));
     dump_line(dump, "total-read", "%" PRIu64, TOTAL(ios, bytes_read));
     dump_line(dump, "total-write", "%" PRIu64, TOTAL(ios, bytes_written));

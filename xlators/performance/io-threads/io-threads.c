@@ -364,7 +364,6 @@ iot_dump(struct xlator *xl, struct dump *dump)
     memcpy(parked, iot->parked, sizeof parked);
     memcpy(ever, iot->parked_ever, sizeof ever);
     pthread_mutex_unlock(&iot->lock);
-    dump_section(dump, "%s.%s", xl->type->name, xl->name);
     dump_line(dump, "maximum_threads_count", "%lld", (long long)conf->thread_count);
     for (enum priority p = PRIORITY_HIGH; p < PRIORITIES; p++) {
         char key[64];
