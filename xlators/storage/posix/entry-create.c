@@ -6,7 +6,8 @@
  * Until it has its gfid nobody takes it for an object: lookup waits for the name's lock when it meets one. A step that fails undoes
  * all before it. A crash leaves a name without gfid, or one with a gfid and no handle: lookup heals both.
  *
- * System calls, parent's mdata warm, caller root or chown included (+1), one xdata key stored (+1 each):
+ * System calls, parent's mdata warm; one more for a chown if the caller is not root and for each key stored; and two to open and
+ * close the directory (but the root), which makes all those by path cheaper:
  *   create   9: stat parent, open, set gfid2path, mdata, gfid, link handle, fstat, set parent's mdata, stat parent
  *   mknod    9: the same with mknod and a stat by path
  *   mkdir    9: stat handle instead of gfid2path, symlink handle

@@ -5,7 +5,7 @@
  * way round would leave a handle that nobody ever removes. A directory's handle goes after it: dangling, it is removed by whoever
  * meets it. Name and object are locked, so a link, a create or a heal at the same moment comes before or after, never between.
  *
- * System calls, inode and parent warm:
+ * System calls, inode and parent warm, and two to open and close the directory:
  *   unlink  6: stat parent, stat entry, unlink handle, unlink, set parent's mdata, stat parent
  *              (more links: remove gfid2path and set mdata instead of the handle; inode cold: get gfid)
  *   rmdir   7: stat parent, stat entry, get gfid, rmdir, readlink handle, unlink handle, set parent's mdata, stat parent

@@ -40,7 +40,9 @@ posix_entry_begin(struct xlator *xl, const struct loc *loc, int hidden_errno, st
     if (r < 0)
         return r;
     posix_obj_gfid(posix_of(xl), &loc->parent->gfid, true, &e->dir);
-    r = posix_iatt(xl, &e->dir, loc->parent, pre, &e->dir_st);
+    r = posix_obj_pin_dir(&e->dir);
+    if (r == 0)
+        r = posix_iatt(xl, &e->dir, loc->parent, pre, &e->dir_st);
     if (r < 0)
         return r == -ENOENT ? -ESTALE : r;
     posix_obj_child(&e->dir, loc->name, &e->obj);

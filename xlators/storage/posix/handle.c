@@ -85,7 +85,7 @@ obj_start(struct posix *p, struct posix_obj *obj, bool is_handle)
 
     obj->p = p;
     obj->fd = -1;
-    obj->owns_dirfd = false;
+    obj->owns_dirfd = obj->is_pinned = false;
     obj->is_through_dir = obj->is_renamer = false;
     /* Before the path is used: a rename that ends later than this is noticed. */
     obj->renames_seen = atomic_load_explicit(&p->dir_renames, memory_order_acquire);
@@ -170,7 +170,7 @@ posix_obj_fd(struct posix *p, int fd, struct posix_obj *obj)
     obj->fd = fd;
     obj->dirfd = -1;
     obj->rel = obj->full;
-    obj->owns_dirfd = obj->is_through_dir = obj->is_renamer = false;
+    obj->owns_dirfd = obj->is_pinned = obj->is_through_dir = obj->is_renamer = false;
     obj->renames_seen = 0;
     obj->last = 0;
     obj->full[0] = '\0';
@@ -186,6 +186,7 @@ obj_sibling(const struct posix_obj *from, const char *last, struct posix_obj *to
     to->owns_dirfd = false;
     to->is_through_dir = from->is_through_dir;
     to->is_renamer = from->is_renamer;
+    to->is_pinned = from->is_pinned;
     to->renames_seen = from->renames_seen;
     to->dir = from->dir;
     to->last = from->last;
@@ -310,24 +311,33 @@ walk_down(struct posix *p, struct name_stack *s)
     return fd;
 }
 
-/* Opens the directory that the path goes through and addresses the object from there. 0 or -errno. */
+static int
+open_deep(struct posix *p, const struct gfid *dir)
+{
+    struct name_stack s = {0};
+    int fd = name_stack_fill(p, dir, &s);
+
+    if (fd == 0)
+        fd = walk_down(p, &s);
+    free(s.bytes);
+    return fd;
+}
+
+/* Opens the directory that the path goes through, unless that was done, and addresses the object from there. 0 or -errno. */
 static int
 obj_deepen(struct posix_obj *obj)
 {
-    struct name_stack s = {0};
     char last[NAME_MAX + 1];
-    int fd = name_stack_fill(obj->p, &obj->dir, &s);
+    int fd = obj->is_pinned ? obj->dirfd : open_deep(obj->p, &obj->dir);
 
-    if (fd == 0)
-        fd = walk_down(obj->p, &s);
-    free(s.bytes);
     if (fd < 0)
         return fd;
     memcpy(last, obj->full + obj->last, strlen(obj->full + obj->last) + 1);
     obj->last = (uint16_t)sprintf(obj->full, "/proc/self/fd/%d/", fd);
     memcpy(obj->full + obj->last, last, strlen(last) + 1);
     obj->dirfd = fd;
-    obj->owns_dirfd = true;
+    obj->owns_dirfd |= !obj->is_pinned;
+    obj->is_pinned = true;
     obj->is_through_dir = false;
     obj->rel = obj->full + obj->last;
     return 0;
@@ -360,6 +370,25 @@ obj_retry(struct posix_obj *obj, int *err)
     return true;
 }
 
+int
+posix_obj_pin_dir(struct posix_obj *dir)
+{
+    if (!dir->is_through_dir)
+        return 0; /* the root, or deep and open already */
+    int fd = posix_obj_open(dir, O_PATH | O_DIRECTORY, 0);
+
+    if (fd < 0)
+        return fd == -EMFILE || fd == -ENFILE ? 0 : fd;
+    if (dir->is_pinned) { /* opening it has found that it is deep, and left it open */
+        close(fd);
+        return 0;
+    }
+    dir->dirfd = fd;
+    dir->owns_dirfd = dir->is_pinned = true;
+    dir->rel = dir->full + dir->last;
+    return 0;
+}
+
 /* -- system calls ------------------------------------------------------------------------------------------------------ */
 
 int
@@ -370,7 +399,9 @@ posix_obj_stat(struct posix_obj *obj, struct stat *st)
     if (obj->fd >= 0)
         return fstat(obj->fd, st) < 0 ? -errno : 0;
     do {
-        if (fstatat(obj->dirfd, obj->rel, st, AT_SYMLINK_NOFOLLOW) == 0)
+        bool is_dirfd = obj->rel[0] == '.' && obj->rel[1] == '\0';
+
+        if ((is_dirfd ? fstat(obj->dirfd, st) : fstatat(obj->dirfd, obj->rel, st, AT_SYMLINK_NOFOLLOW)) == 0)
             return 0;
         err = errno;
     } while (obj_retry(obj, &err));

@@ -34,7 +34,8 @@ struct posix_obj {
     int fd;           /* the object itself; -1: address it by path. Never owned */
     int dirfd;        /* of `rel` */
     const char *rel;  /* points into full */
-    bool owns_dirfd;  /* dirfd was opened for a deep path */
+    bool owns_dirfd;  /* dirfd was opened for a deep path, or by posix_obj_pin_dir() */
+    bool is_pinned;   /* dirfd is the directory itself, rel one name in it or "." */
     bool is_through_dir; /* the path goes through dir's handle */
     bool is_renamer;  /* the caller holds dir_rename_lock: never wait for it */
     unsigned renames_seen;
@@ -60,6 +61,9 @@ void posix_obj_hidden(struct posix *p, const char *dir, const char *name, struct
  * borrows the descriptor of the first and may not outlive it. */
 void posix_obj_parent(const struct posix_obj *entry, struct posix_obj *dir);
 void posix_obj_child(const struct posix_obj *dir, const char *name, struct posix_obj *entry);
+/* A directory whose entries several calls will be made on: opened (O_PATH), so that each does not walk through its handle again,
+ * which takes half of its time. For the root, or without a descriptor to spare, nothing changes. 0, or -errno: it has gone. */
+int posix_obj_pin_dir(struct posix_obj *dir);
 
 /* System calls: 0 or a positive result, or -errno. Symlinks at the end are not followed. */
 int posix_obj_stat(struct posix_obj *obj, struct stat *st);

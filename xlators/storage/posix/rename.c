@@ -5,7 +5,7 @@
  * between paths through the handle lead nowhere. So these two steps are done by one thread of a brick at a time, under dir_rename_lock,
  * and count in dir_renames: whoever gets ENOENT on a path through a handle waits and tries again (handle.h).
  *
- * System calls, all inodes warm, within one directory:
+ * System calls, all inodes warm, within one directory, and two to open and close it:
  *   file       10: stat parent, stat source, stat target, rename, remove and set gfid2path, set mdata, stat, set parent's mdata,
  *              stat parent; over another file: stat target again, unlink its handle
  *   directory  11: symlink (there is one), symlink and rename of the handle instead of gfid2path
