@@ -535,6 +535,38 @@ START_TEST(test_migration_is_refused)
 }
 END_TEST
 
+START_TEST(test_dump)
+{
+    struct bench_call *waiting;
+    char *text = NULL;
+    size_t size = 0;
+    struct dump dump = {.file = open_memstream(&text, &size)};
+    static const char *const expected[] = {
+        "[xlator.features.locks.v-layer.inode]",
+        "path=/f",
+        "inodelk-count=2",
+        "lock-dump.domain.domain=v-replicate-0",
+        "inodelk.inodelk[0](ACTIVE)=type=WRITE, whence=0, start=0, len=100, pid = 100, owner=4141, client=0x",
+        "connection-id=alice, granted at ",
+        "inodelk.inodelk[1](BLOCKED)=type=READ, whence=0, start=50, len=0, pid = 100, owner=4242, client=0x",
+        "connection-id=bob, blocked at ",
+        "entrylk.entrylk[0](ACTIVE)=type=ENTRYLK_RDLCK on basename=n1, pid = 100, owner=4141",
+        "removes_pending=0",
+    };
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "AA", NB, FLOCK_WRITE, 0, 100)), 0);
+    waiting = start(inodelk(bob, "BB", WAIT, FLOCK_READ, 50, 0));
+    ck_assert_int_eq(bench_run(entrylk(alice, "AA", 2, "n1")), 0);
+    locks_dump(bench_xl, &dump);
+    fclose(dump.file);
+    for (unsigned i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        ck_assert_msg(strstr(text, expected[i]) != NULL, "no \"%s\" in:\n%s", expected[i], text);
+    free(text);
+    ck_assert_int_eq(bench_run(inodelk(alice, "AA", NB, FLOCK_UNLOCK, 0, 100)), 0);
+    ck_assert_int_eq(finish(waiting), 0);
+}
+END_TEST
+
 /* A long queue is answered one by one, without running out of stack. */
 START_TEST(test_many_waiters)
 {
@@ -573,6 +605,7 @@ test_suite(void)
     tcase_add_test(t, test_clear_locks);
     tcase_add_test(t, test_lockinfo);
     tcase_add_test(t, test_migration_is_refused);
+    tcase_add_test(t, test_dump);
     tcase_add_test(t, test_many_waiters);
     suite_add_tcase(s, t);
     return s;
