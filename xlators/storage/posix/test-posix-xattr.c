@@ -211,6 +211,14 @@ START_TEST(bulk_remove)
     ck_assert_int_eq(posix_fop_removexattr(&brick.xl, &stk), XL_DONE);
     call_end(&stk);
     ck_assert_int_eq(get(file, "trusted.glusterfs.dht", 0, NULL), -ENODATA);
+
+    /* What AFR sends when the sink has nothing to lose; and nothing named at all. */
+    call_on_inode(&stk, FOP_removexattr, file);
+    stk.call.name = "";
+    ck_assert_ptr_nonnull(call_xdata(&stk));
+    ck_assert_int_eq(posix_fop_removexattr(&brick.xl, &stk), XL_DONE);
+    call_end(&stk);
+    ck_assert_int_eq(remove_key(file, "", 0), -EINVAL);
 }
 END_TEST
 
