@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 dist_man_MANS += doc/kilnd.8
-EXTRA_DIST += extras/perf/kiln-perf
+EXTRA_DIST += extras/perf
