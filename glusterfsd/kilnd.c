@@ -96,6 +96,16 @@ apply_xlator_options(struct volfile *v)
 }
 
 static int
+check_is_new(unsigned i, const char *name)
+{
+    for (unsigned k = 0; k < graph_count; k++) {
+        if (strcmp(graphs[k]->name, name) == 0)
+            return give_up(EXIT_FAILURE, "%s: brick %s is given twice", options.volfiles[i], name);
+    }
+    return 0;
+}
+
+static int
 start_brick(unsigned i)
 {
     char error[768];
@@ -104,7 +114,9 @@ start_brick(unsigned i)
 
     if (!v)
         return give_up(EXIT_FAILURE, "%s", error);
-    int status = apply_xlator_options(v);
+    int status = check_is_new(i, name ? name : graph_brick_name(v));
+    if (!status)
+        status = apply_xlator_options(v);
     if (status) {
         volfile_free(v);
         return status;
@@ -124,8 +136,6 @@ publish_bricks(void)
 
         if (!err)
             err = graph_publish(graphs[i]);
-        if (err == -EEXIST)
-            return give_up(EXIT_FAILURE, "%s: brick %s is given twice", options.volfiles[i], graphs[i]->name);
         if (err)
             return give_up(EXIT_FAILURE, "%s: brick %s does not start: %s", options.volfiles[i], graphs[i]->name,
                            strerror(-err));
@@ -332,13 +342,16 @@ main(int argc, char **argv)
                          err == -EAGAIN ? "held by a daemon that is running" : strerror(-err));
     if (!status)
         status = start();
-    daemon_ready(status, failure);
-    if (!status)
+    if (!status) {
+        daemon_ready(0, NULL);
         serve(&signals);
+    }
     stop();
     pidfile_remove();
     if (options.port_path && !status)
         unlink(options.port_path);
+    if (status)
+        daemon_ready(status, failure); /* last: whoever tries again at once finds nothing in the way */
     log_event(LOG_INFO, NULL, "stopped", "exit status %d", status);
     rcu_unregister_thread();
     log_close();

@@ -126,6 +126,20 @@ make_layers(struct graph *g, char *error, size_t size)
     return 0;
 }
 
+static bool
+is_server(const char *type)
+{
+    return strcmp(type, "protocol/server") == 0;
+}
+
+const char *
+graph_brick_name(const struct volfile *v)
+{
+    const struct volfile_section *below = section_below(v->top);
+
+    return is_server(v->top->type) && below ? below->name : v->top->name;
+}
+
 /* Each layer's functions, and for each fop the layer that comes next: computed once, from the bottom up. */
 static void
 link_layers(struct graph *g)
@@ -144,20 +158,23 @@ link_layers(struct graph *g)
         }
     }
     g->top = &g->layers[0];
-    bool has_server = strcmp(g->top->type->name, "protocol/server") == 0;
-    g->brick = has_server && g->layer_count > 1 ? &g->layers[1] : g->top;
+    g->brick = is_server(g->top->type->name) && g->layer_count > 1 ? &g->layers[1] : g->top;
 }
 
 static int
 init_layers(struct graph *g, char *error, size_t size)
 {
+    char reason[512];
+
+    log_last_error(reason, sizeof reason); /* older ones are not this brick's */
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];
         int err = xl->is_skipped || !xl->type->init ? 0 : xl->type->init(xl);
 
         if (err) {
+            log_last_error(reason, sizeof reason);
             snprintf(error, size, "volume %s (%s) could not be set up: %s", xl->name, xl->type->name,
-                     strerror(-err));
+                     *reason ? reason : strerror(-err));
             return err;
         }
         g->layers_up++;
@@ -199,9 +216,10 @@ make_inodes(struct graph *g, char *error, size_t size)
 static int
 name_brick(struct graph *g, const char *brick_name, char *error, size_t size)
 {
-    int owner = mem_owner_new(brick_name ? brick_name : g->brick->name);
+    const char *name = brick_name ? brick_name : graph_brick_name(g->volfile);
+    int owner = mem_owner_new(name);
 
-    if (owner < 0 || !(g->name = strdup(brick_name ? brick_name : g->brick->name))) {
+    if (owner < 0 || !(g->name = strdup(name))) {
         snprintf(error, size, "no memory, or too many bricks in one process");
         return owner < 0 ? owner : -ENOMEM;
     }

@@ -40,6 +40,9 @@ struct graph {
     unsigned layers_started;
 };
 
+/* What the brick of this volfile will be called: the name of the volume right below protocol/server. */
+const char *graph_brick_name(const struct volfile *v);
+
 /* Takes the volfile over (also on failure). Parses options, leaves out inactive layers, works out next tables, initialises layers bottom up, makes the inode table.
  * `brick_name` NULL: the volfile's own. On failure *error (size error_size) says why, and nothing is left behind. */
 struct graph *graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size);

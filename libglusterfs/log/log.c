@@ -42,6 +42,8 @@ static char ident[64] = "kilnd";
 static pthread_mutex_t fold_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fold folds[FOLD_SLOTS];
 
+static __thread char last_error[512];
+
 static const struct {
     const char *name;
     char letter;
@@ -167,6 +169,8 @@ log_write(enum log_level level, const char *file, int number, const char *functi
         va_start(ap, fmt);
         int m = vsnprintf(line + n, sizeof line - n, fmt, ap);
         va_end(ap);
+        if (level <= LOG_ERROR && m > 0)
+            snprintf(last_error, sizeof last_error, "%s", line + n);
         if (m > 0)
             n = n + (size_t)m < sizeof line ? n + (size_t)m : sizeof line - 1;
         int k = snprintf(line + n, sizeof line - n, " [%s]\n", name);
@@ -206,6 +210,13 @@ log_reopen(void)
     int err = dup3(fd, log_fd, O_CLOEXEC) < 0 ? -errno : 0;
     close(fd);
     return err;
+}
+
+void
+log_last_error(char *text, size_t size)
+{
+    snprintf(text, size, "%s", last_error);
+    last_error[0] = '\0';
 }
 
 void

@@ -9,6 +9,8 @@
 #ifndef KILN_LOG_LOG_H
 #define KILN_LOG_LOG_H
 
+#include <stddef.h>
+
 enum log_level { LOG_NONE, LOG_EMERG, LOG_ALERT, LOG_CRITICAL, LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 
 struct xlator;
@@ -32,6 +34,9 @@ void log_set_level(enum log_level level);
 /* By stock's names (INFO, WARNING, ...; also lower case). -EINVAL. */
 int log_level_parse(const char *text, enum log_level *out);
 void log_set_ident(const char *ident); /* "glusterfsd"-like word shown when there is no xlator */
+/* The text of this thread's latest message of level ERROR or worse, "" if there was none; forgets it. For whoever has to
+ * pass on why something failed that has already logged it. */
+void log_last_error(char *text, size_t size);
 void log_close(void);
 
 #endif
