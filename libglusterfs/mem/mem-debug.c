@@ -179,7 +179,7 @@ zones_set(struct mem_pool *p, void *object)
 static MEM_RAW void
 zones_verify(struct mem_pool *p, void *object, const void *site)
 {
-    if (MEM_ASAN || mem_set.valgrind || !is_poison())
+    if (MEM_ASAN || !is_poison())
         return;
     if (!all_bytes(sites_of(object)->zone, ZONE, FILL_ZONE))
         complain_object(p, object, "bytes before the object overwritten", site);

@@ -19,7 +19,6 @@ void mem_test_hook(enum mem_hook point);
 #define MEM_HOOK(point) mem_test_hook(point)
 #endif
 
-#include "base/probe.h"
 #include "mem/mem-inline.h"
 #include "mem/mem-pool.h"
 

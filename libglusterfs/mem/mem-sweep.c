@@ -323,7 +323,6 @@ sweep_pass(bool all, bool release_all)
     MEM_ADD(mem_figures.sweeps, 1);
     MEM_WRITE(mem_figures.last_us, mem_now_us() - from);
     PROBE2(pool_sweep, mem_figures.last_us, mem_figures.cached_bytes);
-    PROBE2(pool_sweep, mem_figures.last_us, mem_figures.cached_bytes);
     return bytes;
 }
 
