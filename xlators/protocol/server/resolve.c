@@ -223,6 +223,11 @@ step_first(struct rpc_request *req)
 
     if (traits & FOP_BY_FD)
         return by_fd(req, call->fd_nr, &call->gfid, &call->fd, &call->loc.inode);
+    /* libgfapi looks up "." in a folder when that is the path it was given (fio does): the folder itself is meant. */
+    if (is_lookup_by_name(call) && strcmp(call->name, ".") == 0) {
+        call->gfid = call->pargfid;
+        call->name = "";
+    }
     if (is_by_name(call)) {
         rc = by_gfid(req, &call->pargfid, &call->loc.parent);
         if (rc != FOUND)

@@ -620,6 +620,8 @@ check_resolver(void)
     ck_assert_uint_eq(r.stat.ino, 3);
     ck_assert_int_eq(fop(p, FOP_lookup, CALL(.pargfid = root, .name = "file"), NULL), 0);
     ck_assert_uint_eq(lookups_since(), 4); /* always from the disk, and nothing else */
+    ck_assert_int_eq(fop(p, FOP_lookup, CALL(.pargfid = root, .name = "."), &r), 0);
+    ck_assert_uint_eq(r.stat.ino, 1);
     ck_assert_int_eq(fop(p, FOP_lookup, CALL(.pargfid = root, .name = "nope"), NULL), ENOENT);
     ck_assert_int_eq(fop(p, FOP_lookup, CALL(.pargfid = unknown, .name = "x"), NULL), ESTALE);
     ck_assert_int_eq(fop(p, FOP_lookup, CALL(.pargfid = gfid_no(3), .name = "x"), NULL), EPERM);
