@@ -92,7 +92,7 @@ mkdir -p "$T/ramfs/b/.glusterfs"
 volfile_brick v "$T/ramfs/b" "$id" >"$T/changed.vol"
 refuses 1 "xattr|extended attribute|not supported" "a file system without attributes" -f "$T/changed.vol" --brick-port 0
 
-refuses 1 'twice|already' "the same brick twice" -f "$vol" -f "$vol" --brick-port 0
+refuses 1 'twice|already|serves' "the same brick twice" -f "$vol" -f "$vol" --brick-port 0
 chmod 755 "$T"
 status=0
 setpriv --reuid 65534 --regid 65534 --clear-groups timeout 20 "$KILND" -N -f "$vol" --brick-port 0 \

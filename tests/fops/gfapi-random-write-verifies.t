@@ -14,7 +14,7 @@ wait_for 10 "the volfile server to listen" port_answers 24007
 
 verify() {
     fio --name=gfapi "--ioengine=$1" --volume=v --brick=127.0.0.1 "--filename=fio-$1-$2" --rw=randwrite "--bs=$2" \
-        --size=16m --verify=crc32c --verify_fatal=1 --do_verify=1 --iodepth=8 --end_fsync=1 --output-format=json \
+        --size=16m --verify=crc32c --verify_fatal=1 --do_verify=1 --iodepth=8 --end_fsync=1 --verify_state_save=0 --output-format=json \
         >"$T/fio.json" 2>"$T/log/fio-$1-$2.log" || return
     python3 -c '
 import json, sys
@@ -33,4 +33,4 @@ t "gfapi_async, blocks of 128 KiB" verify gfapi_async 128k
 mount_volume v "$T/mnt"
 is "$(stat -c %s "$T"/mnt/fio-gfapi-4k)" 16777216 "a mount sees the file that gfapi wrote"
 t "FUSE: fio random write with verify" fio --name=fuse --ioengine=psync --directory="$T/mnt" --rw=randwrite --bs=4k \
-    --size=16m --verify=crc32c --verify_fatal=1 --do_verify=1 --end_fsync=1 --fallocate=none
+    --size=16m --verify=crc32c --verify_fatal=1 --do_verify=1 --end_fsync=1 --fallocate=none --verify_state_save=0
