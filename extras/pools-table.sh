@@ -23,9 +23,12 @@ exec awk -F= '
                "hits-cold", "depot", "system"
     }
     /^\[/ { print_pool(); in_pool = /^\[mempool/; next }
+    in_pool && $1 == "mode" { mode = $2 }
     in_pool && $1 == "pool-name" { name = $2; next }
     in_pool && NF >= 2 { v[$1] = $2 }
     END {
         print_pool()
+        # A sanitizer build, or --pools off: every object is one of malloc, and there is nothing to count.
+        if (!shown && mode != "" && mode != "on") { print "  (pools are switched off: mode " mode ")"; exit 0 }
         if (!shown) { print "  (no pools in this dump)"; exit 1 }
     }' "$1"
