@@ -35,6 +35,8 @@ static struct kilnd_options options;
 static struct graph *graphs[KILND_BRICKS_MAX];
 static unsigned graph_count;
 static char failure[1024];
+/* Of the first brick, which may be gone by the time they are needed. */
+static char *first_brick, *volfile_dump_dir;
 
 /* Says why, to the log and to whoever started the daemon. */
 static int __attribute__((format(printf, 2, 3)))
@@ -215,22 +217,33 @@ start(void)
         status = start_brick(i);
     if (status)
         return status;
+    const char *dir = server_option("statedump-path");
+    first_brick = strdup(graphs[0]->name);
+    volfile_dump_dir = strdup(dir ? dir : "/var/run/gluster");
+    if (!first_brick || !volfile_dump_dir)
+        return give_up(EXIT_FAILURE, "no memory");
     int err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
     if ((status = publish_bricks()))
         return status;
-    graph_on_child_event(server_child_event);
+    failing_watch(graphs, graph_count);
     return listen_for_clients();
 }
 
 static void
 stop(void)
 {
+    bool hangs = failing_end();
+
+    if (hangs)
+        _exit(EXIT_FAILURE);
     server_listen_stop();
     for (unsigned i = 0; i < graph_count; i++) {
         struct graph *g = graphs[i];
 
+        if (failing_is_gone(i))
+            continue;
         if (g->is_published) {
             graph_detach(g->name);
         } else {
@@ -247,15 +260,13 @@ stop(void)
 static void
 write_statedump(void)
 {
-    const char *dir = options.dump_dir;
+    const char *dir = options.dump_dir ? options.dump_dir : volfile_dump_dir;
 
-    if (!dir)
-        dir = server_option("statedump-path");
-    statedump_write(dir ? dir : "/var/run/gluster", graphs[0]->name);
+    statedump_write(dir ? dir : "/var/run/gluster", first_brick);
 }
 
-/* Until SIGTERM or SIGINT. */
-static void
+/* Until SIGTERM or SIGINT, or until the last brick has failed. The exit status. */
+static int
 serve(const sigset_t *signals)
 {
     for (;;) {
@@ -267,7 +278,13 @@ serve(const sigset_t *signals)
         case SIGTERM:
         case SIGINT:
             log_event(LOG_INFO, NULL, "stopping", "signal %d: finishing what is running", number);
-            return;
+            return EXIT_SUCCESS;
+        case SIGALRM:
+            if (!failing_run()) {
+                log_event(LOG_CRITICAL, NULL, "no-brick-left", "every brick has failed: ending");
+                return EXIT_FAILURE;
+            }
+            break;
         case SIGHUP:
             if ((err = log_reopen()))
                 log_event(LOG_ERROR, NULL, "log-reopen", "the log could not be reopened: %s", strerror(-err));
@@ -291,6 +308,7 @@ block_signals(sigset_t *signals)
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGHUP);
     sigaddset(signals, SIGUSR1);
+    sigaddset(signals, SIGALRM);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -342,19 +360,22 @@ main(int argc, char **argv)
                          err == -EAGAIN ? "held by a daemon that is running" : strerror(-err));
     if (!status)
         status = start();
-    if (!status) {
+    bool is_started = !status;
+    if (is_started) {
         daemon_ready(0, NULL);
-        serve(&signals);
+        status = serve(&signals);
     }
     stop();
     pidfile_remove();
-    if (options.port_path && !status)
+    if (is_started && options.port_path)
         unlink(options.port_path);
-    if (status)
+    if (!is_started)
         daemon_ready(status, failure); /* last: whoever tries again at once finds nothing in the way */
     log_event(LOG_INFO, NULL, "stopped", "exit status %d", status);
     rcu_unregister_thread();
     log_close();
+    free(first_brick);
+    free(volfile_dump_dir);
     free(options.volfiles);
     free(options.brick_names);
     free(options.xlator_options);

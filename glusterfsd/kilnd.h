@@ -39,6 +39,17 @@ void daemon_ready(int exit_status, const char *message);
 int pidfile_write(const char *path);
 void pidfile_remove(void);
 
+/* failing.c: bricks whose storage fails. Called by the main thread.
+ * From now on failures of these graphs are acted on; the array's order is kept. Workers must be running. */
+struct graph;
+void failing_watch(struct graph *const *graphs, unsigned count);
+/* After SIGALRM: detaches what is due. False when no brick is left. */
+bool failing_run(void);
+/* The n-th graph has been detached and freed. */
+bool failing_is_gone(unsigned i);
+/* No more detaching; waits for those under way. True if one hangs, so that the process can only be ended hard. */
+bool failing_end(void);
+
 /* statedump.c: DIR/NAME.PID.dump.SECONDS, complete when it has that name. 0 or -errno (logged). */
 int statedump_write(const char *dir, const char *name);
 

@@ -2,6 +2,7 @@
 sbin_PROGRAMS += kilnd
 kilnd_SOURCES = \
 	glusterfsd/daemon.c \
+	glusterfsd/failing.c \
 	glusterfsd/kilnd.c \
 	glusterfsd/kilnd.h \
 	glusterfsd/options.c \

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# The storage of one of two replicas in one process fails its health check: clients are told at once and write to the
+# other one alone; half a minute later the brick is detached and the other serves on. With the last one the process ends.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
+
+BRICK_POSIX_OPTIONS="health-check-interval 1"
+volume_new v 1x2
+volume_start v
+mount_volume v "$T/mnt" plain
+read -r sick fine <<<"${volume_bricks[v]}"
+daemon=${brick_daemon[$sick]}
+pid=${daemon_pid[$daemon]}
+log=$T/log/$daemon.log
+
+# A folder where the check writes its file; the check may put the file back in between.
+break_disk() {
+    until mkdir "$1/.glusterfs/health_check" 2>/dev/null; do
+        rm -f "$1/.glusterfs/health_check"
+    done
+}
+
+logged() {
+    grep -q -- "$1" "$log"
+}
+
+# The write went to one replica and left a count against the other.
+written_past_the_sick_one() {
+    echo more >>"$T/mnt/file"
+    [[ $(getfattr -e hex -n trusted.afr.v-client-0 "$fine/file" 2>/dev/null) == *=0x00000[0-9a-f]*[1-9a-f]* ]]
+}
+
+ends() {
+    ! kill -0 "$pid" 2>/dev/null
+}
+
+echo one >"$T/mnt/file"
+break_disk "$sick"
+t "the failure is logged" wait_for 15 "the health check to fail" logged "brick-failed"
+t "clients are told, before the brick goes" wait_for 15 "a write to one replica" written_past_the_sick_one
+t_not "which is still there" logged "brick $sick is detached"
+t "the failed brick is detached" wait_for 45 "the brick to be detached" logged "brick $sick is detached"
+t_not "and has left nothing in the pools" logged graph-audit
+is "$(head -n 1 "$T/mnt/file")" one "the other brick serves"
+t "the daemon lives" kill -0 "$pid"
+
+break_disk "$fine"
+unset "daemon_pid[$daemon]"
+t "with its last brick the process ends" wait_for 60 "kilnd to end" ends
+t "and says why" logged no-brick-left
