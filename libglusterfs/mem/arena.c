@@ -68,7 +68,7 @@ chunk_room(const struct arena_chunk *c, size_t asked)
 void *
 arena_alloc(struct arena *a, size_t size)
 {
-    size_t need = (size + 15) & ~(size_t)15;
+    size_t need = size ? (size + 15) & ~(size_t)15 : 16; /* nothing asked for is not "no memory" */
 
     if (need < size)
         return NULL;
