@@ -91,13 +91,15 @@ serve_writev(struct rpc_request *req)
 {
     if (!rpc_fop_decode(req))
         return;
+    size_t wrong = 0; /* one assertion, not one a byte: each costs Check a message to its parent */
     req->stk.reply.op_ret = (int32_t)req->stk.call.payload_bytes;
     for (int i = 0; i < req->stk.call.payload_count; i++) {
         const char *bytes = req->stk.call.payload[i].iov_base;
 
         for (size_t at = 0; at < req->stk.call.payload[i].iov_len; at++)
-            ck_assert_int_eq(bytes[at], 'w');
+            wrong += bytes[at] != 'w';
     }
+    ck_assert_uint_eq(wrong, 0);
     rpc_fop_reply(req);
 }
 
