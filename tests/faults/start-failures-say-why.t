@@ -94,8 +94,9 @@ refuses 1 "xattr|extended attribute|not supported" "a file system without attrib
 
 refuses 1 'twice|already|serves' "the same brick twice" -f "$vol" -f "$vol" --brick-port 0
 chmod 755 "$T"
+install -m 755 "$KILND" "$T/kilnd" # somewhere everybody may go
 status=0
-setpriv --reuid 65534 --regid 65534 --clear-groups timeout 20 "$KILND" -N -f "$vol" --brick-port 0 \
+setpriv --reuid 65534 --regid 65534 --clear-groups timeout 20 "$T/kilnd" -N -f "$vol" --brick-port 0 \
     >"$T/said" 2>&1 </dev/null || status=$?
 is "$status" 1 "not root: exit status 1"
 t "not root: says why" grep -qi root "$T/said"
