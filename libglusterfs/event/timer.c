@@ -13,6 +13,7 @@
 #include <time.h>
 #include <urcu.h>
 
+#include "base/read-section.h"
 #include "mem/mem-pool.h"
 
 static struct {
@@ -101,9 +102,9 @@ run_locked(struct timer *t)
     timers.running = t;
     pthread_mutex_unlock(&timers.lock);
 
-    rcu_read_lock();
+    read_section_begin();
     t->fn(t);
-    rcu_read_unlock();
+    read_section_end();
 
     pthread_mutex_lock(&timers.lock);
     timers.running = NULL;

@@ -33,6 +33,7 @@
 #include <unistd.h>
 #include <urcu.h>
 
+#include "base/read-section.h"
 #include "event/event-internal.h"
 #include "event/timer.h"
 #include "log/log.h"
@@ -194,9 +195,9 @@ static void
 run_job(struct worker *w, struct worker_job *job)
 {
     bump(&w->serial);
-    rcu_read_lock();
+    read_section_begin();
     job->run(job);
-    rcu_read_unlock();
+    read_section_end();
 }
 
 static void
@@ -329,9 +330,9 @@ serve(struct worker *w, const struct epoll_event *event)
     } else {
         bump(&w->serial);
         bump(&w->events);
-        rcu_read_lock();
+        read_section_begin();
         source_run(event);
-        rcu_read_unlock();
+        read_section_end();
     }
     drain(w);
     return true;

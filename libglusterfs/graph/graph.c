@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <urcu.h>
 
+#include "base/read-section.h"
 #include "fs/inode.h"
 #include "log/dump.h"
 #include "log/log.h"
@@ -15,19 +15,21 @@
 
 #define INODE_LRU_LIMIT_DEFAULT 16384
 
-static void (*child_event_fn)(struct graph *g, bool is_up);
+static void (*_Atomic child_event_fn)(struct graph *g, bool is_up); /* set and taken back while workers run */
 
 void
 graph_on_child_event(void (*fn)(struct graph *g, bool is_up))
 {
-    child_event_fn = fn;
+    atomic_store(&child_event_fn, fn);
 }
 
 void
 graph_child_event(struct graph *g, bool is_up)
 {
-    if (atomic_exchange(&g->is_child_up, is_up) != is_up && child_event_fn)
-        child_event_fn(g, is_up);
+    void (*fn)(struct graph *, bool) = atomic_load(&child_event_fn);
+
+    if (atomic_exchange(&g->is_child_up, is_up) != is_up && fn)
+        fn(g, is_up);
 }
 
 int
@@ -407,12 +409,12 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];
 
-        confs[i] = rcu_xchg_pointer(&xl->conf, confs[i]);
+        confs[i] = __atomic_exchange_n(&xl->conf, confs[i], __ATOMIC_ACQ_REL); /* see xlator_conf() */
         if (!xl->is_skipped && xl->type->reconfigured)
             xl->type->reconfigured(xl, confs[i]);
     }
     g->volfile_fresh = NULL;
-    synchronize_rcu();
+    read_sections_wait();
     free_confs(g, confs);
     /* Names of layers point into the text they were made from, so that stays; only the values are new. */
     volfile_free(fresh);

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <urcu.h>
 
+#include "base/read-section.h"
 #include "event/worker.h"
 #include "fs/client.h"
 #include "graph/graph.h"
@@ -155,9 +155,9 @@ bench_call(enum fop fop, struct client *client)
 static inline void
 bench_wind(struct bench_call *call)
 {
-    rcu_read_lock();
+    read_section_begin();
     call_stack_wind(call->stk, bench_xl);
-    rcu_read_unlock();
+    read_section_end();
 }
 
 static inline bool

@@ -74,9 +74,9 @@ let_go(void)
     pthread_mutex_unlock(&kept_lock);
 
     enum fop fop = stk->call.fop;
-    rcu_read_lock();
+    read_section_begin();
     call_stack_unwind(stk);
-    rcu_read_unlock();
+    read_section_end();
     return fop;
 }
 
