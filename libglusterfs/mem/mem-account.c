@@ -5,6 +5,7 @@
 #include "mem/mem-internal.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,27 @@ static struct owner *owners[MEM_OWNERS]; /* never freed, reused; registry mutex 
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
+/* One thread's loaded magazine and flow as they were at one moment. Only the thread itself may be at work on
+ * them, for a few instructions; should it be stopped there, its line is taken as it is, off by a magazine. */
+static void
+read_line(const struct mem_thread *t, const struct mem_line *l, int64_t *loaded, int64_t *flow)
+{
+    enum { TRIES = 100 };
+
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t changes = __atomic_load_n(&t->changes, __ATOMIC_ACQUIRE);
+
+        *loaded = MEM_READ(l->top) - MEM_READ(l->base);
+        *flow = MEM_READ(l->flow);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (!(changes & 1) && MEM_READ(t->changes) == changes)
+            return;
+        sched_yield();
+    }
+    if (*loaded < 0 || *loaded > MEM_CAP_MAX) /* top of one magazine, base of another */
+        *loaded = 0;
+}
+
 /* Registry mutex held. hot and cold: objects in threads' magazines. */
 void
 mem_pool_sum(struct mem_pool *p, uint64_t *gets, uint64_t *puts, uint64_t *hot, uint64_t *cold)
@@ -33,11 +55,14 @@ mem_pool_sum(struct mem_pool *p, uint64_t *gets, uint64_t *puts, uint64_t *hot, 
 
         if (!(MEM_READ(t->used[p->id / 64]) & ((uint64_t)1 << (p->id % 64))))
             continue;
-        ptrdiff_t n = MEM_READ(l->top) - MEM_READ(l->base);
-        *hot += (n > 0 && n <= MEM_CAP_MAX ? (uint64_t)n : 0) + MEM_READ(l->nprevious);
+        int64_t loaded, flow;
+        uint64_t n = MEM_READ(l->gets);
+
+        read_line(t, l, &loaded, &flow);
+        *hot += (uint64_t)loaded + MEM_READ(l->nprevious);
         *cold += MEM_READ(l->ncold);
-        *puts += MEM_READ(l->puts); /* before gets: a pair in between must not look like -1 */
-        *gets += MEM_READ(l->gets);
+        *gets += n;
+        *puts += n + (uint64_t)(loaded + flow);
     }
 }
 

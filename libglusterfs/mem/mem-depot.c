@@ -102,7 +102,7 @@ mem_depot_put(struct mem_pool *p, struct mem_magazine *full)
     depot_adapt(d);
     if (full) {
         push(&d->hot, &d->nhot, full);
-        over = mem_set.cap && (size_t)d->nhot * d->m * p->class.stride > mem_set.cap;
+        over = mem_set.cap && (size_t)(d->nhot + d->ncold) * d->m * p->class.stride > mem_set.cap;
     }
     want = d->m;
     while ((m = pop(&d->empty, &d->nempty)) && m->cap != want) {

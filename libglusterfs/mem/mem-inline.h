@@ -25,6 +25,19 @@
 #define MEM_ASAN 0
 #endif
 
+/* An add to memory in one instruction, which a thread sanitizer could not see. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define MEM_ONE_ADD 1
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#undef MEM_ONE_ADD
+#define MEM_ONE_ADD 0
+#endif
+#endif
+#else
+#define MEM_ONE_ADD 0
+#endif
+
 /* A function that reads or writes headers, which are poisoned in an ASan build. */
 #if MEM_ASAN
 #define MEM_RAW __attribute__((no_sanitize_address))
@@ -54,12 +67,14 @@ struct mem_magazine {
 };
 
 /* What one thread keeps of one pool: a cache line. Written by its thread inside the bracket, or by the
- * sweeper that holds the thread's req at LOCKED; gets and puts by the thread only. */
+ * sweeper that holds the thread's req at LOCKED; gets by the thread only. Puts are not counted: top moves
+ * with each, so that puts - gets = top - base + flow at any moment, and only who changes base writes flow. */
 struct mem_line {
     void **top, **base, **end; /* the loaded magazine: base = slot, end = slot + cap; all NULL if none */
     struct mem_magazine *previous;
     struct mem_magazine *cold; /* chain */
-    uint64_t gets, puts;
+    uint64_t gets;
+    int64_t flow;
     uint32_t live;             /* state word of this pool's live objects; 0 = line not in use */
     uint16_t nprevious, ncold; /* objects in previous and in the cold chain, for readers of figures */
 };
@@ -81,7 +96,8 @@ struct mem_thread {
     uint32_t serial;
     uint32_t **owners; /* a row per owner id, NULL until this thread needs it */
     struct mem_thread *next, *prev; /* registry, under its mutex */
-    uint64_t unused0[2];
+    uint64_t changes; /* odd while the thread is changing base and flow of a line */
+    uint64_t unused0;
     uint64_t guard0; /* these two lie where a line has its live word: ids 0 and 1 match no object */
     uint64_t used[4]; /* bitmap of lines in use */
     uint64_t unused1[3];
@@ -100,6 +116,7 @@ extern __thread struct mem_thread *mem_self __attribute__((tls_model("initial-ex
 
 void *mem_get_slow(unsigned id, const void *site);
 void mem_put_slow(void *object, const void *site);
+void mem_put_marked(void *object, struct mem_thread *t, uint32_t meta, const void *site);
 void *mem_get_by_id(unsigned id);
 
 #ifdef __cplusplus
@@ -118,9 +135,27 @@ mem_header_of(void *object)
     return (struct mem_header *)object - 1;
 }
 
-/* The single writer's increment: readers elsewhere see a whole old or new value. */
-#define MEM_BUMP(counter, by)                                                                             \
-    __atomic_store_n(&(counter), __atomic_load_n(&(counter), __ATOMIC_RELAXED) + (by), __ATOMIC_RELAXED)
+/* The single writer's increment: readers elsewhere see a whole old or new value. Compilers make three
+ * instructions of the relaxed load and store, where the machine has one (not locked: nobody else writes). */
+MEM_INLINE void
+mem_bump64(uint64_t *counter, uint64_t by)
+{
+#if MEM_ONE_ADD
+    __asm__("addq %1, %0" : "+m"(*counter) : "er"(by));
+#else
+    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
+#endif
+}
+
+MEM_INLINE void
+mem_bump32(uint32_t *counter, uint32_t by)
+{
+#if MEM_ONE_ADD
+    __asm__("addl %1, %0" : "+m"(*counter) : "ir"(by));
+#else
+    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
+#endif
+}
 
 #ifndef MEM_HOOK
 #define MEM_HOOK(point) ((void)0) /* the handshake tests stop a thread here */
@@ -144,23 +179,12 @@ mem_leave(struct mem_thread *t)
     __atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* Count an object for or against its owner; false if this thread has no row for it yet. */
-MEM_INLINE bool
-mem_owner_bump(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
-{
-    uint32_t *row = t->owners[owner];
-
-    if (MEM_UNLIKELY(!row || id >= MEM_ROW))
-        return false;
-    MEM_BUMP(row[id], by);
-    return true;
-}
-
+/* line: the pool's id in lines, that is, times 64. */
 MEM_RAW MEM_INLINE void *
-mem_get_fast(unsigned id, const void *site)
+mem_get_fast(size_t line, const void *site)
 {
     struct mem_thread *t = mem_self;
-    struct mem_line *l = mem_line_of(t, id);
+    struct mem_line *l = (struct mem_line *)(void *)((char *)t + line);
 
     if (mem_enter(t)) {
         void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
@@ -170,13 +194,13 @@ mem_get_fast(unsigned id, const void *site)
 
             MEM_HOOK(O3);
             __atomic_store_n(&l->top, top, __ATOMIC_RELAXED);
-            MEM_BUMP(l->gets, 1);
+            mem_bump64(&l->gets, 1);
             mem_header_of(p)->state = l->live;
             mem_leave(t);
             return p;
         }
     }
-    return mem_get_slow(id, site);
+    return mem_get_slow((unsigned)(line / sizeof(struct mem_line)), site);
 }
 
 /* id: the pool's number if known to the compiler, 0 to read it from the header. */
@@ -188,25 +212,24 @@ mem_put_fast(void *p, unsigned id, const void *site)
     if (mem_enter(t)) { /* first: in the modes without lines there is no header to read */
         struct mem_header *h = mem_header_of(p);
         uint32_t meta = h->meta;
-        struct mem_line *l = mem_line_of(t, id ? id : (meta & 0xff));
-        void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
 
-        if (MEM_LIKELY(h->state == l->live && top != l->end)) {
-            if (MEM_UNLIKELY(meta >> 8)) {
-                if (MEM_UNLIKELY(meta & 0xff00) || !mem_owner_bump(t, meta >> 16, meta & 0xff, -1u))
-                    goto slow;
-                h->meta = meta & 0xff;
-            }
+        if (MEM_UNLIKELY(meta > 0xff)) {
+            mem_put_marked(p, t, meta, site);
+            return;
+        }
+        struct mem_line *l = mem_line_of(t, id ? id : meta);
+        void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
+        uint32_t live = l->live;
+
+        if (MEM_LIKELY(h->state == live && top != l->end)) {
             MEM_HOOK(O3);
-            h->state = l->live ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD);
+            h->state = live ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD);
             *top = p;
             __atomic_store_n(&l->top, top + 1, __ATOMIC_RELAXED);
-            MEM_BUMP(l->puts, 1);
             mem_leave(t);
             return;
         }
     }
-slow:
     mem_put_slow(p, site);
 }
 
@@ -225,14 +248,14 @@ mem_put_t(unsigned id, void *p)
         mem_put(p);
 }
 #else
-static inline void *
+MEM_INLINE void *
 mem_get_t(unsigned id)
 {
-    return mem_get_fast(id, NULL);
+    return mem_get_fast(id * sizeof(struct mem_line), NULL);
 }
 
 /* The object must be of that pool; NULL is allowed. */
-static inline void
+MEM_INLINE void
 mem_put_t(unsigned id, void *p)
 {
     if (MEM_LIKELY(p != NULL))

@@ -61,6 +61,7 @@ void __asan_unpoison_memory_region(void const volatile *p, size_t n);
 #define MEM_ADD(counter, by) __atomic_fetch_add(&(counter), (by), __ATOMIC_RELAXED)
 #define MEM_READ(counter) __atomic_load_n(&(counter), __ATOMIC_RELAXED)
 #define MEM_WRITE(counter, v) __atomic_store_n(&(counter), (v), __ATOMIC_RELAXED)
+#define MEM_BUMP(counter, by) MEM_WRITE(counter, MEM_READ(counter) + (by)) /* under the lock of its writers */
 
 /* ---- a small lock (mem-lock.c) ---------------------------------------------------------------- */
 
@@ -182,6 +183,7 @@ struct mem_depot {
 struct mem_pool {
     /* read on every call */
     uint32_t id;
+    uint32_t line;     /* from a thread's block to its line of this pool */
     uint32_t live;     /* MEM_STATE_LIVE ^ cookie */
     uint32_t meta;     /* of a fresh object: id, flags */
     uint32_t flags;
@@ -244,6 +246,7 @@ extern struct mem_thread *mem_threads_cursor; /* where the sweeper goes on; move
 extern uint64_t mem_threads_attached;
 
 bool mem_thread_attach(void);
+void mem_line_fold(const struct mem_line *l, struct mem_pool *p); /* its figures into the pool's */
 bool mem_admit(struct mem_thread **t); /* true: inside the bracket; false: keep out of the lines */
 void mem_thread_age_self(struct mem_thread *t);
 bool mem_line_age(struct mem_line *l, bool all, struct mem_magazine **out); /* true: something stays */
@@ -252,6 +255,21 @@ bool mem_line_age(struct mem_line *l, bool all, struct mem_magazine **out); /* t
     for (unsigned w_ = 0; w_ < 4; w_++)                                                                   \
         for (uint64_t bits_ = (t)->used[w_]; bits_ && ((id) = w_ * 64 + (unsigned)__builtin_ctzll(bits_), 1); \
              bits_ &= bits_ - 1)
+
+/* A thread is about to change base and flow of its lines, which readers elsewhere want to see together. The
+ * sweeper needs none of this: it holds the registry mutex then, as readers do. */
+static inline void
+mem_changes_begin(struct mem_thread *t)
+{
+    MEM_WRITE(t->changes, t->changes + 1);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void
+mem_changes_end(struct mem_thread *t)
+{
+    __atomic_store_n(&t->changes, t->changes + 1, __ATOMIC_RELEASE);
+}
 
 /* ---- sweeper (mem-sweep.c) -------------------------------------------------------------------- */
 
@@ -263,6 +281,18 @@ bool mem_membarrier_register(void);
 extern int mem_over_cap;
 
 /* ---- accounting (mem-account.c) --------------------------------------------------------------- */
+
+/* Count an object for or against its owner; false if this thread has no row for it yet. */
+static inline bool
+mem_owner_bump(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
+{
+    uint32_t *row = t->owners[owner];
+
+    if (MEM_UNLIKELY(!row || id >= MEM_ROW))
+        return false;
+    mem_bump32(&row[id], by);
+    return true;
+}
 
 extern uint32_t *mem_no_owners[MEM_OWNER_TABLE]; /* what a new thread's owners points to */
 void mem_owner_count(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by); /* any thread, any state */

@@ -30,13 +30,13 @@ MEM_RAW void *
 mem_get(struct mem_pool *pool)
 {
 #if MEM_ASAN
-    void *p = mem_get_fast(pool->id, SITE());
+    void *p = mem_get_fast(pool->line, SITE());
 
     if (p)
         MEM_ASAN_SHOW(p, pool->size);
     return p;
 #else
-    return mem_get_fast(pool->id, NULL);
+    return mem_get_fast(pool->line, NULL);
 #endif
 }
 
@@ -48,7 +48,7 @@ mem_get0(struct mem_pool *pool)
     assert(!pool->ctor && !pool->reset);
     if (MEM_UNLIKELY(mem_set.mode == MEM_MODE_OFF) && pool->align <= 16 && !mem_test_fails())
         return calloc(1, pool->size);
-    p = mem_get_fast(pool->id, SITE());
+    p = mem_get_fast(pool->line, SITE());
     if (MEM_ASAN && p)
         MEM_ASAN_SHOW(p, pool->size);
     /* A length known to the compiler would become a string store, four times slower than the libc call. */
@@ -59,7 +59,7 @@ mem_get0(struct mem_pool *pool)
 static MEM_RAW __attribute__((noinline)) void *
 get_owner_slow(struct mem_pool *pool, uint16_t owner, const void *site)
 {
-    void *p = mem_get_fast(pool->id, site);
+    void *p = mem_get_fast(pool->line, site);
 
     if (!p)
         return NULL;
@@ -88,10 +88,11 @@ mem_get_owner(struct mem_pool *pool, uint16_t owner)
             void *p = *--top;
 
             __atomic_store_n(&l->top, top, __ATOMIC_RELAXED);
-            MEM_BUMP(l->gets, 1);
-            MEM_BUMP(row[id], 1);
-            mem_header_of(p)->state = l->live;
-            mem_header_of(p)->meta = pool->meta | (uint32_t)owner << 16;
+            mem_bump64(&l->gets, 1);
+            mem_bump32(&row[id], 1);
+            /* two stores, as mem_put will load them; a compiler would make one of them, out of vectors */
+            MEM_WRITE(mem_header_of(p)->state, l->live);
+            MEM_WRITE(mem_header_of(p)->meta, pool->meta | (uint32_t)owner << 16);
             mem_leave(t);
             MEM_ASAN_SHOW(p, pool->size);
             return p;
@@ -205,12 +206,19 @@ mem_pool_carve_one(struct mem_pool *p)
 
 /* ---- get, slow -------------------------------------------------------------------------------- */
 
+/* By the line's own thread. Puts minus gets stay as they are. */
 static void
 line_load(struct mem_line *l, struct mem_magazine *m, uint32_t count)
 {
+    struct mem_thread *t = mem_self;
+    int64_t flow = l->flow + (l->top - l->base) - count;
+
+    mem_changes_begin(t);
     MEM_WRITE(l->base, m->slot);
     MEM_WRITE(l->end, m->slot + m->cap);
     MEM_WRITE(l->top, m->slot + count);
+    MEM_WRITE(l->flow, flow);
+    mem_changes_end(t);
 }
 
 static struct mem_magazine *
@@ -412,7 +420,7 @@ get_from_lines(struct mem_thread *t, struct mem_pool *p)
     }
     object = *(l->top - 1);
     MEM_WRITE(l->top, l->top - 1);
-    MEM_BUMP(l->gets, 1);
+    mem_bump64(&l->gets, 1);
     mem_leave(t);
     return go_live(p, object);
 }
@@ -521,7 +529,6 @@ put_to_lines(struct mem_thread *t, void *object, const void *site)
         if (line_make_room(l, p)) {
             *l->top = object;
             MEM_WRITE(l->top, l->top + 1);
-            MEM_BUMP(l->puts, 1);
             mem_leave(t);
             return;
         }
@@ -530,6 +537,33 @@ put_to_lines(struct mem_thread *t, void *object, const void *site)
     MEM_ADD(p->puts, 1);
     MEM_ADD(p->bypass, 1);
     mem_class_free(&p->class, &object, 1);
+}
+
+/* From mem_put_fast, inside the bracket: an object with an owner, or of a pool whose puts are slow. */
+MEM_RAW void
+mem_put_marked(void *object, struct mem_thread *t, uint32_t meta, const void *site)
+{
+    struct mem_header *h = mem_header_of(object);
+    uint32_t *row = t->owners[meta >> 16], id = meta & 0xffff, live;
+    struct mem_line *l = mem_line_of(t, id);
+    void **top;
+
+    if (MEM_UNLIKELY(id >= MEM_ROW || !row)) /* flags, or an id beyond the rows, or no row yet */
+        goto slow;
+    top = MEM_READ(l->top);
+    live = l->live;
+    if (MEM_UNLIKELY(h->state != live || top == l->end))
+        goto slow;
+    MEM_HOOK(O3);
+    mem_bump32(&row[id], -1u);
+    MEM_WRITE(h->meta, id); /* as two stores: so it will be loaded */
+    MEM_WRITE(h->state, live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD);
+    *top = object;
+    MEM_WRITE(l->top, top + 1);
+    mem_leave(t);
+    return;
+slow:
+    mem_put_slow(object, site);
 }
 
 void

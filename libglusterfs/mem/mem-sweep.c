@@ -77,8 +77,7 @@ mem_membarrier(void)
 static void
 drop_line(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
 {
-    MEM_ADD(p->gets, l->gets);
-    MEM_ADD(p->puts, l->puts);
+    mem_line_fold(l, p);
     memset(l, 0, sizeof(*l));
     __atomic_fetch_and(&t->used[p->id / 64], ~((uint64_t)1 << (p->id % 64)), __ATOMIC_RELAXED);
 }
@@ -345,8 +344,8 @@ halve_magazines(void)
 static void
 sweep_and_cap(void)
 {
+    MEM_WRITE(mem_over_cap, 0); /* first: what comes to the depots behind our back asks for another pass */
     sweep_pass(false, false);
-    MEM_WRITE(mem_over_cap, 0);
     if (mem_set.cap && mem_figures.cached_bytes > mem_set.cap) {
         halve_magazines();
         sweep_pass(false, false);

@@ -186,6 +186,7 @@ mem_line_age(struct mem_line *l, bool all, struct mem_magazine **out)
         hot[0] = (struct mem_magazine *)(void *)((char *)l->base - offsetof(struct mem_magazine, slot));
         hot[0]->count = (uint32_t)(l->top - l->base);
     }
+    MEM_WRITE(l->flow, l->flow + (l->top - l->base));
     MEM_WRITE(l->top, NULL);
     MEM_WRITE(l->base, NULL);
     MEM_WRITE(l->end, NULL);
@@ -214,12 +215,22 @@ mem_thread_age_self(struct mem_thread *t)
     MEM_EACH_USED(t, id) {
         struct mem_magazine *out = NULL;
 
+        mem_changes_begin(t);
         mem_line_age(mem_line_of(t, id), false, &out);
+        mem_changes_end(t);
         mem_depot_doom(mem_pool_by_id(id), out);
     }
 }
 
 /* ---- exit ------------------------------------------------------------------------------------- */
+
+/* Nobody changes the line meanwhile. */
+void
+mem_line_fold(const struct mem_line *l, struct mem_pool *p)
+{
+    MEM_ADD(p->gets, l->gets);
+    MEM_ADD(p->puts, l->gets + (uint64_t)(l->top - l->base + l->flow));
+}
 
 /* Figures of a thread that is gone; registry mutex held, so that readers see them in one place only. */
 static void
@@ -228,11 +239,7 @@ fold(struct mem_thread *t)
     unsigned id;
 
     MEM_EACH_USED(t, id) {
-        struct mem_line *l = mem_line_of(t, id);
-        struct mem_pool *p = mem_pool_by_id(id);
-
-        MEM_ADD(p->gets, l->gets);
-        MEM_ADD(p->puts, l->puts);
+        mem_line_fold(mem_line_of(t, id), mem_pool_by_id(id));
     }
     mem_owner_fold(t);
 }

@@ -64,6 +64,7 @@ pool_publish(struct mem_pool *p, unsigned want)
     p->live = MEM_STATE_LIVE ^ cookie;
     if (!p->live || p->live == (MEM_STATE_LIVE ^ MEM_STATE_DEAD)) /* 0 marks an unused line and empty memory */
         p->live ^= ++serial * 0x9e3779b1u;
+    p->line = (uint32_t)(id * sizeof(struct mem_line));
     p->meta = id | (p->reset ? MEM_META_RESET : 0);
     __atomic_store_n(&mem_pools[id], p, __ATOMIC_RELEASE);
     return 0;
