@@ -13,5 +13,5 @@ libkiln_xlators_la_SOURCES += \
 check_PROGRAMS += xlators/protocol/server/test-auth xlators/protocol/server/test-server
 xlators_protocol_server_test_auth_SOURCES = xlators/protocol/server/test-auth.c
 xlators_protocol_server_test_auth_LDADD = $(TEST_LIBS)
-xlators_protocol_server_test_server_SOURCES = xlators/protocol/server/test-server.c
+xlators_protocol_server_test_server_SOURCES = xlators/protocol/server/test-server.c xlators/protocol/server/test-bench.h
 xlators_protocol_server_test_server_LDADD = $(TEST_LIBS)
