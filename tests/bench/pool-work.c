@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
 /* pool-work WAY CASE [SIZE]: one measurement of tests/bench/pool, one process. Prints nanoseconds an object
- * (or, for "idle-T", resident MB: at the peak, after the free, after one and two sweep periods).
+ * (or, for "idle-T", resident MB: at the peak, after the free, after one and two sweep periods; for "oneway",
+ * MB: the largest size after a million objects, and the growth over 20 million more).
  *
  * WAY   harness  no allocator at all: what the loop itself costs
  *       malloc   malloc and free, of whatever library is preloaded; pools play no part
@@ -404,6 +405,35 @@ sweep_case(void)
     printf("%llu %llu\n", (unsigned long long)s.window_us_max, (unsigned long long)s.membarrier_us_max);
 }
 
+static double
+largest_mb(void)
+{
+    char line[128];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "r");
+
+    while (f && fgets(line, sizeof(line), f) && sscanf(line, "VmHWM: %ld", &kib) != 1)
+        ;
+    if (!f || kib < 0)
+        exit(1);
+    fclose(f);
+    return (double)kib * 1024 / 1e6;
+}
+
+/* One thread gets, another puts: by how much the process's largest size grows over 20 million objects after
+ * the first million. */
+static void
+oneway_case(const struct ways *w)
+{
+    double first;
+
+    cpus = 2;
+    flow_case(w, 1, 1, 1, 1000000);
+    first = largest_mb();
+    flow_case(w, 1, 1, 1, 20000000);
+    printf("%.1f %.1f\n", first, largest_mb() - first);
+}
+
 static void
 make_pools(void)
 {
@@ -477,6 +507,8 @@ main(int argc, char **argv)
             idle_case(all[i].ways, n);
         else if (!strcmp(argv[2], "sweep"))
             sweep_case();
+        else if (!strcmp(argv[2], "oneway"))
+            oneway_case(all[i].ways);
         else
             printf("%.3f\n", run(all[i].ways, argv[2], scale));
         return 0;
