@@ -391,8 +391,12 @@ int
 graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size)
 {
     void **confs = calloc(g->layer_count, sizeof *confs);
-    int err = confs ? 0 : -ENOMEM;
+    int err = 0;
 
+    if (!confs) {
+        snprintf(error, error_size, "no memory");
+        err = -ENOMEM;
+    }
     if (!err && !is_same_shape(g, fresh)) {
         snprintf(error, error_size, "the volfile's layers differ from the running brick's: restart the brick");
         err = -EINVAL;

@@ -62,7 +62,8 @@ void graph_each(void (*fn)(struct graph *g, void *arg), void *arg);
  * is gone, frees. 0 or -ENOENT. */
 int graph_detach(const char *brick_name);
 
-/* New option values from a volfile of the same shape. 0 or -errno with *error. */
+/* New option values from a volfile of the same shape, which is taken over. All are parsed before any is published; a layer sees
+ * its old conf or its new one. One caller at a time for each graph. 0 or -errno with *error. */
 int graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size);
 
 /* Storage has become healthy or sick: recorded, and told to whoever asked (protocol/server tells the clients). */
