@@ -3,10 +3,12 @@ MEM_POOL_SOURCES = \
 	libglusterfs/mem/mem-pool.h \
 	libglusterfs/mem/mem-inline.h \
 	libglusterfs/mem/mem-internal.h \
+	libglusterfs/mem/mem-span.h \
 	libglusterfs/mem/mem-pool.c \
 	libglusterfs/mem/mem-type.c \
 	libglusterfs/mem/mem-thread.c \
 	libglusterfs/mem/mem-depot.c \
+	libglusterfs/mem/mem-reserve.c \
 	libglusterfs/mem/mem-span.c \
 	libglusterfs/mem/mem-sweep.c \
 	libglusterfs/mem/mem-pressure.c \
