@@ -22,11 +22,14 @@ libglusterfs_la_SOURCES += $(MEM_POOL_SOURCES)
 
 check_PROGRAMS += \
 	libglusterfs/mem/test-mem-pool \
+	libglusterfs/mem/test-mem-system \
 	libglusterfs/mem/test-mem-thread \
 	libglusterfs/mem/test-mem-debug \
 	libglusterfs/mem/test-mem-handshake
-libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c
+libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c libglusterfs/mem/test-mem.h
 libglusterfs_mem_test_mem_pool_LDADD = $(TEST_LIBS)
+libglusterfs_mem_test_mem_system_SOURCES = libglusterfs/mem/test-mem-system.c libglusterfs/mem/test-mem.h
+libglusterfs_mem_test_mem_system_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_thread_SOURCES = libglusterfs/mem/test-mem-thread.c
 libglusterfs_mem_test_mem_thread_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_debug_SOURCES = libglusterfs/mem/test-mem-debug.c
