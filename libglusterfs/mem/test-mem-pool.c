@@ -203,6 +203,51 @@ START_TEST(inline_forms)
 }
 END_TEST
 
+/* A thread that is stopped while it changes base and flow holds up no reader, and its line is taken for a
+ * magazine more or less. */
+START_TEST(figures_of_a_thread_in_between)
+{
+    struct mem_pool *p = mem_pool_new_fn(200, 0, "torn");
+    void *o[100];
+
+    get_many(p, o, 100);
+    struct mem_line *l = mem_line_of(mem_self, p->id);
+    void **base = l->base;
+
+    mem_self->changes++;
+    l->base = NULL;
+    ck_assert_int_le(stats(p).live, 100 + MEM_CAP_MAX);
+    ck_assert_int_ge(stats(p).live, 100 - MEM_CAP_MAX);
+    l->base = base;
+    mem_self->changes++;
+    ck_assert_int_eq(stats(p).live, 100);
+    mem_put_bulk(o, 100);
+    ck_assert_int_eq(stats(p).live, 0);
+}
+END_TEST
+
+/* Exact at every moment of a quiet thread, whatever the lines went through. */
+START_TEST(live_is_exact_across_magazines)
+{
+    struct mem_pool *p = mem_pool_new_fn(200, 0, "exact");
+    static void *o[1000];
+    uint64_t gets = 0;
+
+    for (unsigned n = 1; n <= 1000; n += 37) {
+        get_many(p, o, n);
+        gets += n;
+        ck_assert_int_eq(stats(p).live, n);
+        mem_put_bulk(o, n / 2);
+        if (n % 3 == 0)
+            mem_pools_sweep_now();
+        ck_assert_int_eq(stats(p).live, n - n / 2);
+        mem_put_bulk(o + n / 2, n - n / 2);
+        ck_assert_uint_eq(stats(p).gets, gets);
+        ck_assert_uint_eq(stats(p).puts, gets);
+    }
+}
+END_TEST
+
 /* ---- misuse ----------------------------------------------------------------------------------- */
 
 START_TEST(double_put_is_reported_and_harmless)
@@ -546,7 +591,7 @@ test_suite(void)
         messages_are_folded, sources_in_order, two_idle_sweeps_free_everything, what_is_used_between_sweeps_stays,
         trim_levels, release_policies, cap_forces_demotion, magazines_adapt, prefill_is_used,
         destroy_waits_for_the_last_object, owners_are_counted_and_audited, owner_ids_are_quarantined,
-        owners_of_high_ids,
+        owners_of_high_ids, figures_of_a_thread_in_between, live_is_exact_across_magazines,
     };
     Suite *s = suite_create("mem-pool");
     TCase *t = tcase_create("pool");
