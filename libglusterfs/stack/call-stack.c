@@ -7,6 +7,7 @@
 #include "fs/client.h"
 #include "fs/fd.h"
 #include "fs/inode.h"
+#include "graph/graph.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
 #include "stack/xlator.h"
@@ -170,20 +171,47 @@ frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb)
     return f;
 }
 
-struct call_stub *
-call_stub_new(struct call_stack *stk, struct xlator *xl, void (*run_fn)(struct call_stub *))
+void
+call_stack_answer(struct call_stack *stk, int verdict)
 {
-    struct call_stub *stub = mem_get(stub_pool);
+    switch (verdict) {
+    case XL_OWNED:
+        break;
+    case XL_PASS:
+        call_stack_resume(stk);
+        break;
+    case XL_DONE:
+        call_stack_unwind(stk);
+        break;
+    default:
+        call_stack_fail(stk, -verdict);
+        break;
+    }
+}
+
+static void
+stub_run(struct worker_job *job)
+{
+    struct call_stub stub = *caa_container_of(job, struct call_stub, job);
+
+    mem_put(caa_container_of(job, struct call_stub, job));
+    call_stack_answer(stub.stk, stub.go(stub.xl, stub.stk));
+}
+
+struct call_stub *
+call_stub_new(struct call_stack *stk, struct xlator *xl, int (*go)(struct xlator *xl, struct call_stack *stk))
+{
+    struct call_stub *stub = mem_get_owner(stub_pool, xl->graph->owner);
 
     if (stub)
-        *stub = (struct call_stub){.stk = stk, .xl = xl, .run = run_fn};
+        *stub = (struct call_stub){.job.run = stub_run, .stk = stk, .xl = xl, .go = go};
     return stub;
 }
 
 void
-call_stub_put(struct call_stub *stub)
+call_stub_post(struct call_stub *stub)
 {
-    mem_put(stub);
+    worker_post(&stub->job);
 }
 
 struct dict *

@@ -28,6 +28,7 @@
 #include <time.h>
 #include <urcu/list.h>
 
+#include "event/worker.h"
 #include "mem/arena.h"
 #include "stack/fop.h"
 
@@ -76,14 +77,15 @@ struct frame {
     } local;
 };
 
-/* A parked call stack: on a layer's queue, or on a worker's. */
+/* A parked call stack, on a layer's queue. (A layer whose queue needs more than this keeps the call stack in an object of its
+ * own, or in its frame: features/locks, performance/io-threads.) */
 struct call_stub {
     struct cds_list_head link;
+    struct worker_job job;
     struct call_stack *stk;
-    struct xlator *xl;                       /* who parked it */
-    void (*run)(struct call_stub *stub);     /* what to do when its turn comes; frees the stub (call_stub_put) */
-    int priority;
-    void *ptr;
+    struct xlator *xl; /* who parked it */
+    /* What to do when its turn comes: like a fop function, and its verdict is acted on like one's. */
+    int (*go)(struct xlator *xl, struct call_stack *stk);
 };
 
 struct call_stack {
@@ -127,9 +129,14 @@ void call_stack_fail(struct call_stack *stk, int err);
 /* Puts the running layer on the reply's way. NULL: no memory (answer -ENOMEM). `local` is zero. */
 struct frame *frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb);
 
-/* A stub for `stk`, parked by `xl`. NULL: no memory. */
-struct call_stub *call_stub_new(struct call_stack *stk, struct xlator *xl, void (*run)(struct call_stub *));
-void call_stub_put(struct call_stub *stub);
+/* ... act on a fop function's verdict. */
+void call_stack_answer(struct call_stack *stk, int verdict);
+
+/* A stub for `stk`, parked by `xl`, whose pooled objects are counted for the graph's owner. NULL: no memory. */
+struct call_stub *call_stub_new(struct call_stack *stk, struct xlator *xl,
+                                int (*go)(struct xlator *xl, struct call_stack *stk));
+/* Its turn has come: soon, on a worker, `go` runs; the stub is gone by then. */
+void call_stub_post(struct call_stub *stub);
 
 /* The reply's dicts on the stack's arena, made on first use. NULL: no memory. */
 struct dict *reply_xdata(struct call_stack *stk);

@@ -58,7 +58,7 @@ enum index_state { INDEX_UNKNOWN, INDEX_IN, INDEX_OUT };
 struct index_ctx {
     pthread_mutex_t mutex; /* guards is_busy and parked */
     bool is_busy;
-    struct cds_list_head parked;
+    struct cds_list_head parked; /* of call-stubs */
     uint8_t state[INDEX_GFID_TYPES]; /* of whoever is_busy */
     bool is_subdir;                  /* these two: set before the context is installed */
     struct gfid subdir_of;
@@ -80,8 +80,6 @@ index_private(const struct xlator *xl)
 typedef int (*index_go)(struct xlator *xl, struct call_stack *stk);
 int index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, index_go go);
 void index_leave(struct index_ctx *ctx);
-/* Goes on with a call that was parked, by a fop function's verdict. */
-void index_answer(struct call_stack *stk, int verdict);
 
 /* index-entry.c: files on disk. 0 or -errno. */
 #define INDEX_PATH_MAX (64 + 40 + 256)

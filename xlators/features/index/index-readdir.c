@@ -200,7 +200,7 @@ type_done(struct call_stack *asked)
     call_stack_free(asked);
     if (atomic_exchange(&t->arrived, 1) == 0)
         return;
-    index_answer(t->stk, types_fill(t->xl, t->stk, e->next));
+    call_stack_answer(t->stk, types_fill(t->xl, t->stk, e->next));
 }
 
 /* XL_DONE: known on return; XL_OWNED: types_fill() will go on later; -ENOMEM. */

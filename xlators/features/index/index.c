@@ -15,15 +15,7 @@
 #include "mem/mem-pool.h"
 #include "xlators/features/index/index-internal.h"
 
-static struct mem_pool *ctx_pool, *parked_pool;
-
-struct parked {
-    struct cds_list_head link;
-    struct worker_job job;
-    struct call_stack *stk;
-    struct xlator *xl;
-    index_go go;
-};
+static struct mem_pool *ctx_pool;
 
 int
 index_pools_init(void)
@@ -34,11 +26,8 @@ index_pools_init(void)
     if (!ctx_pool)
         ctx_pool = mem_pool_new_opts(&(struct mem_pool_opts){
             .name = "index-ctx", .xlator = "features/index", .size = sizeof(struct index_ctx)});
-    if (!parked_pool)
-        parked_pool = mem_pool_new_opts(&(struct mem_pool_opts){
-            .name = "index-parked", .xlator = "features/index", .size = sizeof(struct parked)});
     pthread_mutex_unlock(&once);
-    return ctx_pool && parked_pool ? 0 : -ENOMEM;
+    return ctx_pool ? 0 : -ENOMEM;
 }
 
 /* -- contexts ------------------------------------------------------------------------------------------------------- */
@@ -79,48 +68,17 @@ index_ctx_get(struct xlator *xl, struct inode *inode)
     return ctx;
 }
 
-void
-index_answer(struct call_stack *stk, int verdict)
-{
-    switch (verdict) {
-    case XL_OWNED:
-        break;
-    case XL_PASS:
-        call_stack_resume(stk);
-        break;
-    case XL_DONE:
-        call_stack_unwind(stk);
-        break;
-    default:
-        call_stack_fail(stk, -verdict);
-        break;
-    }
-}
-
-static void
-parked_run(struct worker_job *job)
-{
-    struct parked *p = caa_container_of(job, struct parked, job);
-    struct call_stack *stk = p->stk;
-    struct xlator *xl = p->xl;
-    index_go go = p->go;
-
-    mem_put(p);
-    index_answer(stk, go(xl, stk));
-}
-
 int
 index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, index_go go)
 {
-    struct parked *p = NULL;
+    struct call_stub *stub = NULL;
     int rc = true;
 
     pthread_mutex_lock(&ctx->mutex);
     if (!ctx->is_busy) {
         ctx->is_busy = true;
-    } else if ((p = mem_get_owner(parked_pool, xl->graph->owner))) {
-        *p = (struct parked){.job.run = parked_run, .stk = stk, .xl = xl, .go = go};
-        cds_list_add_tail(&p->link, &ctx->parked);
+    } else if ((stub = call_stub_new(stk, xl, go))) {
+        cds_list_add_tail(&stub->link, &ctx->parked);
         rc = false;
     } else {
         rc = -ENOMEM;
@@ -132,18 +90,18 @@ index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, in
 void
 index_leave(struct index_ctx *ctx)
 {
-    struct parked *p = NULL;
+    struct call_stub *stub = NULL;
 
     pthread_mutex_lock(&ctx->mutex);
     if (cds_list_empty(&ctx->parked)) {
         ctx->is_busy = false;
     } else { /* handed on, still busy */
-        p = cds_list_first_entry(&ctx->parked, struct parked, link);
-        cds_list_del(&p->link);
+        stub = cds_list_first_entry(&ctx->parked, struct call_stub, link);
+        cds_list_del(&stub->link);
     }
     pthread_mutex_unlock(&ctx->mutex);
-    if (p)
-        worker_post(&p->job);
+    if (stub)
+        call_stub_post(stub);
 }
 
 /* -- the type ----------------------------------------------------------------------------------------------------------- */

@@ -76,31 +76,11 @@ find_object(struct call_stack *stk)
     return -ENOENT;
 }
 
-static void
-run_later(struct call_stub *stub)
+static int
+find_later(struct xlator *xl, struct call_stack *stk)
 {
-    struct call_stack *stk = stub->stk;
-    int err = find_object(stk);
-
-    call_stub_put(stub);
-    if (err < 0)
-        call_stack_fail(stk, -err);
-    else
-        call_stack_unwind(stk);
-}
-
-struct later {
-    struct worker_job job;
-    struct call_stub *stub;
-};
-
-static void
-run_job(struct worker_job *job)
-{
-    struct later *l = caa_container_of(job, struct later, job);
-
-    run_later(l->stub);
-    free(l);
+    (void)xl;
+    return find_object(stk);
 }
 
 static int
@@ -109,10 +89,7 @@ brick_lookup(struct xlator *xl, struct call_stack *stk)
     atomic_fetch_add(&lookups, 1);
     if (!atomic_load(&holds_lookups))
         return find_object(stk);
-    struct later *l = malloc(sizeof *l);
-    l->job.run = run_job;
-    l->stub = call_stub_new(stk, xl, run_later);
-    worker_post_any(&l->job);
+    worker_post_any(&call_stub_new(stk, xl, find_later)->job);
     return XL_OWNED;
 }
 
