@@ -51,15 +51,6 @@
 #define POSIX_ACL_DEFAULT "system.posix_acl_default"
 #define POSIX_HIDDEN_DIR ".glusterfs"
 
-/* Values of batch-fsync-mode, in the order of its names. */
-enum posix_batch_mode {
-    POSIX_BATCH_NONE,
-    POSIX_BATCH_SYNCFS,
-    POSIX_BATCH_SYNCFS_SINGLE_FSYNC,
-    POSIX_BATCH_SYNCFS_REVERSE_FSYNC,
-    POSIX_BATCH_REVERSE_FSYNC,
-};
-
 struct posix_conf {
     char *directory, *volume_id, *glusterd_uuid, *hostname;
     char *gfid2path_separator;
@@ -70,8 +61,6 @@ struct posix_conf {
     int64_t brick_uid, brick_gid;                        /* -1: leave alone */
     int64_t create_mask, create_directory_mask, force_create_mode, force_directory_mode;
     int64_t max_hardlinks; /* 0: no limit of ours */
-    int64_t batch_fsync_delay_usec;
-    int batch_fsync_mode; /* enum posix_batch_mode */
     bool fips_rchecksum, node_uuid_pathinfo, gfid2path, ctime, o_direct, export_statfs_size, mandate_attribute;
     bool disable_landfill_purge, require_mount;
 };

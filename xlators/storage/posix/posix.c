@@ -485,9 +485,6 @@ posix_dump(struct xlator *xl, struct dump *d)
     dump_line(d, "directory_renames", "%u", atomic_load(&p->dir_renames) / 2);
 }
 
-static const char *const batch_modes[] = {"none", "syncfs", "syncfs-single-fsync", "syncfs-reverse-fsync",
-                                          "reverse-fsync", NULL};
-
 static const struct option posix_options[] = {
     OPT_STR(struct posix_conf, directory, "directory", NULL),
     OPT_STR(struct posix_conf, volume_id, "volume-id", NULL),
@@ -505,8 +502,8 @@ static const struct option posix_options[] = {
     OPT_OCTAL(struct posix_conf, force_create_mode, "force-create-mode", "0"),
     OPT_OCTAL(struct posix_conf, force_directory_mode, "force-directory-mode", "0"),
     OPT_INT(struct posix_conf, max_hardlinks, "max-hardlinks", "100", 0, UINT32_MAX),
-    OPT_ENUM(struct posix_conf, batch_fsync_mode, "batch-fsync-mode", "reverse-fsync", batch_modes),
-    OPT_INT(struct posix_conf, batch_fsync_delay_usec, "batch-fsync-delay-usec", "0", 0, 1000000),
+    OPT_IGNORED("batch-fsync-mode"), /* how stock puts off and orders a batch; every fsync is done before its reply here */
+    OPT_IGNORED("batch-fsync-delay-usec"),
     OPT_BOOL(struct posix_conf, fips_rchecksum, "fips-mode-rchecksum", "off"),
     OPT_BOOL(struct posix_conf, node_uuid_pathinfo, "node-uuid-pathinfo", "off"),
     OPT_BOOL(struct posix_conf, gfid2path, "gfid2path", "on"),
