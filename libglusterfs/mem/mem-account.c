@@ -195,6 +195,8 @@ mem_owner_retire(uint16_t id)
     assert(id < MEM_OWNERS && owners[id]);
     assert(owners[id]->in_use && !owners[id]->retired);
     owners[id]->retired = true;
+    if (mem_set.mode == MEM_MODE_OFF) /* nothing is counted, and no sweep would come to see that it is zero */
+        owners[id]->in_use = false;
     pthread_mutex_unlock(&mem_registry_mutex);
     mem_sweeper_rouse();
 }

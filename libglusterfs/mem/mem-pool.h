@@ -152,7 +152,7 @@ void mem_pool_thread_destructor(void);
 int mem_owner_new(const char *name);
 
 /* The owner is gone; late puts still count down. Its id is free again once its balance was zero at two
- * sweeps in a row. Call mem_owner_audit first to see what it left. */
+ * sweeps in a row, or at once in mode off, where nothing is counted. Call mem_owner_audit first to see what it left. */
 void mem_owner_retire(uint16_t owner);
 
 /* Objects the owner still holds, in all pools or in one (pool NULL = all). */

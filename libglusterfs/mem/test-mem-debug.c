@@ -65,6 +65,8 @@ START_TEST(off_is_malloc)
     mem_pools_sweep_now();
     mem_pools_trim(3);
     mem_pools_check();
+    mem_owner_retire((uint16_t)owner); /* and its number is free at once */
+    ck_assert_int_eq(mem_owner_new("o"), owner);
     mem_pool_destroy(p);
     ck_assert_uint_eq(mem_pools_fini_strict(), 0);
 }
