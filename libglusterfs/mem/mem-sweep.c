@@ -74,6 +74,10 @@ mem_membarrier(void)
 
 /* ---- one thread ------------------------------------------------------------------------------- */
 
+#ifndef MEM_WINDOW
+#define MEM_WINDOW(thread, opens) ((void)0) /* tests/bench/pool times how long a thread is kept out of its lines */
+#endif
+
 static void
 drop_line(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
 {
@@ -107,6 +111,7 @@ handshake_one(struct mem_thread *t, bool all)
     MEM_HOOK(S2);
     if (__atomic_load_n(&t->busy, __ATOMIC_ACQUIRE)) {
         __atomic_store_n(&t->req, MEM_REQ_DEMOTE, __ATOMIC_RELEASE);
+        MEM_WINDOW(t, false);
         t->retry = 1;
         MEM_ADD(mem_figures.demotes, 1);
         return;
@@ -115,6 +120,7 @@ handshake_one(struct mem_thread *t, bool all)
     age_thread(t, all);
     MEM_HOOK(S4);
     __atomic_store_n(&t->req, MEM_REQ_NONE, __ATOMIC_RELEASE);
+    MEM_WINDOW(t, false);
 }
 
 /* ---- a group ---------------------------------------------------------------------------------- */
@@ -136,8 +142,10 @@ ask_only(struct mem_thread *t, bool all)
 static void
 fall_back(struct mem_thread **group, unsigned n)
 {
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         __atomic_store_n(&group[i]->req, MEM_REQ_DEMOTE, __ATOMIC_RELEASE);
+        MEM_WINDOW(group[i], false);
+    }
     mem_set.cooperative = true;
     mem_message(LOG_WARNING, "mem-pool: membarrier failed (%s), sweeping is cooperative from now on", strerror(errno));
 }
@@ -163,6 +171,7 @@ group_handshake(struct mem_thread **group, unsigned n, bool all, bool last)
         if (last) /* it will do it itself */
             continue;
         MEM_HOOK(S1);
+        MEM_WINDOW(group[i], true);
         if (__atomic_compare_exchange_n(&group[i]->req, &demote, MEM_REQ_LOCKED, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
             group[busy++] = group[i];
@@ -177,6 +186,7 @@ age_group(struct mem_thread **group, unsigned n, bool all)
 
     for (unsigned i = 0; i < n; i++) {
         MEM_HOOK(S1);
+        MEM_WINDOW(group[i], true);
         __atomic_exchange_n(&group[i]->req, MEM_REQ_LOCKED, __ATOMIC_ACQ_REL);
     }
     n = group_handshake(group, n, all, false);
