@@ -280,6 +280,16 @@ bool mem_membarrier(void);
 bool mem_membarrier_register(void);
 extern int mem_over_cap;
 
+/* A cache of another kind that ages with the pools (stack-pool). sweep and fork run under the sweep mutex. */
+struct mem_follower {
+    size_t (*sweep)(int level); /* 0: a period is over; 1 .. 3: a trim of that level. Bytes given back */
+    bool (*quiet)(void);        /* the next sweep would find nothing to do */
+    void (*fork)(int step);     /* 0 prepare, 1 parent, 2 child */
+    struct mem_follower *next;
+};
+extern struct mem_follower *mem_followers;
+void mem_sweep_follow(struct mem_follower *f); /* for ever */
+
 /* ---- accounting (mem-account.c) --------------------------------------------------------------- */
 
 /* Count an object for or against its owner; false if this thread has no row for it yet. */

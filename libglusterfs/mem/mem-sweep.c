@@ -350,6 +350,41 @@ halve_magazines(void)
     }
 }
 
+/* ---- caches of another kind ------------------------------------------------------------------- */
+
+struct mem_follower *mem_followers; /* grows at its head only; changed under the sweep mutex, read without */
+
+void
+mem_sweep_follow(struct mem_follower *f)
+{
+    mem_thread_attach(); /* the handlers of fork are there from now on */
+    pthread_mutex_lock(&mem_sweep_mutex);
+    f->next = mem_followers;
+    __atomic_store_n(&mem_followers, f, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&mem_sweep_mutex);
+}
+
+static size_t
+sweep_followers(int level)
+{
+    size_t bytes = 0;
+
+    for (struct mem_follower *f = mem_followers; f; f = f->next)
+        bytes += f->sweep(level);
+    return bytes;
+}
+
+static bool
+followers_quiet(void)
+{
+    for (struct mem_follower *f = __atomic_load_n(&mem_followers, __ATOMIC_ACQUIRE); f; f = f->next)
+        if (!f->quiet())
+            return false;
+    return true;
+}
+
+/* ---- passes ----------------------------------------------------------------------------------- */
+
 /* Sweep mutex held. */
 static void
 sweep_and_cap(void)
@@ -360,6 +395,7 @@ sweep_and_cap(void)
         halve_magazines();
         sweep_pass(false, false);
     }
+    sweep_followers(0);
 }
 
 void
@@ -386,6 +422,7 @@ trim(int level)
     for (unsigned id = 0; level >= 3 && id < MEM_IDS; id++)
         if (mem_pools[id])
             bytes += mem_class_trim_pages(&mem_pools[id]->class);
+    bytes += sweep_followers(level);
     pthread_mutex_unlock(&mem_sweep_mutex);
     if (level >= 3)
         malloc_trim(0);
@@ -449,7 +486,7 @@ all_quiet(void)
         mem_unlock(&p->class.lock);
     }
     pthread_mutex_unlock(&mem_registry_mutex);
-    return quiet && mem_set.mode == MEM_MODE_ON && mem_magazines_quiet();
+    return quiet && mem_set.mode == MEM_MODE_ON && mem_magazines_quiet() && followers_quiet();
 }
 
 static void

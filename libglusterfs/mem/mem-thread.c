@@ -318,9 +318,17 @@ unlock_op(struct mem_lock *l)
 }
 
 static void
+fork_followers(int step)
+{
+    for (struct mem_follower *f = mem_followers; f; f = f->next)
+        f->fork(step);
+}
+
+static void
 fork_prepare(void)
 {
     pthread_mutex_lock(&mem_sweep_mutex);
+    fork_followers(0);
     pthread_mutex_lock(&mem_registry_mutex);
     fork_locks(lock_op);
     mem_span_fork(0);
@@ -336,6 +344,7 @@ fork_parent(void)
     mem_span_fork(1);
     fork_locks(unlock_op);
     pthread_mutex_unlock(&mem_registry_mutex);
+    fork_followers(1);
     pthread_mutex_unlock(&mem_sweep_mutex);
 }
 
@@ -364,5 +373,6 @@ fork_child(void)
         MEM_WRITE(mem_self->active, 1);
     mem_sweeper_forget();
     pthread_mutex_unlock(&mem_registry_mutex);
+    fork_followers(2);
     pthread_mutex_unlock(&mem_sweep_mutex);
 }
