@@ -1,4 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-libglusterfs_la_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libglusterfs/base/probe.h libglusterfs/base/read-section.h \
+libglusterfs_la_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libglusterfs/base/probe.h \
+	libglusterfs/base/procfs.c libglusterfs/base/procfs.h libglusterfs/base/read-section.h \
 	libglusterfs/base/refcount.h \
 	libglusterfs/base/test-main.h
+
+check_PROGRAMS += libglusterfs/base/test-procfs
+libglusterfs_base_test_procfs_SOURCES = libglusterfs/base/test-procfs.c
+libglusterfs_base_test_procfs_LDADD = $(TEST_LIBS)

@@ -21,18 +21,17 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <urcu.h>
 
+#include "base/procfs.h"
 #include "base/read-section.h"
 #include "event/event-internal.h"
 #include "event/timer.h"
@@ -76,7 +75,7 @@ static struct {
     struct timer watchdog;
     atomic_bool is_armed;
     unsigned quiet_ticks; /* the watchdog's own */
-    int loadavg_fd;
+    struct procfs loadavg; /* the watchdog's; may be missing */
 } pool = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .workers = CDS_LIST_HEAD_INIT(pool.workers),
@@ -85,7 +84,7 @@ static struct {
     .jobs = CDS_LIST_HEAD_INIT(pool.jobs),
     .jobs_fd = -1,
     .stop_fd = -1,
-    .loadavg_fd = -1,
+    .loadavg = PROCFS_FILE("/proc/loadavg"),
 };
 
 static __thread struct worker *self; /* NULL on other threads */
@@ -370,14 +369,9 @@ worker_main(void *arg)
 static int
 runnable_threads(void)
 {
-    char text[128];
-    ssize_t n = pool.loadavg_fd < 0 ? -1 : pread(pool.loadavg_fd, text, sizeof text - 1, 0);
-    int running;
+    struct procfs_load load;
 
-    if (n <= 0)
-        return -1;
-    text[n] = 0;
-    return sscanf(text, "%*s %*s %*s %d/", &running) == 1 ? running : -1;
+    return procfs_load(&pool.loadavg, &load) ? -1 : (int)load.runnable;
 }
 
 static bool
@@ -516,7 +510,7 @@ descriptors_open(void)
         return err;
     pool.jobs_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     pool.stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    pool.loadavg_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC); /* may be missing */
+    procfs_open(&pool.loadavg); /* now, while there are descriptors; else the watchdog tries again */
     if (pool.jobs_fd < 0 || pool.stop_fd < 0)
         return -errno;
     err = sources_add_tag(pool.jobs_fd, EPOLLIN | EPOLLET, TAG_JOBS);
@@ -527,13 +521,14 @@ descriptors_open(void)
 static void
 descriptors_close(void)
 {
-    int *all[] = {&pool.jobs_fd, &pool.stop_fd, &pool.loadavg_fd};
+    int *all[] = {&pool.jobs_fd, &pool.stop_fd};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (*all[i] >= 0)
             close(*all[i]);
         *all[i] = -1;
     }
+    procfs_close(&pool.loadavg);
     sources_close();
 }
 

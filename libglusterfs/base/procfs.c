@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "base/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MORE_THAN_A_PAGE 4097 /* the files with fields; most kernels print less than half of that */
+
+/* Counts forks, so that a child finds out without asking for its process id in every read. */
+static atomic_uint generation;
+static pthread_once_t generation_once = PTHREAD_ONCE_INIT;
+
+static void
+count_fork(void)
+{
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+static void
+watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+/* ---- the descriptor ---- */
+
+int
+procfs_open(struct procfs *f)
+{
+    pthread_once(&generation_once, watch_forks);
+    procfs_close(f);
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    f->fd = fd;
+    f->is_open = true;
+    f->opens++;
+    f->process = atomic_load_explicit(&generation, memory_order_relaxed);
+    return 0;
+}
+
+void
+procfs_close(struct procfs *f)
+{
+    if (f->is_open)
+        close(f->fd);
+    f->is_open = false;
+}
+
+static bool
+is_ours(const struct procfs *f)
+{
+    return f->is_open && f->process == atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+ssize_t
+procfs_read(struct procfs *f, char *buf, size_t size)
+{
+    ssize_t n;
+
+    if (!is_ours(f)) {
+        int err = procfs_open(f);
+
+        if (err)
+            return err;
+    }
+    do {
+        n = pread(f->fd, buf, size - 1, 0);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        int err = -errno;
+
+        /* The subject is gone, and the same path may get another one. */
+        if (err == -ESRCH || err == -ENODEV || err == -ENOENT)
+            procfs_close(f);
+        return err;
+    }
+    buf[n] = '\0';
+    return n;
+}
+
+/* ---- parsing in place ---- */
+
+/* The number at *at, which moves behind it; blanks before it are skipped. False: there is none, or it is too
+ * large. */
+static bool
+take_number(const char **at, uint64_t *out)
+{
+    const char *p = *at;
+    uint64_t value = 0;
+
+    while (*p == ' ' || *p == '\t')
+        p++;
+    if (*p < '0' || *p > '9')
+        return false;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            return false;
+    }
+    *at = p;
+    *out = value;
+    return true;
+}
+
+/* "12.34" is 1234. */
+static bool
+take_hundredths(const char **at, uint64_t *out)
+{
+    uint64_t whole, part = 0;
+
+    if (!take_number(at, &whole) || whole > UINT64_MAX / 100 - 1)
+        return false;
+    if (**at == '.') {
+        const char *digits = ++*at;
+
+        if (!take_number(at, &part) || *at != digits + 2)
+            return false;
+    }
+    *out = whole * 100 + part;
+    return true;
+}
+
+static bool
+take_word(const char **at, const char *word)
+{
+    size_t n = strlen(word);
+
+    while (**at == ' ' || **at == '\n')
+        ++*at;
+    if (strncmp(*at, word, n) != 0)
+        return false;
+    *at += n;
+    return true;
+}
+
+/* The value behind `key` at the start of a line from `from` on up to `end`; NULL: there is none. */
+static const char *
+find_line(const char *from, const char *end, const char *key, size_t key_bytes)
+{
+    for (const char *line = from; line < end; line++) {
+        if ((size_t)(end - line) > key_bytes && memcmp(line, key, key_bytes) == 0 &&
+            (line[key_bytes] == ' ' || line[key_bytes] == '\t'))
+            return line + key_bytes;
+        line = memchr(line, '\n', (size_t)(end - line));
+        if (!line)
+            return NULL;
+    }
+    return NULL;
+}
+
+unsigned
+procfs_parse_fields(const char *text, struct procfs_field *fields, unsigned count)
+{
+    const char *at = text, *end = text + strlen(text);
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        size_t key_bytes = strlen(fields[i].key);
+        const char *value = find_line(at, end, fields[i].key, key_bytes);
+
+        if (!value && at != text) /* not in the order of the file */
+            value = find_line(text, end, fields[i].key, key_bytes);
+        if (!value || !take_number(&value, &fields[i].value))
+            continue;
+        found++;
+        const char *line_end = memchr(value, '\n', (size_t)(end - value));
+
+        at = line_end ? line_end + 1 : end;
+    }
+    return found;
+}
+
+/* ---- the readers ---- */
+
+int
+procfs_fields(struct procfs *f, struct procfs_field *fields, unsigned count)
+{
+    char text[MORE_THAN_A_PAGE];
+    ssize_t n = procfs_read(f, text, sizeof text);
+
+    return n < 0 ? (int)n : (int)procfs_parse_fields(text, fields, count);
+}
+
+int
+procfs_statm(struct procfs *f, struct procfs_statm *out)
+{
+    static uint64_t page_bytes; /* the same whoever writes it */
+    char text[160];
+    ssize_t n = procfs_read(f, text, sizeof text);
+    const char *at = text;
+
+    if (n < 0)
+        return (int)n;
+    uint64_t page = __atomic_load_n(&page_bytes, __ATOMIC_RELAXED);
+
+    if (!page) {
+        page = (uint64_t)sysconf(_SC_PAGESIZE);
+        __atomic_store_n(&page_bytes, page, __ATOMIC_RELAXED);
+    }
+    if (!take_number(&at, &out->size) || !take_number(&at, &out->resident) || !take_number(&at, &out->shared))
+        return -EBADMSG;
+    out->size *= page;
+    out->resident *= page;
+    out->shared *= page;
+    return 0;
+}
+
+/* Skips `count` fields, which may be negative. */
+static void
+skip_fields(const char **at, unsigned count)
+{
+    while (count--) {
+        while (**at == ' ')
+            ++*at;
+        while (**at && **at != ' ')
+            ++*at;
+    }
+}
+
+int
+procfs_stat(struct procfs *f, struct procfs_stat *out)
+{
+    char text[1024];
+    ssize_t n = procfs_read(f, text, sizeof text);
+    uint64_t parent = 0;
+
+    if (n < 0)
+        return (int)n;
+    const char *at =
+        strrchr(text, ')'); /* a program may have that in its name, the fields behind it cannot */
+
+    if (!at || at[1] != ' ' || !at[2])
+        return -EBADMSG;
+    out->state = at[2];
+    at += 3;
+    bool is_good = take_number(&at, &parent);
+
+    skip_fields(&at, 5); /* group, session, terminal, its group, flags */
+    is_good = is_good && take_number(&at, &out->minor_faults);
+    skip_fields(&at, 1);
+    is_good = is_good && take_number(&at, &out->major_faults);
+    skip_fields(&at, 1);
+    is_good = is_good && take_number(&at, &out->user) && take_number(&at, &out->system);
+    skip_fields(&at, 4); /* times of children, priority, nice */
+    is_good = is_good && take_number(&at, &out->threads);
+    skip_fields(&at, 1);
+    is_good = is_good && take_number(&at, &out->start);
+    out->parent = (int32_t)parent;
+    return is_good ? 0 : -EBADMSG;
+}
+
+int
+procfs_cpu(struct procfs *f, struct procfs_cpu *out)
+{
+    char text[256]; /* ten numbers of twenty digits */
+    ssize_t n = procfs_read(f, text, sizeof text);
+    const char *at = text;
+
+    if (n < 0)
+        return (int)n;
+    bool is_good = take_word(&at, "cpu ") && take_number(&at, &out->user) && take_number(&at, &out->nice) &&
+                   take_number(&at, &out->system) && take_number(&at, &out->idle) &&
+                   take_number(&at, &out->iowait) && take_number(&at, &out->irq) &&
+                   take_number(&at, &out->softirq) && take_number(&at, &out->steal);
+
+    return is_good ? 0 : -EBADMSG;
+}
+
+int
+procfs_load(struct procfs *f, struct procfs_load *out)
+{
+    char text[128];
+    ssize_t n = procfs_read(f, text, sizeof text);
+    const char *at = text;
+
+    if (n < 0)
+        return (int)n;
+    bool is_good = take_hundredths(&at, &out->average_1min) && take_hundredths(&at, &out->average_5min) &&
+                   take_hundredths(&at, &out->average_15min) && take_number(&at, &out->runnable) &&
+                   *at++ == '/' && take_number(&at, &out->threads);
+
+    return is_good ? 0 : -EBADMSG;
+}
+
+static bool
+take_stall(const char **at, struct procfs_stall *out)
+{
+    return take_word(at, "avg10=") && take_hundredths(at, &out->average_10s) && take_word(at, "avg60=") &&
+           take_hundredths(at, &out->average_60s) && take_word(at, "avg300=") &&
+           take_hundredths(at, &out->average_300s) && take_word(at, "total=") &&
+           take_number(at, &out->total_us);
+}
+
+int
+procfs_pressure(struct procfs *f, struct procfs_pressure *out)
+{
+    char text[256];
+    ssize_t n = procfs_read(f, text, sizeof text);
+    const char *at = text;
+
+    if (n < 0)
+        return (int)n;
+    *out = (struct procfs_pressure){0};
+    if (!take_word(&at, "some") || !take_stall(&at, &out->some))
+        return -EBADMSG;
+    return !take_word(&at, "full") || take_stall(&at, &out->full) ? 0 : -EBADMSG;
+}
