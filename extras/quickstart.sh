@@ -14,6 +14,7 @@ set -euo pipefail
 
 source_dir=$(dirname "$(dirname "$(readlink -f "$0")")")
 . "$source_dir/extras/volfile.sh"
+. "$source_dir/extras/client-state.sh"
 
 state=/run/kiln/quickstart
 build_dir=$source_dir/build
@@ -70,7 +71,7 @@ is_mounted() {
 end_process() {
     local pid=$1 what=$2
     kill -TERM "$pid" 2>/dev/null || return 0
-    wait_until 30 "$what ends" gone "$pid"
+    wait_until 120 "$what ends" gone "$pid"
 }
 
 # ---- down ----------------------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ start_kilnd() {
         -p "$state/kilnd.pid" -l "$state/kilnd.log" --brick-name "$bricks_dir/brick1/data" --brick-port "$port" \
         --port-file "$state/kilnd.port" --statedump-dir "$state" >>"$state/kilnd.out" 2>&1 </dev/null 9>&- &
     pid=$!
-    wait_until 20 "kilnd listens" kilnd_listens_or_ended "$pid"
+    wait_until 120 "kilnd listens" kilnd_listens_or_ended "$pid"
     if [[ ! -s $state/kilnd.port ]]; then
         show_logs
         die "kilnd did not start"
@@ -187,17 +188,23 @@ start_client() {
     setsid glusterfs -N --process-name fuse -f "$state/client.vol" -l "$state/$1.log" "$2" \
         >>"$state/$1.out" 2>&1 </dev/null 9>&- &
     echo $! >"$state/$1.pid"
-    wait_until 30 "$2 is mounted" is_up "$2"
+    wait_until 120 "$2 is mounted" is_up_or_ended "$1" "$2"
+    is_up "$1" "$2" >/dev/null 2>&1 || { show_logs; die "$2 could not be mounted"; }
 }
 
+# is_up NAME PATH: mounted, and connected to all four bricks.
 is_up() {
-    is_mounted "$1" fuse.glusterfs && stat -t "$1"
+    is_mounted "$2" fuse.glusterfs && client_is_settled "$2" quick 2x2 "$(<"$state/$1.pid")"
+}
+
+is_up_or_ended() {
+    gone "$(<"$state/$1.pid")" || is_up "$1" "$2"
 }
 
 mount_volume() {
     if is_mounted "$mount_dir" fuse.glusterfs && pid_of client glusterfs >/dev/null; then
         say "$mount_dir is mounted"
-        wait_until 60 "the client finds its bricks again" ls "$mount_dir"
+        wait_until 120 "the client finds its bricks again" is_up client "$mount_dir"
         return
     fi
     unmount_volume
@@ -228,7 +235,7 @@ try_it() {
     rm -rf "$mount_dir/$work-renamed"
     [[ ! -e $mount_dir/$work-renamed ]] || die "the folder is still there"
     umount "$second"
-    wait_until 30 "the second client ends" gone "$(<"$state/second.pid")"
+    wait_until 120 "the second client ends" gone "$(<"$state/second.pid")"
     rmdir "$second"
     rm -f "$state"/second.*
 }
@@ -238,7 +245,7 @@ show_pools() {
     pid=$(pid_of kilnd kilnd) || die "kilnd is gone"
     rm -f "$state"/*.dump.*
     kill -USR1 "$pid"
-    wait_until 20 "kilnd writes a statedump" dump_is_there
+    wait_until 120 "kilnd writes a statedump" dump_is_there
     for dump in "$state"/*.dump.*; do
         say "the memory pools of kilnd (process $pid, $(awk '$1 == "VmRSS:" { printf "%.1f MB", $2 / 1024 }' \
             "/proc/$pid/status"), $(awk '$1 == "Threads:" { print $2 }' "/proc/$pid/status") threads)"

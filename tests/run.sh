@@ -23,12 +23,12 @@ long=no
 only=.
 install=yes
 units=yes
-seconds=300
+seconds=1200
 export BRICKD=kiln
 
 while [[ $# -gt 0 ]]; do
     case $1 in
-    --long) long=yes; seconds=1800; shift ;;
+    --long) long=yes; seconds=3600; shift ;;
     --only) only=${2:?}; shift 2 ;;
     --no-install) install=no; shift ;;
     --asan) build_dir=$source_dir/build-asan; configure_options=(--enable-asan); shift ;;

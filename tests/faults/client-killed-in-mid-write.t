@@ -27,13 +27,13 @@ for round in 1 2 3; do
     mount_volume v "$T/m1"
     writer "$T/m1/file$round" 2>/dev/null &
     writer_pid=$!
-    wait_for 20 "the writer to be at work" big_enough "$T/v/b0/file$round"
+    wait_for 120 "the writer to be at work" big_enough "$T/v/b0/file$round"
     mount_kill "$T/m1"
     wait "$writer_pid" || true
-    t "round $round: another client reads the file" timeout 20 cp "$T/m2/file$round" /dev/null
-    t "round $round: and writes to it" timeout 20 bash -c 'echo more >>"$0"' "$T/m2/file$round"
-    t "round $round: the self-heal daemon makes the replicas equal" wait_for 40 "equal replicas" \
+    t "round $round: another client reads the file" timeout 120 cp "$T/m2/file$round" /dev/null
+    t "round $round: and writes to it" timeout 120 bash -c 'echo more >>"$0"' "$T/m2/file$round"
+    t "round $round: the self-heal daemon makes the replicas equal" wait_for 240 "equal replicas" \
         cmp "$T/v/b0/file$round" "$T/v/b1/file$round"
-    t "round $round: and deletes it" timeout 20 rm "$T/m2/file$round"
+    t "round $round: and deletes it" timeout 120 rm "$T/m2/file$round"
 done
 t "the folder is empty" test -z "$(ls -A "$T/m2")"

@@ -2,91 +2,179 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """Steady work on a mount, with a memory of what should be there.
 
-    load.py run DIR PROGRESS STOP STATE    works until the file STOP exists; writes a dot to PROGRESS now and then and,
-                                           at the end, what must be in DIR to STATE
-    load.py verify DIR STATE               compares DIR with STATE
+    load.py run DIR PROGRESS STOP STATE    works until the file STOP exists or a call fails; writes a dot to PROGRESS now
+                                           and then and, at the end, what must be in DIR to STATE. Status 1 and a
+                                           traceback when a call failed.
+    load.py verify DIR STATE [SKIP]        compares DIR, but for the folder SKIP in it, with STATE
+
+Of the one call that failed nobody knows whether it was done: STATE then says which outcomes are right for the names that
+it was about. Everything else was acknowledged and has to be there.
 """
 import hashlib
 import json
 import os
 import random
 import sys
+import traceback
+
+FOLDER = "folder"  # in the place of a checksum: a folder's name says all
+HELD = "./held-open"  # a file that is open all the time
 
 
 def checksum(data):
     return hashlib.sha256(data).hexdigest()
 
 
-def run(place, progress, stop, state):
-    dice = random.Random(11)
-    files, folders = {}, ["."]
-    number = 0
-    held = open(os.path.join(place, "held-open"), "w+b", buffering=0)
-    held_data = b""
-    while not os.path.exists(stop):
-        number += 1
-        action = dice.random()
+class Load:
+    """What was acknowledged, and the outcomes of the call that is under way: each a set of names, as in `files`, where
+    None is a name that is not there."""
+
+    def __init__(self, place):
+        self.place = place
+        self.dice = random.Random(11)
+        self.files, self.folders = {}, ["."]
+        self.number = 0
+        self.outcomes = []
+        self.files[HELD] = b""
+        self.held = open(self.path(HELD), "w+b", buffering=0)
+
+    def path(self, name):
+        return os.path.join(self.place, name)
+
+    def mkdir(self):
+        name = "%s/d%d" % (self.dice.choice(self.folders), self.number)
+        self.outcomes = [{name: None}, {name: FOLDER}]
+        os.mkdir(self.path(name))
+        self.folders.append(name)
+
+    def create(self):
+        name = "%s/f%d" % (self.dice.choice(self.folders), self.number)
+        self.outcomes = [{name: None}, {name: checksum(b"")}]
+        with open(self.path(name), "xb", buffering=0) as file:
+            self.files[name] = b""
+            self.write(file, name, self.dice.randbytes(self.dice.randrange(20000)))
+
+    def append(self, name):
+        with open(self.path(name), "ab", buffering=0) as file:
+            self.write(file, name, self.dice.randbytes(3000))
+
+    def write(self, file, name, data):
+        """At the end of the file. Once it is done it counts, whatever close() will say."""
+        whole = self.files[name] + data
+        self.changes(name, whole)
+        if file.write(data) != len(data):
+            raise OSError("%s: a short write" % name)
+        self.files[name] = whole
+        self.outcomes = []
+
+    def changes(self, name, data):
+        self.outcomes = [{name: checksum(self.files[name])}, {name: checksum(data)}]
+
+    def truncate(self, name):
+        half = self.files[name][:len(self.files[name]) // 2]
+        self.changes(name, half)
+        os.truncate(self.path(name), len(half))
+        self.files[name] = half
+
+    def rename(self, name):
+        to = "%s/r%d" % (self.dice.choice(self.folders), self.number)
+        has = checksum(self.files[name])
+        # Both names: a rename to another subvolume of distribute is a link and an unlink.
+        self.outcomes = [{name: has, to: None}, {name: None, to: has}, {name: has, to: has}]
+        os.rename(self.path(name), self.path(to))
+        self.files[to] = self.files.pop(name)
+
+    def set_attributes(self, name):
+        os.chmod(self.path(name), self.dice.choice((0o600, 0o640, 0o444)))
+        os.setxattr(self.path(name), "user.load", b"%d" % self.number)
+
+    def unlink(self, name):
+        self.outcomes = [{name: checksum(self.files[name])}, {name: None}]
+        os.unlink(self.path(name))
+        del self.files[name]
+
+    def step(self):
+        self.number += 1
+        action = self.dice.random()
         if action < 0.05:
-            name = "%s/d%d" % (dice.choice(folders), number)
-            os.mkdir(os.path.join(place, name))
-            folders.append(name)
-        elif action < 0.45 or len(files) < 20:
-            name = "%s/f%d" % (dice.choice(folders), number)
-            files[name] = dice.randbytes(dice.randrange(20000))
-            with open(os.path.join(place, name), "xb") as file:
-                file.write(files[name])
+            self.mkdir()
+        elif action < 0.45 or len(self.files) < 20:
+            self.create()
         else:
-            name = dice.choice(list(files))
-            path = os.path.join(place, name)
-            if action < 0.6:
-                more = dice.randbytes(3000)
-                with open(path, "ab") as file:
-                    file.write(more)
-                files[name] += more
-            elif action < 0.7:
-                os.truncate(path, len(files[name]) // 2)
-                files[name] = files[name][:len(files[name]) // 2]
-            elif action < 0.85:
-                to = "%s/r%d" % (dice.choice(folders), number)
-                os.rename(path, os.path.join(place, to))
-                files[to] = files.pop(name)
-            elif action < 0.9:
-                os.chmod(path, dice.choice((0o600, 0o640, 0o444)))
-                os.setxattr(path, "user.load", b"%d" % number)
-            else:
-                os.unlink(path)
-                del files[name]
-        if number % 10 == 0:
-            part = b"%08d" % number
-            held.write(part)
-            held_data += part
-            with open(progress, "a") as file:
-                file.write(".")
-    held.close()
-    files["./held-open"] = held_data
+            name = self.dice.choice([name for name in self.files if name != HELD])
+            for limit, work in ((0.6, self.append), (0.7, self.truncate), (0.85, self.rename), (0.9, self.set_attributes),
+                                (1, self.unlink)):
+                if action < limit:
+                    work(name)
+                    break
+        self.outcomes = []
+        if self.number % 10 == 0:
+            self.write(self.held, HELD, b"%08d" % self.number)
+
+    def state(self):
+        entries = {name: checksum(data) for name, data in self.files.items()}
+        entries.update((name, FOLDER) for name in self.folders)
+        return {"entries": entries, "outcomes": self.outcomes}
+
+
+def run(place, progress, stop, state):
+    load = Load(place)
+    status = 0
+    try:
+        while not os.path.exists(stop):
+            load.step()
+            if load.number % 10 == 0:
+                with open(progress, "a") as file:
+                    file.write(".")
+        load.held.close()
+    except OSError:
+        traceback.print_exc()
+        status = 1
     with open(state, "w") as file:
-        json.dump({"files": {name: checksum(data) for name, data in files.items()}, "folders": folders}, file)
+        json.dump(load.state(), file)
+    return status
 
 
-def verify(place, state):
-    with open(state) as file:
-        want = json.load(file)
-    found, folders = {}, []
-    for folder, _, names in os.walk(place):
+def read_tree(place, skip):
+    def unreadable(error):
+        raise error
+
+    found = {}
+    for folder, folders, names in os.walk(place, onerror=unreadable):
         short = os.path.relpath(folder, place)
-        folders.append("." if short == "." else "./" + short)
+        if short == "." and skip in folders:
+            folders.remove(skip)
+        found[short] = FOLDER
         for name in names:
             with open(os.path.join(folder, name), "rb") as file:
-                found[os.path.normpath("%s/%s" % (short, name))] = checksum(file.read())
-    files = {os.path.normpath(name): value for name, value in want["files"].items()}
-    for name in sorted(set(files) | set(found)):
-        if files.get(name) != found.get(name):
-            print("%s: %s" % (name, "missing" if name not in found else "unexpected" if name not in files else "differs"))
-    assert {os.path.normpath(f) for f in want["folders"]} == {os.path.normpath(f) for f in folders}
-    return files == found
+                found[os.path.normpath(os.path.join(short, name))] = checksum(file.read())
+    return found
+
+
+def normal(entries):
+    return {os.path.normpath(name): value for name, value in entries.items()}
+
+
+def verify(place, state, skip=None):
+    with open(state) as file:
+        want = json.load(file)
+    entries, outcomes = normal(want["entries"]), [normal(outcome) for outcome in want["outcomes"]]
+    unsure = {name for outcome in outcomes for name in outcome}
+    found = read_tree(place, skip)
+    good = True
+    for name in sorted((set(entries) | set(found)) - unsure):
+        if entries.get(name) != found.get(name):
+            print("%s: %s" % (name, "missing" if name not in found else "unexpected" if name not in entries else "differs"))
+            good = False
+    is_now = {name: found.get(name) for name in unsure}
+    if outcomes and is_now not in outcomes:
+        print("the call that failed left %s, none of %s" % (is_now, outcomes))
+        good = False
+    print("%d entries" % len(found))
+    return good
 
 
 if sys.argv[1] == "run":
-    run(*sys.argv[2:])
+    sys.exit(run(*sys.argv[2:]))
 else:
     sys.exit(0 if verify(*sys.argv[2:]) else 1)

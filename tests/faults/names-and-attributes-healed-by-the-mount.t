@@ -32,6 +32,7 @@ t "what was missed is in the survivor's index" test -n "$(brick_pending "$T/v/b0
 t_not "and the replicas differ" bricks_equal "$T/v/b0" "$T/v/b1"
 
 daemon_start "$second"
+mount_settle "$T/mnt"
 names_and_attributes() {
     (cd "$1" && find . -name '.glusterfs*' -prune -o -printf '%P %y %m %U:%G %l\n' | sort)
 }
@@ -40,13 +41,13 @@ use_it_all() {
         diff <(names_and_attributes "$T/v/b0") <(names_and_attributes "$T/v/b1") &&
         getfattr -n user.late "$T/v/b1/dir/file2"
 }
-t "using them makes names and attributes equal" wait_for 60 "equal replicas" use_it_all
+t "using them makes names and attributes equal" wait_for 240 "equal replicas" use_it_all
 t "the handles of the healed brick hold" brick_handles_hold "$T/v/b1"
 shd_start v
-t "the self-heal daemon comes to its end" wait_for 60 "empty indices" nothing_pending "$T/v/b0" "$T/v/b1"
+t "the self-heal daemon comes to its end" wait_for 240 "empty indices" nothing_pending "$T/v/b0" "$T/v/b1"
 all_equal() {
     bricks_equal "$T/v/b0" "$T/v/b1"
 }
-t "and all is equal" wait_for 30 "equal replicas" all_equal
+t "and all is equal" wait_for 240 "equal replicas" all_equal
 is "$(cat "$T/v/b1/dir/file1")" "new 1, which the dead replica does not have" "the healed brick has the new data"
 t "the handles hold" brick_handles_hold "$T/v/b1"

@@ -29,7 +29,7 @@ went_on() {
 work_on() {
     local mark
     mark=$(stat -c %s "$T/progress")
-    wait_for 60 "the load to go on" went_on "$mark" "$1"
+    wait_for 240 "the load to go on" went_on "$mark" "$1"
 }
 for round in 1 2; do
     t "round $round: the load runs on both replicas" work_on 20
@@ -40,6 +40,7 @@ for round in 1 2; do
     for daemon in "${second[@]}"; do
         daemon_start "$daemon"
     done
+    mount_settle "$T/mnt"
     t "round $round: and with both again" work_on 20
 done
 touch "$T/stop"
@@ -49,10 +50,10 @@ is "$status" 0 "the load saw no error"
 
 shd_start v
 read -r -a bricks <<<"${volume_bricks[v]}"
-t "heal comes to its end" wait_for 90 "empty indices" nothing_pending "${bricks[@]}"
+t "heal comes to its end" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"
 # Its last step, after the indices, is to clear the hidden folder of files without a name.
-t "the first pair is equal" wait_for 60 "equal replicas" bricks_equal "${bricks[0]}" "${bricks[1]}"
-t "the second pair is equal" wait_for 60 "equal replicas" bricks_equal "${bricks[2]}" "${bricks[3]}"
+t "the first pair is equal" wait_for 240 "equal replicas" bricks_equal "${bricks[0]}" "${bricks[1]}"
+t "the second pair is equal" wait_for 240 "equal replicas" bricks_equal "${bricks[2]}" "${bricks[3]}"
 for brick in "${bricks[@]}"; do
     t "the handles of $(basename "$brick") hold" brick_handles_hold "$brick"
 done

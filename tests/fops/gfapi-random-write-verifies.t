@@ -10,7 +10,7 @@ volume_new v 2x2
 volume_start v
 volume_client_volfile v default >"$T/v.vol"
 python3 "$kiln_lib/volfile-server.py" 127.0.0.1 24007 "$T/v.vol" 2>"$T/log/volfile-server.log" &
-wait_for 10 "the volfile server to listen" port_answers 24007
+wait_for 120 "the volfile server to listen" port_answers 24007
 
 verify() {
     fio --name=gfapi "--ioengine=$1" --volume=v --brick=127.0.0.1 "--filename=fio-$1-$2" --rw=randwrite "--bs=$2" \

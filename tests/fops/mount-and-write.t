@@ -11,11 +11,12 @@ for layout in 1x1 2x1 1x2 2x2; do
     volume_start "$vol"
     mount_volume "$vol" "$T/m1"
     head -c 300000 /dev/urandom >"$T/data"
-    t "$layout: write" cp "$T/data" "$T/m1/file"
+    # With fsync: the client would answer close() while its writes are still under way, and the other mount would see less.
+    t "$layout: write" dd if="$T/data" of="$T/m1/file" bs=100000 conv=fsync
     mount_volume "$vol" "$T/m2" plain
     t "$layout: the other mount reads the same" cmp "$T/data" "$T/m2/file"
     t "$layout: unlink" rm "$T/m1/file"
-    t "$layout: it is gone for the other" wait_for 5 "the name to go" test ! -e "$T/m2/file"
+    t "$layout: it is gone for the other" wait_for 60 "the name to go" test ! -e "$T/m2/file"
     mount_end "$T/m1"
     mount_end "$T/m2"
     volume_stop "$vol"

@@ -20,6 +20,13 @@ import sys
 def put(path, data):
     with open(path, "wb") as file:
         file.write(data)
+        reach_the_bricks(file)
+
+
+def reach_the_bricks(file):
+    """The client answers close() while writes are still under way, and a test unmounts soon."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def get(path):
@@ -56,6 +63,7 @@ def fill(mount, name):
     with open("sparse", "wb") as file:
         file.seek(10 << 20)
         file.write(b"end")
+        reach_the_bricks(file)
     print("\n".join(seen(top)))
 
 
@@ -96,8 +104,10 @@ def change(mount, name):
     with open("file9", "r+b") as file:
         file.seek(100)
         file.write(b"changed")
+        reach_the_bricks(file)
     with open("file10", "ab") as file:
         file.write(b"appended")
+        reach_the_bricks(file)
     os.truncate("file11", 10)
     os.rename("a/moved", "file7")
     os.rename("a/b", "b")

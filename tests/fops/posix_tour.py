@@ -120,7 +120,7 @@ def fallocate(fd, mode, offset, length):
         raise OSError(number, os.strerror(number))
 
 
-def eventually(function, seconds=5):
+def eventually(function, seconds=60):
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -132,9 +132,9 @@ def eventually(function, seconds=5):
 
 
 def settle():
-    """What another user may see was cached for this one: lets the caches' one second pass."""
+    """What another user may see was cached for this one: lets the caches' one second pass (some count whole seconds)."""
     if CACHED:
-        time.sleep(1.2)
+        time.sleep(2.2)
 
 
 def mode_of(path):
@@ -837,7 +837,7 @@ def utimes_set_times_to_the_nanosecond():
         same((info.st_atime_ns, info.st_mtime_ns), (atime, mtime))
     before = time.time()
     os.utime("f")
-    assert abs(os.stat("f").st_mtime - before) < 5
+    assert before - 1 < os.stat("f").st_mtime < time.time() + 1
     os.symlink("f", "s")
     os.utime("s", ns=(5, 6), follow_symlinks=False)
     same(os.lstat("s").st_mtime_ns, 6)

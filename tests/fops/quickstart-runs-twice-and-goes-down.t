@@ -12,7 +12,7 @@
 mkdir -p /run/kiln
 mount -t tmpfs none /run/kiln
 quickstart() {
-    timeout 250 "$source_dir/extras/quickstart.sh" "$@" >"$T/log/quickstart.out" 2>&1 </dev/null
+    timeout 900 "$source_dir/extras/quickstart.sh" "$@" >"$T/log/quickstart.out" 2>&1 </dev/null
 }
 t "up" quickstart --bricks "$T/bricks" --mount "$T/vol"
 is "$(tail -n 1 "$T/log/quickstart.out")" "mounted at $T/vol" "its last line"

@@ -20,7 +20,7 @@ dump_take() {
     # Two dumps of one second would have one name.
     rm -f "$dir"/*."$pid".dump.*
     kill -USR1 "$pid"
-    wait_for 20 "a statedump of process $pid" dump_exists "$dir" "$pid" || return 1
+    wait_for 120 "a statedump of process $pid" dump_exists "$dir" "$pid" || return 1
     for file in "$dir"/*."$pid".dump.*; do
         echo "$file"
     done

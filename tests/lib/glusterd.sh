@@ -11,7 +11,7 @@ glusterd_start() {
     ip addr add "$glusterd_host/32" dev lo
     glusterd -N -l "$T/log/glusterd.log" -p "$T/glusterd.pid" >>"$T/log/glusterd.out" 2>&1 </dev/null &
     glusterd_pid=$!
-    wait_for 60 "glusterd to answer" gluster --mode=script volume list
+    wait_for 240 "glusterd to answer" gluster --mode=script volume list
 }
 
 glusterd_brick_pids() {

@@ -9,6 +9,7 @@ at_end=()
 . "$kiln_lib/sandbox.sh"
 . "$kiln_lib/place.sh"
 . "$source_dir/extras/volfile.sh"
+. "$source_dir/extras/client-state.sh"
 . "$kiln_lib/volume.sh"
 . "$kiln_lib/brick.sh"
 . "$kiln_lib/dump.sh"

@@ -7,6 +7,8 @@
 #   volume_start VOL                starts the daemons and waits until they listen
 #   volume_stop  VOL                SIGTERM; kilnd has to end with status 0
 #   mount_volume VOL MNT [FEATURES [ARG...]]     FEATURES as in extras/volfile.sh; ARG: for glusterfs(8)
+#   mount_settle MNT                waits until the client is connected to all bricks whose daemons run, and knows that it
+#                                   is not to the others: after each start of a daemon that the mount's client used before
 #   mount_end    MNT                unmounts; the client process has to end
 #   shd_start    VOL                a stock self-heal daemon for the volume
 #
@@ -26,7 +28,7 @@
 declare -A volume_layout volume_id volume_dir volume_bricks
 declare -A brick_daemon brick_volfile
 declare -A daemon_kind daemon_bricks daemon_port daemon_pid
-declare -A mount_pid
+declare -A mount_pid mount_vol
 volume_split=no
 volume_daemon=
 next_port=${KILN_FIRST_PORT:-49152}
@@ -116,7 +118,7 @@ daemon_start() {
     rm -f "$T/$daemon.port"
     "${command[@]}" >>"$T/log/$daemon.out" 2>&1 </dev/null &
     daemon_pid[$daemon]=$!
-    wait_for 60 "$daemon to listen" daemon_listens_or_ended "$daemon"
+    wait_for 240 "$daemon to listen" daemon_listens_or_ended "$daemon"
     daemon_listens "$daemon" || { echo "$daemon did not start" >&2; return 1; }
 }
 
@@ -143,7 +145,7 @@ daemon_stop() {
     local daemon=$1 pid=${daemon_pid[$1]} status=0
     unset "daemon_pid[$daemon]"
     kill -TERM "$pid"
-    wait_for 60 "$daemon to end" process_gone "$pid"
+    wait_for 240 "$daemon to end" process_gone "$pid"
     wait "$pid" || status=$?
     # Stock ends with the number of the signal.
     [[ ${daemon_kind[$daemon]} == stock || $status -eq 0 ]] ||
@@ -203,15 +205,30 @@ mount_volume() {
     glusterfs -N --process-name fuse -f "$volfile" -l "$T/log/client-$(basename "$mnt").log" "$@" "$mnt" \
         >>"$T/log/client-$(basename "$mnt").out" 2>&1 </dev/null &
     mount_pid[$mnt]=$!
-    wait_for 30 "$mnt to be mounted" mount_is_up_or_ended "$mnt" "${mount_pid[$mnt]}"
+    mount_vol[$mnt]=$vol
+    wait_for 240 "$mnt to be mounted" mount_is_up_or_ended "$mnt" "${mount_pid[$mnt]}"
     is_glusterfs_mount "$mnt" >/dev/null || { echo "$vol could not be mounted" >&2; return 1; }
+    mount_settle "$mnt"
+}
+
+mount_settle() {
+    wait_for 240 "the client of $1 to be connected to its bricks" mount_is_settled "$1"
+}
+
+mount_is_settled() {
+    local mnt=$1 vol=${mount_vol[$1]} brick i=0 down=
+    for brick in ${volume_bricks[$vol]}; do
+        [[ -n ${daemon_pid[${brick_daemon[$brick]}]:-} ]] || down+=" $i"
+        i=$((i + 1))
+    done
+    client_is_settled "$mnt" "$vol" "${volume_layout[$vol]}" "${mount_pid[$mnt]}" "$down"
 }
 
 mount_end() {
     local pid=${mount_pid[$1]}
     unset "mount_pid[$1]"
     umount "$1" || umount -l "$1"
-    wait_for 30 "the client of $1 to end" process_gone "$pid"
+    wait_for 240 "the client of $1 to end" process_gone "$pid"
 }
 
 mount_kill() {

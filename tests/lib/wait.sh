@@ -3,7 +3,8 @@
 # wait: for a condition instead of for a time.
 #
 #   wait_for SECONDS WHAT CMD...   runs CMD every 50 ms until it succeeds; fails, and says what it waited for,
-#                                  when it has not after SECONDS
+#                                  when it has not after SECONDS. A limit is for what will never happen: it costs nothing
+#                                  when all is well, so it is many times what a busy machine may need
 
 wait_for() {
     local limit=$1 what=$2 deadline

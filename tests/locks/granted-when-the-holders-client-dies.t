@@ -24,16 +24,16 @@ sys.stdin.read()
 mkfifo "$T/never-ends"
 exec 8<>"$T/never-ends"
 holder "$T/m1/file" "$T/first-has-it"
-t "the first mount's process has the lock" wait_for 10 "the lock" test -e "$T/first-has-it"
+t "the first mount's process has the lock" wait_for 120 "the lock" test -e "$T/first-has-it"
 holder "$T/m2/file" "$T/second-has-it"
 second=$!
 in_a_lock_call() {
     [[ $(cut -d ' ' -f 1 "/proc/$second/syscall") == 72 ]]
 }
-t "the second mount's waits for it" wait_for 10 "the process to wait" in_a_lock_call
+t "the second mount's waits for it" wait_for 120 "the process to wait" in_a_lock_call
 t_not "and does not have it" wait_for 1 "the lock" test -e "$T/second-has-it"
 mount_kill "$T/m1"
-t "it has it when the first client is dead" wait_for 30 "the lock" test -e "$T/second-has-it"
+t "it has it when the first client is dead" wait_for 240 "the lock" test -e "$T/second-has-it"
 kill "$second"
 wait "$second" || true
 mount_volume v "$T/m3"

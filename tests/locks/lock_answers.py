@@ -66,14 +66,14 @@ def start(p, owner, fop, xdata=None, **values):
 
 def answered(p):
     """Within a moment? The socket says."""
-    p.sock.settimeout(0.4)
+    p.sock.settimeout(1)
     try:
         p.sock.recv(1, 2)  # MSG_PEEK
         return True
     except TimeoutError:
         return False
     finally:
-        p.sock.settimeout(20)
+        p.sock.settimeout(120)
 
 
 def finish(p, fop):

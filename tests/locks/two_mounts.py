@@ -70,7 +70,7 @@ class Holder:
     def start(self, *words):
         os.write(self.commands, (" ".join(str(w) for w in words) + "\n").encode())
 
-    def result(self, seconds=20):
+    def result(self, seconds=120):
         """The answer, or None when there is none within that time."""
         if not select.select([self.results], [], [], seconds)[0]:
             return None
@@ -86,7 +86,7 @@ class Holder:
 
     def blocks_on(self, *words):
         self.start(*words)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not self.is_in_a_lock_call():
             time.sleep(0.01)
         # It is in the call; that it stays there can only be seen by looking for a while.
@@ -97,7 +97,7 @@ class Holder:
         os.waitpid(self.pid, 0)
 
 
-def eventually(function, seconds=15):
+def eventually(function, seconds=120):
     deadline = time.monotonic() + seconds
     while not function():
         if time.monotonic() > deadline:
@@ -110,7 +110,7 @@ def main():
     one, two = (os.path.join(place, "lock-file") for place in sys.argv[1:3])
     with open(one, "wb") as file:
         file.write(bytes(1000))
-    eventually(lambda: os.path.exists(two))
+    say(eventually(lambda: os.path.exists(two)), "a file made through one mount is there through the other")
     a, b, c = Holder(one), Holder(two), Holder(two)
 
     say(a.do("set", WRITE, 0, 100) == "ok", "the first mount locks a range for writing")

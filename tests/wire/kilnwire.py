@@ -304,7 +304,7 @@ class Answer:
 class Peer:
     uids = itertools.count()
 
-    def __init__(self, host, port, timeout=20):
+    def __init__(self, host, port, timeout=120):
         self.sock = socket.create_connection((host, port), timeout)
         self.xid = 1
         self.callbacks = []

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# client-state: what a mounted stock client knows of its bricks.
+#
+#   client_is_settled MNT VOL LAYOUT PID [DOWN]     succeeds when the client PID has a live connection to each of its bricks,
+#                                                   but for those whose numbers are in DOWN ("1 3"), and every layer knows
+#                                                   which bricks are there
+#
+# A client connects to each brick by itself, every three seconds anew, and replicate and distribute take notice of one after
+# the other. In between some names are there and others seem not to be; so who starts a daemon again has to wait for this
+# before he looks at the mount. (A new mount waits by itself until every brick has answered or has been refused.)
+#
+# The client's own view is in the files of its hidden folder .meta. A client that has not yet noticed that a daemon was
+# replaced still believes in its old connection: but that one is half closed, as the kernel knows.
+
+client_is_settled() {
+    local mnt=$1 vol=$2 layout=$3 pid=$4 down=" ${5:-} " want= live=0 i j up any graph=$1/.meta/graphs/active
+    local replicas=${layout#*x} groups=${layout%x*} statuses=
+    local -a files=()
+
+    for ((i = 0; i < groups; i++)); do
+        any=0
+        for ((j = i * replicas; j < (i + 1) * replicas; j++)); do
+            [[ $down == *" $j "* ]] && up=0 || up=1
+            live=$((live + up))
+            any=$((any | up))
+            files+=("$graph/$vol-client-$j/private")
+            want+="connected = $up"$'\n'
+        done
+        statuses+="subvolume_status[$i] = $any"$'\n'
+        [[ $replicas -gt 1 ]] || continue
+        files+=("$graph/$vol-replicate-$i/private")
+        for ((j = 0; j < replicas; j++)); do
+            [[ $down == *" $((i * replicas + j)) "* ]] && up=0 || up=1
+            want+="child_up[$j] = $up"$'\n'
+        done
+    done
+    files+=("$graph/$vol-dht/private")
+    want+=$statuses
+    # First the connections, then the view: one that was new before the view was read cannot have been the old one.
+    [[ $(ss -Htnp state established | grep -c "pid=$pid,") -ge $live ]] &&
+        [[ $(cat "${files[@]}" | grep -E '^(connected|child_up\[[0-9]+\]|subvolume_status\[[0-9]+\]) = ')$'\n' == "$want" ]]
+}
