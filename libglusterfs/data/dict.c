@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem/mem-pool.h"
+#include "mem/mem-ids.h"
 
 static const char *const key_texts[DICT_KEY_COUNT] = {
 #define KEY(id, text) [DICT_KEY_##id] = text,
@@ -50,8 +50,7 @@ dict_pools_init(void)
         key_slots[slot] = (uint16_t)id;
         key_lens[id] = (uint16_t)len;
     }
-    dict_pool = mem_pool_new(struct dict, 0);
-    return dict_pool ? 0 : -ENOMEM;
+    return mem_pool_make(&dict_pool, MEM_ID_DICT, sizeof(struct dict), "struct dict");
 }
 
 enum dict_key
@@ -75,7 +74,7 @@ dict_key_text(enum dict_key key)
 struct dict *
 dict_new(struct arena *a)
 {
-    struct dict *d = mem_get(dict_pool);
+    struct dict *d = mem_get_t(MEM_ID_DICT);
 
     if (!d)
         return NULL;

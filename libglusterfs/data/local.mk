@@ -7,13 +7,16 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/data/iatt.h \
 	libglusterfs/data/option.c \
 	libglusterfs/data/option.h
-# Here and not in mem/: they know dicts, and mem/ is a library of its own.
+# Here and not in mem/: they know Kiln's types, and mem/ is a library of its own.
 libglusterfs_la_SOURCES += \
 	libglusterfs/mem/arena.c \
 	libglusterfs/mem/arena.h \
 	libglusterfs/mem/iobuf.c \
-	libglusterfs/mem/iobuf.h
-check_PROGRAMS += libglusterfs/data/test-dict libglusterfs/data/test-option
+	libglusterfs/mem/iobuf.h \
+	libglusterfs/mem/mem-ids.h
+check_PROGRAMS += libglusterfs/data/test-dict libglusterfs/data/test-option libglusterfs/mem/test-mem-ids
+libglusterfs_mem_test_mem_ids_SOURCES = libglusterfs/mem/test-mem-ids.c
+libglusterfs_mem_test_mem_ids_LDADD = $(TEST_LIBS)
 libglusterfs_data_test_dict_SOURCES = libglusterfs/data/test-dict.c
 libglusterfs_data_test_dict_LDADD = $(TEST_LIBS)
 libglusterfs_data_test_option_SOURCES = libglusterfs/data/test-option.c

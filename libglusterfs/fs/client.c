@@ -15,7 +15,8 @@ static atomic_ullong last_id;
 int
 client_pool_init(void)
 {
-    client_pool = mem_pool_new(struct client, 16);
+    if (!client_pool)
+        client_pool = mem_pool_new(struct client, 16);
     return client_pool ? 0 : -ENOMEM;
 }
 

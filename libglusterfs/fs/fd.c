@@ -12,6 +12,7 @@
 
 #include "fs/fs-internal.h"
 #include "graph/graph.h"
+#include "mem/mem-ids.h"
 
 #define SLOTS_MIN 16u
 
@@ -20,8 +21,7 @@ static struct mem_pool *fd_pool;
 int
 fd_pool_init(void)
 {
-    fd_pool = mem_pool_new(struct fd, 256);
-    return fd_pool ? 0 : -ENOMEM;
+    return mem_pool_make(&fd_pool, MEM_ID_FD, sizeof(struct fd), "struct fd");
 }
 
 struct fd *
@@ -79,7 +79,7 @@ fd_unref(struct fd *fd)
             xl->type->fd_release(xl, fd, ctx);
     }
     inode_unref(fd->inode);
-    mem_put(fd);
+    mem_put_t(MEM_ID_FD, fd);
 }
 
 /* -- the table --------------------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 
 #include "fs/fs-internal.h"
 #include "graph/graph.h"
+#include "mem/mem-ids.h"
 
 #define BUCKETS_MIN 64u
 #define DENTRY_SHORT 56u /* name bytes with NUL in the small kind of dentry */
@@ -57,12 +58,12 @@ static struct mem_pool *inode_pool, *dentry_pool, *dentry_long_pool;
 int
 fs_pools_init(void)
 {
-    inode_pool = mem_pool_new(struct inode, 1024);
-    dentry_pool = mem_pool_new_fn(sizeof(struct dentry) + DENTRY_SHORT, 1024, "struct dentry");
-    dentry_long_pool = mem_pool_new_fn(sizeof(struct dentry) + FOP_NAME_MAX + 1, 64, "struct dentry (long)");
-    if (!inode_pool || !dentry_pool || !dentry_long_pool)
-        return -ENOMEM;
-    int err = fd_pool_init();
+    const size_t head = sizeof(struct dentry);
+    int err = mem_pool_make(&inode_pool, MEM_ID_INODE, sizeof(struct inode), "struct inode");
+
+    err = err ? err : mem_pool_make(&dentry_pool, MEM_ID_DENTRY, head + DENTRY_SHORT, "struct dentry");
+    err = err ? err : mem_pool_make(&dentry_long_pool, MEM_ID_DENTRY_LONG, head + FOP_NAME_MAX + 1, "struct dentry (long)");
+    err = err ? err : fd_pool_init();
     return err ? err : client_pool_init();
 }
 
@@ -148,6 +149,12 @@ dentry_new(const struct inode_table *t, size_t len)
     return mem_get_owner(len < DENTRY_SHORT ? dentry_pool : dentry_long_pool, t->graph ? t->graph->owner : 0);
 }
 
+static void
+dentry_free(struct dentry *d, size_t len)
+{
+    mem_put_t(len < DENTRY_SHORT ? MEM_ID_DENTRY : MEM_ID_DENTRY_LONG, d);
+}
+
 static struct dentry *
 dentry_find_locked(struct inode_table *t, const struct inode *parent, const char *name, size_t len, uint64_t hash)
 {
@@ -166,7 +173,7 @@ dentry_remove_locked(struct inode_table *t, struct dentry *d)
     cds_list_del(&d->inode_link);
     cds_list_del(&d->parent_link);
     t->names.count--;
-    mem_put(d);
+    dentry_free(d, d->len);
 }
 
 static void
@@ -297,7 +304,7 @@ finish(struct inode_table *t, struct cds_list_head *victims)
             if (ctx && xl->type->inode_forget)
                 xl->type->inode_forget(xl, i, ctx);
         }
-        mem_put(i);
+        mem_put_t(MEM_ID_INODE, i);
     }
 }
 
@@ -543,8 +550,8 @@ link_any(struct inode_table *t, struct inode *parent, const char *name, const st
     }
     struct inode *i = link_loop(&l, iatt);
 
-    mem_put(l.spare_inode);
-    mem_put(l.spare_dentry);
+    mem_put_t(MEM_ID_INODE, l.spare_inode);
+    dentry_free(l.spare_dentry, l.len);
     finish(t, &l.victims);
     return i;
 }
@@ -703,7 +710,7 @@ inode_table_new(struct graph *graph, uint32_t lru_limit)
     t->names = (struct hash){.buckets = buckets_new(BUCKETS_MIN), .mask = BUCKETS_MIN - 1};
     t->root = inode_alloc(t, &gfid_root, S_IFDIR);
     if (!t->inodes.buckets || !t->names.buckets || !t->root) {
-        mem_put(t->root);
+        mem_put_t(MEM_ID_INODE, t->root);
         free(t->inodes.buckets);
         free(t->names.buckets);
         pthread_mutex_destroy(&t->lock);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 #include "mem/arena.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/dict.h"
-#include "mem/mem-pool.h"
+#include "mem/mem-ids.h"
 
 enum chunk_kind { CHUNK_SMALL, CHUNK_LARGE, CHUNK_MALLOC };
 
@@ -26,11 +25,9 @@ static struct mem_pool *small_pool, *large_pool;
 int
 arena_pools_init(void)
 {
-    if (!small_pool)
-        small_pool = mem_pool_new_fn(CHUNK_SMALL_BYTES, 0, "arena_chunk_4k");
-    if (!large_pool)
-        large_pool = mem_pool_new_fn(CHUNK_LARGE_BYTES, 0, "arena_chunk_64k");
-    return small_pool && large_pool ? 0 : -ENOMEM;
+    int err = mem_pool_make(&small_pool, MEM_ID_ARENA_4K, CHUNK_SMALL_BYTES, "arena_chunk_4k");
+
+    return err ? err : mem_pool_make(&large_pool, MEM_ID_ARENA_64K, CHUNK_LARGE_BYTES, "arena_chunk_64k");
 }
 
 static struct arena_chunk *
@@ -40,15 +37,31 @@ chunk_get(size_t room)
     struct arena_chunk *c;
 
     if (room <= CHUNK_SMALL_BYTES - head) {
-        if ((c = mem_get(small_pool)))
+        if ((c = mem_get_t(MEM_ID_ARENA_4K)))
             c->kind = CHUNK_SMALL;
     } else if (room <= CHUNK_LARGE_BYTES - head) {
-        if ((c = mem_get(large_pool)))
+        if ((c = mem_get_t(MEM_ID_ARENA_64K)))
             c->kind = CHUNK_LARGE;
     } else if ((c = malloc(head + room))) {
         c->kind = CHUNK_MALLOC;
     }
     return c;
+}
+
+static void
+chunk_put(struct arena_chunk *c)
+{
+    switch (c->kind) {
+    case CHUNK_SMALL:
+        mem_put_t(MEM_ID_ARENA_4K, c);
+        break;
+    case CHUNK_LARGE:
+        mem_put_t(MEM_ID_ARENA_64K, c);
+        break;
+    case CHUNK_MALLOC:
+        free(c);
+        break;
+    }
 }
 
 static size_t
@@ -144,14 +157,11 @@ arena_release(struct arena *a)
 {
     for (struct dict *d = a->dicts, *next; d; d = next) {
         next = d->next_on_arena;
-        mem_put(d);
+        mem_put_t(MEM_ID_DICT, d);
     }
     for (struct arena_chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
-        if (c->kind == CHUNK_MALLOC)
-            free(c);
-        else
-            mem_put(c);
+        chunk_put(c);
     }
     arena_init(a);
 }

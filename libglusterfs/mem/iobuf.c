@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 #include "mem/iobuf.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "mem/mem-pool.h"
+#include "mem/mem-ids.h"
 
 /* The struct and its bytes are one object, so a buffer is one get and one put. A power of two of payload and
  * some room for message heads, so that a 128 KiB write with its header fits the class of 128 KiB. */
@@ -16,22 +15,22 @@ static const size_t class_bytes[] = {4096, 16384, 65536, 131072 + IOBUF_SLACK, 1
 static const char *const class_names[] = {"iobuf_4k", "iobuf_16k", "iobuf_64k", "iobuf_128k", "iobuf_1m"};
 #define CLASSES (sizeof class_bytes / sizeof class_bytes[0])
 
+_Static_assert(MEM_ID_IOBUF_1M - MEM_ID_IOBUF_4K + 1 == CLASSES, "an id for each class, in order");
+
 static struct mem_pool *class_pools[CLASSES];
 
 _Static_assert(sizeof(struct iobuf) <= IOBUF_HEAD, "the struct lies before the bytes");
 
-enum { IOBUF_POOLED, IOBUF_MALLOC };
+#define IOBUF_MALLOC CLASSES /* in flags, where pooled buffers have their class */
 
 int
 iobuf_pools_init(void)
 {
-    for (size_t i = 0; i < CLASSES; i++) {
-        if (!class_pools[i])
-            class_pools[i] = mem_pool_new_fn(IOBUF_HEAD * 2 + class_bytes[i], 0, class_names[i]);
-        if (!class_pools[i])
-            return -ENOMEM;
-    }
-    return 0;
+    int err = 0;
+
+    for (unsigned i = 0; i < CLASSES && !err; i++)
+        err = mem_pool_make(&class_pools[i], MEM_ID_IOBUF_4K + i, IOBUF_HEAD * 2 + class_bytes[i], class_names[i]);
+    return err;
 }
 
 /* The bytes start on the next 64-byte line behind the struct, wherever the pool put it. */
@@ -44,23 +43,21 @@ bytes_of(struct iobuf *b)
 struct iobuf *
 iobuf_get(size_t size)
 {
-    struct iobuf *b = NULL;
+    struct iobuf *b;
+    unsigned class = 0;
 
-    for (size_t i = 0; i < CLASSES; i++) {
-        if (size > class_bytes[i])
-            continue;
-        if (!(b = mem_get(class_pools[i])))
-            return NULL;
-        b->flags = IOBUF_POOLED;
-        b->size = class_bytes[i];
-        break;
+    while (class < CLASSES && size > class_bytes[class])
+        class++;
+    if (class < CLASSES) {
+        b = mem_get_t(MEM_ID_IOBUF_4K + class);
+        size = class_bytes[class];
+    } else {
+        b = size > SIZE_MAX - 2 * IOBUF_HEAD ? NULL : malloc(2 * IOBUF_HEAD + size);
     }
-    if (!b) {
-        if (size > SIZE_MAX - 2 * IOBUF_HEAD || !(b = malloc(2 * IOBUF_HEAD + size)))
-            return NULL;
-        b->flags = IOBUF_MALLOC;
-        b->size = size;
-    }
+    if (!b)
+        return NULL;
+    b->flags = class;
+    b->size = size;
     refcount_init(&b->refs, 1);
     b->bytes = bytes_of(b);
     return b;
@@ -89,5 +86,5 @@ iobuf_unref(struct iobuf *b)
     if (b->flags == IOBUF_MALLOC)
         free(b);
     else
-        mem_put(b);
+        mem_put_t(MEM_ID_IOBUF_4K + b->flags, b);
 }

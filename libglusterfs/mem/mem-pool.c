@@ -113,7 +113,9 @@ mem_get0_owner(struct mem_pool *pool, uint16_t owner)
 void *
 mem_get_by_id(unsigned id)
 {
-    return mem_get(mem_pool_by_id(id));
+    struct mem_pool *p = mem_pool_by_id(id);
+
+    return p ? mem_get(p) : mem_get_slow(id, SITE()); /* which refuses */
 }
 
 #if MEM_ASAN

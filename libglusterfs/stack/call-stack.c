@@ -9,7 +9,7 @@
 #include "fs/inode.h"
 #include "graph/graph.h"
 #include "mem/iobuf.h"
-#include "mem/mem-pool.h"
+#include "mem/mem-ids.h"
 #include "stack/xlator.h"
 
 static struct mem_pool *frame_pool, *stub_pool, *stack_pool;
@@ -17,13 +17,10 @@ static struct mem_pool *frame_pool, *stub_pool, *stack_pool;
 int
 stack_pools_init(void)
 {
-    if (!frame_pool)
-        frame_pool = mem_pool_new(struct frame, 0);
-    if (!stub_pool)
-        stub_pool = mem_pool_new(struct call_stub, 0);
-    if (!stack_pool)
-        stack_pool = mem_pool_new(struct call_stack, 0);
-    return frame_pool && stub_pool && stack_pool ? 0 : -ENOMEM;
+    int err = mem_pool_make(&frame_pool, MEM_ID_FRAME, sizeof(struct frame), "struct frame");
+
+    err = err ? err : mem_pool_make(&stub_pool, MEM_ID_CALL_STUB, sizeof(struct call_stub), "struct call_stub");
+    return err ? err : mem_pool_make(&stack_pool, MEM_ID_CALL_STACK, sizeof(struct call_stack), "struct call_stack");
 }
 
 void
@@ -35,7 +32,7 @@ call_stack_init(struct call_stack *stk)
 struct call_stack *
 call_stack_new(void (*done)(struct call_stack *), void *owner)
 {
-    struct call_stack *stk = mem_get(stack_pool);
+    struct call_stack *stk = mem_get_t(MEM_ID_CALL_STACK);
 
     if (!stk)
         return NULL;
@@ -49,7 +46,7 @@ void
 call_stack_free(struct call_stack *stk)
 {
     call_stack_release(stk);
-    mem_put(stk);
+    mem_put_t(MEM_ID_CALL_STACK, stk);
 }
 
 static void
@@ -65,7 +62,7 @@ call_stack_release(struct call_stack *stk)
 {
     for (struct frame *f = stk->frames, *next; f; f = next) {
         next = f->next;
-        mem_put(f);
+        mem_put_t(MEM_ID_FRAME, f);
     }
     stk->frames = NULL;
     fd_unref(stk->reply.fd);
@@ -143,7 +140,7 @@ call_stack_unwind(struct call_stack *stk)
         stk->frames = f->next;
         stk->xl = f->xl;
         int verdict = f->cb(f, stk);
-        mem_put(f);
+        mem_put_t(MEM_ID_FRAME, f);
         if (verdict == XL_OWNED)
             return;
         assert(verdict == XL_PASS);
@@ -162,7 +159,7 @@ call_stack_fail(struct call_stack *stk, int err)
 struct frame *
 frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb)
 {
-    struct frame *f = mem_get(frame_pool);
+    struct frame *f = mem_get_t(MEM_ID_FRAME);
 
     if (!f)
         return NULL;
@@ -194,7 +191,7 @@ stub_run(struct worker_job *job)
 {
     struct call_stub stub = *caa_container_of(job, struct call_stub, job);
 
-    mem_put(caa_container_of(job, struct call_stub, job));
+    mem_put_t(MEM_ID_CALL_STUB, caa_container_of(job, struct call_stub, job));
     call_stack_answer(stub.stk, stub.go(stub.xl, stub.stk));
 }
 

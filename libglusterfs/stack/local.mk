@@ -8,3 +8,7 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/stack/xlator.h
 # The table names every xlator, so it lies with them.
 libkiln_xlators_la_SOURCES += libglusterfs/stack/xlator-table.c
+
+noinst_PROGRAMS += libglusterfs/stack/bench-call-stack
+libglusterfs_stack_bench_call_stack_SOURCES = libglusterfs/stack/bench-call-stack.c
+libglusterfs_stack_bench_call_stack_LDADD = $(TEST_LIBS)

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "mem/mem-pool.h"
+#include "mem/mem-ids.h"
 #include "rpc/server/rpc-server-internal.h"
 #include "rpc/xdr/cred.h"
 #include "rpc/xdr/fop-codec.h"
@@ -17,9 +17,7 @@ static_assert(offsetof(struct rpc_request, stk) == 0, "the rest is cleared as on
 int
 rpc_server_pools_init(void)
 {
-    if (!request_pool)
-        request_pool = mem_pool_new(struct rpc_request, 0);
-    return request_pool ? 0 : -ENOMEM;
+    return mem_pool_make(&request_pool, MEM_ID_RPC_REQUEST, sizeof(struct rpc_request), "struct rpc_request");
 }
 
 struct rpc_server *
@@ -62,13 +60,13 @@ request_free(struct rpc_request *req)
     call_stack_release(&req->stk);
     record_release(&req->record);
     conn_unref(req->conn);
-    mem_put(req);
+    mem_put_t(MEM_ID_RPC_REQUEST, req);
 }
 
 static struct rpc_request *
 request_new(struct rpc_server *s, struct conn *c, struct record *r)
 {
-    struct rpc_request *req = mem_get(request_pool);
+    struct rpc_request *req = mem_get_t(MEM_ID_RPC_REQUEST);
 
     if (!req)
         return NULL;

@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 
 #include "log/log.h"
-#include "mem/mem-pool.h"
+#include "mem/mem-ids.h"
 #include "rpc/transport/transport-internal.h"
 
 #define BATCH_RECORDS 32
@@ -67,9 +67,7 @@ static enum turn read_turn(struct conn *c, struct batch *b, bool *is_drained);
 int
 receive_pools_init(void)
 {
-    if (!batch_pool)
-        batch_pool = mem_pool_new_fn(sizeof(struct batch), 0, "transport_batch");
-    return batch_pool ? 0 : -ENOMEM;
+    return mem_pool_make(&batch_pool, MEM_ID_BATCH, sizeof(struct batch), "transport_batch");
 }
 
 void
@@ -119,7 +117,7 @@ reader_release(struct conn *c)
 static struct batch *
 batch_new(struct conn *c)
 {
-    struct batch *b = mem_get(batch_pool);
+    struct batch *b = mem_get_t(MEM_ID_BATCH);
 
     if (!b)
         return NULL;
@@ -196,7 +194,7 @@ batch_unref(struct batch *b)
     if (!refcount_put(&b->refs))
         return;
     conn_busy_put(b->c);
-    mem_put(b);
+    mem_put_t(MEM_ID_BATCH, b);
 }
 
 /* Runs what nobody has begun, then sends what it has answered. */

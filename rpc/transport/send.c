@@ -17,7 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "mem/mem-pool.h"
+#include "mem/mem-ids.h"
 #include "rpc/transport/transport-internal.h"
 
 #define FRAME_BYTES 16384
@@ -33,9 +33,7 @@ static struct mem_pool *chunk_pool;
 int
 send_pools_init(void)
 {
-    if (!chunk_pool)
-        chunk_pool = mem_pool_new_fn(sizeof(struct chunk), 0, "transport_chunk");
-    return chunk_pool ? 0 : -ENOMEM;
+    return mem_pool_make(&chunk_pool, MEM_ID_CHUNK, sizeof(struct chunk), "transport_chunk");
 }
 
 /* ---- queueing ---- */
@@ -44,7 +42,7 @@ send_pools_init(void)
 static int
 queue_chunk_locked(struct conn *c, struct iobuf *buf, void *at, size_t bytes)
 {
-    struct chunk *k = mem_get(chunk_pool);
+    struct chunk *k = mem_get_t(MEM_ID_CHUNK);
 
     if (!k) {
         iobuf_unref(buf);
@@ -211,7 +209,7 @@ consume_locked(struct conn *c, size_t bytes)
         c->head = k->next;
         c->queued_bytes -= CHUNK_COST;
         iobuf_unref(k->buf);
-        mem_put(k);
+        mem_put_t(MEM_ID_CHUNK, k);
     }
     if (!c->head) { /* an idle connection keeps no buffer */
         c->tail = NULL;
@@ -346,7 +344,7 @@ send_free_chunks(struct chunk *list)
         struct chunk *next = list->next;
 
         iobuf_unref(list->buf);
-        mem_put(list);
+        mem_put_t(MEM_ID_CHUNK, list);
         list = next;
     }
 }
