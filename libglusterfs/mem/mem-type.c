@@ -57,13 +57,11 @@ pool_publish(struct mem_pool *p, unsigned want)
     if (mem_pools[id])
         return -EEXIST;
     static uint32_t serial;
-    uint32_t cookie = ++serial * 0x9e3779b1u;
+    uint32_t cookie = 1u << 31 | ++serial * 0x9e3779b1u; /* no MEM_STATE has this bit: no state word is ever 0 */
 
     p->id = id;
     p->class.id = id;
     p->live = MEM_STATE_LIVE ^ cookie;
-    if (!p->live || p->live == (MEM_STATE_LIVE ^ MEM_STATE_DEAD)) /* 0 marks an unused line and empty memory */
-        p->live ^= ++serial * 0x9e3779b1u;
     p->line = (uint32_t)(id * sizeof(struct mem_line));
     p->meta = id | (p->reset ? MEM_META_RESET : 0);
     __atomic_store_n(&mem_pools[id], p, __ATOMIC_RELEASE);
@@ -161,16 +159,12 @@ mem_pool_destroy(struct mem_pool *p)
     mem_sweeper_rouse();
 }
 
+/* Two sweeps found no object and no thread with a line of it, so nobody can have put a magazine here since. */
 void
 mem_pool_free(struct mem_pool *p)
 {
-    struct mem_magazine *m = mem_depot_age(p, true), *next;
-
-    for (; m; m = next) {
-        next = m->next;
-        assert(!m->count);
-        mem_magazine_free(m);
-    }
+    assert(!p->depot.hot && !p->depot.cold);
+    assert(!p->depot.doomed && !p->depot.empty);
     mem_class_release(&p->class, true);
     __atomic_store_n(&mem_pools[p->id], NULL, __ATOMIC_RELEASE);
     free(p->quarantine);
