@@ -23,10 +23,11 @@ static uint64_t last_stall_us;
 
 /* ---- what to watch ---------------------------------------------------------------------------- */
 
-/* The file of this process's cgroup (v2). */
+/* The file of this process's cgroup (v2), which lies elsewhere where v1 is mounted too. */
 static int
 cgroup_open(const char *file, int flags)
 {
+    static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
     char line[PATH_MAX], path[PATH_MAX + 64];
     FILE *f = fopen("/proc/self/cgroup", "re");
     int fd = -1;
@@ -35,8 +36,10 @@ cgroup_open(const char *file, int flags)
         if (strncmp(line, "0::", 3))
             continue;
         line[strcspn(line, "\n")] = 0;
-        snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", line + 3, file);
-        fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
+        for (int i = 0; i < 2 && fd < 0; i++) {
+            snprintf(path, sizeof(path), "%s%s/%s", roots[i], line + 3, file);
+            fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
+        }
     }
     if (f)
         fclose(f);
