@@ -64,20 +64,6 @@ chunk_put(struct arena_chunk *c)
     }
 }
 
-static size_t
-chunk_room(const struct arena_chunk *c, size_t asked)
-{
-    switch (c->kind) {
-    case CHUNK_SMALL:
-        return CHUNK_SMALL_BYTES - sizeof *c;
-    case CHUNK_LARGE:
-        return CHUNK_LARGE_BYTES - sizeof *c;
-    case CHUNK_MALLOC:
-        break;
-    }
-    return asked;
-}
-
 void *
 arena_alloc(struct arena *a, size_t size)
 {
@@ -101,7 +87,7 @@ arena_alloc(struct arena *a, size_t size)
             return c->bytes;
         }
         a->at = c->bytes;
-        a->end = c->bytes + chunk_room(c, room);
+        a->end = (char *)c + (c->kind == CHUNK_SMALL ? CHUNK_SMALL_BYTES : CHUNK_LARGE_BYTES);
     }
     void *p = a->at;
     a->at += need;
