@@ -2,12 +2,19 @@
 
 /* The modes that watch, and the one that doesn't: what each promises to catch, it catches, and says which pool
  * and where. */
-#include "mem/mem-internal.h"
+#include "mem/test-refuse.h"
 
-#include <check.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#define VALGRIND_GET_VBITS(from, to, n) 0
+#endif
 
 static char last_message[600];
 static int messages;
@@ -152,8 +159,20 @@ START_TEST(poison_keeps_objects_away_for_a_while)
 }
 END_TEST
 
+/* A program that measures coverage wants to keep what it counted up to here. */
+extern void __gcov_dump(void) __attribute__((weak));
+
+static void
+last_words(int signal)
+{
+    (void)signal;
+    if (__gcov_dump)
+        __gcov_dump();
+}
+
 START_TEST(poison_aborts_by_default)
 {
+    signal(SIGABRT, last_words);
     ck_assert_int_eq(mem_pools_set_mode("poison"), 0);
     mem_pools_set_message_fn(keep_message);
     struct mem_pool *p = mem_pool_new_fn(100, 0, "abort");
@@ -317,6 +336,124 @@ START_TEST(no_memory_while_watching)
 }
 END_TEST
 
+/* Nothing of the pool's is in the way: what the C library refuses is refused, and a constructor runs. */
+START_TEST(off_without_memory)
+{
+    struct mem_pool *p = pool_in("off", "poor");
+    struct mem_pool *made = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "made", .size = 100, .ctor = fill });
+    unsigned char *o = mem_get(made);
+
+    ck_assert_uint_eq(o[99], 0x11);
+    mem_put(o);
+    mem_test_fail_at = INT64_MAX;
+    mem_test_fail_always = true;
+    ck_assert_ptr_null(mem_get(p));
+    ck_assert_ptr_null(mem_get0(p));
+    ck_assert_ptr_null(mem_get_owner(p, 1));
+    mem_test_fail_at = 0;
+    mem_test_fail_always = false;
+    mem_put(mem_get0(p));
+}
+END_TEST
+
+/* One in ten is sampled; of the others only the number is known. */
+START_TEST(trace_of_some)
+{
+    struct mem_pool *p = pool_in("trace:10", "leaky");
+    uint16_t owner = (uint16_t)mem_owner_new("leaker");
+    void *o[40];
+
+    for (int i = 0; i < 40; i++)
+        o[i] = mem_get_owner(p, owner);
+    for (int i = 2; i < 40; i++) /* the first of all was sampled */
+        mem_put(o[i]);
+    ck_assert_int_eq(mem_owner_audit(owner, audit, NULL), 2);
+    ck_assert_str_ne(where_text, "nowhere");
+    mem_put(o[0]);
+    mem_put(mem_get(p));
+    o[0] = mem_get_owner(p, owner); /* not sampled */
+    ck_assert_int_eq(mem_owner_audit(owner, audit, NULL), 2);
+    ck_assert_str_eq(where_text, "nowhere");
+    mem_put(o[0]);
+    mem_put(o[1]);
+    mem_pools_check();
+}
+END_TEST
+
+/* So many samples that some share a bucket. */
+START_TEST(trace_of_many)
+{
+    struct mem_pool *p = pool_in("trace:1", "leaky");
+    uint16_t owner = (uint16_t)mem_owner_new("leaker");
+    static void *o[3000];
+
+    for (int i = 0; i < 3000; i++)
+        o[i] = mem_get_owner(p, owner);
+    for (int i = 0; i < 2998; i++) /* the first in a bucket is the last that came */
+        mem_put(o[i]);
+    ck_assert_int_eq(mem_owner_audit(owner, audit, NULL), 2);
+    ck_assert_str_ne(where_text, "nowhere");
+    mem_put_bulk(o + 2998, 2);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
+/* Where is told in bare addresses when there is no memory for names. */
+START_TEST(trace_without_memory_for_names)
+{
+    struct mem_pool *p = pool_in("trace:1", "leaky");
+    uint16_t owner = (uint16_t)mem_owner_new("leaker");
+    void *o[2] = { mem_get_owner(p, owner), mem_get_owner(p, owner) };
+    char where[512];
+
+    if (tools_watch())
+        return;
+    ck_assert(mem_trace_oldest(owner, 32, where, sizeof(where))); /* the stack is as large as it will be */
+    take_all_memory();
+    bool found = mem_trace_oldest(owner, 32, where, sizeof(where));
+    give_memory_back();
+    ck_assert(found);
+    ck_assert_msg(!strncmp(where, "0x", 2) && !strchr(where, '('), "where: %s", where);
+    mem_put_bulk(o, 2);
+}
+END_TEST
+
+/* ---- what a tool that watches the process sees; tests/pool/coverage runs these under valgrind ---- */
+
+START_TEST(tools_choose_the_mode)
+{
+    const char *mode = RUNNING_ON_VALGRIND || MEM_ASAN ? "off" : "on";
+
+    unsetenv("KILN_POOLS");
+    ck_assert_str_eq(mem_pools_mode(), mode);
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "default");
+    ck_assert_str_eq(mem_pools_mode(), mode);
+    mem_put(mem_get(p));
+}
+END_TEST
+
+START_TEST(tools_see_dead_objects)
+{
+    struct mem_pool *p = pool_in("poison", "seen");
+    struct mem_pool *kept = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "kept", .size = 100, .ctor = fill });
+    char bits[100];
+    void *o = mem_get(p), *k = mem_get(kept);
+    int alive = RUNNING_ON_VALGRIND ? 1 : 0, dead = RUNNING_ON_VALGRIND ? 3 : 0;
+
+    (void)bits;
+    ck_assert_int_eq(VALGRIND_GET_VBITS(o, bits, 100), alive);
+    mem_put(o);
+    mem_put(k);
+    ck_assert_int_eq(VALGRIND_GET_VBITS(o, bits, 100), dead);
+    ck_assert_int_eq(VALGRIND_GET_VBITS(k, bits, 100), alive); /* what a constructor made stays readable */
+    for (int i = 0; i < 600; i++)
+        mem_put(mem_get(p));
+    mem_pools_check();
+    ck_assert_int_eq(messages, 0);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -326,7 +463,7 @@ test_suite(void)
         trace_tells_where_a_leak_was_got, poison_among_threads, trace_among_threads,
     };
     Suite *s = suite_create("mem-debug");
-    TCase *t = tcase_create("modes");
+    TCase *t = tcase_create("modes"), *w = tcase_create("watched");
 
     tcase_set_timeout(t, 60);
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
@@ -334,8 +471,16 @@ test_suite(void)
     tcase_add_test(t, off_has_a_short_dump);
     tcase_add_loop_test(t, no_memory_while_watching, 0, 2);
     tcase_add_loop_test(t, watching_without_memory, 0, 2);
-    tcase_add_test_raise_signal(t, poison_aborts_by_default, 6);
+    tcase_add_test(t, off_without_memory);
+    tcase_add_test(t, trace_of_some);
+    tcase_add_test(t, trace_of_many);
+    tcase_add_test(t, trace_without_memory_for_names);
+    tcase_add_test_raise_signal(t, poison_aborts_by_default, SIGABRT);
     suite_add_tcase(s, t);
+    tcase_set_timeout(w, 60);
+    tcase_add_test(w, tools_choose_the_mode);
+    tcase_add_test(w, tools_see_dead_objects);
+    suite_add_tcase(s, w);
     return s;
 }
 

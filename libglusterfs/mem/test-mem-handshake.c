@@ -6,7 +6,12 @@
 #include "mem/mem-internal.h"
 
 #include <check.h>
+#include <dlfcn.h>
+#include <semaphore.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* ---- turns ------------------------------------------------------------------------------------ */
 
@@ -143,6 +148,7 @@ static struct mem_pool *pool;
 static pthread_barrier_t ready;
 static enum operation operation;
 static bool ask_first; /* a DEMOTE is pending when the game starts */
+static uint16_t owner;    /* of the objects; 0: nobody */
 static bool twice;     /* the owner does a second operation: it must not profit from a LOCKED it wiped out */
 
 struct hand {
@@ -153,7 +159,7 @@ struct hand {
 static void
 hand_get(struct hand *h)
 {
-    h->held[h->n] = mem_get(pool);
+    h->held[h->n] = owner ? mem_get_owner(pool, owner) : mem_get(pool);
     ck_assert_ptr_nonnull(h->held[h->n]);
     memset(h->held[h->n], (int)h->n, 200);
     h->n++;
@@ -222,12 +228,12 @@ sweeper_main(void *arg)
 static void
 play(const char *turns)
 {
-    pthread_t owner, sweeper;
+    pthread_t player, sweeper;
 
     new_game(turns);
-    pthread_create(&owner, NULL, owner_main, NULL);
+    pthread_create(&player, NULL, owner_main, NULL);
     pthread_create(&sweeper, NULL, sweeper_main, NULL);
-    pthread_join(owner, NULL);
+    pthread_join(player, NULL);
     pthread_join(sweeper, NULL);
     ck_assert_msg(overlaps == 0, "%s, operation %d: both were in the lists", turns, operation);
     mem_pools_check();
@@ -235,6 +241,7 @@ play(const char *turns)
     mem_pool_stats(pool, &s);
     ck_assert_int_eq(s.live, 0);
     ck_assert_uint_eq(s.gets, s.puts);
+    ck_assert_int_eq(owner ? mem_owner_balance(owner, NULL) : 0, 0);
 }
 
 static void
@@ -275,6 +282,17 @@ START_TEST(every_order_of_steps)
 }
 END_TEST
 
+/* The paths of objects with an owner are others. */
+START_TEST(every_order_with_an_owner)
+{
+    owner = (uint16_t)mem_owner_new("owner");
+    ck_assert_uint_eq(owner, 1);
+    ck_assert_uint_eq(play_all(4), 70);
+    ask_first = true;
+    ck_assert_uint_eq(play_all(5), 126);
+}
+END_TEST
+
 /* The owner has seen DEMOTE; before, at and after its compare-exchange the next pass writes LOCKED. */
 START_TEST(every_order_with_a_demote_pending)
 {
@@ -311,19 +329,19 @@ busy_owner(void *arg)
 
 START_TEST(owners_go_on_while_the_sweeper_is_stopped)
 {
-    pthread_t owner, sweeper;
+    pthread_t player, sweeper;
     bool done = false;
     struct mem_pool_stats s;
 
     new_game(NULL);
     stop_sweeper_at = S2; /* the owner is LOCKED, and stays so */
-    pthread_create(&owner, NULL, busy_owner, &done);
+    pthread_create(&player, NULL, busy_owner, &done);
     pthread_create(&sweeper, NULL, sweeper_main, NULL);
     wait_until_stopped();
     pthread_barrier_wait(&ready); /* the owner has done its thousand */
     ck_assert(done);
     let_go_on();
-    pthread_join(owner, NULL);
+    pthread_join(player, NULL);
     pthread_join(sweeper, NULL);
     mem_pool_stats(pool, &s);
     ck_assert_uint_ge(s.bypass, 2000);
@@ -353,11 +371,11 @@ stopping_owner(void *arg)
 
 START_TEST(sweeper_does_not_wait_for_an_owner_inside)
 {
-    pthread_t owner;
+    pthread_t player;
 
     new_game(NULL);
     stop_owner_at = O3;
-    pthread_create(&owner, NULL, stopping_owner, NULL);
+    pthread_create(&player, NULL, stopping_owner, NULL);
     wait_until_stopped();
     mem_pools_sweep_now(); /* returns */
     ck_assert_uint_eq(stopped_thread->busy, 1);
@@ -365,10 +383,201 @@ START_TEST(sweeper_does_not_wait_for_an_owner_inside)
     mem_pools_sweep_now();
     ck_assert_uint_eq(stopped_thread->req, MEM_REQ_DEMOTE);
     let_go_on();
-    pthread_join(owner, NULL);
+    pthread_join(player, NULL);
     mem_pools_check();
 }
 END_TEST
+
+/* ---- what happens where the sweeper lets others in between ------------------------------------ */
+
+#if !MEM_TSAN /* it has a pthread_mutex_unlock of its own */
+
+static void (*between)(void); /* runs whenever a thread has let go of the registry */
+
+int
+pthread_mutex_unlock(pthread_mutex_t *m)
+{
+    static int (*unlock)(pthread_mutex_t *);
+    static __thread bool inside;
+    int err;
+
+    if (!unlock)
+        unlock = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+    err = unlock(m);
+    if (m == &mem_registry_mutex && between && !inside) {
+        inside = true;
+        between();
+        inside = false;
+    }
+    return err;
+}
+
+enum { CROWD = 40 };
+static struct mem_thread *blocks[CROWD];
+static pthread_t crowd[CROWD];
+static sem_t ready_sem, go[CROWD];
+static int left_early = -1;
+
+static void *
+one_of_the_crowd(void *arg)
+{
+    int me = (int)(intptr_t)arg;
+
+    mem_put(mem_get(pool));
+    blocks[me] = mem_self;
+    sem_post(&ready_sem);
+    sem_wait(&go[me]);
+    return NULL;
+}
+
+static void
+next_in_line_leaves(void)
+{
+    for (int i = 0; i < CROWD && left_early < 0; i++) {
+        if (blocks[i] != mem_threads_cursor)
+            continue;
+        left_early = i;
+        sem_post(&go[i]);
+        pthread_join(crowd[i], NULL);
+    }
+}
+
+/* Between two groups the sweeper holds on to no thread: the one that is next may go. */
+START_TEST(a_thread_exits_when_it_is_next)
+{
+    struct mem_pool_stats s;
+
+    sem_init(&ready_sem, 0, 0);
+    for (int i = 0; i < CROWD; i++) {
+        sem_init(&go[i], 0, 0);
+        ck_assert_int_eq(pthread_create(&crowd[i], NULL, one_of_the_crowd, (void *)(intptr_t)i), 0);
+        sem_wait(&ready_sem);
+    }
+    between = next_in_line_leaves;
+    mem_pools_sweep_now();
+    between = NULL;
+    ck_assert_int_ge(left_early, 0);
+    mem_pool_stats(pool, &s);
+    ck_assert_uint_eq(s.cached_hot, 0); /* nobody was left out */
+    mem_pools_check();
+    for (int i = 0; i < CROWD; i++) {
+        if (i == left_early)
+            continue;
+        sem_post(&go[i]);
+        pthread_join(crowd[i], NULL);
+    }
+}
+END_TEST
+
+static pthread_t test_thread;
+static sem_t wake_up, woken;
+static int disturbed;
+
+static void *
+light_sleeper(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        sem_wait(&wake_up);
+        mem_put(mem_get(pool));
+        sem_post(&woken);
+    }
+    return NULL;
+}
+
+/* The sweeper, in no pass, has looked whether all is quiet: at this moment it no longer is. */
+static void
+disturb(void)
+{
+    if (pthread_equal(pthread_self(), test_thread) || __atomic_load_n(&disturbed, __ATOMIC_RELAXED) == 3 ||
+        pthread_mutex_trylock(&mem_sweep_mutex) != 0)
+        return;
+    pthread_mutex_unlock(&mem_sweep_mutex);
+    struct mem_pool_stats s;
+    mem_pool_stats(pool, &s);
+    if (s.bytes_resident)
+        return;
+    sem_post(&wake_up);
+    sem_wait(&woken);
+    __atomic_fetch_add(&disturbed, 1, __ATOMIC_RELAXED);
+}
+
+START_TEST(the_sweeper_does_not_fall_asleep_over_it)
+{
+    struct mem_pool_stats s;
+    pthread_t t;
+
+    test_thread = pthread_self();
+    sem_init(&wake_up, 0, 0);
+    sem_init(&woken, 0, 0);
+    ck_assert_int_eq(pthread_create(&t, NULL, light_sleeper, NULL), 0);
+    sem_post(&wake_up);
+    sem_wait(&woken);
+    between = disturb;
+    mem_pools_set_option("sweep", "2");
+    ck_assert_int_eq(mem_pools_init(), 0);
+    do {
+        usleep(1000); /* or the test's time is up */
+        mem_pool_stats(pool, &s);
+    } while (__atomic_load_n(&disturbed, __ATOMIC_RELAXED) < 3 || s.bytes_resident);
+    between = NULL;
+    mem_pools_fini();
+}
+END_TEST
+
+static __thread bool yields_to_mapper; /* this thread is slow to map memory: another one gets it first */
+static struct mem_pool *other;
+
+void *
+mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+    if (yields_to_mapper) {
+        yields_to_mapper = false;
+        sem_post(&wake_up);
+        sem_wait(&woken);
+    }
+    return (void *)syscall(SYS_mmap, at, bytes, prot, flags, fd, offset);
+}
+
+static void *
+quick_mapper(void *arg)
+{
+    sem_wait(&wake_up);
+    *(void **)arg = mem_get(other);
+    sem_post(&woken);
+    return NULL;
+}
+
+/* Both find no room and map some; the slower one uses what the other has left, and gives its own back. */
+START_TEST(two_threads_map_memory)
+{
+    struct mem_process_stats s;
+    void *o, *theirs;
+    pthread_t t;
+
+    sem_init(&wake_up, 0, 0);
+    sem_init(&woken, 0, 0);
+    other = mem_pool_new_fn(200, 0, "other");
+    mem_put(mem_get(pool)); /* the thread has its block */
+    mem_pools_trim(3);
+    mem_pools_trim(3);
+    ck_assert_int_eq(pthread_create(&t, NULL, quick_mapper, &theirs), 0);
+    mem_pools_stats(&s);
+    ck_assert_uint_eq(s.reserved_bytes, 0);
+    yields_to_mapper = true;
+    o = mem_get(pool);
+    ck_assert(!yields_to_mapper);
+    pthread_join(t, NULL);
+    ck_assert_ptr_nonnull(o);
+    ck_assert_ptr_nonnull(theirs);
+    mem_pools_stats(&s);
+    ck_assert_uint_eq(s.reserved_bytes, 2 << 20); /* not twice */
+    mem_put(o);
+    mem_put(theirs);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+#endif
 
 static Suite *
 test_suite(void)
@@ -383,6 +592,12 @@ test_suite(void)
     tcase_add_test(t, every_order_with_a_demote_pending_and_two_operations);
     tcase_add_test(t, owners_go_on_while_the_sweeper_is_stopped);
     tcase_add_test(t, sweeper_does_not_wait_for_an_owner_inside);
+    tcase_add_test(t, every_order_with_an_owner);
+#if !MEM_TSAN
+    tcase_add_test(t, a_thread_exits_when_it_is_next);
+    tcase_add_test(t, the_sweeper_does_not_fall_asleep_over_it);
+    tcase_add_test(t, two_threads_map_memory);
+#endif
     suite_add_tcase(s, t);
     return s;
 }

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
 /* The pool and the system around it: allocations that fail, options and environment, figures, the sweeper's
- * thread, memory pressure. */
+ * thread. */
 #include "mem/test-mem.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
+#include <time.h>
 
 /* ---- the system's allocator fails ------------------------------------------------------------- */
 
@@ -115,6 +107,21 @@ START_TEST(memory_ends_for_good)
 }
 END_TEST
 
+START_TEST(no_memory_to_prefill)
+{
+    struct mem_pool *p = mem_pool_new_fn(300, 100, "unfilled");
+
+    for (int n = 1; n < 3; n++) { /* not even for a magazine; for no object */
+        mem_test_fail_at = n;
+        ck_assert_int_eq(mem_pool_prefill(p, 20000), -ENOMEM);
+        mem_test_fail_at = 0;
+        mem_pools_trim(3);
+        mem_pools_trim(3);
+    }
+    ck_assert_int_eq(mem_pool_prefill(p, 0), 0);
+}
+END_TEST
+
 START_TEST(no_memory_at_all)
 {
     struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "huge", .size = 15u << 20 });
@@ -165,6 +172,16 @@ START_TEST(statedump_keys)
     mem_pools_dump(dump, NULL);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         ck_assert_msg(strstr(dumped, keys[i]), "no %s in\n%s", keys[i], dumped);
+    /* what reads GlusterFS's statedumps finds its seven keys, first and in their order */
+    const char *at = strstr(dumped, "-----=-----\npool-name=");
+    ck_assert_ptr_nonnull(at);
+    for (int i = 0; i < 7; i++) {
+        static const char *const stock[] = { "pool-name=", "xlator-name=", "active-count=", "sizeof-type=",
+                                             "padded-sizeof=", "size=", "shared-pool=" };
+
+        at = strchr(at, '\n') + 1;
+        ck_assert_msg(!strncmp(at, stock[i], strlen(stock[i])), "%s is not the next of\n%s", stock[i], dumped);
+    }
     mem_put(o);
 }
 END_TEST
@@ -193,7 +210,6 @@ END_TEST
 START_TEST(sweeper_sleeps_and_wakes)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "sleepy");
-    struct mem_process_stats a, b;
     void *o;
 
     mem_pools_set_option("sweep", "5");
@@ -202,19 +218,202 @@ START_TEST(sweeper_sleeps_and_wakes)
     for (int round = 0; round < 3; round++) {
         o = mem_get(p);
         mem_put(o);
-        for (int i = 0; i < 1000 && stats(p).bytes_resident; i++)
+        while (stats(p).bytes_resident) /* or the test's time is up */
             usleep(2000);
-        ck_assert_uint_eq(stats(p).bytes_resident, 0);
     }
-    usleep(100000);
-    mem_pools_stats(&a);
-    usleep(200000); /* forty periods */
-    mem_pools_stats(&b);
-    ck_assert_uint_le(b.sweeps - a.sweeps, 1);
     mem_pools_fini();
     mem_pools_fini();
     ck_assert_int_eq(mem_pools_init(), 0);
     ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
+/* ---- the sweeper's thread --------------------------------------------------------------------- */
+
+/* How often a thread of that name gave up its CPU to wait; -1 if there is none. */
+static long
+voluntary_switches(const char *thread)
+{
+    pid_t tid = thread_named(thread);
+    char text[4096], *at;
+
+    if (!tid || !task_file(tid, "status", text, sizeof(text)))
+        return -1;
+    at = strstr(text, "\nvoluntary_ctxt_switches:");
+    return at ? atol(strchr(at, ':') + 1) : -1;
+}
+
+/* Sooner or later the sweeper sleeps through forty of its periods, and then again. A slow machine takes longer to get
+ * there, but it gets there. */
+START_TEST(nothing_to_sweep_no_wakeups)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "idle");
+    static void *o[5000];
+    int quiet = 0;
+
+    mem_pools_set_option("sweep", "5");
+    ck_assert_int_eq(mem_pools_init(), 0);
+    get_many(p, o, 5000);
+    mem_put_bulk(o, 5000);
+    while (stats(p).bytes_resident)
+        usleep(5000);
+    while (quiet < 2) {
+        long before = voluntary_switches("mem-sweep");
+
+        usleep(200000);
+        long after = voluntary_switches("mem-sweep");
+        if (before >= 0)
+            quiet = before == after ? quiet + 1 : 0;
+    }
+    mem_put(mem_get(p)); /* it is asleep, not gone */
+    while (stats(p).bytes_resident)
+        usleep(5000);
+    mem_pools_fini();
+    ck_assert_int_eq(voluntary_switches("mem-sweep"), -1);
+}
+END_TEST
+
+START_TEST(a_shorter_period_counts_at_once)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "sooner");
+
+    mem_pools_set_option("sweep", "3600000");
+    ck_assert_int_eq(mem_pools_init(), 0);
+    wait_until_sweeper_polls();
+    mem_put(mem_get(p));
+    ck_assert_int_eq(mem_pools_set_option("sweep", "5"), 0);
+    while (stats(p).bytes_resident) /* or the test's time is up */
+        usleep(5000);
+    mem_pools_fini();
+}
+END_TEST
+
+/* No pool has anything, but a span of magazines is empty and to be given back before the sweeper may sleep. */
+START_TEST(magazines_alone_keep_it_awake)
+{
+    struct mem_process_stats s;
+
+    ck_assert_ptr_nonnull(mem_pool_new_fn(100, 0, "none"));
+    mem_magazine_free(mem_magazine_new(64));
+    ck_assert(!mem_magazines_quiet());
+    mem_pools_set_option("sweep", "5");
+    ck_assert_int_eq(mem_pools_init(), 0);
+    do {
+        usleep(5000);
+        mem_pools_stats(&s);
+    } while (s.resident_bytes);
+    mem_pools_fini();
+    ck_assert(mem_magazines_quiet());
+}
+END_TEST
+
+static void *
+settle(void *tid)
+{
+    __atomic_store_n((pid_t *)tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    mem_settle();
+    return NULL;
+}
+
+/* Both find nothing settled and wait for the lock; the second finds it done. */
+START_TEST(two_threads_settle)
+{
+    static pid_t tid[2];
+    pthread_t t[2];
+
+    mem_option_fork(0); /* takes the lock */
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&t[i], NULL, settle, &tid[i]), 0);
+    for (int i = 0; i < 2; i++) {
+        while (!__atomic_load_n(&tid[i], __ATOMIC_ACQUIRE))
+            usleep(1000);
+        wait_until_in(tid[i], SYS_futex);
+    }
+    ck_assert(!mem_set.latched);
+    mem_option_fork(1);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    ck_assert(mem_set.latched);
+}
+END_TEST
+
+/* A daemon starts its sweeper after the last fork; one that had one before starts it again. */
+START_TEST(gone_for_a_daemon)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "daemon");
+    int status;
+
+    mem_put(mem_get(p));
+    mem_pools_set_option("sweep", "5");
+    ck_assert_int_eq(mem_pools_init(), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        mem_put(mem_get(p));
+        if (voluntary_switches("mem-sweep") >= 0)
+            exit(1);
+        if (MEM_TSAN)
+            exit(0); /* it allows no threads in a child */
+        if (mem_pools_init() != 0)
+            exit(2);
+        alarm(50);
+        while (stats(p).bytes_resident)
+            usleep(1000);
+        mem_pools_fini();
+        exit(mem_pools_fini_strict() ? 3 : 0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(status == 0, "the child ended with %x", (unsigned)status);
+    mem_pools_fini();
+}
+END_TEST
+
+/* ---- messages --------------------------------------------------------------------------------- */
+
+static time_t clock_ahead_s;
+
+/* The clock of this program: the kernel's, moved forward by as much as a test wants. */
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int err = (int)syscall(SYS_clock_gettime, id, ts);
+
+    ts->tv_sec += clock_ahead_s;
+    return err;
+}
+
+START_TEST(repeats_are_counted)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "often");
+    void *o = mem_get(p);
+
+    mem_put(o);
+    for (int i = 0; i < 15; i++)
+        mem_put(o);
+    int said = messages;
+    ck_assert_int_ge(said, 10);
+    clock_ahead_s = 11;
+    mem_put(o);
+    clock_ahead_s = 0;
+    ck_assert_int_eq(messages, said + 1);
+    ck_assert_msg(said > 10 || strstr(last_message, "(5 more like this were not shown)"), "said: %s", last_message);
+}
+END_TEST
+
+START_TEST(messages_go_to_stderr)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "loud");
+    int ends[2], was = dup(STDERR_FILENO);
+    char text[300] = "";
+    void *o = mem_get(p);
+
+    mem_put(o);
+    ck_assert_int_eq(pipe(ends), 0);
+    mem_pools_set_message_fn(NULL);
+    dup2(ends[1], STDERR_FILENO);
+    mem_put(o);
+    dup2(was, STDERR_FILENO);
+    ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
+    ck_assert(strstr(text, "loud") && strstr(text, "double free") && strchr(text, '\n'));
 }
 END_TEST
 
@@ -235,91 +434,7 @@ START_TEST(malloc_backend)
 }
 END_TEST
 
-/* ---- pressure --------------------------------------------------------------------------------- */
-
-static char pressure_file[] = "/tmp/mem-pressure-XXXXXX";
-
-static size_t
-pressure_file_is(const char *text)
-{
-    int fd = open(pressure_file, O_WRONLY | O_TRUNC);
-
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    return (size_t)close(fd);
-}
-
-START_TEST(pressure_asks_for_trims)
-{
-    struct pollfd fds[2];
-    char back[64] = "";
-    int fd = mkstemp(pressure_file);
-
-    ck_assert_int_ge(fd, 0);
-    setenv("MEMORY_PRESSURE_WATCH", pressure_file, 1);
-    setenv("MEMORY_PRESSURE_WRITE", "c29tZSAyMDAwMDAgMjAwMDAwMA==", 1);
-    ck_assert_int_eq(mem_pressure_open(fds, 2), 2);
-    ck_assert_int_eq(pread(fd, back, sizeof(back), 0), 19);
-    ck_assert_str_eq(back, "some 200000 2000000"); /* the service manager's words were written */
-    ck_assert_int_ge(fds[0].fd, 0);
-    if (fds[1].fd >= 0)
-        close(fds[1].fd);
-    fds[0].revents = fds[1].revents = 0;
-    ck_assert_int_eq(mem_pressure_level(fds, 2), 0);
-    fds[0].revents = POLLPRI;
-    ck_assert_int_eq(mem_pressure_level(fds, 2), 1);
-    ck_assert_int_eq(mem_pressure_level(fds, 2), 2); /* and it goes on */
-    fds[0].revents = 0;
-    fds[1].fd = open(pressure_file, O_RDONLY);
-    pressure_file_is("low 0\nhigh 3\nmax 1\noom 0\n");
-    fds[1].revents = POLLPRI;
-    ck_assert_int_eq(mem_pressure_level(fds, 2), 2);
-    ck_assert_int_eq(mem_pressure_level(fds, 2), 0); /* nothing new */
-    pressure_file_is("");
-    ck_assert_int_eq(mem_pressure_level(fds, 2), 0);
-    fds[1].revents = 0;
-    fds[0].revents = POLLERR;
-    ck_assert_int_eq(mem_pressure_level(fds, 2), 0);
-    ck_assert_int_eq(fds[0].fd, -1); /* not polled again */
-    mem_pressure_close(fds, 2);
-
-    setenv("MEMORY_PRESSURE_WRITE", "not base64!", 1);
-    ck_assert_int_eq(mem_pressure_open(fds, 2), 2);
-    mem_pressure_close(fds, 2);
-    setenv("MEMORY_PRESSURE_WATCH", "/dev/null", 1);
-    ck_assert_int_eq(mem_pressure_open(fds, 2), 2);
-    ck_assert_int_eq(fds[0].fd, -1);
-    mem_pressure_close(fds, 2);
-    close(fd);
-    unlink(pressure_file);
-}
-END_TEST
-
-/* A fifo stands in for the kernel's file: it cannot raise POLLPRI, but its loss raises POLLHUP, and the sweeper must
- * neither spin nor die. */
-START_TEST(sweeper_survives_the_loss_of_its_pressure_file)
-{
-    char path[] = "/tmp/mem-fifo-XXXXXX";
-    struct mem_pool *p = mem_pool_new_fn(100, 0, "fifo");
-    int fd;
-
-    ck_assert_ptr_nonnull(mkdtemp(path));
-    ck_assert_int_eq(rmdir(path), 0);
-    ck_assert_int_eq(mkfifo(path, 0600), 0);
-    setenv("MEMORY_PRESSURE_WATCH", path, 1);
-    unsetenv("MEMORY_PRESSURE_WRITE");
-    mem_pools_set_option("sweep", "5");
-    ck_assert_int_eq(mem_pools_init(), 0);
-    mem_put(mem_get(p));
-    for (fd = -1; fd < 0; usleep(1000))
-        fd = open(path, O_WRONLY | O_NONBLOCK); /* once the sweeper has its end open */
-    close(fd);
-    while (stats(p).bytes_resident)
-        usleep(1000);
-    mem_pools_fini();
-    unlink(path);
-}
-END_TEST
+/* ---- the environment -------------------------------------------------------------------------- */
 
 static void
 environment_setup(void)
@@ -353,8 +468,9 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        nth_allocation_fails, memory_ends_for_good, no_memory_at_all, statedump_keys, sweeper_sleeps_and_wakes,
-        malloc_backend, pressure_asks_for_trims, sweeper_survives_the_loss_of_its_pressure_file,
+        nth_allocation_fails, memory_ends_for_good, no_memory_to_prefill, no_memory_at_all, statedump_keys, sweeper_sleeps_and_wakes,
+        malloc_backend, nothing_to_sweep_no_wakeups, a_shorter_period_counts_at_once, magazines_alone_keep_it_awake,
+        repeats_are_counted, messages_go_to_stderr, gone_for_a_daemon,
     };
     Suite *s = suite_create("mem-system");
     TCase *t = tcase_create("system"), *o = tcase_create("options"), *e = tcase_create("environment");
@@ -364,6 +480,7 @@ test_suite(void)
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
         tcase_add_test(t, tests[i]);
     tcase_add_test(o, options);
+    tcase_add_test(o, two_threads_settle);
     suite_add_tcase(s, t);
     suite_add_tcase(s, o);
     tcase_add_checked_fixture(e, environment_setup, NULL);

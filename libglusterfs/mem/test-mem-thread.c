@@ -2,19 +2,12 @@
 
 /* The pool among threads: hand-offs against a shadow model, exit, late destructors, fork, a refused
  * membarrier, one-way flows. */
-#include "mem/mem-internal.h"
+#include "mem/test-refuse.h"
 
-#include <check.h>
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static struct mem_pool *pool;
 
@@ -170,21 +163,6 @@ END_TEST
 
 /* ---- the kernel refuses membarrier ------------------------------------------------------------ */
 
-static void
-forbid_membarrier(void)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
-
-    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    ck_assert_int_eq(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program), 0);
-}
-
 static const char *
 handshake_name(void)
 {
@@ -196,7 +174,7 @@ handshake_name(void)
 
 START_TEST(membarrier_refused_from_the_start)
 {
-    forbid_membarrier();
+    refuse(SYS_membarrier, EPERM);
     run_model();
     ck_assert_str_eq(handshake_name(), "cooperative");
 }
@@ -215,7 +193,7 @@ START_TEST(membarrier_refused_later)
     pool = mem_pool_new_fn(100, 0, "later");
     mem_put(mem_get(pool));
     ck_assert_str_eq(handshake_name(), "asymmetric");
-    forbid_membarrier();
+    refuse(SYS_membarrier, EPERM);
     mem_pools_sweep_now();
     ck_assert_str_eq(handshake_name(), "cooperative");
     run_model();

@@ -4,10 +4,12 @@
 #ifndef KILN_TEST_MEM_H
 #define KILN_TEST_MEM_H
 
-#include "mem/mem-internal.h"
+#include "mem/test-refuse.h"
 
-#include <check.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 static char last_message[600];
 static int messages;
@@ -47,7 +49,80 @@ static inline void
 get_many(struct mem_pool *p, void **o, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        ck_assert_ptr_nonnull(o[i] = mem_get(p));
+        if (!(o[i] = mem_get(p))) /* ck_assert is slow */
+            ck_abort_msg("object %u of %u", i, n);
+}
+
+/* ---- other threads of the process ------------------------------------------------------------- */
+
+static inline bool
+task_file(pid_t tid, const char *file, char *text, size_t n)
+{
+    char path[64];
+    ssize_t got = -1;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)tid, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        got = read(fd, text, n - 1);
+        close(fd);
+    }
+    text[got > 0 ? got : 0] = 0;
+    return got > 0;
+}
+
+/* 0: there is none. */
+static inline pid_t
+thread_named(const char *name)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    pid_t found = 0;
+    char text[64];
+
+    ck_assert_ptr_nonnull(tasks);
+    for (struct dirent *e; !found && (e = readdir(tasks));)
+        if (task_file(atoi(e->d_name), "comm", text, sizeof(text)) && !strncmp(text, name, strlen(name)))
+            found = atoi(e->d_name);
+    closedir(tasks);
+    return found;
+}
+
+static inline int
+count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+
+    ck_assert_ptr_nonnull(tasks);
+    for (struct dirent *e; (e = readdir(tasks));)
+        n += e->d_name[0] != '.';
+    closedir(tasks);
+    return n;
+}
+
+/* Returns as soon as that thread has been seen blocked in that system call. */
+static inline void
+wait_until_in(pid_t tid, long call)
+{
+    char text[64];
+
+    while (!task_file(tid, "syscall", text, sizeof(text)) || text[0] == 'r' || atol(text) != call)
+        usleep(1000); /* or the test's time is up */
+}
+
+static inline void
+wait_until_sweeper_polls(void)
+{
+#ifdef SYS_poll
+    const long call = SYS_poll;
+#else
+    const long call = SYS_ppoll;
+#endif
+    pid_t tid;
+
+    while (!(tid = thread_named("mem-sweep")))
+        usleep(1000);
+    wait_until_in(tid, call);
 }
 
 #endif

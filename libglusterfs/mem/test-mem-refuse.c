@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* What the system may refuse a process, one by one and for real: memory, address space, threads, descriptors, keys,
+ * advice. The pool says so, or does without, and goes on. */
+#include "mem/test-mem.h"
+
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+START_TEST(the_heap_is_exhausted)
+{
+    if (tools_watch())
+        return;
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "spans");
+    struct mem_pool *n = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "n", .size = 100, .flags = MEM_POOL_NO_POOL });
+
+    take_all_memory();
+    errno = 0;
+    void *o = mem_get(p);
+    int spans_error = errno;
+    void *passed = mem_get(n);
+    int passed_error = errno;
+    struct mem_pool *none = mem_pool_new_fn(8, 0, "none");
+    int owner = mem_owner_new("none");
+    give_memory_back();
+
+    ck_assert_ptr_null(o);
+    ck_assert_int_eq(spans_error, ENOMEM);
+    ck_assert_ptr_null(passed);
+    ck_assert_int_eq(passed_error, ENOMEM);
+    ck_assert_ptr_null(none);
+    ck_assert_int_eq(owner, -ENOMEM);
+    ck_assert_ptr_nonnull(o = mem_get(p)); /* and all is well again */
+    mem_put(o);
+    ck_assert_int_eq(stats(p).live, 0);
+    ck_assert_int_eq(stats(n).live, 0);
+}
+END_TEST
+
+/* ---- an address space without room ------------------------------------------------------------ */
+
+enum { HOLE = 4 << 20, PIECES = 4096 };
+static struct {
+    char *at;
+    size_t bytes;
+} filler[PIECES];
+static unsigned pieces;
+
+/* All of it but a hole as large as the pool asks for, which starts a page past a multiple of 2 MiB. */
+static char *
+fill_address_space(void)
+{
+    char *hole = NULL;
+
+    for (size_t bytes = (size_t)1 << 46; bytes >= 4096; bytes /= 2) {
+        void *p;
+
+        while (pieces < PIECES && (p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) != MAP_FAILED) {
+            filler[pieces].at = p;
+            filler[pieces++].bytes = bytes;
+        }
+    }
+    for (unsigned i = 0; i < pieces && !hole; i++)
+        if (filler[i].bytes >= 4 * HOLE)
+            hole = (char *)(((uintptr_t)filler[i].at + HOLE) / HOLE * HOLE + 4096);
+    if (hole)
+        munmap(hole, HOLE);
+    return hole;
+}
+
+static void
+empty_address_space(char *hole)
+{
+    for (unsigned i = 0; i < pieces; i++) {
+        char *at = filler[i].at, *end = at + filler[i].bytes;
+
+        if (hole < at || hole >= end) {
+            munmap(at, filler[i].bytes);
+        } else { /* what the pool has there now stays */
+            munmap(at, (size_t)(hole - at));
+            munmap(hole + HOLE, (size_t)(end - hole - HOLE));
+        }
+    }
+}
+
+START_TEST(the_address_space_is_full)
+{
+    static void *o[100000];
+    unsigned n = 0;
+
+    if (tools_watch())
+        return;
+    struct mem_pool *p = mem_pool_new_fn(1000, 0, "narrow");
+    mem_put(mem_get(p));
+    mem_pools_trim(3); /* the thread has its block, the pool has nothing */
+    mem_pools_trim(3);
+    char *hole = fill_address_space();
+    while (hole && n < 100000 && (o[n] = mem_get(p)))
+        n++;
+    int error = errno;
+    empty_address_space(hole);
+    ck_assert_ptr_nonnull(hole);
+    ck_assert_int_eq(error, ENOMEM);
+    ck_assert_uint_gt(n, 1000);  /* the 2 MiB that are aligned were found and used */
+    ck_assert_uint_lt(n, 2 * 2097); /* and no more was taken */
+    ck_assert(strstr(last_message, "narrow") && strstr(last_message, "out of memory"));
+    for (unsigned i = 0; i < n; i++)
+        memset(o[i], 1, 1000);
+    mem_put_bulk(o, n);
+    ck_assert_int_eq(stats(p).live, 0);
+}
+END_TEST
+
+START_TEST(no_map_for_an_owners_counts)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "counted");
+    uint16_t owner = (uint16_t)mem_owner_new("o");
+    void *o[10];
+
+    if (tools_watch())
+        return;
+    mem_put(mem_get(p));
+    refuse(SYS_mmap, ENOMEM);
+    for (int i = 0; i < 10; i++)
+        ck_assert_ptr_nonnull(o[i] = mem_get_owner(p, owner));
+    ck_assert_int_eq(mem_owner_balance(owner, p), 10); /* counted all the same */
+    mem_put_bulk(o, 10);
+    ck_assert_int_eq(mem_owner_balance(owner, p), 0);
+}
+END_TEST
+
+/* ---- a thread without a block ----------------------------------------------------------------- */
+
+static uint64_t
+attached(void)
+{
+    struct mem_process_stats s;
+
+    mem_pools_stats(&s);
+    return s.threads;
+}
+
+/* Gets and puts of a thread that could not be attached: slower, and right. */
+static void
+work_unattached(struct mem_pool *p)
+{
+    void *o[20];
+
+    get_many(p, o, 20);
+    ck_assert_int_eq(stats(p).live, 20);
+    mem_put_bulk(o, 20);
+    ck_assert_int_eq(stats(p).live, 0);
+    ck_assert_uint_eq(stats(p).bypass, 40);
+    ck_assert_uint_eq(attached(), 0);
+}
+
+START_TEST(no_map_for_a_threads_block)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 20, "blockless");
+
+    if (tools_watch())
+        return;
+    ck_assert_int_eq(mem_pool_prefill(p, 0), 0);
+    refuse(SYS_mmap, ENOMEM);
+    work_unattached(p);
+}
+END_TEST
+
+START_TEST(no_thread_specific_key)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 20, "keyless");
+    pthread_key_t key;
+
+    ck_assert_int_eq(mem_pool_prefill(p, 0), 0);
+    while (pthread_key_create(&key, NULL) == 0)
+        ;
+    work_unattached(p);
+}
+END_TEST
+
+static void *
+use_and_go(void *pool)
+{
+    mem_put(mem_get(pool));
+    return NULL;
+}
+
+/* The block is there, left by another thread, but the C library has no memory for the key's value. */
+START_TEST(no_thread_specific_value)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "valueless");
+    pthread_key_t key;
+    pthread_t t;
+
+    if (tools_watch())
+        return;
+    for (int i = 0; i < 64; i++) /* the first 32 have room in the thread itself */
+        ck_assert_int_eq(pthread_key_create(&key, NULL), 0);
+    ck_assert_int_eq(pthread_create(&t, NULL, use_and_go, p), 0);
+    pthread_join(t, NULL);
+    take_all_memory();
+    void *o = mem_get(p);
+    uint64_t during = attached();
+    mem_put(o);
+    give_memory_back();
+    ck_assert_ptr_nonnull(o);
+    ck_assert_uint_eq(during, 0);
+    mem_put(mem_get(p));
+    ck_assert_uint_eq(attached(), 1);
+}
+END_TEST
+
+/* ---- a sweeper that cannot start, be woken or wait -------------------------------------------- */
+
+START_TEST(no_descriptor_for_the_sweeper)
+{
+    struct rlimit was, none = { 0 };
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none.rlim_max = was.rlim_max;
+    mem_settle();
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int err = mem_pools_init();
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
+    ck_assert_int_eq(err, -EMFILE);
+    mem_pools_fini();
+    ck_assert_int_eq(mem_pools_init(), 0);
+    mem_pools_fini();
+}
+END_TEST
+
+START_TEST(no_thread_for_the_sweeper)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "alone");
+
+#ifdef SYS_clone3
+    refuse(SYS_clone3, EAGAIN);
+#endif
+    refuse(SYS_clone, EAGAIN);
+    ck_assert_int_eq(mem_pools_init(), -EAGAIN);
+    mem_put(mem_get(p));
+    mem_pools_sweep_now();
+    mem_pools_fini();
+}
+END_TEST
+
+/* The descriptor that wakes the sweeper. */
+static int
+wake_fd(void)
+{
+    char path[64], target[64];
+
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+        if (n > 0 && !strncmp(target, "anon_inode:[eventfd]", (size_t)n))
+            return fd;
+    }
+    return -1;
+}
+
+START_TEST(the_sweeper_cannot_be_woken)
+{
+    mem_pools_set_option("sweep", "20");
+    ck_assert_int_eq(mem_pools_init(), 0);
+    int fd = wake_fd();
+    ck_assert_int_ge(fd, 0);
+    refuse_when(SYS_write, 0, (uint32_t)fd, EIO);
+    ck_assert_int_eq(mem_pools_set_option("sweep", "10"), 0);
+    ck_assert(strstr(last_message, "cannot wake the sweeper"));
+    mem_pools_fini(); /* it sees that it shall stop at its next pass */
+}
+END_TEST
+
+START_TEST(the_sweeper_cannot_wait)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "unswept");
+
+#ifdef SYS_poll
+    refuse(SYS_poll, ENOMEM);
+#endif
+    refuse(SYS_ppoll, ENOMEM);
+    int threads = count_threads();
+    ck_assert_int_eq(mem_pools_init(), 0);
+    mem_put(mem_get(p));
+    while (count_threads() > threads)
+        usleep(1000); /* it ends by itself */
+    mem_pools_fini();
+    mem_pools_sweep_now();
+    ck_assert_int_eq(stats(p).live, 0);
+}
+END_TEST
+
+/* ---- no barrier for a child ------------------------------------------------------------------- */
+
+START_TEST(membarrier_refused_after_fork)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "parent");
+    struct mem_process_stats s;
+    int status;
+
+    mem_put(mem_get(p));
+    mem_pools_stats(&s);
+    if (!strcmp(s.handshake, "cooperative"))
+        return; /* refused from the start, here */
+    refuse_when(SYS_membarrier, 0, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, EPERM);
+    pid_t pid = fork();
+    if (!pid) {
+        mem_put(mem_get(p));
+        mem_pools_sweep_now();
+        mem_pools_stats(&s);
+        exit(strcmp(s.handshake, "cooperative") ? 1 : 0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* ---- no lazy release -------------------------------------------------------------------------- */
+
+/* A kernel, or a file system under it, that doesn't know MADV_FREE: the pages are dropped at once. */
+START_TEST(lazy_release_refused)
+{
+    struct mem_pool *p = mem_pool_new_fn(1000, 0, "lazy"), *q = mem_pool_new_fn(1000, 0, "stays");
+    void *o[500], *pin = mem_get(q); /* so that the reservation isn't unmapped as a whole */
+    unsigned char resident = 1;
+
+    if (tools_watch())
+        return;
+    ck_assert_int_eq(mem_pools_set_option("release", "lazy"), 0);
+    get_many(p, o, 500);
+    for (int i = 0; i < 500; i++)
+        memset(o[i], 7, 1000);
+    char *page = (char *)((uintptr_t)o[200] / 4096 * 4096);
+    mem_put_bulk(o, 500);
+    refuse_when(SYS_madvise, 2, MADV_FREE, EINVAL);
+    ck_assert_uint_gt(mem_pools_trim(2), 0);
+    ck_assert_int_eq(mincore(page, 4096, &resident), 0);
+    ck_assert_int_eq(resident & 1, 0);
+    get_many(p, o, 500);
+    mem_put_bulk(o, 500);
+    mem_put(pin);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    const TTest *const tests[] = {
+        the_heap_is_exhausted, the_address_space_is_full, no_map_for_an_owners_counts, no_map_for_a_threads_block,
+        no_thread_specific_key, no_thread_specific_value, no_descriptor_for_the_sweeper, no_thread_for_the_sweeper,
+        the_sweeper_cannot_be_woken, the_sweeper_cannot_wait, membarrier_refused_after_fork, lazy_release_refused,
+    };
+    Suite *s = suite_create("mem-refuse");
+    TCase *t = tcase_create("refused");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+        tcase_add_test(t, tests[i]);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"

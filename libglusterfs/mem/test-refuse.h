@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* test-refuse: what the system may refuse, when a test wants it to: any system call with any error, by seccomp, and
+ * memory to the last byte. No mocks. */
+#ifndef KILN_TEST_REFUSE_H
+#define KILN_TEST_REFUSE_H
+
+#include "mem/mem-internal.h"
+
+#include <check.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* From now on this call fails in all threads of the process: always (arg -1), or when its argument number arg has
+ * that value. For good: a test that needs this runs in a process of its own, as Check gives it. */
+static inline void
+refuse_when(long call, int arg, uint32_t value, int error)
+{
+    uint32_t at = arg < 0 ? offsetof(struct seccomp_data, nr) : offsetof(struct seccomp_data, args) + 8 * (uint32_t)arg;
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at), /* low half first: little endian, as is all that this runs on */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arg < 0 ? (uint32_t)call : value, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program), 0);
+}
+
+static inline void
+refuse(long call, int error)
+{
+    refuse_when(call, -1, 0, error);
+}
+
+/* Sanitizers and valgrind have memory, maps and calls of their own, that must not fail. */
+static inline bool
+tools_watch(void)
+{
+    mem_settle();
+    return MEM_ASAN || MEM_TSAN || mem_set.valgrind;
+}
+
+/* ---- a heap without a byte, until give_memory_back --------------------------------------------- */
+
+static void *hoard;
+static struct rlimit address_space;
+
+static inline void
+take_all_memory(void)
+{
+    volatile char stack[256 << 10];
+    struct rlimit none;
+
+    for (size_t i = 0; i < sizeof(stack); i += 4096)
+        stack[i] = 1; /* it cannot grow either, soon */
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &address_space), 0);
+    none = (struct rlimit){ .rlim_cur = 4096, .rlim_max = address_space.rlim_max };
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    /* small sizes one by one: the C library keeps some of each */
+    for (size_t size = 1 << 20; size >= sizeof(void *); size = size > 4096 ? size / 2 : size - 8) {
+        for (void **p; (p = malloc(size)); hoard = p)
+            *p = hoard;
+    }
+}
+
+static inline void
+give_memory_back(void)
+{
+    setrlimit(RLIMIT_AS, &address_space);
+    for (void *next; hoard; hoard = next) {
+        next = *(void **)hoard;
+        free(hoard);
+    }
+}
+
+#endif
