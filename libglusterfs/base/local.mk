@@ -2,7 +2,7 @@
 libglusterfs_la_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libglusterfs/base/probe.h \
 	libglusterfs/base/procfs.c libglusterfs/base/procfs.h libglusterfs/base/read-section.h \
 	libglusterfs/base/refcount.h \
-	libglusterfs/base/test-main.h
+	libglusterfs/base/test-main.h libglusterfs/base/zero.h
 
 check_PROGRAMS += libglusterfs/base/test-procfs
 libglusterfs_base_test_procfs_SOURCES = libglusterfs/base/test-procfs.c

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/zero.h"
 #include "fs/client.h"
 #include "fs/fd.h"
 #include "fs/inode.h"
@@ -26,7 +27,7 @@ stack_pools_init(void)
 void
 call_stack_init(struct call_stack *stk)
 {
-    memset(stk, 0, sizeof *stk);
+    zero(stk, sizeof *stk);
 }
 
 struct call_stack *
@@ -163,7 +164,10 @@ frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb)
 
     if (!f)
         return NULL;
-    *f = (struct frame){.next = stk->frames, .xl = xl, .cb = cb};
+    f->next = stk->frames;
+    f->xl = xl;
+    f->cb = cb;
+    memset(&f->local, 0, sizeof f->local); /* four stores; of the whole struct it would be a string store: base/zero.h */
     stk->frames = f;
     return f;
 }

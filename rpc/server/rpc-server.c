@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/zero.h"
 #include "mem/mem-ids.h"
 #include "rpc/server/rpc-server-internal.h"
 #include "rpc/xdr/cred.h"
@@ -71,7 +72,7 @@ request_new(struct rpc_server *s, struct conn *c, struct record *r)
     if (!req)
         return NULL;
     call_stack_init(&req->stk);
-    memset((char *)req + sizeof req->stk, 0, sizeof *req - sizeof req->stk);
+    zero((char *)req + sizeof req->stk, sizeof *req - sizeof req->stk);
     req->conn = conn_ref(c);
     req->record = *r;
     req->server = s;
