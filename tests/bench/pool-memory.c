@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* pool-memory: the cases of tests/bench/pool that are about memory, not time. */
+#include "pool-bench.h"
+
+static double
+resident_mb(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    if (!f || fscanf(f, "%*d %ld", &pages) != 1)
+        exit(1);
+    fclose(f);
+    return (double)pages * 4096 / 1e6;
+}
+
+/* Prints MB above the idle process: at the peak of a burst, after it was freed, after one and two sweep periods. */
+void
+idle_case(const struct ways *w, unsigned threads)
+{
+    enum { OBJECTS = 400000 };
+    static struct flow f[THREADS_MAX];
+    pthread_t t[THREADS_MAX];
+    unsigned n = OBJECTS / threads;
+    double peak, freed, one, two, base;
+
+    for (unsigned i = 0; i < threads; i++)
+        f[i] = (struct flow){ .cpu = (int)i, .count = n, .room = malloc(n * sizeof(void *)) };
+    for (unsigned i = 0; i < threads; i++)
+        memset(f[i].room, 1, n * sizeof(void *)); /* the harness's own memory is not counted */
+    pthread_barrier_init(&start, NULL, threads + 1);
+    pthread_barrier_init(&middle, NULL, threads + 1);
+    pthread_barrier_init(&finish, NULL, threads + 1);
+    for (unsigned i = 0; i < threads; i++)
+        pthread_create(&t[i], NULL, w->burst, &f[i]);
+    pthread_barrier_wait(&start); /* all are there, with a stack each */
+    base = resident_mb();
+    pthread_barrier_wait(&start);
+    pthread_barrier_wait(&middle);
+    peak = resident_mb() - base;
+    pthread_barrier_wait(&middle);
+    freed = resident_mb() - base;
+    usleep(SWEEP_MS * 1000 + 100000);
+    one = resident_mb() - base;
+    usleep(SWEEP_MS * 1000 + 100000);
+    two = resident_mb() - base;
+    printf("%.1f %.1f %.1f %.1f\n", peak, freed, one, two);
+    pthread_barrier_wait(&finish);
+    for (unsigned i = 0; i < threads; i++)
+        pthread_join(t[i], NULL);
+}
+
+static double
+largest_mb(void)
+{
+    char line[128];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "r");
+
+    while (f && fgets(line, sizeof(line), f) && sscanf(line, "VmHWM: %ld", &kib) != 1)
+        ;
+    if (!f || kib < 0)
+        exit(1);
+    fclose(f);
+    return (double)kib * 1024 / 1e6;
+}
+
+/* One thread gets, another puts. Prints MB: the process's largest size after a million objects, by how much that grows
+ * over 20 million more, and what the pools have cached at the end. */
+void
+oneway_case(const struct ways *w)
+{
+    struct mem_process_stats s = { 0 };
+    double first, last;
+
+    cpus = 2;
+    flow_case(w, 1, 1, 1, 1000000);
+    first = largest_mb();
+    flow_case(w, 1, 1, 1, 20000000);
+    last = largest_mb();
+    if (w->pools)
+        mem_pools_stats(&s);
+    printf("%.1f %.2f %.2f\n", first, last - first, (double)s.cached_bytes / 1e6);
+}
+
+/* ---- steady load ------------------------------------------------------------------------------ */
+
+enum { STEADY_N_MS = 200, STEADY_OBJECTS = 50000, STEADY_WARM = 4, STEADY_PERIODS = 10 };
+
+static struct {
+    pthread_barrier_t all_got, all_put;
+    void *object[2][STEADY_OBJECTS];
+    uint64_t cycle_ns;
+    unsigned cycles, warm, late;
+    uint64_t gets, system; /* at the end of the warm-up, then since */
+} steady;
+
+static void
+steady_figures(uint64_t *gets, uint64_t *system)
+{
+    *gets = *system = 0;
+    for (unsigned i = 0; i < TYPES; i++) {
+        struct mem_pool_stats s;
+
+        mem_pool_stats(pool[i], &s);
+        *gets += s.gets;
+        *system += s.system_allocs;
+    }
+}
+
+static void
+steady_until(uint64_t ns)
+{
+    struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) != 0)
+        ;
+}
+
+/* Each cycle: get them all, put two in five of the other thread's and three in five of one's own, wait. */
+static void *
+steady_thread(void *arg)
+{
+    unsigned me = (unsigned)(uintptr_t)arg;
+    uint64_t began, now, putting = 0;
+
+    place((int)me);
+    pthread_barrier_wait(&start);
+    for (unsigned c = 0; c < steady.cycles; c++) {
+        began = (uint64_t)clock_ns(CLOCK_MONOTONIC);
+        for (unsigned i = 0; i < STEADY_OBJECTS; i++) {
+            steady.object[me][i] = mem_get(pool[i % TYPES]);
+            touch(steady.object[me][i]);
+        }
+        pthread_barrier_wait(&steady.all_got);
+        now = (uint64_t)clock_ns(CLOCK_MONOTONIC);
+        /* Some object lay for N or longer, as somebody else had the CPU: no longer the case in question. */
+        if (me == 0 && c > steady.warm && now - putting >= (uint64_t)STEADY_N_MS * 1000000)
+            steady.late++;
+        putting = now;
+        for (unsigned i = 0; i < STEADY_OBJECTS; i++)
+            mem_put(steady.object[i * 7919u / 8 % 5 < 2 ? 1 - me : me][i]);
+        pthread_barrier_wait(&steady.all_put);
+        if (me == 0 && c + 1 == steady.warm)
+            steady_figures(&steady.gets, &steady.system);
+        steady_until(began + steady.cycle_ns);
+    }
+    return NULL;
+}
+
+/* The same burst again and again, each cycle percent of N long. Prints gets, objects taken from the system meanwhile,
+ * and cycles after which an object may have lain for N or longer. */
+void
+steady_case(unsigned percent)
+{
+    uint64_t gets, system;
+    pthread_t t[2];
+    char n[16];
+
+    cpus = 2;
+    snprintf(n, sizeof(n), "%d", STEADY_N_MS);
+    mem_pools_set_option("sweep", n);
+    steady.cycle_ns = (uint64_t)STEADY_N_MS * 1000000 * percent / 100;
+    steady.warm = STEADY_WARM * 100 / percent + 1;
+    steady.cycles = steady.warm + STEADY_PERIODS * 100 / percent;
+    pthread_barrier_init(&start, NULL, 2);
+    pthread_barrier_init(&steady.all_got, NULL, 2);
+    pthread_barrier_init(&steady.all_put, NULL, 2);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_create(&t[i], NULL, steady_thread, (void *)(uintptr_t)i);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    steady_figures(&gets, &system);
+    printf("%llu %llu %u\n", (unsigned long long)(gets - steady.gets), (unsigned long long)(system - steady.system),
+           steady.late);
+}
