@@ -2,12 +2,18 @@
 libglusterfs_la_SOURCES += \
 	libglusterfs/event/source.c \
 	libglusterfs/event/event-internal.h \
+	libglusterfs/event/pump.c \
+	libglusterfs/event/pump.h \
+	libglusterfs/event/pump-internal.h \
+	libglusterfs/event/pump-stream.c \
 	libglusterfs/event/timer.c \
 	libglusterfs/event/timer.h \
 	libglusterfs/event/worker.c \
 	libglusterfs/event/worker.h
 
-check_PROGRAMS += libglusterfs/event/test-timer libglusterfs/event/test-worker
+check_PROGRAMS += libglusterfs/event/test-pump libglusterfs/event/test-timer libglusterfs/event/test-worker
+libglusterfs_event_test_pump_SOURCES = libglusterfs/event/test-pump.c
+libglusterfs_event_test_pump_LDADD = $(TEST_LIBS)
 libglusterfs_event_test_timer_SOURCES = libglusterfs/event/test-timer.c
 libglusterfs_event_test_timer_LDADD = $(TEST_LIBS)
 libglusterfs_event_test_worker_SOURCES = libglusterfs/event/test-worker.c

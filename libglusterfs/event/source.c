@@ -28,7 +28,9 @@
 
 struct slot {
     _Atomic uint64_t state;
-    struct event_source *src; /* valid while pinned, or not closed */
+    /* Valid while pinned, or not closed. Atomic only because it is the kernel that orders the last look at a former owner
+     * before the next owner of the number: gone() closes the descriptor. */
+    _Atomic(struct event_source *) src;
 };
 
 static _Atomic(struct slot *) chunks[CHUNKS]; /* by descriptor; made on demand, freed when the loop stops */
@@ -112,7 +114,7 @@ event_add(struct event_source *src, uint32_t events)
     src->generation = (uint32_t)(before >> 32) + 1;
     if (src->generation == UINT32_MAX) /* that is how tags look */
         src->generation = 0;
-    slot->src = src;
+    atomic_store_explicit(&slot->src, src, memory_order_relaxed);
     atomic_store_explicit(&slot->state, (uint64_t)src->generation << 32, memory_order_release);
 
     struct epoll_event e = event_for(src, events);
@@ -150,7 +152,7 @@ slot_pin(struct slot *slot, uint32_t generation)
 static void
 slot_gone(struct slot *slot)
 {
-    struct event_source *src = slot->src;
+    struct event_source *src = atomic_load_explicit(&slot->src, memory_order_relaxed);
 
     if (src->gone) {
         src->gone(src);
@@ -198,7 +200,7 @@ source_run(const struct epoll_event *event)
 
     if (!slot || !slot_pin(slot, (uint32_t)(event->data.u64 >> 32)))
         return;
-    struct event_source *src = slot->src;
+    struct event_source *src = atomic_load_explicit(&slot->src, memory_order_relaxed);
 
     src->fn(src, event->events);
     slot_unpin(slot);

@@ -1,0 +1,741 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "event/pump.h"
+#include "event/timer.h"
+#include "event/worker.h"
+#include "mem/iobuf.h"
+#include "mem/mem-pool.h"
+
+/* What a test knows of one child. */
+struct child {
+    sem_t done;
+    struct pump_result result;
+    char out[4096];
+    size_t out_bytes, err_bytes, in_asked;
+    char err[4096];
+    atomic_int inside; /* functions of one pump run one at a time */
+    int fails_with, busy_for;
+    struct pump *pump;
+};
+
+static char place[64];
+static unsigned descriptors_before;
+
+static unsigned
+descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void
+setup(void)
+{
+    strcpy(place, "/tmp/test-pump-XXXXXX");
+    int fd = mkstemp(place);
+
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    ck_assert_int_eq(mem_pools_init(), 0);
+    mem_pools_fini(); /* the pools keep one descriptor from now on */
+    descriptors_before = descriptors();
+    ck_assert_int_eq(mem_pools_init(), 0);
+    ck_assert_int_eq(iobuf_pools_init(), 0);
+    ck_assert_int_eq(pump_pools_init(), 0);
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 2, .max = 4}), 0);
+}
+
+/* Whatever the test did: no child, no descriptor and no object is left. */
+static void
+teardown(void)
+{
+    pumps_stop();
+    ck_assert_uint_eq(pumps_running(), 0);
+    workers_stop();
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+    ck_assert_int_eq(errno, ECHILD);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+    ck_assert_uint_eq(descriptors(), descriptors_before);
+    unlink(place);
+}
+
+static void
+wait_for(sem_t *s)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    while (sem_timedwait(s, &until))
+        ck_assert_int_eq(errno, EINTR);
+}
+
+static int
+take_out(void *arg, const char *bytes, size_t count)
+{
+    struct child *c = arg;
+
+    ck_assert_int_eq(c->inside++, 0);
+    ck_assert_uint_ge(count, 1);
+    for (size_t i = 0; i < count && c->out_bytes + i < sizeof c->out - 1; i++)
+        c->out[c->out_bytes + i] = bytes[i];
+    c->out_bytes += count;
+    c->inside--;
+    return c->fails_with;
+}
+
+static int
+take_err(void *arg, const char *bytes, size_t count)
+{
+    struct child *c = arg;
+
+    ck_assert_int_eq(c->inside++, 0);
+    for (size_t i = 0; i < count && c->err_bytes + i < sizeof c->err - 1; i++)
+        c->err[c->err_bytes + i] = bytes[i];
+    c->err_bytes += count;
+    c->inside--;
+    return 0;
+}
+
+static void
+done(struct pump *p, const struct pump_result *r, void *arg)
+{
+    struct child *c = arg;
+
+    (void)p;
+    ck_assert_int_eq(c->inside++, 0);
+    c->result = *r;
+    sem_post(&c->done);
+}
+
+static struct child *
+child_new(void)
+{
+    struct child *c = calloc(1, sizeof *c);
+
+    sem_init(&c->done, 0, 0);
+    return c;
+}
+
+static struct pump_options
+shell(struct child *c, char *const argv[])
+{
+    return (struct pump_options){.path = argv[0],
+                                 .argv = argv,
+                                 .out = {.kind = PUMP_FN, .fn = take_out},
+                                 .err = {.kind = PUMP_FN, .fn = take_err},
+                                 .done = done,
+                                 .arg = c};
+}
+#define SH(text) ((char *const[]){"/bin/sh", "-c", (char *)(uintptr_t)(text), NULL})
+
+static void
+run(struct child *c, const struct pump_options *o)
+{
+    ck_assert_int_eq(pump_start(o, NULL), 0);
+    wait_for(&c->done);
+}
+
+static void
+free_child(struct child *c)
+{
+    sem_destroy(&c->done);
+    free(c);
+}
+
+/* ---- what it is for ---- */
+
+START_TEST(bytes_go_in_and_come_out)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("cat; echo oops >&2; exit 3"));
+
+    o.in = (struct pump_source){.kind = PUMP_BYTES, .bytes = "hello\n", .count = 6};
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_int_eq(c->result.exit_code, 3);
+    ck_assert_int_eq(c->result.signal, 0);
+    ck_assert_str_eq(c->out, "hello\n");
+    ck_assert_str_eq(c->err, "oops\n");
+    ck_assert_uint_eq(c->result.in_bytes, 6);
+    ck_assert_uint_eq(c->result.out_bytes, 6);
+    ck_assert_uint_eq(c->result.err_bytes, 5);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(nothing_is_asked_for)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("cat; echo a; echo b >&2"));
+
+    o.out = o.err = (struct pump_sink){.kind = PUMP_NULL};
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_int_eq(c->result.exit_code, 0);
+    ck_assert_uint_eq(c->result.out_bytes + c->result.err_bytes, 0);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(both_outputs_in_one)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("echo 1; echo 2 >&2; echo 3"));
+
+    o.err = (struct pump_sink){.kind = PUMP_SAME};
+    run(c, &o);
+    ck_assert_str_eq(c->out, "1\n2\n3\n");
+    c->out_bytes = 0;
+    c->inside = 0;
+    o.out = (struct pump_sink){.kind = PUMP_NULL};
+    run(c, &o);
+    ck_assert_uint_eq(c->out_bytes, 0);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(environment_and_arguments)
+{
+    struct child *c = child_new();
+    struct pump_options o =
+        shell(c, ((char *const[]){"/bin/sh", "-c", "echo $A-$1-$PPID_NOT", "x", "y z", NULL}));
+
+    o.envp = (char *const[]){"A=b", NULL};
+    run(c, &o);
+    ck_assert_str_eq(c->out, "b-y z-\n");
+    free_child(c);
+}
+END_TEST
+
+/* Descriptors other than its three, blocked signals and ignored ones are ours, not the child's. */
+START_TEST(the_child_inherits_nothing)
+{
+    struct child *c = child_new();
+    struct pump_options o =
+        shell(c, SH("ls /proc/self/fd | tr '\\n' ' '; grep SigBlk /proc/$$/status; "
+                    "grep SigIgn /proc/$$/status | tail -c 8; " /* libc has 32 and 33 to itself */
+                    "[ $(ps -o pgid= -p $$) = $$ ] && echo leads"));
+    int leaky = open("/dev/null", O_RDONLY); /* without O_CLOEXEC */
+
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    run(c, &o);
+    signal(SIGUSR1, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    close(leaky);
+    ck_assert_str_eq(c->out, "0 1 2 3 SigBlk:\t0000000000000000\n0000000\nleads\n");
+    free_child(c);
+}
+END_TEST
+
+/* ---- children that do not behave ---- */
+
+START_TEST(one_that_exits_early)
+{
+    struct child *c = child_new();
+    size_t bytes = 4 << 20;
+    void *much = calloc(1, bytes);
+    struct pump_options o = shell(c, SH("exec true"));
+
+    o.in = (struct pump_source){.kind = PUMP_BYTES, .bytes = much, .count = bytes};
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_int_eq(c->result.exit_code, 0);
+    ck_assert_uint_lt(c->result.in_bytes, bytes);
+    free(much);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(one_that_closes_stdin_and_goes_on)
+{
+    struct child *c = child_new();
+    size_t bytes = 4 << 20;
+    void *much = calloc(1, bytes);
+    struct pump_options o = shell(c, SH("exec <&-; sleep 0.05; echo still here"));
+
+    signal(SIGPIPE, SIG_DFL);
+    o.in = (struct pump_source){.kind = PUMP_BYTES, .bytes = much, .count = bytes};
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_str_eq(c->out, "still here\n");
+    free(much);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(one_that_never_reads)
+{
+    struct child *c = child_new();
+    size_t bytes = 4 << 20;
+    void *much = calloc(1, bytes);
+    struct pump_options o = shell(c, SH("exec sleep 1000"));
+
+    o.in = (struct pump_source){.kind = PUMP_BYTES, .bytes = much, .count = bytes};
+    o.timeout_ms = 50;
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, -ETIMEDOUT);
+    ck_assert_int_eq(c->result.signal, SIGKILL);
+    ck_assert_uint_gt(c->result.in_bytes, 0);
+    ck_assert_uint_lt(c->result.in_bytes, bytes);
+    free(much);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(one_that_floods)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("exec cat /dev/zero"));
+
+    o.output_bytes_max = 10000001;
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, -EFBIG);
+    ck_assert_int_eq(c->result.signal, SIGKILL);
+    ck_assert_uint_eq(c->out_bytes, 10000001);
+    ck_assert_uint_eq(c->result.out_bytes, 10000001);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(one_that_just_fits)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("printf 12345; printf 67890 >&2"));
+
+    o.output_bytes_max = 10;
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_uint_eq(c->out_bytes + c->err_bytes, 10);
+    c->inside = 0;
+    o.output_bytes_max = 9;
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, -EFBIG);
+    ck_assert_uint_eq(c->result.out_bytes + c->result.err_bytes, 9);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(one_that_is_killed)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("echo before; kill -TERM $$"));
+
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_int_eq(c->result.exit_code, -1);
+    ck_assert_int_eq(c->result.signal, SIGTERM);
+    ck_assert_str_eq(c->out, "before\n");
+    free_child(c);
+}
+END_TEST
+
+/* The shell's own child holds the pipes and ignores what it can. */
+START_TEST(one_with_children_that_outstay_the_time)
+{
+    struct child *c = child_new();
+    struct pump_options o =
+        shell(c, SH("trap '' TERM HUP; (trap '' TERM HUP; echo $BASHPID; sleep 1000); true"));
+    uint64_t begin = clock_mono_ns();
+
+    o.timeout_ms = 100;
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, -ETIMEDOUT);
+    ck_assert_uint_lt(clock_mono_ns() - begin, 15000000000u);
+    free_child(c);
+}
+END_TEST
+
+/* A daemon that a hook leaves behind keeps the pipes open. */
+START_TEST(one_that_leaves_a_daemon_behind)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("sleep 1000 & echo $!"));
+    uint64_t begin = clock_mono_ns();
+
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_int_eq(c->result.exit_code, 0);
+    ck_assert_uint_lt(clock_mono_ns() - begin, 15000000000u);
+    pid_t left = (pid_t)atoi(c->out);
+
+    ck_assert_int_gt(left, 1);
+    ck_assert_int_eq(kill(left, SIGKILL), 0); /* it lives */
+    free_child(c);
+}
+END_TEST
+
+START_TEST(exec_fails)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, ((char *const[]){"/no/such/program", NULL}));
+    struct pump *p = NULL;
+
+    ck_assert_int_eq(pump_start(&o, &p), -ENOENT);
+    o.path = "/etc/passwd";
+    ck_assert_int_eq(pump_start(&o, &p), -EACCES);
+    o.path = "/tmp";
+    ck_assert_int_eq(pump_start(&o, &p), -EACCES);
+    ck_assert_int_eq(chmod(place, 0700), 0);
+    o.path = place; /* empty */
+    ck_assert_int_eq(pump_start(&o, &p), -ENOEXEC);
+    ck_assert_ptr_null(p);
+    ck_assert_uint_eq(pumps_running(), 0);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(no_descriptors_left)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("echo fine"));
+    struct rlimit limit, low;
+    int fillers[100], count = 0;
+
+    o.in = (struct pump_source){.kind = PUMP_BYTES};
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = (struct rlimit){.rlim_cur = 100, .rlim_max = limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while ((fillers[count] = dup(0)) >= 0)
+        count++;
+    for (int left = 0; left <= 6; left++) { /* three pipes; and the pidfd, when the child has its ends */
+        int err = pump_start(&o, NULL);
+
+        if (!err)
+            wait_for(&c->done);
+        ck_assert_int_eq(err, left < 6 ? -EMFILE : 0);
+        ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+        close(fillers[--count]);
+    }
+    while (count)
+        close(fillers[--count]);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    c->inside = 0;
+    memset(c->out, 0, sizeof c->out);
+    c->out_bytes = 0;
+    run(c, &o);
+    ck_assert_str_eq(c->out, "fine\n");
+    free_child(c);
+}
+END_TEST
+
+START_TEST(a_sink_that_fails)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("cat /dev/zero"));
+
+    c->fails_with = -EDQUOT;
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, -EDQUOT);
+    ck_assert_int_eq(c->result.signal, SIGKILL);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(cancelled)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("exec sleep 1000"));
+    struct pump *p;
+
+    ck_assert_int_eq(pump_start(&o, &p), 0);
+    pump_cancel(p);
+    wait_for(&c->done);
+    ck_assert_int_eq(c->result.error, -ECANCELED);
+    ck_assert_int_eq(c->result.signal, SIGKILL);
+    pump_cancel(p); /* too late is no mistake */
+    pump_unref(p);
+    free_child(c);
+}
+END_TEST
+
+/* ---- many ---- */
+
+START_TEST(a_hundred_at_once)
+{
+    struct child *c[100];
+    char text[100][64];
+
+    for (int i = 0; i < 100; i++) {
+        c[i] = child_new();
+        snprintf(text[i], sizeof text[i], "cat; echo %d; exit %d", i, i);
+        struct pump_options o = shell(c[i], SH(text[i]));
+
+        o.in = (struct pump_source){.kind = PUMP_BYTES, .bytes = "in ", .count = 3};
+        ck_assert_int_eq(pump_start(&o, NULL), 0);
+    }
+    for (int i = 0; i < 100; i++) {
+        char expected[16];
+
+        wait_for(&c[i]->done);
+        snprintf(expected, sizeof expected, "in %d\n", i);
+        ck_assert_str_eq(c[i]->out, expected);
+        ck_assert_int_eq(c[i]->result.exit_code, i);
+        ck_assert_int_eq(c[i]->result.error, 0);
+        free_child(c[i]);
+    }
+}
+END_TEST
+
+START_TEST(loop_ends_while_children_run)
+{
+    struct child *c[8];
+
+    for (int i = 0; i < 8; i++) {
+        c[i] = child_new();
+        struct pump_options o = shell(c[i], i % 2 ? SH("exec cat /dev/zero") : SH("exec sleep 1000"));
+
+        ck_assert_int_eq(pump_start(&o, NULL), 0);
+    }
+    pumps_stop();
+    for (int i = 0; i < 8; i++) {
+        ck_assert_int_eq(sem_trywait(&c[i]->done), 0);
+        ck_assert_int_eq(c[i]->result.error, -ECANCELED);
+        free_child(c[i]);
+    }
+}
+END_TEST
+
+/* ---- functions and descriptors ---- */
+
+static ssize_t
+give_slowly(void *arg, char *room, size_t size)
+{
+    struct child *c = arg;
+
+    ck_assert_int_eq(c->inside++, 0);
+    ck_assert_uint_eq(size, 65536);
+    unsigned turn = c->in_asked++;
+
+    memset(room, 'a' + (int)(turn % 26), size);
+    c->inside--;
+    if (turn % 8 == 7)
+        sem_post(&c->done); /* the test says when it goes on */
+    return turn == 63 ? 0 : turn % 8 == 7 ? -EAGAIN : (ssize_t)size;
+}
+
+START_TEST(a_source_that_has_nothing_for_a_while)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("wc -c"));
+    struct pump *p;
+
+    o.in = (struct pump_source){.kind = PUMP_FN, .fn = give_slowly};
+    ck_assert_int_eq(pump_start(&o, &p), 0);
+    for (int i = 0; i < 7; i++) {
+        wait_for(&c->done);
+        pump_input_ready(p);
+    }
+    wait_for(&c->done); /* of the 64th call */
+    wait_for(&c->done);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_uint_eq(c->result.in_bytes, 56 * 65536);
+    ck_assert_uint_eq(strtoul(c->out, NULL, 10), 56 * 65536);
+    pump_unref(p);
+    free_child(c);
+}
+END_TEST
+
+static void
+check_file(const char *path, size_t bytes)
+{
+    struct stat st;
+
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq((size_t)st.st_size, bytes);
+}
+
+START_TEST(from_a_file_to_a_file)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("cat"));
+    size_t bytes = 3000001;
+    char *text = malloc(bytes), *back = malloc(bytes), to[80];
+    int from = open(place, O_RDWR | O_TRUNC), fd;
+
+    for (size_t i = 0; i < bytes; i++)
+        text[i] = (char)(i * 7 + i / 251);
+    ck_assert_int_eq(pwrite(from, text, bytes, 0), (ssize_t)bytes);
+    snprintf(to, sizeof to, "%s.out", place);
+    for (int appends = 0; appends < 2; appends++) { /* splice(2) refuses a file that is open for appending */
+        ck_assert_int_eq(lseek(from, 0, SEEK_SET), 0);
+        fd = open(to, O_RDWR | O_CREAT | O_TRUNC | (appends ? O_APPEND : 0), 0600);
+        c->inside = 0;
+        o.in = (struct pump_source){.kind = PUMP_FD, .fd = from};
+        o.out = (struct pump_sink){.kind = PUMP_FD, .fd = fd};
+        o.pipe_bytes = appends ? 0 : 1 << 20;
+        run(c, &o);
+        ck_assert_int_eq(c->result.error, 0);
+        ck_assert_int_eq(c->result.exit_code, 0);
+        ck_assert_uint_eq(c->result.in_bytes, bytes);
+        ck_assert_uint_eq(c->result.out_bytes, bytes);
+        check_file(to, bytes);
+        ck_assert_int_eq(pread(fd, back, bytes, 0), (ssize_t)bytes);
+        ck_assert_mem_eq(text, back, bytes);
+        close(fd);
+    }
+    unlink(to);
+    close(from);
+    free(text);
+    free(back);
+    free_child(c);
+}
+END_TEST
+
+/* Nobody reads the other pipe until the child has long exited. */
+START_TEST(to_a_pipe_that_is_full)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("head -c 100000 /dev/zero"));
+    int fds[2];
+    char buf[4096];
+    size_t got = 0;
+
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    o.out = (struct pump_sink){.kind = PUMP_FD, .fd = fds[1]};
+    ck_assert_int_eq(pump_start(&o, NULL), -EINVAL); /* it would block */
+    ck_assert_int_eq(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
+    ck_assert_int_ge(fcntl(fds[1], F_SETPIPE_SZ, 4096), 4096);
+    ck_assert_int_eq(pump_start(&o, NULL), 0);
+    close(fds[1]);
+    for (ssize_t n; (n = read(fds[0], buf, sizeof buf)) > 0;)
+        got += (size_t)n;
+    ck_assert_uint_eq(got, 100000);
+    wait_for(&c->done);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_uint_eq(c->result.out_bytes, 100000);
+    close(fds[0]);
+
+    /* And one that nobody will ever read: the child may be gone, the time limit still holds. */
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    ck_assert_int_ge(fcntl(fds[1], F_SETPIPE_SZ, 4096), 4096);
+    c->inside = 0;
+    o = shell(c, SH("head -c 20000 /dev/zero"));
+    o.out = (struct pump_sink){.kind = PUMP_FD, .fd = fds[1]};
+    o.timeout_ms = 1000;
+    run(c, &o);
+    ck_assert_int_eq(c->result.error, -ETIMEDOUT);
+    ck_assert_int_eq(c->result.exit_code, 0);
+    close(fds[0]);
+    close(fds[1]);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(to_a_reader_that_goes_away)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("cat /dev/zero"));
+    int fds[2];
+
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    o.out = (struct pump_sink){.kind = PUMP_FD, .fd = fds[1]};
+    ck_assert_int_eq(pump_start(&o, NULL), 0);
+    close(fds[1]);
+    close(fds[0]);
+    wait_for(&c->done);
+    ck_assert_int_eq(c->result.error, -EPIPE);
+    free_child(c);
+}
+END_TEST
+
+START_TEST(input_from_a_pipe)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("exec cat"));
+    int fds[2];
+
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    o.in = (struct pump_source){.kind = PUMP_FD, .fd = fds[0]};
+    o.output_bytes_max = 100;
+    ck_assert_int_eq(pump_start(&o, NULL), 0);
+    close(fds[0]);
+    ck_assert_int_eq(write(fds[1], "one ", 4), 4);
+    ck_assert_int_eq(write(fds[1], "two", 3), 3);
+    close(fds[1]);
+    wait_for(&c->done);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_str_eq(c->out, "one two");
+    free_child(c);
+}
+END_TEST
+
+START_TEST(options_that_make_no_sense)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("true"));
+
+    o.in.kind = PUMP_FN;
+    ck_assert_int_eq(pump_start(&o, NULL), -EINVAL);
+    o.in.kind = PUMP_SAME;
+    ck_assert_int_eq(pump_start(&o, NULL), -EINVAL);
+    o.in.kind = PUMP_NULL;
+    o.out = (struct pump_sink){.kind = PUMP_SAME};
+    ck_assert_int_eq(pump_start(&o, NULL), -EINVAL);
+    o.out = (struct pump_sink){.kind = PUMP_FD, .fd = -1};
+    ck_assert_int_eq(pump_start(&o, NULL), -EBADF);
+    o.out = (struct pump_sink){.kind = PUMP_BYTES};
+    ck_assert_int_eq(pump_start(&o, NULL), -EINVAL);
+    free_child(c);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("pump");
+    TCase *t = tcase_create("pump");
+
+    tcase_set_timeout(t, 60);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, bytes_go_in_and_come_out);
+    tcase_add_test(t, nothing_is_asked_for);
+    tcase_add_test(t, both_outputs_in_one);
+    tcase_add_test(t, environment_and_arguments);
+    tcase_add_test(t, the_child_inherits_nothing);
+    tcase_add_test(t, one_that_exits_early);
+    tcase_add_test(t, one_that_closes_stdin_and_goes_on);
+    tcase_add_test(t, one_that_never_reads);
+    tcase_add_test(t, one_that_floods);
+    tcase_add_test(t, one_that_just_fits);
+    tcase_add_test(t, one_that_is_killed);
+    tcase_add_test(t, one_with_children_that_outstay_the_time);
+    tcase_add_test(t, one_that_leaves_a_daemon_behind);
+    tcase_add_test(t, exec_fails);
+    tcase_add_test(t, no_descriptors_left);
+    tcase_add_test(t, a_sink_that_fails);
+    tcase_add_test(t, cancelled);
+    tcase_add_test(t, a_hundred_at_once);
+    tcase_add_test(t, loop_ends_while_children_run);
+    tcase_add_test(t, a_source_that_has_nothing_for_a_while);
+    tcase_add_test(t, from_a_file_to_a_file);
+    tcase_add_test(t, to_a_pipe_that_is_full);
+    tcase_add_test(t, to_a_reader_that_goes_away);
+    tcase_add_test(t, input_from_a_pipe);
+    tcase_add_test(t, options_that_make_no_sense);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
