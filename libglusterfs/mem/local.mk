@@ -30,22 +30,22 @@ check_PROGRAMS += \
 	libglusterfs/mem/test-mem-thread \
 	libglusterfs/mem/test-mem-debug \
 	libglusterfs/mem/test-mem-handshake
-TEST_MEM_HEADERS = libglusterfs/mem/test-mem.h libglusterfs/mem/test-refuse.h
-libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c $(TEST_MEM_HEADERS)
+TEST_MEM_SHARED = libglusterfs/mem/test-mem.h libglusterfs/mem/test-refuse.h
+libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_pool_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_mem_system_SOURCES = libglusterfs/mem/test-mem-system.c $(TEST_MEM_HEADERS)
+libglusterfs_mem_test_mem_system_SOURCES = libglusterfs/mem/test-mem-system.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_system_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_mem_refuse_SOURCES = libglusterfs/mem/test-mem-refuse.c $(TEST_MEM_HEADERS)
+libglusterfs_mem_test_mem_refuse_SOURCES = libglusterfs/mem/test-mem-refuse.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_refuse_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_mem_pressure_SOURCES = libglusterfs/mem/test-mem-pressure.c $(TEST_MEM_HEADERS)
+libglusterfs_mem_test_mem_pressure_SOURCES = libglusterfs/mem/test-mem-pressure.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_pressure_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_arena_SOURCES = libglusterfs/mem/test-arena.c $(TEST_MEM_HEADERS)
+libglusterfs_mem_test_arena_SOURCES = libglusterfs/mem/test-arena.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_arena_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_iobuf_SOURCES = libglusterfs/mem/test-iobuf.c $(TEST_MEM_HEADERS)
+libglusterfs_mem_test_iobuf_SOURCES = libglusterfs/mem/test-iobuf.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_iobuf_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_mem_thread_SOURCES = libglusterfs/mem/test-mem-thread.c $(TEST_MEM_HEADERS)
+libglusterfs_mem_test_mem_thread_SOURCES = libglusterfs/mem/test-mem-thread.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_thread_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_mem_debug_SOURCES = libglusterfs/mem/test-mem-debug.c $(TEST_MEM_HEADERS)
+libglusterfs_mem_test_mem_debug_SOURCES = libglusterfs/mem/test-mem-debug.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_debug_LDADD = $(TEST_LIBS)
 # A pool of its own, that stops where the test wants it to.
 libglusterfs_mem_test_mem_handshake_SOURCES = libglusterfs/mem/test-mem-handshake.c $(MEM_POOL_SOURCES)
