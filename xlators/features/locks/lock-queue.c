@@ -9,7 +9,6 @@
  *   - whenever locks go away, those that wait are looked at in the order in which they came.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,6 +17,8 @@
 #include "xlators/features/locks/locks-internal.h"
 
 static struct mem_pool *domain_pool;
+
+_Static_assert(FOP_LOCK_DOMAIN_MAX + 1 <= LOCK_TEXT_MAX, "a domain's name fits a long text");
 
 int
 lock_queue_pool_init(void)
@@ -62,7 +63,7 @@ lock_domain_get(struct lock_inode *li, const char *name, struct xlator *xl)
     d = mem_get_owner(domain_pool, xl->graph->owner);
     if (!d)
         return NULL;
-    d->name = size <= sizeof d->inline_name ? d->inline_name : malloc(size);
+    d->name = size <= sizeof d->inline_name ? d->inline_name : lock_text_new(xl);
     if (!d->name) {
         mem_put(d);
         return NULL;
@@ -79,7 +80,7 @@ lock_domain_free(struct lock_domain *d)
 {
     cds_list_del(&d->link);
     if (d->name != d->inline_name)
-        free(d->name);
+        mem_put(d->name);
     mem_put(d);
 }
 

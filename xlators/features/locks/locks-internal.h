@@ -48,6 +48,7 @@ struct waiter {
 };
 
 #define LOCK_TEXT_INLINE 96
+#define LOCK_TEXT_MAX (2 * LK_OWNER_MAX + FOP_NAME_MAX + 1) /* two owners and a name; domains are shorter */
 
 struct lock {
     struct cds_list_head link; /* on a granted or a blocked list */
@@ -63,7 +64,7 @@ struct lock {
     struct lk_owner owner;
     struct fop_flock flock;    /* as sent; its owner too points to `text` */
     const char *name;          /* entrylk: NULL is the whole directory */
-    char *heap;                /* instead of text, if that is too small */
+    char *long_text;           /* pooled, instead of text, if that is too small */
     char text[LOCK_TEXT_INLINE];
 };
 
@@ -79,7 +80,7 @@ struct lock_queue {
 struct lock_domain {
     struct cds_list_head link;
     struct lock_queue inodelks, entrylks;
-    char *name; /* inline_name, or on the heap if longer */
+    char *name; /* inline_name, or pooled if longer */
     char inline_name[DOMAIN_NAME_INLINE];
 };
 
@@ -121,6 +122,8 @@ void lock_inode_settle_locked(struct lock_inode *li, struct lock_batch *b);
 struct lock *lock_new(struct xlator *xl, const struct call_stack *stk, const char *name);
 struct lock *lock_copy(struct xlator *xl, const struct lock *from);
 void lock_free(struct lock *l);
+/* LOCK_TEXT_MAX bytes, for what has no room inline; mem_put() gives them back. NULL: no memory. */
+char *lock_text_new(struct xlator *xl);
 bool lock_same_owner(const struct lock *a, const struct lock *b);
 bool lock_owned_by(const struct lock *l, const struct client *client, const struct lk_owner *owner);
 bool lock_overlaps(const struct lock *a, const struct lock *b);

@@ -9,16 +9,17 @@
  */
 #include "xlators/features/locks/locks-internal.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/zero.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "mem/mem-pool.h"
 
-static struct mem_pool *inode_pool, *lock_pool, *waiter_pool;
+static struct mem_pool *inode_pool, *lock_pool, *waiter_pool, *text_pool;
 
 /* -- contexts -------------------------------------------------------------------------------------------- */
 
@@ -155,16 +156,24 @@ lock_inode_settle_locked(struct lock_inode *li, struct lock_batch *b)
 
 /* -- locks and waiters -------------------------------------------------------------------------------------- */
 
+char *
+lock_text_new(struct xlator *xl)
+{
+    return mem_get_owner(text_pool, xl->graph->owner);
+}
+
 /* Owner, the flock's owner and the name behind each other, in the object if they fit. */
 static int
-lock_set_text(struct lock *l, const struct lk_owner *owner, const struct lk_owner *flock_owner, const char *name)
+lock_set_text(struct xlator *xl, struct lock *l, const struct lk_owner *owner, const struct lk_owner *flock_owner,
+              const char *name)
 {
     size_t name_size = name ? strlen(name) + 1 : 0;
     size_t size = owner->len + flock_owner->len + name_size;
     char *at = l->text;
 
     if (size > sizeof l->text) {
-        at = l->heap = malloc(size);
+        assert(size <= LOCK_TEXT_MAX);
+        at = l->long_text = lock_text_new(xl);
         if (!at)
             return -ENOMEM;
     }
@@ -189,7 +198,7 @@ lock_new(struct xlator *xl, const struct call_stack *stk, const char *name)
 
     if (!l)
         return NULL;
-    memset(l, 0, offsetof(struct lock, text));
+    zero(l, offsetof(struct lock, text));
     CDS_INIT_LIST_HEAD(&l->link);
     l->client = stk->client;
     l->fd = c->fd && !c->fd->is_anonymous ? c->fd : NULL;
@@ -199,7 +208,7 @@ lock_new(struct xlator *xl, const struct call_stack *stk, const char *name)
     l->flock = c->flock;
     l->flock.type = c->type;
     l->since = time(NULL);
-    if (lock_set_text(l, &stk->caller.lk_owner, &c->flock.owner, name)) {
+    if (lock_set_text(xl, l, &stk->caller.lk_owner, &c->flock.owner, name)) {
         mem_put(l);
         return NULL;
     }
@@ -215,9 +224,9 @@ lock_copy(struct xlator *xl, const struct lock *from)
         return NULL;
     memcpy(l, from, offsetof(struct lock, text));
     CDS_INIT_LIST_HEAD(&l->link);
-    l->heap = NULL;
+    l->long_text = NULL;
     l->waiter = NULL;
-    if (lock_set_text(l, &from->owner, &from->flock.owner, from->name)) {
+    if (lock_set_text(xl, l, &from->owner, &from->flock.owner, from->name)) {
         mem_put(l);
         return NULL;
     }
@@ -229,7 +238,7 @@ lock_free(struct lock *l)
 {
     if (!l)
         return;
-    free(l->heap);
+    mem_put(l->long_text);
     mem_put(l);
 }
 
@@ -471,6 +480,7 @@ locks_pools_init(void)
     int rc = pool_make(&inode_pool, sizeof(struct lock_inode), "lock-inode");
     rc = rc ? rc : pool_make(&lock_pool, sizeof(struct lock), "lock");
     rc = rc ? rc : pool_make(&waiter_pool, sizeof(struct waiter), "lock-waiter");
+    rc = rc ? rc : pool_make(&text_pool, LOCK_TEXT_MAX, "lock-text");
     rc = rc ? rc : lock_queue_pool_init();
     rc = rc ? rc : removal_pool_init();
     pthread_mutex_unlock(&once);

@@ -199,6 +199,36 @@ START_TEST(test_entrylk)
 }
 END_TEST
 
+/* What has no room in the lock: a name of 255 bytes, an owner and a domain of 1024. */
+START_TEST(test_long_texts)
+{
+    static char name[FOP_NAME_MAX + 1], owner[LK_OWNER_MAX + 1], domain[FOP_LOCK_DOMAIN_MAX + 1];
+    struct bench_call *first, *second;
+
+    memset(name, 'n', FOP_NAME_MAX);
+    memset(owner, 'o', LK_OWNER_MAX);
+    memset(domain, 'd', FOP_LOCK_DOMAIN_MAX);
+    for (int round = 0; round < 2; round++) {
+        first = entrylk(alice, owner, 2, name);
+        first->stk->call.volume = domain;
+        ck_assert_int_eq(bench_run(first), 0);
+        ck_assert_int_eq(bench_run(entrylk(bob, "b", 2, name)), 0); /* in another domain */
+        second = entrylk(bob, "b", 0, name);
+        second->stk->call.volume = domain;
+        start(second);
+        ck_assert(!bench_is_done(second));
+        first = entrylk(alice, owner, 1, name);
+        first->stk->call.volume = domain;
+        ck_assert_int_eq(bench_run(first), 0);
+        ck_assert_int_eq(finish(second), 0);
+        second = entrylk(bob, "b", 1, name);
+        second->stk->call.volume = domain;
+        ck_assert_int_eq(bench_run(second), 0);
+        ck_assert_int_eq(bench_run(entrylk(bob, "b", 1, name)), 0);
+    }
+}
+END_TEST
+
 START_TEST(test_client_gone_releases_and_drops)
 {
     struct fd *fd = fd_new(file, alice, 0, false);
@@ -597,6 +627,7 @@ test_suite(void)
     tcase_add_test(t, test_inodelk_bad_requests);
     tcase_add_test(t, test_inodelk_fairness);
     tcase_add_test(t, test_entrylk);
+    tcase_add_test(t, test_long_texts);
     tcase_add_test(t, test_client_gone_releases_and_drops);
     tcase_add_test(t, test_client_gone_while_granting);
     tcase_add_test(t, test_release_and_flush);
