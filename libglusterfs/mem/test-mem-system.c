@@ -2,45 +2,118 @@
 
 /* The pool and the system around it: allocations that fail, options and environment, figures, the sweeper's
  * thread. */
+#define TEST_MEM_CLOCK
 #include "mem/test-mem.h"
 
 #include <sys/wait.h>
-#include <time.h>
 
 /* ---- the system's allocator fails ------------------------------------------------------------- */
 
-/* The whole life of a pool; false as soon as something could not be had. */
+static void
+ignore_audit(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where)
+{
+    (void)pool;
+    (void)bytes;
+    (void)where;
+    *(int64_t *)arg += count;
+}
+
+static void
+ignore_dump(void *arg, const char *key, const char *value)
+{
+    *(size_t *)arg += strlen(key) + strlen(value);
+}
+
+/* Gets and puts of every kind. False as soon as something could not be had; nothing stays behind. */
+static bool
+use_every_call(struct mem_pool *p, struct mem_pool *n, uint16_t owner)
+{
+    void *o[50], *m;
+    unsigned got = 0;
+    bool ok = mem_get_bulk(p, o, 10) == 0;
+
+    got = ok ? 10 : 0;
+    for (unsigned i = 0; ok && i < 40; i++) {
+        void *object = i % 4 == 0   ? mem_get0(p)
+                       : i % 4 == 1 ? mem_get_owner(p, owner)
+                       : i % 4 == 2 ? mem_get0_owner(p, owner)
+                                    : mem_get(p);
+
+        ok = object != NULL;
+        if (ok)
+            memset(o[got++] = object, 1, 300);
+    }
+    ok = ok && mem_pool_prefill(p, 60) == 0;
+    ok = (m = mem_get(n)) && ok;
+    mem_put(m);
+    ok = (m = mem_get_t(9)) && ok;
+    mem_put_t(9, m);
+    mem_pool_idle();
+    mem_put_bulk(o, got);
+    return ok;
+}
+
+struct visit {
+    struct mem_pool *p, *n;
+    uint16_t owner;
+    bool ok;
+};
+
+static void *
+visitor(void *arg)
+{
+    struct visit *v = arg;
+
+    v->ok = use_every_call(v->p, v->n, v->owner);
+    mem_pool_thread_destructor();
+    v->ok &= use_every_call(v->p, v->n, v->owner);
+    return NULL;
+}
+
+/* Every function of mem-pool.h, from a pool's first day to its last; false as soon as something could not be had. */
 static bool
 live_through(void)
 {
-    void *o[200];
+    struct mem_process_stats figures;
+    struct mem_pool *typed, *made, *p = mem_pool_new_fn(300, 0, "f"), *n;
     int owner = mem_owner_new("f");
-    struct mem_pool *p = mem_pool_new_fn(300, 0, "f"), *n;
-    unsigned got = 0;
-    bool ok = true;
+    size_t dumped = 0;
+    int64_t audited = 0;
+    bool ok = p && owner > 0;
+    pthread_t t;
 
-    if (!p)
-        return false;
     n = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "n", .size = 64, .flags = MEM_POOL_NO_POOL });
-    ok = n && owner > 0;
-    while (ok && got < 200 && (o[got] = owner > 0 && got % 2 ? mem_get_owner(p, (uint16_t)owner) : mem_get0(p)))
-        memset(o[got++], 1, 300);
-    ok = ok && got == 200 && mem_pool_prefill(p, 100) == 0;
-    mem_put_bulk(o, got);
-    void *m = ok ? mem_get(n) : NULL;
-    ok = ok && m;
-    mem_put(m);
+    typed = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "t", .xlator = "x", .size = 64, .id = 9 });
+    made = mem_pool_new(struct visit, 10);
+    ok = n && typed && made && ok && mem_pools_init() == 0;
+    if (ok) {
+        struct visit v = { p, n, (uint16_t)owner, false };
+
+        ok = pthread_create(&t, NULL, visitor, &v) == 0;
+        if (ok)
+            pthread_join(t, NULL);
+        ok = use_every_call(p, n, (uint16_t)owner) && v.ok && ok;
+        ok = mem_pool_prefill(made, 0) == 0 && ok;
+    }
+    mem_pools_fini();
+    mem_pools_stats(&figures);
+    mem_pools_dump(ignore_dump, &dumped);
+    ck_assert_uint_gt(dumped, 100);
     if (owner > 0) {
-        ck_assert_int_eq(mem_owner_balance((uint16_t)owner, NULL), 0);
+        ck_assert_int_eq(mem_owner_audit((uint16_t)owner, ignore_audit, &audited), 0);
+        ck_assert_int_eq(mem_owner_balance((uint16_t)owner, NULL) + audited, 0);
         mem_owner_retire((uint16_t)owner);
     }
-    ck_assert_int_eq(stats(p).live, 0);
+    ck_assert_int_eq(p ? stats(p).live : 0, 0);
     mem_pools_check();
     mem_pool_destroy(p);
     mem_pool_destroy(n);
+    mem_pool_destroy(typed);
+    mem_pool_destroy(made);
     for (int i = 0; i < 3; i++)
         mem_pools_sweep_now();
     mem_pools_trim(3);
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
     return ok;
 }
 
@@ -58,12 +131,18 @@ fail_once_at(int64_t n)
     exit(!well ? 2 : too_few ? 1 : 0);
 }
 
+static const char *const ways[][2] = { { "mode", "on" }, { "backend", "malloc" }, { "handshake", "cooperative" },
+                                       { "mode", "off" }, { "mode", "poison" }, { "mode", "trace:1" } };
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+
 START_TEST(nth_allocation_fails)
 {
     int64_t n = 0;
     int status = 0;
 
-    while (status == 0 && ++n < 200) {
+    ck_assert_int_eq(mem_pools_set_option(ways[_i][0], ways[_i][1]), 0);
+    while (status == 0 && n < 2000) {
+        n += n < 40 ? 1 : 7; /* those of single objects are many and alike */
         pid_t pid = fork();
 
         if (!pid)
@@ -72,7 +151,7 @@ START_TEST(nth_allocation_fails)
         ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) < 2, "allocation %d: status %x", (int)n, (unsigned)status);
     }
     ck_assert_int_gt(n, 8);
-    ck_assert_int_lt(n, 200);
+    ck_assert_int_lt(n, 2000);
 }
 END_TEST
 
@@ -369,18 +448,6 @@ END_TEST
 
 /* ---- messages --------------------------------------------------------------------------------- */
 
-static time_t clock_ahead_s;
-
-/* The clock of this program: the kernel's, moved forward by as much as a test wants. */
-int
-clock_gettime(clockid_t id, struct timespec *ts)
-{
-    int err = (int)syscall(SYS_clock_gettime, id, ts);
-
-    ts->tv_sec += clock_ahead_s;
-    return err;
-}
-
 START_TEST(repeats_are_counted)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "often");
@@ -468,7 +535,7 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        nth_allocation_fails, memory_ends_for_good, no_memory_to_prefill, no_memory_at_all, statedump_keys, sweeper_sleeps_and_wakes,
+        memory_ends_for_good, no_memory_to_prefill, no_memory_at_all, statedump_keys, sweeper_sleeps_and_wakes,
         malloc_backend, nothing_to_sweep_no_wakeups, a_shorter_period_counts_at_once, magazines_alone_keep_it_awake,
         repeats_are_counted, messages_go_to_stderr, gone_for_a_daemon,
     };
@@ -479,6 +546,7 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
         tcase_add_test(t, tests[i]);
+    tcase_add_loop_test(t, nth_allocation_fails, 0, WAYS);
     tcase_add_test(o, options);
     tcase_add_test(o, two_threads_settle);
     suite_add_tcase(s, t);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static char last_message[600];
 static int messages;
@@ -52,6 +53,27 @@ get_many(struct mem_pool *p, void **o, unsigned n)
         if (!(o[i] = mem_get(p))) /* ck_assert is slow */
             ck_abort_msg("object %u of %u", i, n);
 }
+
+/* ---- a clock of the test's own ---------------------------------------------------------------- */
+
+#ifdef TEST_MEM_CLOCK
+static time_t clock_ahead_s;
+static struct timespec clock_stopped_at;
+
+/* The clock of this program: the kernel's, as far ahead as a test wants, or standing still. */
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int err = 0;
+
+    if (clock_stopped_at.tv_sec)
+        *ts = clock_stopped_at;
+    else
+        err = (int)syscall(SYS_clock_gettime, id, ts);
+    ts->tv_sec += clock_ahead_s;
+    return err;
+}
+#endif
 
 /* ---- other threads of the process ------------------------------------------------------------- */
 
