@@ -87,23 +87,27 @@ procfs_read(struct procfs *f, char *buf, size_t size)
 
 /* ---- parsing in place ---- */
 
+#define DIGITS_SAFE 19 /* so many cannot overflow */
+
 /* The number at *at, which moves behind it; blanks before it are skipped. False: there is none, or it is too
  * large. */
 static bool
 take_number(const char **at, uint64_t *out)
 {
-    const char *p = *at;
+    const char *p = *at, *first;
     uint64_t value = 0;
 
     while (*p == ' ' || *p == '\t')
         p++;
-    if (*p < '0' || *p > '9')
-        return false;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+    first = p;
+    for (unsigned digit; (digit = (unsigned)*p - '0') < 10 && p - first < DIGITS_SAFE; p++)
+        value = value * 10 + digit;
+    for (unsigned digit; (digit = (unsigned)*p - '0') < 10; p++) {
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
             return false;
     }
+    if (p == first)
+        return false;
     *at = p;
     *out = value;
     return true;
