@@ -19,17 +19,26 @@ MEM_POOL_SOURCES = \
 	libglusterfs/mem/mem-debug.c \
 	libglusterfs/mem/mem-trace.c
 libglusterfs_la_SOURCES += $(MEM_POOL_SOURCES)
+# Ages with the pools, but is not part of the library for others below.
+libglusterfs_la_SOURCES += \
+	libglusterfs/mem/stack-pool.h \
+	libglusterfs/mem/stack-internal.h \
+	libglusterfs/mem/stack-pool.c \
+	libglusterfs/mem/stack-slab.c \
+	libglusterfs/mem/stack-dump.c
 
 check_PROGRAMS += \
 	libglusterfs/mem/test-mem-pool \
 	libglusterfs/mem/test-mem-system \
 	libglusterfs/mem/test-mem-refuse \
 	libglusterfs/mem/test-mem-pressure \
+	libglusterfs/mem/test-mem-stress \
 	libglusterfs/mem/test-arena \
 	libglusterfs/mem/test-iobuf \
 	libglusterfs/mem/test-mem-thread \
 	libglusterfs/mem/test-mem-debug \
-	libglusterfs/mem/test-mem-handshake
+	libglusterfs/mem/test-mem-handshake \
+	libglusterfs/mem/test-stack-pool
 TEST_MEM_SHARED = libglusterfs/mem/test-mem.h libglusterfs/mem/test-refuse.h
 libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_pool_LDADD = $(TEST_LIBS)
@@ -39,6 +48,8 @@ libglusterfs_mem_test_mem_refuse_SOURCES = libglusterfs/mem/test-mem-refuse.c $(
 libglusterfs_mem_test_mem_refuse_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_pressure_SOURCES = libglusterfs/mem/test-mem-pressure.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_pressure_LDADD = $(TEST_LIBS)
+libglusterfs_mem_test_mem_stress_SOURCES = libglusterfs/mem/test-mem-stress.c $(TEST_MEM_HEADERS)
+libglusterfs_mem_test_mem_stress_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_arena_SOURCES = libglusterfs/mem/test-arena.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_arena_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_iobuf_SOURCES = libglusterfs/mem/test-iobuf.c $(TEST_MEM_SHARED)
@@ -47,6 +58,8 @@ libglusterfs_mem_test_mem_thread_SOURCES = libglusterfs/mem/test-mem-thread.c $(
 libglusterfs_mem_test_mem_thread_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_debug_SOURCES = libglusterfs/mem/test-mem-debug.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_debug_LDADD = $(TEST_LIBS)
+libglusterfs_mem_test_stack_pool_SOURCES = libglusterfs/mem/test-stack-pool.c
+libglusterfs_mem_test_stack_pool_LDADD = $(TEST_LIBS)
 # A pool of its own, that stops where the test wants it to.
 libglusterfs_mem_test_mem_handshake_SOURCES = libglusterfs/mem/test-mem-handshake.c $(MEM_POOL_SOURCES)
 libglusterfs_mem_test_mem_handshake_CPPFLAGS = $(AM_CPPFLAGS) -DMEM_TEST_HOOKS
