@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Every line of the memory pool is reached by its tests; they and the stress test pass in every build (sanitizers, valgrind,
+# clang, the pool's modes); and a process that runs short of memory gives back what it caches. KILN_STRESS_MINUTES makes the
+# stress test go on for that long in each of its parts.
+
+here=$(dirname "$(readlink -f "$0")")
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+n=0
+
+t() { # NAME COMMAND...
+    local name=$1 status=0
+    shift
+    n=$((n + 1))
+    "$@" > "$log" 2>&1 || status=$?
+    case $status in
+    0) echo "ok $n - $name" ;;
+    77) echo "ok $n - $name # SKIP $(tail -1 "$log")" ;;
+    *) echo "not ok $n - $name" ;;
+    esac
+    sed 's/^/# /' "$log"
+}
+
+t "every line of the pool is reached by a test" "$here/coverage"
+t "a process short of memory gives back what its pools cache" "$here/pressure"
+for leg in $("$here/stress" --list); do
+    t "the pool's tests and stress, leg $leg" "$here/stress" ${KILN_STRESS_MINUTES:+--minutes "$KILN_STRESS_MINUTES"} "$leg"
+done
+echo "1..$n"
