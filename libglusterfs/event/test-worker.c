@@ -2,7 +2,9 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -38,7 +40,7 @@ wait_for(sem_t *s)
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 10;
+    until.tv_sec += 60;
     ck_assert_int_eq(sem_timedwait(s, &until), 0);
 }
 
@@ -157,7 +159,10 @@ START_TEST(pool_grows_while_workers_block)
         wait_for(&entered); /* two workers at first: four more were added */
     worker_post(&quick);
     wait_for(&done);
-    worker_stats(&stats);
+    do { /* each says that it has entered before it says that it blocks */
+        sched_yield();
+        worker_stats(&stats);
+    } while (stats.blocked < 6);
     ck_assert_uint_ge(stats.threads, 7);
     ck_assert_uint_le(stats.threads, 16);
     ck_assert_uint_eq(stats.blocked, 6);
@@ -330,15 +335,18 @@ START_TEST(idle_pool_sleeps)
 {
     struct timespec nap = {.tv_nsec = 200000000}, begin, end;
     struct worker_job quick = {.run = done_run};
+    long used_us = LONG_MAX;
 
     worker_post(&quick);
     wait_for(&done);
-    nanosleep(&nap, NULL); /* the watchdog's quiet ticks */
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
-    nanosleep(&nap, NULL);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-    long used_us = (end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000;
-
+    /* The watchdog ticks a while longer; on a busy machine that takes its time. A pool that never sleeps never passes. */
+    for (int tries = 0; used_us >= 2000 && tries < 50; tries++) {
+        nanosleep(&nap, NULL);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+        nanosleep(&nap, NULL);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+        used_us = (end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000;
+    }
     ck_assert_int_lt(used_us, 2000);
 }
 END_TEST

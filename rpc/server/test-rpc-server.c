@@ -18,7 +18,7 @@
 #include "rpc/xdr/fop-codec.h"
 #include "rpc/xdr/test-vector.h"
 
-enum { LOGIN_PROGRAM = 77, ENTRIES = 400, ANSWER_WAIT_MS = 10000 };
+enum { LOGIN_PROGRAM = 77, ENTRIES = 400, ANSWER_WAIT_MS = 60000 };
 
 static struct rpc_server *server;
 static struct listener *listener;
