@@ -45,9 +45,6 @@ t "using them makes names and attributes equal" wait_for 240 "equal replicas" us
 t "the handles of the healed brick hold" brick_handles_hold "$T/v/b1"
 shd_start v
 t "the self-heal daemon comes to its end" wait_for 240 "empty indices" nothing_pending "$T/v/b0" "$T/v/b1"
-all_equal() {
-    bricks_equal "$T/v/b0" "$T/v/b1"
-}
-t "and all is equal" wait_for 240 "equal replicas" all_equal
+t "and all is equal" bricks_get_equal "$T/v/b0" "$T/v/b1"
 is "$(cat "$T/v/b1/dir/file1")" "new 1, which the dead replica does not have" "the healed brick has the new data"
 t "the handles hold" brick_handles_hold "$T/v/b1"

@@ -52,8 +52,8 @@ shd_start v
 read -r -a bricks <<<"${volume_bricks[v]}"
 t "heal comes to its end" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"
 # Its last step, after the indices, is to clear the hidden folder of files without a name.
-t "the first pair is equal" wait_for 240 "equal replicas" bricks_equal "${bricks[0]}" "${bricks[1]}"
-t "the second pair is equal" wait_for 240 "equal replicas" bricks_equal "${bricks[2]}" "${bricks[3]}"
+t "the first pair is equal" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
+t "the second pair is equal" bricks_get_equal "${bricks[2]}" "${bricks[3]}"
 for brick in "${bricks[@]}"; do
     t "the handles of $(basename "$brick") hold" brick_handles_hold "$brick"
 done

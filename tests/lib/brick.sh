@@ -4,6 +4,7 @@
 #
 #   brick_listing DIR             every object a client may see: kind, mode, owner, link count, size, checksum or target
 #   bricks_equal DIR1 DIR2        succeeds when the two listings are the same
+#   bricks_get_equal DIR1 DIR2    waits until they are; the difference when they are not in the end
 #   brick_pending DIR             the names in the brick's heal index: nothing when nothing waits for heal
 #   brick_handles_hold DIR        every file's and folder's handle below .glusterfs is there and is the right one
 
@@ -17,6 +18,10 @@ brick_listing() {
 
 bricks_equal() {
     diff <(brick_listing "$1") <(brick_listing "$2")
+}
+
+bricks_get_equal() {
+    wait_for 240 "equal replicas" bricks_equal "$@" || bricks_equal "$@"
 }
 
 brick_pending() {
