@@ -33,7 +33,6 @@ check_PROGRAMS += \
 	libglusterfs/mem/test-mem-refuse \
 	libglusterfs/mem/test-mem-pressure \
 	libglusterfs/mem/test-mem-stress \
-	libglusterfs/mem/test-mem-stress \
 	libglusterfs/mem/test-arena \
 	libglusterfs/mem/test-iobuf \
 	libglusterfs/mem/test-mem-thread \
@@ -49,8 +48,6 @@ libglusterfs_mem_test_mem_refuse_SOURCES = libglusterfs/mem/test-mem-refuse.c $(
 libglusterfs_mem_test_mem_refuse_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_pressure_SOURCES = libglusterfs/mem/test-mem-pressure.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_pressure_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_mem_stress_SOURCES = libglusterfs/mem/test-mem-stress.c $(TEST_MEM_HEADERS)
-libglusterfs_mem_test_mem_stress_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_stress_SOURCES = libglusterfs/mem/test-mem-stress.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_stress_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_arena_SOURCES = libglusterfs/mem/test-arena.c $(TEST_MEM_SHARED)
