@@ -339,7 +339,8 @@ START_TEST(idle_pool_sleeps)
 
     worker_post(&quick);
     wait_for(&done);
-    /* The watchdog ticks a while longer; on a busy machine that takes its time. A pool that never sleeps never passes. */
+    /* The watchdog ticks a while longer; on a busy machine that takes its time. A pool that never sleeps
+     * never passes. */
     for (int tries = 0; used_us >= 2000 && tries < 50; tries++) {
         nanosleep(&nap, NULL);
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
