@@ -681,6 +681,70 @@ START_TEST(input_from_a_pipe)
 }
 END_TEST
 
+struct count {
+    char name[64];
+    uint64_t live;
+};
+
+static void
+count_line(void *arg, const char *key, const char *value)
+{
+    struct count *c = arg;
+
+    if (!strcmp(key, "pool-name"))
+        snprintf(c->name, sizeof c->name, "%s", value);
+    else if (!strcmp(key, "active-count") && !strncmp(c->name, "iobuf", 5))
+        c->live += strtoull(value, NULL, 10);
+}
+
+static int
+take_and_tell(void *arg, const char *bytes, size_t count)
+{
+    struct child *c = arg;
+    int err = take_out(arg, bytes, count);
+
+    if (c->out[c->out_bytes - 1] == '\n')
+        sem_post(&c->done);
+    return err;
+}
+
+/* Buffers are held only while bytes move, and cached ones do not outlive two sweeps. */
+START_TEST(a_silent_child_holds_no_buffer)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("exec cat"));
+    struct count count;
+    struct mem_process_stats stats;
+    int fds[2];
+
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    o.in = (struct pump_source){.kind = PUMP_FD, .fd = fds[0]};
+    o.out.fn = take_and_tell;
+    ck_assert_int_eq(pump_start(&o, NULL), 0);
+    close(fds[0]);
+    ck_assert_int_eq(write(fds[1], "line\n", 5), 5);
+    wait_for(&c->done);
+    for (int tries = 0; tries < 2000; tries++) { /* the worker is about to give it back */
+        count = (struct count){0};
+        mem_pools_dump(count_line, &count);
+        if (count.live == 0)
+            break;
+        usleep(1000);
+    }
+    if (strcmp(mem_pools_mode(), "off"))
+        ck_assert_uint_eq(count.live, 0);
+    close(fds[1]);
+    wait_for(&c->done);
+    ck_assert_int_eq(c->result.error, 0);
+    mem_pools_sweep_now();
+    mem_pools_sweep_now();
+    mem_pools_sweep_now();
+    mem_pools_stats(&stats);
+    ck_assert_uint_eq(stats.cached_bytes, 0);
+    free_child(c);
+}
+END_TEST
+
 START_TEST(options_that_make_no_sense)
 {
     struct child *c = child_new();
@@ -733,6 +797,7 @@ test_suite(void)
     tcase_add_test(t, to_a_pipe_that_is_full);
     tcase_add_test(t, to_a_reader_that_goes_away);
     tcase_add_test(t, input_from_a_pipe);
+    tcase_add_test(t, a_silent_child_holds_no_buffer);
     tcase_add_test(t, options_that_make_no_sense);
     suite_add_tcase(s, t);
     return s;

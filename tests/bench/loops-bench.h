@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What the cases of tests/bench/loops share. Each prints its figures on one line. */
+#ifndef KILN_BENCH_LOOPS_H
+#define KILN_BENCH_LOOPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Calls of malloc and its kin, and bytes they were asked for; only in the program built with -DLOOPS_COUNT.
+ */
+struct allocations {
+    uint64_t calls, bytes;
+};
+bool allocations_are_counted(void);
+struct allocations allocations_now(void);
+
+void must(bool is_good, const char *what);
+double cpu_seconds(int who); /* RUSAGE_SELF ... */
+double wall_seconds(void);
+void pools_start(bool on);
+
+int framing_main(int argc, char **argv);
+int pump_main(int argc, char **argv);
+
+#endif
