@@ -15,6 +15,7 @@
 #include "log/dump.h"
 #include "log/log.h"
 #include "mem/mem-pool.h"
+#include "mem/stack-pool.h"
 #include "rpc/transport/transport.h"
 
 static void
@@ -32,6 +33,7 @@ dump_time(struct dump *d, const char *key)
 
 struct pool_dump {
     struct dump *d;
+    const char *section;
     unsigned number;
     bool wants_section;
 };
@@ -46,7 +48,7 @@ pool_line(void *arg, const char *key, const char *value)
         return;
     }
     if (p->wants_section)
-        dump_section(p->d, "mempool.%u", p->number++);
+        dump_section(p->d, "%s.%u", p->section, p->number++);
     p->wants_section = false;
     dump_line(p->d, key, "%s", value);
 }
@@ -56,7 +58,7 @@ dump_process(struct dump *d)
 {
     struct worker_stats w;
     struct transport_stats t;
-    struct pool_dump pools = {.d = d};
+    struct pool_dump pools = {.d = d, .section = "mempool"};
 
     worker_stats(&w);
     dump_section(d, "workers");
@@ -78,6 +80,8 @@ dump_process(struct dump *d)
     dump_line(d, "writes", "%llu", (unsigned long long)t.writes);
     dump_section(d, "mempool");
     mem_pools_dump(pool_line, &pools);
+    pools = (struct pool_dump){.d = d, .section = "stackpool"};
+    stack_pools_dump(pool_line, &pools);
 }
 
 static void

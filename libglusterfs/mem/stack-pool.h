@@ -57,7 +57,7 @@ struct stack {
 struct stack_pool_opts {
     const char *name;         /* copied; shown in messages and statedumps */
     size_t bytes;             /* of one stack without its guard: 16 KiB .. 16 MiB, rounded up to pages; 0 = 64 KiB.
-                               * Up to 4 KiB of them stay unused, so that tops fall on different cache sets. */
+                               * Up to 1 KiB of them stay unused, so that tops fall on different cache sets. */
     uint32_t cap;             /* stacks at most, live and cached together; 0 = 32768 */
     uint32_t map_entries_max; /* do not grow past this many map entries of the process; 0 = vm.max_map_count / 2 */
     bool is_mprotect;         /* guards by mprotect even where the kernel has guard advice */

