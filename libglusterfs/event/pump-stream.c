@@ -98,6 +98,14 @@ open_other(struct pump *p, struct stream *s, int fd, unsigned wake)
     return err == -EPERM ? 0 : err; /* a file, or a device like one: it never has to be waited for */
 }
 
+/* No stream: the child has the descriptor for itself. */
+static int
+give(int fd, int *child_fd)
+{
+    *child_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    return *child_fd < 0 ? -errno : 0;
+}
+
 int
 stream_open_in(struct pump *p, const struct pump_options *o, int *child_fd)
 {
@@ -110,6 +118,8 @@ stream_open_in(struct pump *p, const struct pump_options *o, int *child_fd)
     s->source = o->in.fn;
     if (s->kind == PUMP_NULL)
         return 0;
+    if (s->kind == PUMP_GIVE)
+        return give(o->in.fd, child_fd);
     if (s->kind == PUMP_SAME || (s->kind == PUMP_FN && !s->source))
         return -EINVAL;
     int err = open_pipe(p, s, o->pipe_bytes, WAKE_IN, child_fd);
@@ -125,6 +135,8 @@ stream_open_out(struct pump *p, struct stream *s, const struct pump_sink *sink, 
     s->sink = sink->fn;
     if (s->kind == PUMP_NULL || (s->kind == PUMP_SAME && s == &p->err))
         return 0;
+    if (s->kind == PUMP_GIVE)
+        return give(sink->fd, child_fd);
     if (s->kind == PUMP_SAME || s->kind == PUMP_BYTES || (s->kind == PUMP_FN && !s->sink))
         return -EINVAL;
     int err = open_pipe(p, s, pipe_bytes, wake, child_fd);

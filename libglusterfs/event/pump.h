@@ -14,7 +14,8 @@
  * then still arrives, what a grandchild that holds the pipes writes later does not. When anything goes wrong
  * the whole group is killed.
  *
- * Functions run on workers, one at a time for each pump. After `done` none does.
+ * Functions run on workers, one at a time for each pump. After `done` none does. The process must neither
+ * ignore SIGCHLD nor wait for children it does not know.
  */
 #ifndef KILN_EVENT_PUMP_H
 #define KILN_EVENT_PUMP_H
@@ -30,8 +31,10 @@ enum pump_kind {
     PUMP_NULL,  /* /dev/null */
     PUMP_BYTES, /* source only: memory, which stays valid until `done` */
     PUMP_FN,
-    PUMP_FD,  /* the pump works on a duplicate. A pipe or socket must be non-blocking. */
-    PUMP_SAME /* stderr only: where stdout goes */
+    PUMP_FD,   /* the pump works on a duplicate. A pipe or socket must be non-blocking. */
+    PUMP_GIVE, /* the child gets this descriptor itself: nothing is counted, limited or waited for. For
+                  helpers that are handed a socket; a daemon's own standard descriptors. */
+    PUMP_SAME  /* stderr only: where stdout goes */
 };
 
 /* Up to `size` bytes. Their number; 0: the end; -EAGAIN: none now, pump_input_ready() will tell; -errno:

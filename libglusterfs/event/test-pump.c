@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -681,6 +682,49 @@ START_TEST(input_from_a_pipe)
 }
 END_TEST
 
+/* As fusermount is told which descriptor to answer on. */
+START_TEST(a_descriptor_that_is_given)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("read line <&0; echo \"got $line\" >&0; echo x"));
+    char answer[16] = "";
+    int fds[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    o.in = (struct pump_source){.kind = PUMP_GIVE, .fd = fds[0]};
+    o.out = o.err = (struct pump_sink){.kind = PUMP_GIVE, .fd = fds[0]};
+    ck_assert_int_eq(pump_start(&o, NULL), 0);
+    close(fds[0]);
+    ck_assert_int_eq(write(fds[1], "it\n", 3), 3);
+    wait_for(&c->done);
+    ck_assert_int_eq(c->result.error, 0);
+    ck_assert_int_eq(c->result.exit_code, 0);
+    ck_assert_uint_eq(c->result.in_bytes + c->result.out_bytes, 0);
+    ck_assert_int_eq(read(fds[1], answer, sizeof answer), 9); /* and no other holds it: */
+    ck_assert_str_eq(answer, "got it\nx\n");
+    ck_assert_int_eq(read(fds[1], answer, sizeof answer), 0);
+    close(fds[1]);
+    o.in.fd = -1;
+    ck_assert_int_eq(pump_start(&o, NULL), -EBADF);
+    free_child(c);
+}
+END_TEST
+
+/* It is a mistake of the process, but not one that leaves a pump waiting for ever. */
+START_TEST(somebody_else_waits_for_children)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("echo out; exec sleep 0.2"));
+
+    signal(SIGCHLD, SIG_IGN);
+    run(c, &o);
+    signal(SIGCHLD, SIG_DFL);
+    ck_assert_int_eq(c->result.error, -ECHILD);
+    ck_assert_str_eq(c->out, "out\n");
+    free_child(c);
+}
+END_TEST
+
 struct count {
     char name[64];
     uint64_t live;
@@ -797,6 +841,8 @@ test_suite(void)
     tcase_add_test(t, to_a_pipe_that_is_full);
     tcase_add_test(t, to_a_reader_that_goes_away);
     tcase_add_test(t, input_from_a_pipe);
+    tcase_add_test(t, a_descriptor_that_is_given);
+    tcase_add_test(t, somebody_else_waits_for_children);
     tcase_add_test(t, a_silent_child_holds_no_buffer);
     tcase_add_test(t, options_that_make_no_sense);
     suite_add_tcase(s, t);
