@@ -46,6 +46,8 @@ extern int cpus; /* 1: all threads on the first; 2: thread i on the (i % 2)th; 0
 extern int cpu_list[2];
 extern size_t type_size[TYPES];
 extern struct mem_pool *pool[TYPES];
+extern unsigned harness_mask; /* live objects of the case - 1, at most 255; 0 where only the ring is wanted */
+extern __thread unsigned my_place;
 
 static inline double
 clock_ns(clockid_t c)
@@ -67,6 +69,7 @@ place(int n)
 {
     cpu_set_t set;
 
+    my_place = (unsigned)n % 2;
     if (!cpus)
         return;
     CPU_ZERO(&set);

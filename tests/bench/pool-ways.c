@@ -6,10 +6,22 @@
 #define NAME(x) harness_##x
 #define WAY "harness"
 #define POOLS false
-static __thread uint64_t nothing[32] __attribute__((aligned(64))); /* each thread touches lines of its own */
-#define GET(type) ((void *)nothing)
+/* As many different objects as the loop has live are touched, in no order: that is the loop's cost, not an
+ * allocator's. Each CPU has its own. */
+static char object[2][256][320] __attribute__((aligned(64)));
+
+static inline void *
+any_object(void)
+{
+    static __thread unsigned at;
+
+    at = (at * 5 + 3) & harness_mask;
+    return object[my_place][at];
+}
+
+#define GET(type) any_object()
 #define PUT(type, p) ((void)(p))
-#define GET0() ((void *)nothing)
+#define GET0() any_object()
 #include "pool-cases.inc"
 
 #define NAME(x) malloc_##x

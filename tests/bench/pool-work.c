@@ -23,6 +23,8 @@ void *shared_slot[1024];
 int cpus, cpu_list[2] = { 0, 1 };
 size_t type_size[TYPES] = { 256, 128, 512, 96, 320 };
 struct mem_pool *pool[TYPES];
+unsigned harness_mask;
+__thread unsigned my_place;
 
 /* ---- the cases -------------------------------------------------------------------------------- */
 
@@ -139,6 +141,7 @@ run(const struct ways *w, const char *name, double scale)
     unsigned n, total = (unsigned)(2000000 * scale);
 
     cpus = strstr(name, "-2cpu") ? 2 : strstr(name, "-1cpu") ? 1 : 0;
+    harness_mask = strstr(name, "fop") || strstr(name, "mixed") ? 255 : 0;
     if (sscanf(name, "lifo-%u", &n) == 1) {
         place(cpus = 1);
         w->lifo(n, 1000);

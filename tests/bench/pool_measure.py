@@ -83,6 +83,9 @@ class Others:
         busy, rest, _, own = (b - a for a, b in zip(self.since, self.now()))
         return max(0, busy - own) / max(1, busy + rest)
 
+    def own_seconds(self):
+        return (self.now()[3] - self.since[3]) / os.sysconf("SC_CLK_TCK")
+
     def stolen(self):
         busy, rest, steal, _ = (b - a for a, b in zip(self.since, self.now()))
         return steal / max(1, busy + rest)
@@ -149,11 +152,14 @@ class Bench:
         return ns, R.regime_of(ns) if alone else "disturbed"
 
     def turns(self, ways, case, size):
-        """All ways in turn, repeat times, each turn beginning with another: {way: [(ns, alone)]}, [(ring ns, regime)]."""
+        """All ways in turn, repeat times, each turn beginning with another: {way: [(ns, alone)]}, [(ring ns, regime)].
+        After two turns on a busy machine it stops."""
         got, rings = {w: [] for w in ways}, []
         for turn in range(self.repeat):
             if R.spins(case):
                 rings.append(self.ring())
+                if turn and {g for _, g in rings} == {"disturbed"}:
+                    break  # somebody else has the CPUs, threads that spin take for ever, and the row will not be judged
             for way in ways[turn % len(ways):] + ways[:turn % len(ways)]:
                 got[way].append(self.timed(way, case, size))
         return got, rings
@@ -162,9 +168,11 @@ class Bench:
         """Medians. Where threads spin on two CPUs: of the turns of the regime that most turns were in, by the cost of
         the bare ring at each turn's beginning."""
         got, rings = self.turns(ways, case, size)
+        turns = len(got[ways[0]])
+        rings = rings[:turns]
         regimes = [g for _, g in rings]
         regime = max(("near", "far"), key=regimes.count) if set(regimes) & {"near", "far"} else "disturbed" if rings else ""
-        keep = [i for i in range(self.repeat) if not rings or regimes[i] == regime or regime == "disturbed"]
+        keep = [i for i in range(turns) if not rings or regimes[i] == regime or regime == "disturbed"]
         ns, doubtful = {}, []
         for way in ways:
             values = [got[way][i][0] for i in keep if got[way][i][1]]
@@ -175,7 +183,7 @@ class Bench:
         if doubtful and (set(doubtful) & set(R.OURS) or set(doubtful) & set(self.general)):
             regime = "disturbed"
         ring = statistics.median([rings[i][0] for i in keep]) if rings else None
-        return {"case": case, "size": size, "ns": ns, "regime": regime, "ring": ring, "turns": f"{len(keep)}/{self.repeat}"}
+        return {"case": case, "size": size, "ns": ns, "regime": regime, "ring": ring, "turns": f"{len(keep)}/{turns}"}
 
     def get0(self, size):
         ways = [w for w in R.GET0_WAYS if w in self.found or w in self.libraries]
