@@ -7,6 +7,7 @@
  *                                                              slab   the pool, guards by mprotect
  *                                                              pool   the pool
  *                                                              kept   the pool, which has had them before
+ *                                                              floor  one mapping without guards: page faults alone
  * reuse   one stack again and again.  WAY  keep     the pool
  *                                          unmap    mapped and unmapped
  *                                          drop     its pages dropped each time
@@ -100,6 +101,24 @@ map_one(void)
 }
 
 /* ---- create ----------------------------------------------------------------------------------- */
+
+/* What every way pays for touching the pages. */
+static void
+create_floor(unsigned n)
+{
+    const size_t slot = PAGE + BYTES;
+    char *p = mmap(NULL, n * slot, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    double from;
+
+    if (p == MAP_FAILED)
+        fail("mmap");
+    (void)madvise(p, n * slot, MADV_NOHUGEPAGE); /* as the pool does; no such kernel, no such pages */
+    from = cpu_ns();
+    for (unsigned i = 0; i < n; i++)
+        touch(p + (i + 1) * slot);
+    say("ns", (cpu_ns() - from) / n);
+    say("entries", 0);
+}
 
 static void
 create(const char *way, unsigned n)
@@ -303,7 +322,9 @@ main(int argc, char **argv)
         return 2;
     if (strcmp(argv[2], "off") && mem_pools_set_mode("on") != 0)
         return 1;
-    if (!strcmp(argv[1], "create"))
+    if (!strcmp(argv[1], "create") && !strcmp(argv[2], "floor"))
+        create_floor(n);
+    else if (!strcmp(argv[1], "create"))
         create(argv[2], n);
     else if (!strcmp(argv[1], "reuse"))
         reuse(argv[2]);
