@@ -155,7 +155,7 @@ own_cgroup_directory(void)
         if (!write_to("/proc/self/gid_map", map))
             return false;
     }
-    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+    return mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) == 0;
 }
 
