@@ -2,30 +2,30 @@
 
 /* mem-account: who holds how much. Every thread counts for itself, in words only it writes; a reader adds
  * them up. One thread's difference of gets and puts may be negative: only the sum means something. */
-#include "mem/mem-internal.h"
+#include "mem/mem-span.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 struct owner {
     char *name;
     bool retired, in_use;
     unsigned zero_sweeps;
-    uint32_t shared[MEM_IDS]; /* by threads without a row, and of threads that are gone; atomic */
+    uint32_t found[MEM_IDS];   /* by the last scan; sweep mutex */
+    uint32_t outside[MEM_IDS]; /* objects that lie in no span: counted one by one; atomic */
 };
 
-static struct owner *owners[MEM_OWNERS]; /* never freed, reused; registry mutex */
+static struct owner *owners[MEM_OWNERS]; /* never freed, reused; made and named under the registry mutex */
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
 /* One thread's loaded magazine and flow as they were at one moment. Only the thread itself may be at work on
  * them, for a few instructions; should it be stopped there, its line is taken as it is, off by a magazine. */
 static void
-read_line(const struct mem_thread *t, const struct mem_line *l, int64_t *loaded, int64_t *flow)
+read_line(const struct mem_thread *t, const struct mem_line *l, int64_t *loaded, uint32_t *flow)
 {
     enum { TRIES = 100 };
 
@@ -49,21 +49,27 @@ mem_pool_sum(struct mem_pool *p, uint64_t *gets, uint64_t *puts, uint64_t *hot, 
 {
     *gets = MEM_READ(p->gets);
     *puts = MEM_READ(p->puts);
+    uint32_t sum = 0;
+
     *hot = *cold = 0;
     for (struct mem_thread *t = mem_threads; t; t = t->next) {
         struct mem_line *l = mem_line_of(t, p->id);
 
         if (!(MEM_READ(t->used[p->id / 64]) & ((uint64_t)1 << (p->id % 64))))
             continue;
-        int64_t loaded, flow;
+        int64_t loaded;
+        uint32_t flow;
         uint64_t n = MEM_READ(l->gets);
 
         read_line(t, l, &loaded, &flow);
         *hot += (uint64_t)loaded + MEM_READ(l->nprevious);
         *cold += MEM_READ(l->ncold);
         *gets += n;
-        *puts += n + (uint64_t)(loaded + flow);
+        *puts += n;
+        sum += (uint32_t)loaded + flow;
     }
+    /* Flows are counted modulo 2^32; fewer objects than half of that are live. */
+    *puts = *gets - (uint64_t)(int64_t)(int32_t)((uint32_t)*gets - (uint32_t)*puts - sum);
 }
 
 /* Registry mutex held. */
@@ -180,8 +186,8 @@ mem_owner_new(const char *name)
     } else {
         free(owners[id]->name);
         owners[id]->name = copy;
-        owners[id]->in_use = true;
-        owners[id]->retired = false;
+        MEM_WRITE(owners[id]->retired, false);
+        MEM_WRITE(owners[id]->in_use, true);
         owners[id]->zero_sweeps = 0;
     }
     pthread_mutex_unlock(&mem_registry_mutex);
@@ -194,23 +200,53 @@ mem_owner_retire(uint16_t id)
     pthread_mutex_lock(&mem_registry_mutex);
     assert(id < MEM_OWNERS && owners[id]);
     assert(owners[id]->in_use && !owners[id]->retired);
-    owners[id]->retired = true;
+    MEM_WRITE(owners[id]->retired, true);
     if (mem_set.mode == MEM_MODE_OFF) /* nothing is counted, and no sweep would come to see that it is zero */
-        owners[id]->in_use = false;
+        MEM_WRITE(owners[id]->in_use, false);
     pthread_mutex_unlock(&mem_registry_mutex);
     mem_sweeper_rouse();
 }
 
-/* Registry mutex held. Modulo 2^32, as the threads count. */
-static int32_t
+/* A live object names its owner in its header. So nobody counts while objects come and go; who wants to know
+ * looks at all of them. */
+static MEM_RAW void
+scan_span(struct mem_span *s, void *arg)
+{
+    struct mem_pool *p = mem_pool_by_id(s->id);
+    struct mem_class *c = s->class;
+
+    (void)arg;
+    if (!p || c != &p->class)
+        return; /* magazines */
+    mem_lock(&c->lock);
+    for (uint32_t i = 0; i < c->per_span; i++) {
+        uint64_t word;
+        unsigned o;
+
+        if (s->free[i / 64] & ((uint64_t)1 << (i % 64)))
+            continue;
+        word = mem_word_read(mem_header_of(mem_object_at(c, s, i)));
+        o = mem_word_owner(word);
+        if (o && (uint32_t)word == (uint32_t)p->word && o < MEM_OWNERS && owners[o])
+            owners[o]->found[s->id]++;
+    }
+    mem_unlock(&c->lock);
+}
+
+/* Sweep mutex held: no span goes away. */
+void
+mem_owners_scan(void)
+{
+    for (unsigned i = 1; i < MEM_OWNERS && owners[i]; i++)
+        memset(owners[i]->found, 0, sizeof(owners[i]->found));
+    mem_spans_each(scan_span, NULL);
+}
+
+/* Sweep mutex held, after a scan. */
+static int64_t
 balance_in(unsigned owner, unsigned id)
 {
-    uint32_t n = MEM_READ(owners[owner]->shared[id]);
-
-    for (struct mem_thread *t = mem_threads; t && id < MEM_ROW; t = t->next)
-        if (t->owners[owner])
-            n += MEM_READ(t->owners[owner][id]);
-    return (int32_t)n;
+    return (int64_t)owners[owner]->found[id] + (int32_t)MEM_READ(owners[owner]->outside[id]);
 }
 
 static int64_t
@@ -223,159 +259,107 @@ balance_all(unsigned owner)
     return n;
 }
 
+static bool
+owner_known(unsigned owner)
+{
+    return owner < MEM_OWNERS && __atomic_load_n(&owners[owner], __ATOMIC_ACQUIRE);
+}
+
 int64_t
 mem_owner_balance(uint16_t owner, const struct mem_pool *pool)
 {
     int64_t n;
 
-    if (owner >= MEM_OWNERS)
+    if (!owner_known(owner))
         return 0;
-    pthread_mutex_lock(&mem_registry_mutex);
-    n = !owners[owner] ? 0 : pool ? balance_in(owner, pool->id) : balance_all(owner);
-    pthread_mutex_unlock(&mem_registry_mutex);
+    pthread_mutex_lock(&mem_sweep_mutex);
+    mem_owners_scan();
+    n = pool ? balance_in(owner, pool->id) : balance_all(owner);
+    pthread_mutex_unlock(&mem_sweep_mutex);
     return n;
 }
 
 int64_t
 mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg)
 {
-    int64_t total = 0;
+    int64_t count[MEM_IDS] = { 0 }, total = 0;
 
+    if (!owner_known(owner))
+        return 0;
+    pthread_mutex_lock(&mem_sweep_mutex);
+    mem_owners_scan();
+    for (unsigned id = 0; id < MEM_IDS; id++)
+        total += count[id] = balance_in(owner, id);
+    pthread_mutex_unlock(&mem_sweep_mutex);
     for (unsigned id = 0; id < MEM_IDS; id++) {
         char where[512], name[128];
-        int64_t n = 0;
         size_t stride = 0;
 
+        if (!count[id])
+            continue;
         pthread_mutex_lock(&mem_registry_mutex);
-        if (owner < MEM_OWNERS && owners[owner] && mem_pools[id] && (n = balance_in(owner, id))) {
-            strncpy(name, mem_pools[id]->name, sizeof(name) - 1);
-            name[sizeof(name) - 1] = 0;
+        if (mem_pools[id]) {
+            snprintf(name, sizeof(name), "%s", mem_pools[id]->name);
             stride = mem_pools[id]->class.stride;
         }
         pthread_mutex_unlock(&mem_registry_mutex);
-        if (!n)
-            continue;
-        fn(arg, name, n, n > 0 ? (uint64_t)n * stride : 0, mem_trace_oldest(owner, id, where, sizeof(where)) ? where : NULL);
-        total += n;
+        if (stride) /* else it went, with its last object, meanwhile */
+            fn(arg, name, count[id], (uint64_t)count[id] * stride,
+               mem_trace_oldest(owner, id, where, sizeof(where)) ? where : NULL);
     }
     return total;
 }
 
-/* Registry mutex held: free the ids of retired owners that stayed at zero. */
+/* An object that lies in no span. */
 void
-mem_owner_sweep(void)
+mem_owner_count(unsigned owner, unsigned id, uint32_t by)
 {
-    for (unsigned i = 1; i < MEM_OWNERS; i++) {
-        struct owner *o = owners[i];
+    assert(owner_known(owner)); /* else an id that mem_owner_new never gave out */
+    MEM_ADD(owners[owner]->outside[id], by);
+}
 
-        if (!o)
-            break; /* ids are handed out from below */
+/* Sweep mutex held: free the ids of retired owners that stayed at zero. */
+void
+mem_owners_sweep(void)
+{
+    bool any = false;
+
+    for (unsigned i = 1; i < MEM_OWNERS && owners[i] && !any; i++)
+        any = MEM_READ(owners[i]->in_use) && MEM_READ(owners[i]->retired);
+    if (!any)
+        return;
+    mem_owners_scan();
+    pthread_mutex_lock(&mem_registry_mutex);
+    for (unsigned i = 1; i < MEM_OWNERS && owners[i]; i++) {
+        struct owner *o = owners[i];
+        bool zero = true;
+
         if (!o->in_use || !o->retired)
             continue;
-        bool zero = true;
         for (unsigned id = 0; id < MEM_IDS && zero; id++)
             zero = balance_in(i, id) == 0;
         o->zero_sweeps = zero ? o->zero_sweeps + 1 : 0;
         if (o->zero_sweeps >= 2)
-            o->in_use = false;
+            MEM_WRITE(o->in_use, false);
     }
-}
-
-/* ---- a thread's rows -------------------------------------------------------------------------- */
-
-uint32_t *mem_no_owners[MEM_OWNER_TABLE];
-
-/* A table of rows of its own, address space mostly; registry mutex held. */
-static bool
-table_new(struct mem_thread *t)
-{
-    const size_t bytes = MEM_OWNER_TABLE * sizeof(t->owners[0]);
-    void *table;
-
-    if (t->owners != mem_no_owners)
-        return true;
-    if (mem_test_fails())
-        return false;
-    table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (table == MAP_FAILED)
-        return false;
-    MEM_LSAN_ROOT(table, bytes);
-    t->owners = table;
-    return true;
-}
-
-/* This thread's row for an owner. Under the registry mutex, as readers walk the rows. */
-static bool
-row_new(struct mem_thread *t, unsigned owner)
-{
-    uint32_t *row = mem_test_fails() ? NULL : calloc(MEM_ROW, sizeof(*row));
-    bool ok;
-
-    if (!row)
-        return false;
-    pthread_mutex_lock(&mem_registry_mutex);
-    ok = table_new(t);
-    if (ok)
-        t->owners[owner] = row;
     pthread_mutex_unlock(&mem_registry_mutex);
-    if (!ok)
-        free(row);
-    return ok;
 }
 
-/* Outside the bracket; any thread, attached or not. Never fails. */
-void
-mem_owner_count(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
-{
-    assert(owner && owner < MEM_OWNERS);
-    if (mem_owner_bump(t, owner, id, by))
-        return;
-    /* an id that mem_owner_new never gave out */
-    struct owner *o = __atomic_load_n(&owners[owner], __ATOMIC_ACQUIRE);
-    assert(o);
-    if (t->state == MEM_THREAD_ATTACHED && id < MEM_ROW && !t->owners[owner] && row_new(t, owner) &&
-        mem_owner_bump(t, owner, id, by))
-        return;
-    MEM_ADD(o->shared[id], by);
-}
-
-/* Registry mutex held. */
-void
-mem_owner_fold(struct mem_thread *t)
-{
-    uint32_t **rows = t->owners;
-
-    t->owners = mem_no_owners;
-    if (rows == mem_no_owners)
-        return;
-    for (unsigned i = 1; i < MEM_OWNERS && owners[i]; i++) {
-        for (unsigned id = 0; rows[i] && id < MEM_ROW; id++)
-            MEM_ADD(owners[i]->shared[id], rows[i][id]);
-        free(rows[i]);
-    }
-    MEM_LSAN_UNROOT(rows, MEM_OWNER_TABLE * sizeof(rows[0]));
-    munmap(rows, MEM_OWNER_TABLE * sizeof(rows[0]));
-}
-
-/* One line per owner that has objects of this pool: "id 3, brick b0, active 12, bytes 3840". */
+/* One line per owner that has objects of this pool: "id 3, brick b0, active 12, bytes 3840". Sweep mutex held,
+ * after a scan. */
 void
 mem_owner_dump(struct mem_pool *p, mem_dump_fn fn, void *arg)
 {
-    for (unsigned i = 1; i < MEM_OWNERS; i++) {
+    for (unsigned i = 1; i < MEM_OWNERS && owner_known(i); i++) {
+        int64_t n = balance_in(i, p->id);
         char text[256];
-        int32_t n;
 
+        if (!n)
+            continue;
         pthread_mutex_lock(&mem_registry_mutex);
-        if (!owners[i]) {
-            pthread_mutex_unlock(&mem_registry_mutex);
-            break;
-        }
-        n = balance_in(i, p->id);
-        if (n)
-            snprintf(text, sizeof(text), "id %u, brick %s, active %d, bytes %lld", i, owners[i]->name, n,
-                     (long long)n * p->class.stride);
+        snprintf(text, sizeof(text), "id %u, brick %s, active %lld, bytes %lld", i, owners[i]->name, (long long)n,
+                 (long long)n * p->class.stride);
         pthread_mutex_unlock(&mem_registry_mutex);
-        if (n)
-            fn(arg, "owner", text);
+        fn(arg, "owner", text);
     }
 }

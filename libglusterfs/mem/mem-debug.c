@@ -34,7 +34,9 @@
 enum { QUARANTINE = 256, ZONE = 16, FILL_DEAD = 0xdb, FILL_ZONE = 0xfd };
 
 struct sites {
+    void *next; /* of a dead object: the chain of those that can be given out */
     const void *get, *put;
+    uint64_t unused; /* objects stay on 16 bytes */
     uint8_t zone[ZONE];
 };
 
@@ -115,10 +117,10 @@ mem_bad_put(void *object, const void *site)
     void *start = object;
     struct mem_pool *p = mem_set.malloc_backend ? NULL : pool_at(object, &start);
     struct mem_header *h = mem_header_of(object);
-    uint32_t word;
+    uint32_t state;
 
     if (!p && mem_set.malloc_backend)
-        p = mem_pool_by_id(h->meta & 0xff);
+        p = mem_pool_of(h);
     if (!p) {
         mem_message(LOG_CRIT, "mem-pool: foreign pointer %p put at %p: in no pool's memory", object, site);
         complain();
@@ -131,8 +133,8 @@ mem_bad_put(void *object, const void *site)
         complain();
         return;
     }
-    word = h->state ^ p->live ^ MEM_STATE_LIVE;
-    if (word == MEM_STATE_DEAD || word == MEM_STATE_QUARANTINE) {
+    state = (uint32_t)(h->word ^ p->word) ^ MEM_STATE_LIVE;
+    if (state == MEM_STATE_DEAD || state == MEM_STATE_QUARANTINE) {
         MEM_ADD(p->double_free, 1);
         if (has_sites())
             complain_object(p, object, "double free", site);
@@ -227,13 +229,13 @@ take_free(struct mem_pool *p)
     mem_lock(&p->depot.lock);
     object = p->debug_free;
     if (object)
-        p->debug_free = (void *)(uintptr_t)mem_header_of(object)->debug;
+        p->debug_free = sites_of(object)->next;
     mem_unlock(&p->depot.lock);
     return object;
 }
 
 MEM_RAW void *
-mem_debug_get(struct mem_pool *p, const void *site)
+mem_debug_get(struct mem_pool *p, uint64_t owner, const void *site)
 {
     static uint32_t turn;
     void *object = take_free(p);
@@ -255,20 +257,20 @@ mem_debug_get(struct mem_pool *p, const void *site)
     zones_set(p, object);
     sites_of(object)->get = site;
     sites_of(object)->put = NULL;
-    mem_header_of(object)->state = p->live;
+    mem_word_write(mem_header_of(object), p->word | owner);
     MEM_ADD(p->gets, 1);
     show(p, object);
     if (mem_set.mode == MEM_MODE_TRACE && MEM_ADD(turn, 1) % mem_set.trace_every == 0)
-        mem_trace_get(p, object);
+        mem_trace_get(p, object, mem_word_owner(owner));
     return object;
 }
 
 static MEM_RAW void
 give_free(struct mem_pool *p, void *object)
 {
-    mem_header_of(object)->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD;
+    mem_word_write(mem_header_of(object), mem_word(p, MEM_STATE_DEAD));
     mem_lock(&p->depot.lock);
-    mem_header_of(object)->debug = (uintptr_t)p->debug_free;
+    sites_of(object)->next = p->debug_free;
     p->debug_free = object;
     mem_unlock(&p->depot.lock);
 }
@@ -286,7 +288,7 @@ quarantine(struct mem_pool *p, void *object)
         mem_unlock(&p->depot.lock);
         return object;
     }
-    mem_header_of(object)->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_QUARANTINE;
+    mem_word_write(mem_header_of(object), mem_word(p, MEM_STATE_QUARANTINE));
     old = p->quarantine[p->quarantine_at];
     p->quarantine[p->quarantine_at] = object;
     p->quarantine_at = (p->quarantine_at + 1) % QUARANTINE;
@@ -299,22 +301,21 @@ MEM_RAW void
 mem_debug_put(void *object, const void *site)
 {
     struct mem_header *h = mem_header_of(object);
-    struct mem_pool *p = mem_pool_by_id(h->meta & 0xff);
+    struct mem_pool *p = mem_pool_of(h);
 
-    if (!p || h->state != p->live) {
+    if (!p || (uint32_t)h->word != (uint32_t)p->word) {
         mem_bad_put(object, site);
         return;
     }
     zones_verify(p, object, site);
-    if (h->meta & MEM_META_TRACED)
+    if (h->traced)
         mem_trace_put(object);
-    if (h->meta >> 16)
-        mem_owner_count(mem_self, h->meta >> 16, h->meta & 0xff, -1u);
-    h->meta = p->meta;
+    h->traced = 0;
+    mem_disown(p, h->word);
     if (p->reset)
         p->reset(object);
     sites_of(object)->put = site;
-    h->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD;
+    mem_word_write(h, mem_word(p, MEM_STATE_DEAD));
     hide(p, object);
     MEM_ADD(p->puts, 1);
     if (is_poison())
@@ -343,8 +344,8 @@ mem_debug_sweep(struct mem_pool *p, bool all)
         fill_verify(p, object, NULL);
         if (!all)
             continue;
-        mem_header_of(object)->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD;
-        mem_header_of(object)->debug = (uintptr_t)p->debug_free;
+        mem_word_write(mem_header_of(object), mem_word(p, MEM_STATE_DEAD));
+        sites_of(object)->next = p->debug_free;
         p->debug_free = object;
         p->quarantine[i] = NULL;
         p->quarantined--;
@@ -353,7 +354,7 @@ mem_debug_sweep(struct mem_pool *p, bool all)
     p->debug_free = NULL;
     mem_unlock(&p->depot.lock);
     for (void *next; list; list = next) {
-        next = (void *)(uintptr_t)mem_header_of(list)->debug;
+        next = sites_of(list)->next;
         fill_verify(p, list, NULL);
         MEM_ADD(p->sweep_freed, 1);
         mem_class_free(&p->class, &list, 1);

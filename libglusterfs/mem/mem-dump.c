@@ -104,6 +104,7 @@ mem_pools_dump(mem_dump_fn fn, void *arg)
     if (mem_mode_now() == MEM_MODE_OFF)
         return;
     pthread_mutex_lock(&mem_sweep_mutex);
+    mem_owners_scan();
     for (unsigned id = 0; id < MEM_IDS; id++) {
         struct mem_pool *p = mem_pool_by_id(id);
 
@@ -124,9 +125,8 @@ check_chain(struct mem_pool *p, struct mem_magazine *m, bool empty)
         assert(m->count <= m->cap);
         assert(!empty || !m->count);
         for (uint32_t i = 0; i < m->count; i++) {
-            assert(mem_header_of(m->slot[i])->state == (p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD));
-            assert((mem_header_of(m->slot[i])->meta & 0xff) == p->id);
-            assert(!(mem_header_of(m->slot[i])->meta >> 16));
+            assert(mem_word_read(mem_header_of(m->slot[i])) == mem_word(p, MEM_STATE_DEAD));
+            assert(mem_header_of(m->slot[i])->id == p->id);
         }
         n += m->count;
     }
@@ -138,7 +138,7 @@ check_line(struct mem_pool *p, struct mem_line *l)
 {
     uint64_t loaded = (uint64_t)(l->top - l->base), cold, previous = 0;
 
-    assert(l->live == p->live);
+    assert(l->word == p->word);
     assert(l->base <= l->top && l->top <= l->end);
     if (l->base) {
         struct mem_magazine *m = (struct mem_magazine *)(void *)((char *)l->base - offsetof(struct mem_magazine, slot));

@@ -50,15 +50,24 @@
 #define MEM_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MEM_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Just before every object; in the object's own cache line unless the pool asked for alignment. */
+/* Just before every object; in the object's own cache line unless the pool asked for alignment. The word is
+ * all that the fast path reads and writes: whole, so that a load finds it in the store buffer. */
 struct mem_header {
-    uint32_t state; /* one of the MEM_STATE words, xor the pool's cookie */
-    uint32_t meta;  /* pool id | flags << 8 | owner << 16; owner is 0 in a dead object */
-    uint64_t debug; /* sampled traces: sequence number */
+    uint64_t word; /* state | line << 32 | owner << 48; the owner is 0 in a dead object */
+    uint32_t id;   /* the pool's */
+    uint32_t traced;
 };
 
+/* Low half of the word: one of these, xor the pool's cookie. */
 enum { MEM_STATE_LIVE = 0x4c495645, MEM_STATE_DEAD = 0x44454144, MEM_STATE_PASSTHRU = 0x50415353,
        MEM_STATE_QUARANTINE = 0x5155524e };
+
+/* Where in a thread's block the pool's line is, in bits 32 .. 47 of the word: id * 64; but 0, where no word
+ * matches, in a pool whose puts all take the slow path. The mask keeps any word, a foreign one too, within
+ * the block. */
+#define MEM_LINE_SHIFT 32
+#define MEM_LINE_MASK 0x3fc0u
+#define MEM_OWNER_SHIFT 48
 
 struct mem_magazine {
     struct mem_magazine *next;
@@ -74,8 +83,8 @@ struct mem_line {
     struct mem_magazine *previous;
     struct mem_magazine *cold; /* chain */
     uint64_t gets;
-    int64_t flow;
-    uint32_t live;             /* state word of this pool's live objects; 0 = line not in use */
+    uint64_t word;             /* of this pool's live objects without an owner; 0 = line not in use */
+    uint32_t flow;             /* modulo 2^32, as is any sum of them */
     uint16_t nprevious, ncold; /* objects in previous and in the cold chain, for readers of figures */
 };
 
@@ -94,18 +103,16 @@ struct mem_thread {
     uint8_t state, active;
     uint16_t retry;
     uint32_t serial;
-    uint32_t **owners; /* a row per owner id, NULL until this thread needs it */
     struct mem_thread *next, *prev; /* registry, under its mutex */
     uint64_t changes; /* odd while the thread is changing base and flow of a line */
     uint64_t unused0;
-    uint64_t guard0; /* these two lie where a line has its live word: ids 0 and 1 match no object */
+    uint64_t guard0; /* these two lie where a line has its word: ids 0 and 1 match no object */
+    uint64_t unused1;
     uint64_t used[4]; /* bitmap of lines in use */
-    uint64_t unused1[3];
+    uint64_t unused2[2];
     uint64_t guard1;
+    uint64_t unused3;
 };
-
-/* Objects of one owner, by pool id below MEM_ROW: gets minus puts by this thread, modulo 2^32. */
-#define MEM_ROW 64
 
 #ifdef __cplusplus
 extern "C" {
@@ -114,9 +121,8 @@ extern "C" {
 /* Eight bytes of static TLS, so that a program may dlopen what is linked to this. */
 extern __thread struct mem_thread *mem_self __attribute__((tls_model("initial-exec")));
 
-void *mem_get_slow(unsigned id, const void *site);
+void *mem_get_slow(unsigned id, uint64_t owner, const void *site);
 void mem_put_slow(void *object, const void *site);
-void mem_put_marked(void *object, struct mem_thread *t, uint32_t meta, const void *site);
 void *mem_get_by_id(unsigned id);
 
 #ifdef __cplusplus
@@ -129,10 +135,30 @@ mem_line_of(struct mem_thread *t, unsigned id)
     return (struct mem_line *)(void *)t + id;
 }
 
+/* The line that an object's word leads to. */
+MEM_INLINE struct mem_line *
+mem_line_in(struct mem_thread *t, uint64_t word)
+{
+    return (struct mem_line *)(void *)((char *)t + ((word >> MEM_LINE_SHIFT) & MEM_LINE_MASK));
+}
+
 MEM_RAW MEM_INLINE struct mem_header *
 mem_header_of(void *object)
 {
     return (struct mem_header *)object - 1;
+}
+
+/* Whoever holds the object writes its word; who counts an owner's objects reads it meanwhile. */
+MEM_RAW MEM_INLINE uint64_t
+mem_word_read(const struct mem_header *h)
+{
+    return __atomic_load_n(&h->word, __ATOMIC_RELAXED);
+}
+
+MEM_RAW MEM_INLINE void
+mem_word_write(struct mem_header *h, uint64_t word)
+{
+    __atomic_store_n(&h->word, word, __ATOMIC_RELAXED);
 }
 
 /* The single writer's increment: readers elsewhere see a whole old or new value. Compilers make three
@@ -142,16 +168,6 @@ mem_bump64(uint64_t *counter, uint64_t by)
 {
 #if MEM_ONE_ADD
     __asm__("addq %1, %0" : "+m"(*counter) : "er"(by));
-#else
-    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
-#endif
-}
-
-MEM_INLINE void
-mem_bump32(uint32_t *counter, uint32_t by)
-{
-#if MEM_ONE_ADD
-    __asm__("addl %1, %0" : "+m"(*counter) : "ir"(by));
 #else
     __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
 #endif
@@ -179,9 +195,9 @@ mem_leave(struct mem_thread *t)
     __atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* line: the pool's id in lines, that is, times 64. */
+/* line: the pool's id in lines, that is, times 64. owner: as in a word. */
 MEM_RAW MEM_INLINE void *
-mem_get_fast(size_t line, const void *site)
+mem_get_fast(size_t line, uint64_t owner, const void *site)
 {
     struct mem_thread *t = mem_self;
     struct mem_line *l = (struct mem_line *)(void *)((char *)t + line);
@@ -195,35 +211,29 @@ mem_get_fast(size_t line, const void *site)
             MEM_HOOK(O3);
             __atomic_store_n(&l->top, top, __ATOMIC_RELAXED);
             mem_bump64(&l->gets, 1);
-            mem_header_of(p)->state = l->live;
+            mem_word_write(mem_header_of(p), l->word | owner);
             mem_leave(t);
             return p;
         }
     }
-    return mem_get_slow((unsigned)(line / sizeof(struct mem_line)), site);
+    return mem_get_slow((unsigned)(line / sizeof(struct mem_line)), owner, site);
 }
 
-/* id: the pool's number if known to the compiler, 0 to read it from the header. */
+/* id: the pool's number if known to the compiler, 0 to find the line by the object's word. */
 MEM_RAW MEM_INLINE void
 mem_put_fast(void *p, unsigned id, const void *site)
 {
     struct mem_thread *t = mem_self;
 
     if (mem_enter(t)) { /* first: in the modes without lines there is no header to read */
-        struct mem_header *h = mem_header_of(p);
-        uint32_t meta = h->meta;
-
-        if (MEM_UNLIKELY(meta > 0xff)) {
-            mem_put_marked(p, t, meta, site);
-            return;
-        }
-        struct mem_line *l = mem_line_of(t, id ? id : meta);
+        uint64_t word = mem_word_read(mem_header_of(p));
+        struct mem_line *l = id ? mem_line_of(t, id) : mem_line_in(t, word);
         void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
-        uint32_t live = l->live;
 
-        if (MEM_LIKELY(h->state == live && top != l->end)) {
+        /* the same but for an owner, whom the line's word does not have */
+        if (MEM_LIKELY(!((word ^ l->word) << (64 - MEM_OWNER_SHIFT)) && top != l->end)) {
             MEM_HOOK(O3);
-            h->state = live ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD);
+            mem_word_write(mem_header_of(p), l->word ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD));
             *top = p;
             __atomic_store_n(&l->top, top + 1, __ATOMIC_RELAXED);
             mem_leave(t);
@@ -251,7 +261,7 @@ mem_put_t(unsigned id, void *p)
 MEM_INLINE void *
 mem_get_t(unsigned id)
 {
-    return mem_get_fast(id * sizeof(struct mem_line), NULL);
+    return mem_get_fast(id * sizeof(struct mem_line), 0, NULL);
 }
 
 /* The object must be of that pool; NULL is allowed. */

@@ -38,7 +38,6 @@ void mem_test_hook(enum mem_hook point);
 
 #define MEM_IDS 256
 #define MEM_OWNERS 4096
-#define MEM_OWNER_TABLE 65536 /* entries, so that no 16-bit number points past it */
 #define MEM_CAP_MAX 256 /* objects in the largest magazine */
 
 /* What pooled objects point to is not leaked. Weak: the program may be built with ASan, and the library not. */
@@ -184,8 +183,8 @@ struct mem_pool {
     /* read on every call */
     uint32_t id;
     uint32_t line;     /* from a thread's block to its line of this pool */
-    uint32_t live;     /* MEM_STATE_LIVE ^ cookie */
-    uint32_t meta;     /* of a fresh object: id, flags */
+    uint64_t word;     /* of a live object without an owner */
+    bool counts_owners; /* its objects lie in no span, where a scan would find them */
     uint32_t flags;
     size_t size, zero_len, align;
     mem_object_fn ctor, reset;
@@ -205,11 +204,22 @@ struct mem_pool {
     /* poison and trace modes, under depot.lock */
     void **quarantine;
     uint32_t quarantine_at, quarantined;
-    void *debug_free; /* chain through header.debug */
+    void *debug_free; /* chain of dead objects */
 };
 
-/* flags in header.meta, bits 8 .. 15: puts of such objects take the slow path */
-enum { MEM_META_RESET = 1u << 8, MEM_META_TRACED = 1u << 9 };
+/* The word of an object of that pool in another state. */
+static inline uint64_t
+mem_word(const struct mem_pool *p, uint32_t state)
+{
+    return p->word ^ MEM_STATE_LIVE ^ state;
+}
+
+/* The owner in a word. */
+static inline unsigned
+mem_word_owner(uint64_t word)
+{
+    return (unsigned)(word >> MEM_OWNER_SHIFT);
+}
 
 struct mem_magazine *mem_depot_get(struct mem_pool *p, struct mem_magazine *empty);
 struct mem_magazine *mem_depot_put(struct mem_pool *p, struct mem_magazine *full);
@@ -230,6 +240,13 @@ static inline struct mem_pool *
 mem_pool_by_id(unsigned id)
 {
     return __atomic_load_n(&mem_pools[id], __ATOMIC_ACQUIRE);
+}
+
+/* The pool that a header claims. */
+static MEM_RAW inline struct mem_pool *
+mem_pool_of(const struct mem_header *h)
+{
+    return h->id < MEM_IDS ? mem_pool_by_id(h->id) : NULL;
 }
 
 void mem_pool_free(struct mem_pool *p); /* a pool without objects; registry mutex held */
@@ -292,23 +309,19 @@ void mem_sweep_follow(struct mem_follower *f); /* for ever */
 
 /* ---- accounting (mem-account.c) --------------------------------------------------------------- */
 
-/* Count an object for or against its owner; false if this thread has no row for it yet. */
-static inline bool
-mem_owner_bump(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by)
-{
-    uint32_t *row = t->owners[owner];
+void mem_owner_count(unsigned owner, unsigned id, uint32_t by); /* any thread; only of pools without spans */
 
-    if (MEM_UNLIKELY(!row || id >= MEM_ROW))
-        return false;
-    mem_bump32(&row[id], by);
-    return true;
+/* This object's owner has one fewer, if that is counted. */
+static inline void
+mem_disown(const struct mem_pool *p, uint64_t word)
+{
+    if (p->counts_owners && mem_word_owner(word))
+        mem_owner_count(mem_word_owner(word), p->id, -1u);
 }
 
-extern uint32_t *mem_no_owners[MEM_OWNER_TABLE]; /* what a new thread's owners points to */
-void mem_owner_count(struct mem_thread *t, unsigned owner, unsigned id, uint32_t by); /* any thread, any state */
-void mem_owner_fold(struct mem_thread *t); /* registry mutex held */
+void mem_owners_scan(void);                /* sweep mutex held, as for the two below */
 void mem_owner_dump(struct mem_pool *p, mem_dump_fn fn, void *arg);
-void mem_owner_sweep(void);                /* registry mutex held */
+void mem_owners_sweep(void);
 void mem_pool_sum(struct mem_pool *p, uint64_t *gets, uint64_t *puts, uint64_t *hot, uint64_t *cold);
 int64_t mem_pool_live(struct mem_pool *p); /* registry mutex held, as for the one above */
 struct mem_figures {
@@ -322,12 +335,11 @@ extern struct mem_figures mem_figures;
 
 size_t mem_debug_header(void);  /* bytes before and after an object in this mode */
 size_t mem_debug_trailer(void);
-void *mem_debug_get(struct mem_pool *p, const void *site);
+void *mem_debug_get(struct mem_pool *p, uint64_t owner, const void *site);
 void mem_debug_put(void *object, const void *site);
 void mem_debug_sweep(struct mem_pool *p, bool all);
 void mem_bad_put(void *object, const void *site); /* says what is wrong; aborts if so set */
-void mem_trace_get(struct mem_pool *p, void *object);
-void mem_trace_owner(void *object, unsigned owner); /* only if it was sampled */
+void mem_trace_get(struct mem_pool *p, void *object, unsigned owner);
 void mem_trace_put(void *object);
 void mem_trace_fork(int step);
 bool mem_trace_oldest(unsigned owner, unsigned id, char *text, size_t n);

@@ -26,18 +26,20 @@ struct mem_pool *mem_pools[MEM_IDS];
 
 /* ---- the public calls ------------------------------------------------------------------------- */
 
-MEM_RAW void *
-mem_get(struct mem_pool *pool)
+MEM_RAW MEM_INLINE void *
+get_shown(struct mem_pool *pool, uint16_t owner, const void *site)
 {
-#if MEM_ASAN
-    void *p = mem_get_fast(pool->line, SITE());
+    void *p = mem_get_fast(pool->line, (uint64_t)owner << MEM_OWNER_SHIFT, site);
 
-    if (p)
+    if (MEM_ASAN && p)
         MEM_ASAN_SHOW(p, pool->size);
     return p;
-#else
-    return mem_get_fast(pool->line, NULL);
-#endif
+}
+
+void *
+mem_get(struct mem_pool *pool)
+{
+    return get_shown(pool, 0, NULL);
 }
 
 void *
@@ -48,57 +50,28 @@ mem_get0(struct mem_pool *pool)
     assert(!pool->ctor && !pool->reset);
     if (MEM_UNLIKELY(mem_set.mode == MEM_MODE_OFF) && pool->align <= 16 && !mem_test_fails())
         return calloc(1, pool->size);
-    p = mem_get_fast(pool->line, SITE());
-    if (MEM_ASAN && p)
-        MEM_ASAN_SHOW(p, pool->size);
+    p = get_shown(pool, 0, SITE());
     /* A length known to the compiler would become a string store, four times slower than the libc call. */
     return MEM_LIKELY(p != NULL) ? memset(p, 0, pool->zero_len) : NULL;
 }
 
-/* The other ways to an owned object: no magazine, no row for this owner yet, a debug mode. */
+/* Of a pool whose objects lie in no span. Their puts shall take the slow path, to be counted: no line matches. */
 static MEM_RAW __attribute__((noinline)) void *
-get_owner_slow(struct mem_pool *pool, uint16_t owner, const void *site)
+get_counted(struct mem_pool *pool, uint16_t owner)
 {
-    void *p = mem_get_fast(pool->line, site);
+    void *p = get_shown(pool, owner, SITE());
 
-    if (!p)
-        return NULL;
-    MEM_ASAN_SHOW(p, pool->size);
-    if (mem_set.mode == MEM_MODE_OFF || !owner)
-        return p;
-    mem_header_of(p)->meta |= (uint32_t)owner << 16;
-    mem_owner_count(mem_self, owner, pool->id, 1);
-    if (mem_set.mode == MEM_MODE_TRACE)
-        mem_trace_owner(p, owner);
+    if (p && owner && mem_set.mode != MEM_MODE_OFF) {
+        mem_owner_count(owner, pool->id, 1);
+        mem_word_write(mem_header_of(p), (uint32_t)mem_word_read(mem_header_of(p)) | (uint64_t)owner << MEM_OWNER_SHIFT);
+    }
     return p;
 }
 
-MEM_RAW void *
+void *
 mem_get_owner(struct mem_pool *pool, uint16_t owner)
 {
-    struct mem_thread *t = mem_self;
-    unsigned id = pool->id;
-    struct mem_line *l = mem_line_of(t, id);
-    uint32_t *row = t->owners[owner]; /* never one for owner 0 */
-
-    if (MEM_LIKELY(row && id < MEM_ROW) && mem_enter(t)) {
-        void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
-
-        if (MEM_LIKELY(top != l->base)) {
-            void *p = *--top;
-
-            __atomic_store_n(&l->top, top, __ATOMIC_RELAXED);
-            mem_bump64(&l->gets, 1);
-            mem_bump32(&row[id], 1);
-            /* two stores, as mem_put will load them; a compiler would make one of them, out of vectors */
-            MEM_WRITE(mem_header_of(p)->state, l->live);
-            MEM_WRITE(mem_header_of(p)->meta, pool->meta | (uint32_t)owner << 16);
-            mem_leave(t);
-            MEM_ASAN_SHOW(p, pool->size);
-            return p;
-        }
-    }
-    return get_owner_slow(pool, owner, SITE());
+    return MEM_LIKELY(!pool->counts_owners) ? get_shown(pool, owner, NULL) : get_counted(pool, owner);
 }
 
 void *
@@ -115,7 +88,7 @@ mem_get_by_id(unsigned id)
 {
     struct mem_pool *p = mem_pool_by_id(id);
 
-    return p ? mem_get(p) : mem_get_slow(id, SITE()); /* which refuses */
+    return p ? mem_get(p) : mem_get_slow(id, 0, SITE()); /* which refuses */
 }
 
 #if MEM_ASAN
@@ -123,9 +96,9 @@ mem_get_by_id(unsigned id)
 static MEM_RAW void
 asan_hide(void *object)
 {
-    struct mem_pool *p = mem_set.mode == MEM_MODE_ON ? mem_pool_by_id(mem_header_of(object)->meta & 0xff) : NULL;
+    struct mem_pool *p = mem_set.mode == MEM_MODE_ON ? mem_pool_of(mem_header_of(object)) : NULL;
 
-    if (p && !p->reset && mem_header_of(object)->state == p->live)
+    if (p && !p->reset && (uint32_t)mem_header_of(object)->word == (uint32_t)p->word)
         MEM_ASAN_HIDE(object, p->class.stride - p->class.offset);
 }
 #else
@@ -177,9 +150,9 @@ fresh(struct mem_pool *p, void *object)
 {
     struct mem_header *h = mem_header_of(object);
 
-    h->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD;
-    h->meta = p->meta;
-    h->debug = 0;
+    mem_word_write(h, mem_word(p, MEM_STATE_DEAD));
+    h->id = p->id;
+    h->traced = 0;
     if (p->ctor) {
         MEM_ASAN_SHOW(object, p->size);
         p->ctor(object);
@@ -213,7 +186,7 @@ static void
 line_load(struct mem_line *l, struct mem_magazine *m, uint32_t count)
 {
     struct mem_thread *t = mem_self;
-    int64_t flow = l->flow + (l->top - l->base) - count;
+    uint32_t flow = l->flow + (uint32_t)(l->top - l->base) - count;
 
     mem_changes_begin(t);
     MEM_WRITE(l->base, m->slot);
@@ -233,9 +206,9 @@ line_loaded(const struct mem_line *l)
 static void
 line_begin(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
 {
-    if (MEM_LIKELY(l->live))
+    if (MEM_LIKELY(l->word))
         return;
-    l->live = p->live;
+    l->word = p->word;
     __atomic_fetch_or(&t->used[p->id / 64], (uint64_t)1 << (p->id % 64), __ATOMIC_RELAXED);
 }
 
@@ -325,15 +298,15 @@ line_refill(struct mem_line *l, struct mem_pool *p)
 }
 
 static MEM_RAW void *
-go_live(struct mem_pool *p, void *object)
+go_live(struct mem_pool *p, void *object, uint64_t owner)
 {
-    mem_header_of(object)->state = p->live;
+    mem_word_write(mem_header_of(object), p->word | owner);
     return object;
 }
 
 /* Without the lines: the sweeper has them, the thread is not (or no longer) attached, or memory is short. */
 static void *
-get_bypass(struct mem_pool *p)
+get_bypass(struct mem_pool *p, uint64_t owner)
 {
     void *object = mem_depot_get_one(p);
 
@@ -350,7 +323,7 @@ get_bypass(struct mem_pool *p)
     }
     MEM_ADD(p->gets, 1);
     MEM_ADD(p->bypass, 1);
-    return go_live(p, object);
+    return go_live(p, object, owner);
 }
 
 static MEM_RAW __attribute__((noinline)) void *
@@ -366,7 +339,7 @@ get_passthru(struct mem_pool *p)
         return NULL;
     object = (char *)object + p->class.offset;
     fresh(p, object);
-    mem_header_of(object)->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_PASSTHRU;
+    mem_word_write(mem_header_of(object), mem_word(p, MEM_STATE_PASSTHRU));
     MEM_ADD(p->gets, 1);
     MEM_ADD(p->passthru, 1);
     MEM_ADD(p->system_allocs, 1);
@@ -406,30 +379,30 @@ get_off_first(struct mem_pool *p)
 }
 
 static __attribute__((noinline)) void *
-get_from_lines(struct mem_thread *t, struct mem_pool *p)
+get_from_lines(struct mem_thread *t, struct mem_pool *p, uint64_t owner)
 {
     struct mem_line *l;
     void *object;
 
     PROBE2(pool_get_slow, p->name, p->id);
     if (!mem_admit(&t))
-        return get_bypass(p);
+        return get_bypass(p, owner);
     l = mem_line_of(t, p->id);
     line_begin(t, l, p);
     if (!line_refill(l, p)) {
         mem_leave(t);
-        return get_bypass(p); /* tries once more after a trim, and reports */
+        return get_bypass(p, owner); /* tries once more after a trim, and reports */
     }
     object = *(l->top - 1);
     MEM_WRITE(l->top, l->top - 1);
     mem_bump64(&l->gets, 1);
     mem_leave(t);
-    return go_live(p, object);
+    return go_live(p, object, owner);
 }
 
 /* Off comes first and in few instructions: it is what the pool is compared with. */
 void *
-mem_get_slow(unsigned id, const void *site)
+mem_get_slow(unsigned id, uint64_t owner, const void *site)
 {
     struct mem_thread *t = mem_self;
     struct mem_pool *p = mem_pool_by_id(id);
@@ -444,9 +417,9 @@ mem_get_slow(unsigned id, const void *site)
     if (mem_set.mode != MEM_MODE_ON) {
         if (t->state == MEM_THREAD_UNATTACHED)
             mem_thread_attach();
-        return mem_debug_get(p, site ? site : SITE());
+        return mem_debug_get(p, owner, site ? site : SITE());
     }
-    return p->flags & MEM_POOL_NO_POOL ? get_passthru(p) : get_from_lines(t, p);
+    return p->flags & MEM_POOL_NO_POOL ? get_passthru(p) : get_from_lines(t, p, owner);
 }
 
 /* ---- put, slow -------------------------------------------------------------------------------- */
@@ -485,46 +458,32 @@ put_passthru(struct mem_pool *p, void *object)
 {
     struct mem_header *h = mem_header_of(object);
 
-    h->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD;
+    mem_word_write(h, mem_word(p, MEM_STATE_DEAD));
     MEM_ADD(p->puts, 1);
     MEM_ADD(p->passthru, -(uint64_t)1);
     free((char *)object - p->class.offset);
 }
 
-/* Owner, reset and state of an object that is put; false if it is not one. */
-static MEM_RAW bool
-retire_object(struct mem_thread *t, struct mem_pool *p, void *object)
-{
-    struct mem_header *h = mem_header_of(object);
-    uint32_t meta = h->meta;
-
-    if (meta >> 16) {
-        mem_owner_count(t, meta >> 16, meta & 0xff, -1u);
-        h->meta = meta & 0xffff;
-    }
-    if (p->reset)
-        p->reset(object);
-    if (h->state != p->live) {
-        put_passthru(p, object);
-        return false;
-    }
-    h->state = p->live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD;
-    return true;
-}
-
 static MEM_RAW __attribute__((noinline)) void
 put_to_lines(struct mem_thread *t, void *object, const void *site)
 {
-    struct mem_pool *p = mem_pool_by_id(mem_header_of(object)->meta & 0xff);
+    struct mem_header *h = mem_header_of(object);
+    struct mem_pool *p = mem_pool_of(h);
+    uint32_t state = (uint32_t)mem_word_read(h);
     struct mem_line *l;
 
-    if (!p || (mem_header_of(object)->state != p->live &&
-               mem_header_of(object)->state != (p->live ^ MEM_STATE_LIVE ^ MEM_STATE_PASSTHRU))) {
+    if (!p || (state != (uint32_t)p->word && state != (uint32_t)mem_word(p, MEM_STATE_PASSTHRU))) {
         mem_bad_put(object, site);
         return;
     }
-    if (!retire_object(t, p, object))
+    mem_disown(p, mem_word_read(h));
+    if (p->reset)
+        p->reset(object);
+    if (state != (uint32_t)p->word) {
+        put_passthru(p, object);
         return;
+    }
+    mem_word_write(h, mem_word(p, MEM_STATE_DEAD));
     if (mem_admit(&t)) {
         l = mem_line_of(t, p->id);
         line_begin(t, l, p);
@@ -539,33 +498,6 @@ put_to_lines(struct mem_thread *t, void *object, const void *site)
     MEM_ADD(p->puts, 1);
     MEM_ADD(p->bypass, 1);
     mem_class_free(&p->class, &object, 1);
-}
-
-/* From mem_put_fast, inside the bracket: an object with an owner, or of a pool whose puts are slow. */
-MEM_RAW void
-mem_put_marked(void *object, struct mem_thread *t, uint32_t meta, const void *site)
-{
-    struct mem_header *h = mem_header_of(object);
-    uint32_t *row = t->owners[meta >> 16], id = meta & 0xffff, live;
-    struct mem_line *l = mem_line_of(t, id);
-    void **top;
-
-    if (MEM_UNLIKELY(id >= MEM_ROW || !row)) /* flags, or an id beyond the rows, or no row yet */
-        goto slow;
-    top = MEM_READ(l->top);
-    live = l->live;
-    if (MEM_UNLIKELY(h->state != live || top == l->end))
-        goto slow;
-    MEM_HOOK(O3);
-    mem_bump32(&row[id], -1u);
-    MEM_WRITE(h->meta, id); /* as two stores: so it will be loaded */
-    MEM_WRITE(h->state, live ^ MEM_STATE_LIVE ^ MEM_STATE_DEAD);
-    *top = object;
-    MEM_WRITE(l->top, top + 1);
-    mem_leave(t);
-    return;
-slow:
-    mem_put_slow(object, site);
 }
 
 void

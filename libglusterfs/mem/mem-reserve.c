@@ -94,7 +94,7 @@ mem_span_map(size_t bytes)
         if (!fresh)
             return NULL;
     }
-    r->used |= run;
+    MEM_WRITE(r->used, r->used | run);
     res_hint = r;
     MEM_ADD(mem_resident_bytes, bytes);
     mem_unlock(&res_lock);
@@ -117,7 +117,7 @@ mem_span_unmap_later(struct mem_span *s, size_t bytes)
     uint32_t units = (uint32_t)(bytes / UNIT);
     uint32_t run = (units == UNITS ? ~0u : (1u << units) - 1) << (((char *)s - r->base) / (ptrdiff_t)UNIT);
 
-    s->magic = 0;
+    MEM_WRITE(s->magic, 0);
     MEM_ASAN_SHOW(s, bytes);
     mem_lock(&res_lock);
     r->drop |= run;
@@ -174,7 +174,7 @@ mem_reservations_release(void)
         if (!drop && (r->used || mem_set.release == MEM_RELEASE_KEEP))
             continue;
         if (mem_set.release == MEM_RELEASE_KEEP) {
-            r->used &= ~drop;
+            MEM_WRITE(r->used, r->used & ~drop);
             r->drop = 0;
             continue;
         }
@@ -191,7 +191,7 @@ mem_reservations_release(void)
         bytes += (size_t)__builtin_popcount(drop) * UNIT;
         mem_lock(&res_lock);
         if (!whole) {
-            r->used &= ~drop;
+            MEM_WRITE(r->used, r->used & ~drop);
             r->drop &= ~drop;
             next = r->next; /* the list may have grown at its head, and lost nothing: we hold the sweep mutex */
         }
@@ -226,6 +226,37 @@ mem_span_find(const void *p, uint32_t *id, void **object)
     }
     mem_unlock(&res_lock);
     return found;
+}
+
+/* The span that begins at this unit, if one does. */
+static struct mem_span *
+span_at(struct mem_reservation *r, unsigned at)
+{
+    struct mem_span *s = (struct mem_span *)(void *)(r->base + at * UNIT);
+
+    if (!(MEM_READ(r->used) & 1u << at) || __atomic_load_n(&s->magic, __ATOMIC_ACQUIRE) != SPAN_MAGIC)
+        return NULL;
+    return s->reservation == r ? s : NULL;
+}
+
+/* Reservations are added at the head of the list by others, and removed by nobody else. */
+void
+mem_spans_each(void (*fn)(struct mem_span *s, void *arg), void *arg)
+{
+    struct mem_reservation *r;
+
+    mem_lock(&res_lock);
+    r = reservations;
+    mem_unlock(&res_lock);
+    for (; r; r = r->next) {
+        for (unsigned at = 0; at < UNITS;) {
+            struct mem_span *s = span_at(r, at);
+
+            at += s ? (unsigned)(s->class->span_bytes / UNIT) : 1;
+            if (s)
+                fn(s, arg);
+        }
+    }
 }
 
 void

@@ -96,7 +96,6 @@ class_span(struct mem_class *c)
         mem_lock(&c->lock);
         if (!s)
             return c->partial_head;
-        s->magic = SPAN_MAGIC;
         s->id = c->id;
         s->class = c;
         s->nfree = c->per_span;
@@ -105,6 +104,7 @@ class_span(struct mem_class *c)
             s->free[i / 64] |= (uint64_t)1 << (i % 64);
         MEM_ASAN_HIDE((char *)s + sizeof(*s), c->span_bytes - sizeof(*s));
         c->spans++;
+        __atomic_store_n(&s->magic, SPAN_MAGIC, __ATOMIC_RELEASE); /* now it can be found */
     }
     partial_link(c, s, false);
     return s;

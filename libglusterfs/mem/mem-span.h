@@ -36,6 +36,7 @@ mem_object_at(const struct mem_class *c, struct mem_span *s, uint32_t slot)
 /* Aligned to its size, and zeroed if new; NULL when memory is exhausted. */
 struct mem_span *mem_span_map(size_t bytes);
 void mem_span_unmap_later(struct mem_span *s, size_t bytes); /* at the next mem_reservations_release */
+void mem_spans_each(void (*fn)(struct mem_span *s, void *arg), void *arg); /* sweep mutex held */
 void mem_reservations_lock(bool lock);                       /* around fork */
 
 #endif

@@ -321,9 +321,9 @@ sweep_pass(bool all, bool release_all)
 
     age_threads(all);
     malloc_freed = age_pools(all, release_all);
+    mem_owners_sweep();
     pthread_mutex_lock(&mem_registry_mutex);
     take_stock();
-    mem_owner_sweep();
     bury_pools();
     pthread_mutex_unlock(&mem_registry_mutex);
     bytes = mem_reservations_release();

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 
 /* req is nonzero for ever, so these need no test on the fast path; busy is scribbled on by everybody. */
-static struct mem_thread unattached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_UNATTACHED, .owners = mem_no_owners };
-static struct mem_thread detached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_DETACHED, .owners = mem_no_owners };
+static struct mem_thread unattached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_UNATTACHED };
+static struct mem_thread detached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_DETACHED };
 
 __thread struct mem_thread *mem_self __attribute__((tls_model("initial-exec"))) = &unattached;
 
@@ -29,8 +29,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static_assert(sizeof(struct mem_line) == 64, "a line per pool");
 static_assert(sizeof(struct mem_thread) == 2 * 64, "ids 0 and 1 lie under the thread's own fields");
-static_assert(offsetof(struct mem_thread, guard0) == offsetof(struct mem_line, live), "guards id 0");
-static_assert(offsetof(struct mem_thread, guard1) == 64 + offsetof(struct mem_line, live), "guards id 1");
+static_assert(offsetof(struct mem_thread, guard0) == offsetof(struct mem_line, word), "guards id 0");
+static_assert(offsetof(struct mem_thread, guard1) == 64 + offsetof(struct mem_line, word), "guards id 1");
 
 /* ---- attach ----------------------------------------------------------------------------------- */
 
@@ -63,7 +63,6 @@ block_new(void)
         MEM_LSAN_ROOT(t, MEM_THREAD_BYTES);
     }
     memset(t, 0, sizeof(*t));
-    t->owners = mem_no_owners;
     t->guard0 = t->guard1 = 0x6775617264776f72;
     return t;
 }
@@ -186,7 +185,7 @@ mem_line_age(struct mem_line *l, bool all, struct mem_magazine **out)
         hot[0] = (struct mem_magazine *)(void *)((char *)l->base - offsetof(struct mem_magazine, slot));
         hot[0]->count = (uint32_t)(l->top - l->base);
     }
-    MEM_WRITE(l->flow, l->flow + (l->top - l->base));
+    MEM_WRITE(l->flow, l->flow + (uint32_t)(l->top - l->base));
     MEM_WRITE(l->top, NULL);
     MEM_WRITE(l->base, NULL);
     MEM_WRITE(l->end, NULL);
@@ -229,7 +228,7 @@ void
 mem_line_fold(const struct mem_line *l, struct mem_pool *p)
 {
     MEM_ADD(p->gets, l->gets);
-    MEM_ADD(p->puts, l->gets + (uint64_t)(l->top - l->base + l->flow));
+    MEM_ADD(p->puts, l->gets + (uint64_t)(l->top - l->base) + l->flow);
 }
 
 /* Figures of a thread that is gone; registry mutex held, so that readers see them in one place only. */
@@ -241,7 +240,6 @@ fold(struct mem_thread *t)
     MEM_EACH_USED(t, id) {
         mem_line_fold(mem_line_of(t, id), mem_pool_by_id(id));
     }
-    mem_owner_fold(t);
 }
 
 static void

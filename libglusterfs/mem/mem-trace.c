@@ -29,7 +29,7 @@ bucket(const void *object)
 }
 
 MEM_RAW void
-mem_trace_get(struct mem_pool *p, void *object)
+mem_trace_get(struct mem_pool *p, void *object, unsigned owner)
 {
     struct trace *t = mem_test_fails() ? NULL : malloc(sizeof(*t));
 
@@ -37,26 +37,14 @@ mem_trace_get(struct mem_pool *p, void *object)
         return; /* one sample fewer */
     t->object = object;
     t->id = p->id;
-    t->owner = 0;
+    t->owner = owner;
     t->n = backtrace(t->pc, DEPTH + SKIP);
     mem_lock(&lock);
     t->serial = ++serial;
     t->next = *bucket(object);
     *bucket(object) = t;
     mem_unlock(&lock);
-    mem_header_of(object)->meta |= MEM_META_TRACED;
-}
-
-MEM_RAW void
-mem_trace_owner(void *object, unsigned owner)
-{
-    if (!(mem_header_of(object)->meta & MEM_META_TRACED))
-        return;
-    mem_lock(&lock);
-    for (struct trace *t = *bucket(object); t; t = t->next)
-        if (t->object == object)
-            t->owner = owner;
-    mem_unlock(&lock);
+    mem_header_of(object)->traced = 1;
 }
 
 void

@@ -57,13 +57,12 @@ pool_publish(struct mem_pool *p, unsigned want)
     if (mem_pools[id])
         return -EEXIST;
     static uint32_t serial;
-    uint32_t cookie = 1u << 31 | ++serial * 0x9e3779b1u; /* no MEM_STATE has this bit: no state word is ever 0 */
+    uint32_t cookie = 1u << 31 | ++serial * 0x9e3779b1u; /* no MEM_STATE has this bit: no word is ever 0 */
 
     p->id = id;
     p->class.id = id;
-    p->live = MEM_STATE_LIVE ^ cookie;
     p->line = (uint32_t)(id * sizeof(struct mem_line));
-    p->meta = id | (p->reset ? MEM_META_RESET : 0);
+    p->word = (MEM_STATE_LIVE ^ cookie) | (uint64_t)(p->reset ? 0 : p->line) << MEM_LINE_SHIFT;
     __atomic_store_n(&mem_pools[id], p, __ATOMIC_RELEASE);
     return 0;
 }
@@ -101,6 +100,7 @@ mem_pool_new_opts(const struct mem_pool_opts *o)
     p->xlator = xlator;
     p->prefill = o->prefill;
     mem_class_init(&p->class, 0, o->size, align, mem_debug_header(), mem_debug_trailer(), true);
+    p->counts_owners = !p->class.span_bytes || p->flags & MEM_POOL_NO_POOL;
     magazine_sizes(&p->depot, p->class.stride);
     pthread_mutex_lock(&mem_registry_mutex);
     err = pool_publish(p, o->id);
