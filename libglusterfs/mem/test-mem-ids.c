@@ -95,7 +95,7 @@ START_TEST(the_forms_mix)
 }
 END_TEST
 
-/* By a thread that has no row for the owner yet. */
+/* By a thread that got none of them. */
 static void *
 put_elsewhere(void *object)
 {

@@ -331,7 +331,7 @@ START_TEST(overwritten_header_is_reported)
     if (MEM_ASAN)
         return; /* ASan stops at the write itself */
     good = *mem_header_of(o);
-    mem_header_of(o)->state = 0;
+    mem_header_of(o)->word &= ~(uint64_t)UINT32_MAX;
     mem_put(o);
     ck_assert(strstr(last_message, "smashed") && strstr(last_message, "overwritten"));
     ck_assert_uint_eq(stats(p).wrong_pool, 1);
@@ -626,15 +626,41 @@ START_TEST(owner_ids_are_quarantined)
 }
 END_TEST
 
-START_TEST(owners_of_high_ids)
+/* Their objects are counted one by one, and each put finds its way to the count. */
+START_TEST(owners_of_objects_outside_spans)
 {
-    struct mem_pool *p = NULL;
+    struct mem_pool *p[] = {
+        mem_pool_new_fn(1 << 20, 0, "large"),
+        mem_pool_new_opts(&(struct mem_pool_opts){ .name = "direct", .size = 100, .flags = MEM_POOL_NO_POOL }),
+        mem_pool_new_opts(&(struct mem_pool_opts){ .name = "reset", .size = 100, .reset = reset }),
+    };
+    uint16_t a = (uint16_t)mem_owner_new("a");
+    void *o[3], *nobodys[3];
+
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 3; i++) {
+            o[i] = mem_get_owner(p[i], a);
+            nobodys[i] = mem_get_owner(p[i], 0);
+            ck_assert_int_eq(mem_owner_balance(a, p[i]), 1);
+            ck_assert_int_eq(stats(p[i]).live, 2);
+        }
+        ck_assert_int_eq(mem_owner_balance(a, NULL), 3);
+        mem_put_bulk(o, 3);
+        mem_put_bulk(nobodys, 3);
+        ck_assert_int_eq(mem_owner_balance(a, NULL), 0);
+        mem_pools_check();
+    }
+    mem_put(o[0]);
+    ck_assert(strstr(last_message, "large") || strstr(last_message, "foreign"));
+}
+END_TEST
+
+START_TEST(as_many_owners_as_there_are_numbers)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "many");
     int a = 0;
     void *o;
 
-    for (int i = 0; i < 100; i++)
-        p = mem_pool_new_fn(100, 0, "high");
-    ck_assert_uint_ge(stats(p).id, MEM_ROW);
     for (int i = 1; i < MEM_OWNERS; i++)
         ck_assert_int_eq(a = mem_owner_new("many"), i);
     ck_assert_int_eq(mem_owner_new("too many"), -ENOSPC);
@@ -657,7 +683,7 @@ test_suite(void)
         messages_are_folded, sources_in_order, two_idle_sweeps_free_everything, what_is_used_between_sweeps_stays,
         trim_levels, release_policies, cap_forces_demotion, magazines_adapt, prefill_is_used,
         destroy_waits_for_the_last_object, owners_are_counted_and_audited, owner_ids_are_quarantined,
-        owners_of_high_ids, figures_of_a_thread_in_between, live_is_exact_across_magazines,
+        owners_of_objects_outside_spans, as_many_owners_as_there_are_numbers, figures_of_a_thread_in_between, live_is_exact_across_magazines,
         idle_does_what_the_sweeper_asked, get_by_id, a_put_survives_one_sweep,
     };
     Suite *s = suite_create("mem-pool");

@@ -113,24 +113,6 @@ START_TEST(the_address_space_is_full)
 }
 END_TEST
 
-START_TEST(no_map_for_an_owners_counts)
-{
-    struct mem_pool *p = mem_pool_new_fn(100, 0, "counted");
-    uint16_t owner = (uint16_t)mem_owner_new("o");
-    void *o[10];
-
-    if (tools_watch())
-        return;
-    mem_put(mem_get(p));
-    refuse(SYS_mmap, ENOMEM);
-    for (int i = 0; i < 10; i++)
-        ck_assert_ptr_nonnull(o[i] = mem_get_owner(p, owner));
-    ck_assert_int_eq(mem_owner_balance(owner, p), 10); /* counted all the same */
-    mem_put_bulk(o, 10);
-    ck_assert_int_eq(mem_owner_balance(owner, p), 0);
-}
-END_TEST
-
 /* ---- a thread without a block ----------------------------------------------------------------- */
 
 static uint64_t
@@ -367,7 +349,7 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        the_heap_is_exhausted, the_address_space_is_full, no_map_for_an_owners_counts, no_map_for_a_threads_block,
+        the_heap_is_exhausted, the_address_space_is_full, no_map_for_a_threads_block,
         no_thread_specific_key, no_thread_specific_value, no_descriptor_for_the_sweeper, no_thread_for_the_sweeper,
         the_sweeper_cannot_be_woken, the_sweeper_cannot_wait, membarrier_refused_after_fork, lazy_release_refused,
     };

@@ -99,6 +99,12 @@ model_thread(void *arg)
             mem_pool_idle();
         if (r >> 48 == 7777)
             mem_pools_trim((int)(r % 3) + 1);
+        if (r >> 48 == 8888) { /* while others get and put: no more than there are */
+            int64_t n = mem_owner_balance((uint16_t)model_owners[r % OWNERS], NULL);
+
+            ck_assert_int_ge(n, 0);
+            ck_assert_int_le(n, SLOTS + THREADS);
+        }
     }
     return NULL;
 }
