@@ -48,6 +48,7 @@ extern size_t type_size[TYPES];
 extern struct mem_pool *pool[TYPES];
 extern unsigned harness_mask; /* live objects of the case - 1, at most 255; 0 where only the ring is wanted */
 extern __thread unsigned my_place;
+extern bool fill_ring; /* consumers begin when the ring is full, so that as much is live as ever will be */
 
 static inline double
 clock_ns(clockid_t c)

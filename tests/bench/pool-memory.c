@@ -75,6 +75,7 @@ oneway_case(const struct ways *w)
     double first, last;
 
     cpus = 2;
+    fill_ring = true;
     flow_case(w, 1, 1, 1, 1000000);
     first = largest_mb();
     flow_case(w, 1, 1, 1, 20000000);

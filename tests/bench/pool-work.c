@@ -25,6 +25,7 @@ size_t type_size[TYPES] = { 256, 128, 512, 96, 320 };
 struct mem_pool *pool[TYPES];
 unsigned harness_mask;
 __thread unsigned my_place;
+bool fill_ring;
 
 /* ---- the cases -------------------------------------------------------------------------------- */
 

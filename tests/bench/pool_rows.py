@@ -167,7 +167,8 @@ def judge_idle(rows):
 
 def judge_oneway(rows):
     return [verdict("one-way flow of 20 million, growth" + (f" (and {r['cached']:.1f} MB cached)"), r["way"], r["growth"],
-                    (GROWTH_MB, GROWTH_MB, GROWTH_MB if r["cached"] <= CACHED_MB else -1), False, " MB")
+                    (GROWTH_MB, GROWTH_MB, GROWTH_MB if r["cached"] <= CACHED_MB else -1), False, " MB",
+                    spoiled(r, r["growth"], (GROWTH_MB,)))
             for r in rows if r["way"] in OURS]
 
 
