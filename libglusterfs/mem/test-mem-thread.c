@@ -507,7 +507,7 @@ START_TEST(fork_in_a_storm)
         pid_t pid = fork();
 
         if (!pid) {
-            alarm(20);
+            alarm(120);
             if (MEM_ASAN) /* at exit its leak checker would look for threads that only the parent has */
                 _exit(child());
             exit(child());
@@ -531,7 +531,7 @@ START_TEST(exit_while_others_are_busy)
         if (!pid) {
             pthread_t t[4];
 
-            alarm(20);
+            alarm(120);
             mem_pools_set_option("sweep", "1");
             pool = mem_pool_new_fn(200, 0, "exit");
             mem_pools_init();
