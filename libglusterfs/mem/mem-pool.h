@@ -155,7 +155,8 @@ int mem_owner_new(const char *name);
  * sweeps in a row, or at once in mode off, where nothing is counted. Call mem_owner_audit first to see what it left. */
 void mem_owner_retire(uint16_t owner);
 
-/* Objects the owner still holds, in all pools or in one (pool NULL = all). */
+/* Objects the owner still holds, in all pools or in one (pool NULL = all). Looks at every object there is, at some
+ * nanoseconds each, and waits for a sweep that is going on; others get and put meanwhile. Exact for what is quiet. */
 int64_t mem_owner_balance(uint16_t owner, const struct mem_pool *pool);
 
 /* One call per pool in which the owner still has objects; the number of such objects is returned.
