@@ -38,7 +38,8 @@ check_PROGRAMS += \
 	libglusterfs/mem/test-mem-thread \
 	libglusterfs/mem/test-mem-debug \
 	libglusterfs/mem/test-mem-handshake \
-	libglusterfs/mem/test-stack-pool
+	libglusterfs/mem/test-stack-pool \
+	libglusterfs/mem/test-stack-refuse
 TEST_MEM_SHARED = libglusterfs/mem/test-mem.h libglusterfs/mem/test-refuse.h
 libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_pool_LDADD = $(TEST_LIBS)
@@ -60,6 +61,8 @@ libglusterfs_mem_test_mem_debug_SOURCES = libglusterfs/mem/test-mem-debug.c $(TE
 libglusterfs_mem_test_mem_debug_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_stack_pool_SOURCES = libglusterfs/mem/test-stack-pool.c
 libglusterfs_mem_test_stack_pool_LDADD = $(TEST_LIBS)
+libglusterfs_mem_test_stack_refuse_SOURCES = libglusterfs/mem/test-stack-refuse.c $(TEST_MEM_SHARED)
+libglusterfs_mem_test_stack_refuse_LDADD = $(TEST_LIBS)
 # A pool of its own, that stops where the test wants it to.
 libglusterfs_mem_test_mem_handshake_SOURCES = libglusterfs/mem/test-mem-handshake.c $(MEM_POOL_SOURCES)
 libglusterfs_mem_test_mem_handshake_CPPFLAGS = $(AM_CPPFLAGS) -DMEM_TEST_HOOKS

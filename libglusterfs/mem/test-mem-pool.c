@@ -669,6 +669,7 @@ START_TEST(as_many_owners_as_there_are_numbers)
     mem_put(o);
     ck_assert_int_eq(mem_owner_balance((uint16_t)a, NULL), 0);
     ck_assert_int_eq(mem_owner_balance(60000, NULL), 0);
+    ck_assert_int_eq(mem_owner_audit(60000, audit, NULL), 0);
 }
 END_TEST
 
