@@ -16,10 +16,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SANITIZED (MEM_ASAN || MEM_TSAN)
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
 
-/* Map entries that others may make meanwhile: a sanitizer's shadow comes in pieces. */
-#define OTHERS (SANITIZED ? 150u : 4u)
+#define SANITIZED (MEM_ASAN || MEM_TSAN)
+#define WATCHED (SANITIZED || RUNNING_ON_VALGRIND)
+
+/* Map entries that others may make meanwhile: the shadow of a tool comes in pieces. */
+#define OTHERS (WATCHED ? 150u : 4u)
 
 static struct stack_pool *pool;
 static char last_message[300];
@@ -198,7 +205,7 @@ END_TEST
 
 START_TEST(locked_memory_gets_its_guards_by_mprotect)
 {
-    if (SANITIZED || mlockall(MCL_FUTURE) != 0)
+    if (WATCHED || mlockall(MCL_FUTURE) != 0)
         return; /* not allowed to lock memory */
     struct stack *s = take();
 
@@ -469,7 +476,7 @@ exhaust_address_space(void)
 
 START_TEST(no_address_space_is_an_error_and_leaks_nothing)
 {
-    if (SANITIZED)
+    if (WATCHED)
         return; /* their shadow needs terabytes of addresses */
     pid_t child = fork();
 
