@@ -154,13 +154,11 @@ mem_bad_put(void *object, const void *site)
 
 /* ---- zones and fill --------------------------------------------------------------------------- */
 
+/* By comparing them with themselves one byte on, which libc does in big steps. */
 static bool
 all_bytes(const uint8_t *p, size_t n, uint8_t byte)
 {
-    for (size_t i = 0; i < n; i++)
-        if (p[i] != byte)
-            return false;
-    return true;
+    return !n || (p[0] == byte && memcmp(p, p + 1, n - 1) == 0);
 }
 
 static size_t

@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-enum { ADAPT_VISITS = 256, ADAPT_BUSY = 16, VISITS_PER_SECOND = 5000 };
+enum { ADAPT_VISITS = 256, ADAPT_BUSY = 16, VISITS_PER_SECOND = 5000, SLACK_MAX = 16 };
 
 uint64_t
 mem_now_us(void)
@@ -189,6 +189,45 @@ mem_depot_get_one(struct mem_pool *p)
     return object;
 }
 
+/* A single object into a magazine that has room; false if there is none and none can be had. */
+bool
+mem_depot_put_one(struct mem_pool *p, void *object)
+{
+    struct mem_depot *d = &p->depot;
+
+    mem_lock(&d->lock);
+    if (!d->hot || d->hot->count == d->hot->cap) {
+        struct mem_magazine *m = pop(&d->empty, &d->nempty);
+
+        if (!m) {
+            uint32_t want = d->m;
+
+            mem_unlock(&d->lock);
+            m = mem_magazine_new(want);
+            if (!m)
+                return false;
+            mem_lock(&d->lock);
+        }
+        push(&d->hot, &d->nhot, m);
+    }
+    d->hot->slot[d->hot->count++] = object;
+    mem_unlock(&d->lock);
+    return true;
+}
+
+/* How many cold magazines an age leaves in a pool that was busy. The same load, time and again, takes a magazine more or
+ * less: what one thread has over in its loaded one when the depot is empty, another has to get elsewhere. Without this
+ * slack that would be freed after one burst and fetched for the next. The first age that finds the pool idle takes it. */
+static uint32_t
+slack(uint64_t visits)
+{
+    uint64_t n = 2 * MEM_READ(mem_threads_attached);
+
+    if (n > SLACK_MAX)
+        n = SLACK_MAX;
+    return visits >= 2 * n ? (uint32_t)n : 0;
+}
+
 /* One step of age: cold and doomed ones and spare empties are handed to the caller to free, hot becomes
  * cold; with all, hot goes too. */
 struct mem_magazine *
@@ -199,6 +238,10 @@ mem_depot_age(struct mem_pool *p, bool all)
     uint64_t visits;
 
     mem_lock(&d->lock);
+    visits = d->visits_total - d->visits_swept;
+    d->visits_swept = d->visits_total;
+    for (uint32_t n = all ? 0 : slack(visits); n && d->cold; n--)
+        push(&d->hot, &d->nhot, pop(&d->cold, &d->ncold));
     lists[0] = d->cold;
     lists[1] = d->doomed;
     lists[2] = d->empty;
@@ -207,8 +250,6 @@ mem_depot_age(struct mem_pool *p, bool all)
     d->ncold = all ? 0 : d->nhot;
     d->hot = d->doomed = d->empty = NULL;
     d->nhot = d->nempty = 0;
-    visits = d->visits_total - d->visits_swept;
-    d->visits_swept = d->visits_total;
     if (d->m > d->m_base && visits * 1000 < (uint64_t)VISITS_PER_SECOND / 10 * mem_set.sweep_ms)
         d->m /= 2;
     mem_unlock(&d->lock);

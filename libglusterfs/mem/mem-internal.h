@@ -227,6 +227,7 @@ void mem_depot_put_empty(struct mem_pool *p, struct mem_magazine *empty);
 void mem_depot_put_chain(struct mem_pool *p, struct mem_magazine *chain, bool cold);
 void mem_depot_doom(struct mem_pool *p, struct mem_magazine *chain);
 void *mem_depot_get_one(struct mem_pool *p);
+bool mem_depot_put_one(struct mem_pool *p, void *object);
 void *mem_pool_carve_one(struct mem_pool *p);
 size_t mem_pool_carve(struct mem_pool *p, void **objects, size_t n);
 struct mem_magazine *mem_depot_age(struct mem_pool *p, bool all); /* what is to be freed */

@@ -7,7 +7,7 @@
  *   put   loaded is full: previous, an empty magazine for a full one from the depot, else back to the span
  *
  * A thread that finds the sweeper at work (LOCKED) never waits: it takes the object from the depot, or gives
- * it to the span, under their locks.
+ * it there, under its lock.
  */
 #include "mem/mem-internal.h"
 
@@ -272,13 +272,17 @@ refill_depot(struct mem_line *l, struct mem_pool *p)
 static bool
 refill_carve(struct mem_line *l, struct mem_pool *p)
 {
-    struct mem_magazine *m = line_loaded(l);
+    struct mem_magazine *old = line_loaded(l), *m = old;
     size_t got;
 
-    if (!m)
+    if (!m || m->cap < MEM_READ(p->depot.m)) /* one of the size that magazines have by now: fewer visits here */
         m = mem_depot_put(p, NULL);
     if (!m)
+        m = old;
+    if (!m)
         return false;
+    if (old && m != old)
+        mem_depot_put_empty(p, old);
     got = mem_pool_carve(p, m->slot, (m->cap + 1) / 2);
     m->count = (uint32_t)got;
     line_load(l, m, m->count);
@@ -497,7 +501,8 @@ put_to_lines(struct mem_thread *t, void *object, const void *site)
     }
     MEM_ADD(p->puts, 1);
     MEM_ADD(p->bypass, 1);
-    mem_class_free(&p->class, &object, 1);
+    if (!mem_depot_put_one(p, object))
+        mem_class_free(&p->class, &object, 1);
 }
 
 void

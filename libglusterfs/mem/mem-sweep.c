@@ -548,7 +548,7 @@ sweeper_main(void *arg)
         }
         if ((period && now >= due) || MEM_READ(mem_over_cap)) {
             periodic();
-            due = now + period;
+            due = mem_now_us() + period; /* N from now: after a pass that came late, too, objects have theirs */
         }
     }
     mem_pressure_close(fds + 1, n);

@@ -3,6 +3,8 @@
 /* pool-memory: the cases of tests/bench/pool that are about memory, not time. */
 #include "pool-bench.h"
 
+#include <limits.h>
+
 static double
 resident_mb(void)
 {
@@ -87,14 +89,15 @@ oneway_case(const struct ways *w)
 
 /* ---- steady load ------------------------------------------------------------------------------ */
 
-enum { STEADY_N_MS = 200, STEADY_OBJECTS = 50000, STEADY_WARM = 4, STEADY_PERIODS = 10 };
+/* Periods N: without a visit to the system until the pools count as warm, waited for that at most, and measured then. */
+enum { STEADY_N_MS = 200, STEADY_OBJECTS = 50000, STEADY_QUIET = 10, STEADY_WARM_MAX = 50, STEADY_PERIODS = 10 };
 
 static struct {
     pthread_barrier_t all_got, all_put;
     void *object[2][STEADY_OBJECTS];
     uint64_t cycle_ns;
-    unsigned cycles, warm, late;
-    uint64_t gets, system; /* at the end of the warm-up, then since */
+    unsigned per_n, cycles, warm, late; /* cycles: UINT_MAX while it is warming up */
+    uint64_t gets, system;              /* at the end of the warm-up */
 } steady;
 
 static void
@@ -119,6 +122,24 @@ steady_until(uint64_t ns)
         ;
 }
 
+/* The peak of a burst is the same each time, but one thread has up to a magazine over when the depot is empty, and the
+ * other has to carve for that: how much depends on where the magazines' ends happen to fall. So it takes some bursts
+ * until the pools hold what any of them needs. All gets of cycle c are done. */
+static void
+steady_warm_up(unsigned c)
+{
+    static unsigned last;
+    uint64_t before = steady.system;
+
+    steady_figures(&steady.gets, &steady.system);
+    if (steady.system != before)
+        last = c;
+    if (c - last >= STEADY_QUIET * steady.per_n || c >= STEADY_WARM_MAX * steady.per_n) {
+        steady.warm = c;
+        steady.cycles = c + 1 + STEADY_PERIODS * steady.per_n;
+    }
+}
+
 /* Each cycle: get them all, put two in five of the other thread's and three in five of one's own, wait. */
 static void *
 steady_thread(void *arg)
@@ -140,18 +161,18 @@ steady_thread(void *arg)
         if (me == 0 && c > steady.warm && now - putting >= (uint64_t)STEADY_N_MS * 1000000)
             steady.late++;
         putting = now;
+        if (me == 0 && steady.cycles == UINT_MAX)
+            steady_warm_up(c); /* the other reads cycles after the next barrier */
         for (unsigned i = 0; i < STEADY_OBJECTS; i++)
             mem_put(steady.object[i * 7919u / 8 % 5 < 2 ? 1 - me : me][i]);
         pthread_barrier_wait(&steady.all_put);
-        if (me == 0 && c + 1 == steady.warm)
-            steady_figures(&steady.gets, &steady.system);
         steady_until(began + steady.cycle_ns);
     }
     return NULL;
 }
 
 /* The same burst again and again, each cycle percent of N long. Prints gets, objects taken from the system meanwhile,
- * and cycles after which an object may have lain for N or longer. */
+ * cycles after which an object may have lain for N or longer, and how many N it took to warm up. */
 void
 steady_case(unsigned percent)
 {
@@ -163,8 +184,8 @@ steady_case(unsigned percent)
     snprintf(n, sizeof(n), "%d", STEADY_N_MS);
     mem_pools_set_option("sweep", n);
     steady.cycle_ns = (uint64_t)STEADY_N_MS * 1000000 * percent / 100;
-    steady.warm = STEADY_WARM * 100 / percent + 1;
-    steady.cycles = steady.warm + STEADY_PERIODS * 100 / percent;
+    steady.per_n = (100 + percent - 1) / percent;
+    steady.cycles = steady.warm = UINT_MAX;
     pthread_barrier_init(&start, NULL, 2);
     pthread_barrier_init(&steady.all_got, NULL, 2);
     pthread_barrier_init(&steady.all_put, NULL, 2);
@@ -173,6 +194,6 @@ steady_case(unsigned percent)
     for (unsigned i = 0; i < 2; i++)
         pthread_join(t[i], NULL);
     steady_figures(&gets, &system);
-    printf("%llu %llu %u\n", (unsigned long long)(gets - steady.gets), (unsigned long long)(system - steady.system),
-           steady.late);
+    printf("%llu %llu %u %.1f\n", (unsigned long long)(gets - steady.gets), (unsigned long long)(system - steady.system),
+           steady.late, (double)steady.warm * percent / 100);
 }

@@ -215,11 +215,11 @@ class Bench:
         for percent in R.STEADY:
             others = Others()
             for _ in range(3):
-                gets, system, late = self.once("pool", f"steady-{percent}", 256)
+                gets, system, late, warm = self.once("pool", f"steady-{percent}", 256)
                 if not late:
                     break
                 self.retakes += 1
-            out.append({"percent": percent, "gets": gets, "system": system, "late": late,
+            out.append({"percent": percent, "gets": gets, "system": system, "late": late, "warm": warm,
                         "per_million": system * 1e6 / gets, "others": others.share()})
         return out
 
