@@ -219,6 +219,15 @@ show(struct mem_pool *p, void *object)
 
 /* ---- get and put ------------------------------------------------------------------------------ */
 
+/* The chain of dead objects; depot.lock held. A leak checker follows it only where it is not poisoned. */
+static MEM_RAW void
+free_push(struct mem_pool *p, void *object)
+{
+    sites_of(object)->next = p->debug_free;
+    MEM_ASAN_SHOW(&sites_of(object)->next, sizeof(void *));
+    p->debug_free = object;
+}
+
 static MEM_RAW void *
 take_free(struct mem_pool *p)
 {
@@ -226,8 +235,10 @@ take_free(struct mem_pool *p)
 
     mem_lock(&p->depot.lock);
     object = p->debug_free;
-    if (object)
+    if (object) {
         p->debug_free = sites_of(object)->next;
+        MEM_ASAN_HIDE(&sites_of(object)->next, sizeof(void *));
+    }
     mem_unlock(&p->depot.lock);
     return object;
 }
@@ -268,8 +279,7 @@ give_free(struct mem_pool *p, void *object)
 {
     mem_word_write(mem_header_of(object), mem_word(p, MEM_STATE_DEAD));
     mem_lock(&p->depot.lock);
-    sites_of(object)->next = p->debug_free;
-    p->debug_free = object;
+    free_push(p, object);
     mem_unlock(&p->depot.lock);
 }
 
@@ -343,8 +353,7 @@ mem_debug_sweep(struct mem_pool *p, bool all)
         if (!all)
             continue;
         mem_word_write(mem_header_of(object), mem_word(p, MEM_STATE_DEAD));
-        sites_of(object)->next = p->debug_free;
-        p->debug_free = object;
+        free_push(p, object);
         p->quarantine[i] = NULL;
         p->quarantined--;
     }
@@ -353,6 +362,7 @@ mem_debug_sweep(struct mem_pool *p, bool all)
     mem_unlock(&p->depot.lock);
     for (void *next; list; list = next) {
         next = sites_of(list)->next;
+        MEM_ASAN_HIDE(&sites_of(list)->next, sizeof(void *));
         fill_verify(p, list, NULL);
         MEM_ADD(p->sweep_freed, 1);
         mem_class_free(&p->class, &list, 1);

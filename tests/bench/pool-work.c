@@ -5,7 +5,7 @@
  * figure is worth little. The other cases print what pool-memory.c and pool-sweep.c say.
  *
  * WAY   harness   no allocator at all: what the loop itself costs
- *       floor     the least a cache of a thread's own can do, unchecked; only for the FOP-shaped cases and mixed-2
+ *       floor     the least a cache of a thread's own can do, unchecked; only for fop and mixed-2
  *       malloc    malloc and free, of whatever library is preloaded; pools play no part
  *       upstream  a spinlock for each thread, objects go home   } pool-old.c
  *       seed      the seed's design                             }
