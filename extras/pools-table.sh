@@ -4,7 +4,7 @@
 # pools-table.sh DUMP: the memory pools of a kilnd statedump as a table, one line a pool.
 #
 # In the dump each pool is a section [mempool.N] of key=value lines. A pool that was never used is left out. "cached" is
-# what lies ready on hot and cold lists; "system" counts how often memory had to come from beneath the pool.
+# what lies ready on hot and cold lists; "system" counts the objects that had to come from beneath the pool.
 
 exec awk -F= '
     function print_pool() {

@@ -21,7 +21,7 @@ static const struct argp_option table[] = {
     {"log-level", 'L', "LEVEL", 0, "CRITICAL, ERROR, WARNING, INFO (default), DEBUG or TRACE", 0},
     {"pid-file", 'p', "FILE", 0, "Where to write the process id", 0},
     {"no-daemon", 'N', NULL, 0, "Stay in the foreground", 0},
-    {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "Where SIGUSR1 writes statedumps (default /var/run/gluster)", 0},
+    {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "Where SIGUSR1 writes statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the volumes whose name matches", 0},
     {0},

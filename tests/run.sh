@@ -34,6 +34,7 @@ while [[ $# -gt 0 ]]; do
     --asan) build_dir=$source_dir/build-asan; configure_options=(--enable-asan); shift ;;
     --tsan) build_dir=$source_dir/build-tsan; configure_options=(--enable-tsan); shift ;;
     --stock) BRICKD=stock; units=no; shift ;;
+    -h | --help) sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: no option $1; see the head of $0" >&2; exit 2 ;;
     esac
 done

@@ -42,7 +42,7 @@ depot_adapt(struct mem_depot *d)
     if (d->visits >= ADAPT_VISITS && now - d->mark_us < (uint64_t)d->visits * 1000000 / VISITS_PER_SECOND)
         grow = true;
     if (grow && d->m < d->m_max)
-        d->m *= 2;
+        MEM_WRITE(d->m, d->m * 2);
     d->visits = d->contended = 0;
     d->mark_us = now;
 }
@@ -66,6 +66,20 @@ push(struct mem_magazine **list, uint32_t *n, struct mem_magazine *m)
     m->next = *list;
     *list = m;
     ++*n;
+}
+
+/* Does this depot alone hold more than the process may cache? Lock held. */
+static bool
+is_over_cap(const struct mem_pool *p)
+{
+    return mem_set.cap && (size_t)(p->depot.nhot + p->depot.ncold) * p->depot.m * p->class.stride > mem_set.cap;
+}
+
+static void
+sweep_soon(void)
+{
+    if (!__atomic_exchange_n(&mem_over_cap, 1, __ATOMIC_RELAXED))
+        mem_sweeper_kick();
 }
 
 /* A magazine with objects for an empty one (or NULL); NULL if there is none, and the empty stays with the
@@ -102,7 +116,7 @@ mem_depot_put(struct mem_pool *p, struct mem_magazine *full)
     depot_adapt(d);
     if (full) {
         push(&d->hot, &d->nhot, full);
-        over = mem_set.cap && (size_t)(d->nhot + d->ncold) * d->m * p->class.stride > mem_set.cap;
+        over = is_over_cap(p);
     }
     want = d->m;
     while ((m = pop(&d->empty, &d->nempty)) && m->cap != want) {
@@ -116,8 +130,8 @@ mem_depot_put(struct mem_pool *p, struct mem_magazine *full)
         mem_magazine_free(stale);
         stale = next;
     }
-    if (over && !__atomic_exchange_n(&mem_over_cap, 1, __ATOMIC_RELAXED))
-        mem_sweeper_kick();
+    if (over)
+        sweep_soon();
     return m ? m : mem_magazine_new(want);
 }
 
@@ -194,6 +208,7 @@ bool
 mem_depot_put_one(struct mem_pool *p, void *object)
 {
     struct mem_depot *d = &p->depot;
+    bool over = false;
 
     mem_lock(&d->lock);
     if (!d->hot || d->hot->count == d->hot->cap) {
@@ -209,9 +224,14 @@ mem_depot_put_one(struct mem_pool *p, void *object)
             mem_lock(&d->lock);
         }
         push(&d->hot, &d->nhot, m);
+        over = is_over_cap(p);
     }
     d->hot->slot[d->hot->count++] = object;
     mem_unlock(&d->lock);
+    if (over)
+        sweep_soon();
+    else
+        mem_sweeper_rouse(); /* a thread that is not attached may be the only one at work */
     return true;
 }
 
@@ -229,9 +249,9 @@ slack(uint64_t visits)
 }
 
 /* One step of age: cold and doomed ones and spare empties are handed to the caller to free, hot becomes
- * cold; with all, hot goes too. */
+ * cold; with all, hot goes too. lean: memory is short, no slack. */
 struct mem_magazine *
-mem_depot_age(struct mem_pool *p, bool all)
+mem_depot_age(struct mem_pool *p, bool all, bool lean)
 {
     struct mem_depot *d = &p->depot;
     struct mem_magazine *lists[4], *out = NULL;
@@ -240,7 +260,7 @@ mem_depot_age(struct mem_pool *p, bool all)
     mem_lock(&d->lock);
     visits = d->visits_total - d->visits_swept;
     d->visits_swept = d->visits_total;
-    for (uint32_t n = all ? 0 : slack(visits); n && d->cold; n--)
+    for (uint32_t n = all || lean ? 0 : slack(visits); n && d->cold; n--)
         push(&d->hot, &d->nhot, pop(&d->cold, &d->ncold));
     lists[0] = d->cold;
     lists[1] = d->doomed;
@@ -251,7 +271,7 @@ mem_depot_age(struct mem_pool *p, bool all)
     d->hot = d->doomed = d->empty = NULL;
     d->nhot = d->nempty = 0;
     if (d->m > d->m_base && visits * 1000 < (uint64_t)VISITS_PER_SECOND / 10 * mem_set.sweep_ms)
-        d->m /= 2;
+        MEM_WRITE(d->m, d->m / 2);
     mem_unlock(&d->lock);
 
     for (int i = 0; i < 4; i++) {

@@ -230,7 +230,7 @@ void *mem_depot_get_one(struct mem_pool *p);
 bool mem_depot_put_one(struct mem_pool *p, void *object);
 void *mem_pool_carve_one(struct mem_pool *p);
 size_t mem_pool_carve(struct mem_pool *p, void **objects, size_t n);
-struct mem_magazine *mem_depot_age(struct mem_pool *p, bool all); /* what is to be freed */
+struct mem_magazine *mem_depot_age(struct mem_pool *p, bool all, bool lean); /* what is to be freed */
 uint64_t mem_now_us(void);
 
 /* ---- pools (mem-pool.c) ----------------------------------------------------------------------- */

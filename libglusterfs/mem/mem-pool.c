@@ -4,7 +4,7 @@
  * here are the calls around it and the slow path, which finds a magazine:
  *
  *   get   loaded is empty: previous, a cold magazine, the depot, half a magazine carved from spans
- *   put   loaded is full: previous, an empty magazine for a full one from the depot, else back to the span
+ *   put   loaded is full: previous, an empty magazine for a full one from the depot, else singly to the depot
  *
  * A thread that finds the sweeper at work (LOCKED) never waits: it takes the object from the depot, or gives
  * it there, under its lock.
@@ -281,11 +281,11 @@ refill_carve(struct mem_line *l, struct mem_pool *p)
         m = old;
     if (!m)
         return false;
-    if (old && m != old)
-        mem_depot_put_empty(p, old);
     got = mem_pool_carve(p, m->slot, (m->cap + 1) / 2);
     m->count = (uint32_t)got;
     line_load(l, m, m->count);
+    if (old && m != old)
+        mem_depot_put_empty(p, old);
     return got > 0;
 }
 

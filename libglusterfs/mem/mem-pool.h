@@ -12,12 +12,13 @@
  *    [ spans, 64 KiB, out of 2 MiB reservations ] or malloc, per object
  *
  * A sweeper thread turns hot into cold and frees what was already cold, in idle and blocked threads too,
- * without waking them. What a burst leaves behind is therefore gone after two sweep periods.
+ * without waking them. What a burst leaves behind is therefore gone after two sweep periods, but for a few
+ * magazines in a pool that stays busy.
  *
  * The fast path takes no lock and no atomic read-modify-write; any thread may put what any thread got.
  * Nothing here is async-signal-safe.
  *
- * Modes, chosen once, before the first pool is made (environment KILN_POOLS or mem_pools_set_mode):
+ * Modes, chosen once, before the first pool is made and before mem_pools_init (environment KILN_POOLS or mem_pools_set_mode):
  *   on       as above (default)
  *   off      malloc, calloc and free; no header, no accounting. Default under ASan and valgrind.
  *   poison   fill at put, verify at get, red zones, quarantine, both call sites kept; aborts on an error
@@ -50,7 +51,7 @@ void mem_pools_fini(void);
  * All other threads that used a pool must have been joined. */
 uint64_t mem_pools_fini_strict(void);
 
-/* "on", "off", "poison", "trace:K". -EBUSY once the first pool was made, -EINVAL if unknown. */
+/* "on", "off", "poison", "trace:K". -EBUSY once a pool was made or mem_pools_init called, -EINVAL if unknown. */
 int mem_pools_set_mode(const char *mode);
 
 /* "on", "off", "poison" or "trace": what is, or would now be, in force. */
@@ -61,11 +62,10 @@ const char *mem_pools_mode(void);
  *   release    KILN_POOL_RELEASE    keep | lazy | drop | unmap        (default drop)    any time
  *   cap        KILN_POOL_CAP        bytes cached in the whole process, 0 = no cap       any time
  *                                   (default: the larger of 64 MiB and RAM/256)
- *   backend    KILN_POOL_BACKEND    span | malloc                     (default span)    before the first pool
- *   handshake  KILN_POOL_HANDSHAKE  auto | cooperative                (default auto)    before the first pool
- *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put     (default: 1 in poison and trace)
- *   pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup (default 1)
- *                                                                                       before init
+ *   backend    KILN_POOL_BACKEND    span | malloc                     (default span)    as the mode
+ *   handshake  KILN_POOL_HANDSHAKE  auto | cooperative                (default auto)    as the mode
+ *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put     (default: 1 in poison and trace)  any time
+ *   pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup (default 1)  as the mode
  * 0, -EINVAL (unknown or malformed) or -EBUSY (too late). */
 int mem_pools_set_option(const char *key, const char *value);
 
@@ -81,7 +81,7 @@ enum mem_pool_flags {
     MEM_POOL_NO_POOL = 1u << 1,       /* never cached: every get and put goes to malloc, counted */
 };
 
-/* Runs on an object when it comes from the system (ctor), or at each mem_put (reset). A pool with either
+/* Runs on an object when it comes from the system (ctor), or at each mem_put (reset; not in mode off). A pool with either
  * keeps the object's contents from put to get, so mem_get0 is refused on it. There is no destructor:
  * a ctor sets up lists, locks and links inside the object and acquires nothing. */
 typedef void (*mem_object_fn)(void *object);
@@ -166,11 +166,11 @@ int64_t mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg);
 
 /* ---- sweeping and trimming -------------------------------------------------------------------- */
 
-/* One pass in the calling thread: hot becomes cold, cold is freed. */
+/* One pass in the calling thread: hot becomes cold, cold is freed, but for a few magazines of a busy pool. */
 void mem_pools_sweep_now(void);
 
-/* Give memory back now; bytes returned to the system. level 1: demote, free cold. 2: free everything
- * cached. 3: also spare magazines, free pages inside used spans, and the C heap's top. */
+/* Give memory back now; bytes returned to the system. level 1: demote, free cold objects, spare magazines and empty
+ * spans. 2: everything cached. 3: also free pages inside used spans, and the C heap's top (glibc). */
 size_t mem_pools_trim(int level);
 
 /* ---- figures ---------------------------------------------------------------------------------- */

@@ -246,6 +246,7 @@ free_chain(struct mem_pool *p, struct mem_magazine *m)
 static size_t
 age_pools(bool all, bool release_all)
 {
+    bool lean = release_all || (mem_set.cap && mem_figures.cached_bytes > mem_set.cap);
     size_t malloc_freed = 0;
 
     for (unsigned id = 0; id < MEM_IDS; id++) {
@@ -254,7 +255,7 @@ age_pools(bool all, bool release_all)
 
         if (!p)
             continue;
-        n = free_chain(p, mem_depot_age(p, all || MEM_READ(p->dying)));
+        n = free_chain(p, mem_depot_age(p, all || MEM_READ(p->dying), lean));
         n += free_chain(p, doomed[id]);
         doomed[id] = NULL;
         mem_debug_sweep(p, all || MEM_READ(p->dying));
@@ -345,7 +346,7 @@ halve_magazines(void)
             continue;
         mem_lock(&p->depot.lock);
         if (p->depot.m > 1)
-            p->depot.m /= 2;
+            MEM_WRITE(p->depot.m, p->depot.m / 2);
         mem_unlock(&p->depot.lock);
     }
 }
@@ -548,7 +549,7 @@ sweeper_main(void *arg)
         }
         if ((period && now >= due) || MEM_READ(mem_over_cap)) {
             periodic();
-            due = mem_now_us() + period; /* N from now: after a pass that came late, too, objects have theirs */
+            due = mem_now_us() + period; /* from now: what was put during a pass has its whole period, too */
         }
     }
     mem_pressure_close(fds + 1, n);

@@ -129,7 +129,7 @@ mem_pool_prefill(struct mem_pool *p, unsigned count)
     if (mem_mode_now() != MEM_MODE_ON || p->flags & MEM_POOL_NO_POOL)
         return 0;
     while (left) {
-        struct mem_magazine *m = mem_magazine_new(p->depot.m);
+        struct mem_magazine *m = mem_magazine_new(MEM_READ(p->depot.m));
         uint32_t want;
 
         if (!m)

@@ -11,7 +11,7 @@ GENERAL = ["glibc", "jemalloc", "mimalloc", "tcmalloc"]
 OURS = ["pool", "inline"]
 NEAR_NS, FAR_NS = 14, 70  # ring only, an object: near up to here; far up to here; beyond, the machine is at something else
 
-# over: "best" general allocator, or a contender's name; net: what the loop itself costs is taken off both sides
+# over: "best" general allocator, or a contender's name; net: the harness is taken off both sides
 Target = namedtuple("Target", "over net pool inline far", defaults=(None,))
 Row = namedtuple("Row", "case size what targets quick", defaults=((), True))
 
@@ -120,10 +120,9 @@ def verdict(what, who, value, levels, higher, unit="", why=None):
 
 
 def ratio(row, base, way, net=False):
-    """How many times faster way is than base; None if it cannot be told from the loop itself: the harness, or where there is
-    one the floor, which has the objects' way from CPU to CPU in it too."""
+    """How many times faster way is than base; None if it cannot be told from the harness."""
     ns = row["ns"]
-    off = ns.get("floor", ns["harness"])["median"] if net else 0
+    off = ns["harness"]["median"] if net else 0
     below, above = ns[way]["median"] - off, ns[base]["median"] - off
     return above / below if below > 0 else None
 
@@ -146,7 +145,7 @@ def judge_row(row, targets):
             why = "disturbed" if row["regime"] == "disturbed" else "not in far" if far and t.far is None else None
             value = ratio(row, base, who, t.net)
             if value is None and not why:
-                value = float("inf")  # not to be told from the loop itself
+                value = float("inf")  # not to be told from the harness
             out.append(verdict(what + (" (far)" if far and not why else ""), who, value, levels, True, "x", why))
     return out
 
