@@ -289,11 +289,11 @@ refill_carve(struct mem_line *l, struct mem_pool *p)
     return got > 0;
 }
 
+/* The loaded magazine is empty, or there is none: who could not enter the fast path finds its lines aged. */
 static bool
 line_refill(struct mem_line *l, struct mem_pool *p)
 {
-    if (l->top != l->base)
-        return true;
+    assert(l->top == l->base);
     if (l->nprevious) {
         swap_previous(l);
         return true;

@@ -524,6 +524,26 @@ START_TEST(cap_forces_demotion)
 }
 END_TEST
 
+/* A thread without lines has only the depot, and what it puts there counts. */
+START_TEST(cap_holds_for_a_detached_thread)
+{
+    struct mem_pool *p = mem_pool_new_fn(1000, 0, "capped");
+    static void *o[4000];
+    struct mem_process_stats s;
+    size_t limit = 1000000 + 4 * stats(p).magazine * stats(p).stride;
+
+    ck_assert_int_eq(mem_pools_set_option("cap", "1000000"), 0);
+    ck_assert_int_eq(mem_pools_set_option("sweep", "0"), 0);
+    ck_assert_int_eq(mem_pools_init(), 0);
+    get_many(p, o, 4000);
+    mem_pool_thread_destructor();
+    mem_put_bulk(o, 4000);
+    for (mem_pools_stats(&s); s.cached_bytes > limit; mem_pools_stats(&s))
+        usleep(1000); /* or the test's time is up */
+    mem_pools_fini();
+}
+END_TEST
+
 START_TEST(magazines_adapt)
 {
     struct mem_pool *p = mem_pool_new_fn(200, 0, "adapt");
@@ -703,7 +723,7 @@ test_suite(void)
         no_pool_goes_to_malloc_and_is_counted, bulk_is_all_or_nothing, inline_forms,
         double_put_is_reported_and_harmless, foreign_pointers_are_reported, overwritten_header_is_reported,
         messages_are_folded, sources_in_order, two_idle_sweeps_free_everything, what_is_used_between_sweeps_stays,
-        slack_of_a_busy_pool, trim_levels, release_policies, cap_forces_demotion, magazines_adapt, prefill_is_used,
+        slack_of_a_busy_pool, trim_levels, release_policies, cap_forces_demotion, cap_holds_for_a_detached_thread, magazines_adapt, prefill_is_used,
         destroy_waits_for_the_last_object, owners_are_counted_and_audited, owner_ids_are_quarantined,
         owners_of_objects_outside_spans, as_many_owners_as_there_are_numbers, figures_of_a_thread_in_between, live_is_exact_across_magazines,
         idle_does_what_the_sweeper_asked, get_by_id, a_put_survives_one_sweep,

@@ -383,6 +383,55 @@ END_TEST
 
 /* ---- limits ----------------------------------------------------------------------------------- */
 
+static pid_t waiting;
+
+static void *
+refused_at_last(void *arg)
+{
+    struct stack *s;
+
+    __atomic_store_n(&waiting, gettid(), __ATOMIC_RELEASE);
+    ck_assert_int_eq(stack_take(pool, &s), -EAGAIN);
+    return arg;
+}
+
+static bool
+is_asleep(pid_t tid)
+{
+    char path[64], state = 0;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fscanf(f, "%*d %*s %c", &state), 1);
+    fclose(f);
+    return state == 'S';
+}
+
+/* Who waits while another grows the pool may find it grown to its cap, and all taken. */
+START_TEST(the_last_stacks_go_to_another)
+{
+    struct stack *s[8];
+    unsigned n = 0;
+    pthread_t t;
+    pid_t tid;
+
+    do {
+        s[n++] = take();
+    } while (pool->nbare);
+    pthread_mutex_lock(&pool->slow);
+    ck_assert_int_eq(pthread_create(&t, NULL, refused_at_last, NULL), 0);
+    while (!(tid = __atomic_load_n(&waiting, __ATOMIC_ACQUIRE)) || !is_asleep(tid))
+        usleep(1000); /* or the test's time is up */
+    pool->cap = pool->total;
+    pthread_mutex_unlock(&pool->slow);
+    pthread_join(t, NULL);
+    ck_assert_uint_eq(stats().refused_cap, 1);
+    while (n)
+        stack_release(s[--n]);
+}
+END_TEST
+
 START_TEST(cap_is_hard_and_exact)
 {
     another_pool(20, 0, false);
@@ -778,6 +827,7 @@ test_suite(void)
     tcase_add_test(t, sweeper_comes_by_itself);
     t = test_case(s, "limits", true);
     tcase_add_test(t, cap_is_hard_and_exact);
+    tcase_add_test(t, the_last_stacks_go_to_another);
     tcase_add_test(t, stops_at_its_share_of_map_entries);
     tcase_add_test(t, thirty_thousand_live);
     tcase_add_test(t, no_address_space_is_an_error_and_leaks_nothing);
