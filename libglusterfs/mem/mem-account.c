@@ -18,7 +18,13 @@ struct owner {
     uint32_t outside[MEM_IDS]; /* objects that lie in no span: counted one by one; atomic */
 };
 
-static struct owner *owners[MEM_OWNERS]; /* never freed, reused; made and named under the registry mutex */
+static struct owner *owners[MEM_OWNERS]; /* never freed, reused; made and named under the registry mutex, read without */
+
+static struct owner *
+owner_at(unsigned id)
+{
+    return __atomic_load_n(&owners[id], __ATOMIC_ACQUIRE);
+}
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
@@ -227,8 +233,8 @@ scan_span(struct mem_span *s, void *arg)
             continue;
         word = mem_word_read(mem_header_of(mem_object_at(c, s, i)));
         o = mem_word_owner(word);
-        if (o && (uint32_t)word == (uint32_t)p->word && o < MEM_OWNERS && owners[o])
-            owners[o]->found[s->id]++;
+        if (o && (uint32_t)word == (uint32_t)p->word && o < MEM_OWNERS && owner_at(o))
+            owner_at(o)->found[s->id]++;
     }
     mem_unlock(&c->lock);
 }
@@ -237,8 +243,10 @@ scan_span(struct mem_span *s, void *arg)
 void
 mem_owners_scan(void)
 {
-    for (unsigned i = 1; i < MEM_OWNERS && owners[i]; i++)
-        memset(owners[i]->found, 0, sizeof(owners[i]->found));
+    struct owner *o;
+
+    for (unsigned i = 1; i < MEM_OWNERS && (o = owner_at(i)); i++)
+        memset(o->found, 0, sizeof(o->found));
     mem_spans_each(scan_span, NULL);
 }
 
@@ -324,8 +332,8 @@ mem_owners_sweep(void)
 {
     bool any = false;
 
-    for (unsigned i = 1; i < MEM_OWNERS && owners[i] && !any; i++)
-        any = MEM_READ(owners[i]->in_use) && MEM_READ(owners[i]->retired);
+    for (unsigned i = 1; i < MEM_OWNERS && owner_at(i) && !any; i++)
+        any = MEM_READ(owner_at(i)->in_use) && MEM_READ(owner_at(i)->retired);
     if (!any)
         return;
     mem_owners_scan();
