@@ -453,7 +453,7 @@ END_TEST
 
 /* ---- fork and exit ---------------------------------------------------------------------------- */
 
-static int storm_over;
+static int storm_over, storming;
 
 static void *
 storm(void *arg)
@@ -461,6 +461,7 @@ storm(void *arg)
     void *o[100];
 
     (void)arg;
+    __atomic_fetch_add(&storming, 1, __ATOMIC_RELAXED);
     while (!__atomic_load_n(&storm_over, __ATOMIC_RELAXED)) {
         for (int i = 0; i < 100; i++)
             o[i] = mem_get(pool);
@@ -495,12 +496,13 @@ START_TEST(fork_in_a_storm)
 {
     pthread_t t[4];
 
-    if (MEM_ASAN) /* its malloc must be used by no other thread when a process forks: not by the sweeper as it starts, */
+    /* No other thread may use ASan's malloc when a process forks: not the sweeper as it looks for pressure, */
+    if (MEM_ASAN)
         ck_assert_int_eq(mem_pools_set_option("pressure", "0"), 0);
     pool = mem_pool_new_fn(200, 0, "fork");
     ck_assert_int_eq(mem_owner_new("o"), 1);
     mem_pools_set_option("sweep", "1");
-    if (MEM_ASAN) { /* nor for mappings: they are made before, and kept */
+    if (MEM_ASAN) { /* nor who needs a mapping: they are made before, and kept; */
         void *o[1000];
 
         mem_pools_set_option("release", "keep");
@@ -510,6 +512,8 @@ START_TEST(fork_in_a_storm)
     ck_assert_int_eq(mem_pools_init(), 0);
     for (int i = 0; i < 4; i++)
         pthread_create(&t[i], NULL, storm, NULL);
+    while (__atomic_load_n(&storming, __ATOMIC_RELAXED) < 4 || !MEM_READ(mem_figures.sweeps))
+        usleep(1000); /* nor ASan itself, as it starts a thread */
     mem_put(mem_get(pool)); /* the thread that forks keeps its lines in the child */
     for (int i = 0; i < 50; i++) {
         int status;
