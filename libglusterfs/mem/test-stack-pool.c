@@ -423,7 +423,9 @@ START_TEST(the_last_stacks_go_to_another)
     ck_assert_int_eq(pthread_create(&t, NULL, refused_at_last, NULL), 0);
     while (!(tid = __atomic_load_n(&waiting, __ATOMIC_ACQUIRE)) || !is_asleep(tid))
         usleep(1000); /* or the test's time is up */
+    mem_lock(&pool->lock);
     pool->cap = pool->total;
+    mem_unlock(&pool->lock);
     pthread_mutex_unlock(&pool->slow);
     pthread_join(t, NULL);
     ck_assert_uint_eq(stats().refused_cap, 1);
