@@ -18,7 +18,8 @@
  * The fast path takes no lock and no atomic read-modify-write; any thread may put what any thread got.
  * Nothing here is async-signal-safe.
  *
- * Modes, chosen once, before the first pool is made and before mem_pools_init (environment KILN_POOLS or mem_pools_set_mode):
+ * Modes, chosen once, before the first pool is made and before mem_pools_init (environment KILN_POOLS or
+ * mem_pools_set_mode):
  *   on       as above (default)
  *   off      malloc, calloc and free; no header, no accounting. Default under ASan and valgrind.
  *   poison   fill at put, verify at get, red zones, quarantine, both call sites kept; aborts on an error

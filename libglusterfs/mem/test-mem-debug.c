@@ -159,17 +159,6 @@ START_TEST(poison_keeps_objects_away_for_a_while)
 }
 END_TEST
 
-/* A program that measures coverage wants to keep what it counted up to here. */
-extern void __gcov_dump(void) __attribute__((weak));
-
-static void
-last_words(int signal)
-{
-    (void)signal;
-    if (__gcov_dump)
-        __gcov_dump();
-}
-
 START_TEST(poison_aborts_by_default)
 {
     signal(SIGABRT, last_words);

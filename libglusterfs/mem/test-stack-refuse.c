@@ -239,17 +239,6 @@ START_TEST(what_is_no_stack_is_not_released)
 }
 END_TEST
 
-/* A program that measures coverage wants to keep what it counted up to here. */
-extern void __gcov_dump(void) __attribute__((weak));
-
-static void
-last_words(int signal)
-{
-    (void)signal;
-    if (__gcov_dump)
-        __gcov_dump();
-}
-
 START_TEST(a_bad_release_aborts_if_so_wanted)
 {
     ck_assert_int_eq(mem_pools_set_option("abort", "1"), 0);
