@@ -236,8 +236,11 @@ START_TEST(the_child_inherits_nothing)
 {
     struct child *c = child_new();
     struct pump_options o =
-        shell(c, SH("ls /proc/self/fd | tr '\\n' ' '; grep SigBlk /proc/$$/status; "
-                    "grep SigIgn /proc/$$/status | tail -c 8; " /* libc has 32 and 33 to itself */
+        shell(c, SH("ls /proc/self/fd | tr '\\n' ' '; "
+                    /* read by the shell itself: one that waits in vfork has all signals blocked */
+                    "while read name bits; do case $name in SigBlk:) echo $bits;; "
+                    "SigIgn:) echo ${bits#?????????};; " /* libc has 32 and 33 to itself */
+                    "esac; done </proc/self/status; "
                     "[ $(ps -o pgid= -p $$) = $$ ] && echo leads"));
     int leaky = open("/dev/null", O_RDONLY); /* without O_CLOEXEC */
 
@@ -247,7 +250,7 @@ START_TEST(the_child_inherits_nothing)
     signal(SIGUSR1, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     close(leaky);
-    ck_assert_str_eq(c->out, "0 1 2 3 SigBlk:\t0000000000000000\n0000000\nleads\n");
+    ck_assert_str_eq(c->out, "0 1 2 3 0000000000000000\n0000000\nleads\n");
     free_child(c);
 }
 END_TEST
