@@ -18,6 +18,8 @@
 
 #include "base/probe.h"
 
+enum { SWAP_KEEP = 16 };
+
 struct mem_pool *mem_pools[MEM_IDS];
 
 /* mem_get and mem_put end in a tail call of the slow path, where this is then their caller; so the fast path
@@ -212,16 +214,31 @@ line_begin(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
     __atomic_fetch_or(&t->used[p->id / 64], (uint64_t)1 << (p->id % 64), __ATOMIC_RELAXED);
 }
 
+/* Loaded, empty or full, and previous change places, but for a few objects of the fuller one: a thread whose count of
+ * live objects goes up and down by as few would else come here every time. */
 static void
 swap_previous(struct mem_line *l)
 {
     struct mem_magazine *m = line_loaded(l), *prev = l->previous;
-    uint32_t count = prev->count;
 
-    m->count = (uint32_t)(l->top - l->base);
+    if (m) {
+        struct mem_magazine *from = m, *to = prev;
+        uint32_t keep, n;
+
+        m->count = (uint32_t)(l->top - l->base);
+        if (!m->count)
+            from = prev, to = m;
+        keep = from->cap / 4 < SWAP_KEEP ? from->cap / 4 : SWAP_KEEP;
+        if (to->count < keep && keep <= to->cap && from->count >= 2 * keep) {
+            n = keep - to->count;
+            from->count -= n;
+            memcpy(to->slot + to->count, from->slot + from->count, n * sizeof(to->slot[0]));
+            to->count = keep;
+        }
+    }
     l->previous = m;
-    MEM_WRITE(l->nprevious, (uint16_t)m->count);
-    line_load(l, prev, count);
+    MEM_WRITE(l->nprevious, (uint16_t)(m ? m->count : 0));
+    line_load(l, prev, prev->count);
 }
 
 /* m has objects; the loaded magazine, if any, is empty, and so is previous. */

@@ -15,11 +15,11 @@ power_below(size_t n)
     return n <= 1 ? 1 : 1u << (31 - __builtin_clz((uint32_t)n));
 }
 
-/* clamp(16 KiB / stride, 8, 64), and fewer of objects so big that eight of them are a lot of memory. */
+/* clamp(32 KiB / stride, 8, 64), and fewer of objects so big that eight of them are a lot of memory. */
 static void
 magazine_sizes(struct mem_depot *d, size_t stride)
 {
-    size_t base = 16384 / stride, max = ((size_t)256 << 10) / stride;
+    size_t base = 32768 / stride, max = ((size_t)256 << 10) / stride;
 
     if (base < 8)
         base = max < 8 ? (max ? max : 1) : 8;

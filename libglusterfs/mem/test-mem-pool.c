@@ -379,6 +379,40 @@ START_TEST(sources_in_order)
 }
 END_TEST
 
+/* However many objects a thread has live, a few less and a few more time and again cost no slow path. */
+START_TEST(a_few_to_and_fro_change_no_magazine)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "walk");
+    unsigned m = stats(p).magazine, n = 3 * m;
+    struct mem_line *l;
+    void *o[400];
+
+    ck_assert(m >= 32 && n <= 400);
+    get_many(p, o, n);
+    l = mem_line_of(mem_self, p->id);
+    for (unsigned live = n; live > m / 2; live--) {
+        unsigned changes = 0;
+
+        while (n > live)
+            mem_put(o[--n]);
+        for (int turn = 0; turn < 200; turn++) {
+            void **base = l->base;
+
+            for (int i = 0; i < 6; i++) {
+                if (turn % 2)
+                    o[n++] = mem_get(p);
+                else
+                    mem_put(o[--n]);
+            }
+            changes += l->base != base;
+        }
+        ck_assert_uint_le(changes, 2);
+    }
+    mem_put_bulk(o, n);
+    ck_assert_int_eq(stats(p).live, 0);
+}
+END_TEST
+
 START_TEST(two_idle_sweeps_free_everything)
 {
     struct mem_pool *p = mem_pool_new_fn(256, 0, "burst");
@@ -725,7 +759,8 @@ test_suite(void)
         get0_zeroes_zero_len_only, bad_options_are_refused, constructed_state_survives,
         no_pool_goes_to_malloc_and_is_counted, bulk_is_all_or_nothing, inline_forms,
         double_put_is_reported_and_harmless, foreign_pointers_are_reported, overwritten_header_is_reported,
-        messages_are_folded, sources_in_order, two_idle_sweeps_free_everything, what_is_used_between_sweeps_stays,
+        messages_are_folded, sources_in_order, a_few_to_and_fro_change_no_magazine, two_idle_sweeps_free_everything,
+        what_is_used_between_sweeps_stays,
         slack_of_a_busy_pool, trim_levels, release_policies, cap_forces_demotion, cap_holds_for_a_detached_thread,
         magazines_adapt, prefill_is_used,
         destroy_waits_for_the_last_object, owners_are_counted_and_audited, owner_ids_are_quarantined,
