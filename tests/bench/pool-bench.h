@@ -36,6 +36,7 @@ struct flow {
     struct ring *ring[4];
     unsigned rings, batch, peer;
     int cpu;
+    bool shared;
     uint64_t count;
     void **room;
 };
@@ -163,7 +164,8 @@ struct ways {
     void *(*asker)(void *);
     void *(*answerer)(void *);
     void *(*fops)(void *);
-    void *(*mixed)(void *);
+    void *(*random)(void *);
+    void *(*replace)(void *);
     void *(*burst)(void *);
     double (*get0)(uint64_t);
     double (*get)(uint64_t); /* the same loop without the zeroing */

@@ -5,7 +5,7 @@
  * figure is worth little. The other cases print what pool-memory.c and pool-sweep.c say.
  *
  * WAY   harness   no allocator at all: what the loop itself costs
- *       floor     the least a cache of a thread's own can do, unchecked; only for fop and mixed-2
+ *       floor     the least a cache of a thread's own can do, unchecked; only where pool_rows.py says so
  *       malloc    malloc and free, of whatever library is preloaded; pools play no part
  *       upstream  a spinlock for each thread, objects go home   } pool-old.c
  *       seed      the seed's design                             }
@@ -109,16 +109,17 @@ fops_case(const struct ways *w, unsigned threads, unsigned peer, uint64_t total)
 }
 
 static double
-mixed_case(const struct ways *w, unsigned threads, uint64_t each)
+slots_case(void *(*way)(void *), unsigned threads, bool shared, uint64_t total)
 {
     struct flow f[THREADS_MAX];
     void *(*body[THREADS_MAX])(void *);
 
+    total -= total % threads;
     for (unsigned i = 0; i < threads; i++) {
-        f[i] = (struct flow){ .cpu = (int)i, .count = each };
-        body[i] = w->mixed;
+        f[i] = (struct flow){ .cpu = (int)i, .shared = shared, .count = total / threads };
+        body[i] = way;
     }
-    return run_threads(threads, body, f) / (double)(each * threads);
+    return run_threads(threads, body, f) / (double)total;
 }
 
 static void
@@ -143,7 +144,7 @@ run(const struct ways *w, const char *name, double scale)
     unsigned n, total = (unsigned)(2000000 * scale);
 
     cpus = strstr(name, "-2cpu") ? 2 : strstr(name, "-1cpu") ? 1 : 0;
-    harness_mask = strstr(name, "fop") || strstr(name, "mixed") ? 255 : 0;
+    harness_mask = strstr(name, "flow") || strstr(name, "batch") || strstr(name, "trip") ? 0 : 255;
     if (sscanf(name, "lifo-%u", &n) == 1) {
         place(cpus = 1);
         w->lifo(n, 1000);
@@ -168,12 +169,14 @@ run(const struct ways *w, const char *name, double scale)
         return trip_case(w, total);
     if (!strncmp(name, "fop-peer", 8))
         return fops_case(w, 2, 40, total / 5);
-    if (!strncmp(name, "fop", 3)) {
-        cpus = 1; /* one thread: its CPU time */
-        return fops_case(w, 1, 0, total / 3);
-    }
-    if (sscanf(name, "mixed-%u", &n) == 1 && n <= THREADS_MAX)
-        return mixed_case(w, n, total * 4 / n);
+    if (sscanf(name, "fop-%u-", &n) == 1 && n <= 2)
+        return fops_case(w, n, 0, total / 3);
+    if (sscanf(name, "random-%u-", &n) == 1 && n <= THREADS_MAX)
+        return slots_case(w->random, n, false, total * 4);
+    if (sscanf(name, "handed-%u-", &n) == 1 && n <= THREADS_MAX)
+        return slots_case(w->random, n, true, total * 4);
+    if (sscanf(name, "replace-%u-", &n) == 1 && n <= THREADS_MAX)
+        return slots_case(w->replace, n, true, total * 4);
     fprintf(stderr, "pool-work: no case %s\n", name);
     exit(2);
 }

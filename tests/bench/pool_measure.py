@@ -127,7 +127,7 @@ class Bench:
         scale = self.scale
         if R.spins(case):
             scale = max(scale, 0.5 if way in SHARE or way in self.general else 1)  # long enough to see who else ran
-        elif case.startswith(("mixed", "fop")):
+        elif case.startswith(("random", "handed", "replace", "fop")):
             scale = min(1, scale * 2)  # short runs would measure the warming up of many threads
         if way == "seed" and case.startswith(("flow", "batch", "trip")):
             return scale / 20  # nothing is exchanged, so its memory grows with every object: this is enough to see

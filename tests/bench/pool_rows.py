@@ -50,11 +50,13 @@ ROWS = [
     Row("flow21-2cpu", 256, "2:1, two CPUs", (best((1.2, 1.4, 1.8), far=FAR_FLOW),)),
     Row("flow12-2cpu", 256, "1:2, two CPUs", (best((0.9, 1.05, 1.25), far=FAR_FLOW),)),
     Row("trip-2cpu", 256, "request and reply, two CPUs", (best((0.75, 1.0, 1.2), far=FAR_TRIP),)),
-    Row("mixed-2-2cpu", 256, "random types and slots, 2 threads", (best((1.05, 1.11, 1.2)), net((1.5, 2.2, 5.0)))),
-    Row("fop", 256, "FOP-shaped, local", (best((1.2, 1.34, 1.55)),)),
+    Row("random-2-2cpu", 256, "random types and slots, 2 threads", (best((1.05, 1.11, 1.2)), net((1.5, 2.2, 5.0)))),
+    Row("replace-2-2cpu", 256, "each step a get and a put"),
+    Row("fop-2-2cpu", 256, "FOP-shaped, local", (best((1.2, 1.34, 1.55)),)),
+    Row("fop-1-1cpu", 256, "FOP-shaped, one thread"),
     Row("fop-peer-2cpu", 256, "FOP-shaped, 40 % put by the peer", (best((0.9, 1.0, 1.2)),)),
-    Row("mixed-64-2cpu", 256, "64 threads on 2 CPUs", (best((1.0, 1.12, 1.2)),)),
-    Row("mixed-256-2cpu", 256, "256 threads on 2 CPUs", (best((0.95, 1.05, 1.15)),)),
+    Row("handed-64-2cpu", 256, "64 threads on 2 CPUs", (best((1.0, 1.12, 1.2)),)),
+    Row("handed-256-2cpu", 256, "256 threads on 2 CPUs", (best((0.95, 1.05, 1.15)),)),
 ]
 WAYS = ["harness", "floor"] + GENERAL + ["upstream", "seed", "off", "pool", "owner", "inline"]
 
@@ -62,7 +64,7 @@ GET0_SIZES = [64, 128, 256, 512, 1024, 2048]
 GET0_WAYS = GENERAL + ["pool", "inline"]
 GET0_LIMIT, GET0_JUDGED = (4.0, 2.5, 1.5), 512
 
-ACCOUNTING = [("lifo-1", "depth 1", True), ("lifo-64", "depth 64", True), ("mixed-2-2cpu", "random, 2 threads", False)]
+ACCOUNTING = [("lifo-1", "depth 1", True), ("lifo-64", "depth 64", True), ("random-2-2cpu", "random, 2 threads", False)]
 ACCOUNTING_WAYS = ["uncounted", "pool", "owner", "exact"]
 ACCOUNTING_LIMIT = (0.6, 0.4, 0.05)
 
@@ -80,7 +82,7 @@ SWEEPS = [(0, "all blocked"), (2, "2 of them running")]
 
 def has_floor(case):
     """Objects pass from thread to thread in both directions alike, or not at all: LIFOs without bounds will do."""
-    return case == "fop" or case.startswith("mixed-2-")
+    return case.startswith(("fop-1-", "fop-2-", "random-2-", "replace-2-"))
 
 
 def two_cpus(case):
@@ -94,7 +96,7 @@ def spins(case):
 
 def alone_share(case):
     """How much of two CPUs a sample must have had to count; 0 where that cannot be told."""
-    return 0.9 if spins(case) else 0.8 if case in ("mixed-2-2cpu", "fop-peer-2cpu") else 0
+    return 0.9 if spins(case) else 0.8 if case in ("random-2-2cpu", "replace-2-2cpu", "fop-2-2cpu", "fop-peer-2cpu") else 0
 
 
 def regime_of(ring_ns):
