@@ -123,8 +123,8 @@ steady_until(uint64_t ns)
 }
 
 /* The peak of a burst is the same each time, but one thread has up to a magazine over when the depot is empty, and the
- * other has to carve for that: how much depends on where the magazines' ends happen to fall. So it takes some bursts
- * until the pools hold what any of them needs. All gets of cycle c are done. */
+ * other has to carve for that: how much depends on where the magazines' ends fall, in each burst elsewhere. So it takes
+ * some bursts until the pools hold what any of them needs. All gets of cycle c are done. */
 static void
 steady_warm_up(unsigned c)
 {
@@ -140,7 +140,18 @@ steady_warm_up(unsigned c)
     }
 }
 
-/* Each cycle: get them all, put two in five of the other thread's and three in five of one's own, wait. */
+/* Two in five, others each cycle, and each time as many of a type as chance will have it. */
+static bool
+steady_is_put_by_other(unsigned owner, unsigned i, unsigned cycle)
+{
+    uint32_t x = i * 2 + owner + cycle * 2 * STEADY_OBJECTS;
+
+    for (int round = 0; round < 2; round++)
+        x = (x ^ x >> 16) * 2246822519u;
+    return (x ^ x >> 16) % 5 < 2;
+}
+
+/* Each cycle: get them all, put some of the other thread's and the rest of one's own, wait. */
 static void *
 steady_thread(void *arg)
 {
@@ -164,7 +175,9 @@ steady_thread(void *arg)
         if (me == 0 && steady.cycles == UINT_MAX)
             steady_warm_up(c); /* the other reads cycles after the next barrier */
         for (unsigned i = 0; i < STEADY_OBJECTS; i++)
-            mem_put(steady.object[i * 7919u / 8 % 5 < 2 ? 1 - me : me][i]);
+            for (unsigned owner = 0; owner < 2; owner++)
+                if ((owner ^ steady_is_put_by_other(owner, i, c)) == me)
+                    mem_put(steady.object[owner][i]);
         pthread_barrier_wait(&steady.all_put);
         steady_until(began + steady.cycle_ns);
     }
