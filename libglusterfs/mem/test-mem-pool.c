@@ -491,6 +491,45 @@ START_TEST(slack_of_a_busy_pool)
 }
 END_TEST
 
+static pthread_barrier_t lying;
+
+static void *
+let_lie(void *pool)
+{
+    void *o[16];
+
+    get_many(pool, o, 16);
+    mem_put_bulk(o, 16);
+    pthread_barrier_wait(&lying);
+    pthread_barrier_wait(&lying);
+    return NULL;
+}
+
+/* While one thread gets new spans, what another let lie leaves some empty: one is kept. */
+START_TEST(empty_span_of_a_busy_pool)
+{
+    struct mem_pool *p = mem_pool_new_fn(10000, 0, "empty span");
+    pthread_t other;
+    void *o[60];
+
+    pthread_barrier_init(&lying, NULL, 2);
+    ck_assert_int_eq(pthread_create(&other, NULL, let_lie, p), 0);
+    pthread_barrier_wait(&lying);
+    for (int i = 0; i < 2; i++) {
+        get_many(p, o + i * 30, 30);
+        mem_pools_sweep_now();
+    }
+    ck_assert_uint_gt(stats(p).sweep_freed, 0);
+    ck_assert_uint_eq(stats(p).spans_empty, 1);
+    mem_pools_check();
+    mem_pools_sweep_now();
+    ck_assert_uint_eq(stats(p).spans_empty, 0);
+    pthread_barrier_wait(&lying);
+    pthread_join(other, NULL);
+    mem_put_bulk(o, 60);
+}
+END_TEST
+
 START_TEST(trim_levels)
 {
     struct mem_pool *p = mem_pool_new_fn(256, 0, "trim");
@@ -760,12 +799,11 @@ test_suite(void)
         no_pool_goes_to_malloc_and_is_counted, bulk_is_all_or_nothing, inline_forms,
         double_put_is_reported_and_harmless, foreign_pointers_are_reported, overwritten_header_is_reported,
         messages_are_folded, sources_in_order, a_few_to_and_fro_change_no_magazine, two_idle_sweeps_free_everything,
-        what_is_used_between_sweeps_stays,
-        slack_of_a_busy_pool, trim_levels, release_policies, cap_forces_demotion, cap_holds_for_a_detached_thread,
-        magazines_adapt, prefill_is_used,
+        what_is_used_between_sweeps_stays, slack_of_a_busy_pool, empty_span_of_a_busy_pool, trim_levels, release_policies,
+        cap_forces_demotion, cap_holds_for_a_detached_thread, magazines_adapt, prefill_is_used,
         destroy_waits_for_the_last_object, owners_are_counted_and_audited, owner_ids_are_quarantined,
-        owners_of_objects_outside_spans, as_many_owners_as_there_are_numbers, figures_of_a_thread_in_between, live_is_exact_across_magazines,
-        idle_does_what_the_sweeper_asked, get_by_id, a_put_survives_one_sweep,
+        owners_of_objects_outside_spans, as_many_owners_as_there_are_numbers, figures_of_a_thread_in_between,
+        live_is_exact_across_magazines, idle_does_what_the_sweeper_asked, get_by_id, a_put_survives_one_sweep,
     };
     Suite *s = suite_create("mem-pool");
     TCase *t = tcase_create("pool");
