@@ -71,6 +71,7 @@ libglusterfs_mem_test_mem_handshake_LDADD = $(CHECK_LIBS)
 # The pool on its own, for any threaded C program.
 lib_LTLIBRARIES += libkiln-mempool.la
 libkiln_mempool_la_SOURCES = $(MEM_POOL_SOURCES)
+libkiln_mempool_la_CPPFLAGS = $(KILN_CPPFLAGS)
 libkiln_mempool_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \
 	-export-symbols $(top_srcdir)/libglusterfs/mem/libkiln-mempool.sym
 EXTRA_libkiln_mempool_la_DEPENDENCIES = $(top_srcdir)/libglusterfs/mem/libkiln-mempool.sym
@@ -90,6 +91,7 @@ libglusterfs/mem/kiln-mempool.pc: $(top_srcdir)/libglusterfs/mem/kiln-mempool.pc
 # It is also built by the tests, as a user's program would be.
 check_PROGRAMS += libglusterfs/mem/mempool-example
 libglusterfs_mem_mempool_example_SOURCES = libglusterfs/mem/mempool-example.c
+libglusterfs_mem_mempool_example_CPPFLAGS = $(KILN_CPPFLAGS)
 libglusterfs_mem_mempool_example_LDADD = libkiln-mempool.la
 
 # What the pool costs, against the general allocators: tests/bench/pool.

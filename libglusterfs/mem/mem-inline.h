@@ -25,17 +25,24 @@
 #define MEM_ASAN 0
 #endif
 
-/* An add to memory in one instruction, which a thread sanitizer could not see. */
+/* One instruction where a compiler makes two or three, which a thread sanitizer could not see. */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-#define MEM_ONE_ADD 1
+#define MEM_X86 1
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#undef MEM_ONE_ADD
-#define MEM_ONE_ADD 0
+#undef MEM_X86
+#define MEM_X86 0
 #endif
 #endif
 #else
-#define MEM_ONE_ADD 0
+#define MEM_X86 0
+#endif
+
+/* Whoever links the library's objects into a program, not a shared one, may say so: an instruction less. */
+#ifdef MEM_IN_PROGRAM
+#define MEM_TLS_MODEL "local-exec"
+#else
+#define MEM_TLS_MODEL "initial-exec"
 #endif
 
 /* A function that reads or writes headers, which are poisoned in an ASan build. */
@@ -119,7 +126,7 @@ extern "C" {
 #endif
 
 /* Eight bytes of static TLS, so that a program may dlopen what is linked to this. */
-extern __thread struct mem_thread *mem_self __attribute__((tls_model("initial-exec")));
+extern __thread struct mem_thread *mem_self __attribute__((tls_model(MEM_TLS_MODEL)));
 
 void *mem_get_slow(unsigned id, uint64_t owner, const void *site);
 void mem_put_slow(void *object, const void *site);
@@ -166,7 +173,7 @@ mem_word_write(struct mem_header *h, uint64_t word)
 MEM_INLINE void
 mem_bump64(uint64_t *counter, uint64_t by)
 {
-#if MEM_ONE_ADD
+#if MEM_X86
     __asm__("addq %1, %0" : "+m"(*counter) : "er"(by));
 #else
     __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
@@ -185,7 +192,14 @@ mem_enter(struct mem_thread *t)
     __atomic_store_n(&t->busy, 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     MEM_HOOK(O2);
+#if MEM_X86 && defined(MEM_IN_PROGRAM) /* every load acquires; without the latter it gains nothing */
+    __asm__ goto("cmpl %1, %0\n\tjne %l2" : : "m"(t->req), "i"(MEM_REQ_NONE) : "cc", "memory" : kept_out);
+    return true;
+kept_out:
+    return false;
+#else
     return MEM_LIKELY(__atomic_load_n(&t->req, __ATOMIC_ACQUIRE) == MEM_REQ_NONE);
+#endif
 }
 
 MEM_INLINE void
@@ -211,8 +225,9 @@ mem_get_fast(size_t line, uint64_t owner, const void *site)
             MEM_HOOK(O3);
             __atomic_store_n(&l->top, top, __ATOMIC_RELAXED);
             mem_bump64(&l->gets, 1);
-            mem_word_write(mem_header_of(p), l->word | owner);
+            owner |= l->word;
             mem_leave(t);
+            mem_word_write(mem_header_of(p), owner); /* beside what the caller writes next: one line at a time */
             return p;
         }
     }
@@ -229,11 +244,14 @@ mem_put_fast(void *p, unsigned id, const void *site)
         uint64_t word = mem_word_read(mem_header_of(p));
         struct mem_line *l = id ? mem_line_of(t, id) : mem_line_in(t, word);
         void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
+        uint64_t live = l->word;
+        /* The same, but for an owner, whom the line's word does not have; and if the object's word has led here, so have
+         * the bits between. */
+        bool same = id ? !((word ^ live) << (64 - MEM_OWNER_SHIFT)) : (uint32_t)word == (uint32_t)live;
 
-        /* the same but for an owner, whom the line's word does not have */
-        if (MEM_LIKELY(!((word ^ l->word) << (64 - MEM_OWNER_SHIFT)) && top != l->end)) {
+        if (MEM_LIKELY(top != l->end) && MEM_LIKELY(same)) {
             MEM_HOOK(O3);
-            mem_word_write(mem_header_of(p), l->word ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD));
+            mem_word_write(mem_header_of(p), live ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD));
             *top = p;
             __atomic_store_n(&l->top, top + 1, __ATOMIC_RELAXED);
             mem_leave(t);

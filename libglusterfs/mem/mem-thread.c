@@ -15,7 +15,7 @@
 static struct mem_thread unattached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_UNATTACHED };
 static struct mem_thread detached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_DETACHED };
 
-__thread struct mem_thread *mem_self __attribute__((tls_model("initial-exec"))) = &unattached;
+__thread struct mem_thread *mem_self __attribute__((tls_model(MEM_TLS_MODEL))) = &unattached;
 
 pthread_mutex_t mem_sweep_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t mem_registry_mutex = PTHREAD_MUTEX_INITIALIZER;
