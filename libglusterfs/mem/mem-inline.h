@@ -110,9 +110,9 @@ struct mem_thread {
     uint8_t state, active;
     uint16_t retry;
     uint32_t serial;
+    uint64_t unused0; /* a put of what has no line reads here, where a line has its end */
     struct mem_thread *next, *prev; /* registry, under its mutex */
     uint64_t changes; /* odd while the thread is changing base and flow of a line */
-    uint64_t unused0;
     uint64_t guard0; /* these two lie where a line has its word: ids 0 and 1 match no object */
     uint64_t unused1;
     uint64_t used[4]; /* bitmap of lines in use */
