@@ -23,26 +23,39 @@ static uint64_t last_stall_us;
 
 /* ---- what to watch ---------------------------------------------------------------------------- */
 
+/* What is in /proc/self/cgroup, as far as it fits; no stream, which would allocate. */
+static void
+cgroup_read(char *text, size_t max)
+{
+    int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    ssize_t n;
+
+    while (fd >= 0 && (n = read(fd, text + len, max - 1 - len)) > 0)
+        len += (size_t)n;
+    text[len] = 0;
+    if (fd >= 0)
+        close(fd);
+}
+
 /* The file of this process's cgroup (v2), which lies elsewhere where v1 is mounted too. */
 static int
 cgroup_open(const char *file, int flags)
 {
     static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-    char line[PATH_MAX], path[PATH_MAX + 64];
-    FILE *f = fopen("/proc/self/cgroup", "re");
+    char text[2 * PATH_MAX], path[2 * PATH_MAX + 64], *next;
     int fd = -1;
 
-    while (f && fgets(line, sizeof(line), f)) {
-        if (strncmp(line, "0::", 3))
-            continue;
-        line[strcspn(line, "\n")] = 0;
-        for (int i = 0; i < 2 && fd < 0; i++) {
+    cgroup_read(text, sizeof(text));
+    for (char *line = text; *line && fd < 0; line = next) {
+        next = line + strcspn(line, "\n");
+        if (*next)
+            *next++ = 0;
+        for (int i = 0; i < 2 && fd < 0 && !strncmp(line, "0::", 3); i++) {
             snprintf(path, sizeof(path), "%s%s/%s", roots[i], line + 3, file);
             fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
         }
     }
-    if (f)
-        fclose(f);
     return fd;
 }
 
