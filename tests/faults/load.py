@@ -19,6 +19,7 @@ import traceback
 
 FOLDER = "folder"  # in the place of a checksum: a folder's name says all
 HELD = "./held-open"  # a file that is open all the time
+PAGE = 4096
 
 
 def checksum(data):
@@ -59,12 +60,16 @@ class Load:
             self.write(file, name, self.dice.randbytes(3000))
 
     def write(self, file, name, data):
-        """At the end of the file. Once it is done it counts, whatever close() will say."""
-        whole = self.files[name] + data
-        self.changes(name, whole)
-        if file.write(data) != len(data):
-            raise OSError("%s: a short write" % name)
-        self.files[name] = whole
+        """At the end of the file. Once it is done it counts, whatever close() will say. The kernel may send it in several
+        parts, cut where a page ends; a part that failed ends it, and write() tells how many bytes were done before."""
+        before, whole = len(self.files[name]), self.files[name] + data
+        cuts = [before, *range(before // PAGE * PAGE + PAGE, len(whole), PAGE), len(whole)]
+        self.outcomes = [{name: checksum(whole[:cut])} for cut in cuts]
+        done = file.write(data)
+        self.files[name] = whole[:before + done]
+        self.outcomes = [{name: checksum(whole[:cut])} for cut in cuts if cut >= before + done]
+        if done != len(data):
+            raise OSError("%s: a short write, %d of %d at %d" % (name, done, len(data), before))
         self.outcomes = []
 
     def changes(self, name, data):
