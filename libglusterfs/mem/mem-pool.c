@@ -219,25 +219,22 @@ line_begin(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
 static void
 swap_previous(struct mem_line *l)
 {
-    struct mem_magazine *m = line_loaded(l), *prev = l->previous;
+    struct mem_magazine *m = line_loaded(l), *prev = l->previous, *from, *to;
+    uint32_t keep;
 
-    if (m) {
-        struct mem_magazine *from = m, *to = prev;
-        uint32_t keep, n;
+    m->count = (uint32_t)(l->top - l->base);
+    from = m->count ? m : prev;
+    to = m->count ? prev : m;
+    keep = from->cap / 4 < SWAP_KEEP ? from->cap / 4 : SWAP_KEEP;
+    if (to->count < keep && keep <= to->cap && from->count >= 2 * keep) {
+        uint32_t n = keep - to->count;
 
-        m->count = (uint32_t)(l->top - l->base);
-        if (!m->count)
-            from = prev, to = m;
-        keep = from->cap / 4 < SWAP_KEEP ? from->cap / 4 : SWAP_KEEP;
-        if (to->count < keep && keep <= to->cap && from->count >= 2 * keep) {
-            n = keep - to->count;
-            from->count -= n;
-            memcpy(to->slot + to->count, from->slot + from->count, n * sizeof(to->slot[0]));
-            to->count = keep;
-        }
+        from->count -= n;
+        memcpy(to->slot + to->count, from->slot + from->count, n * sizeof(to->slot[0]));
+        to->count = keep;
     }
     l->previous = m;
-    MEM_WRITE(l->nprevious, (uint16_t)(m ? m->count : 0));
+    MEM_WRITE(l->nprevious, (uint16_t)m->count);
     line_load(l, prev, prev->count);
 }
 

@@ -29,7 +29,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static_assert(sizeof(struct mem_line) == 64, "a line per pool");
 static_assert(sizeof(struct mem_thread) == 2 * 64, "ids 0 and 1 lie under the thread's own fields");
-static_assert(offsetof(struct mem_thread, unused0) == offsetof(struct mem_line, end), "no reader of id 0 meets a field that others write");
+static_assert(offsetof(struct mem_thread, unused0) == offsetof(struct mem_line, end),
+              "no reader of id 0 meets a field that others write");
 static_assert(offsetof(struct mem_thread, guard0) == offsetof(struct mem_line, word), "guards id 0");
 static_assert(offsetof(struct mem_thread, guard1) == 64 + offsetof(struct mem_line, word), "guards id 1");
 

@@ -144,7 +144,7 @@ run(const struct ways *w, const char *name, double scale)
     unsigned n, total = (unsigned)(2000000 * scale);
 
     cpus = strstr(name, "-2cpu") ? 2 : strstr(name, "-1cpu") ? 1 : 0;
-    harness_mask = strstr(name, "flow") || strstr(name, "batch") || strstr(name, "trip") ? 0 : 255;
+    harness_mask = strstr(name, "fop") || strstr(name, "random") || strstr(name, "handed") || strstr(name, "replace") ? 255 : 0;
     if (sscanf(name, "lifo-%u", &n) == 1) {
         place(cpus = 1);
         w->lifo(n, 1000);

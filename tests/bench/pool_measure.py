@@ -40,7 +40,8 @@ def compile_start(out, source_root, more):
     sources = sorted(os.path.join(mem, f) for f in os.listdir(mem) if f.startswith("mem-") and f.endswith(".c"))
     cmd = shlex.split(os.environ.get("CC", "gcc")) + [
         "-std=gnu17", "-O2", "-g", "-D_GNU_SOURCE", "-DMEM_IN_PROGRAM", "-pthread",
-        "-I" + source_root, "-I" + os.path.join(TOP, "libglusterfs"), "-I" + HERE, "-include", os.path.join(HERE, "pool-window.h"), *more,
+        "-I" + source_root, "-I" + os.path.join(TOP, "libglusterfs"), "-I" + HERE,
+        "-include", os.path.join(HERE, "pool-window.h"), *more,
         *(os.path.join(HERE, f) for f in BENCH), *sources, "-o", out]
     return subprocess.Popen(cmd)
 
