@@ -112,6 +112,7 @@ extern struct mem_settings mem_set;
 
 void mem_settle(void); /* read the environment and latch; idempotent, any thread */
 enum mem_mode mem_mode_now(void);
+bool mem_option_bypasses(const char *pool_name);
 void mem_option_fork(int step);
 void mem_message(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -134,6 +134,36 @@ set_abort(const char *text)
     return 0;
 }
 
+/* Names of pools, with commas between them. set_mutex held. */
+static char bypass[1024];
+
+static int
+set_bypass(const char *text)
+{
+    if (strlen(text) >= sizeof(bypass))
+        return -EINVAL;
+    strcpy(bypass, text);
+    return 0;
+}
+
+/* Is a pool of that name to be made without caches? */
+bool
+mem_option_bypasses(const char *name)
+{
+    const size_t len = strlen(name);
+    bool found = false;
+
+    pthread_mutex_lock(&set_mutex);
+    for (const char *at = bypass; *at && !found;) {
+        size_t n = strcspn(at, ",");
+
+        found = (n == len && !memcmp(at, name, n)) || (n == 1 && *at == '*');
+        at += n + (at[n] == ',');
+    }
+    pthread_mutex_unlock(&set_mutex);
+    return found;
+}
+
 static int
 set_one(const char *key, const char *value)
 {
@@ -147,6 +177,8 @@ set_one(const char *key, const char *value)
         return set_cap(value);
     if (!strcmp(key, "abort"))
         return set_abort(value);
+    if (!strcmp(key, "bypass"))
+        return set_bypass(value);
     if (!strcmp(key, "backend"))
         return set_early(&mem_set.malloc_backend, value, backend_words);
     if (!strcmp(key, "handshake"))
@@ -166,6 +198,7 @@ read_environment(void)
         { "release", "KILN_POOL_RELEASE" }, { "cap", "KILN_POOL_CAP" },
         { "backend", "KILN_POOL_BACKEND" }, { "handshake", "KILN_POOL_HANDSHAKE" },
         { "abort", "KILN_POOL_ABORT" },     { "pressure", "KILN_POOL_PRESSURE" },
+        { "bypass", "KILN_POOL_BYPASS" },
     };
 
     if (env_read)

@@ -67,6 +67,8 @@ const char *mem_pools_mode(void);
  *   handshake  KILN_POOL_HANDSHAKE  auto | cooperative                (default auto)    as the mode
  *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put     (default: 1 in poison and trace)  any time
  *   pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup (default 1)  as the mode
+ *   bypass     KILN_POOL_BYPASS     names of pools, with commas between them, or *: as if made with MEM_POOL_NO_POOL
+ *                                   (default: none)                   any time, for pools made from then on
  * 0, -EINVAL (unknown or malformed) or -EBUSY (too late). */
 int mem_pools_set_option(const char *key, const char *value);
 
@@ -97,7 +99,7 @@ struct mem_pool_opts {
     unsigned prefill;     /* a hint, honoured by mem_pool_prefill only */
     unsigned id;          /* 0 = any; MEM_ID_TYPED_MIN .. MAX = this one, for the inline forms */
     mem_object_fn ctor;
-    mem_object_fn reset;
+    mem_object_fn reset;  /* none in a pool that asks for its id */
 };
 
 /* Ids in this range are given out only to pools that ask for them by number (mem/mem-inline.h). */

@@ -41,6 +41,8 @@ opts_are_valid(const struct mem_pool_opts *o)
         return false;
     if (o->flags & ~(unsigned)(MEM_POOL_CACHE_ALIGNED | MEM_POOL_NO_POOL))
         return false;
+    if (o->id && o->reset) /* an inline put would not call it */
+        return false;
     return !o->id || (o->id >= MEM_ID_TYPED_MIN && o->id <= MEM_ID_TYPED_MAX);
 }
 
@@ -90,7 +92,7 @@ mem_pool_new_opts(const struct mem_pool_opts *o)
     memset(p, 0, sizeof(*p));
     if (o->flags & MEM_POOL_CACHE_ALIGNED && align < 64)
         align = 64;
-    p->flags = o->flags;
+    p->flags = o->flags | (mem_option_bypasses(o->name) ? MEM_POOL_NO_POOL : 0u);
     p->size = o->size;
     p->align = align;
     p->zero_len = o->zero_len ? o->zero_len : o->size;

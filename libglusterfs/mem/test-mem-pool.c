@@ -84,34 +84,6 @@ START_TEST(get0_zeroes_zero_len_only)
 }
 END_TEST
 
-START_TEST(bad_options_are_refused)
-{
-    static const struct mem_pool_opts bad[] = {
-        { .size = 8 },
-        { .name = "x" },
-        { .name = "x", .size = (16u << 20) + 1 },
-        { .name = "x", .size = 8, .zero_len = 9 },
-        { .name = "x", .size = 8, .align = 24 },
-        { .name = "x", .size = 8, .align = 8192 },
-        { .name = "x", .size = 8, .flags = 1u << 20 },
-        { .name = "x", .size = 8, .id = 1 },
-        { .name = "x", .size = 8, .id = MEM_ID_TYPED_MAX + 1 },
-    };
-
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        ck_assert_ptr_null(mem_pool_new_opts(&bad[i]));
-        ck_assert_int_eq(errno, EINVAL);
-    }
-    ck_assert_ptr_nonnull(mem_pool_new_opts(&(struct mem_pool_opts){ .name = "x", .size = 8, .id = 9 }));
-    ck_assert_ptr_null(mem_pool_new_opts(&(struct mem_pool_opts){ .name = "x", .size = 8, .id = 9 }));
-    ck_assert_int_eq(errno, EEXIST);
-    for (int i = MEM_ID_TYPED_MAX + 1; i < MEM_IDS; i++)
-        ck_assert_ptr_nonnull(mem_pool_new_fn(8, 0, "many"));
-    ck_assert_ptr_null(mem_pool_new_fn(8, 0, "one too many"));
-    ck_assert_int_eq(errno, ENOSPC);
-}
-END_TEST
-
 static int constructed, was_reset;
 
 static void
@@ -127,6 +99,35 @@ reset(void *o)
     *(char *)o = (char)0xaa;
     was_reset++;
 }
+
+START_TEST(bad_options_are_refused)
+{
+    static const struct mem_pool_opts bad[] = {
+        { .size = 8 },
+        { .name = "x" },
+        { .name = "x", .size = (16u << 20) + 1 },
+        { .name = "x", .size = 8, .zero_len = 9 },
+        { .name = "x", .size = 8, .align = 24 },
+        { .name = "x", .size = 8, .align = 8192 },
+        { .name = "x", .size = 8, .flags = 1u << 20 },
+        { .name = "x", .size = 8, .id = 1 },
+        { .name = "x", .size = 8, .id = MEM_ID_TYPED_MAX + 1 },
+        { .name = "x", .size = 8, .id = 9, .reset = reset },
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        ck_assert_ptr_null(mem_pool_new_opts(&bad[i]));
+        ck_assert_int_eq(errno, EINVAL);
+    }
+    ck_assert_ptr_nonnull(mem_pool_new_opts(&(struct mem_pool_opts){ .name = "x", .size = 8, .id = 9 }));
+    ck_assert_ptr_null(mem_pool_new_opts(&(struct mem_pool_opts){ .name = "x", .size = 8, .id = 9 }));
+    ck_assert_int_eq(errno, EEXIST);
+    for (int i = MEM_ID_TYPED_MAX + 1; i < MEM_IDS; i++)
+        ck_assert_ptr_nonnull(mem_pool_new_fn(8, 0, "many"));
+    ck_assert_ptr_null(mem_pool_new_fn(8, 0, "one too many"));
+    ck_assert_int_eq(errno, ENOSPC);
+}
+END_TEST
 
 START_TEST(constructed_state_survives)
 {
@@ -157,6 +158,39 @@ START_TEST(no_pool_goes_to_malloc_and_is_counted)
     mem_put(o);
     ck_assert_int_eq(stats(p).live, 0);
     ck_assert_uint_eq(stats(p).cached_hot, 0);
+}
+END_TEST
+
+START_TEST(pools_are_bypassed_by_name)
+{
+    static const struct {
+        const char *names, *name;
+        bool bypassed;
+    } cases[] = {
+        { "", "a", false },         { "a", "a", true },       { "a", "ab", false },     { "ab", "a", false },
+        { "b,struct a", "struct a", true }, { "a,b,c", "b", true }, { "a,b", "a,b", false }, { "*", "any", true },
+        { ",,a", "a", true },       { "b,*", "a", true },     { "*a", "a", false },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_int_eq(mem_pools_set_option("bypass", cases[i].names), 0);
+        struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = cases[i].name, .size = 100, .id = 9 + (unsigned)i });
+        void *o = i % 2 ? mem_get(p) : mem_get_t(9 + (unsigned)i);
+
+        memset(o, 1, 100);
+        ck_assert_int_eq(stats(p).live, 1);
+        if (i % 2)
+            mem_put_t(9 + (unsigned)i, o);
+        else
+            mem_put(o);
+        ck_assert_int_eq(stats(p).live, 0);
+        ck_assert_msg((stats(p).cached_hot == 0) == cases[i].bypassed, "\"%s\" and %s", cases[i].names, cases[i].name);
+    }
+    char much[1025] = { 0 };
+
+    memset(much, 'x', 1024);
+    ck_assert_int_eq(mem_pools_set_option("bypass", much), -EINVAL);
+    ck_assert_ptr_nonnull(mem_pool_new_fn(8, 0, "b")); /* what was said before still holds */
 }
 END_TEST
 
@@ -796,7 +830,7 @@ test_suite(void)
     const TTest *const tests[] = {
         last_put_is_first_got, every_size_is_usable_and_aligned, no_stride_is_a_multiple_of_256,
         get0_zeroes_zero_len_only, bad_options_are_refused, constructed_state_survives,
-        no_pool_goes_to_malloc_and_is_counted, bulk_is_all_or_nothing, inline_forms,
+        no_pool_goes_to_malloc_and_is_counted, pools_are_bypassed_by_name, bulk_is_all_or_nothing, inline_forms,
         double_put_is_reported_and_harmless, foreign_pointers_are_reported, overwritten_header_is_reported,
         messages_are_folded, sources_in_order, a_few_to_and_fro_change_no_magazine, two_idle_sweeps_free_everything,
         what_is_used_between_sweeps_stays, slack_of_a_busy_pool, empty_span_of_a_busy_pool, trim_levels, release_policies,

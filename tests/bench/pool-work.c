@@ -37,29 +37,49 @@ ring_new(void)
 }
 
 static bool spinning; /* the case waits for its partner by spinning: CPU time says nothing */
-static double share = 1; /* of two CPUs that a case of two CPUs had */
+static double share = 1; /* of two CPUs that a case of two CPUs had, until the first of its threads ended */
+
+struct runner {
+    pthread_t thread;
+    void *(*body)(void *);
+    struct flow *flow;
+};
+
+static double cpu_from, wall_from;
+static bool one_has_ended;
+
+static void *
+runner_main(void *arg)
+{
+    const struct runner *r = arg;
+
+    r->body(r->flow);
+    if (!__atomic_exchange_n(&one_has_ended, true, __ATOMIC_RELAXED))
+        share = (cpu_ns() - cpu_from) / (2 * (clock_ns(CLOCK_MONOTONIC) - wall_from));
+    return NULL;
+}
 
 /* Run n threads; nanoseconds of CPU, or of the wall if they spin on two CPUs. */
 static double
 run_threads(unsigned n, void *(**body)(void *), struct flow *flows)
 {
-    pthread_t t[THREADS_MAX];
+    struct runner r[THREADS_MAX];
     clockid_t c = spinning && cpus != 1 ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID;
-    double from, cpu_from, wall_from, ns;
+    double from;
 
+    one_has_ended = cpus != 2 || n == 1;
     pthread_barrier_init(&start, NULL, n + 1);
-    for (unsigned i = 0; i < n; i++)
-        pthread_create(&t[i], NULL, body[i], &flows[i]);
+    for (unsigned i = 0; i < n; i++) {
+        r[i] = (struct runner){ .body = body[i], .flow = &flows[i] };
+        pthread_create(&r[i].thread, NULL, runner_main, &r[i]);
+    }
     cpu_from = cpu_ns();
     wall_from = clock_ns(CLOCK_MONOTONIC);
     from = clock_ns(c); /* before the barrier: on a busy machine this thread may be the last to leave it */
     pthread_barrier_wait(&start);
     for (unsigned i = 0; i < n; i++)
-        pthread_join(t[i], NULL);
-    ns = clock_ns(c) - from;
-    if (cpus == 2 && n > 1)
-        share = (cpu_ns() - cpu_from) / (2 * (clock_ns(CLOCK_MONOTONIC) - wall_from));
-    return ns;
+        pthread_join(r[i].thread, NULL);
+    return clock_ns(c) - from;
 }
 
 double

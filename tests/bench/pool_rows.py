@@ -116,8 +116,8 @@ def level(value, levels, higher):
     return reached
 
 
-def verdict(what, who, value, levels, higher, unit="", why=None):
-    return {"what": what, "who": who, "value": value, "unit": unit, "levels": levels, "higher": higher,
+def verdict(what, who, value, levels, higher, unit="", why=None, far=False):
+    return {"what": what, "who": who, "value": value, "unit": unit, "levels": levels, "higher": higher, "far": far,
             "level": why or level(value, levels, higher), "holds": not why and level(value, levels, higher) != "BELOW"}
 
 
@@ -143,12 +143,12 @@ def judge_row(row, targets):
         base = row["best"] if t.over == "best" else t.over
         what = row["what"] + (", net" if t.net else "") + ("" if t.over == "best" else f", against {t.over}")
         for who in OURS:
-            levels = (t.far if far else getattr(t, who))
-            why = "disturbed" if row["regime"] == "disturbed" else "not in far" if far and t.far is None else None
+            levels = t.far if far and t.far else getattr(t, who)  # without one for the far regime, the near one's
+            why = "disturbed" if row["regime"] == "disturbed" else None
             value = ratio(row, base, who, t.net)
             if value is None and not why:
                 value = float("inf")  # not to be told from the harness
-            out.append(verdict(what + (" (far)" if far and not why else ""), who, value, levels, True, "x", why))
+            out.append(verdict(what, who, value, levels, True, "x", why, far))
     return out
 
 
@@ -201,8 +201,9 @@ def summary(runs):
     out = {}
     for run in runs:
         for v in run["verdicts"]:
-            key = (v["what"].replace(" (far)", "").split(" (and ")[0], v["who"])
-            out.setdefault(key, []).append(v)
-    return [{"what": k[0], "who": k[1], "values": [v["value"] for v in vs], "levels": next((v["levels"] for v in vs if v["levels"]), None), "unit": vs[0]["unit"],
-             "higher": vs[0]["higher"], "reached": [v["level"] for v in vs], "holds": sum(v["holds"] for v in vs),
-             "of": len(runs)} for k, vs in out.items()]
+            out.setdefault((v["what"].split(" (and ")[0], v["who"]), []).append(v)
+    # Shown is the near regime's target, unless all runs were far; each run is judged by its own.
+    return [{"what": what, "who": who, "values": [v["value"] for v in vs], "levels": min(vs, key=lambda v: v["far"])["levels"],
+             "unit": vs[0]["unit"], "higher": vs[0]["higher"], "reached": [v["level"] for v in vs],
+             "far": [v["far"] for v in vs], "holds": sum(v["holds"] for v in vs), "of": len(runs)}
+            for (what, who), vs in out.items()]
