@@ -116,24 +116,84 @@ mem_put(void *object)
     mem_put_fast(object, 0, NULL);
 }
 
+/* As many as the loaded magazine has, in one bracket. Their headers are written outside: they are the caller's by now. */
+static MEM_RAW size_t
+take_some(struct mem_pool *pool, void **objects, size_t n)
+{
+    struct mem_thread *t = mem_self;
+    struct mem_line *l = (struct mem_line *)(void *)((char *)t + pool->line);
+    uint64_t word = 0;
+    size_t have = 0;
+
+    if (mem_enter(t)) {
+        void **top = MEM_READ(l->top);
+
+        have = (size_t)(top - l->base) < n ? (size_t)(top - l->base) : n;
+        for (size_t i = 0; i < have; i++)
+            objects[i] = *--top;
+        MEM_WRITE(l->top, top);
+        mem_bump64(&l->gets, have);
+        word = l->word;
+    }
+    mem_leave(t);
+    for (size_t i = 0; i < have; i++) {
+        mem_word_write(mem_header_of(objects[i]), word);
+        if (MEM_ASAN)
+            MEM_ASAN_SHOW(objects[i], pool->size);
+    }
+    return have;
+}
+
 int
 mem_get_bulk(struct mem_pool *pool, void **objects, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        objects[i] = mem_get(pool);
+    for (size_t i = 0; i < n;) {
+        i += take_some(pool, objects + i, n - i);
+        if (i == n)
+            break;
+        objects[i] = mem_get(pool); /* fills the magazine */
         if (!objects[i]) {
             mem_put_bulk(objects, i);
             return -ENOMEM;
         }
+        i++;
     }
     return 0;
+}
+
+/* The first of them that are live objects of one pool and find room in the loaded magazine, in one bracket: how many. */
+static MEM_RAW size_t
+give_some(void **objects, size_t n)
+{
+    struct mem_thread *t = mem_self;
+    size_t given = 0;
+
+    if (objects[0] && mem_enter(t)) { /* in the modes without lines there is no header to read */
+        struct mem_line *l = mem_line_in(t, mem_word_read(mem_header_of(objects[0])));
+        void **top = MEM_READ(l->top);
+        size_t room = (size_t)(l->end - top) < n ? (size_t)(l->end - top) : n;
+        uint64_t live = l->word;
+
+        while (given < room && objects[given] && (uint32_t)mem_word_read(mem_header_of(objects[given])) == (uint32_t)live) {
+            asan_hide(objects[given]);
+            mem_word_write(mem_header_of(objects[given]), live ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD));
+            *top++ = objects[given++];
+        }
+        if (given)
+            MEM_WRITE(l->top, top);
+    }
+    mem_leave(t);
+    return given;
 }
 
 void
 mem_put_bulk(void **objects, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        mem_put(objects[i]);
+    for (size_t i = 0; i < n;) {
+        i += give_some(objects + i, n - i);
+        if (i < n)
+            mem_put(objects[i++]); /* makes room, or says what is wrong */
+    }
 }
 
 void

@@ -138,7 +138,8 @@ void *mem_get0_owner(struct mem_pool *pool, uint16_t owner);
  * pool is reported with the pool's name and left alone. */
 void mem_put(void *object);
 
-/* n objects at once; all or nothing: 0 or -ENOMEM. */
+/* n objects at once, for less than one by one. Get: all or nothing, 0 or -ENOMEM. Put: of any pools, NULLs allowed;
+ * fastest where neighbours are of one pool. */
 int mem_get_bulk(struct mem_pool *pool, void **objects, size_t n);
 void mem_put_bulk(void **objects, size_t n);
 

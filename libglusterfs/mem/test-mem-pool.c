@@ -206,6 +206,60 @@ START_TEST(bulk_is_all_or_nothing)
 }
 END_TEST
 
+START_TEST(bulk_of_several_pools)
+{
+    struct mem_pool *a = mem_pool_new_fn(64, 0, "a"), *b = mem_pool_new_fn(200, 0, "b");
+    struct mem_pool *direct = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "d", .size = 9, .flags = MEM_POOL_NO_POOL });
+    struct mem_pool *again = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "r", .size = 100, .reset = reset });
+    void *o[1000], *all[1000];
+
+    for (int round = 0; round < 3; round++) {
+        was_reset = 0;
+        ck_assert_int_eq(mem_get_bulk(a, o, 400), 0);
+        ck_assert_int_eq(mem_get_bulk(b, o + 400, 300), 0);
+        ck_assert_int_eq(mem_get_bulk(direct, o + 700, 100), 0);
+        ck_assert_int_eq(mem_get_bulk(again, o + 800, 100), 0);
+        memset(o + 900, 0, 100 * sizeof(o[0]));
+        for (int i = 0; i < 400; i++)
+            memset(o[i], i, 64);
+        for (int i = 400; i < 700; i++)
+            memset(o[i], i, 200);
+        for (int i = 0; i < 400; i++)
+            for (int k = 0; k < 64; k++)
+                ck_assert_uint_eq(((unsigned char *)o[i])[k], (unsigned char)i);
+        for (int i = 0; i < 1000; i++) /* runs of one pool, and none */
+            all[i] = o[round ? i * 7 % 1000 : i];
+        ck_assert_int_eq(stats(a).live, 400);
+        ck_assert_int_eq(stats(b).live, 300);
+        mem_put_bulk(all, 1000);
+        ck_assert_int_eq(stats(a).live, 0);
+        ck_assert_int_eq(stats(b).live, 0);
+        ck_assert_int_eq(stats(direct).live, 0);
+        ck_assert_int_eq(stats(again).live, 0);
+        ck_assert_int_eq(was_reset, 100);
+        ck_assert_uint_eq(stats(a).gets, (uint64_t)(round + 1) * 400);
+        ck_assert_uint_eq(stats(a).puts, (uint64_t)(round + 1) * 400);
+    }
+    ck_assert_int_eq(mem_get_bulk(a, o, 0), 0);
+    mem_put_bulk(o, 0);
+}
+END_TEST
+
+START_TEST(twice_in_one_bulk)
+{
+    struct mem_pool *p = mem_pool_new_fn(64, 0, "twice");
+    void *o[20];
+
+    ck_assert_int_eq(mem_get_bulk(p, o, 20), 0);
+    mem_put_bulk(o, 20); /* now there is room for all of them */
+    ck_assert_int_eq(mem_get_bulk(p, o, 19), 0);
+    o[19] = o[3];
+    mem_put_bulk(o, 20);
+    ck_assert_uint_eq(stats(p).double_free, 1);
+    ck_assert_int_eq(stats(p).live, 0);
+}
+END_TEST
+
 START_TEST(inline_forms)
 {
     struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "typed", .size = 64, .id = 7 });
@@ -830,7 +884,8 @@ test_suite(void)
     const TTest *const tests[] = {
         last_put_is_first_got, every_size_is_usable_and_aligned, no_stride_is_a_multiple_of_256,
         get0_zeroes_zero_len_only, bad_options_are_refused, constructed_state_survives,
-        no_pool_goes_to_malloc_and_is_counted, pools_are_bypassed_by_name, bulk_is_all_or_nothing, inline_forms,
+        no_pool_goes_to_malloc_and_is_counted, pools_are_bypassed_by_name, bulk_is_all_or_nothing,
+        bulk_of_several_pools, twice_in_one_bulk, inline_forms,
         double_put_is_reported_and_harmless, foreign_pointers_are_reported, overwritten_header_is_reported,
         messages_are_folded, sources_in_order, a_few_to_and_fro_change_no_magazine, two_idle_sweeps_free_everything,
         what_is_used_between_sweeps_stays, slack_of_a_busy_pool, empty_span_of_a_busy_pool, trim_levels, release_policies,

@@ -159,6 +159,7 @@ struct ways {
     const char *name;
     bool pools; /* it needs pool[] */
     double (*lifo)(unsigned, uint64_t);
+    double (*bulk)(uint64_t);
     void *(*producer)(void *);
     void *(*consumer)(void *);
     void *(*asker)(void *);

@@ -95,6 +95,8 @@ floor_put(unsigned type, void *p)
 #define GET(type) mem_get(pool[type])
 #define PUT(type, p) mem_put(p)
 #define GET0() mem_get0(pool[0])
+#define GET_BULK(objects, n) mem_get_bulk(pool[0], objects, n)
+#define PUT_BULK(objects, n) mem_put_bulk(objects, n)
 #include "pool-cases.inc"
 
 #define NAME(x) owner_##x

@@ -165,6 +165,12 @@ run(const struct ways *w, const char *name, double scale)
 
     cpus = strstr(name, "-2cpu") ? 2 : strstr(name, "-1cpu") ? 1 : 0;
     harness_mask = strstr(name, "fop") || strstr(name, "random") || strstr(name, "handed") || strstr(name, "replace") ? 255 : 0;
+    if (!strcmp(name, "bulk-64")) {
+        harness_mask = 63;
+        place(cpus = 1);
+        w->bulk(100);
+        return w->bulk((uint64_t)(20000000 * scale) / 64);
+    }
     if (sscanf(name, "lifo-%u", &n) == 1) {
         place(cpus = 1);
         w->lifo(n, 1000);

@@ -39,6 +39,7 @@ ROWS = [
     Row("lifo-1", 256, "same thread, depth 1", (best((1.3, 1.45, 3.4), (1.6, 1.9, 3.4)), UPSTREAM)),
     Row("lifo-64", 256, "same thread, depth 64", (best((1.25, 1.4, 3.4), (1.6, 2.0, 3.4)), UPSTREAM)),
     Row("lifo-512", 256, "same thread, depth 512"),
+    Row("bulk-64", 256, "64 at once, in bulk where there is such a call"),
     Row("lifo-64", 128, "depth 64, 128 B", (), False),
     Row("lifo-64", 512, "depth 64, 512 B", (), False),
     Row("lifo-64", 2048, "depth 64, 2 KiB", (), False),
