@@ -174,7 +174,9 @@ give_some(void **objects, size_t n)
         size_t room = (size_t)(l->end - top) < n ? (size_t)(l->end - top) : n;
         uint64_t live = l->word;
 
-        while (given < room && objects[given] && (uint32_t)mem_word_read(mem_header_of(objects[given])) == (uint32_t)live) {
+        /* Its line too: an object that is counted for an owner has none. */
+        while (given < room && objects[given] &&
+               !((mem_word_read(mem_header_of(objects[given])) ^ live) << (64 - MEM_OWNER_SHIFT))) {
             asan_hide(objects[given]);
             mem_word_write(mem_header_of(objects[given]), live ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD));
             *top++ = objects[given++];

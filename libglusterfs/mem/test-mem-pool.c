@@ -853,6 +853,12 @@ START_TEST(owners_of_objects_outside_spans)
         mem_put_bulk(o, 3);
         mem_put_bulk(nobodys, 3);
         ck_assert_int_eq(mem_owner_balance(a, NULL), 0);
+        for (int i = 0; i < 3; i++) { /* one that is counted among others that find room */
+            void *mixed[] = { mem_get(p[i]), mem_get_owner(p[i], a), mem_get(p[i]) };
+
+            mem_put_bulk(mixed, 3);
+            ck_assert_int_eq(mem_owner_balance(a, NULL), 0);
+        }
         mem_pools_check();
     }
     mem_put(o[0]);
