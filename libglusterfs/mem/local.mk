@@ -28,6 +28,7 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/mem/stack-dump.c
 
 check_PROGRAMS += \
+	libglusterfs/mem/test-mem-owner \
 	libglusterfs/mem/test-mem-pool \
 	libglusterfs/mem/test-mem-system \
 	libglusterfs/mem/test-mem-refuse \
@@ -41,6 +42,8 @@ check_PROGRAMS += \
 	libglusterfs/mem/test-stack-pool \
 	libglusterfs/mem/test-stack-refuse
 TEST_MEM_SHARED = libglusterfs/mem/test-mem.h libglusterfs/mem/test-refuse.h
+libglusterfs_mem_test_mem_owner_SOURCES = libglusterfs/mem/test-mem-owner.c $(TEST_MEM_SHARED)
+libglusterfs_mem_test_mem_owner_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_pool_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_system_SOURCES = libglusterfs/mem/test-mem-system.c $(TEST_MEM_SHARED)

@@ -149,6 +149,13 @@ mem_line_in(struct mem_thread *t, uint64_t word)
     return (struct mem_line *)(void *)((char *)t + ((word >> MEM_LINE_SHIFT) & MEM_LINE_MASK));
 }
 
+/* Are the states and lines of two words the same? Owners may differ. */
+MEM_INLINE bool
+mem_word_matches(uint64_t a, uint64_t b)
+{
+    return !((a ^ b) << (64 - MEM_OWNER_SHIFT));
+}
+
 MEM_RAW MEM_INLINE struct mem_header *
 mem_header_of(void *object)
 {
@@ -247,7 +254,7 @@ mem_put_fast(void *p, unsigned id, const void *site)
         uint64_t live = l->word;
         /* The same, but for an owner, whom the line's word does not have; and if the object's word has led here, so have
          * the bits between. */
-        bool same = id ? !((word ^ live) << (64 - MEM_OWNER_SHIFT)) : (uint32_t)word == (uint32_t)live;
+        bool same = id ? mem_word_matches(word, live) : (uint32_t)word == (uint32_t)live;
 
         if (MEM_LIKELY(top != l->end) && MEM_LIKELY(same)) {
             MEM_HOOK(O3);

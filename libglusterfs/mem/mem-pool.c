@@ -175,8 +175,7 @@ give_some(void **objects, size_t n)
         uint64_t live = l->word;
 
         /* Its line too: an object that is counted for an owner has none. */
-        while (given < room && objects[given] &&
-               !((mem_word_read(mem_header_of(objects[given])) ^ live) << (64 - MEM_OWNER_SHIFT))) {
+        while (given < room && objects[given] && mem_word_matches(mem_word_read(mem_header_of(objects[given])), live)) {
             asan_hide(objects[given]);
             mem_word_write(mem_header_of(objects[given]), live ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD));
             *top++ = objects[given++];
