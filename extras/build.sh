@@ -3,16 +3,34 @@
 #
 # build.sh DIR [CONFIGURE-OPTION...]: configures (when needed) and builds Kiln in DIR, outside the source tree.
 #
+# The tools cannot build where a path has a space in it. Then DIR becomes a link to a folder of its own below /var/tmp, and from there
+# another link leads to the source tree: so no path that a tool sees has one. Removing DIR leaves that folder behind.
+#
 # What the tools say goes to DIR/build.log; the terminal gets one line a step, or the end of the log when a step fails.
 # Two at the same time wait for each other.
 set -euo pipefail
 
 source_dir=$(dirname "$(dirname "$(readlink -f "$0")")")
 [[ $# -ge 1 ]] || { echo "usage: build.sh DIR [CONFIGURE-OPTION...]" >&2; exit 2; }
+has_space() {
+    [[ $1 == *[[:space:]]* ]]
+}
+
+if [[ ! -e $1 ]] && { has_space "$source_dir" || has_space "$(readlink -m "$1")"; }; then
+    elsewhere=$(mktemp -d /var/tmp/kiln-build.XXXXXX)
+    mkdir "$elsewhere/build"
+    ln -s "$source_dir" "$elsewhere/source"
+    mkdir -p "$(dirname "$1")"
+    [[ ! -L $1 ]] || rm "$1" # its folder has gone
+    ln -s "$elsewhere/build" "$1"
+fi
 mkdir -p "$1"
 build_dir=$(readlink -f "$1")
 shift
 log=$build_dir/build.log
+! has_space "$source_dir" || source_dir=$(dirname "$build_dir")/source
+[[ $source_dir -ef $(dirname "$(dirname "$(readlink -f "$0")")") ]] ||
+    { echo "build.sh: $build_dir was made for another source tree, and this one's path has a space: remove it" >&2; exit 1; }
 
 step() {
     local what=$1

@@ -14,30 +14,36 @@
 # replaced still believes in its old connection: but that one is half closed, as the kernel knows.
 
 client_is_settled() {
-    local mnt=$1 vol=$2 layout=$3 pid=$4 down=" ${5:-} " want= live=0 i j up any graph=$1/.meta/graphs/active
-    local replicas=${layout#*x} groups=${layout%x*} statuses=
+    local mnt=$1 vol=$2 layout=$3 pid=$4 down=" ${5:-} " want= live=0 i j up alive graph=$1/.meta/graphs/active
+    local size=$((${layout#*x})) groups=${layout%x*} needed=1 children statuses=
     local -a files=()
 
+    [[ $layout != *+* ]] || needed=$((size - ${layout#*+})) # a dispersed file is read from so many bricks
     for ((i = 0; i < groups; i++)); do
-        any=0
-        for ((j = i * replicas; j < (i + 1) * replicas; j++)); do
-            [[ $down == *" $j "* ]] && up=0 || up=1
-            live=$((live + up))
-            any=$((any | up))
-            files+=("$graph/$vol-client-$j/private")
+        alive=0
+        children=
+        for ((j = 0; j < size; j++)); do
+            [[ $down == *" $((i * size + j)) "* ]] && up=0 || up=1
+            alive=$((alive + up))
+            files+=("$graph/$vol-client-$((i * size + j))/private")
             want+="connected = $up"$'\n'
+            children+="child_up[$j] = $up"$'\n'
         done
-        statuses+="subvolume_status[$i] = $any"$'\n'
-        [[ $replicas -gt 1 ]] || continue
-        files+=("$graph/$vol-replicate-$i/private")
-        for ((j = 0; j < replicas; j++)); do
-            [[ $down == *" $((i * replicas + j)) "* ]] && up=0 || up=1
-            want+="child_up[$j] = $up"$'\n'
-        done
+        live=$((live + alive))
+        statuses+="subvolume_status[$i] = $((alive >= needed))"$'\n'
+        [[ $size -gt 1 ]] || continue
+        if [[ $layout == *+* ]]; then
+            files+=("$graph/$vol-disperse-$i/private")
+            want+="childs_up = $alive"$'\n'
+        else
+            files+=("$graph/$vol-replicate-$i/private")
+            want+=$children
+        fi
     done
     files+=("$graph/$vol-dht/private")
     want+=$statuses
     # First the connections, then the view: one that was new before the view was read cannot have been the old one.
     [[ $(ss -Htnp state established | grep -c "pid=$pid,") -ge $live ]] &&
-        [[ $(cat "${files[@]}" | grep -E '^(connected|child_up\[[0-9]+\]|subvolume_status\[[0-9]+\]) = ')$'\n' == "$want" ]]
+        [[ $(cat "${files[@]}" |
+            grep -E '^(connected|child_up\[[0-9]+\]|childs_up|subvolume_status\[[0-9]+\]) = ')$'\n' == "$want" ]]
 }

@@ -6,11 +6,13 @@
 #   volfile_client VOL LAYOUT FEATURES BRICK...       a mount's graph; BRICK is HOST:PORT:PATH
 #   volfile_shd VOL LAYOUT BRICK...                   the self-heal daemon's
 #
-# LAYOUT is DxR: D distribute subvolumes, each of R replicas; 1x1 is a single brick.
+# LAYOUT is DxR: D distribute subvolumes, each of R replicas; 1x1 is a single brick. DxK+M: D subvolumes, each dispersed over
+# K + M bricks, of which any M may be missing.
 # FEATURES is `plain` (nothing above distribute), or `default` (what a volume has by default: consistent time
 # stamps and four performance layers).
 # volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas.
-# BRICK_SERVER_OPTIONS, BRICK_POSIX_OPTIONS: further lines for these two layers, `option KEY VALUE`.
+# BRICK_SERVER_OPTIONS, BRICK_POSIX_OPTIONS: further lines for these two layers, `option KEY VALUE`. BRICK_IS_DISPERSED, if not empty:
+# a brick of a dispersed volume.
 
 volfile_layer() {
     local name=$1 type=$2 below=$3
@@ -54,9 +56,9 @@ volfile_brick() {
         "inode-quota off" "quota off" "gsync-force-xtime off" "xtime off" "quota-version 0" \
         "timestamp-file /var/lib/glusterd/vols/$vol/marker.tstamp" "volume-uuid $id"
     volfile_layer "$vol-barrier" features/barrier "$vol-marker" "barrier-timeout 120" "barrier disable"
-    volfile_layer "$vol-index" features/index "$vol-barrier" \
-        "xattrop-pending-watchlist trusted.afr.$vol-" "xattrop-dirty-watchlist trusted.afr.dirty" \
-        "index-base $path/.glusterfs/indices"
+    local -a watched=("xattrop-pending-watchlist trusted.afr.$vol-" "xattrop-dirty-watchlist trusted.afr.dirty")
+    [[ -z ${BRICK_IS_DISPERSED:-} ]] || watched=("xattrop64-watchlist trusted.ec.dirty")
+    volfile_layer "$vol-index" features/index "$vol-barrier" "${watched[@]}" "index-base $path/.glusterfs/indices"
     volfile_layer "$vol-quota" features/quota "$vol-index" \
         "deem-statfs off" "server-quota off" "volume-uuid $vol"
     volfile_layer "$path" debug/io-stats "$vol-quota" \
@@ -69,10 +71,10 @@ volfile_brick() {
         "auth.addr.$path.allow *" "auth-path $path" "transport-type tcp" "${listen[@]}" "${more_server[@]}"
 }
 
-# The protocol/client layers and, when there are replicas, the replicate layers over them. Leaves the names of the
-# topmost ones in volfile_tops.
-volfile_replicas() {
-    local vol=$1 layout=$2 kind=$3 replicas=${2#*x} i=0 spec host port path
+# The protocol/client layers and, when there are several bricks to a subvolume, the replicate or disperse layers over them. Leaves
+# the names of the topmost ones in volfile_tops.
+volfile_groups() {
+    local vol=$1 layout=$2 kind=$3 size=$((${2#*x})) i=0 spec host port path
     local -a options group=()
     shift 3
     volfile_tops=()
@@ -86,29 +88,46 @@ volfile_replicas() {
         volfile_layer "$vol-client-$i" protocol/client "" "${options[@]}"
         group+=("$vol-client-$i")
         i=$((i + 1))
-        [[ ${#group[@]} -eq $replicas ]] || continue
-        if [[ $replicas -eq 1 ]]; then
+        [[ ${#group[@]} -eq $size ]] || continue
+        if [[ $size -eq 1 ]]; then
             volfile_tops+=("${group[0]}")
+        elif [[ $layout == *+* ]]; then
+            volfile_disperse "$vol" "$((i / size - 1))" "$kind" "${layout#*+}" "${group[@]}"
         else
-            local pending
-            pending=$(IFS=,; echo "${group[*]}")
-            options=("use-anonymous-inode yes" "use-compound-fops off" "granular-entry-heal on"
-                "volume-id $volfile_id" "afr-pending-xattr $pending")
-            [[ $kind == shd ]] && options+=("iam-self-heal-daemon yes" "self-heal-daemon enable"
-                "data-self-heal on" "metadata-self-heal on" "entry-self-heal on"
-                "background-self-heal-count 0" "heal-timeout 5")
-            [[ $kind == heal ]] && options+=("data-self-heal on" "metadata-self-heal on" "entry-self-heal on")
-            volfile_layer "$vol-replicate-$((i / replicas - 1))" cluster/replicate "${group[*]}" "${options[@]}"
-            volfile_tops+=("$vol-replicate-$((i / replicas - 1))")
+            volfile_replicate "$vol" "$((i / size - 1))" "$kind" "${group[@]}"
         fi
         group=()
     done
 }
 
+volfile_replicate() {
+    local name=$1-replicate-$2 kind=$3 pending
+    shift 3
+    pending=$(IFS=,; echo "$*")
+    local -a options=("use-anonymous-inode yes" "use-compound-fops off" "granular-entry-heal on"
+        "volume-id $volfile_id" "afr-pending-xattr $pending")
+    [[ $kind == shd ]] && options+=("iam-self-heal-daemon yes" "self-heal-daemon enable"
+        "data-self-heal on" "metadata-self-heal on" "entry-self-heal on"
+        "background-self-heal-count 0" "heal-timeout 5")
+    [[ $kind == heal ]] && options+=("data-self-heal on" "metadata-self-heal on" "entry-self-heal on")
+    volfile_layer "$name" cluster/replicate "$*" "${options[@]}"
+    volfile_tops+=("$name")
+}
+
+# A mount always heals what it comes by. A minute is the shortest time between two walks of the daemon.
+volfile_disperse() {
+    local name=$1-disperse-$2 kind=$3 redundancy=$4
+    shift 4
+    local -a options=("redundancy $redundancy")
+    [[ $kind == shd ]] && options+=("iam-self-heal-daemon yes" "self-heal-daemon enable" "heal-timeout 60")
+    volfile_layer "$name" cluster/disperse "$*" "${options[@]}"
+    volfile_tops+=("$name")
+}
+
 volfile_client() {
     local vol=$1 layout=$2 features=$3 layer below
     shift 3
-    volfile_replicas "$vol" "$layout" "${volfile_heal:-mount}" "$@"
+    volfile_groups "$vol" "$layout" "${volfile_heal:-mount}" "$@"
     volfile_layer "$vol-dht" cluster/distribute "${volfile_tops[*]}" "force-migration off" "lock-migration off"
     below=$vol-dht
     if [[ $features == default ]]; then
@@ -126,6 +145,6 @@ volfile_client() {
 volfile_shd() {
     local vol=$1 layout=$2
     shift 2
-    volfile_replicas "$vol" "$layout" shd "$@"
+    volfile_groups "$vol" "$layout" shd "$@"
     volfile_layer "$vol" debug/io-stats "${volfile_tops[*]}" "log-level INFO" "threads 16"
 }

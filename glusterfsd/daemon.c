@@ -94,14 +94,28 @@ daemon_ready(int exit_status, const char *message)
     }
 }
 
+static bool
+is_ours(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
+}
+
 int
 pidfile_write(const char *path)
 {
     char text[24];
 
-    pid_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    /* In a folder where others may make files, the name may be somebody's link or pipe. */
+    pid_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
     if (pid_fd < 0)
         return -errno;
+    if (!is_ours(pid_fd)) {
+        close(pid_fd);
+        pid_fd = -1;
+        return -EPERM;
+    }
     if (flock(pid_fd, LOCK_EX | LOCK_NB) < 0) {
         int err = errno == EWOULDBLOCK ? -EAGAIN : -errno;
 
@@ -117,9 +131,9 @@ pidfile_write(const char *path)
 }
 
 void
-pidfile_remove(void)
+pidfile_close(bool is_kept)
 {
-    if (pid_path)
+    if (pid_path && !is_kept)
         unlink(pid_path);
     free(pid_path);
     pid_path = NULL;

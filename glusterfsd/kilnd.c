@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* kilnd: start-up, the signals, the way down.
  *
- * The main thread builds the bricks, starts workers and listener, and then only waits for signals; statedumps are
- * written by it. Order of start: options, log, background, pools, bricks (each checked whole before the next), workers, bricks published,
- * listener. The way down is the reverse: connections first, so that what runs can finish. */
+ * The main thread starts workers, has the bricks attached, opens the listener, and then only waits for signals; statedumps
+ * are written by it. The way down begins with what runs in the background, then connections, so that what runs can finish, then the
+ * bricks. */
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +20,15 @@
 #include "data/dict.h"
 #include "event/worker.h"
 #include "fs/inode.h"
+#include "glusterfsd/brick-ops.h"
+#include "glusterfsd/bricks.h"
 #include "glusterfsd/kilnd.h"
+#include "glusterfsd/management.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
+#include "rpc/client/glusterd-calls.h"
 #include "rpc/server/rpc-server.h"
 #include "rpc/transport/transport.h"
 #include "xlators/protocol/server/server.h"
@@ -32,11 +37,11 @@
 #define NOFILE_WANTED 1048576
 
 static struct kilnd_options options;
-static struct graph *graphs[KILND_BRICKS_MAX];
-static unsigned graph_count;
-static char failure[1024];
-/* Of the first brick, which may be gone by the time they are needed. */
-static char *first_brick, *volfile_dump_dir;
+static char failure[2048];
+static bool has_begun; /* bricks may be attached */
+/* What the first brick's volfile says of the process; that brick may be gone by the time they are needed. NULL: not said. */
+static char *first_brick, *volfile_dump_dir, *bind_address;
+static int64_t volfile_port = -1;
 
 /* Says why, to the log and to whoever started the daemon. */
 static int __attribute__((format(printf, 2, 3)))
@@ -73,98 +78,173 @@ raise_descriptor_limit(void)
         log_event(LOG_WARNING, NULL, "descriptor-limit", "could not be raised: %s", strerror(errno));
 }
 
-/* --xlator-option PATTERN.KEY=VALUE, split at the first '.' and the first '=' (management 2.5). Given values go behind the
- * file's own, so that they win; the first of several on the command line is added last. */
+/* --xlator-option PATTERN.KEY=VALUE, split at the first '.' and the first '=' (management 2.5). */
 static int
-apply_xlator_options(struct volfile *v)
+check_xlator_options(void)
 {
-    for (unsigned i = options.xlator_option_count; i-- > 0;) {
-        char *text = (char *)options.xlator_options[i];
-        char *dot = strchr(text, '.'), *equals = dot ? strchr(dot, '=') : NULL;
+    for (unsigned i = 0; i < options.xlator_option_count; i++) {
+        const char *text = options.xlator_options[i], *dot = strchr(text, '.');
+        const char *equals = dot ? strchr(dot, '=') : NULL;
 
         if (!equals || !equals[1])
             return give_up(EXIT_OPTION, "--xlator-option %s: expected PATTERN.KEY=VALUE", text);
+    }
+    return 0;
+}
+
+/* Given values go behind the file's own, so that they win; the first of several on the command line is added last. */
+static int
+apply_xlator_options(struct volfile *v, char *error, size_t error_size)
+{
+    int err = 0;
+
+    for (unsigned i = options.xlator_option_count; i-- > 0 && !err;) {
+        const char *text = options.xlator_options[i], *dot = strchr(text, '.'), *equals = strchr(dot, '=');
         char *pattern = strndup(text, (size_t)(dot - text));
         char *key = strndup(dot + 1, (size_t)(equals - dot - 1));
-        if (!pattern || !key)
-            return give_up(EXIT_FAILURE, "no memory");
-        int err = volfile_override(v, pattern, key, equals + 1);
+
+        err = pattern && key ? volfile_override(v, pattern, key, equals + 1) : -ENOMEM;
         free(pattern);
         free(key);
-        if (err)
-            return give_up(EXIT_FAILURE, "no memory");
     }
-    return 0;
+    if (err)
+        snprintf(error, error_size, "%s: no memory", v->path);
+    return err;
+}
+
+/* From a brick's thread. */
+static void
+no_brick_left(void)
+{
+    kill(getpid(), SIGALRM);
+}
+
+/* A brick whose storage has failed is going: glusterd shall not send clients here. */
+static void
+brick_failed(const char *name)
+{
+    bool is_last;
+
+    (void)management_remove(name, &is_last); /* of a volfile given by hand glusterd knows nothing */
+}
+
+/* The last brick was terminated: as on SIGTERM. */
+static void
+none_left_by_request(void)
+{
+    kill(getpid(), SIGTERM);
 }
 
 static int
-check_is_new(unsigned i, const char *name)
+begin(void)
 {
-    for (unsigned k = 0; k < graph_count; k++) {
-        if (strcmp(graphs[k]->name, name) == 0)
-            return give_up(EXIT_FAILURE, "%s: brick %s is given twice", options.volfiles[i], name);
-    }
-    return 0;
+    const struct bricks_hooks hooks = {
+        .prepare = apply_xlator_options, .failed = brick_failed, .none_left = no_brick_left};
+    const struct brick_ops_hooks ops = {.prepare = apply_xlator_options, .none_left = none_left_by_request};
+
+    bricks_begin(&hooks);
+    has_begun = true;
+    int err = options.socket_path ? brick_ops_listen(options.socket_path, &ops) : 0;
+    return err ? give_up(EXIT_FAILURE, "%s: %s", options.socket_path, strerror(-err)) : 0;
 }
 
+/* The first brick by itself: its volfile is the one that counts for the process. */
 static int
-start_brick(unsigned i)
+attach_bricks(void)
 {
-    char error[768];
-    const char *name = i < options.brick_name_count ? options.brick_names[i] : NULL;
-    struct volfile *v = volfile_read(options.volfiles[i], error, sizeof error);
+    const char **names = calloc(options.volfile_count + 1, sizeof *names); /* NULL: the volfile's own */
+    char error[1024] = "";
 
+    if (!names)
+        return give_up(EXIT_FAILURE, "no memory");
+    for (unsigned i = 0; i < options.brick_name_count; i++)
+        names[i] = options.brick_names[i];
+    unsigned first = options.volfile_count > 0;
+    int err = bricks_attach_all(options.volfiles, names, first, error, sizeof error);
+    if (!err)
+        err = bricks_attach_all(options.volfiles + first, names + first, options.volfile_count - first, error, sizeof error);
+    free(names);
+    return err ? give_up(EXIT_FAILURE, "%s", error) : 0;
+}
+
+/* As glusterd starts bricks: the volfile is its. */
+static int
+attach_from_glusterd(void)
+{
+    const struct management_options o = {
+        .host = options.server_is_unix ? NULL : options.server,
+        .unix_path = options.server_is_unix ? options.server : NULL,
+        .port = (uint16_t)(options.server_port ? options.server_port : GLUSTERD_PORT),
+        .brick_name = options.brick_names[0],
+        .brick_port = (uint16_t)options.port,
+        .prepare = apply_xlator_options,
+    };
+    char error[1024] = "";
+    int status = EXIT_FAILURE, err = management_start(&o);
+
+    if (err)
+        return give_up(EXIT_FAILURE, "glusterd at %s: %s", options.server, strerror(-err));
+    struct volfile *v = management_first_volfile(options.volfile_id, &status, error, sizeof error);
     if (!v)
-        return give_up(EXIT_FAILURE, "%s", error);
-    int status = check_is_new(i, name ? name : graph_brick_name(v));
-    if (!status)
-        status = apply_xlator_options(v);
-    if (status) {
-        volfile_free(v);
-        return status;
-    }
-    struct graph *g = graph_new(v, name, error, sizeof error);
+        return give_up(status, "%s", error);
+    err = bricks_attach_volfile(v, NULL, true, error, sizeof error);
+    return err ? give_up(EXIT_FAILURE, "%s", error) : 0;
+}
+
+static char *
+copy_or_null(const char *text, bool *is_short)
+{
+    char *copy = text ? strdup(text) : NULL;
+
+    *is_short |= text && !copy;
+    return copy;
+}
+
+static int
+learn_of_process(void)
+{
+    struct graph *g = bricks_first();
+    bool is_short = false;
+
     if (!g)
-        return give_up(EXIT_FAILURE, "%s: %s", options.volfiles[i], error);
-    graphs[graph_count++] = g;
-    return 0;
+        return 0;
+    const struct server_process_options o = server_process_options(g);
+    first_brick = copy_or_null(g->name, &is_short);
+    volfile_dump_dir = copy_or_null(o.statedump_path, &is_short);
+    bind_address = copy_or_null(o.bind_address, &is_short);
+    volfile_port = o.port;
+    server_set_limits(g);
+    graph_unpin(g);
+    return is_short ? give_up(EXIT_FAILURE, "no memory") : 0;
 }
 
-static int
-publish_bricks(void)
-{
-    for (unsigned i = 0; i < graph_count; i++) {
-        int err = graph_start(graphs[i]);
-
-        if (!err)
-            err = graph_publish(graphs[i]);
-        if (err)
-            return give_up(EXIT_FAILURE, "%s: brick %s does not start: %s", options.volfiles[i], graphs[i]->name,
-                           strerror(-err));
-    }
-    return 0;
-}
-
-/* An option of the first brick's server section; NULL: not given. */
-static const char *
-server_option(const char *key)
-{
-    return volfile_option(graphs[0]->volfile->top, key);
-}
-
-static int
+static uint16_t
 wanted_port(void)
 {
-    const char *text = server_option("transport.socket.listen-port");
-    int64_t port;
+    return (uint16_t)(options.port >= 0 ? options.port : volfile_port >= 0 ? volfile_port : PORT_DEFAULT);
+}
 
-    if (options.port >= 0)
-        return options.port;
-    if (!text)
-        text = server_option("listen-port");
-    if (!text)
-        return PORT_DEFAULT;
-    return option_int(text, &port) == 0 && port >= 0 && port <= 65535 ? (int)port : -1;
+/* By a new file of a name that nobody can know before, so that what lies in the folder is neither followed nor written. */
+static int
+port_file_write(const char *path, uint16_t port)
+{
+    char temporary[4096], text[16];
+    int len = snprintf(text, sizeof text, "%u\n", port);
+
+    if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary)
+        return -ENAMETOOLONG;
+    int fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    errno = EIO;
+    int err = write(fd, text, (size_t)len) == len && fchmod(fd, 0644) == 0 ? 0 : -errno;
+    if (close(fd) < 0 && !err)
+        err = -errno;
+    if (!err && rename(temporary, path) < 0)
+        err = -errno;
+    if (err)
+        unlink(temporary);
+    return err;
 }
 
 static int
@@ -172,24 +252,15 @@ listen_for_clients(void)
 {
     char error[512];
     uint16_t port;
-    int wanted = wanted_port();
+    const struct server_listen listen = {
+        .host = bind_address, .port = wanted_port(), .find_brick = bricks_find};
+    int err = server_listen_start(&listen, &port, error, sizeof error);
 
-    if (wanted < 0)
-        return give_up(EXIT_FAILURE, "%s: option listen-port: expected a number from 0 to 65535", options.volfiles[0]);
-    int err = server_listen_start(server_option("transport.socket.bind-address"), (uint16_t)wanted,
-                                  options.socket_path, &port, error, sizeof error);
     if (err)
         return give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
-    log_event(LOG_INFO, NULL, "listening", "serving %u bricks on port %u", graph_count, port);
-    if (!options.port_path)
-        return 0;
-
-    char temporary[4096];
-    snprintf(temporary, sizeof temporary, "%s.new", options.port_path);
-    FILE *f = fopen(temporary, "w");
-    bool is_written = f && fprintf(f, "%u\n", port) > 0;
-    if ((f && fclose(f) != 0) || !is_written || rename(temporary, options.port_path) < 0)
-        return give_up(EXIT_FAILURE, "%s: %s", options.port_path, strerror(errno));
+    log_event(LOG_INFO, NULL, "listening", "serving %u bricks on port %u", bricks_count(), port);
+    if (options.port_path && (err = port_file_write(options.port_path, port)))
+        return give_up(EXIT_FAILURE, "%s: %s", options.port_path, strerror(-err));
     return 0;
 }
 
@@ -213,45 +284,30 @@ start(void)
 {
     int status = start_pools();
 
-    for (unsigned i = 0; i < options.volfile_count && !status; i++)
-        status = start_brick(i);
     if (status)
         return status;
-    const char *dir = server_option("statedump-path");
-    first_brick = strdup(graphs[0]->name);
-    volfile_dump_dir = strdup(dir ? dir : "/var/run/gluster");
-    if (!first_brick || !volfile_dump_dir)
-        return give_up(EXIT_FAILURE, "no memory");
     int err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
-    if ((status = publish_bricks()))
+    if ((status = begin()) || (status = options.server ? attach_from_glusterd() : attach_bricks()) ||
+        (status = learn_of_process()) || (status = listen_for_clients()))
         return status;
-    failing_watch(graphs, graph_count);
-    return listen_for_clients();
+    err = options.server ? management_sign_in() : 0;
+    return err ? give_up(EXIT_FAILURE, "the brick could not be signed in: %s", strerror(-err)) : 0;
 }
 
 static void
 stop(void)
 {
-    bool hangs = failing_end();
-
-    if (hangs)
+    brick_ops_stop();
+    management_sign_out();
+    if (has_begun && !bricks_end())
         _exit(EXIT_FAILURE);
     server_listen_stop();
-    for (unsigned i = 0; i < graph_count; i++) {
-        struct graph *g = graphs[i];
-
-        if (failing_is_gone(i))
-            continue;
-        if (g->is_published) {
-            graph_detach(g->name);
-        } else {
-            graph_stop(g);
-            graph_free(g);
-        }
-    }
-    graph_count = 0;
+    transport_close_all(); /* glusterd's, if clients never got as far as to be listened for */
+    brick_ops_free();
+    management_stop();
+    bricks_detach_all();
     workers_stop();
     rcu_barrier();
     mem_pools_fini();
@@ -262,7 +318,7 @@ write_statedump(void)
 {
     const char *dir = options.dump_dir ? options.dump_dir : volfile_dump_dir;
 
-    statedump_write(dir ? dir : "/var/run/gluster", first_brick);
+    statedump_write(dir ? dir : "/var/run/gluster", first_brick ? first_brick : "kilnd");
 }
 
 /* Until SIGTERM or SIGINT, or until the last brick has failed. The exit status. */
@@ -280,16 +336,14 @@ serve(const sigset_t *signals)
             log_event(LOG_INFO, NULL, "stopping", "signal %d: finishing what is running", number);
             return EXIT_SUCCESS;
         case SIGALRM:
-            if (!failing_run()) {
-                log_event(LOG_CRITICAL, NULL, "no-brick-left", "every brick has failed: ending");
-                return EXIT_FAILURE;
-            }
-            break;
+            log_event(LOG_CRITICAL, NULL, "no-brick-left", "every brick has failed: ending");
+            return EXIT_FAILURE;
         case SIGHUP:
             if ((err = log_reopen()))
                 log_event(LOG_ERROR, NULL, "log-reopen", "the log could not be reopened: %s", strerror(-err));
             else
                 log_event(LOG_INFO, NULL, "log-reopened", "log reopened");
+            management_refetch();
             break;
         case SIGUSR1:
             write_statedump();
@@ -329,7 +383,7 @@ prepare(void)
     int err = log_open(options.log_path);
     if (err)
         return give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err));
-    return 0;
+    return check_xlator_options();
 }
 
 int
@@ -337,6 +391,7 @@ main(int argc, char **argv)
 {
     sigset_t signals;
 
+    hand_over_to_stock(argv);
     options_parse(&options, argc, argv);
     int status = prepare();
     if (status) {
@@ -353,6 +408,8 @@ main(int argc, char **argv)
     }
     log_event(LOG_INFO, NULL, "started", "kilnd %s, allocator %s, %u volfiles", PACKAGE_VERSION, KILN_ALLOCATOR,
               options.volfile_count);
+    for (unsigned i = 0; i < options.ignored_count; i++)
+        log_event(LOG_INFO, NULL, "option-ignored", "%s means nothing here: ignored", options.ignored[i]);
     rcu_register_thread();
     raise_descriptor_limit();
     if (options.pid_path && (err = pidfile_write(options.pid_path)))
@@ -366,7 +423,7 @@ main(int argc, char **argv)
         status = serve(&signals);
     }
     stop();
-    pidfile_remove();
+    pidfile_close(options.server != NULL); /* glusterd removes its own */
     if (is_started && options.port_path)
         unlink(options.port_path);
     if (!is_started)
@@ -376,6 +433,7 @@ main(int argc, char **argv)
     log_close();
     free(first_brick);
     free(volfile_dump_dir);
+    free(bind_address);
     free(options.volfiles);
     free(options.brick_names);
     free(options.xlator_options);

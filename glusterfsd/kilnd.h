@@ -17,7 +17,13 @@ struct kilnd_options {
     const char *pid_path;     /* -p */
     const char *port_path;    /* --port-file */
     const char *dump_dir;     /* --statedump-dir */
-    const char *socket_path;  /* -S: a unix socket that serves the same programs */
+    const char *socket_path;  /* -S: where glusterd asks */
+    const char *server;       /* -s: glusterd's host, or its socket if the transport is unix; NULL: volfiles are files */
+    const char *volfile_id;   /* --volfile-id */
+    int server_port;          /* --volfile-server-port; 0: the usual one */
+    bool server_is_unix;      /* --volfile-server-transport=unix */
+    const char *ignored[8];   /* options of stock's that mean nothing here, as given */
+    unsigned ignored_count;
     const char *pools_mode;   /* --pools */
     bool is_foreground;       /* -N */
     int port;                 /* --brick-port; -1: the volfile's or any */
@@ -28,6 +34,10 @@ struct kilnd_options {
 /* Exit codes (management 1.6). */
 enum { EXIT_OPTION = 64, EXIT_PORT_TAKEN = 98 };
 
+/* hand-over.c: runs the stock program in this process's place when it was started as glusterfsd and not for a brick;
+ * returns only when it was. First of all. */
+void hand_over_to_stock(char **argv);
+
 /* Fills *o from the command line. Does not return on --help, --version or a bad option (exit 64). */
 void options_parse(struct kilnd_options *o, int argc, char **argv);
 
@@ -37,18 +47,8 @@ int daemonise(void);
 void daemon_ready(int exit_status, const char *message);
 /* Writes and locks the pid file. 0, -EAGAIN (another daemon holds it), -errno. */
 int pidfile_write(const char *path);
-void pidfile_remove(void);
-
-/* failing.c: bricks whose storage fails. Called by the main thread.
- * From now on failures of these graphs are acted on; the array's order is kept. Workers must be running. */
-struct graph;
-void failing_watch(struct graph *const *graphs, unsigned count);
-/* After SIGALRM: detaches what is due. False when no brick is left. */
-bool failing_run(void);
-/* The n-th graph has been detached and freed. */
-bool failing_is_gone(unsigned i);
-/* No more detaching; waits for those under way. True if one hangs, so that the process can only be ended hard. */
-bool failing_end(void);
+/* Lets go of it; `is_kept`: the file stays. */
+void pidfile_close(bool is_kept);
 
 /* statedump.c: DIR/NAME.PID.dump.SECONDS, complete when it has that name. 0 or -errno (logged). */
 int statedump_write(const char *dir, const char *name);

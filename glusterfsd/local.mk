@@ -1,11 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 sbin_PROGRAMS += kilnd
 kilnd_SOURCES = \
+	glusterfsd/bricks.c \
+	glusterfsd/bricks.h \
+	glusterfsd/brick-ops.c \
+	glusterfsd/brick-ops.h \
 	glusterfsd/daemon.c \
-	glusterfsd/failing.c \
+	glusterfsd/hand-over.c \
 	glusterfsd/kilnd.c \
 	glusterfsd/kilnd.h \
+	glusterfsd/management.c \
+	glusterfsd/management.h \
 	glusterfsd/options.c \
+	glusterfsd/status.c \
 	glusterfsd/statedump.c
 # The allocator first: it takes malloc's place.
 kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS)
+
+check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn
+glusterfsd_test_bricks_SOURCES = glusterfsd/test-bricks.c glusterfsd/bricks.c glusterfsd/test-brick-stack.h
+glusterfsd_test_bricks_LDADD = $(TEST_LIBS)
+glusterfsd_test_churn_SOURCES = glusterfsd/test-churn.c glusterfsd/bricks.c glusterfsd/test-brick-stack.h
+glusterfsd_test_churn_LDADD = $(TEST_LIBS)

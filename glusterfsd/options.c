@@ -4,19 +4,25 @@
 #include <argp.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "glusterfsd/kilnd.h"
 
 const char *argp_program_version = "kilnd " PACKAGE_VERSION;
 
-enum { KEY_BRICK_NAME = 256, KEY_BRICK_PORT, KEY_PORT_FILE, KEY_DUMP_DIR, KEY_POOLS, KEY_XLATOR };
+enum { KEY_BRICK_NAME = 256, KEY_BRICK_PORT, KEY_PORT_FILE, KEY_DUMP_DIR, KEY_POOLS, KEY_XLATOR, KEY_PROCESS_NAME, KEY_VOLFILE_ID, KEY_SERVER_PORT,
+       KEY_SERVER_TRANSPORT, KEY_DEBUG, KEY_SECURE, KEY_IGNORED };
 
 static const struct argp_option table[] = {
     {"volfile", 'f', "FILE", 0, "A brick's volfile; may be given again for further bricks", 0},
     {"brick-name", KEY_BRICK_NAME, "PATH", 0, "Name of the brick of the n-th volfile (default: the volfile's own)", 0},
     {"brick-port", KEY_BRICK_PORT, "PORT", 0, "TCP port; 0: any that is free (default: the volfile's, else 49152)", 0},
     {"port-file", KEY_PORT_FILE, "FILE", 0, "Where to write the port once it is listening", 0},
-    {"socket-file", 'S', "FILE", 0, "Listen on this unix socket too", 0},
+    {"socket-file", 'S', "FILE", 0, "The unix socket where glusterd asks: attach, terminate, status, profile, top, barrier", 0},
+    {"volfile-server", 's', "HOST", 0, "Get the volfile from the glusterd of this host, and its changes", 0},
+    {"volfile-id", KEY_VOLFILE_ID, "ID", 0, "... the one of this name", 0},
+    {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "... at this port (default: 24007)", 0},
+    {"volfile-server-transport", KEY_SERVER_TRANSPORT, "WORD", 0, "... by socket (default), or by unix: then HOST is a path", 0},
     {"log-file", 'l', "FILE", 0, "Log to FILE (default: stderr, in the background /var/log/glusterfs/kilnd.log)", 0},
     {"log-level", 'L', "LEVEL", 0, "CRITICAL, ERROR, WARNING, INFO (default), DEBUG or TRACE", 0},
     {"pid-file", 'p', "FILE", 0, "Where to write the process id", 0},
@@ -24,6 +30,23 @@ static const struct argp_option table[] = {
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "Where SIGUSR1 writes statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the volumes whose name matches", 0},
+    {"process-name", KEY_PROCESS_NAME, "NAME", 0, "What this process is: brick is all it can be", 0},
+    {"debug", KEY_DEBUG, NULL, 0, "Foreground, log level DEBUG, log to stderr", 0},
+    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL, "TLS to glusterd: is not built, so it must be off", 0},
+    /* Of stock's; they mean nothing here, and the log says so. */
+    {"brick-mux", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
+    {"localtime-logging", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
+    {"mem-accounting", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
+    {"no-mem-accounting", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
+    {"global-threading", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
+    {"io-engine", KEY_IGNORED, "NAME", OPTION_HIDDEN, NULL, 0},
+    {"logger", KEY_IGNORED, "NAME", OPTION_HIDDEN, NULL, 0},
+    {"log-format", KEY_IGNORED, "NAME", OPTION_HIDDEN, NULL, 0},
+    {"log-buf-size", KEY_IGNORED, "N", OPTION_HIDDEN, NULL, 0},
+    {"log-flush-timeout", KEY_IGNORED, "N", OPTION_HIDDEN, NULL, 0},
+    {"oom-score-adj", KEY_IGNORED, "N", OPTION_HIDDEN, NULL, 0},
+    {"volume-name", KEY_IGNORED, "NAME", OPTION_HIDDEN, NULL, 0},
+    {"client-pid", KEY_IGNORED, "N", OPTION_HIDDEN, NULL, 0},
     {0},
 };
 
@@ -35,8 +58,47 @@ parse_port(struct argp_state *state, const char *text)
     errno = 0;
     long port = strtol(text, &end, 10);
     if (errno || end == text || *end || port < 0 || port > 65535)
-        argp_error(state, "--brick-port %s: expected a number from 0 to 65535", text);
+        argp_error(state, "%s: expected a port, a number from 0 to 65535", text);
     return (int)port;
+}
+
+/* argp says which key, not which word it was: that stands before the argument, or is the word itself. */
+static void
+note_ignored(struct kilnd_options *o, const struct argp_state *state)
+{
+    const char *word = state->argv[state->next - 1];
+
+    if (strncmp(word, "--", 2) != 0 && state->next >= 2)
+        word = state->argv[state->next - 2];
+    if (strcmp(word, "--brick-mux") != 0 && o->ignored_count < sizeof o->ignored / sizeof o->ignored[0])
+        o->ignored[o->ignored_count++] = word; /* any process takes more bricks: that one asks for nothing */
+}
+
+static void
+check_secure(struct argp_state *state, const char *text)
+{
+    static const char *const off[] = {"off", "no", "false", "disable", "0"};
+
+    for (size_t i = 0; text && i < sizeof off / sizeof off[0]; i++) {
+        if (strcasecmp(text, off[i]) == 0)
+            return;
+    }
+    argp_error(state, "--secure-mgmt: TLS is not built");
+}
+
+static void
+check_all(struct argp_state *state, const struct kilnd_options *o)
+{
+    if (o->server && !o->volfile_id)
+        argp_error(state, "--volfile-server needs a --volfile-id");
+    if (o->server && (!o->socket_path || o->brick_name_count != 1 || o->port < 0))
+        argp_error(state, "--volfile-server needs -S, one --brick-name and a --brick-port, as glusterd gives them");
+    if (o->server && o->volfile_count)
+        argp_error(state, "volfiles come from a server (-s) or from files (-f), not from both");
+    if (!o->volfile_count && !o->socket_path)
+        argp_error(state, "no volfile: at least one -f FILE is needed, or -S FILE to attach bricks later");
+    if (!o->server && o->brick_name_count > o->volfile_count)
+        argp_error(state, "more --brick-name options than volfiles");
 }
 
 static void
@@ -67,6 +129,10 @@ take(int key, char *arg, struct argp_state *state)
     case KEY_XLATOR:
         append(state, &o->xlator_options, &o->xlator_option_count, arg);
         break;
+    case KEY_PROCESS_NAME:
+        if (strcmp(arg, "brick") != 0)
+            argp_error(state, "--process-name %s: expected brick", arg);
+        break;
     case KEY_BRICK_PORT:
         o->port = parse_port(state, arg);
         break;
@@ -81,6 +147,31 @@ take(int key, char *arg, struct argp_state *state)
         break;
     case 'S':
         o->socket_path = arg;
+        break;
+    case 's':
+        o->server = arg;
+        break;
+    case KEY_VOLFILE_ID:
+        o->volfile_id = arg;
+        break;
+    case KEY_SERVER_PORT:
+        o->server_port = parse_port(state, arg);
+        break;
+    case KEY_SERVER_TRANSPORT:
+        if (strcmp(arg, "socket") != 0 && strcmp(arg, "tcp") != 0 && strcmp(arg, "unix") != 0)
+            argp_error(state, "--volfile-server-transport %s: expected socket or unix", arg);
+        o->server_is_unix = strcmp(arg, "unix") == 0;
+        break;
+    case KEY_DEBUG:
+        o->is_foreground = true;
+        o->log_level = "DEBUG";
+        o->log_path = NULL;
+        break;
+    case KEY_SECURE:
+        check_secure(state, arg);
+        break;
+    case KEY_IGNORED:
+        note_ignored(o, state);
         break;
     case 'l':
         o->log_path = arg;
@@ -98,10 +189,7 @@ take(int key, char *arg, struct argp_state *state)
         argp_error(state, "unexpected argument '%s'", arg);
         break;
     case ARGP_KEY_END:
-        if (!o->volfile_count)
-            argp_error(state, "no volfile: at least one -f FILE is needed");
-        if (o->brick_name_count > o->volfile_count)
-            argp_error(state, "more --brick-name options than volfiles");
+        check_all(state, o);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -117,7 +205,8 @@ options_parse(struct kilnd_options *o, int argc, char **argv)
         .parser = take,
         .doc = "Serves the GlusterFS bricks that the volfiles describe, all in this process and on one port."
                "\vSignals: TERM and INT finish what is running and exit 0; HUP reopens the log; USR1 writes a statedump.\n"
-               "Exit status: 0; 1 a brick could not be started; 64 a bad option; 98 the port is taken.",
+               "Exit status: 0; 1 a brick could not be started; 64 a bad option; 98 the port is taken; 107 no glusterd there; what glusterd "
+               "answers when it has no such volfile.",
     };
 
     *o = (struct kilnd_options){.port = -1};

@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "event/worker.h"
+#include "glusterfsd/bricks.h"
 #include "glusterfsd/kilnd.h"
 #include "graph/graph.h"
 #include "log/dump.h"
 #include "log/log.h"
 #include "mem/mem-pool.h"
-#include "mem/stack-pool.h"
+#include "coro/stack-pool.h"
 #include "rpc/transport/transport.h"
 
 static void
@@ -130,7 +131,8 @@ statedump_write(const char *dir, const char *name)
     }
     dump_time(&d, "DUMP-START-TIME");
     dump_process(&d);
-    graph_each(dump_graph, &d);
+    if (!bricks_each(dump_graph, &d))
+        log_event(LOG_ERROR, NULL, "statedump-bricks", "no memory to list the bricks");
     fputc('\n', d.file);
     dump_time(&d, "DUMP-END-TIME");
     bool is_written = !ferror(d.file);

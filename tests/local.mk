@@ -1,4 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 EXTRA_DIST += COPYING COPYING-GPLV2 COPYING-LGPLV3 COPYING-GPLV3 debian/control .ci/run \
-	extras/build.sh extras/client-state.sh extras/install-deps.sh extras/pools-table.sh extras/quickstart.sh extras/volfile.sh \
+	extras/build.sh extras/client-state.sh extras/format.sh extras/install-deps.sh extras/pools-table.sh extras/quickstart.sh extras/volfile.sh \
 	tests/run.sh tests/lib tests/wire tests/fops tests/locks tests/mux tests/faults tests/bench
+
+# The corpora of the fuzz targets, without a fuzzer: tests/wire/fuzz runs them with one.
+FUZZ_REPLAYS = tests/wire/replay-codec tests/wire/replay-record tests/wire/replay-session tests/wire/replay-text \
+	tests/wire/replay-disk
+check_PROGRAMS += $(FUZZ_REPLAYS)
+tests_wire_replay_codec_SOURCES = tests/wire/fuzz-codec.c tests/wire/fuzz-replay.c
+tests_wire_replay_codec_LDADD = $(TEST_LIBS)
+tests_wire_replay_record_SOURCES = tests/wire/fuzz-record.c tests/wire/fuzz-replay.c
+tests_wire_replay_record_LDADD = $(TEST_LIBS)
+tests_wire_replay_session_SOURCES = tests/wire/fuzz-session.c tests/wire/fuzz-replay.c
+tests_wire_replay_session_LDADD = $(TEST_LIBS)
+tests_wire_replay_text_SOURCES = tests/wire/fuzz-text.c tests/wire/fuzz-replay.c
+tests_wire_replay_text_LDADD = $(TEST_LIBS)
+tests_wire_replay_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo -Wl,--wrap=freeaddrinfo
+tests_wire_replay_disk_SOURCES = tests/wire/fuzz-disk.c tests/wire/fuzz-replay.c
+tests_wire_replay_disk_LDADD = $(TEST_LIBS)

@@ -2,8 +2,11 @@
 libglusterfs_la_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libglusterfs/base/probe.h \
 	libglusterfs/base/procfs.c libglusterfs/base/procfs.h libglusterfs/base/read-section.h \
 	libglusterfs/base/refcount.h \
-	libglusterfs/base/test-main.h libglusterfs/base/zero.h
+	libglusterfs/base/test-main.h libglusterfs/base/test-root.h \
+	libglusterfs/base/tree.c libglusterfs/base/tree.h libglusterfs/base/zero.h
 
-check_PROGRAMS += libglusterfs/base/test-procfs
+check_PROGRAMS += libglusterfs/base/test-procfs libglusterfs/base/test-tree
 libglusterfs_base_test_procfs_SOURCES = libglusterfs/base/test-procfs.c
 libglusterfs_base_test_procfs_LDADD = $(TEST_LIBS)
+libglusterfs_base_test_tree_SOURCES = libglusterfs/base/test-tree.c
+libglusterfs_base_test_tree_LDADD = $(TEST_LIBS)

@@ -26,20 +26,6 @@ refcount_get(struct refcount *r)
     (void)was;
 }
 
-/* For tables that hold objects without a reference: false if the last one was already dropped. */
-static inline bool
-refcount_get_unless_zero(struct refcount *r)
-{
-    int n = atomic_load_explicit(&r->n, memory_order_relaxed);
-
-    while (n > 0) {
-        if (atomic_compare_exchange_weak_explicit(&r->n, &n, n + 1, memory_order_acquire,
-                                                  memory_order_relaxed))
-            return true;
-    }
-    return false;
-}
-
 /* True when the caller dropped the last reference and must free the object. */
 static inline bool
 refcount_put(struct refcount *r)

@@ -3,7 +3,7 @@
 /* coroutine: who runs, who sleeps, and how one thread leaves a coroutine to another. */
 #include "coro/coroutine.h"
 #include "coro/switch.h"
-#include "mem/stack-pool.h"
+#include "coro/stack-pool.h"
 
 #include <assert.h>
 #include <stdint.h>

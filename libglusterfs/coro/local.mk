@@ -5,8 +5,23 @@ coroutine_sources = \
 	libglusterfs/coro/switch.c \
 	libglusterfs/coro/switch.h
 libglusterfs_la_SOURCES += $(coroutine_sources)
+# Their stacks: a cache that ages with the memory pools.
+libglusterfs_la_SOURCES += \
+	libglusterfs/coro/stack-pool.h \
+	libglusterfs/coro/stack-internal.h \
+	libglusterfs/coro/stack-pool.c \
+	libglusterfs/coro/stack-slab.c \
+	libglusterfs/coro/stack-dump.c
 
-check_PROGRAMS += libglusterfs/coro/test-coroutine libglusterfs/coro/test-coroutine-ucontext
+check_PROGRAMS += \
+	libglusterfs/coro/test-coroutine \
+	libglusterfs/coro/test-coroutine-ucontext \
+	libglusterfs/coro/test-stack-pool \
+	libglusterfs/coro/test-stack-refuse
+libglusterfs_coro_test_stack_pool_SOURCES = libglusterfs/coro/test-stack-pool.c
+libglusterfs_coro_test_stack_pool_LDADD = $(TEST_LIBS)
+libglusterfs_coro_test_stack_refuse_SOURCES = libglusterfs/coro/test-stack-refuse.c $(TEST_MEM_SHARED)
+libglusterfs_coro_test_stack_refuse_LDADD = $(TEST_LIBS)
 libglusterfs_coro_test_coroutine_SOURCES = libglusterfs/coro/test-coroutine.c
 libglusterfs_coro_test_coroutine_LDADD = $(TEST_LIBS)
 # As on machines that have no switch of their own.

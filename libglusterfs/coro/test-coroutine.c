@@ -4,7 +4,7 @@
  * with ucontext in place of the switch of our own. */
 #include "coro/coroutine.h"
 #include "mem/mem-internal.h"
-#include "mem/stack-pool.h"
+#include "coro/stack-pool.h"
 
 #include <check.h>
 #include <errno.h>

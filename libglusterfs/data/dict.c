@@ -82,8 +82,8 @@ dict_new(struct arena *a)
     d->count = 0;
     d->capacity = DICT_PAIRS_INLINE;
     d->pairs = d->inline_pairs;
-    d->next_on_arena = a->dicts;
-    a->dicts = d;
+    d->on_arena.next = a->dicts;
+    a->dicts = &d->on_arena;
     return d;
 }
 

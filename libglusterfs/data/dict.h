@@ -64,8 +64,8 @@ struct dict_pair {
 #define DICT_KEY_LEN_MAX 1024
 
 struct dict {
+    struct arena_object on_arena; /* first: arena_release() puts dicts by it */
     struct arena *arena;
-    struct dict *next_on_arena;
     uint32_t count, capacity;
     struct dict_pair *pairs; /* the array below or one on the arena */
     struct dict_pair inline_pairs[DICT_PAIRS_INLINE];

@@ -17,6 +17,7 @@ struct timer {
     bool is_armed;
 };
 
+/* Once, before any other use of `t`, which its owner embeds. */
 void timer_init(struct timer *t, void (*fn)(struct timer *t));
 /* Due `delay_ms` from now; re-arms a timer that is armed. From any thread, also from its own fn. */
 void timer_start(struct timer *t, uint64_t delay_ms);
@@ -28,6 +29,7 @@ bool timer_stop(struct timer *t);
 int timers_start(void);
 void timers_stop(void);
 
+/* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t clock_mono_ns(void);
 
 #endif

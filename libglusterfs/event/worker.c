@@ -386,7 +386,7 @@ is_work_pending(void)
     return is_pending || poll(&p, 1, 0) > 0;
 }
 
-/* A worker has been in one handler for a tick: others shall have the jobs that wait behind it. */
+/* A worker has been in one handler for a tick: its waiting jobs go to the others. */
 static void
 rescue_jobs(struct worker *w)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* worker: the threads that wait for events and run requests (architecture 3).
+/* worker: the threads that wait for events and run requests.
  *
  * One pool of workers a process, all in epoll_wait on one epoll set. The worker that gets an event runs its handler to the
  * end. When workers block in system calls, others still wait; a watchdog (in the timer thread) adds some when all are busy
@@ -51,6 +51,7 @@ struct worker_job {
     struct cds_list_head link;
     void (*run)(struct worker_job *job);
 };
+/* From any thread, with any lock held. */
 void worker_post(struct worker_job *job);
 /* On any worker, even when called from one: for work that must not wait for what this worker does next. */
 void worker_post_any(struct worker_job *job);
@@ -63,6 +64,7 @@ struct worker_stats {
     unsigned threads, waiting, blocked;
     uint64_t events, posted, grown, shrunk;
 };
+/* Now, from any thread. */
 void worker_stats(struct worker_stats *out);
 
 #endif

@@ -9,26 +9,33 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "fs/fs-internal.h"
 #include "graph/graph.h"
 #include "mem/mem-ids.h"
 
 #define SLOTS_MIN 16u
+#define NOFILE_MAX (1u << 20)
+#define GRANT 16u /* so many opens of a client touch the counts of all once */
 
-static struct mem_pool *fd_pool;
+struct ctx_pools fd_pools = {.name = "struct fd", .head = sizeof(struct fd), .room = 2};
 
 int
 fd_pool_init(void)
 {
-    return mem_pool_make(&fd_pool, MEM_ID_FD, sizeof(struct fd), "struct fd");
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        fd_files_set_limit((uint32_t)((files.rlim_cur < NOFILE_MAX ? files.rlim_cur : NOFILE_MAX) / 8 * 3));
+    return mem_pool_make(&fd_pools.usual, MEM_ID_FD, fd_pools.head + fd_pools.room * sizeof(void *), fd_pools.name);
 }
 
 struct fd *
-fd_new(struct inode *inode, struct client *client, uint32_t flags, bool is_dir)
+fd_new(struct inode *inode, struct brick_client *client, uint32_t flags, bool is_dir)
 {
     struct graph *g = inode_table_graph(inode->table);
-    struct fd *fd = mem_get0_owner(fd_pool, g ? g->owner : 0);
+    struct fd *fd = mem_get0_owner(inode_table_fd_pool(inode->table), g ? g->owner : 0);
 
     if (!fd)
         return NULL;
@@ -42,7 +49,7 @@ fd_new(struct inode *inode, struct client *client, uint32_t flags, bool is_dir)
 }
 
 struct fd *
-fd_new_anonymous(struct inode *inode, struct client *client)
+fd_new_anonymous(struct inode *inode, struct brick_client *client)
 {
     struct fd *fd = fd_new(inode, client, O_RDWR, S_ISDIR(inode->type));
 
@@ -74,12 +81,71 @@ fd_unref(struct fd *fd)
 
         if (xl->type->fd_closed)
             xl->type->fd_closed(xl, fd);
-        void *ctx = xl->ctx_slot >= 0 ? fd_ctx(fd, xl) : NULL;
+        void *ctx = xl->slot[CTX_FD] ? fd_ctx(fd, xl) : NULL;
         if (ctx && xl->type->fd_release)
             xl->type->fd_release(xl, fd, ctx);
     }
+    bool is_usual = inode_table_fd_pool(fd->inode->table) == fd_pools.usual;
     inode_unref(fd->inode);
-    mem_put_t(MEM_ID_FD, fd);
+    if (is_usual)
+        mem_put_t(MEM_ID_FD, fd);
+    else
+        mem_put(fd);
+}
+
+/* -- shares of the descriptors -------------------------------------------------------------------------------- */
+
+static _Atomic uint32_t files_granted, files_limit = UINT32_MAX;
+
+void
+fd_files_set_limit(uint32_t limit)
+{
+    atomic_store(&files_limit, limit);
+}
+
+static uint32_t
+used_locked(const struct fd_table *t)
+{
+    return t->capacity - t->free_count;
+}
+
+/* Room for one more than there is. What is left is looked at before it is taken, so threads may each overshoot by a grant. */
+static int
+grant_locked(struct fd_table *t)
+{
+    uint32_t limit = atomic_load(&files_limit), all = atomic_load(&files_granted);
+    uint32_t left = limit > all ? limit - all : 0;
+
+    if (!t->brick_granted || used_locked(t) < t->granted)
+        return 0;
+    if (left < GRANT)
+        return -ENFILE;
+    if (t->granted >= left || atomic_load(t->brick_granted) >= left)
+        return -EMFILE;
+    t->granted += GRANT;
+    atomic_fetch_add(t->brick_granted, GRANT);
+    atomic_fetch_add(&files_granted, GRANT);
+    return 0;
+}
+
+static void
+give_back_locked(struct fd_table *t, uint32_t keeps)
+{
+    if (t->granted <= keeps)
+        return;
+    atomic_fetch_sub(t->brick_granted, t->granted - keeps);
+    atomic_fetch_sub(&files_granted, t->granted - keeps);
+    t->granted = keeps;
+}
+
+int
+fd_table_may_add(struct fd_table *t)
+{
+    pthread_mutex_lock(&t->lock);
+    int err = grant_locked(t);
+
+    pthread_mutex_unlock(&t->lock);
+    return err;
 }
 
 /* -- the table --------------------------------------------------------------------------------------------- */
@@ -120,7 +186,9 @@ fd_table_add(struct fd_table *t, struct fd *fd)
     int64_t number;
 
     pthread_mutex_lock(&t->lock);
-    number = t->is_closed ? -ENOTCONN : t->free_count ? 0 : grow_locked(t);
+    number = t->is_closed ? -ENOTCONN : grant_locked(t);
+    if (!number && !t->free_count)
+        number = grow_locked(t);
     if (number == 0) {
         number = t->free_numbers[--t->free_count];
         t->slots[number] = fd;
@@ -149,6 +217,8 @@ take_locked(struct fd_table *t, uint32_t number)
     if (fd) {
         t->slots[number] = NULL;
         t->free_numbers[t->free_count++] = number;
+        if (t->granted >= used_locked(t) + 2 * GRANT)
+            give_back_locked(t, t->granted - GRANT);
     }
     return fd;
 }
@@ -182,6 +252,21 @@ fd_table_count(struct fd_table *t)
     return n;
 }
 
+void
+fd_table_each(struct fd_table *t, void (*fn)(const struct fd *fd, uint32_t number, void *arg), void *arg, uint32_t *capacity,
+              uint32_t *first_free)
+{
+    pthread_mutex_lock(&t->lock);
+    *capacity = *first_free = t->capacity;
+    for (uint32_t i = 0; i < t->capacity; i++) {
+        if (t->slots[i])
+            fn(t->slots[i], i, arg);
+        else if (*first_free == t->capacity)
+            *first_free = i;
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
 struct fd *
 fd_table_take_any(struct fd_table *t)
 {
@@ -204,6 +289,7 @@ fd_table_fini(struct fd_table *t)
 
     while ((fd = fd_table_take_any(t)))
         fd_unref(fd);
+    give_back_locked(t, 0);
     free(t->slots);
     free(t->free_numbers);
     pthread_mutex_destroy(&t->lock);

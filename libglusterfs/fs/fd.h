@@ -11,17 +11,17 @@
 struct fd {
     struct refcount refs;
     struct inode *inode;   /* a reference */
-    struct client *client; /* who opened it; no reference: a client outlives its fds. NULL: internal */
+    struct brick_client *client; /* who opened it; no reference: a client outlives its fds. NULL: internal */
     uint32_t flags;        /* native O_* */
     bool is_dir;
     bool is_anonymous;     /* made for one call on a gfid (-2) */
-    _Atomic(void *) ctx[XLATOR_CTX_MAX];
+    _Atomic(void *) ctx[]; /* as in an inode, by xl->slot[CTX_FD] */
 };
 
 /* An fd with one reference; the reference to `inode` is taken here. NULL: no memory. */
-struct fd *fd_new(struct inode *inode, struct client *client, uint32_t flags, bool is_dir);
+struct fd *fd_new(struct inode *inode, struct brick_client *client, uint32_t flags, bool is_dir);
 /* For one call with fd number -2: as if opened O_RDWR. Not counted in inode->open_fds. */
-struct fd *fd_new_anonymous(struct inode *inode, struct client *client);
+struct fd *fd_new_anonymous(struct inode *inode, struct brick_client *client);
 struct fd *fd_ref(struct fd *fd);
 /* The last one calls each layer's fd_closed and fd_release, top first; inode->open_fds no longer counts it then. NULL allowed. */
 void fd_unref(struct fd *fd);
@@ -29,13 +29,13 @@ void fd_unref(struct fd *fd);
 static inline void *
 fd_ctx(struct fd *fd, const struct xlator *xl)
 {
-    return atomic_load_explicit(&fd->ctx[xl->ctx_slot], memory_order_acquire);
+    return atomic_load_explicit(&fd->ctx[xl->slot[CTX_FD] - 1], memory_order_acquire);
 }
 
 static inline void
 fd_ctx_set(struct fd *fd, const struct xlator *xl, void *ctx)
 {
-    atomic_store_explicit(&fd->ctx[xl->ctx_slot], ctx, memory_order_release);
+    atomic_store_explicit(&fd->ctx[xl->slot[CTX_FD] - 1], ctx, memory_order_release);
 }
 
 struct fd_table {
@@ -45,12 +45,22 @@ struct fd_table {
     uint32_t capacity, free_count;
     uint32_t cursor; /* where fd_table_take_any looks next */
     bool is_closed;  /* takes no more */
+    uint32_t granted;               /* how many it may hold: taken from its brick's and all bricks' share, some at a time */
+    _Atomic uint32_t *brick_granted; /* the sum over the brick; NULL: a table without a bound */
 };
 
 #define FD_TABLE_MAX (1u << 20)
 
+/* How many descriptors the fds of all clients may hold: 3/8 of RLIMIT_NOFILE unless set. No client, and no brick, may hold more
+ * than are left for all others, so a greedy one leaves room whoever comes. */
+void fd_files_set_limit(uint32_t limit);
+
+/* Once, when its client is made. */
 void fd_table_init(struct fd_table *t);
-/* Puts a reference (taken over) into the table. The number, or -ENOMEM, -EMFILE, -ENOTCONN (closed); reference then not taken. */
+/* Before something is opened: 0 if the table may take one more, else -ENFILE (all are in use), -EMFILE (the client or its brick has
+ * its share). Others may be faster: fd_table_add() has the last word. */
+int fd_table_may_add(struct fd_table *t);
+/* Puts a reference (taken over) into the table. The number, or -ENOMEM, -EMFILE, -ENFILE, -ENOTCONN (closed); reference then not taken. */
 int64_t fd_table_add(struct fd_table *t, struct fd *fd);
 /* A new reference; NULL: no such number. */
 struct fd *fd_table_get(struct fd_table *t, int64_t number);
@@ -59,6 +69,9 @@ struct fd *fd_table_take(struct fd_table *t, int64_t number);
 /* Nothing gets in any more: the client is gone. What is in it is taken out by fd_table_take_any(). */
 void fd_table_close(struct fd_table *t);
 uint32_t fd_table_count(struct fd_table *t);
+/* Calls fn for each fd with its number, under the table's lock. *capacity: numbers there are; *first_free: the lowest free one. */
+void fd_table_each(struct fd_table *t, void (*fn)(const struct fd *fd, uint32_t number, void *arg), void *arg,
+                   uint32_t *capacity, uint32_t *first_free);
 /* Takes out any one; NULL when empty. */
 struct fd *fd_table_take_any(struct fd_table *t);
 void fd_table_fini(struct fd_table *t);

@@ -9,6 +9,10 @@
  * collected on a local list and finished after unlocking, for the layers' inode_forget may take their time.
  *
  * The hashes grow by doubling; the new array is got without the mutex.
+ *
+ * Every inode is on the table's list of all from when it is linked until it is evicted, hashed or not: that is what a walk
+ * (inode_table_each) and the count at the table's end go by. New ones are put in front, where no walk has to look. A walk
+ * that lets go of the mutex has its place on the table's list of walks; who evicts the inode at that place moves it on.
  */
 #include "fs/inode.h"
 
@@ -45,26 +49,38 @@ struct hash {
 struct inode_table {
     pthread_mutex_t lock;
     struct graph *graph;
+    struct mem_pool *pool, *fd_pool; /* by how many contexts the graph's layers keep */
     struct hash inodes, names;
     struct cds_list_head lru; /* oldest first */
+    struct cds_list_head all; /* newest first */
+    struct cds_list_head walks; /* of struct walk */
+    unsigned all_count;
     unsigned lru_count, lru_limit;
     struct inode *root;
     uint64_t seed; /* clients choose gfids and names: they must not choose buckets */
     uint32_t epochs[INODE_EPOCHS];
 };
 
-static struct mem_pool *inode_pool, *dentry_pool, *dentry_long_pool;
+/* A walk over all inodes, on the stack of who walks. */
+struct walk {
+    struct cds_list_head link;
+    struct cds_list_head *at; /* the next one to look at; the head of the list: done */
+};
+
+static struct mem_pool *dentry_pool, *dentry_long_pool;
+static struct ctx_pools inode_pools = {.name = "struct inode", .head = sizeof(struct inode), .room = 6};
 
 int
 fs_pools_init(void)
 {
     const size_t head = sizeof(struct dentry);
-    int err = mem_pool_make(&inode_pool, MEM_ID_INODE, sizeof(struct inode), "struct inode");
+    int err = mem_pool_make(&inode_pools.usual, MEM_ID_INODE, inode_pools.head + inode_pools.room * sizeof(void *),
+                            inode_pools.name);
 
     err = err ? err : mem_pool_make(&dentry_pool, MEM_ID_DENTRY, head + DENTRY_SHORT, "struct dentry");
     err = err ? err : mem_pool_make(&dentry_long_pool, MEM_ID_DENTRY_LONG, head + FOP_NAME_MAX + 1, "struct dentry (long)");
     err = err ? err : fd_pool_init();
-    return err ? err : client_pool_init();
+    return err ? err : brick_client_pool_init();
 }
 
 /* -- hashes ------------------------------------------------------------------------------------------------ */
@@ -187,12 +203,21 @@ dentries_remove_locked(struct inode_table *t, struct inode *inode)
         dentry_remove_locked(t, d);
 }
 
+static void
+inode_put(const struct inode_table *t, struct inode *i)
+{
+    if (t->pool == inode_pools.usual)
+        mem_put_t(MEM_ID_INODE, i);
+    else
+        mem_put(i);
+}
+
 /* -- life of an inode -------------------------------------------------------------------------------------- */
 
 static struct inode *
 inode_alloc(struct inode_table *t, const struct gfid *gfid, uint32_t type)
 {
-    struct inode *i = mem_get0_owner(inode_pool, t->graph ? t->graph->owner : 0);
+    struct inode *i = mem_get0_owner(t->pool, t->graph ? t->graph->owner : 0);
 
     if (!i)
         return NULL;
@@ -202,6 +227,7 @@ inode_alloc(struct inode_table *t, const struct gfid *gfid, uint32_t type)
     refcount_init(&i->refs, 1);
     CDS_INIT_LIST_HEAD(&i->hash_link);
     CDS_INIT_LIST_HEAD(&i->lru_link);
+    CDS_INIT_LIST_HEAD(&i->all_link);
     CDS_INIT_LIST_HEAD(&i->dentries);
     CDS_INIT_LIST_HEAD(&i->children);
     return i;
@@ -256,11 +282,28 @@ inode_lookup_locked(struct inode_table *t, const struct gfid *gfid)
     return NULL;
 }
 
+/* A new inode is in the table from here on. */
+static void
+inode_enter_locked(struct inode_table *t, struct inode *i)
+{
+    inode_hash_locked(t, i);
+    cds_list_add(&i->all_link, &t->all);
+    t->all_count++;
+}
+
 /* Takes an unreferenced inode that is not on the LRU list out of the table, for finish(). */
 static void
 inode_evict_locked(struct inode_table *t, struct inode *i, struct cds_list_head *victims)
 {
+    struct walk *w;
+
     inode_unhash_locked(t, i);
+    cds_list_for_each_entry(w, &t->walks, link) {
+        if (w->at == &i->all_link)
+            w->at = i->all_link.next;
+    }
+    cds_list_del(&i->all_link);
+    t->all_count--;
     cds_list_add_tail(&i->lru_link, victims);
 }
 
@@ -299,12 +342,12 @@ finish(struct inode_table *t, struct cds_list_head *victims)
     cds_list_for_each_entry_safe(i, next, victims, lru_link) {
         for (unsigned l = 0; t->graph && l < t->graph->layer_count; l++) {
             struct xlator *xl = &t->graph->layers[l];
-            void *ctx = xl->ctx_slot >= 0 ? inode_ctx(i, xl) : NULL;
+            void *ctx = xl->slot[CTX_INODE] ? inode_ctx(i, xl) : NULL;
 
             if (ctx && xl->type->inode_forget)
                 xl->type->inode_forget(xl, i, ctx);
         }
-        mem_put_t(MEM_ID_INODE, i);
+        inode_put(t, i);
     }
 }
 
@@ -436,18 +479,25 @@ dentry_add_locked(struct linking *l, struct inode *inode)
     inode->is_doomed = false;
 }
 
+/* Does the name still lead there, as far as the table knows? */
+static bool
+is_name_true_locked(const struct linking *l)
+{
+    const uint32_t *then = l->epochs ? &l->epochs->at[l->hash % INODE_EPOCHS] : l->epoch;
+
+    if (then && l->t->epochs[l->hash % INODE_EPOCHS] != *then)
+        return false; /* it was removed meanwhile */
+    return !cds_list_empty(&l->parent->hash_link); /* else the directory itself is gone */
+}
+
 /* False: a spare dentry is needed first. */
 static bool
 link_name_locked(struct linking *l, struct inode *inode)
 {
     struct inode_table *t = l->t;
 
-    const uint32_t *then = l->epochs ? &l->epochs->at[l->hash % INODE_EPOCHS] : l->epoch;
-
-    if (then && t->epochs[l->hash % INODE_EPOCHS] != *then)
-        return true; /* the name was removed meanwhile */
-    if (cds_list_empty(&l->parent->hash_link))
-        return true; /* the directory itself is gone */
+    if (!is_name_true_locked(l))
+        return true;
     struct dentry *d = dentry_find_locked(t, l->parent, l->name, l->len, l->hash);
 
     if (d && d->inode == inode) {
@@ -481,7 +531,8 @@ link_locked(struct linking *l, const struct iatt *iatt)
     struct inode *i = inode_lookup_locked(t, &iatt->gfid);
     bool is_old = i != NULL;
 
-    if (i && i->type && type && i->type != type && i != t->root) { /* gfid used again for another kind of object */
+    /* The gfid is used again for another kind of object; but a reply that may be older than the inode says nothing about it. */
+    if (i && i->type && type && i->type != type && i != t->root && l->parent && is_name_true_locked(l)) {
         if (!l->spare_inode)
             return NULL;
         inode_unhash_locked(t, i);
@@ -503,7 +554,7 @@ link_locked(struct linking *l, const struct iatt *iatt)
     }
     if (!is_old) {
         l->spare_inode = NULL;
-        inode_hash_locked(t, i);
+        inode_enter_locked(t, i);
     }
     return i;
 }
@@ -550,7 +601,7 @@ link_any(struct inode_table *t, struct inode *parent, const char *name, const st
     }
     struct inode *i = link_loop(&l, iatt);
 
-    mem_put_t(MEM_ID_INODE, l.spare_inode);
+    inode_put(t, l.spare_inode);
     dentry_free(l.spare_dentry, l.len);
     finish(t, &l.victims);
     return i;
@@ -633,35 +684,28 @@ inode_ctx_install(struct inode *inode, const struct xlator *xl, void *fresh)
 {
     void *was = NULL;
 
-    if (atomic_compare_exchange_strong_explicit(&inode->ctx[xl->ctx_slot], &was, fresh, memory_order_acq_rel,
+    if (atomic_compare_exchange_strong_explicit(&inode->ctx[xl->slot[CTX_INODE] - 1], &was, fresh, memory_order_acq_rel,
                                                 memory_order_acquire))
         return fresh;
     return was;
 }
 
 #define EACH_BATCH 64
+#define EACH_LOOK_MAX 4096 /* inodes without a context that a walk passes before it lets others have the mutex */
 
-/* The inodes whose hash ends in `low` (of `low_mask`), in batches; `skip` of them have been done. The table only doubles, so these
- * are always the buckets low, low + low_mask + 1, ... */
+/* The next inodes of a walk that have a context, referenced. None does not mean that it is done: see walk.at. */
 static unsigned
-each_collect_locked(struct inode_table *t, const struct xlator *xl, uint32_t low, uint32_t low_mask, unsigned skip,
-                    struct inode **out)
+walk_collect_locked(struct inode_table *t, const struct xlator *xl, struct walk *w, struct inode **out)
 {
     unsigned n = 0;
-    struct inode *i;
 
-    for (uint64_t b = low; b <= t->inodes.mask; b += (uint64_t)low_mask + 1)
-        cds_list_for_each_entry(i, &t->inodes.buckets[b], hash_link) {
-            if (!inode_ctx(i, xl))
-                continue;
-            if (skip) {
-                skip--;
-                continue;
-            }
-            if (n == EACH_BATCH)
-                return n;
+    for (unsigned looked = 0; w->at != &t->all && n < EACH_BATCH && looked < EACH_LOOK_MAX; looked++) {
+        struct inode *i = caa_container_of(w->at, struct inode, all_link);
+
+        w->at = w->at->next;
+        if (inode_ctx(i, xl))
             out[n++] = inode_get_locked(t, i);
-        }
+    }
     return n;
 }
 
@@ -670,25 +714,23 @@ inode_table_each(struct inode_table *t, const struct xlator *xl,
                  void (*fn)(struct inode *inode, void *ctx, void *arg), void *arg)
 {
     struct inode *batch[EACH_BATCH];
+    struct walk w;
 
     pthread_mutex_lock(&t->lock);
-    uint32_t mask = t->inodes.mask;
-    pthread_mutex_unlock(&t->lock);
+    w.at = t->all.next;
+    cds_list_add(&w.link, &t->walks);
+    while (w.at != &t->all) {
+        unsigned n = walk_collect_locked(t, xl, &w, batch);
 
-    for (uint32_t low = 0; low <= mask; low++) {
-        unsigned n, done = 0;
-
-        do {
-            pthread_mutex_lock(&t->lock);
-            n = each_collect_locked(t, xl, low, mask, done, batch);
-            pthread_mutex_unlock(&t->lock);
-            for (unsigned k = 0; k < n; k++) {
-                fn(batch[k], inode_ctx(batch[k], xl), arg);
-                inode_unref(batch[k]);
-            }
-            done += n;
-        } while (n == EACH_BATCH);
+        pthread_mutex_unlock(&t->lock);
+        for (unsigned k = 0; k < n; k++) {
+            fn(batch[k], inode_ctx(batch[k], xl), arg);
+            inode_unref(batch[k]);
+        }
+        pthread_mutex_lock(&t->lock);
     }
+    cds_list_del(&w.link);
+    pthread_mutex_unlock(&t->lock);
 }
 
 /* -- the table --------------------------------------------------------------------------------------------- */
@@ -703,28 +745,47 @@ inode_table_new(struct graph *graph, uint32_t lru_limit)
     t->graph = graph;
     t->lru_limit = lru_limit;
     CDS_INIT_LIST_HEAD(&t->lru);
+    CDS_INIT_LIST_HEAD(&t->all);
+    CDS_INIT_LIST_HEAD(&t->walks);
     pthread_mutex_init(&t->lock, NULL);
     if (getrandom(&t->seed, sizeof t->seed, GRND_NONBLOCK) != sizeof t->seed)
         t->seed = (uintptr_t)t; /* early boot: better than a constant */
     t->inodes = (struct hash){.buckets = buckets_new(BUCKETS_MIN), .mask = BUCKETS_MIN - 1};
     t->names = (struct hash){.buckets = buckets_new(BUCKETS_MIN), .mask = BUCKETS_MIN - 1};
-    t->root = inode_alloc(t, &gfid_root, S_IFDIR);
+    t->pool = ctx_pool_for(&inode_pools, graph ? graph->slots[CTX_INODE] : 0);
+    t->fd_pool = ctx_pool_for(&fd_pools, graph ? graph->slots[CTX_FD] : 0);
+    t->root = t->pool && t->fd_pool ? inode_alloc(t, &gfid_root, S_IFDIR) : NULL;
     if (!t->inodes.buckets || !t->names.buckets || !t->root) {
-        mem_put_t(MEM_ID_INODE, t->root);
+        inode_put(t, t->root);
         free(t->inodes.buckets);
         free(t->names.buckets);
         pthread_mutex_destroy(&t->lock);
         free(t);
         return NULL;
     }
-    inode_hash_locked(t, t->root);
+    inode_enter_locked(t, t->root);
     return t;
+}
+
+struct mem_pool *
+inode_table_fd_pool(const struct inode_table *t)
+{
+    return t->fd_pool;
 }
 
 struct graph *
 inode_table_graph(const struct inode_table *t)
 {
     return t->graph;
+}
+
+uint32_t
+inode_table_limit(struct inode_table *t)
+{
+    pthread_mutex_lock(&t->lock);
+    uint32_t limit = t->lru_limit;
+    pthread_mutex_unlock(&t->lock);
+    return limit;
 }
 
 void
@@ -751,7 +812,7 @@ inode_table_free(struct inode_table *t)
         lru_take_locked(t, cds_list_first_entry(&t->lru, struct inode, lru_link), &victims);
     if (atomic_load(&t->root->refs.n) == 1)
         inode_evict_locked(t, t->root, &victims);
-    unsigned left = t->inodes.count;
+    unsigned left = t->all_count;
     pthread_mutex_unlock(&t->lock);
     finish(t, &victims);
     if (left) /* somebody still points to them: the table must stay, too */
@@ -802,6 +863,9 @@ void
 inode_table_stats(struct inode_table *t, struct inode_table_stats *out)
 {
     pthread_mutex_lock(&t->lock);
-    *out = (struct inode_table_stats){.inodes = t->inodes.count, .lru = t->lru_count, .dentries = t->names.count};
+    *out = (struct inode_table_stats){.inodes = t->inodes.count,
+                                      .unhashed = t->all_count - t->inodes.count,
+                                      .lru = t->lru_count,
+                                      .dentries = t->names.count};
     pthread_mutex_unlock(&t->lock);
 }

@@ -3,7 +3,7 @@
  *
  * A table per brick maps gfid -> inode and (parent, name) -> inode. It is a cache: any gfid can be looked up again on
  * the disk. Unreferenced inodes stay on an LRU list up to a limit; what falls off is forgotten: its dentries go and each layer's
- * inode_forget is called. Layers keep their own state in numbered context slots (struct xlator's ctx_slot).
+ * inode_forget is called. Layers keep their own state in numbered context slots (struct xlator's `slot`).
  *
  * Threads: the table's mutex guards both hashes, the LRU list and dentries; it is never held over a system call or a
  * callback into a layer. `type` is set once when linked. A context slot is set once by compare-and-swap
@@ -23,6 +23,8 @@
 
 struct inode_table;
 
+#define CTX_SLOTS_MAX 1024 /* layers of one graph that keep a context on the same kind of object */
+
 struct inode {
     struct gfid gfid;
     struct inode_table *table;
@@ -31,9 +33,10 @@ struct inode {
     uint32_t type;          /* S_IFMT bits; set when made */
     bool is_doomed;         /* its last known name was removed: not kept when unused. Under the table's mutex */
     struct cds_list_head hash_link, lru_link;
+    struct cds_list_head all_link; /* every inode of the table, also one that is found by nobody any more */
     struct cds_list_head dentries; /* names that lead here */
     struct cds_list_head children; /* dentries inside it, if a directory */
-    _Atomic(void *) ctx[XLATOR_CTX_MAX];
+    _Atomic(void *) ctx[]; /* as many as the graph's layers keep: xl->slot[CTX_INODE] - 1 is a layer's index */
 };
 
 /* Once, after mem_pools_init(). 0 or -ENOMEM. */
@@ -44,6 +47,7 @@ struct inode_table *inode_table_new(struct graph *graph, uint32_t lru_limit);
 /* Forgets everything. No references may be left: the number of those that were is returned, and they are leaked on purpose. */
 unsigned inode_table_free(struct inode_table *t);
 struct graph *inode_table_graph(const struct inode_table *t);
+uint32_t inode_table_limit(struct inode_table *t);
 void inode_table_set_limit(struct inode_table *t, uint32_t lru_limit);
 
 /* All of these hand over a reference, to be given back with inode_unref(). NULL: not in the table. */
@@ -57,7 +61,9 @@ struct inode *inode_link(struct inode_table *t, struct inode *parent, const char
 
 /* A reply that says "this name leads there" may be older than another call's "this name is gone". Whoever asks the disk
  * takes the name's epoch before, and links with it afterwards: if the name was removed in between, only the
- * inode is linked, not the name. (Names share a few hundred epochs: at worst a name is not cached.) */
+ * inode is linked, not the name. (Names share a few hundred epochs: at worst a name is not cached.)
+ * The type of an inode is what a reply by name says, if the name is still true; a late one, or one by gfid alone, leaves it alone: the
+ * gfid may have been used again for another kind of object meanwhile. */
 uint32_t inode_name_epoch(struct inode_table *t, struct inode *parent, const char *name);
 struct inode *inode_link_epoch(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt,
                                uint32_t epoch);
@@ -88,19 +94,24 @@ int inode_path(struct inode *inode, char *path, size_t size);
 static inline void *
 inode_ctx(struct inode *inode, const struct xlator *xl)
 {
-    return atomic_load_explicit(&inode->ctx[xl->ctx_slot], memory_order_acquire);
+    return atomic_load_explicit(&inode->ctx[xl->slot[CTX_INODE] - 1], memory_order_acquire);
 }
 
 /* Installs `fresh` unless another thread was faster; returns the one that is installed. The caller frees `fresh` if it
  * is not the one returned. */
 void *inode_ctx_install(struct inode *inode, const struct xlator *xl, void *fresh);
 
-/* Calls fn for every inode that has a context of `xl`, with a reference held, without the table's mutex. */
+/* Calls fn for every inode that has a context of `xl`, with a reference held, without the table's mutex. Exact: whatever was in
+ * the table before the call and is referenced until its turn comes is seen once, also if it is found by nobody any more (its gfid
+ * was used again, or inode_forget()), and whatever others add, evict or look up meanwhile. What is added meanwhile is not
+ * seen. thread: any, several at once */
 void inode_table_each(struct inode_table *t, const struct xlator *xl, void (*fn)(struct inode *inode, void *ctx, void *arg),
                       void *arg);
 
 struct inode_table_stats {
-    unsigned inodes, lru, dentries;
+    unsigned inodes; /* that are found */
+    unsigned unhashed; /* that are not, but still referenced */
+    unsigned lru, dentries;
 };
 void inode_table_stats(struct inode_table *t, struct inode_table_stats *out);
 

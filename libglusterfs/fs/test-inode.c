@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/client.h"
+#include "fs/brick-client.h"
 #include "graph/graph.h"
 #include "mem/mem-pool.h"
 
@@ -38,13 +38,14 @@ count_closed(struct xlator *xl, struct fd *fd)
 }
 
 static void
-count_gone(struct xlator *xl, struct client *client)
+count_gone(struct xlator *xl, struct brick_client *client)
 {
     (void)xl, (void)client;
     atomic_fetch_add(&gone, 1);
 }
 
 static const struct xlator_type counting_type = {.name = "test/counting",
+                                                 .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD) | KEEPS(CTX_CLIENT),
                                                  .inode_forget = count_forget,
                                                  .fd_release = count_release,
                                                  .fd_closed = count_closed,
@@ -65,13 +66,13 @@ setup(void)
     for (int i = 0; i < 3; i++)
         layers[i] = (struct xlator){.type = i == 1 ? &silent_type : &counting_type,
                                     .graph = &graph,
-                                    .ctx_slot = i == 1 ? -1 : i,
                                     .private = &layers[i]};
     graph = (struct graph){.layers = layers, .layer_count = 3};
     atomic_store(&graph.pins, 1);
     pthread_mutex_init(&graph.clients_lock, NULL);
     CDS_INIT_LIST_HEAD(&graph.clients);
     ck_assert_int_eq(fs_pools_init(), 0);
+    graph_number_contexts(&graph);
     table = inode_table_new(&graph, 0);
     ck_assert_ptr_nonnull(table);
     graph.inodes = table;
@@ -252,6 +253,43 @@ START_TEST(test_old_reply_does_not_revive_a_name)
 }
 END_TEST
 
+/* A gfid is used again for another kind of object while somebody holds the old inode. */
+START_TEST(test_old_reply_does_not_change_a_type)
+{
+    struct inode *root = inode_root(table);
+    struct inode *dir = add(root, "d", 7, S_IFDIR);
+    struct iatt was = iatt_of(7, S_IFDIR);
+    struct inode_epochs listed;
+
+    inode_epochs_take(table, &listed);
+    uint32_t looked_up = inode_name_epoch(table, root, "d");
+    inode_unlink(table, root, "d");
+    struct inode *link = add(root, "s", 7, S_IFLNK); /* a true reply */
+    ck_assert_ptr_ne(link, dir);
+    ck_assert_uint_eq(link->type, S_IFLNK);
+
+    struct inode *late[] = {
+        inode_link_listed(table, root, "d", &was, &listed),
+        inode_link_epoch(table, root, "d", &was, looked_up),
+        inode_link(table, NULL, NULL, &was), /* by gfid alone: nobody knows how old it is */
+    };
+    for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
+        ck_assert_ptr_eq(late[i], link);
+        ck_assert_uint_eq(late[i]->type, S_IFLNK);
+        inode_unref(late[i]);
+    }
+    ck_assert_ptr_null(inode_find_child(table, root, "d"));
+    /* And a true reply does: it is a directory again. */
+    struct inode *again = add(root, "d", 7, S_IFDIR);
+    ck_assert_ptr_ne(again, link);
+    ck_assert_uint_eq(again->type, S_IFDIR);
+    inode_unref(again);
+    inode_unref(link);
+    inode_unref(dir);
+    inode_unref(root);
+}
+END_TEST
+
 START_TEST(test_path)
 {
     struct inode *root = inode_root(table), *at = inode_ref(root);
@@ -335,6 +373,170 @@ START_TEST(test_each_and_growth)
 }
 END_TEST
 
+struct seen {
+    unsigned count, evicted;
+    struct inode *held[1000];
+    bool is_seen[1000];
+};
+
+/* Each one that is seen evicts itself and adds another: neither makes the walk miss or repeat one. */
+static void
+see_and_disturb(struct inode *inode, void *ctx, void *arg)
+{
+    struct seen *s = arg;
+    struct inode *root = inode_root(table);
+    uint32_t n;
+    char name[32];
+
+    (void)ctx;
+    memcpy(&n, inode->gfid.b + 12, sizeof n);
+    ck_assert_uint_lt(n, 1000);
+    ck_assert(!s->is_seen[n]);
+    s->is_seen[n] = true;
+    s->count++;
+    snprintf(name, sizeof name, "n%u", n);
+    inode_unlink(table, root, name);
+    inode_unref(s->held[n]);
+    struct inode *fresh = add(root, name, 100000 + n, S_IFREG);
+    inode_ctx_install(fresh, &layers[2], &layers[2]);
+    inode_unref(fresh);
+    inode_unref(root);
+}
+
+START_TEST(test_each_is_exact)
+{
+    struct inode *root = inode_root(table);
+    static struct seen s;
+    char name[32];
+
+    s = (struct seen){0};
+    for (uint32_t i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        s.held[i] = add(root, name, i, S_IFREG);
+        inode_ctx_install(s.held[i], &layers[2], &layers[2]);
+        if (i % 3 == 0) { /* the same gfid for another kind of object: only who holds it has the old one now */
+            inode_unlink(table, root, name);
+            inode_unref(add(root, name, i, S_IFDIR));
+            inode_unlink(table, root, name);
+        } else if (i % 3 == 1) {
+            inode_forget(s.held[i]);
+        }
+    }
+    ck_assert_uint_eq(stats().unhashed, 334 + 333);
+    inode_table_each(table, &layers[2], see_and_disturb, &s);
+    ck_assert_uint_eq(s.count, 1000);
+    ck_assert_uint_eq(stats().unhashed, 0);
+    inode_unref(root);
+}
+END_TEST
+
+static void
+count_only(struct inode *inode, void *ctx, void *arg)
+{
+    (void)inode, (void)ctx;
+    ++*(unsigned *)arg;
+}
+
+/* Walks and evictions at the same time: what stays is seen by each walk. */
+static void *
+walk_thread(void *arg)
+{
+    atomic_bool *ends = arg;
+
+    while (!atomic_load(ends)) {
+        unsigned seen = 0;
+
+        inode_table_each(table, &layers[2], count_only, &seen);
+        ck_assert_uint_ge(seen, 100);
+    }
+    return NULL;
+}
+
+START_TEST(test_each_while_others_evict)
+{
+    struct inode *root = inode_root(table), *stay[100];
+    atomic_bool ends = false;
+    pthread_t walkers[2];
+    char name[32];
+
+    inode_table_set_limit(table, 10);
+    for (uint32_t i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "s%u", i);
+        stay[i] = add(root, name, i, S_IFREG);
+        inode_ctx_install(stay[i], &layers[2], &layers[2]);
+        if (i % 2)
+            inode_forget(stay[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&walkers[i], NULL, walk_thread, &ends), 0);
+    for (uint32_t i = 1000; i < 20000; i++) {
+        struct inode *f = add(NULL, NULL, i, S_IFREG);
+
+        inode_ctx_install(f, &layers[2], &layers[2]);
+        inode_unref(f);
+    }
+    atomic_store(&ends, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(walkers[i], NULL);
+    for (int i = 0; i < 100; i++)
+        inode_unref(stay[i]);
+    inode_unref(root);
+}
+END_TEST
+
+/* An inode that nobody finds any more keeps its table as well as one that is found does. */
+START_TEST(test_an_unhashed_inode_is_counted_at_the_end)
+{
+    static struct inode_table *t; /* it stays for good: see inode_table_free() */
+    struct iatt a = iatt_of(7, S_IFREG);
+
+    t = inode_table_new(&graph, 0);
+    struct inode *f = inode_link(t, NULL, NULL, &a);
+    inode_forget(f);
+    ck_assert_uint_eq(inode_table_free(t), 1); /* and so the table is still there */
+    inode_unref(f);
+}
+END_TEST
+
+/* No client, and no brick, gets more descriptors than it leaves for the others. */
+START_TEST(test_fds_are_shared)
+{
+    struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
+    struct fd *fd = fd_new(f, NULL, O_RDWR, false);
+    _Atomic uint32_t greedy_brick = 0, other_brick = 0;
+    struct fd_table greedy, second, other;
+    unsigned n = 0;
+
+    fd_files_set_limit(100);
+    fd_table_init(&greedy);
+    fd_table_init(&second);
+    fd_table_init(&other);
+    greedy.brick_granted = second.brick_granted = &greedy_brick;
+    other.brick_granted = &other_brick;
+    while (fd_table_may_add(&greedy) == 0 && n < 1000)
+        ck_assert_int_eq(fd_table_add(&greedy, fd_ref(fd)), n++);
+    ck_assert_uint_eq(n, 64);
+    ck_assert_int_eq(fd_table_may_add(&greedy), -EMFILE);
+    ck_assert_int_eq(fd_table_add(&greedy, fd), -EMFILE);
+    ck_assert_int_eq(fd_table_may_add(&second), -EMFILE); /* another client of that brick */
+    for (n = 0; fd_table_may_add(&other) == 0 && n < 1000; n++)
+        ck_assert_int_ge(fd_table_add(&other, fd_ref(fd)), 0);
+    ck_assert_uint_eq(n, 32);
+    ck_assert_int_eq(fd_table_may_add(&other), -ENFILE);
+    for (int i = 0; i < 60; i++)
+        fd_unref(fd_table_take(&greedy, i));
+    ck_assert_int_eq(fd_table_may_add(&other), 0);
+    fd_table_fini(&greedy);
+    fd_table_fini(&second);
+    fd_table_fini(&other);
+    ck_assert_uint_eq(greedy_brick + other_brick, 0);
+    fd_files_set_limit(UINT32_MAX);
+    fd_unref(fd);
+    inode_unref(f);
+    inode_unref(root);
+}
+END_TEST
+
 START_TEST(test_fds)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
@@ -374,34 +576,118 @@ START_TEST(test_fds)
 }
 END_TEST
 
+/* -- contexts in a graph of many layers --------------------------------------------------------------------------------- */
+
+enum { MANY = 40 };
+static unsigned let_go[CTX_KINDS];
+
+static void
+many_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)inode;
+    ck_assert_ptr_eq(ctx, xl);
+    let_go[CTX_INODE]++;
+}
+
+static void
+many_release(struct xlator *xl, struct fd *fd, void *ctx)
+{
+    (void)fd;
+    ck_assert_ptr_eq(ctx, xl);
+    let_go[CTX_FD]++;
+}
+
+static void
+many_client_release(struct xlator *xl, struct brick_client *client, void *ctx)
+{
+    (void)client;
+    ck_assert_ptr_eq(ctx, xl);
+    let_go[CTX_CLIENT]++;
+}
+
+START_TEST(test_many_layers_keep_contexts)
+{
+    static const struct xlator_type keeper = {.name = "test/keeper",
+                                              .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD) | KEEPS(CTX_CLIENT),
+                                              .inode_forget = many_forget,
+                                              .fd_release = many_release,
+                                              .client_release = many_client_release};
+    static struct xlator many[MANY];
+    struct brick_client_key key = {.uid = "u1"};
+    struct brick_client_facts facts = {.process_name = "p", .version = "10.3"};
+    int owner = mem_owner_new("many");
+
+    ck_assert_int_gt(owner, 0);
+    for (unsigned i = 0; i < MANY; i++)
+        many[i] = (struct xlator){.type = i == 7 ? &silent_type : &keeper, .graph = &graph};
+    graph.layers = many;
+    graph.layer_count = MANY;
+    graph.owner = (uint16_t)owner;
+    graph_number_contexts(&graph);
+    ck_assert_uint_eq(graph.slots[CTX_FD], MANY - 1);
+    ck_assert_uint_eq(many[7].slot[CTX_INODE], 0);
+    memset(let_go, 0, sizeof let_go);
+    struct inode_table *t = inode_table_new(&graph, 0);
+    struct iatt a = iatt_of(1, S_IFREG);
+    struct inode *f = inode_link(t, NULL, NULL, &a);
+    struct fd *fd = fd_new(f, NULL, O_RDWR, false);
+    struct brick_client *c = brick_client_connect(&graph, &key, &facts);
+
+    for (unsigned i = 0; i < MANY; i++) {
+        if (i == 7)
+            continue;
+        ck_assert_ptr_null(inode_ctx(f, &many[i]));
+        ck_assert_ptr_null(brick_client_ctx(c, &many[i]));
+        ck_assert_ptr_eq(inode_ctx_install(f, &many[i], &many[i]), &many[i]);
+        fd_ctx_set(fd, &many[i], &many[i]);
+        ck_assert_ptr_eq(brick_client_ctx_install(c, &many[i], &many[i]), &many[i]);
+        ck_assert_ptr_eq(brick_client_ctx_install(c, &many[i], &many[0]), &many[i]);
+    }
+    fd_unref(fd);
+    inode_unref(f);
+    atomic_fetch_add(&graph.pins, 1);
+    ck_assert(brick_client_disconnect(c));
+    ck_assert_uint_eq(let_go[CTX_CLIENT], 0);
+    brick_client_unref(c);
+    ck_assert_uint_eq(inode_table_free(t), 0);
+    for (enum ctx_kind k = CTX_INODE; k < CTX_KINDS; k++)
+        ck_assert_uint_eq(let_go[k], MANY - 1);
+    ck_assert_int_eq(mem_owner_balance((uint16_t)owner, NULL), 0);
+    mem_owner_retire((uint16_t)owner);
+    graph.owner = 0;
+}
+END_TEST
+
 START_TEST(test_clients)
 {
-    struct client_key key = {.uid = "u1", .cred = "cred", .cred_bytes = 4}, other = {.uid = "u2"};
-    struct client_facts facts = {.process_name = "p", .version = "10.3"};
+    struct brick_client_key key = {.uid = "u1", .cred = "cred", .cred_bytes = 4}, other = {.uid = "u2"};
+    struct brick_client_facts facts = {.process_name = "p", .version = "10.3"};
 
     atomic_store(&graph.pins, 5);
-    struct client *a = client_connect(&graph, &key, &facts), *b = client_connect(&graph, &key, &facts);
+    struct brick_client *a = brick_client_connect(&graph, &key, &facts);
+    struct brick_client *b = brick_client_connect(&graph, &key, &facts);
     ck_assert_ptr_eq(a, b);
     ck_assert_int_eq(atomic_load(&graph.pins), 4);
-    struct client *c = client_connect(&graph, &other, &facts), *d = client_connect(&graph, &other, &facts);
+    struct brick_client *c = brick_client_connect(&graph, &other, &facts);
+    struct brick_client *d = brick_client_connect(&graph, &other, &facts);
     ck_assert_ptr_ne(c, d); /* without a credential: never the same */
     ck_assert_ptr_ne(a, c);
     facts.is_trusted = true;
-    struct client *e = client_connect(&graph, &key, &facts);
+    struct brick_client *e = brick_client_connect(&graph, &key, &facts);
     ck_assert_ptr_ne(a, e); /* has shown more */
-    ck_assert(!client_disconnect(b));
-    client_unref(b);
+    ck_assert(!brick_client_disconnect(b));
+    brick_client_unref(b);
     ck_assert_int_eq(gone, 0);
-    ck_assert(client_disconnect(a));
+    ck_assert(brick_client_disconnect(a));
     ck_assert(atomic_load(&a->is_gone));
-    client_layers_gone(a);
+    brick_client_layers_gone(a);
     ck_assert_int_eq(gone, 2);
-    client_unref(a);
+    brick_client_unref(a);
     ck_assert_int_eq(gone, 4);
-    struct client *rest[] = {c, d, e};
+    struct brick_client *rest[] = {c, d, e};
     for (int i = 0; i < 3; i++) {
-        ck_assert(client_disconnect(rest[i]));
-        client_unref(rest[i]);
+        ck_assert(brick_client_disconnect(rest[i]));
+        brick_client_unref(rest[i]);
     }
     ck_assert(cds_list_empty(&graph.clients));
     ck_assert_int_eq(atomic_load(&graph.pins), 0);
@@ -494,11 +780,17 @@ test_suite(void)
     tcase_add_test(c, test_lru_limit);
     tcase_add_test(c, test_dentry_replaced);
     tcase_add_test(c, test_old_reply_does_not_revive_a_name);
+    tcase_add_test(c, test_old_reply_does_not_change_a_type);
     tcase_add_test(c, test_path);
     tcase_add_test(c, test_rename);
     tcase_add_test(c, test_each_and_growth);
+    tcase_add_test(c, test_each_is_exact);
+    tcase_add_test(c, test_each_while_others_evict);
+    tcase_add_test(c, test_an_unhashed_inode_is_counted_at_the_end);
     tcase_add_test(c, test_fds);
+    tcase_add_test(c, test_fds_are_shared);
     tcase_add_test(c, test_clients);
+    tcase_add_test(c, test_many_layers_keep_contexts);
     tcase_add_test(c, test_stress);
     suite_add_tcase(s, c);
     return s;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/read-section.h"
 #include "fs/inode.h"
@@ -14,35 +15,38 @@
 #include "mem/mem-pool.h"
 
 #define INODE_LRU_LIMIT_DEFAULT 16384
-
-static void (*_Atomic child_event_fn)(struct graph *g, bool is_up); /* set and taken back while workers run */
-
-void
-graph_on_child_event(void (*fn)(struct graph *g, bool is_up))
-{
-    atomic_store(&child_event_fn, fn);
-}
+#define DRAIN_TELL_SEC 30
 
 void
-graph_child_event(struct graph *g, bool is_up)
+xlator_tell_parent(struct xlator *xl, enum child_event event)
 {
-    void (*fn)(struct graph *, bool) = atomic_load(&child_event_fn);
-
-    if (atomic_exchange(&g->is_child_up, is_up) != is_up && fn)
-        fn(g, is_up);
-}
-
-int
-graph_take_ctx_slot(struct xlator *xl)
-{
+    struct xlator *child = xl, *parent = xl->parent;
     struct graph *g = xl->graph;
 
-    if (xl->ctx_slot >= 0)
-        return 0;
-    if (g->ctx_slots >= XLATOR_CTX_MAX)
-        return -ENOSPC;
-    xl->ctx_slot = g->ctx_slots++;
-    return 0;
+    for (; parent; child = parent, parent = parent->parent) {
+        if (xlator_is_on(parent) && parent->type->notify) {
+            parent->type->notify(parent, child, event);
+            return;
+        }
+    }
+    atomic_store(&g->is_child_up, event == CHILD_UP);
+    if (g->watch)
+        g->watch(g, event);
+}
+
+void
+graph_number_contexts(struct graph *g)
+{
+    memset(g->slots, 0, sizeof g->slots);
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        struct xlator *xl = &g->layers[i];
+
+        for (enum ctx_kind k = CTX_INODE; k < CTX_KINDS; k++) {
+            bool keeps = !xl->type->is_not_built && xl->type->keeps & KEEPS(k);
+
+            xl->slot[k] = keeps ? (uint16_t)++g->slots[k] : 0;
+        }
+    }
 }
 
 /* -- building ------------------------------------------------------------------------------------------ */
@@ -81,51 +85,188 @@ is_debug_type(const char *type)
     return strncmp(type, "debug/", 6) == 0;
 }
 
-static const struct volfile_section *
-section_below(const struct volfile_section *s)
+/* The sections below the top that are layers, each before those below it, and how they hang together. A section
+ * that is passed over has its subvolume in its place. */
+struct plan {
+    const struct volfile *volfile;
+    struct xlator **layer_of; /* by index of section; NULL: not reached from the top */
+    const struct volfile_section **sections; /* of layer i */
+    unsigned count, children;
+    char *error;
+    size_t error_size;
+};
+
+static size_t
+index_of(const struct volfile *v, const struct volfile_section *s)
 {
-    return s->subvolume_count ? s->subvolumes[0] : NULL;
+    return (size_t)(s - v->sections);
 }
 
-/* The chain of sections from the top down becomes the array of layers. */
+static int
+check_section(const struct plan *p, const struct volfile_section *s, const struct xlator_type *type)
+{
+    const char *path = p->volfile->path;
+
+    if (!type)
+        snprintf(p->error, p->error_size, "%s:%u: volume %s: the type %s is not built", path, s->line, s->name, s->type);
+    else if (s->subvolume_count > 1 && !type->fans_out)
+        snprintf(p->error, p->error_size, "%s:%u: volume %s (%s) has %zu subvolumes: a layer of this type has one", path,
+                 s->line, s->name, s->type, s->subvolume_count);
+    else
+        return 0;
+    return type ? -EINVAL : -EOPNOTSUPP;
+}
+
+static bool
+is_passed_over(const struct volfile_section *s)
+{
+    return is_debug_type(s->type) && s->subvolume_count == 1 && !xlator_type_find(s->type);
+}
+
+/* Marks what is below `s` as reached. A tree: nothing is below two layers. */
+static int
+reach_below(const struct plan *p, const struct volfile_section *s, bool *is_reached)
+{
+    for (size_t k = 0; k < s->subvolume_count; k++) {
+        size_t i = index_of(p->volfile, s->subvolumes[k]);
+
+        if (is_reached[i]) {
+            snprintf(p->error, p->error_size, "%s:%u: volume %s is a subvolume twice", p->volfile->path,
+                     s->subvolumes[k]->line, s->subvolumes[k]->name);
+            return -EINVAL;
+        }
+        is_reached[i] = true;
+    }
+    return 0;
+}
+
+/* Subvolumes stand above their volume in the file, so that going through it backwards meets each layer before those below. */
+static int
+find_layers(struct plan *p, bool *is_reached)
+{
+    const struct volfile *v = p->volfile;
+
+    is_reached[index_of(v, v->top)] = true;
+    for (size_t i = v->section_count; i-- > 0;) {
+        const struct volfile_section *s = &v->sections[i];
+
+        if (!is_reached[i])
+            continue;
+        int err = is_passed_over(s) ? 0 : check_section(p, s, xlator_type_find(s->type));
+        if (!err)
+            err = reach_below(p, s, is_reached);
+        if (err)
+            return err;
+        if (is_passed_over(s)) {
+            log_event(LOG_WARNING, NULL, "graph-type-passed-over", "volume %s: type %s is not built: passed over", s->name,
+                      s->type);
+            continue;
+        }
+        p->sections[p->count++] = s;
+        p->children += (unsigned)s->subvolume_count;
+    }
+    return 0;
+}
+
+static void
+plan_free(struct plan *p)
+{
+    free(p->sections);
+    free(p->layer_of);
+}
+
+static int
+plan_make(struct plan *p, const struct volfile *v, char *error, size_t size)
+{
+    size_t n = v->section_count;
+    bool *is_reached = calloc(n, sizeof *is_reached);
+    int err = -ENOMEM;
+
+    *p = (struct plan){.volfile = v, .error = error, .error_size = size};
+    p->sections = calloc(n, sizeof *p->sections);
+    p->layer_of = calloc(n, sizeof *p->layer_of);
+    if (is_reached && p->sections && p->layer_of)
+        err = find_layers(p, is_reached);
+    else
+        snprintf(error, size, "no memory");
+    free(is_reached);
+    if (err)
+        plan_free(p);
+    return err;
+}
+
+static bool
+is_switched_on(const struct xlator *xl, const void *conf)
+{
+    return !xl->type->is_not_built && (!xl->type->is_active || xl->type->is_active(conf));
+}
+
+static int
+make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t size)
+{
+    const struct xlator_type *type = xlator_type_find(s->type);
+    struct xlator *xl = &g->layers[g->layer_count++];
+
+    *xl = (struct xlator){.type = type, .name = s->name, .graph = g};
+    int err = parse_conf(xl, s, &xl->conf, error, size);
+    if (err)
+        return err;
+    bool is_on = is_switched_on(xl, xl->conf);
+
+    atomic_init(&xl->is_off, !is_on);
+    if (is_on || s->subvolume_count <= 1)
+        return 0;
+    snprintf(error, size, "volume %s (%s) cannot be left out: it has %zu subvolumes", s->name, s->type, s->subvolume_count);
+    return -EINVAL;
+}
+
+/* Who is below whom, from the bottom up, so that what is passed over has its layer already. */
+static void
+join_layers(struct graph *g, struct plan *p)
+{
+    const struct volfile *v = p->volfile;
+    struct xlator **children = g->children;
+    unsigned l = p->count;
+
+    for (size_t i = 0; i < v->section_count && l > 0; i++) {
+        const struct volfile_section *s = &v->sections[i];
+
+        if (s != p->sections[l - 1]) {
+            if (s->subvolume_count == 1) /* passed over, or not reached: then nobody asks */
+                p->layer_of[i] = p->layer_of[index_of(v, s->subvolumes[0])];
+            continue;
+        }
+        struct xlator *xl = p->layer_of[i] = &g->layers[--l];
+        xl->children = children;
+        xl->child_count = (unsigned)s->subvolume_count;
+        for (unsigned k = 0; k < xl->child_count; k++) {
+            xl->children[k] = p->layer_of[index_of(v, s->subvolumes[k])];
+            xl->children[k]->parent = xl;
+        }
+        children += xl->child_count;
+    }
+}
+
 static int
 make_layers(struct graph *g, char *error, size_t size)
 {
-    unsigned count = 0, i = 0;
+    struct plan p;
+    int err = plan_make(&p, g->volfile, error, size);
 
-    for (const struct volfile_section *s = g->volfile->top; s; s = section_below(s))
-        count++;
-    if (!(g->layers = calloc(count, sizeof *g->layers))) {
+    if (err)
+        return err;
+    g->layers = calloc(p.count, sizeof *g->layers);
+    g->children = calloc(p.children + 1, sizeof *g->children);
+    if (!g->layers || !g->children) {
         snprintf(error, size, "no memory");
-        return -ENOMEM;
+        err = -ENOMEM;
     }
-    for (const struct volfile_section *s = g->volfile->top; s; s = section_below(s)) {
-        const struct xlator_type *type = xlator_type_find(s->type);
-
-        if (s->subvolume_count > 1) {
-            snprintf(error, size, "%s:%u: volume %s (%s) has %zu subvolumes: a brick's layers have one each",
-                     g->volfile->path, s->line, s->name, s->type, s->subvolume_count);
-            return -EINVAL;
-        }
-        if (!type && is_debug_type(s->type)) {
-            log_event(LOG_WARNING, NULL, "graph-type-passed-over", "volume %s: type %s is not built: passed over",
-                      s->name, s->type);
-            continue;
-        }
-        if (!type) {
-            snprintf(error, size, "%s:%u: volume %s: the type %s is not built", g->volfile->path, s->line, s->name,
-                     s->type);
-            return -EOPNOTSUPP;
-        }
-        struct xlator *xl = &g->layers[i++];
-        *xl = (struct xlator){.type = type, .name = s->name, .graph = g, .ctx_slot = -1};
-        g->layer_count = i;
-        int err = parse_conf(xl, s, &xl->conf, error, size);
-        if (err)
-            return err;
-        xl->is_skipped = type->is_not_built || (type->is_active && !type->is_active(xl->conf));
-    }
-    return 0;
+    for (unsigned i = 0; i < p.count && !err; i++)
+        err = make_layer(g, p.sections[i], error, size);
+    if (!err)
+        join_layers(g, &p);
+    plan_free(&p);
+    return err;
 }
 
 static bool
@@ -137,30 +278,44 @@ is_server(const char *type)
 const char *
 graph_brick_name(const struct volfile *v)
 {
-    const struct volfile_section *below = section_below(v->top);
+    const struct volfile_section *top = v->top;
 
-    return is_server(v->top->type) && below ? below->name : v->top->name;
+    return is_server(top->type) && top->subvolume_count ? top->subvolumes[0]->name : top->name;
 }
 
-/* Each layer's functions, and for each fop the layer that comes next: computed once, from the bottom up. */
+/* Each layer's functions. Those of a layer that is off are there too: a call may have looked it up just before. */
+static void
+find_functions(struct xlator *xl)
+{
+    const struct xlator_ops *ops = xl->type->is_not_built ? NULL : xl->type->ops;
+
+    for (int fop = 0; fop < FOP_COUNT && ops; fop++)
+        xl->fn[fop] = ops->fn[fop] ? ops->fn[fop] : ops->any;
+}
+
+/* For each layer and fop the layer that comes next, from the bottom up: when the graph is made, and when options have switched
+ * layers on or off while calls run. */
 static void
 link_layers(struct graph *g)
 {
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];
-        struct xlator *below = i + 1 < g->layer_count ? xl + 1 : NULL;
-        const struct xlator_ops *ops = xl->type->ops;
 
-        xl->child = below;
-        if (below)
-            below->parent = xl;
-        for (int fop = 0; fop < FOP_COUNT; fop++) {
-            xl->fn[fop] = xl->is_skipped || !ops ? NULL : ops->fn[fop] ? ops->fn[fop] : ops->any;
-            xl->next[fop] = !below ? NULL : below->fn[fop] ? below : below->next[fop];
-        }
+        for (int fop = 0; fop < FOP_COUNT; fop++)
+            __atomic_store_n(&xl->next[fop], xl->child_count == 1 ? xlator_first(xl->children[0], fop) : NULL,
+                             __ATOMIC_RELEASE);
     }
+}
+
+static void
+make_paths(struct graph *g)
+{
+    for (unsigned i = 0; i < g->layer_count; i++)
+        find_functions(&g->layers[i]);
+    link_layers(g);
+    graph_number_contexts(g);
     g->top = &g->layers[0];
-    g->brick = is_server(g->top->type->name) && g->layer_count > 1 ? &g->layers[1] : g->top;
+    g->brick = is_server(g->top->type->name) && g->top->child_count ? g->top->children[0] : g->top;
 }
 
 static int
@@ -171,7 +326,7 @@ init_layers(struct graph *g, char *error, size_t size)
     log_last_error(reason, sizeof reason); /* older ones are not this brick's */
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];
-        int err = xl->is_skipped || !xl->type->init ? 0 : xl->type->init(xl);
+        int err = xl->type->init ? xl->type->init(xl) : 0;
 
         if (err) {
             log_last_error(reason, sizeof reason);
@@ -187,7 +342,8 @@ init_layers(struct graph *g, char *error, size_t size)
 static int
 read_volume_id(struct graph *g, char *error, size_t size)
 {
-    for (const struct volfile_section *s = g->volfile->top; s; s = section_below(s)) {
+    for (size_t i = g->volfile->section_count; i-- > 0;) {
+        const struct volfile_section *s = &g->volfile->sections[i];
         const char *text = volfile_option(s, "volume-id");
 
         if (text && gfid_parse(text, strlen(text), &g->volume_id)) {
@@ -207,6 +363,12 @@ make_inodes(struct graph *g, char *error, size_t size)
     if (text && (option_int(text, &limit) || limit < 0 || limit > 1048576)) {
         snprintf(error, size, "option inode-lru-limit %s: expected a value from 0 to 1048576", text);
         return -EINVAL;
+    }
+    for (enum ctx_kind k = CTX_INODE; k < CTX_KINDS; k++) {
+        if (g->slots[k] > CTX_SLOTS_MAX) {
+            snprintf(error, size, "%u layers keep contexts, at most %d can", g->slots[k], CTX_SLOTS_MAX);
+            return -ENOSPC;
+        }
     }
     if (!(g->inodes = inode_table_new(g, (uint32_t)limit))) {
         snprintf(error, size, "no memory");
@@ -244,10 +406,9 @@ graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t e
     atomic_init(&g->is_child_up, true);
     pthread_mutex_init(&g->clients_lock, NULL);
     CDS_INIT_LIST_HEAD(&g->clients);
-    CDS_INIT_LIST_HEAD(&g->link);
     int err = make_layers(g, error, error_size);
     if (!err) {
-        link_layers(g);
+        make_paths(g);
         err = name_brick(g, brick_name, error, error_size);
     }
     if (!err)
@@ -274,12 +435,55 @@ report_leak(void *arg, const char *pool, int64_t count, uint64_t bytes, const ch
               (long long)count, pool, (unsigned long long)bytes, where ? " first taken at " : "", where ? where : "");
 }
 
+/* One for all graphs: after its last unpin a graph may be gone. */
+static pthread_mutex_t drain_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t unpinned = PTHREAD_COND_INITIALIZER;
+
+bool
+graph_pin(struct graph *g)
+{
+    atomic_fetch_add(&g->pins, 1);
+    if (!atomic_load(&g->is_draining))
+        return true;
+    graph_unpin(g);
+    return false;
+}
+
+void
+graph_unpin(struct graph *g)
+{
+    /* Whoever drains waits until only the first pin is left; after the subtraction `g` may be gone. */
+    if (atomic_fetch_sub(&g->pins, 1) > 2)
+        return;
+    pthread_mutex_lock(&drain_lock);
+    pthread_cond_broadcast(&unpinned);
+    pthread_mutex_unlock(&drain_lock);
+}
+
+void
+graph_drain(struct graph *g)
+{
+    struct timespec until;
+
+    atomic_store(&g->is_draining, true);
+    graph_stop(g);
+    clock_gettime(CLOCK_REALTIME, &until);
+    pthread_mutex_lock(&drain_lock);
+    for (until.tv_sec += DRAIN_TELL_SEC; atomic_load(&g->pins) > 1; ) {
+        if (pthread_cond_timedwait(&unpinned, &drain_lock, &until) != ETIMEDOUT)
+            continue;
+        log_event(LOG_WARNING, NULL, "brick-drain-waits", "brick %s: %ld clients or calls still hold it", g->name,
+                  atomic_load(&g->pins) - 1);
+        until.tv_sec += DRAIN_TELL_SEC;
+    }
+    pthread_mutex_unlock(&drain_lock);
+}
+
 void
 graph_free(struct graph *g)
 {
     if (!g)
         return;
-    assert(!g->is_published);
     if (g->inodes) {
         unsigned left = inode_table_free(g->inodes);
 
@@ -290,7 +494,7 @@ graph_free(struct graph *g)
         struct xlator *xl = &g->layers[i];
         bool is_up = i >= g->layer_count - g->layers_up;
 
-        if (is_up && !xl->is_skipped && xl->type->fini)
+        if (is_up && xl->type->fini)
             xl->type->fini(xl);
         if (xl->conf) {
             option_conf_fini(xl->type->options, xl->conf);
@@ -303,6 +507,7 @@ graph_free(struct graph *g)
     }
     pthread_mutex_destroy(&g->clients_lock);
     free(g->layers);
+    free(g->children);
     volfile_free(g->volfile);
     free(g->name);
     free(g);
@@ -313,7 +518,7 @@ graph_start(struct graph *g)
 {
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];
-        int err = xl->is_skipped || !xl->type->start ? 0 : xl->type->start(xl);
+        int err = xl->type->start ? xl->type->start(xl) : 0;
 
         if (err) {
             graph_stop(g);
@@ -330,7 +535,7 @@ graph_stop(struct graph *g)
     for (unsigned i = g->layer_count - g->layers_started; i < g->layer_count; i++) {
         struct xlator *xl = &g->layers[i];
 
-        if (!xl->is_skipped && xl->type->stop)
+        if (xl->type->stop)
             xl->type->stop(xl);
     }
     g->layers_started = 0;
@@ -339,40 +544,54 @@ graph_stop(struct graph *g)
 /* -- changing options ---------------------------------------------------------------------------------- */
 
 static bool
-is_same_shape(const struct graph *g, const struct volfile *fresh)
+is_same_section(const struct volfile_section *a, const struct volfile_section *b)
 {
-    const struct volfile_section *a = g->volfile->top, *b = fresh->top;
+    bool is_same = strcmp(a->name, b->name) == 0 && strcmp(a->type, b->type) == 0 && a->subvolume_count == b->subvolume_count;
 
-    for (; a && b; a = section_below(a), b = section_below(b)) {
-        if (strcmp(a->name, b->name) != 0 || strcmp(a->type, b->type) != 0)
-            return false;
-    }
-    return !a && !b;
+    for (size_t k = 0; k < a->subvolume_count && is_same; k++)
+        is_same = strcmp(a->subvolumes[k]->name, b->subvolumes[k]->name) == 0;
+    return is_same;
+}
+
+static bool
+is_same_shape(const struct volfile *a, const struct volfile *b)
+{
+    bool is_same = a->section_count == b->section_count;
+
+    for (size_t i = 0; i < a->section_count && is_same; i++)
+        is_same = is_same_section(&a->sections[i], &b->sections[i]);
+    return is_same;
 }
 
 /* Everything is parsed before anything is published: all layers change or none does. */
 static int
-parse_all(struct graph *g, struct volfile *fresh, void **confs, char *error, size_t size)
+parse_all(struct graph *g, const struct plan *p, void **confs, char *error, size_t size)
 {
-    unsigned i = 0;
-
-    for (const struct volfile_section *s = fresh->top; s; s = section_below(s)) {
+    for (unsigned i = 0; i < g->layer_count; i++) {
         struct xlator *xl = &g->layers[i];
+        int err = parse_conf(xl, p->sections[i], &confs[i], error, size);
 
-        if (i == g->layer_count || strcmp(s->type, xl->type->name) != 0)
-            continue; /* a debug type that was passed over */
-        int err = parse_conf(xl, s, &confs[i], error, size);
         if (err)
             return err;
-        bool is_skipped = xl->type->is_not_built || (xl->type->is_active && !xl->type->is_active(confs[i]));
-        if (is_skipped != xl->is_skipped) {
-            snprintf(error, size, "volume %s (%s) can be switched on or off only by a restart of the brick", xl->name,
-                     xl->type->name);
-            return -EOPNOTSUPP;
-        }
-        i++;
     }
     return 0;
+}
+
+static int
+parse_fresh(struct graph *g, const struct volfile *fresh, void **confs, char *error, size_t size)
+{
+    struct plan p;
+
+    if (!is_same_shape(g->volfile, fresh)) {
+        snprintf(error, size, "the volfile's layers differ from the running brick's: restart the brick");
+        return -EINVAL;
+    }
+    int err = plan_make(&p, fresh, error, size);
+    if (err)
+        return err;
+    err = parse_all(g, &p, confs, error, size);
+    plan_free(&p);
+    return err;
 }
 
 static void
@@ -397,12 +616,8 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
         snprintf(error, error_size, "no memory");
         err = -ENOMEM;
     }
-    if (!err && !is_same_shape(g, fresh)) {
-        snprintf(error, error_size, "the volfile's layers differ from the running brick's: restart the brick");
-        err = -EINVAL;
-    }
     if (!err)
-        err = parse_all(g, fresh, confs, error, error_size);
+        err = parse_fresh(g, fresh, confs, error, error_size);
     if (err) {
         if (confs)
             free_confs(g, confs);
@@ -414,9 +629,11 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
         struct xlator *xl = &g->layers[i];
 
         confs[i] = __atomic_exchange_n(&xl->conf, confs[i], __ATOMIC_ACQ_REL); /* see xlator_conf() */
-        if (!xl->is_skipped && xl->type->reconfigured)
+        atomic_store(&xl->is_off, !is_switched_on(xl, xlator_conf(xl)));
+        if (xl->type->reconfigured)
             xl->type->reconfigured(xl, confs[i]);
     }
+    link_layers(g);
     g->volfile_fresh = NULL;
     read_sections_wait();
     free_confs(g, confs);
@@ -438,12 +655,13 @@ graph_dump(struct graph *g, struct dump *d)
     dump_line(d, "draining", "%d", atomic_load(&g->is_draining) ? 1 : 0);
     dump_line(d, "pins", "%ld", atomic_load(&g->pins));
     dump_line(d, "inodes", "%u", stats.inodes);
+    dump_line(d, "inodes-unhashed", "%u", stats.unhashed);
     dump_line(d, "inodes-lru", "%u", stats.lru);
     dump_line(d, "dentries", "%u", stats.dentries);
     for (unsigned i = 0; i < g->layer_count; i++) {
         struct xlator *xl = &g->layers[i];
 
-        if (xl->is_skipped || !xl->type->dump)
+        if (!xlator_is_on(xl) || !xl->type->dump)
             continue;
         dump_section(d, "xlator.%s.%s", xl->type->name, xl->name);
         xl->type->dump(xl, d);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* graph: one brick: its layers, inode table and clients, built from a volfile.
+/* graph: a tree of layers with their options, built from a volfile, and what belongs to all of them: the inode table, the
+ * clients. A brick is one.
  *
- * Life: graph_new (built and checked; nothing else sees it) -> graph_publish (found by name) -> graph_detach (not found any
- * more, calls drain, clients dropped) -> freed after the last pin. A request pins its graph from decode to reply.
+ * Life: graph_new (built and checked; nothing else sees it) -> graph_start -> graph_drain (refuses new pins, stops the layers, so
+ * that clients are dropped, and waits for the last pin) -> graph_free. A client that has logged in pins the graph, and
+ * each of its requests holds the client. Which graphs a process has, and by what names they are found, is its own affair
+ * (glusterfsd/bricks.h).
  */
 #ifndef KILN_GRAPH_GRAPH_H
 #define KILN_GRAPH_GRAPH_H
@@ -21,21 +24,24 @@ struct graph {
     char *name;            /* the brick: the volume right below protocol/server */
     struct volfile *volfile;
     struct volfile *volfile_fresh; /* while layers are told of new options: where those came from; else NULL */
-    struct xlator *layers; /* array, top (protocol/server) first */
+    struct xlator *layers; /* array: each before those below it, so the top is the first */
+    struct xlator **children; /* one array for all of them: where layers' `children` point */
     unsigned layer_count;
     struct xlator *top;    /* protocol/server */
     struct xlator *brick;  /* the layer below it: where calls start */
     struct inode_table *inodes;
     struct gfid volume_id; /* null: none given */
     uint16_t owner;        /* mem-pool owner id */
-    int ctx_slots;         /* context slots given out */
+    unsigned slots[CTX_KINDS]; /* contexts that each inode, fd and client has room for */
     atomic_long pins;      /* one for being alive, and one for each user; see graph_pin */
     atomic_bool is_draining;
     atomic_bool is_child_up; /* storage healthy */
+    /* Whoever made the graph is told of events that have come up to its top; from any thread. Set before graph_start(). */
+    void (*watch)(struct graph *g, enum child_event event);
+    void *maker; /* its own */
+    _Atomic uint32_t files_granted; /* descriptors that its clients' fd tables may hold: fs/fd.c */
     pthread_mutex_t clients_lock;
-    struct cds_list_head clients; /* of struct client, by its `link` */
-    struct cds_list_head link;    /* process-wide brick table, under its mutex */
-    bool is_published;            /* same mutex */
+    struct cds_list_head clients; /* of struct brick_client, by its `link` */
     unsigned layers_up;           /* layers whose init has succeeded, counted from the bottom */
     unsigned layers_started;
 };
@@ -46,36 +52,28 @@ const char *graph_brick_name(const struct volfile *v);
 /* Takes the volfile over (also on failure). Parses options, leaves out inactive layers, works out next tables, initialises layers bottom up, makes the inode table.
  * `brick_name` NULL: the volfile's own. On failure *error (size error_size) says why, and nothing is left behind. */
 struct graph *graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size);
-/* Not published (any more), no pins but the first: layers down top first, everything freed, the volfile too. Objects that
+/* No pins but the first: layers down top first, everything freed, the volfile too. Objects that
  * the brick still owns are reported in the log. */
 void graph_free(struct graph *g);
 
-/* Found by name from now on. -EEXIST. */
-int graph_publish(struct graph *g);
-/* A pin is handed over; NULL: no brick of that name. graph_unpin() gives it back. */
-struct graph *graph_find(const char *brick_name);
-bool graph_pin(struct graph *g); /* false: draining */
+/* While the caller knows that the graph is there. False: it is draining. */
+bool graph_pin(struct graph *g);
 void graph_unpin(struct graph *g);
-/* Calls fn for each published graph, pinned. */
-void graph_each(void (*fn)(struct graph *g, void *arg), void *arg);
-/* Unpublishes, refuses new pins, stops the layers (protocol/server drops its connections then), waits until the last pin
- * is gone, frees. 0 or -ENOENT. */
-int graph_detach(const char *brick_name);
+/* Refuses new pins, stops the layers, returns when only the first pin is left. Calls may hang in a dead disk: then so does
+ * this, and says so in the log from time to time. Not inside a read section. */
+void graph_drain(struct graph *g);
 
 /* New option values from a volfile of the same shape, which is taken over. All are parsed before any is published; a layer sees
  * its old conf or its new one. One caller at a time for each graph. 0 or -errno with *error. */
 int graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size);
 
-/* Storage has become healthy or sick: recorded, and told to whoever asked (protocol/server tells the clients). */
-void graph_child_event(struct graph *g, bool is_up);
-void graph_on_child_event(void (*fn)(struct graph *g, bool is_up));
-
 /* Calls start of every layer, bottom first; on failure those started are stopped again. graph_stop() undoes it. */
 int graph_start(struct graph *g);
 void graph_stop(struct graph *g);
 
-/* For layers' init: this layer keeps contexts on inodes or fds: sets xl->ctx_slot. */
-int graph_take_ctx_slot(struct xlator *xl);
+/* Gives each layer its place among the contexts of inodes, fds and clients, by what its type says it keeps. Part of
+ * graph_new(); tests that put a graph together by hand call it before they make the inode table. */
+void graph_number_contexts(struct graph *g);
 
 void graph_dump(struct graph *g, struct dump *d);
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libglusterfs_la_SOURCES += \
-	libglusterfs/graph/brick-table.c \
 	libglusterfs/graph/graph.c \
 	libglusterfs/graph/graph.h \
 	libglusterfs/graph/volfile.c \
 	libglusterfs/graph/volfile.h
-check_PROGRAMS += libglusterfs/graph/test-volfile libglusterfs/graph/test-graph
+check_PROGRAMS += libglusterfs/graph/test-volfile libglusterfs/graph/test-tree
 libglusterfs_graph_test_volfile_SOURCES = libglusterfs/graph/test-volfile.c
 libglusterfs_graph_test_volfile_LDADD = $(TEST_LIBS)
-libglusterfs_graph_test_graph_SOURCES = libglusterfs/graph/test-graph.c libglusterfs/graph/test-brick-stack.h
-libglusterfs_graph_test_graph_LDADD = $(TEST_LIBS)
+libglusterfs_graph_test_tree_SOURCES = libglusterfs/graph/test-tree.c
+libglusterfs_graph_test_tree_LDADD = $(TEST_LIBS)
+libglusterfs_graph_test_tree_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xlator_type_find

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#define XXH_STATIC_LINKING_ONLY /* its state on our stack */
+#include <xxhash.h>
 
 struct parser {
     const char *path;
@@ -377,4 +379,44 @@ volfile_override(struct volfile *v, const char *pattern, const char *key, const 
         s->options[s->option_count++] = o;
     }
     return 0;
+}
+
+/* -- digest --------------------------------------------------------------------------------------------- */
+
+static void
+digest_text(XXH3_state_t *state, const char *text)
+{
+    XXH3_128bits_update(state, text, strlen(text) + 1); /* the NUL keeps "ab" "c" and "a" "bc" apart */
+}
+
+static void
+digest_section(XXH3_state_t *state, const struct volfile_section *s)
+{
+    const size_t counts[] = {s->option_count, s->subvolume_count};
+
+    digest_text(state, s->name);
+    digest_text(state, s->type);
+    XXH3_128bits_update(state, counts, sizeof counts);
+    for (size_t i = 0; i < s->option_count; i++) {
+        digest_text(state, s->options[i].key);
+        digest_text(state, s->options[i].value);
+    }
+    for (size_t i = 0; i < s->subvolume_count; i++)
+        digest_text(state, s->subvolumes[i]->name);
+}
+
+struct volfile_digest
+volfile_digest(const struct volfile *v)
+{
+    struct volfile_digest out;
+    XXH128_canonical_t canonical;
+    XXH3_state_t state;
+
+    XXH3_INITSTATE(&state);
+    XXH3_128bits_reset(&state);
+    for (size_t i = 0; i < v->section_count; i++)
+        digest_section(&state, &v->sections[i]);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+    memcpy(out.bytes, canonical.digest, sizeof out.bytes);
+    return out;
 }

@@ -33,6 +33,12 @@ struct volfile *volfile_read(const char *path, char *error, size_t error_size);
 struct volfile *volfile_parse(const char *path, const char *text, size_t len, char *error, size_t error_size);
 void volfile_free(struct volfile *v);
 
+/* What a volfile says: equal for two that have the same sections in the same order, whatever spaces and comments are between. */
+struct volfile_digest {
+    unsigned char bytes[16];
+};
+struct volfile_digest volfile_digest(const struct volfile *v);
+
 /* The value of an option of a section; NULL: not given. The last one given wins. */
 const char *volfile_option(const struct volfile_section *s, const char *key);
 

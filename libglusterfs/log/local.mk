@@ -2,5 +2,11 @@
 libglusterfs_la_SOURCES += \
 	libglusterfs/log/dump.c \
 	libglusterfs/log/dump.h \
+	libglusterfs/log/escape.c \
+	libglusterfs/log/escape.h \
 	libglusterfs/log/log.c \
 	libglusterfs/log/log.h
+
+check_PROGRAMS += libglusterfs/log/test-log
+libglusterfs_log_test_log_SOURCES = libglusterfs/log/test-log.c
+libglusterfs_log_test_log_LDADD = $(TEST_LIBS)

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "log/escape.h"
 #include "stack/xlator.h"
 
 #define LINE_BYTES 4096
@@ -38,7 +39,7 @@ struct fold {
 static atomic_int level_now = LOG_INFO;
 static int log_fd = STDERR_FILENO;
 static char *log_path;
-static char ident[64] = "kilnd";
+static const char ident[] = "kilnd"; /* shown when there is no xlator */
 static pthread_mutex_t fold_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fold folds[FOLD_SLOTS];
 
@@ -76,12 +77,6 @@ log_level_parse(const char *text, enum log_level *out)
         }
     }
     return -EINVAL;
-}
-
-void
-log_set_ident(const char *text)
-{
-    snprintf(ident, sizeof ident, "%s", text);
 }
 
 static void
@@ -154,7 +149,7 @@ void
 log_write(enum log_level level, const char *file, int number, const char *function, const struct xlator *xl,
           const char *name, const char *fmt, ...)
 {
-    char line[LINE_BYTES];
+    char line[LINE_BYTES], text[LINE_BYTES];
     unsigned repeats;
     struct fold ended;
     va_list ap;
@@ -167,12 +162,12 @@ log_write(enum log_level level, const char *file, int number, const char *functi
         size_t n = format_prefix(line, sizeof line, levels[level].letter, file, number, function, xl);
 
         va_start(ap, fmt);
-        int m = vsnprintf(line + n, sizeof line - n, fmt, ap);
+        int m = vsnprintf(text, sizeof text, fmt, ap);
         va_end(ap);
-        if (level <= LOG_ERROR && m > 0)
-            snprintf(last_error, sizeof last_error, "%s", line + n);
-        if (m > 0)
-            n = n + (size_t)m < sizeof line ? n + (size_t)m : sizeof line - 1;
+        size_t text_len = m < 0 ? 0 : (size_t)m < sizeof text ? (size_t)m : sizeof text - 1;
+        if (level <= LOG_ERROR && text_len > 0)
+            log_escape(last_error, sizeof last_error, text, text_len);
+        n += log_escape(line + n, sizeof line - n, text, text_len);
         int k = snprintf(line + n, sizeof line - n, " [%s]\n", name);
         n = k > 0 && n + (size_t)k < sizeof line ? n + (size_t)k : sizeof line - 1;
         line[n - 1] = '\n';

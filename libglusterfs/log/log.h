@@ -22,6 +22,7 @@ struct xlator;
             log_write(level, __FILE__, __LINE__, __func__, xl, name, __VA_ARGS__);                           \
     } while (0)
 
+/* For log_event() alone: what is logged now, and the line itself. */
 enum log_level log_level_now(void);
 void log_write(enum log_level level, const char *file, int line, const char *function, const struct xlator *xl,
                const char *name, const char *fmt, ...) __attribute__((format(printf, 7, 8)));
@@ -33,7 +34,6 @@ int log_reopen(void);
 void log_set_level(enum log_level level);
 /* By stock's names (INFO, WARNING, ...; also lower case). -EINVAL. */
 int log_level_parse(const char *text, enum log_level *out);
-void log_set_ident(const char *ident); /* "glusterfsd"-like word shown when there is no xlator */
 /* The text of this thread's latest message of level ERROR or worse, "" if there was none; forgets it. For whoever has to
  * pass on why something failed that has already logged it. */
 void log_last_error(char *text, size_t size);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/dict.h"
 #include "mem/mem-ids.h"
 
 enum chunk_kind { CHUNK_SMALL, CHUNK_LARGE, CHUNK_MALLOC };
@@ -141,8 +140,8 @@ arena_printf(struct arena *a, const char *fmt, ...)
 void
 arena_release(struct arena *a)
 {
-    for (struct dict *d = a->dicts, *next; d; d = next) {
-        next = d->next_on_arena;
+    for (struct arena_object *d = a->dicts, *next; d; d = next) {
+        next = d->next;
         mem_put_t(MEM_ID_DICT, d);
     }
     for (struct arena_chunk *c = a->chunks, *next; c; c = next) {

@@ -14,12 +14,16 @@
 #include <stddef.h>
 
 struct arena_chunk;
-struct dict;
+
+/* The first member of a pooled object that goes with the arena. */
+struct arena_object {
+    struct arena_object *next;
+};
 
 struct arena {
     char *at, *end;             /* free room of the newest chunk */
     struct arena_chunk *chunks; /* newest first */
-    struct dict *dicts;         /* made by dict_new() on this arena; released with it */
+    struct arena_object *dicts; /* objects of the pool MEM_ID_DICT, put when the arena is released */
 };
 
 /* An all-zero arena is an empty one; this is for embedding objects that come uninitialised. */

@@ -3,6 +3,7 @@ MEM_POOL_SOURCES = \
 	libglusterfs/mem/mem-pool.h \
 	libglusterfs/mem/mem-inline.h \
 	libglusterfs/mem/mem-internal.h \
+	libglusterfs/mem/mem-shared.h \
 	libglusterfs/mem/mem-span.h \
 	libglusterfs/mem/mem-pool.c \
 	libglusterfs/mem/mem-type.c \
@@ -16,16 +17,10 @@ MEM_POOL_SOURCES = \
 	libglusterfs/mem/mem-dump.c \
 	libglusterfs/mem/mem-option.c \
 	libglusterfs/mem/mem-lock.c \
+	libglusterfs/mem/mem-direct.c \
 	libglusterfs/mem/mem-debug.c \
 	libglusterfs/mem/mem-trace.c
 libglusterfs_la_SOURCES += $(MEM_POOL_SOURCES)
-# Ages with the pools, but is not part of the library for others below.
-libglusterfs_la_SOURCES += \
-	libglusterfs/mem/stack-pool.h \
-	libglusterfs/mem/stack-internal.h \
-	libglusterfs/mem/stack-pool.c \
-	libglusterfs/mem/stack-slab.c \
-	libglusterfs/mem/stack-dump.c
 
 check_PROGRAMS += \
 	libglusterfs/mem/test-mem-owner \
@@ -38,9 +33,7 @@ check_PROGRAMS += \
 	libglusterfs/mem/test-iobuf \
 	libglusterfs/mem/test-mem-thread \
 	libglusterfs/mem/test-mem-debug \
-	libglusterfs/mem/test-mem-handshake \
-	libglusterfs/mem/test-stack-pool \
-	libglusterfs/mem/test-stack-refuse
+	libglusterfs/mem/test-mem-handshake
 TEST_MEM_SHARED = libglusterfs/mem/test-mem.h libglusterfs/mem/test-refuse.h
 libglusterfs_mem_test_mem_owner_SOURCES = libglusterfs/mem/test-mem-owner.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_owner_LDADD = $(TEST_LIBS)
@@ -62,10 +55,6 @@ libglusterfs_mem_test_mem_thread_SOURCES = libglusterfs/mem/test-mem-thread.c $(
 libglusterfs_mem_test_mem_thread_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_debug_SOURCES = libglusterfs/mem/test-mem-debug.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_debug_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_stack_pool_SOURCES = libglusterfs/mem/test-stack-pool.c
-libglusterfs_mem_test_stack_pool_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_stack_refuse_SOURCES = libglusterfs/mem/test-stack-refuse.c $(TEST_MEM_SHARED)
-libglusterfs_mem_test_stack_refuse_LDADD = $(TEST_LIBS)
 # A pool of its own, that stops where the test wants it to.
 libglusterfs_mem_test_mem_handshake_SOURCES = libglusterfs/mem/test-mem-handshake.c $(MEM_POOL_SOURCES)
 libglusterfs_mem_test_mem_handshake_CPPFLAGS = $(AM_CPPFLAGS) -DMEM_TEST_HOOKS

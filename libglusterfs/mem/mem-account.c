@@ -135,8 +135,6 @@ mem_pool_stats(struct mem_pool *p, struct mem_pool_stats *out)
 void
 mem_pools_stats(struct mem_process_stats *out)
 {
-    static const char *const release[] = { "keep", "lazy", "drop", "unmap" };
-
     mem_settle();
     pthread_mutex_lock(&mem_registry_mutex);
     size_t cached = 0;
@@ -150,8 +148,7 @@ mem_pools_stats(struct mem_process_stats *out)
     *out = (struct mem_process_stats){
         .mode = mem_pools_mode(),
         .handshake = mem_set.cooperative ? "cooperative" : "asymmetric",
-        .backend = mem_set.malloc_backend ? "malloc" : "span",
-        .release = release[MEM_READ(mem_set.release)],
+        .release = MEM_READ(mem_set.keeps) ? "keep" : "drop",
         .sweep_ms = MEM_READ(mem_set.sweep_ms),
         .sweeps = MEM_READ(mem_figures.sweeps),
         .sweep_last_us = MEM_READ(mem_figures.last_us),

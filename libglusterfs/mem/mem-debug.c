@@ -115,12 +115,10 @@ MEM_RAW void
 mem_bad_put(void *object, const void *site)
 {
     void *start = object;
-    struct mem_pool *p = mem_set.malloc_backend ? NULL : pool_at(object, &start);
+    struct mem_pool *p = pool_at(object, &start);
     struct mem_header *h = mem_header_of(object);
     uint32_t state;
 
-    if (!p && mem_set.malloc_backend)
-        p = mem_pool_of(h);
     if (!p) {
         mem_message(LOG_CRIT, "mem-pool: foreign pointer %p put at %p: in no pool's memory", object, site);
         complain();
@@ -243,12 +241,16 @@ take_free(struct mem_pool *p)
     return object;
 }
 
-MEM_RAW void *
-mem_debug_get(struct mem_pool *p, uint64_t owner, const void *site)
+static MEM_RAW void *
+debug_get(struct mem_pool *p, uint64_t owner, const void *site)
 {
     static uint32_t turn;
-    void *object = take_free(p);
+    void *object;
 
+    mem_leave(mem_self);
+    if (mem_self->state == MEM_THREAD_UNATTACHED)
+        mem_thread_attach();
+    object = take_free(p);
     if (object) {
         fill_verify(p, object, site);
     } else {
@@ -305,21 +307,15 @@ quarantine(struct mem_pool *p, void *object)
     return old;
 }
 
-MEM_RAW void
-mem_debug_put(void *object, const void *site)
+static MEM_RAW void
+debug_put(struct mem_pool *p, void *object, const void *site)
 {
     struct mem_header *h = mem_header_of(object);
-    struct mem_pool *p = mem_pool_of(h);
 
-    if (!p || (uint32_t)h->word != (uint32_t)p->word) {
-        mem_bad_put(object, site);
-        return;
-    }
     zones_verify(p, object, site);
     if (h->traced)
         mem_trace_put(object);
     h->traced = 0;
-    mem_disown(p, h->word);
     if (p->reset)
         p->reset(object);
     sites_of(object)->put = site;
@@ -333,6 +329,8 @@ mem_debug_put(void *object, const void *site)
     fill_verify(p, object, site); /* before anybody else can get it */
     give_free(p, object);
 }
+
+const struct mem_backend mem_debug = { debug_get, debug_put };
 
 /* ---- sweep ------------------------------------------------------------------------------------ */
 

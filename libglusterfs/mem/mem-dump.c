@@ -30,7 +30,6 @@ dump_process(const struct out *o)
     mem_pools_stats(&s);
     o->fn(o->arg, "mode", s.mode);
     o->fn(o->arg, "handshake", s.handshake);
-    o->fn(o->arg, "backend", s.backend);
     o->fn(o->arg, "pool-release", s.release);
     number(o, "sweep-interval-ms", s.sweep_ms);
     number(o, "sweep-count", s.sweeps);
@@ -175,7 +174,7 @@ check_pool(struct mem_pool *p)
         if (t->used[p->id / 64] & ((uint64_t)1 << (p->id % 64)))
             cached += check_line(p, mem_line_of(t, p->id));
     /* Every object is either live or in exactly one magazine. */
-    assert(MEM_READ(p->class.carved) - MEM_READ(p->class.returned) == cached + (uint64_t)mem_pool_live(p) - MEM_READ(p->passthru));
+    assert(MEM_READ(p->class.carved) - MEM_READ(p->class.returned) == cached + (uint64_t)mem_pool_live(p) - MEM_READ(p->direct));
 }
 
 void

@@ -66,8 +66,7 @@ struct mem_header {
 };
 
 /* Low half of the word: one of these, xor the pool's cookie. */
-enum { MEM_STATE_LIVE = 0x4c495645, MEM_STATE_DEAD = 0x44454144, MEM_STATE_PASSTHRU = 0x50415353,
-       MEM_STATE_QUARANTINE = 0x5155524e };
+enum { MEM_STATE_LIVE = 0x4c495645, MEM_STATE_DEAD = 0x44454144, MEM_STATE_QUARANTINE = 0x5155524e };
 
 /* Where in a thread's block the pool's line is, in bits 32 .. 47 of the word: id * 64; but 0, where no word
  * matches, in a pool whose puts all take the slow path. The mask keeps any word, a foreign one too, within

@@ -21,105 +21,19 @@ void mem_test_hook(enum mem_hook point);
 
 #include "mem/mem-inline.h"
 #include "mem/mem-pool.h"
+#include "mem/mem-shared.h"
 
 #include <assert.h>
 #include <pthread.h>
-
-#if defined(__SANITIZE_THREAD__)
-#define MEM_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define MEM_TSAN 1
-#endif
-#endif
-#ifndef MEM_TSAN
-#define MEM_TSAN 0
-#endif
 
 #define MEM_IDS 256
 #define MEM_OWNERS 4096
 #define MEM_CAP_MAX 256 /* objects in the largest magazine */
 
-/* What pooled objects point to is not leaked. Weak: the program may be built with ASan, and the library not. */
-void __lsan_register_root_region(const void *p, size_t n) __attribute__((weak));
-void __lsan_unregister_root_region(const void *p, size_t n) __attribute__((weak));
-#define MEM_LSAN_ROOT(p, n) (__lsan_register_root_region ? __lsan_register_root_region((p), (n)) : (void)0)
-#define MEM_LSAN_UNROOT(p, n) (__lsan_unregister_root_region ? __lsan_unregister_root_region((p), (n)) : (void)0)
+/* ---- options (mem-option.c) ------------------------------------------------------------------- */
 
-#if MEM_ASAN
-void __asan_poison_memory_region(void const volatile *p, size_t n);
-void __asan_unpoison_memory_region(void const volatile *p, size_t n);
-#define MEM_ASAN_HIDE(p, n) __asan_poison_memory_region((p), (n))
-#define MEM_ASAN_SHOW(p, n) __asan_unpoison_memory_region((p), (n))
-#else
-#define MEM_ASAN_HIDE(p, n) ((void)(p), (void)(n))
-#define MEM_ASAN_SHOW(p, n) ((void)(p), (void)(n))
-#endif
-
-/* Relaxed figures that several threads add to, on slow paths only. */
-#define MEM_ADD(counter, by) __atomic_fetch_add(&(counter), (by), __ATOMIC_RELAXED)
-#define MEM_READ(counter) __atomic_load_n(&(counter), __ATOMIC_RELAXED)
-#define MEM_WRITE(counter, v) __atomic_store_n(&(counter), (v), __ATOMIC_RELAXED)
-#define MEM_BUMP(counter, by) MEM_WRITE(counter, MEM_READ(counter) + (by)) /* under the lock of its writers */
-
-/* ---- a small lock (mem-lock.c) ---------------------------------------------------------------- */
-
-struct mem_lock {
-    uint32_t word; /* 0 free, 1 held, 2 held and waited for */
-};
-
-void mem_lock_wait(struct mem_lock *l);
-void mem_lock_wake(struct mem_lock *l);
-
-static inline bool
-mem_trylock(struct mem_lock *l)
-{
-    uint32_t free = 0;
-
-    return __atomic_compare_exchange_n(&l->word, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
-static inline void
-mem_lock(struct mem_lock *l)
-{
-    if (!mem_trylock(l))
-        mem_lock_wait(l);
-}
-
-static inline void
-mem_unlock(struct mem_lock *l)
-{
-    if (__atomic_exchange_n(&l->word, 0, __ATOMIC_RELEASE) == 2)
-        mem_lock_wake(l);
-}
-
-/* ---- options and mode (mem-option.c) ---------------------------------------------------------- */
-
-enum mem_mode { MEM_MODE_UNSET, MEM_MODE_ON, MEM_MODE_OFF, MEM_MODE_POISON, MEM_MODE_TRACE };
-enum mem_release { MEM_RELEASE_KEEP, MEM_RELEASE_LAZY, MEM_RELEASE_DROP, MEM_RELEASE_UNMAP };
-
-struct mem_settings {
-    enum mem_mode mode;
-    bool latched; /* the first object was taken: mode, backend and handshake are settled */
-    bool malloc_backend, cooperative, abort_on_error, abort_set, pressure;
-    bool valgrind;
-    enum mem_release release;
-    uint32_t sweep_ms;
-    uint32_t trace_every;
-    size_t cap;
-};
-extern struct mem_settings mem_set;
-
-void mem_settle(void); /* read the environment and latch; idempotent, any thread */
-enum mem_mode mem_mode_now(void);
 bool mem_option_bypasses(const char *pool_name);
 void mem_option_fork(int step);
-void mem_message(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Tests make the nth allocation from the system fail (0 = none). */
-extern int64_t mem_test_fail_at;
-extern bool mem_test_fail_always; /* from the first on, with fail_at > 0 */
-bool mem_test_fails(void);
 
 /* ---- spans (mem-span.c) ----------------------------------------------------------------------- */
 
@@ -180,8 +94,25 @@ struct mem_depot {
     uint32_t nhot, ncold, nempty;    /* magazines */
 };
 
+/* What the fast path has not: one for each mode, chosen when a pool is made.
+ *
+ *   lines   mode on: a magazine is found for the line of the calling thread (mem-pool.c)
+ *   direct  mode on, MEM_POOL_NO_POOL: each object is an allocation of its own, counted (mem-direct.c)
+ *   malloc  mode off: malloc and free; an object knows no pool (mem-direct.c)
+ *   debug   poison and trace: one chain of dead objects for all threads (mem-debug.c)
+ *
+ * get ends the caller's bracket, and returns NULL with errno. put is given a live object of that pool outside of any
+ * bracket. site: where mem_get or mem_put was called.
+ */
+struct mem_backend {
+    void *(*get)(struct mem_pool *p, uint64_t owner, const void *site);
+    void (*put)(struct mem_pool *p, void *object, const void *site);
+};
+extern const struct mem_backend mem_lines, mem_direct, mem_malloc, mem_debug;
+
 struct mem_pool {
     /* read on every call */
+    const struct mem_backend *backend;
     uint32_t id;
     uint32_t line;     /* from a thread's block to its line of this pool */
     uint64_t word;     /* of a live object without an owner */
@@ -199,7 +130,7 @@ struct mem_pool {
     /* figures of slow paths and of threads that are gone; several writers */
     uint64_t gets __attribute__((aligned(64)));
     uint64_t puts, bypass, hits_cold, hits_depot, system_allocs, sweep_freed, double_free, wrong_pool;
-    uint64_t passthru; /* live objects outside the class: MEM_POOL_NO_POOL */
+    uint64_t direct; /* live objects outside the class: MEM_POOL_NO_POOL */
     int64_t peak;
 
     /* poison and trace modes, under depot.lock */
@@ -230,9 +161,9 @@ void mem_depot_doom(struct mem_pool *p, struct mem_magazine *chain);
 void *mem_depot_get_one(struct mem_pool *p);
 bool mem_depot_put_one(struct mem_pool *p, void *object);
 void *mem_pool_carve_one(struct mem_pool *p);
+void mem_object_fresh(struct mem_pool *p, void *object); /* its header, dead, and what its ctor does */
 size_t mem_pool_carve(struct mem_pool *p, void **objects, size_t n);
 struct mem_magazine *mem_depot_age(struct mem_pool *p, bool all, bool lean); /* what is to be freed */
-uint64_t mem_now_us(void);
 
 /* ---- pools (mem-pool.c) ----------------------------------------------------------------------- */
 
@@ -259,7 +190,7 @@ enum { MEM_THREAD_UNATTACHED, MEM_THREAD_ATTACHED, MEM_THREAD_PRIVATE, MEM_THREA
 
 #define MEM_THREAD_BYTES (MEM_IDS * sizeof(struct mem_line))
 
-extern pthread_mutex_t mem_sweep_mutex, mem_registry_mutex;
+extern pthread_mutex_t mem_registry_mutex;
 extern struct mem_thread *mem_threads;       /* registry */
 extern struct mem_thread *mem_threads_cursor; /* where the sweeper goes on; moved when that thread exits */
 extern uint64_t mem_threads_attached;
@@ -293,21 +224,10 @@ mem_changes_end(struct mem_thread *t)
 /* ---- sweeper (mem-sweep.c) -------------------------------------------------------------------- */
 
 void mem_sweeper_kick(void);            /* sweep soon */
-void mem_sweeper_rouse(void);           /* a thread became active: leave dormancy */
 void mem_sweeper_forget(void);          /* child of fork */
 bool mem_membarrier(void);
 bool mem_membarrier_register(void);
 extern int mem_over_cap;
-
-/* A cache of another kind that ages with the pools (stack-pool). sweep and fork run under the sweep mutex. */
-struct mem_follower {
-    size_t (*sweep)(int level); /* 0: a period is over; 1 .. 3: a trim of that level. Bytes given back */
-    bool (*quiet)(void);        /* the next sweep would find nothing to do */
-    void (*fork)(int step);     /* 0 prepare, 1 parent, 2 child */
-    struct mem_follower *next;
-};
-extern struct mem_follower *mem_followers;
-void mem_sweep_follow(struct mem_follower *f); /* for ever */
 
 /* ---- accounting (mem-account.c) --------------------------------------------------------------- */
 
@@ -337,8 +257,6 @@ extern struct mem_figures mem_figures;
 
 size_t mem_debug_header(void);  /* bytes before and after an object in this mode */
 size_t mem_debug_trailer(void);
-void *mem_debug_get(struct mem_pool *p, uint64_t owner, const void *site);
-void mem_debug_put(void *object, const void *site);
 void mem_debug_sweep(struct mem_pool *p, bool all);
 void mem_bad_put(void *object, const void *site); /* says what is wrong; aborts if so set */
 void mem_trace_get(struct mem_pool *p, void *object, unsigned owner);

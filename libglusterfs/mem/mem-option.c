@@ -17,7 +17,7 @@
 #define RUNNING_ON_VALGRIND 0
 #endif
 
-struct mem_settings mem_set = { .release = MEM_RELEASE_DROP, .sweep_ms = 10000, .cap = SIZE_MAX, .pressure = true };
+struct mem_settings mem_set = { .sweep_ms = 10000, .cap = SIZE_MAX, .pressure = true };
 
 static pthread_mutex_t set_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool env_read;
@@ -70,18 +70,17 @@ set_mode(const char *text)
     return 0;
 }
 
-static const char *const release_words[] = { "keep", "lazy", "drop", "unmap" };
-static const char *const backend_words[] = { "span", "malloc" };
+static const char *const release_words[] = { "drop", "keep" };
 static const char *const handshake_words[] = { "auto", "cooperative" };
 static const char *const flag_words[] = { "0", "1" };
 
 static int
 set_release(const char *text)
 {
-    int w = parse_word(text, release_words, 4);
+    int w = parse_word(text, release_words, 2);
 
     if (w >= 0)
-        MEM_WRITE(mem_set.release, (enum mem_release)w);
+        MEM_WRITE(mem_set.keeps, w);
     return w < 0 ? w : 0;
 }
 
@@ -179,8 +178,6 @@ set_one(const char *key, const char *value)
         return set_abort(value);
     if (!strcmp(key, "bypass"))
         return set_bypass(value);
-    if (!strcmp(key, "backend"))
-        return set_early(&mem_set.malloc_backend, value, backend_words);
     if (!strcmp(key, "handshake"))
         return set_early(&mem_set.cooperative, value, handshake_words);
     if (!strcmp(key, "pressure"))
@@ -196,9 +193,8 @@ read_environment(void)
     static const char *const names[][2] = {
         { "mode", "KILN_POOLS" },           { "sweep", "KILN_POOL_SWEEP" },
         { "release", "KILN_POOL_RELEASE" }, { "cap", "KILN_POOL_CAP" },
-        { "backend", "KILN_POOL_BACKEND" }, { "handshake", "KILN_POOL_HANDSHAKE" },
-        { "abort", "KILN_POOL_ABORT" },     { "pressure", "KILN_POOL_PRESSURE" },
-        { "bypass", "KILN_POOL_BYPASS" },
+        { "handshake", "KILN_POOL_HANDSHAKE" }, { "abort", "KILN_POOL_ABORT" },
+        { "pressure", "KILN_POOL_PRESSURE" }, { "bypass", "KILN_POOL_BYPASS" },
     };
 
     if (env_read)

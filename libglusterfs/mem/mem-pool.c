@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
 /* mem-pool: getting and putting objects. The fast path is mem_get_fast and mem_put_fast in mem-inline.h;
- * here are the calls around it and the slow path, which finds a magazine:
+ * here are the calls around it, the slow path, which asks the pool's backend, and the backend of mode on, which finds a
+ * magazine:
  *
  *   get   loaded is empty: previous, a cold magazine, the depot, half a magazine carved from spans
  *   put   loaded is full: previous, an empty magazine for a full one from the depot, else singly to the depot
@@ -100,7 +101,7 @@ asan_hide(void *object)
 {
     struct mem_pool *p = mem_set.mode == MEM_MODE_ON ? mem_pool_of(mem_header_of(object)) : NULL;
 
-    if (p && !p->reset && (uint32_t)mem_header_of(object)->word == (uint32_t)p->word)
+    if (p && p->backend == &mem_lines && !p->reset && (uint32_t)mem_header_of(object)->word == (uint32_t)p->word)
         MEM_ASAN_HIDE(object, p->class.stride - p->class.offset);
 }
 #else
@@ -208,8 +209,8 @@ mem_pool_idle(void)
 
 /* ---- objects from the system ------------------------------------------------------------------ */
 
-static MEM_RAW void
-fresh(struct mem_pool *p, void *object)
+MEM_RAW void
+mem_object_fresh(struct mem_pool *p, void *object)
 {
     struct mem_header *h = mem_header_of(object);
 
@@ -229,7 +230,7 @@ mem_pool_carve(struct mem_pool *p, void **objects, size_t n)
     size_t got = mem_class_alloc(&p->class, objects, n);
 
     for (size_t i = 0; i < got; i++)
-        fresh(p, objects[i]);
+        mem_object_fresh(p, objects[i]);
     MEM_ADD(p->system_allocs, got);
     return got;
 }
@@ -405,42 +406,6 @@ get_bypass(struct mem_pool *p, uint64_t owner)
     return go_live(p, object, owner);
 }
 
-static MEM_RAW __attribute__((noinline)) void *
-get_passthru(struct mem_pool *p)
-{
-    void *object;
-
-    errno = ENOMEM;
-    if (mem_test_fails())
-        return NULL;
-    object = aligned_alloc(p->class.align, (p->class.stride + p->class.align - 1) / p->class.align * p->class.align);
-    if (!object)
-        return NULL;
-    object = (char *)object + p->class.offset;
-    fresh(p, object);
-    mem_word_write(mem_header_of(object), mem_word(p, MEM_STATE_PASSTHRU));
-    MEM_ADD(p->gets, 1);
-    MEM_ADD(p->passthru, 1);
-    MEM_ADD(p->system_allocs, 1);
-    return object;
-}
-
-static void *
-get_off(struct mem_pool *p)
-{
-    void *object;
-
-    if (mem_test_fails())
-        return NULL;
-    if (p->align > 16)
-        object = aligned_alloc(p->align, (p->size + p->align - 1) / p->align * p->align);
-    else
-        object = malloc(p->size);
-    if (object && p->ctor)
-        p->ctor(object);
-    return object;
-}
-
 static __attribute__((noinline)) void *
 get_in_vain(struct mem_pool *p, unsigned id, const void *site)
 {
@@ -449,20 +414,15 @@ get_in_vain(struct mem_pool *p, unsigned id, const void *site)
     return NULL;
 }
 
-/* A block of its own, so that threads in the modes without lines don't share busy's cache line. */
-static __attribute__((noinline)) void *
-get_off_first(struct mem_pool *p)
+static void *
+lines_get(struct mem_pool *p, uint64_t owner, const void *site)
 {
-    mem_thread_attach();
-    return get_off(p);
-}
-
-static __attribute__((noinline)) void *
-get_from_lines(struct mem_thread *t, struct mem_pool *p, uint64_t owner)
-{
+    struct mem_thread *t = mem_self;
     struct mem_line *l;
     void *object;
 
+    (void)site;
+    mem_leave(t);
     PROBE2(pool_get_slow, p->name, p->id);
     if (!mem_admit(&t))
         return get_bypass(p, owner);
@@ -479,26 +439,16 @@ get_from_lines(struct mem_thread *t, struct mem_pool *p, uint64_t owner)
     return go_live(p, object, owner);
 }
 
-/* Off comes first and in few instructions: it is what the pool is compared with. */
 void *
 mem_get_slow(unsigned id, uint64_t owner, const void *site)
 {
-    struct mem_thread *t = mem_self;
     struct mem_pool *p = mem_pool_by_id(id);
 
     if (MEM_UNLIKELY(!p || MEM_READ(p->dying))) {
-        mem_leave(t);
+        mem_leave(mem_self);
         return get_in_vain(p, id, site ? site : SITE());
     }
-    if (mem_set.mode == MEM_MODE_OFF) /* settled: there is a pool */
-        return MEM_LIKELY(t->state != MEM_THREAD_UNATTACHED) ? get_off(p) : get_off_first(p);
-    mem_leave(t);
-    if (mem_set.mode != MEM_MODE_ON) {
-        if (t->state == MEM_THREAD_UNATTACHED)
-            mem_thread_attach();
-        return mem_debug_get(p, owner, site ? site : SITE());
-    }
-    return p->flags & MEM_POOL_NO_POOL ? get_passthru(p) : get_from_lines(t, p, owner);
+    return p->backend->get(p, owner, site ? site : SITE());
 }
 
 /* ---- put, slow -------------------------------------------------------------------------------- */
@@ -533,36 +483,15 @@ line_make_room(struct mem_line *l, struct mem_pool *p)
 }
 
 static MEM_RAW void
-put_passthru(struct mem_pool *p, void *object)
+lines_put(struct mem_pool *p, void *object, const void *site)
 {
-    struct mem_header *h = mem_header_of(object);
-
-    mem_word_write(h, mem_word(p, MEM_STATE_DEAD));
-    MEM_ADD(p->puts, 1);
-    MEM_ADD(p->passthru, -(uint64_t)1);
-    free((char *)object - p->class.offset);
-}
-
-static MEM_RAW __attribute__((noinline)) void
-put_to_lines(struct mem_thread *t, void *object, const void *site)
-{
-    struct mem_header *h = mem_header_of(object);
-    struct mem_pool *p = mem_pool_of(h);
-    uint32_t state = (uint32_t)mem_word_read(h);
+    struct mem_thread *t = mem_self;
     struct mem_line *l;
 
-    if (!p || (state != (uint32_t)p->word && state != (uint32_t)mem_word(p, MEM_STATE_PASSTHRU))) {
-        mem_bad_put(object, site);
-        return;
-    }
-    mem_disown(p, mem_word_read(h));
+    (void)site;
     if (p->reset)
         p->reset(object);
-    if (state != (uint32_t)p->word) {
-        put_passthru(p, object);
-        return;
-    }
-    mem_word_write(h, mem_word(p, MEM_STATE_DEAD));
+    mem_word_write(mem_header_of(object), mem_word(p, MEM_STATE_DEAD));
     if (mem_admit(&t)) {
         l = mem_line_of(t, p->id);
         line_begin(t, l, p);
@@ -580,18 +509,24 @@ put_to_lines(struct mem_thread *t, void *object, const void *site)
         mem_class_free(&p->class, &object, 1);
 }
 
-void
+const struct mem_backend mem_lines = { lines_get, lines_put };
+
+MEM_RAW void
 mem_put_slow(void *object, const void *site)
 {
-    struct mem_thread *t = mem_self;
+    struct mem_header *h = mem_header_of(object);
+    struct mem_pool *p;
 
-    if (mem_set.mode == MEM_MODE_OFF) {
+    if (mem_set.mode == MEM_MODE_OFF) { /* there is no header to find the pool by */
         free(object);
         return;
     }
-    mem_leave(t);
-    if (mem_set.mode == MEM_MODE_ON)
-        put_to_lines(t, object, site ? site : SITE());
-    else
-        mem_debug_put(object, site ? site : SITE());
+    mem_leave(mem_self);
+    p = mem_pool_of(h);
+    if (!p || (uint32_t)mem_word_read(h) != (uint32_t)p->word) {
+        mem_bad_put(object, site ? site : SITE());
+        return;
+    }
+    mem_disown(p, mem_word_read(h));
+    p->backend->put(p, object, site ? site : SITE());
 }

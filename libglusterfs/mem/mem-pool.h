@@ -60,10 +60,9 @@ const char *mem_pools_mode(void);
 
 /* Run-time options, each also an environment variable read at first use:
  *   sweep      KILN_POOL_SWEEP      period in milliseconds, 0 = never (default 10000)   any time
- *   release    KILN_POOL_RELEASE    keep | lazy | drop | unmap        (default drop)    any time
+ *   release    KILN_POOL_RELEASE    drop | keep: empty spans          (default drop)    any time
  *   cap        KILN_POOL_CAP        bytes cached in the whole process, 0 = no cap       any time
  *                                   (default: the larger of 64 MiB and RAM/256)
- *   backend    KILN_POOL_BACKEND    span | malloc                     (default span)    as the mode
  *   handshake  KILN_POOL_HANDSHAKE  auto | cooperative                (default auto)    as the mode
  *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put     (default: 1 in poison and trace)  any time
  *   pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup (default 1)  as the mode
@@ -202,7 +201,7 @@ struct mem_pool_stats {
 void mem_pool_stats(struct mem_pool *pool, struct mem_pool_stats *out);
 
 struct mem_process_stats {
-    const char *mode, *handshake, *backend, *release;
+    const char *mode, *handshake, *release;
     unsigned sweep_ms;
     uint64_t sweeps, sweep_last_us, membarrier_us_max, window_us_max;
     uint64_t threads, threads_skipped, demote_requests;

@@ -149,12 +149,8 @@ reservation_drop(struct mem_reservation *r, uint32_t drop)
 
         while (at + n < UNITS && (drop & (1u << (at + n))))
             n++;
-        if (n && mem_set.release == MEM_RELEASE_LAZY) {
-            if (madvise(r->base + at * UNIT, n * UNIT, MADV_FREE) != 0)
-                madvise(r->base + at * UNIT, n * UNIT, MADV_DONTNEED);
-        } else if (n) {
+        if (n)
             madvise(r->base + at * UNIT, n * UNIT, MADV_DONTNEED);
-        }
         at += n + 1;
     }
 }
@@ -171,9 +167,9 @@ mem_reservations_release(void)
         bool whole = drop == r->used;
 
         next = r->next;
-        if (!drop && (r->used || mem_set.release == MEM_RELEASE_KEEP))
+        if (!drop && (r->used || mem_set.keeps))
             continue;
-        if (mem_set.release == MEM_RELEASE_KEEP) {
+        if (mem_set.keeps) {
             MEM_WRITE(r->used, r->used & ~drop);
             r->drop = 0;
             continue;

@@ -5,7 +5,7 @@
  * A span holds slots of one class and starts with its header: which slots are free is a bitmap there, so
  * giving an object back touches no line of the object, and pages between free slots can be dropped. Spans
  * are 64 KiB (more for big objects), aligned to their size, cut from 2 MiB reservations. A class whose
- * objects are too big for that, or all classes with the malloc backend, take each slot from malloc.
+ * objects are too big for that takes each slot from malloc.
  */
 #include "mem/mem-span.h"
 
@@ -34,7 +34,7 @@ mem_class_init(struct mem_class *c, uint32_t id, size_t size, size_t align, size
         stride += 64;
     while (bytes < RESERVATION && bytes < stride * 8)
         bytes *= 2;
-    if (mem_set.malloc_backend || stride > SPANNED_MAX)
+    if (stride > SPANNED_MAX)
         bytes = 0;
     *c = (struct mem_class){ .id = id, .stride = (uint32_t)stride, .offset = (uint32_t)offset,
                              .align = (uint32_t)(align > 16 ? line : 64), .span_bytes = (uint32_t)bytes };
@@ -234,7 +234,7 @@ bool
 mem_class_idle(struct mem_class *c)
 {
     mem_lock(&c->lock);
-    uint64_t carved = MEM_READ(c->carved); /* the malloc backend counts without the lock */
+    uint64_t carved = MEM_READ(c->carved); /* slots from malloc are counted without the lock */
     bool idle = carved == c->carved_swept;
 
     c->carved_swept = carved;

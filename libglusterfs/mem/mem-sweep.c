@@ -282,7 +282,7 @@ bury_pools(void)
 
         if (!p || !p->dying)
             continue;
-        bool gone = MEM_READ(p->class.carved) == MEM_READ(p->class.returned) && !MEM_READ(p->passthru) &&
+        bool gone = MEM_READ(p->class.carved) == MEM_READ(p->class.returned) && !MEM_READ(p->direct) &&
                     !(used[id / 64] & ((uint64_t)1 << (id % 64)));
         p->gone_sweeps = gone ? p->gone_sweeps + 1 : 0;
         if (p->gone_sweeps >= 2) {

@@ -64,9 +64,20 @@ pool_publish(struct mem_pool *p, unsigned want)
     p->id = id;
     p->class.id = id;
     p->line = (uint32_t)(id * sizeof(struct mem_line));
-    p->word = (MEM_STATE_LIVE ^ cookie) | (uint64_t)(p->reset ? 0 : p->line) << MEM_LINE_SHIFT;
+    /* A put that has more to do than to fill a magazine finds no line. */
+    p->word = (MEM_STATE_LIVE ^ cookie) | (uint64_t)(p->reset || p->backend == &mem_direct ? 0 : p->line) << MEM_LINE_SHIFT;
     __atomic_store_n(&mem_pools[id], p, __ATOMIC_RELEASE);
     return 0;
+}
+
+static const struct mem_backend *
+backend_of(unsigned flags)
+{
+    if (mem_set.mode == MEM_MODE_OFF)
+        return &mem_malloc;
+    if (mem_set.mode != MEM_MODE_ON)
+        return &mem_debug;
+    return flags & MEM_POOL_NO_POOL ? &mem_direct : &mem_lines;
 }
 
 struct mem_pool *
@@ -93,6 +104,7 @@ mem_pool_new_opts(const struct mem_pool_opts *o)
     if (o->flags & MEM_POOL_CACHE_ALIGNED && align < 64)
         align = 64;
     p->flags = o->flags | (mem_option_bypasses(o->name) ? MEM_POOL_NO_POOL : 0u);
+    p->backend = backend_of(p->flags);
     p->size = o->size;
     p->align = align;
     p->zero_len = o->zero_len ? o->zero_len : o->size;
@@ -102,7 +114,7 @@ mem_pool_new_opts(const struct mem_pool_opts *o)
     p->xlator = xlator;
     p->prefill = o->prefill;
     mem_class_init(&p->class, 0, o->size, align, mem_debug_header(), mem_debug_trailer(), true);
-    p->counts_owners = !p->class.span_bytes || p->flags & MEM_POOL_NO_POOL;
+    p->counts_owners = !p->class.span_bytes || p->backend == &mem_direct;
     magazine_sizes(&p->depot, p->class.stride);
     pthread_mutex_lock(&mem_registry_mutex);
     err = pool_publish(p, o->id);
@@ -128,7 +140,7 @@ mem_pool_prefill(struct mem_pool *p, unsigned count)
 {
     unsigned left = count ? count : p->prefill;
 
-    if (mem_mode_now() != MEM_MODE_ON || p->flags & MEM_POOL_NO_POOL)
+    if (p->backend != &mem_lines)
         return 0;
     while (left) {
         struct mem_magazine *m = mem_magazine_new(MEM_READ(p->depot.m));

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/dict.h"
 #include "mem/mem-ids.h"
 #include "mem/test-mem.h"
 
@@ -17,7 +16,7 @@ static void
 setup_arena(void)
 {
     setup();
-    ck_assert_int_eq(mem_pool_make(&dicts, MEM_ID_DICT, sizeof(struct dict), "dict"), 0);
+    ck_assert_int_eq(mem_pool_make(&dicts, MEM_ID_DICT, 64, "dict"), 0);
     ck_assert_int_eq(arena_pools_init(), 0);
     ck_assert_int_eq(arena_pools_init(), 0);
 }
@@ -102,9 +101,9 @@ START_TEST(dicts_go_too)
     struct arena a = { 0 };
 
     for (int i = 0; i < 3; i++) {
-        struct dict *d = mem_get_t(MEM_ID_DICT);
+        struct arena_object *d = mem_get_t(MEM_ID_DICT);
 
-        d->next_on_arena = a.dicts;
+        d->next = a.dicts;
         a.dicts = d;
     }
     arena_release(&a);

@@ -318,40 +318,13 @@ START_TEST(membarrier_refused_after_fork)
 }
 END_TEST
 
-/* ---- no lazy release -------------------------------------------------------------------------- */
-
-/* A kernel, or a file system under it, that doesn't know MADV_FREE: the pages are dropped at once. */
-START_TEST(lazy_release_refused)
-{
-    struct mem_pool *p = mem_pool_new_fn(1000, 0, "lazy"), *q = mem_pool_new_fn(1000, 0, "stays");
-    void *o[500], *pin = mem_get(q); /* so that the reservation isn't unmapped as a whole */
-    unsigned char resident = 1;
-
-    if (tools_watch())
-        return;
-    ck_assert_int_eq(mem_pools_set_option("release", "lazy"), 0);
-    get_many(p, o, 500);
-    for (int i = 0; i < 500; i++)
-        memset(o[i], 7, 1000);
-    char *page = (char *)((uintptr_t)o[200] / 4096 * 4096);
-    mem_put_bulk(o, 500);
-    refuse_when(SYS_madvise, 2, MADV_FREE, EINVAL);
-    ck_assert_uint_gt(mem_pools_trim(2), 0);
-    ck_assert_int_eq(mincore(page, 4096, &resident), 0);
-    ck_assert_int_eq(resident & 1, 0);
-    get_many(p, o, 500);
-    mem_put_bulk(o, 500);
-    mem_put(pin);
-}
-END_TEST
-
 static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
         the_heap_is_exhausted, the_address_space_is_full, no_map_for_a_threads_block,
         no_thread_specific_key, no_thread_specific_value, no_descriptor_for_the_sweeper, no_thread_for_the_sweeper,
-        the_sweeper_cannot_be_woken, the_sweeper_cannot_wait, membarrier_refused_after_fork, lazy_release_refused,
+        the_sweeper_cannot_be_woken, the_sweeper_cannot_wait, membarrier_refused_after_fork,
     };
     Suite *s = suite_create("mem-refuse");
     TCase *t = tcase_create("refused");

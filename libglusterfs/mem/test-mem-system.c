@@ -131,8 +131,8 @@ fail_once_at(int64_t n)
     exit(!well ? 2 : too_few ? 1 : 0);
 }
 
-static const char *const ways[][2] = { { "mode", "on" }, { "backend", "malloc" }, { "handshake", "cooperative" },
-                                       { "mode", "off" }, { "mode", "poison" }, { "mode", "trace:1" } };
+static const char *const ways[][2] = { { "mode", "on" }, { "handshake", "cooperative" }, { "mode", "off" },
+                                       { "mode", "poison" }, { "mode", "trace:1" } };
 enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 START_TEST(nth_allocation_fails)
@@ -271,7 +271,7 @@ START_TEST(options)
     ck_assert_int_eq(mem_pools_set_option("sweep", "-1"), -EINVAL);
     ck_assert_int_eq(mem_pools_set_option("sweep", "12x"), -EINVAL);
     ck_assert_int_eq(mem_pools_set_option("cap", "99999999999999999999999"), -EINVAL);
-    ck_assert_int_eq(mem_pools_set_option("backend", "tape"), -EINVAL);
+    ck_assert_int_eq(mem_pools_set_option("handshake", "firm"), -EINVAL);
     ck_assert_int_eq(mem_pools_set_option("pressure", "0"), 0);
     ck_assert_int_eq(mem_pools_set_mode("trace:0"), -EINVAL);
     ck_assert_int_eq(mem_pools_set_mode("maybe"), -EINVAL);
@@ -280,7 +280,7 @@ START_TEST(options)
     ck_assert_int_eq(mem_pools_set_mode("on"), 0);
     mem_pool_new_fn(8, 0, "first");
     ck_assert_int_eq(mem_pools_set_mode("off"), -EBUSY);
-    ck_assert_int_eq(mem_pools_set_option("backend", "malloc"), -EBUSY);
+    ck_assert_int_eq(mem_pools_set_option("handshake", "auto"), -EBUSY);
     ck_assert_int_eq(mem_pools_set_option("sweep", "500"), 0);
     ck_assert_str_eq(mem_pools_mode(), "on");
 }
@@ -484,23 +484,6 @@ START_TEST(messages_go_to_stderr)
 }
 END_TEST
 
-START_TEST(malloc_backend)
-{
-    ck_assert_int_eq(mem_pools_set_option("backend", "malloc"), 0);
-    struct mem_pool *p = mem_pool_new_fn(256, 0, "backed");
-    static void *o[20000];
-
-    get_many(p, o, 20000);
-    mem_put_bulk(o, 20000);
-    mem_put(o[0]);
-    ck_assert(strstr(last_message, "backed") && strstr(last_message, "double free"));
-    mem_pools_sweep_now();
-    mem_pools_sweep_now();
-    ck_assert_uint_eq(stats(p).bytes_resident, 0);
-    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
-}
-END_TEST
-
 /* ---- the environment -------------------------------------------------------------------------- */
 
 static void
@@ -536,7 +519,7 @@ test_suite(void)
 {
     const TTest *const tests[] = {
         memory_ends_for_good, no_memory_to_prefill, no_memory_at_all, statedump_keys, sweeper_sleeps_and_wakes,
-        malloc_backend, nothing_to_sweep_no_wakeups, a_shorter_period_counts_at_once, magazines_alone_keep_it_awake,
+        nothing_to_sweep_no_wakeups, a_shorter_period_counts_at_once, magazines_alone_keep_it_awake,
         repeats_are_counted, messages_go_to_stderr, gone_for_a_daemon,
     };
     Suite *s = suite_create("mem-system");

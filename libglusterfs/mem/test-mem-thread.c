@@ -153,13 +153,6 @@ START_TEST(agrees_with_a_model)
 }
 END_TEST
 
-START_TEST(agrees_with_a_model_on_malloc)
-{
-    ck_assert_int_eq(mem_pools_set_option("backend", "malloc"), 0);
-    run_model();
-}
-END_TEST
-
 START_TEST(agrees_with_a_model_when_cooperative)
 {
     ck_assert_int_eq(mem_pools_set_option("handshake", "cooperative"), 0);
@@ -563,7 +556,7 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        agrees_with_a_model, agrees_with_a_model_on_malloc, agrees_with_a_model_when_cooperative,
+        agrees_with_a_model, agrees_with_a_model_when_cooperative,
         membarrier_refused_from_the_start, membarrier_refused_later, exit_hands_everything_over, exit_keeps_the_cold_apart,
         ten_thousand_short_threads, destructors_after_ours_may_put_and_get, a_detached_thread_goes_on,
         a_one_way_flow_does_not_grow, blocked_threads_are_emptied, fork_in_a_storm, exit_while_others_are_busy,

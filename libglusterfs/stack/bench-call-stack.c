@@ -22,7 +22,8 @@
 enum { ROUNDS = 1000000, LAYERS = 3 };
 
 static struct graph graph;
-static struct xlator layer = {.graph = &graph};
+static xl_verdict park(struct xlator *xl, struct call_stack *stk);
+static struct xlator layer = {.graph = &graph, .fn[FOP_null] = park};
 static struct call_stub *parked;
 static unsigned long done_count;
 
@@ -35,7 +36,7 @@ cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int
+static xl_verdict
 see_reply(struct frame *f, struct call_stack *stk)
 {
     (void)f;
@@ -50,7 +51,7 @@ done(struct call_stack *stk)
     call_stack_free(stk);
 }
 
-static int
+static xl_verdict
 answer(struct xlator *xl, struct call_stack *stk)
 {
     struct dict *d = reply_xdata(stk), *e = reply_dict(stk);
@@ -62,15 +63,26 @@ answer(struct xlator *xl, struct call_stack *stk)
     return stk->reply.iobuf ? XL_DONE : -ENOMEM;
 }
 
+static xl_verdict
+park(struct xlator *xl, struct call_stack *stk)
+{
+    for (int i = 0; i < LAYERS; i++)
+        if (!frame_push(stk, xl, see_reply))
+            return -ENOMEM;
+    parked = call_stub_new(stk, xl, answer);
+    return parked ? XL_OWNED : -ENOMEM;
+}
+
 static int
 operation(void)
 {
     struct call_stack *stk = call_stack_new(done, NULL);
 
-    for (int i = 0; stk && i < LAYERS; i++)
-        if (!frame_push(stk, &layer, see_reply))
-            return 1;
-    if (!stk || !(parked = call_stub_new(stk, &layer, answer)))
+    if (!stk)
+        return 1;
+    parked = NULL;
+    call_stack_wind(stk, &layer);
+    if (!parked)
         return 1;
     parked->job.run(&parked->job); /* as a worker would */
     return 0;

@@ -5,10 +5,11 @@
 #include <errno.h>
 
 #include "base/zero.h"
-#include "fs/client.h"
+#include "fs/brick-client.h"
 #include "fs/fd.h"
 #include "fs/inode.h"
 #include "graph/graph.h"
+#include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-ids.h"
 #include "stack/xlator.h"
@@ -61,6 +62,8 @@ loc_release(struct loc *loc)
 void
 call_stack_release(struct call_stack *stk)
 {
+    assert(stk->state != CALL_WOUND); /* somebody still owes the answer */
+    stk->state = CALL_RELEASED;
     for (struct frame *f = stk->frames, *next; f; f = next) {
         next = f->next;
         mem_put_t(MEM_ID_FRAME, f);
@@ -74,7 +77,7 @@ call_stack_release(struct call_stack *stk)
     loc_release(&stk->call.loc2);
     stk->reply.fd = stk->call.fd = stk->call.fd2 = NULL;
     stk->reply.iobuf = NULL;
-    client_unref(stk->client);
+    brick_client_unref(stk->client);
     stk->client = NULL;
     arena_release(&stk->arena);
 }
@@ -93,14 +96,32 @@ reply_error(struct call_stack *stk, int err)
     stk->reply.xdata = xdata;
 }
 
+/* A layer has said something that is no verdict. Its caller must not wait for ever. The errno to answer. */
+static int __attribute__((cold, noinline))
+no_verdict(const struct call_stack *stk, xl_verdict verdict)
+{
+    assert(verdict && verdict <= XL_OWNED);
+    log_event(LOG_CRITICAL, stk->xl, "verdict-missing", "%s: %d is no verdict: answered EIO", fop_info[stk->call.fop].name,
+              verdict);
+    return EIO;
+}
+
+static int
+error_of(const struct call_stack *stk, xl_verdict verdict)
+{
+    return verdict < 0 ? -verdict : no_verdict(stk, verdict);
+}
+
 /* Runs the layers from `xl` down until one answers or takes the stack. */
 static void
 run(struct call_stack *stk, struct xlator *xl)
 {
     enum fop fop = stk->call.fop;
-    int verdict = -EOPNOTSUPP; /* no layer left that implements the fop */
+    xl_verdict verdict = -EOPNOTSUPP; /* no layer left that implements the fop */
 
-    for (; xl; xl = xl->next[fop]) {
+    assert(stk->state == CALL_WOUND);
+
+    for (; xl; xl = xlator_next(xl, fop)) {
         stk->xl = xl;
         verdict = xl->fn[fop](xl, stk);
         if (verdict != XL_PASS)
@@ -109,21 +130,93 @@ run(struct call_stack *stk, struct xlator *xl)
     }
     if (verdict == XL_OWNED)
         return; /* stk may be gone already */
-    if (verdict < 0)
-        reply_error(stk, -verdict);
+    if (verdict != XL_DONE)
+        reply_error(stk, error_of(stk, verdict));
     call_stack_unwind(stk);
+}
+
+static void
+begin(struct call_stack *stk)
+{
+    assert(stk->state == CALL_NEW);
+    stk->state = CALL_WOUND;
 }
 
 void
 call_stack_wind(struct call_stack *stk, struct xlator *top)
 {
-    run(stk, top->fn[stk->call.fop] ? top : top->next[stk->call.fop]);
+    begin(stk);
+    run(stk, xlator_first(top, stk->call.fop));
+}
+
+void
+call_stack_wind_below(struct call_stack *stk, struct xlator *xl)
+{
+    begin(stk);
+    run(stk, xlator_next(xl, stk->call.fop));
+}
+
+void
+call_stack_wind_child(struct call_stack *stk, struct xlator *child)
+{
+    run(stk, xlator_first(child, stk->call.fop));
+}
+
+static void
+loc_take(struct loc *loc)
+{
+    if (loc->inode)
+        inode_ref(loc->inode);
+    if (loc->parent)
+        inode_ref(loc->parent);
+}
+
+struct call_stack *
+call_stack_fork(const struct call_stack *stk, void (*done)(struct call_stack *), void *owner)
+{
+    struct call_stack *fork = call_stack_new(done, owner);
+    int err = 0;
+
+    if (!fork)
+        return NULL;
+    fork->caller = stk->caller;
+    fork->client = stk->client ? brick_client_ref(stk->client) : NULL;
+    fork->call = stk->call;
+    loc_take(&fork->call.loc);
+    loc_take(&fork->call.loc2);
+    fork->call.fd = stk->call.fd ? fd_ref(stk->call.fd) : NULL;
+    fork->call.fd2 = stk->call.fd2 ? fd_ref(stk->call.fd2) : NULL;
+    fork->call.dict = dict_dup(stk->call.dict, &fork->arena, &err);
+    fork->call.xdata = err ? NULL : dict_dup(stk->call.xdata, &fork->arena, &err);
+    if (!err)
+        return fork;
+    call_stack_free(fork);
+    return NULL;
 }
 
 void
 call_stack_resume(struct call_stack *stk)
 {
-    run(stk, stk->xl->next[stk->call.fop]);
+    run(stk, xlator_next(stk->xl, stk->call.fop));
+}
+
+void
+call_stack_park(struct call_stack *stk)
+{
+    for (struct frame *f = stk->frames; f; f = f->next) {
+        if (f->xl->type->call_parks)
+            f->xl->type->call_parks(f, stk);
+    }
+}
+
+void
+call_stack_unpark(struct call_stack *stk)
+{
+    for (struct frame *f = stk->frames; f; f = f->next) {
+        if (f->xl->type->call_goes_on && !f->xl->type->call_goes_on(f, stk))
+            return; /* stk may be gone already */
+    }
+    call_stack_resume(stk);
 }
 
 void
@@ -137,15 +230,18 @@ call_stack_unwind(struct call_stack *stk)
 {
     struct frame *f;
 
+    assert(stk->state == CALL_WOUND);
     while ((f = stk->frames)) {
         stk->frames = f->next;
         stk->xl = f->xl;
-        int verdict = f->cb(f, stk);
+        xl_verdict verdict = f->cb(f, stk);
         mem_put_t(MEM_ID_FRAME, f);
         if (verdict == XL_OWNED)
             return;
-        assert(verdict == XL_PASS);
+        if (verdict != XL_PASS)
+            reply_error(stk, error_of(stk, verdict));
     }
+    stk->state = CALL_ANSWERED;
     stk->done(stk);
 }
 
@@ -173,7 +269,7 @@ frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb)
 }
 
 void
-call_stack_answer(struct call_stack *stk, int verdict)
+call_stack_answer(struct call_stack *stk, xl_verdict verdict)
 {
     switch (verdict) {
     case XL_OWNED:
@@ -185,7 +281,7 @@ call_stack_answer(struct call_stack *stk, int verdict)
         call_stack_unwind(stk);
         break;
     default:
-        call_stack_fail(stk, -verdict);
+        call_stack_fail(stk, error_of(stk, verdict));
         break;
     }
 }
@@ -200,7 +296,7 @@ stub_run(struct worker_job *job)
 }
 
 struct call_stub *
-call_stub_new(struct call_stack *stk, struct xlator *xl, int (*go)(struct xlator *xl, struct call_stack *stk))
+call_stub_new(struct call_stack *stk, struct xlator *xl, xl_verdict (*go)(struct xlator *xl, struct call_stack *stk))
 {
     struct call_stub *stub = mem_get_owner(stub_pool, xl->graph->owner);
 
@@ -213,6 +309,12 @@ void
 call_stub_post(struct call_stub *stub)
 {
     worker_post(&stub->job);
+}
+
+void
+call_stub_free(struct call_stub *stub)
+{
+    mem_put_t(MEM_ID_CALL_STUB, stub);
 }
 
 struct dict *

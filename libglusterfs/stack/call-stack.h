@@ -18,13 +18,18 @@
  *   XL_DONE    stk->reply is filled: unwind it now
  *   -errno     answer with that error: reply zeroed, unwound
  *   XL_OWNED   the layer has taken the call stack: it will call call_stack_unwind(), call_stack_resume() or
- *              call_stack_fail() exactly once, from any thread
+ *              call_stack_fail() exactly once, from any thread. One that waits for what other clients do, not for work
+ *              under way, calls call_stack_park() before, and call_stack_unpark() in place of call_stack_resume()
+ * 0 is none of these: a helper's success that is returned by mistake must not look like a verdict. Builds with assertions
+ * stop at it, others log it and answer EIO. They also stop at a second answer, and at a call stack that is released while
+ * nobody has answered it.
  *
  * thread: one at a time. Handing a parked stack to another thread happens under the parking layer's lock.
  */
 #ifndef KILN_STACK_CALL_STACK_H
 #define KILN_STACK_CALL_STACK_H
 
+#include <stdatomic.h>
 #include <time.h>
 #include <urcu/list.h>
 
@@ -33,14 +38,27 @@
 #include "stack/fop.h"
 
 struct call_stack;
-struct client;
+struct brick_client;
 struct xlator;
 
-enum { XL_OWNED = 0, XL_PASS = 1, XL_DONE = 2 };
+/* What a fop function says: one of these, or -errno. A variable of this type is called `verdict`, one that is 0 or -errno `err`. */
+typedef int xl_verdict;
+enum { XL_PASS = 1, XL_DONE = 2, XL_OWNED = 3 };
+
+/* How far a call stack has come: what assertions look at. */
+enum call_state { CALL_NEW, CALL_WOUND, CALL_ANSWERED, CALL_RELEASED };
+
+/* What the negative pid of a caller is worth; protocol/server/squash.c decides. */
+enum pid_standing {
+    PID_COUNTS,      /* it does the volume's own work */
+    PID_COUNTS_NOT,  /* anybody can send one: an ordinary caller */
+    PID_WAS_SQUASHED /* a mount's own work, which was root's: nobody vouches for it, but users' objects need it done */
+};
 
 /* Who asks (spec: wire 1.5, brick 3.1). Pointers are into the record or the arena. */
 struct caller {
-    int32_t pid; /* negative: internal client (brick 9.4) */
+    int32_t pid;      /* as the client says; caller_is_internal() tells whether a negative one counts */
+    uint8_t standing; /* enum pid_standing */
     uint32_t uid, gid;
     uint32_t group_count;
     const uint32_t *groups; /* host order */
@@ -62,7 +80,7 @@ enum {
 struct frame;
 /* Sees (and may change) stk->reply. XL_PASS: go on unwinding. XL_OWNED: the layer holds the reply back and
  * calls call_stack_unwind(stk) later. The frame is gone after the call in both cases. */
-typedef int (*frame_cb)(struct frame *f, struct call_stack *stk);
+typedef xl_verdict (*frame_cb)(struct frame *f, struct call_stack *stk);
 
 /* A layer's place in the reply's way. `local` is the layer's own small state. */
 struct frame {
@@ -85,14 +103,16 @@ struct call_stub {
     struct call_stack *stk;
     struct xlator *xl; /* who parked it */
     /* What to do when its turn comes: like a fop function, and its verdict is acted on like one's. */
-    int (*go)(struct xlator *xl, struct call_stack *stk);
+    xl_verdict (*go)(struct xlator *xl, struct call_stack *stk);
 };
 
 struct call_stack {
     struct caller caller;
-    struct client *client; /* NULL: made inside the daemon. A reference is held */
+    struct brick_client *client; /* NULL: made inside the daemon. A reference is held */
     struct xlator *xl;     /* the layer whose fop function runs or ran last */
     struct frame *frames;  /* newest first */
+    const atomic_bool *is_asker_gone; /* NULL: somebody inside the daemon asks. Lives as long as the call stack */
+    uint8_t state;         /* enum call_state */
     struct fop_call call;
     struct fop_reply reply;
     struct arena arena;
@@ -116,6 +136,24 @@ void call_stack_release(struct call_stack *stk);
 
 /* Starts stk->call at `top` or the first layer below it that implements the fop. With none, EOPNOTSUPP. */
 void call_stack_wind(struct call_stack *stk, struct xlator *top);
+/* The same below `xl`: for calls that a layer makes itself. */
+void call_stack_wind_below(struct call_stack *stk, struct xlator *xl);
+
+/* From a layer that is about to answer XL_OWNED and may keep the call for as long as others please: layers above that count
+ * running calls (io-threads) no longer count this one. Under the parking layer's lock, while nobody can wake the call yet; it
+ * blocks on nothing. */
+void call_stack_park(struct call_stack *stk);
+/* From who wakes a call that was so parked: go on with the layer below stk->xl, as soon as the layers above have room for it.
+ * (An answer instead of that, call_stack_unwind() or call_stack_fail(), needs no room.) */
+void call_stack_unpark(struct call_stack *stk);
+
+/* For layers that fan out. A layer with several children has none that XL_PASS could mean: it answers XL_OWNED and winds the
+ * call to the child it names, */
+void call_stack_wind_child(struct call_stack *stk, struct xlator *child);
+/* or copies of it to several: a call stack with the caller and arguments of `stk`, for call_stack_wind(). References to inodes
+ * and fds and the dicts are its own; strings, payload and lists belong to `stk`, which is not answered before `done`
+ * has been called for each copy. `done` ends in call_stack_free(). NULL: no memory. */
+struct call_stack *call_stack_fork(const struct call_stack *stk, void (*done)(struct call_stack *), void *owner);
 
 /* From the layer that answered XL_OWNED: go on with the layer below stk->xl. */
 void call_stack_resume(struct call_stack *stk);
@@ -130,19 +168,38 @@ void call_stack_fail(struct call_stack *stk, int err);
 struct frame *frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb);
 
 /* ... act on a fop function's verdict. */
-void call_stack_answer(struct call_stack *stk, int verdict);
+void call_stack_answer(struct call_stack *stk, xl_verdict verdict);
 
 /* A stub for `stk`, parked by `xl`, whose pooled objects are counted for the graph's owner. NULL: no memory. */
 struct call_stub *call_stub_new(struct call_stack *stk, struct xlator *xl,
-                                int (*go)(struct xlator *xl, struct call_stack *stk));
+                                xl_verdict (*go)(struct xlator *xl, struct call_stack *stk));
 /* Its turn has come: soon, on a worker, `go` runs; the stub is gone by then. */
 void call_stub_post(struct call_stub *stub);
+/* It is not needed after all: the call stack stays the caller's. */
+void call_stub_free(struct call_stub *stub);
 
 /* The reply's dicts on the stack's arena, made on first use. NULL: no memory. */
 struct dict *reply_xdata(struct call_stack *stk);
 struct dict *reply_dict(struct call_stack *stk);
 
+/* Nobody waits for the answer any more, and the call would change nothing: it may as well fail (ENOTCONN). For layers that let a
+ * parked call go on, and for loops that may run for long. */
+static inline bool
+call_stack_is_abandoned(const struct call_stack *stk)
+{
+    return stk->is_asker_gone && (fop_info[stk->call.fop].traits & FOP_LOOKS) &&
+           atomic_load_explicit(stk->is_asker_gone, memory_order_relaxed);
+}
+
 bool caller_in_group(const struct caller *c, uint32_t gid);
+
+/* Does it do the volume's own work (heal, rebalance, linkto files: brick 9.4)? Such a caller passes permissions, the storage
+ * reserve and read-only layers. The one place that says so: nobody else looks at the sign of a pid for a right. */
+static inline bool
+caller_is_internal(const struct caller *c)
+{
+    return c->pid < 0 && c->standing == PID_COUNTS;
+}
 
 static inline bool
 lk_owner_equal(const struct lk_owner *a, const struct lk_owner *b)

@@ -31,6 +31,8 @@ enum fop {
 /* Traits, see fops.def. */
 #define FOP_READS 0x1
 #define FOP_WRITES 0x2
+#define FOP_LOOKS 0x4
+#define FOP_WAITS 0x8
 #define FOP_BY_GFID 0x10
 #define FOP_BY_NAME 0x20
 #define FOP_BY_FD 0x40

@@ -6,7 +6,8 @@
 #include "stack/xlator.h"
 
 extern const struct xlator_type storage_posix_xlator, features_locks_xlator, features_access_control_xlator,
-    features_index_xlator, features_selinux_xlator, performance_io_threads_xlator, debug_io_stats_xlator, protocol_server_xlator;
+    features_index_xlator, features_selinux_xlator, features_read_only_xlator, features_worm_xlator, features_barrier_xlator,
+    performance_io_threads_xlator, debug_io_stats_xlator, protocol_server_xlator;
 
 static const struct option trash_options[] = {
     OPT_MUST_BE("trash", "off"),      OPT_MUST_BE("trash-internal-op", "off"), OPT_IGNORED("trash-dir"),
@@ -28,18 +29,6 @@ static const struct option bitrot_stub_options[] = {
     OPT_END,
 };
 
-static const struct option worm_options[] = {
-    OPT_MUST_BE("worm", "off"),
-    OPT_MUST_BE("worm-file-level", "off"),
-    OPT_IGNORED("default-retention-period"),
-    OPT_IGNORED("retention-mode"),
-    OPT_IGNORED("auto-commit-period"),
-    OPT_IGNORED("worm-files-deletable"),
-    OPT_END,
-};
-
-static const struct option read_only_options[] = {OPT_MUST_BE("read-only", "off"), OPT_END};
-
 static const struct option leases_options[] = {
     OPT_MUST_BE("leases", "off"),
     OPT_IGNORED("lease-lock-recall-timeout"),
@@ -59,12 +48,6 @@ static const struct option marker_options[] = {
     OPT_IGNORED("quota-version"),      OPT_END,
 };
 
-static const struct option barrier_options[] = {
-    OPT_MUST_BE("barrier", "disable"),
-    OPT_IGNORED("barrier-timeout"),
-    OPT_END,
-};
-
 static const struct option quota_options[] = {
     OPT_MUST_BE("server-quota", "off"), OPT_IGNORED("volume-uuid"),       OPT_IGNORED("timeout"),
     OPT_IGNORED("deem-statfs"),         OPT_IGNORED("hard-timeout"),      OPT_IGNORED("soft-timeout"),
@@ -75,18 +58,16 @@ static const struct xlator_type not_built[] = {
     {.name = "features/trash", .options = trash_options, .is_not_built = true},
     {.name = "features/changelog", .options = changelog_options, .is_not_built = true},
     {.name = "features/bitrot-stub", .options = bitrot_stub_options, .is_not_built = true},
-    {.name = "features/worm", .options = worm_options, .is_not_built = true},
-    {.name = "features/read-only", .options = read_only_options, .is_not_built = true},
     {.name = "features/leases", .options = leases_options, .is_not_built = true},
     {.name = "features/upcall", .options = upcall_options, .is_not_built = true},
     {.name = "features/marker", .options = marker_options, .is_not_built = true},
-    {.name = "features/barrier", .options = barrier_options, .is_not_built = true},
     {.name = "features/quota", .options = quota_options, .is_not_built = true},
 };
 
 static const struct xlator_type *const built[] = {
     &storage_posix_xlator,  &features_access_control_xlator, &features_locks_xlator,  &performance_io_threads_xlator,
-    &features_index_xlator, &features_selinux_xlator,        &debug_io_stats_xlator,  &protocol_server_xlator,
+    &features_index_xlator, &features_selinux_xlator,        &features_read_only_xlator, &features_worm_xlator,
+    &features_barrier_xlator, &debug_io_stats_xlator,        &protocol_server_xlator,
 };
 
 const struct xlator_type *

@@ -2,18 +2,19 @@
 /* xlator: a layer of a graph: its type (code, const) and its instance (one per volume section of a volfile).
  *
  * Threads: an instance's fields are written while its graph is built or activated, before any other thread sees it, and
- * only read afterwards; but `conf`, which is published with RCU (see xlator_conf).
+ * only read afterwards; but `conf`, which is published with RCU (see xlator_conf), and `is_off` and `next`, which change with it.
  */
 #ifndef KILN_STACK_XLATOR_H
 #define KILN_STACK_XLATOR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "data/option.h"
 #include "stack/call-stack.h"
 
-struct client;
+struct brick_client;
 struct dump;
 struct fd;
 struct graph;
@@ -21,7 +22,13 @@ struct inode;
 struct inode_table;
 struct volfile_section;
 
-typedef int (*fop_fn)(struct xlator *xl, struct call_stack *stk);
+/* Objects on which a layer may keep a context. */
+enum ctx_kind { CTX_INODE, CTX_FD, CTX_CLIENT, CTX_KINDS };
+#define KEEPS(kind) (1u << (kind))
+
+enum child_event { CHILD_UP, CHILD_DOWN, CHILD_CONNECTING };
+
+typedef xl_verdict (*fop_fn)(struct xlator *xl, struct call_stack *stk);
 
 /* Absent means "not interested". `any` is asked for every fop that has no function of its own. */
 struct xlator_ops {
@@ -41,9 +48,15 @@ struct xlator_type {
     const struct option *options; /* ends with OPT_END */
     size_t conf_size;
     const struct xlator_ops *ops;
+    unsigned keeps; /* KEEPS(CTX_INODE) | ...: each such object of the graph has room for a context of this layer */
 
-    /* Absent: always in the graph. False: the layer is left out as long as its options say so. */
+    /* Absent: always on the way of its fops. False: off it, as long as its options say so. They may change while calls run: a
+     * layer that has been off is initialised and started all the same, and one that was switched off may still be called by, or
+     * hold frames of, calls that began before. */
     bool (*is_active)(const void *conf);
+    /* Has any number of children and winds each call to those it names (call_stack_wind_child, call_stack_fork). Of other
+     * types a layer has one child at most, and a layer between it and the storage that is left out is not in the way. */
+    bool fans_out;
     /* Not built: accepted only while its options leave it off (OPT_MUST_BE rows); then left out of the graph. */
     bool is_not_built;
 
@@ -54,13 +67,22 @@ struct xlator_type {
     /* A new conf was published; `old` is the one before, freed after return and a grace period. */
     void (*reconfigured)(struct xlator *xl, const void *old);
 
-    /* The layer's context of an inode or fd must go. Called once per object that has one, when no one else can reach it. */
+    /* The layer's context of an inode, fd or client must go. Called once per object that has one, when no one else can reach it. */
     void (*inode_forget)(struct xlator *xl, struct inode *inode, void *ctx);
     void (*fd_release)(struct xlator *xl, struct fd *fd, void *ctx);
+    void (*client_release)(struct xlator *xl, struct brick_client *client, void *ctx);
     /* The last reference to `fd` is gone, with or without a context; before fd_release. */
     void (*fd_closed)(struct xlator *xl, struct fd *fd);
     /* The client's last connection is gone; its fds are still open. Drop its locks, wake its waiters. */
-    void (*client_gone)(struct xlator *xl, struct client *client);
+    void (*client_gone)(struct xlator *xl, struct brick_client *client);
+    /* A call in which this layer has the frame `f` is parked below (call_stack_park): what running calls are counted for, it
+     * gives back. Under the lock of the layer that parks: it takes leaf locks only. */
+    void (*call_parks)(struct frame *f, struct call_stack *stk);
+    /* ... goes on. True: counted again, or was. False: later; the layer calls call_stack_unpark() again. */
+    bool (*call_goes_on)(struct frame *f, struct call_stack *stk);
+    /* What is below `child` has come up, gone down, or tries to; from any thread. Absent: passed on to the layer above. One that
+     * has this passes on, with xlator_tell_parent(), what the layers above shall know. */
+    void (*notify)(struct xlator *xl, struct xlator *child, enum child_event event);
     /* Statedump: key=value lines. */
     void (*dump)(struct xlator *xl, struct dump *dump);
     /* Threads of this layer that belong to the whole brick start and stop here: after publish, before drain. */
@@ -68,20 +90,20 @@ struct xlator_type {
     void (*stop)(struct xlator *xl);
 };
 
-#define XLATOR_CTX_MAX 8 /* layers of one graph that keep something per inode or fd */
-
 struct xlator {
     const struct xlator_type *type;
     const char *name; /* the volfile's volume name */
     struct graph *graph;
-    struct xlator *parent;  /* above; NULL for the top */
-    struct xlator *child;   /* below; NULL for storage. (A client graph's fan-out has its own list: later) */
-    struct xlator *next[FOP_COUNT]; /* first layer below that is on this fop's path; NULL: none */
-    fop_fn fn[FOP_COUNT];   /* this layer's function for a fop, `any` filled in; NULL: skipped */
+    struct xlator *parent;    /* above; NULL for the top */
+    struct xlator **children; /* below, in the volfile's order */
+    unsigned child_count;     /* 0 for storage; more than one only if the type fans out */
+    struct xlator *next[FOP_COUNT]; /* first layer below that is on this fop's path; NULL: none, or several children. Written
+                                     * when options change: see xlator_next() */
+    fop_fn fn[FOP_COUNT];   /* this layer's function for a fop, `any` filled in; NULL: none, or the type is not built */
     void *conf;             /* RCU: type's conf struct; see xlator_conf() */
     void *private;          /* what init made */
-    int ctx_slot;           /* index of this layer's context in inodes and fds; -1: has none */
-    bool is_skipped;
+    uint16_t slot[CTX_KINDS]; /* where this layer's context is in an inode, fd, client: the first is 1; 0: keeps none */
+    atomic_bool is_off;     /* not on the way of its fops; written when options change */
 };
 
 /* The layer's conf. Valid until the calling fop function or callback returns: fetch it again after being parked.
@@ -91,6 +113,29 @@ xlator_conf(const struct xlator *xl)
 {
     return __atomic_load_n(&xl->conf, __ATOMIC_ACQUIRE); /* as free as a plain load, and the compiler knows what it is */
 }
+
+static inline bool
+xlator_is_on(const struct xlator *xl)
+{
+    return !atomic_load_explicit(&xl->is_off, memory_order_relaxed);
+}
+
+static inline struct xlator *
+xlator_next(const struct xlator *xl, enum fop fop)
+{
+    return __atomic_load_n(&xl->next[fop], __ATOMIC_ACQUIRE); /* as free as a plain load here */
+}
+
+/* `xl` itself or the first layer below it that is on this fop's path. */
+static inline struct xlator *
+xlator_first(struct xlator *xl, enum fop fop)
+{
+    return xl->fn[fop] && xlator_is_on(xl) ? xl : xlator_next(xl, fop);
+}
+
+/* Tells the layers above of what has become of `xl`: the next one with a notify, or, above the top, whoever made the graph
+ * (struct graph's watch). Any thread; no lock of the layer's is held. */
+void xlator_tell_parent(struct xlator *xl, enum child_event event);
 
 /* The types that are linked in. NULL if there is none of this name. */
 const struct xlator_type *xlator_type_find(const char *name);

@@ -58,10 +58,21 @@ send_undecodable(struct conn *c)
 static void
 request_free(struct rpc_request *req)
 {
+    size_t reserved = req->reply_reserved;
+
     call_stack_release(&req->stk);
-    record_release(&req->record);
-    conn_unref(req->conn);
+    if (reserved)
+        conn_unreserve_reply(req->conn, reserved);
+    record_release(&req->record); /* and with it the connection */
     mem_put_t(MEM_ID_RPC_REQUEST, req);
+}
+
+static void
+begin_args(struct rpc_request *req)
+{
+    xdr_init(&req->args, req->record.iov[0].iov_base, req->record.iov[0].iov_len, &req->stk.arena);
+    req->args.more = req->record.iov + 1;
+    req->args.more_count = req->record.count - 1;
 }
 
 static struct rpc_request *
@@ -73,12 +84,10 @@ request_new(struct rpc_server *s, struct conn *c, struct record *r)
         return NULL;
     call_stack_init(&req->stk);
     zero((char *)req + sizeof req->stk, sizeof *req - sizeof req->stk);
-    req->conn = conn_ref(c);
+    req->conn = c;
     req->record = *r;
     req->server = s;
-    xdr_init(&req->args, r->iov[0].iov_base, r->iov[0].iov_len, &req->stk.arena);
-    req->args.more = req->record.iov + 1;
-    req->args.more_count = r->count - 1;
+    begin_args(req);
     return req;
 }
 
@@ -107,11 +116,25 @@ refuse_before_login(struct rpc_request *req)
         rpc_reply_error(req, RPC_GARBAGE_ARGS);
 }
 
+/* Counted apart, and perhaps moved: then it is read again where it is now. */
 static void
-dispatch(struct rpc_request *req)
+set_apart(struct rpc_request *req, struct rpc_call_head *head)
 {
-    bool is_known;
-    const struct rpc_program *row = find_program(req->server, req->program, req->version, &is_known);
+    const void *was = req->record.iov[0].iov_base;
+
+    if (!record_waits(&req->record) || req->record.iov[0].iov_base == was)
+        return;
+    begin_args(req);
+    int err = rpc_decode_call_head(&req->args, head);
+
+    assert(err == 0); /* the same bytes as before */
+    (void)err;
+}
+
+static void
+dispatch(struct rpc_request *req, bool is_known)
+{
+    const struct rpc_program *row = req->program_row;
 
     if (!row) {
         rpc_reply_error(req, is_known ? RPC_PROG_MISMATCH : RPC_PROG_UNAVAIL);
@@ -125,7 +148,6 @@ dispatch(struct rpc_request *req)
         refuse_before_login(req);
         return;
     }
-    req->program_row = row;
     /* Only fops are large enough to come in pieces, and their codec knows; the rest read one piece. */
     if (req->args.more_count && row->number != FOP_PROGRAM)
         xdr_pull(&req->args, xdr_left_total(&req->args));
@@ -137,6 +159,7 @@ static void
 run_request(struct rpc_request *req)
 {
     struct rpc_call_head head;
+    bool is_known;
     int err = rpc_decode_call_head(&req->args, &head);
 
     if (err == -EBADMSG)
@@ -147,6 +170,9 @@ run_request(struct rpc_request *req)
         rpc_request_drop(req);
         return;
     }
+    req->program_row = find_program(req->server, head.program, head.version, &is_known);
+    if (req->program_row && req->program_row->waits && req->program_row->waits(head.procedure))
+        set_apart(req, &head);
     req->xid = head.xid;
     req->program = head.program;
     req->version = head.version;
@@ -159,7 +185,7 @@ run_request(struct rpc_request *req)
         rpc_reply_denied(req, RPC_AUTH_OK); /* stock's auth status for a refused credential is 0 */
         return;
     }
-    dispatch(req);
+    dispatch(req, is_known);
 }
 
 static void

@@ -33,13 +33,16 @@ struct rpc_program {
     const struct rpc_procedure *procedures;
     uint32_t procedure_count;
     bool is_listed;   /* in DUMP's answer, in the order of rpc_server_new() */
-    bool needs_login; /* GARBAGE_ARGS before conn_set_trusted (wire 12.4) */
+    bool needs_login; /* GARBAGE_ARGS before conn_set_trusted (wire 1.4) */
+    /* Whether calls of this procedure may wait for other calls: they are counted apart (record_waits()). NULL: none does. */
+    bool (*waits)(uint32_t procedure);
 };
 
 struct rpc_request {
     struct call_stack stk; /* caller is filled from the credential; stk.arena is the request's memory */
-    struct conn *conn;     /* a reference */
+    struct conn *conn;     /* as long as the record is held */
     struct record record;  /* the bytes; released with the request */
+    size_t reply_reserved; /* conn_reserve_reply() */
     struct xdr args;       /* at the first argument */
     uint32_t xid, program, version, procedure;
     uint32_t cred_flavor;

@@ -8,7 +8,6 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "log/log.h"
@@ -19,7 +18,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t emptied;
     struct cds_list_head conns; /* those whose `closed` has not returned */
-    unsigned count, limit;
+    unsigned count;
     struct transport_stats past; /* of connections that are gone */
     struct mem_pool *pool;
 } transport = {
@@ -31,35 +30,23 @@ static struct {
 int
 transport_pools_init(void)
 {
-    struct rlimit files;
-
     if (!transport.pool)
         transport.pool = mem_pool_new(struct conn, 0);
     if (!transport.pool)
         return -ENOMEM;
-    /* A quarter of the descriptors stays for the bricks' files. */
-    transport.limit = getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur > 1u << 20
-                          ? 1u << 20
-                          : (unsigned)(files.rlim_cur - files.rlim_cur / 4);
+    admit_init();
     int err = receive_pools_init();
 
     return err ? err : send_pools_init();
 }
 
-/* ---- references ---- */
-
-struct conn *
-conn_ref(struct conn *c)
-{
-    refcount_get(&c->refs);
-    return c;
-}
+/* ---- counters ---- */
 
 void
-conn_unref(struct conn *c)
+conn_free(struct conn *c)
 {
-    if (!refcount_put(&c->refs))
-        return;
+    flow_return_credit_locked(c);
+    iobuf_unref(c->apart);
     close(c->src.fd);
     pthread_mutex_destroy(&c->lock);
     mem_put(c);
@@ -116,6 +103,7 @@ conn_closed_job(struct worker_job *job)
 
     c->ops->closed(c, c->arg);
     receive_fini(c);
+    admit_leave(c);
     conn_unlist(c);
     conn_unref(c);
 }
@@ -140,6 +128,7 @@ conn_kill(struct conn *c)
 
     pthread_mutex_unlock(&c->lock);
     send_free_chunks(queue);
+    flow_less(c);
     shutdown(c->src.fd, SHUT_RDWR);
     if (is_registered) /* else conn_register() sees that it is dead, or it was refused */
         event_remove(&c->src);
@@ -221,17 +210,18 @@ set_tcp_options(int fd)
 }
 
 static struct conn *
-conn_new(int fd, bool is_tcp, const struct transport_ops *ops, void *arg)
+conn_new(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, void *arg)
 {
     struct conn *c = mem_get0(transport.pool);
 
     if (!c)
         return NULL;
-    refcount_init(&c->refs, 1);
+    flow_init(c);
     atomic_init(&c->busy, 1);
     c->ops = ops;
     c->arg = arg;
     c->is_tcp = is_tcp;
+    c->is_dialled = is_dialled;
     c->src = (struct event_source){.fd = fd, .fn = conn_event, .gone = conn_gone};
     c->closed_job.run = conn_closed_job;
     c->read_job.run = receive_read_job;
@@ -272,23 +262,26 @@ conn_register(struct conn *c)
     conn_busy_put(c);
 }
 
-void
-conn_start(int fd, bool is_tcp, const struct transport_ops *ops, void *arg)
+int
+conn_start(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, void *arg)
 {
     int err = is_tcp ? set_tcp_options(fd) : 0;
-    struct conn *c = conn_new(fd, is_tcp, ops, arg);
+    struct conn *c = conn_new(fd, is_tcp, is_dialled, ops, arg);
 
     if (err)
         log_event(LOG_DEBUG, NULL, "transport-socket-option", "%s", strerror(-err));
     if (!c) {
         log_event(LOG_ERROR, NULL, "transport-no-memory", "a connection is refused for lack of memory");
         close(fd);
-        return;
+        return -ENOMEM;
     }
-    if (ops->accepted(c, arg)) {
+    bool is_admitted = admit_enter(c);
+
+    if (!is_admitted || ops->accepted(c, arg)) {
+        admit_leave(c);
         conn_kill(c);
         conn_unref(c);
-        return;
+        return is_admitted ? 0 : -EMFILE;
     }
     pthread_mutex_lock(&transport.lock);
     cds_list_add_tail(&c->link, &transport.conns);
@@ -296,16 +289,7 @@ conn_start(int fd, bool is_tcp, const struct transport_ops *ops, void *arg)
     transport.past.accepted++;
     pthread_mutex_unlock(&transport.lock);
     conn_register(c);
-}
-
-unsigned
-conn_limit_reached(void)
-{
-    pthread_mutex_lock(&transport.lock);
-    unsigned limit = transport.count >= transport.limit ? transport.limit : 0;
-
-    pthread_mutex_unlock(&transport.lock);
-    return limit;
+    return 0;
 }
 
 /* ---- small things ---- */
@@ -313,6 +297,7 @@ conn_limit_reached(void)
 void
 conn_set_trusted(struct conn *c)
 {
+    admit_login(c);
     atomic_store_explicit(&c->is_trusted, true, memory_order_relaxed);
 }
 
@@ -322,10 +307,34 @@ conn_is_trusted(const struct conn *c)
     return atomic_load_explicit(&c->is_trusted, memory_order_relaxed);
 }
 
+bool
+conn_is_gone(const struct conn *c)
+{
+    return atomic_load_explicit(&c->is_dead, memory_order_relaxed);
+}
+
+const atomic_bool *
+conn_gone_flag(const struct conn *c)
+{
+    return &c->is_dead;
+}
+
 uint32_t
 conn_next_xid(struct conn *c)
 {
     return atomic_fetch_add_explicit(&c->calls_sent, 1, memory_order_relaxed) + 1;
+}
+
+uint64_t
+conn_bytes_in(const struct conn *c)
+{
+    return atomic_load_explicit(&c->bytes_in, memory_order_relaxed);
+}
+
+uint64_t
+conn_bytes_out(const struct conn *c)
+{
+    return atomic_load_explicit(&c->bytes_out, memory_order_relaxed);
 }
 
 void

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/epoll.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -75,14 +76,7 @@ accept_one(struct listener *l)
     pthread_mutex_unlock(&l->lock);
 
     if (fd >= 0) {
-        unsigned limit = conn_limit_reached();
-
-        if (limit) {
-            log_event(LOG_WARNING, NULL, "transport-too-many-connections", "refused: %u connections are open", limit);
-            close(fd);
-        } else {
-            conn_start(fd, l->is_tcp, l->ops, l->arg);
-        }
+        (void)conn_start(fd, l->is_tcp, false, l->ops, l->arg); /* it has said why not */
         return true;
     }
     switch (err) {
@@ -276,6 +270,9 @@ bind_unix(struct listener *l, const char *path)
     strcpy(a.sun_path, path);
     l->src.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->src.fd < 0)
+        return -errno;
+    /* Before it has a name, so that nobody but the owner could ever connect: umask is 0 here. */
+    if (fchmod(l->src.fd, 0600))
         return -errno;
     if (bind(l->src.fd, (struct sockaddr *)&a, sizeof a)) {
         if (errno != EADDRINUSE || !is_stale(&a))

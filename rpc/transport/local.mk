@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libkiln_rpc_la_SOURCES += \
+	rpc/transport/admit.c \
 	rpc/transport/conn.c \
+	rpc/transport/dial.c rpc/transport/dial.h \
+	rpc/transport/flow.c rpc/transport/limits.h \
+	rpc/transport/resolve.c rpc/transport/resolve.h \
 	rpc/transport/listener.c \
 	rpc/transport/receive.c \
 	rpc/transport/send.c \
@@ -10,6 +14,10 @@ libkiln_rpc_la_SOURCES += \
 check_PROGRAMS += rpc/transport/test-transport
 rpc_transport_test_transport_SOURCES = rpc/transport/test-transport.c
 rpc_transport_test_transport_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += rpc/transport/test-dial
+rpc_transport_test_dial_SOURCES = rpc/transport/test-dial.c
+rpc_transport_test_dial_LDADD = $(TEST_LIBS)
 
 noinst_PROGRAMS += rpc/transport/bench-transport
 rpc_transport_bench_transport_SOURCES = rpc/transport/bench-transport.c

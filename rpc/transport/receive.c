@@ -34,15 +34,19 @@
 #define BUFFER_MAX (1u << 20)
 #define BUFFER_ROOM_MIN 2048 /* less room than that is not worth a system call */
 #define RECORDS_A_BUFFER 8
-#define BUFFER_PINNED_MAX 65536 /* what a small record may keep from being used again */
+#define BUFFER_PINNED_MAX BUFFER_MIN /* what a small record may keep from being used again */
 #define SMALL_RECORD_MAX 1024
 #define GROWTH 16 /* a further piece is at most this many times what has arrived */
 #define FRAGMENTS_MAX 4096
+#define FRAGMENTS_MAX_LOGIN 64
 #define FRAGMENT_LAST 0x80000000u
 
 struct batch {
     struct worker_job help;
-    struct refcount refs; /* the worker that read it, and `help` while it is posted */
+    atomic_bool is_help_posted;
+    struct cds_list_head stalled; /* link: it waits until the peer has read (flow.c) */
+    atomic_bool is_stalled;
+    struct refcount refs; /* the worker that read it, `help` while it is posted, the list of the stalled */
     struct conn *c;       /* kept busy */
     unsigned count;
     atomic_uint next; /* the first record that nobody has begun */
@@ -54,7 +58,7 @@ struct batch {
 enum turn {
     TURN_DRAINED, /* nothing more to read for now */
     TURN_FULL,    /* there may be more */
-    TURN_PAUSED,  /* too many replies are queued */
+    TURN_PAUSED,  /* too much is under way */
     TURN_DEAD,
 };
 
@@ -71,20 +75,12 @@ receive_pools_init(void)
 }
 
 void
-record_release(struct record *r)
-{
-    for (int i = 0; i < r->count; i++)
-        iobuf_unref(r->bufs[i]);
-    r->count = 0;
-    r->bytes = 0;
-}
-
-void
 receive_fini(struct conn *c)
 {
     record_release(&c->partial);
     iobuf_unref(c->in);
     c->in = NULL;
+    admit_buffers(c, 0);
 }
 
 /* ---- who reads ---- */
@@ -126,6 +122,8 @@ batch_new(struct conn *c)
     b->count = 0;
     b->small = NULL;
     atomic_init(&b->next, 0);
+    atomic_init(&b->is_help_posted, false);
+    atomic_init(&b->is_stalled, false);
     atomic_fetch_add(&c->busy, 1); /* the caller keeps it busy too: it was not 0 */
     return b;
 }
@@ -197,6 +195,49 @@ batch_unref(struct batch *b)
     mem_put_t(MEM_ID_BATCH, b);
 }
 
+static void
+batch_post_help(struct batch *b)
+{
+    if (atomic_exchange(&b->is_help_posted, true))
+        return;
+    refcount_get(&b->refs);
+    worker_post(&b->help);
+}
+
+/* The peer does not read what it has been answered: what is left waits. What the batch has answered is sent first; that may be
+ * all there is. */
+static bool
+batch_stalls(struct batch *b)
+{
+    if (!flow_replies_full(b->c))
+        return false;
+    send_flush(b->c);
+    if (atomic_exchange(&b->is_stalled, true)) /* another worker has seen to it */
+        return true;
+    refcount_get(&b->refs);
+    if (flow_stall(b->c, &b->stalled))
+        return true;
+    atomic_store(&b->is_stalled, false);
+    refcount_put(&b->refs); /* never the last */
+    batch_post_help(b);     /* it may have come and gone meanwhile */
+    return false;
+}
+
+void
+receive_restart_batches(struct cds_list_head *batches)
+{
+    struct batch *b, *next;
+
+    cds_list_for_each_entry_safe(b, next, batches, stalled)
+    {
+        atomic_store(&b->is_stalled, false); /* before the flag is looked at: a job that is under way sees one or the other */
+        if (atomic_exchange(&b->is_help_posted, true))
+            batch_unref(b);
+        else
+            worker_post_any(&b->help); /* with the list's reference */
+    }
+}
+
 /* Runs what nobody has begun, then sends what it has answered. */
 static void
 batch_work(struct batch *b)
@@ -205,7 +246,8 @@ batch_work(struct batch *b)
     unsigned i;
 
     receive_corked = c;
-    while ((i = atomic_fetch_add_explicit(&b->next, 1, memory_order_relaxed)) < b->count) {
+    while (atomic_load_explicit(&b->next, memory_order_relaxed) < b->count && !batch_stalls(b) &&
+           (i = atomic_fetch_add_explicit(&b->next, 1, memory_order_relaxed)) < b->count) {
         if (atomic_load_explicit(&c->is_refused, memory_order_relaxed))
             record_release(&b->records[i]);
         else
@@ -220,13 +262,11 @@ batch_help_job(struct worker_job *job)
 {
     struct batch *b = caa_container_of(job, struct batch, help);
 
-    if (atomic_load_explicit(&b->next, memory_order_relaxed) < b->count) {
-        send_flush(b->c); /* what the worker that got stuck has answered before */
-        refcount_get(&b->refs);
-        worker_post(&b->help); /* for the case that this worker gets stuck as well */
+    atomic_store(&b->is_help_posted, false);
+    send_flush(b->c); /* what a worker that got stuck has answered before */
+    if (!atomic_load(&b->is_stalled) && atomic_load_explicit(&b->next, memory_order_relaxed) < b->count) {
+        batch_post_help(b); /* for the case that this worker gets stuck as well */
         batch_work(b);
-    } else {
-        send_flush(b->c);
     }
     batch_unref(b);
 }
@@ -234,11 +274,9 @@ batch_help_job(struct worker_job *job)
 static void
 batch_run(struct batch *b)
 {
-    if (b->count > 1) {
-        b->help.run = batch_help_job;
-        refcount_get(&b->refs);
-        worker_post(&b->help);
-    }
+    b->help.run = batch_help_job;
+    if (b->count > 1)
+        batch_post_help(b);
     if (b->count)
         batch_work(b);
     batch_unref(b);
@@ -249,8 +287,13 @@ batch_run(struct batch *b)
 static size_t
 record_max(const struct conn *c)
 {
-    return atomic_load_explicit(&c->is_trusted, memory_order_relaxed) ? TRANSPORT_RECORD_MAX
-                                                                      : TRANSPORT_RECORD_MAX_LOGIN;
+    return conn_is_trusted(c) ? TRANSPORT_RECORD_MAX : TRANSPORT_RECORD_MAX_LOGIN;
+}
+
+static unsigned
+fragments_max(const struct conn *c)
+{
+    return conn_is_trusted(c) ? FRAGMENTS_MAX : FRAGMENTS_MAX_LOGIN;
 }
 
 /* Collects the mark, which may arrive in parts. True when it is whole. */
@@ -280,10 +323,10 @@ begin_fragment(struct conn *c)
                   c->partial.bytes + c->fragment_left, record_max(c));
         return -EMSGSIZE;
     }
-    if (c->fragments > FRAGMENTS_MAX || (c->is_last_fragment && c->partial.bytes + c->fragment_left == 0)) {
+    if (c->fragments > fragments_max(c) || (c->is_last_fragment && c->partial.bytes + c->fragment_left == 0)) {
         log_event(LOG_WARNING, NULL, "transport-bad-fragments",
                   "a peer sent %s; connection closed",
-                  c->fragments > FRAGMENTS_MAX ? "a record in too many fragments" : "an empty record");
+                  c->fragments > fragments_max(c) ? "a record in too many fragments" : "an empty record");
         return -EPROTO;
     }
     return 0;
@@ -357,7 +400,9 @@ finish_record(struct conn *c, struct batch *b)
         c->record_size_seen = bytes;
     else
         c->record_size_seen -= (c->record_size_seen - bytes) / 8;
+    flow_hold_record(c, &c->partial);
     b->records[b->count++] = c->partial;
+    c->partial.conn = NULL;
     c->partial.count = 0;
     c->partial.bytes = 0;
     c->fragments = 0;
@@ -414,7 +459,7 @@ record_left(const struct conn *c)
 {
     if (c->is_in_fragment && c->is_last_fragment)
         return c->fragment_left;
-    return record_max(c) - min_size(c->partial.bytes, record_max(c)) + FRAGMENTS_MAX * TRANSPORT_MARK_BYTES;
+    return record_max(c) - min_size(c->partial.bytes, record_max(c)) + fragments_max(c) * TRANSPORT_MARK_BYTES;
 }
 
 /* How much is to be taken along from the present record's last piece to the next buffer: a head that is too short to
@@ -440,6 +485,8 @@ next_buffer_size(const struct conn *c, size_t moved)
         return size;
     size_t left = record_left(c), may = r->bytes * GROWTH;
 
+    if (!conn_is_trusted(c)) /* the whole record, without marks: make_room() gives theirs back */
+        return TRANSPORT_RECORD_MAX_LOGIN;
     if (r->count >= TRANSPORT_IOVS - 1) /* the last piece takes all; pages nobody writes to cost nothing */
         return moved + (left > size ? left : size);
     left = min_size(left, may);
@@ -465,16 +512,25 @@ next_buffer(struct conn *c)
     iobuf_unref(c->in);
     c->in = fresh;
     c->in_start = c->in_end = moved;
+    if (!conn_is_trusted(c))
+        admit_buffers(c, fresh->size + (r->count > 1 || (r->count && !moved) ? r->bytes : 0));
+    else if (c->login_bytes)
+        admit_buffers(c, 0);
     return 0;
 }
 
 static int
 make_room(struct conn *c)
 {
+    const struct record *r = &c->partial;
+
+    assert(c->in_start == c->in_end);
+    /* The marks of fragments that have been put together are room again. */
+    if (r->count && r->bufs[r->count - 1] == c->in)
+        c->in_start = c->in_end = (size_t)((char *)r->iov[r->count - 1].iov_base - c->in->bytes) + r->iov[r->count - 1].iov_len;
     size_t room = c->in ? c->in->size - c->in_end : 0;
     bool ends_here = c->is_in_fragment && c->is_last_fragment && c->fragment_left <= room;
 
-    assert(c->in_start == c->in_end);
     return room >= BUFFER_ROOM_MIN || (room && ends_here) ? 0 : next_buffer(c);
 }
 
@@ -507,7 +563,7 @@ read_turn(struct conn *c, struct batch *b, bool *is_drained)
     for (size_t turn_bytes = 0;;) {
         if (c->is_dead)
             return TURN_DEAD;
-        if (send_pause_reader(c))
+        if (flow_pause_reader(c))
             return TURN_PAUSED;
         if (c->in && cut(c, b))
             return TURN_DEAD;
@@ -529,6 +585,8 @@ read_turn(struct conn *c, struct batch *b, bool *is_drained)
         iobuf_unref(c->in);
         c->in = NULL;
         c->in_start = c->in_end = 0;
+        if (c->login_bytes)
+            admit_buffers(c, 0);
     }
     return TURN_DRAINED;
 }

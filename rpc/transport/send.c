@@ -24,8 +24,6 @@
 #define FRAME_MESSAGE_MAX 4096 /* a longer head gets a buffer of its own */
 #define SEND_IOVS 64
 #define CHUNK_COST 64
-#define QUEUE_MAX (8u << 20)
-#define QUEUE_MAX_LOGIN (32u << 10)
 #define MESSAGE_MAX 0x7fffffffu
 
 static struct mem_pool *chunk_pool;
@@ -37,6 +35,20 @@ send_pools_init(void)
 }
 
 /* ---- queueing ---- */
+
+static void
+queued_more_locked(struct conn *c, size_t bytes)
+{
+    size_t was = atomic_load_explicit(&c->queued_bytes, memory_order_relaxed);
+
+    atomic_store_explicit(&c->queued_bytes, was + bytes, memory_order_relaxed);
+}
+
+static void
+queued_less_locked(struct conn *c, size_t bytes)
+{
+    queued_more_locked(c, -bytes);
+}
 
 /* A piece at the queue's end; consumes the reference to `buf`. 0 or -ENOMEM. */
 static int
@@ -54,7 +66,7 @@ queue_chunk_locked(struct conn *c, struct iobuf *buf, void *at, size_t bytes)
     else
         c->head = k;
     c->tail = k;
-    c->queued_bytes += bytes + CHUNK_COST;
+    queued_more_locked(c, bytes + CHUNK_COST);
     return 0;
 }
 
@@ -75,7 +87,7 @@ queue_room_locked(struct conn *c, size_t bytes)
 
     if (c->tail && c->tail->buf == c->frame && c->tail->at + c->tail->bytes == at) {
         c->tail->bytes += bytes;
-        c->queued_bytes += bytes;
+        queued_more_locked(c, bytes);
     } else if (queue_chunk_locked(c, iobuf_ref(c->frame), at, bytes)) {
         return NULL;
     }
@@ -202,12 +214,12 @@ consume_locked(struct conn *c, size_t bytes)
 
         k->at += n;
         k->bytes -= n;
-        c->queued_bytes -= n;
+        queued_less_locked(c, n);
         bytes -= n;
         if (k->bytes)
             return;
         c->head = k->next;
-        c->queued_bytes -= CHUNK_COST;
+        queued_less_locked(c, CHUNK_COST);
         iobuf_unref(k->buf);
         mem_put_t(MEM_ID_CHUNK, k);
     }
@@ -215,13 +227,8 @@ consume_locked(struct conn *c, size_t bytes)
         c->tail = NULL;
         iobuf_unref(c->frame);
         c->frame = NULL;
+        flow_return_credit_locked(c);
     }
-}
-
-static size_t
-queue_max(const struct conn *c)
-{
-    return atomic_load_explicit(&c->is_trusted, memory_order_relaxed) ? QUEUE_MAX : QUEUE_MAX_LOGIN;
 }
 
 /* Asks for EPOLLOUT, or no longer. Under the lock, so that the last decision is also the last call; rare. */
@@ -269,7 +276,6 @@ void
 send_flush(struct conn *c)
 {
     struct chunk *left = NULL;
-    bool resumes = false;
     int err = 0;
 
     pthread_mutex_lock(&c->lock);
@@ -285,16 +291,12 @@ send_flush(struct conn *c)
         left = send_take_queue_locked(c);
     else if (!c->head && !err)
         err = want_out_locked(c, false);
-    if (c->is_paused && c->queued_bytes <= queue_max(c) / 2) {
-        c->is_paused = false;
-        resumes = true;
-    }
     pthread_mutex_unlock(&c->lock);
     send_free_chunks(left);
     if (err)
         conn_kill(c);
-    else if (resumes)
-        receive_resume(c);
+    else
+        flow_less(c);
 }
 
 void
@@ -310,18 +312,6 @@ send_writable(struct conn *c)
         send_flush(c);
 }
 
-bool
-send_pause_reader(struct conn *c)
-{
-    pthread_mutex_lock(&c->lock);
-    if (c->queued_bytes > queue_max(c) && !c->is_dead)
-        c->is_paused = true;
-    bool is_paused = c->is_paused;
-
-    pthread_mutex_unlock(&c->lock);
-    return is_paused;
-}
-
 struct chunk *
 send_take_queue_locked(struct conn *c)
 {
@@ -330,8 +320,7 @@ send_take_queue_locked(struct conn *c)
     if (c->is_sending)
         return NULL;
     c->head = c->tail = NULL;
-    c->queued_bytes = 0;
-    c->is_paused = false;
+    atomic_store_explicit(&c->queued_bytes, 0, memory_order_relaxed);
     iobuf_unref(c->frame);
     c->frame = NULL;
     return list;

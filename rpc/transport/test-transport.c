@@ -19,18 +19,30 @@
 #include "event/worker.h"
 #include "log/log.h"
 #include "mem/mem-pool.h"
+#include "rpc/transport/limits.h"
 #include "rpc/transport/transport.h"
 
 #define LAST 0x80000000u
 #define CLOSE_ME 0xdeadbeefu /* a record that begins so closes its connection */
 #define BLOCK_ME 0xb10cb10cu /* ... blocks its worker until the gate opens */
 #define DIFFER 0xd1ffe4edu   /* ... is answered by conn_send() with a payload */
+#define AMPLIFY 0xa3b1f15eu  /* ... is answered with AMPLE bytes */
+#define KEEP_ME 0x4ee93333u  /* ... is kept until release_kept() */
+#define WAIT_ME 0x3a174444u  /* ... is kept, and said to wait for another */
+#define PAUSE_ME 0x9a5e5555u /* ... is the last that is read until conn_resume() */
+#define AMPLE (1u << 20)
 
 static struct listener *listener, *tcp_listener;
 static char dir[64], path[96];
 static bool is_trusting, is_dialing_tcp;
 static atomic_int accepted_count, closed_count, running_count;
 static sem_t gate, blocked;
+
+#define KEPT_MAX 8192
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct record kept[KEPT_MAX];
+static unsigned kept_count, kept_ever, refused_count;
+static _Atomic(struct conn *) paused_conn;
 
 /* ---- the server ---- */
 
@@ -80,6 +92,76 @@ echo_by_reference(struct conn *c, struct record *r)
     conn_send(c, r->iov[0].iov_base, head, copy, payload, 2);
 }
 
+static unsigned
+kept_now(void)
+{
+    pthread_mutex_lock(&kept_lock);
+    unsigned n = kept_count;
+    pthread_mutex_unlock(&kept_lock);
+    return n;
+}
+
+static unsigned
+kept_so_far(void)
+{
+    pthread_mutex_lock(&kept_lock);
+    unsigned n = kept_ever;
+    pthread_mutex_unlock(&kept_lock);
+    return n;
+}
+
+static void
+release_kept(unsigned leaves)
+{
+    pthread_mutex_lock(&kept_lock);
+    while (kept_count > leaves) {
+        struct record r = kept[--kept_count];
+
+        pthread_mutex_unlock(&kept_lock);
+        record_release(&r);
+        pthread_mutex_lock(&kept_lock);
+    }
+    pthread_mutex_unlock(&kept_lock);
+}
+
+/* True: the record is kept, or has been answered otherwise. */
+static bool
+is_special(struct conn *c, struct record *r, uint32_t word)
+{
+    struct iobuf *ample;
+
+    switch (word) {
+    case WAIT_ME:
+    case KEEP_ME:
+        pthread_mutex_lock(&kept_lock);
+        bool is_kept = kept_count < KEPT_MAX && (word == KEEP_ME || record_waits(r));
+
+        if (is_kept) {
+            kept[kept_count++] = *r;
+            kept_ever++;
+        }
+        else
+            refused_count++;
+        pthread_mutex_unlock(&kept_lock);
+        return is_kept;
+    case AMPLIFY:
+        if (conn_reserve_reply(c, AMPLE))
+            return false;
+        ample = iobuf_get(AMPLE);
+        memset(ample->bytes, 'a', AMPLE);
+        conn_send(c, "", 0, ample, &(struct iovec){ample->bytes, AMPLE}, 1);
+        conn_unreserve_reply(c, AMPLE);
+        record_release(r);
+        return true;
+    case PAUSE_ME:
+        conn_pause(c);
+        atomic_store(&paused_conn, conn_ref(c));
+        return false;
+    default:
+        return false;
+    }
+}
+
 static void
 echo_record(struct conn *c, struct record *r, void *arg)
 {
@@ -98,6 +180,11 @@ echo_record(struct conn *c, struct record *r, void *arg)
         sem_post(&blocked);
         while (sem_wait(&gate) && errno == EINTR)
             ;
+    }
+    if (is_special(c, r, word)) {
+        s->running--;
+        running_count--;
+        return;
     }
     if (word == DIFFER) {
         echo_by_reference(c, r);
@@ -685,6 +772,299 @@ START_TEST(peer_that_does_not_read_leaves)
 }
 END_TEST
 
+/* ---- limits ---- */
+
+/* `count` records of 64 bytes that begin with `word`, in one write if the socket has room. */
+static void
+send_many(int fd, uint32_t word, unsigned count)
+{
+    char *one = make_record(word, 64, 5), *all = malloc((size_t)count * 68);
+
+    for (unsigned i = 0; i < count; i++)
+        memcpy(all + (size_t)i * 68, one, 68);
+    ck_assert(write_all(fd, all, (size_t)count * 68));
+    free(all);
+    free(one);
+}
+
+static uint64_t
+records_so_far(void)
+{
+    struct transport_stats stats;
+
+    transport_stats(&stats);
+    return stats.records;
+}
+
+/* Until it has not changed for a while; only what must not become more is asked this way. */
+static uint64_t
+records_settled(uint64_t at_least)
+{
+    struct timespec nap = {.tv_nsec = 10000000};
+    uint64_t was = 0;
+
+    for (int same = 0; same < 10 || was < at_least;) {
+        uint64_t is = records_so_far();
+
+        same = is == was ? same + 1 : 0;
+        was = is;
+        nanosleep(&nap, NULL);
+    }
+    return was;
+}
+
+/* A few hundred bytes that ask for 200 MiB: what has been read waits until the peer reads. */
+START_TEST(replies_are_bounded_within_a_batch)
+{
+    enum { ASKED = 200 };
+    struct timespec nap = {.tv_nsec = 200000000};
+    struct transport_stats stats;
+    char *got = malloc(4 + AMPLE);
+    int fd = dial();
+
+    send_many(fd, AMPLIFY, ASKED);
+    records_settled(1);
+    nanosleep(&nap, NULL);
+    transport_stats(&stats);
+    ck_assert_uint_ge(stats.messages, transport_limits.reply_bytes / AMPLE);
+    /* What the socket took (some MiB), what the connection may hold, and one more of each worker. */
+    ck_assert_uint_le(stats.messages, transport_limits.reply_bytes / AMPLE + 20);
+    for (unsigned i = 0; i < ASKED; i++)
+        ck_assert(read_all(fd, got, 4 + AMPLE));
+    round_trip(fd, 0, 200, 9);
+    close(fd);
+    free(got);
+}
+END_TEST
+
+/* The same, and the peer leaves: what was not begun is not kept. */
+START_TEST(peer_leaves_while_batches_wait)
+{
+    is_dialing_tcp = _i;
+    for (unsigned i = 0; i < 4; i++) {
+        int fd = dial();
+
+        send_many(fd, AMPLIFY, 100);
+        records_settled(1);
+        close(fd);
+        wait_count(&closed_count, (int)i + 1);
+    }
+}
+END_TEST
+
+/* All peers together: when their share is used up each still gets its own. */
+START_TEST(a_connection_goes_on_when_all_have_too_much)
+{
+    enum { PEERS = 6, ASKED = 40 };
+    char *got = malloc(4 + AMPLE);
+    int fds[PEERS];
+
+    transport_limits.reply_bytes_all = 2u << 20;
+    for (unsigned i = 0; i < PEERS; i++)
+        send_many(fds[i] = dial(), AMPLIFY, ASKED);
+    records_settled(PEERS);
+    for (unsigned i = 0; i < PEERS; i++)
+        for (unsigned k = 0; k < ASKED; k++)
+            ck_assert(read_all(fds[i], got, 4 + AMPLE));
+    for (unsigned i = 0; i < PEERS; i++) {
+        round_trip(fds[i], 0, 200, i);
+        close(fds[i]);
+    }
+    free(got);
+}
+END_TEST
+
+/* A reply above a MiB is refused when there is no share for it, and is not when there is again. */
+START_TEST(large_replies_need_their_share)
+{
+    int fd = dial();
+    size_t large = 3u << 20;
+
+    round_trip(fd, PAUSE_ME, 64, 1);
+    struct conn *c = atomic_load(&paused_conn);
+
+    transport_limits.reply_bytes_all = 8u << 20;
+    ck_assert_int_eq(conn_reserve_reply(c, large), 0);
+    ck_assert_int_eq(conn_reserve_reply(c, large), 0);
+    ck_assert_int_eq(conn_reserve_reply(c, large), -ENOBUFS);
+    ck_assert_int_eq(conn_reserve_reply(c, 1000), 0);
+    conn_unreserve_reply(c, 1000);
+    conn_unreserve_reply(c, large);
+    ck_assert_int_eq(conn_reserve_reply(c, large), 0);
+    conn_unreserve_reply(c, large);
+    conn_unreserve_reply(c, large);
+    conn_resume(c);
+    conn_unref(c);
+    close(fd);
+}
+END_TEST
+
+START_TEST(calls_under_way_are_bounded)
+{
+    int fd = dial();
+
+    send_many(fd, KEEP_ME, 3000);
+    uint64_t got = records_settled(transport_limits.calls);
+
+    ck_assert_uint_le(got, transport_limits.calls + 64);
+    release_kept(transport_limits.calls - 100); /* not half of them: nothing happens */
+    ck_assert_uint_eq(records_settled(got), got);
+    while (records_so_far() < 3000 || kept_now())
+        release_kept(0);
+    round_trip(fd, 0, 200, 9);
+    ck_assert_uint_eq(records_so_far(), 3001);
+    close(fd);
+}
+END_TEST
+
+START_TEST(one_call_at_a_time_before_login)
+{
+    int fd = dial();
+
+    send_many(fd, KEEP_ME, 300);
+    ck_assert_uint_le(records_settled(1), 64); /* a batch */
+    while (kept_so_far() < 300 || kept_now()) /* those that were cut and not begun are not released yet */
+        release_kept(0);
+    round_trip(fd, 0, 200, 9);
+    close(fd);
+}
+END_TEST
+
+/* What waits for another call does not keep that one from being read; too many of the kind are refused. */
+START_TEST(calls_that_wait_are_counted_apart)
+{
+    int fd = dial();
+
+    transport_limits.waiting_calls = 2500;
+    send_many(fd, WAIT_ME, 2500);
+    records_settled(2500);
+    ck_assert_uint_eq(kept_now(), 2500);
+    round_trip(fd, 0, 200, 9);
+    round_trip(fd, WAIT_ME, 64, 5); /* refused: here that means echoed */
+    ck_assert_uint_eq(refused_count, 1);
+    release_kept(0);
+    send_many(fd, WAIT_ME, 10);
+    records_settled(2512);
+    ck_assert_uint_eq(kept_now(), 10);
+    round_trip(fd, 0, 200, 9);
+    close(fd);
+    release_kept(0);
+}
+END_TEST
+
+START_TEST(a_paused_connection_is_not_read)
+{
+    int fd = dial();
+
+    round_trip(fd, PAUSE_ME, 64, 1);
+    struct conn *c = atomic_load(&paused_conn);
+
+    conn_pause(c); /* twice */
+    send_many(fd, 0, 100);
+    ck_assert_uint_eq(records_settled(1), 1);
+    conn_resume(c);
+    ck_assert_uint_eq(records_settled(1), 1);
+    conn_resume(c);
+    conn_unref(c);
+    ck_assert_uint_eq(records_settled(101), 101);
+    close(fd);
+}
+END_TEST
+
+/* Over TCP silence ends at the deadline; a connection of a unix socket may stay, and so may one that has logged in. */
+START_TEST(strangers_have_a_deadline)
+{
+    int quiet, local;
+
+    transport_limits.login_ms = 100;
+    is_dialing_tcp = false;
+    local = dial();
+    is_dialing_tcp = true;
+    quiet = dial();
+    expect_end(quiet);
+    for (int i = 0; i < 50; i++)
+        expect_end(dial());
+    is_trusting = true;
+    int member = dial();
+
+    round_trip(member, 0, 200, 1);
+    is_trusting = false;
+    expect_end(dial());
+    round_trip(member, 0, 200, 2);
+    round_trip(local, 0, 200, 3);
+    close(member);
+    close(local);
+}
+END_TEST
+
+/* Strangers that hold buffers: over the bound of all the oldest holder goes, whoever comes next is served. */
+START_TEST(strangers_share_their_memory)
+{
+    enum { HOLDERS = 40 };
+    char *r = make_record(0, TRANSPORT_RECORD_MAX_LOGIN, 1);
+    int fds[HOLDERS];
+
+    transport_limits.login_bytes_all = 10 * 16384;
+    is_dialing_tcp = true;
+    for (int i = 0; i < HOLDERS; i++) {
+        struct transport_stats stats;
+
+        fds[i] = dial();
+        ck_assert(write_all(fds[i], r, 12000));
+        do /* one after the other, or it is chance who is the oldest that holds some */
+            transport_stats(&stats);
+        while (stats.bytes_in < (uint64_t)(i + 1) * 12000);
+    }
+    int fd = dial();
+
+    round_trip(fd, 0, 200, 3);
+    wait_count(&closed_count, HOLDERS - 9); /* room for ten, and this one took some for a moment */
+    for (int i = 0; i < HOLDERS - 9; i++)
+        expect_end(fds[i]);
+    round_trip(fd, 0, 200, 4);
+    for (int i = HOLDERS - 9; i < HOLDERS; i++)
+        close(fds[i]);
+    close(fd);
+    free(r);
+}
+END_TEST
+
+static void
+setup_few_descriptors(void)
+{
+    struct rlimit few = {.rlim_cur = 400, .rlim_max = 400};
+
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    setup_before_login();
+    is_dialing_tcp = true;
+}
+
+/* 200 connections in all, 25 of them without a login, each address as many as are left: the clients here have one address. */
+START_TEST(descriptors_are_shared)
+{
+    int fds[150], quiet[60];
+
+    for (int i = 0; i < 60; i++)
+        quiet[i] = dial();
+    wait_count(&closed_count, 35); /* the oldest */
+    for (int i = 0; i < 35; i++)
+        expect_end(quiet[i]);
+    is_trusting = true;
+    for (int i = 0; i < 76; i++) /* the first takes the place of one more without a login */
+        round_trip(fds[i] = dial(), 0, 200, 1);
+    ck_assert_uint_eq(transport_connections_left(), 100);
+    for (int i = 0; i < 5; i++)
+        expect_end(dial());
+    close(quiet[59]);
+    wait_count(&closed_count, 37);
+    round_trip(fds[76] = dial(), 0, 200, 1);
+    for (int i = 0; i <= 76; i++)
+        close(fds[i]);
+    for (int i = 35; i < 59; i++)
+        close(quiet[i]);
+}
+END_TEST
+
 static void *
 close_storm(void *arg)
 {
@@ -855,6 +1235,13 @@ test_suite(void)
     tcase_add_test(c, server_closes);
     tcase_add_loop_test(c, peer_that_does_not_read, 0, 2);
     tcase_add_loop_test(c, peer_that_does_not_read_leaves, 0, 2);
+    tcase_add_test(c, replies_are_bounded_within_a_batch);
+    tcase_add_loop_test(c, peer_leaves_while_batches_wait, 0, 2);
+    tcase_add_test(c, a_connection_goes_on_when_all_have_too_much);
+    tcase_add_test(c, large_replies_need_their_share);
+    tcase_add_test(c, calls_under_way_are_bounded);
+    tcase_add_test(c, calls_that_wait_are_counted_apart);
+    tcase_add_test(c, a_paused_connection_is_not_read);
     tcase_add_loop_test(c, storm_of_connections, 0, 2);
     tcase_add_test(c, shutdown_with_work_in_flight);
     tcase_add_test(c, no_descriptors_left);
@@ -862,7 +1249,18 @@ test_suite(void)
     tcase_add_test(c, stale_socket_is_replaced_and_live_one_is_not);
     suite_add_tcase(s, c);
     tcase_add_checked_fixture(before, setup_before_login, teardown);
+    tcase_set_timeout(before, 60);
     tcase_add_test(before, bounds_before_login);
+    tcase_add_test(before, one_call_at_a_time_before_login);
+    tcase_add_test(before, strangers_have_a_deadline);
+    tcase_add_test(before, strangers_share_their_memory);
+
+    TCase *few = tcase_create("few descriptors");
+
+    tcase_add_checked_fixture(few, setup_few_descriptors, teardown);
+    tcase_set_timeout(few, 60);
+    tcase_add_test(few, descriptors_are_shared);
+    suite_add_tcase(s, few);
     suite_add_tcase(s, before);
     return s;
 }

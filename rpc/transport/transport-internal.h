@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* What the files of the transport share: a connection's insides.
  *
- *   listener.c   accepts          conn.c   life and death      receive.c   bytes to records      send.c   messages to bytes
+ *   listener.c   accepts        conn.c   life and death      receive.c   bytes to records      send.c   messages to bytes
+ *   flow.c       how much a connection may have under way        admit.c  who may connect, and wait to log in
  *
- * A connection has two counters. `refs` keeps its memory and descriptor. `busy` counts who may still call a record
+ * A connection has two counters. `held` keeps its memory and descriptor. `busy` counts who may still call a record
  * handler: its registration with the event loop, each batch of records, a posted read. When it reaches 0 no handler
  * runs or will, and `closed` is posted.
  */
@@ -16,6 +17,7 @@
 
 #include "event/timer.h"
 #include "event/worker.h"
+#include "rpc/transport/limits.h"
 #include "rpc/transport/transport.h"
 
 struct mem_pool;
@@ -34,7 +36,11 @@ struct chunk {
 };
 
 struct conn {
-    struct refcount refs;
+    _Atomic uint64_t held; /* flow.c's, as the next four and `stalled` */
+    _Atomic uint64_t waiting;
+    _Atomic size_t reserved;
+    atomic_uint pauses;
+    atomic_uint calls_max;
     atomic_uint busy;
     const struct transport_ops *ops;
     void *arg;
@@ -44,7 +50,14 @@ struct conn {
     _Atomic uint32_t calls_sent; /* conn_next_xid() */
     atomic_bool is_refused; /* closed by us: records that were cut are not run any more */
     bool is_tcp;
+    bool is_dialled; /* opened by this side */
     struct cds_list_head link; /* all connections, under the transport's mutex */
+    /* admit.c's, under its lock */
+    struct cds_list_head stranger;
+    bool is_stranger, is_counted;
+    unsigned address_slot;
+    uint64_t since_ns;
+    _Atomic size_t login_bytes; /* the reader's buffers before the login */
     struct worker_job closed_job, read_job;
     struct sockaddr_storage peer, local;
 
@@ -63,9 +76,13 @@ struct conn {
     /* the queue of messages, under `lock`; no system call is made while it is held, but see send.c */
     pthread_mutex_t lock;
     atomic_bool is_dead; /* written under the lock */
-    bool is_registered, is_sending, is_blocked, is_writable_again, is_paused, wants_out;
+    bool is_registered, is_sending, is_blocked, is_writable_again, wants_out;
     struct chunk *head, *tail;
-    size_t queued_bytes; /* with a fixed part a chunk, so that it bounds their number too */
+    _Atomic size_t queued_bytes;  /* with a fixed part a chunk, so that it bounds their number too; written under the lock */
+    _Atomic size_t credit;        /* of the bytes all connections share; written under the lock */
+    struct cds_list_head stalled; /* batches that wait until the peer has read */
+    struct iobuf *apart;          /* small records of calls that wait are copied here; `apart_used` bytes are in use */
+    size_t apart_used;
     struct iobuf *frame; /* small heads are written here one after another */
     size_t frame_used;
 
@@ -80,11 +97,12 @@ count_up(_Atomic uint64_t *counter, uint64_t by)
 }
 
 /* conn.c */
-/* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. */
-void conn_start(int fd, bool is_tcp, const struct transport_ops *ops, void *arg);
-unsigned conn_limit_reached(void); /* the limit, or 0 */
+/* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. 0, also when it was refused;
+ * -ENOMEM, -EMFILE: `accepted` was not asked. */
+int conn_start(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, void *arg);
 /* No more sending or receiving: the queue is given back, `closed` follows. Any thread, also twice. */
 void conn_kill(struct conn *c);
+void conn_free(struct conn *c);     /* with the last reference */
 bool conn_busy_get(struct conn *c); /* false: `closed` is due */
 void conn_busy_put(struct conn *c);
 
@@ -94,6 +112,8 @@ void receive_event(struct conn *c, uint32_t events);
 void receive_read_job(struct worker_job *job);
 /* Reading was paused and may go on. */
 void receive_resume(struct conn *c);
+/* Batches that flow_stall() has kept may go on. */
+void receive_restart_batches(struct cds_list_head *batches);
 void receive_fini(struct conn *c);
 /* The connection whose batch this thread runs: its messages are sent when the batch ends. */
 extern __thread struct conn *receive_corked;
@@ -103,10 +123,36 @@ int send_pools_init(void);
 /* Sends what is queued, unless someone is at it. Never blocks. */
 void send_flush(struct conn *c);
 void send_writable(struct conn *c);
-/* Too much is queued: true, and receive_resume() will be called when half of it is gone. */
-bool send_pause_reader(struct conn *c);
 /* For conn_kill(): takes the queue, unless a sender works on it, who then gives it back himself. */
 struct chunk *send_take_queue_locked(struct conn *c);
 void send_free_chunks(struct chunk *list);
+
+/* admit.c */
+void admit_init(void);
+/* A new connection is counted; false: it is not let in. */
+bool admit_enter(struct conn *c);
+void admit_login(struct conn *c); /* no stranger any more */
+void admit_leave(struct conn *c);
+/* What its buffers take while it has not logged in; 0: nothing, or it has. The reader's. */
+void admit_buffers(struct conn *c, size_t bytes);
+
+/* flow.c */
+#define FLOW_READER_WAITS (1ull << 63) /* bits of conn.held */
+#define FLOW_BATCHES_WAIT (1ull << 62)
+#define FLOW_WAITERS (FLOW_READER_WAITS | FLOW_BATCHES_WAIT)
+
+void flow_init(struct conn *c);
+/* A whole record has been cut: it is a call in flight until record_release(). The reader's. */
+void flow_hold_record(struct conn *c, struct record *r);
+/* Too much is under way: true, and receive_resume() will be called when half of it is done. The reader's. */
+bool flow_pause_reader(struct conn *c);
+/* The peer has too many replies to read: nothing more is to be run now. */
+bool flow_replies_full(struct conn *c);
+/* Keeps the batch on the connection's list until half of them are gone. False: no need to wait (any more). */
+bool flow_stall(struct conn *c, struct cds_list_head *batch);
+/* Something else than a reference was given back, or the connection is dead: whoever waits is told. The caller keeps c. */
+void flow_less(struct conn *c);
+/* All replies are sent: what they took of the bytes of all connections goes back, unless more are to come. */
+void flow_return_credit_locked(struct conn *c);
 
 #endif

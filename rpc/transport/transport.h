@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* transport: sockets; bytes in, whole records out (spec: wire 1.1).
  *
- * A listener accepts connections; a connection reads as much as there is with one system call, cuts it into records and hands
+ * A listener accepts connections, a dialler (dial.h) opens them; from then on there is no difference but one, below. A
+ * connection reads as much as there is with one system call, cuts it into records and hands
  * each to `record`, in order, on the worker that read it. Other workers may run earlier records of the same
  * connection at the same time. What a batch of records answers is sent together with one gathered write.
  *
- * Bounds: until conn_set_trusted() a connection gets no more than 64 KiB of memory, all buffers together (one record and its
- * first piece, and 32 KiB of replies), and a record may not be longer than TRANSPORT_RECORD_MAX_LOGIN; afterwards not longer than TRANSPORT_RECORD_MAX, and memory grows with the bytes that have arrived, never
- * with what a record mark promises. A peer that does not read its replies is not read from either.
+ * Bounds: limits.h has them all. Memory grows with the bytes that have arrived, never with what a record mark promises. From a
+ * peer that has too many calls under way, or does not read its replies, nothing is read until half of that is done.
+ * A connection that we opened is always read from, for its peer may wait with reading our calls until its replies are taken.
  */
 #ifndef KILN_RPC_TRANSPORT_H
 #define KILN_RPC_TRANSPORT_H
 
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -34,13 +36,20 @@ struct record {
     struct iobuf *bufs[TRANSPORT_IOVS];
     int count;
     size_t bytes;
+    /* The connection it came from: a reference, and the record counts as a call under way, until record_release(). */
+    struct conn *conn;
+    bool is_waiting; /* record_waits() has been told */
 };
 void record_release(struct record *r);
+/* Before a call is begun that may wait for another call, as one for a lock may: from now on it is counted apart. Where many wait, a
+ * small record is copied out of the receive buffer that it would keep: its bytes move. False: too many wait, this one stays counted
+ * with the rest, and must be refused if it would wait (limits.h). Once a record. */
+bool record_waits(struct record *r);
 
 struct transport_ops {
-    /* A new connection. Non-zero refuses it. */
+    /* A new connection, from a listener or a dialler. Non-zero refuses it. */
     int (*accepted)(struct conn *c, void *arg);
-    /* A record, never empty; its references are the receiver's. */
+    /* A record, never empty; it is the receiver's, who calls record_release() when the call is done. */
     void (*record)(struct conn *c, struct record *r, void *arg);
     /* No record handler runs or will. Called once, on a worker; replies still to come will be dropped by conn_send(). */
     void (*closed)(struct conn *c, void *arg);
@@ -60,8 +69,26 @@ void conn_unref(struct conn *c);
 /* The peer has logged in: the larger bounds hold from the next record on. */
 void conn_set_trusted(struct conn *c);
 bool conn_is_trusted(const struct conn *c);
+/* How many calls may be under way; 0 or too many: TRANSPORT_CALLS_MAX. Any thread. */
+void conn_set_calls_max(struct conn *c, unsigned calls);
+/* The peer is gone: nothing can be answered any more. Any thread; it may be so a moment later. */
+bool conn_is_gone(const struct conn *c);
+/* The same, for who looks often; valid as long as a reference. */
+const atomic_bool *conn_gone_flag(const struct conn *c);
+/* Nothing more is read until conn_resume() has been called as often. What was read already is run. Any thread. */
+void conn_pause(struct conn *c);
+void conn_resume(struct conn *c);
+/* A call about to run will be answered with about so many bytes: they count as if they were queued, until
+ * conn_unreserve_reply(), to be called when the reply has been given to conn_send(). Small replies need none. Up to
+ * TRANSPORT_REPLY_LARGE it cannot fail; above, -ENOBUFS if the bytes all connections share do not suffice. Any thread. */
+#define TRANSPORT_REPLY_LARGE (1u << 20)
+int conn_reserve_reply(struct conn *c, size_t bytes);
+void conn_unreserve_reply(struct conn *c, size_t bytes);
 /* Numbers for the calls we send on this connection: 1, 2, ... Any thread. */
 uint32_t conn_next_xid(struct conn *c);
+/* Bytes that have arrived so far: has the peer been heard of since? Any thread. */
+uint64_t conn_bytes_in(const struct conn *c);
+uint64_t conn_bytes_out(const struct conn *c); /* those sent */
 /* Whatever the receiver wants to find again; set it in `accepted` or `record`. */
 void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
@@ -90,6 +117,8 @@ struct transport_stats {
     uint64_t accepted, closed, records, messages, bytes_in, bytes_out, reads, writes;
 };
 void transport_stats(struct transport_stats *out);
+/* How many connections may still be opened. */
+unsigned transport_connections_left(void);
 /* Once, after iobuf_pools_init(). 0 or -ENOMEM. */
 int transport_pools_init(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* callback-program: calls from the brick to its client, which answers none (spec: wire 7). CHILD_UP and
- * CHILD_DOWN have no arguments. */
+ * CHILD_DOWN have no arguments. Arguments of the others: pairs of put and get, by the rules of xdr-types.h; X_size is that of
+ * the arguments in bytes. */
 #ifndef KILN_RPC_XDR_CALLBACK_PROGRAM_H
 #define KILN_RPC_XDR_CALLBACK_PROGRAM_H
 
@@ -32,6 +33,7 @@ struct cache_invalidation {
     struct dict *xdata;
 };
 #define CACHE_INVALIDATION_BYTES 356 /* without xdata's contents */
+/* Another client has changed an object. */
 void xdr_put_cache_invalidation(struct xdr *x, const struct cache_invalidation *c);
 void xdr_get_cache_invalidation(struct xdr *x, struct cache_invalidation *out);
 
@@ -42,6 +44,7 @@ struct inodelk_contention {
     const char *domain;
     struct dict *xdata;
 };
+/* Somebody waits for a range that the callee holds. */
 void xdr_put_inodelk_contention(struct xdr *x, const struct inodelk_contention *c);
 void xdr_get_inodelk_contention(struct xdr *x, struct inodelk_contention *out);
 size_t xdr_inodelk_contention_size(const struct inodelk_contention *c);
@@ -53,6 +56,7 @@ struct entrylk_contention {
     const char *domain;
     struct dict *xdata;
 };
+/* The same for a name. */
 void xdr_put_entrylk_contention(struct xdr *x, const struct entrylk_contention *c);
 void xdr_get_entrylk_contention(struct xdr *x, struct entrylk_contention *out);
 size_t xdr_entrylk_contention_size(const struct entrylk_contention *c);
@@ -63,6 +67,7 @@ struct recall_lease {
     uint8_t tid[16];
     struct dict *xdata;
 };
+/* Give the lease back, down to lease_type. */
 void xdr_put_recall_lease(struct xdr *x, const struct recall_lease *c);
 void xdr_get_recall_lease(struct xdr *x, struct recall_lease *out);
 

@@ -169,6 +169,17 @@ is_short(uint32_t flavor, const char *body, uint32_t bytes)
     return xdr_load_u32(body + fixed + 4 + groups * 4) > bytes - fixed - 8 - groups * 4;
 }
 
+/* To the kernel 0xffffffff means "leave as it is": as an owner to be given it would leave root's. */
+static bool
+has_real_ids(const struct caller *c)
+{
+    bool is_real = c->uid != UINT32_MAX && c->gid != UINT32_MAX;
+
+    for (uint32_t i = 0; i < c->group_count; i++)
+        is_real &= c->groups[i] != UINT32_MAX;
+    return is_real;
+}
+
 int
 cred_decode(uint32_t flavor, const char *body, uint32_t bytes, struct caller *c, struct arena *arena)
 {
@@ -179,6 +190,8 @@ cred_decode(uint32_t flavor, const char *body, uint32_t bytes, struct caller *c,
         return get_short(flavor, body, bytes, c, arena);
     xdr_init(&x, (char *)body, bytes, arena); /* nothing in here writes to it */
     err = decode(flavor, &x, c);
+    if (!err && !has_real_ids(c))
+        err = -EACCES;
     if (err)
         *c = (struct caller){0};
     return err;

@@ -344,11 +344,12 @@ is_xdata_in_head(enum fop fop)
     return fop != FOP_readv;
 }
 
-/* An error's results are zeros, whatever a layer left in the reply. */
+/* An error's results are zeros, whatever a layer left in the reply; and the dict of xattrs or counters is empty, not the NULL one. */
 static const struct fop_reply *
 results_of(const struct fop_reply *r)
 {
-    static const struct fop_reply none;
+    static struct dict empty;
+    static const struct fop_reply none = {.dict = &empty};
 
     return r->op_ret < 0 ? &none : r;
 }

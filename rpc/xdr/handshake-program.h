@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* handshake-program: GlusterFS Handshake: login, and a few questions of old clients (spec:
- * wire 3.2, 3.3, 3.7). */
+ * wire 3.2, 3.3, 3.7). Pairs of put and get, by the rules of xdr-types.h. */
 #ifndef KILN_RPC_XDR_HANDSHAKE_PROGRAM_H
 #define KILN_RPC_XDR_HANDSHAKE_PROGRAM_H
 
@@ -26,6 +26,7 @@ struct common_reply {
     struct dict *dict;
 };
 #define COMMON_REPLY_BYTES_MIN 12
+/* An absent dict is written as an empty opaque. */
 void xdr_put_common_reply(struct xdr *x, const struct common_reply *r);
 void xdr_get_common_reply(struct xdr *x, struct common_reply *out);
 static inline size_t
@@ -34,11 +35,13 @@ xdr_common_reply_size(const struct common_reply *r)
     return 8 + xdr_old_dict_size(r->dict);
 }
 
+/* GETSPEC: which volfile. */
 struct getspec_call {
     uint32_t flags;
     const char *key;
     struct dict *xdata;
 };
+/* `key` at most HANDSHAKE_TEXT_MAX bytes. */
 void xdr_put_getspec_call(struct xdr *x, const struct getspec_call *c);
 void xdr_get_getspec_call(struct xdr *x, struct getspec_call *out);
 
@@ -49,13 +52,16 @@ struct getspec_reply {
     const char *spec;
     struct dict *xdata;
 };
+/* `spec` at most GETSPEC_TEXT_MAX bytes. */
 void xdr_put_getspec_reply(struct xdr *x, const struct getspec_reply *r);
 void xdr_get_getspec_reply(struct xdr *x, struct getspec_reply *out);
 
+/* Asked by clients before version 6: the brick answers with the number it was given. */
 struct set_lk_ver {
     const char *uid;
     int32_t version;
 };
+/* The request, and the reply: 0, 0, `version`. */
 void xdr_get_set_lk_ver_call(struct xdr *x, struct set_lk_ver *out);
 void xdr_put_set_lk_ver_reply(struct xdr *x, int32_t version);
 

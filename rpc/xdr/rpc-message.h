@@ -15,6 +15,13 @@ enum rpc_auth_error { RPC_AUTH_OK = 0, RPC_AUTH_BADCRED = 1, RPC_AUTH_REJECTED =
 #define RPC_VERSION 2
 #define RPC_AUTH_BYTES_MAX 400 /* of a credential's or verifier's body */
 
+/* What a record is, by its second word, before anything is decoded. -1: it is too short to be either. */
+static inline int64_t
+rpc_message_type(const struct xdr *x)
+{
+    return xdr_left(x) < 8 ? -1 : (int64_t)xdr_load_u32(x->at + 4);
+}
+
 struct rpc_call_head {
     uint32_t xid, program, version, procedure;
     uint32_t cred_flavor, cred_bytes;

@@ -54,6 +54,27 @@ START_TEST(v3_of_a_capture)
 }
 END_TEST
 
+START_TEST(ids_of_nobody_at_all_are_refused)
+{
+    static const char *const v3[] = {
+        "00000001 ffffffff 00000002 00000000 00000000 0000000000000000 00000000 00000000",
+        "00000001 00000001 ffffffff 00000000 00000000 0000000000000000 00000000 00000000",
+        "00000001 00000001 00000002 00000000 00000000 0000000000000000 00000002 00000010 ffffffff 00000000",
+    };
+    struct caller c;
+
+    for (size_t i = 0; i < sizeof v3 / sizeof v3[0]; i++) {
+        ck_assert_int_eq(decode(CRED_GLUSTERFS_V3, v3[i], &c), -EACCES);
+        ck_assert_uint_eq(c.uid, 0);
+        ck_assert_uint_eq(c.group_count, 0);
+    }
+    ck_assert_int_eq(decode(CRED_GLUSTERFS_V2, "00000001 ffffffff 00000002 00000000 00000000", &c), -EACCES);
+    ck_assert_int_eq(decode(CRED_UNIX, "00000000 00000000 ffffffff 00000002 00000000", &c), -EACCES);
+    ck_assert_int_eq(decode(CRED_GLUSTERFS_V3, "00000001 fffffffe fffffffe 00000000 00000000 0000000000000000 00000000 00000000", &c),
+                     0);
+}
+END_TEST
+
 START_TEST(v2_and_v1_and_unix_and_none)
 {
     struct caller c;
@@ -256,6 +277,7 @@ test_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, v3_of_a_capture);
+    tcase_add_test(tc, ids_of_nobody_at_all_are_refused);
     tcase_add_test(tc, v2_and_v1_and_unix_and_none);
     tcase_add_test(tc, short_bodies_are_read_as_if_zeros_followed);
     tcase_add_test(tc, limits_of_groups_and_owner);

@@ -203,6 +203,24 @@ START_TEST(fxattrop_of_afr)
 }
 END_TEST
 
+/* An error of the calls that answer xattrs: an empty dict (count 0) beside the NULL one of xdata. */
+START_TEST(failed_xattr_calls_answer_an_empty_dict)
+{
+    static const enum fop fops[] = {FOP_getxattr, FOP_fgetxattr, FOP_xattrop, FOP_fxattrop};
+    static const char want[] = "\377\377\377\377\0\0\0\x3d" "\0\0\0\0\377\377\377\377\0\0\0\0" "\0\0\0\0\0\0\0\0\0\0\0\0";
+    const struct fop_reply reply = {.op_ret = -1, .op_errno = ENODATA};
+
+    for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++) {
+        char bytes[512];
+        struct xdr x;
+
+        xdr_init(&x, bytes, sizeof bytes, NULL);
+        ck_assert_int_eq(fop_encode_reply(fops[i], &x, &reply), 0);
+        ck_assert_mem_eq(bytes, want, sizeof want - 1);
+    }
+}
+END_TEST
+
 START_TEST(lk)
 {
     struct fop_call call;
@@ -622,6 +640,7 @@ test_suite(void)
     tcase_add_test(tc, a_write_whose_size_lies_is_refused);
     tcase_add_test(tc, names_and_dicts_that_lie);
     tcase_add_test(tc, over_long_names_are_told_apart_from_garbage);
+    tcase_add_test(tc, failed_xattr_calls_answer_an_empty_dict);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "rpc/xdr/brick-op-program.h"
 #include "rpc/xdr/callback-program.h"
 #include "rpc/xdr/dump-program.h"
 #include "rpc/xdr/handshake-program.h"
@@ -93,6 +94,37 @@ START_TEST(setvolume)
     ck_assert(dict_get_flag(reply.dict, DICT_KEY_CHILD_UP));
     xdr_put_common_reply(&y, &reply);
     ck_assert_uint_eq(xdr_common_reply_size(&reply), size);
+    check_same(&x, &y);
+}
+END_TEST
+
+/* STATUS of clients (management 4.6). */
+START_TEST(brick_op)
+{
+    struct brick_op_call call;
+    struct brick_op_reply reply;
+    struct xdr x = decoder("00000000 00000004 00000042 00000003"
+                           "00000003 00000004 636d6400 32353800"
+                           "0000000a 00000008 627269636b2d6e616d6500 2f7372762f623100"
+                           "00000007 00000003 766f6c6e616d6500 773100 0000 00000000");
+    struct xdr y = encoder();
+
+    xdr_get_brick_op_call(&x, &call);
+    ck_assert_str_eq(call.name, "");
+    ck_assert_int_eq(call.op, BRICK_OP_STATUS);
+    ck_assert_str_eq(dict_pair_str(dict_find_text(call.input, "brick-name")), "/srv/b1");
+    ck_assert_ptr_null(call.dict);
+    xdr_put_brick_op_call(&y, &call);
+    check_same(&x, &y);
+
+    x = decoder("ffffffff 0000005f 00000004 00000000 00000004 6e6f6e65");
+    y = encoder();
+    xdr_get_brick_op_reply(&x, &reply);
+    ck_assert_int_eq(reply.op_ret, -1);
+    ck_assert_int_eq(reply.op_errno, 95);
+    ck_assert_str_eq(reply.op_errstr, "none");
+    xdr_put_brick_op_reply(&y, &reply);
+    ck_assert_uint_eq(xdr_brick_op_reply_size(&reply), size);
     check_same(&x, &y);
 }
 END_TEST
@@ -302,6 +334,7 @@ test_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, dump);
     tcase_add_test(tc, setvolume);
+    tcase_add_test(tc, brick_op);
     tcase_add_test(tc, old_dicts_that_lie);
     tcase_add_test(tc, numbers_in_an_old_dict_are_text);
     tcase_add_test(tc, getspec);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Locks and leases (spec: wire 5.5, 5.6, 6.2 "lock list"). */
-#include "fs/client.h"
+#include "fs/brick-client.h"
 #include "rpc/xdr/xdr-types.h"
 
 enum { FLOCK_FIXED_BYTES = 4 + 4 + 8 + 8 + 4 };
@@ -70,7 +70,7 @@ xdr_get_active_locks(struct xdr *x)
             break;
         }
         xdr_get_flock(x, &lock->flock);
-        xdr_get_string(x, &lock->client_uid, CLIENT_UID_MAX, -EINVAL);
+        xdr_get_string(x, &lock->client_uid, BRICK_CLIENT_UID_MAX, -EINVAL);
         lock->flags = xdr_get_u32(x);
         if (x->error)
             break;

@@ -2,7 +2,9 @@
 /* xdr-types: what several messages share: attributes, locks, directory entries, dicts (spec: wire 4, 5).
  *
  * Every type is a pair xdr_get_X, xdr_put_X, and xdr_X_size or an X_XDR_BYTES where the size is fixed. Lists
- * and dicts that are decoded live on the xdr's arena; their texts and values point into the record.
+ * and dicts that are decoded live on the xdr's arena; their texts and values point into the record. Nothing is taken over by
+ * a put. Errors are sticky in x->error (-EBADMSG, -ENOMEM; of a put -ENOBUFS): a get then leaves zeros or NULL, and
+ * the caller looks once, after the last field. Sizes are bytes. Threads: one at a time for each struct xdr.
  */
 #ifndef KILN_RPC_XDR_TYPES_H
 #define KILN_RPC_XDR_TYPES_H
@@ -11,6 +13,7 @@
 #include "stack/fop.h"
 
 /* -- xdr-iatt.c --------------------------------------------------------------------------------------- */
+/* Attributes (wire 5.1). */
 #define IATT_XDR_BYTES 148
 void xdr_get_iatt(struct xdr *x, struct iatt *out);
 void xdr_put_iatt(struct xdr *x, const struct iatt *iatt);
@@ -20,10 +23,12 @@ void xdr_put_iatt(struct xdr *x, const struct iatt *iatt);
 void xdr_get_old_iatt(struct xdr *x, struct iatt *out);
 void xdr_put_old_iatt(struct xdr *x, const struct iatt *iatt);
 
+/* The three times as a dict's value (wire 4.2). */
 #define MDATA_XDR_BYTES 36
 void xdr_get_mdata(struct xdr *x, struct mdata *out);
 void xdr_put_mdata(struct xdr *x, const struct mdata *m);
 
+/* STATFS's 11 numbers (wire 5.6). */
 #define STATVFS_XDR_BYTES 88
 void xdr_get_statvfs(struct xdr *x, struct statvfs *out);
 void xdr_put_statvfs(struct xdr *x, const struct statvfs *s);
@@ -33,10 +38,12 @@ void xdr_get_flock(struct xdr *x, struct fop_flock *out);
 void xdr_put_flock(struct xdr *x, const struct fop_flock *f);
 size_t xdr_flock_size(const struct fop_flock *f);
 
+/* wire 5.6 */
 #define LEASE_XDR_BYTES 28
 void xdr_get_lease(struct xdr *x, struct fop_lease *out);
 void xdr_put_lease(struct xdr *x, const struct fop_lease *l);
 
+/* GETACTIVELK's list; NULL: empty (or x->error). */
 struct active_lock *xdr_get_active_locks(struct xdr *x);
 void xdr_put_active_locks(struct xdr *x, const struct active_lock *list);
 size_t xdr_active_locks_size(const struct active_lock *list);

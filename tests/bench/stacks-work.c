@@ -20,7 +20,7 @@
  */
 #include "coro/coroutine.h"
 #include "coro/switch.h"
-#include "mem/stack-internal.h"
+#include "coro/stack-internal.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -99,6 +99,30 @@ setfattr -n trusted.gfid -v 0x00000000000000000000000000000002 "$T/v/gfid"
 volfile_brick v "$T/v/gfid" "$id" >"$T/changed.vol"
 refuses 1 'gfid' "a root with another gfid" -f "$T/changed.vol" --brick-port 0
 
+for list in '10.0.0.0/33' '/sub(10.0.0.1'; do
+    BRICK_SERVER_OPTIONS="auth.addr.$brick.reject $list" volfile_brick v "$brick" "$id" >"$T/changed.vol"
+    refuses 1 "auth.addr.$brick.reject" "a list of addresses that cannot be read, $list" -f "$T/changed.vol" --brick-port 0
+done
+
+# In a folder that others may write to, too.
+mkdir -m 1777 "$T/open"
+echo "not to be written" >"$T/target"
+ln -s "$T/target" "$T/open/link.pid"
+ln "$T/target" "$T/open/hard.pid"
+mkfifo "$T/open/fifo.pid"
+for name in link hard fifo; do
+    refuses 1 "open/$name.pid" "a pid file that is somebody's $name" -f "$vol" --brick-port 0 -p "$T/open/$name.pid"
+done
+ln -s "$T/target" "$T/open/port.new"
+ln -s "$T/target" "$T/open/port"
+rm -f "$T/pid"
+"$KILND" -N -f "$vol" -l "$log" -p "$T/pid" --brick-port 0 --port-file "$T/open/port" >"$T/said" 2>&1 </dev/null &
+pid=$!
+wait_for 120 "the port to be written" test -s "$T/open/port" -a ! -L "$T/open/port"
+kill -TERM "$pid"
+t_here "a port file where links lie: serves and ends well" wait "$pid"
+is "$(cat "$T/target")" "not to be written" "and what the links lead to is as it was"
+
 mkdir "$T/ramfs"
 mount -t ramfs none "$T/ramfs"
 mkdir -p "$T/ramfs/b/.glusterfs"

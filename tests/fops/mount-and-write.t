@@ -5,7 +5,7 @@
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
-for layout in 1x1 2x1 1x2 2x2; do
+for layout in 1x1 2x1 1x2 2x2 1x2+1 2x2+1; do
     vol=v$layout
     volume_new "$vol" "$layout"
     volume_start "$vol"

@@ -45,6 +45,21 @@ def complain(path, text):
     global bad
     bad += 1
     print(path, text)
+def handle_of(gfid):
+    return os.path.join(root, ".glusterfs", gfid[:2], gfid[2:4], gfid)
+def gfid_of(path):
+    return str(uuid.UUID(bytes=os.getxattr(path, "trusted.gfid", follow_symlinks=False)))
+# A folder whose gfid another one has: it was given to that by somebody who may move both. Nothing below it is reached by gfids.
+def is_superseded(handle, gfid, info):
+    try:
+        other = os.stat(handle)
+        return os.path.islink(handle) and stat.S_ISDIR(other.st_mode) and other.st_ino != info.st_ino and gfid_of(os.path.realpath(handle)) == gfid
+    except OSError:
+        return False
+def forget(path):
+    for folder, folders, files in os.walk(path):
+        for name in folders + files:
+            known.add(handle_of(gfid_of(os.path.join(folder, name))))
 known = set()
 for folder, folders, files in os.walk(root):
     if folder == root:
@@ -52,18 +67,23 @@ for folder, folders, files in os.walk(root):
     for name in folders + files:
         path = os.path.join(folder, name)
         try:
-            gfid = str(uuid.UUID(bytes=os.getxattr(path, "trusted.gfid", follow_symlinks=False)))
+            gfid = gfid_of(path)
         except (OSError, ValueError) as error:
             complain(path, "gfid: %s" % error)
             continue
-        handle = os.path.join(root, ".glusterfs", gfid[:2], gfid[2:4], gfid)
+        handle = handle_of(gfid)
         known.add(handle)
         info = os.lstat(path)
         if not os.path.lexists(handle):
             complain(path, "no handle")
         elif stat.S_ISDIR(info.st_mode):
-            if not os.path.islink(handle) or os.stat(handle).st_ino != info.st_ino:
-                complain(path, "the folder's handle leads elsewhere")
+            if is_superseded(handle, gfid, info):
+                folders.remove(name)
+                forget(path)
+            elif not os.path.islink(handle):
+                complain(path, "the folder's handle is no symlink")
+            elif not os.path.exists(handle) or os.stat(handle).st_ino != info.st_ino:
+                complain(path, "the folder's handle leads elsewhere: %s" % os.readlink(handle))
         elif os.lstat(handle).st_ino != info.st_ino:
             complain(path, "the handle is another file")
 store = os.path.join(root, ".glusterfs")

@@ -3,7 +3,13 @@
 # glusterd: a stock management daemon inside the sandbox, with its state in the sandbox's empty /var/lib/glusterd.
 #
 #   glusterd_start               starts it; afterwards `gluster` works, the host's name is $glusterd_host
+#   glusterd_bricks_start        the same after kilnd was put in the place of glusterfsd (with BRICKD=stock: without)
 #   glusterd_brick_pids          the brick processes it started
+#   gl ARG...                    gluster --mode=script ARG...
+#   gl_create VOL LAYOUT         a volume of bricks $T/bricks/VOL-0 ...; LAYOUT DxR
+#   bricks_online VOL            how many of its bricks glusterd shows online
+#   system_cover                 /usr/sbin, /usr/libexec and dpkg's state may be changed: it is seen in this sandbox alone
+#   use_kiln on|off|status       extras/use-kiln.sh, with the kilnd under test; after system_cover
 
 glusterd_host=10.99.0.1
 
@@ -14,6 +20,51 @@ glusterd_start() {
     wait_for 240 "glusterd to answer" gluster --mode=script volume list
 }
 
+glusterd_bricks_start() {
+    if [[ $BRICKD == kiln ]]; then
+        system_cover
+        use_kiln on
+    fi
+    glusterd_start
+}
+
+gl() {
+    gluster --mode=script "$@"
+}
+
+gl_create() {
+    local vol=$1 layout=$2 replicas=${2#*x} i
+    local -a bricks=() replica=()
+    mkdir -p "$T/bricks"
+    for ((i = 0; i < $(volume_brick_count "$layout"); i++)); do
+        bricks+=("$glusterd_host:$T/bricks/$vol-$i")
+    done
+    [[ $replicas -eq 1 ]] || replica=(replica "$replicas")
+    gl volume create "$vol" "${replica[@]}" "${bricks[@]}" force
+}
+
+bricks_online() {
+    gl volume status "$1" --xml | python3 -c '
+import sys, xml.etree.ElementTree as xml
+nodes = xml.parse(sys.stdin).iter("node")
+print(sum(n.findtext("path", "").startswith("/") and n.findtext("status") == "1" for n in nodes))'
+}
+
 glusterd_brick_pids() {
     pgrep -x glusterfsd || true
+}
+
+system_cover() {
+    local dir layers
+    for dir in /usr/sbin /usr/libexec /var/lib/dpkg; do
+        layers=$T/cover${dir//\//-}
+        mkdir -p "$layers/upper" "$layers/work" "$dir"
+        mount -t overlay kiln-test -o "lowerdir=$dir,upperdir=$layers/upper,workdir=$layers/work" "$dir"
+    done
+}
+
+use_kiln() {
+    local -a args=("$@")
+    [[ $1 != on ]] || args+=("$KILND")
+    "$source_dir/extras/use-kiln.sh" "${args[@]}"
 }

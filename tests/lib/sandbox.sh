@@ -7,8 +7,8 @@
 # time, and however a script ends, nothing of it stays: with its first process the kernel ends all others, and with
 # them go the mounts and the sockets.
 #
-# $T is the script's folder, on a tmpfs. The system's GlusterFS folders (/var/lib/glusterd, /run/gluster,
-# /var/log/glusterfs) are covered by empty ones. When a test failed, the tails of all logs in $T are printed;
+# $T is the script's folder, on a tmpfs. The system's folders of GlusterFS (/var/lib/glusterd, /var/log/glusterfs) and /run, where
+# glusterd listens for the CLI, are covered by empty ones. When a test failed, the tails of all logs in $T are printed;
 # KILN_KEEP=DIR copies $T's logs and volfiles to DIR/<script>/.
 
 tests_dir=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
@@ -34,11 +34,11 @@ sandbox_open() {
     mount -t tmpfs -o size=16g,mode=755 kiln-test "$T"
     mkdir "$T/log"
     ip link set lo up
-    for dir in /var/lib/glusterd /run/gluster /var/log/glusterfs; do
+    for dir in /run /var/lib/glusterd /var/log/glusterfs; do
         mkdir -p "$dir"
         mount -t tmpfs kiln-test "$dir"
     done
-    mkdir -p /run/gluster/metrics
+    mkdir -p /run/gluster/metrics /run/lock
 }
 
 sandbox_print_logs() {
@@ -49,6 +49,18 @@ sandbox_print_logs() {
         # Informational lines of a stock client fill pages; what went wrong is in the others.
         diag "$(grep -Ev '^\[[^]]*\] [IDT] \[|^ *[0-9]+: |^\+-*\+$' "$file" | tail -n "${KILN_LOG_LINES:-25}" | cut -c 1-400)"
     done
+}
+
+sandbox_keep_in() {
+    local keep
+    keep=$1/$(basename "$0")
+    mkdir -p "$keep"
+    cp -r "$T"/log/. "$keep/"
+    find "$T" -xdev -name '*.vol' -exec cp --backup=numbered {} "$keep/" \;
+}
+
+sandbox_keep() {
+    sandbox_keep_in "$KILN_KEEP"
 }
 
 sandbox_close() {
@@ -65,13 +77,7 @@ sandbox_close() {
         tap_finish || status=1
     fi
     [[ $status -eq 0 ]] || sandbox_print_logs
-    if [[ -n ${KILN_KEEP:-} ]]; then
-        local keep
-        keep=$KILN_KEEP/$(basename "$0")
-        mkdir -p "$keep"
-        cp -r "$T"/log/. "$keep/"
-        find "$T" -xdev -name '*.vol' -exec cp --backup=numbered {} "$keep/" \;
-    fi
+    [[ -z ${KILN_KEEP:-} ]] || sandbox_keep
     # What still runs dies with this shell, the first process of its namespace. Outside, only the empty folder
     # that $T was mounted on is left to remove.
     cd /

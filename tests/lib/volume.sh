@@ -14,11 +14,13 @@
 #
 #   daemon_start NAME | daemon_kill NAME (-9) | daemon_stop NAME       one daemon; NAME from ${brick_daemon[PATH]}
 #
-# LAYOUT DxR is that of extras/volfile.sh. BRICKD says who serves: `kiln`, or `stock`, which is how the tests themselves
+# LAYOUT DxR or DxK+M is that of extras/volfile.sh. BRICKD says who serves: `kiln`, or `stock`, which is how the tests themselves
 # are proven. Stock runs one process a brick. kilnd serves all bricks of a volume from one process, or from one
-# process for each replica when volume_split=yes: then one replica can die and the other live; or from one for each
-# brick when volume_split=brick. volume_daemon=NAME puts the bricks of several volumes into one kilnd of that name; all
+# process for each replica (or part of a dispersed file) when volume_split=yes: then one can die and the others live; or from
+# one for each brick when volume_split=brick. volume_daemon=NAME puts the bricks of several volumes into one kilnd of that name; all
 # of them are made before the first is started.
+#
+# xlator_options: an array of PATTERN.KEY=VALUE for the daemons that are started next.
 #
 # Everything about a brick is kept by its path, everything about a daemon by its name.
 
@@ -31,10 +33,11 @@ declare -A daemon_kind daemon_bricks daemon_port daemon_pid
 declare -A mount_pid mount_vol
 volume_split=no
 volume_daemon=
+xlator_options=()
 next_port=${KILN_FIRST_PORT:-49152}
 
 volume_brick_count() {
-    echo $((${1%x*} * ${1#*x}))
+    echo $((${1%x*} * (${1#*x})))
 }
 
 volume_new() {
@@ -52,7 +55,7 @@ volume_new() {
 }
 
 volume_assign() {
-    local vol=$1 kind=$2 replicas=${volume_layout[$1]#*x} i=0 brick daemon
+    local vol=$1 kind=$2 size=$((${volume_layout[$1]#*x})) i=0 brick daemon
     for brick in ${volume_bricks[$vol]}; do
         [[ -z ${brick_daemon[$brick]:-} ]] || unset "daemon_kind[${brick_daemon[$brick]}]"
     done
@@ -61,7 +64,7 @@ volume_assign() {
         if [[ $kind == stock ]]; then
             daemon=$vol-b$i
         elif [[ $volume_split == yes ]]; then
-            daemon=$vol-r$((i % replicas))
+            daemon=$vol-r$((i % size))
         elif [[ $volume_split == brick ]]; then
             daemon=$vol-b$i
         fi
@@ -92,6 +95,8 @@ daemon_serves() {
     daemon_bricks[$daemon]+="${daemon_bricks[$daemon]:+ }$brick"
     brick_daemon[$brick]=$daemon
     brick_volfile[$brick]=$T/${brick//\//-}.brick.vol
+    local BRICK_IS_DISPERSED=
+    [[ ${volume_layout[$vol]} != *+* ]] || BRICK_IS_DISPERSED=yes
     volfile_brick "$vol" "$brick" "${volume_id[$vol]}" "$port" >"${brick_volfile[$brick]}"
 }
 
@@ -109,6 +114,10 @@ daemon_command() {
     fi
     printf '%s\n' -p "$T/$daemon.pid" -l "$T/log/$daemon.log" --brick-name "$first" \
         --brick-port "${daemon_port[$daemon]}"
+    local option
+    for option in "${xlator_options[@]}"; do
+        printf '%s\n' --xlator-option "$option"
+    done
 }
 
 daemon_start() {

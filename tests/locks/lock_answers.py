@@ -19,9 +19,9 @@ GETLK, SETLK, SETLKW = 0, 1, 2
 count = 0
 
 
-def peer():
+def peer(**login):
     p = Peer(HOST, PORT)
-    assert p.login(BRICK)[0] == 0
+    assert p.login(BRICK, **login)[0] == 0
     p.pid = 100
     return p
 
@@ -302,7 +302,10 @@ def stbuf(mode=0, uid=0, gid=0):
     return bytes(raw)
 
 
-for what, who, pid in (("stranger", 1000, 100), ("owner", 1001, 100), ("heal", 1000, -5)):
+plain = u
+# Other users' negative pids count, on Kiln, from who has the password.
+helper = peer(username="helper", password="secret")
+for what, u, who, pid in (("stranger", plain, 1000, 100), ("owner", plain, 1001, 100), ("heal", helper, 1000, -5)):
     u.uid, u.pid = 0, 100
     u.fop("SETATTR", gfid=D755, stbuf=stbuf(0o2755, 1001, 1002), valid=7)
     u.uid, u.gid, u.pid, u.groups = who, 1001, pid, [1003]
@@ -311,6 +314,7 @@ for what, who, pid in (("stranger", 1000, 100), ("owner", 1001, 100), ("heal", 1
                          ("gid 1009", dict(stbuf=stbuf(gid=1009), valid=4)), ("times", dict(stbuf=stbuf(), valid=0x1b0))):
         r = u.fop("SETATTR", gfid=D755, **values)
         say("%s: setattr %s" % (what, call), r, "%o %d %d" % tuple(r.post[k] for k in ("mode", "uid", "gid")))
+u = plain
 u.uid, u.gid, u.pid, u.groups = 1000, 1000, 100, []
 
 

@@ -11,10 +11,11 @@ if ! command -v glusterfsd >/dev/null; then
 fi
 export PYTHONDONTWRITEBYTECODE=1
 
-volume_new k 1x1
-volume_assign k kiln
-volume_new s 1x1
-volume_assign s stock
+for vol in k s; do
+    BRICK_SERVER_OPTIONS="auth.login.$T/$vol/b0.allow helper"$'\n'"auth.login.helper.password secret"
+    volume_new "$vol" 1x1
+    volume_assign "$vol" "$([[ $vol == k ]] && echo kiln || echo stock)"
+done
 volume_start k
 volume_start s
 

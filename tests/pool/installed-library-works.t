@@ -60,7 +60,7 @@ done
 for lib in libjemalloc.so.2 libmimalloc.so.2.0 libtcmalloc_minimal.so.4; do
     preloaded $lib
 done
-try "on the malloc backend" env KILN_POOL_BACKEND=malloc "$dir/example"
+try "without caches" env KILN_POOL_BYPASS='*' "$dir/example"
 # shellcheck disable=SC2086
 try "builds under ASan" ${CC:-cc} -std=gnu17 -g -fsanitize=address "$source" $flags -o "$dir/example-asan"
 try "under ASan" env KILN_POOL_SWEEP=10 "$dir/example-asan"

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* libFuzzer's way into every decoder of the wire. The first byte says which one; the second where a record is
- * cut in two.
+ * cut in two. tests/wire/make-corpus.py writes good messages to begin with.
  *
- *   clang -std=gnu17 -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Ilibglusterfs -I. \
- *       tests/wire/fuzz-codec.c BUILD/.libs/libkiln-rpc.a BUILD/.libs/libglusterfs.a \
- *       -luuid -lurcu -pthread -o fuzz-codec
- *   ./fuzz-codec -max_len=4096 -max_total_time=60 CORPUS
- *
- * tests/wire/make-corpus.py writes a corpus of good messages. What decodes is encoded again, into a buffer of
- * exactly the size that was announced.
+ * What decodes is encoded again, into a buffer of exactly the size that was announced.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "data/dict.h"
 #include "mem/mem-pool.h"
@@ -20,7 +15,7 @@
 #include "rpc/xdr/fop-codec.h"
 #include "rpc/xdr/handshake-program.h"
 
-enum { CALLS = 0, REPLIES = 64, CREDS = 128, HEADS = 134, PROGRAMS = 136, KINDS = 144 };
+enum { CALLS = 0, REPLIES = 64, CREDS = 128, HEADS = 134, PROGRAMS = 136, KINDS = 146 };
 
 static struct arena arena;
 
@@ -78,6 +73,18 @@ run_fop(unsigned kind, struct xdr *x)
 }
 
 static void
+encode_cred(uint32_t flavor, const struct caller *caller)
+{
+    char *out = malloc(RPC_AUTH_BYTES_MAX);
+    struct caller again = {0};
+    int n = cred_encode(flavor, caller, out, RPC_AUTH_BYTES_MAX);
+
+    if (n >= 0 && (cred_decode(flavor, out, (uint32_t)n, &again, &arena) || again.uid != caller->uid))
+        abort();
+    free(out);
+}
+
+static void
 run_cred(unsigned kind, struct xdr *x)
 {
     static const uint32_t flavors[] = {CRED_NONE,         CRED_UNIX,         CRED_GLUSTERFS_V1,
@@ -93,46 +100,156 @@ run_cred(unsigned kind, struct xdr *x)
     for (uint32_t i = 0; i < caller.lk_owner.len; i++)
         sum += caller.lk_owner.bytes[i];
     (void)sum;
+    encode_cred(CRED_GLUSTERFS_V3, &caller);
+    encode_cred(CRED_GLUSTERFS_V2, &caller);
 }
 
 static void
-run_program(unsigned kind, struct xdr *x)
+run_head(struct xdr *x)
+{
+    struct rpc_call_head head;
+    char error[RPC_REPLY_ERROR_BYTES_MAX];
+
+    if (rpc_decode_call_head(x, &head)) {
+        (void)rpc_encode_undecodable(error);
+        return;
+    }
+    size_t n = rpc_call_head_size((head.cred_bytes + 3) & ~3u);
+    char *out = malloc(n);
+    struct xdr again;
+
+    xdr_init(&again, out, n, NULL);
+    if (rpc_encode_call_head(&again, &head))
+        abort();
+    free(out);
+    (void)rpc_encode_error(error, head.xid, (enum rpc_accept)(head.procedure % 5));
+    (void)rpc_encode_denied(error, head.xid, RPC_AUTH_BADCRED);
+    rpc_encode_success(error, head.xid);
+}
+
+/* Calls `put` with room for `bytes` and not one more. */
+#define ENCODE(put, bytes, value)                                                                            \
+    do {                                                                                                     \
+        size_t size_ = (bytes);                                                                              \
+        char *out_ = malloc(size_ ? size_ : 1);                                                              \
+        struct xdr to_;                                                                                      \
+        xdr_init(&to_, out_, size_, NULL);                                                                   \
+        put(&to_, value);                                                                                    \
+        if (to_.error)                                                                                       \
+            abort();                                                                                         \
+        free(out_);                                                                                          \
+    } while (0)
+
+static size_t
+text_bytes(const char *text)
+{
+    return 8 + strlen(text);
+}
+
+static void
+run_handshake(unsigned kind, struct xdr *x)
 {
     struct common_reply common;
     struct getspec_call call;
     struct getspec_reply reply;
     struct set_lk_ver version;
-    struct dump_reply dump;
-    struct cache_invalidation invalidation;
-    struct inodelk_contention inodelk;
-    struct entrylk_contention entrylk;
 
-    switch (kind - PROGRAMS) {
+    switch (kind) {
     case 0:
         xdr_get_common_reply(x, &common);
+        if (!x->error)
+            ENCODE(xdr_put_common_reply, xdr_common_reply_size(&common), &common);
         break;
     case 1:
         xdr_get_getspec_call(x, &call);
+        if (!x->error)
+            ENCODE(xdr_put_getspec_call, 8 + text_bytes(call.key) + xdr_old_dict_size(call.xdata), &call);
         break;
     case 2:
         xdr_get_getspec_reply(x, &reply);
+        if (!x->error)
+            ENCODE(xdr_put_getspec_reply, 12 + text_bytes(reply.spec) + xdr_old_dict_size(reply.xdata), &reply);
         break;
-    case 3:
+    default:
         xdr_get_set_lk_ver_call(x, &version);
-        break;
-    case 4:
-        xdr_get_dump_reply(x, &dump);
-        break;
-    case 5:
-        xdr_get_cache_invalidation(x, &invalidation);
-        break;
-    case 6:
-        xdr_get_inodelk_contention(x, &inodelk);
-        break;
-    case 7:
-        xdr_get_entrylk_contention(x, &entrylk);
-        break;
+        if (!x->error)
+            ENCODE(xdr_put_set_lk_ver_reply, 12, version.version);
     }
+}
+
+static void
+run_callback(unsigned kind, struct xdr *x)
+{
+    struct cache_invalidation invalidation;
+    struct inodelk_contention inodelk;
+    struct entrylk_contention entrylk;
+    struct recall_lease recall;
+
+    switch (kind) {
+    case 0:
+        xdr_get_cache_invalidation(x, &invalidation);
+        if (!x->error)
+            ENCODE(xdr_put_cache_invalidation, CACHE_INVALIDATION_BYTES + xdr_old_dict_size(invalidation.xdata), &invalidation);
+        break;
+    case 1:
+        xdr_get_inodelk_contention(x, &inodelk);
+        if (!x->error)
+            ENCODE(xdr_put_inodelk_contention, xdr_inodelk_contention_size(&inodelk), &inodelk);
+        break;
+    case 2:
+        xdr_get_entrylk_contention(x, &entrylk);
+        if (!x->error)
+            ENCODE(xdr_put_entrylk_contention, xdr_entrylk_contention_size(&entrylk), &entrylk);
+        break;
+    default:
+        xdr_get_recall_lease(x, &recall);
+        if (!x->error)
+            ENCODE(xdr_put_recall_lease, 64 + xdr_old_dict_size(recall.xdata), &recall);
+    }
+}
+
+static void
+run_dump(struct xdr *x)
+{
+    struct dump_reply dump;
+    size_t n = 24;
+    char call[8];
+
+    xdr_get_dump_reply(x, &dump);
+    if (x->error)
+        return;
+    for (const struct dump_entry *e = dump.programs; e; e = e->next)
+        n += 20 + text_bytes(e->name);
+    ENCODE(xdr_put_dump_reply, n, &dump);
+    xdr_init(x, call, sizeof call, &arena);
+    xdr_put_dump_call(x);
+    xdr_init(x, call, sizeof call, &arena);
+    xdr_get_dump_call(x);
+    if (x->error)
+        abort();
+}
+
+/* The forms of dicts that no message decodes to: pairs of every type, as replies are made. */
+static void
+run_old_dict(struct xdr *x)
+{
+    struct dict *typed = xdr_get_dict(x);
+
+    if (typed && !x->error)
+        ENCODE(xdr_put_old_dict, xdr_old_dict_size(typed), typed);
+}
+
+static void
+run_program(unsigned kind, struct xdr *x)
+{
+    if (kind < 4)
+        run_handshake(kind, x);
+    else if (kind == 4)
+        run_dump(x);
+    else if (kind < 9)
+        run_callback(kind - 5, x);
+    else
+        run_old_dict(x);
 }
 
 int
@@ -142,7 +259,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t cut;
     char *first, *second;
     struct iovec more;
-    struct rpc_call_head head;
     uint32_t xid;
     struct xdr x;
 
@@ -166,11 +282,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else if (kind < HEADS)
         run_cred(kind, &x);
     else if (kind == HEADS)
-        (void)rpc_decode_call_head(&x, &head);
+        run_head(&x);
     else if (kind == HEADS + 1)
         (void)rpc_decode_reply_head(&x, &xid);
     else
-        run_program(kind, &x);
+        run_program(kind - PROGRAMS, &x);
     arena_release(&arena);
     free(first);
     free(second);

@@ -186,6 +186,30 @@ def resident_kb():
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 
 
+# Stock matches each of the keys with each of the object's xattrs: hours of work for one small request.
+@check
+@not_for_stock
+def more_keys_than_anybody_asks_for():
+    with member() as peer:
+        gfid = random_gfid()
+        same(peer.fop("MKNOD", pargfid=ROOT, name=unique(), mode=0o100644, xdata={"gfid-req": d_gfid(gfid)}).op_ret, 0)
+        for first in range(0, 100, 50):
+            same(peer.fop("SETXATTR", gfid=gfid, dict={"user.%d" % i: d_bytes(b"1") for i in range(first, first + 50)}).op_ret, 0)
+        everything = {"user.%d" % i: d_int(0) for i in range(256)}
+        same(len(peer.fop("LOOKUP", gfid=gfid, xdata=everything).xdata), 100)
+        for fop in ("LOOKUP", "STAT", "GETXATTR"):
+            for keys in ({**everything, "user.more": d_int(0)}, {"user.*%d*" % i: d_int(0) for i in range(17)},
+                         {"user.*%d*" % i: d_int(0) for i in range(20000)}):
+                reply = peer.fop(fop, gfid=gfid, xdata=keys)
+                same((reply.op_ret, reply.op_errno), (-1, errno.E2BIG), "%s with %d keys" % (fop, len(keys)))
+        counters = {"trusted.afr.v-client-%d" % i: d_bytes(bytes(12)) for i in range(257)}
+        reply = peer.fop("XATTROP", gfid=gfid, dict=counters)
+        same((reply.op_ret, reply.op_errno), (-1, errno.E2BIG), "XATTROP")
+        # What an object may have may be removed in one call.
+        same(peer.fop("REMOVEXATTR", gfid=gfid, name="", xdata={"user.%d" % i: d_str("") for i in range(5000)}).op_ret, 0)
+        same(len(peer.fop("LOOKUP", gfid=gfid, xdata=everything).xdata), 0)
+
+
 @check
 def many_tiny_fragments():
     with fresh() as peer:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Writes good messages for tests/wire/fuzz-codec.c into a folder: make-corpus.py DIR"""
+"""Writes good inputs for a fuzz target of tests/wire into a folder: make-corpus.py TARGET DIR"""
 import os
+import struct
 import sys
 
 from kilnwire import FOP_ROWS, Raw, d_bytes, d_gfid, d_int, d_str, encode_fop, old_dict, opaque, text, typed_dict, u32, u64
@@ -23,9 +24,7 @@ def write(folder, name, kind, body, cut=0):
         out.write(bytes([kind, cut]) + body)
 
 
-def main():
-    folder = sys.argv[1]
-    os.makedirs(folder, exist_ok=True)
+def codec(folder):
     for name, (number, _, reply) in FOP_ROWS.items():
         payload = b"payload" if name in ("WRITE", "PUT") else b""
         args = encode_fop(name, payload=payload, xdata=XDATA, name="name", name2="name2", linkname="link", volume="domain",
@@ -52,8 +51,135 @@ def main():
     write(folder, "dump", PROGRAMS + 4, bytes(16) + (u32(1) + text("GF-DUMP") + u64(123451501) + u64(1)) * 2 + u32(0))
     write(folder, "invalidation", PROGRAMS + 5,
           text("bc4be300-fa72-4ed0-96ef-1756453fde64") + u32(1) + u32(24) + u32(60) + bytes(300) + options)
+    write(folder, "recall", PROGRAMS + 8, text("bc4be300-fa72-4ed0-96ef-1756453fde64") + u32(1) + bytes(16) + options)
+    write(folder, "old-dict", PROGRAMS + 9, DICT)
     write(folder, "inodelk", PROGRAMS + 6, bytes(16) + FLOCK + u32(7) + text("domain") + options)
     write(folder, "entrylk", PROGRAMS + 7, bytes(16) + u32(1) + u32(7) + text("name") + text("domain") + options)
+
+
+
+VOLFILE = """# a brick
+volume b-posix
+    type storage/posix
+    option directory /b
+    option bool off
+    option int 12
+    option size 64KB
+    option time 2h
+    option octal 0755
+    option share 5%
+    option text "a \\"quoted\\" word"
+    option enum three
+end-volume
+volume a-server
+    type protocol/server
+    option auth.addr./b.allow 127.0.0.1,10.0.0.0/8,!10.9.*,*.example.org,fe80::/10
+    option auth.addr./b.reject 1.2.3.4,::1
+    option auth.login./b.allow user
+    option auth.login.user.password secret
+    subvolumes b-posix
+end-volume
+"""
+OPTIONS = ("bool yes", "bool maybe", "int -3", "int 0x10", "int 5000", "int 99999999999999999999", "size 12", "size 1.5GB", "size 3TB", "size x",
+           "time 30", "time 30s", "time 5min", "time 2hr", "time 1d", "time 9w", "octal 7777", "octal 9", "share 12%", "share 4GB", "share 200",
+           "text", "enum one", "enum four", "fixed off", "fixed on", "ignored x", "auth.x y", "unknown z")
+RULES = ("auth.addr./b.allow *", "auth.addr./b.allow 10.1.2.3", "auth.addr./b.allow 10.1.0.0/16,!10.1.2.0/24", "auth.addr./b.allow host1,host22",
+         "auth.addr./b.reject 10.*", "auth.addr./b.allow /(*),/sub(10.1.2.3|10.1.2.4)", "auth.addr./b.reject /sub(*)", "auth.addr./b.allow fe80::1",
+         "auth.addr./b.allow ::ffff:127.0.0.1", "auth.addr./b.allow fe80::/10,::/0", "auth.login./b.allow user,other",
+         "auth.login.user.password secret", "auth.login./b.allow user\nauth.login.user.password secret", "auth.addr./b.allow !host1,!*",
+         "auth.addr./b.allow 10.1.2.3/33,x/y,/", "auth.addr./b.reject /(,/sub(10.1.2.3", "auth.login./b.allow user\nauth.login.user.password wrong")
+ACLS = ("u::rw-,g::r--,o::---", "user::rwx\nuser:1000:r-x\ngroup::r-x\ngroup:20:-w-\nmask::rwx\nother::r--", "u:root:rwx", "g:root:--x,m::rwx",
+        "u:4294967295:rwx", "d:u::rwx", "u::rwxrwx", "o::,,", "u:no-such-user:r--", " u::r--, g::r--")
+NUMBERS = ("on", "off", "enable", "1", "-1", "0777", "0x7f", "18446744073709551616", "64KB", "1.5MB", "2GB", "3TB", "4PB", "30s", "2min", "1h", "1d",
+           "bc4be300-fa72-4ed0-96ef-1756453fde64", "BC4BE300-FA72-4ED0-96EF-1756453FDE6g")
+
+
+def plain(folder, name, body):
+    with open(os.path.join(folder, name), "wb") as out:
+        out.write(body)
+
+
+def text_inputs(folder):
+    volfiles = [VOLFILE, VOLFILE.replace("\n    ", "\n"), "volume a type b end-volume", VOLFILE.replace("end-volume", "", 1), "volume a\ntype `x`",
+                VOLFILE + VOLFILE, "volume a\ntype t\nsubvolumes b\nend-volume", "volume \"a b\" type t option k \"v\" end-volume # x", "#", "",
+                "volume a type t option k", "volume a type t option k v subvolumes end-volume", "volume a kind t", "volume a type t x end-volume",
+                "volume a type t option k \"v", "volume a\\b", "volume a\"b\"", "volume a type t end-volume volume c type t subvolumes a subvolumes a end-volume"]
+    for kind, group in enumerate((volfiles, OPTIONS, RULES, ACLS, NUMBERS)):
+        for number, one in enumerate(group):
+            plain(folder, "%d-%d" % (kind, number), bytes([kind]) + one.encode())
+    plain(folder, "options-all", b"\1" + "\n".join(OPTIONS[:1] + OPTIONS[2:4]).encode())
+    plain(folder, "rules-all", b"\2" + "\n".join(RULES).encode())
+
+
+def disk_inputs(folder):
+    def acl(*entries):
+        return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *e) for e in entries)
+    full = acl((1, 6, 0), (2, 7, 10), (2, 4, 11), (4, 4, 0), (8, 2, 20), (8, 5, 21), (16, 6, 0), (32, 1, 0))
+    small = acl((1, 6, 0xffffffff), (4, 4, 0xffffffff), (32, 1, 0xffffffff))
+    for how in (0, 1, 5, 10, 11, 12, 20, 21, 60, 63, 255):
+        plain(folder, "acl-%d" % how, bytes([1, how]) + full)
+        plain(folder, "acl-small-%d" % how, bytes([1, how]) + small)
+        plain(folder, "text-%d" % how, bytes([2, how]) + full)
+    plain(folder, "acl-none", bytes([1, 0]) + acl())
+    plain(folder, "acl-order", bytes([1, 0]) + acl((32, 1, 0), (1, 6, 0), (4, 4, 0)))
+    plain(folder, "acl-double", bytes([1, 0]) + acl((1, 1, 0), (1, 6, 0), (4, 4, 0), (32, 0, 0)))
+    plain(folder, "acl-no-mask", bytes([1, 0]) + acl((1, 6, 0), (2, 4, 7), (4, 4, 0), (32, 1, 0)))
+    plain(folder, "mdata", bytes([0, 0, 1]) + bytes(8) + struct.pack(">6Q", 1700000000, 1, 2, 3, 4, 5))
+    plain(folder, "mdata-version", bytes([0, 0, 2]) + bytes(56))
+    gfid = "bc4be300-fa72-4ed0-96ef-1756453fde64"
+    for number, link in enumerate(("../../bc/4b/%s/name" % gfid, "../../00/4b/%s/name" % gfid, "../../bc/4b/%s/a/b" % gfid,
+                                   "../../bc/4b/%s/" % gfid, "/etc/passwd", "../../bc/4b/%s/%s" % (gfid, "n" * 255), "../../BC/4B/%s/x" % gfid.upper())):
+        plain(folder, "handle-%d" % number, bytes([3, 0]) + link.encode())
+    for op in range(8):
+        for size in (0, 4, 8, 12, 16, 24, 7):
+            plain(folder, "op-%d-%d" % (op, size), bytes([4, op]) + b"\x7f\xff\xff\xff\0\0\0\1\xff\xff\xff\xff\x80\0\0\0\0\0\0\1\0\0\0\2"[:size])
+    names = ("trusted.gfid trusted.glusterfs.volume-id trusted.gfid2path.0123456789abcdef trusted.glusterfs.mdata set-ctime-mdata trusted.bit-rot.version "
+             "security.selinux trusted.glusterfs.x.xtime trusted.glusterfs.quota.size system.posix_acl_access system.posix_acl_default glusterfs.posix.acl "
+             "glusterfs.posix.default_acl trusted.SGI_ACL_FILE trusted.afr.v-client-0 trusted.glusterfs.dht user.x trusted.pgfid.x glusterfs.x "
+             "trusted.glusterfs.pathinfo trusted.ec.size trusted.glusterfs.quota.limit-set security.capability trusted.io-stats-dump none").split()
+    for name in names:
+        plain(folder, "name-" + name, bytes([5, 0]) + name.encode())
+
+
+def session_inputs(folder):
+    def call(program, version, procedure, flavor=4, body=b"", cred=bytes(28) + bytes(4) + bytes(4)):
+        return bytes([4, program | version << 2, flavor, procedure, len(cred) // 4]) + cred + bytes([-(-len(body) // 4)]) + body + bytes(-len(body) % 4)
+    login, wait = bytes([0, 0]), bytes([3])
+    for number in range(15):
+        for value in range(14):
+            plain(folder, "login-%d-%d" % (number, value), bytes([0, 1, number, value]) + wait + bytes([6, 27, 1, 2]) + bytes(8))
+    plain(folder, "login-name", bytes([0, 2, 4, 8, 5, 9]) + wait)
+    plain(folder, "login-wrong-name", bytes([0, 2, 4, 8, 5, 1]) + wait)
+    plain(folder, "login-bytes", bytes([0, 1, 0x80, 0, 3]) + b"/bricks/b1\0\0" + wait)
+    plain(folder, "twice", login + wait + bytes([0, 1, 1, 0]) + wait + login)
+    for number, one in enumerate((call(1, 1, 1), call(1, 1, 2, body=u32(1) + text("/w") + u32(0)), call(1, 1, 3), call(1, 1, 4, body=text("uid") + u32(1)),
+                                  call(2, 2, 1, body=bytes(8)), call(2, 2, 2), call(3, 0, 1), call(0, 3, 27), call(1, 1, 9), call(0, 0, 27, 1),
+                                  call(1, 1, 1, 0, old_dict({"remote-subvolume": "/bricks/b1"})))):
+        plain(folder, "call-%d" % number, one + wait + login + wait + one)
+    for name, (procedure, _, _) in FOP_ROWS.items():
+        args = encode_fop(name, xdata={"gfid-req": d_gfid(bytes(16))}, name="dir", locks=Raw(u32(0)), flock=Raw(FLOCK))[16:]
+        for number in (1, 3):
+            plain(folder, "fop-%s-%d" % (name, number), login + wait + bytes([6, procedure, number, min(-(-len(args) // 4), 250)]) + args[:1000] + wait)
+
+
+def record_inputs(folder):
+    for size in range(9):
+        for fragments in (0, 1, 9, 59):
+            for step in (0, 16, 32, 48):
+                plain(folder, "record-%d-%d-%d" % (size, fragments, step), bytes([1, 0, 0, 2 | fragments << 2 & 0xfc, step, size, 0, 3, 3, 0, 0, 0, 5]))
+                plain(folder, "burst-%d-%d-%d" % (size, fragments, step), bytes([1, 0, 0, 3, fragments, step * 5, 2, 0, size, 3, 7, 255]))
+    plain(folder, "before", bytes([2, 0, 1, 6, 0, 2, 2, 0, 5, 2, 0, 6]))
+    for mark in (0x3fffffff, 0xbfffffff, 0x80000000, 0, 0x80004001, 0x4001, 0x80000004):
+        plain(folder, "mark-%x" % mark, bytes([0, 0, 7]) + u32(mark) + b"abcd")
+        plain(folder, "mark-later-%x" % mark, bytes([1, 0, 0, 0, 3, 7]) + u32(mark) + b"abcd")
+    plain(folder, "zero-fragments", (bytes([0, 0, 255]) + bytes(256)) * 20)
+    plain(folder, "many", bytes([1, 0, 0]) + bytes([2, 0, 1]) * 200)
+
+
+def main():
+    target, folder = sys.argv[1:]
+    os.makedirs(folder, exist_ok=True)
+    {"codec": codec, "text": text_inputs, "disk": disk_inputs, "session": session_inputs, "record": record_inputs}[target](folder)
 
 
 main()

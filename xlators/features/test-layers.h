@@ -13,7 +13,7 @@
 
 #include "base/read-section.h"
 #include "event/worker.h"
-#include "fs/client.h"
+#include "fs/brick-client.h"
 #include "graph/graph.h"
 #include "mem/mem-pool.h"
 
@@ -53,9 +53,8 @@ bench_setup(const struct xlator_type *type, const char *const *options, fop_fn b
     atomic_store(&bench_graph.pins, 1);
     pthread_mutex_init(&bench_graph.clients_lock, NULL);
     CDS_INIT_LIST_HEAD(&bench_graph.clients);
-    bench_layers[0] = (struct xlator){.type = type, .name = "v-layer", .graph = &bench_graph, .ctx_slot = -1};
-    bench_layers[1] = (struct xlator){.type = &bottom_type, .name = "v-bottom", .graph = &bench_graph, .ctx_slot = -1};
-    bench_layers[0].child = &bench_layers[1];
+    bench_layers[0] = (struct xlator){.type = type, .name = "v-layer", .graph = &bench_graph};
+    bench_layers[1] = (struct xlator){.type = &bottom_type, .name = "v-bottom", .graph = &bench_graph};
     bench_layers[1].parent = &bench_layers[0];
     for (int fop = 0; fop < FOP_COUNT; fop++) {
         bench_layers[1].fn[fop] = bottom;
@@ -65,6 +64,7 @@ bench_setup(const struct xlator_type *type, const char *const *options, fop_fn b
     bench_xl->conf = calloc(1, type->conf_size ? type->conf_size : 1);
     ck_assert_msg(option_parse(type->options, values, count, bench_xl->conf, NULL, NULL, error, sizeof error) == 0,
                   "%s", error);
+    graph_number_contexts(&bench_graph);
     bench_graph.inodes = inode_table_new(&bench_graph, 0);
     ck_assert_ptr_nonnull(bench_graph.inodes);
     if (type->init)
@@ -84,24 +84,24 @@ bench_teardown(void)
 }
 
 /* A client with one connection. bench_client_gone() is what protocol/server does when that ends. */
-static inline struct client *
+static inline struct brick_client *
 bench_client(const char *uid)
 {
-    struct client_key key = {.uid = uid};
-    struct client_facts facts = {.process_name = "test", .version = "10.3", .opversion = 100000};
+    struct brick_client_key key = {.uid = uid};
+    struct brick_client_facts facts = {.process_name = "test", .version = "10.3", .opversion = 100000};
 
     atomic_fetch_add(&bench_graph.pins, 1);
-    struct client *c = client_connect(&bench_graph, &key, &facts);
+    struct brick_client *c = brick_client_connect(&bench_graph, &key, &facts);
     ck_assert_ptr_nonnull(c);
     return c;
 }
 
 static inline void
-bench_client_gone(struct client *c)
+bench_client_gone(struct brick_client *c)
 {
-    ck_assert(client_disconnect(c));
-    client_layers_gone(c);
-    client_unref(c);
+    ck_assert(brick_client_disconnect(c));
+    brick_client_layers_gone(c);
+    brick_client_unref(c);
 }
 
 /* An object in the root, with a reference. */
@@ -138,7 +138,7 @@ bench_done(struct call_stack *stk)
 }
 
 static inline struct bench_call *
-bench_call(enum fop fop, struct client *client)
+bench_call(enum fop fop, struct brick_client *client)
 {
     struct bench_call *call = calloc(1, sizeof *call);
 
@@ -148,7 +148,7 @@ bench_call(enum fop fop, struct client *client)
     call->stk = call_stack_new(bench_done, call);
     ck_assert_ptr_nonnull(call->stk);
     call->stk->call.fop = fop;
-    call->stk->client = client ? client_ref(client) : NULL;
+    call->stk->client = client ? brick_client_ref(client) : NULL;
     return call;
 }
 

@@ -10,49 +10,17 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "event/timer.h"
+#include "fs/fd.h"
+#include "graph/graph.h"
 #include "log/dump.h"
 #include "log/log.h"
-#include "stack/xlator.h"
-
-enum { STRIPES_MAX = 16, SIZE_CLASSES = 32 /* [2^i, 2^(i+1)) bytes */ };
-
-struct ios_conf {
-    bool latency_measurement, count_fop_hits;
-    char *log_level;
-};
-
-typedef _Atomic uint64_t counter;
-
-struct stripe {
-    _Alignas(64) counter hits[FOP_COUNT];
-    counter bytes_read, bytes_written;
-    counter reads[SIZE_CLASSES], writes[SIZE_CLASSES];
-};
-
-/* Nanoseconds. */
-struct latency {
-    counter calls, sum, min, max; /* min: 0 before the first call */
-};
-
-struct latency_stripe {
-    _Alignas(64) struct latency fops[FOP_COUNT];
-};
-
-/* xl->private */
-struct ios {
-    unsigned stripes;
-    time_t since;
-    struct stripe *counters;
-    _Atomic(struct latency_stripe *) latencies; /* made when latency-measurement is first on; NULL before */
-};
+#include "xlators/debug/io-stats/io-stats-internal.h"
 
 /* -- counting ----------------------------------------------------------------------------------------- */
 
@@ -83,68 +51,144 @@ size_class(size_t bytes)
 }
 
 static void
-count_latency(struct latency *l, uint64_t ns)
+count_bounds(struct latency *l, enum ios_window window, uint64_t ns)
 {
-    uint64_t seen = atomic_load_explicit(&l->max, memory_order_relaxed);
+    uint64_t seen = atomic_load_explicit(&l->max[window], memory_order_relaxed);
 
-    count(&l->calls, 1);
-    count(&l->sum, ns);
-    while (ns > seen && !atomic_compare_exchange_weak_explicit(&l->max, &seen, ns, memory_order_relaxed,
+    while (ns > seen && !atomic_compare_exchange_weak_explicit(&l->max[window], &seen, ns, memory_order_relaxed,
                                                                memory_order_relaxed))
         ;
-    seen = atomic_load_explicit(&l->min, memory_order_relaxed);
-    while ((seen == 0 || ns < seen) && !atomic_compare_exchange_weak_explicit(
-                                           &l->min, &seen, ns, memory_order_relaxed, memory_order_relaxed))
+    seen = atomic_load_explicit(&l->min[window], memory_order_relaxed);
+    while ((seen == 0 || ns < seen) &&
+           !atomic_compare_exchange_weak_explicit(&l->min[window], &seen, ns, memory_order_relaxed,
+                                                  memory_order_relaxed))
         ;
 }
 
-static uint64_t
-now_ns(void)
+static void
+count_latency(struct latency *l, uint64_t ns)
 {
-    struct timespec t;
+    count(&l->calls, 1);
+    count(&l->sum, ns);
+    count_bounds(l, WINDOW_CUMULATIVE, ns);
+    count_bounds(l, WINDOW_INTERVAL, ns);
+}
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+static void
+count_opened(struct ios *ios)
+{
+    long now = atomic_fetch_add_explicit(&ios->open_now, 1, memory_order_relaxed) + 1;
+    long most = atomic_load_explicit(&ios->open_most, memory_order_relaxed);
+
+    while (now > most) {
+        if (atomic_compare_exchange_weak_explicit(&ios->open_most, &most, now, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            atomic_store_explicit(&ios->open_most_at, time(NULL), memory_order_relaxed);
+    }
+}
+
+/* Only fds that were counted have a context. */
+static void
+ios_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
+{
+    (void)xl;
+    (void)fd;
+    atomic_fetch_sub_explicit(&((struct ios *)ctx)->open_now, 1, memory_order_relaxed);
+}
+
+/* What the reply tells: the bytes of a read, that a file is open, how long it took. */
+static void
+note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
+{
+    struct ios *ios = xl->private;
+    struct stripe *s = &ios->counters[stripe_of_thread(ios)];
+    const struct fop_reply *reply = &stk->reply;
+
+    switch (stk->call.fop) {
+    case FOP_readv:
+        if (reply->op_ret <= 0)
+            break;
+        count(&s->bytes_read, (uint64_t)reply->op_ret);
+        count(&s->reads[size_class((size_t)reply->op_ret)], 1);
+        ios_inode_rate(xl, stk->call.loc.inode, RATE_READ, (uint64_t)reply->op_ret, ns);
+        break;
+    case FOP_writev:
+        if (reply->op_ret > 0)
+            ios_inode_rate(xl, stk->call.loc.inode, RATE_WRITE, (uint64_t)reply->op_ret, ns);
+        break;
+    case FOP_open:
+    case FOP_create:
+        if (reply->op_ret < 0 || !reply->fd)
+            break;
+        count_opened(ios);
+        fd_ctx_set(reply->fd, xl, ios);
+        ios_inode_count(xl, reply->fd->inode, COUNT_OPEN);
+        break;
+    default:
+        break;
+    }
 }
 
 /* f->local.u64[0]: when it began; 0: nobody wants to know. */
-static int
+static xl_verdict
 ios_replied(struct frame *f, struct call_stack *stk)
 {
     struct ios *ios = f->xl->private;
-    unsigned i = stripe_of_thread(ios);
-    uint64_t began = f->local.u64[0];
+    uint64_t began = f->local.u64[0], ns = began ? clock_mono_ns() - began : 0;
     struct latency_stripe *latencies = atomic_load_explicit(&ios->latencies, memory_order_acquire);
 
-    if (stk->call.fop == FOP_readv && stk->reply.op_ret > 0) {
-        count(&ios->counters[i].bytes_read, (uint64_t)stk->reply.op_ret);
-        count(&ios->counters[i].reads[size_class((size_t)stk->reply.op_ret)], 1);
-    }
+    note_reply(f->xl, stk, ns);
     if (began && latencies)
-        count_latency(&latencies[i].fops[stk->call.fop], now_ns() - began);
+        count_latency(&latencies[stripe_of_thread(ios)].fops[stk->call.fop], ns);
     return XL_PASS;
 }
 
-static int
+/* What the call alone tells. True: the reply tells more. */
+static bool
+note_call(struct xlator *xl, struct call_stack *stk)
+{
+    struct ios *ios = xl->private;
+    struct stripe *s = &ios->counters[stripe_of_thread(ios)];
+    const struct fop_call *call = &stk->call;
+
+    count(&s->hits[call->fop], 1);
+    switch (call->fop) {
+    case FOP_writev:
+        count(&s->bytes_written, call->payload_bytes);
+        count(&s->writes[size_class(call->payload_bytes)], 1);
+        ios_inode_count(xl, call->loc.inode, COUNT_WRITE);
+        return false;
+    case FOP_readv:
+        ios_inode_count(xl, call->loc.inode, COUNT_READ);
+        return true;
+    case FOP_opendir:
+        ios_inode_count(xl, call->loc.inode, COUNT_OPENDIR);
+        return false;
+    case FOP_readdir:
+    case FOP_readdirp:
+        ios_inode_count(xl, call->loc.inode, COUNT_READDIR);
+        return false;
+    case FOP_open:
+    case FOP_create:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static xl_verdict
 ios_any(struct xlator *xl, struct call_stack *stk)
 {
     const struct ios_conf *conf = xlator_conf(xl);
-    struct ios *ios = xl->private;
-    struct stripe *s = &ios->counters[stripe_of_thread(ios)];
-    enum fop fop = stk->call.fop;
+    bool wants_reply = note_call(xl, stk);
     struct frame *f;
 
-    count(&s->hits[fop], 1);
-    if (fop == FOP_writev) {
-        count(&s->bytes_written, stk->call.payload_bytes);
-        count(&s->writes[size_class(stk->call.payload_bytes)], 1);
-    }
-    if (!conf->latency_measurement && fop != FOP_readv)
+    if (!conf->latency_measurement && !wants_reply)
         return XL_PASS;
     f = frame_push(stk, xl, ios_replied);
     if (!f)
         return -ENOMEM;
-    f->local.u64[0] = conf->latency_measurement ? now_ns() : 0;
+    f->local.u64[0] = conf->latency_measurement ? clock_mono_ns() : 0;
     return XL_PASS;
 }
 
@@ -182,13 +226,19 @@ ios_init(struct xlator *xl)
     if (!ios)
         return -ENOMEM;
     ios->stripes = cores < 1 ? 1 : cores < STRIPES_MAX ? (unsigned)cores : STRIPES_MAX;
-    ios->since = time(NULL);
     ios->counters = alloc_zeroed(_Alignof(struct stripe), ios->stripes * sizeof *ios->counters);
-    if (!ios->counters || (conf->latency_measurement && make_latencies(ios))) {
+    int err = ios->counters ? ios_pools_init() : -ENOMEM;
+
+    if (!err && conf->latency_measurement)
+        err = make_latencies(ios);
+    if (err) {
+        free(atomic_load(&ios->latencies));
         free(ios->counters);
         free(ios);
-        return -ENOMEM;
+        return err;
     }
+    pthread_mutex_init(&ios->lock, NULL);
+    ios->since[WINDOW_CUMULATIVE].seconds = ios->since[WINDOW_INTERVAL].seconds = clock_mono_ns() / 1000000000;
     xl->private = ios;
     return 0;
 }
@@ -198,6 +248,7 @@ ios_fini(struct xlator *xl)
 {
     struct ios *ios = xl->private;
 
+    pthread_mutex_destroy(&ios->lock);
     free(atomic_load(&ios->latencies));
     free(ios->counters);
     free(ios);
@@ -218,90 +269,174 @@ change_log_level(struct xlator *xl, const struct ios_conf *old, const struct ios
         log_set_level(level);
 }
 
+/* A profile shows the calls since it was started. */
+static void
+begin_counting(struct ios *ios)
+{
+    struct figures now;
+
+    ios_figures(ios, &now);
+    pthread_mutex_lock(&ios->lock);
+    for (enum ios_window w = 0; w < WINDOWS; w++)
+        memcpy(ios->since[w].hits, now.hits, sizeof now.hits);
+    pthread_mutex_unlock(&ios->lock);
+}
+
 static void
 ios_reconfigured(struct xlator *xl, const void *old)
 {
-    const struct ios_conf *conf = xlator_conf(xl);
+    const struct ios_conf *before = old, *conf = xlator_conf(xl);
 
-    change_log_level(xl, old, conf);
+    change_log_level(xl, before, conf);
+    if (conf->count_fop_hits && !before->count_fop_hits)
+        begin_counting(xl->private);
     if (conf->latency_measurement && make_latencies(xl->private))
         log_event(LOG_ERROR, xl, "io-stats-no-memory", "no memory for latencies: they are not kept");
 }
 
-/* -- telling ------------------------------------------------------------------------------------------ */
-
-static uint64_t
-total(const struct ios *ios, size_t offset)
-{
-    uint64_t n = 0;
-
-    for (unsigned i = 0; i < ios->stripes; i++)
-        n += atomic_load_explicit((counter *)(void *)((char *)&ios->counters[i] + offset),
-                                  memory_order_relaxed);
-    return n;
-}
-
-#define TOTAL(ios, member) total(ios, offsetof(struct stripe, member))
+/* -- adding up -------------------------------------------------------------------------------------------- */
 
 static void
-dump_latency(const struct ios *ios, enum fop fop, struct dump *dump)
+add_up(uint64_t *to, const counter *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] += atomic_load_explicit((counter *)&from[i], memory_order_relaxed);
+}
+
+void
+ios_figures(struct ios *ios, struct figures *out)
+{
+    const struct latency_stripe *latencies = atomic_load_explicit(&ios->latencies, memory_order_acquire);
+
+    memset(out, 0, sizeof *out);
+    for (unsigned i = 0; i < ios->stripes; i++) {
+        const struct stripe *s = &ios->counters[i];
+
+        add_up(out->hits, s->hits, FOP_COUNT);
+        add_up(&out->bytes_read, &s->bytes_read, 1);
+        add_up(&out->bytes_written, &s->bytes_written, 1);
+        add_up(out->reads, s->reads, SIZE_CLASSES);
+        add_up(out->writes, s->writes, SIZE_CLASSES);
+        for (enum fop fop = FOP_null; latencies && fop < FOP_COUNT; fop++) {
+            add_up(&out->calls[fop], &latencies[i].fops[fop].calls, 1);
+            add_up(&out->sum[fop], &latencies[i].fops[fop].sum, 1);
+        }
+    }
+    out->seconds = clock_mono_ns() / 1000000000;
+}
+
+void
+ios_latency_bounds(const struct ios *ios, enum fop fop, enum ios_window window, uint64_t *min, uint64_t *max)
 {
     const struct latency_stripe *latencies =
         atomic_load_explicit(&((struct ios *)ios)->latencies, memory_order_acquire);
-    uint64_t calls = 0, sum = 0, min = 0, max = 0;
-    char key[64];
 
+    *min = *max = 0;
     for (unsigned i = 0; latencies && i < ios->stripes; i++) {
         struct latency *l = (struct latency *)&latencies[i].fops[fop];
-        uint64_t low = atomic_load_explicit(&l->min, memory_order_relaxed);
-        uint64_t high = atomic_load_explicit(&l->max, memory_order_relaxed);
+        uint64_t low = atomic_load_explicit(&l->min[window], memory_order_relaxed);
+        uint64_t high = atomic_load_explicit(&l->max[window], memory_order_relaxed);
 
-        calls += atomic_load_explicit(&l->calls, memory_order_relaxed);
-        sum += atomic_load_explicit(&l->sum, memory_order_relaxed);
-        min = low && (!min || low < min) ? low : min;
-        max = high > max ? high : max;
+        *min = low && (!*min || low < *min) ? low : *min;
+        *max = high > *max ? high : *max;
     }
-    if (!calls)
-        return;
-    snprintf(key, sizeof key, "%s.latency_ns", fop_info[fop].name);
-    dump_line(dump, key, "calls %" PRIu64 " average %" PRIu64 " min %" PRIu64 " max %" PRIu64, calls,
-              sum / calls, min, max);
+}
+
+void
+ios_window_begin(struct ios *ios, enum ios_window window)
+{
+    struct latency_stripe *latencies = atomic_load_explicit(&ios->latencies, memory_order_acquire);
+
+    ios_figures(ios, &ios->since[window]);
+    for (unsigned i = 0; latencies && i < ios->stripes; i++) {
+        for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
+            atomic_store_explicit(&latencies[i].fops[fop].min[window], 0, memory_order_relaxed);
+            atomic_store_explicit(&latencies[i].fops[fop].max[window], 0, memory_order_relaxed);
+        }
+    }
+}
+
+/* -- telling ------------------------------------------------------------------------------------------------- */
+
+int64_t
+ios_input(const struct dict *input, const char *key, int64_t otherwise)
+{
+    const struct dict_pair *p = dict_find_text(input, key);
+    int64_t value;
+
+    return p && dict_pair_int(p, &value) == 0 ? value : otherwise;
+}
+
+int
+io_stats_info(struct xlator *xl, const struct dict *input, struct dict *output)
+{
+    enum { OP_START = 1, OP_STOP, OP_INFO, OP_TOP };
+
+    switch (ios_input(input, "op", 0)) {
+    case OP_START: /* options, which come with the volfile, say so */
+    case OP_STOP:
+        return 0;
+    case OP_INFO:
+        return ios_profile(xl, input, output);
+    case OP_TOP:
+        return ios_top(xl, input, output);
+    default:
+        return -EINVAL;
+    }
 }
 
 static void
-dump_sizes(const struct ios *ios, const char *what, size_t offset, struct dump *dump)
+dump_latency(const struct ios *ios, const struct figures *now, enum fop fop, struct dump *dump)
+{
+    uint64_t min, max;
+    char key[64];
+
+    if (!now->calls[fop])
+        return;
+    ios_latency_bounds(ios, fop, WINDOW_CUMULATIVE, &min, &max);
+    snprintf(key, sizeof key, "%s.latency_ns", fop_info[fop].name);
+    dump_line(dump, key, "calls %" PRIu64 " average %" PRIu64 " min %" PRIu64 " max %" PRIu64, now->calls[fop],
+              now->sum[fop] / now->calls[fop], min, max);
+}
+
+static void
+dump_sizes(const uint64_t sizes[SIZE_CLASSES], const char *what, struct dump *dump)
 {
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
-        uint64_t n = total(ios, offset + c * sizeof(counter));
         char key[64];
 
-        if (!n)
+        if (!sizes[c])
             continue;
         snprintf(key, sizeof key, "%s-%" PRIu64, what, UINT64_C(1) << c);
-        dump_line(dump, key, "%" PRIu64, n);
+        dump_line(dump, key, "%" PRIu64, sizes[c]);
     }
 }
 
 static void
 ios_dump(struct xlator *xl, struct dump *dump)
 {
-    const struct ios *ios = xl->private;
+    struct ios *ios = xl->private;
+    struct figures now;
 
-    dump_line(dump, "duration", "%lld", (long long)(time(NULL) - ios->since));
-    dump_line(dump, "total-read", "%" PRIu64, TOTAL(ios, bytes_read));
-    dump_line(dump, "total-write", "%" PRIu64, TOTAL(ios, bytes_written));
+    ios_figures(ios, &now);
+    pthread_mutex_lock(&ios->lock);
+    uint64_t since = ios->since[WINDOW_CUMULATIVE].seconds;
+    pthread_mutex_unlock(&ios->lock);
+    dump_line(dump, "duration", "%" PRIu64, now.seconds - since);
+    dump_line(dump, "total-read", "%" PRIu64, now.bytes_read);
+    dump_line(dump, "total-write", "%" PRIu64, now.bytes_written);
+    dump_line(dump, "open", "%ld", atomic_load(&ios->open_now));
     for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
-        uint64_t hits = total(ios, offsetof(struct stripe, hits) + fop * sizeof(counter));
         char key[64];
 
-        if (!hits)
+        if (!now.hits[fop])
             continue;
         snprintf(key, sizeof key, "%s.hits", fop_info[fop].name);
-        dump_line(dump, key, "%" PRIu64, hits);
-        dump_latency(ios, fop, dump);
+        dump_line(dump, key, "%" PRIu64, now.hits[fop]);
+        dump_latency(ios, &now, fop, dump);
     }
-    dump_sizes(ios, "read", offsetof(struct stripe, reads), dump);
-    dump_sizes(ios, "write", offsetof(struct stripe, writes), dump);
+    dump_sizes(now.reads, "read", dump);
+    dump_sizes(now.writes, "write", dump);
 }
 
 static const struct option ios_options[] = {
@@ -334,8 +469,11 @@ const struct xlator_type debug_io_stats_xlator = {
     .options = ios_options,
     .conf_size = sizeof(struct ios_conf),
     .ops = &(const struct xlator_ops){.any = ios_any},
+    .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
     .init = ios_init,
     .fini = ios_fini,
     .reconfigured = ios_reconfigured,
+    .inode_forget = ios_inode_forget,
+    .fd_release = ios_fd_release,
     .dump = ios_dump,
 };

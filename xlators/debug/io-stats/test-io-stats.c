@@ -2,15 +2,20 @@
 /* What io-stats counts, seen in its statedump. */
 #include "xlators/features/test-layers.h"
 
+#include <fcntl.h>
+
 #include "log/dump.h"
+#include "xlators/debug/io-stats/io-stats.h"
 
 extern const struct xlator_type debug_io_stats_xlator;
 
-static int
+static xl_verdict
 answer(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
-    stk->reply.op_ret = stk->call.fop == FOP_readv ? (int32_t)stk->call.size : 0;
+    stk->reply.op_ret = stk->call.fop == FOP_readv || stk->call.fop == FOP_writev ? (int32_t)stk->call.size : 0;
+    if (stk->call.fop == FOP_open)
+        stk->reply.fd = fd_new(stk->call.loc.inode, NULL, O_RDWR, false);
     return XL_DONE;
 }
 
@@ -34,7 +39,7 @@ run(enum fop fop, size_t size, int times)
         struct bench_call *call = bench_call(fop, NULL);
 
         call->stk->call.size = call->stk->call.payload_bytes = size;
-        ck_assert_int_eq(bench_run(call), fop == FOP_readv ? (int)size : 0);
+        ck_assert_int_eq(bench_run(call), fop == FOP_readv || fop == FOP_writev ? (int)size : 0);
     }
 }
 
@@ -64,43 +69,218 @@ START_TEST(calls_bytes_and_sizes)
     run(FOP_writev, 1, 1);
     run(FOP_readv, 5000, 2);
     run(FOP_readv, 0, 1);
-    char *text = dumped();
-    expect(text, "lookup.hits=7\n");
-    expect(text, "writev.hits=4\n");
-    expect(text, "readv.hits=3\n");
-    expect(text, "total-write=12289\n");
-    expect(text, "total-read=10000\n");
-    expect(text, "write-4096=3\n");
-    expect(text, "write-1=1\n");
-    expect(text, "read-4096=2\n");
-    ck_assert_ptr_null(strstr(text, "latency"));
-    ck_assert_ptr_null(strstr(text, "mkdir"));
-    free(text);
+    char *out = dumped();
+    expect(out, "lookup.hits=7\n");
+    expect(out, "writev.hits=4\n");
+    expect(out, "readv.hits=3\n");
+    expect(out, "total-write=12289\n");
+    expect(out, "total-read=10000\n");
+    expect(out, "write-4096=3\n");
+    expect(out, "write-1=1\n");
+    expect(out, "read-4096=2\n");
+    ck_assert_ptr_null(strstr(out, "latency"));
+    ck_assert_ptr_null(strstr(out, "mkdir"));
+    free(out);
 }
 END_TEST
 
 START_TEST(latencies_when_asked_for)
 {
     run(FOP_lookup, 0, 5);
-    char *text = dumped();
-    expect(text, "lookup.hits=5\n");
-    expect(text, "lookup.latency_ns=calls 5 average ");
-    free(text);
+    char *out = dumped();
+    expect(out, "lookup.hits=5\n");
+    expect(out, "lookup.latency_ns=calls 5 average ");
+    free(out);
 }
 END_TEST
 
+/* latency-measurement (0) or count-fop-hits (1): conf's first members. */
+static void
+switch_on(int which)
+{
+    bool *conf = bench_xl->conf, before[64];
+
+    memcpy(before, conf, debug_io_stats_xlator.conf_size);
+    conf[which] = true;
+    debug_io_stats_xlator.reconfigured(bench_xl, before);
+}
+
 START_TEST(latencies_switched_on_while_running)
 {
-    bool *latency_measurement = bench_xl->conf; /* conf's first member */
-
     run(FOP_stat, 0, 2);
-    *latency_measurement = true;
-    debug_io_stats_xlator.reconfigured(bench_xl, bench_xl->conf);
+    switch_on(0);
     run(FOP_stat, 0, 3);
-    char *text = dumped();
-    expect(text, "stat.hits=5\n");
-    expect(text, "stat.latency_ns=calls 3 average ");
-    free(text);
+    char *out = dumped();
+    expect(out, "stat.hits=5\n");
+    expect(out, "stat.latency_ns=calls 3 average ");
+    free(out);
+}
+END_TEST
+
+/* -- profile and top ------------------------------------------------------------------------------------------- */
+
+static struct arena answers;
+
+/* `input`: key, number, ..., NULL. The answer lasts until the test ends. */
+static struct dict *
+ask(const char *const *input)
+{
+    struct dict *in = dict_new(&answers), *out = dict_new(&answers);
+
+    for (; input[0]; input += 2)
+        ck_assert_int_eq(dict_set_text(in, input[0], DICT_STR, input[1], (uint32_t)strlen(input[1]) + 1), 0);
+    read_section_begin();
+    ck_assert_int_eq(io_stats_info(bench_xl, in, out), 0);
+    read_section_end();
+    return out;
+}
+
+#define ASK(...) ask((const char *const[]){__VA_ARGS__, NULL})
+
+static int64_t
+number(const struct dict *d, const char *key)
+{
+    const struct dict_pair *p = dict_find_text(d, key);
+    int64_t value = -99;
+
+    if (p)
+        ck_assert_int_eq(dict_pair_int(p, &value), 0);
+    return value;
+}
+
+static const char *
+text(const struct dict *d, const char *key)
+{
+    const struct dict_pair *p = dict_find_text(d, key);
+
+    return p ? dict_pair_str(p) : "";
+}
+
+START_TEST(a_profile_since_it_was_started)
+{
+    run(FOP_lookup, 0, 5);
+    switch_on(1);
+    run(FOP_lookup, 0, 2);
+    run(FOP_writev, 4096, 3);
+    const struct dict *d = ASK("op", "3", "info-op", "3");
+    ck_assert_int_eq(number(d, "info-op"), 3);
+    ck_assert_int_eq(number(d, "cumulative"), -1);
+    ck_assert_int_eq(number(d, "-1-27-hits"), 2); /* 27: LOOKUP, 13: WRITE */
+    ck_assert_int_eq(number(d, "-1-13-hits"), 3);
+    ck_assert_int_eq(number(d, "-1-total-write"), 12288);
+    ck_assert_int_eq(number(d, "-1-write-4096"), 3);
+    ck_assert_int_eq(number(d, "-1-total-read"), 0);
+    ck_assert_int_ge(number(d, "-1-duration"), 0);
+    ck_assert_int_eq(number(d, "interval"), -99);
+    ck_assert_int_eq(number(d, "-1-14-hits"), -99);
+    arena_release(&answers);
+}
+END_TEST
+
+START_TEST(intervals_end_when_they_are_read)
+{
+    switch_on(1);
+    run(FOP_lookup, 0, 2);
+    ck_assert_int_eq(number(ASK("op", "3", "info-op", "2", "peek", "1"), "0-27-hits"), 2);
+    run(FOP_lookup, 0, 1);
+    ck_assert_int_eq(number(ASK("op", "3", "info-op", "2", "peek", "0"), "0-27-hits"), 3);
+    run(FOP_lookup, 0, 4);
+    const struct dict *d = ASK("op", "3", "info-op", "1");
+    ck_assert_int_eq(number(d, "interval"), 1);
+    ck_assert_int_eq(number(d, "1-27-hits"), 4);
+    ck_assert_int_eq(number(d, "-1-27-hits"), 7);
+    d = ASK("op", "3", "info-op", "4");
+    ck_assert_int_eq(number(d, "stats-cleared"), 1);
+    d = ASK("op", "3", "info-op", "1");
+    ck_assert_int_eq(number(d, "interval"), 0);
+    ck_assert_int_eq(number(d, "-1-27-hits"), -99);
+    arena_release(&answers);
+}
+END_TEST
+
+START_TEST(a_profile_with_latencies)
+{
+    run(FOP_lookup, 0, 5);
+    const struct dict *d = ASK("op", "3", "info-op", "1");
+    double least = strtod(text(d, "-1-27-minlatency"), NULL), most = strtod(text(d, "-1-27-maxlatency"), NULL);
+    double average = strtod(text(d, "-1-27-avglatency"), NULL);
+    ck_assert(least > 0 && least <= average && average <= most);
+    ck_assert_str_eq(text(d, "0-27-avglatency"), text(d, "-1-27-avglatency"));
+    d = ASK("op", "3", "info-op", "1");
+    ck_assert_str_eq(text(d, "1-27-avglatency"), "");
+    arena_release(&answers);
+}
+END_TEST
+
+static void
+use(enum fop fop, struct inode *inode, int times)
+{
+    for (int i = 0; i < times; i++) {
+        struct bench_call *call = bench_call(fop, NULL);
+
+        call->stk->call.loc.inode = inode_ref(inode);
+        call->stk->call.size = call->stk->call.payload_bytes = 1 << 20;
+        ck_assert_int_ge(bench_run(call), 0);
+    }
+}
+
+START_TEST(the_most_used_files_first)
+{
+    struct inode *a = bench_inode("a", 1, S_IFREG), *b = bench_inode("b", 2, S_IFREG), *c = bench_inode("c", 3, S_IFREG);
+
+    use(FOP_writev, a, 2);
+    use(FOP_writev, b, 7);
+    use(FOP_writev, c, 5);
+    use(FOP_open, c, 3);
+    const struct dict *d = ASK("op", "4", "top-op", "3", "list-cnt", "2");
+    ck_assert_int_eq(number(d, "top-op"), 3);
+    ck_assert_int_eq(number(d, "members"), 2);
+    ck_assert_str_eq(text(d, "filename-1"), "/b");
+    ck_assert_int_eq(number(d, "value-1"), 7);
+    ck_assert_str_eq(text(d, "filename-2"), "/c");
+    ck_assert_int_eq(number(d, "value-2"), 5);
+    d = ASK("op", "4", "top-op", "1");
+    ck_assert_int_eq(number(d, "members"), 1);
+    ck_assert_int_eq(number(d, "value-1"), 3);
+    ck_assert_int_eq(number(d, "current-open"), 0);
+    ck_assert_int_eq(number(d, "max-open"), 1);
+    ck_assert_str_ne(text(d, "max-openfd-time"), "N/A");
+    d = ASK("op", "4", "top-op", "0", "clear-stats", "1");
+    ck_assert_int_eq(number(d, "top-op"), 0);
+    ck_assert_int_eq(number(d, "stats-cleared"), 1);
+    ck_assert_int_eq(number(ASK("op", "4", "top-op", "3"), "members"), 0);
+    arena_release(&answers);
+    inode_unref(a);
+    inode_unref(b);
+    inode_unref(c);
+}
+END_TEST
+
+START_TEST(the_fastest_files)
+{
+    struct inode *a = bench_inode("a", 1, S_IFREG);
+
+    use(FOP_writev, a, 3);
+    use(FOP_readv, a, 3);
+    for (const char *const *op = (const char *const[]){"6", "7", NULL}; *op; op++) {
+        const struct dict *d = ASK("op", "4", "top-op", *op);
+        ck_assert_int_eq(number(d, "members"), 1);
+        ck_assert_str_eq(text(d, "filename-1"), "/a");
+        ck_assert_int_gt(number(d, "value-1"), 0);
+        ck_assert_int_le(llabs(number(d, "time-sec-1") - time(NULL)), 60);
+        ck_assert_int_lt(number(d, "time-usec-1"), 1000000);
+    }
+    arena_release(&answers);
+    inode_unref(a);
+}
+END_TEST
+
+START_TEST(another_question_is_refused)
+{
+    struct dict *in = dict_new(&answers);
+
+    ck_assert_int_eq(io_stats_info(bench_xl, in, dict_new(&answers)), -EINVAL);
+    arena_release(&answers);
 }
 END_TEST
 
@@ -115,9 +295,15 @@ test_suite(void)
     tcase_add_checked_fixture(off, setup, bench_teardown);
     tcase_add_test(off, calls_bytes_and_sizes);
     tcase_add_test(off, latencies_switched_on_while_running);
+    tcase_add_test(off, a_profile_since_it_was_started);
+    tcase_add_test(off, intervals_end_when_they_are_read);
+    tcase_add_test(off, the_most_used_files_first);
+    tcase_add_test(off, another_question_is_refused);
     suite_add_tcase(s, off);
     tcase_add_checked_fixture(on, setup_latency, bench_teardown);
     tcase_add_test(on, latencies_when_asked_for);
+    tcase_add_test(on, a_profile_with_latencies);
+    tcase_add_test(on, the_fastest_files);
     suite_add_tcase(s, on);
     return s;
 }

@@ -5,8 +5,12 @@
  * Sits right above storage (and what stock puts between), below locks, so that lock requests are not checked. Keeps per inode
  * owner, mode and ACLs (access-internal.h); nothing per fd, client or on disk.
  *
- * Not checked: uid 0 and the option's super-uid; internal clients (pid < 0) but for the rules of ownership. NFS servers (pid 1)
- * check opens themselves and are checked here at each read and write instead.
+ * Not checked: uid 0 and the option's super-uid; internal clients but for the rules of ownership. NFS servers (pid 1) check opens
+ * themselves and are checked here at each read and write instead. What a mount does for its users with a pid that root-squash does
+ * not believe may do what any user but root might.
+ *
+ * Names of xattrs: trusted.* and security.* are root's and internal clients' to set, as they are above a local file system. What
+ * clients do in the name of users is left to them: see may_name().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +35,7 @@ is_super(const struct xlator *xl, const struct call_stack *stk)
 static bool
 is_exempt(const struct xlator *xl, const struct call_stack *stk)
 {
-    return stk->caller.pid < 0 || is_super(xl, stk);
+    return caller_is_internal(&stk->caller) || is_super(xl, stk);
 }
 
 /* -- questions that rules ask ------------------------------------------------------------------------------------ */
@@ -46,7 +50,8 @@ ask_permits(struct access_query *q, struct inode *inode, unsigned want)
     struct access_ctx *ctx = access_ctx_lock(q, inode, &err);
     if (!ctx)
         return err;
-    bool may = acl_permits(ctx->access, ctx->uid, ctx->gid, ctx->mode, &q->stk->caller, want);
+    bool may = acl_permits(ctx->access, ctx->uid, ctx->gid, ctx->mode, &q->stk->caller, want) ||
+               (access_is_squashed_work(q->stk) && acl_permits_any_user(ctx->access, ctx->uid, ctx->gid, ctx->mode, want));
     pthread_mutex_unlock(&ctx->mutex);
     return may ? 0 : -EACCES;
 }
@@ -94,7 +99,8 @@ ask_sticky(struct access_query *q, struct inode *parent, struct inode *entry)
     if ((rc = ask_ownership(q, parent, &dir)) || !(dir.mode & S_ISVTX) || dir.uid == uid)
         return rc;
     rc = ask_ownership(q, entry, &o);
-    return rc ? rc : o.uid == uid ? 0 : -EACCES;
+    bool may = o.uid == uid || (access_is_squashed_work(q->stk) && (dir.uid != 0 || o.uid != 0));
+    return rc ? rc : may ? 0 : -EACCES;
 }
 
 static struct inode *
@@ -104,13 +110,34 @@ object(const struct call_stack *stk)
 }
 
 /* What a fop function returns when all it has to do is to check. */
-static int
+static xl_verdict
 check(struct xlator *xl, struct call_stack *stk, access_rule rule)
 {
     bool is_parked;
-    int rc = access_run(xl, stk, rule, &is_parked);
+    int err = access_run(xl, stk, rule, &is_parked);
 
-    return is_parked ? XL_OWNED : rc ? rc : XL_PASS;
+    return is_parked ? XL_OWNED : err ? err : XL_PASS;
+}
+
+/* Do the keys of `d` have names that this caller may use so? */
+static bool
+may_name_all(const struct xlator *xl, const struct call_stack *stk, const struct dict *d, enum access_name_use use)
+{
+    if (is_exempt(xl, stk))
+        return true;
+    dict_for_each (p, d) {
+        if (p->key_id != DICT_KEY_DURABLE_OP && !access_may_name(p->key, use, access_is_squashed_work(stk)))
+            return false;
+    }
+    return true;
+}
+
+static xl_verdict
+guard_content(struct xlator *xl, struct call_stack *stk)
+{
+    int err = is_exempt(xl, stk) ? 0 : access_guard_content(xl, stk);
+
+    return err ? err : XL_PASS;
 }
 
 /* -- entries --------------------------------------------------------------------------------------------------------- */
@@ -121,10 +148,18 @@ rule_lookup(struct access_query *q)
     return ask_permits(q, q->stk->call.loc.parent, ACL_EXECUTE);
 }
 
-static int
+static xl_verdict
 access_lookup(struct xlator *xl, struct call_stack *stk)
 {
-    return stk->call.loc.parent && !is_exempt(xl, stk) ? check(xl, stk, rule_lookup) : XL_PASS;
+    xl_verdict verdict = stk->call.loc.parent && !is_exempt(xl, stk) ? check(xl, stk, rule_lookup) : XL_PASS;
+
+    return verdict == XL_PASS ? guard_content(xl, stk) : verdict;
+}
+
+static xl_verdict
+access_stat(struct xlator *xl, struct call_stack *stk)
+{
+    return guard_content(xl, stk);
 }
 
 static int
@@ -136,7 +171,7 @@ rule_unlink(struct access_query *q)
     return rc ? rc : ask_sticky(q, loc->parent, loc->inode);
 }
 
-static int
+static xl_verdict
 access_unlink(struct xlator *xl, struct call_stack *stk)
 {
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_unlink);
@@ -153,7 +188,7 @@ rule_rename(struct access_query *q)
     return rc ? rc : ask_sticky(q, to->parent, to->inode);
 }
 
-static int
+static xl_verdict
 access_rename(struct xlator *xl, struct call_stack *stk)
 {
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_rename);
@@ -168,7 +203,7 @@ rule_link(struct access_query *q)
     return rc ? rc : ask_sticky(q, c->loc2.parent, c->loc.inode); /* stock asks that, too */
 }
 
-static int
+static xl_verdict
 access_link(struct xlator *xl, struct call_stack *stk)
 {
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_link);
@@ -286,13 +321,15 @@ apply_inheritance(struct xlator *xl, struct call_stack *stk)
     return err;
 }
 
-static int
+static xl_verdict
 access_create(struct xlator *xl, struct call_stack *stk)
 {
     int err;
 
+    if (!may_name_all(xl, stk, stk->call.xdata, NAME_CREATE))
+        return -EPERM;
     do {
-        int verdict = check(xl, stk, rule_create);
+        xl_verdict verdict = check(xl, stk, rule_create);
 
         if (verdict != XL_PASS)
             return verdict;
@@ -307,13 +344,15 @@ rule_symlink(struct access_query *q)
     return ask_permits(q, q->stk->call.loc.parent, ACL_WRITE | ACL_EXECUTE);
 }
 
-static int
+static xl_verdict
 access_symlink(struct xlator *xl, struct call_stack *stk)
 {
     if (stk->call.xdata) {
         dict_remove(stk->call.xdata, DICT_KEY_UMASK);
         dict_remove(stk->call.xdata, DICT_KEY_MODE);
     }
+    if (!may_name_all(xl, stk, stk->call.xdata, NAME_CREATE))
+        return -EPERM;
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_symlink);
 }
 
@@ -325,7 +364,7 @@ rule_open(struct access_query *q)
     return ask_permits(q, q->stk->call.loc.inode, open_wants(q->stk->call.flags));
 }
 
-static int
+static xl_verdict
 access_open(struct xlator *xl, struct call_stack *stk)
 {
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_open);
@@ -343,19 +382,27 @@ rule_write(struct access_query *q)
     return ask_permits(q, object(q->stk), ACL_WRITE);
 }
 
-static int
+static xl_verdict
 access_read(struct xlator *xl, struct call_stack *stk)
 {
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_read);
 }
 
-static int
+static xl_verdict
+access_readdirp(struct xlator *xl, struct call_stack *stk)
+{
+    xl_verdict verdict = access_read(xl, stk);
+
+    return verdict == XL_PASS ? guard_content(xl, stk) : verdict;
+}
+
+static xl_verdict
 access_nfs_read(struct xlator *xl, struct call_stack *stk)
 {
     return stk->caller.pid != PID_NFS || is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_read);
 }
 
-static int
+static xl_verdict
 access_nfs_write(struct xlator *xl, struct call_stack *stk)
 {
     return stk->caller.pid != PID_NFS || is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_write);
@@ -369,7 +416,7 @@ rule_truncate(struct access_query *q)
     return rc == -EACCES && q->stk->caller.pid == PID_NFS && ask_is_owner(q, object(q->stk)) == 0 ? 0 : rc;
 }
 
-static int
+static xl_verdict
 access_truncate(struct xlator *xl, struct call_stack *stk)
 {
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_truncate);
@@ -397,10 +444,10 @@ rule_access(struct access_query *q)
     return 0;
 }
 
-static int
+static xl_verdict
 access_access(struct xlator *xl, struct call_stack *stk)
 {
-    int verdict = check(xl, stk, rule_access);
+    xl_verdict verdict = check(xl, stk, rule_access);
 
     if (verdict != XL_PASS)
         return verdict;
@@ -416,6 +463,17 @@ ask_setattr_times(struct access_query *q, struct inode *inode, bool is_owner)
     return is_owner ? 0 : ask_permits(q, inode, ACL_WRITE);
 }
 
+/* A kernel drops set-uid and set-gid of a file before one writes to it who is not its owner, and sends that as a SETATTR: whoever may
+ * write may do that, and nothing else, to the mode. */
+static bool
+only_clears_set_ids(const struct fop_call *c, uint32_t mode)
+{
+    uint32_t ids = S_ISUID | S_ISGID, to = c->stbuf.mode & 07777;
+
+    return (c->valid & (SETATTR_MODE | SETATTR_UID | SETATTR_GID)) == SETATTR_MODE && S_ISREG(mode) &&
+           (to & ~ids) == (mode & 07777 & ~ids) && (to & ids) != (mode & ids) && (to & ids & ~mode) == 0;
+}
+
 static int
 rule_setattr(struct access_query *q)
 {
@@ -429,7 +487,8 @@ rule_setattr(struct access_query *q)
     if ((rc = ask_ownership(q, inode, &o)))
         return rc;
     bool is_owner = o.uid == q->stk->caller.uid;
-    if (c->valid & (SETATTR_MODE | SETATTR_UID | SETATTR_GID) && !is_owner)
+    if (c->valid & (SETATTR_MODE | SETATTR_UID | SETATTR_GID) && !is_owner &&
+        (!only_clears_set_ids(c, o.mode) || ask_permits(q, inode, ACL_WRITE) != 0))
         return -EPERM;
     if (c->valid & SETATTR_UID && c->stbuf.uid != (uint32_t)-1 && c->stbuf.uid != o.uid)
         return -EPERM;
@@ -443,11 +502,11 @@ rule_setattr(struct access_query *q)
     return 0;
 }
 
-static int
+static xl_verdict
 access_setattr(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = object(stk);
-    int verdict = check(xl, stk, rule_setattr);
+    xl_verdict verdict = check(xl, stk, rule_setattr);
 
     if (verdict < 0 && stk->call.fop == FOP_fsetattr && verdict == -EPERM)
         return -EACCES;
@@ -529,31 +588,47 @@ validate_acls(const struct dict *d)
     return found;
 }
 
-static int
+static xl_verdict
 access_setxattr(struct xlator *xl, struct call_stack *stk)
 {
     int acls = validate_acls(stk->call.dict);
-    int verdict = acls < 0 ? acls : is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_setxattr);
+    bool syncs = dict_has(stk->call.xdata, DICT_KEY_SYNC_BACKEND_XATTRS); /* takes away ACLs and what users have set */
 
-    if (verdict != XL_PASS || (!acls && !dict_has(stk->call.xdata, DICT_KEY_SYNC_BACKEND_XATTRS)) || !object(stk))
+    if (!may_name_all(xl, stk, stk->call.dict, NAME_SET) || (syncs && !is_exempt(xl, stk) && !access_is_squashed_work(stk)))
+        return -EPERM;
+    xl_verdict verdict = acls < 0 ? acls : is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_setxattr);
+
+    if (verdict != XL_PASS || (!acls && !syncs) || !object(stk))
         return verdict;
     int err = access_forget_later(xl, stk, object(stk));
     return err ? err : XL_PASS;
 }
 
-static int
+static xl_verdict
 access_removexattr(struct xlator *xl, struct call_stack *stk)
 {
     const char *name = stk->call.name;
-    int verdict = is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_removexattr);
+    bool has_name = name && *name;
+    bool may = has_name ? is_exempt(xl, stk) || access_may_name(name, NAME_REMOVE, access_is_squashed_work(stk))
+                        : may_name_all(xl, stk, stk->call.xdata, NAME_REMOVE);
 
-    if (verdict != XL_PASS || (name && *name && !is_acl_name(name)) || !object(stk))
+    if (!may)
+        return -EPERM;
+    xl_verdict verdict = is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_removexattr);
+
+    if (verdict != XL_PASS || (has_name && !is_acl_name(name)) || !object(stk))
         return verdict;
     int err = access_forget_later(xl, stk, object(stk));
     return err ? err : XL_PASS;
 }
 
-static int
+static xl_verdict
+access_xattrop(struct xlator *xl, struct call_stack *stk)
+{
+    return may_name_all(xl, stk, stk->call.dict, NAME_COUNT) ? XL_PASS : -EPERM;
+}
+
+static xl_verdict
 access_getxattr(struct xlator *xl, struct call_stack *stk)
 {
     return is_exempt(xl, stk) || is_acl_name(stk->call.name) ? XL_PASS : check(xl, stk, rule_read);
@@ -564,9 +639,8 @@ access_getxattr(struct xlator *xl, struct call_stack *stk)
 static int
 access_init(struct xlator *xl)
 {
-    int rc = access_pools_init();
-
-    return rc ? rc : graph_take_ctx_slot(xl);
+    (void)xl;
+    return access_pools_init();
 }
 
 static void
@@ -596,7 +670,9 @@ static const struct xlator_ops access_ops = {
     .open = access_open,
     .opendir = access_read,
     .readdir = access_read,
-    .readdirp = access_read,
+    .readdirp = access_readdirp,
+    .stat = access_stat,
+    .fstat = access_stat,
     .truncate = access_truncate,
     .readv = access_nfs_read,
     .writev = access_nfs_write,
@@ -608,6 +684,8 @@ static const struct xlator_ops access_ops = {
     .fsetxattr = access_setxattr,
     .removexattr = access_removexattr,
     .fremovexattr = access_removexattr,
+    .xattrop = access_xattrop,
+    .fxattrop = access_xattrop,
     .getxattr = access_getxattr,
     .fgetxattr = access_getxattr,
 };
@@ -617,6 +695,7 @@ const struct xlator_type features_access_control_xlator = {
     .options = access_options,
     .conf_size = sizeof(struct access_conf),
     .ops = &access_ops,
+    .keeps = KEEPS(CTX_INODE),
     .init = access_init,
     .inode_forget = access_inode_forget,
 };

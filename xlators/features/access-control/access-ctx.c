@@ -156,8 +156,7 @@ fill_ask(struct access_query *q, struct fill *f)
     asked->call.fd = q->fd ? fd_ref(q->fd) : NULL;
     asked->call.gfid = q->missing->gfid;
     asked->call.xdata = xdata;
-    asked->xl = q->xl;
-    call_stack_resume(asked);
+    call_stack_wind_below(asked, q->xl);
     return 0;
 }
 
@@ -203,7 +202,7 @@ access_run(struct xlator *xl, struct call_stack *stk, access_rule rule, bool *is
     }
 }
 
-static int
+static xl_verdict
 forget_cb(struct frame *f, struct call_stack *stk)
 {
     struct inode *inode = f->local.ptr;

@@ -55,4 +55,18 @@ int access_run(struct xlator *xl, struct call_stack *stk, access_rule rule, bool
 /* When the reply comes by, what is known about `inode` is forgotten. 0 or -ENOMEM. */
 int access_forget_later(struct xlator *xl, struct call_stack *stk, struct inode *inode);
 
+/* A mount's own work, done as somebody else than root. */
+static inline bool
+access_is_squashed_work(const struct call_stack *stk)
+{
+    return stk->caller.pid < 0 && stk->caller.standing == PID_WAS_SQUASHED;
+}
+
+/* access-content.c: the content of files that this caller may not read is taken out of the reply. 0 or -ENOMEM. */
+int access_guard_content(struct xlator *xl, struct call_stack *stk);
+
+/* -- access-name.c: may an ordinary user do that with an xattr of this name, as far as the name says? ----------------------------- */
+enum access_name_use { NAME_SET, NAME_REMOVE, NAME_CREATE, NAME_COUNT };
+bool access_may_name(const char *name, enum access_name_use use, bool is_squashed_work);
+
 #endif

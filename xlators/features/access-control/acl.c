@@ -157,6 +157,23 @@ acl_permits(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode,
 }
 
 bool
+acl_permits_any_user(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode, unsigned want)
+{
+    if (!access)
+        return (uid && (mode >> 6 & want) == want) || (gid && (mode >> 3 & want) == want) || (mode & want) == want;
+    unsigned mask = mask_of(access);
+    for (unsigned i = 0; i < access->count; i++) {
+        const struct acl_entry *e = &access->entries[i];
+        bool is_masked = e->tag == ACL_USER || e->tag == ACL_GROUP_OBJ || e->tag == ACL_GROUP;
+        uint32_t who = e->tag == ACL_USER_OBJ ? uid : e->tag == ACL_GROUP_OBJ ? gid : e->tag == ACL_OTHER ? 1 : e->id;
+
+        if (who && e->tag != ACL_MASK && (e->perm & (is_masked ? mask : 7) & want) == want)
+            return true;
+    }
+    return false;
+}
+
+bool
 acl_inherit(struct acl *a, uint32_t *mode)
 {
     struct acl_entry *group = NULL, *mask = NULL;

@@ -42,6 +42,9 @@ void acl_write(const struct acl *a, void *out);
 bool acl_permits(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode, const struct caller *c,
                  unsigned want);
 
+/* May anybody but root do all of `want`: the owner, the group or one that the ACL names, if they are not root's, or the others? */
+bool acl_permits_any_user(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode, unsigned want);
+
 /* The access ACL that a new object gets from its directory's default one: the permissions of `a` (a copy of the default ACL) are
  * limited by *mode, and *mode becomes what they say. True: it says more than the mode does, and must be stored. */
 bool acl_inherit(struct acl *a, uint32_t *mode);

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libkiln_xlators_la_SOURCES += \
+	xlators/features/access-control/access-content.c \
 	xlators/features/access-control/access-control.c \
 	xlators/features/access-control/access-ctx.c \
 	xlators/features/access-control/access-internal.h \
+	xlators/features/access-control/access-name.c \
 	xlators/features/access-control/acl.c \
 	xlators/features/access-control/acl.h
 

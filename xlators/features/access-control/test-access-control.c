@@ -38,7 +38,7 @@ put(struct call_stack *stk, enum dict_key key, const struct acl *a)
     return dict_set_bytes(reply_xdata(stk), key, acl_raw, (uint32_t)acl_bytes(a));
 }
 
-static int
+static xl_verdict
 bottom(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
@@ -54,6 +54,8 @@ bottom(struct xlator *xl, struct call_stack *stk)
             file_attr.mode = (file_attr.mode & S_IFMT) | stk->call.stbuf.mode;
         return XL_DONE;
     }
+    if (dict_has(stk->call.xdata, DICT_KEY_CONTENT))
+        ck_assert_int_eq(dict_set_str(reply_xdata(stk), DICT_KEY_CONTENT, "secret"), 0);
     atomic_fetch_add(&asked, 1);
     stk->reply.stat = inode == dir ? dir_attr : file_attr;
     if (inode == dir && dir_default)
@@ -204,6 +206,112 @@ START_TEST(test_open_and_data)
 }
 END_TEST
 
+static int
+run_standing(enum fop fop, uint32_t uid, enum pid_standing standing)
+{
+    struct bench_call *call = as(fop, uid, 99, -4);
+
+    call->stk->caller.standing = standing;
+    return bench_run(call);
+}
+
+START_TEST(test_negative_pids_that_do_not_count)
+{
+    static const struct acl_entry entries[] = {
+        {ACL_USER_OBJ, 6, 0}, {ACL_USER, 6, 0}, {ACL_GROUP_OBJ, 6, 0}, {ACL_MASK, 2, 0}, {ACL_OTHER, 0, 0}};
+    struct acl *acl = malloc(sizeof *acl + sizeof entries);
+
+    file_attr.mode = S_IFREG | 0600;
+    dir_attr.mode = S_IFDIR | 0755;
+    ck_assert_int_eq(run(FOP_open, 2, 9, -4), 0);
+    ck_assert_int_eq(run_standing(FOP_open, 2, PID_COUNTS_NOT), -EACCES);
+    ck_assert_int_eq(run_standing(FOP_mkdir, 2, PID_COUNTS_NOT), -EACCES);
+    /* Squashed, it may what the owner may, for a client can name the owner. */
+    ck_assert_int_eq(run_standing(FOP_open, 2, PID_WAS_SQUASHED), 0);
+    ck_assert_int_eq(run_standing(FOP_mkdir, 2, PID_WAS_SQUASHED), 0);
+    /* Root's is nobody's. */
+    dir_attr.uid = dir_attr.gid = file_attr.uid = file_attr.gid = 0;
+    forget();
+    ck_assert_int_eq(run_standing(FOP_open, 2, PID_WAS_SQUASHED), -EACCES);
+    ck_assert_int_eq(run_standing(FOP_mkdir, 2, PID_WAS_SQUASHED), -EACCES);
+    dir_attr.mode = S_IFDIR | S_ISVTX | 0777;
+    forget();
+    ck_assert_int_eq(run_standing(FOP_mkdir, 2, PID_WAS_SQUASHED), 0);
+    ck_assert_int_eq(run_standing(FOP_unlink, 2, PID_WAS_SQUASHED), -EACCES);
+    file_attr.uid = 1;
+    forget();
+    ck_assert_int_eq(run_standing(FOP_unlink, 2, PID_WAS_SQUASHED), 0);
+    /* The same with an ACL: neither the entry of uid 0 nor, through the mask, the group's reading counts. */
+    acl->count = 5;
+    memcpy(acl->entries, entries, sizeof entries);
+    ck_assert(acl_permits_any_user(acl, 1, 0, 0, ACL_READ));
+    ck_assert(!acl_permits_any_user(acl, 0, 0, 0, ACL_READ));
+    ck_assert(!acl_permits_any_user(acl, 0, 0, 0, ACL_WRITE));
+    ck_assert(acl_permits_any_user(acl, 0, 5, 0, ACL_WRITE));
+    ck_assert(!acl_permits_any_user(acl, 0, 5, 0, ACL_READ));
+    free(acl);
+}
+END_TEST
+
+static int
+run_named(enum fop fop, const char *key, uint32_t uid, int32_t pid, enum pid_standing standing)
+{
+    struct bench_call *call = as(fop, uid, 99, pid);
+    struct fop_call *c = &call->stk->call;
+    bool is_in_xdata = fop == FOP_create || fop == FOP_mkdir || fop == FOP_symlink;
+
+    call->stk->caller.standing = (uint8_t)standing;
+    if (fop == FOP_removexattr) {
+        c->name = key;
+    } else {
+        struct dict *d = dict_new(&call->stk->arena);
+        ck_assert_int_eq(dict_set_text(d, key, DICT_PTR, "1", 1), 0);
+        *(is_in_xdata ? &c->xdata : &c->dict) = d;
+    }
+    return bench_run(call);
+}
+
+/* The owner may write the object; the names are what this is about. */
+START_TEST(test_names_that_are_not_a_users_to_set)
+{
+    static const struct {
+        const char *key;
+        bool set, remove, create, count;
+    } rows[] = {
+        {"user.a", true, true, true, false},
+        {"trusted.overlay.opaque", false, false, false, false},
+        {"trusted.SGI_ACL_FILE", false, false, false, false},
+        {"trusted.glusterfs.dht", false, false, true, true},
+        {"trusted.ec.config", false, false, true, true},
+        {"trusted.afr.dirty", false, false, true, true},
+        {"trusted.glusterfs.shard.file-size", false, false, true, true},
+        {"trusted.glusterfs.selinux", true, true, true, true},
+        {"security.selinux", true, true, true, false},
+        {"security.ima", true, true, true, false},
+        {"security.capability", false, true, false, false},
+        {"system.posix_acl_default_x", true, true, true, false},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *key = rows[i].key;
+
+        ck_assert_msg(run_named(FOP_setxattr, key, 1, 0, PID_COUNTS) == (rows[i].set ? 0 : -EPERM), "set %s", key);
+        ck_assert_msg(run_named(FOP_setxattr, key, 1, -4, PID_COUNTS_NOT) == (rows[i].set ? 0 : -EPERM), "set %s", key);
+        ck_assert_msg(run_named(FOP_removexattr, key, 1, 0, PID_COUNTS) == (rows[i].remove ? 0 : -EPERM), "remove %s", key);
+        ck_assert_msg(run_named(FOP_create, key, 1, 0, PID_COUNTS) == (rows[i].create ? 0 : -EPERM), "create %s", key);
+        ck_assert_msg(run_named(FOP_symlink, key, 1, 0, PID_COUNTS) == (rows[i].create ? 0 : -EPERM), "symlink %s", key);
+        ck_assert_msg(run_named(FOP_xattrop, key, 1, 0, PID_COUNTS) == (rows[i].count ? 0 : -EPERM), "count %s", key);
+        /* Root, and those that do the volume's own work. */
+        ck_assert_int_eq(run_named(FOP_setxattr, key, 0, 0, PID_COUNTS), 0);
+        ck_assert_int_eq(run_named(FOP_xattrop, key, 0, 0, PID_COUNTS), 0);
+        ck_assert_int_eq(run_named(FOP_setxattr, key, 1, -6, PID_COUNTS), 0);
+    }
+    /* Distribute's layouts, set by a mount whose root is squashed. */
+    ck_assert_int_eq(run_named(FOP_setxattr, "trusted.glusterfs.dht", 65534, -4, PID_WAS_SQUASHED), 0);
+    ck_assert_int_eq(run_named(FOP_setxattr, "trusted.overlay.x", 65534, -4, PID_WAS_SQUASHED), -EPERM);
+}
+END_TEST
+
 START_TEST(test_create_of_what_exists)
 {
     struct bench_call *call = as(FOP_create, 2, 9, 0);
@@ -259,6 +367,31 @@ START_TEST(test_setattr)
     ck_assert_int_eq(setattr(FOP_setattr, 2, 5, 0, SETATTR_MTIME, to), -EACCES);
     ck_assert_int_eq(setattr(FOP_setattr, 1, 5, 0, SETATTR_MTIME | SETATTR_ATIME, to), 0);
     ck_assert_int_eq(setattr(FOP_setattr, 0, 0, 0, SETATTR_UID | SETATTR_MODE, to), 0);
+}
+END_TEST
+
+/* What a kernel sends before somebody else than the owner writes to a set-id file. */
+START_TEST(test_writers_may_clear_set_ids)
+{
+    const uint32_t ids = S_ISUID | S_ISGID;
+    struct iatt to = {.mode = 0766};
+
+    file_attr.mode = S_IFREG | ids | 0766;
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), 0);
+    ck_assert_uint_eq(file_attr.mode, S_IFREG | 0766);
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), -EPERM); /* nothing left to clear */
+    file_attr.mode = S_IFREG | S_ISUID | 0766;
+    ck_assert_int_eq(setattr(FOP_setattr, 0, 0, 0, SETATTR_MODE, (struct iatt){.mode = S_ISUID | 0766}), 0);
+    ck_assert_int_eq(setattr(FOP_fsetattr, 2, 6, 0, SETATTR_MODE, to), 0);
+    to.mode = S_ISGID | 0766; /* sets one */
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), -EPERM);
+    to.mode = 0777; /* and gives permission */
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), -EPERM);
+    to.mode = 0766;
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE | SETATTR_GID, to), -EPERM);
+    ck_assert_int_eq(setattr(FOP_setattr, 0, 0, 0, SETATTR_MODE, (struct iatt){.mode = S_ISUID | 0755}), 0);
+    to.mode = 0755; /* may not write */
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), -EPERM);
 }
 END_TEST
 
@@ -363,6 +496,52 @@ START_TEST(test_umask_and_inheritance)
 }
 END_TEST
 
+static bool
+gets_content(uint32_t uid, uint32_t gid, int32_t pid, bool asks_for_acl, bool *gets_acl)
+{
+    struct bench_call *call = as(FOP_stat, uid, gid, pid);
+    struct dict *xdata = call->stk->call.xdata = dict_new(&call->stk->arena);
+
+    ck_assert_int_eq(dict_set_uint(xdata, DICT_KEY_CONTENT, 4096), 0);
+    if (asks_for_acl)
+        ck_assert_int_eq(dict_set_uint(xdata, DICT_KEY_ACL_ACCESS, 0), 0);
+    bench_wind(call);
+    ck_assert_int_eq(bench_result(call), 0);
+    bool gets = dict_has(call->stk->reply.xdata, DICT_KEY_CONTENT);
+    *gets_acl = dict_has(call->stk->reply.xdata, DICT_KEY_ACL_ACCESS);
+    bench_free(call);
+    return gets;
+}
+
+/* Of a file 0640 1:5, and when an ACL lets one more in. */
+START_TEST(test_content_is_for_readers)
+{
+    bool gets_acl;
+
+    ck_assert(gets_content(0, 0, 1000, false, &gets_acl));
+    ck_assert(gets_content(1, 100, 1000, false, &gets_acl));
+    ck_assert(gets_content(2, 5, 1000, false, &gets_acl));
+    ck_assert(!gets_content(2, 100, 1000, false, &gets_acl));
+
+    struct acl *acl = calloc(1, sizeof *acl + 5 * sizeof acl->entries[0]);
+    ck_assert_ptr_nonnull(acl);
+    acl->count = 5;
+    acl->entries[0] = (struct acl_entry){ACL_USER_OBJ, ACL_READ | ACL_WRITE, 0};
+    acl->entries[1] = (struct acl_entry){ACL_USER, ACL_READ, 2};
+    acl->entries[2] = (struct acl_entry){ACL_GROUP_OBJ, 0, 0};
+    acl->entries[3] = (struct acl_entry){ACL_MASK, ACL_READ, 0};
+    acl->entries[4] = (struct acl_entry){ACL_OTHER, 0, 0};
+    file_access = acl;
+    ck_assert(gets_content(2, 100, 1000, false, &gets_acl));
+    ck_assert(!gets_acl);
+    ck_assert(gets_content(2, 100, 1000, true, &gets_acl));
+    ck_assert(gets_acl);
+    ck_assert(!gets_content(3, 5, 1000, false, &gets_acl)); /* the mode's group bits are the mask */
+    file_access = NULL;
+    free(acl);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -375,10 +554,14 @@ test_suite(void)
     tcase_add_test(t, test_sticky);
     tcase_add_test(t, test_open_and_data);
     tcase_add_test(t, test_create_of_what_exists);
+    tcase_add_test(t, test_negative_pids_that_do_not_count);
+    tcase_add_test(t, test_names_that_are_not_a_users_to_set);
     tcase_add_test(t, test_access);
     tcase_add_test(t, test_setattr);
+    tcase_add_test(t, test_writers_may_clear_set_ids);
     tcase_add_test(t, test_setattr_is_seen_by_later_checks);
     tcase_add_test(t, test_xattrs);
+    tcase_add_test(t, test_content_is_for_readers);
     tcase_add_test(t, test_umask_and_inheritance);
     suite_add_tcase(s, t);
     return s;

@@ -75,10 +75,10 @@ index_private(const struct xlator *xl)
     return xl->private;
 }
 
-/* True: what belongs to the context is the caller's until index_leave(). False: `stk` is parked; `go` is called once it is, and
- * what it returns is what a fop function returns. -ENOMEM. */
-typedef int (*index_go)(struct xlator *xl, struct call_stack *stk);
-int index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, index_go go);
+/* XL_PASS: what belongs to the context is the caller's until index_leave(). XL_OWNED: `stk` is parked; `go` is called once it
+ * is, with the verdict of a fop function. -ENOMEM. */
+typedef xl_verdict (*index_go)(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, index_go go);
 void index_leave(struct index_ctx *ctx);
 
 /* index-entry.c: files on disk. 0 or -errno. */
@@ -96,22 +96,24 @@ bool index_is_current_base(struct xlator *xl, enum index_type type, const char *
 int64_t index_count(struct xlator *xl, enum index_type type);
 
 /* index-xattrop.c */
-int index_xattrop(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_xattrop(struct xlator *xl, struct call_stack *stk);
 
 /* index-virtual.c */
 enum index_virtual { VIRTUAL_NO, VIRTUAL_XATTROP, VIRTUAL_DIRTY, VIRTUAL_ENTRY_CHANGES, VIRTUAL_SUBDIR };
 enum index_virtual index_virtual_of(const struct xlator *xl, struct inode *inode);
 /* The directory's path below the base, or for VIRTUAL_SUBDIR of its changes. */
 void index_virtual_path(struct xlator *xl, struct inode *inode, enum index_virtual v, char path[INDEX_PATH_MAX]);
-int index_lookup(struct xlator *xl, struct call_stack *stk);
-int index_fstat(struct xlator *xl, struct call_stack *stk);
-int index_opendir(struct xlator *xl, struct call_stack *stk);
-int index_unlink(struct xlator *xl, struct call_stack *stk);
-int index_getxattr(struct xlator *xl, struct call_stack *stk);
-int index_any(struct xlator *xl, struct call_stack *stk);
+/* Access control is below and never asked about the virtual directories: they are for root and internal clients. */
+bool index_may_use(const struct caller *c);
+xl_verdict index_lookup(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_fstat(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_opendir(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_unlink(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_getxattr(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_any(struct xlator *xl, struct call_stack *stk);
 
 /* index-readdir.c */
-int index_readdir(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_readdir(struct xlator *xl, struct call_stack *stk);
 void index_fd_closed(struct xlator *xl, struct fd *fd);
 
 #endif

@@ -179,7 +179,7 @@ list(struct listing *l, int fd)
 
 /* -- types of the objects ----------------------------------------------------------------------------------------------------- */
 
-static int types_fill(struct xlator *xl, struct call_stack *stk, struct dirent_entry *from);
+static xl_verdict types_fill(struct xlator *xl, struct call_stack *stk, struct dirent_entry *from);
 
 /* One question; it and the call that waits for it meet here, and whichever comes second goes on. */
 struct typing {
@@ -204,7 +204,7 @@ type_done(struct call_stack *asked)
 }
 
 /* XL_DONE: known on return; XL_OWNED: types_fill() will go on later; -ENOMEM. */
-static int
+static xl_verdict
 type_ask(struct xlator *xl, struct call_stack *stk, struct dirent_entry *e, const struct gfid *gfid)
 {
     struct typing *t = arena_alloc(&stk->arena, sizeof *t);
@@ -215,12 +215,11 @@ type_ask(struct xlator *xl, struct call_stack *stk, struct dirent_entry *e, cons
     *t = (struct typing){.xl = xl, .stk = stk, .entry = e};
     asked->call.fop = FOP_lookup;
     asked->call.gfid = *gfid;
-    asked->xl = xl;
-    call_stack_resume(asked);
+    call_stack_wind_below(asked, xl);
     return atomic_exchange(&t->arrived, 1) == 0 ? XL_OWNED : XL_DONE;
 }
 
-static int
+static xl_verdict
 types_fill(struct xlator *xl, struct call_stack *stk, struct dirent_entry *from)
 {
     for (struct dirent_entry *e = from; e; e = e->next) {
@@ -235,27 +234,31 @@ types_fill(struct xlator *xl, struct call_stack *stk, struct dirent_entry *from)
             e->type = type >> 12;
             continue;
         }
-        int verdict = type_ask(xl, stk, e, &gfid);
+        xl_verdict verdict = type_ask(xl, stk, e, &gfid);
         if (verdict != XL_DONE)
             return verdict;
     }
     return XL_DONE;
 }
 
+/* As READDIR of storage: whatever is asked for, a reply brings entries of so many bytes at most. The self-heal daemon asks for as many. */
+#define BATCH_MAX 131072u
+
 /* -- the fop -------------------------------------------------------------------------------------------------------------------- */
 
-int
+xl_verdict
 index_readdir(struct xlator *xl, struct call_stack *stk)
 {
     struct fop_call *c = &stk->call;
     enum index_virtual v = c->fd ? index_virtual_of(xl, c->fd->inode) : VIRTUAL_NO;
-    struct listing l = {.xl = xl, .stk = stk, .v = v, .left = c->size, .at = c->offset};
+    uint64_t size = c->size < BATCH_MAX ? c->size : BATCH_MAX;
+    struct listing l = {.xl = xl, .stk = stk, .v = v, .left = size, .at = c->offset};
     char path[INDEX_PATH_MAX];
     struct position p;
 
     if (v == VIRTUAL_NO)
         return XL_PASS;
-    if (stk->caller.uid != 0 && stk->caller.pid >= 0) /* as in index_opendir(); here for anonymous fds */
+    if (!index_may_use(&stk->caller)) /* as in index_opendir(); here for anonymous fds */
         return -EACCES;
     l.tail = &stk->reply.entries;
     stk->reply.entries = NULL;

@@ -68,13 +68,17 @@ fill_iatt(struct iatt *out, const struct gfid *gfid, uint32_t mode)
 
 /* -- lookup ------------------------------------------------------------------------------------------------------------ */
 
+/* As of every LOOKUP: a success has a dict. */
 static int
-put_index_type(struct call_stack *stk, enum index_virtual v)
+fill_xdata(struct call_stack *stk, enum index_virtual v)
 {
+    struct dict *xdata = reply_xdata(stk);
+
+    if (!xdata)
+        return -ENOMEM;
     if (!dict_has(stk->call.xdata, DICT_KEY_INDEX_TYPE_REQ))
         return 0;
-    struct dict *xdata = reply_xdata(stk);
-    return xdata ? dict_set_uint(xdata, DICT_KEY_INDEX_TYPE_RSP, v == VIRTUAL_ENTRY_CHANGES ? 2 : 1) : -ENOMEM;
+    return dict_set_uint(xdata, DICT_KEY_INDEX_TYPE_RSP, v == VIRTUAL_ENTRY_CHANGES ? 2 : 1);
 }
 
 /* The inode of entry-changes/<gfid>, with the context that says so. */
@@ -119,7 +123,7 @@ lookup_subdir(struct xlator *xl, struct call_stack *stk, const char *name)
     return rc;
 }
 
-static int
+static xl_verdict
 lookup_in_virtual(struct xlator *xl, struct call_stack *stk, enum index_virtual v)
 {
     const struct loc *loc = &stk->call.loc;
@@ -140,11 +144,13 @@ lookup_in_virtual(struct xlator *xl, struct call_stack *stk, enum index_virtual 
     }
     fill_iatt(&stk->reply.post, &loc->parent->gfid, S_IFDIR | 0600);
     stk->reply.op_ret = 0;
+    if (rc == 0 && !reply_xdata(stk))
+        rc = -ENOMEM;
     return rc ? rc : XL_DONE;
 }
 
 /* A virtual directory itself. */
-static int
+static xl_verdict
 lookup_virtual(struct xlator *xl, struct call_stack *stk, const struct gfid *gfid, enum index_virtual v,
                struct inode *inode)
 {
@@ -164,12 +170,12 @@ lookup_virtual(struct xlator *xl, struct call_stack *stk, const struct gfid *gfi
         return -errno; /* it can go away. Of the three others one may never have been made, and is empty */
     }
     stk->reply.op_ret = 0;
-    int rc = put_index_type(stk, v);
+    int rc = fill_xdata(stk, v);
     return rc ? rc : XL_DONE;
 }
 
 /* Is there anything at all to heal? Also said of a name that does not exist. */
-static int
+static xl_verdict
 link_count_cb(struct frame *f, struct call_stack *stk)
 {
     struct dict *xdata = reply_xdata(stk);
@@ -181,7 +187,7 @@ link_count_cb(struct frame *f, struct call_stack *stk)
     return XL_PASS;
 }
 
-static int
+static xl_verdict
 prepare_link_count(struct xlator *xl, struct call_stack *stk)
 {
     const char *asked = dict_get_str(stk->call.xdata, DICT_KEY_LINK_COUNT);
@@ -191,7 +197,7 @@ prepare_link_count(struct xlator *xl, struct call_stack *stk)
     return frame_push(stk, xl, link_count_cb) ? XL_PASS : -ENOMEM;
 }
 
-int
+xl_verdict
 index_lookup(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
@@ -209,7 +215,7 @@ index_lookup(struct xlator *xl, struct call_stack *stk)
 /* -- the rest ------------------------------------------------------------------------------------------------------------- */
 
 /* A call about a virtual directory that has no function for it must not get to storage. */
-int
+xl_verdict
 index_any(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
@@ -232,29 +238,28 @@ index_any(struct xlator *xl, struct call_stack *stk)
     }
 }
 
-int
+xl_verdict
 index_fstat(struct xlator *xl, struct call_stack *stk)
 {
-    int verdict = index_any(xl, stk);
+    xl_verdict verdict = index_any(xl, stk);
 
     return verdict == XL_PASS ? prepare_link_count(xl, stk) : verdict;
 }
 
-/* Access control is below and never asked about these: they are for root and internal clients. */
-static bool
-may_use(const struct caller *c)
+bool
+index_may_use(const struct caller *c)
 {
-    return c->uid == 0 || c->pid < 0;
+    return c->uid == 0 || caller_is_internal(c);
 }
 
-int
+xl_verdict
 index_opendir(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.loc.inode;
 
     if (index_virtual_of(xl, inode) == VIRTUAL_NO)
         return XL_PASS;
-    if (!may_use(&stk->caller))
+    if (!index_may_use(&stk->caller))
         return -EACCES;
     stk->reply.fd = fd_new(inode, stk->client, O_RDONLY | O_DIRECTORY, true);
     if (!stk->reply.fd)
@@ -276,7 +281,7 @@ remove_entry(struct xlator *xl, struct inode *object, enum index_type type, cons
     return rc;
 }
 
-static int
+static xl_verdict
 reply_removed(struct call_stack *stk, int rc)
 {
     if (rc)
@@ -288,7 +293,7 @@ reply_removed(struct call_stack *stk, int rc)
 }
 
 /* unlink(virtual xattrop or dirty, <gfid>), with the object's inode, if any, entered by the caller. */
-static int
+static xl_verdict
 unlink_go(struct xlator *xl, struct call_stack *stk)
 {
     enum index_virtual v = index_virtual_of(xl, stk->call.loc.parent);
@@ -303,7 +308,7 @@ unlink_go(struct xlator *xl, struct call_stack *stk)
     return reply_removed(stk, rc);
 }
 
-static int
+static xl_verdict
 unlink_entry(struct xlator *xl, struct call_stack *stk)
 {
     const char *name = stk->call.loc.name;
@@ -318,11 +323,11 @@ unlink_entry(struct xlator *xl, struct call_stack *stk)
         return -ENOMEM;
     }
     stk->call.loc2.inode = object; /* UNLINK has no second object: the reference goes with the call */
-    int rc = ctx ? index_enter(xl, ctx, stk, unlink_go) : true;
-    return rc < 0 ? rc : rc ? unlink_go(xl, stk) : XL_OWNED;
+    xl_verdict verdict = ctx ? index_enter(xl, ctx, stk, unlink_go) : XL_PASS;
+    return verdict == XL_PASS ? unlink_go(xl, stk) : verdict;
 }
 
-int
+xl_verdict
 index_unlink(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
@@ -333,7 +338,7 @@ index_unlink(struct xlator *xl, struct call_stack *stk)
 
     if (v == VIRTUAL_NO)
         return index_any(xl, stk);
-    if (!may_use(&stk->caller))
+    if (!index_may_use(&stk->caller))
         return -EACCES;
     if (!is_rmdir && (v == VIRTUAL_XATTROP || v == VIRTUAL_DIRTY))
         return unlink_entry(xl, stk);
@@ -347,7 +352,7 @@ index_unlink(struct xlator *xl, struct call_stack *stk)
 
 /* -- getxattr --------------------------------------------------------------------------------------------------------------- */
 
-static int
+static xl_verdict
 get_gfid(struct xlator *xl, struct call_stack *stk, enum dict_key key, enum index_type type)
 {
     struct gfid gfid = gfid_of_type(xl, type);
@@ -359,7 +364,7 @@ get_gfid(struct xlator *xl, struct call_stack *stk, enum dict_key key, enum inde
     return XL_DONE;
 }
 
-static int
+static xl_verdict
 get_count(struct xlator *xl, struct call_stack *stk, enum dict_key key, enum index_type type)
 {
     int64_t n = index_count(xl, type);
@@ -373,7 +378,7 @@ get_count(struct xlator *xl, struct call_stack *stk, enum dict_key key, enum ind
     return XL_DONE;
 }
 
-int
+xl_verdict
 index_getxattr(struct xlator *xl, struct call_stack *stk)
 {
     const char *name = stk->call.name;

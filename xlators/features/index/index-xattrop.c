@@ -110,7 +110,7 @@ complain(struct xlator *xl, const struct gfid *gfid, const char *what, int rc)
         log_event(LOG_ERROR, xl, "index-update-failed", "%s: %s: %s", GFID(gfid), what, strerror(-rc));
 }
 
-static int
+static xl_verdict
 after_cb(struct frame *f, struct call_stack *stk)
 {
     struct inode *inode = f->local.ptr;
@@ -154,7 +154,7 @@ before(struct xlator *xl, struct call_stack *stk, struct inode *inode, struct in
 }
 
 /* The inode is ours now. */
-static int
+static xl_verdict
 go(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = inode_of(stk);
@@ -170,7 +170,7 @@ go(struct xlator *xl, struct call_stack *stk)
     return XL_PASS;
 }
 
-int
+xl_verdict
 index_xattrop(struct xlator *xl, struct call_stack *stk)
 {
     struct watched w = look(xl, stk->call.dict, stk->call.flags);
@@ -185,6 +185,6 @@ index_xattrop(struct xlator *xl, struct call_stack *stk)
     struct index_ctx *ctx = index_ctx_get(xl, inode);
     if (!ctx)
         return -ENOMEM;
-    int rc = index_enter(xl, ctx, stk, go);
-    return rc < 0 ? rc : rc ? go(xl, stk) : XL_OWNED;
+    xl_verdict verdict = index_enter(xl, ctx, stk, go);
+    return verdict == XL_PASS ? go(xl, stk) : verdict;
 }

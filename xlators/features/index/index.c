@@ -68,23 +68,23 @@ index_ctx_get(struct xlator *xl, struct inode *inode)
     return ctx;
 }
 
-int
+xl_verdict
 index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, index_go go)
 {
     struct call_stub *stub = NULL;
-    int rc = true;
+    xl_verdict verdict = XL_PASS;
 
     pthread_mutex_lock(&ctx->mutex);
     if (!ctx->is_busy) {
         ctx->is_busy = true;
     } else if ((stub = call_stub_new(stk, xl, go))) {
         cds_list_add_tail(&stub->link, &ctx->parked);
-        rc = false;
+        verdict = XL_OWNED;
     } else {
-        rc = -ENOMEM;
+        verdict = -ENOMEM;
     }
     pthread_mutex_unlock(&ctx->mutex);
-    return rc;
+    return verdict;
 }
 
 void
@@ -116,7 +116,6 @@ index_init(struct xlator *xl)
         log_event(LOG_ERROR, xl, "index-base-missing", "option index-base is missing");
         return -EINVAL;
     }
-    rc = rc ? rc : graph_take_ctx_slot(xl);
     if (rc)
         return rc;
     struct index_private *priv = calloc(1, sizeof *priv);
@@ -195,6 +194,7 @@ const struct xlator_type features_index_xlator = {
     .options = index_options,
     .conf_size = sizeof(struct index_conf),
     .ops = &index_ops,
+    .keeps = KEEPS(CTX_INODE),
     .init = index_init,
     .fini = index_fini,
     .inode_forget = index_inode_forget,

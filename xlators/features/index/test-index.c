@@ -66,7 +66,7 @@ answer_later(struct worker_job *job)
     free(l);
 }
 
-static int
+static xl_verdict
 bottom(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;

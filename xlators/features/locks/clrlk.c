@@ -100,7 +100,7 @@ clear_locked(struct lock_inode *li, const struct clear *c, struct lock_batch *b,
     struct lock_domain *d;
 
     if (c->kind == CLEAR_POSIX)
-        posixlk_drop_locked(li, is_cleared, c, EINTR, b, granted, blocked);
+        lock_queue_drop_locked(li, &li->posix, is_cleared, c, EINTR, b, granted, blocked);
     else
         cds_list_for_each_entry(d, &li->domains, link)
             lock_queue_drop_locked(li, c->kind == CLEAR_ENTRY ? &d->entrylks : &d->inodelks, is_cleared, c, EAGAIN, b,
@@ -127,7 +127,7 @@ report(struct xlator *xl, struct call_stack *stk, struct inode *inode, enum clea
                         kinds[kind], blocked, granted);
 }
 
-static int
+static xl_verdict
 clear_locks(struct xlator *xl, struct call_stack *stk, const char *spec, const struct call_stack *of)
 {
     struct inode *inode = stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
@@ -155,7 +155,7 @@ clear_locks(struct xlator *xl, struct call_stack *stk, const char *spec, const s
     return XL_DONE;
 }
 
-int
+xl_verdict
 locks_getxattr(struct xlator *xl, struct call_stack *stk)
 {
     const char *name = stk->call.name;

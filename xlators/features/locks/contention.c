@@ -7,7 +7,7 @@
 /* A copy on the batch's arena: the lock may be gone by the time the callback is sent. */
 struct contention {
     struct contention *next;
-    struct client *client; /* a reference */
+    struct brick_client *client; /* a reference */
     struct fop_flock flock;
     uint32_t pid;
     const char *domain;
@@ -30,17 +30,44 @@ contention_note_locked(struct lock_inode *li, struct lock *l, const char *domain
     if (!c || !name || !owner)
         return; /* a hint: the next one that meets the lock gives it again */
     l->contended_ns = now;
-    *c = (struct contention){b->contentions, client_ref(l->client), l->flock, (uint32_t)l->pid, name};
+    *c = (struct contention){b->contentions, brick_client_ref(l->client), l->flock, (uint32_t)l->pid, name};
     c->flock.owner.bytes = (const uint8_t *)owner;
     b->contentions = c;
+}
+
+struct noting {
+    struct lock_inode *li;
+    const struct lock *l;
+    const char *domain;
+    struct lock_batch *b;
+    unsigned left;
+};
+
+static bool
+note_one(struct lock *held, void *arg)
+{
+    struct noting *n = arg;
+
+    if (lock_conflicts(held, n->l))
+        contention_note_locked(n->li, held, n->domain, n->b);
+    return --n->left > 0;
+}
+
+void
+contention_note_all_locked(struct lock_inode *li, const struct lock_queue *q, const struct lock *l, struct lock_batch *b)
+{
+    const struct lock_domain *d = caa_container_of(q, struct lock_domain, inodelks);
+    struct noting n = {li, l, d->name, b, CONTENTIONS_MAX};
+
+    lock_tree_each(q->granted_tree, l->start, l->end, note_one, &n);
 }
 
 void
 contention_send(struct lock_batch *b, const struct gfid *gfid)
 {
     for (struct contention *c = b->contentions; c; c = c->next) {
-        client_callback_inodelk_contention(c->client, gfid, &c->flock, c->pid, c->domain);
-        client_unref(c->client);
+        brick_client_callback_inodelk_contention(c->client, gfid, &c->flock, c->pid, c->domain);
+        brick_client_unref(c->client);
     }
     b->contentions = NULL;
 }

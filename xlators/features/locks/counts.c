@@ -101,9 +101,9 @@ put_counts(struct xlator *xl, struct inode *inode, unsigned ask, const struct di
 
     if (li) {
         pthread_mutex_lock(&li->mutex);
-        inodelks = li->inodelk_count;
-        entrylks = li->entrylk_count;
-        posixlks = li->posix_count;
+        inodelks = li->counts[LOCK_INODE];
+        entrylks = li->counts[LOCK_ENTRY];
+        posixlks = li->counts[LOCK_POSIX];
         if (ask & ASK_DOMAIN)
             in_domain = domain_count(li, dict_get_str(xdata, DICT_KEY_INODELK_DOM_COUNT));
         if (ask & ASK_MULTI_DOMAIN)
@@ -121,22 +121,28 @@ put_counts(struct xlator *xl, struct inode *inode, unsigned ask, const struct di
     return rc;
 }
 
+static bool
+count_one(struct lock *l, void *arg)
+{
+    (void)l;
+    ++*(int64_t *)arg;
+    return true;
+}
+
 /* Entrylks of `parent` on this name or on all names. */
 static int
 put_parent_entrylk(struct xlator *xl, struct inode *parent, const char *name, struct dict *out)
 {
     struct lock_inode *li = parent ? inode_ctx(parent, xl) : NULL;
     const struct lock_domain *d;
-    const struct lock *l;
-    int64_t n = 0;
+    int64_t n = 0, start, end;
 
     if (li) {
+        entrylk_range(name, &start, &end);
         pthread_mutex_lock(&li->mutex);
         cds_list_for_each_entry(d, &li->domains, link) {
-            cds_list_for_each_entry(l, &d->entrylks.granted, link)
-                n += !l->name || strcmp(l->name, name) == 0;
-            cds_list_for_each_entry(l, &d->entrylks.blocked, link)
-                n += !l->name || strcmp(l->name, name) == 0;
+            lock_tree_each(d->entrylks.granted_tree, start, end, count_one, &n);
+            lock_tree_each(d->entrylks.waiting_tree, start, end, count_one, &n);
         }
         pthread_mutex_unlock(&li->mutex);
     }
@@ -192,7 +198,7 @@ counts_other(struct xlator *xl, struct call_stack *stk, unsigned ask, struct dic
     return rc;
 }
 
-static int
+static xl_verdict
 counts_cb(struct frame *f, struct call_stack *stk)
 {
     unsigned ask = (unsigned)f->local.u64[0];
@@ -229,7 +235,7 @@ locks_counts_prepare(struct xlator *xl, struct call_stack *stk)
     return 0;
 }
 
-int
+xl_verdict
 locks_counts(struct xlator *xl, struct call_stack *stk)
 {
     int rc = locks_counts_prepare(xl, stk);

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* ENTRYLK, FENTRYLK: one name in a directory, or all of them (spec: brick 8.3). */
+/* ENTRYLK, FENTRYLK: one name in a directory, or all of them (spec: brick 8.3).
+ *
+ * A name is a range of one place, its 63-bit tag, and the whole directory is all places: so that these locks are in the same
+ * trees as ranges of bytes. Two names with the same tag would exclude each other, which does no harm but waiting. The tag
+ * is keyed by a number drawn at start, so nobody can look for such names.
+ */
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
+#include <xxhash.h>
 
 #include "xlators/features/locks/locks-internal.h"
 
@@ -24,27 +31,54 @@ check(const struct call_stack *stk)
     return stk->caller.lk_owner.len > LK_OWNER_MAX ? -EINVAL : 0;
 }
 
-int
+static uint64_t tag_seed;
+
+static void
+draw_seed(void)
+{
+    if (getrandom(&tag_seed, sizeof tag_seed, GRND_NONBLOCK) != sizeof tag_seed)
+        tag_seed = (uintptr_t)&tag_seed; /* early boot: better than a constant */
+}
+
+void
+entrylk_range(const char *name, int64_t *start, int64_t *end)
+{
+    static pthread_once_t seeded = PTHREAD_ONCE_INIT;
+
+    *start = 0;
+    *end = INT64_MAX;
+    if (!name)
+        return;
+    pthread_once(&seeded, draw_seed);
+    *start = *end = (int64_t)(XXH3_64bits_withSeed(name, strlen(name), tag_seed) >> 1);
+}
+
+xl_verdict
 locks_entrylk(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
     struct inode *inode = c->fd ? c->fd->inode : c->loc.inode;
     const char *name = c->name && *c->name ? c->name : NULL;
-    int rc = check(stk);
+    int err = check(stk);
 
-    if (rc)
-        return rc;
+    if (err)
+        return err;
     if (!inode)
         return -ESTALE;
-    if ((rc = locks_counts_prepare(xl, stk)))
-        return rc;
+    if ((err = locks_counts_prepare(xl, stk)))
+        return err;
+    stk->reply.op_ret = 0;
+    if (c->cmd == ENTRYLK_UNLOCK) {
+        struct lock key;
+
+        lock_key(&key, stk, name);
+        entrylk_range(name, &key.start, &key.end);
+        return lock_queue_unlock(xl, inode, c->volume, LOCK_ENTRY, &key);
+    }
     struct lock *l = lock_new(xl, stk, name);
     if (!l)
         return -ENOMEM;
-    stk->reply.op_ret = 0;
-    if (c->cmd != ENTRYLK_UNLOCK)
-        return lock_queue_request(xl, stk, inode, c->volume, true, l, c->cmd == ENTRYLK_LOCK);
-    rc = lock_queue_unlock(xl, stk, inode, c->volume, true, l);
-    lock_free(l);
-    return rc;
+    entrylk_range(name, &l->start, &l->end);
+    l->is_exclusive = true; /* the type makes no difference: two readers exclude each other too */
+    return lock_queue_request(xl, stk, inode, c->volume, LOCK_ENTRY, l, c->cmd == ENTRYLK_LOCK);
 }

@@ -38,33 +38,37 @@ check(const struct call_stack *stk)
     return stk->caller.lk_owner.len > LK_OWNER_MAX ? -EINVAL : 0;
 }
 
-int
+xl_verdict
 locks_inodelk(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
     struct inode *inode = c->fd ? c->fd->inode : c->loc.inode;
     char buffer[FOP_LOCK_DOMAIN_MAX + sizeof ":metadata"];
     int64_t start, end;
-    int rc = check(stk);
+    int err = check(stk);
 
-    if (!rc && lock_range(c->flock.start, c->flock.len, &start, &end))
-        rc = -EINVAL;
-    if (rc)
-        return rc;
+    if (!err && lock_range(c->flock.start, c->flock.len, &start, &end))
+        err = -EINVAL;
+    if (err)
+        return err;
     if (!inode)
         return -ESTALE;
-    if ((rc = locks_counts_prepare(xl, stk)))
-        return rc;
+    if ((err = locks_counts_prepare(xl, stk)))
+        return err;
+    const char *domain = domain_of(c, buffer, sizeof buffer);
+    stk->reply.op_ret = 0;
+    if (c->type == FLOCK_UNLOCK) {
+        struct lock key;
+
+        lock_key(&key, stk, NULL);
+        key.start = start;
+        key.end = end;
+        return lock_queue_unlock(xl, inode, domain, LOCK_INODE, &key);
+    }
     struct lock *l = lock_new(xl, stk, NULL);
     if (!l)
         return -ENOMEM;
     l->start = start;
     l->end = end;
-    const char *domain = domain_of(c, buffer, sizeof buffer);
-    stk->reply.op_ret = 0;
-    if (c->type != FLOCK_UNLOCK)
-        return lock_queue_request(xl, stk, inode, domain, false, l, c->cmd == INODELK_SETLKW);
-    rc = lock_queue_unlock(xl, stk, inode, domain, false, l);
-    lock_free(l);
-    return rc;
+    return lock_queue_request(xl, stk, inode, domain, LOCK_INODE, l, c->cmd == INODELK_SETLKW);
 }

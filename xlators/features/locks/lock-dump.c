@@ -62,9 +62,9 @@ dump_domain(struct dump *d, const struct lock_domain *domain)
 
     dump_line(d, "lock-dump.domain.domain", "%s", domain->name);
     dump_list(d, "inodelk", &domain->inodelks.granted, &inodelks, false);
-    dump_list(d, "inodelk", &domain->inodelks.blocked, &inodelks, false);
+    dump_list(d, "inodelk", &domain->inodelks.waiting, &inodelks, false);
     dump_list(d, "entrylk", &domain->entrylks.granted, &entrylks, true);
-    dump_list(d, "entrylk", &domain->entrylks.blocked, &entrylks, true);
+    dump_list(d, "entrylk", &domain->entrylks.waiting, &entrylks, true);
 }
 
 /* The one place where the mutex is held while a file is written: a statedump is buffered by stdio and rare, and a copy of
@@ -85,16 +85,16 @@ dump_inode(struct inode *inode, void *ctx, void *arg)
             snprintf(path, sizeof path, "<gfid:%s>", GFID(&inode->gfid));
         dump_line(to->dump, "path", "%s", path);
         dump_line(to->dump, "mandatory", "0");
-        if (li->inodelk_count)
-            dump_line(to->dump, "inodelk-count", "%u", li->inodelk_count);
-        if (li->entrylk_count)
-            dump_line(to->dump, "entrylk-count", "%u", li->entrylk_count);
-        if (li->posix_count)
-            dump_line(to->dump, "posixlk-count", "%u", li->posix_count);
+        if (li->counts[LOCK_INODE])
+            dump_line(to->dump, "inodelk-count", "%u", li->counts[LOCK_INODE]);
+        if (li->counts[LOCK_ENTRY])
+            dump_line(to->dump, "entrylk-count", "%u", li->counts[LOCK_ENTRY]);
+        if (li->counts[LOCK_POSIX])
+            dump_line(to->dump, "posixlk-count", "%u", li->counts[LOCK_POSIX]);
         cds_list_for_each_entry(domain, &li->domains, link)
             dump_domain(to->dump, domain);
-        dump_list(to->dump, "posixlk", &li->posix_granted, &n, false);
-        dump_list(to->dump, "posixlk", &li->posix_blocked, &n, false);
+        dump_list(to->dump, "posixlk", &li->posix.granted, &n, false);
+        dump_list(to->dump, "posixlk", &li->posix.waiting, &n, false);
         dump_line(to->dump, "removes_pending", "%u", removal_count(li));
     }
     pthread_mutex_unlock(&li->mutex);

@@ -1,307 +1,390 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* lock-queue: inodelks and entrylks of one domain on one inode (spec: brick 8.2, 8.3).
+/* lock-queue: what is granted, what waits and for whom (spec: brick 8.2, 8.3).
  *
- * The two have the same rules and differ only in what a conflict and an exact match is:
+ * inodelks and entrylks have the same rules and differ only in what a conflict and an exact match is:
  *   - an owner never conflicts with itself; each of its locks is an entry of its own and needs its own unlock;
  *   - a request that conflicts with a granted lock waits, or gets EAGAIN;
  *   - so does one that conflicts with a waiting one only (or readers would starve a writer), unless its owner has a lock
  *     or a place in the queue already: whoever waits may be waiting for that very owner;
  *   - whenever locks go away, those that wait are looked at in the order in which they came.
+ * Posix locks wait for granted ones only.
+ *
+ * A lock that hangs on a waiting one or on a removal (it is `behind`) is looked at also when its owner is granted a lock, which
+ * may make it an exception. The inode finds it in a tree. Of each owner and queue at most the oldest is behind a
+ * waiting one: the others have a place ahead.
  */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
 #include "graph/graph.h"
-#include "mem/mem-pool.h"
 #include "xlators/features/locks/locks-internal.h"
 
-static struct mem_pool *domain_pool;
-
-_Static_assert(FOP_LOCK_DOMAIN_MAX + 1 <= LOCK_TEXT_MAX, "a domain's name fits a long text");
-
-int
-lock_queue_pool_init(void)
-{
-    if (!domain_pool)
-        domain_pool = mem_pool_new_opts(&(struct mem_pool_opts){
-            .name = "lock-domain", .xlator = "features/locks", .size = sizeof(struct lock_domain)});
-    return domain_pool ? 0 : -ENOMEM;
-}
-
-/* -- domains -------------------------------------------------------------------------------------------------- */
-
 void
-lock_queue_init(struct lock_queue *q, bool is_entry)
+lock_queue_init(struct lock_queue *q, enum lock_kind kind)
 {
+    *q = (struct lock_queue){.kind = kind};
     CDS_INIT_LIST_HEAD(&q->granted);
-    CDS_INIT_LIST_HEAD(&q->blocked);
-    q->count = 0;
-    q->is_entry = is_entry;
+    CDS_INIT_LIST_HEAD(&q->waiting);
 }
 
-struct lock_domain *
-lock_domain_find(struct lock_inode *li, const char *name)
-{
-    struct lock_domain *d;
+/* -- whom a lock waits for ------------------------------------------------------------------------------------ */
 
-    cds_list_for_each_entry(d, &li->domains, link) {
-        if (strcmp(d->name, name) == 0)
-            return d;
-    }
-    return NULL;
-}
-
-struct lock_domain *
-lock_domain_get(struct lock_inode *li, const char *name, struct xlator *xl)
-{
-    struct lock_domain *d = lock_domain_find(li, name);
-    size_t size = strlen(name) + 1;
-
-    if (d)
-        return d;
-    d = mem_get_owner(domain_pool, xl->graph->owner);
-    if (!d)
-        return NULL;
-    d->name = size <= sizeof d->inline_name ? d->inline_name : lock_text_new(xl);
-    if (!d->name) {
-        mem_put(d);
-        return NULL;
-    }
-    memcpy(d->name, name, size);
-    lock_queue_init(&d->inodelks, false);
-    lock_queue_init(&d->entrylks, true);
-    cds_list_add_tail(&d->link, &li->domains);
-    return d;
-}
-
-void
-lock_domain_free(struct lock_domain *d)
-{
-    cds_list_del(&d->link);
-    if (d->name != d->inline_name)
-        mem_put(d->name);
-    mem_put(d);
-}
-
-/* -- rules ------------------------------------------------------------------------------------------------------ */
-
-bool
-lock_queue_conflict(const struct lock_queue *q, const struct lock *a, const struct lock *b)
-{
-    if (lock_same_owner(a, b))
-        return false;
-    if (q->is_entry) /* the type makes no difference: two readers exclude each other too */
-        return !a->name || !b->name || strcmp(a->name, b->name) == 0;
-    return (a->type == FLOCK_WRITE || b->type == FLOCK_WRITE) && lock_overlaps(a, b);
-}
-
+/* It has a lock of this queue, or an older one than `l` that waits. */
 static bool
-is_same_lock(const struct lock_queue *q, const struct lock *a, const struct lock *b)
+owner_has_place(const struct lock_inode *li, const struct lock_queue *q, const struct lock *l)
 {
-    if (!lock_same_owner(a, b))
-        return false;
-    if (!q->is_entry)
-        return a->start == b->start && a->end == b->end;
-    if (a->type != b->type || !a->name != !b->name)
-        return false;
-    return !a->name || strcmp(a->name, b->name) == 0;
-}
-
-static bool
-has_owner(const struct cds_list_head *list, const struct cds_list_head *end, const struct lock *l)
-{
-    for (const struct cds_list_head *at = list->next; at != end; at = at->next) {
-        if (lock_same_owner(caa_container_of(at, struct lock, link), l))
-            return true;
-    }
-    return false;
-}
-
-static bool
-has_conflict(const struct lock_queue *q, const struct cds_list_head *list, const struct cds_list_head *end,
-             const struct lock *l)
-{
-    for (const struct cds_list_head *at = list->next; at != end; at = at->next) {
-        if (lock_queue_conflict(q, caa_container_of(at, struct lock, link), l))
-            return true;
-    }
-    return false;
-}
-
-/* `end`: the first waiting lock that is not ahead of `l`: l itself, or the end of the list for a new one. */
-static bool
-must_wait(const struct lock_inode *li, const struct lock_queue *q, const struct lock *l,
-          const struct cds_list_head *end)
-{
-    if (has_conflict(q, &q->granted, &q->granted, l))
+    if (lock_tree_of_owner_in(li->held, l, q))
         return true;
-    if (!q->is_entry && removal_is_ahead_of(li, l))
-        return true;
-    if (!has_conflict(q, &q->blocked, end, l))
-        return false;
-    return !has_owner(&q->granted, &q->granted, l) && !has_owner(&q->blocked, end, l);
+    const struct lock *oldest = lock_tree_of_owner_in(li->wanted, l, q);
+    return oldest && oldest->seq < l->seq;
 }
 
-/* -- what the inode counts ------------------------------------------------------------------------------------------ */
+/* The one that came right before `l`, which may be on the waiting list or on its way to it. */
+static struct lock *
+waiting_before(const struct lock_queue *q, const struct lock *l)
+{
+    struct cds_list_head *before = l->waiter ? l->link.prev : q->waiting.prev;
+
+    return before == &q->waiting ? NULL : caa_container_of(before, struct lock, link);
+}
+
+/* The waiters of what `l` has to wait for; NULL: nothing. */
+static struct cds_list_head *
+blocker_of(struct lock_inode *li, struct lock_queue *q, const struct lock *l, bool *is_behind)
+{
+    bool minds_waiting = q->kind != LOCK_POSIX && q->waiting_tree && !owner_has_place(li, q, l);
+    struct lock *found = minds_waiting ? waiting_before(q, l) : NULL;
+
+    *is_behind = found && lock_conflicts(found, l);
+    if (*is_behind)
+        return &found->waiters;
+    found = lock_tree_conflict(q->granted_tree, l);
+    if (found)
+        return &found->waiters;
+    struct cds_list_head *removal = q->delays_removals ? removal_ahead_of(li, l) : NULL;
+    found = removal || !minds_waiting ? NULL : lock_tree_older_conflict(q->waiting_tree, l);
+    *is_behind = removal || found;
+    return removal ? removal : found ? &found->waiters : NULL;
+}
 
 static void
-queue_count(struct lock_inode *li, struct lock_queue *q)
+hang_on(struct lock_inode *li, struct lock *l, struct cds_list_head *blocker, bool is_behind)
 {
-    q->count++;
-    if (q->is_entry)
-        li->entrylk_count++;
+    cds_list_add_tail(&l->wait_link, blocker);
+    l->is_behind = is_behind;
+    if (is_behind)
+        tree_insert(&li->behind, &l->aside, &lock_aside_by_owner);
+}
+
+/* It hangs on nothing and is not to be looked at. */
+static void
+let_go(struct lock_inode *li, struct lock *l)
+{
+    cds_list_del_init(&l->wait_link);
+    if (l->is_behind)
+        tree_remove(&li->behind, &l->aside, &lock_aside_by_owner);
+    if (l->is_pending)
+        tree_remove(&li->pending, &l->aside, &lock_aside_by_age);
+    l->is_behind = l->is_pending = false;
+}
+
+static void
+look_at_later(struct lock_inode *li, struct lock *l)
+{
+    if (l->is_pending)
+        return;
+    let_go(li, l);
+    l->is_pending = true;
+    tree_insert(&li->pending, &l->aside, &lock_aside_by_age);
+}
+
+void
+lock_release_waiters_locked(struct lock_inode *li, struct cds_list_head *waiters)
+{
+    while (!cds_list_empty(waiters))
+        look_at_later(li, cds_list_first_entry(waiters, struct lock, wait_link));
+}
+
+/* -- how many posix locks an fd has ------------------------------------------------------------------------------- */
+
+_Static_assert(sizeof(void *) == 8, "two counts fit a context");
+
+struct lock_fd_counts
+lock_fd_counts(const struct lock_inode *li, struct fd *fd)
+{
+    if (!fd)
+        return li->anonymous;
+    uint64_t both = (uintptr_t)fd_ctx(fd, li->xl);
+    return (struct lock_fd_counts){(uint32_t)both, (uint32_t)(both >> 32)};
+}
+
+static void
+count_fd(struct lock_inode *li, const struct lock *l, uint32_t by)
+{
+    struct lock_fd_counts n = lock_fd_counts(li, l->fd);
+
+    if (l->waiter)
+        n.waiting += by;
     else
-        li->inodelk_count++;
+        n.granted += by;
+    if (l->fd)
+        fd_ctx_set(l->fd, li->xl, (void *)(uintptr_t)((uint64_t)n.waiting << 32 | n.granted));
+    else
+        li->anonymous = n;
+}
+
+/* -- on and off the lists ---------------------------------------------------------------------------------------- */
+
+static void
+count_in(struct lock_inode *li, struct lock_queue *q, struct lock *l)
+{
+    l->queue = q;
+    q->count++;
+    li->counts[q->kind]++;
+    if (q->kind == LOCK_POSIX)
+        count_fd(li, l, 1);
+    if (l->client)
+        atomic_fetch_add_explicit(&l->client->locks, 1, memory_order_relaxed);
     lock_inode_pin_locked(li);
 }
 
 static void
-queue_uncount(struct lock_inode *li, struct lock_queue *q, struct lock_batch *b)
+count_out(struct lock_inode *li, struct lock *l, struct lock_batch *b)
 {
-    q->count--;
-    if (q->is_entry)
-        li->entrylk_count--;
-    else
-        li->inodelk_count--;
+    struct lock_queue *q = l->queue;
+
+    l->queue = NULL;
+    li->counts[q->kind]--;
+    if (q->kind == LOCK_POSIX)
+        count_fd(li, l, -1u);
+    if (l->client)
+        atomic_fetch_sub_explicit(&l->client->locks, 1, memory_order_relaxed);
+    if (--q->count == 0 && q->kind != LOCK_POSIX)
+        lock_domain_idle(li, q);
     lock_inode_unpin_locked(li, b);
+}
+
+void
+lock_hold_locked(struct lock_inode *li, struct lock_queue *q, struct lock *l)
+{
+    struct lock *waits;
+
+    count_in(li, q, l);
+    cds_list_add_tail(&l->link, &q->granted);
+    tree_insert(&q->granted_tree, &l->by_range, &lock_by_range);
+    tree_insert(&li->held, &l->by_owner, &lock_held);
+    l->is_holder = q->delays_removals && l->pid >= 0;
+    if (l->is_holder)
+        tree_insert(&li->holders, &l->aside, &lock_aside_by_client);
+    while (li->behind && (waits = lock_tree_behind(li->behind, l, q)))
+        look_at_later(li, waits);
+}
+
+void
+lock_await_locked(struct lock_inode *li, struct lock_queue *q, struct lock *l, struct cds_list_head *blocker,
+                  bool is_behind)
+{
+    count_in(li, q, l);
+    cds_list_add_tail(&l->link, &q->waiting);
+    tree_insert(&q->waiting_tree, &l->by_range, &lock_by_range);
+    tree_insert(&li->wanted, &l->by_owner, &lock_wanted);
+    hang_on(li, l, blocker, is_behind);
+}
+
+/* Off the lists; those who wait for it still hang on it. */
+static void
+take_off(struct lock_inode *li, struct lock *l, struct lock_batch *b)
+{
+    struct lock_queue *q = l->queue;
+
+    cds_list_del_init(&l->link);
+    tree_remove(l->waiter ? &q->waiting_tree : &q->granted_tree, &l->by_range, &lock_by_range);
+    if (l->waiter) {
+        tree_remove(&li->wanted, &l->by_owner, &lock_wanted);
+        let_go(li, l);
+    } else {
+        tree_remove(&li->held, &l->by_owner, &lock_held);
+        if (l->is_holder)
+            tree_remove(&li->holders, &l->aside, &lock_aside_by_client);
+        l->is_holder = false;
+    }
+    count_out(li, l, b);
+}
+
+void
+lock_take_out_locked(struct lock_inode *li, struct lock *l, struct lock_batch *b)
+{
+    take_off(li, l, b);
+    lock_release_waiters_locked(li, &l->waiters);
+}
+
+void
+lock_drop_locked(struct lock_inode *li, struct lock *l, int error, struct lock_batch *b)
+{
+    struct waiter *w = l->waiter;
+
+    lock_take_out_locked(li, l, b);
+    if (w)
+        waiter_wake_locked(w, error, b);
+    lock_free(l);
+}
+
+void
+lock_resize_locked(struct lock_inode *li, struct lock *l, int64_t start, int64_t end)
+{
+    struct lock_queue *q = l->queue;
+
+    tree_remove(&q->granted_tree, &l->by_range, &lock_by_range);
+    tree_remove(&li->held, &l->by_owner, &lock_held);
+    l->start = start;
+    l->end = end;
+    tree_insert(&q->granted_tree, &l->by_range, &lock_by_range);
+    tree_insert(&li->held, &l->by_owner, &lock_held);
+    lock_release_waiters_locked(li, &l->waiters);
+}
+
+/* -- those that wait ------------------------------------------------------------------------------------------------ */
+
+/* `l` waits for nothing any more. */
+static void
+grant(struct lock_inode *li, struct lock *l, struct lock_batch *b)
+{
+    struct lock_queue *q = l->queue;
+    struct waiter *w = l->waiter;
+    int err = 0;
+
+    take_off(li, l, b); /* those who wait for it do so on */
+    l->waiter = NULL;
+    l->since = time(NULL);
+    if (q->kind == LOCK_POSIX)
+        err = posixlk_set_locked(li, l, b);
+    else
+        lock_hold_locked(li, q, l);
+    if (err)
+        lock_free(l);
+    waiter_wake_locked(w, -err, b);
+}
+
+void
+lock_examine_locked(struct lock_inode *li, unsigned most, struct lock_batch *b)
+{
+    struct cds_list_head *blocker;
+    struct lock *l;
+    bool is_behind;
+
+    for (; most && (l = lock_aside(tree_first(li->pending))); most--) {
+        let_go(li, l);
+        blocker = blocker_of(li, l->queue, l, &is_behind);
+        if (blocker)
+            hang_on(li, l, blocker, is_behind);
+        else
+            grant(li, l, b);
+    }
 }
 
 /* -- requests --------------------------------------------------------------------------------------------------------- */
 
-static void
-note_contentions(struct lock_inode *li, struct lock_domain *d, struct lock_queue *q, const struct lock *l,
-                 struct lock_batch *b)
+static struct lock_queue *
+queue_of(struct lock_domain *d, enum lock_kind kind)
 {
-    struct lock *held;
-
-    if (q->is_entry)
-        return;
-    cds_list_for_each_entry(held, &q->granted, link) {
-        if (lock_queue_conflict(q, held, l))
-            contention_note_locked(li, held, d->name, b);
-    }
+    return kind == LOCK_ENTRY ? &d->entrylks : &d->inodelks;
 }
 
-static int
-request_locked(struct lock_inode *li, struct call_stack *stk, const char *domain, bool is_entry, struct lock *l,
+static xl_verdict
+request_locked(struct lock_inode *li, struct call_stack *stk, struct lock_domain *d, enum lock_kind kind, struct lock *l,
                bool may_wait, struct lock_batch *b)
 {
-    struct lock_domain *d = lock_domain_get(li, domain, b->xl);
+    struct lock_queue *q = queue_of(d, kind);
+    bool is_behind;
+    int err = lock_inode_has_room(li, stk->client);
 
-    if (!d)
-        return -ENOMEM;
-    struct lock_queue *q = is_entry ? &d->entrylks : &d->inodelks;
-    if (!must_wait(li, q, l, &q->blocked)) {
-        cds_list_add_tail(&l->link, &q->granted);
-        queue_count(li, q);
+    if (err)
+        return err;
+    l->seq = ++li->last_seq;
+    struct cds_list_head *blocker = blocker_of(li, q, l, &is_behind);
+    if (!blocker) {
+        lock_hold_locked(li, q, l);
+        if (li->pending)
+            lock_inode_settle_locked(li, b);
         return XL_DONE;
     }
-    note_contentions(li, d, q, l, b);
-    if (may_wait)
-        l->waiter = waiter_new(b->xl, stk);
-    if (l->waiter) {
-        stk->reply.op_ret = 0;
-        lock_park_locked(stk, b);
-        cds_list_add_tail(&l->link, &q->blocked);
-        queue_count(li, q);
-        return XL_OWNED;
-    }
-    if (!d->inodelks.count && !d->entrylks.count)
-        lock_domain_free(d);
-    return may_wait ? -ENOMEM : -EAGAIN;
+    if (kind == LOCK_INODE)
+        contention_note_all_locked(li, q, l, b);
+    if (!may_wait)
+        return -EAGAIN;
+    if (!(l->waiter = waiter_new(b->xl, stk)))
+        return -ENOMEM;
+    stk->reply.op_ret = 0;
+    lock_park_locked(stk, b);
+    lock_await_locked(li, q, l, blocker, is_behind);
+    return XL_OWNED;
 }
 
-int
+xl_verdict
 lock_queue_request(struct xlator *xl, struct call_stack *stk, struct inode *inode, const char *domain,
-                   bool is_entry, struct lock *l, bool may_wait)
+                   enum lock_kind kind, struct lock *l, bool may_wait)
 {
     struct lock_inode *li = lock_inode_get(xl, inode);
+    xl_verdict verdict = -ENOTCONN;
     struct lock_batch b;
-    int rc = -ENOTCONN;
 
     if (!li) {
         lock_free(l);
         return -ENOMEM;
     }
-    if (lock_inode_enter_for(li, &b, xl, stk->client))
-        rc = request_locked(li, stk, domain, is_entry, l, may_wait, &b);
-    if (rc < 0)
+    if (lock_inode_enter_for(li, &b, xl, stk->client)) {
+        struct lock_domain *d = lock_domain_get(li, domain, xl);
+
+        verdict = d ? request_locked(li, stk, d, kind, l, may_wait, &b) : -ENOMEM;
+    }
+    if (verdict < 0)
         lock_free(l);
     lock_inode_leave(li, &b); /* if parked, stk may be gone from here on */
-    return rc;
+    return verdict;
 }
 
-int
-lock_queue_unlock(struct xlator *xl, struct call_stack *stk, struct inode *inode, const char *domain,
-                  bool is_entry, struct lock *key)
+xl_verdict
+lock_queue_unlock(struct xlator *xl, struct inode *inode, const char *domain, enum lock_kind kind, struct lock *key)
 {
     struct lock_inode *li = inode_ctx(inode, xl);
-    struct lock *l, *found = NULL;
+    struct lock *found = NULL;
     struct lock_batch b;
 
-    (void)stk;
     if (!li)
         return -EINVAL;
     lock_inode_enter(li, &b, xl);
     struct lock_domain *d = lock_domain_find(li, domain);
-    struct lock_queue *q = !d ? NULL : is_entry ? &d->entrylks : &d->inodelks;
-    if (q) {
-        cds_list_for_each_entry(l, &q->granted, link) {
-            if (is_same_lock(q, l, key)) {
-                found = l;
-                break;
-            }
-        }
+    if (d) {
+        key->queue = queue_of(d, kind);
+        found = lock_tree_same(li->held, key);
     }
     if (found) {
-        cds_list_del(&found->link);
-        queue_uncount(li, q, &b);
-        lock_free(found);
+        lock_drop_locked(li, found, 0, &b);
         lock_inode_settle_locked(li, &b);
     }
     lock_inode_leave(li, &b);
     return found ? XL_DONE : -EINVAL;
 }
 
-void
-lock_queue_grant_locked(struct lock_inode *li, struct lock_queue *q, struct lock_batch *b)
-{
-    struct lock *l, *next;
-
-    cds_list_for_each_entry_safe(l, next, &q->blocked, link) {
-        if (must_wait(li, q, l, &l->link))
-            continue;
-        cds_list_del(&l->link);
-        cds_list_add_tail(&l->link, &q->granted);
-        l->since = time(NULL);
-        waiter_wake_locked(l->waiter, 0, b);
-        l->waiter = NULL;
-    }
-}
-
 static void
-drop_from(struct lock_inode *li, struct lock_queue *q, struct cds_list_head *list, lock_match match, const void *arg,
-          int error, struct lock_batch *b, unsigned *dropped)
+drop_from(struct lock_inode *li, struct cds_list_head *list, lock_match match, const void *arg, int error,
+          struct lock_batch *b, unsigned *dropped)
 {
     struct lock *l, *next;
 
     cds_list_for_each_entry_safe(l, next, list, link) {
         if (!match(l, arg))
             continue;
-        cds_list_del(&l->link);
-        if (l->waiter)
-            waiter_wake_locked(l->waiter, error, b);
-        queue_uncount(li, q, b);
-        lock_free(l);
+        lock_drop_locked(li, l, error, b);
         (*dropped)++;
     }
 }
 
 void
 lock_queue_drop_locked(struct lock_inode *li, struct lock_queue *q, lock_match match, const void *arg, int error,
-                       struct lock_batch *b, unsigned *granted, unsigned *blocked)
+                       struct lock_batch *b, unsigned *granted, unsigned *waiting)
 {
-    drop_from(li, q, &q->granted, match, arg, error, b, granted);
-    drop_from(li, q, &q->blocked, match, arg, error, b, blocked);
+    drop_from(li, &q->granted, match, arg, error, b, granted);
+    drop_from(li, &q->waiting, match, arg, error, b, waiting);
 }

@@ -25,22 +25,19 @@ brick_key(const struct xlator *xl, struct arena *a)
 }
 
 static bool
-fd_has_locks(struct xlator *xl, const struct fd *fd)
+fd_has_locks(struct xlator *xl, struct fd *fd)
 {
     struct lock_inode *li = inode_ctx(fd->inode, xl);
-    const struct lock *l;
-    bool has = false;
 
     if (!li)
         return false;
     pthread_mutex_lock(&li->mutex);
-    cds_list_for_each_entry(l, &li->posix_granted, link)
-        has |= l->fd == fd;
+    bool has = lock_fd_counts(li, fd).granted;
     pthread_mutex_unlock(&li->mutex);
     return has;
 }
 
-int
+xl_verdict
 lockinfo_get(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
@@ -115,7 +112,7 @@ find_number(const uint8_t *at, uint32_t size, const char *key, int64_t *number)
 /* The new graph's client has a uid of its own; the part before "-GRAPH_ID:" names the process and is the same. A
  * client gets no lock of another process this way. */
 static bool
-is_same_process(const struct client *a, const struct client *b)
+is_same_process(const struct brick_client *a, const struct brick_client *b)
 {
     if (a == b)
         return true;
@@ -125,35 +122,69 @@ is_same_process(const struct client *a, const struct client *b)
     return mark && mark > a->uid && strncmp(a->uid, b->uid, (size_t)(mark - a->uid) + 10) == 0;
 }
 
-int
+/* A lock that has been taken out gets a new client and fd. On failure (no memory, too many locks) it keeps what it had. */
+static int
+move_lock(struct lock_inode *li, struct lock *l, const struct call_stack *stk, struct lock_batch *b)
+{
+    struct brick_client *client = l->client;
+    struct fd *fd = l->fd;
+
+    l->client = stk->client;
+    l->fd = stk->call.fd;
+    int err = posixlk_set_locked(li, l, b); /* the new client's owner may have locks there already */
+    if (!err) {
+        l->fd_nr = stk->call.fd_nr;
+        return 0;
+    }
+    l->client = client;
+    l->fd = fd;
+    lock_hold_locked(li, &li->posix, l);
+    return err;
+}
+
+static int
+move_locks(struct lock_inode *li, const struct call_stack *stk, int64_t number, struct lock_batch *b)
+{
+    CDS_LIST_HEAD(moving);
+    struct lock *l, *next;
+    int err = 0;
+
+    cds_list_for_each_entry_safe(l, next, &li->posix.granted, link) {
+        if (l->fd_nr != number || !l->fd || !is_same_process(l->client, stk->client))
+            continue;
+        lock_take_out_locked(li, l, b);
+        cds_list_add_tail(&l->link, &moving);
+    }
+    cds_list_for_each_entry_safe(l, next, &moving, link) {
+        cds_list_del_init(&l->link);
+        int failed = move_lock(li, l, stk, b);
+        err = err ? err : failed;
+    }
+    lock_inode_settle_locked(li, b);
+    return err;
+}
+
+xl_verdict
 lockinfo_set(struct xlator *xl, struct call_stack *stk, const struct dict_pair *pair)
 {
     struct fd *fd = stk->call.fd;
     struct lock_batch b;
-    struct lock *l;
     int64_t number = -1;
 
     if ((pair->type != DICT_PTR && pair->type != DICT_UNTYPED && pair->type != DICT_STR) || !fd)
         return -EINVAL;
     const char *key = brick_key(xl, &stk->arena);
-    int rc = key ? find_number(pair->v.bytes, pair->len, key, &number) : -ENOMEM;
-    if (rc && rc != -ENOENT)
-        return rc;
+    int err = key ? find_number(pair->v.bytes, pair->len, key, &number) : -ENOMEM;
+    if (err && err != -ENOENT)
+        return err;
     stk->reply.op_ret = 0;
     struct lock_inode *li = inode_ctx(fd->inode, xl);
-    if (rc || !li || fd->is_anonymous)
+    if (err || !li || fd->is_anonymous)
         return XL_DONE; /* the old fd had no locks here */
-    if (lock_inode_enter_for(li, &b, xl, stk->client)) {
-        cds_list_for_each_entry(l, &li->posix_granted, link) {
-            if (l->fd_nr != number || !l->fd || !is_same_process(l->client, stk->client))
-                continue;
-            l->client = stk->client;
-            l->fd = fd;
-            l->fd_nr = stk->call.fd_nr;
-        }
-    } else {
-        rc = -ENOTCONN;
-    }
+    if (lock_inode_enter_for(li, &b, xl, stk->client))
+        err = move_locks(li, stk, number, &b);
+    else
+        err = -ENOTCONN;
     lock_inode_leave(li, &b);
-    return rc ? rc : XL_DONE;
+    return err ? err : XL_DONE;
 }

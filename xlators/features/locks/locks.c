@@ -3,7 +3,8 @@
  *
  * Sits above access-control, so that a lock request is never permission-checked, and above storage, so that the counts it adds
  * to replies come on top of what storage answers. Nothing of it is on disk. Per inode: struct lock_inode (locks-internal.h,
- * which also says who locks what). Nothing per fd or client: a client that goes is looked for in every inode that has locks.
+ * which also says who locks what). Per fd: how many posix locks it has. Per client: how many locks; one that goes is looked for
+ * in every inode that has locks.
  *
  * This file: the translator's type, contexts and their mutex, lock objects, and the events that take locks away.
  */
@@ -23,6 +24,8 @@ static struct mem_pool *inode_pool, *lock_pool, *waiter_pool, *text_pool;
 
 /* -- contexts -------------------------------------------------------------------------------------------- */
 
+static void settle_run(struct worker_job *job);
+
 struct lock_inode *
 lock_inode_new(struct xlator *xl, struct inode *inode)
 {
@@ -31,11 +34,13 @@ lock_inode_new(struct xlator *xl, struct inode *inode)
     if (!li)
         return NULL;
     pthread_mutex_init(&li->mutex, NULL);
+    li->xl = xl;
     li->inode = inode;
+    li->settle_job.run = settle_run;
     CDS_INIT_LIST_HEAD(&li->domains);
-    CDS_INIT_LIST_HEAD(&li->posix_granted);
-    CDS_INIT_LIST_HEAD(&li->posix_blocked);
+    CDS_INIT_LIST_HEAD(&li->idle_domains);
     CDS_INIT_LIST_HEAD(&li->removals);
+    lock_queue_init(&li->posix, LOCK_POSIX);
     return li;
 }
 
@@ -72,12 +77,14 @@ lock_inode_enter(struct lock_inode *li, struct lock_batch *b, struct xlator *xl)
     b->contentions = NULL;
     b->fd = NULL;
     b->unpins = 0;
+    b->settles = false;
     arena_init(&b->arena);
     pthread_mutex_lock(&li->mutex);
 }
 
 bool
-lock_inode_enter_for(struct lock_inode *li, struct lock_batch *b, struct xlator *xl, const struct client *client)
+lock_inode_enter_for(struct lock_inode *li, struct lock_batch *b, struct xlator *xl,
+                     const struct brick_client *client)
 {
     lock_inode_enter(li, b, xl);
     /* client_gone sets is_gone and then visits every context. If it has seen this one, the mutex orders the two; if
@@ -98,7 +105,7 @@ waiter_run(struct worker_job *job)
     if (error)
         call_stack_fail(stk, error);
     else if (is_removal)
-        call_stack_resume(stk);
+        call_stack_unpark(stk);
     else
         call_stack_unwind(stk);
 }
@@ -110,7 +117,10 @@ lock_inode_leave(struct lock_inode *li, struct lock_batch *b)
     struct gfid gfid = inode->gfid; /* once the mutex is free a parked request may go, and the inode with it */
     struct waiter *w, *next;
 
+    lock_domains_prune(li);
     pthread_mutex_unlock(&li->mutex);
+    if (b->settles) /* it is pinned for that */
+        worker_post_any(&li->settle_job);
     /* Posted, not run: an answer can lead to the next unlock, and so on without bound. */
     cds_list_for_each_entry_safe(w, next, &b->waiters, link) {
         cds_list_del(&w->link);
@@ -139,19 +149,48 @@ lock_inode_unpin_locked(struct lock_inode *li, struct lock_batch *b)
         b->unpins++;
 }
 
+#define SETTLE_MAX 64
+
 void
 lock_inode_settle_locked(struct lock_inode *li, struct lock_batch *b)
 {
-    struct lock_domain *d, *next;
-
     removal_settle_locked(li, b);
-    cds_list_for_each_entry_safe(d, next, &li->domains, link) {
-        lock_queue_grant_locked(li, &d->inodelks, b);
-        lock_queue_grant_locked(li, &d->entrylks, b);
-        if (!d->inodelks.count && !d->entrylks.count)
-            lock_domain_free(d);
-    }
-    posixlk_grant_locked(li, b);
+    lock_examine_locked(li, SETTLE_MAX, b);
+    if (!li->pending || li->is_settling)
+        return;
+    li->is_settling = b->settles = true;
+    lock_inode_pin_locked(li);
+}
+
+/* The rest of those to be looked at, with the mutex free for others in between. */
+static void
+settle_run(struct worker_job *job)
+{
+    struct lock_inode *li = caa_container_of(job, struct lock_inode, settle_job);
+    struct lock_batch b;
+
+    lock_inode_enter(li, &b, li->xl);
+    li->is_settling = false;
+    lock_inode_settle_locked(li, &b);
+    lock_inode_unpin_locked(li, &b);
+    lock_inode_leave(li, &b);
+}
+
+/* -- bounds ------------------------------------------------------------------------------------------------------ */
+
+int
+lock_inode_has_room(const struct lock_inode *li, const struct brick_client *client)
+{
+    const struct locks_conf *conf = xlator_conf(li->xl);
+
+    if (!client)
+        return 0;
+    if (atomic_load_explicit(&client->locks, memory_order_relaxed) >= conf->client_limit)
+        return -ENOLCK;
+    if (li->count < conf->client_inode_limit)
+        return 0;
+    uint32_t has = lock_tree_count_of_client(li->held, client) + lock_tree_count_of_client(li->wanted, client);
+    return has < conf->client_inode_limit ? 0 : -ENOLCK;
 }
 
 /* -- locks and waiters -------------------------------------------------------------------------------------- */
@@ -190,25 +229,43 @@ lock_set_text(struct xlator *xl, struct lock *l, const struct lk_owner *owner, c
     return 0;
 }
 
-struct lock *
-lock_new(struct xlator *xl, const struct call_stack *stk, const char *name)
+static void
+lock_init(struct lock *l, const struct call_stack *stk)
 {
-    struct lock *l = mem_get_owner(lock_pool, xl->graph->owner);
     const struct fop_call *c = &stk->call;
 
-    if (!l)
-        return NULL;
     zero(l, offsetof(struct lock, text));
     CDS_INIT_LIST_HEAD(&l->link);
+    CDS_INIT_LIST_HEAD(&l->waiters);
+    CDS_INIT_LIST_HEAD(&l->wait_link);
     l->client = stk->client;
     l->fd = c->fd && !c->fd->is_anonymous ? c->fd : NULL;
     l->fd_nr = c->fd_nr;
     l->type = c->type;
     l->pid = stk->caller.pid;
-    l->flock = c->flock;
-    l->flock.type = c->type;
+    l->is_exclusive = c->type != FLOCK_READ;
+}
+
+void
+lock_key(struct lock *key, const struct call_stack *stk, const char *name)
+{
+    lock_init(key, stk);
+    key->owner = stk->caller.lk_owner;
+    key->name = name;
+}
+
+struct lock *
+lock_new(struct xlator *xl, const struct call_stack *stk, const char *name)
+{
+    struct lock *l = mem_get_owner(lock_pool, xl->graph->owner);
+
+    if (!l)
+        return NULL;
+    lock_init(l, stk);
+    l->flock = stk->call.flock;
+    l->flock.type = stk->call.type;
     l->since = time(NULL);
-    if (lock_set_text(xl, l, &stk->caller.lk_owner, &c->flock.owner, name)) {
+    if (lock_set_text(xl, l, &stk->caller.lk_owner, &stk->call.flock.owner, name)) {
         mem_put(l);
         return NULL;
     }
@@ -224,8 +281,12 @@ lock_copy(struct xlator *xl, const struct lock *from)
         return NULL;
     memcpy(l, from, offsetof(struct lock, text));
     CDS_INIT_LIST_HEAD(&l->link);
+    CDS_INIT_LIST_HEAD(&l->waiters);
+    CDS_INIT_LIST_HEAD(&l->wait_link);
     l->long_text = NULL;
     l->waiter = NULL;
+    l->queue = NULL;
+    l->is_pending = l->is_behind = l->is_holder = false;
     if (lock_set_text(xl, l, &from->owner, &from->flock.owner, from->name)) {
         mem_put(l);
         return NULL;
@@ -240,18 +301,6 @@ lock_free(struct lock *l)
         return;
     mem_put(l->long_text);
     mem_put(l);
-}
-
-bool
-lock_owned_by(const struct lock *l, const struct client *client, const struct lk_owner *owner)
-{
-    return l->client == client && lk_owner_equal(&l->owner, owner);
-}
-
-bool
-lock_same_owner(const struct lock *a, const struct lock *b)
-{
-    return lock_owned_by(a, b->client, &b->owner);
 }
 
 bool
@@ -307,63 +356,49 @@ waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b)
 
 /* -- what takes locks away -------------------------------------------------------------------------------------- */
 
-static bool
-is_of_client(const struct lock *l, const void *client)
-{
-    return l->client == client;
-}
-
 struct gone {
     struct xlator *xl;
-    struct client *client;
+    struct brick_client *client;
 };
+
+#define DROP_MAX 256 /* locks, before others get the mutex */
+
+/* True: that was not all. (None are added: the client is marked gone.) */
+static bool
+drop_some(struct lock_inode *li, const struct gone *gone)
+{
+    struct lock_batch b;
+    struct lock *l;
+    unsigned n = 0;
+
+    lock_inode_enter(li, &b, gone->xl);
+    removal_drop_client_locked(li, gone->client, &b);
+    for (; n < DROP_MAX && (l = lock_tree_of_client(li->held, gone->client)); n++)
+        lock_drop_locked(li, l, 0, &b);
+    for (; n < DROP_MAX && (l = lock_tree_of_client(li->wanted, gone->client)); n++)
+        lock_drop_locked(li, l, EAGAIN, &b);
+    if (n)
+        lock_inode_settle_locked(li, &b);
+    lock_inode_leave(li, &b);
+    return n == DROP_MAX;
+}
 
 static void
 drop_client(struct inode *inode, void *ctx, void *arg)
 {
-    struct lock_inode *li = ctx;
-    const struct gone *gone = arg;
-    struct lock_domain *d;
-    struct lock_batch b;
-    unsigned granted = 0, blocked = 0;
-
     (void)inode;
-    lock_inode_enter(li, &b, gone->xl);
-    removal_drop_client_locked(li, gone->client, &b);
-    cds_list_for_each_entry(d, &li->domains, link) {
-        lock_queue_drop_locked(li, &d->inodelks, is_of_client, gone->client, EAGAIN, &b, &granted, &blocked);
-        lock_queue_drop_locked(li, &d->entrylks, is_of_client, gone->client, EAGAIN, &b, &granted, &blocked);
-    }
-    posixlk_drop_locked(li, is_of_client, gone->client, EAGAIN, &b, &granted, &blocked);
-    if (granted || blocked)
-        lock_inode_settle_locked(li, &b);
-    lock_inode_leave(li, &b);
+    while (drop_some(ctx, arg))
+        ;
 }
 
 static void
-locks_client_gone(struct xlator *xl, struct client *client)
+locks_client_gone(struct xlator *xl, struct brick_client *client)
 {
     struct gone gone = {xl, client};
 
     atomic_store(&client->is_gone, true);
     atomic_thread_fence(memory_order_seq_cst); /* pairs with lock_inode_enter_for */
     inode_table_each(xl->graph->inodes, xl, drop_client, &gone);
-}
-
-static void
-drop_posix(struct xlator *xl, struct inode *inode, lock_match match, const void *arg)
-{
-    struct lock_inode *li = inode_ctx(inode, xl);
-    struct lock_batch b;
-    unsigned granted = 0, blocked = 0;
-
-    if (!li)
-        return;
-    lock_inode_enter(li, &b, xl);
-    posixlk_drop_locked(li, match, arg, EAGAIN, &b, &granted, &blocked);
-    if (granted || blocked)
-        lock_inode_settle_locked(li, &b);
-    lock_inode_leave(li, &b);
 }
 
 static bool
@@ -375,29 +410,51 @@ is_of_fd(const struct lock *l, const void *fd)
 static void
 locks_fd_closed(struct xlator *xl, struct fd *fd)
 {
-    if (!fd->is_dir && !fd->is_anonymous)
-        drop_posix(xl, fd->inode, is_of_fd, fd);
+    struct lock_inode *li = inode_ctx(fd->inode, xl);
+    unsigned granted = 0, waiting = 0;
+    struct lock_batch b;
+
+    if (!li)
+        return;
+    lock_inode_enter(li, &b, xl);
+    if (fd_ctx(fd, xl)) { /* under the mutex: on its way from waiting to granted a lock is not counted */
+        lock_queue_drop_locked(li, &li->posix, is_of_fd, fd, EAGAIN, &b, &granted, &waiting);
+        lock_inode_settle_locked(li, &b);
+    }
+    lock_inode_leave(li, &b);
 }
 
+/* The caller's owner gives up what it has. True: that was not all. */
 static bool
-is_flushed(const struct lock *l, const void *arg)
+flush_some(struct xlator *xl, struct lock_inode *li, const struct call_stack *stk)
 {
-    const struct call_stack *stk = arg;
+    struct lock_batch b;
+    struct lock key, *l;
+    unsigned n = 0;
 
-    return !l->waiter && lock_owned_by(l, stk->client, &stk->caller.lk_owner);
+    lock_key(&key, stk, NULL);
+    lock_inode_enter(li, &b, xl);
+    for (; n < DROP_MAX && (l = lock_tree_of_owner_in(li->held, &key, &li->posix)); n++)
+        lock_drop_locked(li, l, 0, &b);
+    if (n)
+        lock_inode_settle_locked(li, &b);
+    lock_inode_leave(li, &b);
+    return n == DROP_MAX;
 }
 
-static int
+static xl_verdict
 locks_flush(struct xlator *xl, struct call_stack *stk)
 {
-    if (stk->call.fd)
-        drop_posix(xl, stk->call.fd->inode, is_flushed, stk);
+    struct lock_inode *li = stk->call.fd ? inode_ctx(stk->call.fd->inode, xl) : NULL;
+
+    while (li && flush_some(xl, li, stk))
+        ;
     return locks_counts(xl, stk);
 }
 
 /* -- lock migration --------------------------------------------------------------------------------------------- */
 
-static int
+static xl_verdict
 locks_getactivelk(struct xlator *xl, struct call_stack *stk)
 {
     struct lock_inode *li = stk->call.loc.inode ? inode_ctx(stk->call.loc.inode, xl) : NULL;
@@ -409,7 +466,7 @@ locks_getactivelk(struct xlator *xl, struct call_stack *stk)
     *tail = NULL;
     if (li) {
         lock_inode_enter(li, &b, xl);
-        cds_list_for_each_entry(l, &li->posix_granted, link) {
+        cds_list_for_each_entry(l, &li->posix.granted, link) {
             struct active_lock *a = arena_zalloc(&stk->arena, sizeof *a);
             const char *uid = l->client ? l->client->uid : "";
             const char *uid_copy = arena_dup(&stk->arena, uid, strlen(uid));
@@ -439,7 +496,7 @@ locks_getactivelk(struct xlator *xl, struct call_stack *stk)
 
 /* Moving locks needs the inode frozen meanwhile (the meta-lock), which is not built. A stock brick crashes here
  * when it doesn't know the client. */
-static int
+static xl_verdict
 locks_setactivelk(struct xlator *xl, struct call_stack *stk)
 {
     (void)stk;
@@ -447,7 +504,7 @@ locks_setactivelk(struct xlator *xl, struct call_stack *stk)
     return -EOPNOTSUPP;
 }
 
-int
+xl_verdict
 locks_setxattr(struct xlator *xl, struct call_stack *stk)
 {
     dict_for_each (p, stk->call.dict) {
@@ -481,7 +538,7 @@ locks_pools_init(void)
     rc = rc ? rc : pool_make(&lock_pool, sizeof(struct lock), "lock");
     rc = rc ? rc : pool_make(&waiter_pool, sizeof(struct waiter), "lock-waiter");
     rc = rc ? rc : pool_make(&text_pool, LOCK_TEXT_MAX, "lock-text");
-    rc = rc ? rc : lock_queue_pool_init();
+    rc = rc ? rc : lock_domain_pool_init();
     rc = rc ? rc : removal_pool_init();
     pthread_mutex_unlock(&once);
     return rc;
@@ -490,9 +547,8 @@ locks_pools_init(void)
 static int
 locks_init(struct xlator *xl)
 {
-    int rc = locks_pools_init();
-
-    return rc ? rc : graph_take_ctx_slot(xl);
+    (void)xl;
+    return locks_pools_init();
 }
 
 static void
@@ -506,6 +562,8 @@ locks_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
 static const struct option locks_options[] = {
     OPT_BOOL(struct locks_conf, notify_contention, "notify-contention", "yes"),
     OPT_TIME(struct locks_conf, notify_contention_delay, "notify-contention-delay", "5", 0, 60),
+    OPT_INT(struct locks_conf, client_limit, "client-lock-limit", "262144", 1, 1 << 30),
+    OPT_INT(struct locks_conf, client_inode_limit, "client-inode-lock-limit", "32768", 1, 1 << 30),
     OPT_MUST_BE("mandatory-locking", "off"),
     OPT_MUST_BE("enforce-mandatory-lock", "off"),
     OPT_MUST_BE("monkey-unlocking", "off"),
@@ -561,6 +619,7 @@ const struct xlator_type features_locks_xlator = {
     .options = locks_options,
     .conf_size = sizeof(struct locks_conf),
     .ops = &locks_ops,
+    .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
     .init = locks_init,
     .inode_forget = locks_inode_forget,
     .fd_closed = locks_fd_closed,

@@ -3,97 +3,75 @@
  *
  * Invariant: the granted locks of one owner do not overlap each other, and locks of different owners overlap only if all are
  * read locks. So at most one granted lock of an owner sticks out of a range on both sides, and no change
- * needs more than one object beyond the new lock itself.
+ * needs more than one object beyond the new lock itself. And in the order of their starts they are in the order of their
+ * ends, too: the tree `held` finds the first one in a range.
  */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "mem/mem-pool.h"
 #include "xlators/features/locks/locks-internal.h"
 
 enum { LK_GETLK = 0, LK_SETLK = 1, LK_SETLKW = 2, LK_RESLK_LCK = 3, LK_GETLK_FD = 6 };
 
-const struct lock *
-posixlk_conflict(const struct lock_inode *li, const struct lock *l)
-{
-    const struct lock *held;
-
-    cds_list_for_each_entry(held, &li->posix_granted, link) {
-        if ((held->type == FLOCK_WRITE || l->type == FLOCK_WRITE) && lock_overlaps(held, l) &&
-            !lock_same_owner(held, l))
-            return held;
-    }
-    return NULL;
-}
-
-static void
-posix_count(struct lock_inode *li)
-{
-    li->posix_count++;
-    lock_inode_pin_locked(li);
-}
-
-static void
-posix_remove(struct lock_inode *li, struct lock *l, struct lock_batch *b)
-{
-    cds_list_del(&l->link);
-    li->posix_count--;
-    lock_inode_unpin_locked(li, b);
-    lock_free(l);
-}
-
 /* Cuts the range of `key` out of its owner's granted locks. `spare` becomes the right-hand piece of a lock that is cut in two;
  * there is at most one such. */
 static void
 cut(struct lock_inode *li, const struct lock *key, struct lock *spare, struct lock_batch *b)
 {
-    struct lock *held, *next;
+    int64_t at = key->start;
+    struct lock *held;
 
-    cds_list_for_each_entry_safe(held, next, &li->posix_granted, link) {
-        if (!lock_overlaps(held, key) || !lock_same_owner(held, key))
-            continue;
-        if (held->start < key->start && held->end > key->end) {
+    while ((held = lock_tree_of_owner_at(li->held, key, &li->posix, at)) && held->start <= key->end) {
+        int64_t end = held->end;
+
+        if (held->start < key->start && end > key->end) {
+            lock_resize_locked(li, held, held->start, key->start - 1);
             spare->start = key->end + 1;
-            held->end = key->start - 1;
-            cds_list_add(&spare->link, &held->link);
-            posix_count(li);
-            return; /* the owner's locks don't overlap: nothing else is in the range */
+            spare->end = end;
+            lock_hold_locked(li, &li->posix, spare);
+        } else if (held->start < key->start) {
+            lock_resize_locked(li, held, held->start, key->start - 1);
+        } else if (end > key->end) {
+            lock_resize_locked(li, held, key->end + 1, end);
+        } else {
+            lock_drop_locked(li, held, 0, b);
         }
-        if (held->start < key->start)
-            held->end = key->start - 1;
-        else if (held->end > key->end)
-            held->start = key->end + 1;
-        else
-            posix_remove(li, held, b);
+        if (end >= key->end) /* the owner's locks don't overlap: nothing else is in the range */
+            return;
+        at = end + 1;
     }
 }
 
 /* The copy that cut() will need: *spare stays NULL if it needs none. */
 static int
-cut_prepare(struct xlator *xl, const struct lock_inode *li, const struct lock *key, struct lock **spare)
+cut_prepare(struct lock_inode *li, const struct lock *key, struct lock **spare)
 {
-    const struct lock *held;
+    const struct lock *held = lock_tree_of_owner_at(li->held, key, &li->posix, key->start);
 
     *spare = NULL;
-    cds_list_for_each_entry(held, &li->posix_granted, link) {
-        if (held->start < key->start && held->end > key->end && lock_same_owner(held, key)) {
-            *spare = lock_copy(xl, held);
-            return *spare ? 0 : -ENOMEM;
-        }
-    }
+    if (!held || held->start >= key->start || held->end <= key->end)
+        return 0;
+    int err = lock_inode_has_room(li, key->client);
+    if (err)
+        return err;
+    *spare = lock_copy(li->xl, held);
+    if (!*spare)
+        return -ENOMEM;
+    (*spare)->seq = ++li->last_seq;
     return 0;
 }
 
-int
-posixlk_clear_locked(struct xlator *xl, struct lock_inode *li, const struct lock *key, struct lock_batch *b)
+/* Takes the range of `key` out of what its owner has granted. 0, -ENOMEM or -ENOLCK. */
+static int
+clear(struct lock_inode *li, const struct lock *key, struct lock_batch *b)
 {
     struct lock *spare;
-    int rc = cut_prepare(xl, li, key, &spare);
+    int err = cut_prepare(li, key, &spare);
 
-    if (!rc)
+    if (!err)
         cut(li, key, spare, b);
-    return rc;
+    return err;
 }
 
 /* A lock of the same kind that the owner has there grows into the new one; merely adjacent ones stay apart. */
@@ -101,77 +79,31 @@ static void
 merge(struct lock_inode *li, struct lock *l)
 {
     const struct lock *held;
-    int64_t start = l->start, end = l->end;
+    int64_t start = l->start, end = l->end, at = l->start;
 
-    cds_list_for_each_entry(held, &li->posix_granted, link) {
+    while ((held = lock_tree_of_owner_at(li->held, l, &li->posix, at)) && held->start <= l->end) {
         /* Of another fd: that fd's release must take its part only. */
-        if (held->type != l->type || held->fd != l->fd || !lock_overlaps(held, l) || !lock_same_owner(held, l))
-            continue;
-        start = held->start < start ? held->start : start;
-        end = held->end > end ? held->end : end;
+        if (held->type == l->type && held->fd == l->fd) {
+            start = held->start < start ? held->start : start;
+            end = held->end > end ? held->end : end;
+        }
+        if (held->end >= l->end)
+            break;
+        at = held->end + 1;
     }
     l->start = start;
     l->end = end;
 }
 
 int
-posixlk_set_locked(struct xlator *xl, struct lock_inode *li, struct lock *l, struct lock_batch *b)
+posixlk_set_locked(struct lock_inode *li, struct lock *l, struct lock_batch *b)
 {
     merge(li, l); /* before the cut: what sticks out is in the new lock then */
-    int rc = posixlk_clear_locked(xl, li, l, b);
+    int err = clear(li, l, b);
 
-    if (rc)
-        return rc;
-    cds_list_add_tail(&l->link, &li->posix_granted);
-    posix_count(li);
-    return 0;
-}
-
-void
-posixlk_grant_locked(struct lock_inode *li, struct lock_batch *b)
-{
-    struct lock *l, *next;
-
-    cds_list_for_each_entry_safe(l, next, &li->posix_blocked, link) {
-        if (posixlk_conflict(li, l))
-            continue;
-        struct waiter *w = l->waiter;
-
-        cds_list_del(&l->link);
-        CDS_INIT_LIST_HEAD(&l->link);
-        li->posix_count--;
-        lock_inode_unpin_locked(li, b);
-        l->waiter = NULL;
-        l->since = time(NULL);
-        int rc = posixlk_set_locked(b->xl, li, l, b);
-        if (rc)
-            lock_free(l);
-        waiter_wake_locked(w, -rc, b);
-    }
-}
-
-static void
-drop_from(struct lock_inode *li, struct cds_list_head *list, lock_match match, const void *arg, int error,
-          struct lock_batch *b, unsigned *dropped)
-{
-    struct lock *l, *next;
-
-    cds_list_for_each_entry_safe(l, next, list, link) {
-        if (!match(l, arg))
-            continue;
-        if (l->waiter)
-            waiter_wake_locked(l->waiter, error, b);
-        posix_remove(li, l, b);
-        (*dropped)++;
-    }
-}
-
-void
-posixlk_drop_locked(struct lock_inode *li, lock_match match, const void *arg, int error, struct lock_batch *b,
-                    unsigned *granted, unsigned *blocked)
-{
-    drop_from(li, &li->posix_granted, match, arg, error, b, granted);
-    drop_from(li, &li->posix_blocked, match, arg, error, b, blocked);
+    if (!err)
+        lock_hold_locked(li, &li->posix, l);
+    return err;
 }
 
 /* -- the fop --------------------------------------------------------------------------------------------------------- */
@@ -190,10 +122,10 @@ check(const struct call_stack *stk)
     return stk->caller.lk_owner.len > LK_OWNER_MAX ? -EINVAL : 0;
 }
 
-static int
+static xl_verdict
 getlk(struct lock_inode *li, struct call_stack *stk, const struct lock *key)
 {
-    const struct lock *held = posixlk_conflict(li, key);
+    const struct lock *held = lock_tree_conflict(li->posix.granted_tree, key);
     struct fop_flock *out = &stk->reply.flock;
 
     if (!held) {
@@ -213,57 +145,51 @@ getlk(struct lock_inode *li, struct call_stack *stk, const struct lock *key)
     return XL_DONE;
 }
 
-static bool
-fd_has_locks(const struct lock_inode *li, const struct fd *fd)
-{
-    const struct lock *l;
-
-    cds_list_for_each_entry(l, &li->posix_granted, link) {
-        if (l->fd == fd)
-            return true;
-    }
-    return false;
-}
-
-static int
+static xl_verdict
 unlock(struct lock_inode *li, struct call_stack *stk, const struct lock *key, struct lock_batch *b)
 {
-    int rc = posixlk_clear_locked(b->xl, li, key, b);
+    int err = clear(li, key, b);
 
-    if (rc)
-        return rc;
+    if (err)
+        return err;
     lock_inode_settle_locked(li, b);
-    stk->reply.flock.type = fd_has_locks(li, key->fd) ? FLOCK_READ : FLOCK_UNLOCK;
+    stk->reply.flock.type = lock_fd_counts(li, key->fd).granted ? FLOCK_READ : FLOCK_UNLOCK;
     return XL_DONE;
 }
 
 /* Takes *l over unless the answer is an error. */
-static int
+static xl_verdict
 setlk(struct lock_inode *li, struct call_stack *stk, struct lock *l, struct lock_batch *b)
 {
-    int rc;
+    int err = lock_inode_has_room(li, stk->client);
 
-    if (!posixlk_conflict(li, l)) {
-        rc = posixlk_set_locked(b->xl, li, l, b);
-        if (!rc) /* a write lock may have become a read lock */
-            posixlk_grant_locked(li, b);
-        return rc ? rc : XL_DONE;
+    if (err)
+        return err;
+    l->seq = ++li->last_seq;
+    struct lock *held = lock_tree_conflict(li->posix.granted_tree, l);
+    if (!held) {
+        err = posixlk_set_locked(li, l, b);
+        if (!err && li->pending) /* a write lock may have become a read lock */
+            lock_inode_settle_locked(li, b);
+        return err ? err : XL_DONE;
     }
     if (stk->call.cmd != LK_SETLKW)
         return -EAGAIN;
-    if (!(l->waiter = waiter_new(b->xl, stk)))
-        return -ENOMEM;
     /* Two readers that both want to become writers would wait for each other, unless each gives up what it has. */
-    if ((rc = posixlk_clear_locked(b->xl, li, l, b)))
-        return rc;
+    struct waiter *w = waiter_new(b->xl, stk);
+    err = w ? clear(li, l, b) : -ENOMEM;
+    if (err) {
+        mem_put(w);
+        return err;
+    }
+    l->waiter = w;
     lock_park_locked(stk, b);
-    cds_list_add_tail(&l->link, &li->posix_blocked);
-    posix_count(li);
-    posixlk_grant_locked(li, b);
+    lock_await_locked(li, &li->posix, l, &held->waiters, false);
+    lock_inode_settle_locked(li, b);
     return XL_OWNED;
 }
 
-int
+xl_verdict
 locks_lk(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
@@ -271,21 +197,16 @@ locks_lk(struct xlator *xl, struct call_stack *stk)
     struct lock_inode *li;
     struct lock_batch b;
     int64_t start, end;
-    int rc = check(stk);
+    int err = check(stk);
 
-    if (!rc)
-        rc = lock_range(c->flock.start, c->flock.len, &start, &end);
-    if (rc)
-        return rc;
+    if (!err)
+        err = lock_range(c->flock.start, c->flock.len, &start, &end);
+    if (err)
+        return err;
     if (!inode)
         return -EBADF;
     if (!(li = lock_inode_get(xl, inode)))
         return -ENOMEM;
-    struct lock *l = lock_new(xl, stk, NULL);
-    if (!l)
-        return -ENOMEM;
-    l->start = start;
-    l->end = end;
     stk->reply.op_ret = 0;
     stk->reply.xdata = c->xdata; /* echoed */
     stk->reply.flock = c->flock;
@@ -295,19 +216,21 @@ locks_lk(struct xlator *xl, struct call_stack *stk)
         stk->reply.flock.len = -c->flock.len;
     }
     bool is_kept = c->cmd != LK_GETLK && c->type != FLOCK_UNLOCK;
+    struct lock key, *l = is_kept ? lock_new(xl, stk, NULL) : &key;
+    xl_verdict verdict = -ENOTCONN;
 
-    if (!lock_inode_enter_for(li, &b, xl, stk->client))
-        rc = -ENOTCONN;
-    else if (c->cmd == LK_GETLK)
-        rc = getlk(li, stk, l);
-    else if (c->type == FLOCK_UNLOCK)
-        rc = unlock(li, stk, l, &b);
-    else
-        rc = setlk(li, stk, l, &b);
-    if (rc < 0 && l->waiter)
-        mem_put(l->waiter);
-    if (rc < 0 || !is_kept)
+    if (!l)
+        return -ENOMEM;
+    if (!is_kept)
+        lock_key(l, stk, NULL);
+    l->start = start;
+    l->end = end;
+    if (lock_inode_enter_for(li, &b, xl, stk->client))
+        verdict = c->cmd == LK_GETLK         ? getlk(li, stk, l)
+                  : c->type == FLOCK_UNLOCK ? unlock(li, stk, l, &b)
+                                            : setlk(li, stk, l, &b);
+    if (verdict < 0 && is_kept)
         lock_free(l);
     lock_inode_leave(li, &b); /* if parked, stk may be gone from here on */
-    return rc;
+    return verdict;
 }

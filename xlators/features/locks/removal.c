@@ -4,6 +4,10 @@
  * The holder is told at once (contention.c) and gets to finish what it does under the lock. New inodelks queue behind
  * the removal, or it might wait for ever. Not so those of an owner that holds one already: the removal waits
  * for that owner anyway, and it may need the second lock to get done with the first.
+ *
+ * Locks of distribute's domains ("dht.") neither delay a removal nor queue behind one. Its clients take them before the locks
+ * of replicate, and a removal holds those already: `rename x y` against `unlink y`, or `mkdir d/x` against `rmdir d`, of two
+ * mounts would wait for each other for good, as they do on stock bricks (brick 8.7).
  */
 #include <errno.h>
 
@@ -14,8 +18,9 @@
 struct removal {
     struct cds_list_head link;
     struct inode *inode; /* the victim; a reference */
-    const struct client *client;
+    const struct brick_client *client;
     struct waiter *waiter; /* NULL: it runs */
+    struct cds_list_head waiters; /* inodelks that hang on it, by their wait_link */
 };
 
 static struct mem_pool *removal_pool;
@@ -29,46 +34,29 @@ removal_pool_init(void)
     return removal_pool ? 0 : -ENOMEM;
 }
 
-static bool
-delays(const struct lock *l, const struct removal *r)
-{
-    return l->client != r->client && l->pid >= 0;
-}
-
+/* Somebody else has a lock that delays it. (They are in the order of their clients.) */
 static bool
 must_wait(const struct lock_inode *li, const struct removal *r)
 {
-    const struct lock_domain *d;
-    const struct lock *l;
+    const struct lock *first = lock_aside(tree_first(li->holders)), *last = lock_aside(tree_last(li->holders));
 
-    cds_list_for_each_entry(d, &li->domains, link) {
-        cds_list_for_each_entry(l, &d->inodelks.granted, link) {
-            if (delays(l, r))
-                return true;
-        }
-    }
-    return false;
+    return first && (first->client != r->client || last->client != r->client);
 }
 
-bool
-removal_is_ahead_of(const struct lock_inode *li, const struct lock *l)
+struct cds_list_head *
+removal_ahead_of(struct lock_inode *li, const struct lock *l)
 {
-    const struct lock_domain *d;
-    const struct lock *held;
-    const struct removal *r;
-    bool is_ahead = false;
+    struct removal *r;
 
-    cds_list_for_each_entry(r, &li->removals, link)
-        is_ahead |= delays(l, r);
-    if (!is_ahead)
-        return false;
-    cds_list_for_each_entry(d, &li->domains, link) {
-        cds_list_for_each_entry(held, &d->inodelks.granted, link) {
-            if (lock_same_owner(held, l))
-                return false;
-        }
+    if (l->pid < 0)
+        return NULL;
+    cds_list_for_each_entry_reverse(r, &li->removals, link) {
+        if (r->client == l->client)
+            continue;
+        const struct lock *held = lock_tree_of_owner(li->held, l); /* of an owner's, inodelks come first */
+        return held && held->queue->kind == LOCK_INODE ? NULL : &r->waiters;
     }
-    return true;
+    return NULL;
 }
 
 void
@@ -85,7 +73,7 @@ removal_settle_locked(struct lock_inode *li, struct lock_batch *b)
 }
 
 void
-removal_drop_client_locked(struct lock_inode *li, const struct client *client, struct lock_batch *b)
+removal_drop_client_locked(struct lock_inode *li, const struct brick_client *client, struct lock_batch *b)
 {
     struct removal *r;
 
@@ -109,7 +97,7 @@ removal_count(const struct lock_inode *li)
 }
 
 /* Done, or failed: those that queued behind it may go on. */
-static int
+static xl_verdict
 removal_cb(struct frame *f, struct call_stack *stk)
 {
     struct removal *r = f->local.ptr;
@@ -120,6 +108,7 @@ removal_cb(struct frame *f, struct call_stack *stk)
     (void)stk;
     lock_inode_enter(li, &b, f->xl);
     cds_list_del(&r->link);
+    lock_release_waiters_locked(li, &r->waiters);
     lock_inode_unpin_locked(li, &b);
     lock_inode_settle_locked(li, &b);
     lock_inode_leave(li, &b);
@@ -129,28 +118,32 @@ removal_cb(struct frame *f, struct call_stack *stk)
 }
 
 static void
-note_contentions(struct lock_inode *li, const struct removal *r, struct lock_batch *b)
+note_contentions(struct lock_inode *li, struct tree_node *holders, const struct removal *r, unsigned *left,
+                 struct lock_batch *b)
 {
-    struct lock_domain *d;
-    struct lock *l;
+    if (!holders || !*left)
+        return;
+    struct lock *l = lock_aside(holders);
 
-    cds_list_for_each_entry(d, &li->domains, link) {
-        cds_list_for_each_entry(l, &d->inodelks.granted, link) {
-            if (delays(l, r))
-                contention_note_locked(li, l, d->name, b);
-        }
+    note_contentions(li, holders->left, r, left, b);
+    if (l->client != r->client && *left) {
+        const struct lock_domain *d = caa_container_of(l->queue, struct lock_domain, inodelks);
+
+        contention_note_locked(li, l, d->name, b);
+        --*left;
     }
+    note_contentions(li, holders->right, r, left, b);
 }
 
-static int
+static xl_verdict
 remove_object(struct xlator *xl, struct call_stack *stk, struct inode *victim)
 {
     struct lock_inode *li = victim ? inode_ctx(victim, xl) : NULL;
     struct lock_batch b;
-    int rc = locks_counts_prepare(xl, stk);
+    int err = locks_counts_prepare(xl, stk);
 
-    if (rc || !li) /* never locked: nobody to wait for */
-        return rc ? rc : XL_PASS;
+    if (err || !li) /* never locked: nobody to wait for */
+        return err ? err : XL_PASS;
     struct removal *r = mem_get0_owner(removal_pool, xl->graph->owner);
     struct waiter *w = waiter_new(xl, stk);
     struct frame *f = r && w ? frame_push(stk, xl, removal_cb) : NULL;
@@ -162,29 +155,31 @@ remove_object(struct xlator *xl, struct call_stack *stk, struct inode *victim)
     f->local.ptr = r;
     r->inode = inode_ref(victim);
     r->client = stk->client;
+    CDS_INIT_LIST_HEAD(&r->waiters);
     w->is_removal = true;
 
     bool is_client_here = lock_inode_enter_for(li, &b, xl, stk->client);
     cds_list_add_tail(&r->link, &li->removals);
     lock_inode_pin_locked(li);
-    rc = !is_client_here ? -ENOTCONN : must_wait(li, r) ? XL_OWNED : XL_PASS;
-    if (rc == XL_OWNED) {
+    xl_verdict verdict = !is_client_here ? -ENOTCONN : must_wait(li, r) ? XL_OWNED : XL_PASS;
+    if (verdict == XL_OWNED) {
         r->waiter = w;
-        note_contentions(li, r, &b);
+        call_stack_park(stk); /* whoever holds the lock may need a place of io-threads to get done with it */
+        note_contentions(li, li->holders, r, &(unsigned){CONTENTIONS_MAX}, &b);
     }
     lock_inode_leave(li, &b); /* if parked, stk may be gone from here on */
-    if (rc != XL_OWNED)
+    if (verdict != XL_OWNED)
         mem_put(w);
-    return rc;
+    return verdict;
 }
 
-int
+xl_verdict
 locks_unlink(struct xlator *xl, struct call_stack *stk)
 {
     return remove_object(xl, stk, stk->call.loc.inode);
 }
 
-int
+xl_verdict
 locks_rename(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *victim = stk->call.loc2.inode;

@@ -8,9 +8,9 @@ extern const struct xlator_type features_locks_xlator;
 
 static atomic_int reached_bottom;
 static struct inode *dir, *file;
-static struct client *alice, *bob;
+static struct brick_client *alice, *bob;
 
-static int
+static xl_verdict
 bottom(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -57,7 +57,7 @@ set_owner(struct bench_call *call, const char *owner)
 enum { NB = 1, WAIT = 2 };
 
 static struct bench_call *
-inodelk(struct client *c, const char *owner, uint32_t cmd, uint32_t type, int64_t start, int64_t len)
+inodelk(struct brick_client *c, const char *owner, uint32_t cmd, uint32_t type, int64_t start, int64_t len)
 {
     struct bench_call *call = bench_call(FOP_inodelk, c);
 
@@ -72,7 +72,7 @@ inodelk(struct client *c, const char *owner, uint32_t cmd, uint32_t type, int64_
 }
 
 static struct bench_call *
-entrylk(struct client *c, const char *owner, uint32_t cmd, const char *name)
+entrylk(struct brick_client *c, const char *owner, uint32_t cmd, const char *name)
 {
     struct bench_call *call = bench_call(FOP_entrylk, c);
 
@@ -85,7 +85,7 @@ entrylk(struct client *c, const char *owner, uint32_t cmd, const char *name)
 }
 
 static struct bench_call *
-posixlk(struct client *c, const char *owner, struct fd *fd, uint32_t cmd, uint32_t type)
+posixlk(struct brick_client *c, const char *owner, struct fd *fd, uint32_t cmd, uint32_t type)
 {
     struct bench_call *call = bench_call(FOP_lk, c);
 
@@ -245,7 +245,7 @@ START_TEST(test_client_gone_releases_and_drops)
     waits[5] = start(posixlk(bob, "b", fd, WAIT, FLOCK_READ));
     for (int i = 0; i < 6; i++)
         ck_assert(!bench_is_done(waits[i]));
-    client_ref(alice);
+    brick_client_ref(alice);
     bench_client_gone(alice);
     for (int i = 0; i < 6; i++)
         ck_assert_int_eq(finish(waits[i]), i % 2 ? 0 : -EAGAIN);
@@ -253,13 +253,37 @@ START_TEST(test_client_gone_releases_and_drops)
     ck_assert_int_eq(bench_run(inodelk(alice, "late", WAIT, FLOCK_WRITE, 0, 0)), -ENOTCONN);
     ck_assert_int_eq(bench_run(posixlk(alice, "late", fd, WAIT, FLOCK_WRITE)), -ENOTCONN);
     fd_unref(fd);
-    client_unref(alice);
+    brick_client_unref(alice);
     alice = NULL;
 }
 END_TEST
 
+/* The gfid was used again for another kind of object: only fds and locks lead to the old inode. Its locks go with their client. */
+START_TEST(test_client_gone_on_an_inode_that_nobody_finds)
+{
+    struct iatt again = {.mode = S_IFDIR | 0755, .gfid = file->gfid};
+    struct fd *fd = fd_new(file, alice, 0, false);
+    struct bench_call *waits;
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0)), 0);
+    ck_assert_int_eq(bench_run(posixlk(alice, "a", fd, NB, FLOCK_WRITE)), 0);
+    waits = start(inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0));
+    struct inode *root = inode_root(bench_graph.inodes);
+    struct inode *other = inode_link(bench_graph.inodes, root, "again", &again);
+    ck_assert_ptr_ne(other, file);
+    inode_unref(other);
+    inode_unref(root);
+    fd_unref(fd);
+    bench_client_gone(alice);
+    alice = NULL;
+    ck_assert_int_eq(finish(waits), 0);
+    ck_assert_int_eq(bench_run(inodelk(bob, "c", NB, FLOCK_WRITE, 0, 0)), -EAGAIN);
+    ck_assert_int_eq(bench_run(inodelk(bob, "b", NB, FLOCK_UNLOCK, 0, 0)), 0);
+}
+END_TEST
+
 struct hammer {
-    struct client *client;
+    struct brick_client *client;
     char owner[16];
     unsigned granted;
 };
@@ -294,13 +318,13 @@ START_TEST(test_client_gone_while_granting)
         snprintf(h[i].owner, sizeof h[i].owner, "o%d", i);
         pthread_create(&threads[i], NULL, hammer, &h[i]);
     }
-    client_ref(alice);
+    brick_client_ref(alice);
     bench_client_gone(alice); /* at any moment of it */
     for (int i = 0; i < 6; i++)
         pthread_join(threads[i], NULL);
     for (int i = 1; i < 6; i += 2)
         ck_assert_uint_eq(h[i].granted, 400);
-    client_unref(alice);
+    brick_client_unref(alice);
     alice = NULL;
     ck_assert_uint_eq(((struct lock_inode *)inode_ctx(file, bench_xl))->count, 0);
 }
@@ -334,7 +358,7 @@ START_TEST(test_release_and_flush)
 END_TEST
 
 static struct bench_call *
-unlink_file(struct client *c)
+unlink_file(struct brick_client *c)
 {
     struct bench_call *call = bench_call(FOP_unlink, c);
 
@@ -375,12 +399,45 @@ START_TEST(test_removal_waits)
     removal = start(unlink_file(bob));
     queued = start(inodelk(alice, "b", WAIT, FLOCK_READ, 0, 0));
     ck_assert(!bench_is_done(queued));
-    client_ref(bob);
+    brick_client_ref(bob);
     bench_client_gone(bob); /* whoever wanted to remove it is gone */
     ck_assert_int_eq(finish(removal), -ENOTCONN);
     ck_assert_int_eq(finish(queued), 0);
-    client_unref(bob);
+    brick_client_unref(bob);
     bob = NULL;
+}
+END_TEST
+
+/* Distribute's locks are taken before the locks that a removal's client holds already: waiting for them would never end. */
+START_TEST(test_removal_does_not_wait_for_distribute)
+{
+    static const char *const domains[] = {"dht.file.migrate", "dht.layout.heal"};
+    struct bench_call *removal, *call;
+
+    for (int i = 0; i < 2; i++) {
+        call = inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0);
+        call->stk->call.volume = domains[i];
+        ck_assert_int_eq(bench_run(call), 0);
+    }
+    ck_assert_int_eq(bench_run(unlink_file(bob)), 0);
+    ck_assert_int_eq(bench_run(inodelk(alice, "x", NB, FLOCK_READ, 0, 0)), 0);
+    removal = start(unlink_file(bob)); /* waits for replicate's */
+    ck_assert(!bench_is_done(removal));
+    for (int i = 0; i < 2; i++) { /* and distribute's do not queue behind it */
+        call = inodelk(alice, "b", NB, FLOCK_READ, 0, 0);
+        call->stk->call.volume = domains[i];
+        ck_assert_int_eq(bench_run(call), -EAGAIN);
+        call = inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 0);
+        call->stk->call.volume = domains[i];
+        ck_assert_int_eq(bench_run(call), 0);
+        call = inodelk(alice, "b", NB, FLOCK_READ, 0, 0);
+        call->stk->call.volume = domains[i];
+        ck_assert_int_eq(bench_run(call), 0);
+    }
+    ck_assert_int_eq(bench_run(inodelk(alice, "c", NB, FLOCK_READ, 0, 0)), -EAGAIN);
+    ck_assert(!bench_is_done(removal));
+    ck_assert_int_eq(bench_run(inodelk(alice, "x", NB, FLOCK_UNLOCK, 0, 0)), 0);
+    ck_assert_int_eq(finish(removal), 0);
 }
 END_TEST
 
@@ -507,7 +564,8 @@ END_TEST
 /* The locks of one fd move to another of the same process, and not to one of another. */
 START_TEST(test_lockinfo)
 {
-    struct client *old = bench_client("CTX_ID:7-GRAPH_ID:0-PID:1"), *fresh = bench_client("CTX_ID:7-GRAPH_ID:1-PID:1");
+    struct brick_client *old = bench_client("CTX_ID:7-GRAPH_ID:0-PID:1");
+    struct brick_client *fresh = bench_client("CTX_ID:7-GRAPH_ID:1-PID:1");
     struct fd *fd = fd_new(file, old, 0, false), *fd2 = fd_new(file, fresh, 0, false);
     struct bench_call *call = posixlk(old, "a", fd, NB, FLOCK_WRITE);
 
@@ -528,7 +586,7 @@ START_TEST(test_lockinfo)
         dict_set_bytes(set->stk->call.dict, DICT_KEY_LOCKINFO, p->v.bytes, p->len);
         ck_assert_int_eq(bench_run(set), 0);
         struct lock_inode *li = inode_ctx(file, bench_xl);
-        struct lock *l = cds_list_first_entry(&li->posix_granted, struct lock, link);
+        struct lock *l = cds_list_first_entry(&li->posix.granted, struct lock, link);
         ck_assert_ptr_eq(l->client, i ? fresh : old);
     }
     /* Every truncation of it is refused or means nothing to us. */
@@ -629,9 +687,11 @@ test_suite(void)
     tcase_add_test(t, test_entrylk);
     tcase_add_test(t, test_long_texts);
     tcase_add_test(t, test_client_gone_releases_and_drops);
+    tcase_add_test(t, test_client_gone_on_an_inode_that_nobody_finds);
     tcase_add_test(t, test_client_gone_while_granting);
     tcase_add_test(t, test_release_and_flush);
     tcase_add_test(t, test_removal_waits);
+    tcase_add_test(t, test_removal_does_not_wait_for_distribute);
     tcase_add_test(t, test_counts);
     tcase_add_test(t, test_clear_locks);
     tcase_add_test(t, test_lockinfo);

@@ -14,7 +14,7 @@ static uint8_t model[OWNERS][BYTES];
 static struct inode *file;
 static struct fd *fd;
 
-static int
+static xl_verdict
 bottom(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -77,7 +77,7 @@ check_model(void)
     unsigned count = 0;
 
     memset(seen, FREE, sizeof seen);
-    cds_list_for_each_entry(l, &li->posix_granted, link) {
+    cds_list_for_each_entry(l, &li->posix.granted, link) {
         unsigned o = l->owner.len == 1 ? 3 : l->owner.bytes[0] == 2 ? 2 : l->owner.bytes[1] - 1;
 
         count++;
@@ -88,7 +88,7 @@ check_model(void)
             seen[o][i] = (uint8_t)l->type;
         }
     }
-    ck_assert_uint_eq(count, li->posix_count);
+    ck_assert_uint_eq(count, li->counts[LOCK_POSIX]);
     ck_assert_mem_eq(seen, model, sizeof model);
 }
 

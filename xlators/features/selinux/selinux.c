@@ -25,7 +25,7 @@ selinux_is_active(const void *conf)
     return ((const struct selinux_conf *)conf)->is_on;
 }
 
-static int
+static xl_verdict
 map_reply(struct frame *f, struct call_stack *stk)
 {
     (void)f;
@@ -36,13 +36,13 @@ map_reply(struct frame *f, struct call_stack *stk)
     return XL_PASS;
 }
 
-static int
+static xl_verdict
 want_reply(struct xlator *xl, struct call_stack *stk)
 {
     return frame_push(stk, xl, map_reply) ? XL_PASS : -ENOMEM;
 }
 
-static int
+static xl_verdict
 selinux_set(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -51,7 +51,7 @@ selinux_set(struct xlator *xl, struct call_stack *stk)
 }
 
 /* Keys of a create's xdata are stored as xattrs (brick 4.2). */
-static int
+static xl_verdict
 selinux_create(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -59,7 +59,7 @@ selinux_create(struct xlator *xl, struct call_stack *stk)
     return XL_PASS;
 }
 
-static int
+static xl_verdict
 selinux_remove(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -69,7 +69,7 @@ selinux_remove(struct xlator *xl, struct call_stack *stk)
 }
 
 /* By name, or all of them. */
-static int
+static xl_verdict
 selinux_get(struct xlator *xl, struct call_stack *stk)
 {
     const char *name = stk->call.name;
@@ -82,7 +82,7 @@ selinux_get(struct xlator *xl, struct call_stack *stk)
 }
 
 /* The label asked for beside something else: the request's key selects the reply's. */
-static int
+static xl_verdict
 selinux_fill(struct xlator *xl, struct call_stack *stk)
 {
     if (!dict_has(stk->call.xdata, DICT_KEY_SELINUX))

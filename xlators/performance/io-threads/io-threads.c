@@ -13,6 +13,9 @@
  * Lock operations, which may wait for hours in features/locks without a thread, and what touches no disk
  * (flush, release), are not counted: 16 waiting locks would otherwise keep out the unlock.
  *
+ * A layer below that parks an operation for as long as others please (a removal that waits for an inodelk) says so by
+ * call_stack_park(): the operation gives its place back, and takes one again, parked here if need be, before it goes on.
+ *
  * The counts are one atomic word:
  *
  *      bits  0..11  12..23  24..35  36..47   48..51
@@ -69,6 +72,7 @@ struct parked {
     struct worker_job job; /* its link is the queue's until the job is posted */
     struct call_stack *stk;
     uint8_t priority;
+    bool has_place; /* it is counted in the word */
 };
 _Static_assert(sizeof(struct parked) <= sizeof(((struct frame *)0)->local), "a frame has room for it");
 
@@ -137,7 +141,7 @@ priority_of(const struct iot_conf *conf, const struct call_stack *stk)
 {
     enum priority p = priorities[stk->call.fop];
 
-    if (p != NOT_COUNTED && stk->caller.pid < 0 && stk->caller.pid != PID_NO_ROOT_SQUASH && conf->least_on)
+    if (p != NOT_COUNTED && caller_is_internal(&stk->caller) && stk->caller.pid != PID_NO_ROOT_SQUASH && conf->least_on)
         return PRIORITY_LEAST;
     return p;
 }
@@ -259,26 +263,64 @@ parked_of(struct frame *f)
     return (struct parked *)(void *)&f->local;
 }
 
-static int
+static xl_verdict
 iot_left(struct frame *f, struct call_stack *stk)
 {
     (void)stk;
-    leave(f->xl->private, xlator_conf(f->xl), parked_of(f)->priority);
+    if (parked_of(f)->has_place)
+        leave(f->xl->private, xlator_conf(f->xl), parked_of(f)->priority);
     return XL_PASS;
 }
 
 static void
 iot_run_parked(struct worker_job *job)
 {
-    call_stack_resume(caa_container_of(job, struct parked, job)->stk);
+    struct parked *w = caa_container_of(job, struct parked, job);
+
+    w->has_place = true;
+    if (call_stack_is_abandoned(w->stk))
+        call_stack_fail(w->stk, ENOTCONN);
+    else
+        call_stack_unpark(w->stk); /* from this layer, or from the one below that had parked it */
 }
 
-static int
+/* False: it is parked. It may then be running elsewhere before this returns. */
+static bool
+enter_with(struct frame *f, struct call_stack *stk)
+{
+    const struct iot_conf *conf = xlator_conf(f->xl);
+    struct iot *iot = f->xl->private;
+    struct parked *w = parked_of(f);
+
+    if (enter(iot, conf, w->priority))
+        return w->has_place = true;
+    w->stk = stk;
+    w->job.run = iot_run_parked;
+    return enter_or_park(iot, conf, w) && (w->has_place = true);
+}
+
+static void
+iot_call_parks(struct frame *f, struct call_stack *stk)
+{
+    struct parked *w = parked_of(f);
+
+    (void)stk;
+    if (!w->has_place)
+        return;
+    w->has_place = false;
+    leave(f->xl->private, xlator_conf(f->xl), w->priority);
+}
+
+static bool
+iot_call_goes_on(struct frame *f, struct call_stack *stk)
+{
+    return parked_of(f)->has_place || enter_with(f, stk);
+}
+
+static xl_verdict
 iot_any(struct xlator *xl, struct call_stack *stk)
 {
-    const struct iot_conf *conf = xlator_conf(xl);
-    enum priority p = priority_of(conf, stk);
-    struct iot *iot = xl->private;
+    enum priority p = priority_of(xlator_conf(xl), stk);
     struct frame *f;
 
     if (p == NOT_COUNTED)
@@ -287,15 +329,11 @@ iot_any(struct xlator *xl, struct call_stack *stk)
     if (!f)
         return -ENOMEM;
     parked_of(f)->priority = (uint8_t)p;
-    if (enter(iot, conf, p))
-        return XL_PASS;
-    parked_of(f)->stk = stk;
-    parked_of(f)->job.run = iot_run_parked;
-    return enter_or_park(iot, conf, parked_of(f)) ? XL_PASS : XL_OWNED;
+    return enter_with(f, stk) ? XL_PASS : XL_OWNED;
 }
 
 /* How many are parked, for who asks by name. */
-static int
+static xl_verdict
 iot_getxattr(struct xlator *xl, struct call_stack *stk)
 {
     struct iot *iot = xl->private;
@@ -386,7 +424,7 @@ static const struct option iot_options[] = {
     OPT_BOOL(struct iot_conf, least_on, "enable-least-priority", "on"),
     OPT_IGNORED("idle-time"),                 /* there are no threads that could idle */
     OPT_IGNORED("watchdog-secs"),             /* the workers' own watchdog is always on */
-    OPT_IGNORED("cleanup-disconnected-reqs"), /* a reply to a connection that is gone is dropped anyway */
+    OPT_IGNORED("cleanup-disconnected-reqs"), /* what only looks is not run for a connection that is gone; a write is */
     OPT_IGNORED("pass-through"),              /* a limit of one process's workers must not be switched off */
     OPT_END,
 };
@@ -400,5 +438,7 @@ const struct xlator_type performance_io_threads_xlator = {
     .init = iot_init,
     .fini = iot_fini,
     .reconfigured = iot_reconfigured,
+    .call_parks = iot_call_parks,
+    .call_goes_on = iot_call_goes_on,
     .dump = iot_dump,
 };

@@ -16,7 +16,7 @@ static pthread_cond_t kept_changed = PTHREAD_COND_INITIALIZER;
 static struct call_stack *kept[KEPT_MAX];
 static unsigned kept_count;
 
-static int
+static xl_verdict
 keep(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -80,6 +80,62 @@ let_go(void)
     return fop;
 }
 
+static struct call_stack *
+take_kept(unsigned at)
+{
+    pthread_mutex_lock(&kept_lock);
+    ck_assert_uint_gt(kept_count, at);
+    struct call_stack *stk = kept[at];
+    memmove(kept + at, kept + at + 1, (--kept_count - at) * sizeof *kept);
+    pthread_mutex_unlock(&kept_lock);
+    return stk;
+}
+
+/* Answers the newest one kept. */
+static enum fop
+let_go_last(void)
+{
+    struct call_stack *stk = take_kept(kept_count - 1);
+    enum fop fop = stk->call.fop;
+
+    read_section_begin();
+    call_stack_unwind(stk);
+    read_section_end();
+    return fop;
+}
+
+/* Those that are kept wait for somebody else from here on. */
+static void
+park_all(void)
+{
+    struct call_stack *all[KEPT_MAX];
+
+    pthread_mutex_lock(&kept_lock);
+    unsigned count = kept_count;
+    memcpy(all, kept, sizeof all);
+    pthread_mutex_unlock(&kept_lock);
+    read_section_begin();
+    for (unsigned i = 0; i < count; i++)
+        call_stack_park(all[i]);
+    read_section_end();
+}
+
+static void
+go_on(struct call_stack *stk)
+{
+    read_section_begin();
+    call_stack_unpark(stk);
+    read_section_end();
+}
+
+static void
+answer_with(struct call_stack *stk, int err)
+{
+    read_section_begin();
+    call_stack_fail(stk, err);
+    read_section_end();
+}
+
 static struct bench_call *
 begin(enum fop fop, int32_t pid)
 {
@@ -119,6 +175,32 @@ START_TEST(no_more_than_thread_count)
         expect_kept(left - 1 < 4 ? left - 1 : 4);
     }
     end(calls, 10);
+}
+END_TEST
+
+/* Who asked is gone while the calls were parked: what only looks is not run, a write is. */
+START_TEST(nobody_waits_for_the_answer)
+{
+    struct bench_call *calls[8];
+    atomic_bool is_gone = false;
+
+    for (int i = 0; i < 8; i++) {
+        calls[i] = bench_call(i % 2 ? FOP_lookup : FOP_setattr, NULL);
+        calls[i]->stk->caller.pid = 100;
+        calls[i]->stk->is_asker_gone = &is_gone;
+        bench_wind(calls[i]);
+    }
+    expect_kept(4);
+    is_gone = true;
+    for (int i = 0; i < 6; i++) { /* four that ran already, and two of those that waited */
+        wait_kept();
+        let_go();
+    }
+    expect_kept(0);
+    for (int i = 0; i < 8; i++) {
+        ck_assert_int_eq(bench_result(calls[i]), i < 4 || i % 2 == 0 ? 0 : -ENOTCONN);
+        bench_free(calls[i]);
+    }
 }
 END_TEST
 
@@ -184,6 +266,39 @@ START_TEST(locks_are_not_counted)
 }
 END_TEST
 
+/* What is parked below gives its place to others, and takes one again before it goes on. */
+START_TEST(a_call_parked_below_holds_no_place)
+{
+    struct bench_call *calls[8];
+
+    for (int i = 0; i < 6; i++)
+        calls[i] = begin(FOP_unlink, 100);
+    expect_kept(4);
+    park_all();
+    expect_kept(6); /* the other two came in at once */
+    for (int i = 6; i < 8; i++)
+        calls[i] = begin(FOP_lookup, 100);
+    expect_kept(8);   /* 4 parked, 4 running */
+    struct call_stack *first = take_kept(0), *second = take_kept(0), *third = take_kept(0);
+    go_on(first);     /* no place: it is parked above */
+    ck_assert(!bench_is_done(calls[0]));
+    answer_with(second, ENOTCONN); /* an answer needs none */
+    ck_assert_int_eq(bench_result(calls[1]), -ENOTCONN);
+    ck_assert(!bench_is_done(calls[0]));
+    ck_assert_int_eq(let_go_last(), FOP_lookup);
+    /* Below the bottom there is no layer: that it has gone on shows in that answer. */
+    ck_assert_int_eq(bench_result(calls[0]), -EOPNOTSUPP);
+    while (kept_count > 0)
+        let_go();
+    go_on(third);
+    ck_assert_int_eq(bench_result(calls[2]), -EOPNOTSUPP);
+    for (int i = 3; i < 8; i++)
+        ck_assert_int_eq(bench_result(calls[i]), 0);
+    for (int i = 0; i < 8; i++)
+        bench_free(calls[i]);
+}
+END_TEST
+
 START_TEST(raising_a_limit_lets_the_parked_in)
 {
     struct bench_call *calls[6];
@@ -230,7 +345,7 @@ enum { THREADS = 6, CALLS = 20000 };
 
 static atomic_int inside, most;
 
-static int
+static xl_verdict
 pass_through(struct xlator *xl, struct call_stack *stk)
 {
     int now = atomic_fetch_add(&inside, 1) + 1, seen = atomic_load(&most);
@@ -293,8 +408,10 @@ test_suite(void)
     tcase_add_checked_fixture(limits, setup, bench_teardown);
     tcase_add_test(limits, no_more_than_thread_count);
     tcase_add_test(limits, each_priority_has_its_limit);
+    tcase_add_test(limits, nobody_waits_for_the_answer);
     tcase_add_test(limits, high_comes_before_low);
     tcase_add_test(limits, locks_are_not_counted);
+    tcase_add_test(limits, a_call_parked_below_holds_no_place);
     tcase_add_test(limits, raising_a_limit_lets_the_parked_in);
     tcase_add_test(limits, queue_sizes_by_getxattr);
     suite_add_tcase(s, limits);

@@ -14,7 +14,6 @@
 #include "data/option.h"
 #include "event/worker.h"
 
-#define LIST_MAX 65536
 #define PORT_PRIVILEGED_MAX 1023
 
 enum verdict { DONT_CARE, ACCEPT, REJECT };
@@ -159,20 +158,30 @@ address_parse(const char *text)
     return a;
 }
 
+/* ADDRESS/BITS */
 static bool
-cidr_matches(const char *entry, const struct address *peer)
+cidr_parse(const char *entry, struct address *a, unsigned long *bits)
 {
     char net[INET6_ADDRSTRLEN + 1], *end;
     const char *slash = strchr(entry, '/');
     size_t len = (size_t)(slash - entry);
 
-    if (len >= sizeof net || !peer->is_known)
+    if (len >= sizeof net)
         return false;
     memcpy(net, entry, len);
     net[len] = '\0';
-    struct address a = address_parse(net);
-    unsigned long bits = strtoul(slash + 1, &end, 10);
-    if (!a.is_known || a.is_v4 != peer->is_v4 || end == slash + 1 || *end || bits > (a.is_v4 ? 32 : 128))
+    *a = address_parse(net);
+    *bits = strtoul(slash + 1, &end, 10);
+    return a->is_known && slash[1] >= '0' && slash[1] <= '9' && !*end && *bits <= (a->is_v4 ? 32 : 128);
+}
+
+static bool
+cidr_matches(const char *entry, const struct address *peer)
+{
+    struct address a;
+    unsigned long bits;
+
+    if (!peer->is_known || !cidr_parse(entry, &a, &bits) || a.is_v4 != peer->is_v4)
         return false;
     bits += a.is_v4 ? 96 : 0;
     if (memcmp(a.b, peer->b, bits / 8) != 0)
@@ -230,6 +239,27 @@ list_matches(char *list, const char *separators, const struct address *peer)
     return false;
 }
 
+/* As the walk to the folder reads a path: however many slashes are between its names. Spaces around an entry's are not its. */
+static bool
+is_same_folder(const char *entry, const char *path)
+{
+    entry += strspn(entry, " ");
+    for (;;) {
+        entry += strspn(entry, "/");
+        path += strspn(path, "/");
+        size_t n = strcspn(path, "/"), m = strcspn(entry, "/");
+
+        while (m > 0 && entry[m - 1] == ' ' && entry[m] == '\0')
+            m--;
+        if (n != m || strncmp(entry, path, n) != 0)
+            return false;
+        if (n == 0)
+            return true;
+        entry += m;
+        path += n;
+    }
+}
+
 /* `/(*),/sub(10.0.0.1|10.0.0.2)`: the list in brackets behind the directory the client mounts. A directory without a list lets
  * nobody in. */
 static bool
@@ -248,29 +278,87 @@ subdir_list_matches(char *list, const char *subdir, const struct address *peer)
         *open = *close = '\0';
         next = close + 1;
         next += *next == ',';
-        while (*at == ' ')
-            at++;
-        if (strcmp(at, subdir) == 0)
+        if (is_same_folder(at, subdir))
             return list_matches(open + 1, "| ", peer);
     }
     return false;
 }
 
-static bool
+/* -ENOMEM: cannot be known. */
+static int
 addresses_match(const char *option, const char *subdir, const struct address *peer)
 {
+    char *list = option ? strdup(option) : NULL;
+    int is_match;
+
     if (!option)
         return false;
-    size_t len = strlen(option);
-    char *list = len <= LIST_MAX ? strdup(option) : NULL;
-    bool is_match = false;
-
-    if (list && (*list == '/' || strchr(list, '(')))
+    if (!list)
+        return -ENOMEM;
+    if (*list == '/' || strchr(list, '('))
         is_match = subdir_list_matches(list, subdir, peer);
-    else if (list)
+    else
         is_match = list_matches(list, ", ", peer);
     free(list);
     return is_match;
+}
+
+/* -- what cannot be read: said when the options are, for a list that is passed over lets in whom it should keep out ------------------ */
+
+static bool
+entries_are_sound(char *list, const char *separators)
+{
+    struct address a;
+    unsigned long bits;
+    char *save = NULL;
+
+    for (char *entry = strtok_r(list, separators, &save); entry; entry = strtok_r(NULL, separators, &save)) {
+        entry += *entry == '!';
+        if (strchr(entry, '/') && !cidr_parse(entry, &a, &bits))
+            return false;
+    }
+    return true;
+}
+
+static bool
+folders_are_sound(char *list)
+{
+    for (char *at = list; (at = strpbrk(at, "()"));) {
+        char *close = strpbrk(at + 1, "()");
+
+        if (*at == ')' || !close || *close == '(')
+            return false;
+        *close = '\0';
+        if (!entries_are_sound(at + 1, "| "))
+            return false;
+        at = close + 1;
+    }
+    return true;
+}
+
+static bool
+is_address_list(const char *key)
+{
+    const char *dot = strrchr(key, '.');
+
+    return starts_with(key, "auth.addr.") && (strcmp(dot, ".allow") == 0 || strcmp(dot, ".reject") == 0);
+}
+
+const char *
+auth_rules_flaw(const struct auth_rules *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        char *list = is_address_list(r->rows[i].key) ? strdup(r->rows[i].value) : NULL;
+        bool is_by_folder = list && (*list == '/' || strchr(list, '('));
+
+        if (!list && is_address_list(r->rows[i].key))
+            return r->rows[i].key;
+        bool is_sound = !list || (is_by_folder ? folders_are_sound(list) : entries_are_sound(list, ", "));
+        free(list);
+        if (!is_sound)
+            return r->rows[i].key;
+    }
+    return NULL;
 }
 
 static enum verdict
@@ -286,11 +374,11 @@ check_addr(const struct auth_rules *rules, const struct auth_question *q)
         port = ntohs(((const struct sockaddr_in6 *)sa)->sin6_port);
     if (!q->allow_insecure && port > PORT_PRIVILEGED_MAX)
         return REJECT;
-    if (addresses_match(find(rules, "addr", q->brick, "reject"), q->subdir, &peer))
+    /* Without memory nobody gets in. */
+    if (addresses_match(find(rules, "addr", q->brick, "reject"), q->subdir, &peer) != 0)
         return REJECT;
-    if (addresses_match(find(rules, "addr", q->brick, "allow"), q->subdir, &peer))
-        return ACCEPT;
-    return DONT_CARE;
+    int is_allowed = addresses_match(find(rules, "addr", q->brick, "allow"), q->subdir, &peer);
+    return is_allowed < 0 ? REJECT : is_allowed ? ACCEPT : DONT_CARE;
 }
 
 /* -- names and passwords -------------------------------------------------------------------------------------- */

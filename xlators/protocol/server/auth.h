@@ -21,6 +21,10 @@ struct auth_rules *auth_rules_new(const struct option_value *options, size_t cou
 struct auth_rules *auth_rules_ref(struct auth_rules *r);
 void auth_rules_unref(struct auth_rules *r); /* NULL allowed */
 
+/* The key of an address list that cannot be read: a bracket that is not closed, ADDRESS/BITS that are none (or no memory). NULL: all
+ * can. */
+const char *auth_rules_flaw(const struct auth_rules *r);
+
 struct auth_question {
     const char *brick;                   /* the B of auth.addr.B.allow */
     const struct sockaddr_storage *peer; /* AF_UNIX matches only patterns such as `*` */

@@ -22,7 +22,7 @@ server_child_event(struct graph *g, bool is_up)
 }
 
 static struct conn *
-client_conn(struct client *client)
+client_conn(struct brick_client *client)
 {
     pthread_mutex_lock(&client->graph->clients_lock);
     struct conn *c = client->conn ? conn_ref(client->conn) : NULL;
@@ -31,8 +31,8 @@ client_conn(struct client *client)
 }
 
 void
-client_callback_inodelk_contention(struct client *client, const struct gfid *gfid, const struct fop_flock *flock,
-                                   uint32_t pid, const char *domain)
+brick_client_callback_inodelk_contention(struct brick_client *client, const struct gfid *gfid,
+                                         const struct fop_flock *flock, uint32_t pid, const char *domain)
 {
     struct inodelk_contention call = {.gfid = *gfid, .flock = *flock, .pid = pid, .domain = domain};
     char body[BODY_ON_STACK + LK_OWNER_MAX];

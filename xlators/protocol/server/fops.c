@@ -20,7 +20,7 @@ reply_error(struct fop_reply *reply, int err)
     reply->op_errno = err;
 }
 
-/* What succeeded, the table may know: the names that appeared and went. */
+/* The inode table learns which names have appeared and which have gone. */
 static void
 remember(struct rpc_request *req)
 {
@@ -130,12 +130,46 @@ release_fd(struct rpc_request *req)
     server_fop_done(&req->stk);
 }
 
+/* A stock client's LOOKUP, the fop that asks for most, names 18 keys and one for each replica; its XATTROP one for each replica and
+ * one more. Layers look for their keys among them one by one. */
+#define XDATA_PAIRS_MAX 256
+
+/* xdata of these is not what is asked for, but the xattrs of an object, to be stored or removed: as many as it may have. */
+static bool
+has_xattrs_in_xdata(enum fop fop)
+{
+    switch (fop) {
+    case FOP_create:
+    case FOP_mknod:
+    case FOP_mkdir:
+    case FOP_symlink:
+    case FOP_put:
+    case FOP_removexattr:
+    case FOP_fremovexattr:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+has_too_many_keys(const struct fop_call *c)
+{
+    const struct dict *counters = c->fop == FOP_xattrop || c->fop == FOP_fxattrop ? c->dict : NULL;
+
+    return (c->xdata && c->xdata->count > XDATA_PAIRS_MAX && !has_xattrs_in_xdata(c->fop)) ||
+           (counters && counters->count > XDATA_PAIRS_MAX);
+}
+
 /* 0 or -errno. */
 static int
 prepare(struct rpc_request *req)
 {
     struct call_stack *stk = &req->stk;
-    const struct client *client = stk->client;
+    const struct brick_client *client = stk->client;
+
+    if (has_too_many_keys(&stk->call))
+        return -E2BIG;
 
     if (!gfid_is_null(&client->subdir_gfid))
         subdir_translate_call(&stk->call, &client->subdir_gfid);
@@ -149,6 +183,10 @@ server_fop(struct rpc_request *req)
 {
     struct call_stack *stk = &req->stk;
 
+    if (bounds_is_pointless(req)) {
+        rpc_request_drop(req);
+        return;
+    }
     stk->client = session_client(req->conn);
     if (!stk->client) { /* trusted once, but its brick is gone */
         rpc_reply_error(req, RPC_GARBAGE_ARGS);
@@ -163,7 +201,9 @@ server_fop(struct rpc_request *req)
     PROBE3(fop_start, req->procedure, stk, stk->client);
     if (!rpc_fop_decode(req))
         return;
-    int err = prepare(req);
+    int err = bounds_let_in(req);
+    if (!err)
+        err = prepare(req);
     if (err) {
         reply_error(&stk->reply, -err);
         server_fop_done(stk);
@@ -196,4 +236,5 @@ const struct rpc_program server_fop_program = {
     .procedure_count = FOP_COUNT,
     .is_listed = true,
     .needs_login = true,
+    .waits = bounds_waits,
 };

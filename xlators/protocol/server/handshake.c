@@ -21,10 +21,10 @@ static atomic_bool is_shutting_down;
 struct login {
     struct rpc_request *req;
     struct dict *args;
-    struct graph *graph; /* pinned, until client_connect() takes the pin over */
+    struct graph *graph; /* pinned, until brick_client_connect() takes the pin over */
     const char *uid;
     struct session_login shown;
-    struct client_facts facts;
+    struct brick_client_facts facts;
     struct subdir_walk walk;
 };
 
@@ -83,7 +83,7 @@ make_process_uuid(void)
 }
 
 static void
-accept_login(struct login *l, const struct client *client)
+accept_login(struct login *l, const struct brick_client *client)
 {
     struct common_reply reply = {.dict = dict_new(&l->req->stk.arena)};
     struct dict *d = reply.dict;
@@ -112,13 +112,13 @@ accept_login(struct login *l, const struct client *client)
 
 /* Who shows the same uid with the same credential is the same client (wire 3.5). */
 static uint32_t
-credential_key(const struct rpc_request *req, uint8_t key[CLIENT_CRED_MAX])
+credential_key(const struct rpc_request *req, uint8_t key[BRICK_CLIENT_CRED_MAX])
 {
     const struct caller *c = &req->stk.caller;
     uint32_t head[] = {req->cred_flavor, (uint32_t)c->pid, c->uid, c->gid, c->group_count};
     size_t groups = c->group_count * sizeof c->groups[0];
 
-    if (req->cred_flavor == CRED_NONE || sizeof head + groups + c->lk_owner.len > CLIENT_CRED_MAX)
+    if (req->cred_flavor == CRED_NONE || sizeof head + groups + c->lk_owner.len > BRICK_CLIENT_CRED_MAX)
         return 0;
     memcpy(key, head, sizeof head);
     if (groups)
@@ -131,26 +131,32 @@ credential_key(const struct rpc_request *req, uint8_t key[CLIENT_CRED_MAX])
 static void
 log_in(struct login *l)
 {
-    uint8_t cred[CLIENT_CRED_MAX];
-    struct client_key key = {.uid = l->uid, .cred = cred, .cred_bytes = credential_key(l->req, cred)};
-    struct client *client = client_connect(l->graph, &key, &l->facts);
+    uint8_t cred[BRICK_CLIENT_CRED_MAX];
+    struct brick_client_key key = {.uid = l->uid, .cred = cred, .cred_bytes = credential_key(l->req, cred)};
+    struct brick_client *client = brick_client_connect(l->graph, &key, &l->facts);
 
     if (!client) {
         refuse(l, ENOMEM, false, "no memory");
         return;
     }
     l->graph = NULL; /* the client's */
-    client_ref(client); /* for this function: the session's may end at any time */
+    brick_client_ref(client); /* for this function: the session's may end at any time */
     int err = session_attach(l->req->conn, client, &l->shown);
     if (err) {
-        refuse(l, -err, err == -EAGAIN, "the brick is being detached");
+        if (err == -EUSERS)
+            refuse(l, EAGAIN, false, "the brick has as many connections as are left for all others");
+        else
+            refuse(l, -err, err == -EAGAIN, "the brick is being detached");
     } else {
+        const struct server_conf *conf = xlator_conf(client->graph->top);
+
+        conn_set_calls_max(l->req->conn, (unsigned)conf->calls_max);
         conn_set_trusted(l->req->conn);
         log_event(LOG_INFO, client->graph->top, "login", "%s (%s, %s) is connected%s", client->uid, client->process_name,
                   client->version, client->is_trusted ? ", trusted" : "");
         accept_login(l, client);
     }
-    client_unref(client);
+    brick_client_unref(client);
 }
 
 static void
@@ -203,7 +209,7 @@ text_or(const struct dict *d, enum dict_key key, const char *otherwise)
 {
     const char *text = dict_get_str(d, key);
 
-    if (!text || !*text || strlen(text) > CLIENT_UID_MAX)
+    if (!text || !*text || strlen(text) > BRICK_CLIENT_UID_MAX)
         return otherwise;
     for (const char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -218,7 +224,7 @@ read_facts(struct login *l)
 
     (void)dict_get_int(l->args, DICT_KEY_OPVERSION, &opversion); /* missing is fine */
     l->uid = text_or(l->args, DICT_KEY_PROCESS_UUID, NULL);
-    l->facts = (struct client_facts){.process_name = text_or(l->args, DICT_KEY_PROCESS_NAME, "unknown"),
+    l->facts = (struct brick_client_facts){.process_name = text_or(l->args, DICT_KEY_PROCESS_NAME, "unknown"),
                                      .version = text_or(l->args, DICT_KEY_CLIENT_VERSION, ""),
                                      .opversion = (int)opversion};
     l->shown = (struct session_login){dict_get_str(l->args, DICT_KEY_USERNAME), dict_get_str(l->args, DICT_KEY_PASSWORD),
@@ -250,7 +256,7 @@ setvolume(struct rpc_request *req)
         refuse(l, ENOENT, false, "the process is shutting down");
     } else {
         read_facts(l);
-        l->graph = graph_find(brick);
+        l->graph = server_find_brick(brick);
         if (l->graph && !server_is_top(l->graph)) {
             graph_unpin(l->graph);
             l->graph = NULL;

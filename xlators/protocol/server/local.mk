@@ -4,14 +4,18 @@ libkiln_xlators_la_SOURCES += \
 	xlators/protocol/server/server.c \
 	xlators/protocol/server/handshake.c \
 	xlators/protocol/server/auth.c xlators/protocol/server/auth.h \
+	xlators/protocol/server/bounds.c \
 	xlators/protocol/server/session.c \
 	xlators/protocol/server/resolve.c \
 	xlators/protocol/server/fops.c \
 	xlators/protocol/server/callback.c \
 	xlators/protocol/server/subdir.c \
 	xlators/protocol/server/squash.c
-check_PROGRAMS += xlators/protocol/server/test-auth xlators/protocol/server/test-server
+check_PROGRAMS += xlators/protocol/server/test-auth xlators/protocol/server/test-server \
+	xlators/protocol/server/test-bounds
 xlators_protocol_server_test_auth_SOURCES = xlators/protocol/server/test-auth.c
 xlators_protocol_server_test_auth_LDADD = $(TEST_LIBS)
 xlators_protocol_server_test_server_SOURCES = xlators/protocol/server/test-server.c xlators/protocol/server/test-bench.h
 xlators_protocol_server_test_server_LDADD = $(TEST_LIBS)
+xlators_protocol_server_test_bounds_SOURCES = xlators/protocol/server/test-bounds.c xlators/protocol/server/test-bench.h
+xlators_protocol_server_test_bounds_LDADD = $(TEST_LIBS)

@@ -143,7 +143,7 @@ ask(struct rpc_request *req, const struct gfid *gfid, struct inode *parent, cons
 
     if (!child)
         return -ENOMEM;
-    child->client = client_ref(req->stk.client);
+    child->client = brick_client_ref(req->stk.client);
     child->call.fop = FOP_lookup;
     if (name) {
         child->call.loc.parent = inode_ref(parent);

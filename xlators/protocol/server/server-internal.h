@@ -13,9 +13,10 @@
 #ifndef KILN_PROTOCOL_SERVER_INTERNAL_H
 #define KILN_PROTOCOL_SERVER_INTERNAL_H
 
-#include "fs/client.h"
+#include "fs/brick-client.h"
 #include "graph/graph.h"
 #include "rpc/server/rpc-server.h"
+#include "rpc/transport/limits.h"
 #include "xlators/protocol/server/auth.h"
 #include "xlators/protocol/server/server.h"
 
@@ -23,12 +24,19 @@ struct server_conf {
     bool root_squash, all_squash, allow_insecure, strict_auth, dynamic_auth;
     int64_t anonuid, anongid;
     int64_t inode_lru_limit;
+    int64_t calls_max; /* of a connection */
+    int64_t login_seconds;
+    uint64_t reply_memory;
     int transport_type;
+    /* Of the process: server_process_options(). */
+    int64_t socket_port, port; /* by both of its names; -1: not given */
+    char *bind_address, *statedump_path;
 };
 
 /* The instance of one brick: xl->private. All under graph->clients_lock. */
 struct server {
     struct cds_list_head sessions; /* logged in here */
+    unsigned session_count;
     bool is_stopped;               /* no logins any more: the brick is being detached */
     struct auth_rules *auth;
 };
@@ -44,6 +52,12 @@ bool server_is_top(const struct graph *g);
 
 /* Program tables: fops.c, handshake.c. */
 extern const struct rpc_program server_fop_program, server_handshake_program;
+
+/* callback.c: storage has come up or gone down: every connection of the brick is told. */
+void server_child_event(struct graph *g, bool is_up);
+
+/* server.c: struct server_listen's. */
+struct graph *server_find_brick(const char *name);
 
 /* handshake.c: while it is so, SETVOLUME is answered ENOENT. */
 void handshake_set_shutting_down(bool is_so);
@@ -66,12 +80,12 @@ int session_begin(struct conn *c);
 /* The connection has ended; none of its handlers runs. */
 void session_closed(struct conn *c);
 /* A reference to the client this connection is logged in as; NULL: it is not. */
-struct client *session_client(struct conn *c);
-/* The connection is now this client's, in place of whoever it was: takes over the connection counted by client_connect()
- * in any case. 0, -EAGAIN (brick is being detached), -ENOTCONN (connection has closed), -ENOMEM. */
-int session_attach(struct conn *c, struct client *client, const struct session_login *login);
+struct brick_client *session_client(struct conn *c);
+/* The connection is now this client's, in place of whoever it was: takes over the connection counted by brick_client_connect()
+ * in any case. 0, -EAGAIN (brick is being detached), -EUSERS (it has its share of connections), -ENOTCONN (connection has closed), -ENOMEM. */
+int session_attach(struct conn *c, struct brick_client *client, const struct session_login *login);
 /* Takes one connection off a client; cleans up after the last one. */
-void session_logout(struct client *client);
+void session_logout(struct brick_client *client);
 /* Ends every connection of a brick, and lets no other log in. */
 void session_close_graph(struct graph *g);
 /* Looks at each logged-in connection again after the auth options have changed. */
@@ -93,6 +107,16 @@ int resolve_check_name(enum fop fop, const struct inode *parent, const char *nam
 /* The brick's answer has come (or the call failed before it got there): stk.reply is filled. */
 void server_fop_done(struct call_stack *stk);
 
+/* -- bounds.c -------------------------------------------------------------------------------------------- */
+
+/* The program's: the calls that may wait for others. */
+bool bounds_waits(uint32_t procedure);
+/* Its connection is gone, and it would change nothing. */
+bool bounds_is_pointless(const struct rpc_request *req);
+/* Before a decoded call is wound: reserves room for its reply. 0, or -errno: -ENOBUFS no room, -ENOLCK and -EAGAIN too many calls of
+ * its connection wait for others, -EMFILE and -ENFILE its client, its brick or the process has enough files open. */
+int bounds_let_in(struct rpc_request *req);
+
 /* -- subdir.c -------------------------------------------------------------------------------------------- */
 
 /* The client sees directory `top` as its root. */
@@ -104,14 +128,18 @@ struct subdir_walk {
     const char *rest;    /* of the path; the bytes live until `walked` */
     struct inode *dir;   /* a reference while it walks */
     struct gfid at;      /* the result: where it has come to */
+    unsigned depth;      /* components walked */
     void (*walked)(struct subdir_walk *w, int err);
     char name[FOP_NAME_MAX + 1];
 };
+/* A client that may not yet be trusted has a worker look up every component: so many at most, else -ENAMETOOLONG. */
+#define SUBDIR_DEPTH_MAX 256
 void subdir_walk(struct subdir_walk *w);
 
 /* -- squash.c -------------------------------------------------------------------------------------------- */
 
 /* 0 or -ENOMEM. */
-int squash_caller(const struct server_conf *conf, const struct client *client, struct caller *caller, struct arena *arena);
+int squash_caller(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
+                  struct arena *arena);
 
 #endif

@@ -6,7 +6,7 @@
  *   fops.c       a fop's way in and out                     resolve.c  gfids, names and fd numbers become objects
  *   callback.c   calls to the client
  *
- * It keeps nothing per inode or fd and nothing on disk. Per client: struct client of libglusterfs/fs with its fd table.
+ * It keeps nothing per inode or fd and nothing on disk. Per client: struct brick_client of libglusterfs/fs with its fd table.
  * Locks: see server-internal.h.
  */
 #include "xlators/protocol/server/server.h"
@@ -25,9 +25,10 @@ static const char *const transport_types[] = {"tcp", "socket", "unix", NULL};
 static const struct option server_options[] = {
     OPT_BOOL(struct server_conf, root_squash, "root-squash", "off"),
     OPT_BOOL(struct server_conf, all_squash, "all-squash", "off"),
-    OPT_INT(struct server_conf, anonuid, "anonuid", "65534", 0, UINT32_MAX),
-    OPT_INT(struct server_conf, anongid, "anongid", "65534", 0, UINT32_MAX),
+    OPT_INT(struct server_conf, anonuid, "anonuid", "65534", 0, UINT32_MAX - 1),
+    OPT_INT(struct server_conf, anongid, "anongid", "65534", 0, UINT32_MAX - 1),
     OPT_INT(struct server_conf, inode_lru_limit, "inode-lru-limit", "16384", 0, 1048576),
+    OPT_INT(struct server_conf, calls_max, "rpc.outstanding-rpc-limit", "1024", 0, TRANSPORT_CALLS_MAX), /* 0: the most */
     OPT_BOOL(struct server_conf, allow_insecure, "rpc-auth-allow-insecure", "on"),
     OPT_BOOL(struct server_conf, strict_auth, "strict-auth-accept", "off"),
     OPT_BOOL(struct server_conf, dynamic_auth, "dynamic-auth", "on"),
@@ -36,12 +37,15 @@ static const struct option server_options[] = {
     OPT_MUST_BE("manage-gids", "off"),
     OPT_IGNORED("gid-timeout"), /* of manage-gids */
     OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
-    OPT_PREFIX("transport."), /* the daemon reads listen-port and bind-address; keepalive and such are the transport's own */
+    OPT_INT(struct server_conf, socket_port, "transport.socket.listen-port", "-1", -1, 65535),
+    OPT_STR(struct server_conf, bind_address, "transport.socket.bind-address", NULL),
+    OPT_TIME(struct server_conf, login_seconds, "transport.login-timeout", "30", 1, 3600),
+    OPT_SIZE(struct server_conf, reply_memory, "transport.reply-memory", "256MB", 64ull << 30),
+    OPT_PREFIX("transport."), /* keepalive and such are the transport's own */
     OPT_ENUM(struct server_conf, transport_type, "transport-type", "tcp", transport_types), /* rdma is not built */
-    OPT_IGNORED("listen-port"),
-    OPT_IGNORED("statedump-path"), /* read by the daemon */
+    OPT_INT(struct server_conf, port, "listen-port", "-1", -1, 65535),
+    OPT_STR(struct server_conf, statedump_path, "statedump-path", NULL),
     OPT_IGNORED("volume-id"),      /* read by the graph */
-    OPT_IGNORED("rpc.outstanding-rpc-limit"),
     OPT_IGNORED("tcp-window-size"),
     OPT_IGNORED("event-threads"), /* one pool of workers serves the process */
     OPT_IGNORED("config-directory"),
@@ -64,9 +68,13 @@ server_init(struct xlator *xl)
         return -ENOMEM;
     CDS_INIT_LIST_HEAD(&server->sessions);
     server->auth = auth_rules_new(section->options, section->option_count);
-    if (!server->auth) {
+    const char *flaw = server->auth ? auth_rules_flaw(server->auth) : NULL;
+    if (!server->auth || flaw) {
+        if (flaw)
+            log_event(LOG_ERROR, xl, "auth-list", "option %s: expected addresses, ADDRESS/BITS, names or /FOLDER(...)", flaw);
+        auth_rules_unref(server->auth);
         free(server);
-        return -ENOMEM;
+        return flaw ? -EINVAL : -ENOMEM;
     }
     xl->private = server;
     return 0;
@@ -100,6 +108,14 @@ server_stop(struct xlator *xl)
 }
 
 static void
+set_calls_max(struct conn *c, void *arg)
+{
+    const struct server_conf *conf = arg;
+
+    conn_set_calls_max(c, (unsigned)conf->calls_max);
+}
+
+static void
 server_reconfigured(struct xlator *xl, const void *old)
 {
     const struct server_conf *conf = xlator_conf(xl), *was = old;
@@ -109,8 +125,16 @@ server_reconfigured(struct xlator *xl, const void *old)
 
     if (conf->inode_lru_limit != was->inode_lru_limit)
         inode_table_set_limit(xl->graph->inodes, (uint32_t)conf->inode_lru_limit);
+    if (conf->calls_max != was->calls_max)
+        session_each_conn(xl->graph, set_calls_max, (void *)conf);
     if (!rules) {
         log_event(LOG_ERROR, xl, "auth-no-memory", "no memory for the new auth options: the old ones stay in force");
+        return;
+    }
+    const char *flaw = auth_rules_flaw(rules);
+    if (flaw) {
+        log_event(LOG_ERROR, xl, "auth-list-new", "option %s cannot be read: the old auth options stay in force", flaw);
+        auth_rules_unref(rules);
         return;
     }
     pthread_mutex_lock(&xl->graph->clients_lock);
@@ -120,6 +144,18 @@ server_reconfigured(struct xlator *xl, const void *old)
     auth_rules_unref(replaced);
     if (conf->dynamic_auth)
         session_check_auth(xl->graph);
+}
+
+static void
+server_notify(struct xlator *xl, struct xlator *child, enum child_event event)
+{
+    bool is_up = event == CHILD_UP;
+
+    (void)child;
+    if (atomic_exchange(&xl->graph->is_child_up, is_up) == is_up)
+        return;
+    server_child_event(xl->graph, is_up);
+    xlator_tell_parent(xl, event);
 }
 
 static void
@@ -135,6 +171,7 @@ const struct xlator_type protocol_server_xlator = {
     .init = server_init,
     .fini = server_fini,
     .reconfigured = server_reconfigured,
+    .notify = server_notify,
     .dump = server_dump,
     .start = server_start,
     .stop = server_stop,
@@ -171,7 +208,8 @@ server_auth(struct graph *g, struct conn *c, const struct session_login *login, 
 /* -- the process's listeners ---------------------------------------------------------------------------------- */
 
 static struct rpc_server *rpc_server;
-static struct listener *tcp_listener, *unix_listener;
+static struct listener *tcp_listener;
+static struct graph *(*find_brick)(const char *name); /* set before the first listener is open */
 
 static void
 connection_closed(struct conn *c, void *arg)
@@ -180,19 +218,40 @@ connection_closed(struct conn *c, void *arg)
     session_closed(c);
 }
 
-static void
-close_listeners(void)
+struct graph *
+server_find_brick(const char *name)
 {
-    if (tcp_listener)
-        listener_close(tcp_listener);
-    if (unix_listener)
-        listener_close(unix_listener);
-    tcp_listener = unix_listener = NULL;
+    return find_brick(name);
+}
+
+struct server_process_options
+server_process_options(const struct graph *g)
+{
+    struct server_process_options o = {.port = -1};
+
+    if (server_is_top(g)) {
+        const struct server_conf *conf = xlator_conf(g->top);
+
+        o.port = conf->socket_port >= 0 ? conf->socket_port : conf->port;
+        o.bind_address = conf->bind_address;
+        o.statedump_path = conf->statedump_path;
+    }
+    return o;
+}
+
+void
+server_set_limits(const struct graph *g)
+{
+    const struct server_conf *conf = xlator_conf(g->top);
+
+    if (!server_is_top(g))
+        return;
+    transport_limits.login_ms = (unsigned)conf->login_seconds * 1000;
+    transport_limits.reply_bytes_all = conf->reply_memory;
 }
 
 int
-server_listen_start(const char *host, uint16_t port, const char *unix_path, uint16_t *port_out, char *error,
-                    size_t error_size)
+server_listen_start(const struct server_listen *listen, uint16_t *port_out, char *error, size_t error_size)
 {
     static const struct rpc_program *const programs[] = {&server_fop_program, &rpc_dump_program,
                                                          &server_handshake_program, NULL};
@@ -204,17 +263,11 @@ server_listen_start(const char *host, uint16_t port, const char *unix_path, uint
         snprintf(error, error_size, "no memory");
         return -ENOMEM;
     }
-    tcp_listener = listener_open_tcp(host, port, &rpc_server_transport_ops, rpc_server, &err);
+    find_brick = listen->find_brick;
+    tcp_listener = listener_open_tcp(listen->host, listen->port, &rpc_server_transport_ops, rpc_server, &err);
     if (!tcp_listener) {
-        snprintf(error, error_size, "cannot listen on %s port %u: %s", host ? host : "any address", port,
-                 strerror(-err));
-    } else if (unix_path) {
-        unix_listener = listener_open_unix(unix_path, &rpc_server_transport_ops, rpc_server, &err);
-        if (!unix_listener)
-            snprintf(error, error_size, "cannot listen on %s: %s", unix_path, strerror(-err));
-    }
-    if (err) {
-        close_listeners();
+        snprintf(error, error_size, "cannot listen on %s port %u: %s", listen->host ? listen->host : "any address",
+                 listen->port, strerror(-err));
         rpc_server_free(rpc_server);
         rpc_server = NULL;
         return err;
@@ -229,7 +282,8 @@ server_listen_stop(void)
 {
     if (!rpc_server)
         return;
-    close_listeners();
+    listener_close(tcp_listener);
+    tcp_listener = NULL;
     handshake_set_shutting_down(true);
     transport_close_all(); /* each session_closed() has returned after this */
     rpc_server_free(rpc_server);

@@ -9,21 +9,34 @@
 
 #include "stack/fop.h"
 
-struct client;
+struct brick_client;
 struct graph;
 
-/* Listens for the clients of all bricks of the process: on a TCP port (`host` NULL: all addresses; `port` 0: any, *port_out
- * tells) and, unless it is NULL, on a unix socket. 0 or -errno with a text in `error`. */
-int server_listen_start(const char *host, uint16_t port, const char *unix_path, uint16_t *port_out, char *error,
-                        size_t error_size);
+/* Limits of the process that the options of one brick say: as with the port, the first one's. Before server_listen_start(). */
+void server_set_limits(const struct graph *g);
+
+struct server_listen {
+    const char *host;      /* NULL: all addresses */
+    uint16_t port;         /* 0: any */
+    /* The brick of a name that a client asks for, pinned; NULL: there is none. Called by workers. */
+    struct graph *(*find_brick)(const char *name);
+};
+
+/* Listens for the clients of all bricks of the process; *port_out is the TCP port. 0 or -errno with a text in `error`. */
+int server_listen_start(const struct server_listen *listen, uint16_t *port_out, char *error, size_t error_size);
 /* Accepts no more, ends every connection and waits until what they left is cleaned up. */
 void server_listen_stop(void);
 
-/* Storage has come up or gone down: every connection of the brick is told. */
-void server_child_event(struct graph *g, bool is_up);
+/* What the volfile of a brick says about its process: it counts if the brick is the first one. The strings live as long as the
+ * graph's options do not change. */
+struct server_process_options {
+    const char *bind_address, *statedump_path; /* NULL: not given */
+    int64_t port;                              /* -1: not given */
+};
+struct server_process_options server_process_options(const struct graph *g);
 
 /* For features/locks: the client holds a lock that somebody else wants. Nothing is sent if it has no connection left. */
-void client_callback_inodelk_contention(struct client *client, const struct gfid *gfid, const struct fop_flock *flock,
-                                        uint32_t pid, const char *domain);
+void brick_client_callback_inodelk_contention(struct brick_client *client, const struct gfid *gfid,
+                                              const struct fop_flock *flock, uint32_t pid, const char *domain);
 
 #endif

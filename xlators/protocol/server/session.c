@@ -17,7 +17,7 @@
 struct session {
     struct conn *conn;                  /* a reference */
     struct cds_list_head link;          /* server->sessions, under clients_lock */
-    struct client *client;              /* a reference; written under stripe and clients_lock, read under either */
+    struct brick_client *client;              /* a reference; written under stripe and clients_lock, read under either */
     char *username, *password, *subdir; /* as shown at login; under clients_lock */
     bool is_closing;                    /* conn_close() is being called; under clients_lock */
 };
@@ -66,14 +66,14 @@ session_begin(struct conn *c)
     return 0;
 }
 
-struct client *
+struct brick_client *
 session_client(struct conn *c)
 {
     pthread_mutex_t *stripe = stripe_of(c);
 
     pthread_mutex_lock(stripe);
     struct session *s = conn_user(c);
-    struct client *client = s && s->client ? client_ref(s->client) : NULL;
+    struct brick_client *client = s && s->client ? brick_client_ref(s->client) : NULL;
     pthread_mutex_unlock(stripe);
     return client;
 }
@@ -82,7 +82,7 @@ session_client(struct conn *c)
 
 /* Under the brick's clients_lock: another connection of the client, for callbacks. */
 static struct conn *
-other_conn_locked(struct server *server, const struct client *client)
+other_conn_locked(struct server *server, const struct brick_client *client)
 {
     struct session *s;
 
@@ -93,15 +93,16 @@ other_conn_locked(struct server *server, const struct client *client)
 }
 
 /* Under the stripe: the session leaves its brick. Its client is handed over; NULL if it had none. */
-static struct client *
+static struct brick_client *
 leave_locked(struct session *s, struct shown *old)
 {
-    struct client *client = s->client;
+    struct brick_client *client = s->client;
 
     if (!client)
         return NULL;
     pthread_mutex_lock(&client->graph->clients_lock);
     cds_list_del_init(&s->link);
+    server_of(client->graph)->session_count--;
     if (client->conn == s->conn)
         client->conn = other_conn_locked(server_of(client->graph), client);
     *old = (struct shown){s->username, s->password, s->subdir};
@@ -113,7 +114,7 @@ leave_locked(struct session *s, struct shown *old)
 
 /* Under the stripe. */
 static int
-join_locked(struct session *s, struct client *client, struct shown *fresh)
+join_locked(struct session *s, struct brick_client *client, struct shown *fresh)
 {
     struct server *server = server_of(client->graph);
     int err = 0;
@@ -121,8 +122,11 @@ join_locked(struct session *s, struct client *client, struct shown *fresh)
     pthread_mutex_lock(&client->graph->clients_lock);
     if (server->is_stopped) {
         err = -EAGAIN;
+    } else if (server->session_count >= transport_connections_left()) {
+        err = -EUSERS;
     } else {
         cds_list_add_tail(&s->link, &server->sessions);
+        server->session_count++;
         if (!client->conn)
             client->conn = s->conn;
         s->username = fresh->username;
@@ -143,10 +147,10 @@ copy_text(const char *text, char **out)
 }
 
 int
-session_attach(struct conn *c, struct client *client, const struct session_login *login)
+session_attach(struct conn *c, struct brick_client *client, const struct session_login *login)
 {
     struct shown fresh = {0}, old = {0};
-    struct client *was = NULL;
+    struct brick_client *was = NULL;
     int err = 0;
 
     if (!copy_text(login->username, &fresh.username) || !copy_text(login->password, &fresh.password) ||
@@ -179,7 +183,7 @@ flushed(struct call_stack *stk)
 
 /* What the client itself would have done: FLUSH, then RELEASE. Pid 0, no lock owner (wire 3.5). */
 static void
-flush_and_close(struct client *client, struct fd *fd)
+flush_and_close(struct brick_client *client, struct fd *fd)
 {
     struct call_stack *stk = fd->is_dir ? NULL : call_stack_new(flushed, NULL);
 
@@ -187,7 +191,7 @@ flush_and_close(struct client *client, struct fd *fd)
         fd_unref(fd);
         return;
     }
-    stk->client = client_ref(client);
+    stk->client = brick_client_ref(client);
     stk->call.fop = FOP_flush;
     stk->call.fd = fd;
     stk->call.loc.inode = inode_ref(fd->inode);
@@ -196,18 +200,18 @@ flush_and_close(struct client *client, struct fd *fd)
 }
 
 void
-session_logout(struct client *client)
+session_logout(struct brick_client *client)
 {
-    if (client_disconnect(client)) {
+    if (brick_client_disconnect(client)) {
         struct fd *fd;
         unsigned count = 0;
 
-        client_layers_gone(client);
+        brick_client_layers_gone(client);
         for (; (fd = fd_table_take_any(&client->fds)); count++)
             flush_and_close(client, fd);
         log_event(LOG_INFO, client->graph->top, "client-gone", "%s is gone; %u files were open", client->uid, count);
     }
-    client_unref(client);
+    brick_client_unref(client);
 }
 
 void
@@ -218,7 +222,7 @@ session_closed(struct conn *c)
     pthread_mutex_lock(stripe_of(c));
     struct session *s = conn_user(c);
     conn_set_user(c, NULL);
-    struct client *client = s ? leave_locked(s, &old) : NULL;
+    struct brick_client *client = s ? leave_locked(s, &old) : NULL;
     pthread_mutex_unlock(stripe_of(c));
     shown_free(&old);
     if (!s) /* it never tried to log in */
@@ -350,7 +354,7 @@ session_check_auth(struct graph *g)
 static void
 dump_clients_locked(struct graph *g, struct dump *d)
 {
-    struct client *c;
+    struct brick_client *c;
     unsigned n = 0;
 
     cds_list_for_each_entry(c, &g->clients, link)

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* squash: root-squash and all-squash (spec: brick 9.2). */
+/* squash: as whom a call is done: root-squash and all-squash (spec: brick 9.2), and whether a negative pid counts.
+ *
+ * Any client can send a negative pid. It counts from clients that have proven by username and password that they have the volume's
+ * own volfile, and from root, whom it gives little that he has not. Of anybody else it is only a number.
+ *
+ * Under root-squash one case is left. Distribute does its own work (linkto files, layouts) in the mount, with a negative pid and
+ * uid 0, for users whose directories it is in; clients' volfiles hold no username. Such a call may do what any user but root might,
+ * for a client can name any user anyway: root-squash promises that nobody is root, not that nobody is somebody else. */
 #include <errno.h>
 
 #include "xlators/protocol/server/server-internal.h"
 
 /* Internal clients that have shown a password do the volume's own work and stay who they are. */
 static bool
-is_exempt(const struct client *client, int32_t pid)
+is_exempt(const struct brick_client *client, int32_t pid)
 {
     switch (pid) {
     case -1: /* gsyncd */
@@ -44,11 +51,9 @@ squash_groups(const struct server_conf *conf, struct caller *c, struct arena *ar
     return 0;
 }
 
-int
-squash_caller(const struct server_conf *conf, const struct client *client, struct caller *caller, struct arena *arena)
+static int
+squash(const struct server_conf *conf, struct caller *caller, struct arena *arena)
 {
-    if (!(conf->root_squash || conf->all_squash) || is_exempt(client, caller->pid))
-        return 0;
     if (conf->all_squash) {
         caller->uid = (uint32_t)conf->anonuid;
         caller->gid = (uint32_t)conf->anongid;
@@ -60,4 +65,20 @@ squash_caller(const struct server_conf *conf, const struct client *client, struc
     if (caller->gid == 0)
         caller->gid = (uint32_t)conf->anongid;
     return squash_groups(conf, caller, arena);
+}
+
+int
+squash_caller(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
+              struct arena *arena)
+{
+    bool was_root = caller->uid == 0;
+    int err = 0;
+
+    if ((conf->root_squash || conf->all_squash) && !is_exempt(client, caller->pid))
+        err = squash(conf, caller, arena);
+    if (client->is_trusted || caller->uid == 0)
+        caller->standing = PID_COUNTS;
+    else
+        caller->standing = was_root && !conf->all_squash ? PID_WAS_SQUASHED : PID_COUNTS_NOT;
+    return err;
 }

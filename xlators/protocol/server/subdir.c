@@ -84,7 +84,7 @@ next_component(struct subdir_walk *w)
         w->rest++;
     size_t len = strcspn(w->rest, "/");
 
-    if (len > FOP_NAME_MAX)
+    if (len > FOP_NAME_MAX || (len > 0 && ++w->depth > SUBDIR_DEPTH_MAX))
         return -ENAMETOOLONG;
     memcpy(w->name, w->rest, len);
     w->name[len] = '\0';

@@ -2,6 +2,7 @@
 /* The tables of wire 3.4: who gets in with what. */
 #include <arpa/inet.h>
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,71 @@ START_TEST(test_addresses)
 }
 END_TEST
 
+START_TEST(test_long_lists_count_too)
+{
+    static char list[70000];
+    size_t n = 0;
+
+    while (n < 66000)
+        n += (size_t)snprintf(list + n, sizeof list - n, "10.%zu.%zu.7,", n / 200 % 256, n % 251);
+    snprintf(list + n, sizeof list - n, "10.0.0.1");
+    const struct option_value options[] = {ADDR("allow", "*"), ADDR("reject", list)};
+    ck_assert(!ask(options, 2, (struct ask){.address = "10.0.0.1"}));
+    ck_assert(ask(options, 2, (struct ask){.address = "192.168.0.1"}));
+    ck_assert(allows(list, "10.0.0.1"));
+}
+END_TEST
+
+START_TEST(test_folders_are_compared_as_paths)
+{
+    static const char *const lists[] = {"/sub(10.0.0.1)", "//sub/(10.0.0.1)", " /sub (10.0.0.1)", "/(*.9),/sub//(10.0.0.1)"};
+    static const char *const same[] = {"/sub", "//sub", "/sub/", "sub", "/sub//"};
+    static const char *const other[] = {"/su", "/sub/x", "/subs", "/", "/ sub"};
+
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        const struct option_value options[] = {ADDR("allow", "*"), ADDR("reject", lists[i])};
+
+        for (size_t k = 0; k < sizeof same / sizeof same[0]; k++)
+            ck_assert_msg(!ask(options, 2, (struct ask){.address = "10.0.0.1", .subdir = same[k]}), "%s %s", lists[i], same[k]);
+        for (size_t k = 0; k < sizeof other / sizeof other[0]; k++)
+            ck_assert_msg(ask(options, 2, (struct ask){.address = "10.0.0.1", .subdir = other[k]}), "%s %s", lists[i], other[k]);
+    }
+}
+END_TEST
+
+START_TEST(test_lists_that_cannot_be_read)
+{
+    static const struct {
+        const char *list;
+        bool is_sound;
+    } rows[] = {
+        {"*", true},
+        {"10.0.0.0/8,!10.1.0.0/16, host.example", true},
+        {"fe80::/10", true},
+        {"/(*),/sub(10.0.0.1|10.0.0.0/24),/none", true},
+        {"10.0.0.0/33", false},
+        {"10.0.0.0/", false},
+        {"10.0.0.0/-1", false},
+        {"10.0.0/24", false},
+        {"/sub(10.0.0.1", false},
+        {"/sub(10.0.0.1,/other(10.0.0.2)", false},
+        {"/sub)10.0.0.1(", false},
+        {"/sub(10.0.0.0/99)", false},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct option_value options[] = {ADDR("allow", "*"), ADDR("reject", rows[i].list)};
+        struct auth_rules *rules = auth_rules_new(options, 2);
+        const char *flaw = auth_rules_flaw(rules);
+
+        ck_assert_msg((flaw == NULL) == rows[i].is_sound, "%s", rows[i].list);
+        if (flaw)
+            ck_assert_str_eq(flaw, "auth.addr." BRICK ".reject");
+        auth_rules_unref(rules);
+    }
+}
+END_TEST
+
 START_TEST(test_subdirs)
 {
     static const char *list = "/(*),/sub(10.0.0.1|10.0.0.2),/none,/last(10.9.0.0/16)";
@@ -188,6 +254,9 @@ test_suite(void)
     TCase *c = tcase_create("auth");
 
     tcase_add_test(c, test_addresses);
+    tcase_add_test(c, test_long_lists_count_too);
+    tcase_add_test(c, test_folders_are_compared_as_paths);
+    tcase_add_test(c, test_lists_that_cannot_be_read);
     tcase_add_test(c, test_subdirs);
     tcase_add_test(c, test_reject_and_ports);
     tcase_add_test(c, test_login);

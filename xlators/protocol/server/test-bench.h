@@ -76,14 +76,14 @@ find_object(struct call_stack *stk)
     return -ENOENT;
 }
 
-static int
+static xl_verdict
 find_later(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
     return find_object(stk);
 }
 
-static int
+static xl_verdict
 brick_lookup(struct xlator *xl, struct call_stack *stk)
 {
     atomic_fetch_add(&lookups, 1);
@@ -93,7 +93,7 @@ brick_lookup(struct xlator *xl, struct call_stack *stk)
     return XL_OWNED;
 }
 
-static int
+static xl_verdict
 brick_open(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -101,7 +101,7 @@ brick_open(struct xlator *xl, struct call_stack *stk)
     return stk->reply.fd ? XL_DONE : -ENOMEM;
 }
 
-static int
+static xl_verdict
 brick_ok(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -112,7 +112,7 @@ brick_ok(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-static int
+static xl_verdict
 brick_flush(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -121,7 +121,7 @@ brick_flush(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-static int
+static xl_verdict
 brick_park(struct xlator *xl, struct call_stack *stk)
 {
     bool is_parked = false;
@@ -140,7 +140,7 @@ brick_park(struct xlator *xl, struct call_stack *stk)
 
 /* Answers what is parked for this fop. */
 static void
-let_go(enum fop fop, const struct client *client, int err)
+let_go(enum fop fop, const struct brick_client *client, int err)
 {
     for (size_t i = 0; i < 16; i++) {
         pthread_mutex_lock(&parked_lock);
@@ -156,7 +156,7 @@ let_go(enum fop fop, const struct client *client, int err)
 }
 
 static void
-brick_client_gone(struct xlator *xl, struct client *client)
+brick_client_gone(struct xlator *xl, struct brick_client *client)
 {
     (void)xl;
     ck_assert(atomic_load(&client->is_gone));
@@ -233,18 +233,23 @@ make_graph(void)
     ck_assert_int_eq(gfid_parse(VOLUME_ID, 36, &graph.volume_id), 0);
     pthread_mutex_init(&graph.clients_lock, NULL);
     CDS_INIT_LIST_HEAD(&graph.clients);
-    layers[0] = (struct xlator){.type = &protocol_server_xlator, .name = "w-server", .graph = &graph, .ctx_slot = -1,
-                                .child = &layers[1]};
-    layers[1] = (struct xlator){.type = &brick_type, .name = BRICK, .graph = &graph, .ctx_slot = -1};
+    layers[0] = (struct xlator){.type = &protocol_server_xlator, .name = "w-server", .graph = &graph};
+    layers[1] = (struct xlator){.type = &brick_type, .name = BRICK, .graph = &graph};
     for (int fop = 0; fop < FOP_COUNT; fop++)
         layers[1].fn[fop] = brick_type.ops->fn[fop];
     layers[0].conf = calloc(1, protocol_server_xlator.conf_size);
     ck_assert_msg(option_parse(protocol_server_xlator.options, section.options, section.option_count, layers[0].conf,
                                NULL, NULL, error, sizeof error) == 0,
                   "%s", error);
+    graph_number_contexts(&graph);
     graph.inodes = inode_table_new(&graph, 0);
     ck_assert_int_eq(protocol_server_xlator.init(&layers[0]), 0);
-    ck_assert_int_eq(graph_publish(&graph), 0);
+}
+
+static struct graph *
+find_brick_here(const char *name)
+{
+    return strcmp(name, BRICK) == 0 && graph_pin(&graph) ? &graph : NULL;
 }
 
 static void
@@ -267,10 +272,11 @@ setup_with(const char *key, const char *value)
     section.options = server_values;
     section.option_count = n;
     make_graph();
-    ck_assert_msg(server_listen_start("127.0.0.1", 0, NULL, &port, error, sizeof error) == 0, "%s", error);
+    const struct server_listen listen = {.host = "127.0.0.1", .find_brick = find_brick_here};
+    ck_assert_msg(server_listen_start(&listen, &port, error, sizeof error) == 0, "%s", error);
 }
 
-static void
+static void __attribute__((unused))
 setup(void)
 {
     setup_with(NULL, NULL);
@@ -461,12 +467,6 @@ logged_in(const char *uid)
 
     ck_assert_int_eq(LOGIN(p, uid), 0);
     return p;
-}
-
-static unsigned
-lookups_since(void)
-{
-    return atomic_exchange(&lookups, 0);
 }
 
 #endif

@@ -5,6 +5,12 @@
 
 /* -- login ------------------------------------------------------------------------------------------------------ */
 
+static unsigned
+lookups_since(void)
+{
+    return atomic_exchange(&lookups, 0);
+}
+
 START_TEST(test_before_login)
 {
     struct peer *p = peer_new();
@@ -38,7 +44,7 @@ START_TEST(test_login_checks)
     ck_assert_int_eq(LOGIN(p, "u"), EAGAIN);
     atomic_store(&graph.is_child_up, true);
     ck_assert_int_eq(LOGIN(p, "u", "volume-id", VOLUME_ID, "username", "user1", "password", "secret"), 0);
-    ck_assert(cds_list_first_entry(&graph.clients, struct client, link)->is_trusted);
+    ck_assert(cds_list_first_entry(&graph.clients, struct brick_client, link)->is_trusted);
 
     static const char junk[] = {0, 0, 0, 8, 0, 0, 0, 9, 1, 2, 3, 4}; /* a dict that says 9 pairs */
     struct common_reply r;
@@ -350,8 +356,8 @@ START_TEST(test_callbacks)
         ck_assert_uint_eq(xdr_load_u32(both[i]->in + 12), 52743234);
         ck_assert_uint_eq(xdr_load_u32(both[i]->in + 20), 7);
     }
-    struct client *c = cds_list_first_entry(&graph.clients, struct client, link);
-    client_callback_inodelk_contention(c, &g, &(struct fop_flock){.type = 1, .pid = 77}, 4242, "dom");
+    struct brick_client *c = cds_list_first_entry(&graph.clients, struct brick_client, link);
+    brick_client_callback_inodelk_contention(c, &g, &(struct fop_flock){.type = 1, .pid = 77}, 4242, "dom");
     ck_assert(receive(p));
     ck_assert_uint_eq(xdr_load_u32(p->in + 20), 10);
     ck_assert_mem_eq(p->in + 40, &g, 16);
@@ -380,9 +386,21 @@ START_TEST(test_root_squash)
     ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
     ck_assert_uint_eq(seen.uid, 1000);
     ck_assert_uint_eq(seen.gid, 100);
+    ck_assert(!caller_is_internal(&seen));
+    ck_assert_uint_eq(seen.standing, PID_COUNTS_NOT);
+    p->caller.uid = 0;
+    ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
+    ck_assert_uint_eq(seen.uid, 65534);
+    ck_assert(!caller_is_internal(&seen));
+    ck_assert_uint_eq(seen.standing, PID_WAS_SQUASHED);
     trusted->caller.pid = -6;
     ck_assert_int_eq(fop(trusted, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
     ck_assert_uint_eq(seen.uid, 0);
+    ck_assert(caller_is_internal(&seen));
+    trusted->caller.uid = 1000;
+    ck_assert_int_eq(fop(trusted, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
+    ck_assert(caller_is_internal(&seen));
+    trusted->caller.uid = 0;
     trusted->caller.pid = 1;
     ck_assert_int_eq(fop(trusted, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
     ck_assert_uint_eq(seen.uid, 65534);
@@ -402,6 +420,26 @@ START_TEST(test_all_squash)
     ck_assert_uint_eq(seen.uid, 65534);
     ck_assert_uint_eq(seen.gid, 65534);
     ck_assert_uint_eq(seen.group_count, 0);
+    p->caller.uid = 0;
+    p->caller.pid = -4;
+    ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
+    ck_assert_uint_eq(seen.standing, PID_COUNTS_NOT); /* users are nobody here, so its users' rights are nothing either */
+    peer_free(p);
+}
+END_TEST
+
+/* Without squashing: root is root, whatever his pid; others' pids are only numbers. */
+START_TEST(test_a_users_negative_pid_is_only_a_number)
+{
+    struct peer *p = logged_in("u");
+
+    p->caller.pid = -1;
+    ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
+    ck_assert(caller_is_internal(&seen));
+    p->caller.uid = 12345;
+    ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
+    ck_assert(!caller_is_internal(&seen));
+    ck_assert_uint_eq(seen.standing, PID_COUNTS_NOT);
     peer_free(p);
 }
 END_TEST
@@ -554,6 +592,7 @@ test_suite(void)
     tcase_add_test(c, test_stop_ends_connections);
     tcase_add_test(c, test_draining_brick_drops);
     tcase_add_test(c, test_callbacks);
+    tcase_add_test(c, test_a_users_negative_pid_is_only_a_number);
     tcase_add_test(c, test_subdir);
     tcase_add_test(c, test_random_arguments);
     tcase_add_test(c, test_auth_changes);

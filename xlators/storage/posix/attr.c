@@ -5,7 +5,7 @@
 #include "xlators/storage/posix/data.h"
 #include "xlators/storage/posix/xattr-fill.h"
 
-int
+xl_verdict
 posix_fop_stat(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.loc.inode;
@@ -19,7 +19,7 @@ posix_fop_stat(struct xlator *xl, struct call_stack *stk)
     return err ? err : XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_fstat(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.fd->inode;
@@ -34,7 +34,7 @@ posix_fop_fstat(struct xlator *xl, struct call_stack *stk)
 }
 
 /* `size` of the call is the client's buffer; a text that does not fit is cut, as readlink(2) does. */
-int
+xl_verdict
 posix_fop_readlink(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.loc.inode;
@@ -63,7 +63,7 @@ posix_fop_readlink(struct xlator *xl, struct call_stack *stk)
 
 /* features/access-control answers this. Without that layer everything that exists is allowed: the brick runs as
  * root. */
-int
+xl_verdict
 posix_fop_access(struct xlator *xl, struct call_stack *stk)
 {
     struct stat st;
@@ -77,7 +77,7 @@ posix_fop_access(struct xlator *xl, struct call_stack *stk)
 
 /* 0 (changelog) and 2 (upcall: names of xattrs to watch) tell layers that are not there something they could not use:
  * stock answers success without them, and clients log an error otherwise. */
-int
+xl_verdict
 posix_fop_ipc(struct xlator *xl, struct call_stack *stk)
 {
     enum { IPC_CHANGELOG = 0, IPC_UPCALL = 2 };
@@ -87,7 +87,7 @@ posix_fop_ipc(struct xlator *xl, struct call_stack *stk)
 }
 
 /* No layer of leases: clients know ENOSYS as "leases are off". */
-int
+xl_verdict
 posix_fop_lease(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;

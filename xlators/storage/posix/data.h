@@ -34,11 +34,10 @@ posix_io_cleanup(struct posix_io *io)
  * 0, -EBADF, or why the object cannot be opened. */
 int posix_io_get(struct xlator *xl, struct fd *fd, int extra_flags, struct posix_io *io);
 
-/* The object of a call addressed by gfid. One that was unlinked is no longer found by its gfid, although open fds
- * still reach it: -ENOENT. Else 0. */
+/* The object of a call addressed by gfid. One that was removed is found as long as an fd is open on it, then -ENOENT. Another object at its place: -ESTALE. Else 0. */
 int posix_obj_of_loc(struct xlator *xl, const struct loc *loc, struct posix_obj *obj);
 
-/* The object of a call by fd, where no descriptor is needed: an anonymous fd is not opened. 0 or -EBADF. */
+/* The object of a call by fd, where no descriptor is needed: an anonymous fd is not opened. 0, -EBADF, -ESTALE, -errno. */
 int posix_obj_of_fd(struct xlator *xl, struct fd *fd, struct posix_obj *obj);
 
 /* The iatts before and after a change of what `fd` is open on, from stats taken around it; sets the times that the caller

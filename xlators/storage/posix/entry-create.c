@@ -7,12 +7,12 @@
  * all before it. A crash leaves a name without gfid, or one with a gfid and no handle: lookup heals both.
  *
  * System calls, parent's mdata warm; one more for a chown if the caller is not root and for each key stored; and two to open and
- * close the directory (but the root), which makes all those by path cheaper:
+ * close the directory (but the root; "stat parent" is then that of the opened one); a parent new to the table has its gfid read:
  *   create   9: stat parent, open, set gfid2path, mdata, gfid, link handle, fstat, set parent's mdata, stat parent
  *   mknod    9: the same with mknod and a stat by path
  *   mkdir    9: stat handle instead of gfid2path, symlink handle
  *   symlink  9: as mknod
- *   link     9: stat parent, stat source, link, set gfid2path, get mdata (cold), mdata, stat, parent's mdata, stat parent
+ *   link     9 (and, inode new to the table, stat and get gfid): stat parent, stat source, link, set gfid2path, get mdata (cold), mdata, stat, parent's mdata, stat parent
  * The first object below a .glusterfs/xx/yy makes that directory: 2 more.
  */
 #include <errno.h>
@@ -21,10 +21,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "xlators/storage/posix/data.h"
 #include "xlators/storage/posix/entry.h"
 #include "xlators/storage/posix/gfid2path.h"
-#include "xlators/storage/posix/mdata.h"
-#include "xlators/storage/posix/stat.h"
 #include "xlators/storage/posix/xattr-rules.h"
 
 #define PID_TRASH (-11) /* may leave gfid-req out */
@@ -39,6 +38,7 @@ struct making {
     mode_t mode; /* type and permissions asked for */
     struct mdata mdata;
     bool has_mdata;
+    struct stat st; /* of the new object, from made_iatt() */
 };
 
 static void
@@ -88,7 +88,8 @@ layout_check(struct call_stack *stk, struct posix_entry *e)
     return n == (ssize_t)want->len && memcmp(found, want->v.bytes, want->len) == 0 ? 0 : -EIO;
 }
 
-/* The layout has changed: the client must know that this is why, so the error takes a key along. */
+/* The layout has changed: the client must know that this is why, so the error takes a key along. Of a mkdir the key alone says it, as
+ * stock's bricks do; the error number is 0. */
 static int
 answer_layout_changed(struct call_stack *stk)
 {
@@ -98,7 +99,7 @@ answer_layout_changed(struct call_stack *stk)
         return -ENOMEM;
     memset(&stk->reply.pre, 0, sizeof stk->reply.pre);
     stk->reply.op_ret = -1;
-    stk->reply.op_errno = EIO;
+    stk->reply.op_errno = stk->call.fop == FOP_mkdir ? 0 : EIO;
     return XL_DONE;
 }
 
@@ -112,7 +113,9 @@ making_begin(struct xlator *xl, struct call_stack *stk, int hidden_errno, struct
     int r = gfid_wanted(stk, &m->gfid);
     if (r == 0)
         r = posix_reserve_check(xl, stk);
-    return r < 0 ? r : posix_entry_begin(xl, &stk->call.loc, hidden_errno, &m->entry, &stk->reply.pre);
+    if (r == 0)
+        r = posix_entry_begin(xl, &stk->call.loc, hidden_errno, &m->entry, &stk->reply.pre);
+    return r < 0 ? r : posix_path_check(xl, m->entry.parent, m->entry.name);
 }
 
 /* -- building ---------------------------------------------------------------------------------------------------------- */
@@ -234,12 +237,11 @@ build_or_undo(struct xlator *xl, const struct call_stack *stk, struct making *m)
 static int
 made_iatt(struct making *m, struct iatt *out)
 {
-    struct stat st;
-    int r = posix_obj_stat(m->obj, &st);
+    int r = posix_obj_stat(m->obj, &m->st);
 
     if (r < 0)
         return r;
-    iatt_from_stat(out, &st, &m->gfid);
+    iatt_from_stat(out, &m->st, &m->gfid);
     if (m->has_mdata)
         posix_mdata_apply(&m->mdata, out);
     return 0;
@@ -284,7 +286,7 @@ open_existing(struct xlator *xl, const struct call_stack *stk, struct making *m,
         return r;
     if (!S_ISREG(st.st_mode))
         return S_ISDIR(st.st_mode) ? -EISDIR : S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
-    int sysfd = posix_obj_open(&e->obj, flags & CREATE_FLAGS, 0);
+    int sysfd = posix_obj_open_file(xl, &e->obj, NULL, flags & CREATE_FLAGS, &st);
     if (sysfd < 0)
         return sysfd;
 
@@ -293,7 +295,7 @@ open_existing(struct xlator *xl, const struct call_stack *stk, struct making *m,
     if (gfid_is_null(&found))
         r = posix_obj_setxattr(&by_fd, POSIX_XATTR_GFID, &m->gfid, sizeof m->gfid, XATTR_CREATE);
     else
-        m->gfid = found;
+        r = posix_obj_get_gfid(&by_fd, &m->gfid);
     if (r == 0)
         r = posix_handle_link(&e->obj, &m->gfid);
     struct inode *known = r == 0 ? inode_find(xl->graph->inodes, &m->gfid) : NULL;
@@ -351,8 +353,10 @@ reply_fd(struct xlator *xl, struct call_stack *stk, struct making *m, int sysfd,
     if (fd) {
         fd_ctx_set(fd, xl, pfd);
         stk->reply.fd = fd;
-        if (is_new)
+        if (is_new) {
             posix_mdata_seed(xl, inode, m->has_mdata ? &m->mdata : NULL);
+            posix_inode_met(xl, inode, &m->st, posix_inode_births(xl, inode));
+        }
     } else {
         posix_fd_free(pfd);
     }
@@ -360,7 +364,7 @@ reply_fd(struct xlator *xl, struct call_stack *stk, struct making *m, int sysfd,
     return fd ? 0 : -ENOMEM;
 }
 
-int
+xl_verdict
 posix_fop_create(struct xlator *xl, struct call_stack *stk)
 {
     MAKING m;
@@ -481,7 +485,8 @@ make_node(struct xlator *xl, const struct call_stack *stk, struct making *m)
     return r < 0 ? r : mknod_once(xl, stk, m);
 }
 
-/* A directory may take over a gfid from another directory (DHT's heal of a rename does that), but not from a file. */
+/* A directory may take over a gfid from another directory (DHT's heal of a rename does that) if the caller might move that away, but
+ * not from a file. */
 static int
 make_dir(struct xlator *xl, const struct call_stack *stk, struct making *m)
 {
@@ -493,11 +498,15 @@ make_dir(struct xlator *xl, const struct call_stack *stk, struct making *m)
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &m->gfid);
     int r = posix_obj_find(p, &m->gfid, &owner, &st, &is_dangling);
 
-    if (r == 0 && !S_ISDIR(st.st_mode))
+    if ((r == 0 && !S_ISDIR(st.st_mode)) || (r == -ESTALE && !is_dangling))
         return -EEXIST;
-    if (r < 0 && r != -ENOENT)
+    if (r < 0 && r != -ENOENT && !is_dangling)
         return r;
     bool is_reused = r == 0;
+    if (is_reused)
+        r = posix_may_take_over(xl, &stk->caller, &m->gfid, &st, &e->parent->gfid);
+    if (is_reused && r < 0)
+        return r;
     r = posix_obj_mkdir(&e->obj, m->mode & 07777);
     if (r < 0)
         return r;
@@ -533,7 +542,7 @@ make_entry(struct xlator *xl, struct call_stack *stk, struct making *m,
     return r < 0 ? r : XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_mknod(struct xlator *xl, struct call_stack *stk)
 {
     MAKING m;
@@ -550,7 +559,7 @@ posix_fop_mknod(struct xlator *xl, struct call_stack *stk)
     return make_entry(xl, stk, &m, make_node);
 }
 
-int
+xl_verdict
 posix_fop_mkdir(struct xlator *xl, struct call_stack *stk)
 {
     MAKING m;
@@ -566,7 +575,7 @@ posix_fop_mkdir(struct xlator *xl, struct call_stack *stk)
     return make_entry(xl, stk, &m, make_dir);
 }
 
-int
+xl_verdict
 posix_fop_symlink(struct xlator *xl, struct call_stack *stk)
 {
     MAKING m;
@@ -602,7 +611,7 @@ link_object(struct xlator *xl, struct call_stack *stk, struct making *m, struct 
     return posix_mdata_update(xl, &stk->caller, source, stk->call.loc.inode, NULL);
 }
 
-int
+xl_verdict
 posix_fop_link(struct xlator *xl, struct call_stack *stk)
 {
     MAKING m;
@@ -615,10 +624,15 @@ posix_fop_link(struct xlator *xl, struct call_stack *stk)
     int r = posix_reserve_check(xl, stk);
     if (r == 0)
         r = posix_entry_begin(xl, &stk->call.loc2, EEXIST, &m.entry, &stk->reply.pre);
+    if (r == 0)
+        r = posix_path_check(xl, m.entry.parent, m.entry.name);
     if (r < 0)
         return r;
     m.gfid = inode->gfid;
-    posix_obj_gfid(posix_of(xl), &inode->gfid, false, &source);
+    /* One without a name gets none, though it may be open. */
+    r = posix_inode_is_gone(xl, inode) ? -ENOENT : posix_obj_of_loc(xl, &stk->call.loc, &source);
+    if (r < 0)
+        return r;
     {
         POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(posix_of(xl), &m.entry.parent->gfid, m.entry.name);
 

@@ -113,6 +113,8 @@ posix_fd_closed(struct xlator *xl, struct fd *fd)
 {
     struct posix_inode *ctx = inode_ctx(fd->inode, xl);
 
+    if (ctx && atomic_load(&ctx->kept_dir) > 0)
+        posix_drop_kept_dir(fd->inode, ctx);
     if (!ctx || !atomic_load(&ctx->is_kept))
         return;
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(posix_of(xl), &fd->inode->gfid);
@@ -281,7 +283,7 @@ unlink_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, 
     return v->st.st_nlink <= 2 && !gfid_is_null(&v->gfid) ? unlink_last(xl, e, v) : unlink_name(xl, stk, e, v);
 }
 
-int
+xl_verdict
 posix_fop_unlink(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_ENTRY e;
@@ -340,12 +342,18 @@ rmdir_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e)
     if (!S_ISDIR(st.st_mode))
         return -ENOTDIR;
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &gfid);
+    struct inode *inode = posix_inode_of(xl, stk->call.loc.inode, &gfid);
+    int held = posix_hold_dir(inode, &e->obj);
+    posix_inode_leaves(xl, inode);
     r = stk->call.flags ? rmdir_to_landfill(xl, e, &gfid) : posix_obj_unlink(&e->obj, AT_REMOVEDIR);
+    posix_inode_gone(xl, inode, r == 0);
+    if (r == 0)
+        posix_keep_dir(xl, inode, held);
+    else if (held >= 0)
+        close(held);
+    inode_unref(inode);
     if (r < 0)
         return r == -EEXIST ? -ENOTEMPTY : r;
-    struct inode *inode = posix_inode_of(xl, stk->call.loc.inode, &gfid);
-    posix_inode_gone(xl, inode, true);
-    inode_unref(inode);
     r = gfid_is_null(&gfid) ? 0 : posix_handle_drop_dir(p, &gfid, &e->parent->gfid, e->name);
     if (r < 0)
         log_event(LOG_WARNING, xl, "posix-rmdir-handle", "the handle of the removed %s/%s stays: %s",
@@ -353,7 +361,7 @@ rmdir_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e)
     return 0;
 }
 
-int
+xl_verdict
 posix_fop_rmdir(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_ENTRY e;

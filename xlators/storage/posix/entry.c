@@ -39,8 +39,8 @@ posix_entry_begin(struct xlator *xl, const struct loc *loc, int hidden_errno, st
     int r = posix_name_check(loc, hidden_errno);
     if (r < 0)
         return r;
-    posix_obj_gfid(posix_of(xl), &loc->parent->gfid, true, &e->dir);
-    r = posix_obj_pin_dir(&e->dir);
+    posix_obj_entry(posix_of(xl), loc->parent, ".", &e->dir);
+    r = posix_obj_reach(&e->dir);
     if (r == 0)
         r = posix_iatt(xl, &e->dir, loc->parent, pre, &e->dir_st);
     if (r < 0)

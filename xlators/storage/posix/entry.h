@@ -32,9 +32,17 @@ int posix_entry_end(struct xlator *xl, const struct caller *caller, struct posix
 /* The object that the name leads to: *st and *gfid (null if it has none). 0, -ENOENT, -errno. */
 int posix_entry_look(struct posix_entry *e, struct stat *st, struct gfid *gfid);
 
+/* Would the name's path be too long for those who use the volume? 0, -ENAMETOOLONG, -ENOMEM. (path-length.c) */
+int posix_path_check(struct xlator *xl, struct inode *parent, const char *name);
+
 /* As posix_entry_begin() does. */
 int posix_name_check(const struct loc *loc, int hidden_errno);
 bool posix_name_is_hidden(const struct inode *parent, const char *name);
+
+/* May the caller make a directory below `new_parent` with the gfid of `dir`, which is there and has this stat? 0; -EEXIST;
+ * -EINVAL: it would be below itself; -errno. (takeover.c) */
+int posix_may_take_over(struct xlator *xl, const struct caller *c, const struct gfid *dir, const struct stat *dir_st,
+                        const struct gfid *new_parent);
 
 /* -- last links (entry-remove.c) ---------------------------------------------------------------------------------- */
 
@@ -55,6 +63,13 @@ int posix_hold_large(struct posix_obj *obj, const struct stat *st);
 void posix_unlinked_recheck(struct xlator *xl, struct inode *inode);
 /* Removes .glusterfs/unlink/GFID if no fd needs it any more. The caller holds the object lock, or is the last to know the inode. */
 void posix_drop_unlinked(struct xlator *xl, struct inode *inode, struct posix_inode *ctx);
+/* A directory that is about to be removed while somebody has it open: a descriptor of it, or -1. (kept.c) */
+int posix_hold_dir(struct inode *inode, struct posix_obj *entry);
+/* It was removed: the descriptor, which is taken over (-1: none), stays with the inode until no fd is open on it. */
+void posix_keep_dir(struct xlator *xl, struct inode *inode, int fd);
+void posix_drop_kept_dir(struct inode *inode, struct posix_inode *ctx);
+/* The object of an inode that is gone, if somebody has it open. 0, -ENOENT, -errno. */
+int posix_obj_of_gone(struct xlator *xl, struct inode *inode, struct posix_obj *obj);
 /* The type's hooks: the last fd of an unlinked object, or the inode itself, is gone. */
 void posix_fd_closed(struct xlator *xl, struct fd *fd);
 void posix_inode_forget(struct xlator *xl, struct inode *inode, void *ctx);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "xlators/storage/posix/data.h"
+#include "xlators/storage/posix/entry.h"
 
 static struct mem_pool *fd_pool;
 static pthread_once_t fd_pool_once = PTHREAD_ONCE_INIT;
@@ -55,13 +56,14 @@ posix_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
 
 /* O_RDWR as stock does; on a read-only file system reading must still work. */
 static int
-open_anonymous(struct posix_obj *obj, bool is_dir, int extra_flags)
+open_anonymous(struct xlator *xl, struct posix_obj *obj, struct inode *inode, int extra_flags)
 {
-    if (is_dir)
-        return posix_obj_open(obj, O_RDONLY | O_DIRECTORY, 0);
+    struct stat st;
 
-    int fd = posix_obj_open(obj, O_RDWR | extra_flags, 0);
-    return fd == -EROFS ? posix_obj_open(obj, O_RDONLY | extra_flags, 0) : fd;
+    if (S_ISDIR(inode->type))
+        return posix_obj_open(obj, O_RDONLY | O_DIRECTORY, 0);
+    int fd = posix_obj_open_file(xl, obj, inode, O_RDWR | extra_flags, &st);
+    return fd == -EROFS ? posix_obj_open_file(xl, obj, inode, O_RDONLY | extra_flags, &st) : fd;
 }
 
 int
@@ -85,12 +87,12 @@ posix_io_get(struct xlator *xl, struct fd *fd, int extra_flags, struct posix_io 
 
     POSIX_OBJ obj;
     posix_obj_inode(p, fd->inode, &obj);
-    io->fd = open_anonymous(&obj, type == S_IFDIR, extra_flags);
+    io->fd = open_anonymous(xl, &obj, fd->inode, extra_flags);
     if (io->fd == -ENOENT && type == S_IFREG) {
         /* Unlinked while open, by a process before this one's time or at this very moment. */
         POSIX_OBJ unlinked;
         posix_obj_unlinked(p, &fd->inode->gfid, &unlinked);
-        io->fd = open_anonymous(&unlinked, false, extra_flags);
+        io->fd = open_anonymous(xl, &unlinked, fd->inode, extra_flags);
     }
     if (io->fd < 0)
         return io->fd;
@@ -102,10 +104,10 @@ posix_io_get(struct xlator *xl, struct fd *fd, int extra_flags, struct posix_io 
 int
 posix_obj_of_loc(struct xlator *xl, const struct loc *loc, struct posix_obj *obj)
 {
-    const struct posix_inode *pi = inode_ctx(loc->inode, xl);
-
+    if (posix_inode_is_gone(xl, loc->inode))
+        return posix_obj_of_gone(xl, loc->inode, obj);
     posix_obj_inode(posix_of(xl), loc->inode, obj);
-    return pi != NULL && atomic_load(&pi->is_unlinked) ? -ENOENT : 0;
+    return posix_obj_check(xl, obj, loc->inode);
 }
 
 int
@@ -117,7 +119,9 @@ posix_obj_of_fd(struct xlator *xl, struct fd *fd, struct posix_obj *obj)
         posix_obj_fd(posix_of(xl), pfd->sysfd, obj);
     else
         posix_obj_inode(posix_of(xl), fd->inode, obj);
-    return pfd != NULL || fd->is_anonymous ? 0 : -EBADF;
+    if (pfd == NULL && !fd->is_anonymous)
+        return -EBADF;
+    return posix_obj_check(xl, obj, fd->inode);
 }
 
 int

@@ -18,7 +18,7 @@ sync_fd(int fd, bool is_data_only)
     return err;
 }
 
-int
+xl_verdict
 posix_fop_fsync(struct xlator *xl, struct call_stack *stk)
 {
     struct stat pre, post;
@@ -42,7 +42,7 @@ posix_fop_fsync(struct xlator *xl, struct call_stack *stk)
     return err ? err : XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_fsyncdir(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_IO io;

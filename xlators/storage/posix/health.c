@@ -19,7 +19,7 @@ go_down(struct posix *p, const char *what, const char *why)
     if (atomic_exchange(&p->is_going_down, true))
         return;
     log_event(LOG_CRITICAL, p->xl, "posix-health-failed", "health-check failed, going down: %s: %s: %s", p->brick, what, why);
-    graph_child_event(p->xl->graph, false);
+    xlator_tell_parent(p->xl, CHILD_DOWN);
 }
 
 static size_t

@@ -67,7 +67,13 @@ drop_handle(struct posix *p, const char *at, const char *name, const struct stat
     POSIX_OBJ found;
     int r = posix_obj_find(p, &gfid, &found, &handle, &is_dangling);
     bool is_same = r == 0 && handle.st_ino == st->st_ino && handle.st_dev == st->st_dev;
-    if (S_ISDIR(st->st_mode) ? is_dangling || is_same : is_same && st->st_nlink <= 2)
+    bool is_last = S_ISDIR(st->st_mode) ? is_dangling || is_same : is_same && st->st_nlink <= 2;
+    /* What a client still knows of it must not be taken for the next object with its number. */
+    struct inode *inode = inode_find(p->xl->graph->inodes, &gfid);
+    posix_inode_leaves(p->xl, inode);
+    posix_inode_gone(p->xl, inode, is_last);
+    inode_unref(inode);
+    if (is_last)
         unlinkat(p->handles_fd, HANDLE(&gfid), 0);
 }
 
@@ -188,7 +194,7 @@ posix_janitor_prepare(struct posix *p)
     struct posix_obj obj;
     struct gfid gfid;
     struct stat st;
-    posix_obj_entry(p, &gfid_root, ".landfill", &obj);
+    posix_obj_at(p, p->brick_fd, ".landfill", &obj);
     if (posix_obj_stat(&obj, &st) == 0 && S_ISDIR(st.st_mode) && posix_obj_get_gfid(&obj, &gfid) == -ENODATA &&
         renameat(obj.dirfd, obj.rel, p->handles_fd, landfill_name(&fresh)) < 0)
         warn(p, LANDFILL, errno);

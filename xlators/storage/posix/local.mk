@@ -3,6 +3,12 @@ libkiln_xlators_la_SOURCES += xlators/storage/posix/posix.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/posix-internal.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/handle.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/handle.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/obj.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/obj.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/reach.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/kept.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/path-length.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/takeover.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/stat.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/stat.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/mdata.c
@@ -88,3 +94,8 @@ check_PROGRAMS += xlators/storage/posix/test-posix-start
 xlators_storage_posix_test_posix_start_SOURCES = xlators/storage/posix/test-posix-start.c \
 	xlators/storage/posix/test-entry.h
 xlators_storage_posix_test_posix_start_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-posix-escape
+xlators_storage_posix_test_posix_escape_SOURCES = xlators/storage/posix/test-posix-escape.c \
+	xlators/storage/posix/test-entry.h
+xlators_storage_posix_test_posix_escape_LDADD = $(TEST_LIBS)

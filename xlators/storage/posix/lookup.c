@@ -6,10 +6,13 @@
  * it is still so, heals.
  *
  * System calls, plus those of the xattr fill:
- *   name, inode known              2: stat, stat parent
- *   name, inode new to the table   5: stat, get gfid, stat handle, get mdata, stat parent
- *   gfid of a file                 1 or 2: stat, get mdata
- *   gfid of a directory            3 or 4: stat handle, stat, get gfid, get mdata
+ *   name, inode known or no such   2: stat, stat parent
+ *   name, inode new to the table   8: stat, open and stat parent, get gfid, stat handle, get mdata, close, stat parent: the walk
+ *                                  through the parent's handle is dearer than these three, and is done three times, not four
+ *   gfid, inode known              1: stat
+ *   gfid of a file                 2 or 3: stat, get gfid, get mdata
+ *   gfid of a directory            5 or 6: stat handle, open, stat, get gfid, get mdata, close
+ * The xattrs of a directory cost an open, a stat and a close: they are read of the object at its own address, checked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +28,8 @@
 
 /* -- by gfid ------------------------------------------------------------------------------------------------------------ */
 
-/* A directory's handle that leads nowhere is left from a removal that was cut short. */
+/* A directory's handle that leads nowhere is left from a removal that was cut short. One that leads to another directory is let be: a
+ * user of the machine may be moving things about. */
 static void
 drop_dangling(struct xlator *xl, const struct gfid *gfid)
 {
@@ -45,7 +49,7 @@ drop_dangling(struct xlator *xl, const struct gfid *gfid)
 }
 
 /* Files without a name that are open (or were at a crash); asked for by shard's clients. */
-static int
+static xl_verdict
 lookup_unlinked(struct xlator *xl, struct call_stack *stk)
 {
     struct posix_obj obj;
@@ -61,7 +65,7 @@ lookup_unlinked(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-static int
+static xl_verdict
 lookup_root(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_OBJ obj;
@@ -75,12 +79,42 @@ lookup_root(struct xlator *xl, struct call_stack *stk)
     return r < 0 ? r : XL_DONE;
 }
 
+/* By what the table knows: the inode was met before, and its object is where it was. */
 static int
+look_at_known(struct xlator *xl, struct inode *inode, struct posix_obj *obj, struct stat *st)
+{
+    if (!inode || posix_inode_is_gone(xl, inode))
+        return -ESTALE;
+    posix_obj_inode(posix_of(xl), inode, obj);
+    int r = posix_obj_stat(obj, st);
+    if (r == 0)
+        r = posix_obj_verify(xl, obj, inode, st);
+    if (r < 0)
+        posix_obj_done(obj);
+    return r;
+}
+
+/* By the handle, whatever it is; then the table's inode does not count if it is of another kind. */
+static int
+look_at_handle(struct xlator *xl, const struct gfid *gfid, struct inode **inode, struct posix_obj *obj, struct stat *st)
+{
+    bool is_dangling;
+    int r = posix_obj_find(posix_of(xl), gfid, obj, st, &is_dangling);
+
+    if (is_dangling)
+        drop_dangling(xl, gfid);
+    if (r == 0 && *inode && (*inode)->type != (st->st_mode & S_IFMT)) {
+        inode_unref(*inode);
+        *inode = NULL;
+    }
+    return r;
+}
+
+static xl_verdict
 lookup_gfid(struct xlator *xl, struct call_stack *stk)
 {
     const struct gfid *gfid = stk->call.loc.inode ? &stk->call.loc.inode->gfid : &stk->call.gfid;
     struct stat st;
-    bool is_dangling;
     POSIX_OBJ obj;
 
     obj.owns_dirfd = false;
@@ -90,13 +124,12 @@ lookup_gfid(struct xlator *xl, struct call_stack *stk)
         return lookup_root(xl, stk);
     if (dict_get_flag(stk->call.xdata, DICT_KEY_UNLINKED_LOOKUP))
         return lookup_unlinked(xl, stk);
-    int r = posix_obj_find(posix_of(xl), gfid, &obj, &st, &is_dangling);
-    if (is_dangling)
-        drop_dangling(xl, gfid);
-    if (r < 0)
-        return r;
     struct inode *inode = posix_inode_of(xl, stk->call.loc.inode, gfid);
-    r = posix_iatt_of_stat(xl, &obj, inode, gfid, &st, &stk->reply.stat);
+    int r = look_at_known(xl, inode, &obj, &st);
+    if (r < 0)
+        r = look_at_handle(xl, gfid, &inode, &obj, &st);
+    if (r == 0)
+        r = posix_iatt_of_stat(xl, &obj, inode, gfid, &st, &stk->reply.stat);
     if (r == 0)
         r = posix_xattr_fill_reply(xl, stk, &obj, inode, &stk->reply.stat, POSIX_FILL_LOOKUP);
     inode_unref(inode);
@@ -108,9 +141,11 @@ lookup_gfid(struct xlator *xl, struct call_stack *stk)
 struct looking {
     struct inode *parent;
     const char *name;
-    struct posix_obj obj;
+    struct posix_obj obj; /* the name in its directory, or the object at its own address */
+    bool is_own;          /* the latter */
     struct stat st;
-    struct gfid gfid; /* null: none */
+    struct gfid gfid;    /* null: none */
+    struct inode *inode; /* of the object, a reference; NULL: the table has none */
 };
 
 /* Fresh enough to be in the making by another process (brick 4.1). */
@@ -186,94 +221,158 @@ look_again(struct xlator *xl, const struct call_stack *stk, struct looking *l)
     return r < 0 ? r : posix_obj_stat(&l->obj, &l->st);
 }
 
-/* Does the handle lead to what the name does? One stat for a file, two for a directory. */
-static bool
-has_handle(struct posix *p, const struct looking *l)
+/* From here on the object is addressed by its own handle: what is read of it cannot be read of something that has the name a moment
+ * later. */
+static void
+take_own(struct looking *l, struct posix_obj *own)
 {
-    struct posix_obj obj;
-    struct stat st;
-
-    posix_obj_gfid(p, &l->gfid, S_ISDIR(l->st.st_mode), &obj);
-    int r = posix_obj_stat(&obj, &st);
-    posix_obj_done(&obj);
-    return r == 0 && st.st_ino == l->st.st_ino && st.st_dev == l->st.st_dev;
+    posix_obj_done(&l->obj);
+    l->obj = *own;
+    l->is_own = true;
 }
 
-/* Finds out what is under the name, and its inode (a reference) if the table has it. */
+/* Does the handle lead to what the name does? One stat for a file. */
+static bool
+take_handle(struct xlator *xl, struct looking *l)
+{
+    bool is_known = l->inode && l->inode->type == (l->st.st_mode & S_IFMT);
+    struct posix_obj own;
+    struct stat st;
+
+    if (is_known)
+        posix_obj_inode(posix_of(xl), l->inode, &own);
+    else
+        posix_obj_gfid(posix_of(xl), &l->gfid, S_ISDIR(l->st.st_mode), &own);
+    /* Verified, the inode is met: the next LOOKUP knows it by its number. */
+    if (posix_obj_stat(&own, &st) == 0 && st.st_ino == l->st.st_ino && st.st_dev == l->st.st_dev &&
+        (!is_known || posix_obj_verify(xl, &own, l->inode, &st) == 0)) {
+        take_own(l, &own);
+        return true;
+    }
+    posix_obj_done(&own);
+    return false;
+}
+
+/* The name does not lead to what the table thinks, or the table does not know: its directory is opened. */
 static int
-lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l, struct inode **inode)
+lookup_cold(struct xlator *xl, const struct call_stack *stk, struct looking *l)
+{
+    int r = posix_obj_get_gfid(&l->obj, &l->gfid);
+
+    if (r < 0 && r != -ENODATA)
+        return r;
+    if (r == 0) {
+        l->inode = posix_inode_of(xl, stk->call.loc.inode, &l->gfid);
+        if (take_handle(xl, l))
+            return 0;
+        inode_unref(l->inode);
+        l->inode = NULL;
+    }
+    r = look_again(xl, stk, l);
+    if (r == 0)
+        l->inode = posix_inode_of(xl, stk->call.loc.inode, &l->gfid);
+    return r;
+}
+
+/* Finds out what is under the name. */
+static int
+lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l)
 {
     struct posix *p = posix_of(xl);
-    int r = posix_obj_stat(&l->obj, &l->st);
+    struct posix_obj own;
+    int r = posix_obj_peek(&l->obj, &l->st);
 
-    *inode = NULL;
+    if (r < 0 && r != -ENOENT)
+        r = posix_obj_stat(&l->obj, &l->st);
     if (r < 0)
         return r;
     if (l->st.st_ino == p->handles_ino && l->st.st_dev == p->dev)
         return -ENOENT;
-    if (posix_inode_is(xl, stk->call.loc.inode, &l->st)) {
-        *inode = inode_ref(stk->call.loc.inode);
-        l->gfid = (*inode)->gfid;
-        return 0;
-    }
-    r = posix_obj_get_gfid(&l->obj, &l->gfid);
-    if (r < 0 && r != -ENODATA)
-        return r;
-    if (r == 0)
-        *inode = posix_inode_of(xl, stk->call.loc.inode, &l->gfid);
-    if (r == 0 && (*inode || has_handle(p, l)))
-        return 0;
-    r = look_again(xl, stk, l);
-    if (r == 0)
-        *inode = posix_inode_of(xl, stk->call.loc.inode, &l->gfid);
-    return r;
+    if (!posix_inode_is(xl, stk->call.loc.inode, &l->st))
+        return lookup_cold(xl, stk, l);
+    l->inode = inode_ref(stk->call.loc.inode);
+    l->gfid = l->inode->gfid;
+    posix_obj_inode(p, l->inode, &own);
+    take_own(l, &own);
+    return 0;
 }
 
 /* The parent after. That it has gone shows here if the entry was not found: the two are different answers. */
 static int
 lookup_parent(struct xlator *xl, struct looking *l, struct iatt *out)
 {
-    struct posix_obj dir;
+    POSIX_OBJ dir;
 
-    posix_obj_parent(&l->obj, &dir);
+    posix_obj_entry(posix_of(xl), l->parent, ".", &dir);
     int r = posix_iatt(xl, &dir, l->parent, out, NULL);
-
-    posix_obj_done(&dir);
     return r == -ENOENT ? -ESTALE : r;
 }
 
 static int
+lookup_answer(struct xlator *xl, struct call_stack *stk, struct looking *l)
+{
+    int r = posix_iatt_of_stat(xl, &l->obj, l->inode, gfid_is_null(&l->gfid) ? NULL : &l->gfid, &l->st, &stk->reply.stat);
+
+    return r < 0 ? r : posix_xattr_fill_reply(xl, stk, &l->obj, l->inode, &stk->reply.stat, POSIX_FILL_LOOKUP);
+}
+
+/* The object has gone while it was looked at; but the name need not have: a rename may have put another there. */
+static int
+lookup_once_more(struct xlator *xl, struct call_stack *stk, struct looking *l)
+{
+    posix_obj_done(&l->obj);
+    inode_unref(l->inode);
+    l->inode = NULL;
+    l->is_own = false;
+    stk->reply.xdata = NULL;
+    posix_obj_entry(posix_of(xl), l->parent, l->name, &l->obj);
+    int r = look_again(xl, stk, l);
+    if (r < 0)
+        return r;
+    l->inode = posix_inode_of(xl, stk->call.loc.inode, &l->gfid);
+    return lookup_answer(xl, stk, l);
+}
+
+static xl_verdict
 lookup_name(struct xlator *xl, struct call_stack *stk)
 {
     struct looking l;
     struct iatt after;
-    struct inode *inode;
 
     l.parent = stk->call.loc.parent;
     l.name = stk->call.loc.name;
     l.gfid = gfid_null;
+    l.inode = NULL;
+    l.is_own = false;
     int r = posix_name_check(&stk->call.loc, EPERM);
     if (r < 0)
         return r;
-    posix_obj_entry(posix_of(xl), &l.parent->gfid, l.name, &l.obj);
-    r = lookup_entry(xl, stk, &l, &inode);
+    posix_obj_entry(posix_of(xl), l.parent, l.name, &l.obj);
+    r = lookup_entry(xl, stk, &l);
     if (r == 0)
-        r = posix_iatt_of_stat(xl, &l.obj, inode, gfid_is_null(&l.gfid) ? NULL : &l.gfid, &l.st, &stk->reply.stat);
-    if (r == 0)
-        r = posix_xattr_fill_reply(xl, stk, &l.obj, inode, &stk->reply.stat, POSIX_FILL_LOOKUP);
-    inode_unref(inode);
+        r = lookup_answer(xl, stk, &l);
+    if (l.is_own && (r == -ENOENT || r == -ESTALE))
+        r = lookup_once_more(xl, stk, &l);
+    inode_unref(l.inode);
+    posix_obj_done(&l.obj);
     if (r == 0)
         r = lookup_parent(xl, &l, &stk->reply.post);
     else if (r == -ENOENT && lookup_parent(xl, &l, &after) == -ESTALE)
         r = -ESTALE;
-    posix_obj_done(&l.obj);
     return r < 0 ? r : XL_DONE;
 }
 
-int
+/* A success brings a dict, the empty one if nothing was asked for: the disperse client puts what it has found out into it, and
+ * without one its heal of attributes ends half-way and says nothing (brick 4.1). */
+xl_verdict
 posix_fop_lookup(struct xlator *xl, struct call_stack *stk)
 {
-    if (stk->call.loc.parent && stk->call.loc.name && stk->call.loc.name[0] != '\0')
-        return lookup_name(xl, stk);
-    return lookup_gfid(xl, stk);
+    bool has_name = stk->call.loc.parent && stk->call.loc.name && stk->call.loc.name[0] != '\0';
+    int r = has_name ? lookup_name(xl, stk) : lookup_gfid(xl, stk);
+
+    if (r != XL_DONE)
+        stk->reply.xdata = NULL;
+    else if (reply_xdata(stk) == NULL)
+        return -ENOMEM;
+    return r;
 }

@@ -18,13 +18,15 @@ open_object(struct xlator *xl, struct call_stack *stk, int flags, bool is_dir)
 {
     struct posix *p = posix_of(xl);
     struct inode *inode = stk->call.loc.inode;
+    struct stat st;
     POSIX_OBJ obj;
 
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &inode->gfid);
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
     if (err)
         return err;
-    int sysfd = posix_obj_open(&obj, flags, 0);
+    int sysfd = S_ISDIR(inode->type) ? posix_obj_open(&obj, flags | O_DIRECTORY, 0)
+                                     : posix_obj_open_file(xl, &obj, inode, flags, &st);
     if (sysfd < 0)
         return sysfd;
     struct posix_fd *pfd = posix_fd_new(p, sysfd, (uint32_t)flags, is_dir);
@@ -64,7 +66,7 @@ answer_open(struct xlator *xl, struct call_stack *stk, int flags, bool is_dir)
     return err ? err : XL_DONE; /* an error gives reply.fd back */
 }
 
-int
+xl_verdict
 posix_fop_open(struct xlator *xl, struct call_stack *stk)
 {
     const struct posix_conf *conf = posix_conf(xl);
@@ -92,7 +94,7 @@ posix_fop_open(struct xlator *xl, struct call_stack *stk)
     return answer_open(xl, stk, flags, false);
 }
 
-int
+xl_verdict
 posix_fop_opendir(struct xlator *xl, struct call_stack *stk)
 {
     if (stk->call.loc.inode->type != S_IFDIR)
@@ -101,7 +103,7 @@ posix_fop_opendir(struct xlator *xl, struct call_stack *stk)
 }
 
 /* Nothing is buffered here. The lock layer above drops the owner's locks. */
-int
+xl_verdict
 posix_fop_flush(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -110,7 +112,7 @@ posix_fop_flush(struct xlator *xl, struct call_stack *stk)
 }
 
 /* protocol/server takes the fd out of the client's table; its last reference closes it. */
-int
+xl_verdict
 posix_fop_release(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -118,7 +120,7 @@ posix_fop_release(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_releasedir(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;

@@ -3,7 +3,9 @@
  *
  * storage/posix is the bottom of every brick's graph: the only layer that touches the disk.
  *
- *   handle.h   addressing: how a gfid, an entry of a directory or an fd becomes arguments of a system call
+ *   obj.h      addressing: how a gfid, an entry of a directory or an fd becomes arguments of a system call, and the check that
+ *              what was reached is what was meant
+ *   handle.h   the links below .glusterfs by which a gfid is found
  *   stat.h     iatt: attributes as clients see them
  *   mdata.h    the three times of the ctime feature
  *   xattr fill, data, fds, readdir: posix-xattr.h and friends
@@ -130,16 +132,30 @@ struct posix_inode {
     bool has_mdata;      /* under lock, if known */
     atomic_bool is_unlinked; /* no name, no handle; by gfid it is not found any more. Written under the object lock */
     atomic_bool is_kept;     /* its handle was moved to .glusterfs/unlink and is there. Written under the object lock */
-    _Atomic uint64_t backend_ino; /* st_ino on the disk; 0: not seen yet */
+    _Atomic uint64_t backend_ino; /* st_ino on the disk, of a look that was checked; 0: none yet, or forgotten. Written under lock */
+    atomic_uint births;           /* how often backend_ino was forgotten. Written under lock */
+    bool is_leaving;              /* under lock: see posix_inode_leaves() */
+    atomic_int kept_dir;          /* a removed directory that is open: its descriptor + 1; 0: none. Written under lock (kept.c) */
+    _Atomic uint64_t path_len;    /* of a directory: dir_renames and, in the lower half, its path's length then (path-length.c) */
 };
 
 /* The inode's context, made if need be. NULL: no memory. */
 struct posix_inode *posix_inode_get(struct xlator *xl, struct inode *inode);
 
-/* Is what stat found the object of this inode, to the best of what is remembered? Saves reading the gfid. */
+/* Has the object been looked at and checked since it was made? */
+bool posix_inode_is_met(const struct xlator *xl, struct inode *inode);
+/* Has its last name gone? Then open fds alone reach it. */
+bool posix_inode_is_gone(const struct xlator *xl, struct inode *inode);
+/* Is what stat found the object of this inode, by the number of an earlier look that was checked? Saves reading the gfid. */
 bool posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *st);
-/* Its last name is gone (the number of the disk's inode may soon mean another object); `inode` may be NULL. It is back. Both
- * under the object lock. */
+/* To be asked before the object is looked at, for posix_inode_met(). `inode` may be NULL. */
+unsigned posix_inode_births(const struct xlator *xl, struct inode *inode);
+/* It was looked at and checked: its number is good, unless the object has gone or was made anew meanwhile. `inode` may be NULL. */
+void posix_inode_met(struct xlator *xl, struct inode *inode, const struct stat *st, unsigned births);
+/* Its last name may be about to go, and then the number of the disk's inode may soon mean another object: it is forgotten and not
+ * learnt anew until posix_inode_gone() says how that ended: the name is gone, or the object is as it was. `inode` may be NULL. Both under
+ * the object lock. The first may be left out where nobody minds that the object is not found for a moment. */
+void posix_inode_leaves(struct xlator *xl, struct inode *inode);
 void posix_inode_gone(struct xlator *xl, struct inode *inode, bool is_gone);
 /* A new object has this gfid. If the table has an inode of it, from an object that was removed, what is remembered of
  * that is void. Under the lock of its name, before anybody is told of the object. */

@@ -53,6 +53,22 @@ posix_inode_get(struct xlator *xl, struct inode *inode)
 }
 
 bool
+posix_inode_is_met(const struct xlator *xl, struct inode *inode)
+{
+    const struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+
+    return ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) != 0;
+}
+
+bool
+posix_inode_is_gone(const struct xlator *xl, struct inode *inode)
+{
+    const struct posix_inode *ctx = inode_ctx(inode, xl);
+
+    return ctx && atomic_load_explicit(&ctx->is_unlinked, memory_order_acquire);
+}
+
+bool
 posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *st)
 {
     const struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
@@ -62,27 +78,74 @@ posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *
            !atomic_load_explicit(&ctx->is_unlinked, memory_order_acquire);
 }
 
+unsigned
+posix_inode_births(const struct xlator *xl, struct inode *inode)
+{
+    const struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+
+    return ctx ? atomic_load_explicit(&ctx->births, memory_order_acquire) : 0;
+}
+
+void
+posix_inode_met(struct xlator *xl, struct inode *inode, const struct stat *st, unsigned births)
+{
+    struct posix_inode *ctx = inode ? posix_inode_get(xl, inode) : NULL;
+
+    if (!ctx || st->st_dev != posix_of(xl)->dev)
+        return;
+    pthread_mutex_lock(&ctx->lock);
+    if (ctx->births == births && !ctx->is_leaving && !atomic_load(&ctx->is_unlinked))
+        atomic_store_explicit(&ctx->backend_ino, st->st_ino, memory_order_relaxed);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* What is known of the object on the disk is so no longer. */
+static void
+forget_object_locked(struct posix_inode *ctx)
+{
+    atomic_fetch_add(&ctx->births, 1);
+    atomic_store_explicit(&ctx->backend_ino, 0, memory_order_relaxed);
+}
+
+void
+posix_inode_leaves(struct xlator *xl, struct inode *inode)
+{
+    struct posix_inode *ctx = inode ? posix_inode_get(xl, inode) : NULL;
+
+    if (!ctx)
+        return;
+    pthread_mutex_lock(&ctx->lock);
+    forget_object_locked(ctx);
+    ctx->is_leaving = true;
+    pthread_mutex_unlock(&ctx->lock);
+}
+
 void
 posix_inode_gone(struct xlator *xl, struct inode *inode, bool is_gone)
 {
-    struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+    struct posix_inode *ctx = inode ? posix_inode_get(xl, inode) : NULL;
 
-    if (ctx)
-        atomic_store(&ctx->is_unlinked, is_gone);
+    if (!ctx)
+        return;
+    pthread_mutex_lock(&ctx->lock);
+    forget_object_locked(ctx);
+    ctx->is_leaving = false;
+    atomic_store(&ctx->is_unlinked, is_gone);
+    pthread_mutex_unlock(&ctx->lock);
 }
 
 void
 posix_inode_reborn(struct xlator *xl, const struct gfid *gfid)
 {
     struct inode *inode = inode_find(xl->graph->inodes, gfid);
-    struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+    struct posix_inode *ctx = inode ? posix_inode_get(xl, inode) : NULL;
 
     if (ctx) {
         pthread_mutex_lock(&ctx->lock);
         ctx->is_mdata_known = false;
-        pthread_mutex_unlock(&ctx->lock);
-        atomic_store_explicit(&ctx->backend_ino, 0, memory_order_relaxed);
+        forget_object_locked(ctx);
         atomic_store(&ctx->is_unlinked, false);
+        pthread_mutex_unlock(&ctx->lock);
     }
     inode_unref(inode);
 }
@@ -177,13 +240,13 @@ check_mount(struct posix *p)
 }
 
 /* Two daemons on one brick would not see each other's locks. The claim goes with the process, however it ends; one that was
- * just killed may need a moment to be gone. */
+ * told to end may need some seconds: glusterd waits for one of them only. */
 static bool
 take_brick(const struct posix *p)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
 
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 100; i++) {
         if (flock(p->brick_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
             return true;
         nanosleep(&pause, NULL);
@@ -212,6 +275,9 @@ open_brick(struct posix *p)
     if (fstat(p->brick_fd, &st) < 0)
         return refuse(p, errno, "posix-init-stat", "%s", strerror(errno));
     p->dev = st.st_dev;
+    int r = posix_reach_probe(p);
+    if (r < 0)
+        return refuse(p, -r, "posix-init-openat2", "openat2(2), of Linux 5.6, does not work here: %s", strerror(-r));
     if (!take_brick(p))
         return refuse(p, EBUSY, "posix-init-in-use", "another brick process serves it");
     return check_mount(p);
@@ -414,7 +480,7 @@ posix_init(struct xlator *xl)
     struct posix *p = posix_alloc(xl);
     if (!p)
         return -ENOMEM;
-    int r = graph_take_ctx_slot(xl);
+    int r = 0;
     for (size_t i = 0; r >= 0 && i < sizeof steps / sizeof steps[0]; i++)
         r = steps[i](p);
     if (r < 0) {
@@ -469,6 +535,7 @@ posix_inode_forget(struct xlator *xl, struct inode *inode, void *ptr)
 
     /* Nobody knows the inode any more, so its unlinked file is of no use. */
     posix_drop_unlinked(xl, inode, ctx);
+    posix_drop_kept_dir(inode, ctx);
     pthread_mutex_destroy(&ctx->lock);
     pthread_mutex_destroy(&ctx->change_lock);
     mem_put(ctx);
@@ -533,6 +600,7 @@ const struct xlator_type storage_posix_xlator = {
     .options = posix_options,
     .conf_size = sizeof(struct posix_conf),
     .ops = &posix_ops,
+    .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
     .init = posix_init,
     .fini = posix_fini,
     .reconfigured = posix_reconfigured,

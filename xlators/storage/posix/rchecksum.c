@@ -56,7 +56,7 @@ checksum_into_reply(struct xlator *xl, struct call_stack *stk, const char *buf, 
     return 0;
 }
 
-int
+xl_verdict
 posix_fop_rchecksum(struct xlator *xl, struct call_stack *stk)
 {
     uint64_t offset = stk->call.offset, size = stk->call.size;

@@ -74,7 +74,7 @@ read_into_reply(const struct posix_io *io, struct fop_reply *reply, uint64_t off
     return 0;
 }
 
-int
+xl_verdict
 posix_fop_readv(struct xlator *xl, struct call_stack *stk)
 {
     struct fop_reply *reply = &stk->reply;

@@ -52,17 +52,6 @@ struct listing {
     struct posix_fill fill; /* READDIRP */
 };
 
-/* An entry by the directory's descriptor: no walk through the handle. */
-static void
-entry_obj(const struct listing *l, const char *name, struct posix_obj *obj)
-{
-    posix_obj_fd(posix_of(l->xl), -1, obj);
-    obj->dirfd = l->fd;
-    obj->last = (uint16_t)snprintf(obj->full, sizeof obj->full, "/proc/self/fd/%d/", l->fd);
-    memcpy(obj->full + obj->last, name, strlen(name) + 1);
-    obj->rel = obj->full + obj->last;
-}
-
 static bool
 is_dot(const char *name)
 {
@@ -95,15 +84,22 @@ fill_plus(struct listing *l, struct dirent_entry *e)
     struct inode *inode = NULL;
     POSIX_OBJ obj;
 
-    entry_obj(l, e->name, &obj);
+    posix_obj_at(posix_of(l->xl), l->fd, e->name, &obj);
     if (l->is_root && is_dot_dot(e->name))
         return fill_above_root(l, e);
     if (is_dot(e->name))
         inode = inode_ref(l->dir);
     else if (!is_dot_dot(e->name))
         inode = inode_find_child(l->dir->table, l->dir, e->name);
+    if (inode)
+        posix_obj_set_inode(&obj, inode);
 
     int err = posix_iatt(l->xl, &obj, inode, &e->iatt, NULL);
+    if (err == -ESTALE && inode != NULL) { /* the name means another object than the table thinks */
+        inode_unref(inode);
+        inode = NULL;
+        err = posix_iatt(l->xl, &obj, NULL, &e->iatt, NULL);
+    }
     if (err == 0) {
         e->ino = e->iatt.ino;
         l->fill.obj = &obj;
@@ -228,7 +224,8 @@ list_directory(struct xlator *xl, struct call_stack *stk, bool is_plus)
         .skips_dirs = dict_get_flag(stk->call.xdata, DICT_KEY_READDIR_FILTER_DIRS),
         .left = stk->call.size < BATCH_MAX ? (uint32_t)stk->call.size : BATCH_MAX,
         .tail = &stk->reply.entries,
-        .fill = {.xl = xl, .asked = stk->call.xdata, .where = POSIX_FILL_READDIRP, .arena = &stk->arena},
+        .fill = {.xl = xl, .asked = stk->call.xdata, .where = POSIX_FILL_READDIRP, .arena = &stk->arena,
+                 .client = stk->client},
     };
     l.fill.content_room = POSIX_CONTENT_MAX;
     if (io.pfd != NULL) {
@@ -246,13 +243,13 @@ list_directory(struct xlator *xl, struct call_stack *stk, bool is_plus)
     return XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_readdir(struct xlator *xl, struct call_stack *stk)
 {
     return list_directory(xl, stk, false);
 }
 
-int
+xl_verdict
 posix_fop_readdirp(struct xlator *xl, struct call_stack *stk)
 {
     return list_directory(xl, stk, true);

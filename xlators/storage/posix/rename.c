@@ -183,7 +183,6 @@ move_dir_handle(struct xlator *xl, struct renaming *n)
     int r;
 
     if (n->has_victim && !gfid_is_null(&n->victim_gfid)) {
-        posix_inode_gone(xl, n->victim, true);
         r = posix_handle_drop_dir(p, &n->victim_gfid, &n->to.parent->gfid, n->to.name);
         if (r < 0)
             log_event(LOG_WARNING, xl, "posix-rename-victim-handle", "the handle of the replaced %s stays: %s",
@@ -206,15 +205,20 @@ move_dir(struct xlator *xl, struct renaming *n)
 {
     struct posix *p = posix_of(xl);
 
-    n->from.obj.is_renamer = n->to.obj.is_renamer = true;
     pthread_mutex_lock(&p->dir_rename_lock);
     atomic_fetch_add(&p->dir_renames, 1);
+    int held = n->has_victim ? posix_hold_dir(n->victim, &n->to.obj) : -1;
+    posix_inode_leaves(xl, n->victim);
     int r = posix_obj_rename(&n->from.obj, &n->to.obj);
+    posix_inode_gone(xl, n->victim, r == 0);
+    if (r == 0)
+        posix_keep_dir(xl, n->victim, held);
+    else if (held >= 0)
+        close(held);
     if (r == 0)
         r = move_dir_handle(xl, n);
     atomic_fetch_add(&p->dir_renames, 1);
     pthread_mutex_unlock(&p->dir_rename_lock);
-    n->from.obj.is_renamer = n->to.obj.is_renamer = false;
     return r == -EEXIST ? -ENOTEMPTY : r;
 }
 
@@ -282,7 +286,7 @@ parents_after(struct xlator *xl, struct call_stack *stk, struct renaming *n)
     return r;
 }
 
-int
+xl_verdict
 posix_fop_rename(struct xlator *xl, struct call_stack *stk)
 {
     __attribute__((cleanup(renaming_done))) struct renaming n;
@@ -301,6 +305,8 @@ posix_fop_rename(struct xlator *xl, struct call_stack *stk)
     } else if (r == 0) {
         r = posix_entry_begin(xl, &stk->call.loc2, ENOTEMPTY, &n.to, &stk->reply.pre2);
     }
+    if (r == 0)
+        r = posix_path_check(xl, n.to.parent, n.to.name);
     if (r == 0)
         r = renaming_lock(xl, stk, &n);
     if (r == 0)

@@ -60,7 +60,7 @@ posix_reserve_start(struct posix *p)
 static bool
 may_use_reserve(const struct call_stack *stk)
 {
-    return stk->caller.pid < 0 || dict_has(stk->call.xdata, DICT_KEY_INTERNAL_FOP);
+    return caller_is_internal(&stk->caller) || dict_has(stk->call.xdata, DICT_KEY_INTERNAL_FOP);
 }
 
 int

@@ -9,9 +9,12 @@
 #include "xlators/storage/posix/data.h"
 #include "xlators/storage/posix/xattr-fill.h"
 
+/* To chown(2) the highest number means "as it is", so nobody is that. */
 static int
 set_owner(struct posix_obj *obj, int valid, const struct iatt *to)
 {
+    if ((valid & SETATTR_UID && to->uid == UINT32_MAX) || (valid & SETATTR_GID && to->gid == UINT32_MAX))
+        return -EINVAL;
     uid_t uid = valid & SETATTR_UID ? to->uid : (uid_t)-1;
     gid_t gid = valid & SETATTR_GID ? to->gid : (gid_t)-1;
 
@@ -102,7 +105,7 @@ change(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct 
     return r < 0 ? r : XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_setattr(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.loc.inode;
@@ -112,7 +115,7 @@ posix_fop_setattr(struct xlator *xl, struct call_stack *stk)
     return r < 0 ? r : change(xl, stk, &obj, inode, POSIX_FILL_STAT);
 }
 
-int
+xl_verdict
 posix_fop_fsetattr(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_OBJ obj;

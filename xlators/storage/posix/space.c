@@ -2,20 +2,47 @@
 /* fallocate, discard, zerofill, seek, copy_file_range: the layout of a file's space. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/statvfs.h>
 
+#include "fs/brick-client.h"
 #include "xlators/storage/posix/data.h"
 
 #define ZERO_BLOCK 65536u
 
-/* Zeroes by writing them, where the file system has no ZERO_RANGE (tmpfs). Ends early when the brick is being
- * detached: a client can ask for exabytes. */
+/* Can so many bytes be had, were all that the file has already among them? A client can ask for exabytes. */
 static int
-write_zeroes(const struct xlator *xl, int fd, uint64_t offset, uint64_t len)
+check_room(int fd, uint64_t len)
+{
+    struct statvfs v;
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || fstatvfs(fd, &v) < 0)
+        return -errno;
+    /* A file system without a size (tmpfs can be one) is never full. */
+    uint64_t room = (uint64_t)v.f_bavail * v.f_frsize + (uint64_t)st.st_blocks * 512;
+    return v.f_blocks != 0 && len > room ? -ENOSPC : 0;
+}
+
+/* Whether to go on with something long: not when the brick is being detached, its client has gone, or the disk is filled. */
+static int
+check_going_on(struct xlator *xl, const struct call_stack *stk)
+{
+    if (xl->graph != NULL && atomic_load(&xl->graph->is_draining))
+        return -EINTR;
+    if (stk->client != NULL && atomic_load(&stk->client->is_gone))
+        return -ENOTCONN;
+    return posix_reserve_check_now(xl, stk);
+}
+
+/* Zeroes by writing them, where the file system has no ZERO_RANGE (tmpfs), a megabyte at a time. */
+static int
+write_zeroes(struct xlator *xl, const struct call_stack *stk, int fd, uint64_t offset, uint64_t len)
 {
     static const char zeroes[ZERO_BLOCK];
     struct iovec iov[16];
+    int err = check_room(fd, len);
 
-    while (len > 0) {
+    while (err == 0 && len > 0) {
         uint64_t batch = 0;
         int n = 0;
         for (; n < 16 && batch < len; n++) {
@@ -30,10 +57,9 @@ write_zeroes(const struct xlator *xl, int fd, uint64_t offset, uint64_t len)
             offset += (uint64_t)done;
             len -= (uint64_t)done;
         }
-        if (xl->graph != NULL && atomic_load(&xl->graph->is_draining))
-            return -EINTR;
+        err = len > 0 ? check_going_on(xl, stk) : 0;
     }
-    return 0;
+    return err;
 }
 
 static int
@@ -71,7 +97,7 @@ change_space(struct xlator *xl, struct call_stack *stk, int mode)
     worker_block_begin();
     err = allocate(io.fd, mode, c->offset, c->size);
     if (mode == FALLOC_FL_ZERO_RANGE && err == -EOPNOTSUPP)
-        err = write_zeroes(xl, io.fd, c->offset, c->size);
+        err = write_zeroes(xl, stk, io.fd, c->offset, c->size);
     worker_block_end();
     if (err)
         return err;
@@ -83,7 +109,7 @@ change_space(struct xlator *xl, struct call_stack *stk, int mode)
     return err ? err : XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_fallocate(struct xlator *xl, struct call_stack *stk)
 {
     int err = posix_reserve_check_now(xl, stk);
@@ -93,7 +119,7 @@ posix_fop_fallocate(struct xlator *xl, struct call_stack *stk)
     return change_space(xl, stk, stk->call.flags & FALLOC_FL_KEEP_SIZE);
 }
 
-int
+xl_verdict
 posix_fop_discard(struct xlator *xl, struct call_stack *stk)
 {
     int err = posix_reserve_check(xl, stk);
@@ -103,7 +129,7 @@ posix_fop_discard(struct xlator *xl, struct call_stack *stk)
     return change_space(xl, stk, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
 }
 
-int
+xl_verdict
 posix_fop_zerofill(struct xlator *xl, struct call_stack *stk)
 {
     int err = posix_reserve_check(xl, stk);
@@ -113,7 +139,7 @@ posix_fop_zerofill(struct xlator *xl, struct call_stack *stk)
     return change_space(xl, stk, FALLOC_FL_ZERO_RANGE);
 }
 
-int
+xl_verdict
 posix_fop_seek(struct xlator *xl, struct call_stack *stk)
 {
     static const int whence[] = {SEEK_DATA, SEEK_HOLE}; /* by the wire's number */
@@ -156,7 +182,7 @@ copied_iatts(struct xlator *xl, struct call_stack *stk, const struct posix_io *i
     return err;
 }
 
-int
+xl_verdict
 posix_fop_copy_file_range(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;

@@ -15,13 +15,9 @@ posix_iatt_of_stat(struct xlator *xl, struct posix_obj *obj, struct inode *inode
     if (st->st_ino == p->handles_ino && st->st_dev == p->dev)
         return -ENOENT;
     iatt_from_stat(out, st, gfid);
-    if (inode && gfid) {
-        struct posix_inode *ctx = posix_inode_get(xl, inode);
+    if (inode && posix_inode_is_gone(xl, inode)) /* some file systems leave a removed directory its two links */
+        out->nlink = 0;
 
-        /* For later lookups by name: this backend object is known to have this gfid. */
-        if (ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) != st->st_ino)
-            atomic_store_explicit(&ctx->backend_ino, st->st_ino, memory_order_relaxed);
-    }
     int r = posix_mdata_get(xl, obj, inode, &m);
 
     if (r > 0)
@@ -40,8 +36,10 @@ posix_iatt(struct xlator *xl, struct posix_obj *obj, struct inode *inode, struct
     int r = posix_obj_stat(obj, st);
     if (r < 0)
         return r;
-    if (inode)
-        return posix_iatt_of_stat(xl, obj, inode, &inode->gfid, st, out);
+    if (inode) {
+        r = posix_obj_verify(xl, obj, inode, st);
+        return r < 0 ? r : posix_iatt_of_stat(xl, obj, inode, &inode->gfid, st, out);
+    }
     r = posix_obj_get_gfid(obj, &gfid);
     if (r < 0 && r != -ENODATA)
         return r;

@@ -19,7 +19,7 @@ less(fsblkcnt_t blocks, uint64_t taken)
     return blocks > taken ? blocks - taken : 0;
 }
 
-int
+xl_verdict
 posix_fop_statfs(struct xlator *xl, struct call_stack *stk)
 {
     const struct posix_conf *conf = posix_conf(xl);

@@ -85,7 +85,8 @@ brick_setup(void)
     ck_assert_msg(err == 0, "%s", error);
     b->graph = (struct graph){.layers = &b->xl, .layer_count = 1, .top = &b->xl, .brick = &b->xl};
     b->xl = (struct xlator){
-        .type = &storage_posix_xlator, .name = "test", .graph = &b->graph, .conf = &b->conf, .ctx_slot = -1};
+        .type = &storage_posix_xlator, .name = "test", .graph = &b->graph, .conf = &b->conf};
+    graph_number_contexts(&b->graph);
     ck_assert_int_eq(storage_posix_xlator.init(&b->xl), 0);
     b->p = posix_of(&b->xl);
     b->graph.inodes = inode_table_new(&b->graph, 0);

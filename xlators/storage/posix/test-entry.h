@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/test-root.h"
 #include "mem/iobuf.h"
 #include "xlators/storage/posix/entry.h"
 
@@ -27,23 +28,6 @@ struct world {
 
 static struct world w;
 static atomic_uint next_gfid;
-
-static inline void
-root_or_skip(void)
-{
-    char probe[] = "/dev/shm/kiln-probe-XXXXXX";
-    const char *why = NULL;
-
-    if (geteuid() != 0)
-        why = "needs root: trusted xattrs";
-    else if (!mkdtemp(probe) || setxattr(probe, "trusted.kiln", "1", 1, 0) < 0)
-        why = "no directory with trusted xattrs in /dev/shm";
-    rmdir(probe);
-    if (why) {
-        printf("skipped: %s\n", why);
-        exit(77);
-    }
-}
 
 static inline void
 pools(void)

@@ -72,10 +72,10 @@ END_TEST
 static int last_event = -1;
 
 static void
-note_event(struct graph *g, bool is_up)
+note_event(struct graph *g, enum child_event event)
 {
     ck_assert_ptr_eq(g, w.graph);
-    last_event = is_up;
+    last_event = (int)event;
 }
 
 START_TEST(health_check_writes_and_reads)
@@ -83,7 +83,7 @@ START_TEST(health_check_writes_and_reads)
     char text[64] = "";
     int fd;
 
-    graph_on_child_event(note_event);
+    w.graph->watch = note_event;
     ck_assert_uint_eq(w.p->health.fn(w.p), 30000);
     fd = openat(w.p->handles_fd, "health_check", O_RDONLY);
     ck_assert_int_eq(read(fd, text, sizeof text), 25);
@@ -96,7 +96,7 @@ START_TEST(health_check_writes_and_reads)
     w.p->health.fn(w.p);
     ck_assert(atomic_load(&w.p->is_going_down));
     ck_assert(!atomic_load(&w.graph->is_child_up));
-    ck_assert_int_eq(last_event, 0);
+    ck_assert_int_eq(last_event, CHILD_DOWN);
 }
 END_TEST
 

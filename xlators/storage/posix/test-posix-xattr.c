@@ -3,6 +3,7 @@
 #include "xlators/storage/posix/test-brick.h"
 
 #include "xlators/storage/posix/gfid2path.h"
+#include "fs/brick-client.h"
 #include "xlators/storage/posix/xattr-fill.h"
 #include "xlators/storage/posix/xattrop.h"
 
@@ -316,6 +317,53 @@ START_TEST(fill_reads_what_is_there)
 }
 END_TEST
 
+static int
+stat_asking(struct call_stack *stk, unsigned count, const char *format)
+{
+    char key[64];
+
+    call_on_inode(stk, FOP_stat, file);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(key, sizeof key, format, i);
+        ck_assert_int_eq(dict_set_text_int(call_xdata(stk), key, 0), 0);
+    }
+    return posix_fop_stat(&brick.xl, stk);
+}
+
+START_TEST(many_keys_and_patterns)
+{
+    struct call_stack stk;
+    char key[32];
+
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(key, sizeof key, "user.key%u", 7 * i);
+        ck_assert_int_eq(set(file, key, "1", 1, 0), 0);
+    }
+    /* As many as are compared one by one, and as many as need a table. */
+    for (unsigned count = 31; count <= 256; count += count < 34 ? 1 : 111) {
+        ck_assert_int_eq(stat_asking(&stk, count, "user.key%u"), XL_DONE);
+        ck_assert_uint_eq(stk.reply.xdata->count, (count + 6) / 7);
+        call_end(&stk);
+    }
+    ck_assert_int_eq(stat_asking(&stk, 16, "user.key%u?"), XL_DONE);
+    ck_assert_uint_eq(stk.reply.xdata->count, 21); /* 14, 21 ... 147, 154 */
+    call_end(&stk);
+    ck_assert_int_eq(stat_asking(&stk, 17, "user.key%u?"), -E2BIG);
+    call_end(&stk);
+}
+END_TEST
+
+START_TEST(no_work_for_a_client_that_has_gone)
+{
+    struct brick_client client = {.is_gone = true};
+    struct posix_fill fill = {.xl = &brick.xl, .client = &client};
+
+    ck_assert_int_eq(posix_xattr_fill(&fill), -ECANCELED);
+    client.is_gone = false;
+    ck_assert_int_eq(posix_xattr_fill(&fill), 0);
+}
+END_TEST
+
 START_TEST(content_of_small_files)
 {
     struct call_stack stk;
@@ -578,6 +626,8 @@ test_suite(void)
     tcase_add_test(t, sync_leaves_only_what_is_named);
     tcase_add_test(t, virtual_names);
     tcase_add_test(t, fill_reads_what_is_there);
+    tcase_add_test(t, many_keys_and_patterns);
+    tcase_add_test(t, no_work_for_a_client_that_has_gone);
     tcase_add_test(t, content_of_small_files);
     tcase_add_test(t, counters);
     tcase_add_test(t, counters_of_many_threads);

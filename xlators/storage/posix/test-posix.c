@@ -149,6 +149,53 @@ START_TEST(group_of_a_setgid_directory)
 }
 END_TEST
 
+static int
+mkdir_by(uint32_t uid, int32_t pid, struct inode *parent, const char *name, const struct gfid *gfid)
+{
+    struct call_stack stk;
+
+    call_begin(&stk, FOP_mkdir);
+    call_loc(&stk.call.loc, parent, name);
+    want_gfid(&stk, gfid);
+    stk.call.mode = 0777;
+    stk.caller.uid = stk.caller.gid = uid;
+    stk.caller.pid = pid;
+    int r = call_run(&stk);
+    call_stack_release(&stk);
+    return r;
+}
+
+/* Whoever knows a directory by its gfid would work in another one. */
+START_TEST(gfid_of_another_directory)
+{
+    struct inode *place = make(FOP_mkdir, w.root, "place"), *old = make(FOP_mkdir, place, "old");
+    struct inode *mine = make(FOP_mkdir, w.root, "mine"), *f = make(FOP_create, place, "f");
+    char path[128], in_old[160];
+
+    snprintf(path, sizeof path, "%s/place", w.dir);
+    snprintf(in_old, sizeof in_old, "%s/old", path);
+    ck_assert_int_eq(mkdir_by(1000, 1, mine, "trap", &old->gfid), -EEXIST);
+    ck_assert_int_eq(chmod(path, 01777), 0); /* sticky: not his either */
+    ck_assert_int_eq(mkdir_by(1000, 1, mine, "trap", &old->gfid), -EEXIST);
+    ck_assert_int_eq(find(mine, "trap", NULL), -ENOENT);
+    ck_assert_int_eq(find(place, "old", NULL), 0);
+    ck_assert_int_eq(mkdir_by(0, 1, mine, "file", &f->gfid), -EEXIST); /* of a file: nobody */
+    ck_assert_int_eq(chown(in_old, 1000, 1000), 0);
+    ck_assert_int_eq(mkdir_by(1000, 1, mine, "own", &old->gfid), 0);
+    ck_assert_int_eq(find(mine, "own", NULL), 0);
+    struct inode *second = make(FOP_mkdir, place, "second"), *third = make(FOP_mkdir, place, "third");
+    ck_assert_int_eq(mkdir_by(1000, -3, mine, "healed", &second->gfid), 0); /* as DHT's heal */
+    ck_assert_int_eq(chmod(path, 0777), 0);
+    ck_assert_int_eq(mkdir_by(1000, 1, mine, "moved", &third->gfid), 0);
+    inode_unref(third);
+    inode_unref(second);
+    inode_unref(f);
+    inode_unref(mine);
+    inode_unref(old);
+    inode_unref(place);
+}
+END_TEST
+
 START_TEST(layout_that_has_changed)
 {
     struct gfid g = fresh_gfid();
@@ -170,7 +217,9 @@ START_TEST(layout_that_has_changed)
         stk.call.flags = O_RDWR;
         dict_set_str(stk.call.xdata, DICT_KEY_PREOP_PARENT_KEY, "trusted.glusterfs.dht");
         dict_set_text(stk.call.xdata, "trusted.glusterfs.dht", DICT_PTR, is_same ? "old layout old l" : "new layout new l", 16);
-        ck_assert_int_eq(call_run(&stk), is_same ? 0 : -EIO);
+        call_run(&stk);
+        ck_assert_int_eq(stk.reply.op_ret, is_same ? 0 : -1);
+        ck_assert_int_eq(stk.reply.op_errno, is_same || fops[i % 2] == FOP_mkdir ? 0 : EIO);
         if (!is_same) {
             ck_assert_int_eq(dict_get_int(stk.reply.xdata, DICT_KEY_PREOP_CHECK_FAILED, &failed), 0);
             ck_assert_int_eq(failed, 1);
@@ -304,6 +353,32 @@ START_TEST(lookup_answers)
     ck_assert_int_eq(find_gfid(&d->gfid, NULL), -ENOENT);
     ck_assert(!has_handle_of(&d->gfid));
     inode_unref(d);
+}
+END_TEST
+
+/* A stock disperse client puts what it has read into the dict of a LOOKUP, and cannot heal without one. */
+START_TEST(a_lookup_that_succeeds_has_a_dict)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct call_stack stk;
+
+    for (int by_name = 0; by_name < 2; by_name++) {
+        call_begin(&stk, FOP_lookup);
+        if (by_name)
+            call_loc(&stk.call.loc, w.root, "f");
+        else
+            stk.call.gfid = f->gfid;
+        ck_assert_int_eq(call_run(&stk), 0);
+        ck_assert_ptr_nonnull(stk.reply.xdata);
+        ck_assert_uint_eq(stk.reply.xdata->count, 0);
+        call_stack_release(&stk);
+    }
+    call_begin(&stk, FOP_lookup);
+    call_loc(&stk.call.loc, w.root, "none");
+    ck_assert_int_eq(call_run(&stk), -ENOENT);
+    ck_assert_ptr_null(stk.reply.xdata);
+    call_stack_release(&stk);
+    inode_unref(f);
 }
 END_TEST
 
@@ -630,16 +705,14 @@ END_TEST
 
 /* -- deep trees --------------------------------------------------------------------------------------------------------------- */
 
-/* 60 levels of 255 bytes: more than 40 symlinks and longer than any path. */
+/* More than 40 levels: the kernel does not follow so many handles. */
 START_TEST(deep_tree)
 {
     enum { DEPTH = 60 };
-    char name[256];
+    const char *name = "a name of some length";
     struct inode *dirs[DEPTH + 1] = {inode_ref(w.root)};
     struct iatt iatt;
 
-    memset(name, 'd', 255);
-    name[255] = '\0';
     for (int i = 0; i < DEPTH; i++)
         dirs[i + 1] = make(FOP_mkdir, dirs[i], name);
     struct inode *f = make(FOP_create, dirs[DEPTH], name);
@@ -665,7 +738,201 @@ START_TEST(deep_tree)
 }
 END_TEST
 
+static int
+try_make(enum fop fop, struct inode *parent, const char *name)
+{
+    struct gfid g = fresh_gfid();
+    int err;
+
+    inode_unref(make_as(fop, parent, name, &g, &err));
+    return err;
+}
+
+/* What users could neither use nor remove is refused: BRICK's path and the name's together have to stay below PATH_MAX. */
+START_TEST(paths_too_long)
+{
+    static const enum fop makers[] = {FOP_mkdir, FOP_create, FOP_mknod, FOP_symlink};
+    struct inode *dirs[32] = {inode_ref(w.root)}, *f = make(FOP_create, w.root, "f");
+    size_t len = strlen(w.dir);
+    char name[256], fits[256];
+    unsigned depth = 0;
+
+    memset(name, 'n', 200);
+    name[200] = '\0';
+    for (; len + 1 + 200 < PATH_MAX; len += 201, depth++)
+        dirs[depth + 1] = make(FOP_mkdir, dirs[depth], name);
+    struct inode *last = dirs[depth];
+    memset(fits, 'f', sizeof fits);
+    fits[PATH_MAX - 1 - len - 1] = '\0';
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        ck_assert_int_eq(try_make(makers[i], last, name), -ENAMETOOLONG);
+        ck_assert_int_eq(try_make(makers[i], last, fits), 0);
+        ck_assert_int_eq(remove_entry(i == 0 ? FOP_rmdir : FOP_unlink, last, fits, 0), 0);
+    }
+    ck_assert_int_eq(link_to(f, last, name), -ENAMETOOLONG);
+    ck_assert_int_eq(move(w.root, "f", last, name), -ENAMETOOLONG);
+    ck_assert_int_eq(move(w.root, "f", last, fits), 0);
+    ck_assert_int_eq(move(last, fits, w.root, "f"), 0);
+    /* Names that the table has forgotten count, too. */
+    inode_unlink(w.graph->inodes, dirs[depth - 1], name);
+    ck_assert_int_eq(move(w.root, "f", last, name), -ENAMETOOLONG);
+    /* A folder above gets a shorter name: then there is room. */
+    ck_assert_int_eq(find(dirs[depth - 1], name, NULL), 0);
+    ck_assert_int_eq(move(w.root, name, w.root, "n"), 0);
+    ck_assert_int_eq(try_make(FOP_mkdir, last, fits), 0);
+    ck_assert_int_eq(try_make(FOP_mkdir, last, name), 0);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "n", 1), 0);
+    inode_unref(f);
+    for (unsigned i = 0; i <= depth; i++)
+        inode_unref(dirs[i]);
+}
+END_TEST
+
+/* A brick may have such paths all the same, from before or by a rename above: they can be looked at and removed. */
+START_TEST(paths_too_long_are_removed)
+{
+    enum { DEPTH = 60 };
+    struct inode *dirs[DEPTH + 1] = {inode_ref(w.root)};
+    char name[256];
+    int at = dup(w.p->brick_fd);
+
+    memset(name, 'd', 255);
+    name[255] = '\0';
+    for (int i = 0; i < DEPTH; i++) {
+        struct gfid g = fresh_gfid();
+        ck_assert_int_eq(mkdirat(at, name, 0755), 0);
+        int next = openat(at, name, O_RDONLY | O_DIRECTORY);
+        ck_assert_int_eq(fsetxattr(next, "trusted.gfid", &g, sizeof g, 0), 0);
+        close(at);
+        at = next;
+    }
+    close(at);
+    for (int i = 0; i < DEPTH; i++) {
+        struct iatt iatt;
+        ck_assert_int_eq(find(dirs[i], name, &iatt), 0);
+        dirs[i + 1] = inode_link(w.graph->inodes, dirs[i], name, &iatt);
+    }
+    ck_assert_int_eq(find_gfid(&dirs[DEPTH]->gfid, NULL), 0);
+    ck_assert_int_eq(try_make(FOP_mkdir, dirs[DEPTH], "more"), -ENAMETOOLONG);
+    ck_assert_int_eq(move(dirs[DEPTH - 1], name, w.root, "out"), 0);
+    ck_assert_int_eq(try_make(FOP_mkdir, dirs[DEPTH], "more"), 0);
+    for (int i = DEPTH - 2; i >= 0; i--)
+        ck_assert_int_eq(remove_entry(FOP_rmdir, dirs[i], name, 0), 0);
+    for (int i = 0; i <= DEPTH; i++)
+        inode_unref(dirs[i]);
+}
+END_TEST
+
 /* -- attributes ----------------------------------------------------------------------------------------------------------------- */
+
+/* LOOKUP alone makes an inode known: the next one needs not read the gfid. */
+START_TEST(lookup_meets_the_inode)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "d" : "f";
+        struct inode *inode = make(i ? FOP_mkdir : FOP_mknod, w.root, name);
+
+        ck_assert_int_eq(find(w.root, name, NULL), 0);
+        ck_assert(posix_inode_is_met(w.xl, inode));
+        inode_unref(inode);
+    }
+}
+END_TEST
+
+/* Calls by gfid while an fd is open on what has no name any more. */
+static int
+by_gfid(enum fop fop, struct inode *inode, struct iatt *post)
+{
+    struct call_stack stk;
+
+    call_begin(&stk, fop);
+    stk.call.loc.inode = inode_ref(inode);
+    stk.call.valid = SETATTR_MODE;
+    stk.call.stbuf.mode = 0711;
+    stk.call.flags = fop == FOP_setxattr ? 0 : O_RDONLY;
+    stk.call.dict = dict_new(&stk.arena);
+    ck_assert_int_eq(dict_set_text(stk.call.dict, "trusted.kept", DICT_PTR, "x", 1), 0);
+    stk.call.name = "trusted.kept";
+    stk.call.has_name = true;
+    int r = call_run(&stk);
+    *post = stk.reply.post;
+    call_stack_release(&stk);
+    return r;
+}
+
+static void
+kept_while_open(struct inode *inode, enum fop open, enum fop remove, unsigned flags)
+{
+    const enum fop fops[] = {FOP_stat, FOP_setattr, FOP_setxattr, FOP_getxattr, open};
+    struct call_stack stk;
+    struct iatt post;
+    size_t i;
+
+    call_begin(&stk, open);
+    stk.call.loc.inode = inode_ref(inode);
+    ck_assert_int_eq(call_run(&stk), 0);
+    struct fd *fd = fd_ref(stk.reply.fd);
+    call_stack_release(&stk);
+
+    ck_assert_int_eq(remove_entry(remove, w.root, "kept", flags), 0);
+    for (i = 0; i < sizeof fops / sizeof fops[0]; i++) {
+        ck_assert_int_eq(by_gfid(fops[i], inode, &post), 0);
+        if (fops[i] == FOP_setattr) {
+            ck_assert_uint_eq(post.mode & 07777, 0711);
+            ck_assert_uint_eq(post.nlink, 0);
+        }
+    }
+    ck_assert_int_eq(link_to(inode, w.root, "again"), S_ISDIR(inode->type) ? -EPERM : -ENOENT);
+    fd_unref(fd);
+    for (i = 0; i < sizeof fops / sizeof fops[0]; i++)
+        ck_assert_int_eq(by_gfid(fops[i], inode, &post), -ENOENT);
+}
+
+START_TEST(removed_but_open)
+{
+    for (int i = 0; i < 3; i++) {
+        struct inode *inode = make(i ? FOP_mkdir : FOP_create, w.root, "kept");
+
+        kept_while_open(inode, i ? FOP_opendir : FOP_open, i ? FOP_rmdir : FOP_unlink, i == 2);
+        inode_unref(inode);
+    }
+    /* A directory that is replaced by another one. */
+    struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b");
+    struct call_stack stk;
+    struct iatt post;
+    call_begin(&stk, FOP_opendir);
+    stk.call.loc.inode = inode_ref(b);
+    ck_assert_int_eq(call_run(&stk), 0);
+    ck_assert_int_eq(move(w.root, "a", w.root, "b"), 0);
+    ck_assert_int_eq(by_gfid(FOP_setattr, b, &post), 0);
+    ck_assert_uint_eq(post.nlink, 0);
+    call_stack_release(&stk);
+    ck_assert_int_eq(by_gfid(FOP_setattr, b, &post), -ENOENT);
+    inode_unref(a);
+    inode_unref(b);
+}
+END_TEST
+
+/* Of a directory whose inode was met: what is answered is from after the change. */
+START_TEST(setattr_of_a_directory)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d");
+
+    ck_assert_int_eq(find(w.root, "d", NULL), 0);
+    for (mode_t mode = 0700; mode <= 0777; mode += 077) {
+        struct call_stack stk;
+
+        call_begin(&stk, FOP_setattr);
+        stk.call.loc.inode = inode_ref(d);
+        stk.call.valid = SETATTR_MODE;
+        stk.call.stbuf.mode = mode;
+        ck_assert_int_eq(call_run(&stk), 0);
+        ck_assert_uint_eq(stk.reply.post.mode, S_IFDIR | mode);
+        call_stack_release(&stk);
+    }
+    inode_unref(d);
+}
+END_TEST
 
 START_TEST(setattr_times_and_mode)
 {
@@ -777,6 +1044,7 @@ test_suite(void)
     tcase_add_test(names, gfid_of_another_object);
     tcase_add_test(names, owner_mode_and_keys);
     tcase_add_test(names, group_of_a_setgid_directory);
+    tcase_add_test(names, gfid_of_another_directory);
     tcase_add_test(names, layout_that_has_changed);
     tcase_add_test(names, names_that_are_not_allowed);
     tcase_add_test(names, mkdir_handle_text);
@@ -784,6 +1052,7 @@ test_suite(void)
     tcase_add_test(names, internal_mknod_links_to_the_gfid);
     tcase_add_test(names, force_replace_removes_a_stale_linkto);
     tcase_add_test(names, lookup_answers);
+    tcase_add_test(names, a_lookup_that_succeeds_has_a_dict);
     tcase_add_test(names, lookup_heals_handles);
     tcase_add_test(names, lookup_gives_a_gfid);
     tcase_add_test(names, unlink_takes_the_handle_with_the_last_name);
@@ -799,6 +1068,11 @@ test_suite(void)
     tcase_add_test(names, rename_directory_moves_its_handle);
     tcase_add_test(names, rename_that_fails);
     tcase_add_test(names, deep_tree);
+    tcase_add_test(names, setattr_of_a_directory);
+    tcase_add_test(names, paths_too_long);
+    tcase_add_test(names, lookup_meets_the_inode);
+    tcase_add_test(names, removed_but_open);
+    tcase_add_test(names, paths_too_long_are_removed);
     tcase_add_test(names, setattr_times_and_mode);
     tcase_add_test(names, statfs_is_less_than_the_disk);
     tcase_add_test(names, creation_that_fails_half_way);

@@ -43,11 +43,16 @@ END_TEST
 
 START_TEST(heal_sees_mdata_users_do_not)
 {
-    ck_assert(xattr_hidden_in_list(XATTR_MDATA, 0));
-    ck_assert(!xattr_hidden_in_list(XATTR_MDATA, -6));
+    static const struct caller user = {.pid = 0}, heal = {.pid = -6}, georep = {.pid = -1};
+    static const struct caller liar = {.pid = -1, .standing = PID_COUNTS_NOT};
+
+    ck_assert(xattr_hidden_in_list(XATTR_MDATA, &liar));
+    ck_assert(xattr_hidden_in_list(XATTR_GEOREP, &liar));
+    ck_assert(xattr_hidden_in_list(XATTR_MDATA, &user));
+    ck_assert(!xattr_hidden_in_list(XATTR_MDATA, &heal));
     ck_assert(!xattr_hidden_in_fill(XATTR_MDATA));
-    ck_assert(xattr_hidden_in_list(XATTR_GEOREP, 0));
-    ck_assert(!xattr_hidden_in_list(XATTR_GEOREP, -1));
+    ck_assert(xattr_hidden_in_list(XATTR_GEOREP, &heal));
+    ck_assert(!xattr_hidden_in_list(XATTR_GEOREP, &georep));
     ck_assert(xattr_is_synced("user.x"));
     ck_assert(!xattr_is_synced("trusted.glusterfs.dht"));
 }

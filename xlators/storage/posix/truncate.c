@@ -22,10 +22,11 @@ truncate_fd(struct xlator *xl, struct call_stack *stk, int fd, struct inode *ino
     return err ? err : XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_truncate(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.loc.inode;
+    struct stat st;
 
     if (inode->type == S_IFDIR)
         return -EISDIR;
@@ -35,7 +36,7 @@ posix_fop_truncate(struct xlator *xl, struct call_stack *stk)
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
     if (err)
         return err;
-    int fd = posix_obj_open(&obj, O_WRONLY, 0);
+    int fd = posix_obj_open_file(xl, &obj, inode, O_WRONLY, &st);
     if (fd < 0)
         return fd;
     err = truncate_fd(xl, stk, fd, inode);
@@ -43,7 +44,7 @@ posix_fop_truncate(struct xlator *xl, struct call_stack *stk)
     return err;
 }
 
-int
+xl_verdict
 posix_fop_ftruncate(struct xlator *xl, struct call_stack *stk)
 {
     if (stk->call.offset > INT64_MAX)

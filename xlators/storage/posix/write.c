@@ -162,7 +162,7 @@ answer_xdata(struct call_stack *stk, const struct inode *inode, const struct wri
     return err;
 }
 
-int
+xl_verdict
 posix_fop_writev(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;

@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <unistd.h>
 
+#include "fs/brick-client.h"
 #include "xlators/storage/posix/acl-text.h"
 #include "xlators/storage/posix/mdata.h"
 #include "xlators/storage/posix/stat.h"
@@ -164,13 +165,14 @@ fill_need_iatt(struct posix_fill *f)
 }
 
 static ssize_t
-read_content(struct posix_obj *obj, char *buf, size_t size)
+read_content(struct posix_fill *f, char *buf, size_t size)
 {
     size_t done = 0;
+    struct stat st;
 
     if (size == 0)
         return 0;
-    int fd = posix_obj_open(obj, O_RDONLY, 0);
+    int fd = posix_obj_open_file(f->xl, f->obj, f->inode, O_RDONLY, &st);
     if (fd < 0)
         return fd;
 
@@ -202,7 +204,7 @@ fill_content(struct posix_fill *f, const struct dict_pair *asked)
     if (!S_ISREG(f->iatt->mode) || size > (uint64_t)limit || size > f->content_room)
         return 0;
     char *content = arena_alloc(f->arena, size + 1);
-    ssize_t n = content ? read_content(f->obj, content, size) : 0;
+    ssize_t n = content ? read_content(f, content, size) : 0;
     if (content == NULL)
         return -ENOMEM;
     if (n != (ssize_t)size)
@@ -335,25 +337,86 @@ is_pattern(const char *key)
 /* What is left of the request after the special keys. */
 struct wanted {
     const struct dict_pair *only; /* the last one */
-    unsigned count;
-    bool has_pattern, wants_list;
+    unsigned count, pattern_count;
+    const char *patterns[POSIX_PATTERNS_MAX];
+    bool wants_list;
 };
+
+/* So many keys are compared one by one, as many as a stock client's request has; more are found by a table, so that what a request costs
+ * is the sum of its keys and the object's names, not their product. */
+#define COMPARE_MAX 32
+
+static uint32_t
+key_hash(const char *key, size_t len)
+{
+    uint32_t h = 2166136261u;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (uint8_t)key[i]) * 16777619u;
+    return h;
+}
+
+/* Open-addressed, at most half full; a slot holds a pair's number + 1. Made once a request. */
+static int
+table_make(struct posix_fill *f)
+{
+    uint32_t slots = 2 * COMPARE_MAX;
+
+    while (slots < 2 * f->asked->count)
+        slots *= 2;
+    f->table = arena_zalloc(f->arena, slots * sizeof *f->table);
+    if (f->table == NULL)
+        return -ENOMEM;
+    f->table_mask = slots - 1;
+    for (uint32_t i = 0; i < f->asked->count; i++) {
+        const struct dict_pair *p = &f->asked->pairs[i];
+        uint32_t at = key_hash(p->key, p->key_len) & f->table_mask;
+
+        while (f->table[at] != 0)
+            at = (at + 1) & f->table_mask;
+        f->table[at] = i + 1;
+    }
+    return 0;
+}
+
+static bool
+is_key(const struct dict_pair *p, const char *name, size_t len)
+{
+    return p->key_len == len && memcmp(p->key, name, len) == 0;
+}
+
+static bool
+is_asked(const struct posix_fill *f, const struct wanted *w, const char *name, size_t len)
+{
+    if (f->table == NULL) {
+        dict_for_each (p, f->asked) {
+            if (is_key(p, name, len))
+                return true;
+        }
+    } else {
+        for (uint32_t at = key_hash(name, len) & f->table_mask; f->table[at] != 0; at = (at + 1) & f->table_mask) {
+            if (is_key(&f->asked->pairs[f->table[at] - 1], name, len))
+                return true;
+        }
+    }
+    for (unsigned i = 0; i < w->pattern_count; i++) {
+        if (fnmatch(w->patterns[i], name, 0) == 0)
+            return true;
+    }
+    return false;
+}
 
 /* By name, not by key: so an xattr that several keys select is read once. */
 static int
 fill_from_names(struct posix_fill *f, const struct wanted *w, char *names, size_t len)
 {
-    for (char *name = names; name < names + len; name += strlen(name) + 1) {
-        bool is_wanted = false;
+    size_t name_len;
 
-        if (w->count > 0) {
-            dict_for_each (p, f->asked) {
-                is_wanted = strcmp(p->key, name) == 0 ||
-                            (w->has_pattern && is_pattern(p->key) && fnmatch(p->key, name, 0) == 0);
-                if (is_wanted)
-                    break;
-            }
-        }
+    if (f->table == NULL && w->count > COMPARE_MAX && table_make(f) != 0)
+        return -ENOMEM;
+    for (char *name = names; name < names + len; name += name_len + 1) {
+        name_len = strlen(name);
+        bool is_wanted = w->count > 0 && is_asked(f, w, name, name_len);
         if (!is_wanted && (!w->wants_list || xattr_hidden_in_fill(xattr_kind_of(name))))
             continue;
         int err = fill_xattr(f, name, true);
@@ -370,7 +433,7 @@ fill_xattrs(struct posix_fill *f, const struct wanted *w)
 
     if (w->count == 0 && !w->wants_list)
         return 0;
-    if (w->count == 1 && !w->has_pattern && !w->wants_list)
+    if (w->count == 1 && w->pattern_count == 0 && !w->wants_list)
         return fill_xattr(f, w->only->key, false);
     ssize_t len = posix_xattr_names(f->obj, room, sizeof room, f->arena, &names);
     if (len == -EOPNOTSUPP)
@@ -380,11 +443,36 @@ fill_xattrs(struct posix_fill *f, const struct wanted *w)
     return fill_from_names(f, w, names, (size_t)len);
 }
 
+/* Nobody waits for the answer any more. (A brick that is being detached closes its clients' connections first: so it is also then.) */
+static bool
+is_given_up(const struct posix_fill *f)
+{
+    return f->client != NULL && atomic_load_explicit(&f->client->is_gone, memory_order_relaxed);
+}
+
+static int
+want(struct wanted *w, const struct dict_pair *p)
+{
+    w->only = p;
+    w->count++;
+    if (!is_pattern(p->key))
+        return 0;
+    if (w->pattern_count == POSIX_PATTERNS_MAX)
+        return -E2BIG;
+    w->patterns[w->pattern_count++] = p->key;
+    return 0;
+}
+
 int
 posix_xattr_fill(struct posix_fill *f)
 {
-    struct wanted w = {0};
+    struct wanted w;
 
+    w.only = NULL;
+    w.count = w.pattern_count = 0;
+    w.wants_list = false;
+    if (is_given_up(f))
+        return -ECANCELED;
     if (f->content_room == 0)
         f->content_room = POSIX_CONTENT_MAX;
     dict_for_each (p, f->asked) {
@@ -396,9 +484,9 @@ posix_xattr_fill(struct posix_fill *f)
         if (p->key_id == DICT_KEY_LIST_XATTR) {
             w.wants_list = true;
         } else if (xattr_has_namespace(p->key)) {
-            w.only = p;
-            w.count++;
-            w.has_pattern |= is_pattern(p->key);
+            r = want(&w, p);
+            if (r < 0)
+                return r;
         }
     }
     return fill_xattrs(f, &w);
@@ -417,6 +505,7 @@ posix_xattr_fill_reply(struct xlator *xl, struct call_stack *stk, struct posix_o
         .where = where,
         .arena = &stk->arena,
         .reply = &stk->reply.xdata,
+        .client = stk->client,
     };
 
     return f.asked ? posix_xattr_fill(&f) : 0;

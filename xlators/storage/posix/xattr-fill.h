@@ -22,6 +22,10 @@ enum posix_fill_where {
     POSIX_FILL_OTHER = 16,   /* getxattr, and all calls by fd */
 };
 
+/* A request may have so many patterns (E2BIG). Stock clients send one or two (trusted.pgfid.*), and those of md-cache's
+ * xattr-cache-list. */
+#define POSIX_PATTERNS_MAX 16
+
 /* Content of files is sent along up to this many bytes a reply. */
 #define POSIX_CONTENT_MAX (1u << 20)
 
@@ -34,10 +38,13 @@ struct posix_fill {
     enum posix_fill_where where;
     struct arena *arena;      /* the request's */
     struct dict **reply;      /* made when the first key is found */
+    const struct brick_client *client; /* whose answer it will be; NULL: the daemon's own. Once it is gone the work ends */
     uint64_t content_room;    /* 0: POSIX_CONTENT_MAX. Counted down, for calls with many objects */
+    uint32_t *table;          /* xattr-fill.c's: where the asked keys are, if they are many */
+    uint32_t table_mask;
 };
 
-/* 0 (also if nothing was found) or -errno. */
+/* 0 (also if nothing was found) or -errno: -E2BIG, or -ECANCELED when the client has gone. */
 int posix_xattr_fill(struct posix_fill *f);
 
 /* The common case: stk's xdata and reply xdata. */

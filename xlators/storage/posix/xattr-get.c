@@ -32,7 +32,7 @@ get_mdata(struct getter *g)
 {
     const void *value;
 
-    if (g->stk->caller.pid >= 0)
+    if (!caller_is_internal(&g->stk->caller))
         return -ENODATA;
     if (!posix_conf(g->xl)->ctime)
         return get_stored(g, POSIX_XATTR_MDATA);
@@ -86,7 +86,7 @@ get_one(struct getter *g, const char *key)
     case XATTR_GFID2PATH:
         return -ENODATA;
     case XATTR_GEOREP:
-        return g->stk->caller.pid == -1 ? get_stored(g, key) : -ENODATA;
+        return caller_is_georep(&g->stk->caller) ? get_stored(g, key) : -ENODATA;
     case XATTR_MDATA:
         return get_mdata(g);
     case XATTR_ACL_TEXT:
@@ -103,26 +103,27 @@ get_one(struct getter *g, const char *key)
     }
 }
 
+/* Answers the size of the last value, as stock. */
 static ssize_t
 get_all(struct getter *g)
 {
     char room[1024], *names;
-    ssize_t total = 0, len = posix_xattr_names(g->obj, room, sizeof room, &g->stk->arena, &names);
+    ssize_t last = 0, len = posix_xattr_names(g->obj, room, sizeof room, &g->stk->arena, &names);
 
     if (len < 0)
         return len;
     for (const char *name = names; name < names + len; name += strlen(name) + 1) {
         enum xattr_kind kind = xattr_kind_of(name);
-        if (xattr_hidden_in_list(kind, g->stk->caller.pid))
+        if (xattr_hidden_in_list(kind, &g->stk->caller))
             continue;
         ssize_t n = kind == XATTR_MDATA ? get_mdata(g) : get_stored(g, name);
         if (n == -ENODATA) /* removed since it was listed */
             continue;
         if (n < 0)
             return n;
-        total += (ssize_t)strlen(name) + 1;
+        last = n;
     }
-    return total;
+    return last;
 }
 
 static int
@@ -143,7 +144,7 @@ get_from(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struc
     return XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_getxattr(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_OBJ obj;
@@ -152,7 +153,7 @@ posix_fop_getxattr(struct xlator *xl, struct call_stack *stk)
     return err ? err : get_from(xl, stk, &obj, stk->call.loc.inode);
 }
 
-int
+xl_verdict
 posix_fop_fgetxattr(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_OBJ obj;

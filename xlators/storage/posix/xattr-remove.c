@@ -36,7 +36,7 @@ remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, str
     case XATTR_MDATA:
         /* Users do not see it. Heal removes what the source's list lacks and then sets the source's times, which are
          * merged with these. */
-        return stk->caller.pid >= 0 ? -ENODATA : 0;
+        return caller_is_internal(&stk->caller) ? 0 : -ENODATA;
     case XATTR_ACL:
         err = remove_stored(xl, obj, inode, name);
         return err == -ENODATA ? 0 : err;
@@ -80,7 +80,7 @@ remove_asked(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, s
     return remove_keys_of_xdata(xl, stk, obj, inode);
 }
 
-int
+xl_verdict
 posix_fop_removexattr(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_OBJ obj;
@@ -89,7 +89,7 @@ posix_fop_removexattr(struct xlator *xl, struct call_stack *stk)
     return err ? err : posix_xattr_change_object(xl, stk, &obj, stk->call.loc.inode, remove_asked);
 }
 
-int
+xl_verdict
 posix_fop_fremovexattr(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_OBJ obj;

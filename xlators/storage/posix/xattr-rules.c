@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#define PID_GEOREP (-1)
+
 /* The first row that fits counts. `*` only at the end: a prefix; elsewhere: a pattern. */
 static const struct row {
     const char *name;
@@ -99,7 +101,13 @@ xattr_kind_of(const char *name)
 }
 
 bool
-xattr_hidden_in_list(enum xattr_kind kind, int32_t pid)
+caller_is_georep(const struct caller *c)
+{
+    return c->pid == PID_GEOREP && caller_is_internal(c);
+}
+
+bool
+xattr_hidden_in_list(enum xattr_kind kind, const struct caller *c)
 {
     switch (kind) {
     case XATTR_IDENTITY:
@@ -110,9 +118,9 @@ xattr_hidden_in_list(enum xattr_kind kind, int32_t pid)
     case XATTR_SELINUX: /* the label of the brick's own machine; features/selinux shows clients theirs */
         return true;
     case XATTR_GEOREP:
-        return pid != -1;
+        return !caller_is_georep(c);
     case XATTR_MDATA:
-        return pid >= 0; /* heal copies it */
+        return !caller_is_internal(c); /* heal copies it */
     default:
         return false;
     }

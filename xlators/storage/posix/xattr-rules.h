@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "stack/call-stack.h"
+
 enum xattr_kind {
     XATTR_NO_NAMESPACE, /* no file system stores it */
     XATTR_PLAIN,        /* trusted.*, user.*, security.*, system.*: stored and read verbatim */
@@ -31,8 +33,11 @@ enum xattr_kind xattr_kind_of(const char *name);
 /* Begins with trusted., user., security. or system. */
 bool xattr_has_namespace(const char *name);
 
-/* Left out of getxattr's list of all keys, for a caller with this pid. */
-bool xattr_hidden_in_list(enum xattr_kind kind, int32_t pid);
+/* Geo-replication's worker: it alone sees its marks. */
+bool caller_is_georep(const struct caller *c);
+
+/* Left out of getxattr's list of all keys, for this caller. */
+bool xattr_hidden_in_list(enum xattr_kind kind, const struct caller *c);
 
 /* Left out when a lookup asks for `list-xattr`. */
 bool xattr_hidden_in_fill(enum xattr_kind kind);

@@ -168,14 +168,16 @@ set_dict(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struc
 
 /* fsync of the object a call has changed. */
 static int
-make_durable(struct posix_obj *obj, const struct inode *inode)
+make_durable(struct xlator *xl, struct posix_obj *obj, struct inode *inode)
 {
     int fd = obj->fd;
+    struct stat st;
 
     if (fd < 0) {
         if (!S_ISREG(inode->type) && !S_ISDIR(inode->type))
             return 0; /* has no contents that could be opened and synced */
-        fd = posix_obj_open(obj, O_RDONLY, 0);
+        fd = S_ISDIR(inode->type) ? posix_obj_open(obj, O_RDONLY | O_DIRECTORY, 0)
+                                  : posix_obj_open_file(xl, obj, inode, O_RDONLY, &st);
         if (fd < 0)
             return fd;
     }
@@ -201,7 +203,7 @@ posix_xattr_change_object(struct xlator *xl, struct call_stack *stk, struct posi
     if (err == 0)
         err = posix_mdata_update(xl, &stk->caller, obj, inode, &post);
     if (err == 0 && dict_has(stk->call.xdata, DICT_KEY_DURABLE_OP))
-        err = make_durable(obj, inode);
+        err = make_durable(xl, obj, inode);
     if (err)
         return err;
     struct dict *x = reply_xdata(stk);
@@ -211,7 +213,7 @@ posix_xattr_change_object(struct xlator *xl, struct call_stack *stk, struct posi
     return XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_setxattr(struct xlator *xl, struct call_stack *stk)
 {
     int err = posix_reserve_check(xl, stk);
@@ -223,7 +225,7 @@ posix_fop_setxattr(struct xlator *xl, struct call_stack *stk)
     return err ? err : posix_xattr_change_object(xl, stk, &obj, stk->call.loc.inode, set_dict);
 }
 
-int
+xl_verdict
 posix_fop_fsetxattr(struct xlator *xl, struct call_stack *stk)
 {
     int err = posix_reserve_check(xl, stk);

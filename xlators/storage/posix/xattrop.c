@@ -220,7 +220,7 @@ change_object(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, 
     return err ? err : XL_DONE;
 }
 
-int
+xl_verdict
 posix_fop_xattrop(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_OBJ obj;
@@ -229,7 +229,7 @@ posix_fop_xattrop(struct xlator *xl, struct call_stack *stk)
     return err ? err : change_object(xl, stk, &obj, stk->call.loc.inode);
 }
 
-int
+xl_verdict
 posix_fop_fxattrop(struct xlator *xl, struct call_stack *stk)
 {
     POSIX_OBJ obj;

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# format.sh: brings C sources into shape: lines over 110 columns are broken by clang-format, and only those; banners
+# become `/* ---- what follows --...-- */` of 100 columns. Tables (*.def, and between `clang-format off` and `on`) stay as
+# they are.
+#
+#   extras/format.sh [FILE...]      default: all *.c, *.h, *.def and *.inc that git knows
+#
+# tests/check/format looks for what is left.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+[[ $# -gt 0 ]] || mapfile -t files < <(git ls-files '*.c' '*.h' '*.def' '*.inc')
+[[ $# -eq 0 ]] || files=("$@")
+perl -CSD -i -pe '
+    if (m{^(\s*)/\* ?-{2,} ?(.*?\S) -{2,} ?\*/$}) {
+        my $head = "$1/* ---- $2 ";
+        my $n = 97 - length $head;
+        $_ = $head . ("-" x ($n > 2 ? $n : 2)) . " */\n";
+    }' "${files[@]}"
+for file in "${files[@]}"; do
+    # A broken line may leave another one too long: comments are wrapped one by one.
+    for pass in 1 2 3; do
+        mapfile -t lines < <(awk 'length($0) > 110 { print "--lines=" NR ":" NR }' "$file")
+        [[ ${#lines[@]} -gt 0 && $file != *.def ]] || break
+        clang-format -i "${lines[@]}" "$file"
+    done
+done

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* brick-ops: what glusterd asks this process on its unix socket: attach, terminate, status, profile, top, barrier (spec:
+ * management 4). Every question is answered. */
+#ifndef KILN_GLUSTERFSD_BRICK_OPS_H
+#define KILN_GLUSTERFSD_BRICK_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dict;
+struct volfile;
+
+struct brick_ops_hooks {
+    /* Changes the volfile of an ATTACH before a brick is made of it. 0 or -errno with *error. */
+    int (*prepare)(struct volfile *v, char *error, size_t error_size);
+    /* The last brick was terminated: the process shall end. From a worker. */
+    void (*none_left)(void);
+};
+
+/* Listens on `path`; a socket there that nobody listens on is replaced. 0 or -errno: -EADDRINUSE, somebody does. */
+int brick_ops_listen(const char *path, const struct brick_ops_hooks *hooks);
+/* No more questions; the socket's file goes. Connections end with transport_close_all(). */
+void brick_ops_stop(void);
+/* After that. */
+void brick_ops_free(void);
+
+/* status.c: the answer to STATUS in `out`. 0, -errno with *why, a static text. In a read section. */
+struct graph;
+int status_answer(struct graph *g, int64_t cmd, struct dict *out, const char **why);
+
+#endif

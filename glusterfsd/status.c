@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The answers to `volume status VOL mem|clients|client-list|inode|fd|callpool` (management 4.6). The CLI stops, without a word, at
+ * the first key that it misses, so every key of that chapter is sent. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/brick-client.h"
+#include "glusterfsd/brick-ops.h"
+#include "graph/graph.h"
+#include "mem/mem-pool.h"
+#include "rpc/transport/transport.h"
+
+enum { STATUS_MEM = 1, STATUS_CLIENTS = 2, STATUS_INODE = 4, STATUS_FD = 8, STATUS_CALLPOOL = 16, STATUS_CLIENT_LIST = 128 };
+enum { INODES_MAX = 2000, FDS_MAX = 10000 }; /* entries of one answer; the sizes say how many there are */
+
+/* Keys are made of numbers; the first error stays. */
+struct teller {
+    struct dict *out;
+    int err;
+};
+
+__attribute__((format(printf, 3, 4))) static void
+tell(struct teller *t, int64_t value, const char *format, ...)
+{
+    char key[128];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(key, sizeof key, format, args);
+    va_end(args);
+    if (!t->err)
+        t->err = dict_set_text_int(t->out, key, value);
+}
+
+__attribute__((format(printf, 3, 4))) static void
+tell_text(struct teller *t, const char *value, const char *format, ...)
+{
+    char key[128];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(key, sizeof key, format, args);
+    va_end(args);
+    if (!t->err)
+        t->err = dict_set_text(t->out, key, DICT_STR, value, (uint32_t)strlen(value) + 1);
+}
+
+/* -- mem ------------------------------------------------------------------------------------------------------------ */
+
+struct pools {
+    struct teller t;
+    int count;
+};
+
+/* From a line of the pools' own dump to a key of the CLI's. */
+static void
+tell_pool_line(void *arg, const char *key, const char *value)
+{
+    static const struct {
+        const char *from, *to;
+    } names[] = {
+        {"pool-name", "name"},         {"active-count", "hotcount"}, {"cached-cold", "coldcount"},
+        {"padded-sizeof", "paddedsizeof"}, {"gets", "alloccount"},   {"peak-sampled", "max_alloc"},
+        {"system-allocs", "pool-misses"},
+    };
+    struct pools *p = arg;
+
+    if (strcmp(key, "-----") == 0) {
+        p->count++;
+        tell(&p->t, 0, "pool%d.max-stdalloc", p->count - 1); /* nothing is got past the pools */
+    }
+    for (size_t i = 0; p->count && i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(key, names[i].from) == 0)
+            tell_text(&p->t, value, "pool%d.%s", p->count - 1, names[i].to);
+    }
+}
+
+/* What lies beneath the pools is not always glibc's malloc, whose figures these are: then they show what it alone has. */
+static int
+answer_mem(struct dict *out)
+{
+    struct pools p = {.t.out = out};
+    struct mallinfo2 m = mallinfo2();
+
+    tell(&p.t, (int64_t)m.arena, "mallinfo.arena");
+    tell(&p.t, (int64_t)m.ordblks, "mallinfo.ordblks");
+    tell(&p.t, (int64_t)m.smblks, "mallinfo.smblks");
+    tell(&p.t, (int64_t)m.hblks, "mallinfo.hblks");
+    tell(&p.t, (int64_t)m.hblkhd, "mallinfo.hblkhd");
+    tell(&p.t, (int64_t)m.usmblks, "mallinfo.usmblks");
+    tell(&p.t, (int64_t)m.fsmblks, "mallinfo.fsmblks");
+    tell(&p.t, (int64_t)m.uordblks, "mallinfo.uordblks");
+    tell(&p.t, (int64_t)m.fordblks, "mallinfo.fordblks");
+    tell(&p.t, (int64_t)m.keepcost, "mallinfo.keepcost");
+    mem_pools_dump(tell_pool_line, &p);
+    tell(&p.t, p.count, "mempool-count");
+    return p.t.err;
+}
+
+/* -- clients ---------------------------------------------------------------------------------------------------------- */
+
+static void
+peer_text(const struct sockaddr_storage *peer, char *text, size_t size)
+{
+    char address[INET6_ADDRSTRLEN] = "";
+
+    if (peer->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)peer;
+
+        inet_ntop(AF_INET, &in->sin_addr, address, sizeof address);
+        snprintf(text, size, "%s:%u", address, ntohs(in->sin_port));
+    } else if (peer->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const void *)peer;
+
+        inet_ntop(AF_INET6, &in->sin6_addr, address, sizeof address);
+        snprintf(text, size, "%s:%u", address, ntohs(in->sin6_port));
+    } else {
+        snprintf(text, size, "unix:0");
+    }
+}
+
+static int
+answer_clients(struct graph *g, struct dict *out)
+{
+    struct teller t = {.out = out};
+    struct brick_client *c;
+    int n = 0;
+
+    pthread_mutex_lock(&g->clients_lock);
+    cds_list_for_each_entry(c, &g->clients, link) {
+        char peer[128] = "unknown:0";
+
+        if (!c->conn)
+            continue;
+        peer_text(conn_peer(c->conn), peer, sizeof peer);
+        tell_text(&t, peer, "client%d.hostname", n);
+        tell(&t, (int64_t)conn_bytes_in(c->conn), "client%d.bytesread", n);
+        tell(&t, (int64_t)conn_bytes_out(c->conn), "client%d.byteswrite", n);
+        tell(&t, c->opversion, "client%d.opversion", n);
+        tell_text(&t, *c->process_name ? c->process_name : "unknown", "client%d.name", n);
+        n++;
+    }
+    pthread_mutex_unlock(&g->clients_lock);
+    tell(&t, n, "clientcount");
+    return t.err;
+}
+
+/* -- inode -------------------------------------------------------------------------------------------------------------- */
+
+struct inodes {
+    struct teller t;
+    unsigned active, lru;
+};
+
+static void
+tell_inode(struct inode *inode, void *ctx, void *arg)
+{
+    struct inodes *l = arg;
+    int refs = atomic_load(&inode->refs.n) - 1; /* one is the walk's */
+    bool is_active = refs > 0;
+    unsigned n = is_active ? l->active : l->lru;
+    const char *list = is_active ? "active" : "lru";
+
+    (void)ctx;
+    if (l->active + l->lru >= INODES_MAX)
+        return;
+    tell_text(&l->t, GFID(&inode->gfid), "conn0.itable.%s%u.gfid", list, n);
+    tell(&l->t, 1, "conn0.itable.%s%u.nlookup", list, n);
+    tell(&l->t, refs, "conn0.itable.%s%u.ref", list, n);
+    tell(&l->t, S_ISDIR(inode->type) ? 2 : S_ISREG(inode->type) ? 1 : 3, "conn0.itable.%s%u.ia_type", list, n);
+    l->active += is_active;
+    l->lru += !is_active;
+}
+
+/* Objects that the storage has something to remember of: all but those that nobody has used yet. */
+static int
+answer_inodes(struct graph *g, struct dict *out)
+{
+    const struct xlator *storage = &g->layers[g->layer_count - 1];
+    struct inodes l = {.t.out = out};
+
+    tell(&l.t, 1, "conncount");
+    inode_table_each(g->inodes, storage, tell_inode, &l);
+    tell(&l.t, inode_table_limit(g->inodes), "conn0.itable.lru_limit");
+    tell(&l.t, l.active, "conn0.itable.active_size");
+    tell(&l.t, l.lru, "conn0.itable.lru_size");
+    tell(&l.t, 0, "conn0.itable.purge_size");
+    return l.t.err;
+}
+
+/* -- fd ------------------------------------------------------------------------------------------------------------------- */
+
+struct fds {
+    struct teller t;
+    int client, count;
+};
+
+static void
+tell_fd(const struct fd *fd, uint32_t number, void *arg)
+{
+    struct fds *l = arg;
+
+    (void)number;
+    if (l->count >= FDS_MAX)
+        return;
+    tell(&l->t, atomic_load(&fd->refs.n), "conn%d.fdtable.fdentry%d.refcount", l->client, l->count);
+    tell(&l->t, (int64_t)fd->flags, "conn%d.fdtable.fdentry%d.flags", l->client, l->count);
+    l->count++;
+}
+
+static int
+answer_fds(struct graph *g, struct dict *out)
+{
+    struct fds l = {.t.out = out};
+    struct brick_client *c;
+
+    pthread_mutex_lock(&g->clients_lock);
+    cds_list_for_each_entry(c, &g->clients, link) {
+        uint32_t capacity, first_free;
+
+        l.count = 0;
+        fd_table_each(&c->fds, tell_fd, &l, &capacity, &first_free);
+        tell(&l.t, atomic_load(&c->refs.n), "conn%d.fdtable.refcount", l.client);
+        tell(&l.t, capacity, "conn%d.fdtable.maxfds", l.client);
+        tell(&l.t, first_free, "conn%d.fdtable.firstfree", l.client);
+        tell(&l.t, l.count, "conn%d.fdtable.openfds", l.client);
+        l.client++;
+    }
+    pthread_mutex_unlock(&g->clients_lock);
+    tell(&l.t, l.client, "conncount");
+    return l.t.err;
+}
+
+int
+status_answer(struct graph *g, int64_t cmd, struct dict *out, const char **why)
+{
+    *why = "no memory";
+    switch (cmd & 255) {
+    case STATUS_MEM:
+        return answer_mem(out);
+    case STATUS_CLIENTS:
+    case STATUS_CLIENT_LIST:
+        return answer_clients(g, out);
+    case STATUS_INODE:
+        return answer_inodes(g, out);
+    case STATUS_FD:
+        return answer_fds(g, out);
+    case STATUS_CALLPOOL:
+        *why = "calls under way are not listed: see the statedump for their number";
+        return -EOPNOTSUPP;
+    default:
+        *why = "Unknown status op";
+        return -EINVAL;
+    }
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* brick-client: who has logged in to a brick: one identity, however many connections share it (spec: wire 3.5).
+ *
+ * Lifetime: made by the first login, found by later ones of the same key. Each connection and each call in flight holds
+ * a reference, and the client holds a pin on its graph: so whoever holds a client holds the graph. When the last connection goes
+ * (brick_client_disconnect): not found any more, client_gone of every layer, fds flushed and closed. Calls that are still
+ * running then may yet take a lock: layers see is_gone, and client_gone is called once more when the last reference
+ * goes, when nothing can be added any more.
+ *
+ * Threads: the graph's clients_lock guards its list, `connections` and `conn`. The other fields but the atomic ones are set at
+ * login.
+ */
+#ifndef KILN_FS_BRICK_CLIENT_H
+#define KILN_FS_BRICK_CLIENT_H
+
+#include "fs/fd.h"
+
+#define BRICK_CLIENT_UID_MAX 1024
+#define BRICK_CLIENT_CRED_MAX 408 /* flavor, length, at most 400 bytes */
+
+struct conn;
+
+struct brick_client {
+    struct refcount refs;
+    struct graph *graph;       /* pinned */
+    struct cds_list_head link; /* graph's list of clients, under its mutex */
+    char *uid;                 /* process-uuid of the handshake */
+    char *process_name, *version;
+    int opversion;
+    bool is_trusted;           /* logged in with a verified username */
+    atomic_bool is_gone;       /* set before the first client_gone */
+    struct gfid subdir_gfid;   /* null: whole volume */
+    unsigned connections;      /* under the graph's client mutex */
+    struct fd_table fds;
+    struct conn *conn;         /* where callbacks go; under the graph's client mutex; NULL when gone */
+    uint64_t id;               /* for statedumps */
+    atomic_uint locks;         /* of all kinds, granted and waiting: features/locks counts */
+    uint32_t cred_bytes;
+    uint8_t cred[BRICK_CLIENT_CRED_MAX]; /* as it was on the wire: part of the key */
+    _Atomic(void *) ctx[]; /* as in an inode, by xl->slot[CTX_CLIENT] */
+};
+
+struct brick_client_key {
+    const char *uid;
+    const void *cred; /* flavor, length and body of the login's credential; 0 bytes: never shared */
+    uint32_t cred_bytes;
+};
+
+struct brick_client_facts {
+    const char *process_name, *version;
+    int opversion;
+    bool is_trusted;
+    struct gfid subdir_gfid;
+};
+
+/* One more connection of the client with this key, which is made if there is none. The reference belongs to the connection; it ends
+ * with brick_client_disconnect(). The caller's pin on the graph is taken over. NULL (no memory): pin not taken. */
+struct brick_client *brick_client_connect(struct graph *g, const struct brick_client_key *key,
+                                          const struct brick_client_facts *facts);
+
+/* A connection less. True: it was the last one, the client is not found any more: the caller cleans up
+ * (brick_client_layers_gone, then flush and close its fds). The reference stays the caller's. */
+bool brick_client_disconnect(struct brick_client *c);
+
+/* client_gone of every layer, top first. */
+void brick_client_layers_gone(struct brick_client *c);
+
+/* The layer's context on this client; NULL: none yet. It lives until client_release, which is called when nothing refers to
+ * the client any more. */
+static inline void *
+brick_client_ctx(struct brick_client *c, const struct xlator *xl)
+{
+    return atomic_load_explicit(&c->ctx[xl->slot[CTX_CLIENT] - 1], memory_order_acquire);
+}
+
+/* Installs `fresh` unless another thread was faster; returns the one that is installed. The caller frees `fresh` if it is not
+ * the one returned. */
+void *brick_client_ctx_install(struct brick_client *c, const struct xlator *xl, void *fresh);
+
+static inline struct brick_client *
+brick_client_ref(struct brick_client *c)
+{
+    refcount_get(&c->refs);
+    return c;
+}
+
+void brick_client_unref(struct brick_client *c); /* NULL allowed */
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Built twice: test-call-stack has assertions and sees each broken promise stop the program; test-call-stack-release has
+ * none (NDEBUG) and sees the client get an error instead of no answer. */
+#include "stack/call-stack.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include <check.h>
+
+#include "data/dict.h"
+#include "graph/graph.h"
+#include "mem/iobuf.h"
+#include "stack/xlator.h"
+
+static struct graph graph;
+static struct xlator layers[2];
+static unsigned done_count;
+static int32_t last_ret, last_errno;
+static struct call_stack *kept;
+
+static void
+done(struct call_stack *stk)
+{
+    done_count++;
+    last_ret = stk->reply.op_ret;
+    last_errno = stk->reply.op_errno;
+    call_stack_free(stk);
+}
+
+/* `size` of the call is the verdict wanted of the lower layer, `offset` that of a callback of the upper one. */
+static xl_verdict
+upper_cb(struct frame *f, struct call_stack *stk)
+{
+    (void)f;
+    return (xl_verdict)stk->call.offset;
+}
+
+static xl_verdict
+upper(struct xlator *xl, struct call_stack *stk)
+{
+    return frame_push(stk, xl, upper_cb) ? XL_PASS : -ENOMEM;
+}
+
+static xl_verdict
+lower(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    stk->reply.op_ret = 7;
+    kept = stk;
+    return (xl_verdict)(int64_t)stk->call.size;
+}
+
+static void
+setup(void)
+{
+    ck_assert_int_eq(arena_pools_init(), 0);
+    ck_assert_int_eq(iobuf_pools_init(), 0);
+    ck_assert_int_eq(dict_pools_init(), 0);
+    ck_assert_int_eq(stack_pools_init(), 0);
+    for (unsigned i = 0; i < 2; i++)
+        layers[i] = (struct xlator){.name = i ? "lower" : "upper", .graph = &graph};
+    layers[0].fn[FOP_stat] = upper;
+    layers[0].next[FOP_stat] = &layers[1];
+    layers[1].fn[FOP_stat] = lower;
+    done_count = 0;
+}
+
+static struct call_stack *
+wind(xl_verdict of_lower, xl_verdict of_callback)
+{
+    struct call_stack *stk = call_stack_new(done, NULL);
+
+    ck_assert_ptr_nonnull(stk);
+    stk->call.fop = FOP_stat;
+    stk->call.size = (uint64_t)(int64_t)of_lower;
+    stk->call.offset = (uint64_t)(int64_t)of_callback;
+    call_stack_wind(stk, &layers[0]);
+    return stk;
+}
+
+START_TEST(each_verdict_is_acted_on)
+{
+    wind(XL_DONE, XL_PASS);
+    ck_assert_uint_eq(done_count, 1);
+    ck_assert_int_eq(last_ret, 7);
+    wind(-ENOSPC, XL_PASS);
+    ck_assert_uint_eq(done_count, 2);
+    ck_assert_int_eq(last_ret, -1);
+    ck_assert_int_eq(last_errno, ENOSPC);
+    wind(XL_PASS, XL_PASS); /* no layer is left that knows the fop */
+    ck_assert_int_eq(last_errno, EOPNOTSUPP);
+    wind(XL_OWNED, XL_PASS);
+    ck_assert_uint_eq(done_count, 3);
+    call_stack_unwind(kept);
+    ck_assert_uint_eq(done_count, 4);
+    ck_assert_int_eq(last_ret, 7);
+    wind(XL_OWNED, XL_PASS);
+    call_stack_answer(kept, -EIO);
+    ck_assert_uint_eq(done_count, 5);
+    ck_assert_int_eq(last_errno, EIO);
+}
+END_TEST
+
+START_TEST(a_callback_may_hold_the_reply_back)
+{
+    wind(XL_DONE, XL_OWNED);
+    ck_assert_uint_eq(done_count, 0);
+    call_stack_unwind(kept);
+    ck_assert_uint_eq(done_count, 1);
+    ck_assert_int_eq(last_ret, 7);
+}
+END_TEST
+
+/* What a fop function must not say, and what comes of it: these end the program where there are assertions. */
+
+START_TEST(zero_is_no_verdict)
+{
+    wind(0, XL_PASS);
+    ck_assert_uint_eq(done_count, 1);
+    ck_assert_int_eq(last_ret, -1);
+    ck_assert_int_eq(last_errno, EIO);
+}
+END_TEST
+
+START_TEST(zero_is_no_verdict_of_a_callback)
+{
+    wind(XL_DONE, 0);
+    ck_assert_uint_eq(done_count, 1);
+    ck_assert_int_eq(last_errno, EIO);
+}
+END_TEST
+
+START_TEST(zero_is_no_verdict_of_a_parked_call)
+{
+    wind(XL_OWNED, XL_PASS);
+    call_stack_answer(kept, 0);
+    ck_assert_uint_eq(done_count, 1);
+    ck_assert_int_eq(last_errno, EIO);
+}
+END_TEST
+
+#ifndef NDEBUG
+static void
+done_is_late(struct call_stack *stk)
+{
+    (void)stk;
+    done_count++;
+}
+
+START_TEST(a_second_answer_is_caught)
+{
+    struct call_stack *stk = call_stack_new(done_is_late, NULL);
+
+    stk->call.fop = FOP_stat;
+    stk->call.size = XL_DONE;
+    stk->call.offset = XL_PASS;
+    call_stack_wind(stk, &layers[0]);
+    ck_assert_uint_eq(done_count, 1);
+    call_stack_unwind(stk);
+}
+END_TEST
+
+START_TEST(release_before_the_answer_is_caught)
+{
+    call_stack_free(wind(XL_OWNED, XL_PASS));
+}
+END_TEST
+
+START_TEST(an_answer_to_a_call_never_wound_is_caught)
+{
+    struct call_stack *stk = call_stack_new(done, NULL);
+
+    call_stack_fail(stk, EIO);
+}
+END_TEST
+#endif
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("call-stack");
+    TCase *t = tcase_create("verdicts");
+
+    tcase_add_checked_fixture(t, setup, NULL);
+    tcase_add_test(t, each_verdict_is_acted_on);
+    tcase_add_test(t, a_callback_may_hold_the_reply_back);
+#ifdef NDEBUG
+    tcase_add_test(t, zero_is_no_verdict);
+    tcase_add_test(t, zero_is_no_verdict_of_a_callback);
+    tcase_add_test(t, zero_is_no_verdict_of_a_parked_call);
+#else
+    tcase_add_test_raise_signal(t, zero_is_no_verdict, SIGABRT);
+    tcase_add_test_raise_signal(t, zero_is_no_verdict_of_a_callback, SIGABRT);
+    tcase_add_test_raise_signal(t, zero_is_no_verdict_of_a_parked_call, SIGABRT);
+    tcase_add_test_raise_signal(t, a_second_answer_is_caught, SIGABRT);
+    tcase_add_test_raise_signal(t, release_before_the_answer_is_caught, SIGABRT);
+    tcase_add_test_raise_signal(t, an_answer_to_a_call_never_wound_is_caught, SIGABRT);
+#endif
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"

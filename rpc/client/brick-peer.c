@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The handshake is a chain: each reply sends the next call. One runs at a time, so what it writes needs no lock. Every error
+ * ends in rpc_client_drop(), which does nothing when the connection is gone already. */
+#include "rpc/client/brick-peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/gfid.h"
+#include "data/dict.h"
+#include "log/log.h"
+#include "rpc/client/glusterd-calls.h"
+#include "rpc/xdr/dump-program.h"
+#include "rpc/xdr/fop-codec.h"
+#include "rpc/xdr/handshake-program.h"
+#include "rpc/xdr/portmap-program.h"
+
+enum { LOGIN_TIMEOUT_S = 42, LOGIN_BYTES_MAX = 64 << 10, PROCESS_UUID_MAX = 900 };
+#define CLIENT_VERSION "10.3"
+#define OPVERSION 100000
+
+struct brick_peer {
+    struct rpc_client *rpc;
+    const struct brick_peer_ops *ops;
+    void *arg;
+    struct arena texts; /* all that follows and is text */
+    const char *brick, *process_uuid, *process_name;
+    struct brick_peer_text *pairs;
+    unsigned pair_count;
+    unsigned timeout_s;
+    /* the handshake's */
+    char volume_id[GFID_TEXT_SIZE]; /* "": not known */
+    unsigned logins;                /* tried so far */
+    bool was_redirected;            /* glusterd has named this port */
+};
+
+static void setvolume(struct brick_peer *p);
+
+static void
+sent_or_drop(struct brick_peer *p, int err, const char *what)
+{
+    if (err)
+        rpc_client_drop(p->rpc, "%s cannot be sent: %s", what, strerror(-err));
+}
+
+/* ---- who is there ---- */
+
+static void
+port_known(struct rpc_reply *r, void *arg)
+{
+    struct brick_peer *p = arg;
+    uint16_t port;
+    int err = portmap_port_reply(r, &port);
+
+    if (err) {
+        rpc_client_drop(p->rpc, "glusterd has no port of brick %s: %s", p->brick, strerror(-err));
+        return;
+    }
+    p->was_redirected = true;
+    rpc_client_redirect(p->rpc, port);
+}
+
+static bool
+lists(const struct dump_reply *d, uint64_t number, uint64_t version)
+{
+    for (const struct dump_entry *e = d->programs; e; e = e->next) {
+        if (e->number == number && e->version == version)
+            return true;
+    }
+    return false;
+}
+
+/* A peer that claims to be glusterd on a port that glusterd has named would send us round in circles. */
+static void
+choose(struct brick_peer *p, const struct dump_reply *d)
+{
+    bool was_redirected = p->was_redirected;
+
+    p->was_redirected = false;
+    if (d->op_ret < 0) {
+        rpc_client_drop(p->rpc, "the peer does not say what it serves: %s", strerror(d->op_errno));
+    } else if (lists(d, PORTMAP_PROGRAM, PORTMAP_PROGRAM_VERSION)) {
+        if (was_redirected)
+            rpc_client_drop(p->rpc, "there is a glusterd where brick %s should be", p->brick);
+        else
+            sent_or_drop(p, portmap_port(p->rpc, p->brick, p->timeout_s, port_known, p), "PORTBYBRICK");
+    } else if (lists(d, FOP_PROGRAM, FOP_PROGRAM_VERSION)) {
+        rpc_client_set_cred(p->rpc, CRED_GLUSTERFS_V3);
+        setvolume(p);
+    } else {
+        rpc_client_drop(p->rpc, "the peer serves no file operations of version %u", FOP_PROGRAM_VERSION);
+    }
+}
+
+static void
+dumped(struct rpc_reply *r, void *arg)
+{
+    struct brick_peer *p = arg;
+    struct arena arena = {0};
+    struct dump_reply d;
+
+    r->results.arena = &arena;
+    if (!r->err && r->results.more_count)
+        xdr_pull(&r->results, xdr_left_total(&r->results));
+    xdr_get_dump_reply(&r->results, &d);
+    if (r->err)
+        rpc_client_drop(p->rpc, "the peer does not say what it serves: %s", strerror(-r->err));
+    else if (r->results.error)
+        rpc_reply_is_garbage(r, "DUMP");
+    else
+        choose(p, &d);
+    arena_release(&arena);
+}
+
+static void
+peer_connected(struct rpc_client *c, void *arg)
+{
+    struct brick_peer *p = arg;
+    struct rpc_call call = {
+        .program = DUMP_PROGRAM,
+        .version = DUMP_PROGRAM_VERSION,
+        .procedure = DUMP_DUMP,
+        .timeout_s = p->timeout_s,
+        .is_handshake = true,
+        .cb = dumped,
+        .arg = p,
+    };
+    char bytes[8];
+    struct xdr x;
+
+    xdr_init(&x, bytes, sizeof bytes, NULL);
+    xdr_put_dump_call(&x);
+    sent_or_drop(p, rpc_client_call_xdr(c, &call, &x, bytes), "DUMP");
+}
+
+/* ---- let us in ---- */
+
+static int
+set_pairs(struct dict *d, const struct brick_peer *p)
+{
+    char uuid[PROCESS_UUID_MAX + 32];
+    int err = 0;
+
+    snprintf(uuid, sizeof uuid, "%s-RECON_NO:-%u", p->process_uuid, p->logins - 1);
+    for (unsigned i = 0; i < p->pair_count && !err; i++)
+        err = dict_set_text(d, p->pairs[i].key, DICT_STR, p->pairs[i].value, (uint32_t)strlen(p->pairs[i].value) + 1);
+    /* Last: what the brick acts on (wire 3.2) is not for the layer's options to say. */
+    err = err ? err : dict_set_str(d, DICT_KEY_REMOTE_SUBVOLUME, p->brick);
+    err = err ? err : dict_set_str(d, DICT_KEY_PROCESS_UUID, uuid);
+    err = err ? err : dict_set_int(d, DICT_KEY_FOPS_VERSION, FOP_PROGRAM);
+    err = err ? err : dict_set_int(d, DICT_KEY_OPVERSION, OPVERSION);
+    err = err ? err : dict_set_int(d, DICT_KEY_CLNT_LK_VERSION, 1);
+    err = err ? err : dict_set_text(d, "client-version", DICT_STR, CLIENT_VERSION, sizeof CLIENT_VERSION);
+    err = err ? err : dict_set_text(d, "process-name", DICT_STR, p->process_name, (uint32_t)strlen(p->process_name) + 1);
+    if (!err && *p->volume_id)
+        err = dict_set_str(d, DICT_KEY_SV_VOLUME_ID, p->volume_id);
+    return err;
+}
+
+/* True: the volume is the one we know, or we know none yet. */
+static bool
+is_same_volume(struct brick_peer *p, const char *volume_id)
+{
+    if (!volume_id || (*p->volume_id && strcasecmp(p->volume_id, volume_id) == 0))
+        return true;
+    if (*p->volume_id || strlen(volume_id) >= sizeof p->volume_id)
+        return false;
+    strcpy(p->volume_id, volume_id);
+    return true;
+}
+
+static void
+let_in(struct brick_peer *p, const struct common_reply *reply)
+{
+    struct brick_login login = {
+        .volume_id = dict_get_str(reply->dict, DICT_KEY_SV_VOLUME_ID),
+        .process_uuid = dict_get_str(reply->dict, DICT_KEY_PROCESS_UUID),
+        .is_child_up = !dict_has(reply->dict, DICT_KEY_CHILD_UP) || dict_get_flag(reply->dict, DICT_KEY_CHILD_UP),
+    };
+
+    if (!is_same_volume(p, login.volume_id)) {
+        rpc_client_drop(p->rpc, "brick %s is of volume %.40s, not of %s", p->brick, login.volume_id, p->volume_id);
+        return;
+    }
+    if (rpc_client_up(p->rpc)) {
+        log_event(LOG_INFO, NULL, "brick-peer-up", "%s: logged in to brick %s", rpc_client_name(p->rpc), p->brick);
+        if (p->ops->up)
+            p->ops->up(p, &login, p->arg);
+    }
+}
+
+static void
+not_let_in(struct brick_peer *p, const struct common_reply *reply)
+{
+    const char *words = dict_get_str(reply->dict, DICT_KEY_ERROR);
+
+    if (p->ops->refused)
+        p->ops->refused(p, reply->op_errno, words ? words : "", p->arg);
+    rpc_client_drop(p->rpc, "brick %s does not let us in: %.100s (%s)", p->brick, words ? words : "it says no more",
+                    strerror(reply->op_errno));
+}
+
+static void
+setvolume_answered(struct rpc_reply *r, void *arg)
+{
+    struct brick_peer *p = arg;
+    struct arena arena = {0};
+    struct common_reply reply;
+
+    r->results.arena = &arena;
+    if (!r->err && r->results.more_count)
+        xdr_pull(&r->results, xdr_left_total(&r->results));
+    xdr_get_common_reply(&r->results, &reply);
+    if (r->err)
+        rpc_client_drop(p->rpc, "brick %s does not answer the login: %s", p->brick, strerror(-r->err));
+    else if (r->results.error)
+        rpc_reply_is_garbage(r, "SETVOLUME");
+    else if (reply.op_ret < 0)
+        not_let_in(p, &reply);
+    else
+        let_in(p, &reply);
+    arena_release(&arena);
+}
+
+static int
+setvolume_send(struct brick_peer *p, struct arena *arena)
+{
+    struct rpc_call call = {
+        .program = HANDSHAKE_PROGRAM,
+        .version = HANDSHAKE_PROGRAM_VERSION,
+        .procedure = HANDSHAKE_SETVOLUME,
+        .timeout_s = p->timeout_s,
+        .is_handshake = true,
+        .cb = setvolume_answered,
+        .arg = p,
+    };
+    struct dict *d = dict_new(arena);
+    int err = d ? set_pairs(d, p) : -ENOMEM;
+    size_t size = err ? 0 : xdr_old_dict_size(d);
+    struct xdr x;
+
+    if (err || size > LOGIN_BYTES_MAX)
+        return err ? err : -EMSGSIZE;
+    char *bytes = arena_alloc(arena, size);
+
+    if (!bytes)
+        return -ENOMEM;
+    xdr_init(&x, bytes, size, NULL);
+    xdr_put_old_dict(&x, d);
+    return rpc_client_call_xdr(p->rpc, &call, &x, bytes);
+}
+
+static void
+setvolume(struct brick_peer *p)
+{
+    struct arena arena = {0};
+
+    p->logins++;
+    sent_or_drop(p, setvolume_send(p, &arena), "SETVOLUME");
+    arena_release(&arena);
+}
+
+/* ---- the client's other events ---- */
+
+static void
+peer_down(struct rpc_client *c, bool was_up, void *arg)
+{
+    struct brick_peer *p = arg;
+
+    (void)c;
+    if (was_up && p->ops->down)
+        p->ops->down(p, p->arg);
+}
+
+static void
+peer_called(struct rpc_client *c, const struct rpc_call_head *head, struct xdr *args, void *arg)
+{
+    struct brick_peer *p = arg;
+
+    (void)c;
+    if (p->ops->called)
+        p->ops->called(p, head, args, p->arg);
+}
+
+static void
+peer_free(struct brick_peer *p)
+{
+    arena_release(&p->texts);
+    free(p);
+}
+
+static void
+peer_gone(void *arg)
+{
+    struct brick_peer *p = arg;
+    void (*gone)(void *) = p->ops->gone;
+    void *owner = p->arg;
+
+    peer_free(p);
+    gone(owner);
+}
+
+static const struct rpc_client_ops peer_rpc_ops = {
+    .connected = peer_connected, .down = peer_down, .called = peer_called, .gone = peer_gone};
+
+/* ---- the owner's side ---- */
+
+static const char *
+keep(struct brick_peer *p, const char *text, int *err)
+{
+    const char *copy = text ? arena_dup(&p->texts, text, strlen(text)) : "";
+
+    if (!copy)
+        *err = -ENOMEM;
+    return copy;
+}
+
+static int
+copy_options(struct brick_peer *p, const struct brick_peer_options *o)
+{
+    int err = 0;
+
+    if ((o->volume_id && strlen(o->volume_id) >= sizeof p->volume_id) || strlen(o->process_uuid) > PROCESS_UUID_MAX)
+        return -EINVAL;
+    snprintf(p->volume_id, sizeof p->volume_id, "%s", o->volume_id ? o->volume_id : "");
+    p->timeout_s = o->rpc.ping_timeout_s ? o->rpc.ping_timeout_s : LOGIN_TIMEOUT_S;
+    p->brick = keep(p, o->brick, &err);
+    p->process_uuid = keep(p, o->process_uuid, &err);
+    p->process_name = keep(p, o->process_name, &err);
+    p->pairs = arena_zalloc(&p->texts, (o->text_count + 1) * sizeof *p->pairs);
+    if (!p->pairs)
+        return -ENOMEM;
+    for (unsigned i = 0; i < o->text_count; i++) {
+        p->pairs[i].key = keep(p, o->texts[i].key, &err);
+        p->pairs[i].value = keep(p, o->texts[i].value, &err);
+    }
+    p->pair_count = o->text_count;
+    return err;
+}
+
+struct brick_peer *
+brick_peer_new(const struct brick_peer_options *options, const struct brick_peer_ops *ops, void *arg, int *err)
+{
+    struct brick_peer *p = calloc(1, sizeof *p);
+
+    *err = -ENOMEM;
+    if (!p)
+        return NULL;
+    p->ops = ops;
+    p->arg = arg;
+    *err = copy_options(p, options);
+    if (!*err)
+        p->rpc = rpc_client_new(&options->rpc, &peer_rpc_ops, p, err);
+    if (*err) {
+        peer_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void
+brick_peer_start(struct brick_peer *p)
+{
+    rpc_client_start(p->rpc);
+}
+
+void
+brick_peer_close(struct brick_peer *p)
+{
+    rpc_client_close(p->rpc);
+}
+
+struct rpc_client *
+brick_peer_client(struct brick_peer *p)
+{
+    return p->rpc;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Fops, through the codec that the server uses too. */
+#include <errno.h>
+#include <string.h>
+
+#include "rpc/client/rpc-client-internal.h"
+#include "rpc/xdr/fop-codec.h"
+
+/* A payload that lies in no one buffer. NULL: no memory. */
+static struct iobuf *
+gather(const struct fop_call *call, struct iovec *out)
+{
+    struct iobuf *buf = iobuf_get(call->payload_bytes);
+    size_t at = 0;
+
+    if (!buf)
+        return NULL;
+    for (int i = 0; i < call->payload_count; i++) {
+        memcpy(buf->bytes + at, call->payload[i].iov_base, call->payload[i].iov_len);
+        at += call->payload[i].iov_len;
+    }
+    *out = (struct iovec){buf->bytes, at};
+    return buf;
+}
+
+static void
+put_message(struct outgoing *o, const struct fop_call *call, char *out, size_t bytes)
+{
+    struct xdr x;
+
+    xdr_init(&x, out, bytes, NULL);
+    outgoing_put_head(o, &x, FOP_PROGRAM, FOP_PROGRAM_VERSION, call->fop);
+    (void)fop_encode_call(call->fop, &x, call); /* its size was asked for: it fits */
+}
+
+/* Takes `payload` over. */
+static int
+send_fop(struct outgoing *o, const struct outgoing_reply *reply, const struct fop_call *call, struct iobuf *payload,
+         const struct iovec *iov, int iov_count)
+{
+    char small[RPC_SMALL_CALL_BYTES];
+    size_t bytes = outgoing_head_bytes(o) + fop_call_size(call->fop, call) - call->payload_bytes;
+
+    if (bytes <= sizeof small) {
+        put_message(o, call, small, bytes);
+        return outgoing_send(o, reply, small, bytes, payload, iov, iov_count);
+    }
+    struct iobuf *buf = bytes + call->payload_bytes <= TRANSPORT_RECORD_MAX ? iobuf_get(TRANSPORT_MARK_BYTES + bytes) : NULL;
+    int err;
+
+    if (!buf) {
+        iobuf_unref(payload);
+        return outgoing_cancel(o, bytes + call->payload_bytes <= TRANSPORT_RECORD_MAX ? -ENOMEM : -EMSGSIZE);
+    }
+    put_message(o, call, buf->bytes + TRANSPORT_MARK_BYTES, bytes);
+    if (!payload)
+        return outgoing_send_iobuf(o, reply, buf, bytes);
+    err = outgoing_send(o, reply, buf->bytes + TRANSPORT_MARK_BYTES, bytes, payload, iov, iov_count);
+    iobuf_unref(buf);
+    return err;
+}
+
+int
+rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct caller *caller, struct iobuf *payload,
+               unsigned timeout_s, rpc_reply_fn cb, void *arg)
+{
+    struct outgoing_reply reply = {.cb = cb, .arg = arg, .timeout_s = timeout_s, .what = call->fop};
+    struct iovec iov[FOP_PAYLOAD_IOVS];
+    int iov_count = call->payload_count;
+    struct outgoing o;
+    int err = outgoing_begin(&o, c, caller, false);
+
+    if (err) {
+        iobuf_unref(payload);
+        return err;
+    }
+    if (call->payload_bytes > TRANSPORT_RECORD_MAX) {
+        iobuf_unref(payload);
+        return outgoing_cancel(&o, -EMSGSIZE);
+    }
+    memcpy(iov, call->payload, (size_t)iov_count * sizeof *iov); /* the call may be gone before they are queued */
+    if (call->payload_bytes && !payload) {
+        payload = gather(call, iov);
+        iov_count = 1;
+        if (!payload)
+            return outgoing_cancel(&o, -ENOMEM);
+    }
+    return send_fop(&o, &reply, call, payload, iov, iov_count);
+}
+
+static void
+set_error(struct fop_reply *out, int err)
+{
+    memset(out, 0, sizeof *out);
+    out->op_ret = -1;
+    out->op_errno = err;
+}
+
+void
+rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *arena)
+{
+    memset(out, 0, sizeof *out);
+    if (r->err) { /* an operation that was lost and one that was not answered are the same to whoever asked (wire 1.6) */
+        set_error(out, ENOTCONN);
+        return;
+    }
+    r->results.arena = arena;
+    int err = fop_decode_reply(fop, &r->results, out);
+
+    if (err == -EBADMSG) {
+        rpc_reply_is_garbage(r, fop_info[fop].name);
+        err = -ENOTCONN;
+    }
+    if (err) {
+        set_error(out, -err);
+        return;
+    }
+    /* What was in further pieces has been joined on the arena. */
+    out->iobuf = iobuf_ref(r->record.bufs[0]);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Fops of a client to a peer that answers them, in small and in large, and to one whose answers have another layout. */
+#include <check.h>
+#include <semaphore.h>
+
+#include "data/dict.h"
+#include "event/worker.h"
+#include "mem/mem-pool.h"
+#include "rpc/client/rpc-client.h"
+#include "rpc/client/test-peer.h"
+#include "rpc/xdr/fop-codec.h"
+
+enum { LONG_NAME = 2000, BIG = 300000 };
+
+static struct rpc_client *client;
+static sem_t came_up, gone, answered;
+static struct fop_reply reply;
+static struct arena arena;
+static atomic_bool cuts_replies, reads_less;
+
+/* ---- the peer ---- */
+
+/* `payload` bytes follow; a reply that is cut ends in the middle of its results. */
+static void
+answer_with(int fd, uint32_t xid, enum fop fop, const struct fop_reply *r, size_t payload)
+{
+    size_t head = fop_reply_size(fop, r), size = head + payload;
+    char *bytes = calloc(1, size);
+    struct xdr x;
+
+    xdr_init(&x, bytes, head, NULL);
+    peer_must(fop_encode_reply(fop, &x, r) == 0);
+    memset(bytes + head, 'p', payload);
+    peer_reply(fd, xid, bytes, cuts_replies ? head / 2 & ~3u : size);
+    free(bytes);
+}
+
+static void
+answer(int fd, const struct rpc_call_head *head, struct xdr *args)
+{
+    enum fop fop = (enum fop)head->procedure;
+    struct arena a = {0};
+    struct fop_call c = {0};
+    struct fop_reply r = {0};
+    size_t payload = 0;
+
+    args->arena = &a;
+    peer_must(head->program == FOP_PROGRAM && head->version == FOP_PROGRAM_VERSION);
+    peer_must(fop_decode_call(fop, args, &c) == 0);
+    if (fop == FOP_readv) {
+        r.op_ret = (int32_t)c.size;
+        payload = reads_less ? c.size / 2 : c.size;
+    } else if (fop == FOP_writev) {
+        r.op_ret = (int32_t)c.payload_bytes;
+        for (size_t i = 0; i < c.payload_bytes; i++)
+            peer_must(((char *)c.payload[0].iov_base)[i] == 'w');
+    } else if (fop == FOP_lookup) {
+        r.op_ret = -1;
+        r.op_errno = strlen(c.name) == LONG_NAME ? ENAMETOOLONG : ENOENT;
+    } else if (fop == FOP_getxattr) {
+        r.dict = dict_new(&a);
+        for (int i = 0; i < 1000; i++) {
+            char key[32];
+
+            snprintf(key, sizeof key, "user.%d", i);
+            peer_must(dict_set_text(r.dict, key, DICT_PTR, key, (uint32_t)strlen(key)) == 0);
+        }
+    } else if (fop == FOP_stat) {
+        r.stat.size = 4711;
+    }
+    answer_with(fd, head->xid, fop, &r, payload);
+    arena_release(&a);
+}
+
+/* ---- the client ---- */
+
+static void
+owner_connected(struct rpc_client *c, void *arg)
+{
+    (void)arg;
+    rpc_client_set_cred(c, CRED_GLUSTERFS_V3);
+    ck_assert(rpc_client_up(c));
+    sem_post(&came_up);
+}
+
+static void
+owner_gone(void *arg)
+{
+    (void)arg;
+    sem_post(&gone);
+}
+
+static void
+wait_on(sem_t *sem)
+{
+    while (sem_wait(sem))
+        ;
+}
+
+static void
+setup(void)
+{
+    static const struct rpc_client_ops ops = {.connected = owner_connected, .gone = owner_gone};
+    sem_t *all[] = {&came_up, &gone, &answered};
+    int err;
+
+    ck_assert_int_eq(mem_pools_init(), 0);
+    ck_assert_int_eq(arena_pools_init(), 0);
+    ck_assert_int_eq(iobuf_pools_init(), 0);
+    ck_assert_int_eq(dict_pools_init(), 0);
+    ck_assert_int_eq(transport_pools_init(), 0);
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3}), 0);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        sem_init(all[i], 0, 0);
+    peer.other = answer;
+    peer_start(0);
+    client = rpc_client_new(
+        &(struct rpc_client_options){
+            .name = "brick", .where = {.host = "127.0.0.1", .port = peer.port}, .retry_min_ms = 1},
+        &ops, NULL, &err);
+    ck_assert_ptr_nonnull(client);
+    rpc_client_start(client);
+    wait_on(&came_up);
+}
+
+static void
+release(void)
+{
+    iobuf_unref(reply.iobuf);
+    arena_release(&arena);
+    reply = (struct fop_reply){0};
+}
+
+static void
+teardown(void)
+{
+    release();
+    rpc_client_close(client);
+    wait_on(&gone);
+    peer_stop();
+    transport_close_all();
+    workers_stop();
+    mem_pools_fini();
+}
+
+static enum fop asked;
+
+static void
+fop_answered(struct rpc_reply *r, void *arg)
+{
+    ck_assert_ptr_eq(arg, &asked);
+    rpc_reply_fop(r, asked, &reply, &arena);
+    sem_post(&answered);
+}
+
+static int
+ask(const struct fop_call *call, struct iobuf *payload)
+{
+    release();
+    asked = call->fop;
+    int err = rpc_client_fop(client, call, NULL, payload, 0, fop_answered, &asked);
+
+    if (err)
+        return err;
+    wait_on(&answered);
+    return reply.op_ret < 0 ? -reply.op_errno : 0;
+}
+
+static bool
+is_all(const void *bytes, size_t n, char c)
+{
+    const char *at = bytes;
+
+    for (size_t i = 0; i < n; i++) {
+        if (at[i] != c)
+            return false;
+    }
+    return true;
+}
+
+/* ---- tests ---- */
+
+START_TEST(small_ones)
+{
+    ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_stat}, NULL), 0);
+    ck_assert_uint_eq(reply.stat.size, 4711);
+    ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_lookup, .name = "none"}, NULL), -ENOENT);
+}
+END_TEST
+
+/* A call that is not made on the C stack. */
+START_TEST(a_long_name)
+{
+    char name[LONG_NAME + 1];
+
+    memset(name, 'n', LONG_NAME);
+    name[LONG_NAME] = '\0';
+    ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_lookup, .name = name}, NULL), -ENAMETOOLONG);
+}
+END_TEST
+
+START_TEST(reads)
+{
+    static const size_t sizes[] = {1, 100, 4096, 131072, BIG};
+
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_readv, .size = sizes[i]}, NULL), 0);
+            ck_assert_uint_eq(reply.payload.iov_len, sizes[i]);
+            ck_assert(is_all(reply.payload.iov_base, sizes[i], 'p'));
+        }
+    }
+}
+END_TEST
+
+/* By reference, and copied from several places when no buffer is given. */
+START_TEST(writes)
+{
+    struct iobuf *buf = iobuf_get(BIG);
+
+    memset(buf->bytes, 'w', BIG);
+    struct fop_call call = {
+        .fop = FOP_writev,
+        .size = BIG,
+        .payload = {{buf->bytes, 1000}, {buf->bytes + 1000, BIG - 1000}},
+        .payload_count = 2,
+        .payload_bytes = BIG,
+    };
+
+    ck_assert_int_eq(ask(&call, iobuf_ref(buf)), 0);
+    ck_assert_int_eq(reply.op_ret, BIG);
+    ck_assert_int_eq(ask(&call, NULL), 0);
+    ck_assert_int_eq(reply.op_ret, BIG);
+    iobuf_unref(buf);
+    ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_writev}, NULL), 0);
+}
+END_TEST
+
+START_TEST(a_thousand_xattrs)
+{
+    ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_getxattr, .name = ""}, NULL), 0);
+    ck_assert_uint_eq(reply.dict->count, 1000);
+    ck_assert_ptr_nonnull(dict_find_text(reply.dict, "user.999"));
+}
+END_TEST
+
+/* Each costs the connection, and the call gets ENOTCONN. */
+START_TEST(another_layout)
+{
+    static const enum fop fops[] = {FOP_stat, FOP_lookup, FOP_readv, FOP_writev, FOP_getxattr, FOP_statfs, FOP_readdirp};
+    struct rpc_client_stats s;
+
+    cuts_replies = true;
+    for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++) {
+        ck_assert_int_eq(ask(&(struct fop_call){.fop = fops[i], .name = "none", .size = 0}, NULL), -ENOTCONN);
+        wait_on(&came_up);
+    }
+    cuts_replies = false;
+    ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_stat}, NULL), 0);
+    rpc_client_stats(client, &s);
+    ck_assert_uint_eq(s.losses, sizeof fops / sizeof fops[0]);
+}
+END_TEST
+
+/* A READ that says more than it brings. */
+START_TEST(a_read_that_lies)
+{
+    reads_less = true;
+    ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_readv, .size = 100}, NULL), -ENOTCONN);
+    wait_on(&came_up);
+    reads_less = false;
+    ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_readv, .size = 100}, NULL), 0);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("rpc-fop");
+    TCase *t = tcase_create("rpc-fop");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, small_ones);
+    tcase_add_test(t, a_long_name);
+    tcase_add_test(t, reads);
+    tcase_add_test(t, writes);
+    tcase_add_test(t, a_thousand_xattrs);
+    tcase_add_test(t, another_layout);
+    tcase_add_test(t, a_read_that_lies);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"

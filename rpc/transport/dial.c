@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* One attempt is a chain of steps, each a job on a worker, none while another runs or a socket is watched:
+ *
+ *     start --> [resolving] --> step --> [connecting] --> step --> [connecting] ... --> outcome
+ *
+ * While it connects, the loop, the timer and dialler_cancel() may each want to end that; the first one does (under the
+ * lock), takes the socket out of the loop, and its `gone` posts the next step.
+ */
+#include "rpc/transport/dial.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "rpc/transport/transport-internal.h"
+
+/* bindresvport(3)'s. */
+enum { LOW_PORT_FIRST = 600, LOW_PORT_LAST = 1023, LOW_PORTS = LOW_PORT_LAST - LOW_PORT_FIRST + 1 };
+
+/* ---- the end of one try ---- */
+
+/* Ends the wait for a connect, if that has not been done yet. */
+static void
+leave(struct dialler *d, int result)
+{
+    pthread_mutex_lock(&d->lock);
+    bool leaves = d->phase == DIAL_CONNECTING;
+
+    if (leaves) {
+        d->phase = DIAL_BETWEEN;
+        d->result = result;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (leaves)
+        event_remove(&d->src);
+}
+
+static void
+dial_event(struct event_source *src, uint32_t events)
+{
+    int err = 0;
+    socklen_t size = sizeof err;
+
+    (void)events;
+    if (getsockopt(src->fd, SOL_SOCKET, SO_ERROR, &err, &size))
+        err = errno;
+    leave(caa_container_of(src, struct dialler, src), -err);
+}
+
+static void
+dial_gone(struct event_source *src)
+{
+    worker_post(&caa_container_of(src, struct dialler, src)->step);
+}
+
+static void
+dial_timeout(struct timer *t)
+{
+    leave(caa_container_of(t, struct dialler, timer), -ETIMEDOUT);
+}
+
+/* ---- one try ---- */
+
+static int
+bind_port(int fd, int family, uint16_t port)
+{
+    struct sockaddr_in six_or_four = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    int failed = family == AF_INET6 ? bind(fd, (struct sockaddr *)&six, sizeof six)
+                                    : bind(fd, (struct sockaddr *)&six_or_four, sizeof six_or_four);
+
+    return failed ? -errno : 0;
+}
+
+/* Starts anywhere, so that a process with many connections does not ask for the same used ports each time. Without the
+ * right to, or when all are used, the kernel chooses a port. */
+static void
+bind_low_port(int fd, int family)
+{
+    uint16_t start = 0;
+    int err = -EADDRINUSE;
+
+    if (getrandom(&start, sizeof start, GRND_NONBLOCK) != sizeof start)
+        start = 0;
+    for (unsigned i = 0; i < LOW_PORTS && err == -EADDRINUSE; i++)
+        err = bind_port(fd, family, (uint16_t)(LOW_PORT_LAST - (start + i) % LOW_PORTS));
+}
+
+/* 0, -EINPROGRESS or another error; d->src.fd is the socket, or -1 if there is none. */
+static int
+connect_to(struct dialler *d, const struct addrinfo *to)
+{
+    d->src.fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (d->src.fd < 0)
+        return -errno;
+    if (d->wants_low_port)
+        bind_low_port(d->src.fd, to->ai_family);
+    return connect(d->src.fd, to->ai_addr, to->ai_addrlen) ? -errno : 0;
+}
+
+/* The lock is held over the call so that whoever ends the wait knows that there is something to take out of the loop. */
+static int
+watch(struct dialler *d)
+{
+    int err = -ECANCELED;
+
+    pthread_mutex_lock(&d->lock);
+    if (!d->is_cancelled) {
+        d->phase = DIAL_CONNECTING;
+        timer_start(&d->timer, d->timeout_ms);
+        err = event_add(&d->src, EPOLLOUT);
+        if (err)
+            d->phase = DIAL_BETWEEN;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return err;
+}
+
+static void
+close_try(struct dialler *d)
+{
+    if (d->src.fd >= 0)
+        close(d->src.fd);
+    d->src.fd = -1;
+}
+
+/* The next address: 0, it has connected; -EINPROGRESS, it is waited for; another error, nothing is left of it. */
+static int
+try_next(struct dialler *d)
+{
+    const struct addrinfo *to = d->next;
+
+    d->next = to->ai_next;
+    int err = transport_connections_left() == 0 ? -EMFILE : connect_to(d, to);
+
+    if (err == -EINPROGRESS) {
+        err = watch(d);
+        if (!err)
+            return -EINPROGRESS;
+    }
+    if (err)
+        close_try(d);
+    return err;
+}
+
+/* ---- the steps ---- */
+
+/* The dialler is free for its next attempt before the outcome is told. */
+static void
+finish(struct dialler *d, int err)
+{
+    int fd = d->src.fd;
+
+    if (d->addresses)
+        freeaddrinfo(d->addresses);
+    d->addresses = NULL;
+    d->next = NULL;
+    d->src.fd = -1;
+    pthread_mutex_lock(&d->lock);
+    d->phase = DIAL_IDLE;
+    pthread_mutex_unlock(&d->lock);
+    if (!err)
+        err = conn_start(fd, d->is_tcp, true, d->ops, d->arg);
+    if (err)
+        d->failed(d, err);
+}
+
+/* What the step before has come to. */
+static int
+take_result(struct dialler *d)
+{
+    pthread_mutex_lock(&d->lock);
+    if (d->phase == DIAL_RESOLVING) {
+        if (d->asks)
+            d->result = resolve_take(&d->resolve, &d->addresses);
+        if (d->addresses)
+            d->next = d->addresses;
+        d->phase = DIAL_BETWEEN;
+    }
+    int err = d->is_cancelled ? -ECANCELED : d->result;
+
+    pthread_mutex_unlock(&d->lock);
+    return err;
+}
+
+static void
+dial_step(struct worker_job *job)
+{
+    struct dialler *d = caa_container_of(job, struct dialler, step);
+
+    timer_stop(&d->timer); /* waits for one that runs: after this nobody else looks at this try */
+    int err = take_result(d);
+
+    if (err)
+        close_try(d);
+    while (d->src.fd < 0 && d->next && err != -ECANCELED) {
+        err = try_next(d);
+        if (err == -EINPROGRESS)
+            return;
+    }
+    finish(d, err);
+}
+
+/* ---- the owner's side ---- */
+
+void
+dialler_init(struct dialler *d, const struct transport_ops *ops, dial_failed_fn failed, void *arg)
+{
+    *d = (struct dialler){.ops = ops, .failed = failed, .arg = arg};
+    pthread_mutex_init(&d->lock, NULL);
+    d->src = (struct event_source){.fd = -1, .fn = dial_event, .gone = dial_gone};
+    d->step.run = dial_step;
+    d->resolve.done = &d->step;
+    timer_init(&d->timer, dial_timeout);
+}
+
+void
+dialler_fini(struct dialler *d)
+{
+    assert(d->phase == DIAL_IDLE);
+    pthread_mutex_destroy(&d->lock);
+}
+
+int
+dial_target_check(const struct dial_target *target)
+{
+    if (target->path)
+        return strlen(target->path) >= sizeof(struct sockaddr_un){0}.sun_path ? -ENAMETOOLONG : 0;
+    if (!target->host || !*target->host || target->port == 0)
+        return -EINVAL;
+    return strlen(target->host) > DIAL_HOST_MAX ? -ENAMETOOLONG : 0;
+}
+
+static void
+set_unix(struct dialler *d, const char *path)
+{
+    d->unix_to = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(d->unix_to.sun_path, path, strlen(path)); /* dial_target_check() */
+    d->unix_address = (struct addrinfo){
+        .ai_family = AF_UNIX, .ai_addr = (struct sockaddr *)&d->unix_to, .ai_addrlen = sizeof d->unix_to};
+    d->next = &d->unix_address;
+    d->result = 0;
+}
+
+/* At once for digits; else the next step is posted when there is an answer, which may be by now. */
+static void
+find_host(struct dialler *d, const struct dial_target *target)
+{
+    d->result = resolve_digits(target->host, target->port, &d->addresses);
+    if (d->result != -EADDRNOTAVAIL)
+        return;
+    int err = resolve_start(&d->resolve, target->host, target->port);
+
+    if (err)
+        d->result = err;
+    else
+        d->asks = true;
+}
+
+void
+dialler_start(struct dialler *d, const struct dial_target *target)
+{
+    pthread_mutex_lock(&d->lock);
+    assert(d->phase == DIAL_IDLE);
+    d->phase = DIAL_RESOLVING;
+    d->is_cancelled = d->asks = false;
+    d->is_tcp = !target->path;
+    d->wants_low_port = d->is_tcp && target->wants_low_port;
+    d->timeout_ms = target->timeout_ms ? target->timeout_ms : DIAL_TIMEOUT_MS;
+    if (d->is_tcp)
+        find_host(d, target);
+    else
+        set_unix(d, target->path);
+    bool posts = !d->asks;
+
+    pthread_mutex_unlock(&d->lock);
+    if (posts)
+        worker_post(&d->step);
+}
+
+void
+dialler_cancel(struct dialler *d)
+{
+    bool posts = false;
+
+    pthread_mutex_lock(&d->lock);
+    if (d->phase != DIAL_IDLE)
+        d->is_cancelled = true;
+    if (d->phase == DIAL_RESOLVING)
+        posts = resolve_cancel(&d->resolve);
+    pthread_mutex_unlock(&d->lock);
+    if (posts)
+        worker_post(&d->step);
+    else
+        leave(d, -ECANCELED);
+}

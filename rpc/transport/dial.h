@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* dial: connections that this side opens.
+ *
+ * A dialler makes one attempt at a time: it resolves the name, connects to each address in turn without blocking, and ends
+ * with exactly one outcome: the connection is handed to its ops as an accepted one would be, or `failed` says why not. It is
+ * embedded in its owner and can be used again after an outcome.
+ *
+ *      dialler_start()  ->  resolve  ->  connect, next address ...  ->  ops->accepted(conn, arg)
+ *                                                                   or  failed(dialler, -errno)
+ *
+ * thread: an outcome comes on a worker, never from within dialler_start() or dialler_cancel().
+ * memory: a list of addresses while an attempt runs; nothing otherwise.
+ */
+#ifndef KILN_RPC_DIAL_H
+#define KILN_RPC_DIAL_H
+
+#include <netdb.h>
+#include <pthread.h>
+#include <sys/un.h>
+
+#include "event/timer.h"
+#include "event/worker.h"
+#include "rpc/transport/resolve.h"
+#include "rpc/transport/transport.h"
+
+#define DIAL_TIMEOUT_MS 20000
+#define DIAL_HOST_MAX 255
+
+struct dial_target {
+    const char *path; /* of a unix socket; NULL: TCP */
+    const char *host; /* a name, or an address of IPv4 or IPv6 */
+    uint16_t port;
+    /* From a port below 1024, which some servers ask for; from any when none may be had. */
+    bool wants_low_port;
+    unsigned timeout_ms; /* for each address; 0: DIAL_TIMEOUT_MS */
+};
+
+struct dialler;
+typedef void (*dial_failed_fn)(struct dialler *d, int err);
+
+enum dial_phase { DIAL_IDLE, DIAL_RESOLVING, DIAL_BETWEEN, DIAL_CONNECTING };
+
+/* All members are dial.c's. `lock` guards phase, result and is_cancelled; the others belong to whoever runs the present
+ * step, of which there is one at a time. */
+struct dialler {
+    const struct transport_ops *ops;
+    dial_failed_fn failed;
+    void *arg;
+    pthread_mutex_t lock;
+    enum dial_phase phase;
+    int result; /* of the step that has ended */
+    bool is_cancelled;
+    bool asks; /* a name: `resolve` has or gets the answer */
+    bool is_tcp, wants_low_port;
+    unsigned timeout_ms;
+    struct addrinfo *addresses, *next; /* all, of getaddrinfo(); those not tried yet */
+    struct addrinfo unix_address;      /* a list of one */
+    struct sockaddr_un unix_to;
+    struct resolve resolve;
+    struct event_source src;
+    struct timer timer;
+    struct worker_job step;
+};
+
+void dialler_init(struct dialler *d, const struct transport_ops *ops, dial_failed_fn failed, void *arg);
+/* No attempt is running. */
+void dialler_fini(struct dialler *d);
+
+/* 0, or -ENAMETOOLONG, -EINVAL: no such place can be dialled. */
+int dial_target_check(const struct dial_target *target);
+
+/* Begins an attempt; the one before has had its outcome. `target` has passed dial_target_check() and is copied. */
+void dialler_start(struct dialler *d, const struct dial_target *target);
+
+/* The outcome comes soon: -ECANCELED, unless another is on its way already. Any thread; nothing happens when no attempt
+ * runs. */
+void dialler_cancel(struct dialler *d);
+
+#endif

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+
+/* What a connection makes the process hold, and who waits when that is too much (numbers: limits.h).
+ *
+ *   held      one word:  waiter bits (2) | bytes of records (42) | references (20); a call in flight is a reference
+ *   waiting   those of the calls that wait for another call, in the same form; the limits are about held - waiting
+ *   reserved  bytes of replies that calls under way will have; queued_bytes are those that wait to be sent
+ *
+ * Two kinds of waiters: the reader stops reading for any of the limits; batches stop running what has been read for too
+ * many bytes of replies only, or calls that have not begun would wait for themselves.
+ *
+ * No wake-up is lost: who is about to wait sets its bit under the connection's lock and then looks at the counters again.
+ * Who lowers a counter sees the bit afterwards, or, for `held`, in the same atomic. queued_bytes changes under the lock.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "rpc/transport/transport-internal.h"
+
+#define REFS_BITS 20
+#define REFS(word) ((unsigned)((word) & ((1u << REFS_BITS) - 1)))
+#define BYTES(word) ((size_t)(((word) & ~FLOW_WAITERS) >> REFS_BITS))
+#define OTHER_REFS 2 /* the transport's own and a session's */
+#define CREDIT (1u << 20)
+#define FEW_BYTES 4096 /* below every limit on bytes */
+#define APART_MIN 16 /* so few waiting calls may each keep a receive buffer */
+#define APART_BYTES 4096
+
+struct transport_limits transport_limits = {
+    .calls = 1024,
+    .record_bytes = 32u << 20,
+    .waiting_calls = 16384,
+    .waiting_bytes = 16u << 20,
+    .reply_bytes = 8u << 20,
+    .reply_bytes_own = 256u << 10,
+    .calls_login = 1,
+    .reply_bytes_login = 8u << 10,
+    .reply_bytes_all = 256u << 20,
+    .login_bytes_all = 64u << 20,
+    .login_ms = 30000,
+};
+
+static _Atomic size_t credit_given; /* of reply_bytes_all */
+
+static uint64_t
+word_of(unsigned calls, size_t bytes)
+{
+    return (uint64_t)bytes << REFS_BITS | calls;
+}
+
+void
+flow_init(struct conn *c)
+{
+    atomic_init(&c->held, 1);
+    c->calls_max = transport_limits.calls;
+    CDS_INIT_LIST_HEAD(&c->stalled);
+}
+
+void
+conn_set_calls_max(struct conn *c, unsigned calls)
+{
+    atomic_store_explicit(&c->calls_max, calls && calls < TRANSPORT_CALLS_MAX ? calls : TRANSPORT_CALLS_MAX,
+                          memory_order_relaxed);
+}
+
+/* ---- bytes of replies ---- */
+
+static size_t
+replies_of(const struct conn *c)
+{
+    return atomic_load(&c->reserved) + atomic_load(&c->queued_bytes);
+}
+
+static size_t
+replies_max(const struct conn *c)
+{
+    if (!conn_is_trusted(c))
+        return transport_limits.reply_bytes_login;
+    return transport_limits.reply_bytes_own + atomic_load_explicit(&c->credit, memory_order_relaxed);
+}
+
+/* Takes credit until there is room for `bytes` in all; false: no more is left. */
+static bool
+credit_take_locked(struct conn *c, size_t bytes)
+{
+    size_t credit = atomic_load_explicit(&c->credit, memory_order_relaxed), more;
+
+    if (transport_limits.reply_bytes_own + credit >= bytes)
+        return true;
+    more = (bytes - transport_limits.reply_bytes_own - credit + CREDIT - 1) / CREDIT * CREDIT;
+    if (atomic_fetch_add(&credit_given, more) + more > transport_limits.reply_bytes_all) {
+        atomic_fetch_sub(&credit_given, more);
+        return false;
+    }
+    atomic_store_explicit(&c->credit, credit + more, memory_order_relaxed);
+    return true;
+}
+
+void
+flow_return_credit_locked(struct conn *c)
+{
+    size_t credit = atomic_load_explicit(&c->credit, memory_order_relaxed);
+
+    if (!credit || atomic_load(&c->reserved))
+        return;
+    atomic_store_explicit(&c->credit, 0, memory_order_relaxed);
+    atomic_fetch_sub(&credit_given, credit);
+}
+
+/* Whether the peer has to read before more is answered. */
+static bool
+replies_full_locked(struct conn *c)
+{
+    size_t bytes = replies_of(c);
+
+    if (bytes < replies_max(c))
+        return bytes >= transport_limits.reply_bytes; /* credit for one large reply is no leave for others */
+    return !conn_is_trusted(c) || bytes >= transport_limits.reply_bytes || !credit_take_locked(c, bytes + 1);
+}
+
+bool
+flow_replies_full(struct conn *c)
+{
+    size_t bytes = replies_of(c);
+
+    if (bytes <= FEW_BYTES || c->is_dialled || (bytes < replies_max(c) && bytes < transport_limits.reply_bytes))
+        return false;
+    pthread_mutex_lock(&c->lock);
+    bool is_full = replies_full_locked(c);
+
+    pthread_mutex_unlock(&c->lock);
+    return is_full;
+}
+
+/* Half of what made them full. */
+static bool
+replies_drained(const struct conn *c)
+{
+    size_t bytes = replies_of(c), max = replies_max(c);
+
+    return bytes <= (max < transport_limits.reply_bytes ? max : transport_limits.reply_bytes) / 2;
+}
+
+int
+conn_reserve_reply(struct conn *c, size_t bytes)
+{
+    int err = 0;
+
+    if (bytes <= TRANSPORT_REPLY_LARGE) {
+        atomic_fetch_add(&c->reserved, bytes);
+        return 0;
+    }
+    pthread_mutex_lock(&c->lock);
+    if (!credit_take_locked(c, replies_of(c) + bytes))
+        err = -ENOBUFS;
+    else
+        atomic_fetch_add(&c->reserved, bytes); /* under the lock, or the credit might be given back before */
+    pthread_mutex_unlock(&c->lock);
+    if (err)
+        log_event(LOG_WARNING, NULL, "transport-reply-memory",
+                  "no room for a reply of %zu bytes: peers do not read what all connections may hold", bytes);
+    return err;
+}
+
+void
+conn_unreserve_reply(struct conn *c, size_t bytes)
+{
+    atomic_fetch_sub(&c->reserved, bytes);
+    flow_less(c);
+}
+
+/* ---- calls and records ---- */
+
+static bool
+calls_reach(const struct conn *c, uint64_t held, unsigned part)
+{
+    uint64_t waiting = atomic_load(&c->waiting);
+    unsigned max = conn_is_trusted(c) ? atomic_load_explicit(&c->calls_max, memory_order_relaxed)
+                                      : transport_limits.calls_login;
+    unsigned refs = REFS(held), others = REFS(waiting) + OTHER_REFS;
+    size_t bytes = BYTES(held), apart = BYTES(waiting);
+
+    max = max / part ? max / part : 1;
+    return refs >= others + max || bytes >= apart + transport_limits.record_bytes / part;
+}
+
+/* The reader's: `held` is what it would be without what the caller is about to give back. */
+static bool
+must_wait_locked(struct conn *c, uint64_t held, bool waits)
+{
+    if (atomic_load(&c->pauses))
+        return true;
+    if (c->is_dialled) /* what it has under way it bounds by the calls it makes */
+        return false;
+    return waits ? !replies_drained(c) || calls_reach(c, held, 2) : replies_full_locked(c) || calls_reach(c, held, 1);
+}
+
+bool
+flow_pause_reader(struct conn *c)
+{
+    uint64_t held = atomic_load_explicit(&c->held, memory_order_relaxed);
+    size_t bytes = replies_of(c);
+
+    /* The usual case, decided without the exact figures. */
+    if (!(held & FLOW_READER_WAITS) && bytes <= FEW_BYTES && BYTES(held) <= FEW_BYTES &&
+        REFS(held) < atomic_load_explicit(&c->calls_max, memory_order_relaxed) && conn_is_trusted(c) &&
+        !atomic_load_explicit(&c->pauses, memory_order_relaxed))
+        return false;
+    if (!(held & FLOW_READER_WAITS) && !calls_reach(c, held, 1) && bytes < replies_max(c) &&
+        bytes < transport_limits.reply_bytes && !atomic_load_explicit(&c->pauses, memory_order_relaxed))
+        return false;
+    pthread_mutex_lock(&c->lock);
+    held = atomic_fetch_or(&c->held, FLOW_READER_WAITS);
+    bool pauses = !c->is_dead && must_wait_locked(c, atomic_load(&c->held), held & FLOW_READER_WAITS);
+
+    if (!pauses)
+        atomic_fetch_and(&c->held, ~FLOW_READER_WAITS);
+    pthread_mutex_unlock(&c->lock);
+    return pauses;
+}
+
+bool
+flow_stall(struct conn *c, struct cds_list_head *batch)
+{
+    pthread_mutex_lock(&c->lock);
+    atomic_fetch_or(&c->held, FLOW_BATCHES_WAIT);
+    bool stalls = !c->is_dead && replies_full_locked(c);
+
+    if (stalls)
+        cds_list_add_tail(batch, &c->stalled);
+    else if (cds_list_empty(&c->stalled))
+        atomic_fetch_and(&c->held, ~FLOW_BATCHES_WAIT);
+    pthread_mutex_unlock(&c->lock);
+    return stalls;
+}
+
+/* Whose waiting is over when the caller has given back `word`; the batches are moved to `batches`. */
+static uint64_t
+wake_locked(struct conn *c, uint64_t word, struct cds_list_head *batches)
+{
+    uint64_t held = atomic_load(&c->held), done = 0;
+
+    if ((held & FLOW_READER_WAITS) && (c->is_dead || !must_wait_locked(c, held - word, true)))
+        done |= FLOW_READER_WAITS;
+    if ((held & FLOW_BATCHES_WAIT) && (c->is_dead || replies_drained(c))) {
+        done |= FLOW_BATCHES_WAIT;
+        cds_list_splice(&c->stalled, batches);
+        CDS_INIT_LIST_HEAD(&c->stalled);
+    }
+    if (done)
+        atomic_fetch_and(&c->held, ~done);
+    return done;
+}
+
+/* True: somebody was woken. The caller has a reference, which may be part of `word`. */
+static bool
+wake(struct conn *c, uint64_t word, bool gives_back)
+{
+    CDS_LIST_HEAD(batches);
+
+    pthread_mutex_lock(&c->lock);
+    uint64_t done = wake_locked(c, word, &batches);
+    bool is_left = !done && gives_back && (atomic_load(&c->held) & FLOW_WAITERS);
+
+    /* Under the lock, and not the last reference: a connection that somebody waits for is not closed. */
+    if (is_left)
+        atomic_fetch_sub(&c->held, word);
+    pthread_mutex_unlock(&c->lock);
+    receive_restart_batches(&batches);
+    if (done & FLOW_READER_WAITS)
+        receive_resume(c);
+    return !is_left;
+}
+
+void
+flow_less(struct conn *c)
+{
+    if (atomic_load(&c->held) & FLOW_WAITERS)
+        wake(c, 0, false);
+}
+
+static void
+give_back(struct conn *c, uint64_t word)
+{
+    uint64_t held = atomic_load_explicit(&c->held, memory_order_relaxed);
+
+    for (;;) {
+        if (held & FLOW_WAITERS) {
+            if (!wake(c, word, true))
+                return;
+            held = atomic_load_explicit(&c->held, memory_order_relaxed);
+        } else if (atomic_compare_exchange_weak(&c->held, &held, held - word)) {
+            assert(REFS(held));
+            if (REFS(held) == 1)
+                conn_free(c);
+            return;
+        }
+    }
+}
+
+struct conn *
+conn_ref(struct conn *c)
+{
+    uint64_t was = atomic_fetch_add_explicit(&c->held, 1, memory_order_relaxed);
+
+    assert(REFS(was) && REFS(was) + 1 < 1u << REFS_BITS);
+    (void)was;
+    return c;
+}
+
+void
+conn_unref(struct conn *c)
+{
+    give_back(c, word_of(1, 0));
+}
+
+void
+flow_hold_record(struct conn *c, struct record *r)
+{
+    r->conn = c;
+    atomic_fetch_add_explicit(&c->held, word_of(1, r->bytes), memory_order_relaxed);
+}
+
+/* Its only piece moves to a buffer that holds nothing but records that wait. Without memory it stays where it is. */
+static void
+move_apart(struct conn *c, struct record *r)
+{
+    if (r->count != 1 || r->bytes > APART_BYTES / 4 || r->bufs[0]->size <= APART_BYTES)
+        return;
+    pthread_mutex_lock(&c->lock);
+    if (!c->apart || c->apart->size - c->apart_used < r->bytes) {
+        iobuf_unref(c->apart);
+        c->apart = iobuf_get(APART_BYTES);
+        c->apart_used = 0;
+    }
+    if (c->apart) {
+        char *to = c->apart->bytes + c->apart_used;
+
+        memcpy(to, r->iov[0].iov_base, r->bytes);
+        c->apart_used += r->bytes;
+        iobuf_unref(r->bufs[0]);
+        r->bufs[0] = iobuf_ref(c->apart);
+        r->iov[0].iov_base = to;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void
+waits_no_more(struct conn *c, uint64_t word)
+{
+    uint64_t was = atomic_fetch_sub(&c->waiting, word);
+
+    if (REFS(was) != APART_MIN)
+        return;
+    pthread_mutex_lock(&c->lock); /* few are left: a connection that has nothing to do keeps no buffer */
+    iobuf_unref(c->apart);
+    c->apart = NULL;
+    pthread_mutex_unlock(&c->lock);
+}
+
+bool
+record_waits(struct record *r)
+{
+    struct conn *c = r->conn;
+    uint64_t one = word_of(1, r->bytes), all = atomic_fetch_add(&c->waiting, one) + one;
+
+    assert(!r->is_waiting);
+    if (REFS(all) > transport_limits.waiting_calls || BYTES(all) > transport_limits.waiting_bytes) {
+        atomic_fetch_sub(&c->waiting, one);
+        return false;
+    }
+    r->is_waiting = true;
+    if (REFS(all) > APART_MIN)
+        move_apart(c, r);
+    flow_less(c);
+    return true;
+}
+
+void
+record_release(struct record *r)
+{
+    struct conn *c = r->conn;
+    uint64_t word = word_of(1, r->bytes);
+
+    for (int i = 0; i < r->count; i++)
+        iobuf_unref(r->bufs[i]);
+    r->count = 0;
+    r->bytes = 0;
+    r->conn = NULL;
+    if (!c)
+        return;
+    if (r->is_waiting)
+        waits_no_more(c, word);
+    r->is_waiting = false;
+    give_back(c, word);
+}
+
+/* ---- a layer's wish ---- */
+
+void
+conn_pause(struct conn *c)
+{
+    atomic_fetch_add(&c->pauses, 1);
+}
+
+void
+conn_resume(struct conn *c)
+{
+    unsigned was = atomic_fetch_sub(&c->pauses, 1);
+
+    assert(was);
+    (void)was;
+    flow_less(c);
+}

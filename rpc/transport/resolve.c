@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* A queue of questions and up to RESOLVERS_MAX detached threads. A thread ends when the queue is empty. A question that is
+ * taken back while getaddrinfo() works on it is left to its thread, which frees it: its asker need not wait.
+ */
+#include "rpc/transport/resolve.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+
+enum { RESOLVERS_MAX = 4 };
+
+struct resolve_query {
+    struct cds_list_head link;
+    struct resolve *asker; /* NULL: taken back */
+    bool is_running;
+    char service[8];
+    char host[];
+};
+
+static struct {
+    pthread_mutex_t lock; /* guards all below, each query and each asker */
+    struct cds_list_head waiting;
+    unsigned threads;
+} resolver = {.lock = PTHREAD_MUTEX_INITIALIZER, .waiting = CDS_LIST_HEAD_INIT(resolver.waiting)};
+
+static int
+ask(const char *host, const char *service, int flags, struct addrinfo **out)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+    int failed = getaddrinfo(host, service, &hints, out);
+
+    switch (failed) {
+    case 0:
+        return 0;
+    case EAI_MEMORY:
+        return -ENOMEM;
+    case EAI_AGAIN:
+        return -EAGAIN;
+    case EAI_SYSTEM:
+        return -errno;
+    default:
+        return -EADDRNOTAVAIL;
+    }
+}
+
+int
+resolve_digits(const char *host, uint16_t port, struct addrinfo **out)
+{
+    char service[8];
+
+    snprintf(service, sizeof service, "%u", port);
+    return ask(host, service, AI_NUMERICHOST, out);
+}
+
+/* The answer goes to its asker, if there still is one. Frees the query. */
+static void
+deliver_locked(struct resolve_query *q, struct addrinfo *addresses, int err)
+{
+    struct resolve *r = q->asker;
+
+    free(q);
+    if (!r) {
+        if (addresses)
+            freeaddrinfo(addresses);
+        return;
+    }
+    r->query = NULL;
+    r->addresses = addresses;
+    r->err = err;
+    worker_post(r->done);
+}
+
+static void *
+resolver_main(void *arg)
+{
+    (void)arg;
+    pthread_setname_np(pthread_self(), "kiln-resolve");
+    pthread_mutex_lock(&resolver.lock);
+    while (!cds_list_empty(&resolver.waiting)) {
+        struct resolve_query *q = cds_list_first_entry(&resolver.waiting, struct resolve_query, link);
+        struct addrinfo *addresses = NULL;
+
+        cds_list_del(&q->link);
+        q->is_running = true;
+        pthread_mutex_unlock(&resolver.lock);
+        int err = ask(q->host, q->service, 0, &addresses);
+
+        pthread_mutex_lock(&resolver.lock);
+        deliver_locked(q, addresses, err);
+    }
+    resolver.threads--;
+    pthread_mutex_unlock(&resolver.lock);
+    return NULL;
+}
+
+/* 0 if a thread is or will be there for what waits. */
+static int
+thread_start_locked(void)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, before;
+
+    if (resolver.threads == RESOLVERS_MAX)
+        return 0;
+    int err = pthread_attr_init(&attr);
+
+    if (err)
+        return resolver.threads ? 0 : -err;
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all); /* signals are for the main thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    err = pthread_create(&thread, &attr, resolver_main, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (!err)
+        resolver.threads++;
+    return resolver.threads ? 0 : -err;
+}
+
+int
+resolve_start(struct resolve *r, const char *host, uint16_t port)
+{
+    size_t bytes = strlen(host) + 1;
+    struct resolve_query *q = calloc(1, sizeof *q + bytes);
+
+    assert(!r->query);
+    if (!q)
+        return -ENOMEM;
+    memcpy(q->host, host, bytes);
+    snprintf(q->service, sizeof q->service, "%u", port);
+    q->asker = r;
+    pthread_mutex_lock(&resolver.lock); /* held over pthread_create(): only others that ask wait for it */
+    int err = thread_start_locked();
+
+    if (!err) {
+        r->query = q;
+        cds_list_add_tail(&q->link, &resolver.waiting);
+    }
+    pthread_mutex_unlock(&resolver.lock);
+    if (err)
+        free(q);
+    return err;
+}
+
+int
+resolve_take(struct resolve *r, struct addrinfo **out)
+{
+    pthread_mutex_lock(&resolver.lock); /* whoever has posted the answer is done with that when we have the lock */
+    int err = r->err;
+
+    *out = r->addresses;
+    r->addresses = NULL;
+    pthread_mutex_unlock(&resolver.lock);
+    return err;
+}
+
+bool
+resolve_cancel(struct resolve *r)
+{
+    pthread_mutex_lock(&resolver.lock);
+    struct resolve_query *q = r->query;
+
+    r->query = NULL;
+    if (q)
+        q->asker = NULL;
+    if (q && !q->is_running) {
+        cds_list_del(&q->link);
+        free(q);
+    }
+    pthread_mutex_unlock(&resolver.lock);
+    return q != NULL;
+}

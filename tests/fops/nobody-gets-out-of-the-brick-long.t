@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# The unit test of path escapes, test-posix-escape, with many more rounds (KILN_ESCAPE_ROUNDS): a round is some twenty calls of each
+# of three users, so that each race is run over a million times. On tmpfs, which does not use inode numbers again soon, and
+# with fewer on xfs, which does at once.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+build=${KILN_BUILD:-$source_dir/build}
+program=$build/xlators/storage/posix/test-posix-escape
+make -s -C "$build" xlators/storage/posix/test-posix-escape >"$T/log/make" 2>&1
+
+escape() { # ROUNDS
+    KILN_ESCAPE_ROUNDS=$1 "$program" >"$T/log/escape" 2>"$T/log/escape.err" || { tail -n 20 "$T/log/escape"; return 1; }
+}
+
+# The program works in /dev/shm: both file systems are put there, for this script alone.
+rounds=${KILN_ESCAPE_ROUNDS:-20000}
+mount -t tmpfs -o size=4g escape /dev/shm
+t "nobody gets out in $rounds rounds on tmpfs" escape "$rounds"
+truncate -s 1g "$T/xfs.img"
+mkfs.xfs -q "$T/xfs.img"
+mount -o loop "$T/xfs.img" /dev/shm
+t "nobody gets out in $((rounds / 10)) rounds on xfs" escape $((rounds / 10))
+umount /dev/shm

@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Two stock mounts, one that renames x to y while the other unlinks y, one that makes d/x while the other removes d: neither pair
+# hangs. (On stock bricks both do: a removal waits for the locks of distribute, whose holder waits for the remover.)
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+volume_new v 2x2
+volume_start v
+mount_volume v "$T/m1"
+mount_volume v "$T/m2"
+for pair in rename mkdir; do
+    t "$pair, 5 seconds" python3 "$tests_dir/locks/pairs.py" "$pair" 5 "$T/m1" "$T/m2"
+done
+mount_end "$T/m1"
+mount_end "$T/m2"
+volume_stop v

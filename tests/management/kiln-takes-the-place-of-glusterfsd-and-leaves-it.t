@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# extras/use-kiln.sh puts kilnd where glusterd looks for glusterfsd: stock programs stay stock, what is no brick is handed over,
+# everything is as before after `off`, a half-done change is completed, and what could not be undone is refused.
+. "$(dirname "$0")/../lib/kiln.sh"
+system_cover
+
+state_is() {
+    local text
+    text=$(use_kiln status || true)
+    [[ $text == "$1"* ]] || { echo "state: $text"; return 1; }
+}
+
+files_as_packaged() {
+    local out
+    out=$(dpkg -V glusterfs-common glusterfs-client glusterfs-server | grep ' /usr/sbin/' || true)
+    [[ -z $out ]] || { echo "$out"; return 1; }
+}
+
+first_line() {
+    "$@" 2>&1 | head -n 1
+}
+
+t "off at first" state_is off
+t "the files are the packages'" files_as_packaged
+t "on" use_kiln on
+t "it says so" state_is on
+t "on again changes nothing" use_kiln on
+t "it still says so" state_is on
+is "$(readlink -f /usr/sbin/glusterfsd)" "$(readlink -f "$KILND")" "glusterfsd is kilnd"
+is "$(first_line glusterfs --version)" "glusterfs 10.3" "glusterfs is stock"
+is "$(first_line glusterd --version)" "glusterfs 10.3" "glusterd is stock"
+is "$(first_line glusterfsd --version)" "glusterfs 10.3" "glusterfsd without a brick is stock"
+is "$(first_line glusterfsd --process-name brick --version)" "$(first_line "$KILND" --version)" "for a brick it is kilnd"
+
+# It waits for the FIFO's writer, so that there is time to look.
+mkfifo "$T/volfile"
+glusterfsd -N -f "$T/volfile" -l "$T/log/handed-over.log" >/dev/null 2>&1 &
+pid=$!
+is_stock_now() { [[ $(readlink "/proc/$pid/exe") == /usr/sbin/glusterfsd.distrib ]]; }
+wait_for 60 "the stock program to run" is_stock_now
+is "$(cat /proc/$pid/comm)" glusterfsd "what is handed over keeps its process name"
+kill -KILL $pid
+wait $pid 2>/dev/null || true
+
+glusterd_start
+pid=$(cat "$T/glusterd.pid")
+is "$(cat "/proc/$pid/comm")" glusterd "glusterd runs under its own name"
+t "and answers" gluster --mode=script volume list
+kill "$pid"
+wait_for 60 "glusterd to end" process_gone "$pid"
+
+t "off" use_kiln off
+t "it says so" state_is off
+t "off again changes nothing" use_kiln off
+t "the files are the packages' again" files_as_packaged
+is "$(first_line glusterfsd --version)" "glusterfs 10.3" "glusterfsd is stock again"
+t "nothing is left" test ! -e /usr/libexec/kiln -a ! -e /usr/sbin/glusterd.distrib
+
+# As an interrupted run leaves it.
+dpkg-divert --quiet --local --rename --divert /usr/sbin/glusterfsd.distrib --add /usr/sbin/glusterfsd
+t "half of it is told" state_is half-done
+t "on completes it" use_kiln on
+t "now it is on" state_is on
+rm /usr/sbin/glusterd
+t "a missing link is told" state_is half-done
+t "off takes it away" use_kiln off
+t "the files are the packages' once more" files_as_packaged
+
+t_not "a program that is not kilnd is refused" "$source_dir/extras/use-kiln.sh" on /bin/true
+t_not "one that is not there is refused" "$source_dir/extras/use-kiln.sh" on /nowhere/kilnd
+t "nothing has changed" state_is off
+dpkg-divert --quiet --package other --rename --divert /usr/sbin/glusterfs.other --add /usr/sbin/glusterfs
+t_not "somebody else's diversion is respected" use_kiln on
+t "nothing has changed by that" state_is off
+dpkg-divert --quiet --package other --rename --divert /usr/sbin/glusterfs.other --remove /usr/sbin/glusterfs
+t "on" use_kiln on
+rm /usr/sbin/glusterfsd
+echo mine >/usr/sbin/glusterfsd
+t_not "a foreign file is not removed" use_kiln off
+is "$(cat /usr/sbin/glusterfsd)" mine "it is still there"
+rm /usr/sbin/glusterfsd
+t "off without it" use_kiln off
+t "all is as before" files_as_packaged

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# rpc/client against real bricks: brick-client logs in to a stock brick and to kilnd, does one of each common operation by
+# the codec that kilnd serves with, and is there again after the brick's process was killed and started anew. Once more by
+# way of a stock glusterd, which names the brick's port.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+client=${KILN_BUILD:-$source_dir/build}/tests/wire/brick-client
+[[ -x $client ]] || skip_all "there is no $client: build first"
+
+said() {
+    grep -qx "# $1" "$T/log/client-$2.out"
+}
+
+said_or_ended() {
+    process_gone "$client_pid" || said "$@"
+}
+
+# NAME KILL START: the client runs; it is told of the brick's death and its return by what it sees.
+dies_and_returns() {
+    local name=$1 status=0
+    wait_for 240 "the client to ask for the brick's death" said_or_ended "kill the brick now" "$name"
+    process_gone "$client_pid" || $2
+    wait_for 240 "the client to ask for the brick's return" said_or_ended "start the brick now" "$name"
+    process_gone "$client_pid" || $3
+    wait_for 240 "the client to end" process_gone "$client_pid"
+    wait "$client_pid" || status=$?
+    include "$name: every check was made" cat "$T/log/client-$name.out"
+    is "$status" 0 "$name: the client has ended well"
+}
+
+run_client() {
+    local name=$1
+    shift
+    "$client" "$@" >"$T/log/client-$name.out" 2>"$T/log/client-$name.log" </dev/null &
+    client_pid=$!
+}
+
+kill_it() { daemon_kill "$daemon"; }
+start_it() { daemon_start "$daemon"; }
+
+for kind in stock kiln; do
+    volume_new "v-$kind" 1x1
+    volume_assign "v-$kind" "$kind"
+    volume_start "v-$kind"
+    brick=${volume_bricks[v-$kind]}
+    daemon=${brick_daemon[$brick]}
+    run_client "$kind" 127.0.0.1 "${daemon_port[$daemon]}" "$brick"
+    dies_and_returns "$kind" kill_it start_it
+    volume_stop "v-$kind"
+done
+
+glusterd_start
+mkdir -p "$T/g"
+t "a volume of stock glusterd" gluster --mode=script volume create g "$glusterd_host:$T/g/b0" force
+t "it starts" gluster --mode=script volume start g
+kill_brick() { kill -KILL "$(glusterd_brick_pids)"; }
+start_brick() { gluster --mode=script volume start g force; }
+run_client glusterd "$glusterd_host" 24007 "$T/g/b0"
+dies_and_returns glusterd kill_brick start_brick
+gluster --mode=script volume stop g >/dev/null

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# No client reaches a file outside of its brick, opens a device or a FIFO, or is taken for somebody else; attack_paths.py and
+# attack_trust.py say how they try.
+
+. "$(dirname "$0")/../lib/own-root.sh"
+. "$tests_dir/wire/attacks.sh"
+
+# The watch over the root sees what it is there for.
+mkdir /root/x
+t_not "a folder outside of the brick would be seen" diff "$T/root-before" <(own_root_listing)
+rmdir /root/x
+cat /victim/file >/dev/null
+t_not "that a file outside was read would be seen" test "$(own_root_times)" == "$own_root_known_times"
+own_root_note
+
+[[ $BRICKD == kiln ]] || skip_all "what goes through in stock is known"
+attacks_run "attack_paths|attack_trust" "${KILN_ATTACKS:-.}"

@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# What one client asks for costs the daemon no more than a bound, and the clients of the other bricks little time; attack_load.py says
+# how they try.
+
+. "$(dirname "$0")/../lib/own-root.sh"
+. "$tests_dir/wire/attacks.sh"
+[[ $BRICKD == kiln ]] || skip_all "what goes through in stock is known"
+# Those that wait for a deadline of half a minute, or open thousands of files, are in attacks-long.t.
+attacks_run "attack_load" "${KILN_ATTACKS:-outlives|nobody_takes|without_end|pieces_of|never_speak|removals|long_queue|patterns|depth|deep|who_left|index}"

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# One peer asks for more than its share: what the daemon holds for it stays within the bounds of rpc/transport/limits.h, what is
+# beyond is refused or waits, and the other brick of the process serves. floods.py says what is sent.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
+
+volume_daemon=both
+volume_new v 2x1
+volume_start v
+set -- ${volume_bricks[v]}
+export KILN_TEST_PID=${daemon_pid[both]} PYTHONDONTWRITEBYTECODE=1
+include "no flood takes more than it may" python3 "$tests_dir/wire/floods.py" 127.0.0.1 "$(cat "$T/both.port")" "$1" "$2"
+volume_stop v

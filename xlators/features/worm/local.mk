@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libkiln_xlators_la_SOURCES += xlators/features/worm/worm.c
+
+check_PROGRAMS += xlators/features/worm/test-worm
+xlators_features_worm_test_worm_SOURCES = xlators/features/worm/test-worm.c xlators/features/test-layers.h
+xlators_features_worm_test_worm_LDADD = $(TEST_LIBS)

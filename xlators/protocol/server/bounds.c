@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* bounds: what a fop is let in for: room for its reply, a place among those that wait, somebody who waits for the answer
+ * (numbers: rpc/transport/limits.h). */
+#include <errno.h>
+
+#include "xlators/protocol/server/server-internal.h"
+
+/* What is counted before the work is done; smaller replies are few bytes for each call, and those are counted. */
+#define READ_MAX (64u << 20)     /* storage/posix refuses more */
+#define CONTENT_MAX (1u << 20)   /* and sends no more with a LOOKUP */
+#define LISTING_MAX (128u << 10) /* and clamps a listing to this */
+#define XATTR_BYTES (64u << 10)  /* of a value, or of all names */
+
+enum { LK_SETLKW = 2, INODELK_SETLKW = 2, ENTRYLK_LOCK = 0 };
+
+bool
+bounds_waits(uint32_t procedure)
+{
+    return procedure < FOP_COUNT && (fop_info[procedure].traits & FOP_WAITS);
+}
+
+bool
+bounds_is_pointless(const struct rpc_request *req)
+{
+    return conn_is_gone(req->conn) && (fop_info[req->procedure].traits & FOP_LOOKS);
+}
+
+static size_t
+at_most(uint64_t bytes, size_t max)
+{
+    return bytes < max ? bytes : max;
+}
+
+static size_t
+reply_bytes(const struct fop_call *call)
+{
+    int64_t content;
+
+    switch (call->fop) {
+    case FOP_readv:
+        return call->size > READ_MAX ? 0 : call->size;
+    case FOP_readdir:
+    case FOP_readdirp:
+        return at_most(call->size, LISTING_MAX);
+    case FOP_getxattr:
+    case FOP_fgetxattr:
+        return XATTR_BYTES;
+    case FOP_lookup:
+        return call->xdata && dict_get_int(call->xdata, DICT_KEY_CONTENT, &content) == 0 && content > 0
+                   ? at_most((uint64_t)content, CONTENT_MAX)
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Why a call that may wait for another one must not, as too many do: 0 if it is one that never waits, as an unlock. */
+static int
+waiting_error(const struct fop_call *call)
+{
+    switch (call->fop) {
+    case FOP_lk:
+        return call->cmd == LK_SETLKW && call->type != FLOCK_UNLOCK ? -ENOLCK : 0;
+    case FOP_inodelk:
+    case FOP_finodelk:
+        return call->cmd == INODELK_SETLKW && call->type != FLOCK_UNLOCK ? -ENOLCK : 0;
+    case FOP_entrylk:
+    case FOP_fentrylk:
+        return call->cmd == ENTRYLK_LOCK ? -ENOLCK : 0;
+    default:
+        return -EAGAIN;
+    }
+}
+
+int
+bounds_let_in(struct rpc_request *req)
+{
+    const struct fop_call *call = &req->stk.call;
+    size_t bytes = reply_bytes(call);
+    int err;
+
+    if ((fop_info[call->fop].traits & FOP_WAITS) && !req->record.is_waiting && (err = waiting_error(call)))
+        return err;
+    if ((call->fop == FOP_open || call->fop == FOP_create || call->fop == FOP_opendir) &&
+        (err = fd_table_may_add(&req->stk.client->fds)))
+        return err;
+    if (bytes && (err = conn_reserve_reply(req->conn, bytes)))
+        return err;
+    req->reply_reserved = bytes;
+    req->stk.is_asker_gone = conn_gone_flag(req->conn);
+    return 0;
+}

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Nobody gets out of the brick, and nobody is led to another object than he means: not by symlinks whose
+ * gfid was a directory's, nor by renames, of other clients or of a user of the machine, at any moment of a
+ * call.
+ *
+ * The target is a folder of the test's own beside the brick: "secret". It is never seen in an answer and
+ * never changed. KILN_ESCAPE_ROUNDS says how often each attacked call is made (400). */
+#include <pthread.h>
+#include <sys/sysmacros.h>
+
+#include "xlators/storage/posix/test-entry.h"
+
+#define SECRET_TEXT "nobody reads this"
+
+static char secret[64];
+static struct stat secret_was;
+static long rounds;
+
+static void
+put_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, SECRET_TEXT, sizeof SECRET_TEXT - 1), sizeof SECRET_TEXT - 1);
+    close(fd);
+}
+
+static char *
+inside(char path[256], const char *dir, const char *name)
+{
+    snprintf(path, 256, "%s/%s", dir, name);
+    return path;
+}
+
+static void
+secret_up(void)
+{
+    char path[256];
+
+    strcpy(secret, "/dev/shm/kiln-secret-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(secret));
+    put_file(inside(path, secret, "shadow"));
+    ck_assert_int_eq(setxattr(secret, "trusted.secret", "x", 1, 0), 0);
+    for (int i = 0; i < 2; i++) { /* what the directories inside the brick are called */
+        ck_assert_int_eq(mkdir(inside(path, secret, i ? "etc" : "sub"), 0700), 0);
+        ck_assert_int_eq(setxattr(path, "trusted.secret", "x", 1, 0), 0);
+        strcat(path, "/shadow");
+        put_file(path);
+    }
+    ck_assert_int_eq(stat(secret, &secret_was), 0);
+}
+
+static void
+one_untouched(const char *dir, nlink_t links)
+{
+    char path[256], names[256];
+    struct stat st;
+
+    ck_assert_int_eq(stat(dir, &st), 0);
+    ck_assert_uint_eq(st.st_mode, S_IFDIR | 0700);
+    ck_assert_uint_eq(st.st_uid, 0);
+    ck_assert_uint_eq(st.st_nlink, links);
+    ssize_t n = listxattr(dir, names, sizeof names);
+    ck_assert_int_eq(n, sizeof "trusted.secret");
+    ck_assert_int_eq(stat(inside(path, dir, "shadow"), &st), 0);
+    ck_assert_int_eq(st.st_size, sizeof SECRET_TEXT - 1);
+    ck_assert_uint_eq(st.st_mode, S_IFREG | 0600);
+    ck_assert_uint_eq(st.st_nlink, 1);
+    ck_assert_int_eq(listxattr(path, names, sizeof names), 0);
+}
+
+static void
+secret_untouched(void)
+{
+    char path[256];
+    struct stat st;
+
+    one_untouched(secret, 4);
+    one_untouched(inside(path, secret, "sub"), 2);
+    one_untouched(inside(path, secret, "etc"), 2);
+    ck_assert_int_eq(stat(secret, &st), 0); /* nothing was made there, not even for a moment */
+    ck_assert_int_eq(st.st_mtim.tv_sec, secret_was.st_mtim.tv_sec);
+    ck_assert_int_eq(st.st_mtim.tv_nsec, secret_was.st_mtim.tv_nsec);
+}
+
+static void
+setup(void)
+{
+    const char *text = getenv("KILN_ESCAPE_ROUNDS");
+
+    rounds = text ? atol(text) : 400;
+    world_setup();
+    secret_up();
+}
+
+static void
+teardown(void)
+{
+    world_teardown();
+    remove_tree(secret);
+}
+
+/* -- calls ---------------------------------------------------------------------------------------------------------------- */
+
+static struct inode *
+symlink_as(struct inode *parent, const char *name, const struct gfid *gfid, const char *text)
+{
+    struct call_stack stk;
+    struct inode *inode = NULL;
+
+    call_begin(&stk, FOP_symlink);
+    call_loc(&stk.call.loc, parent, name);
+    want_gfid(&stk, gfid);
+    stk.call.name2 = text;
+    if (call_run(&stk) == 0)
+        inode = inode_link(w.graph->inodes, parent, name, &stk.reply.stat);
+    call_stack_release(&stk);
+    return inode;
+}
+
+static int
+mknod_as(struct inode *parent, const char *name, const struct gfid *gfid, mode_t mode, dev_t dev)
+{
+    struct call_stack stk;
+
+    call_begin(&stk, FOP_mknod);
+    call_loc(&stk.call.loc, parent, name);
+    want_gfid(&stk, gfid);
+    stk.call.mode = mode;
+    stk.call.rdev = dev;
+    int r = call_run(&stk);
+    call_stack_release(&stk);
+    return r;
+}
+
+/* What the brick's own files contain is shorter. */
+static void
+no_secret(const struct call_stack *stk, int r)
+{
+    const struct dict_pair *content = r == 0 && stk->reply.xdata ? dict_find(stk->reply.xdata, DICT_KEY_CONTENT) : NULL;
+
+    ck_assert(!content || content->len != sizeof SECRET_TEXT - 1);
+}
+
+/* By inode, through its handle. Answers nothing of the secret. */
+static int
+on_inode(enum fop fop, struct inode *inode)
+{
+    struct call_stack stk;
+    char value[4096];
+
+    call_begin(&stk, fop);
+    stk.call.loc.inode = inode_ref(inode);
+    stk.call.gfid = inode->gfid;
+    stk.call.flags = O_RDWR;
+    stk.call.size = 4096;
+    stk.call.stbuf.mode = 0777;
+    stk.call.valid = SETATTR_MODE;
+    ck_assert_int_eq(dict_set_int(stk.call.xdata, DICT_KEY_CONTENT, 4096), 0);
+    if (fop == FOP_getxattr) {
+        stk.call.name = "trusted.secret";
+        stk.call.has_name = true;
+    }
+    if (fop == FOP_setxattr) {
+        memset(value, 'x', sizeof value);
+        stk.call.dict = dict_new(&stk.arena);
+        ck_assert_int_eq(dict_set_text(stk.call.dict, "trusted.planted", DICT_PTR, value, 8), 0);
+    }
+    int r = call_run(&stk);
+    ck_assert(r < 0 || fop != FOP_getxattr);
+    no_secret(&stk, r);
+    call_stack_release(&stk);
+    return r;
+}
+
+static int
+list(struct inode *dir)
+{
+    struct call_stack stk;
+
+    call_begin(&stk, FOP_readdirp);
+    stk.call.fd = fd_new_anonymous(dir, NULL);
+    stk.call.loc.inode = inode_ref(dir);
+    stk.call.size = 65536;
+    int r = call_run(&stk);
+    for (const struct dirent_entry *e = stk.reply.entries; r == 0 && e; e = e->next)
+        ck_assert_str_ne(e->name, "shadow");
+    call_stack_release(&stk);
+    return r;
+}
+
+static int
+look_with_content(struct inode *parent, const char *name)
+{
+    struct call_stack stk;
+
+    call_begin(&stk, FOP_lookup);
+    call_loc(&stk.call.loc, parent, name);
+    ck_assert_int_eq(dict_set_int(stk.call.xdata, DICT_KEY_CONTENT, 4096), 0);
+    int r = call_run(&stk);
+    no_secret(&stk, r);
+    call_stack_release(&stk);
+    return r;
+}
+
+static int
+create_or_open(struct inode *parent, const char *name, int flags)
+{
+    struct call_stack stk;
+    struct gfid g = fresh_gfid();
+
+    call_begin(&stk, FOP_create);
+    call_loc(&stk.call.loc, parent, name);
+    want_gfid(&stk, &g);
+    stk.call.mode = S_IFREG | 04755;
+    stk.call.flags = (uint32_t)flags;
+    int r = call_run(&stk);
+    call_stack_release(&stk);
+    return r;
+}
+
+/* Everything that can be done to a directory and its entries. How many of the calls succeeded. */
+static unsigned
+use_dir(struct inode *dir, long round)
+{
+    static const enum fop fops[] = {FOP_lookup, FOP_stat, FOP_opendir, FOP_setattr, FOP_setxattr, FOP_getxattr, FOP_open};
+    struct gfid g = fresh_gfid();
+    unsigned done = 0;
+    char name[32];
+    int err;
+
+    for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++)
+        done += on_inode(fops[i], dir) == 0;
+    done += list(dir) == 0;
+    ck_assert_int_ne(look_with_content(dir, "shadow"), 0);
+    snprintf(name, sizeof name, "n%ld-%lx", round, (unsigned long)pthread_self());
+    done += create_or_open(dir, name, O_RDWR | O_TRUNC) == 0;
+    done += look_with_content(dir, name) == 0;
+    done += move(dir, name, w.root, name) == 0;
+    done += move(w.root, name, dir, name) == 0;
+    done += remove_entry(FOP_unlink, dir, name, 0) == 0;
+    struct inode *made = make_as(round & 1 ? FOP_mkdir : FOP_mknod, dir, name, &g, &err);
+    done += made != NULL;
+    done += remove_entry(round & 1 ? FOP_rmdir : FOP_unlink, dir, name, 0) == 0;
+    inode_unref(made);
+    ck_assert_int_ne(remove_entry(FOP_unlink, dir, "shadow", 0), 0);
+    return done;
+}
+
+/* -- no race ---------------------------------------------------------------------------------------------------------------- */
+
+static void
+shut_out(struct inode *dir)
+{
+    ck_assert_int_lt(on_inode(FOP_opendir, dir), 0);
+    ck_assert_int_lt(on_inode(FOP_stat, dir), 0);
+    ck_assert_int_lt(on_inode(FOP_setattr, dir), 0);
+    ck_assert_uint_le(use_dir(dir, 0), 1); /* LOOKUP of the gfid may find the symlink itself */
+    ck_assert_int_lt(find(dir, "shadow", NULL), 0);
+}
+
+/* A directory is removed with all that is in it, and its gfid comes back as a symlink: what was inside would be reached through it. */
+static void
+child_of_a_symlink(const char *child, const char *text)
+{
+    struct inode *p = make(FOP_mkdir, w.root, "p"), *c = make(FOP_mkdir, p, child);
+    struct gfid gp = p->gfid;
+
+    ck_assert_uint_gt(use_dir(c, 0), 10);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "p", 1), 0);
+    inode_unref(p);
+    struct inode *s = symlink_as(w.root, "s", &gp, text);
+    ck_assert_ptr_nonnull(s);
+    ck_assert_uint_eq(s->type, S_IFLNK);
+    shut_out(c);
+    ck_assert_int_lt(find_gfid(&c->gfid, NULL), 0);
+    /* Nor as anything else. */
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "s", 0), 0);
+    inode_unref(s);
+    inode_unref(c);
+    secret_untouched();
+}
+
+START_TEST(symlink_with_the_gfid_of_a_removed_folder)
+{
+    child_of_a_symlink("etc", secret);
+    child_of_a_symlink("unlink", "../.."); /* the brick's own .glusterfs */
+    child_of_a_symlink("00", "../../../.glusterfs");
+    child_of_a_symlink("etc", "/proc/self/cwd");
+}
+END_TEST
+
+/* The directory itself comes back as a symlink while somebody holds it. */
+START_TEST(symlink_with_the_gfid_of_a_held_folder)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d");
+
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 0), 0);
+    struct inode *s = symlink_as(w.root, "s", &d->gfid, secret);
+    ck_assert_ptr_nonnull(s);
+    shut_out(d);
+    inode_unref(s);
+    inode_unref(d);
+    secret_untouched();
+}
+END_TEST
+
+/* A name of the path becomes a symlink, behind the daemon's back, also where the way is too deep for the kernel. */
+START_TEST(a_folder_becomes_a_symlink)
+{
+    struct inode *top = make(FOP_mkdir, w.root, "top"), *deep = inode_ref(top);
+    char from[256], to[256], below[128];
+
+    for (int i = 0; i < 50; i++) {
+        struct inode *next = make(FOP_mkdir, deep, "sub");
+        inode_unref(deep);
+        deep = next;
+    }
+    struct inode *sub = inode_find_child(w.graph->inodes, top, "sub");
+    ck_assert_uint_gt(use_dir(deep, 0), 10);
+    ck_assert_int_eq(rename(inside(from, w.dir, "top"), inside(to, w.dir, "away")), 0);
+    ck_assert_int_eq(symlink(secret, from), 0);
+    shut_out(top);
+    shut_out(sub);
+    shut_out(deep);
+    secret_untouched();
+    ck_assert(has_handle_of(&deep->gfid));
+    /* A symlink to the very directory is none of ours either: it may lead elsewhere a moment later. */
+    ck_assert_int_eq(unlink(from), 0);
+    ck_assert_int_eq(rename(to, from), 0);
+    ck_assert_uint_gt(use_dir(deep, 1), 10);
+    snprintf(below, sizeof below, "%s/top/sub", w.dir);
+    ck_assert_int_eq(rename(below, inside(to, w.dir, "away")), 0);
+    ck_assert_int_eq(symlink("../../..", below), 0);
+    shut_out(deep);
+    ck_assert_int_eq(unlink(below), 0);
+    ck_assert_int_eq(rename(to, below), 0);
+    inode_unref(sub);
+    inode_unref(deep);
+    inode_unref(top);
+}
+END_TEST
+
+/* Nothing is opened that is no file, and nothing waits for the other end of a FIFO. */
+static void
+gfid_becomes(mode_t type, dev_t dev)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    ck_assert_int_eq(mknod_as(w.root, "node", &f->gfid, type | 0600, dev), 0);
+    ck_assert_int_lt(on_inode(FOP_open, f), 0);
+    ck_assert_int_lt(on_inode(FOP_truncate, f), 0);
+    ck_assert_int_lt(on_inode(FOP_stat, f), 0);
+    ck_assert_int_lt(list(f), 0);
+    struct call_stack stk;
+    call_begin(&stk, FOP_readv);
+    stk.call.fd = fd_new_anonymous(f, NULL);
+    stk.call.size = 16;
+    ck_assert_int_lt(call_run(&stk), 0);
+    call_stack_release(&stk);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "node", 0), 0);
+    inode_unref(f);
+}
+
+START_TEST(a_file_becomes_a_device_or_a_fifo)
+{
+    gfid_becomes(S_IFCHR, makedev(1, 5));
+    gfid_becomes(S_IFIFO, 0);
+    gfid_becomes(S_IFSOCK, 0);
+}
+END_TEST
+
+START_TEST(chmod_does_not_follow)
+{
+    struct inode *s = symlink_as(w.root, "s", &(struct gfid){.b = {9, 9, 9}}, inside((char[256]){0}, secret, "shadow"));
+    struct posix_obj obj;
+
+    posix_obj_entry(w.p, w.root, "s", &obj);
+    ck_assert_int_lt(posix_obj_chmod(&obj, 0777), 0);
+    inode_unref(s);
+    secret_untouched();
+}
+END_TEST
+
+/* A number means another object once the first has gone, also when it went with the tree that it was in. */
+START_TEST(numbers_are_forgotten)
+{
+    struct inode *p = make(FOP_mkdir, w.root, "p"), *c = make(FOP_mkdir, p, "c"), *f = make(FOP_create, c, "f");
+
+    ck_assert_int_eq(on_inode(FOP_stat, c) | on_inode(FOP_stat, f), 0);
+    ck_assert(posix_inode_is_met(w.xl, c) && posix_inode_is_met(w.xl, f));
+    unsigned births = posix_inode_births(w.xl, c);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "p", 1), 0);
+    ck_assert(!posix_inode_is_met(w.xl, p));
+    for (int i = 0; i < 100 && w.p->janitor.fn(w.p) > 0; i++)
+        ;
+    ck_assert(!posix_inode_is_met(w.xl, c) && !posix_inode_is_met(w.xl, f));
+    /* Whoever looked before does not bring it back. */
+    posix_inode_met(w.xl, c, &(struct stat){.st_ino = 5, .st_dev = w.p->dev}, births);
+    ck_assert(!posix_inode_is_met(w.xl, c));
+    inode_unref(f);
+    inode_unref(c);
+    inode_unref(p);
+}
+END_TEST
+
+/* -- races ------------------------------------------------------------------------------------------------------------------- */
+
+static atomic_bool is_over;
+static atomic_long swaps;
+
+/* A user of the machine: two names change places, over and over. */
+struct swap {
+    char a[256], b[256];
+};
+
+static void *
+swap_names(void *arg)
+{
+    const struct swap *s = arg;
+
+    while (!atomic_load(&is_over)) {
+        if (renameat2(AT_FDCWD, s->a, AT_FDCWD, s->b, RENAME_EXCHANGE) == 0)
+            atomic_fetch_add(&swaps, 1);
+        if (renameat2(AT_FDCWD, s->a, AT_FDCWD, s->b, RENAME_EXCHANGE) == 0)
+            atomic_fetch_add(&swaps, 1);
+    }
+    return NULL;
+}
+
+struct user {
+    struct inode *dir;
+    bool may_all_fail;
+    long done; /* calls that succeeded: at least one, in whatever time, or the test shows nothing */
+};
+
+static void *
+use_for_rounds(void *arg)
+{
+    struct user *u = arg;
+
+    for (long i = 0; i < rounds || (u->done == 0 && !u->may_all_fail); i++)
+        u->done += use_dir(u->dir, i);
+    return NULL;
+}
+
+/* Each of the directories is used while the attacker is at work; he ends with them. */
+static void
+attack(void *(*attacker)(void *), void *arg, struct inode *dirs[], int count, bool may_all_fail)
+{
+    pthread_t thread, users[4];
+    struct user u[4];
+
+    atomic_store(&is_over, false);
+    ck_assert_int_eq(pthread_create(&thread, NULL, attacker, arg), 0);
+    for (int i = 0; i < count; i++) {
+        u[i] = (struct user){.dir = dirs[i], .may_all_fail = may_all_fail};
+        ck_assert_int_eq(pthread_create(&users[i], NULL, use_for_rounds, &u[i]), 0);
+    }
+    for (int i = 0; i < count; i++)
+        pthread_join(users[i], NULL);
+    atomic_store(&is_over, true);
+    pthread_join(thread, NULL);
+    secret_untouched();
+}
+
+START_TEST(a_local_user_swaps_folders_and_symlinks)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d"), *sub = make(FOP_mkdir, d, "sub"), *deep = inode_ref(sub);
+    struct swap s;
+
+    for (int i = 0; i < 45; i++) {
+        struct inode *next = make(FOP_mkdir, deep, "sub");
+        inode_unref(deep);
+        deep = next;
+    }
+    ck_assert_int_eq(symlink(secret, inside(s.b, w.dir, "evil")), 0);
+    inside(s.a, w.dir, "d");
+    struct inode *dirs[] = {d, sub, deep};
+    attack(swap_names, &s, dirs, 3, false);
+    ck_assert_int_gt(atomic_load(&swaps), 0);
+    inode_unref(deep);
+    inode_unref(sub);
+    inode_unref(d);
+}
+END_TEST
+
+static void *
+use_file(void *arg)
+{
+    long *done = arg;
+
+    for (long i = 0; i < rounds || *done == 0; i++) {
+        *done += look_with_content(w.root, "f") == 0;
+        *done += create_or_open(w.root, "f", O_RDWR) == 0;
+        *done += find(w.root, "f", NULL) == 0;
+    }
+    return NULL;
+}
+
+static void
+swapped_file(void)
+{
+    pthread_t swapper, users[2];
+    long done[2] = {0};
+    struct swap s;
+
+    inside(s.a, w.dir, "f");
+    inside(s.b, w.dir, "evil");
+    atomic_store(&is_over, false);
+    ck_assert_int_eq(pthread_create(&swapper, NULL, swap_names, &s), 0);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&users[i], NULL, use_file, &done[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(users[i], NULL);
+    atomic_store(&is_over, true);
+    pthread_join(swapper, NULL);
+    secret_untouched();
+    unlink(s.b);
+    unlink(s.a);
+}
+
+START_TEST(a_local_user_swaps_files)
+{
+    char path[256], target[256];
+
+    inode_unref(make(FOP_create, w.root, "f"));
+    ck_assert_int_eq(symlink(inside(target, secret, "shadow"), inside(path, w.dir, "evil")), 0);
+    swapped_file();
+    struct gfid g = fresh_gfid();
+    int err;
+    inode_unref(make_as(FOP_create, w.root, "f", &g, &err));
+    ck_assert_int_eq(mkfifo(inside(path, w.dir, "evil"), 0600), 0);
+    swapped_file();
+}
+END_TEST
+
+/* Another client: a directory with one inside goes to the landfill, its gfid becomes a symlink, goes, becomes a directory ... */
+static struct gfid attacked_parent, attacked_child;
+
+static void *
+reuse_gfids(void *arg)
+{
+    int err;
+
+    (void)arg;
+    while (!atomic_load(&is_over)) {
+        struct inode *p = make_as(FOP_mkdir, w.root, "p", &attacked_parent, &err);
+        struct inode *c = p ? make_as(FOP_mkdir, p, "etc", &attacked_child, &err) : NULL;
+
+        inode_unref(c);
+        inode_unref(p);
+        remove_entry(FOP_rmdir, w.root, "p", 1);
+        inode_unref(symlink_as(w.root, "s", &attacked_parent, secret));
+        remove_entry(FOP_unlink, w.root, "s", 0);
+        inode_unref(symlink_as(w.root, "s", &attacked_parent, "../../.."));
+        remove_entry(FOP_unlink, w.root, "s", 0);
+    }
+    return NULL;
+}
+
+START_TEST(another_client_uses_gfids_again)
+{
+    int err;
+
+    attacked_parent = fresh_gfid();
+    attacked_child = fresh_gfid();
+    struct inode *p = make_as(FOP_mkdir, w.root, "p", &attacked_parent, &err);
+    struct inode *c = make_as(FOP_mkdir, p, "etc", &attacked_child, &err);
+    struct inode *dirs[] = {p, c, c};
+    attack(reuse_gfids, NULL, dirs, 3, true);
+    inode_unref(c);
+    inode_unref(p);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("posix-escape");
+    TCase *c = tcase_create("escape");
+
+    root_or_skip();
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_set_timeout(c, getenv("KILN_ESCAPE_ROUNDS") ? 3600 : 30);
+    tcase_add_test(c, symlink_with_the_gfid_of_a_removed_folder);
+    tcase_add_test(c, symlink_with_the_gfid_of_a_held_folder);
+    tcase_add_test(c, a_folder_becomes_a_symlink);
+    tcase_add_test(c, a_file_becomes_a_device_or_a_fifo);
+    tcase_add_test(c, chmod_does_not_follow);
+    tcase_add_test(c, numbers_are_forgotten);
+    tcase_add_test(c, a_local_user_swaps_folders_and_symlinks);
+    tcase_add_test(c, a_local_user_swaps_files);
+    tcase_add_test(c, another_client_uses_gfids_again);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+#include "base/test-main.h"
