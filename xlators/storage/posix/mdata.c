@@ -161,7 +161,7 @@ ctx_lock(struct xlator *xl, struct inode *inode)
 
     /* No memory for a context: the disk alone then. */
     if (ctx)
-        pthread_mutex_lock(&ctx->lock);
+        pthread_mutex_lock(&ctx->mdata_lock);
     return ctx;
 }
 
@@ -169,7 +169,7 @@ static void
 ctx_unlock(struct posix_inode *ctx)
 {
     if (ctx)
-        pthread_mutex_unlock(&ctx->lock);
+        pthread_mutex_unlock(&ctx->mdata_lock);
 }
 
 static int

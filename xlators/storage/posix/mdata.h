@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* mdata: the times of an object as clients set them, in the xattr trusted.glusterfs.mdata (spec: brick 2.6, 3.4).
  *
- * The copy in the inode's context wins over the disk. A change is made under the context's lock, held over the
+ * The copy in the inode's context wins over the disk. A change is made under the context's mdata_lock, held over the
  * setxattr: else an older time could be stored over a newer one. Without an inode the disk is read and written.
  * All of these do nothing while the option ctime is off. */
 #ifndef KILN_POSIX_MDATA_H

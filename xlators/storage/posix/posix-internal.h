@@ -16,8 +16,9 @@
  *   name_locks[]      striped by (parent, name): whoever makes, removes or replaces that name
  *   object_locks[]    striped by gfid: whoever changes an object's links or handle, or opens it
  *   posix_inode.change_lock  read-modify-write of one object's xattrs; check-and-write of its data
- *   posix_inode.lock  one object's cached mdata
+ *   posix_inode.mdata_lock   one object's cached mdata
  *   dir_rename_lock   a directory's name and its handle, which cannot be moved in one step (rename.c, handle.h)
+ *   posix_inode.lock  what is known of the object on the disk; the last one, no system call is made under it but fcntl(2)
  * Two stripes of one array are taken in the order of their index. These locks are held over system calls: what they
  * make atomic consists of several. None is taken by the everyday lookup or stat.
  */
@@ -124,12 +125,13 @@ posix_conf(const struct xlator *xl)
 
 /* Made on first use, dropped when the table forgets the inode. */
 struct posix_inode {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;        /* the last of all: reaching an object takes it, which may be done under any other */
+    pthread_mutex_t mdata_lock;  /* held while mdata is read from the disk or written, and so while the object is reached */
     pthread_mutex_t change_lock; /* read-modify-write of xattrs (xattrop) and of data (write-is-append): a stat does not
                                     wait for these, which may be slow */
-    struct mdata mdata;  /* under lock: the copy of the disk's; it wins over the disk */
-    bool is_mdata_known; /* under lock: the disk was read or written */
-    bool has_mdata;      /* under lock, if known */
+    struct mdata mdata;  /* under mdata_lock: the copy of the disk's; it wins over the disk */
+    bool is_mdata_known; /* under mdata_lock: the disk was read or written */
+    bool has_mdata;      /* under mdata_lock, if known */
     atomic_bool is_unlinked; /* no name, no handle; by gfid it is not found any more. Written under the object lock */
     atomic_bool is_kept;     /* its handle was moved to .glusterfs/unlink and is there. Written under the object lock */
     _Atomic uint64_t backend_ino; /* st_ino on the disk, of a look that was checked; 0: none yet, or forgotten. Written under lock */

@@ -30,6 +30,15 @@ inode_pool_make(void)
         .name = "posix_inode", .xlator = "storage/posix", .size = sizeof(struct posix_inode)});
 }
 
+static void
+drop(struct posix_inode *ctx)
+{
+    pthread_mutex_destroy(&ctx->lock);
+    pthread_mutex_destroy(&ctx->mdata_lock);
+    pthread_mutex_destroy(&ctx->change_lock);
+    mem_put(ctx);
+}
+
 struct posix_inode *
 posix_inode_get(struct xlator *xl, struct inode *inode)
 {
@@ -42,13 +51,11 @@ posix_inode_get(struct xlator *xl, struct inode *inode)
     if (!ctx)
         return NULL;
     pthread_mutex_init(&ctx->lock, NULL);
+    pthread_mutex_init(&ctx->mdata_lock, NULL);
     pthread_mutex_init(&ctx->change_lock, NULL);
     struct posix_inode *installed = inode_ctx_install(inode, xl, ctx);
-    if (installed != ctx) {
-        pthread_mutex_destroy(&ctx->lock);
-        pthread_mutex_destroy(&ctx->change_lock);
-        mem_put(ctx);
-    }
+    if (installed != ctx)
+        drop(ctx);
     return installed;
 }
 
@@ -141,8 +148,10 @@ posix_inode_reborn(struct xlator *xl, const struct gfid *gfid)
     struct posix_inode *ctx = inode ? posix_inode_get(xl, inode) : NULL;
 
     if (ctx) {
-        pthread_mutex_lock(&ctx->lock);
+        pthread_mutex_lock(&ctx->mdata_lock);
         ctx->is_mdata_known = false;
+        pthread_mutex_unlock(&ctx->mdata_lock);
+        pthread_mutex_lock(&ctx->lock);
         forget_object_locked(ctx);
         atomic_store(&ctx->is_unlinked, false);
         pthread_mutex_unlock(&ctx->lock);
@@ -536,9 +545,7 @@ posix_inode_forget(struct xlator *xl, struct inode *inode, void *ptr)
     /* Nobody knows the inode any more, so its unlinked file is of no use. */
     posix_drop_unlinked(xl, inode, ctx);
     posix_drop_kept_dir(inode, ctx);
-    pthread_mutex_destroy(&ctx->lock);
-    pthread_mutex_destroy(&ctx->change_lock);
-    mem_put(ctx);
+    drop(ctx);
 }
 
 static void

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/sysmacros.h>
 
+#include "xlators/storage/posix/mdata.h"
 #include "xlators/storage/posix/test-entry.h"
 
 #define SECRET_TEXT "nobody reads this"
@@ -406,6 +407,22 @@ START_TEST(numbers_are_forgotten)
 }
 END_TEST
 
+/* Whoever holds the lock of an inode's times may have to reach the object, and then learns its number. */
+START_TEST(times_are_read_of_what_must_be_reached_first)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d");
+    struct posix_obj obj;
+    struct mdata m;
+
+    posix_inode_reborn(w.xl, &d->gfid); /* neither number nor times are known */
+    posix_obj_inode(w.p, d, &obj);
+    ck_assert_int_eq(posix_mdata_get(w.xl, &obj, d, &m), 1);
+    ck_assert(posix_inode_is_met(w.xl, d));
+    posix_obj_done(&obj);
+    inode_unref(d);
+}
+END_TEST
+
 /* -- races ------------------------------------------------------------------------------------------------------------------- */
 
 static atomic_bool is_over;
@@ -591,6 +608,7 @@ test_suite(void)
     tcase_add_test(c, a_file_becomes_a_device_or_a_fifo);
     tcase_add_test(c, chmod_does_not_follow);
     tcase_add_test(c, numbers_are_forgotten);
+    tcase_add_test(c, times_are_read_of_what_must_be_reached_first);
     tcase_add_test(c, a_local_user_swaps_folders_and_symlinks);
     tcase_add_test(c, a_local_user_swaps_files);
     tcase_add_test(c, another_client_uses_gfids_again);
