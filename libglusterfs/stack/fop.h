@@ -22,7 +22,7 @@ struct inode;
 struct iobuf;
 
 enum fop {
-#define FOP(name, profile, traits, req, rep) FOP_##name,
+#define FOP(name, wire, ...) FOP_##name = (wire),
 #include "stack/fops.def"
 #undef FOP
     FOP_COUNT
@@ -40,10 +40,14 @@ enum fop {
 #define FOP_NAME_NOT 0x200  /* it must not */
 #define FOP_NAME2 0x800
 
+/* Which of io-threads' limits counts a fop. LEAST is no row's: what internal callers ask has it. */
+enum fop_priority { PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_LEAST, PRIORITIES, PRIORITY_NONE };
+
 struct fop_info {
     const char *name;
     uint16_t traits;
     uint8_t profile_number;
+    uint8_t priority; /* enum fop_priority */
 };
 extern const struct fop_info fop_info[FOP_COUNT];
 

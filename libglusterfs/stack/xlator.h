@@ -36,7 +36,7 @@ struct xlator_ops {
     union {
         fop_fn fn[FOP_COUNT];
         struct {
-#define FOP(name, profile, traits, req, rep) fop_fn name;
+#define FOP(name, ...) fop_fn name;
 #include "stack/fops.def"
 #undef FOP
         };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 #include "rpc/xdr/fop-codec.h"
 
-#include <assert.h>
-
 #include "rpc/xdr/open-flags.h"
 #include "rpc/xdr/xdr-types.h"
 
@@ -40,7 +38,7 @@ enum { FIELDS_MAX = 12 }; /* with the end */
 
 static const uint8_t call_fields[FOP_COUNT][FIELDS_MAX] = {
 #define W(field) CALL_##field,
-#define FOP(name, profile, traits, req, rep) [FOP_##name] = {LIST req CALL_END},
+#define FOP(name, wire, profile, priority, traits, req, rep) [FOP_##name] = {LIST req CALL_END},
 #include "stack/fops.def"
 #undef FOP
 #undef W
@@ -48,73 +46,11 @@ static const uint8_t call_fields[FOP_COUNT][FIELDS_MAX] = {
 
 static const uint8_t reply_fields[FOP_COUNT][FIELDS_MAX] = {
 #define W(field) REPLY_##field,
-#define FOP(name, profile, traits, req, rep) [FOP_##name] = {LIST rep REPLY_END},
+#define FOP(name, wire, profile, priority, traits, req, rep) [FOP_##name] = {LIST rep REPLY_END},
 #include "stack/fops.def"
 #undef FOP
 #undef W
 };
-
-/* The order of rows in fops.def is the wire's numbering. */
-#define NUMBER(name, number) static_assert(FOP_##name == (number), "procedure number of " #name);
-NUMBER(null, 0)
-NUMBER(stat, 1)
-NUMBER(readlink, 2)
-NUMBER(mknod, 3)
-NUMBER(mkdir, 4)
-NUMBER(unlink, 5)
-NUMBER(rmdir, 6)
-NUMBER(symlink, 7)
-NUMBER(rename, 8)
-NUMBER(link, 9)
-NUMBER(truncate, 10)
-NUMBER(open, 11)
-NUMBER(readv, 12)
-NUMBER(writev, 13)
-NUMBER(statfs, 14)
-NUMBER(flush, 15)
-NUMBER(fsync, 16)
-NUMBER(setxattr, 17)
-NUMBER(getxattr, 18)
-NUMBER(removexattr, 19)
-NUMBER(opendir, 20)
-NUMBER(fsyncdir, 21)
-NUMBER(access, 22)
-NUMBER(create, 23)
-NUMBER(ftruncate, 24)
-NUMBER(fstat, 25)
-NUMBER(lk, 26)
-NUMBER(lookup, 27)
-NUMBER(readdir, 28)
-NUMBER(inodelk, 29)
-NUMBER(finodelk, 30)
-NUMBER(entrylk, 31)
-NUMBER(fentrylk, 32)
-NUMBER(xattrop, 33)
-NUMBER(fxattrop, 34)
-NUMBER(fgetxattr, 35)
-NUMBER(fsetxattr, 36)
-NUMBER(rchecksum, 37)
-NUMBER(setattr, 38)
-NUMBER(fsetattr, 39)
-NUMBER(readdirp, 40)
-NUMBER(release, 41)
-NUMBER(releasedir, 42)
-NUMBER(fremovexattr, 43)
-NUMBER(fallocate, 44)
-NUMBER(discard, 45)
-NUMBER(zerofill, 46)
-NUMBER(ipc, 47)
-NUMBER(seek, 48)
-NUMBER(compound, 49)
-NUMBER(lease, 50)
-NUMBER(getactivelk, 51)
-NUMBER(setactivelk, 52)
-NUMBER(icreate, 53)
-NUMBER(namelink, 54)
-NUMBER(put, 55)
-NUMBER(copy_file_range, 56)
-static_assert(FOP_COUNT == 57, "one row for each procedure");
-#undef NUMBER
 
 /* -- field types: get, put, size ---------------------------------------------------------------------- */
 /* clang-format off */

@@ -10,8 +10,9 @@
  * An operation's frame shows it the reply, that is, the moment it leaves. A parked operation needs nothing
  * more: its queue link and the job that will wake it are in that frame's local state, so parking cannot fail.
  *
- * Lock operations, which may wait for hours in features/locks without a thread, and what touches no disk
- * (flush, release), are not counted: 16 waiting locks would otherwise keep out the unlock.
+ * A fop's priority is a column of stack/fops.def. Lock operations, which may wait for hours in features/locks
+ * without a thread, and what touches no disk (flush, release), are not counted: 16 waiting locks would otherwise
+ * keep out the unlock.
  *
  * A layer below that parks an operation for as long as others please (a removal that waits for an inodelk) says so by
  * call_stack_park(): the operation gives its place back, and takes one again, parked here if need be, before it goes on.
@@ -37,8 +38,6 @@
 #include "event/worker.h"
 #include "log/dump.h"
 #include "stack/xlator.h"
-
-enum priority { PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_LEAST, PRIORITIES, NOT_COUNTED };
 
 #define COUNT_BITS 12
 #define COUNT_MASK ((1u << COUNT_BITS) - 1)
@@ -76,85 +75,26 @@ struct parked {
 };
 _Static_assert(sizeof(struct parked) <= sizeof(((struct frame *)0)->local), "a frame has room for it");
 
-static const uint8_t priorities[FOP_COUNT] = {
-    [FOP_null] = NOT_COUNTED,
-    [FOP_compound] = NOT_COUNTED,
-    [FOP_lk] = NOT_COUNTED,
-    [FOP_inodelk] = NOT_COUNTED,
-    [FOP_finodelk] = NOT_COUNTED,
-    [FOP_entrylk] = NOT_COUNTED,
-    [FOP_fentrylk] = NOT_COUNTED,
-    [FOP_lease] = NOT_COUNTED,
-    [FOP_getactivelk] = NOT_COUNTED,
-    [FOP_setactivelk] = NOT_COUNTED,
-    [FOP_flush] = NOT_COUNTED,
-    [FOP_release] = NOT_COUNTED,
-    [FOP_releasedir] = NOT_COUNTED,
-    [FOP_lookup] = PRIORITY_HIGH,
-    [FOP_stat] = PRIORITY_HIGH,
-    [FOP_fstat] = PRIORITY_HIGH,
-    [FOP_open] = PRIORITY_HIGH,
-    [FOP_access] = PRIORITY_HIGH,
-    [FOP_readlink] = PRIORITY_HIGH,
-    [FOP_opendir] = PRIORITY_HIGH,
-    [FOP_statfs] = PRIORITY_HIGH,
-    [FOP_readdir] = PRIORITY_HIGH,
-    [FOP_readdirp] = PRIORITY_HIGH,
-    [FOP_icreate] = PRIORITY_HIGH,
-    [FOP_namelink] = PRIORITY_HIGH,
-    [FOP_ipc] = PRIORITY_HIGH,
-    [FOP_create] = PRIORITY_NORMAL,
-    [FOP_unlink] = PRIORITY_NORMAL,
-    [FOP_setattr] = PRIORITY_NORMAL,
-    [FOP_fsetattr] = PRIORITY_NORMAL,
-    [FOP_mknod] = PRIORITY_NORMAL,
-    [FOP_mkdir] = PRIORITY_NORMAL,
-    [FOP_rmdir] = PRIORITY_NORMAL,
-    [FOP_symlink] = PRIORITY_NORMAL,
-    [FOP_rename] = PRIORITY_NORMAL,
-    [FOP_link] = PRIORITY_NORMAL,
-    [FOP_setxattr] = PRIORITY_NORMAL,
-    [FOP_getxattr] = PRIORITY_NORMAL,
-    [FOP_removexattr] = PRIORITY_NORMAL,
-    [FOP_fsetxattr] = PRIORITY_NORMAL,
-    [FOP_fgetxattr] = PRIORITY_NORMAL,
-    [FOP_fremovexattr] = PRIORITY_NORMAL,
-    [FOP_put] = PRIORITY_NORMAL,
-    [FOP_readv] = PRIORITY_LOW,
-    [FOP_writev] = PRIORITY_LOW,
-    [FOP_fsync] = PRIORITY_LOW,
-    [FOP_truncate] = PRIORITY_LOW,
-    [FOP_ftruncate] = PRIORITY_LOW,
-    [FOP_fsyncdir] = PRIORITY_LOW,
-    [FOP_xattrop] = PRIORITY_LOW,
-    [FOP_fxattrop] = PRIORITY_LOW,
-    [FOP_rchecksum] = PRIORITY_LOW,
-    [FOP_fallocate] = PRIORITY_LOW,
-    [FOP_discard] = PRIORITY_LOW,
-    [FOP_zerofill] = PRIORITY_LOW,
-    [FOP_seek] = PRIORITY_LOW,
-    [FOP_copy_file_range] = PRIORITY_LOW,
-};
-
-static enum priority
+static enum fop_priority
 priority_of(const struct iot_conf *conf, const struct call_stack *stk)
 {
-    enum priority p = priorities[stk->call.fop];
+    enum fop_priority p = fop_info[stk->call.fop].priority;
 
-    if (p != NOT_COUNTED && caller_is_internal(&stk->caller) && stk->caller.pid != PID_NO_ROOT_SQUASH && conf->least_on)
+    if (p != PRIORITY_NONE && caller_is_internal(&stk->caller) && stk->caller.pid != PID_NO_ROOT_SQUASH &&
+        conf->least_on)
         return PRIORITY_LEAST;
     return p;
 }
 
 static unsigned
-count_of(uint64_t word, enum priority p)
+count_of(uint64_t word, enum fop_priority p)
 {
     return (unsigned)(word >> COUNT_BITS * p) & COUNT_MASK;
 }
 
 /* Whether one more of this priority may run. */
 static bool
-has_room(const struct iot_conf *conf, uint64_t word, enum priority p)
+has_room(const struct iot_conf *conf, uint64_t word, enum fop_priority p)
 {
     unsigned all = count_of(word, PRIORITY_HIGH) + count_of(word, PRIORITY_NORMAL) +
                    count_of(word, PRIORITY_LOW) + count_of(word, PRIORITY_LEAST);
@@ -166,7 +106,7 @@ has_room(const struct iot_conf *conf, uint64_t word, enum priority p)
 
 /* The fast way in: room, and nobody of the same priority waits already. */
 static bool
-enter(struct iot *iot, const struct iot_conf *conf, enum priority p)
+enter(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
 {
     uint64_t word = atomic_load_explicit(&iot->word, memory_order_relaxed);
 
@@ -181,7 +121,7 @@ enter(struct iot *iot, const struct iot_conf *conf, enum priority p)
 static bool
 enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
 {
-    enum priority p = w->priority;
+    enum fop_priority p = w->priority;
     uint64_t word, after;
     bool enters;
 
@@ -206,7 +146,7 @@ enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
 static struct parked *
 take_parked_locked(struct iot *iot, const struct iot_conf *conf, uint64_t *word)
 {
-    for (enum priority p = PRIORITY_HIGH; p < PRIORITIES; p++) {
+    for (enum fop_priority p = PRIORITY_HIGH; p < PRIORITIES; p++) {
         struct parked *w;
 
         if (!iot->parked[p] || !has_room(conf, *word, p))
@@ -244,7 +184,7 @@ pass_on(struct iot *iot, const struct iot_conf *conf, uint64_t gone)
 }
 
 static void
-leave(struct iot *iot, const struct iot_conf *conf, enum priority p)
+leave(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
 {
     uint64_t word = atomic_load_explicit(&iot->word, memory_order_relaxed);
 
@@ -320,10 +260,10 @@ iot_call_goes_on(struct frame *f, struct call_stack *stk)
 static xl_verdict
 iot_any(struct xlator *xl, struct call_stack *stk)
 {
-    enum priority p = priority_of(xlator_conf(xl), stk);
+    enum fop_priority p = priority_of(xlator_conf(xl), stk);
     struct frame *f;
 
-    if (p == NOT_COUNTED)
+    if (p == PRIORITY_NONE)
         return XL_PASS;
     f = frame_push(stk, xl, iot_left);
     if (!f)
@@ -347,7 +287,7 @@ iot_getxattr(struct xlator *xl, struct call_stack *stk)
     memcpy(parked, iot->parked, sizeof parked);
     pthread_mutex_unlock(&iot->lock);
     d = reply_dict(stk);
-    for (enum priority p = PRIORITY_HIGH; d && p < PRIORITIES && !err; p++)
+    for (enum fop_priority p = PRIORITY_HIGH; d && p < PRIORITIES && !err; p++)
         err = dict_set_text_int(d, priority_names[p], parked[p]);
     if (!d || err)
         return -ENOMEM;
@@ -364,7 +304,7 @@ iot_init(struct xlator *xl)
         return -ENOMEM;
     memset(iot, 0, sizeof *iot);
     pthread_mutex_init(&iot->lock, NULL);
-    for (enum priority p = PRIORITY_HIGH; p < PRIORITIES; p++)
+    for (enum fop_priority p = PRIORITY_HIGH; p < PRIORITIES; p++)
         CDS_INIT_LIST_HEAD(&iot->queues[p]);
     xl->private = iot;
     return 0;
@@ -403,7 +343,7 @@ iot_dump(struct xlator *xl, struct dump *dump)
     memcpy(ever, iot->parked_ever, sizeof ever);
     pthread_mutex_unlock(&iot->lock);
     dump_line(dump, "maximum_threads_count", "%lld", (long long)conf->thread_count);
-    for (enum priority p = PRIORITY_HIGH; p < PRIORITIES; p++) {
+    for (enum fop_priority p = PRIORITY_HIGH; p < PRIORITIES; p++) {
         char key[64];
 
         snprintf(key, sizeof key, "%s_priority_running", priority_names[p]);

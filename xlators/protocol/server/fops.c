@@ -223,7 +223,7 @@ server_null(struct rpc_request *req)
 }
 
 static const struct rpc_procedure procedures[FOP_COUNT] = {
-#define FOP(fop, profile, traits, req, rep) [FOP_##fop] = {#fop, FOP_##fop == FOP_null ? server_null : server_fop},
+#define FOP(fop, ...) [FOP_##fop] = {#fop, FOP_##fop == FOP_null ? server_null : server_fop},
 #include "stack/fops.def"
 #undef FOP
 };
