@@ -69,7 +69,7 @@ lock_domain_get(struct lock_inode *li, const char *name, struct xlator *xl)
     lock_queue_init(&d->entrylks, LOCK_ENTRY);
     d->inodelks.delays_removals = strncmp(name, "dht.", 4) != 0; /* see removal.c */
     cds_list_add_tail(&d->link, &li->domains);
-    cds_list_add(&d->idle_link, &li->idle_domains); /* it has no lock yet */
+    CDS_INIT_LIST_HEAD(&d->idle_link);
     tree_insert(&li->domains_tree, &d->by_name, &domain_by_name);
     return d;
 }

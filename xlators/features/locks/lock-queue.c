@@ -337,6 +337,8 @@ lock_queue_request(struct xlator *xl, struct call_stack *stk, struct inode *inod
         struct lock_domain *d = lock_domain_get(li, domain, xl);
 
         verdict = d ? request_locked(li, stk, d, kind, l, may_wait, &b) : -ENOMEM;
+        if (d && verdict < 0)
+            lock_domain_idle(li, queue_of(d, kind));
     }
     if (verdict < 0)
         lock_free(l);

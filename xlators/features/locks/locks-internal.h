@@ -228,8 +228,9 @@ struct lock *lock_tree_behind(struct tree_node *root, const struct lock *l, cons
 /* lock-domain.c */
 int lock_domain_pool_init(void);
 struct lock_domain *lock_domain_find(const struct lock_inode *li, const char *name);
-struct lock_domain *lock_domain_get(struct lock_inode *li, const char *name, struct xlator *xl); /* NULL: no memory */
-/* `q`, an inodelk or entrylk queue, has no lock any more. */
+/* Makes it. Who then adds no lock to it says so by lock_domain_idle(). NULL: no memory. */
+struct lock_domain *lock_domain_get(struct lock_inode *li, const char *name, struct xlator *xl);
+/* `q`, an inodelk or entrylk queue, has got no lock, or has none any more: its domain, if it is empty, is pruned. */
 void lock_domain_idle(struct lock_inode *li, struct lock_queue *q);
 /* Frees those that have no locks. */
 void lock_domains_prune(struct lock_inode *li);

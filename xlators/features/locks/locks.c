@@ -117,7 +117,8 @@ lock_inode_leave(struct lock_inode *li, struct lock_batch *b)
     struct gfid gfid = inode->gfid; /* once the mutex is free a parked request may go, and the inode with it */
     struct waiter *w, *next;
 
-    lock_domains_prune(li);
+    if (!cds_list_empty(&li->idle_domains))
+        lock_domains_prune(li);
     pthread_mutex_unlock(&li->mutex);
     if (b->settles) /* it is pinned for that */
         worker_post_any(&li->settle_job);

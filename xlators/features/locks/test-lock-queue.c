@@ -392,6 +392,26 @@ START_TEST(locks_of_one_client)
 }
 END_TEST
 
+/* A domain is made for its first lock. If that is refused, nothing stays of it. */
+START_TEST(a_refused_lock_leaves_no_domain)
+{
+    struct lock_inode *li;
+
+    for (unsigned n = 0; n < 20; n++)
+        ck_assert_int_eq(bench_run(of_many(0, n, NB, FLOCK_READ, n, 1)), 0);
+    li = inode_ctx(object, bench_xl);
+    for (unsigned n = 0; n < 10; n++) {
+        char domain[16];
+        struct bench_call *call = of_many(0, 99, NB, FLOCK_READ, 99, 1);
+
+        snprintf(domain, sizeof domain, "domain-%u", n);
+        call->stk->call.volume = domain;
+        ck_assert_int_eq(bench_run(call), -ENOLCK);
+        ck_assert_ptr_eq(li->domains.next, li->domains.prev);
+    }
+}
+END_TEST
+
 /* An unlock in the middle of a lock makes two of it: also that is bounded. */
 START_TEST(posix_locks_cut_in_pieces)
 {
@@ -432,6 +452,7 @@ test_suite(void)
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(bounds, setup_bounds, teardown);
     tcase_add_test(bounds, locks_of_one_client);
+    tcase_add_test(bounds, a_refused_lock_leaves_no_domain);
     tcase_add_test(bounds, posix_locks_cut_in_pieces);
     suite_add_tcase(s, bounds);
     return s;
