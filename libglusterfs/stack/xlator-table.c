@@ -7,7 +7,7 @@
 
 extern const struct xlator_type storage_posix_xlator, features_locks_xlator, features_access_control_xlator,
     features_index_xlator, features_selinux_xlator, features_read_only_xlator, features_worm_xlator, features_barrier_xlator,
-    performance_io_threads_xlator, debug_io_stats_xlator, protocol_server_xlator;
+    features_upcall_xlator, performance_io_threads_xlator, debug_io_stats_xlator, protocol_server_xlator;
 
 static const struct option trash_options[] = {
     OPT_MUST_BE("trash", "off"),      OPT_MUST_BE("trash-internal-op", "off"), OPT_IGNORED("trash-dir"),
@@ -35,12 +35,6 @@ static const struct option leases_options[] = {
     OPT_END,
 };
 
-static const struct option upcall_options[] = {
-    OPT_MUST_BE("cache-invalidation", "off"),
-    OPT_IGNORED("cache-invalidation-timeout"),
-    OPT_END,
-};
-
 static const struct option marker_options[] = {
     OPT_MUST_BE("xtime", "off"),       OPT_MUST_BE("gsync-force-xtime", "off"),
     OPT_MUST_BE("quota", "off"),       OPT_MUST_BE("inode-quota", "off"),
@@ -59,7 +53,6 @@ static const struct xlator_type not_built[] = {
     {.name = "features/changelog", .options = changelog_options, .is_not_built = true},
     {.name = "features/bitrot-stub", .options = bitrot_stub_options, .is_not_built = true},
     {.name = "features/leases", .options = leases_options, .is_not_built = true},
-    {.name = "features/upcall", .options = upcall_options, .is_not_built = true},
     {.name = "features/marker", .options = marker_options, .is_not_built = true},
     {.name = "features/quota", .options = quota_options, .is_not_built = true},
 };
@@ -67,7 +60,7 @@ static const struct xlator_type not_built[] = {
 static const struct xlator_type *const built[] = {
     &storage_posix_xlator,  &features_access_control_xlator, &features_locks_xlator,  &performance_io_threads_xlator,
     &features_index_xlator, &features_selinux_xlator,        &features_read_only_xlator, &features_worm_xlator,
-    &features_barrier_xlator, &debug_io_stats_xlator,        &protocol_server_xlator,
+    &features_barrier_xlator, &features_upcall_xlator,       &debug_io_stats_xlator,  &protocol_server_xlator,
 };
 
 const struct xlator_type *

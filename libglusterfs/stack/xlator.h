@@ -7,6 +7,7 @@
 #ifndef KILN_STACK_XLATOR_H
 #define KILN_STACK_XLATOR_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,6 +55,7 @@ struct xlator_type {
      * layer that has been off is initialised and started all the same, and one that was switched off may still be called by, or
      * hold frames of, calls that began before. */
     bool (*is_active)(const void *conf);
+    uint64_t stays_for; /* bits of fops on whose way it is all the same */
     /* Has any number of children and winds each call to those it names (call_stack_wind_child, call_stack_fork). Of other
      * types a layer has one child at most, and a layer between it and the storage that is left out is not in the way. */
     bool fans_out;
@@ -130,7 +132,10 @@ xlator_next(const struct xlator *xl, enum fop fop)
 static inline struct xlator *
 xlator_first(struct xlator *xl, enum fop fop)
 {
-    return xl->fn[fop] && xlator_is_on(xl) ? xl : xlator_next(xl, fop);
+    static_assert(FOP_COUNT <= 64, "a bit each");
+    bool stays = xlator_is_on(xl) || xl->type->stays_for >> fop & 1;
+
+    return xl->fn[fop] && stays ? xl : xlator_next(xl, fop);
 }
 
 /* Tells the layers above of what has become of `xl`: the next one with a notify, or, above the top, whoever made the graph

@@ -337,6 +337,12 @@ conn_bytes_out(const struct conn *c)
     return atomic_load_explicit(&c->bytes_out, memory_order_relaxed);
 }
 
+size_t
+conn_bytes_queued(const struct conn *c)
+{
+    return atomic_load_explicit(&c->queued_bytes, memory_order_relaxed);
+}
+
 void
 conn_set_user(struct conn *c, void *user)
 {

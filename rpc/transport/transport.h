@@ -89,6 +89,7 @@ uint32_t conn_next_xid(struct conn *c);
 /* Bytes that have arrived so far: has the peer been heard of since? Any thread. */
 uint64_t conn_bytes_in(const struct conn *c);
 uint64_t conn_bytes_out(const struct conn *c); /* those sent */
+size_t conn_bytes_queued(const struct conn *c); /* those that wait to be sent; a moment later there are others */
 /* Whatever the receiver wants to find again; set it in `accepted` or `record`. */
 void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* callback: calls from the brick to its clients (spec: wire 7). A client that cannot be reached any more is not told. */
+/* callback: calls from the brick to its clients (spec: wire 7). A client that cannot be reached any more is
+ * not told. */
 
+#include <stdlib.h>
+
+#include "log/log.h"
 #include "rpc/xdr/callback-program.h"
 #include "xlators/protocol/server/server-internal.h"
 
@@ -46,4 +50,92 @@ brick_client_callback_inodelk_contention(struct brick_client *client, const stru
     if (!x.error) /* domain and owner are bounded so that it fits */
         (void)rpc_callback(c, CALLBACK_INODELK_CONTENTION, body, (size_t)(x.at - body));
     conn_unref(c);
+}
+
+/* ---- CACHE_INVALIDATION ---------------------------------------------------------------------- */
+
+#define TOLD_AT_ONCE 64
+#define QUEUED_BYTES_MAX (4u << 20) /* ten thousand callbacks that nobody has read */
+#define CACHE_INVALIDATION_ALL 0x2000
+
+struct told {
+    struct conn *conn;
+    struct gfid subdir;
+};
+
+static int
+compare_ids(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Those of the clients that are connected. */
+static unsigned
+find_told(struct graph *g, const uint64_t *clients, unsigned count, struct told out[TOLD_AT_ONCE])
+{
+    struct brick_client *c;
+    unsigned n = 0;
+
+    pthread_mutex_lock(&g->clients_lock);
+    cds_list_for_each_entry(c, &g->clients, link) {
+        if (n < count && c->conn && bsearch(&c->id, clients, count, sizeof *clients, compare_ids))
+            out[n++] = (struct told){.conn = conn_ref(c->conn), .subdir = c->subdir_gfid};
+    }
+    pthread_mutex_unlock(&g->clients_lock);
+    return n;
+}
+
+/* xattrs that are too large for one message are not sent: then all that is known of the object is void. */
+static size_t
+encode(const struct cache_invalidation *what, char body[RPC_CALLBACK_BYTES_MAX - 64])
+{
+    struct cache_invalidation less = *what;
+    struct xdr x;
+
+    xdr_init(&x, body, RPC_CALLBACK_BYTES_MAX - 64, NULL);
+    xdr_put_cache_invalidation(&x, what);
+    if (!x.error)
+        return (size_t)(x.at - body);
+    less.xdata = NULL;
+    less.flags |= CACHE_INVALIDATION_ALL;
+    xdr_init(&x, body, RPC_CALLBACK_BYTES_MAX - 64, NULL);
+    xdr_put_cache_invalidation(&x, &less);
+    return (size_t)(x.at - body);
+}
+
+static void
+send_invalidation(const struct told *told, const struct cache_invalidation *what)
+{
+    struct cache_invalidation seen = *what;
+    char body[RPC_CALLBACK_BYTES_MAX - 64];
+
+    if (conn_bytes_queued(told->conn) > QUEUED_BYTES_MAX) {
+        log_event(LOG_WARNING, NULL, "callbacks-not-read",
+                  "a client does not read what it is told of changes: disconnected");
+        conn_close(told->conn);
+        return;
+    }
+    if (!gfid_is_null(&told->subdir))
+        subdir_translate_invalidation(&seen, &told->subdir);
+    (void)rpc_callback(told->conn, CALLBACK_CACHE_INVALIDATION, body,
+                       encode(&seen, body)); /* gone: it forgets by itself */
+}
+
+void
+brick_clients_callback_cache_invalidation(struct graph *g, const uint64_t *clients, unsigned count,
+                                          const struct cache_invalidation *what)
+{
+    struct told told[TOLD_AT_ONCE];
+
+    for (unsigned from = 0; from < count; from += TOLD_AT_ONCE) {
+        unsigned n =
+            find_told(g, clients + from, count - from < TOLD_AT_ONCE ? count - from : TOLD_AT_ONCE, told);
+
+        for (unsigned i = 0; i < n; i++) {
+            send_invalidation(&told[i], what);
+            conn_unref(told[i].conn);
+        }
+    }
 }

@@ -122,6 +122,7 @@ int bounds_let_in(struct rpc_request *req);
 /* The client sees directory `top` as its root. */
 void subdir_translate_call(struct fop_call *call, const struct gfid *top);
 void subdir_translate_reply(struct fop_reply *reply, const struct gfid *top);
+void subdir_translate_invalidation(struct cache_invalidation *what, const struct gfid *top);
 /* Walks `path` from the brick's root, asking the disk. `walked` is called once, from any thread, with 0 or -errno. */
 struct subdir_walk {
     struct graph *graph; /* pinned by the caller */

@@ -39,4 +39,10 @@ struct server_process_options server_process_options(const struct graph *g);
 void brick_client_callback_inodelk_contention(struct brick_client *client, const struct gfid *gfid,
                                               const struct fop_flock *flock, uint32_t pid, const char *domain);
 
+/* For features/upcall: an object has changed, or is forgotten. `clients`: their numbers, in order; whoever has gone meanwhile is not
+ * told. Takes clients_lock; never blocks. A client that does not read what it is told is disconnected. */
+struct cache_invalidation;
+void brick_clients_callback_cache_invalidation(struct graph *g, const uint64_t *clients, unsigned count,
+                                               const struct cache_invalidation *what);
+
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "rpc/xdr/callback-program.h"
 #include "xlators/protocol/server/server-internal.h"
 
 static void
@@ -39,6 +40,17 @@ subdir_translate_reply(struct fop_reply *reply, const struct gfid *top)
         iatt_out(iatts[i], top);
     for (struct dirent_entry *e = reply->entries; e; e = e->next)
         iatt_out(&e->iatt, top);
+}
+
+void
+subdir_translate_invalidation(struct cache_invalidation *what, const struct gfid *top)
+{
+    struct iatt *iatts[] = {&what->stat, &what->parent, &what->old_parent};
+
+    if (gfid_equal(&what->gfid, top))
+        what->gfid = gfid_root;
+    for (size_t i = 0; i < sizeof iatts / sizeof iatts[0]; i++)
+        iatt_out(iatts[i], top);
 }
 
 /* -- finding the directory at login --------------------------------------------------------------------------- */

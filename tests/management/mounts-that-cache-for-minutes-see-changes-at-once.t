@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# features.cache-invalidation, switched on while the volume serves: two stock mounts keep attributes for ten minutes, and what one
+# changes the other sees at once, because the bricks tell it. With the option off it keeps the old ones. With --stock the same
+# script runs stock bricks.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+glusterd_bricks_start
+t "a volume is created" gl_create v 2x2
+t "and started" gl volume start v
+all_online() { [[ $(bricks_online v) == 4 ]]; }
+wait_for 240 "the bricks to be online" all_online
+brick_pids=$(glusterd_brick_pids)
+
+for option in features.cache-invalidation-timeout:600 performance.stat-prefetch:on performance.md-cache-timeout:600 \
+    performance.cache-invalidation:on features.cache-invalidation:on performance.cache-samba-metadata:on \
+    performance.quick-read:off performance.open-behind:off; do
+    t "${option/:/ }" gl volume set v "${option%:*}" "${option#*:}"
+done
+mounted() {
+    mkdir -p "$T/$1"
+    # The kernel asks for everything, so what is seen is what the client's layers keep.
+    glusterfs --process-name fuse -s "$glusterd_host" --volfile-id v --attribute-timeout=0 --entry-timeout=0 --direct-io-mode=enable \
+        -l "$T/log/$1.log" "$T/$1"
+    wait_for 240 "$1" is_glusterfs_mount "$T/$1"
+}
+mounted one
+mounted two
+one=$T/one two=$T/two
+
+# NAME: a file that both mounts have looked at.
+fresh() {
+    echo data >"$one/$1"
+    stat "$two/$1" >/dev/null
+    cat "$two/$1" >/dev/null
+}
+
+# WHAT NAME FORMAT CHANGE...: what `stat` says of the object through the second mount is what it says through the first.
+same_after() {
+    local what=$1 name=$2 format=$3
+    shift 3
+    stat -c "$format" "$two/$name" >/dev/null
+    "$@"
+    is_same() { [[ $(stat -c "$format" "$two/$name" 2>&1) == "$(stat -c "$format" "$one/$name" 2>&1)" ]]; }
+    t "$what is seen" wait_for 60 "$what" is_same
+}
+
+fresh a
+same_after "the size after a write" a "%s" bash -c "echo more >>'$one/a'"
+same_after "the size after a truncation" a "%s" truncate -s 7 "$one/a"
+same_after "the mode" a "%a" chmod 640 "$one/a"
+same_after "the owner" a "%u %g" chown 77:78 "$one/a"
+same_after "the time" a "%Y" touch -d 2001-02-03 "$one/a"
+same_after "the link count" a "%h" ln "$one/a" "$one/b"
+mkdir "$one/d"
+stat "$two/d" >/dev/null
+same_after "a folder's time" d "%Y.%y" touch "$one/d/x"
+same_after "a folder's mode" d "%a" chmod 711 "$one/d"
+
+fresh e
+setfattr -n user.DOSATTRIB -v 1 "$one/e"
+value() { getfattr --only-values --absolute-names -n user.DOSATTRIB "$1" 2>&1; }
+is "$(value "$two/e")" 1 "an extended attribute is read through the second mount"
+setfattr -n user.DOSATTRIB -v 2 "$one/e"
+sees_value() { [[ $(value "$two/e") == "$(value "$one/e")" ]]; }
+t "a change of it is seen" wait_for 60 "the value" sees_value
+setfattr -n user.DOSATTRIB -v "$(head -c 20000 /dev/zero | tr '\0' x)" "$one/e"
+t "one too large for a callback, too" wait_for 60 "the large value" sees_value
+setfattr -x user.DOSATTRIB "$one/e"
+has_none() { ! value "$two/e" >/dev/null; }
+t "its removal is seen" wait_for 60 "the value to be gone" has_none
+
+fresh f
+mv "$one/f" "$one/g"
+t_not "the old name is gone after a rename" stat "$two/f"
+t "the new one is there" stat "$two/g"
+rm "$one/g"
+t_not "a removed name is gone" stat "$two/g"
+is "$(glusterd_brick_pids)" "$brick_pids" "no brick was restarted for the options"
+
+# Without being told the second mount keeps what it has seen: so it was the bricks that told it.
+t "features.cache-invalidation off" gl volume set v features.cache-invalidation off
+round=0
+is_not_told() {
+    local was
+    round=$((round + 1))
+    fresh "z$round"
+    was=$(stat -c %a "$two/z$round")
+    chmod 604 "$one/z$round"
+    [[ $(stat -c %a "$two/z$round") == "$was" ]]
+}
+t_here "with the option off the second mount is not told" wait_for 60 "a change that is not seen" is_not_told
+umount "$one" "$two"
+t "the volume is stopped" gl volume stop v
