@@ -209,6 +209,7 @@ tell_fd(const struct fd *fd, uint32_t number, void *arg)
     (void)number;
     if (l->count >= FDS_MAX)
         return;
+    tell(&l->t, fd->pid, "conn%d.fdtable.fdentry%d.pid", l->client, l->count);
     tell(&l->t, atomic_load(&fd->refs.n), "conn%d.fdtable.fdentry%d.refcount", l->client, l->count);
     tell(&l->t, (int64_t)fd->flags, "conn%d.fdtable.fdentry%d.flags", l->client, l->count);
     l->count++;

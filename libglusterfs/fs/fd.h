@@ -10,6 +10,7 @@
 
 struct fd {
     struct refcount refs;
+    int32_t pid;           /* who opened it, as its client says: for `volume status fd`. Set before a client's table has the fd */
     struct inode *inode;   /* a reference */
     struct brick_client *client; /* who opened it; no reference: a client outlives its fds. NULL: internal */
     uint32_t flags;        /* native O_* */

@@ -8,6 +8,8 @@
 #   gl ARG...                    gluster --mode=script ARG...
 #   gl_create VOL LAYOUT         a volume of bricks $T/bricks/VOL-0 ...; LAYOUT DxR
 #   bricks_online VOL            how many of its bricks glusterd shows online
+#   gl_mount VOL MNT             mounts it by name with the stock client
+#   gl_mount_reaches MNT VOL LAYOUT   succeeds when the mount's client is connected to all bricks
 #   system_cover                 /usr/sbin, /usr/libexec and dpkg's state may be changed: it is seen in this sandbox alone
 #   use_kiln on|off|status       extras/use-kiln.sh, with the kilnd under test; after system_cover
 
@@ -48,6 +50,16 @@ bricks_online() {
 import sys, xml.etree.ElementTree as xml
 nodes = xml.parse(sys.stdin).iter("node")
 print(sum(n.findtext("path", "").startswith("/") and n.findtext("status") == "1" for n in nodes))'
+}
+
+gl_mount() {
+    mkdir -p "$2"
+    glusterfs --process-name fuse -s "$glusterd_host" --volfile-id "$1" -l "$T/log/mount-$1.log" "$2"
+    wait_for 120 "the mount of $1" is_glusterfs_mount "$2"
+}
+
+gl_mount_reaches() {
+    client_is_settled "$1" "$2" "$3" "$(pgrep -f -- "--volfile-id $2 .* $1\$")" ""
 }
 
 glusterd_brick_pids() {

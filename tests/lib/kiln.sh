@@ -15,3 +15,4 @@ at_end=()
 . "$kiln_lib/dump.sh"
 . "$kiln_lib/proc.sh"
 . "$kiln_lib/glusterd.sh"
+. "$kiln_lib/twins.sh"

@@ -89,6 +89,9 @@ static void
 give_fd_number(struct call_stack *stk)
 {
     struct fd *fd = stk->reply.fd;
+
+    if (fd)
+        fd->pid = stk->caller.pid;
     int64_t number = fd ? fd_table_add(&stk->client->fds, fd_ref(fd)) : -EIO;
 
     if (number < 0) {
