@@ -13,6 +13,9 @@
 
 enum { STRIPES_MAX = 16, SIZE_CLASSES = 32 /* [2^i, 2^(i+1)) bytes */ };
 
+/* Not fops, but a profile counts them: what was closed. */
+enum ios_release { RELEASE_FILE, RELEASE_DIR, RELEASES };
+
 struct ios_conf {
     bool latency_measurement, count_fop_hits;
     char *log_level;
@@ -24,6 +27,7 @@ typedef _Atomic uint64_t counter;
 
 struct stripe {
     _Alignas(64) counter hits[FOP_COUNT];
+    counter releases[RELEASES];
     counter bytes_read, bytes_written;
     counter reads[SIZE_CLASSES], writes[SIZE_CLASSES];
 };
@@ -44,6 +48,7 @@ struct latency_stripe {
 /* The sum of all stripes at one moment. */
 struct figures {
     uint64_t hits[FOP_COUNT];
+    uint64_t releases[RELEASES];
     uint64_t bytes_read, bytes_written;
     uint64_t reads[SIZE_CLASSES], writes[SIZE_CLASSES];
     uint64_t calls[FOP_COUNT], sum[FOP_COUNT]; /* latencies */

@@ -96,6 +96,16 @@ ios_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
     atomic_fetch_sub_explicit(&((struct ios *)ctx)->open_now, 1, memory_order_relaxed);
 }
 
+/* However it was closed: by its client, or because that has gone. */
+static void
+ios_fd_closed(struct xlator *xl, struct fd *fd)
+{
+    struct ios *ios = xl->private;
+
+    if (!fd->is_anonymous)
+        count(&ios->counters[stripe_of_thread(ios)].releases[fd->is_dir ? RELEASE_DIR : RELEASE_FILE], 1);
+}
+
 /* What the reply tells: the bytes of a read, that a file is open, how long it took. */
 static void
 note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
@@ -277,8 +287,10 @@ begin_counting(struct ios *ios)
 
     ios_figures(ios, &now);
     pthread_mutex_lock(&ios->lock);
-    for (enum ios_window w = 0; w < WINDOWS; w++)
+    for (enum ios_window w = 0; w < WINDOWS; w++) {
         memcpy(ios->since[w].hits, now.hits, sizeof now.hits);
+        memcpy(ios->since[w].releases, now.releases, sizeof now.releases);
+    }
     pthread_mutex_unlock(&ios->lock);
 }
 
@@ -313,6 +325,7 @@ ios_figures(struct ios *ios, struct figures *out)
         const struct stripe *s = &ios->counters[i];
 
         add_up(out->hits, s->hits, FOP_COUNT);
+        add_up(out->releases, s->releases, RELEASES);
         add_up(&out->bytes_read, &s->bytes_read, 1);
         add_up(&out->bytes_written, &s->bytes_written, 1);
         add_up(out->reads, s->reads, SIZE_CLASSES);
@@ -475,5 +488,6 @@ const struct xlator_type debug_io_stats_xlator = {
     .reconfigured = ios_reconfigured,
     .inode_forget = ios_inode_forget,
     .fd_release = ios_fd_release,
+    .fd_closed = ios_fd_closed,
     .dump = ios_dump,
 };

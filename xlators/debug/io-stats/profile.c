@@ -63,6 +63,17 @@ tell_fop(struct teller *t, const struct ios *ios, enum ios_window window, enum f
     tell_double(t, (double)max, number, "maxlatency");
 }
 
+static void
+tell_releases(struct teller *t, const struct figures *since, const struct figures *now)
+{
+    static const unsigned numbers[RELEASES] = {[RELEASE_FILE] = 42, [RELEASE_DIR] = 43}; /* management 4.7 */
+
+    for (enum ios_release r = 0; r < RELEASES; r++) {
+        if (now->releases[r] != since->releases[r])
+            tell(t, now->releases[r] - since->releases[r], "%u-hits", numbers[r]);
+    }
+}
+
 static int
 tell_window(struct ios *ios, enum ios_window window, const struct figures *now, struct dict *out)
 {
@@ -81,6 +92,7 @@ tell_window(struct ios *ios, enum ios_window window, const struct figures *now, 
     }
     for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++)
         tell_fop(&t, ios, window, fop, now);
+    tell_releases(&t, since, now);
     return t.err;
 }
 

@@ -249,6 +249,12 @@ START_TEST(the_most_used_files_first)
     ck_assert_int_eq(number(d, "top-op"), 0);
     ck_assert_int_eq(number(d, "stats-cleared"), 1);
     ck_assert_int_eq(number(ASK("op", "4", "top-op", "3"), "members"), 0);
+    d = ASK("op", "4", "top-op", "1");
+    ck_assert_int_eq(number(d, "max-open"), 0);
+    ck_assert_str_eq(text(d, "max-openfd-time"), "N/A");
+    d = ASK("op", "3", "info-op", "3");
+    ck_assert_int_eq(number(d, "-1-42-hits"), 3); /* RELEASE */
+    ck_assert_int_eq(number(d, "-1-43-hits"), -99);
     arena_release(&answers);
     inode_unref(a);
     inode_unref(b);

@@ -203,6 +203,17 @@ clear(struct inode *inode, void *ctx, void *arg)
         atomic_store_explicit(&figures->best[r], 0, memory_order_relaxed);
 }
 
+/* The most that were open at once: since now, as it seems to who clears. */
+static void
+clear_all(struct xlator *xl)
+{
+    struct ios *ios = xl->private;
+
+    inode_table_each(xl->graph->inodes, xl, clear, NULL);
+    atomic_store(&ios->open_most_at, 0);
+    atomic_store(&ios->open_most, 0);
+}
+
 int
 ios_top(struct xlator *xl, const struct dict *input, struct dict *output)
 {
@@ -213,7 +224,7 @@ ios_top(struct xlator *xl, const struct dict *input, struct dict *output)
     if (err)
         return err;
     if (ios_input(input, "clear-stats", 0)) {
-        inode_table_each(xl->graph->inodes, xl, clear, NULL);
+        clear_all(xl);
         return dict_set_text_int(output, "stats-cleared", 1);
     }
     return op < TOP_OPEN || op > TOP_WRITE_PERF ? -EINVAL : tell_list(xl, &l, output);
