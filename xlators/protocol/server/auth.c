@@ -190,7 +190,8 @@ cidr_matches(const char *entry, const struct address *peer)
     return bits % 8 == 0 || (a.b[bits / 8] & mask) == (peer->b[bits / 8] & mask);
 }
 
-static bool
+/* -ENOMEM: cannot be known. */
+static int
 host_matches(const char *entry, const struct address *peer)
 {
     struct address a = address_parse(entry);
@@ -206,8 +207,8 @@ host_matches(const char *entry, const struct address *peer)
     worker_block_begin();
     int err = getaddrinfo(entry, NULL, &hints, &list);
     worker_block_end();
-    if (err)
-        return false;
+    if (err) /* a name that is not known now is nobody's, as in stock */
+        return err == EAI_MEMORY ? -ENOMEM : false;
     for (struct addrinfo *i = list; i && !is_match; i = i->ai_next) {
         a = address_of(i->ai_addr);
         is_match = a.is_known && memcmp(a.b, peer->b, sizeof a.b) == 0;
@@ -216,8 +217,8 @@ host_matches(const char *entry, const struct address *peer)
     return is_match;
 }
 
-/* `list` is cut up. A `!` turns the sense of its entry and the ones behind it, but for host names. */
-static bool
+/* `list` is cut up. A `!` turns the sense of its entry and the ones behind it, but for host names. -ENOMEM: cannot be known. */
+static int
 list_matches(char *list, const char *separators, const struct address *peer)
 {
     bool is_negated = false;
@@ -233,8 +234,9 @@ list_matches(char *list, const char *separators, const struct address *peer)
         bool is_match = strchr(entry, '/') ? cidr_matches(entry, peer) : fnmatch(entry, peer->text, 0) == 0;
         if (is_match != is_negated)
             return true;
-        if (!is_negated && !strchr(entry, '/') && host_matches(entry, peer))
-            return true;
+        int is_host = is_negated || strchr(entry, '/') ? false : host_matches(entry, peer);
+        if (is_host != false)
+            return is_host;
     }
     return false;
 }
@@ -262,7 +264,7 @@ is_same_folder(const char *entry, const char *path)
 
 /* `/(*),/sub(10.0.0.1|10.0.0.2)`: the list in brackets behind the directory the client mounts. A directory without a list lets
  * nobody in. */
-static bool
+static int
 subdir_list_matches(char *list, const char *subdir, const struct address *peer)
 {
     for (char *at = list, *next; *at; at = next) {
@@ -383,13 +385,16 @@ check_addr(const struct auth_rules *rules, const struct auth_question *q)
 
 /* -- names and passwords -------------------------------------------------------------------------------------- */
 
-static bool
+/* -ENOMEM: cannot be known. */
+static int
 is_listed(const char *option, const char *username)
 {
     bool is_match = false;
     char *list = strdup(option), *save = NULL;
 
-    for (char *p = list ? strtok_r(list, " ,", &save) : NULL; p && !is_match; p = strtok_r(NULL, " ,", &save))
+    if (!list)
+        return -ENOMEM;
+    for (char *p = strtok_r(list, " ,", &save); p && !is_match; p = strtok_r(NULL, " ,", &save))
         is_match = fnmatch(p, username, 0) == 0;
     free(list);
     return is_match;
@@ -410,7 +415,10 @@ check_login(const struct auth_rules *rules, const struct auth_question *q)
     enum verdict otherwise = q->is_strict ? REJECT : DONT_CARE;
     const char *allow = find(rules, "login", q->brick, "allow");
 
-    if (!q->username || !q->password || !allow || !is_listed(allow, q->username))
+    int is_known = q->username && q->password && allow ? is_listed(allow, q->username) : false;
+    if (is_known < 0) /* a wrong password keeps out, too */
+        return REJECT;
+    if (!is_known)
         return otherwise;
     const char *password = find(rules, "login", q->username, "password");
     return password && is_same_secret(q->password, password) ? ACCEPT : REJECT;

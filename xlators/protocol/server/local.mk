@@ -15,6 +15,7 @@ check_PROGRAMS += xlators/protocol/server/test-auth xlators/protocol/server/test
 	xlators/protocol/server/test-bounds
 xlators_protocol_server_test_auth_SOURCES = xlators/protocol/server/test-auth.c
 xlators_protocol_server_test_auth_LDADD = $(TEST_LIBS)
+xlators_protocol_server_test_auth_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=strdup -Wl,--wrap=getaddrinfo
 xlators_protocol_server_test_server_SOURCES = xlators/protocol/server/test-server.c xlators/protocol/server/test-bench.h
 xlators_protocol_server_test_server_LDADD = $(TEST_LIBS)
 xlators_protocol_server_test_bounds_SOURCES = xlators/protocol/server/test-bounds.c xlators/protocol/server/test-bench.h

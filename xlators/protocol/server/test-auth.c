@@ -2,6 +2,7 @@
 /* The tables of wire 3.4: who gets in with what. */
 #include <arpa/inet.h>
 #include <check.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +248,84 @@ START_TEST(test_login)
 }
 END_TEST
 
+/* -- without memory ------------------------------------------------------------------------------------------------ */
+
+static const char *no_copy_of; /* strdup() fails for this text */
+static bool has_no_names;      /* getaddrinfo() fails, for want of memory */
+
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **list);
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **list);
+
+char *
+__wrap_strdup(const char *text)
+{
+    return no_copy_of && strcmp(text, no_copy_of) == 0 ? NULL : __real_strdup(text);
+}
+
+int
+__wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **list)
+{
+    return has_no_names ? EAI_MEMORY : __real_getaddrinfo(name, service, hints, list);
+}
+
+/* The options can be read; then there is no memory to look through `list` (NULL: there is), or for hosts' names. */
+static bool
+gets_in(const struct option_value *options, size_t count, const char *list, bool names)
+{
+    struct auth_rules *rules = auth_rules_new(options, count);
+    struct sockaddr_storage peer = {0};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&peer;
+
+    *v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    ck_assert_ptr_nonnull(rules);
+    no_copy_of = list;
+    has_no_names = !names;
+    bool is_in = auth_check(rules,
+                            &(struct auth_question){.brick = BRICK, .peer = &peer, .username = "abc", .password = "wrong",
+                                                    .subdir = "/", .allow_insecure = true},
+                            &trusted);
+    no_copy_of = NULL;
+    has_no_names = false;
+    auth_rules_unref(rules);
+    return is_in;
+}
+
+START_TEST(test_without_memory_nobody_gets_in)
+{
+    static const struct {
+        struct option_value options[3];
+        size_t count;
+        const char *list;
+        bool expected; /* with memory */
+    } rows[] = {
+        {{ADDR("allow", "127.*")}, 1, "127.*", true},
+        {{ADDR("allow", "*"), ADDR("reject", "127.0.0.1")}, 2, "127.0.0.1", false},
+        {{ADDR("allow", "*"), ADDR("reject", "10.0.0.1")}, 2, "10.0.0.1", true},
+        {{LOGIN_ALLOW("abc"), PASSWORD("abc", "wrong")}, 2, "abc", true},
+        {{ADDR("allow", "*"), LOGIN_ALLOW("abc"), PASSWORD("abc", "right")}, 3, "abc", false},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ck_assert_msg(gets_in(rows[i].options, rows[i].count, NULL, true) == rows[i].expected, "row %zu", i);
+        ck_assert_msg(!gets_in(rows[i].options, rows[i].count, rows[i].list, true), "row %zu", i);
+    }
+}
+END_TEST
+
+START_TEST(test_without_memory_for_a_name_it_counts)
+{
+    const struct option_value rejected[] = {ADDR("allow", "127.0.0.1"), ADDR("reject", "10.0.0.1,nobody.invalid")};
+    const struct option_value allowed[] = {ADDR("allow", "localhost")};
+
+    ck_assert(gets_in(rejected, 2, NULL, true));
+    ck_assert(!gets_in(rejected, 2, NULL, false));
+    ck_assert(gets_in(allowed, 1, NULL, true));
+    ck_assert(!gets_in(allowed, 1, NULL, false));
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -260,6 +339,8 @@ test_suite(void)
     tcase_add_test(c, test_subdirs);
     tcase_add_test(c, test_reject_and_ports);
     tcase_add_test(c, test_login);
+    tcase_add_test(c, test_without_memory_nobody_gets_in);
+    tcase_add_test(c, test_without_memory_for_a_name_it_counts);
     suite_add_tcase(s, c);
     return s;
 }
