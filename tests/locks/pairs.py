@@ -1,65 +1,111 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """Two mounts that work against each other. On stock bricks both pairs hang within seconds.
 
-    pairs.py rename|mkdir SECONDS DIR1 DIR2      status 1: a step has not ended within a minute
+    pairs.py rename|mkdir SECONDS DIR1 DIR2
+
+Each mount has a process of its own. Status 1: one of them has been in a step for PATIENCE seconds, or met an error that the
+other's work does not explain; which is printed. Who hangs in a mount cannot be killed, so nobody waits for it and it holds
+nothing of this process.
 """
 import errno
+import mmap
 import os
+import struct
 import sys
-import threading
 import time
+import traceback
 
+PATIENCE = 120
 pair, seconds, tops = sys.argv[1], float(sys.argv[2]), sys.argv[3:5]
-ends = time.monotonic() + seconds
-done = [0, 0]
 # What a step may meet when the other mount was faster, on stock clients too.
 FASTER = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.ESTALE, errno.EIO, errno.ENOTCONN)
-
-
-def step(call, *names):
-    try:
-        call(*names)
-    except OSError as error:
-        if error.errno not in FASTER:
-            raise
 
 
 def touch(name):
     os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
 
 
-def renames(top):
-    step(touch, top + "/x")
-    step(os.rename, top + "/x", top + "/y")
+# What each mount does over and over.
+PAIRS = {
+    "rename": (("renames x to y", ((touch, "/x"), (os.rename, "/x", "/y"))), ("unlinks y", ((os.unlink, "/y"),))),
+    "mkdir": (("makes d/x", ((os.mkdir, "/d"), (os.mkdir, "/d/x"), (os.rmdir, "/d/x"))), ("removes d", ((os.rmdir, "/d"),))),
+}
 
 
-def unlinks(top):
-    step(os.unlink, top + "/y")
+class Progress:
+    """Of one mount, in memory that both processes see: rounds, the step it is in, whether it has ended."""
+
+    FORM = struct.Struct("qqq")
+
+    def __init__(self):
+        self.memory = mmap.mmap(-1, self.FORM.size)
+
+    def say(self, *values):
+        self.memory[:] = self.FORM.pack(*values)
+
+    def look(self):
+        return self.FORM.unpack(self.memory[:])
 
 
-def makes(top):
-    step(os.mkdir, top + "/d")
-    step(os.mkdir, top + "/d/x")
-    step(os.rmdir, top + "/d/x")
-
-
-def removes(top):
-    step(os.rmdir, top + "/d")
-
-
-def work(number, function):
+def work(steps, top, progress, ends):
+    rounds = 0
     while time.monotonic() < ends:
-        function(tops[number])
-        done[number] += 1
+        for number, (call, *names) in enumerate(steps):
+            progress.say(rounds, number, 0)
+            try:
+                call(*(top + name for name in names))
+            except OSError as error:
+                if error.errno not in FASTER:
+                    raise
+        rounds += 1
+    progress.say(rounds, 0, 1)
 
 
-functions = {"rename": (renames, unlinks), "mkdir": (makes, removes)}[pair]
-threads = [threading.Thread(target=work, args=(i, functions[i]), daemon=True) for i in range(2)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join(max(0, ends - time.monotonic()) + 60)
-hung = any(thread.is_alive() for thread in threads)
-print("# %s and %s: %d and %d times%s" % (functions[0].__name__, functions[1].__name__, *done, ", then it hung" if hung else ""),
-      flush=True)
-os._exit(1 if hung or not all(done) else 0)  # without waiting for a thread that hangs
+def start(steps, top, progress, ends):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.close(reader)
+        null = os.open("/dev/null", os.O_RDWR)
+        for number in range(3):
+            os.dup2(null, number)
+        status = 0
+        try:
+            work(steps, top, progress, ends)
+        except BaseException: # told by the other process
+            os.write(writer, traceback.format_exc().encode()[-2000:])
+            status = 1
+        os._exit(status)
+    os.close(writer)
+    os.set_blocking(reader, False)
+    return reader
+
+
+def said(reader):
+    try:
+        return os.read(reader, 4096).decode()
+    except BlockingIOError:
+        return ""
+
+
+works = PAIRS[pair]
+ends = time.monotonic() + seconds
+progresses = [Progress(), Progress()]
+readers = [start(steps, top, progress, ends) for (_, steps), top, progress in zip(works, tops, progresses)]
+seen, since, failed = [None, None], [time.monotonic()] * 2, False
+while not failed and not all(progress.look()[2] for progress in progresses):
+    time.sleep(0.05)
+    for number, ((name, steps), progress) in enumerate(zip(works, progresses)):
+        now, text = progress.look(), said(readers[number])
+        if now != seen[number]:
+            seen[number], since[number] = now, time.monotonic()
+        if text:
+            failed = True
+            print("# the mount that %s: %s" % (name, text))
+        elif not now[2] and time.monotonic() - since[number] > PATIENCE:
+            failed = True
+            call, *names = steps[now[1]]
+            print("# HUNG: %s against %s: %s(%s) has not ended for %d s" % (
+                works[0][0], works[1][0], call.__name__, ", ".join(names), PATIENCE))
+rounds = [progress.look()[0] for progress in progresses]
+print("# %s and %s: %d and %d times" % (works[0][0], works[1][0], *rounds), flush=True)
+os._exit(1 if failed or not all(rounds) else 0)
