@@ -52,8 +52,8 @@ struct fd_table {
 
 #define FD_TABLE_MAX (1u << 20)
 
-/* How many descriptors the fds of all clients may hold: 3/8 of RLIMIT_NOFILE unless set. No client, and no brick, may hold more
- * than are left for all others, so a greedy one leaves room whoever comes. */
+/* How many descriptors the fds of all clients may hold: 3/8 of RLIMIT_NOFILE unless set. No brick may hold more than are left for all
+ * others, and no client more than are left for the others of its brick, so a greedy one leaves room whoever comes. */
 void fd_files_set_limit(uint32_t limit);
 
 /* Once, when its client is made. */

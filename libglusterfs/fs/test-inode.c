@@ -498,38 +498,75 @@ START_TEST(test_an_unhashed_inode_is_counted_at_the_end)
 }
 END_TEST
 
-/* No client, and no brick, gets more descriptors than it leaves for the others. */
+/* As many opens as it is let in for. */
+static unsigned
+open_all(struct fd_table *t, struct fd *fd)
+{
+    unsigned n = 0;
+
+    for (; fd_table_may_add(t) == 0 && n < 100000; n++)
+        ck_assert_int_eq(fd_table_add(t, fd_ref(fd)), n);
+    ck_assert_int_eq(fd_table_add(t, fd), fd_table_may_add(t));
+    return n;
+}
+
+/* No client gets more descriptors than it leaves for the others of its brick, and no brick more than for the other bricks. */
 START_TEST(test_fds_are_shared)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
     struct fd *fd = fd_new(f, NULL, O_RDWR, false);
     _Atomic uint32_t greedy_brick = 0, other_brick = 0;
-    struct fd_table greedy, second, other;
-    unsigned n = 0;
+    struct fd_table greedy[4], other;
+    unsigned n[4], all = 0;
 
-    fd_files_set_limit(100);
-    fd_table_init(&greedy);
-    fd_table_init(&second);
+    fd_files_set_limit(1600);
     fd_table_init(&other);
-    greedy.brick_granted = second.brick_granted = &greedy_brick;
     other.brick_granted = &other_brick;
-    while (fd_table_may_add(&greedy) == 0 && n < 1000)
-        ck_assert_int_eq(fd_table_add(&greedy, fd_ref(fd)), n++);
-    ck_assert_uint_eq(n, 64);
-    ck_assert_int_eq(fd_table_may_add(&greedy), -EMFILE);
-    ck_assert_int_eq(fd_table_add(&greedy, fd), -EMFILE);
-    ck_assert_int_eq(fd_table_may_add(&second), -EMFILE); /* another client of that brick */
-    for (n = 0; fd_table_may_add(&other) == 0 && n < 1000; n++)
-        ck_assert_int_ge(fd_table_add(&other, fd_ref(fd)), 0);
-    ck_assert_uint_eq(n, 32);
-    ck_assert_int_eq(fd_table_may_add(&other), -ENFILE);
-    for (int i = 0; i < 60; i++)
-        fd_unref(fd_table_take(&greedy, i));
+    for (int i = 0; i < 4; i++) { /* clients of one brick, one after the other */
+        fd_table_init(&greedy[i]);
+        greedy[i].brick_granted = &greedy_brick;
+        all += n[i] = open_all(&greedy[i], fd);
+        ck_assert_int_eq(fd_table_may_add(&greedy[i]), -EMFILE);
+        ck_assert_uint_ge(n[i] + 16, 400u >> i); /* they are granted 16 at a time */
+        ck_assert_uint_le(n[i], (400u >> i) + 16);
+    }
+    ck_assert_uint_le(all, 800);
+    ck_assert_uint_ge(open_all(&other, fd), 200); /* a client of another brick */
+    for (unsigned i = 0; i < n[0]; i++)
+        fd_unref(fd_table_take(&greedy[0], i));
+    ck_assert_int_eq(fd_table_may_add(&greedy[3]), 0);
     ck_assert_int_eq(fd_table_may_add(&other), 0);
-    fd_table_fini(&greedy);
-    fd_table_fini(&second);
+    for (int i = 0; i < 4; i++)
+        fd_table_fini(&greedy[i]);
     fd_table_fini(&other);
     ck_assert_uint_eq(greedy_brick + other_brick, 0);
+    fd_files_set_limit(UINT32_MAX);
+    fd_unref(fd);
+    inode_unref(f);
+    inode_unref(root);
+}
+END_TEST
+
+/* When all are in use it is ENFILE, whoever asks. */
+START_TEST(test_fds_end)
+{
+    struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
+    struct fd *fd = fd_new(f, NULL, O_RDWR, false);
+    _Atomic uint32_t bricks[16];
+    struct fd_table t[16];
+    int err = 0;
+
+    fd_files_set_limit(160);
+    for (int i = 0; i < 16; i++) {
+        bricks[i] = 0;
+        fd_table_init(&t[i]);
+        t[i].brick_granted = &bricks[i];
+        open_all(&t[i], fd);
+        err = fd_table_may_add(&t[i]);
+    }
+    ck_assert_int_eq(err, -ENFILE);
+    for (int i = 0; i < 16; i++)
+        fd_table_fini(&t[i]);
     fd_files_set_limit(UINT32_MAX);
     fd_unref(fd);
     inode_unref(f);
@@ -789,6 +826,7 @@ test_suite(void)
     tcase_add_test(c, test_an_unhashed_inode_is_counted_at_the_end);
     tcase_add_test(c, test_fds);
     tcase_add_test(c, test_fds_are_shared);
+    tcase_add_test(c, test_fds_end);
     tcase_add_test(c, test_clients);
     tcase_add_test(c, test_many_layers_keep_contexts);
     tcase_add_test(c, test_stress);
