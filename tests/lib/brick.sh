@@ -49,8 +49,14 @@ def handle_of(gfid):
     return os.path.join(root, ".glusterfs", gfid[:2], gfid[2:4], gfid)
 def gfid_of(path):
     return str(uuid.UUID(bytes=os.getxattr(path, "trusted.gfid", follow_symlinks=False)))
-# A folder whose gfid another one has: it was given to that by somebody who may move both. Nothing below it is reached by gfids.
+# A folder whose gfid another object has: it was given to another folder by somebody who may move both; when that is removed, whoever
+# likes may make a file of it. Nothing below the folder is reached by gfids.
 def is_superseded(handle, gfid, info):
+    try:
+        if gfid_of(handle) == gfid: # the handle of a folder has no gfid of its own
+            return True
+    except OSError:
+        pass
     try:
         other = os.stat(handle)
         return os.path.islink(handle) and stat.S_ISDIR(other.st_mode) and other.st_ino != info.st_ino and gfid_of(os.path.realpath(handle)) == gfid
