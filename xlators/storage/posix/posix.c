@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock-order.h"
 #include "log/dump.h"
 #include "xlators/storage/posix/entry.h"
 
@@ -78,8 +79,10 @@ posix_inode_is_gone(const struct xlator *xl, struct inode *inode)
 bool
 posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *st)
 {
-    const struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+    struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
 
+    if (ctx)
+        lock_order_may_take(&ctx->lock); /* for posix_inode_met(), if not */
     return ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) == st->st_ino &&
            st->st_dev == posix_of(xl)->dev && (st->st_mode & S_IFMT) == inode->type &&
            !atomic_load_explicit(&ctx->is_unlinked, memory_order_acquire);

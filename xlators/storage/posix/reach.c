@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/lock-order.h"
 #include "xlators/storage/posix/handle.h"
 
 /* -- beneath the brick ------------------------------------------------------------------------------------------------------ */
@@ -247,6 +248,7 @@ posix_reach_dir(struct posix_obj *obj, int flags, struct stat *st)
 {
     int fd;
 
+    lock_order_may_take(&obj->p->dir_rename_lock);
     do
         fd = reach_once(obj, flags, st);
     while ((fd == -ENOENT || fd == -ENOTDIR || fd == -ESTALE) && renamed_meanwhile(obj));
