@@ -3,13 +3,15 @@
  *
  *   seed-work create DIR FILES     creates FILES empty files in DIR
  *   seed-work write  DIR FILES     for each: open, write 4 KiB synchronously, close, unlink
+ *   seed-work keep   DIR FILES TAG creates the files again, synchronously, each with 4 KiB of the line `TAG NAME`, and leaves them
  *   seed-work cpu    PID...        prints the CPU time that these processes have used, all together, in microseconds
  *
- * create and write print `errors N` and the first error's text, and waits for nobody: the caller starts one for each volume and takes
+ * create, write and keep print `errors N` and the first error's text, and waits for nobody: the caller starts one for each volume and takes
  * the time of all. Status 1 when there was an error.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +59,26 @@ write_one(int dir, const char *name, const char *block)
         count_error("unlink", name);
 }
 
+static void
+keep_one(int dir, const char *name, const char *tag)
+{
+    char line[BLOCK];
+    char block[BLOCK];
+    size_t length = (size_t)snprintf(line, sizeof(line), "%s %s\n", tag, name);
+    int fd = openat(dir, name, O_CREAT | O_EXCL | O_WRONLY | O_SYNC, 0644);
+
+    if (fd < 0) {
+        count_error("create", name);
+        return;
+    }
+    for (size_t at = 0; at < sizeof(block); at++)
+        block[at] = line[at % length];
+    if (write(fd, block, BLOCK) != BLOCK)
+        count_error("write", name);
+    if (close(fd) != 0)
+        count_error("close", name);
+}
+
 /* A process's CPU clock has nanoseconds and knows of the threads that have ended; /proc/PID/stat counts in ticks of 10 ms,
  * /proc/PID/schedstat is the first thread's only.
  */
@@ -85,14 +107,15 @@ main(int argc, char **argv)
 {
     bool creates = argc == 4 && strcmp(argv[1], "create") == 0;
     bool writes = argc == 4 && strcmp(argv[1], "write") == 0;
+    bool keeps = argc == 5 && strcmp(argv[1], "keep") == 0 && strlen(argv[4]) < NAME_MAX;
     char block[BLOCK];
     char name[32];
     int dir;
 
     if (argc > 2 && strcmp(argv[1], "cpu") == 0)
         return print_cpu(argc - 2, argv + 2);
-    if (!creates && !writes) {
-        fprintf(stderr, "usage: seed-work create|write DIR FILES | cpu PID...\n");
+    if (!creates && !writes && !keeps) {
+        fprintf(stderr, "usage: seed-work create|write DIR FILES | keep DIR FILES TAG | cpu PID...\n");
         return 2;
     }
     dir = open(argv[2], O_RDONLY | O_DIRECTORY);
@@ -105,6 +128,8 @@ main(int argc, char **argv)
         snprintf(name, sizeof(name), "file-%06ld", i);
         if (creates)
             create_one(dir, name);
+        else if (keeps)
+            keep_one(dir, name, argv[4]);
         else
             write_one(dir, name, block);
     }

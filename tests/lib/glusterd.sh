@@ -6,8 +6,9 @@
 #   glusterd_bricks_start        the same after kilnd was put in the place of glusterfsd (with BRICKD=stock: without)
 #   glusterd_brick_pids          the brick processes it started
 #   gl ARG...                    gluster --mode=script ARG...
-#   gl_create VOL LAYOUT         a volume of bricks $T/bricks/VOL-0 ...; LAYOUT DxR
-#   bricks_online VOL            how many of its bricks glusterd shows online
+#   gl_create VOL LAYOUT         a volume of bricks $T/bricks/VOL-0 ...; LAYOUT DxR, or Dx2+1 whose every third brick is an arbiter
+#   gl_brick_host NUMBER         where gl_create puts a volume's brick of that number; to be replaced where there are several hosts
+#   bricks_online VOL            how many of its bricks glusterd shows online; `all`: of all volumes
 #   gl_mount VOL MNT             mounts it by name with the stock client
 #   gl_mount_reaches MNT VOL LAYOUT   succeeds when the mount's client is connected to all bricks
 #   system_cover                 /usr/sbin, /usr/libexec and dpkg's state may be changed: it is seen in this sandbox alone
@@ -35,14 +36,19 @@ gl() {
 }
 
 gl_create() {
-    local vol=$1 layout=$2 replicas=${2#*x} i
+    local vol=$1 layout=$2 replicas=$((${2#*x})) i
     local -a bricks=() replica=()
     mkdir -p "$T/bricks"
     for ((i = 0; i < $(volume_brick_count "$layout"); i++)); do
-        bricks+=("$glusterd_host:$T/bricks/$vol-$i")
+        bricks+=("$(gl_brick_host "$i"):$T/bricks/$vol-$i")
     done
     [[ $replicas -eq 1 ]] || replica=(replica "$replicas")
+    [[ $layout != *+1 ]] || replica+=(arbiter 1)
     gl volume create "$vol" "${replica[@]}" "${bricks[@]}" force
+}
+
+gl_brick_host() {
+    echo "$glusterd_host"
 }
 
 bricks_online() {

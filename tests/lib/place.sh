@@ -4,6 +4,7 @@
 #
 #   place_tmpfs DIR [SIZE]     a ramdisk
 #   place_xfs   DIR [SIZE]     an XFS in a file on a ramdisk: what a tmpfs cannot do (zero a range, for one)
+#   place_zram  DIR DEVICE     an XFS on a zram device, which has its size
 
 place_tmpfs() {
     mkdir -p "$1"
@@ -17,4 +18,10 @@ place_xfs() {
     truncate -s "$size" "$image"
     mkfs.xfs -q -f -i size=512 "$image"
     mount -o loop,noatime "$image" "$dir"
+}
+
+place_zram() {
+    mkdir -p "$1"
+    mkfs.xfs -q -f -i size=512 "$2"
+    mount -o noatime "$2" "$1"
 }

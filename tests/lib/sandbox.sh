@@ -34,6 +34,12 @@ sandbox_open() {
     mount -t tmpfs -o size=16g,mode=755 kiln-test "$T"
     mkdir "$T/log"
     ip link set lo up
+    sandbox_cover
+}
+
+# In the mount namespace of whoever calls it.
+sandbox_cover() {
+    local dir
     for dir in /run /var/lib/glusterd /var/log/glusterfs; do
         mkdir -p "$dir"
         mount -t tmpfs kiln-test "$dir"

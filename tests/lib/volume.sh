@@ -5,8 +5,10 @@
 #   volume_new   VOL LAYOUT [DIR]   brick folders DIR/b0 ... (DIR: $T/VOL), their volfiles, who serves which brick
 #   volume_assign VOL KIND          gives the bricks of a volume that is stopped to daemons of the other kind
 #   volume_start VOL                starts the daemons and waits until they listen
+#   volumes_start                   starts the daemons of all volumes side by side
 #   volume_stop  VOL                SIGTERM; kilnd has to end with status 0
 #   mount_volume VOL MNT [FEATURES [ARG...]]     FEATURES as in extras/volfile.sh; ARG: for glusterfs(8)
+#   mount_launch MNT ARG...         starts a client, ARG for glusterfs(8) says of what; mount_arrive VOL MNT waits until it is mounted
 #   mount_settle MNT                waits until the client is connected to all bricks whose daemons run, and knows that it
 #                                   is not to the others: after each start of a daemon that the mount's client used before
 #   mount_end    MNT                unmounts; the client process has to end
@@ -121,12 +123,21 @@ daemon_command() {
 }
 
 daemon_start() {
+    daemon_launch "$1"
+    daemon_arrive "$1"
+}
+
+daemon_launch() {
     local daemon=$1
     local -a command
     mapfile -t command < <(daemon_command "$daemon")
     rm -f "$T/$daemon.port"
     "${command[@]}" >>"$T/log/$daemon.out" 2>&1 </dev/null &
     daemon_pid[$daemon]=$!
+}
+
+daemon_arrive() {
+    local daemon=$1
     wait_for 240 "$daemon to listen" daemon_listens_or_ended "$daemon"
     daemon_listens "$daemon" || { echo "$daemon did not start" >&2; return 1; }
 }
@@ -175,6 +186,16 @@ volume_start() {
     done
 }
 
+volumes_start() {
+    local daemon
+    for daemon in "${!daemon_kind[@]}"; do
+        daemon_launch "$daemon"
+    done
+    for daemon in "${!daemon_kind[@]}"; do
+        daemon_arrive "$daemon"
+    done
+}
+
 volume_stop() {
     local daemon
     for daemon in $(volume_daemons "$1"); do
@@ -208,16 +229,27 @@ mount_is_up_or_ended() {
 mount_volume() {
     local vol=$1 mnt=$2 features=${3:-default} volfile
     shift $(($# > 3 ? 3 : $#))
-    mkdir -p "$mnt"
     volfile=$T/$vol-$(basename "$mnt").client.vol
     volume_client_volfile "$vol" "$features" >"$volfile"
-    glusterfs -N --process-name fuse -f "$volfile" -l "$T/log/client-$(basename "$mnt").log" "$@" "$mnt" \
-        >>"$T/log/client-$(basename "$mnt").out" 2>&1 </dev/null &
+    mount_launch "$mnt" -f "$volfile" "$@"
+    mount_arrive "$vol" "$mnt"
+    mount_settle "$mnt"
+}
+
+mount_launch() {
+    local mnt=$1 log
+    shift
+    log=$T/log/client-$(basename "$mnt")
+    mkdir -p "$mnt"
+    glusterfs -N --process-name fuse -l "$log.log" "$@" "$mnt" >>"$log.out" 2>&1 </dev/null &
     mount_pid[$mnt]=$!
+}
+
+mount_arrive() {
+    local vol=$1 mnt=$2
     mount_vol[$mnt]=$vol
     wait_for 240 "$mnt to be mounted" mount_is_up_or_ended "$mnt" "${mount_pid[$mnt]}"
     is_glusterfs_mount "$mnt" >/dev/null || { echo "$vol could not be mounted" >&2; return 1; }
-    mount_settle "$mnt"
 }
 
 mount_settle() {

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# serve: the volumes v1 ... of a row, by glusterd or from volfiles, and their mounts $T/m1 ...
+#
+#   serve_begin          ramdisk, daemons, volumes; notes how many bricks came online. Sets brick_pids and bricks_are_online
+#   serve_end            unmounts and stops; kilnd has to end, and to have found nothing left of any brick
+#   mounts_begin         mounts all; sets client_pids
+#   mounts_end
+#   bricks_of VOL        the folders of its bricks, in glusterd's order
+#   find_brick_pids      sets brick_pids anew
+#   rest [SECONDS]       nothing is under way any more
+#   logs_collect         what the daemons have logged to their own places goes to $T/log
+
+brick_pids=()
+client_pids=()
+bricks_are_online=no
+shd=off # self-heal daemons are no part of what a workload measures
+
+volumes_list() {
+    local i
+    for ((i = 1; i <= conf[volumes]; i++)); do
+        echo "v$i"
+    done
+}
+
+bricks_wanted() {
+    echo $((conf[volumes] * $(volume_brick_count "${conf[layout]}")))
+}
+
+bricks_of() {
+    local i
+    if [[ ${conf[manager]} == files ]]; then
+        echo "${volume_bricks[$1]}"
+        return
+    fi
+    for ((i = 0; i < $(volume_brick_count "${conf[layout]}"); i++)); do
+        echo "$T/bricks/$1-$i"
+    done
+}
+
+ramdisk_make() {
+    case ${conf[ramdisk]} in
+    tmpfs) place_tmpfs "$T/bricks" 8g ;;
+    loop) place_xfs "$T/bricks" 8g ;;
+    zram) place_zram "$T/bricks" "${conf[zram]}" ;;
+    esac
+}
+
+serve_begin() {
+    ramdisk_make
+    [[ ${conf[mode]} == work ]] || shd=on
+    if [[ ${conf[manager]} == files ]]; then
+        serve_files
+    elif [[ ${conf[hosts]} -gt 1 ]]; then
+        hosts_start "${conf[hosts]}"
+        serve_glusterd
+    else
+        glusterd_bricks_start
+        serve_glusterd
+    fi
+    find_brick_pids
+    note bricks "$(bricks_wanted)"
+    note processes "${#brick_pids[@]}"
+    [[ ${#brick_pids[@]} -eq 0 ]] || note fds_alone "$(proc_fds "${brick_pids[@]}")"
+    say "$online of $(bricks_wanted) bricks online in ${#brick_pids[@]} process(es)"
+}
+
+serve_files() {
+    local vol
+    volume_split=no
+    [[ ${conf[mux]} == on ]] && volume_daemon=kilnd || volume_split=brick
+    for vol in $(volumes_list); do
+        volume_new "$vol" "${conf[layout]}" "$T/bricks/$vol"
+    done
+    volumes_start
+    online=$(bricks_wanted)
+    note online "$online"
+    bricks_are_online=yes
+}
+
+serve_glusterd() {
+    local vol
+    gl volume set all cluster.brick-multiplex "${conf[mux]}" >/dev/null
+    for vol in $(volumes_list); do
+        volume_make "$vol" || error "volume $vol was not started"
+    done
+    online=0
+    if wait_for 90 "all bricks to be online" all_online; then
+        bricks_are_online=yes
+    fi
+    online=$(bricks_online all)
+    note online "$online"
+    [[ $bricks_are_online == yes ]] || error "$online of $(bricks_wanted) bricks came online"
+}
+
+# Server quorum is off as by default; a client forgets a host that is silent for 10 seconds, not for 42.
+volume_make() {
+    gl_create "$1" "${conf[layout]}" >/dev/null
+    [[ ${conf[layout]} == 1x1 ]] || gl volume set "$1" cluster.self-heal-daemon "$shd" >/dev/null
+    [[ ${conf[hosts]} -eq 1 ]] || gl volume set "$1" network.ping-timeout 10 >/dev/null
+    gl volume start "$1" >/dev/null
+}
+
+all_online() {
+    [[ $(bricks_online all) -eq $(bricks_wanted) ]]
+}
+
+find_brick_pids() {
+    if [[ ${conf[manager]} == files ]]; then
+        brick_pids=("${daemon_pid[@]}")
+    else
+        mapfile -t brick_pids < <(glusterd_brick_pids)
+    fi
+}
+
+mount_begin() {
+    local vol=$1 mnt=$2
+    if [[ ${conf[manager]} == files ]]; then
+        volume_client_volfile "$vol" default >"$T/$vol.client.vol"
+        mount_launch "$mnt" -f "$T/$vol.client.vol"
+    else
+        mount_launch "$mnt" -s "$(gl_brick_host 0)" --volfile-id "$vol"
+    fi
+}
+
+mounts_begin() {
+    local vol
+    client_pids=()
+    for vol in $(volumes_list); do
+        mount_begin "$vol" "$T/m${vol#v}"
+        client_pids+=("${mount_pid[$T/m${vol#v}]}")
+    done
+    for vol in $(volumes_list); do
+        mount_arrive "$vol" "$T/m${vol#v}"
+    done
+}
+
+mounts_end() {
+    local vol
+    for vol in $(volumes_list); do
+        mount_end "$T/m${vol#v}"
+    done
+}
+
+rest() {
+    wait_for_rest "${1:-1.5}" $((20 + conf[volumes])) "${brick_pids[@]}" "${client_pids[@]}"
+}
+
+no_bricks_run() {
+    [[ -z $(glusterd_brick_pids) ]]
+}
+
+# Stock's bricks go with the sandbox: how they end is not what is asked here.
+serve_end() {
+    local vol daemon left
+    mounts_end
+    [[ ${conf[brick]} == kiln ]] || return 0
+    if [[ ${conf[manager]} == files ]]; then
+        for daemon in "${!daemon_pid[@]}"; do
+            daemon_stop "$daemon" || error "$daemon did not end well"
+        done
+    else
+        for vol in $(volumes_list); do
+            gl volume stop "$vol" force >/dev/null || error "$vol was not stopped"
+        done
+        wait_for 120 "the brick processes to end" no_bricks_run || error "brick processes are left"
+    fi
+    logs_collect
+    left=$(cat "$T"/log/*.log | grep -c 'graph-audit' || true)
+    note audit "$left"
+    [[ $left -eq 0 ]] || error "$left lines tell of what was left of bricks"
+}
+
+logs_collect() {
+    local host
+    if [[ ${conf[manager]} == glusterd ]]; then
+        cat /var/log/glusterfs/bricks/*.log >"$T/log/bricks.log" 2>/dev/null || true
+        for host in "${!host_pid[@]}"; do
+            cat "/proc/${host_pid[$host]}/root/var/log/glusterfs/bricks/"*.log >"$T/log/bricks-$host.log" 2>/dev/null || true
+        done
+    fi
+}

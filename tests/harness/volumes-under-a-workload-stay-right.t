@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# tests/harness/run, small: two volumes of 2x2 on multiplexed bricks under stock glusterd, the seed workload, every file read back on
+# every replica. And that the harness sees what is wrong: its check finds each kind of damage, a run that was interrupted leaves
+# nothing. With --stock the same on stock bricks, as the oracle.
+
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/wait.sh"
+[[ $EUID -eq 0 ]] || skip_all "needs root"
+harness=$(dirname "$(readlink -f "$0")")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"; tap_finish || exit 1' EXIT
+: "${BRICKD:=kiln}"
+
+figure() {
+    python3 -c 'import json, sys; print(eval("row[%r]" % sys.argv[2], {"row": json.load(open(sys.argv[1]))["rows"][0]}))' \
+        "$dir/run.json" "$1" 2>/dev/null || echo none
+}
+
+t "the seed workload on two volumes of 2x2" "$harness/run" --volumes 2 --layout 2x2 --workload seed --files 20 --brick "$BRICKD" \
+    --mux on --json "$dir/run.json"
+is "$(figure online) of $(figure bricks)" "8 of 8" "all bricks are online"
+is "$(figure processes)" 1 "in one process"
+is "$(figure checked) $(figure wrong) $(figure errors)" "40 0 0" "40 files are right on every replica, no errors"
+[[ $BRICKD == stock ]] || is "$(figure audit)" 0 "nothing was left of the bricks"
+
+# Four bricks as a 2x2 volume has them, made by hand.
+bricks=("$dir"/b{0..3})
+whole() {
+    rm -rf "${bricks[@]}"
+    mkdir "${bricks[@]}"
+    mkdir "${bricks[@]/%//d}"
+    echo one | tee "$dir/b0/one" >"$dir/b1/one"
+    echo two | tee "$dir/b2/d/two" >"$dir/b3/d/two"
+    : | tee "$dir/b0/d/two" >"$dir/b1/d/two"
+    chmod 1000 "$dir"/b[01]/d/two
+    setfattr -n trusted.glusterfs.dht.linkto -v v-replicate-1 "$dir/b0/d/two" "$dir/b1/d/two"
+}
+check() {
+    python3 "$harness/work.py" check 2x2 "$dir/manifest" "${bricks[@]}"
+}
+whole
+mkdir -p "$dir/mount/d"
+echo one >"$dir/mount/one"
+echo two >"$dir/mount/d/two"
+python3 "$harness/work.py" list "$dir/mount" "$dir/manifest"
+t "bricks that hold what they should pass the check" check
+damage() {
+    whole
+    eval "$2"
+    t_not "the check finds $1" check
+}
+damage "a file that differs on one replica" 'echo 2wo >"$dir/b3/d/two"'
+damage "a file that is missing on one replica" 'rm "$dir/b1/one"'
+damage "a file that is missing on all" 'rm "$dir"/b[01]/one'
+damage "a file too many" 'touch "$dir/b2/more"'
+damage "a folder that is missing" 'rmdir "$dir"/b0/d 2>/dev/null || rm -r "$dir"/b0/d'
+damage "a file on two subvolumes" 'cp "$dir/b0/one" "$dir/b2/one"; cp "$dir/b0/one" "$dir/b3/one"'
+
+t_not "a wrong command line is refused" "$harness/run" --volumes none
+t_not "so is a cut without hosts" "$harness/run" --cut 1 5
+
+# The job is a group of its own, as at a terminal.
+set -m
+TMPDIR=$dir "$harness/run" --volumes 1 --layout 2 --brick "$BRICKD" --files 100000 --json "$dir/cut.json" >"$dir/cut.out" 2>&1 &
+run_pid=$!
+set +m
+t "a run that would take long is under way" wait_for 120 "bricks" grep -q "bricks online" "$dir/cut.out"
+pids=$(pgrep -P "$run_pid")
+place=$(cat "$dir"/kiln-harness.*/*/place)
+kill -INT "$run_pid"
+status=0
+wait "$run_pid" 2>/dev/null || status=$?
+is "$status" 130 "it ends with SIGINT"
+gone() { local pid; for pid in $pids; do process_gone "$pid" || return 1; done; }
+t "and all that it has started ends" wait_for 60 "its processes to end" gone
+is "$(ls -d "$place" "$dir"/kiln-harness.* 2>/dev/null)" "" "its folders are gone"
