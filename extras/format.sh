@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # format.sh: brings C sources into shape: lines over 110 columns are broken by clang-format, and only those; banners
-# become `/* ---- what follows --...-- */` of 100 columns. Tables (*.def, and between `clang-format off` and `on`) stay as
-# they are.
+# become `/* ---- what follows --...-- */` of 100 columns, and a comment that makes its line too long goes above it.
+# Tables (*.def, and between `clang-format off` and `on`) stay as they are.
 #
 #   extras/format.sh [FILE...]      default: all *.c, *.h, *.def and *.inc that git knows
 #
@@ -17,11 +17,18 @@ perl -CSD -i -pe '
         my $head = "$1/* ---- $2 ";
         my $n = 97 - length $head;
         $_ = $head . ("-" x ($n > 2 ? $n : 2)) . " */\n";
+    }
+    $is_table = 0 if m{clang-format on} || $. == 1;
+    $is_table = 1 if m{clang-format off};
+    close ARGV if eof;
+    if (!$is_table && $ARGV !~ /\.(def|inc)$/ && length > 111 && m~^(\s*)((?![#}*/]|case |default:).*?\S)\s*(/\* .*\*/)$~ &&
+        index($2, "/*") < 0) {
+        $_ = "$1$3\n$1$2\n";
     }' "${files[@]}"
 for file in "${files[@]}"; do
     # A broken line may leave another one too long: comments are wrapped one by one.
     for pass in 1 2 3; do
-        mapfile -t lines < <(awk 'length($0) > 110 { print "--lines=" NR ":" NR }' "$file")
+        mapfile -t lines < <(awk '{ gsub(/[\200-\277]/, "") } length($0) > 110 { print "--lines=" NR ":" NR }' "$file")
         [[ ${#lines[@]} -gt 0 && $file != *.def ]] || break
         clang-format -i "${lines[@]}" "$file"
     done
