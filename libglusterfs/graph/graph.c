@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/read-section.h"
+#include "base/reason.h"
 #include "fs/inode.h"
 #include "log/dump.h"
 #include "log/log.h"
@@ -321,17 +322,14 @@ make_paths(struct graph *g)
 static int
 init_layers(struct graph *g, char *error, size_t size)
 {
-    char reason[512];
-
-    log_last_error(reason, sizeof reason); /* older ones are not this brick's */
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];
-        int err = xl->type->init ? xl->type->init(xl) : 0;
+        struct reason why = {""};
+        int err = xl->type->init ? xl->type->init(xl, &why) : 0;
 
         if (err) {
-            log_last_error(reason, sizeof reason);
             snprintf(error, size, "volume %s (%s) could not be set up: %s", xl->name, xl->type->name,
-                     *reason ? reason : strerror(-err));
+                     *why.text ? why.text : strerror(-err));
             return err;
         }
         g->layers_up++;

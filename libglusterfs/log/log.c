@@ -43,8 +43,6 @@ static const char ident[] = "kilnd"; /* shown when there is no xlator */
 static pthread_mutex_t fold_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fold folds[FOLD_SLOTS];
 
-static __thread char last_error[512];
-
 static const struct {
     const char *name;
     char letter;
@@ -165,8 +163,6 @@ log_write(enum log_level level, const char *file, int number, const char *functi
         int m = vsnprintf(text, sizeof text, fmt, ap);
         va_end(ap);
         size_t text_len = m < 0 ? 0 : (size_t)m < sizeof text ? (size_t)m : sizeof text - 1;
-        if (level <= LOG_ERROR && text_len > 0)
-            log_escape(last_error, sizeof last_error, text, text_len);
         n += log_escape(line + n, sizeof line - n, text, text_len);
         int k = snprintf(line + n, sizeof line - n, " [%s]\n", name);
         n = k > 0 && n + (size_t)k < sizeof line ? n + (size_t)k : sizeof line - 1;
@@ -205,13 +201,6 @@ log_reopen(void)
     int err = dup3(fd, log_fd, O_CLOEXEC) < 0 ? -errno : 0;
     close(fd);
     return err;
-}
-
-void
-log_last_error(char *text, size_t size)
-{
-    snprintf(text, size, "%s", last_error);
-    last_error[0] = '\0';
 }
 
 void

@@ -34,9 +34,6 @@ int log_reopen(void);
 void log_set_level(enum log_level level);
 /* By stock's names (INFO, WARNING, ...; also lower case). -EINVAL. */
 int log_level_parse(const char *text, enum log_level *out);
-/* The text of this thread's latest message of level ERROR or worse, "" if there was none; forgets it. For whoever has to
- * pass on why something failed that has already logged it. */
-void log_last_error(char *text, size_t size);
 void log_close(void);
 
 #endif

@@ -21,6 +21,7 @@ struct fd;
 struct graph;
 struct inode;
 struct inode_table;
+struct reason;
 struct volfile_section;
 
 /* Objects on which a layer may keep a context. */
@@ -62,8 +63,9 @@ struct xlator_type {
     /* Not built: accepted only while its options leave it off (OPT_MUST_BE rows); then left out of the graph. */
     bool is_not_built;
 
-    /* Makes xl->private. The layers below have been initialised already. 0 or -errno, with a reason logged. */
-    int (*init)(struct xlator *xl);
+    /* Makes xl->private. The layers below have been initialised already. 0 or -errno, which *why (empty so far) explains:
+     * it is not logged here, for whoever wants the graph is told. "" will do for lack of memory. */
+    int (*init)(struct xlator *xl, struct reason *why);
     /* All calls have ended, no inode, fd or client is left. Undo init. */
     void (*fini)(struct xlator *xl);
     /* A new conf was published; `old` is the one before, freed after return and a grace period. */

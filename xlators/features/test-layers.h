@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/read-section.h"
+#include "base/reason.h"
 #include "event/worker.h"
 #include "fs/brick-client.h"
 #include "graph/graph.h"
@@ -67,8 +68,9 @@ bench_setup(const struct xlator_type *type, const char *const *options, fop_fn b
     graph_number_contexts(&bench_graph);
     bench_graph.inodes = inode_table_new(&bench_graph, 0);
     ck_assert_ptr_nonnull(bench_graph.inodes);
+    struct reason why = {""};
     if (type->init)
-        ck_assert_int_eq(type->init(bench_xl), 0);
+        ck_assert_msg(type->init(bench_xl, &why) == 0, "%s", why.text);
 }
 
 static inline void

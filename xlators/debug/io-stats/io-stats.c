@@ -227,12 +227,13 @@ make_latencies(struct ios *ios)
 }
 
 static int
-ios_init(struct xlator *xl)
+ios_init(struct xlator *xl, struct reason *why)
 {
     const struct ios_conf *conf = xlator_conf(xl);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct ios *ios = calloc(1, sizeof *ios);
 
+    (void)why;
     if (!ios)
         return -ENOMEM;
     ios->stripes = cores < 1 ? 1 : cores < STRIPES_MAX ? (unsigned)cores : STRIPES_MAX;

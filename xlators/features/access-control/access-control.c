@@ -637,9 +637,10 @@ access_getxattr(struct xlator *xl, struct call_stack *stk)
 /* -- the type ---------------------------------------------------------------------------------------------------------------------- */
 
 static int
-access_init(struct xlator *xl)
+access_init(struct xlator *xl, struct reason *why)
 {
     (void)xl;
+    (void)why;
     return access_pools_init();
 }
 

@@ -154,10 +154,11 @@ barrier_timed_out(struct timer *t)
 /* -- life ----------------------------------------------------------------------------------------------------------- */
 
 static int
-barrier_init(struct xlator *xl)
+barrier_init(struct xlator *xl, struct reason *why)
 {
     struct barrier *b = calloc(1, sizeof *b);
 
+    (void)why;
     if (!b)
         return -ENOMEM;
     b->xl = xl;

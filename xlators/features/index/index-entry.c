@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/reason.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "xlators/features/index/index-internal.h"
@@ -260,36 +261,35 @@ index_count(struct xlator *xl, enum index_type type)
 }
 
 static int
-make_directory(struct xlator *xl, int at, const char *path)
+make_directory(int at, const char *path, struct reason *why)
 {
     if (mkdirat(at, path, 0600) == 0 || errno == EEXIST)
         return 0;
-    int err = errno;
-    log_event(LOG_ERROR, xl, "index-mkdir-failed", "%s: %s", path, strerror(err));
-    return -err;
+    return reason_set(why, -errno, "%s cannot be made: %s", path, strerror(errno));
 }
 
 int
-index_base_open(struct xlator *xl)
+index_base_open(struct xlator *xl, struct reason *why)
 {
     const struct index_conf *conf = xlator_conf(xl);
     struct index_private *priv = index_private(xl);
-    int rc = make_directory(xl, AT_FDCWD, conf->base);
+    int rc = make_directory(AT_FDCWD, conf->base, why);
 
     if (rc)
         return rc;
     priv->base_fd = open(conf->base, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (priv->base_fd < 0)
-        return -errno;
+        return reason_set(why, -errno, "%s cannot be opened as a directory: %s", conf->base, strerror(errno));
     for (int t = 0; t < INDEX_TYPES && !rc; t++) {
         if (t != INDEX_DIRTY || conf->dirty_list)
-            rc = make_directory(xl, priv->base_fd, index_dir_names[t]);
+            rc = make_directory(priv->base_fd, index_dir_names[t], why);
     }
     for (int t = 0; t < INDEX_GFID_TYPES && !rc; t++) {
         int64_t n = index_count(xl, (enum index_type)t);
 
         atomic_store(&priv->counts[t], n);
-        rc = n < 0 ? (int)n : 0;
+        if (n < 0)
+            rc = reason_set(why, (int)n, "%s/%s cannot be read: %s", conf->base, index_dir_names[t], strerror((int)-n));
     }
     return rc;
 }

@@ -83,7 +83,7 @@ void index_leave(struct index_ctx *ctx);
 
 /* index-entry.c: files on disk. 0 or -errno. */
 #define INDEX_PATH_MAX (64 + 40 + 256)
-int index_base_open(struct xlator *xl);
+int index_base_open(struct xlator *xl, struct reason *why);
 int index_entry_add(struct xlator *xl, enum index_type type, const struct gfid *gfid);
 int index_entry_remove(struct xlator *xl, enum index_type type, const struct gfid *gfid);
 int index_change_add(struct xlator *xl, const struct gfid *dir, const char *name);

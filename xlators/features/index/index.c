@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/reason.h"
 #include "graph/graph.h"
 #include "log/dump.h"
 #include "log/log.h"
@@ -107,15 +108,13 @@ index_leave(struct index_ctx *ctx)
 /* -- the type ----------------------------------------------------------------------------------------------------------- */
 
 static int
-index_init(struct xlator *xl)
+index_init(struct xlator *xl, struct reason *why)
 {
     const struct index_conf *conf = xlator_conf(xl);
     int rc = index_pools_init();
 
-    if (!conf->base) {
-        log_event(LOG_ERROR, xl, "index-base-missing", "option index-base is missing");
-        return -EINVAL;
-    }
+    if (!conf->base)
+        return reason_set(why, -EINVAL, "option index-base is missing");
     if (rc)
         return rc;
     struct index_private *priv = calloc(1, sizeof *priv);
@@ -126,7 +125,7 @@ index_init(struct xlator *xl)
     gfid_random(&priv->virtual_gfid);
     gfid_random(&priv->base_uuid);
     xl->private = priv;
-    rc = index_base_open(xl);
+    rc = index_base_open(xl, why);
     if (rc && priv->base_fd >= 0)
         close(priv->base_fd);
     if (rc) {

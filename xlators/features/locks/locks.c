@@ -546,9 +546,10 @@ locks_pools_init(void)
 }
 
 static int
-locks_init(struct xlator *xl)
+locks_init(struct xlator *xl, struct reason *why)
 {
     (void)xl;
+    (void)why;
     return locks_pools_init();
 }
 

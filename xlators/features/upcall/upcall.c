@@ -466,10 +466,11 @@ upcall_rename(struct xlator *xl, struct call_stack *stk)
 /* ---- the type -------------------------------------------------------------------------------- */
 
 static int
-upcall_init(struct xlator *xl)
+upcall_init(struct xlator *xl, struct reason *why)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
 
+    (void)why;
     pthread_mutex_lock(&once);
     if (!inode_pool)
         inode_pool = mem_pool_new_opts(&(struct mem_pool_opts){

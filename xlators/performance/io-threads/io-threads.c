@@ -296,10 +296,11 @@ iot_getxattr(struct xlator *xl, struct call_stack *stk)
 }
 
 static int
-iot_init(struct xlator *xl)
+iot_init(struct xlator *xl, struct reason *why)
 {
     struct iot *iot = aligned_alloc(_Alignof(struct iot), sizeof *iot);
 
+    (void)why;
     if (!iot)
         return -ENOMEM;
     memset(iot, 0, sizeof *iot);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "log/dump.h"
 #include "log/log.h"
 #include "xlators/protocol/server/server-internal.h"
@@ -59,7 +60,7 @@ static const struct option server_options[] = {
 /* -- the layer ------------------------------------------------------------------------------------------------ */
 
 static int
-server_init(struct xlator *xl)
+server_init(struct xlator *xl, struct reason *why)
 {
     const struct volfile_section *section = xl->graph->volfile->top;
     struct server *server = calloc(1, sizeof *server);
@@ -71,7 +72,7 @@ server_init(struct xlator *xl)
     const char *flaw = server->auth ? auth_rules_flaw(server->auth) : NULL;
     if (!server->auth || flaw) {
         if (flaw)
-            log_event(LOG_ERROR, xl, "auth-list", "option %s: expected addresses, ADDRESS/BITS, names or /FOLDER(...)", flaw);
+            reason_set(why, -EINVAL, "option %s: expected addresses, ADDRESS/BITS, names or /FOLDER(...)", flaw);
         auth_rules_unref(server->auth);
         free(server);
         return flaw ? -EINVAL : -ENOMEM;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <urcu.h>
 
+#include "base/reason.h"
 #include "event/worker.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
@@ -243,7 +244,8 @@ make_graph(void)
                   "%s", error);
     graph_number_contexts(&graph);
     graph.inodes = inode_table_new(&graph, 0);
-    ck_assert_int_eq(protocol_server_xlator.init(&layers[0]), 0);
+    struct reason why = {""};
+    ck_assert_msg(protocol_server_xlator.init(&layers[0], &why) == 0, "%s", why.text);
 }
 
 static struct graph *

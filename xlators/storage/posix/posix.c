@@ -2,7 +2,7 @@
 /* storage/posix: the bottom of a brick's graph: options, start and end of a brick. See posix-internal.h for the map.
  *
  * A brick starts only if BRICK is what the volfile says: a directory, of this volume, of a file system with xattrs, with
- * a .glusterfs that belongs to it (spec: brick 2.3). Every refusal is logged with the path and what was found. */
+ * a .glusterfs that belongs to it (spec: brick 2.3). Every refusal names the path and what was found. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/lock-order.h"
+#include "base/reason.h"
 #include "log/dump.h"
 #include "xlators/storage/posix/entry.h"
 
@@ -223,31 +224,30 @@ process_init(void)
 
 /* Why the brick does not start: always with its path. Returns -err. */
 __attribute__((format(printf, 4, 5))) static int
-refuse(const struct posix *p, int err, const char *name, const char *fmt, ...)
+refuse(const struct posix *p, struct reason *why, int err, const char *fmt, ...)
 {
-    char text[512];
+    char text[240];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    log_event(LOG_ERROR, p->xl, name, "brick %s: %s", p->brick ? p->brick : posix_conf(p->xl)->directory, text);
-    return -err;
+    return reason_set(why, -err, "brick %.240s: %s", p->brick ? p->brick : posix_conf(p->xl)->directory, text);
 }
 
 static int
-check_mount(struct posix *p)
+check_mount(struct posix *p, struct reason *why)
 {
     struct statx stx;
 
     if (!posix_conf(p->xl)->require_mount)
         return 0;
     if (statx(p->brick_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) < 0)
-        return refuse(p, errno, "posix-init-statx", "cannot tell whether it is a mount: %s", strerror(errno));
+        return refuse(p, why, errno, "cannot tell whether it is a mount: %s", strerror(errno));
     if (!(stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
-        return refuse(p, EOPNOTSUPP, "posix-init-mount-unknown", "this kernel cannot tell whether it is a mount");
+        return refuse(p, why, EOPNOTSUPP, "this kernel cannot tell whether it is a mount");
     if (!(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
-        return refuse(p, ENODEV, "posix-init-not-mounted", "is not a mount of its own, which option require-mount wants");
+        return refuse(p, why, ENODEV, "is not a mount of its own, which option require-mount wants");
     return 0;
 }
 
@@ -267,42 +267,42 @@ take_brick(const struct posix *p)
 }
 
 static int
-open_brick(struct posix *p)
+open_brick(struct posix *p, struct reason *why)
 {
     const struct posix_conf *conf = posix_conf(p->xl);
     struct stat st;
 
     if (!conf->directory)
-        return refuse(p, EINVAL, "posix-init-no-directory", "option directory is missing");
+        return refuse(p, why, EINVAL, "option directory is missing");
     p->brick = realpath(conf->directory, NULL);
     if (!p->brick)
-        return refuse(p, errno, "posix-init-missing", "%s", strerror(errno));
+        return refuse(p, why, errno, "%s", strerror(errno));
     p->brick_len = strlen(p->brick);
     /* Behind it come "/.glusterfs/xx/yy/GFID/name" or ".glusterfs/landfill/..." */
     if (p->brick_len + 64 + 2 * GFID_TEXT_SIZE + NAME_MAX > PATH_MAX)
-        return refuse(p, ENAMETOOLONG, "posix-init-path-long", "the path is too long");
+        return refuse(p, why, ENAMETOOLONG, "the path is too long");
     p->brick_fd = open(p->brick, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->brick_fd < 0)
-        return refuse(p, errno, "posix-init-open", "cannot be opened as a directory: %s", strerror(errno));
+        return refuse(p, why, errno, "cannot be opened as a directory: %s", strerror(errno));
     if (fstat(p->brick_fd, &st) < 0)
-        return refuse(p, errno, "posix-init-stat", "%s", strerror(errno));
+        return refuse(p, why, errno, "%s", strerror(errno));
     p->dev = st.st_dev;
     int r = posix_reach_probe(p);
     if (r < 0)
-        return refuse(p, -r, "posix-init-openat2", "openat2(2), of Linux 5.6, does not work here: %s", strerror(-r));
+        return refuse(p, why, -r, "openat2(2), of Linux 5.6, does not work here: %s", strerror(-r));
     if (!take_brick(p))
-        return refuse(p, EBUSY, "posix-init-in-use", "another brick process serves it");
-    return check_mount(p);
+        return refuse(p, why, EBUSY, "another brick process serves it");
+    return check_mount(p, why);
 }
 
 static int
-check_xattrs(struct posix *p)
+check_xattrs(struct posix *p, struct reason *why)
 {
     char byte;
 
     if (fgetxattr(p->brick_fd, "trusted.glusterfs.kiln-probe", &byte, 1) < 0 && errno == EOPNOTSUPP) {
         if (posix_conf(p->xl)->mandate_attribute)
-            return refuse(p, EOPNOTSUPP, "posix-init-no-xattr", "the file system has no extended attributes");
+            return refuse(p, why, EOPNOTSUPP, "the file system has no extended attributes");
         log_event(LOG_WARNING, p->xl, "posix-init-no-xattr-allowed", "brick %s: the file system has no extended attributes",
                   p->brick);
     }
@@ -314,7 +314,7 @@ check_xattrs(struct posix *p)
 
 /* The brick of a disk that is not mounted has no volume-id; one that another volume's is mounted on, has another. */
 static int
-check_volume_id(struct posix *p)
+check_volume_id(struct posix *p, struct reason *why)
 {
     const char *text = posix_conf(p->xl)->volume_id;
     struct gfid found;
@@ -323,23 +323,22 @@ check_volume_id(struct posix *p)
     if (!text)
         return 0;
     if (gfid_parse(text, strlen(text), &p->volume_id) < 0)
-        return refuse(p, EINVAL, "posix-init-bad-volume-id", "option volume-id is no uuid: %s", text);
+        return refuse(p, why, EINVAL, "option volume-id is no uuid: %s", text);
     ssize_t n = fgetxattr(p->brick_fd, POSIX_XATTR_VOLUME_ID, bytes, sizeof bytes);
     if (n < 0 && errno == ENODATA)
-        return refuse(p, ENODATA, "posix-init-no-volume-id",
-                      "has no " POSIX_XATTR_VOLUME_ID "; is the brick's file system mounted?");
+        return refuse(p, why, ENODATA, "has no " POSIX_XATTR_VOLUME_ID "; is the brick's file system mounted?");
     if (n < 0)
-        return refuse(p, errno, "posix-init-volume-id", "cannot read " POSIX_XATTR_VOLUME_ID ": %s", strerror(errno));
+        return refuse(p, why, errno, "cannot read " POSIX_XATTR_VOLUME_ID ": %s", strerror(errno));
     if (n != GFID_BYTES)
-        return refuse(p, EINVAL, "posix-init-volume-id-size", POSIX_XATTR_VOLUME_ID " has %zd bytes, not 16", n);
+        return refuse(p, why, EINVAL, POSIX_XATTR_VOLUME_ID " has %zd bytes, not 16", n);
     memcpy(&found, bytes, sizeof found);
     if (!gfid_equal(&found, &p->volume_id))
-        return refuse(p, EINVAL, "posix-init-volume-id-differs", "belongs to the volume %s, not to %s", GFID(&found), text);
+        return refuse(p, why, EINVAL, "its volume-id is %s, another volume's: not %s", GFID(&found), text);
     return 0;
 }
 
 static int
-check_root_gfid(struct posix *p)
+check_root_gfid(struct posix *p, struct reason *why)
 {
     uint8_t bytes[64];
     struct gfid found;
@@ -347,23 +346,23 @@ check_root_gfid(struct posix *p)
 
     if (n < 0 && errno == ENODATA) {
         if (fsetxattr(p->brick_fd, POSIX_XATTR_GFID, &gfid_root, GFID_BYTES, XATTR_CREATE) < 0)
-            return refuse(p, errno, "posix-init-set-gfid", "cannot set " POSIX_XATTR_GFID ": %s", strerror(errno));
+            return refuse(p, why, errno, "cannot set " POSIX_XATTR_GFID ": %s", strerror(errno));
         return 0;
     }
     if (n < 0)
-        return refuse(p, errno, "posix-init-gfid", "cannot read " POSIX_XATTR_GFID ": %s", strerror(errno));
+        return refuse(p, why, errno, "cannot read " POSIX_XATTR_GFID ": %s", strerror(errno));
     if (n != GFID_BYTES)
-        return refuse(p, EINVAL, "posix-init-gfid-size", POSIX_XATTR_GFID " has %zd bytes, not 16", n);
+        return refuse(p, why, EINVAL, POSIX_XATTR_GFID " has %zd bytes, not 16", n);
     memcpy(&found, bytes, sizeof found);
     if (!gfid_is_root(&found))
-        return refuse(p, EINVAL, "posix-init-gfid-differs", "is the directory %s of a volume, not a volume's root", GFID(&found));
+        return refuse(p, why, EINVAL, "is the directory %s of a volume, not a volume's root", GFID(&found));
     return 0;
 }
 
 /* -- start: .glusterfs -------------------------------------------------------------------------------------------------- */
 
 static int
-make_root_handle(struct posix *p)
+make_root_handle(struct posix *p, struct reason *why)
 {
     struct stat brick, handle;
     const char *path = HANDLE(&gfid_root);
@@ -371,54 +370,52 @@ make_root_handle(struct posix *p)
 
     if ((mkdirat(p->handles_fd, "00/00", 0700) < 0 && errno != EEXIST) ||
         (symlinkat("../../..", p->handles_fd, path) < 0 && errno != EEXIST))
-        return refuse(p, errno, "posix-init-root-handle", "cannot make the root's handle: %s", strerror(errno));
+        return refuse(p, why, errno, "cannot make the root's handle: %s", strerror(errno));
     if (fstat(p->brick_fd, &brick) < 0 || fstatat(p->handles_fd, path, &handle, 0) < 0)
-        return refuse(p, errno, "posix-init-root-handle-stat", "cannot follow the root's handle: %s", strerror(errno));
+        return refuse(p, why, errno, "cannot follow the root's handle: %s", strerror(errno));
     if (brick.st_ino != handle.st_ino || brick.st_dev != handle.st_dev)
-        return refuse(p, EINVAL, "posix-init-different-dirs",
-                      "different dirs: " POSIX_HIDDEN_DIR "/%s leads to another directory", path);
+        return refuse(p, why, EINVAL, "different dirs: " POSIX_HIDDEN_DIR "/%s leads to another directory", path);
     posix_obj_gfid(p, &gfid_root, true, &obj); /* the paths that calls will use are good */
     int r = posix_obj_stat(&obj, &handle);
-    return r < 0 ? refuse(p, -r, "posix-init-root", "%s", strerror(-r)) : 0;
+    return r < 0 ? refuse(p, why, -r, "%s", strerror(-r)) : 0;
 }
 
 static int
-make_handles_dir(struct posix *p)
+make_handles_dir(struct posix *p, struct reason *why)
 {
     struct stat st;
     char name[3];
 
     if (mkdirat(p->brick_fd, POSIX_HIDDEN_DIR, 0700) < 0 && errno != EEXIST)
-        return refuse(p, errno, "posix-init-handles", "cannot make " POSIX_HIDDEN_DIR ": %s", strerror(errno));
+        return refuse(p, why, errno, "cannot make " POSIX_HIDDEN_DIR ": %s", strerror(errno));
     p->handles_fd = openat(p->brick_fd, POSIX_HIDDEN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (p->handles_fd < 0 || fstat(p->handles_fd, &st) < 0)
-        return refuse(p, errno, "posix-init-handles-open", "cannot open " POSIX_HIDDEN_DIR ": %s", strerror(errno));
+        return refuse(p, why, errno, "cannot open " POSIX_HIDDEN_DIR ": %s", strerror(errno));
     if (st.st_dev != p->dev)
-        return refuse(p, EXDEV, "posix-init-handles-device", POSIX_HIDDEN_DIR " is on another file system");
+        return refuse(p, why, EXDEV, POSIX_HIDDEN_DIR " is on another file system");
     p->handles_ino = st.st_ino;
     for (int i = 0; i < 256; i++) {
         snprintf(name, sizeof name, "%02x", (unsigned)i & 255);
         if (mkdirat(p->handles_fd, name, 0700) < 0 && errno != EEXIST)
-            return refuse(p, errno, "posix-init-handles-level", "cannot make " POSIX_HIDDEN_DIR "/%s: %s", name,
-                          strerror(errno));
+            return refuse(p, why, errno, "cannot make " POSIX_HIDDEN_DIR "/%s: %s", name, strerror(errno));
     }
-    return make_root_handle(p);
+    return make_root_handle(p, why);
 }
 
 static int
-set_brick_owner(struct posix *p)
+set_brick_owner(struct posix *p, struct reason *why)
 {
     const struct posix_conf *conf = posix_conf(p->xl);
 
     if (conf->brick_uid < 0 && conf->brick_gid < 0)
         return 0;
     if (fchown(p->brick_fd, (uid_t)conf->brick_uid, (gid_t)conf->brick_gid) < 0)
-        return refuse(p, errno, "posix-init-owner", "cannot set brick-uid and brick-gid: %s", strerror(errno));
+        return refuse(p, why, errno, "cannot set brick-uid and brick-gid: %s", strerror(errno));
     return 0;
 }
 
 static int
-take_names(struct posix *p)
+take_names(struct posix *p, struct reason *why)
 {
     const struct posix_conf *conf = posix_conf(p->xl);
 
@@ -429,7 +426,7 @@ take_names(struct posix *p)
     if (!conf->glusterd_uuid)
         return 0;
     if (gfid_parse(conf->glusterd_uuid, strlen(conf->glusterd_uuid), &p->node_uuid) < 0)
-        return refuse(p, EINVAL, "posix-init-node-uuid", "option glusterd-uuid is no uuid: %s", conf->glusterd_uuid);
+        return refuse(p, why, EINVAL, "option glusterd-uuid is no uuid: %s", conf->glusterd_uuid);
     p->has_node_uuid = true;
     return 0;
 }
@@ -475,18 +472,20 @@ posix_alloc(struct xlator *xl)
 }
 
 static int
-check_root_user(struct posix *p)
+check_root_user(struct posix *p, struct reason *why)
 {
     if (geteuid() == 0)
         return 0;
-    return refuse(p, EPERM, "posix-init-not-root", "must be served by root: trusted xattrs and owners need it");
+    return refuse(p, why, EPERM, "must be served by root: trusted xattrs and owners need it");
 }
 
 static int
-posix_init(struct xlator *xl)
+posix_init(struct xlator *xl, struct reason *why)
 {
-    static int (*const steps[])(struct posix *p) = {check_root_user, open_brick,       check_xattrs, check_volume_id,
-                                                    check_root_gfid, make_handles_dir, set_brick_owner, take_names};
+    static int (*const steps[])(struct posix *p, struct reason *why) = {
+        check_root_user, open_brick,       check_xattrs,    check_volume_id,
+        check_root_gfid, make_handles_dir, set_brick_owner, take_names,
+    };
 
     pthread_once(&process_once, process_init);
     struct posix *p = posix_alloc(xl);
@@ -494,7 +493,7 @@ posix_init(struct xlator *xl)
         return -ENOMEM;
     int r = 0;
     for (size_t i = 0; r >= 0 && i < sizeof steps / sizeof steps[0]; i++)
-        r = steps[i](p);
+        r = steps[i](p, why);
     if (r < 0) {
         posix_free(p);
         return r;

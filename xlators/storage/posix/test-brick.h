@@ -14,6 +14,7 @@
 
 #include <check.h>
 
+#include "base/reason.h"
 #include "mem/iobuf.h"
 #include "xlators/storage/posix/data.h"
 
@@ -87,7 +88,8 @@ brick_setup(void)
     b->xl = (struct xlator){
         .type = &storage_posix_xlator, .name = "test", .graph = &b->graph, .conf = &b->conf};
     graph_number_contexts(&b->graph);
-    ck_assert_int_eq(storage_posix_xlator.init(&b->xl), 0);
+    struct reason why = {""};
+    ck_assert_msg(storage_posix_xlator.init(&b->xl, &why) == 0, "%s", why.text);
     b->p = posix_of(&b->xl);
     b->graph.inodes = inode_table_new(&b->graph, 0);
     ck_assert_ptr_nonnull(b->graph.inodes);
