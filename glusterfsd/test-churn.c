@@ -92,17 +92,19 @@ one_file(const char *brick, unsigned number)
     return failures;
 }
 
+/* One file at the least: on a machine that is busy with other things all may be over before this thread has run. */
 static void *
 work(void *arg)
 {
     struct busy_thread *c = arg;
+    unsigned i = c->number;
 
     rcu_register_thread();
     memcpy(call_owner, &c->number, sizeof c->number);
-    for (unsigned i = c->number; !atomic_load(&is_over); i++) {
-        c->failures += one_file(busy[i % BUSY], c->number);
+    do {
+        c->failures += one_file(busy[i++ % BUSY], c->number);
         c->files++;
-    }
+    } while (!atomic_load(&is_over));
     rcu_unregister_thread();
     return NULL;
 }
@@ -187,7 +189,6 @@ START_TEST(nothing_is_left_of_a_brick_that_comes_and_goes)
     expect_held(&before);
     printf("# %u rounds beside %d bricks, which made %llu files: RSS %lu pages before, %lu after; threads %u, %u\n", rounds, BUSY,
            (unsigned long long)files, rss, rss_after, threads, thread_count());
-    ck_assert_uint_ge(files, 1);
     ck_assert_uint_le(thread_count(), threads); /* a worker that the load had made may have retired */
     if (!IS_SANITIZED)
         ck_assert_uint_le(rss_after, rss + rss * 3 / 100);
