@@ -427,7 +427,7 @@ static const struct bad_brick {
     {{"server", NULL, " option anonuid -5\n"}, "anonuid"},
     {{"server", NULL, " option inode-lru-limit 1048577\n"}, "inode-lru-limit"},
     {{"server", NULL, " option transport-type rdma\n"}, "transport-type"},
-    {{"io-stats", NULL, " option volume-id no-uuid\n"}, "volume-id"},
+    {{"posix", NULL, " option volume-id no-uuid\n"}, "volume-id"},
     /* an option that would turn on what is not built */
     {{"trash", NULL, " option trash on\n"}, "trash"},
     {{"changelog", NULL, " option changelog on\n"}, "changelog"},
@@ -552,6 +552,7 @@ expect_options(struct graph *g, bool is_other)
     ck_assert_int_eq(posix->create_mask, is_other ? 0750 : 0777);
     ck_assert_str_eq(posix->gfid2path_separator, is_other ? ";" : ":");
     ck_assert_int_eq(locks->notify_contention, !is_other);
+    ck_assert_uint_eq(inode_table_limit(g->inodes), is_other ? 7 : INODE_LRU_LIMIT_DEFAULT);
     ck_assert_int_eq(locks->notify_contention_delay, is_other ? 9 : 5);
     ck_assert(is_on_path(g, layer_of(g, "features/selinux"), FOP_setxattr) != is_other);
     ck_assert(!is_on_path(g, layer_of(g, "features/read-only"), FOP_setxattr));

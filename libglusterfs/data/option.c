@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/gfid.h"
+
 static bool
 is_one_of(const char *text, const char *const *words)
 {
@@ -153,6 +155,8 @@ expected(const struct option *o)
         return "a percentage or a size";
     case OPTION_ENUM:
         return "one of the values known";
+    case OPTION_UUID:
+        return "a uuid of 36 characters";
     default:
         return "another value";
     }
@@ -212,6 +216,9 @@ store(const struct option *o, const char *text, void *conf)
             }
         }
         return -EINVAL;
+    case OPTION_UUID:
+        err = gfid_parse(text, strlen(text), where);
+        return err ? err : gfid_is_null(where) ? -EINVAL : 0;
     case OPTION_MUST_BE: {
         /* Several spellings of "off" are one value. */
         bool given, wanted;

@@ -26,6 +26,7 @@ enum option_type {
     OPTION_PERCENT_OR_SIZE, /* uint64_t: "1" or "1%" = percent (below 100), else bytes */
     OPTION_STR,     /* char *, NULL if absent and without default; freed with the conf */
     OPTION_ENUM,    /* int: index into `choices` */
+    OPTION_UUID,    /* struct gfid, 36 characters, not null; null if absent */
     OPTION_MUST_BE, /* nothing stored: any value but `text_default` is refused, as "not built" */
     OPTION_IGNORED, /* known to stock, of no meaning here: accepted */
     OPTION_PREFIX,  /* keys that begin with `key` are looked at by the layer itself (auth.addr.*): accepted here */
@@ -49,9 +50,13 @@ struct option {
     {key, OPTION_PERCENT_OR_SIZE, offsetof(type, member), def, 0, 0, NULL}
 #define OPT_STR(type, member, key, def) {key, OPTION_STR, offsetof(type, member), def, 0, 0, NULL}
 #define OPT_ENUM(type, member, key, def, choices) {key, OPTION_ENUM, offsetof(type, member), def, 0, 0, choices}
+#define OPT_UUID(type, member, key) {key, OPTION_UUID, offsetof(type, member), NULL, 0, 0, NULL}
 #define OPT_MUST_BE(key, value) {key, OPTION_MUST_BE, 0, value, 0, 0, NULL}
 #define OPT_IGNORED(key) {key, OPTION_IGNORED, 0, NULL, 0, 0, NULL}
 #define OPT_PREFIX(key) {key, OPTION_PREFIX, 0, NULL, 0, 0, NULL}
+/* A default that is a macro's number. */
+#define OPT_DEFAULT(number) OPT_DEFAULT_TEXT(number)
+#define OPT_DEFAULT_TEXT(number) #number
 #define OPT_END {NULL, OPTION_IGNORED, 0, NULL, 0, 0, NULL}
 
 /* One `option KEY VALUE` line. */

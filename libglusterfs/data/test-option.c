@@ -6,12 +6,15 @@
 
 #include <check.h>
 
+#include "base/gfid.h"
+
 struct conf {
     bool on;
     int64_t count, mode, secs;
     uint64_t size, reserve;
     char *path;
     int kind;
+    struct gfid id;
 };
 
 static const char *const kinds[] = {"none", "some", "all", NULL};
@@ -24,6 +27,7 @@ static const struct option table[] = {
     OPT_PERCENT_OR_SIZE(struct conf, reserve, "reserve", "1"),
     OPT_STR(struct conf, path, "path", NULL),
     OPT_ENUM(struct conf, kind, "kind", "some", kinds),
+    OPT_UUID(struct conf, id, "id"),
     OPT_MUST_BE("feature", "off"),
     OPT_PREFIX("auth."),
     OPT_END,
@@ -52,6 +56,7 @@ START_TEST(defaults_fill_what_is_not_given)
     ck_assert_uint_eq(c.reserve, 1);
     ck_assert_int_eq(c.kind, 1);
     ck_assert_ptr_null(c.path);
+    ck_assert(gfid_is_null(&c.id));
 }
 END_TEST
 
@@ -75,6 +80,8 @@ START_TEST(values_of_every_type_are_read)
     ck_assert_int_eq(parse("path", "/x", &c, error), 0);
     ck_assert_str_eq(c.path, "/x");
     option_conf_fini(table, &c);
+    ck_assert_int_eq(parse("id", "11111111-2222-4333-8444-0123456789aB", &c, error), 0);
+    ck_assert_str_eq(GFID(&c.id), "11111111-2222-4333-8444-0123456789ab");
     ck_assert_int_eq(parse("feature", "disable", &c, error), 0);
     ck_assert_int_eq(parse("auth.addr./b.allow", "*", &c, error), 0);
 }
@@ -95,6 +102,8 @@ static const struct {
     {"secs", "1y", "a time", -EINVAL},
     {"mode", "0999", "octal", -EINVAL},
     {"kind", "few", "one of", -EINVAL},
+    {"id", "11111111-2222-4333-8444", "a uuid", -EINVAL},
+    {"id", "00000000-0000-0000-0000-000000000000", "a uuid", -EINVAL},
     {"feature", "on", "not built", -EOPNOTSUPP},
 };
 

@@ -42,6 +42,8 @@ struct inode {
 /* Once, after mem_pools_init(). 0 or -ENOMEM. */
 int fs_pools_init(void);
 
+/* For a graph in which no layer has the option inode-lru-limit. */
+#define INODE_LRU_LIMIT_DEFAULT 16384
 /* lru_limit: unreferenced inodes kept; 0: no limit. The root is always there. NULL: no memory. */
 struct inode_table *inode_table_new(struct graph *graph, uint32_t lru_limit);
 /* Forgets everything. No references may be left: the number of those that were is returned, and they are leaked on purpose. */

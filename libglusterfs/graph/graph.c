@@ -15,7 +15,6 @@
 #include "log/log.h"
 #include "mem/mem-pool.h"
 
-#define INODE_LRU_LIMIT_DEFAULT 16384
 #define DRAIN_TELL_SEC 30
 
 void
@@ -338,37 +337,15 @@ init_layers(struct graph *g, char *error, size_t size)
 }
 
 static int
-read_volume_id(struct graph *g, char *error, size_t size)
-{
-    for (size_t i = g->volfile->section_count; i-- > 0;) {
-        const struct volfile_section *s = &g->volfile->sections[i];
-        const char *text = volfile_option(s, "volume-id");
-
-        if (text && gfid_parse(text, strlen(text), &g->volume_id)) {
-            snprintf(error, size, "volume %s: option volume-id %s: expected a uuid of 36 characters", s->name, text);
-            return -EINVAL;
-        }
-    }
-    return 0;
-}
-
-static int
 make_inodes(struct graph *g, char *error, size_t size)
 {
-    const char *text = volfile_option(g->volfile->top, "inode-lru-limit");
-    int64_t limit = INODE_LRU_LIMIT_DEFAULT;
-
-    if (text && (option_int(text, &limit) || limit < 0 || limit > 1048576)) {
-        snprintf(error, size, "option inode-lru-limit %s: expected a value from 0 to 1048576", text);
-        return -EINVAL;
-    }
     for (enum ctx_kind k = CTX_INODE; k < CTX_KINDS; k++) {
         if (g->slots[k] > CTX_SLOTS_MAX) {
             snprintf(error, size, "%u layers keep contexts, at most %d can", g->slots[k], CTX_SLOTS_MAX);
             return -ENOSPC;
         }
     }
-    if (!(g->inodes = inode_table_new(g, (uint32_t)limit))) {
+    if (!(g->inodes = inode_table_new(g, INODE_LRU_LIMIT_DEFAULT))) {
         snprintf(error, size, "no memory");
         return -ENOMEM;
     }
@@ -409,8 +386,6 @@ graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t e
         make_paths(g);
         err = name_brick(g, brick_name, error, error_size);
     }
-    if (!err)
-        err = read_volume_id(g, error, error_size);
     if (!err)
         err = make_inodes(g, error, error_size);
     if (!err)

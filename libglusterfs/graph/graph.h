@@ -30,7 +30,7 @@ struct graph {
     struct xlator *top;    /* protocol/server */
     struct xlator *brick;  /* the layer below it: where calls start */
     struct inode_table *inodes;
-    struct gfid volume_id; /* null: none given */
+    struct gfid volume_id; /* null: none given. Written by the storage's init, only read afterwards */
     uint16_t owner;        /* mem-pool owner id */
     unsigned slots[CTX_KINDS]; /* contexts that each inode, fd and client has room for */
     atomic_long pins;      /* one for being alive, and one for each user; see graph_pin */

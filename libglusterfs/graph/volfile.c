@@ -337,16 +337,6 @@ volfile_free(struct volfile *v)
     free(v);
 }
 
-const char *
-volfile_option(const struct volfile_section *s, const char *key)
-{
-    for (size_t i = s->option_count; i-- > 0;) {
-        if (strcmp(s->options[i].key, key) == 0)
-            return s->options[i].value;
-    }
-    return NULL;
-}
-
 /* A copy that the volfile owns. */
 static char *
 keep(struct volfile *v, const char *text)

@@ -39,9 +39,6 @@ struct volfile_digest {
 };
 struct volfile_digest volfile_digest(const struct volfile *v);
 
-/* The value of an option of a section; NULL: not given. The last one given wins. */
-const char *volfile_option(const struct volfile_section *s, const char *key);
-
 /* Sets `key` of every section whose name matches the shell pattern, over what the file says. 0 or -ENOMEM. */
 int volfile_override(struct volfile *v, const char *pattern, const char *key, const char *value);
 

@@ -153,12 +153,10 @@ run_volfile(const char *text, size_t size)
         for (size_t k = 0; k < s->subvolume_count; k++)
             if (s->subvolumes[k] >= s)
                 abort();
-        (void)volfile_option(s, "text");
         parse_options(s->options, s->option_count);
         ask(s->options, s->option_count);
     }
-    if (volfile_override(v, "*a*", "text", "x") == 0)
-        (void)volfile_option(v->top, "text");
+    (void)volfile_override(v, "*a*", "text", "x");
     volfile_free(v);
 }
 

@@ -459,7 +459,7 @@ static const struct option ios_options[] = {
              "off"), /* what a profile shows; they are always counted */
     OPT_STR(struct ios_conf, log_level, "log-level", NULL),
     OPT_IGNORED("unique-id"), /* the volume's name says it too */
-    OPT_IGNORED("volume-id"), /* read by the graph */
+    OPT_IGNORED("volume-id"), /* the storage's counts */
     OPT_IGNORED("threads"),   /* workers are the process's */
     OPT_IGNORED("global-threading"),
     OPT_IGNORED("brick-threads"),

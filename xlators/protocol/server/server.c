@@ -28,7 +28,7 @@ static const struct option server_options[] = {
     OPT_BOOL(struct server_conf, all_squash, "all-squash", "off"),
     OPT_INT(struct server_conf, anonuid, "anonuid", "65534", 0, UINT32_MAX - 1),
     OPT_INT(struct server_conf, anongid, "anongid", "65534", 0, UINT32_MAX - 1),
-    OPT_INT(struct server_conf, inode_lru_limit, "inode-lru-limit", "16384", 0, 1048576),
+    OPT_INT(struct server_conf, inode_lru_limit, "inode-lru-limit", OPT_DEFAULT(INODE_LRU_LIMIT_DEFAULT), 0, 1048576),
     OPT_INT(struct server_conf, calls_max, "rpc.outstanding-rpc-limit", "1024", 0, TRANSPORT_CALLS_MAX), /* 0: the most */
     OPT_BOOL(struct server_conf, allow_insecure, "rpc-auth-allow-insecure", "on"),
     OPT_BOOL(struct server_conf, strict_auth, "strict-auth-accept", "off"),
@@ -46,7 +46,7 @@ static const struct option server_options[] = {
     OPT_ENUM(struct server_conf, transport_type, "transport-type", "tcp", transport_types), /* rdma is not built */
     OPT_INT(struct server_conf, port, "listen-port", "-1", -1, 65535),
     OPT_STR(struct server_conf, statedump_path, "statedump-path", NULL),
-    OPT_IGNORED("volume-id"),      /* read by the graph */
+    OPT_IGNORED("volume-id"),     /* the storage's counts */
     OPT_IGNORED("tcp-window-size"),
     OPT_IGNORED("event-threads"), /* one pool of workers serves the process */
     OPT_IGNORED("config-directory"),
@@ -78,6 +78,7 @@ server_init(struct xlator *xl, struct reason *why)
         return flaw ? -EINVAL : -ENOMEM;
     }
     xl->private = server;
+    inode_table_set_limit(xl->graph->inodes, (uint32_t)((const struct server_conf *)xlator_conf(xl))->inode_lru_limit);
     return 0;
 }
 

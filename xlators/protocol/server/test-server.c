@@ -30,6 +30,7 @@ START_TEST(test_login_checks)
 {
     struct peer *p = peer_new();
 
+    ck_assert_uint_eq(inode_table_limit(graph.inodes), INODE_LRU_LIMIT_DEFAULT); /* the option's: init has said it */
     ck_assert_int_eq(login_with(p, (const char *const[]){"fops-version", "1298437", NULL}), EINVAL);
     ck_assert_int_eq(login_with(p, (const char *const[]){LOGIN_KEYS, NULL}), EINVAL); /* no process-uuid */
     ck_assert_int_eq(login_with(p, (const char *const[]){"remote-subvolume", BRICK, "process-uuid", "u", NULL}), EINVAL);

@@ -55,7 +55,8 @@
 #define POSIX_HIDDEN_DIR ".glusterfs"
 
 struct posix_conf {
-    char *directory, *volume_id, *glusterd_uuid, *hostname;
+    char *directory, *hostname;
+    struct gfid volume_id, glusterd_uuid; /* null: not given */
     char *gfid2path_separator;
     int64_t shared_brick_count;
     uint64_t reserve; /* below 100: percent; else bytes */
@@ -90,8 +91,6 @@ struct posix {
     ino_t handles_ino;
     char hostname[256]; /* for pathinfo */
     bool has_acl;       /* the file system stores POSIX ACLs */
-    bool has_node_uuid;
-    struct gfid node_uuid, volume_id;
     uint16_t owner; /* of pooled objects: the graph's */
 
     pthread_mutex_t dir_rename_lock;

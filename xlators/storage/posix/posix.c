@@ -316,14 +316,12 @@ check_xattrs(struct posix *p, struct reason *why)
 static int
 check_volume_id(struct posix *p, struct reason *why)
 {
-    const char *text = posix_conf(p->xl)->volume_id;
+    const struct gfid *wanted = &posix_conf(p->xl)->volume_id;
     struct gfid found;
     uint8_t bytes[64];
 
-    if (!text)
+    if (gfid_is_null(wanted))
         return 0;
-    if (gfid_parse(text, strlen(text), &p->volume_id) < 0)
-        return refuse(p, why, EINVAL, "option volume-id is no uuid: %s", text);
     ssize_t n = fgetxattr(p->brick_fd, POSIX_XATTR_VOLUME_ID, bytes, sizeof bytes);
     if (n < 0 && errno == ENODATA)
         return refuse(p, why, ENODATA, "has no " POSIX_XATTR_VOLUME_ID "; is the brick's file system mounted?");
@@ -332,8 +330,9 @@ check_volume_id(struct posix *p, struct reason *why)
     if (n != GFID_BYTES)
         return refuse(p, why, EINVAL, POSIX_XATTR_VOLUME_ID " has %zd bytes, not 16", n);
     memcpy(&found, bytes, sizeof found);
-    if (!gfid_equal(&found, &p->volume_id))
-        return refuse(p, why, EINVAL, "its volume-id is %s, another volume's: not %s", GFID(&found), text);
+    if (!gfid_equal(&found, wanted))
+        return refuse(p, why, EINVAL, "its volume-id is %s, another volume's: not %s", GFID(&found), GFID(wanted));
+    p->xl->graph->volume_id = found; /* what logins are compared with */
     return 0;
 }
 
@@ -415,19 +414,15 @@ set_brick_owner(struct posix *p, struct reason *why)
 }
 
 static int
-take_names(struct posix *p, struct reason *why)
+take_hostname(struct posix *p, struct reason *why)
 {
     const struct posix_conf *conf = posix_conf(p->xl);
 
+    (void)why;
     if (gethostname(p->hostname, sizeof p->hostname - 1) < 0)
         strcpy(p->hostname, "localhost");
     if (conf->hostname)
         snprintf(p->hostname, sizeof p->hostname, "%s", conf->hostname);
-    if (!conf->glusterd_uuid)
-        return 0;
-    if (gfid_parse(conf->glusterd_uuid, strlen(conf->glusterd_uuid), &p->node_uuid) < 0)
-        return refuse(p, why, EINVAL, "option glusterd-uuid is no uuid: %s", conf->glusterd_uuid);
-    p->has_node_uuid = true;
     return 0;
 }
 
@@ -484,7 +479,7 @@ posix_init(struct xlator *xl, struct reason *why)
 {
     static int (*const steps[])(struct posix *p, struct reason *why) = {
         check_root_user, open_brick,       check_xattrs,    check_volume_id,
-        check_root_gfid, make_handles_dir, set_brick_owner, take_names,
+        check_root_gfid, make_handles_dir, set_brick_owner, take_hostname,
     };
 
     pthread_once(&process_once, process_init);
@@ -563,8 +558,8 @@ posix_dump(struct xlator *xl, struct dump *d)
 
 static const struct option posix_options[] = {
     OPT_STR(struct posix_conf, directory, "directory", NULL),
-    OPT_STR(struct posix_conf, volume_id, "volume-id", NULL),
-    OPT_STR(struct posix_conf, glusterd_uuid, "glusterd-uuid", NULL),
+    OPT_UUID(struct posix_conf, volume_id, "volume-id"),
+    OPT_UUID(struct posix_conf, glusterd_uuid, "glusterd-uuid"),
     OPT_STR(struct posix_conf, hostname, "hostname", NULL),
     OPT_INT(struct posix_conf, shared_brick_count, "shared-brick-count", "1", 0, 1 << 20),
     OPT_PERCENT_OR_SIZE(struct posix_conf, reserve, "reserve", "1"),

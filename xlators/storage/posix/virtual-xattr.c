@@ -126,7 +126,8 @@ get_pathinfo(struct answer *a)
 {
     const struct posix *p = posix_of(a->xl);
     const struct posix_conf *conf = posix_conf(a->xl);
-    const char *host = conf->node_uuid_pathinfo && p->has_node_uuid ? GFID(&p->node_uuid) : p->hostname;
+    bool by_uuid = conf->node_uuid_pathinfo && !gfid_is_null(&conf->glusterd_uuid);
+    const char *host = by_uuid ? GFID(&conf->glusterd_uuid) : p->hostname;
     char path[PATH_MAX];
     int err = real_path(a, path, sizeof path);
 
@@ -140,9 +141,9 @@ get_pathinfo(struct answer *a)
 static ssize_t
 get_node_uuid(struct answer *a)
 {
-    const struct posix *p = posix_of(a->xl);
+    const struct gfid *uuid = &posix_conf(a->xl)->glusterd_uuid;
 
-    return p->has_node_uuid ? answer_text(a, GFID(&p->node_uuid)) : -ENODATA;
+    return gfid_is_null(uuid) ? -ENODATA : answer_text(a, GFID(uuid));
 }
 
 static ssize_t
