@@ -12,6 +12,7 @@
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-ids.h"
+#include "stack/call-pack.h"
 #include "stack/xlator.h"
 
 static struct mem_pool *frame_pool, *stub_pool, *stack_pool;
@@ -21,6 +22,7 @@ stack_pools_init(void)
 {
     int err = mem_pool_make(&frame_pool, MEM_ID_FRAME, sizeof(struct frame), "struct frame");
 
+    err = err ? err : call_pack_pool_init();
     err = err ? err : mem_pool_make(&stub_pool, MEM_ID_CALL_STUB, sizeof(struct call_stub), "struct call_stub");
     return err ? err : mem_pool_make(&stack_pool, MEM_ID_CALL_STACK, sizeof(struct call_stack), "struct call_stack");
 }

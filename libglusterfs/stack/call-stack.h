@@ -37,6 +37,7 @@
 #include "mem/arena.h"
 #include "stack/fop.h"
 
+struct call_keeper;
 struct call_stack;
 struct brick_client;
 struct xlator;
@@ -118,6 +119,7 @@ struct call_stack {
     struct arena arena;
     void (*done)(struct call_stack *stk); /* called once, when the reply has passed every frame */
     void *owner;                          /* for whoever made the stack */
+    const struct call_keeper *keeper;     /* of the object it is part of; NULL: it cannot be packed (call-pack.h) */
 };
 
 /* Once, after mem_pools_init(). 0 or -ENOMEM. */

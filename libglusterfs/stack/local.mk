@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libglusterfs_la_SOURCES += \
+	libglusterfs/stack/call-pack.c \
+	libglusterfs/stack/call-pack.h \
 	libglusterfs/stack/call-stack.c \
 	libglusterfs/stack/call-stack.h \
 	libglusterfs/stack/fop.c \

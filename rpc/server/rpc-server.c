@@ -10,6 +10,7 @@
 #include "rpc/server/rpc-server-internal.h"
 #include "rpc/xdr/cred.h"
 #include "rpc/xdr/fop-codec.h"
+#include "stack/call-pack.h"
 
 static struct mem_pool *request_pool;
 
@@ -67,6 +68,62 @@ request_free(struct rpc_request *req)
     mem_put_t(MEM_ID_RPC_REQUEST, req);
 }
 
+/* -- a request that waits (stack/call-pack.h) ------------------------------------------------------------ */
+
+static struct call_stack *
+packed_get(void)
+{
+    return mem_get_t(MEM_ID_RPC_REQUEST);
+}
+
+static void
+packed_put(struct call_stack *stk)
+{
+    mem_put_t(MEM_ID_RPC_REQUEST, rpc_request_of(stk));
+}
+
+/* The record's own bytes, what has been decoded of them, and the credential as it came. */
+static bool
+packed_strip(struct call_stack *copy)
+{
+    struct rpc_request *req = rpc_request_of(copy);
+
+    zero(req->record.iov, sizeof req->record.iov);
+    zero(req->record.bufs, sizeof req->record.bufs);
+    req->record.count = 0;
+    req->args = (struct xdr){0};
+    req->cred = NULL;
+    req->cred_bytes = 0;
+    return !req->user;
+}
+
+static void
+packed_moved(struct call_stack *stk, struct call_stack *copy, size_t bytes)
+{
+    struct rpc_request *req = rpc_request_of(stk);
+
+    record_shrink(&req->record, &rpc_request_of(copy)->record, bytes);
+    req->reply_reserved = 0;
+}
+
+static void
+packed_drop(struct call_stack *shell)
+{
+    request_free(rpc_request_of(shell));
+}
+
+static const struct call_keeper keeper = {
+    .size = sizeof(struct rpc_request),
+    .get = packed_get,
+    .put = packed_put,
+    .strip = packed_strip,
+    .moved = packed_moved,
+    .drop = packed_drop,
+};
+static_assert(sizeof(struct rpc_request) % 8 == 0 && sizeof(struct rpc_request) <= CALL_OBJECT_MAX, "it can be packed");
+
+/* -- one record, continued ------------------------------------------------------------------------------- */
+
 static void
 begin_args(struct rpc_request *req)
 {
@@ -84,6 +141,7 @@ request_new(struct rpc_server *s, struct conn *c, struct record *r)
         return NULL;
     call_stack_init(&req->stk);
     zero((char *)req + sizeof req->stk, sizeof *req - sizeof req->stk);
+    req->stk.keeper = &keeper;
     req->conn = c;
     req->record = *r;
     req->server = s;

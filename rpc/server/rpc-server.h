@@ -4,7 +4,8 @@
  * A table of programs, each a table of procedures. A record is decoded up to the arguments, its credential
  * becomes the request's caller, its row is found, and the row's handler runs on the worker that read it. The
  * request is pooled and owns everything until its reply is sent: record, arena, arguments, results, and a
- * reference to its connection.
+ * reference to its connection. A call that a layer has parked and packed (stack/call-pack.h) gives all of this up but for that
+ * reference and its place among the calls of its connection; its request is another object afterwards.
  *
  * thread: requests of one connection may run on several workers at once; one request is run by one thread at
  * a time.

@@ -378,6 +378,26 @@ record_waits(struct record *r)
     return true;
 }
 
+/* The limits are about held - waiting, which stays as it is and must not look larger in between: nobody would wake who then
+ * waits. */
+void
+record_shrink(struct record *r, struct record *to, size_t bytes)
+{
+    uint64_t more = word_of(0, bytes) - word_of(0, r->bytes);
+
+    *to = (struct record){.bytes = r->bytes, .conn = r->conn, .is_waiting = r->is_waiting};
+    r->conn = NULL;
+    r->is_waiting = false;
+    if (!to->conn || !to->is_waiting)
+        return;
+    to->bytes = bytes;
+    if (bytes < r->bytes)
+        atomic_fetch_add(&to->conn->held, more);
+    atomic_fetch_add(&to->conn->waiting, more);
+    if (bytes > r->bytes)
+        atomic_fetch_add(&to->conn->held, more);
+}
+
 void
 record_release(struct record *r)
 {

@@ -26,6 +26,9 @@
  *   ... for one client, for one brick      as many as left -                             EMFILE
  *   what remains, 1/8                      the daemon's own: accept, logs, statedumps, health checks, files open for one call
  *
+ * The bytes of a call that waits are those of its record until it is parked, and then those of the packed call that is left of it
+ * (stack/call-pack.h): 512 for a lock.
+ *
  * A call that waits for another call (a lock that somebody holds, a removal that a lock holds back) may wait for hours, and what
  * ends its waiting may be the next record of the same connection. So these are counted apart: however many of them there are, the
  * unlock behind them is read. Calls of the other kind never wait for a call that has not been read; they end by themselves.

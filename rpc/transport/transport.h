@@ -41,6 +41,9 @@ struct record {
     bool is_waiting; /* record_waits() has been told */
 };
 void record_release(struct record *r);
+/* What a call keeps of its record while it waits is so many bytes of somebody else's: `to` is the record from now on, without any
+ * bytes but counted with so many. `r` has only its bytes left, for record_release(). Blocks on nothing. */
+void record_shrink(struct record *r, struct record *to, size_t bytes);
 /* Before a call is begun that may wait for another call, as one for a lock may: from now on it is counted apart. Where many wait, a
  * small record is copied out of the receive buffer that it would keep: its bytes move. False: too many wait, this one stays counted
  * with the rest, and must be refused if it would wait (limits.h). Once a record. */

@@ -135,6 +135,7 @@ bench_done(struct call_stack *stk)
 
     pthread_mutex_lock(&call->lock);
     call->is_done = true;
+    call->stk = stk; /* another one, if it was packed meanwhile */
     pthread_cond_signal(&call->changed);
     pthread_mutex_unlock(&call->lock);
 }

@@ -316,7 +316,7 @@ request_locked(struct lock_inode *li, struct call_stack *stk, struct lock_domain
     if (!(l->waiter = waiter_new(b->xl, stk)))
         return -ENOMEM;
     stk->reply.op_ret = 0;
-    lock_park_locked(stk, b);
+    lock_park_locked(l->waiter, b);
     lock_await_locked(li, q, l, blocker, is_behind);
     return XL_OWNED;
 }

@@ -25,7 +25,7 @@
  *   - Those to be looked at are in the tree `pending`, by age. They are looked at in slices (SETTLE_MAX), between which the
  *     mutex is free.
  *
- * A lock that waits has a struct waiter: the parked call stack. Granting moves the waiter to the batch; the lock stays on
+ * A lock that waits has a struct waiter: the parked call stack, packed (stack/call-pack.h). Granting moves the waiter to the batch; the lock stays on
  * the granted list and may be released by another thread at once, so an answer never looks at the lock.
  *
  * Lifetimes: an inode with locks, waiters or removals holds a reference to itself, so a lock_inode is forgotten only when
@@ -40,12 +40,14 @@
 #include <urcu/list.h>
 
 #include "base/tree.h"
+#include "event/timer.h"
 #include "event/worker.h"
 #include "fs/brick-client.h"
 #include "fs/fd.h"
 #include "fs/inode.h"
 #include "log/dump.h"
 #include "mem/arena.h"
+#include "stack/call-pack.h"
 #include "stack/xlator.h"
 
 struct locks_conf {
@@ -55,10 +57,14 @@ struct locks_conf {
     int64_t client_inode_limit; /* ... on one inode */
 };
 
-/* A parked request. */
+/* A parked request: packed, or, if that cannot be, as it is. */
 struct waiter {
     struct cds_list_head link; /* of a batch */
-    struct worker_job job;
+    union {
+        struct worker_job job;
+        struct timer again; /* there was no memory to unpack it */
+    };
+    struct packed_call *packed; /* NULL: it is not packed */
     struct call_stack *stk;
     int error;       /* 0: granted */
     bool is_removal; /* granted means: go on with the layer below; else the lock's reply is sent */
@@ -158,6 +164,7 @@ struct lock_batch {
     struct cds_list_head waiters;
     struct contention *contentions; /* on the arena */
     struct fd *fd; /* of a call that was parked; see lock_park_locked */
+    struct call_stack *shell; /* of one that was packed; see waiter_pack_locked */
     unsigned unpins;
     bool settles; /* the inode's settle_job is to be posted */
     struct arena arena;
@@ -191,9 +198,11 @@ char *lock_text_new(struct xlator *xl);
 bool lock_same_owner(const struct lock *a, const struct lock *b);
 bool lock_overlaps(const struct lock *a, const struct lock *b);
 struct waiter *waiter_new(struct xlator *xl, struct call_stack *stk);
-/* A call about to be parked gives up its fd: else RELEASE would not be the end of the fd, whose locks and waiters it has to
+/* A call that is parked gives up its record, arena and request. Its stack is gone when the mutex is released. */
+void waiter_pack_locked(struct waiter *w, struct lock_batch *b);
+/* The same for one that waits for a lock, which also gives up its fd: else RELEASE would not be the end of the fd, whose locks and waiters it has to
  * end. (Its inode stays: the lock that waits pins it.) */
-void lock_park_locked(struct call_stack *stk, struct lock_batch *b);
+void lock_park_locked(struct waiter *w, struct lock_batch *b);
 /* Answers it (positive errno, 0: granted) when the mutex is released. */
 void waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b);
 

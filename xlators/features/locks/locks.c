@@ -76,6 +76,7 @@ lock_inode_enter(struct lock_inode *li, struct lock_batch *b, struct xlator *xl)
     CDS_INIT_LIST_HEAD(&b->waiters);
     b->contentions = NULL;
     b->fd = NULL;
+    b->shell = NULL;
     b->unpins = 0;
     b->settles = false;
     arena_init(&b->arena);
@@ -93,12 +94,39 @@ lock_inode_enter_for(struct lock_inode *li, struct lock_batch *b, struct xlator 
     return !client || !atomic_load(&client->is_gone);
 }
 
+static void waiter_run(struct worker_job *job);
+
+static void
+waiter_run_again(struct timer *t)
+{
+    struct waiter *w = caa_container_of(t, struct waiter, again);
+
+    w->job = (struct worker_job){.run = waiter_run};
+    worker_post_any(&w->job);
+}
+
+#define NO_MEMORY_WAIT_MS 100
+
+/* What it waited for is its own, so it must be told, if not now. */
+static void
+waiter_unpack_later(struct waiter *w)
+{
+    log_event(LOG_ERROR, NULL, "lock-wake-no-memory", "no memory to answer a request that has waited for a lock: again soon");
+    timer_init(&w->again, waiter_run_again);
+    timer_start(&w->again, NO_MEMORY_WAIT_MS);
+}
+
 static void
 waiter_run(struct worker_job *job)
 {
     struct waiter *w = caa_container_of(job, struct waiter, job);
-    struct call_stack *stk = w->stk;
+    struct call_stack *stk = w->packed ? call_stack_unpack(w->packed) : w->stk;
     int error = w->error;
+
+    if (!stk) {
+        waiter_unpack_later(w);
+        return;
+    }
     bool is_removal = w->is_removal;
 
     mem_put(w);
@@ -131,6 +159,8 @@ lock_inode_leave(struct lock_inode *li, struct lock_batch *b)
         contention_send(b, &gfid);
     arena_release(&b->arena);
     fd_unref(b->fd);
+    if (b->shell)
+        call_stack_drop_shell(b->shell);
     for (; b->unpins; b->unpins--)
         inode_unref(inode);
 }
@@ -342,10 +372,21 @@ waiter_new(struct xlator *xl, struct call_stack *stk)
 }
 
 void
-lock_park_locked(struct call_stack *stk, struct lock_batch *b)
+waiter_pack_locked(struct waiter *w, struct lock_batch *b)
 {
-    b->fd = stk->call.fd;
-    stk->call.fd = NULL;
+    w->packed = call_stack_pack(w->stk);
+    if (!w->packed)
+        return;
+    b->shell = w->stk;
+    w->stk = NULL;
+}
+
+void
+lock_park_locked(struct waiter *w, struct lock_batch *b)
+{
+    b->fd = w->stk->call.fd;
+    w->stk->call.fd = NULL;
+    waiter_pack_locked(w, b);
 }
 
 void

@@ -183,7 +183,7 @@ setlk(struct lock_inode *li, struct call_stack *stk, struct lock *l, struct lock
         return err;
     }
     l->waiter = w;
-    lock_park_locked(stk, b);
+    lock_park_locked(w, b);
     lock_await_locked(li, &li->posix, l, &held->waiters, false);
     lock_inode_settle_locked(li, b);
     return XL_OWNED;

@@ -165,6 +165,7 @@ remove_object(struct xlator *xl, struct call_stack *stk, struct inode *victim)
     if (verdict == XL_OWNED) {
         r->waiter = w;
         call_stack_park(stk); /* whoever holds the lock may need a place of io-threads to get done with it */
+        waiter_pack_locked(w, &b);
         note_contentions(li, li->holders, r, &(unsigned){CONTENTIONS_MAX}, &b);
     }
     lock_inode_leave(li, &b); /* if parked, stk may be gone from here on */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* inodelk, entrylk, removals, what takes locks away, counts and virtual xattrs, as fops through the layer. */
+#include "mem/mem-ids.h"
 #include "xlators/features/test-layers.h"
 
 #include "xlators/features/locks/locks-internal.h"
@@ -673,6 +674,73 @@ START_TEST(test_many_waiters)
 }
 END_TEST
 
+/* -- packed calls (stack/call-pack.h) ---------------------------------------------------------------------------------- */
+
+static atomic_int refusals; /* so often there is no memory */
+
+static struct call_stack *
+packed_get(void)
+{
+    return atomic_fetch_sub(&refusals, 1) > 0 ? NULL : mem_get_t(MEM_ID_CALL_STACK);
+}
+
+static void
+packed_put(struct call_stack *stk)
+{
+    mem_put_t(MEM_ID_CALL_STACK, stk);
+}
+
+static bool
+packed_strip(struct call_stack *copy)
+{
+    (void)copy;
+    return true;
+}
+
+static void
+packed_moved(struct call_stack *stk, struct call_stack *copy, size_t bytes)
+{
+    ck_assert_ptr_eq(stk->client, copy->client);
+    ck_assert_uint_le(bytes, 1024);
+}
+
+static const struct call_keeper keeper = {
+    sizeof(struct call_stack), packed_get, packed_put, packed_strip, packed_moved, call_stack_free,
+};
+
+/* The call stack is gone while its call waits. Whose turn comes when there is no memory is told later, and keeps what he got. */
+START_TEST(test_packed_and_woken_without_memory)
+{
+    struct bench_call *blocked = inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0), *refused = inodelk(bob, "c", WAIT, FLOCK_READ, 0, 0);
+    struct inode *victim = inode_ref(file);
+    const struct lock *l;
+
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0)), 0);
+    blocked->stk->keeper = refused->stk->keeper = &keeper;
+    start(blocked);
+    start(refused);
+    struct lock_inode *li = inode_ctx(victim, bench_xl);
+    struct lock_domain *d = lock_domain_find(li, "v-replicate-0");
+    cds_list_for_each_entry(l, &d->inodelks.waiting, link)
+    {
+        ck_assert_ptr_null(l->waiter->stk);
+        ck_assert_ptr_nonnull(l->waiter->packed);
+    }
+    atomic_store(&refusals, 3);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 0)), 0);
+    ck_assert_int_eq(finish(blocked), 0);
+    ck_assert_int_lt(atomic_load(&refusals), 0);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_READ, 0, 0)), -EAGAIN); /* bob has it */
+    atomic_store(&refusals, 3);
+    brick_client_ref(bob);
+    bench_client_gone(bob); /* what waits then is answered with an error */
+    ck_assert_int_eq(finish(refused), -EAGAIN);
+    brick_client_unref(bob);
+    bob = NULL;
+    inode_unref(victim);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -698,6 +766,7 @@ test_suite(void)
     tcase_add_test(t, test_migration_is_refused);
     tcase_add_test(t, test_dump);
     tcase_add_test(t, test_many_waiters);
+    tcase_add_test(t, test_packed_and_woken_without_memory);
     suite_add_tcase(s, t);
     return s;
 }

@@ -12,7 +12,7 @@ libkiln_xlators_la_SOURCES += \
 	xlators/protocol/server/subdir.c \
 	xlators/protocol/server/squash.c
 check_PROGRAMS += xlators/protocol/server/test-auth xlators/protocol/server/test-server \
-	xlators/protocol/server/test-bounds
+	xlators/protocol/server/test-bounds xlators/protocol/server/test-blocked
 xlators_protocol_server_test_auth_SOURCES = xlators/protocol/server/test-auth.c
 xlators_protocol_server_test_auth_LDADD = $(TEST_LIBS)
 xlators_protocol_server_test_auth_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=strdup -Wl,--wrap=getaddrinfo
@@ -20,3 +20,5 @@ xlators_protocol_server_test_server_SOURCES = xlators/protocol/server/test-serve
 xlators_protocol_server_test_server_LDADD = $(TEST_LIBS)
 xlators_protocol_server_test_bounds_SOURCES = xlators/protocol/server/test-bounds.c xlators/protocol/server/test-bench.h
 xlators_protocol_server_test_bounds_LDADD = $(TEST_LIBS)
+xlators_protocol_server_test_blocked_SOURCES = xlators/protocol/server/test-blocked.c xlators/protocol/server/test-bench.h
+xlators_protocol_server_test_blocked_LDADD = $(TEST_LIBS)

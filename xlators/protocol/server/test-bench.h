@@ -41,6 +41,8 @@ static const struct object {
 static atomic_uint lookups, flushes, releases, gones;
 static atomic_bool holds_lookups;     /* answer them from another thread, later */
 static struct caller seen;            /* of the last access */
+static char seen_removal[64];         /* the last unlink: parent/name groups flags keys-of-xdata */
+static atomic_bool is_removal_seen;
 static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct call_stack *parked[16]; /* inodelk (until client_gone) and truncate (until the test lets go) */
 
@@ -114,6 +116,17 @@ brick_ok(struct xlator *xl, struct call_stack *stk)
 }
 
 static xl_verdict
+brick_unlink(struct xlator *xl, struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+
+    snprintf(seen_removal, sizeof seen_removal, "%u/%s %u %u %u", c->loc.parent->gfid.b[15], c->loc.name,
+             stk->caller.group_count, c->flags, c->xdata ? c->xdata->count : 0);
+    atomic_store(&is_removal_seen, true);
+    return brick_ok(xl, stk);
+}
+
+static xl_verdict
 brick_flush(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
@@ -184,7 +197,7 @@ static const struct xlator_type brick_type = {
                                       .stat = brick_ok,
                                       .fstat = brick_ok,
                                       .access = brick_ok,
-                                      .unlink = brick_ok,
+                                      .unlink = brick_unlink,
                                       .rename = brick_ok,
                                       .link = brick_ok,
                                       .mkdir = brick_ok,
@@ -198,7 +211,10 @@ static const struct xlator_type brick_type = {
 static struct option_value server_values[16];
 static struct volfile_section section;
 static struct volfile volfile = {.top = &section};
-static struct xlator layers[2];
+static const struct xlator_type *middle; /* a layer between the two, or NULL */
+static struct option_value middle_options[4];
+static size_t middle_option_count;
+static struct xlator layers[3];
 static struct graph graph;
 static uint16_t port;
 
@@ -227,7 +243,9 @@ make_graph(void)
 {
     char error[256] = "";
 
-    graph = (struct graph){.name = (char *)BRICK, .volfile = &volfile, .layers = layers, .layer_count = 2,
+    unsigned last = middle ? 2 : 1;
+
+    graph = (struct graph){.name = (char *)BRICK, .volfile = &volfile, .layers = layers, .layer_count = last + 1,
                            .top = &layers[0], .brick = &layers[1]};
     atomic_store(&graph.pins, 1);
     atomic_store(&graph.is_child_up, true);
@@ -235,9 +253,14 @@ make_graph(void)
     pthread_mutex_init(&graph.clients_lock, NULL);
     CDS_INIT_LIST_HEAD(&graph.clients);
     layers[0] = (struct xlator){.type = &protocol_server_xlator, .name = "w-server", .graph = &graph};
-    layers[1] = (struct xlator){.type = &brick_type, .name = BRICK, .graph = &graph};
-    for (int fop = 0; fop < FOP_COUNT; fop++)
-        layers[1].fn[fop] = brick_type.ops->fn[fop];
+    layers[1] = (struct xlator){.type = middle, .name = BRICK, .graph = &graph};
+    layers[last] = (struct xlator){.type = &brick_type, .name = BRICK, .graph = &graph};
+    for (int fop = 0; fop < FOP_COUNT; fop++) {
+        layers[last].fn[fop] = brick_type.ops->fn[fop];
+        if (middle)
+            layers[1].fn[fop] = middle->ops->fn[fop];
+        layers[1].next[fop] = middle && layers[2].fn[fop] ? &layers[2] : NULL;
+    }
     layers[0].conf = calloc(1, protocol_server_xlator.conf_size);
     ck_assert_msg(option_parse(protocol_server_xlator.options, section.options, section.option_count, layers[0].conf,
                                NULL, NULL, error, sizeof error) == 0,
@@ -246,6 +269,13 @@ make_graph(void)
     graph.inodes = inode_table_new(&graph, 0);
     struct reason why = {""};
     ck_assert_msg(protocol_server_xlator.init(&layers[0], &why) == 0, "%s", why.text);
+    if (!middle)
+        return;
+    layers[1].conf = calloc(1, middle->conf_size);
+    ck_assert_msg(option_parse(middle->options, middle_options, middle_option_count, layers[1].conf, NULL, NULL, error,
+                               sizeof error) == 0,
+                  "%s", error);
+    ck_assert_msg(middle->init(&layers[1], &why) == 0, "%s", why.text);
 }
 
 static struct graph *
@@ -308,6 +338,9 @@ teardown(void)
     protocol_server_xlator.fini(&layers[0]);
     option_conf_fini(protocol_server_xlator.options, layers[0].conf);
     free(layers[0].conf);
+    if (middle)
+        option_conf_fini(middle->options, layers[1].conf);
+    free(layers[1].conf);
 }
 
 /* -- a client --------------------------------------------------------------------------------------------------- */
@@ -346,7 +379,7 @@ peer_free(struct peer *p)
 static void
 send_call(struct peer *p, uint32_t program, uint32_t version, uint32_t procedure, const char *body, size_t bytes)
 {
-    char out[32768];
+    char out[131072];
     char cred[RPC_AUTH_BYTES_MAX];
     int cred_bytes = cred_encode(CRED_GLUSTERFS_V3, &p->caller, cred, sizeof cred);
     struct rpc_call_head head = {.xid = ++p->xid, .program = program, .version = version, .procedure = procedure,
@@ -401,7 +434,7 @@ receive(struct peer *p)
 static void
 send_fop(struct peer *p, enum fop fop, const struct fop_call *call)
 {
-    char body[16384];
+    char body[98304];
     struct xdr x;
 
     xdr_init(&x, body, sizeof body, NULL);
