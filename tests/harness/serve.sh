@@ -48,7 +48,7 @@ ramdisk_make() {
 
 serve_begin() {
     ramdisk_make
-    [[ ${conf[mode]} == work ]] || shd=on
+    [[ ${conf[mode]} == work || ${conf[layout]} == 1x1 ]] || shd=on
     if [[ ${conf[manager]} == files ]]; then
         serve_files
     elif [[ ${conf[hosts]} -gt 1 ]]; then
@@ -93,11 +93,17 @@ serve_glusterd() {
     [[ $bricks_are_online == yes ]] || error "$online of $(bricks_wanted) bricks came online"
 }
 
-# Server quorum is off as by default; a client forgets a host that is silent for 10 seconds, not for 42.
+# All options in one command: each costs glusterd a second. Outside of a workload nothing of a client's may tell of a write that the
+# bricks do not have yet (write-behind), and heals end soon: the last step, clearing the hidden folder of files without a name, is done
+# by a later walk of the daemon. A client forgets a host that is silent for 10 seconds, not for 42.
 volume_make() {
+    local -a options=()
     gl_create "$1" "${conf[layout]}" >/dev/null
-    [[ ${conf[layout]} == 1x1 ]] || gl volume set "$1" cluster.self-heal-daemon "$shd" >/dev/null
-    [[ ${conf[hosts]} -eq 1 ]] || gl volume set "$1" network.ping-timeout 10 >/dev/null
+    [[ ${conf[layout]} == 1x1 ]] || options+=(cluster.self-heal-daemon "$shd")
+    [[ $shd == off ]] || options+=(cluster.heal-timeout 5)
+    [[ ${conf[mode]} == work ]] || options+=(performance.write-behind off)
+    [[ ${conf[hosts]} -eq 1 ]] || options+=(network.ping-timeout 10)
+    [[ ${#options[@]} -eq 0 ]] || gl volume set "$1" "${options[@]}" >/dev/null || return 1
     gl volume start "$1" >/dev/null
 }
 

@@ -55,7 +55,6 @@ healed_check() {
     local vol brick checked=0
     local -a bricks
     for vol in $(volumes_list); do
-        gl volume heal "$vol" >/dev/null || true # refused while a brick's connection is young; the daemon heals by itself too
         wait_for 400 "heal info of $vol to be empty" heal_is_done "$vol" || error "$vol: heal info is not at 0"
         mapfile -t bricks < <(bricks_of "$vol")
         replicas_check "$vol" "${bricks[@]}"
@@ -152,11 +151,11 @@ mode_cut() {
     sleep "${conf[cut_seconds]}"
     loads_work_on 10
     host_join "$host"
-    wait_for 240 "the hosts to be peers again" hosts_are_peers "${conf[hosts]}" || error "the hosts are no peers"
-    wait_for 120 "all bricks to be online" all_online || error "$(bricks_online all) of $(bricks_wanted) bricks are online"
     wait_for 240 "the clients to be connected to all bricks" settled || error "clients are not connected to all bricks"
     loads_work_on 10
     loads_end must-not-fail
+    wait_for 240 "the hosts to be peers again" hosts_are_peers "${conf[hosts]}" || error "the hosts are no peers"
+    wait_for 120 "all bricks to be online" all_online || error "$(bricks_online all) of $(bricks_wanted) bricks are online"
     healed_check
 }
 

@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# tests/harness/run, large: 20 volumes of 2x2 under the seed workload; volumes that come and go beside busy ones; brick processes killed
+# under load; a host of three cut off under load. Each is judged by the harness: files right on every replica, healed, nothing left.
+# With --stock the same on stock bricks, as the oracle, where stock can: it holds no 80 bricks under 20,000 descriptors, and what its
+# volumes leave behind is not asked.
+
+. "$(dirname "$0")/../lib/tap.sh"
+[[ $EUID -eq 0 ]] || skip_all "needs root"
+harness=$(dirname "$(readlink -f "$0")")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"; tap_finish || exit 1' EXIT
+: "${BRICKD:=kiln}"
+
+run() {
+    "$harness/run" --brick "$BRICKD" --json "$dir/run.json" "$@"
+}
+
+figure() {
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["rows"][0].get(sys.argv[2]))' "$dir/run.json" "$1"
+}
+
+if [[ $BRICKD == kiln ]]; then
+    t "20 volumes of 2x2, multiplexed" run --volumes 20 --layout 2x2 --workload seed --mux on
+    is "$(figure online) $(figure processes)" "80 1" "80 bricks are online in one process"
+    is "$(figure checked) $(figure wrong) $(figure audit)" "2000 0 0" "2000 files are right on every replica, nothing was left"
+    t "20 volumes that come and go beside two busy ones" run --volumes 2 --layout 2 --churn 20 --mux on
+fi
+t "a process with all bricks is killed under load" run --volumes 2 --layout 2x2 --kill --mux on
+t "bricks of their own are killed under load, no load sees it" run --volumes 1 --layout 3 --kill --mux off
+t "a host of three is cut off under load, no load sees it" run --hosts 3 --volumes 2 --layout 3 --cut 2 15 --mux on
+t "so is one of a distributed volume" run --hosts 3 --volumes 1 --layout 2x3 --cut 3 20 --mux on
