@@ -250,7 +250,8 @@ detached(int err, const char *error, void *arg)
         log_event(LOG_ERROR, NULL, "brick-op-detach", "a brick is not detached: %s", *error ? error : strerror(-err));
 }
 
-/* SIGNOUT, the answer, the work: in this order, for an ATTACH of the same brick may come at once (management 4.5). */
+/* SIGNOUT before the answer, and the work is posted by then: an ATTACH of the same brick may come at once, over another connection
+ * too (management 4.5), and is posted behind. */
 static void
 terminate(struct rpc_request *req)
 {
@@ -265,15 +266,14 @@ terminate(struct rpc_request *req)
         return;
     }
     bool was_here = management_remove(name, &is_last);
+    int err = was_here && !is_last ? bricks_post(BRICK_DETACH, NULL, name, detached, NULL) : 0;
+
+    if (err)
+        detached(err, "", NULL);
     reply(req, 0, NULL, NULL);
     if (was_here && is_last) {
         log_event(LOG_INFO, NULL, "brick-op-terminate-last", "brick %s was the last: ending", name);
         hooks.none_left();
-    } else if (was_here) {
-        int err = bricks_post(BRICK_DETACH, NULL, name, detached, NULL);
-
-        if (err)
-            detached(err, "", NULL);
     }
     free(name);
 }

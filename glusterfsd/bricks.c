@@ -39,6 +39,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct cds_list_head bricks = CDS_LIST_HEAD_INIT(bricks); /* in the order of their attach */
 static struct bricks_hooks hooks;
 static unsigned jobs; /* posted and not done */
+static struct cds_list_head turns = CDS_LIST_HEAD_INIT(turns); /* these, in the order of their posting */
 static bool is_ending;
 
 static void time_is_up(struct timer *t);
@@ -402,8 +403,9 @@ bricks_reconfigure(const char *name, const char *volfile_path, char *error, size
 /* -- in threads of their own ------------------------------------------------------------------------------------------ */
 
 struct job {
+    struct cds_list_head turn; /* in `turns`, until it is done */
     enum { JOB_ATTACH, JOB_DETACH, JOB_RECONFIGURE, JOB_FAILED } kind;
-    char *path, *name;
+    char *path, *name;       /* name NULL: that of the volfile at `path` */
     struct volfile *volfile; /* in the path's place; NULL: none */
     bricks_done done;
     void *arg;
@@ -476,20 +478,47 @@ run(struct job *j)
 }
 
 static bool
-enter_job(void)
+is_turn_locked(const struct job *j)
+{
+    struct job *earlier;
+
+    cds_list_for_each_entry(earlier, &turns, turn) {
+        if (earlier == j)
+            break;
+        if (j->name && earlier->name && strcmp(j->name, earlier->name) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Threads begin in any order; an ATTACH that was posted after a TERMINATE must not find the brick still there. */
+static void
+await_turn(const struct job *j)
+{
+    pthread_mutex_lock(&lock);
+    while (!is_turn_locked(j))
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static bool
+enter_job(struct job *j)
 {
     pthread_mutex_lock(&lock);
     bool may = !is_ending;
     jobs += may;
+    if (may)
+        cds_list_add_tail(&j->turn, &turns);
     pthread_mutex_unlock(&lock);
     return may;
 }
 
 static void
-leave_job(void)
+leave_job(struct job *j)
 {
     pthread_mutex_lock(&lock);
     jobs--;
+    cds_list_del(&j->turn);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
 }
@@ -501,10 +530,11 @@ job_thread(void *arg)
 
     pthread_setname_np(pthread_self(), "kiln-brick");
     rcu_register_thread();
+    await_turn(j);
     run(j);
     rcu_unregister_thread();
+    leave_job(j);
     job_free(j);
-    leave_job();
     return NULL;
 }
 
@@ -531,14 +561,16 @@ post(int kind, const char *path, struct volfile *v, const char *name, bricks_don
         volfile_free(v);
         return -ENOMEM;
     }
+    if (v && !name)
+        name = graph_brick_name(v);
     *j = (struct job){.kind = kind, .volfile = v, .done = done, .arg = arg};
     if ((path && !(j->path = strdup(path))) || (name && !(j->name = strdup(name)))) {
         job_free(j);
         return -ENOMEM;
     }
-    int err = enter_job() ? 0 : -ESHUTDOWN;
+    int err = enter_job(j) ? 0 : -ESHUTDOWN;
     if (!err && (err = start_thread(job_thread, j)))
-        leave_job();
+        leave_job(j);
     if (err)
         job_free(j);
     return err;

@@ -6,7 +6,7 @@
  *                     └── could not be built ─────────────┘
  *
  * Bricks come, change and go while all others serve. One operation at a time has a brick; further ones for the same name wait,
- * so that an attach that meets a detach under way begins when that has ended. Operations on different bricks run side by side.
+ * so that an attach that meets a detach under way begins when that has ended; what was posted is done in that order. Operations on different bricks run side by side.
  * A brick is found by clients from the last step of its attach to the first of its detach.
  *
  * Storage that fails (brick 11.3): the clients have been told by protocol/server; half a minute later the brick is detached.
@@ -60,7 +60,8 @@ int bricks_reconfigure(const char *name, const char *volfile_path, char *error, 
 int bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, size_t error_size);
 
 /* The three as jobs: `done` (may be NULL) is called once with the result, in the operation's own thread; `error` is "" or says
- * why. The strings are copied. 0; -ENOMEM, -EAGAIN or -ESHUTDOWN: not begun, `done` will not be called. Any thread. */
+ * why. The strings are copied. Jobs whose brick is named (by `name`, or by a volfile that has been read) are
+ * done one after the other, in the order of the calls. 0; -ENOMEM, -EAGAIN or -ESHUTDOWN: not begun, `done` will not be called. Any thread. */
 enum brick_op { BRICK_ATTACH, BRICK_DETACH, BRICK_RECONFIGURE };
 typedef void (*bricks_done)(int err, const char *error, void *arg);
 int bricks_post(enum brick_op op, const char *volfile_path, const char *name, bricks_done done, void *arg);

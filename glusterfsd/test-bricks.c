@@ -326,6 +326,31 @@ START_TEST(an_attach_waits_for_the_detach_under_way)
 }
 END_TEST
 
+/* As a volume that is stopped and started at once: whatever thread comes first, each finds what the one before has left. */
+START_TEST(jobs_of_a_brick_are_done_in_the_order_of_their_posting)
+{
+    enum { ROUNDS = 100 };
+    static struct result detached[ROUNDS], attached[ROUNDS];
+    char path[96], error[512];
+
+    write_volfile(path, comes, NULL);
+    brick_attach(comes);
+    for (int i = 0; i < ROUNDS; i++) {
+        sem_init(&detached[i].is_there, 0, 0);
+        sem_init(&attached[i].is_there, 0, 0);
+        struct volfile *v = volfile_read(path, error, sizeof error);
+        ck_assert_ptr_nonnull(v);
+        ck_assert_int_eq(bricks_post(BRICK_DETACH, NULL, comes, take_result, &detached[i]), 0);
+        ck_assert_int_eq(bricks_post_volfile(BRICK_ATTACH, v, NULL, take_result, &attached[i]), 0);
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        ck_assert_int_eq(wait_result(&detached[i]), 0);
+        ck_assert_msg(wait_result(&attached[i]) == 0, "%s", attached[i].error);
+    }
+    ck_assert_int_eq(bricks_detach(comes), 0);
+}
+END_TEST
+
 START_TEST(what_a_job_cannot_do_it_says)
 {
     struct result r = {0};
@@ -654,6 +679,7 @@ test_suite(void)
     tcase_add_test(life, a_pin_holds_the_brick);
     tcase_add_test(life, a_name_is_given_once);
     tcase_add_test(life, an_attach_waits_for_the_detach_under_way);
+    tcase_add_test(life, jobs_of_a_brick_are_done_in_the_order_of_their_posting);
     tcase_add_test(life, what_a_job_cannot_do_it_says);
     tcase_add_test(life, all_are_attached_or_the_first_reason_is_given);
     tcase_add_test(life, a_brick_whose_storage_fails_is_watched);
