@@ -130,9 +130,6 @@ churn(unsigned rounds)
         ck_assert_uint_eq(one_file(comes, 0), 0);
         ck_assert_int_eq(bricks_detach(comes), 0);
         ck_assert_int_eq(mem_owner_balance(owner, NULL), 0);
-        /* The pools keep a brick's number until two sweeps have found nothing of it. Rounds come faster here than sweeps. */
-        for (int k = 0; i % 8 == 0 && k < 2; k++)
-            mem_pools_sweep_now();
     }
     atomic_store(&is_over, true);
     for (unsigned i = 0; i < CALLERS; i++) {

@@ -13,6 +13,7 @@
 struct owner {
     char *name;
     bool retired, in_use;
+    bool is_clean; /* the last audit found nothing: under the sweep mutex, and its own when it retires */
     unsigned zero_sweeps;
     uint32_t found[MEM_IDS];   /* by the last scan; sweep mutex */
     uint32_t outside[MEM_IDS]; /* objects that lie in no span: counted one by one; atomic */
@@ -192,6 +193,7 @@ mem_owner_new(const char *name)
         MEM_WRITE(owners[id]->retired, false);
         MEM_WRITE(owners[id]->in_use, true);
         owners[id]->zero_sweeps = 0;
+        MEM_WRITE(owners[id]->is_clean, false);
     }
     pthread_mutex_unlock(&mem_registry_mutex);
     return id;
@@ -204,10 +206,13 @@ mem_owner_retire(uint16_t id)
     assert(id < MEM_OWNERS && owners[id]);
     assert(owners[id]->in_use && !owners[id]->retired);
     MEM_WRITE(owners[id]->retired, true);
-    if (mem_set.mode == MEM_MODE_OFF) /* nothing is counted, and no sweep would come to see that it is zero */
+    /* Mode off: nothing is counted, and no sweep would come to see that it is zero. */
+    bool is_free = MEM_READ(owners[id]->is_clean) || mem_set.mode == MEM_MODE_OFF;
+    if (is_free)
         MEM_WRITE(owners[id]->in_use, false);
     pthread_mutex_unlock(&mem_registry_mutex);
-    mem_sweeper_rouse();
+    if (!is_free)
+        mem_sweeper_rouse();
 }
 
 /* A live object names its owner in its header. So nobody counts while objects come and go; who wants to know
@@ -295,6 +300,7 @@ mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg)
     mem_owners_scan();
     for (unsigned id = 0; id < MEM_IDS; id++)
         total += count[id] = balance_in(owner, id);
+    MEM_WRITE(owners[owner]->is_clean, total == 0);
     pthread_mutex_unlock(&mem_sweep_mutex);
     for (unsigned id = 0; id < MEM_IDS; id++) {
         char where[512], name[128];

@@ -154,8 +154,9 @@ void mem_pool_thread_destructor(void);
 /* A new owner id (1 .. 4095), or -errno. Its id is not reused while anything is counted against it. */
 int mem_owner_new(const char *name);
 
-/* The owner is gone; late puts still count down. Its id is free again once its balance was zero at two
- * sweeps in a row, or at once in mode off, where nothing is counted. Call mem_owner_audit first to see what it left. */
+/* The owner is gone; late puts still count down. Its id is free again at once if the last mem_owner_audit() found
+ * nothing and nobody has got anything for it since, which is the caller's to know; so it is in mode off, where
+ * nothing is counted. Else once its balance was zero at two sweeps in a row. */
 void mem_owner_retire(uint16_t owner);
 
 /* Objects the owner still holds, in all pools or in one (pool NULL = all). Looks at every object there is, at some

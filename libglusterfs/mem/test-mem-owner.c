@@ -107,6 +107,32 @@ START_TEST(owners_of_objects_outside_spans)
 }
 END_TEST
 
+/* More come and go between two sweeps than there are numbers. */
+START_TEST(a_clean_audit_frees_the_number_at_once)
+{
+    struct mem_pool *p = mem_pool_new_fn(100, 0, "owned");
+    int one = 1;
+
+    for (int i = 0; i < MEM_OWNERS + 100; i++) {
+        int a = mem_owner_new("comes and goes");
+
+        ck_assert_int_gt(a, 0);
+        mem_put(mem_get_owner(p, (uint16_t)a));
+        ck_assert_int_eq(mem_owner_audit((uint16_t)a, audit, NULL), 0);
+        if (i % 64 == 0) { /* what it left at its last audit counts, whatever an earlier one said */
+            void *o = mem_get_owner(p, (uint16_t)a);
+
+            ck_assert_int_eq(mem_owner_audit((uint16_t)a, audit, &one), 1);
+            mem_owner_retire((uint16_t)a);
+            ck_assert_int_ne(mem_owner_new("next"), a);
+            mem_put(o);
+        } else {
+            mem_owner_retire((uint16_t)a);
+        }
+    }
+}
+END_TEST
+
 START_TEST(as_many_owners_as_there_are_numbers)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "many");
@@ -130,7 +156,7 @@ test_suite(void)
 {
     const TTest *const tests[] = {
         owners_are_counted_and_audited, owner_ids_are_quarantined, owners_of_objects_outside_spans,
-        as_many_owners_as_there_are_numbers,
+        a_clean_audit_frees_the_number_at_once, as_many_owners_as_there_are_numbers,
     };
     Suite *s = suite_create("mem-owner");
     TCase *t = tcase_create("owner");
