@@ -546,6 +546,11 @@ parse_all(struct graph *g, const struct plan *p, void **confs, char *error, size
 
         if (err)
             return err;
+        if (xl->child_count > 1 && !is_switched_on(xl, confs[i])) {
+            snprintf(error, size, "volume %s (%s) cannot be switched off: it has %u subvolumes", xl->name, xl->type->name,
+                     xl->child_count);
+            return -EINVAL;
+        }
     }
     return 0;
 }

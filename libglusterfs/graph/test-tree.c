@@ -111,6 +111,18 @@ spread_notify(struct xlator *xl, struct xlator *child, enum child_event event)
         xlator_tell_parent(xl, is_all ? CHILD_DOWN : CHILD_UP);
 }
 
+struct spread_conf {
+    bool is_on;
+};
+
+static const struct option spread_options[] = {OPT_BOOL(struct spread_conf, is_on, "spread", "on"), OPT_END};
+
+static bool
+spread_is_active(const void *conf)
+{
+    return ((const struct spread_conf *)conf)->is_on;
+}
+
 static bool
 never(const void *conf)
 {
@@ -125,7 +137,9 @@ static const struct xlator_type types[] = {
      .ops = &(const struct xlator_ops){.any = leaf_any}},
     {.name = "test/line", .options = no_options},
     {.name = "test/spread",
-     .options = no_options,
+     .options = spread_options,
+     .conf_size = sizeof(struct spread_conf),
+     .is_active = spread_is_active,
      .fans_out = true,
      .notify = spread_notify,
      .ops = &(const struct xlator_ops){.lookup = spread_lookup, .stat = spread_stat}},
@@ -315,6 +329,22 @@ START_TEST(options_change_all_over_the_tree)
 }
 END_TEST
 
+START_TEST(what_fans_out_cannot_be_switched_off)
+{
+    static const char off[] = LEAVES "volume line\n type test/line\n subvolumes a\nend-volume\n"
+                                     "volume gone\n type debug/nothing\n subvolumes b\nend-volume\n"
+                                     "volume spread\n type test/spread\n option spread off\n subvolumes line gone\nend-volume\n"
+                                     "volume top\n type test/line\n subvolumes spread\nend-volume\n";
+    char error[256] = "";
+
+    ck_assert_int_eq(graph_reconfigure(graph, parsed(off), error, sizeof error), -EINVAL);
+    ck_assert_msg(strstr(error, "volume spread (test/spread) cannot be switched off: it has 2 subvolumes"), "%s", error);
+    wind(FOP_lookup, 0); /* as before */
+    ck_assert_int_eq(last_ret, 43);
+    ck_assert_ptr_null(graph_new(parsed(off), NULL, error, sizeof error));
+}
+END_TEST
+
 /* -- what is no tree --------------------------------------------------------------------------------------------------- */
 
 static const struct bad_tree {
@@ -351,6 +381,7 @@ test_suite(void)
     tcase_add_test(t, copies_of_a_call_go_to_both);
     tcase_add_test(t, events_go_up_through_those_who_care);
     tcase_add_test(t, options_change_all_over_the_tree);
+    tcase_add_test(t, what_fans_out_cannot_be_switched_off);
     tcase_add_loop_test(t, what_is_no_tree_is_refused, 0, sizeof bad_trees / sizeof bad_trees[0]);
     suite_add_tcase(s, t);
     return s;

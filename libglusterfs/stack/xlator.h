@@ -54,7 +54,7 @@ struct xlator_type {
 
     /* Absent: always on the way of its fops. False: off it, as long as its options say so. They may change while calls run: a
      * layer that has been off is initialised and started all the same, and one that was switched off may still be called by, or
-     * hold frames of, calls that began before. */
+     * hold frames of, calls that began before. Options that would switch off a layer with several children are refused. */
     bool (*is_active)(const void *conf);
     uint64_t stays_for; /* bits of fops on whose way it is all the same */
     /* Has any number of children and winds each call to those it names (call_stack_wind_child, call_stack_fork). Of other
