@@ -391,7 +391,7 @@ bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, siz
     return err;
 }
 
-int
+static int
 bricks_reconfigure(const char *name, const char *volfile_path, char *error, size_t error_size)
 {
     int err;

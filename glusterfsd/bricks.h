@@ -52,11 +52,9 @@ int bricks_attach_all(const char *const *volfile_paths, const char *const *names
 /* No longer found, connections dropped, calls drained, all freed. 0 or -ENOENT. Waits until it is so. */
 int bricks_detach(const char *name);
 
-/* The brick's layers get the options of this volfile, all or none. -ENOENT; -EINVAL or -EOPNOTSUPP with *error: what the running
- * layers cannot become. */
-int bricks_reconfigure(const char *name, const char *volfile_path, char *error, size_t error_size);
-/* The same of a volfile that has been read; it is taken over, also on failure, and not prepared. One that says what the brick does
- * already changes nothing. */
+/* The brick's layers get the options of this volfile, all or none; it is taken over, also on failure, and not prepared. One that
+ * says what the brick does already changes nothing. -ENOENT; -EINVAL or -EOPNOTSUPP with *error: what the running layers cannot
+ * become. */
 int bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, size_t error_size);
 
 /* The three as jobs: `done` (may be NULL) is called once with the result, in the operation's own thread; `error` is "" or says

@@ -34,7 +34,9 @@
 #include "xlators/protocol/server/server.h"
 
 #define PORT_DEFAULT 49152
-#define NOFILE_WANTED 1048576
+/* Descriptors. */
+#define FILES_WANTED 1048576
+#define FILES_ENOUGH 65536
 
 static struct kilnd_options options;
 static char failure[2048];
@@ -68,14 +70,17 @@ raise_descriptor_limit(void)
 {
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= NOFILE_WANTED)
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FILES_WANTED)
         return;
-    struct rlimit wanted = {.rlim_cur = NOFILE_WANTED, .rlim_max = NOFILE_WANTED};
-    if (setrlimit(RLIMIT_NOFILE, &wanted) == 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        log_event(LOG_WARNING, NULL, "descriptor-limit", "could not be raised: %s", strerror(errno));
+    /* The kernel (fs.nr_open) or our rights may allow less than is wanted. */
+    const rlim_t tries[] = {FILES_WANTED, limit.rlim_max < FILES_ENOUGH ? FILES_ENOUGH : limit.rlim_max, limit.rlim_max};
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        const struct rlimit raised = {tries[i], limit.rlim_max > tries[i] ? limit.rlim_max : tries[i]};
+
+        if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+            return;
+    }
+    log_event(LOG_WARNING, NULL, "descriptor-limit", "stays at %ju: %s", (uintmax_t)limit.rlim_cur, strerror(errno));
 }
 
 /* --xlator-option PATTERN.KEY=VALUE, split at the first '.' and the first '=' (management 2.5). */

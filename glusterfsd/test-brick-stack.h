@@ -44,6 +44,7 @@ process_setup(void)
     static int (*const inits[])(void) = {mem_pools_init,   arena_pools_init, iobuf_pools_init,     dict_pools_init,
                                          stack_pools_init, fs_pools_init,    transport_pools_init, rpc_server_pools_init};
 
+    umask(0); /* as kilnd does */
     ck_assert_ptr_nonnull(mkdtemp(place));
     snprintf(path, sizeof path, "%s/log", place);
     ck_assert_int_eq(log_open(path), 0);

@@ -43,7 +43,8 @@ access_ctx_free(struct access_ctx *ctx)
     mem_put(ctx);
 }
 
-struct access_ctx *
+/* Makes it. NULL: no memory. */
+static struct access_ctx *
 access_ctx_get(struct xlator *xl, struct inode *inode)
 {
     struct access_ctx *ctx = inode_ctx(inode, xl);

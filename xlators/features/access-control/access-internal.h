@@ -31,7 +31,6 @@ struct access_ctx {
 };
 
 int access_pools_init(void);
-struct access_ctx *access_ctx_get(struct xlator *xl, struct inode *inode); /* makes it; NULL: no memory */
 void access_ctx_free(struct access_ctx *ctx);
 
 /* What a rule found out it has to know first. */

@@ -65,7 +65,6 @@ struct index_ctx {
 };
 
 /* index.c */
-int index_pools_init(void);
 struct index_ctx *index_ctx_get(struct xlator *xl, struct inode *inode);
 struct index_ctx *index_ctx_new(struct xlator *xl);
 void index_ctx_free(struct index_ctx *ctx);

@@ -18,7 +18,7 @@
 
 static struct mem_pool *ctx_pool;
 
-int
+static int
 index_pools_init(void)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;

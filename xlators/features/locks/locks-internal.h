@@ -172,9 +172,6 @@ struct lock_batch {
 
 /* locks.c */
 struct lock_inode *lock_inode_get(struct xlator *xl, struct inode *inode); /* makes it; NULL: no memory */
-struct lock_inode *lock_inode_new(struct xlator *xl, struct inode *inode);
-void lock_inode_free(struct lock_inode *li);
-int locks_pools_init(void);
 void lock_inode_enter(struct lock_inode *li, struct lock_batch *b, struct xlator *xl);
 /* The same for a request that adds a lock. False: its client is gone, answer ENOTCONN (entered all the same). */
 bool lock_inode_enter_for(struct lock_inode *li, struct lock_batch *b, struct xlator *xl,
@@ -313,7 +310,6 @@ int locks_counts_prepare(struct xlator *xl, struct call_stack *stk);
 
 /* clrlk.c, lockinfo.c */
 xl_verdict locks_getxattr(struct xlator *xl, struct call_stack *stk);
-xl_verdict locks_setxattr(struct xlator *xl, struct call_stack *stk);
 xl_verdict lockinfo_get(struct xlator *xl, struct call_stack *stk);
 xl_verdict lockinfo_set(struct xlator *xl, struct call_stack *stk, const struct dict_pair *pair);
 

@@ -26,7 +26,7 @@ static struct mem_pool *inode_pool, *lock_pool, *waiter_pool, *text_pool;
 
 static void settle_run(struct worker_job *job);
 
-struct lock_inode *
+static struct lock_inode *
 lock_inode_new(struct xlator *xl, struct inode *inode)
 {
     struct lock_inode *li = mem_get0_owner(inode_pool, xl->graph->owner);
@@ -44,7 +44,7 @@ lock_inode_new(struct xlator *xl, struct inode *inode)
     return li;
 }
 
-void
+static void
 lock_inode_free(struct lock_inode *li)
 {
     assert(li->count == 0);
@@ -546,7 +546,7 @@ locks_setactivelk(struct xlator *xl, struct call_stack *stk)
     return -EOPNOTSUPP;
 }
 
-xl_verdict
+static xl_verdict
 locks_setxattr(struct xlator *xl, struct call_stack *stk)
 {
     dict_for_each (p, stk->call.dict) {
@@ -570,7 +570,7 @@ pool_make(struct mem_pool **pool, size_t size, const char *name)
     return *pool ? 0 : -ENOMEM;
 }
 
-int
+static int
 locks_pools_init(void)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;

@@ -9,7 +9,7 @@ xl_verdict
 posix_fop_stat(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.loc.inode;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
 
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
     if (err == 0)
@@ -23,7 +23,7 @@ xl_verdict
 posix_fop_fstat(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.fd->inode;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
 
     int err = posix_obj_of_fd(xl, stk->call.fd, &obj);
     if (err == 0)
@@ -42,7 +42,7 @@ posix_fop_readlink(struct xlator *xl, struct call_stack *stk)
 
     if (inode->type != S_IFLNK)
         return -EINVAL;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
     if (err)
         return err;
@@ -67,7 +67,7 @@ xl_verdict
 posix_fop_access(struct xlator *xl, struct call_stack *stk)
 {
     struct stat st;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
 
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
     if (err == 0)

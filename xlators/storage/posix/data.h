@@ -27,8 +27,8 @@ posix_io_cleanup(struct posix_io *io)
     if (io->is_owned)
         close(io->fd);
 }
-/* POSIX_IO io = {0}; int err = posix_io_get(...); */
-#define POSIX_IO __attribute__((cleanup(posix_io_cleanup))) struct posix_io
+/* POSIX_IO(io); int err = posix_io_get(...); */
+#define POSIX_IO(name) __attribute__((cleanup(posix_io_cleanup))) struct posix_io name = {.fd = -1}
 
 /* The descriptor behind `fd`. Anonymous: O_RDWR, or O_DIRECTORY; extra_flags (O_DIRECT) count only then.
  * 0, -EBADF, or why the object cannot be opened. */

@@ -46,7 +46,9 @@ making_done(struct making *m)
 {
     posix_entry_done(&m->entry);
 }
-#define MAKING __attribute__((cleanup(making_done))) struct making
+#define MAKING(name) \
+    __attribute__((cleanup(making_done))) struct making name; \
+    posix_entry_empty(&name.entry)
 
 static bool
 is_internal(const struct call_stack *stk)
@@ -109,7 +111,6 @@ making_begin(struct xlator *xl, struct call_stack *stk, int hidden_errno, struct
 {
     m->obj = &m->entry.obj;
     m->has_mdata = false;
-    m->entry.dir.owns_dirfd = m->entry.obj.owns_dirfd = false;
     int r = gfid_wanted(stk, &m->gfid);
     if (r == 0)
         r = posix_reserve_check(xl, stk);
@@ -290,7 +291,7 @@ open_existing(struct xlator *xl, const struct call_stack *stk, struct making *m,
     if (sysfd < 0)
         return sysfd;
 
-    POSIX_OBJ by_fd;
+    POSIX_OBJ(by_fd);
     posix_obj_fd(e->obj.p, sysfd, &by_fd);
     if (gfid_is_null(&found))
         r = posix_obj_setxattr(&by_fd, POSIX_XATTR_GFID, &m->gfid, sizeof m->gfid, XATTR_CREATE);
@@ -325,7 +326,7 @@ create_file(struct xlator *xl, const struct call_stack *stk, struct making *m, s
     if (sysfd < 0)
         return sysfd == -EEXIST && !(flags & O_EXCL) ? open_existing(xl, stk, m, flags, iatt) : sysfd;
 
-    POSIX_OBJ by_fd;
+    POSIX_OBJ(by_fd);
     posix_obj_fd(e->obj.p, sysfd, &by_fd);
     m->obj = &by_fd;
     int r = build_or_undo(xl, stk, m);
@@ -367,7 +368,7 @@ reply_fd(struct xlator *xl, struct call_stack *stk, struct making *m, int sysfd,
 xl_verdict
 posix_fop_create(struct xlator *xl, struct call_stack *stk)
 {
-    MAKING m;
+    MAKING(m);
     bool is_new;
     int r = making_begin(xl, stk, EEXIST, &m);
 
@@ -401,13 +402,13 @@ link_to_gfid(struct xlator *xl, struct making *m)
     struct posix *p = posix_of(xl);
     struct posix_entry *e = &m->entry;
     struct stat st;
-    POSIX_OBJ handle;
+    POSIX_OBJ(handle);
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &m->gfid);
 
     posix_obj_gfid(p, &m->gfid, false, &handle);
     int r = posix_obj_stat(&handle, &st);
     if (r == -ENOENT) {
-        POSIX_OBJ unlinked;
+        POSIX_OBJ(unlinked);
 
         posix_obj_unlinked(p, &m->gfid, &unlinked);
         if (renameat(unlinked.dirfd, unlinked.rel, handle.dirfd, handle.rel) < 0)
@@ -494,7 +495,7 @@ make_dir(struct xlator *xl, const struct call_stack *stk, struct making *m)
     struct posix_entry *e = &m->entry;
     struct stat st;
     bool is_dangling;
-    POSIX_OBJ owner;
+    POSIX_OBJ(owner);
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &m->gfid);
     int r = posix_obj_find(p, &m->gfid, &owner, &st, &is_dangling);
 
@@ -545,7 +546,7 @@ make_entry(struct xlator *xl, struct call_stack *stk, struct making *m,
 xl_verdict
 posix_fop_mknod(struct xlator *xl, struct call_stack *stk)
 {
-    MAKING m;
+    MAKING(m);
     mode_t type = stk->call.mode & S_IFMT;
     int r = making_begin(xl, stk, EEXIST, &m);
 
@@ -562,7 +563,7 @@ posix_fop_mknod(struct xlator *xl, struct call_stack *stk)
 xl_verdict
 posix_fop_mkdir(struct xlator *xl, struct call_stack *stk)
 {
-    MAKING m;
+    MAKING(m);
     int r = making_begin(xl, stk, EPERM, &m);
 
     if (r == 0)
@@ -578,7 +579,7 @@ posix_fop_mkdir(struct xlator *xl, struct call_stack *stk)
 xl_verdict
 posix_fop_symlink(struct xlator *xl, struct call_stack *stk)
 {
-    MAKING m;
+    MAKING(m);
     int r = making_begin(xl, stk, EEXIST, &m);
 
     if (r < 0)
@@ -614,11 +615,10 @@ link_object(struct xlator *xl, struct call_stack *stk, struct making *m, struct 
 xl_verdict
 posix_fop_link(struct xlator *xl, struct call_stack *stk)
 {
-    MAKING m;
+    MAKING(m);
     struct inode *inode = stk->call.loc.inode;
-    POSIX_OBJ source;
+    POSIX_OBJ(source);
 
-    m.entry.dir.owns_dirfd = m.entry.obj.owns_dirfd = source.owns_dirfd = false;
     if (S_ISDIR(inode->type))
         return -EPERM;
     int r = posix_reserve_check(xl, stk);

@@ -286,7 +286,7 @@ unlink_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, 
 xl_verdict
 posix_fop_unlink(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_ENTRY e;
+    POSIX_ENTRY(e);
     struct victim v;
     int r = posix_entry_begin(xl, &stk->call.loc, ENOENT, &e, &stk->reply.pre);
 
@@ -364,7 +364,7 @@ rmdir_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e)
 xl_verdict
 posix_fop_rmdir(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_ENTRY e;
+    POSIX_ENTRY(e);
     int r = posix_entry_begin(xl, &stk->call.loc, EPERM, &e, &stk->reply.pre);
 
     if (r < 0)

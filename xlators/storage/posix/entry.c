@@ -7,7 +7,7 @@
 #include "xlators/storage/posix/mdata.h"
 #include "xlators/storage/posix/stat.h"
 
-bool
+static bool
 posix_name_is_hidden(const struct inode *parent, const char *name)
 {
     return name[0] == '.' && gfid_is_root(&parent->gfid) && strcmp(name, POSIX_HIDDEN_DIR) == 0;
@@ -35,7 +35,6 @@ posix_entry_begin(struct xlator *xl, const struct loc *loc, int hidden_errno, st
 {
     e->parent = loc->parent;
     e->name = loc->name;
-    e->dir.owns_dirfd = e->obj.owns_dirfd = false;
     int r = posix_name_check(loc, hidden_errno);
     if (r < 0)
         return r;
@@ -56,7 +55,6 @@ posix_entry_begin_beside(const struct posix_entry *first, const struct loc *loc,
     e->parent = loc->parent;
     e->name = loc->name;
     e->dir_st = first->dir_st;
-    e->dir.owns_dirfd = e->obj.owns_dirfd = false;
     int r = posix_name_check(loc, hidden_errno);
 
     if (r < 0)

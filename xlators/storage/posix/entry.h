@@ -15,12 +15,20 @@ struct posix_entry {
     struct stat dir_st;        /* at the beginning */
 };
 
+/* POSIX_ENTRY(e); declares one that holds nothing yet, and gives back what it holds when it goes out of scope. */
 void posix_entry_done(struct posix_entry *e);
-#define POSIX_ENTRY __attribute__((cleanup(posix_entry_done))) struct posix_entry
+static inline void
+posix_entry_empty(struct posix_entry *e)
+{
+    posix_obj_empty(&e->dir);
+    posix_obj_empty(&e->obj);
+}
+#define POSIX_ENTRY(name) \
+    __attribute__((cleanup(posix_entry_done))) struct posix_entry name; \
+    posix_entry_empty(&name)
 
 /* `hidden_errno`: the answer when the name is the root's .glusterfs. *pre: the directory before.
- * 0, -EINVAL, -EPERM ("." and ".."), -ENAMETOOLONG, -ESTALE (the directory has gone), -errno. e is to be given to
- * posix_entry_done() in any case. */
+ * 0, -EINVAL, -EPERM ("." and ".."), -ENAMETOOLONG, -ESTALE (the directory has gone), -errno. */
 int posix_entry_begin(struct xlator *xl, const struct loc *loc, int hidden_errno, struct posix_entry *e,
                       struct iatt *pre);
 /* A second name in the directory of `first`, which outlives it. */
@@ -37,7 +45,6 @@ int posix_path_check(struct xlator *xl, struct inode *parent, const char *name);
 
 /* As posix_entry_begin() does. */
 int posix_name_check(const struct loc *loc, int hidden_errno);
-bool posix_name_is_hidden(const struct inode *parent, const char *name);
 
 /* May the caller make a directory below `new_parent` with the gfid of `dir`, which is there and has this stat? 0; -EEXIST;
  * -EINVAL: it would be below itself; -errno. (takeover.c) */
@@ -70,9 +77,8 @@ void posix_keep_dir(struct xlator *xl, struct inode *inode, int fd);
 void posix_drop_kept_dir(struct inode *inode, struct posix_inode *ctx);
 /* The object of an inode that is gone, if somebody has it open. 0, -ENOENT, -errno. */
 int posix_obj_of_gone(struct xlator *xl, struct inode *inode, struct posix_obj *obj);
-/* The type's hooks: the last fd of an unlinked object, or the inode itself, is gone. */
+/* The type's hook: the last fd of an unlinked object is gone. */
 void posix_fd_closed(struct xlator *xl, struct fd *fd);
-void posix_inode_forget(struct xlator *xl, struct inode *inode, void *ctx);
 
 /* The inode of a gfid with a reference: `known` if that is it, else from the table. NULL: nobody has it. */
 struct inode *posix_inode_of(struct xlator *xl, struct inode *known, const struct gfid *gfid);

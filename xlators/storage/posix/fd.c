@@ -85,12 +85,12 @@ posix_io_get(struct xlator *xl, struct fd *fd, int extra_flags, struct posix_io 
     if (type != S_IFREG && type != S_IFDIR)
         return -EINVAL;
 
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     posix_obj_inode(p, fd->inode, &obj);
     io->fd = open_anonymous(xl, &obj, fd->inode, extra_flags);
     if (io->fd == -ENOENT && type == S_IFREG) {
         /* Unlinked while open, by a process before this one's time or at this very moment. */
-        POSIX_OBJ unlinked;
+        POSIX_OBJ(unlinked);
         posix_obj_unlinked(p, &fd->inode->gfid, &unlinked);
         io->fd = open_anonymous(xl, &unlinked, fd->inode, extra_flags);
     }
@@ -128,7 +128,7 @@ int
 posix_iatts_around(struct xlator *xl, struct call_stack *stk, int fd, struct inode *inode, const struct stat *pre,
                    const struct stat *post)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
 
     posix_obj_fd(posix_of(xl), fd, &obj);
     int err = posix_iatt_of_stat(xl, &obj, inode, &inode->gfid, pre, &stk->reply.pre);

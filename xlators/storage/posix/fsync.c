@@ -22,7 +22,7 @@ xl_verdict
 posix_fop_fsync(struct xlator *xl, struct call_stack *stk)
 {
     struct stat pre, post;
-    POSIX_IO io;
+    POSIX_IO(io);
 
     int err = posix_io_get(xl, stk->call.fd, 0, &io);
     if (err)
@@ -45,7 +45,7 @@ posix_fop_fsync(struct xlator *xl, struct call_stack *stk)
 xl_verdict
 posix_fop_fsyncdir(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_IO io;
+    POSIX_IO(io);
     int err = posix_io_get(xl, stk->call.fd, 0, &io);
 
     if (err == 0)

@@ -222,7 +222,7 @@ static bool
 dir_handle_is_right(struct posix *p, const struct gfid *gfid, const struct stat *st)
 {
     struct stat found;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
 
     posix_obj_gfid(p, gfid, true, &obj);
     return posix_obj_stat(&obj, &found) == 0 && found.st_ino == st->st_ino && found.st_dev == st->st_dev;

@@ -64,7 +64,7 @@ drop_handle(struct posix *p, const char *at, const char *name, const struct stat
     if (posix_obj_get_gfid(&obj, &gfid) < 0)
         return;
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &gfid);
-    POSIX_OBJ found;
+    POSIX_OBJ(found);
     int r = posix_obj_find(p, &gfid, &found, &handle, &is_dangling);
     bool is_same = r == 0 && handle.st_ino == st->st_ino && handle.st_dev == st->st_dev;
     bool is_last = S_ISDIR(st->st_mode) ? is_dangling || is_same : is_same && st->st_nlink <= 2;

@@ -68,7 +68,7 @@ lookup_unlinked(struct xlator *xl, struct call_stack *stk)
 static xl_verdict
 lookup_root(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     struct inode *root = inode_root(xl->graph->inodes);
 
     posix_obj_gfid(posix_of(xl), &gfid_root, true, &obj);
@@ -115,9 +115,8 @@ lookup_gfid(struct xlator *xl, struct call_stack *stk)
 {
     const struct gfid *gfid = stk->call.loc.inode ? &stk->call.loc.inode->gfid : &stk->call.gfid;
     struct stat st;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
 
-    obj.owns_dirfd = false;
     if (gfid_is_null(gfid))
         return -EINVAL;
     if (gfid_is_root(gfid))
@@ -301,7 +300,7 @@ lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l)
 static int
 lookup_parent(struct xlator *xl, struct looking *l, struct iatt *out)
 {
-    POSIX_OBJ dir;
+    POSIX_OBJ(dir);
 
     posix_obj_entry(posix_of(xl), l->parent, ".", &dir);
     int r = posix_iatt(xl, &dir, l->parent, out, NULL);

@@ -69,9 +69,16 @@ struct posix_obj {
     char rel[POSIX_REL_SIZE];
 };
 
-/* Objects go out of scope with POSIX_OBJ: POSIX_OBJ obj; */
+/* POSIX_OBJ(obj); declares one that holds nothing yet, and gives back what it holds when it goes out of scope. */
 void posix_obj_done(struct posix_obj *obj);
-#define POSIX_OBJ __attribute__((cleanup(posix_obj_done))) struct posix_obj
+static inline void
+posix_obj_empty(struct posix_obj *obj)
+{
+    obj->owns_dirfd = false; /* the rest means nothing before it is built: not worth clearing, it has a path in it */
+}
+#define POSIX_OBJ(name) \
+    __attribute__((cleanup(posix_obj_done))) struct posix_obj name; \
+    posix_obj_empty(&name)
 
 /* Building: no system calls. Each may be used on an obj that was not initialised before. */
 void posix_obj_gfid(struct posix *p, const struct gfid *gfid, bool is_dir, struct posix_obj *obj);

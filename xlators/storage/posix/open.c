@@ -19,7 +19,7 @@ open_object(struct xlator *xl, struct call_stack *stk, int flags, bool is_dir)
     struct posix *p = posix_of(xl);
     struct inode *inode = stk->call.loc.inode;
     struct stat st;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
 
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &inode->gfid);
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
@@ -50,7 +50,7 @@ touch_atime(struct xlator *xl, struct call_stack *stk)
 
     if (stk->caller.time_flags == 0)
         return 0;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     posix_obj_fd(posix_of(xl), pfd->sysfd, &obj);
     return posix_mdata_update(xl, &stk->caller, &obj, stk->reply.fd->inode, NULL);
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +22,7 @@
 /* -- per inode, locks ------------------------------------------------------------------------------------------------- */
 
 static struct mem_pool *inode_pool;
-static pthread_once_t inode_pool_once = PTHREAD_ONCE_INIT, process_once = PTHREAD_ONCE_INIT;
+static pthread_once_t inode_pool_once = PTHREAD_ONCE_INIT;
 
 static void
 inode_pool_make(void)
@@ -195,29 +194,6 @@ posix_name_lock(struct posix *p, const struct gfid *parent, const char *name)
 
     pthread_mutex_lock(m);
     return m;
-}
-
-/* -- what is the process's ---------------------------------------------------------------------------------------------- */
-
-static void
-process_init(void)
-{
-    struct rlimit limit;
-
-    /* Modes come from clients as they shall be. */
-    umask(0);
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1048576) {
-        const rlim_t wanted[] = {1048576, 65536};
-        bool is_raised = false;
-
-        for (size_t i = 0; i < 2 && !is_raised && limit.rlim_cur < wanted[i]; i++) {
-            rlim_t max = limit.rlim_max > wanted[i] ? limit.rlim_max : wanted[i];
-            is_raised = setrlimit(RLIMIT_NOFILE, &(struct rlimit){wanted[i], max}) == 0;
-        }
-        if (!is_raised)
-            log_event(LOG_WARNING, NULL, "posix-file-limit", "the limit of open files stays at %ju",
-                      (uintmax_t)limit.rlim_cur);
-    }
 }
 
 /* -- start: is BRICK a brick of this volume? --------------------------------------------------------------------------- */
@@ -482,7 +458,6 @@ posix_init(struct xlator *xl, struct reason *why)
         check_root_gfid, make_handles_dir, set_brick_owner, take_hostname,
     };
 
-    pthread_once(&process_once, process_init);
     struct posix *p = posix_alloc(xl);
     if (!p)
         return -ENOMEM;
@@ -534,7 +509,7 @@ posix_reconfigured(struct xlator *xl, const void *old)
     posix_janitor_wake(posix_of(xl));
 }
 
-void
+static void
 posix_inode_forget(struct xlator *xl, struct inode *inode, void *ptr)
 {
     struct posix_inode *ctx = ptr;

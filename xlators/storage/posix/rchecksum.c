@@ -63,7 +63,7 @@ posix_fop_rchecksum(struct xlator *xl, struct call_stack *stk)
 
     if (size == 0 || size > POSIX_READ_MAX || offset > INT64_MAX - size)
         return -EINVAL;
-    POSIX_IO io;
+    POSIX_IO(io);
     int err = posix_io_get(xl, stk->call.fd, 0, &io);
     if (err)
         return err;

@@ -82,11 +82,11 @@ posix_fop_readv(struct xlator *xl, struct call_stack *stk)
 
     if (size == 0 || size > POSIX_READ_MAX || offset > (uint64_t)INT64_MAX - size - DIRECT_ALIGN)
         return -EINVAL;
-    POSIX_IO io;
+    POSIX_IO(io);
     int err = posix_io_get(xl, stk->call.fd, (int)stk->call.flags & O_DIRECT, &io);
     if (err)
         return err;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     posix_obj_fd(posix_of(xl), io.fd, &obj);
     err = clamp_to_file(io.fd, offset, &size);
     if (err == 0)

@@ -82,7 +82,7 @@ static int
 fill_plus(struct listing *l, struct dirent_entry *e)
 {
     struct inode *inode = NULL;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
 
     posix_obj_at(posix_of(l->xl), l->fd, e->name, &obj);
     if (l->is_root && is_dot_dot(e->name))
@@ -207,7 +207,7 @@ list_batch(struct listing *l, uint64_t *at)
 static int
 list_directory(struct xlator *xl, struct call_stack *stk, bool is_plus)
 {
-    POSIX_IO io;
+    POSIX_IO(io);
     int err = posix_io_get(xl, stk->call.fd, 0, &io);
 
     if (err)

@@ -57,6 +57,23 @@ renaming_done(struct renaming *n)
     posix_entry_done(&n->to);
 }
 
+static void
+renaming_empty(struct renaming *n)
+{
+    posix_entry_empty(&n->from);
+    posix_entry_empty(&n->to);
+    n->inode = n->victim = NULL;
+    n->fate = POSIX_HANDLE_KEPT;
+    memset(n->name_locks, 0, sizeof n->name_locks);
+    memset(n->object_locks, 0, sizeof n->object_locks);
+    n->large_fd = -1;
+}
+
+/* Declares one that holds nothing yet, and gives back what it holds when it goes out of scope. */
+#define RENAMING(name) \
+    __attribute__((cleanup(renaming_done))) struct renaming name; \
+    renaming_empty(&name)
+
 /* Two stripes of one array, in the order of their index; one if they are the same. */
 static void
 lock_pair(pthread_mutex_t *a, pthread_mutex_t *b, pthread_mutex_t *held[2])
@@ -289,14 +306,7 @@ parents_after(struct xlator *xl, struct call_stack *stk, struct renaming *n)
 xl_verdict
 posix_fop_rename(struct xlator *xl, struct call_stack *stk)
 {
-    __attribute__((cleanup(renaming_done))) struct renaming n;
-
-    memset(n.name_locks, 0, sizeof n.name_locks);
-    memset(n.object_locks, 0, sizeof n.object_locks);
-    n.inode = n.victim = NULL;
-    n.fate = POSIX_HANDLE_KEPT;
-    n.large_fd = -1;
-    n.from.dir.owns_dirfd = n.from.obj.owns_dirfd = n.to.dir.owns_dirfd = n.to.obj.owns_dirfd = false;
+    RENAMING(n);
 
     int r = posix_entry_begin(xl, &stk->call.loc, ENOENT, &n.from, &stk->reply.pre);
     if (r == 0 && stk->call.loc.parent == stk->call.loc2.parent) {

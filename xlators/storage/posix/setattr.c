@@ -109,7 +109,7 @@ xl_verdict
 posix_fop_setattr(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = stk->call.loc.inode;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int r = posix_obj_of_loc(xl, &stk->call.loc, &obj);
 
     return r < 0 ? r : change(xl, stk, &obj, inode, POSIX_FILL_STAT);
@@ -118,7 +118,7 @@ posix_fop_setattr(struct xlator *xl, struct call_stack *stk)
 xl_verdict
 posix_fop_fsetattr(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int r = posix_obj_of_fd(xl, stk->call.fd, &obj);
 
     return r < 0 ? r : change(xl, stk, &obj, stk->call.fd->inode, POSIX_FILL_OTHER);

@@ -86,7 +86,7 @@ change_space(struct xlator *xl, struct call_stack *stk, int mode)
     const struct fop_call *c = &stk->call;
     struct stat pre, post;
 
-    POSIX_IO io;
+    POSIX_IO(io);
     int err = posix_io_get(xl, c->fd, 0, &io);
     if (err == 0)
         err = check_range(c);
@@ -148,7 +148,7 @@ posix_fop_seek(struct xlator *xl, struct call_stack *stk)
         return -ENOTSUP;
     if (stk->call.offset > INT64_MAX)
         return -EINVAL;
-    POSIX_IO io;
+    POSIX_IO(io);
     int err = posix_io_get(xl, stk->call.fd, 0, &io);
     if (err)
         return err;
@@ -168,7 +168,7 @@ copied_iatts(struct xlator *xl, struct call_stack *stk, const struct posix_io *i
 {
     const uint32_t asked = stk->caller.time_flags;
     struct caller reader = stk->caller;
-    POSIX_OBJ source;
+    POSIX_OBJ(source);
 
     posix_obj_fd(posix_of(xl), in->fd, &source);
     reader.time_flags = asked & TIME_ATIME;
@@ -193,11 +193,11 @@ posix_fop_copy_file_range(struct xlator *xl, struct call_stack *stk)
     int err = posix_reserve_check(xl, stk);
     if (err)
         return err;
-    POSIX_IO in;
+    POSIX_IO(in);
     err = posix_io_get(xl, c->fd, 0, &in);
     if (err)
         return err;
-    POSIX_IO out;
+    POSIX_IO(out);
     err = posix_io_get(xl, c->fd2, 0, &out);
     if (err)
         return err;

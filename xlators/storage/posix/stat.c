@@ -47,18 +47,9 @@ posix_iatt(struct xlator *xl, struct posix_obj *obj, struct inode *inode, struct
 }
 
 int
-posix_iatt_inode(struct xlator *xl, struct inode *inode, struct iatt *out)
-{
-    POSIX_OBJ obj;
-
-    posix_obj_inode(posix_of(xl), inode, &obj);
-    return posix_iatt(xl, &obj, inode, out, NULL);
-}
-
-int
 posix_iatt_fd(struct xlator *xl, int fd, struct inode *inode, struct iatt *out)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
 
     posix_obj_fd(posix_of(xl), fd, &obj);
     return posix_iatt(xl, &obj, inode, out, NULL);

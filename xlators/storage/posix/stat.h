@@ -15,8 +15,6 @@ int posix_iatt(struct xlator *xl, struct posix_obj *obj, struct inode *inode, st
 int posix_iatt_of_stat(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct gfid *gfid,
                        const struct stat *st, struct iatt *out);
 
-/* By inode through its handle. An inode without a path any more: -ENOENT. */
-int posix_iatt_inode(struct xlator *xl, struct inode *inode, struct iatt *out);
 /* By an open descriptor. */
 int posix_iatt_fd(struct xlator *xl, int fd, struct inode *inode, struct iatt *out);
 

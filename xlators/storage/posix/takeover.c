@@ -65,9 +65,8 @@ posix_may_take_over(struct xlator *xl, const struct caller *c, const struct gfid
                     const struct gfid *new_parent)
 {
     struct stat st;
-    POSIX_OBJ parent;
+    POSIX_OBJ(parent);
 
-    parent.owns_dirfd = false;
     int r = check_not_below(posix_of(xl), *new_parent, dir);
     if (r < 0 || c->uid == 0 || caller_is_internal(c))
         return r;

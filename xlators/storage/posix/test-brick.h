@@ -69,6 +69,7 @@ brick_setup(void)
     struct test_brick *b = &brick;
 
     memset(b, 0, sizeof *b);
+    umask(0); /* as kilnd does */
     snprintf(b->dir, sizeof b->dir, "%s/kiln-brick-XXXXXX", brick_place());
     ck_assert_ptr_nonnull(mkdtemp(b->dir));
     ck_assert_int_eq(mem_pools_init(), 0);

@@ -32,6 +32,7 @@ static atomic_uint next_gfid;
 static inline void
 pools(void)
 {
+    umask(0); /* as kilnd does */
     ck_assert_int_eq(mem_pools_init(), 0);
     ck_assert_int_eq(arena_pools_init() | dict_pools_init() | iobuf_pools_init() | stack_pools_init() | fs_pools_init(), 0);
 }

@@ -32,7 +32,7 @@ posix_fop_truncate(struct xlator *xl, struct call_stack *stk)
         return -EISDIR;
     if (inode->type != S_IFREG || stk->call.offset > INT64_MAX)
         return -EINVAL;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
     if (err)
         return err;
@@ -49,7 +49,7 @@ posix_fop_ftruncate(struct xlator *xl, struct call_stack *stk)
 {
     if (stk->call.offset > INT64_MAX)
         return -EINVAL;
-    POSIX_IO io;
+    POSIX_IO(io);
     int err = posix_io_get(xl, stk->call.fd, 0, &io);
     if (err)
         return err;

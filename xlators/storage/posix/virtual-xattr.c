@@ -236,7 +236,7 @@ get_real_filename(struct answer *a)
 {
     char buf[16384] __attribute__((aligned(8)));
     struct real_name r = {.wanted = strchr(a->name, ':') + 1};
-    POSIX_OBJ dir;
+    POSIX_OBJ(dir);
 
     posix_obj_inode(posix_of(a->xl), a->inode, &dir);
     if (!S_ISDIR(a->inode->type))

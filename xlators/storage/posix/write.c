@@ -170,7 +170,7 @@ posix_fop_writev(struct xlator *xl, struct call_stack *stk)
 
     if (c->offset > INT64_MAX - c->payload_bytes)
         return -EINVAL;
-    POSIX_IO io;
+    POSIX_IO(io);
     int err = posix_io_get(xl, c->fd, (int)c->flags & O_DIRECT, &io);
     if (err == 0)
         err = check_reserve(xl, stk, io.fd);

@@ -147,7 +147,7 @@ get_from(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struc
 xl_verdict
 posix_fop_getxattr(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
 
     return err ? err : get_from(xl, stk, &obj, stk->call.loc.inode);
@@ -156,7 +156,7 @@ posix_fop_getxattr(struct xlator *xl, struct call_stack *stk)
 xl_verdict
 posix_fop_fgetxattr(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int err = posix_obj_of_fd(xl, stk->call.fd, &obj);
 
     return err ? err : get_from(xl, stk, &obj, stk->call.fd->inode);

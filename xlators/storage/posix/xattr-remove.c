@@ -83,7 +83,7 @@ remove_asked(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, s
 xl_verdict
 posix_fop_removexattr(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
 
     return err ? err : posix_xattr_change_object(xl, stk, &obj, stk->call.loc.inode, remove_asked);
@@ -92,7 +92,7 @@ posix_fop_removexattr(struct xlator *xl, struct call_stack *stk)
 xl_verdict
 posix_fop_fremovexattr(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int err = posix_obj_of_fd(xl, stk->call.fd, &obj);
 
     return err ? err : posix_xattr_change_object(xl, stk, &obj, stk->call.fd->inode, remove_asked);

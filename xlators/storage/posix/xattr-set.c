@@ -103,7 +103,8 @@ set_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const s
     return err ? err : posix_mdata_merge(xl, obj, inode, &m);
 }
 
-int
+/* Sets one pair of a dict by the rules of its key (brick 5.1). flags: XATTR_CREATE, XATTR_REPLACE or 0. 0 or -errno. */
+static int
 posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
                      const struct dict_pair *p, int flags)
 {
@@ -220,7 +221,7 @@ posix_fop_setxattr(struct xlator *xl, struct call_stack *stk)
 
     if (err)
         return err;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
     return err ? err : posix_xattr_change_object(xl, stk, &obj, stk->call.loc.inode, set_dict);
 }
@@ -232,7 +233,7 @@ posix_fop_fsetxattr(struct xlator *xl, struct call_stack *stk)
 
     if (err)
         return err;
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     err = posix_obj_of_fd(xl, stk->call.fd, &obj);
     return err ? err : posix_xattr_change_object(xl, stk, &obj, stk->call.fd->inode, set_dict);
 }

@@ -13,8 +13,4 @@ typedef int (*posix_xattr_change)(struct xlator *xl, struct call_stack *stk, str
 int posix_xattr_change_object(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
                               posix_xattr_change change);
 
-/* Sets one pair of a dict by the rules of its key (brick 5.1). flags: XATTR_CREATE, XATTR_REPLACE or 0. 0 or -errno. */
-int posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
-                         const struct dict_pair *p, int flags);
-
 #endif

@@ -223,7 +223,7 @@ change_object(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, 
 xl_verdict
 posix_fop_xattrop(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int err = posix_obj_of_loc(xl, &stk->call.loc, &obj);
 
     return err ? err : change_object(xl, stk, &obj, stk->call.loc.inode);
@@ -232,7 +232,7 @@ posix_fop_xattrop(struct xlator *xl, struct call_stack *stk)
 xl_verdict
 posix_fop_fxattrop(struct xlator *xl, struct call_stack *stk)
 {
-    POSIX_OBJ obj;
+    POSIX_OBJ(obj);
     int err = posix_obj_of_fd(xl, stk->call.fd, &obj);
 
     return err ? err : change_object(xl, stk, &obj, stk->call.fd->inode);
