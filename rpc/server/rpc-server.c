@@ -9,7 +9,6 @@
 #include "mem/mem-ids.h"
 #include "rpc/server/rpc-server-internal.h"
 #include "rpc/xdr/cred.h"
-#include "rpc/xdr/fop-codec.h"
 #include "stack/call-pack.h"
 
 static struct mem_pool *request_pool;
@@ -94,7 +93,7 @@ packed_strip(struct call_stack *copy)
     req->args = (struct xdr){0};
     req->cred = NULL;
     req->cred_bytes = 0;
-    return !req->user;
+    return true;
 }
 
 static void
@@ -164,16 +163,6 @@ find_program(const struct rpc_server *s, uint32_t number, uint32_t version, bool
     return NULL;
 }
 
-/* Stock answers a fop before login with GARBAGE_ARGS, and RELEASE not at all. */
-static void
-refuse_before_login(struct rpc_request *req)
-{
-    if (req->program == FOP_PROGRAM && req->procedure == FOP_release)
-        rpc_request_drop(req);
-    else
-        rpc_reply_error(req, RPC_GARBAGE_ARGS);
-}
-
 /* Counted apart, and perhaps moved: then it is read again where it is now. */
 static void
 set_apart(struct rpc_request *req, struct rpc_call_head *head)
@@ -203,11 +192,13 @@ dispatch(struct rpc_request *req, bool is_known)
         return;
     }
     if (row->needs_login && !conn_is_trusted(req->conn)) {
-        refuse_before_login(req);
+        if (row->refuse)
+            row->refuse(req);
+        else
+            rpc_reply_error(req, RPC_GARBAGE_ARGS);
         return;
     }
-    /* Only fops are large enough to come in pieces, and their codec knows; the rest read one piece. */
-    if (req->args.more_count && row->number != FOP_PROGRAM)
+    if (req->args.more_count && !row->takes_pieces)
         xdr_pull(&req->args, xdr_left_total(&req->args));
     row->procedures[req->procedure].handler(req);
 }

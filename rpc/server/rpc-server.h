@@ -34,10 +34,15 @@ struct rpc_program {
     const struct rpc_procedure *procedures;
     uint32_t procedure_count;
     bool is_listed;   /* in DUMP's answer, in the order of rpc_server_new() */
-    bool needs_login; /* GARBAGE_ARGS before conn_set_trusted (wire 1.4) */
+    bool needs_login; /* before conn_set_trusted a call is not run, but given to `refuse` */
+    bool takes_pieces; /* its decoders read records that come in several pieces (xdr.h); else they get them in one */
+    /* Answers a call that came before the login, by one of the functions below. NULL: GARBAGE_ARGS (wire 1.4). */
+    rpc_handler refuse;
     /* Whether calls of this procedure may wait for other calls: they are counted apart (record_waits()). NULL: none does. */
     bool (*waits)(uint32_t procedure);
 };
+
+#define RPC_REQUEST_OWN_BYTES 24
 
 struct rpc_request {
     struct call_stack stk; /* caller is filled from the credential; stk.arena is the request's memory */
@@ -51,10 +56,9 @@ struct rpc_request {
     const char *cred; /* as it came; in the record */
     const struct rpc_program *program_row;
     struct rpc_server *server;
-    void *user;            /* protocol/server's: the session */
-    unsigned resolve_step; /* protocol/server's, as the next two: see resolve.c */
-    uint32_t name_epoch;
-    bool is_target_known;
+    /* Whatever the program keeps of a request, in a struct of its own: zero when the handler is called. (A request is made before
+     * its program is known, so there is room for the largest.) It goes along when the call is packed: stack/call-pack.h. */
+    _Alignas(8) char own[RPC_REQUEST_OWN_BYTES];
 };
 
 struct rpc_server;

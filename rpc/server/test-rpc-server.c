@@ -103,6 +103,15 @@ serve_writev(struct rpc_request *req)
     rpc_fop_reply(req);
 }
 
+static void
+refuse(struct rpc_request *req)
+{
+    if (req->procedure == FOP_release)
+        rpc_request_drop(req);
+    else
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
+}
+
 static const struct rpc_procedure fop_procedures[] = {
     [FOP_readv] = {"READ", serve_readv},     [FOP_writev] = {"WRITE", serve_writev},
     [FOP_lookup] = {"LOOKUP", lookup},       [FOP_fsync] = {"FSYNC", fsync_kept},
@@ -116,6 +125,8 @@ static const struct rpc_program fop_program = {
     .procedure_count = FOP_release + 1,
     .is_listed = true,
     .needs_login = true,
+    .takes_pieces = true,
+    .refuse = refuse,
 };
 static const struct rpc_procedure login_procedures[] = {{"LOGIN", login}};
 static const struct rpc_program login_program = {

@@ -37,11 +37,11 @@ remember(struct rpc_request *req)
     case FOP_symlink:
     case FOP_put:
         if (!gfid_is_null(&reply->stat.gfid))
-            inode_unref(inode_link_epoch(t, call->loc.parent, call->loc.name, &reply->stat, req->name_epoch));
+            inode_unref(inode_link_epoch(t, call->loc.parent, call->loc.name, &reply->stat, server_request_of(req)->name_epoch));
         break;
     case FOP_link:
         if (!gfid_is_null(&reply->stat.gfid))
-            inode_unref(inode_link_epoch(t, call->loc2.parent, call->loc2.name, &reply->stat, req->name_epoch));
+            inode_unref(inode_link_epoch(t, call->loc2.parent, call->loc2.name, &reply->stat, server_request_of(req)->name_epoch));
         break;
     case FOP_unlink:
     case FOP_rmdir:
@@ -64,7 +64,7 @@ remember(struct rpc_request *req)
 static void
 remember_entries(struct rpc_request *req)
 {
-    const struct inode_epochs *epochs = req->user;
+    const struct inode_epochs *epochs = server_request_of(req)->listed;
     struct inode *dir = req->stk.call.loc.inode;
 
     for (const struct dirent_entry *e = req->stk.reply.entries; e && epochs; e = e->next) {
@@ -164,6 +164,17 @@ has_too_many_keys(const struct fop_call *c)
            (counters && counters->count > XDATA_PAIRS_MAX);
 }
 
+/* Without memory the names are not remembered. */
+static void
+note_epochs(struct rpc_request *req)
+{
+    struct inode_epochs *epochs = arena_alloc(&req->stk.arena, sizeof *epochs);
+
+    if (epochs)
+        inode_epochs_take(req->stk.client->graph->inodes, epochs);
+    server_request_of(req)->listed = epochs;
+}
+
 /* 0 or -errno. */
 static int
 prepare(struct rpc_request *req)
@@ -176,8 +187,8 @@ prepare(struct rpc_request *req)
 
     if (!gfid_is_null(&client->subdir_gfid))
         subdir_translate_call(&stk->call, &client->subdir_gfid);
-    if (stk->call.fop == FOP_readdirp && (req->user = arena_alloc(&stk->arena, sizeof(struct inode_epochs))))
-        inode_epochs_take(client->graph->inodes, req->user); /* without: the names are not remembered */
+    if (stk->call.fop == FOP_readdirp)
+        note_epochs(req);
     return squash_caller(xlator_conf(client->graph->top), client, &stk->caller, &stk->arena);
 }
 
@@ -217,6 +228,16 @@ server_fop(struct rpc_request *req)
     }
 }
 
+/* Before the login. Stock answers with GARBAGE_ARGS, and RELEASE not at all. */
+static void
+server_refuse(struct rpc_request *req)
+{
+    if (req->procedure == FOP_release)
+        rpc_request_drop(req);
+    else
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
+}
+
 static void
 server_null(struct rpc_request *req)
 {
@@ -239,5 +260,7 @@ const struct rpc_program server_fop_program = {
     .procedure_count = FOP_COUNT,
     .is_listed = true,
     .needs_login = true,
+    .takes_pieces = true,
+    .refuse = server_refuse,
     .waits = bounds_waits,
 };

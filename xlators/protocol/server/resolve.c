@@ -85,7 +85,7 @@ slot_of(struct rpc_request *req)
 {
     struct fop_call *call = &req->stk.call;
 
-    switch ((enum step)req->resolve_step) {
+    switch ((enum step)server_request_of(req)->step) {
     case STEP_FIRST:
         return is_by_name(call) ? &call->loc.parent : &call->loc.inode;
     case STEP_CHILD:
@@ -103,13 +103,13 @@ missing_error(const struct rpc_request *req, int err)
 {
     const struct fop_call *call = &req->stk.call;
     bool is_fd_step = (fop_info[call->fop].traits & FOP_BY_FD) &&
-                      (req->resolve_step == STEP_FIRST || call->fop == FOP_copy_file_range);
+                      (server_request_of(req)->step == STEP_FIRST || call->fop == FOP_copy_file_range);
 
     if (err != -ENOENT)
         return err;
-    if (req->resolve_step == STEP_TARGET)
+    if (server_request_of(req)->step == STEP_TARGET)
         return 0;
-    return req->resolve_step == STEP_CHILD || is_fd_step ? -ENOENT : -ESTALE;
+    return server_request_of(req)->step == STEP_CHILD || is_fd_step ? -ENOENT : -ESTALE;
 }
 
 static void
@@ -121,7 +121,7 @@ asked_done(struct call_stack *child)
 
     if (!err) {
         struct inode *inode = inode_link_epoch(req->stk.client->graph->inodes, child->call.loc.parent,
-                                               child->call.loc.name, &r->stat, req->name_epoch);
+                                               child->call.loc.name, &r->stat, server_request_of(req)->name_epoch);
 
         *slot_of(req) = inode;
         err = inode ? 0 : -ENOMEM;
@@ -149,7 +149,7 @@ ask(struct rpc_request *req, const struct gfid *gfid, struct inode *parent, cons
         child->call.loc.parent = inode_ref(parent);
         child->call.loc.name = child->call.name = name;
         child->call.pargfid = parent->gfid;
-        req->name_epoch = inode_name_epoch(parent->table, parent, name);
+        server_request_of(req)->name_epoch = inode_name_epoch(parent->table, parent, name);
     } else {
         child->call.gfid = *gfid;
     }
@@ -234,7 +234,7 @@ step_first(struct rpc_request *req)
             return rc;
         call->loc.name = call->name;
         rc = resolve_check_name(call->fop, call->loc.parent, call->name);
-        req->name_epoch = rc ? 0 : inode_name_epoch(call->loc.parent->table, call->loc.parent, call->name);
+        server_request_of(req)->name_epoch = rc ? 0 : inode_name_epoch(call->loc.parent->table, call->loc.parent, call->name);
         return rc;
     }
     if (call->fop == FOP_lookup) { /* answered by the disk, whatever the table knows */
@@ -285,15 +285,15 @@ step_target(struct rpc_request *req)
 
     if (!loc->name)
         return FOUND;
-    if (!loc->inode && !req->is_target_known)
+    if (!loc->inode && !server_request_of(req)->is_target_known)
         loc->inode = inode_find_child(loc->parent->table, loc->parent, loc->name);
     if (req->stk.call.fop == FOP_link) {
-        req->name_epoch = inode_name_epoch(loc->parent->table, loc->parent, loc->name);
+        server_request_of(req)->name_epoch = inode_name_epoch(loc->parent->table, loc->parent, loc->name);
         return FOUND;
     }
-    if (loc->inode || req->is_target_known)
+    if (loc->inode || server_request_of(req)->is_target_known)
         return FOUND;
-    req->is_target_known = true;
+    server_request_of(req)->is_target_known = true;
     return ask(req, NULL, loc->parent, loc->name);
 }
 
@@ -303,8 +303,10 @@ resolve_run(struct rpc_request *req)
     static int (*const steps[])(struct rpc_request *) = {
         [STEP_FIRST] = step_first, [STEP_CHILD] = step_child, [STEP_SECOND] = step_second, [STEP_TARGET] = step_target};
 
-    while (req->resolve_step < STEP_WIND) {
-        int rc = steps[req->resolve_step](req);
+    struct server_request *own = server_request_of(req);
+
+    while (own->step < STEP_WIND) {
+        int rc = steps[own->step](req);
 
         if (rc == ASKED)
             return;
@@ -312,7 +314,7 @@ resolve_run(struct rpc_request *req)
             fail(req, rc);
             return;
         }
-        req->resolve_step++;
+        own->step++;
     }
     call_stack_wind(&req->stk, req->stk.client->graph->brick);
 }
@@ -320,7 +322,5 @@ resolve_run(struct rpc_request *req)
 void
 resolve_and_wind(struct rpc_request *req)
 {
-    req->resolve_step = STEP_FIRST;
-    req->is_target_known = false;
-    resolve_run(req);
+    resolve_run(req); /* `own` is zero: STEP_FIRST */
 }

@@ -94,6 +94,23 @@ void session_check_auth(struct graph *g);
 void session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *arg);
 void session_dump(struct graph *g, struct dump *d);
 
+/* -- a request ------------------------------------------------------------------------------------------- */
+
+/* What is kept of a fop here: rpc_request.own. */
+struct server_request {
+    struct inode_epochs *listed; /* readdirp: when it began; on the arena. NULL: its names are not remembered */
+    unsigned step;               /* resolve.c's, as the next two */
+    uint32_t name_epoch;
+    bool is_target_known;
+};
+_Static_assert(sizeof(struct server_request) <= RPC_REQUEST_OWN_BYTES, "a request has room for it");
+
+static inline struct server_request *
+server_request_of(const struct rpc_request *req)
+{
+    return (struct server_request *)(void *)req->own;
+}
+
 /* -- resolve.c ------------------------------------------------------------------------------------------- */
 
 /* Turns the call's gfids, names and fd numbers into inodes and fds, then winds it into the brick. Whatever happens, the reply is sent. */
