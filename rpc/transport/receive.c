@@ -238,7 +238,8 @@ receive_restart_batches(struct cds_list_head *batches)
     }
 }
 
-/* Runs what nobody has begun, then sends what it has answered. */
+/* Runs what nobody has begun, then sends what it has answered. The answer of the last record takes along what waits, in one visit of
+ * the connection's lock. */
 static void
 batch_work(struct batch *b)
 {
@@ -248,6 +249,8 @@ batch_work(struct batch *b)
     receive_corked = c;
     while (atomic_load_explicit(&b->next, memory_order_relaxed) < b->count && !batch_stalls(b) &&
            (i = atomic_fetch_add_explicit(&b->next, 1, memory_order_relaxed)) < b->count) {
+        if (i + 1 == b->count)
+            receive_corked = outer;
         if (atomic_load_explicit(&c->is_refused, memory_order_relaxed))
             record_release(&b->records[i]);
         else

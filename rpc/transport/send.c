@@ -139,14 +139,19 @@ queue_payload_locked(struct conn *c, struct iobuf *buf, const struct iovec *payl
     return 0;
 }
 
-/* The end of both forms of conn_send(). A message that is queued in part can only be answered by closing. */
+static void flush_and_unlock(struct conn *c);
+
+/* The end of both forms of conn_send(), with the lock, which is free afterwards. A message that is queued in part can only be
+ * answered by closing. */
 static int
-queued(struct conn *c, int err)
+queued_and_unlock(struct conn *c, int err)
 {
+    if (!err && receive_corked != c)
+        flush_and_unlock(c);
+    else
+        pthread_mutex_unlock(&c->lock);
     if (err)
         conn_kill(c);
-    else if (receive_corked != c)
-        send_flush(c);
     return err;
 }
 
@@ -168,9 +173,9 @@ conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf *buf
             err = queue_payload_locked(c, buf, payload, payload_count);
         count_up(&c->messages, 1);
     }
-    pthread_mutex_unlock(&c->lock);
+    err = queued_and_unlock(c, err);
     iobuf_unref(buf);
-    return queued(c, err);
+    return err;
 }
 
 int
@@ -186,9 +191,9 @@ conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes)
         buf = NULL;
         count_up(&c->messages, 1);
     }
-    pthread_mutex_unlock(&c->lock);
+    err = queued_and_unlock(c, err);
     iobuf_unref(buf);
-    return queued(c, err);
+    return err;
 }
 
 /* ---- sending ---- */
@@ -272,13 +277,13 @@ send_some_locked(struct conn *c, int *err)
     return false;
 }
 
-void
-send_flush(struct conn *c)
+/* Sends what is queued, unless someone is at it. */
+static void
+flush_and_unlock(struct conn *c)
 {
     struct chunk *left = NULL;
     int err = 0;
 
-    pthread_mutex_lock(&c->lock);
     if (c->is_sending || c->is_blocked || !c->head) {
         pthread_mutex_unlock(&c->lock);
         return;
@@ -297,6 +302,16 @@ send_flush(struct conn *c)
         conn_kill(c);
     else
         flow_less(c);
+}
+
+/* Who queues something sees to it himself: so an empty queue needs no lock. */
+void
+send_flush(struct conn *c)
+{
+    if (!atomic_load_explicit(&c->queued_bytes, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&c->lock);
+    flush_and_unlock(c);
 }
 
 void

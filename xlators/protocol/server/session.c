@@ -2,13 +2,17 @@
 /* session: a connection that has tried to log in, whom it is logged in as, and what is left to do when it ends.
  *
  * The connection's user pointer leads to its session. Its requests run on several workers at once, and a login that had to
- * wait for the disk may come back when the connection is gone: so the pointer and what it leads to are read under a
- * mutex, one of many picked by the connection's address, for as long as it takes to get a reference to the client.
+ * wait for the disk may come back when the connection is gone: so the pointer and what it leads to change under a
+ * mutex, one of many picked by the connection's address.
+ *
+ * A request reads both without it, for it runs in a record's handler: the session stays until none runs, and a client whose place
+ * another login has taken keeps that connection's reference until no handler runs that may have read it (call_rcu).
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <urcu.h>
 
 #include "log/dump.h"
 #include "log/log.h"
@@ -17,7 +21,8 @@
 struct session {
     struct conn *conn;                  /* a reference */
     struct cds_list_head link;          /* server->sessions, under clients_lock */
-    struct brick_client *client;              /* a reference; written under stripe and clients_lock, read under either */
+    /* A reference. Written under stripe and clients_lock, read under either, or by a handler of the connection's. */
+    _Atomic(struct brick_client *) client;
     char *username, *password, *subdir; /* as shown at login; under clients_lock */
     bool is_closing;                    /* conn_close() is being called; under clients_lock */
 };
@@ -25,6 +30,13 @@ struct session {
 /* Text of one session's login, copied before any lock is taken. */
 struct shown {
     char *username, *password, *subdir;
+};
+
+/* A client whose connection has logged in as another one, while requests run that may have read who it was. */
+struct departed {
+    struct rcu_head rcu;
+    struct worker_job job;
+    struct brick_client *client; /* a reference */
 };
 
 #define STRIPES 256
@@ -69,13 +81,41 @@ session_begin(struct conn *c)
 struct brick_client *
 session_client(struct conn *c)
 {
-    pthread_mutex_t *stripe = stripe_of(c);
-
-    pthread_mutex_lock(stripe);
     struct session *s = conn_user(c);
-    struct brick_client *client = s && s->client ? brick_client_ref(s->client) : NULL;
-    pthread_mutex_unlock(stripe);
-    return client;
+    struct brick_client *client = s ? atomic_load_explicit(&s->client, memory_order_acquire) : NULL;
+
+    return client ? brick_client_ref(client) : NULL;
+}
+
+/* In a worker: the last reference may go, and layers look at their options then. */
+static void
+departed_job(struct worker_job *job)
+{
+    struct departed *d = caa_container_of(job, struct departed, job);
+
+    brick_client_unref(d->client);
+    free(d);
+}
+
+static void
+departed_after_grace(struct rcu_head *rcu)
+{
+    struct departed *d = caa_container_of(rcu, struct departed, rcu);
+
+    d->job.run = departed_job;
+    worker_post_any(&d->job);
+}
+
+/* `client` may be NULL: nobody has departed. */
+static void
+depart(struct departed *d, struct brick_client *client)
+{
+    if (!client) {
+        free(d);
+        return;
+    }
+    d->client = client;
+    call_rcu(&d->rcu, departed_after_grace);
 }
 
 /* -- logging in and out ----------------------------------------------------------------------------------- */
@@ -92,7 +132,8 @@ other_conn_locked(struct server *server, const struct brick_client *client)
     return NULL;
 }
 
-/* Under the stripe: the session leaves its brick. Its client is handed over; NULL if it had none. */
+/* Under the stripe: the session leaves its brick. Its client, NULL if it had none, is handed over. s->client stays for the caller to
+ * write, so that no request finds the session without one. */
 static struct brick_client *
 leave_locked(struct session *s, struct shown *old)
 {
@@ -107,7 +148,6 @@ leave_locked(struct session *s, struct shown *old)
         client->conn = other_conn_locked(server_of(client->graph), client);
     *old = (struct shown){s->username, s->password, s->subdir};
     s->username = s->password = s->subdir = NULL;
-    s->client = NULL;
     pthread_mutex_unlock(&client->graph->clients_lock);
     return client;
 }
@@ -146,14 +186,17 @@ copy_text(const char *text, char **out)
     return !text || *out;
 }
 
+static void end_connection(struct brick_client *client);
+
 int
 session_attach(struct conn *c, struct brick_client *client, const struct session_login *login)
 {
+    struct departed *departed = calloc(1, sizeof *departed);
     struct shown fresh = {0}, old = {0};
     struct brick_client *was = NULL;
     int err = 0;
 
-    if (!copy_text(login->username, &fresh.username) || !copy_text(login->password, &fresh.password) ||
+    if (!departed || !copy_text(login->username, &fresh.username) || !copy_text(login->password, &fresh.password) ||
         !copy_text(login->subdir, &fresh.subdir))
         err = -ENOMEM;
     pthread_mutex_lock(stripe_of(c));
@@ -163,13 +206,16 @@ session_attach(struct conn *c, struct brick_client *client, const struct session
     if (!err) {
         was = leave_locked(s, &old);
         err = join_locked(s, client, &fresh);
+        if (err)
+            s->client = NULL;
     }
     pthread_mutex_unlock(stripe_of(c));
 
     shown_free(&fresh);
     shown_free(&old);
     if (was)
-        session_logout(was);
+        end_connection(was);
+    depart(departed, was);
     if (err)
         session_logout(client);
     return err;
@@ -199,8 +245,9 @@ flush_and_close(struct brick_client *client, struct fd *fd)
     call_stack_wind(stk, client->graph->brick);
 }
 
-void
-session_logout(struct brick_client *client)
+/* The reference stays. */
+static void
+end_connection(struct brick_client *client)
 {
     if (brick_client_disconnect(client)) {
         struct fd *fd;
@@ -211,6 +258,12 @@ session_logout(struct brick_client *client)
             flush_and_close(client, fd);
         log_event(LOG_INFO, client->graph->top, "client-gone", "%s is gone; %u files were open", client->uid, count);
     }
+}
+
+void
+session_logout(struct brick_client *client)
+{
+    end_connection(client);
     brick_client_unref(client);
 }
 
