@@ -4,6 +4,7 @@
 #
 #   volfile_brick VOL BRICK_PATH VOLUME_ID [PORT]     the whole stack of a brick
 #   volfile_client VOL LAYOUT FEATURES BRICK...       a mount's graph; BRICK is HOST:PORT:PATH
+#   volfile_bare VOL BRICK                            a mount's graph of one brick, protocol/client and io-stats alone
 #   volfile_shd VOL LAYOUT BRICK...                   the self-heal daemon's
 #
 # LAYOUT is DxR: D distribute subvolumes, each of R replicas; 1x1 is a single brick. DxK+M: D subvolumes, each dispersed over
@@ -140,6 +141,12 @@ volfile_client() {
     fi
     volfile_layer "$vol" debug/io-stats "$below" \
         "log-level INFO" "threads 16" "latency-measurement off" "count-fop-hits off" "global-threading off"
+}
+
+volfile_bare() {
+    local vol=$1
+    volfile_groups "$vol" 1x1 mount "$2"
+    volfile_layer "$vol" debug/io-stats "$vol-client-0" "log-level INFO" "latency-measurement off" "count-fop-hits off"
 }
 
 volfile_shd() {

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "glusterfsd/kilnd.h"
+#include "glusterfsd/daemon.h"
 
 static int ready_fd = -1;
 static int pid_fd = -1;
@@ -32,12 +32,12 @@ wait_for_child(int fd)
     while (have < sizeof v && ((n = read(fd, (char *)&v + have, sizeof v - have)) > 0 || (n < 0 && errno == EINTR)))
         have += n > 0 ? (size_t)n : 0;
     if (have < sizeof v) {
-        fputs("kilnd: the daemon ended while it was starting; see its log\n", stderr);
+        fprintf(stderr, "%s: the daemon ended while it was starting; see its log\n", daemon_name);
         _exit(EXIT_FAILURE);
     }
     v.message[sizeof v.message - 1] = '\0';
     if (v.message[0])
-        fprintf(stderr, "kilnd: %s\n", v.message);
+        fprintf(stderr, "%s: %s\n", daemon_name, v.message);
     fflush(stderr);
     _exit(v.exit_status);
 }
@@ -75,7 +75,7 @@ daemon_ready(int exit_status, const char *message)
 
     if (ready_fd < 0) {
         if (message && *message)
-            fprintf(stderr, "kilnd: %s\n", message);
+            fprintf(stderr, "%s: %s\n", daemon_name, message);
         return;
     }
     snprintf(v.message, sizeof v.message, "%s", message ? message : "");

@@ -38,6 +38,7 @@
 #define FILES_WANTED 1048576
 #define FILES_ENOUGH 65536
 
+const char daemon_name[] = "kilnd";
 static struct kilnd_options options;
 static char failure[2048];
 static bool has_begun; /* bricks may be attached */
@@ -323,7 +324,7 @@ write_statedump(void)
 {
     const char *dir = options.dump_dir ? options.dump_dir : volfile_dump_dir;
 
-    statedump_write(dir ? dir : "/var/run/gluster", first_brick ? first_brick : "kilnd");
+    statedump_write(dir ? dir : "/var/run/gluster", first_brick ? first_brick : "kilnd", bricks_each);
 }
 
 /* Until SIGTERM or SIGINT, or until the last brick has failed. The exit status. */

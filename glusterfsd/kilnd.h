@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "glusterfsd/daemon.h"
+
 #define KILND_BRICKS_MAX 4096
 
 struct kilnd_options {
@@ -40,17 +42,5 @@ void hand_over_to_stock(char **argv);
 
 /* Fills *o from the command line. Does not return on --help, --version or a bad option (exit 64). */
 void options_parse(struct kilnd_options *o, int argc, char **argv);
-
-/* daemon.c. The parent waits here until daemon_ready() and exits with its status. 0 in the child; -errno. */
-int daemonise(void);
-/* Tells the waiting parent how the start went; `message` is shown on its stderr. Harmless in the foreground. */
-void daemon_ready(int exit_status, const char *message);
-/* Writes and locks the pid file. 0, -EAGAIN (another daemon holds it), -errno. */
-int pidfile_write(const char *path);
-/* Lets go of it; `is_kept`: the file stays. */
-void pidfile_close(bool is_kept);
-
-/* statedump.c: DIR/NAME.PID.dump.SECONDS, complete when it has that name. 0 or -errno (logged). */
-int statedump_write(const char *dir, const char *name);
 
 #endif

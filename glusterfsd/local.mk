@@ -6,6 +6,7 @@ kilnd_SOURCES = \
 	glusterfsd/brick-ops.c \
 	glusterfsd/brick-ops.h \
 	glusterfsd/daemon.c \
+	glusterfsd/daemon.h \
 	glusterfsd/hand-over.c \
 	glusterfsd/kilnd.c \
 	glusterfsd/kilnd.h \

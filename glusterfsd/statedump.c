@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "event/worker.h"
-#include "glusterfsd/bricks.h"
-#include "glusterfsd/kilnd.h"
+#include "glusterfsd/daemon.h"
 #include "graph/graph.h"
 #include "log/dump.h"
 #include "log/log.h"
@@ -103,7 +102,7 @@ dashed(const char *name, char *out, size_t size)
 }
 
 int
-statedump_write(const char *dir, const char *name)
+statedump_write(const char *dir, const char *name, bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg))
 {
     char temporary[4096], final[4096], dash[1024];
     struct dump d;
@@ -131,8 +130,8 @@ statedump_write(const char *dir, const char *name)
     }
     dump_time(&d, "DUMP-START-TIME");
     dump_process(&d);
-    if (!bricks_each(dump_graph, &d))
-        log_event(LOG_ERROR, NULL, "statedump-bricks", "no memory to list the bricks");
+    if (!each(dump_graph, &d))
+        log_event(LOG_ERROR, NULL, "statedump-graphs", "no memory to list what is served");
     fputc('\n', d.file);
     dump_time(&d, "DUMP-END-TIME");
     bool is_written = !ferror(d.file);

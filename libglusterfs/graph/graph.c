@@ -457,6 +457,10 @@ graph_free(struct graph *g)
 {
     if (!g)
         return;
+    for (unsigned i = g->layer_count - g->layers_up; i < g->layer_count; i++) {
+        if (g->layers[i].type->drained)
+            g->layers[i].type->drained(&g->layers[i]);
+    }
     if (g->inodes) {
         unsigned left = inode_table_free(g->inodes);
 

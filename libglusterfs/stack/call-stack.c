@@ -73,12 +73,13 @@ call_stack_release(struct call_stack *stk)
     stk->frames = NULL;
     fd_unref(stk->reply.fd);
     iobuf_unref(stk->reply.iobuf);
+    iobuf_unref(stk->call.payload_iobuf);
     fd_unref(stk->call.fd);
     fd_unref(stk->call.fd2);
     loc_release(&stk->call.loc);
     loc_release(&stk->call.loc2);
     stk->reply.fd = stk->call.fd = stk->call.fd2 = NULL;
-    stk->reply.iobuf = NULL;
+    stk->reply.iobuf = stk->call.payload_iobuf = NULL;
     brick_client_unref(stk->client);
     stk->client = NULL;
     arena_release(&stk->arena);
@@ -188,6 +189,7 @@ call_stack_fork(const struct call_stack *stk, void (*done)(struct call_stack *),
     loc_take(&fork->call.loc2);
     fork->call.fd = stk->call.fd ? fd_ref(stk->call.fd) : NULL;
     fork->call.fd2 = stk->call.fd2 ? fd_ref(stk->call.fd2) : NULL;
+    fork->call.payload_iobuf = stk->call.payload_iobuf ? iobuf_ref(stk->call.payload_iobuf) : NULL;
     fork->call.dict = dict_dup(stk->call.dict, &fork->arena, &err);
     fork->call.xdata = err ? NULL : dict_dup(stk->call.xdata, &fork->arena, &err);
     if (!err)

@@ -133,9 +133,10 @@ struct fop_call {
     struct active_lock *locks;
     struct dict *dict;  /* set/getxattr, xattrop */
     struct dict *xdata; /* NULL: none */
-    struct iovec payload[FOP_PAYLOAD_IOVS]; /* writev, put: into the received record(s) */
+    struct iovec payload[FOP_PAYLOAD_IOVS]; /* writev, put: into the received record(s), or into payload_iobuf */
     int payload_count;
     size_t payload_bytes;
+    struct iobuf *payload_iobuf; /* NULL, or a reference of the call stack's to what holds the whole payload */
 };
 
 struct fop_reply {

@@ -4,6 +4,8 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/stack/call-pack.h \
 	libglusterfs/stack/call-stack.c \
 	libglusterfs/stack/call-stack.h \
+	libglusterfs/stack/coro-call.c \
+	libglusterfs/stack/coro-call.h \
 	libglusterfs/stack/fop.c \
 	libglusterfs/stack/fop.h \
 	libglusterfs/stack/fops.def \

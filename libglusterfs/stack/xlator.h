@@ -28,7 +28,8 @@ struct volfile_section;
 enum ctx_kind { CTX_INODE, CTX_FD, CTX_CLIENT, CTX_KINDS };
 #define KEEPS(kind) (1u << (kind))
 
-enum child_event { CHILD_UP, CHILD_DOWN, CHILD_CONNECTING };
+/* CHILD_REFUSED: a brick will not have us, and has said that it never will (wire 3.3). */
+enum child_event { CHILD_UP, CHILD_DOWN, CHILD_CONNECTING, CHILD_REFUSED };
 
 typedef xl_verdict (*fop_fn)(struct xlator *xl, struct call_stack *stk);
 
@@ -92,6 +93,8 @@ struct xlator_type {
     /* Threads of this layer that belong to the whole brick start and stop here: after publish, before drain. */
     int (*start)(struct xlator *xl);
     void (*stop)(struct xlator *xl);
+    /* After stop, when all calls have ended: inodes and fds that the layer still holds of its own are given back. */
+    void (*drained)(struct xlator *xl);
 };
 
 struct xlator {

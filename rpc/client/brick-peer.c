@@ -273,6 +273,19 @@ peer_down(struct rpc_client *c, bool was_up, void *arg)
     (void)c;
     if (was_up && p->ops->down)
         p->ops->down(p, p->arg);
+    else if (!was_up && !p->was_redirected && p->ops->unreachable)
+        p->ops->unreachable(p, p->arg);
+}
+
+static void
+peer_unreachable(struct rpc_client *c, int err, void *arg)
+{
+    struct brick_peer *p = arg;
+
+    (void)c;
+    (void)err;
+    if (p->ops->unreachable)
+        p->ops->unreachable(p, p->arg);
 }
 
 static void
@@ -304,7 +317,7 @@ peer_gone(void *arg)
 }
 
 static const struct rpc_client_ops peer_rpc_ops = {
-    .connected = peer_connected, .down = peer_down, .called = peer_called, .gone = peer_gone};
+    .connected = peer_connected, .down = peer_down, .unreachable = peer_unreachable, .called = peer_called, .gone = peer_gone};
 
 /* ---- the owner's side ---- */
 

@@ -27,6 +27,8 @@ struct brick_peer_ops {
     void (*up)(struct brick_peer *p, const struct brick_login *login, void *arg);
     /* Logged in no more: calls have had their callbacks, fd numbers mean nothing. Another login is tried. */
     void (*down)(struct brick_peer *p, void *arg);
+    /* An attempt has failed before it came to a login: nobody listens, glusterd knows no port, the peer is no brick. */
+    void (*unreachable)(struct brick_peer *p, void *arg);
     /* The brick does not let us in: `op_errno` and its words ("" if it said none). It is tried again as long as the peer is
      * not closed; EACCES with words is meant for good (wire 3.3). */
     void (*refused)(struct brick_peer *p, int op_errno, const char *words, void *arg);

@@ -362,6 +362,18 @@ rpc_client_up(struct rpc_client *c)
     return is_up;
 }
 
+void
+rpc_client_hold(struct rpc_client *c)
+{
+    (void)client_hold(c);
+}
+
+void
+rpc_client_let_go(struct rpc_client *c)
+{
+    client_let_go(c);
+}
+
 bool
 rpc_client_is_up(const struct rpc_client *c)
 {

@@ -110,6 +110,12 @@ struct rpc_call {
  * many calls are under way as may be), -ENOMEM, -EMSGSIZE, -EINVAL (the credential cannot be encoded). */
 int rpc_client_call(struct rpc_client *c, const struct rpc_call *call);
 
+/* Between these two no other connection takes this one's place: what a peer has numbered for one connection only (fds), is looked up
+ * and sent between them, and `down` has made it invalid before the next connection begins. They may be nested, and cost an atomic
+ * each; they are held for as long as a call takes to be sent. */
+void rpc_client_hold(struct rpc_client *c);
+void rpc_client_let_go(struct rpc_client *c);
+
 /* For small arguments: encodes into the caller's buffer, `x` has been filled. */
 static inline int
 rpc_client_call_xdr(struct rpc_client *c, struct rpc_call *call, const struct xdr *x, const char *start)

@@ -34,7 +34,7 @@ enum manner {
     MANNERS,
 };
 static atomic_int manner, bad_times;
-static atomic_uint logins;
+static atomic_uint logins, unreachable;
 static struct brick_peer *brick;
 static sem_t came_up, went_down, was_refused, gone, called;
 static char seen_uuid[256], seen_extra[64], seen_volume[64];
@@ -249,7 +249,20 @@ owner_gone(void *arg)
     sem_post(&gone);
 }
 
-static const struct brick_peer_ops owner_ops = {owner_up, owner_down, owner_refused, owner_called, owner_gone};
+static void
+owner_unreachable(struct brick_peer *p, void *arg)
+{
+    (void)p;
+    (void)arg;
+    unreachable++;
+}
+
+static const struct brick_peer_ops owner_ops = {.up = owner_up,
+                                                .down = owner_down,
+                                                .unreachable = owner_unreachable,
+                                                .refused = owner_refused,
+                                                .called = owner_called,
+                                                .gone = owner_gone};
 
 static void
 wait_on(sem_t *sem)
@@ -390,9 +403,11 @@ START_TEST(whatever_goes_wrong_is_tried_again)
     for (int how = IS_GLUSTERD; how < MANNERS; how++) {
         atomic_store(&bad_times, 2);
         atomic_store(&manner, how);
+        atomic_store(&unreachable, 0);
         start(VOLUME_ID);
         wait_on(&came_up);
         ck_assert_int_eq(bad_times, 0);
+        ck_assert_uint_ge(unreachable, how == IS_GLUSTERD ? 1 : 2); /* the way over glusterd's port is no failure */
         ck_assert_int_eq(sem_trywait(&went_down), -1); /* up is said once, down not at all */
         if (how == REFUSES || how == IS_NOT_READY) {
             wait_on(&was_refused);

@@ -11,7 +11,8 @@
 #   mount_launch MNT ARG...         starts a client, ARG for glusterfs(8) says of what; mount_arrive VOL MNT waits until it is mounted
 #   mount_settle MNT                waits until the client is connected to all bricks whose daemons run, and knows that it
 #                                   is not to the others: after each start of a daemon that the mount's client used before
-#   mount_end    MNT                unmounts; the client process has to end
+#   mount_kiln   VOL MNT [ARG...]   the same by kiln-mount, of a volume of one brick; ARG: for kiln-mount(8)
+#   mount_end    MNT                unmounts; the client process has to end, kiln-mount with status 0
 #   shd_start    VOL                a stock self-heal daemon for the volume
 #
 #   daemon_start NAME | daemon_kill NAME (-9) | daemon_stop NAME       one daemon; NAME from ${brick_daemon[PATH]}
@@ -28,11 +29,12 @@
 
 : "${BRICKD:=kiln}"
 : "${KILND:=${KILN_BUILD:-$source_dir/build}/kilnd}"
+: "${KILN_MOUNT:=${KILN_BUILD:-$source_dir/build}/kiln-mount}"
 
 declare -A volume_layout volume_id volume_dir volume_bricks
 declare -A brick_daemon brick_volfile
 declare -A daemon_kind daemon_bricks daemon_port daemon_pid
-declare -A mount_pid mount_vol
+declare -A mount_pid mount_vol mount_is_kiln
 volume_split=no
 volume_daemon=
 xlator_options=()
@@ -252,6 +254,32 @@ mount_arrive() {
     is_glusterfs_mount "$mnt" >/dev/null || { echo "$vol could not be mounted" >&2; return 1; }
 }
 
+# A brick that is away is no reason to wait: the mount is there, and answers ENOTCONN.
+mount_kiln() {
+    local vol=$1 mnt=$2 volfile name
+    shift 2
+    mkdir -p "$mnt"
+    name=$(basename "$mnt")
+    volfile=$T/$vol-$name.kiln.vol
+    volfile_bare "$vol" "$(volume_specs "$vol")" >"$volfile"
+    "$KILN_MOUNT" -N -f "$volfile" -l "$T/log/kiln-mount-$name.log" "$@" "$mnt" >>"$T/log/kiln-mount-$name.out" 2>&1 \
+        </dev/null &
+    mount_pid[$mnt]=$!
+    mount_vol[$mnt]=$vol
+    mount_is_kiln[$mnt]=yes
+    wait_for 240 "$mnt to be mounted" mount_is_listed_or_ended "$mnt" "${mount_pid[$mnt]}"
+    mount_is_listed "$mnt" || { echo "$vol could not be mounted" >&2; return 1; }
+}
+
+# Asks the mount table, and not the mount, which may be without its brick.
+mount_is_listed() {
+    [[ $(findmnt -n -o FSTYPE --mountpoint "$1") == fuse.glusterfs ]]
+}
+
+mount_is_listed_or_ended() {
+    process_gone "$2" || mount_is_listed "$1"
+}
+
 mount_settle() {
     wait_for 240 "the client of $1 to be connected to its bricks" mount_is_settled "$1"
 }
@@ -270,6 +298,15 @@ mount_end() {
     unset "mount_pid[$1]"
     umount "$1" || umount -l "$1"
     wait_for 240 "the client of $1 to end" process_gone "$pid"
+    [[ -z ${mount_is_kiln[$1]:-} ]] || mount_ended_well "$1" "$pid"
+}
+
+mount_ended_well() {
+    local status=0
+    unset "mount_is_kiln[$1]"
+    wait "$2" || status=$?
+    [[ $status -eq 0 ]] || { echo "kiln-mount of $1 ended with status $status" >&2; return 1; }
+    ! grep -E 'graph-audit|graph-inodes-left' "$T/log/kiln-mount-$(basename "$1").log" || return 1
 }
 
 mount_kill() {

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What Kiln's daemons share: the way into the background, the pid file, statedumps. */
+#ifndef KILN_GLUSTERFSD_DAEMON_H
+#define KILN_GLUSTERFSD_DAEMON_H
+
+#include <stdbool.h>
+
+struct graph;
+
+/* The program's name in what it says to whoever starts it: each program has its own. */
+extern const char daemon_name[];
+
+/* The parent waits here until daemon_ready() and exits with its status. 0 in the child; -errno. */
+int daemonise(void);
+/* Tells the waiting parent how the start went; `message` is shown on its stderr. Harmless in the foreground. */
+void daemon_ready(int exit_status, const char *message);
+/* Writes and locks the pid file. 0, -EAGAIN (another daemon holds it), -errno. */
+int pidfile_write(const char *path);
+/* Lets go of it; `is_kept`: the file stays. */
+void pidfile_close(bool is_kept);
+
+/* DIR/NAME.PID.dump.SECONDS, complete when it has that name. `each` calls its fn for every graph, and answers false when it has no
+ * memory to. 0 or -errno (logged). */
+int statedump_write(const char *dir, const char *name, bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg));
+
+#endif

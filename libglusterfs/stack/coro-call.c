@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "stack/coro-call.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "stack/xlator.h"
+
+/* A call stack that was made here and wound by nobody must not be answered. */
+static void
+never_wound(struct call_stack *stk)
+{
+    (void)stk;
+    assert(!"answered, but not wound by coro_call() or coro_group_wind()");
+}
+
+struct call_stack *
+coro_call_new(void)
+{
+    return call_stack_new(never_wound, NULL);
+}
+
+int
+coro_call_result(const struct call_stack *stk)
+{
+    if (stk->reply.op_ret >= 0)
+        return stk->reply.op_ret;
+    return stk->reply.op_errno > 0 ? -stk->reply.op_errno : -EIO; /* a brick that fails without saying why */
+}
+
+static void
+one_answered(struct call_stack *stk)
+{
+    struct coro_group *g = stk->owner;
+
+    if (atomic_fetch_sub_explicit(&g->left, 1, memory_order_acq_rel) == 1)
+        coroutine_resume(g->self); /* g lies on its stack: nothing after this */
+}
+
+void
+coro_group_begin(struct coro_group *g)
+{
+    g->self = coroutine_self();
+    assert(g->self);
+    atomic_init(&g->left, 1);
+}
+
+void
+coro_group_wind(struct coro_group *g, struct call_stack *stk, struct xlator *top)
+{
+    stk->done = one_answered;
+    stk->owner = g;
+    atomic_fetch_add_explicit(&g->left, 1, memory_order_relaxed);
+    call_stack_wind(stk, top);
+}
+
+void
+coro_group_wait(struct coro_group *g)
+{
+    if (atomic_fetch_sub_explicit(&g->left, 1, memory_order_acq_rel) != 1)
+        coroutine_yield();
+}
+
+int
+coro_call(struct call_stack *stk, struct xlator *top)
+{
+    struct coro_group g;
+
+    coro_group_begin(&g);
+    coro_group_wind(&g, stk, top);
+    coro_group_wait(&g);
+    return coro_call_result(stk);
+}

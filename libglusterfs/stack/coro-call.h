@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* coro-call: operations on a graph as lines of a coroutine.
+ *
+ *      struct call_stack *stk = coro_call_new();
+ *      ... fill stk->call and stk->caller ...
+ *      int ret = coro_call(stk, top);          wound at `top`; the coroutine sleeps until the reply has come
+ *      ... look at stk->reply ...
+ *      call_stack_free(stk);
+ *
+ * and of several at once:
+ *
+ *      coro_group_begin(&group);
+ *      for (each child)
+ *          coro_group_wind(&group, stk[i], child);
+ *      coro_group_wait(&group);                every one of them has its reply
+ *
+ * The reply resumes the coroutine in the thread that has read it. What coroutine.h says of a function that
+ * yields holds for who calls coro_call() and coro_group_wait(): no lock, no read section of its own, no
+ * thread-local variable across the call.
+ */
+#ifndef KILN_STACK_CORO_CALL_H
+#define KILN_STACK_CORO_CALL_H
+
+#include "coro/coroutine.h"
+#include "stack/call-stack.h"
+
+/* A pooled call stack for the calls below: pid, uid and gid 0 until the caller says otherwise. NULL: no
+ * memory. */
+struct call_stack *coro_call_new(void);
+
+/* Winds `stk` at `top`, as call_stack_wind(), and waits. Its op_ret if that is not negative, else -op_errno,
+ * which is never 0. `stk` stays the caller's. Only in a coroutine. */
+int coro_call(struct call_stack *stk, struct xlator *top);
+
+/* On the stack of the coroutine that waits. `left` counts the calls that have no reply yet, and one for the
+ * coroutine until it waits. */
+struct coro_group {
+    struct coroutine *self;
+    atomic_uint left;
+};
+
+void coro_group_begin(struct coro_group *g);
+void coro_group_wind(struct coro_group *g, struct call_stack *stk, struct xlator *top);
+/* Once for each coro_group_begin(), also when nothing was wound. */
+void coro_group_wait(struct coro_group *g);
+
+/* What a call stack that has its reply says: as coro_call() returns. */
+int coro_call_result(const struct call_stack *stk);
+
+#endif

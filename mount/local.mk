@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+sbin_PROGRAMS += kiln-mount
+kiln_mount_SOURCES = \
+	mount/kiln-mount.c \
+	mount/kiln-mount.h \
+	mount/options.c \
+	mount/types.c \
+	mount/volume.c \
+	glusterfsd/daemon.c \
+	glusterfsd/daemon.h \
+	glusterfsd/statedump.c \
+	xlators/mount/fuse/attr.c \
+	xlators/mount/fuse/data.c \
+	xlators/mount/fuse/dir.c \
+	xlators/mount/fuse/entry.c \
+	xlators/mount/fuse/fuse.c \
+	xlators/mount/fuse/fuse.h \
+	xlators/mount/fuse/fuse-internal.h \
+	xlators/mount/fuse/lock.c \
+	xlators/mount/fuse/node.c \
+	xlators/mount/fuse/task.c \
+	xlators/mount/fuse/xattr.c
+kiln_mount_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
+kiln_mount_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(FUSE_LIBS)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The types that a client's volfile may name: the ones that are built, and the ones that are left out of the
+ * graph because nothing on the bricks or for other clients depends on them: they only save time, or count.
+ * All others are refused by name: they decide where data is (cluster, features/shard), what it says
+ * (features/utime: time stamps), or who may change it. */
+#include <string.h>
+
+#include "stack/xlator.h"
+
+extern const struct xlator_type protocol_client_xlator, mount_fuse_xlator;
+
+static const struct xlator_type *const built[] = {&protocol_client_xlator, &mount_fuse_xlator};
+
+static const struct option any_options[] = {OPT_PREFIX(""), OPT_END};
+
+#define LEFT_OUT(type_name) {.name = type_name, .options = any_options, .is_not_built = true}
+
+static const struct xlator_type left_out[] = {
+    LEFT_OUT("debug/io-stats"),            /* counts */
+    LEFT_OUT("performance/write-behind"),  /* without it a write is answered when the brick has done it */
+    LEFT_OUT("performance/open-behind"),   /* ... an open, too */
+    LEFT_OUT("performance/quick-read"),    /* a cache of a second; so are the next four */
+    LEFT_OUT("performance/md-cache"),
+    LEFT_OUT("performance/io-cache"),
+    LEFT_OUT("performance/nl-cache"),
+    LEFT_OUT("performance/read-ahead"),
+    LEFT_OUT("performance/readdir-ahead"), /* the kernel asks ahead by itself */
+    LEFT_OUT("performance/io-threads"),    /* no call blocks a thread here */
+};
+
+const struct xlator_type *
+xlator_type_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof built / sizeof built[0]; i++) {
+        if (strcmp(built[i]->name, name) == 0)
+            return built[i];
+    }
+    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++) {
+        if (strcmp(left_out[i].name, name) == 0)
+            return &left_out[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# The brick of a kiln-mount dies under an open file: whoever asks gets ENOTCONN at once; when it is back, the file that was open is
+# written through the same descriptor, also one that has no name any more. A mount whose brick was never there is there all the same. SIGTERM
+# and umount leave nothing behind.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+is_away() {
+    [[ $(ls "$mnt" 2>&1) == *"Transport endpoint is not connected"* ]]
+}
+
+is_back() {
+    ls "$mnt" >/dev/null 2>&1
+}
+
+said() {
+    printf '%s\n' "$1" >&7 2>>"$T/said"
+}
+
+ends_well() {
+    local status=0
+    wait_for 240 "kiln-mount to end" process_gone "$1"
+    wait "$1" || status=$?
+    [[ $status -eq 0 ]]
+}
+
+for kind in kiln stock; do
+    volume_new "v-$kind" 1x1
+    volume_assign "v-$kind" "$kind"
+    volume_start "v-$kind"
+    mnt=$T/mnt-$kind
+    daemon=${brick_daemon[${volume_bricks[v-$kind]}]}
+    mount_kiln "v-$kind" "$mnt" --attribute-timeout=0 --entry-timeout=0
+    exec 7>>"$mnt/open"
+    said before
+    daemon_kill "$daemon"
+    t "$kind: the mount says that its brick is away" wait_for 240 "ENOTCONN" is_away
+    t_not "$kind: an open file cannot be written" said meanwhile
+    daemon_start "$daemon" 7>&- # or it would hold the file open, and the mount with it
+    t "$kind: the mount is back with its brick" wait_for 240 "the brick" is_back
+    t_here "$kind: the open file is written again" said after
+    is "$(tr '\n' ' ' <"$mnt/open")" "before after " "$kind: what was written is there"
+    exec 7>&-
+    t_here "$kind: unmounted" mount_end "$mnt"
+    t_not "$kind: nothing is mounted there" mount_is_listed "$mnt"
+
+    # SIGTERM with a file open, which keeps the kernel's side alive.
+    mount_kiln "v-$kind" "$mnt"
+    pid=${mount_pid[$mnt]}
+    unset "mount_pid[$mnt]" "mount_is_kiln[$mnt]"
+    exec 7>>"$mnt/open"
+    kill -TERM "$pid"
+    t_here "$kind: SIGTERM ends it with status 0 under an open file" ends_well "$pid"
+    t_not "$kind: whose next write fails" said late
+    exec 7>&-
+    t_not "$kind: nothing is mounted there any more" mount_is_listed "$mnt"
+    t_not "$kind: it left nothing it owned" grep -E 'graph-audit|graph-inodes-left' "$T/log/kiln-mount-mnt-$kind.log"
+    volume_stop "v-$kind"
+done
+
+# A brick that was never there, and one that comes later.
+mnt=$T/early
+mount_kiln v-kiln "$mnt"
+t "a mount without its brick answers ENOTCONN" wait_for 240 "ENOTCONN" is_away
+volume_start v-kiln
+t "and is of use when the brick comes" wait_for 240 "the brick" is_back
+t_here "unmounted" mount_end "$mnt"

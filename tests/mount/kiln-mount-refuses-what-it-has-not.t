@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kiln-mount goes into the background when the mount can be used, and its exit status is the truth. It refuses by name what is not
+# built, and leaves nothing mounted then; layers that only save time are left out.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+volume_new v 1x1
+volume_start v
+mnt=$T/mnt
+mkdir "$mnt"
+volfile_bare v "$(volume_specs v)" >"$T/bare.vol"
+
+# WHAT STATUS REGEX ARG...: it fails so, says so, and mounts nothing.
+refuses() {
+    local what=$1 want=$2 regex=$3 status=0
+    shift 3
+    "$KILN_MOUNT" -l "$T/log/refused.log" "$@" >"$T/refused.out" 2>&1 || status=$?
+    is "$status" "$want" "$what: the exit status is $want"
+    t "$what: it says why" grep -E -- "$regex" "$T/refused.out"
+    t_not "$what: nothing is mounted" mount_is_listed "$mnt"
+}
+
+with_layer() {
+    cat "$T/bare.vol"
+    volfile_layer top "$1" v "${@:2}"
+}
+
+for type in cluster/distribute cluster/replicate cluster/disperse features/shard features/utime features/read-only; do
+    with_layer "$type" >"$T/other.vol"
+    refuses "$type" 1 "the type $type is not built" -f "$T/other.vol" "$mnt"
+done
+refuses "a volfile that is not there" 1 "No such file" -f "$T/none.vol" "$mnt"
+refuses "a mount point that is not there" 1 "No such file" -f "$T/bare.vol" "$T/none"
+echo "volume" >"$T/bad.vol"
+refuses "a volfile that is none" 1 "bad.vol:[12]" -f "$T/bad.vol" "$mnt"
+refuses "glusterd's volumes" 64 "volfile-server=here is not built yet" --volfile-server=here "$mnt"
+refuses "subdirectories" 64 "subdir-mount=/x is not built yet" -f "$T/bare.vol" --subdir-mount=/x "$mnt"
+refuses "an option that nobody knows" 64 "unrecognized option" -f "$T/bare.vol" --colour "$mnt"
+refuses "a bad timeout" 1 "attribute-timeout" -f "$T/bare.vol" --attribute-timeout=soon "$mnt"
+
+# Layers that are left out.
+{
+    cat "$T/bare.vol"
+    below=v
+    for layer in write-behind open-behind quick-read md-cache io-threads; do
+        volfile_layer "v-$layer" "performance/$layer" "$below" "any-option any"
+        below=v-$layer
+    done
+} >"$T/layers.vol"
+t "a volume with performance layers is mounted in the background" "$KILN_MOUNT" -f "$T/layers.vol" -l "$T/log/background.log" \
+    -p "$T/mount.pid" --fs-name host:/v "$mnt"
+is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs host:/v" "the mount table shows it as a volume"
+t "it can be used at once" bash -c "echo text >'$mnt/file' && grep -q text '$mnt/file'"
+threads=$(ls "/proc/$(cat "$T/mount.pid")/task" | wc -l)
+t "it has a dozen threads at most ($threads)" test "$threads" -le 12
+pid=$(cat "$T/mount.pid")
+umount "$mnt"
+t "umount ends it" wait_for 240 "kiln-mount to end" process_gone "$pid"
+t_not "its pid file is gone" test -e "$T/mount.pid"
+t "it has ended well" grep -q "exit status 0" "$T/log/background.log"
+t_not "and has left nothing it owned" grep -E 'graph-audit|graph-inodes-left' "$T/log/background.log"

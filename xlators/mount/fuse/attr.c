@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Attributes. The kernel asks for those of an open file by number, too; of one whose name is gone the brick
+ * knows nothing by gfid, so what was ESTALE is asked once more by an fd that is open. */
+#include <errno.h>
+#include <time.h>
+
+#include "xlators/mount/fuse/fuse-internal.h"
+
+static void
+reply_attr(struct task *t, const struct iatt *a)
+{
+    struct stat st;
+
+    iatt_to_stat(a, &st);
+    fuse_reply_attr(t->req, &st, t->m->attr_timeout_s);
+}
+
+/* The attributes by any file that is open on the inode, into *out. 0 or -errno: `err`, if none is. */
+static int
+stat_by_open_file(struct task *t, int err, struct iatt *out)
+{
+    struct fd *fd = file_fd_of(t->m, t->stk->call.loc.inode);
+    struct call_stack *stk = fd ? task_call_new(t, FOP_fstat) : NULL;
+
+    if (stk) {
+        fd_unref(stk->call.fd);
+        stk->call.fd = fd_ref(fd);
+        err = task_wind(t, stk);
+        *out = stk->reply.stat;
+        call_stack_free(stk);
+    }
+    fd_unref(fd);
+    return err;
+}
+
+static void
+getattr_go(struct task *t)
+{
+    struct iatt a;
+    int ret = task_call_by_number(t);
+
+    a = t->stk->reply.stat;
+    if (ret == -ESTALE && !t->stk->call.fd)
+        ret = stat_by_open_file(t, ret, &a);
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        reply_attr(t, &a);
+}
+
+void
+op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    struct task *t = task_new(req, fi ? FOP_fstat : FOP_stat, number, getattr_go);
+
+    if (!t)
+        return;
+    if (fi)
+        task_set_file(t, fi);
+    task_start(t);
+}
+
+/* ---- setattr: one call for the size, one for all else, which comes first --------------------- */
+
+static const struct {
+    int fuse, wire;
+} valid_bits[] = {
+    {FUSE_SET_ATTR_MODE, SETATTR_MODE},
+    {FUSE_SET_ATTR_UID, SETATTR_UID},
+    {FUSE_SET_ATTR_GID, SETATTR_GID},
+    {FUSE_SET_ATTR_ATIME, SETATTR_ATIME},
+    {FUSE_SET_ATTR_MTIME, SETATTR_MTIME},
+    {FUSE_SET_ATTR_ATIME_NOW, SETATTR_ATIME | SETATTR_ATIME_NOW},
+    {FUSE_SET_ATTR_MTIME_NOW, SETATTR_MTIME | SETATTR_MTIME_NOW},
+};
+
+static int
+valid_of(int to_set)
+{
+    int valid = 0;
+
+    for (size_t i = 0; i < sizeof valid_bits / sizeof valid_bits[0]; i++)
+        valid |= to_set & valid_bits[i].fuse ? valid_bits[i].wire : 0;
+    return valid;
+}
+
+/* "Now" is the mount's now (wire 6.2). */
+static void
+set_times(struct iatt *a, const struct stat *st, int to_set)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    const struct timespec *atime = to_set & FUSE_SET_ATTR_ATIME_NOW ? &now : &st->st_atim;
+    const struct timespec *mtime = to_set & FUSE_SET_ATTR_MTIME_NOW ? &now : &st->st_mtim;
+
+    a->atime = atime->tv_sec;
+    a->atime_nsec = (uint32_t)atime->tv_nsec;
+    a->mtime = mtime->tv_sec;
+    a->mtime_nsec = (uint32_t)mtime->tv_nsec;
+}
+
+static int
+set_others(struct task *t, struct iatt *out)
+{
+    bool has_fd = t->stk->call.fd;
+    struct call_stack *stk = task_call_new(t, has_fd ? FOP_fsetattr : FOP_setattr);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.stbuf = t->stk->call.stbuf;
+    stk->call.valid = valid_of(t->to_set);
+    int ret = task_wind(t, stk);
+
+    *out = stk->reply.post;
+    call_stack_free(stk);
+    return ret == -ENOENT ? -ESTALE : ret;
+}
+
+/* Owner and mode have been set. The task's own call is the one for the size. */
+static void
+setattr_go(struct task *t)
+{
+    struct iatt a = {0};
+    int ret = 0;
+
+    if (valid_of(t->to_set))
+        ret = set_others(t, &a);
+    if (ret >= 0 && t->to_set & FUSE_SET_ATTR_SIZE) {
+        ret = task_call_by_number(t);
+        a = t->stk->reply.post;
+    }
+    if (ret >= 0 && !t->to_set) { /* nothing: what is there */
+        t->stk->call.fop = FOP_stat;
+        ret = task_call_by_number(t);
+        a = t->stk->reply.stat;
+    }
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        reply_attr(t, &a);
+}
+
+void
+op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *attr, int to_set, struct fuse_file_info *fi)
+{
+    struct task *t = task_new(req, fi ? FOP_ftruncate : FOP_truncate, number, setattr_go);
+
+    if (!t)
+        return;
+    if (fi)
+        task_set_file(t, fi);
+    t->to_set = to_set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
+                          FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
+                          FUSE_SET_ATTR_MTIME_NOW);
+    t->stk->call.offset = (uint64_t)attr->st_size;
+    t->stk->call.stbuf.mode = attr->st_mode & 07777;
+    t->stk->call.stbuf.uid = attr->st_uid;
+    t->stk->call.stbuf.gid = attr->st_gid;
+    set_times(&t->stk->call.stbuf, attr, to_set);
+    task_start(t);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+static void
+statfs_go(struct task *t)
+{
+    int ret = task_call_by_number(t);
+
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        fuse_reply_statfs(t->req, &t->stk->reply.statvfs);
+}
+
+void
+op_statfs(fuse_req_t req, fuse_ino_t number)
+{
+    struct task *t = task_new(req, FOP_statfs, number ? number : FUSE_ROOT_ID, statfs_go);
+
+    if (t)
+        task_start(t);
+}
+
+static void
+access_go(struct task *t)
+{
+    task_result(t, task_call_by_number(t));
+}
+
+void
+op_access(fuse_req_t req, fuse_ino_t number, int mask)
+{
+    struct task *t = task_new(req, FOP_access, number, access_go);
+
+    if (!t)
+        return;
+    t->stk->call.flags = (uint32_t)mask;
+    task_start(t);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Open files. What is written goes to the brick from the buffer it was read into from the kernel's device,
+ * unless it is small: then the copy costs less than a buffer of a megabyte that cannot be used for the next
+ * request. What is read goes to the kernel from the record that the brick's reply came in. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
+
+#include "xlators/mount/fuse/fuse-internal.h"
+
+enum { COPY_MAX = 32 << 10 };
+
+/* ---- opening, closing ------------------------------------------------------------------------ */
+
+/* Pages are kept over an open: the kernel drops them when size or time have changed
+ * (FUSE_CAP_AUTO_INVAL_DATA). */
+void
+fuse_file_flags(struct fuse_mount *m, struct fuse_file_info *fi)
+{
+    fi->direct_io = fuse_conf(m)->direct_io == DIRECT_IO_ENABLE;
+    fi->keep_cache = !fi->direct_io;
+}
+
+static void
+open_go(struct task *t)
+{
+    int ret = task_call_by_number(t);
+    struct fuse_file *f = ret < 0 ? NULL : file_new(t->m, t->stk->reply.fd);
+
+    if (!f) {
+        task_fail(t, ret < 0 ? ret : -ENOMEM);
+        return;
+    }
+    t->stk->reply.fd = NULL; /* the file's */
+    t->fi.fh = (uint64_t)(uintptr_t)f;
+    if (!f->fd->is_dir)
+        fuse_file_flags(t->m, &t->fi);
+    if (fuse_reply_open(t->req, &t->fi))
+        file_free(t->m, f); /* the kernel has not taken it */
+}
+
+void
+op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    struct task *t = task_new(req, FOP_open, number, open_go);
+
+    if (!t)
+        return;
+    t->fi = *fi;
+    t->stk->call.flags = (uint32_t)fi->flags;
+    task_start(t);
+}
+
+void
+op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    struct task *t = task_new(req, FOP_opendir, number, open_go);
+
+    if (!t)
+        return;
+    t->fi = *fi;
+    t->stk->call.flags = (uint32_t)fi->flags;
+    task_start(t);
+}
+
+/* Locks that were never taken need not be dropped: then the brick has nothing to do, for it buffers nothing.
+ */
+static void
+flush_go(struct task *t)
+{
+    struct fuse_node *node = node_of(t->m, t->stk->call.loc.inode);
+
+    if (node && !atomic_load(&node->has_had_locks))
+        task_done(t);
+    else
+        task_result(t, task_call(t));
+}
+
+void
+op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    struct task *t = task_new(req, FOP_flush, number, flush_go);
+
+    if (!t)
+        return;
+    task_set_file(t, fi);
+    task_set_owner(t, fi->lock_owner);
+    task_start(t);
+}
+
+/* The fd's last reference tells the brick. Of a directory too. */
+static void
+release_go(struct task *t)
+{
+    if (t->fi.flock_release)
+        lock_drop(t);
+    fd_unref(t->stk->call.fd);
+    t->stk->call.fd = NULL;
+    file_free(t->m, t->file);
+    task_done(t);
+}
+
+void
+op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    struct fuse_mount *m = fuse_req_userdata(req);
+    struct fuse_file *f = file_of(fi);
+    struct task *t = task_new(req, FOP_release, number, release_go);
+
+    if (!t) { /* answered; nobody comes back for the file */
+        file_free(m, f);
+        return;
+    }
+    t->fi = *fi;
+    task_set_file(t, fi);
+    task_set_owner(t, fi->lock_owner);
+    task_start(t);
+}
+
+/* ---- reading, writing ------------------------------------------------------------------------ */
+
+static void
+read_go(struct task *t)
+{
+    int ret = task_call(t);
+
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        fuse_reply_buf(t->req, t->stk->reply.payload.iov_base, (size_t)ret);
+}
+
+void
+op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    if (!size) { /* bricks refuse that (wire 6.2) */
+        fuse_reply_buf(req, NULL, 0);
+        return;
+    }
+    struct task *t = task_new(req, FOP_readv, number, read_go);
+
+    if (!t)
+        return;
+    task_set_file(t, fi);
+    t->stk->call.size = size;
+    t->stk->call.offset = (uint64_t)off;
+    t->stk->call.flags = (uint32_t)fi->flags;
+    task_start(t);
+}
+
+static void
+write_go(struct task *t)
+{
+    int ret = task_call(t);
+
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        fuse_reply_write(t->req, (size_t)ret);
+}
+
+static void
+set_payload(struct task *t, const char *bytes, size_t size)
+{
+    struct fop_call *call = &t->stk->call;
+    struct iobuf *buf = size > COPY_MAX ? device_take_buffer(bytes) : NULL;
+
+    if (buf) {
+        call->payload[0] = (struct iovec){(void *)(uintptr_t)bytes, size};
+    } else if ((buf = iobuf_get(size ? size : 1))) {
+        memcpy(buf->bytes, bytes, size);
+        call->payload[0] = (struct iovec){buf->bytes, size};
+    } else {
+        task_is_short(t);
+        return;
+    }
+    call->payload_iobuf = buf;
+    call->payload_count = 1;
+    call->payload_bytes = call->size = size;
+}
+
+void
+op_write(fuse_req_t req, fuse_ino_t number, const char *bytes, size_t size, off_t off,
+         struct fuse_file_info *fi)
+{
+    struct task *t = task_new(req, FOP_writev, number, write_go);
+
+    if (!t)
+        return;
+    task_set_file(t, fi);
+    set_payload(t, bytes, size);
+    t->stk->call.offset = (uint64_t)off;
+    t->stk->call.flags = (uint32_t)fi->flags;
+    task_start(t);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+static void
+result_go(struct task *t)
+{
+    task_result(t, task_call(t));
+}
+
+void
+op_fsync(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_info *fi)
+{
+    struct task *t = task_new(req, FOP_fsync, number, result_go);
+
+    if (!t)
+        return;
+    task_set_file(t, fi);
+    t->stk->call.flags = (uint32_t)datasync;
+    task_start(t);
+}
+
+/* A range that shall be zero and whose file shall not grow: only what is inside the file. */
+static int
+zero_inside(struct task *t)
+{
+    struct call_stack *stk = task_call_new(t, FOP_fstat);
+
+    if (!stk)
+        return -ENOMEM;
+    int ret = task_wind(t, stk);
+    uint64_t size = stk->reply.stat.size;
+
+    call_stack_free(stk);
+    if (ret < 0)
+        return ret;
+    if (t->stk->call.offset >= size)
+        return 0;
+    if (t->stk->call.size > size - t->stk->call.offset)
+        t->stk->call.size = size - t->stk->call.offset;
+    return task_call(t);
+}
+
+static void
+fallocate_go(struct task *t)
+{
+    bool keeps_size = t->stk->call.fop == FOP_zerofill && t->stk->call.flags & FALLOC_FL_KEEP_SIZE;
+
+    task_result(t, keeps_size ? zero_inside(t) : task_call(t));
+}
+
+static const struct {
+    int mode;
+    enum fop fop;
+} fallocate_fops[] = {
+    {0, FOP_fallocate},
+    {FALLOC_FL_KEEP_SIZE, FOP_fallocate},
+    {FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FOP_discard},
+    {FALLOC_FL_ZERO_RANGE, FOP_zerofill},
+    {FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, FOP_zerofill},
+};
+
+void
+op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset, off_t length,
+             struct fuse_file_info *fi)
+{
+    for (size_t i = 0; i < sizeof fallocate_fops / sizeof fallocate_fops[0]; i++) {
+        if (fallocate_fops[i].mode != mode)
+            continue;
+        struct task *t = task_new(req, fallocate_fops[i].fop, number, fallocate_go);
+
+        if (!t)
+            return;
+        task_set_file(t, fi);
+        t->stk->call.flags = (uint32_t)mode & FALLOC_FL_KEEP_SIZE;
+        t->stk->call.offset = (uint64_t)offset;
+        t->stk->call.size = (uint64_t)length;
+        task_start(t);
+        return;
+    }
+    fuse_reply_err(req, EOPNOTSUPP);
+}
+
+static void
+lseek_go(struct task *t)
+{
+    int ret = task_call(t);
+
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        fuse_reply_lseek(t->req, (off_t)t->stk->reply.offset);
+}
+
+void
+op_lseek(fuse_req_t req, fuse_ino_t number, off_t off, int whence, struct fuse_file_info *fi)
+{
+    if (whence != SEEK_DATA && whence != SEEK_HOLE) {
+        fuse_reply_err(req, EINVAL);
+        return;
+    }
+    struct task *t = task_new(req, FOP_seek, number, lseek_go);
+
+    if (!t)
+        return;
+    task_set_file(t, fi);
+    t->stk->call.offset = (uint64_t)off;
+    t->stk->call.cmd = whence == SEEK_HOLE; /* wire 6.2 */
+    task_start(t);
+}

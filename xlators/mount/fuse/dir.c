@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Directories. What the kernel has no room for of a brick's list is asked for again, from the cookie of the
+ * last entry that it took. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "xlators/mount/fuse/fuse-internal.h"
+
+enum { LIST_MAX = 128 << 10 };
+
+static bool
+is_dot(const struct dirent_entry *e)
+{
+    return e->name[0] == '.' && (e->name[1] == '\0' || (e->name[1] == '.' && e->name[2] == '\0'));
+}
+
+static void
+plain_stat(const struct dirent_entry *e, struct stat *st)
+{
+    *st = (struct stat){.st_ino = e->ino, .st_mode = (mode_t)(e->type << 12)};
+}
+
+/* Bytes that the entry takes; more than `room`: it is not there. */
+static size_t
+add_plain(struct task *t, char *at, size_t room, const struct dirent_entry *e)
+{
+    struct stat st;
+
+    plain_stat(e, &st);
+    return fuse_add_direntry(t->req, at, room, e->name, &st, (off_t)e->off);
+}
+
+/* With attributes and a number, so that no lookup is needed; without them where the brick has none. */
+static size_t
+add_plus(struct task *t, char *at, size_t room, const struct dirent_entry *e)
+{
+    struct fuse_entry_param param = {0};
+    size_t bytes = fuse_add_direntry_plus(t->req, NULL, 0, e->name, &param, 0);
+
+    if (bytes > room)
+        return bytes;
+    if (is_dot(e) || entry_fill(t->m, &e->iatt, &param)) {
+        param = (struct fuse_entry_param){0};
+        plain_stat(e, &param.attr);
+    }
+    return fuse_add_direntry_plus(t->req, at, room, e->name, &param, (off_t)e->off);
+}
+
+/* The kernel has not taken the list, and knows nobody in it. */
+static void
+take_back(struct task *t, const struct dirent_entry *end)
+{
+    for (const struct dirent_entry *e = t->stk->reply.entries; e != end; e = e->next) {
+        struct inode *inode = is_dot(e) ? NULL : inode_find(t->m->xl->graph->inodes, &e->iatt.gfid);
+
+        if (inode)
+            node_forget(t->m, inode, 1);
+        inode_unref(inode);
+    }
+}
+
+static void
+reply_list(struct task *t, size_t (*add)(struct task *t, char *at, size_t room, const struct dirent_entry *e))
+{
+    struct iobuf *buf = iobuf_get(t->size);
+    const struct dirent_entry *e = t->stk->reply.entries;
+    size_t used = 0;
+
+    if (!buf) {
+        task_fail(t, -ENOMEM);
+        return;
+    }
+    for (; e; e = e->next) {
+        size_t bytes = add(t, buf->bytes + used, t->size - used, e);
+
+        if (bytes > t->size - used)
+            break;
+        used += bytes;
+    }
+    if (fuse_reply_buf(t->req, buf->bytes, used) && add == add_plus)
+        take_back(t, e);
+    iobuf_unref(buf);
+}
+
+static void
+readdir_go(struct task *t)
+{
+    int ret = task_call(t);
+
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        reply_list(t, t->stk->call.fop == FOP_readdirp ? add_plus : add_plain);
+}
+
+static void
+list(fuse_req_t req, enum fop fop, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    struct task *t = task_new(req, fop, number, readdir_go);
+
+    if (!t)
+        return;
+    task_set_file(t, fi);
+    t->size = size < LIST_MAX ? size : LIST_MAX;
+    t->stk->call.size = t->size;
+    t->stk->call.offset = (uint64_t)off;
+    task_start(t);
+}
+
+void
+op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    list(req, FOP_readdir, number, size, off, fi);
+}
+
+void
+op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    list(req, FOP_readdirp, number, size, off, fi);
+}
+
+static void
+fsyncdir_go(struct task *t)
+{
+    task_result(t, task_call(t));
+}
+
+void
+op_fsyncdir(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_info *fi)
+{
+    struct task *t = task_new(req, FOP_fsyncdir, number, fsyncdir_go);
+
+    if (!t)
+        return;
+    task_set_file(t, fi);
+    t->stk->call.flags = (uint32_t)datasync;
+    task_start(t);
+}

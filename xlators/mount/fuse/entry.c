@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Names. Everything that is made, and every lookup, brings a gfid that the brick shall give to what has none
+ * yet. */
+#include <errno.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "xlators/mount/fuse/fuse-internal.h"
+
+/* ---- what the kernel is told ----------------------------------------------------------------- */
+
+void
+iatt_to_stat(const struct iatt *a, struct stat *st)
+{
+    *st = (struct stat){
+        .st_ino = gfid_is_root(&a->gfid) ? FUSE_ROOT_ID : a->ino,
+        .st_mode = a->mode,
+        .st_nlink = a->nlink,
+        .st_uid = a->uid,
+        .st_gid = a->gid,
+        .st_rdev = makedev((unsigned)(a->rdev >> 32), (unsigned)a->rdev),
+        .st_size = (off_t)a->size,
+        .st_blksize = (blksize_t)a->blksize,
+        .st_blocks = (blkcnt_t)a->blocks,
+        .st_atim = {a->atime, a->atime_nsec},
+        .st_mtim = {a->mtime, a->mtime_nsec},
+        .st_ctim = {a->ctime, a->ctime_nsec},
+    };
+}
+
+struct inode *
+entry_inode(struct fuse_mount *m, const struct iatt *a)
+{
+    return gfid_is_null(&a->gfid) ? NULL : inode_link(m->xl->graph->inodes, NULL, NULL, a);
+}
+
+int
+entry_fill(struct fuse_mount *m, const struct iatt *a, struct fuse_entry_param *e)
+{
+    struct inode *inode = entry_inode(m, a);
+
+    *e = (struct fuse_entry_param){.attr_timeout = m->attr_timeout_s, .entry_timeout = m->entry_timeout_s};
+    if (!inode)
+        return gfid_is_null(&a->gfid) ? -EIO : -ENOMEM;
+    e->ino = node_tell(m, inode);
+    inode_unref(inode);
+    iatt_to_stat(a, &e->attr);
+    return e->ino ? 0 : -ENOMEM;
+}
+
+/* The reply's `stat` is the entry. What the kernel did not take, it does not forget either. */
+static void
+reply_entry(struct task *t)
+{
+    struct fuse_entry_param e;
+    int err = entry_fill(t->m, &t->stk->reply.stat, &e);
+
+    if (err) {
+        task_fail(t, err);
+        return;
+    }
+    if (fuse_reply_entry(t->req, &e)) {
+        struct inode *inode = node_inode(t->m, e.ino);
+
+        node_forget(t->m, inode, 1);
+        inode_unref(inode);
+    }
+}
+
+static void
+entry_go(struct task *t)
+{
+    int ret = task_call(t);
+
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        reply_entry(t);
+}
+
+static void
+result_go(struct task *t)
+{
+    task_result(t, task_call(t));
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static void
+lookup_go(struct task *t)
+{
+    int ret = task_call(t);
+
+    if (ret == -ENOENT && t->m->negative_timeout_s > 0)
+        fuse_reply_entry(t->req, &(struct fuse_entry_param){.entry_timeout = t->m->negative_timeout_s});
+    else if (ret < 0)
+        task_fail(t, ret);
+    else
+        reply_entry(t);
+}
+
+void
+op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct task *t = task_new(req, FOP_lookup, 0, lookup_go);
+
+    if (!t)
+        return;
+    task_set_entry(t, parent, name);
+    task_ask_gfid(t);
+    task_start(t);
+}
+
+static void
+forget(struct fuse_mount *m, fuse_ino_t number, uint64_t count)
+{
+    if (number == FUSE_ROOT_ID)
+        return; /* it stays */
+    struct inode *inode = node_inode(m, number);
+
+    node_forget(m, inode, count);
+    inode_unref(inode);
+}
+
+void
+op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)
+{
+    forget(fuse_req_userdata(req), number, count);
+    fuse_reply_none(req);
+}
+
+void
+op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+    for (size_t i = 0; i < count; i++)
+        forget(fuse_req_userdata(req), forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(req);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static struct task *
+make(fuse_req_t req, enum fop fop, fuse_ino_t parent, const char *name, mode_t mode,
+     void (*go)(struct task *t))
+{
+    struct task *t = task_new(req, fop, 0, go);
+
+    if (!t)
+        return NULL;
+    task_set_entry(t, parent, name);
+    task_ask_gfid(t);
+    t->stk->call.mode = mode;
+    t->stk->call.umask = fuse_req_ctx(req)->umask;
+    return t;
+}
+
+void
+op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+    struct task *t = make(req, FOP_mknod, parent, name, mode, entry_go);
+
+    if (!t)
+        return;
+    t->stk->call.rdev = rdev;
+    task_start(t);
+}
+
+void
+op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    struct task *t = make(req, FOP_mkdir, parent, name, mode & 07777, entry_go);
+
+    if (t)
+        task_start(t);
+}
+
+void
+op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+    struct task *t = make(req, FOP_symlink, parent, name, 0, entry_go);
+
+    if (!t)
+        return;
+    t->stk->call.name2 = task_text(t, target);
+    task_start(t);
+}
+
+void
+op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char *name)
+{
+    struct task *t = task_new(req, FOP_link, number, entry_go);
+
+    if (!t)
+        return;
+    t->stk->call.loc2.parent = node_inode(t->m, parent);
+    t->stk->call.loc2.name = task_text(t, name);
+    task_start(t);
+}
+
+static void
+create_go(struct task *t)
+{
+    struct fuse_entry_param e;
+    int ret = task_call(t);
+
+    if (ret >= 0)
+        ret = entry_fill(t->m, &t->stk->reply.stat, &e);
+    if (ret < 0) {
+        task_fail(t, ret);
+        return;
+    }
+    struct inode *inode = node_inode(t->m, e.ino);
+    struct fuse_file *f = file_new(t->m, t->stk->reply.fd);
+
+    if (f) {
+        t->stk->reply.fd = NULL; /* the file's */
+        t->fi.fh = (uint64_t)(uintptr_t)f;
+        fuse_file_flags(t->m, &t->fi);
+        ret = fuse_reply_create(t->req, &e, &t->fi);
+    } else {
+        task_fail(t, -ENOMEM);
+    }
+    if (!f || ret) { /* the kernel knows neither */
+        node_forget(t->m, inode, 1);
+        if (f)
+            file_free(t->m, f);
+    }
+    inode_unref(inode);
+}
+
+void
+op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
+{
+    struct task *t = make(req, FOP_create, parent, name, S_IFREG | (mode & 07777), create_go);
+
+    if (!t)
+        return;
+    t->fi = *fi;
+    t->stk->call.flags = (uint32_t)fi->flags;
+    task_start(t);
+}
+
+/* ---- removing, moving ------------------------------------------------------------------------ */
+
+static void
+remove_name(fuse_req_t req, enum fop fop, fuse_ino_t parent, const char *name)
+{
+    struct task *t = task_new(req, fop, 0, result_go);
+
+    if (!t)
+        return;
+    task_set_entry(t, parent, name);
+    task_start(t);
+}
+
+void
+op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    remove_name(req, FOP_unlink, parent, name);
+}
+
+void
+op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    remove_name(req, FOP_rmdir, parent, name);
+}
+
+void
+op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t parent2, const char *name2,
+          unsigned flags)
+{
+    if (flags) { /* bricks cannot exchange, nor refuse to replace, in one step */
+        fuse_reply_err(req, EINVAL);
+        return;
+    }
+    struct task *t = task_new(req, FOP_rename, 0, result_go);
+
+    if (!t)
+        return;
+    task_set_entry(t, parent, name);
+    t->stk->call.loc2.parent = node_inode(t->m, parent2);
+    t->stk->call.loc2.name = task_text(t, name2);
+    task_start(t);
+}
+
+static void
+readlink_go(struct task *t)
+{
+    int ret = task_call_by_number(t);
+
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        fuse_reply_readlink(t->req, t->stk->reply.path);
+}
+
+void
+op_readlink(fuse_req_t req, fuse_ino_t number)
+{
+    struct task *t = task_new(req, FOP_readlink, number, readlink_go);
+
+    if (!t)
+        return;
+    t->stk->call.size = FOP_LINKNAME_MAX + 1;
+    task_start(t);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* fuse-internal: the insides of mount/fuse.
+ *
+ *   fuse.c    the layer: options, mount and unmount, requests read from the kernel's device
+ *   task.c    a request on its way: its coroutine, its caller, its end
+ *   node.c    what the kernel knows by number: inodes with their lookup counts, open files
+ *   entry.c   names: lookup, create and remove        attr.c   attributes, statfs
+ *   data.c    open files                              dir.c    directories
+ *   xattr.c   extended attributes                     lock.c   fcntl and flock locks
+ *
+ * A request is a coroutine: straight-line code that fills a call stack, calls the graph below and replies.
+ * libfuse decodes requests and encodes replies; it has no thread and no loop here.
+ *
+ *      worker: read(device) -> libfuse calls op_lookup() -> task_new(), task_start()
+ *                                                             | coroutine: task_call() winds the call, sleeps
+ *              reads the next request  <----------------------+
+ *      worker: reply of the brick -> the coroutine goes on here: fuse_reply_entry(), task ends
+ *
+ * A function that runs in a coroutine is called something_go(), and what it calls may sleep only in
+ * task_call() and its like.
+ */
+#ifndef KILN_MOUNT_FUSE_INTERNAL_H
+#define KILN_MOUNT_FUSE_INTERNAL_H
+
+#define FUSE_USE_VERSION 35
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "event/worker.h"
+#include "fs/fd.h"
+#include "graph/graph.h"
+#include "mem/iobuf.h"
+#include "mem/mem-pool.h"
+#include "stack/coro-call.h"
+
+#define FUSE_WRITE_MAX (1u << 20)
+
+struct fuse_conf {
+    char *mountpoint, *source;
+    char *attr_timeout, *entry_timeout, *negative_timeout; /* as given: fractions are allowed */
+    bool is_read_only, acl;
+    int direct_io; /* enum */
+};
+enum { FUSE_IS_MOUNTED = 1, FUSE_HAS_NEWS = 2, FUSE_READY = 3 };
+enum { DIRECT_IO_AUTO, DIRECT_IO_ENABLE, DIRECT_IO_DISABLE };
+
+struct fuse_mount {
+    struct xlator *xl;
+    struct fuse_session *se;
+    struct event_source device;
+    atomic_bool is_mounted;
+    atomic_bool has_ended;  /* `unmounted` was called */
+    struct inode *root;     /* a reference */
+    double attr_timeout_s, entry_timeout_s, negative_timeout_s;
+
+    pthread_mutex_t device_lock; /* guards the next two, and their system call; nothing is taken inside but
+                                    the event loop's */
+    unsigned ready_for;          /* FUSE_*; all of them: the device is in the event loop, or has been */
+    bool is_reading;             /* ... it is: requests are served */
+
+    pthread_mutex_t lock;      /* guards files, and the nodes' `files`. A leaf */
+    struct cds_list_head files; /* all open ones: the kernel closes none when it is cut off */
+    struct fuse_caller_groups *groups; /* task.c's, under groups_lock */
+    pthread_mutex_t groups_lock;
+};
+
+int fuse_pools_init(void);
+static inline const struct fuse_conf *
+fuse_conf(const struct fuse_mount *m)
+{
+    return xlator_conf(m->xl);
+}
+
+/* ---- node.c ---------------------------------------------------------------------------------- */
+
+/* The layer's context of an inode. While `lookups` is not 0 the kernel knows the inode, whose address is its
+ * number there, and one reference is held for all of them. */
+struct fuse_node {
+    _Atomic uint64_t lookups;
+    atomic_bool has_had_locks;  /* somebody of this mount has asked for one: FLUSH must reach the brick */
+    struct cds_list_head files; /* open ones, newest first; under the mount's lock */
+};
+
+/* An open file or directory; its address is the kernel's file handle. */
+struct fuse_file {
+    struct cds_list_head link, node_link;
+    struct fd *fd;
+};
+
+int node_pools_init(void);
+/* A new reference. The kernel gives numbers that it was given only. */
+struct inode *node_inode(struct fuse_mount *m, fuse_ino_t number);
+/* The context, made on first use. NULL: no memory. */
+struct fuse_node *node_of(struct fuse_mount *m, struct inode *inode);
+/* The kernel is told of the inode (once more): its number, and the count goes up. 0: no memory. */
+fuse_ino_t node_tell(struct fuse_mount *m, struct inode *inode);
+/* ... has forgotten it `count` times. */
+void node_forget(struct fuse_mount *m, struct inode *inode, uint64_t count);
+void node_free(struct fuse_node *node);
+/* Takes the reference to fd over; NULL (no memory): not taken. */
+struct fuse_file *file_new(struct fuse_mount *m, struct fd *fd);
+void file_free(struct fuse_mount *m, struct fuse_file *f);
+/* A reference to an fd of a file that is open on this inode; NULL: none is. */
+struct fd *file_fd_of(struct fuse_mount *m, struct inode *inode);
+/* The mount point is gone: the kernel does not give back what it had. */
+void nodes_drop(struct fuse_mount *m);
+
+static inline struct fuse_file *
+file_of(const struct fuse_file_info *fi)
+{
+    return (struct fuse_file *)(uintptr_t)fi->fh; /* NOLINT: our own address */
+}
+
+/* ---- task.c ---------------------------------------------------------------------------------- */
+
+struct task {
+    struct fuse_mount *m;
+    fuse_req_t req;              /* NULL: nobody waits for a reply */
+    void (*go)(struct task *t);
+    struct call_stack *stk;      /* the call it is about, with its arguments */
+    struct fuse_file_info fi;    /* open, create: to be returned */
+    struct fuse_file *file;      /* the one meant; NULL */
+    size_t size;                 /* room that the kernel has for what is read */
+    int to_set;                  /* setattr */
+    uint8_t owner[8];            /* of locks */
+};
+
+int task_pools_init(void);
+void task_pools_end(void);
+extern const size_t fuse_groups_bytes; /* of struct fuse_caller_groups */
+/* A request that will be a call of `fop`: caller, gfid of `number` if that is not 0. NULL: it has been
+ * answered already. */
+struct task *task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task *t));
+/* The same without a request, for the caller of a task that waits, about the same inode and fd. NULL: no
+ * memory, or the mount ends. */
+struct task *task_new_inside(struct task *waiting, enum fop fop, void (*go)(struct task *t));
+/* Copies of texts and bytes on the call's arena; NULL marks the task as short of memory, which task_start()
+ * answers. */
+const char *task_text(struct task *t, const char *text);
+/* The call is about this entry of the directory `parent`. */
+void task_set_entry(struct task *t, fuse_ino_t parent, const char *name);
+void task_set_file(struct task *t, struct fuse_file_info *fi);
+/* The lock owner that the kernel has named, in place of the process. */
+void task_set_owner(struct task *t, uint64_t owner);
+/* A dict for the call's xdata with a fresh gfid-req: what is made shall have it. */
+void task_ask_gfid(struct task *t);
+/* Something could not be had. */
+void task_is_short(struct task *t);
+/* Runs it; ends with the reply. The task is not the caller's any more. */
+void task_start(struct task *t);
+
+/* In a coroutine: the call of the task. As coro_call(). */
+int task_call(struct task *t);
+/* A further call for the same caller, about the same inode and fd; NULL: no memory. To be wound with
+ * task_wind() and freed. */
+struct call_stack *task_call_new(struct task *t, enum fop fop);
+int task_wind(struct task *t, struct call_stack *stk);
+/* By number: what is gone is stale, and the kernel looks the name up again. */
+int task_call_by_number(struct task *t);
+/* Replies. `err` is -errno. */
+void task_fail(struct task *t, int err);
+void task_done(struct task *t);          /* an empty reply */
+void task_result(struct task *t, int ret); /* one of these two */
+
+/* ---- entry.c ... ----------------------------------------------------------------------------- */
+void iatt_to_stat(const struct iatt *a, struct stat *st);
+/* The inode behind a's gfid, with a reference; NULL: no memory, or no gfid. */
+struct inode *entry_inode(struct fuse_mount *m, const struct iatt *a);
+/* What the kernel is told of it; node_tell() included. 0 or -errno. */
+int entry_fill(struct fuse_mount *m, const struct iatt *a, struct fuse_entry_param *e);
+
+void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count);
+void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets);
+void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void op_readlink(fuse_req_t req, fuse_ino_t number);
+void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t parent2, const char *name2,
+               unsigned flags);
+void op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char *name);
+void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi);
+
+void op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *attr, int to_set, struct fuse_file_info *fi);
+void op_statfs(fuse_req_t req, fuse_ino_t number);
+void op_access(fuse_req_t req, fuse_ino_t number, int mask);
+
+void op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi);
+void op_write(fuse_req_t req, fuse_ino_t number, const char *bytes, size_t size, off_t off,
+              struct fuse_file_info *fi);
+void op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void op_fsync(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_info *fi);
+void op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset, off_t length,
+                  struct fuse_file_info *fi);
+void op_lseek(fuse_req_t req, fuse_ino_t number, off_t off, int whence, struct fuse_file_info *fi);
+/* Whether the device's buffer holds these bytes: a reference to it, which takes it away from the reader.
+ * NULL: no. */
+struct iobuf *device_take_buffer(const char *bytes);
+void fuse_file_flags(struct fuse_mount *m, struct fuse_file_info *fi);
+
+void op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi);
+void op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi);
+void op_fsyncdir(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_info *fi);
+
+void op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size,
+                 int flags);
+void op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size);
+void op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size);
+void op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name);
+
+void op_getlk(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, struct flock *lock);
+void op_setlk(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, struct flock *lock, int sleep);
+void op_flock(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, int op);
+/* release(): whatever flock(2) has left. In a coroutine. */
+void lock_drop(struct task *t);
+
+#endif

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* mount/fuse: the layer's life, and the kernel's device.
+ *
+ *      start()       mount(2): whoever uses the mount point waits
+ *      notify()      the first news of the bricks, good or bad: the device is read from now on
+ *      worker        reads until there is nothing to read, one request at a time; several workers may do so
+ * at once ENODEV        the mount point was unmounted: the program is told stop()        nobody reads any
+ * more; unmounted if it is not; requests under way end by themselves fini()        what the kernel has not
+ * given back is dropped
+ *
+ * A request is read into a buffer of a megabyte and a page; what it leaves of it, the next one uses. Only a
+ * large WRITE takes the buffer along. A few of them are kept, for all mounts of the process, so a mount at
+ * rest has none of its own. */
+#include "xlators/mount/fuse/fuse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "log/dump.h"
+#include "log/log.h"
+#include "xlators/mount/fuse/fuse-internal.h"
+
+#define DEVICE_HEAD_BYTES 4096 /* what may come before the bytes of a WRITE */
+#define DEVICE_BUFFER_BYTES (FUSE_WRITE_MAX + DEVICE_HEAD_BYTES)
+#define INODES_KEPT 64 /* unreferenced ones: the kernel is the cache, and asks by name for what it has forgotten */
+#define MOUNT_TYPE "fuse.glusterfs" /* what tools look for */
+
+static const char *const direct_io_modes[] = {"auto", "enable", "disable", NULL};
+
+static const struct option fuse_options[] = {
+    OPT_STR(struct fuse_conf, mountpoint, "mountpoint", NULL),
+    OPT_STR(struct fuse_conf, source, "source", "kiln"),
+    OPT_STR(struct fuse_conf, attr_timeout, "attribute-timeout", "1"),
+    OPT_STR(struct fuse_conf, entry_timeout, "entry-timeout", "1"),
+    OPT_STR(struct fuse_conf, negative_timeout, "negative-timeout", "0"),
+    OPT_BOOL(struct fuse_conf, is_read_only, "read-only", "off"),
+    OPT_BOOL(struct fuse_conf, acl, "acl", "off"),
+    OPT_ENUM(struct fuse_conf, direct_io, "direct-io-mode", "auto", direct_io_modes),
+    OPT_END,
+};
+
+static void (*tell_unmounted)(struct graph *g);
+
+void
+fuse_set_unmounted(void (*fn)(struct graph *g))
+{
+    tell_unmounted = fn;
+}
+
+/* ---- what the kernel is promised ------------------------------------------------------------- */
+
+static void
+op_init(void *userdata, struct fuse_conn_info *conn)
+{
+    static const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS |
+                                   FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
+                                   FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS;
+    struct fuse_mount *m = userdata;
+    unsigned want = wanted;
+
+    if (fuse_conf(m)->acl) /* the brick applies the umask: it knows of default ACLs */
+        want |= FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
+    conn->want = want & conn->capable;
+    conn->max_write = FUSE_WRITE_MAX;
+    conn->max_background = 64;
+    conn->congestion_threshold = 48;
+    conn->time_gran = 1;
+}
+
+static const struct fuse_lowlevel_ops ops = {
+    .init = op_init,
+    .lookup = op_lookup,
+    .forget = op_forget,
+    .forget_multi = op_forget_multi,
+    .getattr = op_getattr,
+    .setattr = op_setattr,
+    .readlink = op_readlink,
+    .mknod = op_mknod,
+    .mkdir = op_mkdir,
+    .unlink = op_unlink,
+    .rmdir = op_rmdir,
+    .symlink = op_symlink,
+    .rename = op_rename,
+    .link = op_link,
+    .create = op_create,
+    .open = op_open,
+    .read = op_read,
+    .write = op_write,
+    .flush = op_flush,
+    .release = op_release,
+    .fsync = op_fsync,
+    .opendir = op_opendir,
+    .readdir = op_readdir,
+    .readdirplus = op_readdirplus,
+    .releasedir = op_release,
+    .fsyncdir = op_fsyncdir,
+    .statfs = op_statfs,
+    .setxattr = op_setxattr,
+    .getxattr = op_getxattr,
+    .listxattr = op_listxattr,
+    .removexattr = op_removexattr,
+    .access = op_access,
+    .getlk = op_getlk,
+    .setlk = op_setlk,
+    .flock = op_flock,
+    .fallocate = op_fallocate,
+    .lseek = op_lseek,
+};
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
+static struct iobuf *spare[4];
+
+static struct iobuf *
+buffer_get(void)
+{
+    struct iobuf *buf = NULL;
+
+    pthread_mutex_lock(&spare_lock);
+    for (size_t i = 0; i < sizeof spare / sizeof spare[0] && !buf; i++) {
+        buf = spare[i];
+        spare[i] = NULL;
+    }
+    pthread_mutex_unlock(&spare_lock);
+    return buf ? buf : iobuf_get(DEVICE_BUFFER_BYTES);
+}
+
+static void
+buffer_put(struct iobuf *buf)
+{
+    pthread_mutex_lock(&spare_lock);
+    for (size_t i = 0; i < sizeof spare / sizeof spare[0] && buf; i++) {
+        if (!spare[i]) {
+            spare[i] = buf;
+            buf = NULL;
+        }
+    }
+    pthread_mutex_unlock(&spare_lock);
+    iobuf_unref(buf);
+}
+
+/* The one that the request of this thread was read into; NULL: none, or it was taken along. For the functions
+ * that libfuse calls, which run in no coroutine. */
+static __thread struct iobuf *reading;
+
+struct iobuf *
+device_take_buffer(const char *bytes)
+{
+    struct iobuf *buf = reading;
+
+    if (!buf || bytes < buf->bytes || bytes >= buf->bytes + buf->size)
+        return NULL;
+    reading = NULL;
+    return buf;
+}
+
+static void
+ended(struct fuse_mount *m)
+{
+    atomic_store(&m->is_mounted, false);
+    if (!atomic_exchange(&m->has_ended, true) && tell_unmounted)
+        tell_unmounted(m->xl->graph);
+}
+
+/* One request. False: there is none, or there will be none any more. Between a request's arrival and our
+ * reading it, it may be gone: that is ENOENT. */
+static bool
+read_one(struct fuse_mount *m)
+{
+    ssize_t n = read(m->device.fd, reading->bytes, DEVICE_BUFFER_BYTES);
+
+    if (n > 0) {
+        fuse_session_process_buf(m->se, &(struct fuse_buf){.mem = reading->bytes, .size = (size_t)n});
+        return true;
+    }
+    int err = n < 0 ? errno : 0;
+
+    if (err == EINTR || err == ENOENT)
+        return true;
+    if (err != EAGAIN)
+        ended(m);
+    return false;
+}
+
+static void
+device_ready(struct event_source *src, uint32_t events)
+{
+    struct fuse_mount *m = caa_container_of(src, struct fuse_mount, device);
+
+    (void)events;
+    do {
+        if (!reading && !(reading = buffer_get())) {
+            log_event(LOG_ERROR, m->xl, "fuse-no-buffer", "no memory to read a request into");
+            (void)event_modify(src, EPOLLIN); /* what is ready is reported again */
+            return;
+        }
+    } while (read_one(m));
+    if (reading)
+        buffer_put(reading);
+    reading = NULL;
+}
+
+/* ---- mounting -------------------------------------------------------------------------------- */
+
+static int
+mount_it(struct fuse_mount *m)
+{
+    const struct fuse_conf *conf = fuse_conf(m);
+    char data[256], target[64];
+    struct stat st;
+    int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK), err;
+
+    if (fd < 0) {
+        err = -errno;
+        log_event(LOG_ERROR, m->xl, "fuse-device", "/dev/fuse: %s", strerror(-err));
+        return err;
+    }
+    err = stat(conf->mountpoint, &st) < 0 ? -errno : 0;
+    if (!err) {
+        snprintf(data, sizeof data,
+                 "fd=%d,rootmode=%o,user_id=%u,group_id=%u,default_permissions,allow_other", fd,
+                 st.st_mode & S_IFMT, geteuid(), getegid());
+        err = mount(conf->source, conf->mountpoint, MOUNT_TYPE, conf->is_read_only ? MS_RDONLY : 0, data) < 0
+                  ? -errno
+                  : 0;
+    }
+    if (err) {
+        log_event(LOG_ERROR, m->xl, "fuse-mount", "%s could not be mounted: %s", conf->mountpoint,
+                  strerror(-err));
+        close(fd);
+        return err;
+    }
+    atomic_store(&m->is_mounted, true);
+    m->device = (struct event_source){.fd = fd, .fn = device_ready};
+    snprintf(target, sizeof target, "/dev/fd/%d",
+             fd); /* mounted already, says libfuse's manual: it takes the descriptor over */
+    if (fuse_session_mount(m->se, target)) {
+        log_event(LOG_ERROR, m->xl, "fuse-session", "libfuse does not take the device over");
+        close(fd);
+        return -EIO;
+    }
+    return 0;
+}
+
+/* Needs the mount and the first news of the bricks, which may come first: the layers below are started before
+ * this one. Of those who bring one of the two, the one that brings the second begins. */
+static void
+begin_reading(struct fuse_mount *m, unsigned what)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&m->device_lock);
+    unsigned had = m->ready_for;
+
+    m->ready_for |= what;
+    if (had != FUSE_READY && m->ready_for == FUSE_READY) {
+        err = event_add(&m->device, EPOLLIN);
+        m->is_reading = !err;
+    }
+    pthread_mutex_unlock(&m->device_lock);
+    if (err) {
+        log_event(LOG_ERROR, m->xl, "fuse-device-watch", "the device cannot be watched: %s", strerror(-err));
+        ended(m);
+    }
+}
+
+static int
+fuse_start(struct xlator *xl)
+{
+    int err = mount_it(xl->private);
+
+    if (!err)
+        begin_reading(xl->private, FUSE_IS_MOUNTED);
+    return err;
+}
+
+/* Whoever uses the mount point has waited for this: either the brick is there, or he gets ENOTCONN now. */
+static void
+fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
+{
+    struct fuse_mount *m = xl->private;
+
+    (void)child;
+    log_event(LOG_INFO, xl, "fuse-volume-event", "the volume is %s",
+              event == CHILD_UP        ? "there"
+              : event == CHILD_DOWN    ? "away"
+              : event == CHILD_REFUSED ? "refused"
+                                       : "being connected");
+    begin_reading(m, FUSE_HAS_NEWS);
+    xlator_tell_parent(xl, event);
+}
+
+static void
+fuse_stop(struct xlator *xl)
+{
+    struct fuse_mount *m = xl->private;
+
+    /* Lazily: files that are open keep the kernel's side alive until the descriptor is closed. */
+    if (atomic_exchange(&m->is_mounted, false) && umount2(fuse_conf(m)->mountpoint, MNT_DETACH) < 0)
+        log_event(LOG_WARNING, xl, "fuse-unmount", "%s: %s", fuse_conf(m)->mountpoint, strerror(errno));
+    fuse_session_exit(m->se);
+    pthread_mutex_lock(&m->device_lock);
+    bool was_reading = m->is_reading;
+
+    m->ready_for = FUSE_READY; /* news that come late begin nothing */
+    m->is_reading = false;
+    pthread_mutex_unlock(&m->device_lock);
+    if (was_reading)
+        event_remove(&m->device);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int
+timeout_of(const char *key, const char *text, double *out, struct reason *why)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    if (end != text && !*end && *out >= 0 && *out <= 1e9)
+        return 0;
+    return reason_set(why, -EINVAL, "option %s %s: expected seconds, 0 or more", key, text);
+}
+
+static int
+take_conf(struct fuse_mount *m, struct reason *why)
+{
+    const struct fuse_conf *conf = fuse_conf(m);
+    int err;
+
+    if (!conf->mountpoint || conf->mountpoint[0] != '/')
+        return reason_set(why, -EINVAL, "option mountpoint: expected an absolute path");
+    err = timeout_of("attribute-timeout", conf->attr_timeout, &m->attr_timeout_s, why);
+    if (!err)
+        err = timeout_of("entry-timeout", conf->entry_timeout, &m->entry_timeout_s, why);
+    return err ? err : timeout_of("negative-timeout", conf->negative_timeout, &m->negative_timeout_s, why);
+}
+
+static struct fuse_session *
+session_new(struct fuse_mount *m)
+{
+    char name[] = "kiln-mount", *argv[] = {name, NULL};
+    struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+    struct fuse_session *se = fuse_session_new(&args, &ops, sizeof ops, m);
+
+    fuse_opt_free_args(&args);
+    return se;
+}
+
+static void
+fuse_fini(struct xlator *xl)
+{
+    struct fuse_mount *m = xl->private;
+
+    if (m->se)
+        fuse_session_destroy(m->se); /* closes the device: what the kernel still asks fails there */
+    pthread_mutex_destroy(&m->lock);
+    pthread_mutex_destroy(&m->device_lock);
+    pthread_mutex_destroy(&m->groups_lock);
+    free(m->groups);
+    free(m);
+}
+
+static int
+fuse_init(struct xlator *xl, struct reason *why)
+{
+    struct fuse_mount *m = calloc(1, sizeof *m);
+
+    if (!m)
+        return -ENOMEM;
+    m->xl = xl;
+    xl->private = m;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_mutex_init(&m->device_lock, NULL);
+    pthread_mutex_init(&m->groups_lock, NULL);
+    CDS_INIT_LIST_HEAD(&m->files);
+    int err = take_conf(m, why);
+
+    if (!err) {
+        m->groups = calloc(1, fuse_groups_bytes);
+        m->se = session_new(m);
+        err = !m->se || !m->groups || node_pools_init() || task_pools_init() ? -ENOMEM : 0;
+    }
+    if (err) {
+        fuse_fini(xl);
+        xl->private = NULL;
+        return err;
+    }
+    inode_table_set_limit(xl->graph->inodes, INODES_KEPT);
+    m->root = inode_root(xl->graph->inodes);
+    return 0;
+}
+
+void
+fuse_process_end(void)
+{
+    for (size_t i = 0; i < sizeof spare / sizeof spare[0]; i++) {
+        iobuf_unref(spare[i]);
+        spare[i] = NULL;
+    }
+    task_pools_end();
+}
+
+/* What the kernel knew it does not give back any more. */
+static void
+fuse_drained(struct xlator *xl)
+{
+    struct fuse_mount *m = xl->private;
+
+    nodes_drop(m);
+    inode_unref(m->root);
+    m->root = NULL;
+}
+
+static void
+fuse_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)xl;
+    (void)inode;
+    node_free(ctx);
+}
+
+static void
+fuse_dump(struct xlator *xl, struct dump *d)
+{
+    struct fuse_mount *m = xl->private;
+    struct fuse_file *f;
+    unsigned files = 0;
+
+    pthread_mutex_lock(&m->lock);
+    cds_list_for_each_entry (f, &m->files, link)
+        files++;
+    pthread_mutex_unlock(&m->lock);
+    dump_line(d, "mountpoint", "%s", fuse_conf(m)->mountpoint);
+    dump_line(d, "mounted", "%d", atomic_load(&m->is_mounted) ? 1 : 0);
+    dump_line(d, "open-files", "%u", files);
+}
+
+const struct xlator_type mount_fuse_xlator = {
+    .name = "mount/fuse",
+    .options = fuse_options,
+    .conf_size = sizeof(struct fuse_conf),
+    .ops = &(const struct xlator_ops){0},
+    .keeps = KEEPS(CTX_INODE),
+    .init = fuse_init,
+    .start = fuse_start,
+    .stop = fuse_stop,
+    .fini = fuse_fini,
+    .drained = fuse_drained,
+    .notify = fuse_notify,
+    .inode_forget = fuse_inode_forget,
+    .dump = fuse_dump,
+};

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* mount/fuse: the top of a client's graph: a mount point of this machine.
+ *
+ * The program that makes the graph is told by graph->watch what becomes of the bricks, as always, and by this
+ * when the mount point has been unmounted: on a worker, once. */
+#ifndef KILN_MOUNT_FUSE_H
+#define KILN_MOUNT_FUSE_H
+
+struct graph;
+
+/* Before the first graph is made. */
+void fuse_set_unmounted(void (*fn)(struct graph *g));
+/* After the last graph is gone: what was kept for all of them. */
+void fuse_process_end(void);
+
+#endif

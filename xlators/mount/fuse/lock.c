@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Locks of fcntl(2) and flock(2): both are the brick's posix locks, told apart by the owner that the kernel
+ * names; so they exclude each other between mounts, as on stock's.
+ *
+ * A request that waits at the brick can be interrupted by a signal: the brick is then asked to take this
+ * caller's waiting requests of that range away, and answers them EINTR. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "xlators/mount/fuse/fuse-internal.h"
+
+enum { LK_GET = 0, LK_SET = 1, LK_SET_WAIT = 2 }; /* wire 6.2 */
+
+static uint32_t
+type_of(int native)
+{
+    return native == F_RDLCK ? FLOCK_READ : native == F_WRLCK ? FLOCK_WRITE : FLOCK_UNLOCK;
+}
+
+static void
+set_lock(struct task *t, uint32_t cmd, uint32_t type, off_t start, off_t len, pid_t pid)
+{
+    struct fop_call *call = &t->stk->call;
+
+    call->cmd = cmd;
+    call->type = type;
+    call->flock = (struct fop_flock){
+        .type = type, .start = start, .len = len, .pid = (uint32_t)pid, .owner = t->stk->caller.lk_owner};
+}
+
+/* ---- being interrupted ----------------------------------------------------------------------- */
+
+static void
+interrupt_go(struct task *t)
+{
+    (void)task_call(t); /* what it was about is answered by itself */
+}
+
+/* From libfuse, in a worker, while the request's lock is held: `data` is the task that waits, which cannot
+ * end meanwhile. */
+static void
+interrupted(fuse_req_t req, void *data)
+{
+    struct task *waiting = data, *t;
+    const struct fop_flock *lock = &waiting->stk->call.flock;
+    char name[128];
+
+    (void)req;
+    t = task_new_inside(waiting, FOP_fgetxattr, interrupt_go);
+    if (!t)
+        return; /* no memory: it waits on */
+    snprintf(name, sizeof name, "glusterfs.intrlk.tposix.kblocked.%u,%lld-%lld", lock->whence,
+             (long long)lock->start, (long long)lock->len);
+    t->stk->call.name = task_text(t, name);
+    t->stk->call.has_name = 1;
+    task_start(t);
+}
+
+/* ---- locking --------------------------------------------------------------------------------- */
+
+static int
+lock_call(struct task *t)
+{
+    bool waits = t->stk->call.cmd == LK_SET_WAIT && t->stk->call.type != FLOCK_UNLOCK;
+    struct fuse_node *node = node_of(t->m, t->stk->call.loc.inode);
+
+    if (!node)
+        return -ENOMEM;
+    if (t->stk->call.cmd != LK_GET)
+        atomic_store(&node->has_had_locks, true);
+    if (waits && fuse_req_interrupted(t->req)) /* before it was sent: there would be nothing to take away */
+        return -EINTR;
+    if (waits)
+        fuse_req_interrupt_func(t->req, interrupted, t);
+    int ret = task_call(t);
+    if (waits)
+        fuse_req_interrupt_func(t->req, NULL, NULL);
+    return ret;
+}
+
+static void
+setlk_go(struct task *t)
+{
+    task_result(t, lock_call(t));
+}
+
+static void
+getlk_go(struct task *t)
+{
+    static const short native[] = {[FLOCK_READ] = F_RDLCK, [FLOCK_WRITE] = F_WRLCK, [FLOCK_UNLOCK] = F_UNLCK};
+    int ret = lock_call(t);
+    const struct fop_flock *l = &t->stk->reply.flock;
+
+    if (ret < 0 || l->type > FLOCK_UNLOCK) {
+        task_fail(t, ret < 0 ? ret : -EIO);
+        return;
+    }
+    struct flock lock = {.l_type = native[l->type],
+                         .l_whence = SEEK_SET,
+                         .l_start = l->start,
+                         .l_len = l->len,
+                         .l_pid = (pid_t)l->pid};
+
+    fuse_reply_lock(t->req, &lock);
+}
+
+static void
+lock_task(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, uint32_t cmd,
+          const struct flock *lock, void (*go)(struct task *t))
+{
+    struct task *t = task_new(req, FOP_lk, number, go);
+
+    if (!t)
+        return;
+    task_set_file(t, fi);
+    task_set_owner(t, fi->lock_owner);
+    set_lock(t, cmd, type_of(lock->l_type), lock->l_start, lock->l_len, lock->l_pid);
+    task_start(t);
+}
+
+void
+op_getlk(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, struct flock *lock)
+{
+    lock_task(req, number, fi, LK_GET, lock, getlk_go);
+}
+
+void
+op_setlk(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, struct flock *lock, int sleep)
+{
+    lock_task(req, number, fi, sleep ? LK_SET_WAIT : LK_SET, lock, setlk_go);
+}
+
+void
+op_flock(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, int op)
+{
+    struct flock lock = {.l_pid = fuse_req_ctx(req)->pid};
+
+    lock.l_type = op & LOCK_EX ? F_WRLCK : op & LOCK_SH ? F_RDLCK : F_UNLCK;
+    lock_task(req, number, fi, op & LOCK_NB ? LK_SET : LK_SET_WAIT, &lock, setlk_go);
+}
+
+void
+lock_drop(struct task *t)
+{
+    struct call_stack *stk = task_call_new(t, FOP_lk);
+
+    if (!stk)
+        return; /* RELEASE drops what was taken through this fd */
+    stk->call.cmd = LK_SET;
+    stk->call.type = FLOCK_UNLOCK;
+    stk->call.flock = (struct fop_flock){
+        .type = FLOCK_UNLOCK, .pid = (uint32_t)t->stk->caller.pid, .owner = t->stk->caller.lk_owner};
+    (void)task_wind(t, stk);
+    call_stack_free(stk);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* A task holds a pin on the graph, so that what it uses stays until it has replied; the program that wants to
+ * end the mount waits for the pins (graph_drain).
+ *
+ * Who asks: uid, gid and pid come with the request. The further groups of a user are read from /proc when the
+ * user, pid and gid are not those of an entry of a small table that is at most GROUPS_AGE_MS old; root's are
+ * of no use to a brick. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coro/stack-pool.h"
+#include "data/dict.h"
+#include "event/timer.h"
+#include "log/log.h"
+#include "xlators/mount/fuse/fuse-internal.h"
+
+enum { GROUPS_MAX = 80, GROUPS_SLOTS = 64, GROUPS_AGE_MS = 1000 };
+
+/* One for all mounts of the process: threads and stacks do not depend on how many there are. */
+static struct mem_pool *pool;
+static struct stack_pool *stacks;
+
+int
+task_pools_init(void)
+{
+    if (!pool)
+        pool = mem_pool_new(struct task, 0);
+    if (!stacks && stack_pool_new(&(struct stack_pool_opts){.name = "fuse requests"}, &stacks))
+        return -ENOMEM;
+    return pool ? 0 : -ENOMEM;
+}
+
+void
+task_pools_end(void)
+{
+    (void)stack_pool_destroy(stacks); /* one that is still in use says so itself */
+    stacks = NULL;
+}
+
+/* ---- who asks -------------------------------------------------------------------------------- */
+
+struct fuse_caller_groups {
+    struct {
+        uint64_t at_ns; /* when it was read; 0: never */
+        pid_t pid;
+        uid_t uid;
+        gid_t gid;
+        uint32_t count;
+        uint32_t groups[GROUPS_MAX];
+    } slot[GROUPS_SLOTS];
+};
+
+const size_t fuse_groups_bytes = sizeof(struct fuse_caller_groups);
+
+static const uint32_t *
+copy_groups(struct task *t, const uint32_t *groups, uint32_t count)
+{
+    uint32_t *copy = count ? arena_alloc(&t->stk->arena, count * sizeof *groups) : NULL;
+
+    if (!count)
+        return NULL;
+    if (!copy)
+        task_is_short(t);
+    else
+        memcpy(copy, groups, count * sizeof *groups);
+    return copy;
+}
+
+/* True: found, and the caller's groups are set. */
+static bool
+groups_known(struct task *t, const struct fuse_ctx *ctx, uint64_t now)
+{
+    struct fuse_caller_groups *g = t->m->groups;
+    unsigned i = ((unsigned)ctx->pid * 31 + ctx->uid) % GROUPS_SLOTS;
+    struct caller *c = &t->stk->caller;
+    bool is_known;
+
+    pthread_mutex_lock(&t->m->groups_lock);
+    is_known = g->slot[i].at_ns && now - g->slot[i].at_ns < GROUPS_AGE_MS * UINT64_C(1000000) &&
+               g->slot[i].pid == ctx->pid && g->slot[i].uid == ctx->uid && g->slot[i].gid == ctx->gid;
+    if (is_known) {
+        c->group_count = g->slot[i].count;
+        c->groups = copy_groups(t, g->slot[i].groups, g->slot[i].count);
+    }
+    pthread_mutex_unlock(&t->m->groups_lock);
+    return is_known;
+}
+
+static void
+groups_read(struct task *t, const struct fuse_ctx *ctx, uint64_t now)
+{
+    struct fuse_caller_groups *g = t->m->groups;
+    unsigned i = ((unsigned)ctx->pid * 31 + ctx->uid) % GROUPS_SLOTS;
+    struct caller *c = &t->stk->caller;
+    gid_t groups[GROUPS_MAX];
+    int count = fuse_req_getgroups(t->req, GROUPS_MAX, groups);
+
+    if (count < 0) /* the process has ended: its main group has to do */
+        return;
+    c->group_count = (uint32_t)(count > GROUPS_MAX ? GROUPS_MAX : count);
+    c->groups = copy_groups(t, groups, c->group_count);
+    pthread_mutex_lock(&t->m->groups_lock);
+    g->slot[i].at_ns = now;
+    g->slot[i].pid = ctx->pid;
+    g->slot[i].uid = ctx->uid;
+    g->slot[i].gid = ctx->gid;
+    g->slot[i].count = c->group_count;
+    memcpy(g->slot[i].groups, groups, c->group_count * sizeof *groups);
+    pthread_mutex_unlock(&t->m->groups_lock);
+}
+
+/* The lock owner of a request without one is the process: four bytes, as stock's mounts send. */
+static void
+set_caller(struct task *t)
+{
+    const struct fuse_ctx *ctx = fuse_req_ctx(t->req);
+    struct caller *c = &t->stk->caller;
+    uint32_t pid = (uint32_t)ctx->pid;
+
+    c->pid = ctx->pid;
+    c->uid = ctx->uid;
+    c->gid = ctx->gid;
+    memcpy(t->owner, &pid, sizeof pid);
+    c->lk_owner = (struct lk_owner){.len = sizeof pid, .bytes = t->owner};
+    if (ctx->uid != 0) {
+        uint64_t now = clock_mono_ns();
+
+        if (!groups_known(t, ctx, now))
+            groups_read(t, ctx, now);
+    }
+}
+
+void
+task_set_owner(struct task *t, uint64_t owner)
+{
+    memcpy(t->owner, &owner, sizeof owner);
+    t->stk->caller.lk_owner = (struct lk_owner){.len = sizeof owner, .bytes = t->owner};
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static struct task *
+make(fuse_req_t req, struct fuse_mount *m)
+{
+    struct task *t = mem_get0_owner(pool, m->xl->graph->owner);
+    struct call_stack *stk = t ? coro_call_new() : NULL;
+
+    if (!stk) {
+        mem_put(t);
+        return NULL;
+    }
+    t->m = m;
+    t->req = req;
+    t->stk = stk;
+    return t;
+}
+
+struct task *
+task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task *t))
+{
+    struct fuse_mount *m = fuse_req_userdata(req);
+    struct graph *g = m->xl->graph;
+
+    if (!graph_pin(g)) {
+        fuse_reply_err(req, ENOTCONN);
+        return NULL;
+    }
+    struct task *t = make(req, m);
+    if (!t) {
+        fuse_reply_err(req, ENOMEM);
+        graph_unpin(g);
+        return NULL;
+    }
+    t->go = go;
+    t->stk->call.fop = fop;
+    if (number)
+        t->stk->call.loc.inode = node_inode(m, number);
+    set_caller(t);
+    return t;
+}
+
+struct task *
+task_new_inside(struct task *waiting, enum fop fop, void (*go)(struct task *t))
+{
+    struct graph *g = waiting->m->xl->graph;
+    const struct caller *c = &waiting->stk->caller;
+
+    if (!graph_pin(g))
+        return NULL;
+    struct task *t = make(NULL, waiting->m);
+    if (!t) {
+        graph_unpin(g);
+        return NULL;
+    }
+    t->go = go;
+    t->stk->call.fop = fop;
+    t->stk->call.loc.inode = inode_ref(waiting->stk->call.loc.inode);
+    t->stk->call.fd = waiting->stk->call.fd ? fd_ref(waiting->stk->call.fd) : NULL;
+    t->stk->caller = (struct caller){.pid = c->pid, .uid = c->uid, .gid = c->gid};
+    memcpy(t->owner, waiting->owner, sizeof t->owner);
+    t->stk->caller.lk_owner = (struct lk_owner){.len = c->lk_owner.len, .bytes = t->owner};
+    return t;
+}
+
+void
+task_is_short(struct task *t)
+{
+    t->go = NULL;
+}
+
+const char *
+task_text(struct task *t, const char *text)
+{
+    const char *copy = arena_dup(&t->stk->arena, text, strlen(text));
+
+    if (!copy)
+        task_is_short(t);
+    return copy;
+}
+
+void
+task_set_entry(struct task *t, fuse_ino_t parent, const char *name)
+{
+    t->stk->call.loc.parent = node_inode(t->m, parent);
+    t->stk->call.loc.name = task_text(t, name);
+}
+
+void
+task_set_file(struct task *t, struct fuse_file_info *fi)
+{
+    t->file = file_of(fi);
+    t->stk->call.fd = fd_ref(t->file->fd);
+}
+
+void
+task_ask_gfid(struct task *t)
+{
+    struct gfid gfid;
+
+    gfid_random(&gfid);
+    t->stk->call.xdata = dict_new(&t->stk->arena);
+    if (!t->stk->call.xdata || dict_set_gfid(t->stk->call.xdata, DICT_KEY_GFID_REQ, &gfid))
+        task_is_short(t);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void
+end(struct task *t)
+{
+    struct graph *g = t->m->xl->graph;
+
+    call_stack_free(t->stk);
+    mem_put(t);
+    graph_unpin(g);
+}
+
+static void
+run(void *arg)
+{
+    struct task *t = arg;
+
+    t->go(t);
+    end(t);
+}
+
+void
+task_start(struct task *t)
+{
+    struct coroutine *c = NULL;
+    int err = t->go ? coroutine_new(stacks, run, t, &c) : -ENOMEM;
+
+    if (!err) {
+        coroutine_resume(c);
+        return;
+    }
+    task_fail(t, err);
+    end(t);
+}
+
+int
+task_wind(struct task *t, struct call_stack *stk)
+{
+    return coro_call(stk, t->m->xl);
+}
+
+int
+task_call(struct task *t)
+{
+    return task_wind(t, t->stk);
+}
+
+int
+task_call_by_number(struct task *t)
+{
+    int ret = task_call(t);
+
+    return ret == -ENOENT ? -ESTALE : ret;
+}
+
+struct call_stack *
+task_call_new(struct task *t, enum fop fop)
+{
+    struct call_stack *stk = coro_call_new();
+
+    if (!stk)
+        return NULL;
+    stk->caller = t->stk->caller; /* what it points to is the task's */
+    stk->call.fop = fop;
+    stk->call.loc.inode = t->stk->call.loc.inode ? inode_ref(t->stk->call.loc.inode) : NULL;
+    stk->call.fd = t->stk->call.fd ? fd_ref(t->stk->call.fd) : NULL;
+    return stk;
+}
+
+/* ---- replies. That the kernel does not want one any more is no error ------------------------- */
+
+void
+task_fail(struct task *t, int err)
+{
+    if (t->req)
+        fuse_reply_err(t->req, err < 0 ? -err : EIO);
+}
+
+void
+task_done(struct task *t)
+{
+    fuse_reply_err(t->req, 0);
+}
+
+void
+task_result(struct task *t, int ret)
+{
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        task_done(t);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Extended attributes. What belongs to the volume is nobody's to change; what needs a layer or an option that
+ * is not there is not on this file system. */
+#include <errno.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "data/dict.h"
+#include "xlators/mount/fuse/fuse-internal.h"
+
+static const struct {
+    const char *name;  /* or its beginning */
+    bool is_prefix;
+    int get, set;      /* errno; 0: the brick says. `set` of removing, too */
+} rules[] = {
+    {"trusted.gfid", false, 0, EPERM},
+    {"trusted.glusterfs.volume-id", false, 0, EPERM},
+    {"trusted.glusterfs.dht", true, EOPNOTSUPP, EPERM},
+    {"trusted.glusterfs.mdata", false, 0, EPERM},
+    {"trusted.afr.", true, ENODATA, EPERM},
+    {"security.capability", false, ENODATA, EOPNOTSUPP}, /* asked for at each write */
+    {"security.selinux", false, ENODATA, EOPNOTSUPP},
+    {"security.ima", false, ENODATA, EOPNOTSUPP},
+};
+
+/* The errno to answer without asking the brick; 0: ask it. */
+static int
+rule(const struct fuse_mount *m, const char *name, bool sets)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].is_prefix ? strncmp(name, rules[i].name, strlen(rules[i].name)) == 0
+                               : strcmp(name, rules[i].name) == 0)
+            return sets ? rules[i].set : rules[i].get;
+    }
+    if (strncmp(name, "system.posix_acl_", 17) == 0 && !fuse_conf(m)->acl)
+        return EOPNOTSUPP;
+    return 0;
+}
+
+/* NULL: the request has been answered. */
+static struct task *
+named(fuse_req_t req, enum fop fop, fuse_ino_t number, const char *name, void (*go)(struct task *t))
+{
+    int err = rule(fuse_req_userdata(req), name, fop != FOP_getxattr);
+
+    if (err) {
+        fuse_reply_err(req, err);
+        return NULL;
+    }
+    return task_new(req, fop, number, go);
+}
+
+static void
+result_go(struct task *t)
+{
+    task_result(t, task_call_by_number(t));
+}
+
+void
+op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size, int flags)
+{
+    struct task *t = named(req, FOP_setxattr, number, name, result_go);
+
+    if (!t)
+        return;
+    t->stk->call.flags = (uint32_t)flags;
+    t->stk->call.dict = dict_new(&t->stk->arena);
+    if (!t->stk->call.dict || dict_set_text(t->stk->call.dict, name, DICT_PTR, value, (uint32_t)size))
+        task_is_short(t);
+    task_start(t);
+}
+
+void
+op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name)
+{
+    struct task *t = named(req, FOP_removexattr, number, name, result_go);
+
+    if (!t)
+        return;
+    t->stk->call.name = task_text(t, name);
+    task_start(t);
+}
+
+/* The kernel asks for the size first, or has room for so much. */
+static void
+reply_bytes(struct task *t, const void *bytes, size_t size)
+{
+    if (!t->size)
+        fuse_reply_xattr(t->req, size);
+    else if (size > t->size)
+        task_fail(t, -ERANGE);
+    else
+        fuse_reply_buf(t->req, bytes, size);
+}
+
+static void
+getxattr_go(struct task *t)
+{
+    int ret = task_call_by_number(t);
+    const struct dict_pair *p = ret < 0 ? NULL : dict_find_text(t->stk->reply.dict, t->stk->call.name);
+
+    if (ret >= 0 && !p)
+        ret = -ENODATA;
+    if (ret < 0)
+        task_fail(t, ret);
+    else if (p->type == DICT_GFID)
+        reply_bytes(t, &p->v.gfid, sizeof p->v.gfid);
+    else if (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED)
+        reply_bytes(t, p->v.bytes, p->len);
+    else
+        task_fail(t, -EIO);
+}
+
+void
+op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
+{
+    struct task *t = named(req, FOP_getxattr, number, name, getxattr_go);
+
+    if (!t)
+        return;
+    t->size = size;
+    t->stk->call.name = task_text(t, name);
+    t->stk->call.has_name = 1;
+    task_start(t);
+}
+
+/* The volume's own are listed for nobody, trusted ones for root. */
+static bool
+is_listed(const struct task *t, const struct dict_pair *p)
+{
+    static const char *const hidden[] = {"trusted.afr.", "trusted.glusterfs.", "trusted.gfid",
+                                         "trusted.pgfid.", "glusterfs."};
+
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++) {
+        if (strncmp(p->key, hidden[i], strlen(hidden[i])) == 0)
+            return false;
+    }
+    if (strncmp(p->key, "system.posix_acl_", 17) == 0)
+        return fuse_conf(t->m)->acl;
+    return t->stk->caller.uid == 0 || strncmp(p->key, "trusted.", 8) != 0;
+}
+
+static void
+listxattr_go(struct task *t)
+{
+    int ret = task_call_by_number(t);
+    size_t size = 0;
+
+    if (ret < 0) {
+        task_fail(t, ret);
+        return;
+    }
+    dict_for_each (p, t->stk->reply.dict)
+        size += is_listed(t, p) ? p->key_len + 1u : 0;
+    char *names = arena_alloc(&t->stk->arena, size + 1), *at = names;
+
+    if (!names) {
+        task_fail(t, -ENOMEM);
+        return;
+    }
+    dict_for_each (p, t->stk->reply.dict) {
+        if (!is_listed(t, p))
+            continue;
+        memcpy(at, p->key, p->key_len + 1u);
+        at += p->key_len + 1u;
+    }
+    reply_bytes(t, names, size);
+}
+
+void
+op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size)
+{
+    struct task *t = task_new(req, FOP_getxattr, number, listxattr_go);
+
+    if (!t)
+        return;
+    t->size = size;
+    task_start(t);
+}

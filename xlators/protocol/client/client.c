@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* protocol/client: the bottom of a client's graph: one brick, somewhere else.
+ *
+ * A call goes out as it came down: its inodes and fds become gfids and numbers, the codec writes it into the
+ * connection's queue, and the worker that reads the reply decodes it into the call stack's and unwinds it. No
+ * thread waits, and nothing is copied but small messages.
+ *
+ *      PARENT         start()           logged in           fds are open again
+ *        no brick ----------> AWAY ---------------> REOPENING ----------------> SERVING: CHILD_UP
+ *                              ^                         |                          |
+ *                              +--- connection lost -----+--------------------------+  CHILD_DOWN, ENOTCONN
+ * for what waits
+ *
+ * While it is not serving, each call is answered ENOTCONN at once: whether to wait is for others to say. A
+ * call is answered by its reply, by the loss of the connection, or when `frame-timeout` has passed, ENOTCONN
+ * in both cases: whether the brick has done it is not known then.
+ *
+ * Whoever opens makes no fd: the reply of OPEN, OPENDIR and CREATE brings one (reply.fd), as that of a
+ * brick's storage does.
+ *
+ * Keeps on each fd what the brick knows it as (remote-fd.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/read-section.h"
+#include "base/reason.h"
+#include "log/dump.h"
+#include "log/log.h"
+#include "rpc/xdr/callback-program.h"
+#include "xlators/protocol/client/client-internal.h"
+
+#define GLUSTERD_PORT_DEFAULT "24007"
+
+static const char *const transports[] = {"tcp", "socket", NULL};
+
+static const struct option client_options[] = {
+    OPT_STR(struct client_conf, host, "remote-host", NULL),
+    OPT_STR(struct client_conf, brick, "remote-subvolume", NULL),
+    OPT_INT(struct client_conf, port, "remote-port", GLUSTERD_PORT_DEFAULT, 1, 65535),
+    OPT_STR(struct client_conf, username, "username", NULL),
+    OPT_STR(struct client_conf, password, "password", NULL),
+    OPT_TIME(struct client_conf, ping_timeout_s, "ping-timeout", "42", 0, 1013),
+    OPT_TIME(struct client_conf, call_timeout_s, "frame-timeout", "1800", 0, 86400),
+    OPT_BOOL(struct client_conf, sends_gids, "send-gids", "on"),
+    OPT_BOOL(struct client_conf, strict_locks, "strict-locks", "off"),
+    OPT_BOOL(struct client_conf, strips_o_direct, "filter-O_DIRECT", "off"),
+    OPT_BOOL(struct client_conf, any_port, "client-bind-insecure", "on"),
+    OPT_ENUM(struct client_conf, transport, "transport-type", "tcp", transports),
+    OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
+    OPT_IGNORED("event-threads"),
+    OPT_IGNORED("tcp-window-size"),
+    OPT_UUID(struct client_conf, volume_id, "volume-id"),
+    OPT_PREFIX("transport."),
+    OPT_END,
+};
+
+/* ---- telling those above --------------------------------------------------------------------- */
+
+/* The same news twice is none. */
+static void
+tell(struct client *c, enum child_event event)
+{
+    pthread_mutex_lock(&c->lock);
+    bool is_news = !c->has_told || c->told != event;
+
+    c->has_told = true;
+    c->told = event;
+    pthread_mutex_unlock(&c->lock);
+    if (is_news)
+        xlator_tell_parent(c->xl, event);
+}
+
+void
+client_reopened(struct client *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool is_last = --c->reopening == 0, serves = is_last && c->is_up;
+
+    if (serves)
+        atomic_store(&c->is_serving, true);
+    pthread_mutex_unlock(&c->lock);
+    if (serves)
+        tell(c, CHILD_UP);
+}
+
+/* ---- the brick's events ---------------------------------------------------------------------- */
+
+static void
+brick_up(struct brick_peer *p, const struct brick_login *login, void *arg)
+{
+    struct client *c = arg;
+
+    pthread_mutex_lock(&c->lock);
+    c->is_up = login->is_child_up;
+    c->reopening++; /* so that the last answer is not the last before all are sent */
+    pthread_mutex_unlock(&c->lock);
+    remote_fds_reopen(c, brick_peer_client(p));
+    client_reopened(c);
+}
+
+static void
+brick_down(struct brick_peer *p, void *arg)
+{
+    struct client *c = arg;
+
+    (void)p;
+    atomic_store(&c->is_serving, false);
+    pthread_mutex_lock(&c->lock);
+    c->is_up = false;
+    pthread_mutex_unlock(&c->lock);
+    remote_fds_lost(c);
+    tell(c, CHILD_DOWN);
+}
+
+static void
+brick_unreachable(struct brick_peer *p, void *arg)
+{
+    (void)p;
+    tell(arg, CHILD_DOWN);
+}
+
+static void
+brick_refused(struct brick_peer *p, int op_errno, const char *words, void *arg)
+{
+    struct client *c = arg;
+    bool is_for_good = op_errno == EACCES && *words;
+
+    (void)p;
+    log_event(LOG_ERROR, c->xl, "client-refused", "the brick does not let us in: %s (%s)", words,
+              strerror(op_errno));
+    tell(c, is_for_good ? CHILD_REFUSED : CHILD_DOWN);
+}
+
+/* A brick of a process that stays may come and go. */
+static void
+brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr *args, void *arg)
+{
+    struct client *c = arg;
+
+    (void)args;
+    if (head->program != CALLBACK_PROGRAM)
+        return;
+    if (head->procedure == CALLBACK_CHILD_DOWN) {
+        atomic_store(&c->is_serving, false);
+        tell(c, CHILD_DOWN);
+    } else if (head->procedure == CALLBACK_CHILD_UP && !atomic_load(&c->is_serving)) {
+        pthread_mutex_lock(&c->lock);
+        c->is_up = true;
+        c->reopening++;
+        pthread_mutex_unlock(&c->lock);
+        remote_fds_reopen(c, brick_peer_client(p));
+        client_reopened(c);
+    }
+}
+
+static void
+brick_gone(void *arg)
+{
+    struct client *c = arg;
+
+    pthread_mutex_lock(&c->lock);
+    c->is_gone = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static const struct brick_peer_ops brick_ops = {
+    .up = brick_up,
+    .down = brick_down,
+    .unreachable = brick_unreachable,
+    .refused = brick_refused,
+    .called = brick_called,
+    .gone = brick_gone,
+};
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+static bool
+takes_lock(const struct fop_call *call)
+{
+    return call->fop == FOP_lk && call->cmd != 0 && call->type != FLOCK_UNLOCK;
+}
+
+/* What a good reply means here. 0 or -errno. */
+static int
+reply_arrived(struct client *c, struct call_stack *stk)
+{
+    struct fop_call *call = &stk->call;
+    struct fop_reply *reply = &stk->reply;
+    struct remote_fd *r;
+
+    switch (call->fop) {
+    case FOP_open:
+    case FOP_opendir:
+    case FOP_create:
+        return remote_fd_make(c, stk);
+    case FOP_lk:
+        if (takes_lock(call) && call->fd && (r = fd_ctx(call->fd, c->xl)))
+            atomic_store(&r->has_locks, true);
+        return 0;
+    case FOP_readv: /* more than was asked for is not ours to give */
+        if ((uint64_t)reply->op_ret > call->size) {
+            reply->op_ret = (int32_t)call->size;
+            reply->payload.iov_len = call->size;
+        }
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static void
+answered(struct rpc_reply *r, void *arg)
+{
+    struct call_stack *stk = arg;
+    struct xlator *xl = stk->xl;
+
+    rpc_reply_fop(r, stk->call.fop, &stk->reply, &stk->arena);
+    int err = stk->reply.op_ret < 0 ? 0 : reply_arrived(xl->private, stk);
+
+    if (err)
+        call_stack_fail(stk, -err);
+    else
+        call_stack_unwind(stk);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* The wire's names for what the call is about. */
+static void
+put_address(struct fop_call *call)
+{
+    if (call->loc.inode)
+        call->gfid = call->loc.inode->gfid;
+    if (call->fd)
+        call->gfid = call->fd->inode->gfid;
+    if (call->loc.parent) {
+        call->pargfid = call->loc.parent->gfid;
+        call->name = call->loc.name;
+    }
+    if (call->loc2.parent) {
+        call->pargfid2 = call->loc2.parent->gfid;
+        call->name2 = call->loc2.name;
+    }
+    if (call->fd2)
+        call->gfid2 = call->fd2->inode->gfid;
+}
+
+static int
+put_fds(struct client *c, struct fop_call *call)
+{
+    int err = call->fd ? remote_fd_number(c, call->fop, call->fd, &call->fd_nr) : 0;
+
+    return !err && call->fd2 ? remote_fd_number(c, call->fop, call->fd2, &call->fd2_nr) : err;
+}
+
+static int
+send_call(struct client *c, struct rpc_client *rpc, struct call_stack *stk)
+{
+    const struct client_conf *conf = xlator_conf(c->xl);
+    struct iobuf *payload = stk->call.payload_iobuf;
+    struct caller caller = stk->caller;
+    int err = put_fds(c, &stk->call);
+
+    if (err)
+        return err;
+    if (!conf->sends_gids)
+        caller.group_count = 0;
+    if (conf->strips_o_direct && (stk->call.fop == FOP_open || stk->call.fop == FOP_create))
+        stk->call.flags &= ~(uint32_t)O_DIRECT;
+    return rpc_client_fop(rpc, &stk->call, &caller, payload ? iobuf_ref(payload) : NULL, 0, answered, stk);
+}
+
+static xl_verdict
+client_any(struct xlator *xl, struct call_stack *stk)
+{
+    struct client *c = xl->private;
+    struct brick_peer *peer = atomic_load(&c->peer);
+
+    if (!peer || !atomic_load(&c->is_serving))
+        return -ENOTCONN;
+    struct rpc_client *rpc = brick_peer_client(peer);
+
+    put_address(&stk->call);
+    rpc_client_hold(rpc);
+    int err = send_call(c, rpc, stk); /* if it is 0, the call may have been answered already */
+    rpc_client_let_go(rpc);
+    return err ? err : XL_OWNED;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int
+client_init(struct xlator *xl, struct reason *why)
+{
+    const struct client_conf *conf = xlator_conf(xl);
+    struct client *c;
+
+    if (!conf->host || !conf->brick)
+        return reason_set(why, -EINVAL, "option %s is missing", conf->host ? "remote-subvolume" : "remote-host");
+    if (remote_fd_pool_init() || !(c = calloc(1, sizeof *c)))
+        return -ENOMEM;
+    c->xl = xl;
+    c->owner = xl->graph->owner;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->changed, NULL);
+    CDS_INIT_LIST_HEAD(&c->fds);
+    c->is_gone = true; /* there is no peer yet */
+    xl->private = c;
+    return 0;
+}
+
+static const struct volfile_section *
+section_of(const struct xlator *xl)
+{
+    const struct volfile *v = xl->graph->volfile;
+
+    for (size_t i = 0; i < v->section_count; i++) {
+        if (strcmp(v->sections[i].name, xl->name) == 0)
+            return &v->sections[i];
+    }
+    return NULL;
+}
+
+/* A login says who we are: this process, this layer of this graph (wire 3.2). */
+static void
+put_uuid(const struct xlator *xl, char *out, size_t size)
+{
+    static _Atomic unsigned graphs;
+    static struct gfid process; /* set by the first */
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    char host[256] = "";
+
+    pthread_mutex_lock(&once);
+    if (gfid_is_null(&process))
+        gfid_random(&process);
+    pthread_mutex_unlock(&once);
+    gethostname(host, sizeof host - 1);
+    snprintf(out, size, "CTX_ID:%s-GRAPH_ID:%u-PID:%d-HOST:%s-PC_NAME:%s", GFID(&process),
+             atomic_fetch_add(&graphs, 1), getpid(), host, xl->name);
+}
+
+static struct brick_peer *
+make_peer(struct client *c, const struct brick_peer_text *texts, unsigned text_count, int *err)
+{
+    const struct client_conf *conf = xlator_conf(c->xl);
+    const struct gfid *volume_id = &conf->volume_id;
+    char uuid[1024];
+
+    put_uuid(c->xl, uuid, sizeof uuid);
+    const struct brick_peer_options o = {
+        .rpc = {.name = c->xl->name,
+                .where = {.host = conf->host,
+                          .port = (uint16_t)conf->port,
+                          .wants_low_port = !conf->any_port},
+                .ping_timeout_s = (unsigned)conf->ping_timeout_s,
+                .call_timeout_s = (unsigned)conf->call_timeout_s},
+        .brick = conf->brick,
+        .process_uuid = uuid,
+        .process_name = "fuse",
+        .volume_id = gfid_is_null(volume_id) ? NULL : GFID(volume_id),
+        .texts = texts,
+        .text_count = text_count,
+    };
+    return brick_peer_new(&o, &brick_ops, c, err);
+}
+
+static int
+client_start(struct xlator *xl)
+{
+    const struct volfile_section *s = section_of(xl);
+    size_t count = s ? s->option_count : 0;
+    struct brick_peer_text *texts = calloc(count + 1, sizeof *texts);
+    struct client *c = xl->private;
+    int err = -ENOMEM;
+
+    if (!texts)
+        return err;
+    for (size_t i = 0; i < count; i++)
+        texts[i] = (struct brick_peer_text){s->options[i].key, s->options[i].value};
+    struct brick_peer *peer = make_peer(c, texts, (unsigned)count, &err);
+
+    free(texts);
+    if (!peer)
+        return err;
+    c->is_gone = false; /* nothing runs yet */
+    atomic_store(&c->peer, peer);
+    brick_peer_start(peer);
+    return 0;
+}
+
+static void
+client_stop(struct xlator *xl)
+{
+    struct client *c = xl->private;
+    struct brick_peer *peer = atomic_exchange(&c->peer, NULL);
+
+    atomic_store(&c->is_serving, false);
+    if (!peer)
+        return;
+    read_sections_wait(); /* nobody sends any more, nor will */
+    brick_peer_close(peer);
+}
+
+static void
+client_fini(struct xlator *xl)
+{
+    struct client *c = xl->private;
+
+    pthread_mutex_lock(&c->lock);
+    while (!c->is_gone)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+static void
+client_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
+{
+    (void)fd;
+    remote_fd_release(xl->private, ctx);
+}
+
+static void
+client_dump(struct xlator *xl, struct dump *d)
+{
+    const struct client_conf *conf = xlator_conf(xl);
+    struct client *c = xl->private;
+    struct brick_peer *peer = atomic_load(&c->peer);
+    struct rpc_client_stats stats = {.state = "stopped"};
+
+    if (peer)
+        rpc_client_stats(brick_peer_client(peer), &stats);
+    pthread_mutex_lock(&c->lock);
+    unsigned fds = c->fd_count;
+    pthread_mutex_unlock(&c->lock);
+    dump_line(d, "brick", "%s:%s", conf->host, conf->brick);
+    dump_line(d, "connected", "%d", atomic_load(&c->is_serving) ? 1 : 0);
+    dump_line(d, "state", "%s", stats.state);
+    dump_line(d, "fds", "%u", fds);
+    dump_line(d, "calls-waiting", "%u", stats.waiting);
+    dump_line(d, "connections", "%llu", (unsigned long long)stats.connects);
+    dump_line(d, "timeouts", "%llu", (unsigned long long)stats.timeouts);
+}
+
+const struct xlator_type protocol_client_xlator = {
+    .name = "protocol/client",
+    .options = client_options,
+    .conf_size = sizeof(struct client_conf),
+    .ops = &(const struct xlator_ops){.any = client_any},
+    .keeps = KEEPS(CTX_FD),
+    .init = client_init,
+    .start = client_start,
+    .stop = client_stop,
+    .fini = client_fini,
+    .fd_release = client_fd_release,
+    .dump = client_dump,
+};

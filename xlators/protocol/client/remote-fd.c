@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* An fd is opened anew with the flags it was opened with, but for those that make, empty or want a new file.
+ * One that could not be, or that had locks while `strict-locks` is on, stays dead: what reads and writes data
+ * goes to the gfid instead (fd number -2) unless locks were lost with it; everything else is answered EBADFD.
+ *
+ * The brick gives the number back by RELEASE, which nobody waits for. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "xlators/protocol/client/client-internal.h"
+
+static struct mem_pool *pool;
+
+int
+remote_fd_pool_init(void)
+{
+    if (!pool)
+        pool = mem_pool_new(struct remote_fd, 0);
+    return pool ? 0 : -ENOMEM;
+}
+
+static void
+unref(struct remote_fd *r)
+{
+    if (refcount_put(&r->refs))
+        mem_put(r);
+}
+
+/* ---- giving back ----------------------------------------------------------------------------- */
+
+static void
+ignore_reply(struct rpc_reply *r, void *arg)
+{
+    (void)r;
+    (void)arg;
+}
+
+/* While the connection is held that has given the number. */
+static void
+send_release(struct rpc_client *rpc, const struct gfid *gfid, int64_t number, bool is_dir)
+{
+    struct fop_call call = {.fop = is_dir ? FOP_releasedir : FOP_release, .gfid = *gfid, .fd_nr = number};
+
+    /* If it does not go out, the connection is gone, or will be, and the number with it. */
+    (void)rpc_client_fop(rpc, &call, NULL, NULL, 0, ignore_reply, NULL);
+}
+
+void
+remote_fd_release(struct client *c, struct remote_fd *r)
+{
+    struct brick_peer *peer = atomic_load(&c->peer);
+    struct rpc_client *rpc = peer ? brick_peer_client(peer) : NULL;
+
+    if (rpc)
+        rpc_client_hold(rpc);
+    pthread_mutex_lock(&c->lock);
+    int64_t number = atomic_load(&r->number);
+
+    cds_list_del(&r->link);
+    c->fd_count--;
+    r->is_released = true;
+    pthread_mutex_unlock(&c->lock);
+    if (rpc) {
+        if (number != REMOTE_FD_DEAD)
+            send_release(rpc, &r->gfid, number, r->is_dir);
+        rpc_client_let_go(rpc);
+    }
+    unref(r);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static struct remote_fd *
+remember(struct client *c, const struct call_stack *stk, const struct gfid *gfid)
+{
+    struct remote_fd *r = mem_get0_owner(pool, c->owner);
+
+    if (!r)
+        return NULL;
+    r->client = c;
+    refcount_init(&r->refs, 1);
+    r->gfid = *gfid;
+    r->is_dir = stk->call.fop == FOP_opendir;
+    r->flags = stk->call.flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
+    atomic_init(&r->number, stk->reply.fd_nr);
+    pthread_mutex_lock(&c->lock);
+    cds_list_add(&r->link, &c->fds);
+    c->fd_count++;
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+static struct inode *
+inode_of(struct client *c, struct call_stack *stk)
+{
+    if (stk->call.fop != FOP_create)
+        return stk->call.loc.inode ? inode_ref(stk->call.loc.inode) : NULL;
+    return inode_link(c->xl->graph->inodes, NULL, NULL, &stk->reply.stat);
+}
+
+int
+remote_fd_make(struct client *c, struct call_stack *stk)
+{
+    struct inode *inode = inode_of(c, stk);
+    struct fd *fd = inode ? fd_new(inode, stk->client, stk->call.flags, stk->call.fop == FOP_opendir) : NULL;
+    struct remote_fd *r = fd ? remember(c, stk, &inode->gfid) : NULL;
+
+    inode_unref(inode);
+    if (r) {
+        fd_ctx_set(fd, c->xl, r);
+        stk->reply.fd = fd;
+        return 0;
+    }
+    fd_unref(fd);
+    struct brick_peer *peer = atomic_load(&c->peer);
+    if (peer) /* a reply's callback runs before its connection is given up */
+        send_release(brick_peer_client(peer), &stk->reply.stat.gfid, stk->reply.fd_nr,
+                     stk->call.fop == FOP_opendir);
+    return -ENOMEM;
+}
+
+/* ---- using ----------------------------------------------------------------------------------- */
+
+/* What can be done without the fd. */
+static bool
+goes_by_gfid(enum fop fop)
+{
+    switch (fop) {
+    case FOP_readv:
+    case FOP_writev:
+    case FOP_fsync:
+    case FOP_fstat:
+    case FOP_ftruncate:
+    case FOP_fallocate:
+    case FOP_discard:
+    case FOP_zerofill:
+    case FOP_seek:
+    case FOP_fxattrop:
+    case FOP_fsetattr:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int
+remote_fd_number(struct client *c, enum fop fop, struct fd *fd, int64_t *out)
+{
+    struct remote_fd *r = fd_ctx(fd, c->xl);
+
+    *out = FD_ANONYMOUS;
+    if (fd->is_anonymous)
+        return 0;
+    if (!r)
+        return -EBADFD;
+    int64_t number = atomic_load(&r->number);
+    if (number == REMOTE_FD_DEAD)
+        return goes_by_gfid(fop) && !atomic_load(&r->has_locks) ? 0 : -EBADFD;
+    *out = number;
+    return 0;
+}
+
+/* ---- losing and opening anew ----------------------------------------------------------------- */
+
+void
+remote_fds_lost(struct client *c)
+{
+    struct remote_fd *r;
+
+    pthread_mutex_lock(&c->lock);
+    cds_list_for_each_entry (r, &c->fds, link)
+        atomic_store(&r->number, REMOTE_FD_DEAD);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* A callback runs before its connection is given up, so the number is good until it returns. */
+static void
+reopened(struct rpc_reply *reply, void *arg)
+{
+    struct remote_fd *r = arg;
+    struct client *c = r->client;
+    struct arena arena = {0};
+    struct fop_reply answer;
+
+    rpc_reply_fop(reply, r->is_dir ? FOP_opendir : FOP_open, &answer, &arena);
+    pthread_mutex_lock(&c->lock);
+    bool is_wanted = !r->is_released;
+
+    if (is_wanted && answer.op_ret >= 0) {
+        atomic_store(&r->number, answer.fd_nr);
+        atomic_store(&r->has_locks,
+                     false); /* those are lost, and what is told of them was told by ENOTCONN */
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (answer.op_ret < 0)
+        log_event(LOG_WARNING, c->xl, "client-fd-not-reopened", "%s: %s", GFID(&r->gfid),
+                  strerror(answer.op_errno));
+    else if (!is_wanted)
+        send_release(reply->client, &r->gfid, answer.fd_nr, r->is_dir);
+    iobuf_unref(answer.iobuf);
+    arena_release(&arena);
+    unref(r);
+    client_reopened(c);
+}
+
+/* The caller's reference goes to the OPEN. */
+static void
+reopen(struct client *c, struct rpc_client *rpc, struct remote_fd *r)
+{
+    struct fop_call call = {.fop = r->is_dir ? FOP_opendir : FOP_open, .gfid = r->gfid, .flags = r->flags};
+    int err = rpc_client_fop(rpc, &call, NULL, NULL, 0, reopened, r);
+
+    if (!err)
+        return;
+    log_event(LOG_WARNING, c->xl, "client-fd-open-not-sent", "%s: %s", GFID(&r->gfid), strerror(-err));
+    unref(r);
+    client_reopened(c);
+}
+
+/* The fds of this moment, with a reference each; `reopening` counts them already. NULL: none, or no memory.
+ */
+static struct remote_fd **
+take_fds(struct client *c, unsigned *count)
+{
+    const struct client_conf *conf = xlator_conf(c->xl);
+    struct remote_fd **fds, *r;
+    unsigned n = 0;
+
+    pthread_mutex_lock(&c->lock);
+    fds = c->fd_count ? malloc(c->fd_count * sizeof *fds) : NULL; /* once a connection */
+    bool is_short = c->fd_count && !fds;
+
+    if (fds) {
+        cds_list_for_each_entry (r, &c->fds, link) {
+            if (conf->strict_locks && atomic_load(&r->has_locks))
+                continue;
+            refcount_get(&r->refs);
+            fds[n++] = r;
+        }
+    }
+    c->reopening += n;
+    pthread_mutex_unlock(&c->lock);
+    if (is_short)
+        log_event(LOG_ERROR, c->xl, "client-fds-not-reopened", "no memory: fds that were open stay dead");
+    *count = n;
+    return fds;
+}
+
+void
+remote_fds_reopen(struct client *c, struct rpc_client *rpc)
+{
+    unsigned count;
+    struct remote_fd **fds = take_fds(c, &count);
+
+    for (unsigned i = 0; i < count; i++)
+        reopen(c, rpc, fds[i]);
+    free(fds);
+}
