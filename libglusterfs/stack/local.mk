@@ -24,3 +24,7 @@ libglusterfs_stack_test_call_stack_LDADD = $(TEST_LIBS)
 libglusterfs_stack_test_call_stack_release_SOURCES = libglusterfs/stack/test-call-stack.c libglusterfs/stack/call-stack.c
 libglusterfs_stack_test_call_stack_release_CPPFLAGS = $(AM_CPPFLAGS) -DNDEBUG
 libglusterfs_stack_test_call_stack_release_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += libglusterfs/stack/test-coro-call
+libglusterfs_stack_test_coro_call_SOURCES = libglusterfs/stack/test-coro-call.c
+libglusterfs_stack_test_coro_call_LDADD = $(TEST_LIBS)

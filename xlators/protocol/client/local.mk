@@ -3,3 +3,7 @@ libkiln_xlators_la_SOURCES += \
 	xlators/protocol/client/client.c \
 	xlators/protocol/client/client-internal.h \
 	xlators/protocol/client/remote-fd.c
+
+check_PROGRAMS += xlators/protocol/client/test-client
+xlators_protocol_client_test_client_SOURCES = xlators/protocol/client/test-client.c rpc/client/test-peer.h
+xlators_protocol_client_test_client_LDADD = $(TEST_LIBS)

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Calls as lines of a coroutine: answered before they return, later in another thread, with an error, several
+ * at once. */
+#include "stack/coro-call.h"
+
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "coro/stack-pool.h"
+#include "data/dict.h"
+#include "graph/graph.h"
+#include "mem/iobuf.h"
+#include "stack/xlator.h"
+
+enum { PARKED_MAX = 64, ROUNDS = 2000 };
+enum { NOW, FAILS, FAILS_WITHOUT_REASON, LATER };
+
+static struct graph graph;
+static struct xlator layer;
+static struct stack_pool *stacks;
+static struct call_stack *parked[PARKED_MAX];
+static int parked_count;
+static int result;
+static bool has_ended;
+
+/* `size` says how it is answered, `offset` with what. */
+static xl_verdict
+layer_any(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    switch (stk->call.size) {
+    case NOW:
+        stk->reply.op_ret = (int32_t)stk->call.offset;
+        return XL_DONE;
+    case FAILS:
+        return -(int)stk->call.offset;
+    case FAILS_WITHOUT_REASON:
+        stk->reply.op_ret = -1;
+        return XL_DONE;
+    default:
+        parked[parked_count++] = stk;
+        return XL_OWNED;
+    }
+}
+
+static void
+answer(struct call_stack *stk)
+{
+    stk->reply.op_ret = (int32_t)stk->call.offset;
+    call_stack_unwind(stk);
+}
+
+static struct call_stack *
+make(uint64_t how, uint64_t with)
+{
+    struct call_stack *stk = coro_call_new();
+
+    ck_assert_ptr_nonnull(stk);
+    stk->call.fop = FOP_stat;
+    stk->call.size = how;
+    stk->call.offset = with;
+    return stk;
+}
+
+static void
+run(coroutine_fn fn, void *arg)
+{
+    struct coroutine *c;
+
+    has_ended = false;
+    ck_assert_int_eq(coroutine_new(stacks, fn, arg, &c), 0);
+    coroutine_resume(c);
+}
+
+static void
+setup(void)
+{
+    ck_assert_int_eq(arena_pools_init(), 0);
+    ck_assert_int_eq(iobuf_pools_init(), 0);
+    ck_assert_int_eq(dict_pools_init(), 0);
+    ck_assert_int_eq(stack_pools_init(), 0);
+    ck_assert_int_eq(stack_pool_new(NULL, &stacks), 0);
+    graph = (struct graph){.layers = &layer, .layer_count = 1};
+    layer = (struct xlator){.name = "layer", .graph = &graph};
+    for (int fop = 0; fop < FOP_COUNT; fop++)
+        layer.fn[fop] = layer_any;
+    parked_count = 0;
+}
+
+static void
+teardown(void)
+{
+    ck_assert_uint_eq(stack_pool_destroy(stacks), 0);
+}
+
+static void
+one_go(void *arg)
+{
+    struct call_stack *stk = arg;
+
+    result = coro_call(stk, &layer);
+    call_stack_free(stk);
+    has_ended = true;
+}
+
+START_TEST(an_answer_that_is_there_at_once)
+{
+    run(one_go, make(NOW, 17));
+    ck_assert(has_ended);
+    ck_assert_int_eq(result, 17);
+}
+END_TEST
+
+START_TEST(errors_are_negative_and_never_nothing)
+{
+    run(one_go, make(FAILS, ENOENT));
+    ck_assert_int_eq(result, -ENOENT);
+    run(one_go, make(FAILS_WITHOUT_REASON, 0));
+    ck_assert_int_eq(result, -EIO);
+}
+END_TEST
+
+START_TEST(it_sleeps_until_the_answer_comes)
+{
+    run(one_go, make(LATER, 23));
+    ck_assert(!has_ended);
+    ck_assert_int_eq(parked_count, 1);
+    answer(parked[0]);
+    ck_assert(has_ended);
+    ck_assert_int_eq(result, 23);
+}
+END_TEST
+
+struct several {
+    unsigned later, now;
+};
+
+static void
+several_go(void *arg)
+{
+    const struct several *s = arg;
+    struct call_stack *stk[PARKED_MAX];
+    unsigned count = s->later + s->now;
+    struct coro_group g;
+
+    coro_group_begin(&g);
+    for (unsigned i = 0; i < count; i++) {
+        stk[i] = make(i < s->later ? LATER : NOW, i);
+        coro_group_wind(&g, stk[i], &layer);
+    }
+    coro_group_wait(&g);
+    result = 0;
+    for (unsigned i = 0; i < count; i++) {
+        result += coro_call_result(stk[i]);
+        call_stack_free(stk[i]);
+    }
+    has_ended = true;
+}
+
+START_TEST(a_group_waits_for_all_of_it)
+{
+    struct several s = {.later = 3, .now = 2};
+
+    run(several_go, &s);
+    ck_assert_int_eq(parked_count, 3);
+    answer(parked[2]);
+    answer(parked[0]);
+    ck_assert(!has_ended);
+    answer(parked[1]);
+    ck_assert(has_ended);
+    ck_assert_int_eq(result, 0 + 1 + 2 + 3 + 4);
+}
+END_TEST
+
+START_TEST(a_group_of_none_or_of_answers_at_once_does_not_sleep)
+{
+    struct several none = {0}, now = {.now = 4};
+
+    run(several_go, &none);
+    ck_assert(has_ended);
+    run(several_go, &now);
+    ck_assert(has_ended);
+    ck_assert_int_eq(result, 6);
+}
+END_TEST
+
+/* The other thread answers whatever is wound, perhaps before the coroutine sleeps. */
+static sem_t wound, ended;
+static struct call_stack *volatile handed;
+
+static xl_verdict
+handing_any(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    handed = stk;
+    sem_post(&wound);
+    return XL_OWNED;
+}
+
+static void *
+answerer(void *arg)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        sem_wait(&wound);
+        answer(handed);
+    }
+    return arg;
+}
+
+static void
+many_go(void *arg)
+{
+    int *sum = arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct call_stack *stk = make(LATER, 1);
+
+        *sum += coro_call(stk, &layer);
+        call_stack_free(stk);
+    }
+    sem_post(&ended);
+}
+
+START_TEST(answers_come_from_another_thread)
+{
+    pthread_t thread;
+    int sum = 0;
+
+    sem_init(&wound, 0, 0);
+    sem_init(&ended, 0, 0);
+    layer.fn[FOP_stat] = handing_any;
+    ck_assert_int_eq(pthread_create(&thread, NULL, answerer, NULL), 0);
+    run(many_go, &sum);
+    sem_wait(&ended);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(sum, ROUNDS);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("coro-call");
+    TCase *tc = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, an_answer_that_is_there_at_once);
+    tcase_add_test(tc, errors_are_negative_and_never_nothing);
+    tcase_add_test(tc, it_sleeps_until_the_answer_comes);
+    tcase_add_test(tc, a_group_waits_for_all_of_it);
+    tcase_add_test(tc, a_group_of_none_or_of_answers_at_once_does_not_sleep);
+    tcase_add_test(tc, answers_come_from_another_thread);
+    tcase_set_timeout(tc, 120);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* protocol/client in a graph of its own, with a brick of plain sockets and threads that counts what it is
+ * asked: fds and their numbers, over the loss of the connection, and what is answered while the brick is
+ * away. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <stdio.h>
+
+#include "base/read-section.h"
+#include "data/dict.h"
+#include "event/worker.h"
+#include "fs/fd.h"
+#include "graph/graph.h"
+#include "mem/iobuf.h"
+#include "mem/mem-pool.h"
+#include "rpc/client/test-peer.h"
+#include "rpc/xdr/fop-codec.h"
+#include "rpc/transport/transport.h"
+#include "rpc/xdr/handshake-program.h"
+
+enum { WAIT_S = 120 };
+
+/* The linker puts this in front of the product's table. */
+extern const struct xlator_type protocol_client_xlator;
+
+const struct xlator_type *
+xlator_type_find(const char *name)
+{
+    return strcmp(name, protocol_client_xlator.name) == 0 ? &protocol_client_xlator : NULL;
+}
+
+/* ---- the brick ------------------------------------------------------------------------------- */
+
+static struct {
+    atomic_int logins, opens, releases, next_number;
+    atomic_llong last_number, last_released;
+    atomic_uint last_flags;
+    atomic_bool opens_nothing, answers_not;
+} brick;
+
+static void
+answer_dump(int fd, uint32_t xid)
+{
+    struct dump_entry fops = {.name = "fops", .number = FOP_PROGRAM, .version = FOP_PROGRAM_VERSION};
+    struct dump_reply d = {.programs = &fops};
+    char bytes[256];
+    struct xdr x;
+
+    xdr_init(&x, bytes, sizeof bytes, NULL);
+    xdr_put_dump_reply(&x, &d);
+    peer_reply(fd, xid, bytes, (size_t)(x.at - bytes));
+}
+
+static void
+answer_login(int fd, uint32_t xid)
+{
+    struct arena arena = {0};
+    struct common_reply r = {.dict = dict_new(&arena)};
+    char bytes[256];
+    struct xdr x;
+
+    brick.logins++;
+    xdr_init(&x, bytes, sizeof bytes, NULL);
+    xdr_put_common_reply(&x, &r);
+    peer_must(x.error == 0);
+    peer_reply(fd, xid, bytes, (size_t)(x.at - bytes));
+    arena_release(&arena);
+}
+
+static void
+fill_reply(enum fop fop, const struct fop_call *c, struct fop_reply *r)
+{
+    switch (fop) {
+    case FOP_open:
+    case FOP_opendir:
+        brick.opens++;
+        brick.last_flags = c->flags;
+        r->fd_nr = ++brick.next_number;
+        if (brick.opens_nothing) {
+            r->op_ret = -1;
+            r->op_errno = EACCES;
+        }
+        break;
+    case FOP_release:
+    case FOP_releasedir:
+        brick.last_released = c->fd_nr;
+        brick.releases++;
+        break;
+    case FOP_create:
+        r->fd_nr = ++brick.next_number;
+        r->stat = (struct iatt){.gfid.b = {7}, .mode = S_IFREG | 0644};
+        break;
+    case FOP_writev:
+    case FOP_fsync:
+    case FOP_lk:
+    case FOP_flush:
+        brick.last_number = c->fd_nr;
+        r->op_ret = fop == FOP_writev ? (int32_t)c->payload_bytes : 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static void
+answer(int fd, const struct rpc_call_head *head, struct xdr *args)
+{
+    struct arena arena = {0};
+    struct fop_call c = {0};
+    struct fop_reply r = {0};
+    char bytes[FOP_REPLY_FIXED_MAX + 64];
+    struct xdr x;
+
+    if (head->program == DUMP_PROGRAM) {
+        answer_dump(fd, head->xid);
+        return;
+    }
+    if (head->program == HANDSHAKE_PROGRAM) {
+        answer_login(fd, head->xid);
+        return;
+    }
+    args->arena = &arena;
+    peer_must(head->program == FOP_PROGRAM && fop_decode_call((enum fop)head->procedure, args, &c) == 0);
+    fill_reply((enum fop)head->procedure, &c, &r);
+    if (!brick.answers_not || head->procedure == FOP_open) {
+        xdr_init(&x, bytes, sizeof bytes, NULL);
+        peer_must(fop_encode_reply((enum fop)head->procedure, &x, &r) == 0);
+        peer_reply(fd, head->xid, bytes, (size_t)(x.at - bytes));
+    }
+    arena_release(&arena);
+}
+
+/* ---- the graph ------------------------------------------------------------------------------- */
+
+static struct graph *graph;
+static sem_t came_up, went_down;
+static uint16_t port;
+
+static void
+event(struct graph *g, enum child_event e)
+{
+    (void)g;
+    sem_post(e == CHILD_UP ? &came_up : &went_down);
+}
+
+static void
+wait_on(sem_t *sem)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
+    ck_assert_int_eq(sem_timedwait(sem, &until), 0);
+}
+
+static void
+mount_it(const char *options)
+{
+    char text[512], error[512] = "";
+    int n =
+        snprintf(text, sizeof text,
+                 "volume c\n type protocol/client\n option remote-host 127.0.0.1\n option remote-port %u\n"
+                 " option remote-subvolume /brick\n%s end-volume\n",
+                 port, options);
+    struct volfile *v = volfile_parse("t.vol", text, (size_t)n, error, sizeof error);
+
+    ck_assert_msg(v != NULL, "%s", error);
+    graph = graph_new(v, "c", error, sizeof error);
+    ck_assert_msg(graph != NULL, "%s", error);
+    graph->watch = event;
+    ck_assert_int_eq(graph_start(graph), 0);
+}
+
+static void
+setup(void)
+{
+    static int (*const inits[])(void) = {mem_pools_init,      arena_pools_init, iobuf_pools_init,
+                                         dict_pools_init,     stack_pools_init, fs_pools_init,
+                                         transport_pools_init};
+
+    for (size_t i = 0; i < sizeof inits / sizeof inits[0]; i++)
+        ck_assert_int_eq(inits[i](), 0);
+    rcu_register_thread();
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 2, .max = 8}), 0);
+    sem_init(&came_up, 0, 0);
+    sem_init(&went_down, 0, 0);
+    peer.other = answer;
+    peer_start(0);
+    port = peer.port;
+}
+
+/* The audit of graph_free() finds nothing: everything that was counted for the graph is back. */
+static void
+teardown(void)
+{
+    graph_drain(graph);
+    uint16_t owner = graph->owner;
+    graph_free(graph);
+    ck_assert_int_eq(mem_owner_balance(owner, NULL), 0);
+    peer_stop();
+    transport_close_all();
+    workers_stop();
+    rcu_unregister_thread();
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void
+done(struct call_stack *stk)
+{
+    sem_post(stk->owner);
+}
+
+static sem_t one_done;
+
+static struct call_stack *
+make(enum fop fop, struct fd *fd)
+{
+    struct call_stack *stk = call_stack_new(done, &one_done);
+
+    ck_assert_ptr_nonnull(stk);
+    sem_init(&one_done, 0, 0);
+    stk->call.fop = fop;
+    stk->call.fd = fd ? fd_ref(fd) : NULL;
+    return stk;
+}
+
+static void
+wind(struct call_stack *stk)
+{
+    read_section_begin();
+    call_stack_wind(stk, graph->top);
+    read_section_end();
+}
+
+/* op_ret, or -op_errno. */
+static int
+ask(enum fop fop, struct fd *fd)
+{
+    static char byte[1] = {'x'};
+    struct call_stack *stk = make(fop, fd);
+
+    if (fop == FOP_writev) {
+        stk->call.payload[0] = (struct iovec){byte, 1};
+        stk->call.payload_count = 1;
+        stk->call.payload_bytes = stk->call.size = 1;
+    }
+    if (fop == FOP_lk) {
+        stk->call.cmd = 1;
+        stk->call.type = FLOCK_WRITE;
+    }
+    wind(stk);
+    wait_on(&one_done);
+    int ret = stk->reply.op_ret < 0 ? -stk->reply.op_errno : stk->reply.op_ret;
+
+    call_stack_free(stk);
+    return ret;
+}
+
+static struct fd *
+open_one(uint32_t flags)
+{
+    struct iatt a = {.gfid.b = {9}, .mode = S_IFREG | 0644};
+    struct call_stack *stk = make(FOP_open, NULL);
+
+    stk->call.loc.inode = inode_link(graph->inodes, NULL, NULL, &a);
+    stk->call.flags = flags;
+    wind(stk);
+    wait_on(&one_done);
+    ck_assert_int_eq(stk->reply.op_ret, 0);
+    struct fd *fd = stk->reply.fd;
+
+    ck_assert_ptr_nonnull(fd);
+    stk->reply.fd = NULL;
+    call_stack_free(stk);
+    return fd;
+}
+
+static void
+close_one(struct fd *fd)
+{
+    read_section_begin();
+    fd_unref(fd);
+    read_section_end();
+}
+
+static void
+wait_for_releases(int count)
+{
+    for (int i = 0; i < WAIT_S * 100 && brick.releases < count; i++)
+        usleep(10000);
+    ck_assert_int_eq(brick.releases, count);
+}
+
+static void
+lose_brick(void)
+{
+    peer_hang_up();
+    wait_on(&went_down);
+}
+
+/* ---- the tests ------------------------------------------------------------------------------- */
+
+START_TEST(an_fd_goes_by_its_number_and_is_given_back)
+{
+    mount_it("");
+    wait_on(&came_up);
+    struct fd *fd = open_one(O_RDWR);
+    long long number = brick.next_number;
+
+    ck_assert_int_eq(ask(FOP_writev, fd), 1);
+    ck_assert_int_eq(brick.last_number, number);
+    ck_assert_int_eq(brick.releases, 0);
+    close_one(fd);
+    wait_for_releases(1);
+    ck_assert_int_eq(brick.last_released, number);
+}
+END_TEST
+
+START_TEST(create_makes_the_inode_of_the_reply)
+{
+    mount_it("");
+    wait_on(&came_up);
+    struct call_stack *stk = make(FOP_create, NULL);
+
+    stk->call.loc.parent = inode_root(graph->inodes);
+    stk->call.loc.name = "n";
+    stk->call.flags = O_CREAT | O_RDWR;
+    wind(stk);
+    wait_on(&one_done);
+    ck_assert_int_eq(stk->reply.op_ret, 0);
+    ck_assert_int_eq(stk->reply.fd->inode->gfid.b[0], 7);
+    call_stack_free(stk); /* nobody wanted the fd */
+    wait_for_releases(1);
+}
+END_TEST
+
+START_TEST(an_fd_is_open_again_when_the_brick_is_back)
+{
+    mount_it("");
+    wait_on(&came_up);
+    struct fd *fd = open_one(O_RDWR | O_APPEND | O_TRUNC);
+    long long before = brick.next_number;
+
+    lose_brick();
+    wait_on(&came_up);
+    ck_assert_int_eq(brick.logins, 2);
+    ck_assert_int_eq(brick.opens, 2);
+    ck_assert_uint_eq(brick.last_flags, O_RDWR | O_APPEND); /* it is not emptied once more */
+    ck_assert_int_eq(ask(FOP_fsync, fd), 0);
+    ck_assert_int_eq(brick.last_number, before + 1);
+    close_one(fd);
+    wait_for_releases(1);
+    ck_assert_int_eq(brick.last_released, before + 1);
+}
+END_TEST
+
+START_TEST(what_cannot_be_opened_again_goes_by_gfid_or_not_at_all)
+{
+    mount_it("");
+    wait_on(&came_up);
+    struct fd *fd = open_one(O_RDWR);
+
+    brick.opens_nothing = true;
+    lose_brick();
+    wait_on(&came_up);
+    ck_assert_int_eq(ask(FOP_writev, fd), 1);
+    ck_assert_int_eq(brick.last_number, FD_ANONYMOUS);
+    ck_assert_int_eq(ask(FOP_flush, fd), -EBADFD);
+    close_one(fd); /* the brick knows it by no number: nothing to give back */
+    ck_assert_int_eq(ask(FOP_statfs, NULL), 0);
+    ck_assert_int_eq(brick.releases, 0);
+}
+END_TEST
+
+START_TEST(strict_locks_leave_an_fd_with_locks_dead)
+{
+    mount_it(" option strict-locks on\n");
+    wait_on(&came_up);
+    struct fd *fd = open_one(O_RDWR);
+
+    ck_assert_int_eq(ask(FOP_lk, fd), 0);
+    lose_brick();
+    wait_on(&came_up);
+    ck_assert_int_eq(brick.opens, 1);
+    ck_assert_int_eq(ask(FOP_writev, fd), -EBADFD);
+    close_one(fd);
+}
+END_TEST
+
+START_TEST(a_call_that_waits_gets_enotconn)
+{
+    mount_it("");
+    wait_on(&came_up);
+    brick.answers_not = true;
+    struct call_stack *stk = make(FOP_statfs, NULL);
+
+    wind(stk);
+    lose_brick();
+    wait_on(&one_done);
+    ck_assert_int_eq(stk->reply.op_ret, -1);
+    ck_assert_int_eq(stk->reply.op_errno, ENOTCONN);
+    call_stack_free(stk);
+}
+END_TEST
+
+START_TEST(a_call_ends_with_the_frame_timeout)
+{
+    mount_it(" option frame-timeout 1\n");
+    wait_on(&came_up);
+    brick.answers_not = true;
+    ck_assert_int_eq(ask(FOP_statfs, NULL), -ENOTCONN);
+}
+END_TEST
+
+START_TEST(nobody_there_is_said_and_answered_at_once)
+{
+    port = 1;
+    mount_it("");
+    wait_on(&went_down);
+    ck_assert_int_eq(ask(FOP_statfs, NULL), -ENOTCONN);
+}
+END_TEST
+
+START_TEST(a_graph_goes_while_calls_wait)
+{
+    mount_it("");
+    wait_on(&came_up);
+    struct fd *fd = open_one(O_RDWR);
+
+    brick.answers_not = true;
+    struct call_stack *stk = make(FOP_statfs, NULL);
+
+    ck_assert(graph_pin(graph));
+    wind(stk);
+    graph_stop(graph);
+    wait_on(&one_done);
+    ck_assert_int_eq(stk->reply.op_errno, ENOTCONN);
+    call_stack_free(stk);
+    close_one(fd);
+    graph_unpin(graph);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("protocol/client");
+    TCase *tc = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, an_fd_goes_by_its_number_and_is_given_back);
+    tcase_add_test(tc, create_makes_the_inode_of_the_reply);
+    tcase_add_test(tc, an_fd_is_open_again_when_the_brick_is_back);
+    tcase_add_test(tc, what_cannot_be_opened_again_goes_by_gfid_or_not_at_all);
+    tcase_add_test(tc, strict_locks_leave_an_fd_with_locks_dead);
+    tcase_add_test(tc, a_call_that_waits_gets_enotconn);
+    tcase_add_test(tc, a_call_ends_with_the_frame_timeout);
+    tcase_add_test(tc, nobody_there_is_said_and_answered_at_once);
+    tcase_add_test(tc, a_graph_goes_while_calls_wait);
+    tcase_set_timeout(tc, 300);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
