@@ -406,14 +406,23 @@ def patterns_times_xattrs_times_entries():
 
 @attack
 def a_login_with_a_deep_path():
-    for depth in (sized(1000, 4000),):
-        for path in ("/d" * depth, "/" * depth, "/." * depth, "/.." * depth, "/" + "d" * 4000, "/d" * 100 + "/x" * 3000):
-            begin = time.monotonic()
-            with fresh() as peer:
-                op_ret, _, _ = peer.login(ARGS.brick, **{"subdir-mount": path})
-                assert op_ret < 0 or not path.strip("/"), "a login to %s..." % path[:20]
-            took = time.monotonic() - begin
-            assert took < 2 * SLOW, "a login to %s... took %.1f s" % (path[:20], took)
+    """More components than a login may have, of folders that are there and of ones that are not."""
+    with member() as peer:
+        parent = ROOT
+        for _ in range(300):
+            parent = make(peer, "MKDIR", "d", parent)
+    for depth, expected in ((256, 0), (257, errno.ENAMETOOLONG), (300, errno.ENAMETOOLONG)):
+        with fresh() as peer:
+            _, op_errno, _ = peer.login(ARGS.brick, **{"subdir-mount": "/d" * depth})
+            assert op_errno == expected, "a login to level %d: errno %d" % (depth, op_errno)
+    depth = sized(1000, 4000)
+    for path in ("/d" * depth, "/" * depth, "/." * depth, "/.." * depth, "/" + "d" * 4000, "/d" * 100 + "/x" * 3000):
+        begin = time.monotonic()
+        with fresh() as peer:
+            op_ret, _, _ = peer.login(ARGS.brick, **{"subdir-mount": path})
+            assert op_ret < 0 or not path.strip("/"), "a login to %s..." % path[:20]
+        took = time.monotonic() - begin
+        assert took < 2 * SLOW, "a login to %s... took %.1f s" % (path[:20], took)
     serves()
 
 

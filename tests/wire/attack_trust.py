@@ -214,8 +214,14 @@ def a_long_reject_list_rejects():
 @attack
 @needs(options="auth.addr.BRICK.reject /sub(127.0.0.1)")
 def a_sub_folder_is_rejected_under_all_its_names():
-    os.makedirs(path_of("sub/deeper"))
+    with member() as peer:
+        below = make(peer, "MKDIR", "sub")
+        make(peer, "MKDIR", "deeper", below)
+        make(peer, "MKDIR", "other")
     for name in ("/sub", "//sub", "/sub/", "/./sub", "/deeper/../sub", "sub"):
         with fresh() as peer:
             op_ret, _, _ = peer.login(ARGS.brick, **{"subdir-mount": name})
             assert op_ret == -1, "login to %s" % name
+    with fresh() as peer:
+        op_ret, op_errno, _ = peer.login(ARGS.brick, **{"subdir-mount": "/other"})
+        assert op_ret == 0, "login to a folder that is not in the list: errno %d" % op_errno

@@ -22,10 +22,10 @@ attacks_list() {
     python3 "$tests_dir/wire/attack.py" --list
 }
 
-# 66 KB of addresses, and behind them the one that is to be kept out.
+# More than 64 KiB of addresses, and behind them the one that is to be kept out.
 attacks_long_list() {
     local number list=
-    for ((number = 0; number < 4500; number++)); do
+    for ((number = 0; number < 6000; number++)); do
         list+="10.$((number / 250)).$((number % 250)).77 "
     done
     echo "${list// /,}127.0.0.1"
