@@ -830,6 +830,7 @@ test_suite(void)
     tcase_add_test(c, test_clients);
     tcase_add_test(c, test_many_layers_keep_contexts);
     tcase_add_test(c, test_stress);
+    tcase_set_timeout(c, 30);
     suite_add_tcase(s, c);
     return s;
 }

@@ -23,7 +23,7 @@
  *   ... of one address                     as many as left -                             closed at accept
  *   ... of one brick                       as many as left -                             the login is answered EAGAIN
  *   files open for clients                 3/8 of files    -                             ENFILE
- *   ... for one client, for one brick      as many as left -                             EMFILE
+ *   ... of one brick, of one client        as many as left -                             EMFILE (left for its brick's others)
  *   what remains, 1/8                      the daemon's own: accept, logs, statedumps, health checks, files open for one call
  *
  * The bytes of a call that waits are those of its record until it is parked, and then those of the packed call that is left of it

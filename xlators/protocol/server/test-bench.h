@@ -38,7 +38,8 @@ static const struct object {
     uint32_t type;
 } objects[] = {{1, 0, "", S_IFDIR}, {2, 1, "dir", S_IFDIR}, {3, 1, "file", S_IFREG}, {4, 2, "inner", S_IFREG}};
 
-static atomic_uint lookups, flushes, releases, gones;
+static atomic_uint lookups, flushes, releases, gones, changes; /* changes: MKDIRs */
+static atomic_bool dir_is_endless;    /* every folder has a folder "dir", whose gfid is one more */
 static atomic_bool holds_lookups;     /* answer them from another thread, later */
 static struct caller seen;            /* of the last access */
 static char seen_removal[64];         /* the last unlink: parent/name groups flags keys-of-xdata */
@@ -69,6 +70,11 @@ find_object(struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
 
+    if (atomic_load(&dir_is_endless) && c->loc.name && strcmp(c->loc.name, "dir") == 0) {
+        stk->reply.stat = (struct iatt){.gfid = c->loc.parent->gfid, .mode = S_IFDIR | 0755};
+        stk->reply.stat.gfid.b[14] += ++stk->reply.stat.gfid.b[15] == 0;
+        return XL_DONE;
+    }
     for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++) {
         const struct object *o = &objects[i];
         bool is_it = c->loc.name ? c->loc.parent->gfid.b[15] == o->parent && strcmp(c->loc.name, o->name) == 0
@@ -110,6 +116,8 @@ brick_ok(struct xlator *xl, struct call_stack *stk)
     (void)xl;
     if (stk->call.fop == FOP_access)
         seen = stk->caller;
+    if (stk->call.fop == FOP_mkdir)
+        atomic_fetch_add(&changes, 1);
     if (stk->call.loc.inode)
         stk->reply.stat.gfid = stk->call.loc.inode->gfid;
     return XL_DONE;
@@ -317,7 +325,7 @@ setup(void)
 static void
 wait_until(bool (*is_so)(void))
 {
-    for (int i = 0; i < 5000 && !is_so(); i++)
+    for (int i = 0; i < 60000 && !is_so(); i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     ck_assert(is_so());
 }

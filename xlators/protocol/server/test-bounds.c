@@ -21,7 +21,7 @@ parked_now(void)
 static void
 wait_parked(unsigned count)
 {
-    for (int i = 0; i < 5000 && parked_now() < count; i++)
+    for (int i = 0; i < 60000 && parked_now() < count; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     ck_assert_uint_eq(parked_now(), count);
 }
@@ -91,6 +91,96 @@ START_TEST(test_outstanding_rpc_limit)
 }
 END_TEST
 
+/* -- calls of those who have left ------------------------------------------------------------------------------------ */
+
+#define WORKERS_MAX 8 /* as the bench has it */
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_opens = PTHREAD_COND_INITIALIZER;
+static bool is_gate_open; /* under gate */
+static atomic_uint at_gate;
+
+static void
+wait_at_gate(struct worker_job *job)
+{
+    (void)job;
+    atomic_fetch_add(&at_gate, 1);
+    worker_block_begin();
+    pthread_mutex_lock(&gate);
+    while (!is_gate_open)
+        pthread_cond_wait(&gate_opens, &gate);
+    pthread_mutex_unlock(&gate);
+    worker_block_end();
+    atomic_fetch_sub(&at_gate, 1);
+}
+
+static bool
+are_all_at_gate(void)
+{
+    return atomic_load(&at_gate) == WORKERS_MAX;
+}
+
+static bool
+is_nobody_at_gate(void)
+{
+    return atomic_load(&at_gate) == 0;
+}
+
+/* No worker is left for what comes, until open_gate(). */
+static void
+close_gate(struct worker_job jobs[WORKERS_MAX])
+{
+    is_gate_open = false;
+    for (int i = 0; i < WORKERS_MAX; i++) {
+        jobs[i].run = wait_at_gate;
+        worker_post_any(&jobs[i]);
+    }
+    wait_until(are_all_at_gate);
+}
+
+static void
+open_gate(void)
+{
+    pthread_mutex_lock(&gate);
+    is_gate_open = true;
+    pthread_cond_broadcast(&gate_opens);
+    pthread_mutex_unlock(&gate);
+    wait_until(is_nobody_at_gate);
+}
+
+/* Its calls, and its end, are there before anybody looks: those that only read are not run, those that change something are. */
+START_TEST(test_a_connection_that_is_gone_reads_nothing)
+{
+    struct worker_job jobs[WORKERS_MAX];
+
+    setup_with(NULL, NULL);
+    struct peer *p = logged_in("one");
+
+    close_gate(jobs);
+    for (int i = 0; i < 10; i++) {
+        send_fop(p, FOP_lookup, CALL(.pargfid = gfid_root, .name = "file"));
+        send_fop(p, FOP_mkdir, CALL(.pargfid = gfid_root, .name = "new"));
+    }
+    atomic_store(&lookups, 0);
+    atomic_store(&changes, 0);
+    peer_free(p);
+    open_gate();
+    wait_until(is_unpinned);
+    ck_assert_uint_eq(atomic_load(&lookups), 0);
+    ck_assert_uint_eq(atomic_load(&changes), 10);
+
+    p = logged_in("two"); /* one that waits for its answers gets them */
+    close_gate(jobs);
+    for (int i = 0; i < 10; i++)
+        send_fop(p, FOP_lookup, CALL(.pargfid = gfid_root, .name = "file"));
+    open_gate();
+    expect_answers(p, 10);
+    ck_assert_uint_eq(atomic_load(&lookups), 10);
+    peer_free(p);
+    teardown();
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -99,7 +189,8 @@ test_suite(void)
 
     tcase_add_test(c, test_waiting_calls_keep_nothing_from_being_read);
     tcase_add_test(c, test_outstanding_rpc_limit);
-    tcase_set_timeout(c, 60);
+    tcase_add_test(c, test_a_connection_that_is_gone_reads_nothing);
+    tcase_set_timeout(c, 120);
     suite_add_tcase(s, c);
     return s;
 }

@@ -61,6 +61,35 @@ START_TEST(test_login_checks)
 }
 END_TEST
 
+/* `count` components, of which none leads deeper: the brick has one folder, "dir". */
+static const char *
+long_path(unsigned count, const char *separator)
+{
+    static char path[8192];
+    char *at = path;
+
+    for (unsigned i = 0; i < count; i++)
+        at = stpcpy(stpcpy(at, separator), "dir");
+    return path;
+}
+
+START_TEST(test_login_has_so_many_components)
+{
+    struct peer *p = peer_new();
+
+    atomic_store(&dir_is_endless, true);
+    ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(SUBDIR_DEPTH_MAX, "/")), 0);
+    atomic_store(&lookups, 0);
+    ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(SUBDIR_DEPTH_MAX + 1, "/")), ENAMETOOLONG);
+    ck_assert_uint_eq(atomic_load(&lookups), SUBDIR_DEPTH_MAX);
+    ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(1000, "/")), ENAMETOOLONG);
+    ck_assert_uint_eq(atomic_load(&lookups), 2 * SUBDIR_DEPTH_MAX); /* no more is asked for than may be */
+    ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(SUBDIR_DEPTH_MAX, "//")), 0); /* slashes are none */
+    atomic_store(&dir_is_endless, false);
+    peer_free(p);
+}
+END_TEST
+
 START_TEST(test_second_login_replaces)
 {
     struct peer *p = logged_in("first");
@@ -589,6 +618,7 @@ test_suite(void)
 
     tcase_add_test(c, test_before_login);
     tcase_add_test(c, test_login_checks);
+    tcase_add_test(c, test_login_has_so_many_components);
     tcase_add_test(c, test_second_login_replaces);
     tcase_add_test(c, test_other_handshakes);
     tcase_add_test(c, test_resolver);

@@ -72,6 +72,7 @@ xlators_storage_posix_test_xattr_rules_LDADD = $(TEST_LIBS)
 check_PROGRAMS += xlators/storage/posix/test-posix-data
 xlators_storage_posix_test_posix_data_SOURCES = xlators/storage/posix/test-posix-data.c
 xlators_storage_posix_test_posix_data_LDADD = $(TEST_LIBS)
+xlators_storage_posix_test_posix_data_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fallocate64 -Wl,--wrap=pwritev64
 
 check_PROGRAMS += xlators/storage/posix/test-xattrop
 xlators_storage_posix_test_xattrop_SOURCES = xlators/storage/posix/test-xattrop.c

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Contents: open, read, write, truncate, space, checksums, stat, by fds of clients and by anonymous ones. */
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+
+#include "fs/brick-client.h"
 #include "xlators/storage/posix/test-brick.h"
 
 static struct inode *file;
@@ -326,6 +330,116 @@ START_TEST(space)
 }
 END_TEST
 
+/* -- ZEROFILL where the file system has no ZERO_RANGE ------------------------------------------------------------ */
+
+static bool has_no_zero_range;
+static int zero_writes;          /* since a test began */
+static int last_write;           /* behind this one the answer to `ends` becomes true; 0: never */
+static atomic_bool *ends;
+
+int __real_fallocate64(int fd, int mode, off64_t offset, off64_t len);
+int __wrap_fallocate64(int fd, int mode, off64_t offset, off64_t len);
+ssize_t __real_pwritev64(int fd, const struct iovec *iov, int count, off64_t offset);
+ssize_t __wrap_pwritev64(int fd, const struct iovec *iov, int count, off64_t offset);
+
+int
+__wrap_fallocate64(int fd, int mode, off64_t offset, off64_t len)
+{
+    if (!has_no_zero_range || mode != FALLOC_FL_ZERO_RANGE)
+        return __real_fallocate64(fd, mode, offset, len);
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
+ssize_t
+__wrap_pwritev64(int fd, const struct iovec *iov, int count, off64_t offset)
+{
+    ssize_t n = __real_pwritev64(fd, iov, count, offset);
+
+    if (has_no_zero_range && ++zero_writes == last_write)
+        atomic_store(ends, true);
+    return n;
+}
+
+static int
+zerofill(struct fd *fd, struct brick_client *client, uint64_t offset, uint64_t size)
+{
+    struct call_stack stk;
+
+    call_on_fd(&stk, FOP_zerofill, fd);
+    stk.call.offset = offset;
+    stk.call.size = size;
+    stk.client = client;
+    has_no_zero_range = true;
+    zero_writes = 0;
+    int r = posix_fop_zerofill(&brick.xl, &stk);
+    has_no_zero_range = false;
+    stk.client = NULL; /* no reference was taken */
+    call_end(&stk);
+    return r;
+}
+
+static uint64_t
+file_size(struct fd *fd)
+{
+    struct call_stack stk;
+
+    call_on_fd(&stk, FOP_fstat, fd);
+    ck_assert_int_eq(posix_fop_fstat(&brick.xl, &stk), XL_DONE);
+    uint64_t size = stk.reply.stat.size;
+    call_end(&stk);
+    return size;
+}
+
+START_TEST(zerofill_is_bounded)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct statvfs disk;
+
+    ck_assert_int_eq(write_text(fd, 0, "abc"), 3);
+    ck_assert_int_eq(zerofill(fd, NULL, 0, 0), -EINVAL);
+    ck_assert_int_eq(zerofill(fd, NULL, (uint64_t)INT64_MAX + 1, 1), -EINVAL);
+    ck_assert_int_eq(zerofill(fd, NULL, 1, INT64_MAX), -EINVAL);
+    ck_assert_int_eq(zerofill(fd, NULL, 1, UINT64_MAX), -EINVAL);
+    ck_assert_int_eq(zero_writes, 0);
+    ck_assert_int_eq(zerofill(fd, NULL, 1, (3 << 20) + 7), XL_DONE); /* a megabyte at a time, and a rest */
+    ck_assert_int_eq(zero_writes, 4);
+    ck_assert_uint_eq(file_size(fd), (3 << 20) + 8);
+    ck_assert_int_eq(statvfs(brick.dir, &disk), 0);
+    if (disk.f_blocks) { /* not more than the disk has, and then not a part of it */
+        ck_assert_int_eq(zerofill(fd, NULL, 0, (uint64_t)disk.f_blocks * disk.f_frsize + (64 << 20)), -ENOSPC);
+        ck_assert_int_eq(zerofill(fd, NULL, 0, INT64_MAX), -ENOSPC);
+        ck_assert_int_eq(zero_writes, 0);
+        ck_assert_uint_eq(file_size(fd), (3 << 20) + 8);
+    }
+    fd_unref(fd);
+}
+END_TEST
+
+START_TEST(zerofill_ends_with_its_client_and_its_brick)
+{
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct brick_client client = {0};
+
+    last_write = 2;
+    ends = &client.is_gone;
+    ck_assert_int_eq(zerofill(fd, &client, 0, 8 << 20), -ENOTCONN);
+    ck_assert_int_eq(zero_writes, 2);
+    ck_assert_uint_eq(file_size(fd), 2 << 20);
+    client.is_gone = false;
+    last_write = 3;
+    ends = &brick.graph.is_draining;
+    ck_assert_int_eq(zerofill(fd, &client, 0, 8 << 20), -EINTR);
+    ck_assert_int_eq(zero_writes, 3);
+    brick.graph.is_draining = false;
+    last_write = 1; /* what is done is done: that its client has gone changes nothing */
+    ends = &client.is_gone;
+    ck_assert_int_eq(zerofill(fd, &client, 0, 1 << 20), XL_DONE);
+    last_write = 0;
+    fd_unref(fd);
+}
+END_TEST
+
 START_TEST(copy_a_range)
 {
     struct inode *other = brick_make("other", S_IFREG);
@@ -538,6 +652,8 @@ test_suite(void)
     tcase_add_test(t, truncate_both_ways);
     tcase_add_test(t, times_follow_the_caller);
     tcase_add_test(t, space);
+    tcase_add_test(t, zerofill_is_bounded);
+    tcase_add_test(t, zerofill_ends_with_its_client_and_its_brick);
     tcase_add_test(t, copy_a_range);
     tcase_add_test(t, checksums);
     tcase_add_test(t, sync_calls);
