@@ -51,41 +51,42 @@ is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* The handle goes with the last name of a file, or with a directory whose handle is a dangling one (its name is gone). */
+/* The handle goes with the last name of a file, or with a directory whose handle is a dangling one (its name is gone). Under the
+ * object's lock, and so is the name's going: who unlinks or links another name of it at the same moment counts its links, too. */
 static void
-drop_handle(struct posix *p, const char *at, const char *name, const struct stat *st)
+drop_handle_locked(struct posix *p, const struct gfid *gfid, const struct stat *st)
 {
-    struct posix_obj obj;
-    struct gfid gfid;
     struct stat handle;
     bool is_dangling;
-
-    posix_obj_hidden(p, at, name, &obj);
-    if (posix_obj_get_gfid(&obj, &gfid) < 0)
-        return;
-    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &gfid);
     POSIX_OBJ(found);
-    int r = posix_obj_find(p, &gfid, &found, &handle, &is_dangling);
+    int r = posix_obj_find(p, gfid, &found, &handle, &is_dangling);
     bool is_same = r == 0 && handle.st_ino == st->st_ino && handle.st_dev == st->st_dev;
     bool is_last = S_ISDIR(st->st_mode) ? is_dangling || is_same : is_same && st->st_nlink <= 2;
     /* What a client still knows of it must not be taken for the next object with its number. */
-    struct inode *inode = inode_find(p->xl->graph->inodes, &gfid);
+    struct inode *inode = inode_find(p->xl->graph->inodes, gfid);
+
     posix_inode_leaves(p->xl, inode);
     posix_inode_gone(p->xl, inode, is_last);
     inode_unref(inode);
     if (is_last)
-        unlinkat(p->handles_fd, HANDLE(&gfid), 0);
+        unlinkat(p->handles_fd, HANDLE(gfid), 0);
 }
 
 static int
 remove_entry(struct posix *p, const char *at, int dir_fd, const char *name)
 {
     struct landfill_name fresh;
+    struct posix_obj obj;
+    struct gfid gfid;
     struct stat st;
 
+    posix_obj_hidden(p, at, name, &obj);
+    bool has_gfid = posix_obj_get_gfid(&obj, &gfid) == 0;
+    POSIX_LOCKED pthread_mutex_t *lock = has_gfid ? posix_object_lock(p, &gfid) : NULL;
     if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    drop_handle(p, at, name, &st);
+    if (has_gfid)
+        drop_handle_locked(p, &gfid, &st);
     if (!S_ISDIR(st.st_mode))
         return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
     if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0)

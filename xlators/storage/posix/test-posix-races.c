@@ -225,6 +225,69 @@ START_TEST(renames_over_each_other)
 }
 END_TEST
 
+/* -- a removed tree ------------------------------------------------------------------------------------------------ */
+
+static void *
+take_away(void *arg)
+{
+    struct posix *p = posix_of(w.xl);
+
+    (void)arg;
+    p->janitor.fn(p);
+    return NULL;
+}
+
+/* A folder of files that have a second name beside it, or get one, is taken away while those names go or come. */
+static void
+tree_goes_while_names(bool come)
+{
+    enum { FILES = 8 };
+    struct inode *files[FILES];
+    unsigned left;
+    char name[16];
+
+    for (int i = 0; i < ROUNDS / 3; i++) {
+        struct inode *d = make(FOP_mkdir, w.root, "d");
+        pthread_t janitor;
+
+        for (int k = 0; k < FILES; k++) {
+            snprintf(name, sizeof name, "%d", k);
+            files[k] = make(FOP_create, d, name);
+            if (!come)
+                ck_assert_int_eq(link_to(files[k], w.root, name), 0);
+        }
+        ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 1), 0);
+        ck_assert_int_eq(pthread_create(&janitor, NULL, take_away, NULL), 0);
+        for (int k = 0; k < FILES; k++) {
+            snprintf(name, sizeof name, "%d", k);
+            int r = come ? link_to(files[k], w.root, name) : remove_entry(FOP_unlink, w.root, name, 0);
+            ck_assert(r == 0 || (come && (r == -ENOENT || r == -ESTALE)));
+        }
+        pthread_join(janitor, NULL);
+        for (int k = 0; k < FILES; k++) {
+            snprintf(name, sizeof name, "%d", k);
+            ck_assert_int_eq(has_handle_of(&files[k]->gfid), find(w.root, name, NULL) == 0);
+            remove_entry(FOP_unlink, w.root, name, 0);
+            inode_unref(files[k]);
+        }
+        inode_unref(d);
+    }
+    count_handles(&left);
+    ck_assert_uint_eq(left, 0);
+}
+
+START_TEST(a_tree_is_taken_away_while_other_names_go)
+{
+    tree_goes_while_names(false);
+}
+END_TEST
+
+START_TEST(a_tree_is_taken_away_while_other_names_come)
+{
+    tree_goes_while_names(true);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -239,6 +302,8 @@ test_suite(void)
     tcase_add_test(c, open_and_unlink_at_once);
     tcase_add_test(c, links_of_one_inode);
     tcase_add_test(c, renames_over_each_other);
+    tcase_add_test(c, a_tree_is_taken_away_while_other_names_go);
+    tcase_add_test(c, a_tree_is_taken_away_while_other_names_come);
     suite_add_tcase(s, c);
     return s;
 }
