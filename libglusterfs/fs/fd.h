@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* fd: an open file or directory, and the table of one client's fds (spec: brick 12.2, wire 8.4).
  *
- * Threads: refcounted. `flags`, `inode`, `client` are set when made. Context slots as in inode.h. A client's table has a mutex.
+ * Threads: refcounted. `flags`, `inode`, `client` are set when made. Context slots as in inode.h. A client's table has a mutex,
+ * which its functions take; any thread may call them, but for fd_table_init() and fd_table_fini(), which are for whoever makes and
+ * frees the client, alone. Numbers are from 0; errors are -errno.
  */
 #ifndef KILN_FS_FD_H
 #define KILN_FS_FD_H
@@ -23,16 +25,20 @@ struct fd {
 struct fd *fd_new(struct inode *inode, struct brick_client *client, uint32_t flags, bool is_dir);
 /* For one call with fd number -2: as if opened O_RDWR. Not counted in inode->open_fds. */
 struct fd *fd_new_anonymous(struct inode *inode, struct brick_client *client);
+/* One more for somebody who has one. Takes no lock; returns `fd`. */
 struct fd *fd_ref(struct fd *fd);
-/* The last one calls each layer's fd_closed and fd_release, top first; inode->open_fds no longer counts it then. NULL allowed. */
+/* The last one calls each layer's fd_closed and fd_release, top first, in the calling thread; inode->open_fds no longer counts it then. NULL allowed. */
 void fd_unref(struct fd *fd);
 
+/* The layer's context, or NULL: none yet. Lent as long as the caller has a reference to the fd. No lock. */
 static inline void *
 fd_ctx(struct fd *fd, const struct xlator *xl)
 {
     return atomic_load_explicit(&fd->ctx[xl->slot[CTX_FD] - 1], memory_order_acquire);
 }
 
+/* The context becomes the fd's, until its layer's fd_release. One that is there already is not looked at: the layer sees to it that
+ * no two threads set one, as when the fd is not in a table yet. */
 static inline void
 fd_ctx_set(struct fd *fd, const struct xlator *xl, void *ctx)
 {
@@ -69,12 +75,14 @@ struct fd *fd_table_get(struct fd_table *t, int64_t number);
 struct fd *fd_table_take(struct fd_table *t, int64_t number);
 /* Nothing gets in any more: the client is gone. What is in it is taken out by fd_table_take_any(). */
 void fd_table_close(struct fd_table *t);
+/* How many fds are in it now. */
 uint32_t fd_table_count(struct fd_table *t);
 /* Calls fn for each fd with its number, under the table's lock. *capacity: numbers there are; *first_free: the lowest free one. */
 void fd_table_each(struct fd_table *t, void (*fn)(const struct fd *fd, uint32_t number, void *arg), void *arg,
                    uint32_t *capacity, uint32_t *first_free);
 /* Takes out any one; NULL when empty. */
 struct fd *fd_table_take_any(struct fd_table *t);
+/* Gives back the references that are in it, and its share of descriptors. */
 void fd_table_fini(struct fd_table *t);
 
 #endif

@@ -7,7 +7,10 @@
  *
  * Threads: the table's mutex guards both hashes, the LRU list and dentries; it is never held over a system call or a
  * callback into a layer. `type` is set once when linked. A context slot is set once by compare-and-swap
- * (inode_ctx_make) and read with acquire; what it points to is guarded by its layer.
+ * (inode_ctx_install) and read with acquire; what it points to is guarded by its layer.
+ * Every function here may be called by any thread, and takes the table's mutex itself, unless it says otherwise. One that can drop
+ * the last reference or shorten the LRU list (inode_unref, inode_table_set_limit, whatever links or unlinks) may call layers'
+ * inode_forget before it returns, in the calling thread, without the mutex: no lock of a layer's that inode_forget takes may be held.
  */
 #ifndef KILN_FS_INODE_H
 #define KILN_FS_INODE_H
@@ -39,20 +42,22 @@ struct inode {
     _Atomic(void *) ctx[]; /* as many as the graph's layers keep: xl->slot[CTX_INODE] - 1 is a layer's index */
 };
 
-/* Once, after mem_pools_init(). 0 or -ENOMEM. */
+/* Once, in the main thread, after mem_pools_init(). 0 or -ENOMEM. */
 int fs_pools_init(void);
 
 /* For a graph in which no layer has the option inode-lru-limit. */
 #define INODE_LRU_LIMIT_DEFAULT 16384
-/* lru_limit: unreferenced inodes kept; 0: no limit. The root is always there. NULL: no memory. */
+/* lru_limit: unreferenced inodes kept; 0: no limit. The root is always there. The caller's, until inode_table_free(). `graph`, of which
+ * the contexts and the owner of pooled objects are, outlives it; NULL in tests. NULL: no memory. */
 struct inode_table *inode_table_new(struct graph *graph, uint32_t lru_limit);
-/* Forgets everything. No references may be left: the number of those that were is returned, and they are leaked on purpose. */
+/* Forgets everything; nobody else uses the table any more. No references may be left: the number of those that were is returned, and they are leaked on purpose. */
 unsigned inode_table_free(struct inode_table *t);
 struct graph *inode_table_graph(const struct inode_table *t);
 uint32_t inode_table_limit(struct inode_table *t);
+/* Inodes above a lower limit are forgotten at once. */
 void inode_table_set_limit(struct inode_table *t, uint32_t lru_limit);
 
-/* All of these hand over a reference, to be given back with inode_unref(). NULL: not in the table. */
+/* All of these, and those that link, hand over a reference, to be given back with inode_unref(). NULL: not in the table. */
 struct inode *inode_root(struct inode_table *t);
 struct inode *inode_find(struct inode_table *t, const struct gfid *gfid);
 struct inode *inode_find_child(struct inode_table *t, struct inode *parent, const char *name);
@@ -85,22 +90,27 @@ void inode_unlink(struct inode_table *t, struct inode *parent, const char *name)
 void inode_rename(struct inode_table *t, struct inode *parent, const char *name, struct inode *parent2,
                   const char *name2, struct inode *inode);
 
+/* One more for somebody who has one, or the table's mutex. Takes no lock; returns `inode`. */
 struct inode *inode_ref(struct inode *inode);
-void inode_unref(struct inode *inode); /* NULL allowed */
+/* NULL allowed. The mutex is taken only for what may be the last one. */
+void inode_unref(struct inode *inode);
 /* The object is gone for good: not found by gfid any more, forgotten when the last reference goes. */
 void inode_forget(struct inode *inode);
 
-/* Path from the root, "/a/b", by the dentries known; -ENOENT if the chain is not complete, -ENAMETOOLONG. */
+/* Path from the root, "/a/b", by the dentries known, with its NUL. 0; -ENOENT if the chain is not complete; -ENAMETOOLONG if it has
+ * more than `size` bytes. What `path` holds then means nothing. */
 int inode_path(struct inode *inode, char *path, size_t size);
 
+/* The layer's context, or NULL: none yet. Lent for as long as the caller has a reference to the inode. The layer keeps one (its type's
+ * `keeps`). No lock. */
 static inline void *
 inode_ctx(struct inode *inode, const struct xlator *xl)
 {
     return atomic_load_explicit(&inode->ctx[xl->slot[CTX_INODE] - 1], memory_order_acquire);
 }
 
-/* Installs `fresh` unless another thread was faster; returns the one that is installed. The caller frees `fresh` if it
- * is not the one returned. */
+/* Installs `fresh`, which becomes the inode's, unless another thread was faster; returns the one that is installed. The caller frees
+ * `fresh` if it is not the one returned. No lock. */
 void *inode_ctx_install(struct inode *inode, const struct xlator *xl, void *fresh);
 
 /* Calls fn for every inode that has a context of `xl`, with a reference held, without the table's mutex. Exact: whatever was in
@@ -115,6 +125,7 @@ struct inode_table_stats {
     unsigned unhashed; /* that are not, but still referenced */
     unsigned lru, dentries;
 };
+/* A figure: at one moment, under the mutex. */
 void inode_table_stats(struct inode_table *t, struct inode_table_stats *out);
 
 #endif

@@ -434,8 +434,28 @@ graph_unpin(struct graph *g)
 }
 
 void
+graph_parked(const struct graph *g, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        const struct xlator *xl = &g->layers[i];
+
+        for (int fop = 0; fop < FOP_COUNT && at < size; fop++) {
+            unsigned n = atomic_load_explicit(&xl->parked[fop], memory_order_relaxed);
+
+            if (n)
+                at += (size_t)snprintf(text + at, size - at, "%s%s %s %u", at ? ", " : "", xl->type->name,
+                                       fop_info[fop].name, n);
+        }
+    }
+}
+
+void
 graph_drain(struct graph *g)
 {
+    char parked[256];
     struct timespec until;
 
     atomic_store(&g->is_draining, true);
@@ -445,8 +465,9 @@ graph_drain(struct graph *g)
     for (until.tv_sec += DRAIN_TELL_SEC; atomic_load(&g->pins) > 1; ) {
         if (pthread_cond_timedwait(&unpinned, &drain_lock, &until) != ETIMEDOUT)
             continue;
-        log_event(LOG_WARNING, NULL, "brick-drain-waits", "brick %s: %ld clients or calls still hold it", g->name,
-                  atomic_load(&g->pins) - 1);
+        graph_parked(g, parked, sizeof parked);
+        log_event(LOG_WARNING, NULL, "brick-drain-waits", "brick %s: %ld clients or calls still hold it; parked: %s", g->name,
+                  atomic_load(&g->pins) - 1, *parked ? parked : "none");
         until.tv_sec += DRAIN_TELL_SEC;
     }
     pthread_mutex_unlock(&drain_lock);
@@ -630,12 +651,15 @@ void
 graph_dump(struct graph *g, struct dump *d)
 {
     struct inode_table_stats stats;
+    char parked[256];
 
+    graph_parked(g, parked, sizeof parked);
     inode_table_stats(g->inodes, &stats);
     dump_section(d, "brick.%s", g->name);
     dump_line(d, "child-up", "%d", atomic_load(&g->is_child_up) ? 1 : 0);
     dump_line(d, "draining", "%d", atomic_load(&g->is_draining) ? 1 : 0);
     dump_line(d, "pins", "%ld", atomic_load(&g->pins));
+    dump_line(d, "parked", "%s", parked);
     dump_line(d, "inodes", "%u", stats.inodes);
     dump_line(d, "inodes-unhashed", "%u", stats.unhashed);
     dump_line(d, "inodes-lru", "%u", stats.lru);
@@ -646,6 +670,8 @@ graph_dump(struct graph *g, struct dump *d)
         if (!xlator_is_on(xl) || !xl->type->dump)
             continue;
         dump_section(d, "xlator.%s.%s", xl->type->name, xl->name);
+        read_section_begin(); /* layers look at their confs */
         xl->type->dump(xl, d);
+        read_section_end();
     }
 }

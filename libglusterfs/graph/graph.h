@@ -46,17 +46,20 @@ struct graph {
     unsigned layers_started;
 };
 
-/* What the brick of this volfile will be called: the name of the volume right below protocol/server. */
+/* What the brick of this volfile will be called: the name of the volume right below protocol/server. Lent: the volfile's. */
 const char *graph_brick_name(const struct volfile *v);
 
-/* Takes the volfile over (also on failure). Parses options, leaves out inactive layers, works out next tables, initialises layers bottom up, makes the inode table.
- * `brick_name` NULL: the volfile's own. On failure *error (size error_size) says why, and nothing is left behind. */
+/* Takes the volfile over (also on failure). Parses options, leaves out inactive layers, works out next tables, makes the inode table,
+ * initialises layers bottom up. The graph is the caller's, with the first pin, until graph_free(). `brick_name`, which is copied, NULL:
+ * the volfile's own. NULL: *error (error_size bytes, its end included) says why, in the words of the layer's init if it was one's, and
+ * nothing is left behind. thread: any; it does what init of the layers does, so it may block in system calls. */
 struct graph *graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size);
-/* No pins but the first: layers down top first, everything freed, the volfile too. Objects that
- * the brick still owns are reported in the log. */
+/* After graph_drain(), or of a graph that was never started: no pins but the first. Layers down top first, everything freed, the
+ * volfile too. Objects that the brick still owns are reported in the log. NULL allowed. thread: the caller's alone by now. */
 void graph_free(struct graph *g);
 
-/* While the caller knows that the graph is there. False: it is draining. */
+/* While the caller knows that the graph is there. False: it is draining, and nothing is to be given back. thread: any; pinning takes
+ * no lock, giving back one that only drains take. */
 bool graph_pin(struct graph *g);
 void graph_unpin(struct graph *g);
 /* Refuses new pins, stops the layers, returns when only the first pin is left. Calls may hang in a dead disk: then so does
@@ -67,7 +70,8 @@ void graph_drain(struct graph *g);
  * its old conf or its new one. One caller at a time for each graph. 0 or -errno with *error. */
 int graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size);
 
-/* Calls start of every layer, bottom first; on failure those started are stopped again. graph_stop() undoes it. */
+/* Calls start of every layer, bottom first. 0, or the layer's -errno: those started are stopped again. graph_stop() undoes it, top
+ * first, and does nothing when nothing is started. thread: one at a time for each graph. */
 int graph_start(struct graph *g);
 void graph_stop(struct graph *g);
 
@@ -75,6 +79,11 @@ void graph_stop(struct graph *g);
  * graph_new(); tests that put a graph together by hand call it before they make the inode table. */
 void graph_number_contexts(struct graph *g);
 
+/* Which calls are parked (call_stack_park), by layer and fop: "features/locks inodelk 3, features/locks unlink 1". "": none.
+ * Cut where `text` ends. Any thread, while the graph is there; others may come and go meanwhile. */
+void graph_parked(const struct graph *g, char *text, size_t size);
+
+/* The brick's part of a statedump. The caller has a pin. thread: any that is registered for read sections. */
 void graph_dump(struct graph *g, struct dump *d);
 
 #endif

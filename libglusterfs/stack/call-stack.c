@@ -64,7 +64,7 @@ loc_release(struct loc *loc)
 void
 call_stack_release(struct call_stack *stk)
 {
-    assert(stk->state != CALL_WOUND); /* somebody still owes the answer */
+    assert(stk->state != CALL_WOUND && stk->state != CALL_PARKED); /* somebody still owes the answer */
     stk->state = CALL_RELEASED;
     for (struct frame *f = stk->frames, *next; f; f = next) {
         next = f->next;
@@ -204,9 +204,20 @@ call_stack_resume(struct call_stack *stk)
     run(stk, xlator_next(stk->xl, stk->call.fop));
 }
 
+/* Parked no longer: stk->xl is who parked it. */
+static void
+count_off(struct call_stack *stk)
+{
+    stk->state = CALL_WOUND;
+    atomic_fetch_sub_explicit(&stk->xl->parked[stk->call.fop], 1, memory_order_relaxed);
+}
+
 void
 call_stack_park(struct call_stack *stk)
 {
+    assert(stk->state == CALL_WOUND);
+    stk->state = CALL_PARKED;
+    atomic_fetch_add_explicit(&stk->xl->parked[stk->call.fop], 1, memory_order_relaxed);
     for (struct frame *f = stk->frames; f; f = f->next) {
         if (f->xl->type->call_parks)
             f->xl->type->call_parks(f, stk);
@@ -216,6 +227,8 @@ call_stack_park(struct call_stack *stk)
 void
 call_stack_unpark(struct call_stack *stk)
 {
+    if (stk->state == CALL_PARKED) /* not when it is io-threads that had no room for it */
+        count_off(stk);
     for (struct frame *f = stk->frames; f; f = f->next) {
         if (f->xl->type->call_goes_on && !f->xl->type->call_goes_on(f, stk))
             return; /* stk may be gone already */
@@ -234,6 +247,8 @@ call_stack_unwind(struct call_stack *stk)
 {
     struct frame *f;
 
+    if (stk->state == CALL_PARKED)
+        count_off(stk);
     assert(stk->state == CALL_WOUND);
     while ((f = stk->frames)) {
         stk->frames = f->next;

@@ -47,7 +47,7 @@ typedef int xl_verdict;
 enum { XL_PASS = 1, XL_DONE = 2, XL_OWNED = 3 };
 
 /* How far a call stack has come: what assertions look at. */
-enum call_state { CALL_NEW, CALL_WOUND, CALL_ANSWERED, CALL_RELEASED };
+enum call_state { CALL_NEW, CALL_WOUND, CALL_PARKED, CALL_ANSWERED, CALL_RELEASED };
 
 /* What the negative pid of a caller is worth; protocol/server/squash.c decides. */
 enum pid_standing {
@@ -142,8 +142,8 @@ void call_stack_wind(struct call_stack *stk, struct xlator *top);
 void call_stack_wind_below(struct call_stack *stk, struct xlator *xl);
 
 /* From a layer that is about to answer XL_OWNED and may keep the call for as long as others please: layers above that count
- * running calls (io-threads) no longer count this one. Under the parking layer's lock, while nobody can wake the call yet; it
- * blocks on nothing. */
+ * running calls (io-threads) no longer count this one, and it is counted among those that stk->xl has parked (graph_parked()),
+ * until it goes on or is answered. Under the parking layer's lock, while nobody can wake the call yet; it blocks on nothing. */
 void call_stack_park(struct call_stack *stk);
 /* From who wakes a call that was so parked: go on with the layer below stk->xl, as soon as the layers above have room for it.
  * (An answer instead of that, call_stack_unwind() or call_stack_fail(), needs no room.) */

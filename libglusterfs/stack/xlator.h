@@ -110,6 +110,7 @@ struct xlator {
     void *conf;             /* RCU: type's conf struct; see xlator_conf() */
     void *private;          /* what init made */
     uint16_t slot[CTX_KINDS]; /* where this layer's context is in an inode, fd, client: the first is 1; 0: keeps none */
+    atomic_uint parked[FOP_COUNT]; /* calls that wait in this layer for as long as others please: call_stack_park(); a figure */
     atomic_bool is_off;     /* not on the way of its fops; written when options change */
 };
 

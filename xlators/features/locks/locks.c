@@ -384,6 +384,7 @@ waiter_pack_locked(struct waiter *w, struct lock_batch *b)
 void
 lock_park_locked(struct waiter *w, struct lock_batch *b)
 {
+    call_stack_park(w->stk);
     b->fd = w->stk->call.fd;
     w->stk->call.fd = NULL;
     waiter_pack_locked(w, b);

@@ -157,16 +157,28 @@ START_TEST(test_inodelk_bad_requests)
 }
 END_TEST
 
+/* What a detach that waits would say. */
+static void
+expect_parked(const char *want)
+{
+    char text[128];
+
+    graph_parked(&bench_graph, text, sizeof text);
+    ck_assert_str_eq(text, want);
+}
+
 START_TEST(test_inodelk_fairness)
 {
     struct bench_call *writer, *reader;
 
     ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_READ, 0, 0)), 0);
+    expect_parked("");
     writer = start(inodelk(bob, "w", WAIT, FLOCK_WRITE, 0, 0));
     ck_assert(!bench_is_done(writer));
     ck_assert_int_eq(bench_run(inodelk(bob, "r2", NB, FLOCK_READ, 0, 0)), -EAGAIN);
     reader = start(inodelk(bob, "r2", WAIT, FLOCK_READ, 0, 0));
     ck_assert(!bench_is_done(reader));
+    expect_parked("features/locks inodelk 2");
     /* Whoever holds a lock may stack another one: the writer waits for it as it is. */
     ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_READ, 0, 0)), 0);
     ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_UNLOCK, 0, 0)), 0);
@@ -174,6 +186,7 @@ START_TEST(test_inodelk_fairness)
     ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_UNLOCK, 0, 0)), 0);
     ck_assert_int_eq(finish(writer), 0);
     ck_assert(!bench_is_done(reader));
+    expect_parked("features/locks inodelk 1");
     ck_assert_int_eq(bench_run(inodelk(bob, "w", NB, FLOCK_UNLOCK, 0, 0)), 0);
     ck_assert_int_eq(finish(reader), 0);
 }
@@ -381,6 +394,7 @@ START_TEST(test_removal_waits)
     ck_assert_int_eq(atomic_load(&reached_bottom), 2);
     queued = start(inodelk(alice, "b", WAIT, FLOCK_READ, 0, 0));
     ck_assert(!bench_is_done(queued));
+    expect_parked("features/locks unlink 1, features/locks inodelk 1");
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 5)), 0); /* a holder may get done */
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 5)), 0);
     ck_assert(!bench_is_done(removal));
@@ -406,6 +420,7 @@ START_TEST(test_removal_waits)
     ck_assert_int_eq(finish(queued), 0);
     brick_client_unref(bob);
     bob = NULL;
+    expect_parked("");
 }
 END_TEST
 

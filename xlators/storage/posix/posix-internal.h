@@ -10,6 +10,10 @@
  *   mdata.h    the three times of the ctime feature
  *   xattr fill, data, fds, readdir: posix-xattr.h and friends
  *
+ * Functions return 0 or -errno unless they say otherwise. Once the brick runs any thread may call them in a read section; those
+ * that take an object or a name may block in system calls. What they hand out is the caller's; what they are given stays the
+ * giver's.
+ *
  * Descriptors of an idle brick: BRICK, BRICK/.glusterfs. Nothing else is kept open.
  *
  * Locks of a brick, in the order in which they are taken:
