@@ -131,10 +131,10 @@ posix_iatts_around(struct xlator *xl, struct call_stack *stk, int fd, struct ino
     POSIX_OBJ(obj);
 
     posix_obj_fd(posix_of(xl), fd, &obj);
-    int err = posix_iatt_of_stat(xl, &obj, inode, &inode->gfid, pre, &stk->reply.pre);
+    int err = posix_iatt_of_disk(xl, inode, &inode->gfid, pre, &stk->reply.pre);
     if (err == 0)
-        err = posix_iatt_of_stat(xl, &obj, inode, &inode->gfid, post, &stk->reply.post);
+        err = posix_iatt_of_disk(xl, inode, &inode->gfid, post, &stk->reply.post);
     if (err == 0)
-        err = posix_mdata_update(xl, &stk->caller, &obj, inode, &stk->reply.post);
+        err = posix_mdata_update_around(xl, &stk->caller, &obj, inode, &stk->reply.pre, &stk->reply.post);
     return err;
 }

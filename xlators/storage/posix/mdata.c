@@ -172,9 +172,10 @@ ctx_unlock(struct posix_inode *ctx)
         pthread_mutex_unlock(&ctx->mdata_lock);
 }
 
+/* `pre` and `post` (may be NULL) receive the times from before and after. */
 static int
-mdata_change(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct mdata_change *c,
-             struct iatt *post)
+mdata_change_around(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct mdata_change *c,
+                    struct iatt *pre, struct iatt *post)
 {
     if (!posix_conf(xl)->ctime)
         return 0;
@@ -183,6 +184,8 @@ mdata_change(struct xlator *xl, struct posix_obj *obj, struct inode *inode, cons
     int has = mdata_load_locked(obj, ctx, &m);
     int r = has < 0 ? has : 0;
 
+    if (has > 0 && pre)
+        posix_mdata_apply(&m, pre);
     if (has >= 0 && c->change(c, &m, has > 0)) {
         r = mdata_store_locked(obj, ctx, &m);
         has = r == 0;
@@ -191,6 +194,22 @@ mdata_change(struct xlator *xl, struct posix_obj *obj, struct inode *inode, cons
     if (r == 0 && has > 0 && post)
         posix_mdata_apply(&m, post);
     return r;
+}
+
+static int
+mdata_change(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct mdata_change *c,
+             struct iatt *post)
+{
+    return mdata_change_around(xl, obj, inode, c, NULL, post);
+}
+
+static bool
+change_nothing(const struct mdata_change *c, struct mdata *m, bool has)
+{
+    (void)c;
+    (void)m;
+    (void)has;
+    return false;
 }
 
 static void
@@ -282,6 +301,16 @@ posix_mdata_update(struct xlator *xl, const struct caller *caller, struct posix_
         return 0;
     return mdata_change(xl, obj, inode,
                         &(struct mdata_change){.change = change_flagged, .caller = caller, .flags = flags}, post);
+}
+
+int
+posix_mdata_update_around(struct xlator *xl, const struct caller *caller, struct posix_obj *obj, struct inode *inode,
+                          struct iatt *pre, struct iatt *post)
+{
+    uint32_t flags = caller->time_flags & (TIME_CTIME | TIME_MTIME | TIME_ATIME);
+    const struct mdata_change c = {.change = flags ? change_flagged : change_nothing, .caller = caller, .flags = flags};
+
+    return mdata_change_around(xl, obj, inode, &c, pre, post);
 }
 
 int

@@ -25,6 +25,9 @@ void posix_mdata_apply(const struct mdata *m, struct iatt *iatt);
  * be NULL) is an iatt of the object that receives the new times. No system call if nothing changes. 0 or -errno. */
 int posix_mdata_update(struct xlator *xl, const struct caller *caller, struct posix_obj *obj, struct inode *inode,
                        struct iatt *post);
+/* The same, and `pre` receives the times from before: what is stored is looked at once, for both iatts. */
+int posix_mdata_update_around(struct xlator *xl, const struct caller *caller, struct posix_obj *obj, struct inode *inode,
+                              struct iatt *pre, struct iatt *post);
 /* The same for a parent directory, by the TIME_PARENT_* flags. */
 int posix_mdata_update_parent(struct xlator *xl, const struct caller *caller, struct posix_obj *dir,
                               struct inode *inode, struct iatt *post);

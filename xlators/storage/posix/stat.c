@@ -6,20 +6,27 @@
 #include "xlators/storage/posix/mdata.h"
 
 int
-posix_iatt_of_stat(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct gfid *gfid,
-                   const struct stat *st, struct iatt *out)
+posix_iatt_of_disk(struct xlator *xl, struct inode *inode, const struct gfid *gfid, const struct stat *st, struct iatt *out)
 {
     const struct posix *p = posix_of(xl);
-    struct mdata m;
 
     if (st->st_ino == p->handles_ino && st->st_dev == p->dev)
         return -ENOENT;
     iatt_from_stat(out, st, gfid);
     if (inode && posix_inode_is_gone(xl, inode)) /* some file systems leave a removed directory its two links */
         out->nlink = 0;
+    return 0;
+}
 
-    int r = posix_mdata_get(xl, obj, inode, &m);
+int
+posix_iatt_of_stat(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct gfid *gfid,
+                   const struct stat *st, struct iatt *out)
+{
+    struct mdata m;
+    int r = posix_iatt_of_disk(xl, inode, gfid, st, out);
 
+    if (r == 0)
+        r = posix_mdata_get(xl, obj, inode, &m);
     if (r > 0)
         posix_mdata_apply(&m, out);
     return r < 0 ? r : 0;

@@ -15,6 +15,10 @@ int posix_iatt(struct xlator *xl, struct posix_obj *obj, struct inode *inode, st
 int posix_iatt_of_stat(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct gfid *gfid,
                        const struct stat *st, struct iatt *out);
 
+/* The same with the disk's own times, for who looks at mdata himself. `inode` may be NULL. */
+int posix_iatt_of_disk(struct xlator *xl, struct inode *inode, const struct gfid *gfid, const struct stat *st,
+                       struct iatt *out);
+
 /* By an open descriptor. */
 int posix_iatt_fd(struct xlator *xl, int fd, struct inode *inode, struct iatt *out);
 

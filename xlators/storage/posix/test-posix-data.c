@@ -282,6 +282,21 @@ START_TEST(times_follow_the_caller)
     ck_assert_int_eq(stk.reply.stat.mtime, 1700000000);
     ck_assert_uint_eq(stk.reply.stat.mtime_nsec, 123456789);
     call_end(&stk);
+    write_call(&stk, fd, 0, "y"); /* from before: what the write before has left; the mtime alone moves on */
+    stk.caller.time_flags = TIME_MTIME;
+    stk.caller.ctime_sec = 1700000010;
+    ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), XL_DONE);
+    ck_assert_int_eq(stk.reply.pre.mtime, 1700000000);
+    ck_assert_uint_eq(stk.reply.pre.mtime_nsec, 123456789);
+    ck_assert_int_eq(stk.reply.post.mtime, 1700000010);
+    ck_assert_int_eq(stk.reply.post.ctime, 1700000000);
+    call_end(&stk);
+    write_call(&stk, fd, 0, "z"); /* who asks for no times changes none */
+    ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), XL_DONE);
+    ck_assert_int_eq(stk.reply.pre.mtime, 1700000010);
+    ck_assert_int_eq(stk.reply.post.mtime, 1700000010);
+    ck_assert_int_eq(stk.reply.post.ctime, 1700000000);
+    call_end(&stk);
     fd_unref(fd);
 }
 END_TEST
