@@ -125,6 +125,7 @@ static void
 stop(void)
 {
     if (graph) {
+        fuse_unmount(graph);
         graph_drain(graph);
         graph_free(graph);
         graph = NULL;

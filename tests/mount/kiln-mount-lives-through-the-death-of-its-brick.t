@@ -62,6 +62,18 @@ for kind in kiln stock; do
     volume_stop "v-$kind"
 done
 
+# The kernel's side of it is cut off by hand: it ends, and takes the dead mount point away.
+volume_start v-kiln
+mnt=$T/cut
+mount_kiln v-kiln "$mnt"
+pid=${mount_pid[$mnt]}
+unset "mount_pid[$mnt]" "mount_is_kiln[$mnt]"
+mount -t fusectl none /sys/fs/fuse/connections
+echo 1 >"/sys/fs/fuse/connections/$(stat -c %d "$mnt")/abort"
+t_here "a mount that is cut off ends with status 0" ends_well "$pid"
+t_not "nothing is mounted there any more" mount_is_listed "$mnt"
+volume_stop v-kiln
+
 # A brick that was never there, and one that comes later.
 mnt=$T/early
 mount_kiln v-kiln "$mnt"

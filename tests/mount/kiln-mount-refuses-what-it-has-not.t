@@ -42,6 +42,14 @@ refuses "subdirectories" 64 "subdir-mount=/x is not built yet" -f "$T/bare.vol" 
 refuses "an option that nobody knows" 64 "unrecognized option" -f "$T/bare.vol" --colour "$mnt"
 refuses "a bad timeout" 1 "attribute-timeout" -f "$T/bare.vol" --attribute-timeout=soon "$mnt"
 
+# A brick that lets nobody in says so for good; it is not tried for ever.
+volume_new shut 1x1
+BRICK_SERVER_OPTIONS="auth.addr.${volume_bricks[shut]}.reject *"
+volume_assign shut "$BRICKD"
+volume_start shut
+volfile_bare shut "$(volume_specs shut)" >"$T/shut.vol"
+refuses "a brick that lets nobody in" 1 "does not let us in" -f "$T/shut.vol" "$mnt"
+
 # Layers that are left out.
 {
     cat "$T/bare.vol"

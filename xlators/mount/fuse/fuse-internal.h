@@ -52,6 +52,7 @@ struct fuse_mount {
     struct event_source device;
     atomic_bool is_mounted;
     atomic_bool has_ended;  /* `unmounted` was called */
+    dev_t mounted_as;       /* the file system's number; written before others see the mount */
     struct inode *root;     /* a reference */
     double attr_timeout_s, entry_timeout_s, negative_timeout_s;
 

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mount.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/reason.h"
@@ -28,7 +29,8 @@
 
 #define DEVICE_HEAD_BYTES 4096 /* what may come before the bytes of a WRITE */
 #define DEVICE_BUFFER_BYTES (FUSE_WRITE_MAX + DEVICE_HEAD_BYTES)
-#define INODES_KEPT 64 /* unreferenced ones: the kernel is the cache, and asks by name for what it has forgotten */
+#define INODES_KEPT                                                                                          \
+    64 /* unreferenced ones: the kernel is the cache, and asks by name for what it has forgotten */
 #define MOUNT_TYPE "fuse.glusterfs" /* what tools look for */
 
 static const char *const direct_io_modes[] = {"auto", "enable", "disable", NULL};
@@ -164,7 +166,6 @@ device_take_buffer(const char *bytes)
 static void
 ended(struct fuse_mount *m)
 {
-    atomic_store(&m->is_mounted, false);
     if (!atomic_exchange(&m->has_ended, true) && tell_unmounted)
         tell_unmounted(m->xl->graph);
 }
@@ -209,6 +210,18 @@ device_ready(struct event_source *src, uint32_t events)
 
 /* ---- mounting -------------------------------------------------------------------------------- */
 
+/* The number of the file system there, which is not asked: it may be one that nobody answers for. 0: not
+ * known. */
+static dev_t
+device_at(const char *path)
+{
+    struct statx stx;
+
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &stx) < 0)
+        return 0;
+    return makedev(stx.stx_dev_major, stx.stx_dev_minor);
+}
+
 static int
 mount_it(struct fuse_mount *m)
 {
@@ -238,6 +251,7 @@ mount_it(struct fuse_mount *m)
         return err;
     }
     atomic_store(&m->is_mounted, true);
+    m->mounted_as = device_at(conf->mountpoint);
     m->device = (struct event_source){.fd = fd, .fn = device_ready};
     snprintf(target, sizeof target, "/dev/fd/%d",
              fd); /* mounted already, says libfuse's manual: it takes the descriptor over */
@@ -297,14 +311,29 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     xlator_tell_parent(xl, event);
 }
 
+/* Unmounted and cut off look the same from the device; a mount point that was cut off is there still. */
+static bool
+is_still_there(const struct fuse_mount *m)
+{
+    return !atomic_load(&m->has_ended) || device_at(fuse_conf(m)->mountpoint) == m->mounted_as;
+}
+
+void
+fuse_unmount(struct graph *g)
+{
+    struct fuse_mount *m = g->top->private;
+
+    if (atomic_exchange(&m->is_mounted, false) && is_still_there(m) &&
+        umount2(fuse_conf(m)->mountpoint, MNT_DETACH) < 0)
+        log_event(LOG_WARNING, m->xl, "fuse-unmount", "%s: %s", fuse_conf(m)->mountpoint, strerror(errno));
+}
+
 static void
 fuse_stop(struct xlator *xl)
 {
     struct fuse_mount *m = xl->private;
 
-    /* Lazily: files that are open keep the kernel's side alive until the descriptor is closed. */
-    if (atomic_exchange(&m->is_mounted, false) && umount2(fuse_conf(m)->mountpoint, MNT_DETACH) < 0)
-        log_event(LOG_WARNING, xl, "fuse-unmount", "%s: %s", fuse_conf(m)->mountpoint, strerror(errno));
+    fuse_unmount(xl->graph);
     fuse_session_exit(m->se);
     pthread_mutex_lock(&m->device_lock);
     bool was_reading = m->is_reading;

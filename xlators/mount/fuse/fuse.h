@@ -10,6 +10,10 @@ struct graph;
 
 /* Before the first graph is made. */
 void fuse_set_unmounted(void (*fn)(struct graph *g));
+/* Before graph_drain(), which refuses what the kernel asks from then on: takes the mount point away, and what
+ * is still to be written of a file that nobody has open is written meanwhile. Lazily: files that are open
+ * stay, and fail later. Once or more. */
+void fuse_unmount(struct graph *g);
 /* After the last graph is gone: what was kept for all of them. */
 void fuse_process_end(void);
 

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+"""waiting_locks.py MOUNT1 MOUNT2 WORD: locks of one mount that wait for those of the other. Prints TAP lines."""
+import errno
+import fcntl
+import os
+import signal
+import struct
+import sys
+import time
+
+ONE, TWO, WORD = sys.argv[1:4]
+FAILED = []
+
+
+def check(holds, what):
+    print("%s - %s: %s" % ("ok" if holds else "not ok", WORD, what), flush=True)
+    if not holds:
+        FAILED.append(what)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def on_alarm(number, frame):
+    raise Interrupted()
+
+
+def take(fd, kind, flags):
+    if kind == "fcntl":
+        fcntl.lockf(fd, flags)
+    else:
+        fcntl.flock(fd, flags)
+
+
+def is_free(path, kind):
+    """As seen by another process, which holds nothing."""
+    pid = os.fork()
+    if pid == 0:
+        fd = os.open(path, os.O_RDWR)
+        try:
+            take(fd, kind, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os._exit(0)
+        except OSError as error:
+            os._exit(1 if error.errno in (errno.EAGAIN, errno.EACCES) else 2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def eventually(question):
+    for i in range(2400):
+        if question():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def waiter(path, kind):
+    """A process that waits for the lock; ends with 0 when it has it."""
+    pid = os.fork()
+    if pid == 0:
+        fd = os.open(path, os.O_RDWR)
+        take(fd, kind, fcntl.LOCK_EX)
+        os._exit(0)
+    return pid
+
+
+def tour(kind):
+    name = "/lock-" + kind
+    fd = os.open(ONE + name, os.O_RDWR | os.O_CREAT, 0o644)
+    take(fd, kind, fcntl.LOCK_EX)
+    check(not is_free(TWO + name, kind), kind + ": the other mount cannot have what is held")
+    if kind == "fcntl":
+        other = os.open(TWO + name, os.O_RDWR)
+        held = fcntl.fcntl(other, fcntl.F_GETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+        check(struct.unpack("hhqqi4x", held)[0] == fcntl.F_WRLCK, "fcntl: it is told that it is held")
+        os.close(other)
+    signal.signal(signal.SIGALRM, on_alarm)
+    other = os.open(TWO + name, os.O_RDWR)
+    signal.setitimer(signal.ITIMER_REAL, 1)
+    try:
+        take(other, kind, fcntl.LOCK_EX)
+        check(False, kind + ": a signal ends the wait")
+    except Interrupted:
+        check(True, kind + ": a signal ends the wait")
+    pid = waiter(TWO + name, kind)
+    time.sleep(0.5)
+    check(os.waitpid(pid, os.WNOHANG)[0] == 0, kind + ": another goes on waiting")
+    take(fd, kind, fcntl.LOCK_UN)
+    check(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, kind + ": and has it when it is let go")
+    check(eventually(lambda: is_free(ONE + name, kind)), kind + ": who was interrupted does not have it")
+    os.close(other)
+    take(fd, kind, fcntl.LOCK_EX)
+    os.close(fd)
+    check(eventually(lambda: is_free(TWO + name, kind)), kind + ": closing lets go")
+
+
+for each in ("fcntl", "flock"):
+    tour(each)
+sys.exit(1 if FAILED else 0)
