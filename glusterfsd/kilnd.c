@@ -25,6 +25,7 @@
 #include "glusterfsd/kilnd.h"
 #include "glusterfsd/management.h"
 #include "graph/graph.h"
+#include "graph/pools.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
@@ -278,10 +279,9 @@ start_pools(void)
     if (err == -EINVAL)
         return give_up(EXIT_OPTION, "--pools %s: expected on, off, poison or trace:K", options.pools_mode);
     mem_pools_set_message_fn(pool_message);
-    static int (*const inits[])(void) = {mem_pools_init,   arena_pools_init, iobuf_pools_init,     dict_pools_init,
-                                         stack_pools_init, fs_pools_init,    transport_pools_init, rpc_server_pools_init};
-    for (size_t i = 0; i < sizeof inits / sizeof inits[0] && !err; i++)
-        err = inits[i]();
+    err = err ? err : graph_pools_init();
+    err = err ? err : transport_pools_init();
+    err = err ? err : rpc_server_pools_init();
     return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 

@@ -24,6 +24,7 @@
 #include "fs/fd.h"
 #include "glusterfsd/bricks.h"
 #include "graph/graph.h"
+#include "graph/pools.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
@@ -41,8 +42,6 @@ static inline void
 process_setup(void)
 {
     char path[64];
-    static int (*const inits[])(void) = {mem_pools_init,   arena_pools_init, iobuf_pools_init,     dict_pools_init,
-                                         stack_pools_init, fs_pools_init,    transport_pools_init, rpc_server_pools_init};
 
     umask(0); /* as kilnd does */
     ck_assert_ptr_nonnull(mkdtemp(place));
@@ -50,8 +49,9 @@ process_setup(void)
     ck_assert_int_eq(log_open(path), 0);
     /* The sweeper would open descriptors of its own, at its own time. */
     ck_assert_int_eq(mem_pools_set_option("pressure", "0"), 0);
-    for (size_t i = 0; i < sizeof inits / sizeof inits[0]; i++)
-        ck_assert_int_eq(inits[i](), 0);
+    ck_assert_int_eq(graph_pools_init(), 0);
+    ck_assert_int_eq(transport_pools_init(), 0);
+    ck_assert_int_eq(rpc_server_pools_init(), 0);
     rcu_register_thread();
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3, .max = 16}), 0);
     bricks_begin(&(struct bricks_hooks){0});

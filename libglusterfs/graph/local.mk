@@ -2,6 +2,8 @@
 libglusterfs_la_SOURCES += \
 	libglusterfs/graph/graph.c \
 	libglusterfs/graph/graph.h \
+	libglusterfs/graph/pools.c \
+	libglusterfs/graph/pools.h \
 	libglusterfs/graph/volfile.c \
 	libglusterfs/graph/volfile.h
 check_PROGRAMS += libglusterfs/graph/test-volfile libglusterfs/graph/test-tree

@@ -14,6 +14,7 @@
 #include "data/dict.h"
 #include "fs/fd.h"
 #include "fs/inode.h"
+#include "graph/pools.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
 
@@ -184,8 +185,7 @@ setup(void)
 {
     char error[256] = "";
 
-    ck_assert_int_eq(mem_pools_init(), 0);
-    ck_assert_int_eq(arena_pools_init() | iobuf_pools_init() | dict_pools_init() | stack_pools_init() | fs_pools_init(), 0);
+    ck_assert_int_eq(graph_pools_init(), 0);
     rcu_register_thread();
     graph = graph_new(parsed(TREE), NULL, error, sizeof error);
     ck_assert_msg(graph != NULL, "%s", error);

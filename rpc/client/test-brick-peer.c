@@ -6,6 +6,7 @@
 
 #include "data/dict.h"
 #include "event/worker.h"
+#include "graph/pools.h"
 #include "mem/mem-pool.h"
 #include "rpc/client/brick-peer.h"
 #include "rpc/client/glusterd-calls.h"
@@ -278,10 +279,7 @@ setup(void)
 {
     sem_t *all[] = {&came_up, &went_down, &was_refused, &gone, &called};
 
-    ck_assert_int_eq(mem_pools_init(), 0);
-    ck_assert_int_eq(arena_pools_init(), 0);
-    ck_assert_int_eq(iobuf_pools_init(), 0);
-    ck_assert_int_eq(dict_pools_init(), 0);
+    ck_assert_int_eq(graph_pools_init(), 0);
     ck_assert_int_eq(transport_pools_init(), 0);
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3}), 0);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -6,6 +6,7 @@
 
 #include "data/dict.h"
 #include "event/worker.h"
+#include "graph/pools.h"
 #include "mem/mem-pool.h"
 #include "rpc/client/rpc-client-internal.h"
 #include "rpc/client/test-peer.h"
@@ -72,10 +73,7 @@ wait_on(sem_t *sem)
 static void
 setup(void)
 {
-    ck_assert_int_eq(mem_pools_init(), 0);
-    ck_assert_int_eq(arena_pools_init(), 0);
-    ck_assert_int_eq(iobuf_pools_init(), 0);
-    ck_assert_int_eq(dict_pools_init(), 0);
+    ck_assert_int_eq(graph_pools_init(), 0);
     ck_assert_int_eq(transport_pools_init(), 0);
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3}), 0);
     sem_init(&came_up, 0, 0);

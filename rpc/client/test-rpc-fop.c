@@ -5,6 +5,7 @@
 
 #include "data/dict.h"
 #include "event/worker.h"
+#include "graph/pools.h"
 #include "mem/mem-pool.h"
 #include "rpc/client/rpc-client.h"
 #include "rpc/client/test-peer.h"
@@ -104,10 +105,7 @@ setup(void)
     sem_t *all[] = {&came_up, &gone, &answered};
     int err;
 
-    ck_assert_int_eq(mem_pools_init(), 0);
-    ck_assert_int_eq(arena_pools_init(), 0);
-    ck_assert_int_eq(iobuf_pools_init(), 0);
-    ck_assert_int_eq(dict_pools_init(), 0);
+    ck_assert_int_eq(graph_pools_init(), 0);
     ck_assert_int_eq(transport_pools_init(), 0);
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3}), 0);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -17,6 +17,7 @@
 #include "data/dict.h"
 #include "event/worker.h"
 #include "log/log.h"
+#include "graph/pools.h"
 #include "mem/mem-pool.h"
 #include "rpc/client/brick-peer.h"
 #include "rpc/xdr/callback-program.h"
@@ -373,13 +374,8 @@ tour(void)
 static void
 process_start(void)
 {
-    static int (*const inits[])(void) = {mem_pools_init,  arena_pools_init,     iobuf_pools_init,
-                                         dict_pools_init, transport_pools_init, stack_pools_init};
-
-    for (size_t i = 0; i < sizeof inits / sizeof inits[0]; i++) {
-        if (inits[i]())
-            give_up("memory");
-    }
+    if (graph_pools_init() || transport_pools_init())
+        give_up("memory");
     if (workers_start(&(struct worker_options){.min = 3}))
         give_up("workers");
 }

@@ -15,6 +15,7 @@
 #include <check.h>
 
 #include "base/reason.h"
+#include "graph/pools.h"
 #include "mem/iobuf.h"
 #include "xlators/storage/posix/data.h"
 
@@ -72,9 +73,7 @@ brick_setup(void)
     umask(0); /* as kilnd does */
     snprintf(b->dir, sizeof b->dir, "%s/kiln-brick-XXXXXX", brick_place());
     ck_assert_ptr_nonnull(mkdtemp(b->dir));
-    ck_assert_int_eq(mem_pools_init(), 0);
-    ck_assert_int_eq(arena_pools_init() | dict_pools_init() | iobuf_pools_init() | stack_pools_init() | fs_pools_init(),
-                     0);
+    ck_assert_int_eq(graph_pools_init(), 0);
     const struct option_value values[] = {
         {.key = "directory", .value = b->dir},
         {.key = "glusterd-uuid", .value = TEST_NODE_UUID},

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/test-root.h"
+#include "graph/pools.h"
 #include "mem/iobuf.h"
 #include "xlators/storage/posix/entry.h"
 
@@ -33,8 +34,7 @@ static inline void
 pools(void)
 {
     umask(0); /* as kilnd does */
-    ck_assert_int_eq(mem_pools_init(), 0);
-    ck_assert_int_eq(arena_pools_init() | dict_pools_init() | iobuf_pools_init() | stack_pools_init() | fs_pools_init(), 0);
+    ck_assert_int_eq(graph_pools_init(), 0);
 }
 
 static inline struct graph *
