@@ -6,8 +6,11 @@
  * user, pid and gid are not those of an entry of a small table that is at most GROUPS_AGE_MS old; root's are
  * of no use to a brick. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "coro/stack-pool.h"
 #include "data/dict.h"
@@ -87,18 +90,47 @@ groups_known(struct task *t, const struct fuse_ctx *ctx, uint64_t now)
     return is_known;
 }
 
+/* How many were put into `out`; -errno: the process has ended. libfuse's own function reads past its buffer. */
+static int
+groups_of_process(pid_t pid, uint32_t *out, int max)
+{
+    char path[64], text[8192]; /* the line with the groups comes early, and `max` of them fit */
+    int count = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = read(fd, text, sizeof text - 1);
+
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    char *at = strstr(text, "\nGroups:"), *end;
+
+    for (at = at ? at + 8 : text + strlen(text); count < max; at = end) {
+        while (*at == ' ' || *at == '\t')
+            at++;
+        unsigned long group = strtoul(at, &end, 10);
+
+        if (end == at || *at == '\n') /* strtoul() would go on behind the line */
+            break;
+        out[count++] = (uint32_t)group;
+    }
+    return count;
+}
+
 static void
 groups_read(struct task *t, const struct fuse_ctx *ctx, uint64_t now)
 {
     struct fuse_caller_groups *g = t->m->groups;
     unsigned i = ((unsigned)ctx->pid * 31 + ctx->uid) % GROUPS_SLOTS;
     struct caller *c = &t->stk->caller;
-    gid_t groups[GROUPS_MAX];
-    int count = fuse_req_getgroups(t->req, GROUPS_MAX, groups);
+    uint32_t groups[GROUPS_MAX];
+    int count = groups_of_process(ctx->pid, groups, GROUPS_MAX);
 
-    if (count < 0) /* the process has ended: its main group has to do */
+    if (count < 0) /* its main group has to do */
         return;
-    c->group_count = (uint32_t)(count > GROUPS_MAX ? GROUPS_MAX : count);
+    c->group_count = (uint32_t)count;
     c->groups = copy_groups(t, groups, c->group_count);
     pthread_mutex_lock(&t->m->groups_lock);
     g->slot[i].at_ns = now;
