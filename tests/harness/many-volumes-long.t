@@ -25,7 +25,7 @@ if [[ $BRICKD == kiln ]]; then
     t "20 volumes of 2x2, multiplexed" run --volumes 20 --layout 2x2 --workload seed --mux on
     is "$(figure online) $(figure processes)" "80 1" "80 bricks are online in one process"
     is "$(figure checked) $(figure wrong) $(figure audit)" "2000 0 0" "2000 files are right on every replica, nothing was left"
-    t "20 volumes that come and go beside two busy ones" run --volumes 2 --layout 2 --churn 20 --mux on
+    t "40 volumes that come and go beside two busy ones" run --volumes 2 --layout 2 --churn 20 --mux on
 fi
 t "a process with all bricks is killed under load" run --volumes 2 --layout 2x2 --kill --mux on
 t "bricks of their own are killed under load, no load sees it" run --volumes 1 --layout 3 --kill --mux off

@@ -241,7 +241,7 @@ mode_churn() {
     local before after pids="${brick_pids[*]}"
     mounts_begin
     busy_start
-    rounds_run 5 # the first ones warm up pools, tables and the allocator
+    rounds_run 20 # the first ones warm up pools, tables and the allocator: 5 were not enough
     busy_end
     wait_for 300 "the bricks to come to rest" cost_is_steady || error "the bricks do not come to rest"
     before=$(bricks_cost)

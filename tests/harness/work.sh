@@ -45,6 +45,7 @@ mode_work() {
     done
     note rss_idle_kb "$(proc_rss_kb "${brick_pids[@]}")"
     note threads_idle "$(proc_threads "${brick_pids[@]}")"
+    rpcs_before=$(count_rpcs "${client_pids[@]}")
     for pass in $(passes); do
         pass_run "$pass"
     done
@@ -60,7 +61,6 @@ mode_work() {
 pass_run() {
     local pass=$1 vol pid wall brick client rpcs bad=0
     local -a workers=()
-    rpcs=$(count_rpcs "${client_pids[@]}")
     brick=$(cpu_us "${brick_pids[@]}")
     client=$(cpu_us "${client_pids[@]}")
     wall=${EPOCHREALTIME/./}
@@ -76,7 +76,9 @@ pass_run() {
     note "pass.$pass.wall_ms" $((wall / 1000))
     note "pass.$pass.brick_cpu_ms" $((($(cpu_us "${brick_pids[@]}") - brick) / 1000))
     note "pass.$pass.client_cpu_ms" $((($(cpu_us "${client_pids[@]}") - client) / 1000))
-    note "pass.$pass.rpcs" $(($(count_rpcs "${client_pids[@]}") - rpcs))
+    rpcs=$(count_rpcs "${client_pids[@]}")
+    note "pass.$pass.rpcs" $((rpcs - rpcs_before))
+    rpcs_before=$rpcs
     say "$pass: $(seconds $((wall / 1000)))"
     [[ $bad -eq 0 ]] || error "$pass: $bad workers failed: $(grep -h '^first error' "$T/log/$pass-"*.out | sort | uniq -c | head -n 1)"
 }

@@ -33,14 +33,17 @@ wait_for_rest() {
     echo "  warning: the processes did not come to rest within 30 s"
 }
 
+# The dumps are taken side by side.
 count_rpcs() {
-    local pid file sum=0 sent
+    local pid
     for pid in "$@"; do
-        file=$(dump_take "$pid" /run/gluster)
-        sent=$(awk -F= '/^msgs_sent=/ { n += $2 } END { print n + 0 }' "$file")
-        sum=$((sum + sent))
-    done
-    echo "$sum"
+        rpcs_of "$pid" &
+    done | awk '{ n += $1; seen++ } END { print n + 0; exit seen != '$#' }'
+}
+
+rpcs_of() {
+    local file
+    file=$(dump_take "$1" /run/gluster) && awk -F= '/^msgs_sent=/ { n += $2 } END { print n + 0 }' "$file"
 }
 
 machine() {
