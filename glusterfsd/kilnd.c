@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <urcu.h>
 
+#include "base/read-section.h"
 #include "data/dict.h"
 #include "event/worker.h"
 #include "fs/inode.h"
@@ -44,7 +45,7 @@ static struct kilnd_options options;
 static char failure[2048];
 static bool has_begun; /* bricks may be attached */
 /* What the first brick's volfile says of the process; that brick may be gone by the time they are needed. NULL: not said. */
-static char *first_brick, *volfile_dump_dir, *bind_address;
+static char *first_brick, *bind_address;
 static int64_t volfile_port = -1;
 
 /* Says why, to the log and to whoever started the daemon. */
@@ -217,7 +218,6 @@ learn_of_process(void)
         return 0;
     const struct server_process_options o = server_process_options(g);
     first_brick = copy_or_null(g->name, &is_short);
-    volfile_dump_dir = copy_or_null(o.statedump_path, &is_short);
     bind_address = copy_or_null(o.bind_address, &is_short);
     volfile_port = o.port;
     server_set_limits(g);
@@ -319,12 +319,32 @@ stop(void)
     mem_pools_fini();
 }
 
+/* The first brick's statedump-path, which may change while it serves. NULL: none. */
+static char *
+volfile_dump_dir(void)
+{
+    struct graph *g = bricks_first();
+    bool is_short = false;
+
+    if (!g)
+        return NULL;
+    read_section_begin();
+    char *dir = copy_or_null(server_process_options(g).statedump_path, &is_short);
+    read_section_end();
+    graph_unpin(g);
+    if (is_short)
+        log_event(LOG_ERROR, NULL, "statedump-dir-name", "no memory for the name of the folder for statedumps");
+    return dir;
+}
+
 static void
 write_statedump(void)
 {
-    const char *dir = options.dump_dir ? options.dump_dir : volfile_dump_dir;
+    char *of_volfile = options.dump_dir ? NULL : volfile_dump_dir();
+    const char *dir = options.dump_dir ? options.dump_dir : of_volfile;
 
     statedump_write(dir ? dir : "/var/run/gluster", first_brick ? first_brick : "kilnd", bricks_each);
+    free(of_volfile);
 }
 
 /* Until SIGTERM or SIGINT, or until the last brick has failed. The exit status. */
@@ -438,7 +458,6 @@ main(int argc, char **argv)
     rcu_unregister_thread();
     log_close();
     free(first_brick);
-    free(volfile_dump_dir);
     free(bind_address);
     free(options.volfiles);
     free(options.brick_names);

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# `volume stop` and `volume start` at once, with and without multiplexing: each time the bricks are online and serve, by processes that
+# know nothing of the ones before (a SIGNOUT that comes late takes the new brick away). A brick that was killed comes
+# back by `start force`; a volume that was deleted may be made anew on the same folders; the socket and the pidfile stay while a brick runs,
+# and its root is open under its exact path.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+glusterd_bricks_start
+none_run() { [[ -z $(glusterd_brick_pids) ]]; }
+online() { wait_for 120 "$2 bricks of $1 to be online" bricks_all_online "$1" "$2"; }
+pid_of() { cat /run/gluster/vols/"$1"/*"$1-$2.pid"; }
+socket_of() { tr '\0' '\n' <"/proc/$1/cmdline" | grep -A1 -x -e -S | tail -n 1; }
+roots_open() { find "/proc/$1/fd" -lname "$2" | wc -l; }
+stop_and_start() { gl volume stop "$1" && gl volume start "$1"; }
+new_volume() {
+    gl_create "$1" "$2" >/dev/null
+    gl volume start "$1" >/dev/null
+    online "$1" "$(volume_brick_count "$2")"
+}
+
+diag "without multiplexing"
+new_volume v 2x1
+pid=$(pid_of v 0)
+t "the socket is there" test -S "$(socket_of "$pid")"
+is "$(roots_open "$pid" "$T/bricks/v-0")" 1 "one descriptor of the brick's root is open"
+for round in 1 2 3; do
+    before=$(glusterd_brick_pids | sort)
+    t "round $round" stop_and_start v
+    online v 2
+    is "$(comm -12 <(echo "$before") <(glusterd_brick_pids | sort))" "" "round $round: the processes are others"
+done
+is "$(glusterd_brick_pids | wc -l)" 2 "there is one for each brick"
+kill -KILL "$(pid_of v 1)"
+online v 1
+t "start force after a brick was killed" gl volume start v force
+online v 2
+pids=$(glusterd_brick_pids | sort)
+t "start force of bricks that run" gl volume start v force
+is "$(glusterd_brick_pids | sort)" "$pids" "changes nothing"
+t "stop force" gl volume stop v force
+wait_for 120 "all to end" none_run
+t "delete" gl volume delete v
+rm -rf "$T"/bricks/v-*
+new_volume v 2x1
+gl_mount v "$T/mnt"
+t "the volume that was made anew serves" bash -c "echo text >'$T/mnt/file' && [[ \$(cat '$T/mnt/file') == text ]]"
+umount "$T/mnt"
+gl volume stop v >/dev/null
+wait_for 120 "all to end" none_run
+gl volume delete v >/dev/null
+rm -rf "$T"/bricks/v-*
+
+diag "with multiplexing"
+gl volume set all cluster.brick-multiplex on >/dev/null
+new_volume stays 1x1
+pid=$(glusterd_brick_pids)
+new_volume v 1x1
+gl_mount stays "$T/mnt"
+echo text >"$T/mnt/file"
+failed=
+for round in {1..20}; do
+    stop_and_start v >/dev/null && online v 1 && [[ $(cat "$T/mnt/file") == text ]] || failed+=" $round"
+done
+is "$failed" "" "20 times: the brick is online after stop and start, and the other one serves"
+is "$(glusterd_brick_pids)" "$pid" "all in one process"
+for vol in stays v; do
+    is "$(roots_open "$pid" "$T/bricks/$vol-0")" 1 "one descriptor of the root of $vol is open"
+    is "$(pid_of $vol 0)" "$pid" "its pidfile names the process"
+done
+t "the socket is there" test -S "$(socket_of "$pid")"
+t "stop" gl volume stop v
+brick_let_go() { [[ $(roots_open "$pid" "$T/bricks/v-0") == 0 ]]; }
+wait_for 120 "the brick to be let go" brick_let_go
+t "delete" gl volume delete v
+rm -rf "$T/bricks/v-0"
+new_volume v 1x1
+is "$(roots_open "$pid" "$T/bricks/v-0")" 1 "the volume that was made anew is in the same process"
+kill -KILL "$pid"
+online v 0
+online stays 0
+t "start force of one after the process was killed" gl volume start v force
+online v 1
+t "and of the other" gl volume start stays force
+online stays 1
+reads() { [[ $(cat "$T/mnt/file") == text ]]; }
+wait_for 120 "the mount to find its brick again" reads
+is "$(glusterd_brick_pids | wc -l)" 1 "they are in one process again"
+umount "$T/mnt"
+for vol in v stays; do
+    t "stop $vol" gl volume stop $vol
+done
+wait_for 120 "all to end" none_run
+if [[ $BRICKD == kiln ]]; then
+    cat /var/log/glusterfs/bricks/*.log >"$T/log/bricks.log"
+    is "$(grep -c 'graph-audit' "$T/log/bricks.log")" 0 "nothing was left of any brick"
+fi
