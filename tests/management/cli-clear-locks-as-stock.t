@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# `gluster volume clear-locks` of posix, inode and entry locks, granted, blocked and all: it says and does with kilnd's bricks what it
+# does with stock ones.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+twins_start 1x1
+twins_mount
+twins_run bash -c 'for i in 1 2 3; do echo text >MNT/f$i; done; mkdir MNT/d'
+
+# Holds a posix lock on the file; a second one waits for it. Says what became of it in a file.
+lock_hold() {
+    python3 -c '
+import fcntl, os, sys, time
+def say(text):
+    with open(sys.argv[2] + ".new", "w") as file:
+        file.write(text)
+    os.rename(sys.argv[2] + ".new", sys.argv[2])
+file = open(sys.argv[1], "r+")
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    say("granted")
+    time.sleep(3600)
+except OSError as error:
+    say(os.strerror(error.errno))' "$1" "$2" &
+}
+for vol in twin-a twin-b; do
+    lock_hold "${twin_mnt[$vol]}/f1" "$T/$vol.held"
+    wait_for 120 "a lock to be held" test -e "$T/$vol.held"
+    lock_hold "${twin_mnt[$vol]}/f1" "$T/$vol.waits"
+done
+
+t_twins "of a file without locks" clear-locks VOL /f2 kind all posix
+t_twins "of a file that is not there" clear-locks VOL /nowhere kind all posix
+t_twins "of a kind that there is not" clear-locks VOL /f1 kind some posix
+t_twins "of locks that there are not" clear-locks VOL /f1 kind all padlock
+t_twins "inode locks, all" clear-locks VOL /f1 kind all inode
+t_twins "inode locks, granted, of a range" clear-locks VOL /f1 kind granted inode 0,0-0
+t_twins "inode locks, blocked" clear-locks VOL /f1 kind blocked inode
+t_twins "entry locks, all" clear-locks VOL /d kind all entry
+t_twins "entry locks, granted, of a name" clear-locks VOL /d kind granted entry x
+t_twins "entry locks, blocked" clear-locks VOL /d kind blocked entry
+
+cleared() { gl volume clear-locks "$1" /f1 kind "$2" posix | grep -oE 'posix blocked locks=.*'; }
+one_waits() { [[ $(cleared "$1" blocked) == "posix blocked locks=1 granted locks=0" ]]; }
+for vol in twin-a twin-b; do
+    # It waits some time after it was asked for.
+    t_here "$vol: the lock that waits is cleared, and counted" wait_for 120 "one that waits" one_waits $vol
+    t_here "$vol: who waited is told" wait_for 120 "the answer" test -e "$T/$vol.waits"
+done
+is "$(cat "$T/twin-b.waits")" "$(cat "$T/twin-a.waits")" "it is told the same"
+for vol in twin-a twin-b; do
+    is "$(cleared $vol granted)" "posix blocked locks=0 granted locks=1" "$vol: the lock that is held is cleared, and counted"
+    lock_hold "${twin_mnt[$vol]}/f1" "$T/$vol.next"
+    t_here "$vol: somebody else gets it now" wait_for 120 "the lock" test -e "$T/$vol.next"
+    is "$(cat "$T/$vol.next")" granted "$vol: it is granted"
+    is "$(cleared $vol all)" "posix blocked locks=0 granted locks=1" "$vol: all of them are cleared, and counted"
+done
+t_twins "when none is left" clear-locks VOL /f1 kind all posix
