@@ -5,7 +5,7 @@
 Text: numbers, sizes, times, ids and addresses are masked, blanks are one blank, rules of dashes one dash. Rows of one shape that follow
 each other are one row, except those that tell of a brick. XML: the tree of its elements, children of one shape that follow each other being
 one, except those named by each= (default: node, brick), which count. What drop= matches is left out: lines of the text, tags. Masked lines
-of the text that follow each other and match sort= are put in order.
+of the text that follow each other and match sort= are put in order, each shape once.
 """
 import itertools
 import re
@@ -64,7 +64,7 @@ def main():
     else:
         lines = text_shape(text, drop)
     for is_sorted, group in itertools.groupby(lines, lambda line: "sort" in args and bool(re.search(args["sort"], line))):
-        print("\n".join(sorted(group) if is_sorted else group))
+        print("\n".join(sorted(set(group)) if is_sorted else group))
 
 
 main()
