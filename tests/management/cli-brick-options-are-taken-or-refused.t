@@ -1,0 +1,118 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# `gluster volume set`, `get` and `reset` of every brick option that glusterd knows: while a client has the volume mounted,
+# the brick takes each, stays online and serves, and the volume starts with them. What kilnd has not built is refused by the brick in its
+# log, by name, and it goes on as it was; the volume does not start with it.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+mnt=$T/mnt
+glusterd_bricks_start
+gl_create v 1x1 >/dev/null
+gl volume start v >/dev/null
+wait_for 120 "the brick" bricks_all_online v 1
+gl_mount v "$mnt"
+log=/var/log/glusterfs/bricks/$(tr / - <<<"${T#/}")-bricks-v-0.log
+
+round=0
+serves() {
+    round=$((round + 1))
+    echo "$round" >"$mnt/f$round" && [[ $(cat "$mnt/f$round") == "$round" ]] && ls -l "$mnt" >/dev/null && bricks_all_online v 1
+}
+
+# What `volume get` says of each: the values that were set.
+shows() {
+    gl volume get v all | awk -v want="$*" '
+        { value[$1] = $2 }
+        END {
+            n = split(want, word, " ")
+            for (i = 1; i < n; i += 2)
+                if (value[word[i]] != word[i + 1]) { print word[i] ": " value[word[i]]; bad = 1 }
+            exit bad
+        }'
+}
+
+takes() {
+    local what=$1
+    shift
+    t "$what: set" gl volume set v "$@"
+    t "$what: get" shows "$@"
+    t_here "$what: the brick serves" serves
+}
+
+takes "storage/posix" storage.batch-fsync-mode syncfs storage.batch-fsync-delay-usec 10 \
+    storage.node-uuid-pathinfo on storage.health-check-interval 7 storage.health-check-timeout 15 storage.gfid2path off \
+    storage.gfid2path-separator ';' storage.reserve 2 storage.fips-mode-rchecksum on storage.force-create-mode 0600 \
+    storage.force-directory-mode 0700 storage.create-mask 0775 storage.create-directory-mask 0775 storage.max-hardlinks 50 \
+    storage.owner-uid 0 storage.owner-gid 0 features.ctime off
+takes "features/locks" features.enforce-mandatory-lock off features.locks-revocation-secs 0 features.locks-revocation-clear-all off \
+    features.locks-revocation-max-blocked 0 features.locks-notify-contention off features.locks-notify-contention-delay 7 locks.trace off \
+    locks.mandatory-locking off features.locks-monkey-unlocking off
+takes "performance/io-threads" performance.io-thread-count 8 performance.high-prio-threads 4 performance.normal-prio-threads 4 \
+    performance.low-prio-threads 4 performance.least-prio-threads 2 performance.enable-least-priority off performance.iot-watchdog-secs 20 \
+    performance.iot-cleanup-disconnected-reqs on performance.iot-pass-through off
+takes "debug/io-stats" diagnostics.latency-measurement on diagnostics.count-fop-hits on diagnostics.dump-fd-stats on \
+    diagnostics.brick-log-level DEBUG diagnostics.brick-sys-log-level WARNING diagnostics.brick-logger gluster-log \
+    diagnostics.brick-log-format with-msg-id diagnostics.brick-log-buf-size 0 diagnostics.brick-log-flush-timeout 60 \
+    diagnostics.stats-dump-interval 0 diagnostics.fop-sample-interval 0 diagnostics.stats-dump-format json \
+    diagnostics.fop-sample-buf-size 2000 diagnostics.stats-dnscache-ttl-sec 1000 config.global-threading off config.brick-threads 8
+takes "protocol/server" network.inode-lru-limit 1000 transport.listen-backlog 512 server.allow-insecure on server.root-squash off \
+    server.all-squash off server.anonuid 1234 server.anongid 1234 server.statedump-path "$T" server.outstanding-rpc-limit 128 \
+    server.manage-gids off server.gid-timeout 30 server.dynamic-auth on server.own-thread off server.event-threads 3 \
+    server.tcp-user-timeout 30 server.keepalive-time 30 server.keepalive-interval 3 server.keepalive-count 5 auth.allow '*' \
+    network.tcp-window-size 262144
+takes "worm, read-only, selinux, barrier" features.read-only off features.worm off features.worm-file-level off \
+    features.worm-files-deletable off features.default-retention-period 60 features.retention-mode enterprise \
+    features.auto-commit-period 60 features.selinux off features.barrier disable features.barrier-timeout 60
+takes "layers that are off, and stay so" features.trash off changelog.changelog off changelog.encoding binary changelog.rollover-time 20 changelog.fsync-interval 3 changelog.changelog-barrier-timeout 60 \
+    changelog.capture-del-path off features.leases off features.lease-lock-recall-timeout 30 features.cache-invalidation off \
+    features.cache-invalidation-timeout 120 geo-replication.indexing off
+if [[ $BRICKD == kiln ]]; then
+    is "$(grep -oE 'keeps its options: .*' "$log" | sort -u)" "" "the brick has refused none of these"
+fi
+
+t_not "a value of the wrong kind is refused by glusterd" gl volume set v storage.health-check-interval soon
+t_not "one out of range too" gl volume set v performance.io-thread-count 65
+t_not "and an option that there is not" gl volume set v storage.colour red
+t_not "and read-only together with worm" gl volume set v features.read-only on features.worm on
+t_here "the brick serves" serves
+t_not "linux-aio of a volume that runs too" gl volume set v storage.linux-aio on
+t "stop with all of these" gl volume stop v
+t "linux-aio now" gl volume set v storage.linux-aio on
+t "start with all of these" gl volume start v
+wait_for 120 "the brick" bricks_all_online v 1
+wait_for 120 "the mount to reach the brick" gl_mount_reaches "$mnt" v 1x1
+t_here "the brick serves" serves
+t "reset of one" gl volume reset v storage.health-check-interval
+t "it is the default" shows storage.health-check-interval 30
+t "reset of all" gl volume reset v force
+t "they are the defaults" shows storage.gfid2path on performance.io-thread-count 16 server.event-threads 2 network.inode-lru-limit 16384
+t_here "the brick serves" serves
+
+if [[ $BRICKD == kiln ]]; then
+    # Each is a key, a value, and the word by which the brick's log has to name it.
+    while read -r key value word; do
+        seen=$(wc -l <"$log")
+        t "$key $value: glusterd takes it" gl volume set v "$key" "$value"
+        says_so() { tail -n "+$((seen + 1))" "$log" | grep -qE "(keeps its options|not built).*$word"; }
+        t_here "$key $value: the brick refuses it by name" wait_for 120 "the log to name $word" says_so
+        t_here "$key $value: the brick serves" serves
+        t "$key: reset" gl volume reset v "$key"
+    done <<'END'
+features.trash on trash
+storage.build-pgfid on update-link-count-parent
+server.manage-gids on manage-gids
+changelog.changelog on changelog
+END
+    gl volume stop v >/dev/null
+    gl volume set v features.trash on >/dev/null
+    t_not "the volume does not start with one" gl volume start v
+    t "the log says why" grep -qE 'trash.*not built|not built.*trash' "$log"
+    gl volume reset v features.trash >/dev/null
+    t "without it it starts" gl volume start v
+    wait_for 120 "the brick" bricks_all_online v 1
+    wait_for 120 "the mount to reach the brick" gl_mount_reaches "$mnt" v 1x1
+    t_here "and serves" serves
+fi
+umount "$mnt"
+t "stop" gl volume stop v
