@@ -21,13 +21,15 @@ static struct brick_ops_hooks hooks;
 static struct rpc_server *server;
 static struct listener *listener;
 
-/* -- answers -------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void
 reply(struct rpc_request *req, int err, struct dict *output, const char *why)
 {
-    struct brick_op_reply r = {
-        .op_ret = err ? -1 : 0, .op_errno = -err, .output = output ? output : dict_new(&req->stk.arena), .op_errstr = why};
+    struct brick_op_reply r = {.op_ret = err ? -1 : 0,
+                               .op_errno = -err,
+                               .output = output ? output : dict_new(&req->stk.arena),
+                               .op_errstr = why};
     size_t size = xdr_brick_op_reply_size(&r);
     char *body = arena_alloc(&req->stk.arena, size);
     struct xdr x;
@@ -87,7 +89,7 @@ input_number(const struct brick_op_call *call, const char *key)
     return p && dict_pair_int(p, &value) == 0 ? value : 0;
 }
 
-/* -- profile, top, barrier, status ------------------------------------------------------------------------------------- */
+/* ---- profile, top, barrier, status ----------------------------------------------------------- */
 
 static void
 xlator_info(struct rpc_request *req)
@@ -159,9 +161,10 @@ status(struct rpc_request *req)
     reply(req, err, err ? NULL : output, err ? why : "");
 }
 
-/* -- attach and terminate -------------------------------------------------------------------------------------------------- */
+/* ---- attach and terminate -------------------------------------------------------------------- */
 
-/* The volfile id: the file's name without ".vol", for a snapshot the path from /snaps/ on (management 4.10). */
+/* The volfile id: the file's name without ".vol", for a snapshot the path from /snaps/ on (management 4.10).
+ */
 static char *
 id_of_path(const char *path)
 {
@@ -179,6 +182,16 @@ struct attach {
     char name[];
 };
 
+static void
+not_attached(const char *name)
+{
+    struct graph *g = bricks_find(name);
+
+    management_not_attached(name, g != NULL);
+    if (g)
+        graph_unpin(g);
+}
+
 /* In the thread that has done it. */
 static void
 attached(int err, const char *error, void *arg)
@@ -187,7 +200,7 @@ attached(int err, const char *error, void *arg)
 
     if (err) {
         log_event(LOG_ERROR, NULL, "brick-op-attach", "brick %s is not attached: %s", a->name, error);
-        management_forget(a->name);
+        not_attached(a->name);
     } else {
         log_event(LOG_INFO, NULL, "brick-op-attached", "brick %s is attached", a->name);
     }
@@ -214,7 +227,7 @@ begin_attach(struct rpc_request *req, struct volfile *v, const char *path)
     memcpy(a->name, name, strlen(name) + 1);
     err = bricks_post_volfile(BRICK_ATTACH, v, NULL, attached, a);
     if (err) {
-        management_forget(a->name);
+        not_attached(a->name);
         free(a);
     }
     return err;
@@ -247,11 +260,12 @@ detached(int err, const char *error, void *arg)
 {
     (void)arg;
     if (err && err != -ENOENT)
-        log_event(LOG_ERROR, NULL, "brick-op-detach", "a brick is not detached: %s", *error ? error : strerror(-err));
+        log_event(LOG_ERROR, NULL, "brick-op-detach", "a brick is not detached: %s",
+                  *error ? error : strerror(-err));
 }
 
-/* SIGNOUT before the answer, and the work is posted by then: an ATTACH of the same brick may come at once, over another connection
- * too (management 4.5), and is posted behind. */
+/* SIGNOUT before the answer, and the work is posted by then: an ATTACH of the same brick may come at once, over another
+ * connection too (management 4.5), and is posted behind. */
 static void
 terminate(struct rpc_request *req)
 {
@@ -278,7 +292,7 @@ terminate(struct rpc_request *req)
     free(name);
 }
 
-/* -- what is for other processes ---------------------------------------------------------------------------------------------- */
+/* ---- what is for other processes ------------------------------------------------------------- */
 
 static void
 for_others(struct rpc_request *req)
@@ -289,7 +303,8 @@ for_others(struct rpc_request *req)
         refuse(req, "this is a brick process: it does not do that");
 }
 
-/* The self-heal daemon's and the scrubber's: a brick has nothing to say, and that is no error (management 4.4). */
+/* The self-heal daemon's and the scrubber's: a brick has nothing to say, and that is no error
+ * (management 4.4). */
 static void
 nothing_to_say(struct rpc_request *req)
 {
@@ -328,7 +343,7 @@ static const struct rpc_program brick_op_program = {
 
 static const struct rpc_program *const programs[] = {&rpc_dump_program, &brick_op_program, NULL};
 
-/* -- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* Only root can connect: the socket is mode 0600. */
 static int
@@ -364,8 +379,7 @@ void
 brick_ops_stop(void)
 {
     if (listener)
-        listener_close(listener);
-    listener = NULL;
+        listener_stop(listener);
 }
 
 void
@@ -374,4 +388,7 @@ brick_ops_free(void)
     if (server)
         rpc_server_free(server);
     server = NULL;
+    if (listener)
+        listener_close(listener);
+    listener = NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-ops: what glusterd asks this process on its unix socket: attach, terminate, status, profile, top, barrier (spec:
- * management 4). Every question is answered. */
+/* brick-ops: what glusterd asks this process on its unix socket: attach, terminate, status, profile, top,
+ * barrier (spec: management 4). Every question is answered. */
 #ifndef KILN_GLUSTERFSD_BRICK_OPS_H
 #define KILN_GLUSTERFSD_BRICK_OPS_H
 
@@ -17,11 +17,14 @@ struct brick_ops_hooks {
     void (*none_left)(void);
 };
 
-/* Listens on `path`; a socket there that nobody listens on is replaced. 0 or -errno: -EADDRINUSE, somebody does. */
+/* Listens on `path`; a socket there that nobody listens on is replaced. 0 or -errno: -EADDRINUSE, somebody
+ * does. */
 int brick_ops_listen(const char *path, const struct brick_ops_hooks *hooks);
-/* No more questions; the socket's file goes. Connections end with transport_close_all(). */
+/* No more questions. Connections end with transport_close_all(). The socket's file stays while the process
+ * may still hold a brick: glusterd takes a process without it for one that cannot be reached, for good
+ * (management 5.6). */
 void brick_ops_stop(void);
-/* After that. */
+/* After that, when the bricks have gone: the file goes, too. Before workers_stop(). */
 void brick_ops_free(void);
 
 /* status.c: the answer to STATUS in `out`. 0, -errno with *why, a static text. In a read section. */

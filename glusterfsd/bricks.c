@@ -44,7 +44,7 @@ static bool is_ending;
 
 static void time_is_up(struct timer *t);
 
-/* -- the list ------------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static struct brick *
 find_locked(const char *name)
@@ -122,10 +122,21 @@ bricks_find(const char *name)
 
     pthread_mutex_lock(&lock);
     struct brick *b = find_locked(name);
-    if (b && is_found_locked(b) && graph_pin(b->graph)) /* it drains only after its state has changed under this mutex */
+    if (b && is_found_locked(b) &&
+        graph_pin(b->graph)) /* it drains only after its state has changed under this mutex */
         g = b->graph;
     pthread_mutex_unlock(&lock);
     return g;
+}
+
+bool
+bricks_is_changing(const char *name)
+{
+    pthread_mutex_lock(&lock);
+    struct brick *b = find_locked(name);
+    bool is_so = b && !is_found_locked(b);
+    pthread_mutex_unlock(&lock);
+    return is_so;
 }
 
 struct graph *
@@ -187,7 +198,7 @@ bricks_each(void (*fn)(struct graph *g, void *arg), void *arg)
     return pinned != NULL;
 }
 
-/* -- storage that fails --------------------------------------------------------------------------------------------- */
+/* ---- storage that fails ---------------------------------------------------------------------- */
 
 static void
 start_countdown_locked(struct brick *b)
@@ -211,11 +222,11 @@ watch(struct graph *g, enum child_event event)
         start_countdown_locked(b);
     pthread_mutex_unlock(&lock);
     if (is_news)
-        log_event(LOG_CRITICAL, NULL, "brick-failed", "brick %s has failed and will be detached in %d s", g->name,
-                  DETACH_AFTER_MS / 1000);
+        log_event(LOG_CRITICAL, NULL, "brick-failed", "brick %s has failed and will be detached in %d s",
+                  g->name, DETACH_AFTER_MS / 1000);
 }
 
-/* -- operations ------------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* The brick is the caller's. Nobody finds it any more; everything of it goes. */
 static void
@@ -313,6 +324,8 @@ bricks_attach_volfile(struct volfile *v, const char *name, bool is_new, char *er
         volfile_free(v);
     } else if (serves(b, &digest)) {
         volfile_free(v);
+    } else if (b->graph && (err = graph_check(v, error, error_size))) {
+        volfile_free(v); /* what serves goes on */
     } else {
         if (b->graph)
             take_down(b);
@@ -400,7 +413,7 @@ bricks_reconfigure(const char *name, const char *volfile_path, char *error, size
     return v ? bricks_reconfigure_volfile(name, v, error, error_size) : err;
 }
 
-/* -- in threads of their own ------------------------------------------------------------------------------------------ */
+/* ---- in threads of their own ----------------------------------------------------------------- */
 
 struct job {
     struct cds_list_head turn; /* in `turns`, until it is done */
@@ -595,7 +608,8 @@ static void
 time_is_up(struct timer *t)
 {
     struct brick *b = caa_container_of(t, struct brick, timer);
-    int err = post(JOB_FAILED, NULL, NULL, b->name, NULL, NULL); /* take_down() waits for this timer before the brick can go */
+    int err = post(JOB_FAILED, NULL, NULL, b->name, NULL,
+                   NULL); /* take_down() waits for this timer before the brick can go */
 
     if (!err || err == -ESHUTDOWN)
         return;
@@ -603,7 +617,7 @@ time_is_up(struct timer *t)
     timer_start(t, DETACH_AFTER_MS);
 }
 
-/* -- many at once ------------------------------------------------------------------------------------------------------- */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 struct start {
     const char *const *paths, *const *names;
@@ -651,8 +665,13 @@ int
 bricks_attach_all(const char *const *volfile_paths, const char *const *names, unsigned count, char *error,
                   size_t error_size)
 {
-    struct start s = {.paths = volfile_paths, .names = names, .count = count, .failed_at = count, .error = error,
-                      .error_size = error_size, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct start s = {.paths = volfile_paths,
+                      .names = names,
+                      .count = count,
+                      .failed_at = count,
+                      .error = error,
+                      .error_size = error_size,
+                      .lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_t threads[START_THREADS];
     unsigned n = 0;
 
@@ -664,7 +683,7 @@ bricks_attach_all(const char *const *volfile_paths, const char *const *names, un
     return s.err;
 }
 
-/* -- begin and end -------------------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 void
 bricks_begin(const struct bricks_hooks *wanted)
@@ -691,7 +710,8 @@ bricks_end(void)
     bool is_idle = jobs == 0;
     cds_list_for_each_entry(b, &bricks, link) {
         if (!is_idle && b->is_busy)
-            log_event(LOG_CRITICAL, NULL, "brick-hangs", "brick %s: calls to its disk do not return", b->name);
+            log_event(LOG_CRITICAL, NULL, "brick-hangs", "brick %s: calls to its disk do not return",
+                      b->name);
     }
     pthread_mutex_unlock(&lock);
     return is_idle;

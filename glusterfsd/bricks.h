@@ -40,7 +40,7 @@ void bricks_begin(const struct bricks_hooks *hooks);
 
 /* Reads the volfile, builds the brick, starts it, publishes it last; on failure nothing is left. `name` NULL: the volfile's own.
  * A brick of that name and with the same volfile: 0, nothing happens; with another volfile (a volume made anew on the same
- * path): that brick is detached first; with is_new wanted: -EEXIST. Other errors: -errno of what failed, with *error
+ * path): that brick is detached first, unless no brick can be made of the new one; with is_new wanted: -EEXIST. Other errors: -errno of what failed, with *error
  * (error_size); -ESHUTDOWN after bricks_end(). */
 int bricks_attach(const char *volfile_path, const char *name, bool is_new, char *error, size_t error_size);
 /* The same of a volfile that has been read; it is taken over, also on failure, and not prepared. */
@@ -68,6 +68,8 @@ int bricks_post_volfile(enum brick_op op, struct volfile *v, const char *name, b
 
 /* A brick that clients may log in to, pinned (graph_unpin() gives it back); NULL: none of that name. Any thread. */
 struct graph *bricks_find(const char *name);
+/* A brick of this name is on its way in or out: who wants it may come again. Any thread. */
+bool bricks_is_changing(const char *name);
 /* The one attached first; NULL: there is none. */
 struct graph *bricks_first(void);
 /* Calls fn for each of them, pinned, without the mutex. False: no memory to list them. */

@@ -260,7 +260,8 @@ listen_for_clients(void)
     char error[512];
     uint16_t port;
     const struct server_listen listen = {
-        .host = bind_address, .port = wanted_port(), .find_brick = bricks_find};
+        .host = bind_address, .port = wanted_port(), .find_brick = bricks_find,
+        .is_brick_changing = bricks_is_changing};
     int err = server_listen_start(&listen, &port, error, sizeof error);
 
     if (err)
@@ -311,9 +312,9 @@ stop(void)
         _exit(EXIT_FAILURE);
     server_listen_stop();
     transport_close_all(); /* glusterd's, if clients never got as far as to be listened for */
-    brick_ops_free();
     management_stop();
     bricks_detach_all();
+    brick_ops_free();
     workers_stop();
     rcu_barrier();
     mem_pools_fini();

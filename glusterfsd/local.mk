@@ -14,11 +14,15 @@ kilnd_SOURCES = \
 	glusterfsd/management.h \
 	glusterfsd/options.c \
 	glusterfsd/status.c \
-	glusterfsd/statedump.c
+	glusterfsd/statedump.c \
+	glusterfsd/statedump-options.c \
+	glusterfsd/statedump-options.h
 # The allocator first: it takes malloc's place.
 kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS)
 
-check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn
+check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn glusterfsd/test-statedump-options
+glusterfsd_test_statedump_options_SOURCES = glusterfsd/test-statedump-options.c glusterfsd/statedump-options.c
+glusterfsd_test_statedump_options_LDADD = $(TEST_LIBS)
 glusterfsd_test_bricks_SOURCES = glusterfsd/test-bricks.c glusterfsd/bricks.c glusterfsd/test-brick-stack.h
 glusterfsd_test_bricks_LDADD = $(TEST_LIBS)
 glusterfsd_test_churn_SOURCES = glusterfsd/test-churn.c glusterfsd/bricks.c glusterfsd/test-brick-stack.h

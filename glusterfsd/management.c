@@ -23,6 +23,7 @@ struct managed {
     struct cds_list_head link;
     char *name; /* NULL: the first one, until its volfile says it */
     char *id;
+    char *id_before; /* while an attach is under way: of the brick that serves; NULL: none did */
     enum fetch fetch;
     bool has_digest;
     struct volfile_digest digest; /* of what the brick was told last */
@@ -47,7 +48,7 @@ static struct {
     .bricks = CDS_LIST_HEAD_INIT(m.bricks),
 };
 
-/* -- the list ---------------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static struct managed *
 find_locked(const char *name)
@@ -65,6 +66,7 @@ free_managed(struct managed *b)
 {
     free(b->name);
     free(b->id);
+    free(b->id_before);
     free(b);
 }
 
@@ -81,10 +83,10 @@ management_add(const char *brick, const char *id)
     pthread_mutex_lock(&m.lock);
     struct managed *old = find_locked(brick);
     if (old) {
-        char *old_id = old->id;
-
+        free(old->id_before);
+        old->id_before = old->id;
         old->id = b->id;
-        b->id = old_id;
+        b->id = NULL;
         old->has_digest = false;
     } else {
         cds_list_add_tail(&b->link, &m.bricks);
@@ -109,14 +111,46 @@ take_out(const char *brick, bool *is_last)
     return b;
 }
 
+/* The id is what it was before. */
+static void
+restore(const char *brick)
+{
+    pthread_mutex_lock(&m.lock);
+    struct managed *b = find_locked(brick);
+
+    if (b && b->id_before) {
+        free(b->id);
+        b->id = b->id_before;
+        b->id_before = NULL;
+    }
+    pthread_mutex_unlock(&m.lock);
+}
+
+static bool
+was_there_before(const char *brick)
+{
+    pthread_mutex_lock(&m.lock);
+    struct managed *b = find_locked(brick);
+    bool was = b && b->id_before;
+    pthread_mutex_unlock(&m.lock);
+    return was;
+}
+
 void
-management_forget(const char *brick)
+management_not_attached(const char *brick, bool is_served)
 {
     bool is_last;
-    struct managed *b = take_out(brick, &is_last);
 
-    if (b)
-        free_managed(b);
+    if (is_served) {
+        restore(brick);
+    } else if (was_there_before(brick)) {
+        (void)management_remove(brick, &is_last);
+    } else {
+        struct managed *b = take_out(brick, &is_last);
+
+        if (b)
+            free_managed(b);
+    }
 }
 
 /* Names of all bricks, to be freed as one. NULL: no memory, or none. */
@@ -156,7 +190,7 @@ each_name(void (*fn)(const char *name))
     free(names);
 }
 
-/* -- port map ------------------------------------------------------------------------------------------------------------ */
+/* ---- port map -------------------------------------------------------------------------------- */
 
 static void
 sign_in_answered(struct rpc_reply *r, void *arg)
@@ -165,7 +199,8 @@ sign_in_answered(struct rpc_reply *r, void *arg)
 
     (void)arg;
     if (err && err != -ENOTCONN) /* a lost connection is followed by one that signs in again */
-        log_event(LOG_ERROR, NULL, "management-sign-in", "glusterd refuses to sign in a brick: %s", strerror(-err));
+        log_event(LOG_ERROR, NULL, "management-sign-in", "glusterd refuses to sign in a brick: %s",
+                  strerror(-err));
     pthread_mutex_lock(&m.lock);
     m.sign_ins -= m.sign_ins > 0; /* those of a new connection are nobody's to wait for */
     pthread_cond_broadcast(&m.changed);
@@ -186,7 +221,8 @@ sign_in(const char *brick)
     int err = portmap_signin(m.client, brick, m.options.brick_port, getpid(), sign_in_answered, NULL);
 
     if (err && err != -ENOTCONN)
-        log_event(LOG_ERROR, NULL, "management-sign-in-call", "brick %s is not signed in: %s", brick, strerror(-err));
+        log_event(LOG_ERROR, NULL, "management-sign-in-call", "brick %s is not signed in: %s", brick,
+                  strerror(-err));
 }
 
 /* glusterd learns of the end of a process that cannot reach it by other ways. */
@@ -196,7 +232,8 @@ sign_out(const char *brick)
     int err = portmap_signout(m.client, brick, m.options.brick_port, sign_out_answered, NULL);
 
     if (err && err != -ENOTCONN)
-        log_event(LOG_WARNING, NULL, "management-sign-out-call", "brick %s is not signed out: %s", brick, strerror(-err));
+        log_event(LOG_WARNING, NULL, "management-sign-out-call", "brick %s is not signed out: %s", brick,
+                  strerror(-err));
 }
 
 bool
@@ -211,7 +248,7 @@ management_remove(const char *brick, bool *is_last)
     return true;
 }
 
-/* -- volfiles ------------------------------------------------------------------------------------------------------------ */
+/* ---- volfiles -------------------------------------------------------------------------------- */
 
 static void fetch(const char *name);
 
@@ -244,9 +281,11 @@ reconfigured(int err, const char *error, void *arg)
     struct change *c = arg;
 
     if (err)
-        log_event(LOG_ERROR, NULL, "management-volfile-refused", "brick %s keeps its options: %s", c->name, error);
+        log_event(LOG_ERROR, NULL, "management-volfile-refused", "brick %s keeps its options: %s", c->name,
+                  error);
     else
-        log_event(LOG_INFO, NULL, "management-options", "brick %s has the options of its new volfile", c->name);
+        log_event(LOG_INFO, NULL, "management-options", "brick %s has the options of its new volfile",
+                  c->name);
     fetch_has_ended(c->name, err ? NULL : &c->digest);
     free(c);
 }
@@ -285,7 +324,8 @@ change_options(const char *name, struct volfile *v)
     if (!c)
         volfile_free(v);
     free(c);
-    log_event(LOG_ERROR, NULL, "management-volfile-post", "brick %s keeps its options: %s", name, strerror(-err));
+    log_event(LOG_ERROR, NULL, "management-volfile-post", "brick %s keeps its options: %s", name,
+              strerror(-err));
     fetch_has_ended(name, NULL);
 }
 
@@ -359,7 +399,8 @@ fetch(const char *name)
         return;
     free(copy);
     if (err != -ENOTCONN)
-        log_event(LOG_ERROR, NULL, "management-fetch", "brick %s: its volfile is not fetched: %s", name, strerror(-err));
+        log_event(LOG_ERROR, NULL, "management-fetch", "brick %s: its volfile is not fetched: %s", name,
+                  strerror(-err));
     pthread_mutex_lock(&m.lock);
     struct managed *b = find_locked(name);
     if (b)
@@ -374,7 +415,7 @@ management_refetch(void)
         each_name(fetch);
 }
 
-/* -- the first volfile -------------------------------------------------------------------------------------------------- */
+/* ---- the first volfile ----------------------------------------------------------------------- */
 
 static void
 answer_main(struct volfile *v, int exit_status, const char *error)
@@ -471,7 +512,7 @@ management_sign_in(void)
     return 0;
 }
 
-/* -- the connection --------------------------------------------------------------------------------------------------------- */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 static void
 connected(struct rpc_client *c, void *arg)

@@ -41,8 +41,9 @@ void management_refetch(void);
 int management_add(const char *brick, const char *id);
 /* The brick goes: SIGNOUT is on its way when this returns. False: it was not known. *is_last: no other is left. */
 bool management_remove(const char *brick, bool *is_last);
-/* The brick could not be attached: forgotten without a SIGNOUT. */
-void management_forget(const char *brick);
+/* The attach for which it was added has failed. A brick that is served all the same, as before, keeps the id it had; one
+ * that was served before and is not any more is signed out; one that never was is forgotten. */
+void management_not_attached(const char *brick, bool is_served);
 
 /* Signs out every brick: the process is ending. Harmless if it was never started, as the next. */
 void management_sign_out(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* SIGUSR1: everything the process can say of itself, in a file that has its final name only when it is complete
- * (management 1.8). */
+/* SIGUSR1: everything the process can say of itself, in a file that has its final name only when it is
+ * complete (management 1.8). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +11,16 @@
 
 #include "event/worker.h"
 #include "glusterfsd/daemon.h"
+#include "glusterfsd/statedump-options.h"
 #include "graph/graph.h"
 #include "log/dump.h"
 #include "log/log.h"
 #include "mem/mem-pool.h"
 #include "coro/stack-pool.h"
 #include "rpc/transport/transport.h"
+
+/* Where glusterd writes what it wants to know, whatever the dumps' folder is. */
+#define OPTIONS_DIR "/var/run/gluster"
 
 static void
 dump_time(struct dump *d, const char *key)
@@ -36,6 +40,7 @@ struct pool_dump {
     const char *section;
     unsigned number;
     bool wants_section;
+    bool is_left_out; /* the pool whose lines come */
 };
 
 static void
@@ -47,18 +52,23 @@ pool_line(void *arg, const char *key, const char *value)
         p->wants_section = true;
         return;
     }
-    if (p->wants_section)
-        dump_section(p->d, "%s.%u", p->section, p->number++);
+    if (p->wants_section) { /* the first line: the name */
+        enum dump_part part = strncmp(value, "iobuf", 5) == 0 ? DUMP_IOBUF : DUMP_MEM;
+
+        p->is_left_out = p->d->leaves_out & part;
+        if (!p->is_left_out)
+            dump_section(p->d, "%s.%u", p->section, p->number++);
+    }
     p->wants_section = false;
-    dump_line(p->d, key, "%s", value);
+    if (!p->is_left_out)
+        dump_line(p->d, key, "%s", value);
 }
 
 static void
-dump_process(struct dump *d)
+dump_calls(struct dump *d)
 {
     struct worker_stats w;
     struct transport_stats t;
-    struct pool_dump pools = {.d = d, .section = "mempool"};
 
     worker_stats(&w);
     dump_section(d, "workers");
@@ -78,6 +88,13 @@ dump_process(struct dump *d)
     dump_line(d, "bytes-out", "%llu", (unsigned long long)t.bytes_out);
     dump_line(d, "reads", "%llu", (unsigned long long)t.reads);
     dump_line(d, "writes", "%llu", (unsigned long long)t.writes);
+}
+
+static void
+dump_pools(struct dump *d)
+{
+    struct pool_dump pools = {.d = d, .section = "mempool"};
+
     dump_section(d, "mempool");
     mem_pools_dump(pool_line, &pools);
     pools = (struct pool_dump){.d = d, .section = "stackpool"};
@@ -105,12 +122,20 @@ int
 statedump_write(const char *dir, const char *name, bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg))
 {
     char temporary[4096], final[4096], dash[1024];
-    struct dump d;
+    struct dump d = {0};
+    struct statedump_options wanted;
+    int no_options = statedump_options_read(OPTIONS_DIR, (long)getpid(), &wanted);
 
+    if (no_options)
+        log_event(LOG_ERROR, NULL, "statedump-options", "the options of the statedump cannot be read: %s",
+                  strerror(-no_options));
+    d.leaves_out = wanted.leaves_out;
+    if (*wanted.dir)
+        dir = wanted.dir;
     dashed(name, dash, sizeof dash);
     if (snprintf(temporary, sizeof temporary, "%s/dumpXXXXXX", dir) >= (int)sizeof temporary ||
-        snprintf(final, sizeof final, "%s/%s.%ld.dump.%lld", dir, dash, (long)getpid(), (long long)time(NULL)) >=
-            (int)sizeof final)
+        snprintf(final, sizeof final, "%s/%s.%ld.dump.%lld", dir, dash, (long)getpid(),
+                 (long long)time(NULL)) >= (int)sizeof final)
         return -ENAMETOOLONG;
     if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
         log_event(LOG_ERROR, NULL, "statedump-dir", "%s: %s", dir, strerror(errno));
@@ -129,7 +154,10 @@ statedump_write(const char *dir, const char *name, bool (*each)(void (*fn)(struc
         return err;
     }
     dump_time(&d, "DUMP-START-TIME");
-    dump_process(&d);
+    if (!(d.leaves_out & DUMP_CALLS))
+        dump_calls(&d);
+    if (~d.leaves_out & (DUMP_MEM | DUMP_IOBUF))
+        dump_pools(&d);
     if (!each(dump_graph, &d))
         log_event(LOG_ERROR, NULL, "statedump-graphs", "no memory to list what is served");
     fputc('\n', d.file);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The answers to `volume status VOL mem|clients|client-list|inode|fd|callpool` (management 4.6). The CLI stops, without a word, at
- * the first key that it misses, so every key of that chapter is sent. */
+/* The answers to `volume status VOL mem|clients|client-list|inode|fd|callpool` (management 4.6). The CLI
+ * stops, without a word, at the first key that it misses, so every key of that chapter is sent. */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -16,7 +17,14 @@
 #include "mem/mem-pool.h"
 #include "rpc/transport/transport.h"
 
-enum { STATUS_MEM = 1, STATUS_CLIENTS = 2, STATUS_INODE = 4, STATUS_FD = 8, STATUS_CALLPOOL = 16, STATUS_CLIENT_LIST = 128 };
+enum {
+    STATUS_MEM = 1,
+    STATUS_CLIENTS = 2,
+    STATUS_INODE = 4,
+    STATUS_FD = 8,
+    STATUS_CALLPOOL = 16,
+    STATUS_CLIENT_LIST = 128
+};
 enum { INODES_MAX = 2000, FDS_MAX = 10000 }; /* entries of one answer; the sizes say how many there are */
 
 /* Keys are made of numbers; the first error stays. */
@@ -25,33 +33,45 @@ struct teller {
     int err;
 };
 
+/* Every key is told once, so none is looked for among the thousands that are there already. */
+static void
+append(struct teller *t, struct dict_pair pair, const char *format, va_list args)
+{
+    char key[128];
+    int len = vsnprintf(key, sizeof key, format, args);
+
+    assert(len >= 0 && (size_t)len < sizeof key);
+    pair.key = arena_dup(t->out->arena, key, (size_t)len);
+    pair.key_len = (uint16_t)len;
+    if (!t->err && (!pair.key || !dict_append(t->out, &pair)))
+        t->err = -ENOMEM;
+}
+
 __attribute__((format(printf, 3, 4))) static void
 tell(struct teller *t, int64_t value, const char *format, ...)
 {
-    char key[128];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(key, sizeof key, format, args);
+    append(t, (struct dict_pair){.type = DICT_INT, .v.i = value}, format, args);
     va_end(args);
-    if (!t->err)
-        t->err = dict_set_text_int(t->out, key, value);
 }
 
 __attribute__((format(printf, 3, 4))) static void
 tell_text(struct teller *t, const char *value, const char *format, ...)
 {
-    char key[128];
+    uint32_t len = (uint32_t)strlen(value);
+    const char *copy = arena_dup(t->out->arena, value, len);
     va_list args;
 
+    if (!copy)
+        t->err = -ENOMEM;
     va_start(args, format);
-    vsnprintf(key, sizeof key, format, args);
+    append(t, (struct dict_pair){.type = DICT_STR, .len = len + 1, .v.bytes = copy}, format, args);
     va_end(args);
-    if (!t->err)
-        t->err = dict_set_text(t->out, key, DICT_STR, value, (uint32_t)strlen(value) + 1);
 }
 
-/* -- mem ------------------------------------------------------------------------------------------------------------ */
+/* ---- mem ------------------------------------------------------------------------------------- */
 
 struct pools {
     struct teller t;
@@ -81,7 +101,8 @@ tell_pool_line(void *arg, const char *key, const char *value)
     }
 }
 
-/* What lies beneath the pools is not always glibc's malloc, whose figures these are: then they show what it alone has. */
+/* What lies beneath the pools is not always glibc's malloc, whose figures these are: then they show what it
+ * alone has. */
 static int
 answer_mem(struct dict *out)
 {
@@ -103,7 +124,7 @@ answer_mem(struct dict *out)
     return p.t.err;
 }
 
-/* -- clients ---------------------------------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 static void
 peer_text(const struct sockaddr_storage *peer, char *text, size_t size)
@@ -151,7 +172,7 @@ answer_clients(struct graph *g, struct dict *out)
     return t.err;
 }
 
-/* -- inode -------------------------------------------------------------------------------------------------------------- */
+/* ---- inode ----------------------------------------------------------------------------------- */
 
 struct inodes {
     struct teller t;
@@ -173,7 +194,11 @@ tell_inode(struct inode *inode, void *ctx, void *arg)
     tell_text(&l->t, GFID(&inode->gfid), "conn0.itable.%s%u.gfid", list, n);
     tell(&l->t, 1, "conn0.itable.%s%u.nlookup", list, n);
     tell(&l->t, refs, "conn0.itable.%s%u.ref", list, n);
-    tell(&l->t, S_ISDIR(inode->type) ? 2 : S_ISREG(inode->type) ? 1 : 3, "conn0.itable.%s%u.ia_type", list, n);
+    tell(&l->t,
+         S_ISDIR(inode->type)   ? 2
+         : S_ISREG(inode->type) ? 1
+                                : 3,
+         "conn0.itable.%s%u.ia_type", list, n);
     l->active += is_active;
     l->lru += !is_active;
 }
@@ -194,7 +219,7 @@ answer_inodes(struct graph *g, struct dict *out)
     return l.t.err;
 }
 
-/* -- fd ------------------------------------------------------------------------------------------------------------------- */
+/* ---- fd -------------------------------------------------------------------------------------- */
 
 struct fds {
     struct teller t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A brick's life: whole stock stacks are attached and detached while calls run on them and on a neighbour; what cannot be attached
- * leaves nothing; options change as a whole or not at all. */
+/* A brick's life: whole stock stacks are attached and detached while calls run on them and on a neighbour;
+ * what cannot be attached leaves nothing; options change as a whole or not at all. */
 #include "glusterfsd/bricks.h"
 
 #include "glusterfsd/test-brick-stack.h"
@@ -25,7 +25,7 @@ teardown(void)
     process_teardown();
 }
 
-/* -- callers -------------------------------------------------------------------------------------------------------- */
+/* ---- callers --------------------------------------------------------------------------------- */
 
 /* A thread that works on a brick whenever there is one of that name. */
 struct worker_thread {
@@ -103,7 +103,8 @@ work(void *arg)
             continue;
         }
         w->failures += one_file(g, w->brick, w->number);
-        /* A second pin while the first is held: refused once the brick is on its way out, and the file is made all the same. */
+        /* A second pin while the first is held: refused once the brick is on its way out, and the file is
+         * made all the same. */
         if (graph_pin(g)) {
             w->failures += one_file(g, w->brick, w->number);
             graph_unpin(g);
@@ -135,7 +136,7 @@ callers_end(void)
     }
 }
 
-/* -- attach and detach ---------------------------------------------------------------------------------------------- */
+/* ---- attach and detach ----------------------------------------------------------------------- */
 
 START_TEST(a_brick_comes_and_goes_under_load)
 {
@@ -154,7 +155,8 @@ START_TEST(a_brick_comes_and_goes_under_load)
     }
     wait_for_calls(0, CALLS_A_ROUND);
     callers_end();
-    /* The neighbour has had inodes and the like meanwhile; it is the descriptors that have to be as before. */
+    /* The neighbour has had inodes and the like meanwhile; it is the descriptors that have to be as before.
+     */
     ck_assert_uint_eq(held_now().descriptors, before.descriptors);
     ck_assert_int_eq(bricks_detach(stays), 0);
 }
@@ -228,7 +230,8 @@ attach_text(const struct twist *twist, bool is_new, char error[512])
     return bricks_attach_volfile(stack_volfile(comes, twist, twist != NULL), NULL, is_new, error, 512);
 }
 
-/* The same volfile once more changes nothing, another one takes the place of the first; who wants a new brick is refused. */
+/* The same volfile once more changes nothing, another one takes the place of the first; who wants a new brick
+ * is refused. */
 START_TEST(a_name_is_given_once)
 {
     static const struct twist other = {"io-stats", NULL, " option latency-measurement on\n"};
@@ -255,7 +258,30 @@ START_TEST(a_name_is_given_once)
 }
 END_TEST
 
-/* -- as jobs ---------------------------------------------------------------------------------------------------------- */
+/* Of a volfile that says what cannot be, the brick that serves learns nothing. */
+START_TEST(a_bad_attach_leaves_what_serves)
+{
+    static const struct twist bad[] = {{"trash", NULL, " option trash on\n"},
+                                       {"posix", NULL, " option reserve -1\n"},
+                                       {"upcall", "features/unheard-of", NULL}};
+    struct held before = held_now();
+    struct graph *first = brick_attach(comes), *g;
+    char error[512];
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        error[0] = '\0';
+        ck_assert_int_lt(attach_text(&bad[i], false, error), 0);
+        ck_assert_str_ne(error, "");
+        ck_assert_ptr_eq(g = bricks_find(comes), first);
+        ck_assert_uint_eq(one_file(g, comes, 0), 0);
+        graph_unpin(g);
+    }
+    ck_assert_int_eq(bricks_detach(comes), 0);
+    expect_held(&before);
+}
+END_TEST
+
+/* ---- as jobs --------------------------------------------------------------------------------- */
 
 struct result {
     sem_t is_there;
@@ -312,11 +338,14 @@ START_TEST(an_attach_waits_for_the_detach_under_way)
     ck_assert_int_eq(bricks_post(BRICK_ATTACH, path, NULL, take_result, &attached), 0);
     ck_assert_uint_eq(one_file(g, comes, 0), 0); /* neither can end before the pin is given back */
     ck_assert_ptr_null(bricks_find(comes));
+    ck_assert(bricks_is_changing(comes)); /* clients may come again */
+    ck_assert(!bricks_is_changing(stays));
     graph_unpin(g);
     ck_assert_int_eq(wait_result(&detached), 0);
     ck_assert_msg(wait_result(&attached) == 0, "%s", attached.error);
     g = bricks_find(comes);
     ck_assert_ptr_nonnull(g);
+    ck_assert(!bricks_is_changing(comes));
     ck_assert_uint_eq(one_file(g, comes, 0), 0);
     graph_unpin(g);
     ck_assert_int_eq(bricks_detach(comes), 0);
@@ -409,9 +438,10 @@ START_TEST(all_are_attached_or_the_first_reason_is_given)
 }
 END_TEST
 
-/* -- health ------------------------------------------------------------------------------------------------------------ */
+/* ---- health ---------------------------------------------------------------------------------- */
 
-/* Also of a brick that was attached to a running process. Its countdown does not keep it from being detached at once. */
+/* Also of a brick that was attached to a running process. Its countdown does not keep it from being detached
+ * at once. */
 START_TEST(a_brick_whose_storage_fails_is_watched)
 {
     struct held before = held_now();
@@ -433,7 +463,7 @@ START_TEST(a_brick_whose_storage_fails_is_watched)
 }
 END_TEST
 
-/* -- what cannot be attached ---------------------------------------------------------------------------------------- */
+/* ---- what cannot be attached ----------------------------------------------------------------- */
 
 static const struct bad_brick {
     struct twist twist;
@@ -506,8 +536,9 @@ END_TEST
 /* A brick's layers are a chain. */
 START_TEST(a_layer_has_one_below)
 {
-    static const char text[] = "volume a\n type storage/posix\nend-volume\nvolume b\n type storage/posix\nend-volume\n"
-                               "volume top\n type debug/io-stats\n subvolumes a b\nend-volume\n";
+    static const char text[] =
+        "volume a\n type storage/posix\nend-volume\nvolume b\n type storage/posix\nend-volume\n"
+        "volume top\n type debug/io-stats\n subvolumes a b\nend-volume\n";
     struct held before = held_now();
     char error[512] = "";
     struct volfile *v = volfile_parse("test.vol", text, sizeof text - 1, error, sizeof error);
@@ -545,12 +576,13 @@ START_TEST(too_many_bricks_are_refused)
 }
 END_TEST
 
-/* -- options -------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static const struct twist others[] = {
     {"posix", NULL, " option create-mask 0750\n option gfid2path-separator ;\n"},
     {"locks", NULL, " option notify-contention no\n option notify-contention-delay 9\n"},
-    {"io-threads", NULL, " option thread-count 3\n option high-prio-threads 1\n option normal-prio-threads 1\n"},
+    {"io-threads", NULL,
+     " option thread-count 3\n option high-prio-threads 1\n option normal-prio-threads 1\n"},
     {"io-stats", NULL, " option latency-measurement on\n option count-fop-hits on\n"},
     {"server", NULL, " option inode-lru-limit 7\n"},
     {"selinux", NULL, " option selinux off\n"},
@@ -599,7 +631,8 @@ START_TEST(options_change_under_load)
 
         for (unsigned k = 0; k < g->layer_count; k++)
             old[k] = g->layers[k].conf;
-        int err = graph_reconfigure(g, stack_volfile(comes, others, is_other ? OTHERS : 0), error, sizeof error);
+        int err =
+            graph_reconfigure(g, stack_volfile(comes, others, is_other ? OTHERS : 0), error, sizeof error);
         ck_assert_msg(err == 0, "%s", error);
         for (unsigned k = 0; k < g->layer_count; k++)
             ck_assert_ptr_ne(g->layers[k].conf, old[k]);
@@ -646,7 +679,8 @@ START_TEST(a_bad_value_changes_nothing)
 
         twists[OTHERS] = b->twist;
         error[0] = '\0';
-        ck_assert_int_lt(graph_reconfigure(g, stack_volfile(comes, twists, OTHERS + 1), error, sizeof error), 0);
+        ck_assert_int_lt(graph_reconfigure(g, stack_volfile(comes, twists, OTHERS + 1), error, sizeof error),
+                         0);
         ck_assert_msg(strstr(error, b->says), "'%s' does not say '%s'", error, b->says);
         for (unsigned k = 0; k < g->layer_count; k++)
             ck_assert_ptr_eq(g->layers[k].conf, old[k]);
@@ -665,7 +699,8 @@ static Suite *
 test_suite(void)
 {
     Suite *s = suite_create("bricks");
-    TCase *life = tcase_create("life"), *failing = tcase_create("failing"), *options = tcase_create("options");
+    TCase *life = tcase_create("life"), *failing = tcase_create("failing"),
+          *options = tcase_create("options");
 
     root_or_skip();
     TCase *const all[] = {life, failing, options};
@@ -678,12 +713,14 @@ test_suite(void)
     tcase_add_test(life, nothing_of_a_brick_is_left);
     tcase_add_test(life, a_pin_holds_the_brick);
     tcase_add_test(life, a_name_is_given_once);
+    tcase_add_test(life, a_bad_attach_leaves_what_serves);
     tcase_add_test(life, an_attach_waits_for_the_detach_under_way);
     tcase_add_test(life, jobs_of_a_brick_are_done_in_the_order_of_their_posting);
     tcase_add_test(life, what_a_job_cannot_do_it_says);
     tcase_add_test(life, all_are_attached_or_the_first_reason_is_given);
     tcase_add_test(life, a_brick_whose_storage_fails_is_watched);
-    tcase_add_loop_test(failing, what_cannot_be_attached_leaves_nothing, 0, sizeof bad_bricks / sizeof bad_bricks[0]);
+    tcase_add_loop_test(failing, what_cannot_be_attached_leaves_nothing, 0,
+                        sizeof bad_bricks / sizeof bad_bricks[0]);
     tcase_add_test(failing, a_layer_has_one_below);
     tcase_add_test(failing, too_many_bricks_are_refused);
     tcase_add_test(options, options_change_under_load);

@@ -9,6 +9,8 @@ kiln_mount_SOURCES = \
 	glusterfsd/daemon.c \
 	glusterfsd/daemon.h \
 	glusterfsd/statedump.c \
+	glusterfsd/statedump-options.c \
+	glusterfsd/statedump-options.h \
 	xlators/mount/fuse/attr.c \
 	xlators/mount/fuse/data.c \
 	xlators/mount/fuse/dir.c \

@@ -269,6 +269,23 @@ make_layers(struct graph *g, char *error, size_t size)
     return err;
 }
 
+static void
+free_layers(struct graph *g)
+{
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        struct xlator *xl = &g->layers[i];
+
+        if (xl->conf) {
+            option_conf_fini(xl->type->options, xl->conf);
+            free(xl->conf);
+        }
+    }
+    free(g->layers);
+    free(g->children);
+    g->layers = NULL;
+    g->children = NULL;
+}
+
 static bool
 is_server(const char *type)
 {
@@ -397,6 +414,16 @@ graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t e
     return g;
 }
 
+int
+graph_check(struct volfile *volfile, char *error, size_t error_size)
+{
+    struct graph g = {.volfile = volfile};
+    int err = make_layers(&g, error, error_size);
+
+    free_layers(&g);
+    return err;
+}
+
 /* -- taking down --------------------------------------------------------------------------------------- */
 
 static void
@@ -494,18 +521,13 @@ graph_free(struct graph *g)
 
         if (is_up && xl->type->fini)
             xl->type->fini(xl);
-        if (xl->conf) {
-            option_conf_fini(xl->type->options, xl->conf);
-            free(xl->conf);
-        }
     }
+    free_layers(g);
     if (g->owner) {
         mem_owner_audit(g->owner, report_leak, g);
         mem_owner_retire(g->owner);
     }
     pthread_mutex_destroy(&g->clients_lock);
-    free(g->layers);
-    free(g->children);
     volfile_free(g->volfile);
     free(g->name);
     free(g);
@@ -647,24 +669,32 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
 
 /* -- statedump ----------------------------------------------------------------------------------------- */
 
+static void
+dump_inodes(struct graph *g, struct dump *d)
+{
+    struct inode_table_stats stats;
+
+    inode_table_stats(g->inodes, &stats);
+    dump_line(d, "inodes", "%u", stats.inodes);
+    dump_line(d, "inodes-unhashed", "%u", stats.unhashed);
+    dump_line(d, "inodes-lru", "%u", stats.lru);
+    dump_line(d, "dentries", "%u", stats.dentries);
+}
+
 void
 graph_dump(struct graph *g, struct dump *d)
 {
-    struct inode_table_stats stats;
     char parked[256];
 
     graph_parked(g, parked, sizeof parked);
-    inode_table_stats(g->inodes, &stats);
     dump_section(d, "brick.%s", g->name);
     dump_line(d, "child-up", "%d", atomic_load(&g->is_child_up) ? 1 : 0);
     dump_line(d, "draining", "%d", atomic_load(&g->is_draining) ? 1 : 0);
     dump_line(d, "pins", "%ld", atomic_load(&g->pins));
     dump_line(d, "parked", "%s", parked);
-    dump_line(d, "inodes", "%u", stats.inodes);
-    dump_line(d, "inodes-unhashed", "%u", stats.unhashed);
-    dump_line(d, "inodes-lru", "%u", stats.lru);
-    dump_line(d, "dentries", "%u", stats.dentries);
-    for (unsigned i = 0; i < g->layer_count; i++) {
+    if (!(d->leaves_out & DUMP_INODES))
+        dump_inodes(g, d);
+    for (unsigned i = 0; i < g->layer_count && !(d->leaves_out & DUMP_LAYERS); i++) {
         struct xlator *xl = &g->layers[i];
 
         if (!xlator_is_on(xl) || !xl->type->dump)

@@ -54,6 +54,9 @@ const char *graph_brick_name(const struct volfile *v);
  * the volfile's own. NULL: *error (error_size bytes, its end included) says why, in the words of the layer's init if it was one's, and
  * nothing is left behind. thread: any; it does what init of the layers does, so it may block in system calls. */
 struct graph *graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size);
+/* Could a graph be made of this volfile, as far as it alone says: types, options, shape? Nothing is set up; the volfile
+ * stays the caller's. 0 or -errno with *error. */
+int graph_check(struct volfile *volfile, char *error, size_t error_size);
 /* After graph_drain(), or of a graph that was never started: no pins but the first. Layers down top first, everything freed, the
  * volfile too. Objects that the brick still owns are reported in the log. NULL allowed. thread: the caller's alone by now. */
 void graph_free(struct graph *g);

@@ -5,12 +5,23 @@
 
 #include <stdio.h>
 
-struct dump {
-    FILE *file;
+/* What somebody may ask for by itself. */
+enum dump_part {
+    DUMP_MEM = 0x1,    /* memory pools */
+    DUMP_IOBUF = 0x2,  /* those of iobufs */
+    DUMP_CALLS = 0x4,  /* workers and connections */
+    DUMP_INODES = 0x8, /* inode tables */
+    DUMP_LAYERS = 0x10,
+    DUMP_ALL = 0x1f,
 };
 
-/* `[title]`, after a blank line. One thread at a time; a write error is the file's (ferror). Control characters in what is
- * printed are escaped, so that a name cannot look like a section. */
+struct dump {
+    FILE *file;
+    unsigned leaves_out; /* enum dump_part's bits: whoever writes such a part asks */
+};
+
+/* `[title]`, after a blank line. One thread at a time; a write error is the file's (ferror). Control
+ * characters in what is printed are escaped, so that a name cannot look like a section. */
 void dump_section(struct dump *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* `key=value`. */
 void dump_line(struct dump *d, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

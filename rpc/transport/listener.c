@@ -2,9 +2,9 @@
 
 /* Listeners: TCP (one socket for IPv4 and IPv6) and unix sockets.
  *
- * When there are no descriptors left, a spare one is given up to accept and close the connection that waits: its peer
- * learns at once, and the backlog, which edge-triggered events would not mention again, is emptied. If even that fails, a
- * timer tries later.
+ * When there are no descriptors left, a spare one is given up to accept and close the connection that waits:
+ * its peer learns at once, and the backlog, which edge-triggered events would not mention again, is emptied.
+ * If even that fails, a timer tries later.
  */
 #include <assert.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -29,14 +29,17 @@ struct listener {
     const struct transport_ops *ops;
     void *arg;
     bool is_tcp;
-    char *path; /* unix: removed on close */
+    char *path; /* unix: removed on close, if it is still this socket's */
+    dev_t path_dev;
+    ino_t path_ino;
+    bool is_stopped; /* by listener_stop() */
     uint16_t port;
     pthread_mutex_t lock; /* guards spare_fd */
     int spare_fd;
     struct timer retry;
 };
 
-/* ---- accepting ---- */
+/* ---- accepting ------------------------------------------------------------------------------- */
 
 static void
 listener_retry(struct timer *t)
@@ -84,7 +87,8 @@ accept_one(struct listener *l)
         return false;
     case EMFILE:
     case ENFILE:
-        log_event(LOG_WARNING, NULL, "transport-no-descriptors", "a connection is refused: %s", strerror(err));
+        log_event(LOG_WARNING, NULL, "transport-no-descriptors", "a connection is refused: %s",
+                  strerror(err));
         if (refuse_one(l))
             return true;
         timer_start(&l->retry, RETRY_MS);
@@ -115,7 +119,7 @@ listener_event(struct event_source *src, uint32_t events)
         ;
 }
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static struct listener *
 listener_new(const struct transport_ops *ops, void *arg)
@@ -145,6 +149,16 @@ listener_free(struct listener *l)
     free(l);
 }
 
+/* Another process may have put a socket of its own there since (management 5.6). */
+static void
+unlink_own(const struct listener *l)
+{
+    struct stat st;
+
+    if (l->path && lstat(l->path, &st) == 0 && st.st_dev == l->path_dev && st.st_ino == l->path_ino)
+        unlink(l->path);
+}
+
 /* Listens and starts. On failure the listener is freed. */
 static struct listener *
 listener_go(struct listener *l, int *err)
@@ -152,8 +166,7 @@ listener_go(struct listener *l, int *err)
     *err = listen(l->src.fd, BACKLOG) ? -errno : event_add(&l->src, EPOLLIN);
     if (!*err)
         return l;
-    if (l->path)
-        unlink(l->path);
+    unlink_own(l);
     listener_free(l);
     return NULL;
 }
@@ -189,7 +202,8 @@ bind_any(uint16_t port, int *fd)
 
     if (err != -EAFNOSUPPORT && err != -EADDRNOTAVAIL)
         return err;
-    a = (struct addrinfo){.ai_family = AF_INET, .ai_addr = (struct sockaddr *)&four, .ai_addrlen = sizeof four};
+    a = (struct addrinfo){
+        .ai_family = AF_INET, .ai_addr = (struct sockaddr *)&four, .ai_addrlen = sizeof four};
     return bind_tcp(&a, fd);
 }
 
@@ -223,7 +237,8 @@ bound_port(int fd)
 
     if (getsockname(fd, (struct sockaddr *)&a, &size))
         return 0;
-    port = a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port : ((struct sockaddr_in *)&a)->sin_port;
+    port = a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
+                                   : ((struct sockaddr_in *)&a)->sin_port;
     return ntohs(port);
 }
 
@@ -280,11 +295,17 @@ bind_unix(struct listener *l, const char *path)
         if ((unlink(path) && errno != ENOENT) || bind(l->src.fd, (struct sockaddr *)&a, sizeof a))
             return -errno;
     }
+    struct stat st;
+
     l->path = strdup(path);
-    if (!l->path) {
+    if (!l->path || lstat(path, &st)) {
+        int err = l->path ? -errno : -ENOMEM;
+
         unlink(path);
-        return -ENOMEM;
+        return err;
     }
+    l->path_dev = st.st_dev;
+    l->path_ino = st.st_ino;
     return 0;
 }
 
@@ -312,11 +333,20 @@ listener_port(const struct listener *l)
 }
 
 void
-listener_close(struct listener *l)
+listener_stop(struct listener *l)
 {
+    if (l->is_stopped)
+        return;
+    l->is_stopped = true;
     event_remove(&l->src); /* waits for a handler that runs, which may start the timer */
     timer_stop(&l->retry);
-    if (l->path)
-        unlink(l->path);
+    shutdown(l->src.fd, SHUT_RDWR);
+}
+
+void
+listener_close(struct listener *l)
+{
+    listener_stop(l);
+    unlink_own(l);
     listener_free(l);
 }

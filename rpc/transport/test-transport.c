@@ -1221,6 +1221,34 @@ START_TEST(stale_socket_is_replaced_and_live_one_is_not)
 }
 END_TEST
 
+/* Who looks for the process finds the name as long as it lives; a name that another process has taken is left to it. */
+START_TEST(socket_file_stays_until_the_listener_is_closed)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char name[108];
+    int err, fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    snprintf(name, sizeof name, "%s/kept", dir);
+    strcpy(a.sun_path, name);
+    struct listener *l = listener_open_unix(name, &echo_ops, &accepted_count, &err);
+    ck_assert_ptr_nonnull(l);
+    listener_stop(l);
+    ck_assert_int_eq(access(name, F_OK), 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), -1);
+    ck_assert_int_eq(errno, ECONNREFUSED);
+    listener_close(l);
+    ck_assert_int_eq(access(name, F_OK), -1);
+
+    ck_assert_ptr_nonnull(l = listener_open_unix(name, &echo_ops, &accepted_count, &err));
+    ck_assert_int_eq(unlink(name), 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    listener_close(l);
+    ck_assert_int_eq(access(name, F_OK), 0);
+    close(fd);
+    ck_assert_int_eq(unlink(name), 0);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -1254,6 +1282,7 @@ test_suite(void)
     tcase_add_test(c, no_descriptors_left);
     tcase_add_test(c, small_between_large);
     tcase_add_test(c, stale_socket_is_replaced_and_live_one_is_not);
+    tcase_add_test(c, socket_file_stays_until_the_listener_is_closed);
     suite_add_tcase(s, c);
     tcase_add_checked_fixture(before, setup_before_login, teardown);
     tcase_set_timeout(before, 60);

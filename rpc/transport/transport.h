@@ -62,7 +62,9 @@ struct transport_ops {
 struct listener *listener_open_tcp(const char *host, uint16_t port, const struct transport_ops *ops, void *arg, int *err);
 struct listener *listener_open_unix(const char *path, const struct transport_ops *ops, void *arg, int *err);
 uint16_t listener_port(const struct listener *l);
-/* Accepts no more. Open connections stay. */
+/* Accepts no more: who connects is refused. Open connections stay, and so does a unix socket's file. */
+void listener_stop(struct listener *l);
+/* The same, and the file goes, unless it is another's by now. */
 void listener_close(struct listener *l);
 
 /* Connections are counted: transport holds one reference until `closed` has returned. */

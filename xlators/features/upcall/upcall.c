@@ -511,8 +511,6 @@ upcall_dump(struct xlator *xl, struct dump *dump)
 {
     struct upcall_private *priv = xl->private;
 
-    dump_section(dump, "xlator.features.upcall.%s", xl->name);
-    dump_line(dump, "cache-invalidation", "%d", xlator_is_on(xl));
     dump_line(dump, "callbacks", "%llu", (unsigned long long)atomic_load(&priv->sent));
     dump_line(dump, "xattr-names", "%u", atomic_load(&priv->names.count));
 }

@@ -193,6 +193,8 @@ check_brick(struct login *l)
         refuse(l, EAGAIN, true, "the brick is being detached");
     } else if (dict_get_int(l->args, DICT_KEY_FOPS_VERSION, &version) || version != FOP_PROGRAM) {
         refuse(l, EINVAL, false, "fops-version is not 1298437");
+    } else if (!g && server_is_brick_changing(dict_get_str(l->args, DICT_KEY_REMOTE_SUBVOLUME))) {
+        refuse(l, EAGAIN, true, "the brick is being attached or detached");
     } else if (!g) {
         refuse(l, ENOENT, false, "remote-subvolume is no brick of this process");
     } else if (!server_auth(g, l->req->conn, &l->shown, &l->facts.is_trusted)) {

@@ -58,6 +58,7 @@ void server_child_event(struct graph *g, bool is_up);
 
 /* server.c: struct server_listen's. */
 struct graph *server_find_brick(const char *name);
+bool server_is_brick_changing(const char *name);
 
 /* handshake.c: while it is so, SETVOLUME is answered ENOENT. */
 void handshake_set_shutting_down(bool is_so);

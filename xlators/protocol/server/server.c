@@ -211,7 +211,8 @@ server_auth(struct graph *g, struct conn *c, const struct session_login *login, 
 
 static struct rpc_server *rpc_server;
 static struct listener *tcp_listener;
-static struct graph *(*find_brick)(const char *name); /* set before the first listener is open */
+static struct graph *(*find_brick)(const char *name); /* these two: set before the first listener is open */
+static bool (*is_brick_changing)(const char *name);
 
 static void
 connection_closed(struct conn *c, void *arg)
@@ -224,6 +225,12 @@ struct graph *
 server_find_brick(const char *name)
 {
     return find_brick(name);
+}
+
+bool
+server_is_brick_changing(const char *name)
+{
+    return is_brick_changing && is_brick_changing(name);
 }
 
 struct server_process_options
@@ -266,6 +273,7 @@ server_listen_start(const struct server_listen *listen, uint16_t *port_out, char
         return -ENOMEM;
     }
     find_brick = listen->find_brick;
+    is_brick_changing = listen->is_brick_changing;
     tcp_listener = listener_open_tcp(listen->host, listen->port, &rpc_server_transport_ops, rpc_server, &err);
     if (!tcp_listener) {
         snprintf(error, error_size, "cannot listen on %s port %u: %s", listen->host ? listen->host : "any address",

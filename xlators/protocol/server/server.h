@@ -20,6 +20,8 @@ struct server_listen {
     uint16_t port;         /* 0: any */
     /* The brick of a name that a client asks for, pinned; NULL: there is none. Called by workers. */
     struct graph *(*find_brick)(const char *name);
+    /* There is none now: is one coming or going? NULL: never. */
+    bool (*is_brick_changing)(const char *name);
 };
 
 /* Listens for the clients of all bricks of the process; *port_out is the TCP port. 0 or -errno with a text in `error`. */

@@ -286,6 +286,12 @@ make_graph(void)
     ck_assert_msg(middle->init(&layers[1], &why) == 0, "%s", why.text);
 }
 
+static inline bool
+is_changing_here(const char *name)
+{
+    return strcmp(name, "/changing") == 0;
+}
+
 static struct graph *
 find_brick_here(const char *name)
 {
@@ -312,7 +318,8 @@ setup_with(const char *key, const char *value)
     section.options = server_values;
     section.option_count = n;
     make_graph();
-    const struct server_listen listen = {.host = "127.0.0.1", .find_brick = find_brick_here};
+    const struct server_listen listen = {.host = "127.0.0.1", .find_brick = find_brick_here,
+                                         .is_brick_changing = is_changing_here};
     ck_assert_msg(server_listen_start(&listen, &port, error, sizeof error) == 0, "%s", error);
 }
 

@@ -37,6 +37,9 @@ START_TEST(test_login_checks)
     ck_assert_int_eq(login_with(p, (const char *const[]){"remote-subvolume", "/other", "process-uuid", "u",
                                                          "fops-version", "1298437", NULL}),
                      ENOENT);
+    ck_assert_int_eq(login_with(p, (const char *const[]){"remote-subvolume", "/changing", "process-uuid", "u",
+                                                         "fops-version", "1298437", NULL}),
+                     EAGAIN);
     ck_assert_int_eq(LOGIN(p, "u", "volume-id", "99999999-2222-4333-8444-555555555555"), EINVAL);
     ck_assert_int_eq(LOGIN(p, "two\nlines"), EINVAL);
     ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", "/nowhere"), ENOENT);

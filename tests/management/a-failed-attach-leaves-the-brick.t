@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# glusterd asks a process to attach a brick that it serves already, with a volfile of which no brick can be made: the answer is an
+# error, and the brick goes on: its mount works, and it still learns of its volume's new options. Also: a statedump holds what was asked
+# for, and the process's socket is there until it ends. Only for kilnd: stock dies of such a volfile.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ $BRICKD == kiln ]] || skip_all "stock glusterfsd ends when a volfile is bad"
+glusterd_bricks_start
+t "a volume is created" gl_create v 1x1
+t "and started" gl volume start v
+is_online() { [[ $(bricks_online v) == 1 ]]; }
+wait_for 240 "the brick to be online" is_online
+pid=$(glusterd_brick_pids)
+socket=$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -A1 -x -e -S | tail -1)
+t "it has a socket" test -S "$socket"
+
+mnt=$T/mnt
+mkdir "$mnt"
+t "it is mounted" glusterfs --process-name fuse -s "$glusterd_host" --volfile-id v -l "$T/log/mnt.log" "$mnt"
+wait_for 240 "the mount" is_glusterfs_mount "$mnt"
+t "a file is written" bash -c "echo data >'$mnt/file'"
+
+# VOLFILE: what the process answers to an ATTACH of it: the error's text, nothing when it is done.
+attach() {
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$tests_dir/wire python3 - "$socket" "$1" <<'PY'
+import socket, sys
+from kilnwire import Peer, Reader, opaque, text, u32
+class BrickPeer(Peer):
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(path)
+        self.xid, self.callbacks = 1, []
+        self.pid, self.uid, self.gid, self.groups, self.owner = 1, 0, 0, [], b""
+answer = BrickPeer(sys.argv[1]).call(4867634, 2, 12, text(sys.argv[2]) + u32(12) + opaque(b"") + opaque(b""))
+r = Reader(answer.body)
+op_ret, op_errno = r.i32(), r.i32()
+r.opaque()
+print(r.opaque().decode() if op_ret else "")
+PY
+}
+volfile=$(ls /var/lib/glusterd/vols/v/v.*.vol | head -1)
+sed 's/option trash-internal-op off/&\n    option trash on/' "$volfile" >"$T/${volfile##*/}"
+said=$(attach "$T/${volfile##*/}")
+t "the attach of a bad volfile is refused by name: $said" grep -q trash <<<"$said"
+sed 's,type features/trash,type features/unheard-of,' "$volfile" >"$T/${volfile##*/}"
+said=$(attach "$T/${volfile##*/}")
+t "that of one with an unknown type, too: $said" grep -q unheard-of <<<"$said"
+t "the mount works" bash -c "echo more >>'$mnt/file'"
+is "$(attach "$volfile")" "" "its own volfile once more changes nothing"
+
+t "a new option" gl volume set v features.read-only on
+is_read_only() { ! { echo more >>"$mnt/file"; } 2>/dev/null; }
+t "reaches the brick" wait_for 240 "the brick to be read-only" is_read_only
+is "$(glusterd_brick_pids)" "$pid" "which is served by the same process"
+t "the volume's status shows it" is_online
+
+rm -f /run/gluster/*.dump.*
+t "a statedump of its calls and inodes alone" gl volume statedump v callpool inode
+has_dump() { compgen -G "/run/gluster/*.$pid.dump.*" >/dev/null; }
+wait_for 240 "a statedump" has_dump
+cp /run/gluster/*."$pid".dump.* "$T/dump"
+t "has the calls" grep -q '^\[workers\]' "$T/dump"
+t "and the inodes" grep -q '^inodes=' "$T/dump"
+is "$(grep -c '^\[mempool\|^\[xlator\.' "$T/dump" || true)" 0 "and nothing else"
+
+umount "$mnt"
+t "the volume is stopped" gl volume stop v
+wait_for 240 "the process to end" process_gone "$pid"
+t_not "its socket has gone with it" test -e "$socket"
