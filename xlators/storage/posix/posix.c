@@ -377,16 +377,23 @@ make_handles_dir(struct posix *p, struct reason *why)
     return make_root_handle(p, why);
 }
 
+/* 0 or -errno. */
 static int
-set_brick_owner(struct posix *p, struct reason *why)
+chown_brick(struct posix *p)
 {
     const struct posix_conf *conf = posix_conf(p->xl);
 
     if (conf->brick_uid < 0 && conf->brick_gid < 0)
         return 0;
-    if (fchown(p->brick_fd, (uid_t)conf->brick_uid, (gid_t)conf->brick_gid) < 0)
-        return refuse(p, why, errno, "cannot set brick-uid and brick-gid: %s", strerror(errno));
-    return 0;
+    return fchown(p->brick_fd, (uid_t)conf->brick_uid, (gid_t)conf->brick_gid) < 0 ? -errno : 0;
+}
+
+static int
+set_brick_owner(struct posix *p, struct reason *why)
+{
+    int err = chown_brick(p);
+
+    return err ? refuse(p, why, -err, "cannot set brick-uid and brick-gid: %s", strerror(-err)) : 0;
 }
 
 static int
@@ -504,7 +511,12 @@ posix_fini(struct xlator *xl)
 static void
 posix_reconfigured(struct xlator *xl, const void *old)
 {
-    (void)old;
+    const struct posix_conf *now = posix_conf(xl), *was = old;
+    bool has_new_owner = now->brick_uid != was->brick_uid || now->brick_gid != was->brick_gid;
+    int err = has_new_owner ? chown_brick(posix_of(xl)) : 0; /* only then: clients may have changed it since */
+
+    if (err)
+        log_event(LOG_ERROR, xl, "posix-brick-owner", "cannot set brick-uid and brick-gid: %s", strerror(-err));
     posix_health_start(posix_of(xl)); /* it may have been off; the rest looks at the options when it runs */
     posix_janitor_wake(posix_of(xl));
 }

@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Options about who may do what, set while the volume is mounted: storage.owner-uid and -gid, server.root-squash and all-squash with
+# anonuid. Each is seen to act on the mount, and to act no more when it is taken back, without a restart of the brick. With --stock
+# the same script runs a stock brick.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+glusterd_bricks_start
+t "a volume is created" gl_create v 1x1
+t "and started" gl volume start v
+is_online() { [[ $(bricks_online v) == 1 ]]; }
+wait_for 240 "the brick to be online" is_online
+brick_pid=$(glusterd_brick_pids)
+mnt=$T/mnt
+mkdir "$mnt"
+
+# The kernel keeps nothing, so each look asks the brick.
+mount_v() {
+    glusterfs --process-name fuse -s "$glusterd_host" --volfile-id v --attribute-timeout=0 --entry-timeout=0 \
+        -l "$T/log/mnt.log" "$mnt" && wait_for 30 "the mount" is_glusterfs_mount "$mnt"
+}
+t "it is mounted" mount_v
+t "folders for all" bash -c "mkdir '$mnt/all' '$mnt/roots' && chmod 1777 '$mnt/all' && echo data >'$mnt/file'"
+
+# DESC CMD...: becomes true.
+soon() {
+    local desc=$1
+    shift
+    t "$desc" wait_for 240 "$desc" "$@"
+}
+set_to() { t "$1 $2" gl volume set v "$1" "$2"; }
+says() { [[ $(stat -c "$1" "$2" 2>/dev/null) == "$3" ]]; }
+
+set_to storage.owner-uid 1234
+soon "the volume's root belongs to that user" says %u "$mnt" 1234
+set_to storage.owner-gid 1235
+soon "and to that group" says %u:%g "$mnt" 1234:1235
+set_to storage.owner-uid 0
+soon "and to root again" says %u "$mnt" 0
+set_to storage.owner-gid 0
+soon "and to its group" says %u:%g "$mnt" 0:0
+
+# A new file in $mnt/all, made by the given user, belongs to another.
+made_by() {
+    local file=$mnt/all/$EPOCHREALTIME
+    setpriv --reuid "$1" --regid "$1" --clear-groups bash -c ": >'$file'" && says %u "$file" "$2"
+}
+root_may() {
+    mkdir "$mnt/roots/$EPOCHREALTIME" 2>/dev/null
+}
+root_may_not() { ! root_may; }
+t "root may write" root_may
+set_to server.root-squash on
+soon "root may not write into root's folder" root_may_not
+soon "what root makes elsewhere belongs to nobody" made_by 0 65534
+t "what a user makes belongs to the user" made_by 2000 2000
+set_to server.anonuid 3000
+soon "or to anonuid" made_by 0 3000
+set_to server.root-squash off
+soon "root may write again" root_may
+t "what root makes is root's" made_by 0 0
+
+set_to server.all-squash on
+soon "what a user makes belongs to anonuid" made_by 2000 3000
+set_to server.all-squash off
+soon "to the user again" made_by 2000 2000
+
+is "$(glusterd_brick_pids)" "$brick_pid" "the brick is served by the same process all the time"
+
+umount "$mnt"
+t "the volume is stopped" gl volume stop v
+wait_for 240 "the process to end" process_gone "$brick_pid"
