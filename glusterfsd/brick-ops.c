@@ -264,8 +264,8 @@ detached(int err, const char *error, void *arg)
                   *error ? error : strerror(-err));
 }
 
-/* SIGNOUT before the answer, and the work is posted by then: an ATTACH of the same brick may come at once, over another
- * connection too (management 4.5), and is posted behind. */
+/* SIGNOUT before the answer, and the work is posted by then: an ATTACH of the same brick may come at once,
+ * over another connection too (management 4.5), and is posted behind. */
 static void
 terminate(struct rpc_request *req)
 {

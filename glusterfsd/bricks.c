@@ -504,7 +504,8 @@ is_turn_locked(const struct job *j)
     return true;
 }
 
-/* Threads begin in any order; an ATTACH that was posted after a TERMINATE must not find the brick still there. */
+/* Threads begin in any order; an ATTACH that was posted after a TERMINATE must not find the brick still
+ * there. */
 static void
 await_turn(const struct job *j)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Into the background, and the pid file. The parent waits on a pipe until the child serves or has failed, so that whoever
- * started the daemon gets its exit status and its reason. */
+/* Into the background, and the pid file. The parent waits on a pipe until the child serves or has failed, so
+ * that whoever started the daemon gets its exit status and its reason. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ wait_for_child(int fd)
     size_t have = 0;
     ssize_t n;
 
-    while (have < sizeof v && ((n = read(fd, (char *)&v + have, sizeof v - have)) > 0 || (n < 0 && errno == EINTR)))
+    while (have < sizeof v &&
+           ((n = read(fd, (char *)&v + have, sizeof v - have)) > 0 || (n < 0 && errno == EINTR)))
         have += n > 0 ? (size_t)n : 0;
     if (have < sizeof v) {
         fprintf(stderr, "%s: the daemon ended while it was starting; see its log\n", daemon_name);

@@ -12,15 +12,17 @@ extern const char daemon_name[];
 
 /* The parent waits here until daemon_ready() and exits with its status. 0 in the child; -errno. */
 int daemonise(void);
-/* Tells the waiting parent how the start went; `message` is shown on its stderr. Harmless in the foreground. */
+/* Tells the waiting parent how the start went; `message` is shown on its stderr. Harmless in the foreground.
+ */
 void daemon_ready(int exit_status, const char *message);
 /* Writes and locks the pid file. 0, -EAGAIN (another daemon holds it), -errno. */
 int pidfile_write(const char *path);
 /* Lets go of it; `is_kept`: the file stays. */
 void pidfile_close(bool is_kept);
 
-/* DIR/NAME.PID.dump.SECONDS, complete when it has that name. `each` calls its fn for every graph, and answers false when it has no
- * memory to. 0 or -errno (logged). */
-int statedump_write(const char *dir, const char *name, bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg));
+/* DIR/NAME.PID.dump.SECONDS, complete when it has that name. `each` calls its fn for every graph, and answers
+ * false when it has no memory to. 0 or -errno (logged). */
+int statedump_write(const char *dir, const char *name,
+                    bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg));
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* kilnd: start-up, the signals, the way down.
  *
- * The main thread starts workers, has the bricks attached, opens the listener, and then only waits for signals; statedumps
- * are written by it. The way down begins with what runs in the background, then connections, so that what runs can finish, then the
- * bricks. */
+ * The main thread starts workers, has the bricks attached, opens the listener, and then only waits for
+ * signals; statedumps are written by it. The way down begins with what runs in the background, then
+ * connections, so that what runs can finish, then the bricks. */
 #include <config.h>
 
 #include <errno.h>
@@ -44,7 +44,8 @@ const char daemon_name[] = "kilnd";
 static struct kilnd_options options;
 static char failure[2048];
 static bool has_begun; /* bricks may be attached */
-/* What the first brick's volfile says of the process; that brick may be gone by the time they are needed. NULL: not said. */
+/* What the first brick's volfile says of the process; that brick may be gone by the time they are needed.
+ * NULL: not said. */
 static char *first_brick, *bind_address;
 static int64_t volfile_port = -1;
 
@@ -76,14 +77,16 @@ raise_descriptor_limit(void)
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FILES_WANTED)
         return;
     /* The kernel (fs.nr_open) or our rights may allow less than is wanted. */
-    const rlim_t tries[] = {FILES_WANTED, limit.rlim_max < FILES_ENOUGH ? FILES_ENOUGH : limit.rlim_max, limit.rlim_max};
+    const rlim_t tries[] = {FILES_WANTED, limit.rlim_max < FILES_ENOUGH ? FILES_ENOUGH : limit.rlim_max,
+                            limit.rlim_max};
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         const struct rlimit raised = {tries[i], limit.rlim_max > tries[i] ? limit.rlim_max : tries[i]};
 
         if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
             return;
     }
-    log_event(LOG_WARNING, NULL, "descriptor-limit", "stays at %ju: %s", (uintmax_t)limit.rlim_cur, strerror(errno));
+    log_event(LOG_WARNING, NULL, "descriptor-limit", "stays at %ju: %s", (uintmax_t)limit.rlim_cur,
+              strerror(errno));
 }
 
 /* --xlator-option PATTERN.KEY=VALUE, split at the first '.' and the first '=' (management 2.5). */
@@ -100,7 +103,8 @@ check_xlator_options(void)
     return 0;
 }
 
-/* Given values go behind the file's own, so that they win; the first of several on the command line is added last. */
+/* Given values go behind the file's own, so that they win; the first of several on the command line is added
+ * last. */
 static int
 apply_xlator_options(struct volfile *v, char *error, size_t error_size)
 {
@@ -170,7 +174,8 @@ attach_bricks(void)
     unsigned first = options.volfile_count > 0;
     int err = bricks_attach_all(options.volfiles, names, first, error, sizeof error);
     if (!err)
-        err = bricks_attach_all(options.volfiles + first, names + first, options.volfile_count - first, error, sizeof error);
+        err = bricks_attach_all(options.volfiles + first, names + first, options.volfile_count - first, error,
+                                sizeof error);
     free(names);
     return err ? give_up(EXIT_FAILURE, "%s", error) : 0;
 }
@@ -231,7 +236,8 @@ wanted_port(void)
     return (uint16_t)(options.port >= 0 ? options.port : volfile_port >= 0 ? volfile_port : PORT_DEFAULT);
 }
 
-/* By a new file of a name that nobody can know before, so that what lies in the folder is neither followed nor written. */
+/* By a new file of a name that nobody can know before, so that what lies in the folder is neither followed
+ * nor written. */
 static int
 port_file_write(const char *path, uint16_t port)
 {
@@ -334,7 +340,8 @@ volfile_dump_dir(void)
     read_section_end();
     graph_unpin(g);
     if (is_short)
-        log_event(LOG_ERROR, NULL, "statedump-dir-name", "no memory for the name of the folder for statedumps");
+        log_event(LOG_ERROR, NULL, "statedump-dir-name",
+                  "no memory for the name of the folder for statedumps");
     return dir;
 }
 
@@ -404,7 +411,8 @@ prepare(void)
         return give_up(EXIT_OPTION, "--log-level %s: not a level", options.log_level);
     log_set_level(level);
     if (geteuid() != 0)
-        return give_up(EXIT_FAILURE, "must be run as root: bricks keep trusted.* xattrs and the owners of files");
+        return give_up(EXIT_FAILURE,
+                       "must be run as root: bricks keep trusted.* xattrs and the owners of files");
     if (!options.log_path && !options.is_foreground)
         options.log_path = "/var/log/glusterfs/kilnd.log";
     int err = log_open(options.log_path);
@@ -433,8 +441,8 @@ main(int argc, char **argv)
         fprintf(stderr, "kilnd: %s\n", strerror(-err));
         return EXIT_FAILURE;
     }
-    log_event(LOG_INFO, NULL, "started", "kilnd %s, allocator %s, %u volfiles", PACKAGE_VERSION, KILN_ALLOCATOR,
-              options.volfile_count);
+    log_event(LOG_INFO, NULL, "started", "kilnd %s, allocator %s, %u volfiles", PACKAGE_VERSION,
+              KILN_ALLOCATOR, options.volfile_count);
     for (unsigned i = 0; i < options.ignored_count; i++)
         log_event(LOG_INFO, NULL, "option-ignored", "%s means nothing here: ignored", options.ignored[i]);
     rcu_register_thread();

@@ -20,7 +20,8 @@ struct kilnd_options {
     const char *port_path;    /* --port-file */
     const char *dump_dir;     /* --statedump-dir */
     const char *socket_path;  /* -S: where glusterd asks */
-    const char *server;       /* -s: glusterd's host, or its socket if the transport is unix; NULL: volfiles are files */
+    /* -s: glusterd's host, or its socket if the transport is unix; NULL: volfiles are files */
+    const char *server;
     const char *volfile_id;   /* --volfile-id */
     int server_port;          /* --volfile-server-port; 0: the usual one */
     bool server_is_unix;      /* --volfile-server-transport=unix */
@@ -36,8 +37,8 @@ struct kilnd_options {
 /* Exit codes (management 1.6). */
 enum { EXIT_OPTION = 64, EXIT_PORT_TAKEN = 98 };
 
-/* hand-over.c: runs the stock program in this process's place when it was started as glusterfsd and not for a brick;
- * returns only when it was. First of all. */
+/* hand-over.c: runs the stock program in this process's place when it was started as glusterfsd and not for a
+ * brick; returns only when it was. First of all. */
 void hand_over_to_stock(char **argv);
 
 /* Fills *o from the command line. Does not return on --help, --version or a bad option (exit 64). */

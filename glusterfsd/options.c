@@ -10,29 +10,50 @@
 
 const char *argp_program_version = "kilnd " PACKAGE_VERSION;
 
-enum { KEY_BRICK_NAME = 256, KEY_BRICK_PORT, KEY_PORT_FILE, KEY_DUMP_DIR, KEY_POOLS, KEY_XLATOR, KEY_PROCESS_NAME, KEY_VOLFILE_ID, KEY_SERVER_PORT,
-       KEY_SERVER_TRANSPORT, KEY_DEBUG, KEY_SECURE, KEY_IGNORED };
+enum {
+    KEY_BRICK_NAME = 256,
+    KEY_BRICK_PORT,
+    KEY_PORT_FILE,
+    KEY_DUMP_DIR,
+    KEY_POOLS,
+    KEY_XLATOR,
+    KEY_PROCESS_NAME,
+    KEY_VOLFILE_ID,
+    KEY_SERVER_PORT,
+    KEY_SERVER_TRANSPORT,
+    KEY_DEBUG,
+    KEY_SECURE,
+    KEY_IGNORED
+};
 
 static const struct argp_option table[] = {
     {"volfile", 'f', "FILE", 0, "A brick's volfile; may be given again for further bricks", 0},
-    {"brick-name", KEY_BRICK_NAME, "PATH", 0, "Name of the brick of the n-th volfile (default: the volfile's own)", 0},
-    {"brick-port", KEY_BRICK_PORT, "PORT", 0, "TCP port; 0: any that is free (default: the volfile's, else 49152)", 0},
+    {"brick-name", KEY_BRICK_NAME, "PATH", 0,
+     "Name of the brick of the n-th volfile (default: the volfile's own)", 0},
+    {"brick-port", KEY_BRICK_PORT, "PORT", 0,
+     "TCP port; 0: any that is free (default: the volfile's, else 49152)", 0},
     {"port-file", KEY_PORT_FILE, "FILE", 0, "Where to write the port once it is listening", 0},
-    {"socket-file", 'S', "FILE", 0, "The unix socket where glusterd asks: attach, terminate, status, profile, top, barrier", 0},
+    {"socket-file", 'S', "FILE", 0,
+     "The unix socket where glusterd asks: attach, terminate, status, profile, top, barrier", 0},
     {"volfile-server", 's', "HOST", 0, "Get the volfile from the glusterd of this host, and its changes", 0},
     {"volfile-id", KEY_VOLFILE_ID, "ID", 0, "... the one of this name", 0},
     {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "... at this port (default: 24007)", 0},
-    {"volfile-server-transport", KEY_SERVER_TRANSPORT, "WORD", 0, "... by socket (default), or by unix: then HOST is a path", 0},
-    {"log-file", 'l', "FILE", 0, "Log to FILE (default: stderr, in the background /var/log/glusterfs/kilnd.log)", 0},
+    {"volfile-server-transport", KEY_SERVER_TRANSPORT, "WORD", 0,
+     "... by socket (default), or by unix: then HOST is a path", 0},
+    {"log-file", 'l', "FILE", 0,
+     "Log to FILE (default: stderr, in the background /var/log/glusterfs/kilnd.log)", 0},
     {"log-level", 'L', "LEVEL", 0, "CRITICAL, ERROR, WARNING, INFO (default), DEBUG or TRACE", 0},
     {"pid-file", 'p', "FILE", 0, "Where to write the process id", 0},
     {"no-daemon", 'N', NULL, 0, "Stay in the foreground", 0},
-    {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "Where SIGUSR1 writes statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
+    {"statedump-dir", KEY_DUMP_DIR, "DIR", 0,
+     "Where SIGUSR1 writes statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
-    {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the volumes whose name matches", 0},
+    {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the volumes whose name matches",
+     0},
     {"process-name", KEY_PROCESS_NAME, "NAME", 0, "What this process is: brick is all it can be", 0},
     {"debug", KEY_DEBUG, NULL, 0, "Foreground, log level DEBUG, log to stderr", 0},
-    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL, "TLS to glusterd: is not built, so it must be off", 0},
+    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL,
+     "TLS to glusterd: is not built, so it must be off", 0},
     /* Of stock's; they mean nothing here, and the log says so. */
     {"brick-mux", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
     {"localtime-logging", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
@@ -92,7 +113,8 @@ check_all(struct argp_state *state, const struct kilnd_options *o)
     if (o->server && !o->volfile_id)
         argp_error(state, "--volfile-server needs a --volfile-id");
     if (o->server && (!o->socket_path || o->brick_name_count != 1 || o->port < 0))
-        argp_error(state, "--volfile-server needs -S, one --brick-name and a --brick-port, as glusterd gives them");
+        argp_error(state,
+                   "--volfile-server needs -S, one --brick-name and a --brick-port, as glusterd gives them");
     if (o->server && o->volfile_count)
         argp_error(state, "volfiles come from a server (-s) or from files (-f), not from both");
     if (!o->volfile_count && !o->socket_path)
@@ -204,8 +226,10 @@ options_parse(struct kilnd_options *o, int argc, char **argv)
         .options = table,
         .parser = take,
         .doc = "Serves the GlusterFS bricks that the volfiles describe, all in this process and on one port."
-               "\vSignals: TERM and INT finish what is running and exit 0; HUP reopens the log; USR1 writes a statedump.\n"
-               "Exit status: 0; 1 a brick could not be started; 64 a bad option; 98 the port is taken; 107 no glusterd there; what glusterd "
+               "\vSignals: TERM and INT finish what is running and exit 0; HUP reopens the log; USR1 writes "
+               "a statedump.\n"
+               "Exit status: 0; 1 a brick could not be started; 64 a bad option; 98 the port is taken; 107 "
+               "no glusterd there; what glusterd "
                "answers when it has no such volfile.",
     };
 

@@ -119,7 +119,8 @@ dashed(const char *name, char *out, size_t size)
 }
 
 int
-statedump_write(const char *dir, const char *name, bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg))
+statedump_write(const char *dir, const char *name,
+                bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg))
 {
     char temporary[4096], final[4096], dash[1024];
     struct dump d = {0};

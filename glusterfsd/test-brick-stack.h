@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* For tests of whole bricks: the layers of a stock brick volfile over a fresh folder in /dev/shm, calls from the top of such a
- * brick without a client, and what a process holds: descriptors and pooled objects. Needs root and trusted xattrs. */
+/* For tests of whole bricks: the layers of a stock brick volfile over a fresh folder in /dev/shm, calls from
+ * the top of such a brick without a client, and what a process holds: descriptors and pooled objects. Needs
+ * root and trusted xattrs. */
 #ifndef KILN_GLUSTERFSD_TEST_BRICK_STACK_H
 #define KILN_GLUSTERFSD_TEST_BRICK_STACK_H
 
@@ -36,7 +37,7 @@
 
 static char place[] = "/dev/shm/kiln-graph-XXXXXX"; /* bricks, and the log */
 
-/* -- a process that could serve bricks ------------------------------------------------------------------------------ */
+/* ---- a process that could serve bricks ------------------------------------------------------- */
 
 static inline void
 process_setup(void)
@@ -90,7 +91,7 @@ process_teardown(void)
     strcpy(place + strlen(place) - 6, "XXXXXX");
 }
 
-/* -- what it holds -------------------------------------------------------------------------------------------------- */
+/* ---- what it holds --------------------------------------------------------------------------- */
 
 struct held {
     unsigned descriptors;
@@ -130,11 +131,11 @@ expect_held(const struct held *want)
             return;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    ck_abort_msg("%u descriptors, %llu objects; before: %u, %llu", now.descriptors, (unsigned long long)now.objects,
-                 want->descriptors, (unsigned long long)want->objects);
+    ck_abort_msg("%u descriptors, %llu objects; before: %u, %llu", now.descriptors,
+                 (unsigned long long)now.objects, want->descriptors, (unsigned long long)want->objects);
 }
 
-/* -- volfiles ------------------------------------------------------------------------------------------------------- */
+/* ---- volfiles -------------------------------------------------------------------------------- */
 
 /* One layer: %s is the brick's folder wherever it stands. */
 struct layer_text {
@@ -142,8 +143,10 @@ struct layer_text {
 };
 
 static const struct layer_text stock_layers[] = {
-    {"posix", "storage/posix", " option directory %s\n option volume-id " VOLUME_ID "\n option fips-mode-rchecksum on\n"},
-    {"trash", "features/trash", " option trash-dir .trashcan\n option trash-internal-op off\n option brick-path %s\n"},
+    {"posix", "storage/posix",
+     " option directory %s\n option volume-id " VOLUME_ID "\n option fips-mode-rchecksum on\n"},
+    {"trash", "features/trash",
+     " option trash-dir .trashcan\n option trash-internal-op off\n option brick-path %s\n"},
     {"changelog", "features/changelog", " option changelog-brick %s\n option changelog-notification off\n"},
     {"bitrot-stub", "features/bitrot-stub", " option export %s\n option bitrot disable\n"},
     {"access-control", "features/access-control", ""},
@@ -228,7 +231,7 @@ stack_volfile(const char *dir, const struct twist *twists, size_t count)
     return v;
 }
 
-/* -- bricks; the graph lives until it is detached --------------------------------------------------------------------------------------------------------- */
+/* ---- bricks; the graph lives until it is detached -------------------------------------------- */
 
 static inline void
 brick_folder(char dir[64], const char *name)
@@ -265,7 +268,7 @@ layer_of(struct graph *g, const char *type)
     ck_abort_msg("no layer %s", type);
 }
 
-/* -- calls ---------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* What a caller keeps of a reply. */
 struct answer {

@@ -355,7 +355,8 @@ START_TEST(an_attach_waits_for_the_detach_under_way)
 }
 END_TEST
 
-/* As a volume that is stopped and started at once: whatever thread comes first, each finds what the one before has left. */
+/* As a volume that is stopped and started at once: whatever thread comes first, each finds what the one
+ * before has left. */
 START_TEST(jobs_of_a_brick_are_done_in_the_order_of_their_posting)
 {
     enum { ROUNDS = 100 };

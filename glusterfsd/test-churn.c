@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* One brick is attached and detached over and over beside 80 busy ones. Nothing is left of it: threads, descriptors, pooled
- * objects, and the process is no larger than it was (3 %). KILN_CHURN_ROUNDS=1000 is the long form. */
+/* One brick is attached and detached over and over beside 80 busy ones. Nothing is left of it: threads,
+ * descriptors, pooled objects, and the process is no larger than it was (3 %). KILN_CHURN_ROUNDS=1000 is the
+ * long form. */
 #include "glusterfsd/bricks.h"
 
 #include "glusterfsd/test-brick-stack.h"
@@ -57,7 +58,7 @@ teardown(void)
     process_teardown();
 }
 
-/* -- load ------------------------------------------------------------------------------------------------------------- */
+/* ---- load ------------------------------------------------------------------------------------ */
 
 struct busy_thread {
     pthread_t thread;
@@ -92,7 +93,8 @@ one_file(const char *brick, unsigned number)
     return failures;
 }
 
-/* One file at the least: on a machine that is busy with other things all may be over before this thread has run. */
+/* One file at the least: on a machine that is busy with other things all may be over before this thread has
+ * run. */
 static void *
 work(void *arg)
 {
@@ -140,7 +142,7 @@ churn(unsigned rounds)
     return files;
 }
 
-/* -- what is left ------------------------------------------------------------------------------------------------------- */
+/* ---- what is left ---------------------------------------------------------------------------- */
 
 static unsigned
 thread_count(void)
@@ -184,8 +186,9 @@ START_TEST(nothing_is_left_of_a_brick_that_comes_and_goes)
     uint64_t files = churn(rounds);
     unsigned long rss_after = rss_pages();
     expect_held(&before);
-    printf("# %u rounds beside %d bricks, which made %llu files: RSS %lu pages before, %lu after; threads %u, %u\n", rounds, BUSY,
-           (unsigned long long)files, rss, rss_after, threads, thread_count());
+    printf("# %u rounds beside %d bricks, which made %llu files: RSS %lu pages before, %lu after; threads "
+           "%u, %u\n",
+           rounds, BUSY, (unsigned long long)files, rss, rss_after, threads, thread_count());
     ck_assert_uint_le(thread_count(), threads); /* a worker that the load had made may have retired */
     if (!IS_SANITIZED)
         ck_assert_uint_le(rss_after, rss + rss * 3 / 100);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* lock-order: whoever may take a lock, but seldom does, says so to the library that watches the order of locks in tests
- * (tests/locks/lock-order.c). Where it is not loaded nothing happens: the symbol is not defined. */
+/* lock-order: whoever may take a lock, but seldom does, says so to the library that watches the order of
+ * locks in tests (tests/locks/lock-order.c). Where it is not loaded nothing happens: the symbol is not
+ * defined. */
 #ifndef KILN_BASE_LOCK_ORDER_H
 #define KILN_BASE_LOCK_ORDER_H
 

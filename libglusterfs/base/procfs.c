@@ -27,7 +27,7 @@ watch_forks(void)
     pthread_atfork(NULL, NULL, count_fork);
 }
 
-/* ---- the descriptor ---- */
+/* ---- the descriptor -------------------------------------------------------------------------- */
 
 int
 procfs_open(struct procfs *f)
@@ -85,7 +85,7 @@ procfs_read(struct procfs *f, char *buf, size_t size)
     return n;
 }
 
-/* ---- parsing in place ---- */
+/* ---- parsing in place ------------------------------------------------------------------------ */
 
 #define DIGITS_SAFE 19 /* so many cannot overflow */
 
@@ -181,7 +181,7 @@ procfs_parse_fields(const char *text, struct procfs_field *fields, unsigned coun
     return found;
 }
 
-/* ---- the readers ---- */
+/* ---- the readers ----------------------------------------------------------------------------- */
 
 int
 procfs_fields(struct procfs *f, struct procfs_field *fields, unsigned count)

@@ -55,8 +55,8 @@ int procfs_fields(struct procfs *f, struct procfs_field *fields, unsigned count)
 /* The same for text that was read already. */
 unsigned procfs_parse_fields(const char *text, struct procfs_field *fields, unsigned count);
 
-/* The readers below, one thread at a time for each struct procfs. 0; -errno of the read; -EBADMSG if the file is not what its
- * name says. `out` is written on success alone. */
+/* The readers below, one thread at a time for each struct procfs. 0; -errno of the read; -EBADMSG if the file
+ * is not what its name says. `out` is written on success alone. */
 
 /* /proc/PID/statm, in bytes */
 struct procfs_statm {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* read-section: RCU (liburcu's default flavour), told to ThreadSanitizer.
  *
- * liburcu orders a reader's last access before the return of synchronize_rcu() with membarrier(2), which TSan does not
- * know: it would report every free after a grace period. So in its builds the end of a section is a release and the end of
- * the wait an acquire of one address. That adds an order only between readers and whoever waits, which is the one that
- * is there: two readers that race with each other are still reported. */
+ * liburcu orders a reader's last access before the return of synchronize_rcu() with membarrier(2), which TSan
+ * does not know: it would report every free after a grace period. So in its builds the end of a section is a
+ * release and the end of the wait an acquire of one address. That adds an order only between readers and
+ * whoever waits, which is the one that is there: two readers that race with each other are still reported. */
 #ifndef KILN_BASE_READ_SECTION_H
 #define KILN_BASE_READ_SECTION_H
 

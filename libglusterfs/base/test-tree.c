@@ -32,7 +32,8 @@ by_key(const struct tree_node *a, const struct tree_node *b)
 static void
 add_up(struct tree_node *n)
 {
-    item_of(n)->sum = item_of(n)->key + (n->left ? item_of(n->left)->sum : 0) + (n->right ? item_of(n->right)->sum : 0);
+    item_of(n)->sum =
+        item_of(n)->key + (n->left ? item_of(n->left)->sum : 0) + (n->right ? item_of(n->right)->sum : 0);
 }
 
 static const struct tree_kind kind = {.order = by_key, .update = add_up};
@@ -54,7 +55,8 @@ check(const struct tree_node *n, const struct tree_node *low, const struct tree_
     ck_assert(!n->right || n->right->priority <= n->priority);
     unsigned left = check(n->left, low, n), right = check(n->right, n, high);
     uint32_t count = 1 + (n->left ? n->left->count : 0) + (n->right ? n->right->count : 0);
-    int64_t sum = item_of(n)->key + (n->left ? item_of(n->left)->sum : 0) + (n->right ? item_of(n->right)->sum : 0);
+    int64_t sum =
+        item_of(n)->key + (n->left ? item_of(n->left)->sum : 0) + (n->right ? item_of(n->right)->sum : 0);
 
     ck_assert_uint_eq(n->count, count);
     ck_assert_int_eq(item_of(n)->sum, sum);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* tree: an intrusive ordered tree, for orders that peers choose the keys of.
  *
- * A treap: a search tree by the order of its kind, a heap by each node's priority. The priority is a mix of the node's
- * address with a number that is drawn when the process starts, so no order of insertions makes the tree deep; n nodes
- * are about 2 ln n deep. Nothing is allocated. Each node counts its subtree; a kind may keep more about subtrees
- * (the farthest end of an interval, say) in its `update`.
+ * A treap: a search tree by the order of its kind, a heap by each node's priority. The priority is a mix of
+ * the node's address with a number that is drawn when the process starts, so no order of insertions makes the
+ * tree deep; n nodes are about 2 ln n deep. Nothing is allocated. Each node counts its subtree; a kind may
+ * keep more about subtrees (the farthest end of an interval, say) in its `update`.
  *
  * Threads: none of its own. Whoever owns the root has a lock.
  */

@@ -27,7 +27,8 @@
  *           ASLEEP ---+              v                             |
  *              ^                   WOKEN  the runner sees it and runs c again
  *              +---------------------------------------------------+
- * Who moves it from ASLEEP to RUNNING owns it; the runner gives it up with the move back, and then touches it no more. */
+ * Who moves it from ASLEEP to RUNNING owns it; the runner gives it up with the move back, and then touches it
+ * no more. */
 enum state { ASLEEP, RUNNING, WOKEN };
 
 /* At the top of its own stack. */
@@ -60,7 +61,7 @@ coroutine_self(void)
     return running;
 }
 
-/* ---- what the sanitizers are told -------------------------------------------------------------- */
+/* ---- what the sanitizers are told ------------------------------------------------------------ */
 
 #ifdef CORO_ASAN
 void __sanitizer_start_switch_fiber(void **fake_stack_save, const void *bottom, size_t size);
@@ -138,7 +139,7 @@ coroutine_arrives(struct coroutine *c)
 #endif
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* The first function on every coroutine's stack. */
 static void

@@ -113,7 +113,7 @@ stack_pools_dump(mem_dump_fn fn, void *arg)
     pthread_mutex_unlock(&stack_pools_mutex);
 }
 
-/* ---- check ------------------------------------------------------------------------------------ */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 static void
 check_slab(const struct stack_pool *p, const struct stack_slab *b, uint32_t count[4])

@@ -4,8 +4,8 @@
  *
  * Locks, inside mem_sweep_mutex (mem/mem-shared.h), outermost first:
  *   stack_pools_mutex   the list of pools; held during a sweep of them
- *   pool.slow           growing, and dropping the stacks of one slab: who holds it knows that no stack is in between
- *   pool.lock           everything else in a pool
+ *   pool.slow           growing, and dropping the stacks of one slab: who holds it knows that no stack is in
+ * between pool.lock           everything else in a pool
  */
 #ifndef KILN_CORO_STACK_INTERNAL_H
 #define KILN_CORO_STACK_INTERNAL_H
@@ -65,7 +65,7 @@ struct stack_pool {
 extern pthread_mutex_t stack_pools_mutex;
 extern struct stack_pool *stack_pools;
 
-/* ---- one mapping; no lock is needed (stack-slab.c) --------------------------------------------- */
+/* ---- one mapping; no lock is needed (stack-slab.c) ------------------------------------------- */
 
 int stack_slab_map(struct stack_pool *p, uint32_t n, struct stack_slab **out); /* slow held. 0 or -ENOMEM */
 void stack_slab_unmap(struct stack_slab *b);

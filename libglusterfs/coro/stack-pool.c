@@ -2,8 +2,8 @@
 
 /* stack-pool: who has which stack, how the pool grows, and how it ages.
  *
- * The list of cached stacks is in the order of their release, and each carries the number of the sweep before which
- * that was: what is cold lies at the old end, and no list is ever moved. */
+ * The list of cached stacks is in the order of their release, and each carries the number of the sweep before
+ * which that was: what is cold lies at the old end, and no list is ever moved. */
 #include "coro/stack-internal.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ enum { BYTES_DEFAULT = 64 << 10, BYTES_MIN = 16 << 10, BYTES_MAX = 16 << 20, CAP
 pthread_mutex_t stack_pools_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct stack_pool *stack_pools;
 
-/* ---- lists; pool.lock held -------------------------------------------------------------------- */
+/* ---- lists; pool.lock held ------------------------------------------------------------------- */
 
 static void
 cached_unlink(struct stack_pool *p, struct stack *s)
@@ -161,10 +161,10 @@ take_locked(struct stack_pool *p)
     return s;
 }
 
-/* ---- take ------------------------------------------------------------------------------------- */
+/* ---- take ------------------------------------------------------------------------------------ */
 
-/* May the process' memory map get that many entries more? What other mappings there are is counted anew when ours
- * have doubled, and before a refusal. slow held. */
+/* May the process' memory map get that many entries more? What other mappings there are is counted anew when
+ * ours have doubled, and before a refusal. slow held. */
 static bool
 maps_allow(struct stack_pool *p, uint32_t more)
 {
@@ -275,7 +275,7 @@ stack_take(struct stack_pool *p, struct stack **out)
     return 0;
 }
 
-/* ---- release ---------------------------------------------------------------------------------- */
+/* ---- release --------------------------------------------------------------------------------- */
 
 static void pool_free(struct stack_pool *p);
 
@@ -363,7 +363,7 @@ stack_release(struct stack *s)
     mem_sweeper_rouse();
 }
 
-/* ---- sweep ------------------------------------------------------------------------------------ */
+/* ---- sweep ----------------------------------------------------------------------------------- */
 
 /* Take the slab's cached stacks out that are cold (or all), or for the lower parts those that are not. */
 static struct stack_bits
@@ -386,10 +386,10 @@ collect(struct stack_pool *p, struct stack_slab *b, bool all)
     return bits;
 }
 
-#define EACH_BIT(bits, i)                                                                                       \
-    for (uint32_t w_ = 0; w_ < STACK_WORDS; w_++)                                                               \
-        for (uint64_t rest_ = (bits).word[w_]; rest_ && ((i) = w_ * 64 + (uint32_t)__builtin_ctzll(rest_), 1);   \
-             rest_ &= rest_ - 1)
+#define EACH_BIT(bits, i)                                                                                    \
+    for (uint32_t w_ = 0; w_ < STACK_WORDS; w_++)                                                            \
+        for (uint64_t rest_ = (bits).word[w_];                                                               \
+             rest_ && ((i) = w_ * 64 + (uint32_t)__builtin_ctzll(rest_), 1); rest_ &= rest_ - 1)
 
 /* Cold stacks of one slab lose their pages. */
 static size_t
@@ -524,7 +524,7 @@ follow_fork(int step)
     pthread_mutex_unlock(&stack_pools_mutex);
 }
 
-/* ---- a pool's life ---------------------------------------------------------------------------- */
+/* ---- a pool's life --------------------------------------------------------------------------- */
 
 static struct mem_follower follower = { .sweep = follow_sweep, .quiet = follow_quiet, .fork = follow_fork };
 

@@ -10,24 +10,26 @@
  *      [ bare: never used, or their pages were dropped   ]      a bitmap in each slab
  *      [ a new slab of 8, 16, 32 ... 256 stacks          ]
  *
- * The sweeper of mem-pool drops the pages of what was already cold, in runs of neighbouring stacks, and unmaps
- * slabs that have been bare for another period. Under memory pressure (a trim of level 1) it also drops the lower
- * parts, below 16 KiB from the top, of the other cached stacks that ever used theirs; from level 2 on all goes.
+ * The sweeper of mem-pool drops the pages of what was already cold, in runs of neighbouring stacks, and
+ * unmaps slabs that have been bare for another period. Under memory pressure (a trim of level 1) it also
+ * drops the lower parts, below 16 KiB from the top, of the other cached stacks that ever used theirs; from
+ * level 2 on all goes.
  *
- * Below each stack lies a guard page: an overflow is a SIGSEGV there, never a write into the neighbour. Where the
- * kernel has guard advice (Linux 6.13) a slab stays one entry in the process' memory map; elsewhere a guard is made
- * with mprotect and costs two entries a stack, and the pool stops growing at half of vm.max_map_count. (A frame
- * larger than a page may step over a guard unless it is built with -fstack-clash-protection.)
+ * Below each stack lies a guard page: an overflow is a SIGSEGV there, never a write into the neighbour. Where
+ * the kernel has guard advice (Linux 6.13) a slab stays one entry in the process' memory map; elsewhere a
+ * guard is made with mprotect and costs two entries a stack, and the pool stops growing at half of
+ * vm.max_map_count. (A frame larger than a page may step over a guard unless it is built with
+ * -fstack-clash-protection.)
  *
- * Why not magazines in each thread, as mem-pool has them: a thread's four magazines of stacks would keep megabytes
- * of touched pages out of the others' reach, the cap could not be exact, and what they save, an uncontended lock of
- * some ten nanoseconds, cannot be seen beside the operation that a coroutine is made for.
+ * Why not magazines in each thread, as mem-pool has them: a thread's four magazines of stacks would keep
+ * megabytes of touched pages out of the others' reach, the cap could not be exact, and what they save, an
+ * uncontended lock of some ten nanoseconds, cannot be seen beside the operation that a coroutine is made for.
  *
- * With pools off (KILN_POOLS=off; the default under ASan and valgrind) each stack is mapped when it is taken and
- * unmapped when it is released, so that these tools see every use of a stack that is gone.
+ * With pools off (KILN_POOLS=off; the default under ASan and valgrind) each stack is mapped when it is taken
+ * and unmapped when it is released, so that these tools see every use of a stack that is gone.
  *
- * All functions may be called in any thread, none in a signal handler. A child of fork goes on using the pool; it
- * sees the stacks that other threads had taken as live for ever.
+ * All functions may be called in any thread, none in a signal handler. A child of fork goes on using the
+ * pool; it sees the stacks that other threads had taken as live for ever.
  */
 #ifndef KILN_CORO_STACK_POOL_H
 #define KILN_CORO_STACK_POOL_H
@@ -56,18 +58,19 @@ struct stack {
 
 struct stack_pool_opts {
     const char *name;         /* copied; shown in messages and statedumps */
-    size_t bytes;             /* of one stack without its guard: 16 KiB .. 16 MiB, rounded up to pages; 0 = 64 KiB.
-                               * Up to 1 KiB of them stay unused, so that tops fall on different cache sets. */
+    size_t bytes; /* of one stack without its guard: 16 KiB .. 16 MiB, rounded up to pages; 0 = 64 KiB.
+                   * Up to 1 KiB of them stay unused, so that tops fall on different cache sets. */
     uint32_t cap;             /* stacks at most, live and cached together; 0 = 32768 */
-    uint32_t map_entries_max; /* do not grow past this many map entries of the process; 0 = vm.max_map_count / 2 */
+    /* do not grow past this many map entries of the process; 0 = vm.max_map_count / 2 */
+    uint32_t map_entries_max;
     bool is_mprotect;         /* guards by mprotect even where the kernel has guard advice */
 };
 
 /* opts NULL: all defaults. -ENOMEM, or -EINVAL for a size out of range. */
 int stack_pool_new(const struct stack_pool_opts *opts, struct stack_pool **out);
 
-/* Unmaps everything; the number of stacks still live (0: clean). Their slabs, and the pool, go away when the last
- * of them is released. Nobody may take any more. NULL is allowed: 0. */
+/* Unmaps everything; the number of stacks still live (0: clean). Their slabs, and the pool, go away when the
+ * last of them is released. Nobody may take any more. NULL is allowed: 0. */
 uint32_t stack_pool_destroy(struct stack_pool *p);
 
 /* A stack, contents undefined.
@@ -79,8 +82,8 @@ uint32_t stack_pool_destroy(struct stack_pool *p);
  */
 int stack_take(struct stack_pool *p, struct stack **out);
 
-/* Give a stack back, in whichever thread, but not on the stack itself. One that is not live is reported and left
- * alone. */
+/* Give a stack back, in whichever thread, but not on the stack itself. One that is not live is reported and
+ * left alone. */
 void stack_release(struct stack *s);
 
 struct stack_pool_stats {
@@ -99,12 +102,12 @@ struct stack_pool_stats {
 /* From any thread; takes the pool's lock for a moment. */
 void stack_pool_stats(struct stack_pool *p, struct stack_pool_stats *out);
 
-/* Bytes of all stacks that are in memory now. Asks the kernel about each page: milliseconds for 10,000 stacks, in
- * which no sweep goes on. */
+/* Bytes of all stacks that are in memory now. Asks the kernel about each page: milliseconds for 10,000
+ * stacks, in which no sweep goes on. */
 size_t stack_pool_resident(struct stack_pool *p);
 
-/* Every pool's figures as key and value, for a statedump; key "-----" comes before each. fn must not use stack
- * pools. */
+/* Every pool's figures as key and value, for a statedump; key "-----" comes before each. fn must not use
+ * stack pools. */
 void stack_pools_dump(mem_dump_fn fn, void *arg);
 
 /* Walk all structures of a quiet pool; asserts the invariants. Tests. */

@@ -21,8 +21,8 @@
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
 #endif
 
-/* Tops of neighbours lie a line apart, or the busiest lines of all stacks would meet in one set of the caches: measured
- * with 8192 coroutines in turn, a resume and yield takes 44 ns so, and 68 to 106 without. */
+/* Tops of neighbours lie a line apart, or the busiest lines of all stacks would meet in one set of the
+ * caches: measured with 8192 coroutines in turn, a resume and yield takes 44 ns so, and 68 to 106 without. */
 enum { COLOURS = 16, COLOUR_BYTES = 64 };
 
 static size_t
@@ -43,7 +43,7 @@ stack_slab_entries(const struct stack_pool *p, uint32_t n)
     return p->is_mprotect ? 2 * n + 1 : 1;
 }
 
-/* ---- map -------------------------------------------------------------------------------------- */
+/* ---- map ------------------------------------------------------------------------------------- */
 
 static int
 guard_one(struct stack_pool *p, char *page)
@@ -81,10 +81,12 @@ stack_slab_map(struct stack_pool *p, uint32_t n, struct stack_slab **out)
 
     if (mem_test_fails())
         return -ENOMEM;
-    map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
+               -1, 0);
     if (map == MAP_FAILED)
         return -ENOMEM;
-    /* A huge page would make 30 stacks resident at once. No such pages, no such advice: the error says nothing. */
+    /* A huge page would make 30 stacks resident at once. No such pages, no such advice: the error says
+     * nothing. */
     (void)madvise(map, bytes, MADV_NOHUGEPAGE);
     MEM_ASAN_SHOW(map, bytes);
     for (uint32_t i = 0; i < n; i++) {
@@ -113,7 +115,7 @@ stack_slab_unmap(struct stack_slab *b)
     munmap(b, b->map_bytes);
 }
 
-/* ---- pages ------------------------------------------------------------------------------------ */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
 static void
 drop(char *from, size_t bytes)
@@ -148,8 +150,9 @@ stack_slab_drop(struct stack_slab *b, const struct stack_bits *which)
     return bytes;
 }
 
-/* Whether a page is in memory is asked of the kernel. Looking at a canary word below the upper part takes as long,
- * because that page must be mapped first; it leaves the zero page there, and misses frames that leave holes. */
+/* Whether a page is in memory is asked of the kernel. Looking at a canary word below the upper part takes as
+ * long, because that page must be mapped first; it leaves the zero page there, and misses frames that leave
+ * holes. */
 size_t
 stack_drop_lower(struct stack *s)
 {
@@ -159,7 +162,8 @@ stack_drop_lower(struct stack *s)
     char *end = s->low + (p->bytes > upper ? p->bytes - upper : 0);
 
     for (char *at = s->low; at < end; at += sizeof(in_memory) * p->page) {
-        size_t bytes = (size_t)(end - at) < sizeof(in_memory) * p->page ? (size_t)(end - at) : sizeof(in_memory) * p->page;
+        size_t bytes = (size_t)(end - at) < sizeof(in_memory) * p->page ? (size_t)(end - at)
+                                                                        : sizeof(in_memory) * p->page;
 
         if (mincore(at, bytes, in_memory) != 0)
             continue;
@@ -178,8 +182,10 @@ stack_slab_resident(struct stack_slab *b)
     unsigned char in_memory[256];
     size_t pages = 0;
 
-    for (char *at = (char *)b + head, *end = (char *)b + b->map_bytes; at < end; at += sizeof(in_memory) * page) {
-        size_t n = (size_t)(end - at) / page < sizeof(in_memory) ? (size_t)(end - at) / page : sizeof(in_memory);
+    for (char *at = (char *)b + head, *end = (char *)b + b->map_bytes; at < end;
+         at += sizeof(in_memory) * page) {
+        size_t n =
+            (size_t)(end - at) / page < sizeof(in_memory) ? (size_t)(end - at) / page : sizeof(in_memory);
 
         if (mincore(at, n * page, in_memory) != 0)
             continue;
@@ -189,7 +195,7 @@ stack_slab_resident(struct stack_slab *b)
     return pages * page;
 }
 
-/* ---- the process' memory map ------------------------------------------------------------------ */
+/* ---- the process' memory map ----------------------------------------------------------------- */
 
 uint32_t
 stack_map_entries(void)

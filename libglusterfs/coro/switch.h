@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* switch: from one stack to another. Registers that a function must preserve, and on x86-64 the control words of
- * floating point, are kept on the stack that is left. Signal masks are the thread's and stay as they are.
+/* switch: from one stack to another. Registers that a function must preserve, and on x86-64 the control words
+ * of floating point, are kept on the stack that is left. Signal masks are the thread's and stay as they are.
  *
- * Own code for x86-64 and aarch64; elsewhere, or with -DCORO_UCONTEXT, ucontext, which also makes a system call for
- * the signal mask. Not for processes with shadow stacks (CET), which no libc of ours turns on. */
+ * Own code for x86-64 and aarch64; elsewhere, or with -DCORO_UCONTEXT, ucontext, which also makes a system
+ * call for the signal mask. Not for processes with shadow stacks (CET), which no libc of ours turns on. */
 #ifndef KILN_CORO_SWITCH_H
 #define KILN_CORO_SWITCH_H
 

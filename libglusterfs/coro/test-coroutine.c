@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Coroutines: what survives a switch, who gets the stack back, and how they wander from thread to thread. Also built
- * with ucontext in place of the switch of our own. */
+/* Coroutines: what survives a switch, who gets the stack back, and how they wander from thread to thread.
+ * Also built with ucontext in place of the switch of our own. */
 #include "coro/coroutine.h"
 #include "mem/mem-internal.h"
 #include "coro/stack-pool.h"
@@ -52,7 +52,7 @@ start(coroutine_fn fn, void *arg)
     return c;
 }
 
-/* ---- one thread -------------------------------------------------------------------------------- */
+/* ---- one thread ------------------------------------------------------------------------------ */
 
 static void
 count_to_three(void *arg)
@@ -144,7 +144,8 @@ mix(uint64_t a)
 static void
 keep_registers_busy(void *arg)
 {
-    uint64_t *sum = arg, a = mix(*sum), b = mix(a), c = mix(b), d = mix(c), e = mix(d), f = mix(e), g = mix(f);
+    uint64_t *sum = arg, a = mix(*sum), b = mix(a), c = mix(b), d = mix(c), e = mix(d), f = mix(e),
+             g = mix(f);
     double x = (double)(a >> 40), y = (double)(b >> 40);
 
     for (int i = 0; i < 100; i++) {
@@ -184,7 +185,8 @@ round_upward(void *arg)
     fesetround(FE_DOWNWARD);
 }
 
-/* As for any function call, the rounding mode is the callee's to change and restore; a switch keeps each side's own. */
+/* As for any function call, the rounding mode is the callee's to change and restore; a switch keeps each
+ * side's own. */
 START_TEST(rounding_mode_stays_with_its_side)
 {
     int was = 0;
@@ -263,7 +265,7 @@ START_TEST(too_many_is_an_error)
 }
 END_TEST
 
-/* ---- too deep ---------------------------------------------------------------------------------- */
+/* ---- too deep -------------------------------------------------------------------------------- */
 
 static volatile uintptr_t near;
 static char alternate[64 << 10];
@@ -279,7 +281,8 @@ on_segv(int sig, siginfo_t *info, void *context)
 }
 
 static int dig(int n);
-static int (*volatile next_dig)(int n) = dig; /* or a compiler makes one frame of many, larger than the guard */
+/* or a compiler makes one frame of many, larger than the guard */
+static int (*volatile next_dig)(int n) = dig;
 
 static int
 dig(int n)
@@ -317,7 +320,7 @@ START_TEST(too_deep_is_a_fault_at_the_guard)
 }
 END_TEST
 
-/* ---- from thread to thread --------------------------------------------------------------------- */
+/* ---- from thread to thread ------------------------------------------------------------------- */
 
 enum { TRAVELLERS = 100, THREADS = 4 };
 
@@ -410,8 +413,8 @@ struct traveller {
     bool is_wrong;
 };
 
-/* An object got in one thread is put in the next. Queued before the yield: another thread may be quicker with its
- * resume than we are with going to sleep. */
+/* An object got in one thread is put in the next. Queued before the yield: another thread may be quicker with
+ * its resume than we are with going to sleep. */
 static void
 travel(void *arg)
 {

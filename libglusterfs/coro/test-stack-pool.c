@@ -43,7 +43,8 @@ keep_message(int level, const char *text)
 static void
 pool_with(uint32_t cap, uint32_t entries, bool is_mprotect)
 {
-    struct stack_pool_opts o = { .name = "test", .cap = cap, .map_entries_max = entries, .is_mprotect = is_mprotect };
+    struct stack_pool_opts o = {
+        .name = "test", .cap = cap, .map_entries_max = entries, .is_mprotect = is_mprotect};
 
     ck_assert_int_eq(stack_pool_new(&o, &pool), 0);
 }
@@ -120,7 +121,7 @@ release_many(struct stack **s, unsigned n)
     free(s);
 }
 
-/* ---- a stack ---------------------------------------------------------------------------------- */
+/* ---- a stack --------------------------------------------------------------------------------- */
 
 START_TEST(whole_of_it_is_usable)
 {
@@ -235,7 +236,7 @@ START_TEST(sizes_out_of_range_are_refused)
 }
 END_TEST
 
-/* ---- order and age ---------------------------------------------------------------------------- */
+/* ---- order and age --------------------------------------------------------------------------- */
 
 START_TEST(last_released_is_taken_first)
 {
@@ -256,8 +257,8 @@ END_TEST
 
 START_TEST(slabs_double)
 {
-    static const unsigned after[][2] = { { 1, 1 }, { 8, 1 }, { 9, 2 }, { 24, 2 }, { 25, 3 }, { 56, 3 }, { 57, 4 },
-                                         { 120, 4 }, { 248, 5 }, { 504, 6 }, { 505, 7 }, { 760, 7 }, { 761, 8 } };
+    static const unsigned after[][2] = {{1, 1},   {8, 1},   {9, 2},   {24, 2},  {25, 3},  {56, 3}, {57, 4},
+                                        {120, 4}, {248, 5}, {504, 6}, {505, 7}, {760, 7}, {761, 8}};
     struct stack *s[761];
     unsigned n = 0;
 
@@ -381,7 +382,7 @@ START_TEST(sweeper_comes_by_itself)
 }
 END_TEST
 
-/* ---- limits ----------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static pid_t waiting;
 
@@ -514,7 +515,8 @@ exhaust_address_space(void)
     if (err != -ENOMEM || n < 10)
         _exit(2);
     struct stack_pool_stats full = stats();
-    if (full.live != n || full.stacks != n || !full.no_memory) /* the last slabs were single stacks: nothing is left */
+    /* the last slabs were single stacks: nothing is left */
+    if (full.live != n || full.stacks != n || !full.no_memory)
         _exit(3);
     stack_release(s[--n]);
     if (stack_take(pool, &s[n]) != 0 || stack_take(pool, &s[n + 1]) != -ENOMEM)
@@ -554,7 +556,7 @@ START_TEST(failed_mapping_falls_back_to_smaller_slabs)
 }
 END_TEST
 
-/* ---- misuse and the end ------------------------------------------------------------------------ */
+/* ---- misuse and the end ---------------------------------------------------------------------- */
 
 START_TEST(double_release_is_reported)
 {
@@ -611,7 +613,7 @@ START_TEST(dump_tells)
 }
 END_TEST
 
-/* ---- threads and fork -------------------------------------------------------------------------- */
+/* ---- threads and fork ------------------------------------------------------------------------ */
 
 enum { SLOTS = 64, THREADS = 6, TURNS = SANITIZED ? 3000 : 20000 };
 
@@ -619,8 +621,8 @@ static struct stack *slots[SLOTS];
 static int storm_over;
 static pthread_t helper;
 
-/* Each stack carries its own address at its top while it is in a slot; whoever finds something else there was given
- * a stack that somebody else has, or that was dropped while live. */
+/* Each stack carries its own address at its top while it is in a slot; whoever finds something else there was
+ * given a stack that somebody else has, or that was dropped while live. */
 static void *
 exchange(void *arg)
 {
@@ -684,7 +686,8 @@ START_TEST(threads_exchange_stacks_in_a_storm)
 }
 END_TEST
 
-/* As many as the cap are there to be had, whatever the sweeper has in its hands: each of two threads needs 8 of 16. */
+/* As many as the cap are there to be had, whatever the sweeper has in its hands: each of two threads needs 8
+ * of 16. */
 static void *
 need_eight(void *arg)
 {
@@ -772,7 +775,7 @@ START_TEST(child_goes_on_using_it_in_the_middle_of_a_storm)
 }
 END_TEST
 
-/* ---- pools off --------------------------------------------------------------------------------- */
+/* ---- pools off ------------------------------------------------------------------------------- */
 
 START_TEST(with_pools_off_a_released_stack_is_gone)
 {

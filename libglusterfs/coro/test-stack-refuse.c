@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Stacks when the system refuses something: memory, guards, advice, knowledge of itself. Nothing is left behind. */
+/* Stacks when the system refuses something: memory, guards, advice, knowledge of itself. Nothing is left
+ * behind. */
 #define TEST_MEM_CLOCK
 #include "mem/test-mem.h"
 
@@ -17,7 +18,10 @@ static struct stack_pool *pool;
 static void
 pool_of(uint32_t map_entries_max)
 {
-    ck_assert_int_eq(stack_pool_new(&(struct stack_pool_opts){ .name = "refused", .map_entries_max = map_entries_max }, &pool), 0);
+    ck_assert_int_eq(
+        stack_pool_new(&(struct stack_pool_opts){.name = "refused", .map_entries_max = map_entries_max},
+                       &pool),
+        0);
 }
 
 static struct stack *
@@ -225,8 +229,15 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        no_heap_for_a_pool, no_map, no_memory_for_guards, no_guards_of_either_kind, entries_are_counted_again_after_a_while,
-        the_process_cannot_look_at_itself, the_kernel_does_not_say_what_is_resident, kept_stacks_keep_nobody_awake, a_destroyed_pool_waits_for_all,
+        no_heap_for_a_pool,
+        no_map,
+        no_memory_for_guards,
+        no_guards_of_either_kind,
+        entries_are_counted_again_after_a_while,
+        the_process_cannot_look_at_itself,
+        the_kernel_does_not_say_what_is_resident,
+        kept_stacks_keep_nobody_awake,
+        a_destroyed_pool_waits_for_all,
         what_is_no_stack_is_not_released,
     };
     Suite *s = suite_create("stack-refuse");

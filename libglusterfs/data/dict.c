@@ -87,7 +87,7 @@ dict_new(struct arena *a)
     return d;
 }
 
-/* -- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 const struct dict_pair *
 dict_find(const struct dict *d, enum dict_key key)
@@ -199,7 +199,7 @@ dict_get_flag(const struct dict *d, enum dict_key key)
     return dict_pair_int(p, &value) != 0 || value != 0;
 }
 
-/* -- writing ------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int
 make_room(struct dict *d)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* dict: a small ordered set of named, typed values: xdata, xattr sets, SETVOLUME's options (spec: wire 4).
  *
- * A dict lives on an arena and dies with it; nobody frees or counts it. Its keys and values are pointers to memory
- * that lives at least as long as that arena: bytes of the received record, static strings, or copies on the arena. Numbers and
- * gfids are stored in place. There is room for a dozen pairs in the object itself; more go to an array on the arena.
+ * A dict lives on an arena and dies with it; nobody frees or counts it. Its keys and values are pointers to
+ * memory that lives at least as long as that arena: bytes of the received record, static strings, or copies
+ * on the arena. Numbers and gfids are stored in place. There is room for a dozen pairs in the object itself;
+ * more go to an array on the arena.
  *
- * Keys that Kiln knows have a number (dict-keys.def), worked out once when the pair is added, so that looking one
- * up compares integers. Every getter accepts a NULL dict and answers "not there".
+ * Keys that Kiln knows have a number (dict-keys.def), worked out once when the pair is added, so that looking
+ * one up compares integers. Every getter accepts a NULL dict and answers "not there".
  *
  * thread: the one that runs the operation.
  */
@@ -81,7 +82,7 @@ struct dict *dict_new(struct arena *a);
 enum dict_key dict_key_find(const char *text, size_t len);
 const char *dict_key_text(enum dict_key key);
 
-/* -- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 const struct dict_pair *dict_find(const struct dict *d, enum dict_key key);
 const struct dict_pair *dict_find_text(const struct dict *d, const char *key);
 
@@ -107,7 +108,7 @@ const char *dict_pair_str(const struct dict_pair *p);
     for (const struct dict_pair *p = (d) ? (d)->pairs : NULL, *p##_end = p ? p + (d)->count : NULL;          \
          p != p##_end; p++)
 
-/* -- writing: a pair of the same key is replaced; -ENOMEM, -E2BIG (DICT_PAIRS_MAX). -------------------------- */
+/* ---- writing: a pair of the same key is replaced; -ENOMEM, -E2BIG (DICT_PAIRS_MAX). ---------- */
 int dict_set_int(struct dict *d, enum dict_key key, int64_t value);
 int dict_set_uint(struct dict *d, enum dict_key key, uint64_t value);
 int dict_set_str(struct dict *d, enum dict_key key, const char *text); /* copied to the arena */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* iatt: the attributes of an object as clients see them (spec: wire 5.1, brick 3.3).
  *
- * Not a struct stat: the inode number is made from the gfid, the link count leaves the handle out, device numbers
- * are (major << 32 | minor). An all-zero iatt means "not supplied".
+ * Not a struct stat: the inode number is made from the gfid, the link count leaves the handle out, device
+ * numbers are (major << 32 | minor). An all-zero iatt means "not supplied".
  */
 #ifndef KILN_DATA_IATT_H
 #define KILN_DATA_IATT_H
@@ -49,7 +49,8 @@ enum {
     SETATTR_MTIME_NOW = 0x100,
 };
 
-/* From a stat of the backend object. `gfid` may be NULL (unknown). The handle's link is taken off unless it is a directory. */
+/* From a stat of the backend object. `gfid` may be NULL (unknown). The handle's link is taken off unless it
+ * is a directory. */
 void iatt_from_stat(struct iatt *out, const struct stat *st, const struct gfid *gfid);
 
 #endif

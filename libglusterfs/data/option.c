@@ -94,8 +94,9 @@ int
 option_size(const char *text, uint64_t *out)
 {
     static const struct unit units[] = {
-        {"", 1},          {"B", 1},         {"KB", 1 << 10},      {"K", 1 << 10},     {"MB", 1 << 20}, {"M", 1 << 20},
-        {"GB", 1 << 30},  {"G", 1 << 30},   {"TB", 1ll << 40},    {"T", 1ll << 40},   {"PB", 1ll << 50}, {NULL, 0},
+        {"", 1},           {"B", 1},         {"KB", 1 << 10},   {"K", 1 << 10},
+        {"MB", 1 << 20},   {"M", 1 << 20},   {"GB", 1 << 30},   {"G", 1 << 30},
+        {"TB", 1ll << 40}, {"T", 1ll << 40}, {"PB", 1ll << 50}, {NULL, 0},
     };
     int64_t value;
     int err = with_unit(text, units, &value);
@@ -168,7 +169,8 @@ out_of_range(const struct option *o, int64_t value)
     return (o->min || o->max) && (value < o->min || value > o->max);
 }
 
-/* -EINVAL if the text is no value of the option's type, -ERANGE out of bounds, -EOPNOTSUPP not built, -ENOMEM. */
+/* -EINVAL if the text is no value of the option's type, -ERANGE out of bounds, -EOPNOTSUPP not built,
+ * -ENOMEM. */
 static int
 store(const struct option *o, const char *text, void *conf)
 {
@@ -254,8 +256,8 @@ say(char *error, size_t size, const struct option *o, const struct option_value 
     if (v->line)
         snprintf(where, sizeof where, "line %u: ", v->line);
     if (err == -EOPNOTSUPP)
-        snprintf(error, size, "%soption %s %s: this feature is not built (only '%s' is accepted)", where, v->key,
-                 v->value, o->text_default);
+        snprintf(error, size, "%soption %s %s: this feature is not built (only '%s' is accepted)", where,
+                 v->key, v->value, o->text_default);
     else if (err == -ERANGE)
         snprintf(error, size, "%soption %s %s: expected a value from %" PRId64 " to %" PRId64, where, v->key,
                  v->value, o->min, o->max);

@@ -7,8 +7,9 @@
  *         OPT_END
  *     };
  *
- * option_parse() fills a fresh conf from a section's key/value pairs and the defaults, or says what is wrong. Init and
- * reconfigure both go through it, so a running fop sees the old conf or the new one, never half of each.
+ * option_parse() fills a fresh conf from a section's key/value pairs and the defaults, or says what is wrong.
+ * Init and reconfigure both go through it, so a running fop sees the old conf or the new one, never half of
+ * each.
  */
 #ifndef KILN_DATA_OPTION_H
 #define KILN_DATA_OPTION_H
@@ -29,7 +30,8 @@ enum option_type {
     OPTION_UUID,    /* struct gfid, 36 characters, not null; null if absent */
     OPTION_MUST_BE, /* nothing stored: any value but `text_default` is refused, as "not built" */
     OPTION_IGNORED, /* known to stock, of no meaning here: accepted */
-    OPTION_PREFIX,  /* keys that begin with `key` are looked at by the layer itself (auth.addr.*): accepted here */
+    /* keys that begin with `key` are looked at by the layer itself (auth.addr.*): accepted here */
+    OPTION_PREFIX,
 };
 
 struct option {
@@ -42,14 +44,23 @@ struct option {
 };
 
 #define OPT_BOOL(type, member, key, def) {key, OPTION_BOOL, offsetof(type, member), def, 0, 0, NULL}
-#define OPT_INT(type, member, key, def, min, max) {key, OPTION_INT, offsetof(type, member), def, min, max, NULL}
+#define OPT_INT(type, member, key, def, min, max)                                                            \
+    {                                                                                                        \
+        key, OPTION_INT, offsetof(type, member), def, min, max, NULL                                         \
+    }
 #define OPT_SIZE(type, member, key, def, max) {key, OPTION_SIZE, offsetof(type, member), def, 0, max, NULL}
-#define OPT_TIME(type, member, key, def, min, max) {key, OPTION_TIME, offsetof(type, member), def, min, max, NULL}
+#define OPT_TIME(type, member, key, def, min, max)                                                           \
+    {                                                                                                        \
+        key, OPTION_TIME, offsetof(type, member), def, min, max, NULL                                        \
+    }
 #define OPT_OCTAL(type, member, key, def) {key, OPTION_OCTAL, offsetof(type, member), def, 0, 07777, NULL}
 #define OPT_PERCENT_OR_SIZE(type, member, key, def) \
     {key, OPTION_PERCENT_OR_SIZE, offsetof(type, member), def, 0, 0, NULL}
 #define OPT_STR(type, member, key, def) {key, OPTION_STR, offsetof(type, member), def, 0, 0, NULL}
-#define OPT_ENUM(type, member, key, def, choices) {key, OPTION_ENUM, offsetof(type, member), def, 0, 0, choices}
+#define OPT_ENUM(type, member, key, def, choices)                                                            \
+    {                                                                                                        \
+        key, OPTION_ENUM, offsetof(type, member), def, 0, 0, choices                                         \
+    }
 #define OPT_UUID(type, member, key) {key, OPTION_UUID, offsetof(type, member), NULL, 0, 0, NULL}
 #define OPT_MUST_BE(key, value) {key, OPTION_MUST_BE, 0, value, 0, 0, NULL}
 #define OPT_IGNORED(key) {key, OPTION_IGNORED, 0, NULL, 0, 0, NULL}
@@ -65,9 +76,9 @@ struct option_value {
     unsigned line; /* of the volfile; 0: from the command line */
 };
 
-/* Fills `conf` (of the type's conf_size, zeroed by the caller). Unknown keys: `unknown` is called for each (stock warns
- * and ignores). On failure `error` says key, value, line and what was expected, and nothing is left to free.
- * 0, -EINVAL, -EOPNOTSUPP (MUST_BE), -ENOMEM. */
+/* Fills `conf` (of the type's conf_size, zeroed by the caller). Unknown keys: `unknown` is called for each
+ * (stock warns and ignores). On failure `error` says key, value, line and what was expected, and nothing is
+ * left to free. 0, -EINVAL, -EOPNOTSUPP (MUST_BE), -ENOMEM. */
 int option_parse(const struct option *table, const struct option_value *values, size_t count, void *conf,
                  void (*unknown)(const struct option_value *value, void *arg), void *arg, char *error,
                  size_t error_size);

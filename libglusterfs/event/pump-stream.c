@@ -19,7 +19,7 @@
 #define BUFFER_BYTES 65536
 #define TURN_BYTES (1u << 20)
 
-/* ---- ends ---- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 /* Not 0, 1 or 2, which the child's own will be. */
 static int
@@ -154,7 +154,7 @@ stream_close(struct stream *s)
     s->buf = NULL;
 }
 
-/* ---- the buffer ---- */
+/* ---- the buffer ------------------------------------------------------------------------------ */
 
 static int
 buffer_take(struct stream *s)
@@ -195,7 +195,7 @@ buffer_write(struct stream *s, int fd)
     return 0;
 }
 
-/* ---- moving ---- */
+/* ---- moving ---------------------------------------------------------------------------------- */
 
 static void
 count_output(struct stream *s, size_t n)

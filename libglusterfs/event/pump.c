@@ -79,7 +79,7 @@ unlist(struct pump *p)
     pthread_mutex_unlock(&pumps.lock);
 }
 
-/* ---- who works on it ---- */
+/* ---- who works on it ------------------------------------------------------------------------- */
 
 static void pump_run(struct pump *p);
 
@@ -130,7 +130,7 @@ pump_input_ready(struct pump *p)
     wake_from_elsewhere(p, WAKE_IN);
 }
 
-/* ---- descriptors in the loop ---- */
+/* ---- descriptors in the loop ----------------------------------------------------------------- */
 
 static void
 port_gone(struct event_source *src)
@@ -169,7 +169,7 @@ port_close(struct port *port)
         close(port->src.fd);
 }
 
-/* ---- its work ---- */
+/* ---- its work -------------------------------------------------------------------------------- */
 
 /* The whole group: a shell's children hold the pipes too. The group's number is not given out again before
  * the wait. */
@@ -290,7 +290,7 @@ pump_run(struct pump *p)
     }
 }
 
-/* ---- the beginning ---- */
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 static struct pump *
 pump_new(const struct pump_options *o)
@@ -427,7 +427,7 @@ pump_start(const struct pump_options *o, struct pump **out)
     return 0;
 }
 
-/* ---- the end of all ---- */
+/* ---- the end of all -------------------------------------------------------------------------- */
 
 void
 pumps_stop(void)

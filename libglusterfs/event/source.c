@@ -2,11 +2,11 @@
 
 /* The epoll set, and who may still call a source's handler.
  *
- * With plain edge-triggered events there is no moment at which the kernel tells that no worker has an event of a
- * descriptor in its hands: one may have returned from epoll_wait with it just before the source was removed and its
- * owner freed. So the event carries no pointer but the descriptor's number and a generation, which lead to a slot
- * that is never freed. A worker pins the slot while it runs the handler; event_remove() closes the slot to new
- * pins, and whoever drops the last pin reports the source as gone.
+ * With plain edge-triggered events there is no moment at which the kernel tells that no worker has an event
+ * of a descriptor in its hands: one may have returned from epoll_wait with it just before the source was
+ * removed and its owner freed. So the event carries no pointer but the descriptor's number and a generation,
+ * which lead to a slot that is never freed. A worker pins the slot while it runs the handler; event_remove()
+ * closes the slot to new pins, and whoever drops the last pin reports the source as gone.
  *
  *     slot.state   generation (32) | CLOSED (1) | pins (31)
  *
@@ -28,8 +28,8 @@
 
 struct slot {
     _Atomic uint64_t state;
-    /* Valid while pinned, or not closed. Atomic only because it is the kernel that orders the last look at a former owner
-     * before the next owner of the number: gone() closes the descriptor. */
+    /* Valid while pinned, or not closed. Atomic only because it is the kernel that orders the last look at a
+     * former owner before the next owner of the number: gone() closes the descriptor. */
     _Atomic(struct event_source *) src;
 };
 

@@ -57,7 +57,8 @@ setup(void)
 
     ck_assert_int_ge(fd, 0);
     close(fd);
-    /* Or the sweeper opens files of its own when it comes to run, and takes what a test has left for the pump. */
+    /* Or the sweeper opens files of its own when it comes to run, and takes what a test has left for the
+     * pump. */
     ck_assert_int_eq(mem_pools_set_option("pressure", "0"), 0);
     ck_assert_int_eq(mem_pools_init(), 0);
     mem_pools_fini(); /* the pools keep one descriptor from now on */
@@ -166,7 +167,7 @@ free_child(struct child *c)
     free(c);
 }
 
-/* ---- what it is for ---- */
+/* ---- what it is for -------------------------------------------------------------------------- */
 
 START_TEST(bytes_go_in_and_come_out)
 {
@@ -255,7 +256,7 @@ START_TEST(the_child_inherits_nothing)
 }
 END_TEST
 
-/* ---- children that do not behave ---- */
+/* ---- children that do not behave ------------------------------------------------------------- */
 
 START_TEST(one_that_exits_early)
 {
@@ -476,7 +477,7 @@ START_TEST(cancelled)
 }
 END_TEST
 
-/* ---- many ---- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 START_TEST(a_hundred_at_once)
 {
@@ -523,7 +524,7 @@ START_TEST(loop_ends_while_children_run)
 }
 END_TEST
 
-/* ---- functions and descriptors ---- */
+/* ---- functions and descriptors --------------------------------------------------------------- */
 
 static ssize_t
 give_slowly(void *arg, char *room, size_t size)

@@ -283,8 +283,8 @@ START_TEST(events_reach_the_handler)
 }
 END_TEST
 
-/* Removed while handlers run on other workers: `gone` comes after the last of them, and the same number can be used
- * again at once. ASan and TSan watch. */
+/* Removed while handlers run on other workers: `gone` comes after the last of them, and the same number can
+ * be used again at once. ASan and TSan watch. */
 START_TEST(remove_under_fire)
 {
     for (int round = 0; round < 200; round++) {

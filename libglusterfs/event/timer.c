@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* One list, sorted by due time, one thread that sleeps until the first is due. A new timer is mostly due after those
- * that wait (periods are alike), so the place is looked for from the end. Nothing wakes the thread but a timer that is due
- * or one that becomes the first.
+/* One list, sorted by due time, one thread that sleeps until the first is due. A new timer is mostly due
+ * after those that wait (periods are alike), so the place is looked for from the end. Nothing wakes the
+ * thread but a timer that is due or one that becomes the first.
  */
 #include "event/timer.h"
 

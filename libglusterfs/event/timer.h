@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* timer: calls that are due later, run by the one housekeeping thread; long work there is posted to a worker.
  *
- * Timers are embedded in their owner: starting one allocates nothing. Fields are guarded by the timers' own mutex. */
+ * Timers are embedded in their owner: starting one allocates nothing. Fields are guarded by the timers' own
+ * mutex. */
 #ifndef KILN_EVENT_TIMER_H
 #define KILN_EVENT_TIMER_H
 
@@ -21,11 +22,12 @@ struct timer {
 void timer_init(struct timer *t, void (*fn)(struct timer *t));
 /* Due `delay_ms` from now; re-arms a timer that is armed. From any thread, also from its own fn. */
 void timer_start(struct timer *t, uint64_t delay_ms);
-/* After return fn does not run and will not (waits for one that does, unless called from it). True if it was armed. */
+/* After return fn does not run and will not (waits for one that does, unless called from it). True if it was
+ * armed. */
 bool timer_stop(struct timer *t);
 
-/* The thread: started and stopped by workers_start()/workers_stop(). Timers started before run once it is there; those
- * still armed when it stops are disarmed. 0 or -errno. */
+/* The thread: started and stopped by workers_start()/workers_stop(). Timers started before run once it is
+ * there; those still armed when it stops are disarmed. 0 or -errno. */
 int timers_start(void);
 void timers_stop(void);
 

@@ -2,18 +2,20 @@
 
 /* The pool of workers, the jobs posted to them, and the watchdog.
  *
- * A worker takes ONE event from an epoll_wait. A worker that took several and then blocked in a disk call for the
- * first would strand the rest, which the kernel believes delivered; left in the kernel's ready list they wake the next
- * waiting worker (the kernel does so itself when events are left over), and the kernel keeps waiters last in,
- * first out, so the workers that are warm do the work and the others get old enough to retire.
+ * A worker takes ONE event from an epoll_wait. A worker that took several and then blocked in a disk call for
+ * the first would strand the rest, which the kernel believes delivered; left in the kernel's ready list they
+ * wake the next waiting worker (the kernel does so itself when events are left over), and the kernel keeps
+ * waiters last in, first out, so the workers that are warm do the work and the others get old enough to
+ * retire.
  *
- * Jobs: each worker has a FIFO of its own under a mutex that is practically never contended: only the watchdog looks
- * in from outside, when the worker has been in one handler for a whole tick, and moves what waits there to the shared
- * FIFO. The shared FIFO is announced by an eventfd that is never read: edge-triggered, each write is an event, and a
- * worker takes one job and announces the rest before it runs it, so that no job waits behind one that blocks.
+ * Jobs: each worker has a FIFO of its own under a mutex that is practically never contended: only the
+ * watchdog looks in from outside, when the worker has been in one handler for a whole tick, and moves what
+ * waits there to the shared FIFO. The shared FIFO is announced by an eventfd that is never read:
+ * edge-triggered, each write is an event, and a worker takes one job and announces the rest before it runs
+ * it, so that no job waits behind one that blocks.
  *
- * The watchdog is a 10 ms timer, armed when the last waiting worker leaves epoll_wait or a job is posted locally, and
- * disarmed after some quiet ticks: an idle process has no wake-ups.
+ * The watchdog is a 10 ms timer, armed when the last waiting worker leaves epoll_wait or a job is posted
+ * locally, and disarmed after some quiet ticks: an idle process has no wake-ups.
  *
  * Lock order: pool.lock, then a worker's lock, then pool.post_lock. None is held over a handler or a job.
  */
@@ -106,7 +108,7 @@ watchdog_arm(void)
         timer_start(&pool.watchdog, TICK_MS);
 }
 
-/* ---- jobs ---- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 static void
 announce(int fd)
@@ -220,7 +222,7 @@ worker_block_end(void)
         atomic_store_explicit(&self->is_blocked, false, memory_order_relaxed);
 }
 
-/* ---- a worker's life ---- */
+/* ---- a worker's life ------------------------------------------------------------------------- */
 
 static struct worker *
 worker_start_locked(void)
@@ -363,7 +365,7 @@ worker_main(void *arg)
     return NULL;
 }
 
-/* ---- the watchdog ---- */
+/* ---- the watchdog ---------------------------------------------------------------------------- */
 
 /* Threads of the machine that could use another processor at this moment; -1 if the kernel does not say. */
 static int
@@ -422,8 +424,9 @@ look_at_workers_locked(unsigned *running)
     return stuck;
 }
 
-/* More threads help if fewer than one a core are on the move, or if all are in short blocking calls, which shows in
- * processors that nobody wants. Threads that merely compete for processors are not helped by more of them. */
+/* More threads help if fewer than one a core are on the move, or if all are in short blocking calls, which
+ * shows in processors that nobody wants. Threads that merely compete for processors are not helped by more of
+ * them. */
 static unsigned
 workers_wanted(unsigned stuck)
 {
@@ -445,8 +448,8 @@ grow_locked(unsigned wanted)
             return;
         }
         if (!worker_start_locked()) {
-            log_event(LOG_WARNING, NULL, "worker-start-failed", "no further worker beside %u: %s", pool.threads,
-                      strerror(errno));
+            log_event(LOG_WARNING, NULL, "worker-start-failed", "no further worker beside %u: %s",
+                      pool.threads, strerror(errno));
             return;
         }
         pool.grown++;
@@ -470,8 +473,9 @@ has_posted_jobs(void)
     return has;
 }
 
-/* A tick is quiet if nobody moves and somebody waits for events: stuck workers alone need no watching, for their jobs
- * have been taken from them, and both the last waiter that leaves and the next job that is posted arm the timer again. */
+/* A tick is quiet if nobody moves and somebody waits for events: stuck workers alone need no watching, for
+ * their jobs have been taken from them, and both the last waiter that leaves and the next job that is posted
+ * arm the timer again. */
 static void
 watchdog_tick(struct timer *t)
 {
@@ -492,14 +496,15 @@ watchdog_tick(struct timer *t)
         timer_start(t, TICK_MS);
         return;
     }
-    /* Disarm, and only then look again: whoever leaves or posts now either sees it disarmed or is seen here. */
+    /* Disarm, and only then look again: whoever leaves or posts now either sees it disarmed or is seen here.
+     */
     pool.quiet_ticks = 0;
     atomic_store(&pool.is_armed, false);
     if (atomic_load(&pool.waiting) == 0 || has_posted_jobs())
         watchdog_arm();
 }
 
-/* ---- the pool ---- */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
 static int
 descriptors_open(void)

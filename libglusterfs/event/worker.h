@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* worker: the threads that wait for events and run requests.
  *
- * One pool of workers a process, all in epoll_wait on one epoll set. The worker that gets an event runs its handler to the
- * end. When workers block in system calls, others still wait; a watchdog (in the timer thread) adds some when all are busy
- * and events are pending, and takes the posted jobs away from a worker that is stuck. Idle, nothing here wakes up.
+ * One pool of workers a process, all in epoll_wait on one epoll set. The worker that gets an event runs its
+ * handler to the end. When workers block in system calls, others still wait; a watchdog (in the timer thread)
+ * adds some when all are busy and events are pending, and takes the posted jobs away from a worker that is
+ * stuck. Idle, nothing here wakes up.
  *
  * Handlers and jobs run inside an RCU read section (urcu-memb).
  */
@@ -15,17 +16,19 @@
 #include <urcu/list.h>
 
 struct event_source;
-/* `events` are EPOLL*. Edge-triggered without oneshot: several workers may run a source's handler at the same time. */
+/* `events` are EPOLL*. Edge-triggered without oneshot: several workers may run a source's handler at the same
+ * time. */
 typedef void (*event_fn)(struct event_source *src, uint32_t events);
 
 /* Embedded in what owns the descriptor. */
 struct event_source {
     int fd;
     event_fn fn;
-    /* After event_remove(): called once, as soon as no handler runs or will; from whatever thread sees that. It may free
-     * the owner and close `fd`. NULL: event_remove() waits for that moment instead. */
+    /* After event_remove(): called once, as soon as no handler runs or will; from whatever thread sees that.
+     * It may free the owner and close `fd`. NULL: event_remove() waits for that moment instead. */
     void (*gone)(struct event_source *src);
-    uint32_t generation; /* the loop's: tells a late event of a number's former owner from one of its present owner */
+    /* the loop's: tells a late event of a number's former owner from one of its present owner */
+    uint32_t generation;
 };
 
 struct worker_options {
@@ -37,16 +40,17 @@ int workers_start(const struct worker_options *options);
 /* Jobs posted so far are run; no handler, job or timer runs after this returns. Not from a worker. */
 void workers_stop(void);
 
-/* Edge-triggered (EPOLLET is added): the handler reads until it would block. 0 or -errno. `fd` stays open until gone. */
+/* Edge-triggered (EPOLLET is added): the handler reads until it would block. 0 or -errno. `fd` stays open
+ * until gone. */
 int event_add(struct event_source *src, uint32_t events);
 /* Other events; what is ready at this moment is reported again. 0 or -errno. */
 int event_modify(struct event_source *src, uint32_t events);
 /* No new handler starts; see `gone`. Once. From a handler of the same source only if it has a `gone`. */
 void event_remove(struct event_source *src);
 
-/* Work to run soon on a worker: from a worker, on this one right after the present handler (in order of posting), unless it
- * gets stuck in that; then, and from another thread, on any worker. The job is embedded in its owner, so posting cannot
- * fail; it may be posted again (or its owner freed) from its own run. */
+/* Work to run soon on a worker: from a worker, on this one right after the present handler (in order of
+ * posting), unless it gets stuck in that; then, and from another thread, on any worker. The job is embedded
+ * in its owner, so posting cannot fail; it may be posted again (or its owner freed) from its own run. */
 struct worker_job {
     struct cds_list_head link;
     void (*run)(struct worker_job *job);
@@ -56,7 +60,8 @@ void worker_post(struct worker_job *job);
 /* On any worker, even when called from one: for work that must not wait for what this worker does next. */
 void worker_post_any(struct worker_job *job);
 
-/* Around a system call that may block for long: so that the watchdog knows at once. Cheap. No-op on other threads. */
+/* Around a system call that may block for long: so that the watchdog knows at once. Cheap. No-op on other
+ * threads. */
 void worker_block_begin(void);
 void worker_block_end(void);
 

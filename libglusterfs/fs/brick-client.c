@@ -58,15 +58,15 @@ brick_client_new(struct graph *g, const struct brick_client_key *key, const stru
     return c;
 }
 
-/* The identity is (uid, credential); whether a username was verified and which directory is mounted must agree, too:
- * a second connection must not get more than it has shown. */
+/* The identity is (uid, credential); whether a username was verified and which directory is mounted must
+ * agree, too: a second connection must not get more than it has shown. */
 static bool
 is_same(const struct brick_client *c, const struct brick_client_key *key,
         const struct brick_client_facts *facts)
 {
-    return c->cred_bytes && c->cred_bytes == key->cred_bytes && memcmp(c->cred, key->cred, key->cred_bytes) == 0 &&
-           strcmp(c->uid, key->uid) == 0 && c->is_trusted == facts->is_trusted &&
-           gfid_equal(&c->subdir_gfid, &facts->subdir_gfid);
+    return c->cred_bytes && c->cred_bytes == key->cred_bytes &&
+           memcmp(c->cred, key->cred, key->cred_bytes) == 0 && strcmp(c->uid, key->uid) == 0 &&
+           c->is_trusted == facts->is_trusted && gfid_equal(&c->subdir_gfid, &facts->subdir_gfid);
 }
 
 static struct brick_client *
@@ -135,8 +135,8 @@ brick_client_ctx_install(struct brick_client *c, const struct xlator *xl, void *
 {
     void *was = NULL;
 
-    if (atomic_compare_exchange_strong_explicit(&c->ctx[xl->slot[CTX_CLIENT] - 1], &was, fresh, memory_order_acq_rel,
-                                                memory_order_acquire))
+    if (atomic_compare_exchange_strong_explicit(&c->ctx[xl->slot[CTX_CLIENT] - 1], &was, fresh,
+                                                memory_order_acq_rel, memory_order_acquire))
         return fresh;
     return was;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-client: who has logged in to a brick: one identity, however many connections share it (spec: wire 3.5).
+/* brick-client: who has logged in to a brick: one identity, however many connections share it (spec:
+ * wire 3.5).
  *
- * Lifetime: made by the first login, found by later ones of the same key. Each connection and each call in flight holds
- * a reference, and the client holds a pin on its graph: so whoever holds a client holds the graph. When the last connection goes
- * (brick_client_disconnect): not found any more, client_gone of every layer, fds flushed and closed. Calls that are still
- * running then may yet take a lock: layers see is_gone, and client_gone is called once more when the last reference
- * goes, when nothing can be added any more.
+ * Lifetime: made by the first login, found by later ones of the same key. Each connection and each call in
+ * flight holds a reference, and the client holds a pin on its graph: so whoever holds a client holds the
+ * graph. When the last connection goes (brick_client_disconnect): not found any more, client_gone of every
+ * layer, fds flushed and closed. Calls that are still running then may yet take a lock: layers see is_gone,
+ * and client_gone is called once more when the last reference goes, when nothing can be added any more.
  *
- * Threads: the graph's clients_lock guards its list, `connections` and `conn`. The other fields but the atomic ones are set at
- * login.
+ * Threads: the graph's clients_lock guards its list, `connections` and `conn`. The other fields but the
+ * atomic ones are set at login.
  */
 #ifndef KILN_FS_BRICK_CLIENT_H
 #define KILN_FS_BRICK_CLIENT_H
@@ -53,8 +54,9 @@ struct brick_client_facts {
     struct gfid subdir_gfid;
 };
 
-/* One more connection of the client with this key, which is made if there is none. The reference belongs to the connection; it ends
- * with brick_client_disconnect(). The caller's pin on the graph is taken over. NULL (no memory): pin not taken. */
+/* One more connection of the client with this key, which is made if there is none. The reference belongs to
+ * the connection; it ends with brick_client_disconnect(). The caller's pin on the graph is taken over. NULL
+ * (no memory): pin not taken. */
 struct brick_client *brick_client_connect(struct graph *g, const struct brick_client_key *key,
                                           const struct brick_client_facts *facts);
 
@@ -65,16 +67,16 @@ bool brick_client_disconnect(struct brick_client *c);
 /* client_gone of every layer, top first. */
 void brick_client_layers_gone(struct brick_client *c);
 
-/* The layer's context on this client; NULL: none yet. It lives until client_release, which is called when nothing refers to
- * the client any more. */
+/* The layer's context on this client; NULL: none yet. It lives until client_release, which is called when
+ * nothing refers to the client any more. */
 static inline void *
 brick_client_ctx(struct brick_client *c, const struct xlator *xl)
 {
     return atomic_load_explicit(&c->ctx[xl->slot[CTX_CLIENT] - 1], memory_order_acquire);
 }
 
-/* Installs `fresh` unless another thread was faster; returns the one that is installed. The caller frees `fresh` if it is not
- * the one returned. */
+/* Installs `fresh` unless another thread was faster; returns the one that is installed. The caller frees
+ * `fresh` if it is not the one returned. */
 void *brick_client_ctx_install(struct brick_client *c, const struct xlator *xl, void *fresh);
 
 static inline struct brick_client *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* fd: open files and the numbers clients know them by.
  *
- * Numbers come from a stack of free ones, so that the most recently freed is the next to be given out, as stock does
- * (wire 8.4). Both arrays grow together, by doubling.
+ * Numbers come from a stack of free ones, so that the most recently freed is the next to be given out, as
+ * stock does (wire 8.4). Both arrays grow together, by doubling.
  */
 #include "fs/fd.h"
 
@@ -28,7 +28,8 @@ fd_pool_init(void)
 
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         fd_files_set_limit((uint32_t)((files.rlim_cur < NOFILE_MAX ? files.rlim_cur : NOFILE_MAX) / 8 * 3));
-    return mem_pool_make(&fd_pools.usual, MEM_ID_FD, fd_pools.head + fd_pools.room * sizeof(void *), fd_pools.name);
+    return mem_pool_make(&fd_pools.usual, MEM_ID_FD, fd_pools.head + fd_pools.room * sizeof(void *),
+                         fd_pools.name);
 }
 
 struct fd *
@@ -93,7 +94,7 @@ fd_unref(struct fd *fd)
         mem_put(fd);
 }
 
-/* -- shares of the descriptors -------------------------------------------------------------------------------- */
+/* ---- shares of the descriptors --------------------------------------------------------------- */
 
 static _Atomic uint32_t files_granted, files_limit = UINT32_MAX;
 
@@ -109,7 +110,8 @@ used_locked(const struct fd_table *t)
     return t->capacity - t->free_count;
 }
 
-/* Room for one more than there is. What is left is looked at before it is taken, so threads may each overshoot by a grant. */
+/* Room for one more than there is. What is left is looked at before it is taken, so threads may each
+ * overshoot by a grant. */
 static int
 grant_locked(struct fd_table *t)
 {
@@ -150,7 +152,7 @@ fd_table_may_add(struct fd_table *t)
     return err;
 }
 
-/* -- the table --------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 void
 fd_table_init(struct fd_table *t)
@@ -255,8 +257,8 @@ fd_table_count(struct fd_table *t)
 }
 
 void
-fd_table_each(struct fd_table *t, void (*fn)(const struct fd *fd, uint32_t number, void *arg), void *arg, uint32_t *capacity,
-              uint32_t *first_free)
+fd_table_each(struct fd_table *t, void (*fn)(const struct fd *fd, uint32_t number, void *arg), void *arg,
+              uint32_t *capacity, uint32_t *first_free)
 {
     pthread_mutex_lock(&t->lock);
     *capacity = *first_free = t->capacity;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* fd: an open file or directory, and the table of one client's fds (spec: brick 12.2, wire 8.4).
  *
- * Threads: refcounted. `flags`, `inode`, `client` are set when made. Context slots as in inode.h. A client's table has a mutex,
- * which its functions take; any thread may call them, but for fd_table_init() and fd_table_fini(), which are for whoever makes and
- * frees the client, alone. Numbers are from 0; errors are -errno.
+ * Threads: refcounted. `flags`, `inode`, `client` are set when made. Context slots as in inode.h. A client's
+ * table has a mutex, which its functions take; any thread may call them, but for fd_table_init() and
+ * fd_table_fini(), which are for whoever makes and frees the client, alone. Numbers are from 0; errors are
+ * -errno.
  */
 #ifndef KILN_FS_FD_H
 #define KILN_FS_FD_H
@@ -12,7 +13,8 @@
 
 struct fd {
     struct refcount refs;
-    int32_t pid;           /* who opened it, as its client says: for `volume status fd`. Set before a client's table has the fd */
+    /* who opened it, as its client says: for `volume status fd`. Set before a client's table has the fd */
+    int32_t pid;
     struct inode *inode;   /* a reference */
     struct brick_client *client; /* who opened it; no reference: a client outlives its fds. NULL: internal */
     uint32_t flags;        /* native O_* */
@@ -27,7 +29,8 @@ struct fd *fd_new(struct inode *inode, struct brick_client *client, uint32_t fla
 struct fd *fd_new_anonymous(struct inode *inode, struct brick_client *client);
 /* One more for somebody who has one. Takes no lock; returns `fd`. */
 struct fd *fd_ref(struct fd *fd);
-/* The last one calls each layer's fd_closed and fd_release, top first, in the calling thread; inode->open_fds no longer counts it then. NULL allowed. */
+/* The last one calls each layer's fd_closed and fd_release, top first, in the calling thread; inode->open_fds
+ * no longer counts it then. NULL allowed. */
 void fd_unref(struct fd *fd);
 
 /* The layer's context, or NULL: none yet. Lent as long as the caller has a reference to the fd. No lock. */
@@ -37,8 +40,8 @@ fd_ctx(struct fd *fd, const struct xlator *xl)
     return atomic_load_explicit(&fd->ctx[xl->slot[CTX_FD] - 1], memory_order_acquire);
 }
 
-/* The context becomes the fd's, until its layer's fd_release. One that is there already is not looked at: the layer sees to it that
- * no two threads set one, as when the fd is not in a table yet. */
+/* The context becomes the fd's, until its layer's fd_release. One that is there already is not looked at: the
+ * layer sees to it that no two threads set one, as when the fd is not in a table yet. */
 static inline void
 fd_ctx_set(struct fd *fd, const struct xlator *xl, void *ctx)
 {
@@ -52,22 +55,25 @@ struct fd_table {
     uint32_t capacity, free_count;
     uint32_t cursor; /* where fd_table_take_any looks next */
     bool is_closed;  /* takes no more */
-    uint32_t granted;               /* how many it may hold: taken from its brick's and all bricks' share, some at a time */
+    /* how many it may hold: taken from its brick's and all bricks' share, some at a time */
+    uint32_t granted;
     _Atomic uint32_t *brick_granted; /* the sum over the brick; NULL: a table without a bound */
 };
 
 #define FD_TABLE_MAX (1u << 20)
 
-/* How many descriptors the fds of all clients may hold: 3/8 of RLIMIT_NOFILE unless set. No brick may hold more than are left for all
- * others, and no client more than are left for the others of its brick, so a greedy one leaves room whoever comes. */
+/* How many descriptors the fds of all clients may hold: 3/8 of RLIMIT_NOFILE unless set. No brick may hold
+ * more than are left for all others, and no client more than are left for the others of its brick, so a
+ * greedy one leaves room whoever comes. */
 void fd_files_set_limit(uint32_t limit);
 
 /* Once, when its client is made. */
 void fd_table_init(struct fd_table *t);
-/* Before something is opened: 0 if the table may take one more, else -ENFILE (all are in use), -EMFILE (the client or its brick has
- * its share). Others may be faster: fd_table_add() has the last word. */
+/* Before something is opened: 0 if the table may take one more, else -ENFILE (all are in use), -EMFILE (the
+ * client or its brick has its share). Others may be faster: fd_table_add() has the last word. */
 int fd_table_may_add(struct fd_table *t);
-/* Puts a reference (taken over) into the table. The number, or -ENOMEM, -EMFILE, -ENFILE, -ENOTCONN (closed); reference then not taken. */
+/* Puts a reference (taken over) into the table. The number, or -ENOMEM, -EMFILE, -ENFILE, -ENOTCONN (closed);
+ * reference then not taken. */
 int64_t fd_table_add(struct fd_table *t, struct fd *fd);
 /* A new reference; NULL: no such number. */
 struct fd *fd_table_get(struct fd_table *t, int64_t number);
@@ -77,7 +83,8 @@ struct fd *fd_table_take(struct fd_table *t, int64_t number);
 void fd_table_close(struct fd_table *t);
 /* How many fds are in it now. */
 uint32_t fd_table_count(struct fd_table *t);
-/* Calls fn for each fd with its number, under the table's lock. *capacity: numbers there are; *first_free: the lowest free one. */
+/* Calls fn for each fd with its number, under the table's lock. *capacity: numbers there are; *first_free:
+ * the lowest free one. */
 void fd_table_each(struct fd_table *t, void (*fn)(const struct fd *fd, uint32_t number, void *arg), void *arg,
                    uint32_t *capacity, uint32_t *first_free);
 /* Takes out any one; NULL when empty. */

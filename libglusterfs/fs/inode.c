@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* inode: the table of one brick.
  *
- * References: the count is changed without the mutex but for the steps 0 -> 1 (found in the table) and 1 -> 0 (goes to the
- * LRU list or away). So a count of 0 seen under the mutex stays 0 while it is held, and an inode is never freed
- * while somebody finds it.
+ * References: the count is changed without the mutex but for the steps 0 -> 1 (found in the table) and 1 -> 0
+ * (goes to the LRU list or away). So a count of 0 seen under the mutex stays 0 while it is held, and an inode
+ * is never freed while somebody finds it.
  *
- * Dentries hold no references: they go when either end does. What is to be freed is taken out of both hashes under the mutex,
- * collected on a local list and finished after unlocking, for the layers' inode_forget may take their time.
+ * Dentries hold no references: they go when either end does. What is to be freed is taken out of both hashes
+ * under the mutex, collected on a local list and finished after unlocking, for the layers' inode_forget may
+ * take their time.
  *
  * The hashes grow by doubling; the new array is got without the mutex.
  *
- * Every inode is on the table's list of all from when it is linked until it is evicted, hashed or not: that is what a walk
- * (inode_table_each) and the count at the table's end go by. New ones are put in front, where no walk has to look. A walk
- * that lets go of the mutex has its place on the table's list of walks; who evicts the inode at that place moves it on.
+ * Every inode is on the table's list of all from when it is linked until it is evicted, hashed or not: that
+ * is what a walk (inode_table_each) and the count at the table's end go by. New ones are put in front, where
+ * no walk has to look. A walk that lets go of the mutex has its place on the table's list of walks; who
+ * evicts the inode at that place moves it on.
  */
 #include "fs/inode.h"
 
@@ -74,16 +76,18 @@ int
 fs_pools_init(void)
 {
     const size_t head = sizeof(struct dentry);
-    int err = mem_pool_make(&inode_pools.usual, MEM_ID_INODE, inode_pools.head + inode_pools.room * sizeof(void *),
-                            inode_pools.name);
+    int err = mem_pool_make(&inode_pools.usual, MEM_ID_INODE,
+                            inode_pools.head + inode_pools.room * sizeof(void *), inode_pools.name);
 
     err = err ? err : mem_pool_make(&dentry_pool, MEM_ID_DENTRY, head + DENTRY_SHORT, "struct dentry");
-    err = err ? err : mem_pool_make(&dentry_long_pool, MEM_ID_DENTRY_LONG, head + FOP_NAME_MAX + 1, "struct dentry (long)");
+    err = err ? err
+              : mem_pool_make(&dentry_long_pool, MEM_ID_DENTRY_LONG, head + FOP_NAME_MAX + 1,
+                              "struct dentry (long)");
     err = err ? err : fd_pool_init();
     return err ? err : brick_client_pool_init();
 }
 
-/* -- hashes ------------------------------------------------------------------------------------------------ */
+/* ---- hashes ---------------------------------------------------------------------------------- */
 
 static struct cds_list_head *
 buckets_new(uint32_t n)
@@ -157,7 +161,7 @@ hash_grow(struct inode_table *t, struct hash *h)
     free(old);
 }
 
-/* -- dentries ---------------------------------------------------------------------------------------------- */
+/* ---- dentries -------------------------------------------------------------------------------- */
 
 static struct dentry *
 dentry_new(const struct inode_table *t, size_t len)
@@ -172,7 +176,8 @@ dentry_free(struct dentry *d, size_t len)
 }
 
 static struct dentry *
-dentry_find_locked(struct inode_table *t, const struct inode *parent, const char *name, size_t len, uint64_t hash)
+dentry_find_locked(struct inode_table *t, const struct inode *parent, const char *name, size_t len,
+                   uint64_t hash)
 {
     struct dentry *d;
 
@@ -212,7 +217,7 @@ inode_put(const struct inode_table *t, struct inode *i)
         mem_put(i);
 }
 
-/* -- life of an inode -------------------------------------------------------------------------------------- */
+/* ---- life of an inode ------------------------------------------------------------------------ */
 
 static struct inode *
 inode_alloc(struct inode_table *t, const struct gfid *gfid, uint32_t type)
@@ -400,7 +405,7 @@ inode_forget(struct inode *inode)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* -- finding ----------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 struct inode *
 inode_root(struct inode_table *t)
@@ -436,7 +441,8 @@ inode_find_child(struct inode_table *t, struct inode *parent, const char *name)
 uint32_t
 inode_name_epoch(struct inode_table *t, struct inode *parent, const char *name)
 {
-    return __atomic_load_n(&t->epochs[name_hash(t, parent, name, strlen(name)) % INODE_EPOCHS], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&t->epochs[name_hash(t, parent, name, strlen(name)) % INODE_EPOCHS],
+                           __ATOMIC_ACQUIRE);
 }
 
 static void
@@ -445,7 +451,7 @@ epoch_bump_locked(struct inode_table *t, uint64_t hash)
     __atomic_store_n(&t->epochs[hash % INODE_EPOCHS], t->epochs[hash % INODE_EPOCHS] + 1, __ATOMIC_RELEASE);
 }
 
-/* -- linking ----------------------------------------------------------------------------------------------- */
+/* ---- linking --------------------------------------------------------------------------------- */
 
 /* A link under way: what it may need is got without the mutex, and given back if it was not needed. */
 struct linking {
@@ -531,7 +537,8 @@ link_locked(struct linking *l, const struct iatt *iatt)
     struct inode *i = inode_lookup_locked(t, &iatt->gfid);
     bool is_old = i != NULL;
 
-    /* The gfid is used again for another kind of object; but a reply that may be older than the inode says nothing about it. */
+    /* The gfid is used again for another kind of object; but a reply that may be older than the inode says
+     * nothing about it. */
     if (i && i->type && type && i->type != type && i != t->root && l->parent && is_name_true_locked(l)) {
         if (!l->spare_inode)
             return NULL;
@@ -587,8 +594,8 @@ link_loop(struct linking *l, const struct iatt *iatt)
 }
 
 static struct inode *
-link_any(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt, const uint32_t *epoch,
-         const struct inode_epochs *epochs)
+link_any(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt,
+         const uint32_t *epoch, const struct inode_epochs *epochs)
 {
     struct linking l = {.t = t, .parent = parent, .name = name, .epoch = epoch, .epochs = epochs};
 
@@ -614,7 +621,8 @@ inode_link(struct inode_table *t, struct inode *parent, const char *name, const 
 }
 
 struct inode *
-inode_link_epoch(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt, uint32_t epoch)
+inode_link_epoch(struct inode_table *t, struct inode *parent, const char *name, const struct iatt *iatt,
+                 uint32_t epoch)
 {
     return link_any(t, parent, name, iatt, &epoch, NULL);
 }
@@ -655,8 +663,8 @@ inode_unlink(struct inode_table *t, struct inode *parent, const char *name)
 }
 
 void
-inode_rename(struct inode_table *t, struct inode *parent, const char *name, struct inode *parent2, const char *name2,
-             struct inode *inode)
+inode_rename(struct inode_table *t, struct inode *parent, const char *name, struct inode *parent2,
+             const char *name2, struct inode *inode)
 {
     size_t len = strlen(name), len2 = strlen(name2);
     uint64_t hash = name_hash(t, parent, name, len), hash2 = name_hash(t, parent2, name2, len2);
@@ -677,23 +685,25 @@ inode_rename(struct inode_table *t, struct inode *parent, const char *name, stru
     inode_unref(inode_link(t, parent2, name2, &iatt));
 }
 
-/* -- contexts ---------------------------------------------------------------------------------------------- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 void *
 inode_ctx_install(struct inode *inode, const struct xlator *xl, void *fresh)
 {
     void *was = NULL;
 
-    if (atomic_compare_exchange_strong_explicit(&inode->ctx[xl->slot[CTX_INODE] - 1], &was, fresh, memory_order_acq_rel,
-                                                memory_order_acquire))
+    if (atomic_compare_exchange_strong_explicit(&inode->ctx[xl->slot[CTX_INODE] - 1], &was, fresh,
+                                                memory_order_acq_rel, memory_order_acquire))
         return fresh;
     return was;
 }
 
 #define EACH_BATCH 64
-#define EACH_LOOK_MAX 4096 /* inodes without a context that a walk passes before it lets others have the mutex */
+#define EACH_LOOK_MAX                                                                                        \
+    4096 /* inodes without a context that a walk passes before it lets others have the mutex */
 
-/* The next inodes of a walk that have a context, referenced. None does not mean that it is done: see walk.at. */
+/* The next inodes of a walk that have a context, referenced. None does not mean that it is done: see walk.at.
+ */
 static unsigned
 walk_collect_locked(struct inode_table *t, const struct xlator *xl, struct walk *w, struct inode **out)
 {
@@ -733,7 +743,7 @@ inode_table_each(struct inode_table *t, const struct xlator *xl,
     pthread_mutex_unlock(&t->lock);
 }
 
-/* -- the table --------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 struct inode_table *
 inode_table_new(struct graph *graph, uint32_t lru_limit)

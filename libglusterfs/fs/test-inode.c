@@ -45,7 +45,8 @@ count_gone(struct xlator *xl, struct brick_client *client)
 }
 
 static const struct xlator_type counting_type = {.name = "test/counting",
-                                                 .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD) | KEEPS(CTX_CLIENT),
+                                                 .keeps =
+                                                     KEEPS(CTX_INODE) | KEEPS(CTX_FD) | KEEPS(CTX_CLIENT),
                                                  .inode_forget = count_forget,
                                                  .fd_release = count_release,
                                                  .fd_closed = count_closed,
@@ -414,7 +415,8 @@ START_TEST(test_each_is_exact)
         snprintf(name, sizeof name, "n%u", i);
         s.held[i] = add(root, name, i, S_IFREG);
         inode_ctx_install(s.held[i], &layers[2], &layers[2]);
-        if (i % 3 == 0) { /* the same gfid for another kind of object: only who holds it has the old one now */
+        /* the same gfid for another kind of object: only who holds it has the old one now */
+        if (i % 3 == 0) {
             inode_unlink(table, root, name);
             inode_unref(add(root, name, i, S_IFDIR));
             inode_unlink(table, root, name);
@@ -510,7 +512,8 @@ open_all(struct fd_table *t, struct fd *fd)
     return n;
 }
 
-/* No client gets more descriptors than it leaves for the others of its brick, and no brick more than for the other bricks. */
+/* No client gets more descriptors than it leaves for the others of its brick, and no brick more than for the
+ * other bricks. */
 START_TEST(test_fds_are_shared)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
@@ -613,7 +616,7 @@ START_TEST(test_fds)
 }
 END_TEST
 
-/* -- contexts in a graph of many layers --------------------------------------------------------------------------------- */
+/* ---- contexts in a graph of many layers ------------------------------------------------------ */
 
 enum { MANY = 40 };
 static unsigned let_go[CTX_KINDS];

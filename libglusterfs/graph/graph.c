@@ -49,13 +49,13 @@ graph_number_contexts(struct graph *g)
     }
 }
 
-/* -- building ------------------------------------------------------------------------------------------ */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static void
 warn_unknown(const struct option_value *v, void *arg)
 {
-    log_event(LOG_WARNING, (const struct xlator *)arg, "option-unknown", "option %s %s (line %u) is not known: ignored",
-              v->key, v->value, v->line);
+    log_event(LOG_WARNING, (const struct xlator *)arg, "option-unknown",
+              "option %s %s (line %u) is not known: ignored", v->key, v->value, v->line);
 }
 
 static int
@@ -85,8 +85,8 @@ is_debug_type(const char *type)
     return strncmp(type, "debug/", 6) == 0;
 }
 
-/* The sections below the top that are layers, each before those below it, and how they hang together. A section
- * that is passed over has its subvolume in its place. */
+/* The sections below the top that are layers, each before those below it, and how they hang together. A
+ * section that is passed over has its subvolume in its place. */
 struct plan {
     const struct volfile *volfile;
     struct xlator **layer_of; /* by index of section; NULL: not reached from the top */
@@ -108,10 +108,12 @@ check_section(const struct plan *p, const struct volfile_section *s, const struc
     const char *path = p->volfile->path;
 
     if (!type)
-        snprintf(p->error, p->error_size, "%s:%u: volume %s: the type %s is not built", path, s->line, s->name, s->type);
+        snprintf(p->error, p->error_size, "%s:%u: volume %s: the type %s is not built", path, s->line,
+                 s->name, s->type);
     else if (s->subvolume_count > 1 && !type->fans_out)
-        snprintf(p->error, p->error_size, "%s:%u: volume %s (%s) has %zu subvolumes: a layer of this type has one", path,
-                 s->line, s->name, s->type, s->subvolume_count);
+        snprintf(p->error, p->error_size,
+                 "%s:%u: volume %s (%s) has %zu subvolumes: a layer of this type has one", path, s->line,
+                 s->name, s->type, s->subvolume_count);
     else
         return 0;
     return type ? -EINVAL : -EOPNOTSUPP;
@@ -140,7 +142,8 @@ reach_below(const struct plan *p, const struct volfile_section *s, bool *is_reac
     return 0;
 }
 
-/* Subvolumes stand above their volume in the file, so that going through it backwards meets each layer before those below. */
+/* Subvolumes stand above their volume in the file, so that going through it backwards meets each layer before
+ * those below. */
 static int
 find_layers(struct plan *p, bool *is_reached)
 {
@@ -158,8 +161,8 @@ find_layers(struct plan *p, bool *is_reached)
         if (err)
             return err;
         if (is_passed_over(s)) {
-            log_event(LOG_WARNING, NULL, "graph-type-passed-over", "volume %s: type %s is not built: passed over", s->name,
-                      s->type);
+            log_event(LOG_WARNING, NULL, "graph-type-passed-over",
+                      "volume %s: type %s is not built: passed over", s->name, s->type);
             continue;
         }
         p->sections[p->count++] = s;
@@ -216,7 +219,8 @@ make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t
     atomic_init(&xl->is_off, !is_on);
     if (is_on || s->subvolume_count <= 1)
         return 0;
-    snprintf(error, size, "volume %s (%s) cannot be left out: it has %zu subvolumes", s->name, s->type, s->subvolume_count);
+    snprintf(error, size, "volume %s (%s) cannot be left out: it has %zu subvolumes", s->name, s->type,
+             s->subvolume_count);
     return -EINVAL;
 }
 
@@ -300,7 +304,8 @@ graph_brick_name(const struct volfile *v)
     return is_server(top->type) && top->subvolume_count ? top->subvolumes[0]->name : top->name;
 }
 
-/* Each layer's functions. Those of a layer that is off are there too: a call may have looked it up just before. */
+/* Each layer's functions. Those of a layer that is off are there too: a call may have looked it up just
+ * before. */
 static void
 find_functions(struct xlator *xl)
 {
@@ -310,8 +315,8 @@ find_functions(struct xlator *xl)
         xl->fn[fop] = ops->fn[fop] ? ops->fn[fop] : ops->any;
 }
 
-/* For each layer and fop the layer that comes next, from the bottom up: when the graph is made, and when options have switched
- * layers on or off while calls run. */
+/* For each layer and fop the layer that comes next, from the bottom up: when the graph is made, and when
+ * options have switched layers on or off while calls run. */
 static void
 link_layers(struct graph *g)
 {
@@ -424,15 +429,16 @@ graph_check(struct volfile *volfile, char *error, size_t error_size)
     return err;
 }
 
-/* -- taking down --------------------------------------------------------------------------------------- */
+/* ---- taking down ----------------------------------------------------------------------------- */
 
 static void
 report_leak(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where)
 {
     const struct graph *g = arg;
 
-    log_event(LOG_ERROR, NULL, "graph-audit", "brick %s left %lld objects of pool %s (%llu bytes)%s%s", g->name,
-              (long long)count, pool, (unsigned long long)bytes, where ? " first taken at " : "", where ? where : "");
+    log_event(LOG_ERROR, NULL, "graph-audit", "brick %s left %lld objects of pool %s (%llu bytes)%s%s",
+              g->name, (long long)count, pool, (unsigned long long)bytes, where ? " first taken at " : "",
+              where ? where : "");
 }
 
 /* One for all graphs: after its last unpin a graph may be gone. */
@@ -493,7 +499,8 @@ graph_drain(struct graph *g)
         if (pthread_cond_timedwait(&unpinned, &drain_lock, &until) != ETIMEDOUT)
             continue;
         graph_parked(g, parked, sizeof parked);
-        log_event(LOG_WARNING, NULL, "brick-drain-waits", "brick %s: %ld clients or calls still hold it; parked: %s", g->name,
+        log_event(LOG_WARNING, NULL, "brick-drain-waits",
+                  "brick %s: %ld clients or calls still hold it; parked: %s", g->name,
                   atomic_load(&g->pins) - 1, *parked ? parked : "none");
         until.tv_sec += DRAIN_TELL_SEC;
     }
@@ -513,7 +520,8 @@ graph_free(struct graph *g)
         unsigned left = inode_table_free(g->inodes);
 
         if (left)
-            log_event(LOG_ERROR, NULL, "graph-inodes-left", "brick %s: %u inodes are still in use", g->name, left);
+            log_event(LOG_ERROR, NULL, "graph-inodes-left", "brick %s: %u inodes are still in use", g->name,
+                      left);
     }
     for (unsigned i = 0; i < g->layer_count; i++) {
         struct xlator *xl = &g->layers[i];
@@ -561,12 +569,13 @@ graph_stop(struct graph *g)
     g->layers_started = 0;
 }
 
-/* -- changing options ---------------------------------------------------------------------------------- */
+/* ---- changing options ------------------------------------------------------------------------ */
 
 static bool
 is_same_section(const struct volfile_section *a, const struct volfile_section *b)
 {
-    bool is_same = strcmp(a->name, b->name) == 0 && strcmp(a->type, b->type) == 0 && a->subvolume_count == b->subvolume_count;
+    bool is_same = strcmp(a->name, b->name) == 0 && strcmp(a->type, b->type) == 0 &&
+                   a->subvolume_count == b->subvolume_count;
 
     for (size_t k = 0; k < a->subvolume_count && is_same; k++)
         is_same = strcmp(a->subvolumes[k]->name, b->subvolumes[k]->name) == 0;
@@ -594,8 +603,8 @@ parse_all(struct graph *g, const struct plan *p, void **confs, char *error, size
         if (err)
             return err;
         if (xl->child_count > 1 && !is_switched_on(xl, confs[i])) {
-            snprintf(error, size, "volume %s (%s) cannot be switched off: it has %u subvolumes", xl->name, xl->type->name,
-                     xl->child_count);
+            snprintf(error, size, "volume %s (%s) cannot be switched off: it has %u subvolumes", xl->name,
+                     xl->type->name, xl->child_count);
             return -EINVAL;
         }
     }
@@ -667,7 +676,7 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
     return 0;
 }
 
-/* -- statedump ----------------------------------------------------------------------------------------- */
+/* ---- statedump ------------------------------------------------------------------------------- */
 
 static void
 dump_inodes(struct graph *g, struct dump *d)

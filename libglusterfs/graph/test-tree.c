@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A graph that is a tree: a layer with two children winds to the one it names, or copies of a call to both, and is told of what
- * becomes of each. The types are the test's own (the linker puts its table in front of the product's). */
+/* A graph that is a tree: a layer with two children winds to the one it names, or copies of a call to both,
+ * and is told of what becomes of each. The types are the test's own (the linker puts its table in front of
+ * the product's). */
 #include "graph/graph.h"
 
 #include <errno.h>
@@ -21,13 +22,14 @@
 static struct graph *graph;
 static struct xlator *spread; /* the one with two children */
 
-/* -- the layers ------------------------------------------------------------------------------------------------------ */
+/* ---- the layers ------------------------------------------------------------------------------ */
 
 struct leaf_conf {
     int64_t number;
 };
 
-static const struct option leaf_options[] = {OPT_INT(struct leaf_conf, number, "number", "0", 0, 100), OPT_END};
+static const struct option leaf_options[] = {OPT_INT(struct leaf_conf, number, "number", "0", 0, 100),
+                                             OPT_END};
 static const struct option no_options[] = {OPT_MUST_BE("feature", "off"), OPT_END};
 
 /* Answers with its number, and says in the call's xdata that it was there. */
@@ -159,15 +161,15 @@ __wrap_xlator_type_find(const char *name)
     return NULL;
 }
 
-/* -- the tree --------------------------------------------------------------------------------------------------------- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
-#define LEAVES                                                                                                         \
-    "volume a\n type test/leaf\n option number 3\nend-volume\n"                                                        \
+#define LEAVES                                                                                               \
+    "volume a\n type test/leaf\n option number 3\nend-volume\n"                                              \
     "volume b\n type test/leaf\n option number 40\nend-volume\n"
-#define TREE                                                                                                           \
-    LEAVES "volume line\n type test/line\n subvolumes a\nend-volume\n"                                                  \
-           "volume gone\n type debug/nothing\n subvolumes b\nend-volume\n"                                              \
-           "volume spread\n type test/spread\n subvolumes line gone\nend-volume\n"                                      \
+#define TREE                                                                                                 \
+    LEAVES "volume line\n type test/line\n subvolumes a\nend-volume\n"                                       \
+           "volume gone\n type debug/nothing\n subvolumes b\nend-volume\n"                                   \
+           "volume spread\n type test/spread\n subvolumes line gone\nend-volume\n"                           \
            "volume top\n type test/line\n subvolumes spread\nend-volume\n"
 
 static struct volfile *
@@ -221,12 +223,13 @@ START_TEST(layers_hang_together_as_the_volfile_says)
     ck_assert_str_eq(spread->children[0]->children[0]->name, "a");
     /* A line costs what it did: one step to who implements the fop. */
     ck_assert_ptr_eq(graph->top->next[FOP_stat], spread);
-    ck_assert_ptr_null(graph->top->next[FOP_open]); /* the one that fans out does not know it: nobody can say where to */
+    /* the one that fans out does not know it: nobody can say where to */
+    ck_assert_ptr_null(graph->top->next[FOP_open]);
     ck_assert_ptr_null(spread->next[FOP_stat]);
 }
 END_TEST
 
-/* -- calls ------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static int answers, last_ret, last_errno;
 
@@ -277,7 +280,7 @@ START_TEST(copies_of_a_call_go_to_both)
 }
 END_TEST
 
-/* -- events ------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static int events;
 static enum child_event last_event;
@@ -313,7 +316,7 @@ START_TEST(events_go_up_through_those_who_care)
 }
 END_TEST
 
-/* -- options ----------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 START_TEST(options_change_all_over_the_tree)
 {
@@ -331,32 +334,37 @@ END_TEST
 
 START_TEST(what_fans_out_cannot_be_switched_off)
 {
-    static const char off[] = LEAVES "volume line\n type test/line\n subvolumes a\nend-volume\n"
-                                     "volume gone\n type debug/nothing\n subvolumes b\nend-volume\n"
-                                     "volume spread\n type test/spread\n option spread off\n subvolumes line gone\nend-volume\n"
-                                     "volume top\n type test/line\n subvolumes spread\nend-volume\n";
+    static const char off[] =
+        LEAVES "volume line\n type test/line\n subvolumes a\nend-volume\n"
+               "volume gone\n type debug/nothing\n subvolumes b\nend-volume\n"
+               "volume spread\n type test/spread\n option spread off\n subvolumes line gone\nend-volume\n"
+               "volume top\n type test/line\n subvolumes spread\nend-volume\n";
     char error[256] = "";
 
     ck_assert_int_eq(graph_reconfigure(graph, parsed(off), error, sizeof error), -EINVAL);
-    ck_assert_msg(strstr(error, "volume spread (test/spread) cannot be switched off: it has 2 subvolumes"), "%s", error);
+    ck_assert_msg(strstr(error, "volume spread (test/spread) cannot be switched off: it has 2 subvolumes"),
+                  "%s", error);
     wind(FOP_lookup, 0); /* as before */
     ck_assert_int_eq(last_ret, 43);
     ck_assert_ptr_null(graph_new(parsed(off), NULL, error, sizeof error));
 }
 END_TEST
 
-/* -- what is no tree --------------------------------------------------------------------------------------------------- */
+/* ---- what is no tree ------------------------------------------------------------------------- */
 
 static const struct bad_tree {
     const char *text, *says;
 } bad_trees[] = {
     {LEAVES "volume top\n type test/line\n subvolumes a b\nend-volume\n", "has 2 subvolumes"},
     {LEAVES "volume top\n type test/spread\n subvolumes a a\nend-volume\n", "subvolume twice"},
-    {LEAVES "volume x\n type test/line\n subvolumes a\nend-volume\nvolume top\n type test/spread\n subvolumes x a\nend-volume\n",
+    {LEAVES "volume x\n type test/line\n subvolumes a\nend-volume\nvolume top\n type test/spread\n "
+            "subvolumes x a\nend-volume\n",
      "a is a subvolume twice"},
     {LEAVES "volume top\n type test/absent\n subvolumes a b\nend-volume\n", "cannot be left out"},
-    {LEAVES "volume top\n type debug/nothing\n subvolumes a b\nend-volume\n", "type debug/nothing is not built"},
-    {LEAVES "volume top\n type test/unheard-of\n subvolumes a\nend-volume\n", "type test/unheard-of is not built"},
+    {LEAVES "volume top\n type debug/nothing\n subvolumes a b\nend-volume\n",
+     "type debug/nothing is not built"},
+    {LEAVES "volume top\n type test/unheard-of\n subvolumes a\nend-volume\n",
+     "type test/unheard-of is not built"},
 };
 
 START_TEST(what_is_no_tree_is_refused)

@@ -27,10 +27,11 @@ value_of(const struct volfile_section *s, const char *key)
 START_TEST(a_brick_file_is_read)
 {
     char error[256];
-    struct volfile *v = parse("# a comment\nvolume p\n type storage/posix\n option directory \"/a \\\"b\\\"\"\n"
-                              " option volume-id x#y\nend-volume\n\n"
-                              "volume top type debug/io-stats subvolumes p option a 1 option a 2 end-volume",
-                              error);
+    struct volfile *v =
+        parse("# a comment\nvolume p\n type storage/posix\n option directory \"/a \\\"b\\\"\"\n"
+              " option volume-id x#y\nend-volume\n\n"
+              "volume top type debug/io-stats subvolumes p option a 1 option a 2 end-volume",
+              error);
 
     ck_assert_msg(v != NULL, "%s", error);
     ck_assert_uint_eq(v->section_count, 2);
@@ -76,8 +77,9 @@ END_TEST
 
 START_TEST(truncated_and_changed_text_never_breaks_the_parser)
 {
-    static const char good[] = "volume p\n type storage/posix # c\n option directory \"/a \\\"b\\\"\"\n option x y\n"
-                               "end-volume\nvolume top\n type debug/io-stats\n subvolumes p\nend-volume\n";
+    static const char good[] =
+        "volume p\n type storage/posix # c\n option directory \"/a \\\"b\\\"\"\n option x y\n"
+        "end-volume\nvolume top\n type debug/io-stats\n subvolumes p\nend-volume\n";
     char error[256], text[sizeof good];
 
     srandom(1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The grammar is that of management 2.4: words and quoted strings, line ends without meaning. Back-quotes (a shell
- * command's output) are refused: a volfile is data. */
+/* The grammar is that of management 2.4: words and quoted strings, line ends without meaning. Back-quotes (a
+ * shell command's output) are refused: a volfile is data. */
 #include "graph/volfile.h"
 
 #include <errno.h>
@@ -237,7 +237,8 @@ parse_section(struct parser *p)
         } else if (is_keyword(p, "subvolumes")) {
             have_word = parse_subvolumes(p, s);
         } else {
-            fail(p, "expected 'option', 'subvolumes' or 'end-volume' in volume '%s', found '%s'", name, p->word);
+            fail(p, "expected 'option', 'subvolumes' or 'end-volume' in volume '%s', found '%s'", name,
+                 p->word);
             have_word = false;
         }
     }
@@ -371,7 +372,7 @@ volfile_override(struct volfile *v, const char *pattern, const char *key, const 
     return 0;
 }
 
-/* -- digest --------------------------------------------------------------------------------------------- */
+/* ---- digest ---------------------------------------------------------------------------------- */
 
 static void
 digest_text(XXH3_state_t *state, const char *text)

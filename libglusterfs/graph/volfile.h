@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* volfile: the text that describes a graph: sections `volume NAME / type T / option K V / subvolumes A B / end-volume`. */
+/* volfile: the text that describes a graph: sections `volume NAME / type T / option K V / subvolumes A B /
+ * end-volume`. */
 #ifndef KILN_GRAPH_VOLFILE_H
 #define KILN_GRAPH_VOLFILE_H
 
@@ -33,7 +34,8 @@ struct volfile *volfile_read(const char *path, char *error, size_t error_size);
 struct volfile *volfile_parse(const char *path, const char *text, size_t len, char *error, size_t error_size);
 void volfile_free(struct volfile *v);
 
-/* What a volfile says: equal for two that have the same sections in the same order, whatever spaces and comments are between. */
+/* What a volfile says: equal for two that have the same sections in the same order, whatever spaces and
+ * comments are between. */
 struct volfile_digest {
     unsigned char bytes[16];
 };

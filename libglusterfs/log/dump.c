@@ -6,7 +6,8 @@
 
 #include "log/escape.h"
 
-/* Names and domains of clients may hold anything: what they say stays on its line. Without memory a long text is cut. */
+/* Names and domains of clients may hold anything: what they say stays on its line. Without memory a long text
+ * is cut. */
 static void
 put_escaped(struct dump *d, const char *fmt, va_list ap)
 {

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Copies `len` bytes to `out`, each byte below 0x20 and 0x7f as \xNN: so nobody ends a line, or moves a terminal's cursor. Ends in a
- * NUL and stops before an escape would be cut. The length written. size > 0. */
+/* Copies `len` bytes to `out`, each byte below 0x20 and 0x7f as \xNN: so nobody ends a line, or moves a
+ * terminal's cursor. Ends in a NUL and stops before an escape would be cut. The length written. size > 0. */
 size_t log_escape(char *out, size_t size, const char *text, size_t len);
 
 #endif

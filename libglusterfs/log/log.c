@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The line layout is stock's (management 1.9): [time] L [file:line:function] G-DOMAIN: text.
  *
- * Threads: the descriptor is exchanged atomically (reopen dups the new file over it); the folding table has a mutex that is
- * not held over a write. */
+ * Threads: the descriptor is exchanged atomically (reopen dups the new file over it); the folding table has a
+ * mutex that is not held over a write. */
 #include "log/log.h"
 
 #include <errno.h>
@@ -139,7 +139,8 @@ write_repeats(const struct fold *f, unsigned repeats)
     char line[512];
     size_t n = format_prefix(line, sizeof line, f->level, __FILE__, __LINE__, __func__, NULL);
 
-    n += (size_t)snprintf(line + n, sizeof line - n, "The message \"%s\" repeated %u times more\n", f->name, repeats);
+    n += (size_t)snprintf(line + n, sizeof line - n, "The message \"%s\" repeated %u times more\n", f->name,
+                          repeats);
     write_line(line, n);
 }
 

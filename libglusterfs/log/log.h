@@ -3,15 +3,27 @@
  *
  *     log_event(LOG_WARNING, xl, "posix-handle-missing", "no handle for %s, using the path", GFID(gfid));
  *
- * The third argument is the message's stable name, unique in the tree. Repeats of a name are folded: after a burst the
- * rest are counted and reported in one line. thread: any; one write(2) a line, no lock held over it.
+ * The third argument is the message's stable name, unique in the tree. Repeats of a name are folded: after a
+ * burst the rest are counted and reported in one line. thread: any; one write(2) a line, no lock held over
+ * it.
  */
 #ifndef KILN_LOG_LOG_H
 #define KILN_LOG_LOG_H
 
 #include <stddef.h>
 
-enum log_level { LOG_NONE, LOG_EMERG, LOG_ALERT, LOG_CRITICAL, LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG, LOG_TRACE };
+enum log_level {
+    LOG_NONE,
+    LOG_EMERG,
+    LOG_ALERT,
+    LOG_CRITICAL,
+    LOG_ERROR,
+    LOG_WARNING,
+    LOG_NOTICE,
+    LOG_INFO,
+    LOG_DEBUG,
+    LOG_TRACE
+};
 
 struct xlator;
 
@@ -24,8 +36,9 @@ struct xlator;
 
 /* For log_event() alone: what is logged now, and the line itself. */
 enum log_level log_level_now(void);
-void log_write(enum log_level level, const char *file, int line, const char *function, const struct xlator *xl,
-               const char *name, const char *fmt, ...) __attribute__((format(printf, 7, 8)));
+void log_write(enum log_level level, const char *file, int line, const char *function,
+               const struct xlator *xl, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 7, 8)));
 
 /* Before this lines go to stderr. `path` NULL or "-": stderr. 0 or -errno. */
 int log_open(const char *path);

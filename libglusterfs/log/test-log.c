@@ -43,7 +43,8 @@ START_TEST(a_log_line_stays_one)
     int fd = mkstemp(path);
 
     ck_assert_int_eq(log_open(path), 0);
-    log_event(LOG_ERROR, NULL, "test-forged", "cannot make %s", "d\n[2026] C [forged.c:1:f] 0-kilnd: on fire");
+    log_event(LOG_ERROR, NULL, "test-forged", "cannot make %s",
+              "d\n[2026] C [forged.c:1:f] 0-kilnd: on fire");
     memset(many, '\n', sizeof many - 1);
     many[sizeof many - 1] = '\0';
     log_event(LOG_ERROR, NULL, "test-forged-long", "%s", many);
@@ -73,7 +74,8 @@ START_TEST(a_statedump_has_our_sections_only)
     dump_line(&d, "dom\nain", "%s", "v\n\n[forged]\nkey=1");
     dump_line(&d, "big", "%s\n", big);
     fclose(d.file);
-    ck_assert_ptr_nonnull(strstr(text, "\n[lock.a]\\x0a[forged]\ndom\\x0aain=v\\x0a\\x0a[forged]\\x0akey=1\nbig=xxx"));
+    ck_assert_ptr_nonnull(
+        strstr(text, "\n[lock.a]\\x0a[forged]\ndom\\x0aain=v\\x0a\\x0a[forged]\\x0akey=1\nbig=xxx"));
     ck_assert_uint_eq(strlen(strstr(text, "big=")), 4 + sizeof big - 1 + 4 + 1);
     free(text);
 }

@@ -71,7 +71,8 @@ arena_alloc(struct arena *a, size_t size)
     if (need < size)
         return NULL;
     if (need > (size_t)(a->end - a->at)) {
-        /* An arena that has filled a small chunk goes on with large ones: a directory listing takes many pieces. */
+        /* An arena that has filled a small chunk goes on with large ones: a directory listing takes many
+         * pieces. */
         size_t room = a->chunks && need < CHUNK_LARGE_BYTES - sizeof(struct arena_chunk)
                           ? CHUNK_LARGE_BYTES - sizeof(struct arena_chunk)
                           : need;

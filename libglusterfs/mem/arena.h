@@ -2,8 +2,8 @@
 /* arena: the memory of one operation, given back all at once.
  *
  * A request's strings, directory entries, dict values and small replies come from here. Chunks come from two
- * pools (4 KiB and 64 KiB); only a single piece above 64 KiB is a malloc of its own. Nothing is freed one by one:
- * arena_release() gives everything back, also the dicts made on the arena.
+ * pools (4 KiB and 64 KiB); only a single piece above 64 KiB is a malloc of its own. Nothing is freed one by
+ * one: arena_release() gives everything back, also the dicts made on the arena.
  *
  * thread: one at a time; whoever runs the operation. Lifetime: that of the object it is embedded in.
  */

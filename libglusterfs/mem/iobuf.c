@@ -29,7 +29,8 @@ iobuf_pools_init(void)
     int err = 0;
 
     for (unsigned i = 0; i < CLASSES && !err; i++)
-        err = mem_pool_make(&class_pools[i], MEM_ID_IOBUF_4K + i, IOBUF_HEAD * 2 + class_bytes[i], class_names[i]);
+        err = mem_pool_make(&class_pools[i], MEM_ID_IOBUF_4K + i, IOBUF_HEAD * 2 + class_bytes[i],
+                            class_names[i]);
     return err;
 }
 

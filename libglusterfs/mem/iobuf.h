@@ -4,7 +4,8 @@
  * Size classes (see iobuf.c) come from pools; above the largest one a buffer is a malloc of its own. The
  * buffer starts on a 64-byte boundary (O_DIRECT needs more: iobuf_get_aligned).
  *
- * thread: references may be taken and dropped by any thread; the bytes belong to whoever the caller hands them to.
+ * thread: references may be taken and dropped by any thread; the bytes belong to whoever the caller hands
+ * them to.
  */
 #ifndef KILN_MEM_IOBUF_H
 #define KILN_MEM_IOBUF_H

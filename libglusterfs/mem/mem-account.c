@@ -19,7 +19,8 @@ struct owner {
     uint32_t outside[MEM_IDS]; /* objects that lie in no span: counted one by one; atomic */
 };
 
-static struct owner *owners[MEM_OWNERS]; /* never freed, reused; made and named under the registry mutex, read without */
+/* never freed, reused; made and named under the registry mutex, read without */
+static struct owner *owners[MEM_OWNERS];
 
 static struct owner *
 owner_at(unsigned id)
@@ -27,7 +28,7 @@ owner_at(unsigned id)
     return __atomic_load_n(&owners[id], __ATOMIC_ACQUIRE);
 }
 
-/* ---- pools ------------------------------------------------------------------------------------ */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 /* One thread's loaded magazine and flow as they were at one moment. Only the thread itself may be at work on
  * them, for a few instructions; should it be stopped there, its line is taken as it is, off by a magazine. */
@@ -128,8 +129,10 @@ mem_pool_stats(struct mem_pool *p, struct mem_pool_stats *out)
     mem_lock(&p->class.lock);
     out->spans = p->class.spans;
     out->spans_empty = p->class.empties;
-    out->bytes_resident = p->class.span_bytes ? (size_t)p->class.spans * p->class.span_bytes
-                                              : (size_t)(MEM_READ(p->class.carved) - MEM_READ(p->class.returned)) * p->class.stride;
+    out->bytes_resident =
+        p->class.span_bytes
+            ? (size_t)p->class.spans * p->class.span_bytes
+            : (size_t)(MEM_READ(p->class.carved) - MEM_READ(p->class.returned)) * p->class.stride;
     mem_unlock(&p->class.lock);
 }
 
@@ -141,7 +144,8 @@ mem_pools_stats(struct mem_process_stats *out)
     size_t cached = 0;
     for (unsigned id = 0; id < MEM_IDS; id++) {
         struct mem_pool *p = mem_pools[id];
-        int64_t held = p ? (int64_t)(MEM_READ(p->class.carved) - MEM_READ(p->class.returned)) - mem_pool_live(p) : 0;
+        int64_t held =
+            p ? (int64_t)(MEM_READ(p->class.carved) - MEM_READ(p->class.returned)) - mem_pool_live(p) : 0;
 
         cached += held > 0 ? (size_t)held * p->class.stride : 0;
     }
@@ -169,7 +173,7 @@ mem_pools_stats(struct mem_process_stats *out)
     };
 }
 
-/* ---- owners ----------------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 int
 mem_owner_new(const char *name)
@@ -356,8 +360,8 @@ mem_owners_sweep(void)
     pthread_mutex_unlock(&mem_registry_mutex);
 }
 
-/* One line per owner that has objects of this pool: "id 3, brick b0, active 12, bytes 3840". Sweep mutex held,
- * after a scan. */
+/* One line per owner that has objects of this pool: "id 3, brick b0, active 12, bytes 3840". Sweep mutex
+ * held, after a scan. */
 void
 mem_owner_dump(struct mem_pool *p, mem_dump_fn fn, void *arg)
 {
@@ -368,8 +372,8 @@ mem_owner_dump(struct mem_pool *p, mem_dump_fn fn, void *arg)
         if (!n)
             continue;
         pthread_mutex_lock(&mem_registry_mutex);
-        snprintf(text, sizeof(text), "id %u, brick %s, active %lld, bytes %lld", i, owners[i]->name, (long long)n,
-                 (long long)n * p->class.stride);
+        snprintf(text, sizeof(text), "id %u, brick %s, active %lld, bytes %lld", i, owners[i]->name,
+                 (long long)n, (long long)n * p->class.stride);
         pthread_mutex_unlock(&mem_registry_mutex);
         fn(arg, "owner", text);
     }

@@ -75,7 +75,7 @@ is_filled(const struct mem_pool *p)
     return is_poison() && !mem_set.valgrind && !MEM_ASAN && !p->ctor && !p->reset;
 }
 
-/* ---- what is said ----------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
 static void
 complain(void)
@@ -89,8 +89,8 @@ complain_object(struct mem_pool *p, void *object, const char *what, const void *
 {
     struct sites *s = sites_of(object);
 
-    mem_message(LOG_CRIT, "mem-pool %s: %s: object %p, got at %p, put at %p, noticed at %p", p->name, what, object,
-                s->get, s->put, site);
+    mem_message(LOG_CRIT, "mem-pool %s: %s: object %p, got at %p, put at %p, noticed at %p", p->name, what,
+                object, s->get, s->put, site);
     complain();
 }
 
@@ -126,8 +126,8 @@ mem_bad_put(void *object, const void *site)
     }
     if (start != object) {
         MEM_ADD(p->wrong_pool, 1);
-        mem_message(LOG_CRIT, "mem-pool %s: foreign pointer %p put at %p: it points into object %p", p->name, object,
-                    site, start);
+        mem_message(LOG_CRIT, "mem-pool %s: foreign pointer %p put at %p: it points into object %p", p->name,
+                    object, site, start);
         complain();
         return;
     }
@@ -137,20 +137,21 @@ mem_bad_put(void *object, const void *site)
         if (has_sites())
             complain_object(p, object, "double free", site);
         else
-            mem_message(LOG_CRIT, "mem-pool %s: double free of %p, at %p (mode poison shows the first place)", p->name,
-                        object, site);
+            mem_message(LOG_CRIT, "mem-pool %s: double free of %p, at %p (mode poison shows the first place)",
+                        p->name, object, site);
     } else {
         MEM_ADD(p->wrong_pool, 1);
         if (has_sites())
             complain_object(p, object, "header overwritten or wrong pool", site);
         else
-            mem_message(LOG_CRIT, "mem-pool %s: header of %p overwritten, or object of a destroyed pool; put at %p",
+            mem_message(LOG_CRIT,
+                        "mem-pool %s: header of %p overwritten, or object of a destroyed pool; put at %p",
                         p->name, object, site);
     }
     complain();
 }
 
-/* ---- zones and fill --------------------------------------------------------------------------- */
+/* ---- zones and fill -------------------------------------------------------------------------- */
 
 /* By comparing them with themselves one byte on, which libc does in big steps. */
 static bool
@@ -215,7 +216,7 @@ show(struct mem_pool *p, void *object)
     VALGRIND_MEMPOOL_ALLOC(p, object, p->size);
 }
 
-/* ---- get and put ------------------------------------------------------------------------------ */
+/* ---- get and put ----------------------------------------------------------------------------- */
 
 /* The chain of dead objects; depot.lock held. A leak checker follows it only where it is not poisoned. */
 static MEM_RAW void
@@ -332,7 +333,7 @@ debug_put(struct mem_pool *p, void *object, const void *site)
 
 const struct mem_backend mem_debug = { debug_get, debug_put };
 
-/* ---- sweep ------------------------------------------------------------------------------------ */
+/* ---- sweep ----------------------------------------------------------------------------------- */
 
 MEM_RAW void
 mem_debug_sweep(struct mem_pool *p, bool all)

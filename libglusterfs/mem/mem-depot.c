@@ -72,7 +72,8 @@ push(struct mem_magazine **list, uint32_t *n, struct mem_magazine *m)
 static bool
 is_over_cap(const struct mem_pool *p)
 {
-    return mem_set.cap && (size_t)(p->depot.nhot + p->depot.ncold) * p->depot.m * p->class.stride > mem_set.cap;
+    return mem_set.cap &&
+           (size_t)(p->depot.nhot + p->depot.ncold) * p->depot.m * p->class.stride > mem_set.cap;
 }
 
 static void
@@ -235,9 +236,10 @@ mem_depot_put_one(struct mem_pool *p, void *object)
     return true;
 }
 
-/* How many cold magazines an age leaves in a pool that was busy. The same load, time and again, takes a magazine more or
- * less: what one thread has over in its loaded one when the depot is empty, another has to get elsewhere. Without this
- * slack that would be freed after one burst and fetched for the next. The first age that finds the pool idle takes it. */
+/* How many cold magazines an age leaves in a pool that was busy. The same load, time and again, takes a
+ * magazine more or less: what one thread has over in its loaded one when the depot is empty, another has to
+ * get elsewhere. Without this slack that would be freed after one burst and fetched for the next. The first
+ * age that finds the pool idle takes it. */
 static uint32_t
 slack(uint64_t visits)
 {

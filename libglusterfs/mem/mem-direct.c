@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-direct: the two backends without caches: objects that are allocations of their own with a header, counted, and
- * those of mode off, which are malloc's and no more. */
+/* mem-direct: the two backends without caches: objects that are allocations of their own with a header,
+ * counted, and those of mode off, which are malloc's and no more. */
 #include "mem/mem-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* ---- MEM_POOL_NO_POOL, KILN_POOL_BYPASS --------------------------------------------------------- */
+/* ---- MEM_POOL_NO_POOL, KILN_POOL_BYPASS ------------------------------------------------------ */
 
 static MEM_RAW void *
 direct_get(struct mem_pool *p, uint64_t owner, const void *site)
@@ -19,7 +19,8 @@ direct_get(struct mem_pool *p, uint64_t owner, const void *site)
     errno = ENOMEM;
     if (mem_test_fails())
         return NULL;
-    object = aligned_alloc(p->class.align, (p->class.stride + p->class.align - 1) / p->class.align * p->class.align);
+    object = aligned_alloc(p->class.align,
+                           (p->class.stride + p->class.align - 1) / p->class.align * p->class.align);
     if (!object)
         return NULL;
     object = (char *)object + p->class.offset;
@@ -45,7 +46,7 @@ direct_put(struct mem_pool *p, void *object, const void *site)
 
 const struct mem_backend mem_direct = { direct_get, direct_put };
 
-/* ---- mode off ----------------------------------------------------------------------------------- */
+/* ---- mode off -------------------------------------------------------------------------------- */
 
 static void *
 malloc_get(struct mem_pool *p, uint64_t owner, const void *site)

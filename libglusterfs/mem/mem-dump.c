@@ -39,8 +39,8 @@ dump_process(const struct out *o)
     number(o, "threads-attached", s.threads);
     number(o, "threads-skipped", s.threads_skipped);
     number(o, "demote-requests", s.demote_requests);
-    snprintf(text, sizeof(text), "periodic %" PRIu64 ", pressure %" PRIu64 ", manual %" PRIu64, s.trims_periodic,
-             s.trims_pressure, s.trims_manual);
+    snprintf(text, sizeof(text), "periodic %" PRIu64 ", pressure %" PRIu64 ", manual %" PRIu64,
+             s.trims_periodic, s.trims_pressure, s.trims_manual);
     o->fn(o->arg, "trim-count", text);
     number(o, "cap-bytes", s.cap_bytes);
     number(o, "cached-bytes", s.cached_bytes);
@@ -113,7 +113,7 @@ mem_pools_dump(mem_dump_fn fn, void *arg)
     pthread_mutex_unlock(&mem_sweep_mutex);
 }
 
-/* ---- invariants ------------------------------------------------------------------------------- */
+/* ---- invariants ------------------------------------------------------------------------------ */
 
 static MEM_RAW uint64_t
 check_chain(struct mem_pool *p, struct mem_magazine *m, bool empty)
@@ -140,7 +140,8 @@ check_line(struct mem_pool *p, struct mem_line *l)
     assert(l->word == p->word);
     assert(l->base <= l->top && l->top <= l->end);
     if (l->base) {
-        struct mem_magazine *m = (struct mem_magazine *)(void *)((char *)l->base - offsetof(struct mem_magazine, slot));
+        struct mem_magazine *m =
+            (struct mem_magazine *)(void *)((char *)l->base - offsetof(struct mem_magazine, slot));
 
         assert(l->end == l->base + m->cap);
         m->count = (uint32_t)loaded;
@@ -167,14 +168,16 @@ check_pool(struct mem_pool *p)
     if (mem_set.mode != MEM_MODE_ON)
         return;
     mem_lock(&d->lock);
-    cached = check_chain(p, d->hot, false) + check_chain(p, d->cold, false) + check_chain(p, d->doomed, false);
+    cached =
+        check_chain(p, d->hot, false) + check_chain(p, d->cold, false) + check_chain(p, d->doomed, false);
     check_chain(p, d->empty, true);
     mem_unlock(&d->lock);
     for (struct mem_thread *t = mem_threads; t; t = t->next)
         if (t->used[p->id / 64] & ((uint64_t)1 << (p->id % 64)))
             cached += check_line(p, mem_line_of(t, p->id));
     /* Every object is either live or in exactly one magazine. */
-    assert(MEM_READ(p->class.carved) - MEM_READ(p->class.returned) == cached + (uint64_t)mem_pool_live(p) - MEM_READ(p->direct));
+    assert(MEM_READ(p->class.carved) - MEM_READ(p->class.returned) ==
+           cached + (uint64_t)mem_pool_live(p) - MEM_READ(p->direct));
 }
 
 void

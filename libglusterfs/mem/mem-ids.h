@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* mem-ids: the pools of Kiln whose number the compiler knows, so that getting and putting their objects is inlined
- * (mem/mem-inline.h):
+/* mem-ids: the pools of Kiln whose number the compiler knows, so that getting and putting their objects is
+ * inlined (mem/mem-inline.h):
  *
  *     struct frame *f = mem_get_t(MEM_ID_FRAME);
  *     mem_put_t(MEM_ID_FRAME, f);
  *
- * Here are the objects that operations use; all other pools take any number. Objects that are counted for a brick come
- * from mem_get_owner(), and mem_put_t() does right by them. The pool's library knows nothing of this table: ids belong to
- * whoever makes the pools of a process.
+ * Here are the objects that operations use; all other pools take any number. Objects that are counted for a
+ * brick come from mem_get_owner(), and mem_put_t() does right by them. The pool's library knows nothing of
+ * this table: ids belong to whoever makes the pools of a process.
  */
 #ifndef KILN_MEM_IDS_H
 #define KILN_MEM_IDS_H
@@ -40,7 +40,8 @@ enum mem_id {
 
 _Static_assert(MEM_ID_END <= MEM_ID_TYPED_MAX + 1, "more fixed ids than the pools have");
 
-/* Makes the pool of a fixed id, once: *pool stays as it is if it is there. 0 or -errno; -EEXIST: two pools want this id. */
+/* Makes the pool of a fixed id, once: *pool stays as it is if it is there. 0 or -errno; -EEXIST: two pools
+ * want this id. */
 static inline int
 mem_pool_make(struct mem_pool **pool, enum mem_id id, size_t size, const char *name)
 {

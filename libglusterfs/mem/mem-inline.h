@@ -3,9 +3,8 @@
 /* mem-inline: the pool's fast path, for callers whose pool has a number known to the compiler.
  *
  *     enum { ID_FRAME = MEM_ID_TYPED_MIN };
- *     mem_pool_new_opts(&(struct mem_pool_opts){ .name = "frame", .size = sizeof(struct frame), .id = ID_FRAME });
- *     struct frame *f = mem_get_t(ID_FRAME);
- *     mem_put_t(ID_FRAME, f);
+ *     mem_pool_new_opts(&(struct mem_pool_opts){ .name = "frame", .size = sizeof(struct frame), .id =
+ * ID_FRAME }); struct frame *f = mem_get_t(ID_FRAME); mem_put_t(ID_FRAME, f);
  *
  * The layouts below are shared with the library and are not for anybody else.
  */
@@ -104,7 +103,8 @@ enum mem_req {
 /* One thread. Followed by one struct mem_line per pool id, from id 2 on: 256 * 64 bytes in all, of which
  * a thread touches one page for its first 62 pools. */
 struct mem_thread {
-    uint8_t busy;  /* 1 while the thread is in its lines. Written by the thread. A byte: shorter instructions */
+    /* 1 while the thread is in its lines. Written by the thread. A byte: shorter instructions */
+    uint8_t busy;
     uint32_t req;  /* enum mem_req. Written by the sweeper, but for the thread's CAS DEMOTE -> NONE. */
     uint8_t state, active;
     uint16_t retry;
@@ -251,8 +251,8 @@ mem_put_fast(void *p, unsigned id, const void *site)
         struct mem_line *l = id ? mem_line_of(t, id) : mem_line_in(t, word);
         void **top = __atomic_load_n(&l->top, __ATOMIC_RELAXED);
         uint64_t live = l->word;
-        /* The same, but for an owner, whom the line's word does not have; and if the object's word has led here, so have
-         * the bits between. */
+        /* The same, but for an owner, whom the line's word does not have; and if the object's word has led
+         * here, so have the bits between. */
         bool same = id ? mem_word_matches(word, live) : (uint32_t)word == (uint32_t)live;
 
         if (MEM_LIKELY(top != l->end) && MEM_LIKELY(same)) {

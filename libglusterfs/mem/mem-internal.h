@@ -30,12 +30,12 @@ void mem_test_hook(enum mem_hook point);
 #define MEM_OWNERS 4096
 #define MEM_CAP_MAX 256 /* objects in the largest magazine */
 
-/* ---- options (mem-option.c) ------------------------------------------------------------------- */
+/* ---- options (mem-option.c) ------------------------------------------------------------------ */
 
 bool mem_option_bypasses(const char *pool_name);
 void mem_option_fork(int step);
 
-/* ---- spans (mem-span.c) ----------------------------------------------------------------------- */
+/* ---- spans (mem-span.c) ---------------------------------------------------------------------- */
 
 struct mem_span;
 
@@ -57,8 +57,8 @@ struct mem_class {
 };
 
 /* header and trailer: bytes kept before and after the object in its slot */
-void mem_class_init(struct mem_class *c, uint32_t id, size_t size, size_t align, size_t header, size_t trailer,
-                    bool spread);
+void mem_class_init(struct mem_class *c, uint32_t id, size_t size, size_t align, size_t header,
+                    size_t trailer, bool spread);
 size_t mem_class_alloc(struct mem_class *c, void **objects, size_t n); /* how many it got */
 void mem_class_free(struct mem_class *c, void *const *objects, size_t n);
 size_t mem_class_release(struct mem_class *c, bool all); /* empty spans back to their reservation; bytes */
@@ -80,7 +80,7 @@ void mem_magazine_free(struct mem_magazine *m);
 size_t mem_magazines_release(bool all);
 bool mem_magazines_quiet(void); /* no empty span is kept */
 
-/* ---- depot (mem-depot.c) ---------------------------------------------------------------------- */
+/* ---- depot (mem-depot.c) --------------------------------------------------------------------- */
 
 struct mem_depot {
     struct mem_lock lock;
@@ -101,8 +101,8 @@ struct mem_depot {
  *   malloc  mode off: malloc and free; an object knows no pool (mem-direct.c)
  *   debug   poison and trace: one chain of dead objects for all threads (mem-debug.c)
  *
- * get ends the caller's bracket, and returns NULL with errno. put is given a live object of that pool outside of any
- * bracket. site: where mem_get or mem_put was called.
+ * get ends the caller's bracket, and returns NULL with errno. put is given a live object of that pool outside
+ * of any bracket. site: where mem_get or mem_put was called.
  */
 struct mem_backend {
     void *(*get)(struct mem_pool *p, uint64_t owner, const void *site);
@@ -165,7 +165,7 @@ void mem_object_fresh(struct mem_pool *p, void *object); /* its header, dead, an
 size_t mem_pool_carve(struct mem_pool *p, void **objects, size_t n);
 struct mem_magazine *mem_depot_age(struct mem_pool *p, bool all, bool lean); /* what is to be freed */
 
-/* ---- pools (mem-pool.c) ----------------------------------------------------------------------- */
+/* ---- pools (mem-pool.c) ---------------------------------------------------------------------- */
 
 extern struct mem_pool *mem_pools[MEM_IDS]; /* by id; written under the registry mutex */
 
@@ -184,7 +184,7 @@ mem_pool_of(const struct mem_header *h)
 
 void mem_pool_free(struct mem_pool *p); /* a pool without objects; registry mutex held */
 
-/* ---- threads (mem-thread.c) ------------------------------------------------------------------- */
+/* ---- threads (mem-thread.c) ------------------------------------------------------------------ */
 
 enum { MEM_THREAD_UNATTACHED, MEM_THREAD_ATTACHED, MEM_THREAD_PRIVATE, MEM_THREAD_DETACHED };
 
@@ -201,10 +201,10 @@ bool mem_admit(struct mem_thread **t); /* true: inside the bracket; false: keep 
 void mem_thread_age_self(struct mem_thread *t);
 bool mem_line_age(struct mem_line *l, bool all, struct mem_magazine **out); /* true: something stays */
 
-#define MEM_EACH_USED(t, id)                                                                              \
-    for (unsigned w_ = 0; w_ < 4; w_++)                                                                   \
-        for (uint64_t bits_ = (t)->used[w_]; bits_ && ((id) = w_ * 64 + (unsigned)__builtin_ctzll(bits_), 1); \
-             bits_ &= bits_ - 1)
+#define MEM_EACH_USED(t, id)                                                                                 \
+    for (unsigned w_ = 0; w_ < 4; w_++)                                                                      \
+        for (uint64_t bits_ = (t)->used[w_];                                                                 \
+             bits_ && ((id) = w_ * 64 + (unsigned)__builtin_ctzll(bits_), 1); bits_ &= bits_ - 1)
 
 /* A thread is about to change base and flow of its lines, which readers elsewhere want to see together. The
  * sweeper needs none of this: it holds the registry mutex then, as readers do. */
@@ -221,7 +221,7 @@ mem_changes_end(struct mem_thread *t)
     __atomic_store_n(&t->changes, t->changes + 1, __ATOMIC_RELEASE);
 }
 
-/* ---- sweeper (mem-sweep.c) -------------------------------------------------------------------- */
+/* ---- sweeper (mem-sweep.c) ------------------------------------------------------------------- */
 
 void mem_sweeper_kick(void);            /* sweep soon */
 void mem_sweeper_forget(void);          /* child of fork */
@@ -229,7 +229,7 @@ bool mem_membarrier(void);
 bool mem_membarrier_register(void);
 extern int mem_over_cap;
 
-/* ---- accounting (mem-account.c) --------------------------------------------------------------- */
+/* ---- accounting (mem-account.c) -------------------------------------------------------------- */
 
 void mem_owner_count(unsigned owner, unsigned id, uint32_t by); /* any thread; only of pools without spans */
 
@@ -253,7 +253,7 @@ struct mem_figures {
 };
 extern struct mem_figures mem_figures;
 
-/* ---- debug modes (mem-debug.c, mem-trace.c) --------------------------------------------------- */
+/* ---- debug modes (mem-debug.c, mem-trace.c) -------------------------------------------------- */
 
 size_t mem_debug_header(void);  /* bytes before and after an object in this mode */
 size_t mem_debug_trailer(void);
@@ -264,7 +264,7 @@ void mem_trace_put(void *object);
 void mem_trace_fork(int step);
 bool mem_trace_oldest(unsigned owner, unsigned id, char *text, size_t n);
 
-/* ---- pressure (mem-pressure.c) ---------------------------------------------------------------- */
+/* ---- pressure (mem-pressure.c) --------------------------------------------------------------- */
 
 struct pollfd;
 int mem_pressure_open(struct pollfd *fds, int max); /* how many descriptors were added */

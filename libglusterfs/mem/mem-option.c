@@ -22,7 +22,7 @@ struct mem_settings mem_set = { .sweep_ms = 10000, .cap = SIZE_MAX, .pressure = 
 static pthread_mutex_t set_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool env_read;
 
-/* ---- values ----------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static int
 parse_number(const char *text, uint64_t max, uint64_t *out)
@@ -185,7 +185,7 @@ set_one(const char *key, const char *value)
     return -EINVAL;
 }
 
-/* ---- the environment -------------------------------------------------------------------------- */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 static void
 read_environment(void)
@@ -282,7 +282,7 @@ mem_pools_mode(void)
     return names[mode];
 }
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 enum { FOLD_SLOTS = 16, FOLD_BURST = 10, FOLD_US = 10000000 };
 
@@ -356,7 +356,7 @@ mem_option_fork(int step)
     pthread_mutex_unlock(&set_mutex);
 }
 
-/* ---- fault injection -------------------------------------------------------------------------- */
+/* ---- fault injection ------------------------------------------------------------------------- */
 
 int64_t mem_test_fail_at;
 bool mem_test_fail_always;

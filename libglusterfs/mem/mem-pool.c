@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
 /* mem-pool: getting and putting objects. The fast path is mem_get_fast and mem_put_fast in mem-inline.h;
- * here are the calls around it, the slow path, which asks the pool's backend, and the backend of mode on, which finds a
- * magazine:
+ * here are the calls around it, the slow path, which asks the pool's backend, and the backend of mode on,
+ * which finds a magazine:
  *
  *   get   loaded is empty: previous, a cold magazine, the depot, half a magazine carved from spans
  *   put   loaded is full: previous, an empty magazine for a full one from the depot, else singly to the depot
@@ -27,7 +27,7 @@ struct mem_pool *mem_pools[MEM_IDS];
  * need not fetch it. */
 #define SITE() __builtin_return_address(0)
 
-/* ---- the public calls ------------------------------------------------------------------------- */
+/* ---- the public calls ------------------------------------------------------------------------ */
 
 MEM_RAW MEM_INLINE void *
 get_shown(struct mem_pool *pool, uint16_t owner, const void *site)
@@ -58,7 +58,8 @@ mem_get0(struct mem_pool *pool)
     return MEM_LIKELY(p != NULL) ? memset(p, 0, pool->zero_len) : NULL;
 }
 
-/* Of a pool whose objects lie in no span. Their puts shall take the slow path, to be counted: no line matches. */
+/* Of a pool whose objects lie in no span. Their puts shall take the slow path, to be counted: no line
+ * matches. */
 static MEM_RAW __attribute__((noinline)) void *
 get_counted(struct mem_pool *pool, uint16_t owner)
 {
@@ -66,7 +67,8 @@ get_counted(struct mem_pool *pool, uint16_t owner)
 
     if (p && owner && mem_set.mode != MEM_MODE_OFF) {
         mem_owner_count(owner, pool->id, 1);
-        mem_word_write(mem_header_of(p), (uint32_t)mem_word_read(mem_header_of(p)) | (uint64_t)owner << MEM_OWNER_SHIFT);
+        mem_word_write(mem_header_of(p),
+                       (uint32_t)mem_word_read(mem_header_of(p)) | (uint64_t)owner << MEM_OWNER_SHIFT);
     }
     return p;
 }
@@ -101,7 +103,8 @@ asan_hide(void *object)
 {
     struct mem_pool *p = mem_set.mode == MEM_MODE_ON ? mem_pool_of(mem_header_of(object)) : NULL;
 
-    if (p && p->backend == &mem_lines && !p->reset && (uint32_t)mem_header_of(object)->word == (uint32_t)p->word)
+    if (p && p->backend == &mem_lines && !p->reset &&
+        (uint32_t)mem_header_of(object)->word == (uint32_t)p->word)
         MEM_ASAN_HIDE(object, p->class.stride - p->class.offset);
 }
 #else
@@ -117,7 +120,8 @@ mem_put(void *object)
     mem_put_fast(object, 0, NULL);
 }
 
-/* As many as the loaded magazine has, in one bracket. Their headers are written outside: they are the caller's by now. */
+/* As many as the loaded magazine has, in one bracket. Their headers are written outside: they are the
+ * caller's by now. */
 static MEM_RAW size_t
 take_some(struct mem_pool *pool, void **objects, size_t n)
 {
@@ -162,7 +166,8 @@ mem_get_bulk(struct mem_pool *pool, void **objects, size_t n)
     return 0;
 }
 
-/* The first of them that are live objects of one pool and find room in the loaded magazine, in one bracket: how many. */
+/* The first of them that are live objects of one pool and find room in the loaded magazine, in one bracket:
+ * how many. */
 static MEM_RAW size_t
 give_some(void **objects, size_t n)
 {
@@ -176,7 +181,8 @@ give_some(void **objects, size_t n)
         uint64_t live = l->word;
 
         /* Its line too: an object that is counted for an owner has none. */
-        while (given < room && objects[given] && mem_word_matches(mem_word_read(mem_header_of(objects[given])), live)) {
+        while (given < room && objects[given] &&
+               mem_word_matches(mem_word_read(mem_header_of(objects[given])), live)) {
             asan_hide(objects[given]);
             mem_word_write(mem_header_of(objects[given]), live ^ (MEM_STATE_LIVE ^ MEM_STATE_DEAD));
             *top++ = objects[given++];
@@ -207,7 +213,7 @@ mem_pool_idle(void)
         mem_leave(t);
 }
 
-/* ---- objects from the system ------------------------------------------------------------------ */
+/* ---- objects from the system ----------------------------------------------------------------- */
 
 MEM_RAW void
 mem_object_fresh(struct mem_pool *p, void *object)
@@ -243,7 +249,7 @@ mem_pool_carve_one(struct mem_pool *p)
     return mem_pool_carve(p, &object, 1) == 1 ? object : NULL;
 }
 
-/* ---- get, slow -------------------------------------------------------------------------------- */
+/* ---- get, slow ------------------------------------------------------------------------------- */
 
 /* By the line's own thread. Puts minus gets stay as they are. */
 static void
@@ -263,7 +269,8 @@ line_load(struct mem_line *l, struct mem_magazine *m, uint32_t count)
 static struct mem_magazine *
 line_loaded(const struct mem_line *l)
 {
-    return l->base ? (struct mem_magazine *)(void *)((char *)l->base - offsetof(struct mem_magazine, slot)) : NULL;
+    return l->base ? (struct mem_magazine *)(void *)((char *)l->base - offsetof(struct mem_magazine, slot))
+                   : NULL;
 }
 
 /* First use of this pool by this thread. */
@@ -276,8 +283,8 @@ line_begin(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
     __atomic_fetch_or(&t->used[p->id / 64], (uint64_t)1 << (p->id % 64), __ATOMIC_RELAXED);
 }
 
-/* Loaded, empty or full, and previous change places, but for a few objects of the fuller one: a thread whose count of
- * live objects goes up and down by as few would else come here every time. */
+/* Loaded, empty or full, and previous change places, but for a few objects of the fuller one: a thread whose
+ * count of live objects goes up and down by as few would else come here every time. */
 static void
 swap_previous(struct mem_line *l)
 {
@@ -351,7 +358,8 @@ refill_carve(struct mem_line *l, struct mem_pool *p)
     struct mem_magazine *old = line_loaded(l), *m = old;
     size_t got;
 
-    if (!m || m->cap < MEM_READ(p->depot.m)) /* one of the size that magazines have by now: fewer visits here */
+    /* one of the size that magazines have by now: fewer visits here */
+    if (!m || m->cap < MEM_READ(p->depot.m))
         m = mem_depot_put(p, NULL);
     if (!m)
         m = old;
@@ -409,7 +417,8 @@ get_bypass(struct mem_pool *p, uint64_t owner)
 static __attribute__((noinline)) void *
 get_in_vain(struct mem_pool *p, unsigned id, const void *site)
 {
-    mem_message(LOG_CRIT, "mem-pool: get from %s (id %u, at %p)", p ? p->name : "a pool that does not exist", id, site);
+    mem_message(LOG_CRIT, "mem-pool: get from %s (id %u, at %p)", p ? p->name : "a pool that does not exist",
+                id, site);
     errno = EINVAL;
     return NULL;
 }
@@ -451,7 +460,7 @@ mem_get_slow(unsigned id, uint64_t owner, const void *site)
     return p->backend->get(p, owner, site ? site : SITE());
 }
 
-/* ---- put, slow -------------------------------------------------------------------------------- */
+/* ---- put, slow ------------------------------------------------------------------------------- */
 
 /* Room for one more in the loaded magazine; false if no magazine can be had. */
 static bool

@@ -38,7 +38,7 @@ extern "C" {
 
 struct mem_pool;
 
-/* ---- the process ------------------------------------------------------------------------------ */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 /* Start the sweeper. Pools may be made and used before; nothing is given back to the system until then.
  * Call it after the last fork of a program that daemonises: a child of fork has no sweeper until it calls
@@ -52,7 +52,8 @@ void mem_pools_fini(void);
  * All other threads that used a pool must have been joined. */
 uint64_t mem_pools_fini_strict(void);
 
-/* "on", "off", "poison", "trace:K". -EBUSY once a pool was made or mem_pools_init called, -EINVAL if unknown. */
+/* "on", "off", "poison", "trace:K". -EBUSY once a pool was made or mem_pools_init called, -EINVAL if unknown.
+ */
 int mem_pools_set_mode(const char *mode);
 
 /* "on", "off", "poison" or "trace": what is, or would now be, in force. */
@@ -64,11 +65,11 @@ const char *mem_pools_mode(void);
  *   cap        KILN_POOL_CAP        bytes cached in the whole process, 0 = no cap       any time
  *                                   (default: the larger of 64 MiB and RAM/256)
  *   handshake  KILN_POOL_HANDSHAKE  auto | cooperative                (default auto)    as the mode
- *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put     (default: 1 in poison and trace)  any time
- *   pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup (default 1)  as the mode
- *   bypass     KILN_POOL_BYPASS     names of pools, with commas between them, or *: as if made with MEM_POOL_NO_POOL
- *                                   (default: none)                   any time, for pools made from then on
- * 0, -EINVAL (unknown or malformed) or -EBUSY (too late). */
+ *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put     (default: 1 in poison and trace)  any
+ * time pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup (default 1)  as the
+ * mode bypass     KILN_POOL_BYPASS     names of pools, with commas between them, or *: as if made with
+ * MEM_POOL_NO_POOL (default: none)                   any time, for pools made from then on 0, -EINVAL
+ * (unknown or malformed) or -EBUSY (too late). */
 int mem_pools_set_option(const char *key, const char *value);
 
 /* Where messages go (default: one line on stderr). level is a syslog level. Repeats are folded before.
@@ -76,16 +77,16 @@ int mem_pools_set_option(const char *key, const char *value);
 typedef void (*mem_message_fn)(int level, const char *text);
 void mem_pools_set_message_fn(mem_message_fn fn);
 
-/* ---- a pool ----------------------------------------------------------------------------------- */
+/* ---- a pool ---------------------------------------------------------------------------------- */
 
 enum mem_pool_flags {
     MEM_POOL_CACHE_ALIGNED = 1u << 0, /* objects start on a cache line of their own */
     MEM_POOL_NO_POOL = 1u << 1,       /* never cached: every get and put goes to malloc, counted */
 };
 
-/* Runs on an object when it comes from the system (ctor), or at each mem_put (reset; not in mode off). A pool with either
- * keeps the object's contents from put to get, so mem_get0 is refused on it. There is no destructor:
- * a ctor sets up lists, locks and links inside the object and acquires nothing. */
+/* Runs on an object when it comes from the system (ctor), or at each mem_put (reset; not in mode off). A pool
+ * with either keeps the object's contents from put to get, so mem_get0 is refused on it. There is no
+ * destructor: a ctor sets up lists, locks and links inside the object and acquires nothing. */
 typedef void (*mem_object_fn)(void *object);
 
 struct mem_pool_opts {
@@ -105,7 +106,8 @@ struct mem_pool_opts {
 #define MEM_ID_TYPED_MIN 2
 #define MEM_ID_TYPED_MAX 31
 
-/* NULL with errno: ENOMEM, EINVAL, ENOSPC (no id is free; 224 pools may choose none), EEXIST (fixed id is taken). */
+/* NULL with errno: ENOMEM, EINVAL, ENOSPC (no id is free; 224 pools may choose none), EEXIST (fixed id is
+ * taken). */
 struct mem_pool *mem_pool_new_opts(const struct mem_pool_opts *opts);
 struct mem_pool *mem_pool_new_fn(size_t size, unsigned prefill, const char *name);
 #define mem_pool_new(type, count) mem_pool_new_fn(sizeof(type), (count), #type)
@@ -117,7 +119,7 @@ int mem_pool_prefill(struct mem_pool *pool, unsigned count);
  * one has been, two sweeps later. Reported once if that takes longer. NULL is allowed. */
 void mem_pool_destroy(struct mem_pool *pool);
 
-/* ---- objects ---------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /* One object, contents undefined (or as ctor/reset left them).
  * thread  any; pops from the calling thread's own magazine
@@ -137,8 +139,8 @@ void *mem_get0_owner(struct mem_pool *pool, uint16_t owner);
  * pool is reported with the pool's name and left alone. */
 void mem_put(void *object);
 
-/* n objects at once, for less than one by one. Get: all or nothing, 0 or -ENOMEM. Put: of any pools, NULLs allowed;
- * fastest where neighbours are of one pool. */
+/* n objects at once, for less than one by one. Get: all or nothing, 0 or -ENOMEM. Put: of any pools, NULLs
+ * allowed; fastest where neighbours are of one pool. */
 int mem_get_bulk(struct mem_pool *pool, void **objects, size_t n);
 void mem_put_bulk(void **objects, size_t n);
 
@@ -149,18 +151,19 @@ void mem_pool_idle(void);
 /* Detach the calling thread now, as its exit would. It may go on using pools, more slowly. */
 void mem_pool_thread_destructor(void);
 
-/* ---- owners (bricks) -------------------------------------------------------------------------- */
+/* ---- owners (bricks) ------------------------------------------------------------------------- */
 
 /* A new owner id (1 .. 4095), or -errno. Its id is not reused while anything is counted against it. */
 int mem_owner_new(const char *name);
 
-/* The owner is gone; late puts still count down. Its id is free again at once if the last mem_owner_audit() found
- * nothing and nobody has got anything for it since, which is the caller's to know; so it is in mode off, where
- * nothing is counted. Else once its balance was zero at two sweeps in a row. */
+/* The owner is gone; late puts still count down. Its id is free again at once if the last mem_owner_audit()
+ * found nothing and nobody has got anything for it since, which is the caller's to know; so it is in mode
+ * off, where nothing is counted. Else once its balance was zero at two sweeps in a row. */
 void mem_owner_retire(uint16_t owner);
 
-/* Objects the owner still holds, in all pools or in one (pool NULL = all). Looks at every object there is, at some
- * nanoseconds each, and waits for a sweep that is going on; others get and put meanwhile. Exact for what is quiet. */
+/* Objects the owner still holds, in all pools or in one (pool NULL = all). Looks at every object there is, at
+ * some nanoseconds each, and waits for a sweep that is going on; others get and put meanwhile. Exact for what
+ * is quiet. */
 int64_t mem_owner_balance(uint16_t owner, const struct mem_pool *pool);
 
 /* One call per pool in which the owner still has objects; the number of such objects is returned.
@@ -168,16 +171,16 @@ int64_t mem_owner_balance(uint16_t owner, const struct mem_pool *pool);
 typedef void (*mem_audit_fn)(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where);
 int64_t mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg);
 
-/* ---- sweeping and trimming -------------------------------------------------------------------- */
+/* ---- sweeping and trimming ------------------------------------------------------------------- */
 
 /* One pass in the calling thread: hot becomes cold, cold is freed, but for a few magazines of a busy pool. */
 void mem_pools_sweep_now(void);
 
-/* Give memory back now; bytes returned to the system. level 1: demote, free cold objects, spare magazines and empty
- * spans. 2: everything cached. 3: also free pages inside used spans, and the C heap's top (glibc). */
+/* Give memory back now; bytes returned to the system. level 1: demote, free cold objects, spare magazines and
+ * empty spans. 2: everything cached. 3: also free pages inside used spans, and the C heap's top (glibc). */
 size_t mem_pools_trim(int level);
 
-/* ---- figures ---------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 struct mem_pool_stats {
     const char *name, *xlator; /* valid as long as the pool */

@@ -21,7 +21,7 @@ static const char trigger[] = "some 200000 2000000";
 static uint64_t high_seen;
 static uint64_t last_stall_us;
 
-/* ---- what to watch ---------------------------------------------------------------------------- */
+/* ---- what to watch --------------------------------------------------------------------------- */
 
 /* What is in /proc/self/cgroup, as far as it fits; no stream, which would allocate. */
 static void
@@ -145,7 +145,7 @@ events_read(int fd)
     return sum;
 }
 
-/* ---- in the sweeper's poll -------------------------------------------------------------------- */
+/* ---- in the sweeper's poll ------------------------------------------------------------------- */
 
 /* Two entries: stalls, and the cgroup's events; an fd of -1 is not watched. */
 int

@@ -31,7 +31,8 @@ reservation_new(void)
     r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
-    p = mmap(NULL, 2 * RESERVATION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    p = mmap(NULL, 2 * RESERVATION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+             0);
     if (p == MAP_FAILED) {
         free(r);
         return NULL;
@@ -79,7 +80,8 @@ mem_span_map(size_t bytes)
         mem_lock(&res_lock);
         for (r = res_hint; r && !(run = reservation_fit(r, units)); r = r->next)
             ;
-        for (r = run ? r : reservations; !run && r != res_hint && !(run = reservation_fit(r, units)); r = r->next)
+        for (r = run ? r : reservations; !run && r != res_hint && !(run = reservation_fit(r, units));
+             r = r->next)
             ;
         if (!run && fresh) {
             reservation_link(fresh);
@@ -189,7 +191,8 @@ mem_reservations_release(void)
         if (!whole) {
             MEM_WRITE(r->used, r->used & ~drop);
             r->drop &= ~drop;
-            next = r->next; /* the list may have grown at its head, and lost nothing: we hold the sweep mutex */
+            /* the list may have grown at its head, and lost nothing: we hold the sweep mutex */
+            next = r->next;
         }
     }
     MEM_ADD(mem_released_bytes, bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-shared: what a cache of another kind takes from the pools, to age with them: coro/stack-pool. Nobody else includes it
- * but mem-internal.h.
+/* mem-shared: what a cache of another kind takes from the pools, to age with them: coro/stack-pool. Nobody
+ * else includes it but mem-internal.h.
  */
 #ifndef KILN_MEM_SHARED_H
 #define KILN_MEM_SHARED_H
@@ -22,11 +22,13 @@
 #define MEM_TSAN 0
 #endif
 
-/* What pooled objects point to is not leaked. Weak: the program may be built with ASan, and the library not. */
+/* What pooled objects point to is not leaked. Weak: the program may be built with ASan, and the library not.
+ */
 void __lsan_register_root_region(const void *p, size_t n) __attribute__((weak));
 void __lsan_unregister_root_region(const void *p, size_t n) __attribute__((weak));
 #define MEM_LSAN_ROOT(p, n) (__lsan_register_root_region ? __lsan_register_root_region((p), (n)) : (void)0)
-#define MEM_LSAN_UNROOT(p, n) (__lsan_unregister_root_region ? __lsan_unregister_root_region((p), (n)) : (void)0)
+#define MEM_LSAN_UNROOT(p, n)                                                                                \
+    (__lsan_unregister_root_region ? __lsan_unregister_root_region((p), (n)) : (void)0)
 
 #if MEM_ASAN
 void __asan_poison_memory_region(void const volatile *p, size_t n);
@@ -44,7 +46,7 @@ void __asan_unpoison_memory_region(void const volatile *p, size_t n);
 #define MEM_WRITE(counter, v) __atomic_store_n(&(counter), (v), __ATOMIC_RELAXED)
 #define MEM_BUMP(counter, by) MEM_WRITE(counter, MEM_READ(counter) + (by)) /* under the lock of its writers */
 
-/* ---- a small lock (mem-lock.c) ---------------------------------------------------------------- */
+/* ---- a small lock (mem-lock.c) --------------------------------------------------------------- */
 
 struct mem_lock {
     uint32_t word; /* 0 free, 1 held, 2 held and waited for */
@@ -75,7 +77,7 @@ mem_unlock(struct mem_lock *l)
         mem_lock_wake(l);
 }
 
-/* ---- options and mode (mem-option.c) ---------------------------------------------------------- */
+/* ---- options and mode (mem-option.c) --------------------------------------------------------- */
 
 enum mem_mode { MEM_MODE_UNSET, MEM_MODE_ON, MEM_MODE_OFF, MEM_MODE_POISON, MEM_MODE_TRACE };
 
@@ -102,7 +104,7 @@ bool mem_test_fails(void);
 
 uint64_t mem_now_us(void); /* of a clock that never goes back */
 
-/* ---- the sweeper and who follows it (mem-sweep.c) ----------------------------------------------- */
+/* ---- the sweeper and who follows it (mem-sweep.c) -------------------------------------------- */
 
 extern pthread_mutex_t mem_sweep_mutex; /* one sweep or trim at a time */
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- classes ---------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 static size_t
 round_up(size_t n, size_t to)
@@ -22,7 +22,8 @@ round_up(size_t n, size_t to)
 }
 
 void
-mem_class_init(struct mem_class *c, uint32_t id, size_t size, size_t align, size_t header, size_t trailer, bool spread)
+mem_class_init(struct mem_class *c, uint32_t id, size_t size, size_t align, size_t header, size_t trailer,
+               bool spread)
 {
     size_t line = align > 64 ? align : 64;
     size_t offset = round_up(header, align);
@@ -304,7 +305,7 @@ mem_class_check(struct mem_class *c)
     mem_unlock(&c->lock);
 }
 
-/* ---- magazines: classes of their own, without headers ------------------------------------------ */
+/* ---- magazines: classes of their own, without headers ---------------------------------------- */
 
 static struct mem_class mag_class[9]; /* capacity 1 << index */
 
@@ -313,7 +314,8 @@ void
 mem_magazines_init(void)
 {
     for (unsigned i = 0; i < 9; i++)
-        mem_class_init(&mag_class[i], 0, sizeof(struct mem_magazine) + sizeof(void *) * ((size_t)1 << i), 16, 0, 0, true);
+        mem_class_init(&mag_class[i], 0, sizeof(struct mem_magazine) + sizeof(void *) * ((size_t)1 << i), 16,
+                       0, 0, true);
 }
 
 /* cap is a power of two. NULL when memory is exhausted. */

@@ -51,7 +51,7 @@ static struct {
 /* What a pass takes from threads, by pool id; sweep mutex. */
 static struct mem_magazine *doomed[MEM_IDS];
 
-/* ---- membarrier ------------------------------------------------------------------------------- */
+/* ---- membarrier ------------------------------------------------------------------------------ */
 
 bool
 mem_membarrier_register(void)
@@ -72,10 +72,11 @@ mem_membarrier(void)
     return true;
 }
 
-/* ---- one thread ------------------------------------------------------------------------------- */
+/* ---- one thread ------------------------------------------------------------------------------ */
 
 #ifndef MEM_WINDOW
-#define MEM_WINDOW(thread, opens) ((void)0) /* tests/bench/pool times how long a thread is kept out of its lines */
+#define MEM_WINDOW(thread, opens)                                                                            \
+    ((void)0) /* tests/bench/pool times how long a thread is kept out of its lines */
 #endif
 
 static void
@@ -123,7 +124,7 @@ handshake_one(struct mem_thread *t, bool all)
     MEM_WINDOW(t, false);
 }
 
-/* ---- a group ---------------------------------------------------------------------------------- */
+/* ---- a group --------------------------------------------------------------------------------- */
 
 static void
 ask_only(struct mem_thread *t, bool all)
@@ -134,7 +135,8 @@ ask_only(struct mem_thread *t, bool all)
         age_thread(t, all);
         return;
     }
-    if (__atomic_compare_exchange_n(&t->req, &none, MEM_REQ_DEMOTE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (__atomic_compare_exchange_n(&t->req, &none, MEM_REQ_DEMOTE, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
         MEM_ADD(mem_figures.demotes, 1);
 }
 
@@ -147,7 +149,8 @@ fall_back(struct mem_thread **group, unsigned n)
         MEM_WINDOW(group[i], false);
     }
     mem_set.cooperative = true;
-    mem_message(LOG_WARNING, "mem-pool: membarrier failed (%s), sweeping is cooperative from now on", strerror(errno));
+    mem_message(LOG_WARNING, "mem-pool: membarrier failed (%s), sweeping is cooperative from now on",
+                strerror(errno));
 }
 
 static unsigned
@@ -226,7 +229,7 @@ age_threads(bool all)
     pthread_mutex_unlock(&mem_registry_mutex);
 }
 
-/* ---- depots and spans ------------------------------------------------------------------------- */
+/* ---- depots and spans ------------------------------------------------------------------------ */
 
 static uint64_t
 free_chain(struct mem_pool *p, struct mem_magazine *m)
@@ -351,7 +354,7 @@ halve_magazines(void)
     }
 }
 
-/* ---- caches of another kind ------------------------------------------------------------------- */
+/* ---- caches of another kind ------------------------------------------------------------------ */
 
 struct mem_follower *mem_followers; /* grows at its head only; changed under the sweep mutex, read without */
 
@@ -384,7 +387,7 @@ followers_quiet(void)
     return true;
 }
 
-/* ---- passes ----------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 /* Sweep mutex held. */
 static void
@@ -438,7 +441,7 @@ mem_pools_trim(int level)
     return trim(level);
 }
 
-/* ---- the thread ------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void
 wake(void)
@@ -480,7 +483,8 @@ all_quiet(void)
         if (!p)
             continue;
         mem_lock(&p->depot.lock);
-        quiet = !p->dying && !p->depot.hot && !p->depot.cold && !p->depot.doomed && !p->depot.empty && !p->quarantined;
+        quiet = !p->dying && !p->depot.hot && !p->depot.cold && !p->depot.doomed && !p->depot.empty &&
+                !p->quarantined;
         mem_unlock(&p->depot.lock);
         mem_lock(&p->class.lock);
         quiet = quiet && !p->class.empties && MEM_READ(p->class.carved) == p->class.carved_swept;

@@ -34,7 +34,7 @@ static_assert(offsetof(struct mem_thread, unused0) == offsetof(struct mem_line, 
 static_assert(offsetof(struct mem_thread, guard0) == offsetof(struct mem_line, word), "guards id 0");
 static_assert(offsetof(struct mem_thread, guard1) == 64 + offsetof(struct mem_line, word), "guards id 1");
 
-/* ---- attach ----------------------------------------------------------------------------------- */
+/* ---- attach ---------------------------------------------------------------------------------- */
 
 static void thread_exit(void *block);
 static void fork_prepare(void);
@@ -118,7 +118,7 @@ mem_thread_attach(void)
     return true;
 }
 
-/* ---- the way into the lines, when it isn't free ------------------------------------------------ */
+/* ---- the way into the lines, when it isn't free ---------------------------------------------- */
 
 static void
 thread_wake(struct mem_thread *t)
@@ -150,7 +150,8 @@ mem_admit(struct mem_thread **tp)
             /* By compare-exchange: a plain store could wipe out a LOCKED that the sweeper has just written,
              * and both would believe they are alone. */
             MEM_HOOK(OC);
-            if (__atomic_compare_exchange_n(&t->req, &req, MEM_REQ_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            if (__atomic_compare_exchange_n(&t->req, &req, MEM_REQ_NONE, false, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE)) {
                 MEM_HOOK(O3);
                 mem_thread_age_self(t);
                 break;
@@ -167,7 +168,7 @@ mem_admit(struct mem_thread **tp)
     return true;
 }
 
-/* ---- age -------------------------------------------------------------------------------------- */
+/* ---- age ------------------------------------------------------------------------------------- */
 
 static void
 chain_push(struct mem_magazine **chain, struct mem_magazine *m)
@@ -223,7 +224,7 @@ mem_thread_age_self(struct mem_thread *t)
     }
 }
 
-/* ---- exit ------------------------------------------------------------------------------------- */
+/* ---- exit ------------------------------------------------------------------------------------ */
 
 /* Nobody changes the line meanwhile. */
 void
@@ -292,7 +293,7 @@ mem_pool_thread_destructor(void)
     thread_exit(t);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static void
 fork_locks(void (*op)(struct mem_lock *))

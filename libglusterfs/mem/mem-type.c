@@ -65,7 +65,8 @@ pool_publish(struct mem_pool *p, unsigned want)
     p->class.id = id;
     p->line = (uint32_t)(id * sizeof(struct mem_line));
     /* A put that has more to do than to fill a magazine finds no line. */
-    p->word = (MEM_STATE_LIVE ^ cookie) | (uint64_t)(p->reset || p->backend == &mem_direct ? 0 : p->line) << MEM_LINE_SHIFT;
+    p->word = (MEM_STATE_LIVE ^ cookie) | (uint64_t)(p->reset || p->backend == &mem_direct ? 0 : p->line)
+                                              << MEM_LINE_SHIFT;
     __atomic_store_n(&mem_pools[id], p, __ATOMIC_RELEASE);
     return 0;
 }
@@ -173,7 +174,8 @@ mem_pool_destroy(struct mem_pool *p)
     mem_sweeper_rouse();
 }
 
-/* Two sweeps found no object and no thread with a line of it, so nobody can have put a magazine here since. */
+/* Two sweeps found no object and no thread with a line of it, so nobody can have put a magazine here since.
+ */
 void
 mem_pool_free(struct mem_pool *p)
 {

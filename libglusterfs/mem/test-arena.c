@@ -138,8 +138,9 @@ END_TEST
 static Suite *
 test_suite(void)
 {
-    const TTest *const tests[] = { pieces_are_apart_and_aligned, a_large_piece_comes_first, a_huge_piece_is_its_own,
-                                   texts, dicts_go_too, no_memory_changes_nothing };
+    const TTest *const tests[] = {
+        pieces_are_apart_and_aligned, a_large_piece_comes_first, a_huge_piece_is_its_own, texts, dicts_go_too,
+        no_memory_changes_nothing};
     Suite *s = suite_create("arena");
     TCase *t = tcase_create("arena");
 

@@ -28,7 +28,8 @@ live(void)
     return n;
 }
 
-static const size_t sizes[] = { 0, 1, 4096, 4097, 16384, 65536, 65537, 131072, 140000, 1048576, 1100000, 5000000 };
+static const size_t sizes[] = {0,     1,      4096,   4097,    16384,   65536,
+                               65537, 131072, 140000, 1048576, 1100000, 5000000};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 START_TEST(every_size)

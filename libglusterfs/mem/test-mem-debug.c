@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The modes that watch, and the one that doesn't: what each promises to catch, it catches, and says which pool
- * and where. */
+/* The modes that watch, and the one that doesn't: what each promises to catch, it catches, and says which
+ * pool and where. */
 #include "mem/test-refuse.h"
 
 #include <signal.h>
@@ -52,15 +52,17 @@ static void
 said(const char *pool, const char *what)
 {
     ck_assert_msg(strstr(last_message, pool) && strstr(last_message, what), "said: %s", last_message);
-    ck_assert_msg(strstr(last_message, "got at 0x") && strstr(last_message, "put at"), "said: %s", last_message);
+    ck_assert_msg(strstr(last_message, "got at 0x") && strstr(last_message, "put at"), "said: %s",
+                  last_message);
 }
 
 START_TEST(off_is_malloc)
 {
     struct mem_pool *p = pool_in("off", "off");
-    struct mem_pool *aligned = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "a", .size = 100, .align = 256 });
+    struct mem_pool *aligned =
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "a", .size = 100, .align = 256});
     int owner = mem_owner_new("o");
-    char *o[5] = { mem_get(p), mem_get0(p), mem_get_owner(p, (uint16_t)owner), malloc(10), mem_get0(aligned) };
+    char *o[5] = {mem_get(p), mem_get0(p), mem_get_owner(p, (uint16_t)owner), malloc(10), mem_get0(aligned)};
 
     ck_assert_int_eq(mem_pools_init(), 0);
     ck_assert_uint_eq((uintptr_t)o[4] % 256, 0);
@@ -181,7 +183,8 @@ fill(void *o)
 START_TEST(poison_keeps_constructed_contents)
 {
     pool_in("poison", "x");
-    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "c", .size = 100, .ctor = fill, .reset = fill });
+    struct mem_pool *p =
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "c", .size = 100, .ctor = fill, .reset = fill});
 
     for (int i = 0; i < 600; i++) {
         unsigned char *o = mem_get(p);
@@ -329,7 +332,8 @@ END_TEST
 START_TEST(off_without_memory)
 {
     struct mem_pool *p = pool_in("off", "poor");
-    struct mem_pool *made = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "made", .size = 100, .ctor = fill });
+    struct mem_pool *made =
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "made", .size = 100, .ctor = fill});
     unsigned char *o = mem_get(made);
 
     ck_assert_uint_eq(o[99], 0x11);
@@ -407,7 +411,7 @@ START_TEST(trace_without_memory_for_names)
 }
 END_TEST
 
-/* ---- what a tool that watches the process sees; tests/pool/coverage runs these under valgrind ---- */
+/* ---- what a tool that watches the process sees; tests/pool/coverage runs these under valgrind -- */
 
 START_TEST(tools_choose_the_mode)
 {
@@ -424,7 +428,8 @@ END_TEST
 START_TEST(tools_see_dead_objects)
 {
     struct mem_pool *p = pool_in("poison", "seen");
-    struct mem_pool *kept = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "kept", .size = 100, .ctor = fill });
+    struct mem_pool *kept =
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "kept", .size = 100, .ctor = fill});
     char bits[100];
     void *o = mem_get(p), *k = mem_get(kept);
     int alive = RUNNING_ON_VALGRIND ? 1 : 0, dead = RUNNING_ON_VALGRIND ? 3 : 0;

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- turns ------------------------------------------------------------------------------------ */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 enum role { NOBODY, OWNER, SWEEPER };
 
@@ -59,7 +59,8 @@ note_lists(enum mem_hook point)
 static void
 stop_here(enum mem_hook point)
 {
-    if ((my_role == SWEEPER && stop_sweeper_at == (int)point) || (my_role == OWNER && stop_owner_at == (int)point)) {
+    if ((my_role == SWEEPER && stop_sweeper_at == (int)point) ||
+        (my_role == OWNER && stop_owner_at == (int)point)) {
         stopped = true;
         stop_sweeper_at = stop_owner_at = -1;
         pthread_cond_broadcast(&changed);
@@ -139,7 +140,7 @@ let_go_on(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- the two players -------------------------------------------------------------------------- */
+/* ---- the two players ------------------------------------------------------------------------- */
 
 enum { HELD = 400 };
 enum operation { GET_HOT, GET_EMPTY, PUT_ROOM, PUT_FULL, OPERATIONS };
@@ -273,7 +274,7 @@ play_all(unsigned owners)
     return games;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 START_TEST(every_order_of_steps)
 {
@@ -389,7 +390,7 @@ START_TEST(sweeper_does_not_wait_for_an_owner_inside)
 }
 END_TEST
 
-/* ---- what happens where the sweeper lets others in between ------------------------------------ */
+/* ---- what happens where the sweeper lets others in between ----------------------------------- */
 
 #if !MEM_TSAN /* it has a pthread_mutex_unlock of its own */
 

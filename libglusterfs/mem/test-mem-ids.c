@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The pools of fixed ids: each is there once, under its own number, and the inline forms do what the calls do, in each
- * mode. A mode is chosen once a process, so each test runs in one of its own. */
+/* The pools of fixed ids: each is there once, under its own number, and the inline forms do what the calls
+ * do, in each mode. A mode is chosen once a process, so each test runs in one of its own. */
 #include "mem/mem-ids.h"
 
 #include <check.h>
@@ -61,7 +61,8 @@ START_TEST(each_id_has_its_pool)
         ck_assert_msg(o != NULL, "nobody made the pool of id %u", id);
         mem_put_t(id, o);
     }
-    ck_assert_ptr_null(mem_pool_new_opts(&(struct mem_pool_opts){.name = "x", .size = 8, .id = MEM_ID_FRAME}));
+    ck_assert_ptr_null(
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "x", .size = 8, .id = MEM_ID_FRAME}));
 }
 END_TEST
 
@@ -148,7 +149,8 @@ START_TEST(an_inline_put_under_a_wrong_id_goes_home)
 }
 END_TEST
 
-/* A fixed id is as good as new once the pool that had it is gone, on threads that have used it before, too. */
+/* A fixed id is as good as new once the pool that had it is gone, on threads that have used it before, too.
+ */
 START_TEST(an_id_comes_back)
 {
     struct mem_pool *p = pool_in(modes[_i]);

@@ -74,10 +74,10 @@ START_TEST(owners_of_objects_outside_spans)
 {
     struct mem_pool *p[] = {
         mem_pool_new_fn(1 << 20, 0, "large"),
-        mem_pool_new_opts(&(struct mem_pool_opts){ .name = "direct", .size = 100, .flags = MEM_POOL_NO_POOL }),
-        mem_pool_new_opts(&(struct mem_pool_opts){ .name = "reset", .size = 100, .reset = reset }),
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "direct", .size = 100, .flags = MEM_POOL_NO_POOL}),
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "reset", .size = 100, .reset = reset}),
         mem_pool_new_opts(
-            &(struct mem_pool_opts){ .name = "both", .size = 100, .reset = reset, .flags = MEM_POOL_NO_POOL }),
+            &(struct mem_pool_opts){.name = "both", .size = 100, .reset = reset, .flags = MEM_POOL_NO_POOL}),
     };
     uint16_t a = (uint16_t)mem_owner_new("a");
     void *o[4], *nobodys[4];

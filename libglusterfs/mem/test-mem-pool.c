@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-/* ---- one object ------------------------------------------------------------------------------- */
+/* ---- one object ------------------------------------------------------------------------------ */
 
 START_TEST(last_put_is_first_got)
 {
@@ -26,12 +26,14 @@ END_TEST
 
 START_TEST(every_size_is_usable_and_aligned)
 {
-    static const size_t sizes[] = { 1, 8, 47, 48, 49, 112, 240, 256, 1000, 4096, 9000, 70000, 300000, 600000, 5000000 };
+    static const size_t sizes[] = {1,    8,    47,   48,    49,     112,    240,    256,
+                                   1000, 4096, 9000, 70000, 300000, 600000, 5000000};
     static const size_t aligns[] = { 0, 16, 64, 256, 4096 };
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         for (size_t k = 0; k < 5; k++) {
-            struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "s", .size = sizes[i], .align = aligns[k] });
+            struct mem_pool *p =
+                mem_pool_new_opts(&(struct mem_pool_opts){.name = "s", .size = sizes[i], .align = aligns[k]});
             char *o[3];
 
             ck_assert_ptr_nonnull(p);
@@ -70,7 +72,7 @@ END_TEST
 
 START_TEST(get0_zeroes_zero_len_only)
 {
-    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "z", .size = 200, .zero_len = 50 });
+    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){.name = "z", .size = 200, .zero_len = 50});
     unsigned char *o = mem_get(p);
 
     memset(o, 7, 200);
@@ -131,7 +133,8 @@ END_TEST
 
 START_TEST(constructed_state_survives)
 {
-    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "c", .size = 100, .ctor = ctor, .reset = reset });
+    struct mem_pool *p =
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "c", .size = 100, .ctor = ctor, .reset = reset});
     unsigned char *o = mem_get(p);
 
     ck_assert_int_gt(constructed, 0);
@@ -150,7 +153,8 @@ END_TEST
 
 START_TEST(no_pool_goes_to_malloc_and_is_counted)
 {
-    struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "n", .size = 100, .flags = MEM_POOL_NO_POOL });
+    struct mem_pool *p =
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "n", .size = 100, .flags = MEM_POOL_NO_POOL});
     void *o = mem_get0(p);
 
     memset(o, 1, 100);
@@ -167,14 +171,23 @@ START_TEST(pools_are_bypassed_by_name)
         const char *names, *name;
         bool bypassed;
     } cases[] = {
-        { "", "a", false },         { "a", "a", true },       { "a", "ab", false },     { "ab", "a", false },
-        { "b,struct a", "struct a", true }, { "a,b,c", "b", true }, { "a,b", "a,b", false }, { "*", "any", true },
-        { ",,a", "a", true },       { "b,*", "a", true },     { "*a", "a", false },
+        {"", "a", false},
+        {"a", "a", true},
+        {"a", "ab", false},
+        {"ab", "a", false},
+        {"b,struct a", "struct a", true},
+        {"a,b,c", "b", true},
+        {"a,b", "a,b", false},
+        {"*", "any", true},
+        {",,a", "a", true},
+        {"b,*", "a", true},
+        {"*a", "a", false},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         ck_assert_int_eq(mem_pools_set_option("bypass", cases[i].names), 0);
-        struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = cases[i].name, .size = 100, .id = 9 + (unsigned)i });
+        struct mem_pool *p = mem_pool_new_opts(
+            &(struct mem_pool_opts){.name = cases[i].name, .size = 100, .id = 9 + (unsigned)i});
         void *o = i % 2 ? mem_get(p) : mem_get_t(9 + (unsigned)i);
 
         memset(o, 1, 100);
@@ -184,7 +197,8 @@ START_TEST(pools_are_bypassed_by_name)
         else
             mem_put(o);
         ck_assert_int_eq(stats(p).live, 0);
-        ck_assert_msg((stats(p).cached_hot == 0) == cases[i].bypassed, "\"%s\" and %s", cases[i].names, cases[i].name);
+        ck_assert_msg((stats(p).cached_hot == 0) == cases[i].bypassed, "\"%s\" and %s", cases[i].names,
+                      cases[i].name);
     }
     char much[1025] = { 0 };
 
@@ -209,8 +223,10 @@ END_TEST
 START_TEST(bulk_of_several_pools)
 {
     struct mem_pool *a = mem_pool_new_fn(64, 0, "a"), *b = mem_pool_new_fn(200, 0, "b");
-    struct mem_pool *direct = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "d", .size = 9, .flags = MEM_POOL_NO_POOL });
-    struct mem_pool *again = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "r", .size = 100, .reset = reset });
+    struct mem_pool *direct =
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "d", .size = 9, .flags = MEM_POOL_NO_POOL});
+    struct mem_pool *again =
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "r", .size = 100, .reset = reset});
     void *o[1000], *all[1000];
 
     for (int round = 0; round < 3; round++) {
@@ -367,7 +383,7 @@ START_TEST(get_by_id)
 }
 END_TEST
 
-/* ---- misuse ----------------------------------------------------------------------------------- */
+/* ---- misuse ---------------------------------------------------------------------------------- */
 
 START_TEST(double_put_is_reported_and_harmless)
 {
@@ -441,7 +457,7 @@ START_TEST(messages_are_folded)
 }
 END_TEST
 
-/* ---- age -------------------------------------------------------------------------------------- */
+/* ---- age ------------------------------------------------------------------------------------- */
 
 START_TEST(sources_in_order)
 {
@@ -675,7 +691,8 @@ START_TEST(cap_forces_demotion)
     struct mem_pool *p = mem_pool_new_fn(1000, 0, "capped");
     static void *o[4000];
     struct mem_process_stats s;
-    size_t limit = 1000000 + 4 * stats(p).magazine * stats(p).stride; /* what a depot may hold, and one thread */
+    /* what a depot may hold, and one thread */
+    size_t limit = 1000000 + 4 * stats(p).magazine * stats(p).stride;
 
     ck_assert_int_eq(mem_pools_set_option("cap", "1000000"), 0);
     ck_assert_int_eq(mem_pools_set_option("sweep", "0"), 0); /* only the cap can free it */
@@ -775,15 +792,40 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        last_put_is_first_got, every_size_is_usable_and_aligned, no_stride_is_a_multiple_of_256,
-        get0_zeroes_zero_len_only, bad_options_are_refused, constructed_state_survives,
-        no_pool_goes_to_malloc_and_is_counted, pools_are_bypassed_by_name, bulk_is_all_or_nothing,
-        bulk_of_several_pools, twice_in_one_bulk, inline_forms,
-        double_put_is_reported_and_harmless, foreign_pointers_are_reported, overwritten_header_is_reported,
-        messages_are_folded, sources_in_order, a_few_to_and_fro_change_no_magazine, two_idle_sweeps_free_everything,
-        what_is_used_between_sweeps_stays, slack_of_a_busy_pool, empty_span_of_a_busy_pool, trim_levels, release_policies,
-        cap_forces_demotion, cap_holds_for_a_detached_thread, magazines_adapt, prefill_is_used,
-        destroy_waits_for_the_last_object, figures_of_a_thread_in_between, live_is_exact_across_magazines, idle_does_what_the_sweeper_asked, get_by_id, a_put_survives_one_sweep,
+        last_put_is_first_got,
+        every_size_is_usable_and_aligned,
+        no_stride_is_a_multiple_of_256,
+        get0_zeroes_zero_len_only,
+        bad_options_are_refused,
+        constructed_state_survives,
+        no_pool_goes_to_malloc_and_is_counted,
+        pools_are_bypassed_by_name,
+        bulk_is_all_or_nothing,
+        bulk_of_several_pools,
+        twice_in_one_bulk,
+        inline_forms,
+        double_put_is_reported_and_harmless,
+        foreign_pointers_are_reported,
+        overwritten_header_is_reported,
+        messages_are_folded,
+        sources_in_order,
+        a_few_to_and_fro_change_no_magazine,
+        two_idle_sweeps_free_everything,
+        what_is_used_between_sweeps_stays,
+        slack_of_a_busy_pool,
+        empty_span_of_a_busy_pool,
+        trim_levels,
+        release_policies,
+        cap_forces_demotion,
+        cap_holds_for_a_detached_thread,
+        magazines_adapt,
+        prefill_is_used,
+        destroy_waits_for_the_last_object,
+        figures_of_a_thread_in_between,
+        live_is_exact_across_magazines,
+        idle_does_what_the_sweeper_asked,
+        get_by_id,
+        a_put_survives_one_sweep,
     };
     Suite *s = suite_create("mem-pool");
     TCase *t = tcase_create("pool");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Memory pressure: what the service manager and the kernel say, and that a pool hears it. The kernel's own events come
- * from /proc/pressure; the files of a cgroup from a mount namespace in which the test makes them. tests/pool/pressure
- * does the same with a cgroup that is really short of memory. */
+/* Memory pressure: what the service manager and the kernel say, and that a pool hears it. The kernel's own
+ * events come from /proc/pressure; the files of a cgroup from a mount namespace in which the test makes them.
+ * tests/pool/pressure does the same with a cgroup that is really short of memory. */
 #include "mem/test-mem.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* ---- the service manager ------------------------------------------------------------------------------- */
+/* ---- the service manager --------------------------------------------------------------------- */
 
 static char pressure_file[] = "/tmp/mem-pressure-XXXXXX";
 
@@ -72,8 +72,8 @@ START_TEST(pressure_asks_for_trims)
 }
 END_TEST
 
-/* A fifo stands in for the kernel's file: it cannot raise POLLPRI, but its loss raises POLLHUP, and the sweeper must
- * neither spin nor die. */
+/* A fifo stands in for the kernel's file: it cannot raise POLLPRI, but its loss raises POLLHUP, and the
+ * sweeper must neither spin nor die. */
 START_TEST(sweeper_survives_the_loss_of_its_pressure_file)
 {
     char path[] = "/tmp/mem-fifo-XXXXXX";
@@ -125,7 +125,7 @@ START_TEST(watch_files_that_refuse)
 }
 END_TEST
 
-/* ---- the files of a cgroup -------------------------------------------------------------------- */
+/* ---- the files of a cgroup ------------------------------------------------------------------- */
 
 static bool
 write_to(const char *path, const char *text)
@@ -231,7 +231,7 @@ START_TEST(files_of_the_cgroup)
 }
 END_TEST
 
-/* ---- the kernel's events ---------------------------------------------------------------------- */
+/* ---- the kernel's events --------------------------------------------------------------------- */
 
 static int pressed;
 
@@ -246,8 +246,8 @@ burn(void *arg)
     return NULL;
 }
 
-/* The sweeper waits for a stall and trims. CPUs are easier to make scarce than memory and the kernel tells of both in
- * the same way: one thread more than there are CPUs must wait. */
+/* The sweeper waits for a stall and trims. CPUs are easier to make scarce than memory and the kernel tells of
+ * both in the same way: one thread more than there are CPUs must wait. */
 START_TEST(a_stall_makes_the_sweeper_trim)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "pressed");
@@ -262,7 +262,8 @@ START_TEST(a_stall_makes_the_sweeper_trim)
     bool can = fds[0].fd >= 0;
     mem_pressure_close(fds, 2);
     if (!can || n > 65) {
-        printf("skipped: a_stall_makes_the_sweeper_trim: no /proc/pressure to be watched, or %ld CPUs\n", n - 1);
+        printf("skipped: a_stall_makes_the_sweeper_trim: no /proc/pressure to be watched, or %ld CPUs\n",
+               n - 1);
         return;
     }
     mem_pools_set_option("sweep", "0"); /* only pressure can make it do something */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* What the system may refuse a process, one by one and for real: memory, address space, threads, descriptors, keys,
- * advice. The pool says so, or does without, and goes on. */
+/* What the system may refuse a process, one by one and for real: memory, address space, threads, descriptors,
+ * keys, advice. The pool says so, or does without, and goes on. */
 #include "mem/test-mem.h"
 
 #include <linux/membarrier.h>
@@ -14,7 +14,8 @@ START_TEST(the_heap_is_exhausted)
     if (tools_watch())
         return;
     struct mem_pool *p = mem_pool_new_fn(100, 0, "spans");
-    struct mem_pool *n = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "n", .size = 100, .flags = MEM_POOL_NO_POOL });
+    struct mem_pool *n =
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "n", .size = 100, .flags = MEM_POOL_NO_POOL});
 
     take_all_memory();
     errno = 0;
@@ -39,7 +40,7 @@ START_TEST(the_heap_is_exhausted)
 }
 END_TEST
 
-/* ---- an address space without room ------------------------------------------------------------ */
+/* ---- an address space without room ----------------------------------------------------------- */
 
 enum { HOLE = 4 << 20, PIECES = 4096 };
 static struct {
@@ -57,7 +58,9 @@ fill_address_space(void)
     for (size_t bytes = (size_t)1 << 46; bytes >= 4096; bytes /= 2) {
         void *p;
 
-        while (pieces < PIECES && (p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) != MAP_FAILED) {
+        while (pieces < PIECES &&
+               (p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) !=
+                   MAP_FAILED) {
             filler[pieces].at = p;
             filler[pieces++].bytes = bytes;
         }
@@ -113,7 +116,7 @@ START_TEST(the_address_space_is_full)
 }
 END_TEST
 
-/* ---- a thread without a block ----------------------------------------------------------------- */
+/* ---- a thread without a block ---------------------------------------------------------------- */
 
 static uint64_t
 attached(void)
@@ -194,7 +197,7 @@ START_TEST(no_thread_specific_value)
 }
 END_TEST
 
-/* ---- a sweeper that cannot start, be woken or wait -------------------------------------------- */
+/* ---- a sweeper that cannot start, be woken or wait ------------------------------------------- */
 
 START_TEST(no_descriptor_for_the_sweeper)
 {
@@ -293,7 +296,7 @@ START_TEST(the_sweeper_cannot_wait)
 }
 END_TEST
 
-/* ---- no barrier for a child ------------------------------------------------------------------- */
+/* ---- no barrier for a child ------------------------------------------------------------------ */
 
 START_TEST(membarrier_refused_after_fork)
 {
@@ -322,9 +325,10 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        the_heap_is_exhausted, the_address_space_is_full, no_map_for_a_threads_block,
-        no_thread_specific_key, no_thread_specific_value, no_descriptor_for_the_sweeper, no_thread_for_the_sweeper,
-        the_sweeper_cannot_be_woken, the_sweeper_cannot_wait, membarrier_refused_after_fork,
+        the_heap_is_exhausted,         the_address_space_is_full,   no_map_for_a_threads_block,
+        no_thread_specific_key,        no_thread_specific_value,    no_descriptor_for_the_sweeper,
+        no_thread_for_the_sweeper,     the_sweeper_cannot_be_woken, the_sweeper_cannot_wait,
+        membarrier_refused_after_fork,
     };
     Suite *s = suite_create("mem-refuse");
     TCase *t = tcase_create("refused");

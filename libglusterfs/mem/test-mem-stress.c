@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The pool under load, as long as one likes. Alone it takes a second or two; tests/pool/stress runs it for minutes and
- * in all builds.
+/* The pool under load, as long as one likes. Alone it takes a second or two; tests/pool/stress runs it for
+ * minutes and in all builds.
  *
  *   KILN_STRESS_SECONDS   how long each test goes on (default: a few rounds)
  *   KILN_POOLS            the mode (default on); what it counts is compared in all modes that count
@@ -80,7 +80,7 @@ next_random(uint64_t *x)
     return *x ^= *x << 17;
 }
 
-/* ---- a sweeper without rest ------------------------------------------------------------------- */
+/* ---- a sweeper without rest ------------------------------------------------------------------ */
 
 static int sweeping;
 
@@ -97,7 +97,7 @@ sweep_all_the_time(void *arg)
     return NULL;
 }
 
-/* ---- tagged objects --------------------------------------------------------------------------- */
+/* ---- tagged objects -------------------------------------------------------------------------- */
 
 /* Every object carries what is known of it; a second holder would spoil it. */
 struct tag {
@@ -115,7 +115,8 @@ note_peak(int64_t live)
 {
     int64_t peak = __atomic_load_n(&shadow_peak, __ATOMIC_RELAXED);
 
-    while (live > peak && !__atomic_compare_exchange_n(&shadow_peak, &peak, live, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (live > peak &&
+           !__atomic_compare_exchange_n(&shadow_peak, &peak, live, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 
@@ -230,10 +231,11 @@ START_TEST(tagged_objects_among_many_threads)
 }
 END_TEST
 
-/* ---- the bound -------------------------------------------------------------------------------- */
+/* ---- the bound ------------------------------------------------------------------------------- */
 
-/* What is cached and what is live is never more than the peak of the last two periods and four magazines a thread.
- * The period is what the test says: it sweeps by hand, between storms that peak at different heights. */
+/* What is cached and what is live is never more than the peak of the last two periods and four magazines a
+ * thread. The period is what the test says: it sweeps by hand, between storms that peak at different heights.
+ */
 START_TEST(cached_and_live_stay_below_the_bound)
 {
     enum { N = 12 };
@@ -272,7 +274,7 @@ START_TEST(cached_and_live_stay_below_the_bound)
 }
 END_TEST
 
-/* ---- one way ---------------------------------------------------------------------------------- */
+/* ---- one way --------------------------------------------------------------------------------- */
 
 enum { LANE = 256, BATCH = 100000 };
 static void *lane[LANE];
@@ -316,7 +318,8 @@ START_TEST(a_one_way_flow_has_no_slope)
         for (unsigned i = 0; i < n; i++) {
             void *o = mem_get(pools[2]), *none = NULL;
 
-            while (!__atomic_compare_exchange_n(&lane[i % LANE], &none, o, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            while (!__atomic_compare_exchange_n(&lane[i % LANE], &none, o, false, __ATOMIC_ACQ_REL,
+                                                __ATOMIC_RELAXED)) {
                 none = NULL;
                 sched_yield();
             }
@@ -329,13 +332,14 @@ START_TEST(a_one_way_flow_has_no_slope)
             ck_assert_int_eq(stats(pools[2]).live, 0);
         __atomic_fetch_add(&operations, n, __ATOMIC_RELAXED);
     }
-    printf("%llu objects one way, %zu KiB resident, then %zu\n", (unsigned long long)operations, first >> 10, last >> 10);
+    printf("%llu objects one way, %zu KiB resident, then %zu\n", (unsigned long long)operations, first >> 10,
+           last >> 10);
     if (first && !tools_watch())
         ck_assert_uint_le(last, first + (1 << 20));
 }
 END_TEST
 
-/* ---- bricks come and go ----------------------------------------------------------------------- */
+/* ---- bricks come and go ---------------------------------------------------------------------- */
 
 enum { SERVERS = 4, HELD = 40 };
 static pthread_barrier_t turn; /* all begin a round, all end it */
@@ -352,7 +356,8 @@ serve(void *arg)
         uint16_t b = (uint16_t)brick;
         for (int round = 0; b && round < 3; round++) {
             for (int i = 0; i < HELD; i++)
-                if (!(o[i] = i % 2 ? mem_get0_owner(pools[i % POOLS], b) : mem_get_owner(pools[i % POOLS], b)))
+                if (!(o[i] =
+                          i % 2 ? mem_get0_owner(pools[i % POOLS], b) : mem_get_owner(pools[i % POOLS], b)))
                     ck_abort_msg("no object");
             mem_put_bulk(o, HELD);
         }

@@ -7,7 +7,7 @@
 
 #include <sys/wait.h>
 
-/* ---- the system's allocator fails ------------------------------------------------------------- */
+/* ---- the system's allocator fails ------------------------------------------------------------ */
 
 static void
 ignore_audit(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where)
@@ -70,7 +70,8 @@ visitor(void *arg)
     return NULL;
 }
 
-/* Every function of mem-pool.h, from a pool's first day to its last; false as soon as something could not be had. */
+/* Every function of mem-pool.h, from a pool's first day to its last; false as soon as something could not be
+ * had. */
 static bool
 live_through(void)
 {
@@ -117,8 +118,8 @@ live_through(void)
     return ok;
 }
 
-/* In a process that has nothing yet, the nth allocation fails, then all is well again. Returns whether there was an
- * nth one, by exit status. */
+/* In a process that has nothing yet, the nth allocation fails, then all is well again. Returns whether there
+ * was an nth one, by exit status. */
 static void
 fail_once_at(int64_t n)
 {
@@ -148,7 +149,8 @@ START_TEST(nth_allocation_fails)
         if (!pid)
             fail_once_at(n);
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) < 2, "allocation %d: status %x", (int)n, (unsigned)status);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) < 2, "allocation %d: status %x", (int)n,
+                      (unsigned)status);
     }
     ck_assert_int_gt(n, 8);
     ck_assert_int_lt(n, 2000);
@@ -222,7 +224,7 @@ START_TEST(no_memory_at_all)
 }
 END_TEST
 
-/* ---- figures and options ---------------------------------------------------------------------- */
+/* ---- figures and options --------------------------------------------------------------------- */
 
 static char dumped[8192];
 
@@ -236,16 +238,47 @@ dump(void *arg, const char *key, const char *value)
 
 START_TEST(statedump_keys)
 {
-    static const char *const keys[] = {
-        "pool-name=dumped", "xlator-name=storage/posix", "active-count=1", "sizeof-type=100", "padded-sizeof=128",
-        "size=65536", "shared-pool=", "peak-sampled=", "cached-hot=", "cached-cold=", "depot-magazines=",
-        "depot-cold-magazines=", "magazine-size=", "gets=1", "puts=0", "hits-hot=", "hits-cold=", "hits-depot=",
-        "system-allocs=", "sweep-freed=", "bypass=", "double-free=", "wrong-pool=", "spans=1", "spans-empty=",
-        "bytes-resident=65536", "owner=id 1, brick b1, active 1, bytes 128", "sweep-interval-ms=10000", "sweep-count=",
-        "sweep-last-us=", "membarrier-us-max=", "handshake=", "threads-attached=1", "threads-skipped=",
-        "demote-requests=", "trim-count=", "cap-bytes=", "released-bytes=", "-----=-----" };
+    static const char *const keys[] = {"pool-name=dumped",
+                                       "xlator-name=storage/posix",
+                                       "active-count=1",
+                                       "sizeof-type=100",
+                                       "padded-sizeof=128",
+                                       "size=65536",
+                                       "shared-pool=",
+                                       "peak-sampled=",
+                                       "cached-hot=",
+                                       "cached-cold=",
+                                       "depot-magazines=",
+                                       "depot-cold-magazines=",
+                                       "magazine-size=",
+                                       "gets=1",
+                                       "puts=0",
+                                       "hits-hot=",
+                                       "hits-cold=",
+                                       "hits-depot=",
+                                       "system-allocs=",
+                                       "sweep-freed=",
+                                       "bypass=",
+                                       "double-free=",
+                                       "wrong-pool=",
+                                       "spans=1",
+                                       "spans-empty=",
+                                       "bytes-resident=65536",
+                                       "owner=id 1, brick b1, active 1, bytes 128",
+                                       "sweep-interval-ms=10000",
+                                       "sweep-count=",
+                                       "sweep-last-us=",
+                                       "membarrier-us-max=",
+                                       "handshake=",
+                                       "threads-attached=1",
+                                       "threads-skipped=",
+                                       "demote-requests=",
+                                       "trim-count=",
+                                       "cap-bytes=",
+                                       "released-bytes=",
+                                       "-----=-----"};
     struct mem_pool *p =
-        mem_pool_new_opts(&(struct mem_pool_opts){ .name = "dumped", .xlator = "storage/posix", .size = 100 });
+        mem_pool_new_opts(&(struct mem_pool_opts){.name = "dumped", .xlator = "storage/posix", .size = 100});
     void *o = mem_get_owner(p, (uint16_t)mem_owner_new("b1"));
 
     mem_pools_dump(dump, NULL);
@@ -259,7 +292,8 @@ START_TEST(statedump_keys)
                                              "padded-sizeof=", "size=", "shared-pool=" };
 
         at = strchr(at, '\n') + 1;
-        ck_assert_msg(!strncmp(at, stock[i], strlen(stock[i])), "%s is not the next of\n%s", stock[i], dumped);
+        ck_assert_msg(!strncmp(at, stock[i], strlen(stock[i])), "%s is not the next of\n%s", stock[i],
+                      dumped);
     }
     mem_put(o);
 }
@@ -307,7 +341,7 @@ START_TEST(sweeper_sleeps_and_wakes)
 }
 END_TEST
 
-/* ---- the sweeper's thread --------------------------------------------------------------------- */
+/* ---- the sweeper's thread -------------------------------------------------------------------- */
 
 /* How often a thread of that name gave up its CPU to wait; -1 if there is none. */
 static long
@@ -322,8 +356,8 @@ voluntary_switches(const char *thread)
     return at ? atol(strchr(at, ':') + 1) : -1;
 }
 
-/* Sooner or later the sweeper sleeps through forty of its periods, and then again. A slow machine takes longer to get
- * there, but it gets there. */
+/* Sooner or later the sweeper sleeps through forty of its periods, and then again. A slow machine takes
+ * longer to get there, but it gets there. */
 START_TEST(nothing_to_sweep_no_wakeups)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "idle");
@@ -367,7 +401,8 @@ START_TEST(a_shorter_period_counts_at_once)
 }
 END_TEST
 
-/* No pool has anything, but a span of magazines is empty and to be given back before the sweeper may sleep. */
+/* No pool has anything, but a span of magazines is empty and to be given back before the sweeper may sleep.
+ */
 START_TEST(magazines_alone_keep_it_awake)
 {
     struct mem_process_stats s;
@@ -446,7 +481,7 @@ START_TEST(gone_for_a_daemon)
 }
 END_TEST
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 START_TEST(repeats_are_counted)
 {
@@ -462,7 +497,8 @@ START_TEST(repeats_are_counted)
     mem_put(o);
     clock_ahead_s = 0;
     ck_assert_int_eq(messages, said + 1);
-    ck_assert_msg(said > 10 || strstr(last_message, "(5 more like this were not shown)"), "said: %s", last_message);
+    ck_assert_msg(said > 10 || strstr(last_message, "(5 more like this were not shown)"), "said: %s",
+                  last_message);
 }
 END_TEST
 
@@ -484,7 +520,7 @@ START_TEST(messages_go_to_stderr)
 }
 END_TEST
 
-/* ---- the environment -------------------------------------------------------------------------- */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 static void
 environment_setup(void)
@@ -518,9 +554,17 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        memory_ends_for_good, no_memory_to_prefill, no_memory_at_all, statedump_keys, sweeper_sleeps_and_wakes,
-        nothing_to_sweep_no_wakeups, a_shorter_period_counts_at_once, magazines_alone_keep_it_awake,
-        repeats_are_counted, messages_go_to_stderr, gone_for_a_daemon,
+        memory_ends_for_good,
+        no_memory_to_prefill,
+        no_memory_at_all,
+        statedump_keys,
+        sweeper_sleeps_and_wakes,
+        nothing_to_sweep_no_wakeups,
+        a_shorter_period_counts_at_once,
+        magazines_alone_keep_it_awake,
+        repeats_are_counted,
+        messages_go_to_stderr,
+        gone_for_a_daemon,
     };
     Suite *s = suite_create("mem-system");
     TCase *t = tcase_create("system"), *o = tcase_create("options"), *e = tcase_create("environment");

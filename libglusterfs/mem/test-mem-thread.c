@@ -34,7 +34,7 @@ stats(struct mem_pool *p)
     return s;
 }
 
-/* ---- a shadow model --------------------------------------------------------------------------- */
+/* ---- a shadow model -------------------------------------------------------------------------- */
 
 enum { THREADS = 6, POOLS = 5, SLOTS = 512, OWNERS = 4, OPS = 15000 };
 
@@ -73,7 +73,8 @@ static struct tag *
 model_get(uint64_t r)
 {
     uint32_t p = (uint32_t)(r % POOLS), o = (uint32_t)(r >> 8) % (OWNERS + 1);
-    struct tag *t = o ? mem_get_owner(model_pools[p], (uint16_t)model_owners[o - 1]) : mem_get(model_pools[p]);
+    struct tag *t =
+        o ? mem_get_owner(model_pools[p], (uint16_t)model_owners[o - 1]) : mem_get(model_pools[p]);
 
     ck_assert_ptr_nonnull(t);
     *t = (struct tag){ .self = t, .pool = p, .owner = o, .check = (uintptr_t)t * 31 + p };
@@ -126,8 +127,8 @@ run_model(void)
     pthread_t t[THREADS];
 
     for (int i = 0; i < POOLS; i++)
-        model_pools[i] = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "model", .size = sizes[i],
-                                                                     .flags = i == 1 ? MEM_POOL_CACHE_ALIGNED : 0 });
+        model_pools[i] = mem_pool_new_opts(&(struct mem_pool_opts){
+            .name = "model", .size = sizes[i], .flags = i == 1 ? MEM_POOL_CACHE_ALIGNED : 0});
     for (int i = 0; i < OWNERS; i++)
         model_owners[i] = mem_owner_new("model");
     mem_pools_set_option("sweep", "1");
@@ -160,7 +161,7 @@ START_TEST(agrees_with_a_model_when_cooperative)
 }
 END_TEST
 
-/* ---- the kernel refuses membarrier ------------------------------------------------------------ */
+/* ---- the kernel refuses membarrier ----------------------------------------------------------- */
 
 static const char *
 handshake_name(void)
@@ -199,7 +200,7 @@ START_TEST(membarrier_refused_later)
 }
 END_TEST
 
-/* ---- threads come and go ---------------------------------------------------------------------- */
+/* ---- threads come and go --------------------------------------------------------------------- */
 
 static void *
 leave_things_behind(void *arg)
@@ -370,7 +371,7 @@ START_TEST(a_detached_thread_goes_on)
 }
 END_TEST
 
-/* ---- flows ------------------------------------------------------------------------------------ */
+/* ---- flows ----------------------------------------------------------------------------------- */
 
 enum { FLOW = 400000, LANE = 256 };
 static void *lane[LANE];
@@ -398,7 +399,8 @@ START_TEST(a_one_way_flow_does_not_grow)
     for (unsigned i = 0; i < FLOW; i++) {
         void *o = mem_get(pool), *none = NULL;
 
-        while (!__atomic_compare_exchange_n(&lane[i % LANE], &none, o, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        while (!__atomic_compare_exchange_n(&lane[i % LANE], &none, o, false, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_RELAXED)) {
             none = NULL;
             sched_yield();
         }
@@ -444,7 +446,7 @@ START_TEST(blocked_threads_are_emptied)
 }
 END_TEST
 
-/* ---- fork and exit ---------------------------------------------------------------------------- */
+/* ---- fork and exit --------------------------------------------------------------------------- */
 
 static int storm_over, storming;
 
@@ -489,7 +491,8 @@ START_TEST(fork_in_a_storm)
 {
     pthread_t t[4];
 
-    /* No other thread may use ASan's malloc when a process forks: not the sweeper as it looks for pressure, */
+    /* No other thread may use ASan's malloc when a process forks: not the sweeper as it looks for pressure,
+     */
     if (MEM_ASAN)
         ck_assert_int_eq(mem_pools_set_option("pressure", "0"), 0);
     pool = mem_pool_new_fn(200, 0, "fork");
@@ -556,10 +559,19 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        agrees_with_a_model, agrees_with_a_model_when_cooperative,
-        membarrier_refused_from_the_start, membarrier_refused_later, exit_hands_everything_over, exit_keeps_the_cold_apart,
-        ten_thousand_short_threads, destructors_after_ours_may_put_and_get, a_detached_thread_goes_on,
-        a_one_way_flow_does_not_grow, blocked_threads_are_emptied, fork_in_a_storm, exit_while_others_are_busy,
+        agrees_with_a_model,
+        agrees_with_a_model_when_cooperative,
+        membarrier_refused_from_the_start,
+        membarrier_refused_later,
+        exit_hands_everything_over,
+        exit_keeps_the_cold_apart,
+        ten_thousand_short_threads,
+        destructors_after_ours_may_put_and_get,
+        a_detached_thread_goes_on,
+        a_one_way_flow_does_not_grow,
+        blocked_threads_are_emptied,
+        fork_in_a_storm,
+        exit_while_others_are_busy,
     };
     Suite *s = suite_create("mem-thread");
     TCase *t = tcase_create("threads");

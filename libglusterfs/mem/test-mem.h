@@ -54,7 +54,7 @@ get_many(struct mem_pool *p, void **o, unsigned n)
             ck_abort_msg("object %u of %u", i, n);
 }
 
-/* ---- a clock of the test's own ---------------------------------------------------------------- */
+/* ---- a clock of the test's own --------------------------------------------------------------- */
 
 #ifdef TEST_MEM_CLOCK
 static time_t clock_ahead_s;
@@ -75,7 +75,7 @@ clock_gettime(clockid_t id, struct timespec *ts)
 }
 #endif
 
-/* ---- other threads of the process ------------------------------------------------------------- */
+/* ---- other threads of the process ------------------------------------------------------------ */
 
 static inline bool
 task_file(pid_t tid, const char *file, char *text, size_t n)

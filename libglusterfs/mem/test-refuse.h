@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* test-refuse: what the system may refuse, when a test wants it to: any system call with any error, by seccomp, and
- * memory to the last byte. No mocks. */
+/* test-refuse: what the system may refuse, when a test wants it to: any system call with any error, by
+ * seccomp, and memory to the last byte. No mocks. */
 #ifndef KILN_TEST_REFUSE_H
 #define KILN_TEST_REFUSE_H
 
@@ -24,17 +24,19 @@
 #define RUNNING_ON_VALGRIND 0
 #endif
 
-/* From now on this call fails in all threads of the process: always (arg -1), or when its argument number arg has
- * that value. For good: a test that needs this runs in a process of its own, as Check gives it. Ends the test where it
- * cannot be done. */
+/* From now on this call fails in all threads of the process: always (arg -1), or when its argument number arg
+ * has that value. For good: a test that needs this runs in a process of its own, as Check gives it. Ends the
+ * test where it cannot be done. */
 static inline void
 refuse_when(long call, int arg, uint32_t value, int error)
 {
-    uint32_t at = arg < 0 ? offsetof(struct seccomp_data, nr) : offsetof(struct seccomp_data, args) + 8 * (uint32_t)arg;
+    uint32_t at =
+        arg < 0 ? offsetof(struct seccomp_data, nr) : offsetof(struct seccomp_data, args) + 8 * (uint32_t)arg;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at), /* low half first: little endian, as is all that this runs on */
+        /* low half first: little endian, as is all that this runs on */
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arg < 0 ? (uint32_t)call : value, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -74,7 +76,7 @@ tools_watch(void)
     return MEM_ASAN || MEM_TSAN || mem_set.valgrind;
 }
 
-/* ---- a heap without a byte, until give_memory_back --------------------------------------------- */
+/* ---- a heap without a byte, until give_memory_back ------------------------------------------- */
 
 static void *hoard;
 static struct rlimit address_space;

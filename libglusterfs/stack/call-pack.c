@@ -232,7 +232,8 @@ call_stack_pack(struct call_stack *stk)
 
     if (!is_plain(stk))
         return NULL;
-    assert((stk->state == CALL_WOUND || stk->state == CALL_PARKED) && stk->keeper->size % 8 == 0 && stk->keeper->size <= sizeof words);
+    assert((stk->state == CALL_WOUND || stk->state == CALL_PARKED) && stk->keeper->size % 8 == 0 &&
+           stk->keeper->size <= sizeof words);
     memcpy(words, stk, stk->keeper->size);
     copy->arena = (struct arena){0};
     copy->call.xdata = copy->reply.xdata = NULL;

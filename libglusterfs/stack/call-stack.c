@@ -23,8 +23,11 @@ stack_pools_init(void)
     int err = mem_pool_make(&frame_pool, MEM_ID_FRAME, sizeof(struct frame), "struct frame");
 
     err = err ? err : call_pack_pool_init();
-    err = err ? err : mem_pool_make(&stub_pool, MEM_ID_CALL_STUB, sizeof(struct call_stub), "struct call_stub");
-    return err ? err : mem_pool_make(&stack_pool, MEM_ID_CALL_STACK, sizeof(struct call_stack), "struct call_stack");
+    err =
+        err ? err : mem_pool_make(&stub_pool, MEM_ID_CALL_STUB, sizeof(struct call_stub), "struct call_stub");
+    return err ? err
+               : mem_pool_make(&stack_pool, MEM_ID_CALL_STACK, sizeof(struct call_stack),
+                               "struct call_stack");
 }
 
 void
@@ -104,8 +107,8 @@ static int __attribute__((cold, noinline))
 no_verdict(const struct call_stack *stk, xl_verdict verdict)
 {
     assert(verdict && verdict <= XL_OWNED);
-    log_event(LOG_CRITICAL, stk->xl, "verdict-missing", "%s: %d is no verdict: answered EIO", fop_info[stk->call.fop].name,
-              verdict);
+    log_event(LOG_CRITICAL, stk->xl, "verdict-missing", "%s: %d is no verdict: answered EIO",
+              fop_info[stk->call.fop].name, verdict);
     return EIO;
 }
 
@@ -282,7 +285,8 @@ frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb)
     f->next = stk->frames;
     f->xl = xl;
     f->cb = cb;
-    memset(&f->local, 0, sizeof f->local); /* four stores; of the whole struct it would be a string store: base/zero.h */
+    /* four stores; of the whole struct it would be a string store: base/zero.h */
+    memset(&f->local, 0, sizeof f->local);
     stk->frames = f;
     return f;
 }
@@ -315,7 +319,8 @@ stub_run(struct worker_job *job)
 }
 
 struct call_stub *
-call_stub_new(struct call_stack *stk, struct xlator *xl, xl_verdict (*go)(struct xlator *xl, struct call_stack *stk))
+call_stub_new(struct call_stack *stk, struct xlator *xl,
+              xl_verdict (*go)(struct xlator *xl, struct call_stack *stk))
 {
     struct call_stub *stub = mem_get_owner(stub_pool, xl->graph->owner);
 

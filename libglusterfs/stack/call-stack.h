@@ -9,20 +9,20 @@
  *           |                        call_stack_unwind(): frames popped, newest first
  *        stk->done(stk)              reply encoded and sent, then call_stack_release()
  *
- * A call stack owns everything its operation needs (arguments, reply, arena, references to inodes and fds) until
- * call_stack_release(). A layer that does not implement a fop is not on its path at all. A frame exists only where
- * a layer wants to see the reply. A call-stub is nothing but a parked call stack.
+ * A call stack owns everything its operation needs (arguments, reply, arena, references to inodes and fds)
+ * until call_stack_release(). A layer that does not implement a fop is not on its path at all. A frame exists
+ * only where a layer wants to see the reply. A call-stub is nothing but a parked call stack.
  *
  * A fop function returns
  *   XL_PASS    not interested (any more): go on to the next layer below
  *   XL_DONE    stk->reply is filled: unwind it now
  *   -errno     answer with that error: reply zeroed, unwound
  *   XL_OWNED   the layer has taken the call stack: it will call call_stack_unwind(), call_stack_resume() or
- *              call_stack_fail() exactly once, from any thread. One that waits for what other clients do, not for work
- *              under way, calls call_stack_park() before, and call_stack_unpark() in place of call_stack_resume()
- * 0 is none of these: a helper's success that is returned by mistake must not look like a verdict. Builds with assertions
- * stop at it, others log it and answer EIO. They also stop at a second answer, and at a call stack that is released while
- * nobody has answered it.
+ *              call_stack_fail() exactly once, from any thread. One that waits for what other clients do, not
+ * for work under way, calls call_stack_park() before, and call_stack_unpark() in place of call_stack_resume()
+ * 0 is none of these: a helper's success that is returned by mistake must not look like a verdict. Builds
+ * with assertions stop at it, others log it and answer EIO. They also stop at a second answer, and at a call
+ * stack that is released while nobody has answered it.
  *
  * thread: one at a time. Handing a parked stack to another thread happens under the parking layer's lock.
  */
@@ -42,7 +42,8 @@ struct call_stack;
 struct brick_client;
 struct xlator;
 
-/* What a fop function says: one of these, or -errno. A variable of this type is called `verdict`, one that is 0 or -errno `err`. */
+/* What a fop function says: one of these, or -errno. A variable of this type is called `verdict`, one that is
+ * 0 or -errno `err`. */
 typedef int xl_verdict;
 enum { XL_PASS = 1, XL_DONE = 2, XL_OWNED = 3 };
 
@@ -53,7 +54,8 @@ enum call_state { CALL_NEW, CALL_WOUND, CALL_PARKED, CALL_ANSWERED, CALL_RELEASE
 enum pid_standing {
     PID_COUNTS,      /* it does the volume's own work */
     PID_COUNTS_NOT,  /* anybody can send one: an ordinary caller */
-    PID_WAS_SQUASHED /* a mount's own work, which was root's: nobody vouches for it, but users' objects need it done */
+    /* a mount's own work, which was root's: nobody vouches for it, but users' objects need it done */
+    PID_WAS_SQUASHED
 };
 
 /* Who asks (spec: wire 1.5, brick 3.1). Pointers are into the record or the arena. */
@@ -96,8 +98,8 @@ struct frame {
     } local;
 };
 
-/* A parked call stack, on a layer's queue. (A layer whose queue needs more than this keeps the call stack in an object of its
- * own, or in its frame: features/locks, performance/io-threads.) */
+/* A parked call stack, on a layer's queue. (A layer whose queue needs more than this keeps the call stack in
+ * an object of its own, or in its frame: features/locks, performance/io-threads.) */
 struct call_stub {
     struct cds_list_head link;
     struct worker_job job;
@@ -112,14 +114,16 @@ struct call_stack {
     struct brick_client *client; /* NULL: made inside the daemon. A reference is held */
     struct xlator *xl;     /* the layer whose fop function runs or ran last */
     struct frame *frames;  /* newest first */
-    const atomic_bool *is_asker_gone; /* NULL: somebody inside the daemon asks. Lives as long as the call stack */
+    /* NULL: somebody inside the daemon asks. Lives as long as the call stack */
+    const atomic_bool *is_asker_gone;
     uint8_t state;         /* enum call_state */
     struct fop_call call;
     struct fop_reply reply;
     struct arena arena;
     void (*done)(struct call_stack *stk); /* called once, when the reply has passed every frame */
     void *owner;                          /* for whoever made the stack */
-    const struct call_keeper *keeper;     /* of the object it is part of; NULL: it cannot be packed (call-pack.h) */
+    /* of the object it is part of; NULL: it cannot be packed (call-pack.h) */
+    const struct call_keeper *keeper;
 };
 
 /* Once, after mem_pools_init(). 0 or -ENOMEM. */
@@ -128,12 +132,13 @@ int stack_pools_init(void);
 /* For stacks that are embedded in another object (rpc's request): all fields empty. */
 void call_stack_init(struct call_stack *stk);
 
-/* A pooled stack of its own, for calls made inside the daemon (nameless lookups, internal flushes). Who asks: pid 0,
- * uid 0 unless the caller changes it. `done` must end in call_stack_free(). NULL: no memory. */
+/* A pooled stack of its own, for calls made inside the daemon (nameless lookups, internal flushes). Who asks:
+ * pid 0, uid 0 unless the caller changes it. `done` must end in call_stack_free(). NULL: no memory. */
 struct call_stack *call_stack_new(void (*done)(struct call_stack *), void *owner);
 void call_stack_free(struct call_stack *stk);
 
-/* Gives back what the operation holds: frames left over, inode and fd references, reply buffers, the arena. */
+/* Gives back what the operation holds: frames left over, inode and fd references, reply buffers, the arena.
+ */
 void call_stack_release(struct call_stack *stk);
 
 /* Starts stk->call at `top` or the first layer below it that implements the fop. With none, EOPNOTSUPP. */
@@ -141,21 +146,24 @@ void call_stack_wind(struct call_stack *stk, struct xlator *top);
 /* The same below `xl`: for calls that a layer makes itself. */
 void call_stack_wind_below(struct call_stack *stk, struct xlator *xl);
 
-/* From a layer that is about to answer XL_OWNED and may keep the call for as long as others please: layers above that count
- * running calls (io-threads) no longer count this one, and it is counted among those that stk->xl has parked (graph_parked()),
- * until it goes on or is answered. Under the parking layer's lock, while nobody can wake the call yet; it blocks on nothing. */
+/* From a layer that is about to answer XL_OWNED and may keep the call for as long as others please: layers
+ * above that count running calls (io-threads) no longer count this one, and it is counted among those that
+ * stk->xl has parked (graph_parked()), until it goes on or is answered. Under the parking layer's lock, while
+ * nobody can wake the call yet; it blocks on nothing. */
 void call_stack_park(struct call_stack *stk);
-/* From who wakes a call that was so parked: go on with the layer below stk->xl, as soon as the layers above have room for it.
- * (An answer instead of that, call_stack_unwind() or call_stack_fail(), needs no room.) */
+/* From who wakes a call that was so parked: go on with the layer below stk->xl, as soon as the layers above
+ * have room for it. (An answer instead of that, call_stack_unwind() or call_stack_fail(), needs no room.) */
 void call_stack_unpark(struct call_stack *stk);
 
-/* For layers that fan out. A layer with several children has none that XL_PASS could mean: it answers XL_OWNED and winds the
- * call to the child it names, */
+/* For layers that fan out. A layer with several children has none that XL_PASS could mean: it answers
+ * XL_OWNED and winds the call to the child it names, */
 void call_stack_wind_child(struct call_stack *stk, struct xlator *child);
-/* or copies of it to several: a call stack with the caller and arguments of `stk`, for call_stack_wind(). References to inodes
- * and fds and the dicts are its own; strings, payload and lists belong to `stk`, which is not answered before `done`
- * has been called for each copy. `done` ends in call_stack_free(). NULL: no memory. */
-struct call_stack *call_stack_fork(const struct call_stack *stk, void (*done)(struct call_stack *), void *owner);
+/* or copies of it to several: a call stack with the caller and arguments of `stk`, for call_stack_wind().
+ * References to inodes and fds and the dicts are its own; strings, payload and lists belong to `stk`, which
+ * is not answered before `done` has been called for each copy. `done` ends in call_stack_free(). NULL: no
+ * memory. */
+struct call_stack *call_stack_fork(const struct call_stack *stk, void (*done)(struct call_stack *),
+                                   void *owner);
 
 /* From the layer that answered XL_OWNED: go on with the layer below stk->xl. */
 void call_stack_resume(struct call_stack *stk);
@@ -172,7 +180,8 @@ struct frame *frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb)
 /* ... act on a fop function's verdict. */
 void call_stack_answer(struct call_stack *stk, xl_verdict verdict);
 
-/* A stub for `stk`, parked by `xl`, whose pooled objects are counted for the graph's owner. NULL: no memory. */
+/* A stub for `stk`, parked by `xl`, whose pooled objects are counted for the graph's owner. NULL: no memory.
+ */
 struct call_stub *call_stub_new(struct call_stack *stk, struct xlator *xl,
                                 xl_verdict (*go)(struct xlator *xl, struct call_stack *stk));
 /* Its turn has come: soon, on a worker, `go` runs; the stub is gone by then. */
@@ -184,8 +193,8 @@ void call_stub_free(struct call_stub *stub);
 struct dict *reply_xdata(struct call_stack *stk);
 struct dict *reply_dict(struct call_stack *stk);
 
-/* Nobody waits for the answer any more, and the call would change nothing: it may as well fail (ENOTCONN). For layers that let a
- * parked call go on, and for loops that may run for long. */
+/* Nobody waits for the answer any more, and the call would change nothing: it may as well fail (ENOTCONN).
+ * For layers that let a parked call go on, and for loops that may run for long. */
 static inline bool
 call_stack_is_abandoned(const struct call_stack *stk)
 {
@@ -195,8 +204,9 @@ call_stack_is_abandoned(const struct call_stack *stk)
 
 bool caller_in_group(const struct caller *c, uint32_t gid);
 
-/* Does it do the volume's own work (heal, rebalance, linkto files: brick 9.4)? Such a caller passes permissions, the storage
- * reserve and read-only layers. The one place that says so: nobody else looks at the sign of a pid for a right. */
+/* Does it do the volume's own work (heal, rebalance, linkto files: brick 9.4)? Such a caller passes
+ * permissions, the storage reserve and read-only layers. The one place that says so: nobody else looks at the
+ * sign of a pid for a right. */
 static inline bool
 caller_is_internal(const struct caller *c)
 {

@@ -5,7 +5,8 @@
 
 const struct fop_info fop_info[FOP_COUNT] = {
 #define FOP(fop, wire, profile, prio, fop_traits, ...)                                                       \
-    [FOP_##fop] = {.name = #fop, .traits = (fop_traits), .profile_number = (profile), .priority = PRIORITY_##prio},
+    [FOP_##fop] = {                                                                                          \
+        .name = #fop, .traits = (fop_traits), .profile_number = (profile), .priority = PRIORITY_##prio},
 #include "stack/fops.def"
 #undef FOP
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* fop: one file operation as data: the call's arguments, the reply's results, and the table of all fops.
  *
- * One struct for the arguments of every fop and one for every reply. Members that several fops share are shared;
- * fops.def says which ones a fop has. Strings and payload point into the received record or the request's arena and
- * live until the reply has been sent.
+ * One struct for the arguments of every fop and one for every reply. Members that several fops share are
+ * shared; fops.def says which ones a fop has. Strings and payload point into the received record or the
+ * request's arena and live until the reply has been sent.
  */
 #ifndef KILN_STACK_FOP_H
 #define KILN_STACK_FOP_H
@@ -133,10 +133,12 @@ struct fop_call {
     struct active_lock *locks;
     struct dict *dict;  /* set/getxattr, xattrop */
     struct dict *xdata; /* NULL: none */
-    struct iovec payload[FOP_PAYLOAD_IOVS]; /* writev, put: into the received record(s), or into payload_iobuf */
+    /* writev, put: into the received record(s), or into payload_iobuf */
+    struct iovec payload[FOP_PAYLOAD_IOVS];
     int payload_count;
     size_t payload_bytes;
-    struct iobuf *payload_iobuf; /* NULL, or a reference of the call stack's to what holds the whole payload */
+    /* NULL, or a reference of the call stack's to what holds the whole payload */
+    struct iobuf *payload_iobuf;
 };
 
 struct fop_reply {

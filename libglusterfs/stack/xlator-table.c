@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Which xlator types are linked in; and the ones a stock brick volfile names that are not built: those are left out
- * of the graph while their options leave them off, and an option that would turn one on is refused by name. */
+/* Which xlator types are linked in; and the ones a stock brick volfile names that are not built: those are
+ * left out of the graph while their options leave them off, and an option that would turn one on is refused
+ * by name. */
 #include <string.h>
 
 #include "stack/xlator.h"
 
 extern const struct xlator_type storage_posix_xlator, features_locks_xlator, features_access_control_xlator,
-    features_index_xlator, features_selinux_xlator, features_read_only_xlator, features_worm_xlator, features_barrier_xlator,
-    features_upcall_xlator, performance_io_threads_xlator, debug_io_stats_xlator, protocol_server_xlator;
+    features_index_xlator, features_selinux_xlator, features_read_only_xlator, features_worm_xlator,
+    features_barrier_xlator, features_upcall_xlator, performance_io_threads_xlator, debug_io_stats_xlator,
+    protocol_server_xlator;
 
 static const struct option trash_options[] = {
-    OPT_MUST_BE("trash", "off"),      OPT_MUST_BE("trash-internal-op", "off"), OPT_IGNORED("trash-dir"),
-    OPT_IGNORED("brick-path"),        OPT_IGNORED("trash-eliminate-path"),     OPT_IGNORED("trash-max-filesize"),
+    OPT_MUST_BE("trash", "off"),
+    OPT_MUST_BE("trash-internal-op", "off"),
+    OPT_IGNORED("trash-dir"),
+    OPT_IGNORED("brick-path"),
+    OPT_IGNORED("trash-eliminate-path"),
+    OPT_IGNORED("trash-max-filesize"),
     OPT_END,
 };
 
@@ -58,9 +64,10 @@ static const struct xlator_type not_built[] = {
 };
 
 static const struct xlator_type *const built[] = {
-    &storage_posix_xlator,  &features_access_control_xlator, &features_locks_xlator,  &performance_io_threads_xlator,
-    &features_index_xlator, &features_selinux_xlator,        &features_read_only_xlator, &features_worm_xlator,
-    &features_barrier_xlator, &features_upcall_xlator,       &debug_io_stats_xlator,  &protocol_server_xlator,
+    &storage_posix_xlator,          &features_access_control_xlator, &features_locks_xlator,
+    &performance_io_threads_xlator, &features_index_xlator,          &features_selinux_xlator,
+    &features_read_only_xlator,     &features_worm_xlator,           &features_barrier_xlator,
+    &features_upcall_xlator,        &debug_io_stats_xlator,          &protocol_server_xlator,
 };
 
 const struct xlator_type *

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* xlator: a layer of a graph: its type (code, const) and its instance (one per volume section of a volfile).
  *
- * Threads: an instance's fields are written while its graph is built or activated, before any other thread sees it, and
- * only read afterwards; but `conf`, which is published with RCU (see xlator_conf), and `is_off` and `next`, which change with it.
+ * Threads: an instance's fields are written while its graph is built or activated, before any other thread
+ * sees it, and only read afterwards; but `conf`, which is published with RCU (see xlator_conf), and `is_off`
+ * and `next`, which change with it.
  */
 #ifndef KILN_STACK_XLATOR_H
 #define KILN_STACK_XLATOR_H
@@ -51,28 +52,34 @@ struct xlator_type {
     const struct option *options; /* ends with OPT_END */
     size_t conf_size;
     const struct xlator_ops *ops;
-    unsigned keeps; /* KEEPS(CTX_INODE) | ...: each such object of the graph has room for a context of this layer */
+    /* KEEPS(CTX_INODE) | ...: each such object of the graph has room for a context of this layer */
+    unsigned keeps;
 
-    /* Absent: always on the way of its fops. False: off it, as long as its options say so. They may change while calls run: a
-     * layer that has been off is initialised and started all the same, and one that was switched off may still be called by, or
-     * hold frames of, calls that began before. Options that would switch off a layer with several children are refused. */
+    /* Absent: always on the way of its fops. False: off it, as long as its options say so. They may change
+     * while calls run: a layer that has been off is initialised and started all the same, and one that was
+     * switched off may still be called by, or hold frames of, calls that began before. Options that would
+     * switch off a layer with several children are refused. */
     bool (*is_active)(const void *conf);
     uint64_t stays_for; /* bits of fops on whose way it is all the same */
-    /* Has any number of children and winds each call to those it names (call_stack_wind_child, call_stack_fork). Of other
-     * types a layer has one child at most, and a layer between it and the storage that is left out is not in the way. */
+    /* Has any number of children and winds each call to those it names (call_stack_wind_child,
+     * call_stack_fork). Of other types a layer has one child at most, and a layer between it and the storage
+     * that is left out is not in the way. */
     bool fans_out;
-    /* Not built: accepted only while its options leave it off (OPT_MUST_BE rows); then left out of the graph. */
+    /* Not built: accepted only while its options leave it off (OPT_MUST_BE rows); then left out of the graph.
+     */
     bool is_not_built;
 
-    /* Makes xl->private. The layers below have been initialised already. 0 or -errno, which *why (empty so far) explains:
-     * it is not logged here, for whoever wants the graph is told. "" will do for lack of memory. */
+    /* Makes xl->private. The layers below have been initialised already. 0 or -errno, which *why (empty so
+     * far) explains: it is not logged here, for whoever wants the graph is told. "" will do for lack of
+     * memory. */
     int (*init)(struct xlator *xl, struct reason *why);
     /* All calls have ended, no inode, fd or client is left. Undo init. */
     void (*fini)(struct xlator *xl);
     /* A new conf was published; `old` is the one before, freed after return and a grace period. */
     void (*reconfigured)(struct xlator *xl, const void *old);
 
-    /* The layer's context of an inode, fd or client must go. Called once per object that has one, when no one else can reach it. */
+    /* The layer's context of an inode, fd or client must go. Called once per object that has one, when no one
+     * else can reach it. */
     void (*inode_forget)(struct xlator *xl, struct inode *inode, void *ctx);
     void (*fd_release)(struct xlator *xl, struct fd *fd, void *ctx);
     void (*client_release)(struct xlator *xl, struct brick_client *client, void *ctx);
@@ -80,20 +87,23 @@ struct xlator_type {
     void (*fd_closed)(struct xlator *xl, struct fd *fd);
     /* The client's last connection is gone; its fds are still open. Drop its locks, wake its waiters. */
     void (*client_gone)(struct xlator *xl, struct brick_client *client);
-    /* A call in which this layer has the frame `f` is parked below (call_stack_park): what running calls are counted for, it
-     * gives back. Under the lock of the layer that parks: it takes leaf locks only. */
+    /* A call in which this layer has the frame `f` is parked below (call_stack_park): what running calls are
+     * counted for, it gives back. Under the lock of the layer that parks: it takes leaf locks only. */
     void (*call_parks)(struct frame *f, struct call_stack *stk);
     /* ... goes on. True: counted again, or was. False: later; the layer calls call_stack_unpark() again. */
     bool (*call_goes_on)(struct frame *f, struct call_stack *stk);
-    /* What is below `child` has come up, gone down, or tries to; from any thread. Absent: passed on to the layer above. One that
-     * has this passes on, with xlator_tell_parent(), what the layers above shall know. */
+    /* What is below `child` has come up, gone down, or tries to; from any thread. Absent: passed on to the
+     * layer above. One that has this passes on, with xlator_tell_parent(), what the layers above shall know.
+     */
     void (*notify)(struct xlator *xl, struct xlator *child, enum child_event event);
     /* Statedump: key=value lines. */
     void (*dump)(struct xlator *xl, struct dump *dump);
-    /* Threads of this layer that belong to the whole brick start and stop here: after publish, before drain. */
+    /* Threads of this layer that belong to the whole brick start and stop here: after publish, before drain.
+     */
     int (*start)(struct xlator *xl);
     void (*stop)(struct xlator *xl);
-    /* After stop, when all calls have ended: inodes and fds that the layer still holds of its own are given back. */
+    /* After stop, when all calls have ended: inodes and fds that the layer still holds of its own are given
+     * back. */
     void (*drained)(struct xlator *xl);
 };
 
@@ -104,22 +114,26 @@ struct xlator {
     struct xlator *parent;    /* above; NULL for the top */
     struct xlator **children; /* below, in the volfile's order */
     unsigned child_count;     /* 0 for storage; more than one only if the type fans out */
-    struct xlator *next[FOP_COUNT]; /* first layer below that is on this fop's path; NULL: none, or several children. Written
-                                     * when options change: see xlator_next() */
-    fop_fn fn[FOP_COUNT];   /* this layer's function for a fop, `any` filled in; NULL: none, or the type is not built */
+    struct xlator *next[FOP_COUNT]; /* first layer below that is on this fop's path; NULL: none, or several
+                                     * children. Written when options change: see xlator_next() */
+    /* this layer's function for a fop, `any` filled in; NULL: none, or the type is not built */
+    fop_fn fn[FOP_COUNT];
     void *conf;             /* RCU: type's conf struct; see xlator_conf() */
     void *private;          /* what init made */
-    uint16_t slot[CTX_KINDS]; /* where this layer's context is in an inode, fd, client: the first is 1; 0: keeps none */
-    atomic_uint parked[FOP_COUNT]; /* calls that wait in this layer for as long as others please: call_stack_park(); a figure */
+    /* where this layer's context is in an inode, fd, client: the first is 1; 0: keeps none */
+    uint16_t slot[CTX_KINDS];
+    /* calls that wait in this layer for as long as others please: call_stack_park(); a figure */
+    atomic_uint parked[FOP_COUNT];
     atomic_bool is_off;     /* not on the way of its fops; written when options change */
 };
 
-/* The layer's conf. Valid until the calling fop function or callback returns: fetch it again after being parked.
- * (Workers and timers run layers inside an RCU read section.) */
+/* The layer's conf. Valid until the calling fop function or callback returns: fetch it again after being
+ * parked. (Workers and timers run layers inside an RCU read section.) */
 static inline const void *
 xlator_conf(const struct xlator *xl)
 {
-    return __atomic_load_n(&xl->conf, __ATOMIC_ACQUIRE); /* as free as a plain load, and the compiler knows what it is */
+    /* as free as a plain load, and the compiler knows what it is */
+    return __atomic_load_n(&xl->conf, __ATOMIC_ACQUIRE);
 }
 
 static inline bool
@@ -144,8 +158,8 @@ xlator_first(struct xlator *xl, enum fop fop)
     return xl->fn[fop] && stays ? xl : xlator_next(xl, fop);
 }
 
-/* Tells the layers above of what has become of `xl`: the next one with a notify, or, above the top, whoever made the graph
- * (struct graph's watch). Any thread; no lock of the layer's is held. */
+/* Tells the layers above of what has become of `xl`: the next one with a notify, or, above the top, whoever
+ * made the graph (struct graph's watch). Any thread; no lock of the layer's is held. */
 void xlator_tell_parent(struct xlator *xl, enum child_event event);
 
 /* The types that are linked in. NULL if there is none of this name. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* bench-rpc-client [CALLS [DEPTH]]: LOOKUPs to a peer in the same process, DEPTH at a time, and what a warm call takes of the
- * allocator and of mutexes, counted by wrapping both at link time. Each reply sends the next call, as a client's layers do.
- * Exit status 1 when a warm call has allocated.
+/* bench-rpc-client [CALLS [DEPTH]]: LOOKUPs to a peer in the same process, DEPTH at a time, and what a warm
+ * call takes of the allocator and of mutexes, counted by wrapping both at link time. Each reply sends the
+ * next call, as a client's layers do. Exit status 1 when a warm call has allocated.
  *
- * Instructions: KILN_POOLS=on valgrind --tool=callgrind --toggle-collect=rpc_client_fop bench-rpc-client 10000
- * (and client_record for the way back).
+ * Instructions: KILN_POOLS=on valgrind --tool=callgrind --toggle-collect=rpc_client_fop bench-rpc-client
+ * 10000 (and client_record for the way back).
  */
 #include <semaphore.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static struct rpc_client *client;
 static char answer_bytes[512];
 static size_t answer_size;
 
-/* ---- what is counted ---- */
+/* ---- what is counted ------------------------------------------------------------------------- */
 
 void *__real_malloc(size_t);
 void *__real_calloc(size_t, size_t);
@@ -53,7 +53,7 @@ __wrap_pthread_mutex_lock(pthread_mutex_t *m)
     return __real_pthread_mutex_lock(m);
 }
 
-/* ---- the peer ---- */
+/* ---- the peer -------------------------------------------------------------------------------- */
 
 static void
 make_answer(void)
@@ -78,7 +78,7 @@ answer(int fd, const struct rpc_call_head *head, struct xdr *args)
     peer_write(fd, out, 4 + RPC_REPLY_SUCCESS_BYTES + answer_size);
 }
 
-/* ---- the client ---- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 static void answered(struct rpc_reply *r, void *arg);
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
@@ -98,7 +98,8 @@ take_turn(void)
 static void
 send_one(void)
 {
-    static const struct caller caller = {.pid = 7, .lk_owner = {.len = 4, .bytes = (const uint8_t *)"\7\0\0"}};
+    static const struct caller caller = {.pid = 7,
+                                         .lk_owner = {.len = 4, .bytes = (const uint8_t *)"\7\0\0"}};
     struct fop_call call = {.fop = FOP_lookup, .pargfid = gfid_root, .name = "a-name"};
 
     peer_must(rpc_client_fop(client, &call, &caller, NULL, 0, answered, NULL) == 0);
@@ -157,8 +158,8 @@ main(int argc, char **argv)
     int err;
 
     depth = argc > 2 ? atol(argv[2]) : 1;
-    if (calls < depth || depth < 1 || mem_pools_init() || arena_pools_init() || iobuf_pools_init() || dict_pools_init() ||
-        transport_pools_init() || workers_start(&(struct worker_options){.min = 3}))
+    if (calls < depth || depth < 1 || mem_pools_init() || arena_pools_init() || iobuf_pools_init() ||
+        dict_pools_init() || transport_pools_init() || workers_start(&(struct worker_options){.min = 3}))
         return EXIT_FAILURE;
     sem_init(&up, 0, 0);
     sem_init(&gone, 0, 0);
@@ -166,9 +167,10 @@ main(int argc, char **argv)
     make_answer();
     peer.other = answer;
     peer_start(0);
-    client = rpc_client_new(
-        &(struct rpc_client_options){.name = "peer", .where = {.host = "127.0.0.1", .port = peer.port}, .ping_timeout_s = 42},
-        &ops, NULL, &err);
+    client = rpc_client_new(&(struct rpc_client_options){.name = "peer",
+                                                         .where = {.host = "127.0.0.1", .port = peer.port},
+                                                         .ping_timeout_s = 42},
+                            &ops, NULL, &err);
     rpc_client_start(client);
     while (sem_wait(&up))
         ;

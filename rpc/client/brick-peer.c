@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The handshake is a chain: each reply sends the next call. One runs at a time, so what it writes needs no lock. Every error
- * ends in rpc_client_drop(), which does nothing when the connection is gone already. */
+/* The handshake is a chain: each reply sends the next call. One runs at a time, so what it writes needs no
+ * lock. Every error ends in rpc_client_drop(), which does nothing when the connection is gone already. */
 #include "rpc/client/brick-peer.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ sent_or_drop(struct brick_peer *p, int err, const char *what)
         rpc_client_drop(p->rpc, "%s cannot be sent: %s", what, strerror(-err));
 }
 
-/* ---- who is there ---- */
+/* ---- who is there ---------------------------------------------------------------------------- */
 
 static void
 port_known(struct rpc_reply *r, void *arg)
@@ -136,7 +136,7 @@ peer_connected(struct rpc_client *c, void *arg)
     sent_or_drop(p, rpc_client_call_xdr(c, &call, &x, bytes), "DUMP");
 }
 
-/* ---- let us in ---- */
+/* ---- let us in ------------------------------------------------------------------------------- */
 
 static int
 set_pairs(struct dict *d, const struct brick_peer *p)
@@ -146,7 +146,8 @@ set_pairs(struct dict *d, const struct brick_peer *p)
 
     snprintf(uuid, sizeof uuid, "%s-RECON_NO:-%u", p->process_uuid, p->logins - 1);
     for (unsigned i = 0; i < p->pair_count && !err; i++)
-        err = dict_set_text(d, p->pairs[i].key, DICT_STR, p->pairs[i].value, (uint32_t)strlen(p->pairs[i].value) + 1);
+        err = dict_set_text(d, p->pairs[i].key, DICT_STR, p->pairs[i].value,
+                            (uint32_t)strlen(p->pairs[i].value) + 1);
     /* Last: what the brick acts on (wire 3.2) is not for the layer's options to say. */
     err = err ? err : dict_set_str(d, DICT_KEY_REMOTE_SUBVOLUME, p->brick);
     err = err ? err : dict_set_str(d, DICT_KEY_PROCESS_UUID, uuid);
@@ -154,7 +155,9 @@ set_pairs(struct dict *d, const struct brick_peer *p)
     err = err ? err : dict_set_int(d, DICT_KEY_OPVERSION, OPVERSION);
     err = err ? err : dict_set_int(d, DICT_KEY_CLNT_LK_VERSION, 1);
     err = err ? err : dict_set_text(d, "client-version", DICT_STR, CLIENT_VERSION, sizeof CLIENT_VERSION);
-    err = err ? err : dict_set_text(d, "process-name", DICT_STR, p->process_name, (uint32_t)strlen(p->process_name) + 1);
+    err = err ? err
+              : dict_set_text(d, "process-name", DICT_STR, p->process_name,
+                              (uint32_t)strlen(p->process_name) + 1);
     if (!err && *p->volume_id)
         err = dict_set_str(d, DICT_KEY_SV_VOLUME_ID, p->volume_id);
     return err;
@@ -178,15 +181,18 @@ let_in(struct brick_peer *p, const struct common_reply *reply)
     struct brick_login login = {
         .volume_id = dict_get_str(reply->dict, DICT_KEY_SV_VOLUME_ID),
         .process_uuid = dict_get_str(reply->dict, DICT_KEY_PROCESS_UUID),
-        .is_child_up = !dict_has(reply->dict, DICT_KEY_CHILD_UP) || dict_get_flag(reply->dict, DICT_KEY_CHILD_UP),
+        .is_child_up =
+            !dict_has(reply->dict, DICT_KEY_CHILD_UP) || dict_get_flag(reply->dict, DICT_KEY_CHILD_UP),
     };
 
     if (!is_same_volume(p, login.volume_id)) {
-        rpc_client_drop(p->rpc, "brick %s is of volume %.40s, not of %s", p->brick, login.volume_id, p->volume_id);
+        rpc_client_drop(p->rpc, "brick %s is of volume %.40s, not of %s", p->brick, login.volume_id,
+                        p->volume_id);
         return;
     }
     if (rpc_client_up(p->rpc)) {
-        log_event(LOG_INFO, NULL, "brick-peer-up", "%s: logged in to brick %s", rpc_client_name(p->rpc), p->brick);
+        log_event(LOG_INFO, NULL, "brick-peer-up", "%s: logged in to brick %s", rpc_client_name(p->rpc),
+                  p->brick);
         if (p->ops->up)
             p->ops->up(p, &login, p->arg);
     }
@@ -199,8 +205,8 @@ not_let_in(struct brick_peer *p, const struct common_reply *reply)
 
     if (p->ops->refused)
         p->ops->refused(p, reply->op_errno, words ? words : "", p->arg);
-    rpc_client_drop(p->rpc, "brick %s does not let us in: %.100s (%s)", p->brick, words ? words : "it says no more",
-                    strerror(reply->op_errno));
+    rpc_client_drop(p->rpc, "brick %s does not let us in: %.100s (%s)", p->brick,
+                    words ? words : "it says no more", strerror(reply->op_errno));
 }
 
 static void
@@ -263,7 +269,7 @@ setvolume(struct brick_peer *p)
     arena_release(&arena);
 }
 
-/* ---- the client's other events ---- */
+/* ---- the client's other events --------------------------------------------------------------- */
 
 static void
 peer_down(struct rpc_client *c, bool was_up, void *arg)
@@ -316,10 +322,13 @@ peer_gone(void *arg)
     gone(owner);
 }
 
-static const struct rpc_client_ops peer_rpc_ops = {
-    .connected = peer_connected, .down = peer_down, .unreachable = peer_unreachable, .called = peer_called, .gone = peer_gone};
+static const struct rpc_client_ops peer_rpc_ops = {.connected = peer_connected,
+                                                   .down = peer_down,
+                                                   .unreachable = peer_unreachable,
+                                                   .called = peer_called,
+                                                   .gone = peer_gone};
 
-/* ---- the owner's side ---- */
+/* ---- the owner's side ------------------------------------------------------------------------ */
 
 static const char *
 keep(struct brick_peer *p, const char *text, int *err)
@@ -336,7 +345,8 @@ copy_options(struct brick_peer *p, const struct brick_peer_options *o)
 {
     int err = 0;
 
-    if ((o->volume_id && strlen(o->volume_id) >= sizeof p->volume_id) || strlen(o->process_uuid) > PROCESS_UUID_MAX)
+    if ((o->volume_id && strlen(o->volume_id) >= sizeof p->volume_id) ||
+        strlen(o->process_uuid) > PROCESS_UUID_MAX)
         return -EINVAL;
     snprintf(p->volume_id, sizeof p->volume_id, "%s", o->volume_id ? o->volume_id : "");
     p->timeout_s = o->rpc.ping_timeout_s ? o->rpc.ping_timeout_s : LOGIN_TIMEOUT_S;
@@ -355,7 +365,8 @@ copy_options(struct brick_peer *p, const struct brick_peer_options *o)
 }
 
 struct brick_peer *
-brick_peer_new(const struct brick_peer_options *options, const struct brick_peer_ops *ops, void *arg, int *err)
+brick_peer_new(const struct brick_peer_options *options, const struct brick_peer_ops *ops, void *arg,
+               int *err)
 {
     struct brick_peer *p = calloc(1, sizeof *p);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* brick-peer: a brick that we are a client of (spec: wire 3).
  *
- *      connect to glusterd's port          DUMP lists portmap: PORTBYBRICK, and connect to the brick's port at once
- *      or to the brick's own  ----> DUMP < DUMP lists the fops: SETVOLUME ----> up
- *                                          neither: the connection is of no use
+ *      connect to glusterd's port          DUMP lists portmap: PORTBYBRICK, and connect to the brick's port
+ * at once or to the brick's own  ----> DUMP < DUMP lists the fops: SETVOLUME ----> up neither: the connection
+ * is of no use
  *
- * After a loss everything begins anew, at the first port; each login is a new client to the brick: fds and locks of the one
- * before are gone. Everything that `rpc_client` says of calls and threads holds; this only logs in.
+ * After a loss everything begins anew, at the first port; each login is a new client to the brick: fds and
+ * locks of the one before are gone. Everything that `rpc_client` says of calls and threads holds; this only
+ * logs in.
  */
 #ifndef KILN_RPC_BRICK_PEER_H
 #define KILN_RPC_BRICK_PEER_H
@@ -27,10 +28,11 @@ struct brick_peer_ops {
     void (*up)(struct brick_peer *p, const struct brick_login *login, void *arg);
     /* Logged in no more: calls have had their callbacks, fd numbers mean nothing. Another login is tried. */
     void (*down)(struct brick_peer *p, void *arg);
-    /* An attempt has failed before it came to a login: nobody listens, glusterd knows no port, the peer is no brick. */
+    /* An attempt has failed before it came to a login: nobody listens, glusterd knows no port, the peer is no
+     * brick. */
     void (*unreachable)(struct brick_peer *p, void *arg);
-    /* The brick does not let us in: `op_errno` and its words ("" if it said none). It is tried again as long as the peer is
-     * not closed; EACCES with words is meant for good (wire 3.3). */
+    /* The brick does not let us in: `op_errno` and its words ("" if it said none). It is tried again as long
+     * as the peer is not closed; EACCES with words is meant for good (wire 3.3). */
     void (*refused)(struct brick_peer *p, int op_errno, const char *words, void *arg);
     /* A callback of the brick's (rpc/xdr/callback-program.h). */
     void (*called)(struct brick_peer *p, const struct rpc_call_head *head, struct xdr *args, void *arg);
@@ -52,9 +54,10 @@ struct brick_peer_options {
     unsigned text_count;
 };
 
-/* Everything is copied. NULL with *err: as rpc_client_new(); -EINVAL too for a volume_id or process_uuid that is too long. */
-struct brick_peer *brick_peer_new(const struct brick_peer_options *options, const struct brick_peer_ops *ops, void *arg,
-                                  int *err);
+/* Everything is copied. NULL with *err: as rpc_client_new(); -EINVAL too for a volume_id or process_uuid that
+ * is too long. */
+struct brick_peer *brick_peer_new(const struct brick_peer_options *options, const struct brick_peer_ops *ops,
+                                  void *arg, int *err);
 void brick_peer_start(struct brick_peer *p);
 /* As rpc_client_close(): then `gone`. */
 void brick_peer_close(struct brick_peer *p);

@@ -7,9 +7,15 @@
 #include "rpc/xdr/handshake-program.h"
 #include "rpc/xdr/portmap-program.h"
 
-enum { OP_VERSION_MIN = 1, OP_VERSION_MAX = 100000, TEXT_MAX = 4096, ARGS_BYTES = TEXT_MAX + 64, GETSPEC_WANTS_SERVERS = 1 };
+enum {
+    OP_VERSION_MIN = 1,
+    OP_VERSION_MAX = 100000,
+    TEXT_MAX = 4096,
+    ARGS_BYTES = TEXT_MAX + 64,
+    GETSPEC_WANTS_SERVERS = 1
+};
 
-/* ---- volfiles ---- */
+/* ---- volfiles -------------------------------------------------------------------------------- */
 
 static int
 getspec_xdata(struct dict *d, const char *brick)
@@ -88,11 +94,12 @@ glusterd_getspec_reply(struct rpc_reply *r, struct arena *arena, struct glusterd
     if (!err)
         err = own_error(reply.op_ret, reply.op_errno);
     if (!err)
-        *out = (struct glusterd_spec){.text = reply.spec, .bytes = (size_t)reply.op_ret, .xdata = reply.xdata};
+        *out =
+            (struct glusterd_spec){.text = reply.spec, .bytes = (size_t)reply.op_ret, .xdata = reply.xdata};
     return err;
 }
 
-/* ---- ports ---- */
+/* ---- ports ----------------------------------------------------------------------------------- */
 
 static int
 portmap_call(struct rpc_client *c, struct rpc_call *call, const struct xdr *x, const char *bytes)
@@ -115,9 +122,11 @@ sign(struct rpc_client *c, uint32_t procedure, const struct portmap_sign *s, rpc
 }
 
 int
-portmap_signin(struct rpc_client *c, const char *brick, uint16_t port, int32_t pid, rpc_reply_fn cb, void *arg)
+portmap_signin(struct rpc_client *c, const char *brick, uint16_t port, int32_t pid, rpc_reply_fn cb,
+               void *arg)
 {
-    return sign(c, PORTMAP_SIGNIN, &(struct portmap_sign){.brick = brick, .port = port, .other = pid}, cb, arg);
+    return sign(c, PORTMAP_SIGNIN, &(struct portmap_sign){.brick = brick, .port = port, .other = pid}, cb,
+                arg);
 }
 
 int

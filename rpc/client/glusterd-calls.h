@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* glusterd-calls: what bricks and clients ask glusterd (spec: management 2, 3). Each function sends one call on a
- * client that is connected to it; the reply goes to `cb`, which has it decoded by the function of the same name.
+/* glusterd-calls: what bricks and clients ask glusterd (spec: management 2, 3). Each function sends one call
+ * on a client that is connected to it; the reply goes to `cb`, which has it decoded by the function of the
+ * same name.
  *
- * Questions return as rpc_client_call(), and -ENAMETOOLONG. None has a timeout: a glusterd that has just started accepts
- * connections seconds before it answers. A connection to glusterd needs no handshake: `connected` calls rpc_client_up().
- * Decoders return 0, the peer's own -errno, or the error of the call; what does not decode costs glusterd its connection.
+ * Questions return as rpc_client_call(), and -ENAMETOOLONG. None has a timeout: a glusterd that has just
+ * started accepts connections seconds before it answers. A connection to glusterd needs no handshake:
+ * `connected` calls rpc_client_up(). Decoders return 0, the peer's own -errno, or the error of the call; what
+ * does not decode costs glusterd its connection.
  */
 #ifndef KILN_RPC_GLUSTERD_CALLS_H
 #define KILN_RPC_GLUSTERD_CALLS_H
@@ -23,7 +25,8 @@ struct glusterd_spec {
 int glusterd_getspec_reply(struct rpc_reply *r, struct arena *arena, struct glusterd_spec *out);
 
 /* The brick is served by this process on this port; it is not any more. */
-int portmap_signin(struct rpc_client *c, const char *brick, uint16_t port, int32_t pid, rpc_reply_fn cb, void *arg);
+int portmap_signin(struct rpc_client *c, const char *brick, uint16_t port, int32_t pid, rpc_reply_fn cb,
+                   void *arg);
 int portmap_signout(struct rpc_client *c, const char *brick, uint16_t port, rpc_reply_fn cb, void *arg);
 int portmap_sign_reply(struct rpc_reply *r);
 

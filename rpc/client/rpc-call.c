@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Calls out; and records in, told apart by their type: replies find their call, calls of the peer go to `called`.
+/* Calls out; and records in, told apart by their type: replies find their call, calls of the peer go to
+ * `called`.
  *
- * A message is complete before its slot is published: from then on its callback may run, on another thread, and with it goes
- * all that the caller's arguments point to. */
+ * A message is complete before its slot is published: from then on its callback may run, on another thread,
+ * and with it goes all that the caller's arguments point to. */
 #include <errno.h>
 #include <string.h>
 
 #include "log/log.h"
 #include "rpc/client/rpc-client-internal.h"
 
-/* ---- out ---- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 static bool
 may_send(const struct rpc_client *c, bool is_handshake)
@@ -92,7 +93,8 @@ publish(struct outgoing *o, const struct outgoing_reply *reply)
     return conn;
 }
 
-/* If it was not sent, and the loss of the connection has not answered it yet, it is as if it had never been. */
+/* If it was not sent, and the loss of the connection has not answered it yet, it is as if it had never been.
+ */
 static int
 sent(struct outgoing *o, uint32_t xid, int err)
 {
@@ -178,7 +180,7 @@ rpc_client_call(struct rpc_client *c, const struct rpc_call *call)
     return outgoing_send_iobuf(&o, &reply, buf, bytes);
 }
 
-/* ---- in ---- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 void
 client_answer_error(struct rpc_client *c, rpc_reply_fn cb, void *arg, int err)
@@ -204,13 +206,14 @@ client_fail_calls(struct rpc_client *c)
     }
 }
 
-/* A reply to a call that we do not know: never made, or answered before. One that is late is not worth a word. */
+/* A reply to a call that we do not know: never made, or answered before. One that is late is not worth a
+ * word. */
 static void
 unknown_reply(struct rpc_client *c, uint32_t xid)
 {
     client_count(&c->unknown_replies);
-    log_event(LOG_WARNING, NULL, "rpc-client-unknown-reply", "%s: a reply to a call that does not wait for one (%u)",
-              c->name, xid);
+    log_event(LOG_WARNING, NULL, "rpc-client-unknown-reply",
+              "%s: a reply to a call that does not wait for one (%u)", c->name, xid);
 }
 
 static void
@@ -240,7 +243,8 @@ reply_arrived(struct rpc_client *c, struct rpc_reply *r)
     cb(r, arg);
 }
 
-/* The peer's calls are small and come in one piece; one that does not may be dropped: it expects no answer. */
+/* The peer's calls are small and come in one piece; one that does not may be dropped: it expects no answer.
+ */
 static void
 call_arrived(struct rpc_client *c, struct xdr *x)
 {

@@ -4,12 +4,14 @@
  *   rpc-client.c   its life: connect, back off, close       rpc-call.c    calls out, records in
  *   rpc-watch.c    timeouts and pings                       rpc-fop.c     fops
  *
- * `refs` counts what may still call into the client: the owner until rpc_client_close(), an attempt to connect, a connection
- * until its calls are failed and nobody sends on it, the retry timer, the watch. The last one posts `gone`.
+ * `refs` counts what may still call into the client: the owner until rpc_client_close(), an attempt to
+ * connect, a connection until its calls are failed and nobody sends on it, the retry timer, the watch. The
+ * last one posts `gone`.
  *
- * Who sends holds the client (client_hold()) from before he looks at `conn` until he is done with it: a counter, no lock. When a
- * connection has ended, CLIENT_ENDED is set in that counter; who then takes it to 0 releases the connection and looks for the
- * next one: nobody can have the old one in hands any more. Letting go is the last thing a call does to the client.
+ * Who sends holds the client (client_hold()) from before he looks at `conn` until he is done with it: a
+ * counter, no lock. When a connection has ended, CLIENT_ENDED is set in that counter; who then takes it to 0
+ * releases the connection and looks for the next one: nobody can have the old one in hands any more. Letting
+ * go is the last thing a call does to the client.
  */
 #ifndef KILN_RPC_CLIENT_INTERNAL_H
 #define KILN_RPC_CLIENT_INTERNAL_H
@@ -17,7 +19,15 @@
 #include "rpc/client/rpc-client.h"
 #include "rpc/client/xid-table.h"
 
-enum client_state { CLIENT_IDLE, CLIENT_CONNECTING, CLIENT_SHAKING_HANDS, CLIENT_UP, CLIENT_LOST, CLIENT_BACKING_OFF, CLIENT_CLOSED };
+enum client_state {
+    CLIENT_IDLE,
+    CLIENT_CONNECTING,
+    CLIENT_SHAKING_HANDS,
+    CLIENT_UP,
+    CLIENT_LOST,
+    CLIENT_BACKING_OFF,
+    CLIENT_CLOSED
+};
 
 struct rpc_client {
     /* read by every call */
@@ -104,7 +114,8 @@ outgoing_head_bytes(const struct outgoing *o)
 {
     return rpc_call_head_size(o->cred_bytes);
 }
-void outgoing_put_head(struct outgoing *o, struct xdr *x, uint32_t program, uint32_t version, uint32_t procedure);
+void outgoing_put_head(struct outgoing *o, struct xdr *x, uint32_t program, uint32_t version,
+                       uint32_t procedure);
 /* Gives up: the callback is not called. Returns err. */
 int outgoing_cancel(struct outgoing *o, int err);
 struct outgoing_reply {
@@ -117,7 +128,8 @@ struct outgoing_reply {
 int outgoing_send(struct outgoing *o, const struct outgoing_reply *reply, const char *head, size_t head_bytes,
                   struct iobuf *payload, const struct iovec *iov, int iov_count);
 /* The same with a whole message in `buf` behind TRANSPORT_MARK_BYTES. */
-int outgoing_send_iobuf(struct outgoing *o, const struct outgoing_reply *reply, struct iobuf *buf, size_t bytes);
+int outgoing_send_iobuf(struct outgoing *o, const struct outgoing_reply *reply, struct iobuf *buf,
+                        size_t bytes);
 
 /* Messages up to this size are made on the C stack. */
 #define RPC_SMALL_CALL_BYTES 1024

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A client's life. Each of its states that something else moves on (an attempt, a connection, a timer) has one reference, which
- * is handed from one to the next. */
+/* A client's life. Each of its states that something else moves on (an attempt, a connection, a timer) has
+ * one reference, which is handed from one to the next. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -13,8 +13,12 @@
 #include "rpc/client/rpc-client-internal.h"
 
 static const char *const state_names[] = {
-    [CLIENT_IDLE] = "idle",         [CLIENT_CONNECTING] = "connecting",   [CLIENT_SHAKING_HANDS] = "shaking hands",
-    [CLIENT_UP] = "up",             [CLIENT_LOST] = "lost",               [CLIENT_BACKING_OFF] = "backing off",
+    [CLIENT_IDLE] = "idle",
+    [CLIENT_CONNECTING] = "connecting",
+    [CLIENT_SHAKING_HANDS] = "shaking hands",
+    [CLIENT_UP] = "up",
+    [CLIENT_LOST] = "lost",
+    [CLIENT_BACKING_OFF] = "backing off",
     [CLIENT_CLOSED] = "closed",
 };
 
@@ -30,7 +34,7 @@ set_state_locked(struct rpc_client *c, enum client_state state)
     atomic_store_explicit(&c->state, state, memory_order_release);
 }
 
-/* ---- the end of it all ---- */
+/* ---- the end of it all ----------------------------------------------------------------------- */
 
 static void
 client_free(struct rpc_client *c)
@@ -62,7 +66,7 @@ client_unref(struct rpc_client *c)
         worker_post(&c->gone_job);
 }
 
-/* ---- connecting ---- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 /* The caller's reference goes to the attempt. Under the lock, so that closing finds an attempt to cancel. */
 static void
@@ -131,8 +135,8 @@ client_dial_failed(struct dialler *d, int err)
     if (is_closed)
         client_unref(c);
     else if (failures == 1)
-        log_event(LOG_WARNING, NULL, "rpc-client-cannot-connect", "%s: %s; trying again until it works", c->name,
-                  strerror(-err));
+        log_event(LOG_WARNING, NULL, "rpc-client-cannot-connect", "%s: %s; trying again until it works",
+                  c->name, strerror(-err));
 }
 
 /* The attempt's reference becomes the connection's. */
@@ -162,7 +166,7 @@ client_accepted(struct conn *conn, void *arg)
     return 0;
 }
 
-/* ---- losing ---- */
+/* ---- losing ---------------------------------------------------------------------------------- */
 
 static void
 client_conn_closed(struct conn *conn, void *arg)
@@ -228,7 +232,8 @@ static bool
 begin_drop(struct rpc_client *c, uint16_t redirect_port)
 {
     pthread_mutex_lock(&c->lock);
-    bool is_first = !c->is_dropped && (state_locked(c) == CLIENT_SHAKING_HANDS || state_locked(c) == CLIENT_UP);
+    bool is_first =
+        !c->is_dropped && (state_locked(c) == CLIENT_SHAKING_HANDS || state_locked(c) == CLIENT_UP);
 
     if (is_first) {
         c->is_dropped = true;
@@ -260,7 +265,7 @@ rpc_client_redirect(struct rpc_client *c, uint16_t port)
         close_conn(c);
 }
 
-/* ---- the owner's side ---- */
+/* ---- the owner's side ------------------------------------------------------------------------ */
 
 static const struct transport_ops client_transport_ops = {client_accepted, client_record, client_conn_closed};
 
@@ -288,7 +293,8 @@ take_options(struct rpc_client *c, const struct rpc_client_options *o)
 }
 
 struct rpc_client *
-rpc_client_new(const struct rpc_client_options *options, const struct rpc_client_ops *ops, void *arg, int *err)
+rpc_client_new(const struct rpc_client_options *options, const struct rpc_client_ops *ops, void *arg,
+               int *err)
 {
     *err = dial_target_check(&options->where);
     if (*err)

@@ -35,8 +35,8 @@ put_message(struct outgoing *o, const struct fop_call *call, char *out, size_t b
 
 /* Takes `payload` over. */
 static int
-send_fop(struct outgoing *o, const struct outgoing_reply *reply, const struct fop_call *call, struct iobuf *payload,
-         const struct iovec *iov, int iov_count)
+send_fop(struct outgoing *o, const struct outgoing_reply *reply, const struct fop_call *call,
+         struct iobuf *payload, const struct iovec *iov, int iov_count)
 {
     char small[RPC_SMALL_CALL_BYTES];
     size_t bytes = outgoing_head_bytes(o) + fop_call_size(call->fop, call) - call->payload_bytes;
@@ -45,7 +45,8 @@ send_fop(struct outgoing *o, const struct outgoing_reply *reply, const struct fo
         put_message(o, call, small, bytes);
         return outgoing_send(o, reply, small, bytes, payload, iov, iov_count);
     }
-    struct iobuf *buf = bytes + call->payload_bytes <= TRANSPORT_RECORD_MAX ? iobuf_get(TRANSPORT_MARK_BYTES + bytes) : NULL;
+    struct iobuf *buf =
+        bytes + call->payload_bytes <= TRANSPORT_RECORD_MAX ? iobuf_get(TRANSPORT_MARK_BYTES + bytes) : NULL;
     int err;
 
     if (!buf) {
@@ -61,8 +62,8 @@ send_fop(struct outgoing *o, const struct outgoing_reply *reply, const struct fo
 }
 
 int
-rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct caller *caller, struct iobuf *payload,
-               unsigned timeout_s, rpc_reply_fn cb, void *arg)
+rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct caller *caller,
+               struct iobuf *payload, unsigned timeout_s, rpc_reply_fn cb, void *arg)
 {
     struct outgoing_reply reply = {.cb = cb, .arg = arg, .timeout_s = timeout_s, .what = call->fop};
     struct iovec iov[FOP_PAYLOAD_IOVS];
@@ -78,7 +79,8 @@ rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct c
         iobuf_unref(payload);
         return outgoing_cancel(&o, -EMSGSIZE);
     }
-    memcpy(iov, call->payload, (size_t)iov_count * sizeof *iov); /* the call may be gone before they are queued */
+    /* the call may be gone before they are queued */
+    memcpy(iov, call->payload, (size_t)iov_count * sizeof *iov);
     if (call->payload_bytes && !payload) {
         payload = gather(call, iov);
         iov_count = 1;
@@ -100,7 +102,8 @@ void
 rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *arena)
 {
     memset(out, 0, sizeof *out);
-    if (r->err) { /* an operation that was lost and one that was not answered are the same to whoever asked (wire 1.6) */
+    /* an operation that was lost and one that was not answered are the same to whoever asked (wire 1.6) */
+    if (r->err) {
         set_error(out, ENOTCONN);
         return;
     }

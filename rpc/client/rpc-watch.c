@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* While calls wait, a timer ticks: it expires those that have waited too long, and asks a silent peer whether it is there.
+/* While calls wait, a timer ticks: it expires those that have waited too long, and asks a silent peer whether
+ * it is there.
  *
- * A call looks at no clock: its deadline is a number of ticks. The first call that finds nobody watching starts the watch; a
- * tick that finds no call waiting ends it. So an idle client wakes nobody, and is not pinged (wire 1.7).
+ * A call looks at no clock: its deadline is a number of ticks. The first call that finds nobody watching
+ * starts the watch; a tick that finds no call waiting ends it. So an idle client wakes nobody, and is not
+ * pinged (wire 1.7).
  *
- * A peer is pinged when nothing has come from it for a quarter of the ping timeout, and given up when nothing has come for
- * the whole of it. Stock pings once in a ping timeout, so it takes up to twice as long to see that a peer is dead.
+ * A peer is pinged when nothing has come from it for a quarter of the ping timeout, and given up when nothing
+ * has come for the whole of it. Stock pings once in a ping timeout, so it takes up to twice as long to see
+ * that a peer is dead.
  */
 #include <errno.h>
 
@@ -90,8 +93,8 @@ expire(struct rpc_client *c, uint32_t now)
     return waiting;
 }
 
-/* Another tick, or no more: false. A call that was published after we looked has seen us watching, so we look again after
- * we have said that we do not. */
+/* Another tick, or no more: false. A call that was published after we looked has seen us watching, so we look
+ * again after we have said that we do not. */
 static bool
 go_on(struct rpc_client *c, bool waiting)
 {

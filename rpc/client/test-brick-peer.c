@@ -41,7 +41,7 @@ static sem_t came_up, went_down, was_refused, gone, called;
 static char seen_uuid[256], seen_extra[64], seen_volume[64];
 static atomic_bool child_is_down;
 
-/* ---- the peer ---- */
+/* ---- the peer -------------------------------------------------------------------------------- */
 
 static void
 put_body(int fd, uint32_t xid, struct xdr *x, const char *start)
@@ -53,7 +53,8 @@ put_body(int fd, uint32_t xid, struct xdr *x, const char *start)
 static void
 answer_dump(int fd, uint32_t xid, enum manner how)
 {
-    struct dump_entry fops = {.name = "fops", .number = FOP_PROGRAM, .version = how == SERVES_OLD_FOPS ? 330 : 400};
+    struct dump_entry fops = {
+        .name = "fops", .number = FOP_PROGRAM, .version = how == SERVES_OLD_FOPS ? 330 : 400};
     struct dump_entry portmap = {
         .name = "portmap", .number = PORTMAP_PROGRAM, .version = PORTMAP_PROGRAM_VERSION, .next = &fops};
     struct dump_reply d = {.programs = how == IS_GLUSTERD || how == HAS_NO_PORT ? &portmap : &fops};
@@ -78,7 +79,8 @@ answer_dump(int fd, uint32_t xid, enum manner how)
 static void
 answer_port(int fd, uint32_t xid, enum manner how)
 {
-    struct port_by_brick_reply r = {.op_ret = how == HAS_NO_PORT ? -1 : 0, .port = how == HAS_NO_PORT ? 0 : peer.port};
+    struct port_by_brick_reply r = {.op_ret = how == HAS_NO_PORT ? -1 : 0,
+                                    .port = how == HAS_NO_PORT ? 0 : peer.port};
     char bytes[64];
     struct xdr x;
 
@@ -92,7 +94,8 @@ look_at_login(struct xdr *args, struct arena *arena)
 {
     args->arena = arena;
     struct dict *d = xdr_get_old_dict(args);
-    const char *uuid = dict_get_str(d, DICT_KEY_PROCESS_UUID), *volume = dict_get_str(d, DICT_KEY_SV_VOLUME_ID);
+    const char *uuid = dict_get_str(d, DICT_KEY_PROCESS_UUID),
+               *volume = dict_get_str(d, DICT_KEY_SV_VOLUME_ID);
     const struct dict_pair *extra = dict_find_text(d, "ping-timeout");
 
     ck_assert_ptr_nonnull(d);
@@ -120,7 +123,8 @@ answer_login(int fd, uint32_t xid, struct xdr *args, enum manner how)
     if (how == REFUSES)
         ck_assert_int_eq(dict_set_str(r.dict, DICT_KEY_ERROR, "not you"), 0);
     if (r.dict) {
-        ck_assert_int_eq(dict_set_str(r.dict, DICT_KEY_SV_VOLUME_ID, how == OTHER_VOLUME ? OTHER_ID : VOLUME_ID), 0);
+        ck_assert_int_eq(
+            dict_set_str(r.dict, DICT_KEY_SV_VOLUME_ID, how == OTHER_VOLUME ? OTHER_ID : VOLUME_ID), 0);
         ck_assert_int_eq(dict_set_int(r.dict, DICT_KEY_CHILD_UP, !child_is_down), 0);
     }
     xdr_init(&x, bytes, sizeof bytes, NULL);
@@ -204,7 +208,7 @@ answer(int fd, const struct rpc_call_head *head, struct xdr *args)
     }
 }
 
-/* ---- the owner ---- */
+/* ---- the owner ------------------------------------------------------------------------------- */
 
 static void
 owner_up(struct brick_peer *p, const struct brick_login *login, void *arg)
@@ -272,7 +276,7 @@ wait_on(sem_t *sem)
         ;
 }
 
-/* ---- fixture ---- */
+/* ---- fixture --------------------------------------------------------------------------------- */
 
 static void
 setup(void)
@@ -340,7 +344,7 @@ teardown(void)
     mem_pools_fini();
 }
 
-/* ---- bricks ---- */
+/* ---- bricks ---------------------------------------------------------------------------------- */
 
 START_TEST(logged_in)
 {
@@ -405,7 +409,8 @@ START_TEST(whatever_goes_wrong_is_tried_again)
         start(VOLUME_ID);
         wait_on(&came_up);
         ck_assert_int_eq(bad_times, 0);
-        ck_assert_uint_ge(unreachable, how == IS_GLUSTERD ? 1 : 2); /* the way over glusterd's port is no failure */
+        /* the way over glusterd's port is no failure */
+        ck_assert_uint_ge(unreachable, how == IS_GLUSTERD ? 1 : 2);
         ck_assert_int_eq(sem_trywait(&went_down), -1); /* up is said once, down not at all */
         if (how == REFUSES || how == IS_NOT_READY) {
             wait_on(&was_refused);
@@ -429,7 +434,7 @@ START_TEST(the_brick_calls_back)
 }
 END_TEST
 
-/* ---- glusterd ---- */
+/* ---- glusterd -------------------------------------------------------------------------------- */
 
 static struct rpc_client *glusterd;
 static int last_err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* For tests of clients: a peer of plain sockets and threads, which knows nothing of this transport and misbehaves when asked to
- * by the procedure's number. */
+/* For tests of clients: a peer of plain sockets and threads, which knows nothing of this transport and
+ * misbehaves when asked to by the procedure's number. */
 #ifndef KILN_RPC_CLIENT_TEST_PEER_H
 #define KILN_RPC_CLIENT_TEST_PEER_H
 

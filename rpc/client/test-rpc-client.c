@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A client against a peer that behaves, and one that does not. Whatever happens, each call has one callback. */
+/* A client against a peer that behaves, and one that does not. Whatever happens, each call has one callback.
+ */
 #include <check.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ static sem_t came_up, went_down, gone, called;
 static atomic_uint connects, downs, answers;
 static atomic_bool holds_back; /* connected, and not up */
 
-/* ---- the owner of the client ---- */
+/* ---- the owner of the client ----------------------------------------------------------------- */
 
 static void
 owner_connected(struct rpc_client *c, void *arg)
@@ -68,7 +69,7 @@ wait_on(sem_t *sem)
         ;
 }
 
-/* ---- fixture ---- */
+/* ---- fixture --------------------------------------------------------------------------------- */
 
 static void
 setup(void)
@@ -116,7 +117,7 @@ teardown(void)
     mem_pools_fini();
 }
 
-/* ---- calls ---- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 struct ask {
     sem_t done;
@@ -180,7 +181,7 @@ stats(void)
     return s;
 }
 
-/* ---- tests ---- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 START_TEST(calls_are_answered)
 {
@@ -421,7 +422,7 @@ START_TEST(what_cannot_be_a_client)
 }
 END_TEST
 
-/* ---- many at once ---- */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 enum { THREADS = 4, CALLS_A_THREAD = 4000 };
 static struct ask *crowd;
@@ -433,7 +434,8 @@ crowd_main(void *arg)
     struct ask *mine = crowd + (size_t)arg * CALLS_A_THREAD;
 
     for (int i = 0; i < CALLS_A_THREAD; i++) {
-        static const enum peer_procedure what[] = {PEER_ECHO, PEER_NEVER, PEER_ECHO, PEER_CALLS, PEER_ECHO, PEER_LATE};
+        static const enum peer_procedure what[] = {PEER_ECHO,  PEER_NEVER, PEER_ECHO,
+                                                   PEER_CALLS, PEER_ECHO,  PEER_LATE};
         int err = ask_start(&mine[i], what[i % 6], "question", 8, 1);
 
         if (err) {

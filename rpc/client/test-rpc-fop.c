@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Fops of a client to a peer that answers them, in small and in large, and to one whose answers have another layout. */
+/* Fops of a client to a peer that answers them, in small and in large, and to one whose answers have another
+ * layout. */
 #include <check.h>
 #include <semaphore.h>
 
@@ -19,7 +20,7 @@ static struct fop_reply reply;
 static struct arena arena;
 static atomic_bool cuts_replies, reads_less;
 
-/* ---- the peer ---- */
+/* ---- the peer -------------------------------------------------------------------------------- */
 
 /* `payload` bytes follow; a reply that is cut ends in the middle of its results. */
 static void
@@ -73,7 +74,7 @@ answer(int fd, const struct rpc_call_head *head, struct xdr *args)
     arena_release(&a);
 }
 
-/* ---- the client ---- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 static void
 owner_connected(struct rpc_client *c, void *arg)
@@ -176,7 +177,7 @@ is_all(const void *bytes, size_t n, char c)
     return true;
 }
 
-/* ---- tests ---- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 START_TEST(small_ones)
 {
@@ -245,7 +246,8 @@ END_TEST
 /* Each costs the connection, and the call gets ENOTCONN. */
 START_TEST(another_layout)
 {
-    static const enum fop fops[] = {FOP_stat, FOP_lookup, FOP_readv, FOP_writev, FOP_getxattr, FOP_statfs, FOP_readdirp};
+    static const enum fop fops[] = {FOP_stat,     FOP_lookup, FOP_readv,   FOP_writev,
+                                    FOP_getxattr, FOP_statfs, FOP_readdirp};
     struct rpc_client_stats s;
 
     cuts_replies = true;

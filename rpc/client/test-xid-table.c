@@ -137,7 +137,7 @@ START_TEST(all_are_claimed)
 }
 END_TEST
 
-/* ---- all at the same time ---- */
+/* ---- all at the same time -------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 20000, CALLS = 256 };
 static _Atomic uint32_t published[CALLS];

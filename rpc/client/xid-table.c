@@ -51,9 +51,10 @@ xid_table_fini(struct xid_table *t)
     pthread_mutex_destroy(&t->grow);
 }
 
-/* ---- the free list ---- */
+/* ---- the free list --------------------------------------------------------------------------- */
 
-/* The upper half counts changes, so that a list whose head was taken and put back meanwhile is not mistaken for the same. */
+/* The upper half counts changes, so that a list whose head was taken and put back meanwhile is not mistaken
+ * for the same. */
 static void
 push(struct xid_table *t, struct xid_slot *first, struct xid_slot *last)
 {
@@ -62,7 +63,8 @@ push(struct xid_table *t, struct xid_slot *first, struct xid_slot *last)
     do {
         atomic_store_explicit(&last->next, (uint32_t)head, memory_order_relaxed);
         fresh = ((head >> 32) + 1) << 32 | (first->index + 1);
-    } while (!atomic_compare_exchange_weak_explicit(&t->free, &head, fresh, memory_order_release, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&t->free, &head, fresh, memory_order_release,
+                                                    memory_order_relaxed));
 }
 
 static struct xid_slot *
@@ -76,7 +78,8 @@ pop(struct xid_table *t)
             return NULL;
         s = slot_at(t, (uint32_t)head - 1); /* slots are never freed while the table lives */
         fresh = ((head >> 32) + 1) << 32 | atomic_load_explicit(&s->next, memory_order_relaxed);
-    } while (!atomic_compare_exchange_weak_explicit(&t->free, &head, fresh, memory_order_acquire, memory_order_acquire));
+    } while (!atomic_compare_exchange_weak_explicit(&t->free, &head, fresh, memory_order_acquire,
+                                                    memory_order_acquire));
     return s;
 }
 
@@ -113,7 +116,7 @@ pop_or_grow(struct xid_table *t)
     return s;
 }
 
-/* ---- one call ---- */
+/* ---- one call -------------------------------------------------------------------------------- */
 
 struct xid_slot *
 xid_take(struct xid_table *t)
@@ -160,7 +163,7 @@ xid_claim(struct xid_table *t, uint32_t xid, bool *was_late)
     return NULL;
 }
 
-/* ---- all calls ---- */
+/* ---- all calls ------------------------------------------------------------------------------- */
 
 static bool
 is_due(const struct xid_slot *s, uint32_t now)

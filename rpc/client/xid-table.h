@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* xid-table: which calls wait for a reply, by the number that the reply will carry.
  *
- * A call has a slot. Its xid is the slot's index and the number of times the slot has been used, so a reply finds its slot
- * without a search, and the reply to a call that is over finds nothing. Free slots are a list without a lock.
+ * A call has a slot. Its xid is the slot's index and the number of times the slot has been used, so a reply
+ * finds its slot without a search, and the reply to a call that is over finds nothing. Free slots are a list
+ * without a lock.
  *
  *             xid_take        xid_publish           xid_claim (reply, error, connection lost)
- *      free ----------> taken -----------> WAITING -------------------------------------------> taken --xid_put--> free
- *                                             | xid_expire
- *                                             +----------> EXPIRED --the late reply, or connection lost--> free
+ *      free ----------> taken -----------> WAITING -------------------------------------------> taken
+ * --xid_put--> free | xid_expire
+ *                                             +----------> EXPIRED --the late reply, or connection lost-->
+ * free
  *
- * Each waiting call is claimed by exactly one: the reply, its expiry, the loss of the connection or whoever could not send
- * it. An expired call keeps its slot, and with it the xid, until the late reply has come or cannot come any more: a number
- * that the peer may still answer is never given to another call.
+ * Each waiting call is claimed by exactly one: the reply, its expiry, the loss of the connection or whoever
+ * could not send it. An expired call keeps its slot, and with it the xid, until the late reply has come or
+ * cannot come any more: a number that the peer may still answer is never given to another call.
  *
- * Memory grows in blocks of XID_BLOCK slots with the calls that are under way at the same time, up to the maximum, and is
- * freed with the table. thread: any, without a lock but for growth.
+ * Memory grows in blocks of XID_BLOCK slots with the calls that are under way at the same time, up to the
+ * maximum, and is freed with the table. thread: any, without a lock but for growth.
  */
 #ifndef KILN_RPC_XID_TABLE_H
 #define KILN_RPC_XID_TABLE_H
@@ -63,15 +65,15 @@ struct xid_slot *xid_take(struct xid_table *t);
 /* From now on the slot can be claimed: members are set. */
 void xid_publish(struct xid_slot *s);
 
-/* The waiting call of this number, now the caller's; NULL if there is none. *was_late: there was one, it had expired, and its
- * slot is free now. */
+/* The waiting call of this number, now the caller's; NULL if there is none. *was_late: there was one, it had
+ * expired, and its slot is free now. */
 struct xid_slot *xid_claim(struct xid_table *t, uint32_t xid, bool *was_late);
 
 /* The slot is free. */
 void xid_put(struct xid_table *t, struct xid_slot *s);
 
-/* Expires one waiting call whose deadline is not after `now`: copies what it carries. False: there is none. *waiting says
- * whether any call was seen that still waits; *from is where to go on, 0 at first. */
+/* Expires one waiting call whose deadline is not after `now`: copies what it carries. False: there is none.
+ * *waiting says whether any call was seen that still waits; *from is where to go on, 0 at first. */
 struct xid_expired {
     void (*cb)(void);
     void *arg;
@@ -79,8 +81,8 @@ struct xid_expired {
 };
 bool xid_expire(struct xid_table *t, uint32_t now, unsigned *from, bool *waiting, struct xid_expired *out);
 
-/* For the loss of a connection: the next waiting call, claimed, from *from on (0 at first); NULL: no more. Expired calls on
- * the way are freed. */
+/* For the loss of a connection: the next waiting call, claimed, from *from on (0 at first); NULL: no more.
+ * Expired calls on the way are freed. */
 struct xid_slot *xid_claim_any(struct xid_table *t, unsigned *from);
 
 /* Calls that wait or have expired: for statedumps and tests, not exact while calls come and go. */

@@ -44,7 +44,7 @@ rpc_server_free(struct rpc_server *s)
     free(s);
 }
 
-/* -- one record --------------------------------------------------------------------------------------- */
+/* ---- one record ------------------------------------------------------------------------------ */
 
 static void
 send_undecodable(struct conn *c)
@@ -67,7 +67,7 @@ request_free(struct rpc_request *req)
     mem_put_t(MEM_ID_RPC_REQUEST, req);
 }
 
-/* -- a request that waits (stack/call-pack.h) ------------------------------------------------------------ */
+/* ---- a request that waits (stack/call-pack.h) ------------------------------------------------ */
 
 static struct call_stack *
 packed_get(void)
@@ -119,9 +119,10 @@ static const struct call_keeper keeper = {
     .moved = packed_moved,
     .drop = packed_drop,
 };
-static_assert(sizeof(struct rpc_request) % 8 == 0 && sizeof(struct rpc_request) <= CALL_OBJECT_MAX, "it can be packed");
+static_assert(sizeof(struct rpc_request) % 8 == 0 && sizeof(struct rpc_request) <= CALL_OBJECT_MAX,
+              "it can be packed");
 
-/* -- one record, continued ------------------------------------------------------------------------------- */
+/* ---- one record, continued ------------------------------------------------------------------- */
 
 static void
 begin_args(struct rpc_request *req)
@@ -279,7 +280,7 @@ const struct transport_ops rpc_server_transport_ops = {
     .closed = conn_closed,
 };
 
-/* -- replies ------------------------------------------------------------------------------------------ */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 /* Results of conn_send() are not looked at here: a connection that is gone needs no answer, and one for which
  * there is no memory has been closed by it. */

@@ -4,8 +4,9 @@
  * A table of programs, each a table of procedures. A record is decoded up to the arguments, its credential
  * becomes the request's caller, its row is found, and the row's handler runs on the worker that read it. The
  * request is pooled and owns everything until its reply is sent: record, arena, arguments, results, and a
- * reference to its connection. A call that a layer has parked and packed (stack/call-pack.h) gives all of this up but for that
- * reference and its place among the calls of its connection; its request is another object afterwards.
+ * reference to its connection. A call that a layer has parked and packed (stack/call-pack.h) gives all of
+ * this up but for that reference and its place among the calls of its connection; its request is another
+ * object afterwards.
  *
  * thread: requests of one connection may run on several workers at once; one request is run by one thread at
  * a time.
@@ -35,10 +36,13 @@ struct rpc_program {
     uint32_t procedure_count;
     bool is_listed;   /* in DUMP's answer, in the order of rpc_server_new() */
     bool needs_login; /* before conn_set_trusted a call is not run, but given to `refuse` */
-    bool takes_pieces; /* its decoders read records that come in several pieces (xdr.h); else they get them in one */
-    /* Answers a call that came before the login, by one of the functions below. NULL: GARBAGE_ARGS (wire 1.4). */
+    /* its decoders read records that come in several pieces (xdr.h); else they get them in one */
+    bool takes_pieces;
+    /* Answers a call that came before the login, by one of the functions below. NULL: GARBAGE_ARGS
+     * (wire 1.4). */
     rpc_handler refuse;
-    /* Whether calls of this procedure may wait for other calls: they are counted apart (record_waits()). NULL: none does. */
+    /* Whether calls of this procedure may wait for other calls: they are counted apart (record_waits()).
+     * NULL: none does. */
     bool (*waits)(uint32_t procedure);
 };
 
@@ -56,8 +60,9 @@ struct rpc_request {
     const char *cred; /* as it came; in the record */
     const struct rpc_program *program_row;
     struct rpc_server *server;
-    /* Whatever the program keeps of a request, in a struct of its own: zero when the handler is called. (A request is made before
-     * its program is known, so there is room for the largest.) It goes along when the call is packed: stack/call-pack.h. */
+    /* Whatever the program keeps of a request, in a struct of its own: zero when the handler is called. (A
+     * request is made before its program is known, so there is room for the largest.) It goes along when the
+     * call is packed: stack/call-pack.h. */
     _Alignas(8) char own[RPC_REQUEST_OWN_BYTES];
 };
 

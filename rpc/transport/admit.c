@@ -2,13 +2,15 @@
 
 /* Who may connect, and for how long without a login.
  *
- * Descriptors are shared out by what is left: one address may have no more connections than there are left for all others. So one
- * greedy address gets half, two get a third each, and somebody who comes later always finds room. Addresses are counted in a table
- * by a hash with a seed of its own; two that meet in one place share what that place may have.
+ * Descriptors are shared out by what is left: one address may have no more connections than there are left
+ * for all others. So one greedy address gets half, two get a third each, and somebody who comes later always
+ * finds room. Addresses are counted in a table by a hash with a seed of its own; two that meet in one place
+ * share what that place may have.
  *
- * Who has not logged in is a stranger, on a list in the order of arrival. The oldest is closed when its time is over, when there
- * are too many, and when their buffers take more than all of them may. Peers of a unix socket have the right to be there by the
- * socket's folder: a management daemon keeps such a connection open without a login, so they are no strangers.
+ * Who has not logged in is a stranger, on a list in the order of arrival. The oldest is closed when its time
+ * is over, when there are too many, and when their buffers take more than all of them may. Peers of a unix
+ * socket have the right to be there by the socket's folder: a management daemon keeps such a connection open
+ * without a login, so they are no strangers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +43,9 @@ admit_init(void)
     struct rlimit files;
 
     pthread_mutex_lock(&admit.lock);
-    admit.limit = getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur > 1u << 20 ? 1u << 19 : (unsigned)(files.rlim_cur / 2);
+    admit.limit = getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur > 1u << 20
+                      ? 1u << 19
+                      : (unsigned)(files.rlim_cur / 2);
     if (!admit.is_made) {
         timer_init(&admit.deadline, deadline_passed);
         if (getrandom(&admit.seed, sizeof admit.seed, GRND_NONBLOCK) != sizeof admit.seed)
@@ -87,7 +91,8 @@ close_stranger(struct conn *c, const char *why)
 {
     if (!c)
         return;
-    log_event(LOG_WARNING, NULL, "transport-stranger-closed", "a connection without a login is closed: %s", why);
+    log_event(LOG_WARNING, NULL, "transport-stranger-closed", "a connection without a login is closed: %s",
+              why);
     conn_close(c);
     conn_unref(c);
 }
@@ -99,7 +104,8 @@ arm_deadline_locked(uint64_t now)
 
     if (cds_list_empty(&admit.strangers))
         return;
-    due = cds_list_first_entry(&admit.strangers, struct conn, stranger)->since_ns + transport_limits.login_ms * 1000000ull;
+    due = cds_list_first_entry(&admit.strangers, struct conn, stranger)->since_ns +
+          transport_limits.login_ms * 1000000ull;
     timer_start(&admit.deadline, due > now ? (due - now) / 1000000 + 1 : 1);
 }
 
@@ -133,7 +139,7 @@ deadline_passed(struct timer *t)
         close_stranger(c, "its time to log in is over");
 }
 
-/* ---- coming, logging in, leaving ---- */
+/* ---- coming, logging in, leaving ------------------------------------------------------------- */
 
 bool
 admit_enter(struct conn *c)
@@ -164,7 +170,8 @@ admit_enter(struct conn *c)
     }
     pthread_mutex_unlock(&admit.lock);
     if (limit)
-        log_event(LOG_WARNING, NULL, "transport-too-many-connections", "refused: %u connections are open", limit);
+        log_event(LOG_WARNING, NULL, "transport-too-many-connections", "refused: %u connections are open",
+                  limit);
     if (held)
         log_event(LOG_WARNING, NULL, "transport-too-many-of-one-address",
                   "refused: %u connections of one address are open, and fewer are left for all others", held);
@@ -208,7 +215,7 @@ transport_connections_left(void)
     return left;
 }
 
-/* ---- strangers' buffers ---- */
+/* ---- strangers' buffers ---------------------------------------------------------------------- */
 
 /* Of those that hold any. */
 static struct conn *
@@ -220,7 +227,8 @@ take_oldest_holder(void)
     cds_list_for_each_entry (c, &admit.strangers, stranger) {
         if (atomic_load_explicit(&c->login_bytes, memory_order_relaxed)) {
             found = take_stranger_locked(c);
-            atomic_fetch_sub(&login_bytes, atomic_exchange_explicit(&c->login_bytes, 0, memory_order_relaxed));
+            atomic_fetch_sub(&login_bytes,
+                             atomic_exchange_explicit(&c->login_bytes, 0, memory_order_relaxed));
             break;
         }
     }

@@ -3,7 +3,8 @@
  *
  *     bench-transport [-t tcp|unix] [-c connections] [-d depth] [-b bytes] [-s seconds] [-r reply bytes]
  *
- * prints messages a second, and how many records a read and messages a write carried. `strace -c -f` counts the rest.
+ * prints messages a second, and how many records a read and messages a write carried. `strace -c -f` counts
+ * the rest.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,7 +54,7 @@ bench_closed(struct conn *c, void *arg)
 
 static const struct transport_ops bench_ops = {bench_accepted, bench_record, bench_closed};
 
-/* ---- the clients ---- */
+/* ---- the clients ----------------------------------------------------------------------------- */
 
 static void
 must(bool is_good, const char *what)
@@ -129,7 +130,7 @@ clients_main(int from, int to)
     free(count);
 }
 
-/* ---- the server ---- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static struct listener *
 open_listener(char *dir)
@@ -163,7 +164,8 @@ cpu_seconds(int who)
     struct rusage u;
 
     getrusage(who, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 static void
@@ -174,7 +176,8 @@ serve(int to, int from)
     struct worker_stats w;
     uint64_t sum;
 
-    must(!mem_pools_init() && !iobuf_pools_init() && !transport_pools_init() && !workers_start(NULL), "start");
+    must(!mem_pools_init() && !iobuf_pools_init() && !transport_pools_init() && !workers_start(NULL),
+         "start");
     struct listener *l = open_listener(dir);
 
     must(write(to, &server, sizeof server) == sizeof server, "write");
@@ -187,7 +190,8 @@ serve(int to, int from)
     transport_close_all();
     workers_stop();
     rmdir(dir);
-    printf("%s, %u connections, depth %u, %zu/%zu bytes: %.0f messages/s; a message: %.2f us server CPU, %.3f reads, "
+    printf("%s, %u connections, depth %u, %zu/%zu bytes: %.0f messages/s; a message: %.2f us server CPU, "
+           "%.3f reads, "
            "%.3f writes, %.3f events; %u workers\n",
            transport_name, connections, depth, record_bytes, reply_bytes, (double)sum / seconds,
            1e6 * cpu / (double)sum, (double)t.reads / (double)sum, (double)t.writes / (double)sum,
@@ -233,7 +237,8 @@ main(int argc, char **argv)
     int address[2], result[2];
 
     if (!parse(argc, argv)) {
-        fprintf(stderr, "usage: %s [-t tcp|unix] [-c connections] [-d depth] [-b bytes] [-r bytes] [-s seconds]\n",
+        fprintf(stderr,
+                "usage: %s [-t tcp|unix] [-c connections] [-d depth] [-b bytes] [-r bytes] [-s seconds]\n",
                 argv[0]);
         return 2;
     }

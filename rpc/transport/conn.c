@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* A connection's life: made by a listener, registered with the loop, killed by whoever sees it fail, `closed` when
- * nobody can call its record handler any more, freed with the last reference.
+/* A connection's life: made by a listener, registered with the loop, killed by whoever sees it fail, `closed`
+ * when nobody can call its record handler any more, freed with the last reference.
  */
 #include <assert.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ transport_pools_init(void)
     return err ? err : send_pools_init();
 }
 
-/* ---- counters ---- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 void
 conn_free(struct conn *c)
@@ -71,7 +71,7 @@ conn_busy_put(struct conn *c)
         worker_post(&c->closed_job);
 }
 
-/* ---- the end ---- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void
 add_figures(struct transport_stats *to, const struct conn *c)
@@ -147,7 +147,8 @@ transport_close_all(void)
 {
     struct conn *c;
 
-    pthread_mutex_lock(&transport.lock); /* held over system calls: nothing but the end of connections waits for it */
+    /* held over system calls: nothing but the end of connections waits for it */
+    pthread_mutex_lock(&transport.lock);
     cds_list_for_each_entry (c, &transport.conns, link)
         conn_close(c);
     while (transport.count)
@@ -155,7 +156,7 @@ transport_close_all(void)
     pthread_mutex_unlock(&transport.lock);
 }
 
-/* ---- the beginning ---- */
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 static void
 conn_event(struct event_source *src, uint32_t events)
@@ -239,8 +240,8 @@ conn_new(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, 
     return c;
 }
 
-/* The lock is held over the call so that whoever kills the connection knows whether there is something to remove.
- * A connection that `accepted` has closed already still gets its `closed`. */
+/* The lock is held over the call so that whoever kills the connection knows whether there is something to
+ * remove. A connection that `accepted` has closed already still gets its `closed`. */
 static void
 conn_register(struct conn *c)
 {
@@ -257,7 +258,8 @@ conn_register(struct conn *c)
     if (is_registered) /* and perhaps already gone */
         return;
     if (err)
-        log_event(LOG_ERROR, NULL, "transport-register-failed", "cannot watch a connection: %s", strerror(-err));
+        log_event(LOG_ERROR, NULL, "transport-register-failed", "cannot watch a connection: %s",
+                  strerror(-err));
     conn_kill(c);
     conn_busy_put(c);
 }
@@ -292,7 +294,7 @@ conn_start(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops
     return 0;
 }
 
-/* ---- small things ---- */
+/* ---- small things ---------------------------------------------------------------------------- */
 
 void
 conn_set_trusted(struct conn *c)

@@ -3,8 +3,8 @@
  *
  *     start --> [resolving] --> step --> [connecting] --> step --> [connecting] ... --> outcome
  *
- * While it connects, the loop, the timer and dialler_cancel() may each want to end that; the first one does (under the
- * lock), takes the socket out of the loop, and its `gone` posts the next step.
+ * While it connects, the loop, the timer and dialler_cancel() may each want to end that; the first one does
+ * (under the lock), takes the socket out of the loop, and its `gone` posts the next step.
  */
 #include "rpc/transport/dial.h"
 
@@ -22,7 +22,7 @@
 /* bindresvport(3)'s. */
 enum { LOW_PORT_FIRST = 600, LOW_PORT_LAST = 1023, LOW_PORTS = LOW_PORT_LAST - LOW_PORT_FIRST + 1 };
 
-/* ---- the end of one try ---- */
+/* ---- the end of one try ---------------------------------------------------------------------- */
 
 /* Ends the wait for a connect, if that has not been done yet. */
 static void
@@ -64,7 +64,7 @@ dial_timeout(struct timer *t)
     leave(caa_container_of(t, struct dialler, timer), -ETIMEDOUT);
 }
 
-/* ---- one try ---- */
+/* ---- one try --------------------------------------------------------------------------------- */
 
 static int
 bind_port(int fd, int family, uint16_t port)
@@ -77,8 +77,8 @@ bind_port(int fd, int family, uint16_t port)
     return failed ? -errno : 0;
 }
 
-/* Starts anywhere, so that a process with many connections does not ask for the same used ports each time. Without the
- * right to, or when all are used, the kernel chooses a port. */
+/* Starts anywhere, so that a process with many connections does not ask for the same used ports each time.
+ * Without the right to, or when all are used, the kernel chooses a port. */
 static void
 bind_low_port(int fd, int family)
 {
@@ -103,7 +103,8 @@ connect_to(struct dialler *d, const struct addrinfo *to)
     return connect(d->src.fd, to->ai_addr, to->ai_addrlen) ? -errno : 0;
 }
 
-/* The lock is held over the call so that whoever ends the wait knows that there is something to take out of the loop. */
+/* The lock is held over the call so that whoever ends the wait knows that there is something to take out of
+ * the loop. */
 static int
 watch(struct dialler *d)
 {
@@ -129,7 +130,8 @@ close_try(struct dialler *d)
     d->src.fd = -1;
 }
 
-/* The next address: 0, it has connected; -EINPROGRESS, it is waited for; another error, nothing is left of it. */
+/* The next address: 0, it has connected; -EINPROGRESS, it is waited for; another error, nothing is left of
+ * it. */
 static int
 try_next(struct dialler *d)
 {
@@ -148,7 +150,7 @@ try_next(struct dialler *d)
     return err;
 }
 
-/* ---- the steps ---- */
+/* ---- the steps ------------------------------------------------------------------------------- */
 
 /* The dialler is free for its next attempt before the outcome is told. */
 static void
@@ -206,7 +208,7 @@ dial_step(struct worker_job *job)
     finish(d, err);
 }
 
-/* ---- the owner's side ---- */
+/* ---- the owner's side ------------------------------------------------------------------------ */
 
 void
 dialler_init(struct dialler *d, const struct transport_ops *ops, dial_failed_fn failed, void *arg)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* dial: connections that this side opens.
  *
- * A dialler makes one attempt at a time: it resolves the name, connects to each address in turn without blocking, and ends
- * with exactly one outcome: the connection is handed to its ops as an accepted one would be, or `failed` says why not. It is
- * embedded in its owner and can be used again after an outcome.
+ * A dialler makes one attempt at a time: it resolves the name, connects to each address in turn without
+ * blocking, and ends with exactly one outcome: the connection is handed to its ops as an accepted one would
+ * be, or `failed` says why not. It is embedded in its owner and can be used again after an outcome.
  *
  *      dialler_start()  ->  resolve  ->  connect, next address ...  ->  ops->accepted(conn, arg)
  *                                                                   or  failed(dialler, -errno)
@@ -40,8 +40,8 @@ typedef void (*dial_failed_fn)(struct dialler *d, int err);
 
 enum dial_phase { DIAL_IDLE, DIAL_RESOLVING, DIAL_BETWEEN, DIAL_CONNECTING };
 
-/* All members are dial.c's. `lock` guards phase, result and is_cancelled; the others belong to whoever runs the present
- * step, of which there is one at a time. */
+/* All members are dial.c's. `lock` guards phase, result and is_cancelled; the others belong to whoever runs
+ * the present step, of which there is one at a time. */
 struct dialler {
     const struct transport_ops *ops;
     dial_failed_fn failed;
@@ -69,11 +69,12 @@ void dialler_fini(struct dialler *d);
 /* 0, or -ENAMETOOLONG, -EINVAL: no such place can be dialled. */
 int dial_target_check(const struct dial_target *target);
 
-/* Begins an attempt; the one before has had its outcome. `target` has passed dial_target_check() and is copied. */
+/* Begins an attempt; the one before has had its outcome. `target` has passed dial_target_check() and is
+ * copied. */
 void dialler_start(struct dialler *d, const struct dial_target *target);
 
-/* The outcome comes soon: -ECANCELED, unless another is on its way already. Any thread; nothing happens when no attempt
- * runs. */
+/* The outcome comes soon: -ECANCELED, unless another is on its way already. Any thread; nothing happens when
+ * no attempt runs. */
 void dialler_cancel(struct dialler *d);
 
 #endif

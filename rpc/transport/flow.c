@@ -2,15 +2,17 @@
 
 /* What a connection makes the process hold, and who waits when that is too much (numbers: limits.h).
  *
- *   held      one word:  waiter bits (2) | bytes of records (42) | references (20); a call in flight is a reference
- *   waiting   those of the calls that wait for another call, in the same form; the limits are about held - waiting
- *   reserved  bytes of replies that calls under way will have; queued_bytes are those that wait to be sent
+ *   held      one word:  waiter bits (2) | bytes of records (42) | references (20); a call in flight is a
+ * reference waiting   those of the calls that wait for another call, in the same form; the limits are about
+ * held - waiting reserved  bytes of replies that calls under way will have; queued_bytes are those that wait
+ * to be sent
  *
- * Two kinds of waiters: the reader stops reading for any of the limits; batches stop running what has been read for too
- * many bytes of replies only, or calls that have not begun would wait for themselves.
+ * Two kinds of waiters: the reader stops reading for any of the limits; batches stop running what has been
+ * read for too many bytes of replies only, or calls that have not begun would wait for themselves.
  *
- * No wake-up is lost: who is about to wait sets its bit under the connection's lock and then looks at the counters again.
- * Who lowers a counter sees the bit afterwards, or, for `held`, in the same atomic. queued_bytes changes under the lock.
+ * No wake-up is lost: who is about to wait sets its bit under the connection's lock and then looks at the
+ * counters again. Who lowers a counter sees the bit afterwards, or, for `held`, in the same atomic.
+ * queued_bytes changes under the lock.
  */
 #include <assert.h>
 #include <errno.h>
@@ -65,7 +67,7 @@ conn_set_calls_max(struct conn *c, unsigned calls)
                           memory_order_relaxed);
 }
 
-/* ---- bytes of replies ---- */
+/* ---- bytes of replies ------------------------------------------------------------------------ */
 
 static size_t
 replies_of(const struct conn *c)
@@ -125,7 +127,8 @@ flow_replies_full(struct conn *c)
 {
     size_t bytes = replies_of(c);
 
-    if (bytes <= FEW_BYTES || c->is_dialled || (bytes < replies_max(c) && bytes < transport_limits.reply_bytes))
+    if (bytes <= FEW_BYTES || c->is_dialled ||
+        (bytes < replies_max(c) && bytes < transport_limits.reply_bytes))
         return false;
     pthread_mutex_lock(&c->lock);
     bool is_full = replies_full_locked(c);
@@ -171,7 +174,7 @@ conn_unreserve_reply(struct conn *c, size_t bytes)
     flow_less(c);
 }
 
-/* ---- calls and records ---- */
+/* ---- calls and records ----------------------------------------------------------------------- */
 
 static bool
 calls_reach(const struct conn *c, uint64_t held, unsigned part)
@@ -194,7 +197,8 @@ must_wait_locked(struct conn *c, uint64_t held, bool waits)
         return true;
     if (c->is_dialled) /* what it has under way it bounds by the calls it makes */
         return false;
-    return waits ? !replies_drained(c) || calls_reach(c, held, 2) : replies_full_locked(c) || calls_reach(c, held, 1);
+    return waits ? !replies_drained(c) || calls_reach(c, held, 2)
+                 : replies_full_locked(c) || calls_reach(c, held, 1);
 }
 
 bool
@@ -323,7 +327,8 @@ flow_hold_record(struct conn *c, struct record *r)
     atomic_fetch_add_explicit(&c->held, word_of(1, r->bytes), memory_order_relaxed);
 }
 
-/* Its only piece moves to a buffer that holds nothing but records that wait. Without memory it stays where it is. */
+/* Its only piece moves to a buffer that holds nothing but records that wait. Without memory it stays where it
+ * is. */
 static void
 move_apart(struct conn *c, struct record *r)
 {
@@ -378,8 +383,8 @@ record_waits(struct record *r)
     return true;
 }
 
-/* The limits are about held - waiting, which stays as it is and must not look larger in between: nobody would wake who then
- * waits. */
+/* The limits are about held - waiting, which stays as it is and must not look larger in between: nobody would
+ * wake who then waits. */
 void
 record_shrink(struct record *r, struct record *to, size_t bytes)
 {
@@ -417,7 +422,7 @@ record_release(struct record *r)
     give_back(c, word);
 }
 
-/* ---- a layer's wish ---- */
+/* ---- a layer's wish -------------------------------------------------------------------------- */
 
 void
 conn_pause(struct conn *c)

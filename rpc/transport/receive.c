@@ -2,20 +2,22 @@
 
 /* Bytes in, whole records out.
  *
- * One worker at a time is a connection's reader. It receives into one buffer, cuts that into records, which refer
- * to the buffer and are not copied, gives up being the reader, and only then runs the records: so another worker can
- * read and run what comes next while this one is in a system call.
+ * One worker at a time is a connection's reader. It receives into one buffer, cuts that into records, which
+ * refer to the buffer and are not copied, gives up being the reader, and only then runs the records: so
+ * another worker can read and run what comes next while this one is in a system call.
  *
  *      in->bytes  [ record | record | record | part of a reco ]          a batch refers to the whole ones;
  *                  ^cut already               ^partial                   the next buffer starts with, or goes
  *                                                                        on with, the rest of the partial one
  *
- * A batch is run by the worker that read it. So that a record that blocks does not hold up those behind it, the batch
- * is also posted as a job: normally that job finds nothing left to do, but if the worker gets stuck, the watchdog gives
- * the job to another worker, which sends what was answered so far and runs what is left (worker.h).
+ * A batch is run by the worker that read it. So that a record that blocks does not hold up those behind it,
+ * the batch is also posted as a job: normally that job finds nothing left to do, but if the worker gets
+ * stuck, the watchdog gives the job to another worker, which sends what was answered so far and runs what is
+ * left (worker.h).
  *
- * A record lies in at most TRANSPORT_IOVS pieces, the first of at least TRANSPORT_HEAD_BYTES: fewer bytes at a buffer's
- * end are copied to the next buffer. Pieces grow with what has arrived, so that a mark alone gets no memory.
+ * A record lies in at most TRANSPORT_IOVS pieces, the first of at least TRANSPORT_HEAD_BYTES: fewer bytes at
+ * a buffer's end are copied to the next buffer. Pieces grow with what has arrived, so that a mark alone gets
+ * no memory.
  */
 #include <assert.h>
 #include <errno.h>
@@ -83,7 +85,7 @@ receive_fini(struct conn *c)
     admit_buffers(c, 0);
 }
 
-/* ---- who reads ---- */
+/* ---- who reads ------------------------------------------------------------------------------- */
 
 static bool
 reader_acquire(struct conn *c, unsigned flags)
@@ -146,7 +148,8 @@ read_and_run(struct conn *c)
         if (turn == TURN_FULL || turn == TURN_DEAD || reader_release(c))
             break;
     }
-    /* A full turn: whoever takes the job is the reader from now on. A dead connection has no reader any more. */
+    /* A full turn: whoever takes the job is the reader from now on. A dead connection has no reader any more.
+     */
     if (turn == TURN_FULL) {
         atomic_fetch_add(&c->busy, 1);
         worker_post_any(&c->read_job);
@@ -184,7 +187,7 @@ receive_resume(struct conn *c)
         conn_busy_put(c);
 }
 
-/* ---- running ---- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void
 batch_unref(struct batch *b)
@@ -204,8 +207,8 @@ batch_post_help(struct batch *b)
     worker_post(&b->help);
 }
 
-/* The peer does not read what it has been answered: what is left waits. What the batch has answered is sent first; that may be
- * all there is. */
+/* The peer does not read what it has been answered: what is left waits. What the batch has answered is sent
+ * first; that may be all there is. */
 static bool
 batch_stalls(struct batch *b)
 {
@@ -230,7 +233,8 @@ receive_restart_batches(struct cds_list_head *batches)
 
     cds_list_for_each_entry_safe(b, next, batches, stalled)
     {
-        atomic_store(&b->is_stalled, false); /* before the flag is looked at: a job that is under way sees one or the other */
+        /* before the flag is looked at: a job that is under way sees one or the other */
+        atomic_store(&b->is_stalled, false);
         if (atomic_exchange(&b->is_help_posted, true))
             batch_unref(b);
         else
@@ -238,8 +242,8 @@ receive_restart_batches(struct cds_list_head *batches)
     }
 }
 
-/* Runs what nobody has begun, then sends what it has answered. The answer of the last record takes along what waits, in one visit of
- * the connection's lock. */
+/* Runs what nobody has begun, then sends what it has answered. The answer of the last record takes along what
+ * waits, in one visit of the connection's lock. */
 static void
 batch_work(struct batch *b)
 {
@@ -285,7 +289,7 @@ batch_run(struct batch *b)
     batch_unref(b);
 }
 
-/* ---- cutting ---- */
+/* ---- cutting --------------------------------------------------------------------------------- */
 
 static size_t
 record_max(const struct conn *c)
@@ -326,7 +330,8 @@ begin_fragment(struct conn *c)
                   c->partial.bytes + c->fragment_left, record_max(c));
         return -EMSGSIZE;
     }
-    if (c->fragments > fragments_max(c) || (c->is_last_fragment && c->partial.bytes + c->fragment_left == 0)) {
+    if (c->fragments > fragments_max(c) ||
+        (c->is_last_fragment && c->partial.bytes + c->fragment_left == 0)) {
         log_event(LOG_WARNING, NULL, "transport-bad-fragments",
                   "a peer sent %s; connection closed",
                   c->fragments > fragments_max(c) ? "a record in too many fragments" : "an empty record");
@@ -335,8 +340,8 @@ begin_fragment(struct conn *c)
     return 0;
 }
 
-/* Takes what has arrived of the present fragment into the record. Fragments of one record that lie in one buffer are
- * moved together over the marks between them (stock never sends more than one). */
+/* Takes what has arrived of the present fragment into the record. Fragments of one record that lie in one
+ * buffer are moved together over the marks between them (stock never sends more than one). */
 static void
 take_fragment(struct conn *c)
 {
@@ -365,8 +370,8 @@ take_fragment(struct conn *c)
     c->fragment_left -= (uint32_t)n;
 }
 
-/* A request for a lock may wait for long. One that came between large writes would keep a megabyte: a small record is
- * copied out of a large buffer. Without memory it stays where it is. */
+/* A request for a lock may wait for long. One that came between large writes would keep a megabyte: a small
+ * record is copied out of a large buffer. Without memory it stays where it is. */
 static void
 move_small_record(struct conn *c, struct batch *b)
 {
@@ -435,7 +440,7 @@ cut(struct conn *c, struct batch *b)
     return 0;
 }
 
-/* ---- buffers ---- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 static size_t
 min_size(size_t a, size_t b)
@@ -462,12 +467,13 @@ record_left(const struct conn *c)
 {
     if (c->is_in_fragment && c->is_last_fragment)
         return c->fragment_left;
-    return record_max(c) - min_size(c->partial.bytes, record_max(c)) + fragments_max(c) * TRANSPORT_MARK_BYTES;
+    return record_max(c) - min_size(c->partial.bytes, record_max(c)) +
+           fragments_max(c) * TRANSPORT_MARK_BYTES;
 }
 
-/* How much is to be taken along from the present record's last piece to the next buffer: a head that is too short to
- * be a piece of its own; or the last of all pieces, which gets too small only if a record began before the login and
- * goes on after it, or has many tiny fragments. */
+/* How much is to be taken along from the present record's last piece to the next buffer: a head that is too
+ * short to be a piece of its own; or the last of all pieces, which gets too small only if a record began
+ * before the login and goes on after it, or has many tiny fragments. */
 static size_t
 bytes_to_move(const struct conn *c)
 {
@@ -530,14 +536,15 @@ make_room(struct conn *c)
     assert(c->in_start == c->in_end);
     /* The marks of fragments that have been put together are room again. */
     if (r->count && r->bufs[r->count - 1] == c->in)
-        c->in_start = c->in_end = (size_t)((char *)r->iov[r->count - 1].iov_base - c->in->bytes) + r->iov[r->count - 1].iov_len;
+        c->in_start = c->in_end =
+            (size_t)((char *)r->iov[r->count - 1].iov_base - c->in->bytes) + r->iov[r->count - 1].iov_len;
     size_t room = c->in ? c->in->size - c->in_end : 0;
     bool ends_here = c->is_in_fragment && c->is_last_fragment && c->fragment_left <= room;
 
     return room >= BUFFER_ROOM_MIN || (room && ends_here) ? 0 : next_buffer(c);
 }
 
-/* ---- reading ---- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* One system call. Positive: bytes; 0: the peer has closed; -errno. */
 static ssize_t
@@ -558,8 +565,8 @@ receive(struct conn *c, bool *is_short)
     return n;
 }
 
-/* Reads and cuts until there is nothing more, or enough for a turn. A short read has drained the socket (epoll(7)), except
- * when the peer has hung up: then the end is still to be read, and no event will tell. */
+/* Reads and cuts until there is nothing more, or enough for a turn. A short read has drained the socket
+ * (epoll(7)), except when the peer has hung up: then the end is still to be read, and no event will tell. */
 static enum turn
 read_turn(struct conn *c, struct batch *b, bool *is_drained)
 {

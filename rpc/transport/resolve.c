@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A queue of questions and up to RESOLVERS_MAX detached threads. A thread ends when the queue is empty. A question that is
- * taken back while getaddrinfo() works on it is left to its thread, which frees it: its asker need not wait.
+/* A queue of questions and up to RESOLVERS_MAX detached threads. A thread ends when the queue is empty. A
+ * question that is taken back while getaddrinfo() works on it is left to its thread, which frees it: its
+ * asker need not wait.
  */
 #include "rpc/transport/resolve.h"
 
@@ -153,7 +154,8 @@ resolve_start(struct resolve *r, const char *host, uint16_t port)
 int
 resolve_take(struct resolve *r, struct addrinfo **out)
 {
-    pthread_mutex_lock(&resolver.lock); /* whoever has posted the answer is done with that when we have the lock */
+    /* whoever has posted the answer is done with that when we have the lock */
+    pthread_mutex_lock(&resolver.lock);
     int err = r->err;
 
     *out = r->addresses;

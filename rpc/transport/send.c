@@ -2,14 +2,14 @@
 
 /* Messages out: a queue of pieces a connection, sent by one thread at a time.
  *
- * Small heads are copied one after another into one buffer, so a batch of small replies is one piece, whatever their
- * number; payloads are pieces of their own, by reference. Whoever queues a message tries to send, unless it runs
- * that connection's batch, whose end sends; a thread that finds another one sending leaves its message to that one,
- * which looks at the queue again before it stops.
+ * Small heads are copied one after another into one buffer, so a batch of small replies is one piece,
+ * whatever their number; payloads are pieces of their own, by reference. Whoever queues a message tries to
+ * send, unless it runs that connection's batch, whose end sends; a thread that finds another one sending
+ * leaves its message to that one, which looks at the queue again before it stops.
  *
- * When the socket is full the rest waits for EPOLLOUT. TCP reports that only after a sender found no room, so it is in
- * the set from the start; a unix socket reports it whenever the peer has read something, so there it is asked for only
- * while something waits.
+ * When the socket is full the rest waits for EPOLLOUT. TCP reports that only after a sender found no room, so
+ * it is in the set from the start; a unix socket reports it whenever the peer has read something, so there it
+ * is asked for only while something waits.
  */
 #include <assert.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ send_pools_init(void)
     return mem_pool_make(&chunk_pool, MEM_ID_CHUNK, sizeof(struct chunk), "transport_chunk");
 }
 
-/* ---- queueing ---- */
+/* ---- queueing -------------------------------------------------------------------------------- */
 
 static void
 queued_more_locked(struct conn *c, size_t bytes)
@@ -141,8 +141,8 @@ queue_payload_locked(struct conn *c, struct iobuf *buf, const struct iovec *payl
 
 static void flush_and_unlock(struct conn *c);
 
-/* The end of both forms of conn_send(), with the lock, which is free afterwards. A message that is queued in part can only be
- * answered by closing. */
+/* The end of both forms of conn_send(), with the lock, which is free afterwards. A message that is queued in
+ * part can only be answered by closing. */
 static int
 queued_and_unlock(struct conn *c, int err)
 {
@@ -196,7 +196,7 @@ conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes)
     return err;
 }
 
-/* ---- sending ---- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static size_t
 gather_locked(const struct conn *c, struct iovec iov[SEND_IOVS])

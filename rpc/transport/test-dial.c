@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Both ends are this transport: a dialler against listeners, ports that refuse, and sockets that never answer. */
+/* Both ends are this transport: a dialler against listeners, ports that refuse, and sockets that never
+ * answer. */
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
@@ -20,7 +21,7 @@ static atomic_int outcomes, last_error, served_port, closed_count;
 static _Atomic(struct conn *) mine;
 static char dir[64], path[96];
 
-/* ---- the server: sends what it gets ---- */
+/* ---- the server: sends what it gets ---------------------------------------------------------- */
 
 static int
 serve_accepted(struct conn *c, void *arg)
@@ -51,7 +52,7 @@ serve_closed(struct conn *c, void *arg)
 
 static const struct transport_ops server_ops = {serve_accepted, serve_record, serve_closed};
 
-/* ---- the client ---- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 static void
 tell(int err)
@@ -99,7 +100,7 @@ dial_failed(struct dialler *d, int err)
 
 static const struct transport_ops client_ops = {dialled, answered, client_closed};
 
-/* ---- fixture ---- */
+/* ---- fixture --------------------------------------------------------------------------------- */
 
 static void
 setup(void)
@@ -179,7 +180,7 @@ deaf_port(int fds[3])
     return ntohs(a.sin_port);
 }
 
-/* ---- tests ---- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 START_TEST(an_address_of_ipv4)
 {
@@ -243,7 +244,8 @@ START_TEST(an_address_that_does_not_answer)
     int fds[3];
     uint16_t port = deaf_port(fds);
 
-    ck_assert_int_eq(outcome(&(struct dial_target){.host = "127.0.0.1", .port = port, .timeout_ms = 50}), -ETIMEDOUT);
+    ck_assert_int_eq(outcome(&(struct dial_target){.host = "127.0.0.1", .port = port, .timeout_ms = 50}),
+                     -ETIMEDOUT);
     for (int i = 0; i < 3; i++)
         close(fds[i]);
 }

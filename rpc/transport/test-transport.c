@@ -44,7 +44,7 @@ static struct record kept[KEPT_MAX];
 static unsigned kept_count, kept_ever, refused_count;
 static _Atomic(struct conn *) paused_conn;
 
-/* ---- the server ---- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 struct session {
     atomic_int running;
@@ -245,7 +245,8 @@ start(bool trusting)
     ck_assert_ptr_nonnull(tcp_listener);
 }
 
-/* Or the sweeper opens files of its own when it comes to run, and takes what a test has left for the listener. */
+/* Or the sweeper opens files of its own when it comes to run, and takes what a test has left for the
+ * listener. */
 static void
 sweeper_opens_nothing(void)
 {
@@ -279,7 +280,7 @@ teardown(void)
     mem_pools_fini();
 }
 
-/* ---- the clients ---- */
+/* ---- the clients ----------------------------------------------------------------------------- */
 
 static int
 dial_tcp(uint16_t port)
@@ -403,12 +404,29 @@ wait_count(atomic_int *count, int wanted)
     ck_assert_int_eq(*count, wanted);
 }
 
-/* ---- records ---- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 START_TEST(sizes_and_both_ways_to_answer)
 {
-    static const size_t sizes[] = {1, 2, 3, 4, 5, 100, 2000, 4095, 4096, 4097, 16380, 16384, 65536, 131072 + 200,
-                                   1 << 20, (1 << 20) + 4096 - 4, (3 << 20) + 1, 10 << 20, TRANSPORT_RECORD_MAX};
+    static const size_t sizes[] = {1,
+                                   2,
+                                   3,
+                                   4,
+                                   5,
+                                   100,
+                                   2000,
+                                   4095,
+                                   4096,
+                                   4097,
+                                   16380,
+                                   16384,
+                                   65536,
+                                   131072 + 200,
+                                   1 << 20,
+                                   (1 << 20) + 4096 - 4,
+                                   (3 << 20) + 1,
+                                   10 << 20,
+                                   TRANSPORT_RECORD_MAX};
     int fd = dial();
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -615,7 +633,8 @@ END_TEST
 START_TEST(record_behind_one_that_blocks)
 {
     int fd = dial();
-    char *all[3] = {make_record(0, 30, 1), make_record(BLOCK_ME, 30, 2), make_record(0, 30, 3)}, three[3 * 34];
+    char *all[3] = {make_record(0, 30, 1), make_record(BLOCK_ME, 30, 2), make_record(0, 30, 3)},
+         three[3 * 34];
 
     for (int i = 0; i < 3; i++)
         memcpy(three + 34 * i, all[i], 34);
@@ -631,7 +650,7 @@ START_TEST(record_behind_one_that_blocks)
 }
 END_TEST
 
-/* ---- bounds ---- */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 static void
 expect_refused(const void *bytes, size_t n)
@@ -708,7 +727,8 @@ START_TEST(server_closes)
 }
 END_TEST
 
-/* Requests without end from a peer that reads nothing: the server stops reading, and goes on when the peer reads. */
+/* Requests without end from a peer that reads nothing: the server stops reading, and goes on when the peer
+ * reads. */
 START_TEST(peer_that_does_not_read)
 {
     is_dialing_tcp = _i;
@@ -719,7 +739,8 @@ START_TEST(peer_that_does_not_read)
     size_t sent = 0, full = 0;
     struct timespec nap = {.tv_nsec = 20000000};
 
-    /* Until nothing has moved for 200 ms; but as long as that is less than the server must take, it is only slow. */
+    /* Until nothing has moved for 200 ms; but as long as that is less than the server must take, it is only
+     * slow. */
     while (full < 10 || sent <= 4u << 20) {
         size_t at = sent % (4 + BYTES);
         ssize_t n = send(fd, r + at, 4 + BYTES - at, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -772,7 +793,7 @@ START_TEST(peer_that_does_not_read_leaves)
 }
 END_TEST
 
-/* ---- limits ---- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 /* `count` records of 64 bytes that begin with `word`, in one write if the socket has room. */
 static void
@@ -977,7 +998,8 @@ START_TEST(a_paused_connection_is_not_read)
 }
 END_TEST
 
-/* Over TCP silence ends at the deadline; a connection of a unix socket may stay, and so may one that has logged in. */
+/* Over TCP silence ends at the deadline; a connection of a unix socket may stay, and so may one that has
+ * logged in. */
 START_TEST(strangers_have_a_deadline)
 {
     int quiet, local;
@@ -1042,11 +1064,13 @@ setup_few_descriptors(void)
 
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
     setup_before_login();
-    transport_limits.login_ms = 3600 * 1000; /* on a busy machine the half minute is over before 150 have dialled */
+    /* on a busy machine the half minute is over before 150 have dialled */
+    transport_limits.login_ms = 3600 * 1000;
     is_dialing_tcp = true;
 }
 
-/* 200 connections in all, 25 of them without a login, each address as many as are left: the clients here have one address. */
+/* 200 connections in all, 25 of them without a login, each address as many as are left: the clients here have
+ * one address. */
 START_TEST(descriptors_are_shared)
 {
     int fds[150], quiet[60];
@@ -1221,7 +1245,8 @@ START_TEST(stale_socket_is_replaced_and_live_one_is_not)
 }
 END_TEST
 
-/* Who looks for the process finds the name as long as it lives; a name that another process has taken is left to it. */
+/* Who looks for the process finds the name as long as it lives; a name that another process has taken is left
+ * to it. */
 START_TEST(socket_file_stays_until_the_listener_is_closed)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};

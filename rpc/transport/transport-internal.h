@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* What the files of the transport share: a connection's insides.
  *
- *   listener.c   accepts        conn.c   life and death      receive.c   bytes to records      send.c   messages to bytes
- *   flow.c       how much a connection may have under way        admit.c  who may connect, and wait to log in
+ *   listener.c   accepts        conn.c   life and death      receive.c   bytes to records      send.c
+ * messages to bytes flow.c       how much a connection may have under way        admit.c  who may connect,
+ * and wait to log in
  *
- * A connection has two counters. `held` keeps its memory and descriptor. `busy` counts who may still call a record
- * handler: its registration with the event loop, each batch of records, a posted read. When it reaches 0 no handler
- * runs or will, and `closed` is posted.
+ * A connection has two counters. `held` keeps its memory and descriptor. `busy` counts who may still call a
+ * record handler: its registration with the event loop, each batch of records, a posted read. When it reaches
+ * 0 no handler runs or will, and `closed` is posted.
  */
 #ifndef KILN_TRANSPORT_INTERNAL_H
 #define KILN_TRANSPORT_INTERNAL_H
@@ -78,10 +79,12 @@ struct conn {
     atomic_bool is_dead; /* written under the lock */
     bool is_registered, is_sending, is_blocked, is_writable_again, wants_out;
     struct chunk *head, *tail;
-    _Atomic size_t queued_bytes;  /* with a fixed part a chunk, so that it bounds their number too; written under the lock */
+    /* with a fixed part a chunk, so that it bounds their number too; written under the lock */
+    _Atomic size_t queued_bytes;
     _Atomic size_t credit;        /* of the bytes all connections share; written under the lock */
     struct cds_list_head stalled; /* batches that wait until the peer has read */
-    struct iobuf *apart;          /* small records of calls that wait are copied here; `apart_used` bytes are in use */
+    /* small records of calls that wait are copied here; `apart_used` bytes are in use */
+    struct iobuf *apart;
     size_t apart_used;
     struct iobuf *frame; /* small heads are written here one after another */
     size_t frame_used;
@@ -93,12 +96,13 @@ struct conn {
 static inline void
 count_up(_Atomic uint64_t *counter, uint64_t by)
 {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
+                          memory_order_relaxed);
 }
 
 /* conn.c */
-/* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. 0, also when it was refused;
- * -ENOMEM, -EMFILE: `accepted` was not asked. */
+/* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. 0, also
+ * when it was refused; -ENOMEM, -EMFILE: `accepted` was not asked. */
 int conn_start(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, void *arg);
 /* No more sending or receiving: the queue is given back, `closed` follows. Any thread, also twice. */
 void conn_kill(struct conn *c);
@@ -150,7 +154,8 @@ bool flow_pause_reader(struct conn *c);
 bool flow_replies_full(struct conn *c);
 /* Keeps the batch on the connection's list until half of them are gone. False: no need to wait (any more). */
 bool flow_stall(struct conn *c, struct cds_list_head *batch);
-/* Something else than a reference was given back, or the connection is dead: whoever waits is told. The caller keeps c. */
+/* Something else than a reference was given back, or the connection is dead: whoever waits is told. The
+ * caller keeps c. */
 void flow_less(struct conn *c);
 /* All replies are sent: what they took of the bytes of all connections goes back, unless more are to come. */
 void flow_return_credit_locked(struct conn *c);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* transport: sockets; bytes in, whole records out (spec: wire 1.1).
  *
- * A listener accepts connections, a dialler (dial.h) opens them; from then on there is no difference but one, below. A
- * connection reads as much as there is with one system call, cuts it into records and hands
- * each to `record`, in order, on the worker that read it. Other workers may run earlier records of the same
+ * A listener accepts connections, a dialler (dial.h) opens them; from then on there is no difference but one,
+ * below. A connection reads as much as there is with one system call, cuts it into records and hands each to
+ * `record`, in order, on the worker that read it. Other workers may run earlier records of the same
  * connection at the same time. What a batch of records answers is sent together with one gathered write.
  *
- * Bounds: limits.h has them all. Memory grows with the bytes that have arrived, never with what a record mark promises. From a
- * peer that has too many calls under way, or does not read its replies, nothing is read until half of that is done.
- * A connection that we opened is always read from, for its peer may wait with reading our calls until its replies are taken.
+ * Bounds: limits.h has them all. Memory grows with the bytes that have arrived, never with what a record mark
+ * promises. From a peer that has too many calls under way, or does not read its replies, nothing is read
+ * until half of that is done. A connection that we opened is always read from, for its peer may wait with
+ * reading our calls until its replies are taken.
  */
 #ifndef KILN_RPC_TRANSPORT_H
 #define KILN_RPC_TRANSPORT_H
@@ -28,25 +29,28 @@
 struct conn;
 struct listener;
 
-/* One whole record without its mark(s). The first piece holds at least TRANSPORT_HEAD_BYTES or the whole record, so that
- * headers decode without crossing a border. The receiver owns the references. */
+/* One whole record without its mark(s). The first piece holds at least TRANSPORT_HEAD_BYTES or the whole
+ * record, so that headers decode without crossing a border. The receiver owns the references. */
 #define TRANSPORT_HEAD_BYTES 4096
 struct record {
     struct iovec iov[TRANSPORT_IOVS];
     struct iobuf *bufs[TRANSPORT_IOVS];
     int count;
     size_t bytes;
-    /* The connection it came from: a reference, and the record counts as a call under way, until record_release(). */
+    /* The connection it came from: a reference, and the record counts as a call under way, until
+     * record_release(). */
     struct conn *conn;
     bool is_waiting; /* record_waits() has been told */
 };
 void record_release(struct record *r);
-/* What a call keeps of its record while it waits is so many bytes of somebody else's: `to` is the record from now on, without any
- * bytes but counted with so many. `r` has only its bytes left, for record_release(). Blocks on nothing. */
+/* What a call keeps of its record while it waits is so many bytes of somebody else's: `to` is the record from
+ * now on, without any bytes but counted with so many. `r` has only its bytes left, for record_release().
+ * Blocks on nothing. */
 void record_shrink(struct record *r, struct record *to, size_t bytes);
-/* Before a call is begun that may wait for another call, as one for a lock may: from now on it is counted apart. Where many wait, a
- * small record is copied out of the receive buffer that it would keep: its bytes move. False: too many wait, this one stays counted
- * with the rest, and must be refused if it would wait (limits.h). Once a record. */
+/* Before a call is begun that may wait for another call, as one for a lock may: from now on it is counted
+ * apart. Where many wait, a small record is copied out of the receive buffer that it would keep: its bytes
+ * move. False: too many wait, this one stays counted with the rest, and must be refused if it would wait
+ * (limits.h). Once a record. */
 bool record_waits(struct record *r);
 
 struct transport_ops {
@@ -54,12 +58,15 @@ struct transport_ops {
     int (*accepted)(struct conn *c, void *arg);
     /* A record, never empty; it is the receiver's, who calls record_release() when the call is done. */
     void (*record)(struct conn *c, struct record *r, void *arg);
-    /* No record handler runs or will. Called once, on a worker; replies still to come will be dropped by conn_send(). */
+    /* No record handler runs or will. Called once, on a worker; replies still to come will be dropped by
+     * conn_send(). */
     void (*closed)(struct conn *c, void *arg);
 };
 
-/* `host` NULL: all addresses, IPv4 and IPv6. Port 0: any; listener_port() tells. NULL with -errno in *err (EADDRINUSE ...). */
-struct listener *listener_open_tcp(const char *host, uint16_t port, const struct transport_ops *ops, void *arg, int *err);
+/* `host` NULL: all addresses, IPv4 and IPv6. Port 0: any; listener_port() tells. NULL with -errno in *err
+ * (EADDRINUSE ...). */
+struct listener *listener_open_tcp(const char *host, uint16_t port, const struct transport_ops *ops,
+                                   void *arg, int *err);
 struct listener *listener_open_unix(const char *path, const struct transport_ops *ops, void *arg, int *err);
 uint16_t listener_port(const struct listener *l);
 /* Accepts no more: who connects is refused. Open connections stay, and so does a unix socket's file. */
@@ -80,12 +87,14 @@ void conn_set_calls_max(struct conn *c, unsigned calls);
 bool conn_is_gone(const struct conn *c);
 /* The same, for who looks often; valid as long as a reference. */
 const atomic_bool *conn_gone_flag(const struct conn *c);
-/* Nothing more is read until conn_resume() has been called as often. What was read already is run. Any thread. */
+/* Nothing more is read until conn_resume() has been called as often. What was read already is run. Any
+ * thread. */
 void conn_pause(struct conn *c);
 void conn_resume(struct conn *c);
 /* A call about to run will be answered with about so many bytes: they count as if they were queued, until
- * conn_unreserve_reply(), to be called when the reply has been given to conn_send(). Small replies need none. Up to
- * TRANSPORT_REPLY_LARGE it cannot fail; above, -ENOBUFS if the bytes all connections share do not suffice. Any thread. */
+ * conn_unreserve_reply(), to be called when the reply has been given to conn_send(). Small replies need none.
+ * Up to TRANSPORT_REPLY_LARGE it cannot fail; above, -ENOBUFS if the bytes all connections share do not
+ * suffice. Any thread. */
 #define TRANSPORT_REPLY_LARGE (1u << 20)
 int conn_reserve_reply(struct conn *c, size_t bytes);
 void conn_unreserve_reply(struct conn *c, size_t bytes);
@@ -94,29 +103,31 @@ uint32_t conn_next_xid(struct conn *c);
 /* Bytes that have arrived so far: has the peer been heard of since? Any thread. */
 uint64_t conn_bytes_in(const struct conn *c);
 uint64_t conn_bytes_out(const struct conn *c); /* those sent */
-size_t conn_bytes_queued(const struct conn *c); /* those that wait to be sent; a moment later there are others */
+/* those that wait to be sent; a moment later there are others */
+size_t conn_bytes_queued(const struct conn *c);
 /* Whatever the receiver wants to find again; set it in `accepted` or `record`. */
 void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
 const struct sockaddr_storage *conn_peer(const struct conn *c);
 const struct sockaddr_storage *conn_local(const struct conn *c);
 
-/* Queues one message: the record mark is put before it, `head` (of any size; small ones are copied together with
- * their neighbours) and then `payload`, whose bytes stay in `buf` (a reference taken over; NULL if no payload). Sent when the batch
- * ends if called from a record handler's worker during that batch, else at once. Never blocks.
- * 0, -ENOTCONN, -ENOMEM (the connection is then closed: a reply must not be lost silently). `buf` is consumed in every case. */
-int conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf *buf, const struct iovec *payload,
-              int payload_count);
+/* Queues one message: the record mark is put before it, `head` (of any size; small ones are copied together
+ * with their neighbours) and then `payload`, whose bytes stay in `buf` (a reference taken over; NULL if no
+ * payload). Sent when the batch ends if called from a record handler's worker during that batch, else at
+ * once. Never blocks. 0, -ENOTCONN, -ENOMEM (the connection is then closed: a reply must not be lost
+ * silently). `buf` is consumed in every case. */
+int conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf *buf,
+              const struct iovec *payload, int payload_count);
 /* The same with the whole message in `buf` after TRANSPORT_MARK_BYTES that are left free for the mark. */
 #define TRANSPORT_MARK_BYTES 4
 int conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes);
 
-/* Closes soon: what is queued is sent as far as there is room, both directions are shut down, records that were cut and
- * not begun are dropped, then `closed`. Any thread, also twice. */
+/* Closes soon: what is queued is sent as far as there is room, both directions are shut down, records that
+ * were cut and not begun are dropped, then `closed`. Any thread, also twice. */
 void conn_close(struct conn *c);
 
-/* Closes every connection and waits until `closed` has returned for each. Before workers_stop(), after the listeners were
- * closed; not from a worker. */
+/* Closes every connection and waits until `closed` has returned for each. Before workers_stop(), after the
+ * listeners were closed; not from a worker. */
 void transport_close_all(void);
 
 struct transport_stats {

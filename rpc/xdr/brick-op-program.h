@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-op-program: Gluster Brick operations: what glusterd asks of a brick process on its unix socket (spec: management 4). */
+/* brick-op-program: Gluster Brick operations: what glusterd asks of a brick process on its unix socket (spec:
+ * management 4). */
 #ifndef KILN_RPC_XDR_BRICK_OP_PROGRAM_H
 #define KILN_RPC_XDR_BRICK_OP_PROGRAM_H
 

@@ -4,7 +4,7 @@
 #include "rpc/xdr/open-flags.h"
 #include "rpc/xdr/xdr-types.h"
 
-/* -- the tables --------------------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 enum call_field {
     CALL_END,
@@ -52,7 +52,7 @@ static const uint8_t reply_fields[FOP_COUNT][FIELDS_MAX] = {
 #undef W
 };
 
-/* -- field types: get, put, size ---------------------------------------------------------------------- */
+/* ---- field types: get, put, size ------------------------------------------------------------- */
 /* clang-format off */
 
 static inline void get_u32(struct xdr *x, uint32_t *v) { *v = xdr_get_u32(x); }
@@ -136,7 +136,7 @@ static inline void put_dirents_iatt(struct xdr *x, struct dirent_entry *const *v
 static inline size_t size_dirents_iatt(struct dirent_entry *const *v) { return xdr_dirents_size(*v, true); }
 
 /* clang-format on */
-/* -- fields that are not one member ------------------------------------------------------------------- */
+/* ---- fields that are not one member ---------------------------------------------------------- */
 
 static bool
 has_payload(enum fop fop)
@@ -194,7 +194,7 @@ get_rchecksum(struct xdr *x, struct fop_reply *r)
         memcpy(r->strong, strong, len);
 }
 
-/* -- calls -------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 int
 fop_decode_call(enum fop fop, struct xdr *x, struct fop_call *c)
@@ -268,7 +268,7 @@ fop_call_size(enum fop fop, const struct fop_call *c)
     return n;
 }
 
-/* -- replies ------------------------------------------------------------------------------------------ */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 #undef REPLY
 #undef REPLY_OWN
@@ -280,7 +280,8 @@ is_xdata_in_head(enum fop fop)
     return fop != FOP_readv;
 }
 
-/* An error's results are zeros, whatever a layer left in the reply; and the dict of xattrs or counters is empty, not the NULL one. */
+/* An error's results are zeros, whatever a layer left in the reply; and the dict of xattrs or counters is
+ * empty, not the NULL one. */
 static const struct fop_reply *
 results_of(const struct fop_reply *r)
 {

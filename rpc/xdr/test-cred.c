@@ -70,7 +70,9 @@ START_TEST(ids_of_nobody_at_all_are_refused)
     }
     ck_assert_int_eq(decode(CRED_GLUSTERFS_V2, "00000001 ffffffff 00000002 00000000 00000000", &c), -EACCES);
     ck_assert_int_eq(decode(CRED_UNIX, "00000000 00000000 ffffffff 00000002 00000000", &c), -EACCES);
-    ck_assert_int_eq(decode(CRED_GLUSTERFS_V3, "00000001 fffffffe fffffffe 00000000 00000000 0000000000000000 00000000 00000000", &c),
+    ck_assert_int_eq(decode(CRED_GLUSTERFS_V3,
+                            "00000001 fffffffe fffffffe 00000000 00000000 0000000000000000 00000000 00000000",
+                            &c),
                      0);
 }
 END_TEST

@@ -29,7 +29,7 @@ teardown(void)
     arena_release(&arena);
 }
 
-/* -- vectors ------------------------------------------------------------------------------------------ */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 static void
 check_call_vector(enum fop fop, const char *hex, struct fop_call *call)
@@ -207,7 +207,9 @@ END_TEST
 START_TEST(failed_xattr_calls_answer_an_empty_dict)
 {
     static const enum fop fops[] = {FOP_getxattr, FOP_fgetxattr, FOP_xattrop, FOP_fxattrop};
-    static const char want[] = "\377\377\377\377\0\0\0\x3d" "\0\0\0\0\377\377\377\377\0\0\0\0" "\0\0\0\0\0\0\0\0\0\0\0\0";
+    static const char want[] = "\377\377\377\377\0\0\0\x3d"
+                               "\0\0\0\0\377\377\377\377\0\0\0\0"
+                               "\0\0\0\0\0\0\0\0\0\0\0\0";
     const struct fop_reply reply = {.op_ret = -1, .op_errno = ENODATA};
 
     for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++) {
@@ -302,7 +304,7 @@ START_TEST(error_replies_have_the_full_layout)
 }
 END_TEST
 
-/* -- there and back ----------------------------------------------------------------------------------- */
+/* ---- there and back -------------------------------------------------------------------------- */
 
 /* Encodes a random call, payload behind it. The bytes. */
 static size_t
@@ -465,7 +467,7 @@ START_TEST(flipped_bits_do_no_harm)
 }
 END_TEST
 
-/* -- payload in pieces -------------------------------------------------------------------------------- */
+/* ---- payload in pieces ----------------------------------------------------------------------- */
 
 /* Decodes a WRITE cut into pieces at `first` and `second`; what it means must not depend on where. */
 static void

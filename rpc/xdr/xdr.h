@@ -61,7 +61,7 @@ xdr_fail(struct xdr *x, int error)
         x->error = error;
 }
 
-/* -- raw places --------------------------------------------------------------------------------------- */
+/* ---- raw places ------------------------------------------------------------------------------ */
 
 static inline uint32_t
 xdr_load_u32(const char *p)
@@ -123,7 +123,7 @@ xdr_room(struct xdr *x, size_t n)
     return p;
 }
 
-/* -- decoding ----------------------------------------------------------------------------------------- */
+/* ---- decoding -------------------------------------------------------------------------------- */
 
 static inline uint32_t
 xdr_get_u32(struct xdr *x)
@@ -190,7 +190,7 @@ size_t xdr_left_total(const struct xdr *x);
  * -ENOMEM. */
 void xdr_pull(struct xdr *x, size_t n);
 
-/* -- encoding ----------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------- */
 
 static inline void
 xdr_put_u32(struct xdr *x, uint32_t v)

@@ -35,7 +35,7 @@
 static bool is_real;
 static unsigned streams, depth, rounds;
 
-/* ---- the server ---- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static int
 accepted(struct conn *c, void *arg)
@@ -183,7 +183,7 @@ serve(int to, int from, bool pools_on)
     workers_stop();
 }
 
-/* ---- the client ---- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 static int
 connect_to(uint16_t port)

@@ -42,7 +42,7 @@ look(const char *bytes, size_t count)
     got += count;
 }
 
-/* ---- the child ---- */
+/* ---- the child ------------------------------------------------------------------------------- */
 
 static int
 child_main(size_t mib)
@@ -60,7 +60,7 @@ child_main(size_t mib)
     return 0;
 }
 
-/* ---- by the pump ---- */
+/* ---- by the pump ----------------------------------------------------------------------------- */
 
 static int
 look_fn(void *arg, const char *bytes, size_t count)
@@ -99,7 +99,7 @@ by_pump(char *const argv[], int sink)
         ;
 }
 
-/* ---- by hand ---- */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 static void
 naive_read(int from, int sink)
@@ -150,7 +150,7 @@ by_hand(char *const argv[], int sink)
     ended = allocations_now();
 }
 
-/* ---- a case ---- */
+/* ---- a case ---------------------------------------------------------------------------------- */
 
 static int
 open_sink(const char *what)

@@ -25,7 +25,7 @@
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
 
-/* ---- counting ---- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 #ifdef LOOPS_COUNT
 static _Atomic uint64_t calls, bytes;
@@ -114,7 +114,7 @@ allocations_now(void)
 }
 #endif
 
-/* ---- what all need ---- */
+/* ---- what all need --------------------------------------------------------------------------- */
 
 void
 must(bool is_good, const char *what)
@@ -147,7 +147,7 @@ pools_start(bool on)
     must(!mem_pools_set_mode(on ? "on" : "off") && !mem_pools_init() && !iobuf_pools_init(), "pools");
 }
 
-/* ---- the event loop ---- */
+/* ---- the event loop -------------------------------------------------------------------------- */
 
 /* One iteration: an event, a job that its handler posts, and a timer that the job starts and that makes the
  * next event. */
@@ -223,7 +223,7 @@ loop_main(unsigned iterations)
     return 0;
 }
 
-/* ---- /proc ---- */
+/* ---- /proc ----------------------------------------------------------------------------------- */
 
 static uint64_t sum; /* so that nothing is optimised away */
 

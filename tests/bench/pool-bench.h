@@ -175,11 +175,13 @@ struct ways {
 const struct ways *ways_named(const char *name); /* pool-ways.c; NULL if there is none */
 
 /* pool-work.c */
-double flow_case(const struct ways *w, unsigned producers, unsigned consumers, unsigned batch, uint64_t total);
+double flow_case(const struct ways *w, unsigned producers, unsigned consumers, unsigned batch,
+                 uint64_t total);
 
-/* pool-old.c: the designs before this one. upstream: a spinlock for each thread, 40 bytes of header, classes that
- * are powers of two, a put to the list of the thread that allocated, one shared count of what is live. seed: each
- * thread's own list, linked through the objects, under its own spinlock, nothing exchanged; never swept. */
+/* pool-old.c: the designs before this one. upstream: a spinlock for each thread, 40 bytes of header, classes
+ * that are powers of two, a put to the list of the thread that allocated, one shared count of what is live.
+ * seed: each thread's own list, linked through the objects, under its own spinlock, nothing exchanged; never
+ * swept. */
 void *upstream_get(unsigned type);
 void upstream_put(void *object);
 int upstream_sweeper(unsigned ms); /* what was cold is freed, what was hot is cold */

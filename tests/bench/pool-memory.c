@@ -17,7 +17,8 @@ resident_mb(void)
     return (double)pages * 4096 / 1e6;
 }
 
-/* Prints MB above the idle process: at the peak of a burst, after it was freed, after one and two sweep periods. */
+/* Prints MB above the idle process: at the peak of a burst, after it was freed, after one and two sweep
+ * periods. */
 void
 idle_case(const struct ways *w, unsigned threads)
 {
@@ -68,8 +69,8 @@ largest_mb(void)
     return (double)kib * 1024 / 1e6;
 }
 
-/* One thread gets, another puts. Prints MB: the process's largest size after a million objects, by how much that grows
- * over 20 million more, and what the pools have cached at the end. */
+/* One thread gets, another puts. Prints MB: the process's largest size after a million objects, by how much
+ * that grows over 20 million more, and what the pools have cached at the end. */
 void
 oneway_case(const struct ways *w)
 {
@@ -87,10 +88,17 @@ oneway_case(const struct ways *w)
     printf("%.1f %.2f %.2f\n", first, last - first, (double)s.cached_bytes / 1e6);
 }
 
-/* ---- steady load ------------------------------------------------------------------------------ */
+/* ---- steady load ----------------------------------------------------------------------------- */
 
-/* Periods N: without a visit to the system until the pools count as warm, waited for that at most, and measured then. */
-enum { STEADY_N_MS = 200, STEADY_OBJECTS = 50000, STEADY_QUIET = 10, STEADY_WARM_MAX = 50, STEADY_PERIODS = 10 };
+/* Periods N: without a visit to the system until the pools count as warm, waited for that at most, and
+ * measured then. */
+enum {
+    STEADY_N_MS = 200,
+    STEADY_OBJECTS = 50000,
+    STEADY_QUIET = 10,
+    STEADY_WARM_MAX = 50,
+    STEADY_PERIODS = 10
+};
 
 static struct {
     pthread_barrier_t all_got, all_put;
@@ -122,9 +130,10 @@ steady_until(uint64_t ns)
         ;
 }
 
-/* The peak of a burst is the same each time, but one thread has up to a magazine over when the depot is empty, and the
- * other has to carve for that: how much depends on where the magazines' ends fall, in each burst elsewhere. So it takes
- * some bursts until the pools hold what any of them needs. All gets of cycle c are done. */
+/* The peak of a burst is the same each time, but one thread has up to a magazine over when the depot is
+ * empty, and the other has to carve for that: how much depends on where the magazines' ends fall, in each
+ * burst elsewhere. So it takes some bursts until the pools hold what any of them needs. All gets of cycle c
+ * are done. */
 static void
 steady_warm_up(unsigned c)
 {
@@ -184,8 +193,9 @@ steady_thread(void *arg)
     return NULL;
 }
 
-/* The same burst again and again, each cycle percent of N long. Prints gets, objects taken from the system meanwhile,
- * cycles after which an object may have lain for N or longer, and how many N it took to warm up. */
+/* The same burst again and again, each cycle percent of N long. Prints gets, objects taken from the system
+ * meanwhile, cycles after which an object may have lain for N or longer, and how many N it took to warm up.
+ */
 void
 steady_case(unsigned percent)
 {
@@ -207,6 +217,6 @@ steady_case(unsigned percent)
     for (unsigned i = 0; i < 2; i++)
         pthread_join(t[i], NULL);
     steady_figures(&gets, &system);
-    printf("%llu %llu %u %.1f\n", (unsigned long long)(gets - steady.gets), (unsigned long long)(system - steady.system),
-           steady.late, (double)steady.warm * percent / 100);
+    printf("%llu %llu %u %.1f\n", (unsigned long long)(gets - steady.gets),
+           (unsigned long long)(system - steady.system), steady.late, (double)steady.warm * percent / 100);
 }

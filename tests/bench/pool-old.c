@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* pool-old: two designs that the pool is compared with, written for this benchmark from one line of description
- * each. They are called out of line, as "pool" is. */
+/* pool-old: two designs that the pool is compared with, written for this benchmark from one line of
+ * description each. They are called out of line, as "pool" is. */
 #include "pool-bench.h"
 
-/* ---- upstream: what version 10 does, in outline ------------------------------------------------- */
+/* ---- upstream: what version 10 does, in outline ---------------------------------------------- */
 
 enum { CLASS_MIN = 6, CLASSES = 16, HOT = 0, COLD = 1 }; /* 64 bytes .. 2 MiB, the header included */
 
@@ -139,7 +139,7 @@ upstream_sweeper(unsigned ms)
     return pthread_create(&t, NULL, up_sweeper, &period);
 }
 
-/* ---- seed: no exchange, and never swept, so this is its best case ------------------------------ */
+/* ---- seed: no exchange, and never swept, so this is its best case ---------------------------- */
 
 struct seed_list {
     uint32_t lock;

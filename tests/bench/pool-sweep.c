@@ -2,10 +2,11 @@
 
 /* pool-sweep: how long a sweep keeps each of 300 threads out of its lines.
  *
- * Timed where it happens: from just before the sweeper shuts a thread out (req = LOCKED) to just after it lets it in
- * again (NONE, or DEMOTE: the thread shall do it itself). The two readings of the clock are in the figure, and so is
- * whatever else kept the sweeper from going on. All of the threads have something in eight pools; between two sweeps
- * each gets and puts a few objects and blocks again, but for those that never stop. */
+ * Timed where it happens: from just before the sweeper shuts a thread out (req = LOCKED) to just after it
+ * lets it in again (NONE, or DEMOTE: the thread shall do it itself). The two readings of the clock are in the
+ * figure, and so is whatever else kept the sweeper from going on. All of the threads have something in eight
+ * pools; between two sweeps each gets and puts a few objects and blocks again, but for those that never stop.
+ */
 #include "pool-bench.h"
 #include "pool-window.h"
 
@@ -99,11 +100,12 @@ print_windows(uint64_t pass_us)
     qsort(window.ns, window.n, sizeof(window.ns[0]), by_size);
     printf("%zu %.1f %.1f %.1f %llu %llu %llu %llu\n", window.n, window.ns[window.n / 2] / 1e3,
            window.ns[window.n * 99 / 100] / 1e3, window.ns[window.n - 1] / 1e3, (unsigned long long)pass_us,
-           (unsigned long long)s.membarrier_us_max, (unsigned long long)s.demote_requests, (unsigned long long)bypass);
+           (unsigned long long)s.membarrier_us_max, (unsigned long long)s.demote_requests,
+           (unsigned long long)bypass);
 }
 
-/* Prints windows, their median, 99th of 100 and longest in us; the median pass in us; the longest membarrier in us; how
- * often a thread was asked to do it itself, and operations that found the sweeper at work. */
+/* Prints windows, their median, 99th of 100 and longest in us; the median pass in us; the longest membarrier
+ * in us; how often a thread was asked to do it itself, and operations that found the sweeper at work. */
 void
 sweep_case(unsigned running, unsigned passes)
 {
@@ -128,7 +130,8 @@ sweep_case(unsigned running, unsigned passes)
 
         pthread_barrier_wait(&work);
         pthread_barrier_wait(&idle);
-        usleep(5000); /* for most of them to have blocked; the others are running threads, as some always are */
+        /* for most of them to have blocked; the others are running threads, as some always are */
+        usleep(5000);
         window.on = i >= 2;
         mem_pools_sweep_now();
         window.on = false;

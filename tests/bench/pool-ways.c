@@ -24,8 +24,9 @@ any_object(void)
 #define GET0() any_object()
 #include "pool-cases.inc"
 
-/* What any cache of a thread's own has to do, and no more: a LIFO of each type, no header, nothing checked, nothing
- * exchanged. It never runs empty or full in the cases that it is for, whose flows go both ways alike. */
+/* What any cache of a thread's own has to do, and no more: a LIFO of each type, no header, nothing checked,
+ * nothing exchanged. It never runs empty or full in the cases that it is for, whose flows go both ways alike.
+ */
 enum { FLOOR_ROOM = 8192, FLOOR_FILL = FLOOR_ROOM / 2 };
 
 static __thread void **floor_top[TYPES];
@@ -115,8 +116,8 @@ floor_put(unsigned type, void *p)
 #define GET0() memset(mem_get_t(MEM_ID_TYPED_MIN), 0, type_size[0])
 #include "pool-cases.inc"
 
-/* What it would cost to know at every moment how many objects of a type are live, and the most that ever were: the
- * pool, and a count that all threads share. */
+/* What it would cost to know at every moment how many objects of a type are live, and the most that ever
+ * were: the pool, and a count that all threads share. */
 static struct {
     int64_t live __attribute__((aligned(64)));
     int64_t peak;
@@ -128,7 +129,8 @@ counted_get(unsigned type)
     int64_t n = __atomic_add_fetch(&exact[type].live, 1, __ATOMIC_RELAXED);
     int64_t peak = __atomic_load_n(&exact[type].peak, __ATOMIC_RELAXED);
 
-    while (n > peak && !__atomic_compare_exchange_n(&exact[type].peak, &peak, n, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (n > peak && !__atomic_compare_exchange_n(&exact[type].peak, &peak, n, true, __ATOMIC_RELAXED,
+                                                    __ATOMIC_RELAXED))
         ;
     return mem_get(pool[type]);
 }
@@ -151,8 +153,9 @@ counted_put(unsigned type, void *p)
 const struct ways *
 ways_named(const char *name)
 {
-    static const struct ways *const all[] = { &harness_ways, &floor_ways, &malloc_ways, &upstream_ways, &seed_ways,
-                                              &pool_ways,    &owner_ways,  &inline_ways,   &exact_ways };
+    static const struct ways *const all[] = {&harness_ways,  &floor_ways,  &malloc_ways,
+                                             &upstream_ways, &seed_ways,   &pool_ways,
+                                             &owner_ways,    &inline_ways, &exact_ways};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (!strcmp(all[i]->name, name))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* pool-work WAY CASE [SIZE]: one measurement of tests/bench/pool, one process. Timed cases print nanoseconds an object,
- * and the share of two CPUs that they had, if they were to have two: well below 1, somebody else was running, and the
- * figure is worth little. The other cases print what pool-memory.c and pool-sweep.c say.
+/* pool-work WAY CASE [SIZE]: one measurement of tests/bench/pool, one process. Timed cases print nanoseconds
+ * an object, and the share of two CPUs that they had, if they were to have two: well below 1, somebody else
+ * was running, and the figure is worth little. The other cases print what pool-memory.c and pool-sweep.c say.
  *
  * WAY   harness   no allocator at all: what the loop itself costs
  *       floor     the least a cache of a thread's own can do, unchecked; only where pool_rows.py says so
@@ -28,7 +28,7 @@ unsigned harness_mask;
 __thread unsigned my_place;
 bool fill_ring;
 
-/* ---- the cases -------------------------------------------------------------------------------- */
+/* ---- the cases ------------------------------------------------------------------------------- */
 
 static struct ring *
 ring_new(void)
@@ -98,8 +98,10 @@ flow_case(const struct ways *w, unsigned producers, unsigned consumers, unsigned
         body[n] = w->producer;
     }
     for (unsigned i = 0; i < consumers; i++, n++) {
-        f[n] = (struct flow){ .ring = { ring[i], ring[1] }, .rings = lanes / consumers,
-                              .cpu = producers > consumers ? 1 : (int)(1 - (int)i), .count = total / consumers };
+        f[n] = (struct flow){.ring = {ring[i], ring[1]},
+                             .rings = lanes / consumers,
+                             .cpu = producers > consumers ? 1 : (int)(1 - (int)i),
+                             .count = total / consumers};
         body[n] = w->consumer;
     }
     return run_threads(n, body, f) / (double)total;
@@ -164,7 +166,10 @@ run(const struct ways *w, const char *name, double scale)
     unsigned n, total = (unsigned)(2000000 * scale);
 
     cpus = strstr(name, "-2cpu") ? 2 : strstr(name, "-1cpu") ? 1 : 0;
-    harness_mask = strstr(name, "fop") || strstr(name, "random") || strstr(name, "handed") || strstr(name, "replace") ? 255 : 0;
+    harness_mask =
+        strstr(name, "fop") || strstr(name, "random") || strstr(name, "handed") || strstr(name, "replace")
+            ? 255
+            : 0;
     if (!strcmp(name, "bulk-64")) {
         harness_mask = 63;
         place(cpus = 1);

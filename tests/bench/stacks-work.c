@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* stacks-work CASE WAY [N]: one measurement of tests/bench/stacks, one process. Prints "name value" lines: the first
- * is nanoseconds of CPU time a stack (or a switch), the others are counts.
+/* stacks-work CASE WAY [N]: one measurement of tests/bench/stacks, one process. Prints "name value" lines:
+ * the first is nanoseconds of CPU time a stack (or a switch), the others are counts.
  *
- * create  N stacks at once, three pages touched in each.  WAY  each   mmap, and mprotect for the guard, for each
- *                                                              slab   the pool, guards by mprotect
- *                                                              pool   the pool
- *                                                              kept   the pool, which has had them before
- *                                                              floor  one mapping without guards: page faults alone
- * reuse   one stack again and again.  WAY  keep     the pool
+ * create  N stacks at once, three pages touched in each.  WAY  each   mmap, and mprotect for the guard, for
+ * each slab   the pool, guards by mprotect pool   the pool kept   the pool, which has had them before floor
+ * one mapping without guards: page faults alone reuse   one stack again and again.  WAY  keep     the pool
  *                                          unmap    mapped and unmapped
  *                                          drop     its pages dropped each time
  *                                          free     the same with MADV_FREE
- * spawn   a coroutine that ends at once.  WAY  keep, or off: pools off, so that the stack is mapped and unmapped
- * pair    stack_take and stack_release only.  WAY  1 or 2: threads at once (wall time of a pair in each)
- * switch  there and back.  WAY  coroutine (resume and yield), raw (the bare switch); N coroutines in turn
- * sweep   N idle stacks.  WAY  drop: their pages dropped; mincore: only asked whether their lower part is in memory;
- *                              canary: the same by reading a word of it
+ * spawn   a coroutine that ends at once.  WAY  keep, or off: pools off, so that the stack is mapped and
+ * unmapped pair    stack_take and stack_release only.  WAY  1 or 2: threads at once (wall time of a pair in
+ * each) switch  there and back.  WAY  coroutine (resume and yield), raw (the bare switch); N coroutines in
+ * turn sweep   N idle stacks.  WAY  drop: their pages dropped; mincore: only asked whether their lower part
+ * is in memory; canary: the same by reading a word of it
  */
 #include "coro/coroutine.h"
 #include "coro/switch.h"
@@ -92,22 +89,23 @@ take(void)
 static char *
 map_one(void)
 {
-    char *p = mmap(NULL, PAGE + BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
-                   -1, 0);
+    char *p = mmap(NULL, PAGE + BYTES, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
 
     if (p == MAP_FAILED || mprotect(p, PAGE, PROT_NONE) != 0)
         fail("mmap");
     return p;
 }
 
-/* ---- create ----------------------------------------------------------------------------------- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 /* What every way pays for touching the pages. */
 static void
 create_floor(unsigned n)
 {
     const size_t slot = PAGE + BYTES;
-    char *p = mmap(NULL, n * slot, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *p =
+        mmap(NULL, n * slot, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     double from;
 
     if (p == MAP_FAILED)
@@ -149,7 +147,7 @@ create(const char *way, unsigned n)
     }
 }
 
-/* ---- reuse ------------------------------------------------------------------------------------ */
+/* ---- reuse ----------------------------------------------------------------------------------- */
 
 static void
 reuse(const char *way)
@@ -238,7 +236,7 @@ pair(const char *way)
     say("ns", (clock_ns(CLOCK_MONOTONIC) - from) / PAIRS);
 }
 
-/* ---- switch ----------------------------------------------------------------------------------- */
+/* ---- switch ---------------------------------------------------------------------------------- */
 
 static unsigned left;
 
@@ -284,7 +282,7 @@ switches(const char *way, unsigned n)
     say("ns", (cpu_ns() - from) / SWITCHES);
 }
 
-/* ---- sweep ------------------------------------------------------------------------------------ */
+/* ---- sweep ----------------------------------------------------------------------------------- */
 
 static void
 sweep(const char *way, unsigned n)

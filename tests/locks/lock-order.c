@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* lock-order: a library for LD_PRELOAD that ends a program which could deadlock by the order of its locks, also when it did not.
+/* lock-order: a library for LD_PRELOAD that ends a program which could deadlock by the order of its locks,
+ * also when it did not.
  *
- * Mutexes are of a class: those that one pthread_mutex_init() call of the source makes (a static one is a class of its own). Taking
- * one while another is held is an edge from the other's class to this one's. The library calls abort() with the stacks of both ends when
+ * Mutexes are of a class: those that one pthread_mutex_init() call of the source makes (a static one is a
+ * class of its own). Taking one while another is held is an edge from the other's class to this one's. The
+ * library calls abort() with the stacks of both ends when
  *
  *   - a thread takes a mutex that it holds, which would be a hang;
- *   - a thread takes a mutex of a class of which it holds another, unless that one has the lower address in the same array;
+ *   - a thread takes a mutex of a class of which it holds another, unless that one has the lower address in
+ * the same array;
  *   - an edge closes a cycle: two threads that went the two ways at once would wait for each other;
  *   - a thread waits on a condition and holds another mutex than the condition's.
  *
- * An RCU read section counts as a class: a lock that is taken in one may not be held by whoever waits for the sections' end.
- * A pthread_mutex_trylock() waits for nobody, so it makes no edge. The edges are written to the file $KILN_LOCK_ORDER, an `A B` a
- * line, by classes' names (the object's file name and the place in it), once each and process: tests/locks/lock-order puts many
- * processes' together. $KILN_LOCK_ORDER_LOG: a file for what is said before abort(), instead of stderr. */
+ * An RCU read section counts as a class: a lock that is taken in one may not be held by whoever waits for the
+ * sections' end. A pthread_mutex_trylock() waits for nobody, so it makes no edge. The edges are written to
+ * the file $KILN_LOCK_ORDER, an `A B` a line, by classes' names (the object's file name and the place in it),
+ * once each and process: tests/locks/lock-order puts many processes' together. $KILN_LOCK_ORDER_LOG: a file
+ * for what is said before abort(), instead of stderr. */
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -36,9 +40,10 @@
 
 enum { RCU = 0, ON_HEAP = 1 }; /* class 0: read sections; 1: mutexes that nobody initialised by a call */
 
-/* -- classes ------------------------------------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
-static uintptr_t classes[CLASSES_MAX]; /* the return address of pthread_mutex_init(), or a static mutex. Under graph_lock */
+/* the return address of pthread_mutex_init(), or a static mutex. Under graph_lock */
+static uintptr_t classes[CLASSES_MAX];
 static atomic_uint class_count = 2;
 static uint8_t edges[CLASSES_MAX][CLASSES_MAX]; /* set once. Under graph_lock to set */
 
@@ -62,7 +67,8 @@ static _Thread_local struct held held[HELD_MAX] __attribute__((tls_model("initia
 static _Thread_local unsigned held_count __attribute__((tls_model("initial-exec")));
 static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
 
-static int (*real_lock)(pthread_mutex_t *), (*real_trylock)(pthread_mutex_t *), (*real_unlock)(pthread_mutex_t *);
+static int (*real_lock)(pthread_mutex_t *), (*real_trylock)(pthread_mutex_t *),
+    (*real_unlock)(pthread_mutex_t *);
 static int (*real_init)(pthread_mutex_t *, const pthread_mutexattr_t *), (*real_destroy)(pthread_mutex_t *);
 static int (*real_wait)(pthread_cond_t *, pthread_mutex_t *);
 static int (*real_timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
@@ -135,7 +141,8 @@ shard_grow(struct shard *s)
 
     s->capacity = old.capacity ? old.capacity * 2 : SLOTS;
     /* Not from malloc, which may be who takes the mutex. */
-    s->slots = mmap(NULL, s->capacity * sizeof *s->slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    s->slots = mmap(NULL, s->capacity * sizeof *s->slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                    -1, 0);
     if (s->slots == MAP_FAILED)
         abort();
     for (size_t i = 0; i < old.capacity; i++)
@@ -202,11 +209,12 @@ class_name(unsigned class, char *text, size_t size)
     if (!dladdr((void *)classes[class], &info))
         snprintf(text, size, "?+%p", (void *)classes[class]);
     else
-        snprintf(text, size, "%s+%#lx", info.dli_fname, (unsigned long)(classes[class] - (uintptr_t)info.dli_fbase));
+        snprintf(text, size, "%s+%#lx", info.dli_fname,
+                 (unsigned long)(classes[class] - (uintptr_t)info.dli_fbase));
     return text;
 }
 
-/* -- what is said ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
 static int
 log_fd(void)
@@ -247,7 +255,8 @@ complain(const char *format, ...)
     va_end(args);
     tell(fd, "LOCK ORDER: %s", line);
     for (unsigned i = 0; i < held_count; i++) {
-        tell(fd, "  holds %p of %s, taken at:", (void *)held[i].mutex, class_name(held[i].class, name, sizeof name));
+        tell(fd, "  holds %p of %s, taken at:", (void *)held[i].mutex,
+             class_name(held[i].class, name, sizeof name));
         backtrace_symbols_fd(&held[i].from, 1, fd);
     }
     tell(fd, "  this thread:");
@@ -264,13 +273,14 @@ edge_write(unsigned from, unsigned to)
 
     if (fd < 0)
         return;
-    int len = snprintf(line, sizeof line, "%s %s\n", class_name(from, a, sizeof a), class_name(to, b, sizeof b));
+    int len =
+        snprintf(line, sizeof line, "%s %s\n", class_name(from, a, sizeof a), class_name(to, b, sizeof b));
     if (write(fd, line, (size_t)len) != len)
         abort();
     close(fd);
 }
 
-/* -- the graph -------------------------------------------------------------------------------------------------------------- */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 /* Does `from` lead to `to`? path: the classes between, for the message. */
 static bool
@@ -323,7 +333,8 @@ before_wait(pthread_mutex_t *mutex, unsigned class)
         const struct held *h = &held[i];
 
         if (h->mutex == mutex)
-            complain("%p of %s is taken by who holds it", (void *)mutex, class_name(class, name, sizeof name));
+            complain("%p of %s is taken by who holds it", (void *)mutex,
+                     class_name(class, name, sizeof name));
         if (h->class != class)
             edge_add(h->class, class);
         else if (class != ON_HEAP && (mutex < h->mutex || mutex > h->mutex + 64))
@@ -352,7 +363,7 @@ note_released(const pthread_mutex_t *mutex)
         }
 }
 
-/* -- what it stands in the place of ----------------------------------------------------------------------------------------------- */
+/* ---- what it stands in the place of ---------------------------------------------------------- */
 
 int
 pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
@@ -453,7 +464,8 @@ pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struc
 }
 
 int
-pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
+pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+                       const struct timespec *until)
 {
     before_cond(mutex);
     return real_clockwait(cond, mutex, clock, until);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-client HOST PORT BRICK: a client made of rpc/client alone. It logs in, directly or by way of glusterd, does one of each
- * common operation, has two thousand calls under way, and lives through the death of the brick's process while one of its calls
- * waits for a lock: says `# kill the brick now`, then `# start the brick now`, and goes on when it is back.
+/* brick-client HOST PORT BRICK: a client made of rpc/client alone. It logs in, directly or by way of
+ * glusterd, does one of each common operation, has two thousand calls under way, and lives through the death
+ * of the brick's process while one of its calls waits for a lock: says `# kill the brick now`, then `# start
+ * the brick now`, and goes on when it is back.
  *
  * Prints `ok - ...` and `not ok - ...` lines. Exit status 1 when any is not.
  */
@@ -63,7 +64,7 @@ wait_on(sem_t *sem, const char *what)
     }
 }
 
-/* ---- the brick's events ---- */
+/* ---- the brick's events ---------------------------------------------------------------------- */
 
 static void
 owner_up(struct brick_peer *p, const struct brick_login *login, void *arg)
@@ -92,7 +93,7 @@ owner_gone(void *arg)
 
 static const struct brick_peer_ops owner_ops = {.up = owner_up, .down = owner_down, .gone = owner_gone};
 
-/* ---- one operation ---- */
+/* ---- one operation --------------------------------------------------------------------------- */
 
 /* A call, its answer and the memory of both. */
 struct op {
@@ -160,7 +161,7 @@ make_name(struct op *o, const char *name)
     o->call.name = name;
 }
 
-/* ---- a tour ---- */
+/* ---- a tour ---------------------------------------------------------------------------------- */
 
 static int64_t
 create(const char *name, struct gfid *gfid)
@@ -270,7 +271,7 @@ unlink_name(const char *name)
     op_free(o);
 }
 
-/* ---- many at once ---- */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 static void
 crowd_answered(struct rpc_reply *r, void *arg)
@@ -298,7 +299,7 @@ crowd(void)
     check(crowd_failed == 0, "2000 calls at once", NULL);
 }
 
-/* ---- the brick dies ---- */
+/* ---- the brick dies -------------------------------------------------------------------------- */
 
 static struct op *
 lock_op(const struct gfid *gfid, const char *owner, bool waits)
@@ -343,7 +344,7 @@ die_and_return(const struct gfid *gfid, const char *bytes)
     op_free(waits);
 }
 
-/* ---- the program ---- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static void
 tour(void)
@@ -394,11 +395,14 @@ main(int argc, char **argv)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         sem_init(all[i], 0, 0);
     process_start();
-    snprintf(uuid, sizeof uuid, "CTX_ID:brick-client-%d-GRAPH_ID:0-PID:%d-HOST:here-PC_NAME:client", getpid(), getpid());
+    snprintf(uuid, sizeof uuid, "CTX_ID:brick-client-%d-GRAPH_ID:0-PID:%d-HOST:here-PC_NAME:client", getpid(),
+             getpid());
     brick = brick_peer_new(
         &(struct brick_peer_options){
             .rpc = {.name = "brick-client",
-                    .where = {.host = argv[1], .port = (uint16_t)atoi(argv[2]), .wants_low_port = geteuid() == 0},
+                    .where = {.host = argv[1],
+                              .port = (uint16_t)atoi(argv[2]),
+                              .wants_low_port = geteuid() == 0},
                     .ping_timeout_s = 42,
                     .call_timeout_s = 1800},
             .brick = argv[3],

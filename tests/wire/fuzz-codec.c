@@ -168,7 +168,8 @@ run_handshake(unsigned kind, struct xdr *x)
     case 2:
         xdr_get_getspec_reply(x, &reply);
         if (!x->error)
-            ENCODE(xdr_put_getspec_reply, 12 + text_bytes(reply.spec) + xdr_old_dict_size(reply.xdata), &reply);
+            ENCODE(xdr_put_getspec_reply, 12 + text_bytes(reply.spec) + xdr_old_dict_size(reply.xdata),
+                   &reply);
         break;
     default:
         xdr_get_set_lk_ver_call(x, &version);
@@ -189,7 +190,8 @@ run_callback(unsigned kind, struct xdr *x)
     case 0:
         xdr_get_cache_invalidation(x, &invalidation);
         if (!x->error)
-            ENCODE(xdr_put_cache_invalidation, CACHE_INVALIDATION_BYTES + xdr_old_dict_size(invalidation.xdata), &invalidation);
+            ENCODE(xdr_put_cache_invalidation,
+                   CACHE_INVALIDATION_BYTES + xdr_old_dict_size(invalidation.xdata), &invalidation);
         break;
     case 1:
         xdr_get_inodelk_contention(x, &inodelk);

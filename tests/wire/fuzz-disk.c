@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into what is read from a brick's own file system, where another program may have put anything: mdata, ACLs, the
- * texts of handles, pending counts, names of xattrs. The first byte says what it is, the second varies it.
+/* libFuzzer's way into what is read from a brick's own file system, where another program may have put
+ * anything: mdata, ACLs, the texts of handles, pending counts, names of xattrs. The first byte says what it
+ * is, the second varies it.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -89,7 +90,8 @@ run_handle_text(const char *bytes, size_t len)
     if (!posix_handle_text_parse(text, len, &parent, &name))
         return;
     /* What is taken for a handle's text names an entry of a folder: not the folder itself, none above it. */
-    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strchr(name, '/') || strlen(name) > 255)
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strchr(name, '/') ||
+        strlen(name) > 255)
         abort();
     posix_handle_text(&parent, name, again);
     if (strcasecmp(text, again) != 0)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into the record layer: a real connection over a socket pair, against a plain reassembly of the same bytes.
+/* libFuzzer's way into the record layer: a real connection over a socket pair, against a plain reassembly of
+ * the same bytes.
  *
- * The input is a list of instructions for a peer: write bytes (in pieces that are received one by one), announce and send whole
- * records, log in. What must come out is worked out beside it, by the book: records, or an end. A record is known by its
- * bytes, not by its turn, for two workers may run two of them at the same time.
+ * The input is a list of instructions for a peer: write bytes (in pieces that are received one by one),
+ * announce and send whole records, log in. What must come out is worked out beside it, by the book: records,
+ * or an end. A record is known by its bytes, not by its turn, for two workers may run two of them at the same
+ * time.
  */
 #include <assert.h>
 #include <errno.h>
@@ -64,7 +66,7 @@ add(uint64_t sum, const void *bytes, size_t n)
     return sum;
 }
 
-/* -- the daemon's side --------------------------------------------------------------------------------------------- */
+/* ---- the daemon's side ----------------------------------------------------------------------- */
 
 static int
 accepted(struct conn *c, void *arg)
@@ -142,7 +144,7 @@ got_count(bool *is_closed)
     return n;
 }
 
-/* -- by the book ------------------------------------------------------------------------------------------------------ */
+/* ---- by the book ----------------------------------------------------------------------------- */
 
 static void
 want_fragment(void)
@@ -191,7 +193,7 @@ want_bytes(const uint8_t *data, size_t n)
     return at;
 }
 
-/* -- the peer's side ---------------------------------------------------------------------------------------------------- */
+/* ---- the peer's side ------------------------------------------------------------------------- */
 
 static int64_t
 now_ns(void)
@@ -224,14 +226,16 @@ settle(bool takes_answers)
         int unread = 0;
         unsigned n = got_count(&is_closed);
 
-        if (is_closed || (ioctl(end, SIOCOUTQ, &unread) == 0 && unread == 0 && n >= want.count && !want.is_over))
+        if (is_closed ||
+            (ioctl(end, SIOCOUTQ, &unread) == 0 && unread == 0 && n >= want.count && !want.is_over))
             return;
         if (takes_answers)
             take_answers();
         if (++turns > 100)
             nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
         if (now_ns() > deadline) {
-            fprintf(stderr, "%u records of %u, %d bytes unread, over: %d\n", n, want.count, unread, want.is_over);
+            fprintf(stderr, "%u records of %u, %d bytes unread, over: %d\n", n, want.count, unread,
+                    want.is_over);
             abort();
         }
         sched_yield();
@@ -347,7 +351,8 @@ obey(const uint8_t *data, size_t size)
         say_burst(how, (unsigned)n);
         return 3;
     default:
-        say_record(how, sizes[n % 9], 1 + what / 4 % 60, sizes[n % 9] > 20000 ? 1 << 20 : steps[how / 16 % 4]);
+        say_record(how, sizes[n % 9], 1 + what / 4 % 60,
+                   sizes[n % 9] > 20000 ? 1 << 20 : steps[how / 16 % 4]);
         return 3;
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Runs one fuzz target over its corpus, without a fuzzer: each line of the file is one input in base64.
- * $top_srcdir/tests/wire/corpus/TARGET is found by the program's own name, replay-TARGET; or FILE... are given. */
+ * $top_srcdir/tests/wire/corpus/TARGET is found by the program's own name, replay-TARGET; or FILE... are
+ * given. */
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdint.h>

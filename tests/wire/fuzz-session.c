@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way through a login and behind it: a real protocol/server with sockets and a brick in memory, and a peer that sends
- * SETVOLUMEs with any keys and values, calls of any program with any credential, and fops whose arguments are the input's bytes.
+/* libFuzzer's way through a login and behind it: a real protocol/server with sockets and a brick in memory,
+ * and a peer that sends SETVOLUMEs with any keys and values, calls of any program with any credential, and
+ * fops whose arguments are the input's bytes.
  *
  * After each input the next peer must be able to log in and to look the root up.
  */
@@ -53,14 +54,16 @@ next_bytes(struct input *in, size_t max, size_t *n)
     return at;
 }
 
-/* -- what is sent ------------------------------------------------------------------------------------------------ */
+/* ---- what is sent ---------------------------------------------------------------------------- */
 
 /* Keys that a login knows, and values that are likely to matter. */
-static const char *const keys[] = {"remote-subvolume", "process-uuid", "fops-version", "client-version", "username",
-                                   "password", "subdir-mount", "clnt-lk-version", "volfile-key", "volfile-checksum",
-                                   "process-name", "client-opversion", "volume-id", "mgmt-version", "clnt-xx"};
-static const char *const values[] = {BRICK, "a-client", "1298437", "", "/", "/dir", "/dir/inner", "/../..", "user1", "secret", "10.3",
-                                     "4294967296", "-1", "/no/such/brick"};
+static const char *const keys[] = {"remote-subvolume", "process-uuid",     "fops-version", "client-version",
+                                   "username",         "password",         "subdir-mount", "clnt-lk-version",
+                                   "volfile-key",      "volfile-checksum", "process-name", "client-opversion",
+                                   "volume-id",        "mgmt-version",     "clnt-xx"};
+static const char *const values[] = {BRICK,        "a-client",      "1298437", "",       "/",    "/dir",
+                                     "/dir/inner", "/../..",        "user1",   "secret", "10.3", "4294967296",
+                                     "-1",         "/no/such/brick"};
 
 static void
 add_pair(struct dict *d, struct input *in)
@@ -81,12 +84,17 @@ add_pair(struct dict *d, struct input *in)
 }
 
 static void
-put_call(struct peer *p, uint32_t program, uint32_t version, uint32_t procedure, uint32_t flavor, const void *cred, size_t cred_bytes,
-         const void *body, size_t bytes)
+put_call(struct peer *p, uint32_t program, uint32_t version, uint32_t procedure, uint32_t flavor,
+         const void *cred, size_t cred_bytes, const void *body, size_t bytes)
 {
     char out[32768];
-    struct rpc_call_head head = {.xid = ++p->xid, .program = program, .version = version, .procedure = procedure,
-                                 .cred_flavor = flavor, .cred_bytes = (uint32_t)cred_bytes, .cred = (char *)(uintptr_t)cred};
+    struct rpc_call_head head = {.xid = ++p->xid,
+                                 .program = program,
+                                 .version = version,
+                                 .procedure = procedure,
+                                 .cred_flavor = flavor,
+                                 .cred_bytes = (uint32_t)cred_bytes,
+                                 .cred = (char *)(uintptr_t)cred};
     struct xdr x;
 
     xdr_init(&x, out, sizeof out, NULL);
@@ -116,7 +124,8 @@ put_login(struct peer *p, struct input *in)
     xdr_init(&x, body, sizeof body, NULL);
     xdr_put_old_dict(&x, d);
     if (!x.error)
-        put_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_SETVOLUME, CRED_NONE, "", 0, body, (size_t)(x.at - body));
+        put_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_SETVOLUME, CRED_NONE, "", 0, body,
+                 (size_t)(x.at - body));
     arena_release(&arena);
 }
 
@@ -125,7 +134,8 @@ put_any(struct peer *p, struct input *in)
 {
     static const uint32_t programs[] = {FOP_PROGRAM, HANDSHAKE_PROGRAM, 123451501, 4711};
     static const uint32_t versions[] = {FOP_PROGRAM_VERSION, HANDSHAKE_PROGRAM_VERSION, 1, 330};
-    static const uint32_t flavors[] = {CRED_NONE, CRED_UNIX, CRED_GLUSTERFS_V1, CRED_GLUSTERFS_V2, CRED_GLUSTERFS_V3, 99};
+    static const uint32_t flavors[] = {CRED_NONE,         CRED_UNIX,         CRED_GLUSTERFS_V1,
+                                       CRED_GLUSTERFS_V2, CRED_GLUSTERFS_V3, 99};
     uint8_t which = next(in), flavor = next(in), procedure = next(in);
     size_t cred_bytes, bytes;
     const uint8_t *cred = next_bytes(in, RPC_AUTH_BYTES_MAX, &cred_bytes);
@@ -133,7 +143,8 @@ put_any(struct peer *p, struct input *in)
 
     if (programs[which % 4] == FOP_PROGRAM && procedure == FOP_truncate)
         return; /* parked until the test lets go */
-    put_call(p, programs[which % 4], versions[which / 4 % 4], procedure, flavors[flavor % 6], cred, cred_bytes, body, bytes);
+    put_call(p, programs[which % 4], versions[which / 4 % 4], procedure, flavors[flavor % 6], cred,
+             cred_bytes, body, bytes);
 }
 
 /* A fop with a good credential, and arguments that are nearly right: gfids of the brick's objects. */
@@ -149,7 +160,8 @@ put_fop(struct peer *p, struct input *in)
     body[15] = (char)number;
     memcpy(body + at, bytes, n);
     if (procedure != FOP_truncate)
-        put_call(p, FOP_PROGRAM, FOP_PROGRAM_VERSION, procedure, CRED_GLUSTERFS_V3, cred, (size_t)cred_bytes, body, at + n);
+        put_call(p, FOP_PROGRAM, FOP_PROGRAM_VERSION, procedure, CRED_GLUSTERFS_V3, cred, (size_t)cred_bytes,
+                 body, at + n);
 }
 
 static void
@@ -163,7 +175,7 @@ put_raw(struct peer *p, struct input *in)
         (void)!send(p->fd, bytes, n, MSG_NOSIGNAL);
 }
 
-/* -- what comes back ------------------------------------------------------------------------------------------------ */
+/* ---- what comes back ------------------------------------------------------------------------- */
 
 /* Takes what there is until a PING has been answered, or the connection has ended. */
 static bool

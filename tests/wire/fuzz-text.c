@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into everything that is read from text: volfiles, options, the lists of addresses that may log in, ACLs as
- * text, numbers. The first byte says what it is.
+/* libFuzzer's way into everything that is read from text: volfiles, options, the lists of addresses that may
+ * log in, ACLs as text, numbers. The first byte says what it is.
  *
- * A name that is no address is asked of the resolver: here it gets an answer without a network, by the linker's --wrap.
+ * A name that is no address is asked of the resolver: here it gets an answer without a network, by the
+ * linker's --wrap.
  */
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -24,7 +25,8 @@
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out);
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **out);
 void __wrap_freeaddrinfo(struct addrinfo *list);
 
 struct conf {
@@ -56,7 +58,8 @@ int
 __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out)
 {
     static struct sockaddr_in address = {.sin_family = AF_INET};
-    static struct addrinfo found = {.ai_family = AF_INET, .ai_addr = (struct sockaddr *)&address, .ai_addrlen = sizeof address};
+    static struct addrinfo found = {
+        .ai_family = AF_INET, .ai_addr = (struct sockaddr *)&address, .ai_addrlen = sizeof address};
 
     (void)service;
     (void)hints;
@@ -101,7 +104,8 @@ ask(const struct option_value *values, size_t count)
     static const struct {
         int family;
         const char *text;
-    } peers[] = {{AF_INET, "10.1.2.3"}, {AF_INET6, "fe80::1"}, {AF_INET6, "::ffff:127.0.0.1"}, {AF_UNIX, NULL}};
+    } peers[] = {
+        {AF_INET, "10.1.2.3"}, {AF_INET6, "fe80::1"}, {AF_INET6, "::ffff:127.0.0.1"}, {AF_UNIX, NULL}};
     struct auth_rules *rules = auth_rules_new(values, count);
 
     for (size_t i = 0; rules && i < sizeof peers / sizeof peers[0]; i++) {
@@ -112,7 +116,8 @@ ask(const struct option_value *values, size_t count)
             inet_pton(AF_INET, peers[i].text, &((struct sockaddr_in *)&peer)->sin_addr);
         else if (peers[i].text)
             inet_pton(AF_INET6, peers[i].text, &((struct sockaddr_in6 *)&peer)->sin6_addr);
-        struct auth_question q = {.brick = "/b", .peer = &peer, .subdir = i % 2 ? "/sub" : "/", .allow_insecure = i < 3};
+        struct auth_question q = {
+            .brick = "/b", .peer = &peer, .subdir = i % 2 ? "/sub" : "/", .allow_insecure = i < 3};
 
         if (i > 1)
             q.username = "user", q.password = "secret", q.is_strict = i > 2;

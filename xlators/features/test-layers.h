@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The bench of the features' unit tests: a graph made by hand of the layer under test and a bottom layer that the test
- * writes. Calls are wound from the layer's top and waited for; workers run, so that parked calls can be answered. */
+/* The bench of the features' unit tests: a graph made by hand of the layer under test and a bottom layer that
+ * the test writes. Calls are wound from the layer's top and waited for; workers run, so that parked calls can
+ * be answered. */
 #ifndef KILN_FEATURES_TEST_LAYERS_H
 #define KILN_FEATURES_TEST_LAYERS_H
 
@@ -63,8 +64,9 @@ bench_setup(const struct xlator_type *type, const char *const *options, fop_fn b
         bench_layers[0].next[fop] = &bench_layers[1];
     }
     bench_xl->conf = calloc(1, type->conf_size ? type->conf_size : 1);
-    ck_assert_msg(option_parse(type->options, values, count, bench_xl->conf, NULL, NULL, error, sizeof error) == 0,
-                  "%s", error);
+    ck_assert_msg(
+        option_parse(type->options, values, count, bench_xl->conf, NULL, NULL, error, sizeof error) == 0,
+        "%s", error);
     graph_number_contexts(&bench_graph);
     bench_graph.inodes = inode_table_new(&bench_graph, 0);
     ck_assert_ptr_nonnull(bench_graph.inodes);
@@ -119,7 +121,7 @@ bench_inode(const char *name, uint8_t number, uint32_t type)
     return i;
 }
 
-/* -- calls -------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 struct bench_call {
     pthread_mutex_t lock;

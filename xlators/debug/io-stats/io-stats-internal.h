@@ -21,7 +21,7 @@ struct ios_conf {
     char *log_level;
 };
 
-/* -- counters: one set for a few threads each, added up when somebody asks --------------------------------------------- */
+/* ---- counters: one set for a few threads each, added up when somebody asks ------------------- */
 
 typedef _Atomic uint64_t counter;
 
@@ -32,7 +32,8 @@ struct stripe {
     counter reads[SIZE_CLASSES], writes[SIZE_CLASSES];
 };
 
-/* A window of time over which least and most are kept; sums are told apart by what they were when it began. */
+/* A window of time over which least and most are kept; sums are told apart by what they were when it began.
+ */
 enum ios_window { WINDOW_CUMULATIVE, WINDOW_INTERVAL, WINDOWS };
 
 /* Nanoseconds. */
@@ -71,9 +72,10 @@ void ios_figures(struct ios *ios, struct figures *out);
 /* A window begins now. Under ios->lock. */
 void ios_window_begin(struct ios *ios, enum ios_window window);
 /* Least and most of a fop in a window; 0: none. */
-void ios_latency_bounds(const struct ios *ios, enum fop fop, enum ios_window window, uint64_t *min, uint64_t *max);
+void ios_latency_bounds(const struct ios *ios, enum fop fop, enum ios_window window, uint64_t *min,
+                        uint64_t *max);
 
-/* -- per inode: for `top` --------------------------------------------------------------------------------------------- */
+/* ---- per inode: for `top` -------------------------------------------------------------------- */
 
 enum ios_count { COUNT_OPEN, COUNT_READ, COUNT_WRITE, COUNT_OPENDIR, COUNT_READDIR, COUNTS };
 enum ios_rate { RATE_READ, RATE_WRITE, RATES };

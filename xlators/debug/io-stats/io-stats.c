@@ -22,7 +22,7 @@
 #include "log/log.h"
 #include "xlators/debug/io-stats/io-stats-internal.h"
 
-/* -- counting ----------------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 /* Threads take the stripes in turn. Two that share one still count right, only not as fast. */
 static unsigned
@@ -55,8 +55,8 @@ count_bounds(struct latency *l, enum ios_window window, uint64_t ns)
 {
     uint64_t seen = atomic_load_explicit(&l->max[window], memory_order_relaxed);
 
-    while (ns > seen && !atomic_compare_exchange_weak_explicit(&l->max[window], &seen, ns, memory_order_relaxed,
-                                                               memory_order_relaxed))
+    while (ns > seen && !atomic_compare_exchange_weak_explicit(&l->max[window], &seen, ns,
+                                                               memory_order_relaxed, memory_order_relaxed))
         ;
     seen = atomic_load_explicit(&l->min[window], memory_order_relaxed);
     while ((seen == 0 || ns < seen) &&
@@ -202,7 +202,7 @@ ios_any(struct xlator *xl, struct call_stack *stk)
     return XL_PASS;
 }
 
-/* -- life --------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void *
 alloc_zeroed(size_t alignment, size_t bytes)
@@ -249,7 +249,8 @@ ios_init(struct xlator *xl, struct reason *why)
         return err;
     }
     pthread_mutex_init(&ios->lock, NULL);
-    ios->since[WINDOW_CUMULATIVE].seconds = ios->since[WINDOW_INTERVAL].seconds = clock_mono_ns() / 1000000000;
+    ios->since[WINDOW_CUMULATIVE].seconds = ios->since[WINDOW_INTERVAL].seconds =
+        clock_mono_ns() / 1000000000;
     xl->private = ios;
     return 0;
 }
@@ -307,7 +308,7 @@ ios_reconfigured(struct xlator *xl, const void *old)
         log_event(LOG_ERROR, xl, "io-stats-no-memory", "no memory for latencies: they are not kept");
 }
 
-/* -- adding up -------------------------------------------------------------------------------------------- */
+/* ---- adding up ------------------------------------------------------------------------------- */
 
 static void
 add_up(uint64_t *to, const counter *from, size_t count)
@@ -370,7 +371,7 @@ ios_window_begin(struct ios *ios, enum ios_window window)
     }
 }
 
-/* -- telling ------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 int64_t
 ios_input(const struct dict *input, const char *key, int64_t otherwise)
@@ -409,8 +410,8 @@ dump_latency(const struct ios *ios, const struct figures *now, enum fop fop, str
         return;
     ios_latency_bounds(ios, fop, WINDOW_CUMULATIVE, &min, &max);
     snprintf(key, sizeof key, "%s.latency_ns", fop_info[fop].name);
-    dump_line(dump, key, "calls %" PRIu64 " average %" PRIu64 " min %" PRIu64 " max %" PRIu64, now->calls[fop],
-              now->sum[fop] / now->calls[fop], min, max);
+    dump_line(dump, key, "calls %" PRIu64 " average %" PRIu64 " min %" PRIu64 " max %" PRIu64,
+              now->calls[fop], now->sum[fop] / now->calls[fop], min, max);
 }
 
 static void

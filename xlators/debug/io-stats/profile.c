@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What `volume profile info` shows: the figures since the start (or the last clear), and those of the interval that ends
- * when somebody asks for it (management 4.7). Nothing is set back to zero: each window knows what the sums were when it began.
+/* What `volume profile info` shows: the figures since the start (or the last clear), and those of the
+ * interval that ends when somebody asks for it (management 4.7). Nothing is set back to zero: each window
+ * knows what the sums were when it began.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -45,7 +46,8 @@ tell_double(struct teller *t, double value, unsigned fop, const char *name)
 }
 
 static void
-tell_fop(struct teller *t, const struct ios *ios, enum ios_window window, enum fop fop, const struct figures *now)
+tell_fop(struct teller *t, const struct ios *ios, enum ios_window window, enum fop fop,
+         const struct figures *now)
 {
     const struct figures *since = &ios->since[window];
     uint64_t calls = now->calls[fop] - since->calls[fop], sum = now->sum[fop] - since->sum[fop], min, max;

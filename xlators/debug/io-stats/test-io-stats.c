@@ -13,7 +13,8 @@ static xl_verdict
 answer(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
-    stk->reply.op_ret = stk->call.fop == FOP_readv || stk->call.fop == FOP_writev ? (int32_t)stk->call.size : 0;
+    stk->reply.op_ret =
+        stk->call.fop == FOP_readv || stk->call.fop == FOP_writev ? (int32_t)stk->call.size : 0;
     if (stk->call.fop == FOP_open)
         stk->reply.fd = fd_new(stk->call.loc.inode, NULL, O_RDWR, false);
     return XL_DONE;
@@ -117,7 +118,7 @@ START_TEST(latencies_switched_on_while_running)
 }
 END_TEST
 
-/* -- profile and top ------------------------------------------------------------------------------------------- */
+/* ---- profile and top ------------------------------------------------------------------------- */
 
 static struct arena answers;
 
@@ -202,7 +203,8 @@ START_TEST(a_profile_with_latencies)
 {
     run(FOP_lookup, 0, 5);
     const struct dict *d = ASK("op", "3", "info-op", "1");
-    double least = strtod(text(d, "-1-27-minlatency"), NULL), most = strtod(text(d, "-1-27-maxlatency"), NULL);
+    double least = strtod(text(d, "-1-27-minlatency"), NULL),
+           most = strtod(text(d, "-1-27-maxlatency"), NULL);
     double average = strtod(text(d, "-1-27-avglatency"), NULL);
     ck_assert(least > 0 && least <= average && average <= most);
     ck_assert_str_eq(text(d, "0-27-avglatency"), text(d, "-1-27-avglatency"));
@@ -226,7 +228,8 @@ use(enum fop fop, struct inode *inode, int times)
 
 START_TEST(the_most_used_files_first)
 {
-    struct inode *a = bench_inode("a", 1, S_IFREG), *b = bench_inode("b", 2, S_IFREG), *c = bench_inode("c", 3, S_IFREG);
+    struct inode *a = bench_inode("a", 1, S_IFREG), *b = bench_inode("b", 2, S_IFREG),
+                 *c = bench_inode("c", 3, S_IFREG);
 
     use(FOP_writev, a, 2);
     use(FOP_writev, b, 7);

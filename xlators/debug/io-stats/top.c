@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What `volume top` shows: the files that are opened, read, written and listed most often, and fastest (management 4.8).
+/* What `volume top` shows: the files that are opened, read, written and listed most often, and fastest
+ * (management 4.8).
  *
- * The figures are kept with each inode that was used that way, so they last as long as the brick remembers it. A list is made
- * when it is asked for, by one walk over the table. Rates are kept while latency-measurement is on: they need a clock.
+ * The figures are kept with each inode that was used that way, so they last as long as the brick remembers
+ * it. A list is made when it is asked for, by one walk over the table. Rates are kept while
+ * latency-measurement is on: they need a clock.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +14,7 @@
 #include "mem/mem-pool.h"
 #include "xlators/debug/io-stats/io-stats-internal.h"
 
-/* -- keeping ---------------------------------------------------------------------------------------------------- */
+/* ---- keeping --------------------------------------------------------------------------------- */
 
 static struct mem_pool *inode_pool;
 
@@ -67,7 +69,8 @@ ios_inode_rate(struct xlator *xl, struct inode *inode, enum ios_rate which, uint
     clock_gettime(CLOCK_REALTIME, &now);
     if (speed > RATE_MAX)
         speed = RATE_MAX;
-    uint64_t word = speed << 44 | ((uint64_t)now.tv_sec & UINT32_MAX) << 12 | (uint64_t)now.tv_nsec * 4096 / 1000000000;
+    uint64_t word =
+        speed << 44 | ((uint64_t)now.tv_sec & UINT32_MAX) << 12 | (uint64_t)now.tv_nsec * 4096 / 1000000000;
     uint64_t seen = atomic_load_explicit(&ctx->best[which], memory_order_relaxed);
 
     while (speed > RATE_SPEED(seen) && !atomic_compare_exchange_weak_explicit(&ctx->best[which], &seen, word,
@@ -84,7 +87,7 @@ ios_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
     mem_put(ctx);
 }
 
-/* -- telling ------------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 enum top_op { TOP_OPEN = 1, TOP_READ, TOP_WRITE, TOP_OPENDIR, TOP_READDIR, TOP_READ_PERF, TOP_WRITE_PERF };
 enum { LINES_MAX = 100 };
@@ -218,7 +221,8 @@ int
 ios_top(struct xlator *xl, const struct dict *input, struct dict *output)
 {
     int64_t op = ios_input(input, "top-op", 0), wanted = ios_input(input, "list-cnt", LINES_MAX);
-    struct list l = {.op = (enum top_op)op, .wanted = wanted > 0 && wanted < LINES_MAX ? (unsigned)wanted : LINES_MAX};
+    struct list l = {.op = (enum top_op)op,
+                     .wanted = wanted > 0 && wanted < LINES_MAX ? (unsigned)wanted : LINES_MAX};
     int err = dict_set_text_int(output, "top-op", op);
 
     if (err)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A file's content may come with its attributes (glusterfs.content in the xdata of LOOKUP, STAT and READDIRP, brick 6.2). Whoever
- * may not read the file does not get it that way. Stock gives it to anybody who may look the name up.
+/* A file's content may come with its attributes (glusterfs.content in the xdata of LOOKUP, STAT and READDIRP,
+ * brick 6.2). Whoever may not read the file does not get it that way. Stock gives it to anybody who may look
+ * the name up.
  *
- * The reply alone tells: it has owner and mode, and the file's ACL is asked for beside the content. An ACL that the client did not
- * ask for is taken out again.
+ * The reply alone tells: it has owner and mode, and the file's ACL is asked for beside the content. An ACL
+ * that the client did not ask for is taken out again.
  */
 #include <errno.h>
 #include <stdlib.h>

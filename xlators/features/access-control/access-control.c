@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/access-control: may this caller do this? POSIX permissions and ACLs, and what a new object inherits of them
- * (spec: brick 9.1). Nobody else asks: the daemon runs as root.
+/* features/access-control: may this caller do this? POSIX permissions and ACLs, and what a new object
+ * inherits of them (spec: brick 9.1). Nobody else asks: the daemon runs as root.
  *
- * Sits right above storage (and what stock puts between), below locks, so that lock requests are not checked. Keeps per inode
- * owner, mode and ACLs (access-internal.h); nothing per fd, client or on disk.
+ * Sits right above storage (and what stock puts between), below locks, so that lock requests are not checked.
+ * Keeps per inode owner, mode and ACLs (access-internal.h); nothing per fd, client or on disk.
  *
- * Not checked: uid 0 and the option's super-uid; internal clients but for the rules of ownership. NFS servers (pid 1) check opens
- * themselves and are checked here at each read and write instead. What a mount does for its users with a pid that root-squash does
- * not believe may do what any user but root might.
+ * Not checked: uid 0 and the option's super-uid; internal clients but for the rules of ownership. NFS servers
+ * (pid 1) check opens themselves and are checked here at each read and write instead. What a mount does for
+ * its users with a pid that root-squash does not believe may do what any user but root might.
  *
- * Names of xattrs: trusted.* and security.* are root's and internal clients' to set, as they are above a local file system. What
- * clients do in the name of users is left to them: see may_name().
+ * Names of xattrs: trusted.* and security.* are root's and internal clients' to set, as they are above a
+ * local file system. What clients do in the name of users is left to them: see may_name().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ is_exempt(const struct xlator *xl, const struct call_stack *stk)
     return caller_is_internal(&stk->caller) || is_super(xl, stk);
 }
 
-/* -- questions that rules ask ------------------------------------------------------------------------------------ */
+/* ---- questions that rules ask ---------------------------------------------------------------- */
 
 static int
 ask_permits(struct access_query *q, struct inode *inode, unsigned want)
@@ -51,7 +51,8 @@ ask_permits(struct access_query *q, struct inode *inode, unsigned want)
     if (!ctx)
         return err;
     bool may = acl_permits(ctx->access, ctx->uid, ctx->gid, ctx->mode, &q->stk->caller, want) ||
-               (access_is_squashed_work(q->stk) && acl_permits_any_user(ctx->access, ctx->uid, ctx->gid, ctx->mode, want));
+               (access_is_squashed_work(q->stk) &&
+                acl_permits_any_user(ctx->access, ctx->uid, ctx->gid, ctx->mode, want));
     pthread_mutex_unlock(&ctx->mutex);
     return may ? 0 : -EACCES;
 }
@@ -121,7 +122,8 @@ check(struct xlator *xl, struct call_stack *stk, access_rule rule)
 
 /* Do the keys of `d` have names that this caller may use so? */
 static bool
-may_name_all(const struct xlator *xl, const struct call_stack *stk, const struct dict *d, enum access_name_use use)
+may_name_all(const struct xlator *xl, const struct call_stack *stk, const struct dict *d,
+             enum access_name_use use)
 {
     if (is_exempt(xl, stk))
         return true;
@@ -140,7 +142,7 @@ guard_content(struct xlator *xl, struct call_stack *stk)
     return err ? err : XL_PASS;
 }
 
-/* -- entries --------------------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static int
 rule_lookup(struct access_query *q)
@@ -209,7 +211,7 @@ access_link(struct xlator *xl, struct call_stack *stk)
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_link);
 }
 
-/* -- creation -------------------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static unsigned
 open_wants(uint32_t flags)
@@ -273,7 +275,8 @@ put_acl(struct call_stack *stk, enum dict_key key, const struct acl *acl)
     return dict_set_bytes(c->xdata, key, bytes, (uint32_t)acl_bytes(acl));
 }
 
-/* The directory's default ACL, copied to the arena, or NULL. 0, -ENOMEM, -EAGAIN: it has just been changed. */
+/* The directory's default ACL, copied to the arena, or NULL. 0, -ENOMEM, -EAGAIN: it has just been changed.
+ */
 static int
 default_acl(struct xlator *xl, struct call_stack *stk, struct acl **out)
 {
@@ -356,7 +359,7 @@ access_symlink(struct xlator *xl, struct call_stack *stk)
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_symlink);
 }
 
-/* -- data -------------------------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static int
 rule_open(struct access_query *q)
@@ -422,7 +425,7 @@ access_truncate(struct xlator *xl, struct call_stack *stk)
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_truncate);
 }
 
-/* -- ACCESS -------------------------------------------------------------------------------------------------------------------- */
+/* ---- ACCESS ---------------------------------------------------------------------------------- */
 
 static int
 rule_access(struct access_query *q)
@@ -455,7 +458,7 @@ access_access(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* -- attributes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static int
 ask_setattr_times(struct access_query *q, struct inode *inode, bool is_owner)
@@ -463,8 +466,8 @@ ask_setattr_times(struct access_query *q, struct inode *inode, bool is_owner)
     return is_owner ? 0 : ask_permits(q, inode, ACL_WRITE);
 }
 
-/* A kernel drops set-uid and set-gid of a file before one writes to it who is not its owner, and sends that as a SETATTR: whoever may
- * write may do that, and nothing else, to the mode. */
+/* A kernel drops set-uid and set-gid of a file before one writes to it who is not its owner, and sends that
+ * as a SETATTR: whoever may write may do that, and nothing else, to the mode. */
 static bool
 only_clears_set_ids(const struct fop_call *c, uint32_t mode)
 {
@@ -516,7 +519,7 @@ access_setattr(struct xlator *xl, struct call_stack *stk)
     return err ? err : XL_PASS;
 }
 
-/* -- xattrs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- xattrs ---------------------------------------------------------------------------------- */
 
 static bool
 is_acl_key(uint16_t id)
@@ -592,9 +595,11 @@ static xl_verdict
 access_setxattr(struct xlator *xl, struct call_stack *stk)
 {
     int acls = validate_acls(stk->call.dict);
-    bool syncs = dict_has(stk->call.xdata, DICT_KEY_SYNC_BACKEND_XATTRS); /* takes away ACLs and what users have set */
+    /* takes away ACLs and what users have set */
+    bool syncs = dict_has(stk->call.xdata, DICT_KEY_SYNC_BACKEND_XATTRS);
 
-    if (!may_name_all(xl, stk, stk->call.dict, NAME_SET) || (syncs && !is_exempt(xl, stk) && !access_is_squashed_work(stk)))
+    if (!may_name_all(xl, stk, stk->call.dict, NAME_SET) ||
+        (syncs && !is_exempt(xl, stk) && !access_is_squashed_work(stk)))
         return -EPERM;
     xl_verdict verdict = acls < 0 ? acls : is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_setxattr);
 
@@ -609,8 +614,9 @@ access_removexattr(struct xlator *xl, struct call_stack *stk)
 {
     const char *name = stk->call.name;
     bool has_name = name && *name;
-    bool may = has_name ? is_exempt(xl, stk) || access_may_name(name, NAME_REMOVE, access_is_squashed_work(stk))
-                        : may_name_all(xl, stk, stk->call.xdata, NAME_REMOVE);
+    bool may = has_name
+                   ? is_exempt(xl, stk) || access_may_name(name, NAME_REMOVE, access_is_squashed_work(stk))
+                   : may_name_all(xl, stk, stk->call.xdata, NAME_REMOVE);
 
     if (!may)
         return -EPERM;
@@ -634,7 +640,7 @@ access_getxattr(struct xlator *xl, struct call_stack *stk)
     return is_exempt(xl, stk) || is_acl_name(stk->call.name) ? XL_PASS : check(xl, stk, rule_read);
 }
 
-/* -- the type ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the type -------------------------------------------------------------------------------- */
 
 static int
 access_init(struct xlator *xl, struct reason *why)

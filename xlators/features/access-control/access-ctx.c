@@ -147,7 +147,8 @@ fill_ask(struct access_query *q, struct fill *f)
     struct call_stack *asked = call_stack_new(fill_done, f);
     struct dict *xdata = asked ? dict_new(&asked->arena) : NULL;
 
-    if (!xdata || dict_set_int(xdata, DICT_KEY_ACL_ACCESS, 0) || dict_set_int(xdata, DICT_KEY_ACL_DEFAULT, 0)) {
+    if (!xdata || dict_set_int(xdata, DICT_KEY_ACL_ACCESS, 0) ||
+        dict_set_int(xdata, DICT_KEY_ACL_DEFAULT, 0)) {
         if (asked)
             call_stack_free(asked);
         return -ENOMEM;

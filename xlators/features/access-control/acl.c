@@ -10,7 +10,8 @@
 #define ACL_VERSION 2
 #define NO_ID 0xffffffffu
 
-static_assert(sizeof(struct acl_entry) == ACL_ENTRY_BYTES, "an entry in memory has the layout of one on disk");
+static_assert(sizeof(struct acl_entry) == ACL_ENTRY_BYTES,
+              "an entry in memory has the layout of one on disk");
 
 /* The order and number of entries that the kernel asks for, too. */
 static bool
@@ -127,7 +128,8 @@ acl_permits(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode,
     if (!access)
         return mode_permits(uid, gid, mode, c, want);
     unsigned mask = mask_of(access);
-    for (unsigned i = 0; i < access->count; i++) { /* in the order of evaluation: that is how they are sorted */
+    /* in the order of evaluation: that is how they are sorted */
+    for (unsigned i = 0; i < access->count; i++) {
         const struct acl_entry *e = &access->entries[i];
 
         switch (e->tag) {
@@ -144,7 +146,8 @@ acl_permits(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode,
             if (caller_in_group(c, e->tag == ACL_GROUP ? e->id : gid)) {
                 if ((e->perm & mask & want) == want)
                     return true;
-                is_in_group = true; /* another of its groups may have it; the others' entry is not for it any more */
+                /* another of its groups may have it; the others' entry is not for it any more */
+                is_in_group = true;
             }
             break;
         case ACL_OTHER:
@@ -160,12 +163,16 @@ bool
 acl_permits_any_user(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode, unsigned want)
 {
     if (!access)
-        return (uid && (mode >> 6 & want) == want) || (gid && (mode >> 3 & want) == want) || (mode & want) == want;
+        return (uid && (mode >> 6 & want) == want) || (gid && (mode >> 3 & want) == want) ||
+               (mode & want) == want;
     unsigned mask = mask_of(access);
     for (unsigned i = 0; i < access->count; i++) {
         const struct acl_entry *e = &access->entries[i];
         bool is_masked = e->tag == ACL_USER || e->tag == ACL_GROUP_OBJ || e->tag == ACL_GROUP;
-        uint32_t who = e->tag == ACL_USER_OBJ ? uid : e->tag == ACL_GROUP_OBJ ? gid : e->tag == ACL_OTHER ? 1 : e->id;
+        uint32_t who = e->tag == ACL_USER_OBJ    ? uid
+                       : e->tag == ACL_GROUP_OBJ ? gid
+                       : e->tag == ACL_OTHER     ? 1
+                                                 : e->id;
 
         if (who && e->tag != ACL_MASK && (e->perm & (is_masked ? mask : 7) & want) == want)
             return true;

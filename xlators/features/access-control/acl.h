@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* acl: POSIX access control lists as a value: read from and written to the form of system.posix_acl_* (spec: brick 2.4), evaluated
- * (9.1), inherited. No state, no locks; an ACL is immutable once made. */
+/* acl: POSIX access control lists as a value: read from and written to the form of system.posix_acl_* (spec:
+ * brick 2.4), evaluated (9.1), inherited. No state, no locks; an ACL is immutable once made. */
 #ifndef KILN_ACL_H
 #define KILN_ACL_H
 
@@ -33,7 +33,8 @@ acl_bytes(const struct acl *a)
     return ACL_HEADER_BYTES + a->count * (size_t)ACL_ENTRY_BYTES;
 }
 
-/* Made with malloc; free() it. An ACL without entries (as one that removes) is *out NULL. 0, -EINVAL, -ENOMEM. */
+/* Made with malloc; free() it. An ACL without entries (as one that removes) is *out NULL. 0, -EINVAL,
+ * -ENOMEM. */
 int acl_parse(const void *bytes, size_t len, struct acl **out);
 /* acl_bytes() bytes at `out`. */
 void acl_write(const struct acl *a, void *out);
@@ -42,11 +43,13 @@ void acl_write(const struct acl *a, void *out);
 bool acl_permits(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode, const struct caller *c,
                  unsigned want);
 
-/* May anybody but root do all of `want`: the owner, the group or one that the ACL names, if they are not root's, or the others? */
+/* May anybody but root do all of `want`: the owner, the group or one that the ACL names, if they are not
+ * root's, or the others? */
 bool acl_permits_any_user(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode, unsigned want);
 
-/* The access ACL that a new object gets from its directory's default one: the permissions of `a` (a copy of the default ACL) are
- * limited by *mode, and *mode becomes what they say. True: it says more than the mode does, and must be stored. */
+/* The access ACL that a new object gets from its directory's default one: the permissions of `a` (a copy of
+ * the default ACL) are limited by *mode, and *mode becomes what they say. True: it says more than the mode
+ * does, and must be stored. */
 bool acl_inherit(struct acl *a, uint32_t *mode);
 
 #endif

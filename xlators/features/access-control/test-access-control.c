@@ -295,12 +295,18 @@ START_TEST(test_names_that_are_not_a_users_to_set)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *key = rows[i].key;
 
-        ck_assert_msg(run_named(FOP_setxattr, key, 1, 0, PID_COUNTS) == (rows[i].set ? 0 : -EPERM), "set %s", key);
-        ck_assert_msg(run_named(FOP_setxattr, key, 1, -4, PID_COUNTS_NOT) == (rows[i].set ? 0 : -EPERM), "set %s", key);
-        ck_assert_msg(run_named(FOP_removexattr, key, 1, 0, PID_COUNTS) == (rows[i].remove ? 0 : -EPERM), "remove %s", key);
-        ck_assert_msg(run_named(FOP_create, key, 1, 0, PID_COUNTS) == (rows[i].create ? 0 : -EPERM), "create %s", key);
-        ck_assert_msg(run_named(FOP_symlink, key, 1, 0, PID_COUNTS) == (rows[i].create ? 0 : -EPERM), "symlink %s", key);
-        ck_assert_msg(run_named(FOP_xattrop, key, 1, 0, PID_COUNTS) == (rows[i].count ? 0 : -EPERM), "count %s", key);
+        ck_assert_msg(run_named(FOP_setxattr, key, 1, 0, PID_COUNTS) == (rows[i].set ? 0 : -EPERM), "set %s",
+                      key);
+        ck_assert_msg(run_named(FOP_setxattr, key, 1, -4, PID_COUNTS_NOT) == (rows[i].set ? 0 : -EPERM),
+                      "set %s", key);
+        ck_assert_msg(run_named(FOP_removexattr, key, 1, 0, PID_COUNTS) == (rows[i].remove ? 0 : -EPERM),
+                      "remove %s", key);
+        ck_assert_msg(run_named(FOP_create, key, 1, 0, PID_COUNTS) == (rows[i].create ? 0 : -EPERM),
+                      "create %s", key);
+        ck_assert_msg(run_named(FOP_symlink, key, 1, 0, PID_COUNTS) == (rows[i].create ? 0 : -EPERM),
+                      "symlink %s", key);
+        ck_assert_msg(run_named(FOP_xattrop, key, 1, 0, PID_COUNTS) == (rows[i].count ? 0 : -EPERM),
+                      "count %s", key);
         /* Root, and those that do the volume's own work. */
         ck_assert_int_eq(run_named(FOP_setxattr, key, 0, 0, PID_COUNTS), 0);
         ck_assert_int_eq(run_named(FOP_xattrop, key, 0, 0, PID_COUNTS), 0);
@@ -462,8 +468,12 @@ create(enum fop fop, uint32_t uid, uint32_t mode, uint32_t umask)
 
 START_TEST(test_umask_and_inheritance)
 {
-    static const struct acl inherited = {
-        5, {{ACL_USER_OBJ, 7, 0}, {ACL_USER, 6, 10}, {ACL_GROUP_OBJ, 5, 0}, {ACL_MASK, 7, 0}, {ACL_OTHER, 0, 0}}};
+    static const struct acl inherited = {5,
+                                         {{ACL_USER_OBJ, 7, 0},
+                                          {ACL_USER, 6, 10},
+                                          {ACL_GROUP_OBJ, 5, 0},
+                                          {ACL_MASK, 7, 0},
+                                          {ACL_OTHER, 0, 0}}};
 
     for (int later = 0; later < 2; later++) {
         answers_later = later;

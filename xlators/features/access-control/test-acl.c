@@ -48,11 +48,12 @@ START_TEST(test_evaluation)
 
     ck_assert_int_eq(acl_parse(bytes, make(bytes, full, 8), &acl), 0);
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct caller c = {.uid = rows[i].uid, .gid = rows[i].gid, .group_count = 1, .groups = &rows[i].group2};
+        struct caller c = {
+            .uid = rows[i].uid, .gid = rows[i].gid, .group_count = 1, .groups = &rows[i].group2};
 
         for (unsigned want = 1; want <= 6; want += want == 4 ? 2 : want)
-            ck_assert_msg(acl_permits(acl, 1, 5, 0664, &c, want) == (rows[i].may >> want & 1), "row %u, want %u", i,
-                          want);
+            ck_assert_msg(acl_permits(acl, 1, 5, 0664, &c, want) == (rows[i].may >> want & 1),
+                          "row %u, want %u", i, want);
     }
     free(acl);
 }
@@ -76,7 +77,8 @@ START_TEST(test_malformed)
 {
     static const struct acl_entry no_mask[] = {
         {ACL_USER_OBJ, 6, 0}, {ACL_USER, 7, 10}, {ACL_GROUP_OBJ, 4, 0}, {ACL_OTHER, 1, 0}};
-    static const struct acl_entry unsorted[] = {{ACL_GROUP_OBJ, 4, 0}, {ACL_USER_OBJ, 6, 0}, {ACL_OTHER, 1, 0}};
+    static const struct acl_entry unsorted[] = {
+        {ACL_GROUP_OBJ, 4, 0}, {ACL_USER_OBJ, 6, 0}, {ACL_OTHER, 1, 0}};
     static const struct acl_entry twice[] = {
         {ACL_USER_OBJ, 6, 0}, {ACL_USER_OBJ, 6, 0}, {ACL_GROUP_OBJ, 4, 0}, {ACL_OTHER, 1, 0}};
     static const struct acl_entry perm[] = {{ACL_USER_OBJ, 8, 0}, {ACL_GROUP_OBJ, 4, 0}, {ACL_OTHER, 1, 0}};
@@ -117,7 +119,8 @@ START_TEST(test_inheritance)
     ck_assert_uint_eq(acl->entries[7].perm, 0);
     free(acl);
     mode = 0777;
-    static const struct acl_entry minimal[] = {{ACL_USER_OBJ, 7, 0}, {ACL_GROUP_OBJ, 5, 0}, {ACL_OTHER, 0, 0}};
+    static const struct acl_entry minimal[] = {
+        {ACL_USER_OBJ, 7, 0}, {ACL_GROUP_OBJ, 5, 0}, {ACL_OTHER, 0, 0}};
     ck_assert_int_eq(acl_parse(bytes, make(bytes, minimal, 3), &acl), 0);
     ck_assert(!acl_inherit(acl, &mode)); /* the mode says it all */
     ck_assert_uint_eq(mode, 0750);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* features/barrier: while a snapshot is taken, nobody learns that a change is durable (brick 10.3).
  *
- * Operations run as always. But while the barrier is up, the replies of those that promise something lasting (a removed name,
- * a synced file) are held back, so no client can build on a change that the snapshot may miss. They all leave when the barrier
- * comes down: by the management, by the option, or when `barrier-timeout` has passed since it went up.
+ * Operations run as always. But while the barrier is up, the replies of those that promise something lasting
+ * (a removed name, a synced file) are held back, so no client can build on a change that the snapshot may
+ * miss. They all leave when the barrier comes down: by the management, by the option, or when
+ * `barrier-timeout` has passed since it went up.
  *
- * Such an operation has a frame also while the barrier is down: one that began before and ends under it is held, too. All
- * others never meet this layer. A held call stack is parked as a call-stub on one queue, under the layer's lock.
+ * Such an operation has a frame also while the barrier is down: one that began before and ends under it is
+ * held, too. All others never meet this layer. A held call stack is parked as a call-stub on one queue, under
+ * the layer's lock.
  */
 #include "xlators/features/barrier/barrier.h"
 
@@ -39,7 +41,7 @@ struct barrier {
     struct timer timer; /* armed while the barrier is up */
 };
 
-/* -- holding replies back --------------------------------------------------------------------------------------- */
+/* ---- holding replies back -------------------------------------------------------------------- */
 
 static xl_verdict
 answer_held(struct xlator *xl, struct call_stack *stk)
@@ -97,7 +99,7 @@ barrier_write(struct xlator *xl, struct call_stack *stk)
     return flags & (O_SYNC | O_DSYNC) ? barrier_watch(xl, stk) : XL_PASS;
 }
 
-/* -- up and down -------------------------------------------------------------------------------------------------- */
+/* ---- up and down ----------------------------------------------------------------------------- */
 
 static bool
 raise_barrier(struct barrier *b)
@@ -148,10 +150,11 @@ barrier_timed_out(struct timer *t)
     struct barrier *b = caa_container_of(t, struct barrier, timer);
 
     if (lower_barrier(b))
-        log_event(LOG_WARNING, b->xl, "barrier-timeout", "the barrier was not taken down in time: held replies are sent");
+        log_event(LOG_WARNING, b->xl, "barrier-timeout",
+                  "the barrier was not taken down in time: held replies are sent");
 }
 
-/* -- life ----------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int
 barrier_init(struct xlator *xl, struct reason *why)

@@ -16,7 +16,7 @@
 
 const char *const index_dir_names[INDEX_TYPES] = {"xattrop", "dirty", "entry-changes"};
 
-/* -- base files ------------------------------------------------------------------------------------------------------ */
+/* ---- base files ------------------------------------------------------------------------------ */
 
 static struct gfid
 base_uuid(struct index_private *priv)
@@ -50,7 +50,8 @@ index_is_current_base(struct xlator *xl, enum index_type type, const char *name)
 {
     struct gfid uuid = base_uuid(index_private(xl));
 
-    return index_is_base_name(type, name) && strcmp(name + strlen(index_dir_names[type]) + 1, GFID(&uuid)) == 0;
+    return index_is_base_name(type, name) &&
+           strcmp(name + strlen(index_dir_names[type]) + 1, GFID(&uuid)) == 0;
 }
 
 /* 1: made, 0: was there, -errno. */
@@ -86,7 +87,7 @@ link_entry(struct xlator *xl, enum index_type type, const char *path)
     return -err;
 }
 
-/* -- entries ------------------------------------------------------------------------------------------------------------ */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 int
 index_entry_add(struct xlator *xl, enum index_type type, const struct gfid *gfid)
@@ -116,14 +117,15 @@ index_entry_remove(struct xlator *xl, enum index_type type, const struct gfid *g
 static void
 change_path(char path[INDEX_PATH_MAX], const struct gfid *dir, const char *name)
 {
-    snprintf(path, INDEX_PATH_MAX, "%s/%s%s%s", index_dir_names[INDEX_ENTRY_CHANGES], GFID(dir), name ? "/" : "",
-             name ? name : "");
+    snprintf(path, INDEX_PATH_MAX, "%s/%s%s%s", index_dir_names[INDEX_ENTRY_CHANGES], GFID(dir),
+             name ? "/" : "", name ? name : "");
 }
 
 static bool
 is_entry_name(const char *name)
 {
-    return *name && strlen(name) <= FOP_NAME_MAX && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
+    return *name && strlen(name) <= FOP_NAME_MAX && !strchr(name, '/') && strcmp(name, ".") &&
+           strcmp(name, "..");
 }
 
 int
@@ -158,7 +160,7 @@ index_change_remove(struct xlator *xl, const struct gfid *dir, const char *name)
     return unlinkat(index_private(xl)->base_fd, path, 0) && errno != ENOENT ? -errno : 0;
 }
 
-/* -- whole directories of changes ------------------------------------------------------------------------------------------ */
+/* ---- whole directories of changes ------------------------------------------------------------ */
 
 struct wipe {
     struct worker_job job;
@@ -237,7 +239,7 @@ index_changes_purge(struct xlator *xl, const char *dir_name)
     return rc;
 }
 
-/* -- opening and counting ------------------------------------------------------------------------------------------------------- */
+/* ---- opening and counting -------------------------------------------------------------------- */
 
 int64_t
 index_count(struct xlator *xl, enum index_type type)
@@ -289,7 +291,8 @@ index_base_open(struct xlator *xl, struct reason *why)
 
         atomic_store(&priv->counts[t], n);
         if (n < 0)
-            rc = reason_set(why, (int)n, "%s/%s cannot be read: %s", conf->base, index_dir_names[t], strerror((int)-n));
+            rc = reason_set(why, (int)n, "%s/%s cannot be read: %s", conf->base, index_dir_names[t],
+                            strerror((int)-n));
     }
     return rc;
 }

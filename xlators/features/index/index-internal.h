@@ -6,11 +6,12 @@
  *       dirty/          <gfid> for each object with a dirty mark        ... of dirty-<uuid>
  *       entry-changes/  <directory's gfid>/<name> for each entry that has changed while a brick was down
  *
- * Clients see the three as virtual directories with gfids of their own. The gfids are random, new at each start, and differ in their
- * last byte only, so that one comparison tells whether a call is about them.
+ * Clients see the three as virtual directories with gfids of their own. The gfids are random, new at each
+ * start, and differ in their last byte only, so that one comparison tells whether a call is about them.
  *
- * Locks: a context's mutex and the private one are held for a few instructions. What has to be exclusive over system calls and
- * over storage's answer (an xattrop and its index entry) is kept apart by `is_busy` and a queue of parked calls.
+ * Locks: a context's mutex and the private one are held for a few instructions. What has to be exclusive over
+ * system calls and over storage's answer (an xattrop and its index entry) is kept apart by `is_busy` and a
+ * queue of parked calls.
  */
 #ifndef KILN_INDEX_INTERNAL_H
 #define KILN_INDEX_INTERNAL_H
@@ -34,8 +35,8 @@ struct index_conf {
     char *dirty_list, *pending_list, *list64; /* prefixes, apart by commas or spaces; NULL: none */
 };
 
-/* A listing that is under way keeps its descriptor: on a tmpfs a position is a count of entries, and the reader removes
- * entries as it goes. One a brick; a second reader opens and seeks. */
+/* A listing that is under way keeps its descriptor: on a tmpfs a position is a count of entries, and the
+ * reader removes entries as it goes. One a brick; a second reader opens and seeks. */
 struct index_listing {
     const struct fd *owner; /* only compared; NULL: none */
     int fd;
@@ -74,8 +75,8 @@ index_private(const struct xlator *xl)
     return xl->private;
 }
 
-/* XL_PASS: what belongs to the context is the caller's until index_leave(). XL_OWNED: `stk` is parked; `go` is called once it
- * is, with the verdict of a fop function. -ENOMEM. */
+/* XL_PASS: what belongs to the context is the caller's until index_leave(). XL_OWNED: `stk` is parked; `go`
+ * is called once it is, with the verdict of a fop function. -ENOMEM. */
 typedef xl_verdict (*index_go)(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, index_go go);
 void index_leave(struct index_ctx *ctx);
@@ -101,8 +102,10 @@ xl_verdict index_xattrop(struct xlator *xl, struct call_stack *stk);
 enum index_virtual { VIRTUAL_NO, VIRTUAL_XATTROP, VIRTUAL_DIRTY, VIRTUAL_ENTRY_CHANGES, VIRTUAL_SUBDIR };
 enum index_virtual index_virtual_of(const struct xlator *xl, struct inode *inode);
 /* The directory's path below the base, or for VIRTUAL_SUBDIR of its changes. */
-void index_virtual_path(struct xlator *xl, struct inode *inode, enum index_virtual v, char path[INDEX_PATH_MAX]);
-/* Access control is below and never asked about the virtual directories: they are for root and internal clients. */
+void index_virtual_path(struct xlator *xl, struct inode *inode, enum index_virtual v,
+                        char path[INDEX_PATH_MAX]);
+/* Access control is below and never asked about the virtual directories: they are for root and internal
+ * clients. */
 bool index_may_use(const struct caller *c);
 xl_verdict index_lookup(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_fstat(struct xlator *xl, struct call_stack *stk);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* READDIR of a virtual directory (spec: brick 7.5): the real one's entries, without base files; stale base files are removed on the
- * way. With get-gfid-type each entry's type is that of the object it names: asked of the layers below, one after another. */
+/* READDIR of a virtual directory (spec: brick 7.5): the real one's entries, without base files; stale base
+ * files are removed on the way. With get-gfid-type each entry's type is that of the object it names: asked of
+ * the layers below, one after another. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #define ENTRY_COST 208 /* of a reply's size, besides the name: as storage counts */
 #define GETDENTS_BYTES 8192
 
-/* -- the descriptor ------------------------------------------------------------------------------------------------------ */
+/* ---- the descriptor -------------------------------------------------------------------------- */
 
 struct position {
     int fd;
@@ -94,7 +95,7 @@ index_fd_closed(struct xlator *xl, struct fd *fd)
         close(stale);
 }
 
-/* -- listing ----------------------------------------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 struct linux_dirent64 {
     uint64_t ino;
@@ -142,7 +143,8 @@ take(struct listing *l, const struct linux_dirent64 *d)
     char *name = e ? arena_dup(&l->stk->arena, d->name, name_len) : NULL;
     if (!name)
         return -ENOMEM;
-    *e = (struct dirent_entry){.ino = d->ino, .off = (uint64_t)d->off, .name_len = (uint32_t)name_len, .name = name};
+    *e = (struct dirent_entry){
+        .ino = d->ino, .off = (uint64_t)d->off, .name_len = (uint32_t)name_len, .name = name};
     *l->tail = e;
     l->tail = &e->next;
     l->left -= cost;
@@ -177,7 +179,7 @@ list(struct listing *l, int fd)
     }
 }
 
-/* -- types of the objects ----------------------------------------------------------------------------------------------------- */
+/* ---- types of the objects -------------------------------------------------------------------- */
 
 static xl_verdict types_fill(struct xlator *xl, struct call_stack *stk, struct dirent_entry *from);
 
@@ -241,10 +243,11 @@ types_fill(struct xlator *xl, struct call_stack *stk, struct dirent_entry *from)
     return XL_DONE;
 }
 
-/* As READDIR of storage: whatever is asked for, a reply brings entries of so many bytes at most. The self-heal daemon asks for as many. */
+/* As READDIR of storage: whatever is asked for, a reply brings entries of so many bytes at most. The
+ * self-heal daemon asks for as many. */
 #define BATCH_MAX 131072u
 
-/* -- the fop -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the fop --------------------------------------------------------------------------------- */
 
 xl_verdict
 index_readdir(struct xlator *xl, struct call_stack *stk)

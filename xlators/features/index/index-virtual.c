@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The index's directories as clients see them (spec: brick 7.5, 7.6).
  *
- * The three directories have gfids that getxattr tells. A LOOKUP of a name in them finds the entry, under a gfid made for that
- * answer. Only a directory of entry-changes can be used under that gfid: its inode remembers in its context whose changes
- * it stands for, and is forgotten like any other. Whatever else is tried on a virtual directory: ENOENT.
+ * The three directories have gfids that getxattr tells. A LOOKUP of a name in them finds the entry, under a
+ * gfid made for that answer. Only a directory of entry-changes can be used under that gfid: its inode
+ * remembers in its context whose changes it stands for, and is forgotten like any other. Whatever else is
+ * tried on a virtual directory: ENOENT.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,7 @@ fill_iatt(struct iatt *out, const struct gfid *gfid, uint32_t mode)
                          .blksize = 4096};
 }
 
-/* -- lookup ------------------------------------------------------------------------------------------------------------ */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 /* As of every LOOKUP: a success has a dict. */
 static int
@@ -83,7 +84,8 @@ fill_xdata(struct call_stack *stk, enum index_virtual v)
 
 /* The inode of entry-changes/<gfid>, with the context that says so. */
 static int
-link_subdir(struct xlator *xl, struct inode *parent, const char *name, const struct gfid *dir, const struct iatt *iatt)
+link_subdir(struct xlator *xl, struct inode *parent, const char *name, const struct gfid *dir,
+            const struct iatt *iatt)
 {
     struct inode *inode = inode_link(xl->graph->inodes, parent, name, iatt);
     struct index_ctx *ctx = inode ? index_ctx_new(xl) : NULL;
@@ -212,7 +214,7 @@ index_lookup(struct xlator *xl, struct call_stack *stk)
     return v == VIRTUAL_NO ? prepare_link_count(xl, stk) : lookup_virtual(xl, stk, gfid, v, c->loc.inode);
 }
 
-/* -- the rest ------------------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* A call about a virtual directory that has no function for it must not get to storage. */
 xl_verdict
@@ -268,9 +270,10 @@ index_opendir(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* -- removal of entries ------------------------------------------------------------------------------------------------------- */
+/* ---- removal of entries ---------------------------------------------------------------------- */
 
-/* An entry of an object that is in memory: what its context knows of it changes, too, so the object must be ours. */
+/* An entry of an object that is in memory: what its context knows of it changes, too, so the object must be
+ * ours. */
 static int
 remove_entry(struct xlator *xl, struct inode *object, enum index_type type, const struct gfid *gfid)
 {
@@ -347,10 +350,11 @@ index_unlink(struct xlator *xl, struct call_stack *stk)
     /* With or without the flag that says so, stock wipes what is in it; its reader counts on that. */
     if (is_rmdir && v == VIRTUAL_ENTRY_CHANGES && !gfid_parse(c->loc.name, strlen(c->loc.name), &gfid))
         return reply_removed(stk, index_changes_purge(xl, c->loc.name));
-    return reply_removed(stk, unlinkat(index_private(xl)->base_fd, path, is_rmdir ? AT_REMOVEDIR : 0) ? -errno : 0);
+    return reply_removed(stk, unlinkat(index_private(xl)->base_fd, path, is_rmdir ? AT_REMOVEDIR : 0) ? -errno
+                                                                                                      : 0);
 }
 
-/* -- getxattr --------------------------------------------------------------------------------------------------------------- */
+/* ---- getxattr -------------------------------------------------------------------------------- */
 
 static xl_verdict
 get_gfid(struct xlator *xl, struct call_stack *stk, enum dict_key key, enum index_type type)

@@ -4,8 +4,8 @@
  *   before storage   a watched counter is about to become non-zero: its entry is added
  *   after            all watched counters of that kind are zero: removed; else added
  *
- * so that an entry exists whenever a counter may be non-zero. Calls on one inode run one after another, from the first to
- * the second step: else an older answer could take away what a newer request has put there.
+ * so that an entry exists whenever a counter may be non-zero. Calls on one inode run one after another, from
+ * the first to the second step: else an older answer could take away what a newer request has put there.
  */
 #include <errno.h>
 #include <string.h>
@@ -100,9 +100,10 @@ set_state(struct xlator *xl, struct index_ctx *ctx, enum index_type type, const 
     return rc;
 }
 
-/* -- after ---------------------------------------------------------------------------------------------------------- */
+/* ---- after ----------------------------------------------------------------------------------- */
 
-/* The counters are written: a failure here can't undo that, but an entry too few would hide an object from healing. */
+/* The counters are written: a failure here can't undo that, but an entry too few would hide an object from
+ * healing. */
 static void
 complain(struct xlator *xl, const struct gfid *gfid, const char *what, int rc)
 {
@@ -125,11 +126,13 @@ after_cb(struct frame *f, struct call_stack *stk)
 
         for (int t = 0; t < INDEX_GFID_TYPES; t++) {
             if (asked.is_seen[t])
-                complain(f->xl, gfid, index_dir_names[t], set_state(f->xl, ctx, (enum index_type)t, gfid, now.is_set[t]));
+                complain(f->xl, gfid, index_dir_names[t],
+                         set_state(f->xl, ctx, (enum index_type)t, gfid, now.is_set[t]));
         }
         if (name)
             complain(f->xl, gfid, "entry-delete", index_change_remove(f->xl, gfid, name));
-        /* Who counts back what it has healed asks for this each time. A name that came in since then is still waiting. */
+        /* Who counts back what it has healed asks for this each time. A name that came in since then is still
+         * waiting. */
         if (!now.is_set[INDEX_XATTROP] && dict_get_flag(xdata, DICT_KEY_XATTROP_PURGE_INDEX))
             complain(f->xl, gfid, "purge-index", index_changes_purge(f->xl, GFID(gfid)));
     }
@@ -138,7 +141,7 @@ after_cb(struct frame *f, struct call_stack *stk)
     return XL_PASS;
 }
 
-/* -- before ----------------------------------------------------------------------------------------------------------- */
+/* ---- before ---------------------------------------------------------------------------------- */
 
 static int
 before(struct xlator *xl, struct call_stack *stk, struct inode *inode, struct index_ctx *ctx)
@@ -180,8 +183,10 @@ index_xattrop(struct xlator *xl, struct call_stack *stk)
 
     if (index_virtual_of(xl, inode) != VIRTUAL_NO)
         return -ENOENT;
-    if (!inode || !(w.is_seen[INDEX_XATTROP] || w.is_seen[INDEX_DIRTY] || dict_has(xdata, DICT_KEY_XATTROP_ENTRY_CREATE) ||
-                    dict_has(xdata, DICT_KEY_XATTROP_ENTRY_DELETE) || dict_has(xdata, DICT_KEY_XATTROP_PURGE_INDEX)))
+    if (!inode ||
+        !(w.is_seen[INDEX_XATTROP] || w.is_seen[INDEX_DIRTY] ||
+          dict_has(xdata, DICT_KEY_XATTROP_ENTRY_CREATE) || dict_has(xdata, DICT_KEY_XATTROP_ENTRY_DELETE) ||
+          dict_has(xdata, DICT_KEY_XATTROP_PURGE_INDEX)))
         return XL_PASS;
     struct index_ctx *ctx = index_ctx_get(xl, inode);
     if (!ctx)

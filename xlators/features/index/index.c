@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/index: which objects have something to heal, as files that a self-heal daemon can list (spec: brick 7).
+/* features/index: which objects have something to heal, as files that a self-heal daemon can list (spec:
+ * brick 7).
  *
- * Sits high in the graph, above io-threads, because it acts before storage (an entry must exist before the counter it stands for)
- * and after it. Keeps per inode what it knows of its entries; on disk the directories of index-internal.h.
- * A crash can leave an entry too many, never one too few.
+ * Sits high in the graph, above io-threads, because it acts before storage (an entry must exist before the
+ * counter it stands for) and after it. Keeps per inode what it knows of its entries; on disk the directories
+ * of index-internal.h. A crash can leave an entry too many, never one too few.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ index_pools_init(void)
     return ctx_pool ? 0 : -ENOMEM;
 }
 
-/* -- contexts ------------------------------------------------------------------------------------------------------- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 struct index_ctx *
 index_ctx_new(struct xlator *xl)
@@ -105,7 +106,7 @@ index_leave(struct index_ctx *ctx)
         call_stub_post(stub);
 }
 
-/* -- the type ----------------------------------------------------------------------------------------------------------- */
+/* ---- the type -------------------------------------------------------------------------------- */
 
 static int
 index_init(struct xlator *xl, struct reason *why)

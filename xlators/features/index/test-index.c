@@ -325,7 +325,8 @@ START_TEST(test_virtual_directories)
     ck_assert_int_eq(bench_run(entry(FOP_lookup, v, GFID(&file->gfid), 0)), -ENOENT);
     ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0);
     ck_assert_int_eq(bench_run(xattrop(dir, PENDING, 1)), 0);
-    close(open(at("xattrop", "xattrop-11111111-2222-3333-4444-555555555555"), O_CREAT | O_WRONLY, 0)); /* stale */
+    /* stale */
+    close(open(at("xattrop", "xattrop-11111111-2222-3333-4444-555555555555"), O_CREAT | O_WRONLY, 0));
     ck_assert_int_eq(list(v, 4096, true, names, types), 2);
     ck_assert(types[0] + types[1] == 8 + 4);
     ck_assert(!exists("xattrop", "xattrop-11111111-2222-3333-4444-555555555555"));

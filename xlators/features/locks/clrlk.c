@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Locks cleared by name (spec: brick 8.9): getxattr of glusterfs.clrlk.t<kind>.k<state>[.<range>], which the CLI's clear-locks sends,
- * and fgetxattr of glusterfs.intrlk.tposix.kblocked.<range>, by which a mount interrupts a lock request of its own. */
+/* Locks cleared by name (spec: brick 8.9): getxattr of glusterfs.clrlk.t<kind>.k<state>[.<range>], which the
+ * CLI's clear-locks sends, and fgetxattr of glusterfs.intrlk.tposix.kblocked.<range>, by which a mount
+ * interrupts a lock request of its own. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,7 +96,8 @@ is_cleared(const struct lock *l, const void *arg)
 }
 
 static void
-clear_locked(struct lock_inode *li, const struct clear *c, struct lock_batch *b, unsigned *granted, unsigned *blocked)
+clear_locked(struct lock_inode *li, const struct clear *c, struct lock_batch *b, unsigned *granted,
+             unsigned *blocked)
 {
     struct lock_domain *d;
 
@@ -103,8 +105,8 @@ clear_locked(struct lock_inode *li, const struct clear *c, struct lock_batch *b,
         lock_queue_drop_locked(li, &li->posix, is_cleared, c, EINTR, b, granted, blocked);
     else
         cds_list_for_each_entry(d, &li->domains, link)
-            lock_queue_drop_locked(li, c->kind == CLEAR_ENTRY ? &d->entrylks : &d->inodelks, is_cleared, c, EAGAIN, b,
-                                   granted, blocked);
+            lock_queue_drop_locked(li, c->kind == CLEAR_ENTRY ? &d->entrylks : &d->inodelks, is_cleared, c,
+                                   EAGAIN, b, granted, blocked);
     if (*granted || *blocked)
         lock_inode_settle_locked(li, b);
 }
@@ -123,8 +125,8 @@ report(struct xlator *xl, struct call_stack *stk, struct inode *inode, enum clea
     host[sizeof host - 1] = '\0';
     if (inode_path(inode, path, sizeof path) < 0)
         snprintf(path, sizeof path, "/<gfid:%s>", GFID(&inode->gfid));
-    return arena_printf(&stk->arena, "%s:%s%s: %s blocked locks=%u granted locks=%u", host, xl->graph->name, path,
-                        kinds[kind], blocked, granted);
+    return arena_printf(&stk->arena, "%s:%s%s: %s blocked locks=%u granted locks=%u", host, xl->graph->name,
+                        path, kinds[kind], blocked, granted);
 }
 
 static xl_verdict

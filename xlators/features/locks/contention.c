@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* INODELK_CONTENTION: the holder of an inodelk is told that somebody waits for it (spec: brick 8.8). Replicate and disperse keep
- * locks beyond the operation that took them, and drop them early when told. */
+/* INODELK_CONTENTION: the holder of an inodelk is told that somebody waits for it (spec: brick 8.8).
+ * Replicate and disperse keep locks beyond the operation that took them, and drop them early when told. */
 #include "event/timer.h"
 #include "xlators/features/locks/locks-internal.h"
 
@@ -54,7 +54,8 @@ note_one(struct lock *held, void *arg)
 }
 
 void
-contention_note_all_locked(struct lock_inode *li, const struct lock_queue *q, const struct lock *l, struct lock_batch *b)
+contention_note_all_locked(struct lock_inode *li, const struct lock_queue *q, const struct lock *l,
+                           struct lock_batch *b)
 {
     const struct lock_domain *d = caa_container_of(q, struct lock_domain, inodelks);
     struct noting n = {li, l, d->name, b, CONTENTIONS_MAX};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* How many locks an object has, for replies whose request asked (spec: brick 6.1).
  *
- * Whose locks: lookup's and readdirp's own objects; those of an fd fop's inode; of the parent directory of other fops by
- * name, of two the larger number. Fops by gfid alone get none. Counted when the reply comes by, granted and waiting
- * together: what replicate reads from a write's reply is whether somebody waits now.
+ * Whose locks: lookup's and readdirp's own objects; those of an fd fop's inode; of the parent directory of
+ * other fops by name, of two the larger number. Fops by gfid alone get none. Counted when the reply comes by,
+ * granted and waiting together: what replicate reads from a write's reply is whether somebody waits now.
  */
 #include <errno.h>
 #include <string.h>
@@ -90,7 +90,8 @@ put_domains(struct lock_inode *li, const struct dict *xdata, struct dict *out)
     return rc;
 }
 
-/* The numbers of `inode` (NULL: not in memory, so it has no locks) into `out`, which keeps larger ones it has. */
+/* The numbers of `inode` (NULL: not in memory, so it has no locks) into `out`, which keeps larger ones it
+ * has. */
 static int
 put_counts(struct xlator *xl, struct inode *inode, unsigned ask, const struct dict *xdata, struct dict *out)
 {
@@ -214,7 +215,8 @@ counts_cb(struct frame *f, struct call_stack *stk)
         rc = -ENOMEM;
     else
         rc = fop == FOP_lookup ? counts_lookup(f->xl, stk, ask, out) : counts_other(f->xl, stk, ask, out);
-    if (rc && (fop_info[fop].traits & FOP_READS)) { /* what was written stays written: only the count is missing */
+    /* what was written stays written: only the count is missing */
+    if (rc && (fop_info[fop].traits & FOP_READS)) {
         stk->reply.op_ret = -1;
         stk->reply.op_errno = -rc;
     }

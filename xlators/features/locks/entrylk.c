@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* ENTRYLK, FENTRYLK: one name in a directory, or all of them (spec: brick 8.3).
  *
- * A name is a range of one place, its 63-bit tag, and the whole directory is all places: so that these locks are in the same
- * trees as ranges of bytes. Two names with the same tag would exclude each other, which does no harm but waiting. The tag
- * is keyed by a number drawn at start, so nobody can look for such names.
+ * A name is a range of one place, its 63-bit tag, and the whole directory is all places: so that these locks
+ * are in the same trees as ranges of bytes. Two names with the same tag would exclude each other, which does
+ * no harm but waiting. The tag is keyed by a number drawn at start, so nobody can look for such names.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* INODELK, FINODELK: byte ranges of an object, locked by other bricks' and clients' translators (spec: brick 8.2). */
+/* INODELK, FINODELK: byte ranges of an object, locked by other bricks' and clients' translators (spec:
+ * brick 8.2). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

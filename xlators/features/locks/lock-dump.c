@@ -41,9 +41,9 @@ dump_lock(struct dump *d, const char *kind, unsigned n, const struct lock *l, bo
                  l->flock.whence, l->start, l->end == INT64_MAX ? 0 : l->end - l->start + 1, l->pid);
     time_t since = l->since;
     strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S +0000", gmtime_r(&since, &tm));
-    dump_line(d, key, "%s, owner=%s, client=%p, connection-id=%s, %s at %s", what, owner_hex(&l->owner, owner),
-              (const void *)l->client, l->client ? l->client->uid : "(internal)", l->waiter ? "blocked" : "granted",
-              when);
+    dump_line(d, key, "%s, owner=%s, client=%p, connection-id=%s, %s at %s", what,
+              owner_hex(&l->owner, owner), (const void *)l->client, l->client ? l->client->uid : "(internal)",
+              l->waiter ? "blocked" : "granted", when);
 }
 
 static void
@@ -67,8 +67,8 @@ dump_domain(struct dump *d, const struct lock_domain *domain)
     dump_list(d, "entrylk", &domain->entrylks.waiting, &entrylks, true);
 }
 
-/* The one place where the mutex is held while a file is written: a statedump is buffered by stdio and rare, and a copy of
- * all locks would be no kinder. */
+/* The one place where the mutex is held while a file is written: a statedump is buffered by stdio and rare,
+ * and a copy of all locks would be no kinder. */
 static void
 dump_inode(struct inode *inode, void *ctx, void *arg)
 {

@@ -2,16 +2,17 @@
 /* lock-queue: what is granted, what waits and for whom (spec: brick 8.2, 8.3).
  *
  * inodelks and entrylks have the same rules and differ only in what a conflict and an exact match is:
- *   - an owner never conflicts with itself; each of its locks is an entry of its own and needs its own unlock;
+ *   - an owner never conflicts with itself; each of its locks is an entry of its own and needs its own
+ * unlock;
  *   - a request that conflicts with a granted lock waits, or gets EAGAIN;
- *   - so does one that conflicts with a waiting one only (or readers would starve a writer), unless its owner has a lock
- *     or a place in the queue already: whoever waits may be waiting for that very owner;
+ *   - so does one that conflicts with a waiting one only (or readers would starve a writer), unless its owner
+ * has a lock or a place in the queue already: whoever waits may be waiting for that very owner;
  *   - whenever locks go away, those that wait are looked at in the order in which they came.
  * Posix locks wait for granted ones only.
  *
- * A lock that hangs on a waiting one or on a removal (it is `behind`) is looked at also when its owner is granted a lock, which
- * may make it an exception. The inode finds it in a tree. Of each owner and queue at most the oldest is behind a
- * waiting one: the others have a place ahead.
+ * A lock that hangs on a waiting one or on a removal (it is `behind`) is looked at also when its owner is
+ * granted a lock, which may make it an exception. The inode finds it in a tree. Of each owner and queue at
+ * most the oldest is behind a waiting one: the others have a place ahead.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +29,7 @@ lock_queue_init(struct lock_queue *q, enum lock_kind kind)
     CDS_INIT_LIST_HEAD(&q->waiting);
 }
 
-/* -- whom a lock waits for ------------------------------------------------------------------------------------ */
+/* ---- whom a lock waits for ------------------------------------------------------------------- */
 
 /* It has a lock of this queue, or an older one than `l` that waits. */
 static bool
@@ -106,7 +107,7 @@ lock_release_waiters_locked(struct lock_inode *li, struct cds_list_head *waiters
         look_at_later(li, cds_list_first_entry(waiters, struct lock, wait_link));
 }
 
-/* -- how many posix locks an fd has ------------------------------------------------------------------------------- */
+/* ---- how many posix locks an fd has ---------------------------------------------------------- */
 
 _Static_assert(sizeof(void *) == 8, "two counts fit a context");
 
@@ -134,7 +135,7 @@ count_fd(struct lock_inode *li, const struct lock *l, uint32_t by)
         li->anonymous = n;
 }
 
-/* -- on and off the lists ---------------------------------------------------------------------------------------- */
+/* ---- on and off the lists -------------------------------------------------------------------- */
 
 static void
 count_in(struct lock_inode *li, struct lock_queue *q, struct lock *l)
@@ -244,7 +245,7 @@ lock_resize_locked(struct lock_inode *li, struct lock *l, int64_t start, int64_t
     lock_release_waiters_locked(li, &l->waiters);
 }
 
-/* -- those that wait ------------------------------------------------------------------------------------------------ */
+/* ---- those that wait ------------------------------------------------------------------------- */
 
 /* `l` waits for nothing any more. */
 static void
@@ -283,7 +284,7 @@ lock_examine_locked(struct lock_inode *li, unsigned most, struct lock_batch *b)
     }
 }
 
-/* -- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static struct lock_queue *
 queue_of(struct lock_domain *d, enum lock_kind kind)
@@ -292,8 +293,8 @@ queue_of(struct lock_domain *d, enum lock_kind kind)
 }
 
 static xl_verdict
-request_locked(struct lock_inode *li, struct call_stack *stk, struct lock_domain *d, enum lock_kind kind, struct lock *l,
-               bool may_wait, struct lock_batch *b)
+request_locked(struct lock_inode *li, struct call_stack *stk, struct lock_domain *d, enum lock_kind kind,
+               struct lock *l, bool may_wait, struct lock_batch *b)
 {
     struct lock_queue *q = queue_of(d, kind);
     bool is_behind;
@@ -347,7 +348,8 @@ lock_queue_request(struct xlator *xl, struct call_stack *stk, struct inode *inod
 }
 
 xl_verdict
-lock_queue_unlock(struct xlator *xl, struct inode *inode, const char *domain, enum lock_kind kind, struct lock *key)
+lock_queue_unlock(struct xlator *xl, struct inode *inode, const char *domain, enum lock_kind kind,
+                  struct lock *key)
 {
     struct lock_inode *li = inode_ctx(inode, xl);
     struct lock *found = NULL;
@@ -384,8 +386,8 @@ drop_from(struct lock_inode *li, struct cds_list_head *list, lock_match match, c
 }
 
 void
-lock_queue_drop_locked(struct lock_inode *li, struct lock_queue *q, lock_match match, const void *arg, int error,
-                       struct lock_batch *b, unsigned *granted, unsigned *waiting)
+lock_queue_drop_locked(struct lock_inode *li, struct lock_queue *q, lock_match match, const void *arg,
+                       int error, struct lock_batch *b, unsigned *granted, unsigned *waiting)
 {
     drop_from(li, &q->granted, match, arg, error, b, granted);
     drop_from(li, &q->waiting, match, arg, error, b, waiting);

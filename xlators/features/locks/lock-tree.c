@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* lock-tree: the orders of the trees that locks are in, and what is asked of them.
  *
- * A tree by range answers "who else has a lock here?" in O(log n), also when thousands of the locks here are the asker's own:
- * each subtree knows the lock that ends last, and the one that ends last among all other owners' (struct lock_reach). One of
- * the two is somebody else's.
+ * A tree by range answers "who else has a lock here?" in O(log n), also when thousands of the locks here are
+ * the asker's own: each subtree knows the lock that ends last, and the one that ends last among all other
+ * owners' (struct lock_reach). One of the two is somebody else's.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ place_compare(const struct lock *a, const struct lock *b)
     return a->end != b->end ? (a->end < b->end ? -1 : 1) : 0;
 }
 
-/* -- by range ---------------------------------------------------------------------------------------------------- */
+/* ---- by range -------------------------------------------------------------------------------- */
 
 static struct lock *
 by_range(const struct tree_node *n)
@@ -122,7 +122,8 @@ struct lock *
 lock_tree_conflict(struct tree_node *root, const struct lock *l)
 {
     while (root && reaches(root, l) >= l->start) {
-        /* If one on the left reaches so far and does not overlap, it begins behind l's end, and so does all that follows. */
+        /* If one on the left reaches so far and does not overlap, it begins behind l's end, and so does all
+         * that follows. */
         if (reaches(root->left, l) >= l->start) {
             root = root->left;
             continue;
@@ -164,7 +165,7 @@ lock_tree_each(struct tree_node *root, int64_t start, int64_t end, lock_each fn,
     return lock_tree_each(root->right, start, end, fn, arg);
 }
 
-/* -- by owner ---------------------------------------------------------------------------------------------------- */
+/* ---- by owner -------------------------------------------------------------------------------- */
 
 static struct lock *
 by_owner(const struct tree_node *n)
@@ -302,12 +303,13 @@ lock_tree_count_of_client(const struct tree_node *root, const struct brick_clien
     return tree_rank(root, side_behind_client, client) - tree_rank(root, side_client, client);
 }
 
-/* -- aside ------------------------------------------------------------------------------------------------------ */
+/* ---- aside ----------------------------------------------------------------------------------- */
 
 static int
 order_aside_by_owner(const struct tree_node *na, const struct tree_node *nb)
 {
-    const struct lock *a = caa_container_of(na, struct lock, aside), *b = caa_container_of(nb, struct lock, aside);
+    const struct lock *a = caa_container_of(na, struct lock, aside),
+                      *b = caa_container_of(nb, struct lock, aside);
     int c = owner_compare(a, b);
 
     c = c ? c : queue_compare(a->queue, b->queue);
@@ -317,15 +319,18 @@ order_aside_by_owner(const struct tree_node *na, const struct tree_node *nb)
 static int
 order_aside_by_client(const struct tree_node *na, const struct tree_node *nb)
 {
-    const struct lock *a = caa_container_of(na, struct lock, aside), *b = caa_container_of(nb, struct lock, aside);
+    const struct lock *a = caa_container_of(na, struct lock, aside),
+                      *b = caa_container_of(nb, struct lock, aside);
 
-    return a->client != b->client ? compare((uintptr_t)a->client, (uintptr_t)b->client) : compare(a->seq, b->seq);
+    return a->client != b->client ? compare((uintptr_t)a->client, (uintptr_t)b->client)
+                                  : compare(a->seq, b->seq);
 }
 
 static int
 order_aside_by_age(const struct tree_node *na, const struct tree_node *nb)
 {
-    return compare(caa_container_of(na, struct lock, aside)->seq, caa_container_of(nb, struct lock, aside)->seq);
+    return compare(caa_container_of(na, struct lock, aside)->seq,
+                   caa_container_of(nb, struct lock, aside)->seq);
 }
 
 const struct tree_kind lock_aside_by_owner = {order_aside_by_owner, NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* trusted.glusterfs.lockinfo (spec: brick 6.3): a client that switches graphs reads it from the old fd and writes it to the new one,
- * and the posix locks of the old fd move to the new one. The value is a dictionary in the old opaque form (wire 4.1)
- * with one pair a brick: "<POSIX(brick):host" -> number of the old fd. */
+/* trusted.glusterfs.lockinfo (spec: brick 6.3): a client that switches graphs reads it from the old fd and
+ * writes it to the new one, and the posix locks of the old fd move to the new one. The value is a dictionary
+ * in the old opaque form (wire 4.1) with one pair a brick: "<POSIX(brick):host" -> number of the old fd. */
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -109,8 +109,8 @@ find_number(const uint8_t *at, uint32_t size, const char *key, int64_t *number)
     return -ENOENT;
 }
 
-/* The new graph's client has a uid of its own; the part before "-GRAPH_ID:" names the process and is the same. A
- * client gets no lock of another process this way. */
+/* The new graph's client has a uid of its own; the part before "-GRAPH_ID:" names the process and is the
+ * same. A client gets no lock of another process this way. */
 static bool
 is_same_process(const struct brick_client *a, const struct brick_client *b)
 {
@@ -122,7 +122,8 @@ is_same_process(const struct brick_client *a, const struct brick_client *b)
     return mark && mark > a->uid && strncmp(a->uid, b->uid, (size_t)(mark - a->uid) + 10) == 0;
 }
 
-/* A lock that has been taken out gets a new client and fd. On failure (no memory, too many locks) it keeps what it had. */
+/* A lock that has been taken out gets a new client and fd. On failure (no memory, too many locks) it keeps
+ * what it had. */
 static int
 move_lock(struct lock_inode *li, struct lock *l, const struct call_stack *stk, struct lock_batch *b)
 {

@@ -11,27 +11,28 @@
  *   struct lock_queue: granted, waiting: each a list in the order in which they came, and a tree by range
  *   held, wanted: trees by owner of all granted and all waiting locks of the inode
  *
- * One mutex per inode guards all of it. No mutex is shared by two inodes, and none is held across a call_stack_*
- * function (but call_stack_park), a callback to a client or inode_unref(): what a change makes due is collected in a struct
- * lock_batch under the mutex and done after it (lock_inode_leave).
+ * One mutex per inode guards all of it. No mutex is shared by two inodes, and none is held across a
+ * call_stack_* function (but call_stack_park), a callback to a client or inode_unref(): what a change makes
+ * due is collected in a struct lock_batch under the mutex and done after it (lock_inode_leave).
  *
- * What is done under the mutex is short, whatever clients do, for workers wait for it: a request, an unlock and a wait are a
- * few steps down a tree, O(log n). This is how:
- *   - A lock that waits hangs on ONE other that it waits for, its blocker: a granted lock, one that waits ahead of it, or
- *     a removal. Only when that goes away is the lock looked at again: it is granted, or finds another blocker. So an
- *     unlock looks at those that hung on what was freed, not at all.
- *   - A lock that waits for several prefers the one that came right before it: a crowd that waits for the same range is a
- *     chain, of which an unlock frees the first link only.
- *   - Those to be looked at are in the tree `pending`, by age. They are looked at in slices (SETTLE_MAX), between which the
- *     mutex is free.
+ * What is done under the mutex is short, whatever clients do, for workers wait for it: a request, an unlock
+ * and a wait are a few steps down a tree, O(log n). This is how:
+ *   - A lock that waits hangs on ONE other that it waits for, its blocker: a granted lock, one that waits
+ * ahead of it, or a removal. Only when that goes away is the lock looked at again: it is granted, or finds
+ * another blocker. So an unlock looks at those that hung on what was freed, not at all.
+ *   - A lock that waits for several prefers the one that came right before it: a crowd that waits for the
+ * same range is a chain, of which an unlock frees the first link only.
+ *   - Those to be looked at are in the tree `pending`, by age. They are looked at in slices (SETTLE_MAX),
+ * between which the mutex is free.
  *
- * A lock that waits has a struct waiter: the parked call stack, packed (stack/call-pack.h). Granting moves the waiter to the batch; the lock stays on
- * the granted list and may be released by another thread at once, so an answer never looks at the lock.
+ * A lock that waits has a struct waiter: the parked call stack, packed (stack/call-pack.h). Granting moves
+ * the waiter to the batch; the lock stays on the granted list and may be released by another thread at once,
+ * so an answer never looks at the lock.
  *
- * Lifetimes: an inode with locks, waiters or removals holds a reference to itself, so a lock_inode is forgotten only when
- * empty. A lock points to its client without a reference: client_gone drops all locks of the client before the client can go,
- * and a client that is marked gone gets no new ones (lock_inode_enter_for). It points to its fd without one: fd_closed does
- * the same.
+ * Lifetimes: an inode with locks, waiters or removals holds a reference to itself, so a lock_inode is
+ * forgotten only when empty. A lock points to its client without a reference: client_gone drops all locks of
+ * the client before the client can go, and a client that is marked gone gets no new ones
+ * (lock_inode_enter_for). It points to its fd without one: fd_closed does the same.
  */
 #ifndef KILN_LOCKS_INTERNAL_H
 #define KILN_LOCKS_INTERNAL_H
@@ -73,8 +74,9 @@ struct waiter {
 #define LOCK_TEXT_INLINE 96
 #define LOCK_TEXT_MAX (2 * LK_OWNER_MAX + FOP_NAME_MAX + 1) /* two owners and a name; domains are shorter */
 
-/* What a tree by range knows of a subtree: the lock that ends last, and that of any other owner that ends last. So whether
- * somebody else has a lock there that reaches a place is seen without looking at one's own, however many those are. */
+/* What a tree by range knows of a subtree: the lock that ends last, and that of any other owner that ends
+ * last. So whether somebody else has a lock there that reaches a place is seen without looking at one's own,
+ * however many those are. */
 struct lock_reach {
     const struct lock *far, *other;
 };
@@ -97,7 +99,8 @@ struct lock {
     struct waiter *waiter;     /* NULL: granted */
     uint64_t contended_ns;     /* its holder was last told of a contention; 0: never */
     int64_t since;             /* wall clock seconds: asked for, then granted */
-    int64_t start, end;        /* inodelk, posix: inclusive; INT64_MAX: to the end of file. entrylk: see entrylk.c */
+    /* inodelk, posix: inclusive; INT64_MAX: to the end of file. entrylk: see entrylk.c */
+    int64_t start, end;
     uint32_t type;             /* FLOCK_READ, FLOCK_WRITE */
     int32_t pid;
     bool is_exclusive;         /* a read inodelk or posix lock is not */
@@ -151,7 +154,8 @@ struct lock_inode {
     struct tree_node *held;          /* all granted ones, by client, owner, kind, queue, range */
     struct tree_node *wanted;        /* all that wait, by client, owner, kind, queue, age */
     struct tree_node *holders;       /* by client: granted locks that delay removals by others */
-    struct tree_node *behind;        /* by owner: waiting locks that hang on a waiting one or a removal; see lock-queue.c */
+    /* by owner: waiting locks that hang on a waiting one or a removal; see lock-queue.c */
+    struct tree_node *behind;
     struct tree_node *pending;       /* by age: waiting locks without a blocker, to be looked at */
     struct cds_list_head removals;
     struct worker_job settle_job; /* posted while is_settling */
@@ -173,7 +177,8 @@ struct lock_batch {
 /* locks.c */
 struct lock_inode *lock_inode_get(struct xlator *xl, struct inode *inode); /* makes it; NULL: no memory */
 void lock_inode_enter(struct lock_inode *li, struct lock_batch *b, struct xlator *xl);
-/* The same for a request that adds a lock. False: its client is gone, answer ENOTCONN (entered all the same). */
+/* The same for a request that adds a lock. False: its client is gone, answer ENOTCONN (entered all the same).
+ */
 bool lock_inode_enter_for(struct lock_inode *li, struct lock_batch *b, struct xlator *xl,
                           const struct brick_client *client);
 /* Releases the mutex and does what the batch holds. `li` may be gone on return. */
@@ -195,10 +200,11 @@ char *lock_text_new(struct xlator *xl);
 bool lock_same_owner(const struct lock *a, const struct lock *b);
 bool lock_overlaps(const struct lock *a, const struct lock *b);
 struct waiter *waiter_new(struct xlator *xl, struct call_stack *stk);
-/* A call that is parked gives up its record, arena and request. Its stack is gone when the mutex is released. */
+/* A call that is parked gives up its record, arena and request. Its stack is gone when the mutex is released.
+ */
 void waiter_pack_locked(struct waiter *w, struct lock_batch *b);
-/* The same for one that waits for a lock, which also gives up its fd: else RELEASE would not be the end of the fd, whose locks and waiters it has to
- * end. (Its inode stays: the lock that waits pins it.) */
+/* The same for one that waits for a lock, which also gives up its fd: else RELEASE would not be the end of
+ * the fd, whose locks and waiters it has to end. (Its inode stays: the lock that waits pins it.) */
 void lock_park_locked(struct waiter *w, struct lock_batch *b);
 /* Answers it (positive errno, 0: granted) when the mutex is released. */
 void waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b);
@@ -219,11 +225,13 @@ struct lock *lock_tree_older_conflict(struct tree_node *root, const struct lock 
 /* Calls fn for each that overlaps [start, end], until it says false. False: it has. */
 typedef bool (*lock_each)(struct lock *l, void *arg);
 bool lock_tree_each(struct tree_node *root, int64_t start, int64_t end, lock_each fn, void *arg);
-/* In held or wanted, the first: of l's owner; of its locks in this queue (of wanted: the oldest). NULL: none. */
+/* In held or wanted, the first: of l's owner; of its locks in this queue (of wanted: the oldest). NULL: none.
+ */
 struct lock *lock_tree_of_owner(struct tree_node *root, const struct lock *l);
 struct lock *lock_tree_of_owner_in(struct tree_node *root, const struct lock *l, const struct lock_queue *q);
 /* In held: the one that ends first at or behind `at`, of posix locks, of which one owner's don't overlap. */
-struct lock *lock_tree_of_owner_at(struct tree_node *root, const struct lock *l, const struct lock_queue *q, int64_t at);
+struct lock *lock_tree_of_owner_at(struct tree_node *root, const struct lock *l, const struct lock_queue *q,
+                                   int64_t at);
 /* ... of l's queue, the oldest with exactly l's range; name and type of an entrylk must agree, too. */
 struct lock *lock_tree_same(struct tree_node *root, const struct lock *l);
 struct lock *lock_tree_of_client(struct tree_node *root, const struct brick_client *client);
@@ -236,7 +244,8 @@ int lock_domain_pool_init(void);
 struct lock_domain *lock_domain_find(const struct lock_inode *li, const char *name);
 /* Makes it. Who then adds no lock to it says so by lock_domain_idle(). NULL: no memory. */
 struct lock_domain *lock_domain_get(struct lock_inode *li, const char *name, struct xlator *xl);
-/* `q`, an inodelk or entrylk queue, has got no lock, or has none any more: its domain, if it is empty, is pruned. */
+/* `q`, an inodelk or entrylk queue, has got no lock, or has none any more: its domain, if it is empty, is
+ * pruned. */
 void lock_domain_idle(struct lock_inode *li, struct lock_queue *q);
 /* Frees those that have no locks. */
 void lock_domains_prune(struct lock_inode *li);
@@ -247,8 +256,8 @@ bool lock_conflicts(const struct lock *a, const struct lock *b);
 /* On the granted list and its trees. The waiters it has stay on it. */
 void lock_hold_locked(struct lock_inode *li, struct lock_queue *q, struct lock *l);
 /* On the waiting list, hanging on the first of `blocker`'s waiters. */
-void lock_await_locked(struct lock_inode *li, struct lock_queue *q, struct lock *l, struct cds_list_head *blocker,
-                       bool is_behind);
+void lock_await_locked(struct lock_inode *li, struct lock_queue *q, struct lock *l,
+                       struct cds_list_head *blocker, bool is_behind);
 /* The posix locks of `fd`, NULL: of all anonymous ones. */
 struct lock_fd_counts lock_fd_counts(const struct lock_inode *li, struct fd *fd);
 /* Off all lists and trees. Those who waited for it are pending. */
@@ -262,14 +271,15 @@ void lock_release_waiters_locked(struct lock_inode *li, struct cds_list_head *wa
 /* Looks at pending ones, the oldest first, at most `most` of them. */
 void lock_examine_locked(struct lock_inode *li, unsigned most, struct lock_batch *b);
 /* A request for a lock in `domain`, parked if need be. Takes `l` over. What a fop function returns. */
-xl_verdict lock_queue_request(struct xlator *xl, struct call_stack *stk, struct inode *inode, const char *domain,
-                              enum lock_kind kind, struct lock *l, bool may_wait);
+xl_verdict lock_queue_request(struct xlator *xl, struct call_stack *stk, struct inode *inode,
+                              const char *domain, enum lock_kind kind, struct lock *l, bool may_wait);
 xl_verdict lock_queue_unlock(struct xlator *xl, struct inode *inode, const char *domain, enum lock_kind kind,
                              struct lock *key);
-/* Takes out each lock that `match` says yes to: waiting ones are answered with `error`. How many of each, added. */
+/* Takes out each lock that `match` says yes to: waiting ones are answered with `error`. How many of each,
+ * added. */
 typedef bool (*lock_match)(const struct lock *l, const void *arg);
-void lock_queue_drop_locked(struct lock_inode *li, struct lock_queue *q, lock_match match, const void *arg, int error,
-                            struct lock_batch *b, unsigned *granted, unsigned *waiting);
+void lock_queue_drop_locked(struct lock_inode *li, struct lock_queue *q, lock_match match, const void *arg,
+                            int error, struct lock_batch *b, unsigned *granted, unsigned *waiting);
 
 /* inodelk.c, entrylk.c, posixlk.c */
 xl_verdict locks_inodelk(struct xlator *xl, struct call_stack *stk);
@@ -278,8 +288,8 @@ xl_verdict locks_lk(struct xlator *xl, struct call_stack *stk);
 /* Start, len as on the wire -> first and last byte. 0, -EINVAL, -EOVERFLOW. */
 int lock_range(int64_t start, int64_t len, int64_t *first, int64_t *last);
 
-/* Puts `l`, which conflicts with nothing, on the granted list in place of what its owner had there. 0, -ENOMEM or -ENOLCK
- * (nothing has changed). */
+/* Puts `l`, which conflicts with nothing, on the granted list in place of what its owner had there. 0,
+ * -ENOMEM or -ENOLCK (nothing has changed). */
 int posixlk_set_locked(struct lock_inode *li, struct lock *l, struct lock_batch *b);
 /* The tag of an entrylk's name, as a range. */
 void entrylk_range(const char *name, int64_t *start, int64_t *end);
@@ -288,19 +298,22 @@ void entrylk_range(const char *name, int64_t *start, int64_t *end);
 int removal_pool_init(void);
 xl_verdict locks_unlink(struct xlator *xl, struct call_stack *stk);
 xl_verdict locks_rename(struct xlator *xl, struct call_stack *stk);
-/* A removal waits or runs that `l`, of a queue that delays removals, would delay once granted: who hangs on that. NULL: none. */
+/* A removal waits or runs that `l`, of a queue that delays removals, would delay once granted: who hangs on
+ * that. NULL: none. */
 struct cds_list_head *removal_ahead_of(struct lock_inode *li, const struct lock *l);
 void removal_settle_locked(struct lock_inode *li, struct lock_batch *b);
-void removal_drop_client_locked(struct lock_inode *li, const struct brick_client *client, struct lock_batch *b);
+void removal_drop_client_locked(struct lock_inode *li, const struct brick_client *client,
+                                struct lock_batch *b);
 unsigned removal_count(const struct lock_inode *li);
 
 /* contention.c */
 /* Tells the holder of `l`, unless told within the last notify-contention-delay seconds. */
 void contention_note_locked(struct lock_inode *li, struct lock *l, const char *domain, struct lock_batch *b);
-/* ... of all granted inodelks that conflict with `l`, a new request. Of at most so many, for it is done under the mutex: who has
- * more of them than that meets the rest with a later request. */
+/* ... of all granted inodelks that conflict with `l`, a new request. Of at most so many, for it is done under
+ * the mutex: who has more of them than that meets the rest with a later request. */
 #define CONTENTIONS_MAX 1024
-void contention_note_all_locked(struct lock_inode *li, const struct lock_queue *q, const struct lock *l, struct lock_batch *b);
+void contention_note_all_locked(struct lock_inode *li, const struct lock_queue *q, const struct lock *l,
+                                struct lock_batch *b);
 void contention_send(struct lock_batch *b, const struct gfid *gfid);
 
 /* counts.c */
@@ -316,8 +329,10 @@ xl_verdict lockinfo_set(struct xlator *xl, struct call_stack *stk, const struct 
 /* lock-dump.c */
 void locks_dump(struct xlator *xl, struct dump *dump);
 
-/* Implemented by protocol/server: a callback to one of the client's connections; nothing is sent if it has none. */
+/* Implemented by protocol/server: a callback to one of the client's connections; nothing is sent if it has
+ * none. */
 void brick_client_callback_inodelk_contention(struct brick_client *client, const struct gfid *gfid,
-                                              const struct fop_flock *flock, uint32_t pid, const char *domain);
+                                              const struct fop_flock *flock, uint32_t pid,
+                                              const char *domain);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* features/locks: posix locks (fcntl, flock), inodelks and entrylks of a brick (spec: brick 8).
  *
- * Sits above access-control, so that a lock request is never permission-checked, and above storage, so that the counts it adds
- * to replies come on top of what storage answers. Nothing of it is on disk. Per inode: struct lock_inode (locks-internal.h,
- * which also says who locks what). Per fd: how many posix locks it has. Per client: how many locks; one that goes is looked for
- * in every inode that has locks.
+ * Sits above access-control, so that a lock request is never permission-checked, and above storage, so that
+ * the counts it adds to replies come on top of what storage answers. Nothing of it is on disk. Per inode:
+ * struct lock_inode (locks-internal.h, which also says who locks what). Per fd: how many posix locks it has.
+ * Per client: how many locks; one that goes is looked for in every inode that has locks.
  *
- * This file: the translator's type, contexts and their mutex, lock objects, and the events that take locks away.
+ * This file: the translator's type, contexts and their mutex, lock objects, and the events that take locks
+ * away.
  */
 #include "xlators/features/locks/locks-internal.h"
 
@@ -22,7 +23,7 @@
 
 static struct mem_pool *inode_pool, *lock_pool, *waiter_pool, *text_pool;
 
-/* -- contexts -------------------------------------------------------------------------------------------- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 static void settle_run(struct worker_job *job);
 
@@ -88,8 +89,8 @@ lock_inode_enter_for(struct lock_inode *li, struct lock_batch *b, struct xlator 
                      const struct brick_client *client)
 {
     lock_inode_enter(li, b, xl);
-    /* client_gone sets is_gone and then visits every context. If it has seen this one, the mutex orders the two; if
-     * it looked before the context was installed, these two fences do. */
+    /* client_gone sets is_gone and then visits every context. If it has seen this one, the mutex orders the
+     * two; if it looked before the context was installed, these two fences do. */
     atomic_thread_fence(memory_order_seq_cst);
     return !client || !atomic_load(&client->is_gone);
 }
@@ -111,7 +112,8 @@ waiter_run_again(struct timer *t)
 static void
 waiter_unpack_later(struct waiter *w)
 {
-    log_event(LOG_ERROR, NULL, "lock-wake-no-memory", "no memory to answer a request that has waited for a lock: again soon");
+    log_event(LOG_ERROR, NULL, "lock-wake-no-memory",
+              "no memory to answer a request that has waited for a lock: again soon");
     timer_init(&w->again, waiter_run_again);
     timer_start(&w->again, NO_MEMORY_WAIT_MS);
 }
@@ -142,7 +144,8 @@ void
 lock_inode_leave(struct lock_inode *li, struct lock_batch *b)
 {
     struct inode *inode = li->inode;
-    struct gfid gfid = inode->gfid; /* once the mutex is free a parked request may go, and the inode with it */
+    /* once the mutex is free a parked request may go, and the inode with it */
+    struct gfid gfid = inode->gfid;
     struct waiter *w, *next;
 
     if (!cds_list_empty(&li->idle_domains))
@@ -207,7 +210,7 @@ settle_run(struct worker_job *job)
     lock_inode_leave(li, &b);
 }
 
-/* -- bounds ------------------------------------------------------------------------------------------------------ */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 int
 lock_inode_has_room(const struct lock_inode *li, const struct brick_client *client)
@@ -220,11 +223,12 @@ lock_inode_has_room(const struct lock_inode *li, const struct brick_client *clie
         return -ENOLCK;
     if (li->count < conf->client_inode_limit)
         return 0;
-    uint32_t has = lock_tree_count_of_client(li->held, client) + lock_tree_count_of_client(li->wanted, client);
+    uint32_t has =
+        lock_tree_count_of_client(li->held, client) + lock_tree_count_of_client(li->wanted, client);
     return has < conf->client_inode_limit ? 0 : -ENOLCK;
 }
 
-/* -- locks and waiters -------------------------------------------------------------------------------------- */
+/* ---- locks and waiters ----------------------------------------------------------------------- */
 
 char *
 lock_text_new(struct xlator *xl)
@@ -234,8 +238,8 @@ lock_text_new(struct xlator *xl)
 
 /* Owner, the flock's owner and the name behind each other, in the object if they fit. */
 static int
-lock_set_text(struct xlator *xl, struct lock *l, const struct lk_owner *owner, const struct lk_owner *flock_owner,
-              const char *name)
+lock_set_text(struct xlator *xl, struct lock *l, const struct lk_owner *owner,
+              const struct lk_owner *flock_owner, const char *name)
 {
     size_t name_size = name ? strlen(name) + 1 : 0;
     size_t size = owner->len + flock_owner->len + name_size;
@@ -397,7 +401,7 @@ waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b)
     cds_list_add_tail(&w->link, &b->waiters);
 }
 
-/* -- what takes locks away -------------------------------------------------------------------------------------- */
+/* ---- what takes locks away ------------------------------------------------------------------- */
 
 struct gone {
     struct xlator *xl;
@@ -495,7 +499,7 @@ locks_flush(struct xlator *xl, struct call_stack *stk)
     return locks_counts(xl, stk);
 }
 
-/* -- lock migration --------------------------------------------------------------------------------------------- */
+/* ---- lock migration -------------------------------------------------------------------------- */
 
 static xl_verdict
 locks_getactivelk(struct xlator *xl, struct call_stack *stk)
@@ -537,8 +541,8 @@ locks_getactivelk(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* Moving locks needs the inode frozen meanwhile (the meta-lock), which is not built. A stock brick crashes here
- * when it doesn't know the client. */
+/* Moving locks needs the inode frozen meanwhile (the meta-lock), which is not built. A stock brick crashes
+ * here when it doesn't know the client. */
 static xl_verdict
 locks_setactivelk(struct xlator *xl, struct call_stack *stk)
 {
@@ -561,13 +565,14 @@ locks_setxattr(struct xlator *xl, struct call_stack *stk)
     return locks_counts(xl, stk);
 }
 
-/* -- the type ------------------------------------------------------------------------------------------------------ */
+/* ---- the type -------------------------------------------------------------------------------- */
 
 static int
 pool_make(struct mem_pool **pool, size_t size, const char *name)
 {
     if (!*pool)
-        *pool = mem_pool_new_opts(&(struct mem_pool_opts){.name = name, .xlator = "features/locks", .size = size});
+        *pool = mem_pool_new_opts(
+            &(struct mem_pool_opts){.name = name, .xlator = "features/locks", .size = size});
     return *pool ? 0 : -ENOMEM;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* LK: posix locks, as fcntl and flock take them (spec: brick 8.4).
  *
- * Invariant: the granted locks of one owner do not overlap each other, and locks of different owners overlap only if all are
- * read locks. So at most one granted lock of an owner sticks out of a range on both sides, and no change
- * needs more than one object beyond the new lock itself. And in the order of their starts they are in the order of their
- * ends, too: the tree `held` finds the first one in a range.
+ * Invariant: the granted locks of one owner do not overlap each other, and locks of different owners overlap
+ * only if all are read locks. So at most one granted lock of an owner sticks out of a range on both sides,
+ * and no change needs more than one object beyond the new lock itself. And in the order of their starts they
+ * are in the order of their ends, too: the tree `held` finds the first one in a range.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 
 enum { LK_GETLK = 0, LK_SETLK = 1, LK_SETLKW = 2, LK_RESLK_LCK = 3, LK_GETLK_FD = 6 };
 
-/* Cuts the range of `key` out of its owner's granted locks. `spare` becomes the right-hand piece of a lock that is cut in two;
- * there is at most one such. */
+/* Cuts the range of `key` out of its owner's granted locks. `spare` becomes the right-hand piece of a lock
+ * that is cut in two; there is at most one such. */
 static void
 cut(struct lock_inode *li, const struct lock *key, struct lock *spare, struct lock_batch *b)
 {
@@ -74,7 +74,8 @@ clear(struct lock_inode *li, const struct lock *key, struct lock_batch *b)
     return err;
 }
 
-/* A lock of the same kind that the owner has there grows into the new one; merely adjacent ones stay apart. */
+/* A lock of the same kind that the owner has there grows into the new one; merely adjacent ones stay apart.
+ */
 static void
 merge(struct lock_inode *li, struct lock *l)
 {
@@ -106,7 +107,7 @@ posixlk_set_locked(struct lock_inode *li, struct lock *l, struct lock_batch *b)
     return err;
 }
 
-/* -- the fop --------------------------------------------------------------------------------------------------------- */
+/* ---- the fop --------------------------------------------------------------------------------- */
 
 static int
 check(const struct call_stack *stk)
@@ -175,7 +176,8 @@ setlk(struct lock_inode *li, struct call_stack *stk, struct lock *l, struct lock
     }
     if (stk->call.cmd != LK_SETLKW)
         return -EAGAIN;
-    /* Two readers that both want to become writers would wait for each other, unless each gives up what it has. */
+    /* Two readers that both want to become writers would wait for each other, unless each gives up what it
+     * has. */
     struct waiter *w = waiter_new(b->xl, stk);
     err = w ? clear(li, l, b) : -ENOMEM;
     if (err) {

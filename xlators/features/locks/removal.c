@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Unlink, rmdir and rename-over wait until no other client holds an inodelk on the victim (spec: brick 8.7).
  *
- * The holder is told at once (contention.c) and gets to finish what it does under the lock. New inodelks queue behind
- * the removal, or it might wait for ever. Not so those of an owner that holds one already: the removal waits
- * for that owner anyway, and it may need the second lock to get done with the first.
+ * The holder is told at once (contention.c) and gets to finish what it does under the lock. New inodelks
+ * queue behind the removal, or it might wait for ever. Not so those of an owner that holds one already: the
+ * removal waits for that owner anyway, and it may need the second lock to get done with the first.
  *
- * Locks of distribute's domains ("dht.") neither delay a removal nor queue behind one. Its clients take them before the locks
- * of replicate, and a removal holds those already: `rename x y` against `unlink y`, or `mkdir d/x` against `rmdir d`, of two
- * mounts would wait for each other for good, as they do on stock bricks (brick 8.7).
+ * Locks of distribute's domains ("dht.") neither delay a removal nor queue behind one. Its clients take them
+ * before the locks of replicate, and a removal holds those already: `rename x y` against `unlink y`, or
+ * `mkdir d/x` against `rmdir d`, of two mounts would wait for each other for good, as they do on stock bricks
+ * (brick 8.7).
  */
 #include <errno.h>
 
@@ -38,7 +39,8 @@ removal_pool_init(void)
 static bool
 must_wait(const struct lock_inode *li, const struct removal *r)
 {
-    const struct lock *first = lock_aside(tree_first(li->holders)), *last = lock_aside(tree_last(li->holders));
+    const struct lock *first = lock_aside(tree_first(li->holders)),
+                      *last = lock_aside(tree_last(li->holders));
 
     return first && (first->client != r->client || last->client != r->client);
 }
@@ -80,7 +82,8 @@ removal_drop_client_locked(struct lock_inode *li, const struct brick_client *cli
     cds_list_for_each_entry(r, &li->removals, link) {
         if (r->client != client || !r->waiter)
             continue;
-        waiter_wake_locked(r->waiter, ENOTCONN, b); /* nothing was done yet; removal_cb takes it off the list */
+        /* nothing was done yet; removal_cb takes it off the list */
+        waiter_wake_locked(r->waiter, ENOTCONN, b);
         r->waiter = NULL;
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* inodelks, entrylks and removals by chance against a plain model: a list, of which every one that waits is looked at after every
- * change. Then how many thousands are carried, and where the bounds are. */
+/* inodelks, entrylks and removals by chance against a plain model: a list, of which every one that waits is
+ * looked at after every change. Then how many thousands are carried, and where the bounds are. */
 #include "xlators/features/test-layers.h"
 
 #include "xlators/features/locks/locks-internal.h"
@@ -84,7 +84,7 @@ lock_call(bool is_entry, unsigned owner, uint32_t cmd, uint32_t type, int64_t st
     return call;
 }
 
-/* -- the model ------------------------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 struct model_lock {
     unsigned owner;
@@ -206,7 +206,8 @@ unlock_at(unsigned at)
 
     /* Of several of one owner that are the same the oldest goes; for both of these that is the first. */
     for (unsigned i = 0; i < at; i++) {
-        if (model[i].is_granted && model[i].owner == m.owner && model[i].start == m.start && model[i].end == m.end)
+        if (model[i].is_granted && model[i].owner == m.owner && model[i].start == m.start &&
+            model[i].end == m.end)
             at = i;
     }
     model_remove(at);
@@ -299,7 +300,7 @@ START_TEST(entrylks_as_the_model_says)
 }
 END_TEST
 
-/* -- many ---------------------------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 enum { MANY = 8000 };
 
@@ -316,8 +317,8 @@ of_many(unsigned client, unsigned n, uint32_t cmd, uint32_t type, int64_t start,
     return call;
 }
 
-/* 8,000 are granted to one client, 8,000 of another wait. An unlock looks at the one that waited for what was freed, not at
- * all 64 million pairs: in the old way this test took hours. */
+/* 8,000 are granted to one client, 8,000 of another wait. An unlock looks at the one that waited for what was
+ * freed, not at all 64 million pairs: in the old way this test took hours. */
 START_TEST(unlocks_among_thousands)
 {
     bool is_whole = _i; /* they wait for the whole range, not for one lock each */
@@ -325,7 +326,8 @@ START_TEST(unlocks_among_thousands)
     for (unsigned n = 0; n < MANY; n++)
         ck_assert_int_eq(bench_run(of_many(0, n, NB, FLOCK_READ, n * 10, 10)), 0);
     for (unsigned n = 0; n < MANY; n++) {
-        waits[n] = is_whole ? of_many(1, n, WAIT, FLOCK_WRITE, 0, MANY * 10) : of_many(1, n, WAIT, FLOCK_WRITE, n * 10, 10);
+        waits[n] = is_whole ? of_many(1, n, WAIT, FLOCK_WRITE, 0, MANY * 10)
+                            : of_many(1, n, WAIT, FLOCK_WRITE, n * 10, 10);
         bench_wind(waits[n]);
     }
     for (unsigned n = 0; n < MANY; n++)
@@ -355,7 +357,7 @@ START_TEST(one_unlock_that_frees_thousands)
 } /* and the locks go with their client, in slices too */
 END_TEST
 
-/* -- bounds -------------------------------------------------------------------------------------------------------- */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 START_TEST(locks_of_one_client)
 {

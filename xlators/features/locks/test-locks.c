@@ -272,7 +272,8 @@ START_TEST(test_client_gone_releases_and_drops)
 }
 END_TEST
 
-/* The gfid was used again for another kind of object: only fds and locks lead to the old inode. Its locks go with their client. */
+/* The gfid was used again for another kind of object: only fds and locks lead to the old inode. Its locks go
+ * with their client. */
 START_TEST(test_client_gone_on_an_inode_that_nobody_finds)
 {
     struct iatt again = {.mode = S_IFDIR | 0755, .gfid = file->gfid};
@@ -424,7 +425,8 @@ START_TEST(test_removal_waits)
 }
 END_TEST
 
-/* Distribute's locks are taken before the locks that a removal's client holds already: waiting for them would never end. */
+/* Distribute's locks are taken before the locks that a removal's client holds already: waiting for them would
+ * never end. */
 START_TEST(test_removal_does_not_wait_for_distribute)
 {
     static const char *const domains[] = {"dht.file.migrate", "dht.layout.heal"};
@@ -503,7 +505,8 @@ START_TEST(test_counts)
     bench_wind(call);
     ck_assert_int_eq(bench_result(call), 0);
     ck_assert_int_eq(number(call->stk->reply.xdata, DICT_KEY_INODELK_COUNT), 2);
-    const struct dict_pair *p = dict_find_text(call->stk->reply.xdata, "glusterfs.inodelk-dom-prefix:another");
+    const struct dict_pair *p =
+        dict_find_text(call->stk->reply.xdata, "glusterfs.inodelk-dom-prefix:another");
     ck_assert_int_eq(p->v.i, 1);
     p = dict_find_text(call->stk->reply.xdata, "glusterfs.inodelk-dom-prefix:nobody");
     ck_assert_int_eq(p->v.i, 0);
@@ -689,7 +692,7 @@ START_TEST(test_many_waiters)
 }
 END_TEST
 
-/* -- packed calls (stack/call-pack.h) ---------------------------------------------------------------------------------- */
+/* ---- packed calls (stack/call-pack.h) -------------------------------------------------------- */
 
 static atomic_int refusals; /* so often there is no memory */
 
@@ -723,10 +726,12 @@ static const struct call_keeper keeper = {
     sizeof(struct call_stack), packed_get, packed_put, packed_strip, packed_moved, call_stack_free,
 };
 
-/* The call stack is gone while its call waits. Whose turn comes when there is no memory is told later, and keeps what he got. */
+/* The call stack is gone while its call waits. Whose turn comes when there is no memory is told later, and
+ * keeps what he got. */
 START_TEST(test_packed_and_woken_without_memory)
 {
-    struct bench_call *blocked = inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0), *refused = inodelk(bob, "c", WAIT, FLOCK_READ, 0, 0);
+    struct bench_call *blocked = inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0),
+                      *refused = inodelk(bob, "c", WAIT, FLOCK_READ, 0, 0);
     struct inode *victim = inode_ref(file);
     const struct lock *l;
 

@@ -108,7 +108,8 @@ START_TEST(test_against_model)
         int expected = type != FLOCK_UNLOCK && model_conflict(owner, type, first, last) ? -EAGAIN : 0;
         if (!expected)
             memset(&model[owner][first], type == FLOCK_UNLOCK ? FREE : (int)type, (size_t)(last - first + 1));
-        struct bench_call *call = is_backward ? lk(owner, 1, type, last + 1, -len) : lk(owner, 1, type, first, len);
+        struct bench_call *call =
+            is_backward ? lk(owner, 1, type, last + 1, -len) : lk(owner, 1, type, first, len);
         ck_assert_int_eq(bench_run(call), expected);
         check_model();
     }
@@ -185,7 +186,8 @@ START_TEST(test_waiters_in_order)
 }
 END_TEST
 
-/* Two readers that both want to write: the first to wait gives up its read lock, so that the second gets its. */
+/* Two readers that both want to write: the first to wait gives up its read lock, so that the second gets its.
+ */
 START_TEST(test_upgrade_of_two_readers)
 {
     struct bench_call *waiting;

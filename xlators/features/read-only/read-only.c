@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* features/read-only: clients may read the volume and change nothing (brick 10.1).
  *
- * Sits above the layers that touch the disk, so a refused operation costs nothing below. Internal clients (self-heal,
- * rebalance) pass: they bring replicas together and are no users of the volume. Keeps nothing and takes no lock. Stock
- * forgets a few operations that change data (fremovexattr, discard, zerofill, copy_file_range, open with O_TRUNC); here every
- * fop that fops.def calls a write is refused.
+ * Sits above the layers that touch the disk, so a refused operation costs nothing below. Internal clients
+ * (self-heal, rebalance) pass: they bring replicas together and are no users of the volume. Keeps nothing and
+ * takes no lock. Stock forgets a few operations that change data (fremovexattr, discard, zerofill,
+ * copy_file_range, open with O_TRUNC); here every fop that fops.def calls a write is refused.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -60,7 +60,8 @@ count_up(uint32_t by, uint64_t typed)
 
     call->stk->caller.pid = 1000;
     call->stk->call.dict = dict_new(&call->stk->arena);
-    ck_assert_int_eq(dict_set_text(call->stk->call.dict, "trusted.afr.dirty", DICT_PTR, value, sizeof value), 0);
+    ck_assert_int_eq(dict_set_text(call->stk->call.dict, "trusted.afr.dirty", DICT_PTR, value, sizeof value),
+                     0);
     ck_assert_int_eq(dict_set_uint(call->stk->call.dict, DICT_KEY_OPEN_FD_COUNT, typed), 0);
     return bench_run(call);
 }

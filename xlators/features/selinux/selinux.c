@@ -2,8 +2,8 @@
 /* features/selinux: clients' label of a file, kept under another name on the disk (brick 5.1, 5.2, 10).
  *
  * A client's security.selinux must not become the brick's own label of the file, so it is stored as
- * trusted.glusterfs.selinux. Sits above storage and everything that reads xattrs; keeps nothing and takes no lock. A call that
- * does not name the label passes at the cost of one look at its dict.
+ * trusted.glusterfs.selinux. Sits above storage and everything that reads xattrs; keeps nothing and takes no
+ * lock. A call that does not name the label passes at the cost of one look at its dict.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* features/worm: write once, read many, for a whole volume (brick 10.2).
  *
- * A file may be made and written through the fd that made it; once that is closed nobody opens it for writing again, and no
- * name goes away or gets a second one. Attributes and xattrs may be set. Internal clients pass: self-heal must write what a
- * replica has missed. Keeps nothing and takes no lock. Retention of single files (worm-file-level) is not built: the option is
- * refused.
+ * A file may be made and written through the fd that made it; once that is closed nobody opens it for writing
+ * again, and no name goes away or gets a second one. Attributes and xattrs may be set. Internal clients pass:
+ * self-heal must write what a replica has missed. Keeps nothing and takes no lock. Retention of single files
+ * (worm-file-level) is not built: the option is refused.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -90,7 +90,8 @@ groups_known(struct task *t, const struct fuse_ctx *ctx, uint64_t now)
     return is_known;
 }
 
-/* How many were put into `out`; -errno: the process has ended. libfuse's own function reads past its buffer. */
+/* How many were put into `out`; -errno: the process has ended. libfuse's own function reads past its buffer.
+ */
 static int
 groups_of_process(pid_t pid, uint32_t *out, int max)
 {

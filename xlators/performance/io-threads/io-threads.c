@@ -11,11 +11,12 @@
  * more: its queue link and the job that will wake it are in that frame's local state, so parking cannot fail.
  *
  * A fop's priority is a column of stack/fops.def. Lock operations, which may wait for hours in features/locks
- * without a thread, and what touches no disk (flush, release), are not counted: 16 waiting locks would otherwise
- * keep out the unlock.
+ * without a thread, and what touches no disk (flush, release), are not counted: 16 waiting locks would
+ * otherwise keep out the unlock.
  *
- * A layer below that parks an operation for as long as others please (a removal that waits for an inodelk) says so by
- * call_stack_park(): the operation gives its place back, and takes one again, parked here if need be, before it goes on.
+ * A layer below that parks an operation for as long as others please (a removal that waits for an inodelk)
+ * says so by call_stack_park(): the operation gives its place back, and takes one again, parked here if need
+ * be, before it goes on.
  *
  * The counts are one atomic word:
  *
@@ -102,7 +103,7 @@ has_room(const struct iot_conf *conf, uint64_t word, enum fop_priority p)
     return all < conf->thread_count && count_of(word, p) < conf->limits[p];
 }
 
-/* -- entering ----------------------------------------------------------------------------------------- */
+/* ---- entering -------------------------------------------------------------------------------- */
 
 /* The fast way in: room, and nobody of the same priority waits already. */
 static bool
@@ -140,7 +141,7 @@ enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
     return enters;
 }
 
-/* -- leaving ------------------------------------------------------------------------------------------ */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
 /* The first parked operation, by priority, for which `word` has room; the word then counts it. */
 static struct parked *
@@ -195,7 +196,7 @@ leave(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
     pass_on(iot, conf, ONE(p));
 }
 
-/* -- the layer ---------------------------------------------------------------------------------------- */
+/* ---- the layer ------------------------------------------------------------------------------- */
 
 static struct parked *
 parked_of(struct frame *f)
@@ -365,7 +366,8 @@ static const struct option iot_options[] = {
     OPT_BOOL(struct iot_conf, least_on, "enable-least-priority", "on"),
     OPT_IGNORED("idle-time"),                 /* there are no threads that could idle */
     OPT_IGNORED("watchdog-secs"),             /* the workers' own watchdog is always on */
-    OPT_IGNORED("cleanup-disconnected-reqs"), /* what only looks is not run for a connection that is gone; a write is */
+    /* what only looks is not run for a connection that is gone; a write is */
+    OPT_IGNORED("cleanup-disconnected-reqs"),
     OPT_IGNORED("pass-through"),              /* a limit of one process's workers must not be switched off */
     OPT_END,
 };

@@ -9,7 +9,7 @@ extern const struct xlator_type performance_io_threads_xlator;
 
 enum { KEPT_MAX = 64, SHORT_WAIT_MS = 50 };
 
-/* -- a bottom that keeps ------------------------------------------------------------------------------ */
+/* ---- a bottom that keeps --------------------------------------------------------------------- */
 
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t kept_changed = PTHREAD_COND_INITIALIZER;
@@ -339,7 +339,7 @@ START_TEST(queue_sizes_by_getxattr)
 }
 END_TEST
 
-/* -- many threads ------------------------------------------------------------------------------------- */
+/* ---- many threads ---------------------------------------------------------------------------- */
 
 enum { THREADS = 6, CALLS = 20000 };
 

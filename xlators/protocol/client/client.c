@@ -301,7 +301,8 @@ client_init(struct xlator *xl, struct reason *why)
     struct client *c;
 
     if (!conf->host || !conf->brick)
-        return reason_set(why, -EINVAL, "option %s is missing", conf->host ? "remote-subvolume" : "remote-host");
+        return reason_set(why, -EINVAL, "option %s is missing",
+                          conf->host ? "remote-subvolume" : "remote-host");
     if (remote_fd_pool_init() || !(c = calloc(1, sizeof *c)))
         return -ENOMEM;
     c->xl = xl;

@@ -32,7 +32,7 @@ starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* -- the options --------------------------------------------------------------------------------------------- */
+/* ---- the options ----------------------------------------------------------------------------- */
 
 struct auth_rules *
 auth_rules_new(const struct option_value *options, size_t count)
@@ -101,7 +101,7 @@ takes_part(const struct auth_rules *r, const char *prefix)
     return false;
 }
 
-/* -- addresses ------------------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 /* An address as both families can be compared: 16 bytes, IPv4 in its mapped form. */
 struct address {
@@ -217,7 +217,8 @@ host_matches(const char *entry, const struct address *peer)
     return is_match;
 }
 
-/* `list` is cut up. A `!` turns the sense of its entry and the ones behind it, but for host names. -ENOMEM: cannot be known. */
+/* `list` is cut up. A `!` turns the sense of its entry and the ones behind it, but for host names. -ENOMEM:
+ * cannot be known. */
 static int
 list_matches(char *list, const char *separators, const struct address *peer)
 {
@@ -241,7 +242,8 @@ list_matches(char *list, const char *separators, const struct address *peer)
     return false;
 }
 
-/* As the walk to the folder reads a path: however many slashes are between its names. Spaces around an entry's are not its. */
+/* As the walk to the folder reads a path: however many slashes are between its names. Spaces around an
+ * entry's are not its. */
 static bool
 is_same_folder(const char *entry, const char *path)
 {
@@ -262,8 +264,8 @@ is_same_folder(const char *entry, const char *path)
     }
 }
 
-/* `/(*),/sub(10.0.0.1|10.0.0.2)`: the list in brackets behind the directory the client mounts. A directory without a list lets
- * nobody in. */
+/* `/(*),/sub(10.0.0.1|10.0.0.2)`: the list in brackets behind the directory the client mounts. A directory
+ * without a list lets nobody in. */
 static int
 subdir_list_matches(char *list, const char *subdir, const struct address *peer)
 {
@@ -305,7 +307,8 @@ addresses_match(const char *option, const char *subdir, const struct address *pe
     return is_match;
 }
 
-/* -- what cannot be read: said when the options are, for a list that is passed over lets in whom it should keep out ------------------ */
+/* ---- what cannot be read: said when the options are, for a list that is passed over lets in whom it should
+ * keep out -- */
 
 static bool
 entries_are_sound(char *list, const char *separators)
@@ -383,7 +386,7 @@ check_addr(const struct auth_rules *rules, const struct auth_question *q)
     return is_allowed < 0 ? REJECT : is_allowed ? ACCEPT : DONT_CARE;
 }
 
-/* -- names and passwords -------------------------------------------------------------------------------------- */
+/* ---- names and passwords --------------------------------------------------------------------- */
 
 /* -ENOMEM: cannot be known. */
 static int

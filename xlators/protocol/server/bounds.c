@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* bounds: what a fop is let in for: room for its reply, a place among those that wait, somebody who waits for the answer
- * (numbers: rpc/transport/limits.h). */
+/* bounds: what a fop is let in for: room for its reply, a place among those that wait, somebody who waits for
+ * the answer (numbers: rpc/transport/limits.h). */
 #include <errno.h>
 
 #include "xlators/protocol/server/server-internal.h"
 
-/* What is counted before the work is done; smaller replies are few bytes for each call, and those are counted. */
+/* What is counted before the work is done; smaller replies are few bytes for each call, and those are
+ * counted. */
 #define READ_MAX (64u << 20)     /* storage/posix refuses more */
 #define CONTENT_MAX (1u << 20)   /* and sends no more with a LOOKUP */
 #define LISTING_MAX (128u << 10) /* and clamps a listing to this */
@@ -54,7 +55,8 @@ reply_bytes(const struct fop_call *call)
     }
 }
 
-/* Why a call that may wait for another one must not, as too many do: 0 if it is one that never waits, as an unlock. */
+/* Why a call that may wait for another one must not, as too many do: 0 if it is one that never waits, as an
+ * unlock. */
 static int
 waiting_error(const struct fop_call *call)
 {

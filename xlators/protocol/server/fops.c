@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* fops: a file operation's way in and out: program 1298437 version 400 (spec: wire 6).
  *
- *   server_fop       arguments decoded, caller squashed, subdirectory translated; resolve.c takes it into the brick
- *   server_fop_done  the answer: the table learns of it, an opened fd gets its number, the reply is sent
+ *   server_fop       arguments decoded, caller squashed, subdirectory translated; resolve.c takes it into the
+ * brick server_fop_done  the answer: the table learns of it, an opened fd gets its number, the reply is sent
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "rpc/xdr/fop-codec.h"
 #include "xlators/protocol/server/server-internal.h"
 
-/* -- out -------------------------------------------------------------------------------------------------------- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 static void
 reply_error(struct fop_reply *reply, int err)
@@ -37,11 +37,13 @@ remember(struct rpc_request *req)
     case FOP_symlink:
     case FOP_put:
         if (!gfid_is_null(&reply->stat.gfid))
-            inode_unref(inode_link_epoch(t, call->loc.parent, call->loc.name, &reply->stat, server_request_of(req)->name_epoch));
+            inode_unref(inode_link_epoch(t, call->loc.parent, call->loc.name, &reply->stat,
+                                         server_request_of(req)->name_epoch));
         break;
     case FOP_link:
         if (!gfid_is_null(&reply->stat.gfid))
-            inode_unref(inode_link_epoch(t, call->loc2.parent, call->loc2.name, &reply->stat, server_request_of(req)->name_epoch));
+            inode_unref(inode_link_epoch(t, call->loc2.parent, call->loc2.name, &reply->stat,
+                                         server_request_of(req)->name_epoch));
         break;
     case FOP_unlink:
     case FOP_rmdir:
@@ -49,7 +51,8 @@ remember(struct rpc_request *req)
         break;
     case FOP_rename:
         if (gfid_is_null(&reply->stat.gfid) || gfid_equal(&reply->stat.gfid, &call->loc.inode->gfid)) {
-            inode_rename(t, call->loc.parent, call->loc.name, call->loc2.parent, call->loc2.name, call->loc.inode);
+            inode_rename(t, call->loc.parent, call->loc.name, call->loc2.parent, call->loc2.name,
+                         call->loc.inode);
         } else { /* the name meant something else on the disk than in the table */
             inode_unlink(t, call->loc.parent, call->loc.name);
             inode_unlink(t, call->loc2.parent, call->loc2.name);
@@ -123,7 +126,7 @@ server_fop_done(struct call_stack *stk)
     rpc_fop_reply(req);
 }
 
-/* -- in --------------------------------------------------------------------------------------------------------- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 /* RELEASE and RELEASEDIR: always fine, whatever the number (wire 8.4). */
 static void
@@ -133,11 +136,12 @@ release_fd(struct rpc_request *req)
     server_fop_done(&req->stk);
 }
 
-/* A stock client's LOOKUP, the fop that asks for most, names 18 keys and one for each replica; its XATTROP one for each replica and
- * one more. Layers look for their keys among them one by one. */
+/* A stock client's LOOKUP, the fop that asks for most, names 18 keys and one for each replica; its XATTROP
+ * one for each replica and one more. Layers look for their keys among them one by one. */
 #define XDATA_PAIRS_MAX 256
 
-/* xdata of these is not what is asked for, but the xattrs of an object, to be stored or removed: as many as it may have. */
+/* xdata of these is not what is asked for, but the xattrs of an object, to be stored or removed: as many as
+ * it may have. */
 static bool
 has_xattrs_in_xdata(enum fop fop)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* handshake: the program that logs a connection in to a brick, and a few questions of old clients (spec: wire 3).
+/* handshake: the program that logs a connection in to a brick, and a few questions of old clients (spec: wire
+ * 3).
  *
- * SETVOLUME's checks run in stock's order, for each answer makes clients do something else: EACCES ends a mount, EAGAIN is
- * tried again.
+ * SETVOLUME's checks run in stock's order, for each answer makes clients do something else: EACCES ends a
+ * mount, EAGAIN is tried again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ handshake_set_shutting_down(bool is_so)
     atomic_store(&is_shutting_down, is_so);
 }
 
-/* -- answers -------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void
 reply_common(struct rpc_request *req, const struct common_reply *reply)
@@ -57,8 +58,8 @@ refuse(struct login *l, int err, bool is_down, const char *why)
 {
     struct common_reply reply = {.op_ret = -1, .op_errno = err, .dict = dict_new(&l->req->stk.arena)};
 
-    log_event(LOG_WARNING, l->graph ? l->graph->top : NULL, "login-refused", "%s: %s (%s)", l->uid ? l->uid : "a client",
-              why, strerror(err));
+    log_event(LOG_WARNING, l->graph ? l->graph->top : NULL, "login-refused", "%s: %s (%s)",
+              l->uid ? l->uid : "a client", why, strerror(err));
     if (reply.dict) { /* the texts only help whoever reads the client's log */
         (void)dict_set_str(reply.dict, DICT_KEY_ERROR, why);
         if (is_down)
@@ -108,7 +109,7 @@ accept_login(struct login *l, const struct brick_client *client)
     reply_common(l->req, &reply);
 }
 
-/* -- SETVOLUME ------------------------------------------------------------------------------------------------ */
+/* ---- SETVOLUME ------------------------------------------------------------------------------- */
 
 /* Who shows the same uid with the same credential is the same client (wire 3.5). */
 static uint32_t
@@ -152,8 +153,8 @@ log_in(struct login *l)
 
         conn_set_calls_max(l->req->conn, (unsigned)conf->calls_max);
         conn_set_trusted(l->req->conn);
-        log_event(LOG_INFO, client->graph->top, "login", "%s (%s, %s) is connected%s", client->uid, client->process_name,
-                  client->version, client->is_trusted ? ", trusted" : "");
+        log_event(LOG_INFO, client->graph->top, "login", "%s (%s, %s) is connected%s", client->uid,
+                  client->process_name, client->version, client->is_trusted ? ", trusted" : "");
         accept_login(l, client);
     }
     brick_client_unref(client);
@@ -200,7 +201,8 @@ check_brick(struct login *l)
     } else if (!server_auth(g, l->req->conn, &l->shown, &l->facts.is_trusted)) {
         refuse(l, EACCES, false, "authentication failed");
     } else {
-        l->walk = (struct subdir_walk){.graph = g, .rest = l->shown.subdir ? l->shown.subdir : "", .walked = subdir_found};
+        l->walk = (struct subdir_walk){
+            .graph = g, .rest = l->shown.subdir ? l->shown.subdir : "", .walked = subdir_found};
         subdir_walk(&l->walk);
     }
 }
@@ -229,7 +231,8 @@ read_facts(struct login *l)
     l->facts = (struct brick_client_facts){.process_name = text_or(l->args, DICT_KEY_PROCESS_NAME, "unknown"),
                                      .version = text_or(l->args, DICT_KEY_CLIENT_VERSION, ""),
                                      .opversion = (int)opversion};
-    l->shown = (struct session_login){dict_get_str(l->args, DICT_KEY_USERNAME), dict_get_str(l->args, DICT_KEY_PASSWORD),
+    l->shown = (struct session_login){dict_get_str(l->args, DICT_KEY_USERNAME),
+                                      dict_get_str(l->args, DICT_KEY_PASSWORD),
                                       dict_get_str(l->args, DICT_KEY_SUBDIR_MOUNT)};
 }
 
@@ -267,7 +270,7 @@ setvolume(struct rpc_request *req)
     }
 }
 
-/* -- the rest ------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static void
 answer_zeros(struct rpc_request *req)

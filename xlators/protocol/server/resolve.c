@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* resolve: from gfids, names and fd numbers on the wire to inodes and fds (spec: wire 8, brick 3.2).
  *
- * Four steps at most. A step that the tables can answer costs nothing more; else it asks the disk by a LOOKUP of its
- * own, which a layer may park, and goes on when the answer comes, on whatever thread brings it.
+ * Four steps at most. A step that the tables can answer costs nothing more; else it asks the disk by a LOOKUP
+ * of its own, which a layer may park, and goes on when the answer comes, on whatever thread brings it.
  *
  *   step     LOOKUP        by name                by gfid, by fd
  *   FIRST    parent        parent                 the object (-2: then an anonymous fd)
@@ -10,7 +10,8 @@
  *   SECOND                 rename: new parent     link: new parent; copy_file_range: second fd
  *   TARGET                 rename: what is there
  *
- * That an entry must not exist is not checked here: the disk is the judge of that (the table may be a moment behind).
+ * That an entry must not exist is not checked here: the disk is the judge of that (the table may be a moment
+ * behind).
  */
 #include <errno.h>
 #include <string.h>
@@ -35,7 +36,7 @@ is_by_name(const struct fop_call *call)
     return call->fop == FOP_lookup ? is_lookup_by_name(call) : fop_info[call->fop].traits & FOP_BY_NAME;
 }
 
-/* -- names ---------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static int
 hidden_dir_error(enum fop fop)
@@ -67,7 +68,7 @@ resolve_check_name(enum fop fop, const struct inode *parent, const char *name)
     return 0;
 }
 
-/* -- asking the disk -------------------------------------------------------------------------------------------- */
+/* ---- asking the disk ------------------------------------------------------------------------- */
 
 static void resolve_run(struct rpc_request *req);
 
@@ -120,8 +121,9 @@ asked_done(struct call_stack *child)
     int err = r->op_ret < 0 ? -r->op_errno : gfid_is_null(&r->stat.gfid) ? -ENOENT : 0;
 
     if (!err) {
-        struct inode *inode = inode_link_epoch(req->stk.client->graph->inodes, child->call.loc.parent,
-                                               child->call.loc.name, &r->stat, server_request_of(req)->name_epoch);
+        struct inode *inode =
+            inode_link_epoch(req->stk.client->graph->inodes, child->call.loc.parent, child->call.loc.name,
+                             &r->stat, server_request_of(req)->name_epoch);
 
         *slot_of(req) = inode;
         err = inode ? 0 : -ENOMEM;
@@ -157,7 +159,7 @@ ask(struct rpc_request *req, const struct gfid *gfid, struct inode *parent, cons
     return ASKED;
 }
 
-/* -- steps ------------------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static int
 by_gfid(struct rpc_request *req, const struct gfid *gfid, struct inode **slot)
@@ -223,7 +225,8 @@ step_first(struct rpc_request *req)
 
     if (traits & FOP_BY_FD)
         return by_fd(req, call->fd_nr, &call->gfid, &call->fd, &call->loc.inode);
-    /* libgfapi looks up "." in a folder when that is the path it was given (fio does): the folder itself is meant. */
+    /* libgfapi looks up "." in a folder when that is the path it was given (fio does): the folder itself is
+     * meant. */
     if (is_lookup_by_name(call) && strcmp(call->name, ".") == 0) {
         call->gfid = call->pargfid;
         call->name = "";
@@ -234,7 +237,8 @@ step_first(struct rpc_request *req)
             return rc;
         call->loc.name = call->name;
         rc = resolve_check_name(call->fop, call->loc.parent, call->name);
-        server_request_of(req)->name_epoch = rc ? 0 : inode_name_epoch(call->loc.parent->table, call->loc.parent, call->name);
+        server_request_of(req)->name_epoch =
+            rc ? 0 : inode_name_epoch(call->loc.parent->table, call->loc.parent, call->name);
         return rc;
     }
     if (call->fop == FOP_lookup) { /* answered by the disk, whatever the table knows */
@@ -244,7 +248,8 @@ step_first(struct rpc_request *req)
         call->loc.inode = inode_find(req->stk.client->graph->inodes, &call->gfid);
         return FOUND;
     }
-    return traits & FOP_BY_GFID && call->fop != FOP_icreate ? by_gfid(req, &call->gfid, &call->loc.inode) : FOUND;
+    return traits & FOP_BY_GFID && call->fop != FOP_icreate ? by_gfid(req, &call->gfid, &call->loc.inode)
+                                                            : FOUND;
 }
 
 static int
@@ -300,8 +305,10 @@ step_target(struct rpc_request *req)
 static void
 resolve_run(struct rpc_request *req)
 {
-    static int (*const steps[])(struct rpc_request *) = {
-        [STEP_FIRST] = step_first, [STEP_CHILD] = step_child, [STEP_SECOND] = step_second, [STEP_TARGET] = step_target};
+    static int (*const steps[])(struct rpc_request *) = {[STEP_FIRST] = step_first,
+                                                         [STEP_CHILD] = step_child,
+                                                         [STEP_SECOND] = step_second,
+                                                         [STEP_TARGET] = step_target};
 
     struct server_request *own = server_request_of(req);
 

@@ -5,7 +5,9 @@
  *                                   |
  *                                 fd table
  *
- * A session is one connection's place here; it is made by its first SETVOLUME and belongs to a brick from a successful one on. A request takes a reference to its session's client, which holds the brick, and needs the session no more.
+ * A session is one connection's place here; it is made by its first SETVOLUME and belongs to a brick from a
+ * successful one on. A request takes a reference to its session's client, which holds the brick, and needs
+ * the session no more.
  *
  * Locks, in this order: a session stripe (session.c), one brick's clients_lock. None is
  * held over a call into a layer, a reply or a system call.
@@ -47,7 +49,8 @@ server_of(const struct graph *g)
     return g->top->private;
 }
 
-/* A graph made from a volfile without protocol/server on top, or one that is not set up yet, has no clients. */
+/* A graph made from a volfile without protocol/server on top, or one that is not set up yet, has no clients.
+ */
 bool server_is_top(const struct graph *g);
 
 /* Program tables: fops.c, handshake.c. */
@@ -67,7 +70,7 @@ void handshake_set_shutting_down(bool is_so);
 struct session_login;
 bool server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted);
 
-/* -- session.c ------------------------------------------------------------------------------------------- */
+/* ---- session.c ------------------------------------------------------------------------------- */
 
 struct session;
 
@@ -82,8 +85,9 @@ int session_begin(struct conn *c);
 void session_closed(struct conn *c);
 /* A reference to the client this connection is logged in as; NULL: it is not. */
 struct brick_client *session_client(struct conn *c);
-/* The connection is now this client's, in place of whoever it was: takes over the connection counted by brick_client_connect()
- * in any case. 0, -EAGAIN (brick is being detached), -EUSERS (it has its share of connections), -ENOTCONN (connection has closed), -ENOMEM. */
+/* The connection is now this client's, in place of whoever it was: takes over the connection counted by
+ * brick_client_connect() in any case. 0, -EAGAIN (brick is being detached), -EUSERS (it has its share of
+ * connections), -ENOTCONN (connection has closed), -ENOMEM. */
 int session_attach(struct conn *c, struct brick_client *client, const struct session_login *login);
 /* Takes one connection off a client; cleans up after the last one. */
 void session_logout(struct brick_client *client);
@@ -95,11 +99,12 @@ void session_check_auth(struct graph *g);
 void session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *arg);
 void session_dump(struct graph *g, struct dump *d);
 
-/* -- a request ------------------------------------------------------------------------------------------- */
+/* ---- a request ------------------------------------------------------------------------------- */
 
 /* What is kept of a fop here: rpc_request.own. */
 struct server_request {
-    struct inode_epochs *listed; /* readdirp: when it began; on the arena. NULL: its names are not remembered */
+    /* readdirp: when it began; on the arena. NULL: its names are not remembered */
+    struct inode_epochs *listed;
     unsigned step;               /* resolve.c's, as the next two */
     uint32_t name_epoch;
     bool is_target_known;
@@ -112,36 +117,39 @@ server_request_of(const struct rpc_request *req)
     return (struct server_request *)(void *)req->own;
 }
 
-/* -- resolve.c ------------------------------------------------------------------------------------------- */
+/* ---- resolve.c ------------------------------------------------------------------------------- */
 
-/* Turns the call's gfids, names and fd numbers into inodes and fds, then winds it into the brick. Whatever happens, the reply is sent. */
+/* Turns the call's gfids, names and fd numbers into inodes and fds, then winds it into the brick. Whatever
+ * happens, the reply is sent. */
 void resolve_and_wind(struct rpc_request *req);
 
 /* What is wrong with `name` as an entry of the directory `parent` for this fop: 0 or -errno (wire 8.2). */
 int resolve_check_name(enum fop fop, const struct inode *parent, const char *name);
 
-/* -- fops.c ---------------------------------------------------------------------------------------------- */
+/* ---- fops.c ---------------------------------------------------------------------------------- */
 
 /* The brick's answer has come (or the call failed before it got there): stk.reply is filled. */
 void server_fop_done(struct call_stack *stk);
 
-/* -- bounds.c -------------------------------------------------------------------------------------------- */
+/* ---- bounds.c -------------------------------------------------------------------------------- */
 
 /* The program's: the calls that may wait for others. */
 bool bounds_waits(uint32_t procedure);
 /* Its connection is gone, and it would change nothing. */
 bool bounds_is_pointless(const struct rpc_request *req);
-/* Before a decoded call is wound: reserves room for its reply. 0, or -errno: -ENOBUFS no room, -ENOLCK and -EAGAIN too many calls of
- * its connection wait for others, -EMFILE and -ENFILE its client, its brick or the process has enough files open. */
+/* Before a decoded call is wound: reserves room for its reply. 0, or -errno: -ENOBUFS no room, -ENOLCK and
+ * -EAGAIN too many calls of its connection wait for others, -EMFILE and -ENFILE its client, its brick or the
+ * process has enough files open. */
 int bounds_let_in(struct rpc_request *req);
 
-/* -- subdir.c -------------------------------------------------------------------------------------------- */
+/* ---- subdir.c -------------------------------------------------------------------------------- */
 
 /* The client sees directory `top` as its root. */
 void subdir_translate_call(struct fop_call *call, const struct gfid *top);
 void subdir_translate_reply(struct fop_reply *reply, const struct gfid *top);
 void subdir_translate_invalidation(struct cache_invalidation *what, const struct gfid *top);
-/* Walks `path` from the brick's root, asking the disk. `walked` is called once, from any thread, with 0 or -errno. */
+/* Walks `path` from the brick's root, asking the disk. `walked` is called once, from any thread, with 0 or
+ * -errno. */
 struct subdir_walk {
     struct graph *graph; /* pinned by the caller */
     const char *rest;    /* of the path; the bytes live until `walked` */
@@ -151,11 +159,12 @@ struct subdir_walk {
     void (*walked)(struct subdir_walk *w, int err);
     char name[FOP_NAME_MAX + 1];
 };
-/* A client that may not yet be trusted has a worker look up every component: so many at most, else -ENAMETOOLONG. */
+/* A client that may not yet be trusted has a worker look up every component: so many at most, else
+ * -ENAMETOOLONG. */
 #define SUBDIR_DEPTH_MAX 256
 void subdir_walk(struct subdir_walk *w);
 
-/* -- squash.c -------------------------------------------------------------------------------------------- */
+/* ---- squash.c -------------------------------------------------------------------------------- */
 
 /* 0 or -ENOMEM. */
 int squash_caller(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,

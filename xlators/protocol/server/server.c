@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* protocol/server: where a client's calls enter a brick. The top layer of every brick's graph, and, once for the
- * process, the listener that serves the clients of all of them on one port.
+/* protocol/server: where a client's calls enter a brick. The top layer of every brick's graph, and, once for
+ * the process, the listener that serves the clients of all of them on one port.
  *
- *   handshake.c  login        session.c  connections        auth.c, squash.c, subdir.c  who may, as whom, where
- *   fops.c       a fop's way in and out                     resolve.c  gfids, names and fd numbers become objects
- *   callback.c   calls to the client
+ *   handshake.c  login        session.c  connections        auth.c, squash.c, subdir.c  who may, as whom,
+ * where fops.c       a fop's way in and out                     resolve.c  gfids, names and fd numbers become
+ * objects callback.c   calls to the client
  *
- * It keeps nothing per inode or fd and nothing on disk. Per client: struct brick_client of libglusterfs/fs with its fd table.
- * Locks: see server-internal.h.
+ * It keeps nothing per inode or fd and nothing on disk. Per client: struct brick_client of libglusterfs/fs
+ * with its fd table. Locks: see server-internal.h.
  */
 #include "xlators/protocol/server/server.h"
 
@@ -28,8 +28,10 @@ static const struct option server_options[] = {
     OPT_BOOL(struct server_conf, all_squash, "all-squash", "off"),
     OPT_INT(struct server_conf, anonuid, "anonuid", "65534", 0, UINT32_MAX - 1),
     OPT_INT(struct server_conf, anongid, "anongid", "65534", 0, UINT32_MAX - 1),
-    OPT_INT(struct server_conf, inode_lru_limit, "inode-lru-limit", OPT_DEFAULT(INODE_LRU_LIMIT_DEFAULT), 0, 1048576),
-    OPT_INT(struct server_conf, calls_max, "rpc.outstanding-rpc-limit", "1024", 0, TRANSPORT_CALLS_MAX), /* 0: the most */
+    OPT_INT(struct server_conf, inode_lru_limit, "inode-lru-limit", OPT_DEFAULT(INODE_LRU_LIMIT_DEFAULT), 0,
+            1048576),
+    /* 0: the most */
+    OPT_INT(struct server_conf, calls_max, "rpc.outstanding-rpc-limit", "1024", 0, TRANSPORT_CALLS_MAX),
     OPT_BOOL(struct server_conf, allow_insecure, "rpc-auth-allow-insecure", "on"),
     OPT_BOOL(struct server_conf, strict_auth, "strict-auth-accept", "off"),
     OPT_BOOL(struct server_conf, dynamic_auth, "dynamic-auth", "on"),
@@ -43,10 +45,11 @@ static const struct option server_options[] = {
     OPT_TIME(struct server_conf, login_seconds, "transport.login-timeout", "30", 1, 3600),
     OPT_SIZE(struct server_conf, reply_memory, "transport.reply-memory", "256MB", 64ull << 30),
     OPT_PREFIX("transport."), /* keepalive and such are the transport's own */
-    OPT_ENUM(struct server_conf, transport_type, "transport-type", "tcp", transport_types), /* rdma is not built */
+    /* rdma is not built */
+    OPT_ENUM(struct server_conf, transport_type, "transport-type", "tcp", transport_types),
     OPT_INT(struct server_conf, port, "listen-port", "-1", -1, 65535),
     OPT_STR(struct server_conf, statedump_path, "statedump-path", NULL),
-    OPT_IGNORED("volume-id"),     /* the storage's counts */
+    OPT_IGNORED("volume-id"), /* the storage's counts */
     OPT_IGNORED("tcp-window-size"),
     OPT_IGNORED("event-threads"), /* one pool of workers serves the process */
     OPT_IGNORED("config-directory"),
@@ -57,7 +60,7 @@ static const struct option server_options[] = {
     OPT_END,
 };
 
-/* -- the layer ------------------------------------------------------------------------------------------------ */
+/* ---- the layer ------------------------------------------------------------------------------- */
 
 static int
 server_init(struct xlator *xl, struct reason *why)
@@ -72,13 +75,15 @@ server_init(struct xlator *xl, struct reason *why)
     const char *flaw = server->auth ? auth_rules_flaw(server->auth) : NULL;
     if (!server->auth || flaw) {
         if (flaw)
-            reason_set(why, -EINVAL, "option %s: expected addresses, ADDRESS/BITS, names or /FOLDER(...)", flaw);
+            reason_set(why, -EINVAL, "option %s: expected addresses, ADDRESS/BITS, names or /FOLDER(...)",
+                       flaw);
         auth_rules_unref(server->auth);
         free(server);
         return flaw ? -EINVAL : -ENOMEM;
     }
     xl->private = server;
-    inode_table_set_limit(xl->graph->inodes, (uint32_t)((const struct server_conf *)xlator_conf(xl))->inode_lru_limit);
+    inode_table_set_limit(xl->graph->inodes,
+                          (uint32_t)((const struct server_conf *)xlator_conf(xl))->inode_lru_limit);
     return 0;
 }
 
@@ -130,12 +135,14 @@ server_reconfigured(struct xlator *xl, const void *old)
     if (conf->calls_max != was->calls_max)
         session_each_conn(xl->graph, set_calls_max, (void *)conf);
     if (!rules) {
-        log_event(LOG_ERROR, xl, "auth-no-memory", "no memory for the new auth options: the old ones stay in force");
+        log_event(LOG_ERROR, xl, "auth-no-memory",
+                  "no memory for the new auth options: the old ones stay in force");
         return;
     }
     const char *flaw = auth_rules_flaw(rules);
     if (flaw) {
-        log_event(LOG_ERROR, xl, "auth-list-new", "option %s cannot be read: the old auth options stay in force", flaw);
+        log_event(LOG_ERROR, xl, "auth-list-new",
+                  "option %s cannot be read: the old auth options stay in force", flaw);
         auth_rules_unref(rules);
         return;
     }
@@ -207,7 +214,7 @@ server_auth(struct graph *g, struct conn *c, const struct session_login *login, 
     return is_accepted;
 }
 
-/* -- the process's listeners ---------------------------------------------------------------------------------- */
+/* ---- the process's listeners ----------------------------------------------------------------- */
 
 static struct rpc_server *rpc_server;
 static struct listener *tcp_listener;
@@ -276,8 +283,8 @@ server_listen_start(const struct server_listen *listen, uint16_t *port_out, char
     is_brick_changing = listen->is_brick_changing;
     tcp_listener = listener_open_tcp(listen->host, listen->port, &rpc_server_transport_ops, rpc_server, &err);
     if (!tcp_listener) {
-        snprintf(error, error_size, "cannot listen on %s port %u: %s", listen->host ? listen->host : "any address",
-                 listen->port, strerror(-err));
+        snprintf(error, error_size, "cannot listen on %s port %u: %s",
+                 listen->host ? listen->host : "any address", listen->port, strerror(-err));
         rpc_server_free(rpc_server);
         rpc_server = NULL;
         return err;

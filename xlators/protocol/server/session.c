@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* session: a connection that has tried to log in, whom it is logged in as, and what is left to do when it ends.
+/* session: a connection that has tried to log in, whom it is logged in as, and what is left to do when it
+ * ends.
  *
- * The connection's user pointer leads to its session. Its requests run on several workers at once, and a login that had to
- * wait for the disk may come back when the connection is gone: so the pointer and what it leads to change under a
- * mutex, one of many picked by the connection's address.
+ * The connection's user pointer leads to its session. Its requests run on several workers at once, and a
+ * login that had to wait for the disk may come back when the connection is gone: so the pointer and what it
+ * leads to change under a mutex, one of many picked by the connection's address.
  *
- * A request reads both without it, for it runs in a record's handler: the session stays until none runs, and a client whose place
- * another login has taken keeps that connection's reference until no handler runs that may have read it (call_rcu).
+ * A request reads both without it, for it runs in a record's handler: the session stays until none runs, and
+ * a client whose place another login has taken keeps that connection's reference until no handler runs that
+ * may have read it (call_rcu).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +23,8 @@
 struct session {
     struct conn *conn;                  /* a reference */
     struct cds_list_head link;          /* server->sessions, under clients_lock */
-    /* A reference. Written under stripe and clients_lock, read under either, or by a handler of the connection's. */
+    /* A reference. Written under stripe and clients_lock, read under either, or by a handler of the
+     * connection's. */
     _Atomic(struct brick_client *) client;
     char *username, *password, *subdir; /* as shown at login; under clients_lock */
     bool is_closing;                    /* conn_close() is being called; under clients_lock */
@@ -32,7 +35,8 @@ struct shown {
     char *username, *password, *subdir;
 };
 
-/* A client whose connection has logged in as another one, while requests run that may have read who it was. */
+/* A client whose connection has logged in as another one, while requests run that may have read who it was.
+ */
 struct departed {
     struct rcu_head rcu;
     struct worker_job job;
@@ -118,7 +122,7 @@ depart(struct departed *d, struct brick_client *client)
     call_rcu(&d->rcu, departed_after_grace);
 }
 
-/* -- logging in and out ----------------------------------------------------------------------------------- */
+/* ---- logging in and out ---------------------------------------------------------------------- */
 
 /* Under the brick's clients_lock: another connection of the client, for callbacks. */
 static struct conn *
@@ -132,8 +136,8 @@ other_conn_locked(struct server *server, const struct brick_client *client)
     return NULL;
 }
 
-/* Under the stripe: the session leaves its brick. Its client, NULL if it had none, is handed over. s->client stays for the caller to
- * write, so that no request finds the session without one. */
+/* Under the stripe: the session leaves its brick. Its client, NULL if it had none, is handed over. s->client
+ * stays for the caller to write, so that no request finds the session without one. */
 static struct brick_client *
 leave_locked(struct session *s, struct shown *old)
 {
@@ -196,8 +200,8 @@ session_attach(struct conn *c, struct brick_client *client, const struct session
     struct brick_client *was = NULL;
     int err = 0;
 
-    if (!departed || !copy_text(login->username, &fresh.username) || !copy_text(login->password, &fresh.password) ||
-        !copy_text(login->subdir, &fresh.subdir))
+    if (!departed || !copy_text(login->username, &fresh.username) ||
+        !copy_text(login->password, &fresh.password) || !copy_text(login->subdir, &fresh.subdir))
         err = -ENOMEM;
     pthread_mutex_lock(stripe_of(c));
     struct session *s = conn_user(c);
@@ -256,7 +260,8 @@ end_connection(struct brick_client *client)
         brick_client_layers_gone(client);
         for (; (fd = fd_table_take_any(&client->fds)); count++)
             flush_and_close(client, fd);
-        log_event(LOG_INFO, client->graph->top, "client-gone", "%s is gone; %u files were open", client->uid, count);
+        log_event(LOG_INFO, client->graph->top, "client-gone", "%s is gone; %u files were open", client->uid,
+                  count);
     }
 }
 
@@ -286,7 +291,7 @@ session_closed(struct conn *c)
     free(s);
 }
 
-/* -- all connections of a brick ----------------------------------------------------------------------------- */
+/* ---- all connections of a brick -------------------------------------------------------------- */
 
 void
 session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *arg)
@@ -312,8 +317,8 @@ session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *
     free(conns);
 }
 
-/* One connection that has not been told yet, with a reference. The list is turned as it goes, so the search ends at the
- * first one that has. */
+/* One connection that has not been told yet, with a reference. The list is turned as it goes, so the search
+ * ends at the first one that has. */
 static struct conn *
 next_to_close(struct graph *g, struct server *server)
 {
@@ -346,7 +351,7 @@ session_close_graph(struct graph *g)
     }
 }
 
-/* -- auth options have changed ------------------------------------------------------------------------------ */
+/* ---- auth options have changed --------------------------------------------------------------- */
 
 /* What a check needs of one session, copied. */
 struct recheck {
@@ -366,8 +371,8 @@ collect_logins(struct graph *g)
     {
         struct recheck *r = calloc(1, sizeof *r);
 
-        if (!r || !copy_text(s->username, &r->shown.username) || !copy_text(s->password, &r->shown.password) ||
-            !copy_text(s->subdir, &r->shown.subdir)) {
+        if (!r || !copy_text(s->username, &r->shown.username) ||
+            !copy_text(s->password, &r->shown.password) || !copy_text(s->subdir, &r->shown.subdir)) {
             log_event(LOG_ERROR, g->top, "auth-recheck-no-memory", "no memory to check a connection again");
             if (r)
                 shown_free(&r->shown);
@@ -393,7 +398,8 @@ session_check_auth(struct graph *g)
 
         next = r->next;
         if (!server_auth(g, r->conn, &login, &is_trusted)) {
-            log_event(LOG_WARNING, g->top, "auth-withdrawn", "a connected client is not accepted any more: disconnected");
+            log_event(LOG_WARNING, g->top, "auth-withdrawn",
+                      "a connected client is not accepted any more: disconnected");
             conn_close(r->conn);
         }
         conn_unref(r->conn);
@@ -402,7 +408,7 @@ session_check_auth(struct graph *g)
     }
 }
 
-/* -- statedump ---------------------------------------------------------------------------------------------- */
+/* ---- statedump ------------------------------------------------------------------------------- */
 
 static void
 dump_clients_locked(struct graph *g, struct dump *d)
@@ -417,7 +423,8 @@ dump_clients_locked(struct graph *g, struct dump *d)
         snprintf(key, sizeof key, "client.%u.uid", n);
         dump_line(d, key, "%s", c->uid);
         snprintf(key, sizeof key, "client.%u", n++);
-        dump_line(d, key, "id=%llu process=%s version=%s opversion=%d connections=%u fds=%u trusted=%d subdir=%s",
+        dump_line(d, key,
+                  "id=%llu process=%s version=%s opversion=%d connections=%u fds=%u trusted=%d subdir=%s",
                   (unsigned long long)c->id, c->process_name, c->version, c->opversion, c->connections,
                   fd_table_count(&c->fds), c->is_trusted,
                   gfid_is_null(&c->subdir_gfid) ? "-" : GFID(&c->subdir_gfid));

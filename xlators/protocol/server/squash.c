@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* squash: as whom a call is done: root-squash and all-squash (spec: brick 9.2), and whether a negative pid counts.
+/* squash: as whom a call is done: root-squash and all-squash (spec: brick 9.2), and whether a negative pid
+ * counts.
  *
- * Any client can send a negative pid. It counts from clients that have proven by username and password that they have the volume's
- * own volfile, and from root, whom it gives little that he has not. Of anybody else it is only a number.
+ * Any client can send a negative pid. It counts from clients that have proven by username and password that
+ * they have the volume's own volfile, and from root, whom it gives little that he has not. Of anybody else it
+ * is only a number.
  *
- * Under root-squash one case is left. Distribute does its own work (linkto files, layouts) in the mount, with a negative pid and
- * uid 0, for users whose directories it is in; clients' volfiles hold no username. Such a call may do what any user but root might,
- * for a client can name any user anyway: root-squash promises that nobody is root, not that nobody is somebody else. */
+ * Under root-squash one case is left. Distribute does its own work (linkto files, layouts) in the mount, with
+ * a negative pid and uid 0, for users whose directories it is in; clients' volfiles hold no username. Such a
+ * call may do what any user but root might, for a client can name any user anyway: root-squash promises that
+ * nobody is root, not that nobody is somebody else. */
 #include <errno.h>
 
 #include "xlators/protocol/server/server-internal.h"

@@ -53,7 +53,7 @@ subdir_translate_invalidation(struct cache_invalidation *what, const struct gfid
         iatt_out(iatts[i], top);
 }
 
-/* -- finding the directory at login --------------------------------------------------------------------------- */
+/* ---- finding the directory at login ---------------------------------------------------------- */
 
 static void walk_step(struct subdir_walk *w);
 

@@ -106,8 +106,8 @@ START_TEST(test_addresses)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        ck_assert_msg(allows(rows[i].list, rows[i].address) == rows[i].expected, "list %s, address %s", rows[i].list,
-                      rows[i].address);
+        ck_assert_msg(allows(rows[i].list, rows[i].address) == rows[i].expected, "list %s, address %s",
+                      rows[i].list, rows[i].address);
 }
 END_TEST
 
@@ -128,7 +128,8 @@ END_TEST
 
 START_TEST(test_folders_are_compared_as_paths)
 {
-    static const char *const lists[] = {"/sub(10.0.0.1)", "//sub/(10.0.0.1)", " /sub (10.0.0.1)", "/(*.9),/sub//(10.0.0.1)"};
+    static const char *const lists[] = {"/sub(10.0.0.1)", "//sub/(10.0.0.1)", " /sub (10.0.0.1)",
+                                        "/(*.9),/sub//(10.0.0.1)"};
     static const char *const same[] = {"/sub", "//sub", "/sub/", "sub", "/sub//"};
     static const char *const other[] = {"/su", "/sub/x", "/subs", "/", "/ sub"};
 
@@ -136,9 +137,11 @@ START_TEST(test_folders_are_compared_as_paths)
         const struct option_value options[] = {ADDR("allow", "*"), ADDR("reject", lists[i])};
 
         for (size_t k = 0; k < sizeof same / sizeof same[0]; k++)
-            ck_assert_msg(!ask(options, 2, (struct ask){.address = "10.0.0.1", .subdir = same[k]}), "%s %s", lists[i], same[k]);
+            ck_assert_msg(!ask(options, 2, (struct ask){.address = "10.0.0.1", .subdir = same[k]}), "%s %s",
+                          lists[i], same[k]);
         for (size_t k = 0; k < sizeof other / sizeof other[0]; k++)
-            ck_assert_msg(ask(options, 2, (struct ask){.address = "10.0.0.1", .subdir = other[k]}), "%s %s", lists[i], other[k]);
+            ck_assert_msg(ask(options, 2, (struct ask){.address = "10.0.0.1", .subdir = other[k]}), "%s %s",
+                          lists[i], other[k]);
     }
 }
 END_TEST
@@ -219,7 +222,8 @@ END_TEST
 /* The outcomes observed of stock, with addr allowing the address. */
 START_TEST(test_login)
 {
-    const struct option_value options[] = {ADDR("allow", "127.0.0.1"), LOGIN_ALLOW("other," UUID), PASSWORD(UUID, "pw")};
+    const struct option_value options[] = {ADDR("allow", "127.0.0.1"), LOGIN_ALLOW("other," UUID),
+                                           PASSWORD(UUID, "pw")};
     struct ask a = {.address = "127.0.0.1", .username = UUID, .password = "pw"};
 
     ck_assert(ask(options, 3, a));
@@ -243,20 +247,23 @@ START_TEST(test_login)
     ck_assert(!ask(options, 3, a));
 
     const struct option_value pattern[] = {LOGIN_ALLOW("ab*"), PASSWORD("abc", "x")};
-    ck_assert(ask(pattern, 2, (struct ask){.address = "10.0.0.1", .username = "abc", .password = "x"}) && trusted);
+    ck_assert(ask(pattern, 2, (struct ask){.address = "10.0.0.1", .username = "abc", .password = "x"}) &&
+              trusted);
     ck_assert(!ask(pattern, 2, (struct ask){.address = "10.0.0.1", .username = "b", .password = "x"}));
 }
 END_TEST
 
-/* -- without memory ------------------------------------------------------------------------------------------------ */
+/* ---- without memory -------------------------------------------------------------------------- */
 
 static const char *no_copy_of; /* strdup() fails for this text */
 static bool has_no_names;      /* getaddrinfo() fails, for want of memory */
 
 char *__real_strdup(const char *text);
 char *__wrap_strdup(const char *text);
-int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **list);
-int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **list);
+int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **list);
 
 char *
 __wrap_strdup(const char *text)
@@ -265,12 +272,14 @@ __wrap_strdup(const char *text)
 }
 
 int
-__wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **list)
+__wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                   struct addrinfo **list)
 {
     return has_no_names ? EAI_MEMORY : __real_getaddrinfo(name, service, hints, list);
 }
 
-/* The options can be read; then there is no memory to look through `list` (NULL: there is), or for hosts' names. */
+/* The options can be read; then there is no memory to look through `list` (NULL: there is), or for hosts'
+ * names. */
 static bool
 gets_in(const struct option_value *options, size_t count, const char *list, bool names)
 {
@@ -283,8 +292,12 @@ gets_in(const struct option_value *options, size_t count, const char *list, bool
     no_copy_of = list;
     has_no_names = !names;
     bool is_in = auth_check(rules,
-                            &(struct auth_question){.brick = BRICK, .peer = &peer, .username = "abc", .password = "wrong",
-                                                    .subdir = "/", .allow_insecure = true},
+                            &(struct auth_question){.brick = BRICK,
+                                                    .peer = &peer,
+                                                    .username = "abc",
+                                                    .password = "wrong",
+                                                    .subdir = "/",
+                                                    .allow_insecure = true},
                             &trusted);
     no_copy_of = NULL;
     has_no_names = false;
@@ -316,7 +329,8 @@ END_TEST
 
 START_TEST(test_without_memory_for_a_name_it_counts)
 {
-    const struct option_value rejected[] = {ADDR("allow", "127.0.0.1"), ADDR("reject", "10.0.0.1,nobody.invalid")};
+    const struct option_value rejected[] = {ADDR("allow", "127.0.0.1"),
+                                            ADDR("reject", "10.0.0.1,nobody.invalid")};
     const struct option_value allowed[] = {ADDR("allow", "localhost")};
 
     ck_assert(gets_in(rejected, 2, NULL, true));

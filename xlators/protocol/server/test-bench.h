@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What test-server.c tests with: a brick in memory below a real protocol/server, real sockets, and a client. */
+/* What test-server.c tests with: a brick in memory below a real protocol/server, real sockets, and a client.
+ */
 #ifndef KILN_PROTOCOL_SERVER_TEST_BENCH_H
 #define KILN_PROTOCOL_SERVER_TEST_BENCH_H
 
@@ -26,7 +27,7 @@
 
 extern const struct xlator_type protocol_server_xlator;
 
-/* -- the brick -------------------------------------------------------------------------------------------------- */
+/* ---- the brick ------------------------------------------------------------------------------- */
 
 #define BRICK "/bricks/b1"
 #define VOLUME_ID "11111111-2222-4333-8444-555555555555"
@@ -36,7 +37,8 @@ static const struct object {
     unsigned number, parent;
     const char *name;
     uint32_t type;
-} objects[] = {{1, 0, "", S_IFDIR}, {2, 1, "dir", S_IFDIR}, {3, 1, "file", S_IFREG}, {4, 2, "inner", S_IFREG}};
+} objects[] = {
+    {1, 0, "", S_IFDIR}, {2, 1, "dir", S_IFDIR}, {3, 1, "file", S_IFREG}, {4, 2, "inner", S_IFREG}};
 
 static atomic_uint lookups, flushes, releases, gones, changes; /* changes: MKDIRs */
 static atomic_bool dir_is_endless;    /* every folder has a folder "dir", whose gfid is one more */
@@ -214,7 +216,7 @@ static const struct xlator_type brick_type = {
     .fd_closed = brick_fd_closed,
 };
 
-/* -- the bench -------------------------------------------------------------------------------------------------- */
+/* ---- the bench ------------------------------------------------------------------------------- */
 
 static struct option_value server_values[16];
 static struct volfile_section section;
@@ -253,8 +255,12 @@ make_graph(void)
 
     unsigned last = middle ? 2 : 1;
 
-    graph = (struct graph){.name = (char *)BRICK, .volfile = &volfile, .layers = layers, .layer_count = last + 1,
-                           .top = &layers[0], .brick = &layers[1]};
+    graph = (struct graph){.name = (char *)BRICK,
+                           .volfile = &volfile,
+                           .layers = layers,
+                           .layer_count = last + 1,
+                           .top = &layers[0],
+                           .brick = &layers[1]};
     atomic_store(&graph.pins, 1);
     atomic_store(&graph.is_child_up, true);
     ck_assert_int_eq(gfid_parse(VOLUME_ID, 36, &graph.volume_id), 0);
@@ -270,8 +276,8 @@ make_graph(void)
         layers[1].next[fop] = middle && layers[2].fn[fop] ? &layers[2] : NULL;
     }
     layers[0].conf = calloc(1, protocol_server_xlator.conf_size);
-    ck_assert_msg(option_parse(protocol_server_xlator.options, section.options, section.option_count, layers[0].conf,
-                               NULL, NULL, error, sizeof error) == 0,
+    ck_assert_msg(option_parse(protocol_server_xlator.options, section.options, section.option_count,
+                               layers[0].conf, NULL, NULL, error, sizeof error) == 0,
                   "%s", error);
     graph_number_contexts(&graph);
     graph.inodes = inode_table_new(&graph, 0);
@@ -280,8 +286,8 @@ make_graph(void)
     if (!middle)
         return;
     layers[1].conf = calloc(1, middle->conf_size);
-    ck_assert_msg(option_parse(middle->options, middle_options, middle_option_count, layers[1].conf, NULL, NULL, error,
-                               sizeof error) == 0,
+    ck_assert_msg(option_parse(middle->options, middle_options, middle_option_count, layers[1].conf, NULL,
+                               NULL, error, sizeof error) == 0,
                   "%s", error);
     ck_assert_msg(middle->init(&layers[1], &why) == 0, "%s", why.text);
 }
@@ -358,7 +364,7 @@ teardown(void)
     free(layers[1].conf);
 }
 
-/* -- a client --------------------------------------------------------------------------------------------------- */
+/* ---- a client -------------------------------------------------------------------------------- */
 
 struct peer {
     int fd;
@@ -392,13 +398,19 @@ peer_free(struct peer *p)
 }
 
 static void
-send_call(struct peer *p, uint32_t program, uint32_t version, uint32_t procedure, const char *body, size_t bytes)
+send_call(struct peer *p, uint32_t program, uint32_t version, uint32_t procedure, const char *body,
+          size_t bytes)
 {
     char out[131072];
     char cred[RPC_AUTH_BYTES_MAX];
     int cred_bytes = cred_encode(CRED_GLUSTERFS_V3, &p->caller, cred, sizeof cred);
-    struct rpc_call_head head = {.xid = ++p->xid, .program = program, .version = version, .procedure = procedure,
-                                 .cred_flavor = CRED_GLUSTERFS_V3, .cred_bytes = (uint32_t)cred_bytes, .cred = cred};
+    struct rpc_call_head head = {.xid = ++p->xid,
+                                 .program = program,
+                                 .version = version,
+                                 .procedure = procedure,
+                                 .cred_flavor = CRED_GLUSTERFS_V3,
+                                 .cred_bytes = (uint32_t)cred_bytes,
+                                 .cred = cred};
     struct xdr x;
 
     ck_assert_int_ge(cred_bytes, 0);
@@ -486,7 +498,8 @@ send_login(struct peer *p, const char *const *pairs)
         ck_assert_int_eq(dict_set_text(d, pairs[0], DICT_STR, pairs[1], (uint32_t)strlen(pairs[1]) + 1), 0);
     xdr_init(&x, body, sizeof body, NULL);
     xdr_put_old_dict(&x, d);
-    send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_SETVOLUME, body, (size_t)(x.at - body));
+    send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_SETVOLUME, body,
+              (size_t)(x.at - body));
     arena_release(&arena);
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What one connection may have under way: seen by a client, with a brick that parks inodelks and truncates until it is told. */
+/* What one connection may have under way: seen by a client, with a brick that parks inodelks and truncates
+ * until it is told. */
 #include <poll.h>
 
 #include "xlators/protocol/server/test-bench.h"
 
-static const struct fop_call inodelk_w = {.cmd = 2, .flock = {.type = FLOCK_WRITE}, .volume = "d", .gfid = {{[15] = 3}}};
+static const struct fop_call inodelk_w = {
+    .cmd = 2, .flock = {.type = FLOCK_WRITE}, .volume = "d", .gfid = {{[15] = 3}}};
 
 static unsigned
 parked_now(void)
@@ -54,7 +56,9 @@ START_TEST(test_waiting_calls_keep_nothing_from_being_read)
     ck_assert_int_eq(fop(p, FOP_entrylk, CALL(.gfid = gfid_no(1), .name = "x", .volume = "d"), NULL), ENOLCK);
     ck_assert_int_eq(fop(p, FOP_unlink, CALL(.pargfid = gfid_no(1), .name = "file"), NULL), EAGAIN);
     /* An unlock is let in: this brick knows no entrylk, and says so. */
-    ck_assert_int_eq(fop(p, FOP_entrylk, CALL(.gfid = gfid_no(1), .name = "x", .volume = "d", .cmd = 1), NULL), EOPNOTSUPP);
+    ck_assert_int_eq(
+        fop(p, FOP_entrylk, CALL(.gfid = gfid_no(1), .name = "x", .volume = "d", .cmd = 1), NULL),
+        EOPNOTSUPP);
     ck_assert_int_eq(fop(other, FOP_unlink, CALL(.pargfid = gfid_no(1), .name = "file"), NULL), 0);
     let_go(FOP_inodelk, NULL, EINTR);
     expect_answers(p, 12);
@@ -91,7 +95,7 @@ START_TEST(test_outstanding_rpc_limit)
 }
 END_TEST
 
-/* -- calls of those who have left ------------------------------------------------------------------------------------ */
+/* ---- calls of those who have left ------------------------------------------------------------ */
 
 #define WORKERS_MAX 8 /* as the bench has it */
 
@@ -148,7 +152,8 @@ open_gate(void)
     wait_until(is_nobody_at_gate);
 }
 
-/* Its calls, and its end, are there before anybody looks: those that only read are not run, those that change something are. */
+/* Its calls, and its end, are there before anybody looks: those that only read are not run, those that change
+ * something are. */
 START_TEST(test_a_connection_that_is_gone_reads_nothing)
 {
     struct worker_job jobs[WORKERS_MAX];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The server end to end, over loopback sockets: login, resolver, fds, what is left when a client goes. The brick is a bottom
- * layer with a handful of objects in memory, which counts what it is asked and can hold answers back. */
+/* The server end to end, over loopback sockets: login, resolver, fds, what is left when a client goes. The
+ * brick is a bottom layer with a handful of objects in memory, which counts what it is asked and can hold
+ * answers back. */
 #include "xlators/protocol/server/test-bench.h"
 
-/* -- login ------------------------------------------------------------------------------------------------------ */
+/* ---- login ----------------------------------------------------------------------------------- */
 
 static unsigned
 lookups_since(void)
@@ -30,10 +31,12 @@ START_TEST(test_login_checks)
 {
     struct peer *p = peer_new();
 
-    ck_assert_uint_eq(inode_table_limit(graph.inodes), INODE_LRU_LIMIT_DEFAULT); /* the option's: init has said it */
+    /* the option's: init has said it */
+    ck_assert_uint_eq(inode_table_limit(graph.inodes), INODE_LRU_LIMIT_DEFAULT);
     ck_assert_int_eq(login_with(p, (const char *const[]){"fops-version", "1298437", NULL}), EINVAL);
     ck_assert_int_eq(login_with(p, (const char *const[]){LOGIN_KEYS, NULL}), EINVAL); /* no process-uuid */
-    ck_assert_int_eq(login_with(p, (const char *const[]){"remote-subvolume", BRICK, "process-uuid", "u", NULL}), EINVAL);
+    ck_assert_int_eq(
+        login_with(p, (const char *const[]){"remote-subvolume", BRICK, "process-uuid", "u", NULL}), EINVAL);
     ck_assert_int_eq(login_with(p, (const char *const[]){"remote-subvolume", "/other", "process-uuid", "u",
                                                          "fops-version", "1298437", NULL}),
                      ENOENT);
@@ -87,7 +90,8 @@ START_TEST(test_login_has_so_many_components)
     ck_assert_uint_eq(atomic_load(&lookups), SUBDIR_DEPTH_MAX);
     ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(1000, "/")), ENAMETOOLONG);
     ck_assert_uint_eq(atomic_load(&lookups), 2 * SUBDIR_DEPTH_MAX); /* no more is asked for than may be */
-    ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(SUBDIR_DEPTH_MAX, "//")), 0); /* slashes are none */
+    /* slashes are none */
+    ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(SUBDIR_DEPTH_MAX, "//")), 0);
     atomic_store(&dir_is_endless, false);
     peer_free(p);
 }
@@ -115,7 +119,8 @@ START_TEST(test_other_handshakes)
 
     xdr_init(&x, body, sizeof body, NULL);
     xdr_put_getspec_call(&x, &(struct getspec_call){.key = "/w"});
-    send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_GETSPEC, body, (size_t)(x.at - body));
+    send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_GETSPEC, body,
+              (size_t)(x.at - body));
     ck_assert(receive(p));
     xdr_get_getspec_reply(&p->results, &spec);
     ck_assert_int_eq(spec.op_ret, -1);
@@ -129,7 +134,8 @@ START_TEST(test_other_handshakes)
     xdr_init(&x, body, sizeof body, NULL);
     xdr_put_string(&x, "uid");
     xdr_put_u32(&x, 7);
-    send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_SET_LK_VER, body, (size_t)(x.at - body));
+    send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_SET_LK_VER, body,
+              (size_t)(x.at - body));
     ck_assert(receive(p));
     ck_assert_uint_eq(xdr_get_u64(&p->results), 0);
     ck_assert_uint_eq(xdr_get_u32(&p->results), 7);
@@ -140,7 +146,7 @@ START_TEST(test_other_handshakes)
 }
 END_TEST
 
-/* -- resolver --------------------------------------------------------------------------------------------------- */
+/* ---- resolver -------------------------------------------------------------------------------- */
 
 static void
 check_resolver(void)
@@ -196,15 +202,21 @@ check_resolver(void)
     ck_assert_int_eq(fop(p, FOP_unlink, CALL(.pargfid = unknown, .name = "x"), NULL), ESTALE);
     ck_assert_int_eq(fop(p, FOP_unlink, CALL(.pargfid = gfid_no(2), .name = "inner"), NULL), 0);
     lookups_since();
-    ck_assert_int_eq(fop(p, FOP_rename, CALL(.pargfid = root, .name = "file", .pargfid2 = gfid_no(2), .name2 = "f2"), NULL),
+    ck_assert_int_eq(fop(p, FOP_rename,
+                         CALL(.pargfid = root, .name = "file", .pargfid2 = gfid_no(2), .name2 = "f2"), NULL),
                      0);
     ck_assert_uint_eq(lookups_since(), 1); /* is there a target? */
-    ck_assert_int_eq(fop(p, FOP_rename, CALL(.pargfid = root, .name = "nope", .pargfid2 = root, .name2 = "f"), NULL), ENOENT);
-    ck_assert_int_eq(fop(p, FOP_rename, CALL(.pargfid = root, .name = "dir", .pargfid2 = unknown, .name2 = "f"), NULL),
-                     ESTALE);
+    ck_assert_int_eq(
+        fop(p, FOP_rename, CALL(.pargfid = root, .name = "nope", .pargfid2 = root, .name2 = "f"), NULL),
+        ENOENT);
+    ck_assert_int_eq(
+        fop(p, FOP_rename, CALL(.pargfid = root, .name = "dir", .pargfid2 = unknown, .name2 = "f"), NULL),
+        ESTALE);
     ck_assert_int_eq(fop(p, FOP_link, CALL(.gfid = gfid_no(3), .pargfid2 = root, .name2 = "hard"), NULL), 0);
-    ck_assert_int_eq(fop(p, FOP_link, CALL(.gfid = unknown, .pargfid2 = root, .name2 = "hard"), NULL), ESTALE);
-    ck_assert_int_eq(fop(p, FOP_link, CALL(.gfid = gfid_no(3), .pargfid2 = root, .name2 = ".glusterfs"), NULL), EEXIST);
+    ck_assert_int_eq(fop(p, FOP_link, CALL(.gfid = unknown, .pargfid2 = root, .name2 = "hard"), NULL),
+                     ESTALE);
+    ck_assert_int_eq(
+        fop(p, FOP_link, CALL(.gfid = gfid_no(3), .pargfid2 = root, .name2 = ".glusterfs"), NULL), EEXIST);
 
     /* by fd */
     ck_assert_int_eq(fop(p, FOP_fstat, CALL(.gfid = gfid_no(3), .fd_nr = FD_ANONYMOUS), NULL), 0);
@@ -254,7 +266,7 @@ START_TEST(test_unlinked_name_is_forgotten)
 }
 END_TEST
 
-/* -- fds -------------------------------------------------------------------------------------------------------- */
+/* ---- fds ------------------------------------------------------------------------------------- */
 
 START_TEST(test_fds_belong_to_a_client)
 {
@@ -270,9 +282,11 @@ START_TEST(test_fds_belong_to_a_client)
     ck_assert_uint_eq(r.stat.gfid.b[15], 3);
     ck_assert_int_eq(fop(a, FOP_readdir, CALL(.gfid = gfid_no(3), .fd_nr = 0), NULL), ENOTDIR);
     ck_assert_int_eq(fop(b, FOP_fstat, CALL(.gfid = gfid_no(3), .fd_nr = 0), NULL), EBADF);
-    ck_assert_int_eq(fop(a2, FOP_fstat, CALL(.gfid = gfid_no(3), .fd_nr = 0), NULL), 0); /* the same identity */
+    /* the same identity */
+    ck_assert_int_eq(fop(a2, FOP_fstat, CALL(.gfid = gfid_no(3), .fd_nr = 0), NULL), 0);
     peer_free(a);
-    ck_assert_int_eq(fop(a2, FOP_fstat, CALL(.gfid = gfid_no(3), .fd_nr = 0), NULL), 0); /* one connection is left */
+    /* one connection is left */
+    ck_assert_int_eq(fop(a2, FOP_fstat, CALL(.gfid = gfid_no(3), .fd_nr = 0), NULL), 0);
     ck_assert_int_eq(fop(a2, FOP_release, CALL(.fd_nr = 0), NULL), 0);
     ck_assert_int_eq(fop(a2, FOP_fstat, CALL(.gfid = gfid_no(3), .fd_nr = 0), NULL), EBADF);
     ck_assert_uint_eq(atomic_load(&releases), 1);
@@ -304,7 +318,7 @@ START_TEST(test_many_opens)
 }
 END_TEST
 
-/* -- ends ------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static unsigned parked_wanted;
 
@@ -381,7 +395,7 @@ START_TEST(test_draining_brick_drops)
 }
 END_TEST
 
-/* -- callbacks -------------------------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 START_TEST(test_callbacks)
 {
@@ -406,7 +420,7 @@ START_TEST(test_callbacks)
 }
 END_TEST
 
-/* -- who and where ---------------------------------------------------------------------------------------------- */
+/* ---- who and where --------------------------------------------------------------------------- */
 
 START_TEST(test_root_squash)
 {
@@ -463,7 +477,8 @@ START_TEST(test_all_squash)
     p->caller.uid = 0;
     p->caller.pid = -4;
     ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
-    ck_assert_uint_eq(seen.standing, PID_COUNTS_NOT); /* users are nobody here, so its users' rights are nothing either */
+    /* users are nobody here, so its users' rights are nothing either */
+    ck_assert_uint_eq(seen.standing, PID_COUNTS_NOT);
     peer_free(p);
 }
 END_TEST
@@ -500,9 +515,10 @@ START_TEST(test_subdir)
 }
 END_TEST
 
-/* -- hostile and changing ---------------------------------------------------------------------------------------- */
+/* ---- hostile and changing -------------------------------------------------------------------- */
 
-/* Bytes that are nobody's arguments, for every procedure of both programs: always one answer, or the end of the connection. */
+/* Bytes that are nobody's arguments, for every procedure of both programs: always one answer, or the end of
+ * the connection. */
 START_TEST(test_random_arguments)
 {
     struct peer *p = logged_in("u");
@@ -570,7 +586,8 @@ churn(void *arg)
         if (i % 2)
             ck_assert(receive(p));
         if (i % 5 == 0)
-            send_login(p, (const char *const[]){LOGIN_KEYS, "process-uuid", uid, "subdir-mount", "/dir", NULL});
+            send_login(p,
+                       (const char *const[]){LOGIN_KEYS, "process-uuid", uid, "subdir-mount", "/dir", NULL});
         peer_free(p);
     }
     return arg;

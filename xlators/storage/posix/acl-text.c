@@ -30,8 +30,8 @@ static const struct {
 };
 #define TAG_KINDS (sizeof tags / sizeof tags[0])
 
-/* A number, which is what clients send. Names are refused: asking the machine's name service for them may take as long as its
- * server does, and the brick's users need not be those of the machine. 0 or -EINVAL. */
+/* A number, which is what clients send. Names are refused: asking the machine's name service for them may
+ * take as long as its server does, and the brick's users need not be those of the machine. 0 or -EINVAL. */
 static int
 parse_id(const char *text, uint32_t *out)
 {

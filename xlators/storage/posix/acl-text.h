@@ -16,8 +16,8 @@
 #define ACL_BYTES_MAX (4 + 8 * ACL_ENTRIES_MAX)
 #define ACL_TEXT_MAX (20 * ACL_ENTRIES_MAX)
 
-/* The stored form of `text`, in the order the kernel wants. Its length, or -EINVAL (not an ACL), -E2BIG. Whether the
- * entries make a valid ACL together is for the kernel to say. */
+/* The stored form of `text`, in the order the kernel wants. Its length, or -EINVAL (not an ACL), -E2BIG.
+ * Whether the entries make a valid ACL together is for the kernel to say. */
 ssize_t acl_from_text(const char *text, unsigned char out[ACL_BYTES_MAX]);
 
 /* The text of a stored ACL, NUL-terminated. strlen of it, or -EINVAL (not an ACL), -E2BIG. */

@@ -61,8 +61,8 @@ posix_fop_readlink(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* features/access-control answers this. Without that layer everything that exists is allowed: the brick runs as
- * root. */
+/* features/access-control answers this. Without that layer everything that exists is allowed: the brick runs
+ * as root. */
 xl_verdict
 posix_fop_access(struct xlator *xl, struct call_stack *stk)
 {
@@ -75,8 +75,8 @@ posix_fop_access(struct xlator *xl, struct call_stack *stk)
     return err ? err : XL_DONE;
 }
 
-/* 0 (changelog) and 2 (upcall: names of xattrs to watch) tell layers that are not there something they could not use:
- * stock answers success without them, and clients log an error otherwise. */
+/* 0 (changelog) and 2 (upcall: names of xattrs to watch) tell layers that are not there something they could
+ * not use: stock answers success without them, and clients log an error otherwise. */
 xl_verdict
 posix_fop_ipc(struct xlator *xl, struct call_stack *stk)
 {

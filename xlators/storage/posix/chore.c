@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* chore: housekeeping of a brick: a timer that posts a job to the workers, which says when it is due again. */
+/* chore: housekeeping of a brick: a timer that posts a job to the workers, which says when it is due again.
+ */
 #include "xlators/storage/posix/posix-internal.h"
 
 static struct posix_chore *

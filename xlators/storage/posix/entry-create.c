@@ -3,17 +3,17 @@
  *
  * A new object is built in this order, under the lock of its name:
  *   name (O_EXCL)  owner  stored keys  gfid2path  mdata  trusted.gfid  handle
- * Until it has its gfid nobody takes it for an object: lookup waits for the name's lock when it meets one. A step that fails undoes
- * all before it. A crash leaves a name without gfid, or one with a gfid and no handle: lookup heals both.
+ * Until it has its gfid nobody takes it for an object: lookup waits for the name's lock when it meets one. A
+ * step that fails undoes all before it. A crash leaves a name without gfid, or one with a gfid and no handle:
+ * lookup heals both.
  *
- * System calls, parent's mdata warm; one more for a chown if the caller is not root and for each key stored; and two to open and
- * close the directory (but the root; "stat parent" is then that of the opened one); a parent new to the table has its gfid read:
- *   create   9: stat parent, open, set gfid2path, mdata, gfid, link handle, fstat, set parent's mdata, stat parent
- *   mknod    9: the same with mknod and a stat by path
- *   mkdir    9: stat handle instead of gfid2path, symlink handle
- *   symlink  9: as mknod
- *   link     9 (and, inode new to the table, stat and get gfid): stat parent, stat source, link, set gfid2path, get mdata (cold), mdata, stat, parent's mdata, stat parent
- * The first object below a .glusterfs/xx/yy makes that directory: 2 more.
+ * System calls, parent's mdata warm; one more for a chown if the caller is not root and for each key stored;
+ * and two to open and close the directory (but the root; "stat parent" is then that of the opened one); a
+ * parent new to the table has its gfid read: create   9: stat parent, open, set gfid2path, mdata, gfid, link
+ * handle, fstat, set parent's mdata, stat parent mknod    9: the same with mknod and a stat by path mkdir 9:
+ * stat handle instead of gfid2path, symlink handle symlink  9: as mknod link     9 (and, inode new to the
+ * table, stat and get gfid): stat parent, stat source, link, set gfid2path, get mdata (cold), mdata, stat,
+ * parent's mdata, stat parent The first object below a .glusterfs/xx/yy makes that directory: 2 more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ is_internal(const struct call_stack *stk)
     return dict_has(stk->call.xdata, DICT_KEY_INTERNAL_FOP);
 }
 
-/* -- checks before ---------------------------------------------------------------------------------------------------- */
+/* ---- checks before --------------------------------------------------------------------------- */
 
 static int
 gfid_wanted(const struct call_stack *stk, struct gfid *out)
@@ -90,8 +90,8 @@ layout_check(struct call_stack *stk, struct posix_entry *e)
     return n == (ssize_t)want->len && memcmp(found, want->v.bytes, want->len) == 0 ? 0 : -EIO;
 }
 
-/* The layout has changed: the client must know that this is why, so the error takes a key along. Of a mkdir the key alone says it, as
- * stock's bricks do; the error number is 0. */
+/* The layout has changed: the client must know that this is why, so the error takes a key along. Of a mkdir
+ * the key alone says it, as stock's bricks do; the error number is 0. */
 static int
 answer_layout_changed(struct call_stack *stk)
 {
@@ -119,9 +119,10 @@ making_begin(struct xlator *xl, struct call_stack *stk, int hidden_errno, struct
     return r < 0 ? r : posix_path_check(xl, m->entry.parent, m->entry.name);
 }
 
-/* -- building ---------------------------------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
-/* The brick runs as root; the kernel has given the object to root, and its group to that of a set-gid directory. */
+/* The brick runs as root; the kernel has given the object to root, and its group to that of a set-gid
+ * directory. */
 static int
 set_owner(const struct call_stack *stk, struct making *m)
 {
@@ -258,7 +259,7 @@ mode_for(const struct posix_conf *conf, mode_t type, mode_t mode)
     return type | ((mode & 07777) & ~(mode_t)(0777 & ~mask)) | (mode_t)(force & 0777);
 }
 
-/* -- create ------------------------------------------------------------------------------------------------------------ */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 /* For the fd; O_CREAT and O_EXCL are said where they are meant. */
 #define CREATE_FLAGS (O_ACCMODE | O_APPEND | O_TRUNC | O_NONBLOCK | O_SYNC | O_DSYNC | O_DIRECT | O_NOATIME)
@@ -316,7 +317,8 @@ open_existing(struct xlator *xl, const struct call_stack *stk, struct making *m,
 
 /* A descriptor with the iatt of the object, new (*is_new) or found. */
 static int
-create_file(struct xlator *xl, const struct call_stack *stk, struct making *m, struct iatt *iatt, bool *is_new)
+create_file(struct xlator *xl, const struct call_stack *stk, struct making *m, struct iatt *iatt,
+            bool *is_new)
 {
     struct posix_entry *e = &m->entry;
     int flags = create_flags(xl, stk);
@@ -380,7 +382,8 @@ posix_fop_create(struct xlator *xl, struct call_stack *stk)
         return r;
     m.mode = mode_for(posix_conf(xl), S_IFREG, stk->call.mode);
     {
-        POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(posix_of(xl), &m.entry.parent->gfid, m.entry.name);
+        POSIX_LOCKED pthread_mutex_t *lock =
+            posix_name_lock(posix_of(xl), &m.entry.parent->gfid, m.entry.name);
 
         r = create_file(xl, stk, &m, &stk->reply.stat, &is_new);
         /* Under the lock: an unlink of the name must see that the file is open. */
@@ -393,9 +396,10 @@ posix_fop_create(struct xlator *xl, struct call_stack *stk)
     return r < 0 ? r : XL_DONE;
 }
 
-/* -- mknod, mkdir, symlink ----------------------------------------------------------------------------------------------- */
+/* ---- mknod, mkdir, symlink ------------------------------------------------------------------- */
 
-/* DHT makes a second name for a gfid that is here already: a hard link (brick 4.2). 0, -ENOENT: there is no such file; -errno. */
+/* DHT makes a second name for a gfid that is here already: a hard link (brick 4.2). 0, -ENOENT: there is no
+ * such file; -errno. */
 static int
 link_to_gfid(struct xlator *xl, struct making *m)
 {
@@ -432,7 +436,8 @@ link_to_gfid(struct xlator *xl, struct making *m)
     return 0;
 }
 
-/* The name is taken by a link file of DHT that leads to another object than the one to be made: it goes. 0: gone. */
+/* The name is taken by a link file of DHT that leads to another object than the one to be made: it goes. 0:
+ * gone. */
 static int
 drop_stale_linkto(struct xlator *xl, struct making *m)
 {
@@ -486,8 +491,8 @@ make_node(struct xlator *xl, const struct call_stack *stk, struct making *m)
     return r < 0 ? r : mknod_once(xl, stk, m);
 }
 
-/* A directory may take over a gfid from another directory (DHT's heal of a rename does that) if the caller might move that away, but
- * not from a file. */
+/* A directory may take over a gfid from another directory (DHT's heal of a rename does that) if the caller
+ * might move that away, but not from a file. */
 static int
 make_dir(struct xlator *xl, const struct call_stack *stk, struct making *m)
 {
@@ -531,11 +536,13 @@ make_entry(struct xlator *xl, struct call_stack *stk, struct making *m,
            int (*make)(struct xlator *, const struct call_stack *, struct making *))
 {
     {
-        POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(posix_of(xl), &m->entry.parent->gfid, m->entry.name);
+        POSIX_LOCKED pthread_mutex_t *lock =
+            posix_name_lock(posix_of(xl), &m->entry.parent->gfid, m->entry.name);
         int r = make(xl, stk, m);
 
         if (r == 0)
-            r = m->has_mdata ? made_iatt(m, &stk->reply.stat) : posix_iatt(xl, m->obj, NULL, &stk->reply.stat, NULL);
+            r = m->has_mdata ? made_iatt(m, &stk->reply.stat)
+                             : posix_iatt(xl, m->obj, NULL, &stk->reply.stat, NULL);
         if (r < 0)
             return r;
     }
@@ -588,7 +595,7 @@ posix_fop_symlink(struct xlator *xl, struct call_stack *stk)
     return make_entry(xl, stk, &m, make_symlink);
 }
 
-/* -- link ---------------------------------------------------------------------------------------------------------------- */
+/* ---- link ------------------------------------------------------------------------------------ */
 
 /* Under the object's lock: an unlink at the same moment must not take the handle for the last link. */
 static int
@@ -634,7 +641,8 @@ posix_fop_link(struct xlator *xl, struct call_stack *stk)
     if (r < 0)
         return r;
     {
-        POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(posix_of(xl), &m.entry.parent->gfid, m.entry.name);
+        POSIX_LOCKED pthread_mutex_t *lock =
+            posix_name_lock(posix_of(xl), &m.entry.parent->gfid, m.entry.name);
 
         r = link_object(xl, stk, &m, &source);
         if (r == -EEXIST && dict_has(stk->call.xdata, DICT_KEY_FORCE_REPLACE)) {

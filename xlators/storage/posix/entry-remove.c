@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* entry-remove: unlink, rmdir, and what happens to a handle when an object's last name goes (spec: brick 4.4, 4.5).
+/* entry-remove: unlink, rmdir, and what happens to a handle when an object's last name goes (spec:
+ * brick 4.4, 4.5).
  *
- * A file's handle goes before its last name: a crash in between leaves a name without handle, which lookup heals; the other
- * way round would leave a handle that nobody ever removes. A directory's handle goes after it: dangling, it is removed by whoever
- * meets it. Name and object are locked, so a link, a create or a heal at the same moment comes before or after, never between.
+ * A file's handle goes before its last name: a crash in between leaves a name without handle, which lookup
+ * heals; the other way round would leave a handle that nobody ever removes. A directory's handle goes after
+ * it: dangling, it is removed by whoever meets it. Name and object are locked, so a link, a create or a heal
+ * at the same moment comes before or after, never between.
  *
  * System calls, inode and parent warm, and two to open and close the directory:
  *   unlink  6: stat parent, stat entry, unlink handle, unlink, set parent's mdata, stat parent
  *              (more links: remove gfid2path and set mdata instead of the handle; inode cold: get gfid)
- *   rmdir   7: stat parent, stat entry, get gfid, rmdir, readlink handle, unlink handle, set parent's mdata, stat parent
+ *   rmdir   7: stat parent, stat entry, get gfid, rmdir, readlink handle, unlink handle, set parent's mdata,
+ * stat parent
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +25,12 @@
 
 #define LINKTO_MODE 01000
 
-/* -- the last link ------------------------------------------------------------------------------------------------------ */
+/* ---- the last link --------------------------------------------------------------------------- */
 
 /* Moves the handle to where open files without a name are kept. */
 static int
-handle_keep_open(struct xlator *xl, const struct gfid *gfid, struct inode *inode, enum posix_handle_fate *fate)
+handle_keep_open(struct xlator *xl, const struct gfid *gfid, struct inode *inode,
+                 enum posix_handle_fate *fate)
 {
     struct posix *p = posix_of(xl);
     struct posix_inode *ctx = posix_inode_get(xl, inode);
@@ -46,7 +50,8 @@ handle_keep_open(struct xlator *xl, const struct gfid *gfid, struct inode *inode
 }
 
 int
-posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode *inode, enum posix_handle_fate *fate)
+posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode *inode,
+                    enum posix_handle_fate *fate)
 {
     struct posix_obj handle;
 
@@ -63,8 +68,8 @@ posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode *in
 }
 
 void
-posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct gfid *gfid, struct inode *inode,
-                      enum posix_handle_fate fate)
+posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct gfid *gfid,
+                      struct inode *inode, enum posix_handle_fate fate)
 {
     struct posix *p = posix_of(xl);
     int r = 0;
@@ -82,7 +87,8 @@ posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct g
     }
     posix_inode_gone(xl, inode, false);
     if (r < 0)
-        log_event(LOG_ERROR, xl, "posix-handle-restore", "the handle of %s is lost: %s", GFID(gfid), strerror(-r));
+        log_event(LOG_ERROR, xl, "posix-handle-restore", "the handle of %s is lost: %s", GFID(gfid),
+                  strerror(-r));
 }
 
 void
@@ -90,15 +96,15 @@ posix_drop_unlinked(struct xlator *xl, struct inode *inode, struct posix_inode *
 {
     struct posix_obj kept;
 
-    /* A read-modify-write, not a load: either it sees that the last fd is gone, or that fd's close, which counts down after it,
-     * sees the mark set before it and comes here itself (posix_fd_closed). */
+    /* A read-modify-write, not a load: either it sees that the last fd is gone, or that fd's close, which
+     * counts down after it, sees the mark set before it and comes here itself (posix_fd_closed). */
     if (!atomic_load(&ctx->is_kept) || atomic_fetch_add(&inode->open_fds, 0) > 0)
         return;
     posix_obj_unlinked(posix_of(xl), &inode->gfid, &kept);
     int r = posix_obj_unlink(&kept, 0);
     if (r < 0 && r != -ENOENT)
-        log_event(LOG_WARNING, xl, "posix-unlinked-remove", "cannot remove the unlinked file %s: %s", GFID(&inode->gfid),
-                  strerror(-r));
+        log_event(LOG_WARNING, xl, "posix-unlinked-remove", "cannot remove the unlinked file %s: %s",
+                  GFID(&inode->gfid), strerror(-r));
     atomic_store(&ctx->is_kept, false);
 }
 
@@ -131,7 +137,7 @@ posix_hold_large(struct posix_obj *obj, const struct stat *st)
     return fd < 0 ? -1 : fd;
 }
 
-/* -- unlink -------------------------------------------------------------------------------------------------------------- */
+/* ---- unlink ---------------------------------------------------------------------------------- */
 
 struct victim {
     struct gfid gfid; /* null: none on the disk */
@@ -151,8 +157,8 @@ victim_done(struct victim *v)
     v->inode = NULL;
 }
 
-/* The object behind the name, locked, with a stat from after the lock: its link count holds until victim_done(). The caller holds
- * the name lock. */
+/* The object behind the name, locked, with a stat from after the lock: its link count holds until
+ * victim_done(). The caller holds the name lock. */
 static int
 victim_lock(struct xlator *xl, struct posix_entry *e, struct inode *known, struct victim *v)
 {
@@ -190,10 +196,12 @@ unlink_allowed(const struct call_stack *stk, struct posix_entry *e, const struct
 
     if (S_ISDIR(v->st.st_mode))
         return -EISDIR;
-    if (dict_get_flag(xdata, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD) && v->inode && atomic_load(&v->inode->open_fds) > 0)
+    if (dict_get_flag(xdata, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD) && v->inode &&
+        atomic_load(&v->inode->open_fds) > 0)
         return -EBUSY;
     if (dict_get_flag(xdata, DICT_KEY_UNLINK_ONLY_LINKTO) &&
-        ((v->st.st_mode & 07777) != LINKTO_MODE || posix_obj_getxattr(&e->obj, POSIX_XATTR_LINKTO, NULL, 0) < 0))
+        ((v->st.st_mode & 07777) != LINKTO_MODE ||
+         posix_obj_getxattr(&e->obj, POSIX_XATTR_LINKTO, NULL, 0) < 0))
         return -EBUSY;
     return 0;
 }
@@ -280,7 +288,8 @@ unlink_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, 
         return r;
     v->large_fd = posix_hold_large(&e->obj, &v->st);
     /* The handle and this name, or this name alone. */
-    return v->st.st_nlink <= 2 && !gfid_is_null(&v->gfid) ? unlink_last(xl, e, v) : unlink_name(xl, stk, e, v);
+    return v->st.st_nlink <= 2 && !gfid_is_null(&v->gfid) ? unlink_last(xl, e, v)
+                                                          : unlink_name(xl, stk, e, v);
 }
 
 xl_verdict
@@ -307,7 +316,7 @@ posix_fop_unlink(struct xlator *xl, struct call_stack *stk)
     return r < 0 ? r : XL_DONE;
 }
 
-/* -- rmdir --------------------------------------------------------------------------------------------------------------- */
+/* ---- rmdir ----------------------------------------------------------------------------------- */
 
 /* With everything in it, out of sight at once; the janitor does the rest. */
 static int

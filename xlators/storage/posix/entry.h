@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* entry: a name in a directory as the subject of a call: what create, unlink, rename and their like have in common.
+/* entry: a name in a directory as the subject of a call: what create, unlink, rename and their like have in
+ * common.
  *
- * posix_entry_begin() checks the name and looks at the directory, which is also what finds out whether the path to it is
- * deep or being renamed; posix_entry_end() sets the directory's times and looks again. */
+ * posix_entry_begin() checks the name and looks at the directory, which is also what finds out whether the
+ * path to it is deep or being renamed; posix_entry_end() sets the directory's times and looks again. */
 #ifndef KILN_POSIX_ENTRY_H
 #define KILN_POSIX_ENTRY_H
 
@@ -15,7 +16,8 @@ struct posix_entry {
     struct stat dir_st;        /* at the beginning */
 };
 
-/* POSIX_ENTRY(e); declares one that holds nothing yet, and gives back what it holds when it goes out of scope. */
+/* POSIX_ENTRY(e); declares one that holds nothing yet, and gives back what it holds when it goes out of
+ * scope. */
 void posix_entry_done(struct posix_entry *e);
 static inline void
 posix_entry_empty(struct posix_entry *e)
@@ -40,39 +42,43 @@ int posix_entry_end(struct xlator *xl, const struct caller *caller, struct posix
 /* The object that the name leads to: *st and *gfid (null if it has none). 0, -ENOENT, -errno. */
 int posix_entry_look(struct posix_entry *e, struct stat *st, struct gfid *gfid);
 
-/* Would the name's path be too long for those who use the volume? 0, -ENAMETOOLONG, -ENOMEM. (path-length.c) */
+/* Would the name's path be too long for those who use the volume? 0, -ENAMETOOLONG, -ENOMEM. (path-length.c)
+ */
 int posix_path_check(struct xlator *xl, struct inode *parent, const char *name);
 
 /* As posix_entry_begin() does. */
 int posix_name_check(const struct loc *loc, int hidden_errno);
 
-/* May the caller make a directory below `new_parent` with the gfid of `dir`, which is there and has this stat? 0; -EEXIST;
- * -EINVAL: it would be below itself; -errno. (takeover.c) */
-int posix_may_take_over(struct xlator *xl, const struct caller *c, const struct gfid *dir, const struct stat *dir_st,
-                        const struct gfid *new_parent);
+/* May the caller make a directory below `new_parent` with the gfid of `dir`, which is there and has this
+ * stat? 0; -EEXIST; -EINVAL: it would be below itself; -errno. (takeover.c) */
+int posix_may_take_over(struct xlator *xl, const struct caller *c, const struct gfid *dir,
+                        const struct stat *dir_st, const struct gfid *new_parent);
 
-/* -- last links (entry-remove.c) ---------------------------------------------------------------------------------- */
+/* ---- last links (entry-remove.c) ------------------------------------------------------------- */
 
 /* What became of the handle of an object whose last name is about to go. */
 enum posix_handle_fate { POSIX_HANDLE_KEPT, POSIX_HANDLE_GONE, POSIX_HANDLE_IN_UNLINK };
 
-/* Takes the handle of a non-directory away, or moves it to .glusterfs/unlink if an fd is open on the object. `inode` may be NULL
- * (nobody has it open). The caller holds the object lock. */
+/* Takes the handle of a non-directory away, or moves it to .glusterfs/unlink if an fd is open on the object.
+ * `inode` may be NULL (nobody has it open). The caller holds the object lock. */
 int posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode *inode,
                         enum posix_handle_fate *fate);
 /* The name could not be removed after all. `entry` still leads to the object. */
-void posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct gfid *gfid, struct inode *inode,
-                           enum posix_handle_fate fate);
-/* Freeing the blocks of a large file can take seconds, and the kernel does it when the last name goes: while the locks are
- * held. With a descriptor on it, it does so when that is closed. -1: not worth it. */
+void posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct gfid *gfid,
+                           struct inode *inode, enum posix_handle_fate fate);
+/* Freeing the blocks of a large file can take seconds, and the kernel does it when the last name goes: while
+ * the locks are held. With a descriptor on it, it does so when that is closed. -1: not worth it. */
 int posix_hold_large(struct posix_obj *obj, const struct stat *st);
-/* After the name has gone and the fate was POSIX_HANDLE_IN_UNLINK: the last fd may have been closed meanwhile. */
+/* After the name has gone and the fate was POSIX_HANDLE_IN_UNLINK: the last fd may have been closed
+ * meanwhile. */
 void posix_unlinked_recheck(struct xlator *xl, struct inode *inode);
-/* Removes .glusterfs/unlink/GFID if no fd needs it any more. The caller holds the object lock, or is the last to know the inode. */
+/* Removes .glusterfs/unlink/GFID if no fd needs it any more. The caller holds the object lock, or is the last
+ * to know the inode. */
 void posix_drop_unlinked(struct xlator *xl, struct inode *inode, struct posix_inode *ctx);
 /* A directory that is about to be removed while somebody has it open: a descriptor of it, or -1. (kept.c) */
 int posix_hold_dir(struct inode *inode, struct posix_obj *entry);
-/* It was removed: the descriptor, which is taken over (-1: none), stays with the inode until no fd is open on it. */
+/* It was removed: the descriptor, which is taken over (-1: none), stays with the inode until no fd is open on
+ * it. */
 void posix_keep_dir(struct xlator *xl, struct inode *inode, int fd);
 void posix_drop_kept_dir(struct inode *inode, struct posix_inode *ctx);
 /* The object of an inode that is gone, if somebody has it open. 0, -ENOENT, -errno. */

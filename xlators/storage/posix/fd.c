@@ -12,7 +12,8 @@ static pthread_once_t fd_pool_once = PTHREAD_ONCE_INIT;
 static void
 fd_pool_make(void)
 {
-    const struct mem_pool_opts opts = {.name = "posix_fd", .xlator = "storage/posix", .size = sizeof(struct posix_fd)};
+    const struct mem_pool_opts opts = {
+        .name = "posix_fd", .xlator = "storage/posix", .size = sizeof(struct posix_fd)};
 
     fd_pool = mem_pool_new_opts(&opts);
 }
@@ -125,8 +126,8 @@ posix_obj_of_fd(struct xlator *xl, struct fd *fd, struct posix_obj *obj)
 }
 
 int
-posix_iatts_around(struct xlator *xl, struct call_stack *stk, int fd, struct inode *inode, const struct stat *pre,
-                   const struct stat *post)
+posix_iatts_around(struct xlator *xl, struct call_stack *stk, int fd, struct inode *inode,
+                   const struct stat *pre, const struct stat *post)
 {
     POSIX_OBJ(obj);
 

@@ -39,8 +39,8 @@ posix_gfid2path_set(struct xlator *xl, struct posix_obj *obj, const struct gfid 
     int r = posix_obj_setxattr(obj, key, value, len, XATTR_CREATE);
 
     if (r < 0 && r != -EEXIST)
-        log_event(LOG_WARNING, xl, "posix-gfid2path-set", "cannot set %s on %s/%s: %s", key, GFID(parent), name,
-                  strerror(-r));
+        log_event(LOG_WARNING, xl, "posix-gfid2path-set", "cannot set %s on %s/%s: %s", key, GFID(parent),
+                  name, strerror(-r));
 }
 
 void
@@ -54,6 +54,6 @@ posix_gfid2path_remove(struct xlator *xl, struct posix_obj *obj, const struct gf
     int r = posix_obj_removexattr(obj, key);
 
     if (r < 0 && r != -ENODATA)
-        log_event(LOG_WARNING, xl, "posix-gfid2path-remove", "cannot remove %s of %s/%s: %s", key, GFID(parent), name,
-                  strerror(-r));
+        log_event(LOG_WARNING, xl, "posix-gfid2path-remove", "cannot remove %s of %s/%s: %s", key,
+                  GFID(parent), name, strerror(-r));
 }

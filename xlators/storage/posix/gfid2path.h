@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* gfid2path: an xattr for each name of a file, symlink or device, so that its paths can be found by gfid (spec: brick 2.5).
+/* gfid2path: an xattr for each name of a file, symlink or device, so that its paths can be found by gfid
+ * (spec: brick 2.5).
  *
  *   trusted.gfid2path.<XXH64 of the value, 16 hex digits> = "<parent gfid>/<name>"
  *
- * Only reports use them: failure to set or remove one is logged and no more. Off with the option gfid2path. */
+ * Only reports use them: failure to set or remove one is logged and no more. Off with the option gfid2path.
+ */
 #ifndef KILN_POSIX_GFID2PATH_H
 #define KILN_POSIX_GFID2PATH_H
 
@@ -16,7 +18,9 @@
 size_t posix_gfid2path_pair(const struct gfid *parent, const char *name, char key[POSIX_GFID2PATH_KEY_SIZE],
                             char value[POSIX_GFID2PATH_VALUE_SIZE]);
 
-void posix_gfid2path_set(struct xlator *xl, struct posix_obj *obj, const struct gfid *parent, const char *name);
-void posix_gfid2path_remove(struct xlator *xl, struct posix_obj *obj, const struct gfid *parent, const char *name);
+void posix_gfid2path_set(struct xlator *xl, struct posix_obj *obj, const struct gfid *parent,
+                         const char *name);
+void posix_gfid2path_remove(struct xlator *xl, struct posix_obj *obj, const struct gfid *parent,
+                            const char *name);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* -- texts ------------------------------------------------------------------------------------------------------ */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 char *
 posix_handle_path(const struct gfid *gfid, char path[POSIX_HANDLE_SIZE])
@@ -61,7 +61,7 @@ posix_handle_read_text(struct posix *p, const struct gfid *gfid, char text[POSIX
     return n;
 }
 
-/* -- what is behind a gfid -------------------------------------------------------------------------------------------- */
+/* ---- what is behind a gfid ------------------------------------------------------------------- */
 
 /* 0: the object at this address carries the gfid. -ESTALE: another one, or none. */
 static int
@@ -77,7 +77,8 @@ find_check(struct posix_obj *obj, const struct gfid *gfid)
 
 /* The handle is a symlink with one name: a directory's, or that of a symlink which has lost its name. */
 static int
-find_symlink(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, struct stat *st, bool *is_dangling)
+find_symlink(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, struct stat *st,
+             bool *is_dangling)
 {
     struct stat link = *st;
 
@@ -95,7 +96,8 @@ find_symlink(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, st
 }
 
 int
-posix_obj_find(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, struct stat *st, bool *is_dangling)
+posix_obj_find(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, struct stat *st,
+               bool *is_dangling)
 {
     *is_dangling = false;
     posix_obj_gfid(p, gfid, false, obj);
@@ -108,7 +110,7 @@ posix_obj_find(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, 
     return find_check(obj, gfid);
 }
 
-/* -- making and removing handles -------------------------------------------------------------------------------------- */
+/* ---- making and removing handles ------------------------------------------------------------- */
 
 /* The directory .glusterfs/xx/yy of a handle; the first object in it makes it. */
 static int
@@ -187,8 +189,8 @@ posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct gfid
     }
     if (errno != EEXIST)
         return -errno;
-    /* There is one: replaced in one step, so that the directory can be reached by its gfid at any moment. The temporary name lies in
-     * .glusterfs/unlink, which is emptied at each start. */
+    /* There is one: replaced in one step, so that the directory can be reached by its gfid at any moment. The
+     * temporary name lies in .glusterfs/unlink, which is emptied at each start. */
     gfid_random(&unique);
     memcpy(fresh, "unlink/", 7);
     gfid_text(&unique, fresh + 7);
@@ -239,7 +241,8 @@ posix_handle_heal(struct posix_obj *entry, const struct gfid *gfid, const struct
     if (dir_handle_is_right(entry->p, gfid, st))
         return 0;
     /* A hard link under this gfid: some file has it already. */
-    if (fstatat(entry->p->handles_fd, HANDLE(gfid), &handle, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(handle.st_mode))
+    if (fstatat(entry->p->handles_fd, HANDLE(gfid), &handle, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISLNK(handle.st_mode))
         return -EEXIST;
     return posix_handle_set_dir(entry->p, gfid, parent, name);
 }

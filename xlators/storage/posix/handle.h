@@ -12,11 +12,13 @@
 #include "xlators/storage/posix/obj.h"
 
 /* Finds out what a gfid is when the table does not know: fills *obj (addressing it rightly) and *st.
- * 0: its trusted.gfid is this one; -ENOENT: no handle, or a directory's handle that leads nowhere (*is_dangling true); -ESTALE: it
- * leads to something else (*is_dangling true, if it is a directory's); -errno. */
-int posix_obj_find(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, struct stat *st, bool *is_dangling);
+ * 0: its trusted.gfid is this one; -ENOENT: no handle, or a directory's handle that leads nowhere
+ * (*is_dangling true); -ESTALE: it leads to something else (*is_dangling true, if it is a directory's);
+ * -errno. */
+int posix_obj_find(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, struct stat *st,
+                   bool *is_dangling);
 
-/* -- handles themselves ------------------------------------------------------------------------------------------ */
+/* ---- handles themselves ---------------------------------------------------------------------- */
 
 /* "xx/yy/GFID", relative to handles_fd. */
 #define POSIX_HANDLE_SIZE (6 + GFID_TEXT_SIZE)
@@ -31,15 +33,18 @@ bool posix_handle_text_parse(const char *text, size_t len, struct gfid *parent, 
 /* The text of a directory's handle, NUL-terminated. Its length; -ENOENT, -EINVAL (not a symlink), -errno. */
 ssize_t posix_handle_read_text(struct posix *p, const struct gfid *gfid, char text[POSIX_HANDLE_TEXT_MAX]);
 
-/* Makes the hard link of a non-directory. 0 (also if it is there already and is this object), -EEXIST (the gfid belongs to
- * another object), -errno. */
+/* Makes the hard link of a non-directory. 0 (also if it is there already and is this object), -EEXIST (the
+ * gfid belongs to another object), -errno. */
 int posix_handle_link(struct posix_obj *entry, const struct gfid *gfid);
 /* Makes or replaces, in one step, the symlink of a directory. 0 or -errno. */
-int posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct gfid *parent, const char *name);
-/* Removes a directory's handle if it names exactly (parent, name). 0 (also if it names another or is not there), -errno. */
-int posix_handle_drop_dir(struct posix *p, const struct gfid *gfid, const struct gfid *parent, const char *name);
-/* Makes sure that the entry, which has this gfid and `st`, is what its handle leads to. Caller holds the locks of name and object.
- * 0 or -errno. */
+int posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct gfid *parent,
+                         const char *name);
+/* Removes a directory's handle if it names exactly (parent, name). 0 (also if it names another or is not
+ * there), -errno. */
+int posix_handle_drop_dir(struct posix *p, const struct gfid *gfid, const struct gfid *parent,
+                          const char *name);
+/* Makes sure that the entry, which has this gfid and `st`, is what its handle leads to. Caller holds the
+ * locks of name and object. 0 or -errno. */
 int posix_handle_heal(struct posix_obj *entry, const struct gfid *gfid, const struct stat *st,
                       const struct gfid *parent, const char *name);
 

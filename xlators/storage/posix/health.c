@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* health: can the disk still be written and read? (spec: brick 11.3)
  *
- * Every health-check-interval a time stamp is written to .glusterfs/health_check and read back. If that fails, gives something
- * else, takes longer than health-check-timeout, or if BRICK is no longer the directory that was opened at the start (another
- * file system was mounted over it, or it was moved away), the brick is reported down to its clients, once. */
+ * Every health-check-interval a time stamp is written to .glusterfs/health_check and read back. If that
+ * fails, gives something else, takes longer than health-check-timeout, or if BRICK is no longer the directory
+ * that was opened at the start (another file system was mounted over it, or it was moved away), the brick is
+ * reported down to its clients, once. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@ go_down(struct posix *p, const char *what, const char *why)
 {
     if (atomic_exchange(&p->is_going_down, true))
         return;
-    log_event(LOG_CRITICAL, p->xl, "posix-health-failed", "health-check failed, going down: %s: %s: %s", p->brick, what, why);
+    log_event(LOG_CRITICAL, p->xl, "posix-health-failed", "health-check failed, going down: %s: %s: %s",
+              p->brick, what, why);
     xlator_tell_parent(p->xl, CHILD_DOWN);
 }
 

@@ -2,11 +2,12 @@
 /* janitor: removes for good what was only put out of sight (spec: brick 11.4).
  *
  *   .glusterfs/unlink    files without a name; kept while an fd is open on them. Emptied at each start.
- *   .glusterfs/landfill  directories removed with everything in them (rmdir with flags). Emptied janitor-sleep-duration after
- *                        something was put there.
+ *   .glusterfs/landfill  directories removed with everything in them (rmdir with flags). Emptied
+ * janitor-sleep-duration after something was put there.
  *
- * Trees are not descended into: a directory found in one is moved up into the landfill under a name of its own, so each is
- * flat when its turn comes, and neither depth nor length of path matter. Cut short at any point, the next run goes on. */
+ * Trees are not descended into: a directory found in one is moved up into the landfill under a name of its
+ * own, so each is flat when its turn comes, and neither depth nor length of path matter. Cut short at any
+ * point, the next run goes on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -51,8 +52,9 @@ is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* The handle goes with the last name of a file, or with a directory whose handle is a dangling one (its name is gone). Under the
- * object's lock, and so is the name's going: who unlinks or links another name of it at the same moment counts its links, too. */
+/* The handle goes with the last name of a file, or with a directory whose handle is a dangling one (its name
+ * is gone). Under the object's lock, and so is the name's going: who unlinks or links another name of it at
+ * the same moment counts its links, too. */
 static void
 drop_handle_locked(struct posix *p, const struct gfid *gfid, const struct stat *st)
 {
@@ -114,7 +116,8 @@ empty_dir(struct posix *p, const char *at)
     return first_error;
 }
 
-/* One pass. 1: something was found (and more may have been moved in meanwhile); 0: empty; -errno: something cannot be removed. */
+/* One pass. 1: something was found (and more may have been moved in meanwhile); 0: empty; -errno: something
+ * cannot be removed. */
 static int
 purge_once(struct posix *p)
 {
@@ -152,8 +155,8 @@ janitor_chore(struct posix *p)
     while (!p->chores_stop && (r = purge_once(p)) > 0)
         ;
     if (r < 0) {
-        log_event(LOG_WARNING, p->xl, "posix-landfill", "%s/" POSIX_HIDDEN_DIR "/" LANDFILL " cannot be emptied: %s", p->brick,
-                  strerror(-r));
+        log_event(LOG_WARNING, p->xl, "posix-landfill",
+                  "%s/" POSIX_HIDDEN_DIR "/" LANDFILL " cannot be emptied: %s", p->brick, strerror(-r));
         return pause_ms;
     }
     return atomic_load(&p->has_landfill) ? pause_ms : 0;
@@ -175,7 +178,8 @@ posix_janitor_wake(struct posix *p)
 static void
 warn(const struct posix *p, const char *what, int err)
 {
-    log_event(LOG_WARNING, p->xl, "posix-janitor-prepare", "%s/" POSIX_HIDDEN_DIR "/%s: %s", p->brick, what, strerror(err));
+    log_event(LOG_WARNING, p->xl, "posix-janitor-prepare", "%s/" POSIX_HIDDEN_DIR "/%s: %s", p->brick, what,
+              strerror(err));
 }
 
 void
@@ -196,7 +200,8 @@ posix_janitor_prepare(struct posix *p)
     struct gfid gfid;
     struct stat st;
     posix_obj_at(p, p->brick_fd, ".landfill", &obj);
-    if (posix_obj_stat(&obj, &st) == 0 && S_ISDIR(st.st_mode) && posix_obj_get_gfid(&obj, &gfid) == -ENODATA &&
+    if (posix_obj_stat(&obj, &st) == 0 && S_ISDIR(st.st_mode) &&
+        posix_obj_get_gfid(&obj, &gfid) == -ENODATA &&
         renameat(obj.dirfd, obj.rel, p->handles_fd, landfill_name(&fresh)) < 0)
         warn(p, LANDFILL, errno);
     atomic_store(&p->has_landfill, true);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kept: objects without a name that somebody has open. Clients name them by gfid in calls that have no fd of their own (fchmod,
- * fsetxattr, opening /proc/self/fd/N), and are answered as long as the last fd is open.
+/* kept: objects without a name that somebody has open. Clients name them by gfid in calls that have no fd of
+ * their own (fchmod, fsetxattr, opening /proc/self/fd/N), and are answered as long as the last fd is open.
  *
- * A file keeps its handle, in .glusterfs/unlink (entry-remove.c). A directory cannot have a second name: it keeps a descriptor. */
+ * A file keeps its handle, in .glusterfs/unlink (entry-remove.c). A directory cannot have a second name: it
+ * keeps a descriptor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,7 +13,8 @@
 int
 posix_hold_dir(struct inode *inode, struct posix_obj *entry)
 {
-    int fd = inode && atomic_load(&inode->open_fds) > 0 ? posix_obj_open(entry, O_RDONLY | O_DIRECTORY, 0) : -1;
+    int fd =
+        inode && atomic_load(&inode->open_fds) > 0 ? posix_obj_open(entry, O_RDONLY | O_DIRECTORY, 0) : -1;
 
     return fd < 0 ? -1 : fd; /* without one it is only not found by its gfid */
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* lookup: is there such an object, and what is it? (spec: brick 4.1)
  *
- * The everyday case takes no lock. What it finds half done (a name without gfid, an object without handle) is either being
- * made or removed at this moment, or was left by a crash: then the locks of name and object are taken, it looks again and, if
- * it is still so, heals.
+ * The everyday case takes no lock. What it finds half done (a name without gfid, an object without handle) is
+ * either being made or removed at this moment, or was left by a crash: then the locks of name and object are
+ * taken, it looks again and, if it is still so, heals.
  *
  * System calls, plus those of the xattr fill:
  *   name, inode known or no such   2: stat, stat parent
- *   name, inode new to the table   8: stat, open and stat parent, get gfid, stat handle, get mdata, close, stat parent: the walk
- *                                  through the parent's handle is dearer than these three, and is done three times, not four
- *   gfid, inode known              1: stat
- *   gfid of a file                 2 or 3: stat, get gfid, get mdata
- *   gfid of a directory            5 or 6: stat handle, open, stat, get gfid, get mdata, close
- * The xattrs of a directory cost an open, a stat and a close: they are read of the object at its own address, checked.
+ *   name, inode new to the table   8: stat, open and stat parent, get gfid, stat handle, get mdata, close,
+ * stat parent: the walk through the parent's handle is dearer than these three, and is done three times, not
+ * four gfid, inode known              1: stat gfid of a file                 2 or 3: stat, get gfid, get
+ * mdata gfid of a directory            5 or 6: stat handle, open, stat, get gfid, get mdata, close The xattrs
+ * of a directory cost an open, a stat and a close: they are read of the object at its own address, checked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,10 +25,10 @@
 #include "xlators/storage/posix/stat.h"
 #include "xlators/storage/posix/xattr-fill.h"
 
-/* -- by gfid ------------------------------------------------------------------------------------------------------------ */
+/* ---- by gfid --------------------------------------------------------------------------------- */
 
-/* A directory's handle that leads nowhere is left from a removal that was cut short. One that leads to another directory is let be: a
- * user of the machine may be moving things about. */
+/* A directory's handle that leads nowhere is left from a removal that was cut short. One that leads to
+ * another directory is let be: a user of the machine may be moving things about. */
 static void
 drop_dangling(struct xlator *xl, const struct gfid *gfid)
 {
@@ -44,8 +43,8 @@ drop_dangling(struct xlator *xl, const struct gfid *gfid)
     if (r != -ENOENT || !is_dangling)
         return;
     if (unlinkat(p->handles_fd, HANDLE(gfid), 0) == 0)
-        log_event(LOG_INFO, xl, "posix-handle-dangling", "removed the handle of the directory %s, which has gone",
-                  GFID(gfid));
+        log_event(LOG_INFO, xl, "posix-handle-dangling",
+                  "removed the handle of the directory %s, which has gone", GFID(gfid));
 }
 
 /* Files without a name that are open (or were at a crash); asked for by shard's clients. */
@@ -96,7 +95,8 @@ look_at_known(struct xlator *xl, struct inode *inode, struct posix_obj *obj, str
 
 /* By the handle, whatever it is; then the table's inode does not count if it is of another kind. */
 static int
-look_at_handle(struct xlator *xl, const struct gfid *gfid, struct inode **inode, struct posix_obj *obj, struct stat *st)
+look_at_handle(struct xlator *xl, const struct gfid *gfid, struct inode **inode, struct posix_obj *obj,
+               struct stat *st)
 {
     bool is_dangling;
     int r = posix_obj_find(posix_of(xl), gfid, obj, st, &is_dangling);
@@ -135,7 +135,7 @@ lookup_gfid(struct xlator *xl, struct call_stack *stk)
     return r < 0 ? r : XL_DONE;
 }
 
-/* -- by name ------------------------------------------------------------------------------------------------------------ */
+/* ---- by name --------------------------------------------------------------------------------- */
 
 struct looking {
     struct inode *parent;
@@ -171,8 +171,8 @@ look(struct looking *l)
     return r == -ENODATA ? 0 : r;
 }
 
-/* No gfid: the client brings one, or can do without, or there is no such object. Under the name's lock, so it is not one of ours in
- * the making. */
+/* No gfid: the client brings one, or can do without, or there is no such object. Under the name's lock, so it
+ * is not one of ours in the making. */
 static int
 heal_gfid_locked(struct xlator *xl, const struct call_stack *stk, struct looking *l)
 {
@@ -191,8 +191,8 @@ heal_gfid_locked(struct xlator *xl, const struct call_stack *stk, struct looking
         r = posix_obj_setxattr(&l->obj, POSIX_XATTR_GFID, &wanted, sizeof wanted, XATTR_CREATE);
     if (r < 0)
         return r;
-    log_event(LOG_INFO, xl, "posix-gfid-healed", "%s/%s had no gfid and is now %s", GFID(&l->parent->gfid), l->name,
-              GFID(&wanted));
+    log_event(LOG_INFO, xl, "posix-gfid-healed", "%s/%s had no gfid and is now %s", GFID(&l->parent->gfid),
+              l->name, GFID(&wanted));
     l->gfid = wanted;
     posix_inode_reborn(xl, &wanted);
     return posix_obj_stat(&l->obj, &l->st); /* its link count has changed */
@@ -220,8 +220,8 @@ look_again(struct xlator *xl, const struct call_stack *stk, struct looking *l)
     return r < 0 ? r : posix_obj_stat(&l->obj, &l->st);
 }
 
-/* From here on the object is addressed by its own handle: what is read of it cannot be read of something that has the name a moment
- * later. */
+/* From here on the object is addressed by its own handle: what is read of it cannot be read of something that
+ * has the name a moment later. */
 static void
 take_own(struct looking *l, struct posix_obj *own)
 {
@@ -310,12 +310,15 @@ lookup_parent(struct xlator *xl, struct looking *l, struct iatt *out)
 static int
 lookup_answer(struct xlator *xl, struct call_stack *stk, struct looking *l)
 {
-    int r = posix_iatt_of_stat(xl, &l->obj, l->inode, gfid_is_null(&l->gfid) ? NULL : &l->gfid, &l->st, &stk->reply.stat);
+    int r = posix_iatt_of_stat(xl, &l->obj, l->inode, gfid_is_null(&l->gfid) ? NULL : &l->gfid, &l->st,
+                               &stk->reply.stat);
 
-    return r < 0 ? r : posix_xattr_fill_reply(xl, stk, &l->obj, l->inode, &stk->reply.stat, POSIX_FILL_LOOKUP);
+    return r < 0 ? r
+                 : posix_xattr_fill_reply(xl, stk, &l->obj, l->inode, &stk->reply.stat, POSIX_FILL_LOOKUP);
 }
 
-/* The object has gone while it was looked at; but the name need not have: a rename may have put another there. */
+/* The object has gone while it was looked at; but the name need not have: a rename may have put another
+ * there. */
 static int
 lookup_once_more(struct xlator *xl, struct call_stack *stk, struct looking *l)
 {
@@ -361,8 +364,8 @@ lookup_name(struct xlator *xl, struct call_stack *stk)
     return r < 0 ? r : XL_DONE;
 }
 
-/* A success brings a dict, the empty one if nothing was asked for: the disperse client puts what it has found out into it, and
- * without one its heal of attributes ends half-way and says nothing (brick 4.1). */
+/* A success brings a dict, the empty one if nothing was asked for: the disperse client puts what it has found
+ * out into it, and without one its heal of attributes ends half-way and says nothing (brick 4.1). */
 xl_verdict
 posix_fop_lookup(struct xlator *xl, struct call_stack *stk)
 {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* -- on the disk: version 1, flags, then ctime, mtime, atime; big endian --------------------------------------------- */
+/* ---- on the disk: version 1, flags, then ctime, mtime, atime; big endian --------------------- */
 
 static uint8_t *
 put_u64(uint8_t *at, uint64_t v)
@@ -119,7 +119,7 @@ mdata_store_locked(struct posix_obj *obj, struct posix_inode *ctx, const struct 
     return r;
 }
 
-/* -- changes ---------------------------------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static bool
 is_later(int64_t sec_a, uint32_t nsec_a, int64_t sec_b, uint32_t nsec_b)
@@ -144,7 +144,8 @@ raise(int64_t *sec, uint32_t *nsec, int64_t to_sec, uint32_t to_nsec)
     return true;
 }
 
-/* A change of the stored times. `change` returns true if it changed *m, which holds what is stored if `has`. */
+/* A change of the stored times. `change` returns true if it changed *m, which holds what is stored if `has`.
+ */
 struct mdata_change {
     bool (*change)(const struct mdata_change *c, struct mdata *m, bool has);
     const struct caller *caller;
@@ -174,8 +175,8 @@ ctx_unlock(struct posix_inode *ctx)
 
 /* `pre` and `post` (may be NULL) receive the times from before and after. */
 static int
-mdata_change_around(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct mdata_change *c,
-                    struct iatt *pre, struct iatt *post)
+mdata_change_around(struct xlator *xl, struct posix_obj *obj, struct inode *inode,
+                    const struct mdata_change *c, struct iatt *pre, struct iatt *post)
 {
     if (!posix_conf(xl)->ctime)
         return 0;
@@ -260,7 +261,8 @@ change_setattr(const struct mdata_change *c, struct mdata *m, bool has)
     const struct iatt *g = c->iatt;
     struct mdata old = *m;
 
-    /* An object that has no mdata gets one by a change of its attributes, but not by its times alone (brick 3.4). */
+    /* An object that has no mdata gets one by a change of its attributes, but not by its times alone
+     * (brick 3.4). */
     if (!has) {
         if (!(c->flags & TIME_CTIME))
             return false;
@@ -277,7 +279,7 @@ change_setattr(const struct mdata_change *c, struct mdata *m, bool has)
     return !has || !is_same(&old, m);
 }
 
-/* -- entry points ------------------------------------------------------------------------------------------------------ */
+/* ---- entry points ---------------------------------------------------------------------------- */
 
 int
 posix_mdata_get(struct xlator *xl, struct posix_obj *obj, struct inode *inode, struct mdata *out)
@@ -300,15 +302,17 @@ posix_mdata_update(struct xlator *xl, const struct caller *caller, struct posix_
     if (flags == 0)
         return 0;
     return mdata_change(xl, obj, inode,
-                        &(struct mdata_change){.change = change_flagged, .caller = caller, .flags = flags}, post);
+                        &(struct mdata_change){.change = change_flagged, .caller = caller, .flags = flags},
+                        post);
 }
 
 int
-posix_mdata_update_around(struct xlator *xl, const struct caller *caller, struct posix_obj *obj, struct inode *inode,
-                          struct iatt *pre, struct iatt *post)
+posix_mdata_update_around(struct xlator *xl, const struct caller *caller, struct posix_obj *obj,
+                          struct inode *inode, struct iatt *pre, struct iatt *post)
 {
     uint32_t flags = caller->time_flags & (TIME_CTIME | TIME_MTIME | TIME_ATIME);
-    const struct mdata_change c = {.change = flags ? change_flagged : change_nothing, .caller = caller, .flags = flags};
+    const struct mdata_change c = {
+        .change = flags ? change_flagged : change_nothing, .caller = caller, .flags = flags};
 
     return mdata_change_around(xl, obj, inode, &c, pre, post);
 }
@@ -328,7 +332,8 @@ posix_mdata_update_parent(struct xlator *xl, const struct caller *caller, struct
     if (flags == 0)
         return 0;
     return mdata_change(xl, dir, inode,
-                        &(struct mdata_change){.change = change_flagged, .caller = caller, .flags = flags}, post);
+                        &(struct mdata_change){.change = change_flagged, .caller = caller, .flags = flags},
+                        post);
 }
 
 int
@@ -364,8 +369,8 @@ posix_mdata_merge(struct xlator *xl, struct posix_obj *obj, struct inode *inode,
 }
 
 int
-posix_mdata_setattr(struct xlator *xl, const struct caller *caller, struct posix_obj *obj, struct inode *inode,
-                    int valid, const struct iatt *given, struct iatt *post)
+posix_mdata_setattr(struct xlator *xl, const struct caller *caller, struct posix_obj *obj,
+                    struct inode *inode, int valid, const struct iatt *given, struct iatt *post)
 {
     uint32_t flags = caller->time_flags & TIME_CTIME;
 

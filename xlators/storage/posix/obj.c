@@ -12,7 +12,7 @@
 #include "xlators/storage/posix/handle.h"
 #include "xlators/storage/posix/xattr-sys.h"
 
-/* -- building ------------------------------------------------------------------------------------------------------------ */
+/* ---- building -------------------------------------------------------------------------------- */
 
 /* Longer names were refused at the border; should one come here, it is cut and not found. */
 static void
@@ -139,7 +139,7 @@ posix_obj_done(struct posix_obj *obj)
     obj->owns_dirfd = false;
 }
 
-/* -- what was meant? ------------------------------------------------------------------------------------------------------- */
+/* ---- what was meant? ------------------------------------------------------------------------- */
 
 static bool
 is_the_dir(const struct posix_obj *obj)
@@ -204,7 +204,7 @@ reach(struct posix_obj *obj)
     return r;
 }
 
-/* -- system calls ------------------------------------------------------------------------------------------------------------ */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 int
 posix_obj_peek(struct posix_obj *obj, struct stat *st)
@@ -370,7 +370,8 @@ posix_obj_chown(struct posix_obj *obj, uid_t uid, gid_t gid)
 
     if (r < 0)
         return r;
-    r = obj->fd >= 0 ? fchown(obj->fd, uid, gid) : fchownat(obj->dirfd, obj->rel, uid, gid, AT_SYMLINK_NOFOLLOW);
+    r = obj->fd >= 0 ? fchown(obj->fd, uid, gid)
+                     : fchownat(obj->dirfd, obj->rel, uid, gid, AT_SYMLINK_NOFOLLOW);
     return r < 0 ? -errno : 0;
 }
 

@@ -56,7 +56,8 @@
 
 struct posix_obj {
     struct posix *p;
-    struct inode *inode; /* of the object, or of the directory that an entry is in; NULL: not known. The caller's reference */
+    /* of the object, or of the directory that an entry is in; NULL: not known. The caller's reference */
+    struct inode *inode;
     unsigned births;     /* of the inode, when the obj was built */
     unsigned renames_seen;
     int fd;              /* the object itself; -1: address it by path. Never owned */
@@ -69,12 +70,14 @@ struct posix_obj {
     char rel[POSIX_REL_SIZE];
 };
 
-/* POSIX_OBJ(obj); declares one that holds nothing yet, and gives back what it holds when it goes out of scope. */
+/* POSIX_OBJ(obj); declares one that holds nothing yet, and gives back what it holds when it goes out of
+ * scope. */
 void posix_obj_done(struct posix_obj *obj);
 static inline void
 posix_obj_empty(struct posix_obj *obj)
 {
-    obj->owns_dirfd = false; /* the rest means nothing before it is built: not worth clearing, it has a path in it */
+    /* the rest means nothing before it is built: not worth clearing, it has a path in it */
+    obj->owns_dirfd = false;
 }
 #define POSIX_OBJ(name) \
     __attribute__((cleanup(posix_obj_done))) struct posix_obj name; \
@@ -90,7 +93,8 @@ void posix_obj_fd(struct posix *p, int fd, struct posix_obj *obj);
 void posix_obj_at(struct posix *p, int dirfd, const char *name, struct posix_obj *obj);
 /* Says whose object it is, before it is looked at: posix_obj_verify() then learns its number. */
 void posix_obj_set_inode(struct posix_obj *obj, struct inode *inode);
-void posix_obj_unlinked(struct posix *p, const struct gfid *gfid, struct posix_obj *obj); /* .glusterfs/unlink/GFID */
+/* .glusterfs/unlink/GFID */
+void posix_obj_unlinked(struct posix *p, const struct gfid *gfid, struct posix_obj *obj);
 /* .glusterfs/DIR/NAME; `dir` at most "landfill/" and a name, `name` at most NAME_MAX bytes. */
 void posix_obj_hidden(struct posix *p, const char *dir, const char *name, struct posix_obj *obj);
 /* The directory of an entry, and an entry of a directory, which have been reached. The new one borrows the
@@ -117,11 +121,13 @@ int posix_obj_stat(struct posix_obj *obj, struct stat *st);
 /* By the path, unchecked: to be compared, never to be believed; but that there is no such name, if the
  * directory is checked afterwards. -ESTALE: nobody knows, a directory is being renamed. */
 int posix_obj_peek(struct posix_obj *obj, struct stat *st);
-/* Directories, O_PATH, and what O_CREAT | O_EXCL makes. O_CLOEXEC and O_NOFOLLOW are added. Not for an obj that is an fd. */
+/* Directories, O_PATH, and what O_CREAT | O_EXCL makes. O_CLOEXEC and O_NOFOLLOW are added. Not for an obj
+ * that is an fd. */
 int posix_obj_open(struct posix_obj *obj, int flags, mode_t mode);
 /* A regular file: anything else is refused, without having waited for it. inode, if not NULL: it must be
  * that one. *st: its stat, from before O_TRUNC. */
-int posix_obj_open_file(struct xlator *xl, struct posix_obj *obj, struct inode *inode, int flags, struct stat *st);
+int posix_obj_open_file(struct xlator *xl, struct posix_obj *obj, struct inode *inode, int flags,
+                        struct stat *st);
 ssize_t posix_obj_getxattr(struct posix_obj *obj, const char *name, void *value, size_t size);
 ssize_t posix_obj_listxattr(struct posix_obj *obj, char *list, size_t size);
 int posix_obj_setxattr(struct posix_obj *obj, const char *name, const void *value, size_t size, int flags);

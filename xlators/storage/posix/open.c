@@ -6,13 +6,13 @@
 
 #include "xlators/storage/posix/data.h"
 
-/* What a client may ask the kernel for. O_CREAT would make a file without gfid if the handle is gone, so it stays
- * out; the rest (O_NOCTTY, O_ASYNC, "open for execution") means nothing on a brick. */
+/* What a client may ask the kernel for. O_CREAT would make a file without gfid if the handle is gone, so it
+ * stays out; the rest (O_NOCTTY, O_ASYNC, "open for execution") means nothing on a brick. */
 #define OPEN_FLAGS                                                                                           \
     (O_ACCMODE | O_APPEND | O_TRUNC | O_NONBLOCK | O_SYNC | O_DSYNC | O_DIRECT | O_DIRECTORY | O_NOATIME)
 
-/* Opens the object and hands an fd to the reply. The object's lock makes "is it open?" of an unlink at the same moment
- * a question with one answer. */
+/* Opens the object and hands an fd to the reply. The object's lock makes "is it open?" of an unlink at the
+ * same moment a question with one answer. */
 static int
 open_object(struct xlator *xl, struct call_stack *stk, int flags, bool is_dir)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* path-length: BRICK's path and a name's path in the volume together stay below PATH_MAX. Nothing here needs that, but whoever uses
- * the volume does: kernels and tools go by paths, and a folder whose path is too long can be neither used nor removed by them.
+/* path-length: BRICK's path and a name's path in the volume together stay below PATH_MAX. Nothing here needs
+ * that, but whoever uses the volume does: kernels and tools go by paths, and a folder whose path is too long
+ * can be neither used nor removed by them.
  *
  * A directory's length is kept with its inode, for as long as no directory of the brick was renamed. */
 #include <errno.h>
@@ -8,8 +9,8 @@
 
 #include "xlators/storage/posix/entry.h"
 
-/* Of "/a/b", by the names that the table knows or else by the handles. -ENAMETOOLONG, -ENOMEM; 0 for one that cannot be told, because
- * something on its way is being moved: then nothing is refused. */
+/* Of "/a/b", by the names that the table knows or else by the handles. -ENAMETOOLONG, -ENOMEM; 0 for one that
+ * cannot be told, because something on its way is being moved: then nothing is refused. */
 static ssize_t
 find_length(struct posix *p, struct inode *dir)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* posix-internal: what the files of storage/posix share: a brick's state, its options, what it keeps per inode and fd.
+/* posix-internal: what the files of storage/posix share: a brick's state, its options, what it keeps per
+ * inode and fd.
  *
  * storage/posix is the bottom of every brick's graph: the only layer that touches the disk.
  *
- *   obj.h      addressing: how a gfid, an entry of a directory or an fd becomes arguments of a system call, and the check that
- *              what was reached is what was meant
- *   handle.h   the links below .glusterfs by which a gfid is found
- *   stat.h     iatt: attributes as clients see them
- *   mdata.h    the three times of the ctime feature
+ *   obj.h      addressing: how a gfid, an entry of a directory or an fd becomes arguments of a system call,
+ * and the check that what was reached is what was meant handle.h   the links below .glusterfs by which a gfid
+ * is found stat.h     iatt: attributes as clients see them mdata.h    the three times of the ctime feature
  *   xattr fill, data, fds, readdir: posix-xattr.h and friends
  *
- * Functions return 0 or -errno unless they say otherwise. Once the brick runs any thread may call them in a read section; those
- * that take an object or a name may block in system calls. What they hand out is the caller's; what they are given stays the
- * giver's.
+ * Functions return 0 or -errno unless they say otherwise. Once the brick runs any thread may call them in a
+ * read section; those that take an object or a name may block in system calls. What they hand out is the
+ * caller's; what they are given stays the giver's.
  *
  * Descriptors of an idle brick: BRICK, BRICK/.glusterfs. Nothing else is kept open.
  *
@@ -21,10 +20,10 @@
  *   object_locks[]    striped by gfid: whoever changes an object's links or handle, or opens it
  *   posix_inode.change_lock  read-modify-write of one object's xattrs; check-and-write of its data
  *   posix_inode.mdata_lock   one object's cached mdata
- *   dir_rename_lock   a directory's name and its handle, which cannot be moved in one step (rename.c, handle.h)
- *   posix_inode.lock  what is known of the object on the disk; the last one, no system call is made under it but fcntl(2)
- * Two stripes of one array are taken in the order of their index. These locks are held over system calls: what they
- * make atomic consists of several. None is taken by the everyday lookup or stat.
+ *   dir_rename_lock   a directory's name and its handle, which cannot be moved in one step (rename.c,
+ * handle.h) posix_inode.lock  what is known of the object on the disk; the last one, no system call is made
+ * under it but fcntl(2) Two stripes of one array are taken in the order of their index. These locks are held
+ * over system calls: what they make atomic consists of several. None is taken by the everyday lookup or stat.
  */
 #ifndef KILN_POSIX_INTERNAL_H
 #define KILN_POSIX_INTERNAL_H
@@ -69,7 +68,8 @@ struct posix_conf {
     int64_t brick_uid, brick_gid;                        /* -1: leave alone */
     int64_t create_mask, create_directory_mask, force_create_mode, force_directory_mode;
     int64_t max_hardlinks; /* 0: no limit of ours */
-    bool fips_rchecksum, node_uuid_pathinfo, gfid2path, ctime, o_direct, export_statfs_size, mandate_attribute;
+    bool fips_rchecksum, node_uuid_pathinfo, gfid2path, ctime, o_direct, export_statfs_size,
+        mandate_attribute;
     bool disable_landfill_purge, require_mount;
 };
 
@@ -85,7 +85,8 @@ struct posix_chore {
     bool is_waiting, is_posted; /* under p->chores_lock */
 };
 
-/* A brick. Made by init, gone with fini. Fields without a comment are set by init and only read afterwards. */
+/* A brick. Made by init, gone with fini. Fields without a comment are set by init and only read afterwards.
+ */
 struct posix {
     struct xlator *xl;
     const char *brick;  /* real path of BRICK: no symlinks, no trailing slash */
@@ -124,24 +125,31 @@ posix_conf(const struct xlator *xl)
     return xlator_conf(xl);
 }
 
-/* -- per inode ----------------------------------------------------------------------------------------------- */
+/* ---- per inode ------------------------------------------------------------------------------- */
 
 /* Made on first use, dropped when the table forgets the inode. */
 struct posix_inode {
-    pthread_mutex_t lock;        /* the last of all: reaching an object takes it, which may be done under any other */
-    pthread_mutex_t mdata_lock;  /* held while mdata is read from the disk or written, and so while the object is reached */
-    pthread_mutex_t change_lock; /* read-modify-write of xattrs (xattrop) and of data (write-is-append): a stat does not
-                                    wait for these, which may be slow */
+    /* the last of all: reaching an object takes it, which may be done under any other */
+    pthread_mutex_t lock;
+    /* held while mdata is read from the disk or written, and so while the object is reached */
+    pthread_mutex_t mdata_lock;
+    pthread_mutex_t change_lock; /* read-modify-write of xattrs (xattrop) and of data (write-is-append): a
+                                    stat does not wait for these, which may be slow */
     struct mdata mdata;  /* under mdata_lock: the copy of the disk's; it wins over the disk */
     bool is_mdata_known; /* under mdata_lock: the disk was read or written */
     bool has_mdata;      /* under mdata_lock, if known */
-    atomic_bool is_unlinked; /* no name, no handle; by gfid it is not found any more. Written under the object lock */
-    atomic_bool is_kept;     /* its handle was moved to .glusterfs/unlink and is there. Written under the object lock */
-    _Atomic uint64_t backend_ino; /* st_ino on the disk, of a look that was checked; 0: none yet, or forgotten. Written under lock */
+    /* no name, no handle; by gfid it is not found any more. Written under the object lock */
+    atomic_bool is_unlinked;
+    /* its handle was moved to .glusterfs/unlink and is there. Written under the object lock */
+    atomic_bool is_kept;
+    /* st_ino on the disk, of a look that was checked; 0: none yet, or forgotten. Written under lock */
+    _Atomic uint64_t backend_ino;
     atomic_uint births;           /* how often backend_ino was forgotten. Written under lock */
     bool is_leaving;              /* under lock: see posix_inode_leaves() */
-    atomic_int kept_dir;          /* a removed directory that is open: its descriptor + 1; 0: none. Written under lock (kept.c) */
-    _Atomic uint64_t path_len;    /* of a directory: dir_renames and, in the lower half, its path's length then (path-length.c) */
+    /* a removed directory that is open: its descriptor + 1; 0: none. Written under lock (kept.c) */
+    atomic_int kept_dir;
+    /* of a directory: dir_renames and, in the lower half, its path's length then (path-length.c) */
+    _Atomic uint64_t path_len;
 };
 
 /* The inode's context, made if need be. NULL: no memory. */
@@ -151,22 +159,25 @@ struct posix_inode *posix_inode_get(struct xlator *xl, struct inode *inode);
 bool posix_inode_is_met(const struct xlator *xl, struct inode *inode);
 /* Has its last name gone? Then open fds alone reach it. */
 bool posix_inode_is_gone(const struct xlator *xl, struct inode *inode);
-/* Is what stat found the object of this inode, by the number of an earlier look that was checked? Saves reading the gfid. */
+/* Is what stat found the object of this inode, by the number of an earlier look that was checked? Saves
+ * reading the gfid. */
 bool posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *st);
 /* To be asked before the object is looked at, for posix_inode_met(). `inode` may be NULL. */
 unsigned posix_inode_births(const struct xlator *xl, struct inode *inode);
-/* It was looked at and checked: its number is good, unless the object has gone or was made anew meanwhile. `inode` may be NULL. */
+/* It was looked at and checked: its number is good, unless the object has gone or was made anew meanwhile.
+ * `inode` may be NULL. */
 void posix_inode_met(struct xlator *xl, struct inode *inode, const struct stat *st, unsigned births);
-/* Its last name may be about to go, and then the number of the disk's inode may soon mean another object: it is forgotten and not
- * learnt anew until posix_inode_gone() says how that ended: the name is gone, or the object is as it was. `inode` may be NULL. Both under
- * the object lock. The first may be left out where nobody minds that the object is not found for a moment. */
+/* Its last name may be about to go, and then the number of the disk's inode may soon mean another object: it
+ * is forgotten and not learnt anew until posix_inode_gone() says how that ended: the name is gone, or the
+ * object is as it was. `inode` may be NULL. Both under the object lock. The first may be left out where
+ * nobody minds that the object is not found for a moment. */
 void posix_inode_leaves(struct xlator *xl, struct inode *inode);
 void posix_inode_gone(struct xlator *xl, struct inode *inode, bool is_gone);
-/* A new object has this gfid. If the table has an inode of it, from an object that was removed, what is remembered of
- * that is void. Under the lock of its name, before anybody is told of the object. */
+/* A new object has this gfid. If the table has an inode of it, from an object that was removed, what is
+ * remembered of that is void. Under the lock of its name, before anybody is told of the object. */
 void posix_inode_reborn(struct xlator *xl, const struct gfid *gfid);
 
-/* -- per fd -------------------------------------------------------------------------------------------------- */
+/* ---- per fd ---------------------------------------------------------------------------------- */
 
 struct posix_fd {
     int sysfd;
@@ -181,15 +192,15 @@ struct posix_fd {
 struct posix_fd *posix_fd_new(struct posix *p, int sysfd, uint32_t flags, bool is_dir);
 void posix_fd_free(struct posix_fd *pfd);
 
-/* -- locks --------------------------------------------------------------------------------------------------- */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 /* The stripe of a name or an object. */
 pthread_mutex_t *posix_name_stripe(struct posix *p, const struct gfid *parent, const char *name);
 pthread_mutex_t *posix_object_stripe(struct posix *p, const struct gfid *gfid);
 /* The same, locked; given back with pthread_mutex_unlock(). */
 pthread_mutex_t *posix_name_lock(struct posix *p, const struct gfid *parent, const char *name);
-/* Whoever opens an object by its handle holds this from before open() until the fd is counted in inode->open_fds, so that
- * an unlink at the same moment knows whether to keep the object for the fd. */
+/* Whoever opens an object by its handle holds this from before open() until the fd is counted in
+ * inode->open_fds, so that an unlink at the same moment knows whether to keep the object for the fd. */
 pthread_mutex_t *posix_object_lock(struct posix *p, const struct gfid *gfid);
 
 static inline void
@@ -201,14 +212,14 @@ posix_unlock_cleanup(pthread_mutex_t **m)
 /* A lock that ends with its block: POSIX_LOCKED pthread_mutex_t *l = posix_object_lock(...); */
 #define POSIX_LOCKED __attribute__((cleanup(posix_unlock_cleanup), unused))
 
-/* -- storage.reserve (reserve.c) ----------------------------------------------------------------------------- */
+/* ---- storage.reserve (reserve.c) ------------------------------------------------------------- */
 
 /* -ENOSPC if the brick is full and the caller is not one of those that may write all the same; else 0. */
 int posix_reserve_check(struct xlator *xl, const struct call_stack *stk);
 /* The same with a fresh look at the disk (fallocate). */
 int posix_reserve_check_now(struct xlator *xl, const struct call_stack *stk);
 
-/* -- chores: chore.c, health.c, janitor.c, reserve.c ------------------------------------------------------------------- */
+/* ---- chores: chore.c, health.c, janitor.c, reserve.c ----------------------------------------- */
 
 void posix_chore_init(struct posix_chore *c, struct posix *p, uint64_t (*fn)(struct posix *p));
 /* Due in `delay_ms`, unless it is waiting or running already or the brick stops. */
@@ -219,14 +230,15 @@ void posix_chores_stop(struct posix *p);
 void posix_health_init(struct posix *p);
 void posix_health_start(struct posix *p);
 void posix_janitor_init(struct posix *p);
-/* Makes .glusterfs/landfill and .glusterfs/unlink, empties the latter, moves a landfill of the old format. Warns only. */
+/* Makes .glusterfs/landfill and .glusterfs/unlink, empties the latter, moves a landfill of the old format.
+ * Warns only. */
 void posix_janitor_prepare(struct posix *p);
 /* Something lies in the landfill. */
 void posix_janitor_wake(struct posix *p);
 void posix_reserve_init(struct posix *p);
 void posix_reserve_start(struct posix *p);
 
-/* -- file operations: posix_fop_lookup() and so on (libc has a posix_fallocate of its own) ----------------------- */
+/* ---- file operations: posix_fop_lookup() and so on (libc has a posix_fallocate of its own) --- */
 
 #define POSIX_FOPS(X)                                                                                        \
     X(lookup) X(create) X(mknod) X(mkdir) X(symlink) X(link) X(unlink) X(rmdir) X(rename) X(setattr)         \

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* storage/posix: the bottom of a brick's graph: options, start and end of a brick. See posix-internal.h for the map.
+/* storage/posix: the bottom of a brick's graph: options, start and end of a brick. See posix-internal.h for
+ * the map.
  *
- * A brick starts only if BRICK is what the volfile says: a directory, of this volume, of a file system with xattrs, with
- * a .glusterfs that belongs to it (spec: brick 2.3). Every refusal names the path and what was found. */
+ * A brick starts only if BRICK is what the volfile says: a directory, of this volume, of a file system with
+ * xattrs, with a .glusterfs that belongs to it (spec: brick 2.3). Every refusal names the path and what was
+ * found. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,7 +21,7 @@
 #include "log/dump.h"
 #include "xlators/storage/posix/entry.h"
 
-/* -- per inode, locks ------------------------------------------------------------------------------------------------- */
+/* ---- per inode, locks ------------------------------------------------------------------------ */
 
 static struct mem_pool *inode_pool;
 static pthread_once_t inode_pool_once = PTHREAD_ONCE_INIT;
@@ -196,7 +198,7 @@ posix_name_lock(struct posix *p, const struct gfid *parent, const char *name)
     return m;
 }
 
-/* -- start: is BRICK a brick of this volume? --------------------------------------------------------------------------- */
+/* ---- start: is BRICK a brick of this volume? ------------------------------------------------- */
 
 /* Why the brick does not start: always with its path. Returns -err. */
 __attribute__((format(printf, 4, 5))) static int
@@ -208,7 +210,8 @@ refuse(const struct posix *p, struct reason *why, int err, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return reason_set(why, -err, "brick %.240s: %s", p->brick ? p->brick : posix_conf(p->xl)->directory, text);
+    return reason_set(why, -err, "brick %.240s: %s", p->brick ? p->brick : posix_conf(p->xl)->directory,
+                      text);
 }
 
 static int
@@ -227,8 +230,8 @@ check_mount(struct posix *p, struct reason *why)
     return 0;
 }
 
-/* Two daemons on one brick would not see each other's locks. The claim goes with the process, however it ends; one that was
- * told to end may need some seconds: glusterd waits for one of them only. */
+/* Two daemons on one brick would not see each other's locks. The claim goes with the process, however it
+ * ends; one that was told to end may need some seconds: glusterd waits for one of them only. */
 static bool
 take_brick(const struct posix *p)
 {
@@ -279,16 +282,18 @@ check_xattrs(struct posix *p, struct reason *why)
     if (fgetxattr(p->brick_fd, "trusted.glusterfs.kiln-probe", &byte, 1) < 0 && errno == EOPNOTSUPP) {
         if (posix_conf(p->xl)->mandate_attribute)
             return refuse(p, why, EOPNOTSUPP, "the file system has no extended attributes");
-        log_event(LOG_WARNING, p->xl, "posix-init-no-xattr-allowed", "brick %s: the file system has no extended attributes",
-                  p->brick);
+        log_event(LOG_WARNING, p->xl, "posix-init-no-xattr-allowed",
+                  "brick %s: the file system has no extended attributes", p->brick);
     }
     p->has_acl = !(fgetxattr(p->brick_fd, POSIX_ACL_ACCESS, &byte, 1) < 0 && errno == EOPNOTSUPP);
     if (!p->has_acl)
-        log_event(LOG_WARNING, p->xl, "posix-init-no-acl", "brick %s: the file system has no POSIX ACLs", p->brick);
+        log_event(LOG_WARNING, p->xl, "posix-init-no-acl", "brick %s: the file system has no POSIX ACLs",
+                  p->brick);
     return 0;
 }
 
-/* The brick of a disk that is not mounted has no volume-id; one that another volume's is mounted on, has another. */
+/* The brick of a disk that is not mounted has no volume-id; one that another volume's is mounted on, has
+ * another. */
 static int
 check_volume_id(struct posix *p, struct reason *why)
 {
@@ -300,14 +305,16 @@ check_volume_id(struct posix *p, struct reason *why)
         return 0;
     ssize_t n = fgetxattr(p->brick_fd, POSIX_XATTR_VOLUME_ID, bytes, sizeof bytes);
     if (n < 0 && errno == ENODATA)
-        return refuse(p, why, ENODATA, "has no " POSIX_XATTR_VOLUME_ID "; is the brick's file system mounted?");
+        return refuse(p, why, ENODATA,
+                      "has no " POSIX_XATTR_VOLUME_ID "; is the brick's file system mounted?");
     if (n < 0)
         return refuse(p, why, errno, "cannot read " POSIX_XATTR_VOLUME_ID ": %s", strerror(errno));
     if (n != GFID_BYTES)
         return refuse(p, why, EINVAL, POSIX_XATTR_VOLUME_ID " has %zd bytes, not 16", n);
     memcpy(&found, bytes, sizeof found);
     if (!gfid_equal(&found, wanted))
-        return refuse(p, why, EINVAL, "its volume-id is %s, another volume's: not %s", GFID(&found), GFID(wanted));
+        return refuse(p, why, EINVAL, "its volume-id is %s, another volume's: not %s", GFID(&found),
+                      GFID(wanted));
     p->xl->graph->volume_id = found; /* what logins are compared with */
     return 0;
 }
@@ -334,7 +341,7 @@ check_root_gfid(struct posix *p, struct reason *why)
     return 0;
 }
 
-/* -- start: .glusterfs -------------------------------------------------------------------------------------------------- */
+/* ---- start: .glusterfs ----------------------------------------------------------------------- */
 
 static int
 make_root_handle(struct posix *p, struct reason *why)
@@ -349,7 +356,8 @@ make_root_handle(struct posix *p, struct reason *why)
     if (fstat(p->brick_fd, &brick) < 0 || fstatat(p->handles_fd, path, &handle, 0) < 0)
         return refuse(p, why, errno, "cannot follow the root's handle: %s", strerror(errno));
     if (brick.st_ino != handle.st_ino || brick.st_dev != handle.st_dev)
-        return refuse(p, why, EINVAL, "different dirs: " POSIX_HIDDEN_DIR "/%s leads to another directory", path);
+        return refuse(p, why, EINVAL, "different dirs: " POSIX_HIDDEN_DIR "/%s leads to another directory",
+                      path);
     posix_obj_gfid(p, &gfid_root, true, &obj); /* the paths that calls will use are good */
     int r = posix_obj_stat(&obj, &handle);
     return r < 0 ? refuse(p, why, -r, "%s", strerror(-r)) : 0;
@@ -409,7 +417,7 @@ take_hostname(struct posix *p, struct reason *why)
     return 0;
 }
 
-/* -- the type ----------------------------------------------------------------------------------------------------------- */
+/* ---- the type -------------------------------------------------------------------------------- */
 
 static void
 posix_free(struct posix *p)
@@ -503,7 +511,8 @@ posix_stop(struct xlator *xl)
 static void
 posix_fini(struct xlator *xl)
 {
-    posix_chores_stop(posix_of(xl)); /* a rmdir may have woken the janitor of a brick that was never started */
+    /* a rmdir may have woken the janitor of a brick that was never started */
+    posix_chores_stop(posix_of(xl));
     posix_free(posix_of(xl));
     xl->private = NULL;
 }
@@ -513,10 +522,12 @@ posix_reconfigured(struct xlator *xl, const void *old)
 {
     const struct posix_conf *now = posix_conf(xl), *was = old;
     bool has_new_owner = now->brick_uid != was->brick_uid || now->brick_gid != was->brick_gid;
-    int err = has_new_owner ? chown_brick(posix_of(xl)) : 0; /* only then: clients may have changed it since */
+    /* only then: clients may have changed it since */
+    int err = has_new_owner ? chown_brick(posix_of(xl)) : 0;
 
     if (err)
-        log_event(LOG_ERROR, xl, "posix-brick-owner", "cannot set brick-uid and brick-gid: %s", strerror(-err));
+        log_event(LOG_ERROR, xl, "posix-brick-owner", "cannot set brick-uid and brick-gid: %s",
+                  strerror(-err));
     posix_health_start(posix_of(xl)); /* it may have been off; the rest looks at the options when it runs */
     posix_janitor_wake(posix_of(xl));
 }
@@ -560,7 +571,8 @@ static const struct option posix_options[] = {
     OPT_OCTAL(struct posix_conf, force_create_mode, "force-create-mode", "0"),
     OPT_OCTAL(struct posix_conf, force_directory_mode, "force-directory-mode", "0"),
     OPT_INT(struct posix_conf, max_hardlinks, "max-hardlinks", "100", 0, UINT32_MAX),
-    OPT_IGNORED("batch-fsync-mode"), /* how stock puts off and orders a batch; every fsync is done before its reply here */
+    /* how stock puts off and orders a batch; every fsync is done before its reply here */
+    OPT_IGNORED("batch-fsync-mode"),
     OPT_IGNORED("batch-fsync-delay-usec"),
     OPT_BOOL(struct posix_conf, fips_rchecksum, "fips-mode-rchecksum", "off"),
     OPT_BOOL(struct posix_conf, node_uuid_pathinfo, "node-uuid-pathinfo", "off"),

@@ -12,7 +12,7 @@
 #include "base/lock-order.h"
 #include "xlators/storage/posix/handle.h"
 
-/* -- beneath the brick ------------------------------------------------------------------------------------------------------ */
+/* ---- beneath the brick ----------------------------------------------------------------------- */
 
 static int
 open_beneath(int at, const char *path, int flags, uint64_t resolve)
@@ -35,7 +35,8 @@ posix_reach_probe(struct posix *p)
     return 0;
 }
 
-/* A `..` on the way, as handles have them, gives EAGAIN when anything on the machine was renamed at that moment. */
+/* A `..` on the way, as handles have them, gives EAGAIN when anything on the machine was renamed at that
+ * moment. */
 #define AGAIN_MAX 16
 
 static int
@@ -51,7 +52,7 @@ open_by_handle(struct posix *p, const struct gfid *gfid, int flags)
     return fd;
 }
 
-/* -- deep directories --------------------------------------------------------------------------------------------------------- */
+/* ---- deep directories ------------------------------------------------------------------------ */
 
 /* The names from the root down to a directory, gathered from the bottom up; bounded by what a hostile loop
  * of handles could make of it. */
@@ -120,7 +121,8 @@ name_stack_fill(struct posix *p, const struct gfid *dir, struct name_stack *s)
     return 0;
 }
 
-/* Walks down from BRICK in steps of as many names as fit a path; none of them may be a symlink, nor a `..`. */
+/* Walks down from BRICK in steps of as many names as fit a path; none of them may be a symlink, nor a `..`.
+ */
 static int
 walk_down(struct posix *p, struct name_stack *s)
 {
@@ -164,7 +166,7 @@ open_by_names(struct posix *p, struct inode *inode)
     return r < 0 ? r : open_beneath(p->brick_fd, path + 1, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
 }
 
-/* -- the check ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 static int
 check_dir(const struct posix_obj *obj, int fd, struct stat *st)
@@ -235,7 +237,8 @@ renamed_meanwhile(struct posix_obj *obj)
 {
     struct posix *p = obj->p;
 
-    if (!(obj->renames_seen & 1) && atomic_load_explicit(&p->dir_renames, memory_order_acquire) == obj->renames_seen)
+    if (!(obj->renames_seen & 1) &&
+        atomic_load_explicit(&p->dir_renames, memory_order_acquire) == obj->renames_seen)
         return false;
     pthread_mutex_lock(&p->dir_rename_lock);
     obj->renames_seen = atomic_load_explicit(&p->dir_renames, memory_order_acquire);
@@ -253,12 +256,12 @@ posix_reach_dir(struct posix_obj *obj, int flags, struct stat *st)
         fd = reach_once(obj, flags, st);
     while ((fd == -ENOENT || fd == -ENOTDIR || fd == -ESTALE) && renamed_meanwhile(obj));
     if (fd == -ESTALE)
-        log_event(LOG_WARNING, obj->p->xl, "posix-handle-astray", "the handle of the directory %s leads to something else",
-                  GFID(&obj->dir));
+        log_event(LOG_WARNING, obj->p->xl, "posix-handle-astray",
+                  "the handle of the directory %s leads to something else", GFID(&obj->dir));
     return fd;
 }
 
-/* -- the texts as a path -------------------------------------------------------------------------------------------------------- */
+/* ---- the texts as a path --------------------------------------------------------------------- */
 
 ssize_t
 posix_handle_real_path(struct posix *p, const struct gfid *dir, char *path, size_t size)

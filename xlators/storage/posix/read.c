@@ -8,10 +8,12 @@
 
 #define DIRECT_ALIGN 4096ull
 
-/* A read larger than this asks for the file's size first: a buffer is not to be larger than what there is to read. */
+/* A read larger than this asks for the file's size first: a buffer is not to be larger than what there is to
+ * read. */
 #define READ_SMALL (128u << 10)
 
-/* Fewer bytes than asked for mean the end of the file to clients, so a short read in the middle is continued. */
+/* Fewer bytes than asked for mean the end of the file to clients, so a short read in the middle is continued.
+ */
 static ssize_t
 read_fully(int fd, char *buf, size_t size, off_t offset, bool is_direct)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* readdir, readdirp.
  *
- * Entries come from getdents64(2) on the fd's own descriptor; its d_off is the cookie that clients hand back. Where
- * the descriptor stands is kept in the fd's context, so that a listing from front to back seeks only when a batch was
- * cut short. An anonymous fd is opened for the call and seeks each time.
+ * Entries come from getdents64(2) on the fd's own descriptor; its d_off is the cookie that clients hand back.
+ * Where the descriptor stands is kept in the fd's context, so that a listing from front to back seeks only
+ * when a batch was cut short. An anonymous fd is opened for the call and seeks each time.
  *
- * A batch ends when the next entry would cost more than what is left of the request's size, by stock's measure
- * (brick 4.12); op_errno is ENOENT when the directory's end was seen. */
+ * A batch ends when the next entry would cost more than what is left of the request's size, by stock's
+ * measure (brick 4.12); op_errno is ENOENT when the directory's end was seen. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -170,8 +170,8 @@ skip:
     return 0;
 }
 
-/* About as many entries as the budget is for, so that little is read twice: an entry of the kernel's takes 24 bytes and
- * its name, one of the budget 208. */
+/* About as many entries as the budget is for, so that little is read twice: an entry of the kernel's takes 24
+ * bytes and its name, one of the budget 208. */
 static size_t
 scan_size(uint32_t budget)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* rename: moves a name, and with it the handle of a directory or the gfid2path of a file (spec: brick 4.6).
  *
- * Both names are locked, and the object that is replaced. A directory is renamed first and then gets its handle replaced in one step; in
- * between paths through the handle lead nowhere. So these two steps are done by one thread of a brick at a time, under dir_rename_lock,
- * and count in dir_renames: whoever gets ENOENT on a path through a handle waits and tries again (handle.h).
+ * Both names are locked, and the object that is replaced. A directory is renamed first and then gets its
+ * handle replaced in one step; in between paths through the handle lead nowhere. So these two steps are done
+ * by one thread of a brick at a time, under dir_rename_lock, and count in dir_renames: whoever gets ENOENT on
+ * a path through a handle waits and tries again (handle.h).
  *
  * System calls, all inodes warm, within one directory, and two to open and close it:
- *   file       10: stat parent, stat source, stat target, rename, remove and set gfid2path, set mdata, stat, set parent's mdata,
- *              stat parent; over another file: stat target again, unlink its handle
- *   directory  11: symlink (there is one), symlink and rename of the handle instead of gfid2path
+ *   file       10: stat parent, stat source, stat target, rename, remove and set gfid2path, set mdata, stat,
+ * set parent's mdata, stat parent; over another file: stat target again, unlink its handle directory  11:
+ * symlink (there is one), symlink and rename of the handle instead of gfid2path
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,8 @@ struct renaming {
 static void
 renaming_unlock(struct renaming *n)
 {
-    pthread_mutex_t **locks[] = {&n->object_locks[1], &n->object_locks[0], &n->name_locks[1], &n->name_locks[0]};
+    pthread_mutex_t **locks[] = {&n->object_locks[1], &n->object_locks[0], &n->name_locks[1],
+                                 &n->name_locks[0]};
 
     for (size_t i = 0; i < sizeof locks / sizeof locks[0]; i++) {
         if (*locks[i])
@@ -89,7 +91,7 @@ lock_pair(pthread_mutex_t *a, pthread_mutex_t *b, pthread_mutex_t *held[2])
         pthread_mutex_lock(held[1]);
 }
 
-/* -- what is there ------------------------------------------------------------------------------------------------------- */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 static int
 look(struct xlator *xl, struct posix_entry *e, struct inode *known, struct stat *st, struct gfid *gfid)
@@ -157,8 +159,8 @@ renaming_lock(struct xlator *xl, const struct call_stack *stk, struct renaming *
     int r = look_at_both(xl, stk, n);
     if (r < 0)
         return r;
-    lock_pair(posix_object_stripe(p, &n->gfid), n->has_victim ? posix_object_stripe(p, &n->victim_gfid) : NULL,
-              n->object_locks);
+    lock_pair(posix_object_stripe(p, &n->gfid),
+              n->has_victim ? posix_object_stripe(p, &n->victim_gfid) : NULL, n->object_locks);
     n->inode = posix_inode_of(xl, stk->call.loc.inode, &n->gfid);
     if (!n->has_victim)
         return 0;
@@ -167,7 +169,7 @@ renaming_lock(struct xlator *xl, const struct call_stack *stk, struct renaming *
     return posix_obj_stat(&n->to.obj, &n->victim_st);
 }
 
-/* -- moving -------------------------------------------------------------------------------------------------------------- */
+/* ---- moving ---------------------------------------------------------------------------------- */
 
 static int
 victim_fill(struct call_stack *stk, const struct renaming *n)
@@ -191,8 +193,8 @@ victim_fill(struct call_stack *stk, const struct renaming *n)
     return r;
 }
 
-/* The name is moved already. If its handle cannot follow, the name goes back: a directory that cannot be reached by its gfid is
- * of no use to anybody. */
+/* The name is moved already. If its handle cannot follow, the name goes back: a directory that cannot be
+ * reached by its gfid is of no use to anybody. */
 static int
 move_dir_handle(struct xlator *xl, struct renaming *n)
 {
@@ -202,8 +204,8 @@ move_dir_handle(struct xlator *xl, struct renaming *n)
     if (n->has_victim && !gfid_is_null(&n->victim_gfid)) {
         r = posix_handle_drop_dir(p, &n->victim_gfid, &n->to.parent->gfid, n->to.name);
         if (r < 0)
-            log_event(LOG_WARNING, xl, "posix-rename-victim-handle", "the handle of the replaced %s stays: %s",
-                      GFID(&n->victim_gfid), strerror(-r));
+            log_event(LOG_WARNING, xl, "posix-rename-victim-handle",
+                      "the handle of the replaced %s stays: %s", GFID(&n->victim_gfid), strerror(-r));
     }
     if (gfid_is_null(&n->gfid))
         return 0;
@@ -211,9 +213,9 @@ move_dir_handle(struct xlator *xl, struct renaming *n)
     if (r == 0)
         return 0;
     int back = posix_obj_rename(&n->to.obj, &n->from.obj);
-    log_event(LOG_ERROR, xl, "posix-rename-handle", "the handle of %s cannot be moved to %s/%s: %s; the rename is %s",
-              GFID(&n->gfid), GFID(&n->to.parent->gfid), n->to.name, strerror(-r),
-              back == 0 ? "undone" : "left half done");
+    log_event(LOG_ERROR, xl, "posix-rename-handle",
+              "the handle of %s cannot be moved to %s/%s: %s; the rename is %s", GFID(&n->gfid),
+              GFID(&n->to.parent->gfid), n->to.name, strerror(-r), back == 0 ? "undone" : "left half done");
     return r;
 }
 

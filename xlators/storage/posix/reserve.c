@@ -26,15 +26,16 @@ refresh(struct posix *p)
     struct statvfs v;
 
     if (fstatvfs(p->brick_fd, &v) < 0) {
-        log_event(LOG_WARNING, p->xl, "posix-reserve-statvfs", "%s: how full is it? %s", p->brick, strerror(errno));
+        log_event(LOG_WARNING, p->xl, "posix-reserve-statvfs", "%s: how full is it? %s", p->brick,
+                  strerror(errno));
         return;
     }
     bool now = is_full(posix_conf(p->xl)->reserve, &v);
     bool was = atomic_exchange(&p->is_full, now);
 
     if (now != was)
-        log_event(LOG_WARNING, p->xl, "posix-reserve", "%s: free space is %s what storage.reserve keeps", p->brick,
-                  now ? "down to" : "again above");
+        log_event(LOG_WARNING, p->xl, "posix-reserve", "%s: free space is %s what storage.reserve keeps",
+                  p->brick, now ? "down to" : "again above");
 }
 
 static uint64_t

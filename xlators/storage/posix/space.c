@@ -23,7 +23,8 @@ check_room(int fd, uint64_t len)
     return v.f_blocks != 0 && len > room ? -ENOSPC : 0;
 }
 
-/* Whether to go on with something long: not when the brick is being detached, its client has gone, or the disk is filled. */
+/* Whether to go on with something long: not when the brick is being detached, its client has gone, or the
+ * disk is filled. */
 static int
 check_going_on(struct xlator *xl, const struct call_stack *stk)
 {

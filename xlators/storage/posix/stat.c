@@ -6,14 +6,16 @@
 #include "xlators/storage/posix/mdata.h"
 
 int
-posix_iatt_of_disk(struct xlator *xl, struct inode *inode, const struct gfid *gfid, const struct stat *st, struct iatt *out)
+posix_iatt_of_disk(struct xlator *xl, struct inode *inode, const struct gfid *gfid, const struct stat *st,
+                   struct iatt *out)
 {
     const struct posix *p = posix_of(xl);
 
     if (st->st_ino == p->handles_ino && st->st_dev == p->dev)
         return -ENOENT;
     iatt_from_stat(out, st, gfid);
-    if (inode && posix_inode_is_gone(xl, inode)) /* some file systems leave a removed directory its two links */
+    /* some file systems leave a removed directory its two links */
+    if (inode && posix_inode_is_gone(xl, inode))
         out->nlink = 0;
     return 0;
 }

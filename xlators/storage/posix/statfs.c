@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* statfs: the brick's share of its file system: less the reserve, divided by the bricks that share it (spec: brick 4.7). */
+/* statfs: the brick's share of its file system: less the reserve, divided by the bricks that share it (spec:
+ * brick 4.7). */
 #include <errno.h>
 #include <sys/statvfs.h>
 

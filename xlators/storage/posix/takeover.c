@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* takeover: may a MKDIR take the gfid of a directory that is there? After it the gfid means the new one, and whoever knows the old one
- * by its gfid works in the new one. DHT does that when it heals a rename; for anybody else it is what moving the old directory
- * away would be. */
+/* takeover: may a MKDIR take the gfid of a directory that is there? After it the gfid means the new one, and
+ * whoever knows the old one by its gfid works in the new one. DHT does that when it heals a rename; for
+ * anybody else it is what moving the old directory away would be. */
 #include <errno.h>
 #include <limits.h>
 
@@ -24,7 +24,8 @@ stat_parent(struct posix *p, const struct gfid *dir, struct posix_obj *parent, s
     return posix_obj_stat(parent, st);
 }
 
-/* Write and search permission. With an ACL the group's bits are its mask: then only the owner's are believed. */
+/* Write and search permission. With an ACL the group's bits are its mask: then only the owner's are believed.
+ */
 static bool
 may_write(const struct caller *c, struct posix_obj *dir, const struct stat *st)
 {
@@ -37,8 +38,8 @@ may_write(const struct caller *c, struct posix_obj *dir, const struct stat *st)
     return (st->st_mode & 03) == 03;
 }
 
-/* 0, or -EINVAL: the handles lead from `at` up to the root through `dir`. It would be below itself, and no handle from there on would
- * lead anywhere. */
+/* 0, or -EINVAL: the handles lead from `at` up to the root through `dir`. It would be below itself, and no
+ * handle from there on would lead anywhere. */
 static int
 check_not_below(struct posix *p, struct gfid at, const struct gfid *dir)
 {
@@ -61,8 +62,8 @@ check_not_below(struct posix *p, struct gfid at, const struct gfid *dir)
 }
 
 int
-posix_may_take_over(struct xlator *xl, const struct caller *c, const struct gfid *dir, const struct stat *dir_st,
-                    const struct gfid *new_parent)
+posix_may_take_over(struct xlator *xl, const struct caller *c, const struct gfid *dir,
+                    const struct stat *dir_st, const struct gfid *new_parent)
 {
     struct stat st;
     POSIX_OBJ(parent);

@@ -50,7 +50,8 @@ START_TEST(nonsense_is_refused)
         ck_assert_int_eq(acl_from_text(bad[i], acl), -EINVAL);
     ck_assert_int_eq(acl_to_text((const unsigned char *)"\2\0\0", 3, text, sizeof text), -EINVAL);
     ck_assert_int_eq(acl_to_text((const unsigned char *)"\1\0\0\0", 4, text, sizeof text), -EINVAL);
-    ck_assert_int_eq(acl_to_text((const unsigned char *)"\2\0\0\0\3\0\0\0\0\0\0\0", 12, text, sizeof text), -EINVAL);
+    ck_assert_int_eq(acl_to_text((const unsigned char *)"\2\0\0\0\3\0\0\0\0\0\0\0", 12, text, sizeof text),
+                     -EINVAL);
 }
 END_TEST
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A brick for unit tests: storage/posix alone, on a fresh folder, without a daemon. Needs root and a file system with
- * trusted xattrs: a tmpfs, /dev/shm, or the folder that $KILN_TEST_BRICKS names (to try XFS or ext4). brick_or_skip() ends
- * the program as "skipped" where that is not so. */
+/* A brick for unit tests: storage/posix alone, on a fresh folder, without a daemon. Needs root and a file
+ * system with trusted xattrs: a tmpfs, /dev/shm, or the folder that $KILN_TEST_BRICKS names (to try XFS or
+ * ext4). brick_or_skip() ends the program as "skipped" where that is not so. */
 #ifndef KILN_POSIX_TEST_BRICK_H
 #define KILN_POSIX_TEST_BRICK_H
 
@@ -109,8 +109,8 @@ brick_teardown(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* An object in the root that exists with gfid and handle. type: S_IFREG, S_IFDIR or S_IFLNK (to "target"). The caller owns
- * the reference. */
+/* An object in the root that exists with gfid and handle. type: S_IFREG, S_IFDIR or S_IFLNK (to "target").
+ * The caller owns the reference. */
 static inline struct inode *
 brick_make(const char *name, uint32_t type)
 {
@@ -145,7 +145,7 @@ brick_make(const char *name, uint32_t type)
     return inode;
 }
 
-/* -- calls: begin, set arguments, run, look at the reply, end ------------------------------------------------------- */
+/* ---- calls: begin, set arguments, run, look at the reply, end -------------------------------- */
 
 static inline void
 call_begin(struct call_stack *stk, enum fop fop)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* For tests of names: a real graph with storage/posix alone, called as protocol/server would: arguments resolved before,
- * names linked after. Needs root; ends the program as "skipped" where that is not so. */
+/* For tests of names: a real graph with storage/posix alone, called as protocol/server would: arguments
+ * resolved before, names linked after. Needs root; ends the program as "skipped" where that is not so. */
 #ifndef KILN_POSIX_TEST_ENTRY_H
 #define KILN_POSIX_TEST_ENTRY_H
 
@@ -41,9 +41,10 @@ static inline struct graph *
 graph_of(const char *dir, const char *volume_id, const char *more, char *error, size_t error_size)
 {
     char *text;
-    int len = asprintf(&text,
-                       "volume v-posix\n type storage/posix\n option directory %s\n option volume-id %s\n%send-volume\n",
-                       dir, volume_id, more);
+    int len = asprintf(
+        &text,
+        "volume v-posix\n type storage/posix\n option directory %s\n option volume-id %s\n%send-volume\n",
+        dir, volume_id, more);
 
     struct volfile *v = volfile_parse("test.vol", text, (size_t)len, error, error_size);
     free(text);
@@ -105,7 +106,7 @@ world_teardown(void)
     remove_tree(w.dir);
 }
 
-/* -- calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static inline void
 call_done(struct call_stack *stk)

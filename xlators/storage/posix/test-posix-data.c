@@ -345,7 +345,7 @@ START_TEST(space)
 }
 END_TEST
 
-/* -- ZEROFILL where the file system has no ZERO_RANGE ------------------------------------------------------------ */
+/* ---- ZEROFILL where the file system has no ZERO_RANGE ---------------------------------------- */
 
 static bool has_no_zero_range;
 static int zero_writes;          /* since a test began */
@@ -422,7 +422,8 @@ START_TEST(zerofill_is_bounded)
     ck_assert_uint_eq(file_size(fd), (3 << 20) + 8);
     ck_assert_int_eq(statvfs(brick.dir, &disk), 0);
     if (disk.f_blocks) { /* not more than the disk has, and then not a part of it */
-        ck_assert_int_eq(zerofill(fd, NULL, 0, (uint64_t)disk.f_blocks * disk.f_frsize + (64 << 20)), -ENOSPC);
+        ck_assert_int_eq(zerofill(fd, NULL, 0, (uint64_t)disk.f_blocks * disk.f_frsize + (64 << 20)),
+                         -ENOSPC);
         ck_assert_int_eq(zerofill(fd, NULL, 0, INT64_MAX), -ENOSPC);
         ck_assert_int_eq(zero_writes, 0);
         ck_assert_uint_eq(file_size(fd), (3 << 20) + 8);

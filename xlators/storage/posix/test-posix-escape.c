@@ -102,7 +102,7 @@ teardown(void)
     remove_tree(secret);
 }
 
-/* -- calls ---------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static struct inode *
 symlink_as(struct inode *parent, const char *name, const struct gfid *gfid, const char *text)
@@ -139,7 +139,8 @@ mknod_as(struct inode *parent, const char *name, const struct gfid *gfid, mode_t
 static void
 no_secret(const struct call_stack *stk, int r)
 {
-    const struct dict_pair *content = r == 0 && stk->reply.xdata ? dict_find(stk->reply.xdata, DICT_KEY_CONTENT) : NULL;
+    const struct dict_pair *content =
+        r == 0 && stk->reply.xdata ? dict_find(stk->reply.xdata, DICT_KEY_CONTENT) : NULL;
 
     ck_assert(!content || content->len != sizeof SECRET_TEXT - 1);
 }
@@ -225,7 +226,8 @@ create_or_open(struct inode *parent, const char *name, int flags)
 static unsigned
 use_dir(struct inode *dir, long round)
 {
-    static const enum fop fops[] = {FOP_lookup, FOP_stat, FOP_opendir, FOP_setattr, FOP_setxattr, FOP_getxattr, FOP_open};
+    static const enum fop fops[] = {FOP_lookup,   FOP_stat,     FOP_opendir, FOP_setattr,
+                                    FOP_setxattr, FOP_getxattr, FOP_open};
     struct gfid g = fresh_gfid();
     unsigned done = 0;
     char name[32];
@@ -249,7 +251,7 @@ use_dir(struct inode *dir, long round)
     return done;
 }
 
-/* -- no race ---------------------------------------------------------------------------------------------------------------- */
+/* ---- no race --------------------------------------------------------------------------------- */
 
 static void
 shut_out(struct inode *dir)
@@ -261,7 +263,8 @@ shut_out(struct inode *dir)
     ck_assert_int_lt(find(dir, "shadow", NULL), 0);
 }
 
-/* A directory is removed with all that is in it, and its gfid comes back as a symlink: what was inside would be reached through it. */
+/* A directory is removed with all that is in it, and its gfid comes back as a symlink: what was inside would
+ * be reached through it. */
 static void
 child_of_a_symlink(const char *child, const char *text)
 {
@@ -307,7 +310,8 @@ START_TEST(symlink_with_the_gfid_of_a_held_folder)
 }
 END_TEST
 
-/* A name of the path becomes a symlink, behind the daemon's back, also where the way is too deep for the kernel. */
+/* A name of the path becomes a symlink, behind the daemon's back, also where the way is too deep for the
+ * kernel. */
 START_TEST(a_folder_becomes_a_symlink)
 {
     struct inode *top = make(FOP_mkdir, w.root, "top"), *deep = inode_ref(top);
@@ -375,7 +379,8 @@ END_TEST
 
 START_TEST(chmod_does_not_follow)
 {
-    struct inode *s = symlink_as(w.root, "s", &(struct gfid){.b = {9, 9, 9}}, inside((char[256]){0}, secret, "shadow"));
+    struct inode *s =
+        symlink_as(w.root, "s", &(struct gfid){.b = {9, 9, 9}}, inside((char[256]){0}, secret, "shadow"));
     struct posix_obj obj;
 
     posix_obj_entry(w.p, w.root, "s", &obj);
@@ -388,7 +393,8 @@ END_TEST
 /* A number means another object once the first has gone, also when it went with the tree that it was in. */
 START_TEST(numbers_are_forgotten)
 {
-    struct inode *p = make(FOP_mkdir, w.root, "p"), *c = make(FOP_mkdir, p, "c"), *f = make(FOP_create, c, "f");
+    struct inode *p = make(FOP_mkdir, w.root, "p"), *c = make(FOP_mkdir, p, "c"),
+                 *f = make(FOP_create, c, "f");
 
     ck_assert_int_eq(on_inode(FOP_stat, c) | on_inode(FOP_stat, f), 0);
     ck_assert(posix_inode_is_met(w.xl, c) && posix_inode_is_met(w.xl, f));
@@ -423,7 +429,7 @@ START_TEST(times_are_read_of_what_must_be_reached_first)
 }
 END_TEST
 
-/* -- races ------------------------------------------------------------------------------------------------------------------- */
+/* ---- races ----------------------------------------------------------------------------------- */
 
 static atomic_bool is_over;
 static atomic_long swaps;
@@ -554,7 +560,8 @@ START_TEST(a_local_user_swaps_files)
 }
 END_TEST
 
-/* Another client: a directory with one inside goes to the landfill, its gfid becomes a symlink, goes, becomes a directory ... */
+/* Another client: a directory with one inside goes to the landfill, its gfid becomes a symlink, goes, becomes
+ * a directory ... */
 static struct gfid attacked_parent, attacked_child;
 
 static void *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Names at the same moment: whatever the order, no handle is left over, none is missing, and nobody sees something half done. */
+/* Names at the same moment: whatever the order, no handle is left over, none is missing, and nobody sees
+ * something half done. */
 #include <pthread.h>
 
 #include "xlators/storage/posix/test-entry.h"
@@ -34,7 +35,8 @@ count_handles(unsigned *count)
 {
     char command[256], text[32];
 
-    snprintf(command, sizeof command, "find %s/.glusterfs/?? %s/.glusterfs/unlink -type f | wc -l", w.dir, w.dir);
+    snprintf(command, sizeof command, "find %s/.glusterfs/?? %s/.glusterfs/unlink -type f | wc -l", w.dir,
+             w.dir);
     FILE *pipe = popen(command, "r");
     ck_assert_ptr_nonnull(fgets(text, sizeof text, pipe));
     pclose(pipe);
@@ -225,7 +227,7 @@ START_TEST(renames_over_each_other)
 }
 END_TEST
 
-/* -- a removed tree ------------------------------------------------------------------------------------------------ */
+/* ---- a removed tree -------------------------------------------------------------------------- */
 
 static void *
 take_away(void *arg)
@@ -237,7 +239,8 @@ take_away(void *arg)
     return NULL;
 }
 
-/* A folder of files that have a second name beside it, or get one, is taken away while those names go or come. */
+/* A folder of files that have a second name beside it, or get one, is taken away while those names go or
+ * come. */
 static void
 tree_goes_while_names(bool come)
 {

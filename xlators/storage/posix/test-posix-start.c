@@ -4,7 +4,7 @@
 
 #include "xlators/storage/posix/test-entry.h"
 
-/* -- start ---------------------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static bool
 starts(const char *dir, const char *volume_id, const char *more)
@@ -67,7 +67,7 @@ START_TEST(one_process_a_brick)
 }
 END_TEST
 
-/* -- housekeeping ------------------------------------------------------------------------------------------------------------ */
+/* ---- housekeeping ---------------------------------------------------------------------------- */
 
 static int last_event = -1;
 
@@ -112,7 +112,8 @@ START_TEST(health_check_notices_that_the_brick_was_moved)
 }
 END_TEST
 
-/* The real timers and workers: the landfill is emptied in the background, and stopping in the midst of it is clean. */
+/* The real timers and workers: the landfill is emptied in the background, and stopping in the midst of it is
+ * clean. */
 START_TEST(janitor_runs_by_itself)
 {
     struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};

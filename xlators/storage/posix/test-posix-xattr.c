@@ -263,7 +263,8 @@ START_TEST(virtual_names)
     ck_assert_int_eq(get_call(&stk, file, "glusterfs.gfidtopath", 0), 17);
     const struct dict_pair *p = dict_find_text(stk.reply.dict, "glusterfs.gfidtopath");
     ck_assert_ptr_nonnull(p);
-    ck_assert(memcmp(p->v.bytes, "/file:/dir/second", 17) == 0 || memcmp(p->v.bytes, "/dir/second:/file", 17) == 0);
+    ck_assert(memcmp(p->v.bytes, "/file:/dir/second", 17) == 0 ||
+              memcmp(p->v.bytes, "/dir/second:/file", 17) == 0);
     call_end(&stk);
     ck_assert_int_eq(get(brick.root, "glusterfs.get_real_filename:FILE", 0, "file"), 4);
     ck_assert_int_eq(get(brick.root, "glusterfs.get_real_filename:none", 0, NULL), -ENODATA);
@@ -278,8 +279,12 @@ END_TEST
 START_TEST(fill_reads_what_is_there)
 {
     struct call_stack stk;
-    static const char *const keys[] = {"trusted.afr.dirty", "trusted.afr.v-client-0", "security.capability", "user.*",
-                                       "trusted.glusterfs.dht.linkto", "system.posix_acl_access"};
+    static const char *const keys[] = {"trusted.afr.dirty",
+                                       "trusted.afr.v-client-0",
+                                       "security.capability",
+                                       "user.*",
+                                       "trusted.glusterfs.dht.linkto",
+                                       "system.posix_acl_access"};
     uint64_t fds;
 
     ck_assert_int_eq(set(file, "user.a", "1", 1, 0), 0);
@@ -419,7 +424,8 @@ START_TEST(counters)
 
     /* Many keys at once: the stored one goes on counting, the others begin. */
     call_on_inode(&stk, FOP_xattrop, file);
-    static const char *const keys[] = {"trusted.afr.v-client-0", "trusted.afr.dirty", "trusted.afr.v-client-1"};
+    static const char *const keys[] = {"trusted.afr.v-client-0", "trusted.afr.dirty",
+                                       "trusted.afr.v-client-1"};
     for (size_t i = 0; i < 3; i++)
         ck_assert_int_eq(dict_set_text(call_dict(&stk), keys[i], DICT_PTR, i < 2 ? one : zero, 12), 0);
     ck_assert_int_eq(posix_fop_xattrop(&brick.xl, &stk), XL_DONE);
@@ -489,7 +495,7 @@ START_TEST(counters_of_many_threads)
 }
 END_TEST
 
-/* -- directories ------------------------------------------------------------------------------------------------- */
+/* ---- directories ----------------------------------------------------------------------------- */
 
 static int
 list_call(struct call_stack *stk, struct fd *fd, bool is_plus, uint64_t offset, uint64_t size)

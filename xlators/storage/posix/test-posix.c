@@ -6,7 +6,7 @@
 #include "xlators/storage/posix/mdata.h"
 #include "xlators/storage/posix/test-entry.h"
 
-/* -- creating --------------------------------------------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 START_TEST(create_leaves_gfid_handle_and_path)
 {
@@ -216,7 +216,8 @@ START_TEST(layout_that_has_changed)
         want_gfid(&stk, &g);
         stk.call.flags = O_RDWR;
         dict_set_str(stk.call.xdata, DICT_KEY_PREOP_PARENT_KEY, "trusted.glusterfs.dht");
-        dict_set_text(stk.call.xdata, "trusted.glusterfs.dht", DICT_PTR, is_same ? "old layout old l" : "new layout new l", 16);
+        dict_set_text(stk.call.xdata, "trusted.glusterfs.dht", DICT_PTR,
+                      is_same ? "old layout old l" : "new layout new l", 16);
         call_run(&stk);
         ck_assert_int_eq(stk.reply.op_ret, is_same ? 0 : -1);
         ck_assert_int_eq(stk.reply.op_errno, is_same || fops[i % 2] == FOP_mkdir ? 0 : EIO);
@@ -335,7 +336,7 @@ START_TEST(force_replace_removes_a_stale_linkto)
 }
 END_TEST
 
-/* -- lookup and healing ---------------------------------------------------------------------------------------------------- */
+/* ---- lookup and healing ---------------------------------------------------------------------- */
 
 START_TEST(lookup_answers)
 {
@@ -425,7 +426,7 @@ START_TEST(lookup_gives_a_gfid)
 }
 END_TEST
 
-/* -- removing --------------------------------------------------------------------------------------------------------------- */
+/* ---- removing -------------------------------------------------------------------------------- */
 
 START_TEST(unlink_takes_the_handle_with_the_last_name)
 {
@@ -577,7 +578,8 @@ END_TEST
 
 START_TEST(rmdir_and_landfill)
 {
-    struct inode *d = make(FOP_mkdir, w.root, "d"), *sub = make(FOP_mkdir, d, "sub"), *f = make(FOP_create, sub, "f");
+    struct inode *d = make(FOP_mkdir, w.root, "d"), *sub = make(FOP_mkdir, d, "sub"),
+                 *f = make(FOP_create, sub, "f");
     char lies[64];
 
     ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 0), -ENOTEMPTY);
@@ -612,7 +614,7 @@ START_TEST(landfill_keeps_files_with_other_names)
 }
 END_TEST
 
-/* -- rename ----------------------------------------------------------------------------------------------------------------- */
+/* ---- rename ---------------------------------------------------------------------------------- */
 
 START_TEST(rename_file_over_file)
 {
@@ -667,7 +669,8 @@ END_TEST
 
 START_TEST(rename_directory_moves_its_handle)
 {
-    struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b"), *f = make(FOP_create, a, "f");
+    struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b"),
+                 *f = make(FOP_create, a, "f");
     struct inode *empty = make(FOP_mkdir, b, "new");
 
     ck_assert_int_eq(move(w.root, "a", b, "new"), 0);
@@ -685,7 +688,8 @@ END_TEST
 
 START_TEST(rename_that_fails)
 {
-    struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b"), *in = make(FOP_create, b, "in");
+    struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b"),
+                 *in = make(FOP_create, b, "in");
     struct inode *f = make(FOP_create, w.root, "f");
 
     ck_assert_int_eq(move(w.root, "a", w.root, "b"), -ENOTEMPTY);
@@ -703,7 +707,7 @@ START_TEST(rename_that_fails)
 }
 END_TEST
 
-/* -- deep trees --------------------------------------------------------------------------------------------------------------- */
+/* ---- deep trees ------------------------------------------------------------------------------ */
 
 /* More than 40 levels: the kernel does not follow so many handles. */
 START_TEST(deep_tree)
@@ -748,7 +752,8 @@ try_make(enum fop fop, struct inode *parent, const char *name)
     return err;
 }
 
-/* What users could neither use nor remove is refused: BRICK's path and the name's together have to stay below PATH_MAX. */
+/* What users could neither use nor remove is refused: BRICK's path and the name's together have to stay below
+ * PATH_MAX. */
 START_TEST(paths_too_long)
 {
     static const enum fop makers[] = {FOP_mkdir, FOP_create, FOP_mknod, FOP_symlink};
@@ -788,7 +793,8 @@ START_TEST(paths_too_long)
 }
 END_TEST
 
-/* A brick may have such paths all the same, from before or by a rename above: they can be looked at and removed. */
+/* A brick may have such paths all the same, from before or by a rename above: they can be looked at and
+ * removed. */
 START_TEST(paths_too_long_are_removed)
 {
     enum { DEPTH = 60 };
@@ -823,7 +829,7 @@ START_TEST(paths_too_long_are_removed)
 }
 END_TEST
 
-/* -- attributes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 /* LOOKUP alone makes an inode known: the next one needs not read the gfid. */
 START_TEST(lookup_meets_the_inode)

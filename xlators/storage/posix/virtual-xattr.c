@@ -23,7 +23,8 @@ struct answer {
 static ssize_t
 answer_bytes(struct answer *a, enum dict_type type, const char *text, size_t len)
 {
-    int err = dict_set_text(a->stk->reply.dict, a->name, type, text, (uint32_t)(type == DICT_STR ? len + 1 : len));
+    int err =
+        dict_set_text(a->stk->reply.dict, a->name, type, text, (uint32_t)(type == DICT_STR ? len + 1 : len));
 
     return err ? err : (ssize_t)len;
 }
@@ -34,7 +35,7 @@ answer_text(struct answer *a, const char *text)
     return answer_bytes(a, DICT_STR, text, strlen(text));
 }
 
-/* -- paths --------------------------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 /* The path from the root of what a gfid2path xattr says: "<parent gfid>/<name>". Length or -errno. */
 static ssize_t
@@ -100,8 +101,8 @@ take_path(const char *path, size_t len, void *arg)
     return 1;
 }
 
-/* A path of the object below BRICK: of a directory by its handle, else by the names the table knows or the disk has
- * stored, at worst the handle itself. 0 or -errno. */
+/* A path of the object below BRICK: of a directory by its handle, else by the names the table knows or the
+ * disk has stored, at worst the handle itself. 0 or -errno. */
 static int
 real_path(struct answer *a, char *path, size_t size)
 {
@@ -186,7 +187,8 @@ static ssize_t
 get_gfid_to_path(struct answer *a)
 {
     const struct posix_conf *conf = posix_conf(a->xl);
-    struct joined j = {.size = 65536, .separator = conf->gfid2path_separator ? conf->gfid2path_separator : ":"};
+    struct joined j = {.size = 65536,
+                       .separator = conf->gfid2path_separator ? conf->gfid2path_separator : ":"};
 
     if (S_ISDIR(a->inode->type))
         return get_directory_path(a);
@@ -212,7 +214,7 @@ get_gfid2path(struct answer *a)
     return answer_text(a, path);
 }
 
-/* -- the name as it is spelled --------------------------------------------------------------------------------------- */
+/* ---- the name as it is spelled --------------------------------------------------------------- */
 
 struct real_name {
     const char *wanted;
@@ -253,7 +255,7 @@ get_real_filename(struct answer *a)
     return answer_text(a, r.found);
 }
 
-/* -- the table ------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name; /* `*` at the end: a prefix */
@@ -280,7 +282,7 @@ posix_virtual_get(struct xlator *xl, struct call_stack *stk, struct posix_obj *o
         if (is_prefix ? strncmp(name, getters[i].name, len - 1) == 0 : strcmp(name, getters[i].name) == 0)
             return getters[i].get(&a);
     }
-    /* list-node-uuids and the index's are made by other layers; a client's own (glusterfs.gfid) came to the wrong
-     * place. */
+    /* list-node-uuids and the index's are made by other layers; a client's own (glusterfs.gfid) came to the
+     * wrong place. */
     return strncmp(name, "glusterfs.gfid", 14) == 0 ? -ENOTSUP : -ENODATA;
 }

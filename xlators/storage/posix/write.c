@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* writev: the payload goes to the disk from the received record, without a copy (O_DIRECT excepted, which wants its
- * memory aligned). */
+/* writev: the payload goes to the disk from the received record, without a copy (O_DIRECT excepted, which
+ * wants its memory aligned). */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/xattr.h>
@@ -16,8 +16,8 @@ struct write_plan {
     int sync_flags; /* O_SYNC, O_DSYNC */
 };
 
-/* pwritev of the whole payload. Bytes written, or -errno if there were none: a full disk in the middle is a short
- * write. */
+/* pwritev of the whole payload. Bytes written, or -errno if there were none: a full disk in the middle is a
+ * short write. */
 static ssize_t
 write_fully(int fd, const struct iovec *payload, int count, off_t offset)
 {
@@ -80,7 +80,8 @@ check_reserve(struct xlator *xl, const struct call_stack *stk, int fd)
     return is_inside && !is_sparse ? 0 : err;
 }
 
-/* The guard of a file under migration: rebalance must not overwrite what a client has written to the new place. */
+/* The guard of a file under migration: rebalance must not overwrite what a client has written to the new
+ * place. */
 static int
 guard_migration(const struct dict *xdata, int fd)
 {
@@ -88,7 +89,8 @@ guard_migration(const struct dict *xdata, int fd)
 
     if (protect != NULL) {
         const char *key = dict_key_text(DICT_KEY_PROTECT_WRITES);
-        bool has_bytes = protect->type == DICT_PTR || protect->type == DICT_STR || protect->type == DICT_UNTYPED;
+        bool has_bytes =
+            protect->type == DICT_PTR || protect->type == DICT_STR || protect->type == DICT_UNTYPED;
         const void *value = has_bytes ? protect->v.bytes : "1";
 
         if (fsetxattr(fd, key, value, has_bytes ? protect->len : 1, 0) < 0)
@@ -113,8 +115,8 @@ write_once(const struct posix_io *io, const struct fop_call *c)
 
 /* Stat, write, stat. With `lock` nobody else who asks for the same comes between. */
 static ssize_t
-write_between_stats(const struct posix_io *io, const struct fop_call *c, pthread_mutex_t *lock, struct stat *pre,
-                    struct stat *post)
+write_between_stats(const struct posix_io *io, const struct fop_call *c, pthread_mutex_t *lock,
+                    struct stat *pre, struct stat *post)
 {
     if (lock != NULL)
         pthread_mutex_lock(lock);
@@ -141,7 +143,8 @@ sync_written(int fd, int flags)
 }
 
 static int
-answer_xdata(struct call_stack *stk, const struct inode *inode, const struct write_plan *plan, const struct stat *pre)
+answer_xdata(struct call_stack *stk, const struct inode *inode, const struct write_plan *plan,
+             const struct stat *pre)
 {
     const struct dict *asked = stk->call.xdata;
     unsigned open_fds = atomic_load(&inode->open_fds);

@@ -12,7 +12,7 @@
 #include "xlators/storage/posix/stat.h"
 #include "xlators/storage/posix/xattr-rules.h"
 
-/* -- values ---------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 ssize_t
 posix_xattr_value(struct posix_obj *obj, const char *name, struct arena *arena, const void **value)
@@ -131,7 +131,7 @@ posix_xattr_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode,
     return 1;
 }
 
-/* -- keys that are no xattrs --------------------------------------------------------------------------------------- */
+/* ---- keys that are no xattrs ----------------------------------------------------------------- */
 
 static struct dict *
 fill_dict(struct posix_fill *f)
@@ -188,8 +188,8 @@ read_content(struct posix_fill *f, char *buf, size_t size)
     return (ssize_t)done;
 }
 
-/* The whole content of a small file. A file that is changing, or that cannot be read, is sent without it: the client
- * then reads it the usual way. */
+/* The whole content of a small file. A file that is changing, or that cannot be read, is sent without it: the
+ * client then reads it the usual way. */
 static int
 fill_content(struct posix_fill *f, const struct dict_pair *asked)
 {
@@ -278,7 +278,7 @@ fill_special(struct posix_fill *f, const struct dict_pair *p)
     return err ? err : 1;
 }
 
-/* -- xattrs -------------------------------------------------------------------------------------------------------- */
+/* ---- xattrs ---------------------------------------------------------------------------------- */
 
 /* The times of an object that the inode table does not know have been read a moment ago, into its iatt. */
 static ssize_t
@@ -302,8 +302,8 @@ mdata_of_iatt(struct posix_fill *f, const void **value)
     return POSIX_MDATA_BYTES;
 }
 
-/* Puts an xattr into the reply; is_listed: it was there when the names were read. That it is not there (any more) is no
- * error. */
+/* Puts an xattr into the reply; is_listed: it was there when the names were read. That it is not there (any
+ * more) is no error. */
 static int
 fill_xattr(struct posix_fill *f, const char *name, bool is_listed)
 {
@@ -342,8 +342,8 @@ struct wanted {
     bool wants_list;
 };
 
-/* So many keys are compared one by one, as many as a stock client's request has; more are found by a table, so that what a request costs
- * is the sum of its keys and the object's names, not their product. */
+/* So many keys are compared one by one, as many as a stock client's request has; more are found by a table,
+ * so that what a request costs is the sum of its keys and the object's names, not their product. */
 #define COMPARE_MAX 32
 
 static uint32_t
@@ -394,7 +394,8 @@ is_asked(const struct posix_fill *f, const struct wanted *w, const char *name, s
                 return true;
         }
     } else {
-        for (uint32_t at = key_hash(name, len) & f->table_mask; f->table[at] != 0; at = (at + 1) & f->table_mask) {
+        for (uint32_t at = key_hash(name, len) & f->table_mask; f->table[at] != 0;
+             at = (at + 1) & f->table_mask) {
             if (is_key(&f->asked->pairs[f->table[at] - 1], name, len))
                 return true;
         }
@@ -443,7 +444,8 @@ fill_xattrs(struct posix_fill *f, const struct wanted *w)
     return fill_from_names(f, w, names, (size_t)len);
 }
 
-/* Nobody waits for the answer any more. (A brick that is being detached closes its clients' connections first: so it is also then.) */
+/* Nobody waits for the answer any more. (A brick that is being detached closes its clients' connections
+ * first: so it is also then.) */
 static bool
 is_given_up(const struct posix_fill *f)
 {

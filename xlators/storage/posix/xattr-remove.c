@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* removexattr, fremovexattr: one xattr by name, or, with an empty name, every key of the request's xdata (spec:
- * brick 5.3). */
+/* removexattr, fremovexattr: one xattr by name, or, with an empty name, every key of the request's xdata
+ * (spec: brick 5.3). */
 #include <errno.h>
 
 #include "xlators/storage/posix/xattr-fill.h"
@@ -22,7 +22,8 @@ remove_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, con
 }
 
 static int
-remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode, const char *name)
+remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
+           const char *name)
 {
     int err;
 
@@ -34,8 +35,8 @@ remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, str
     case XATTR_BITROT:
         return -EINVAL;
     case XATTR_MDATA:
-        /* Users do not see it. Heal removes what the source's list lacks and then sets the source's times, which are
-         * merged with these. */
+        /* Users do not see it. Heal removes what the source's list lacks and then sets the source's times,
+         * which are merged with these. */
         return caller_is_internal(&stk->caller) ? 0 : -ENODATA;
     case XATTR_ACL:
         err = remove_stored(xl, obj, inode, name);
@@ -52,8 +53,8 @@ remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, str
     }
 }
 
-/* AFR's heal of metadata. Keys that are there for other reasons (marks, counts) are passed over with the missing
- * ones. */
+/* AFR's heal of metadata. Keys that are there for other reasons (marks, counts) are passed over with the
+ * missing ones. */
 static int
 remove_keys_of_xdata(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode)
 {
@@ -76,7 +77,8 @@ remove_asked(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, s
     if (name != NULL && name[0] != '\0')
         return remove_one(xl, stk, obj, inode, name);
     if (stk->call.xdata == NULL)
-        return -EINVAL; /* nothing named at all; an empty dict is what heal sends when there is nothing to remove */
+        /* nothing named at all; an empty dict is what heal sends when there is nothing to remove */
+        return -EINVAL;
     return remove_keys_of_xdata(xl, stk, obj, inode);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* xattr-rules: what kind of key an xattr name is (spec: brick 5). What follows from the kind is decided where keys are
- * set (xattr-set.c), read (xattr-get.c, xattr-fill.c) and removed (xattr-remove.c). */
+/* xattr-rules: what kind of key an xattr name is (spec: brick 5). What follows from the kind is decided where
+ * keys are set (xattr-set.c), read (xattr-get.c, xattr-fill.c) and removed (xattr-remove.c). */
 #ifndef KILN_POSIX_XATTR_RULES_H
 #define KILN_POSIX_XATTR_RULES_H
 

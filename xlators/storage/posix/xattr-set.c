@@ -11,7 +11,7 @@
 #include "xlators/storage/posix/xattr-fill.h"
 #include "xlators/storage/posix/xattr-rules.h"
 
-/* -- one pair ------------------------------------------------------------------------------------------------------ */
+/* ---- one pair -------------------------------------------------------------------------------- */
 
 /* The bytes that a typed value is stored as. Numbers are text with its NUL, as stock has them in memory. */
 static int
@@ -41,9 +41,11 @@ pair_bytes(const struct dict_pair *p, char number[32], const void **bytes, size_
     return 0;
 }
 
-/* Under the inode's lock, so that an xattrop that has read the old value does not write its sum over this one. */
+/* Under the inode's lock, so that an xattrop that has read the old value does not write its sum over this
+ * one. */
 static int
-set_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct dict_pair *p, int flags)
+set_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct dict_pair *p,
+           int flags)
 {
     struct posix_inode *pi = posix_inode_get(xl, inode);
     char number[32];
@@ -82,11 +84,13 @@ set_acl_text(struct call_stack *stk, struct posix_obj *obj, const struct dict_pa
     ssize_t n = acl_from_text(text, acl);
     if (n < 0)
         return (int)n;
-    int err = posix_obj_setxattr(obj, is_default ? POSIX_ACL_DEFAULT : POSIX_ACL_ACCESS, acl, (size_t)n, flags);
+    int err =
+        posix_obj_setxattr(obj, is_default ? POSIX_ACL_DEFAULT : POSIX_ACL_ACCESS, acl, (size_t)n, flags);
     if (err)
         return err;
     struct dict *x = reply_xdata(stk);
-    return x ? dict_set_bytes(x, is_default ? DICT_KEY_ACL_DEFAULT : DICT_KEY_ACL_ACCESS, acl, (uint32_t)n) : -ENOMEM;
+    return x ? dict_set_bytes(x, is_default ? DICT_KEY_ACL_DEFAULT : DICT_KEY_ACL_ACCESS, acl, (uint32_t)n)
+             : -ENOMEM;
 }
 
 /* Never blindly: the later of each time wins (brick 3.4). */
@@ -103,7 +107,8 @@ set_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const s
     return err ? err : posix_mdata_merge(xl, obj, inode, &m);
 }
 
-/* Sets one pair of a dict by the rules of its key (brick 5.1). flags: XATTR_CREATE, XATTR_REPLACE or 0. 0 or -errno. */
+/* Sets one pair of a dict by the rules of its key (brick 5.1). flags: XATTR_CREATE, XATTR_REPLACE or 0. 0 or
+ * -errno. */
 static int
 posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
                      const struct dict_pair *p, int flags)
@@ -130,10 +135,10 @@ posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj
     }
 }
 
-/* -- the whole dict -------------------------------------------------------------------------------------------------- */
+/* ---- the whole dict -------------------------------------------------------------------------- */
 
-/* DHT's heal of a directory (sync_backend_xattrs): what users have set and the dict does not name must go. The dict has
- * been set before, so nothing that stays is missing in between. */
+/* DHT's heal of a directory (sync_backend_xattrs): what users have set and the dict does not name must go.
+ * The dict has been set before, so nothing that stays is missing in between. */
 static int
 remove_unnamed(struct posix_obj *obj, const struct dict *wanted, struct arena *arena)
 {
@@ -191,8 +196,8 @@ make_durable(struct xlator *xl, struct posix_obj *obj, struct inode *inode)
 }
 
 int
-posix_xattr_change_object(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
-                          posix_xattr_change change)
+posix_xattr_change_object(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj,
+                          struct inode *inode, posix_xattr_change change)
 {
     struct iatt pre, post;
 
@@ -208,7 +213,8 @@ posix_xattr_change_object(struct xlator *xl, struct call_stack *stk, struct posi
     if (err)
         return err;
     struct dict *x = reply_xdata(stk);
-    if (x == NULL || dict_set_iatt(x, DICT_KEY_PRESTAT, &pre) != 0 || dict_set_iatt(x, DICT_KEY_POSTSTAT, &post) != 0 ||
+    if (x == NULL || dict_set_iatt(x, DICT_KEY_PRESTAT, &pre) != 0 ||
+        dict_set_iatt(x, DICT_KEY_POSTSTAT, &post) != 0 ||
         dict_set_iatt(x, DICT_KEY_IATT_IN_XATTR, &post) != 0)
         return -ENOMEM;
     return XL_DONE;

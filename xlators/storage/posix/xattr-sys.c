@@ -36,7 +36,8 @@ kx_force(int mode)
     atomic_store(&kx_mode, mode);
 }
 
-/* Kernels without the call say ENOSYS, container filters EPERM: a plain read of "/" has no other reason for either. */
+/* Kernels without the call say ENOSYS, container filters EPERM: a plain read of "/" has no other reason for
+ * either. */
 static bool
 have_at_calls(void)
 {
@@ -69,8 +70,9 @@ is_fd_itself(const char *path)
 static int
 proc_path(char out[PROC_PATH_SIZE], int dirfd, const char *path)
 {
-    int n = dirfd == AT_FDCWD || path[0] == '/' ? snprintf(out, PROC_PATH_SIZE, "%s", path)
-                                                : snprintf(out, PROC_PATH_SIZE, "/proc/self/fd/%d/%s", dirfd, path);
+    int n = dirfd == AT_FDCWD || path[0] == '/'
+                ? snprintf(out, PROC_PATH_SIZE, "%s", path)
+                : snprintf(out, PROC_PATH_SIZE, "/proc/self/fd/%d/%s", dirfd, path);
 
     return n >= PROC_PATH_SIZE ? -ENAMETOOLONG : 0;
 }

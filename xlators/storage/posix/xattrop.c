@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* xattrop, fxattrop: counters in xattrs, changed in place (spec: brick 7.1). AFR, EC, DHT, shard and quota keep their
- * books with it.
+/* xattrop, fxattrop: counters in xattrs, changed in place (spec: brick 7.1). AFR, EC, DHT, shard and quota
+ * keep their books with it.
  *
- * Values are arrays of big-endian numbers as long as the request's; a stored one that is shorter counts as filled up
- * with zeros, one that is missing as zeros. The whole dict is done under the inode's lock: read, change and write of a
- * key are one step, and a crash between two keys is what AFR's order of calls is made for. */
+ * Values are arrays of big-endian numbers as long as the request's; a stored one that is shorter counts as
+ * filled up with zeros, one that is missing as zeros. The whole dict is done under the inode's lock: read,
+ * change and write of a key are one step, and a crash between two keys is what AFR's order of calls is made
+ * for. */
 #include "xlators/storage/posix/xattrop.h"
 
 #include <errno.h>
@@ -94,10 +95,10 @@ xattrop_apply(uint32_t op, const void *request, unsigned char *value, size_t len
     }
 }
 
-/* -- one key ------------------------------------------------------------------------------------------------------- */
+/* ---- one key --------------------------------------------------------------------------------- */
 
-/* The names that the object has: AFR names a counter for each replica, and on a healthy file only one of them is there.
- * From three keys on, one list is cheaper than asking for each. */
+/* The names that the object has: AFR names a counter for each replica, and on a healthy file only one of them
+ * is there. From three keys on, one list is cheaper than asking for each. */
 #define LIST_FROM 3
 
 struct stored_names {
@@ -117,9 +118,11 @@ may_be_stored(const struct stored_names *s, const char *key)
     return false;
 }
 
-/* The value on the disk into `value`, filled up with zeros. 1: there was one. 0: none. -ERANGE: longer than len. */
+/* The value on the disk into `value`, filled up with zeros. 1: there was one. 0: none. -ERANGE: longer than
+ * len. */
 static int
-read_stored(struct posix_obj *obj, const struct stored_names *s, const char *key, unsigned char *value, size_t len)
+read_stored(struct posix_obj *obj, const struct stored_names *s, const char *key, unsigned char *value,
+            size_t len)
 {
     memset(value, 0, len);
     if (!may_be_stored(s, key))

@@ -16,8 +16,9 @@ enum {
     XATTROP_ADD64_DEFAULT = 6,
 };
 
-/* How long the value is that a request of `len` bytes works on: `len`, or half of it where defaults follow the deltas. -EINVAL:
- * not a whole number of numbers, or an operation that is not known (unless the request is all zero: then it only asks). */
+/* How long the value is that a request of `len` bytes works on: `len`, or half of it where defaults follow
+ * the deltas. -EINVAL: not a whole number of numbers, or an operation that is not known (unless the request
+ * is all zero: then it only asks). */
 ssize_t xattrop_result_len(uint32_t op, const void *request, size_t len);
 
 /* Changes `value` (len as told above) in place. */
