@@ -291,6 +291,29 @@ START_TEST(a_tree_is_taken_away_while_other_names_come)
 }
 END_TEST
 
+/* The folder's gfid is another's by then, and the name in that is a symlink that leads nowhere a path can. */
+START_TEST(a_tree_is_taken_away_whose_handles_lead_astray)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d"), *e = make(FOP_mkdir, d, "e");
+    char text[4001];
+    int err;
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    struct inode *d2 = make_as(FOP_mkdir, w.root, "d2", &d->gfid, &err);
+    ck_assert_int_eq(err, 0);
+    char path[256];
+    snprintf(path, sizeof path, "%s/d2/e", w.dir);
+    ck_assert_int_eq(symlink(text, path), 0);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 1), 0);
+    take_away(NULL);
+    ck_assert(!has_handle_of(&e->gfid));
+    inode_unref(e);
+    inode_unref(d2);
+    inode_unref(d);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -307,6 +330,7 @@ test_suite(void)
     tcase_add_test(c, renames_over_each_other);
     tcase_add_test(c, a_tree_is_taken_away_while_other_names_go);
     tcase_add_test(c, a_tree_is_taken_away_while_other_names_come);
+    tcase_add_test(c, a_tree_is_taken_away_whose_handles_lead_astray);
     suite_add_tcase(s, c);
     return s;
 }
