@@ -211,6 +211,9 @@ look_again(struct xlator *xl, const struct call_stack *stk, struct looking *l)
     if (gfid_is_null(&l->gfid))
         return heal_gfid_locked(xl, stk, l);
     POSIX_LOCKED pthread_mutex_t *object = posix_object_lock(p, &l->gfid);
+    r = posix_obj_stat(&l->obj, &l->st); /* the janitor takes names away under this lock alone */
+    if (r < 0)
+        return r;
     r = posix_handle_heal(&l->obj, &l->gfid, &l->st, &l->parent->gfid, l->name);
     if (r == -EEXIST) {
         log_event(LOG_WARNING, xl, "posix-handle-taken", "%s/%s has the gfid %s of another object",
