@@ -201,7 +201,7 @@ checked(const struct posix_obj *obj, int fd, struct stat *st)
         return fd;
     if (fd >= 0)
         close(fd);
-    /* Out of the brick, or a symlink whose text is no path: both are what clients make of a name on the way. */
+    /* Out of the brick, or a symlink whose text is no path: clients make such names on the way. */
     return r == -EXDEV || r == -ENAMETOOLONG ? -ESTALE : r;
 }
 
