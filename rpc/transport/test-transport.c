@@ -289,6 +289,7 @@ dial_tcp(uint16_t port)
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+    ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     return fd;
 }
@@ -302,6 +303,7 @@ dial(void)
         return dial_tcp(listener_port(tcp_listener));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+    ck_assert_int_ge(fd, 0);
     strcpy(a.sun_path, path);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     return fd;
@@ -402,6 +404,27 @@ wait_count(atomic_int *count, int wanted)
     for (int i = 0; *count != wanted && i < 60000; i++)
         nanosleep(&nap, NULL);
     ck_assert_int_eq(*count, wanted);
+}
+
+static void
+wait_connections_left(unsigned wanted)
+{
+    struct timespec nap = {.tv_nsec = 1000000};
+
+    for (int i = 0; transport_connections_left() != wanted && i < 60000; i++)
+        nanosleep(&nap, NULL);
+    ck_assert_uint_eq(transport_connections_left(), wanted);
+}
+
+/* Returns when the server has it: two that merely dial one after the other may come in the other order, when
+ * the kernel leaves the end of the handshakes to its threads. */
+static int
+dial_in_order(void)
+{
+    int before = accepted_count, fd = dial();
+
+    wait_count(&accepted_count, before + 1);
+    return fd;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -1076,18 +1099,20 @@ START_TEST(descriptors_are_shared)
     int fds[150], quiet[60];
 
     for (int i = 0; i < 60; i++)
-        quiet[i] = dial();
-    wait_count(&closed_count, 35); /* the oldest */
+        quiet[i] = dial_in_order();
+    wait_connections_left(175); /* the oldest 35 have gone */
     for (int i = 0; i < 35; i++)
         expect_end(quiet[i]);
     is_trusting = true;
-    for (int i = 0; i < 76; i++) /* the first takes the place of one more without a login */
+    round_trip(fds[0] = dial(), 0, 200, 1);
+    wait_connections_left(175); /* it has the place of one more without a login */
+    for (int i = 1; i < 76; i++)
         round_trip(fds[i] = dial(), 0, 200, 1);
     ck_assert_uint_eq(transport_connections_left(), 100);
     for (int i = 0; i < 5; i++)
         expect_end(dial());
     close(quiet[59]);
-    wait_count(&closed_count, 37);
+    wait_connections_left(101);
     round_trip(fds[76] = dial(), 0, 200, 1);
     for (int i = 0; i <= 76; i++)
         close(fds[i]);
@@ -1169,6 +1194,36 @@ START_TEST(shutdown_with_work_in_flight)
 }
 END_TEST
 
+/* Nobody holds a descriptor for a moment. */
+static void
+wait_workers_idle(void)
+{
+    struct timespec nap = {.tv_nsec = 1000000};
+    struct worker_stats w = {0};
+
+    for (int i = 0; i < 60000; i++) {
+        worker_stats(&w);
+        if (w.waiting == w.threads)
+            return;
+        nanosleep(&nap, NULL);
+    }
+    ck_abort_msg("%u of %u workers wait", w.waiting, w.threads);
+}
+
+/* The listener holds a descriptor for a moment when it asks for a connection that is not there, and when it
+ * has given up its spare one. */
+static int
+socket_when_there_is_one(void)
+{
+    struct timespec nap = {.tv_nsec = 1000000};
+    int fd = -1;
+
+    for (int i = 0; i < 60000 && (fd = socket(AF_UNIX, SOCK_STREAM, 0)) < 0 && errno == EMFILE; i++)
+        nanosleep(&nap, NULL);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
 /* The listener gives up its spare descriptor to turn the client away, and works again when there are some. */
 START_TEST(no_descriptors_left)
 {
@@ -1178,6 +1233,7 @@ START_TEST(no_descriptors_left)
 
     strcpy(a.sun_path, path);
     round_trip(kept, 0, 30, 1);
+    wait_workers_idle();
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
     while ((fillers[count] = dup(0)) >= 0)
         count++;
@@ -1186,8 +1242,7 @@ START_TEST(no_descriptors_left)
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
         expect_end(fd);
-        fd = socket(AF_UNIX, SOCK_STREAM, 0);
-        ck_assert_int_ge(fd, 0);
+        fd = socket_when_there_is_one();
     }
     close(fd);
     round_trip(kept, 0, 30, 2);
