@@ -609,8 +609,8 @@ static void
 time_is_up(struct timer *t)
 {
     struct brick *b = caa_container_of(t, struct brick, timer);
-    int err = post(JOB_FAILED, NULL, NULL, b->name, NULL,
-                   NULL); /* take_down() waits for this timer before the brick can go */
+    /* take_down() waits for this timer before the brick can go. */
+    int err = post(JOB_FAILED, NULL, NULL, b->name, NULL, NULL);
 
     if (!err || err == -ESHUTDOWN)
         return;

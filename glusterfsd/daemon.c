@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "glusterfsd/daemon.h"
+#include "log/log.h"
 
 static int ready_fd = -1;
 static int pid_fd = -1;
@@ -141,4 +142,13 @@ pidfile_close(bool is_kept)
     if (pid_fd >= 0)
         close(pid_fd);
     pid_fd = -1;
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+void
+daemon_pool_message(int level, const char *text)
+{
+    /* syslog's levels are one lower than the log's. */
+    log_event((enum log_level)(level + 1), NULL, "mem-pool", "%s", text);
 }

@@ -10,6 +10,9 @@ struct graph;
 /* The program's name in what it says to whoever starts it: each program has its own. */
 extern const char daemon_name[];
 
+/* What the pools have to say goes to the log: for mem_pools_set_message_fn(). Any thread. */
+void daemon_pool_message(int level, const char *text);
+
 /* The parent waits here until daemon_ready() and exits with its status. 0 in the child; -errno. */
 int daemonise(void);
 /* Tells the waiting parent how the start went; `message` is shown on its stderr. Harmless in the foreground.

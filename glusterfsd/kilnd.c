@@ -63,13 +63,6 @@ give_up(int status, const char *fmt, ...)
 }
 
 static void
-pool_message(int level, const char *text)
-{
-    /* syslog's levels are one lower than the log's. */
-    log_event((enum log_level)(level + 1), NULL, "mem-pool", "%s", text);
-}
-
-static void
 raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -285,7 +278,7 @@ start_pools(void)
 
     if (err == -EINVAL)
         return give_up(EXIT_OPTION, "--pools %s: expected on, off, poison or trace:K", options.pools_mode);
-    mem_pools_set_message_fn(pool_message);
+    mem_pools_set_message_fn(daemon_pool_message);
     err = err ? err : graph_pools_init();
     err = err ? err : transport_pools_init();
     err = err ? err : rpc_server_pools_init();

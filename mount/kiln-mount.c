@@ -50,13 +50,6 @@ give_up(int status, const char *fmt, ...)
     return status;
 }
 
-static void
-pool_message(int level, const char *text)
-{
-    log_event((enum log_level)(level + 1), NULL, "mount-pool", "%s",
-              text); /* syslog's levels are one lower */
-}
-
 /* ---- what workers tell ----------------------------------------------------------------------- */
 
 static void
@@ -92,7 +85,7 @@ start_pools(void)
 
     if (err == -EINVAL)
         return give_up(EXIT_OPTION, "--pools %s: expected on, off, poison or trace:K", options.pools_mode);
-    mem_pools_set_message_fn(pool_message);
+    mem_pools_set_message_fn(daemon_pool_message);
     static int (*const inits[])(void) = {mem_pools_init,      arena_pools_init, iobuf_pools_init,
                                          dict_pools_init,     stack_pools_init, fs_pools_init,
                                          transport_pools_init};
@@ -161,8 +154,9 @@ act_on(int number, int *status)
                       strerror(-err));
         return true;
     case SIGUSR1:
+        /* It logs. */
         (void)statedump_write(options.dump_dir ? options.dump_dir : "/var/run/gluster", graph->name,
-                              each_graph); /* it logs */
+                              each_graph);
         return true;
     case SIGALRM:
         if (atomic_load(&is_refused)) {

@@ -290,8 +290,8 @@ START_TEST(a_process_that_is_gone)
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
     ck_assert_int_eq(procfs_stat(&f, &s), -ESRCH);
     ck_assert_int_eq(f.is_open, 0);
-    ck_assert_int_eq(procfs_stat(&f, &s),
-                     -ENOENT); /* opened anew, unless the number was given out again meanwhile */
+    /* Opened anew, unless the number was given out again meanwhile. */
+    ck_assert_int_eq(procfs_stat(&f, &s), -ENOENT);
     procfs_close(&f);
 }
 END_TEST

@@ -51,8 +51,8 @@ send_undecodable(struct conn *c)
 {
     char out[RPC_REPLY_ERROR_BYTES_MAX];
 
-    (void)conn_send(c, out, rpc_encode_undecodable(out), NULL, NULL,
-                    0); /* a dead connection needs no answer */
+    /* A dead connection needs no answer. */
+    (void)conn_send(c, out, rpc_encode_undecodable(out), NULL, NULL, 0);
 }
 
 static void

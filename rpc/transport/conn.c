@@ -232,11 +232,7 @@ conn_new(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, 
 
     if (getpeername(fd, (struct sockaddr *)&c->peer, &size))
         c->peer.ss_family = AF_UNSPEC; /* it has hung up already: the first read will tell */
-    size = sizeof c->local;
-    if (getsockname(fd, (struct sockaddr *)&c->local, &size))
-        c->local.ss_family = AF_UNSPEC;
     unmap_v4(&c->peer);
-    unmap_v4(&c->local);
     return c;
 }
 
@@ -361,12 +357,6 @@ const struct sockaddr_storage *
 conn_peer(const struct conn *c)
 {
     return &c->peer;
-}
-
-const struct sockaddr_storage *
-conn_local(const struct conn *c)
-{
-    return &c->local;
 }
 
 void

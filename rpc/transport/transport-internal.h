@@ -60,7 +60,7 @@ struct conn {
     uint64_t since_ns;
     _Atomic size_t login_bytes; /* the reader's buffers before the login */
     struct worker_job closed_job, read_job;
-    struct sockaddr_storage peer, local;
+    struct sockaddr_storage peer;
 
     /* the reader's */
     atomic_uint reader;

@@ -109,7 +109,6 @@ size_t conn_bytes_queued(const struct conn *c);
 void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
 const struct sockaddr_storage *conn_peer(const struct conn *c);
-const struct sockaddr_storage *conn_local(const struct conn *c);
 
 /* Queues one message: the record mark is put before it, `head` (of any size; small ones are copied together
  * with their neighbours) and then `payload`, whose bytes stay in `buf` (a reference taken over; NULL if no

@@ -38,6 +38,15 @@ bench_once(void)
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 2, .max = 8}), 0);
 }
 
+/* A bottom layer that says yes. */
+static inline xl_verdict
+bench_succeed(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    stk->reply.op_ret = 0;
+    return XL_DONE;
+}
+
 /* `options`: key, value, ..., NULL. */
 static inline void
 bench_setup(const struct xlator_type *type, const char *const *options, fop_fn bottom)
@@ -209,6 +218,17 @@ bench_run(struct bench_call *call)
 
     bench_free(call);
     return result;
+}
+
+/* What the layer says to a call of this pid with these flags: 0 or -errno. */
+static inline int
+bench_ask(enum fop fop, int pid, uint32_t flags)
+{
+    struct bench_call *call = bench_call(fop, NULL);
+
+    call->stk->caller.pid = pid;
+    call->stk->call.flags = flags;
+    return bench_run(call);
 }
 
 #endif

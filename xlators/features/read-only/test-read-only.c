@@ -6,28 +6,10 @@
 
 extern const struct xlator_type features_read_only_xlator;
 
-static xl_verdict
-succeed(struct xlator *xl, struct call_stack *stk)
-{
-    (void)xl;
-    stk->reply.op_ret = 0;
-    return XL_DONE;
-}
-
 static void
 setup(void)
 {
-    bench_setup(&features_read_only_xlator, (const char *const[]){"read-only", "on", NULL}, succeed);
-}
-
-static int
-ask(enum fop fop, int pid, uint32_t flags)
-{
-    struct bench_call *call = bench_call(fop, NULL);
-
-    call->stk->caller.pid = pid;
-    call->stk->call.flags = flags;
-    return bench_run(call);
+    bench_setup(&features_read_only_xlator, (const char *const[]){"read-only", "on", NULL}, bench_succeed);
 }
 
 START_TEST(every_write_is_refused_and_every_read_passes)
@@ -36,19 +18,19 @@ START_TEST(every_write_is_refused_and_every_read_passes)
         bool reads_counters = fop == FOP_xattrop || fop == FOP_fxattrop;
         int want = (fop_info[fop].traits & FOP_WRITES) && !reads_counters ? -EROFS : 0;
 
-        ck_assert_msg(ask(fop, 1000, 0) == want, "%s", fop_info[fop].name);
-        ck_assert_int_eq(ask(fop, -6, 0), 0);
+        ck_assert_msg(bench_ask(fop, 1000, 0) == want, "%s", fop_info[fop].name);
+        ck_assert_int_eq(bench_ask(fop, -6, 0), 0);
     }
 }
 END_TEST
 
 START_TEST(open_for_writing_is_refused)
 {
-    ck_assert_int_eq(ask(FOP_open, 1000, O_RDONLY), 0);
-    ck_assert_int_eq(ask(FOP_open, 1000, O_WRONLY), -EROFS);
-    ck_assert_int_eq(ask(FOP_open, 1000, O_RDWR), -EROFS);
-    ck_assert_int_eq(ask(FOP_open, 1000, O_RDONLY | O_TRUNC), -EROFS);
-    ck_assert_int_eq(ask(FOP_open, -6, O_RDWR), 0);
+    ck_assert_int_eq(bench_ask(FOP_open, 1000, O_RDONLY), 0);
+    ck_assert_int_eq(bench_ask(FOP_open, 1000, O_WRONLY), -EROFS);
+    ck_assert_int_eq(bench_ask(FOP_open, 1000, O_RDWR), -EROFS);
+    ck_assert_int_eq(bench_ask(FOP_open, 1000, O_RDONLY | O_TRUNC), -EROFS);
+    ck_assert_int_eq(bench_ask(FOP_open, -6, O_RDWR), 0);
 }
 END_TEST
 

@@ -6,28 +6,10 @@
 
 extern const struct xlator_type features_worm_xlator;
 
-static xl_verdict
-succeed(struct xlator *xl, struct call_stack *stk)
-{
-    (void)xl;
-    stk->reply.op_ret = 0;
-    return XL_DONE;
-}
-
 static void
 setup(void)
 {
-    bench_setup(&features_worm_xlator, (const char *const[]){"worm", "on", NULL}, succeed);
-}
-
-static int
-ask(enum fop fop, int pid, uint32_t flags)
-{
-    struct bench_call *call = bench_call(fop, NULL);
-
-    call->stk->caller.pid = pid;
-    call->stk->call.flags = flags;
-    return bench_run(call);
+    bench_setup(&features_worm_xlator, (const char *const[]){"worm", "on", NULL}, bench_succeed);
 }
 
 START_TEST(what_is_there_stays)
@@ -36,8 +18,8 @@ START_TEST(what_is_there_stays)
                                        FOP_rmdir, FOP_removexattr, FOP_fremovexattr};
 
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        ck_assert_int_eq(ask(refused[i], 1000, 0), -EROFS);
-        ck_assert_int_eq(ask(refused[i], -6, 0), 0);
+        ck_assert_int_eq(bench_ask(refused[i], 1000, 0), -EROFS);
+        ck_assert_int_eq(bench_ask(refused[i], -6, 0), 0);
     }
 }
 END_TEST
@@ -48,17 +30,17 @@ START_TEST(new_things_may_be_made)
                                        FOP_setxattr, FOP_fsetxattr, FOP_lookup, FOP_xattrop, FOP_fsync};
 
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
-        ck_assert_int_eq(ask(allowed[i], 1000, 0), 0);
+        ck_assert_int_eq(bench_ask(allowed[i], 1000, 0), 0);
 }
 END_TEST
 
 START_TEST(open_for_writing_is_refused)
 {
-    ck_assert_int_eq(ask(FOP_open, 1000, O_RDONLY), 0);
-    ck_assert_int_eq(ask(FOP_open, 1000, O_WRONLY), -EROFS);
-    ck_assert_int_eq(ask(FOP_open, 1000, O_RDONLY | O_TRUNC), -EROFS);
-    ck_assert_int_eq(ask(FOP_open, 1000, O_RDONLY | O_APPEND), -EROFS);
-    ck_assert_int_eq(ask(FOP_open, -6, O_RDWR), 0);
+    ck_assert_int_eq(bench_ask(FOP_open, 1000, O_RDONLY), 0);
+    ck_assert_int_eq(bench_ask(FOP_open, 1000, O_WRONLY), -EROFS);
+    ck_assert_int_eq(bench_ask(FOP_open, 1000, O_RDONLY | O_TRUNC), -EROFS);
+    ck_assert_int_eq(bench_ask(FOP_open, 1000, O_RDONLY | O_APPEND), -EROFS);
+    ck_assert_int_eq(bench_ask(FOP_open, -6, O_RDWR), 0);
 }
 END_TEST
 

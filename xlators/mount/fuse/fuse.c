@@ -253,8 +253,8 @@ mount_it(struct fuse_mount *m)
     atomic_store(&m->is_mounted, true);
     m->mounted_as = device_at(conf->mountpoint);
     m->device = (struct event_source){.fd = fd, .fn = device_ready};
-    snprintf(target, sizeof target, "/dev/fd/%d",
-             fd); /* mounted already, says libfuse's manual: it takes the descriptor over */
+    /* Mounted already, says libfuse's manual: it takes the descriptor over. */
+    snprintf(target, sizeof target, "/dev/fd/%d", fd);
     if (fuse_session_mount(m->se, target)) {
         log_event(LOG_ERROR, m->xl, "fuse-session", "libfuse does not take the device over");
         close(fd);

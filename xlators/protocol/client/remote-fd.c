@@ -191,8 +191,8 @@ reopened(struct rpc_reply *reply, void *arg)
 
     if (is_wanted && answer.op_ret >= 0) {
         atomic_store(&r->number, answer.fd_nr);
-        atomic_store(&r->has_locks,
-                     false); /* those are lost, and what is told of them was told by ENOTCONN */
+        /* Those are lost, and what is told of them was told by ENOTCONN. */
+        atomic_store(&r->has_locks, false);
     }
     pthread_mutex_unlock(&c->lock);
     if (answer.op_ret < 0)
