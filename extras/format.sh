@@ -3,7 +3,8 @@
 #
 # format.sh: brings C sources into shape: lines over 110 columns are broken by clang-format, and only those; banners
 # become `/* ---- what follows --...-- */` of 100 columns, and a comment that makes its line too long goes above it.
-# Tables (*.def, and between `clang-format off` and `on`) stay as they are.
+# Tables (*.def, and between `clang-format off` and `on`) stay as they are. No comment is reflowed, for a table in one
+# would become running text: one that is too long is left, named, and wrapped by hand.
 #
 #   extras/format.sh [FILE...]      default: all *.c, *.h, *.def and *.inc that git knows
 #
@@ -26,10 +27,18 @@ perl -CSD -i -pe '
         $_ = "$1$3\n$1$2\n";
     }' "${files[@]}"
 for file in "${files[@]}"; do
-    # A broken line may leave another one too long: comments are wrapped one by one.
+    # A broken line may leave another one too long.
     for pass in 1 2 3; do
         mapfile -t lines < <(awk '{ gsub(/[\200-\277]/, "") } length($0) > 110 { print "--lines=" NR ":" NR }' "$file")
         [[ ${#lines[@]} -gt 0 && $file != *.def ]] || break
         clang-format -i "${lines[@]}" "$file"
     done
 done
+too_long=$(awk 'FNR == 1 { is_table = 0 } /clang-format off/ { is_table = 1 } /clang-format on/ { is_table = 0 }
+    { gsub(/[\200-\277]/, "") } !is_table && FILENAME !~ /\.def$/ && length($0) > 110 { print FILENAME ":" FNR ": " length($0) " columns" }
+    ' "${files[@]}")
+if [[ -n $too_long ]]; then
+    echo "$too_long"
+    echo "format.sh: wrap these by hand"
+    exit 1
+fi

@@ -5,11 +5,11 @@
 /* Static probes (USDT), provider `kiln`, for perf, bpftrace and SystemTap: a nop and a note in the binary
  * each.
  *
- *   pool_get_slow(pool's name, id)              a get that did not find an object in the thread's loaded
- * magazine pool_sweep(microseconds, cached bytes)      a pass of the sweeper, at its end pool_trim(level,
- * bytes released)            an explicit trim or one under memory pressure, at its end fop_start(fop, call
- * stack, client)          a file operation, before its arguments are decoded fop_done(fop, call stack,
- * client, op_ret, op_errno)     its answer is complete and about to be encoded
+ *   pool_get_slow(pool's name, id)          a get that did not find an object in the thread's loaded magazine
+ *   pool_sweep(microseconds, cached bytes)  a pass of the sweeper, at its end
+ *   pool_trim(level, bytes released)        an explicit trim or one under memory pressure, at its end
+ *   fop_start(fop, call stack, client)      a file operation, before its arguments are decoded
+ *   fop_done(fop, call stack, client, op_ret, op_errno)   its answer is complete and about to be encoded
  *
  * `fop` is the number on the wire (stack/fops.def). extras/perf has scripts that use them. Without
  * <sys/sdt.h>, or with KILN_NO_PROBES defined, they are nothing; their arguments must not have side effects.

@@ -10,7 +10,8 @@ struct reason {
 };
 
 /* Says it, in place of what was said before; a longer text is cut. Returns `err` (-errno), so that a refusal
- * is one line: return reason_set(why, -EINVAL, "option index-base is missing");
+ * is one line:
+ *     return reason_set(why, -EINVAL, "option index-base is missing");
  */
 int reason_set(struct reason *why, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

@@ -23,10 +23,10 @@
  * Because a coroutine may wake up in another thread, a function that yields, itself or through what it calls,
  *   - holds no lock, no RCU read section and nothing else that belongs to a thread while it yields;
  *   - does not use thread-local variables itself, and does not keep a pointer to one: a compiler may compute
- * such an address once and use it on both sides of the yield, and gcc does. errno and pthread_self() are
- * such, and what mem_get_t() and the other inline forms read: it calls mem_get() instead, or a function of
- * its own that is not inlined. Whatever is called after the yield finds the new thread's variables. The yield
- * is a call that no compiler sees through, so ordinary variables need no care.
+ *     such an address once and use it on both sides of the yield, and gcc does. errno and pthread_self() are
+ *     such, and what mem_get_t() and the other inline forms read: it calls mem_get() instead, or a function
+ *     of its own that is not inlined. Whatever is called after the yield finds the new thread's variables.
+ * The yield is a call that no compiler sees through, so ordinary variables need no care.
  */
 #ifndef KILN_CORO_COROUTINE_H
 #define KILN_CORO_COROUTINE_H
@@ -39,8 +39,9 @@ struct stack_pool;
 typedef void (*coroutine_fn)(void *arg);
 
 /* A coroutine that will run fn(arg) when it is first resumed. It lies on its own stack: nothing else is
- * allocated. owner   the caller, until the coroutine's function returns errors  those of stack_take: -EAGAIN
- * (too many), -ENOMEM
+ * allocated.
+ * owner   the caller, until the coroutine's function returns
+ * errors  those of stack_take: -EAGAIN (too many), -ENOMEM
  */
 int coroutine_new(struct stack_pool *stacks, coroutine_fn fn, void *arg, struct coroutine **out);
 

@@ -5,7 +5,8 @@
  * Locks, inside mem_sweep_mutex (mem/mem-shared.h), outermost first:
  *   stack_pools_mutex   the list of pools; held during a sweep of them
  *   pool.slow           growing, and dropping the stacks of one slab: who holds it knows that no stack is in
- * between pool.lock           everything else in a pool
+ *                       between
+ *   pool.lock           everything else in a pool
  */
 #ifndef KILN_CORO_STACK_INTERNAL_H
 #define KILN_CORO_STACK_INTERNAL_H

@@ -3,8 +3,10 @@
 /* mem-inline: the pool's fast path, for callers whose pool has a number known to the compiler.
  *
  *     enum { ID_FRAME = MEM_ID_TYPED_MIN };
- *     mem_pool_new_opts(&(struct mem_pool_opts){ .name = "frame", .size = sizeof(struct frame), .id =
- * ID_FRAME }); struct frame *f = mem_get_t(ID_FRAME); mem_put_t(ID_FRAME, f);
+ *     mem_pool_new_opts(
+ *         &(struct mem_pool_opts){ .name = "frame", .size = sizeof(struct frame), .id = ID_FRAME });
+ *     struct frame *f = mem_get_t(ID_FRAME);
+ *     mem_put_t(ID_FRAME, f);
  *
  * The layouts below are shared with the library and are not for anybody else.
  */

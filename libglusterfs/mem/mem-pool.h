@@ -65,11 +65,13 @@ const char *mem_pools_mode(void);
  *   cap        KILN_POOL_CAP        bytes cached in the whole process, 0 = no cap       any time
  *                                   (default: the larger of 64 MiB and RAM/256)
  *   handshake  KILN_POOL_HANDSHAKE  auto | cooperative                (default auto)    as the mode
- *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put     (default: 1 in poison and trace)  any
- * time pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup (default 1)  as the
- * mode bypass     KILN_POOL_BYPASS     names of pools, with commas between them, or *: as if made with
- * MEM_POOL_NO_POOL (default: none)                   any time, for pools made from then on 0, -EINVAL
- * (unknown or malformed) or -EBUSY (too late). */
+ *   abort      KILN_POOL_ABORT      0 | 1: abort on a bad mem_put                       any time
+ *                                   (default: 1 in poison and trace)
+ *   pressure   KILN_POOL_PRESSURE   0 | 1: sweeper watches PSI and the memory cgroup    as the mode
+ *                                   (default 1)
+ *   bypass     KILN_POOL_BYPASS     names of pools, with commas between them, or *:     any time, for pools
+ *                                   as if made with MEM_POOL_NO_POOL (default: none)    made from then on
+ * 0, -EINVAL (unknown or malformed) or -EBUSY (too late). */
 int mem_pools_set_option(const char *key, const char *value);
 
 /* Where messages go (default: one line on stderr). level is a syslog level. Repeats are folded before.

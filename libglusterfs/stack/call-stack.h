@@ -19,7 +19,8 @@
  *   -errno     answer with that error: reply zeroed, unwound
  *   XL_OWNED   the layer has taken the call stack: it will call call_stack_unwind(), call_stack_resume() or
  *              call_stack_fail() exactly once, from any thread. One that waits for what other clients do, not
- * for work under way, calls call_stack_park() before, and call_stack_unpark() in place of call_stack_resume()
+ *              for work under way, calls call_stack_park() before, and call_stack_unpark() in place of
+ *              call_stack_resume()
  * 0 is none of these: a helper's success that is returned by mistake must not look like a verdict. Builds
  * with assertions stop at it, others log it and answer EIO. They also stop at a second answer, and at a call
  * stack that is released while nobody has answered it.

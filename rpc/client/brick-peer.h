@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* brick-peer: a brick that we are a client of (spec: wire 3).
  *
- *      connect to glusterd's port          DUMP lists portmap: PORTBYBRICK, and connect to the brick's port
- * at once or to the brick's own  ----> DUMP < DUMP lists the fops: SETVOLUME ----> up neither: the connection
- * is of no use
+ *      connect to glusterd's port          DUMP lists portmap: PORTBYBRICK, and connect to the
+ *                                        / brick's port at once
+ *      or to the brick's own  ----> DUMP < DUMP lists the fops: SETVOLUME ----> up
+ *                                        \ neither: the connection is of no use
  *
  * After a loss everything begins anew, at the first port; each login is a new client to the brick: fds and
  * locks of the one before are gone. Everything that `rpc_client` says of calls and threads holds; this only

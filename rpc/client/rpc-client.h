@@ -7,10 +7,11 @@
  *          start            connected           rpc_client_up()
  *     idle ------> connecting -----> shaking hands ----------> up
  *                   ^    |                 |                   |
- *                   |    | failed          | lost              | lost, or dropped for a reason: every call
- * that waits |    v                 v                   v gets -ENOTCONN
- *                   +-- backing off <------+-------------------+            close, from everywhere: closed,
- * then `gone`
+ *                   |    | failed          | lost              | lost, or dropped for a reason:
+ *                   |    v                 v                   v every call that waits gets -ENOTCONN
+ *                   +-- backing off <------+-------------------+
+ *
+ *     close, from everywhere: closed, then `gone`
  *
  * The first retry comes after retry_min_ms, each further one after twice as long up to retry_max_ms, with a
  * quarter of chance, so that many clients do not come back to one server in step.

@@ -6,10 +6,9 @@
  * without a lock.
  *
  *             xid_take        xid_publish           xid_claim (reply, error, connection lost)
- *      free ----------> taken -----------> WAITING -------------------------------------------> taken
- * --xid_put--> free | xid_expire
- *                                             +----------> EXPIRED --the late reply, or connection lost-->
- * free
+ *      free ----------> taken -----------> WAITING ------------------------------> taken --xid_put--> free
+ *                                             | xid_expire
+ *                                             +---------> EXPIRED --late reply, or connection lost--> free
  *
  * Each waiting call is claimed by exactly one: the reply, its expiry, the loss of the connection or whoever
  * could not send it. An expired call keeps its slot, and with it the xid, until the late reply has come or

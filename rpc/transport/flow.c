@@ -2,10 +2,11 @@
 
 /* What a connection makes the process hold, and who waits when that is too much (numbers: limits.h).
  *
- *   held      one word:  waiter bits (2) | bytes of records (42) | references (20); a call in flight is a
- * reference waiting   those of the calls that wait for another call, in the same form; the limits are about
- * held - waiting reserved  bytes of replies that calls under way will have; queued_bytes are those that wait
- * to be sent
+ *   held      one word: waiter bits (2) | bytes of records (42) | references (20); a call in flight is one
+ *             reference
+ *   waiting   those of the calls that wait for another call, in the same form; the limits are about
+ *             held - waiting
+ *   reserved  bytes of replies that calls under way will have; queued_bytes are those that wait to be sent
  *
  * Two kinds of waiters: the reader stops reading for any of the limits; batches stop running what has been
  * read for too many bytes of replies only, or calls that have not begun would wait for themselves.

@@ -2,29 +2,42 @@
 /* limits: what one peer, and all peers together, may make this process hold. Every bound of the transport
  * stands here.
  *
- *   of one connection that has logged in   number          option                        when it is reached
- *   calls that run or are parked           1,024           rpc.outstanding-rpc-limit     nothing is read
- * until half are done bytes of their records                 32 MiB          - the same calls that wait for
- * another call       16,384, 16 MiB  -                             ENOLCK, EAGAIN; reading goes on bytes of
- * replies, queued or to come    8 MiB           -                             reading stops, and what was
- * read waits
- *   ... for which it asks nobody           256 KiB         -                             the rest comes from
- * all peers' budget one record                             64 MiB          - closed before the login calls 1
- * -                             reading stops until it is answered one record                             16
- * KiB          -                             closed bytes of replies                       8 KiB           -
- * reading stops all memory of a connection             64 KiB          -                             follows
- * from these three time                                   30 s            transport.login-timeout closed
- * (unix sockets have no limit) memory of all connections              64 MiB          - the oldest that holds
- * some is closed number of them                         1/16 of files   -                             the
- * oldest is closed of all peers bytes of replies                       256 MiB         transport.reply-memory
- * each connection has its 256 KiB descriptors ("files": RLIMIT_NOFILE) connections 1/2 of files    - closed
- * at accept
- *   ... of one address                     as many as left -                             closed at accept
- *   ... of one brick                       as many as left -                             the login is
- * answered EAGAIN files open for clients                 3/8 of files    -                             ENFILE
- *   ... of one brick, of one client        as many as left -                             EMFILE (left for its
- * brick's others) what remains, 1/8                      the daemon's own: accept, logs, statedumps, health
- * checks, files open for one call
+ *   of one connection, logged in         number          option                       when it is reached
+ *   calls that run or are parked         1,024           rpc.outstanding-rpc-limit    nothing is read until
+ *                                                                                     half are done
+ *   bytes of their records               32 MiB          -                            the same
+ *   calls that wait for another call     16,384, 16 MiB  -                            ENOLCK, EAGAIN;
+ *                                                                                     reading goes on
+ *   bytes of replies, queued or to come  8 MiB           -                            reading stops, and
+ *                                                                                     what was read waits
+ *   ... for which it asks nobody         256 KiB         -                            the rest comes from
+ *                                                                                     all peers' budget
+ *   one record                           64 MiB          -                            closed
+ *   before the login
+ *   calls                                1               -                            reading stops until
+ *                                                                                     it is answered
+ *   one record                           16 KiB          -                            closed
+ *   bytes of replies                     8 KiB           -                            reading stops
+ *   all memory of a connection           64 KiB          -                            follows from these
+ *                                                                                     three
+ *   time                                 30 s            transport.login-timeout      closed (unix sockets
+ *                                                                                     have no limit)
+ *   memory of all connections            64 MiB          -                            the oldest that holds
+ *                                                                                     some is closed
+ *   number of them                       1/16 of files   -                            the oldest is closed
+ *   of all peers
+ *   bytes of replies                     256 MiB         transport.reply-memory       each connection has
+ *                                                                                     its 256 KiB
+ *   descriptors ("files": RLIMIT_NOFILE)
+ *   connections                          1/2 of files    -                            closed at accept
+ *   ... of one address                   as many as left -                            closed at accept
+ *   ... of one brick                     as many as left -                            the login is answered
+ *                                                                                     EAGAIN
+ *   files open for clients               3/8 of files    -                            ENFILE
+ *   ... of one brick, of one client      as many as left -                            EMFILE (left for its
+ *                                                                                     brick's others)
+ *   what remains, 1/8                    the daemon's own: accept, logs, statedumps, health checks, files
+ *                                        open for one call
  *
  * The bytes of a call that waits are those of its record until it is parked, and then those of the packed
  * call that is left of it (stack/call-pack.h): 512 for a lock.

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* What the files of the transport share: a connection's insides.
  *
- *   listener.c   accepts        conn.c   life and death      receive.c   bytes to records      send.c
- * messages to bytes flow.c       how much a connection may have under way        admit.c  who may connect,
- * and wait to log in
+ *   listener.c  accepts
+ *   admit.c     who may connect, and wait to log in
+ *   conn.c      life and death
+ *   receive.c   bytes to records
+ *   send.c      messages to bytes
+ *   flow.c      how much a connection may have under way
  *
  * A connection has two counters. `held` keeps its memory and descriptor. `busy` counts who may still call a
  * record handler: its registration with the event loop, each batch of records, a posted read. When it reaches

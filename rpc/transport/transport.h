@@ -2,8 +2,8 @@
 /* transport: sockets; bytes in, whole records out (spec: wire 1.1).
  *
  * A listener accepts connections, a dialler (dial.h) opens them; from then on there is no difference but one,
- * below. A connection reads as much as there is with one system call, cuts it into records and hands each to
- * `record`, in order, on the worker that read it. Other workers may run earlier records of the same
+ * below. A connection reads as much as there is with one system call, cuts it into records and hands
+ * each to `record`, in order, on the worker that read it. Other workers may run earlier records of the same
  * connection at the same time. What a batch of records answers is sent together with one gathered write.
  *
  * Bounds: limits.h has them all. Memory grows with the bytes that have arrived, never with what a record mark
@@ -113,8 +113,9 @@ const struct sockaddr_storage *conn_peer(const struct conn *c);
 /* Queues one message: the record mark is put before it, `head` (of any size; small ones are copied together
  * with their neighbours) and then `payload`, whose bytes stay in `buf` (a reference taken over; NULL if no
  * payload). Sent when the batch ends if called from a record handler's worker during that batch, else at
- * once. Never blocks. 0, -ENOTCONN, -ENOMEM (the connection is then closed: a reply must not be lost
- * silently). `buf` is consumed in every case. */
+ * once. Never blocks.
+ * 0, -ENOTCONN, -ENOMEM (the connection is then closed: a reply must not be lost silently). `buf` is consumed
+ * in every case. */
 int conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf *buf,
               const struct iovec *payload, int payload_count);
 /* The same with the whole message in `buf` after TRANSPORT_MARK_BYTES that are left free for the mark. */

@@ -3,9 +3,10 @@
  *
  *   seed-work create DIR FILES     creates FILES empty files in DIR
  *   seed-work write  DIR FILES     for each: open, write 4 KiB synchronously, close, unlink
- *   seed-work keep   DIR FILES TAG creates the files again, synchronously, each with 4 KiB of the line `TAG
- * NAME`, and leaves them seed-work cpu    PID...        prints the CPU time that these processes have used,
- * all together, in microseconds
+ *   seed-work keep   DIR FILES TAG creates the files again, synchronously, each with 4 KiB of the line
+ *                                  `TAG NAME`, and leaves them
+ *   seed-work cpu    PID...        prints the CPU time that these processes have used, all together, in
+ *                                  microseconds
  *
  * create, write and keep print `errors N` and the first error's text, and waits for nobody: the caller starts
  * one for each volume and takes the time of all. Status 1 when there was an error.

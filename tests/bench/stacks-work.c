@@ -3,17 +3,29 @@
 /* stacks-work CASE WAY [N]: one measurement of tests/bench/stacks, one process. Prints "name value" lines:
  * the first is nanoseconds of CPU time a stack (or a switch), the others are counts.
  *
- * create  N stacks at once, three pages touched in each.  WAY  each   mmap, and mprotect for the guard, for
- * each slab   the pool, guards by mprotect pool   the pool kept   the pool, which has had them before floor
- * one mapping without guards: page faults alone reuse   one stack again and again.  WAY  keep     the pool
- *                                          unmap    mapped and unmapped
- *                                          drop     its pages dropped each time
- *                                          free     the same with MADV_FREE
- * spawn   a coroutine that ends at once.  WAY  keep, or off: pools off, so that the stack is mapped and
- * unmapped pair    stack_take and stack_release only.  WAY  1 or 2: threads at once (wall time of a pair in
- * each) switch  there and back.  WAY  coroutine (resume and yield), raw (the bare switch); N coroutines in
- * turn sweep   N idle stacks.  WAY  drop: their pages dropped; mincore: only asked whether their lower part
- * is in memory; canary: the same by reading a word of it
+ * create  N stacks at once, three pages touched in each
+ *           each       mmap, and mprotect for the guard, for each
+ *           slab       the pool, guards by mprotect
+ *           pool       the pool
+ *           kept       the pool, which has had them before
+ *           floor      one mapping without guards: page faults alone
+ * reuse   one stack again and again
+ *           keep       the pool
+ *           unmap      mapped and unmapped
+ *           drop       its pages dropped each time
+ *           free       the same with MADV_FREE
+ * spawn   a coroutine that ends at once
+ *           keep       the pool
+ *           off        pools off, so that the stack is mapped and unmapped
+ * pair    stack_take and stack_release only
+ *           1, 2       threads at once (wall time of a pair in each)
+ * switch  there and back; N coroutines in turn
+ *           coroutine  resume and yield
+ *           raw        the bare switch
+ * sweep   N idle stacks
+ *           drop       their pages dropped
+ *           mincore    only asked whether their lower part is in memory
+ *           canary     the same by reading a word of it
  */
 #include "coro/coroutine.h"
 #include "coro/switch.h"

@@ -8,7 +8,7 @@
  *
  *   - a thread takes a mutex that it holds, which would be a hang;
  *   - a thread takes a mutex of a class of which it holds another, unless that one has the lower address in
- * the same array;
+ *     the same array;
  *   - an edge closes a cycle: two threads that went the two ways at once would wait for each other;
  *   - a thread waits on a condition and holds another mutex than the condition's.
  *

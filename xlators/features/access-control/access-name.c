@@ -3,10 +3,11 @@
  * here a client's kernel has seen to that, and a client without a kernel has not. But a mount does part of
  * its work with the user's own ids, so what it sends that way is anybody's:
  *
- *   create, mknod, mkdir, symlink   disperse and shard bring their own xattrs along in xdata
- *   xattrop                         replicate, disperse, distribute and shard keep their books with it
- *   set                             labels, and seals of files that a user has closed: kernel and layers make
- * them remove                          the kernel takes security.capability off a file that a user writes
+ *   create, mknod, mkdir, symlink  disperse and shard bring their own xattrs along in xdata
+ *   xattrop                        replicate, disperse, distribute and shard keep their books with it
+ *   set                            labels, and seals of files that a user has closed: kernel and layers make
+ *                                  them
+ *   remove                         the kernel takes security.capability off a file that a user writes
  */
 #include <string.h>
 

@@ -9,8 +9,9 @@
 struct xlator;
 
 /* Switches the barrier of this layer, as `barrier enable` and `barrier disable` of the management do
- * (management 4.9). thread  any, in a read section; may post the replies that were held errors  -EALREADY: it
- * is so already */
+ * (management 4.9).
+ * thread  any, in a read section; may post the replies that were held
+ * errors  -EALREADY: it is so already */
 int barrier_switch(struct xlator *xl, bool is_on);
 
 #endif

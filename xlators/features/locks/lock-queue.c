@@ -3,10 +3,10 @@
  *
  * inodelks and entrylks have the same rules and differ only in what a conflict and an exact match is:
  *   - an owner never conflicts with itself; each of its locks is an entry of its own and needs its own
- * unlock;
+ *     unlock;
  *   - a request that conflicts with a granted lock waits, or gets EAGAIN;
  *   - so does one that conflicts with a waiting one only (or readers would starve a writer), unless its owner
- * has a lock or a place in the queue already: whoever waits may be waiting for that very owner;
+ *     has a lock or a place in the queue already: whoever waits may be waiting for that very owner;
  *   - whenever locks go away, those that wait are looked at in the order in which they came.
  * Posix locks wait for granted ones only.
  *

@@ -18,12 +18,12 @@
  * What is done under the mutex is short, whatever clients do, for workers wait for it: a request, an unlock
  * and a wait are a few steps down a tree, O(log n). This is how:
  *   - A lock that waits hangs on ONE other that it waits for, its blocker: a granted lock, one that waits
- * ahead of it, or a removal. Only when that goes away is the lock looked at again: it is granted, or finds
- * another blocker. So an unlock looks at those that hung on what was freed, not at all.
+ *     ahead of it, or a removal. Only when that goes away is the lock looked at again: it is granted, or
+ *     finds another blocker. So an unlock looks at those that hung on what was freed, not at all.
  *   - A lock that waits for several prefers the one that came right before it: a crowd that waits for the
- * same range is a chain, of which an unlock frees the first link only.
+ *     same range is a chain, of which an unlock frees the first link only.
  *   - Those to be looked at are in the tree `pending`, by age. They are looked at in slices (SETTLE_MAX),
- * between which the mutex is free.
+ *     between which the mutex is free.
  *
  * A lock that waits has a struct waiter: the parked call stack, packed (stack/call-pack.h). Granting moves
  * the waiter to the batch; the lock stays on the granted list and may be released by another thread at once,

@@ -2,7 +2,8 @@
 /* fops: a file operation's way in and out: program 1298437 version 400 (spec: wire 6).
  *
  *   server_fop       arguments decoded, caller squashed, subdirectory translated; resolve.c takes it into the
- * brick server_fop_done  the answer: the table learns of it, an opened fd gets its number, the reply is sent
+ *                    brick
+ *   server_fop_done  the answer: the table learns of it, an opened fd gets its number, the reply is sent
  */
 #include <errno.h>
 #include <string.h>

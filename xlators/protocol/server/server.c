@@ -2,9 +2,13 @@
 /* protocol/server: where a client's calls enter a brick. The top layer of every brick's graph, and, once for
  * the process, the listener that serves the clients of all of them on one port.
  *
- *   handshake.c  login        session.c  connections        auth.c, squash.c, subdir.c  who may, as whom,
- * where fops.c       a fop's way in and out                     resolve.c  gfids, names and fd numbers become
- * objects callback.c   calls to the client
+ *   handshake.c                  login
+ *   session.c                    connections
+ *   auth.c, squash.c, subdir.c   who may, as whom, where
+ *   fops.c                       a fop's way in and out
+ *   resolve.c                    gfids, names and fd numbers become objects
+ *   callback.c                   calls to the client
+ *   bounds.c                     what one client may have open and waiting
  *
  * It keeps nothing per inode or fd and nothing on disk. Per client: struct brick_client of libglusterfs/fs
  * with its fd table. Locks: see server-internal.h.

@@ -9,11 +9,15 @@
  *
  * System calls, parent's mdata warm; one more for a chown if the caller is not root and for each key stored;
  * and two to open and close the directory (but the root; "stat parent" is then that of the opened one); a
- * parent new to the table has its gfid read: create   9: stat parent, open, set gfid2path, mdata, gfid, link
- * handle, fstat, set parent's mdata, stat parent mknod    9: the same with mknod and a stat by path mkdir 9:
- * stat handle instead of gfid2path, symlink handle symlink  9: as mknod link     9 (and, inode new to the
- * table, stat and get gfid): stat parent, stat source, link, set gfid2path, get mdata (cold), mdata, stat,
- * parent's mdata, stat parent The first object below a .glusterfs/xx/yy makes that directory: 2 more.
+ * parent new to the table has its gfid read:
+ *   create   9: stat parent, open, set gfid2path, mdata, gfid, link handle, fstat, set parent's mdata, stat
+ *            parent
+ *   mknod    9: the same with mknod and a stat by path
+ *   mkdir    9: stat handle instead of gfid2path, symlink handle
+ *   symlink  9: as mknod
+ *   link     9 (and, inode new to the table, stat and get gfid): stat parent, stat source, link, set
+ *            gfid2path, get mdata (cold), mdata, stat, parent's mdata, stat parent
+ * The first object below a .glusterfs/xx/yy makes that directory: 2 more.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* entry-remove: unlink, rmdir, and what happens to a handle when an object's last name goes (spec:
- * brick 4.4, 4.5).
+/* entry-remove: unlink, rmdir, and what happens to a handle when an object's last name goes (spec: brick 4.4,
+ * 4.5).
  *
  * A file's handle goes before its last name: a crash in between leaves a name without handle, which lookup
  * heals; the other way round would leave a handle that nobody ever removes. A directory's handle goes after
@@ -11,7 +11,7 @@
  *   unlink  6: stat parent, stat entry, unlink handle, unlink, set parent's mdata, stat parent
  *              (more links: remove gfid2path and set mdata instead of the handle; inode cold: get gfid)
  *   rmdir   7: stat parent, stat entry, get gfid, rmdir, readlink handle, unlink handle, set parent's mdata,
- * stat parent
+ *           stat parent
  */
 #include <errno.h>
 #include <fcntl.h>

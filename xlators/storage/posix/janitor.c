@@ -3,7 +3,7 @@
  *
  *   .glusterfs/unlink    files without a name; kept while an fd is open on them. Emptied at each start.
  *   .glusterfs/landfill  directories removed with everything in them (rmdir with flags). Emptied
- * janitor-sleep-duration after something was put there.
+ *                        janitor-sleep-duration after something was put there.
  *
  * Trees are not descended into: a directory found in one is moved up into the landfill under a name of its
  * own, so each is flat when its turn comes, and neither depth nor length of path matter. Cut short at any

@@ -8,10 +8,13 @@
  * System calls, plus those of the xattr fill:
  *   name, inode known or no such   2: stat, stat parent
  *   name, inode new to the table   8: stat, open and stat parent, get gfid, stat handle, get mdata, close,
- * stat parent: the walk through the parent's handle is dearer than these three, and is done three times, not
- * four gfid, inode known              1: stat gfid of a file                 2 or 3: stat, get gfid, get
- * mdata gfid of a directory            5 or 6: stat handle, open, stat, get gfid, get mdata, close The xattrs
- * of a directory cost an open, a stat and a close: they are read of the object at its own address, checked.
+ *                                  stat parent: the walk through the parent's handle is dearer than these
+ *                                  three, and is done three times, not four
+ *   gfid, inode known              1: stat
+ *   gfid of a file                 2 or 3: stat, get gfid, get mdata
+ *   gfid of a directory            5 or 6: stat handle, open, stat, get gfid, get mdata, close
+ * The xattrs of a directory cost an open, a stat and a close: they are read of the object at its own address,
+ * checked.
  */
 #include <errno.h>
 #include <fcntl.h>

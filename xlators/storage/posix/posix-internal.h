@@ -5,9 +5,12 @@
  * storage/posix is the bottom of every brick's graph: the only layer that touches the disk.
  *
  *   obj.h      addressing: how a gfid, an entry of a directory or an fd becomes arguments of a system call,
- * and the check that what was reached is what was meant handle.h   the links below .glusterfs by which a gfid
- * is found stat.h     iatt: attributes as clients see them mdata.h    the three times of the ctime feature
- *   xattr fill, data, fds, readdir: posix-xattr.h and friends
+ *              and the check that what was reached is what was meant
+ *   handle.h   the links below .glusterfs by which a gfid is found
+ *   stat.h     iatt: attributes as clients see them
+ *   mdata.h    the three times of the ctime feature
+ *   entry.h    a name in a directory as the subject of a call; data.h: contents and fds; readdir.h: listings
+ *   xattr-*.h, xattrop.h, virtual-xattr.h, acl-text.h, gfid2path.h: extended attributes
  *
  * Functions return 0 or -errno unless they say otherwise. Once the brick runs any thread may call them in a
  * read section; those that take an object or a name may block in system calls. What they hand out is the
@@ -16,14 +19,16 @@
  * Descriptors of an idle brick: BRICK, BRICK/.glusterfs. Nothing else is kept open.
  *
  * Locks of a brick, in the order in which they are taken:
- *   name_locks[]      striped by (parent, name): whoever makes, removes or replaces that name
- *   object_locks[]    striped by gfid: whoever changes an object's links or handle, or opens it
- *   posix_inode.change_lock  read-modify-write of one object's xattrs; check-and-write of its data
- *   posix_inode.mdata_lock   one object's cached mdata
- *   dir_rename_lock   a directory's name and its handle, which cannot be moved in one step (rename.c,
- * handle.h) posix_inode.lock  what is known of the object on the disk; the last one, no system call is made
- * under it but fcntl(2) Two stripes of one array are taken in the order of their index. These locks are held
- * over system calls: what they make atomic consists of several. None is taken by the everyday lookup or stat.
+ *   name_locks[]              striped by (parent, name): whoever makes, removes or replaces that name
+ *   object_locks[]            striped by gfid: whoever changes an object's links or handle, or opens it
+ *   posix_inode.change_lock   read-modify-write of one object's xattrs; check-and-write of its data
+ *   posix_inode.mdata_lock    one object's cached mdata
+ *   dir_rename_lock           a directory's name and its handle, which cannot be moved in one step
+ *                             (rename.c, handle.h)
+ *   posix_inode.lock          what is known of the object on the disk; the last one, no system call is made
+ *                             under it but fcntl(2)
+ * Two stripes of one array are taken in the order of their index. These locks are held over system calls:
+ * what they make atomic consists of several. None is taken by the everyday lookup or stat.
  */
 #ifndef KILN_POSIX_INTERNAL_H
 #define KILN_POSIX_INTERNAL_H

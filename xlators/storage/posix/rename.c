@@ -8,8 +8,8 @@
  *
  * System calls, all inodes warm, within one directory, and two to open and close it:
  *   file       10: stat parent, stat source, stat target, rename, remove and set gfid2path, set mdata, stat,
- * set parent's mdata, stat parent; over another file: stat target again, unlink its handle directory  11:
- * symlink (there is one), symlink and rename of the handle instead of gfid2path
+ *              set parent's mdata, stat parent; over another file: stat target again, unlink its handle
+ *   directory  11: symlink (there is one), symlink and rename of the handle instead of gfid2path
  */
 #include <errno.h>
 #include <fcntl.h>

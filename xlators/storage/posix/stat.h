@@ -8,7 +8,8 @@
 /* The iatt of `obj`, times from mdata if there is one. `inode` says what is known already (gfid, cached
  * mdata) and may be NULL: then the xattrs are read; an object without gfid gets a zero one and flags
  * IATT_FLAGS_NO_INO. `st` (may be NULL) receives the raw stat. One system call when the inode's context is
- * warm, up to three when not. 0 or -errno; the object .glusterfs itself is -ENOENT. */
+ * warm, up to three when not.
+ * 0 or -errno; the object .glusterfs itself is -ENOENT. */
 int posix_iatt(struct xlator *xl, struct posix_obj *obj, struct inode *inode, struct iatt *out,
                struct stat *st);
 
