@@ -28,6 +28,7 @@
 #include "mem/mem-pool.h"
 #include "mount/kiln-mount.h"
 #include "rpc/transport/transport.h"
+#include "stack/coro-call.h"
 #include "xlators/mount/fuse/fuse.h"
 
 const char daemon_name[] = "kiln-mount";
@@ -88,7 +89,7 @@ start_pools(void)
     mem_pools_set_message_fn(daemon_pool_message);
     static int (*const inits[])(void) = {mem_pools_init,      arena_pools_init, iobuf_pools_init,
                                          dict_pools_init,     stack_pools_init, fs_pools_init,
-                                         transport_pools_init};
+                                         transport_pools_init, coro_stacks_init};
     for (size_t i = 0; i < sizeof inits / sizeof inits[0] && !err; i++)
         err = inits[i]();
     return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
@@ -124,6 +125,7 @@ stop(void)
         graph = NULL;
     }
     fuse_process_end();
+    coro_stacks_end();
     transport_close_all();
     workers_stop();
     rcu_barrier();

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The types that a client's volfile may name: the ones that are built, and the ones that are left out of the
  * graph because nothing on the bricks or for other clients depends on them: they only save time, or count.
- * All others are refused by name: they decide where data is (cluster, features/shard), what it says
- * (features/utime: time stamps), or who may change it. */
+ * All others are refused by name: they decide where data is (cluster/disperse, features/shard), what it says
+ * (features/cdc, features/cloudsync), or show something else (features/snapview-client). */
 #include <string.h>
 
 #include "stack/xlator.h"
 
-extern const struct xlator_type protocol_client_xlator, mount_fuse_xlator;
+extern const struct xlator_type features_read_only_xlator, features_utime_xlator, mount_fuse_xlator,
+    protocol_client_xlator;
 
-static const struct xlator_type *const built[] = {&protocol_client_xlator, &mount_fuse_xlator};
+static const struct xlator_type *const built[] = {
+    &features_read_only_xlator,
+    &features_utime_xlator,
+    &mount_fuse_xlator,
+    &protocol_client_xlator,
+};
 
 static const struct option any_options[] = {OPT_PREFIX(""), OPT_END};
 
@@ -17,6 +23,7 @@ static const struct option any_options[] = {OPT_PREFIX(""), OPT_END};
 
 static const struct xlator_type left_out[] = {
     LEFT_OUT("debug/io-stats"),            /* counts */
+    LEFT_OUT("features/quiesce"),          /* holds calls back while a process of stock's is frozen */
     LEFT_OUT("performance/write-behind"),  /* without it a write is answered when the brick has done it */
     LEFT_OUT("performance/open-behind"),   /* ... an open, too */
     LEFT_OUT("performance/quick-read"),    /* a cache of a second; so are the next four */

@@ -29,6 +29,8 @@ xlator_tell_parent(struct xlator *xl, enum child_event event)
             return;
         }
     }
+    if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN)
+        return;
     atomic_store(&g->is_child_up, event == CHILD_UP);
     if (g->watch)
         g->watch(g, event);

@@ -4,7 +4,28 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "stack/xlator.h"
+#include "coro/stack-pool.h"
+
+static struct stack_pool *stacks; /* written by the main thread before others are there, and after */
+
+int
+coro_stacks_init(void)
+{
+    return stacks ? 0 : stack_pool_new(&(struct stack_pool_opts){.name = "calls"}, &stacks);
+}
+
+void
+coro_stacks_end(void)
+{
+    (void)stack_pool_destroy(stacks); /* one that is still in use says so itself */
+    stacks = NULL;
+}
+
+struct stack_pool *
+coro_stacks(void)
+{
+    return stacks;
+}
 
 /* A call stack that was made here and wound by nobody must not be answered. */
 static void
@@ -18,6 +39,40 @@ struct call_stack *
 coro_call_new(void)
 {
     return call_stack_new(never_wound, NULL);
+}
+
+struct call_stack *
+coro_call_fork(const struct call_stack *stk)
+{
+    return call_stack_fork(stk, never_wound, NULL);
+}
+
+struct fop_start {
+    struct xlator *xl;
+    struct call_stack *stk;
+    fop_fn go;
+};
+
+/* `arg` lies on the stack of who starts it: it is good until the first yield. */
+static void
+run_fop(void *arg)
+{
+    struct fop_start s = *(struct fop_start *)arg;
+
+    call_stack_answer(s.stk, s.go(s.xl, s.stk));
+}
+
+xl_verdict
+coro_fop(struct xlator *xl, struct call_stack *stk, fop_fn go)
+{
+    struct fop_start s = {xl, stk, go};
+    struct coroutine *c = NULL;
+    int err = coroutine_new(stacks, run_fop, &s, &c);
+
+    if (err)
+        return err;
+    coroutine_resume(c);
+    return XL_OWNED;
 }
 
 int

@@ -14,6 +14,18 @@
  *          coro_group_wind(&group, stk[i], child);
  *      coro_group_wait(&group);                every one of them has its reply
  *
+ * A layer that asks its children and goes on when they have answered has its fop function run as a coroutine:
+ *
+ *      static xl_verdict
+ *      repl_stat(struct xlator *xl, struct call_stack *stk)
+ *      {
+ *          return coro_fop(xl, stk, stat_go);      XL_OWNED: stat_go() answers, in whichever thread
+ *      }
+ *
+ * where stat_go() makes copies of `stk` (coro_call_fork), winds them, waits, fills stk->reply and returns
+ * what a fop function returns. `stk` keeps the graph: who asked holds a pin until it is answered. What goes
+ * on after that, a release or a counter that nobody waits for, pins the graph itself (graph_pin).
+ *
  * The reply resumes the coroutine in the thread that has read it. What coroutine.h says of a function that
  * yields holds for who calls coro_call() and coro_group_wait(): no lock, no read section of its own, no
  * thread-local variable across the call.
@@ -23,10 +35,27 @@
 
 #include "coro/coroutine.h"
 #include "stack/call-stack.h"
+#include "stack/xlator.h"
+
+struct stack_pool;
+
+/* The stacks of all coroutines that serve calls: one pool for the process, whatever layers it has. Before the
+ * first layer is initialised; 0 or -ENOMEM. The end, when all graphs are gone. Main thread. */
+int coro_stacks_init(void);
+void coro_stacks_end(void);
+struct stack_pool *coro_stacks(void);
+
+/* Runs `go` in a coroutine of its own, from a fop function, whose verdict this is: XL_OWNED, or -errno if
+ * there is no stack. What `go` returns is acted on as a fop function's verdict, but for XL_OWNED: then it has
+ * answered, or seen to it. May be called in a coroutine (a layer above has one). */
+xl_verdict coro_fop(struct xlator *xl, struct call_stack *stk, fop_fn go);
 
 /* A pooled call stack for the calls below: pid, uid and gid 0 until the caller says otherwise. NULL: no
  * memory. */
 struct call_stack *coro_call_new(void);
+
+/* The same with the caller and the arguments of `stk`: call_stack_fork(). */
+struct call_stack *coro_call_fork(const struct call_stack *stk);
 
 /* Winds `stk` at `top`, as call_stack_wind(), and waits. Its op_ret if that is not negative, else -op_errno,
  * which is never 0. `stk` stays the caller's. Only in a coroutine. */

@@ -81,7 +81,8 @@ setup(void)
     ck_assert_int_eq(iobuf_pools_init(), 0);
     ck_assert_int_eq(dict_pools_init(), 0);
     ck_assert_int_eq(stack_pools_init(), 0);
-    ck_assert_int_eq(stack_pool_new(NULL, &stacks), 0);
+    ck_assert_int_eq(coro_stacks_init(), 0);
+    stacks = coro_stacks();
     graph = (struct graph){.layers = &layer, .layer_count = 1};
     layer = (struct xlator){.name = "layer", .graph = &graph};
     for (int fop = 0; fop < FOP_COUNT; fop++)
@@ -92,7 +93,11 @@ setup(void)
 static void
 teardown(void)
 {
-    ck_assert_uint_eq(stack_pool_destroy(stacks), 0);
+    struct stack_pool_stats stats;
+
+    stack_pool_stats(stacks, &stats);
+    ck_assert_uint_eq(stats.live, 0);
+    coro_stacks_end();
 }
 
 static void
@@ -239,6 +244,84 @@ START_TEST(answers_come_from_another_thread)
 }
 END_TEST
 
+/* ---- a layer between that fans out ------------------------------------------------------------ */
+
+static struct xlator above;
+static struct call_stack *answered_stack;
+
+static void
+seen_by_asker(struct call_stack *stk)
+{
+    answered_stack = stk;
+}
+
+/* Asks below twice and adds up. */
+static xl_verdict
+twice_go(struct xlator *xl, struct call_stack *stk)
+{
+    struct call_stack *copy[2];
+    struct coro_group g;
+    int sum = 0;
+
+    (void)xl;
+    coro_group_begin(&g);
+    for (int i = 0; i < 2; i++) {
+        copy[i] = coro_call_fork(stk);
+        ck_assert_ptr_nonnull(copy[i]);
+        ck_assert_uint_eq(copy[i]->caller.uid, stk->caller.uid);
+        coro_group_wind(&g, copy[i], &layer);
+    }
+    coro_group_wait(&g);
+    for (int i = 0; i < 2; i++) {
+        sum += coro_call_result(copy[i]);
+        call_stack_free(copy[i]);
+    }
+    if (sum < 0)
+        return -EXDEV;
+    stk->reply.op_ret = sum;
+    return XL_DONE;
+}
+
+static xl_verdict
+twice_any(struct xlator *xl, struct call_stack *stk)
+{
+    return coro_fop(xl, stk, twice_go);
+}
+
+static int
+ask_twice(uint64_t how, uint64_t with)
+{
+    struct call_stack *stk = call_stack_new(seen_by_asker, NULL);
+
+    ck_assert_ptr_nonnull(stk);
+    above = (struct xlator){.name = "above", .graph = &graph};
+    above.fn[FOP_stat] = twice_any;
+    answered_stack = NULL;
+    stk->caller.uid = 77;
+    stk->call.fop = FOP_stat;
+    stk->call.size = how;
+    stk->call.offset = with;
+    call_stack_wind(stk, &above);
+    for (int i = 0; i < parked_count; i++) {
+        ck_assert_ptr_null(answered_stack);
+        answer(parked[i]);
+    }
+    ck_assert_ptr_eq(answered_stack, stk);
+    int ret = coro_call_result(stk);
+
+    call_stack_free(stk);
+    return ret;
+}
+
+START_TEST(a_layer_answers_from_its_coroutine)
+{
+    ck_assert_int_eq(ask_twice(NOW, 5), 10);
+    ck_assert_int_eq(ask_twice(LATER, 5), 10);
+    parked_count = 0;
+    ck_assert_int_eq(ask_twice(FAILS, ENOENT), -EXDEV);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -253,6 +336,7 @@ main(void)
     tcase_add_test(tc, a_group_waits_for_all_of_it);
     tcase_add_test(tc, a_group_of_none_or_of_answers_at_once_does_not_sleep);
     tcase_add_test(tc, answers_come_from_another_thread);
+    tcase_add_test(tc, a_layer_answers_from_its_coroutine);
     tcase_set_timeout(tc, 120);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);

@@ -29,8 +29,10 @@ struct volfile_section;
 enum ctx_kind { CTX_INODE, CTX_FD, CTX_CLIENT, CTX_KINDS };
 #define KEEPS(kind) (1u << (kind))
 
-/* CHILD_REFUSED: a brick will not have us, and has said that it never will (wire 3.3). */
-enum child_event { CHILD_UP, CHILD_DOWN, CHILD_CONNECTING, CHILD_REFUSED };
+/* CHILD_REFUSED: a brick will not have us, and has said that it never will (wire 3.3). CHILD_SOME_UP and
+ * CHILD_SOME_DOWN: the child serves as before, but one of those below it has come or gone, so that what is
+ * remembered of its answers may be old; they end at the top, and whoever made the graph is not told. */
+enum child_event { CHILD_UP, CHILD_DOWN, CHILD_CONNECTING, CHILD_REFUSED, CHILD_SOME_UP, CHILD_SOME_DOWN };
 
 typedef xl_verdict (*fop_fn)(struct xlator *xl, struct call_stack *stk);
 

@@ -129,7 +129,6 @@ struct task {
 };
 
 int task_pools_init(void);
-void task_pools_end(void);
 extern const size_t fuse_groups_bytes; /* of struct fuse_caller_groups */
 /* A request that will be a call of `fop`: caller, gfid of `number` if that is not 0. NULL: it has been
  * answered already. */

@@ -302,6 +302,8 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     struct fuse_mount *m = xl->private;
 
     (void)child;
+    if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN)
+        return; /* for layers that keep what their children have told them */
     log_event(LOG_INFO, xl, "fuse-volume-event", "the volume is %s",
               event == CHILD_UP        ? "there"
               : event == CHILD_DOWN    ? "away"
@@ -434,7 +436,6 @@ fuse_process_end(void)
         iobuf_unref(spare[i]);
         spare[i] = NULL;
     }
-    task_pools_end();
 }
 
 /* What the kernel knew it does not give back any more. */

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coro/stack-pool.h"
 #include "data/dict.h"
 #include "event/timer.h"
 #include "log/log.h"
@@ -20,25 +19,14 @@
 
 enum { GROUPS_MAX = 80, GROUPS_SLOTS = 64, GROUPS_AGE_MS = 1000 };
 
-/* One for all mounts of the process: threads and stacks do not depend on how many there are. */
 static struct mem_pool *pool;
-static struct stack_pool *stacks;
 
 int
 task_pools_init(void)
 {
     if (!pool)
         pool = mem_pool_new(struct task, 0);
-    if (!stacks && stack_pool_new(&(struct stack_pool_opts){.name = "fuse requests"}, &stacks))
-        return -ENOMEM;
     return pool ? 0 : -ENOMEM;
-}
-
-void
-task_pools_end(void)
-{
-    (void)stack_pool_destroy(stacks); /* one that is still in use says so itself */
-    stacks = NULL;
 }
 
 /* ---- who asks -------------------------------------------------------------------------------- */
@@ -302,7 +290,7 @@ void
 task_start(struct task *t)
 {
     struct coroutine *c = NULL;
-    int err = t->go ? coroutine_new(stacks, run, t, &c) : -ENOMEM;
+    int err = t->go ? coroutine_new(coro_stacks(), run, t, &c) : -ENOMEM;
 
     if (!err) {
         coroutine_resume(c);

@@ -63,8 +63,8 @@ struct remote_fd {
 
 int remote_fd_pool_init(void);
 
-/* The fd of an OPEN, OPENDIR or CREATE that has been answered, for stk->reply.fd. 0 or -ENOMEM: the brick's
- * number is given back. */
+/* The fd of an OPEN, OPENDIR or CREATE that has been answered, for stk->reply.fd: the call's own if it has
+ * one, else a new one. 0 or -ENOMEM: the brick's number is given back. */
 int remote_fd_make(struct client *c, struct call_stack *stk);
 /* The number to send for `fd`. 0 or -errno. Between rpc_client_hold() and rpc_client_let_go(). */
 int remote_fd_number(struct client *c, enum fop fop, struct fd *fd, int64_t *out);

@@ -16,7 +16,8 @@
  * in both cases: whether the brick has done it is not known then.
  *
  * Whoever opens makes no fd: the reply of OPEN, OPENDIR and CREATE brings one (reply.fd), as that of a
- * brick's storage does.
+ * brick's storage does. A layer that opens at several children, or at one more later, gives the fd along
+ * (call.fd): each child's number is then kept on that one, and reply.fd is a further reference to it.
  *
  * Keeps on each fd what the brick knows it as (remote-fd.c).
  */
@@ -180,6 +181,12 @@ static const struct brick_peer_ops brick_ops = {
 /* ---- replies --------------------------------------------------------------------------------- */
 
 static bool
+opens(enum fop fop)
+{
+    return fop == FOP_open || fop == FOP_opendir || fop == FOP_create;
+}
+
+static bool
 takes_lock(const struct fop_call *call)
 {
     return call->fop == FOP_lk && call->cmd != 0 && call->type != FLOCK_UNLOCK;
@@ -193,11 +200,9 @@ reply_arrived(struct client *c, struct call_stack *stk)
     struct fop_reply *reply = &stk->reply;
     struct remote_fd *r;
 
-    switch (call->fop) {
-    case FOP_open:
-    case FOP_opendir:
-    case FOP_create:
+    if (opens(call->fop))
         return remote_fd_make(c, stk);
+    switch (call->fop) {
     case FOP_lk:
         if (takes_lock(call) && call->fd && (r = fd_ctx(call->fd, c->xl)))
             atomic_store(&r->has_locks, true);
@@ -253,6 +258,8 @@ put_address(struct fop_call *call)
 static int
 put_fds(struct client *c, struct fop_call *call)
 {
+    if (opens(call->fop))
+        return 0;
     int err = call->fd ? remote_fd_number(c, call->fop, call->fd, &call->fd_nr) : 0;
 
     return !err && call->fd2 ? remote_fd_number(c, call->fop, call->fd2, &call->fd2_nr) : err;
@@ -270,7 +277,7 @@ send_call(struct client *c, struct rpc_client *rpc, struct call_stack *stk)
         return err;
     if (!conf->sends_gids)
         caller.group_count = 0;
-    if (conf->strips_o_direct && (stk->call.fop == FOP_open || stk->call.fop == FOP_create))
+    if (conf->strips_o_direct && opens(stk->call.fop))
         stk->call.flags &= ~(uint32_t)O_DIRECT;
     return rpc_client_fop(rpc, &stk->call, &caller, payload ? iobuf_ref(payload) : NULL, 0, answered, stk);
 }

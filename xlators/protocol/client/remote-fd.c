@@ -74,7 +74,7 @@ remote_fd_release(struct client *c, struct remote_fd *r)
 /* ---- making ---------------------------------------------------------------------------------- */
 
 static struct remote_fd *
-remember(struct client *c, const struct call_stack *stk, const struct gfid *gfid)
+remember(struct client *c, const struct call_stack *stk, struct fd *fd)
 {
     struct remote_fd *r = mem_get0_owner(pool, c->owner);
 
@@ -82,44 +82,77 @@ remember(struct client *c, const struct call_stack *stk, const struct gfid *gfid
         return NULL;
     r->client = c;
     refcount_init(&r->refs, 1);
-    r->gfid = *gfid;
+    r->gfid = fd->inode->gfid;
     r->is_dir = stk->call.fop == FOP_opendir;
     r->flags = stk->call.flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
     atomic_init(&r->number, stk->reply.fd_nr);
     pthread_mutex_lock(&c->lock);
     cds_list_add(&r->link, &c->fds);
     c->fd_count++;
+    fd_ctx_set(fd, c->xl, r);
     pthread_mutex_unlock(&c->lock);
     return r;
 }
 
-static struct inode *
-inode_of(struct client *c, struct call_stack *stk)
+/* The fd has been opened here before, and was lost, or is opened twice: the new number counts. The one to be
+ * given back is returned; REMOTE_FD_DEAD: none is. */
+static int64_t
+replace_number(struct client *c, struct remote_fd *r, int64_t number)
 {
-    if (stk->call.fop != FOP_create)
-        return stk->call.loc.inode ? inode_ref(stk->call.loc.inode) : NULL;
-    return inode_link(c->xl->graph->inodes, NULL, NULL, &stk->reply.stat);
+    pthread_mutex_lock(&c->lock);
+    int64_t before = atomic_exchange(&r->number, number);
+
+    pthread_mutex_unlock(&c->lock);
+    return before;
+}
+
+/* A reply's callback runs before its connection is given up. */
+static void
+give_back(struct client *c, const struct call_stack *stk, int64_t number)
+{
+    struct brick_peer *peer = atomic_load(&c->peer);
+    const struct gfid *gfid = stk->call.fop == FOP_create ? &stk->reply.stat.gfid : &stk->call.gfid;
+
+    if (peer)
+        send_release(brick_peer_client(peer), gfid, number, stk->call.fop == FOP_opendir);
+}
+
+/* The one that who fans out has made for all its children, or a new one. NULL: no memory. */
+static struct fd *
+fd_of(struct client *c, struct call_stack *stk)
+{
+    struct inode *inode;
+
+    if (stk->call.fd)
+        return fd_ref(stk->call.fd);
+    if (stk->call.fop == FOP_create)
+        inode = inode_link(c->xl->graph->inodes, NULL, NULL, &stk->reply.stat);
+    else
+        inode = stk->call.loc.inode ? inode_ref(stk->call.loc.inode) : NULL;
+    struct fd *fd = inode ? fd_new(inode, stk->client, stk->call.flags, stk->call.fop == FOP_opendir) : NULL;
+
+    inode_unref(inode);
+    return fd;
 }
 
 int
 remote_fd_make(struct client *c, struct call_stack *stk)
 {
-    struct inode *inode = inode_of(c, stk);
-    struct fd *fd = inode ? fd_new(inode, stk->client, stk->call.flags, stk->call.fop == FOP_opendir) : NULL;
-    struct remote_fd *r = fd ? remember(c, stk, &inode->gfid) : NULL;
+    struct fd *fd = fd_of(c, stk);
+    struct remote_fd *r = fd ? fd_ctx(fd, c->xl) : NULL;
 
-    inode_unref(inode);
     if (r) {
-        fd_ctx_set(fd, c->xl, r);
-        stk->reply.fd = fd;
-        return 0;
+        int64_t before = replace_number(c, r, stk->reply.fd_nr);
+
+        if (before != REMOTE_FD_DEAD)
+            give_back(c, stk, before);
+    } else if (!fd || !remember(c, stk, fd)) {
+        give_back(c, stk, stk->reply.fd_nr);
+        fd_unref(fd);
+        return -ENOMEM;
     }
-    fd_unref(fd);
-    struct brick_peer *peer = atomic_load(&c->peer);
-    if (peer) /* a reply's callback runs before its connection is given up */
-        send_release(brick_peer_client(peer), &stk->reply.stat.gfid, stk->reply.fd_nr,
-                     stk->call.fop == FOP_opendir);
-    return -ENOMEM;
+    stk->reply.fd = fd;
+    return 0;
 }
 
 /* ---- using ----------------------------------------------------------------------------------- */

@@ -337,6 +337,46 @@ START_TEST(create_makes_the_inode_of_the_reply)
 }
 END_TEST
 
+static void
+open_along(struct fd *fd)
+{
+    struct call_stack *stk = make(FOP_open, fd);
+
+    stk->call.loc.inode = inode_ref(fd->inode);
+    stk->call.flags = O_RDWR;
+    wind(stk);
+    wait_on(&one_done);
+    ck_assert_int_eq(stk->reply.op_ret, 0);
+    ck_assert_ptr_eq(stk->reply.fd, fd);
+    call_stack_free(stk);
+}
+
+START_TEST(an_fd_that_is_given_along_gets_the_number)
+{
+    mount_it("");
+    wait_on(&came_up);
+    struct iatt a = {.gfid.b = {9}, .mode = S_IFREG | 0644};
+    struct inode *inode = inode_link(graph->inodes, NULL, NULL, &a);
+    struct fd *fd = fd_new(inode, NULL, O_RDWR, false);
+
+    inode_unref(inode);
+    ck_assert_int_eq(ask(FOP_flush, fd), -EBADFD); /* not open here */
+    open_along(fd);
+    long long first = brick.next_number;
+
+    ck_assert_int_eq(ask(FOP_flush, fd), 0);
+    ck_assert_int_eq(brick.last_number, first);
+    open_along(fd); /* once more: the first number goes back */
+    wait_for_releases(1);
+    ck_assert_int_eq(brick.last_released, first);
+    ck_assert_int_eq(ask(FOP_flush, fd), 0);
+    ck_assert_int_eq(brick.last_number, first + 1);
+    close_one(fd);
+    wait_for_releases(2);
+    ck_assert_int_eq(brick.last_released, first + 1);
+}
+END_TEST
+
 START_TEST(an_fd_is_open_again_when_the_brick_is_back)
 {
     mount_it("");
@@ -454,6 +494,7 @@ main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_fd_goes_by_its_number_and_is_given_back);
     tcase_add_test(tc, create_makes_the_inode_of_the_reply);
+    tcase_add_test(tc, an_fd_that_is_given_along_gets_the_number);
     tcase_add_test(tc, an_fd_is_open_again_when_the_brick_is_back);
     tcase_add_test(tc, what_cannot_be_opened_again_goes_by_gfid_or_not_at_all);
     tcase_add_test(tc, strict_locks_leave_an_fd_with_locks_dead);
