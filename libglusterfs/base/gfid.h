@@ -3,6 +3,8 @@
  *
  * Values are plain structs, compared and copied whole. Text is the canonical lower-case uuid of 36
  * characters. The root directory's gfid is 15 zero bytes and a 1 (spec: wire 5.1, brick 3.3).
+ *
+ * thread: any. Functions keep nothing of what they are given.
  */
 #ifndef KILN_BASE_GFID_H
 #define KILN_BASE_GFID_H
@@ -21,18 +23,17 @@ struct gfid {
 extern const struct gfid gfid_root;
 extern const struct gfid gfid_null;
 
+/* Is it the same object, none, the root? */
 static inline bool
 gfid_equal(const struct gfid *a, const struct gfid *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
 }
-
 static inline bool
 gfid_is_null(const struct gfid *g)
 {
     return gfid_equal(g, &gfid_null);
 }
-
 static inline bool
 gfid_is_root(const struct gfid *g)
 {
@@ -65,7 +66,7 @@ char *gfid_text(const struct gfid *g, char text[GFID_TEXT_SIZE]);
 /* Reads exactly 36 characters (`len` is checked); 0 or -EINVAL. Upper case is accepted. */
 int gfid_parse(const char *text, size_t len, struct gfid *out);
 
-/* A fresh random gfid (version 4). Thread-safe. */
+/* A fresh random gfid (version 4). Cannot fail. */
 void gfid_random(struct gfid *out);
 
 /* For printf arguments: the text lives until the end of the enclosing block. */

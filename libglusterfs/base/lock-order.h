@@ -7,8 +7,10 @@
 
 #include <pthread.h>
 
+/* The library's. */
 extern void kiln_lock_order_may_take(pthread_mutex_t *mutex) __attribute__((weak));
 
+/* This thread may take `mutex` here, with the locks that it holds now. Takes nothing. */
 static inline void
 lock_order_may_take(pthread_mutex_t *mutex)
 {

@@ -24,12 +24,13 @@
 #define READ_SECTION_TELL(what) ((void)0)
 #endif
 
+/* Around whatever reads what RCU guards; a thread that is registered with RCU, which nests them as it likes.
+ * What was read is valid until the end. */
 static inline void
 read_section_begin(void)
 {
     rcu_read_lock();
 }
-
 static inline void
 read_section_end(void)
 {

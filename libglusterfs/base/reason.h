@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* reason: why something was refused, in words, on its way up to whoever asked: the one place that logs it or
  * answers with it. A struct of the caller's, empty to begin with; an -errno goes beside it as the function's
- * result. */
+ * result. thread: whoever has the struct, which holds its text itself. */
 #ifndef KILN_BASE_REASON_H
 #define KILN_BASE_REASON_H
 

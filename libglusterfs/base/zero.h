@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* Clears `bytes` bytes. thread: whoever owns the object. */
 static inline void
 zero(void *object, size_t bytes)
 {

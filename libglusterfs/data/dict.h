@@ -9,7 +9,8 @@
  * Keys that Kiln knows have a number (dict-keys.def), worked out once when the pair is added, so that looking
  * one up compares integers. Every getter accepts a NULL dict and answers "not there".
  *
- * thread: the one that runs the operation.
+ * thread: the one that runs the operation. A getter's pair or text is lent: it lives as long as the arena,
+ * but a pair only until the next one is set or removed.
  */
 #ifndef KILN_DATA_DICT_H
 #define KILN_DATA_DICT_H
@@ -83,9 +84,12 @@ enum dict_key dict_key_find(const char *text, size_t len);
 const char *dict_key_text(enum dict_key key);
 
 /* ---- reading --------------------------------------------------------------------------------- */
+
+/* The pair of this key; NULL: not there. */
 const struct dict_pair *dict_find(const struct dict *d, enum dict_key key);
 const struct dict_pair *dict_find_text(const struct dict *d, const char *key);
 
+/* Is it there? */
 static inline bool
 dict_has(const struct dict *d, enum dict_key key)
 {
@@ -101,6 +105,7 @@ const char *dict_get_str(const struct dict *d, enum dict_key key);
 int dict_get_gfid(const struct dict *d, enum dict_key key, struct gfid *out);
 /* True if the key is there with a number other than 0 (a text that is no number counts as true). */
 bool dict_get_flag(const struct dict *d, enum dict_key key);
+/* The same of a pair that was found: -EINVAL; NULL. */
 int dict_pair_int(const struct dict_pair *p, int64_t *out);
 const char *dict_pair_str(const struct dict_pair *p);
 
@@ -108,7 +113,9 @@ const char *dict_pair_str(const struct dict_pair *p);
     for (const struct dict_pair *p = (d) ? (d)->pairs : NULL, *p##_end = p ? p + (d)->count : NULL;          \
          p != p##_end; p++)
 
-/* ---- writing: a pair of the same key is replaced; -ENOMEM, -E2BIG (DICT_PAIRS_MAX). ---------- */
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* A pair of the same key is replaced. 0, -ENOMEM, -E2BIG (DICT_PAIRS_MAX). */
 int dict_set_int(struct dict *d, enum dict_key key, int64_t value);
 int dict_set_uint(struct dict *d, enum dict_key key, uint64_t value);
 int dict_set_str(struct dict *d, enum dict_key key, const char *text); /* copied to the arena */

@@ -49,8 +49,8 @@ enum {
     SETATTR_MTIME_NOW = 0x100,
 };
 
-/* From a stat of the backend object. `gfid` may be NULL (unknown). The handle's link is taken off unless it
- * is a directory. */
+/* From a stat of the backend object; keeps nothing, any thread. `gfid` may be NULL (unknown). The handle's
+ * link is taken off unless it is a directory. */
 void iatt_from_stat(struct iatt *out, const struct stat *st, const struct gfid *gfid);
 
 #endif

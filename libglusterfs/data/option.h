@@ -10,6 +10,8 @@
  * option_parse() fills a fresh conf from a section's key/value pairs and the defaults, or says what is wrong.
  * Init and reconfigure both go through it, so a running fop sees the old conf or the new one, never half of
  * each.
+ *
+ * thread: any; nothing is kept of what a function is given, and tables are only read. A conf is its owner's.
  */
 #ifndef KILN_DATA_OPTION_H
 #define KILN_DATA_OPTION_H
@@ -83,10 +85,11 @@ int option_parse(const struct option *table, const struct option_value *values, 
                  void (*unknown)(const struct option_value *value, void *arg), void *arg, char *error,
                  size_t error_size);
 
-/* Frees the strings of a conf; not the conf itself. */
+/* Frees the strings of a conf; not the conf itself. Once, of one that option_parse() has filled. */
 void option_conf_fini(const struct option *table, void *conf);
 
-/* One value of each type, for other readers of volfiles and command lines. 0 or -EINVAL. */
+/* One value of each type, for other readers of volfiles and command lines: sizes are bytes, times seconds. 0
+ * or -EINVAL, and then *out is as before. */
 int option_bool(const char *text, bool *out);
 int option_int(const char *text, int64_t *out);
 int option_size(const char *text, uint64_t *out);

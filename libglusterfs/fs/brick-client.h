@@ -64,7 +64,7 @@ struct brick_client *brick_client_connect(struct graph *g, const struct brick_cl
  * (brick_client_layers_gone, then flush and close its fds). The reference stays the caller's. */
 bool brick_client_disconnect(struct brick_client *c);
 
-/* client_gone of every layer, top first. */
+/* client_gone of every layer, top first. Any thread, in a read section, without locks. */
 void brick_client_layers_gone(struct brick_client *c);
 
 /* The layer's context on this client; NULL: none yet. It lives until client_release, which is called when
@@ -79,6 +79,7 @@ brick_client_ctx(struct brick_client *c, const struct xlator *xl)
  * `fresh` if it is not the one returned. */
 void *brick_client_ctx_install(struct brick_client *c, const struct xlator *xl, void *fresh);
 
+/* One more for somebody who has one; any thread, no lock. */
 static inline struct brick_client *
 brick_client_ref(struct brick_client *c)
 {
@@ -86,6 +87,8 @@ brick_client_ref(struct brick_client *c)
     return c;
 }
 
-void brick_client_unref(struct brick_client *c); /* NULL allowed */
+/* The last one calls the layers' client_gone once more and client_release, in the calling thread, and unpins
+ * the graph: no lock of a layer's is held. NULL allowed. */
+void brick_client_unref(struct brick_client *c);
 
 #endif

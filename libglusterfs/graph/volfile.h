@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* volfile: the text that describes a graph: sections `volume NAME / type T / option K V / subvolumes A B /
- * end-volume`. */
+ * end-volume`.
+ *
+ * thread: a volfile is its owner's alone until a graph has it, and is only read afterwards. */
 #ifndef KILN_GRAPH_VOLFILE_H
 #define KILN_GRAPH_VOLFILE_H
 
@@ -29,9 +31,11 @@ struct volfile {
     size_t override_count;
 };
 
-/* On failure NULL, and *error says file, line and what was expected. */
+/* A volfile of the caller's, until volfile_free() or a graph takes it over; `text` is copied. On failure
+ * NULL, and *error (error_size bytes) says file, line and what was expected. */
 struct volfile *volfile_read(const char *path, char *error, size_t error_size);
 struct volfile *volfile_parse(const char *path, const char *text, size_t len, char *error, size_t error_size);
+/* NULL allowed. */
 void volfile_free(struct volfile *v);
 
 /* What a volfile says: equal for two that have the same sections in the same order, whatever spaces and

@@ -34,19 +34,22 @@ struct xlator;
             log_write(level, __FILE__, __LINE__, __func__, xl, name, __VA_ARGS__);                           \
     } while (0)
 
-/* For log_event() alone: what is logged now, and the line itself. */
+/* For log_event() alone: what is logged now, and the line itself. Nothing is kept; errno stays as it was. */
 enum log_level log_level_now(void);
 void log_write(enum log_level level, const char *file, int line, const char *function,
                const struct xlator *xl, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 7, 8)));
 
-/* Before this lines go to stderr. `path` NULL or "-": stderr. 0 or -errno. */
+/* In the main thread, at the start. Before this lines go to stderr. `path` NULL or "-": stderr. 0 or -errno.
+ */
 int log_open(const char *path);
-/* SIGHUP: open the same path anew; on failure the old file stays in use. */
+/* SIGHUP: open the same path anew; -errno: the old file stays in use. Main thread. */
 int log_reopen(void);
+/* From now on; any thread. */
 void log_set_level(enum log_level level);
 /* By stock's names (INFO, WARNING, ...; also lower case). -EINVAL. */
 int log_level_parse(const char *text, enum log_level *out);
+/* The last line has been written; main thread. */
 void log_close(void);
 
 #endif

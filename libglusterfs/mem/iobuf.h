@@ -21,13 +21,14 @@ struct iobuf {
     char *bytes;
 };
 
-/* A buffer with room for at least `size` bytes, one reference, contents undefined. NULL: no memory.
- * The caller has checked `size` against its own bound. */
+/* A buffer with room for at least `size` bytes, one reference, the caller's, contents undefined. NULL: no
+ * memory. The caller has checked `size` against its own bound. */
 struct iobuf *iobuf_get(size_t size);
 
 /* The same with `bytes` on a multiple of 4096, for O_DIRECT. */
 struct iobuf *iobuf_get_aligned(size_t size);
 
+/* One more for somebody who has one; returns `b`. */
 static inline struct iobuf *
 iobuf_ref(struct iobuf *b)
 {

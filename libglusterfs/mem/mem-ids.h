@@ -40,8 +40,8 @@ enum mem_id {
 
 _Static_assert(MEM_ID_END <= MEM_ID_TYPED_MAX + 1, "more fixed ids than the pools have");
 
-/* Makes the pool of a fixed id, once: *pool stays as it is if it is there. 0 or -errno; -EEXIST: two pools
- * want this id. */
+/* Makes the pool of a fixed id, once, for the process; in the main thread, at the start: *pool stays as it is
+ * if it is there. 0 or -errno; -EEXIST: two pools want this id. */
 static inline int
 mem_pool_make(struct mem_pool **pool, enum mem_id id, size_t size, const char *name)
 {

@@ -30,6 +30,7 @@ void __lsan_unregister_root_region(const void *p, size_t n) __attribute__((weak)
 #define MEM_LSAN_UNROOT(p, n)                                                                                \
     (__lsan_unregister_root_region ? __lsan_unregister_root_region((p), (n)) : (void)0)
 
+/* ASan's own: bytes that nobody may touch, or may again. */
 #if MEM_ASAN
 void __asan_poison_memory_region(void const volatile *p, size_t n);
 void __asan_unpoison_memory_region(void const volatile *p, size_t n);
@@ -52,9 +53,12 @@ struct mem_lock {
     uint32_t word; /* 0 free, 1 held, 2 held and waited for */
 };
 
+/* The slow halves of the next three: sleeps until it has the lock, which it then has; wakes one that sleeps.
+ */
 void mem_lock_wait(struct mem_lock *l);
 void mem_lock_wake(struct mem_lock *l);
 
+/* True: the caller has it. All three: any thread, no other errors, not in a signal handler, not twice. */
 static inline bool
 mem_trylock(struct mem_lock *l)
 {
@@ -62,14 +66,12 @@ mem_trylock(struct mem_lock *l)
 
     return __atomic_compare_exchange_n(&l->word, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
-
 static inline void
 mem_lock(struct mem_lock *l)
 {
     if (!mem_trylock(l))
         mem_lock_wait(l);
 }
-
 static inline void
 mem_unlock(struct mem_lock *l)
 {
@@ -94,7 +96,8 @@ struct mem_settings {
 extern struct mem_settings mem_set;
 
 void mem_settle(void); /* read the environment and latch; idempotent, any thread */
-enum mem_mode mem_mode_now(void);
+enum mem_mode mem_mode_now(void); /* what is in force; settles it */
+/* One line to where messages go (mem_pools_set_message_fn); any thread, any lock of the pools' held. */
 void mem_message(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Tests make the nth allocation from the system fail (0 = none). */

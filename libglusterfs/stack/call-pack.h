@@ -12,8 +12,11 @@
  *      stk = call_stack_unpack(p)    whoever wakes it: the call again, at another address
  *
  * So what a frame's `local` points to must not lie in the call or on its arena, in layers above one that
- * packs. Only calls that somebody embeds in an object of his own, and has given a keeper, can be packed;
- * those made inside the daemon stay as they are.
+ * packs.
+ *
+ * thread: that of whoever has the call at this moment, as with call-stack.h. Only calls that somebody embeds
+ * in an object of his own, and has given a keeper, can be packed; those made inside the daemon stay as they
+ * are.
  */
 #ifndef KILN_STACK_CALL_PACK_H
 #define KILN_STACK_CALL_PACK_H
@@ -41,8 +44,10 @@ struct call_keeper {
 #define CALL_OBJECT_MAX 2304
 #define CALL_PACKED_MAX 65536 /* a call that would be larger is not packed */
 
-/* NULL: it cannot be packed, or there is no memory; nothing has changed. */
+/* What is left of the call, the caller's until it is unpacked; `stk` is a shell then. Under the parking
+ * layer's lock: blocks on nothing. NULL: it cannot be packed, or there is no memory; nothing has changed. */
 struct packed_call *call_stack_pack(struct call_stack *stk);
+/* Frees the shell and what lay on its arena. No lock is held. */
 void call_stack_drop_shell(struct call_stack *shell);
 /* Uses `p` up. NULL: no memory; `p` is as before, to be tried again. */
 struct call_stack *call_stack_unpack(struct packed_call *p);

@@ -127,22 +127,27 @@ struct call_stack {
     const struct call_keeper *keeper;
 };
 
-/* Once, after mem_pools_init(). 0 or -ENOMEM. */
+/* Once, in the main thread, after mem_pools_init(). 0 or -ENOMEM. */
 int stack_pools_init(void);
 
-/* For stacks that are embedded in another object (rpc's request): all fields empty. */
+/* For stacks that are embedded in another object (rpc's request), which owns them: all fields empty. The
+ * other object's memory may be uninitialised. */
 void call_stack_init(struct call_stack *stk);
 
 /* A pooled stack of its own, for calls made inside the daemon (nameless lookups, internal flushes). Who asks:
- * pid 0, uid 0 unless the caller changes it. `done` must end in call_stack_free(). NULL: no memory. */
+ * pid 0, uid 0 unless the caller changes it. `done` must end in call_stack_free(). It is the
+ * caller's until it is wound, then whose turn it is; any thread. NULL: no memory. */
 struct call_stack *call_stack_new(void (*done)(struct call_stack *), void *owner);
+/* call_stack_release(), and the call stack goes. Of one that was answered, or never wound. */
 void call_stack_free(struct call_stack *stk);
 
 /* Gives back what the operation holds: frames left over, inode and fd references, reply buffers, the arena.
- */
+ * Once, by whoever has its answer; may free inodes and fds, so no lock of a layer's is held. */
 void call_stack_release(struct call_stack *stk);
 
-/* Starts stk->call at `top` or the first layer below it that implements the fop. With none, EOPNOTSUPP. */
+/* Starts stk->call at `top` or the first layer below it that implements the fop. With none it is answered
+ * EOPNOTSUPP. The call stack is the layers' now, and may have been answered, and be gone, when this returns.
+ * thread: any, in a read section, with no lock held. */
 void call_stack_wind(struct call_stack *stk, struct xlator *top);
 /* The same below `xl`: for calls that a layer makes itself. */
 void call_stack_wind_below(struct call_stack *stk, struct xlator *xl);
@@ -166,7 +171,8 @@ void call_stack_wind_child(struct call_stack *stk, struct xlator *child);
 struct call_stack *call_stack_fork(const struct call_stack *stk, void (*done)(struct call_stack *),
                                    void *owner);
 
-/* From the layer that answered XL_OWNED: go on with the layer below stk->xl. */
+/* From the layer that answered XL_OWNED, in any thread that is in a read section, with no lock held; once,
+ * and afterwards the call stack is not the layer's any more: go on with the layer below stk->xl. */
 void call_stack_resume(struct call_stack *stk);
 /* ... run stk->xl's own fop function again. */
 void call_stack_retry(struct call_stack *stk);
@@ -175,22 +181,26 @@ void call_stack_unwind(struct call_stack *stk);
 /* ... answer with an error (positive errno). */
 void call_stack_fail(struct call_stack *stk, int err);
 
-/* Puts the running layer on the reply's way. NULL: no memory (answer -ENOMEM). `local` is zero. */
+/* Puts the running layer on the reply's way. The frame is the call stack's; `local`, which is zero, is the
+ * layer's until its `cb` has returned. From the layer's fop function. NULL: no memory (answer -ENOMEM). */
 struct frame *frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb);
 
-/* ... act on a fop function's verdict. */
+/* Acts on what a fop function would have returned, for a layer that answered XL_OWNED: as the functions
+ * above. */
 void call_stack_answer(struct call_stack *stk, xl_verdict verdict);
 
-/* A stub for `stk`, parked by `xl`, whose pooled objects are counted for the graph's owner. NULL: no memory.
- */
+/* A stub for `stk`, parked by `xl`: the layer's, until one of the two below. Pooled, and counted for the
+ * graph's owner. `stk` is as before. NULL: no memory. */
 struct call_stub *call_stub_new(struct call_stack *stk, struct xlator *xl,
                                 xl_verdict (*go)(struct xlator *xl, struct call_stack *stk));
-/* Its turn has come: soon, on a worker, `go` runs; the stub is gone by then. */
+/* Its turn has come: soon, on a worker, `go` runs; the stub is gone by then. Any thread, with any lock held.
+ */
 void call_stub_post(struct call_stub *stub);
 /* It is not needed after all: the call stack stays the caller's. */
 void call_stub_free(struct call_stub *stub);
 
-/* The reply's dicts on the stack's arena, made on first use. NULL: no memory. */
+/* The reply's dicts on the stack's arena, made on first use; lent, as long as the call stack is. NULL: no
+ * memory. */
 struct dict *reply_xdata(struct call_stack *stk);
 struct dict *reply_dict(struct call_stack *stk);
 
@@ -203,6 +213,7 @@ call_stack_is_abandoned(const struct call_stack *stk)
            atomic_load_explicit(stk->is_asker_gone, memory_order_relaxed);
 }
 
+/* Is it one of the caller's groups, the first or a further one? */
 bool caller_in_group(const struct caller *c, uint32_t gid);
 
 /* Does it do the volume's own work (heal, rebalance, linkto files: brick 9.4)? Such a caller passes
@@ -214,6 +225,7 @@ caller_is_internal(const struct caller *c)
     return c->pid < 0 && c->standing == PID_COUNTS;
 }
 
+/* The same owner of locks? */
 static inline bool
 lk_owner_equal(const struct lk_owner *a, const struct lk_owner *b)
 {

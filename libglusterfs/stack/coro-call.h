@@ -61,14 +61,17 @@ struct call_stack *coro_call_fork(const struct call_stack *stk);
  * which is never 0. `stk` stays the caller's. Only in a coroutine. */
 int coro_call(struct call_stack *stk, struct xlator *top);
 
-/* On the stack of the coroutine that waits. `left` counts the calls that have no reply yet, and one for the
- * coroutine until it waits. */
+/* Several calls of one coroutine, and its waiting for all of them. On the stack of the coroutine that waits.
+ * `left` counts the calls that have no reply yet, and one for the coroutine until it waits. */
 struct coro_group {
     struct coroutine *self;
     atomic_uint left;
 };
 
+/* Empty, of the coroutine that runs. */
 void coro_group_begin(struct coro_group *g);
+/* Winds `stk` at `top`, as coro_call(), and does not wait. `stk` stays the caller's, who does not look at it
+ * before coro_group_wait(); its reply may be there at once. */
 void coro_group_wind(struct coro_group *g, struct call_stack *stk, struct xlator *top);
 /* Once for each coro_group_begin(), also when nothing was wound. */
 void coro_group_wait(struct coro_group *g);

@@ -116,8 +116,7 @@ struct xlator {
     struct xlator *parent;    /* above; NULL for the top */
     struct xlator **children; /* below, in the volfile's order */
     unsigned child_count;     /* 0 for storage; more than one only if the type fans out */
-    struct xlator *next[FOP_COUNT]; /* first layer below that is on this fop's path; NULL: none, or several
-                                     * children. Written when options change: see xlator_next() */
+    struct xlator *next[FOP_COUNT]; /* atomic: written when options change. See xlator_next() */
     /* this layer's function for a fop, `any` filled in; NULL: none, or the type is not built */
     fop_fn fn[FOP_COUNT];
     void *conf;             /* RCU: type's conf struct; see xlator_conf() */
@@ -138,19 +137,22 @@ xlator_conf(const struct xlator *xl)
     return __atomic_load_n(&xl->conf, __ATOMIC_ACQUIRE);
 }
 
+/* Is it on the way of its fops? As its options say now; any thread, no lock. */
 static inline bool
 xlator_is_on(const struct xlator *xl)
 {
     return !atomic_load_explicit(&xl->is_off, memory_order_relaxed);
 }
 
+/* The first layer below `xl` that is on this fop's path; NULL: none, or `xl` has several children. Any
+ * thread, no lock; after a change of options the answer may be another. */
 static inline struct xlator *
 xlator_next(const struct xlator *xl, enum fop fop)
 {
     return __atomic_load_n(&xl->next[fop], __ATOMIC_ACQUIRE); /* as free as a plain load here */
 }
 
-/* `xl` itself or the first layer below it that is on this fop's path. */
+/* `xl` itself or the first layer below it that is on this fop's path; as xlator_next(). */
 static inline struct xlator *
 xlator_first(struct xlator *xl, enum fop fop)
 {
@@ -164,7 +166,7 @@ xlator_first(struct xlator *xl, enum fop fop)
  * made the graph (struct graph's watch). Any thread; no lock of the layer's is held. */
 void xlator_tell_parent(struct xlator *xl, enum child_event event);
 
-/* The types that are linked in. NULL if there is none of this name. */
+/* The types that are linked in: constant, for ever; any thread. NULL if there is none of this name. */
 const struct xlator_type *xlator_type_find(const char *name);
 
 #endif

@@ -7,6 +7,8 @@
  * started accepts connections seconds before it answers. A connection to glusterd needs no handshake:
  * `connected` calls rpc_client_up(). Decoders return 0, the peer's own -errno, or the error of the call; what
  * does not decode costs glusterd its connection.
+ *
+ * thread: any; `cb` runs on a worker, once. Strings are not kept.
  */
 #ifndef KILN_RPC_GLUSTERD_CALLS_H
 #define KILN_RPC_GLUSTERD_CALLS_H

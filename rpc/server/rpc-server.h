@@ -68,22 +68,26 @@ struct rpc_request {
 
 struct rpc_server;
 
-/* Once, after the pools of libglusterfs. 0 or -ENOMEM. */
+/* Once, in the main thread, after the pools of libglusterfs. 0 or -ENOMEM. */
 int rpc_server_pools_init(void);
 
-/* `programs` ends with NULL and lives as long as the server. `closed` is told of each connection that ends.
- * NULL: no memory. */
+/* A server, the caller's. `programs` ends with NULL and lives as long as it. `closed` is told of each
+ * connection that ends, on a worker. NULL: no memory. */
 struct rpc_server *rpc_server_new(const struct rpc_program *const *programs,
                                   void (*closed)(struct conn *c, void *arg), void *arg);
 /* Asked about each new connection; non-zero refuses it. Before the first listener is opened. */
 void rpc_server_set_accepted(struct rpc_server *s, int (*accepted)(struct conn *c, void *arg));
-/* After the last connection's `closed`. */
+/* After the last connection's `closed`, by its owner. */
 void rpc_server_free(struct rpc_server *s);
 /* The ops to hand to listener_open_*(), with the server as arg. */
 extern const struct transport_ops rpc_server_transport_ops;
 
 /* GF-DUMP: program discovery and ping (wire 2.3, 1.7). Put it into the table of rpc_server_new(). */
 extern const struct rpc_program rpc_dump_program;
+
+/* The answers: of the thread that has the request at this moment, which is gone afterwards. They block on
+ * nothing and cannot fail: a reply that cannot be sent has no reader any more, or closes the connection.
+ * Sizes are bytes. */
 
 /* Sends a reply: accepted, success, then `body` (encoded XDR, copied), then `payload`'s bytes by reference
  * (the reference is taken over; NULL: none). Frees the request. */
@@ -108,13 +112,15 @@ void rpc_fop_reply(struct rpc_request *req);
 /* The same with nothing but an error (positive errno). */
 void rpc_fop_reply_error(struct rpc_request *req, int err);
 
+/* The request that a call stack is part of. */
 static inline struct rpc_request *
 rpc_request_of(struct call_stack *stk)
 {
     return (struct rpc_request *)(void *)((char *)stk - offsetof(struct rpc_request, stk));
 }
 
-/* A call to the peer (program Callback); not answered. 0 or -errno. */
+/* A call to the peer (program Callback), which does not answer. `body` is encoded XDR, copied. Any thread
+ * that has a reference. 0, or as conn_send(); -ENOBUFS: more than RPC_CALLBACK_BYTES_MAX with its head. */
 #define RPC_CALLBACK_BYTES_MAX 8192
 int rpc_callback(struct conn *c, uint32_t procedure, const void *body, size_t bytes);
 

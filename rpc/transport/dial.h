@@ -62,6 +62,8 @@ struct dialler {
     struct worker_job step;
 };
 
+/* Before any other use; `ops` and `arg` are kept. The dialler is its owner's, who frees it after
+ * dialler_fini(). */
 void dialler_init(struct dialler *d, const struct transport_ops *ops, dial_failed_fn failed, void *arg);
 /* No attempt is running. */
 void dialler_fini(struct dialler *d);

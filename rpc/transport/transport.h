@@ -10,6 +10,9 @@
  * promises. From a peer that has too many calls under way, or does not read its replies, nothing is read
  * until half of that is done. A connection that we opened is always read from, for its peer may wait with
  * reading our calls until its replies are taken.
+ *
+ * thread: functions of a connection and of a record may be called by any thread that has a reference, and
+ * block on nothing, unless they say otherwise; a record is one thread's at a time. Lengths are bytes.
  */
 #ifndef KILN_RPC_TRANSPORT_H
 #define KILN_RPC_TRANSPORT_H
@@ -42,10 +45,10 @@ struct record {
     struct conn *conn;
     bool is_waiting; /* record_waits() has been told */
 };
+/* Gives up the record's bytes and the reference to its connection, which may read on then. Once. */
 void record_release(struct record *r);
 /* What a call keeps of its record while it waits is so many bytes of somebody else's: `to` is the record from
- * now on, without any bytes but counted with so many. `r` has only its bytes left, for record_release().
- * Blocks on nothing. */
+ * now on, without any bytes but counted with so many. `r` has only its bytes left, for record_release(). */
 void record_shrink(struct record *r, struct record *to, size_t bytes);
 /* Before a call is begun that may wait for another call, as one for a lock may: from now on it is counted
  * apart. Where many wait, a small record is copied out of the receive buffer that it would keep: its bytes
@@ -54,7 +57,7 @@ void record_shrink(struct record *r, struct record *to, size_t bytes);
 bool record_waits(struct record *r);
 
 struct transport_ops {
-    /* A new connection, from a listener or a dialler. Non-zero refuses it. */
+    /* A new connection, from a listener or a dialler, on a worker; lent. Non-zero refuses it. */
     int (*accepted)(struct conn *c, void *arg);
     /* A record, never empty; it is the receiver's, who calls record_release() when the call is done. */
     void (*record)(struct conn *c, struct record *r, void *arg);
@@ -63,51 +66,59 @@ struct transport_ops {
     void (*closed)(struct conn *c, void *arg);
 };
 
-/* `host` NULL: all addresses, IPv4 and IPv6. Port 0: any; listener_port() tells. NULL with -errno in *err
- * (EADDRINUSE ...). */
+/* `host` NULL: all addresses, IPv4 and IPv6. Port 0: any; listener_port() tells. `ops` and `arg` are kept,
+ * strings are not. The listener is the caller's, until listener_close(). NULL with -errno in *err (EADDRINUSE
+ * ...). thread: any, with the workers running; the functions of one listener one at a time, and not from its
+ * `accepted`. */
 struct listener *listener_open_tcp(const char *host, uint16_t port, const struct transport_ops *ops,
                                    void *arg, int *err);
 struct listener *listener_open_unix(const char *path, const struct transport_ops *ops, void *arg, int *err);
+/* In host order; 0: a unix socket. */
 uint16_t listener_port(const struct listener *l);
-/* Accepts no more: who connects is refused. Open connections stay, and so does a unix socket's file. */
+/* Accepts no more: who connects is refused. Open connections stay, and so does a unix socket's file. Waits
+ * for `accepted` to return. */
 void listener_stop(struct listener *l);
-/* The same, and the file goes, unless it is another's by now. */
+/* The same, and the file goes, unless it is another's by now; so does the listener. */
 void listener_close(struct listener *l);
 
-/* Connections are counted: transport holds one reference until `closed` has returned. */
+/* Connections are counted: transport holds one reference until `closed` has returned. One more, for somebody
+ * who has one or is in a callback of the connection's; returns `c`. */
 struct conn *conn_ref(struct conn *c);
+/* The last one frees it; `closed` has returned by then. */
 void conn_unref(struct conn *c);
 
-/* The peer has logged in: the larger bounds hold from the next record on. */
+/* The peer has logged in: the larger bounds hold from the next record on. For good. */
 void conn_set_trusted(struct conn *c);
+/* Has it? */
 bool conn_is_trusted(const struct conn *c);
-/* How many calls may be under way; 0 or too many: TRANSPORT_CALLS_MAX. Any thread. */
+/* How many calls may be under way; 0 or too many: TRANSPORT_CALLS_MAX. */
 void conn_set_calls_max(struct conn *c, unsigned calls);
-/* The peer is gone: nothing can be answered any more. Any thread; it may be so a moment later. */
+/* The peer is gone: nothing can be answered any more. It may be so a moment later. */
 bool conn_is_gone(const struct conn *c);
 /* The same, for who looks often; valid as long as a reference. */
 const atomic_bool *conn_gone_flag(const struct conn *c);
-/* Nothing more is read until conn_resume() has been called as often. What was read already is run. Any
- * thread. */
+/* Nothing more is read until conn_resume() has been called as often. What was read already is run. */
 void conn_pause(struct conn *c);
 void conn_resume(struct conn *c);
 /* A call about to run will be answered with about so many bytes: they count as if they were queued, until
  * conn_unreserve_reply(), to be called when the reply has been given to conn_send(). Small replies need none.
- * Up to TRANSPORT_REPLY_LARGE it cannot fail; above, -ENOBUFS if the bytes all connections share do not
- * suffice. Any thread. */
+ * 0. Up to TRANSPORT_REPLY_LARGE it cannot fail; above, -ENOBUFS if the bytes all connections share do not
+ * suffice. */
 #define TRANSPORT_REPLY_LARGE (1u << 20)
 int conn_reserve_reply(struct conn *c, size_t bytes);
 void conn_unreserve_reply(struct conn *c, size_t bytes);
-/* Numbers for the calls we send on this connection: 1, 2, ... Any thread. */
+/* Numbers for the calls we send on this connection: 1, 2, ... */
 uint32_t conn_next_xid(struct conn *c);
-/* Bytes that have arrived so far: has the peer been heard of since? Any thread. */
+/* Bytes that have arrived so far: has the peer been heard of since? */
 uint64_t conn_bytes_in(const struct conn *c);
 uint64_t conn_bytes_out(const struct conn *c); /* those sent */
 /* those that wait to be sent; a moment later there are others */
 size_t conn_bytes_queued(const struct conn *c);
-/* Whatever the receiver wants to find again; set it in `accepted` or `record`. */
+/* Whatever the receiver wants to find again, and owns; set it in `accepted` or `record`. One atomic pointer.
+ */
 void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
+/* Whom it is connected with; lent as long as a reference. */
 const struct sockaddr_storage *conn_peer(const struct conn *c);
 
 /* Queues one message: the record mark is put before it, `head` (of any size; small ones are copied together
@@ -133,10 +144,11 @@ void transport_close_all(void);
 struct transport_stats {
     uint64_t accepted, closed, records, messages, bytes_in, bytes_out, reads, writes;
 };
+/* Of all connections since the start, those that are gone too; a moment's figures. Any thread. */
 void transport_stats(struct transport_stats *out);
-/* How many connections may still be opened. */
+/* How many connections may still be opened; a moment later it is another number. Any thread. */
 unsigned transport_connections_left(void);
-/* Once, after iobuf_pools_init(). 0 or -ENOMEM. */
+/* Once, in the main thread, after iobuf_pools_init(). 0 or -ENOMEM. */
 int transport_pools_init(void);
 
 #endif

@@ -36,7 +36,7 @@ struct brick_op_call {
     struct dict *input; /* NULL: none */
     struct dict *dict;  /* NULL: none */
 };
-/* By the rules of xdr-types.h; texts of at most BRICK_OP_TEXT_MAX bytes. */
+/* By the rules of xdr-types.h (owner, errors, threads); texts of at most BRICK_OP_TEXT_MAX bytes. */
 void xdr_put_brick_op_call(struct xdr *x, const struct brick_op_call *c);
 void xdr_get_brick_op_call(struct xdr *x, struct brick_op_call *out);
 

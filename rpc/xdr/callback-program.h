@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* callback-program: calls from the brick to its client, which answers none (spec: wire 7). CHILD_UP and
- * CHILD_DOWN have no arguments. Arguments of the others: pairs of put and get, by the rules of xdr-types.h;
- * X_size is that of the arguments in bytes. */
+ * CHILD_DOWN have no arguments. Arguments of the others: pairs of put and get, by the rules of xdr-types.h
+ * (owner, errors, threads); X_size is that of the arguments in bytes. */
 #ifndef KILN_RPC_XDR_CALLBACK_PROGRAM_H
 #define KILN_RPC_XDR_CALLBACK_PROGRAM_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* cred: who asks, as an RPC credential says it (spec: wire 1.5). Each message names its own flavor. */
+/* cred: who asks, as an RPC credential says it (spec: wire 1.5). Each message names its own flavor.
+ * thread: any; nothing is kept but what goes to an arena. */
 #ifndef KILN_RPC_XDR_CRED_H
 #define KILN_RPC_XDR_CRED_H
 

@@ -23,7 +23,7 @@ struct dump_reply {
     struct dump_entry *programs;
 };
 
-/* By the rules of xdr-types.h. The request is one number, which nobody looks at. */
+/* By the rules of xdr-types.h (owner, errors, threads). The request is one number, which nobody looks at. */
 void xdr_put_dump_call(struct xdr *x);
 void xdr_get_dump_call(struct xdr *x);
 void xdr_put_dump_reply(struct xdr *x, const struct dump_reply *r);

@@ -2,7 +2,7 @@
 /* fop-codec: arguments and results of every fop to and from the wire, program version 400 (spec: wire 6).
  *
  * Driven by tables: stack/fops.def lists each fop's fields, fop-fields.def says what a field is. A fop needs
- * no code here.
+ * no code here. thread: one at a time for each struct xdr and each struct it fills; tables are only read.
  */
 #ifndef KILN_RPC_XDR_FOP_CODEC_H
 #define KILN_RPC_XDR_FOP_CODEC_H
@@ -35,11 +35,14 @@ int fop_encode_reply(enum fop fop, struct xdr *x, const struct fop_reply *reply)
 /* Exactly the bytes fop_encode_reply() will write. */
 size_t fop_reply_size(enum fop fop, const struct fop_reply *reply);
 
-/* The client's direction. A payload (writev, put) is not encoded but counted: its bytes follow the call's. */
+/* The client's direction. A payload (writev, put) is not encoded but counted: its bytes follow the call's. 0
+ * or -ENOBUFS. */
 int fop_encode_call(enum fop fop, struct xdr *x, const struct fop_call *call);
+/* Exactly the bytes fop_encode_call() will write. */
 size_t fop_call_size(enum fop fop, const struct fop_call *call);
-/* `reply` must be zeroed. readv: reply->payload points into the record, joined on the arena if it was in
- * pieces; it has op_ret bytes exactly, however many the record brought. 0, -EBADMSG, -ENOMEM, -EINVAL. */
+/* `reply` must be zeroed; strings and dict values point into the record. readv: reply->payload points into
+ * the record, joined on the arena if it was in pieces; it has op_ret bytes exactly, however many the record
+ * brought. 0, -EBADMSG, -ENOMEM, -EINVAL. */
 int fop_decode_reply(enum fop fop, struct xdr *x, struct fop_reply *reply);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* handshake-program: GlusterFS Handshake: login, and a few questions of old clients (spec:
- * wire 3.2, 3.3, 3.7). Pairs of put and get, by the rules of xdr-types.h. */
+ * wire 3.2, 3.3, 3.7). Pairs of put and get, by the rules of xdr-types.h (owner, errors, threads). */
 #ifndef KILN_RPC_XDR_HANDSHAKE_PROGRAM_H
 #define KILN_RPC_XDR_HANDSHAKE_PROGRAM_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* portmap-program: glusterd's table of bricks and ports (spec: management 3). A brick is named by its exact
- * path. */
+ * path. Pairs of put and get, by the rules of xdr-types.h (owner, errors, threads). */
 #ifndef KILN_RPC_XDR_PORTMAP_PROGRAM_H
 #define KILN_RPC_XDR_PORTMAP_PROGRAM_H
 

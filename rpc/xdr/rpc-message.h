@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* rpc-message: the heads of ONC RPC messages (spec: wire 1.2 to 1.4, 10.12). */
+/* rpc-message: the heads of ONC RPC messages (spec: wire 1.2 to 1.4, 10.12).
+ * thread: any; nothing is kept. What is decoded points into the record. */
 #ifndef KILN_RPC_XDR_RPC_MESSAGE_H
 #define KILN_RPC_XDR_RPC_MESSAGE_H
 
@@ -33,8 +34,9 @@ struct rpc_call_head {
  *   -EBADMSG  cannot be decoded: answered by rpc_encode_undecodable()
  *   -EPROTO   neither call nor reply: the connection is to be closed */
 int rpc_decode_call_head(struct xdr *x, struct rpc_call_head *head);
-/* With an empty verifier. `cred` is already encoded, cred_bytes long (a multiple of 4). */
+/* With an empty verifier. `cred` is already encoded, cred_bytes long (a multiple of 4). 0 or -ENOBUFS. */
 int rpc_encode_call_head(struct xdr *x, const struct rpc_call_head *head);
+/* The bytes it will write. */
 static inline size_t
 rpc_call_head_size(size_t cred_bytes)
 {
@@ -43,6 +45,7 @@ rpc_call_head_size(size_t cred_bytes)
 
 #define RPC_REPLY_SUCCESS_BYTES 24
 #define RPC_REPLY_ERROR_BYTES_MAX 32
+/* Accepted and executed: the results follow. */
 void rpc_encode_success(char out[RPC_REPLY_SUCCESS_BYTES], uint32_t xid);
 /* Accepted, but not executed. The bytes written. */
 size_t rpc_encode_error(char out[RPC_REPLY_ERROR_BYTES_MAX], uint32_t xid, enum rpc_accept status);

@@ -6,6 +6,9 @@
  * opaque bytes stay in the record. Every length is checked against what is left and against a stated bound.
  *
  * Decoding writes into the bytes (the NULs): they are the decoder's own, and can be decoded once.
+ *
+ * thread: one at a time for each struct xdr, which owns nothing: what a get hands out lives as long as the
+ * bytes or the arena. Sizes are bytes. A function that takes a struct xdr fails by its `error` alone.
  */
 #ifndef KILN_RPC_XDR_H
 #define KILN_RPC_XDR_H
@@ -34,6 +37,8 @@ struct xdr {
     size_t more_skip; /* bytes of more[0] already used */
 };
 
+/* Before the first field: `size` bytes to decode, or room for so many. `arena` NULL: nothing of it is needed.
+ */
 static inline void
 xdr_init(struct xdr *x, void *bytes, size_t size, struct arena *arena)
 {
@@ -47,6 +52,7 @@ xdr_left(const struct xdr *x)
     return (size_t)(x->end - x->at);
 }
 
+/* With the pad bytes behind it. */
 static inline size_t
 xdr_padded(size_t n)
 {
@@ -63,6 +69,7 @@ xdr_fail(struct xdr *x, int error)
 
 /* ---- raw places ------------------------------------------------------------------------------ */
 
+/* A number at any address that has room for it: nothing is checked. */
 static inline uint32_t
 xdr_load_u32(const char *p)
 {
@@ -71,7 +78,6 @@ xdr_load_u32(const char *p)
     memcpy(&be, p, sizeof be);
     return be32toh(be);
 }
-
 static inline uint64_t
 xdr_load_u64(const char *p)
 {
@@ -80,14 +86,12 @@ xdr_load_u64(const char *p)
     memcpy(&be, p, sizeof be);
     return be64toh(be);
 }
-
 static inline void
 xdr_store_u32(char *p, uint32_t v)
 {
     v = htobe32(v);
     memcpy(p, &v, sizeof v);
 }
-
 static inline void
 xdr_store_u64(char *p, uint64_t v)
 {
@@ -125,6 +129,7 @@ xdr_room(struct xdr *x, size_t n)
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
+/* The next number; 0 after an error. */
 static inline uint32_t
 xdr_get_u32(struct xdr *x)
 {
@@ -132,13 +137,11 @@ xdr_get_u32(struct xdr *x)
 
     return p ? xdr_load_u32(p) : 0;
 }
-
 static inline int32_t
 xdr_get_i32(struct xdr *x)
 {
     return (int32_t)xdr_get_u32(x);
 }
-
 static inline uint64_t
 xdr_get_u64(struct xdr *x)
 {
@@ -146,7 +149,6 @@ xdr_get_u64(struct xdr *x)
 
     return p ? xdr_load_u64(p) : 0;
 }
-
 static inline int64_t
 xdr_get_i64(struct xdr *x)
 {
@@ -164,6 +166,7 @@ xdr_get_bool(struct xdr *x)
     return v == 1;
 }
 
+/* 16 bytes, copied; gfid_null after an error. */
 static inline void
 xdr_get_gfid(struct xdr *x, struct gfid *out)
 {
@@ -192,6 +195,7 @@ void xdr_pull(struct xdr *x, size_t n);
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
+/* All of these: -ENOBUFS. */
 static inline void
 xdr_put_u32(struct xdr *x, uint32_t v)
 {
@@ -200,13 +204,11 @@ xdr_put_u32(struct xdr *x, uint32_t v)
     if (p)
         xdr_store_u32(p, v);
 }
-
 static inline void
 xdr_put_i32(struct xdr *x, int32_t v)
 {
     xdr_put_u32(x, (uint32_t)v);
 }
-
 static inline void
 xdr_put_u64(struct xdr *x, uint64_t v)
 {
@@ -215,13 +217,11 @@ xdr_put_u64(struct xdr *x, uint64_t v)
     if (p)
         xdr_store_u64(p, v);
 }
-
 static inline void
 xdr_put_i64(struct xdr *x, int64_t v)
 {
     xdr_put_u64(x, (uint64_t)v);
 }
-
 static inline void
 xdr_put_gfid(struct xdr *x, const struct gfid *g)
 {
@@ -233,16 +233,17 @@ xdr_put_gfid(struct xdr *x, const struct gfid *g)
 
 /* Bytes without a length word, padded with zeros to a multiple of 4. */
 void xdr_put_bytes(struct xdr *x, const void *bytes, size_t len);
+/* With one. */
 void xdr_put_opaque(struct xdr *x, const void *bytes, uint32_t len);
 /* NULL is sent as the empty text. */
 void xdr_put_string(struct xdr *x, const char *text);
 
+/* What xdr_put_opaque() and xdr_put_string() will write. */
 static inline size_t
 xdr_opaque_size(size_t len)
 {
     return 4 + xdr_padded(len);
 }
-
 static inline size_t
 xdr_string_size(const char *text)
 {
