@@ -13,7 +13,7 @@
 # stamps and four performance layers).
 # volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas.
 # BRICK_SERVER_OPTIONS, BRICK_POSIX_OPTIONS: further lines for these two layers, `option KEY VALUE`. BRICK_IS_DISPERSED, if not empty:
-# a brick of a dispersed volume.
+# a brick of a dispersed volume. BRICK_IS_ARBITER: one that keeps no contents.
 
 volfile_layer() {
     local name=$1 type=$2 below=$3
@@ -37,7 +37,12 @@ volfile_brick() {
 
     volfile_layer "$vol-posix" storage/posix "" \
         "shared-brick-count 1" "fips-mode-rchecksum on" "volume-id $id" "directory $path" "${more_posix[@]}"
-    volfile_layer "$vol-trash" features/trash "$vol-posix" \
+    local storage=$vol-posix
+    if [[ -n ${BRICK_IS_ARBITER:-} ]]; then
+        volfile_layer "$vol-arbiter" features/arbiter "$storage"
+        storage=$vol-arbiter
+    fi
+    volfile_layer "$vol-trash" features/trash "$storage" \
         "trash-internal-op off" "brick-path $path" "trash-dir .trashcan"
     volfile_layer "$vol-changelog" features/changelog "$vol-trash" \
         "changelog-barrier-timeout 120" "changelog-dir $path/.glusterfs/changelogs" "changelog-brick $path" \

@@ -8,8 +8,8 @@
 
 extern const struct xlator_type storage_posix_xlator, features_locks_xlator, features_access_control_xlator,
     features_index_xlator, features_selinux_xlator, features_read_only_xlator, features_worm_xlator,
-    features_barrier_xlator, features_upcall_xlator, performance_io_threads_xlator, debug_io_stats_xlator,
-    protocol_server_xlator;
+    features_barrier_xlator, features_upcall_xlator, features_arbiter_xlator, performance_io_threads_xlator,
+    debug_io_stats_xlator, protocol_server_xlator;
 
 static const struct option trash_options[] = {
     OPT_MUST_BE("trash", "off"),
@@ -67,7 +67,8 @@ static const struct xlator_type *const built[] = {
     &storage_posix_xlator,          &features_access_control_xlator, &features_locks_xlator,
     &performance_io_threads_xlator, &features_index_xlator,          &features_selinux_xlator,
     &features_read_only_xlator,     &features_worm_xlator,           &features_barrier_xlator,
-    &features_upcall_xlator,        &debug_io_stats_xlator,          &protocol_server_xlator,
+    &features_upcall_xlator,        &features_arbiter_xlator,        &debug_io_stats_xlator,
+    &protocol_server_xlator,
 };
 
 const struct xlator_type *

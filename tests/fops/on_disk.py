@@ -7,6 +7,7 @@
     on_disk.py change MOUNT NAME            changes it in every way
     on_disk.py verify_changed MOUNT NAME    looks for these changes
     on_disk.py snapshot BRICK               prints every object of the brick with all attributes
+    on_disk.py kinds BRICK                  prints every object of the brick with size, kinds of attributes, and what waits for heal
     on_disk.py compare BRICK NAME1 NAME2    compares the kinds of attributes of the objects of the two trees
 """
 import hashlib
@@ -175,6 +176,19 @@ def shape(path):
         if not key.startswith("trusted.afr.") and key != "trusted.glusterfs.dht.mds":
             found.append("%s[%d]" % (key, len(value)) if key.startswith("trusted.g") and "path" not in key else key)
     return sorted(found)
+
+
+def kinds(brick):
+    """Says the same of two bricks that have seen the same work."""
+    for folder, folders, files in os.walk(brick):
+        if folder == brick:
+            folders[:] = [name for name in folders if not name.startswith(".glusterfs")]
+        for entry in folders + files:
+            path = os.path.join(folder, entry)
+            info = os.lstat(path)
+            waits = [key for key, value in attributes(path).items() if key.startswith("trusted.afr.") and value.strip(b"\0")]
+            print(os.path.relpath(path, brick), oct(info.st_mode), info.st_uid, info.st_gid, info.st_nlink if entry in files else "",
+                  info.st_size if stat.S_ISREG(info.st_mode) else "", shape(path), "waits" if waits else "")
 
 
 def compare(brick, one, two):

@@ -9,7 +9,7 @@
 #   gl_create VOL LAYOUT         a volume of bricks $T/bricks/VOL-0 ...; LAYOUT DxR, or Dx2+1 whose every third brick is an arbiter
 #   gl_brick_host NUMBER         where gl_create puts a volume's brick of that number; to be replaced where there are several hosts
 #   bricks_online VOL            how many of its bricks glusterd shows online; `all`: of all volumes
-#   gl_mount VOL MNT             mounts it by name with the stock client
+#   gl_mount VOL MNT [ARG...]    mounts it by name with the stock client; ARG for glusterfs(8)
 #   gl_mount_reaches MNT VOL LAYOUT   succeeds when the mount's client is connected to all bricks
 #   system_cover                 /usr/sbin, /usr/libexec and dpkg's state may be changed: it is seen in this sandbox alone
 #   use_kiln on|off|status       extras/use-kiln.sh, with the kilnd under test; after system_cover
@@ -59,13 +59,16 @@ print(sum(n.findtext("path", "").startswith("/") and n.findtext("status") == "1"
 }
 
 gl_mount() {
-    mkdir -p "$2"
-    glusterfs --process-name fuse -s "$glusterd_host" --volfile-id "$1" -l "$T/log/mount-$1.log" "$2"
-    wait_for 120 "the mount of $1" is_glusterfs_mount "$2"
+    local vol=$1 mnt=$2
+    shift 2
+    mkdir -p "$mnt"
+    glusterfs --process-name fuse -s "$glusterd_host" --volfile-id "$vol" -l "$T/log/mount-$vol.log" "$@" "$mnt"
+    wait_for 120 "the mount of $vol" is_glusterfs_mount "$mnt"
 }
 
 gl_mount_reaches() {
-    client_is_settled "$1" "$2" "$3" "$(pgrep -f -- "--volfile-id $2 .* $1\$")" ""
+    # An arbiter is a replica as others are.
+    client_is_settled "$1" "$2" "${3%x*}x$((${3#*x}))" "$(pgrep -f -- "--volfile-id $2 .* $1\$")" ""
 }
 
 glusterd_brick_pids() {

@@ -5,7 +5,7 @@
 # are stock, so a difference there is the test's own.
 #
 #   twins_start LAYOUT       glusterd, both volumes, all bricks online
-#   twins_mount              their mounts, $T/mnt-a and $T/mnt-b, connected to all bricks
+#   twins_mount [ARG...]     their mounts, $T/mnt-a and $T/mnt-b, connected to all bricks; ARG for glusterfs(8)
 #   twins_run CMD...         CMD for each volume, with VOL, MNT and BRICK (the path of its brick 0, without its number) replaced in
 #                            each word; succeeds when both do
 #   t_twins DESC ARG...      gluster volume ARG..., VOL replaced: the same exit status, and the output has the same shape
@@ -49,7 +49,7 @@ glusterd_brick_kinds() {
 twins_mount() {
     local vol
     for vol in twin-a twin-b; do
-        gl_mount "$vol" "${twin_mnt[$vol]}"
+        gl_mount "$vol" "${twin_mnt[$vol]}" "$@"
         wait_for 120 "the mount of $vol to reach all bricks" gl_mount_reaches "${twin_mnt[$vol]}" "$vol" "$twin_layout"
     done
 }
