@@ -176,6 +176,22 @@ bricks_count(void)
     return n;
 }
 
+void
+bricks_states(struct bricks_states *out)
+{
+    unsigned counts[BRICK_DETACHING + 1] = {0};
+    struct brick *b;
+
+    pthread_mutex_lock(&lock);
+    cds_list_for_each_entry(b, &bricks, link)
+        counts[b->state]++;
+    pthread_mutex_unlock(&lock);
+    *out = (struct bricks_states){.attaching = counts[BRICK_ATTACHING],
+                                  .serving = counts[BRICK_SERVING],
+                                  .failed = counts[BRICK_FAILED],
+                                  .detaching = counts[BRICK_DETACHING]};
+}
+
 bool
 bricks_each(void (*fn)(struct graph *g, void *arg), void *arg)
 {

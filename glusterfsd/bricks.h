@@ -83,6 +83,11 @@ struct graph *bricks_first(void);
 /* Calls fn for each of them, pinned, without the mutex. False: no memory to list them. */
 bool bricks_each(void (*fn)(struct graph *g, void *arg), void *arg);
 unsigned bricks_count(void);
+/* How many are in each state at this moment, by the picture above. Any thread. */
+struct bricks_states {
+    unsigned attaching, serving, failed, detaching;
+};
+void bricks_states(struct bricks_states *out);
 
 /* No operations any more; waits for those under way. False: one hangs, so that the process can only be ended
  * hard. */

@@ -23,6 +23,7 @@
 #include "fs/inode.h"
 #include "glusterfsd/brick-ops.h"
 #include "glusterfsd/bricks.h"
+#include "glusterfsd/http-routes.h"
 #include "glusterfsd/kilnd.h"
 #include "glusterfsd/management.h"
 #include "graph/graph.h"
@@ -285,6 +286,26 @@ start_pools(void)
     return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 
+/* Before the first brick, so that who asks learns that it is not ready. */
+static int
+listen_for_questions(void)
+{
+    uint16_t port;
+    int err = options.management_path ? http_listen_unix(options.management_path, http_routes) : 0;
+
+    if (err)
+        return give_up(EXIT_FAILURE, "--management-socket %s: %s", options.management_path, strerror(-err));
+    err = options.metrics_address ? http_listen_tcp(options.metrics_address, http_routes, &port) : 0;
+    if (err == -EINVAL)
+        return give_up(EXIT_OPTION, "--metrics-address %s: expected HOST:PORT", options.metrics_address);
+    if (err)
+        return give_up(EXIT_FAILURE, "--metrics-address %s: %s", options.metrics_address, strerror(-err));
+    if (options.metrics_address)
+        log_event(LOG_INFO, NULL, "metrics-listening", "metrics at %s, port %u", options.metrics_address,
+                  port);
+    return 0;
+}
+
 static int
 start(void)
 {
@@ -295,7 +316,8 @@ start(void)
     int err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
-    if ((status = begin()) || (status = options.server ? attach_from_glusterd() : attach_bricks()) ||
+    if ((status = begin()) || (status = listen_for_questions()) ||
+        (status = options.server ? attach_from_glusterd() : attach_bricks()) ||
         (status = learn_of_process()) || (status = listen_for_clients()))
         return status;
     err = options.server ? management_sign_in() : 0;
@@ -307,7 +329,8 @@ stop(void)
 {
     brick_ops_stop();
     management_sign_out();
-    if (has_begun && !bricks_end())
+    bool is_quiet = http_stop();
+    if ((has_begun && !bricks_end()) || !is_quiet)
         _exit(EXIT_FAILURE);
     server_listen_stop();
     transport_close_all(); /* glusterd's, if clients never got as far as to be listened for */
@@ -447,6 +470,7 @@ main(int argc, char **argv)
         status = start();
     bool is_started = !status;
     if (is_started) {
+        http_routes_started();
         daemon_ready(0, NULL);
         status = serve(&signals);
     }

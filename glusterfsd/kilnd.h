@@ -28,6 +28,8 @@ struct kilnd_options {
     const char *ignored[8];   /* options of stock's that mean nothing here, as given */
     unsigned ignored_count;
     const char *pools_mode;   /* --pools */
+    const char *management_path; /* --management-socket */
+    const char *metrics_address; /* --metrics-address */
     bool is_foreground;       /* -N */
     int port;                 /* --brick-port; -1: the volfile's or any */
     const char **xlator_options; /* --xlator-option */

@@ -8,6 +8,10 @@ kilnd_SOURCES = \
 	glusterfsd/daemon.c \
 	glusterfsd/daemon.h \
 	glusterfsd/hand-over.c \
+	glusterfsd/http.c \
+	glusterfsd/http.h \
+	glusterfsd/http-routes.c \
+	glusterfsd/http-routes.h \
 	glusterfsd/kilnd.c \
 	glusterfsd/kilnd.h \
 	glusterfsd/management.c \
@@ -18,7 +22,7 @@ kilnd_SOURCES = \
 	glusterfsd/statedump-options.c \
 	glusterfsd/statedump-options.h
 # The allocator first: it takes malloc's place.
-kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS)
+kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(MICROHTTPD_LIBS)
 
 check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn glusterfsd/test-statedump-options
 glusterfsd_test_statedump_options_SOURCES = glusterfsd/test-statedump-options.c glusterfsd/statedump-options.c
@@ -27,3 +31,6 @@ glusterfsd_test_bricks_SOURCES = glusterfsd/test-bricks.c glusterfsd/bricks.c gl
 glusterfsd_test_bricks_LDADD = $(TEST_LIBS)
 glusterfsd_test_churn_SOURCES = glusterfsd/test-churn.c glusterfsd/bricks.c glusterfsd/test-brick-stack.h
 glusterfsd_test_churn_LDADD = $(TEST_LIBS)
+check_PROGRAMS += glusterfsd/test-http
+glusterfsd_test_http_SOURCES = glusterfsd/test-http.c glusterfsd/http.c
+glusterfsd_test_http_LDADD = $(TEST_LIBS) $(MICROHTTPD_LIBS)

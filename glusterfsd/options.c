@@ -16,6 +16,8 @@ enum {
     KEY_PORT_FILE,
     KEY_DUMP_DIR,
     KEY_POOLS,
+    KEY_MANAGEMENT,
+    KEY_METRICS,
     KEY_XLATOR,
     KEY_PROCESS_NAME,
     KEY_VOLFILE_ID,
@@ -48,6 +50,10 @@ static const struct argp_option table[] = {
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0,
      "Where SIGUSR1 writes statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
+    {"management-socket", KEY_MANAGEMENT, "FILE", 0,
+     "Answer questions over HTTP on this unix socket, which root alone may open (default: none)", 0},
+    {"metrics-address", KEY_METRICS, "HOST:PORT", 0,
+     "Answer /metrics, /healthz and /readyz over HTTP to whoever reaches this address (default: none)", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the volumes whose name matches",
      0},
     {"process-name", KEY_PROCESS_NAME, "NAME", 0, "What this process is: brick is all it can be", 0},
@@ -166,6 +172,12 @@ take(int key, char *arg, struct argp_state *state)
         break;
     case KEY_POOLS:
         o->pools_mode = arg;
+        break;
+    case KEY_MANAGEMENT:
+        o->management_path = arg;
+        break;
+    case KEY_METRICS:
+        o->metrics_address = arg;
         break;
     case 'S':
         o->socket_path = arg;

@@ -14,12 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "log/log.h"
 #include "rpc/transport/transport-internal.h"
+#include "rpc/transport/unix-name.h"
 
 #define BACKLOG 1024
 #define RETRY_MS 100
@@ -29,9 +28,7 @@ struct listener {
     const struct transport_ops *ops;
     void *arg;
     bool is_tcp;
-    char *path; /* unix: removed on close, if it is still this socket's */
-    dev_t path_dev;
-    ino_t path_ino;
+    struct unix_name name; /* removed on close */
     bool is_stopped; /* by listener_stop() */
     uint16_t port;
     pthread_mutex_t lock; /* guards spare_fd */
@@ -145,18 +142,8 @@ listener_free(struct listener *l)
     if (l->spare_fd >= 0)
         close(l->spare_fd);
     pthread_mutex_destroy(&l->lock);
-    free(l->path);
+    unix_name_free(&l->name);
     free(l);
-}
-
-/* Another process may have put a socket of its own there since (management 5.6). */
-static void
-unlink_own(const struct listener *l)
-{
-    struct stat st;
-
-    if (l->path && lstat(l->path, &st) == 0 && st.st_dev == l->path_dev && st.st_ino == l->path_ino)
-        unlink(l->path);
 }
 
 /* Listens and starts. On failure the listener is freed. */
@@ -166,7 +153,7 @@ listener_go(struct listener *l, int *err)
     *err = listen(l->src.fd, BACKLOG) ? -errno : event_add(&l->src, EPOLLIN);
     if (!*err)
         return l;
-    unlink_own(l);
+    unix_name_remove(&l->name);
     listener_free(l);
     return NULL;
 }
@@ -261,54 +248,6 @@ listener_open_tcp(const char *host, uint16_t port, const struct transport_ops *o
     return listener_go(l, err);
 }
 
-/* A socket file that nobody listens to any more was left by a process that died. */
-static bool
-is_stale(const struct sockaddr_un *a)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return false;
-    bool refused = connect(fd, (const struct sockaddr *)a, sizeof *a) && errno == ECONNREFUSED;
-
-    close(fd);
-    return refused;
-}
-
-static int
-bind_unix(struct listener *l, const char *path)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-
-    if (strlen(path) >= sizeof a.sun_path)
-        return -ENAMETOOLONG;
-    strcpy(a.sun_path, path);
-    l->src.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (l->src.fd < 0)
-        return -errno;
-    /* Before it has a name, so that nobody but the owner could ever connect: umask is 0 here. */
-    if (fchmod(l->src.fd, 0600))
-        return -errno;
-    if (bind(l->src.fd, (struct sockaddr *)&a, sizeof a)) {
-        if (errno != EADDRINUSE || !is_stale(&a))
-            return -errno;
-        if ((unlink(path) && errno != ENOENT) || bind(l->src.fd, (struct sockaddr *)&a, sizeof a))
-            return -errno;
-    }
-    struct stat st;
-
-    l->path = strdup(path);
-    if (!l->path || lstat(path, &st)) {
-        int err = l->path ? -errno : -ENOMEM;
-
-        unlink(path);
-        return err;
-    }
-    l->path_dev = st.st_dev;
-    l->path_ino = st.st_ino;
-    return 0;
-}
-
 struct listener *
 listener_open_unix(const char *path, const struct transport_ops *ops, void *arg, int *err)
 {
@@ -318,8 +257,9 @@ listener_open_unix(const char *path, const struct transport_ops *ops, void *arg,
         *err = -ENOMEM;
         return NULL;
     }
-    *err = bind_unix(l, path);
-    if (*err) {
+    l->src.fd = unix_name_bind(&l->name, path);
+    if (l->src.fd < 0) {
+        *err = l->src.fd;
         listener_free(l);
         return NULL;
     }
@@ -347,6 +287,6 @@ void
 listener_close(struct listener *l)
 {
     listener_stop(l);
-    unlink_own(l);
+    unix_name_remove(&l->name);
     listener_free(l);
 }

@@ -9,7 +9,8 @@ libkiln_rpc_la_SOURCES += \
 	rpc/transport/receive.c \
 	rpc/transport/send.c \
 	rpc/transport/transport-internal.h \
-	rpc/transport/transport.h
+	rpc/transport/transport.h \
+	rpc/transport/unix-name.c rpc/transport/unix-name.h
 
 check_PROGRAMS += rpc/transport/test-transport
 rpc_transport_test_transport_SOURCES = rpc/transport/test-transport.c

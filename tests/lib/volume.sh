@@ -23,7 +23,7 @@
 # one for each brick when volume_split=brick. volume_daemon=NAME puts the bricks of several volumes into one kilnd of that name; all
 # of them are made before the first is started.
 #
-# xlator_options: an array of PATTERN.KEY=VALUE for the daemons that are started next.
+# xlator_options: an array of PATTERN.KEY=VALUE for the daemons that are started next. kilnd_options: words for the kilnds.
 #
 # Everything about a brick is kept by its path, everything about a daemon by its name.
 
@@ -38,6 +38,7 @@ declare -A mount_pid mount_vol mount_is_kiln
 volume_split=no
 volume_daemon=
 xlator_options=()
+kilnd_options=()
 next_port=${KILN_FIRST_PORT:-49152}
 
 volume_brick_count() {
@@ -114,7 +115,7 @@ daemon_command() {
         for brick in ${daemon_bricks[$daemon]}; do
             printf '%s\n' -f "${brick_volfile[$brick]}"
         done
-        printf '%s\n' --port-file "$T/$daemon.port" --statedump-dir "$T" -L "${KILN_LOG_LEVEL:-INFO}"
+        printf '%s\n' --port-file "$T/$daemon.port" --statedump-dir "$T" -L "${KILN_LOG_LEVEL:-INFO}" "${kilnd_options[@]}"
     fi
     printf '%s\n' -p "$T/$daemon.pid" -l "$T/log/$daemon.log" --brick-name "$first" \
         --brick-port "${daemon_port[$daemon]}"

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "glusterfsd/http-routes.h"
+
+#include <stdatomic.h>
+
+#include "glusterfsd/bricks.h"
+
+static atomic_bool has_started;
+
+void
+http_routes_started(void)
+{
+    atomic_store(&has_started, true);
+}
+
+static void
+healthz(const struct http_request *req, struct http_answer *answer)
+{
+    (void)req;
+    http_printf(answer, "ok\n");
+}
+
+static void
+readyz(const struct http_request *req, struct http_answer *answer)
+{
+    bool is_ready = atomic_load(&has_started);
+    struct bricks_states s;
+
+    (void)req;
+    bricks_states(&s);
+    is_ready &= !s.attaching && !s.failed && !s.detaching;
+    answer->status = is_ready ? 200 : 503;
+    http_printf(answer, "%s: bricks serving %u, attaching %u, failed %u, detaching %u\n",
+                is_ready ? "ready" : "not ready", s.serving, s.attaching, s.failed, s.detaching);
+}
+
+const struct http_route http_routes[] = {
+    {.method = "GET", .path = "/healthz", .handle = healthz, .is_public = true},
+    {.method = "GET", .path = "/readyz", .handle = readyz, .is_public = true},
+    {0},
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* http-routes: what kilnd answers over HTTP (http.h): whether it lives and serves.
+ *
+ *   GET /healthz   200 as long as the process answers
+ *   GET /readyz    200 when every brick serves, else 503 with what does not
+ */
+#ifndef KILN_GLUSTERFSD_HTTP_ROUTES_H
+#define KILN_GLUSTERFSD_HTTP_ROUTES_H
+
+#include "glusterfsd/http.h"
+
+extern const struct http_route http_routes[];
+
+/* The bricks of the command line are attached and clients may come: from now on /readyz may say yes. */
+void http_routes_started(void);
+
+#endif

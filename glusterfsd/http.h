@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* http: questions and orders over HTTP: on a unix socket that root alone may open, and, if an option says so,
+ * on an address. libmicrohttpd speaks the protocol; this says which paths there are, and bounds what a peer
+ * may ask.
+ *
+ *     a table of struct http_route          one for the socket, rows marked is_public for addresses too
+ *     http_listen_unix(), http_listen_tcp() a listener has one thread of libmicrohttpd's
+ *     a handler fills struct http_answer    it is sent when the handler has returned
+ *
+ * Why a thread of its own, and not the workers: what a peer sends here (garbage, a flood) costs the data path
+ * no worker, and without a listener there is neither the thread nor its memory.
+ *
+ * Who owns what: the request, its strings and its body are the room's and last until the handler returns; the
+ * handler only adds to the answer, which the room frees. Tables and their strings are the caller's and stay
+ * until http_stop().
+ *
+ * Threads: handlers run in a listener's thread, one at a time; those of rows with may_block each in a thread
+ * of their own, as many as HTTP_BLOCKING_MAX at once (then 503). All are registered with RCU and in no read
+ * section, so that they may call bricks.h. A handler that is not marked may_block must not wait for a disk.
+ *
+ * Bounds of a listener: HTTP_CONNECTIONS connections (one more closes the one that has been silent longest),
+ * 16 KiB for request line and headers (414, 431), a body as long as its row says (413), 10 s of silence.
+ */
+#ifndef KILN_GLUSTERFSD_HTTP_H
+#define KILN_GLUSTERFSD_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    HTTP_CONNECTIONS = 32,
+    HTTP_BLOCKING_MAX = 8,
+    HTTP_BODY_MAX = 1 << 20,    /* what body_max of a row may be at most */
+    HTTP_ANSWER_MAX = 64 << 20, /* a longer answer becomes a 500 */
+};
+
+struct MHD_Connection;
+
+struct http_request {
+    const char *method; /* "GET" also for HEAD */
+    const char *path;   /* decoded */
+    const char *rest;   /* what the '*' at the end of the row's path stands for; "" */
+    const char *body;   /* ends with a 0 that is not counted */
+    size_t body_bytes;
+    struct MHD_Connection *connection;
+};
+
+/* Bytes that grow. After a failure (no memory, HTTP_ANSWER_MAX) nothing is added, and the answer is a 500. */
+struct http_answer {
+    unsigned status;          /* 200 to begin with */
+    const char *content_type; /* "text/plain; charset=utf-8" to begin with; static */
+    char *bytes;
+    size_t size, room;
+    bool is_short; /* something did not fit */
+};
+
+struct http_route {
+    const char *method; /* "GET": HEAD too. NULL ends a table */
+    const char *path;   /* all of it, or up to a '*' at its end */
+    void (*handle)(const struct http_request *req, struct http_answer *answer);
+    size_t body_max; /* bytes; 0: a body is refused */
+    bool may_block;
+    bool is_public; /* also on addresses: what is for everybody who can connect, and changes nothing */
+};
+
+/* What `key` is in the query, decoded; NULL: not there; "": without a value. Lasts as the request. */
+const char *http_query(const struct http_request *req, const char *key);
+
+void http_put(struct http_answer *answer, const void *bytes, size_t size);
+void http_printf(struct http_answer *answer, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* `text` as a JSON string, with its quotes. What is not UTF-8 becomes U+FFFD. */
+void http_put_json_string(struct http_answer *answer, const char *text);
+/* The answer is an error: {"error": text}; what was added so far is dropped. */
+void http_fail(struct http_answer *answer, unsigned status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Listens at `path`, mode 0600. 0 or -errno. */
+int http_listen_unix(const char *path, const struct http_route *routes);
+/* Listens at "HOST:PORT" or "[HOST]:PORT"; the host must be named. Only public routes. `*port` (may be NULL):
+ * the one that was free if PORT is 0. 0; -EINVAL: no such text; -errno. */
+int http_listen_tcp(const char *address, const struct http_route *routes, uint16_t *port);
+
+/* No new requests; waits for handlers that run, half a minute at most. False: one hangs, and the listeners
+ * are left as they are. Not from a handler. */
+bool http_stop(void);
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include <config.h>
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <urcu.h>
+
+#include "glusterfsd/http.h"
+
+static char dir[] = "/tmp/kiln-http-XXXXXX", path[64];
+static uint16_t port;
+
+/* Handlers of /wait stand here until `gate_is_open`; all under gate_lock. */
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
+static bool gate_is_open;
+static unsigned at_gate;
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static void
+say(const struct http_request *req, struct http_answer *answer)
+{
+    const char *word = http_query(req, "word");
+
+    http_printf(answer, "%s %s rest=%s word=%s", req->method, req->path, req->rest, word ? word : "(none)");
+}
+
+static void
+echo(const struct http_request *req, struct http_answer *answer)
+{
+    ck_assert_uint_eq(req->body[req->body_bytes], 0);
+    http_put(answer, req->body, req->body_bytes);
+}
+
+static void
+quote(const struct http_request *req, struct http_answer *answer)
+{
+    answer->content_type = "application/json";
+    http_put_json_string(answer, http_query(req, "text"));
+}
+
+static void
+too_long(const struct http_request *req, struct http_answer *answer)
+{
+    char part[4096] = {0};
+
+    (void)req;
+    for (size_t i = 0; i <= HTTP_ANSWER_MAX / sizeof part; i++)
+        http_put(answer, part, sizeof part);
+}
+
+static void
+refuse(const struct http_request *req, struct http_answer *answer)
+{
+    http_printf(answer, "half an answer");
+    http_fail(answer, 409, "no \"%s\"", req->rest);
+}
+
+static void
+wait_at_gate(const struct http_request *req, struct http_answer *answer)
+{
+    (void)req;
+    synchronize_rcu(); /* would hang in a read section, and crash in a thread that is not registered */
+    pthread_mutex_lock(&gate_lock);
+    at_gate++;
+    pthread_cond_broadcast(&gate_changed);
+    while (!gate_is_open)
+        pthread_cond_wait(&gate_changed, &gate_lock);
+    pthread_mutex_unlock(&gate_lock);
+    http_printf(answer, "waited");
+}
+
+static const struct http_route routes[] = {
+    {.method = "GET", .path = "/public", .handle = say, .is_public = true},
+    {.method = "GET", .path = "/say/*", .handle = say},
+    {.method = "PUT", .path = "/echo", .handle = echo, .body_max = 1000},
+    {.method = "GET", .path = "/quote", .handle = quote},
+    {.method = "GET", .path = "/too-long", .handle = too_long},
+    {.method = "POST", .path = "/refuse/*", .handle = refuse},
+    {.method = "GET", .path = "/wait", .handle = wait_at_gate, .may_block = true},
+    {0},
+};
+
+static void
+setup(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/socket", dir);
+    umask(0);
+    ck_assert_int_eq(http_listen_unix(path, routes), 0);
+    ck_assert_int_eq(http_listen_tcp("127.0.0.1:0", routes, &port), 0);
+}
+
+static void
+teardown(void)
+{
+    ck_assert(http_stop());
+    ck_assert_int_eq(rmdir(dir), 0); /* the socket's name has gone */
+}
+
+/* ---- a client -------------------------------------------------------------------------------- */
+
+static int
+dial_unix(void)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    strcpy(a.sun_path, path);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+static int
+dial_tcp(void)
+{
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+static void
+send_text(int fd, const char *text)
+{
+    size_t len = strlen(text);
+
+    /* The other side may have closed: what it has said is read all the same. */
+    if (send(fd, text, len, MSG_NOSIGNAL) < 0)
+        ck_assert(errno == EPIPE || errno == ECONNRESET);
+}
+
+static char answer[1 << 16];
+
+/* Until the other side closes. */
+static const char *
+receive(int fd)
+{
+    size_t size = 0;
+    ssize_t n;
+
+    while ((n = recv(fd, answer + size, sizeof answer - 1 - size, 0)) > 0)
+        size += (size_t)n;
+    answer[size] = '\0';
+    close(fd);
+    return answer;
+}
+
+static const char *
+ask_over(int fd, const char *request)
+{
+    send_text(fd, request);
+    return receive(fd);
+}
+
+#define END "\r\nHost: x\r\nConnection: close\r\n"
+#define ASK(line) ask_over(dial_unix(), line " HTTP/1.1" END "\r\n")
+
+static void
+expect(const char *text, unsigned status, const char *part)
+{
+    unsigned got = 0;
+
+    ck_assert_msg(sscanf(text, "HTTP/1.1 %u", &got) == 1 && got == status && strstr(text, part),
+                  "%u with '%s' was expected, and this came: %.600s", status, part, text);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+START_TEST(a_path_and_its_query)
+{
+    struct stat st;
+
+    expect(ASK("GET /public"), 200, "GET /public rest= word=(none)");
+    expect(ASK("GET /say/some%20thing?word=a%26b&x"), 200, "rest=some thing word=a&b");
+    expect(ASK("GET /say/?word"), 200, "rest= word=");
+    expect(ASK("GET /public"), 200, "Content-Type: text/plain");
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0600);
+}
+END_TEST
+
+START_TEST(head_has_no_body)
+{
+    const char *text = ASK("HEAD /public");
+
+    expect(text, 200, "Content-Length: 29");
+    ck_assert_str_eq(strstr(text, "\r\n\r\n"), "\r\n\r\n");
+}
+END_TEST
+
+START_TEST(what_is_not_there)
+{
+    expect(ASK("GET /nothing"), 404, "{\"error\": \"/nothing: there is no such thing here\"}");
+    expect(ASK("GET /public/more"), 404, "error");
+    expect(ASK("GET /"), 404, "error");
+    expect(ASK("DELETE /public"), 405, "error");
+    expect(ASK("BREW /public"), 405, "error");
+}
+END_TEST
+
+START_TEST(errors_replace_what_was_said)
+{
+    const char *text = ASK("POST /refuse/this");
+
+    expect(text, 409, "{\"error\": \"no \\\"this\\\"\"}");
+    ck_assert_ptr_null(strstr(text, "half"));
+    expect(ASK("GET /too-long"), 500, "does not fit");
+}
+END_TEST
+
+START_TEST(strings_are_json)
+{
+    expect(ASK("GET /quote?text=a%22b%5c%01%7f%c3%a4%f0%9f%98%80"), 200,
+           "\r\n\r\n\"a\\\"b\\\\\\u0001\\u007f\xc3\xa4\xf0\x9f\x98\x80\"");
+    expect(ASK("GET /quote?text=%ff%c0%80%ed%a0%80%e2%82"), 200,
+           "\"\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"");
+}
+END_TEST
+
+START_TEST(bodies)
+{
+    expect(ASK("PUT /echo"), 200, "Content-Length: 0");
+    expect(ask_over(dial_unix(), "PUT /echo HTTP/1.1" END "Content-Length: 5\r\n\r\nhello"), 200,
+           "\r\n\r\nhello");
+    expect(ask_over(dial_unix(), "PUT /echo HTTP/1.1" END "Transfer-Encoding: chunked\r\n\r\n"
+                                 "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+           200, "\r\n\r\nabcde");
+    expect(ask_over(dial_unix(), "PUT /echo HTTP/1.1" END "Content-Length: 1001\r\n\r\n"), 413,
+           "1000 bytes at most");
+    expect(ask_over(dial_unix(), "PUT /echo HTTP/1.1" END "Content-Length: 99999999999999999999\r\n\r\n"),
+           413, "");
+    expect(ask_over(dial_unix(), "GET /public HTTP/1.1" END "Content-Length: 1\r\n\r\nx"), 413,
+           "0 bytes at most");
+}
+END_TEST
+
+START_TEST(a_body_without_end_is_not_read_to_its_end)
+{
+    int fd = dial_unix();
+    unsigned sent = 0;
+    char piece[4096 + 16];
+
+    send_text(fd, "PUT /echo HTTP/1.1" END "Transfer-Encoding: chunked\r\n\r\n");
+    int len = snprintf(piece, sizeof piece, "%x\r\n%4096s\r\n", 4096, "x");
+    while (send(fd, piece, (size_t)len, MSG_NOSIGNAL) == len) /* ends: the other side closes */
+        sent++;
+    ck_assert_uint_lt(sent, 1000);
+    close(fd);
+}
+END_TEST
+
+START_TEST(garbage_is_no_request)
+{
+    char big[HTTP_CONNECTIONS * 1024 + 128];
+
+    memset(big, 'a', sizeof big);
+    snprintf(big, 32, "GET /public HTTP/1.1\r\nX: ");
+    big[strlen(big)] = 'a';
+    strcpy(big + sizeof big - 5, "\r\n\r\n");
+    expect(ask_over(dial_unix(), big), 431, "");
+    (void)ask_over(dial_unix(), "\r\n\r\n\x16\x03\x01\x02\x00\x01\x00\r\n\r\n");
+    (void)ask_over(dial_unix(), "GET\r\n\r\n");
+    (void)ask_over(dial_unix(), "GET /public HTTP/9.9" END "\r\n");
+    (void)ask_over(dial_unix(),
+                   "PUT /echo HTTP/1.1" END "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n");
+    expect(ASK("GET /public"), 200, "GET /public");
+}
+END_TEST
+
+START_TEST(an_address_has_the_public_paths_alone)
+{
+    expect(ask_over(dial_tcp(), "GET /public HTTP/1.1" END "\r\n"), 200, "GET /public");
+    expect(ask_over(dial_tcp(), "GET /say/x HTTP/1.1" END "\r\n"), 404, "no such thing");
+    expect(ask_over(dial_tcp(), "PUT /echo HTTP/1.1" END "Content-Length: 1\r\n\r\nx"), 404, "");
+}
+END_TEST
+
+START_TEST(addresses_that_are_none)
+{
+    const char *const bad[] = {
+        "",      "9090",           ":9090",   "localhost",    "127.0.0.1:", "127.0.0.1:70000",
+        "::1:9", "127.0.0.1:http", "[]:9090", "127.0.0.1:-1", "[::1]9090"};
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        ck_assert_msg(http_listen_tcp(bad[i], routes, NULL) == -EINVAL, "%s", bad[i]);
+    ck_assert_int_eq(http_listen_unix(path, routes), -EADDRINUSE);
+    ck_assert_int_eq(http_listen_unix("/nonexistent/socket", routes), -ENOENT);
+}
+END_TEST
+
+/* More than there may be, all silent in the middle of a request. */
+START_TEST(silent_connections_make_room)
+{
+    int fds[3 * HTTP_CONNECTIONS];
+    const int count = sizeof fds / sizeof fds[0];
+
+    for (int i = 0; i < count; i++) {
+        fds[i] = dial_tcp();
+        send_text(fds[i], "GET /public HT");
+    }
+    expect(ask_over(dial_tcp(), "GET /public HTTP/1.1" END "\r\n"), 200, "GET /public");
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+}
+END_TEST
+
+static void
+wait_for_gate(unsigned wanted)
+{
+    pthread_mutex_lock(&gate_lock);
+    while (at_gate < wanted)
+        pthread_cond_wait(&gate_changed, &gate_lock);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+static void
+open_gate(void)
+{
+    pthread_mutex_lock(&gate_lock);
+    gate_is_open = true;
+    pthread_cond_broadcast(&gate_changed);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+START_TEST(handlers_that_block_hold_nobody_up)
+{
+    int fds[HTTP_BLOCKING_MAX], gone = dial_unix();
+
+    send_text(gone, "GET /wait HTTP/1.1" END "\r\n");
+    wait_for_gate(1);
+    close(gone); /* its handler goes on, for nobody */
+    for (unsigned i = 1; i < HTTP_BLOCKING_MAX; i++) {
+        fds[i] = dial_unix();
+        send_text(fds[i], "GET /wait HTTP/1.1" END "\r\n");
+    }
+    wait_for_gate(HTTP_BLOCKING_MAX);
+    expect(ASK("GET /wait"), 503, "too many such requests");
+    expect(ASK("GET /public"), 200, "GET /public");
+    open_gate();
+    for (unsigned i = 1; i < HTTP_BLOCKING_MAX; i++)
+        expect(receive(fds[i]), 200, "waited");
+}
+END_TEST
+
+static void *
+open_gate_from_thread(void *arg)
+{
+    wait_for_gate(1);
+    open_gate();
+    return arg;
+}
+
+START_TEST(the_end_waits_for_handlers)
+{
+    pthread_t opener;
+    int fd = dial_unix();
+
+    send_text(fd, "GET /wait HTTP/1.1" END "\r\n");
+    wait_for_gate(1);
+    ck_assert_int_eq(pthread_create(&opener, NULL, open_gate_from_thread, NULL), 0);
+    ck_assert(http_stop());
+    pthread_join(opener, NULL);
+    close(fd);
+    ck_assert_int_eq(access(path, F_OK), -1);
+    ck_assert_int_eq(http_listen_unix(path, routes), 0); /* it can begin anew */
+    expect(ASK("GET /public"), 200, "GET /public");
+}
+END_TEST
+
+Suite *test_suite(void);
+
+Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("http");
+    TCase *t = tcase_create("http");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_path_and_its_query);
+    tcase_add_test(t, head_has_no_body);
+    tcase_add_test(t, what_is_not_there);
+    tcase_add_test(t, errors_replace_what_was_said);
+    tcase_add_test(t, strings_are_json);
+    tcase_add_test(t, bodies);
+    tcase_add_test(t, a_body_without_end_is_not_read_to_its_end);
+    tcase_add_test(t, garbage_is_no_request);
+    tcase_add_test(t, an_address_has_the_public_paths_alone);
+    tcase_add_test(t, addresses_that_are_none);
+    tcase_add_test(t, silent_connections_make_room);
+    tcase_add_test(t, handlers_that_block_hold_nobody_up);
+    tcase_add_test(t, the_end_waits_for_handlers);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
