@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln-mount: a volume, mounted. Start-up, the signals, the way down.
+/* kiln-mount: volumes, mounted. Start-up, the signals, the way down.
  *
- * The main thread builds the graph, starts it, and waits for signals; everything else runs on workers. What
- * happens to the mount is told to it by SIGALRM. There is one mount a process so far, but nothing here or
- * below counts on it: what belongs to a mount is in its graph. */
+ * The main thread waits for signals; mounts come and go in threads of their own (mount.h), and everything
+ * else runs on workers. What the main thread has to know is told to it by SIGALRM. */
 #include <config.h>
 
 #include <errno.h>
@@ -22,11 +21,10 @@
 #include "event/worker.h"
 #include "fs/inode.h"
 #include "glusterfsd/daemon.h"
-#include "graph/graph.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
-#include "mount/kiln-mount.h"
+#include "mount/mount.h"
 #include "rpc/transport/transport.h"
 #include "stack/coro-call.h"
 #include "xlators/mount/fuse/fuse.h"
@@ -35,9 +33,9 @@ const char daemon_name[] = "kiln-mount";
 static struct mount_options options;
 static char mountpoint[PATH_MAX], log_path[PATH_MAX + 64];
 static char failure[2048];
-static struct graph *graph; /* the main thread's */
-/* What workers have to tell; each is followed by SIGALRM. */
-static atomic_bool is_settled, is_refused, is_unmounted;
+/* What the mounts have to tell; each is followed by SIGALRM. */
+static atomic_bool is_settled, is_empty;
+static int settled_status; /* written before is_settled */
 
 static int __attribute__((format(printf, 2, 3)))
 give_up(int status, const char *fmt, ...)
@@ -47,11 +45,11 @@ give_up(int status, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(failure, sizeof failure, fmt, ap);
     va_end(ap);
-    log_event(LOG_CRITICAL, NULL, "mount-failed", "%s", failure);
+    log_event(LOG_CRITICAL, NULL, "mount-start-failed", "%s", failure);
     return status;
 }
 
-/* ---- what workers tell ----------------------------------------------------------------------- */
+/* ---- what mounts tell ------------------------------------------------------------------------ */
 
 static void
 tell(atomic_bool *what)
@@ -61,20 +59,18 @@ tell(atomic_bool *what)
 }
 
 static void
-volume_event(struct graph *g, enum child_event event)
+settled(int status, const char *why, void *arg)
 {
-    (void)g;
-    if (event == CHILD_REFUSED && !atomic_load(&is_settled))
-        tell(&is_refused);
-    if (event != CHILD_CONNECTING)
-        tell(&is_settled);
+    (void)arg;
+    settled_status = status;
+    snprintf(failure, sizeof failure, "%s", why ? why : "");
+    tell(&is_settled);
 }
 
 static void
-unmounted(struct graph *g)
+empty(void)
 {
-    (void)g;
-    tell(&is_unmounted);
+    tell(&is_empty);
 }
 
 /* ---- up and down ----------------------------------------------------------------------------- */
@@ -87,8 +83,8 @@ start_pools(void)
     if (err == -EINVAL)
         return give_up(EXIT_OPTION, "--pools %s: expected on, off, poison or trace:K", options.pools_mode);
     mem_pools_set_message_fn(daemon_pool_message);
-    static int (*const inits[])(void) = {mem_pools_init,      arena_pools_init, iobuf_pools_init,
-                                         dict_pools_init,     stack_pools_init, fs_pools_init,
+    static int (*const inits[])(void) = {mem_pools_init,       arena_pools_init, iobuf_pools_init,
+                                         dict_pools_init,      stack_pools_init, fs_pools_init,
                                          transport_pools_init, coro_stacks_init};
     for (size_t i = 0; i < sizeof inits / sizeof inits[0] && !err; i++)
         err = inits[i]();
@@ -98,7 +94,6 @@ start_pools(void)
 static int
 start(void)
 {
-    char error[1024] = "";
     int status = start_pools();
 
     if (status)
@@ -106,42 +101,26 @@ start(void)
     int err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
-    fuse_set_unmounted(unmounted);
-    graph = volume_new(&options, mountpoint, error, sizeof error);
-    if (!graph)
-        return give_up(EXIT_FAILURE, "%s", error);
-    graph->watch = volume_event;
-    err = graph_start(graph);
-    return err ? give_up(EXIT_FAILURE, "%s could not be mounted: %s", mountpoint, strerror(-err)) : 0;
+    mounts_begin(&(struct mounts_hooks){.empty = empty});
+    err = mounts_add(&options, mountpoint, NULL, settled, NULL);
+    return err ? give_up(EXIT_FAILURE, "%s: %s", mountpoint, strerror(-err)) : 0;
 }
 
+/* After the last mount. */
 static void
 stop(void)
 {
-    if (graph) {
-        fuse_unmount(graph);
-        graph_drain(graph);
-        graph_free(graph);
-        graph = NULL;
-    }
+    mounts_end();
     fuse_process_end();
-    coro_stacks_end();
     transport_close_all();
     workers_stop();
+    coro_stacks_end();
     rcu_barrier();
     mem_pools_fini();
 }
 
-static bool
-each_graph(void (*fn)(struct graph *g, void *arg), void *arg)
-{
-    fn(graph, arg);
-    return true;
-}
-
-/* True: the process goes on. */
-static bool
-act_on(int number, int *status)
+static void
+act_on(int number)
 {
     int err;
 
@@ -149,49 +128,42 @@ act_on(int number, int *status)
     case SIGTERM:
     case SIGINT:
         log_event(LOG_INFO, NULL, "mount-stopping", "signal %d: unmounting", number);
-        return false;
+        mounts_leave();
+        break;
     case SIGHUP:
         if ((err = log_reopen()))
             log_event(LOG_ERROR, NULL, "mount-log-reopen", "the log could not be reopened: %s",
                       strerror(-err));
-        return true;
+        mounts_refetch();
+        break;
     case SIGUSR1:
         /* It logs. */
-        (void)statedump_write(options.dump_dir ? options.dump_dir : "/var/run/gluster", graph->name,
-                              each_graph);
-        return true;
-    case SIGALRM:
-        if (atomic_load(&is_refused)) {
-            *status =
-                give_up(EXIT_FAILURE, "volume %s: the brick does not let us in; see the log", graph->name);
-            return false;
-        }
-        if (atomic_load(&is_unmounted))
-            log_event(LOG_INFO, NULL, "mount-gone", "%s was unmounted", mountpoint);
-        return !atomic_load(&is_unmounted);
+        (void)statedump_write(options.dump_dir ? options.dump_dir : "/var/run/gluster", daemon_name,
+                              mounts_each_graph);
+        break;
     default:
-        return true;
+        break;
     }
 }
 
-/* Until the end; whoever started us is told as soon as the mount can be used. The exit status. */
+/* Until the last mount is gone; whoever started us is told as soon as the first can be used. The exit
+ * status. */
 static int
 serve(const sigset_t *signals)
 {
     bool is_ready = false;
-    int status = EXIT_SUCCESS, number;
+    int number;
 
-    for (;;) {
+    while (!atomic_load(&is_empty)) {
         if (sigwait(signals, &number) != 0)
             continue;
-        if (!act_on(number, &status))
-            break;
-        if (!is_ready && atomic_load(&is_settled)) {
+        act_on(number);
+        if (!is_ready && atomic_load(&is_settled) && !settled_status) {
             daemon_ready(0, NULL);
             is_ready = true;
         }
     }
-    return status;
+    return is_ready ? EXIT_SUCCESS : settled_status;
 }
 
 static void
@@ -227,7 +199,7 @@ static int
 prepare(void)
 {
     enum log_level level = LOG_INFO;
-    static char volfile[PATH_MAX];
+    const char *given = options.volfile;
 
     if (options.log_level && log_level_parse(options.log_level, &level))
         return give_up(EXIT_OPTION, "--log-level %s: not a level", options.log_level);
@@ -236,9 +208,8 @@ prepare(void)
         return give_up(EXIT_FAILURE, "must be run as root: it mounts");
     if (!realpath(options.mountpoint, mountpoint))
         return give_up(EXIT_FAILURE, "%s: %s", options.mountpoint, strerror(errno));
-    if (!realpath(options.volfile, volfile))
-        return give_up(EXIT_FAILURE, "%s: %s", options.volfile, strerror(errno));
-    options.volfile = volfile;
+    if (options.volfile && !(options.volfile = realpath(options.volfile, NULL)))
+        return give_up(EXIT_FAILURE, "%s: %s", given, strerror(errno));
     if (!options.log_path && !options.is_foreground)
         options.log_path = default_log();
     int err = log_open(options.log_path);
@@ -264,8 +235,8 @@ main(int argc, char **argv)
         fprintf(stderr, "kiln-mount: %s\n", strerror(-err));
         return EXIT_FAILURE;
     }
-    log_event(LOG_INFO, NULL, "mount-started", "kiln-mount %s: %s on %s", PACKAGE_VERSION, options.volfile,
-              mountpoint);
+    log_event(LOG_INFO, NULL, "mount-started", "kiln-mount %s: %s on %s", PACKAGE_VERSION,
+              options.source ? options.source : options.volfile, mountpoint);
     rcu_register_thread();
     if (options.pid_path && (err = pidfile_write(options.pid_path)))
         status = give_up(EXIT_FAILURE, "%s: %s", options.pid_path,

@@ -1,25 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What the parts of kiln-mount share. */
+/* What the parts of kiln-mount share: what was asked for, and the graph that comes of it. */
 #ifndef KILN_MOUNT_KILN_MOUNT_H
 #define KILN_MOUNT_KILN_MOUNT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "mount/spec.h"
+
 struct graph;
+struct volfile;
 
 #define MOUNT_XLATOR_OPTIONS_MAX 64
 
+/* Texts are the command line's, or `owned`. */
 struct mount_options {
-    const char *volfile;    /* -f */
+    char *owned[4];
+    const char *volfile; /* -f; NULL: from servers */
+    const char *servers[SPEC_SERVERS_MAX]; /* -s, in this order */
+    unsigned server_count;
+    const char *volume;     /* --volfile-id, as it is sent */
+    const char *subdir;     /* --subdir-mount */
     const char *mountpoint; /* as given; see kiln-mount.c */
-    const char *source;     /* --fs-name; NULL: the volfile's path */
+    const char *source;     /* --fs-name; NULL: the volfile's path, or SERVER:VOLUME */
     const char *log_path;   /* -l */
     const char *log_level;  /* -L */
     const char *pid_path;   /* -p */
     const char *dump_dir;   /* --statedump-dir */
     const char *pools_mode; /* --pools */
     const char *attr_timeout, *entry_timeout, *negative_timeout, *direct_io; /* NULL: mount/fuse's default */
+    unsigned server_port;
     bool is_foreground, acl, is_read_only;
     const char *xlator_options[MOUNT_XLATOR_OPTIONS_MAX]; /* PATTERN.KEY=VALUE */
     unsigned xlator_option_count;
@@ -29,10 +39,18 @@ enum { EXIT_OPTION = 64 };
 
 /* Fills *o from the command line. Does not return on --help, --version or a bad option (exit 64). */
 void mount_options_parse(struct mount_options *o, int argc, char **argv);
+void mount_options_free(struct mount_options *o);
 
-/* volume.c: the graph of the volfile with the mount point on top, built, not started. NULL: *error says why.
- */
-struct graph *volume_new(const struct mount_options *o, const char *mountpoint, char *error,
-                         size_t error_size);
+/* volume.c: what a file says. To be freed; NULL: *error says why. */
+char *volume_read(const char *path, size_t *len, char *error, size_t error_size);
+/* A volfile with the mount point on top and all options set. NULL: *error says why. */
+struct volfile *volume_parse(const struct mount_options *o, const char *mountpoint, const char *text,
+                             size_t len, char *error, size_t error_size);
+/* The graph of such a volfile, which is taken over: built, not started. */
+struct graph *volume_new(struct volfile *v, char *error, size_t error_size);
+/* What has become of a volume. */
+enum volume_change { VOLUME_SAME_BRICKS, VOLUME_OTHER_BRICKS };
+/* `before` is the one that the graph was made from. Other layers are other bricks, too. */
+enum volume_change volume_compare(const struct volfile *before, const struct volfile *now);
 
 #endif

@@ -3,7 +3,11 @@ sbin_PROGRAMS += kiln-mount
 kiln_mount_SOURCES = \
 	mount/kiln-mount.c \
 	mount/kiln-mount.h \
+	mount/mount.c \
+	mount/mount.h \
 	mount/options.c \
+	mount/spec.c \
+	mount/spec.h \
 	mount/types.c \
 	mount/volume.c \
 	glusterfsd/daemon.c \

@@ -3,10 +3,12 @@
 #include <config.h>
 
 #include <argp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mount/kiln-mount.h"
+#include "rpc/client/glusterd-calls.h"
 
 const char *argp_program_version = PACKAGE_STRING;
 
@@ -22,13 +24,23 @@ enum {
     KEY_POOLS,
     KEY_XLATOR,
     KEY_PROCESS_NAME,
+    KEY_VOLUME,
+    KEY_SERVER_PORT,
+    KEY_TRANSPORT,
+    KEY_SUBDIR,
     KEY_NOT_BUILT,
 };
 
 #define NOT_BUILT(long_name) {long_name, KEY_NOT_BUILT, "VALUE", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0}
 
 static const struct argp_option table[] = {
-    {"volfile", 'f', "FILE", 0, "the volume, as its client volfile describes it (must be given)", 0},
+    {"volfile", 'f', "FILE", 0, "the volume, as its client volfile describes it", 0},
+    {"volfile-server", 's', "HOST", 0, "ask glusterd there for the volfile; again: and if it is away, there",
+     0},
+    {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "of glusterd (24007)", 0},
+    {"volfile-server-transport", KEY_TRANSPORT, "tcp", OPTION_HIDDEN, NULL, 0},
+    {"volfile-id", KEY_VOLUME, "VOLUME", 0, "the volume's name there", 0},
+    {"subdir-mount", KEY_SUBDIR, "/DIR", 0, "this directory of the volume is the root", 0},
     {"foreground", 'N', NULL, 0, "do not go into the background", 0},
     {"no-daemon", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"log-file", 'l', "FILE", 0,
@@ -44,14 +56,12 @@ static const struct argp_option table[] = {
      "enable: reads and writes pass the page cache by; disable, auto: not", 0},
     {"acl", KEY_ACL, NULL, 0, "POSIX ACLs", 0},
     {"read-only", KEY_READ_ONLY, NULL, 0, "changes are refused", 0},
-    {"fs-name", KEY_FS_NAME, "NAME", 0, "the source that the mount table shows (the volfile's path)", 0},
+    {"fs-name", KEY_FS_NAME, "NAME", 0,
+     "the source that the mount table shows (HOST:/VOLUME, or the volfile's path)", 0},
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "where SIGUSR1 writes (/var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "over what the volfile says", 0},
     {"process-name", KEY_PROCESS_NAME, "fuse", OPTION_HIDDEN, NULL, 0},
-    NOT_BUILT("volfile-server"),
-    NOT_BUILT("volfile-id"),
-    NOT_BUILT("subdir-mount"),
     NOT_BUILT("shared"),
     NOT_BUILT("kernel-writeback-cache"),
     NOT_BUILT("aux-gfid-mount"),
@@ -62,7 +72,6 @@ static const struct argp_option table[] = {
     NOT_BUILT("enable-ino32"),
     NOT_BUILT("lru-limit"),
     NOT_BUILT("reader-thread-count"),
-    {"volfile-server-short", 's', "HOST", OPTION_HIDDEN, NULL, 0},
     {0},
 };
 
@@ -100,10 +109,152 @@ text_option(struct mount_options *o, int key)
     case KEY_NEGATIVE_TIMEOUT: return &o->negative_timeout;
     case KEY_DIRECT_IO: return &o->direct_io;
     case KEY_FS_NAME: return &o->source;
+    case KEY_VOLUME: return &o->volume;
+    case KEY_SUBDIR: return &o->subdir;
     case KEY_DUMP_DIR: return &o->dump_dir;
     case KEY_POOLS: return &o->pools_mode;
     default: return NULL;
     }
+}
+
+static char *
+own(struct mount_options *o, char *text, struct argp_state *state)
+{
+    size_t i = 0;
+
+    if (!text)
+        argp_failure(state, EXIT_FAILURE, 0, "no memory");
+    while (o->owned[i])
+        i++;
+    return o->owned[i] = text;
+}
+
+static void
+add_server(struct mount_options *o, const char *host, struct argp_state *state)
+{
+    if (!*host)
+        argp_error(state, "a volfile server's name is missing");
+    if (o->server_count == SPEC_SERVERS_MAX)
+        argp_error(state, "more than %d volfile servers", SPEC_SERVERS_MAX);
+    o->servers[o->server_count++] = host;
+}
+
+/* HOST[,HOST...]:[/]VOLUME[/DIR], or a volfile. */
+static void
+take_source(struct mount_options *o, const char *arg, struct argp_state *state)
+{
+    const char *colon = strstr(arg, ":/");
+    char *hosts, *rest;
+
+    colon = colon ? colon : strrchr(arg, ':');
+    if (!colon || !colon[1]) {
+        o->volfile = arg;
+        return;
+    }
+    hosts = own(o, strndup(arg, (size_t)(colon - arg)), state);
+    while ((rest = strsep(&hosts, ",")))
+        add_server(o, rest, state);
+    char *volume = own(o, strdup(colon + 1), state), *dir = strchr(volume + 1, '/');
+
+    o->volume = volume;
+    if (dir && dir[1])
+        o->subdir = own(o, strdup(dir), state);
+    if (dir)
+        *dir = '\0';
+    o->source = o->source ? o->source : arg;
+}
+
+/* What the mount table shows of a volume that was named by options. */
+static void
+name_source(struct mount_options *o, struct argp_state *state)
+{
+    char *text;
+
+    if (o->source || !o->server_count)
+        return;
+    if (asprintf(&text, "%s:%s%s%s", o->servers[0], o->volume[0] == '/' ? "" : "/", o->volume,
+                 o->subdir ? o->subdir : "") < 0)
+        text = NULL;
+    o->source = own(o, text, state);
+}
+
+static void
+check(struct mount_options *o, struct argp_state *state)
+{
+    if (!o->volfile && !o->server_count)
+        argp_error(state,
+                   "the volume is missing: HOST:/VOLUME, or -f VOLFILE, or -s HOST --volfile-id VOLUME");
+    if (o->volfile && o->server_count)
+        argp_error(state, "a volfile, or servers that have one: not both");
+    if (o->server_count && (!o->volume || !*o->volume))
+        argp_error(state, "--volfile-id VOLUME is missing");
+    if (o->subdir && o->subdir[0] != '/')
+        argp_error(state, "--subdir-mount %s: expected an absolute path", o->subdir);
+    if (!o->mountpoint)
+        argp_error(state, "the mount point is missing");
+}
+
+/* The mount point, or what is mounted and the mount point. */
+static void
+take_argument(struct mount_options *o, const char *arg, struct argp_state *state)
+{
+    bool has_source = o->volfile || o->server_count;
+
+    if (o->mountpoint && has_source)
+        argp_error(state, "unexpected argument '%s': one mount point", arg);
+    if (o->mountpoint)
+        take_source(o, o->mountpoint, state);
+    o->mountpoint = arg;
+}
+
+static void
+take_port(struct mount_options *o, const char *arg, struct argp_state *state)
+{
+    char *end;
+    unsigned long port = strtoul(arg, &end, 10);
+
+    if (end == arg || *end || port < 1 || port > 65535)
+        argp_error(state, "--volfile-server-port %s: not a port", arg);
+    o->server_port = (unsigned)port;
+}
+
+static error_t
+take_other(int key, char *arg, struct argp_state *state)
+{
+    struct mount_options *o = state->input;
+
+    switch (key) {
+    case 'N':
+        o->is_foreground = true;
+        break;
+    case 's':
+        add_server(o, arg, state);
+        break;
+    case KEY_SERVER_PORT:
+        take_port(o, arg, state);
+        break;
+    case KEY_TRANSPORT:
+        if (strcmp(arg, "tcp") != 0)
+            argp_error(state, "--volfile-server-transport %s is not built: tcp", arg);
+        break;
+    case KEY_ACL:
+        o->acl = true;
+        break;
+    case KEY_READ_ONLY:
+        o->is_read_only = true;
+        break;
+    case KEY_XLATOR:
+        add_xlator_option(o, arg, state);
+        break;
+    case KEY_PROCESS_NAME: /* stock's helper gives it */
+        break;
+    case KEY_NOT_BUILT:
+        argp_error(state, "%s is not built yet", name_given(state));
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
 }
 
 static error_t
@@ -117,39 +268,23 @@ take(int key, char *arg, struct argp_state *state)
         return 0;
     }
     switch (key) {
-    case 'N':
-        o->is_foreground = true;
-        break;
-    case KEY_ACL:
-        o->acl = true;
-        break;
-    case KEY_READ_ONLY:
-        o->is_read_only = true;
-        break;
-    case KEY_XLATOR:
-        add_xlator_option(o, arg, state);
-        break;
-    case KEY_PROCESS_NAME: /* stock's helper gives it */
-        break;
-    case 's':
-    case KEY_NOT_BUILT:
-        argp_error(state, "%s is not built yet", name_given(state));
-        break;
     case ARGP_KEY_ARG:
-        if (o->mountpoint)
-            argp_error(state, "unexpected argument '%s': one mount point", arg);
-        o->mountpoint = arg;
-        break;
+        take_argument(o, arg, state);
+        return 0;
     case ARGP_KEY_END:
-        if (!o->volfile)
-            argp_error(state, "-f VOLFILE is missing");
-        if (!o->mountpoint)
-            argp_error(state, "the mount point is missing");
-        break;
+        check(o, state);
+        name_source(o, state);
+        return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return take_other(key, arg, state);
     }
-    return 0;
+}
+
+void
+mount_options_free(struct mount_options *o)
+{
+    for (size_t i = 0; i < sizeof o->owned / sizeof o->owned[0]; i++)
+        free(o->owned[i]);
 }
 
 void
@@ -158,14 +293,14 @@ mount_options_parse(struct mount_options *o, int argc, char **argv)
     static const struct argp argp = {
         .options = table,
         .parser = take,
-        .args_doc = "MOUNTPOINT",
-        .doc = "Mounts the GlusterFS volume that the volfile describes."
+        .args_doc = "HOST:/VOLUME[/DIR] MOUNTPOINT\nMOUNTPOINT",
+        .doc = "Mounts a GlusterFS volume."
                "\vIn the background when the mount is ready. Signals: TERM and INT unmount and exit 0; HUP "
-               "reopens the log; USR1 writes a "
+               "reopens the log and asks for the volfile again; USR1 writes a "
                "statedump.\nExit status: 0; 1 it could not be mounted; 64 a bad option.",
     };
 
-    *o = (struct mount_options){0};
+    *o = (struct mount_options){.server_port = GLUSTERD_PORT};
     argp_err_exit_status = EXIT_OPTION;
     argp_parse(&argp, argc, argv, 0, NULL, o);
 }

@@ -14,9 +14,8 @@
 
 #define MOUNT_NAME "kiln-mount"
 
-/* The whole file, with room for more behind it. NULL: *error says why. */
-static char *
-read_text(const char *path, size_t room, size_t *len, char *error, size_t error_size)
+char *
+volume_read(const char *path, size_t *len, char *error, size_t error_size)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -25,7 +24,7 @@ read_text(const char *path, size_t room, size_t *len, char *error, size_t error_
 
     if (fd >= 0 && fstat(fd, &st) == 0) {
         errno = EFBIG;
-        text = st.st_size <= VOLFILE_BYTES_MAX ? malloc((size_t)st.st_size + room + 1) : NULL;
+        text = st.st_size <= VOLFILE_BYTES_MAX ? malloc((size_t)st.st_size + 1) : NULL;
     }
     if (text)
         n = read(fd, text, (size_t)st.st_size);
@@ -42,26 +41,27 @@ read_text(const char *path, size_t room, size_t *len, char *error, size_t error_
 
 /* The volfile with one more layer. */
 static struct volfile *
-read_with_mount(const char *path, char *error, size_t error_size)
+parse_with_mount(const char *path, const char *text, size_t len, char *error, size_t error_size)
 {
-    size_t len, room = 4096;
-    char *text = read_text(path, room, &len, error, error_size);
-    struct volfile *v = text ? volfile_parse(path, text, len, error, error_size) : NULL;
+    static const char layer[] = "\nvolume " MOUNT_NAME "\n type mount/fuse\n subvolumes %s\nend-volume\n";
+    struct volfile *v = volfile_parse(path, text, len, error, error_size);
 
-    if (!v) {
-        free(text);
+    if (!v)
         return NULL;
+    size_t room = len + sizeof layer + strlen(v->top->name);
+    char *all = malloc(room);
+
+    if (all) {
+        memcpy(all, text, len);
+        size_t bytes = len + (size_t)snprintf(all + len, room - len, layer, v->top->name);
+        volfile_free(v);
+        v = volfile_parse(path, all, bytes, error, error_size);
+    } else {
+        snprintf(error, error_size, "no memory");
+        volfile_free(v);
+        v = NULL;
     }
-    int more = snprintf(text + len, room,
-                        "\nvolume " MOUNT_NAME "\n type mount/fuse\n subvolumes %s\nend-volume\n",
-                        v->top->name);
-    volfile_free(v);
-    v = NULL;
-    if (more < (int)room)
-        v = volfile_parse(path, text, len + (size_t)more, error, error_size);
-    else
-        snprintf(error, error_size, "%s: the volume's name is too long", path);
-    free(text);
+    free(all);
     return v;
 }
 
@@ -71,14 +71,22 @@ set_option(struct volfile *v, const char *key, const char *value)
     return value ? volfile_override(v, MOUNT_NAME, key, value) : 0;
 }
 
+static const char *
+source_of(const struct mount_options *o)
+{
+    if (o->source)
+        return o->source;
+    return o->volfile ? o->volfile : o->volume;
+}
+
 static int
-set_options(struct volfile *v, const struct mount_options *o, const char *mountpoint)
+set_mount_options(struct volfile *v, const struct mount_options *o, const char *mountpoint)
 {
     const struct {
         const char *key, *value;
     } options[] = {
         {"mountpoint", mountpoint},
-        {"source", o->source ? o->source : o->volfile},
+        {"source", source_of(o)},
         {"attribute-timeout", o->attr_timeout},
         {"entry-timeout", o->entry_timeout},
         {"negative-timeout", o->negative_timeout},
@@ -90,6 +98,25 @@ set_options(struct volfile *v, const struct mount_options *o, const char *mountp
 
     for (size_t i = 0; i < sizeof options / sizeof options[0] && !err; i++)
         err = set_option(v, options[i].key, options[i].value);
+    return err;
+}
+
+static bool
+is_brick(const struct volfile_section *s)
+{
+    return strcmp(s->type, "protocol/client") == 0;
+}
+
+/* The bricks are told at the login which directory is the root (wire 3.6). */
+static int
+set_subdir(struct volfile *v, const char *subdir)
+{
+    int err = 0;
+
+    for (size_t i = 0; i < v->section_count && subdir && !err; i++) {
+        if (is_brick(&v->sections[i]))
+            err = volfile_override(v, v->sections[i].name, "subdir-mount", subdir);
+    }
     return err;
 }
 
@@ -111,17 +138,61 @@ set_xlator_options(struct volfile *v, const struct mount_options *o)
     return err;
 }
 
-struct graph *
-volume_new(const struct mount_options *o, const char *mountpoint, char *error, size_t error_size)
+struct volfile *
+volume_parse(const struct mount_options *o, const char *mountpoint, const char *text, size_t len, char *error,
+             size_t error_size)
 {
-    struct volfile *v = read_with_mount(o->volfile, error, error_size);
+    const char *path = o->volfile ? o->volfile : o->volume;
+    struct volfile *v = parse_with_mount(path, text, len, error, error_size);
 
     if (!v)
         return NULL;
-    if (set_options(v, o, mountpoint) || set_xlator_options(v, o)) {
-        snprintf(error, error_size, "no memory");
-        volfile_free(v);
-        return NULL;
-    }
+    if (!set_mount_options(v, o, mountpoint) && !set_subdir(v, o->subdir) && !set_xlator_options(v, o))
+        return v;
+    snprintf(error, error_size, "no memory");
+    volfile_free(v);
+    return NULL;
+}
+
+struct graph *
+volume_new(struct volfile *v, char *error, size_t error_size)
+{
     return graph_new(v, v->top->subvolumes[0]->name, error, error_size);
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static const char *
+option_of(const struct volfile_section *s, const char *key)
+{
+    const char *value = "";
+
+    for (size_t i = 0; i < s->option_count; i++) { /* the last one counts */
+        if (strcmp(s->options[i].key, key) == 0)
+            value = s->options[i].value;
+    }
+    return value;
+}
+
+/* What says where a brick is, and who logs in. */
+static bool
+is_same_brick(const struct volfile_section *a, const struct volfile_section *b)
+{
+    static const char *const keys[] = {"remote-host", "remote-port", "remote-subvolume", "username",
+                                       "password"};
+    bool is_same = true;
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        is_same = is_same && strcmp(option_of(a, keys[i]), option_of(b, keys[i])) == 0;
+    return is_same;
+}
+
+enum volume_change
+volume_compare(const struct volfile *before, const struct volfile *now)
+{
+    bool is_same = volfile_has_shape(before, now);
+
+    for (size_t i = 0; i < before->section_count && is_same; i++)
+        is_same = !is_brick(&before->sections[i]) || is_same_brick(&before->sections[i], &now->sections[i]);
+    return is_same ? VOLUME_SAME_BRICKS : VOLUME_OTHER_BRICKS;
 }

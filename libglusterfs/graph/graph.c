@@ -573,27 +573,6 @@ graph_stop(struct graph *g)
 
 /* ---- changing options ------------------------------------------------------------------------ */
 
-static bool
-is_same_section(const struct volfile_section *a, const struct volfile_section *b)
-{
-    bool is_same = strcmp(a->name, b->name) == 0 && strcmp(a->type, b->type) == 0 &&
-                   a->subvolume_count == b->subvolume_count;
-
-    for (size_t k = 0; k < a->subvolume_count && is_same; k++)
-        is_same = strcmp(a->subvolumes[k]->name, b->subvolumes[k]->name) == 0;
-    return is_same;
-}
-
-static bool
-is_same_shape(const struct volfile *a, const struct volfile *b)
-{
-    bool is_same = a->section_count == b->section_count;
-
-    for (size_t i = 0; i < a->section_count && is_same; i++)
-        is_same = is_same_section(&a->sections[i], &b->sections[i]);
-    return is_same;
-}
-
 /* Everything is parsed before anything is published: all layers change or none does. */
 static int
 parse_all(struct graph *g, const struct plan *p, void **confs, char *error, size_t size)
@@ -618,7 +597,7 @@ parse_fresh(struct graph *g, const struct volfile *fresh, void **confs, char *er
 {
     struct plan p;
 
-    if (!is_same_shape(g->volfile, fresh)) {
+    if (!volfile_has_shape(g->volfile, fresh)) {
         snprintf(error, size, "the volfile's layers differ from the running brick's: restart the brick");
         return -EINVAL;
     }

@@ -411,3 +411,26 @@ volfile_digest(const struct volfile *v)
     memcpy(out.bytes, canonical.digest, sizeof out.bytes);
     return out;
 }
+
+/* ---- shape ----------------------------------------------------------------------------------- */
+
+static bool
+is_same_section(const struct volfile_section *a, const struct volfile_section *b)
+{
+    bool is_same = strcmp(a->name, b->name) == 0 && strcmp(a->type, b->type) == 0 &&
+                   a->subvolume_count == b->subvolume_count;
+
+    for (size_t k = 0; k < a->subvolume_count && is_same; k++)
+        is_same = strcmp(a->subvolumes[k]->name, b->subvolumes[k]->name) == 0;
+    return is_same;
+}
+
+bool
+volfile_has_shape(const struct volfile *a, const struct volfile *b)
+{
+    bool is_same = a->section_count == b->section_count;
+
+    for (size_t i = 0; i < a->section_count && is_same; i++)
+        is_same = is_same_section(&a->sections[i], &b->sections[i]);
+    return is_same;
+}

@@ -6,6 +6,7 @@
 #ifndef KILN_GRAPH_VOLFILE_H
 #define KILN_GRAPH_VOLFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "data/option.h"
@@ -44,6 +45,10 @@ struct volfile_digest {
     unsigned char bytes[16];
 };
 struct volfile_digest volfile_digest(const struct volfile *v);
+
+/* Have both the same sections in the same order, with the same names, types and subvolumes? Options may
+ * differ. */
+bool volfile_has_shape(const struct volfile *a, const struct volfile *b);
 
 /* Sets `key` of every section whose name matches the shell pattern, over what the file says. 0 or -ENOMEM. */
 int volfile_override(struct volfile *v, const char *pattern, const char *key, const char *value);

@@ -64,7 +64,7 @@ static uint32_t
 deadline_of(const struct rpc_client *c, unsigned timeout_s)
 {
     if (timeout_s == 0)
-        timeout_s = c->call_timeout_s;
+        timeout_s = atomic_load_explicit(&c->call_timeout_s, memory_order_relaxed);
     if (timeout_s == RPC_CALL_WAITS)
         return XID_NO_DEADLINE;
     uint32_t ticks = (uint32_t)((uint64_t)timeout_s * 1000 / c->tick_ms);

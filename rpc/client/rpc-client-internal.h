@@ -37,14 +37,15 @@ struct rpc_client {
     _Atomic uint32_t cred_flavor;
     _Atomic uint32_t tick; /* counted by the watch while it runs; never XID_NO_DEADLINE */
     atomic_bool is_watched;
-    uint32_t call_timeout_s;
+    _Atomic uint32_t call_timeout_s; /* this and the next: rpc_client_set_timeouts() */
+    atomic_uint ping_timeout_s;
     struct xid_table calls;
 
     const struct rpc_client_ops *ops;
     void *arg;
     char *name, *host, *path;
     struct dial_target where;
-    unsigned ping_timeout_s, retry_min_ms, retry_max_ms, tick_ms;
+    unsigned retry_min_ms, retry_max_ms, tick_ms;
     bool is_trusted;
     struct refcount refs;
     struct worker_job gone_job;

@@ -283,8 +283,7 @@ copy_target(struct rpc_client *c, const struct dial_target *where)
 static void
 take_options(struct rpc_client *c, const struct rpc_client_options *o)
 {
-    c->ping_timeout_s = o->ping_timeout_s;
-    c->call_timeout_s = o->call_timeout_s ? o->call_timeout_s : RPC_CALL_WAITS;
+    rpc_client_set_timeouts(c, o->ping_timeout_s, o->call_timeout_s);
     c->retry_min_ms = o->retry_min_ms ? o->retry_min_ms : RPC_CLIENT_RETRY_MIN_MS;
     c->retry_max_ms = o->retry_max_ms ? o->retry_max_ms : RPC_CLIENT_RETRY_MAX_MS;
     c->tick_ms = o->tick_ms ? o->tick_ms : 1000;
@@ -347,6 +346,13 @@ rpc_client_close(struct rpc_client *c)
     dialler_cancel(&c->dialler);
     close_conn(c);
     client_unref(c);
+}
+
+void
+rpc_client_set_timeouts(struct rpc_client *c, unsigned ping_timeout_s, unsigned call_timeout_s)
+{
+    atomic_store(&c->ping_timeout_s, ping_timeout_s);
+    atomic_store(&c->call_timeout_s, call_timeout_s ? call_timeout_s : RPC_CALL_WAITS);
 }
 
 bool

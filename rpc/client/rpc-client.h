@@ -77,6 +77,9 @@ void rpc_client_start(struct rpc_client *c);
  */
 void rpc_client_close(struct rpc_client *c);
 
+/* As in the options, from now on: of the ping at once, of calls for those to come. Any thread. */
+void rpc_client_set_timeouts(struct rpc_client *c, unsigned ping_timeout_s, unsigned call_timeout_s);
+
 /* The handshake has succeeded. False: the connection has been lost meanwhile. From `connected` or a handshake
  * call's reply. */
 bool rpc_client_up(struct rpc_client *c);

@@ -67,14 +67,15 @@ silent_ticks(struct rpc_client *c, const struct conn *conn, uint32_t now)
 static void
 ask_if_there(struct rpc_client *c, uint32_t now)
 {
-    uint32_t limit = to_ticks(c, c->ping_timeout_s), silent = 0;
+    unsigned timeout_s = atomic_load(&c->ping_timeout_s);
+    uint32_t limit = to_ticks(c, timeout_s), silent = 0;
     struct conn *conn = client_hold(c);
 
     if (conn)
         silent = silent_ticks(c, conn, now);
     client_let_go(c);
     if (silent >= limit && silent)
-        rpc_client_drop(c, "nothing was heard for %u s while calls wait", c->ping_timeout_s);
+        rpc_client_drop(c, "nothing was heard for %u s while calls wait", timeout_s);
     else if (silent > limit / 4)
         send_ping(c);
 }
@@ -127,7 +128,7 @@ watch_job(struct worker_job *job)
     atomic_store(&c->tick, now);
     bool waiting = expire(c, now);
 
-    if (waiting && c->ping_timeout_s)
+    if (waiting && atomic_load(&c->ping_timeout_s))
         ask_if_there(c, now);
     if (!go_on(c, waiting))
         client_unref(c);

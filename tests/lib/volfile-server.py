@@ -4,14 +4,19 @@
 
     volfile-server.py ADDRESS PORT VOLFILE
 
-Just what a stock client asks on that connection: program 14398633 version 2 procedure 2; the rest is PROG_UNAVAIL.
+Just what a stock client asks on that connection: program 14398633 version 2 procedure 2; the rest is PROG_UNAVAIL. The
+file is read for each answer (ENOENT while it is not there), and SIGHUP tells all clients that it has changed.
 """
+import errno
+import signal
 import socket
 import struct
 import sys
 import threading
 
 HANDSHAKE, VERSION, GETSPEC = 14398633, 2, 2
+CALLBACK, CALLBACK_VERSION, FETCHSPEC = 52743234, 1, 1
+CONNECTIONS = set()
 
 
 def read_exactly(connection, count):
@@ -37,7 +42,30 @@ def padded(data):
     return struct.pack(">I", len(data)) + data + bytes(-len(data) % 4)
 
 
-def serve(connection, spec):
+def record(body):
+    return struct.pack(">I", 0x80000000 | len(body)) + body
+
+
+def answer(path):
+    try:
+        with open(path, "rb") as file:
+            spec = file.read()
+    except FileNotFoundError:
+        return struct.pack(">ii", -1, errno.ENOENT) + padded(b"") + padded(b"")
+    return struct.pack(">ii", len(spec), 0) + padded(spec) + padded(b"")
+
+
+def tell_all(*_):
+    call = struct.pack(">6I4I", 1, 0, 2, CALLBACK, CALLBACK_VERSION, FETCHSPEC, 0, 0, 0, 0)
+    for connection in list(CONNECTIONS):
+        try:
+            connection.sendall(record(call))
+        except OSError:
+            CONNECTIONS.discard(connection)
+
+
+def serve(connection, path):
+    CONNECTIONS.add(connection)
     try:
         while True:
             xid, kind, _, program, version, procedure = struct.unpack(">6I", read_record(connection)[:24])
@@ -46,20 +74,20 @@ def serve(connection, spec):
             accepted = 0 if (program, version, procedure) == (HANDSHAKE, VERSION, GETSPEC) else 1
             reply = struct.pack(">6I", xid, 1, 0, 0, 0, accepted)
             if accepted == 0:
-                reply += struct.pack(">ii", len(spec), 0) + padded(spec) + padded(b"")
-            connection.sendall(struct.pack(">I", 0x80000000 | len(reply)) + reply)
+                reply += answer(path)
+            connection.sendall(record(reply))
     except (EOFError, OSError, struct.error):
+        CONNECTIONS.discard(connection)
         connection.close()
 
 
 def main():
     address, port, volfile = sys.argv[1:]
-    with open(volfile, "rb") as file:
-        spec = file.read()
+    signal.signal(signal.SIGHUP, tell_all)
     listener = socket.create_server((address, int(port)), backlog=16)
     while True:
         connection, _ = listener.accept()
-        threading.Thread(target=serve, args=(connection, spec), daemon=True).start()
+        threading.Thread(target=serve, args=(connection, volfile), daemon=True).start()
 
 
 main()

@@ -19,7 +19,7 @@
 #include "stack/xlator.h"
 
 struct client_conf {
-    char *host, *brick, *username, *password;
+    char *host, *brick, *username, *password, *subdir;
     struct gfid volume_id; /* null: the brick says it */
     int64_t port, ping_timeout_s, call_timeout_s;
     int transport;

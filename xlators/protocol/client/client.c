@@ -54,6 +54,7 @@ static const struct option client_options[] = {
     OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
     OPT_IGNORED("event-threads"),
     OPT_IGNORED("tcp-window-size"),
+    OPT_STR(struct client_conf, subdir, "subdir-mount", NULL),
     OPT_UUID(struct client_conf, volume_id, "volume-id"),
     OPT_PREFIX("transport."),
     OPT_END,
@@ -128,7 +129,9 @@ static void
 brick_refused(struct brick_peer *p, int op_errno, const char *words, void *arg)
 {
     struct client *c = arg;
-    bool is_for_good = op_errno == EACCES && *words;
+    const struct client_conf *conf = xlator_conf(c->xl);
+    /* A directory that is not there may come, but whoever mounts it now is told. */
+    bool is_for_good = (op_errno == EACCES && *words) || (op_errno == ENOENT && conf->subdir);
 
     (void)p;
     log_event(LOG_ERROR, c->xl, "client-refused", "the brick does not let us in: %s (%s)", words,
@@ -401,6 +404,20 @@ client_start(struct xlator *xl)
     return 0;
 }
 
+/* The others count for each call. */
+static void
+client_reconfigured(struct xlator *xl, const void *old)
+{
+    const struct client_conf *conf = xlator_conf(xl);
+    struct client *c = xl->private;
+    struct brick_peer *peer = atomic_load(&c->peer); /* not stopped while options change */
+
+    (void)old;
+    if (peer)
+        rpc_client_set_timeouts(brick_peer_client(peer), (unsigned)conf->ping_timeout_s,
+                                (unsigned)conf->call_timeout_s);
+}
+
 static void
 client_stop(struct xlator *xl)
 {
@@ -467,6 +484,7 @@ const struct xlator_type protocol_client_xlator = {
     .start = client_start,
     .stop = client_stop,
     .fini = client_fini,
+    .reconfigured = client_reconfigured,
     .fd_release = client_fd_release,
     .dump = client_dump,
 };

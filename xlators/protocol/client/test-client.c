@@ -455,6 +455,26 @@ START_TEST(a_call_ends_with_the_frame_timeout)
 }
 END_TEST
 
+/* The first timeout would outlast the test. */
+START_TEST(a_new_frame_timeout_acts)
+{
+    char text[512], error[512] = "";
+
+    mount_it(" option frame-timeout 3600\n");
+    wait_on(&came_up);
+    int n =
+        snprintf(text, sizeof text,
+                 "volume c\n type protocol/client\n option remote-host 127.0.0.1\n option remote-port %u\n"
+                 " option remote-subvolume /brick\n option frame-timeout 1\n end-volume\n",
+                 port);
+    struct volfile *v = volfile_parse("t.vol", text, (size_t)n, error, sizeof error);
+
+    ck_assert_msg(v && graph_reconfigure(graph, v, error, sizeof error) == 0, "%s", error);
+    brick.answers_not = true;
+    ck_assert_int_eq(ask(FOP_statfs, NULL), -ENOTCONN);
+}
+END_TEST
+
 START_TEST(nobody_there_is_said_and_answered_at_once)
 {
     port = 1;
@@ -500,6 +520,7 @@ main(void)
     tcase_add_test(tc, strict_locks_leave_an_fd_with_locks_dead);
     tcase_add_test(tc, a_call_that_waits_gets_enotconn);
     tcase_add_test(tc, a_call_ends_with_the_frame_timeout);
+    tcase_add_test(tc, a_new_frame_timeout_acts);
     tcase_add_test(tc, nobody_there_is_said_and_answered_at_once);
     tcase_add_test(tc, a_graph_goes_while_calls_wait);
     tcase_set_timeout(tc, 300);

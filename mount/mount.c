@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "mount/mount.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu.h>
+#include <urcu/list.h>
+
+#include "graph/graph.h"
+#include "log/log.h"
+#include "xlators/mount/fuse/fuse.h"
+
+/* What there is to do for a mount; its thread does it in this order, but for the last, which ends all. */
+enum { TO_START = 1, TO_FOLLOW = 2, TO_LEAVE = 4 };
+
+struct mount {
+    struct cds_list_head link; /* in `mounts`, under list_lock */
+    struct mount_options options;
+    char *mountpoint, *words;
+    /* its thread's: */
+    void (*settled)(int status, const char *why, void *arg); /* NULL: has been called */
+    void *arg;
+    struct volfile_digest digest; /* of what the graph has been told last */
+
+    pthread_mutex_t
+        lock; /* guards what follows; only graph_pin() and spec_refetch() are called with it held */
+    pthread_cond_t changed;
+    /* these two are written by its thread, which reads them without the lock */
+    struct graph *graph;
+    struct spec *spec; /* NULL: the volfile is a file's */
+    unsigned to_do;
+    bool is_acting; /* it has a thread */
+    bool has_news;  /* of its bricks */
+    bool is_refused;
+    char *text; /* the newest volfile, not looked at yet; NULL: none */
+    size_t text_bytes;
+    char failure[1024]; /* why there is none */
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a mount's */
+static struct cds_list_head mounts = CDS_LIST_HEAD_INIT(mounts);
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
+static pthread_cond_t thread_ended = PTHREAD_COND_INITIALIZER;
+static unsigned threads;
+static struct mounts_hooks hooks;
+
+/* ---- its thread ------------------------------------------------------------------------------ */
+
+static void *act(void *arg);
+
+static void
+count_threads(int change)
+{
+    pthread_mutex_lock(&threads_lock);
+    threads += (unsigned)change;
+    pthread_cond_broadcast(&thread_ended);
+    pthread_mutex_unlock(&threads_lock);
+}
+
+static int
+start_thread(struct mount *m)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    count_threads(1);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    int err = pthread_create(&thread, &attr, act, m);
+    pthread_attr_destroy(&attr);
+    if (err)
+        count_threads(-1);
+    return -err;
+}
+
+/* Something is to be done, `text` or a flag has been set. Any thread; `lock` is held, and let go. What cannot
+ * get a thread now is done with what comes next. */
+static int
+wake_and_unlock(struct mount *m, unsigned what)
+{
+    bool starts = what && !m->is_acting;
+    int err = 0;
+
+    m->to_do |= what;
+    m->is_acting |= starts;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+    if (starts && (err = start_thread(m))) {
+        log_event(LOG_ERROR, NULL, "mount-no-thread", "%s: %s", m->mountpoint, strerror(-err));
+        pthread_mutex_lock(&m->lock);
+        m->is_acting = false;
+        pthread_mutex_unlock(&m->lock);
+    }
+    return err;
+}
+
+/* ---- what workers tell ----------------------------------------------------------------------- */
+
+static void
+volume_event(struct graph *g, enum child_event event)
+{
+    struct mount *m = g->maker;
+
+    pthread_mutex_lock(&m->lock);
+    bool is_end = event == CHILD_REFUSED && !m->has_news;
+
+    m->is_refused |= is_end;
+    m->has_news |= event != CHILD_CONNECTING;
+    (void)wake_and_unlock(m, is_end ? TO_LEAVE : 0);
+}
+
+static void
+unmounted(struct graph *g)
+{
+    struct mount *m = g->maker;
+
+    log_event(LOG_INFO, NULL, "mount-gone", "%s was unmounted", m->mountpoint);
+    pthread_mutex_lock(&m->lock);
+    (void)wake_and_unlock(m, TO_LEAVE);
+}
+
+static void
+text_came(void *arg, const char *text, size_t bytes)
+{
+    struct mount *m = arg;
+    char *copy = malloc(bytes + 1);
+
+    if (!copy) {
+        log_event(LOG_ERROR, NULL, "mount-volfile-memory", "%s: no memory for a volfile", m->mountpoint);
+        return;
+    }
+    memcpy(copy, text, bytes);
+    copy[bytes] = '\0';
+    pthread_mutex_lock(&m->lock);
+    free(m->text);
+    m->text = copy;
+    m->text_bytes = bytes;
+    (void)wake_and_unlock(m, m->graph ? TO_FOLLOW : 0);
+}
+
+static void
+text_failed(void *arg, const char *why)
+{
+    struct mount *m = arg;
+
+    pthread_mutex_lock(&m->lock);
+    bool has_volume = m->graph != NULL;
+
+    snprintf(m->failure, sizeof m->failure, "%s", why);
+    (void)wake_and_unlock(m, 0);
+    if (has_volume)
+        log_event(LOG_WARNING, NULL, "mount-volfile-kept", "%s keeps its volfile: %s", m->mountpoint, why);
+}
+
+static const struct spec_ops spec_ops = {.text = text_came, .failed = text_failed};
+
+/* ---- coming up ------------------------------------------------------------------------------- */
+
+static void
+settle(struct mount *m, int status, const char *why)
+{
+    if (status)
+        log_event(LOG_CRITICAL, NULL, "mount-failed", "%s: %s", m->mountpoint, why);
+    if (m->settled)
+        m->settled(status, why, m->arg);
+    m->settled = NULL;
+}
+
+static bool
+is_told_to_leave(struct mount *m)
+{
+    return m->to_do & TO_LEAVE;
+}
+
+/* The first volfile. NULL: *error says why there is none. */
+static char *
+first_text(struct mount *m, size_t *len, char *error, size_t size)
+{
+    const struct mount_options *o = &m->options;
+    int err;
+
+    if (o->volfile)
+        return volume_read(o->volfile, len, error, size);
+    struct spec *spec =
+        spec_new(o->servers, o->server_count, (uint16_t)o->server_port, o->volume, &spec_ops, m, &err);
+    if (!spec) {
+        snprintf(error, size, "glusterd cannot be asked: %s", strerror(-err));
+        return NULL;
+    }
+    pthread_mutex_lock(&m->lock);
+    m->spec = spec;
+    while (!m->text && !*m->failure && !is_told_to_leave(m))
+        pthread_cond_wait(&m->changed, &m->lock);
+    char *text = m->text;
+
+    *len = m->text_bytes;
+    m->text = NULL;
+    snprintf(error, size, "%s", *m->failure ? m->failure : "told to end");
+    pthread_mutex_unlock(&m->lock);
+    return text;
+}
+
+static struct graph *
+make_graph(struct mount *m, char *error, size_t size)
+{
+    size_t len;
+    char *text = first_text(m, &len, error, size);
+    struct volfile *v = text ? volume_parse(&m->options, m->mountpoint, text, len, error, size) : NULL;
+
+    free(text);
+    if (v)
+        m->digest = volfile_digest(v);
+    struct graph *g = v ? volume_new(v, error, size) : NULL;
+    if (g) {
+        g->watch = volume_event;
+        g->maker = m;
+    }
+    return g;
+}
+
+/* Volfiles that came while the first one was looked at. */
+static void
+publish_graph(struct mount *m, struct graph *g)
+{
+    pthread_mutex_lock(&m->lock);
+    m->graph = g;
+    (void)wake_and_unlock(m, m->text ? TO_FOLLOW : 0);
+}
+
+/* Until it is known what becomes of its bricks. */
+static void
+await_news(struct mount *m)
+{
+    pthread_mutex_lock(&m->lock);
+    while (!m->has_news && !is_told_to_leave(m))
+        pthread_cond_wait(&m->changed, &m->lock);
+    bool is_there = m->has_news && !m->is_refused;
+    pthread_mutex_unlock(&m->lock);
+    if (is_there)
+        settle(m, 0, NULL);
+}
+
+static void
+bring_up(struct mount *m)
+{
+    char error[1024] = "";
+    struct graph *g = make_graph(m, error, sizeof error);
+    int err = 0;
+
+    if (g) {
+        publish_graph(m, g);
+        err = graph_start(g);
+    }
+    if (g && !err) {
+        await_news(m);
+        return;
+    }
+    if (err)
+        snprintf(error, sizeof error, "it could not be mounted: %s", strerror(-err));
+    settle(m, EXIT_FAILURE, error);
+    pthread_mutex_lock(&m->lock);
+    m->to_do |= TO_LEAVE;
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- following ------------------------------------------------------------------------------- */
+
+/* Takes the volfile over. */
+static void
+change_options(struct mount *m, struct volfile *v)
+{
+    const struct volfile_digest digest = volfile_digest(v);
+    char error[1024] = "";
+
+    if (memcmp(&digest, &m->digest, sizeof digest) == 0) {
+        volfile_free(v);
+        return;
+    }
+    if (volume_compare(m->graph->volfile, v) == VOLUME_OTHER_BRICKS) {
+        log_event(LOG_ERROR, NULL, "mount-change-not-followed",
+                  "%s: the volume has other bricks or layers now; this mount goes on with the old ones: "
+                  "unmount it, "
+                  "and mount it again",
+                  m->mountpoint);
+        volfile_free(v);
+        return;
+    }
+    if (graph_reconfigure(m->graph, v, error, sizeof error)) {
+        log_event(LOG_ERROR, NULL, "mount-volfile-refused", "%s keeps its options: %s", m->mountpoint, error);
+        return;
+    }
+    m->digest = digest;
+    log_event(LOG_INFO, NULL, "mount-options", "%s has the options of its new volfile", m->mountpoint);
+}
+
+/* NULL: none, and *error is "" if that is no error. */
+static char *
+next_text(struct mount *m, size_t *len, char *error, size_t size)
+{
+    if (m->options.volfile)
+        return volume_read(m->options.volfile, len, error, size);
+    pthread_mutex_lock(&m->lock);
+    char *text = m->text;
+
+    *len = m->text_bytes;
+    m->text = NULL;
+    pthread_mutex_unlock(&m->lock);
+    return text;
+}
+
+static void
+follow(struct mount *m)
+{
+    char error[1024] = "";
+    size_t len;
+    char *text = next_text(m, &len, error, sizeof error);
+    struct volfile *v =
+        text ? volume_parse(&m->options, m->mountpoint, text, len, error, sizeof error) : NULL;
+
+    free(text);
+    if (v)
+        change_options(m, v);
+    else if (*error)
+        log_event(LOG_ERROR, NULL, "mount-volfile", "%s keeps its options: %s", m->mountpoint, error);
+}
+
+/* ---- going ----------------------------------------------------------------------------------- */
+
+static void
+free_mount(struct mount *m)
+{
+    pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->lock);
+    free(m->text);
+    mount_options_free(&m->options);
+    free(m->mountpoint);
+    free(m->words);
+    free(m);
+}
+
+static void
+take_down(struct mount *m)
+{
+    struct spec *spec = m->spec;
+    struct graph *g = m->graph;
+
+    pthread_mutex_lock(&m->lock); /* who has pinned the graph before is waited for */
+    m->spec = NULL;
+    m->graph = NULL;
+    pthread_mutex_unlock(&m->lock);
+    spec_free(spec);
+    if (g) {
+        fuse_unmount(g);
+        graph_drain(g);
+        graph_free(g);
+    }
+    settle(m, m->settled ? EXIT_FAILURE : 0,
+           m->is_refused ? "a brick does not let us in; see the log" : "unmounted before it could be used");
+    log_event(LOG_INFO, NULL, "mount-left", "%s is no more", m->mountpoint);
+}
+
+/* True: it was the last. */
+static bool
+leave_list(struct mount *m)
+{
+    pthread_mutex_lock(&list_lock);
+    cds_list_del(&m->link);
+    bool is_last = cds_list_empty(&mounts);
+    pthread_mutex_unlock(&list_lock);
+    return is_last;
+}
+
+/* 0: nothing is left to do, and the thread is not the mount's any more. */
+static unsigned
+next_to_do(struct mount *m)
+{
+    pthread_mutex_lock(&m->lock);
+    unsigned what = m->to_do & TO_LEAVE ? TO_LEAVE : m->to_do & -m->to_do;
+
+    m->to_do &= ~what;
+    m->is_acting = what != 0;
+    pthread_mutex_unlock(&m->lock);
+    return what;
+}
+
+static void
+act_until_done(struct mount *m)
+{
+    for (;;) {
+        switch (next_to_do(m)) {
+        case TO_START:
+            bring_up(m);
+            break;
+        case TO_FOLLOW:
+            follow(m);
+            break;
+        case TO_LEAVE:
+            take_down(m);
+            bool is_last = leave_list(m);
+            free_mount(m);
+            if (is_last && hooks.empty)
+                hooks.empty();
+            return;
+        default:
+            return; /* the mount is not ours to look at any more */
+        }
+    }
+}
+
+static void *
+act(void *arg)
+{
+    pthread_setname_np(pthread_self(), "kiln-mount-op");
+    rcu_register_thread();
+    act_until_done(arg);
+    rcu_unregister_thread();
+    count_threads(-1);
+    return NULL;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+void
+mounts_begin(const struct mounts_hooks *wanted)
+{
+    hooks = *wanted;
+    fuse_set_unmounted(unmounted);
+}
+
+int
+mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
+           void (*settled)(int status, const char *why, void *arg), void *arg)
+{
+    struct mount *m = calloc(1, sizeof *m);
+
+    if (!m || !(m->mountpoint = strdup(mountpoint))) {
+        free(m);
+        return -ENOMEM;
+    }
+    m->options = *o;
+    m->words = words;
+    m->settled = settled;
+    m->arg = arg;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->changed, NULL);
+    pthread_mutex_lock(&list_lock);
+    cds_list_add_tail(&m->link, &mounts);
+    pthread_mutex_unlock(&list_lock);
+    pthread_mutex_lock(&m->lock);
+    int err = wake_and_unlock(m, TO_START);
+    if (err) {
+        (void)leave_list(m);
+        m->options = (struct mount_options){0};
+        m->words = NULL;
+        free_mount(m);
+    }
+    return err;
+}
+
+void
+mounts_leave(void)
+{
+    struct mount *m;
+
+    pthread_mutex_lock(&list_lock);
+    cds_list_for_each_entry(m, &mounts, link)
+    {
+        pthread_mutex_lock(&m->lock);
+        (void)wake_and_unlock(m, TO_LEAVE);
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
+void
+mounts_refetch(void)
+{
+    struct mount *m;
+
+    pthread_mutex_lock(&list_lock);
+    cds_list_for_each_entry(m, &mounts, link)
+    {
+        pthread_mutex_lock(&m->lock);
+        if (m->spec)
+            spec_refetch(m->spec);
+        (void)wake_and_unlock(m, m->graph && m->options.volfile ? TO_FOLLOW : 0);
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
+bool
+mounts_each_graph(void (*fn)(struct graph *g, void *arg), void *arg)
+{
+    struct mount *m;
+
+    pthread_mutex_lock(&list_lock);
+    cds_list_for_each_entry(m, &mounts, link)
+    {
+        pthread_mutex_lock(&m->lock);
+        struct graph *g = m->graph && graph_pin(m->graph) ? m->graph : NULL;
+
+        pthread_mutex_unlock(&m->lock);
+        if (!g)
+            continue;
+        fn(g, arg);
+        graph_unpin(g);
+    }
+    pthread_mutex_unlock(&list_lock);
+    return true;
+}
+
+void
+mounts_end(void)
+{
+    pthread_mutex_lock(&threads_lock);
+    while (threads)
+        pthread_cond_wait(&thread_ended, &threads_lock);
+    pthread_mutex_unlock(&threads_lock);
+}

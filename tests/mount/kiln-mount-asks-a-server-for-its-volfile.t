@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kiln-mount gets its volfile from a server: by name, from the next server when the first is away, again when the server says that it
+# has changed. Options are taken while files are open; other bricks are said in the log, and the mount goes on. A directory of the
+# volume can be the root.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+volume_new v 1x1
+volume_start v
+volfile_bare v "$(volume_specs v)" >"$T/v.vol"
+mnt=$T/mnt
+log=$T/log/mount.log
+mkdir "$mnt"
+
+server_start() {
+    python3 "$kiln_lib/volfile-server.py" 127.0.0.1 24007 "$T/v.vol" >>"$T/log/server.log" 2>&1 5>&- &
+    server=$!
+    wait_for 120 "the server to listen" port_answers 24007
+}
+
+mounted() {
+    "$KILN_MOUNT" -l "$log" -p "$T/mount.pid" "$@"
+}
+
+gone() {
+    umount "$mnt"
+    wait_for 240 "kiln-mount to end" process_gone "$(cat "$T/mount.pid")"
+}
+
+options_taken() {
+    [[ $(grep -c '\[mount-options\]' "$log") == "$1" ]]
+}
+
+server_start
+t "HOST:/VOLUME is mounted" mounted 127.0.0.1:/v "$mnt"
+is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs 127.0.0.1:/v" "the mount table shows it"
+mkdir -p "$mnt/sub/dir"
+echo text >"$mnt/sub/dir/file"
+exec 5>>"$mnt/open"
+
+# Options.
+pid=$(cat "$T/mount.pid")
+sed -i 's/ping-timeout 42/ping-timeout 41/' "$T/v.vol"
+kill -HUP "$server"
+t "options that change are taken" wait_for 120 "the options" grep -q '\[mount-options\]' "$log"
+echo one >&5
+sed -i 's/ping-timeout 41/ping-timeout 43/' "$T/v.vol"
+kill -HUP "$pid"
+t "HUP asks again" wait_for 120 "the options" options_taken 2
+
+# Other bricks.
+cp "$T/v.vol" "$T/v.vol.before"
+sed -i "s|remote-subvolume .*|remote-subvolume $T/elsewhere|" "$T/v.vol"
+kill -HUP "$server"
+t "other bricks are said in the log" wait_for 120 "the line" grep -q '\[mount-change-not-followed\]' "$log"
+echo two >&5
+is "$(tr '\n' ' ' <"$mnt/open")" "one two " "and the mount goes on"
+echo "volume" >"$T/v.vol"
+kill -HUP "$server"
+t "a volfile that is none is said" wait_for 120 "the line" grep -q '\[mount-volfile\]' "$log"
+mv "$T/v.vol.before" "$T/v.vol"
+
+# The server goes and comes.
+kill "$server"
+wait "$server" || true
+t "the mount outlives its server" grep -q text "$mnt/sub/dir/file"
+sed -i 's/ping-timeout 43/ping-timeout 40/' "$T/v.vol"
+server_start
+t "and asks when it is back" wait_for 120 "the options" options_taken 3
+exec 5>&-
+gone
+
+t "the next server is asked when the first is away" mounted -s 127.0.0.2 -s 127.0.0.1 --volfile-id v "$mnt"
+is "$(findmnt -n -o SOURCE --mountpoint "$mnt")" "127.0.0.2:/v" "the mount table shows the first"
+gone
+t "so they can be given with the volume" mounted 127.0.0.2,127.0.0.1:/v/sub "$mnt"
+is "$(ls "$mnt")" dir "a directory is the root"
+echo more >>"$mnt/dir/file"
+gone
+is "$(tr '\n' ' ' <"${volume_bricks[v]}/sub/dir/file")" "text more " "what is written there is in the volume"
+mv "$T/v.vol" "$T/away.vol"
+status=0
+"$KILN_MOUNT" -l "$log" 127.0.0.1:/other "$mnt" >"$T/refused.out" 2>&1 || status=$?
+is "$status" 1 "a volume that is not there is refused"
+t "and named" grep -q "has no volfile /other: No such file" "$T/refused.out"
+t_not "nothing is mounted" mount_is_listed "$mnt"
+t_not "nothing was left" grep -E 'graph-audit|graph-inodes-left' "$log"
+kill "$server"
