@@ -4,7 +4,8 @@
 #
 #   volfile_brick VOL BRICK_PATH VOLUME_ID [PORT]     the whole stack of a brick
 #   volfile_client VOL LAYOUT FEATURES BRICK...       a mount's graph; BRICK is HOST:PORT:PATH
-#   volfile_bare VOL BRICK                            a mount's graph of one brick: protocol/client, features/utime and io-stats alone
+#   volfile_bare VOL BRICK...                         a mount's graph of one brick, or of several that are replicas: protocol/client,
+#                                                     cluster/replicate, features/utime and io-stats alone
 #   volfile_shd VOL LAYOUT BRICK...                   the self-heal daemon's
 #
 # LAYOUT is DxR: D distribute subvolumes, each of R replicas; 1x1 is a single brick. DxK+M: D subvolumes, each dispersed over
@@ -150,8 +151,9 @@ volfile_client() {
 
 volfile_bare() {
     local vol=$1
-    volfile_groups "$vol" 1x1 mount "$2"
-    volfile_layer "$vol-utime" features/utime "$vol-client-0" "noatime on"
+    shift
+    volfile_groups "$vol" "1x$#" mount "$@"
+    volfile_layer "$vol-utime" features/utime "${volfile_tops[0]}" "noatime on"
     volfile_layer "$vol" debug/io-stats "$vol-utime" "log-level INFO" "latency-measurement off" "count-fop-hits off"
 }
 

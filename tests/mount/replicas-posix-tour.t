@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kiln-mount mounts volumes of two and of three replicas, on kilnd's bricks and on stock ones: the POSIX tour goes through with no caches
+# between, all replicas are the same afterwards, nothing is left to heal, and the mount is gone without a rest.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+volume_split=brick
+for kind in kiln-3 stock-2; do
+    vol=v-$kind mnt=$T/mnt-$kind
+    options=(--acl)
+    [[ $kind != stock-* ]] || options+=(--xattr-keeps-ctime)
+    volume_new "$vol" "1x${kind#*-}"
+    volume_assign "$vol" "${kind%-*}"
+    volume_start "$vol"
+    mount_kiln "$vol" "$mnt" --acl --attribute-timeout=0 --entry-timeout=0
+    include "$kind: the tour ends well" python3 "$tests_dir/fops/posix_tour.py" "$mnt" "${options[@]}"
+    cp -r /etc/ssl /etc/alternatives "$mnt" 2>/dev/null || true
+    t_here "$kind: unmounted" mount_end "$mnt"
+    read -ra bricks <<<"${volume_bricks[$vol]}"
+    for brick in "${bricks[@]:1}"; do
+        t "$kind: the replicas are the same" bricks_equal "${bricks[0]}" "$brick"
+    done
+    t "$kind: nothing waits for heal" nothing_pending "${bricks[@]}"
+    volume_stop "$vol"
+done

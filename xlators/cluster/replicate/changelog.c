@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "xlators/cluster/replicate/changelog.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+void
+changelog_put(const struct changelog *c, unsigned char out[CHANGELOG_BYTES])
+{
+    for (unsigned w = 0; w < CHANGES; w++) {
+        for (unsigned b = 0; b < 4; b++)
+            out[4 * w + b] = (unsigned char)(c->count[w] >> (24 - 8 * b));
+    }
+}
+
+void
+changelog_get(struct changelog *out, const void *bytes, size_t len)
+{
+    const unsigned char *p = bytes;
+
+    *out = (struct changelog){0};
+    for (unsigned at = 0; at < CHANGELOG_BYTES && at < len; at++)
+        out->count[at / 4] |= (uint32_t)p[at] << (24 - 8 * (at % 4));
+}
+
+/* ---- who is good ----------------------------------------------------------------------------- */
+
+child_set
+changelog_accused(const struct replica *r, unsigned count, enum change what)
+{
+    child_set accused = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        for (unsigned j = 0; j < count && r[i].is_there; j++)
+            accused |= j != i && r[i].about[j].count[what] ? CHILD(j) : 0;
+    }
+    return accused;
+}
+
+/* Drops the copies that are shorter than the longest. */
+static child_set
+longest(const struct replica *r, unsigned count, child_set good, int arbiter)
+{
+    uint64_t size = 0;
+    child_set out = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        if (r[i].is_there && r[i].is_locked)
+            return good;
+        if (good & CHILD(i) && (int)i != arbiter && r[i].size > size)
+            size = r[i].size;
+    }
+    for_each_child(i, good) out |= r[i].size == size ? CHILD(i) : 0;
+    return out;
+}
+
+child_set
+changelog_readable(const struct replica *r, unsigned count, enum change what, int arbiter)
+{
+    child_set good = 0, accused = changelog_accused(r, count, what);
+    bool is_file = false;
+
+    for (unsigned i = 0; i < count; i++) {
+        good |= r[i].is_there && !r[i].is_bad ? CHILD(i) : 0;
+        is_file |= r[i].is_there && r[i].is_file;
+    }
+    good &= ~accused;
+    if (what != CHANGE_DATA || !is_file)
+        return good;
+    if (arbiter >= 0)
+        good &= ~CHILD(arbiter);
+    return longest(r, count, good, arbiter);
+}
+
+/* ---- quorum ---------------------------------------------------------------------------------- */
+
+bool
+quorum_is_met(const struct quorum *q, unsigned count, child_set good)
+{
+    unsigned n = children_count(good);
+
+    switch (q->type) {
+    case QUORUM_AUTO: /* one half decides if the first child is in it */
+        return 2 * n > count || (2 * n == count && good & CHILD(0));
+    case QUORUM_FIXED:
+        return n >= q->count && n > 0;
+    case QUORUM_NONE:
+    default:
+        return n > 0;
+    }
+}
+
+int
+replica_worse_errno(int a, int b)
+{
+    static const int first[] = {ENODATA, ENOENT, ESTALE, ENOSPC};
+
+    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) {
+        if (a == first[i] || b == first[i])
+            return first[i];
+    }
+    return b ? b : a;
+}
+
+/* ---- whom to read from ----------------------------------------------------------------------- */
+
+uint32_t
+gfid_super_fast_hash(const struct gfid *gfid)
+{
+    const unsigned char *p = gfid->b;
+    uint32_t h = sizeof gfid->b;
+
+    for (unsigned i = 0; i < sizeof gfid->b; i += 4) {
+        h += (uint32_t)p[i] | (uint32_t)p[i + 1] << 8;
+        uint32_t t = (((uint32_t)p[i + 2] | (uint32_t)p[i + 3] << 8) << 11) ^ h;
+
+        h = (h << 16) ^ t;
+        h += h >> 11;
+    }
+    h ^= h << 3;
+    h += h >> 5;
+    h ^= h << 4;
+    h += h >> 17;
+    h ^= h << 25;
+    h += h >> 6;
+    return h;
+}
+
+unsigned
+replica_choose(child_set readable, unsigned count, const struct gfid *gfid)
+{
+    unsigned i = gfid_super_fast_hash(gfid) % count;
+
+    return readable & CHILD(i) ? i : child_first(readable);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Changes of a directory: create, mknod, mkdir, symlink, link, unlink, rmdir, rename.
+ *
+ *      lock        the name in its directory; rmdir also all names of what goes; rename both names, and all
+ *                  names of a directory in the new place. In the order of gfids, then of names
+ *      mark        entry dirty +1 on the directory (both of them), only if a child is missing, with the name,
+ *                  by which healers find what has changed
+ *      change      on all
+ *      new entry   what was made while a child was missing gets marks of its own, for healers must make it
+ *                  there and fill it: metadata +1; of a file data +1; of a directory entry +1, and data +1,
+ *                  which says: all of it
+ *      reply, marks after, unlock: transaction.c
+ *
+ * Under the lock nobody else makes or removes the name, so that all children have the same object behind it.
+ * Others look up without a lock: in between they may find it on one child and not yet on the other. */
+#include <errno.h>
+#include <string.h>
+
+#include "xlators/cluster/replicate/replicate-internal.h"
+
+/* ---- what is made ---------------------------------------------------------------------------- */
+
+static bool
+makes_new(enum fop fop)
+{
+    return fop == FOP_create || fop == FOP_mknod || fop == FOP_mkdir;
+}
+
+/* A reference; NULL: nothing was made, or no memory. */
+static struct inode *
+made_inode(const struct op *op, const struct fan *f, child_set good)
+{
+    const struct iatt *stat = good ? &f->stk[child_first(good)]->reply.stat : NULL;
+
+    if (!stat || gfid_is_null(&stat->gfid) || !(makes_new(op->fop) || op->fop == FOP_symlink))
+        return NULL;
+    return inode_link(op->r->xl->graph->inodes, NULL, NULL, stat);
+}
+
+/* CREATE may have found a file; a new one has the gfid that was asked for. */
+static bool
+is_new(const struct op *op, const struct inode *inode)
+{
+    struct gfid asked;
+
+    return op->fop != FOP_create || (!dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &asked) &&
+                                     gfid_equal(&asked, &inode->gfid));
+}
+
+/* It is as good on each child that has made it. */
+static void
+set_view(struct op *op, struct inode *inode, uint32_t generation, child_set good, child_set missing)
+{
+    struct view v = {.generation = generation, .data = good, .metadata = good};
+
+    if (op->r->arbiter >= 0 && !S_ISDIR(inode->type))
+        v.data &= ~CHILD(op->r->arbiter);
+    if (!missing && v.data && is_new(op, inode))
+        view_set(op->r, inode, &v);
+}
+
+static struct marks
+new_marks(struct inode *inode, child_set missing)
+{
+    struct marks m = {.inode = inode, .accused = missing, .about.count[CHANGE_METADATA] = 1};
+
+    m.about.count[CHANGE_DATA] = S_ISREG(inode->type) || S_ISDIR(inode->type);
+    m.about.count[CHANGE_ENTRY] = S_ISDIR(inode->type);
+    return m;
+}
+
+static void
+mark_new(struct op *op, struct transaction *t, struct inode *inode, child_set good)
+{
+    struct marks m = new_marks(inode, op->r->all & ~good);
+    struct fan f;
+
+    marks_wind(op, &f, good, &m);
+    fan_wait(&f);
+    t->failed |= f.sent & ~f.good;
+    fan_end(&f);
+}
+
+/* ---- the change ------------------------------------------------------------------------------ */
+
+static unsigned
+best_child(struct op *op, child_set good)
+{
+    struct inode *dir = op->dir ? op->dir : op->dir2;
+    struct view v;
+    child_set best = good;
+
+    if (dir && view_get(op->r, dir, &v) && v.data & good)
+        best = v.data & good;
+    if (op->r->arbiter >= 0 && best & ~CHILD(op->r->arbiter))
+        best &= ~CHILD(op->r->arbiter);
+    return view_choose(op->r, best, dir ? dir : op->inode);
+}
+
+static int
+take_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t generation)
+{
+    child_set good = f->good & ~t->failed;
+    struct inode *inode = made_inode(op, f, good);
+    child_set missing = op->r->all & ~good;
+    int err = fan_take(f, op, best_child(op, good));
+
+    if (inode) {
+        set_view(op, inode, generation, good, missing);
+        if (makes_new(op->fop) && missing && is_new(op, inode))
+            mark_new(op, t, inode, good);
+        if (op->fop == FOP_create && !err)
+            err = repl_fd_make(op, f, inode);
+    } else if (op->fop == FOP_create && !err) {
+        err = -ENOMEM;
+    }
+    inode_unref(inode);
+    return err;
+}
+
+static int
+change(struct op *op, struct transaction *t)
+{
+    uint32_t generation = atomic_load(&op->r->generation);
+    struct fan f;
+
+    fan_begin(&f);
+    for_each_child(i, t->locked & ~t->failed) fan_wind(&f, op, i, op_fork(op, i));
+    fan_wait(&f);
+    int err = transaction_judge(t, &f, NULL);
+
+    if (!err)
+        err = take_reply(op, t, &f, generation);
+    fan_end(&f);
+    return err;
+}
+
+static void
+change_locked(struct op *op, struct transaction *t)
+{
+    int err = transaction_begin(t);
+
+    if (err) {
+        op_fail(op, err);
+        return;
+    }
+    transaction_end(t, change(op, t));
+}
+
+void
+entry_go(struct op *op)
+{
+    bool is_second = op->fop == FOP_link;
+    struct inode *dir = is_second ? op->dir2 : op->dir;
+    const char *name = is_second ? op->name2 : op->name;
+    struct transaction t;
+
+    transaction_init(&t, op, CHANGE_ENTRY);
+    transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = dir, .name = name});
+    transaction_mark(&t, dir, name);
+    change_locked(op, &t);
+}
+
+/* ---- names that must be looked at first ------------------------------------------------------ */
+
+/* What the name leads to, with a reference; NULL with 0: nothing. */
+static int
+look_up(struct op *op, struct inode *dir, const char *name, struct inode **out)
+{
+    child_set up = atomic_load(&op->r->up);
+    struct fan f;
+
+    *out = NULL;
+    fan_begin(&f);
+    for_each_child(i, up)
+    {
+        struct call_stack *stk = op_call(op, FOP_lookup, i);
+
+        if (stk) {
+            inode_unref(stk->call.loc.inode);
+            stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = name};
+        }
+        fan_wind(&f, op, i, stk);
+    }
+    fan_wait(&f);
+    int err = f.good ? 0 : fan_errno(&f) ? -fan_errno(&f) : -ENOTCONN;
+
+    if (f.good) {
+        *out = inode_link(op->r->xl->graph->inodes, NULL, NULL, &f.stk[child_first(f.good)]->reply.stat);
+        err = *out ? 0 : -ENOMEM;
+    }
+    fan_end(&f);
+    return err == -ENOENT ? 0 : err;
+}
+
+/* By gfid, then whole directories before their names, then by name. */
+static int
+compare(const struct lock_entity *a, const struct lock_entity *b)
+{
+    int by_gfid = memcmp(&a->inode->gfid, &b->inode->gfid, sizeof a->inode->gfid);
+
+    if (by_gfid || !a->name || !b->name)
+        return by_gfid ? by_gfid : (a->name != NULL) - (b->name != NULL);
+    return strcmp(a->name, b->name);
+}
+
+static void
+sort_entities(struct transaction *t)
+{
+    for (unsigned i = 1; i < t->entity_count; i++) {
+        for (unsigned k = i; k > 0 && compare(&t->entity[k], &t->entity[k - 1]) < 0; k--) {
+            struct lock_entity e = t->entity[k];
+
+            t->entity[k] = t->entity[k - 1];
+            t->entity[k - 1] = e;
+        }
+    }
+}
+
+void
+rmdir_go(struct op *op)
+{
+    struct inode *gone = NULL;
+    struct transaction t;
+    int err = look_up(op, op->dir, op->name, &gone);
+
+    if (err) {
+        op_fail(op, err);
+        return;
+    }
+    transaction_init(&t, op, CHANGE_ENTRY);
+    transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = op->dir, .name = op->name});
+    if (gone && S_ISDIR(gone->type))
+        transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = gone});
+    sort_entities(&t);
+    transaction_mark(&t, op->dir, op->name);
+    change_locked(op, &t);
+    inode_unref(gone);
+}
+
+void
+rename_go(struct op *op)
+{
+    struct inode *replaced = NULL;
+    struct transaction t;
+    int err = look_up(op, op->dir2, op->name2, &replaced);
+
+    if (err) {
+        op_fail(op, err);
+        return;
+    }
+    transaction_init(&t, op, CHANGE_ENTRY);
+    transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = op->dir, .name = op->name});
+    if (op->dir != op->dir2 || strcmp(op->name, op->name2) != 0)
+        transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = op->dir2, .name = op->name2});
+    if (replaced && S_ISDIR(replaced->type))
+        transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = replaced});
+    sort_entities(&t);
+    transaction_mark(&t, op->dir, op->name);
+    transaction_mark(&t, op->dir2, op->name2);
+    change_locked(op, &t);
+    inode_unref(replaced);
+}

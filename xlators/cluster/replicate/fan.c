@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* A call to several children at once. Each child gets a call stack of its own; they are kept until the
+ * operation has looked at all replies, and given back together. */
+#include <errno.h>
+#include <string.h>
+
+#include "mem/iobuf.h"
+#include "xlators/cluster/replicate/replicate-internal.h"
+
+/* ---- an operation's life --------------------------------------------------------------------- */
+
+static struct inode *
+ref_or_null(struct inode *inode)
+{
+    return inode ? inode_ref(inode) : NULL;
+}
+
+static void
+copy_name(char out[FOP_NAME_MAX + 1], const char *name)
+{
+    size_t len = name ? strnlen(name, FOP_NAME_MAX) : 0;
+
+    if (len)
+        memcpy(out, name, len);
+    out[len] = '\0';
+}
+
+static void
+op_begin(struct op *op, struct replicate *r, struct call_stack *stk)
+{
+    const struct fop_call *call = &stk->call;
+
+    op->r = r;
+    op->stk = stk;
+    op->fop = call->fop;
+    op->inode = ref_or_null(call->fd ? call->fd->inode : call->loc.inode);
+    op->dir = ref_or_null(call->loc.parent);
+    op->dir2 = ref_or_null(call->loc2.parent);
+    op->fd = call->fd ? fd_ref(call->fd) : NULL;
+    struct repl_fd *file = op->fd ? fd_ctx(op->fd, r->xl) : NULL;
+    op->file = file ? repl_fd_ref(file) : NULL;
+    op->caller = (struct caller){.pid = stk->caller.pid, .uid = stk->caller.uid, .gid = stk->caller.gid};
+    op->is_pinned = graph_pin(r->xl->graph);
+    copy_name(op->name, call->loc.parent ? call->loc.name : NULL);
+    copy_name(op->name2, call->loc2.parent ? call->loc2.name : NULL);
+}
+
+static void
+op_end(struct op *op)
+{
+    struct graph *g = op->r->xl->graph;
+    bool is_pinned = op->is_pinned;
+
+    inode_unref(op->inode);
+    inode_unref(op->dir);
+    inode_unref(op->dir2);
+    fd_unref(op->fd);
+    if (op->file)
+        repl_fd_unref(op->file);
+    if (is_pinned)
+        graph_unpin(g); /* the layer may be gone now */
+}
+
+static const op_fn begins[FOP_COUNT] = {
+    [FOP_lookup] = lookup_go,
+    [FOP_stat] = read_go,
+    [FOP_fstat] = read_go,
+    [FOP_readlink] = read_go,
+    [FOP_access] = read_go,
+    [FOP_readv] = read_go,
+    [FOP_seek] = read_go,
+    [FOP_rchecksum] = read_go,
+    [FOP_getxattr] = getxattr_go,
+    [FOP_fgetxattr] = getxattr_go,
+    [FOP_readdir] = readdir_go,
+    [FOP_readdirp] = readdir_go,
+    [FOP_open] = open_go,
+    [FOP_opendir] = opendir_go,
+    [FOP_writev] = writev_go,
+    [FOP_truncate] = truncate_go,
+    [FOP_ftruncate] = truncate_go,
+    [FOP_fallocate] = allocate_go,
+    [FOP_discard] = allocate_go,
+    [FOP_zerofill] = allocate_go,
+    [FOP_fsync] = fsync_go,
+    [FOP_setattr] = metadata_go,
+    [FOP_fsetattr] = metadata_go,
+    [FOP_setxattr] = metadata_go,
+    [FOP_fsetxattr] = metadata_go,
+    [FOP_removexattr] = metadata_go,
+    [FOP_fremovexattr] = metadata_go,
+    [FOP_xattrop] = metadata_go,
+    [FOP_fxattrop] = metadata_go,
+    [FOP_create] = entry_go,
+    [FOP_mknod] = entry_go,
+    [FOP_mkdir] = entry_go,
+    [FOP_symlink] = entry_go,
+    [FOP_link] = entry_go,
+    [FOP_unlink] = entry_go,
+    [FOP_rmdir] = rmdir_go,
+    [FOP_rename] = rename_go,
+    [FOP_statfs] = statfs_go,
+    [FOP_flush] = all_go,
+    [FOP_fsyncdir] = all_go,
+    [FOP_ipc] = all_go,
+    [FOP_lk] = lk_go,
+    [FOP_inodelk] = locks_go,
+    [FOP_finodelk] = locks_go,
+    [FOP_entrylk] = locks_go,
+    [FOP_fentrylk] = locks_go,
+};
+
+static void
+run(void *arg)
+{
+    struct call_stack *stk = arg;
+    struct op op;
+
+    op_begin(&op, stk->xl->private, stk);
+    begins[op.fop](&op);
+    op_end(&op);
+}
+
+int
+op_run(coroutine_fn fn, void *arg)
+{
+    struct coroutine *c;
+    int err = coroutine_new(coro_stacks(), fn, arg, &c);
+
+    if (!err)
+        coroutine_resume(c);
+    return err;
+}
+
+xl_verdict
+op_start(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    if (!begins[stk->call.fop])
+        return -EOPNOTSUPP;
+    int err = op_run(run, stk);
+    return err ? err : XL_OWNED;
+}
+
+void
+op_reply(struct op *op)
+{
+    struct call_stack *stk = op->stk;
+
+    op->stk = NULL;
+    call_stack_unwind(stk);
+}
+
+void
+op_fail(struct op *op, int err)
+{
+    struct call_stack *stk = op->stk;
+
+    op->stk = NULL;
+    call_stack_fail(stk, err < 0 ? -err : EIO);
+}
+
+static struct quorum
+quorum_of(const struct replicate *r)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+    struct quorum q = {.type = (enum quorum_type)conf->quorum_type, .count = (unsigned)conf->quorum_count};
+
+    if (conf->quorum_type > QUORUM_FIXED) /* nothing is said */
+        q.type = r->count > 2 ? QUORUM_AUTO : QUORUM_NONE;
+    return q;
+}
+
+bool
+op_has_quorum(const struct op *op, child_set good)
+{
+    struct quorum q = quorum_of(op->r);
+
+    return quorum_is_met(&q, op->r->count, good);
+}
+
+bool
+op_asks_quorum(const struct op *op)
+{
+    return quorum_of(op->r).type != QUORUM_NONE;
+}
+
+/* ---- calls of one child ---------------------------------------------------------------------- */
+
+/* That child's fd in place of ours. */
+static void
+put_child_fd(struct call_stack *stk, const struct op *op, unsigned i)
+{
+    if (!stk->call.fd)
+        return;
+    if (op->fop == FOP_open || op->fop == FOP_opendir || op->fop == FOP_create) { /* each child makes one */
+        fd_unref(stk->call.fd);
+        stk->call.fd = NULL;
+    }
+    struct fd *fd = op->file && stk->call.fd ? repl_fd_child(op->file, i) : NULL;
+
+    if (fd) {
+        fd_unref(stk->call.fd);
+        stk->call.fd = fd_ref(fd);
+    }
+}
+
+struct call_stack *
+op_fork(const struct op *op, unsigned i)
+{
+    struct call_stack *stk = coro_call_fork(op->stk);
+
+    if (stk)
+        put_child_fd(stk, op, i);
+    return stk;
+}
+
+struct call_stack *
+op_call(const struct op *op, enum fop fop, unsigned i)
+{
+    struct call_stack *stk = coro_call_new();
+
+    if (!stk)
+        return NULL;
+    stk->caller = op->caller;
+    stk->call.fop = fop;
+    stk->call.loc.inode = ref_or_null(op->inode);
+    struct fd *fd = op->file ? repl_fd_child(op->file, i) : NULL;
+    stk->call.fd = fd && fop_info[fop].traits & FOP_BY_FD ? fd_ref(fd) : NULL;
+    return stk;
+}
+
+struct dict *
+call_xdata(struct call_stack *stk)
+{
+    if (!stk->call.xdata)
+        stk->call.xdata = dict_new(&stk->arena);
+    return stk->call.xdata;
+}
+
+/* ---- several children ------------------------------------------------------------------------ */
+
+void
+fan_begin(struct fan *f)
+{
+    f->sent = f->good = 0;
+    coro_group_begin(&f->group);
+}
+
+void
+fan_wind(struct fan *f, const struct op *op, unsigned i, struct call_stack *stk)
+{
+    f->sent |= CHILD(i);
+    f->stk[i] = stk;
+    if (stk)
+        coro_group_wind(&f->group, stk, op->r->xl->children[i]);
+}
+
+void
+fan_wait(struct fan *f)
+{
+    coro_group_wait(&f->group);
+    for_each_child(i, f->sent)
+    {
+        f->ret[i] = f->stk[i] ? coro_call_result(f->stk[i]) : -ENOMEM;
+        f->good |= f->ret[i] >= 0 ? CHILD(i) : 0;
+    }
+}
+
+void
+fan_end(struct fan *f)
+{
+    for_each_child(i, f->sent)
+    {
+        if (f->stk[i])
+            call_stack_free(f->stk[i]);
+    }
+    f->sent = f->good = 0;
+}
+
+int
+fan_errno(const struct fan *f)
+{
+    int err = 0;
+
+    for_each_child(i, f->sent & ~f->good) err = replica_worse_errno(err, -f->ret[i]);
+    return err;
+}
+
+bool
+fan_is_symmetric(const struct fan *f)
+{
+    int err = 0;
+
+    if (!f->sent || f->good)
+        return false;
+    for_each_child(i, f->sent)
+    {
+        if (f->ret[i] == -ENOTCONN || (err && f->ret[i] != err))
+            return false;
+        err = f->ret[i];
+    }
+    return true;
+}
+
+int
+fan_take(struct fan *f, struct op *op, unsigned i)
+{
+    struct fop_reply *to = &op->stk->reply;
+    const struct fop_reply *from = &f->stk[i]->reply;
+    struct arena *arena = &op->stk->arena;
+    int err = 0;
+
+    to->op_ret = from->op_ret;
+    to->op_errno = from->op_errno;
+    to->stat = from->stat;
+    to->pre = from->pre;
+    to->post = from->post;
+    to->pre2 = from->pre2;
+    to->post2 = from->post2;
+    to->statvfs = from->statvfs;
+    to->flock = from->flock;
+    to->flock.owner = (struct lk_owner){0}; /* that is in the child's record */
+    to->xdata = dict_dup(from->xdata, arena, &err);
+    if (!err)
+        to->dict = dict_dup(from->dict, arena, &err);
+    return err;
+}
+
+/* ---- the caller's own call ------------------------------------------------------------------- */
+
+static xl_verdict
+child_has_answered(struct frame *f, struct call_stack *stk)
+{
+    (void)stk;
+    coroutine_resume(f->local.ptr);
+    return XL_OWNED;
+}
+
+static void
+drop_reply(struct call_stack *stk)
+{
+    fd_unref(stk->reply.fd);
+    iobuf_unref(stk->reply.iobuf);
+    memset(&stk->reply, 0, sizeof stk->reply);
+}
+
+int
+op_call_child(struct op *op, unsigned i)
+{
+    struct call_stack *stk = op->stk;
+    struct frame *f = frame_push(stk, op->r->xl, child_has_answered);
+
+    if (!f)
+        return -ENOMEM;
+    drop_reply(stk); /* of a child that was asked before */
+    f->local.ptr = coroutine_self();
+    put_child_fd(stk, op, i);
+    call_stack_wind_child(stk, op->r->xl->children[i]);
+    coroutine_yield();
+    if (op->fd && stk->call.fd != op->fd) {
+        fd_unref(stk->call.fd);
+        stk->call.fd = fd_ref(op->fd);
+    }
+    return coro_call_result(stk);
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The lock on a file's data, with its mark, shared by this mount's writers and kept for a second after the
+ * last of them:
+ *
+ *      FREE --first writer--> TAKING: lock the whole file, dirty +1 --> HELD --------> ENDING --> FREE
+ *                                                                       writers come   FSYNC if needed,
+ *                                                                       and go         dirty -1, marks,
+ *                                                                                      unlock
+ *
+ * Writers whose ranges overlap follow one another, so that all children see them in the same order. What ends
+ * it: a second without a writer, the close of a file, a change that does not wait (truncate), a child that
+ * failed, came or went, another client that waits for the lock, the end of the mount. Only what is wrong is
+ * marked: a hold whose writers have all succeeded takes its dirty mark back and leaves nothing.
+ *
+ * Dirty is taken back only when what was written is on stable storage on all children, for then they are
+ * promised to be equal: so FSYNC comes before, but for writes that were synchronous, and for those that made
+ * the file longer on every child: of such a file healers compare the sizes.
+ *
+ * Other clients wait for the lock meanwhile, a second at most. What they read is never behind what a writer
+ * of this mount was told is done. */
+#include <errno.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "xlators/cluster/replicate/replicate-internal.h"
+
+static void timer_fired(struct timer *t);
+static void job_run(struct worker_job *job);
+
+void
+hold_init(struct repl_inode *ri)
+{
+    CDS_INIT_LIST_HEAD(&ri->hold.writers);
+    CDS_INIT_LIST_HEAD(&ri->hold.waiting);
+    CDS_INIT_LIST_HEAD(&ri->hold.leaving);
+    timer_init(&ri->hold.timer, timer_fired);
+    ri->hold.job.run = job_run;
+}
+
+static void
+resume_all(struct cds_list_head *list)
+{
+    while (!cds_list_empty(list)) {
+        struct writer *w = cds_list_first_entry(list, struct writer, link);
+
+        cds_list_del(&w->link);
+        coroutine_resume(w->self); /* w lies on its stack */
+    }
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* FSYNC where it is owed; who fails is accused. */
+static void
+sync_data(struct op *op, struct hold *h)
+{
+    struct fan f;
+
+    fan_begin(&f);
+    for_each_child(i, h->locked & ~h->failed)
+    {
+        struct call_stack *stk = op_call(op, FOP_fsync, i);
+
+        if (stk && !stk->call.fd) {
+            stk->call.fd = fd_new_anonymous(h->inode, NULL);
+            if (!stk->call.fd) {
+                call_stack_free(stk);
+                stk = NULL;
+            }
+        }
+        if (stk) {
+            stk->call.flags = 1; /* data only */
+            if (!call_xdata(stk) || dict_set_uint(stk->call.xdata, DICT_KEY_BATCH_FSYNC, 1) ||
+                dict_set_str(stk->call.xdata, DICT_KEY_INTERNAL_FOP, "yes")) {
+                call_stack_free(stk);
+                stk = NULL;
+            }
+        }
+        fan_wind(&f, op, i, stk);
+    }
+    fan_wait(&f);
+    h->failed |= f.sent & ~f.good;
+    fan_end(&f);
+}
+
+static int
+marks_after(struct op *op, struct hold *h)
+{
+    child_set good = h->locked & ~h->failed;
+    struct marks m = {.inode = h->inode, .file = h->file};
+    struct fan f;
+
+    if (!good)
+        return -ENOTCONN;
+    m.accused = h->has_changed ? op->r->all & ~good : 0;
+    m.about.count[CHANGE_DATA] = 1;
+    m.dirty.count[CHANGE_DATA] = (uint32_t)-1;
+    view_drop(op->r, h->inode, CHANGE_DATA, m.accused);
+    marks_wind(op, &f, good, &m);
+    fan_wait(&f);
+    int err = op_has_quorum(op, f.good) ? 0 : -ENOTCONN;
+    if (err && fan_errno(&f))
+        err = -fan_errno(&f);
+    fan_end(&f);
+    return err;
+}
+
+static int
+mark_and_unlock(struct replicate *r, struct hold *h)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+    struct op op = {.r = r, .inode = h->inode, .file = h->file, .caller = h->caller};
+    struct lock_entity e = {.inode = h->inode};
+    struct fan f;
+
+    if (h->is_unsynced && conf->ensure_durability)
+        sync_data(&op, h);
+    int err = marks_after(&op, h);
+    locks_drop(&op, &e, 1, h->locked, &f);
+    fan_wait(&f);
+    fan_end(&f);
+    return err;
+}
+
+/* ---- who may go on, under the lock ----------------------------------------------------------- */
+
+static bool
+overlaps(const struct hold *h, const struct writer *w)
+{
+    struct writer *other;
+
+    cds_list_for_each_entry(other, &h->writers, link)
+    {
+        if (w->start < other->end && other->start < w->end)
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_over(const struct replicate *r, const struct hold *h)
+{
+    return h->must_end || h->generation != atomic_load(&r->generation) || atomic_load(&r->is_stopping);
+}
+
+static void
+let_in(struct hold *h, struct writer *w)
+{
+    w->children = h->locked & ~h->failed;
+    cds_list_add_tail(&w->link, &h->writers);
+}
+
+/* Moves to *go those that wait no more, in order. One that finds the hold free has to take it. A writer
+ * that is let in is in the list of writers, so *go has it by its place in an array: no more than that at a
+ * time. */
+enum { GRANTS_MAX = 32 };
+struct grants {
+    unsigned count;
+    struct coroutine *self[GRANTS_MAX];
+};
+
+static void
+grant(struct repl_inode *ri, struct grants *g)
+{
+    struct hold *h = &ri->hold;
+
+    while (!cds_list_empty(&h->waiting) && g->count < GRANTS_MAX) {
+        struct writer *w = cds_list_first_entry(&h->waiting, struct writer, link);
+        bool takes = h->state == HOLD_FREE;
+
+        if (!takes && (h->state != HOLD_HELD || is_over(ri->r, h) || overlaps(h, w)))
+            return;
+        cds_list_del(&w->link);
+        g->self[g->count++] = w->self;
+        w->takes = takes;
+        if (takes)
+            h->state = HOLD_TAKING;
+        else
+            let_in(h, w);
+    }
+}
+
+/* True: `me`, who runs already, is one of them. */
+static bool
+resume_granted(const struct grants *g, const struct coroutine *me)
+{
+    bool has_me = false;
+
+    for (unsigned i = 0; i < g->count; i++) {
+        if (g->self[i] == me)
+            has_me = true;
+        else
+            coroutine_resume(g->self[i]);
+    }
+    return has_me;
+}
+
+/* ---- taking ---------------------------------------------------------------------------------- */
+
+static void
+list_hold(struct replicate *r, struct hold *h)
+{
+    pthread_mutex_lock(&r->lock);
+    cds_list_add(&h->link, &r->holds);
+    r->hold_count++;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* From now on nothing of it is used any more. */
+static void
+give_up(struct repl_inode *ri, int err)
+{
+    struct replicate *r = ri->r;
+    struct graph *graph = r->xl->graph;
+    struct hold *h = &ri->hold;
+    struct inode *inode = h->inode;
+    struct repl_fd *file = h->file;
+    bool is_pinned = h->is_pinned;
+    struct grants g = {0};
+    struct writer *w;
+    CDS_LIST_HEAD(leaving);
+
+    pthread_mutex_lock(&r->lock);
+    cds_list_del(&h->link);
+    if (--r->hold_count == 0)
+        pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&ri->lock);
+    h->state = HOLD_FREE;
+    h->file = NULL;
+    h->inode = NULL;
+    cds_list_splice(&h->leaving, &leaving);
+    CDS_INIT_LIST_HEAD(&h->leaving);
+    cds_list_for_each_entry(w, &leaving, link) w->result = err;
+    grant(ri, &g);
+    pthread_mutex_unlock(&ri->lock);
+    resume_all(&leaving);
+    resume_granted(&g, NULL);
+    if (file)
+        repl_fd_unref(file);
+    inode_unref(inode); /* ri may be gone */
+    if (is_pinned)
+        graph_unpin(graph);
+}
+
+/* Is what this hold has locked good enough to write to? */
+static int
+check_marked(const struct op *op, const struct hold *h, const struct fan *f)
+{
+    struct replica replicas[REPLICAS_MAX];
+    child_set good = h->locked & ~h->failed;
+    struct view v;
+
+    if (!op_has_quorum(op, good))
+        return -ENOTCONN;
+    marks_read(op->r, f, replicas);
+    good &= ~changelog_accused(replicas, op->r->count, CHANGE_DATA);
+    /* The arbiter would be the only witness of what is written. */
+    if (op->r->arbiter >= 0 && good & CHILD(op->r->arbiter) && children_count(good) < 2)
+        return -ENOTCONN;
+    if (view_get(op->r, h->inode, &v) && !(v.data & h->locked & ~h->failed))
+        return -EIO; /* what is written would be on bad copies only, which would then accuse the good ones */
+    return 0;
+}
+
+static int
+lock_and_mark(struct op *op, struct hold *h)
+{
+    struct lock_entity e = {.inode = h->inode};
+    struct marks m = {.inode = h->inode, .file = h->file, .dirty.count[CHANGE_DATA] = 1};
+    child_set up = atomic_load(&op->r->up);
+    struct fan f;
+    int err = 0;
+
+    if (!op_has_quorum(op, up))
+        return -ENOTCONN;
+    h->locked = locks_take(op, &e, 1, up, &err);
+    if (!h->locked)
+        return err ? -err : -ENOTCONN;
+    marks_wind(op, &f, h->locked, &m);
+    fan_wait(&f);
+    h->failed = f.sent & ~f.good;
+    err = check_marked(op, h, &f);
+    fan_end(&f);
+    return err;
+}
+
+/* In the coroutine of the first writer. */
+static int
+take(struct op *op, struct repl_inode *ri, struct writer *w)
+{
+    struct replicate *r = op->r;
+    struct hold *h = &ri->hold;
+    uint64_t owner = (uint64_t)(uintptr_t)h;
+    struct grants g = {0};
+
+    h->must_end = h->has_changed = h->is_unsynced = false;
+    h->locked = h->failed = 0;
+    h->generation = atomic_load(&r->generation);
+    h->inode = inode_ref(op->inode);
+    h->file = op->file ? repl_fd_ref(op->file) : NULL;
+    h->is_pinned = graph_pin(r->xl->graph);
+    memcpy(h->owner, &owner, sizeof owner);
+    h->caller = op->caller;
+    h->caller.lk_owner = (struct lk_owner){.len = sizeof h->owner, .bytes = h->owner};
+    op->caller.lk_owner = h->caller.lk_owner;
+    list_hold(r, h);
+    int err = lock_and_mark(op, h);
+
+    if (err) {
+        if (h->locked)
+            (void)mark_and_unlock(r, h); /* takes the mark back: nothing was changed */
+        give_up(ri, err);
+        return err;
+    }
+    pthread_mutex_lock(&ri->lock);
+    h->state = HOLD_HELD;
+    let_in(h, w);
+    grant(ri, &g);
+    pthread_mutex_unlock(&ri->lock);
+    resume_granted(&g, NULL);
+    return 0;
+}
+
+/* Under the lock: nobody writes, and nobody shall any more. */
+static void
+end_soon(struct hold *h)
+{
+    h->state = HOLD_ENDING;
+    worker_post(&h->job);
+}
+
+int
+hold_join(struct op *op, struct repl_inode *ri, struct writer *w)
+{
+    struct hold *h = &ri->hold;
+    struct grants g = {0};
+
+    w->self = coroutine_self();
+    w->takes = false;
+    w->result = 0;
+    pthread_mutex_lock(&ri->lock);
+    cds_list_add_tail(&w->link, &h->waiting);
+    grant(ri, &g);
+    if (h->state == HOLD_HELD && cds_list_empty(&h->writers) && is_over(ri->r, h))
+        end_soon(h);
+    pthread_mutex_unlock(&ri->lock);
+    if (!resume_granted(&g, w->self))
+        coroutine_yield();
+    if (w->takes)
+        return take(op, ri, w);
+    return w->result;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+static void
+note(struct replicate *r, struct hold *h, const struct hold_outcome *o)
+{
+    h->failed |= o->failed;
+    h->has_changed |= o->has_changed;
+    if (o->was_synced && cds_list_empty(&h->writers))
+        h->is_unsynced = false;
+    h->is_unsynced |= o->is_unsynced;
+    h->must_end |= !o->may_wait || o->failed || is_over(r, h) || !h->is_pinned;
+}
+
+static int
+finish(struct repl_inode *ri)
+{
+    int err = mark_and_unlock(ri->r, &ri->hold);
+
+    give_up(ri, err);
+    return err;
+}
+
+int
+hold_leave(struct op *op, struct repl_inode *ri, struct writer *w, const struct hold_outcome *o, bool waits)
+{
+    const struct replicate_conf *conf = xlator_conf(op->r->xl);
+    uint64_t delay_ms = (uint64_t)conf->post_op_delay_s * 1000;
+    struct hold *h = &ri->hold;
+    struct grants g = {0};
+    bool ends = false;
+
+    if (!conf->eager_lock)
+        delay_ms = 0;
+    pthread_mutex_lock(&ri->lock);
+    cds_list_del(&w->link);
+    note(op->r, h, o);
+    grant(ri, &g);
+    if (cds_list_empty(&h->writers)) {
+        ends = h->must_end || !delay_ms;
+        if (ends)
+            h->state = HOLD_ENDING;
+        else
+            timer_start(&h->timer, delay_ms);
+    } else if (waits) {
+        cds_list_add_tail(&w->link, &h->leaving);
+    }
+    bool must_sleep = waits && !ends && !cds_list_empty(&h->writers);
+    pthread_mutex_unlock(&ri->lock);
+    resume_granted(&g, NULL);
+    if (ends)
+        return finish(ri);
+    if (must_sleep)
+        coroutine_yield();
+    return w->result;
+}
+
+/* ---- ended by others ------------------------------------------------------------------------- */
+
+static void
+hurry_locked(struct hold *h)
+{
+    if (h->state != HOLD_HELD)
+        return;
+    h->must_end = true;
+    if (cds_list_empty(&h->writers))
+        end_soon(h);
+}
+
+void
+hold_hurry(struct repl_inode *ri)
+{
+    pthread_mutex_lock(&ri->lock);
+    hurry_locked(&ri->hold);
+    pthread_mutex_unlock(&ri->lock);
+}
+
+static void
+timer_fired(struct timer *t)
+{
+    struct repl_inode *ri = caa_container_of(t, struct repl_inode, hold.timer);
+
+    pthread_mutex_lock(&ri->lock);
+    if (ri->hold.state == HOLD_HELD && cds_list_empty(&ri->hold.writers))
+        end_soon(&ri->hold);
+    pthread_mutex_unlock(&ri->lock);
+}
+
+static void
+finish_go(void *arg)
+{
+    struct repl_inode *ri = arg;
+
+    int err = finish(ri);
+    if (err) /* nobody is told any more: the dirty marks stay, and healers compare */
+        log_event(LOG_WARNING, NULL, "replicate-marks-stay", "a file's marks could not be taken back: %s",
+                  strerror(-err));
+}
+
+static void
+job_run(struct worker_job *job)
+{
+    struct repl_inode *ri = caa_container_of(job, struct repl_inode, hold.job);
+    int err = op_run(finish_go, ri);
+
+    if (!err)
+        return;
+    log_event(LOG_WARNING, ri->r->xl, "replicate-hold-waits", "a file's lock cannot be given back yet: %s",
+              strerror(-err));
+    pthread_mutex_lock(&ri->lock);
+    ri->hold.state = HOLD_HELD; /* and must_end: whoever comes waits for it */
+    timer_start(&ri->hold.timer, 1000);
+    pthread_mutex_unlock(&ri->lock);
+}
+
+void
+holds_stop(struct replicate *r)
+{
+    struct hold *h;
+
+    atomic_store(&r->is_stopping, true);
+    pthread_mutex_lock(&r->lock);
+    cds_list_for_each_entry(h, &r->holds, link) hold_hurry(caa_container_of(h, struct repl_inode, hold));
+    while (r->hold_count)
+        pthread_cond_wait(&r->changed, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+}

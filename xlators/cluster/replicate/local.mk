@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libkiln_xlators_la_SOURCES += \
+	xlators/cluster/replicate/all.c \
+	xlators/cluster/replicate/changelog.c \
+	xlators/cluster/replicate/changelog.h \
+	xlators/cluster/replicate/data.c \
+	xlators/cluster/replicate/entry.c \
+	xlators/cluster/replicate/fan.c \
+	xlators/cluster/replicate/hold.c \
+	xlators/cluster/replicate/lookup.c \
+	xlators/cluster/replicate/metadata.c \
+	xlators/cluster/replicate/open-files.c \
+	xlators/cluster/replicate/read.c \
+	xlators/cluster/replicate/replicate-internal.h \
+	xlators/cluster/replicate/replicate.c \
+	xlators/cluster/replicate/transaction.c \
+	xlators/cluster/replicate/view.c
+
+check_PROGRAMS += xlators/cluster/replicate/test-changelog
+xlators_cluster_replicate_test_changelog_SOURCES = xlators/cluster/replicate/test-changelog.c
+xlators_cluster_replicate_test_changelog_LDADD = $(TEST_LIBS)

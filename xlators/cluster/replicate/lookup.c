@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* LOOKUP: goes to all children that are up, with the keys by which they tell their counters.
+ *
+ *      all have it         the best child's reply; who may be read is kept with the inode (view.c)
+ *      none has it         ENOENT
+ *      some have it        those count that the directory may be read from. If none of them has it, it is
+ *                          gone, or not there yet
+ *      gfids differ        EIO: nobody can tell which is meant; unless only children differ that the
+ *                          directory may not be read from
+ *
+ * Nothing is healed here and no lock is taken: a missing name is left to whoever heals. In between, a name
+ * that another client makes or removes may be on some children only; if it is on a good one, it is there. */
+#include <errno.h>
+
+#include "xlators/cluster/replicate/replicate-internal.h"
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* A gfid for what has none is given to bricks only when all have said that it has none. */
+static struct call_stack *
+lookup_call(const struct op *op, unsigned i, bool gives_gfid)
+{
+    struct call_stack *stk = op_fork(op, i);
+    struct dict *d = stk ? call_xdata(stk) : NULL;
+
+    if (d && !gives_gfid)
+        dict_remove(d, DICT_KEY_GFID_REQ);
+    if (d && !view_ask(op->r, d, false))
+        return stk;
+    if (stk)
+        call_stack_free(stk);
+    return NULL;
+}
+
+static void
+ask(const struct op *op, struct fan *f, child_set up, bool gives_gfid)
+{
+    fan_begin(f);
+    for_each_child(i, up) fan_wind(f, op, i, lookup_call(op, i, gives_gfid));
+    fan_wait(f);
+}
+
+static bool
+all_lack_gfid(const struct op *op, const struct fan *f)
+{
+    if (f->sent != op->r->all)
+        return false;
+    for_each_child(i, f->sent)
+    {
+        if (f->ret[i] != -ENODATA)
+            return false;
+    }
+    return true;
+}
+
+/* ---- putting replies together ---------------------------------------------------------------- */
+
+/* Children that the directory is read from; all, where nothing is known. */
+static child_set
+good_for_names(const struct op *op)
+{
+    struct view v;
+
+    if (op->dir && view_get(op->r, op->dir, &v) && v.data)
+        return v.data;
+    return op->r->all;
+}
+
+/* Those of `set` whose gfid is that of the first one. */
+static child_set
+of_one_gfid(const struct fan *f, child_set set)
+{
+    const struct gfid *first = &f->stk[child_first(set)]->reply.stat.gfid;
+    child_set same = 0;
+
+    for_each_child(i, set) same |= gfid_equal(&f->stk[i]->reply.stat.gfid, first) ? CHILD(i) : 0;
+    return same;
+}
+
+/* The children whose reply counts. 0 or -errno. */
+static int
+judge(const struct op *op, const struct fan *f, child_set *out)
+{
+    child_set names = good_for_names(op), found = f->good & names;
+    int err = fan_errno(f);
+
+    if (!f->good)
+        return err ? -err : -ENOTCONN;
+    if (!found) { /* those that know say no, or say nothing */
+        if (f->sent & names)
+            return -ENOENT;
+        found = f->good;
+    }
+    if (!op_has_quorum(op, f->good) && err)
+        return -err;
+    *out = of_one_gfid(f, found);
+    return *out == found ? 0 : -EIO;
+}
+
+static unsigned
+best_of(const struct replicate *r, const struct view *v, child_set found, const struct inode *inode)
+{
+    child_set best = found;
+
+    if (r->arbiter >= 0 && found & ~CHILD(r->arbiter))
+        best = found & ~CHILD(r->arbiter);
+    if (best & v->metadata)
+        best &= v->metadata;
+    if (best & v->data)
+        best &= v->data;
+    return view_choose(r, best, inode);
+}
+
+static int
+take_reply(struct op *op, struct fan *f, child_set found, uint32_t generation)
+{
+    struct replicate *r = op->r;
+    struct fan counted = *f; /* of the children whose reply counts */
+    struct view v;
+
+    counted.good = found;
+    view_from_replies(r, &counted, generation, &v);
+    struct inode *inode =
+        inode_link(r->xl->graph->inodes, NULL, NULL, &f->stk[child_first(found)]->reply.stat);
+    if (!inode)
+        return -ENOMEM;
+    view_set(r, inode, &v);
+    int err = fan_take(f, op, best_of(r, &v, found, inode));
+
+    if (!err && op->dir && view_get(r, op->dir, &v) && v.data & found)
+        op->stk->reply.post = f->stk[view_choose(r, v.data & found, op->dir)]->reply.post;
+    inode_unref(inode);
+    return err;
+}
+
+void
+lookup_go(struct op *op)
+{
+    uint32_t generation = atomic_load(&op->r->generation);
+    child_set up = atomic_load(&op->r->up), found;
+    struct fan f;
+
+    if (!op_has_quorum(op, up)) {
+        op_fail(op, -ENOTCONN);
+        return;
+    }
+    ask(op, &f, up, false);
+    if (all_lack_gfid(op, &f)) {
+        fan_end(&f);
+        ask(op, &f, up, true);
+    }
+    int err = judge(op, &f, &found);
+    if (!err)
+        err = take_reply(op, &f, found, generation);
+    fan_end(&f);
+    if (err)
+        op_fail(op, err);
+    else
+        op_reply(op);
+}

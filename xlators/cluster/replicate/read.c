@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What one child can answer: stat, read, readlink, access, seek, xattrs, lists of names.
+ *
+ *      look at the view       which children are good for this; asked anew if one came or went (view.c)
+ *      choose one of them     the one that the volume names, else by the gfid, so that all clients choose
+ *                             alike
+ *      ask it                 if it cannot answer, the next good one
+ *
+ * No good one is split-brain: EIO. A directory is listed from one child to its end, whose cookies mean
+ * nothing to the others. No lock is taken: a write under way is seen or not, as on one file system. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "xlators/cluster/replicate/replicate-internal.h"
+
+/* The child has said what is so; another one would say the same. */
+static bool
+is_answer(int ret)
+{
+    switch (ret) {
+    case -ENODATA:
+    case -ERANGE:
+    case -EACCES:
+    case -EPERM:
+    case -EINVAL:
+    case -ENXIO:
+    case -ENAMETOOLONG:
+    case -EOPNOTSUPP:
+        return true;
+    default:
+        return ret >= 0;
+    }
+}
+
+/* Children that may answer this operation. */
+static child_set
+good_for(const struct op *op, const struct view *v)
+{
+    child_set not_arbiter = op->r->arbiter < 0 || S_ISDIR(op->inode->type) ? ~0u : ~CHILD(op->r->arbiter);
+
+    switch (op->fop) {
+    case FOP_readv:
+    case FOP_seek:
+    case FOP_rchecksum:
+    case FOP_readdir:
+    case FOP_readdirp:
+        return v->data;
+    case FOP_stat:
+    case FOP_fstat: /* owner and mode, and how long it is */
+        return v->data & v->metadata ? v->data & v->metadata : v->metadata & not_arbiter;
+    default:
+        return v->metadata;
+    }
+}
+
+/* 0 or -errno; *out is not empty then. */
+static int
+readable(struct op *op, child_set *out)
+{
+    struct view v;
+    int err = view_of(op, op->inode, &v);
+
+    if (err)
+        return err;
+    *out = good_for(op, &v);
+    if (!*out)
+        return -EIO;
+    *out &= atomic_load(&op->r->up);
+    if (op->fd) {
+        if (!op->file)
+            return -EBADFD;
+        if (!(*out & repl_fd_open(op->file)))
+            repl_fd_complete(op);
+        *out &= repl_fd_open(op->file);
+    }
+    return *out ? 0 : -ENOTCONN;
+}
+
+static int
+read_one(struct op *op, child_set set)
+{
+    int ret = -ENOTCONN;
+
+    while (set) {
+        unsigned i = view_choose(op->r, set, op->inode);
+
+        ret = op_call_child(op, i);
+        if (is_answer(ret))
+            break;
+        set &= ~CHILD(i);
+    }
+    return ret;
+}
+
+static void
+reply_or_fail(struct op *op, int ret)
+{
+    if (ret < 0)
+        op_fail(op, ret);
+    else
+        op_reply(op);
+}
+
+void
+read_go(struct op *op)
+{
+    child_set set;
+    int ret = readable(op, &set);
+
+    if (!ret)
+        ret = read_one(op, set);
+    reply_or_fail(op, ret);
+}
+
+/* ---- xattrs ---------------------------------------------------------------------------------- */
+
+/* Names that every child has something to say or to do about. The first that succeeds answers. */
+static bool
+is_for_all(const char *name)
+{
+    static const char *const prefixes[] = {"glusterfs.intrlk", "glusterfs.clrlk",
+                                           "trusted.glusterfs.lockinfo"};
+
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        if (name && strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+void
+getxattr_go(struct op *op)
+{
+    if (is_for_all(op->stk->call.name))
+        all_go(op);
+    else
+        read_go(op);
+}
+
+/* ---- directories ----------------------------------------------------------------------------- */
+
+/* The volume's own, at its root. */
+static bool
+is_reserved(const struct op *op, const struct dirent_entry *e)
+{
+    static const char anonymous[] = ".glusterfs-anonymous-inode";
+
+    return gfid_is_root(&op->inode->gfid) &&
+           (strcmp(e->name, ".landfill") == 0 || strncmp(e->name, anonymous, sizeof anonymous - 1) == 0);
+}
+
+static void
+hide_reserved(struct op *op)
+{
+    struct dirent_entry **at = &op->stk->reply.entries;
+
+    while (*at) {
+        if (is_reserved(op, *at)) {
+            *at = (*at)->next;
+            op->stk->reply.op_ret--;
+        } else {
+            at = &(*at)->next;
+        }
+    }
+}
+
+/* Attributes that this child may be wrong about are not given: whoever wants them asks by name. */
+static void
+drop_doubtful(struct op *op, unsigned child)
+{
+    struct replicate *r = op->r;
+    int64_t pending = 0;
+
+    (void)dict_get_int(op->stk->reply.xdata, DICT_KEY_LINK_COUNT, &pending);
+    bool is_whole = !pending && atomic_load(&r->up) == r->all && (int)child != r->arbiter;
+
+    for (struct dirent_entry *e = op->stk->reply.entries; e && !is_whole; e = e->next) {
+        struct inode *inode = inode_find(r->xl->graph->inodes, &e->iatt.gfid);
+        struct view v;
+
+        if (!inode || !view_get(r, inode, &v) || !(v.data & v.metadata & CHILD(child)))
+            e->iatt = (struct iatt){0};
+        inode_unref(inode);
+    }
+}
+
+static int
+ask_pending(struct op *op)
+{
+    struct dict *d = call_xdata(op->stk);
+
+    return d ? dict_set_str(d, DICT_KEY_LINK_COUNT, "glusterfs.xattrop_index_count") : -ENOMEM;
+}
+
+static int
+choose_list_child(struct op *op, int *out)
+{
+    child_set set;
+    int err = readable(op, &set);
+
+    if (err)
+        return err;
+    if (op->r->arbiter >= 0 && set & ~CHILD(op->r->arbiter))
+        set &= ~CHILD(op->r->arbiter);
+    *out = (int)view_choose(op->r, set, op->inode);
+    return 0;
+}
+
+void
+readdir_go(struct op *op)
+{
+    int child = op->file ? atomic_load(&op->file->list_child) : -1;
+    int ret = op->file ? 0 : -EBADFD;
+
+    if (!ret && (child < 0 || op->stk->call.offset == 0)) {
+        ret = choose_list_child(op, &child);
+        if (!ret)
+            atomic_store(&op->file->list_child, child);
+    }
+    if (!ret)
+        ret = ask_pending(op);
+    if (!ret)
+        ret = op_call_child(op, (unsigned)child);
+    if (ret >= 0) {
+        drop_doubtful(op, (unsigned)child);
+        hide_reserved(op);
+    }
+    reply_or_fail(op, ret);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* cluster/replicate: several bricks that hold the same, in a client's graph between distribute and
+ * protocol/client. Its name is the domain of its locks, and the names in `afr-pending-xattr` are those of the
+ * counters: both must be what all other clients and healers have.
+ *
+ * The layer itself: options, children that come and go. Every operation is a coroutine from here on (fan.c
+ * has the table); replicate-internal.h says which file has what.
+ *
+ * Nothing is healed here. What a child has missed is counted on the others, so that the self-heal daemon
+ * finds it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "log/dump.h"
+#include "log/log.h"
+#include "xlators/cluster/replicate/replicate-internal.h"
+
+enum { PATIENCE_MS = 10000 }; /* until a child that says nothing counts as down */
+
+static const char *const quorum_types[] = {"none", "auto", "fixed", "", NULL};
+
+static const struct option replicate_options[] = {
+    OPT_STR(struct replicate_conf, pending_keys, "afr-pending-xattr", NULL),
+    OPT_ENUM(struct replicate_conf, quorum_type, "quorum-type", "", quorum_types),
+    OPT_INT(struct replicate_conf, quorum_count, "quorum-count", "0", 0, REPLICAS_MAX),
+    OPT_INT(struct replicate_conf, arbiter_count, "arbiter-count", "0", 0, 1),
+    OPT_INT(struct replicate_conf, post_op_delay_s, "post-op-delay-secs", "1", 0, 60),
+    OPT_INT(struct replicate_conf, read_hash_mode, "read-hash-mode", "1", 0, 5),
+    OPT_STR(struct replicate_conf, read_child, "read-subvolume", NULL),
+    OPT_STR(struct replicate_conf, thin_arbiter, "thin-arbiter", NULL),
+    OPT_BOOL(struct replicate_conf, eager_lock, "eager-lock", "on"),
+    OPT_BOOL(struct replicate_conf, ensure_durability, "ensure-durability", "on"),
+    OPT_MUST_BE("halo-enabled", "no"),
+    OPT_MUST_BE("consistent-metadata", "no"),
+    OPT_MUST_BE("consistent-io", "no"),
+    OPT_MUST_BE("pre-op-compat", "on"),
+    /* what healers are told: this layer heals nothing */
+    OPT_IGNORED("data-self-heal"),
+    OPT_IGNORED("metadata-self-heal"),
+    OPT_IGNORED("entry-self-heal"),
+    OPT_IGNORED("data-self-heal-algorithm"),
+    OPT_IGNORED("data-self-heal-window-size"),
+    OPT_IGNORED("background-self-heal-count"),
+    OPT_IGNORED("heal-wait-queue-length"),
+    OPT_IGNORED("self-heal-readdir-size"),
+    OPT_IGNORED("self-heal-daemon"),
+    OPT_IGNORED("heal-timeout"),
+    OPT_IGNORED("favorite-child-policy"),
+    OPT_IGNORED("shd-max-threads"),
+    OPT_IGNORED("shd-wait-qlength"),
+    OPT_IGNORED("granular-entry-heal"), /* names are always told, which is right with it on and off */
+    OPT_IGNORED("use-anonymous-inode"),
+    OPT_IGNORED("volume-id"),
+    /* how stock does what is done another way here */
+    OPT_IGNORED("use-compound-fops"),
+    OPT_IGNORED("full-lock"),
+    OPT_IGNORED("optimistic-change-log"),
+    OPT_IGNORED("choose-local"), /* files are spread over the children by their gfids */
+    OPT_IGNORED("locking-scheme"),
+    OPT_IGNORED("quorum-reads"),
+    OPT_IGNORED("metadata-splitbrain-forced-heal"),
+    OPT_IGNORED("read-subvolume-index"),
+    OPT_IGNORED("node-uuid"),
+    OPT_END,
+};
+
+/* ---- children that come and go --------------------------------------------------------------- */
+
+static unsigned
+index_of(const struct replicate *r, const struct xlator *child)
+{
+    unsigned i = 0;
+
+    while (i < r->count && r->xl->children[i] != child)
+        i++;
+    assert(i < r->count);
+    return i;
+}
+
+/* Under the lock: what the layer above is to hear now that `was` has become `is`. False: nothing. */
+static bool
+news(struct replicate *r, child_set was, child_set is, bool is_impatient, enum child_event *out)
+{
+    if (!r->has_told) {
+        *out = is ? CHILD_UP : CHILD_DOWN;
+        r->has_told = r->reported == r->all || is_impatient;
+        return r->has_told;
+    }
+    if (was == is)
+        return false;
+    if (!was || !is)
+        *out = is ? CHILD_UP : CHILD_DOWN;
+    else
+        *out = is & ~was ? CHILD_SOME_UP : CHILD_SOME_DOWN;
+    return true;
+}
+
+/* Children of `which` are up now, or are not; an empty set: those that have said nothing are down. */
+static void
+children_are(struct replicate *r, child_set which, bool is_up)
+{
+    enum child_event event;
+
+    pthread_mutex_lock(&r->lock);
+    child_set was = atomic_load(&r->up), is = is_up ? was | which : was & ~which;
+
+    r->reported |= which;
+    atomic_store(&r->up, is);
+    if (was != is)
+        atomic_fetch_add(&r->generation, 1);
+    bool tells = news(r, was, is, !which, &event);
+    pthread_mutex_unlock(&r->lock);
+    if (tells)
+        xlator_tell_parent(r->xl, event);
+}
+
+static void
+replicate_notify(struct xlator *xl, struct xlator *child, enum child_event event)
+{
+    struct replicate *r = xl->private;
+    child_set which = CHILD(index_of(r, child));
+
+    switch (event) {
+    case CHILD_UP:
+        children_are(r, which, true);
+        break;
+    case CHILD_REFUSED: /* it has said so in the log; the others may serve */
+    case CHILD_DOWN:
+        children_are(r, which, false);
+        break;
+    case CHILD_CONNECTING:
+    case CHILD_SOME_UP:
+    case CHILD_SOME_DOWN:
+        break;
+    }
+}
+
+static void
+patience_ends(struct timer *t)
+{
+    children_are(caa_container_of(t, struct replicate, patience), 0, false);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void
+replicate_fini(struct xlator *xl)
+{
+    struct replicate *r = xl->private;
+
+    for (unsigned i = 0; i < r->count; i++)
+        free(r->keys[i]);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+static char *
+key_of(const char *name, size_t len)
+{
+    char *key = NULL;
+
+    return asprintf(&key, "trusted.afr.%.*s", (int)len, name) < 0 ? NULL : key;
+}
+
+/* "V-client-0,V-client-1": as many as there are children. */
+static int
+parse_keys(struct replicate *r, const char *names, struct reason *why)
+{
+    const char *at = names;
+
+    for (unsigned i = 0; i < r->count; i++) {
+        size_t len = strcspn(at, ",");
+        bool is_last = i + 1 == r->count;
+
+        if (!len || (at[len] == '\0') != is_last)
+            return reason_set(why, -EINVAL, "option afr-pending-xattr %s: expected %u names", names,
+                              r->count);
+        r->keys[i] = key_of(at, len);
+        if (!r->keys[i])
+            return -ENOMEM;
+        at += len + 1;
+    }
+    return 0;
+}
+
+static int
+set_keys(struct replicate *r, struct reason *why)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+
+    if (conf->pending_keys)
+        return parse_keys(r, conf->pending_keys, why);
+    for (unsigned i = 0; i < r->count; i++) {
+        r->keys[i] = key_of(r->xl->children[i]->name, strlen(r->xl->children[i]->name));
+        if (!r->keys[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int
+check(const struct replicate *r, struct reason *why)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+
+    if (r->count < 2 || r->count > REPLICAS_MAX)
+        return reason_set(why, -EINVAL, "%u subvolumes: 2 to %d are possible", r->count, REPLICAS_MAX);
+    if (conf->arbiter_count && r->count != 3)
+        return reason_set(why, -EINVAL, "option arbiter-count 1: it needs 3 subvolumes, and there are %u",
+                          r->count);
+    if (conf->thin_arbiter)
+        return reason_set(why, -EOPNOTSUPP, "option thin-arbiter is not built");
+    if (conf->quorum_type == QUORUM_FIXED && (conf->quorum_count < 1 || conf->quorum_count > r->count))
+        return reason_set(why, -EINVAL, "option quorum-count %d: 1 to %u are possible",
+                          (int)conf->quorum_count, r->count);
+    return 0;
+}
+
+static void
+set_children(struct replicate *r)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+
+    r->all = CHILDREN(r->count);
+    r->arbiter = conf->arbiter_count ? (int)r->count - 1 : -1;
+    r->read_child = -1;
+    for (unsigned i = 0; i < r->count; i++) {
+        if (conf->read_child && strcmp(r->xl->children[i]->name, conf->read_child) == 0)
+            r->read_child = (int)i;
+    }
+}
+
+static int
+replicate_init(struct xlator *xl, struct reason *why)
+{
+    struct replicate *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return -ENOMEM;
+    r->xl = xl;
+    r->count = xl->child_count;
+    xl->private = r;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    CDS_INIT_LIST_HEAD(&r->holds);
+    timer_init(&r->patience, patience_ends);
+    atomic_init(&r->generation, 1); /* 0 is no generation */
+    int err = check(r, why);
+
+    if (!err) {
+        set_children(r);
+        err = repl_fd_pool_init() || repl_inode_pool_init() ? -ENOMEM : set_keys(r, why);
+    }
+    if (err) {
+        if (r->count > REPLICAS_MAX)
+            r->count = 0; /* it has no keys */
+        replicate_fini(xl);
+        xl->private = NULL;
+    }
+    return err;
+}
+
+static int
+replicate_start(struct xlator *xl)
+{
+    struct replicate *r = xl->private;
+
+    timer_start(&r->patience, PATIENCE_MS);
+    return 0;
+}
+
+/* The children are still there: what is held is given back. */
+static void
+replicate_stop(struct xlator *xl)
+{
+    struct replicate *r = xl->private;
+
+    timer_stop(&r->patience);
+    holds_stop(r);
+}
+
+static void
+replicate_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)xl;
+    (void)inode;
+    repl_inode_free(ctx);
+}
+
+static void
+replicate_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
+{
+    repl_fd_released(xl->private, fd, ctx);
+}
+
+static void
+replicate_dump(struct xlator *xl, struct dump *d)
+{
+    struct replicate *r = xl->private;
+
+    pthread_mutex_lock(&r->lock);
+    unsigned holds = r->hold_count;
+    pthread_mutex_unlock(&r->lock);
+    dump_line(d, "child_count", "%u", r->count);
+    for (unsigned i = 0; i < r->count; i++) {
+        char key[32];
+
+        snprintf(key, sizeof key, "child_up[%u]", i);
+        dump_line(d, key, "%d", atomic_load(&r->up) & CHILD(i) ? 1 : 0);
+    }
+    dump_line(d, "generation", "%u", atomic_load(&r->generation));
+    dump_line(d, "files-locked", "%u", holds);
+}
+
+const struct xlator_type cluster_replicate_xlator = {
+    .name = "cluster/replicate",
+    .options = replicate_options,
+    .conf_size = sizeof(struct replicate_conf),
+    .ops = &(const struct xlator_ops){.any = op_start},
+    .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
+    .fans_out = true,
+    .init = replicate_init,
+    .start = replicate_start,
+    .stop = replicate_stop,
+    .fini = replicate_fini,
+    .notify = replicate_notify,
+    .inode_forget = replicate_inode_forget,
+    .fd_release = replicate_fd_release,
+    .dump = replicate_dump,
+};

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What every change is made of:
+ *
+ *      lock       on all children that are up: at once and without waiting; if one of them says that somebody
+ *                 else has the lock, what was granted is given back and each is locked in turn, waiting. All
+ *                 clients go in the same order: first things first, and of each thing the first child first
+ *      mark       dirty +1 on the locked children. Of names and attributes only if a child is missing: with
+ *                 all there the marks after are enough, for who dies in between has told nobody of success
+ *      change     on all that are locked and marked
+ *      mark       dirty -1, and +1 about each child that has not done it, on those that have
+ *      unlock
+ *
+ * The caller has its reply after the change if no child has failed in it, else after the second marks: what
+ * it is told is done is then never only on a child that nobody knows to be the good one.
+ *
+ * Who has failed: who did not get the lock or the mark, or whose errno is not that of all others. If all have
+ * failed alike (a name that is there already, say) nobody has missed anything. If too few are left for
+ * quorum, all count as failed and nobody is accused: of two halves each would accuse the other.
+ *
+ * Other clients see names and attributes change one child after the other; they read of one child. Under the
+ * lock they see all or nothing. */
+#include <errno.h>
+#include <string.h>
+
+#include "xlators/cluster/replicate/replicate-internal.h"
+
+/* As on the wire (wire 6.2). */
+enum { INODE_LOCK_NOW = 1, INODE_LOCK_WAIT = 2 };
+enum { ENTRY_LOCK_WAIT = 0, ENTRY_UNLOCK = 1, ENTRY_LOCK_NOW = 2 };
+enum lock_how { LOCK_NOW, LOCK_WAIT, LOCK_DROP };
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+static void
+fill_entry_lock(struct fop_call *call, const struct lock_entity *e, enum lock_how how)
+{
+    static const uint32_t cmds[] = {
+        [LOCK_NOW] = ENTRY_LOCK_NOW, [LOCK_WAIT] = ENTRY_LOCK_WAIT, [LOCK_DROP] = ENTRY_UNLOCK};
+
+    call->cmd = cmds[how];
+    call->type = FLOCK_WRITE;
+    call->name = e->name ? e->name : "";
+    call->has_name = e->name != NULL;
+}
+
+static void
+fill_inode_lock(struct fop_call *call, const struct lock_entity *e, enum lock_how how)
+{
+    call->cmd = how == LOCK_WAIT ? INODE_LOCK_WAIT : INODE_LOCK_NOW;
+    call->type = how == LOCK_DROP ? FLOCK_UNLOCK : FLOCK_WRITE;
+    call->flock = (struct fop_flock){.type = call->type, .start = (int64_t)e->start, .len = 0};
+}
+
+static struct call_stack *
+lock_call(const struct op *op, const struct lock_entity *e, unsigned i, enum lock_how how)
+{
+    struct fd *fd = op->file && e->inode == op->inode && !e->is_entry ? repl_fd_child(op->file, i) : NULL;
+    struct call_stack *stk = op_call(op, e->is_entry ? FOP_entrylk : fd ? FOP_finodelk : FOP_inodelk, i);
+
+    if (!stk)
+        return NULL;
+    inode_unref(stk->call.loc.inode);
+    stk->call.loc.inode = inode_ref(e->inode);
+    stk->call.volume = op->r->xl->name;
+    if (e->is_entry)
+        fill_entry_lock(&stk->call, e, how);
+    else
+        fill_inode_lock(&stk->call, e, how);
+    return stk;
+}
+
+static void
+wind_lock(const struct op *op, struct fan *f, const struct lock_entity *e, child_set on, enum lock_how how)
+{
+    fan_begin(f);
+    for_each_child(i, on) fan_wind(f, op, i, lock_call(op, e, i, how));
+}
+
+void
+locks_drop(const struct op *op, const struct lock_entity *e, unsigned count, child_set on, struct fan *fans)
+{
+    for (unsigned k = 0; k < count; k++)
+        wind_lock(op, &fans[k], &e[k], on, LOCK_DROP);
+}
+
+/* What a child that has lost the connection answers does not matter: its locks are gone. */
+static void
+drop_and_wait(const struct op *op, const struct lock_entity *e, child_set on)
+{
+    struct fan f;
+
+    wind_lock(op, &f, e, on, LOCK_DROP);
+    fan_wait(&f);
+    fan_end(&f);
+}
+
+/* One child after the other. */
+static child_set
+lock_in_turn(const struct op *op, const struct lock_entity *e, unsigned count, child_set on, int *err)
+{
+    child_set has[LOCK_ENTITIES_MAX] = {0}, locked = on;
+    struct fan f;
+
+    for (unsigned k = 0; k < count; k++) {
+        for_each_child(i, on)
+        {
+            if (!(locked & CHILD(i)))
+                continue;
+            wind_lock(op, &f, &e[k], CHILD(i), LOCK_WAIT);
+            fan_wait(&f);
+            if (f.good)
+                has[k] |= CHILD(i);
+            else
+                *err = replica_worse_errno(*err, fan_errno(&f));
+            locked &= f.good ? locked : ~CHILD(i);
+            fan_end(&f);
+        }
+    }
+    for (unsigned k = 0; k < count; k++)
+        drop_and_wait(op, &e[k], has[k] & ~locked);
+    return locked;
+}
+
+child_set
+locks_take(const struct op *op, const struct lock_entity *e, unsigned count, child_set on, int *err)
+{
+    struct fan f[LOCK_ENTITIES_MAX];
+    child_set locked = on, has[LOCK_ENTITIES_MAX];
+    bool is_taken = false;
+
+    for (unsigned k = 0; k < count; k++)
+        wind_lock(op, &f[k], &e[k], on, LOCK_NOW);
+    for (unsigned k = 0; k < count; k++) {
+        fan_wait(&f[k]);
+        has[k] = f[k].good;
+        locked &= f[k].good;
+        for_each_child(i, f[k].sent & ~f[k].good) is_taken |= f[k].ret[i] == -EAGAIN;
+        *err = replica_worse_errno(*err, fan_errno(&f[k]));
+        fan_end(&f[k]);
+    }
+    if (is_taken)
+        locked = 0;
+    for (unsigned k = 0; k < count; k++)
+        drop_and_wait(op, &e[k], has[k] & ~locked);
+    if (!is_taken)
+        return locked;
+    *err = 0;
+    return lock_in_turn(op, e, count, on, err);
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+static int
+add_counter(struct call_stack *stk, const char *key, const struct changelog *c)
+{
+    unsigned char *bytes = arena_alloc(&stk->arena, CHANGELOG_BYTES);
+
+    if (!bytes)
+        return -ENOMEM;
+    changelog_put(c, bytes);
+    const struct dict_pair p = {.key = key,
+                                .key_len = (uint16_t)strlen(key),
+                                .type = DICT_PTR,
+                                .len = CHANGELOG_BYTES,
+                                .v.bytes = bytes};
+
+    return dict_append(stk->call.dict, &p) ? 0 : -ENOMEM;
+}
+
+static int
+fill_marks(const struct replicate *r, struct call_stack *stk, const struct marks *m)
+{
+    static const struct changelog none;
+
+    stk->call.dict = dict_new(&stk->arena);
+    int err = stk->call.dict ? add_counter(stk, "trusted.afr.dirty", &m->dirty) : -ENOMEM;
+
+    for (unsigned k = 0; k < r->count && !err; k++)
+        err = add_counter(stk, r->keys[k], m->accused & CHILD(k) ? &m->about : &none);
+    if (!err && m->name_key)
+        err = call_xdata(stk) ? dict_set_str(stk->call.xdata, m->name_key, m->name) : -ENOMEM;
+    return err;
+}
+
+static struct call_stack *
+marks_call(const struct op *op, unsigned i, const struct marks *m)
+{
+    struct fd *fd = m->file ? repl_fd_child(m->file, i) : NULL;
+    struct call_stack *stk = coro_call_new();
+
+    if (!stk)
+        return NULL;
+    stk->caller = op->caller;
+    stk->call.fop = fd ? FOP_fxattrop : FOP_xattrop;
+    stk->call.fd = fd ? fd_ref(fd) : NULL;
+    stk->call.loc.inode = inode_ref(m->inode);
+    if (!fill_marks(op->r, stk, m))
+        return stk;
+    call_stack_free(stk);
+    return NULL;
+}
+
+void
+marks_wind(const struct op *op, struct fan *f, child_set to, const struct marks *m)
+{
+    fan_begin(f);
+    for_each_child(i, to) fan_wind(f, op, i, marks_call(op, i, m));
+}
+
+void
+marks_read(const struct replicate *r, const struct fan *f, struct replica out[REPLICAS_MAX])
+{
+    memset(out, 0, REPLICAS_MAX * sizeof *out);
+    for_each_child(i, f->good)
+    {
+        const struct dict *d = f->stk[i]->reply.dict;
+
+        out[i].is_there = true;
+        for (unsigned k = 0; k < r->count; k++) {
+            const struct dict_pair *p = dict_find_text(d, r->keys[k]);
+
+            if (p && (p->type == DICT_PTR || p->type == DICT_UNTYPED || p->type == DICT_STR))
+                changelog_get(&out[i].about[k], p->v.bytes, p->len);
+        }
+    }
+}
+
+/* ---- a transaction --------------------------------------------------------------------------- */
+
+/* Unique for as long as it is held: the address of what lies on the coroutine's stack. */
+void
+transaction_init(struct transaction *t, struct op *op, enum change what)
+{
+    uint64_t owner = (uint64_t)(uintptr_t)t;
+
+    *t = (struct transaction){.op = op, .what = what};
+    memcpy(t->owner, &owner, sizeof owner);
+    op->caller.lk_owner = (struct lk_owner){.len = sizeof t->owner, .bytes = t->owner};
+}
+
+void
+transaction_add(struct transaction *t, struct lock_entity e)
+{
+    t->entity[t->entity_count++] = e;
+}
+
+void
+transaction_mark(struct transaction *t, struct inode *inode, const char *name)
+{
+    t->marked[t->marked_count] = inode;
+    t->marked_name[t->marked_count++] = name;
+}
+
+static struct marks
+marks_of(const struct transaction *t, unsigned n)
+{
+    bool is_own = t->marked[n] == t->op->inode && t->what != CHANGE_ENTRY;
+    struct marks m = {.inode = t->marked[n], .file = is_own ? t->op->file : NULL};
+
+    return m;
+}
+
+/* The mark before. */
+static void
+mark_before(struct transaction *t)
+{
+    struct fan f;
+
+    for (unsigned n = 0; n < t->marked_count; n++) {
+        struct marks m = marks_of(t, n);
+
+        m.dirty.count[t->what] = 1;
+        m.name_key = t->marked_name[n] ? DICT_KEY_XATTROP_ENTRY_CREATE : 0;
+        m.name = t->marked_name[n];
+        marks_wind(t->op, &f, t->locked & ~t->failed, &m);
+        fan_wait(&f);
+        t->failed |= f.sent & ~f.good;
+        fan_end(&f);
+    }
+    t->is_dirty = true;
+}
+
+static void
+unlock(struct transaction *t)
+{
+    struct fan f[LOCK_ENTITIES_MAX];
+
+    locks_drop(t->op, t->entity, t->entity_count, t->locked, f);
+    for (unsigned k = 0; k < t->entity_count; k++) {
+        fan_wait(&f[k]);
+        fan_end(&f[k]);
+    }
+}
+
+int
+transaction_begin(struct transaction *t)
+{
+    struct replicate *r = t->op->r;
+    int err = 0;
+
+    t->up = atomic_load(&r->up);
+    if (!op_has_quorum(t->op, t->up))
+        return -ENOTCONN;
+    t->locked = locks_take(t->op, t->entity, t->entity_count, t->up, &err);
+    if (!t->locked)
+        return err ? -err : -ENOTCONN;
+    if (op_has_quorum(t->op, t->locked)) {
+        if (t->locked != r->all)
+            mark_before(t);
+        if (op_has_quorum(t->op, t->locked & ~t->failed))
+            return 0;
+    }
+    unlock(t);
+    return -ENOTCONN;
+}
+
+int
+transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const struct fan *f, unsigned i))
+{
+    child_set failed = 0;
+
+    if (fan_is_symmetric(f)) {
+        t->is_for_nothing = true;
+        return -fan_errno(f);
+    }
+    for_each_child(i, f->sent)
+    {
+        if (f->ret[i] < 0)
+            failed |= f->ret[i] == -ENOTEMPTY && t->what == CHANGE_ENTRY ? 0 : CHILD(i);
+        else if (has_failed && has_failed(f, i))
+            failed |= CHILD(i);
+    }
+    t->failed |= failed;
+    if (op_has_quorum(t->op, f->good & ~failed))
+        return 0;
+    int err = fan_errno(f);
+
+    t->has_lost_quorum = true;
+    return err ? -err : -ENOTCONN;
+}
+
+/* Who is accused, and by which of the name's indices it is found. */
+static struct marks
+marks_after(const struct transaction *t, unsigned n)
+{
+    struct marks m = marks_of(t, n);
+    child_set missing = t->op->r->all & ~(t->locked & ~t->failed);
+
+    m.accused = t->is_for_nothing || t->has_lost_quorum ? 0 : missing;
+    m.about.count[t->what] = 1;
+    m.dirty.count[t->what] = t->is_dirty ? (uint32_t)-1 : 0;
+    if (t->has_lost_quorum)
+        m.dirty.count[t->what] = t->what == CHANGE_ENTRY && !t->is_dirty ? 1 : 0;
+    m.name = t->marked_name[n];
+    if (m.name && t->failed)
+        m.name_key = DICT_KEY_XATTROP_ENTRY_CREATE;
+    else if (m.name && !missing)
+        m.name_key = DICT_KEY_XATTROP_ENTRY_DELETE;
+    return m;
+}
+
+int
+transaction_mark_after(struct transaction *t)
+{
+    child_set good = t->locked & ~t->failed;
+    int err = 0;
+
+    for (unsigned n = 0; n < t->marked_count; n++) {
+        struct marks m = marks_after(t, n);
+        struct fan f;
+
+        if (!m.accused && !m.dirty.count[t->what])
+            continue;
+        view_drop(t->op->r, t->marked[n], t->what, m.accused);
+        marks_wind(t->op, &f, good, &m);
+        fan_wait(&f);
+        if (!op_has_quorum(t->op, f.good) && !err)
+            err = fan_errno(&f) ? -fan_errno(&f) : -ENOTCONN;
+        fan_end(&f);
+    }
+    return err;
+}
+
+static void
+answer(struct op *op, int err)
+{
+    if (op->stk && err)
+        op_fail(op, err);
+    else if (op->stk)
+        op_reply(op);
+}
+
+/* The unlocks are on their way before the caller can send anything that would wait for them. */
+void
+transaction_end(struct transaction *t, int err)
+{
+    struct op *op = t->op;
+    struct fan f[LOCK_ENTITIES_MAX];
+    bool has_all = !err && !t->failed && op->is_pinned;
+
+    if (has_all && t->is_dirty)
+        answer(op, 0);
+    int mark_err = transaction_mark_after(t);
+    if (!err)
+        err = mark_err;
+    locks_drop(op, t->entity, t->entity_count, t->locked, f);
+    if (op->is_pinned)
+        answer(op, err);
+    for (unsigned k = 0; k < t->entity_count; k++) {
+        fan_wait(&f[k]);
+        fan_end(&f[k]);
+    }
+    answer(op, err);
+}
