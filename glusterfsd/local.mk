@@ -24,7 +24,9 @@ kilnd_SOURCES = \
 # The allocator first: it takes malloc's place.
 kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(MICROHTTPD_LIBS)
 
-check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn glusterfsd/test-statedump-options
+check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn glusterfsd/test-options-table glusterfsd/test-statedump-options
+glusterfsd_test_options_table_SOURCES = glusterfsd/test-options-table.c
+glusterfsd_test_options_table_LDADD = $(TEST_LIBS)
 glusterfsd_test_statedump_options_SOURCES = glusterfsd/test-statedump-options.c glusterfsd/statedump-options.c
 glusterfsd_test_statedump_options_LDADD = $(TEST_LIBS)
 glusterfsd_test_bricks_SOURCES = glusterfsd/test-bricks.c glusterfsd/bricks.c glusterfsd/test-brick-stack.h

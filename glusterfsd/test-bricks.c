@@ -696,6 +696,20 @@ START_TEST(a_bad_value_changes_nothing)
 }
 END_TEST
 
+START_TEST(what_acts_at_the_start_is_told)
+{
+    static const struct twist later = {"posix", NULL, " option hostname elsewhere\n"};
+    char error[512] = "";
+    struct graph *g = brick_attach(comes);
+
+    ck_assert_int_eq(graph_reconfigure(g, stack_volfile(comes, others, OTHERS), error, sizeof error), 0);
+    ck_assert_uint_eq(logged("option-waits"), 0);
+    ck_assert_int_eq(graph_reconfigure(g, stack_volfile(comes, &later, 1), error, sizeof error), 0);
+    ck_assert_uint_eq(logged("option-waits"), 1);
+    ck_assert_int_eq(bricks_detach(comes), 0);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -725,6 +739,7 @@ test_suite(void)
     tcase_add_test(failing, a_layer_has_one_below);
     tcase_add_test(failing, too_many_bricks_are_refused);
     tcase_add_test(options, options_change_under_load);
+    tcase_add_test(options, what_acts_at_the_start_is_told);
     tcase_add_test(options, a_bad_value_changes_nothing);
     return s;
 }

@@ -621,6 +621,47 @@ free_confs(struct graph *g, void **confs)
     free(confs);
 }
 
+static const struct volfile_section *
+section_of(const struct volfile *v, const struct xlator *xl)
+{
+    const struct volfile_section *s = v->sections;
+
+    while (strcmp(s->name, xl->name) != 0) /* the shape is the same: it is there */
+        s++;
+    return s;
+}
+
+/* "": not said. */
+static const char *
+value_of(const struct volfile_section *s, const char *key)
+{
+    const char *value = "";
+
+    for (size_t i = 0; i < s->option_count; i++) {
+        if (strcmp(s->options[i].key, key) == 0)
+            value = s->options[i].value;
+    }
+    return value;
+}
+
+/* Operators who set what cannot change while the brick serves are told so. */
+static void
+tell_what_waits(const struct graph *g, const struct volfile *fresh)
+{
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        struct xlator *xl = &g->layers[i];
+        const char *const *key = xl->type->at_start;
+
+        for (; key && *key; key++) {
+            const char *value = value_of(section_of(fresh, xl), *key);
+
+            if (strcmp(value, value_of(section_of(g->volfile, xl), *key)) != 0)
+                log_event(LOG_WARNING, xl, "option-waits",
+                          "option %s \"%s\" acts when the brick starts again", *key, value);
+        }
+    }
+}
+
 int
 graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size)
 {
@@ -639,6 +680,7 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
         volfile_free(fresh);
         return err;
     }
+    tell_what_waits(g, fresh);
     g->volfile_fresh = fresh;
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];

@@ -71,16 +71,22 @@ static const struct xlator_type *const built[] = {
     &protocol_server_xlator,
 };
 
+enum { BUILT = sizeof built / sizeof built[0], NOT_BUILT = sizeof not_built / sizeof not_built[0] };
+
+const struct xlator_type *
+xlator_type_at(size_t number)
+{
+    if (number < BUILT)
+        return built[number];
+    return number - BUILT < NOT_BUILT ? &not_built[number - BUILT] : NULL;
+}
+
 const struct xlator_type *
 xlator_type_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof built / sizeof built[0]; i++) {
-        if (strcmp(built[i]->name, name) == 0)
-            return built[i];
-    }
-    for (size_t i = 0; i < sizeof not_built / sizeof not_built[0]; i++) {
-        if (strcmp(not_built[i].name, name) == 0)
-            return &not_built[i];
-    }
-    return NULL;
+    const struct xlator_type *type;
+
+    for (size_t i = 0; (type = xlator_type_at(i)) && strcmp(type->name, name) != 0; i++)
+        ;
+    return type;
 }

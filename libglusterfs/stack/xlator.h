@@ -52,6 +52,9 @@ struct xlator_ops {
 struct xlator_type {
     const char *name;             /* as in the volfile: "features/locks" */
     const struct option *options; /* ends with OPT_END */
+    /* Keys whose new value acts when the brick is started again, and is logged until then; ends with NULL.
+     * Absent: all act at once. */
+    const char *const *at_start;
     size_t conf_size;
     const struct xlator_ops *ops;
     /* KEEPS(CTX_INODE) | ...: each such object of the graph has room for a context of this layer */
@@ -168,5 +171,7 @@ void xlator_tell_parent(struct xlator *xl, enum child_event event);
 
 /* The types that are linked in: constant, for ever; any thread. NULL if there is none of this name. */
 const struct xlator_type *xlator_type_find(const char *name);
+/* All of kilnd's, by number from 0; NULL after the last. Any thread. */
+const struct xlator_type *xlator_type_at(size_t number);
 
 #endif

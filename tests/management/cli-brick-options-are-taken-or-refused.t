@@ -71,6 +71,14 @@ if [[ $BRICKD == kiln ]]; then
     is "$(grep -oE 'keeps its options: .*' "$log" | sort -u)" "" "the brick has refused none of these"
 fi
 
+# doc/options.md names keys that glusterd knows, and of the families that concern bricks alone all that it knows.
+awk -F ' *[|] *' '$3 ~ /[.]/ { gsub(/, /, "\n", $3); print $3 }' "$source_dir/doc/options.md" | grep -v '[*]' | sort -u >"$T/documented"
+gl volume get v all | awk '$1 ~ /[.]/ { print $1 }' | sort -u >"$T/known"
+brick_keys='^(storage|locks|changelog|server)[.]|^features[.](locks|trash|lease|worm|read-only|cache-invalidation|barrier|selinux)'
+is "$(comm -23 "$T/documented" "$T/known")" "" "the table's keys are glusterd's"
+is "$(comm -13 "$T/documented" "$T/known" | grep -E "$brick_keys")" "" "glusterd's are in the table"
+t "they are many" test "$(wc -l <"$T/documented")" -gt 90
+
 t_not "a value of the wrong kind is refused by glusterd" gl volume set v storage.health-check-interval soon
 t_not "one out of range too" gl volume set v performance.io-thread-count 65
 t_not "and an option that there is not" gl volume set v storage.colour red

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Options about who may do what, set while the volume is mounted: storage.owner-uid and -gid, server.root-squash and all-squash with
-# anonuid. Each is seen to act on the mount, and to act no more when it is taken back, without a restart of the brick. With --stock
+# anonuid, storage.reserve, auth.allow and auth.reject. Each is seen to act on the mount, and to act no more when it is taken back, without a restart of the brick. With --stock
 # the same script runs a stock brick.
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -65,6 +65,42 @@ set_to server.all-squash on
 soon "what a user makes belongs to anonuid" made_by 2000 3000
 set_to server.all-squash off
 soon "to the user again" made_by 2000 2000
+
+# More than the disk has: internal clients alone may write.
+may_write() { echo data >"$mnt/all/$EPOCHREALTIME"; }
+may_not_write() { ! may_write 2>"$T/write.out" && grep -q 'No space left' "$T/write.out"; }
+t "a file is written" may_write
+set_to storage.reserve 100TB
+soon "below the reserve nothing new is written" may_not_write
+is "$(cat "$mnt/file")" data "and what is there is read"
+set_to storage.reserve 1
+soon "it is written again" may_write
+
+# Who mounts by the volume's own volfile has no password, and is judged by address.
+guest=$T/guest
+mkdir "$guest"
+guest_mount() {
+    glusterfs --process-name fuse -f /var/lib/glusterd/vols/v/v.tcp-fuse.vol --attribute-timeout=0 --entry-timeout=0 \
+        -l "$T/log/guest.log" "$guest" && wait_for 60 "the mount" is_glusterfs_mount "$guest"
+}
+is_in() { [[ $(cat "$guest/file") == data ]]; }
+is_out() { ! stat "$guest/file" >/dev/null 2>&1; }
+t "a client without a password mounts" guest_mount
+t "and reads" is_in
+set_to auth.allow '10.1.2.3,10.4.*'
+soon "a list without its address puts it out" is_out
+t "who has the password stays" grep -q data "$mnt/file"
+set_to auth.allow "10.1.2.3,$glusterd_host"
+soon "a list with it lets it in again" is_in
+set_to auth.reject "$glusterd_host"
+soon "a list of those who may not puts it out" is_out
+has_come_back() { grep -q data "$mnt/file"; }
+t "auth.reject is taken back" gl volume reset v auth.reject
+soon "it is in again" is_in
+soon "and who has the password, who may be put out by that list too" has_come_back
+t "auth.allow is taken back" gl volume reset v auth.allow
+t "and stays in" is_in
+umount "$guest"
 
 is "$(glusterd_brick_pids)" "$brick_pid" "the brick is served by the same process all the time"
 

@@ -180,6 +180,9 @@ server_dump(struct xlator *xl, struct dump *d)
 const struct xlator_type protocol_server_xlator = {
     .name = "protocol/server",
     .options = server_options,
+    .at_start = (const char *const[]){"transport-type", "listen-port", "transport.socket.listen-port",
+                                      "transport.socket.bind-address", "transport.login-timeout",
+                                      "transport.reply-memory", NULL},
     .conf_size = sizeof(struct server_conf),
     .init = server_init,
     .fini = server_fini,

@@ -601,6 +601,8 @@ static const struct xlator_ops posix_ops = {
 const struct xlator_type storage_posix_xlator = {
     .name = "storage/posix",
     .options = posix_options,
+    .at_start = (const char *const[]){"directory", "volume-id", "hostname", "mandate-attribute",
+                                      "require-mount", NULL},
     .conf_size = sizeof(struct posix_conf),
     .ops = &posix_ops,
     .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* doc/options.md names every option of every layer, says of each what the code does, and names no other. */
+#include <check.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stack/xlator.h"
+
+struct row {
+    char layer[64], key[64], effect[64];
+};
+
+static struct row rows[512];
+static size_t row_count;
+
+/* The next column of a table's row, without the spaces around it. */
+static void
+take_column(char **at, char *out, size_t size)
+{
+    char *end = strchr(*at, '|');
+
+    ck_assert_ptr_nonnull(end);
+    *at += strspn(*at, " ");
+    size_t len = (size_t)(end - *at);
+    while (len > 0 && (*at)[len - 1] == ' ')
+        len--;
+    snprintf(out, size, "%.*s", (int)len, *at);
+    *at = end + 1;
+}
+
+static void
+take_row(char *at, const char *layer)
+{
+    struct row *r = &rows[row_count];
+    char skipped[PATH_MAX];
+
+    take_column(&at, r->key, sizeof r->key);
+    take_column(&at, skipped, sizeof skipped);
+    take_column(&at, r->effect, sizeof r->effect);
+    if (strcmp(r->key, "option") == 0 || strncmp(r->key, "---", 3) == 0)
+        return;
+    snprintf(r->layer, sizeof r->layer, "%s", layer);
+    row_count++;
+    ck_assert_uint_lt(row_count, sizeof rows / sizeof rows[0]);
+}
+
+static void
+setup(void)
+{
+    const char *top = getenv("top_srcdir");
+    char path[PATH_MAX], line[PATH_MAX], layer[64] = "";
+
+    snprintf(path, sizeof path, "%s/doc/options.md", top ? top : ".");
+    FILE *f = fopen(path, "r");
+    ck_assert_msg(f != NULL, "%s cannot be read: say where it is with top_srcdir=DIR", path);
+    row_count = 0;
+    while (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, "## ", 3) == 0)
+            snprintf(layer, sizeof layer, "%.60s", line + 3);
+        else if (line[0] == '|')
+            take_row(line + 1, layer);
+    }
+    fclose(f);
+    ck_assert_uint_gt(row_count, 100);
+}
+
+/* As the table writes it: a family of keys ends with a star. */
+static void
+key_text(const struct option *o, char *out, size_t size)
+{
+    snprintf(out, size, "%s%s", o->key, o->type == OPTION_PREFIX ? "*" : "");
+}
+
+static bool
+is_at_start(const struct xlator_type *type, const char *key)
+{
+    for (const char *const *k = type->at_start; k && *k; k++) {
+        if (strcmp(*k, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void
+effect_text(const struct xlator_type *type, const struct option *o, char *out, size_t size)
+{
+    if (o->type == OPTION_MUST_BE)
+        snprintf(out, size, "only %s", o->text_default);
+    else if (o->type == OPTION_IGNORED)
+        snprintf(out, size, "no effect");
+    else
+        snprintf(out, size, "%s", is_at_start(type, o->key) ? "at the start" : "at once");
+}
+
+static const struct row *
+row_of(const char *layer, const char *key)
+{
+    const struct row *found = NULL;
+
+    for (size_t i = 0; i < row_count; i++) {
+        if (strcmp(rows[i].layer, layer) != 0 || strcmp(rows[i].key, key) != 0)
+            continue;
+        ck_assert_msg(!found, "%s has two rows for %s", layer, key);
+        found = &rows[i];
+    }
+    return found;
+}
+
+static void
+check_option(const struct xlator_type *type, const struct option *o)
+{
+    char key[64], effect[64];
+
+    key_text(o, key, sizeof key);
+    effect_text(type, o, effect, sizeof effect);
+    const struct row *r = row_of(type->name, key);
+    ck_assert_msg(r != NULL, "%s: option %s (%s) has no row", type->name, key, effect);
+    /* What a family of keys does is its layer's secret. */
+    if (o->type != OPTION_PREFIX)
+        ck_assert_msg(strcmp(r->effect, effect) == 0,
+                      "%s: option %s: \"%s\" in the table, but \"%s\" in the code", type->name, key,
+                      r->effect, effect);
+}
+
+START_TEST(each_option_has_its_row)
+{
+    const struct xlator_type *type;
+
+    for (size_t i = 0; (type = xlator_type_at(i)); i++) {
+        for (const struct option *o = type->options; o->key; o++)
+            check_option(type, o);
+    }
+}
+END_TEST
+
+static bool
+has_option(const struct xlator_type *type, const char *key)
+{
+    char text[64];
+
+    for (const struct option *o = type->options; o->key; o++) {
+        key_text(o, text, sizeof text);
+        if (strcmp(text, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+START_TEST(each_row_is_of_an_option)
+{
+    for (size_t i = 0; i < row_count; i++) {
+        const struct xlator_type *type = xlator_type_find(rows[i].layer);
+
+        ck_assert_msg(type != NULL, "there is no layer %s", rows[i].layer);
+        ck_assert_msg(has_option(type, rows[i].key), "%s has no option %s", rows[i].layer, rows[i].key);
+    }
+}
+END_TEST
+
+START_TEST(what_acts_at_the_start_is_an_option)
+{
+    const struct xlator_type *type;
+
+    for (size_t i = 0; (type = xlator_type_at(i)); i++) {
+        for (const char *const *k = type->at_start; k && *k; k++)
+            ck_assert_msg(has_option(type, *k), "%s has no option %s", type->name, *k);
+    }
+}
+END_TEST
+
+Suite *test_suite(void);
+
+Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("options-table");
+    TCase *t = tcase_create("options-table");
+
+    tcase_add_checked_fixture(t, setup, NULL);
+    tcase_add_test(t, each_option_has_its_row);
+    tcase_add_test(t, each_row_is_of_an_option);
+    tcase_add_test(t, what_acts_at_the_start_is_an_option);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
