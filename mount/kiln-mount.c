@@ -24,6 +24,7 @@
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
+#include "mount/helper.h"
 #include "mount/mount.h"
 #include "rpc/transport/transport.h"
 #include "stack/coro-call.h"
@@ -216,12 +217,31 @@ prepare(void)
     return err ? give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err)) : 0;
 }
 
+/* The command line is mount(8)'s. Its words stay as long as the process. */
+static void
+be_helper(int *argc, char ***argv)
+{
+    static struct helper helper;
+    int status = helper_translate(&helper, *argc, *argv);
+
+    if (status)
+        fprintf(stderr, "mount.kiln: %s\n", helper.error);
+    if (status || helper.is_fake)
+        exit(status);
+    *argc = helper.count;
+    *argv = helper.words;
+}
+
 int
 main(int argc, char **argv)
 {
     sigset_t signals;
 
-    mount_options_parse(&options, argc, argv);
+    bool is_helper = helper_is_wanted(argv[0]);
+
+    if (is_helper)
+        be_helper(&argc, &argv);
+    mount_options_parse(&options, argc, argv, is_helper ? EXIT_FAILURE : EXIT_OPTION);
     int status = prepare();
     if (status) {
         if (options.log_path)

@@ -12,6 +12,7 @@ struct graph;
 struct volfile;
 
 #define MOUNT_XLATOR_OPTIONS_MAX 64
+#define MOUNT_KERNEL_OPTIONS_MAX 16
 
 /* Texts are the command line's, or `owned`. */
 struct mount_options {
@@ -29,6 +30,8 @@ struct mount_options {
     const char *dump_dir;   /* --statedump-dir */
     const char *pools_mode; /* --pools */
     const char *attr_timeout, *entry_timeout, *negative_timeout, *direct_io; /* NULL: mount/fuse's default */
+    const char *kernel_options[MOUNT_KERNEL_OPTIONS_MAX]; /* --fuse-mountopts */
+    unsigned kernel_option_count;
     unsigned server_port;
     bool is_foreground, acl, is_read_only;
     const char *xlator_options[MOUNT_XLATOR_OPTIONS_MAX]; /* PATTERN.KEY=VALUE */
@@ -37,8 +40,8 @@ struct mount_options {
 
 enum { EXIT_OPTION = 64 };
 
-/* Fills *o from the command line. Does not return on --help, --version or a bad option (exit 64). */
-void mount_options_parse(struct mount_options *o, int argc, char **argv);
+/* Fills *o from the command line. Does not return on --help, --version or a bad option. */
+void mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_option_status);
 void mount_options_free(struct mount_options *o);
 
 /* volume.c: what a file says. To be freed; NULL: *error says why. */

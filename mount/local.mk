@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 sbin_PROGRAMS += kiln-mount
 kiln_mount_SOURCES = \
+	mount/helper.c \
+	mount/helper.h \
 	mount/kiln-mount.c \
 	mount/kiln-mount.h \
 	mount/mount.c \
@@ -28,3 +30,14 @@ kiln_mount_SOURCES = \
 	xlators/mount/fuse/xattr.c
 kiln_mount_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
 kiln_mount_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(FUSE_LIBS)
+
+check_PROGRAMS += mount/test-helper
+mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h
+mount_test_helper_LDADD = $(TEST_LIBS)
+
+# mount(8) looks for its helpers in /sbin only.
+install-exec-hook:
+	$(MKDIR_P) "$(DESTDIR)$(mounthelperdir)"
+	ln -sf "$(sbindir)/kiln-mount" "$(DESTDIR)$(mounthelperdir)/mount.kiln"
+uninstall-hook:
+	rm -f "$(DESTDIR)$(mounthelperdir)/mount.kiln"

@@ -28,6 +28,7 @@ enum {
     KEY_SERVER_PORT,
     KEY_TRANSPORT,
     KEY_SUBDIR,
+    KEY_KERNEL,
     KEY_NOT_BUILT,
 };
 
@@ -56,6 +57,8 @@ static const struct argp_option table[] = {
      "enable: reads and writes pass the page cache by; disable, auto: not", 0},
     {"acl", KEY_ACL, NULL, 0, "POSIX ACLs", 0},
     {"read-only", KEY_READ_ONLY, NULL, 0, "changes are refused", 0},
+    {"fuse-mountopts", KEY_KERNEL, "OPTION", 0,
+     "for the kernel: nodev, nosuid, noexec, noatime, nodiratime, relatime, strictatime, sync, dirsync", 0},
     {"fs-name", KEY_FS_NAME, "NAME", 0,
      "the source that the mount table shows (HOST:/VOLUME, or the volfile's path)", 0},
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "where SIGUSR1 writes (/var/run/gluster)", 0},
@@ -139,28 +142,41 @@ add_server(struct mount_options *o, const char *host, struct argp_state *state)
     o->servers[o->server_count++] = host;
 }
 
-/* HOST[,HOST...]:[/]VOLUME[/DIR], or a volfile. */
+/* Those of the source come before those of options. */
+static void
+add_source_servers(struct mount_options *o, char *hosts, struct argp_state *state)
+{
+    const char *others[SPEC_SERVERS_MAX];
+    unsigned count = o->server_count;
+    char *host;
+
+    memcpy(others, o->servers, sizeof others);
+    o->server_count = 0;
+    while ((host = strsep(&hosts, ",")))
+        add_server(o, host, state);
+    for (unsigned i = 0; i < count; i++)
+        add_server(o, others[i], state);
+}
+
+/* HOST[,HOST...]:[/]VOLUME[/DIR], or a volfile. What options say of the volume counts more. */
 static void
 take_source(struct mount_options *o, const char *arg, struct argp_state *state)
 {
     const char *colon = strstr(arg, ":/");
-    char *hosts, *rest;
 
     colon = colon ? colon : strrchr(arg, ':');
     if (!colon || !colon[1]) {
         o->volfile = arg;
         return;
     }
-    hosts = own(o, strndup(arg, (size_t)(colon - arg)), state);
-    while ((rest = strsep(&hosts, ",")))
-        add_server(o, rest, state);
+    add_source_servers(o, own(o, strndup(arg, (size_t)(colon - arg)), state), state);
     char *volume = own(o, strdup(colon + 1), state), *dir = strchr(volume + 1, '/');
 
-    o->volume = volume;
-    if (dir && dir[1])
+    if (dir && dir[1] && !o->subdir)
         o->subdir = own(o, strdup(dir), state);
     if (dir)
         *dir = '\0';
+    o->volume = o->volume ? o->volume : volume;
     o->source = o->source ? o->source : arg;
 }
 
@@ -198,9 +214,7 @@ check(struct mount_options *o, struct argp_state *state)
 static void
 take_argument(struct mount_options *o, const char *arg, struct argp_state *state)
 {
-    bool has_source = o->volfile || o->server_count;
-
-    if (o->mountpoint && has_source)
+    if (o->mountpoint && (o->volfile || state->arg_num > 1))
         argp_error(state, "unexpected argument '%s': one mount point", arg);
     if (o->mountpoint)
         take_source(o, o->mountpoint, state);
@@ -246,6 +260,11 @@ take_other(int key, char *arg, struct argp_state *state)
     case KEY_XLATOR:
         add_xlator_option(o, arg, state);
         break;
+    case KEY_KERNEL:
+        if (o->kernel_option_count == MOUNT_KERNEL_OPTIONS_MAX)
+            argp_error(state, "--fuse-mountopts is given more than %d times", MOUNT_KERNEL_OPTIONS_MAX);
+        o->kernel_options[o->kernel_option_count++] = arg;
+        break;
     case KEY_PROCESS_NAME: /* stock's helper gives it */
         break;
     case KEY_NOT_BUILT:
@@ -288,7 +307,7 @@ mount_options_free(struct mount_options *o)
 }
 
 void
-mount_options_parse(struct mount_options *o, int argc, char **argv)
+mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_option_status)
 {
     static const struct argp argp = {
         .options = table,
@@ -301,6 +320,6 @@ mount_options_parse(struct mount_options *o, int argc, char **argv)
     };
 
     *o = (struct mount_options){.server_port = GLUSTERD_PORT};
-    argp_err_exit_status = EXIT_OPTION;
+    argp_err_exit_status = bad_option_status;
     argp_parse(&argp, argc, argv, 0, NULL, o);
 }

@@ -79,9 +79,23 @@ source_of(const struct mount_options *o)
     return o->volfile ? o->volfile : o->volume;
 }
 
+/* What is cut off is refused by mount/fuse: it knows no such option. */
+static void
+join_kernel_options(const struct mount_options *o, char *out, size_t size)
+{
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (unsigned i = 0; i < o->kernel_option_count && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s", at ? "," : "", o->kernel_options[i]);
+}
+
 static int
 set_mount_options(struct volfile *v, const struct mount_options *o, const char *mountpoint)
 {
+    char kernel[256];
+
+    join_kernel_options(o, kernel, sizeof kernel);
     const struct {
         const char *key, *value;
     } options[] = {
@@ -93,6 +107,7 @@ set_mount_options(struct volfile *v, const struct mount_options *o, const char *
         {"direct-io-mode", o->direct_io},
         {"acl", o->acl ? "on" : NULL},
         {"read-only", o->is_read_only ? "on" : NULL},
+        {"kernel-options", *kernel ? kernel : NULL},
     };
     int err = 0;
 

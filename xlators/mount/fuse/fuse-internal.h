@@ -40,6 +40,7 @@
 struct fuse_conf {
     char *mountpoint, *source;
     char *attr_timeout, *entry_timeout, *negative_timeout; /* as given: fractions are allowed */
+    char *kernel_options; /* names of mount(2)'s flags, with commas between */
     bool is_read_only, acl;
     int direct_io; /* enum */
 };
@@ -52,6 +53,7 @@ struct fuse_mount {
     struct event_source device;
     atomic_bool is_mounted;
     atomic_bool has_ended;  /* `unmounted` was called */
+    unsigned long flags;    /* of mount(2) */
     dev_t mounted_as;       /* the file system's number; written before others see the mount */
     struct inode *root;     /* a reference */
     double attr_timeout_s, entry_timeout_s, negative_timeout_s;

@@ -41,6 +41,7 @@ static const struct option fuse_options[] = {
     OPT_STR(struct fuse_conf, attr_timeout, "attribute-timeout", "1"),
     OPT_STR(struct fuse_conf, entry_timeout, "entry-timeout", "1"),
     OPT_STR(struct fuse_conf, negative_timeout, "negative-timeout", "0"),
+    OPT_STR(struct fuse_conf, kernel_options, "kernel-options", ""),
     OPT_BOOL(struct fuse_conf, is_read_only, "read-only", "off"),
     OPT_BOOL(struct fuse_conf, acl, "acl", "off"),
     OPT_ENUM(struct fuse_conf, direct_io, "direct-io-mode", "auto", direct_io_modes),
@@ -240,7 +241,7 @@ mount_it(struct fuse_mount *m)
         snprintf(data, sizeof data,
                  "fd=%d,rootmode=%o,user_id=%u,group_id=%u,default_permissions,allow_other", fd,
                  st.st_mode & S_IFMT, geteuid(), getegid());
-        err = mount(conf->source, conf->mountpoint, MOUNT_TYPE, conf->is_read_only ? MS_RDONLY : 0, data) < 0
+        err = mount(conf->source, conf->mountpoint, MOUNT_TYPE, m->flags, data) < 0
                   ? -errno
                   : 0;
     }
@@ -361,6 +362,32 @@ timeout_of(const char *key, const char *text, double *out, struct reason *why)
 }
 
 static int
+take_flags(struct fuse_mount *m, const char *names, struct reason *why)
+{
+    static const struct {
+        const char *name;
+        unsigned long flag;
+    } known[] = {
+        {"nodev", MS_NODEV},           {"nosuid", MS_NOSUID},     {"noexec", MS_NOEXEC},
+        {"noatime", MS_NOATIME},       {"relatime", MS_RELATIME}, {"nodiratime", MS_NODIRATIME},
+        {"strictatime", MS_STRICTATIME}, {"sync", MS_SYNCHRONOUS}, {"dirsync", MS_DIRSYNC},
+    };
+
+    for (size_t len; *names; names += len + (names[len] == ',')) {
+        size_t i = 0;
+
+        len = strcspn(names, ",");
+        while (i < sizeof known / sizeof known[0] &&
+               (strlen(known[i].name) != len || strncmp(known[i].name, names, len) != 0))
+            i++;
+        if (i == sizeof known / sizeof known[0])
+            return reason_set(why, -EINVAL, "option kernel-options: %.*s is not known", (int)len, names);
+        m->flags |= known[i].flag;
+    }
+    return 0;
+}
+
+static int
 take_conf(struct fuse_mount *m, struct reason *why)
 {
     const struct fuse_conf *conf = fuse_conf(m);
@@ -368,6 +395,10 @@ take_conf(struct fuse_mount *m, struct reason *why)
 
     if (!conf->mountpoint || conf->mountpoint[0] != '/')
         return reason_set(why, -EINVAL, "option mountpoint: expected an absolute path");
+    m->flags = conf->is_read_only ? MS_RDONLY : 0;
+    err = take_flags(m, conf->kernel_options, why);
+    if (err)
+        return err;
     err = timeout_of("attribute-timeout", conf->attr_timeout, &m->attr_timeout_s, why);
     if (!err)
         err = timeout_of("entry-timeout", conf->entry_timeout, &m->entry_timeout_s, why);

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The options are those of stock's mount.glusterfs, so that lines of fstab go on working: each one that has a
+ * meaning here is handed on, those that only tune how stock's client works are taken without effect, and
+ * those that would change what users see are refused by name. */
+#include "mount/helper.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATUS_USAGE = 1, STATUS_PLACE = 2 };
+
+enum kind {
+    VALUE,   /* NAME=V: --TO=V */
+    FLAG,    /* --TO */
+    SERVERS, /* NAME=A:B: --TO=A --TO=B */
+    KERNEL,  /* for mount(2): --fuse-mountopts */
+    IGNORED,
+    REFUSED, /* `to`: why, for the log of whoever asks; in the man page too */
+};
+
+struct row {
+    const char *name; /* ends with a star: all that begin so */
+    enum kind kind;
+    const char *to;
+};
+
+static const struct row rows[] = {
+    {"log-file", VALUE, "log-file"},
+    {"log-level", VALUE, "log-level"},
+    {"attribute-timeout", VALUE, "attribute-timeout"},
+    {"entry-timeout", VALUE, "entry-timeout"},
+    {"negative-timeout", VALUE, "negative-timeout"},
+    {"direct-io-mode", VALUE, "direct-io-mode"},
+    {"server-port", VALUE, "volfile-server-port"},
+    {"transport", VALUE, "volfile-server-transport"},
+    {"volume-id", VALUE, "volfile-id"},
+    {"subdir-mount", VALUE, "subdir-mount"},
+    {"xlator-option", VALUE, "xlator-option"},
+    {"backup-volfile-servers", SERVERS, "volfile-server"},
+    {"backupvolfile-server", SERVERS, "volfile-server"},
+    {"acl", FLAG, "acl"},
+    {"ro", FLAG, "read-only"},
+
+    {"nodev", KERNEL, NULL},
+    {"nosuid", KERNEL, NULL},
+    {"noexec", KERNEL, NULL},
+    {"noatime", KERNEL, NULL},
+    {"nodiratime", KERNEL, NULL},
+    {"relatime", KERNEL, NULL},
+    {"strictatime", KERNEL, NULL},
+    {"sync", KERNEL, NULL},
+    {"dirsync", KERNEL, NULL},
+
+    /* what mount(8) and systemd keep for themselves, and what is so anyway */
+    {"_netdev", IGNORED, NULL},
+    {"auto", IGNORED, NULL},
+    {"noauto", IGNORED, NULL},
+    {"nofail", IGNORED, NULL},
+    {"defaults", IGNORED, NULL},
+    {"user", IGNORED, NULL},
+    {"users", IGNORED, NULL},
+    {"nouser", IGNORED, NULL},
+    {"owner", IGNORED, NULL},
+    {"group", IGNORED, NULL},
+    {"rw", IGNORED, NULL},
+    {"dev", IGNORED, NULL},
+    {"suid", IGNORED, NULL},
+    {"exec", IGNORED, NULL},
+    {"atime", IGNORED, NULL},
+    {"diratime", IGNORED, NULL},
+    {"async", IGNORED, NULL},
+    {"norelatime", IGNORED, NULL},
+    {"nostrictatime", IGNORED, NULL},
+    {"allow_other", IGNORED, NULL},
+    {"default_permissions", IGNORED, NULL},
+    {"x-*", IGNORED, NULL},
+    {"comment", IGNORED, NULL},
+    {"process-name", IGNORED, NULL},
+
+    /* how stock's client works inside */
+    {"fetch-attempts", IGNORED, NULL},
+    {"volfile-check", IGNORED, NULL},
+    {"gid-timeout", IGNORED, NULL},
+    {"lru-limit", IGNORED, NULL},
+    {"invalidate-limit", IGNORED, NULL},
+    {"background-qlen", IGNORED, NULL},
+    {"congestion-threshold", IGNORED, NULL},
+    {"use-readdirp", IGNORED, NULL},
+    {"reader-thread-count", IGNORED, NULL},
+    {"fopen-keep-cache", IGNORED, NULL},
+    {"auto-invalidation", IGNORED, NULL},
+    {"attr-times-granularity", IGNORED, NULL},
+    {"fuse-flush-handle-interrupt", IGNORED, NULL},
+    {"fuse-dev-eperm-ratelimit-ns", IGNORED, NULL},
+    {"event-history", IGNORED, NULL},
+    {"mem-accounting", IGNORED, NULL},
+    {"thin-client", IGNORED, NULL},
+    {"global-threading", IGNORED, NULL},
+    {"io-engine", IGNORED, NULL},
+    {"oom-score-adj", IGNORED, NULL},
+    {"localtime-logging", IGNORED, NULL},
+    {"halo-*", IGNORED, NULL},
+
+    {"remount", REFUSED, "unmount it, and mount it again"},
+    {"volume-name", REFUSED, "the whole volume is mounted"},
+    {"worm", REFUSED, "not built"},
+    {"selinux", REFUSED, "not built"},
+    {"capability", REFUSED, "not built"},
+    {"resolve-gids", REFUSED, "not built: groups are those of the process"},
+    {"enable-ino32", REFUSED, "not built"},
+    {"aux-gfid-mount", REFUSED, "not built"},
+    {"kernel-writeback-cache", REFUSED, "not built"},
+    {"dump-fuse", REFUSED, "not built"},
+    {"root-squash", REFUSED, "not built: it is an option of the volume"},
+    {"no-root-squash", REFUSED, "not built"},
+    {"fuse-mountopts", REFUSED, "not built: give the options themselves"},
+    {"context", REFUSED, "not built"},
+    {"fscontext", REFUSED, "not built"},
+    {"defcontext", REFUSED, "not built"},
+    {"rootcontext", REFUSED, "not built"},
+};
+
+bool
+helper_is_wanted(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+
+    return strcmp(slash ? slash + 1 : program, "mount.kiln") == 0;
+}
+
+static int __attribute__((format(printf, 2, 3)))
+fail(struct helper *h, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(h->error, sizeof h->error, fmt, ap);
+    va_end(ap);
+    return STATUS_USAGE;
+}
+
+static int __attribute__((format(printf, 2, 3)))
+add(struct helper *h, const char *fmt, ...)
+{
+    char *word;
+    va_list ap;
+
+    if (h->count == HELPER_WORDS_MAX)
+        return fail(h, "too many options");
+    va_start(ap, fmt);
+    int n = vasprintf(&word, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return fail(h, "no memory");
+    h->words[h->count++] = word;
+    return 0;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static const struct row *
+find(const char *name)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t len = strlen(rows[i].name);
+        bool is_prefix = rows[i].name[len - 1] == '*';
+
+        if (is_prefix ? strncmp(rows[i].name, name, len - 1) == 0 : strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    }
+    return NULL;
+}
+
+static int
+add_servers(struct helper *h, const char *to, char *list)
+{
+    char *at = list, *server;
+    int status = 0;
+
+    while ((server = strsep(&at, ":")) && !status) {
+        if (*server)
+            status = add(h, "--%s=%s", to, server);
+    }
+    return status;
+}
+
+/* `value` NULL: none was given. */
+static int
+translate_option(struct helper *h, const char *name, char *value, bool is_sloppy)
+{
+    const struct row *row = find(name);
+
+    if (!row)
+        return is_sloppy ? 0 : fail(h, "option %s: not known", name);
+    switch (row->kind) {
+    case VALUE:
+        return value ? add(h, "--%s=%s", row->to, value) : fail(h, "option %s: its value is missing", name);
+    case SERVERS:
+        return value ? add_servers(h, row->to, value) : fail(h, "option %s: its value is missing", name);
+    case FLAG:
+        return add(h, "--%s", row->to);
+    case KERNEL:
+        return add(h, "--fuse-mountopts=%s", row->name);
+    case REFUSED:
+        return fail(h, "option %s: %s", name, row->to);
+    default:
+        return 0;
+    }
+}
+
+static int
+translate_options(struct helper *h, const char *list, bool is_sloppy)
+{
+    char *copy = strdup(list), *at = copy, *option;
+    int status = copy ? 0 : fail(h, "no memory");
+
+    while (copy && (option = strsep(&at, ",")) && !status) {
+        char *equals = strchr(option, '=');
+
+        if (equals)
+            *equals = '\0';
+        if (*option)
+            status = translate_option(h, option, equals ? equals + 1 : NULL, is_sloppy);
+    }
+    free(copy);
+    return status;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static bool
+is_bad_place(const char *dir)
+{
+    return strcmp(dir, "/") == 0 || strcmp(dir, "/tmp") == 0;
+}
+
+/* The two words that mount(8) gives first are left for the end: servers among the options follow the
+ * source's. */
+int
+helper_translate(struct helper *h, int argc, char **argv)
+{
+    bool is_sloppy = false;
+    int option, status = 0;
+
+    *h = (struct helper){0};
+    status = add(h, "kiln-mount");
+    for (int i = 1; i < argc && !status; i++) /* whether to be sloppy comes anywhere */
+        is_sloppy |= strcmp(argv[i], "-s") == 0;
+    optind = 0;
+    while (!status && (option = getopt(argc, argv, "fnrsvwo:t:")) != -1) {
+        if (option == 'o')
+            status = translate_options(h, optarg, is_sloppy);
+        else if (option == 'r')
+            status = add(h, "--read-only");
+        else if (option == '?')
+            status = fail(h, "usage: mount.kiln SOURCE DIR [-fnrsvw] [-t TYPE] [-o OPTIONS]");
+        h->is_fake |= option == 'f';
+    }
+    if (!status && argc - optind != 2)
+        status = fail(h, "usage: mount.kiln SOURCE DIR [-fnrsvw] [-t TYPE] [-o OPTIONS]");
+    if (!status && is_bad_place(argv[optind + 1])) {
+        fail(h, "%s: nothing is mounted there", argv[optind + 1]);
+        return STATUS_PLACE;
+    }
+    if (!status)
+        status = add(h, "--") || add(h, "%s", argv[optind]) || add(h, "%s", argv[optind + 1]);
+    return status;
+}
+
+void
+helper_free(struct helper *h)
+{
+    for (int i = 0; i < h->count; i++)
+        free(h->words[i]);
+}
