@@ -2,6 +2,7 @@
 /* http-routes: what kilnd answers over HTTP (http.h): whether it lives and serves.
  *
  *   GET /healthz   200 as long as the process answers
+ *   POST /v1/VERB  what kiln asks about the volumes of this daemon: volumes/verbs.h. On the socket alone
  *   GET /readyz    200 when every brick serves, else 503 with what does not
  */
 #ifndef KILN_GLUSTERFSD_HTTP_ROUTES_H

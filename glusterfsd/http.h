@@ -67,6 +67,7 @@ struct http_route {
 /* What `key` is in the query, decoded; NULL: not there; "": without a value. Lasts as the request. */
 const char *http_query(const struct http_request *req, const char *key);
 
+/* Adds to the answer. */
 void http_put(struct http_answer *answer, const void *bytes, size_t size);
 void http_printf(struct http_answer *answer, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* `text` as a JSON string, with its quotes. What is not UTF-8 becomes U+FFFD. */

@@ -34,6 +34,7 @@
 #include "rpc/client/glusterd-calls.h"
 #include "rpc/server/rpc-server.h"
 #include "rpc/transport/transport.h"
+#include "volumes/front.h"
 #include "xlators/protocol/server/server.h"
 
 #define PORT_DEFAULT 49152
@@ -145,7 +146,10 @@ static int
 begin(void)
 {
     const struct bricks_hooks hooks = {
-        .prepare = apply_xlator_options, .failed = brick_failed, .none_left = no_brick_left};
+        .prepare = apply_xlator_options,
+        .failed = brick_failed,
+        /* whoever keeps volumes goes on without bricks */
+        .none_left = options.state_dir ? NULL : no_brick_left};
     const struct brick_ops_hooks ops = {.prepare = apply_xlator_options, .none_left = none_left_by_request};
 
     bricks_begin(&hooks);
@@ -198,6 +202,27 @@ attach_from_glusterd(void)
     return err ? give_up(EXIT_FAILURE, "%s", error) : 0;
 }
 
+static int
+open_state(void)
+{
+    char error[1536] = "";
+
+    if (!options.state_dir || front_open(options.state_dir, apply_xlator_options, error, sizeof error) == 0)
+        return 0;
+    return give_up(EXIT_FAILURE, "%s", error);
+}
+
+static int
+attach_all(void)
+{
+    if (options.server)
+        return attach_from_glusterd();
+    if (!options.state_dir)
+        return attach_bricks();
+    front_attach(); /* a brick that does not start is no reason to serve none */
+    return 0;
+}
+
 static char *
 copy_or_null(const char *text, bool *is_short)
 {
@@ -213,6 +238,10 @@ learn_of_process(void)
     struct graph *g = bricks_first();
     bool is_short = false;
 
+    if (g && options.state_dir) { /* no brick's volfile speaks for the others */
+        graph_unpin(g);
+        return 0;
+    }
     if (!g)
         return 0;
     const struct server_process_options o = server_process_options(g);
@@ -264,12 +293,22 @@ listen_for_clients(void)
         .is_brick_changing = bricks_is_changing};
     int err = server_listen_start(&listen, &port, error, sizeof error);
 
+    if (err == -EADDRINUSE && options.state_dir && options.port < 0) {
+        /* clients ask for the port, so any will do */
+        const struct server_listen anywhere = {
+            .port = 0, .find_brick = bricks_find, .is_brick_changing = bricks_is_changing};
+
+        log_event(LOG_WARNING, NULL, "brick-port-taken", "%s: taking any", error);
+        err = server_listen_start(&anywhere, &port, error, sizeof error);
+    }
     if (err)
         return give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
     log_event(LOG_INFO, NULL, "listening", "serving %u bricks on port %u", bricks_count(), port);
     if (options.port_path && (err = port_file_write(options.port_path, port)))
         return give_up(EXIT_FAILURE, "%s: %s", options.port_path, strerror(-err));
-    return 0;
+    uint16_t asked = (uint16_t)(options.volfile_port ? options.volfile_port : GLUSTERD_PORT);
+    err = options.state_dir ? front_listen(asked, port, error, sizeof error) : 0;
+    return err ? give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error) : 0;
 }
 
 static int
@@ -316,8 +355,8 @@ start(void)
     int err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
-    if ((status = begin()) || (status = listen_for_questions()) ||
-        (status = options.server ? attach_from_glusterd() : attach_bricks()) ||
+    if ((status = begin()) || (status = open_state()) || (status = listen_for_questions()) ||
+        (status = attach_all()) ||
         (status = learn_of_process()) || (status = listen_for_clients()))
         return status;
     err = options.server ? management_sign_in() : 0;
@@ -332,10 +371,12 @@ stop(void)
     bool is_quiet = http_stop();
     if ((has_begun && !bricks_end()) || !is_quiet)
         _exit(EXIT_FAILURE);
+    front_stop();
     server_listen_stop();
     transport_close_all(); /* glusterd's, if clients never got as far as to be listened for */
     management_stop();
     bricks_detach_all();
+    front_close();
     brick_ops_free();
     workers_stop();
     rcu_barrier();
@@ -423,6 +464,8 @@ prepare(void)
 {
     enum log_level level = LOG_INFO;
 
+    if (options.state_dir && !options.management_path)
+        options.management_path = FRONT_SOCKET;
     if (options.log_level && log_level_parse(options.log_level, &level))
         return give_up(EXIT_OPTION, "--log-level %s: not a level", options.log_level);
     log_set_level(level);

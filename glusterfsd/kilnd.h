@@ -29,6 +29,8 @@ struct kilnd_options {
     unsigned ignored_count;
     const char *pools_mode;   /* --pools */
     const char *management_path; /* --management-socket */
+    const char *state_dir;    /* --state; NULL: others keep the volumes */
+    int volfile_port;         /* --port; 0: the usual one */
     const char *metrics_address; /* --metrics-address */
     bool is_foreground;       /* -N */
     int port;                 /* --brick-port; -1: the volfile's or any */

@@ -22,7 +22,7 @@ kilnd_SOURCES = \
 	glusterfsd/statedump-options.c \
 	glusterfsd/statedump-options.h
 # The allocator first: it takes malloc's place.
-kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(MICROHTTPD_LIBS)
+kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(MICROHTTPD_LIBS) $(JANSSON_LIBS)
 
 check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn glusterfsd/test-options-table glusterfsd/test-statedump-options
 glusterfsd_test_options_table_SOURCES = glusterfsd/test-options-table.c

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "glusterfsd/kilnd.h"
+#include "volumes/front.h"
 
 const char *argp_program_version = "kilnd " PACKAGE_VERSION;
 
@@ -18,6 +19,8 @@ enum {
     KEY_POOLS,
     KEY_MANAGEMENT,
     KEY_METRICS,
+    KEY_STATE,
+    KEY_VOLFILE_PORT,
     KEY_XLATOR,
     KEY_PROCESS_NAME,
     KEY_VOLFILE_ID,
@@ -50,8 +53,12 @@ static const struct argp_option table[] = {
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0,
      "Where SIGUSR1 writes statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
+    {"state", KEY_STATE, "DIR", 0,
+     "Keep volumes in this folder and serve them, without a glusterd: kiln(8) makes them", 0},
+    {"port", KEY_VOLFILE_PORT, "PORT", 0, "... clients ask for volfiles at this port (default: 24007)", 0},
     {"management-socket", KEY_MANAGEMENT, "FILE", 0,
-     "Answer questions over HTTP on this unix socket, which root alone may open (default: none)", 0},
+     "Answer questions over HTTP on this unix socket, which root alone may open (default: none, "
+     "with --state " FRONT_SOCKET ")", 0},
     {"metrics-address", KEY_METRICS, "HOST:PORT", 0,
      "Answer /metrics, /healthz and /readyz over HTTP to whoever reaches this address (default: none)", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the volumes whose name matches",
@@ -123,8 +130,13 @@ check_all(struct argp_state *state, const struct kilnd_options *o)
                    "--volfile-server needs -S, one --brick-name and a --brick-port, as glusterd gives them");
     if (o->server && o->volfile_count)
         argp_error(state, "volfiles come from a server (-s) or from files (-f), not from both");
-    if (!o->volfile_count && !o->socket_path)
-        argp_error(state, "no volfile: at least one -f FILE is needed, or -S FILE to attach bricks later");
+    if (o->state_dir && (o->server || o->volfile_count || o->socket_path))
+        argp_error(state, "with --state, volumes come from its folder: neither -f nor -s nor -S");
+    if (o->volfile_port && !o->state_dir)
+        argp_error(state, "--port is where volfiles of a --state are asked for");
+    if (!o->volfile_count && !o->socket_path && !o->state_dir)
+        argp_error(state, "no volfile: at least one -f FILE is needed, or -S FILE to attach bricks later, "
+                          "or --state DIR");
     if (!o->server && o->brick_name_count > o->volfile_count)
         argp_error(state, "more --brick-name options than volfiles");
 }
@@ -175,6 +187,12 @@ take(int key, char *arg, struct argp_state *state)
         break;
     case KEY_MANAGEMENT:
         o->management_path = arg;
+        break;
+    case KEY_STATE:
+        o->state_dir = arg;
+        break;
+    case KEY_VOLFILE_PORT:
+        o->volfile_port = parse_port(state, arg);
         break;
     case KEY_METRICS:
         o->metrics_address = arg;

@@ -359,6 +359,14 @@ conn_peer(const struct conn *c)
     return &c->peer;
 }
 
+int
+conn_local(const struct conn *c, struct sockaddr_storage *out)
+{
+    socklen_t size = sizeof *out;
+
+    return getsockname(c->src.fd, (struct sockaddr *)out, &size) < 0 ? -errno : 0;
+}
+
 void
 transport_stats(struct transport_stats *out)
 {

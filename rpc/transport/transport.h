@@ -120,6 +120,8 @@ void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
 /* Whom it is connected with; lent as long as a reference. */
 const struct sockaddr_storage *conn_peer(const struct conn *c);
+/* The address of ours that the peer has reached. 0 or -errno. From `accepted` or `record`. */
+int conn_local(const struct conn *c, struct sockaddr_storage *out);
 
 /* Queues one message: the record mark is put before it, `head` (of any size; small ones are copied together
  * with their neighbours) and then `payload`, whose bytes stay in `buf` (a reference taken over; NULL if no

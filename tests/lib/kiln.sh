@@ -16,3 +16,4 @@ at_end=()
 . "$kiln_lib/proc.sh"
 . "$kiln_lib/glusterd.sh"
 . "$kiln_lib/twins.sh"
+. "$kiln_lib/front.sh"

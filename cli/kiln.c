@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include <config.h>
+
+#include "cli/kiln.h"
+
+#include <curl/curl.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "volumes/front.h"
+
+struct kiln_options kiln_options = {.socket = FRONT_SOCKET};
+
+/* ---- help ------------------------------------------------------------------------------------ */
+
+/* Those about mounts and kiln itself stand alone; the others may have the word volume before them. */
+static const char *
+prefix_of(const struct verb *v)
+{
+    static const char *const alone[] = {"mount", "umount", "completion"};
+
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
+        if (strcmp(v->name, alone[i]) == 0)
+            return "";
+    }
+    return "volume ";
+}
+
+static void
+help_all(FILE *f)
+{
+    fprintf(f, "Usage: kiln [--json] [--yes] [--socket=FILE] VERB [ARGUMENT...]\n"
+               "The volumes that a kilnd on this machine keeps itself (kilnd --state).\n\n");
+    for (const struct verb *v = verbs; v->name; v++)
+        fprintf(f, "  kiln %s%s %s\n        %s\n", prefix_of(v), v->name, v->args, v->text);
+    fprintf(f, "  kiln help [VERB]\n        This, or more about one of them\n\n"
+               "  --json          answers and errors as JSON\n"
+               "  --yes           do not ask back\n"
+               "  --socket=FILE   kilnd's management socket (default " FRONT_SOCKET ", or $KILN_SOCKET)\n"
+               "  --version\n\n"
+               "Exit status: 0 done, 1 refused, 2 a wrong command line, 3 kilnd does not answer.\n");
+}
+
+static void
+help_one(FILE *f, const struct verb *v)
+{
+    fprintf(f, "Usage: kiln %s%s %s\n%s.\n", prefix_of(v), v->name, v->args, v->text);
+    if (v->more)
+        fprintf(f, "%s\n", v->more);
+}
+
+int
+usage(const struct verb *v, const char *fmt, ...)
+{
+    char wrong[512], line[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(wrong, sizeof wrong, fmt, ap);
+    va_end(ap);
+    snprintf(line, sizeof line, "kiln %s%s %s", prefix_of(v), v->name, v->args);
+    return refuse(KILN_USAGE, line, NULL, "%s", wrong);
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static const struct verb *
+find_verb(const char *word)
+{
+    for (const struct verb *v = verbs; v->name; v++) {
+        if (strcmp(v->name, word) == 0)
+            return v;
+    }
+    return NULL;
+}
+
+static int
+unknown_verb(const char *word)
+{
+    return refuse(KILN_USAGE, "one of the verbs of kiln help", "kiln help", "there is no verb '%s'", word);
+}
+
+static int
+help(int argc, char **argv)
+{
+    bool has_volume = argc > 1 && strcmp(argv[0], "volume") == 0;
+    const char *word = argc > 0 ? argv[has_volume] : NULL;
+    const struct verb *v = word ? find_verb(word) : NULL;
+
+    if (!word || (!v && strcmp(word, "volume") == 0)) {
+        help_all(stdout);
+        return KILN_DONE;
+    }
+    if (!v)
+        return unknown_verb(word);
+    help_one(stdout, v);
+    return KILN_DONE;
+}
+
+static int
+run_verb(const struct verb *v, int argc, char **argv)
+{
+    if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "help") == 0)) {
+        help_one(stdout, v);
+        return KILN_DONE;
+    }
+    if (argc < v->min_args)
+        return usage(v, "%s: an argument is missing", v->name);
+    if (v->max_args >= 0 && argc > v->max_args)
+        return usage(v, "'%s' is one argument too many", argv[v->max_args]);
+    return v->run(v, argc, argv);
+}
+
+static int
+run_words(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[0], "volume") == 0) {
+        argc--;
+        argv++;
+    }
+    if (argc == 0 || strcmp(argv[0], "volume") == 0) {
+        help_all(stderr);
+        return KILN_USAGE;
+    }
+    if (strcmp(argv[0], "help") == 0)
+        return help(argc - 1, argv + 1);
+    const struct verb *v = find_verb(argv[0]);
+
+    return v ? run_verb(v, argc - 1, argv + 1) : unknown_verb(argv[0]);
+}
+
+/* ---- main ------------------------------------------------------------------------------------ */
+
+/* --json is taken wherever it stands: whoever adds it to a line adds it at its end. */
+static int
+take_json(int argc, char **argv)
+{
+    int kept = 1;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            kiln_options.is_json = true;
+        else
+            argv[kept++] = argv[i];
+    }
+    argv[kept] = NULL;
+    return kept;
+}
+
+int
+main(int argc, char **argv)
+{
+    static const struct option options[] = {{"yes", no_argument, NULL, 'y'},
+                                            {"socket", required_argument, NULL, 's'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {0}};
+    const char *socket = getenv("KILN_SOCKET");
+    int c;
+
+    if (socket && *socket)
+        kiln_options.socket = socket;
+    argc = take_json(argc, argv);
+    while ((c = getopt_long(argc, argv, "+yhs:V", options, NULL)) != -1) {
+        switch (c) {
+        case 'y':
+            kiln_options.is_yes = true;
+            break;
+        case 's':
+            kiln_options.socket = optarg;
+            break;
+        case 'h':
+            help_all(stdout);
+            return KILN_DONE;
+        case 'V':
+            printf("kiln " PACKAGE_VERSION "\n");
+            return KILN_DONE;
+        default:
+            help_all(stderr);
+            return KILN_USAGE;
+        }
+    }
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return refuse(KILN_REFUSED, NULL, NULL, "libcurl does not start");
+    int status = run_words(argc - optind, argv + optind);
+    curl_global_cleanup();
+    if (fflush(stdout) == 0)
+        return status;
+    perror("kiln: standard output");
+    return status ? status : KILN_REFUSED;
+}

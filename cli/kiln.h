@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* kiln: the operator's command. What its files share.
+ *
+ * A verb is a row of one table (verbs.c): its words, its arguments, what it does, a function. Functions
+ * return the exit status. What is asked of kilnd goes over its management socket as HTTP with JSON (ask.c),
+ * and the answer is printed for people, or as it came with --json.
+ */
+#ifndef KILN_CLI_KILN_H
+#define KILN_CLI_KILN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum {
+    KILN_DONE = 0,
+    KILN_REFUSED = 1,  /* kilnd, or the machine, says no */
+    KILN_USAGE = 2,    /* the command line is wrong */
+    KILN_NO_DAEMON = 3 /* nobody answers at the socket */
+};
+
+struct kiln_options {
+    const char *socket;
+    bool is_json, is_yes;
+};
+extern struct kiln_options kiln_options;
+
+struct verb {
+    const char *name; /* "create"; what is about volumes may have the word volume before it */
+    const char *args;
+    const char *text; /* one line */
+    const char *more; /* further lines of its help; NULL: none */
+    int min_args, max_args; /* max -1: any number */
+    int (*run)(const struct verb *v, int argc, char **argv);
+};
+extern const struct verb verbs[]; /* ends with a row without a name */
+
+/* ---- ask.c ----------------------------------------------------------------------------------- */
+
+/* Takes `args` over (NULL: no memory). 0 with the answer in *answer, to be given back; an exit status when it
+ * has said on stderr (with --json on stdout) what was wrong. */
+int ask(const char *verb, json_t *args, json_t **answer);
+/* The same for an answer that is shown as `done` (with the name in it), or as JSON. */
+int ask_and_say(const char *verb, json_t *args, const char *done, ...) __attribute__((format(printf, 3, 4)));
+/* Prints the answer as JSON. KILN_DONE, or KILN_REFUSED when it cannot be written. */
+int show_json(const json_t *answer);
+/* "kiln: WRONG", "expected: ...", "try: ..."; the last two may be NULL. With --json an object. */
+int refuse(int status, const char *expected, const char *type, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* ---- show.c ---------------------------------------------------------------------------------- */
+
+int show_info(const json_t *answer);
+int show_status(const json_t *answer);
+int show_list(const json_t *answer);
+int show_options(const json_t *answer);
+
+/* ---- the functions of the table -------------------------------------------------------------- */
+
+int volume_create(const struct verb *v, int argc, char **argv);
+int volume_start(const struct verb *v, int argc, char **argv);
+int volume_stop(const struct verb *v, int argc, char **argv);
+int volume_delete(const struct verb *v, int argc, char **argv);
+int volume_info(const struct verb *v, int argc, char **argv);
+int volume_list(const struct verb *v, int argc, char **argv);
+int volume_set(const struct verb *v, int argc, char **argv);
+int volume_get(const struct verb *v, int argc, char **argv);
+int volume_reset(const struct verb *v, int argc, char **argv);
+int volume_status(const struct verb *v, int argc, char **argv);
+int mount_volume(const struct verb *v, int argc, char **argv);
+int umount_volume(const struct verb *v, int argc, char **argv);
+int completion(const struct verb *v, int argc, char **argv);
+
+/* kiln.c: says how the verb is used, on stderr. KILN_USAGE. */
+int usage(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Answers for people. What `gluster volume info` and `status` print, scripts know: the same words. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/kiln.h"
+
+static const char *
+text(const json_t *json, const char *key)
+{
+    const char *value = json_string_value(json_object_get(json, key));
+
+    return value ? value : "-";
+}
+
+static long long
+number(const json_t *json, const char *key)
+{
+    return json_integer_value(json_object_get(json, key));
+}
+
+/* "2 x 2 = 4", "1 x (2 + 1) = 3", "4". */
+static void
+show_brick_count(const json_t *v)
+{
+    size_t count = json_array_size(json_object_get(v, "bricks"));
+    long long replica = number(v, "replica"), arbiter = number(v, "arbiter");
+
+    printf("Number of Bricks: ");
+    if (replica <= 1)
+        printf("%zu\n", count);
+    else if (arbiter)
+        printf("%zu x (%lld + %lld) = %zu\n", count / (size_t)replica, replica - arbiter, arbiter, count);
+    else
+        printf("%zu x %lld = %zu\n", count / (size_t)replica, replica, count);
+}
+
+static void
+show_one_info(json_t *v)
+{
+    json_t *brick, *value;
+    const char *key;
+    size_t i;
+
+    printf("\nVolume Name: %s\nType: %s\nVolume ID: %s\nStatus: %s\n", text(v, "name"), text(v, "type"),
+           text(v, "id"), text(v, "status"));
+    show_brick_count(v);
+    printf("Transport-type: tcp\nBricks:\n");
+    json_array_foreach(json_object_get(v, "bricks"), i, brick)
+        printf("Brick%zu: %s:%s%s\n", i + 1, text(brick, "host"), text(brick, "path"),
+               json_is_true(json_object_get(brick, "arbiter")) ? " (arbiter)" : "");
+    if (json_object_size(json_object_get(v, "options")) > 0)
+        printf("Options Reconfigured:\n");
+    json_object_foreach(json_object_get(v, "options"), key, value)
+        printf("%s: %s\n", key, json_string_value(value));
+}
+
+int
+show_info(const json_t *answer)
+{
+    json_t *v;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "volumes"), i, v)
+        show_one_info(v);
+    if (i == 0)
+        printf("No volumes present\n");
+    return KILN_DONE;
+}
+
+int
+show_list(const json_t *answer)
+{
+    json_t *v;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "volumes"), i, v)
+        printf("%s\n", json_string_value(v));
+    return KILN_DONE;
+}
+
+static void
+show_one_status(json_t *v)
+{
+    json_t *brick;
+    size_t i;
+
+    printf("Status of volume: %s\n", text(v, "name"));
+    if (strcmp(text(v, "status"), "Started") != 0) {
+        printf("It is not started.\n\n");
+        return;
+    }
+    printf("%-55s %-6s %-7s %s\n", "Process", "Port", "Online", "Pid");
+    json_array_foreach(json_object_get(v, "bricks"), i, brick)
+    {
+        bool is_online = json_is_true(json_object_get(brick, "online"));
+        char name[1400], port[24] = "N/A", pid[24] = "N/A";
+
+        snprintf(name, sizeof name, "Brick %s:%s", text(brick, "host"), text(brick, "path"));
+        if (is_online) {
+            snprintf(port, sizeof port, "%lld", number(brick, "port"));
+            snprintf(pid, sizeof pid, "%lld", number(brick, "pid"));
+        }
+        printf("%-55s %-6s %-7s %s\n", name, port, is_online ? "Y" : "N", pid);
+    }
+    putchar('\n');
+}
+
+int
+show_status(const json_t *answer)
+{
+    json_t *v;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "volumes"), i, v)
+        show_one_status(v);
+    if (i == 0)
+        printf("No volumes present\n");
+    return KILN_DONE;
+}
+
+int
+show_options(const json_t *answer)
+{
+    json_t *o;
+    size_t i;
+
+    printf("%-45s %s\n", "Option", "Value");
+    json_array_foreach(json_object_get(answer, "options"), i, o)
+        printf("%-45s %s%s\n", text(o, "option"), text(o, "value"),
+               json_is_true(json_object_get(o, "set")) ? "" : " (DEFAULT)");
+    return KILN_DONE;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include <stddef.h>
+
+#include "cli/kiln.h"
+
+const struct verb verbs[] = {
+    {"create", "NAME [replica N [arbiter 1]] [HOST:]PATH...", "Make a volume of these folders",
+     "Each folder must be empty, or missing in a folder that is there; it is made then.\n"
+     "replica N: each N folders, in this order, hold the same files. replica 3 arbiter 1: the third of each "
+     "three\n"
+     "holds names and counters only. HOST is a name of this machine; without it clients use the address at "
+     "which\n"
+     "they have found kilnd.",
+     2, -1, volume_create},
+    {"start", "NAME [force]", "Serve a volume, now and after each start of kilnd",
+     "force: go on without bricks that do not start; of a volume that is started, try those again.", 1, 2,
+     volume_start},
+    {"stop", "NAME", "Serve it no more", NULL, 1, 1, volume_stop},
+    {"delete", "NAME", "Forget a volume that is stopped",
+     "The folders of its bricks stay as they are, with the files.", 1, 1, volume_delete},
+    {"info", "[NAME]", "What volumes are: bricks, options", NULL, 0, 1, volume_info},
+    {"list", "", "The names of the volumes", NULL, 0, 0, volume_list},
+    {"status", "[NAME]", "Which bricks are served, and where", NULL, 0, 1, volume_status},
+    {"set", "NAME KEY VALUE [KEY VALUE]...", "Set options; mounted clients take them over",
+     "All of them are set, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
+    {"get", "NAME KEY|all", "The value of an option that counts", NULL, 2, 2, volume_get},
+    {"reset", "NAME [KEY|all]", "Take options back to their defaults", NULL, 1, 2, volume_reset},
+    {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume here, with the stock client", NULL, 2, 4,
+     mount_volume},
+    {"umount", "DIR", "Unmount it", NULL, 1, 1, umount_volume},
+    {"completion", "bash|zsh", "Print a script that completes kiln's words",
+     "For bash: kiln completion bash >/etc/bash_completion.d/kiln", 1, 1, completion},
+    {0},
+};

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The verbs that ask kilnd one thing and show the answer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/kiln.h"
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
+/* "replica N" and the like: a small number. -1: it is none. */
+static int
+small_number(const char *text)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+
+    return *text && !*end && n >= 0 && n <= 1000 ? (int)n : -1;
+}
+
+int
+volume_create(const struct verb *v, int argc, char **argv)
+{
+    int replica = 1, arbiter = 0, i = 1;
+    json_t *bricks = json_array();
+
+    while (i + 1 < argc && (strcmp(argv[i], "replica") == 0 || strcmp(argv[i], "arbiter") == 0)) {
+        int n = small_number(argv[i + 1]);
+
+        if (n < 0) {
+            json_decref(bricks);
+            return usage(v, "%s %s: expected a number", argv[i], argv[i + 1]);
+        }
+        *(argv[i][0] == 'r' ? &replica : &arbiter) = n;
+        i += 2;
+    }
+    for (; i < argc; i++) {
+        if (strchr(argv[i], '/')) {
+            json_array_append_new(bricks, json_string(argv[i]));
+            continue;
+        }
+        json_decref(bricks);
+        return usage(v, "'%s': expected a brick, [HOST:]/PATH", argv[i]);
+    }
+    return ask_and_say("volume-create",
+                       json_pack("{ss si si so}", "name", argv[0], "replica", replica, "arbiter", arbiter,
+                                 "bricks", bricks),
+                       "volume %s is created; start it: kiln volume start %s", argv[0], argv[0]);
+}
+
+/* ---- start, stop, delete --------------------------------------------------------------------- */
+
+int
+volume_start(const struct verb *v, int argc, char **argv)
+{
+    bool is_forced = argc > 1 && strcmp(argv[1], "force") == 0;
+
+    if (argc > 1 && !is_forced)
+        return usage(v, "'%s': expected force, or nothing", argv[1]);
+    return ask_and_say("volume-start", json_pack("{ss sb}", "name", argv[0], "force", (int)is_forced),
+                       "volume %s is started; mount it: kiln mount %s DIR", argv[0], argv[0]);
+}
+
+/* Asks who sits at a terminal; a script means what it says. */
+static bool
+is_meant(const char *question, const char *name)
+{
+    char answer[16] = "";
+
+    if (kiln_options.is_yes || !isatty(STDIN_FILENO))
+        return true;
+    fprintf(stderr, question, name);
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+int
+volume_stop(const struct verb *v, int argc, char **argv)
+{
+    (void)v;
+    (void)argc;
+    if (!is_meant("Clients of %s will lose it. Stop? (y/n) ", argv[0]))
+        return KILN_REFUSED;
+    return ask_and_say("volume-stop", json_pack("{ss}", "name", argv[0]), "volume %s is stopped", argv[0]);
+}
+
+int
+volume_delete(const struct verb *v, int argc, char **argv)
+{
+    (void)v;
+    (void)argc;
+    if (!is_meant("Volume %s will be forgotten; its bricks' folders stay. Delete? (y/n) ", argv[0]))
+        return KILN_REFUSED;
+    return ask_and_say("volume-delete", json_pack("{ss}", "name", argv[0]),
+                       "volume %s is deleted; its bricks' folders stay as they are", argv[0]);
+}
+
+/* ---- info, list, status ---------------------------------------------------------------------- */
+
+static int
+ask_and_show(const char *what, json_t *args, int (*show)(const json_t *answer))
+{
+    json_t *answer;
+    int status = ask(what, args, &answer);
+
+    if (status)
+        return status;
+    status = kiln_options.is_json ? show_json(answer) : show(answer);
+    json_decref(answer);
+    return status;
+}
+
+/* "all" is every volume, as no name is. */
+static json_t *
+name_or_all(int argc, char **argv)
+{
+    return argc > 0 && strcmp(argv[0], "all") != 0 ? json_pack("{ss}", "name", argv[0]) : json_object();
+}
+
+int
+volume_info(const struct verb *v, int argc, char **argv)
+{
+    (void)v;
+    return ask_and_show("volume-info", name_or_all(argc, argv), show_info);
+}
+
+int
+volume_list(const struct verb *v, int argc, char **argv)
+{
+    (void)v;
+    (void)argc;
+    (void)argv;
+    return ask_and_show("volume-list", json_object(), show_list);
+}
+
+int
+volume_status(const struct verb *v, int argc, char **argv)
+{
+    (void)v;
+    return ask_and_show("volume-status", name_or_all(argc, argv), show_status);
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+int
+volume_set(const struct verb *v, int argc, char **argv)
+{
+    json_t *options = json_object();
+
+    if (argc % 2 == 0) {
+        json_decref(options);
+        return usage(v, "'%s' has no value", argv[argc - 1]);
+    }
+    for (int i = 1; i + 1 < argc; i += 2)
+        json_object_set_new(options, argv[i], json_string(argv[i + 1]));
+    return ask_and_say("volume-set", json_pack("{ss so}", "name", argv[0], "options", options),
+                       "volume %s: set", argv[0]);
+}
+
+int
+volume_get(const struct verb *v, int argc, char **argv)
+{
+    (void)v;
+    (void)argc;
+    return ask_and_show("volume-get", json_pack("{ss ss}", "name", argv[0], "key", argv[1]), show_options);
+}
+
+int
+volume_reset(const struct verb *v, int argc, char **argv)
+{
+    (void)v;
+    return ask_and_say("volume-reset",
+                       json_pack("{ss ss}", "name", argv[0], "key", argc > 1 ? argv[1] : "all"),
+                       "volume %s: reset", argv[0]);
+}

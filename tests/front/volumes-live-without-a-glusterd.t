@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kilnd keeps volumes itself: `kiln` makes, starts, tunes, stops and deletes them; the stock client mounts them by name and
+# hears of options that change; after SIGKILL everything that was answered is there again.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+mkdir -p "$T/b"
+read_ahead_is_there() {
+    [[ -e $1/.meta/graphs/active/$2-read-ahead ]]
+}
+# A client logs the volfile of each new graph.
+ping_timeout_is() {
+    grep -q "option ping-timeout $2" "$T/log/client-$1.log"
+}
+
+t_here "kilnd starts with an empty state" front_start
+is "$(kiln list)" "" "there are no volumes"
+t "a replicated volume is made" kiln volume create demo replica 2 "$T"/b/{1..4}
+t "a plain one, with the name of this machine" kiln volume create plain "localhost:$T/b/5"
+is "$(kiln list | tr '\n' ' ')" "demo plain " "both are listed"
+is "$(getfattr --absolute-names -n trusted.glusterfs.volume-id -e hex --only-values "$T/b/1" | xxd -p)" \
+    "$(kiln_json info demo | grep -o '"id":"[^"]*' | cut -d'"' -f4 | tr -d -)" "a brick carries the volume's id"
+t "one is started" kiln volume start demo
+t "the other, too" kiln volume start plain
+t "the stock client mounts it by name" front_mount demo "$T/demo"
+t "and the other, by kiln" bash -c "mkdir '$T/plain' && '$KILN' mount plain '$T/plain'"
+t "a file can be written" bash -c "echo one >'$T/demo/file' && echo two >'$T/plain/file'"
+is "$(cat "$T"/b/[1-4]/file | sort | uniq -c | awk '{ print $1, $2 }')" "2 one" "it is on both bricks of a pair"
+
+t "an option is set" kiln volume set demo performance.read-ahead on network.ping-timeout 11
+t "the mounted client has a new layer" wait_for 120 "read-ahead" read_ahead_is_there "$T/demo" demo
+t "and the new value" wait_for 120 "the ping timeout" ping_timeout_is demo 11
+is "$(kiln_json get demo network.ping-timeout)" '{"options":[{"option":"network.ping-timeout","set":true,"value":"11"}]}' \
+    "get says what is set"
+t "an option of bricks is set while they serve" kiln volume set demo features.read-only on
+t_not "and they refuse changes" touch "$T/demo/refused"
+t "it is taken back" kiln volume reset demo features.read-only
+t "and they do not" touch "$T/demo/taken"
+
+front_kill
+t_here "it starts again after SIGKILL" front_start
+is "$(kiln_json status | grep -o '"online":true' | wc -l)" 5 "every brick is served again"
+t "the mounts go on" wait_for 240 "the file" grep -qx one "$T/demo/file"
+t "and can be written" wait_for 240 "a write" bash -c "echo three >'$T/demo/third'"
+is "$(kiln_json get demo network.ping-timeout | grep -o '"value":"[^"]*')" '"value":"11' "what was set is set"
+
+t "kiln unmounts" kiln umount "$T/plain"
+t "a volume is stopped" kiln volume stop plain
+is "$(kiln_json status plain | grep -c '"online":true' || true)" 0 "its brick is not served"
+t_not "nor can it be mounted" front_mount plain "$T/plain"
+t "it is deleted" kiln volume delete plain
+is "$(kiln list)" demo "and gone"
+is "$(cat "$T/b/5/file")" two "its file is where it was"
+t_here "kilnd ends well" front_stop
+t_here "and starts again" front_start
+is "$(kiln list)" demo "with what is left"

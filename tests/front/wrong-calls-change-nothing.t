@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# What cannot be done is refused with words that say why, and neither the state folder nor a brick's folder has changed.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+mkdir -p "$T"/b/{full,other} "$T"/ro
+touch "$T/b/full/file" "$T/b/plain-file"
+ln -s "$T/b/other" "$T/b/link"
+mount -t tmpfs -o ro kiln-ro "$T/ro"
+front_start
+kiln volume create demo replica 2 "$T"/b/{1,2}
+kiln volume create at-rest "$T/b/rest"
+kiln volume start demo
+before=$(front_state)
+
+# refused STATUS PATTERN ARG...: kiln ends with this status, says something that matches, and nothing is changed
+refused() {
+    local want=$1 pattern=$2 said status=0
+    shift 2
+    said=$(kiln "$@" 2>&1 </dev/null) || status=$?
+    is "$status" "$want" "kiln $*: status $want"
+    t "... it says why" grep -qE -- "$pattern" <<<"$said"
+    [[ $(front_state) == "$before" ]] || is "$(front_state)" "$before" "... and nothing has changed"
+}
+
+refused 1 'cannot be the name' volume create 'bad/name' "$T/b/new"
+refused 1 'cannot be the name' volume create $'bad\001name' "$T/b/new"
+refused 1 'cannot be the name' volume create "$(printf 'n%.0s' {1..200})" "$T/b/new"
+refused 1 'exists already' volume create demo "$T/b/new"
+refused 1 'volume demo has its brick' volume create two "$T/b/1"
+refused 1 'volume demo has its brick' volume create two "$T/b/1/below"
+refused 1 'one folder' volume create two "$T/b/new" "$T/b/new/"
+refused 1 'not empty' volume create two "$T/b/full"
+refused 1 'no folder' volume create two "$T/b/plain-file"
+refused 1 'symbolic link' volume create two "$T/b/link"
+refused 1 'No such file' volume create two "$T/b/missing/brick"
+refused 1 'read-only' volume create two "$T/ro/brick"
+refused 1 'not absolute' volume create two b/new
+refused 1 'blank' volume create two "$T/b/with blank"
+refused 1 'component' volume create two "$T/b/../new"
+refused 1 'not known|another machine' volume create two "192.0.2.1:$T/b/new"
+refused 1 'multiple of 2' volume create two replica 2 "$T"/b/new{1..3}
+refused 1 'arbiter' volume create two replica 2 arbiter 1 "$T"/b/new{1..2}
+refused 2 'expected a brick' volume create two force
+refused 2 'expected a number' volume create two replica many "$T/b/new"
+refused 1 'no volume nosuch' volume start nosuch
+refused 1 'started already' volume start demo
+refused 1 'not started' volume stop at-rest
+refused 1 'is started' volume delete demo
+refused 1 'no volume nosuch' volume info nosuch
+refused 1 'did you mean performance.read-ahead' volume set demo performance.red-ahead on
+refused 1 'ping-timeout' volume set demo network.ping-timeout soon
+refused 1 'ping-timeout' volume set demo performance.read-ahead on network.ping-timeout 100000
+refused 1 'not built' volume set demo locks.trace on
+refused 2 'has no value' volume set demo performance.read-ahead on network.ping-timeout
+refused 1 'is not set' volume reset demo performance.read-ahead
+refused 1 'no option' volume get demo nosuch
+refused 2 'no verb' volume frobnicate demo
+refused 2 'missing' volume start
+refused 2 'too many' volume stop demo now
+refused 1 'no volume is mounted' umount "$T/b"
+
+KILN_SOCKET=$T/nobody refused 3 'does not answer' volume list
+is "$(kiln_json volume info nosuch || true)" '{"error":"there is no volume nosuch","type":"kiln volume list"}' \
+    "errors are JSON where answers are"
+t_not "a second daemon does not get the state" "$KILND" --state "$T/state" -N --port 24999 --management-socket "$T/second"
+is "$(front_state)" "$before" "nothing of all this has changed anything"
+
+# Not by kiln: whoever opens the socket may send what he likes.
+post() {
+    curl -s --unix-socket /run/kiln/kilnd.socket -d "$2" "http://kilnd/v1/$1"
+}
+t "what is no JSON is answered" grep -q 'no JSON' <<<"$(post volume-list '{')"
+t "what is no verb is answered" grep -q 'does not know' <<<"$(post volume-frobnicate '{}')"
+t "an argument too many is answered" grep -q 'cannot be understood' <<<"$(post volume-list '{"more": 1}')"
+t "an argument of another type is answered" grep -q 'cannot be understood' <<<"$(post volume-start '{"name": 1}')"
+is "$(front_state)" "$before" "nor has that"

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "volumes/front.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "log/log.h"
+#include "volumes/verbs.h"
+#include "volumes/volfile-server.h"
+#include "volumes/volumes.h"
+
+static void
+changed(const char *volume)
+{
+    (void)volume; /* every client looks for itself whether its volfile is another */
+    volfile_server_changed();
+}
+
+static int
+say(const struct problem *why, char *error, size_t size)
+{
+    snprintf(error, size, "%s%s%s%s%s", why->wrong, *why->expected ? "; expected: " : "", why->expected,
+             *why->type ? "; try: " : "", why->type);
+    return why->err;
+}
+
+int
+front_open(const char *state_dir, int (*prepare)(struct volfile *v, char *error, size_t error_size),
+           char *error, size_t error_size)
+{
+    const struct volumes_hooks hooks = {.prepare = prepare, .changed = changed};
+    struct problem why = {0};
+
+    if (mkdir(FRONT_SOCKET_DIR, 0755) < 0 && errno != EEXIST)
+        log_event(LOG_WARNING, NULL, "socket-folder", FRONT_SOCKET_DIR ": %s", strerror(errno));
+    return volumes_open(state_dir, &hooks, &why) ? say(&why, error, error_size) : 0;
+}
+
+void
+front_attach(void)
+{
+    volumes_attach();
+}
+
+int
+front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size)
+{
+    int err = volfile_server_start(port, brick_port, error, error_size);
+
+    if (!err)
+        verbs_begin(brick_port, port);
+    return err;
+}
+
+void
+front_stop(void)
+{
+    volfile_server_stop();
+}
+
+void
+front_close(void)
+{
+    volfile_server_free();
+    volumes_close();
+}

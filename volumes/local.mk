@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+# Volumes as values and as files: no bricks, no sockets.
+VOLUME_STATE_SOURCES = \
+	volumes/problem.c \
+	volumes/problem.h \
+	volumes/state-dir.c \
+	volumes/state-dir.h \
+	volumes/volfile-text.c \
+	volumes/volfile-text.h \
+	volumes/volume-options.c \
+	volumes/volume-options.h \
+	volumes/volume.c \
+	volumes/volume.h
+VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
+	volumes/brick-jobs.c \
+	volumes/brick-jobs.h \
+	volumes/brick-place.c \
+	volumes/brick-place.h \
+	volumes/volumes.c \
+	volumes/volumes.h
+kilnd_SOURCES += $(VOLUME_SOURCES) \
+	volumes/front.c \
+	volumes/front.h \
+	volumes/own-host.c \
+	volumes/own-host.h \
+	volumes/verbs.c \
+	volumes/verbs.h \
+	volumes/volfile-server.c \
+	volumes/volfile-server.h

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "volumes/volfile-server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "glusterfsd/bricks.h"
+#include "graph/graph.h"
+#include "log/log.h"
+#include "rpc/server/rpc-server.h"
+#include "rpc/xdr/callback-program.h"
+#include "rpc/xdr/handshake-program.h"
+#include "rpc/xdr/portmap-program.h"
+#include "volumes/volfile-text.h"
+#include "volumes/volumes.h"
+
+/* Calls that a client may have under way here: it asks one thing after the other. */
+enum { CALLS_MAX = 8 };
+
+/* A connection that has got a volfile: conn_user(). */
+struct watcher {
+    struct cds_list_head link; /* under `lock` */
+    struct conn *conn;         /* a reference */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cds_list_head watchers = CDS_LIST_HEAD_INIT(watchers);
+static unsigned watcher_count; /* under `lock` */
+/* Written before the listener is open, only read afterwards. */
+static uint16_t brick_port;
+static struct rpc_server *server;
+static struct listener *listener;
+
+/* ---- who is told ----------------------------------------------------------------------------- */
+
+/* From the record handler. */
+static int
+watch(struct conn *c)
+{
+    if (conn_user(c))
+        return 0;
+    struct watcher *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return -ENOMEM;
+    w->conn = conn_ref(c);
+    pthread_mutex_lock(&lock);
+    bool is_first = !conn_user(c); /* two questions of one connection may run at once */
+    if (is_first) {
+        conn_set_user(c, w);
+        cds_list_add_tail(&w->link, &watchers);
+        watcher_count++;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!is_first) {
+        conn_unref(w->conn);
+        free(w);
+    }
+    return 0;
+}
+
+static void
+closed(struct conn *c, void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    struct watcher *w = conn_user(c);
+    if (w) {
+        conn_set_user(c, NULL);
+        cds_list_del(&w->link);
+        watcher_count--;
+    }
+    pthread_mutex_unlock(&lock);
+    if (w) {
+        conn_unref(w->conn);
+        free(w);
+    }
+}
+
+void
+volfile_server_changed(void)
+{
+    struct watcher *w;
+    unsigned n = 0;
+
+    pthread_mutex_lock(&lock);
+    struct conn **told = calloc(watcher_count + 1, sizeof *told);
+    cds_list_for_each_entry(w, &watchers, link)
+        if (told)
+            told[n++] = conn_ref(w->conn);
+    pthread_mutex_unlock(&lock);
+    if (!told)
+        log_event(LOG_ERROR, NULL, "volfile-changed-memory", "no memory to tell clients of a changed volume");
+    for (unsigned i = 0; i < n; i++) {
+        /* One that has gone asks when it comes again. */
+        (void)rpc_callback(told[i], CALLBACK_FETCHSPEC, NULL, 0);
+        conn_unref(told[i]);
+    }
+    free(told);
+}
+
+/* ---- GETSPEC --------------------------------------------------------------------------------- */
+
+static void
+reply_spec(struct rpc_request *req, const char *text, int err)
+{
+    const struct getspec_reply r = {
+        .op_ret = err ? -1 : (int32_t)strlen(text), .op_errno = -err, .spec = text};
+    size_t size = 8 + xdr_string_size(text) + xdr_old_dict_size(NULL);
+    char *body = malloc(size);
+    struct xdr x;
+
+    if (!body) {
+        conn_close(req->conn); /* who asks knows at once, and comes again */
+        rpc_request_drop(req);
+        return;
+    }
+    xdr_init(&x, body, size, NULL);
+    xdr_put_getspec_reply(&x, &r);
+    rpc_reply(req, body, (size_t)(x.at - body), NULL, NULL, 0);
+    free(body);
+}
+
+/* The volume that a key means: "/VOL", "VOL", "VOL.tcp". NULL: no volume's. */
+static const char *
+volume_of_key(const char *key, char name[VOLUME_NAME_MAX + 1])
+{
+    key += *key == '/';
+    size_t len = strcspn(key, ".");
+
+    if (len == 0 || len > VOLUME_NAME_MAX || (key[len] && strcmp(key + len, ".tcp") != 0))
+        return NULL;
+    memcpy(name, key, len);
+    name[len] = '\0';
+    return name;
+}
+
+/* The address at which the client has reached us, as it can be written into its volfile. */
+static int
+own_address(const struct conn *c, char text[INET6_ADDRSTRLEN], struct volfile_place *place)
+{
+    struct sockaddr_storage a;
+    int err = conn_local(c, &a);
+
+    *place = (struct volfile_place){.host = text};
+    if (err)
+        return err;
+    const struct sockaddr_in6 *six = (const void *)&a;
+    if (a.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
+        inet_ntop(AF_INET, &six->sin6_addr.s6_addr[12], text, INET6_ADDRSTRLEN);
+    } else if (a.ss_family == AF_INET6) {
+        place->is_ipv6 = true;
+        inet_ntop(AF_INET6, &six->sin6_addr, text, INET6_ADDRSTRLEN);
+    } else {
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)&a)->sin_addr, text, INET6_ADDRSTRLEN);
+    }
+    return 0;
+}
+
+static char *
+spec_of(struct rpc_request *req, const char *key, int *err)
+{
+    char name[VOLUME_NAME_MAX + 1], address[INET6_ADDRSTRLEN];
+    struct volfile_place place;
+
+    if (!volume_of_key(key, name)) {
+        *err = -ENOENT;
+        return NULL;
+    }
+    *err = own_address(req->conn, address, &place);
+    return *err ? NULL : volumes_client_volfile(name, &place, err);
+}
+
+static void
+getspec(struct rpc_request *req)
+{
+    struct getspec_call call;
+    int err;
+
+    xdr_get_getspec_call(&req->args, &call);
+    if (req->args.error) {
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
+        return;
+    }
+    char *text = spec_of(req, call.key, &err);
+    if (text && (err = watch(req->conn))) {
+        free(text);
+        text = NULL;
+    }
+    if (text) {
+        conn_set_trusted(req->conn); /* it stays for as long as it is mounted */
+        conn_set_calls_max(req->conn, CALLS_MAX);
+    } else {
+        log_event(LOG_WARNING, NULL, "volfile-refused", "a client asks for the volfile '%.200s': %s",
+                  call.key, err == -EAGAIN ? "the volume is not started" : strerror(-err));
+    }
+    reply_spec(req, text, err);
+    free(text);
+}
+
+/* op_ret, op_errno, an absent dict. */
+static void
+zeros(struct rpc_request *req)
+{
+    static const char body[COMMON_REPLY_BYTES_MIN];
+
+    rpc_reply(req, body, sizeof body, NULL, NULL, 0);
+}
+
+/* ---- the port map ---------------------------------------------------------------------------- */
+
+static void
+port_by_brick(struct rpc_request *req)
+{
+    struct port_by_brick_reply r = {.op_ret = -1};
+    const char *brick;
+    char body[16];
+    struct xdr x;
+
+    xdr_get_string(&req->args, &brick, PORTMAP_BRICK_MAX, -EBADMSG);
+    if (req->args.error) {
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
+        return;
+    }
+    struct graph *g = bricks_find(brick);
+    if (g) {
+        r = (struct port_by_brick_reply){.port = brick_port};
+        graph_unpin(g);
+    }
+    xdr_init(&x, body, sizeof body, NULL);
+    xdr_put_port_by_brick_reply(&x, &r);
+    rpc_reply(req, body, (size_t)(x.at - body), NULL, NULL, 0);
+}
+
+static const struct rpc_procedure handshake_procedures[HANDSHAKE_PROCEDURE_COUNT] = {
+    [HANDSHAKE_NULL] = {"NULL", zeros},
+    [HANDSHAKE_SETVOLUME] = {"SETVOLUME", NULL}, /* the bricks' port has it */
+    [HANDSHAKE_GETSPEC] = {"GETSPEC", getspec},
+    [HANDSHAKE_PING] = {"PING", zeros},
+    [HANDSHAKE_SET_LK_VER] = {"SET_LK_VER", NULL},
+};
+
+static const struct rpc_program handshake_program = {
+    .name = "Gluster Handshake",
+    .number = HANDSHAKE_PROGRAM,
+    .version = HANDSHAKE_PROGRAM_VERSION,
+    .procedures = handshake_procedures,
+    .procedure_count = HANDSHAKE_PROCEDURE_COUNT,
+    .is_listed = true,
+};
+
+static const struct rpc_procedure portmap_procedures[] = {
+    [PORTMAP_NULL] = {"NULL", NULL},
+    [PORTMAP_PORTBYBRICK] = {"PORTBYBRICK", port_by_brick},
+};
+
+static const struct rpc_program portmap_program = {
+    .name = "Gluster Portmap",
+    .number = PORTMAP_PROGRAM,
+    .version = PORTMAP_PROGRAM_VERSION,
+    .procedures = portmap_procedures,
+    .procedure_count = sizeof portmap_procedures / sizeof portmap_procedures[0],
+    .is_listed = true, /* that is how a client knows that bricks are elsewhere */
+};
+
+static const struct rpc_program *const programs[] = {&rpc_dump_program, &handshake_program, &portmap_program,
+                                                     NULL};
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int
+volfile_server_start(uint16_t port, uint16_t bricks_at, char *error, size_t error_size)
+{
+    int err = 0;
+
+    brick_port = bricks_at;
+    server = rpc_server_new(programs, closed, NULL);
+    if (!server) {
+        snprintf(error, error_size, "no memory");
+        return -ENOMEM;
+    }
+    listener = listener_open_tcp(NULL, port, &rpc_server_transport_ops, server, &err);
+    if (!listener)
+        snprintf(error, error_size, "cannot listen on port %u, where clients ask for volfiles: %s%s", port,
+                 strerror(-err), err == -EADDRINUSE ? " (does a glusterd run?)" : "");
+    return err;
+}
+
+void
+volfile_server_stop(void)
+{
+    if (listener)
+        listener_close(listener);
+    listener = NULL;
+}
+
+void
+volfile_server_free(void)
+{
+    if (server)
+        rpc_server_free(server);
+    server = NULL;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "volumes/volfile-text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "volumes/volume-options.h"
+
+enum volfile_kind { FOR_BRICK, FOR_CLIENT, FOR_HEAL };
+
+/* One file being written. */
+struct writing {
+    FILE *f;
+    const struct volume *v;
+    enum volfile_kind kind;
+    char *below; /* the layer written last; to be freed */
+    bool is_short;
+};
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static bool
+is_keyword(const char *text)
+{
+    static const char *const words[] = {"volume", "type", "option", "subvolumes", "subvolumeS", "end-volume"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(text, words[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Between quotes where a bare word would end, or be another. */
+static void
+put_word(FILE *f, const char *text)
+{
+    if (*text && !is_keyword(text) && !strpbrk(text, " \"\\#'")) {
+        fputs(text, f);
+        return;
+    }
+    fputc('"', f);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', f);
+        fputc(*text, f);
+    }
+    fputc('"', f);
+}
+
+static void
+put_option(struct writing *w, const char *key, const char *value)
+{
+    fprintf(w->f, "    option %s ", key);
+    put_word(w->f, value);
+    fputc('\n', w->f);
+}
+
+/* ---- layers ---------------------------------------------------------------------------------- */
+
+/* What the operator has set for this type of layer, and what is always written. */
+static void
+put_set_options(struct writing *w, const char *type)
+{
+    const enum volume_side side = w->kind == FOR_BRICK ? SIDE_BRICK : SIDE_CLIENT;
+    const struct volume_key *k;
+
+    for (unsigned i = 0; (k = volume_keys(i)); i++) {
+        const char *set =
+            k->side == side && strcmp(k->layer, type) == 0 ? volume_option_of(w->v, k->key) : NULL;
+
+        if (set)
+            put_option(w, k->check.key, set);
+        else if (k->side == side && k->is_written && strcmp(k->layer, type) == 0)
+            put_option(w, k->check.key, k->check.text_default);
+    }
+}
+
+static void
+begin_named(struct writing *w, const char *name, const char *type)
+{
+    fprintf(w->f, "volume %s\n    type %s\n", name, type);
+    put_set_options(w, type);
+}
+
+/* On top of the layer before it, if there is one, or of these. */
+static void
+end_named(struct writing *w, const char *name, const char *subvolumes)
+{
+    const char *below = subvolumes ? subvolumes : w->below;
+
+    if (below)
+        fprintf(w->f, "    subvolumes %s\n", below);
+    fputs("end-volume\n\n", w->f);
+    free(w->below);
+    w->below = strdup(name);
+    w->is_short |= !w->below;
+}
+
+/* A layer is called after the volume and the last part of its type. The name lives as long as `name`. */
+static const char *
+name_of(const struct writing *w, const char *type, char name[VOLUME_NAME_MAX + 64])
+{
+    snprintf(name, VOLUME_NAME_MAX + 64, "%s-%s", w->v->name, strrchr(type, '/') + 1);
+    return name;
+}
+
+static void
+plain_layer(struct writing *w, const char *type)
+{
+    char name[VOLUME_NAME_MAX + 64];
+
+    name_of(w, type, name);
+    begin_named(w, name, type);
+    end_named(w, name, NULL);
+}
+
+static char *
+finish(struct writing *w, char **text)
+{
+    bool is_bad = w->is_short || ferror(w->f) != 0;
+
+    is_bad |= fclose(w->f) != 0;
+    free(w->below);
+    if (!is_bad)
+        return *text;
+    free(*text);
+    return NULL;
+}
+
+/* ---- a brick --------------------------------------------------------------------------------- */
+
+struct brick_file {
+    struct writing w;
+    const char *path;
+    unsigned shared;
+};
+
+static void
+posix_layer(struct brick_file *b)
+{
+    char number[16];
+
+    snprintf(number, sizeof number, "%u", b->shared);
+    put_option(&b->w, "directory", b->path);
+    put_option(&b->w, "volume-id", GFID(&b->w.v->id));
+    put_option(&b->w, "shared-brick-count", number);
+    if (volume_option_bool(b->w.v, "features.quota") || volume_option_bool(b->w.v, "features.trash"))
+        put_option(&b->w, "update-link-count-parent", "on");
+}
+
+static void
+trash_layer(struct brick_file *b)
+{
+    put_option(&b->w, "brick-path", b->path);
+}
+
+static void
+changelog_layer(struct brick_file *b)
+{
+    char dir[VOLUME_BRICK_PATH_MAX + 64];
+
+    snprintf(dir, sizeof dir, "%s/.glusterfs/changelogs", b->path);
+    put_option(&b->w, "changelog-brick", b->path);
+    put_option(&b->w, "changelog-dir", dir);
+    put_option(&b->w, "changelog-notification", "off");
+}
+
+static void
+bitrot_layer(struct brick_file *b)
+{
+    put_option(&b->w, "export", b->path);
+}
+
+static void
+marker_layer(struct brick_file *b)
+{
+    put_option(&b->w, "volume-uuid", GFID(&b->w.v->id));
+    put_option(&b->w, "quota-version", "0");
+}
+
+static void
+index_layer(struct brick_file *b)
+{
+    char text[VOLUME_BRICK_PATH_MAX + 64];
+
+    snprintf(text, sizeof text, "%s/.glusterfs/indices", b->path);
+    put_option(&b->w, "index-base", text);
+    put_option(&b->w, "xattrop-dirty-watchlist", "trusted.afr.dirty");
+    snprintf(text, sizeof text, "trusted.afr.%s-", b->w.v->name);
+    put_option(&b->w, "xattrop-pending-watchlist", text);
+}
+
+static void
+quota_layer(struct brick_file *b)
+{
+    put_option(&b->w, "volume-uuid", b->w.v->name);
+}
+
+/* Bottom to top. */
+static const struct {
+    const char *type;
+    void (*fill)(struct brick_file *b); /* what is not an option of the volume's; NULL: nothing */
+    const char *needs;                  /* an option of the volume's; NULL: always there */
+    bool for_arbiter;                   /* there only in an arbiter brick */
+} brick_layers[] = {
+    {"storage/posix", posix_layer, NULL, false},
+    {"features/arbiter", NULL, NULL, true},
+    {"features/trash", trash_layer, NULL, false},
+    {"features/changelog", changelog_layer, NULL, false},
+    {"features/bitrot-stub", bitrot_layer, NULL, false},
+    {"features/access-control", NULL, "features.acl", false},
+    {"features/locks", NULL, NULL, false},
+    {"features/worm", NULL, NULL, false},
+    {"features/read-only", NULL, NULL, false},
+    {"features/leases", NULL, NULL, false},
+    {"features/upcall", NULL, NULL, false},
+    {"performance/io-threads", NULL, NULL, false},
+    {"features/selinux", NULL, NULL, false},
+    {"features/marker", marker_layer, NULL, false},
+    {"features/barrier", NULL, NULL, false},
+    {"features/index", index_layer, NULL, false},
+    {"features/quota", quota_layer, NULL, false},
+};
+
+static void
+server_layer(struct brick_file *b)
+{
+    const struct volume *v = b->w.v;
+    const char *reject = volume_option_of(v, "auth.reject");
+    char key[VOLUME_BRICK_PATH_MAX + 64], name[VOLUME_NAME_MAX + 64];
+
+    begin_named(&b->w, name_of(&b->w, "protocol/server", name), "protocol/server");
+    put_option(&b->w, "transport-type", "tcp");
+    put_option(&b->w, "transport.address-family", "inet");
+    put_option(&b->w, "auth-path", b->path);
+    snprintf(key, sizeof key, "auth.login.%s.allow", b->path);
+    put_option(&b->w, key, v->username);
+    snprintf(key, sizeof key, "auth.login.%s.password", v->username);
+    put_option(&b->w, key, v->password);
+    snprintf(key, sizeof key, "auth.addr.%s.allow", b->path);
+    put_option(&b->w, key, volume_option_value(v, "auth.allow"));
+    snprintf(key, sizeof key, "auth.addr.%s.reject", b->path);
+    if (reject)
+        put_option(&b->w, key, reject);
+    end_named(&b->w, name, NULL);
+}
+
+char *
+volfile_text_brick(const struct volume *v, unsigned brick, unsigned shared)
+{
+    char *text = NULL, name[VOLUME_NAME_MAX + 64];
+    size_t size = 0;
+    struct brick_file b = {{open_memstream(&text, &size), v, FOR_BRICK, NULL, false},
+                           v->bricks[brick].path, shared};
+
+    if (!b.w.f)
+        return NULL;
+    for (size_t i = 0; i < sizeof brick_layers / sizeof brick_layers[0]; i++) {
+        const char *type = brick_layers[i].type;
+
+        if (brick_layers[i].needs && !volume_option_bool(v, brick_layers[i].needs))
+            continue;
+        if (brick_layers[i].for_arbiter && !volume_is_arbiter(v, brick))
+            continue;
+        begin_named(&b.w, name_of(&b.w, type, name), type);
+        if (brick_layers[i].fill)
+            brick_layers[i].fill(&b);
+        end_named(&b.w, name, NULL);
+    }
+    begin_named(&b.w, b.path, "debug/io-stats");
+    put_option(&b.w, "unique-id", b.path);
+    put_option(&b.w, "volume-id", GFID(&v->id));
+    end_named(&b.w, b.path, NULL);
+    server_layer(&b);
+    return finish(&b.w, &text);
+}
+
+/* ---- a client, the self-heal daemon ---------------------------------------------------------- */
+
+struct client_file {
+    struct writing w;
+    const struct volfile_place *place;
+    uint16_t port; /* 0: asked for */
+};
+
+static void
+client_layer(struct client_file *c, unsigned brick)
+{
+    const struct volume *v = c->w.v;
+    const struct volume_brick *b = &v->bricks[brick];
+    bool is_here = !*b->host || c->w.kind == FOR_HEAL;
+    char name[VOLUME_NAME_MAX + 64], port[16];
+
+    free(c->w.below);
+    c->w.below = NULL;
+    snprintf(name, sizeof name, "%s-client-%u", v->name, brick);
+    begin_named(&c->w, name, "protocol/client");
+    put_option(&c->w, "remote-host", is_here ? c->place->host : b->host);
+    put_option(&c->w, "remote-subvolume", b->path);
+    put_option(&c->w, "transport-type", "tcp");
+    put_option(&c->w, "transport.address-family", is_here && c->place->is_ipv6 ? "inet6" : "inet");
+    if (c->port) {
+        snprintf(port, sizeof port, "%u", c->port);
+        put_option(&c->w, "remote-port", port);
+    }
+    if (c->w.kind == FOR_HEAL) {
+        put_option(&c->w, "username", v->username);
+        put_option(&c->w, "password", v->password);
+    } else {
+        put_option(&c->w, "send-gids", volume_option_bool(v, "server.manage-gids") ? "false" : "true");
+    }
+    end_named(&c->w, name, NULL);
+}
+
+static char *
+client_names(const struct volume *v, unsigned first, unsigned count, const char *between)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+
+    if (!f)
+        return NULL;
+    for (unsigned i = 0; i < count; i++)
+        fprintf(f, "%s%s-client-%u", i ? between : "", v->name, first + i);
+    if (fclose(f) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void
+put_heal_options(struct writing *w)
+{
+    static const char *const on[][2] = {{"iam-self-heal-daemon", "yes"}, {"self-heal-daemon", "enable"},
+                                        {"data-self-heal", "on"},        {"metadata-self-heal", "on"},
+                                        {"entry-self-heal", "on"},       {"background-self-heal-count", "0"}};
+
+    for (size_t i = 0; i < sizeof on / sizeof on[0]; i++)
+        put_option(w, on[i][0], on[i][1]);
+}
+
+static void
+replicate_layer(struct client_file *c, unsigned set)
+{
+    const struct volume *v = c->w.v;
+    char *pending = client_names(v, set * v->replica, v->replica, ",");
+    char *children = client_names(v, set * v->replica, v->replica, " ");
+    char name[VOLUME_NAME_MAX + 64];
+
+    snprintf(name, sizeof name, "%s-replicate-%u", v->name, set);
+    if (!pending || !children) {
+        c->w.is_short = true;
+    } else {
+        begin_named(&c->w, name, "cluster/replicate");
+        put_option(&c->w, "volume-id", GFID(&v->id));
+        put_option(&c->w, "afr-pending-xattr", pending);
+        if (v->has_arbiter)
+            put_option(&c->w, "arbiter-count", "1");
+        if (c->w.kind == FOR_HEAL)
+            put_heal_options(&c->w);
+        else if (!volume_option_bool(v, "cluster.self-heal-daemon"))
+            put_option(&c->w, "self-heal-daemon", "off");
+        end_named(&c->w, name, children);
+    }
+    free(pending);
+    free(children);
+}
+
+/* The clients and, of a replicated volume, the sets above them. The names of the uppermost, to be freed. */
+static char *
+lower_layers(struct client_file *c)
+{
+    const struct volume *v = c->w.v;
+    const unsigned sets = v->brick_count / v->replica;
+    char *names = NULL;
+    size_t size = 0;
+
+    for (unsigned i = 0; i < v->brick_count; i++)
+        client_layer(c, i);
+    for (unsigned i = 0; i < sets && v->replica > 1; i++)
+        replicate_layer(c, i);
+    FILE *f = open_memstream(&names, &size);
+    if (!f)
+        return NULL;
+    for (unsigned i = 0; i < sets; i++)
+        fprintf(f, "%s%s-%s-%u", i ? " " : "", v->name, v->replica > 1 ? "replicate" : "client", i);
+    if (fclose(f) == 0)
+        return names;
+    free(names);
+    return NULL;
+}
+
+/* Above distribute, bottom to top: there when the option is on. */
+static const struct {
+    const char *type, *switched_by;
+} upper_layers[] = {
+    {"features/shard", "features.shard"},
+    {"features/utime", "features.ctime"},
+    {"performance/write-behind", "performance.write-behind"},
+    {"performance/read-ahead", "performance.read-ahead"},
+    {"performance/readdir-ahead", "performance.readdir-ahead"},
+    {"performance/io-cache", "performance.io-cache"},
+    {"performance/open-behind", "performance.open-behind"},
+    {"performance/quick-read", "performance.quick-read"},
+    {"performance/md-cache", "performance.stat-prefetch"},
+    {"performance/nl-cache", "performance.nl-cache"},
+    {"performance/io-threads", "performance.client-io-threads"},
+};
+
+static void
+upper(struct client_file *c, const char *subvolumes)
+{
+    const struct volume *v = c->w.v;
+    char name[VOLUME_NAME_MAX + 64];
+
+    snprintf(name, sizeof name, "%s-dht", v->name);
+    begin_named(&c->w, name, "cluster/distribute");
+    end_named(&c->w, name, subvolumes);
+    for (size_t i = 0; i < sizeof upper_layers / sizeof upper_layers[0]; i++) {
+        if (volume_option_bool(v, upper_layers[i].switched_by))
+            plain_layer(&c->w, upper_layers[i].type);
+    }
+    begin_named(&c->w, v->name, "debug/io-stats");
+    end_named(&c->w, v->name, NULL);
+}
+
+static char *
+client_text(const struct volume *v, enum volfile_kind kind, const struct volfile_place *place, uint16_t port)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct client_file c = {{open_memstream(&text, &size), v, kind, NULL, false}, place, port};
+
+    if (!c.w.f)
+        return NULL;
+    char *subvolumes = lower_layers(&c);
+    if (!subvolumes) {
+        c.w.is_short = true;
+    } else if (kind == FOR_CLIENT) {
+        upper(&c, subvolumes);
+    } else {
+        begin_named(&c.w, v->name, "debug/io-stats");
+        end_named(&c.w, v->name, subvolumes);
+    }
+    free(subvolumes);
+    return finish(&c.w, &text);
+}
+
+char *
+volfile_text_client(const struct volume *v, const struct volfile_place *place)
+{
+    return client_text(v, FOR_CLIENT, place, 0);
+}
+
+char *
+volfile_text_heal(const struct volume *v, uint16_t port)
+{
+    return client_text(v, FOR_HEAL, &(const struct volfile_place){"127.0.0.1", false}, port);
+}

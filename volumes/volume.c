@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "volumes/volume.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the value ------------------------------------------------------------------------------- */
+
+static void
+random_text(char text[GFID_TEXT_SIZE])
+{
+    struct gfid g;
+
+    gfid_random(&g);
+    gfid_text(&g, text);
+}
+
+struct volume *
+volume_new(const char *name, unsigned replica, bool has_arbiter)
+{
+    struct volume *v = calloc(1, sizeof *v);
+
+    if (!v || !(v->name = strdup(name))) {
+        free(v);
+        return NULL;
+    }
+    gfid_random(&v->id);
+    random_text(v->username);
+    random_text(v->password);
+    v->replica = replica;
+    v->has_arbiter = has_arbiter;
+    return v;
+}
+
+void
+volume_free(struct volume *v)
+{
+    if (!v)
+        return;
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        free(v->bricks[i].host);
+        free(v->bricks[i].path);
+    }
+    for (unsigned i = 0; i < v->option_count; i++) {
+        free(v->options[i].key);
+        free(v->options[i].value);
+    }
+    free(v->bricks);
+    free(v->options);
+    free(v->name);
+    free(v);
+}
+
+int
+volume_add_brick(struct volume *v, const char *host, const char *path, bool made)
+{
+    struct volume_brick *more = reallocarray(v->bricks, v->brick_count + 1, sizeof *more);
+
+    if (!more)
+        return -ENOMEM;
+    v->bricks = more;
+    struct volume_brick b = {.host = strdup(host), .path = strdup(path), .made = made};
+    if (!b.host || !b.path) {
+        free(b.host);
+        free(b.path);
+        return -ENOMEM;
+    }
+    v->bricks[v->brick_count++] = b;
+    return 0;
+}
+
+/* Where the key is, or belongs. */
+static unsigned
+place_of(const struct volume *v, const char *key)
+{
+    unsigned i = 0;
+
+    while (i < v->option_count && strcmp(v->options[i].key, key) < 0)
+        i++;
+    return i;
+}
+
+static bool
+is_at(const struct volume *v, unsigned place, const char *key)
+{
+    return place < v->option_count && strcmp(v->options[place].key, key) == 0;
+}
+
+const char *
+volume_option_of(const struct volume *v, const char *key)
+{
+    unsigned i = place_of(v, key);
+
+    return is_at(v, i, key) ? v->options[i].value : NULL;
+}
+
+static int
+insert_option(struct volume *v, unsigned place, const char *key, char *value)
+{
+    struct volume_option *more = reallocarray(v->options, v->option_count + 1, sizeof *more);
+
+    if (!more)
+        return -ENOMEM;
+    v->options = more;
+    char *copy = strdup(key);
+    if (!copy)
+        return -ENOMEM;
+    memmove(more + place + 1, more + place, (v->option_count - place) * sizeof *more);
+    more[place] = (struct volume_option){copy, value};
+    v->option_count++;
+    return 0;
+}
+
+int
+volume_set_option(struct volume *v, const char *key, const char *value)
+{
+    unsigned i = place_of(v, key);
+    char *copy = strdup(value);
+
+    if (!copy)
+        return -ENOMEM;
+    if (is_at(v, i, key)) {
+        free(v->options[i].value);
+        v->options[i].value = copy;
+        return 0;
+    }
+    int err = insert_option(v, i, key, copy);
+    if (err)
+        free(copy);
+    return err;
+}
+
+bool
+volume_unset_option(struct volume *v, const char *key)
+{
+    unsigned i = place_of(v, key);
+
+    if (!is_at(v, i, key))
+        return false;
+    free(v->options[i].key);
+    free(v->options[i].value);
+    v->option_count--;
+    memmove(v->options + i, v->options + i + 1, (v->option_count - i) * sizeof *v->options);
+    return true;
+}
+
+static int
+copy_lists(struct volume *to, const struct volume *from)
+{
+    int err = 0;
+
+    for (unsigned i = 0; i < from->brick_count && !err; i++)
+        err = volume_add_brick(to, from->bricks[i].host, from->bricks[i].path, from->bricks[i].made);
+    for (unsigned i = 0; i < from->option_count && !err; i++)
+        err = volume_set_option(to, from->options[i].key, from->options[i].value);
+    return err;
+}
+
+struct volume *
+volume_copy(const struct volume *v)
+{
+    struct volume *copy = volume_new(v->name, v->replica, v->has_arbiter);
+
+    if (!copy)
+        return NULL;
+    copy->id = v->id;
+    copy->status = v->status;
+    memcpy(copy->username, v->username, sizeof copy->username);
+    memcpy(copy->password, v->password, sizeof copy->password);
+    if (copy_lists(copy, v)) {
+        volume_free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+static const char *const status_words[] = {[VOLUME_CREATING] = "creating",
+                                           [VOLUME_CREATED] = "created",
+                                           [VOLUME_STARTED] = "started",
+                                           [VOLUME_STOPPED] = "stopped"};
+
+const char *
+volume_status_text(enum volume_status status)
+{
+    static const char *const texts[] = {[VOLUME_CREATING] = "Creating",
+                                        [VOLUME_CREATED] = "Created",
+                                        [VOLUME_STARTED] = "Started",
+                                        [VOLUME_STOPPED] = "Stopped"};
+
+    return texts[status];
+}
+
+const char *
+volume_type_text(const struct volume *v)
+{
+    if (v->replica == 1)
+        return "Distribute";
+    return v->brick_count > v->replica ? "Distributed-Replicate" : "Replicate";
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+int
+volume_check_name(const char *name, struct problem *why)
+{
+    size_t len = strlen(name);
+    bool is_good = len > 0 && len <= VOLUME_NAME_MAX && name[0] != '-' && strcmp(name, "all") != 0;
+
+    for (const char *c = name; *c && is_good; c++)
+        is_good = (*c & 0x80) == 0 && (isalnum((unsigned char)*c) || *c == '-' || *c == '_');
+    if (is_good)
+        return 0;
+    problem_set(why, -EINVAL, "'%.200s' cannot be the name of a volume", name);
+    problem_expected(why,
+                     "1 to %d letters, digits, '-' and '_', not beginning with '-', and not the word all",
+                     VOLUME_NAME_MAX);
+    return why->err;
+}
+
+int
+volume_check_shape(const struct volume *v, struct problem *why)
+{
+    if (v->brick_count == 0 || v->brick_count > VOLUME_BRICKS_MAX) {
+        problem_set(why, -EINVAL, "%u bricks", v->brick_count);
+        problem_expected(why, "1 to %d bricks", VOLUME_BRICKS_MAX);
+    } else if (v->has_arbiter && v->replica != 3) {
+        problem_set(why, -EINVAL, "an arbiter with replica %u", v->replica);
+        problem_expected(why, "replica 3 arbiter 1: two bricks with the data, and one without");
+    } else if (v->replica < 1 || v->replica > 16) {
+        problem_set(why, -EINVAL, "replica %u", v->replica);
+        problem_expected(why, "replica 2 to 16, or no replica at all");
+    } else if (v->brick_count % v->replica != 0) {
+        problem_set(why, -EINVAL, "%u bricks with replica %u", v->brick_count, v->replica);
+        problem_expected(why, "a multiple of %u bricks", v->replica);
+    } else {
+        return 0;
+    }
+    return why->err;
+}
+
+/* A client's portmap question ends at a blank, and nobody can type a control character. */
+static bool
+is_path_byte(unsigned char c)
+{
+    return c > ' ' && c != 0x7f && c != '"' && c != '\\' && c != '`';
+}
+
+static bool
+is_component_good(const char *part, size_t len)
+{
+    return len > 0 && len <= 255 && !(len == 1 && part[0] == '.') &&
+           !(len == 2 && memcmp(part, "..", 2) == 0);
+}
+
+int
+volume_check_path(const char *path, char *out, struct problem *why)
+{
+    size_t len = strlen(path);
+    const char *flaw = NULL;
+
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    if (path[0] != '/')
+        flaw = "is not absolute";
+    else if (len < 2)
+        flaw = "is the root of the machine";
+    else if (len > VOLUME_BRICK_PATH_MAX)
+        flaw = "is too long";
+    for (size_t i = 0; i < len && !flaw; i++) {
+        if (!is_path_byte((unsigned char)path[i]))
+            flaw = "has a blank, a control character, or one of \" \\ `";
+    }
+    for (size_t i = 0, n; i < len && !flaw; i += n + 1) {
+        n = strcspn(path + i + 1, "/");
+        if (i + 1 + n > len)
+            n = len - i - 1;
+        if (!is_component_good(path + i + 1, n))
+            flaw = "has an empty, a '.' or a '..' component, or one of more than 255 bytes";
+    }
+    if (!flaw) {
+        memcpy(out, path, len);
+        out[len] = '\0';
+        return 0;
+    }
+    problem_set(why, -EINVAL, "brick path '%.300s' %s", path, flaw);
+    problem_expected(why, "an absolute path of at most %d bytes, such as /srv/brick1", VOLUME_BRICK_PATH_MAX);
+    return why->err;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static json_t *
+bricks_to_json(const struct volume *v)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < v->brick_count && list; i++) {
+        const struct volume_brick *b = &v->bricks[i];
+        json_t *one = json_pack("{ss ss sb}", "host", b->host, "path", b->path, "made", (int)b->made);
+
+        if (json_array_append_new(list, one) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *
+options_to_json(const struct volume *v)
+{
+    json_t *object = json_object();
+
+    for (unsigned i = 0; i < v->option_count && object; i++) {
+        if (json_object_set_new(object, v->options[i].key, json_string(v->options[i].value)) < 0) {
+            json_decref(object);
+            object = NULL;
+        }
+    }
+    return object;
+}
+
+json_t *
+volume_to_json(const struct volume *v)
+{
+    /* `o` takes over, and packing fails when one of them is NULL */
+    return json_pack("{si ss ss ss si si ss ss so so}", "format", VOLUME_FORMAT, "name", v->name, "id",
+                     GFID(&v->id), "status", status_words[v->status], "replica", (int)v->replica, "arbiter",
+                     (int)v->has_arbiter, "username", v->username, "password", v->password, "bricks",
+                     bricks_to_json(v), "options", options_to_json(v));
+}
+
+static const char *
+text_of(const json_t *json, const char *key, struct problem *why)
+{
+    const json_t *value = json_object_get(json, key);
+
+    if (json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value))
+        return json_string_value(value);
+    problem_set(why, -EINVAL, "\"%s\" is missing or no text", key);
+    return NULL;
+}
+
+static int
+number_of(const json_t *json, const char *key, json_int_t max, unsigned *out, struct problem *why)
+{
+    const json_t *value = json_object_get(json, key);
+    json_int_t n = json_integer_value(value);
+
+    if (!json_is_integer(value) || n < 0 || n > max)
+        return problem_set(why, -EINVAL, "\"%s\" is missing or no number from 0 to %lld", key,
+                           (long long)max);
+    *out = (unsigned)n;
+    return 0;
+}
+
+static int
+read_bricks(struct volume *v, const json_t *list, struct problem *why)
+{
+    size_t i;
+    const json_t *one;
+
+    if (!json_is_array(list) || json_array_size(list) > VOLUME_BRICKS_MAX)
+        return problem_set(why, -EINVAL, "\"bricks\" is missing or no list of at most %d", VOLUME_BRICKS_MAX);
+    json_array_foreach(list, i, one)
+    {
+        char normal[VOLUME_BRICK_PATH_MAX + 1];
+        const char *host = text_of(one, "host", why), *path = host ? text_of(one, "path", why) : NULL;
+
+        if (!path || volume_check_path(path, normal, why))
+            return why->err;
+        if (volume_add_brick(v, host, normal, json_is_true(json_object_get(one, "made"))))
+            return problem_no_memory(why);
+    }
+    return 0;
+}
+
+static int
+read_options(struct volume *v, json_t *object, struct problem *why)
+{
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(object) || json_object_size(object) > VOLUME_OPTIONS_MAX)
+        return problem_set(why, -EINVAL, "\"options\" is missing or no object of at most %d",
+                           VOLUME_OPTIONS_MAX);
+    json_object_foreach(object, key, value)
+    {
+        const char *text = text_of(object, key, why);
+
+        if (!text)
+            return why->err;
+        if (volume_set_option(v, key, text))
+            return problem_no_memory(why);
+    }
+    return 0;
+}
+
+static int
+read_status(struct volume *v, const json_t *json, struct problem *why)
+{
+    const char *word = text_of(json, "status", why);
+
+    for (unsigned i = 0; word && i < sizeof status_words / sizeof status_words[0]; i++) {
+        if (strcmp(word, status_words[i]) == 0) {
+            v->status = (enum volume_status)i;
+            return 0;
+        }
+    }
+    return word ? problem_set(why, -EINVAL, "\"status\" is '%.40s'", word) : why->err;
+}
+
+static int
+read_secret(char out[GFID_TEXT_SIZE], const json_t *json, const char *key, struct problem *why)
+{
+    const char *text = text_of(json, key, why);
+    struct gfid g;
+
+    if (!text)
+        return why->err;
+    if (gfid_parse(text, strlen(text), &g))
+        return problem_set(why, -EINVAL, "\"%s\" is no uuid", key);
+    gfid_text(&g, out);
+    return 0;
+}
+
+static int
+read_fields(struct volume *v, const json_t *json, struct problem *why)
+{
+    char id[GFID_TEXT_SIZE];
+    unsigned arbiter;
+
+    if (read_secret(id, json, "id", why) || read_status(v, json, why) ||
+        number_of(json, "replica", 16, &v->replica, why) || number_of(json, "arbiter", 1, &arbiter, why) ||
+        read_secret(v->username, json, "username", why) || read_secret(v->password, json, "password", why) ||
+        read_bricks(v, json_object_get(json, "bricks"), why) ||
+        read_options(v, json_object_get(json, "options"), why))
+        return why->err;
+    (void)gfid_parse(id, strlen(id), &v->id); /* read_secret() has written it */
+    v->has_arbiter = arbiter != 0;
+    return volume_check_shape(v, why);
+}
+
+struct volume *
+volume_from_json(const json_t *json, struct problem *why)
+{
+    unsigned format;
+
+    if (!json_is_object(json)) {
+        problem_set(why, -EINVAL, "it is no JSON object");
+        return NULL;
+    }
+    if (number_of(json, "format", 1 << 30, &format, why))
+        return NULL;
+    if (format != VOLUME_FORMAT) {
+        problem_set(why, -EPROTO, "its format is %u", format);
+        problem_expected(why, "format %d: a newer kilnd has written it", VOLUME_FORMAT);
+        return NULL;
+    }
+    const char *name = text_of(json, "name", why);
+    if (!name || volume_check_name(name, why))
+        return NULL;
+    struct volume *v = volume_new(name, 1, false);
+    if (!v) {
+        problem_no_memory(why);
+        return NULL;
+    }
+    if (read_fields(v, json, why)) {
+        volume_free(v);
+        return NULL;
+    }
+    return v;
+}

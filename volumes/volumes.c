@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "volumes/volumes.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/list.h>
+
+#include "graph/graph.h"
+#include "log/log.h"
+#include "volumes/brick-jobs.h"
+#include "volumes/brick-place.h"
+#include "volumes/state-dir.h"
+#include "volumes/volfile-text.h"
+#include "volumes/volume-options.h"
+
+struct entry {
+    struct cds_list_head link;
+    struct volume *now; /* under `lock`; whoever has the entry reads it without, and alone replaces it */
+    bool is_busy;       /* under `lock`: an operation has it */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cds_list_head entries = CDS_LIST_HEAD_INIT(entries); /* under `lock`; by name in order */
+/* These two: set by volumes_open(), before any operation. */
+static struct state_dir *state;
+static struct volumes_hooks hooks;
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static struct entry *
+find_locked(const char *name)
+{
+    struct entry *e;
+
+    cds_list_for_each_entry(e, &entries, link)
+        if (strcmp(e->now->name, name) == 0)
+            return e;
+    return NULL;
+}
+
+static void
+insert_locked(struct entry *e)
+{
+    struct cds_list_head *place = &entries;
+    struct entry *other;
+
+    cds_list_for_each_entry(other, &entries, link) {
+        if (strcmp(other->now->name, e->now->name) > 0) {
+            place = &other->link;
+            break;
+        }
+    }
+    cds_list_add_tail(&e->link, place); /* before it */
+}
+
+static int
+no_volume(const char *name, struct problem *why)
+{
+    problem_set(why, -ENOENT, "there is no volume %.200s", name);
+    problem_type(why, "kiln volume list");
+    return why->err;
+}
+
+/* The volume is the caller's until release(). NULL with *why. */
+static struct entry *
+claim(const char *name, struct problem *why)
+{
+    why->err = 0;
+    pthread_mutex_lock(&lock);
+    struct entry *e = find_locked(name);
+    bool is_free = e && !e->is_busy;
+    if (is_free)
+        e->is_busy = true;
+    pthread_mutex_unlock(&lock);
+    if (is_free)
+        return e;
+    if (!e)
+        no_volume(name, why);
+    else
+        problem_set(why, -EBUSY, "another operation on volume %s is under way", name);
+    return NULL;
+}
+
+static void
+release(struct entry *e)
+{
+    pthread_mutex_lock(&lock);
+    e->is_busy = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Takes the entry, which the caller has, off the list and frees it. */
+static void
+forget(struct entry *e)
+{
+    pthread_mutex_lock(&lock);
+    cds_list_del(&e->link);
+    pthread_mutex_unlock(&lock);
+    volume_free(e->now);
+    free(e);
+}
+
+/* `v`, which is taken over, is the volume from now on. */
+static void
+replace(struct entry *e, struct volume *v)
+{
+    pthread_mutex_lock(&lock);
+    struct volume *old = e->now;
+    e->now = v;
+    pthread_mutex_unlock(&lock);
+    volume_free(old);
+}
+
+/* What others saw stays what they see: the disk, too. */
+static int
+save(const struct volume *fresh, const struct volume *old, struct problem *why)
+{
+    struct problem again;
+    int err = state_dir_save(state, fresh, why);
+
+    if (err && old && state_dir_save(state, old, &again))
+        log_event(LOG_CRITICAL, NULL, "volume-state-unknown",
+                  "volume %s: neither the new state nor the old one could be written: %s", fresh->name,
+                  again.wrong);
+    return err;
+}
+
+static void
+tell_changed(const char *name)
+{
+    if (hooks.changed)
+        hooks.changed(name);
+}
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
+/* One is the other, or lies in it. */
+static bool
+paths_meet(const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b), least = n < m ? n : m;
+
+    return strncmp(a, b, least) == 0 && (n == m || (n < m ? b[n] : a[m]) == '/');
+}
+
+static int
+check_own_paths(const struct volume *v, struct problem *why)
+{
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        for (unsigned k = 0; k < i; k++) {
+            if (!paths_meet(v->bricks[i].path, v->bricks[k].path))
+                continue;
+            problem_set(why, -EINVAL, "bricks %s and %s are one folder, or one in the other",
+                        v->bricks[k].path, v->bricks[i].path);
+            problem_expected(why, "a folder of its own for each brick");
+            return why->err;
+        }
+    }
+    return 0;
+}
+
+static int
+check_others_locked(const struct volume *v, struct problem *why)
+{
+    struct entry *e;
+
+    if (find_locked(v->name)) {
+        problem_set(why, -EEXIST, "volume %s exists already", v->name);
+        problem_type(why, "kiln volume info %s", v->name);
+        return why->err;
+    }
+    cds_list_for_each_entry(e, &entries, link) {
+        for (unsigned i = 0; i < v->brick_count; i++) {
+            for (unsigned k = 0; k < e->now->brick_count; k++) {
+                if (!paths_meet(v->bricks[i].path, e->now->bricks[k].path))
+                    continue;
+                problem_set(why, -EEXIST, "%s cannot become a brick: volume %s has its brick %s",
+                            v->bricks[i].path, e->now->name, e->now->bricks[k].path);
+                problem_expected(why, "a folder that no volume uses");
+                return why->err;
+            }
+        }
+    }
+    return 0;
+}
+
+/* In the list, and the caller's: nobody else gets the name or the paths. */
+static struct entry *
+reserve(struct volume *v, struct problem *why)
+{
+    struct entry *e = calloc(1, sizeof *e);
+
+    if (!e) {
+        problem_no_memory(why);
+        return NULL;
+    }
+    *e = (struct entry){.now = v, .is_busy = true};
+    pthread_mutex_lock(&lock);
+    int err = check_others_locked(v, why);
+    if (!err)
+        insert_locked(e);
+    pthread_mutex_unlock(&lock);
+    if (!err)
+        return e;
+    free(e);
+    return NULL;
+}
+
+/* Only looks. */
+static int
+check_places(struct volume *v, struct problem *why)
+{
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        bool is_missing;
+
+        if (brick_place_check(v->bricks[i].path, &is_missing, why))
+            return why->err;
+        v->bricks[i].made = is_missing;
+    }
+    return brick_jobs_check(v, hooks.prepare, why);
+}
+
+static void
+unmake(const struct volume *v, unsigned count)
+{
+    struct problem why;
+    bool is_clean = true;
+
+    while (count-- > 0) {
+        if (brick_place_unmake(v, count, &why)) {
+            log_event(LOG_ERROR, NULL, "volume-undo", "volume %s: %s; the next start tries again", v->name,
+                      why.wrong);
+            is_clean = false;
+        }
+    }
+    /* The definition says what is still to be undone. */
+    if (is_clean && state_dir_remove(state, v->name, &why))
+        log_event(LOG_ERROR, NULL, "volume-undo-state", "volume %s: %s", v->name, why.wrong);
+}
+
+static int
+make(struct volume *v, struct problem *why)
+{
+    unsigned made = 0;
+
+    v->status = VOLUME_CREATING;
+    if (state_dir_save(state, v, why))
+        return why->err;
+    while (made < v->brick_count && brick_place_make(v, made, why) == 0)
+        made++;
+    if (made == v->brick_count) {
+        v->status = VOLUME_CREATED; /* nobody looks at it yet: the entry is busy, and was CREATING */
+        if (state_dir_save(state, v, why) == 0)
+            return 0;
+        v->status = VOLUME_CREATING;
+    }
+    unmake(v, made);
+    return why->err;
+}
+
+int
+volumes_create(struct volume *v, struct problem *why)
+{
+    struct volume *fresh = NULL;
+
+    why->err = 0;
+    struct entry *e = check_own_paths(v, why) ? NULL : reserve(v, why);
+    if (!e) {
+        volume_free(v);
+        return why->err;
+    }
+    /* What is in the list is not changed: the copy is. */
+    if (!(fresh = volume_copy(v)))
+        problem_no_memory(why);
+    if (!fresh || check_places(fresh, why) || make(fresh, why)) {
+        volume_free(fresh);
+        forget(e);
+        return why->err;
+    }
+    log_event(LOG_INFO, NULL, "volume-created", "volume %s of %u bricks", fresh->name, fresh->brick_count);
+    replace(e, fresh);
+    release(e);
+    return 0;
+}
+
+/* ---- start and stop -------------------------------------------------------------------------- */
+
+static int
+set_status(struct entry *e, enum volume_status status, struct problem *why)
+{
+    struct volume *fresh = volume_copy(e->now);
+
+    if (!fresh)
+        return problem_no_memory(why);
+    fresh->status = status;
+    if (save(fresh, e->now, why)) {
+        volume_free(fresh);
+        return why->err;
+    }
+    replace(e, fresh);
+    return 0;
+}
+
+static int
+start_claimed(struct entry *e, bool is_forced, struct problem *why)
+{
+    const bool was_started = e->now->status == VOLUME_STARTED;
+
+    if (was_started && !is_forced) {
+        problem_set(why, -EALREADY, "volume %s is started already", e->now->name);
+        problem_type(why, "kiln volume status %s", e->now->name);
+        return why->err;
+    }
+    int err = brick_jobs_attach(e->now, hooks.prepare, is_forced, why);
+    if (err && !is_forced) {
+        problem_expected(why, "every brick to start");
+        problem_type(why, "kiln volume start %s force   # to do without", e->now->name);
+        return err;
+    }
+    if (err)
+        log_event(LOG_ERROR, NULL, "volume-brick-left-out", "volume %s: %s", e->now->name, why->wrong);
+    if (!was_started && set_status(e, VOLUME_STARTED, why)) {
+        brick_jobs_detach(e->now);
+        return why->err;
+    }
+    log_event(LOG_INFO, NULL, "volume-started", "volume %s", e->now->name);
+    tell_changed(e->now->name);
+    return 0;
+}
+
+int
+volumes_start(const char *name, bool is_forced, struct problem *why)
+{
+    struct entry *e = claim(name, why);
+
+    if (!e)
+        return why->err;
+    int err = start_claimed(e, is_forced, why);
+    release(e);
+    return err;
+}
+
+static int
+need_started(const struct volume *v, struct problem *why)
+{
+    if (v->status == VOLUME_STARTED)
+        return 0;
+    problem_set(why, -EINVAL, "volume %s is not started", v->name);
+    problem_type(why, "kiln volume start %s", v->name);
+    return why->err;
+}
+
+int
+volumes_stop(const char *name, struct problem *why)
+{
+    struct entry *e = claim(name, why);
+
+    if (!e)
+        return why->err;
+    if (need_started(e->now, why) == 0 && set_status(e, VOLUME_STOPPED, why) == 0) {
+        tell_changed(e->now->name); /* the self-heal daemon ends before its bricks do */
+        brick_jobs_detach(e->now);
+        log_event(LOG_INFO, NULL, "volume-stopped", "volume %s", e->now->name);
+    }
+    release(e);
+    return why->err;
+}
+
+int
+volumes_delete(const char *name, struct problem *why)
+{
+    struct entry *e = claim(name, why);
+
+    if (!e)
+        return why->err;
+    if (e->now->status == VOLUME_STARTED) {
+        problem_set(why, -EINVAL, "volume %s is started", name);
+        problem_expected(why, "a volume that is stopped");
+        problem_type(why, "kiln volume stop %s", name);
+    } else if (state_dir_remove(state, name, why) == 0) {
+        log_event(LOG_INFO, NULL, "volume-deleted", "volume %s; its bricks' folders stay", name);
+        tell_changed(name);
+        forget(e);
+        return 0;
+    }
+    release(e);
+    return why->err;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+/* The volume becomes `fresh`, which is taken over, bricks first. */
+static int
+become(struct entry *e, struct volume *fresh, struct problem *why)
+{
+    const bool is_started = e->now->status == VOLUME_STARTED;
+    int err = brick_jobs_check(fresh, hooks.prepare, why);
+
+    if (!err && is_started)
+        err = brick_jobs_reconfigure(fresh, e->now, hooks.prepare, why);
+    if (!err && (err = save(fresh, e->now, why)) && is_started)
+        brick_jobs_revert(e->now, hooks.prepare);
+    if (err) {
+        volume_free(fresh);
+        return err;
+    }
+    replace(e, fresh);
+    tell_changed(e->now->name);
+    return 0;
+}
+
+static int
+put_options(struct volume *v, const json_t *options, struct problem *why)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)options, key, value)
+    {
+        const char *text = json_string_value(value);
+
+        if (!text)
+            return problem_set(why, -EINVAL, "the value of %.200s is no text", key);
+        if (volume_option_check(v, key, text, why))
+            return why->err;
+        if (v->option_count >= VOLUME_OPTIONS_MAX)
+            return problem_set(why, -E2BIG, "volume %s has %d options already", v->name, VOLUME_OPTIONS_MAX);
+        if (volume_set_option(v, key, text))
+            return problem_no_memory(why);
+    }
+    return 0;
+}
+
+int
+volumes_set(const char *name, const json_t *options, struct problem *why)
+{
+    struct entry *e = claim(name, why);
+
+    if (!e)
+        return why->err;
+    struct volume *fresh = volume_copy(e->now);
+    if (!fresh) {
+        problem_no_memory(why);
+    } else if (put_options(fresh, options, why)) {
+        volume_free(fresh);
+    } else if (become(e, fresh, why) == 0) {
+        log_event(LOG_INFO, NULL, "volume-set", "volume %s: %zu options", name, json_object_size(options));
+    }
+    release(e);
+    return why->err;
+}
+
+static int
+drop_options(struct volume *v, const char *key, unsigned *count, struct problem *why)
+{
+    *count = 0;
+    if (strcmp(key, "all") == 0) {
+        while (v->option_count > 0)
+            *count += volume_unset_option(v, v->options[v->option_count - 1].key);
+        return volume_options_of_new(v) ? problem_no_memory(why) : 0;
+    }
+    if (volume_unset_option(v, key)) {
+        *count = 1;
+        return 0;
+    }
+    if (!volume_key_find(key)) {
+        const char *like = volume_key_like(key);
+
+        problem_set(why, -ENOENT, "there is no option '%.200s'", key);
+        if (like)
+            problem_expected(why, "did you mean %s?", like);
+    } else {
+        problem_set(why, -ENODATA, "option %s of volume %s is not set", key, v->name);
+    }
+    problem_type(why, "kiln volume info %s", v->name);
+    return why->err;
+}
+
+int
+volumes_reset(const char *name, const char *key, unsigned *count, struct problem *why)
+{
+    struct entry *e = claim(name, why);
+
+    if (!e)
+        return why->err;
+    struct volume *fresh = volume_copy(e->now);
+    if (!fresh) {
+        problem_no_memory(why);
+    } else if (drop_options(fresh, key, count, why)) {
+        volume_free(fresh);
+    } else if (become(e, fresh, why) == 0) {
+        log_event(LOG_INFO, NULL, "volume-reset", "volume %s: %u options", name, *count);
+    }
+    release(e);
+    return why->err;
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+struct volume *
+volumes_find(const char *name, struct problem *why)
+{
+    pthread_mutex_lock(&lock);
+    struct entry *e = find_locked(name);
+    bool is_there = e && e->now->status != VOLUME_CREATING;
+    struct volume *copy = is_there ? volume_copy(e->now) : NULL;
+    pthread_mutex_unlock(&lock);
+    if (!is_there)
+        no_volume(name, why);
+    else if (!copy)
+        problem_no_memory(why);
+    return copy;
+}
+
+void
+volumes_each(void (*fn)(const struct volume *v, void *arg), void *arg)
+{
+    struct entry *e;
+
+    pthread_mutex_lock(&lock);
+    cds_list_for_each_entry(e, &entries, link)
+        if (e->now->status != VOLUME_CREATING)
+            fn(e->now, arg);
+    pthread_mutex_unlock(&lock);
+}
+
+char *
+volumes_client_volfile(const char *name, const struct volfile_place *place, int *err)
+{
+    char *text = NULL;
+
+    pthread_mutex_lock(&lock);
+    struct entry *e = find_locked(name);
+    if (!e || e->now->status == VOLUME_CREATING)
+        *err = -ENOENT;
+    else if (e->now->status != VOLUME_STARTED)
+        *err = -EAGAIN;
+    else
+        *err = (text = volfile_text_client(e->now, place)) ? 0 : -ENOMEM;
+    pthread_mutex_unlock(&lock);
+    return text;
+}
+
+bool
+volumes_has_brick(const char *path)
+{
+    struct entry *e;
+    bool is_so = false;
+
+    pthread_mutex_lock(&lock);
+    cds_list_for_each_entry(e, &entries, link) {
+        for (unsigned i = 0; i < e->now->brick_count && e->now->status == VOLUME_STARTED; i++)
+            is_so |= strcmp(e->now->bricks[i].path, path) == 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return is_so;
+}
+
+/* ---- start and end of the daemon ------------------------------------------------------------- */
+
+static int
+take_loaded(struct volume *v, void *arg, struct problem *why)
+{
+    struct entry *e;
+
+    (void)arg;
+    if (check_own_paths(v, why) || !(e = reserve(v, why))) {
+        volume_free(v);
+        return why->err;
+    }
+    release(e);
+    return 0;
+}
+
+/* Before anybody else looks at the list. */
+static void
+undo_half_made(void)
+{
+    struct entry *e, *next;
+
+    cds_list_for_each_entry_safe(e, next, &entries, link) {
+        if (e->now->status != VOLUME_CREATING)
+            continue;
+        log_event(LOG_WARNING, NULL, "volume-half-made",
+                  "volume %s was being created when the daemon ended: undone", e->now->name);
+        unmake(e->now, e->now->brick_count);
+        forget(e);
+    }
+}
+
+int
+volumes_open(const char *path, const struct volumes_hooks *wanted, struct problem *why)
+{
+    hooks = *wanted;
+    state = state_dir_open(path, why);
+    if (!state)
+        return why->err;
+    int err = state_dir_load(state, take_loaded, NULL, why);
+    if (!err)
+        undo_half_made();
+    return err;
+}
+
+void
+volumes_attach(void)
+{
+    struct entry *e;
+    const struct volume **started;
+    unsigned n = 0;
+
+    /* No operation can be under way: nothing is removed meanwhile. */
+    pthread_mutex_lock(&lock);
+    cds_list_for_each_entry(e, &entries, link)
+        n += e->now->status == VOLUME_STARTED;
+    started = calloc(n + 1, sizeof *started);
+    n = 0;
+    cds_list_for_each_entry(e, &entries, link)
+        if (started && e->now->status == VOLUME_STARTED)
+            started[n++] = e->now;
+    pthread_mutex_unlock(&lock);
+    if (!started)
+        log_event(LOG_CRITICAL, NULL, "volumes-attach-memory", "no memory to start the volumes");
+    else
+        brick_jobs_attach_all(started, n, hooks.prepare);
+    free(started);
+}
+
+void
+volumes_close(void)
+{
+    struct entry *e, *next;
+
+    cds_list_for_each_entry_safe(e, next, &entries, link)
+        forget(e);
+    state_dir_close(state);
+    state = NULL;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* volumes: the volumes that this daemon keeps itself, without a glusterd: the list of them, what becomes of
+ * each, and their bricks (glusterfsd/bricks.h).
+ *
+ *     create ──▶ CREATING ──▶ CREATED ──▶ STARTED ◀──▶ STOPPED ──▶ delete
+ *                   │ could not be made, or the daemon died: undone
+ *
+ * An operation has its volume alone; one that meets another of the same volume is refused (-EBUSY).
+ * Operations on different volumes run side by side. Each is done as a whole or not at all: what can fail is
+ * tried first, then the state folder is written (state-dir.h), which is the moment when it counts, and a
+ * failure takes back what was tried.
+ *
+ * Threads: operations are called by any thread that may call bricks.h (registered with RCU, not a worker);
+ * the questions at the end by any thread. One mutex guards the list; a volume in it is never changed but
+ * replaced, so that who reads does it under the mutex. It is not held over a system call or a brick's
+ * operation.
+ */
+#ifndef KILN_VOLUMES_VOLUMES_H
+#define KILN_VOLUMES_VOLUMES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "volumes/problem.h"
+#include "volumes/volume.h"
+
+struct volfile;
+struct volfile_place;
+
+struct volumes_hooks {
+    /* Changes a volfile before a brick is made of it (--xlator-option). 0 or -errno with a text. May be
+     * NULL. */
+    int (*prepare)(struct volfile *v, char *error, size_t error_size);
+    /* A client's volfile may be another now. After the operation counts; may be NULL. */
+    void (*changed)(const char *volume);
+};
+
+/* Takes the state folder, reads it, undoes volumes that were half made. 0 or -errno with *why. Once. */
+int volumes_open(const char *state_dir, const struct volumes_hooks *hooks, struct problem *why);
+/* Attaches the bricks of all volumes that are started, some at a time. One that cannot is logged, and its
+ * volume goes on without it. */
+void volumes_attach(void);
+/* No operation runs any more; the state folder is given back. Harmless if it was never opened. */
+void volumes_close(void);
+
+/* ---- operations: 0, or -errno with *why ------------------------------------------------------ */
+
+/* Takes `v` over, whose status is CREATING and whose bricks' `made` are filled here. */
+int volumes_create(struct volume *v, struct problem *why);
+/* `is_forced`: a brick that cannot be attached is left out, and a started volume's missing bricks are
+ * tried. */
+int volumes_start(const char *name, bool is_forced, struct problem *why);
+int volumes_stop(const char *name, struct problem *why);
+/* The bricks' folders stay as they are. */
+int volumes_delete(const char *name, struct problem *why);
+/* Pairs of texts: {"key": "value", ...}. All or none. */
+int volumes_set(const char *name, const json_t *options, struct problem *why);
+/* A key, or "all". *count: how many were set. */
+int volumes_reset(const char *name, const char *key, unsigned *count, struct problem *why);
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+/* A copy; NULL with *why: -ENOENT, -ENOMEM. */
+struct volume *volumes_find(const char *name, struct problem *why);
+/* Calls fn for each, by name in order, under the mutex. */
+void volumes_each(void (*fn)(const struct volume *v, void *arg), void *arg);
+/* The volfile for a client; to be freed. NULL with *err: -ENOENT, -EAGAIN (it is not started), -ENOMEM. */
+char *volumes_client_volfile(const char *name, const struct volfile_place *place, int *err);
+/* Is this the path of a brick of a volume that is started? */
+bool volumes_has_brick(const char *path);
+
+#endif
