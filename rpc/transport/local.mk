@@ -12,9 +12,17 @@ libkiln_rpc_la_SOURCES += \
 	rpc/transport/transport.h \
 	rpc/transport/unix-name.c rpc/transport/unix-name.h
 
-check_PROGRAMS += rpc/transport/test-transport
-rpc_transport_test_transport_SOURCES = rpc/transport/test-transport.c
-rpc_transport_test_transport_LDADD = $(TEST_LIBS)
+check_PROGRAMS += rpc/transport/test-records
+rpc_transport_test_records_SOURCES = rpc/transport/test-records.c rpc/transport/test-echo.c rpc/transport/test-echo.h
+rpc_transport_test_records_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += rpc/transport/test-limits
+rpc_transport_test_limits_SOURCES = rpc/transport/test-limits.c rpc/transport/test-echo.c rpc/transport/test-echo.h
+rpc_transport_test_limits_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += rpc/transport/test-connections
+rpc_transport_test_connections_SOURCES = rpc/transport/test-connections.c rpc/transport/test-echo.c rpc/transport/test-echo.h
+rpc_transport_test_connections_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += rpc/transport/test-dial
 rpc_transport_test_dial_SOURCES = rpc/transport/test-dial.c

@@ -82,9 +82,20 @@ check_PROGRAMS += xlators/storage/posix/test-posix-xattr
 xlators_storage_posix_test_posix_xattr_SOURCES = xlators/storage/posix/test-posix-xattr.c
 xlators_storage_posix_test_posix_xattr_LDADD = $(TEST_LIBS)
 
-check_PROGRAMS += xlators/storage/posix/test-posix
-xlators_storage_posix_test_posix_SOURCES = xlators/storage/posix/test-posix.c xlators/storage/posix/test-entry.h
-xlators_storage_posix_test_posix_LDADD = $(TEST_LIBS)
+check_PROGRAMS += xlators/storage/posix/test-posix-create
+xlators_storage_posix_test_posix_create_SOURCES = xlators/storage/posix/test-posix-create.c \
+	xlators/storage/posix/test-entry.h
+xlators_storage_posix_test_posix_create_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-posix-lookup
+xlators_storage_posix_test_posix_lookup_SOURCES = xlators/storage/posix/test-posix-lookup.c \
+	xlators/storage/posix/test-entry.h
+xlators_storage_posix_test_posix_lookup_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-posix-remove
+xlators_storage_posix_test_posix_remove_SOURCES = xlators/storage/posix/test-posix-remove.c \
+	xlators/storage/posix/test-entry.h
+xlators_storage_posix_test_posix_remove_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/storage/posix/test-posix-races
 xlators_storage_posix_test_posix_races_SOURCES = xlators/storage/posix/test-posix-races.c \

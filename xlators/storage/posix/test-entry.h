@@ -268,6 +268,20 @@ link_to(struct inode *inode, struct inode *parent, const char *name)
     return r;
 }
 
+static inline struct fd *
+open_file(struct inode *inode)
+{
+    struct call_stack stk;
+
+    call_begin(&stk, FOP_open);
+    stk.call.loc.inode = inode_ref(inode);
+    stk.call.flags = O_RDWR;
+    ck_assert_int_eq(call_run(&stk), 0);
+    struct fd *fd = fd_ref(stk.reply.fd);
+    call_stack_release(&stk);
+    return fd;
+}
+
 /* Is there something at this path below .glusterfs? */
 static inline bool
 has_hidden(const char *path)

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* storage/posix: unlink, rmdir and rename, and what is left of an object afterwards. */
+#include "xlators/storage/posix/gfid2path.h"
+#include "xlators/storage/posix/test-entry.h"
+
+/* ---- removing -------------------------------------------------------------------------------- */
+
+START_TEST(unlink_takes_the_handle_with_the_last_name)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    char key[POSIX_GFID2PATH_KEY_SIZE], value[POSIX_GFID2PATH_VALUE_SIZE], path[128];
+
+    ck_assert_int_eq(link_to(f, w.root, "g"), 0);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    ck_assert(has_handle_of(&f->gfid));
+    snprintf(path, sizeof path, "%s/g", w.dir);
+    posix_gfid2path_pair(&gfid_root, "f", key, value);
+    ck_assert_int_eq(getxattr(path, key, NULL, 0), -1);
+    posix_gfid2path_pair(&gfid_root, "g", key, value);
+    ck_assert_int_gt(getxattr(path, key, NULL, 0), 0);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "g", 0), 0);
+    ck_assert(!has_handle_of(&f->gfid));
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "g", 0), -ENOENT);
+    inode_unref(f);
+}
+END_TEST
+
+START_TEST(unlinked_files_live_while_open)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct fd *fd = open_file(f);
+    char kept[64];
+    struct iatt iatt;
+    struct call_stack stk;
+
+    snprintf(kept, sizeof kept, "unlink/%s", GFID(&f->gfid));
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    ck_assert(has_hidden(kept));
+    ck_assert_int_eq(find_gfid(&f->gfid, &iatt), -ENOENT);
+    call_begin(&stk, FOP_lookup);
+    stk.call.gfid = f->gfid;
+    dict_set_uint(stk.call.xdata, DICT_KEY_UNLINKED_LOOKUP, 1);
+    ck_assert_int_eq(call_run(&stk), 0);
+    ck_assert_uint_eq(stk.reply.stat.nlink, 0);
+    call_stack_release(&stk);
+    call_begin(&stk, FOP_fstat);
+    stk.call.fd = fd_ref(fd);
+    stk.call.loc.inode = inode_ref(f);
+    ck_assert_int_eq(call_run(&stk), 0);
+    ck_assert_uint_eq(stk.reply.stat.nlink, 0);
+    call_stack_release(&stk);
+    fd_unref(fd);
+    ck_assert(!has_hidden(kept));
+    inode_unref(f);
+}
+END_TEST
+
+/* Heal makes an object anew under the gfid of one that was removed here and is still open. */
+START_TEST(gfid_comes_back_while_the_old_file_is_open)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct fd *fd = open_file(f);
+    struct iatt iatt;
+    char kept[64];
+    int err;
+
+    snprintf(kept, sizeof kept, "unlink/%s", GFID(&f->gfid));
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    struct inode *again = make_as(FOP_mknod, w.root, "g", &f->gfid, &err);
+    ck_assert_int_eq(err, 0);
+    ck_assert_int_eq(find_gfid(&f->gfid, &iatt), 0);
+    ck_assert_uint_eq(iatt.nlink, 1);
+    ck_assert_int_eq(iatt.mtime, 1700000000 + next_gfid);
+    fd_unref(fd);
+    ck_assert(!has_hidden(kept));
+    ck_assert_int_eq(find(w.root, "g", &iatt), 0);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "g", 0), 0);
+    inode_unref(again);
+    inode_unref(f);
+}
+END_TEST
+
+/* An inode number of the disk that is used again is no proof of identity. */
+START_TEST(reused_inode_number)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct call_stack stk;
+    struct posix_inode *ctx;
+    struct stat st;
+
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    struct inode *g = make(FOP_mknod, w.root, "f");
+    ck_assert_int_eq(fstatat(w.p->brick_fd, "f", &st, 0), 0);
+    ctx = posix_inode_get(w.xl, f);
+    atomic_store(&ctx->backend_ino, st.st_ino);
+    /* A lookup that was resolved before the unlink and runs now. */
+    call_begin(&stk, FOP_lookup);
+    call_loc(&stk.call.loc, w.root, "f");
+    inode_unref(stk.call.loc.inode);
+    stk.call.loc.inode = inode_ref(f);
+    ck_assert_int_eq(call_run(&stk), 0);
+    ck_assert(gfid_equal(&stk.reply.stat.gfid, &g->gfid));
+    call_stack_release(&stk);
+    inode_unref(g);
+    inode_unref(f);
+}
+END_TEST
+
+START_TEST(unlink_conditions)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct fd *fd = open_file(f);
+    struct call_stack stk;
+    uint64_t n;
+
+    call_begin(&stk, FOP_unlink);
+    call_loc(&stk.call.loc, w.root, "f");
+    dict_set_int(stk.call.xdata, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD, 1);
+    ck_assert_int_eq(call_run(&stk), -EBUSY);
+    call_stack_release(&stk);
+    fd_unref(fd);
+    call_begin(&stk, FOP_unlink);
+    call_loc(&stk.call.loc, w.root, "f");
+    dict_set_int(stk.call.xdata, DICT_KEY_UNLINK_ONLY_LINKTO, 1);
+    ck_assert_int_eq(call_run(&stk), -EBUSY);
+    call_stack_release(&stk);
+    call_begin(&stk, FOP_unlink);
+    call_loc(&stk.call.loc, w.root, "f");
+    dict_set_int(stk.call.xdata, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD, 1);
+    dict_set_int(stk.call.xdata, DICT_KEY_GET_LINK_COUNT, 1);
+    dict_set_int(stk.call.xdata, DICT_KEY_IATT_IN_XATTR, 1);
+    ck_assert_int_eq(call_run(&stk), 0);
+    ck_assert_int_eq(dict_get_uint(stk.reply.xdata, DICT_KEY_GET_LINK_COUNT, &n), 0);
+    ck_assert_uint_eq(n, 1);
+    ck_assert(dict_has(stk.reply.xdata, DICT_KEY_POSTSTAT));
+    ck_assert_uint_eq(stk.reply.post.mode & S_IFMT, S_IFDIR);
+    call_stack_release(&stk);
+    inode_unref(f);
+}
+END_TEST
+
+START_TEST(rmdir_and_landfill)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d"), *sub = make(FOP_mkdir, d, "sub"),
+                 *f = make(FOP_create, sub, "f");
+    char lies[64];
+
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 0), -ENOTEMPTY);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "d", 0), -EISDIR);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 1), 0);
+    ck_assert(!has_handle_of(&d->gfid));
+    snprintf(lies, sizeof lies, "landfill/%s", GFID(&d->gfid));
+    ck_assert(has_hidden(lies));
+    ck_assert_uint_eq(w.p->janitor.fn(w.p), 0);
+    ck_assert(!has_hidden(lies));
+    ck_assert(!has_handle_of(&sub->gfid));
+    ck_assert(!has_handle_of(&f->gfid));
+    /* Nothing but the directory itself is left. */
+    ck_assert_int_eq(unlinkat(w.p->handles_fd, "landfill", AT_REMOVEDIR), 0);
+    inode_unref(f);
+    inode_unref(sub);
+    inode_unref(d);
+}
+END_TEST
+
+START_TEST(landfill_keeps_files_with_other_names)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d"), *f = make(FOP_create, d, "f");
+
+    ck_assert_int_eq(link_to(f, w.root, "g"), 0);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 1), 0);
+    ck_assert_uint_eq(w.p->janitor.fn(w.p), 0);
+    ck_assert(has_handle_of(&f->gfid));
+    ck_assert_int_eq(find(w.root, "g", NULL), 0);
+    inode_unref(f);
+    inode_unref(d);
+}
+END_TEST
+
+/* Calls by gfid while an fd is open on what has no name any more. */
+static int
+by_gfid(enum fop fop, struct inode *inode, struct iatt *post)
+{
+    struct call_stack stk;
+
+    call_begin(&stk, fop);
+    stk.call.loc.inode = inode_ref(inode);
+    stk.call.valid = SETATTR_MODE;
+    stk.call.stbuf.mode = 0711;
+    stk.call.flags = fop == FOP_setxattr ? 0 : O_RDONLY;
+    stk.call.dict = dict_new(&stk.arena);
+    ck_assert_int_eq(dict_set_text(stk.call.dict, "trusted.kept", DICT_PTR, "x", 1), 0);
+    stk.call.name = "trusted.kept";
+    stk.call.has_name = true;
+    int r = call_run(&stk);
+    *post = stk.reply.post;
+    call_stack_release(&stk);
+    return r;
+}
+
+static void
+kept_while_open(struct inode *inode, enum fop open, enum fop remove, unsigned flags)
+{
+    const enum fop fops[] = {FOP_stat, FOP_setattr, FOP_setxattr, FOP_getxattr, open};
+    struct call_stack stk;
+    struct iatt post;
+    size_t i;
+
+    call_begin(&stk, open);
+    stk.call.loc.inode = inode_ref(inode);
+    ck_assert_int_eq(call_run(&stk), 0);
+    struct fd *fd = fd_ref(stk.reply.fd);
+    call_stack_release(&stk);
+
+    ck_assert_int_eq(remove_entry(remove, w.root, "kept", flags), 0);
+    for (i = 0; i < sizeof fops / sizeof fops[0]; i++) {
+        ck_assert_int_eq(by_gfid(fops[i], inode, &post), 0);
+        if (fops[i] == FOP_setattr) {
+            ck_assert_uint_eq(post.mode & 07777, 0711);
+            ck_assert_uint_eq(post.nlink, 0);
+        }
+    }
+    ck_assert_int_eq(link_to(inode, w.root, "again"), S_ISDIR(inode->type) ? -EPERM : -ENOENT);
+    fd_unref(fd);
+    for (i = 0; i < sizeof fops / sizeof fops[0]; i++)
+        ck_assert_int_eq(by_gfid(fops[i], inode, &post), -ENOENT);
+}
+
+START_TEST(removed_but_open)
+{
+    for (int i = 0; i < 3; i++) {
+        struct inode *inode = make(i ? FOP_mkdir : FOP_create, w.root, "kept");
+
+        kept_while_open(inode, i ? FOP_opendir : FOP_open, i ? FOP_rmdir : FOP_unlink, i == 2);
+        inode_unref(inode);
+    }
+    /* A directory that is replaced by another one. */
+    struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b");
+    struct call_stack stk;
+    struct iatt post;
+    call_begin(&stk, FOP_opendir);
+    stk.call.loc.inode = inode_ref(b);
+    ck_assert_int_eq(call_run(&stk), 0);
+    ck_assert_int_eq(move(w.root, "a", w.root, "b"), 0);
+    ck_assert_int_eq(by_gfid(FOP_setattr, b, &post), 0);
+    ck_assert_uint_eq(post.nlink, 0);
+    call_stack_release(&stk);
+    ck_assert_int_eq(by_gfid(FOP_setattr, b, &post), -ENOENT);
+    inode_unref(a);
+    inode_unref(b);
+}
+END_TEST
+
+START_TEST(unlink_of_a_large_file)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    int fd = openat(w.p->brick_fd, "f", O_WRONLY);
+
+    ck_assert_int_eq(fallocate(fd, 0, 0, 80 << 20), 0);
+    close(fd);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    ck_assert(!has_handle_of(&f->gfid));
+    inode_unref(f);
+}
+END_TEST
+
+/* ---- rename ---------------------------------------------------------------------------------- */
+
+START_TEST(rename_file_over_file)
+{
+    struct inode *a = make(FOP_create, w.root, "a"), *b = make(FOP_create, w.root, "b");
+    struct iatt iatt;
+    char key[POSIX_GFID2PATH_KEY_SIZE], value[POSIX_GFID2PATH_VALUE_SIZE], path[128];
+
+    ck_assert_int_eq(move(w.root, "a", w.root, "b"), 0);
+    ck_assert_int_eq(find(w.root, "a", NULL), -ENOENT);
+    ck_assert_int_eq(find(w.root, "b", &iatt), 0);
+    ck_assert(gfid_equal(&iatt.gfid, &a->gfid));
+    ck_assert(!has_handle_of(&b->gfid));
+    snprintf(path, sizeof path, "%s/b", w.dir);
+    posix_gfid2path_pair(&gfid_root, "a", key, value);
+    ck_assert_int_eq(getxattr(path, key, NULL, 0), -1);
+    posix_gfid2path_pair(&gfid_root, "b", key, value);
+    ck_assert_int_gt(getxattr(path, key, NULL, 0), 0);
+    inode_unref(a);
+    inode_unref(b);
+}
+END_TEST
+
+START_TEST(rename_over_an_open_file_keeps_it)
+{
+    struct inode *a = make(FOP_create, w.root, "a"), *b = make(FOP_create, w.root, "b");
+    struct fd *fd = open_file(b);
+    char kept[64];
+
+    snprintf(kept, sizeof kept, "unlink/%s", GFID(&b->gfid));
+    ck_assert_int_eq(move(w.root, "a", w.root, "b"), 0);
+    ck_assert(has_hidden(kept));
+    fd_unref(fd);
+    ck_assert(!has_hidden(kept));
+    inode_unref(a);
+    inode_unref(b);
+}
+END_TEST
+
+START_TEST(rename_hard_links_of_one_file)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+
+    ck_assert_int_eq(link_to(f, w.root, "g"), 0);
+    ck_assert_int_eq(move(w.root, "f", w.root, "g"), 0);
+    inode_unref(f);
+    brick_down();
+    brick_up("");
+    ck_assert_int_eq(find(w.root, "f", NULL), 0);
+    ck_assert_int_eq(find(w.root, "g", NULL), 0);
+}
+END_TEST
+
+START_TEST(rename_directory_moves_its_handle)
+{
+    struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b"),
+                 *f = make(FOP_create, a, "f");
+    struct inode *empty = make(FOP_mkdir, b, "new");
+
+    ck_assert_int_eq(move(w.root, "a", b, "new"), 0);
+    ck_assert(!has_handle_of(&empty->gfid));
+    ck_assert_int_eq(find_gfid(&a->gfid, NULL), 0);
+    ck_assert_int_eq(find(a, "f", NULL), 0);
+    ck_assert_int_eq(move(w.root, "b", a, "loop"), -EINVAL);
+    ck_assert_int_eq(find_gfid(&b->gfid, NULL), 0);
+    inode_unref(empty);
+    inode_unref(f);
+    inode_unref(b);
+    inode_unref(a);
+}
+END_TEST
+
+START_TEST(rename_that_fails)
+{
+    struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b"),
+                 *in = make(FOP_create, b, "in");
+    struct inode *f = make(FOP_create, w.root, "f");
+
+    ck_assert_int_eq(move(w.root, "a", w.root, "b"), -ENOTEMPTY);
+    ck_assert_int_eq(move(w.root, "a", w.root, "f"), -ENOTDIR);
+    ck_assert_int_eq(move(w.root, "f", w.root, "a"), -EISDIR);
+    ck_assert_int_eq(move(w.root, "none", w.root, "x"), -ENOENT);
+    ck_assert_int_eq(move(w.root, "f", w.root, ".glusterfs"), -ENOTEMPTY);
+    ck_assert_int_eq(find_gfid(&a->gfid, NULL), 0);
+    ck_assert_int_eq(find_gfid(&b->gfid, NULL), 0);
+    ck_assert_int_eq(find_gfid(&f->gfid, NULL), 0);
+    inode_unref(f);
+    inode_unref(in);
+    inode_unref(b);
+    inode_unref(a);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("posix-remove");
+    TCase *names = tcase_create("names");
+
+    root_or_skip();
+    tcase_add_checked_fixture(names, world_setup, world_teardown);
+    tcase_add_test(names, unlink_takes_the_handle_with_the_last_name);
+    tcase_add_test(names, unlinked_files_live_while_open);
+    tcase_add_test(names, unlink_conditions);
+    tcase_add_test(names, gfid_comes_back_while_the_old_file_is_open);
+    tcase_add_test(names, reused_inode_number);
+    tcase_add_test(names, rmdir_and_landfill);
+    tcase_add_test(names, landfill_keeps_files_with_other_names);
+    tcase_add_test(names, rename_file_over_file);
+    tcase_add_test(names, rename_over_an_open_file_keeps_it);
+    tcase_add_test(names, rename_hard_links_of_one_file);
+    tcase_add_test(names, rename_directory_moves_its_handle);
+    tcase_add_test(names, rename_that_fails);
+    tcase_add_test(names, removed_but_open);
+    tcase_add_test(names, unlink_of_a_large_file);
+    suite_add_tcase(s, names);
+    return s;
+}
+
+#include "base/test-main.h"
