@@ -4,10 +4,15 @@
 
     replica_work.py prepare DIR      files and folders that the next one changes
     replica_work.py change DIR       one change of each kind, most on an object of its own
+    replica_work.py random DIR SEED  random changes until SIGTERM, each followed by a look at what must be there; says the number of
+                                     each on standard output when it is done, and "well" in the end
     replica_work.py marks BRICK...   who accuses whom: path, counter, value in hex, for every counter that is not zero; and what
                                      the heal indices name. Gfids as paths, the volume's name left out, bricks one after the other
 """
+import itertools
 import os
+import random
+import signal
 import socket
 import stat
 import struct
@@ -74,6 +79,87 @@ def change(root):
         raise SystemExit("something went through that cannot")
 
 
+class Shadow:
+    """Random changes of a folder, with what must be in it on the side."""
+
+    def __init__(self, root, seed):
+        self.root, self.random, self.files = root, random.Random(seed), {}
+        self.made, self.ended = 0, []
+        os.makedirs(root + "/sub", exist_ok=True)
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def any(self):
+        return self.random.choice(sorted(self.files)) if self.files else self.create()
+
+    def create(self):
+        name = "%sf%d" % (self.random.choice(("", "sub/")), self.made)
+        self.made += 1
+        put(self.path(name), b"", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        self.files[name] = b""
+        return name
+
+    def write(self):
+        name, data = self.any(), self.random.randbytes(self.random.randrange(1, 20000))
+        at = self.random.randrange(len(self.files[name]) + 1)
+        with open(self.path(name), "r+b", buffering=0) as file:
+            file.seek(at)
+            file.write(data)
+            if self.random.randrange(3) == 0:
+                os.fsync(file.fileno())
+        old = self.files[name]
+        self.files[name] = old[:at] + data + old[at + len(data):]
+
+    def append(self):
+        name, data = self.any(), self.random.randbytes(self.random.randrange(1, 5000))
+        put(self.path(name), data, os.O_WRONLY | os.O_APPEND)
+        self.files[name] += data
+
+    def truncate(self):
+        name = self.any()
+        size = self.random.randrange(len(self.files[name]) + 1)
+        os.truncate(self.path(name), size)
+        self.files[name] = self.files[name][:size]
+
+    def rename(self):
+        name, other = self.any(), self.any()
+        if name != other:
+            os.rename(self.path(name), self.path(other))
+            self.files[other] = self.files.pop(name)
+
+    def unlink(self):
+        name = self.any()
+        os.unlink(self.path(name))
+        del self.files[name]
+
+    def attributes(self):
+        path = self.path(self.any())
+        os.chmod(path, self.random.randrange(0o1000))
+        os.setxattr(path, "user.number", b"%d" % self.random.randrange(1000))
+
+    def check(self, names):
+        for name in names:
+            with open(self.path(name), "rb") as file:
+                data = file.read()
+            if data != self.files[name]:
+                raise SystemExit("%s has %d bytes that are not the %d written" % (name, len(data), len(self.files[name])))
+
+    def run(self):
+        numbers = itertools.count()
+        signal.signal(signal.SIGTERM, lambda number, frame: self.ended.append(number))
+        changes = [self.create, self.write, self.write, self.append, self.truncate, self.rename, self.unlink, self.attributes]
+        while not self.ended:
+            self.random.choice(changes)()
+            self.check([self.any()])
+            print(next(numbers), flush=True)
+        self.check(self.files)
+        have = {os.path.relpath(os.path.join(folder, name), self.root) for folder, _, names in os.walk(self.root) for name in names}
+        if have != set(self.files):
+            raise SystemExit("names differ: %s" % (have ^ set(self.files)))
+        print("well")
+
+
 def gfid_of(path):
     try:
         return os.getxattr(path, "trusted.gfid", follow_symlinks=False).hex()
@@ -132,6 +218,8 @@ def main():
         for number, brick in enumerate(sys.argv[2:]):
             for line in marks(brick):
                 print("brick %d: %s" % (number, line))
+    elif sys.argv[1] == "random":
+        Shadow(sys.argv[2], int(sys.argv[3])).run()
     else:
         {"prepare": prepare, "change": change}[sys.argv[1]](sys.argv[2])
 

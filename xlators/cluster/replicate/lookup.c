@@ -77,7 +77,19 @@ of_one_gfid(const struct fan *f, child_set set)
     return same;
 }
 
-/* The children whose reply counts. 0 or -errno. */
+/* Those that have said something, if only that it is not there. */
+static child_set
+answered(const struct fan *f)
+{
+    child_set some = 0;
+
+    for_each_child (i, f->sent)
+        some |= f->ret[i] != -ENOTCONN ? CHILD(i) : 0;
+    return some;
+}
+
+/* The children whose reply counts. A name that a quorum has not, but a good child has, waits for heal: it is
+ * there. 0 or -errno. */
 static int
 judge(const struct op *op, const struct fan *f, child_set *out)
 {
@@ -91,8 +103,8 @@ judge(const struct op *op, const struct fan *f, child_set *out)
             return -ENOENT;
         found = f->good;
     }
-    if (!op_has_quorum(op, f->good) && err)
-        return -err;
+    if (!op_has_quorum(op, answered(f)))
+        return -ENOTCONN;
     *out = of_one_gfid(f, found);
     return *out == found ? 0 : -EIO;
 }
