@@ -17,6 +17,7 @@ enum kind {
     FLAG,    /* --TO */
     SERVERS, /* NAME=A:B: --TO=A --TO=B */
     KERNEL,  /* for mount(2): --fuse-mountopts */
+    ALONE, /* in a process of its own, also if there is a shared one */
     IGNORED,
     REFUSED, /* `to`: why, for the log of whoever asks; in the man page too */
 };
@@ -43,6 +44,8 @@ static const struct row rows[] = {
     {"backupvolfile-server", SERVERS, "volfile-server"},
     {"acl", FLAG, "acl"},
     {"ro", FLAG, "read-only"},
+    {"shared", FLAG, "shared"},
+    {"noshared", ALONE, NULL},
 
     {"nodev", KERNEL, NULL},
     {"nosuid", KERNEL, NULL},
@@ -204,6 +207,9 @@ translate_option(struct helper *h, const char *name, char *value, bool is_sloppy
         return add(h, "--%s", row->to);
     case KERNEL:
         return add(h, "--fuse-mountopts=%s", row->name);
+    case ALONE:
+        h->is_alone = true;
+        return 0;
     case REFUSED:
         return fail(h, "option %s: %s", name, row->to);
     default:

@@ -15,7 +15,8 @@ bool helper_is_wanted(const char *program);
 struct helper {
     char *words[HELPER_WORDS_MAX + 1]; /* of the command line, NULL at the end; each is its own */
     int count;
-    bool is_fake; /* -f: nothing is to be mounted */
+    bool is_alone; /* noshared */
+    bool is_fake;  /* -f: nothing is to be mounted */
     char error[512];
 };
 

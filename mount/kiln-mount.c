@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <urcu.h>
@@ -26,9 +27,12 @@
 #include "mem/mem-pool.h"
 #include "mount/helper.h"
 #include "mount/mount.h"
+#include "mount/shared.h"
 #include "rpc/transport/transport.h"
 #include "stack/coro-call.h"
 #include "xlators/mount/fuse/fuse.h"
+
+#define SHARED_LOG "/var/log/glusterfs/kiln-mount.log"
 
 const char daemon_name[] = "kiln-mount";
 static struct mount_options options;
@@ -92,6 +96,20 @@ start_pools(void)
     return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 
+/* Some descriptors for each of hundreds of mounts. */
+static void
+allow_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_event(LOG_WARNING, NULL, "mount-descriptors", "the limit of descriptors stays: %s",
+                  strerror(errno));
+}
+
 static int
 start(void)
 {
@@ -99,10 +117,13 @@ start(void)
 
     if (status)
         return status;
+    allow_descriptors();
     int err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
     mounts_begin(&(struct mounts_hooks){.empty = empty});
+    if (options.is_shared && (err = shared_listen(SHARED_SOCKET)))
+        return give_up(EXIT_FAILURE, "%s: %s", SHARED_SOCKET, strerror(-err));
     err = mounts_add(&options, mountpoint, NULL, settled, NULL);
     return err ? give_up(EXIT_FAILURE, "%s: %s", mountpoint, strerror(-err)) : 0;
 }
@@ -111,6 +132,8 @@ start(void)
 static void
 stop(void)
 {
+    if (options.is_shared)
+        shared_end(SHARED_SOCKET);
     mounts_end();
     fuse_process_end();
     transport_close_all();
@@ -197,7 +220,7 @@ default_log(void)
 /* Problems with the command line that need no daemon to be seen. Paths are made absolute: the daemon goes to
  * the root. */
 static int
-prepare(void)
+check_options(void)
 {
     enum log_level level = LOG_INFO;
     const char *given = options.volfile;
@@ -211,14 +234,50 @@ prepare(void)
         return give_up(EXIT_FAILURE, "%s: %s", options.mountpoint, strerror(errno));
     if (options.volfile && !(options.volfile = realpath(options.volfile, NULL)))
         return give_up(EXIT_FAILURE, "%s: %s", given, strerror(errno));
+    return 0;
+}
+
+static int
+open_log(void)
+{
     if (!options.log_path && !options.is_foreground)
-        options.log_path = default_log();
+        options.log_path = options.is_shared ? SHARED_LOG : default_log();
     int err = log_open(options.log_path);
     return err ? give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err)) : 0;
 }
 
-/* The command line is mount(8)'s. Its words stay as long as the process. */
-static void
+/* True: another process has the mount now, or was asked and could not: *status. */
+static bool
+is_done_by_another(int *status)
+{
+    enum shared_outcome outcome = SHARED_NONE;
+
+    if (options.is_shared)
+        outcome = shared_find(SHARED_SOCKET, &options, mountpoint, status, failure, sizeof failure);
+    else if (options.joins)
+        outcome = shared_join(SHARED_SOCKET, &options, mountpoint, status, failure, sizeof failure);
+    if (outcome == SHARED_FAILED)
+        *status = EXIT_FAILURE;
+    return outcome == SHARED_JOINED || outcome == SHARED_FAILED;
+}
+
+/* All that happens before there is a daemon. True: and nothing is to happen after it. */
+static bool
+prepare(int *status)
+{
+    *status = check_options();
+    bool is_done = *status || is_done_by_another(status);
+
+    if (!is_done)
+        is_done = (*status = open_log()) != 0;
+    if (*status)
+        fprintf(stderr, "%s: %s\n", daemon_name, failure);
+    return is_done;
+}
+
+/* The command line is mount(8)'s. Its words stay as long as the process. True: a process that has other
+ * mounts may have this one, too. */
+static bool
 be_helper(int *argc, char ***argv)
 {
     static struct helper helper;
@@ -230,31 +289,15 @@ be_helper(int *argc, char ***argv)
         exit(status);
     *argc = helper.count;
     *argv = helper.words;
+    return !helper.is_alone;
 }
 
-int
-main(int argc, char **argv)
+/* The daemon's life. Its exit status. */
+static int
+run(const sigset_t *signals)
 {
-    sigset_t signals;
+    int status = 0, err;
 
-    bool is_helper = helper_is_wanted(argv[0]);
-
-    if (is_helper)
-        be_helper(&argc, &argv);
-    mount_options_parse(&options, argc, argv, is_helper ? EXIT_FAILURE : EXIT_OPTION);
-    int status = prepare();
-    if (status) {
-        if (options.log_path)
-            fprintf(stderr, "kiln-mount: %s\n", failure);
-        return status;
-    }
-    umask(0);
-    block_signals(&signals);
-    int err = options.is_foreground ? 0 : daemonise();
-    if (err) {
-        fprintf(stderr, "kiln-mount: %s\n", strerror(-err));
-        return EXIT_FAILURE;
-    }
     log_event(LOG_INFO, NULL, "mount-started", "kiln-mount %s: %s on %s", PACKAGE_VERSION,
               options.source ? options.source : options.volfile, mountpoint);
     rcu_register_thread();
@@ -264,13 +307,35 @@ main(int argc, char **argv)
     if (!status)
         status = start();
     if (!status)
-        status = serve(&signals);
+        status = serve(signals);
     stop();
     pidfile_close(false);
     if (status)
         daemon_ready(status, failure); /* last: whoever tries again at once finds nothing in the way */
     log_event(LOG_INFO, NULL, "mount-stopped", "exit status %d", status);
     rcu_unregister_thread();
+    return status;
+}
+
+int
+main(int argc, char **argv)
+{
+    bool is_helper = helper_is_wanted(argv[0]), joins = is_helper && be_helper(&argc, &argv);
+    sigset_t signals;
+    int status;
+
+    mount_options_parse(&options, argc, argv, is_helper ? EXIT_FAILURE : EXIT_OPTION);
+    options.joins = joins;
+    if (prepare(&status))
+        return status;
+    umask(0);
+    block_signals(&signals);
+    int err = options.is_foreground ? 0 : daemonise();
+    if (err) {
+        fprintf(stderr, "%s: %s\n", daemon_name, strerror(-err));
+        return EXIT_FAILURE;
+    }
+    status = run(&signals);
     log_close();
     return status;
 }

@@ -8,6 +8,8 @@ kiln_mount_SOURCES = \
 	mount/mount.c \
 	mount/mount.h \
 	mount/options.c \
+	mount/shared.c \
+	mount/shared.h \
 	mount/spec.c \
 	mount/spec.h \
 	mount/types.c \
@@ -34,6 +36,10 @@ kiln_mount_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(FUSE_LIBS)
 check_PROGRAMS += mount/test-helper
 mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h
 mount_test_helper_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += mount/test-shared
+mount_test_shared_SOURCES = mount/test-shared.c mount/shared.c mount/shared.h
+mount_test_shared_LDADD = $(TEST_LIBS)
 
 # mount(8) looks for its helpers in /sbin only.
 install-exec-hook:

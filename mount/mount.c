@@ -42,6 +42,7 @@ struct mount {
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a mount's */
 static struct cds_list_head mounts = CDS_LIST_HEAD_INIT(mounts);
+static bool is_closed; /* the last one has gone: none is taken any more; under list_lock */
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static pthread_cond_t thread_ended = PTHREAD_COND_INITIALIZER;
 static unsigned threads;
@@ -368,7 +369,8 @@ leave_list(struct mount *m)
 {
     pthread_mutex_lock(&list_lock);
     cds_list_del(&m->link);
-    bool is_last = cds_list_empty(&mounts);
+    is_closed = cds_list_empty(&mounts);
+    bool is_last = is_closed;
     pthread_mutex_unlock(&list_lock);
     return is_last;
 }
@@ -430,33 +432,57 @@ mounts_begin(const struct mounts_hooks *wanted)
     fuse_set_unmounted(unmounted);
 }
 
-int
-mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
-           void (*settled)(int status, const char *why, void *arg), void *arg)
+static bool
+enter_list(struct mount *m)
+{
+    pthread_mutex_lock(&list_lock);
+    bool enters = !is_closed;
+
+    if (enters)
+        cds_list_add_tail(&m->link, &mounts);
+    pthread_mutex_unlock(&list_lock);
+    return enters;
+}
+
+static struct mount *
+make(const struct mount_options *o, const char *mountpoint)
 {
     struct mount *m = calloc(1, sizeof *m);
 
     if (!m || !(m->mountpoint = strdup(mountpoint))) {
         free(m);
-        return -ENOMEM;
+        return NULL;
     }
     m->options = *o;
-    m->words = words;
-    m->settled = settled;
-    m->arg = arg;
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->changed, NULL);
-    pthread_mutex_lock(&list_lock);
-    cds_list_add_tail(&m->link, &mounts);
-    pthread_mutex_unlock(&list_lock);
-    pthread_mutex_lock(&m->lock);
-    int err = wake_and_unlock(m, TO_START);
-    if (err) {
-        (void)leave_list(m);
-        m->options = (struct mount_options){0};
-        m->words = NULL;
-        free_mount(m);
+    return m;
+}
+
+int
+mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
+           void (*settled)(int status, const char *why, void *arg), void *arg)
+{
+    struct mount *m = make(o, mountpoint);
+
+    if (!m)
+        return -ENOMEM;
+    m->settled = settled;
+    m->arg = arg;
+    m->words = words;
+    bool enters = enter_list(m);
+    int err = enters ? 0 : -ESHUTDOWN;
+    if (enters) {
+        pthread_mutex_lock(&m->lock);
+        err = wake_and_unlock(m, TO_START);
     }
+    if (!err)
+        return 0;
+    if (enters && leave_list(m) && hooks.empty)
+        hooks.empty();
+    m->options = (struct mount_options){0};
+    m->words = NULL;
+    free_mount(m);
     return err;
 }
 

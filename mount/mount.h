@@ -28,7 +28,7 @@ void mounts_begin(const struct mounts_hooks *hooks);
 /* Begins one. `mountpoint` is absolute and copied; what `o` points to stays until the mount is gone, when its
  * own texts and `words` are freed. `settled` is called once, in a thread of the mount's, with 0, or with the
  * exit status and why; NULL: nobody asks. 0 or -errno: then nothing has begun, and `o` and `words` stay the
- * caller's. */
+ * caller's; -ESHUTDOWN: the last mount has gone, and the process is about to. */
 int mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
                void (*settled)(int status, const char *why, void *arg), void *arg);
 /* All are unmounted. Returns at once: `empty` follows. */

@@ -29,6 +29,7 @@ enum {
     KEY_TRANSPORT,
     KEY_SUBDIR,
     KEY_KERNEL,
+    KEY_SHARED,
     KEY_NOT_BUILT,
 };
 
@@ -56,6 +57,7 @@ static const struct argp_option table[] = {
     {"direct-io-mode", KEY_DIRECT_IO, "MODE", 0,
      "enable: reads and writes pass the page cache by; disable, auto: not", 0},
     {"acl", KEY_ACL, NULL, 0, "POSIX ACLs", 0},
+    {"shared", KEY_SHARED, NULL, 0, "in one process with all other shared mounts", 0},
     {"read-only", KEY_READ_ONLY, NULL, 0, "changes are refused", 0},
     {"fuse-mountopts", KEY_KERNEL, "OPTION", 0,
      "for the kernel: nodev, nosuid, noexec, noatime, nodiratime, relatime, strictatime, sync, dirsync", 0},
@@ -65,7 +67,6 @@ static const struct argp_option table[] = {
     {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "over what the volfile says", 0},
     {"process-name", KEY_PROCESS_NAME, "fuse", OPTION_HIDDEN, NULL, 0},
-    NOT_BUILT("shared"),
     NOT_BUILT("kernel-writeback-cache"),
     NOT_BUILT("aux-gfid-mount"),
     NOT_BUILT("worm"),
@@ -253,6 +254,9 @@ take_other(int key, char *arg, struct argp_state *state)
         break;
     case KEY_ACL:
         o->acl = true;
+        break;
+    case KEY_SHARED:
+        o->is_shared = true;
         break;
     case KEY_READ_ONLY:
         o->is_read_only = true;

@@ -79,6 +79,19 @@ START_TEST(what_changes_what_users_see_is_refused_by_name)
 }
 END_TEST
 
+START_TEST(a_process_of_its_own_is_asked_for)
+{
+    ck_assert_int_eq(translate("shared", NULL), 0);
+    ck_assert_str_eq(options_made(), "--shared");
+    ck_assert(!h.is_alone);
+    helper_free(&h);
+    ck_assert_int_eq(translate("noshared", NULL), 0);
+    ck_assert_str_eq(options_made(), "");
+    ck_assert(h.is_alone);
+    helper_free(&h);
+}
+END_TEST
+
 START_TEST(the_letters_of_mount)
 {
     ck_assert_int_eq(translate("nonsense,ro", "-s"), 0);
@@ -123,6 +136,7 @@ test_suite(void)
 
     tcase_add_test(t, options_that_have_a_meaning_are_handed_on);
     tcase_add_test(t, what_changes_what_users_see_is_refused_by_name);
+    tcase_add_test(t, a_process_of_its_own_is_asked_for);
     tcase_add_test(t, the_letters_of_mount);
     tcase_add_test(t, some_places_are_not_mounted_on);
     tcase_add_test(t, it_is_known_by_its_name);

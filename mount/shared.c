@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "mount/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "log/log.h"
+#include "mount/mount.h"
+
+enum { PACKET_MAX = 65536, REPLY_MAX = 1200, TAKE_MS = 5000, AGAIN_US = 50000 };
+
+/* ---- packets --------------------------------------------------------------------------------- */
+
+enum kind { TEXT, TEXTS, FLAG, NUMBER };
+
+static const struct row {
+    const char *name;
+    enum kind kind;
+    size_t at, count_at, max;
+} rows[] = {
+#define ROW_TEXT(name, field) {name, TEXT, offsetof(struct mount_options, field), 0, 0}
+#define ROW_FLAG(name, field) {name, FLAG, offsetof(struct mount_options, field), 0, 0}
+#define ROW_TEXTS(name, field, count, max)                                                                   \
+    {name, TEXTS, offsetof(struct mount_options, field), offsetof(struct mount_options, count), max}
+    ROW_TEXT("volfile", volfile),
+    ROW_TEXTS("server", servers, server_count, SPEC_SERVERS_MAX),
+    {"server-port", NUMBER, offsetof(struct mount_options, server_port), 0, 0},
+    ROW_TEXT("volume", volume),
+    ROW_TEXT("subdir", subdir),
+    ROW_TEXT("source", source),
+    ROW_TEXT("attribute-timeout", attr_timeout),
+    ROW_TEXT("entry-timeout", entry_timeout),
+    ROW_TEXT("negative-timeout", negative_timeout),
+    ROW_TEXT("direct-io-mode", direct_io),
+    ROW_FLAG("acl", acl),
+    ROW_FLAG("read-only", is_read_only),
+    ROW_TEXTS("xlator-option", xlator_options, xlator_option_count, MOUNT_XLATOR_OPTIONS_MAX),
+    ROW_TEXTS("kernel-option", kernel_options, kernel_option_count, MOUNT_KERNEL_OPTIONS_MAX),
+};
+
+/* Where a word goes; too long a packet is seen at the end. */
+struct packet {
+    char *bytes;
+    size_t size, used;
+};
+
+static void
+put(struct packet *p, const char *name, const char *value)
+{
+    size_t left = p->used < p->size ? p->size - p->used : 0;
+
+    if (value)
+        p->used += (size_t)snprintf(left ? p->bytes + p->used : NULL, left, "%s=%s", name, value) + 1;
+}
+
+static void
+put_row(struct packet *p, const struct row *row, const struct mount_options *o)
+{
+    const char *at = (const char *)o + row->at;
+    const char *const *texts = (const char *const *)at;
+    char number[16];
+
+    switch (row->kind) {
+    case TEXT:
+        put(p, row->name, *texts);
+        break;
+    case TEXTS:
+        for (unsigned i = 0; i < *(const unsigned *)((const char *)o + row->count_at); i++)
+            put(p, row->name, texts[i]);
+        break;
+    case FLAG:
+        put(p, row->name, *(const bool *)at ? "on" : NULL);
+        break;
+    case NUMBER:
+        snprintf(number, sizeof number, "%u", *(const unsigned *)at);
+        put(p, row->name, number);
+        break;
+    }
+}
+
+/* Two processes in one mount namespace read the same here. */
+static void
+name_namespace(char *out, size_t size)
+{
+    ssize_t n = readlink("/proc/self/ns/mnt", out, size - 1);
+
+    out[n < 0 ? 0 : n] = '\0';
+}
+
+int
+shared_encode(const struct mount_options *o, const char *mountpoint, char *out, size_t size)
+{
+    struct packet p = {.bytes = out, .size = size};
+    char place[64];
+
+    name_namespace(place, sizeof place);
+    put(&p, "namespace", place);
+    put(&p, "mountpoint", mountpoint);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        put_row(&p, &rows[i], o);
+    return p.used <= size ? (int)p.used : -ENOSPC;
+}
+
+static bool
+take_word(struct mount_options *o, const char *name, char *value)
+{
+    size_t i = 0;
+
+    while (i < sizeof rows / sizeof rows[0] && strcmp(rows[i].name, name) != 0)
+        i++;
+    if (i == sizeof rows / sizeof rows[0])
+        return false;
+    char *at = (char *)o + rows[i].at;
+    unsigned *count = (unsigned *)((char *)o + rows[i].count_at);
+
+    switch (rows[i].kind) {
+    case TEXT:
+        *(const char **)at = value;
+        return true;
+    case TEXTS:
+        if (*count == rows[i].max)
+            return false;
+        ((const char **)at)[(*count)++] = value;
+        return true;
+    case FLAG:
+        *(bool *)at = true;
+        return true;
+    default:
+        *(unsigned *)at = (unsigned)strtoul(value, NULL, 10);
+        return true;
+    }
+}
+
+int
+shared_decode(char *packet, size_t bytes, struct mount_options *o, const char **mountpoint,
+              const char **bad_word)
+{
+    char place[64];
+    bool is_here = false;
+
+    *o = (struct mount_options){0};
+    *mountpoint = NULL;
+    *bad_word = "the end";
+    if (!bytes || packet[bytes - 1])
+        return -EINVAL;
+    name_namespace(place, sizeof place);
+    for (char *word = packet, *next; word < packet + bytes; word = next) {
+        char *equals = strchr(word, '=');
+
+        next = word + strlen(word) + 1;
+        *bad_word = word;
+        if (!equals)
+            return -EINVAL;
+        *equals = '\0';
+        if (strcmp(word, "mountpoint") == 0)
+            *mountpoint = equals + 1;
+        else if (strcmp(word, "namespace") == 0)
+            is_here = strcmp(equals + 1, place) == 0;
+        else if (!take_word(o, word, equals + 1))
+            return -EINVAL;
+    }
+    *bad_word = is_here ? "mountpoint" : "namespace";
+    bool is_whole = *mountpoint && (o->volfile || (o->server_count && o->volume));
+
+    return is_here && is_whole ? 0 : -EINVAL;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static int
+socket_at(const char *path, struct sockaddr_un *to)
+{
+    *to = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof to->sun_path)
+        return -ENAMETOOLONG;
+    strcpy(to->sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    return fd < 0 ? -errno : fd;
+}
+
+static bool
+is_root(int fd)
+{
+    struct ucred who;
+    socklen_t size = sizeof who;
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
+}
+
+/* The outcome of a mount. An answer of no bytes: the other process has ended, or is about to. */
+static enum shared_outcome
+exchange(int fd, const char *packet, size_t bytes, int *status, char *why, size_t why_size)
+{
+    char reply[REPLY_MAX];
+
+    if (!is_root(fd)) {
+        snprintf(why, why_size, "the socket is not root's");
+        return SHARED_FAILED;
+    }
+    if (send(fd, packet, bytes, MSG_NOSIGNAL) < 0)
+        return SHARED_NONE;
+    ssize_t n = recv(fd, reply, sizeof reply - 1, 0);
+    if (n < 1)
+        return SHARED_NONE;
+    reply[n] = '\0';
+    *status = (unsigned char)reply[0];
+    snprintf(why, why_size, "%s", reply + 1);
+    return SHARED_JOINED;
+}
+
+enum shared_outcome
+shared_join(const char *path, const struct mount_options *o, const char *mountpoint, int *status, char *why,
+            size_t why_size)
+{
+    struct sockaddr_un to;
+    char *packet = malloc(PACKET_MAX);
+    int bytes = packet ? shared_encode(o, mountpoint, packet, PACKET_MAX) : -ENOMEM;
+    int fd = bytes < 0 ? bytes : socket_at(path, &to);
+    enum shared_outcome outcome = SHARED_NONE;
+
+    if (fd < 0) {
+        snprintf(why, why_size, "%s: %s", path, strerror(-fd));
+        outcome = SHARED_FAILED;
+    } else if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0) {
+        outcome = exchange(fd, packet, (size_t)bytes, status, why, why_size);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(packet);
+    return outcome;
+}
+
+/* ---- being the one --------------------------------------------------------------------------- */
+
+static int lock_fd = -1, listen_fd = -1, stop_fds[2] = {-1, -1};
+static pthread_t taker;
+
+/* 0: it is ours. -EWOULDBLOCK: another process has it. */
+static int
+take_lock(const char *path)
+{
+    char name[128];
+
+    snprintf(name, sizeof name, "%s.lock", path);
+    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        int err = -errno;
+
+        close(fd);
+        return err;
+    }
+    lock_fd = fd;
+    return 0;
+}
+
+enum shared_outcome
+shared_find(const char *path, const struct mount_options *o, const char *mountpoint, int *status, char *why,
+            size_t why_size)
+{
+    for (;; usleep(AGAIN_US)) { /* somebody comes up, or goes */
+        enum shared_outcome outcome = shared_join(path, o, mountpoint, status, why, why_size);
+        int err = outcome == SHARED_NONE ? take_lock(path) : 0;
+
+        if (outcome != SHARED_NONE)
+            return outcome;
+        if (!err)
+            return SHARED_FIRST;
+        if (err != -EWOULDBLOCK) {
+            snprintf(why, why_size, "%s.lock: %s", path, strerror(-err));
+            return SHARED_FAILED;
+        }
+    }
+}
+
+static void
+reply(int fd, int status, const char *why)
+{
+    char packet[REPLY_MAX];
+    int n = snprintf(packet, sizeof packet, "%c%s", (char)status, why ? why : "");
+
+    packet[0] = (char)status; /* which may be the NUL that ends a text */
+    if (send(fd, packet, (size_t)(n < REPLY_MAX ? n : REPLY_MAX - 1), MSG_NOSIGNAL) < 0)
+        log_event(LOG_WARNING, NULL, "shared-no-reply", "who asked for a mount has gone: %s",
+                  strerror(errno));
+    close(fd);
+}
+
+static void
+settled(int status, const char *why, void *arg)
+{
+    reply((int)(intptr_t)arg, status, why);
+}
+
+/* The connection goes to the mount, or is answered here. */
+static void
+take_request(int fd, char *packet, size_t bytes)
+{
+    struct mount_options o;
+    const char *mountpoint, *word;
+    char why[256];
+
+    if (shared_decode(packet, bytes, &o, &mountpoint, &word)) {
+        snprintf(why, sizeof why, "the shared process does not take %s", word);
+        free(packet);
+        reply(fd, EXIT_FAILURE, why);
+        return;
+    }
+    int err = mounts_add(&o, mountpoint, packet, settled, (void *)(intptr_t)fd);
+    if (!err)
+        return;
+    free(packet);
+    if (err == -ESHUTDOWN) /* who asks finds nobody here soon, and then takes our place */
+        close(fd);
+    else
+        reply(fd, EXIT_FAILURE, strerror(-err));
+}
+
+static void
+take_one(int fd)
+{
+    char *packet = malloc(PACKET_MAX);
+    struct timeval patience = {.tv_sec = TAKE_MS / 1000};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ssize_t n = packet && is_root(fd) ? recv(fd, packet, PACKET_MAX, 0) : -1;
+    if (n > 0) {
+        take_request(fd, packet, (size_t)n);
+        return;
+    }
+    log_event(LOG_WARNING, NULL, "shared-no-request", "a connection without a request");
+    free(packet);
+    close(fd);
+}
+
+static void *
+take_requests(void *arg)
+{
+    struct pollfd fds[2] = {{.fd = listen_fd, .events = POLLIN}, {.fd = stop_fds[0], .events = POLLIN}};
+
+    (void)arg;
+    pthread_setname_np(pthread_self(), "kiln-shared");
+    while (!fds[1].revents) {
+        if (poll(fds, 2, -1) < 1 || !fds[0].revents)
+            continue;
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0)
+            take_one(fd);
+    }
+    return NULL;
+}
+
+static int
+open_socket(const char *path)
+{
+    struct sockaddr_un to;
+    int fd = socket_at(path, &to), err = 0;
+
+    if (fd < 0)
+        return fd;
+    mode_t before = umask(0077);
+    unlink(path); /* of a process that was killed: the lock is ours */
+    if (bind(fd, (struct sockaddr *)&to, sizeof to) < 0 || listen(fd, 64) < 0)
+        err = -errno;
+    umask(before);
+    if (err)
+        close(fd);
+    return err ? err : fd;
+}
+
+int
+shared_listen(const char *path)
+{
+    int err = 0;
+
+    listen_fd = open_socket(path);
+    if (listen_fd < 0)
+        return listen_fd;
+    if (pipe2(stop_fds, O_CLOEXEC) < 0)
+        return -errno;
+    err = pthread_create(&taker, NULL, take_requests, NULL);
+    if (!err)
+        return 0;
+    close(stop_fds[0]);
+    close(stop_fds[1]);
+    stop_fds[1] = -1;
+    return -err;
+}
+
+void
+shared_end(const char *path)
+{
+    if (stop_fds[1] >= 0) {
+        close(stop_fds[1]); /* the thread sees its end */
+        pthread_join(taker, NULL);
+        close(stop_fds[0]);
+    }
+    if (listen_fd >= 0) {
+        unlink(path);
+        close(listen_fd); /* who waits in its queue asks again */
+    }
+    if (lock_fd >= 0)
+        close(lock_fd);
+}

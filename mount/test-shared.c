@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What a mount is asked of another process as: the packet's way there, and packets that are none. One process
+ * has both ends of the socket. */
+#include "mount/shared.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mount/mount.h"
+
+static char packet[65536];
+static struct mount_options got;
+static const char *mountpoint, *word;
+
+/* ---- the mounts of the process that listens -------------------------------------------------- */
+
+static int answer; /* of mounts_add(), or the status that a mount settles with */
+
+int
+mounts_add(const struct mount_options *o, const char *where, char *words,
+           void (*settled)(int status, const char *why, void *arg), void *arg)
+{
+    if (answer < 0)
+        return answer;
+    ck_assert_str_eq(o->volume, "/v");
+    ck_assert_str_eq(where, "/mnt");
+    free(words);
+    settled(answer, answer ? "because" : NULL, arg);
+    return 0;
+}
+
+/* ---- packets --------------------------------------------------------------------------------- */
+
+static const struct mount_options all = {
+    .volume = "/v",
+    .servers = {"a", "b"},
+    .server_count = 2,
+    .server_port = 24008,
+    .subdir = "/s",
+    .source = "a:/v/s",
+    .attr_timeout = "0.5",
+    .acl = true,
+    .xlator_options = {"*.a=b", "*.c=d=e"},
+    .xlator_option_count = 2,
+    .kernel_options = {"nosuid"},
+    .kernel_option_count = 1,
+};
+
+START_TEST(what_is_sent_is_what_comes)
+{
+    int bytes = shared_encode(&all, "/mnt", packet, sizeof packet);
+
+    ck_assert_int_gt(bytes, 0);
+    ck_assert_msg(shared_decode(packet, (size_t)bytes, &got, &mountpoint, &word) == 0, "%s", word);
+    ck_assert_str_eq(mountpoint, "/mnt");
+    ck_assert_str_eq(got.volume, all.volume);
+    ck_assert_uint_eq(got.server_count, 2);
+    ck_assert_str_eq(got.servers[1], "b");
+    ck_assert_uint_eq(got.server_port, 24008);
+    ck_assert_str_eq(got.subdir, "/s");
+    ck_assert_str_eq(got.source, "a:/v/s");
+    ck_assert_str_eq(got.attr_timeout, "0.5");
+    ck_assert_ptr_null(got.entry_timeout);
+    ck_assert(got.acl && !got.is_read_only);
+    ck_assert_uint_eq(got.xlator_option_count, 2);
+    ck_assert_str_eq(got.xlator_options[1], "*.c=d=e");
+    ck_assert_str_eq(got.kernel_options[0], "nosuid");
+}
+END_TEST
+
+START_TEST(what_has_no_room_is_not_sent)
+{
+    int bytes = shared_encode(&all, "/mnt", packet, sizeof packet);
+
+    for (int room = 0; room < bytes; room++)
+        ck_assert_int_eq(shared_encode(&all, "/mnt", packet, (size_t)room), -ENOSPC);
+}
+END_TEST
+
+/* `text` with a NUL for each bar, behind a true namespace. */
+static int
+decode(const char *text)
+{
+    int at = shared_encode(&(struct mount_options){0}, "/mnt", packet, sizeof packet);
+
+    at = (int)strlen(packet) + 1; /* the namespace is the first word */
+    for (; *text; text++)
+        packet[at++] = *text == '|' ? '\0' : *text;
+    return shared_decode(packet, (size_t)at, &got, &mountpoint, &word);
+}
+
+START_TEST(a_packet_that_is_none_is_refused)
+{
+    char many[16 * 64] = "";
+
+    ck_assert_int_eq(decode("mountpoint=/m|volume=/v|server=a|"), 0);
+    ck_assert_int_eq(decode("mountpoint=/m|volume=/v|server=a"), -EINVAL);
+    ck_assert_int_eq(decode("mountpoint=/m|volume=/v|"), -EINVAL);
+    ck_assert_int_eq(decode("volume=/v|server=a|"), -EINVAL);
+    ck_assert_int_eq(decode("mountpoint=/m|volume=/v|server=a|colour=blue|"), -EINVAL);
+    ck_assert_int_eq(decode("mountpoint=/m|volume=/v|server=a|acl|"), -EINVAL);
+    ck_assert_int_eq(decode("mountpoint=/m|volume=/v|server=a|namespace=mnt:[1]|"), -EINVAL);
+    ck_assert_str_eq(word, "namespace");
+    strcpy(many, "mountpoint=/m|volume=/v|");
+    for (int i = 0; i <= SPEC_SERVERS_MAX; i++)
+        strcat(many, "server=a|");
+    ck_assert_int_eq(decode(many), -EINVAL);
+    ck_assert_int_eq(shared_decode(packet, 0, &got, &mountpoint, &word), -EINVAL);
+}
+END_TEST
+
+/* ---- the socket ------------------------------------------------------------------------------ */
+
+static char path[64], why[256];
+static int status;
+
+static enum shared_outcome
+join(void)
+{
+    return shared_join(path, &all, "/mnt", &status, why, sizeof why);
+}
+
+START_TEST(one_listens_and_the_next_joins)
+{
+    char dir[] = "/tmp/kiln-shared.XXXXXX", lock[80];
+
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/socket", dir);
+    snprintf(lock, sizeof lock, "%s.lock", path);
+    ck_assert_int_eq(join(), SHARED_NONE);
+    ck_assert_int_eq(shared_find(path, &all, "/mnt", &status, why, sizeof why), SHARED_FIRST);
+    ck_assert_int_eq(join(), SHARED_NONE);
+    ck_assert_int_eq(shared_listen(path), 0);
+    answer = 0;
+    ck_assert_int_eq(join(), SHARED_JOINED);
+    ck_assert_int_eq(status, 0);
+    answer = 3;
+    ck_assert_int_eq(shared_find(path, &all, "/mnt", &status, why, sizeof why), SHARED_JOINED);
+    ck_assert_int_eq(status, 3);
+    ck_assert_str_eq(why, "because");
+    answer = -ENOMEM;
+    ck_assert_int_eq(join(), SHARED_JOINED);
+    ck_assert_int_eq(status, EXIT_FAILURE);
+    answer = -ESHUTDOWN; /* on its way down: as if it were gone */
+    ck_assert_int_eq(join(), SHARED_NONE);
+    shared_end(path);
+    ck_assert_int_eq(join(), SHARED_NONE);
+    unlink(lock);
+    rmdir(dir);
+}
+END_TEST
+
+Suite *test_suite(void);
+
+Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("shared");
+    TCase *t = tcase_create("shared");
+
+    tcase_add_test(t, what_is_sent_is_what_comes);
+    tcase_add_test(t, what_has_no_room_is_not_sent);
+    tcase_add_test(t, a_packet_that_is_none_is_refused);
+    tcase_add_test(t, one_listens_and_the_next_joins);
+    tcase_set_timeout(t, 120);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"

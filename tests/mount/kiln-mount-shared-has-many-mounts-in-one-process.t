@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kiln-mount --shared: mounts of several volumes join one process and leave it, with the same threads however many there are and little
+# memory each; a brick that is stuck, a mount that cannot be, one that goes are no matter of the others'; what a mount had is freed and
+# audited when it leaves, and the process ends with its last one.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+for vol in a b; do
+    volume_new "$vol" 1x1
+    volume_start "$vol"
+    volfile_bare "$vol" "$(volume_specs "$vol")" >"$T/$vol.vol"
+done
+log=$T/log/shared.log
+
+join() {
+    mkdir -p "$T/m/$2"
+    "$KILN_MOUNT" --shared -l "$log" -f "$T/$1.vol" "${@:3}" "$T/m/$2"
+}
+
+pids() {
+    pgrep -f "kiln-mount --shared" || true
+}
+
+left() {
+    [[ $(grep -c '\[mount-left\]' "$log") == "$1" ]]
+}
+
+rss_kib() {
+    awk '/^Rss:/ { print $2 }' "/proc/$1/smaps_rollup"
+}
+
+t "the first mount makes the process" join a a1
+pid=$(pids)
+is "$(wc -w <<<"$pid")" 1 "there is one"
+t "another volume joins it" join b b1
+t "and a second mount of the first" join a a2 --acl --read-only
+is "$(pids)" "$pid" "it is still the one process"
+echo text >"$T/m/a1/file"
+echo other >"$T/m/b1/file"
+is "$(cat "$T/m/a2/file") $(cat "$T/m/b1/file")" "text other" "each shows its volume"
+t_not "options are each mount's own" touch "$T/m/a2/new"
+
+status=0
+join none x 2>"$T/refused.out" || status=$?
+is "$status" 1 "a mount that cannot be is refused"
+cp "$T/a.vol" "$T/bad.vol"
+volfile_layer top features/shard a >>"$T/bad.vol"
+status=0
+join bad x 2>"$T/refused.out" || status=$?
+is "$status" 1 "so is one that the process refuses"
+t "and it says why" grep -q "features/shard is not built" "$T/refused.out"
+t_not "it is not mounted" mount_is_listed "$T/m/x"
+
+t "mount(8)'s helper joins, too" ln -s "$KILN_MOUNT" "$T/mount.kiln"
+mkdir -p "$T/m/helped"
+t "without being told to" "$T/mount.kiln" "$T/a.vol" "$T/m/helped" -o rw,attribute-timeout=0
+is "$(pids)" "$pid" "the one process has it"
+is "$(cat "$T/m/helped/file")" text "it works"
+
+# A brick that hangs.
+before=$(grep -c '\[mount-left\]' "$log")
+kill -STOP "${daemon_pid[${brick_daemon[${volume_bricks[b]}]}]}"
+timeout 600 cat "$T/m/b1/file2" >"$T/stuck.out" 2>&1 &
+stuck=$!
+echo more >>"$T/m/a1/file"
+is "$(tr '\n' ' ' <"$T/m/helped/file")" "text more " "a stuck brick is no matter of other mounts"
+t "a stuck mount can be taken away" umount -l "$T/m/b1"
+t "another one comes meanwhile" join a a3
+t "and goes" umount "$T/m/a3"
+t "at once" wait_for 240 "a3 to leave" left $((before + 1))
+kill -CONT "${daemon_pid[${brick_daemon[${volume_bricks[b]}]}]}"
+wait "$stuck" || true
+t "the stuck one leaves when its brick has answered" wait_for 240 "b1 to leave" left $((before + 2))
+
+# Many.
+threads=$(ls "/proc/$pid/task" | wc -l)
+for i in {1..10}; do
+    join a "warm$i"
+done
+first=$(rss_kib "$pid")
+for i in {1..40}; do
+    join a "many$i"
+done
+each=$((($(rss_kib "$pid") - first) / 40))
+diag "an idle mount takes $each KiB of memory, $(($(ls "/proc/$pid/fd" | wc -l))) descriptors are open for 53 mounts"
+t "an idle mount takes 256 KiB at most ($each)" test "$each" -le 256
+t "no thread belongs to one ($threads, $(ls "/proc/$pid/task" | wc -l))" test "$(ls "/proc/$pid/task" | wc -l)" -le $((threads + 8))
+for i in {1..10}; do
+    umount "$T/m/warm$i"
+done
+for i in {1..40}; do
+    umount "$T/m/many$i"
+done
+is "$(cat "$T/m/a2/file" | head -1)" text "the others stay"
+for i in a1 a2 helped; do
+    umount "$T/m/$i"
+done
+t "the process ends with its last mount" wait_for 240 "the process to end" process_gone "$pid"
+t "it has ended well" grep -q "exit status 0" "$log"
+t_not "and has left nothing it owned" grep -E 'graph-audit|graph-inodes-left' "$log"
+t "another one comes after it" join a a1
+t_not "it is another" test "$(pids)" = "$pid"
+kill -TERM "$(pids)"
+t "SIGTERM takes all mounts away" wait_for 240 "the process to end" process_gone "$(pids)"
+t_not "none is left" mount_is_listed "$T/m/a1"
