@@ -33,6 +33,7 @@
 #include <unistd.h>
 #include <urcu.h>
 
+#include "base/ticks.h"
 #include "base/procfs.h"
 #include "base/read-section.h"
 #include "event/event-internal.h"
@@ -563,6 +564,7 @@ workers_start(const struct worker_options *options)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int err = descriptors_open();
 
+    ticks_start();
     if (err) {
         descriptors_close();
         return err;

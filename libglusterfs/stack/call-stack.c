@@ -264,6 +264,8 @@ call_stack_unwind(struct call_stack *stk)
             reply_error(stk, error_of(stk, verdict));
     }
     stk->state = CALL_ANSWERED;
+    if (stk->ends_for)
+        stk->ends_for->type->call_ends(stk->ends_for, stk);
     stk->done(stk);
 }
 

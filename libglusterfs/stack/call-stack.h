@@ -123,6 +123,10 @@ struct call_stack {
     struct arena arena;
     void (*done)(struct call_stack *stk); /* called once, when the reply has passed every frame */
     void *owner;                          /* for whoever made the stack */
+    /* Who is told, by its type's call_ends, when the reply has passed every frame; NULL: nobody. One layer
+     * can have that: the first on the way. It costs less than a frame. `began` is that layer's. */
+    struct xlator *ends_for;
+    uint64_t began;
     /* of the object it is part of; NULL: it cannot be packed (call-pack.h) */
     const struct call_keeper *keeper;
 };

@@ -92,6 +92,8 @@ struct xlator_type {
     void (*fd_closed)(struct xlator *xl, struct fd *fd);
     /* The client's last connection is gone; its fds are still open. Drop its locks, wake its waiters. */
     void (*client_gone)(struct xlator *xl, struct brick_client *client);
+    /* The reply of a call whose `ends_for` is this layer is complete: it may be read, not changed. */
+    void (*call_ends)(struct xlator *xl, struct call_stack *stk);
     /* A call in which this layer has the frame `f` is parked below (call_stack_park): what running calls are
      * counted for, it gives back. Under the lock of the layer that parks: it takes leaf locks only. */
     void (*call_parks)(struct frame *f, struct call_stack *stk);

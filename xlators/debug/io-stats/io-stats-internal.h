@@ -17,7 +17,7 @@ enum { STRIPES_MAX = 16, SIZE_CLASSES = 32 /* [2^i, 2^(i+1)) bytes */ };
 enum ios_release { RELEASE_FILE, RELEASE_DIR, RELEASES };
 
 struct ios_conf {
-    bool latency_measurement, count_fop_hits;
+    bool latency_measurement, count_fop_hits, latency_histograms;
     char *log_level;
 };
 
@@ -25,11 +25,14 @@ struct ios_conf {
 
 typedef _Atomic uint64_t counter;
 
+struct spread;
+
 struct stripe {
     _Alignas(64) counter hits[FOP_COUNT];
     counter releases[RELEASES];
     counter bytes_read, bytes_written;
     counter reads[SIZE_CLASSES], writes[SIZE_CLASSES];
+    _Atomic(struct spread *) spreads[FOP_COUNT]; /* latency.c's; NULL before the first call */
 };
 
 /* A window of time over which least and most are kept; sums are told apart by what they were when it began.
@@ -74,6 +77,13 @@ void ios_window_begin(struct ios *ios, enum ios_window window);
 /* Least and most of a fop in a window; 0: none. */
 void ios_latency_bounds(const struct ios *ios, enum fop fop, enum ios_window window, uint64_t *min,
                         uint64_t *max);
+
+/* latency.c: the histograms. Its pools: 0 or -ENOMEM. */
+int ios_latency_pools_init(void);
+/* A call of `fop` has taken `ns`. Any thread. */
+void ios_latency_count(struct xlator *xl, struct stripe *s, enum fop fop, uint64_t ns);
+/* All calls have ended. */
+void ios_latency_free(struct ios *ios);
 
 /* ---- per inode: for `top` -------------------------------------------------------------------- */
 

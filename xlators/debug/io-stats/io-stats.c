@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* debug/io-stats: what a brick has done: calls of each fop, bytes, sizes, and on request latencies (spec:
- * brick 10.7).
+/* debug/io-stats: what a brick has done: calls of each fop, bytes, sizes, how long they took (spec: brick
+ * 10.7).
  *
  * Right below protocol/server, so it sees each client's operation once, with the time it spent parked. Its
  * volume name is the brick's. It takes no lock on the data path: counters are kept in stripes, one
- * cache-line-padded set for a few threads each, and added up when somebody asks. Counting calls and bytes is
- * always on (one uncontended add); the clock is read only while latency-measurement is on, and only then, or
- * for reads, whose size the reply tells, there is a frame.
+ * cache-line-padded set for a few threads each, and added up when somebody asks. Counting calls, bytes and
+ * durations (latency-histograms) is always on; latency-measurement, which a profile switches on, keeps least
+ * and most of each window beside.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ticks.h"
 #include "event/timer.h"
 #include "fs/fd.h"
 #include "graph/graph.h"
@@ -139,18 +140,22 @@ note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
     }
 }
 
-/* f->local.u64[0]: when it began; 0: nobody wants to know. */
-static xl_verdict
-ios_replied(struct frame *f, struct call_stack *stk)
+/* stk->began: ticks; 0: nobody wants to know. */
+static void
+ios_call_ends(struct xlator *xl, struct call_stack *stk)
 {
-    struct ios *ios = f->xl->private;
-    uint64_t began = f->local.u64[0], ns = began ? clock_mono_ns() - began : 0;
+    struct ios *ios = xl->private;
+    const struct ios_conf *conf = xlator_conf(xl);
+    uint64_t ns = stk->began ? ticks_to_ns(ticks_now() - stk->began) : 0;
     struct latency_stripe *latencies = atomic_load_explicit(&ios->latencies, memory_order_acquire);
 
-    note_reply(f->xl, stk, ns);
-    if (began && latencies)
+    note_reply(xl, stk, conf->latency_measurement ? ns : 0);
+    if (!stk->began)
+        return;
+    if (conf->latency_histograms)
+        ios_latency_count(xl, &ios->counters[stripe_of_thread(ios)], stk->call.fop, ns);
+    if (conf->latency_measurement && latencies)
         count_latency(&latencies[stripe_of_thread(ios)].fops[stk->call.fop], ns);
-    return XL_PASS;
 }
 
 /* What the call alone tells. True: the reply tells more. */
@@ -190,15 +195,13 @@ static xl_verdict
 ios_any(struct xlator *xl, struct call_stack *stk)
 {
     const struct ios_conf *conf = xlator_conf(xl);
+    bool wants_time = conf->latency_measurement || conf->latency_histograms;
     bool wants_reply = note_call(xl, stk);
-    struct frame *f;
 
-    if (!conf->latency_measurement && !wants_reply)
-        return XL_PASS;
-    f = frame_push(stk, xl, ios_replied);
-    if (!f)
-        return -ENOMEM;
-    f->local.u64[0] = conf->latency_measurement ? clock_mono_ns() : 0;
+    if ((wants_time || wants_reply) && !stk->ends_for) {
+        stk->ends_for = xl;
+        stk->began = wants_time ? ticks_now() : 0;
+    }
     return XL_PASS;
 }
 
@@ -240,6 +243,8 @@ ios_init(struct xlator *xl, struct reason *why)
     ios->counters = alloc_zeroed(_Alignof(struct stripe), ios->stripes * sizeof *ios->counters);
     int err = ios->counters ? ios_pools_init() : -ENOMEM;
 
+    if (!err)
+        err = ios_latency_pools_init();
     if (!err && conf->latency_measurement)
         err = make_latencies(ios);
     if (err) {
@@ -261,6 +266,7 @@ ios_fini(struct xlator *xl)
     struct ios *ios = xl->private;
 
     pthread_mutex_destroy(&ios->lock);
+    ios_latency_free(ios);
     free(atomic_load(&ios->latencies));
     free(ios->counters);
     free(ios);
@@ -338,6 +344,21 @@ ios_figures(struct ios *ios, struct figures *out)
         }
     }
     out->seconds = clock_mono_ns() / 1000000000;
+}
+
+void
+io_stats_counts(struct xlator *xl, struct io_stats_counts *out)
+{
+    struct ios *ios = xl->private;
+
+    *out = (struct io_stats_counts){.open = atomic_load_explicit(&ios->open_now, memory_order_relaxed)};
+    for (unsigned i = 0; i < ios->stripes; i++) {
+        const struct stripe *s = &ios->counters[i];
+
+        add_up(out->calls, s->hits, FOP_COUNT);
+        add_up(&out->bytes_read, &s->bytes_read, 1);
+        add_up(&out->bytes_written, &s->bytes_written, 1);
+    }
 }
 
 void
@@ -458,6 +479,7 @@ static const struct option ios_options[] = {
     OPT_BOOL(struct ios_conf, latency_measurement, "latency-measurement", "off"),
     OPT_BOOL(struct ios_conf, count_fop_hits, "count-fop-hits",
              "off"), /* what a profile shows; they are always counted */
+    OPT_BOOL(struct ios_conf, latency_histograms, "latency-histograms", "on"),
     OPT_STR(struct ios_conf, log_level, "log-level", NULL),
     OPT_IGNORED("unique-id"), /* the volume's name says it too */
     OPT_IGNORED("volume-id"), /* the storage's counts */
@@ -491,5 +513,6 @@ const struct xlator_type debug_io_stats_xlator = {
     .inode_forget = ios_inode_forget,
     .fd_release = ios_fd_release,
     .fd_closed = ios_fd_closed,
+    .call_ends = ios_call_ends,
     .dump = ios_dump,
 };

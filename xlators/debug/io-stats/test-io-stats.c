@@ -4,8 +4,9 @@
 
 #include <fcntl.h>
 
+#include "base/histogram.h"
 #include "log/dump.h"
-#include "xlators/debug/io-stats/io-stats.h"
+#include "xlators/debug/io-stats/io-stats-internal.h"
 
 extern const struct xlator_type debug_io_stats_xlator;
 
@@ -31,6 +32,12 @@ static void
 setup_latency(void)
 {
     bench_setup(&debug_io_stats_xlator, (const char *const[]){"latency-measurement", "on", NULL}, answer);
+}
+
+static void
+setup_without_histograms(void)
+{
+    bench_setup(&debug_io_stats_xlator, (const char *const[]){"latency-histograms", "off", NULL}, answer);
 }
 
 static void
@@ -115,6 +122,80 @@ START_TEST(latencies_switched_on_while_running)
     expect(out, "stat.hits=5\n");
     expect(out, "stat.latency_ns=calls 3 average ");
     free(out);
+}
+END_TEST
+
+/* ---- histograms ------------------------------------------------------------------------------ */
+
+START_TEST(durations_of_each_fop)
+{
+    static struct histogram h, none;
+
+    run(FOP_lookup, 0, 7);
+    run(FOP_writev, 4096, 3);
+    ck_assert(io_stats_latencies(bench_xl, FOP_lookup, &h));
+    ck_assert_uint_eq(h.count, 7);
+    ck_assert_uint_gt(h.sum, 0);
+    ck_assert(io_stats_latencies(bench_xl, FOP_writev, &h)); /* is added */
+    ck_assert_uint_eq(h.count, 10);
+    ck_assert(!io_stats_latencies(bench_xl, FOP_mkdir, &none));
+    ck_assert_uint_eq(none.count, 0);
+
+    struct io_stats_counts counts;
+    io_stats_counts(bench_xl, &counts);
+    ck_assert_uint_eq(counts.calls[FOP_lookup], 7);
+    ck_assert_uint_eq(counts.calls[FOP_mkdir], 0);
+    ck_assert_uint_eq(counts.bytes_written, 3 * 4096);
+}
+END_TEST
+
+START_TEST(histograms_can_be_off)
+{
+    static struct histogram h;
+
+    run(FOP_lookup, 0, 7);
+    ck_assert(!io_stats_latencies(bench_xl, FOP_lookup, &h));
+}
+END_TEST
+
+enum { COUNTERS = 4, CALLS = 20000 };
+
+/* Durations of all octaves, so that each thread wants to make each of them first. */
+static void *
+count_many(void *arg)
+{
+    struct ios *ios = bench_xl->private;
+
+    for (unsigned i = 0; i < CALLS; i++)
+        ios_latency_count(bench_xl, &ios->counters[(uintptr_t)arg % ios->stripes], FOP_stat,
+                          UINT64_C(200) << i % 30);
+    return NULL;
+}
+
+START_TEST(counted_by_many_threads_and_read_meanwhile)
+{
+    static struct histogram h;
+    pthread_t threads[COUNTERS];
+    uint64_t before = 0;
+
+    for (uintptr_t i = 0; i < COUNTERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, count_many, (void *)(i / 2)), 0);
+    while (before < COUNTERS * CALLS / 2) {
+        h = (struct histogram){0};
+        io_stats_latencies(bench_xl, FOP_stat, &h);
+        ck_assert_uint_ge(h.count, before); /* only grows */
+        before = h.count;
+    }
+    for (unsigned i = 0; i < COUNTERS; i++)
+        pthread_join(threads[i], NULL);
+    h = (struct histogram){0};
+    ck_assert(io_stats_latencies(bench_xl, FOP_stat, &h));
+    ck_assert_uint_eq(h.count, COUNTERS * CALLS);
+    for (unsigned octave = 0; octave < 30; octave++) {
+        uint64_t want = COUNTERS * (CALLS / 30 + (octave < CALLS % 30));
+
+        ck_assert_uint_eq(h.buckets[histogram_bucket(UINT64_C(200) << octave)], want);
+    }
 }
 END_TEST
 
@@ -299,7 +380,7 @@ Suite *
 test_suite(void)
 {
     Suite *s = suite_create("io-stats");
-    TCase *off = tcase_create("off"), *on = tcase_create("on");
+    TCase *off = tcase_create("off"), *on = tcase_create("on"), *without = tcase_create("without");
 
     tcase_add_checked_fixture(off, setup, bench_teardown);
     tcase_add_test(off, calls_bytes_and_sizes);
@@ -308,12 +389,17 @@ test_suite(void)
     tcase_add_test(off, intervals_end_when_they_are_read);
     tcase_add_test(off, the_most_used_files_first);
     tcase_add_test(off, another_question_is_refused);
+    tcase_add_test(off, durations_of_each_fop);
+    tcase_add_test(off, counted_by_many_threads_and_read_meanwhile);
     suite_add_tcase(s, off);
     tcase_add_checked_fixture(on, setup_latency, bench_teardown);
     tcase_add_test(on, latencies_when_asked_for);
     tcase_add_test(on, a_profile_with_latencies);
     tcase_add_test(on, the_fastest_files);
     suite_add_tcase(s, on);
+    tcase_add_checked_fixture(without, setup_without_histograms, bench_teardown);
+    tcase_add_test(without, histograms_can_be_off);
+    suite_add_tcase(s, without);
     return s;
 }
 
