@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/read-section.h"
 #include "glusterfsd/bricks.h"
 #include "glusterfsd/management.h"
 #include "graph/graph.h"
@@ -91,6 +92,37 @@ input_number(const struct brick_op_call *call, const char *key)
 
 /* ---- profile, top, barrier, status ----------------------------------------------------------- */
 
+/* A question to io-stats, on the request's arena. */
+struct info {
+    struct rpc_request *req;
+    struct graph *g;       /* a pin */
+    struct xlator *stats;
+    const struct dict *input;
+    struct dict *output;
+};
+
+static void
+answer_info(struct info *i, int err)
+{
+    if (!err) {
+        read_section_begin();
+        err = io_stats_info(i->stats, i->input, i->output);
+        read_section_end();
+    }
+    graph_unpin(i->g);
+    reply(i->req, err, err ? NULL : i->output, err ? strerror(-err) : "");
+}
+
+/* In a thread that may block. */
+static void
+measure_and_answer(int err, const char *error, void *arg)
+{
+    struct info *i = arg;
+
+    (void)error;
+    answer_info(i, err ? err : io_stats_throughput(i->stats, i->input, i->output));
+}
+
 static void
 xlator_info(struct rpc_request *req)
 {
@@ -100,18 +132,25 @@ xlator_info(struct rpc_request *req)
     if (!read_call(req, &call))
         return;
     struct graph *g = bricks_find(call.name);
+    struct info *i = arena_alloc(&req->stk.arena, sizeof *i);
     struct xlator *stats = g ? layer_of(g, "debug/io-stats") : NULL;
     struct dict *output = dict_new(&req->stk.arena);
-    int err = -EOPNOTSUPP;
 
-    snprintf(why, sizeof why, "xlator %s is not loaded", call.name);
-    if (stats && output) {
-        err = io_stats_info(stats, call.input, output);
-        snprintf(why, sizeof why, "%s", err ? strerror(-err) : "");
+    if (!stats || !output || !i) {
+        if (g)
+            graph_unpin(g);
+        snprintf(why, sizeof why, "xlator %s is not loaded", call.name);
+        reply(req, stats ? -ENOMEM : -EOPNOTSUPP, NULL, stats ? "no memory" : why);
+        return;
     }
-    if (g)
-        graph_unpin(g);
-    reply(req, err, err ? NULL : output, why);
+    *i = (struct info){req, g, stats, call.input, output};
+    if (!io_stats_wants_throughput(stats, call.input)) {
+        answer_info(i, 0);
+        return;
+    }
+    int err = bricks_post(BRICK_WORK, NULL, NULL, measure_and_answer, i);
+    if (err)
+        answer_info(i, err);
 }
 
 static void
@@ -155,7 +194,8 @@ status(struct rpc_request *req)
     struct dict *output = dict_new(&req->stk.arena);
 
     if (g && output)
-        err = status_answer(g, input_number(&call, "cmd"), output, &why);
+        err = status_answer(g, input_number(&call, "cmd"), &(struct status_asker){&req->stk.caller, req->xid},
+                            output, &why);
     if (g)
         graph_unpin(g);
     reply(req, err, err ? NULL : output, err ? why : "");

@@ -27,8 +27,14 @@ void brick_ops_stop(void);
 /* After that, when the bricks have gone: the file goes, too. Before workers_stop(). */
 void brick_ops_free(void);
 
-/* status.c: the answer to STATUS in `out`. 0, -errno with *why, a static text. In a read section. */
+/* status.c: the answer to STATUS in `out`; who asks is in the list of calls, too. 0, -errno with *why, a
+ * static text. In a read section. */
 struct graph;
-int status_answer(struct graph *g, int64_t cmd, struct dict *out, const char **why);
+struct status_asker {
+    const struct caller *caller;
+    uint32_t unique; /* the request's number */
+};
+int status_answer(struct graph *g, int64_t cmd, const struct status_asker *who, struct dict *out,
+                  const char **why);
 
 #endif

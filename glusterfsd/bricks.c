@@ -433,7 +433,7 @@ bricks_reconfigure(const char *name, const char *volfile_path, char *error, size
 
 struct job {
     struct cds_list_head turn; /* in `turns`, until it is done */
-    enum { JOB_ATTACH, JOB_DETACH, JOB_RECONFIGURE, JOB_FAILED } kind;
+    enum { JOB_ATTACH, JOB_DETACH, JOB_RECONFIGURE, JOB_WORK, JOB_FAILED } kind;
     char *path, *name;       /* name NULL: that of the volfile at `path` */
     struct volfile *volfile; /* in the path's place; NULL: none */
     bricks_done done;
@@ -497,6 +497,8 @@ run(struct job *j)
     case JOB_RECONFIGURE:
         err = j->volfile ? bricks_reconfigure_volfile(j->name, take_volfile(j), error, sizeof error)
                          : bricks_reconfigure(j->name, j->path, error, sizeof error);
+        break;
+    case JOB_WORK:
         break;
     case JOB_FAILED:
         err = detach_failed(j->name);
@@ -606,8 +608,10 @@ post(int kind, const char *path, struct volfile *v, const char *name, bricks_don
     return err;
 }
 
-static const int job_kinds[] = {
-    [BRICK_ATTACH] = JOB_ATTACH, [BRICK_DETACH] = JOB_DETACH, [BRICK_RECONFIGURE] = JOB_RECONFIGURE};
+static const int job_kinds[] = {[BRICK_ATTACH] = JOB_ATTACH,
+                                [BRICK_DETACH] = JOB_DETACH,
+                                [BRICK_RECONFIGURE] = JOB_RECONFIGURE,
+                                [BRICK_WORK] = JOB_WORK};
 
 int
 bricks_post(enum brick_op op, const char *volfile_path, const char *name, bricks_done done, void *arg)

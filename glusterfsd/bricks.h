@@ -63,11 +63,12 @@ int bricks_detach(const char *name);
  * *error: what the running layers cannot become. */
 int bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, size_t error_size);
 
-/* The three as jobs: `done` (may be NULL) is called once with the result, in the operation's own thread;
- * `error` is "" or says why. The strings are copied. Jobs whose brick is named (by `name`, or by a volfile
- * that has been read) are done one after the other, in the order of the calls. 0; -ENOMEM, -EAGAIN or
- * -ESHUTDOWN: not begun, `done` will not be called. Any thread. */
-enum brick_op { BRICK_ATTACH, BRICK_DETACH, BRICK_RECONFIGURE };
+/* The three as jobs, and BRICK_WORK, which is nothing but `done`: for what may block. `done` (may be NULL) is
+ * called once with the result, in the operation's own thread; `error` is "" or says why. The strings are
+ * copied. Jobs whose brick is named (by `name`, or by a volfile that has been read) are done one after the
+ * other, in the order of the calls. 0; -ENOMEM, -EAGAIN or -ESHUTDOWN: not begun, `done` will not be called.
+ * Any thread. */
+enum brick_op { BRICK_ATTACH, BRICK_DETACH, BRICK_RECONFIGURE, BRICK_WORK };
 typedef void (*bricks_done)(int err, const char *error, void *arg);
 int bricks_post(enum brick_op op, const char *volfile_path, const char *name, bricks_done done, void *arg);
 /* BRICK_ATTACH or BRICK_RECONFIGURE of a volfile that has been read, which is taken over, also on failure. */

@@ -25,7 +25,8 @@ enum {
     STATUS_CALLPOOL = 16,
     STATUS_CLIENT_LIST = 128
 };
-enum { INODES_MAX = 2000, FDS_MAX = 10000 }; /* entries of one answer; the sizes say how many there are */
+/* entries of one answer; the sizes say how many there are */
+enum { INODES_MAX = 2000, FDS_MAX = 10000, CALLS_MAX = 2000 };
 
 /* Keys are made of numbers; the first error stays. */
 struct teller {
@@ -263,8 +264,63 @@ answer_fds(struct graph *g, struct dict *out)
     return l.t.err;
 }
 
+/* ---- callpool -------------------------------------------------------------------------------- */
+
+struct calls {
+    struct teller t;
+    int count;
+};
+
+struct call_of {
+    int64_t uid, gid, pid, unique;
+};
+
+/* A call with one frame: where it is. */
+static void
+tell_call(struct calls *l, const struct call_of *who, const char *op, int type, const char *where)
+{
+    tell(&l->t, who->uid, "callpool.stack%d.uid", l->count);
+    tell(&l->t, who->gid, "callpool.stack%d.gid", l->count);
+    tell(&l->t, who->pid, "callpool.stack%d.pid", l->count);
+    tell(&l->t, who->unique, "callpool.stack%d.unique", l->count);
+    tell_text(&l->t, op, "callpool.stack%d.op", l->count);
+    tell(&l->t, type, "callpool.stack%d.type", l->count);
+    tell(&l->t, 1, "callpool.stack%d.count", l->count);
+    tell(&l->t, 1, "callpool.stack%d.frame0.refcount", l->count);
+    tell_text(&l->t, where, "callpool.stack%d.frame0.translator", l->count);
+    tell(&l->t, 0, "callpool.stack%d.frame0.complete", l->count);
+    l->count++;
+}
+
+/* Calls that wait for others, which are those that can hang; the many that run for a moment are not listed.
+ * And the question itself, as by stock. */
+static int
+answer_calls(struct graph *g, const struct status_asker *who, struct dict *out)
+{
+    struct calls l = {.t.out = out};
+
+    const struct call_of question = {who->caller->uid, who->caller->gid, who->caller->pid, who->unique};
+    /* Calls are counted where they wait, and not kept: the CLI shows nothing more without these numbers. */
+    const struct call_of not_known = {-1, -1, -1, 0};
+
+    tell_call(&l, &question, "STATUS", 0, "management");
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        struct xlator *xl = &g->layers[i];
+
+        for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
+            unsigned parked = atomic_load(&xl->parked[fop]);
+
+            while (parked-- && l.count < CALLS_MAX)
+                tell_call(&l, &not_known, fop_info[fop].name, (int)fop, xl->name);
+        }
+    }
+    tell(&l.t, l.count, "callpool.count");
+    return l.t.err;
+}
+
 int
-status_answer(struct graph *g, int64_t cmd, struct dict *out, const char **why)
+status_answer(struct graph *g, int64_t cmd, const struct status_asker *who, struct dict *out,
+              const char **why)
 {
     *why = "no memory";
     switch (cmd & 255) {
@@ -278,8 +334,7 @@ status_answer(struct graph *g, int64_t cmd, struct dict *out, const char **why)
     case STATUS_FD:
         return answer_fds(g, out);
     case STATUS_CALLPOOL:
-        *why = "calls under way are not listed: see the statedump for their number";
-        return -EOPNOTSUPP;
+        return answer_calls(g, who, out);
     default:
         *why = "Unknown status op";
         return -EINVAL;

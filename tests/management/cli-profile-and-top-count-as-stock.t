@@ -64,6 +64,13 @@ for what in open read write opendir readdir write-perf read-perf; do
     t_twins "top $what of one brick, one line" top VOL $what brick "$glusterd_host:BRICK-1" list-cnt 1
     t_twins "top $what as XML" top VOL $what --xml
 done
+for what in write-perf read-perf; do
+    t_twins "top $what with a test of the disk" top VOL $what bs 4096 count 1000
+    t_twins "top $what with a test of one brick's" top VOL $what bs 4096 count 1000 brick "$glusterd_host:BRICK-1" list-cnt 1
+    t_twins "top $what with one, as XML" top VOL $what bs 4096 count 1000 --xml
+    t_twins "top $what with half of what it needs" top VOL $what bs 4096
+done
+t "nothing of it stays" test -z "$(find "$T/bricks" -name '*perf*')"
 most() { gl volume top "$1" write list-cnt 2 | grep -E '^[0-9]' | sort; }
 is "$(most twin-b)" "$(most twin-a)" "the same files were written most often, as often"
 t_twins "top clear" top VOL clear

@@ -47,3 +47,27 @@ print(sum(int(e.text) for e in xml.parse(sys.stdin).iter(sys.argv[1])))' "$1" <<
     is "$(counts '<node>') $(counts '</fdStatus>')" "2 2" "fd as XML tells of each brick to the end"
     is "$(counts '<entry>') $(figure openFds)" "2 2" "and of the file that is held open"
 fi
+
+# A lock that waits is a call that is under way, as is the question itself. Of its frames stock leaves out what belongs to each.
+twins_run touch MNT/d/locked
+holders=()
+for mnt in "$T/mnt-a" "$T/mnt-b"; do
+    flock --close "$mnt/d/locked" sleep 1000 &
+    holders+=($!)
+    holds() { ! flock -n "$mnt/d/locked" true; }
+    wait_for 120 "the lock to be held" holds
+    flock "$mnt/d/locked" true &
+done
+pending() { gl volume status "$1" callpool | awk '/^Pending calls:/ { n += $3 } END { print n }'; }
+one_waits() { [[ $(pending "$1") == 3 ]]; }
+for vol in twin-a twin-b; do
+    t "status callpool: the questions to two bricks, and a lock of $vol that waits" wait_for 120 "three calls" one_waits $vol
+done
+TWINS_SHAPE='drop=^(Frame.#|Ref.Count|Translator|Completed|Frames|UID|GID|PID|Unique)' t_twins "status callpool" status VOL callpool
+if [[ $BRICKD == kiln ]]; then
+    out=$(gl volume status twin-b callpool)
+    is "$(counts 'Translator += twin-b-locks')" 1 "callpool says in which layer a call waits"
+    out=$(gl volume status twin-b callpool --xml)
+    is "$(counts '<node>') $(counts '</callpoolStatus>') $(figure count)" "2 2 3" "callpool as XML tells of each brick to the end"
+fi
+kill "${holders[@]}"

@@ -109,6 +109,10 @@ void ios_inode_count(struct xlator *xl, struct inode *inode, enum ios_count what
 void ios_inode_rate(struct xlator *xl, struct inode *inode, enum ios_rate which, uint64_t bytes, uint64_t ns);
 void ios_inode_forget(struct xlator *xl, struct inode *inode, void *ctx);
 
+/* What a request of the management asks for: "op", and "top-op" of IOS_OP_TOP. */
+enum { IOS_OP_START = 1, IOS_OP_STOP, IOS_OP_INFO, IOS_OP_TOP };
+enum top_op { TOP_OPEN = 1, TOP_READ, TOP_WRITE, TOP_OPENDIR, TOP_READDIR, TOP_READ_PERF, TOP_WRITE_PERF };
+
 int ios_top(struct xlator *xl, const struct dict *input, struct dict *output);
 int ios_profile(struct xlator *xl, const struct dict *input, struct dict *output);
 

@@ -406,15 +406,13 @@ ios_input(const struct dict *input, const char *key, int64_t otherwise)
 int
 io_stats_info(struct xlator *xl, const struct dict *input, struct dict *output)
 {
-    enum { OP_START = 1, OP_STOP, OP_INFO, OP_TOP };
-
     switch (ios_input(input, "op", 0)) {
-    case OP_START: /* options, which come with the volfile, say so */
-    case OP_STOP:
+    case IOS_OP_START: /* options, which come with the volfile, say so */
+    case IOS_OP_STOP:
         return 0;
-    case OP_INFO:
+    case IOS_OP_INFO:
         return ios_profile(xl, input, output);
-    case OP_TOP:
+    case IOS_OP_TOP:
         return ios_top(xl, input, output);
     default:
         return -EINVAL;

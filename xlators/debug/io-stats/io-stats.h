@@ -30,4 +30,11 @@ void io_stats_counts(struct xlator *xl, struct io_stats_counts *out);
  * thread  any that has the brick pinned */
 bool io_stats_latencies(struct xlator *xl, enum fop fop, struct histogram *to);
 
+/* Does the request ask for a test of the disk? Then io_stats_throughput() does it, for some ten or twenty
+ * seconds at most, before io_stats_info() answers the rest. A disk that cannot be tested is logged: no error.
+ * thread  one that may block, in no read section; the caller has a pin of the graph
+ * errors  -ENOMEM */
+bool io_stats_wants_throughput(struct xlator *xl, const struct dict *input);
+int io_stats_throughput(struct xlator *xl, const struct dict *input, struct dict *output);
+
 #endif

@@ -3,6 +3,8 @@
 #include "xlators/features/test-layers.h"
 
 #include <fcntl.h>
+#include <math.h>
+#include <unistd.h>
 
 #include "base/histogram.h"
 #include "log/dump.h"
@@ -365,6 +367,54 @@ START_TEST(the_fastest_files)
 }
 END_TEST
 
+/* A test of the disk, in a folder that stands in for the brick's. */
+static const struct dict *
+measure(const char *top_op, const char *block, const char *count)
+{
+    const char *const input[] = {"op", "4", "top-op", top_op, "blk-size", block, "blk-cnt", count, NULL};
+    struct dict *in = dict_new(&answers), *out = dict_new(&answers);
+
+    for (size_t i = 0; input[i]; i += 2)
+        ck_assert_int_eq(
+            dict_set_text(in, input[i], DICT_STR, input[i + 1], (uint32_t)strlen(input[i + 1]) + 1), 0);
+    if (!io_stats_wants_throughput(bench_xl, in))
+        return NULL;
+    ck_assert_int_eq(io_stats_throughput(bench_xl, in, out), 0);
+    return out;
+}
+
+START_TEST(the_disk_is_measured)
+{
+    char dir[] = "/tmp/kiln-io-stats-XXXXXX";
+
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    bench_graph.name = dir;
+    for (const char *const *op = (const char *const[]){"6", "7", NULL}; *op; op++) {
+        const struct dict *d = measure(*op, "3000000", "2"); /* blocks that are no whole number of chunks */
+        ck_assert(strtod(text(d, "throughput"), NULL) > 0);
+        ck_assert(strtod(text(d, "time"), NULL) > 0);
+        /* bytes a microsecond: all that were asked for */
+        ck_assert(fabs(strtod(text(d, "throughput"), NULL) * strtod(text(d, "time"), NULL) - 6e6) < 6e4);
+    }
+    ck_assert_int_eq(rmdir(dir), 0); /* nothing is left in it */
+    arena_release(&answers);
+}
+END_TEST
+
+START_TEST(only_what_can_be_measured_is)
+{
+    bench_graph.name = (char *)"/nowhere";
+    ck_assert_ptr_null(dict_find_text(measure("7", "4096", "2"), "throughput")); /* logged, and no error */
+    ck_assert_ptr_null(measure("3", "4096", "2"));
+    ck_assert_ptr_null(measure("7", "0", "2"));
+    ck_assert_ptr_null(measure("7", "-1", "2"));
+    ck_assert_ptr_null(measure("7", "4096", "0"));
+    ck_assert_ptr_null(measure("7", "1073741825", "10"));
+    ck_assert_ptr_null(measure("7", "9223372036854775807", "9223372036854775807"));
+    arena_release(&answers);
+}
+END_TEST
+
 START_TEST(another_question_is_refused)
 {
     struct dict *in = dict_new(&answers);
@@ -396,6 +446,8 @@ test_suite(void)
     tcase_add_test(on, latencies_when_asked_for);
     tcase_add_test(on, a_profile_with_latencies);
     tcase_add_test(on, the_fastest_files);
+    tcase_add_test(off, the_disk_is_measured);
+    tcase_add_test(off, only_what_can_be_measured_is);
     suite_add_tcase(s, on);
     tcase_add_checked_fixture(without, setup_without_histograms, bench_teardown);
     tcase_add_test(without, histograms_can_be_off);

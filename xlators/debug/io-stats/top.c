@@ -89,7 +89,6 @@ ios_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-enum top_op { TOP_OPEN = 1, TOP_READ, TOP_WRITE, TOP_OPENDIR, TOP_READDIR, TOP_READ_PERF, TOP_WRITE_PERF };
 enum { LINES_MAX = 100 };
 
 struct line {
