@@ -12,7 +12,8 @@
 # K + M bricks, of which any M may be missing.
 # FEATURES is `plain` (nothing above distribute), or `default` (what a volume has by default: consistent time
 # stamps and four performance layers).
-# volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas.
+# volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas; with volfile_arbiter=yes the last of each three
+# replicas is an arbiter (its brick has BRICK_IS_ARBITER=yes).
 # BRICK_SERVER_OPTIONS, BRICK_POSIX_OPTIONS: further lines for these two layers, `option KEY VALUE`. BRICK_IS_DISPERSED, if not empty:
 # a brick of a dispersed volume. BRICK_IS_ARBITER: one that keeps no contents.
 
@@ -116,6 +117,7 @@ volfile_replicate() {
     [[ $kind == shd ]] && options+=("iam-self-heal-daemon yes" "self-heal-daemon enable"
         "data-self-heal on" "metadata-self-heal on" "entry-self-heal on"
         "background-self-heal-count 0" "heal-timeout 5")
+    [[ -z ${volfile_arbiter:-} ]] || options+=("arbiter-count 1")
     [[ $kind == heal ]] && options+=("data-self-heal on" "metadata-self-heal on" "entry-self-heal on")
     volfile_layer "$name" cluster/replicate "$*" "${options[@]}"
     volfile_tops+=("$name")

@@ -37,6 +37,17 @@ xlator_tell_parent(struct xlator *xl, enum child_event event)
 }
 
 void
+xlator_tell_contended(struct xlator *xl, const struct gfid *gfid, const char *domain)
+{
+    struct xlator *parent = xl->parent;
+
+    while (parent && !(xlator_is_on(parent) && parent->type->contended))
+        parent = parent->parent;
+    if (parent)
+        parent->type->contended(parent, gfid, domain);
+}
+
+void
 graph_number_contexts(struct graph *g)
 {
     memset(g->slots, 0, sizeof g->slots);

@@ -103,6 +103,9 @@ struct xlator_type {
      * layer above. One that has this passes on, with xlator_tell_parent(), what the layers above shall know.
      */
     void (*notify)(struct xlator *xl, struct xlator *child, enum child_event event);
+    /* A lock that this mount has on the object, in this domain, is in another client's way; from any thread.
+     * Absent: passed on to the layer above. One that has this passes on what is not its own lock. */
+    void (*contended)(struct xlator *xl, const struct gfid *gfid, const char *domain);
     /* Statedump: key=value lines. */
     void (*dump)(struct xlator *xl, struct dump *dump);
     /* Threads of this layer that belong to the whole brick start and stop here: after publish, before drain.
@@ -170,6 +173,9 @@ xlator_first(struct xlator *xl, enum fop fop)
 /* Tells the layers above of what has become of `xl`: the next one with a notify, or, above the top, whoever
  * made the graph (struct graph's watch). Any thread; no lock of the layer's is held. */
 void xlator_tell_parent(struct xlator *xl, enum child_event event);
+/* The same for a lock that is in another client's way (`contended`). If nobody above cares nothing happens,
+ * and the other client waits until the lock is given back. */
+void xlator_tell_contended(struct xlator *xl, const struct gfid *gfid, const char *domain);
 
 /* The types that are linked in: constant, for ever; any thread. NULL if there is none of this name. */
 const struct xlator_type *xlator_type_find(const char *name);

@@ -65,6 +65,16 @@ judge_write(const struct op *op, const struct data_change *c, const struct fan *
     }
 }
 
+/* Its byte stands for all of them. */
+static void
+count_arbiter(const struct op *op, struct fan *f)
+{
+    int arbiter = op->r->arbiter;
+
+    if (arbiter >= 0 && f->good & CHILD(arbiter) && f->ret[arbiter] == 1)
+        f->ret[arbiter] = longest(f);
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 static void
@@ -92,6 +102,8 @@ change_held(struct op *op, const struct data_change *c, child_set children, stru
     fan_begin(&f);
     for_each_child(i, children) fan_wind(&f, op, i, c->call(op, i));
     fan_wait(&f);
+    if (c->is_write)
+        count_arbiter(op, &f);
     int err = transaction_judge(&t, &f, c->is_write ? is_short : NULL);
     child_set good = f.good & ~t.failed;
 

@@ -92,8 +92,6 @@ best_child(struct op *op, child_set good)
 
     if (dir && view_get(op->r, dir, &v) && v.data & good)
         best = v.data & good;
-    if (op->r->arbiter >= 0 && best & ~CHILD(op->r->arbiter))
-        best &= ~CHILD(op->r->arbiter);
     return view_choose(op->r, best, dir ? dir : op->inode);
 }
 

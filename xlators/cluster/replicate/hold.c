@@ -16,7 +16,8 @@
  * promised to be equal: so FSYNC comes before, but for writes that were synchronous, and for those that made
  * the file longer on every child: of such a file healers compare the sizes.
  *
- * Other clients wait for the lock meanwhile, a second at most. What they read is never behind what a writer
+ * Other clients wait for the lock meanwhile, a second at most; if the brick tells us of one that waits
+ * (replicate.c), only until the writers that are in have ended. What they read is never behind what a writer
  * of this mount was told is done. */
 #include <errno.h>
 #include <string.h>

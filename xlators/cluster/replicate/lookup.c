@@ -112,10 +112,8 @@ judge(const struct op *op, const struct fan *f, child_set *out)
 static unsigned
 best_of(const struct replicate *r, const struct view *v, child_set found, const struct inode *inode)
 {
-    child_set best = found;
+    child_set best = r->arbiter >= 0 && found & ~CHILD(r->arbiter) ? found & ~CHILD(r->arbiter) : found;
 
-    if (r->arbiter >= 0 && found & ~CHILD(r->arbiter))
-        best = found & ~CHILD(r->arbiter);
     if (best & v->metadata)
         best &= v->metadata;
     if (best & v->data)

@@ -201,8 +201,6 @@ choose_list_child(struct op *op, int *out)
 
     if (err)
         return err;
-    if (op->r->arbiter >= 0 && set & ~CHILD(op->r->arbiter))
-        set &= ~CHILD(op->r->arbiter);
     *out = (int)view_choose(op->r, set, op->inode);
     return 0;
 }

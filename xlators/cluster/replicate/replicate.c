@@ -26,7 +26,7 @@ static const struct option replicate_options[] = {
     OPT_ENUM(struct replicate_conf, quorum_type, "quorum-type", "", quorum_types),
     OPT_INT(struct replicate_conf, quorum_count, "quorum-count", "0", 0, REPLICAS_MAX),
     OPT_INT(struct replicate_conf, arbiter_count, "arbiter-count", "0", 0, 1),
-    OPT_INT(struct replicate_conf, post_op_delay_s, "post-op-delay-secs", "1", 0, 60),
+    OPT_INT(struct replicate_conf, post_op_delay_s, "post-op-delay-secs", "1", 0, 86400),
     OPT_INT(struct replicate_conf, read_hash_mode, "read-hash-mode", "1", 0, 5),
     OPT_STR(struct replicate_conf, read_child, "read-subvolume", NULL),
     OPT_STR(struct replicate_conf, thin_arbiter, "thin-arbiter", NULL),
@@ -141,6 +141,22 @@ static void
 patience_ends(struct timer *t)
 {
     children_are(caa_container_of(t, struct replicate, patience), 0, false);
+}
+
+/* Another client waits for a lock of ours: it has it as soon as what is written is marked. */
+static void
+replicate_contended(struct xlator *xl, const struct gfid *gfid, const char *domain)
+{
+    if (strcmp(domain, xl->name) != 0) {
+        xlator_tell_contended(xl, gfid, domain);
+        return;
+    }
+    struct inode *inode = inode_find(xl->graph->inodes, gfid);
+    struct repl_inode *ri = inode ? inode_ctx(inode, xl) : NULL;
+
+    if (ri)
+        hold_hurry(ri);
+    inode_unref(inode);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -327,6 +343,7 @@ const struct xlator_type cluster_replicate_xlator = {
     .stop = replicate_stop,
     .fini = replicate_fini,
     .notify = replicate_notify,
+    .contended = replicate_contended,
     .inode_forget = replicate_inode_forget,
     .fd_release = replicate_fd_release,
     .dump = replicate_dump,

@@ -205,6 +205,8 @@ view_choose(const struct replicate *r, child_set set, const struct inode *inode)
 {
     const struct replicate_conf *conf = xlator_conf(r->xl);
 
+    if (r->arbiter >= 0 && set & ~CHILD(r->arbiter)) /* it does not know how long files are */
+        set &= ~CHILD(r->arbiter);
     if (r->read_child >= 0 && set & CHILD(r->read_child))
         return (unsigned)r->read_child;
     return conf->read_hash_mode == 0 ? child_first(set) : replica_choose(set, r->count, &inode->gfid);

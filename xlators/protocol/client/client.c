@@ -139,16 +139,34 @@ brick_refused(struct brick_peer *p, int op_errno, const char *words, void *arg)
     tell(c, is_for_good ? CHILD_REFUSED : CHILD_DOWN);
 }
 
-/* A brick of a process that stays may come and go. */
+static void
+lock_contended(struct client *c, struct xdr *args)
+{
+    struct inodelk_contention contention;
+    struct arena arena = {0};
+
+    args->arena = &arena;
+    xdr_get_inodelk_contention(args, &contention);
+    if (args->error)
+        log_event(LOG_WARNING, c->xl, "client-contention-unreadable", "the brick's word about a lock: %s",
+                  strerror(-args->error));
+    else
+        xlator_tell_contended(c->xl, &contention.gfid, contention.domain);
+    args->arena = NULL;
+    arena_release(&arena);
+}
+
+/* A brick of a process that stays may come and go; somebody waits for a lock of ours. */
 static void
 brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr *args, void *arg)
 {
     struct client *c = arg;
 
-    (void)args;
     if (head->program != CALLBACK_PROGRAM)
         return;
-    if (head->procedure == CALLBACK_CHILD_DOWN) {
+    if (head->procedure == CALLBACK_INODELK_CONTENTION) {
+        lock_contended(c, args);
+    } else if (head->procedure == CALLBACK_CHILD_DOWN) {
         atomic_store(&c->is_serving, false);
         tell(c, CHILD_DOWN);
     } else if (head->procedure == CALLBACK_CHILD_UP && !atomic_load(&c->is_serving)) {

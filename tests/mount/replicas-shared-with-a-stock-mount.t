@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Kiln's mount and a stock mount of one set of three replicas at the same time: random changes of each in a folder of its own and appends of
+# both to one file go through, each sees what the other made, and the replicas are the same afterwards with nothing to heal. A mount that
+# keeps a file's lock for an hour gives it back when another one wants to write.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+work() {
+    python3 "$(dirname "$0")/replica_work.py" "$@"
+}
+
+append() {
+    local i
+    for ((i = 0; i < 60; i++)); do
+        echo "$2 $i" >>"$1/both" || return 1
+    done
+}
+
+makes_and_removes() {
+    local i
+    for ((i = 0; i < 40; i++)); do
+        mkdir "$1/contested" 2>/dev/null && rmdir "$1/contested"
+        (set -o noclobber && : >"$1/fought-for") 2>/dev/null && rm "$1/fought-for"
+    done
+    return 0
+}
+
+volume_split=brick
+volume_new v 1x3
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+kiln=$T/kiln stock=$T/stock
+mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0
+# shellcheck disable=SC2046
+volfile_id=${volume_id[v]} volfile_bare v $(volume_specs v) >"$T/stock.vol"
+mount_launch "$stock" -f "$T/stock.vol" --attribute-timeout=0 --entry-timeout=0 --direct-io-mode=enable
+mount_arrive v "$stock"
+wait_for 240 "the mounts to answer" ls "$kiln" "$stock"
+declare -A pid
+for mnt in kiln stock; do
+    python3 "$(dirname "$0")/replica_work.py" random "${!mnt}/$mnt" 5 >"$T/$mnt.work" 2>"$T/log/$mnt.work.log" &
+    pid[$mnt]=$!
+    append "${!mnt}" "$mnt" &
+    pid[append-$mnt]=$!
+    makes_and_removes "${!mnt}" &
+    pid[names-$mnt]=$!
+done
+for job in append-kiln append-stock names-kiln names-stock; do
+    t_here "$job ends well" wait "${pid[$job]}"
+done
+for mnt in kiln stock; do
+    kill -TERM "${pid[$mnt]}"
+    t_here "random changes through the mount of $mnt end" wait "${pid[$mnt]}"
+    is "$(tail -n 1 "$T/$mnt.work")" well "and each did what it must"
+done
+is "$(sort "$stock/both" | uniq -c | awk '$1 == 1' | wc -l)" 120 "each line that was appended is there once"
+t "both see the same" diff -r "$kiln" "$stock"
+mount_end "$stock"
+t_here "unmounted" mount_end "$kiln"
+for brick in "${bricks[@]:1}"; do
+    t "the replicas are the same" bricks_equal "${bricks[0]}" "$brick"
+done
+t "nothing waits for heal" wait_for 240 "the last marks" nothing_pending "${bricks[@]}"
+
+# Kept for an hour, but for somebody who waits.
+kept=$T/kept other=$T/other
+mount_kiln v "$kept" --xlator-option='*replicate*.post-op-delay-secs=3600'
+mount_kiln v "$other"
+wait_for 240 "the mounts to answer" ls "$kept" "$other"
+exec 7>"$kept/kept"
+echo one >&7
+is_marked() {
+    work marks "${bricks[0]}" | grep -q '^brick 0: kept trusted.afr.dirty'
+}
+t "the lock and its mark are kept" is_marked
+echo two >>"$other/both" & # another file is nobody's affair
+t_here "another file is written" wait $!
+t "the lock is still kept" is_marked
+bash -c "echo two >>'$other/kept'" 7>&- &
+writer=$!
+t_here "another mount that writes the file has it" wait_for 240 "the write" process_gone "$writer"
+t_here "the write went well" wait "$writer"
+exec 7>&-
+is "$(cat "$other/kept")" "$(printf 'one\ntwo')" "both have written"
+mount_end "$kept"
+t_here "unmounted" mount_end "$other"

@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Two replicas and an arbiter under Kiln's mount: the POSIX tour goes through, the arbiter has all names and no contents, and the counters
+# that Kiln's mount leaves while one of the three is away are those of the stock client. One data brick and the arbiter are enough; the
+# arbiter and a data brick that has missed something give out nothing that is stale.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+volume_split=brick
+export volfile_arbiter=yes
+
+arbiter_volume() {
+    local vol=$1 brick
+    volume_new "$vol" 1x3
+    brick=${volume_bricks[$vol]##* }
+    BRICK_IS_ARBITER=yes volfile_brick "$vol" "$brick" "${volume_id[$vol]}" >"${brick_volfile[$brick]}"
+    volume_start "$vol"
+    read -ra bricks <<<"${volume_bricks[$vol]}"
+}
+
+work() {
+    python3 "$(dirname "$0")/replica_work.py" "$@"
+}
+
+answers() {
+    ls "$1" >/dev/null 2>&1
+}
+
+is_settled() {
+    ! work marks "${bricks[@]}" | grep -q 'trusted.afr.dirty'
+}
+
+kind_listing() {
+    (cd "$1" && find . -path ./.glusterfs -prune -o -printf '%P %y %m %U:%G\n' | sort)
+}
+
+content_bytes() {
+    find "$1" -path "$1/.glusterfs" -prune -o -type f -size +0 -print
+}
+
+arbiter_volume tour
+mount_kiln tour "$T/mnt-tour" --acl --attribute-timeout=0 --entry-timeout=0
+include "the tour ends well" python3 "$tests_dir/fops/posix_tour.py" "$T/mnt-tour" --acl
+work prepare "$T/mnt-tour"
+t_here "unmounted" mount_end "$T/mnt-tour"
+t "both data bricks are the same" bricks_equal "${bricks[0]}" "${bricks[1]}"
+t "the arbiter has all names" diff <(kind_listing "${bricks[0]}") <(kind_listing "${bricks[2]}")
+is "$(content_bytes "${bricks[2]}")" "" "and no contents"
+t "nothing waits for heal" nothing_pending "${bricks[@]}"
+volume_stop tour
+
+for away in 1 2; do
+    for client in kiln stock; do
+        vol=v$away-$client mnt=$T/mnt-$away-$client
+        arbiter_volume "$vol"
+        if [[ $client == kiln ]]; then
+            mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0
+        else
+            # shellcheck disable=SC2046
+            volfile_id=${volume_id[$vol]} volfile_bare "$vol" $(volume_specs "$vol") >"$T/$vol-stock.vol"
+            mount_launch "$mnt" -f "$T/$vol-stock.vol" --attribute-timeout=0 --entry-timeout=0
+            mount_arrive "$vol" "$mnt"
+        fi
+        wait_for 240 "$mnt to answer" answers "$mnt"
+        work prepare "$mnt"
+        wait_for 240 "the marks of the first files to go" is_settled
+        daemon_kill "${brick_daemon[${bricks[$away]}]}"
+        wait_for 240 "$mnt to answer again" answers "$mnt"
+        t "brick $away away, $client: changes" work change "$mnt"
+        wait_for 240 "the marks of what was changed" is_settled
+        work marks "${bricks[@]}" >"$T/marks-$away-$client"
+    done
+    t "brick $away away: there are marks" test "$(grep -c " about $away " "$T/marks-$away-kiln")" -gt 10
+    t "brick $away away: both clients leave the same" diff "$T/marks-$away-stock" "$T/marks-$away-kiln"
+    mount_end "$T/mnt-$away-stock"
+    volume_stop "v$away-stock"
+done
+
+# Brick 1 has missed changes. With brick 0 away, nobody who is there has them.
+vol=v1-kiln mnt=$T/mnt-1-kiln
+read -ra bricks <<<"${volume_bricks[$vol]}"
+daemon_start "${brick_daemon[${bricks[1]}]}"
+is_the_new_one() {
+    [[ $(head -c 3 "$mnt/over") == new ]]
+}
+t "the data brick that was not away is read" wait_for 240 "the new contents" is_the_new_one
+daemon_kill "${brick_daemon[${bricks[0]}]}"
+refuses_to_read() {
+    ! cat "$mnt/over" >"$T/over" 2>/dev/null && [[ ! -s $T/over ]]
+}
+t "the arbiter and a stale brick give out nothing" wait_for 240 "an error" refuses_to_read
+t_not "nor do they take a write" bash -c "echo more >>'$mnt/over'"
+daemon_start "${brick_daemon[${bricks[0]}]}"
+shd_start "$vol"
+t "all three are healed" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+t "the data bricks are the same" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
+t_here "unmounted" mount_end "$mnt"
+mount_end "$T/mnt-2-kiln"
