@@ -80,6 +80,24 @@ show_list(const json_t *answer)
 }
 
 static void
+show_self_heal(const json_t *heal)
+{
+    long long pid = number(heal, "pid");
+
+    if (!json_is_object(heal))
+        return;
+    if (strcmp(text(heal, "state"), "running") == 0 && pid)
+        printf("%-55s %-6s %-7s %lld\n", "Self-heal Daemon on localhost", "N/A", "Y", pid);
+    else
+        printf("%-55s %-6s %-7s N/A\n", "Self-heal Daemon on localhost", "N/A", "N");
+    if (strcmp(text(heal, "state"), "not installed") == 0)
+        printf("Nothing is healed: the stock self-heal daemon is not installed. Try: %s\n",
+               text(heal, "type"));
+    else if (strcmp(text(heal, "state"), "starting again") == 0)
+        printf("The self-heal daemon is started again; it ended with %s.\n", text(heal, "ended"));
+}
+
+static void
 show_one_status(json_t *v)
 {
     json_t *brick;
@@ -103,6 +121,7 @@ show_one_status(json_t *v)
         }
         printf("%-55s %-6s %-7s %s\n", name, port, is_online ? "Y" : "N", pid);
     }
+    show_self_heal(json_object_get(v, "self-heal"));
     putchar('\n');
 }
 
@@ -116,6 +135,28 @@ show_status(const json_t *answer)
         show_one_status(v);
     if (i == 0)
         printf("No volumes present\n");
+    return KILN_DONE;
+}
+
+int
+show_heal(const json_t *answer)
+{
+    json_t *brick, *entry;
+    size_t i, k;
+
+    json_array_foreach(json_object_get(answer, "bricks"), i, brick)
+    {
+        const json_t *count = json_object_get(brick, "count");
+
+        printf("Brick %s:%s\n", text(brick, "host"), text(brick, "path"));
+        json_array_foreach(json_object_get(brick, "entries"), k, entry)
+            printf("%s\n", json_string_value(entry));
+        printf("Status: %s\n", json_is_true(json_object_get(brick, "online")) ? "Connected" : "not served");
+        if (json_is_integer(count))
+            printf("Number of entries: %lld\n\n", (long long)json_integer_value(count));
+        else
+            printf("Number of entries: - (%s)\n\n", text(brick, "error"));
+    }
     return KILN_DONE;
 }
 

@@ -21,6 +21,10 @@ const struct verb verbs[] = {
     {"info", "[NAME]", "What volumes are: bricks, options", NULL, 0, 1, volume_info},
     {"list", "", "The names of the volumes", NULL, 0, 0, volume_list},
     {"status", "[NAME]", "Which bricks are served, and where", NULL, 0, 1, volume_status},
+    {"heal", "NAME [info]", "Heal what bricks have missed, or show it",
+     "The self-heal daemon looks for itself every ten minutes, and when a brick comes. Without info: at "
+     "once.",
+     1, 2, volume_heal},
     {"set", "NAME KEY VALUE [KEY VALUE]...", "Set options; mounted clients take them over",
      "All of them are set, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
     {"get", "NAME KEY|all", "The value of an option that counts", NULL, 2, 2, volume_get},

@@ -140,6 +140,17 @@ volume_status(const struct verb *v, int argc, char **argv)
     return ask_and_show("volume-status", name_or_all(argc, argv), show_status);
 }
 
+int
+volume_heal(const struct verb *v, int argc, char **argv)
+{
+    (void)v;
+    if (argc == 1)
+        return ask_and_say("volume-heal", json_pack("{ss}", "name", argv[0]),
+                           "volume %s: the self-heal daemon looks; see: kiln volume heal %s info", argv[0],
+                           argv[0]);
+    return ask_and_show("volume-heal", json_pack("{ss ss}", "name", argv[0], "what", argv[1]), show_heal);
+}
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 int

@@ -19,6 +19,7 @@
 
 #include "base/read-section.h"
 #include "data/dict.h"
+#include "event/pump.h"
 #include "event/worker.h"
 #include "fs/inode.h"
 #include "glusterfsd/brick-ops.h"
@@ -322,6 +323,7 @@ start_pools(void)
     err = err ? err : graph_pools_init();
     err = err ? err : transport_pools_init();
     err = err ? err : rpc_server_pools_init();
+    err = err || !options.state_dir ? err : pump_pools_init();
     return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 

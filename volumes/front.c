@@ -6,7 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "event/pump.h"
 #include "log/log.h"
+#include "volumes/heal-daemon.h"
 #include "volumes/verbs.h"
 #include "volumes/volfile-server.h"
 #include "volumes/volumes.h"
@@ -14,8 +16,8 @@
 static void
 changed(const char *volume)
 {
-    (void)volume; /* every client looks for itself whether its volfile is another */
-    volfile_server_changed();
+    heal_daemons_follow(volume);
+    volfile_server_changed(); /* every client looks for itself whether its volfile is another */
 }
 
 static int
@@ -48,15 +50,22 @@ int
 front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size)
 {
     int err = volfile_server_start(port, brick_port, error, error_size);
+    struct problem why;
 
-    if (!err)
-        verbs_begin(brick_port, port);
-    return err;
+    if (err)
+        return err;
+    heal_daemons_begin(brick_port);
+    if (volumes_each_name(heal_daemons_follow, &why))
+        return say(&why, error, error_size);
+    verbs_begin(brick_port, port);
+    return 0;
 }
 
 void
 front_stop(void)
 {
+    heal_daemons_stop();
+    pumps_stop(); /* what was called when they ended has returned */
     volfile_server_stop();
 }
 

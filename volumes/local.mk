@@ -21,6 +21,10 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/front.c \
 	volumes/front.h \
+	volumes/heal-daemon.c \
+	volumes/heal-daemon.h \
+	volumes/heal-pending.c \
+	volumes/heal-pending.h \
 	volumes/own-host.c \
 	volumes/own-host.h \
 	volumes/verbs.c \

@@ -12,6 +12,8 @@
 #include "glusterfsd/bricks.h"
 #include "glusterfsd/http.h"
 #include "graph/graph.h"
+#include "volumes/heal-daemon.h"
+#include "volumes/heal-pending.h"
 #include "volumes/own-host.h"
 #include "volumes/volume-options.h"
 #include "volumes/volumes.h"
@@ -289,11 +291,33 @@ volume_list(json_t *args, json_t **out, struct problem *why)
     return get_args(args, why, "{}", NULL) ? why->err : list_volumes(NULL, describe_name, out, why);
 }
 
+/* Null: the volume has nothing to heal, or is not to be. */
+static json_t *
+describe_heal(const struct volume *v)
+{
+    static const char *const words[] = {[HEAL_NONE] = "off",
+                                        [HEAL_RUNNING] = "running",
+                                        [HEAL_WAITING] = "starting again",
+                                        [HEAL_MISSING] = "not installed"};
+    struct heal_daemon_look look;
+
+    if (v->replica == 1)
+        return json_null();
+    heal_daemon_look(v->name, &look);
+    json_t *json = json_pack("{ss si si}", "state", words[look.state], "pid", (int)look.pid, "restarts",
+                             (int)look.restarts);
+    if (json && *look.reason)
+        json_object_set_new(json, "ended", json_string(look.reason));
+    if (json && look.state == HEAL_MISSING)
+        json_object_set_new(json, "type", json_string("apt install glusterfs-client"));
+    return json;
+}
+
 static json_t *
 describe_status(const struct volume *v)
 {
-    return json_pack("{ss ss so}", "name", v->name, "status", volume_status_text(v->status), "bricks",
-                     describe_bricks(v, true));
+    return json_pack("{ss ss so so}", "name", v->name, "status", volume_status_text(v->status), "bricks",
+                     describe_bricks(v, true), "self-heal", describe_heal(v));
 }
 
 static int
@@ -304,6 +328,82 @@ volume_status(json_t *args, json_t **out, struct problem *why)
     if (get_args(args, why, "{s?s}", "name", &name, NULL))
         return why->err;
     return list_volumes(name, describe_status, out, why);
+}
+
+/* ---- heal ------------------------------------------------------------------------------------ */
+
+static int
+heal_now(const struct volume *v, json_t **out, struct problem *why)
+{
+    struct heal_daemon_look look;
+
+    heal_daemon_look(v->name, &look);
+    if (look.state == HEAL_MISSING) {
+        problem_set(why, -ENOENT, "volume %s is not healed: " HEAL_DAEMON_PROGRAM " is missing", v->name);
+        problem_type(why, "apt install glusterfs-client");
+    } else if (heal_daemon_again(v->name)) {
+        problem_set(why, -EINVAL, "volume %s has no self-heal daemon: it is switched off, or not started",
+                    v->name);
+        problem_type(why, "kiln volume set %s cluster.self-heal-daemon on", v->name);
+    }
+    *out = json_pack("{ss}", "name", v->name);
+    return why->err;
+}
+
+static int
+heal_info(const struct volume *v, json_t **out, struct problem *why)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        struct graph *g = bricks_find(v->bricks[i].path);
+        json_t *one = heal_pending_of_brick(v->bricks[i].path);
+
+        if (one) {
+            json_object_set_new(one, "host", json_string(shown_host(&v->bricks[i])));
+            json_object_set_new(one, "path", json_string(v->bricks[i].path));
+            json_object_set_new(one, "online", json_boolean(g != NULL));
+        }
+        if (g)
+            graph_unpin(g);
+        if (json_array_append_new(list, one)) {
+            json_decref(list);
+            return problem_no_memory(why);
+        }
+    }
+    *out = json_pack("{ss so}", "name", v->name, "bricks", list);
+    return 0;
+}
+
+static int
+heal_volume(const struct volume *v, const char *what, json_t **out, struct problem *why)
+{
+    if (v->replica == 1) {
+        problem_set(why, -EINVAL, "volume %s is not replicated: there is nothing to heal", v->name);
+        return why->err;
+    }
+    if (strcmp(what, "index") == 0)
+        return heal_now(v, out, why);
+    if (strcmp(what, "info") == 0)
+        return heal_info(v, out, why);
+    problem_set(why, -EOPNOTSUPP, "heal %.40s is not built", what);
+    problem_expected(why, "heal, or heal info");
+    return why->err;
+}
+
+static int
+volume_heal(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *what = "index";
+
+    if (get_args(args, why, "{s:s, s?s}", "name", &name, "what", &what, NULL))
+        return why->err;
+    struct volume *v = volumes_find(name, why);
+    if (!v)
+        return why->err;
+    int err = heal_volume(v, what, out, why);
+    volume_free(v);
+    return err;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -412,6 +512,7 @@ static const struct {
     {"volume-create", volume_create},
     {"volume-delete", volume_delete},
     {"volume-get", volume_get},
+    {"volume-heal", volume_heal},
     {"volume-info", volume_info},
     {"volume-list", volume_list},
     {"volume-mount", volume_mount},

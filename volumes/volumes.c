@@ -382,7 +382,7 @@ volumes_delete(const char *name, struct problem *why)
         problem_type(why, "kiln volume stop %s", name);
     } else if (state_dir_remove(state, name, why) == 0) {
         log_event(LOG_INFO, NULL, "volume-deleted", "volume %s; its bricks' folders stay", name);
-        tell_changed(name);
+        tell_changed(name); /* it is stopped, so it has no self-heal daemon */
         forget(e);
         return 0;
     }
@@ -527,6 +527,23 @@ volumes_each(void (*fn)(const struct volume *v, void *arg), void *arg)
     pthread_mutex_unlock(&lock);
 }
 
+int
+volumes_each_name(void (*fn)(const char *name), struct problem *why)
+{
+    struct entry *e;
+    json_t *names = json_array(), *name;
+    bool is_short = !names;
+    size_t i;
+
+    pthread_mutex_lock(&lock);
+    cds_list_for_each_entry(e, &entries, link)
+        is_short |= json_array_append_new(names, json_string(e->now->name)) < 0;
+    pthread_mutex_unlock(&lock);
+    json_array_foreach(names, i, name) fn(json_string_value(name));
+    json_decref(names);
+    return is_short ? problem_no_memory(why) : 0;
+}
+
 char *
 volumes_client_volfile(const char *name, const struct volfile_place *place, int *err)
 {
@@ -544,19 +561,31 @@ volumes_client_volfile(const char *name, const struct volfile_place *place, int 
     return text;
 }
 
-bool
-volumes_has_brick(const char *path)
+char *
+volumes_heal_volfile(const char *name, uint16_t brick_port, bool *is_wanted)
 {
-    struct entry *e;
-    bool is_so = false;
+    char *text = NULL;
 
     pthread_mutex_lock(&lock);
-    cds_list_for_each_entry(e, &entries, link) {
-        for (unsigned i = 0; i < e->now->brick_count && e->now->status == VOLUME_STARTED; i++)
-            is_so |= strcmp(e->now->bricks[i].path, path) == 0;
-    }
+    struct entry *e = find_locked(name);
+    *is_wanted = e && e->now->status == VOLUME_STARTED && e->now->replica > 1 &&
+                 volume_option_bool(e->now, "cluster.self-heal-daemon");
+    if (*is_wanted)
+        text = volfile_text_heal(e->now, brick_port);
     pthread_mutex_unlock(&lock);
-    return is_so;
+    return text;
+}
+
+int
+volumes_save_heal(const char *name, const char *text, char *file, char *pid_file, size_t size,
+                  struct problem *why)
+{
+    const char *dir = state_dir_path(state);
+
+    if (snprintf(file, size, "%s/heal/%s.vol", dir, name) >= (int)size ||
+        snprintf(pid_file, size, "%s/heal/%s.pid", dir, name) >= (int)size)
+        return problem_set(why, -ENAMETOOLONG, "the state folder's name is too long");
+    return state_dir_save_heal(state, name, text, strlen(text), why);
 }
 
 /* ---- start and end of the daemon ------------------------------------------------------------- */

@@ -65,9 +65,16 @@ int volumes_reset(const char *name, const char *key, unsigned *count, struct pro
 struct volume *volumes_find(const char *name, struct problem *why);
 /* Calls fn for each, by name in order, under the mutex. */
 void volumes_each(void (*fn)(const struct volume *v, void *arg), void *arg);
+/* Calls fn with the name of each, without the mutex. 0, -ENOMEM with *why. */
+int volumes_each_name(void (*fn)(const char *name), struct problem *why);
 /* The volfile for a client; to be freed. NULL with *err: -ENOENT, -EAGAIN (it is not started), -ENOMEM. */
 char *volumes_client_volfile(const char *name, const struct volfile_place *place, int *err);
-/* Is this the path of a brick of a volume that is started? */
-bool volumes_has_brick(const char *path);
+/* The self-heal daemon's, to be freed. NULL: *is_wanted says whether the volume has one, then there is no
+ * memory. */
+char *volumes_heal_volfile(const char *name, uint16_t brick_port, bool *is_wanted);
+/* Writes it; its path, and that of the daemon's pid file, go to buffers of `size` bytes. 0 or -errno with
+ * *why. */
+int volumes_save_heal(const char *name, const char *text, char *file, char *pid_file, size_t size,
+                      struct problem *why);
 
 #endif

@@ -11,6 +11,7 @@ mount -t tmpfs -o ro kiln-ro "$T/ro"
 front_start
 kiln volume create demo replica 2 "$T"/b/{1,2}
 kiln volume create at-rest "$T/b/rest"
+kiln volume set demo cluster.self-heal-daemon off # it makes a folder in each brick, when it likes
 kiln volume start demo
 before=$(front_state)
 

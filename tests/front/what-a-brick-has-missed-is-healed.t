@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A replicated volume has a stock self-heal daemon, started and watched by kilnd: it heals what a brick has missed whose disk
+# failed for a while, comes back when it dies, follows options, and there is never more than one.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+mkdir -p "$T/b"
+
+healers() {
+    pgrep -f -- "-f $T/state/heal/$1.vol" || true
+}
+has_healer() {
+    [[ $(healers "$1" | wc -l) -eq 1 ]]
+}
+has_new_healer() {
+    has_healer "$1" && [[ $(healers "$1") != "$2" ]]
+}
+status_is() {
+    kiln_json status "$1" | grep -q "\"state\":\"$2\""
+}
+# A folder where the health check writes its file; the check may put the file back in between.
+break_disk() {
+    until mkdir "$1/.glusterfs/health_check" 2>/dev/null; do
+        rm -f "$1/.glusterfs/health_check"
+    done
+}
+is_offline() {
+    kiln_json status r | grep -qE "\"online\":false,\"path\":\"$1\""
+}
+nothing_is_pending() {
+    [[ $(kiln_json heal r info | grep -o '"count":0' | wc -l) -eq 2 ]]
+}
+
+front_start
+kiln volume create r replica 2 "$T"/b/{1,2}
+kiln volume set r storage.health-check-interval 1
+kiln volume start r
+t "a replicated volume has a self-heal daemon" wait_for 120 "the self-heal daemon" has_healer r
+t "status shows it" wait_for 120 "the status" status_is r running
+front_mount r "$T/mnt"
+echo one >"$T/mnt/file"
+
+break_disk "$T/b/1"
+t "a brick whose disk fails goes" wait_for 240 "the brick to go" is_offline "$T/b/1"
+t "files are written without it" bash -c "mkdir '$T/mnt/dir' && echo two >'$T/mnt/dir/new' && echo more >>'$T/mnt/file'"
+t "heal info names them" wait_for 120 "the names" bash -c "'$KILN' heal r info | grep -qx /file && '$KILN' heal r info | grep -qx /dir"
+rmdir "$T/b/1/.glusterfs/health_check"
+t "the brick is started again" kiln volume start r force
+t "heal is asked for" kiln volume heal r
+t "all of it is healed" wait_for 240 "the heal" nothing_is_pending
+t "the replicas are equal" bricks_get_equal "$T/b/1" "$T/b/2"
+
+pid=$(healers r)
+kill -KILL "$pid"
+t "a daemon that dies is started again" wait_for 240 "another one" has_new_healer r "$pid"
+t "an option ends it" kiln volume set r cluster.self-heal-daemon off
+is "$(healers r)" "" "it has gone"
+t "and brings it back" kiln volume reset r cluster.self-heal-daemon
+t "it is there again" wait_for 240 "the self-heal daemon" has_healer r
+pid=$(healers r)
+front_kill
+t "it outlives a kilnd that is killed" kill -0 "$pid"
+front_start
+t "the next kilnd has one of its own" wait_for 240 "another one" has_new_healer r "$pid"
+is "$(healers r | wc -l)" 1 "and there is one alone"
+t "with the volume it goes" kiln volume stop r
+is "$(healers r)" "" "at once"
+t_not "what is not replicated is not healed" kiln volume heal nosuch

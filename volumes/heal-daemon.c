@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "volumes/heal-daemon.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <urcu/list.h>
+
+#include "event/pump.h"
+#include "event/timer.h"
+#include "event/worker.h"
+#include "log/log.h"
+#include "volumes/volumes.h"
+
+#define LOG_DIR "/var/log/glusterfs"
+enum { BACKOFF_FIRST_MS = 1000, BACKOFF_MAX_MS = 60000, LONG_LIFE_S = 60, PATH_BYTES = 4352 };
+
+struct heal_daemon {
+    struct cds_list_head link;
+    char *volume, *text;         /* text: its volfile */
+    char file[PATH_BYTES], pid_file[PATH_BYTES];
+    enum heal_daemon_state state;
+    bool is_wanted;
+    bool is_starting;            /* a thread is in pump_start() */
+    struct pump *pump;           /* a reference; NULL: no process */
+    unsigned restarts, failures; /* failures: in a row */
+    uint64_t started_ns;
+    char reason[128];
+    struct timer timer;          /* WAITING, MISSING */
+    struct worker_job job;
+    bool is_posted;
+    unsigned texts;              /* how many volfiles there have been */
+};
+
+/* All fields of all daemons, and the list, are under `lock`, but what does not change: volume, file,
+ * pid_file. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct cds_list_head daemons = CDS_LIST_HEAD_INIT(daemons);
+static uint16_t brick_port; /* written before the first daemon */
+
+static void start(struct heal_daemon *d);
+
+static struct heal_daemon *
+find_locked(const char *volume)
+{
+    struct heal_daemon *d;
+
+    cds_list_for_each_entry(d, &daemons, link)
+        if (strcmp(d->volume, volume) == 0)
+            return d;
+    return NULL;
+}
+
+/* ---- one that was left ----------------------------------------------------------------------- */
+
+static long
+read_pid(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    long pid = 0;
+
+    if (f && fscanf(f, "%ld", &pid) != 1)
+        pid = 0;
+    if (f)
+        fclose(f);
+    return pid > 1 ? pid : 0;
+}
+
+/* Is the process one that was started with this volfile? The number may be another's by now. */
+static bool
+is_ours(long pid, const char *file)
+{
+    char path[64], line[8192];
+
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+    if (f)
+        fclose(f);
+    line[n] = '\0';
+    for (size_t at = 0; at < n; at += strlen(line + at) + 1) {
+        if (strcmp(line + at, file) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void
+end_left_over(const struct heal_daemon *d)
+{
+    long pid = read_pid(d->pid_file);
+    int fd = pid ? pidfd_open((pid_t)pid, 0) : -1;
+
+    /* What the descriptor stands for is looked at after it was got. */
+    if (fd >= 0 && is_ours(pid, d->file)) {
+        log_event(LOG_INFO, NULL, "heal-daemon-left", "volume %s: process %ld of an earlier kilnd is ended",
+                  d->volume, pid);
+        if (pidfd_send_signal(fd, SIGKILL, NULL, 0) < 0)
+            log_event(LOG_WARNING, NULL, "heal-daemon-left-signal", "process %ld: %s", pid, strerror(errno));
+    }
+    if (fd >= 0)
+        close(fd);
+    (void)unlink(d->pid_file);
+}
+
+/* ---- its life -------------------------------------------------------------------------------- */
+
+static void
+post_start_locked(struct heal_daemon *d)
+{
+    if (d->is_posted)
+        return;
+    d->is_posted = true;
+    worker_post_any(&d->job);
+}
+
+static void
+time_is_up(struct timer *t)
+{
+    struct heal_daemon *d = caa_container_of(t, struct heal_daemon, timer);
+
+    pthread_mutex_lock(&lock);
+    post_start_locked(d);
+    pthread_mutex_unlock(&lock);
+}
+
+static void
+run_job(struct worker_job *job)
+{
+    start(caa_container_of(job, struct heal_daemon, job));
+}
+
+static void
+wait_locked(struct heal_daemon *d, enum heal_daemon_state state)
+{
+    if (!d->is_wanted) { /* who ends it waits for no timer */
+        d->state = HEAL_NONE;
+        return;
+    }
+    unsigned shift = d->failures < 6 ? d->failures : 6;
+    uint64_t ms = (uint64_t)BACKOFF_FIRST_MS << shift;
+
+    d->state = state;
+    d->failures++;
+    timer_start(&d->timer, state == HEAL_MISSING || ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms);
+}
+
+static void
+say_ended(const struct heal_daemon *d, const char *reason)
+{
+    pthread_mutex_lock(&lock);
+    bool is_wanted = d->is_wanted;
+    pthread_mutex_unlock(&lock);
+    if (is_wanted)
+        log_event(LOG_WARNING, NULL, "heal-daemon-ended",
+                  "volume %s: the self-heal daemon has ended (%s): it is started again", d->volume, reason);
+}
+
+/* On a worker: the process has ended. The daemon is there until its pump is gone. */
+static void
+ended(struct pump *p, const struct pump_result *r, void *arg)
+{
+    struct heal_daemon *d = arg;
+    bool is_by_us = r->error == -ECANCELED;
+    char reason[128];
+
+    (void)p;
+    snprintf(reason, sizeof reason, r->signal ? "signal %d" : "exit status %d",
+             r->signal ? r->signal : r->exit_code);
+    if (!is_by_us)
+        say_ended(d, reason);
+    pthread_mutex_lock(&lock);
+    while (d->is_starting) /* pump_start() has not returned yet, but will at once */
+        pthread_cond_wait(&changed, &lock);
+    struct pump *mine = d->pump;
+    d->pump = NULL;
+    memcpy(d->reason, reason, sizeof reason);
+    if (clock_mono_ns() - d->started_ns > LONG_LIFE_S * 1000000000ull)
+        d->failures = 0;
+    if (!d->is_wanted) {
+        d->state = HEAL_NONE;
+    } else if (is_by_us) {
+        d->state = HEAL_WAITING;
+        post_start_locked(d);
+    } else {
+        d->restarts++;
+        wait_locked(d, HEAL_WAITING);
+    }
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    if (mine)
+        pump_unref(mine);
+}
+
+static int
+launch(struct heal_daemon *d, struct pump **out)
+{
+    char log[PATH_BYTES], uuid[64];
+    char *const argv[] = {"glusterfs", "-N", "-f", d->file, "-l", log, "-p", d->pid_file, "--process-name",
+                          "glustershd", "--client-pid=-6", "--xlator-option", uuid, NULL};
+    const struct pump_options o = {.path = HEAL_DAEMON_PROGRAM, .argv = argv, .done = ended, .arg = d};
+
+    (void)mkdir(LOG_DIR, 0755); /* without it the daemon says so itself */
+    snprintf(log, sizeof log, LOG_DIR "/kiln-heal-%s.log", d->volume);
+    /* Of a node of a cluster: there is one. */
+    snprintf(uuid, sizeof uuid, "*replicate*.node-uuid=%s", "6b696c6e-0000-4000-8000-000000000001");
+    return pump_start(&o, out);
+}
+
+static void
+say_not_started(const struct heal_daemon *d, int err)
+{
+    pthread_mutex_lock(&lock);
+    bool is_first = d->failures == 0;
+    pthread_mutex_unlock(&lock);
+    if (!is_first)
+        return;
+    if (err == -ENOENT)
+        log_event(LOG_ERROR, NULL, "heal-daemon-missing",
+                  "volume %s is not healed: " HEAL_DAEMON_PROGRAM " is missing (install glusterfs-client)",
+                  d->volume);
+    else
+        log_event(LOG_ERROR, NULL, "heal-daemon-start", "volume %s: the self-heal daemon does not start: %s",
+                  d->volume, strerror(-err));
+}
+
+/* From a worker or an operation. The daemon is there while it says is_starting. */
+static void
+start(struct heal_daemon *d)
+{
+    struct pump *p = NULL;
+
+    pthread_mutex_lock(&lock);
+    d->is_posted = false;
+    bool may = d->is_wanted && !d->pump && !d->is_starting;
+    d->is_starting |= may;
+    unsigned text = d->texts;
+    if (!may)
+        pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    if (!may)
+        return;
+    end_left_over(d);
+    int err = launch(d, &p);
+    if (err)
+        say_not_started(d, err);
+
+    pthread_mutex_lock(&lock);
+    d->is_starting = false;
+    d->pump = p;
+    if (!err) {
+        d->state = HEAL_RUNNING;
+        d->started_ns = clock_mono_ns();
+    } else {
+        snprintf(d->reason, sizeof d->reason, "%s", strerror(-err));
+        wait_locked(d, err == -ENOENT ? HEAL_MISSING : HEAL_WAITING);
+    }
+    if (p && (!d->is_wanted || d->texts != text)) /* another volfile has come meanwhile */
+        pump_cancel(p);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The process ends; nothing of the daemon runs when this returns. */
+static void
+end(struct heal_daemon *d)
+{
+    pthread_mutex_lock(&lock);
+    d->is_wanted = false;
+    pthread_mutex_unlock(&lock);
+    (void)timer_stop(&d->timer);
+    pthread_mutex_lock(&lock);
+    while (d->is_starting || d->pump || d->is_posted) {
+        if (d->pump)
+            pump_cancel(d->pump); /* more than once is once */
+        pthread_cond_wait(&changed, &lock);
+    }
+    d->state = HEAL_NONE;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- what the volume says -------------------------------------------------------------------- */
+
+static struct heal_daemon *
+new_daemon(const char *volume)
+{
+    struct heal_daemon *d = calloc(1, sizeof *d);
+
+    if (!d || !(d->volume = strdup(volume))) {
+        free(d);
+        return NULL;
+    }
+    timer_init(&d->timer, time_is_up);
+    d->job.run = run_job;
+    pthread_mutex_lock(&lock);
+    cds_list_add_tail(&d->link, &daemons);
+    pthread_mutex_unlock(&lock);
+    return d;
+}
+
+static void
+free_daemon(struct heal_daemon *d)
+{
+    end(d);
+    (void)unlink(d->pid_file);
+    pthread_mutex_lock(&lock);
+    cds_list_del(&d->link);
+    pthread_mutex_unlock(&lock);
+    free(d->volume);
+    free(d->text);
+    free(d);
+}
+
+/* Takes `text` over. */
+static void
+become(struct heal_daemon *d, char *text)
+{
+    struct problem why;
+
+    pthread_mutex_lock(&lock);
+    bool is_news = !d->text || strcmp(d->text, text) != 0;
+    pthread_mutex_unlock(&lock);
+    if (!is_news) {
+        free(text);
+        return;
+    }
+    if (volumes_save_heal(d->volume, text, d->file, d->pid_file, sizeof d->file, &why)) {
+        log_event(LOG_ERROR, NULL, "heal-daemon-volfile", "volume %s: %s", d->volume, why.wrong);
+        free(text);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    char *old = d->text;
+    d->text = text;
+    d->texts++;
+    d->is_wanted = true;
+    struct pump *p = d->pump;
+    if (p)
+        pump_cancel(p); /* it starts anew when it has ended */
+    pthread_mutex_unlock(&lock);
+    free(old);
+    if (!p)
+        start(d);
+}
+
+void
+heal_daemons_follow(const char *volume)
+{
+    bool is_wanted;
+    char *text = volumes_heal_volfile(volume, brick_port, &is_wanted);
+
+    if (is_wanted && !text) {
+        log_event(LOG_ERROR, NULL, "heal-daemon-memory", "volume %s: no memory for the self-heal daemon",
+                  volume);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    struct heal_daemon *d = find_locked(volume);
+    pthread_mutex_unlock(&lock);
+    if (!is_wanted) {
+        if (d)
+            free_daemon(d);
+        return;
+    }
+    if (!d && !(d = new_daemon(volume))) {
+        log_event(LOG_ERROR, NULL, "heal-daemon-memory-new", "volume %s: no memory for the self-heal daemon",
+                  volume);
+        free(text);
+        return;
+    }
+    become(d, text);
+}
+
+int
+heal_daemon_again(const char *volume)
+{
+    pthread_mutex_lock(&lock);
+    struct heal_daemon *d = find_locked(volume);
+    bool is_there = d && d->state != HEAL_MISSING;
+    if (is_there && d->pump)
+        pump_cancel(d->pump);
+    else if (is_there && !d->is_starting)
+        post_start_locked(d);
+    pthread_mutex_unlock(&lock);
+    return is_there ? 0 : -ENOENT;
+}
+
+void
+heal_daemon_look(const char *volume, struct heal_daemon_look *out)
+{
+    *out = (struct heal_daemon_look){.state = HEAL_NONE};
+    char pid_file[PATH_BYTES] = "";
+
+    pthread_mutex_lock(&lock);
+    struct heal_daemon *d = find_locked(volume);
+    if (d) {
+        out->state = d->state;
+        out->restarts = d->restarts;
+        memcpy(out->reason, d->reason, sizeof out->reason);
+        memcpy(pid_file, d->pid_file, sizeof pid_file);
+    }
+    pthread_mutex_unlock(&lock);
+    if (out->state == HEAL_RUNNING)
+        out->pid = read_pid(pid_file);
+}
+
+void
+heal_daemons_begin(uint16_t port)
+{
+    brick_port = port;
+}
+
+void
+heal_daemons_stop(void)
+{
+    struct heal_daemon *d, *next;
+
+    cds_list_for_each_entry_safe(d, next, &daemons, link)
+        free_daemon(d);
+}
