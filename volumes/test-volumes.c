@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Volumes on disk. An operation is killed before each call that changes a disk, and what the next start finds
+ * is the old state or the new one: the calls are wrapped (local.mk), and the one whose turn it is does not
+ * come to be. Needs root: bricks carry trusted xattrs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <check.h>
+
+#include "base/test-root.h"
+#include "graph/pools.h"
+#include "log/log.h"
+#include "volumes/state-dir.h"
+#include "volumes/volume-options.h"
+#include "volumes/volumes.h"
+
+static char place[64];
+static char state_path[96];
+
+/* ---- calls that do not come to be ------------------------------------------------------------ */
+
+static int calls_left = -1; /* -1: none is killed */
+static bool is_torn;        /* the write that is killed has written half */
+
+static void
+step(void)
+{
+    if (calls_left-- == 0)
+        kill(getpid(), SIGKILL);
+}
+
+/* The linker's names for the real ones. */
+ssize_t __real_write(int fd, const void *bytes, size_t size);
+int __real_fsync(int fd);
+int __real_renameat(int from, const char *name, int to, const char *other);
+int __real_unlinkat(int dir, const char *name, int flags);
+int __real_mkdirat(int dir, const char *name, mode_t mode);
+int __real_mkdir(const char *path, mode_t mode);
+int __real_rmdir(const char *path);
+int __real_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags);
+int __real_lremovexattr(const char *path, const char *name);
+ssize_t __wrap_write(int fd, const void *bytes, size_t size);
+int __wrap_fsync(int fd);
+int __wrap_renameat(int from, const char *name, int to, const char *other);
+int __wrap_unlinkat(int dir, const char *name, int flags);
+int __wrap_mkdirat(int dir, const char *name, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __wrap_rmdir(const char *path);
+int __wrap_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags);
+int __wrap_lremovexattr(const char *path, const char *name);
+
+ssize_t
+__wrap_write(int fd, const void *bytes, size_t size)
+{
+    if (calls_left == 0 && is_torn)
+        (void)!__real_write(fd, bytes, size / 2);
+    step();
+    return __real_write(fd, bytes, size);
+}
+
+int
+__wrap_fsync(int fd)
+{
+    step();
+    return __real_fsync(fd);
+}
+
+int
+__wrap_renameat(int from, const char *name, int to, const char *other)
+{
+    step();
+    return __real_renameat(from, name, to, other);
+}
+
+int
+__wrap_unlinkat(int dir, const char *name, int flags)
+{
+    step();
+    return __real_unlinkat(dir, name, flags);
+}
+
+int
+__wrap_mkdirat(int dir, const char *name, mode_t mode)
+{
+    step();
+    return __real_mkdirat(dir, name, mode);
+}
+
+int
+__wrap_mkdir(const char *path, mode_t mode)
+{
+    step();
+    return __real_mkdir(path, mode);
+}
+
+int
+__wrap_rmdir(const char *path)
+{
+    step();
+    return __real_rmdir(path);
+}
+
+int
+__wrap_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
+{
+    step();
+    return __real_lsetxattr(path, name, value, size, flags);
+}
+
+int
+__wrap_lremovexattr(const char *path, const char *name)
+{
+    step();
+    return __real_lremovexattr(path, name);
+}
+
+/* ---- a machine ------------------------------------------------------------------------------- */
+
+static void
+setup(void)
+{
+    char log[96];
+
+    strcpy(place, "/dev/shm/kiln-volumes-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(place));
+    snprintf(state_path, sizeof state_path, "%s/state", place);
+    snprintf(log, sizeof log, "%s/log", place);
+    ck_assert_int_eq(log_open(log), 0);
+}
+
+static void
+teardown(void)
+{
+    char command[96];
+
+    log_close();
+    snprintf(command, sizeof command, "rm -rf %s", place);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void
+brick_path(char path[96], unsigned i)
+{
+    snprintf(path, 96, "%s/b%u", place, i);
+}
+
+static struct volume *
+make_volume(const char *name, unsigned first, unsigned bricks)
+{
+    struct volume *v = volume_new(name, bricks, false);
+    char path[96];
+
+    ck_assert_ptr_nonnull(v);
+    for (unsigned i = 0; i < bricks; i++) {
+        brick_path(path, first + i);
+        ck_assert_int_eq(volume_add_brick(v, "", path, false), 0);
+    }
+    ck_assert_int_eq(volume_options_of_new(v), 0);
+    return v;
+}
+
+static void
+open_volumes(void)
+{
+    struct problem why = {0};
+    int err = volumes_open(state_path, &(const struct volumes_hooks){0}, &why);
+
+    ck_assert_msg(err == 0, "%s", why.wrong);
+}
+
+/* Has this folder an id? */
+static bool
+is_claimed(unsigned i)
+{
+    char path[96], id[16];
+
+    brick_path(path, i);
+    return lgetxattr(path, "trusted.glusterfs.volume-id", id, sizeof id) == sizeof id;
+}
+
+static bool
+is_there(unsigned i)
+{
+    char path[96];
+
+    brick_path(path, i);
+    return access(path, F_OK) == 0;
+}
+
+/* ---- killed at each call --------------------------------------------------------------------- */
+
+enum outcome { OLD, NEW, WRONG };
+
+struct scene {
+    void (*prepare)(void);        /* NULL: an empty state */
+    void (*act)(void);            /* with the volumes open */
+    enum outcome (*look)(void);   /* with the volumes open */
+};
+
+/* In a process of its own, as a daemon is. The status of waitpid(). */
+static int
+in_child(void (*fn)(void), int kill_at)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0) {
+        if (graph_pools_init())
+            _exit(8);
+        calls_left = kill_at;
+        open_volumes();
+        if (fn)
+            fn();
+        volumes_close();
+        _exit(0);
+    }
+    ck_assert_int_ge(pid, 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static enum outcome
+look_anew(const struct scene *s)
+{
+    open_volumes(); /* undoes what was half made */
+    enum outcome seen = s->look();
+    volumes_close();
+    return seen;
+}
+
+/* Kills before the 1st, 2nd ... call until the operation gets through. */
+static void
+run_scene(const struct scene *s)
+{
+    enum outcome last = OLD;
+
+    for (int at = 0; at < 1000; at++) {
+        setup();
+        if (s->prepare)
+            ck_assert_int_eq(in_child(s->prepare, -1), 0);
+        int status = in_child(s->act, at);
+        enum outcome seen = look_anew(s);
+
+        ck_assert_msg(seen != WRONG, "killed at call %d", at);
+        ck_assert_msg(seen == NEW || last == OLD, "killed at call %d: old again", at);
+        last = seen;
+        teardown();
+        if (WIFEXITED(status)) {
+            ck_assert_int_eq(seen, NEW);
+            ck_assert_int_gt(at, 5); /* else nothing was killed */
+            return;
+        }
+        ck_assert_int_eq(WTERMSIG(status), SIGKILL);
+    }
+    ck_abort_msg("it never got through");
+}
+
+static void
+create_one(void)
+{
+    struct problem why = {0};
+
+    if (volumes_create(make_volume("one", 0, 2), &why))
+        _exit(9);
+}
+
+/* All of it or nothing: the volume with its two folders, or no volume and no folders. */
+static enum outcome
+look_for_one(void)
+{
+    struct problem why;
+    struct volume *v = volumes_find("one", &why);
+    bool is_new = v && v->status == VOLUME_CREATED && is_claimed(0) && is_claimed(1);
+    bool is_old = !v && !is_there(0) && !is_there(1);
+
+    volume_free(v);
+    return is_new ? NEW : is_old ? OLD : WRONG;
+}
+
+START_TEST(create_is_whole_or_nothing)
+{
+    is_torn = _i;
+    run_scene(&(const struct scene){NULL, create_one, look_for_one});
+}
+END_TEST
+
+static void
+set_two(void)
+{
+    struct problem why = {0};
+    json_t *options = json_pack("{ss ss}", "network.ping-timeout", "7", "performance.read-ahead", "on");
+
+    if (volumes_set("one", options, &why))
+        _exit(9);
+    json_decref(options);
+}
+
+static enum outcome
+look_for_two(void)
+{
+    struct problem why;
+    struct volume *v = volumes_find("one", &why);
+    const char *a = v ? volume_option_of(v, "network.ping-timeout") : NULL;
+    const char *b = v ? volume_option_of(v, "performance.read-ahead") : NULL;
+    enum outcome seen = v && !a && !b ? OLD : v && a && b ? NEW : WRONG;
+
+    volume_free(v);
+    return seen;
+}
+
+START_TEST(set_is_all_or_none)
+{
+    is_torn = _i;
+    run_scene(&(const struct scene){create_one, set_two, look_for_two});
+}
+END_TEST
+
+static void
+delete_one(void)
+{
+    struct problem why = {0};
+
+    if (volumes_delete("one", &why))
+        _exit(9);
+}
+
+static enum outcome
+look_for_none(void)
+{
+    struct problem why;
+    struct volume *v = volumes_find("one", &why);
+    enum outcome seen = !is_claimed(0) || !is_claimed(1) ? WRONG : v ? OLD : NEW;
+
+    volume_free(v);
+    return seen;
+}
+
+START_TEST(delete_leaves_the_folders)
+{
+    run_scene(&(const struct scene){create_one, delete_one, look_for_none});
+}
+END_TEST
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static void
+put_file(const char *name, const char *text)
+{
+    char path[160];
+
+    snprintf(path, sizeof path, "%s/%s", state_path, name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void
+expect_refusal(int want, const char *words)
+{
+    struct problem why = {0};
+    int err = volumes_open(state_path, &(const struct volumes_hooks){0}, &why);
+
+    volumes_close();
+    ck_assert_int_eq(err, want);
+    ck_assert_msg(strstr(why.wrong, words), "%s", why.wrong);
+}
+
+START_TEST(a_newer_state_is_refused)
+{
+    open_volumes();
+    volumes_close();
+    put_file("kiln-state", "{\"format\": 2}");
+    expect_refusal(-EPROTO, "format 2");
+}
+END_TEST
+
+START_TEST(a_volume_of_a_newer_format_is_refused)
+{
+    open_volumes();
+    volumes_close();
+    put_file("volumes/x.json", "{\"format\": 2, \"name\": \"x\"}");
+    expect_refusal(-EPROTO, "volumes/x.json");
+}
+END_TEST
+
+START_TEST(a_half_written_volume_is_refused)
+{
+    open_volumes();
+    volumes_close();
+    put_file("volumes/x.json", "{\"format\": 1, \"name\": \"x\", \"bri");
+    expect_refusal(-EINVAL, "volumes/x.json");
+}
+END_TEST
+
+START_TEST(a_folder_of_others_is_refused)
+{
+    ck_assert_int_eq(mkdir(state_path, 0700), 0);
+    put_file("notes", "mine");
+    expect_refusal(-ENOTEMPTY, "not empty");
+}
+END_TEST
+
+START_TEST(a_folder_that_others_may_write_is_refused)
+{
+    ck_assert_int_eq(mkdir(state_path, 0700), 0);
+    ck_assert_int_eq(chmod(state_path, 0777), 0);
+    expect_refusal(-EPERM, "0777");
+}
+END_TEST
+
+START_TEST(two_daemons_do_not_share_a_state)
+{
+    struct problem why;
+    struct state_dir *first = state_dir_open(state_path, &why);
+
+    ck_assert_ptr_nonnull(first);
+    expect_refusal(-EBUSY, "of a kilnd that runs");
+    state_dir_close(first);
+    open_volumes();
+    volumes_close();
+}
+END_TEST
+
+START_TEST(what_a_crash_has_left_goes)
+{
+    char path[160];
+
+    open_volumes();
+    volumes_close();
+    put_file("volumes/.new-x.json", "{\"format\"");
+    open_volumes();
+    volumes_close();
+    snprintf(path, sizeof path, "%s/volumes/.new-x.json", state_path);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+START_TEST(a_volume_comes_back_from_its_text)
+{
+    struct volume *v = make_volume("one", 0, 3);
+    struct problem why;
+
+    v->has_arbiter = true;
+    v->status = VOLUME_STOPPED;
+    ck_assert_int_eq(volume_set_option(v, "user.note", "a \"quoted\" word"), 0);
+    json_t *json = volume_to_json(v), *again;
+    struct volume *back = volume_from_json(json, &why);
+    ck_assert_msg(back != NULL, "%s", why.wrong);
+    again = volume_to_json(back);
+    ck_assert(json_equal(json, again));
+    json_decref(json);
+    json_decref(again);
+    volume_free(v);
+    volume_free(back);
+}
+END_TEST
+
+/* Each member in turn is missing, or of another kind. */
+START_TEST(a_text_that_is_not_right_is_refused)
+{
+    struct volume *v = make_volume("one", 0, 2), *back;
+    json_t *whole = volume_to_json(v), *value;
+    const char *key;
+    struct problem why = {0};
+
+    json_object_foreach(whole, key, value)
+    {
+        json_t *without = json_copy(whole), *other = json_copy(whole);
+
+        json_object_del(without, key);
+        ck_assert_msg(!(back = volume_from_json(without, &why)) && why.err, "without %s", key);
+        json_object_set_new(other, key, json_real(1.5));
+        ck_assert_msg(!(back = volume_from_json(other, &why)) && why.err, "%s is a fraction", key);
+        json_decref(without);
+        json_decref(other);
+    }
+    json_decref(whole);
+    volume_free(v);
+}
+END_TEST
+
+START_TEST(options_are_checked)
+{
+    static const struct {
+        const char *key, *value;
+        int err;
+    } cases[] = {
+        {"network.ping-timeout", "10", 0},
+        {"network.ping-timeout", "1014", -EINVAL},
+        {"network.ping-timeout", "", -EINVAL},
+        {"performance.read-ahead", "maybe", -EINVAL},
+        {"performance.read-ahed", "on", -ENOENT},
+        {"user.anything", "goes", 0},
+        {"user.", "goes", -ENOENT},
+        {"user.x", "with\nnewline", -EINVAL},
+        {"auth.allow", "`id`", -EINVAL},
+        {"cluster.quorum-type", "auto", 0},
+        {"cluster.quorum-type", "some", -EINVAL},
+        {"transport.address-family", "inet6", -EOPNOTSUPP},
+    };
+    struct volume *v = make_volume("one", 0, 2);
+    struct problem why;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        ck_assert_msg(volume_option_check(v, cases[i].key, cases[i].value, &why) == cases[i].err, "%s %s",
+                      cases[i].key, cases[i].value);
+    ck_assert_str_eq(volume_key_like("performance.read-ahed"), "performance.read-ahead");
+    ck_assert_str_eq(volume_key_like("ping-timeout"), "network.ping-timeout");
+    ck_assert_ptr_null(volume_key_like("completely.another.word"));
+    volume_free(v);
+}
+END_TEST
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+Suite *test_suite(void);
+
+Suite *
+test_suite(void)
+{
+    root_or_skip();
+    Suite *s = suite_create("volumes");
+    TCase *kills = tcase_create("killed"), *c = tcase_create("state");
+
+    tcase_set_timeout(kills, 300);
+    tcase_add_loop_test(kills, create_is_whole_or_nothing, 0, 2);
+    tcase_add_loop_test(kills, set_is_all_or_none, 0, 2);
+    tcase_add_test(kills, delete_leaves_the_folders);
+    suite_add_tcase(s, kills);
+
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, a_newer_state_is_refused);
+    tcase_add_test(c, a_volume_of_a_newer_format_is_refused);
+    tcase_add_test(c, a_half_written_volume_is_refused);
+    tcase_add_test(c, a_folder_of_others_is_refused);
+    tcase_add_test(c, a_folder_that_others_may_write_is_refused);
+    tcase_add_test(c, two_daemons_do_not_share_a_state);
+    tcase_add_test(c, what_a_crash_has_left_goes);
+    tcase_add_test(c, a_volume_comes_back_from_its_text);
+    tcase_add_test(c, a_text_that_is_not_right_is_refused);
+    tcase_add_test(c, options_are_checked);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+#include "base/test-main.h"
