@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "glusterfsd/bricks.h"
+#include "glusterfsd/metrics.h"
 #include "volumes/verbs.h"
 
 static atomic_bool has_started;
@@ -38,6 +39,8 @@ readyz(const struct http_request *req, struct http_answer *answer)
 const struct http_route http_routes[] = {
     {.method = "GET", .path = "/healthz", .handle = healthz, .is_public = true},
     {.method = "GET", .path = "/readyz", .handle = readyz, .is_public = true},
+    {.method = "GET", .path = "/metrics", .handle = metrics_answer, .is_public = true},
+    {.method = "GET", .path = "/top.json", .handle = top_answer},
     {.method = "POST", .path = "/v1/*", .handle = verbs_handle,
      .body_max = VERBS_BODY_MAX, .may_block = true},
     {0},

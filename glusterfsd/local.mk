@@ -7,6 +7,8 @@ kilnd_SOURCES = \
 	glusterfsd/brick-ops.h \
 	glusterfsd/daemon.c \
 	glusterfsd/daemon.h \
+	glusterfsd/figures.c \
+	glusterfsd/figures.h \
 	glusterfsd/hand-over.c \
 	glusterfsd/http.c \
 	glusterfsd/http.h \
@@ -14,6 +16,8 @@ kilnd_SOURCES = \
 	glusterfsd/http-routes.h \
 	glusterfsd/kilnd.c \
 	glusterfsd/kilnd.h \
+	glusterfsd/metrics.c \
+	glusterfsd/metrics.h \
 	glusterfsd/management.c \
 	glusterfsd/management.h \
 	glusterfsd/options.c \

@@ -39,6 +39,7 @@
 #include "event/worker.h"
 #include "log/dump.h"
 #include "stack/xlator.h"
+#include "xlators/performance/io-threads/io-threads.h"
 
 #define COUNT_BITS 12
 #define COUNT_MASK ((1u << COUNT_BITS) - 1)
@@ -329,6 +330,21 @@ iot_reconfigured(struct xlator *xl, const void *old)
     (void)old;
     while (pass_on(xl->private, xlator_conf(xl), 0))
         ;
+}
+
+void
+io_threads_load(const struct xlator *xl, unsigned *running, unsigned *parked)
+{
+    struct iot *iot = xl->private;
+    uint64_t word = atomic_load_explicit(&iot->word, memory_order_relaxed);
+
+    *running = *parked = 0;
+    pthread_mutex_lock(&iot->lock);
+    for (enum fop_priority p = PRIORITY_HIGH; p < PRIORITIES; p++)
+        *parked += iot->parked[p];
+    pthread_mutex_unlock(&iot->lock);
+    for (enum fop_priority p = PRIORITY_HIGH; p < PRIORITIES; p++)
+        *running += count_of(word, p);
 }
 
 static void

@@ -54,7 +54,7 @@ libkiln_xlators_la_SOURCES += xlators/storage/posix/fd.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/data.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-rules.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/xattr-rules.c
-libkiln_xlators_la_SOURCES += xlators/storage/posix/acl-text.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/acl-text.h xlators/storage/posix/capacity.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/acl-text.c
 
 check_PROGRAMS += xlators/storage/posix/test-xattr-sys

@@ -108,6 +108,10 @@ struct posix {
     pthread_mutex_t name_locks[POSIX_STRIPES], object_locks[POSIX_STRIPES];
 
     atomic_bool is_full; /* storage.reserve: reserve.c */
+    /* what reserve.c has seen last */
+    struct {
+        _Atomic uint64_t bytes, bytes_used, bytes_free, inodes, inodes_free;
+    } disk;
     atomic_bool is_going_down;
     atomic_bool has_landfill; /* the janitor has something to do */
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/statvfs.h>
 
+#include "xlators/storage/posix/capacity.h"
 #include "xlators/storage/posix/posix-internal.h"
 
 #define REFRESH_MS 5000
@@ -21,6 +22,31 @@ is_full(uint64_t reserve, const struct statvfs *v)
 }
 
 static void
+keep(struct posix *p, const struct statvfs *v)
+{
+    atomic_store_explicit(&p->disk.bytes, (uint64_t)v->f_blocks * v->f_frsize, memory_order_relaxed);
+    atomic_store_explicit(&p->disk.bytes_used, (uint64_t)(v->f_blocks - v->f_bfree) * v->f_frsize,
+                          memory_order_relaxed);
+    atomic_store_explicit(&p->disk.bytes_free, (uint64_t)v->f_bavail * v->f_frsize, memory_order_relaxed);
+    atomic_store_explicit(&p->disk.inodes, v->f_files, memory_order_relaxed);
+    atomic_store_explicit(&p->disk.inodes_free, v->f_ffree, memory_order_relaxed);
+}
+
+void
+posix_capacity(const struct xlator *xl, struct posix_capacity *out)
+{
+    struct posix *p = posix_of(xl);
+
+    *out = (struct posix_capacity){
+        .bytes = atomic_load_explicit(&p->disk.bytes, memory_order_relaxed),
+        .bytes_used = atomic_load_explicit(&p->disk.bytes_used, memory_order_relaxed),
+        .bytes_free = atomic_load_explicit(&p->disk.bytes_free, memory_order_relaxed),
+        .inodes = atomic_load_explicit(&p->disk.inodes, memory_order_relaxed),
+        .inodes_free = atomic_load_explicit(&p->disk.inodes_free, memory_order_relaxed),
+    };
+}
+
+static void
 refresh(struct posix *p)
 {
     struct statvfs v;
@@ -30,6 +56,7 @@ refresh(struct posix *p)
                   strerror(errno));
         return;
     }
+    keep(p, &v);
     bool now = is_full(posix_conf(p->xl)->reserve, &v);
     bool was = atomic_exchange(&p->is_full, now);
 

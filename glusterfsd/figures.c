@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "glusterfsd/figures.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/brick-client.h"
+#include "graph/graph.h"
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "xlators/performance/io-threads/io-threads.h"
+
+/* ---- bricks ---------------------------------------------------------------------------------- */
+
+/* While the list is made. */
+struct taking {
+    struct figures *f;
+    unsigned room;
+    bool is_short;
+};
+
+/* glusterd and Kiln call the storage VOLUME-posix. */
+static void
+name_volume(struct brick_figures *b, const struct xlator *storage)
+{
+    size_t len = strlen(storage->name), tail = strlen("-posix");
+
+    if (len > tail && strcmp(storage->name + len - tail, "-posix") == 0 && len - tail < sizeof b->volume)
+        memcpy(b->volume, storage->name, len - tail);
+}
+
+static void
+look_at_layer(struct brick_figures *b, struct xlator *xl)
+{
+    const char *type = xl->type->name;
+
+    if (strcmp(type, "debug/io-stats") == 0 && !b->stats) {
+        b->stats = xl;
+        io_stats_counts(xl, &b->counts);
+    } else if (strcmp(type, "performance/io-threads") == 0) {
+        io_threads_load(xl, &b->running, &b->queued);
+    } else if (strcmp(type, "storage/posix") == 0) {
+        posix_capacity(xl, &b->disk);
+        name_volume(b, xl);
+    } else if (strcmp(type, "features/locks") == 0) {
+        static const enum fop fops[] = {FOP_lk, FOP_inodelk, FOP_finodelk, FOP_entrylk, FOP_fentrylk};
+
+        for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++)
+            b->locks_waiting += atomic_load_explicit(&xl->parked[fops[i]], memory_order_relaxed);
+    }
+}
+
+static void
+count_clients(struct brick_figures *b)
+{
+    struct brick_client *c;
+    unsigned locks = 0;
+
+    pthread_mutex_lock(&b->graph->clients_lock);
+    cds_list_for_each_entry(c, &b->graph->clients, link)
+    {
+        b->clients += c->conn != NULL;
+        locks += atomic_load_explicit(&c->locks, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&b->graph->clients_lock);
+    b->locks_held = locks > b->locks_waiting ? locks - b->locks_waiting : 0;
+}
+
+static void
+take_brick(struct graph *g, void *arg)
+{
+    struct taking *t = arg;
+    struct inode_table_stats inodes;
+
+    if (t->f->brick_count == t->room) {
+        unsigned more = t->room ? 2 * t->room : 16;
+        struct brick_figures *grown = reallocarray(t->f->bricks, more, sizeof *grown);
+
+        if (!grown) {
+            t->is_short = true;
+            return;
+        }
+        t->f->bricks = grown;
+        t->room = more;
+    }
+    if (!graph_pin(g))
+        return; /* it goes */
+    struct brick_figures *b = &t->f->bricks[t->f->brick_count++];
+    *b = (struct brick_figures){.graph = g, .is_up = atomic_load(&g->is_child_up)};
+    for (unsigned i = 0; i < g->layer_count; i++)
+        look_at_layer(b, &g->layers[i]);
+    count_clients(b);
+    inode_table_stats(g->inodes, &inodes);
+    b->inodes = inodes.inodes;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+struct pool_lines {
+    struct figures *f;
+    unsigned room;
+    uint64_t magazines_hot, magazines_cold;
+    bool is_short;
+};
+
+/* "id 3, brick /b, active 5, bytes 960": a name may have anything in it. */
+static void
+count_owner(struct figures *f, const char *text)
+{
+    const char *last = strrchr(text, ' ');
+    unsigned long id = strtoul(text + strlen("id "), NULL, 10);
+
+    for (unsigned i = 0; last && i < f->brick_count; i++) {
+        if (f->bricks[i].graph->owner == id)
+            f->bricks[i].memory_bytes += strtoull(last, NULL, 10);
+    }
+}
+
+static struct pool_figures *
+next_pool(struct pool_lines *l)
+{
+    if (l->f->pool_count == l->room) {
+        unsigned more = l->room ? 2 * l->room : 64;
+        struct pool_figures *grown = reallocarray(l->f->pools, more, sizeof *grown);
+
+        if (!grown)
+            return NULL;
+        l->f->pools = grown;
+        l->room = more;
+    }
+    struct pool_figures *p = &l->f->pools[l->f->pool_count++];
+    *p = (struct pool_figures){0};
+    return p;
+}
+
+static void
+pool_line(void *arg, const char *key, const char *value)
+{
+    struct pool_lines *l = arg;
+
+    if (strcmp(key, "-----") == 0) {
+        l->is_short |= !next_pool(l);
+        l->magazines_hot = l->magazines_cold = 0;
+    }
+    if (l->is_short || !l->f->pool_count)
+        return;
+    struct pool_figures *p = &l->f->pools[l->f->pool_count - 1];
+    uint64_t number = strtoull(value, NULL, 10);
+    if (strcmp(key, "pool-name") == 0) {
+        strncpy(p->name, value, sizeof p->name - 1);
+    } else if (strcmp(key, "active-count") == 0) {
+        p->live = number;
+    } else if (strcmp(key, "cached-hot") == 0) {
+        p->hot = number;
+    } else if (strcmp(key, "cached-cold") == 0) {
+        p->cold = number;
+    } else if (strcmp(key, "depot-magazines") == 0) {
+        l->magazines_hot = number;
+    } else if (strcmp(key, "depot-cold-magazines") == 0) {
+        l->magazines_cold = number;
+    } else if (strcmp(key, "magazine-size") == 0) {
+        p->hot += l->magazines_hot * number;
+        p->cold += l->magazines_cold * number;
+    } else if (strcmp(key, "gets") == 0) {
+        p->gets = number;
+    } else if (strcmp(key, "system-allocs") == 0) {
+        p->system_allocations = number;
+    } else if (strcmp(key, "bytes-resident") == 0) {
+        p->resident_bytes = number;
+    } else if (strcmp(key, "owner") == 0) {
+        count_owner(l->f, value);
+    }
+}
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+static double
+now_of(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* What the kernel does not tell stays 0. */
+static void
+take_process(struct figures *f)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the two files */
+    static struct procfs memory = PROCFS_FILE("/proc/self/statm"), state = PROCFS_FILE("/proc/self/stat");
+    double hz = (double)sysconf(_SC_CLK_TCK);
+    struct procfs_stat s = {0};
+
+    pthread_mutex_lock(&lock);
+    int err = procfs_statm(&memory, &f->memory);
+    int state_err = procfs_stat(&state, &s);
+    pthread_mutex_unlock(&lock);
+    if (err || state_err)
+        log_event(LOG_WARNING, NULL, "figures-procfs", "figures of the kernel are missing: %s",
+                  strerror(err ? -err : -state_err));
+    f->threads = (unsigned)s.threads;
+    f->cpu_seconds = (double)(s.user + s.system) / hz;
+    f->start_seconds = now_of(CLOCK_REALTIME) - now_of(CLOCK_BOOTTIME) + (double)s.start / hz;
+}
+
+struct figures *
+figures_take(void)
+{
+    struct figures *f = calloc(1, sizeof *f);
+    struct taking taking = {.f = f};
+    struct pool_lines lines = {.f = f};
+
+    if (!f)
+        return NULL;
+    bricks_states(&f->states);
+    if (!bricks_each(take_brick, &taking) || taking.is_short) {
+        figures_free(f);
+        return NULL;
+    }
+    mem_pools_dump(pool_line, &lines);
+    if (lines.is_short) {
+        figures_free(f);
+        return NULL;
+    }
+    worker_stats(&f->workers);
+    transport_stats(&f->transport);
+    take_process(f);
+    return f;
+}
+
+void
+figures_free(struct figures *f)
+{
+    if (!f)
+        return;
+    for (unsigned i = 0; i < f->brick_count; i++)
+        graph_unpin(f->bricks[i].graph);
+    free(f->bricks);
+    free(f->pools);
+    free(f);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* figures: what the process and its bricks do and hold, read at one go for those who show it (/metrics,
+ * /top.json). Nobody is stopped for it and no disk is asked.
+ *
+ * thread: any that is registered with RCU, several at once. The bricks are pinned until figures_free(). */
+#ifndef KILN_GLUSTERFSD_FIGURES_H
+#define KILN_GLUSTERFSD_FIGURES_H
+
+#include "base/procfs.h"
+#include "event/worker.h"
+#include "glusterfsd/bricks.h"
+#include "rpc/transport/transport.h"
+#include "xlators/debug/io-stats/io-stats.h"
+#include "xlators/storage/posix/capacity.h"
+
+struct brick_figures {
+    struct graph *graph;  /* its name is the brick's */
+    struct xlator *stats; /* for io_stats_latencies(); NULL: the brick has no io-stats, and no counts */
+    char volume[256];     /* "": its volfile does not tell */
+    bool is_up;
+    struct io_stats_counts counts;
+    struct posix_capacity disk;
+    unsigned clients;
+    unsigned running, queued;           /* in io-threads */
+    unsigned locks_held, locks_waiting; /* of all kinds */
+    unsigned inodes;                    /* that the brick remembers */
+    uint64_t memory_bytes;              /* pooled objects that are the brick's */
+};
+
+struct pool_figures {
+    char name[64];
+    uint64_t live, hot, cold; /* objects: in use, cached and used lately, cached and idle */
+    uint64_t gets, system_allocations, resident_bytes;
+};
+
+struct figures {
+    struct brick_figures *bricks; /* in the order of their attach */
+    unsigned brick_count;
+    struct pool_figures *pools;
+    unsigned pool_count;
+    struct bricks_states states;
+    struct worker_stats workers;
+    struct transport_stats transport;
+    struct procfs_statm memory;
+    unsigned threads;
+    double cpu_seconds, start_seconds; /* start: since 1970 */
+};
+
+/* NULL: no memory. */
+struct figures *figures_take(void);
+/* NULL allowed. */
+void figures_free(struct figures *f);
+
+#endif

@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# /metrics is strict OpenMetrics; it has the families that doc/metrics.md lists and no others; the figures are those of what was done,
+# and a name with quotes in it does no harm. /top.json tells the same, on the socket alone.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
+
+volume_new v 1x2
+volume_new w 1x1
+kilnd_options=(--management-socket "$T/http" --metrics-address 127.0.0.1:9421)
+volume_start v
+mount_volume v "$T/mnt" plain
+read -r first _ <<<"${volume_bricks[v]}"
+
+for i in $(seq 20); do
+    dd if=/dev/zero of="$T/mnt/f$i" bs=4096 count=8 conv=fsync status=none
+done
+echo 3 >/proc/sys/vm/drop_caches || true
+cat "$T"/mnt/f* >/dev/null
+exec 5<"$T/mnt/f1"
+
+scrape() {
+    curl -sS --fail --max-time 120 "$@" -o "$T/metrics"
+}
+value() {
+    python3 "$tests_dir/management/openmetrics.py" "$T/metrics" "$@"
+}
+t "a scrape" scrape http://127.0.0.1:9421/metrics
+families() {
+    value >"$T/unsorted" && LC_ALL=C sort "$T/unsorted" >"$T/families"
+}
+t "it is OpenMetrics" families
+content_type=$(curl -sS --max-time 120 -o /dev/null -w '%{content_type}' --unix-socket "$T/http" http://kiln/metrics)
+is "$content_type" "application/openmetrics-text; version=1.0.0; charset=utf-8" "and says so, on the socket too"
+
+sed -n 's/^| `\([a-z_]*\)` | \([a-z]*\) |.*/\1 \2/p' "$source_dir/doc/metrics.md" | LC_ALL=C sort >"$T/listed"
+t "doc/metrics.md lists the families, and no others" diff "$T/listed" "$T/families"
+
+of_brick=(volume=v "brick_path=$first")
+is "$(value gluster_brick_up "${of_brick[@]}")" 1 "the brick is up"
+is "$(value kiln_brick_written_bytes_total "${of_brick[@]}")" $((20 * 8 * 4096)) "bytes written"
+is "$(value kiln_brick_fop_calls_total "${of_brick[@]}" fop=create)" 20 "calls of CREATE"
+is "$(value kiln_brick_fop_duration_seconds_count "${of_brick[@]}" fop=create)" 20 "and so many durations"
+is "$(value gluster_volume_profile_fop_hits volume=v "brick=$first" fop=CREATE)" 20 "under the dashboards' name too"
+is "$(value kiln_brick_open_files "${of_brick[@]}")" 1 "one file is open"
+is "$(value kiln_brick_clients "${of_brick[@]}")" 1 "by one client"
+is "$(value kiln_brick_locks_waiting "${of_brick[@]}")" 0 "no lock waits"
+is "$(value kiln_bricks state=serving)" 2 "bricks of the process"
+is "$(value kiln_process_threads)" "$(proc_threads "${daemon_pid[$(volume_daemons v)]}")" "threads"
+is "$(value gluster_brick_capacity_bytes_total "${of_brick[@]}")" \
+    "$(($(stat -f -c '%b * %S' "$first")))" "the size of the disk"
+is_positive() {
+    python3 -c 'import sys; sys.exit(not float(sys.argv[1]) > 0)' "$(value "$@")"
+}
+t "memory of the brick" is_positive kiln_brick_memory_bytes "${of_brick[@]}"
+t "p99 of WRITE" is_positive kiln_brick_fop_duration_quantile_seconds "${of_brick[@]}" fop=writev quantile=0.99
+exec 5<&-
+
+"$KILND" -N -f "${brick_volfile[${volume_bricks[w]}]}" --brick-name 'a "quoted\ name' --brick-port 0 --port-file "$T/w.port" \
+    -l "$T/log/w.log" --management-socket "$T/http-w" &
+pid=$!
+wait_for 120 "the other kilnd" test -s "$T/w.port"
+t "a brick with a strange name" scrape --unix-socket "$T/http-w" http://kiln/metrics
+t "is OpenMetrics, too" families
+is "$(value kiln_brick_clients 'brick_path=a \"quoted\\ name')" 0 "and is found by its name"
+kill -TERM "$pid"
+t_here "and ends well" wait "$pid"
+
+top=$(curl -sS --fail --max-time 120 --unix-socket "$T/http" http://kiln/top.json)
+calls_of() {
+    python3 -c '
+import json, sys
+for b in json.load(sys.stdin)["bricks"]:
+    if b["brick"] == sys.argv[1]:
+        f = b["fops"]["create"]
+        print(b["volume"], f["calls"], sum(n for _, n in f["buckets"]), b["clients"])' "$first" <<<"$top"
+}
+is "$(calls_of)" "v 20 20 1" "/top.json tells the same"
+is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' http://127.0.0.1:9421/top.json)" 404 "but not at the address"
