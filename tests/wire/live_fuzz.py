@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """Random sequences of all fops with plausible and hostile arguments, from several connections at once, to two bricks of one daemon. Only
-inside of tests/lib/own-root.sh; tests/wire/live-fuzz.sh starts it.
+inside of tests/lib/own-root.sh; tests/wire/live-fuzz-long.t starts it.
 
-    live_fuzz.py PORT BRICK OTHER-BRICK --minutes N [--seed S] [--processes N]
+    live_fuzz.py PORT BRICK OTHER-BRICK --minutes N [--seed S] [--processes N] [--names DIR]
+    live_fuzz.py PORT BRICK OTHER-BRICK --look
 
 Each process has a connection of its own, sends a few calls ahead, decodes each answer, and now and then leaves without a word. All work
 with the same few names and gfids, so that what one makes the other removes, and a gfid is used again for what it was not. A witness
-logs in to the other brick and looks its root up. Status 1: a process met what must not be; it is printed with the seed.
+logs in to the other brick and looks its root up. Status 1: a process met what must not be; it is printed with the seed. In DIR each
+process writes down its calls that make, look up, move or remove names: what led to a handle that is wrong afterwards is found there.
+
+--look only looks all names up, which sets right the handles of folders whose gfid another object had: afterwards, when the janitor has
+removed what lay in the landfill, since that may be such an object.
 """
 import argparse
 import os
@@ -34,6 +39,8 @@ MODES = [0o100644, 0o100000, 0o104755, 0o40755, 0o41777, 0o120777, 0o20666, 0o60
 # Not asked for at random: they copy or zero whole gigabytes, which takes time and says nothing.
 SMALL_SIZES = {"FALLOCATE", "ZEROFILL", "DISCARD", "TRUNCATE", "FTRUNCATE", "COPY_FILE_RANGE"}
 PATIENCE = 60
+OF_NAMES = {"LOOKUP", "MKNOD", "MKDIR", "UNLINK", "RMDIR", "SYMLINK", "RENAME", "LINK", "CREATE", "ICREATE", "NAMELINK", "PUT"}
+NAMING = ("gfid", "pargfid", "name", "pargfid2", "name2", "flags", "linkname", "mode")
 
 
 def known_keys():
@@ -52,11 +59,40 @@ class Wrong(Exception):
     pass
 
 
+class Names:
+    """What was done to names: a line a call, when it is answered or the connection ends; a caller's bytes in hex or quoted."""
+
+    def __init__(self, path):
+        self.out = open(path, "w") if path else None
+        self.open = {} # by xid: when it was sent, and what
+
+    def sent(self, xid, brick, fop, values, xdata):
+        if not self.out or fop not in OF_NAMES:
+            return
+        wanted = (xdata or {}).get("gfid-req", (0, b""))[1]
+        words = [k + "=" + (v.hex() if isinstance(v, bytes) else ascii(v)[:300]) for k, v in values.items() if k in NAMING]
+        self.open[xid] = (time.time(), "%s %s %s wants=%s" % (os.path.basename(brick), fop, " ".join(words), wanted.hex()))
+
+    def answered(self, xid, how):
+        when, what = self.open.pop(xid, (0, None))
+        if what:
+            self.out.write("%.6f %.6f %s: %s\n" % (when, time.time(), what, how))
+
+    def left(self):
+        for xid in list(self.open):
+            self.answered(xid, "no answer")
+
+    def end(self):
+        if self.out:
+            self.left()
+            self.out.close()
+
+
 class Attacker:
     AHEAD = 12
 
-    def __init__(self, rng, port, bricks):
-        self.rng, self.port, self.bricks = rng, port, bricks
+    def __init__(self, rng, port, bricks, names):
+        self.rng, self.port, self.bricks, self.names = rng, port, bricks, names
         self.calls, self.answers, self.errors, self.logins = 0, 0, 0, 0
         self.by_fop = {}
         self.peer = None
@@ -75,6 +111,10 @@ class Attacker:
 
     def leave(self):
         self.peer.close()
+        self.forget()
+
+    def forget(self):
+        self.names.left()
         self.peer = None
 
     # -- arguments
@@ -178,12 +218,14 @@ class Attacker:
         peer.uid = peer.gid = rng.choice([0, 0, 0, 0, 1000, 0xffffffff])
         peer.pid = rng.choice([4711, 4711, 4711, -1, -3, -6, 0])
         peer.owner = rng.choice([b"", b"owner", b"o" * 8])
-        args = encode_fop(fop, payload=payload, xdata=self.dict(fop), **values)
+        xdata = self.dict(fop)
+        args = encode_fop(fop, payload=payload, xdata=xdata, **values)
         if rng.random() < 0.02:
             at = rng.randrange(len(args) or 1)
             args = args[:at] + rng.randbytes(rng.randrange(8)) + args[at + rng.randrange(8):]
         xid = peer.send(FOPS, 400, FOP_ROWS[fop][0], args)
         self.waiting[xid] = fop
+        self.names.sent(xid, self.brick, fop, values, xdata)
         self.calls += 1
         self.by_fop[fop] = self.by_fop.get(fop, 0) + 1
 
@@ -197,8 +239,10 @@ class Attacker:
             raise Wrong("an answer to no call: xid %d" % answer.xid)
         self.answers += 1
         if fop == "ping" or answer.denied or answer.status != SUCCESS:
+            self.names.answered(answer.xid, "refused")
             return
         reply = Reply(fop, answer.body)
+        self.names.answered(answer.xid, "%d %d %s" % (reply.op_ret, reply.op_errno, getattr(reply, "stat", {}).get("gfid", b"").hex()))
         self.errors += reply.op_ret < 0
         if reply.op_ret < 0 and not 0 < reply.op_errno < 4096 and fop != "MKDIR":
             raise Wrong("%s failed with errno %d" % (fop, reply.op_errno))
@@ -242,11 +286,12 @@ class Attacker:
             try:
                 self.step()
             except (Closed, ConnectionError):
-                self.peer = None # after garbage, or after a record that was cut short
+                self.forget() # after garbage, or after a record that was cut short
 
 
 def attack(number, args, end):
-    attacker = Attacker(random.Random(args.seed * 1000 + number), args.port, [args.brick, args.brick, args.other])
+    names = Names(args.names and os.path.join(args.names, "names-%d" % number))
+    attacker = Attacker(random.Random(args.seed * 1000 + number), args.port, [args.brick, args.brick, args.other], names)
     status = 0
     try:
         attacker.run(end - time.monotonic())
@@ -258,6 +303,7 @@ def attack(number, args, end):
     print("# process %d: %d calls (%d fops), %d answers, %d of them errors, %d logins" % (
         number, attacker.calls, len(attacker.by_fop), attacker.answers, attacker.errors, attacker.logins))
     sys.stdout.flush()
+    names.end()
     os._exit(status)
 
 
@@ -278,7 +324,7 @@ def witness(args, end):
 
 
 def look_at_all(args, brick):
-    """Every name once: a folder's handle that another folder of its gfid has taken over is set right by a look."""
+    """Every name once."""
     with Peer("127.0.0.1", args.port, PATIENCE) as peer:
         assert peer.login(brick)[0] == 0
         for folder, folders, files in os.walk(brick):
@@ -289,15 +335,7 @@ def look_at_all(args, brick):
                 peer.fop("LOOKUP", pargfid=parent, name=os.fsencode(name))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("port", type=int)
-    parser.add_argument("brick")
-    parser.add_argument("other")
-    parser.add_argument("--minutes", type=float, default=1)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--processes", type=int, default=4)
-    args = parser.parse_args()
+def fuzz(args):
     if args.seed is None:
         args.seed = int.from_bytes(os.urandom(3), "big")
     print("# seed %d" % args.seed)
@@ -318,13 +356,30 @@ def main():
     for pid in children:
         failed |= os.waitpid(pid, 0)[1] != 0
     for brick in (args.brick, args.other):
-        look_at_all(args, brick)
         begin = time.monotonic()
         with Peer("127.0.0.1", args.port, PATIENCE) as peer:
             assert peer.login(brick)[0] == 0
             assert peer.fop("LOOKUP", gfid=ROOT).op_ret == 0
-            print("# %s answers in %.2f s afterwards" % (os.path.basename(os.path.dirname(brick)), time.monotonic() - begin))
-    sys.exit(int(failed))
+            print("# %s answers in %.2f s afterwards" % (os.path.basename(brick), time.monotonic() - begin))
+    return int(failed)
 
 
-main()
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("port", type=int)
+    parser.add_argument("brick")
+    parser.add_argument("other")
+    parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--names", default=None)
+    parser.add_argument("--look", action="store_true")
+    args = parser.parse_args()
+    if args.look:
+        for brick in (args.brick, args.other):
+            look_at_all(args, brick)
+        return 0
+    return fuzz(args)
+
+
+sys.exit(main())

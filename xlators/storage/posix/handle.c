@@ -170,6 +170,16 @@ posix_handle_link(struct posix_obj *entry, const struct gfid *gfid)
     return 0;
 }
 
+/* A hard link, to a file or to a symlink that a client made; a directory's handle is a symlink of its own. */
+static bool
+handle_is_link(struct posix *p, const char *path)
+{
+    struct stat st;
+
+    return fstatat(p->handles_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (!S_ISLNK(st.st_mode) || st.st_nlink > 1);
+}
+
 int
 posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct gfid *parent, const char *name)
 {
@@ -189,6 +199,8 @@ posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct gfid
     }
     if (errno != EEXIST)
         return -errno;
+    if (handle_is_link(p, path))
+        return -EEXIST;
     /* There is one: replaced in one step, so that the directory can be reached by its gfid at any moment. The
      * temporary name lies in .glusterfs/unlink, which is emptied at each start. */
     gfid_random(&unique);
@@ -234,15 +246,9 @@ int
 posix_handle_heal(struct posix_obj *entry, const struct gfid *gfid, const struct stat *st,
                   const struct gfid *parent, const char *name)
 {
-    struct stat handle;
-
     if (!S_ISDIR(st->st_mode))
         return posix_handle_link(entry, gfid);
     if (dir_handle_is_right(entry->p, gfid, st))
         return 0;
-    /* A hard link under this gfid: some file has it already. */
-    if (fstatat(entry->p->handles_fd, HANDLE(gfid), &handle, AT_SYMLINK_NOFOLLOW) == 0 &&
-        !S_ISLNK(handle.st_mode))
-        return -EEXIST;
     return posix_handle_set_dir(entry->p, gfid, parent, name);
 }

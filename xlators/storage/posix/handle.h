@@ -36,7 +36,8 @@ ssize_t posix_handle_read_text(struct posix *p, const struct gfid *gfid, char te
 /* Makes the hard link of a non-directory. 0 (also if it is there already and is this object), -EEXIST (the
  * gfid belongs to another object), -errno. */
 int posix_handle_link(struct posix_obj *entry, const struct gfid *gfid);
-/* Makes or replaces, in one step, the symlink of a directory. 0 or -errno. */
+/* Makes or replaces, in one step, the symlink of a directory. 0, -EEXIST (the gfid belongs to a file or a
+ * symlink, whose handle stays), -errno. */
 int posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct gfid *parent,
                          const char *name);
 /* Removes a directory's handle if it names exactly (parent, name). 0 (also if it names another or is not

@@ -9,7 +9,7 @@
  * System calls, all inodes warm, within one directory, and two to open and close it:
  *   file       10: stat parent, stat source, stat target, rename, remove and set gfid2path, set mdata, stat,
  *              set parent's mdata, stat parent; over another file: stat target again, unlink its handle
- *   directory  11: symlink (there is one), symlink and rename of the handle instead of gfid2path
+ *   directory  12: symlink (there is one), stat, symlink and rename of the handle instead of gfid2path
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -210,7 +210,7 @@ move_dir_handle(struct xlator *xl, struct renaming *n)
     if (gfid_is_null(&n->gfid))
         return 0;
     r = posix_handle_set_dir(p, &n->gfid, &n->to.parent->gfid, n->to.name);
-    if (r == 0)
+    if (r == 0 || r == -EEXIST) /* -EEXIST: it had no handle before either, its gfid is a file's by now */
         return 0;
     int back = posix_obj_rename(&n->to.obj, &n->from.obj);
     log_event(LOG_ERROR, xl, "posix-rename-handle",

@@ -347,6 +347,56 @@ START_TEST(a_folder_becomes_a_symlink)
 }
 END_TEST
 
+static void
+handle_is_of(const struct gfid *gfid, const char *name)
+{
+    struct stat st, handle;
+
+    ck_assert_int_eq(fstatat(w.p->brick_fd, name, &st, AT_SYMLINK_NOFOLLOW), 0);
+    ck_assert_int_eq(fstatat(w.p->handles_fd, HANDLE(gfid), &handle, AT_SYMLINK_NOFOLLOW), 0);
+    ck_assert_uint_eq(handle.st_ino, st.st_ino);
+}
+
+/* Of two folders with one gfid the second has gone, and then a symlink or a file was made with it: the first
+ * is not found by the gfid, and must not take the other's handle away. */
+static void
+keeps_its_handle(bool is_symlink)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d");
+    struct gfid g = d->gfid;
+    struct stat handle, there;
+    int err;
+
+    inode_unref(make_as(FOP_mkdir, w.root, "second", &g, &err));
+    ck_assert_int_eq(err, 0);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "second", 0), 0);
+    inode_unref(d);
+    struct inode *taker = is_symlink ? symlink_as(w.root, "taker", &g, "nowhere")
+                                     : make_as(FOP_create, w.root, "taker", &g, &err);
+    ck_assert_ptr_nonnull(taker);
+    handle_is_of(&g, "taker");
+    ck_assert_int_eq(find(w.root, "d", NULL), 0);
+    handle_is_of(&g, "taker");
+    ck_assert_int_le(move(w.root, "d", w.root, "moved"), 0); /* the table may think that it is no folder */
+    ck_assert_int_eq(faccessat(w.p->brick_fd, "moved", F_OK, 0), 0);
+    handle_is_of(&g, "taker");
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "taker", 0), 0);
+    inode_unref(taker);
+    /* Now it is the folder's again. */
+    ck_assert_int_eq(find(w.root, "moved", NULL), 0);
+    ck_assert_int_eq(fstatat(w.p->handles_fd, HANDLE(&g), &handle, 0), 0);
+    ck_assert_int_eq(fstatat(w.p->brick_fd, "moved", &there, 0), 0);
+    ck_assert_uint_eq(handle.st_ino, there.st_ino);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "moved", 0), 0);
+}
+
+START_TEST(a_folder_takes_nobodys_handle)
+{
+    keeps_its_handle(false);
+    keeps_its_handle(true);
+}
+END_TEST
+
 /* Nothing is opened that is no file, and nothing waits for the other end of a FIFO. */
 static void
 gfid_becomes(mode_t type, dev_t dev)
@@ -612,6 +662,7 @@ test_suite(void)
     tcase_add_test(c, symlink_with_the_gfid_of_a_removed_folder);
     tcase_add_test(c, symlink_with_the_gfid_of_a_held_folder);
     tcase_add_test(c, a_folder_becomes_a_symlink);
+    tcase_add_test(c, a_folder_takes_nobodys_handle);
     tcase_add_test(c, a_file_becomes_a_device_or_a_fifo);
     tcase_add_test(c, chmod_does_not_follow);
     tcase_add_test(c, numbers_are_forgotten);
