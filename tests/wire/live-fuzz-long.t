@@ -52,7 +52,7 @@ t_here "descriptors are as before" wait_for 120 "descriptors as before" descript
 t_here "pools are as before" wait_for 120 "pools as before" pools_are_back
 pools_are_back || diag "$(diff <(echo "$pools_before") <(pools_in_use))"
 t_here "the landfill is empty" wait_for 120 "an empty landfill" landfill_is_empty
-t "all names can be looked up" python3 -B "$tests_dir/wire/live_fuzz.py" "$port" "$brick" "$other" --look
+t "whoever looks a name up makes its handle right" python3 -B "$tests_dir/wire/live_fuzz.py" "$port" "$brick" "$other" --look
 for b in "$brick" "$other"; do
     t "every handle of ${b##*/} is the right one" brick_handles_hold "$b"
 done

@@ -11,8 +11,7 @@ with the same few names and gfids, so that what one makes the other removes, and
 logs in to the other brick and looks its root up. Status 1: a process met what must not be; it is printed with the seed. In DIR each
 process writes down its calls that make, look up, move or remove names: what led to a handle that is wrong afterwards is found there.
 
---look only looks all names up, which sets right the handles of folders whose gfid another object had: afterwards, when the janitor has
-removed what lay in the landfill, since that may be such an object.
+--look afterwards, when the janitor has removed what lay in the landfill: looks all names up, and compares their handles.
 """
 import argparse
 import os
@@ -23,6 +22,7 @@ import struct
 import sys
 import time
 import traceback
+import uuid
 
 from kilnwire import (ANONYMOUS, DUMP, FOP_ROWS, FOPS, ROOT, SUCCESS, Answer, Closed, Peer, Raw, Reply, d_bytes, d_gfid, d_int, d_str, encode_fop, opaque,
                       text, u32, u64)
@@ -323,16 +323,44 @@ def witness(args, end):
     return count, worst
 
 
+def handle_is_right(brick, path, gfid):
+    """A handle leads to the object, or the gfid is a file's by now: then no folder of this gfid has one."""
+    text = str(uuid.UUID(bytes=gfid))
+    handle = os.path.join(brick, ".glusterfs", text[:2], text[2:4], text)
+    info = os.lstat(path)
+    if not os.path.lexists(handle):
+        return False
+    if not os.path.isdir(path) or os.path.islink(path):
+        return os.lstat(handle).st_ino == info.st_ino
+    if os.lstat(handle).st_nlink > 1 or not os.path.islink(handle):
+        return os.getxattr(handle, "trusted.gfid", follow_symlinks=False) == gfid
+    return os.path.exists(handle) and os.stat(handle).st_ino == info.st_ino
+
+
 def look_at_all(args, brick):
-    """Every name once."""
+    """Every name, by its whole path from the root: afterwards its handle is right, whatever else has its gfid."""
+    bad = 0
     with Peer("127.0.0.1", args.port, PATIENCE) as peer:
         assert peer.login(brick)[0] == 0
-        for folder, folders, files in os.walk(brick):
-            if folder == brick:
-                folders.remove(".glusterfs")
-            parent = os.getxattr(folder, "trusted.gfid")
-            for name in folders + files:
-                peer.fop("LOOKUP", pargfid=parent, name=os.fsencode(name))
+        ways = [[]] # of folders: names and gfids
+        while ways:
+            way = ways.pop()
+            folder = os.path.join(brick, *[name for name, _ in way])
+            for name in os.listdir(folder):
+                path = os.path.join(folder, name)
+                if path == os.path.join(brick, ".glusterfs"):
+                    continue
+                gfid = os.getxattr(path, "trusted.gfid", follow_symlinks=False)
+                parent = ROOT
+                for at, of in way + [(name, gfid)]:
+                    reply = peer.fop("LOOKUP", pargfid=parent, name=os.fsencode(at))
+                    parent = of
+                if not handle_is_right(brick, path, gfid):
+                    print("# %s, %s: %r; its handle is not right" % (ascii(path), gfid.hex(), reply))
+                    bad += 1
+                elif os.path.isdir(path) and not os.path.islink(path):
+                    ways.append(way + [(name, gfid)])
+    return bad
 
 
 def fuzz(args):
@@ -376,9 +404,7 @@ def main():
     parser.add_argument("--look", action="store_true")
     args = parser.parse_args()
     if args.look:
-        for brick in (args.brick, args.other):
-            look_at_all(args, brick)
-        return 0
+        return int(look_at_all(args, args.brick) + look_at_all(args, args.other) > 0)
     return fuzz(args)
 
 

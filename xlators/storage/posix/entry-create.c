@@ -362,7 +362,10 @@ reply_fd(struct xlator *xl, struct call_stack *stk, struct making *m, int sysfd,
         stk->reply.fd = fd;
         if (is_new) {
             posix_mdata_seed(xl, inode, m->has_mdata ? &m->mdata : NULL);
-            posix_inode_met(xl, inode, &m->st, posix_inode_births(xl, inode));
+            unsigned births = posix_inode_births(xl, inode);
+
+            posix_inode_met(xl, inode, &m->st, births);
+            posix_inode_led(xl, inode, births);
         }
     } else {
         posix_fd_free(pfd);
@@ -459,7 +462,7 @@ drop_stale_linkto(struct xlator *xl, struct making *m)
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(posix_of(xl), &found);
     struct inode *inode = posix_inode_of(xl, NULL, &found);
     if (!gfid_is_null(&found) && st.st_nlink <= 2)
-        r = posix_handle_retire(xl, &found, inode, &fate);
+        r = posix_handle_retire(xl, &found, st.st_nlink, inode, &fate);
     if (r == 0)
         r = posix_obj_unlink(&e->obj, 0);
     if (r < 0)

@@ -50,12 +50,16 @@ handle_keep_open(struct xlator *xl, const struct gfid *gfid, struct inode *inode
 }
 
 int
-posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode *inode,
+posix_handle_retire(struct xlator *xl, const struct gfid *gfid, nlink_t links, struct inode *inode,
                     enum posix_handle_fate *fate)
 {
     struct posix_obj handle;
 
     *fate = POSIX_HANDLE_KEPT;
+    if (links < 2) {
+        posix_inode_gone(xl, inode, true);
+        return 0;
+    }
     if (inode && atomic_load(&inode->open_fds) > 0)
         return handle_keep_open(xl, gfid, inode, fate);
     posix_obj_gfid(posix_of(xl), gfid, false, &handle);
@@ -262,7 +266,7 @@ static int
 unlink_last(struct xlator *xl, struct posix_entry *e, struct victim *v)
 {
     enum posix_handle_fate fate;
-    int r = posix_handle_retire(xl, &v->gfid, v->inode, &fate);
+    int r = posix_handle_retire(xl, &v->gfid, v->st.st_nlink, v->inode, &fate);
 
     if (r < 0)
         return r;

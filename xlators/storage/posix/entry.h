@@ -60,8 +60,9 @@ int posix_may_take_over(struct xlator *xl, const struct caller *c, const struct 
 enum posix_handle_fate { POSIX_HANDLE_KEPT, POSIX_HANDLE_GONE, POSIX_HANDLE_IN_UNLINK };
 
 /* Takes the handle of a non-directory away, or moves it to .glusterfs/unlink if an fd is open on the object.
- * `inode` may be NULL (nobody has it open). The caller holds the object lock. */
-int posix_handle_retire(struct xlator *xl, const struct gfid *gfid, struct inode *inode,
+ * With one link it has none: what is under its gfid is another object's. `inode` may be NULL (nobody has it
+ * open). The caller holds the object lock. */
+int posix_handle_retire(struct xlator *xl, const struct gfid *gfid, nlink_t links, struct inode *inode,
                         enum posix_handle_fate *fate);
 /* The name could not be removed after all. `entry` still leads to the object. */
 void posix_handle_unretire(struct xlator *xl, struct posix_obj *entry, const struct gfid *gfid,

@@ -223,7 +223,11 @@ look_again(struct xlator *xl, const struct call_stack *stk, struct looking *l)
                   GFID(&l->parent->gfid), l->name, GFID(&l->gfid));
         return 0;
     }
-    return r < 0 ? r : posix_obj_stat(&l->obj, &l->st);
+    if (r < 0)
+        return r;
+    /* What is known of the gfid may be another object's, which had its handle and has gone. */
+    posix_inode_reborn(xl, &l->gfid);
+    return posix_obj_stat(&l->obj, &l->st);
 }
 
 /* From here on the object is addressed by its own handle: what is read of it cannot be read of something that
@@ -251,6 +255,8 @@ take_handle(struct xlator *xl, struct looking *l)
     /* Verified, the inode is met: the next LOOKUP knows it by its number. */
     if (posix_obj_stat(&own, &st) == 0 && st.st_ino == l->st.st_ino && st.st_dev == l->st.st_dev &&
         (!is_known || posix_obj_verify(xl, &own, l->inode, &st) == 0)) {
+        if (is_known)
+            posix_inode_led(xl, l->inode, own.births);
         take_own(l, &own);
         return true;
     }
@@ -293,7 +299,8 @@ lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l)
         return r;
     if (l->st.st_ino == p->handles_ino && l->st.st_dev == p->dev)
         return -ENOENT;
-    if (!posix_inode_is(xl, stk->call.loc.inode, &l->st))
+    if (!posix_inode_is(xl, stk->call.loc.inode, &l->st) ||
+        !posix_inode_has_handle(xl, stk->call.loc.inode))
         return lookup_cold(xl, stk, l);
     l->inode = inode_ref(stk->call.loc.inode);
     l->gfid = l->inode->gfid;

@@ -155,6 +155,8 @@ struct posix_inode {
     _Atomic uint64_t backend_ino;
     atomic_uint births;           /* how often backend_ino was forgotten. Written under lock */
     bool is_leaving;              /* under lock: see posix_inode_leaves() */
+    /* the handle led to backend_ino: forgotten with it. Written under lock */
+    atomic_bool has_handle;
     /* a removed directory that is open: its descriptor + 1; 0: none. Written under lock (kept.c) */
     atomic_int kept_dir;
     /* of a directory: dir_renames and, in the lower half, its path's length then (path-length.c) */
@@ -176,6 +178,10 @@ unsigned posix_inode_births(const struct xlator *xl, struct inode *inode);
 /* It was looked at and checked: its number is good, unless the object has gone or was made anew meanwhile.
  * `inode` may be NULL. */
 void posix_inode_met(struct xlator *xl, struct inode *inode, const struct stat *st, unsigned births);
+/* It was met through its handle: a LOOKUP by name need not look there again. One that was met by its name, as
+ * READDIRP does, may have none. `births` as for posix_inode_met(). */
+void posix_inode_led(struct xlator *xl, struct inode *inode, unsigned births);
+bool posix_inode_has_handle(const struct xlator *xl, struct inode *inode);
 /* Its last name may be about to go, and then the number of the disk's inode may soon mean another object: it
  * is forgotten and not learnt anew until posix_inode_gone() says how that ended: the name is gone, or the
  * object is as it was. `inode` may be NULL. Both under the object lock. The first may be left out where

@@ -111,11 +111,33 @@ posix_inode_met(struct xlator *xl, struct inode *inode, const struct stat *st, u
     pthread_mutex_unlock(&ctx->lock);
 }
 
+void
+posix_inode_led(struct xlator *xl, struct inode *inode, unsigned births)
+{
+    struct posix_inode *ctx = inode_ctx(inode, xl);
+
+    if (!ctx || atomic_load_explicit(&ctx->has_handle, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&ctx->lock);
+    if (ctx->births == births && atomic_load(&ctx->backend_ino) != 0)
+        atomic_store(&ctx->has_handle, true);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+bool
+posix_inode_has_handle(const struct xlator *xl, struct inode *inode)
+{
+    const struct posix_inode *ctx = inode_ctx(inode, xl);
+
+    return ctx && atomic_load_explicit(&ctx->has_handle, memory_order_relaxed);
+}
+
 /* What is known of the object on the disk is so no longer. */
 static void
 forget_object_locked(struct posix_inode *ctx)
 {
     atomic_fetch_add(&ctx->births, 1);
+    atomic_store(&ctx->has_handle, false);
     atomic_store_explicit(&ctx->backend_ino, 0, memory_order_relaxed);
 }
 

@@ -252,7 +252,7 @@ move_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
     if (n->has_victim)
         n->large_fd = posix_hold_large(&n->to.obj, &n->victim_st);
     if (is_last)
-        r = posix_handle_retire(xl, &n->victim_gfid, n->victim, &n->fate);
+        r = posix_handle_retire(xl, &n->victim_gfid, n->victim_st.st_nlink, n->victim, &n->fate);
     if (r < 0)
         return r;
     r = posix_obj_rename(&n->from.obj, &n->to.obj);

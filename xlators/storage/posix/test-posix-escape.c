@@ -397,6 +397,65 @@ START_TEST(a_folder_takes_nobodys_handle)
 }
 END_TEST
 
+/* DHT heals a rename by making the folder at its new place with the old one's gfid, and then removes the old
+ * one: whoever has the folder open goes on, once the new name was looked up. */
+START_TEST(a_held_folder_lives_on_at_its_other_name)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d");
+    int err;
+
+    inode_unref(make_as(FOP_mkdir, w.root, "healed", &d->gfid, &err));
+    ck_assert_int_eq(err, 0);
+    ck_assert_int_eq(find(w.root, "d", NULL), 0); /* as protocol/server does for the RMDIR */
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 0), 0);
+    ck_assert_int_lt(on_inode(FOP_opendir, d), 0);
+    ck_assert_int_eq(find(w.root, "healed", NULL), 0);
+    ck_assert_int_eq(on_inode(FOP_stat, d), 0);
+    ck_assert_uint_gt(use_dir(d, 0), 10);
+    inode_unref(d);
+}
+END_TEST
+
+/* A listing tells the table which object a name is, not that its handle is there: that is LOOKUP's to
+ * heal. */
+START_TEST(a_listed_folder_without_handle_is_healed)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d");
+    struct iatt iatt = {.gfid = d->gfid, .mode = S_IFDIR | 0755};
+    int err;
+
+    inode_unref(make_as(FOP_mkdir, w.root, "second", &d->gfid, &err));
+    ck_assert_int_eq(err, 0);
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "second", 0), 0);
+    inode_forget(d);
+    inode_unref(d);
+    d = inode_link(w.graph->inodes, w.root, "d", &iatt); /* as a first listing's answer is */
+    ck_assert_int_eq(list(w.root), 0);
+    ck_assert(posix_inode_is_met(w.xl, d));
+    ck_assert(!has_handle_of(&d->gfid));
+    ck_assert_int_eq(find(w.root, "d", NULL), 0);
+    ck_assert(has_handle_of(&d->gfid));
+    ck_assert_uint_gt(use_dir(d, 0), 10);
+    inode_unref(d);
+}
+END_TEST
+
+/* A file whose gfid another object has by now takes that one's handle with it no more than a folder does. */
+START_TEST(a_file_without_handle_removes_nobodys)
+{
+    struct inode *f = make(FOP_create, w.root, "f"), *d;
+    struct gfid g = f->gfid;
+    int err;
+
+    inode_unref(f);
+    ck_assert_int_eq(unlinkat(w.p->handles_fd, HANDLE(&g), 0), 0);
+    ck_assert_ptr_nonnull(d = make_as(FOP_mkdir, w.root, "d", &g, &err));
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    ck_assert(has_handle_of(&g));
+    inode_unref(d);
+}
+END_TEST
+
 /* Nothing is opened that is no file, and nothing waits for the other end of a FIFO. */
 static void
 gfid_becomes(mode_t type, dev_t dev)
@@ -663,6 +722,9 @@ test_suite(void)
     tcase_add_test(c, symlink_with_the_gfid_of_a_held_folder);
     tcase_add_test(c, a_folder_becomes_a_symlink);
     tcase_add_test(c, a_folder_takes_nobodys_handle);
+    tcase_add_test(c, a_held_folder_lives_on_at_its_other_name);
+    tcase_add_test(c, a_listed_folder_without_handle_is_healed);
+    tcase_add_test(c, a_file_without_handle_removes_nobodys);
     tcase_add_test(c, a_file_becomes_a_device_or_a_fifo);
     tcase_add_test(c, chmod_does_not_follow);
     tcase_add_test(c, numbers_are_forgotten);
