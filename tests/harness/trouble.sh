@@ -230,11 +230,15 @@ cost_is_back() {
     [[ ${now[0]} -le ${was[0]} && ${now[1]} -le ${was[1]} && $((now[2] * 100)) -le $((was[2] * 103)) ]]
 }
 
+# The same for longer than surplus workers wait before they leave. Asked again and again.
 cost_is_steady() {
-    local before
-    before=$(bricks_cost)
-    sleep 12
-    [[ $(bricks_cost) == "$before" ]]
+    local now
+    now=$(bricks_cost)
+    if [[ $now != "$steady_cost" ]]; then
+        steady_cost=$now
+        steady_since=$SECONDS
+    fi
+    [[ $((SECONDS - steady_since)) -ge 12 ]]
 }
 
 mode_churn() {
@@ -243,6 +247,7 @@ mode_churn() {
     busy_start
     rounds_run 20 # the first ones warm up pools, tables and the allocator: 5 were not enough
     busy_end
+    steady_cost=
     wait_for 300 "the bricks to come to rest" cost_is_steady || error "the bricks do not come to rest"
     before=$(bricks_cost)
     busy_start

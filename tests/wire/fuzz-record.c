@@ -28,7 +28,7 @@
 #define EXPECTED_MAX 4096
 #define LAST 0x80000000u
 #define FRAGMENTS_MAX 4096
-#define PATIENCE_NS 20000000000ll
+#define PATIENCE_NS 120000000000ll
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
