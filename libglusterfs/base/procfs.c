@@ -87,44 +87,18 @@ procfs_read(struct procfs *f, char *buf, size_t size)
 
 /* ---- parsing in place ------------------------------------------------------------------------ */
 
-#define DIGITS_SAFE 19 /* so many cannot overflow */
-
-/* The number at *at, which moves behind it; blanks before it are skipped. False: there is none, or it is too
- * large. */
-static bool
-take_number(const char **at, uint64_t *out)
-{
-    const char *p = *at, *first;
-    uint64_t value = 0;
-
-    while (*p == ' ' || *p == '\t')
-        p++;
-    first = p;
-    for (unsigned digit; (digit = (unsigned)*p - '0') < 10 && p - first < DIGITS_SAFE; p++)
-        value = value * 10 + digit;
-    for (unsigned digit; (digit = (unsigned)*p - '0') < 10; p++) {
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
-            return false;
-    }
-    if (p == first)
-        return false;
-    *at = p;
-    *out = value;
-    return true;
-}
-
 /* "12.34" is 1234. */
 static bool
 take_hundredths(const char **at, uint64_t *out)
 {
     uint64_t whole, part = 0;
 
-    if (!take_number(at, &whole) || whole > UINT64_MAX / 100 - 1)
+    if (!procfs_take_number(at, &whole) || whole > UINT64_MAX / 100 - 1)
         return false;
     if (**at == '.') {
         const char *digits = ++*at;
 
-        if (!take_number(at, &part) || *at != digits + 2)
+        if (!procfs_take_number(at, &part) || *at != digits + 2)
             return false;
     }
     *out = whole * 100 + part;
@@ -142,43 +116,6 @@ take_word(const char **at, const char *word)
         return false;
     *at += n;
     return true;
-}
-
-/* The value behind `key` at the start of a line from `from` on up to `end`; NULL: there is none. */
-static const char *
-find_line(const char *from, const char *end, const char *key, size_t key_bytes)
-{
-    for (const char *line = from; line < end; line++) {
-        if ((size_t)(end - line) > key_bytes && memcmp(line, key, key_bytes) == 0 &&
-            (line[key_bytes] == ' ' || line[key_bytes] == '\t'))
-            return line + key_bytes;
-        line = memchr(line, '\n', (size_t)(end - line));
-        if (!line)
-            return NULL;
-    }
-    return NULL;
-}
-
-unsigned
-procfs_parse_fields(const char *text, struct procfs_field *fields, unsigned count)
-{
-    const char *at = text, *end = text + strlen(text);
-    unsigned found = 0;
-
-    for (unsigned i = 0; i < count; i++) {
-        size_t key_bytes = strlen(fields[i].key);
-        const char *value = find_line(at, end, fields[i].key, key_bytes);
-
-        if (!value && at != text) /* not in the order of the file */
-            value = find_line(text, end, fields[i].key, key_bytes);
-        if (!value || !take_number(&value, &fields[i].value))
-            continue;
-        found++;
-        const char *line_end = memchr(value, '\n', (size_t)(end - value));
-
-        at = line_end ? line_end + 1 : end;
-    }
-    return found;
 }
 
 /* ---- the readers ----------------------------------------------------------------------------- */
@@ -208,7 +145,8 @@ procfs_statm(struct procfs *f, struct procfs_statm *out)
         page = (uint64_t)sysconf(_SC_PAGESIZE);
         __atomic_store_n(&page_bytes, page, __ATOMIC_RELAXED);
     }
-    if (!take_number(&at, &out->size) || !take_number(&at, &out->resident) || !take_number(&at, &out->shared))
+    if (!procfs_take_number(&at, &out->size) || !procfs_take_number(&at, &out->resident) ||
+        !procfs_take_number(&at, &out->shared))
         return -EBADMSG;
     out->size *= page;
     out->resident *= page;
@@ -244,18 +182,18 @@ procfs_stat(struct procfs *f, struct procfs_stat *out)
         return -EBADMSG;
     out->state = at[2];
     at += 3;
-    bool is_good = take_number(&at, &parent);
+    bool is_good = procfs_take_number(&at, &parent);
 
     skip_fields(&at, 5); /* group, session, terminal, its group, flags */
-    is_good = is_good && take_number(&at, &out->minor_faults);
+    is_good = is_good && procfs_take_number(&at, &out->minor_faults);
     skip_fields(&at, 1);
-    is_good = is_good && take_number(&at, &out->major_faults);
+    is_good = is_good && procfs_take_number(&at, &out->major_faults);
     skip_fields(&at, 1);
-    is_good = is_good && take_number(&at, &out->user) && take_number(&at, &out->system);
+    is_good = is_good && procfs_take_number(&at, &out->user) && procfs_take_number(&at, &out->system);
     skip_fields(&at, 4); /* times of children, priority, nice */
-    is_good = is_good && take_number(&at, &out->threads);
+    is_good = is_good && procfs_take_number(&at, &out->threads);
     skip_fields(&at, 1);
-    is_good = is_good && take_number(&at, &out->start);
+    is_good = is_good && procfs_take_number(&at, &out->start);
     out->parent = (int32_t)parent;
     return is_good ? 0 : -EBADMSG;
 }
@@ -269,10 +207,11 @@ procfs_cpu(struct procfs *f, struct procfs_cpu *out)
 
     if (n < 0)
         return (int)n;
-    bool is_good = take_word(&at, "cpu ") && take_number(&at, &out->user) && take_number(&at, &out->nice) &&
-                   take_number(&at, &out->system) && take_number(&at, &out->idle) &&
-                   take_number(&at, &out->iowait) && take_number(&at, &out->irq) &&
-                   take_number(&at, &out->softirq) && take_number(&at, &out->steal);
+    bool is_good = take_word(&at, "cpu ") && procfs_take_number(&at, &out->user) &&
+                   procfs_take_number(&at, &out->nice) && procfs_take_number(&at, &out->system) &&
+                   procfs_take_number(&at, &out->idle) && procfs_take_number(&at, &out->iowait) &&
+                   procfs_take_number(&at, &out->irq) && procfs_take_number(&at, &out->softirq) &&
+                   procfs_take_number(&at, &out->steal);
 
     return is_good ? 0 : -EBADMSG;
 }
@@ -287,8 +226,8 @@ procfs_load(struct procfs *f, struct procfs_load *out)
     if (n < 0)
         return (int)n;
     bool is_good = take_hundredths(&at, &out->average_1min) && take_hundredths(&at, &out->average_5min) &&
-                   take_hundredths(&at, &out->average_15min) && take_number(&at, &out->runnable) &&
-                   *at++ == '/' && take_number(&at, &out->threads);
+                   take_hundredths(&at, &out->average_15min) && procfs_take_number(&at, &out->runnable) &&
+                   *at++ == '/' && procfs_take_number(&at, &out->threads);
 
     return is_good ? 0 : -EBADMSG;
 }
@@ -299,7 +238,7 @@ take_stall(const char **at, struct procfs_stall *out)
     return take_word(at, "avg10=") && take_hundredths(at, &out->average_10s) && take_word(at, "avg60=") &&
            take_hundredths(at, &out->average_60s) && take_word(at, "avg300=") &&
            take_hundredths(at, &out->average_300s) && take_word(at, "total=") &&
-           take_number(at, &out->total_us);
+           procfs_take_number(at, &out->total_us);
 }
 
 int

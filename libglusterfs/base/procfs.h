@@ -23,6 +23,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/procfs-text.h"
+
 struct procfs {
     const char *path; /* lives as long as this struct */
     unsigned opens;   /* how often it was opened */
@@ -43,17 +45,9 @@ void procfs_close(struct procfs *f);
  */
 ssize_t procfs_read(struct procfs *f, char *buf, size_t size);
 
-/* Numbers that stand behind a word at the start of a line: /proc/self/status, /proc/meminfo, a cgroup's
- * memory.events. `key` is the whole word with its colon, if the file has one. Fields in the order of the file
- * cost one pass; the pass ends with the last one. How many were found (those that were not keep their value),
- * or -errno. */
-struct procfs_field {
-    const char *key;
-    uint64_t value; /* as printed: mostly KiB */
-};
+/* Fields of /proc/self/status, /proc/meminfo, a cgroup's memory.events. Fields in the order of the file cost
+ * one pass; the pass ends with the last one. How many were found, or -errno. */
 int procfs_fields(struct procfs *f, struct procfs_field *fields, unsigned count);
-/* The same for text that was read already. */
-unsigned procfs_parse_fields(const char *text, struct procfs_field *fields, unsigned count);
 
 /* The readers below, one thread at a time for each struct procfs. 0; -errno of the read; -EBADMSG if the file
  * is not what its name says. `out` is written on success alone. */

@@ -6,6 +6,7 @@
  * to write to it), else the own cgroup's memory.pressure, else /proc/pressure/memory: 200 ms of stall in 2 s
  * ask for level 1, stalls that go on for level 2. And the cgroup's memory.events: a new "high" or "max" asks
  * for level 2. Absent files are simply not watched. */
+#include "base/procfs-text.h"
 #include "mem/mem-internal.h"
 
 #include <errno.h>
@@ -132,17 +133,15 @@ stall_open(void)
 static uint64_t
 events_read(int fd)
 {
-    char text[512], *save, *line;
+    struct procfs_field counts[] = { { "high", 0 }, { "max", 0 } };
+    char text[512];
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-    uint64_t sum = 0;
 
     if (n <= 0)
         return high_seen;
     text[n] = 0;
-    for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-        if (!strncmp(line, "high ", 5) || !strncmp(line, "max ", 4))
-            sum += strtoull(strchr(line, ' '), NULL, 10);
-    return sum;
+    procfs_parse_fields(text, counts, 2);
+    return counts[0].value + counts[1].value;
 }
 
 /* ---- in the sweeper's poll ------------------------------------------------------------------- */
