@@ -243,6 +243,20 @@ stack_volfile(const char *dir, const struct twist *twists, size_t count)
     return v;
 }
 
+/* The same in a file beside the folder, whose name is written to `path`. */
+static inline void
+stack_file(char path[96], const char *dir, const struct twist *twists, size_t count)
+{
+    char *text = stack_text(dir, twists, count);
+
+    snprintf(path, 96, "%s.vol", dir);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    ck_assert_int_eq(fclose(f), 0);
+    free(text);
+}
+
 /* ---- bricks; the graph lives until it is detached -------------------------------------------- */
 
 static inline void

@@ -299,20 +299,6 @@ take_result(int err, const char *error, void *arg)
     sem_post(&r->is_there);
 }
 
-static void
-write_volfile(char path[96], const char *dir, const char *directory)
-{
-    struct twist twist = {"posix", NULL, directory};
-    char *text = stack_text(dir, &twist, directory != NULL);
-
-    snprintf(path, 96, "%s.vol", dir);
-    FILE *f = fopen(path, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs(text, f);
-    ck_assert_int_eq(fclose(f), 0);
-    free(text);
-}
-
 static int
 wait_result(struct result *r)
 {
@@ -329,7 +315,7 @@ START_TEST(an_attach_waits_for_the_detach_under_way)
 
     sem_init(&detached.is_there, 0, 0);
     sem_init(&attached.is_there, 0, 0);
-    write_volfile(path, comes, NULL);
+    stack_file(path, comes, NULL, 0);
     brick_attach(comes);
     struct graph *g = bricks_find(comes);
     ck_assert_int_eq(bricks_post(BRICK_DETACH, NULL, comes, take_result, &detached), 0);
@@ -363,7 +349,7 @@ START_TEST(jobs_of_a_brick_are_done_in_the_order_of_their_posting)
     static struct result detached[ROUNDS], attached[ROUNDS];
     char path[96], error[512];
 
-    write_volfile(path, comes, NULL);
+    stack_file(path, comes, NULL, 0);
     brick_attach(comes);
     for (int i = 0; i < ROUNDS; i++) {
         sem_init(&detached[i].is_there, 0, 0);
@@ -390,7 +376,7 @@ START_TEST(what_a_job_cannot_do_it_says)
     ck_assert_int_eq(bricks_post(BRICK_ATTACH, "/nowhere/x.vol", NULL, take_result, &r), 0);
     ck_assert_int_lt(wait_result(&r), 0);
     ck_assert_msg(strstr(r.error, "/nowhere/x.vol: No such file"), "%s", r.error);
-    write_volfile(path, comes, " option shared-brick-count many\n");
+    stack_file(path, comes, &(struct twist){"posix", NULL, " option shared-brick-count many\n"}, 1);
     ck_assert_int_eq(bricks_post(BRICK_ATTACH, path, NULL, take_result, &r), 0);
     ck_assert_int_lt(wait_result(&r), 0);
     ck_assert_msg(strstr(r.error, path) && strstr(r.error, "shared-brick-count"), "%s", r.error);
@@ -400,7 +386,7 @@ START_TEST(what_a_job_cannot_do_it_says)
     brick_attach(comes);
     ck_assert_int_eq(bricks_post(BRICK_RECONFIGURE, path, comes, take_result, &r), 0);
     ck_assert_int_lt(wait_result(&r), 0);
-    write_volfile(path, comes, " option health-check-interval 7\n");
+    stack_file(path, comes, &(struct twist){"posix", NULL, " option health-check-interval 7\n"}, 1);
     ck_assert_int_eq(bricks_post(BRICK_RECONFIGURE, path, comes, take_result, &r), 0);
     ck_assert_msg(wait_result(&r) == 0, "%s", r.error);
     ck_assert(bricks_end());
@@ -424,7 +410,7 @@ START_TEST(all_are_attached_or_the_first_reason_is_given)
 
         snprintf(name, sizeof name, "many-%u", i);
         brick_folder(dirs[i], name);
-        write_volfile(paths[i], dirs[i], NULL);
+        stack_file(paths[i], dirs[i], NULL, 0);
         list[i] = paths[i];
     }
     ck_assert_int_eq(bricks_attach_all(list, NULL, MANY, error, sizeof error), 0);

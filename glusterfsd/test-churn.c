@@ -19,19 +19,6 @@ enum { IS_SANITIZED = 0 };
 static char busy[BUSY][64], comes[64], volfile[96];
 
 static void
-write_volfile(char path[96], const char *dir)
-{
-    char *text = stack_text(dir, NULL, 0);
-
-    snprintf(path, 96, "%s.vol", dir);
-    FILE *f = fopen(path, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs(text, f);
-    ck_assert_int_eq(fclose(f), 0);
-    free(text);
-}
-
-static void
 setup(void)
 {
     static char paths[BUSY][96];
@@ -40,11 +27,11 @@ setup(void)
 
     process_setup();
     brick_folder(comes, "comes");
-    write_volfile(volfile, comes);
+    stack_file(volfile, comes, NULL, 0);
     for (unsigned i = 0; i < BUSY; i++) {
         snprintf(name, sizeof name, "busy-%u", i);
         brick_folder(busy[i], name);
-        write_volfile(paths[i], busy[i]);
+        stack_file(paths[i], busy[i], NULL, 0);
         list[i] = paths[i];
     }
     ck_assert_msg(bricks_attach_all(list, NULL, BUSY, error, sizeof error) == 0, "%s", error);

@@ -9,11 +9,11 @@ libkiln_rpc_la_SOURCES += \
 check_PROGRAMS += rpc/client/test-xid-table rpc/client/test-rpc-client rpc/client/test-brick-peer rpc/client/test-rpc-fop
 rpc_client_test_xid_table_SOURCES = rpc/client/test-xid-table.c
 rpc_client_test_xid_table_LDADD = $(TEST_LIBS)
-rpc_client_test_rpc_client_SOURCES = rpc/client/test-rpc-client.c rpc/client/test-peer.h
+rpc_client_test_rpc_client_SOURCES = rpc/client/test-rpc-client.c rpc/client/test-client.h rpc/client/test-peer.h
 rpc_client_test_rpc_client_LDADD = $(TEST_LIBS)
-rpc_client_test_rpc_fop_SOURCES = rpc/client/test-rpc-fop.c rpc/client/test-peer.h
+rpc_client_test_rpc_fop_SOURCES = rpc/client/test-rpc-fop.c rpc/client/test-client.h rpc/client/test-peer.h
 rpc_client_test_rpc_fop_LDADD = $(TEST_LIBS)
-rpc_client_test_brick_peer_SOURCES = rpc/client/test-brick-peer.c rpc/client/test-peer.h
+rpc_client_test_brick_peer_SOURCES = rpc/client/test-brick-peer.c rpc/client/test-client.h rpc/client/test-peer.h
 rpc_client_test_brick_peer_LDADD = $(TEST_LIBS)
 
 # What tests/wire runs against real bricks.

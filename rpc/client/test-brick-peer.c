@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Logins, to bricks that let us in and to those that do not; and what is asked of glusterd. */
-#include <check.h>
-#include <semaphore.h>
 #include <stdio.h>
 
 #include "data/dict.h"
-#include "event/worker.h"
-#include "graph/pools.h"
-#include "mem/mem-pool.h"
 #include "rpc/client/brick-peer.h"
 #include "rpc/client/glusterd-calls.h"
-#include "rpc/client/test-peer.h"
+#include "rpc/client/test-client.h"
 #include "rpc/xdr/fop-codec.h"
 #include "rpc/xdr/handshake-program.h"
 #include "rpc/xdr/portmap-program.h"
@@ -269,13 +264,6 @@ static const struct brick_peer_ops owner_ops = {.up = owner_up,
                                                 .called = owner_called,
                                                 .gone = owner_gone};
 
-static void
-wait_on(sem_t *sem)
-{
-    while (sem_wait(sem))
-        ;
-}
-
 /* ---- fixture --------------------------------------------------------------------------------- */
 
 static void
@@ -283,13 +271,9 @@ setup(void)
 {
     sem_t *all[] = {&came_up, &went_down, &was_refused, &gone, &called};
 
-    ck_assert_int_eq(graph_pools_init(), 0);
-    ck_assert_int_eq(transport_pools_init(), 0);
-    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3}), 0);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         sem_init(all[i], 0, 0);
-    peer.other = answer;
-    peer_start(0);
+    client_process_setup(answer);
 }
 
 static struct rpc_client_options
@@ -338,10 +322,7 @@ teardown(void)
 {
     if (brick)
         finish();
-    peer_stop();
-    transport_close_all();
-    workers_stop();
-    mem_pools_fini();
+    client_process_teardown();
 }
 
 /* ---- bricks ---------------------------------------------------------------------------------- */

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* A client against a peer that behaves, and one that does not. Whatever happens, each call has one callback.
  */
-#include <check.h>
-#include <semaphore.h>
 #include <stdio.h>
 
 #include "data/dict.h"
-#include "event/worker.h"
-#include "graph/pools.h"
-#include "mem/mem-pool.h"
 #include "rpc/client/rpc-client-internal.h"
-#include "rpc/client/test-peer.h"
+#include "rpc/client/test-client.h"
 
 static struct rpc_client *client;
 static sem_t came_up, went_down, gone, called;
@@ -62,26 +57,16 @@ owner_gone(void *arg)
 static const struct rpc_client_ops owner_ops = {
     .connected = owner_connected, .down = owner_down, .called = owner_called, .gone = owner_gone};
 
-static void
-wait_on(sem_t *sem)
-{
-    while (sem_wait(sem))
-        ;
-}
-
 /* ---- fixture --------------------------------------------------------------------------------- */
 
 static void
 setup(void)
 {
-    ck_assert_int_eq(graph_pools_init(), 0);
-    ck_assert_int_eq(transport_pools_init(), 0);
-    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3}), 0);
     sem_init(&came_up, 0, 0);
     sem_init(&went_down, 0, 0);
     sem_init(&gone, 0, 0);
     sem_init(&called, 0, 0);
-    peer_start(0);
+    client_process_setup(NULL);
 }
 
 static void
@@ -111,10 +96,7 @@ teardown(void)
 {
     if (client)
         finish();
-    peer_stop();
-    transport_close_all();
-    workers_stop();
-    mem_pools_fini();
+    client_process_teardown();
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */

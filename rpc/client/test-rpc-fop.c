@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Fops of a client to a peer that answers them, in small and in large, and to one whose answers have another
  * layout. */
-#include <check.h>
-#include <semaphore.h>
 
 #include "data/dict.h"
-#include "event/worker.h"
-#include "graph/pools.h"
-#include "mem/mem-pool.h"
 #include "rpc/client/rpc-client.h"
-#include "rpc/client/test-peer.h"
+#include "rpc/client/test-client.h"
 #include "rpc/xdr/fop-codec.h"
 
 enum { LONG_NAME = 2000, BIG = 300000 };
@@ -93,26 +88,15 @@ owner_gone(void *arg)
 }
 
 static void
-wait_on(sem_t *sem)
-{
-    while (sem_wait(sem))
-        ;
-}
-
-static void
 setup(void)
 {
     static const struct rpc_client_ops ops = {.connected = owner_connected, .gone = owner_gone};
     sem_t *all[] = {&came_up, &gone, &answered};
     int err;
 
-    ck_assert_int_eq(graph_pools_init(), 0);
-    ck_assert_int_eq(transport_pools_init(), 0);
-    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3}), 0);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         sem_init(all[i], 0, 0);
-    peer.other = answer;
-    peer_start(0);
+    client_process_setup(answer);
     client = rpc_client_new(
         &(struct rpc_client_options){
             .name = "brick", .where = {.host = "127.0.0.1", .port = peer.port}, .retry_min_ms = 1},
@@ -136,10 +120,7 @@ teardown(void)
     release();
     rpc_client_close(client);
     wait_on(&gone);
-    peer_stop();
-    transport_close_all();
-    workers_stop();
-    mem_pools_fini();
+    client_process_teardown();
 }
 
 static enum fop asked;

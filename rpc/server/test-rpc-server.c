@@ -11,6 +11,7 @@
 
 #include "data/dict.h"
 #include "event/worker.h"
+#include "graph/pools.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
 #include "rpc/server/rpc-server.h"
@@ -165,10 +166,7 @@ setup(void)
 {
     int err = 0;
 
-    ck_assert_int_eq(mem_pools_init(), 0);
-    ck_assert_int_eq(arena_pools_init(), 0);
-    ck_assert_int_eq(iobuf_pools_init(), 0);
-    ck_assert_int_eq(dict_pools_init(), 0);
+    ck_assert_int_eq(graph_pools_init(), 0);
     ck_assert_int_eq(transport_pools_init(), 0);
     ck_assert_int_eq(rpc_server_pools_init(), 0);
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3}), 0);

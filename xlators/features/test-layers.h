@@ -17,6 +17,7 @@
 #include "event/worker.h"
 #include "fs/brick-client.h"
 #include "graph/graph.h"
+#include "graph/pools.h"
 #include "mem/mem-pool.h"
 
 static struct graph bench_graph;
@@ -31,10 +32,7 @@ bench_once(void)
     if (done)
         return;
     done = true;
-    ck_assert_int_eq(arena_pools_init(), 0);
-    ck_assert_int_eq(dict_pools_init(), 0);
-    ck_assert_int_eq(stack_pools_init(), 0);
-    ck_assert_int_eq(fs_pools_init(), 0);
+    ck_assert_int_eq(graph_pools_init(), 0);
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 2, .max = 8}), 0);
 }
 

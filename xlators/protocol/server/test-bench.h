@@ -17,6 +17,7 @@
 
 #include "base/reason.h"
 #include "event/worker.h"
+#include "graph/pools.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
@@ -237,11 +238,7 @@ pools(void)
         return;
     done = true;
     log_set_level(LOG_ERROR);
-    ck_assert_int_eq(arena_pools_init(), 0);
-    ck_assert_int_eq(iobuf_pools_init(), 0);
-    ck_assert_int_eq(dict_pools_init(), 0);
-    ck_assert_int_eq(stack_pools_init(), 0);
-    ck_assert_int_eq(fs_pools_init(), 0);
+    ck_assert_int_eq(graph_pools_init(), 0);
     ck_assert_int_eq(transport_pools_init(), 0);
     ck_assert_int_eq(rpc_server_pools_init(), 0);
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 3, .max = 8}), 0);
