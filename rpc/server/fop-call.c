@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Between a request and its call stack: fop arguments in, fop results out. */
+/* Between a request and its call stack: fop arguments in, fop results out, as rpc/client has it the other way
+ * round. It knows the codec and call stacks, and nothing of bricks: what a fop means is protocol/server's. */
 #include <assert.h>
 
 #include "mem/iobuf.h"

@@ -328,10 +328,10 @@ flow_hold_record(struct conn *c, struct record *r)
     atomic_fetch_add_explicit(&c->held, word_of(1, r->bytes), memory_order_relaxed);
 }
 
-/* Its only piece moves to a buffer that holds nothing but records that wait. Without memory it stays where it
- * is. */
+/* Its only piece is copied to a buffer that holds nothing but records that wait, and the receive buffer is
+ * free of it. Without memory it stays where it is. */
 static void
-move_apart(struct conn *c, struct record *r)
+copy_apart(struct conn *c, struct record *r)
 {
     if (r->count != 1 || r->bytes > APART_BYTES / 4 || r->bufs[0]->size <= APART_BYTES)
         return;
@@ -379,7 +379,7 @@ record_waits(struct record *r)
     }
     r->is_waiting = true;
     if (REFS(all) > APART_MIN)
-        move_apart(c, r);
+        copy_apart(c, r);
     flow_less(c);
     return true;
 }
