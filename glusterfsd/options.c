@@ -3,6 +3,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +142,16 @@ check_all(struct argp_state *state, const struct kilnd_options *o)
         argp_error(state, "more --brick-name options than volfiles");
 }
 
+static bool
+is_unix(struct argp_state *state, const char *transport)
+{
+    bool is = strcmp(transport, "unix") == 0;
+
+    if (!is && strcmp(transport, "socket") != 0 && strcmp(transport, "tcp") != 0)
+        argp_error(state, "--volfile-server-transport %s: expected socket or unix", transport);
+    return is;
+}
+
 static void
 append(struct argp_state *state, const char ***array, unsigned *count, const char *text)
 {
@@ -154,11 +165,45 @@ append(struct argp_state *state, const char ***array, unsigned *count, const cha
     more[(*count)++] = text;
 }
 
+/* Options whose text is taken as it is. */
+#define KEPT(member) offsetof(struct kilnd_options, member)
+static const struct {
+    int key;
+    size_t at;
+} texts[] = {
+    {KEY_PORT_FILE, KEPT(port_path)},
+    {KEY_DUMP_DIR, KEPT(dump_dir)},
+    {KEY_POOLS, KEPT(pools_mode)},
+    {KEY_MANAGEMENT, KEPT(management_path)},
+    {KEY_STATE, KEPT(state_dir)},
+    {KEY_METRICS, KEPT(metrics_address)},
+    {'S', KEPT(socket_path)},
+    {'s', KEPT(server)},
+    {KEY_VOLFILE_ID, KEPT(volfile_id)},
+    {'l', KEPT(log_path)},
+    {'L', KEPT(log_level)},
+    {'p', KEPT(pid_path)},
+};
+
+static bool
+take_text(struct kilnd_options *o, int key, const char *text)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (texts[i].key == key) {
+            *(const char **)(void *)((char *)o + texts[i].at) = text;
+            return true;
+        }
+    }
+    return false;
+}
+
 static error_t
 take(int key, char *arg, struct argp_state *state)
 {
     struct kilnd_options *o = state->input;
 
+    if (take_text(o, key, arg))
+        return 0;
     switch (key) {
     case 'f':
         append(state, &o->volfiles, &o->volfile_count, arg);
@@ -176,43 +221,14 @@ take(int key, char *arg, struct argp_state *state)
     case KEY_BRICK_PORT:
         o->port = parse_port(state, arg);
         break;
-    case KEY_PORT_FILE:
-        o->port_path = arg;
-        break;
-    case KEY_DUMP_DIR:
-        o->dump_dir = arg;
-        break;
-    case KEY_POOLS:
-        o->pools_mode = arg;
-        break;
-    case KEY_MANAGEMENT:
-        o->management_path = arg;
-        break;
-    case KEY_STATE:
-        o->state_dir = arg;
-        break;
     case KEY_VOLFILE_PORT:
         o->volfile_port = parse_port(state, arg);
-        break;
-    case KEY_METRICS:
-        o->metrics_address = arg;
-        break;
-    case 'S':
-        o->socket_path = arg;
-        break;
-    case 's':
-        o->server = arg;
-        break;
-    case KEY_VOLFILE_ID:
-        o->volfile_id = arg;
         break;
     case KEY_SERVER_PORT:
         o->server_port = parse_port(state, arg);
         break;
     case KEY_SERVER_TRANSPORT:
-        if (strcmp(arg, "socket") != 0 && strcmp(arg, "tcp") != 0 && strcmp(arg, "unix") != 0)
-            argp_error(state, "--volfile-server-transport %s: expected socket or unix", arg);
-        o->server_is_unix = strcmp(arg, "unix") == 0;
+        o->server_is_unix = is_unix(state, arg);
         break;
     case KEY_DEBUG:
         o->is_foreground = true;
@@ -224,15 +240,6 @@ take(int key, char *arg, struct argp_state *state)
         break;
     case KEY_IGNORED:
         note_ignored(o, state);
-        break;
-    case 'l':
-        o->log_path = arg;
-        break;
-    case 'L':
-        o->log_level = arg;
-        break;
-    case 'p':
-        o->pid_path = arg;
         break;
     case 'N':
         o->is_foreground = true;
