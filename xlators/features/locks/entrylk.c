@@ -14,8 +14,6 @@
 
 enum { ENTRYLK_LOCK = 0, ENTRYLK_UNLOCK = 1, ENTRYLK_LOCK_NB = 2 };
 
-#define OPVERSION_NEEDS_OWNER 70000
-
 static int
 check(const struct call_stack *stk)
 {
@@ -24,11 +22,7 @@ check(const struct call_stack *stk)
     /* Stock fails an unknown command with errno 0, which no client can make sense of. */
     if (c->cmd > ENTRYLK_LOCK_NB || c->type > FLOCK_WRITE)
         return -EINVAL;
-    if (!c->volume || strlen(c->volume) > FOP_LOCK_DOMAIN_MAX)
-        return -EINVAL;
-    if (!stk->caller.lk_owner.len && stk->client && stk->client->opversion >= OPVERSION_NEEDS_OWNER)
-        return -EINVAL;
-    return stk->caller.lk_owner.len > LK_OWNER_MAX ? -EINVAL : 0;
+    return lock_domain_check(stk);
 }
 
 static uint64_t tag_seed;

@@ -9,8 +9,6 @@
 
 enum { INODELK_SETLK = 1, INODELK_SETLKW = 2 };
 
-#define OPVERSION_NEEDS_OWNER 70000
-
 /* replicate's metadata lock is this range; it has nothing to do with data locks on the whole file. */
 #define METADATA_START (INT64_MAX - 1)
 
@@ -32,11 +30,7 @@ check(const struct call_stack *stk)
         return -ENOTSUP;
     if (c->type != FLOCK_READ && c->type != FLOCK_WRITE && c->type != FLOCK_UNLOCK)
         return -EINVAL;
-    if (!c->volume || strlen(c->volume) > FOP_LOCK_DOMAIN_MAX || c->flock.len < 0)
-        return -EINVAL;
-    if (!stk->caller.lk_owner.len && stk->client && stk->client->opversion >= OPVERSION_NEEDS_OWNER)
-        return -EINVAL;
-    return stk->caller.lk_owner.len > LK_OWNER_MAX ? -EINVAL : 0;
+    return c->flock.len < 0 ? -EINVAL : lock_domain_check(stk);
 }
 
 xl_verdict

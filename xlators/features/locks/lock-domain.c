@@ -7,6 +7,8 @@
 #include "mem/mem-pool.h"
 #include "xlators/features/locks/locks-internal.h"
 
+#define OPVERSION_NEEDS_OWNER 70000
+
 static struct mem_pool *domain_pool;
 
 _Static_assert(FOP_LOCK_DOMAIN_MAX + 1 <= LOCK_TEXT_MAX, "a domain's name fits a long text");
@@ -18,6 +20,18 @@ lock_domain_pool_init(void)
         domain_pool = mem_pool_new_opts(&(struct mem_pool_opts){
             .name = "lock-domain", .xlator = "features/locks", .size = sizeof(struct lock_domain)});
     return domain_pool ? 0 : -ENOMEM;
+}
+
+int
+lock_domain_check(const struct call_stack *stk)
+{
+    const struct caller *who = &stk->caller;
+
+    if (!stk->call.volume || strlen(stk->call.volume) > FOP_LOCK_DOMAIN_MAX)
+        return -EINVAL;
+    if (!who->lk_owner.len && stk->client && stk->client->opversion >= OPVERSION_NEEDS_OWNER)
+        return -EINVAL;
+    return who->lk_owner.len > LK_OWNER_MAX ? -EINVAL : 0;
 }
 
 static struct lock_domain *

@@ -241,6 +241,8 @@ struct lock *lock_tree_behind(struct tree_node *root, const struct lock *l, cons
 
 /* lock-domain.c */
 int lock_domain_pool_init(void);
+/* What an inodelk and an entrylk must say both: a domain, and who asks. 0 or -EINVAL. */
+int lock_domain_check(const struct call_stack *stk);
 struct lock_domain *lock_domain_find(const struct lock_inode *li, const char *name);
 /* Makes it. Who then adds no lock to it says so by lock_domain_idle(). NULL: no memory. */
 struct lock_domain *lock_domain_get(struct lock_inode *li, const char *name, struct xlator *xl);
