@@ -52,6 +52,7 @@ int refuse(int status, const char *expected, const char *type, const char *fmt, 
 int show_info(const json_t *answer);
 int show_status(const json_t *answer);
 int show_list(const json_t *answer);
+int show_profile(const json_t *answer);
 int show_heal(const json_t *answer);
 int show_options(const json_t *answer);
 
@@ -66,6 +67,9 @@ int volume_list(const struct verb *v, int argc, char **argv);
 int volume_set(const struct verb *v, int argc, char **argv);
 int volume_get(const struct verb *v, int argc, char **argv);
 int volume_reset(const struct verb *v, int argc, char **argv);
+int volume_profile(const struct verb *v, int argc, char **argv);
+int statedump(const struct verb *v, int argc, char **argv);
+int not_built(const struct verb *v, int argc, char **argv);
 int volume_heal(const struct verb *v, int argc, char **argv);
 int volume_status(const struct verb *v, int argc, char **argv);
 int mount_volume(const struct verb *v, int argc, char **argv);

@@ -160,6 +160,51 @@ show_heal(const json_t *answer)
     return KILN_DONE;
 }
 
+static void
+show_time(const json_t *fop, const char *key)
+{
+    const json_t *us = json_object_get(fop, key);
+
+    if (json_is_real(us))
+        printf(" %12.1f", json_real_value(us));
+    else
+        printf(" %12s", "-");
+}
+
+static void
+show_brick_profile(json_t *brick)
+{
+    json_t *fop;
+    size_t i;
+
+    printf("Brick: %s:%s\n", text(brick, "host"), text(brick, "path"));
+    if (!json_is_true(json_object_get(brick, "online"))) {
+        printf("  not served\n\n");
+        return;
+    }
+    printf("  %-16s %10s %12s %12s %12s\n", "Fop", "Calls", "Mean us", "p50 us", "p99 us");
+    json_array_foreach(json_object_get(brick, "fops"), i, fop)
+    {
+        printf("  %-16s %10lld", text(fop, "fop"), number(fop, "calls"));
+        show_time(fop, "mean_us");
+        show_time(fop, "p50_us");
+        show_time(fop, "p99_us");
+        putchar('\n');
+    }
+    printf("  Read: %lld bytes, written: %lld bytes, open files: %lld\n\n", number(brick, "bytes_read"),
+           number(brick, "bytes_written"), number(brick, "open_files"));
+}
+
+int
+show_profile(const json_t *answer)
+{
+    json_t *brick;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "bricks"), i, brick) show_brick_profile(brick);
+    return KILN_DONE;
+}
+
 int
 show_options(const json_t *answer)
 {

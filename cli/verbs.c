@@ -25,6 +25,12 @@ const struct verb verbs[] = {
      "The self-heal daemon looks for itself every ten minutes, and when a brick comes. Without info: at "
      "once.",
      1, 2, volume_heal},
+    {"profile", "NAME [start|stop|info]", "What bricks have done, and how long it took",
+     "Figures are always kept: start and stop set diagnostics.latency-measurement and "
+     "diagnostics.count-fop-hits, for "
+     "gluster's\nwords and for clients. Without a word, and with info: the figures since the bricks were "
+     "attached.",
+     1, 2, volume_profile},
     {"set", "NAME KEY VALUE [KEY VALUE]...", "Set options; mounted clients take them over",
      "All of them are set, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
     {"get", "NAME KEY|all", "The value of an option that counts", NULL, 2, 2, volume_get},
@@ -32,6 +38,10 @@ const struct verb verbs[] = {
     {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume here, with the stock client", NULL, 2, 4,
      mount_volume},
     {"umount", "DIR", "Unmount it", NULL, 1, 1, umount_volume},
+    {"statedump", "", "Have kilnd write down what it holds", NULL, 0, 0, statedump},
+    {"add-brick", "NAME [HOST:]PATH...", "Not built: a volume keeps the bricks that it was made with", NULL,
+     1, -1, not_built},
+    {"remove-brick", "NAME [HOST:]PATH...", "Not built: data would have to move", NULL, 1, -1, not_built},
     {"completion", "bash|zsh", "Print a script that completes kiln's words",
      "For bash: kiln completion bash >/etc/bash_completion.d/kiln", 1, 1, completion},
     {0},

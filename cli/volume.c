@@ -151,6 +151,59 @@ volume_heal(const struct verb *v, int argc, char **argv)
     return ask_and_show("volume-heal", json_pack("{ss ss}", "name", argv[0], "what", argv[1]), show_heal);
 }
 
+/* ---- profile, statedump ---------------------------------------------------------------------- */
+
+static int
+switch_profile(const char *name, const char *word)
+{
+    json_t *options = json_pack("{ss ss}", "diagnostics.latency-measurement", word,
+                                "diagnostics.count-fop-hits", word);
+
+    return ask_and_say("volume-set", json_pack("{ss so}", "name", name, "options", options),
+                       "volume %s: profile is %s", name, word);
+}
+
+int
+volume_profile(const struct verb *v, int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "info";
+
+    if (strcmp(word, "start") == 0)
+        return switch_profile(argv[0], "on");
+    if (strcmp(word, "stop") == 0)
+        return switch_profile(argv[0], "off");
+    if (strcmp(word, "info") != 0)
+        return usage(v, "'%s': expected start, stop or info", word);
+    return ask_and_show("volume-profile", json_pack("{ss}", "name", argv[0]), show_profile);
+}
+
+static int
+show_dump(const json_t *answer)
+{
+    printf("kilnd writes kilnd.%lld.dump.SECONDS to %s\n",
+           (long long)json_integer_value(json_object_get(answer, "pid")),
+           json_string_value(json_object_get(answer, "folder")));
+    return KILN_DONE;
+}
+
+int
+statedump(const struct verb *v, int argc, char **argv)
+{
+    (void)v;
+    (void)argc;
+    (void)argv;
+    return ask_and_show("statedump", json_object(), show_dump);
+}
+
+int
+not_built(const struct verb *v, int argc, char **argv)
+{
+    (void)argc;
+    return refuse(KILN_REFUSED, "a new volume with the bricks that are wanted, and its files copied",
+                  "kiln volume create NEW ...", "%s is not built: volume %s keeps its bricks", v->name,
+                  argv[0]);
+}
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 int

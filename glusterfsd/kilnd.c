@@ -39,6 +39,7 @@
 #include "xlators/protocol/server/server.h"
 
 #define PORT_DEFAULT 49152
+#define DUMP_DIR "/var/run/gluster"
 /* Descriptors. */
 #define FILES_WANTED 1048576
 #define FILES_ENOUGH 65536
@@ -308,7 +309,8 @@ listen_for_clients(void)
     if (options.port_path && (err = port_file_write(options.port_path, port)))
         return give_up(EXIT_FAILURE, "%s: %s", options.port_path, strerror(-err));
     uint16_t asked = (uint16_t)(options.volfile_port ? options.volfile_port : GLUSTERD_PORT);
-    err = options.state_dir ? front_listen(asked, port, error, sizeof error) : 0;
+    const char *dumps = options.dump_dir ? options.dump_dir : DUMP_DIR;
+    err = options.state_dir ? front_listen(asked, port, dumps, error, sizeof error) : 0;
     return err ? give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error) : 0;
 }
 
@@ -410,7 +412,7 @@ write_statedump(void)
     char *of_volfile = options.dump_dir ? NULL : volfile_dump_dir();
     const char *dir = options.dump_dir ? options.dump_dir : of_volfile;
 
-    statedump_write(dir ? dir : "/var/run/gluster", first_brick ? first_brick : "kilnd", bricks_each);
+    statedump_write(dir ? dir : DUMP_DIR, first_brick ? first_brick : "kilnd", bricks_each);
     free(of_volfile);
 }
 

@@ -47,7 +47,7 @@ front_attach(void)
 }
 
 int
-front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size)
+front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *error, size_t error_size)
 {
     int err = volfile_server_start(port, brick_port, error, error_size);
     struct problem why;
@@ -57,7 +57,7 @@ front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size)
     heal_daemons_begin(brick_port);
     if (volumes_each_name(heal_daemons_follow, &why))
         return say(&why, error, error_size);
-    verbs_begin(brick_port, port);
+    verbs_begin(brick_port, port, dump_dir);
     return 0;
 }
 

@@ -24,8 +24,9 @@ struct volfile;
 int front_open(const char *state_dir, int (*prepare)(struct volfile *v, char *error, size_t error_size),
                char *error, size_t error_size);
 void front_attach(void);
-/* `port`: where volfiles are asked for; `brick_port`: where bricks are served. 0 or -errno with a text. */
-int front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size);
+/* `port`: where volfiles are asked for; `brick_port`: where bricks are served; `dump_dir`, which stays: where
+ * statedumps go. 0 or -errno with a text. */
+int front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *error, size_t error_size);
 /* Before transport_close_all(). */
 void front_stop(void);
 /* After it, with the bricks detached. Both are harmless if nothing was opened. */

@@ -27,6 +27,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/heal-pending.h \
 	volumes/own-host.c \
 	volumes/own-host.h \
+	volumes/profile.c \
+	volumes/profile.h \
 	volumes/verbs.c \
 	volumes/verbs.h \
 	volumes/volfile-server.c \

@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +16,18 @@
 #include "volumes/heal-daemon.h"
 #include "volumes/heal-pending.h"
 #include "volumes/own-host.h"
+#include "volumes/profile.h"
 #include "volumes/volume-options.h"
 #include "volumes/volumes.h"
 
-static uint16_t volfile_port;   /* written before the next, only read after it */
+static const char *dump_dir;    /* written before the last of these, only read after it, as the next */
+static uint16_t volfile_port;
 static atomic_uint brick_port; /* 0: no questions are answered */
 
 void
-verbs_begin(uint16_t bricks_at, uint16_t volfiles_at)
+verbs_begin(uint16_t bricks_at, uint16_t volfiles_at, const char *dumps_in)
 {
+    dump_dir = dumps_in;
     volfile_port = volfiles_at;
     atomic_store(&brick_port, bricks_at);
 }
@@ -59,7 +63,9 @@ add_brick(struct volume *v, const char *text, struct problem *why)
 
     if (colon && !(host = strndup(text, (size_t)(colon - text))))
         return problem_no_memory(why);
-    int err = host ? own_host_check(host, &is_loopback, why) : 0;
+    int err = host ? volume_check_host(host, why) : 0;
+    if (!err && host)
+        err = own_host_check(host, &is_loopback, why);
     if (!err)
         err = volume_check_path(colon ? colon + 1 : text, path, why);
     /* By a loopback name no other machine would find it. */
@@ -350,14 +356,15 @@ heal_now(const struct volume *v, json_t **out, struct problem *why)
     return why->err;
 }
 
+/* What `look` says of each brick, with the brick's name. */
 static int
-heal_info(const struct volume *v, json_t **out, struct problem *why)
+list_bricks(const struct volume *v, json_t *(*look)(const char *path), json_t **out, struct problem *why)
 {
     json_t *list = json_array();
 
     for (unsigned i = 0; i < v->brick_count; i++) {
         struct graph *g = bricks_find(v->bricks[i].path);
-        json_t *one = heal_pending_of_brick(v->bricks[i].path);
+        json_t *one = look(v->bricks[i].path);
 
         if (one) {
             json_object_set_new(one, "host", json_string(shown_host(&v->bricks[i])));
@@ -385,7 +392,7 @@ heal_volume(const struct volume *v, const char *what, json_t **out, struct probl
     if (strcmp(what, "index") == 0)
         return heal_now(v, out, why);
     if (strcmp(what, "info") == 0)
-        return heal_info(v, out, why);
+        return list_bricks(v, heal_pending_of_brick, out, why);
     problem_set(why, -EOPNOTSUPP, "heal %.40s is not built", what);
     problem_expected(why, "heal, or heal info");
     return why->err;
@@ -404,6 +411,35 @@ volume_heal(json_t *args, json_t **out, struct problem *why)
     int err = heal_volume(v, what, out, why);
     volume_free(v);
     return err;
+}
+
+/* ---- profile, statedump ---------------------------------------------------------------------- */
+
+static int
+volume_profile(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+
+    if (get_args(args, why, "{s:s}", "name", &name, NULL))
+        return why->err;
+    struct volume *v = volumes_find(name, why);
+    if (!v)
+        return why->err;
+    int err = list_bricks(v, profile_of_brick, out, why);
+    volume_free(v);
+    return err;
+}
+
+/* As on the signal: the main thread writes it. */
+static int
+statedump(json_t *args, json_t **out, struct problem *why)
+{
+    if (get_args(args, why, "{}", NULL))
+        return why->err;
+    if (kill(getpid(), SIGUSR1) < 0)
+        return problem_set(why, -errno, "no statedump: %s", strerror(errno));
+    *out = json_pack("{ss si}", "folder", dump_dir, "pid", (int)getpid());
+    return 0;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -508,6 +544,7 @@ static const struct {
     const char *name;
     int (*run)(json_t *args, json_t **out, struct problem *why);
 } verbs[] = {
+    {"statedump", statedump},
     {"version", version},
     {"volume-create", volume_create},
     {"volume-delete", volume_delete},
@@ -516,6 +553,7 @@ static const struct {
     {"volume-info", volume_info},
     {"volume-list", volume_list},
     {"volume-mount", volume_mount},
+    {"volume-profile", volume_profile},
     {"volume-reset", volume_reset},
     {"volume-set", volume_set},
     {"volume-start", volume_start},

@@ -18,8 +18,9 @@ struct http_request;
 struct http_answer;
 
 /* From now on questions are answered; before, and in a daemon that keeps no volumes, they are refused. Any
- * thread. `brick_port` is what `status` shows, `volfile_port` what mounting needs. */
-void verbs_begin(uint16_t brick_port, uint16_t volfile_port);
+ * thread. `brick_port` is what `status` shows, `volfile_port` what mounting needs, `dump_dir` (which stays)
+ * where statedumps go. */
+void verbs_begin(uint16_t brick_port, uint16_t volfile_port, const char *dump_dir);
 
 /* For a route "/v1/ *" that may block. */
 enum { VERBS_BODY_MAX = 1 << 20 };

@@ -240,6 +240,19 @@ volume_check_shape(const struct volume *v, struct problem *why)
     return why->err;
 }
 
+int
+volume_check_host(const char *host, struct problem *why)
+{
+    bool is_good = strlen(host) <= 255;
+
+    for (const char *c = host; *c && is_good; c++)
+        is_good = (*c & 0x80) == 0 && (isalnum((unsigned char)*c) || strchr("-_.:%", *c));
+    if (is_good)
+        return 0;
+    problem_set(why, -EINVAL, "'%.255s' is no name or address of a host", host);
+    return why->err;
+}
+
 /* A client's portmap question ends at a blank, and nobody can type a control character. */
 static bool
 is_path_byte(unsigned char c)
@@ -369,7 +382,7 @@ read_bricks(struct volume *v, const json_t *list, struct problem *why)
         char normal[VOLUME_BRICK_PATH_MAX + 1];
         const char *host = text_of(one, "host", why), *path = host ? text_of(one, "path", why) : NULL;
 
-        if (!path || volume_check_path(path, normal, why))
+        if (!path || volume_check_host(host, why) || volume_check_path(path, normal, why))
             return why->err;
         if (volume_add_brick(v, host, normal, json_is_true(json_object_get(one, "made"))))
             return problem_no_memory(why);

@@ -81,6 +81,8 @@ const char *volume_type_text(const struct volume *v);
 int volume_check_name(const char *name, struct problem *why);
 /* replica, arbiter and the number of bricks go together. 0 or -EINVAL. */
 int volume_check_shape(const struct volume *v, struct problem *why);
+/* A host's name or address, or "". 0 or -EINVAL. */
+int volume_check_host(const char *host, struct problem *why);
 /* A brick's path as the state holds it: absolute, without "//", "." and "..", of bytes that a client can ask
  * for. 0 with the normal form in `out` (VOLUME_BRICK_PATH_MAX + 1 bytes), or -EINVAL. */
 int volume_check_path(const char *path, char *out, struct problem *why);

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# What an operator sees of a volume without a glusterd: profile counts the calls that were made, and how long they took; a
+# statedump is written; completion knows the verbs and the volumes; what is not built says so.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+mkdir -p "$T/b"
+calls_of() {
+    kiln_json profile v | python3 -c 'import json, sys
+fops = {f["fop"].upper(): f for f in json.load(sys.stdin)["bricks"][0]["fops"]}
+print(fops.get(sys.argv[1], {}).get("calls", 0))' "$1"
+}
+times_are_in_order() {
+    kiln_json profile v | python3 -c 'import json, sys
+fops = json.load(sys.stdin)["bricks"][0]["fops"]
+assert fops and all(0 < f["p50_us"] <= f["p99_us"] for f in fops if f["p50_us"] is not None), fops'
+}
+dump_is_there() {
+    compgen -G "$T/kilnd.*.dump.*"
+}
+completes() {
+    bash -c 'eval "$("$1" completion bash)"; PATH=$(dirname "$1"):$PATH COMP_WORDS=(kiln "${@:2}") COMP_CWORD=$(($# - 1))
+        _kiln; printf "%s\n" "${COMPREPLY[@]}"' bash "$KILN" "$@"
+}
+
+front_start
+kiln volume create v "$T/b/1"
+kiln volume start v
+front_mount v "$T/mnt"
+before=$(calls_of MKDIR)
+mkdir "$T"/mnt/dir-{1..7}
+is "$(($(calls_of MKDIR) - before))" 7 "profile counts calls"
+t "and how long they took" times_are_in_order
+t "its table names them" grep -qiE '^ +mkdir +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$' <<<"$(kiln volume profile v info)"
+t "profile is switched on as by gluster" kiln volume profile v start
+is "$(kiln_json get v diagnostics.count-fop-hits | grep -o '"value":"[^"]*')" '"value":"on' "and the option is set"
+t "kiln asks for a statedump" kiln statedump
+t "it is written" wait_for 120 "the dump" dump_is_there
+is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop " "verbs are completed"
+is "$(completes volume start '')" v "and names of volumes"
+t_not "what is not built is refused" kiln volume remove-brick v "$T/b/1"
+t "every verb has help" bash -c "for verb in \$('$KILN' help | awk '\$1 == \"kiln\" { print \$2 == \"volume\" ? \$3 : \$2 }' | grep -v help); do
+    '$KILN' help \"\$verb\" | grep -q '^Usage: kiln' || exit 1; done"

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* profile: what a brick has done since it was attached, and how long it took.
+ *
+ * thread: any that may pin a brick; takes no lock of the data path.
+ */
+#ifndef KILN_VOLUMES_PROFILE_H
+#define KILN_VOLUMES_PROFILE_H
+
+#include <jansson.h>
+
+/* {"online": true, "bytes_read": N, "bytes_written": N, "open_files": N, "fops": [{"fop": "WRITE", "calls":
+ * N, "mean_us": F, "p50_us": F, "p99_us": F}, ...]}: those that were called; times are null where none were
+ * kept. {"online": false} of a brick that is not served. A new reference; NULL: no memory. */
+json_t *profile_of_brick(const char *path);
+
+#endif
