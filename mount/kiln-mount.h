@@ -53,6 +53,8 @@ struct volfile *volume_parse(const struct mount_options *o, const char *mountpoi
                              size_t len, char *error, size_t error_size);
 /* The graph of such a volfile, which is taken over: built, not started. */
 struct graph *volume_new(struct volfile *v, char *error, size_t error_size);
+/* The same for a mount point that is there already: fuse_switch(). */
+struct graph *volume_new_next(struct volfile *v, char *error, size_t error_size);
 /* What has become of a volume. */
 enum volume_change { VOLUME_SAME_BRICKS, VOLUME_OTHER_BRICKS };
 /* `before` is the one that the graph was made from. Other layers are other bricks, too. */

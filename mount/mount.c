@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <urcu.h>
 #include <urcu/list.h>
 
@@ -14,6 +15,7 @@
 #include "xlators/mount/fuse/fuse.h"
 
 /* What there is to do for a mount; its thread does it in this order, but for the last, which ends all. */
+enum { NEXT_TELL_S = 10 };
 enum { TO_START = 1, TO_FOLLOW = 2, TO_LEAVE = 4 };
 
 struct mount {
@@ -35,6 +37,8 @@ struct mount {
     bool is_acting; /* it has a thread */
     bool has_news;  /* of its bricks */
     bool is_refused;
+    struct graph *next; /* that shall follow; NULL: none */
+    bool is_next_up;    /* its bricks are there */
     char *text; /* the newest volfile, not looked at yet; NULL: none */
     size_t text_bytes;
     char failure[1024]; /* why there is none */
@@ -106,6 +110,11 @@ volume_event(struct graph *g, enum child_event event)
     struct mount *m = g->maker;
 
     pthread_mutex_lock(&m->lock);
+    if (g != m->graph) { /* one that shall follow, or has gone before */
+        m->is_next_up = g == m->next ? event == CHILD_UP : m->is_next_up;
+        (void)wake_and_unlock(m, 0);
+        return;
+    }
     bool is_end = event == CHILD_REFUSED && !m->has_news;
 
     m->is_refused |= is_end;
@@ -269,9 +278,132 @@ bring_up(struct mount *m)
 
 /* ---- following ------------------------------------------------------------------------------- */
 
+/* There is something newer to do, or all is to end. `lock` is held. */
+static bool
+is_superseded(struct mount *m)
+{
+    return m->to_do & (TO_LEAVE | TO_FOLLOW);
+}
+
+/* Until *is_there is set, if it is not NULL, or for a while. False: something else is to be done. */
+static bool
+await_next(struct mount *m, const bool *is_there)
+{
+    struct timespec until;
+    int err = 0;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += NEXT_TELL_S;
+    pthread_mutex_lock(&m->lock);
+    while (!(is_there && *is_there) && !is_superseded(m) && err != ETIMEDOUT)
+        err = pthread_cond_timedwait(&m->changed, &m->lock, &until);
+    bool goes_on = !is_superseded(m);
+    pthread_mutex_unlock(&m->lock);
+    return goes_on;
+}
+
+static void
+tell_not_followed(const struct mount *m, const char *why)
+{
+    log_event(LOG_ERROR, NULL, "mount-change-not-followed",
+              "%s: the volume has other bricks or layers now, and this mount goes on with the old ones: %s",
+              m->mountpoint, why);
+}
+
+/* The bricks of the graph that shall follow, however long it takes. */
+static bool
+await_bricks(struct mount *m)
+{
+    bool goes_on = await_next(m, &m->is_next_up), is_up = false, has_told = false;
+
+    while (goes_on && !is_up) {
+        pthread_mutex_lock(&m->lock);
+        is_up = m->is_next_up;
+        pthread_mutex_unlock(&m->lock);
+        if (is_up)
+            break;
+        if (!has_told)
+            tell_not_followed(m, "the new ones are not there; they are waited for");
+        has_told = true;
+        goes_on = await_next(m, &m->is_next_up);
+    }
+    return goes_on;
+}
+
+static void
+drop_next(struct mount *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->next = NULL;
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* A graph of the new volfile, which is taken over, with its bricks there. NULL: *error says why. */
+static struct graph *
+make_next(struct mount *m, struct volfile *v, char *error, size_t size)
+{
+    struct graph *g = volume_new_next(v, error, size);
+
+    if (!g)
+        return NULL;
+    g->watch = volume_event;
+    g->maker = m;
+    pthread_mutex_lock(&m->lock);
+    m->next = g;
+    m->is_next_up = false;
+    pthread_mutex_unlock(&m->lock);
+    int err = graph_start(g);
+    if (!err && await_bricks(m))
+        return g;
+    snprintf(error, size, "%s", err ? strerror(-err) : "there is something newer to do");
+    drop_next(m);
+    graph_drain(g);
+    graph_free(g);
+    return NULL;
+}
+
+static int
+change_graph(struct mount *m, struct graph *next)
+{
+    struct graph *before = m->graph;
+    int err;
+
+    while ((err = fuse_switch(before, next)) == -EBUSY) {
+        tell_not_followed(m, "calls under way do not end; it is tried again");
+        if (!await_next(m, NULL))
+            break;
+    }
+    pthread_mutex_lock(&m->lock);
+    m->graph = err ? before : next;
+    m->next = NULL;
+    pthread_mutex_unlock(&m->lock);
+    graph_drain(err ? next : before);
+    graph_free(err ? next : before);
+    return err;
+}
+
 /* Takes the volfile over. */
 static void
-change_options(struct mount *m, struct volfile *v)
+change_bricks(struct mount *m, struct volfile *v, const struct volfile_digest *digest)
+{
+    char error[1024] = "";
+    struct graph *next = make_next(m, v, error, sizeof error);
+    int err = next ? change_graph(m, next) : 0;
+
+    if (next && !err) {
+        m->digest = *digest;
+        log_event(LOG_INFO, NULL, "mount-switched", "%s has the bricks and layers of its new volfile",
+                  m->mountpoint);
+        return;
+    }
+    if (err)
+        snprintf(error, sizeof error, "%s", strerror(-err));
+    tell_not_followed(m, error);
+}
+
+/* Takes the volfile over. */
+static void
+change(struct mount *m, struct volfile *v)
 {
     const struct volfile_digest digest = volfile_digest(v);
     char error[1024] = "";
@@ -281,12 +413,7 @@ change_options(struct mount *m, struct volfile *v)
         return;
     }
     if (volume_compare(m->graph->volfile, v) == VOLUME_OTHER_BRICKS) {
-        log_event(LOG_ERROR, NULL, "mount-change-not-followed",
-                  "%s: the volume has other bricks or layers now; this mount goes on with the old ones: "
-                  "unmount it, "
-                  "and mount it again",
-                  m->mountpoint);
-        volfile_free(v);
+        change_bricks(m, v, &digest);
         return;
     }
     if (graph_reconfigure(m->graph, v, error, sizeof error)) {
@@ -323,7 +450,7 @@ follow(struct mount *m)
 
     free(text);
     if (v)
-        change_options(m, v);
+        change(m, v);
     else if (*error)
         log_event(LOG_ERROR, NULL, "mount-volfile", "%s keeps its options: %s", m->mountpoint, error);
 }

@@ -175,6 +175,16 @@ volume_new(struct volfile *v, char *error, size_t error_size)
     return graph_new(v, v->top->subvolumes[0]->name, error, error_size);
 }
 
+struct graph *
+volume_new_next(struct volfile *v, char *error, size_t error_size)
+{
+    if (!set_option(v, "takes-over", "on"))
+        return volume_new(v, error, error_size);
+    snprintf(error, error_size, "no memory");
+    volfile_free(v);
+    return NULL;
+}
+
 /* ---- changes --------------------------------------------------------------------------------- */
 
 static const char *

@@ -121,6 +121,13 @@ inode_ctx(struct inode *inode, const struct xlator *xl)
  * installed. The caller frees `fresh` if it is not the one returned. No lock. */
 void *inode_ctx_install(struct inode *inode, const struct xlator *xl, void *fresh);
 
+/* The context is not the inode's any more: its layer keeps it elsewhere. Nobody else looks at it. */
+static inline void
+inode_ctx_take_away(struct inode *inode, const struct xlator *xl)
+{
+    atomic_store_explicit(&inode->ctx[xl->slot[CTX_INODE] - 1], NULL, memory_order_release);
+}
+
 /* Calls fn for every inode that has a context of `xl`, with a reference held, without the table's mutex.
  * Exact: whatever was in the table before the call and is referenced until its turn comes is seen once, also
  * if it is found by nobody any more (its gfid was used again, or inode_forget()), and whatever others add,

@@ -308,7 +308,7 @@ mount_ended_well() {
     unset "mount_is_kiln[$1]"
     wait "$2" || status=$?
     [[ $status -eq 0 ]] || { echo "kiln-mount of $1 ended with status $status" >&2; return 1; }
-    ! grep -E 'graph-audit|graph-inodes-left' "$T/log/kiln-mount-$(basename "$1").log" || return 1
+    ! grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$T/log/kiln-mount-$(basename "$1").log" || return 1
 }
 
 mount_kill() {

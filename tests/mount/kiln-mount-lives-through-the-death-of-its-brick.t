@@ -58,7 +58,7 @@ for kind in kiln stock; do
     t_not "$kind: whose next write fails" said late
     exec 7>&-
     t_not "$kind: nothing is mounted there any more" mount_is_listed "$mnt"
-    t_not "$kind: it left nothing it owned" grep -E 'graph-audit|graph-inodes-left' "$T/log/kiln-mount-mnt-$kind.log"
+    t_not "$kind: it left nothing it owned" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$T/log/kiln-mount-mnt-$kind.log"
     volume_stop "v-$kind"
 done
 

@@ -7,6 +7,7 @@
  *   entry.c   names: lookup, create and remove        attr.c   attributes, statfs
  *   data.c    open files                              dir.c    directories
  *   xattr.c   extended attributes                     lock.c   fcntl and flock locks
+ *   switch.c  another graph below the mount point
  *
  * A request is a coroutine: straight-line code that fills a call stack, calls the graph below and replies.
  * libfuse decodes requests and encodes replies; it has no thread and no loop here.
@@ -42,13 +43,18 @@ struct fuse_conf {
     char *attr_timeout, *entry_timeout, *negative_timeout; /* as given: fractions are allowed */
     char *kernel_options; /* names of mount(2)'s flags, with commas between */
     bool is_read_only, acl;
-    int direct_io; /* enum */
+    bool takes_over; /* the mount point of another graph, later: fuse_switch() */
+    int direct_io;   /* enum */
 };
 enum { FUSE_IS_MOUNTED = 1, FUSE_HAS_NEWS = 2, FUSE_READY = 3 };
 enum { DIRECT_IO_AUTO, DIRECT_IO_ENABLE, DIRECT_IO_DISABLE };
 
+/* A mount point. It stays while graphs below it change (switch.c): what it has (tasks, nodes, open files) is
+ * counted for an owner of its own. */
 struct fuse_mount {
-    struct xlator *xl;
+    struct xlator *_Atomic xl; /* this layer in the graph that serves */
+    uint16_t owner;
+    atomic_uint running; /* tasks, but for those that wait for locks */
     struct fuse_session *se;
     struct event_source device;
     atomic_bool is_mounted;
@@ -78,9 +84,10 @@ fuse_conf(const struct fuse_mount *m)
 
 /* ---- node.c ---------------------------------------------------------------------------------- */
 
-/* The layer's context of an inode. While `lookups` is not 0 the kernel knows the inode, whose address is its
- * number there, and one reference is held for all of them. */
+/* The layer's context of an inode. Its address is the inode's number at the kernel. While `lookups` is not 0
+ * the kernel knows it, and one reference to the inode is held for all of them. */
 struct fuse_node {
+    struct inode *inode; /* whose context it is; no reference. Changed by switch.c while nothing runs */
     _Atomic uint64_t lookups;
     atomic_bool has_had_locks;  /* somebody of this mount has asked for one: FLUSH must reach the brick */
     struct cds_list_head files; /* open ones, newest first; under the mount's lock */
@@ -120,6 +127,8 @@ file_of(const struct fuse_file_info *fi)
 
 struct task {
     struct fuse_mount *m;
+    struct xlator *xl;           /* m's when it began: its graph is pinned */
+    fuse_ino_t number;           /* the inode's; 0: by name */
     fuse_req_t req;              /* NULL: nobody waits for a reply */
     void (*go)(struct task *t);
     struct call_stack *stk;      /* the call it is about, with its arguments */
@@ -159,12 +168,31 @@ int task_call(struct task *t);
  * task_wind() and freed. */
 struct call_stack *task_call_new(struct task *t, enum fop fop);
 int task_wind(struct task *t, struct call_stack *stk);
+/* As task_call(), for a call that may wait for as long as others please: it does not hold up a switch of
+ * graphs, and may be lost with its graph. */
+int task_call_waiting(struct task *t);
+/* True: another graph serves since then, and the call (of a lock) with this outcome is to be made again: the
+ * task is that graph's now. */
+bool task_follow(struct task *t, int ret);
 /* By number: what is gone is stale, and the kernel looks the name up again. */
 int task_call_by_number(struct task *t);
 /* Replies. `err` is -errno. */
 void task_fail(struct task *t, int err);
 void task_done(struct task *t);          /* an empty reply */
 void task_result(struct task *t, int ret); /* one of these two */
+
+/* ---- fuse.c ---------------------------------------------------------------------------------- */
+
+/* Requests are not read any more: none runs in the device's handler after return. False: they were not. */
+bool device_pause(struct fuse_mount *m);
+/* ... are again. */
+void device_go_on(struct fuse_mount *m);
+/* The layer's mount; NULL: it has not taken it over yet, or has given it away. */
+static inline struct fuse_mount *
+mount_of(const struct xlator *xl)
+{
+    return __atomic_load_n(&xl->private, __ATOMIC_ACQUIRE);
+}
 
 /* ---- entry.c ... ----------------------------------------------------------------------------- */
 void iatt_to_stat(const struct iatt *a, struct stat *st);

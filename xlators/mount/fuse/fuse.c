@@ -42,6 +42,7 @@ static const struct option fuse_options[] = {
     OPT_STR(struct fuse_conf, entry_timeout, "entry-timeout", "1"),
     OPT_STR(struct fuse_conf, negative_timeout, "negative-timeout", "0"),
     OPT_STR(struct fuse_conf, kernel_options, "kernel-options", ""),
+    OPT_BOOL(struct fuse_conf, takes_over, "takes-over", "off"),
     OPT_BOOL(struct fuse_conf, is_read_only, "read-only", "off"),
     OPT_BOOL(struct fuse_conf, acl, "acl", "off"),
     OPT_ENUM(struct fuse_conf, direct_io, "direct-io-mode", "auto", direct_io_modes),
@@ -286,9 +287,40 @@ begin_reading(struct fuse_mount *m, unsigned what)
     }
 }
 
+bool
+device_pause(struct fuse_mount *m)
+{
+    pthread_mutex_lock(&m->device_lock);
+    bool was_reading = m->is_reading;
+
+    m->is_reading = false;
+    pthread_mutex_unlock(&m->device_lock);
+    if (was_reading)
+        event_remove(&m->device);
+    return was_reading;
+}
+
+/* What has arrived meanwhile is reported when the device is watched again. */
+void
+device_go_on(struct fuse_mount *m)
+{
+    m->device = (struct event_source){.fd = m->device.fd, .fn = device_ready};
+    pthread_mutex_lock(&m->device_lock);
+    int err = event_add(&m->device, EPOLLIN);
+
+    m->is_reading = !err;
+    pthread_mutex_unlock(&m->device_lock);
+    if (!err)
+        return;
+    log_event(LOG_ERROR, m->xl, "fuse-device-again", "the device cannot be watched: %s", strerror(-err));
+    ended(m);
+}
+
 static int
 fuse_start(struct xlator *xl)
 {
+    if (!mount_of(xl))
+        return 0;
     int err = mount_it(xl->private);
 
     if (!err)
@@ -300,7 +332,7 @@ fuse_start(struct xlator *xl)
 static void
 fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
 {
-    struct fuse_mount *m = xl->private;
+    struct fuse_mount *m = mount_of(xl);
 
     (void)child;
     if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN)
@@ -310,7 +342,8 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
               : event == CHILD_DOWN    ? "away"
               : event == CHILD_REFUSED ? "refused"
                                        : "being connected");
-    begin_reading(m, FUSE_HAS_NEWS);
+    if (m)
+        begin_reading(m, FUSE_HAS_NEWS);
     xlator_tell_parent(xl, event);
 }
 
@@ -324,9 +357,9 @@ is_still_there(const struct fuse_mount *m)
 void
 fuse_unmount(struct graph *g)
 {
-    struct fuse_mount *m = g->top->private;
+    struct fuse_mount *m = mount_of(g->top);
 
-    if (atomic_exchange(&m->is_mounted, false) && is_still_there(m) &&
+    if (m && atomic_exchange(&m->is_mounted, false) && is_still_there(m) &&
         umount2(fuse_conf(m)->mountpoint, MNT_DETACH) < 0)
         log_event(LOG_WARNING, m->xl, "fuse-unmount", "%s: %s", fuse_conf(m)->mountpoint, strerror(errno));
 }
@@ -334,18 +367,16 @@ fuse_unmount(struct graph *g)
 static void
 fuse_stop(struct xlator *xl)
 {
-    struct fuse_mount *m = xl->private;
+    struct fuse_mount *m = mount_of(xl);
 
+    if (!m)
+        return;
     fuse_unmount(xl->graph);
     fuse_session_exit(m->se);
     pthread_mutex_lock(&m->device_lock);
-    bool was_reading = m->is_reading;
-
     m->ready_for = FUSE_READY; /* news that come late begin nothing */
-    m->is_reading = false;
     pthread_mutex_unlock(&m->device_lock);
-    if (was_reading)
-        event_remove(&m->device);
+    (void)device_pause(m);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -417,12 +448,28 @@ session_new(struct fuse_mount *m)
 }
 
 static void
+report_leak(void *arg, const char *pool_name, int64_t count, uint64_t bytes, const char *where)
+{
+    const struct fuse_mount *m = arg;
+
+    (void)where;
+    log_event(LOG_ERROR, m->xl, "fuse-audit", "the mount left %lld objects of pool %s (%llu bytes)",
+              (long long)count, pool_name, (unsigned long long)bytes);
+}
+
+static void
 fuse_fini(struct xlator *xl)
 {
-    struct fuse_mount *m = xl->private;
+    struct fuse_mount *m = mount_of(xl);
 
+    if (!m)
+        return;
     if (m->se)
         fuse_session_destroy(m->se); /* closes the device: what the kernel still asks fails there */
+    if (m->owner) {
+        mem_owner_audit(m->owner, report_leak, m);
+        mem_owner_retire(m->owner);
+    }
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->device_lock);
     pthread_mutex_destroy(&m->groups_lock);
@@ -431,7 +478,7 @@ fuse_fini(struct xlator *xl)
 }
 
 static int
-fuse_init(struct xlator *xl, struct reason *why)
+make_mount(struct xlator *xl, struct reason *why)
 {
     struct fuse_mount *m = calloc(1, sizeof *m);
 
@@ -443,21 +490,32 @@ fuse_init(struct xlator *xl, struct reason *why)
     pthread_mutex_init(&m->device_lock, NULL);
     pthread_mutex_init(&m->groups_lock, NULL);
     CDS_INIT_LIST_HEAD(&m->files);
-    int err = take_conf(m, why);
+    int err = take_conf(m, why), owner = err ? 0 : mem_owner_new(fuse_conf(m)->mountpoint);
 
+    if (owner < 0)
+        err = owner;
     if (!err) {
+        m->owner = (uint16_t)owner;
         m->groups = calloc(1, fuse_groups_bytes);
         m->se = session_new(m);
         err = !m->se || !m->groups || node_pools_init() || task_pools_init() ? -ENOMEM : 0;
     }
-    if (err) {
-        fuse_fini(xl);
-        xl->private = NULL;
-        return err;
+    if (!err) {
+        m->root = inode_root(xl->graph->inodes);
+        return 0;
     }
+    fuse_fini(xl);
+    xl->private = NULL;
+    return err;
+}
+
+static int
+fuse_init(struct xlator *xl, struct reason *why)
+{
+    const struct fuse_conf *conf = xlator_conf(xl);
+
     inode_table_set_limit(xl->graph->inodes, INODES_KEPT);
-    m->root = inode_root(xl->graph->inodes);
-    return 0;
+    return conf->takes_over ? 0 : make_mount(xl, why);
 }
 
 void
@@ -473,8 +531,10 @@ fuse_process_end(void)
 static void
 fuse_drained(struct xlator *xl)
 {
-    struct fuse_mount *m = xl->private;
+    struct fuse_mount *m = mount_of(xl);
 
+    if (!m)
+        return;
     nodes_drop(m);
     inode_unref(m->root);
     m->root = NULL;
@@ -491,10 +551,12 @@ fuse_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
 static void
 fuse_dump(struct xlator *xl, struct dump *d)
 {
-    struct fuse_mount *m = xl->private;
+    struct fuse_mount *m = mount_of(xl);
     struct fuse_file *f;
     unsigned files = 0;
 
+    if (!m)
+        return;
     pthread_mutex_lock(&m->lock);
     cds_list_for_each_entry (f, &m->files, link)
         files++;

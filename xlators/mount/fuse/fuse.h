@@ -14,6 +14,12 @@ void fuse_set_unmounted(void (*fn)(struct graph *g));
  * is still to be written of a file that nobody has open is written meanwhile. Lazily: files that are open
  * stay, and fail later. Once or more. */
 void fuse_unmount(struct graph *g);
+/* The mount point of `from` becomes that of `to`, whose mount/fuse has the option takes-over, which has been
+ * started, and whose bricks are there. What the kernel knows and has open stays: names by number are looked
+ * up, files are opened anew. Requests wait meanwhile. 0, and `from` may be drained; -EBUSY: some of its
+ * requests have not ended in time, -ENOTCONN: it serves nobody, and nothing has changed. A thread of the
+ * mount's own, outside of read sections. */
+int fuse_switch(struct graph *from, struct graph *to);
 /* After the last graph is gone: what was kept for all of them. */
 void fuse_process_end(void);
 

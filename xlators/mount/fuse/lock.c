@@ -61,6 +61,22 @@ interrupted(fuse_req_t req, void *data)
 
 /* ---- locking --------------------------------------------------------------------------------- */
 
+/* Waits for as long as others please. */
+static int
+wait_for_lock(struct task *t)
+{
+    int ret;
+
+    do {
+        if (fuse_req_interrupted(t->req)) /* before it was sent: there would be nothing to take away */
+            return -EINTR;
+        fuse_req_interrupt_func(t->req, interrupted, t);
+        ret = task_call_waiting(t);
+        fuse_req_interrupt_func(t->req, NULL, NULL);
+    } while (task_follow(t, ret));
+    return ret;
+}
+
 static int
 lock_call(struct task *t)
 {
@@ -71,14 +87,7 @@ lock_call(struct task *t)
         return -ENOMEM;
     if (t->stk->call.cmd != LK_GET)
         atomic_store(&node->has_had_locks, true);
-    if (waits && fuse_req_interrupted(t->req)) /* before it was sent: there would be nothing to take away */
-        return -EINTR;
-    if (waits)
-        fuse_req_interrupt_func(t->req, interrupted, t);
-    int ret = task_call(t);
-    if (waits)
-        fuse_req_interrupt_func(t->req, NULL, NULL);
-    return ret;
+    return waits ? wait_for_lock(t) : task_call(t);
 }
 
 static void

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The kernel's number of an inode is its address; that of the root is 1. An inode that the kernel knows is
- * held by one reference, taken when the count of lookups leaves 0 and dropped when it is 0 again. Two threads
- * that do both at once are no race: each has a reference of its own, or the kernel's, while it counts. */
+/* The kernel's number of an inode is the address of its node; that of the root is 1. An inode that the kernel
+ * knows is held by one reference, taken when the count of lookups leaves 0 and dropped when it is 0 again.
+ * Two threads that do both at once are no race: each has a reference of its own, or the kernel's, while it
+ * counts. */
 #include <string.h>
 
 #include "xlators/mount/fuse/fuse-internal.h"
@@ -21,7 +22,9 @@ node_pools_init(void)
 struct inode *
 node_inode(struct fuse_mount *m, fuse_ino_t number)
 {
-    return inode_ref(number == FUSE_ROOT_ID ? m->root : (struct inode *)(uintptr_t)number);
+    const struct fuse_node *node = (struct fuse_node *)(uintptr_t)number; /* NOLINT: our own address */
+
+    return inode_ref(number == FUSE_ROOT_ID ? m->root : node->inode);
 }
 
 struct fuse_node *
@@ -31,10 +34,11 @@ node_of(struct fuse_mount *m, struct inode *inode)
 
     if (node)
         return node;
-    fresh = mem_get0_owner(node_pool, m->xl->graph->owner);
+    fresh = mem_get0_owner(node_pool, m->owner);
     if (!fresh)
         return NULL;
     CDS_INIT_LIST_HEAD(&fresh->files);
+    fresh->inode = inode;
     node = inode_ctx_install(inode, m->xl, fresh);
     if (node != fresh)
         mem_put(fresh);
@@ -56,7 +60,7 @@ node_tell(struct fuse_mount *m, struct inode *inode)
         return 0;
     if (atomic_fetch_add(&node->lookups, 1) == 0)
         inode_ref(inode);
-    return inode == m->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)inode;
+    return inode == m->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
 }
 
 void
@@ -74,7 +78,7 @@ struct fuse_file *
 file_new(struct fuse_mount *m, struct fd *fd)
 {
     struct fuse_node *node = node_of(m, fd->inode);
-    struct fuse_file *f = node ? mem_get0_owner(file_pool, m->xl->graph->owner) : NULL;
+    struct fuse_file *f = node ? mem_get0_owner(file_pool, m->owner) : NULL;
 
     if (!f)
         return NULL;

@@ -161,17 +161,20 @@ task_set_owner(struct task *t, uint64_t owner)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
+/* For a graph that is pinned. */
 static struct task *
-make(fuse_req_t req, struct fuse_mount *m)
+make(fuse_req_t req, struct fuse_mount *m, struct xlator *xl)
 {
-    struct task *t = mem_get0_owner(pool, m->xl->graph->owner);
+    struct task *t = mem_get0_owner(pool, m->owner);
     struct call_stack *stk = t ? coro_call_new() : NULL;
 
     if (!stk) {
         mem_put(t);
         return NULL;
     }
+    atomic_fetch_add(&m->running, 1);
     t->m = m;
+    t->xl = xl;
     t->req = req;
     t->stk = stk;
     return t;
@@ -181,13 +184,14 @@ struct task *
 task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task *t))
 {
     struct fuse_mount *m = fuse_req_userdata(req);
-    struct graph *g = m->xl->graph;
+    struct xlator *xl = m->xl;
+    struct graph *g = xl->graph;
 
     if (!graph_pin(g)) {
         fuse_reply_err(req, ENOTCONN);
         return NULL;
     }
-    struct task *t = make(req, m);
+    struct task *t = make(req, m, xl);
     if (!t) {
         fuse_reply_err(req, ENOMEM);
         graph_unpin(g);
@@ -195,6 +199,7 @@ task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task
     }
     t->go = go;
     t->stk->call.fop = fop;
+    t->number = number;
     if (number)
         t->stk->call.loc.inode = node_inode(m, number);
     set_caller(t);
@@ -204,12 +209,12 @@ task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task
 struct task *
 task_new_inside(struct task *waiting, enum fop fop, void (*go)(struct task *t))
 {
-    struct graph *g = waiting->m->xl->graph;
+    struct graph *g = waiting->xl->graph;
     const struct caller *c = &waiting->stk->caller;
 
     if (!graph_pin(g))
         return NULL;
-    struct task *t = make(NULL, waiting->m);
+    struct task *t = make(NULL, waiting->m, waiting->xl);
     if (!t) {
         graph_unpin(g);
         return NULL;
@@ -270,10 +275,12 @@ task_ask_gfid(struct task *t)
 static void
 end(struct task *t)
 {
-    struct graph *g = t->m->xl->graph;
+    struct graph *g = t->xl->graph;
+    struct fuse_mount *m = t->m;
 
     call_stack_free(t->stk);
     mem_put(t);
+    atomic_fetch_sub(&m->running, 1); /* the pin keeps the mount: it goes with its last graph */
     graph_unpin(g);
 }
 
@@ -303,7 +310,54 @@ task_start(struct task *t)
 int
 task_wind(struct task *t, struct call_stack *stk)
 {
-    return coro_call(stk, t->m->xl);
+    return coro_call(stk, t->xl);
+}
+
+int
+task_call_waiting(struct task *t)
+{
+    atomic_fetch_sub(&t->m->running, 1);
+    int ret = task_call(t);
+
+    atomic_fetch_add(&t->m->running, 1);
+    return ret;
+}
+
+/* Groups are left out: they are the other stack's, and nobody asks for them where the file is open. */
+static void
+copy_call(struct task *t, struct call_stack *stk)
+{
+    const struct fop_call *call = &t->stk->call;
+
+    stk->caller = t->stk->caller;
+    stk->caller.groups = NULL;
+    stk->caller.group_count = 0;
+    stk->call.fop = call->fop;
+    stk->call.cmd = call->cmd;
+    stk->call.type = call->type;
+    stk->call.flock = call->flock;
+    stk->call.loc.inode = node_inode(t->m, t->number);
+    stk->call.fd = fd_ref(t->file->fd);
+}
+
+bool
+task_follow(struct task *t, int ret)
+{
+    struct xlator *now = t->m->xl;
+
+    if (now == t->xl || (ret < 0 && ret != -ENOTCONN) || !graph_pin(now->graph))
+        return false;
+    struct call_stack *stk = coro_call_new();
+    if (!stk) {
+        graph_unpin(now->graph);
+        return false;
+    }
+    copy_call(t, stk);
+    call_stack_free(t->stk);
+    graph_unpin(t->xl->graph);
+    t->stk = stk;
+    t->xl = now;
+    return true;
 }
 
 int
