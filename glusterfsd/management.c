@@ -225,11 +225,13 @@ sign_in(const char *brick)
                   strerror(-err));
 }
 
-/* glusterd learns of the end of a process that cannot reach it by other ways. */
+/* glusterd learns of the end of a process that cannot reach it by other ways. One that was started without a
+ * glusterd has nobody to tell. */
 static void
 sign_out(const char *brick)
 {
-    int err = portmap_signout(m.client, brick, m.options.brick_port, sign_out_answered, NULL);
+    int err =
+        m.client ? portmap_signout(m.client, brick, m.options.brick_port, sign_out_answered, NULL) : 0;
 
     if (err && err != -ENOTCONN)
         log_event(LOG_WARNING, NULL, "management-sign-out-call", "brick %s is not signed out: %s", brick,
