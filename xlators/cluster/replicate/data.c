@@ -203,7 +203,7 @@ void
 writev_go(struct op *op)
 {
     const struct fop_call *call = &op->stk->call;
-    bool appends = op->fd && op->fd->flags & O_APPEND;
+    bool appends = call->flags & O_APPEND || (op->fd && op->fd->flags & O_APPEND);
     struct data_change c = {
         .call = write_call, .start = call->offset, .end = call->offset + call->size, .is_write = true};
 

@@ -127,7 +127,9 @@ change(struct op *op, struct transaction *t)
     fan_wait(&f);
     int err = transaction_judge(t, &f, NULL);
 
-    if (!err)
+    if (err)
+        fan_take_refusal(&f, op);
+    else
         err = take_reply(op, t, &f, generation);
     fan_end(&f);
     return err;

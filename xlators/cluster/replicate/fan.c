@@ -327,6 +327,18 @@ fan_take(struct fan *f, struct op *op, unsigned i)
     return err;
 }
 
+void
+fan_take_refusal(struct fan *f, struct op *op)
+{
+    child_set refused = f->sent & ~f->good;
+    int err = 0;
+
+    for_each_child (i, refused) {
+        if (!op->stk->reply.xdata && f->stk[i] && f->stk[i]->reply.xdata)
+            op->stk->reply.xdata = dict_dup(f->stk[i]->reply.xdata, &op->stk->arena, &err);
+    }
+}
+
 /* ---- the caller's own call ------------------------------------------------------------------- */
 
 static xl_verdict

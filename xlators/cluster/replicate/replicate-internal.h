@@ -167,6 +167,10 @@ bool fan_is_symmetric(const struct fan *f);
 /* The reply of child i is the caller's. */
 int fan_take(struct fan *f, struct op *op, unsigned i);
 
+/* The operation fails: what a child has said of it besides the errno is for the layer above, which may look
+ * for the reason there. Without memory it does not have it. */
+void fan_take_refusal(struct fan *f, struct op *op);
+
 /* A copy of the caller's call for child i, with that child's fd. */
 struct call_stack *op_fork(const struct op *op, unsigned i);
 /* One of the operation's own, about its inode and that child's fd if there is one. */
