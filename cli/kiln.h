@@ -74,6 +74,7 @@ int volume_heal(const struct verb *v, int argc, char **argv);
 int volume_status(const struct verb *v, int argc, char **argv);
 int mount_volume(const struct verb *v, int argc, char **argv);
 int umount_volume(const struct verb *v, int argc, char **argv);
+int clear_locks(const struct verb *v, int argc, char **argv);
 int completion(const struct verb *v, int argc, char **argv);
 
 /* kiln.c: says how the verb is used, on stderr. KILN_USAGE. */

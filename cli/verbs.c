@@ -38,6 +38,12 @@ const struct verb verbs[] = {
     {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume here, with the stock client", NULL, 2, 4,
      mount_volume},
     {"umount", "DIR", "Unmount it", NULL, 1, 1, umount_volume},
+    {"clear-locks", "NAME PATH kind blocked|granted|all inode|entry|posix [RANGE]",
+     "Take locks of a file away",
+     "PATH is from the volume's root. RANGE is WHENCE,START-LENGTH, of entry locks a name. Who waited is "
+     "refused; who "
+     "held one\ndoes not hear of it.",
+     5, 6, clear_locks},
     {"statedump", "", "Have kilnd write down what it holds", NULL, 0, 0, statedump},
     {"add-brick", "NAME [HOST:]PATH...", "Not built: a volume keeps the bricks that it was made with", NULL,
      1, -1, not_built},

@@ -37,6 +37,18 @@ t "profile is switched on as by gluster" kiln volume profile v start
 is "$(kiln_json get v diagnostics.count-fop-hits | grep -o '"value":"[^"]*')" '"value":"on' "and the option is set"
 t "kiln asks for a statedump" kiln statedump
 t "it is written" wait_for 120 "the dump" dump_is_there
+python3 -c '
+import fcntl, os, sys, time
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+os.close(os.open(sys.argv[2], os.O_CREAT))
+time.sleep(3600)' "$T/mnt/locked" "$T/is-locked" &
+wait_for 120 "a lock to be held" test -e "$T/is-locked"
+is "$(kiln volume clear-locks v /locked kind granted posix | grep -oE 'posix blocked locks=.*')" \
+    "posix blocked locks=0 granted locks=1" "a lock is taken away, and counted"
+is "$(kiln volume clear-locks v /locked kind all posix)" "No locks cleared." "and has gone"
+t_not "of a file that is not there none" kiln volume clear-locks v /nowhere kind all posix
+is "$(findmnt -n -l -t fuse.glusterfs | wc -l)" 1 "nothing stays mounted"
 is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop " "verbs are completed"
 is "$(completes volume start '')" v "and names of volumes"
 t_not "what is not built is refused" kiln volume remove-brick v "$T/b/1"
