@@ -76,6 +76,7 @@ take(char *data, size_t one, size_t count, void *arg)
     return size;
 }
 
+/* `body` NULL: GET. */
 static CURLcode
 set_all(CURL *curl, const char *url, const char *body, struct curl_slist *headers, struct bytes *answer)
 {
@@ -84,9 +85,11 @@ set_all(CURL *curl, const char *url, const char *body, struct curl_slist *header
     err = err ? err : curl_easy_setopt(curl, CURLOPT_URL, url);
     err = err ? err : curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
     err = err ? err : curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says */
-    err = err ? err : curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    err = err ? err : curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)strlen(body));
-    err = err ? err : curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    if (body) {
+        err = err ? err : curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+        err = err ? err : curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)strlen(body));
+        err = err ? err : curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    }
     err = err ? err : curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     err = err ? err : curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
     return err ? err : curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -94,14 +97,14 @@ set_all(CURL *curl, const char *url, const char *body, struct curl_slist *header
 
 /* Waits for as long as kilnd works: it may attach many bricks. */
 static CURLcode
-post(const char *verb, const char *body, struct bytes *answer, long *status)
+exchange(const char *path, const char *body, struct bytes *answer, long *status)
 {
     char url[256];
     CURL *curl = curl_easy_init();
     struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
     CURLcode err = curl && headers ? CURLE_OK : CURLE_OUT_OF_MEMORY;
 
-    snprintf(url, sizeof url, "http://kilnd/v1/%s", verb);
+    snprintf(url, sizeof url, "http://kilnd%s", path);
     err = err ? err : set_all(curl, url, body, headers, answer);
     err = err ? err : curl_easy_perform(curl);
     err = err ? err : curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
@@ -135,27 +138,47 @@ refused_by_daemon(const json_t *answer, long status)
     return KILN_REFUSED;
 }
 
-int
-ask(const char *verb, json_t *args, json_t **answer)
+/* `body` NULL: GET. */
+static int
+ask_with(const char *path, const char *body, json_t **answer, bool is_quiet)
 {
     struct bytes bytes = {0};
     long status = 0;
-    char *body = args ? json_dumps(args, JSON_COMPACT) : NULL;
+    CURLcode err = exchange(path, body, &bytes, &status);
+    json_t *json = err || !bytes.at ? NULL : json_loadb(bytes.at, bytes.size, 0, NULL);
+
+    free(bytes.at);
+    *answer = NULL;
+    if (!err && status == 200 && json) {
+        *answer = json;
+        return KILN_DONE;
+    }
+    int result = err ? KILN_NO_DAEMON : KILN_REFUSED;
+    if (!is_quiet)
+        result = err ? no_daemon(err) : refused_by_daemon(json, status);
+    json_decref(json);
+    return result;
+}
+
+int
+ask(const char *verb, json_t *args, json_t **answer)
+{
+    char *body = args ? json_dumps(args, JSON_COMPACT) : NULL, path[128];
 
     json_decref(args);
     *answer = NULL;
     if (!body)
         return refuse(KILN_REFUSED, "text in UTF-8", NULL, "the arguments cannot be sent");
-    CURLcode err = post(verb, body, &bytes, &status);
+    snprintf(path, sizeof path, "/v1/%s", verb);
+    int result = ask_with(path, body, answer, false);
     free(body);
-    json_t *json = err || !bytes.at ? NULL : json_loadb(bytes.at, bytes.size, 0, NULL);
-    free(bytes.at);
-    int result = err ? no_daemon(err) : status == 200 && json ? KILN_DONE : refused_by_daemon(json, status);
-    if (result == KILN_DONE)
-        *answer = json;
-    else
-        json_decref(json);
     return result;
+}
+
+int
+ask_path(const char *path, json_t **answer, bool is_quiet)
+{
+    return ask_with(path, NULL, answer, is_quiet);
 }
 
 int

@@ -41,6 +41,8 @@ extern const struct verb verbs[]; /* ends with a row without a name */
 int ask(const char *verb, json_t *args, json_t **answer);
 /* The same for an answer that is shown as `done` (with the name in it), or as JSON. */
 int ask_and_say(const char *verb, json_t *args, const char *done, ...) __attribute__((format(printf, 3, 4)));
+/* The same of what is found at a path of kilnd's socket, as "/top.json". is_quiet: says nothing. */
+int ask_path(const char *path, json_t **answer, bool is_quiet);
 /* Prints the answer as JSON. KILN_DONE, or KILN_REFUSED when it cannot be written. */
 int show_json(const json_t *answer);
 /* "kiln: WRONG", "expected: ...", "try: ..."; the last two may be NULL. With --json an object. */
@@ -75,6 +77,7 @@ int volume_status(const struct verb *v, int argc, char **argv);
 int mount_volume(const struct verb *v, int argc, char **argv);
 int umount_volume(const struct verb *v, int argc, char **argv);
 int clear_locks(const struct verb *v, int argc, char **argv);
+int top(const struct verb *v, int argc, char **argv);
 int completion(const struct verb *v, int argc, char **argv);
 
 /* kiln.c: says how the verb is used, on stderr. KILN_USAGE. */

@@ -7,6 +7,14 @@ kiln_SOURCES = \
 	cli/kiln.h \
 	cli/mount.c \
 	cli/show.c \
+	cli/top.c \
+	cli/top.h \
+	cli/top-rates.c \
+	cli/top-view.c \
 	cli/verbs.c \
 	cli/volume.c
-kiln_LDADD = $(CURL_LIBS) $(JANSSON_LIBS)
+kiln_LDADD = libglusterfs.la $(CURL_LIBS) $(JANSSON_LIBS) $(NCURSES_LIBS)
+
+check_PROGRAMS += cli/test-top
+cli_test_top_SOURCES = cli/test-top.c cli/top-rates.c cli/top-view.c
+cli_test_top_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)

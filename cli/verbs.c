@@ -48,6 +48,10 @@ const struct verb verbs[] = {
     {"add-brick", "NAME [HOST:]PATH...", "Not built: a volume keeps the bricks that it was made with", NULL,
      1, -1, not_built},
     {"remove-brick", "NAME [HOST:]PATH...", "Not built: data would have to move", NULL, 1, -1, not_built},
+    {"top", "[--once]", "What bricks, operations and clients do now",
+     "Each second anew, in a terminal; b, f, c: bricks, operations, clients; s, r: sorted by; q: the end.\n"
+     "--once: the figures of one second, and done; so it is with --json.",
+     0, 1, top},
     {"completion", "bash|zsh", "Print a script that completes kiln's words",
      "For bash: kiln completion bash >/etc/bash_completion.d/kiln", 1, 1, completion},
     {0},

@@ -36,5 +36,8 @@ struct status_asker {
 };
 int status_answer(struct graph *g, int64_t cmd, const struct status_asker *who, struct dict *out,
                   const char **why);
+/* ... a peer's address as text, "192.0.2.1:1023". Any thread. */
+struct sockaddr_storage;
+void status_peer_text(const struct sockaddr_storage *peer, char *text, size_t size);
 
 #endif

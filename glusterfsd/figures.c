@@ -204,7 +204,8 @@ take_process(struct figures *f)
                   strerror(err ? -err : -state_err));
     f->threads = (unsigned)s.threads;
     f->cpu_seconds = (double)(s.user + s.system) / hz;
-    f->start_seconds = now_of(CLOCK_REALTIME) - now_of(CLOCK_BOOTTIME) + (double)s.start / hz;
+    f->age_seconds = now_of(CLOCK_BOOTTIME) - (double)s.start / hz;
+    f->start_seconds = now_of(CLOCK_REALTIME) - f->age_seconds;
 }
 
 struct figures *

@@ -43,7 +43,7 @@ struct figures {
     struct transport_stats transport;
     struct procfs_statm memory;
     unsigned threads;
-    double cpu_seconds, start_seconds; /* start: since 1970 */
+    double cpu_seconds, start_seconds, age_seconds; /* start: since 1970 */
 };
 
 /* NULL: no memory. */

@@ -13,6 +13,8 @@
 
 #include "base/histogram.h"
 #include "event/timer.h"
+#include "fs/brick-client.h"
+#include "glusterfsd/brick-ops.h"
 #include "glusterfsd/figures.h"
 #include "glusterfsd/http.h"
 #include "graph/graph.h"
@@ -390,6 +392,36 @@ put_fops_json(struct http_answer *a, const struct brick_figures *b, struct histo
 }
 
 static void
+put_client_json(struct http_answer *a, struct brick_client *c)
+{
+    char peer[128] = "";
+
+    status_peer_text(conn_peer(c->conn), peer, sizeof peer);
+    http_printf(a, "{\"id\":\"%" PRIu64 "\",\"name\":", c->id);
+    http_put_json_string(a, *c->process_name ? c->process_name : c->uid);
+    http_printf(a, ",\"peer\":\"%s\",\"received\":%" PRIu64 ",\"sent\":%" PRIu64 ",\"locks\":%u}", peer,
+                conn_bytes_in(c->conn), conn_bytes_out(c->conn),
+                atomic_load_explicit(&c->locks, memory_order_relaxed));
+}
+
+static void
+put_clients_json(struct http_answer *a, struct graph *g)
+{
+    struct brick_client *c;
+    bool is_first = true;
+
+    pthread_mutex_lock(&g->clients_lock);
+    cds_list_for_each_entry(c, &g->clients, link) {
+        if (!c->conn)
+            continue;
+        http_put(a, ",", !is_first);
+        put_client_json(a, c);
+        is_first = false;
+    }
+    pthread_mutex_unlock(&g->clients_lock);
+}
+
+static void
 put_brick_json(struct http_answer *a, const struct brick_figures *b, struct histogram *h)
 {
     http_printf(a, "{\"brick\":");
@@ -403,7 +435,9 @@ put_brick_json(struct http_answer *a, const struct brick_figures *b, struct hist
                 b->is_up ? "true" : "false", b->clients, b->counts.open, b->running, b->queued, b->locks_held,
                 b->locks_waiting, b->memory_bytes, b->counts.bytes_read, b->counts.bytes_written);
     put_fops_json(a, b, h);
-    http_printf(a, "}}");
+    http_printf(a, "},\"client_list\":[");
+    put_clients_json(a, b->graph);
+    http_printf(a, "]}");
 }
 
 static void
@@ -418,10 +452,12 @@ put_all_json(struct http_answer *a, const struct figures *f, struct histogram *h
         bytes += f->pools[i].resident_bytes;
     }
     http_printf(a,
-                "{\"time_ns\":%" PRIu64 ",\"resident_bytes\":%" PRIu64 ",\"cpu_seconds\":%.3f,\"threads\":%u,"
+                "{\"time_ns\":%" PRIu64 ",\"age_ns\":%.0f,\"resident_bytes\":%" PRIu64
+                ",\"cpu_seconds\":%.3f,\"threads\":%u,"
                 "\"pools\":{\"live\":%" PRIu64 ",\"hot\":%" PRIu64 ",\"cold\":%" PRIu64 ",\"bytes\":%" PRIu64
                 "},\"bricks\":[",
-                clock_mono_ns(), f->memory.resident, f->cpu_seconds, f->threads, live, hot, cold, bytes);
+                clock_mono_ns(), f->age_seconds * 1e9, f->memory.resident, f->cpu_seconds, f->threads, live,
+                hot, cold, bytes);
     for (unsigned i = 0; i < f->brick_count; i++) {
         if (i)
             http_put(a, ",", 1);

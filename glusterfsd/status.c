@@ -127,8 +127,8 @@ answer_mem(struct dict *out)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-static void
-peer_text(const struct sockaddr_storage *peer, char *text, size_t size)
+void
+status_peer_text(const struct sockaddr_storage *peer, char *text, size_t size)
 {
     char address[INET6_ADDRSTRLEN] = "";
 
@@ -160,7 +160,7 @@ answer_clients(struct graph *g, struct dict *out)
 
         if (!c->conn)
             continue;
-        peer_text(conn_peer(c->conn), peer, sizeof peer);
+        status_peer_text(conn_peer(c->conn), peer, sizeof peer);
         tell_text(&t, peer, "client%d.hostname", n);
         tell(&t, (int64_t)conn_bytes_in(c->conn), "client%d.bytesread", n);
         tell(&t, (int64_t)conn_bytes_out(c->conn), "client%d.byteswrite", n);

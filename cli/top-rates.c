@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/histogram.h"
+#include "cli/top.h"
+
+static double
+number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static const char *
+text(const json_t *object, const char *key)
+{
+    const char *s = json_string_value(json_object_get(object, key));
+
+    return s ? s : "";
+}
+
+/* What has been added; a count that has gone down is that of a brick or client that began anew. */
+static double
+grown(const json_t *before, const json_t *now, const char *key)
+{
+    double old = number(before, key), new = number(now, key);
+
+    return new >= old ? new - old : new;
+}
+
+static json_t *
+find(const json_t *list, const char *key, const char *wanted)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item)
+    {
+        if (strcmp(text(item, key), wanted) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+/* ---- fops ------------------------------------------------------------------------------------ */
+
+static void
+read_histogram(const json_t *fop, struct histogram *h)
+{
+    json_t *pair;
+    size_t i;
+
+    memset(h, 0, sizeof *h);
+    json_array_foreach(json_object_get(fop, "buckets"), i, pair)
+    {
+        json_int_t bucket = json_integer_value(json_array_get(pair, 0));
+        json_int_t count = json_integer_value(json_array_get(pair, 1));
+
+        if (bucket < 0 || bucket >= HISTOGRAM_BUCKETS || count < 0)
+            continue;
+        h->buckets[bucket] += (uint64_t)count;
+        h->count += (uint64_t)count;
+    }
+    h->sum = (uint64_t)number(fop, "sum_ns");
+}
+
+static double
+quantile_us(const struct histogram *h, double q)
+{
+    return (double)histogram_quantile(h, q) / 1e3;
+}
+
+/* Three histograms, too large for a stack that knows nothing of them. */
+struct work {
+    struct histogram now, before, all;
+    uint64_t busy_ns; /* of all fops of the brick */
+};
+
+static json_t *
+fop_rates(const char *name, const json_t *before, const json_t *now, double seconds, struct work *w)
+{
+    double calls = grown(before, now, "calls");
+
+    read_histogram(now, &w->now);
+    read_histogram(before, &w->before);
+    if (w->now.count >= w->before.count)
+        histogram_subtract(&w->now, &w->before);
+    histogram_merge(&w->all, &w->now);
+    return json_pack("{ss sf sf sf sf}", "fop", name, "ops", calls / seconds, "p50_us",
+                     quantile_us(&w->now, 0.5), "p99_us", quantile_us(&w->now, 0.99), "busy_ns",
+                     (double)w->now.sum);
+}
+
+/* Which part of the time that all calls of the brick took together was this one's. */
+static void
+add_shares(json_t *fops, const struct work *w)
+{
+    json_t *fop;
+    size_t i;
+
+    json_array_foreach(fops, i, fop)
+    {
+        double share = w->all.sum ? 100 * number(fop, "busy_ns") / (double)w->all.sum : 0;
+
+        json_object_del(fop, "busy_ns");
+        json_object_set_new(fop, "share", json_real(share));
+    }
+}
+
+static json_t *
+all_fops(const json_t *before, json_t *now, double seconds, struct work *w)
+{
+    json_t *list = json_array(), *fop;
+    const json_t *old = json_object_get(before, "fops");
+    const char *name;
+
+    memset(&w->all, 0, sizeof w->all);
+    json_object_foreach(json_object_get(now, "fops"), name, fop)
+        json_array_append_new(list, fop_rates(name, json_object_get(old, name), fop, seconds, w));
+    add_shares(list, w);
+    return list;
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static json_t *
+all_clients(const json_t *before, const json_t *now, double seconds)
+{
+    const json_t *old = json_object_get(before, "client_list");
+    json_t *list = json_array(), *client;
+    size_t i;
+
+    json_array_foreach(json_object_get(now, "client_list"), i, client)
+    {
+        const json_t *same = find(old, "id", text(client, "id"));
+
+        json_array_append_new(
+            list, json_pack("{ss ss sf sf sf}", "client", text(client, "name"), "peer", text(client, "peer"),
+                            "received", grown(same, client, "received") / seconds, "sent",
+                            grown(same, client, "sent") / seconds, "locks", number(client, "locks")));
+    }
+    return list;
+}
+
+/* ---- bricks ---------------------------------------------------------------------------------- */
+
+static double
+sum_of(const json_t *list, const char *key)
+{
+    double sum = 0;
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item) sum += number(item, key);
+    return sum;
+}
+
+static json_t *
+brick_rates(const json_t *before, json_t *now, double seconds, struct work *w)
+{
+    json_t *fops = all_fops(before, now, seconds, w);
+
+    return json_pack("{ss ss sb sf sf sf sf sf sf sf sf sf sf sf so so}", "brick", text(now, "brick"),
+                     "volume", text(now, "volume"), "up", json_is_true(json_object_get(now, "up")), "ops",
+                     sum_of(fops, "ops"), "p50_us", quantile_us(&w->all, 0.5), "p99_us",
+                     quantile_us(&w->all, 0.99), "read", grown(before, now, "bytes_read") / seconds,
+                     "written", grown(before, now, "bytes_written") / seconds, "queue",
+                     number(now, "running") + number(now, "queued"), "open", number(now, "open"), "clients",
+                     number(now, "clients"), "locks_held", number(now, "locks_held"), "locks_waiting",
+                     number(now, "locks_waiting"), "memory", number(now, "memory_bytes"), "fops", fops,
+                     "client_list", all_clients(before, now, seconds));
+}
+
+json_t *
+top_rates(const json_t *before, const json_t *now)
+{
+    const json_t *old_bricks = json_object_get(before, "bricks"),
+                 *new_bricks = json_object_get(now, "bricks");
+    double seconds = grown(before, now, before ? "time_ns" : "age_ns") / 1e9;
+    struct work *w = malloc(sizeof *w);
+    json_t *bricks = json_array(), *brick;
+    size_t i;
+
+    if (!w || !json_is_array(new_bricks) || !(seconds > 0)) {
+        free(w);
+        json_decref(bricks);
+        return NULL;
+    }
+    json_array_foreach(new_bricks, i, brick)
+    {
+        const json_t *same = find(old_bricks, "brick", text(brick, "brick"));
+
+        json_array_append_new(bricks, brick_rates(same, brick, seconds, w));
+    }
+    free(w);
+    return json_pack("{sf sf sf sf sO* so}", "seconds", seconds, "resident_bytes",
+                     number(now, "resident_bytes"), "cpu_percent",
+                     100 * grown(before, now, "cpu_seconds") / seconds, "threads", number(now, "threads"),
+                     "pools", json_object_get(now, "pools"), "bricks", bricks);
+}

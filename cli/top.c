@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* kiln top: asks once a second, and shows. */
+#include <ncurses.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/kiln.h"
+#include "cli/top.h"
+
+enum { PERIOD_MS = 1000, LINE_BYTES = 8192, WIDTH_MIN = 80 };
+
+struct screen {
+    unsigned view, sorted_by;
+    bool is_reversed, is_over;
+};
+
+/* Quietly: nothing is said of an error. */
+static int
+ask_sample(json_t **sample, bool is_quiet)
+{
+    return ask_path("/top.json", sample, is_quiet);
+}
+
+/* ---- once ------------------------------------------------------------------------------------ */
+
+static void
+print_view(const struct top_view *view, const json_t *rates)
+{
+    json_t *rows = top_rows(view, rates, view->sorted_by, false), *row;
+    char line[LINE_BYTES];
+    size_t i;
+
+    top_line(view, NULL, view->sorted_by, WIDTH_MIN, line, sizeof line);
+    printf("\n%s\n", line);
+    json_array_foreach(rows, i, row)
+    {
+        top_line(view, row, view->sorted_by, WIDTH_MIN, line, sizeof line);
+        printf("%s\n", line);
+    }
+    json_decref(rows);
+}
+
+static int
+print_rates(const json_t *rates)
+{
+    char line[LINE_BYTES];
+
+    if (!rates)
+        return refuse(KILN_REFUSED, NULL, NULL,
+                      "kilnd's figures cannot be understood, or there is no memory");
+    if (kiln_options.is_json)
+        return show_json(rates);
+    top_summary(rates, line, sizeof line);
+    printf("%s\n", line);
+    for (unsigned i = 0; i < TOP_VIEWS; i++)
+        print_view(&top_views[i], rates);
+    return KILN_DONE;
+}
+
+/* What happened in one second. */
+static int
+top_once(void)
+{
+    const struct timespec period = {PERIOD_MS / 1000, PERIOD_MS % 1000 * 1000000};
+    json_t *before, *now;
+    int status = ask_sample(&before, false);
+
+    if (status)
+        return status;
+    nanosleep(&period, NULL);
+    status = ask_sample(&now, false);
+    if (status) {
+        json_decref(before);
+        return status;
+    }
+    json_t *rates = top_rates(before, now);
+    status = print_rates(rates);
+    json_decref(before);
+    json_decref(now);
+    json_decref(rates);
+    return status;
+}
+
+/* ---- the screen ------------------------------------------------------------------------------ */
+
+static void
+draw(const struct screen *s, const json_t *rates)
+{
+    const struct top_view *view = &top_views[s->view];
+    json_t *rows = top_rows(view, rates, s->sorted_by, s->is_reversed);
+    char line[LINE_BYTES];
+    size_t count = json_array_size(rows);
+
+    erase();
+    top_summary(rates, line, sizeof line);
+    mvaddnstr(0, 0, line, COLS);
+    top_line(view, NULL, s->sorted_by, COLS, line, sizeof line);
+    attron(A_REVERSE);
+    mvaddnstr(1, 0, line, COLS);
+    attroff(A_REVERSE);
+    for (size_t i = 0; i < count && (int)i < LINES - 3; i++) {
+        top_line(view, json_array_get(rows, i), s->sorted_by, COLS, line, sizeof line);
+        mvaddnstr((int)i + 2, 0, line, COLS);
+    }
+    snprintf(line, sizeof line, "%s: %zu  b bricks  f fops  c clients  s sort by next  r reverse  q quit",
+             view->name, count);
+    mvaddnstr(LINES - 1, 0, line, COLS);
+    refresh();
+    json_decref(rows);
+}
+
+static void
+switch_view(struct screen *s, unsigned view)
+{
+    s->view = view;
+    s->sorted_by = top_views[view].sorted_by;
+    s->is_reversed = false;
+}
+
+static void
+take_key(struct screen *s, int key)
+{
+    switch (key) {
+    case 'b':
+    case 'f':
+    case 'c':
+        switch_view(s, key == 'b' ? 0 : key == 'f' ? 1 : 2);
+        break;
+    case 's':
+        s->sorted_by = (s->sorted_by + 1) % top_views[s->view].column_count;
+        break;
+    case 'r':
+        s->is_reversed = !s->is_reversed;
+        break;
+    case 'q':
+        s->is_over = true;
+        break;
+    default: /* KEY_RESIZE too: it is drawn anew */
+        break;
+    }
+}
+
+static long
+now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Takes keys until the next sample is due. */
+static void
+wait_for_keys(struct screen *s, const json_t *rates, long due_ms)
+{
+    long left;
+
+    while (!s->is_over && (left = due_ms - now_ms()) > 0) {
+        timeout((int)left);
+        int key = getch();
+
+        if (key == ERR)
+            continue;
+        take_key(s, key);
+        if (!s->is_over)
+            draw(s, rates);
+    }
+}
+
+/* Since the start of kilnd, to begin with; then of each second. 0, or an exit status of what nobody has said
+ * yet: the screen is not the place. Takes `before` over. */
+static int
+run_screen(struct screen *s, json_t *before)
+{
+    json_t *rates = top_rates(NULL, before), *now;
+    int status = rates ? KILN_DONE : KILN_REFUSED;
+
+    while (!status && !s->is_over) {
+        draw(s, rates);
+        wait_for_keys(s, rates, now_ms() + PERIOD_MS);
+        if (s->is_over)
+            break;
+        status = ask_sample(&now, true);
+        if (status)
+            break;
+        json_decref(rates);
+        rates = top_rates(before, now);
+        json_decref(before);
+        before = now;
+        if (!rates)
+            status = KILN_REFUSED;
+    }
+    json_decref(rates);
+    json_decref(before);
+    return status;
+}
+
+static int
+top_screen(void)
+{
+    struct screen s = {0};
+    json_t *sample;
+
+    if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+        return refuse(KILN_USAGE, "a terminal", "kiln top --once", "top wants a terminal");
+    int status = ask_sample(&sample, false);
+    if (status)
+        return status;
+    switch_view(&s, 0);
+    SCREEN *terminal = newterm(NULL, stdout, stdin);
+    if (!terminal) {
+        json_decref(sample);
+        return refuse(KILN_REFUSED, "a terminal that ncurses knows", "kiln top --once",
+                      "the terminal (TERM) is not known");
+    }
+    cbreak();
+    noecho();
+    keypad(stdscr, true);
+    curs_set(0);
+    status = run_screen(&s, sample);
+    endwin();
+    delscreen(terminal);
+    return status ? refuse(status, NULL, NULL, "kilnd does not answer any more, or not with figures")
+                  : KILN_DONE;
+}
+
+int
+top(const struct verb *v, int argc, char **argv)
+{
+    if (argc > 0 && strcmp(argv[0], "--once") != 0)
+        return usage(v, "'%s' is not known", argv[0]);
+    return argc > 0 || kiln_options.is_json ? top_once() : top_screen();
+}

@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kiln top under load: once as JSON and as text, and live in a terminal of 80 columns; a kilnd that is not there or goes away is said.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
+
+kiln() {
+    "${KILND%/*}/kiln" --socket="$T/http" "$@"
+}
+
+kilnd_options=(--management-socket "$T/http")
+volume_new v 1x2
+volume_start v
+mount_volume v "$T/mnt" plain
+read -r first second <<<"${volume_bricks[v]}"
+
+(
+    while [[ ! -e $T/enough ]]; do
+        dd if=/dev/zero of="$T/mnt/file" bs=4096 count=50 conv=notrunc,fsync status=none
+    done
+) &
+load=$!
+
+# A second may pass without a call on a machine that is busy with other things.
+sees_load() {
+    kiln top --once --json >"$T/top.json" && python3 - "$T/top.json" "$first" "$second" <<'PY'
+import json, sys
+top = json.load(open(sys.argv[1]))
+assert 0 < top["seconds"] < 600 and top["resident_bytes"] > 0 and top["pools"]["bytes"] > 0, top
+bricks = {b["brick"]: b for b in top["bricks"]}
+assert sorted(bricks) == sorted(sys.argv[2:])
+for b in bricks.values():
+    fops = {f["fop"]: f for f in b["fops"]}
+    assert b["volume"] == "v" and b["up"] and b["clients"] == 1 and len(b["client_list"]) == 1
+    assert b["memory"] > 0
+    if not (b["written"] > 0 and fops["writev"]["ops"] > 0 and b["client_list"][0]["received"] > 0):
+        sys.exit(1)
+    assert 0 < fops["writev"]["p50_us"] <= fops["writev"]["p99_us"], fops
+PY
+}
+t "kiln top --once --json sees the writes" wait_for 240 "writes in a second" sees_load
+kiln top --once >"$T/top.txt"
+t "as text: operations" grep -Eq "^\S*$first +writev +[0-9]" "$T/top.txt"
+t "clients" grep -Eq "/b0 +\S.* 127\.0\.0\.1:[0-9]+" "$T/top.txt"
+is "$(awk 'length($0) > 80 && !/ bricks  cpu/' "$T/top.txt")" "" "in 80 columns"
+
+# live VIEW: keys into a terminal, what it showed into $T/screen.
+live() {
+    local keys=$1
+    mkfifo "$T/keys"
+    TERM=xterm script -qfc "stty rows 24 cols 80; $KILN_BIN --socket=$T/http top" "$T/screen" <"$T/keys" >/dev/null &
+    local pid=$! key
+    exec {fd}>"$T/keys"
+    for key in $keys; do
+        wait_for 120 "what key $key waits for" grep -aq "${shown[$key]}" "$T/screen"
+        printf '%s' "$key" >&"$fd"
+    done
+    wait_for 120 "top to end" process_gone "$pid"
+    exec {fd}>&-
+    rm "$T/keys"
+    wait "$pid"
+}
+KILN_BIN=${KILND%/*}/kiln
+declare -A shown=([f]='OPS/S' [c]='time%' [r]='out/s' [b]='out/s' [q]='queue')
+t "live: bricks, operations, clients, the end" live "f c r b q"
+touch "$T/enough"
+wait "$load" || true
+
+status=0
+kiln top --once --socket=/none >/dev/null 2>"$T/said" || status=$?
+is "$status" 2 "an argument that top does not know is refused"
+status=0
+kiln top </dev/null >"$T/out" 2>"$T/said" || status=$?
+is "$status" 2 "without a terminal it is refused"
+t "and says what works" grep -q -- "--once" "$T/said"
+mount_end "$T/mnt"
+volume_stop v
+status=0
+kiln top --once >/dev/null 2>"$T/said" || status=$?
+is "$status" 3 "without a kilnd: exit status 3"
+t "and says so" grep -q "does not answer" "$T/said"
