@@ -7,10 +7,11 @@
 
 #include "stack/xlator.h"
 
-extern const struct xlator_type cluster_replicate_xlator, features_read_only_xlator, features_utime_xlator,
-    mount_fuse_xlator, protocol_client_xlator;
+extern const struct xlator_type cluster_distribute_xlator, cluster_replicate_xlator,
+    features_read_only_xlator, features_utime_xlator, mount_fuse_xlator, protocol_client_xlator;
 
 static const struct xlator_type *const built[] = {
+    &cluster_distribute_xlator,
     &cluster_replicate_xlator,
     &features_read_only_xlator,
     &features_utime_xlator,

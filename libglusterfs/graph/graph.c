@@ -264,6 +264,16 @@ join_layers(struct graph *g, struct plan *p)
     }
 }
 
+static unsigned
+number_leaves(struct xlator *xl, unsigned next)
+{
+    xl->leaf_first = (uint16_t)next;
+    xl->leaf_count = (uint16_t)(xl->child_count ? 0 : 1);
+    for (unsigned i = 0; i < xl->child_count; i++)
+        xl->leaf_count = (uint16_t)(xl->leaf_count + number_leaves(xl->children[i], next + xl->leaf_count));
+    return xl->leaf_count;
+}
+
 static int
 make_layers(struct graph *g, char *error, size_t size)
 {
@@ -280,8 +290,10 @@ make_layers(struct graph *g, char *error, size_t size)
     }
     for (unsigned i = 0; i < p.count && !err; i++)
         err = make_layer(g, p.sections[i], error, size);
-    if (!err)
+    if (!err) {
         join_layers(g, &p);
+        number_leaves(&g->layers[0], 0);
+    }
     plan_free(&p);
     return err;
 }

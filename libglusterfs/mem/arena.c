@@ -139,6 +139,30 @@ arena_printf(struct arena *a, const char *fmt, ...)
 }
 
 void
+arena_join(struct arena *a, struct arena *from)
+{
+    struct arena_object **dicts = &from->dicts;
+
+    while (*dicts)
+        dicts = &(*dicts)->next;
+    *dicts = a->dicts;
+    a->dicts = from->dicts;
+    /* Behind those of `a`, whose newest stays the one that is filled. */
+    if (a->chunks) {
+        struct arena_chunk *last = a->chunks;
+
+        while (last->next)
+            last = last->next;
+        last->next = from->chunks;
+    } else {
+        a->chunks = from->chunks;
+        a->at = from->at;
+        a->end = from->end;
+    }
+    arena_init(from);
+}
+
+void
 arena_release(struct arena *a)
 {
     for (struct arena_object *d = a->dicts, *next; d; d = next) {

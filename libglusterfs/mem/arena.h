@@ -45,6 +45,10 @@ char *arena_dup(struct arena *a, const void *bytes, size_t len);
 /* Formatted text, NUL-terminated. NULL: no memory. */
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* What is on `from` lives as long as `a` from now on; `from` is empty. A dict that was made on it takes no
+ * more pairs until its `arena` is `a`. */
+void arena_join(struct arena *a, struct arena *from);
+
 /* Gives everything back. The arena is empty and may be used again. */
 void arena_release(struct arena *a);
 

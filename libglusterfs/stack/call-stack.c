@@ -64,6 +64,14 @@ loc_release(struct loc *loc)
     *loc = (struct loc){0};
 }
 
+static void
+entries_release(struct fop_reply *reply)
+{
+    for (struct dirent_entry *e = reply->entries; e; e = e->next)
+        inode_unref(e->inode);
+    reply->holds_inodes = false;
+}
+
 void
 call_stack_release(struct call_stack *stk)
 {
@@ -74,6 +82,8 @@ call_stack_release(struct call_stack *stk)
         mem_put_t(MEM_ID_FRAME, f);
     }
     stk->frames = NULL;
+    if (stk->reply.holds_inodes)
+        entries_release(&stk->reply);
     fd_unref(stk->reply.fd);
     iobuf_unref(stk->reply.iobuf);
     iobuf_unref(stk->call.payload_iobuf);
@@ -94,6 +104,8 @@ reply_error(struct call_stack *stk, int err)
 {
     struct dict *xdata = stk->reply.xdata; /* layers may have put something there for failures too */
 
+    if (stk->reply.holds_inodes)
+        entries_release(&stk->reply);
     fd_unref(stk->reply.fd);
     iobuf_unref(stk->reply.iobuf);
     memset(&stk->reply, 0, sizeof stk->reply);

@@ -93,6 +93,7 @@ struct dirent_entry {
     const char *name;
     struct iatt iatt;   /* READDIRP; zero when unknown */
     struct dict *dict;  /* READDIRP; may be NULL */
+    struct inode *inode; /* if the reply says so (holds_inodes): NULL or a reference of the reply's */
 };
 
 /* One lock of GETACTIVELK / SETACTIVELK. */
@@ -156,6 +157,7 @@ struct fop_reply {
     uint32_t weak, checksum_flags; /* rchecksum */
     uint8_t strong[32];
     struct dirent_entry *entries;
+    bool holds_inodes; /* the entries' */
     struct active_lock *locks;
     struct iobuf *iobuf;      /* readv: holds the payload; a reference handed to the call stack */
     struct iovec payload;     /* readv: op_ret bytes inside iobuf */

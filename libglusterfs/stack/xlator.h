@@ -124,6 +124,8 @@ struct xlator {
     struct xlator *parent;    /* above; NULL for the top */
     struct xlator **children; /* below, in the volfile's order */
     unsigned child_count;     /* 0 for storage; more than one only if the type fans out */
+    /* the layers below that have none below them, counted in the volfile's order over the whole graph */
+    uint16_t leaf_first, leaf_count;
     struct xlator *next[FOP_COUNT]; /* atomic: written when options change. See xlator_next() */
     /* this layer's function for a fop, `any` filled in; NULL: none, or the type is not built */
     fop_fn fn[FOP_COUNT];

@@ -11,7 +11,7 @@
 #   mount_launch MNT ARG...         starts a client, ARG for glusterfs(8) says of what; mount_arrive VOL MNT waits until it is mounted
 #   mount_settle MNT                waits until the client is connected to all bricks whose daemons run, and knows that it
 #                                   is not to the others: after each start of a daemon that the mount's client used before
-#   mount_kiln   VOL MNT [ARG...]   the same by kiln-mount, of a volume of one brick or one set of replicas; ARG: for kiln-mount(8)
+#   mount_kiln   VOL MNT [ARG...]   the same by kiln-mount; ARG: for kiln-mount(8)
 #   mount_end    MNT                unmounts; the client process has to end, kiln-mount with status 0
 #   shd_start    VOL                a stock self-heal daemon for the volume
 #
@@ -262,8 +262,12 @@ mount_kiln() {
     mkdir -p "$mnt"
     name=$(basename "$mnt")
     volfile=$T/$vol-$name.kiln.vol
-    # shellcheck disable=SC2046
-    volfile_id=${volume_id[$vol]} volfile_bare "$vol" $(volume_specs "$vol") >"$volfile"
+    if [[ ${volume_layout[$vol]} == 1x* ]]; then
+        # shellcheck disable=SC2046
+        volfile_id=${volume_id[$vol]} volfile_bare "$vol" $(volume_specs "$vol") >"$volfile"
+    else
+        volume_client_volfile "$vol" default >"$volfile"
+    fi
     "$KILN_MOUNT" -N -f "$volfile" -l "$T/log/kiln-mount-$name.log" "$@" "$mnt" >>"$T/log/kiln-mount-$name.out" 2>&1 \
         </dev/null &
     mount_pid[$mnt]=$!

@@ -29,6 +29,7 @@
 
 #include "base/read-section.h"
 #include "base/reason.h"
+#include "graph/dir-offset.h"
 #include "log/dump.h"
 #include "log/log.h"
 #include "rpc/xdr/callback-program.h"
@@ -208,6 +209,22 @@ opens(enum fop fop)
 }
 
 static bool
+lists(enum fop fop)
+{
+    return fop == FOP_readdir || fop == FOP_readdirp;
+}
+
+/* Cookies of several bricks go up: each says which brick it is of. */
+static void
+join_offsets(const struct client *c, struct dirent_entry *e)
+{
+    unsigned bricks = c->xl->graph->layers[0].leaf_count;
+
+    for (; e; e = e->next)
+        e->off = dir_offset_join(e->off, c->xl->leaf_first, bricks);
+}
+
+static bool
 takes_lock(const struct fop_call *call)
 {
     return call->fop == FOP_lk && call->cmd != 0 && call->type != FLOCK_UNLOCK;
@@ -223,6 +240,8 @@ reply_arrived(struct client *c, struct call_stack *stk)
 
     if (opens(call->fop))
         return remote_fd_make(c, stk);
+    if (lists(call->fop))
+        join_offsets(c, reply->entries);
     switch (call->fop) {
     case FOP_lk:
         if (takes_lock(call) && call->fd && (r = fd_ctx(call->fd, c->xl)))
@@ -298,6 +317,11 @@ send_call(struct client *c, struct rpc_client *rpc, struct call_stack *stk)
         return err;
     if (!conf->sends_gids)
         caller.group_count = 0;
+    if (lists(stk->call.fop)) {
+        unsigned brick;
+
+        stk->call.offset = dir_offset_split(stk->call.offset, c->xl->graph->layers[0].leaf_count, &brick);
+    }
     if (conf->strips_o_direct && opens(stk->call.fop))
         stk->call.flags &= ~(uint32_t)O_DIRECT;
     return rpc_client_fop(rpc, &stk->call, &caller, payload ? iobuf_ref(payload) : NULL, 0, answered, stk);

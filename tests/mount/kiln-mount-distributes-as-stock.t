@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A kiln-mount spreads files over three bricks as the stock client does: after the same few hundred steps, with every file operation
+# on few names, the bricks of a volume that the stock client worked on and those of one that Kiln's did hold the same, layouts, linkto files
+# and xattrs included, and each step came to the same. With a stock mount beside it both see each other's work.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+here=$tests_dir/mount
+no_cache=(--attribute-timeout=0 --entry-timeout=0)
+steps=${KILN_STEPS:-350}
+
+# NAME MOUNT SEED: the work, then the mount ends, then the bricks are looked at.
+work() {
+    python3 "$here/distribute_work.py" "$2" "$steps" "$3" >"$T/$1.steps" || return 1
+    mount_end "$2" || return 1
+    # shellcheck disable=SC2086
+    python3 "$here/brick_trees.py" ${volume_bricks[$1]} >"$T/$1.trees"
+    # shellcheck disable=SC2086
+    python3 "$here/brick_trees.py" --no-names ${volume_bricks[$1]} >"$T/$1.bare-trees"
+}
+
+same_as_stock() {
+    diff "$T/stock-stock.$2" "$T/$1.$2"
+}
+
+# A folder is removed only while all bricks are there.
+all_are_there() {
+    [[ $(LC_ALL=C rmdir "$1/no-such-folder" 2>&1) == *"No such file"* ]]
+}
+
+mount_kiln_whole() {
+    mount_kiln "$1" "$2" "${no_cache[@]}"
+    wait_for 240 "all bricks of $2" all_are_there "$2"
+}
+
+listings_equal() {
+    diff <(cd "$1" && ls -lRn --time-style=+) <(cd "$2" && ls -lRn --time-style=+)
+}
+
+seed=${KILN_SEED:-1}
+volume_new stock-stock 3x1
+volume_assign stock-stock stock
+volume_start stock-stock
+mount_volume stock-stock "$T/mnt-stock" default "${no_cache[@]}"
+t_here "the stock client works on stock bricks" work stock-stock "$T/mnt-stock" "$seed"
+volume_stop stock-stock
+
+for kind in kiln stock; do
+    v=kiln-$kind
+    volume_new "$v" 3x1
+    volume_assign "$v" "$kind"
+    volume_start "$v"
+    mount_kiln_whole "$v" "$T/mnt-$v"
+    t_here "$kind bricks: Kiln's client works on them" work "$v" "$T/mnt-$v" "$seed"
+    t "$kind bricks: each step came to the same" same_as_stock "$v" steps
+    t "$kind bricks: they hold the same" same_as_stock "$v" "$([[ $kind == stock ]] || echo bare-)trees"
+    volume_stop "$v"
+done
+
+# Both at once, on the bricks of the last.
+volume_start kiln-stock
+mount_kiln_whole kiln-stock "$T/one"
+mount_volume kiln-stock "$T/two" default "${no_cache[@]}"
+mkdir "$T/one/k" "$T/two/s"
+t "Kiln's client works beside a stock mount" python3 "$here/distribute_work.py" "$T/one/k" 150 "$seed"
+t "and the stock client beside it" python3 "$here/distribute_work.py" "$T/two/s" 150 "$seed"
+t "both see the same" listings_equal "$T/one" "$T/two"
+is "$(find "$T/two" | wc -l)" "$(find "$T/one" | wc -l)" "each lists every name once"
+t "what one has made the other removes" rm -r "$T/two/k" "$T/one/s"
+t_here "unmounted" mount_end "$T/one"

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What is done to a folder, on all subvolumes.
+ *
+ * STAT, ACCESS, FSYNC, FSYNCDIR: all at once; attributes are put together (folder.c).
+ *
+ * SETATTR: the MDS first, whose answer counts; if it is away ENOTCONN. Then all others at once; what fails
+ * there is mended by the next look at the folder. The root, which has no MDS: all at once.
+ *
+ * Xattrs that belong to a folder wherever it is (user.*, ACLs): 1. XATTROP takes 1 off
+ * trusted.glusterfs.dht.mds on the MDS; 2. the change on the MDS, whose answer counts; 3. on all others; 4.
+ * if that went well everywhere, XATTROP adds the 1 again. While the number is negative who looks at the
+ * folder copies them from the MDS (heal.c); others see, between 2 and 4, old values on some subvolumes, but
+ * read them from the MDS. All other xattrs, and the root's: all at once.
+ *
+ * GETXATTR: those that belong to all are read from the MDS while it is up; others are put together, the last
+ * one counts. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "xlators/cluster/distribute/distribute-internal.h"
+
+static struct inode *
+folder_of(const struct call_stack *stk)
+{
+    return stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
+}
+
+/* ---- all at once ----------------------------------------------------------------------------- */
+
+/* That one subvolume lacks the folder is for the next look to mend. */
+static bool
+is_no_matter(int ret)
+{
+    return ret == -ENOTCONN || ret == -ENOENT || ret == -ESTALE || ret == -EBADFD;
+}
+
+struct sum {
+    struct iatt stat, pre, post;
+    unsigned good;
+    int worst;     /* of what matters */
+    int no_matter; /* of what does not; answered if nothing is good */
+    int best;      /* child */
+};
+
+static void
+add_up(struct sum *s, const struct fan *f, unsigned i)
+{
+    const struct fop_reply *r = &f->call[i]->reply;
+    int ret = dist_fan_result(f, i);
+
+    if (ret < 0) {
+        *(is_no_matter(ret) ? &s->no_matter : &s->worst) = ret;
+        return;
+    }
+    s->good++;
+    s->best = (int)i;
+    if (r->stat.mode)
+        folder_merge(&s->stat, &r->stat);
+    if (r->pre.mode)
+        folder_merge(&s->pre, &r->pre);
+    if (r->post.mode)
+        folder_merge(&s->post, &r->post);
+}
+
+/* To all but child `but` (-1: all). */
+static int
+ask_all(const struct op *o, int but, struct fan *fan, struct sum *s)
+{
+    int err = dist_fan_begin(fan, o);
+
+    *s = (struct sum){.no_matter = -ENOTCONN, .best = -1};
+    for (unsigned i = 0; i < fan->count; i++) {
+        if ((int)i != but)
+            dist_fan_add(fan, i, dist_call_copy(o));
+    }
+    if (!err)
+        err = dist_fan_go(fan);
+    for (unsigned i = 0; i < fan->count && !err; i++) {
+        if (fan->call[i])
+            add_up(s, fan, i);
+    }
+    return err;
+}
+
+static int
+outcome(const struct sum *s)
+{
+    return s->worst ? s->worst : s->good ? 0 : s->no_matter;
+}
+
+/* The best reply, with the sums in it. */
+static xl_verdict
+answer(const struct op *o, struct fan *fan, const struct sum *s)
+{
+    struct call_stack *stk = fan->call[s->best];
+
+    fan->call[s->best] = NULL;
+    stk->reply.stat = s->stat;
+    stk->reply.pre = s->pre;
+    stk->reply.post = s->post;
+    dist_fan_end(fan);
+    return dist_op_answer_with(o, stk);
+}
+
+static xl_verdict
+on_all(const struct op *o)
+{
+    struct fan fan;
+    struct sum s;
+    int err = ask_all(o, -1, &fan, &s);
+
+    if (!err)
+        err = outcome(&s);
+    if (!err)
+        return answer(o, &fan, &s);
+    dist_fan_end(&fan);
+    return err;
+}
+
+/* ---- the MDS first --------------------------------------------------------------------------- */
+
+/* Its number, or -errno. */
+static int
+mds_of(const struct op *o, struct inode *folder)
+{
+    struct layout *l;
+    int mds = place_cached(o->d, folder);
+
+    if (mds < 0) {
+        int err = folder_layout_fresh(o, folder, &l);
+
+        if (err)
+            return err;
+        layout_unref(l);
+        mds = place_cached(o->d, folder);
+    }
+    if (mds < 0)
+        return -ENOENT;
+    return child_is_up(o->d, (unsigned)mds) ? mds : -ENOTCONN;
+}
+
+static xl_verdict
+mds_first(const struct op *o, int mds)
+{
+    struct call_stack *first = dist_call_copy(o);
+    struct fan fan;
+    struct sum s;
+    int err = dist_call_at(o, (unsigned)mds, first);
+
+    if (err < 0) {
+        if (first)
+            call_stack_free(first);
+        return err;
+    }
+    err = ask_all(o, mds, &fan, &s);
+    dist_fan_end(&fan);
+    folder_merge(&s.pre, &first->reply.pre);
+    folder_merge(&s.post, &first->reply.post);
+    if (first->reply.post.mode) {
+        s.post.mode = first->reply.post.mode;
+        first->reply.pre = s.pre;
+        first->reply.post = s.post;
+    }
+    return dist_op_answer_with(o, first);
+}
+
+/* XATTROP of the MDS's count by +1 or -1. */
+static int
+count_change(const struct op *o, struct inode *folder, int mds, int32_t by)
+{
+    uint32_t be = htobe32((uint32_t)by);
+    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_xattrop), folder);
+
+    if (stk) {
+        stk->call.dict = dict_new(&stk->arena);
+        if (!stk->call.dict || dict_set_bytes(stk->call.dict, DICT_KEY_DHT_MDS, &be, sizeof be)) {
+            call_stack_free(stk);
+            stk = NULL;
+        }
+    }
+    int ret = dist_call_once(o, (unsigned)mds, stk);
+
+    return ret < 0 ? ret : 0;
+}
+
+static xl_verdict
+change_counted(const struct op *o, struct inode *folder, int mds)
+{
+    struct call_stack *first;
+    struct fan fan;
+    struct sum s;
+    int err = count_change(o, folder, mds, -1);
+
+    if (err)
+        return err;
+    first = dist_call_copy(o);
+    err = dist_call_at(o, (unsigned)mds, first);
+    if (err < 0) {
+        if (first)
+            call_stack_free(first);
+        (void)count_change(o, folder, mds, 1); /* nothing has been changed; if this fails, a heal too many */
+        return err;
+    }
+    err = ask_all(o, mds, &fan, &s);
+    if (!err && s.good + 1 == o->d->count)
+        (void)count_change(o, folder, mds, 1); /* if this fails, a heal too many */
+    dist_fan_end(&fan);
+    return dist_op_answer_with(o, first);
+}
+
+/* ---- xattrs ---------------------------------------------------------------------------------- */
+
+static bool
+belongs_to_all(const char *key)
+{
+    static const char *const keys[] = {"system.posix_acl_access",
+                                       "system.posix_acl_default",
+                                       "security.selinux",
+                                       "trusted.glusterfs.quota.limit-set",
+                                       "trusted.glusterfs.quota.limit-objects",
+                                       "trusted.glusterfs.mdata"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    }
+    return strncmp(key, "user.", 5) == 0;
+}
+
+static bool
+is_counted(const struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+
+    if (c->fop == FOP_removexattr || c->fop == FOP_fremovexattr || c->fop == FOP_getxattr ||
+        c->fop == FOP_fgetxattr)
+        return c->name && belongs_to_all(c->name);
+    dict_for_each (p, c->dict) {
+        if (belongs_to_all(p->key))
+            return true;
+    }
+    return false;
+}
+
+static xl_verdict
+change_xattr(const struct op *o, struct inode *folder)
+{
+    if (gfid_is_root(&folder->gfid) || !is_counted(o->stk))
+        return on_all(o);
+    int mds = mds_of(o, folder);
+
+    return mds < 0 ? mds : change_counted(o, folder, mds);
+}
+
+/* Pairs of all; the last of a key counts. */
+static xl_verdict
+read_all_xattrs(const struct op *o)
+{
+    struct fan fan;
+    struct sum s;
+    int err = ask_all(o, -1, &fan, &s);
+
+    if (!err && !s.good)
+        err = s.worst ? s.worst : s.no_matter;
+    if (err) {
+        dist_fan_end(&fan);
+        return err;
+    }
+    struct dict *sum = reply_dict(o->stk);
+
+    err = sum ? 0 : -ENOMEM;
+    for (unsigned i = 0; i < fan.count && !err; i++) {
+        if (dist_fan_result(&fan, i) < 0)
+            continue;
+        dict_for_each (p, fan.call[i]->reply.dict) {
+            if (!err)
+                err = p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED
+                          ? dict_set_text(sum, p->key, p->type, p->v.bytes, p->len)
+                          : 0;
+        }
+    }
+    dist_fan_end(&fan);
+    o->stk->reply.op_ret = (int32_t)(sum ? sum->count : 0);
+    return err ? err : XL_DONE;
+}
+
+static xl_verdict
+read_xattr(const struct op *o, struct inode *folder)
+{
+    int mds = place_cached(o->d, folder);
+    struct call_stack *one;
+
+    if (!is_counted(o->stk) || mds < 0 || !child_is_up(o->d, (unsigned)mds))
+        return read_all_xattrs(o);
+    one = dist_call_copy(o);
+    int err = dist_call_at(o, (unsigned)mds, one);
+
+    if (err >= 0)
+        return dist_op_answer_with(o, one);
+    if (one)
+        call_stack_free(one);
+    return err;
+}
+
+/* ---- which ----------------------------------------------------------------------------------- */
+
+xl_verdict
+dist_all_go(struct xlator *xl, struct call_stack *stk)
+{
+    struct op o = dist_op_of(xl, stk);
+    struct inode *folder = folder_of(stk);
+    int mds;
+
+    switch (stk->call.fop) {
+    case FOP_stat:
+    case FOP_fstat:
+    case FOP_access:
+    case FOP_fsyncdir:
+    case FOP_fsync:
+        return on_all(&o);
+    case FOP_flush: /* nothing waits on a folder */
+        stk->reply.op_ret = 0;
+        return XL_DONE;
+    case FOP_setattr:
+    case FOP_fsetattr:
+        if (gfid_is_root(&folder->gfid))
+            return on_all(&o);
+        mds = mds_of(&o, folder);
+        return mds < 0 ? mds : mds_first(&o, mds);
+    case FOP_setxattr:
+    case FOP_fsetxattr:
+    case FOP_removexattr:
+    case FOP_fremovexattr:
+        return change_xattr(&o, folder);
+    case FOP_getxattr:
+    case FOP_fgetxattr:
+        return read_xattr(&o, folder);
+    default:
+        return -EOPNOTSUPP;
+    }
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Calls that one call of the layer above needs, and their locks.
+ *
+ * Locks of several clients meet in an order that all keep: by the subvolume's name, then by what is locked;
+ * each is waited for before the next is asked for. They are taken as pid -4. A brick holds the removal of an
+ * object back while another client has a lock on it, but does not count those of pid -4: else a removal that
+ * waits for our lock, and holds a lock that we wait for, would wait for ever (client 2.24). */
+#include <errno.h>
+#include <string.h>
+
+#include "mem/iobuf.h"
+#include "xlators/cluster/distribute/distribute-internal.h"
+
+enum { INODELK_SET = 1, INODELK_SET_WAIT = 2, ENTRYLK_LOCK = 0, ENTRYLK_UNLOCK = 1 }; /* wire 6.2 */
+
+struct op
+dist_op_of(struct xlator *xl, struct call_stack *stk)
+{
+    struct op o = {.d = xl->private, .stk = stk};
+    uint64_t mine = (uint64_t)(uintptr_t)stk;
+
+    memcpy(o.owner, &mine, sizeof o.owner);
+    return o;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+struct call_stack *
+dist_call_new(const struct op *o, enum fop fop)
+{
+    struct call_stack *stk = coro_call_new();
+
+    if (!stk)
+        return NULL;
+    stk->caller = o->stk->caller; /* what it points to is the caller's call's */
+    stk->call.fop = fop;
+    return stk;
+}
+
+struct call_stack *
+dist_call_new_internal(const struct op *o, enum fop fop)
+{
+    struct call_stack *stk = dist_call_new(o, fop);
+
+    if (!stk)
+        return NULL;
+    stk->caller.pid = PID_INTERNAL;
+    stk->caller.uid = stk->caller.gid = stk->caller.group_count = 0;
+    return stk;
+}
+
+struct call_stack *
+dist_call_copy(const struct op *o)
+{
+    return coro_call_fork(o->stk);
+}
+
+struct call_stack *
+dist_call_for_inode(struct call_stack *stk, struct inode *inode)
+{
+    if (stk)
+        stk->call.loc.inode = inode_ref(inode);
+    return stk;
+}
+
+struct call_stack *
+dist_call_for_name(struct call_stack *stk, struct inode *parent, const char *name)
+{
+    if (stk) {
+        stk->call.loc.parent = inode_ref(parent);
+        stk->call.loc.name = name;
+    }
+    return stk;
+}
+
+/* The call's xdata, which has been made if there was none. */
+static struct dict *
+xdata_of(struct call_stack *stk)
+{
+    if (!stk->call.xdata)
+        stk->call.xdata = dict_new(&stk->arena);
+    return stk->call.xdata;
+}
+
+static struct call_stack *
+unless_short(struct call_stack *stk, int err)
+{
+    if (!err)
+        return stk;
+    call_stack_free(stk);
+    return NULL;
+}
+
+#define PUT(stk, set) ((stk) ? unless_short((stk), xdata_of(stk) ? (set) : -ENOMEM) : NULL)
+
+struct call_stack *
+dist_call_put_int(struct call_stack *stk, enum dict_key key, int64_t value)
+{
+    return PUT(stk, dict_set_int(stk->call.xdata, key, value));
+}
+
+struct call_stack *
+dist_call_put_uint(struct call_stack *stk, enum dict_key key, uint64_t value)
+{
+    return PUT(stk, dict_set_uint(stk->call.xdata, key, value));
+}
+
+struct call_stack *
+dist_call_put_str(struct call_stack *stk, enum dict_key key, const char *text)
+{
+    return PUT(stk, dict_set_str(stk->call.xdata, key, text));
+}
+
+struct call_stack *
+dist_call_put_bytes(struct call_stack *stk, enum dict_key key, const void *bytes, size_t len)
+{
+    return PUT(stk, dict_set_bytes(stk->call.xdata, key, bytes, (uint32_t)len));
+}
+
+struct call_stack *
+dist_call_put_gfid(struct call_stack *stk, enum dict_key key, const struct gfid *gfid)
+{
+    return PUT(stk, dict_set_gfid(stk->call.xdata, key, gfid));
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+int
+dist_call_at(const struct op *o, unsigned i, struct call_stack *stk)
+{
+    return stk ? coro_call(stk, o->d->child[i].xl) : -ENOMEM;
+}
+
+int
+dist_call_once(const struct op *o, unsigned i, struct call_stack *stk)
+{
+    int ret = dist_call_at(o, i, stk);
+
+    if (stk)
+        call_stack_free(stk);
+    return ret;
+}
+
+static void
+move_dict(struct dict *d, struct call_stack *to)
+{
+    if (d)
+        d->arena = &to->arena;
+}
+
+xl_verdict
+dist_op_answer_with(const struct op *o, struct call_stack *stk)
+{
+    struct call_stack *to = o->stk;
+
+    fd_unref(to->reply.fd);
+    iobuf_unref(to->reply.iobuf);
+    to->reply = stk->reply;
+    stk->reply.fd = NULL;
+    stk->reply.iobuf = NULL;
+    stk->reply.holds_inodes = false;
+    arena_join(&to->arena, &stk->arena);
+    move_dict(to->reply.xdata, to);
+    move_dict(to->reply.dict, to);
+    call_stack_free(stk);
+    return XL_DONE;
+}
+
+/* ---- to several ------------------------------------------------------------------------------ */
+
+int
+dist_fan_begin(struct fan *f, const struct op *o)
+{
+    *f = (struct fan){.o = o, .count = o->d->count};
+    f->call = arena_zalloc(&o->stk->arena, f->count * sizeof *f->call);
+    if (f->call)
+        return 0;
+    f->count = 0;
+    return -ENOMEM;
+}
+
+void
+dist_fan_add(struct fan *f, unsigned i, struct call_stack *stk)
+{
+    f->call[i] = stk;
+    if (!stk)
+        f->is_short = true;
+}
+
+int
+dist_fan_go(struct fan *f)
+{
+    struct coro_group g;
+
+    if (f->is_short)
+        return -ENOMEM;
+    coro_group_begin(&g);
+    for (unsigned i = 0; i < f->count; i++) {
+        if (f->call[i] && f->call[i]->state == CALL_NEW)
+            coro_group_wind(&g, f->call[i], f->o->d->child[i].xl);
+    }
+    coro_group_wait(&g);
+    return 0;
+}
+
+int
+dist_fan_result(const struct fan *f, unsigned i)
+{
+    return f->call[i] ? coro_call_result(f->call[i]) : -ENOTCONN;
+}
+
+void
+dist_fan_end(struct fan *f)
+{
+    for (unsigned i = 0; i < f->count; i++) {
+        if (f->call[i])
+            call_stack_free(f->call[i]);
+        f->call[i] = NULL;
+    }
+}
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+static struct call_stack *
+lock_call(const struct op *o, const struct dist_lock *l, bool takes)
+{
+    struct call_stack *stk =
+        dist_call_for_inode(dist_call_new_internal(o, l->name ? FOP_entrylk : FOP_inodelk), l->inode);
+
+    if (!stk)
+        return NULL;
+    stk->caller.lk_owner = (struct lk_owner){.len = sizeof o->owner, .bytes = o->owner};
+    stk->call.volume = l->domain;
+    if (l->name) {
+        stk->call.name = l->name;
+        stk->call.has_name = 1;
+        stk->call.cmd = takes ? ENTRYLK_LOCK : ENTRYLK_UNLOCK;
+        stk->call.type = FLOCK_WRITE;
+    } else {
+        stk->call.cmd = takes ? INODELK_SET_WAIT : INODELK_SET;
+        stk->call.type = takes ? l->type : FLOCK_UNLOCK;
+        stk->call.flock.type = stk->call.type;
+    }
+    return stk;
+}
+
+/* -1, 0, 1: which is taken first. */
+static int
+compare(const struct dist *d, const struct dist_lock *a, const struct dist_lock *b)
+{
+    int by_child = strcmp(d->child[a->child].xl->name, d->child[b->child].xl->name);
+
+    if (by_child)
+        return by_child;
+    int by_gfid = memcmp(&a->inode->gfid, &b->inode->gfid, sizeof a->inode->gfid);
+
+    return by_gfid ? by_gfid : strcmp(a->name ? a->name : "", b->name ? b->name : "");
+}
+
+/* The inodelk of a name stands in front of its entrylk and goes with it, so pairs are sorted as one. */
+static unsigned
+group_size(const struct dist_lock *l)
+{
+    return !l->name && l->type == FLOCK_READ ? 2 : 1;
+}
+
+static void
+sort(const struct dist *d, struct dist_lock *lock, unsigned count)
+{
+    unsigned size = count ? group_size(&lock[0]) : 1;
+
+    for (unsigned i = size; i < count; i += size) {
+        for (unsigned k = i; k >= size && compare(d, &lock[k + size - 1], &lock[k - 1]) < 0; k -= size) {
+            for (unsigned m = 0; m < size; m++) {
+                struct dist_lock swap = lock[k + m];
+
+                lock[k + m] = lock[k + m - size];
+                lock[k + m - size] = swap;
+            }
+        }
+    }
+}
+
+static bool
+is_missing(int err)
+{
+    return err == -ENOENT || err == -ESTALE;
+}
+
+int
+dist_locks_take(const struct op *o, struct dist_lock *lock, unsigned count)
+{
+    sort(o->d, lock, count);
+    for (unsigned i = 0; i < count; i++) {
+        int ret = dist_call_once(o, lock[i].child, lock_call(o, &lock[i], true));
+
+        if (ret < 0 && lock[i].may_miss && (is_missing(ret) || ret == -EIO))
+            continue;
+        if (ret < 0) {
+            dist_locks_drop(o, lock, i);
+            return ret;
+        }
+        lock[i].is_held = true;
+    }
+    return 0;
+}
+
+/* Those of one subvolume arrive in the order in which they are sent. One that cannot be sent goes with the
+ * connection. */
+void
+dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count)
+{
+    struct call_stack **calls = arena_alloc(&o->stk->arena, (count + 1) * sizeof(*calls));
+    struct coro_group g;
+    unsigned sent = 0;
+
+    coro_group_begin(&g);
+    for (unsigned i = count; i-- > 0;) {
+        struct call_stack *stk = lock[i].is_held && calls ? lock_call(o, &lock[i], false) : NULL;
+
+        lock[i].is_held = false;
+        if (stk)
+            coro_group_wind(&g, calls[sent++] = stk, o->d->child[lock[i].child].xl);
+    }
+    coro_group_wait(&g);
+    for (unsigned i = 0; i < sent; i++)
+        call_stack_free(calls[i]);
+}
+
+unsigned
+dist_locks_namespace(struct dist_lock *out, unsigned child, struct inode *parent, const char *name)
+{
+    out[0] = (struct dist_lock){.child = child, .inode = parent, .domain = DOMAIN_LAYOUT, .type = FLOCK_READ};
+    out[1] = (struct dist_lock){
+        .child = child, .inode = parent, .domain = DOMAIN_ENTRY, .name = name, .type = FLOCK_WRITE};
+    return 2;
+}

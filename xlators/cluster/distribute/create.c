@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* CREATE, MKNOD, SYMLINK: a new name on its hashed subvolume.
+ *
+ *   1. CREATE says what range the parent has there, as far as we know: the brick compares, and refuses if a
+ *      rebalance has changed it (brick 4.3). Then, under RDLCK dht.layout.heal on the parent, the layout is
+ *      read again and the file made where the name is hashed now; a second refusal is an error. MKNOD and
+ *      SYMLINK make no such check, as stock's clients do not.
+ *   2. If the hashed subvolume is too full, the file is made on the one with most room, and on the hashed
+ *      one a linkto file before.
+ *
+ * Others see: with 2, for a moment a linkto file that leads nowhere; then they look everywhere. */
+#include <errno.h>
+#include <string.h>
+
+#include "xlators/cluster/distribute/distribute-internal.h"
+
+/* The caller's call; with `layout`, the check. */
+static struct call_stack *
+make_call(const struct op *o, unsigned hashed, const struct layout *layout)
+{
+    struct call_stack *stk = dist_call_copy(o);
+    uint8_t bytes[LAYOUT_BYTES];
+
+    if (!layout || layout->of[hashed].err || o->stk->call.fop != FOP_create)
+        return stk;
+    layout_write(&layout->of[hashed], bytes);
+    stk = dist_call_put_str(stk, DICT_KEY_PREOP_PARENT_KEY, "trusted.glusterfs.dht");
+    return dist_call_put_bytes(stk, DICT_KEY_DHT_LAYOUT, bytes, sizeof bytes);
+}
+
+static bool
+was_refused(const struct call_stack *stk)
+{
+    return stk && dict_has(stk->reply.xdata, DICT_KEY_PREOP_CHECK_FAILED);
+}
+
+/* Once more, where the name is hashed now, and nobody changes that meanwhile. */
+static int
+make_again(const struct op *o, unsigned hashed, unsigned *at, struct call_stack **out)
+{
+    struct inode *parent = o->stk->call.loc.parent;
+    struct dist_lock lock = {
+        .child = hashed, .inode = parent, .domain = DOMAIN_LAYOUT, .type = FLOCK_READ, .may_miss = true};
+    struct layout *layout;
+    int err = dist_locks_take(o, &lock, 1);
+
+    if (err)
+        return err;
+    err = folder_layout_fresh(o, parent, &layout);
+    if (!err) {
+        int now = layout_find(layout, dist_hash(o->d, o->stk->call.loc.name));
+
+        layout_unref(layout);
+        *at = now < 0 ? hashed : (unsigned)now;
+        *out = make_call(o, *at, NULL);
+        err = now < 0 ? -EIO : dist_call_at(o, *at, *out);
+    }
+    dist_locks_drop(o, &lock, 1);
+    return err;
+}
+
+/* On another subvolume, with a linkto file on the hashed one. */
+static int
+make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_stack **out)
+{
+    const struct loc *loc = &o->stk->call.loc;
+    struct gfid gfid;
+    int err = dict_get_gfid(o->stk->call.xdata, DICT_KEY_GFID_REQ, &gfid);
+
+    if (err)
+        return -EPERM; /* a brick would say the same */
+    err = linkto_make(o, hashed, loc->parent, loc->name, &gfid, at, false);
+    if (err)
+        return err;
+    *out = make_call(o, at, NULL);
+    err = dist_call_at(o, at, *out);
+    if (err < 0)
+        (void)linkto_remove(o, hashed, loc->parent, loc->name, false);
+    else
+        linkto_own(o, hashed, &(*out)->reply.stat);
+    return err;
+}
+
+static int
+make(const struct op *o, const struct layout *layout, unsigned hashed, unsigned *at, struct call_stack **out)
+{
+    *at = space_is_short(o->d, hashed) ? space_best(o->d, layout, hashed) : hashed;
+    if (*at != hashed)
+        return make_elsewhere(o, hashed, *at, out);
+    *out = make_call(o, hashed, layout);
+    int err = dist_call_at(o, hashed, *out);
+
+    if (err >= 0 || !was_refused(*out))
+        return err;
+    call_stack_free(*out);
+    *out = NULL;
+    return make_again(o, hashed, at, out);
+}
+
+xl_verdict
+dist_create_go(struct xlator *xl, struct call_stack *stk)
+{
+    struct op o = dist_op_of(xl, stk);
+    const struct loc *loc = &stk->call.loc;
+    struct call_stack *made = NULL;
+    struct layout *layout;
+    unsigned at;
+    int err = folder_layout(&o, loc->parent, &layout);
+
+    if (err)
+        return err;
+    int hashed = layout_find(layout, dist_hash(o.d, loc->name));
+
+    space_ask(o.d);
+    err = hashed < 0 ? -EIO : make(&o, layout, (unsigned)hashed, &at, &made);
+    layout_unref(layout);
+    if (err >= 0) {
+        stk->call.loc.inode = inode_link(xl->graph->inodes, loc->parent, loc->name, &made->reply.stat);
+        if (!loc->inode || place_set(o.d, loc->inode, (int)at))
+            err = -ENOMEM;
+    }
+    if (err >= 0)
+        return dist_op_answer_with(&o, made);
+    if (made)
+        call_stack_free(made);
+    return err;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* cluster/distribute: the files of a volume spread over subvolumes, by the hashes of their names.
+ *
+ * Sits in a client's graph below features/utime and above the subvolumes: bricks (protocol/client) or sets of
+ * replicas. Keeps nothing on disk but what every client of the volume reads and writes too: xattrs of folders
+ * (trusted.glusterfs.dht and .dht.mds), and linkto files. So many clients, stock ones among them, work on
+ * one volume without knowing of each other; where two must not meet they take locks on the bricks (client
+ * 2.7).
+ *
+ * With one subvolume nothing is spread: calls pass, but for a new folder's layout.
+ *
+ * Keeps on each inode where the file is, or the folder's layout (place.c). Takes no lock over a call.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "log/dump.h"
+#include "log/log.h"
+#include "xlators/cluster/distribute/distribute-internal.h"
+
+static const char *const unhashed_modes[] = {"on", "off", "auto", NULL};
+
+static const struct option dist_options[] = {
+    OPT_STR(struct dist_conf, extra_regex, "extra-hash-regex", NULL),
+    OPT_STR(struct dist_conf, rsync_regex, "rsync-hash-regex", HASH_RULE_RSYNC),
+    OPT_BOOL(struct dist_conf, optimizes_lookup, "lookup-optimize", "on"),
+    OPT_ENUM(struct dist_conf, looks_unhashed, "lookup-unhashed", "on", unhashed_modes),
+    OPT_PERCENT_OR_SIZE(struct dist_conf, min_free_disk, "min-free-disk", "10%"),
+    OPT_INT(struct dist_conf, min_free_inodes, "min-free-inodes", "5", 0, 100),
+    OPT_INT(struct dist_conf, spread, "directory-layout-spread", "0", 0, LAYOUT_CHILDREN_MAX),
+    OPT_BOOL(struct dist_conf, weighs, "weighted-rebalance", "on"),
+    OPT_BOOL(struct dist_conf, by_gfid, "randomize-hash-range-by-gfid", "off"),
+    OPT_BOOL(struct dist_conf, unlink_locks, "unlink-takes-migrate-lock", "on"),
+    OPT_MUST_BE("decommissioned-bricks", ""),
+    OPT_MUST_BE("xattr-name", "trusted.glusterfs.dht"),
+    OPT_MUST_BE("switch-pattern", ""),
+    OPT_MUST_BE("unhashed-sticky-bit", "off"),
+    OPT_MUST_BE("lock-migration", "off"),
+    OPT_IGNORED("readdir-optimize"), /* the answers are the same */
+    OPT_IGNORED("use-readdirp"),     /* ... always */
+    OPT_IGNORED("assert-no-child-down"),
+    OPT_IGNORED("force-migration"),  /* rebalance's: it is another process */
+    OPT_IGNORED("ensure-durability"),
+    OPT_PREFIX("rebal"),
+    OPT_END,
+};
+
+/* ---- subvolumes ------------------------------------------------------------------------------ */
+
+uint32_t
+dist_hash(const struct dist *d, const char *name)
+{
+    return hash_name(d->rules, sizeof d->rules / sizeof d->rules[0], name);
+}
+
+int
+child_longest_up(const struct dist *d)
+{
+    int best = -1;
+
+    for (unsigned i = 0; i < d->count; i++) {
+        if (child_is_up(d, i) &&
+            (best < 0 || atomic_load(&d->child[i].up_since) < atomic_load(&d->child[best].up_since)))
+            best = (int)i;
+    }
+    return best;
+}
+
+bool
+children_all_up(const struct dist *d)
+{
+    for (unsigned i = 0; i < d->count; i++) {
+        if (!child_is_up(d, i))
+            return false;
+    }
+    return true;
+}
+
+int
+child_by_name(const struct dist *d, const char *name)
+{
+    for (unsigned i = 0; i < d->count; i++) {
+        if (strcmp(d->child[i].xl->name, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static unsigned
+child_number(const struct dist *d, const struct xlator *child)
+{
+    unsigned i = 0;
+
+    while (i < d->count && d->child[i].xl != child)
+        i++;
+    return i;
+}
+
+/* What the layers above hear: nothing until each has said something, then whether any is up. Those that come
+ * or go beside others change what is remembered of them. False: nothing. */
+static bool
+news_locked(struct dist *d, enum child_event event, enum child_event *out)
+{
+    bool any_up = false, all_told = true;
+
+    for (unsigned i = 0; i < d->count; i++) {
+        any_up |= child_is_up(d, i);
+        all_told &= d->child[i].has_told;
+    }
+    *out = any_up ? CHILD_UP : CHILD_DOWN;
+    if (event == CHILD_REFUSED && !any_up)
+        *out = CHILD_REFUSED;
+    if (!all_told)
+        return false;
+    if (d->told_any && d->told == *out) {
+        if (event != CHILD_UP && event != CHILD_DOWN)
+            return false;
+        *out = event == CHILD_UP ? CHILD_SOME_UP : CHILD_SOME_DOWN;
+        return any_up;
+    }
+    d->told_any = true;
+    d->told = *out;
+    return true;
+}
+
+static void
+dist_notify(struct xlator *xl, struct xlator *child, enum child_event event)
+{
+    struct dist *d = xl->private;
+    unsigned i = child_number(d, child);
+    enum child_event news;
+
+    pthread_mutex_lock(&d->lock);
+    if (event == CHILD_UP && !child_is_up(d, i))
+        atomic_store(&d->child[i].up_since, atomic_fetch_add(&d->events, 1));
+    if (event == CHILD_UP || event == CHILD_DOWN || event == CHILD_REFUSED) {
+        atomic_store(&d->child[i].is_up, event == CHILD_UP);
+        d->child[i].has_told = true;
+    }
+    if (event == CHILD_UP || event == CHILD_SOME_UP)
+        atomic_fetch_add(&d->generation, 1);
+    bool has_news = news_locked(d, event, &news);
+    pthread_mutex_unlock(&d->lock);
+    if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN || event == CHILD_CONNECTING)
+        xlator_tell_parent(xl, event);
+    else if (has_news)
+        xlator_tell_parent(xl, news);
+}
+
+/* ---- which function -------------------------------------------------------------------------- */
+
+static bool
+is_folder(const struct call_stack *stk)
+{
+    const struct inode *inode = stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
+
+    return inode && S_ISDIR(inode->type);
+}
+
+/* The coroutines of fops. What is not here is asked where the file is, or, of a folder, everywhere. */
+static const fop_fn go[FOP_COUNT] = {
+    [FOP_lookup] = dist_lookup_go,   [FOP_create] = dist_create_go,   [FOP_mknod] = dist_create_go,
+    [FOP_symlink] = dist_create_go,  [FOP_mkdir] = dist_mkdir_go,     [FOP_rmdir] = dist_rmdir_go,
+    [FOP_unlink] = dist_unlink_go,   [FOP_link] = dist_link_go,       [FOP_rename] = dist_rename_go,
+    [FOP_opendir] = dist_opendir_go, [FOP_readdir] = dist_readdir_go, [FOP_readdirp] = dist_readdir_go,
+    [FOP_statfs] = dist_statfs_go,
+};
+
+/* One subvolume has all ranges. */
+static xl_verdict
+pass(struct call_stack *stk)
+{
+    static const uint8_t whole[LAYOUT_BYTES] = {[12] = 0xff, 0xff, 0xff, 0xff};
+
+    if (stk->call.fop != FOP_mkdir)
+        return XL_PASS;
+    if (!stk->call.xdata)
+        stk->call.xdata = dict_new(&stk->arena);
+    if (!stk->call.xdata || dict_set_bytes(stk->call.xdata, DICT_KEY_DHT_LAYOUT, whole, sizeof whole))
+        return -ENOMEM;
+    return XL_PASS;
+}
+
+static xl_verdict
+dist_any(struct xlator *xl, struct call_stack *stk)
+{
+    struct dist *d = xl->private;
+
+    if (d->count == 1)
+        return pass(stk);
+    if (go[stk->call.fop])
+        return coro_fop(xl, stk, go[stk->call.fop]);
+    if (is_folder(stk))
+        return coro_fop(xl, stk, dist_all_go);
+    return dist_file_any(xl, stk);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void
+sort_by_name(struct dist *d)
+{
+    for (unsigned i = 0; i < d->count; i++) {
+        unsigned at = i;
+
+        for (; at > 0 && strcmp(d->child[d->order[at - 1]].xl->name, d->child[i].xl->name) > 0; at--)
+            d->order[at] = d->order[at - 1];
+        d->order[at] = (uint16_t)i;
+    }
+}
+
+static int
+set_rules(struct dist *d, struct reason *why)
+{
+    const struct dist_conf *conf = dist_conf(d);
+    const char *const texts[] = {conf->extra_regex, conf->rsync_regex};
+    char error[256];
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (hash_rule_set(&d->rules[i], texts[i], error, sizeof error))
+            return reason_set(why, -EINVAL, "%s-hash-regex %s: %s", i ? "rsync" : "extra", texts[i], error);
+    }
+    return 0;
+}
+
+static void
+dist_fini(struct xlator *xl)
+{
+    struct dist *d = xl->private;
+
+    for (size_t i = 0; i < sizeof d->rules / sizeof d->rules[0]; i++)
+        hash_rule_clear(&d->rules[i]);
+    pthread_mutex_destroy(&d->lock);
+    free(d->child);
+    free(d->order);
+    free(d);
+}
+
+static int
+dist_init(struct xlator *xl, struct reason *why)
+{
+    struct dist *d = calloc(1, sizeof *d);
+
+    if (xl->child_count == 0 || xl->child_count > LAYOUT_CHILDREN_MAX) {
+        free(d);
+        return reason_set(why, -EINVAL, "%u subvolumes", xl->child_count);
+    }
+    if (!d)
+        return -ENOMEM;
+    d->xl = xl;
+    d->count = xl->child_count;
+    d->child = calloc(d->count, sizeof *d->child);
+    d->order = calloc(d->count, sizeof *d->order);
+    pthread_mutex_init(&d->lock, NULL);
+    xl->private = d;
+    int err = !d->child || !d->order || place_pool_init() ? -ENOMEM : set_rules(d, why);
+    if (err) {
+        dist_fini(xl);
+        xl->private = NULL;
+        return err;
+    }
+    for (unsigned i = 0; i < d->count; i++)
+        d->child[i].xl = xl->children[i];
+    sort_by_name(d);
+    return 0;
+}
+
+static void
+dist_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)xl;
+    (void)inode;
+    place_free(ctx);
+}
+
+static void
+dist_dump(struct xlator *xl, struct dump *dump)
+{
+    struct dist *d = xl->private;
+
+    dump_line(dump, "subvolumes", "%u", d->count);
+    dump_line(dump, "generation", "%u", atomic_load(&d->generation));
+    dump_line(dump, "commit-hash", "%u", atomic_load(&d->commit));
+    for (unsigned i = 0; i < d->count; i++)
+        dump_line(dump, d->child[i].xl->name, "%s", child_is_up(d, i) ? "up" : "down");
+}
+
+const struct xlator_type cluster_distribute_xlator = {
+    .name = "cluster/distribute",
+    .options = dist_options,
+    .conf_size = sizeof(struct dist_conf),
+    .ops = &(const struct xlator_ops){.any = dist_any},
+    .keeps = KEEPS(CTX_INODE),
+    .fans_out = true,
+    .init = dist_init,
+    .fini = dist_fini,
+    .notify = dist_notify,
+    .inode_forget = dist_inode_forget,
+    .dump = dist_dump,
+};

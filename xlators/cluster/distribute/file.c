@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What is done to a file, on its cached subvolume: one call, wound there as it is, and a look at the reply.
+ *
+ * A rebalance, which is another process, may be moving the file. Its mode says so, in two steps that stand
+ * for "copying" and "copied" (client 2.20):
+ *   1. S_ISVTX and S_ISGID are set, and an xattr names the other subvolume: what was changed here is changed
+ *      there, too, with a mark that keeps the copier from writing old data over it. What was read is good.
+ *   2. The mode is that of a linkto file, or the file is not here any more: it is looked for everywhere, its
+ *      fd opened where it is, and the call made there.
+ * A file that has such bits of its own has no such xattr, and is left alone. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "xlators/cluster/distribute/distribute-internal.h"
+
+enum { COPYING = S_ISVTX | S_ISGID };
+
+static struct inode *
+file_of(const struct call_stack *stk)
+{
+    return stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
+}
+
+/* ---- moved ----------------------------------------------------------------------------------- */
+
+static bool
+is_copying(const struct iatt *a)
+{
+    return S_ISREG(a->mode) && (a->mode & COPYING) == COPYING;
+}
+
+static bool
+is_copied(const struct iatt *a)
+{
+    return S_ISREG(a->mode) && (a->mode & 07777) == S_ISVTX;
+}
+
+/* The fd as it was opened, on one subvolume more. */
+static int
+open_at(const struct op *o, unsigned child)
+{
+    struct fd *fd = o->stk->call.fd;
+    struct call_stack *stk;
+
+    if (!fd)
+        return 0;
+    stk = dist_call_for_inode(dist_call_new_internal(o, FOP_open), fd->inode);
+    if (stk) {
+        stk->call.fd = fd_ref(fd);
+        stk->call.flags = fd->flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
+    }
+    int ret = dist_call_once(o, child, stk);
+
+    return ret < 0 ? ret : 0;
+}
+
+/* Step 2. The reply stays what it was if the file is nowhere else. */
+static xl_verdict
+follow(const struct op *o, struct inode *file, int was)
+{
+    (void)place_set(o->d, file, -1);
+    int now = lookup_cached(o, file);
+
+    if (now < 0 || now == was) {
+        (void)place_set(o->d, file, was);
+        return XL_DONE;
+    }
+    int err = open_at(o, (unsigned)now);
+    struct call_stack *stk = err ? NULL : dist_call_copy(o);
+
+    if (!stk)
+        return err ? err : -ENOMEM;
+    (void)dist_call_at(o, (unsigned)now, stk);
+    return dist_op_answer_with(o, stk);
+}
+
+/* Where it is being copied to; -1: it is not. */
+static int
+copy_target(const struct op *o, struct inode *file, int from)
+{
+    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_getxattr), file);
+    int target = -1;
+
+    if (stk) {
+        stk->call.name = "trusted.glusterfs.dht.linkto";
+        stk->call.has_name = 1;
+    }
+    if (dist_call_at(o, (unsigned)from, stk) >= 0) {
+        stk->reply.xdata = stk->reply.dict;
+        target = linkto_target(o->d, stk);
+    }
+    if (stk)
+        call_stack_free(stk);
+    return target;
+}
+
+static void
+strip(struct iatt *a)
+{
+    if (is_copying(a))
+        a->mode &= ~(uint32_t)COPYING;
+}
+
+/* Step 1. */
+static xl_verdict
+repeat(const struct op *o, struct inode *file, int from)
+{
+    int target = copy_target(o, file, from);
+
+    if (target < 0 || target == from)
+        return XL_DONE;
+    if (fop_info[o->stk->call.fop].traits & FOP_WRITES) {
+        int err = open_at(o, (unsigned)target);
+
+        if (!err)
+            err = dist_call_once(o, (unsigned)target,
+                                 dist_call_put_uint(dist_call_copy(o), DICT_KEY_PROTECT_WRITES, 1));
+        if (err < 0)
+            return err; /* the copy would be without it */
+    }
+    strip(&o->stk->reply.stat);
+    strip(&o->stk->reply.pre);
+    strip(&o->stk->reply.post);
+    return XL_DONE;
+}
+
+static xl_verdict
+moved_go(struct xlator *xl, struct call_stack *stk)
+{
+    struct op o = dist_op_of(xl, stk);
+    const struct fop_reply *r = &stk->reply;
+    struct inode *file = file_of(stk);
+    int was = place_cached(o.d, file);
+
+    if (r->op_ret < 0 || is_copied(&r->stat) || is_copied(&r->post))
+        return follow(&o, file, was);
+    return repeat(&o, file, was);
+}
+
+static bool
+may_have_moved(const struct fop_reply *r)
+{
+    if (r->op_ret < 0)
+        return r->op_errno == ENOENT || r->op_errno == ESTALE;
+    return is_copying(&r->stat) || is_copying(&r->post) || is_copied(&r->stat) || is_copied(&r->post);
+}
+
+static xl_verdict
+answered(struct frame *f, struct call_stack *stk)
+{
+    return may_have_moved(&stk->reply) ? coro_fop(f->xl, stk, moved_go) : XL_PASS;
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+static xl_verdict
+wind(struct dist *d, struct call_stack *stk, int cached)
+{
+    if (!frame_push(stk, d->xl, answered))
+        return -ENOMEM;
+    call_stack_wind_child(stk, d->child[cached].xl);
+    return XL_OWNED;
+}
+
+static xl_verdict
+find_go(struct xlator *xl, struct call_stack *stk)
+{
+    struct op o = dist_op_of(xl, stk);
+    int cached = lookup_cached(&o, file_of(stk));
+
+    return cached < 0 ? cached : wind(o.d, stk, cached);
+}
+
+xl_verdict
+dist_file_any(struct xlator *xl, struct call_stack *stk)
+{
+    struct dist *d = xl->private;
+    struct inode *file = file_of(stk);
+
+    if (!file)
+        return -EOPNOTSUPP;
+    if (stk->call.fd2 && place_cached(d, stk->call.fd2->inode) != place_cached(d, file))
+        return -EXDEV; /* a copy between subvolumes: whoever asks reads and writes */
+    int cached = place_cached(d, file);
+
+    return cached < 0 ? coro_fop(xl, stk, find_go) : wind(d, stk, cached);
+}

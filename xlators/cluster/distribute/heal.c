@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Folders mended, by whoever looks at one and finds that something is missing. As root, pid -4.
+ *
+ *   1. Nothing is done while a subvolume is away or has failed: what it would say is not known, and a range
+ *      that it has must not be given to another.
+ *   2. Missing folders: under the locks of the name, on its hashed subvolume, all are asked again; MKDIR
+ *      with the same gfid, the mode and the xattrs of the one that has the last word (the MDS; of the root,
+ *      the one that was changed last) where it is not there. If it is nowhere by now, somebody has removed
+ *      it, and that is all.
+ *   3. Attributes: SETATTR on all, if they differ or a folder was made.
+ *   4. The layout: under WRLCK dht.layout.heal on all subvolumes, all are asked again. If it is whole by
+ *      now, another client has done it. If a hash has no subvolume, or two, the whole is made anew, with a
+ *      commit hash that sends lookups everywhere; else those without a range get an empty one. Ranges are
+ *      never moved.
+ *   5. A folder without an MDS gets one: its hashed subvolume. One whose MDS counts changes of xattrs that
+ *      have not come to all: they are copied from there, and the count is 0 again.
+ *
+ * Others see: a folder that is on some subvolumes only, for as long as that lasts; between 2 and 4 one
+ * without a range, in which nothing is hashed. Two clients that mend at once come to the same, as both do
+ * what the second look under the lock says, in the same order of subvolumes.
+ *
+ * What cannot be mended fails no lookup; it is tried again by the next. */
+#include <errno.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "xlators/cluster/distribute/distribute-internal.h"
+
+/* ---- layouts --------------------------------------------------------------------------------- */
+
+/* The hash that says which subvolume begins. A folder whose path is not known is hashed by its gfid: the
+ * layout is as good, only the order differs. */
+static uint32_t
+hash_of_folder(const struct dist *d, struct inode *folder)
+{
+    char path[4096];
+
+    if (gfid_is_root(&folder->gfid))
+        return dist_hash(d, "/");
+    if (dist_conf(d)->by_gfid || inode_path(folder, path, sizeof path) != 0)
+        return dist_hash(d, GFID(&folder->gfid));
+    return dist_hash(d, path);
+}
+
+static int
+assign(const struct op *o, struct inode *folder, struct layout *l, uint32_t commit)
+{
+    struct layout_plan plan = {.order = o->d->order,
+                               .weights = space_weights(o),
+                               .hash = hash_of_folder(o->d, folder),
+                               .spread = (uint32_t)dist_conf(o->d)->spread,
+                               .commit = commit};
+
+    if (!plan.weights)
+        return -ENOMEM;
+    layout_assign(l, &plan);
+    return 0;
+}
+
+static struct call_stack *
+setxattr_call(const struct op *o, struct inode *folder, enum dict_key key, const void *bytes, size_t len)
+{
+    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_setxattr), folder);
+
+    stk = dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes");
+    stk = dist_call_put_int(stk, DICT_KEY_IATT_IN_XATTR, 1);
+    if (!stk)
+        return NULL;
+    stk->call.dict = dict_new(&stk->arena);
+    if (stk->call.dict && !dict_set_bytes(stk->call.dict, key, bytes, (uint32_t)len))
+        return stk;
+    call_stack_free(stk);
+    return NULL;
+}
+
+/* Writes the ranges of those that `wanted` names; NULL: of all that have the folder. */
+static int
+write_ranges(const struct op *o, struct inode *folder, const struct layout *l, const bool *wanted)
+{
+    struct fan fan;
+    uint8_t bytes[LAYOUT_BYTES];
+    int err = dist_fan_begin(&fan, o);
+
+    for (unsigned i = 0; i < fan.count; i++) {
+        if (l->of[i].err || (wanted && !wanted[i]))
+            continue;
+        layout_write(&l->of[i], bytes);
+        dist_fan_add(&fan, i, setxattr_call(o, folder, DICT_KEY_DHT_LAYOUT, bytes, sizeof bytes));
+    }
+    if (!err)
+        err = dist_fan_go(&fan);
+    for (unsigned i = 0; i < fan.count && !err; i++) {
+        if (fan.call[i] && dist_fan_result(&fan, i) < 0)
+            err = dist_fan_result(&fan, i);
+    }
+    dist_fan_end(&fan);
+    return err;
+}
+
+static bool
+is_whole(const struct folder_look *f)
+{
+    return !f->flaws.holes && !f->flaws.overlaps && !f->flaws.no_xattr;
+}
+
+/* What `f` says now, under the lock. */
+static int
+mend_ranges(const struct op *o, struct folder_look *f, struct inode *folder)
+{
+    struct layout *l = f->layout;
+    bool *wanted;
+
+    if (f->flaws.holes || f->flaws.overlaps) {
+        int err = assign(o, folder, l, LAYOUT_COMMIT_INVALID);
+
+        return err ? err : write_ranges(o, folder, l, NULL);
+    }
+    wanted = arena_zalloc(&o->stk->arena, l->count * sizeof *wanted);
+    if (!wanted)
+        return -ENOMEM;
+    for (unsigned i = 0; i < l->count; i++) {
+        wanted[i] = l->of[i].err == LAYOUT_NO_XATTR;
+        if (wanted[i])
+            l->of[i] = (struct layout_range){.commit = l->commit, .sorted = l->of[i].sorted};
+    }
+    layout_settle(l);
+    return write_ranges(o, folder, l, wanted);
+}
+
+/* WRLCK on the folder, on all that have it. NULL: no memory. */
+static struct dist_lock *
+locks_of_layout(const struct op *o, const struct folder_look *f, struct inode *folder, unsigned *count)
+{
+    struct dist_lock *lock = arena_zalloc(&o->stk->arena, o->d->count * sizeof *lock);
+
+    *count = 0;
+    for (unsigned i = 0; lock && i < o->d->count; i++) {
+        if (f->layout->of[i].err == 0 || f->layout->of[i].err == LAYOUT_NO_XATTR)
+            lock[(*count)++] = (struct dist_lock){
+                .child = i, .inode = folder, .domain = DOMAIN_LAYOUT, .type = FLOCK_WRITE};
+    }
+    return lock;
+}
+
+/* A second look takes the place of the first. */
+static int
+look_again(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
+           struct inode *folder)
+{
+    folder_look_end(f);
+    return folder_look(o, f, parent, name, folder, -1, NULL);
+}
+
+static int
+heal_layout(const struct op *o, struct folder_look *f, struct inode *folder)
+{
+    unsigned count;
+    struct dist_lock *lock = locks_of_layout(o, f, folder, &count);
+    int err = lock ? dist_locks_take(o, lock, count) : -ENOMEM;
+
+    if (err)
+        return err;
+    err = look_again(o, f, NULL, NULL, folder);
+    if (!err && !is_whole(f) && !f->flaws.away && !f->flaws.other)
+        err = mend_ranges(o, f, folder);
+    dist_locks_drop(o, lock, count);
+    return err;
+}
+
+int
+heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, unsigned hashed)
+{
+    struct dist_lock lock = {.child = hashed, .inode = folder, .domain = DOMAIN_LAYOUT, .type = FLOCK_WRITE};
+    uint32_t commit = dist_conf(o->d)->optimizes_lookup ? atomic_load(&o->d->commit) : LAYOUT_COMMIT_INVALID;
+    struct folder_look f;
+    int err = dist_locks_take(o, &lock, 1);
+
+    if (err) {
+        layout_unref(l);
+        return err;
+    }
+    err = folder_look(o, &f, NULL, NULL, folder, -1, NULL);
+    if (!err && is_whole(&f)) { /* another client was here */
+        layout_unref(l);
+        l = layout_ref(f.layout);
+    } else {
+        err = assign(o, folder, l, commit);
+        if (!err)
+            err = write_ranges(o, folder, l, NULL);
+    }
+    folder_look_end(&f);
+    dist_locks_drop(o, &lock, 1);
+    if (!err)
+        return place_set_layout(o->d, folder, l);
+    layout_unref(l);
+    return err;
+}
+
+/* ---- attributes and xattrs ------------------------------------------------------------------- */
+
+/* Which of those that have the folder has the last word. */
+static int
+master_of(const struct folder_look *f)
+{
+    int best = -1;
+
+    if (f->mds >= 0)
+        return f->mds;
+    for (unsigned i = 0; i < f->layout->count; i++) {
+        const struct iatt *a = &f->each[i], *b = best < 0 ? NULL : &f->each[best];
+
+        if (a->mode &&
+            (!b || a->ctime > b->ctime || (a->ctime == b->ctime && a->ctime_nsec > b->ctime_nsec)))
+            best = (int)i;
+    }
+    return best;
+}
+
+static int
+set_attributes(const struct op *o, const struct folder_look *f, struct inode *folder,
+               const struct iatt *master)
+{
+    struct fan fan;
+    int err = dist_fan_begin(&fan, o);
+
+    for (unsigned i = 0; i < fan.count; i++) {
+        if (f->layout->of[i].err && f->layout->of[i].err != LAYOUT_NO_XATTR)
+            continue;
+        struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_setattr), folder);
+
+        if (stk) {
+            stk->call.stbuf = *master;
+            stk->call.valid = SETATTR_UID | SETATTR_GID | SETATTR_MODE | SETATTR_ATIME | SETATTR_MTIME;
+        }
+        dist_fan_add(&fan, i, stk);
+    }
+    if (!err)
+        err = dist_fan_go(&fan);
+    dist_fan_end(&fan);
+    return err;
+}
+
+static bool
+is_healed_key(const char *key)
+{
+    static const char *const keys[] = {"system.posix_acl_access",
+                                       "system.posix_acl_default",
+                                       "security.selinux",
+                                       "trusted.glusterfs.quota.limit-set",
+                                       "trusted.glusterfs.quota.limit-objects",
+                                       "trusted.glusterfs.mdata"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    }
+    return strncmp(key, "user.", 5) == 0;
+}
+
+/* The xattrs of the master that belong to all, onto `to`. */
+static int
+copy_xattrs(const struct op *o, unsigned from, struct inode *folder, struct dict *to)
+{
+    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_getxattr), folder);
+    int err = dist_call_at(o, from, stk);
+
+    err = err < 0 ? err : 0;
+    if (stk && !err) {
+        dict_for_each (p, stk->reply.dict) {
+            if (!err && is_healed_key(p->key) && (p->type == DICT_PTR || p->type == DICT_STR))
+                err = dict_set_text(to, p->key, DICT_PTR, p->v.bytes, p->len);
+        }
+    }
+    if (stk)
+        call_stack_free(stk);
+    return err;
+}
+
+/* From the MDS to all others; then nothing is behind any more. */
+static int
+heal_xattrs(const struct op *o, const struct folder_look *f, struct inode *folder)
+{
+    static const uint8_t none[4];
+    struct fan fan;
+    struct dict *set = dict_new(&o->stk->arena);
+    int err = set ? copy_xattrs(o, (unsigned)f->mds, folder, set) : -ENOMEM;
+
+    if (err)
+        return err;
+    err = dist_fan_begin(&fan, o);
+    for (unsigned i = 0; i < fan.count; i++) {
+        if ((int)i == f->mds || !set->count)
+            continue;
+        struct call_stack *stk =
+            dist_call_put_int(dist_call_for_inode(dist_call_new_internal(o, FOP_setxattr), folder),
+                              DICT_KEY_SYNC_BACKEND_XATTRS, 1);
+
+        if (stk)
+            stk->call.dict = set; /* lent: it lives on the caller's call */
+        dist_fan_add(&fan, i, stk);
+    }
+    if (!err)
+        err = dist_fan_go(&fan);
+    for (unsigned i = 0; i < fan.count && !err; i++)
+        err = fan.call[i] && dist_fan_result(&fan, i) < 0 ? dist_fan_result(&fan, i) : 0;
+    dist_fan_end(&fan);
+    if (err)
+        return err;
+    int ret =
+        dist_call_once(o, (unsigned)f->mds, setxattr_call(o, folder, DICT_KEY_DHT_MDS, none, sizeof none));
+
+    return ret < 0 ? ret : 0;
+}
+
+/* ---- missing folders ------------------------------------------------------------------------- */
+
+static struct call_stack *
+mkdir_call(const struct op *o, const struct folder_look *f, struct inode *parent, const char *name,
+           const struct iatt *master, const struct dict *xattrs)
+{
+    struct call_stack *stk = dist_call_for_name(dist_call_new_internal(o, FOP_mkdir), parent, name);
+    int err = 0;
+
+    (void)f;
+    if (stk) {
+        stk->call.mode = master->mode & 07777;
+        stk->call.xdata = dict_dup(xattrs, &stk->arena, &err);
+    }
+    if (err) {
+        call_stack_free(stk);
+        return NULL;
+    }
+    stk = dist_call_put_gfid(stk, DICT_KEY_GFID_REQ, &master->gfid);
+    return dist_call_put_uint(stk, DICT_KEY_INTERNAL_CTX, 1);
+}
+
+static int
+make_where_missing(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
+                   struct inode *folder, const struct iatt *master)
+{
+    struct fan fan;
+    struct dict *xattrs = dict_new(&o->stk->arena);
+    int from = master_of(f), err = xattrs ? 0 : -ENOMEM;
+
+    if (!err)
+        err = copy_xattrs(o, (unsigned)from, folder, xattrs);
+    if (!err)
+        err = dist_fan_begin(&fan, o);
+    if (err)
+        return err;
+    for (unsigned i = 0; i < fan.count; i++) {
+        if (f->layout->of[i].err == ENOENT || f->layout->of[i].err == ESTALE)
+            dist_fan_add(&fan, i, mkdir_call(o, f, parent, name, master, xattrs));
+    }
+    err = dist_fan_go(&fan);
+    for (unsigned i = 0; i < fan.count && !err; i++) {
+        int ret = dist_fan_result(&fan, i);
+
+        if (fan.call[i] && (ret >= 0 || ret == -EEXIST))
+            f->layout->of[i].err = LAYOUT_NO_XATTR;
+        else if (fan.call[i])
+            log_event(LOG_WARNING, o->d->xl, "distribute-folder-not-made", "%s of %s on %s: %s", name,
+                      GFID(&parent->gfid), o->d->child[i].xl->name, strerror(-ret));
+    }
+    dist_fan_end(&fan);
+    return err;
+}
+
+static int
+heal_missing(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
+             struct inode *folder)
+{
+    struct dist_lock lock[2];
+    int hashed = folder_hashed(o, parent, name);
+
+    if (hashed < 0)
+        return hashed;
+    unsigned count = dist_locks_namespace(lock, (unsigned)hashed, parent, name);
+    int err = dist_locks_take(o, lock, count);
+
+    if (err)
+        return err;
+    err = look_again(o, f, parent, name, NULL);
+    if (!err && f->flaws.missing && !f->flaws.away && !f->flaws.other && !f->files) {
+        struct iatt master = f->each[master_of(f)];
+
+        err = make_where_missing(o, f, parent, name, folder, &master);
+        if (!err)
+            err = set_attributes(o, f, folder, &master);
+        if (!err)
+            err = look_again(o, f, parent, name, NULL);
+    }
+    dist_locks_drop(o, lock, count);
+    return err;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static bool
+can_be_mended(const struct folder_look *f)
+{
+    return f->found && !f->flaws.away && !f->flaws.other && !f->files;
+}
+
+static int
+give_mds(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
+         struct inode *folder)
+{
+    static const uint8_t none[4];
+    int hashed = parent ? folder_hashed(o, parent, name) : -1;
+
+    if (hashed < 0)
+        return 0;
+    int ret =
+        dist_call_once(o, (unsigned)hashed, setxattr_call(o, folder, DICT_KEY_DHT_MDS, none, sizeof none));
+
+    if (ret >= 0)
+        f->mds = hashed;
+    return ret < 0 ? ret : 0;
+}
+
+static int
+mend(const struct op *o, struct folder_look *f, struct inode *parent, const char *name, struct inode *folder)
+{
+    bool is_root = gfid_is_root(&folder->gfid);
+    int err = 0;
+
+    if (f->flaws.missing && parent)
+        err = heal_missing(o, f, parent, name, folder);
+    if (!err && f->attributes_differ && can_be_mended(f)) {
+        struct iatt master = f->each[master_of(f)];
+
+        err = set_attributes(o, f, folder, &master);
+        if (!err)
+            folder_merge(&f->iatt, &master);
+    }
+    if (!err && !is_whole(f) && !f->flaws.missing && can_be_mended(f))
+        err = heal_layout(o, f, folder);
+    if (!err && !is_root && f->mds < 0 && !f->flaws.missing && can_be_mended(f))
+        err = give_mds(o, f, parent, name, folder);
+    if (!err && !is_root && f->mds_is_behind && can_be_mended(f))
+        err = heal_xattrs(o, f, folder);
+    return err;
+}
+
+static bool
+needs_mending(const struct folder_look *f, bool is_root)
+{
+    return f->flaws.missing || f->attributes_differ || !is_whole(f) ||
+           (!is_root && (f->mds < 0 || f->mds_is_behind));
+}
+
+int
+heal_folder(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
+            struct inode *folder)
+{
+    if (!can_be_mended(f) || !needs_mending(f, gfid_is_root(&folder->gfid)))
+        return 0;
+    int err = mend(o, f, parent, name, folder);
+
+    if (err == -ENOMEM || !f->layout || !f->best)
+        return err ? err : -ESTALE; /* gone meanwhile: what was found is no more */
+    if (err)
+        log_event(LOG_WARNING, o->d->xl, "distribute-folder-not-mended", "%s: %s", GFID(&folder->gfid),
+                  strerror(-err));
+    return 0;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "xlators/cluster/distribute/layout.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem/mem-pool.h"
+
+enum { POOLED_CHILDREN = 8 };
+
+struct layout_pooled {
+    struct layout head;
+    struct layout_range of[POOLED_CHILDREN];
+};
+
+static struct mem_pool *pool;
+
+int
+layout_pools_init(void)
+{
+    if (!pool)
+        pool = mem_pool_new(struct layout_pooled, 0);
+    return pool ? 0 : -ENOMEM;
+}
+
+struct layout *
+layout_new(unsigned count, uint16_t owner)
+{
+    bool is_pooled = count <= POOLED_CHILDREN;
+    struct layout *l = is_pooled ? mem_get0_owner(pool, owner)
+                                 : calloc(1, sizeof *l + count * sizeof l->of[0]); /* large volumes only */
+
+    if (!l)
+        return NULL;
+    refcount_init(&l->refs, 1);
+    l->is_pooled = is_pooled;
+    l->count = (uint16_t)count;
+    l->commit = LAYOUT_COMMIT_INVALID;
+    for (unsigned i = 0; i < count; i++)
+        l->of[i].err = ENOTCONN;
+    return l;
+}
+
+struct layout *
+layout_ref(struct layout *l)
+{
+    refcount_get(&l->refs);
+    return l;
+}
+
+void
+layout_unref(struct layout *l)
+{
+    if (!l || !refcount_put(&l->refs))
+        return;
+    if (l->is_pooled)
+        mem_put(l);
+    else
+        free(l);
+}
+
+/* ---- the disk's form ------------------------------------------------------------------------- */
+
+static uint32_t
+number_at(const uint8_t *bytes)
+{
+    uint32_t be;
+
+    memcpy(&be, bytes, sizeof be);
+    return be32toh(be);
+}
+
+static void
+put_number(uint8_t *bytes, uint32_t number)
+{
+    uint32_t be = htobe32(number);
+
+    memcpy(bytes, &be, sizeof be);
+}
+
+void
+layout_read(struct layout *l, unsigned i, const void *bytes, size_t len)
+{
+    struct layout_range r = {.err = LAYOUT_NO_XATTR, .sorted = l->of[i].sorted};
+    const uint8_t *at = bytes;
+
+    if (bytes && len == LAYOUT_BYTES) {
+        r = (struct layout_range){.commit = number_at(at),
+                                  .type = number_at(at + 4),
+                                  .start = number_at(at + 8),
+                                  .stop = number_at(at + 12),
+                                  .sorted = l->of[i].sorted};
+    }
+    if (bytes && (len != LAYOUT_BYTES || r.type > LAYOUT_SET_BY_USER || r.start > r.stop))
+        r = (struct layout_range){.err = EINVAL, .sorted = l->of[i].sorted};
+    l->of[i] = r;
+}
+
+void
+layout_failed(struct layout *l, unsigned i, int err)
+{
+    l->of[i] = (struct layout_range){.err = err, .sorted = l->of[i].sorted};
+}
+
+void
+layout_write(const struct layout_range *r, uint8_t bytes[LAYOUT_BYTES])
+{
+    put_number(bytes, r->commit);
+    put_number(bytes + 4, r->type);
+    put_number(bytes + 8, r->start);
+    put_number(bytes + 12, r->stop);
+}
+
+/* ---- looking at it --------------------------------------------------------------------------- */
+
+bool
+layout_range_is_empty(const struct layout_range *r)
+{
+    return r->err || r->start == r->stop;
+}
+
+/* By insertion: a subvolume's ranges come in order but for one turn. */
+static void
+sort(struct layout *l)
+{
+    l->range_count = 0;
+    for (unsigned i = 0; i < l->count; i++) {
+        if (layout_range_is_empty(&l->of[i]))
+            continue;
+        unsigned at = l->range_count++;
+
+        for (; at > 0 && l->of[l->of[at - 1].sorted].start > l->of[i].start; at--)
+            l->of[at].sorted = l->of[at - 1].sorted;
+        l->of[at].sorted = (uint16_t)i;
+    }
+}
+
+void
+layout_settle(struct layout *l)
+{
+    bool is_first = true;
+
+    sort(l);
+    l->commit = LAYOUT_COMMIT_INVALID;
+    for (unsigned i = 0; i < l->count; i++) {
+        if (l->of[i].err)
+            continue;
+        if (!is_first && l->commit != l->of[i].commit) {
+            l->commit = LAYOUT_COMMIT_INVALID;
+            return;
+        }
+        l->commit = l->of[i].commit;
+        is_first = false;
+    }
+}
+
+static void
+count_errors(const struct layout *l, struct layout_flaws *out)
+{
+    for (unsigned i = 0; i < l->count; i++) {
+        switch (l->of[i].err) {
+        case 0: break;
+        case LAYOUT_NO_XATTR: out->no_xattr++; break;
+        case ENOENT:
+        case ESTALE: out->missing++; break;
+        case ENOTCONN: out->away++; break;
+        default: out->other++; break;
+        }
+    }
+}
+
+/* The ranges in turn must begin where the one before ends, from 0 to the last hash. */
+void
+layout_check(const struct layout *l, struct layout_flaws *out)
+{
+    uint64_t next = 0; /* the first hash that nobody had so far */
+
+    *out = (struct layout_flaws){0};
+    count_errors(l, out);
+    for (unsigned k = 0; k < l->range_count; k++) {
+        const struct layout_range *r = &l->of[l->of[k].sorted];
+
+        if (r->start > next)
+            out->holes++;
+        else if (r->start < next)
+            out->overlaps++;
+        if (r->stop + UINT64_C(1) > next)
+            next = r->stop + UINT64_C(1);
+    }
+    if (next <= UINT32_MAX)
+        out->holes++;
+}
+
+/* Where ranges overlap, the first that has it. */
+int
+layout_find(const struct layout *l, uint32_t hash)
+{
+    for (unsigned k = 0; k < l->range_count; k++) {
+        const struct layout_range *r = &l->of[l->of[k].sorted];
+
+        if (r->start <= hash && hash <= r->stop)
+            return l->of[k].sorted;
+    }
+    return -1;
+}
+
+bool
+layout_equal(const struct layout *a, const struct layout *b)
+{
+    for (unsigned i = 0; i < a->count; i++) {
+        const struct layout_range *x = &a->of[i], *y = &b->of[i];
+
+        if (x->err != y->err || x->commit != y->commit || x->start != y->start || x->stop != y->stop)
+            return false;
+    }
+    return true;
+}
+
+/* ---- making one ------------------------------------------------------------------------------ */
+
+static bool
+is_usable(const struct layout *l, const struct layout_plan *plan, unsigned i)
+{
+    return (l->of[i].err == 0 || l->of[i].err == LAYOUT_NO_XATTR) && plan->weights[i];
+}
+
+struct sums {
+    unsigned usable;
+    double weight;
+};
+
+/* Of those that will get a range. */
+static struct sums
+sum_up(const struct layout *l, const struct layout_plan *plan, unsigned first)
+{
+    struct sums s = {0, 0};
+
+    for (unsigned k = 0; k < l->count; k++) {
+        unsigned i = plan->order[(first + k) % l->count];
+
+        if (!is_usable(l, plan, i) || (plan->spread && s.usable == plan->spread))
+            continue;
+        s.usable++;
+        s.weight += plan->weights[i];
+    }
+    return s;
+}
+
+/* In the order of all clients, beginning at the child that the folder's hash names: so clients that do it at
+ * once come to the same, and folders differ in who begins. */
+void
+layout_assign(struct layout *l, const struct layout_plan *plan)
+{
+    unsigned first = plan->hash % l->count, left;
+    struct sums s = sum_up(l, plan, first);
+    double unit = s.weight > 0 ? (double)UINT32_MAX / s.weight : 0;
+    uint32_t start = 0;
+
+    left = s.usable;
+    for (unsigned k = 0; k < l->count; k++) {
+        unsigned i = plan->order[(first + k) % l->count];
+        struct layout_range *r = &l->of[i];
+
+        if (r->err && r->err != LAYOUT_NO_XATTR)
+            continue;
+        *r = (struct layout_range){.commit = plan->commit, .sorted = r->sorted};
+        if (!left || !plan->weights[i])
+            continue;
+        uint32_t range = (uint32_t)(unit * plan->weights[i]);
+
+        r->start = start;
+        r->stop = --left ? start + range - 1 : UINT32_MAX;
+        start = r->stop + 1;
+    }
+    layout_settle(l);
+}

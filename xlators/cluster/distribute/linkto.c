@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Linkto files: empty, mode 01000, with the file's gfid, and in an xattr the name of the subvolume that has
+ * the file. They are the volume's and not a user's: made and removed as root, pid -4, with the caller's
+ * times.
+ *
+ * A client that finds one follows it or, if it leads nowhere, looks everywhere (lookup.c). So one that is
+ * missing or stale costs calls, and is wrong only if another file has come to be where it points. A brick
+ * removes one only if it still is one, and unless somebody has it open if that was asked for (brick 4.4). */
+#include <errno.h>
+#include <string.h>
+
+#include "xlators/cluster/distribute/distribute-internal.h"
+
+int
+linkto_target(const struct dist *d, const struct call_stack *stk)
+{
+    const struct dict_pair *p = dict_find(stk->reply.xdata, DICT_KEY_DHT_LINKTO);
+
+    /* The name with its NUL, as the brick has it; nothing else is one of ours. */
+    for (unsigned i = 0; p && i < d->count; i++) {
+        const char *name = d->child[i].xl->name;
+
+        if (p->len == strlen(name) + 1 && memcmp(p->v.bytes, name, p->len) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static bool
+is_there(const struct op *o, unsigned at, struct inode *parent, const char *name)
+{
+    struct call_stack *stk = lookup_call(o, parent, name, NULL, true);
+    bool is = dist_call_at(o, at, stk) >= 0 && reply_is_linkto(stk);
+
+    if (stk)
+        call_stack_free(stk);
+    return is;
+}
+
+int
+linkto_make(const struct op *o, unsigned at, struct inode *parent, const char *name, const struct gfid *gfid,
+            unsigned target, bool replaces)
+{
+    const char *to = o->d->child[target].xl->name;
+    struct call_stack *stk = dist_call_for_name(dist_call_new_internal(o, FOP_mknod), parent, name);
+
+    if (stk)
+        stk->call.mode = LINKTO_MODE;
+    stk = dist_call_put_gfid(stk, DICT_KEY_GFID_REQ, gfid);
+    stk = dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes");
+    stk = dist_call_put_bytes(stk, DICT_KEY_DHT_LINKTO, to, strlen(to) + 1);
+    if (replaces)
+        stk = dist_call_put_str(stk, DICT_KEY_FORCE_REPLACE, "yes");
+    int ret = dist_call_once(o, at, stk);
+
+    if (ret == -EEXIST && is_there(o, at, parent, name))
+        return 0;
+    return ret < 0 ? ret : 0;
+}
+
+int
+linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char *name, bool unless_open)
+{
+    struct call_stack *stk = dist_call_for_name(dist_call_new_internal(o, FOP_unlink), parent, name);
+
+    stk = dist_call_put_int(stk, DICT_KEY_UNLINK_ONLY_LINKTO, 1);
+    if (unless_open)
+        stk = dist_call_put_int(stk, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD, 1);
+    int ret = dist_call_once(o, at, stk);
+
+    return ret < 0 ? ret : 0;
+}
+
+/* That it fails is nobody's concern: a linkto's owner decides nothing. */
+void
+linkto_own(const struct op *o, unsigned at, const struct iatt *file)
+{
+    struct inode *inode = inode_link(o->d->xl->graph->inodes, NULL, NULL, file);
+    struct call_stack *stk =
+        inode ? dist_call_for_inode(dist_call_new_internal(o, FOP_setattr), inode) : NULL;
+
+    inode_unref(inode);
+    if (stk) {
+        stk->call.valid = SETATTR_UID | SETATTR_GID;
+        stk->call.stbuf.uid = file->uid;
+        stk->call.stbuf.gid = file->gid;
+    }
+    (void)dist_call_once(o, at, dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes"));
+}

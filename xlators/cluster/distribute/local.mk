@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libkiln_xlators_la_SOURCES += \
+	xlators/cluster/distribute/all.c \
+	xlators/cluster/distribute/calls.c \
+	xlators/cluster/distribute/create.c \
+	xlators/cluster/distribute/distribute.c \
+	xlators/cluster/distribute/distribute-internal.h \
+	xlators/cluster/distribute/file.c \
+	xlators/cluster/distribute/folder.c \
+	xlators/cluster/distribute/hash.c \
+	xlators/cluster/distribute/hash.h \
+	xlators/cluster/distribute/heal.c \
+	xlators/cluster/distribute/layout.c \
+	xlators/cluster/distribute/layout.h \
+	xlators/cluster/distribute/linkto.c \
+	xlators/cluster/distribute/lookup.c \
+	xlators/cluster/distribute/mkdir.c \
+	xlators/cluster/distribute/names.c \
+	xlators/cluster/distribute/place.c \
+	xlators/cluster/distribute/readdir.c \
+	xlators/cluster/distribute/rename.c \
+	xlators/cluster/distribute/rmdir.c \
+	xlators/cluster/distribute/space.c
+
+check_PROGRAMS += xlators/cluster/distribute/test-hash xlators/cluster/distribute/test-layout
+xlators_cluster_distribute_test_hash_SOURCES = xlators/cluster/distribute/test-hash.c
+xlators_cluster_distribute_test_hash_LDADD = $(TEST_LIBS)
+xlators_cluster_distribute_test_layout_SOURCES = xlators/cluster/distribute/test-layout.c
+xlators_cluster_distribute_test_layout_LDADD = $(TEST_LIBS)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* MKDIR: a folder on all subvolumes, and its layout.
+ *
+ *   1. The name is kept as it is, on its hashed subvolume: RDLCK dht.layout.heal on the parent, then ENTRYLK
+ *      of the name in dht.entry.sync.
+ *   2. MKDIR there, with an xattr that makes it the MDS, and the check of the parent's range that create.c
+ *      has. If that one refuses, the layout is read again and the folder made where the name is hashed now.
+ *      EEXIST comes from here.
+ *   3. MKDIR on all others. What fails there is left to whoever looks at the folder next.
+ *   4. The locks are given back; WRLCK dht.layout.heal on the new folder, on the hashed subvolume; the
+ *      layout is written everywhere. Failing is left to the next look, too.
+ *
+ * Others see: between 2 and 3 a folder that is on one subvolume, and between 3 and 4 one without ranges. Who
+ * looks at it then mends it (heal.c), and waits for these locks before. */
+#include <errno.h>
+#include <string.h>
+
+#include "xlators/cluster/distribute/distribute-internal.h"
+
+static struct call_stack *
+first_call(const struct op *o, const struct layout *parent, unsigned hashed)
+{
+    static const uint8_t clean[4];
+    struct call_stack *stk = dist_call_copy(o);
+    uint8_t bytes[LAYOUT_BYTES];
+
+    stk = dist_call_put_bytes(stk, DICT_KEY_DHT_MDS, clean, sizeof clean);
+    if (parent->of[hashed].err)
+        return stk;
+    layout_write(&parent->of[hashed], bytes);
+    stk = dist_call_put_str(stk, DICT_KEY_PREOP_PARENT_KEY, "trusted.glusterfs.dht");
+    return dist_call_put_bytes(stk, DICT_KEY_DHT_LAYOUT, bytes, sizeof bytes);
+}
+
+/* Steps 1 and 2. 0: the locks are held and *out has the reply; -EAGAIN: the brick knows another range. */
+static int
+make_first(const struct op *o, const struct layout *parent, unsigned hashed, struct dist_lock lock[2],
+           struct call_stack **out)
+{
+    const struct loc *loc = &o->stk->call.loc;
+    unsigned count = dist_locks_namespace(lock, hashed, loc->parent, loc->name);
+    int err = dist_locks_take(o, lock, count);
+
+    *out = NULL;
+    if (err)
+        return err;
+    *out = first_call(o, parent, hashed);
+    err = dist_call_at(o, hashed, *out);
+    if (err >= 0)
+        return 0;
+    /* some bricks fail without saying why: the key counts */
+    if (*out && dict_has((*out)->reply.xdata, DICT_KEY_PREOP_CHECK_FAILED))
+        err = -EAGAIN;
+    dist_locks_drop(o, lock, count);
+    if (*out)
+        call_stack_free(*out);
+    *out = NULL;
+    return err;
+}
+
+static int
+make_where_hashed(const struct op *o, int *hashed, struct dist_lock lock[2], struct call_stack **out)
+{
+    const struct loc *loc = &o->stk->call.loc;
+    struct layout *parent;
+    int err = folder_layout(o, loc->parent, &parent);
+
+    *out = NULL;
+    for (int tries = 0; !err; tries++) {
+        *hashed = layout_find(parent, dist_hash(o->d, loc->name));
+        err = *hashed < 0 ? -EIO : make_first(o, parent, (unsigned)*hashed, lock, out);
+        layout_unref(parent);
+        if (err != -EAGAIN)
+            return err;
+        err = tries ? -EIO : folder_layout_fresh(o, loc->parent, &parent);
+    }
+    return err;
+}
+
+/* Step 3. In `l` who has it now. */
+static int
+make_others(const struct op *o, unsigned hashed, struct layout *l, struct iatt *sum)
+{
+    struct fan fan;
+    int err = dist_fan_begin(&fan, o);
+
+    for (unsigned i = 0; i < fan.count; i++) {
+        if (i != hashed)
+            dist_fan_add(&fan, i, dist_call_copy(o));
+    }
+    if (!err)
+        err = dist_fan_go(&fan);
+    for (unsigned i = 0; i < fan.count && !err; i++) {
+        int ret = i == hashed ? 0 : dist_fan_result(&fan, i);
+
+        if (ret >= 0 || ret == -EEXIST)
+            layout_read(l, i, NULL, 0);
+        else
+            layout_failed(l, i, -ret);
+        if (fan.call[i] && ret >= 0)
+            folder_merge(sum, &fan.call[i]->reply.stat);
+    }
+    dist_fan_end(&fan);
+    return err;
+}
+
+/* Steps 3 and 4: the folder is there, whatever becomes of them. */
+static void
+finish(const struct op *o, unsigned hashed, struct dist_lock lock[2], struct inode *folder, struct iatt *sum)
+{
+    struct layout *l = layout_new(o->d->count, o->d->xl->graph->owner);
+
+    if (l)
+        l->generation = atomic_load(&o->d->generation);
+    int err = l ? make_others(o, hashed, l, sum) : -ENOMEM;
+
+    dist_locks_drop(o, lock, 2);
+    if (!err)
+        (void)heal_layout_new(o, folder, l, hashed);
+    else
+        layout_unref(l);
+}
+
+xl_verdict
+dist_mkdir_go(struct xlator *xl, struct call_stack *stk)
+{
+    struct op o = dist_op_of(xl, stk);
+    const struct loc *loc = &stk->call.loc;
+    struct dist_lock lock[2];
+    struct call_stack *made;
+    int hashed, err = make_where_hashed(&o, &hashed, lock, &made);
+
+    if (err)
+        return err;
+    struct iatt sum = {0};
+
+    folder_merge(&sum, &made->reply.stat);
+    stk->call.loc.inode = inode_link(xl->graph->inodes, loc->parent, loc->name, &sum);
+    if (!loc->inode || place_set(o.d, loc->inode, hashed)) {
+        dist_locks_drop(&o, lock, 2);
+        call_stack_free(made);
+        return -ENOMEM;
+    }
+    finish(&o, (unsigned)hashed, lock, loc->inode, &sum);
+    made->reply.stat = sum;
+    return dist_op_answer_with(&o, made);
+}

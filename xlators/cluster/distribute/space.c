@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* How large subvolumes are and how full.
+ *
+ * STATFS of the volume is the sum over all that answer, in blocks of the largest size. What is known of each
+ * is asked for at most once a second when something is made, and nobody waits for it; only the first layout
+ * does, whose ranges are as large as the subvolumes. */
+#include <errno.h>
+
+#include "event/timer.h"
+#include "xlators/cluster/distribute/distribute-internal.h"
+
+enum { ASK_AGAIN_NS = 1000000000, MIB = 1 << 20 };
+
+/* ---- what is known --------------------------------------------------------------------------- */
+
+static void
+learn(struct dist *d, unsigned i, const struct statvfs *v)
+{
+    struct dist_child *c = &d->child[i];
+    uint64_t unit = v->f_frsize ? v->f_frsize : v->f_bsize;
+
+    pthread_mutex_lock(&d->lock);
+    c->bytes_total = (uint64_t)v->f_blocks * unit;
+    c->bytes_free = (uint64_t)v->f_bavail * unit;
+    c->inodes_total = v->f_files;
+    c->inodes_free = v->f_ffree;
+    c->space_is_known = true;
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* In percent, rounded down; of nothing all is free. */
+static uint64_t
+percent(uint64_t part, uint64_t whole)
+{
+    return whole ? (uint64_t)((double)part * 100.0 / (double)whole) : 100;
+}
+
+static bool
+is_short_locked(const struct dist_conf *conf, const struct dist_child *c)
+{
+    bool is_percent = conf->min_free_disk < 100;
+    uint64_t has = is_percent ? percent(c->bytes_free, c->bytes_total) : c->bytes_free;
+
+    return c->space_is_known && (has < conf->min_free_disk ||
+                                 percent(c->inodes_free, c->inodes_total) < (uint64_t)conf->min_free_inodes);
+}
+
+bool
+space_is_short(struct dist *d, unsigned i)
+{
+    pthread_mutex_lock(&d->lock);
+    bool is = is_short_locked(dist_conf(d), &d->child[i]);
+
+    pthread_mutex_unlock(&d->lock);
+    return is;
+}
+
+unsigned
+space_best(struct dist *d, const struct layout *l, unsigned hashed)
+{
+    const struct dist_conf *conf = dist_conf(d);
+    uint64_t most = 0;
+    unsigned best = hashed;
+
+    pthread_mutex_lock(&d->lock);
+    for (unsigned i = 0; i < d->count; i++) {
+        const struct dist_child *c = &d->child[i];
+
+        if (l->of[i].err || !child_is_up(d, i) || !c->space_is_known || is_short_locked(conf, c))
+            continue;
+        if (c->bytes_free > most) {
+            most = c->bytes_free;
+            best = i;
+        }
+    }
+    pthread_mutex_unlock(&d->lock);
+    return best;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static void
+space_told(struct call_stack *stk)
+{
+    struct dist_child *c = stk->owner;
+    struct dist *d = c->xl->parent->private;
+    struct graph *g = d->xl->graph;
+
+    if (stk->reply.op_ret >= 0)
+        learn(d, (unsigned)(c - d->child), &stk->reply.statvfs);
+    call_stack_free(stk);
+    graph_unpin(g);
+}
+
+static void
+ask_one(struct dist *d, unsigned i)
+{
+    struct call_stack *stk;
+
+    if (!child_is_up(d, i) || !graph_pin(d->xl->graph))
+        return;
+    stk = call_stack_new(space_told, &d->child[i]);
+    if (stk) {
+        stk->call.fop = FOP_statfs;
+        stk->call.loc.inode = inode_root(d->xl->graph->inodes);
+        stk = dist_call_put_int(stk, DICT_KEY_IGNORE_DEEM_STATFS, 1);
+    }
+    if (stk)
+        call_stack_wind(stk, d->child[i].xl);
+    else
+        graph_unpin(d->xl->graph);
+}
+
+void
+space_ask(struct dist *d)
+{
+    uint64_t now = clock_mono_ns(), asked = atomic_load(&d->space_asked_ns);
+
+    if (asked && now - asked < ASK_AGAIN_NS)
+        return;
+    if (!atomic_compare_exchange_strong(&d->space_asked_ns, &asked, now))
+        return;
+    for (unsigned i = 0; i < d->count; i++)
+        ask_one(d, i);
+}
+
+/* ---- for layouts ----------------------------------------------------------------------------- */
+
+/* Those that are not known are asked, and waited for. */
+static int
+ask_missing(const struct op *o)
+{
+    struct inode *root = inode_root(o->d->xl->graph->inodes);
+    struct fan fan;
+    int err = dist_fan_begin(&fan, o);
+
+    for (unsigned i = 0; i < fan.count; i++) {
+        if (!o->d->child[i].space_is_known)
+            dist_fan_add(&fan, i,
+                    dist_call_put_int(dist_call_for_inode(dist_call_new_internal(o, FOP_statfs), root),
+                                 DICT_KEY_IGNORE_DEEM_STATFS, 1));
+    }
+    if (!err)
+        err = dist_fan_go(&fan);
+    for (unsigned i = 0; i < fan.count && !err; i++) {
+        if (dist_fan_result(&fan, i) >= 0)
+            learn(o->d, i, &fan.call[i]->reply.statvfs);
+    }
+    dist_fan_end(&fan);
+    inode_unref(root);
+    return err;
+}
+
+/* In MiB, if it is known of all that there are; else all are alike. */
+uint32_t *
+space_weights(const struct op *o)
+{
+    struct dist *d = o->d;
+    uint32_t *w = arena_alloc(&o->stk->arena, d->count * sizeof *w);
+    bool all_known = dist_conf(d)->weighs;
+
+    if (!w || (all_known && ask_missing(o)))
+        return NULL;
+    pthread_mutex_lock(&d->lock);
+    for (unsigned i = 0; i < d->count; i++) {
+        const struct dist_child *c = &d->child[i];
+
+        all_known &= c->space_is_known || !child_is_up(d, i);
+        w[i] = (uint32_t)((c->bytes_total + MIB - 1) / MIB);
+    }
+    pthread_mutex_unlock(&d->lock);
+    for (unsigned i = 0; i < d->count; i++)
+        w[i] = all_known ? w[i] : 1;
+    return w;
+}
+
+/* ---- STATFS ---------------------------------------------------------------------------------- */
+
+static void
+add(struct statvfs *sum, const struct statvfs *one)
+{
+    unsigned long largest = one->f_frsize > sum->f_frsize ? one->f_frsize : sum->f_frsize;
+    double was = largest ? (double)sum->f_frsize / (double)largest : 1;
+    double more = largest ? (double)one->f_frsize / (double)largest : 1;
+
+    sum->f_blocks = (fsblkcnt_t)((double)sum->f_blocks * was + (double)one->f_blocks * more);
+    sum->f_bfree = (fsblkcnt_t)((double)sum->f_bfree * was + (double)one->f_bfree * more);
+    sum->f_bavail = (fsblkcnt_t)((double)sum->f_bavail * was + (double)one->f_bavail * more);
+    sum->f_files += one->f_files;
+    sum->f_ffree += one->f_ffree;
+    sum->f_favail += one->f_favail;
+    sum->f_frsize = largest;
+    sum->f_bsize = one->f_bsize > sum->f_bsize ? one->f_bsize : sum->f_bsize;
+    sum->f_namemax = one->f_namemax;
+    sum->f_flag = one->f_flag;
+    sum->f_fsid = one->f_fsid;
+}
+
+/* With a quota each subvolume answers for the whole volume: the fullest counts. */
+static bool
+is_whole(const struct call_stack *stk)
+{
+    return dict_get_flag(stk->reply.xdata, DICT_KEY_QUOTA_DEEM_STATFS);
+}
+
+static bool
+is_fuller(const struct statvfs *a, const struct statvfs *b)
+{
+    return a->f_blocks - a->f_bfree > b->f_blocks - b->f_bfree;
+}
+
+xl_verdict
+dist_statfs_go(struct xlator *xl, struct call_stack *stk)
+{
+    struct op o = dist_op_of(xl, stk);
+    struct statvfs sum = {0}, whole = {0};
+    struct fan fan;
+    unsigned good = 0, wholes = 0;
+    int worst = -ENOTCONN, err = dist_fan_begin(&fan, &o);
+
+    for (unsigned i = 0; i < fan.count; i++)
+        dist_fan_add(&fan, i, dist_call_copy(&o));
+    if (!err)
+        err = dist_fan_go(&fan);
+    for (unsigned i = 0; i < fan.count && !err; i++) {
+        const struct statvfs *v = &fan.call[i]->reply.statvfs;
+
+        if (dist_fan_result(&fan, i) < 0) {
+            worst = dist_fan_result(&fan, i);
+            continue;
+        }
+        good++;
+        add(&sum, v);
+        if (is_whole(fan.call[i]) && (!wholes++ || is_fuller(v, &whole)))
+            whole = *v;
+    }
+    dist_fan_end(&fan);
+    if (err || !good)
+        return err ? err : worst;
+    stk->reply.op_ret = 0;
+    stk->reply.statvfs = wholes ? whole : sum;
+    return XL_DONE;
+}
