@@ -27,9 +27,15 @@ same_as_stock() {
     diff "$T/stock-stock.$2" "$T/$1.$2"
 }
 
-# A folder is removed only while all bricks are there.
+bytes_of() {
+    local blocks size
+    read -r blocks size < <(stat -f -c '%b %S' "$1") && echo $((blocks * size))
+}
+
+# The mount is as large as all its bricks, and each is as large as $T.
 all_are_there() {
-    [[ $(LC_ALL=C rmdir "$1/no-such-folder" 2>&1) == *"No such file"* ]]
+    local bytes
+    bytes=$(bytes_of "$1" 2>/dev/null) && [[ $bytes -eq $((3 * $(bytes_of "$T"))) ]]
 }
 
 mount_kiln_whole() {

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# One of three bricks goes away: what a kiln-mount can do with the other two, and which errno it answers where it cannot, is what the stock
+# client can and answers. When the brick is back the mount mends what is missing there: folders, attributes, xattrs; names and
+# bricks are then the same, too.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+here=$tests_dir/mount
+no_cache=(--attribute-timeout=0 --entry-timeout=0)
+volume_split=brick
+
+bytes_of() {
+    local blocks size
+    read -r blocks size < <(stat -f -c '%b %S' "$1") && echo $((blocks * size))
+}
+
+# MOUNT COUNT: so many bricks are there: the mount is as large as they are, and each is as large as $T.
+has_bricks() {
+    local bytes
+    bytes=$(bytes_of "$1" 2>/dev/null) && [[ $bytes -eq $(($2 * $(bytes_of "$T"))) ]]
+}
+
+probe() {
+    python3 "$here/distribute_probe.py" "$1" "$2" >"$T/$3.$1"
+}
+
+# CLIENT VOLUME
+go_through() {
+    local client=$1 v=$2 mnt=$T/mnt-$1
+    volume_start "$v"
+    if [[ $client == kiln ]]; then
+        mount_kiln "$v" "$mnt" "${no_cache[@]}"
+    else
+        mount_volume "$v" "$mnt" default "${no_cache[@]}"
+    fi
+    wait_for 240 "all bricks of $mnt" has_bricks "$mnt" 3
+    t "$client: folders and files" probe make "$mnt" "$client"
+    t_here "$client: a brick goes" daemon_stop "$v-b1"
+    wait_for 240 "$mnt to be without it" has_bricks "$mnt" 2
+    t "$client: everything is tried" probe probe "$mnt" "$client"
+    daemon_start "$v-b1"
+    wait_for 240 "the brick to be back in $mnt" has_bricks "$mnt" 3
+    t "$client: what is there is looked at" probe look "$mnt" "$client"
+    t_here "$client: unmounted" mount_end "$mnt"
+    # shellcheck disable=SC2086
+    python3 "$here/brick_trees.py" --no-names ${volume_bricks[$v]} >"$T/$client.trees"
+    volume_stop "$v"
+}
+
+same() {
+    diff "$T/stock.$1" "$T/kiln.$1"
+}
+
+volume_new as-stock 3x1
+volume_assign as-stock stock
+go_through stock as-stock
+volume_new as-kiln 3x1
+volume_assign as-kiln kiln
+go_through kiln as-kiln
+
+t "some things were refused" grep -q ENOTCONN "$T/kiln.probe"
+t "what can be done, and what is answered, is the same" same probe
+t "what is there afterwards is the same" same look
+t "the bricks hold the same" same trees
