@@ -55,6 +55,8 @@ int show_info(const json_t *answer);
 int show_status(const json_t *answer);
 int show_list(const json_t *answer);
 int show_profile(const json_t *answer);
+/* KILN_REFUSED when a brick is not whole. */
+int show_check(const json_t *answer);
 int show_heal(const json_t *answer);
 int show_options(const json_t *answer);
 
@@ -72,6 +74,7 @@ int volume_reset(const struct verb *v, int argc, char **argv);
 int volume_profile(const struct verb *v, int argc, char **argv);
 int statedump(const struct verb *v, int argc, char **argv);
 int not_built(const struct verb *v, int argc, char **argv);
+int volume_check(const struct verb *v, int argc, char **argv);
 int volume_heal(const struct verb *v, int argc, char **argv);
 int volume_status(const struct verb *v, int argc, char **argv);
 int mount_volume(const struct verb *v, int argc, char **argv);

@@ -138,6 +138,40 @@ show_status(const json_t *answer)
     return KILN_DONE;
 }
 
+static void
+show_brick_check(json_t *brick)
+{
+    const json_t *pending = json_object_get(brick, "pending");
+    json_t *line;
+    size_t i;
+
+    printf("Brick %s:%s\n", text(brick, "host"), text(brick, "path"));
+    json_array_foreach(json_object_get(brick, "flaws"), i, line) printf("  %s\n", json_string_value(line));
+    if (json_object_get(brick, "error"))
+        printf("  It could not be looked through: %s\n", text(brick, "error"));
+    printf("  %lld objects, %lld of them not whole", number(brick, "objects"), number(brick, "bad"));
+    if (json_is_integer(pending))
+        printf(", %lld to be healed on other bricks", (long long)json_integer_value(pending));
+    printf("\n\n");
+}
+
+int
+show_check(const json_t *answer)
+{
+    bool is_whole = true;
+    json_t *brick;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "bricks"), i, brick)
+    {
+        is_whole &= number(brick, "bad") == 0 && !json_object_get(brick, "error");
+        if (!kiln_options.is_json)
+            show_brick_check(brick);
+    }
+    int status = kiln_options.is_json ? show_json(answer) : KILN_DONE;
+    return is_whole ? status : KILN_REFUSED;
+}
+
 int
 show_heal(const json_t *answer)
 {

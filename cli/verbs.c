@@ -25,6 +25,10 @@ const struct verb verbs[] = {
      "The self-heal daemon looks for itself every ten minutes, and when a brick comes. Without info: at "
      "once.",
      1, 2, volume_heal},
+    {"check", "NAME", "Whether the bricks of a stopped volume are whole",
+     "Each object must have a gfid, and a handle that leads to it. Reads only. The exit status is 1 when one "
+     "has not.",
+     1, 1, volume_check},
     {"profile", "NAME [start|stop|info]", "What bricks have done, and how long it took",
      "Figures are always kept: start and stop set diagnostics.latency-measurement and "
      "diagnostics.count-fop-hits, for "

@@ -151,6 +151,21 @@ volume_heal(const struct verb *v, int argc, char **argv)
     return ask_and_show("volume-heal", json_pack("{ss ss}", "name", argv[0], "what", argv[1]), show_heal);
 }
 
+int
+volume_check(const struct verb *v, int argc, char **argv)
+{
+    json_t *answer;
+    int status = ask("volume-check", json_pack("{ss}", "name", argv[0]), &answer);
+
+    (void)v;
+    (void)argc;
+    if (status)
+        return status;
+    status = show_check(answer);
+    json_decref(answer);
+    return status;
+}
+
 /* ---- profile, statedump ---------------------------------------------------------------------- */
 
 static int

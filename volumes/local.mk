@@ -19,6 +19,8 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 	volumes/volumes.c \
 	volumes/volumes.h
 kilnd_SOURCES += $(VOLUME_SOURCES) \
+	volumes/brick-check.c \
+	volumes/brick-check.h \
 	volumes/front.c \
 	volumes/front.h \
 	volumes/heal-daemon.c \

@@ -13,6 +13,7 @@
 #include "glusterfsd/bricks.h"
 #include "glusterfsd/http.h"
 #include "graph/graph.h"
+#include "volumes/brick-check.h"
 #include "volumes/heal-daemon.h"
 #include "volumes/heal-pending.h"
 #include "volumes/own-host.h"
@@ -413,6 +414,35 @@ volume_heal(json_t *args, json_t **out, struct problem *why)
     return err;
 }
 
+/* ---- check ----------------------------------------------------------------------------------- */
+
+static json_t *
+check_brick(const char *path)
+{
+    json_t *json = brick_check(path), *pending = heal_pending_of_brick(path);
+
+    if (json && pending)
+        json_object_set(json, "pending", json_object_get(pending, "count"));
+    json_decref(pending);
+    return json;
+}
+
+static int
+check_volume(const struct volume *v, void *arg, struct problem *why)
+{
+    return list_bricks(v, check_brick, arg, why);
+}
+
+static int
+volume_check(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+
+    if (get_args(args, why, "{s:s}", "name", &name, NULL))
+        return why->err;
+    return volumes_at_rest(name, check_volume, out, why);
+}
+
 /* ---- profile, statedump ---------------------------------------------------------------------- */
 
 static int
@@ -546,6 +576,7 @@ static const struct {
 } verbs[] = {
     {"statedump", statedump},
     {"version", version},
+    {"volume-check", volume_check},
     {"volume-create", volume_create},
     {"volume-delete", volume_delete},
     {"volume-get", volume_get},

@@ -498,6 +498,26 @@ volumes_reset(const char *name, const char *key, unsigned *count, struct problem
     return why->err;
 }
 
+int
+volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *arg, struct problem *why),
+                void *arg, struct problem *why)
+{
+    struct entry *e = claim(name, why);
+    int err = why->err;
+
+    if (!e)
+        return err;
+    if (e->now->status == VOLUME_STARTED) {
+        err = problem_set(why, -EINVAL, "volume %s is started", name);
+        problem_expected(why, "a volume that is stopped: its bricks change while they are looked at");
+        problem_type(why, "kiln volume stop %s", name);
+    } else {
+        err = fn(e->now, arg, why);
+    }
+    release(e);
+    return err;
+}
+
 /* ---- questions ------------------------------------------------------------------------------- */
 
 struct volume *

@@ -59,6 +59,11 @@ int volumes_set(const char *name, const json_t *options, struct problem *why);
 /* A key, or "all". *count: how many were set. */
 int volumes_reset(const char *name, const char *key, unsigned *count, struct problem *why);
 
+/* Calls fn with a volume that is not started, and nothing is done to it meanwhile. -EINVAL: it is started;
+ * else what fn returns. */
+int volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *arg, struct problem *why),
+                    void *arg, struct problem *why);
+
 /* ---- questions ------------------------------------------------------------------------------- */
 
 /* A copy; NULL with *why: -ENOENT, -ENOMEM. */
