@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A volume of stock bricks under stock glusterd, mounted by mount -t kiln: glusterd's volfile is taken as it is, options that `gluster
+# volume set` changes arrive, and after add-brick files are made on the new brick, too, while a file stays open. A stock mount beside
+# it sees the same. An unknown volume and a directory that is not there are refused.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+system_cover
+ln -s "$KILN_MOUNT" /usr/sbin/mount.kiln
+glusterd_start
+gl_create v 2x1 >/dev/null
+gl volume start v >/dev/null
+wait_for 240 "the bricks of v" bash -c "$(declare -f bricks_online gl); [[ \$(bricks_online v) == 2 ]]"
+mnt=$T/mnt
+log=$T/log/kiln-mount.log
+mkdir "$mnt"
+
+status=0
+mount -t kiln -o "log-file=$log,attribute-timeout=0,entry-timeout=0" "$glusterd_host:/v" "$mnt" 2>"$T/mounted.out" || status=$?
+if grep -q "cluster/distribute is not built" "$T/mounted.out"; then
+    skip_all "glusterd's volumes have cluster/distribute, which is not built"
+fi
+is "$status" 0 "mounted"
+is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs $glusterd_host:/v" "the mount table shows it"
+mkdir "$mnt/before"
+for i in {1..40}; do
+    echo "$i" >"$mnt/before/f$i"
+done
+exec 5>>"$mnt/open"
+echo one >&5
+
+said() {
+    [[ $(grep -c "\[$1\]" "$log") -ge $2 ]]
+}
+
+gl volume set v network.ping-timeout 30 >/dev/null
+t "an option that is set arrives" wait_for 240 "the options" said mount-options 1
+gl volume add-brick v "$glusterd_host:$T/bricks/v-2" force >/dev/null
+t "a brick that is added arrives" wait_for 240 "the switch" said mount-switched 1
+echo two >&5
+exec 5>&-
+is "$(tr '\n' ' ' <"$mnt/open")" "one two " "a file that was open is open still"
+mkdir "$mnt/after"
+for i in {1..60}; do
+    echo "$i" >"$mnt/after/f$i"
+done
+t "files are made on the new brick" test "$(find "$T/bricks/v-2/after" -type f -size +0 | wc -l)" -gt 0
+gl_mount v "$T/stock"
+is "$(cat "$T"/stock/{before,after}/f* | sort | md5sum)" "$(cat "$mnt"/{before,after}/f* | sort | md5sum)" \
+    "a stock mount reads what Kiln's reads"
+is "$(ls "$mnt/before" | wc -l) $(ls "$mnt/after" | wc -l)" "40 60" "every file is there once"
+is "$(ls "$T/stock/before" | wc -l) $(ls "$T/stock/after" | wc -l)" "40 60" "for the stock mount, too"
+umount "$T/stock"
+umount "$mnt"
+t "a directory is mounted" mount -t kiln -o "log-file=$log" "$glusterd_host:/v/after" "$mnt"
+is "$(cat "$mnt/f7")" 7 "it is the root"
+umount "$mnt"
+status=0
+mount -t kiln "$glusterd_host:/none" "$mnt" 2>"$T/refused.out" || status=$?
+t "a volume that glusterd does not know is refused ($status)" test "$status" -ne 0
+t_not "and not mounted" mount_is_listed "$mnt"
+status=0
+mount -t kiln "$glusterd_host:/v/none" "$mnt" 2>"$T/refused.out" || status=$?
+t "a directory that is not there is refused ($status)" test "$status" -ne 0
+t_not "and not mounted" mount_is_listed "$mnt"
+t_not "nothing was left" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
+gl volume stop v >/dev/null
+kill "$glusterd_pid"
