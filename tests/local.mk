@@ -13,10 +13,12 @@ tests_wire_replay_record_SOURCES = tests/wire/fuzz-record.c tests/wire/fuzz-repl
 tests_wire_replay_record_LDADD = $(TEST_LIBS)
 tests_wire_replay_session_SOURCES = tests/wire/fuzz-session.c tests/wire/fuzz-replay.c
 tests_wire_replay_session_LDADD = $(TEST_LIBS)
-tests_wire_replay_text_SOURCES = tests/wire/fuzz-text.c tests/wire/fuzz-replay.c
+FUZZ_MEMORY = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=reallocarray -Wl,--wrap=strdup
+tests_wire_replay_text_SOURCES = tests/wire/fuzz-text.c tests/wire/fuzz-memory.h tests/wire/fuzz-replay.c
 tests_wire_replay_text_LDADD = $(TEST_LIBS)
-tests_wire_replay_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo -Wl,--wrap=freeaddrinfo
-tests_wire_replay_disk_SOURCES = tests/wire/fuzz-disk.c tests/wire/fuzz-replay.c
+tests_wire_replay_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo -Wl,--wrap=freeaddrinfo $(FUZZ_MEMORY)
+tests_wire_replay_disk_SOURCES = tests/wire/fuzz-disk.c tests/wire/fuzz-memory.h tests/wire/fuzz-replay.c
+tests_wire_replay_disk_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_MEMORY)
 tests_wire_replay_disk_LDADD = $(TEST_LIBS)
 tests_wire_replay_front_SOURCES = tests/wire/fuzz-front.c tests/wire/fuzz-replay.c $(VOLUME_STATE_SOURCES)
 tests_wire_replay_front_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)

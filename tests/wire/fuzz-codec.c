@@ -2,13 +2,15 @@
 /* libFuzzer's way into every decoder of the wire. The first byte says which one; the second where a record is
  * cut in two. tests/wire/make-corpus.py writes good messages to begin with.
  *
- * What decodes is encoded again, into a buffer of exactly the size that was announced.
+ * What decodes is encoded again, into a buffer of exactly the size that was announced. And everything is
+ * decoded once more without memory.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/dict.h"
 #include "mem/mem-pool.h"
+#include "mem/mem-shared.h"
 #include "rpc/xdr/callback-program.h"
 #include "rpc/xdr/cred.h"
 #include "rpc/xdr/dump-program.h"
@@ -254,8 +256,8 @@ run_program(unsigned kind, struct xdr *x)
         run_old_dict(x);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void
+run(const uint8_t *data, size_t size)
 {
     unsigned kind;
     size_t cut;
@@ -264,8 +266,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t xid;
     struct xdr x;
 
-    if (size < 2)
-        return 0;
     kind = data[0] % KINDS;
     cut = kind < CREDS && data[1] ? (size_t)data[1] * 16 : size - 2;
     data += 2;
@@ -292,5 +292,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_release(&arena);
     free(first);
     free(second);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2)
+        return 0;
+    run(data, size);
+    mem_test_fail_always = true;
+    mem_test_fail_at = INT64_MAX;
+    run(data, size);
+    mem_test_fail_at = 0;
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* libFuzzer's way into what is read from a brick's own file system, where another program may have put
  * anything: mdata, ACLs, the texts of handles, pending counts, names of xattrs. The first byte says what it
- * is, the second varies it.
+ * is, the second varies it. ACLs are read once more without memory.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 #include "xlators/storage/posix/mdata.h"
 #include "xlators/storage/posix/xattr-rules.h"
 #include "xlators/storage/posix/xattrop.h"
+#include "tests/wire/fuzz-memory.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -42,12 +43,17 @@ run_acl(const void *bytes, size_t len, uint8_t how)
     uint32_t groups[2] = {20, how}, mode = 0777u & (how * 5u);
     struct caller c = {.uid = how % 3 ? how : 10, .gid = how / 3, .group_count = 2, .groups = groups};
 
-    if (acl_parse(bytes, len, &acl) || !acl)
+    allocations_left = how % 2;
+    int err = acl_parse(bytes, len, &acl);
+    allocations_left = 0;
+    if (err || !acl)
         return;
     if (acl_bytes(acl) > len)
         abort();
     (void)acl_permits(acl, how % 2, 5, 0640, &c, how % 8);
     (void)acl_permits(NULL, how % 2, 5, 0640, &c, how % 8);
+    (void)acl_permits_any_user(acl, how % 3, how % 5, 0640, how % 8);
+    (void)acl_permits_any_user(NULL, how % 3, how % 5, 0640, how % 8);
     void *out = malloc(acl_bytes(acl));
 
     acl_write(acl, out);

@@ -77,7 +77,7 @@ add_pair(struct dict *d, struct input *in)
 
         (void)dict_set_text(d, key, DICT_PTR, bytes, (uint32_t)n);
     } else {
-        const char *value = values[which % (sizeof values / sizeof values[0])];
+        const char *value = which & 0x80 ? "/changing" : values[which % (sizeof values / sizeof values[0])];
 
         (void)dict_set_text(d, key, DICT_STR, value, (uint32_t)strlen(value) + 1);
     }
@@ -107,13 +107,21 @@ put_call(struct peer *p, uint32_t program, uint32_t version, uint32_t procedure,
     (void)!send(p->fd, out, (size_t)(x.at - out), MSG_NOSIGNAL);
 }
 
+static bool drain(struct peer *p);
+
+/* The first byte: how many pairs; whether the brick is down, or being detached, at this moment; whether the
+ * login has a credential with groups. */
 static void
 put_login(struct peer *p, struct input *in)
 {
-    char body[16384];
+    char body[16384], cred[RPC_AUTH_BYTES_MAX];
+    uint32_t groups[] = {10, 20};
+    struct caller c = {.group_count = 2, .groups = groups};
     struct arena arena = {0};
     struct dict *d = dict_new(&arena);
-    unsigned pairs = next(in) % 8;
+    uint8_t how = next(in);
+    unsigned pairs = how % 8;
+    int cred_bytes = how & 0x20 ? cred_encode(CRED_GLUSTERFS_V3, &c, cred, sizeof cred) : 0;
     struct xdr x;
 
     (void)dict_set_text(d, "remote-subvolume", DICT_STR, BRICK, sizeof BRICK);
@@ -123,9 +131,16 @@ put_login(struct peer *p, struct input *in)
         add_pair(d, in);
     xdr_init(&x, body, sizeof body, NULL);
     xdr_put_old_dict(&x, d);
+    atomic_store(&graph.is_child_up, !(how & 0x80));
+    atomic_store(&graph.is_draining, how & 0x40);
     if (!x.error)
-        put_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_SETVOLUME, CRED_NONE, "", 0, body,
+        put_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_SETVOLUME,
+                 how & 0x20 ? CRED_GLUSTERFS_V3 : CRED_NONE, cred, (size_t)cred_bytes, body,
                  (size_t)(x.at - body));
+    if (how & 0xc0)
+        (void)drain(p);
+    atomic_store(&graph.is_child_up, true);
+    atomic_store(&graph.is_draining, false);
     arena_release(&arena);
 }
 

@@ -3,9 +3,10 @@
  * log in, ACLs as text, numbers. The first byte says what it is.
  *
  * A name that is no address is asked of the resolver: here it gets an answer without a network, by the
- * linker's --wrap.
+ * linker's --wrap. By that, too, everything is run once more with one allocation that fails.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -76,6 +77,8 @@ __wrap_freeaddrinfo(struct addrinfo *list)
     (void)list;
 }
 
+#include "tests/wire/fuzz-memory.h"
+
 static void
 unknown_option(const struct option_value *value, void *arg)
 {
@@ -108,6 +111,12 @@ ask(const struct option_value *values, size_t count)
         {AF_INET, "10.1.2.3"}, {AF_INET6, "fe80::1"}, {AF_INET6, "::ffff:127.0.0.1"}, {AF_UNIX, NULL}};
     struct auth_rules *rules = auth_rules_new(values, count);
 
+    if (rules) {
+        struct auth_rules *held = auth_rules_ref(rules);
+
+        (void)auth_rules_flaw(held);
+        auth_rules_unref(held);
+    }
     for (size_t i = 0; rules && i < sizeof peers / sizeof peers[0]; i++) {
         struct sockaddr_storage peer = {.ss_family = (sa_family_t)peers[i].family};
         bool is_trusted = false;
@@ -161,8 +170,45 @@ run_volfile(const char *text, size_t size)
         parse_options(s->options, s->option_count);
         ask(s->options, s->option_count);
     }
+    /* The same text has the same digest, wherever it comes from. */
+    struct volfile *same = parse_volfile(text, size, false);
+    struct volfile_digest digest = volfile_digest(v);
+
+    if (same) {
+        struct volfile_digest other = volfile_digest(same);
+
+        if (memcmp(&digest, &other, sizeof digest) != 0)
+            abort();
+        volfile_free(same);
+    }
     (void)volfile_override(v, "*a*", "text", "x");
     volfile_free(v);
+}
+
+/* What cannot be read as a volfile is refused with a reason. */
+static void
+refuses(const char *path)
+{
+    char error[256] = "";
+    struct volfile *v = volfile_read(path, error, sizeof error);
+
+    if (v || !*error)
+        abort();
+}
+
+static void
+refuses_files(void)
+{
+    char path[64];
+    int fd = memfd_create("long.vol", MFD_CLOEXEC);
+
+    refuses("/nonexistent/volfile");
+    refuses("/");
+    if (fd < 0 || ftruncate(fd, VOLFILE_BYTES_MAX + 1ll) < 0)
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    refuses(path);
+    close(fd);
 }
 
 /* Lines "KEY VALUE". */
@@ -187,6 +233,26 @@ run_options(char *text, bool is_auth)
         parse_options(values, count);
 }
 
+/* An ACL that is none, or room that does not do. */
+static void
+refuses_acls(unsigned char *acl, size_t n, size_t len)
+{
+    static char out[ACL_TEXT_MAX];
+    const size_t rooms[] = {0, 1, len / 2, len};
+
+    for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++)
+        if (acl_to_text(acl, n, out, rooms[i]) != -E2BIG)
+            abort();
+    if (acl_to_text(acl, n - 1, out, sizeof out) != -EINVAL)
+        abort();
+    acl[4] ^= 0x80; /* the first entry's tag */
+    if (acl_to_text(acl, n, out, sizeof out) != -EINVAL)
+        abort();
+    acl[0] ^= 1; /* the version */
+    if (acl_to_text(acl, n, out, sizeof out) != -EINVAL)
+        abort();
+}
+
 static void
 run_acl(const char *text)
 {
@@ -203,6 +269,7 @@ run_acl(const char *text)
     /* What was made from an ACL is read as the same one. */
     if (acl_from_text(out, again) != n || memcmp(acl, again, (size_t)n) != 0)
         abort();
+    refuses_acls(acl, (size_t)n, (size_t)len);
 }
 
 static void
@@ -226,14 +293,13 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     log_set_level(LOG_CRITICAL);
+    refuses_files();
     return 0;
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void
+run(const uint8_t *data, size_t size, unsigned failing)
 {
-    if (size < 1)
-        return 0;
     /* A copy of its own size, so that ASan sees a step outside; with a NUL for those that read strings. */
     unsigned kind = data[0] % 5;
     size_t n = size - 1 + (kind != 0);
@@ -242,6 +308,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data + 1, size - 1);
     if (kind)
         text[size - 1] = '\0';
+    allocations_left = failing;
     switch (kind) {
     case 0:
         run_volfile(text, size - 1);
@@ -256,6 +323,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     default:
         run_numbers(text);
     }
+    allocations_left = 0;
     free(text);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1)
+        return 0;
+    run(data, size, 0);
+    run(data, size, failing_allocation(data, size));
     return 0;
 }
