@@ -3,16 +3,22 @@
  * that whoever started the daemon gets its exit status and its reason. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "glusterfsd/daemon.h"
 #include "log/log.h"
+
+/* Descriptors. */
+#define FILES_WANTED 1048576
+#define FILES_ENOUGH 65536
 
 static int ready_fd = -1;
 static int pid_fd = -1;
@@ -151,4 +157,24 @@ daemon_pool_message(int level, const char *text)
 {
     /* syslog's levels are one lower than the log's. */
     log_event((enum log_level)(level + 1), NULL, "mem-pool", "%s", text);
+}
+
+void
+daemon_raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FILES_WANTED)
+        return;
+    /* The kernel (fs.nr_open) or our rights may allow less than is wanted. */
+    const rlim_t tries[] = {FILES_WANTED, limit.rlim_max < FILES_ENOUGH ? FILES_ENOUGH : limit.rlim_max,
+                            limit.rlim_max};
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        const struct rlimit raised = {tries[i], limit.rlim_max > tries[i] ? limit.rlim_max : tries[i]};
+
+        if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+            return;
+    }
+    log_event(LOG_WARNING, NULL, "descriptor-limit", "stays at %ju: %s", (uintmax_t)limit.rlim_cur,
+              strerror(errno));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What Kiln's daemons share: the way into the background, the pid file, statedumps. */
+/* What Kiln's daemons share: the way into the background, the pid file, descriptors, statedumps. */
 #ifndef KILN_GLUSTERFSD_DAEMON_H
 #define KILN_GLUSTERFSD_DAEMON_H
 
@@ -18,6 +18,9 @@ int daemonise(void);
 /* Tells the waiting parent how the start went; `message` is shown on its stderr. Harmless in the foreground.
  */
 void daemon_ready(int exit_status, const char *message);
+/* As many descriptors as the kernel and our rights allow, up to a million. Once, before anything looks at the
+ * limit; that it stays as it is goes to the log. */
+void daemon_raise_descriptor_limit(void);
 /* Writes and locks the pid file. 0, -EAGAIN (another daemon holds it), -errno. */
 int pidfile_write(const char *path);
 /* Lets go of it; `is_kept`: the file stays. */

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <urcu.h>
@@ -40,9 +39,6 @@
 
 #define PORT_DEFAULT 49152
 #define DUMP_DIR "/var/run/gluster"
-/* Descriptors. */
-#define FILES_WANTED 1048576
-#define FILES_ENOUGH 65536
 
 const char daemon_name[] = "kilnd";
 static struct kilnd_options options;
@@ -64,26 +60,6 @@ give_up(int status, const char *fmt, ...)
     va_end(ap);
     log_event(LOG_CRITICAL, NULL, "start-failed", "%s", failure);
     return status;
-}
-
-static void
-raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FILES_WANTED)
-        return;
-    /* The kernel (fs.nr_open) or our rights may allow less than is wanted. */
-    const rlim_t tries[] = {FILES_WANTED, limit.rlim_max < FILES_ENOUGH ? FILES_ENOUGH : limit.rlim_max,
-                            limit.rlim_max};
-    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        const struct rlimit raised = {tries[i], limit.rlim_max > tries[i] ? limit.rlim_max : tries[i]};
-
-        if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
-            return;
-    }
-    log_event(LOG_WARNING, NULL, "descriptor-limit", "stays at %ju: %s", (uintmax_t)limit.rlim_cur,
-              strerror(errno));
 }
 
 /* --xlator-option PATTERN.KEY=VALUE, split at the first '.' and the first '=' (management 2.5). */
@@ -509,7 +485,7 @@ main(int argc, char **argv)
     for (unsigned i = 0; i < options.ignored_count; i++)
         log_event(LOG_INFO, NULL, "option-ignored", "%s means nothing here: ignored", options.ignored[i]);
     rcu_register_thread();
-    raise_descriptor_limit();
+    daemon_raise_descriptor_limit();
     if (options.pid_path && (err = pidfile_write(options.pid_path)))
         status = give_up(EXIT_FAILURE, "%s: %s", options.pid_path,
                          err == -EAGAIN ? "held by a daemon that is running" : strerror(-err));

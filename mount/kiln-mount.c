@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <urcu.h>
@@ -96,20 +95,6 @@ start_pools(void)
     return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 
-/* Some descriptors for each of hundreds of mounts. */
-static void
-allow_descriptors(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        log_event(LOG_WARNING, NULL, "mount-descriptors", "the limit of descriptors stays: %s",
-                  strerror(errno));
-}
-
 static int
 start(void)
 {
@@ -117,7 +102,7 @@ start(void)
 
     if (status)
         return status;
-    allow_descriptors();
+    daemon_raise_descriptor_limit();
     int err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
