@@ -142,8 +142,6 @@ void op_reply(struct op *op);
 void op_fail(struct op *op, int err);
 /* Whether this set of children may do what the operation wants. */
 bool op_has_quorum(const struct op *op, child_set good);
-/* The set has one, beyond "any child will do". */
-bool op_asks_quorum(const struct op *op);
 
 /* ---- fan.c ----------------------------------------------------------------------------------- */
 
