@@ -96,10 +96,11 @@ process_teardown(void)
 struct held {
     unsigned descriptors;
     uint64_t objects;
+    uint64_t histogram_bytes; /* in the pools that `objects` leaves out */
 };
 
 struct counting {
-    uint64_t objects;
+    uint64_t objects, histogram_bytes;
     bool is_left_out; /* the pool whose lines come */
 };
 
@@ -113,6 +114,8 @@ count_active(void *arg, const char *key, const char *value)
         c->is_left_out = strcmp(value, "io-stats-octave") == 0 || strcmp(value, "io-stats-latency") == 0;
     if (strcmp(key, "active-count") == 0 && !c->is_left_out)
         c->objects += strtoull(value, NULL, 10);
+    if (strcmp(key, "size") == 0 && c->is_left_out)
+        c->histogram_bytes += strtoull(value, NULL, 10);
 }
 
 static inline struct held
@@ -128,6 +131,7 @@ held_now(void)
     struct counting counting = {0};
     mem_pools_dump(count_active, &counting);
     h.objects = counting.objects;
+    h.histogram_bytes = counting.histogram_bytes;
     return h;
 }
 
