@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/histogram.h"
 #include "fs/inode.h"
 #include "stack/xlator.h"
 #include "xlators/debug/io-stats/io-stats.h"
@@ -80,8 +81,35 @@ void ios_latency_bounds(const struct ios *ios, enum fop fop, enum ios_window win
 
 /* latency.c: the histograms. Its pools: 0 or -ENOMEM. */
 int ios_latency_pools_init(void);
-/* A call of `fop` has taken `ns`. Any thread. */
-void ios_latency_count(struct xlator *xl, struct stripe *s, enum fop fop, uint64_t ns);
+/* Installed with a compare and swap, and then there until the layer ends; read at any time. */
+struct octave {
+    counter buckets[HISTOGRAM_SUB];
+};
+
+struct spread {
+    counter sum; /* ns */
+    _Atomic(struct octave *) octaves[HISTOGRAM_OCTAVES];
+};
+
+/* The first of its octave: makes what is missing. Without memory it is not counted. */
+void ios_latency_count_first(struct xlator *xl, struct stripe *s, enum fop fop, uint64_t ns);
+
+/* A call of `fop` has taken `ns`. Any thread. Inlined: each operation of the brick does it. */
+static inline void
+ios_latency_count(struct xlator *xl, struct stripe *s, enum fop fop, uint64_t ns)
+{
+    unsigned bucket = histogram_bucket(ns);
+    struct spread *spread = atomic_load_explicit(&s->spreads[fop], memory_order_acquire);
+    struct octave *octave =
+        spread ? atomic_load_explicit(&spread->octaves[bucket / HISTOGRAM_SUB], memory_order_acquire) : NULL;
+
+    if (__builtin_expect(!octave, 0)) {
+        ios_latency_count_first(xl, s, fop, ns);
+        return;
+    }
+    atomic_fetch_add_explicit(&spread->sum, ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&octave->buckets[bucket % HISTOGRAM_SUB], 1, memory_order_relaxed);
+}
 /* All calls have ended. */
 void ios_latency_free(struct ios *ios);
 

@@ -26,7 +26,7 @@
 /* ---- counting -------------------------------------------------------------------------------- */
 
 /* Threads take the stripes in turn. Two that share one still count right, only not as fast. */
-static unsigned
+static inline unsigned
 stripe_of_thread(const struct ios *ios)
 {
     static atomic_uint threads;
@@ -109,10 +109,9 @@ ios_fd_closed(struct xlator *xl, struct fd *fd)
 
 /* What the reply tells: the bytes of a read, that a file is open, how long it took. */
 static void
-note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
+note_reply(struct xlator *xl, struct stripe *s, struct call_stack *stk, uint64_t ns)
 {
     struct ios *ios = xl->private;
-    struct stripe *s = &ios->counters[stripe_of_thread(ios)];
     const struct fop_reply *reply = &stk->reply;
 
     switch (stk->call.fop) {
@@ -140,22 +139,39 @@ note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
     }
 }
 
+/* Fops of whose reply more is kept than how long it took; a profile wants the speed of writes too. */
+static inline bool
+is_reply_noted(enum fop fop, const struct ios_conf *conf)
+{
+    return fop == FOP_readv || fop == FOP_open || fop == FOP_create ||
+           (fop == FOP_writev && conf->latency_measurement);
+}
+
+static void
+note_measured(struct ios *ios, enum fop fop, uint64_t ns)
+{
+    struct latency_stripe *latencies = atomic_load_explicit(&ios->latencies, memory_order_acquire);
+
+    if (latencies)
+        count_latency(&latencies[stripe_of_thread(ios)].fops[fop], ns);
+}
+
 /* stk->began: ticks; 0: nobody wants to know. */
 static void
 ios_call_ends(struct xlator *xl, struct call_stack *stk)
 {
     struct ios *ios = xl->private;
     const struct ios_conf *conf = xlator_conf(xl);
+    struct stripe *s = &ios->counters[stripe_of_thread(ios)];
+    enum fop fop = stk->call.fop;
     uint64_t ns = stk->began ? ticks_to_ns(ticks_now() - stk->began) : 0;
-    struct latency_stripe *latencies = atomic_load_explicit(&ios->latencies, memory_order_acquire);
 
-    note_reply(xl, stk, conf->latency_measurement ? ns : 0);
-    if (!stk->began)
-        return;
-    if (conf->latency_histograms)
-        ios_latency_count(xl, &ios->counters[stripe_of_thread(ios)], stk->call.fop, ns);
-    if (conf->latency_measurement && latencies)
-        count_latency(&latencies[stripe_of_thread(ios)].fops[stk->call.fop], ns);
+    if (stk->began && conf->latency_histograms)
+        ios_latency_count(xl, s, fop, ns);
+    if (stk->began && conf->latency_measurement)
+        note_measured(ios, fop, ns);
+    if (is_reply_noted(fop, conf))
+        note_reply(xl, s, stk, conf->latency_measurement ? ns : 0);
 }
 
 /* What the call alone tells. True: the reply tells more. */

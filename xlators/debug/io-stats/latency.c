@@ -6,20 +6,9 @@
  * has none, a busy fop about 1.5 KB in each stripe, at most 8 KB. */
 #include <errno.h>
 
-#include "base/histogram.h"
 #include "graph/graph.h"
 #include "mem/mem-pool.h"
 #include "xlators/debug/io-stats/io-stats-internal.h"
-
-/* Installed with a compare and swap, and then there until the layer ends; read at any time. */
-struct octave {
-    counter buckets[HISTOGRAM_SUB];
-};
-
-struct spread {
-    counter sum; /* ns */
-    _Atomic(struct octave *) octaves[HISTOGRAM_OCTAVES];
-};
 
 static struct mem_pool *spread_pool, *octave_pool;
 
@@ -63,18 +52,17 @@ octave_make(struct xlator *xl, struct spread *spread, unsigned number)
 }
 
 void
-ios_latency_count(struct xlator *xl, struct stripe *s, enum fop fop, uint64_t ns)
+ios_latency_count_first(struct xlator *xl, struct stripe *s, enum fop fop, uint64_t ns)
 {
-    unsigned bucket = histogram_bucket(ns), number = bucket / HISTOGRAM_SUB;
     struct spread *spread = atomic_load_explicit(&s->spreads[fop], memory_order_acquire);
+    struct octave *octave = NULL;
 
-    if (__builtin_expect(!spread, 0) && !(spread = spread_make(xl, s, fop)))
-        return;
-    struct octave *octave = atomic_load_explicit(&spread->octaves[number], memory_order_acquire);
-    if (__builtin_expect(!octave, 0) && !(octave = octave_make(xl, spread, number)))
-        return;
-    atomic_fetch_add_explicit(&spread->sum, ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&octave->buckets[bucket % HISTOGRAM_SUB], 1, memory_order_relaxed);
+    if (!spread)
+        spread = spread_make(xl, s, fop);
+    if (spread)
+        octave = octave_make(xl, spread, histogram_bucket(ns) / HISTOGRAM_SUB);
+    if (octave)
+        ios_latency_count(xl, s, fop, ns);
 }
 
 static void
