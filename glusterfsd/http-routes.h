@@ -6,6 +6,7 @@
  *   GET /readyz    200 when every brick serves, else 503 with what does not
  *   GET /metrics   figures for Prometheus (glusterfsd/metrics.h)
  *   GET /top.json  figures for `kiln top`. On the socket alone
+ *   GET /statedump.json   what SIGUSR1 writes, as JSON (glusterfsd/statedump-json.h). On the socket alone
  */
 #ifndef KILN_GLUSTERFSD_HTTP_ROUTES_H
 #define KILN_GLUSTERFSD_HTTP_ROUTES_H

@@ -23,6 +23,8 @@ kilnd_SOURCES = \
 	glusterfsd/options.c \
 	glusterfsd/status.c \
 	glusterfsd/statedump.c \
+	glusterfsd/statedump-json.c \
+	glusterfsd/statedump-json.h \
 	glusterfsd/statedump-options.c \
 	glusterfsd/statedump-options.h
 # The allocator first: it takes malloc's place.
