@@ -279,6 +279,7 @@ bool space_is_short(struct dist *d, unsigned i);
 unsigned space_best(struct dist *d, const struct layout *l, unsigned hashed);
 /* Asks all for their space, if that was not done a moment ago; nobody waits. */
 void space_ask(struct dist *d);
+void space_ask_one(struct dist *d, unsigned i);
 
 /* ---- fops ------------------------------------------------------------------------------------ */
 

@@ -42,17 +42,31 @@ hash_of_folder(const struct dist *d, struct inode *folder)
     return dist_hash(d, path);
 }
 
+/* Those that are too full get no names, unless all are. */
+static void
+leave_out_full(struct dist *d, uint32_t *weights)
+{
+    unsigned left = 0;
+
+    for (unsigned i = 0; i < d->count; i++)
+        left += weights[i] && child_is_up(d, i) && !space_is_short(d, i);
+    for (unsigned i = 0; i < d->count && left; i++)
+        weights[i] = space_is_short(d, i) ? 0 : weights[i];
+}
+
 static int
 assign(const struct op *o, struct inode *folder, struct layout *l, uint32_t commit)
 {
+    uint32_t *weights = space_weights(o);
     struct layout_plan plan = {.order = o->d->order,
-                               .weights = space_weights(o),
+                               .weights = weights,
                                .hash = hash_of_folder(o->d, folder),
                                .spread = (uint32_t)dist_conf(o->d)->spread,
                                .commit = commit};
 
-    if (!plan.weights)
+    if (!weights)
         return -ENOMEM;
+    leave_out_full(o->d, weights);
     layout_assign(l, &plan);
     return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* How large subvolumes are and how full.
  *
+ * A subvolume is asked when it comes up, so that the first layouts know which are too full.
+ *
  * STATFS of the volume is the sum over all that answer, in blocks of the largest size. What is known of each
  * is asked for at most once a second when something is made, and nobody waits for it; only the first layout
  * does, whose ranges are as large as the subvolumes. */
@@ -92,8 +94,8 @@ space_told(struct call_stack *stk)
     graph_unpin(g);
 }
 
-static void
-ask_one(struct dist *d, unsigned i)
+void
+space_ask_one(struct dist *d, unsigned i)
 {
     struct call_stack *stk;
 
@@ -121,7 +123,7 @@ space_ask(struct dist *d)
     if (!atomic_compare_exchange_strong(&d->space_asked_ns, &asked, now))
         return;
     for (unsigned i = 0; i < d->count; i++)
-        ask_one(d, i);
+        space_ask_one(d, i);
 }
 
 /* ---- for layouts ----------------------------------------------------------------------------- */

@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Two mounts of a distributed volume on stock bricks, one of them or both Kiln's: one renames x to y while the other unlinks y, one makes d/x
+# while the other removes d. Neither pair hangs. (Two stock mounts do, within seconds: a removal waits for the locks of distribute, whose
+# holder waits for the remover.)
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+volume_new v 2x1
+volume_assign v stock
+volume_start v
+mount_kiln v "$T/kiln1"
+mount_kiln v "$T/kiln2"
+mount_volume v "$T/stock"
+
+bytes_of() {
+    local blocks size
+    read -r blocks size < <(stat -f -c '%b %S' "$1") && echo $((blocks * size))
+}
+
+has_both_bricks() {
+    local bytes
+    bytes=$(bytes_of "$1" 2>/dev/null) && [[ $bytes -eq $((2 * $(bytes_of "$T"))) ]]
+}
+
+for mnt in kiln1 kiln2; do
+    wait_for 240 "both bricks of $mnt" has_both_bricks "$T/$mnt"
+done
+for pair in rename mkdir; do
+    mkdir "$T/stock/$pair"
+    for mounts in "kiln1 kiln2" "kiln1 stock" "stock kiln1"; do
+        read -r one two <<<"$mounts"
+        t "$pair: $one against $two, 3 seconds" python3 "$tests_dir/locks/pairs.py" "$pair" 3 "$T/$one/$pair" "$T/$two/$pair"
+    done
+done
+for mnt in kiln1 kiln2 stock; do
+    t_here "$mnt: unmounted" mount_end "$T/$mnt"
+done
+volume_stop v
