@@ -80,7 +80,10 @@ def xattr(dice):
 
 
 def no_xattr(dice):
-    os.removexattr(dice.choice(FOLDERS), "user.%d" % dice.randrange(3))
+    # One that is not there is left alone: a stock client may crash.
+    folder, name = dice.choice(FOLDERS), "user.%d" % dice.randrange(3)
+    if name in os.listxattr(folder):
+        os.removexattr(folder, name)
 
 
 def cut(dice):
