@@ -284,7 +284,8 @@ line_begin(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
 }
 
 /* Loaded, empty or full, and previous change places, but for a few objects of the fuller one: a thread whose
- * count of live objects goes up and down by as few would else come here every time. */
+ * count of live objects goes up and down by as few would else come here every time. Not so many that the
+ * other is full: it may be a smaller one, from before they grew, and room in it is what a put comes for. */
 static void
 swap_previous(struct mem_line *l)
 {
@@ -295,7 +296,7 @@ swap_previous(struct mem_line *l)
     from = m->count ? m : prev;
     to = m->count ? prev : m;
     keep = from->cap / 4 < SWAP_KEEP ? from->cap / 4 : SWAP_KEEP;
-    if (to->count < keep && keep <= to->cap && from->count >= 2 * keep) {
+    if (to->count < keep && keep < to->cap && from->count >= 2 * keep) {
         uint32_t n = keep - to->count;
 
         from->count -= n;

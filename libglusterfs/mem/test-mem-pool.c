@@ -750,6 +750,36 @@ START_TEST(magazines_adapt)
 }
 END_TEST
 
+/* Magazines of all sizes are about while they grow: one that is loaded to make room has some. */
+START_TEST(magazines_of_several_sizes_change_places)
+{
+    struct mem_pool *p = mem_pool_new_fn(2000, 0, "growing");
+    static void *o[2000];
+    unsigned n = 0, random = 1;
+
+    clock_gettime(CLOCK_MONOTONIC, &clock_stopped_at); /* so that they grow all the time */
+    ck_assert_uint_eq(stats(p).magazine, 8);
+    for (int i = 0; i < 20000; i++) {
+        unsigned target = (unsigned)rand_r(&random) % 2000;
+
+        if (i % 2) /* a few to and fro, and then far */
+            target = n < 20 ? n + 20 : n - (unsigned)rand_r(&random) % 20;
+        while (n < target && n < 2000)
+            o[n++] = mem_get(p);
+        while (n > target)
+            mem_put(o[--n]);
+        struct mem_line *l = mem_line_of(mem_self, p->id);
+        ck_assert(l->base <= l->top && l->top <= l->end);
+        if (i % 200 == 199) /* and small again */
+            mem_pools_sweep_now();
+    }
+    clock_stopped_at.tv_sec = 0; /* Check looks at it too */
+    mem_pools_check();
+    mem_put_bulk(o, n);
+    ck_assert_int_eq(stats(p).live, 0);
+}
+END_TEST
+
 START_TEST(prefill_is_used)
 {
     struct mem_pool *p = mem_pool_new_fn(200, 300, "prefilled");
@@ -819,6 +849,7 @@ test_suite(void)
         cap_forces_demotion,
         cap_holds_for_a_detached_thread,
         magazines_adapt,
+        magazines_of_several_sizes_change_places,
         prefill_is_used,
         destroy_waits_for_the_last_object,
         figures_of_a_thread_in_between,
