@@ -17,7 +17,7 @@
 #include "log/log.h"
 #include "mount/mount.h"
 
-enum { PACKET_MAX = 65536, REPLY_MAX = 1200, TAKE_MS = 5000, AGAIN_US = 50000 };
+enum { PACKET_MAX = 65536, REPLY_MAX = 1200, TAKE_MS = 5000, AGAIN_US = 50000, AGAIN_MAX = 1200 };
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
@@ -269,7 +269,7 @@ enum shared_outcome
 shared_find(const char *path, const struct mount_options *o, const char *mountpoint, int *status, char *why,
             size_t why_size)
 {
-    for (;; usleep(AGAIN_US)) { /* somebody comes up, or goes */
+    for (int i = 0; i < AGAIN_MAX; i++, usleep(AGAIN_US)) { /* somebody comes up, or goes */
         enum shared_outcome outcome = shared_join(path, o, mountpoint, status, why, why_size);
         int err = outcome == SHARED_NONE ? take_lock(path) : 0;
 
@@ -282,6 +282,8 @@ shared_find(const char *path, const struct mount_options *o, const char *mountpo
             return SHARED_FAILED;
         }
     }
+    snprintf(why, why_size, "who holds %s.lock has not begun to answer for a minute", path);
+    return SHARED_FAILED;
 }
 
 static void

@@ -25,7 +25,7 @@ enum shared_outcome {
 /* Asks the process that listens, if there is one. */
 enum shared_outcome shared_join(const char *path, const struct mount_options *o, const char *mountpoint,
                                 int *status, char *why, size_t why_size);
-/* The same, or become that process: waits while another is on its way up or down. */
+/* The same, or become that process: waits while another is on its way up or down, for a minute at most. */
 enum shared_outcome shared_find(const char *path, const struct mount_options *o, const char *mountpoint,
                                 int *status, char *why, size_t why_size);
 /* After SHARED_FIRST: requests are taken, by a thread of its own, and become mounts_add(). 0 or -errno. */

@@ -137,26 +137,28 @@ volume_start(json_t *args, json_t **out, struct problem *why)
     return volumes_start(name, is_forced != 0, why);
 }
 
+/* For verbs that have a volume's name and no other argument. */
 static int
-volume_stop(json_t *args, json_t **out, struct problem *why)
+act_on_name(json_t *args, json_t **out, struct problem *why, int (*act)(const char *name, struct problem *why))
 {
     const char *name;
 
     if (get_args(args, why, "{s:s}", "name", &name, NULL))
         return why->err;
     *out = json_pack("{ss}", "name", name);
-    return volumes_stop(name, why);
+    return act(name, why);
+}
+
+static int
+volume_stop(json_t *args, json_t **out, struct problem *why)
+{
+    return act_on_name(args, out, why, volumes_stop);
 }
 
 static int
 volume_delete(json_t *args, json_t **out, struct problem *why)
 {
-    const char *name;
-
-    if (get_args(args, why, "{s:s}", "name", &name, NULL))
-        return why->err;
-    *out = json_pack("{ss}", "name", name);
-    return volumes_delete(name, why);
+    return act_on_name(args, out, why, volumes_delete);
 }
 
 /* What a client on this machine needs to know. */

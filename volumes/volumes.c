@@ -447,7 +447,8 @@ volumes_set(const char *name, const json_t *options, struct problem *why)
     } else if (put_options(fresh, options, why)) {
         volume_free(fresh);
     } else if (become(e, fresh, why) == 0) {
-        log_event(LOG_INFO, NULL, "volume-set", "volume %s: %zu options", name, json_object_size(options));
+        log_event(LOG_INFO, NULL, "volume-set", "volume %s: options set: %zu", name,
+                  json_object_size(options));
     }
     release(e);
     return why->err;

@@ -211,8 +211,8 @@ change_counted(const struct op *o, struct inode *folder, int mds)
 
 /* ---- xattrs ---------------------------------------------------------------------------------- */
 
-static bool
-belongs_to_all(const char *key)
+bool
+dist_belongs_to_all(const char *key)
 {
     static const char *const keys[] = {"system.posix_acl_access",
                                        "system.posix_acl_default",
@@ -235,9 +235,9 @@ is_counted(const struct call_stack *stk)
 
     if (c->fop == FOP_removexattr || c->fop == FOP_fremovexattr || c->fop == FOP_getxattr ||
         c->fop == FOP_fgetxattr)
-        return c->name && belongs_to_all(c->name);
+        return c->name && dist_belongs_to_all(c->name);
     dict_for_each (p, c->dict) {
-        if (belongs_to_all(p->key))
+        if (dist_belongs_to_all(p->key))
             return true;
     }
     return false;

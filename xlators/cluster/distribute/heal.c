@@ -254,23 +254,6 @@ set_attributes(const struct op *o, const struct folder_look *f, struct inode *fo
     return err;
 }
 
-static bool
-is_healed_key(const char *key)
-{
-    static const char *const keys[] = {"system.posix_acl_access",
-                                       "system.posix_acl_default",
-                                       "security.selinux",
-                                       "trusted.glusterfs.quota.limit-set",
-                                       "trusted.glusterfs.quota.limit-objects",
-                                       "trusted.glusterfs.mdata"};
-
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (strcmp(key, keys[i]) == 0)
-            return true;
-    }
-    return strncmp(key, "user.", 5) == 0;
-}
-
 /* The xattrs of the master that belong to all, onto `to`. */
 static int
 copy_xattrs(const struct op *o, unsigned from, struct inode *folder, struct dict *to)
@@ -281,7 +264,7 @@ copy_xattrs(const struct op *o, unsigned from, struct inode *folder, struct dict
     err = err < 0 ? err : 0;
     if (stk && !err) {
         dict_for_each (p, stk->reply.dict) {
-            if (!err && is_healed_key(p->key) && (p->type == DICT_PTR || p->type == DICT_STR))
+            if (!err && dist_belongs_to_all(p->key) && (p->type == DICT_PTR || p->type == DICT_STR))
                 err = dict_set_text(to, p->key, DICT_PTR, p->v.bytes, p->len);
         }
     }
