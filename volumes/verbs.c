@@ -139,7 +139,8 @@ volume_start(json_t *args, json_t **out, struct problem *why)
 
 /* For verbs that have a volume's name and no other argument. */
 static int
-act_on_name(json_t *args, json_t **out, struct problem *why, int (*act)(const char *name, struct problem *why))
+act_on_name(json_t *args, json_t **out, struct problem *why,
+            int (*act)(const char *name, struct problem *why))
 {
     const char *name;
 

@@ -169,7 +169,7 @@ void dist_fan_end(struct fan *f);
 /* -ENOTCONN for one that was not asked. */
 int dist_fan_result(const struct fan *f, unsigned i);
 
-/* Of a folder's xattrs: is this one the same on all subvolumes (client 2)? Otherwise it is the brick's own. */
+/* Of a folder's xattrs: is this one the same on all subvolumes (client 2)? Else it is the brick's own. */
 bool dist_belongs_to_all(const char *key);
 
 /* Locks of one operation, taken one after the other, in an order that all clients keep. */
