@@ -67,6 +67,7 @@ struct rpc_client {
     const struct conn *heard_of; /* compared only */
     atomic_bool is_pinging;
     _Atomic uint64_t timeouts, unknown_replies, calls_in, pings;
+    _Atomic uint64_t fops_sent[FOP_COUNT]; /* by fop; each by relaxed additions */
 };
 
 /* rpc-client.c */

@@ -418,3 +418,9 @@ rpc_client_stats(struct rpc_client *c, struct rpc_client_stats *out)
     out->pings = atomic_load(&c->pings);
     xid_count(&c->calls, &out->waiting, &out->expired);
 }
+
+uint64_t
+rpc_client_fops_sent(struct rpc_client *c, enum fop fop)
+{
+    return atomic_load_explicit(&c->fops_sent[fop], memory_order_relaxed);
+}

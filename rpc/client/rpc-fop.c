@@ -87,7 +87,12 @@ rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct c
         if (!payload)
             return outgoing_cancel(&o, -ENOMEM);
     }
-    return send_fop(&o, &reply, call, payload, iov, iov_count);
+    /* Before it may be answered; the call may be gone afterwards. */
+    atomic_fetch_add_explicit(&c->fops_sent[call->fop], 1, memory_order_relaxed);
+    err = send_fop(&o, &reply, call, payload, iov, iov_count);
+    if (err)
+        atomic_fetch_sub_explicit(&c->fops_sent[reply.what], 1, memory_order_relaxed);
+    return err;
 }
 
 static void

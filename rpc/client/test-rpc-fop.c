@@ -165,6 +165,9 @@ START_TEST(small_ones)
     ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_stat}, NULL), 0);
     ck_assert_uint_eq(reply.stat.size, 4711);
     ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_lookup, .name = "none"}, NULL), -ENOENT);
+    ck_assert_uint_eq(rpc_client_fops_sent(client, FOP_stat), 1);
+    ck_assert_uint_eq(rpc_client_fops_sent(client, FOP_lookup), 1);
+    ck_assert_uint_eq(rpc_client_fops_sent(client, FOP_open), 0);
 }
 END_TEST
 

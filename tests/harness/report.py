@@ -59,10 +59,12 @@ def rpcs_each(row):
 
 
 COLUMNS = (
-    ("bricks", lambda r: plain(r, "brick")), ("mux", lambda r: plain(r, "mux")),
+    ("bricks", lambda r: plain(r, "brick")), ("client", lambda r: plain(r, "client")), ("mux", lambda r: plain(r, "mux")),
     ("online", lambda r: f"{r.get('online', 0)}/{r.get('bricks', '?')}"), ("processes", lambda r: plain(r, "processes")),
     ("wall s", lambda r: seconds(r, "wall_ms")), ("brick CPU s", lambda r: seconds(r, "brick_cpu_ms")),
-    ("client CPU s", lambda r: seconds(r, "client_cpu_ms")), ("RSS idle MB", lambda r: megabytes(r, "rss_idle_kb")),
+    ("client CPU s", lambda r: seconds(r, "client_cpu_ms")), ("client RSS MB", lambda r: megabytes(r, "client_rss_kb")),
+    ("client threads", lambda r: plain(r, "client_threads")),
+    ("RSS idle MB", lambda r: megabytes(r, "rss_idle_kb")),
     ("RSS MB", lambda r: megabytes(r, "rss_kb")), ("threads", lambda r: plain(r, "threads")),
     ("descriptors", lambda r: plain(r, "fds")), ("RPCs/file", rpcs_each), ("checked", lambda r: plain(r, "checked")),
     ("errors", lambda r: plain(r, "errors")),
@@ -78,15 +80,17 @@ def table(rows):
 
 
 def ratios(rows):
-    """Kiln beside stock with the same multiplexing."""
+    """Each row beside stock bricks with stock's client and the same multiplexing."""
     for stock in rows:
-        for kiln in rows:
-            if (stock.get("brick"), kiln.get("brick")) == ("stock", "kiln") and stock.get("mux") == kiln.get("mux") \
-                    and stock.get("wall_ms") and kiln.get("wall_ms"):
-                yield (f"Kiln / stock, multiplexing {kiln['mux']}: wall {kiln['wall_ms'] / stock['wall_ms']:.2f}, "
-                       f"brick CPU {kiln['brick_cpu_ms'] / max(1, stock['brick_cpu_ms']):.2f}, "
-                       f"client CPU {kiln['client_cpu_ms'] / max(1, stock['client_cpu_ms']):.2f}, "
-                       f"RSS {kiln['rss_kb'] / stock['rss_kb']:.2f}")
+        if (stock.get("brick"), stock.get("client")) != ("stock", "stock") or not stock.get("wall_ms"):
+            continue
+        for row in rows:
+            if row is not stock and stock.get("mux") == row.get("mux") and row.get("wall_ms"):
+                yield (f"{row['brick']} bricks, {row['client']} client / stock, multiplexing {row['mux']}: "
+                       f"wall {row['wall_ms'] / stock['wall_ms']:.2f}, "
+                       f"brick CPU {row['brick_cpu_ms'] / max(1, stock['brick_cpu_ms']):.2f}, "
+                       f"client CPU {row['client_cpu_ms'] / max(1, stock['client_cpu_ms']):.2f}, "
+                       f"RSS {row['rss_kb'] / stock['rss_kb']:.2f}")
 
 
 def main(path, command, commit, *folders):
@@ -95,7 +99,7 @@ def main(path, command, commit, *folders):
         print(line)
     for row in rows:
         for text in row["error_texts"]:
-            print(f"{row.get('brick')}, multiplexing {row.get('mux')}: {text}")
+            print(f"{row.get('brick')} bricks, {row.get('client')} client, multiplexing {row.get('mux')}: {text}")
     run = {"command": command, "commit": commit, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
            "cores": os.cpu_count(), "kernel": platform.release(), "rows": rows}
     with open(path, "w", encoding="utf-8") as file:

@@ -129,9 +129,39 @@ mount_begin() {
     fi
 }
 
+# All in one process: that of the first.
+mounts_begin_kiln() {
+    local vol pid
+    local -a source
+    for vol in $(volumes_list); do
+        source=(-s "$glusterd_host" --volfile-id "$vol")
+        if [[ ${conf[manager]} == files ]]; then
+            volume_client_volfile "$vol" default >"$T/$vol.client.vol"
+            source=(-f "$T/$vol.client.vol")
+        fi
+        mkdir -p "$T/m${vol#v}"
+        "$KILN_MOUNT" --shared -l "$T/log/kiln-mount.log" "${source[@]}" "$T/m${vol#v}" || return 1
+    done
+    pid=$(pgrep -f "kiln-mount --shared")
+    client_pids=("$pid")
+}
+
+mounts_end_kiln() {
+    local vol
+    for vol in $(volumes_list); do
+        umount "$T/m${vol#v}" || error "$vol could not be unmounted"
+    done
+    wait_for 240 "kiln-mount to end" process_gone "${client_pids[0]}" || error "kiln-mount did not end"
+    grep -q "exit status 0" "$T/log/kiln-mount.log" || error "kiln-mount did not end well"
+}
+
 mounts_begin() {
     local vol
     client_pids=()
+    if [[ ${conf[client]} == kiln ]]; then
+        mounts_begin_kiln
+        return
+    fi
     for vol in $(volumes_list); do
         mount_begin "$vol" "$T/m${vol#v}"
         client_pids+=("${mount_pid[$T/m${vol#v}]}")
@@ -143,6 +173,10 @@ mounts_begin() {
 
 mounts_end() {
     local vol
+    if [[ ${conf[client]} == kiln ]]; then
+        mounts_end_kiln
+        return
+    fi
     for vol in $(volumes_list); do
         mount_end "$T/m${vol#v}"
     done

@@ -54,6 +54,7 @@ mode_work() {
     note threads "$(proc_threads "${brick_pids[@]}")"
     note fds "$(proc_fds "${brick_pids[@]}")"
     note client_rss_kb "$(proc_rss_kb "${client_pids[@]}")"
+    note client_threads "$(proc_threads "${client_pids[@]}")"
     work_check
     pools_note
 }

@@ -5,7 +5,8 @@
 #   seed_work_build              builds tests/bench/seed-work.c as $seed_work, which the rest needs
 #   cpu_us PID...                the processes' CPU clocks added up, in microseconds
 #   wait_for_rest INTERVAL MS PID...     waits until they have used at most MS of CPU within INTERVAL seconds, half a minute at most
-#   count_rpcs PID...            the calls that these stock clients have sent (msgs_sent of every protocol/client in their statedumps)
+#   count_rpcs PID...            the calls that these clients, stock or Kiln, have sent (msgs_sent of every protocol/client in their
+#                                statedumps)
 #   machine                      the machine in a line
 #   kilobytes N, seconds MS      for people
 

@@ -494,6 +494,25 @@ client_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
     remote_fd_release(xl->private, ctx);
 }
 
+/* msgs_sent is stock's name for it. */
+static void
+dump_calls(struct brick_peer *peer, struct dump *d)
+{
+    uint64_t sum = 0;
+
+    for (enum fop fop = 0; fop < FOP_COUNT; fop++) {
+        uint64_t sent = peer ? rpc_client_fops_sent(brick_peer_client(peer), fop) : 0;
+        char name[48];
+
+        sum += sent;
+        if (!sent)
+            continue;
+        snprintf(name, sizeof name, "calls-sent.%s", fop_info[fop].name);
+        dump_line(d, name, "%llu", (unsigned long long)sent);
+    }
+    dump_line(d, "msgs_sent", "%llu", (unsigned long long)sum);
+}
+
 static void
 client_dump(struct xlator *xl, struct dump *d)
 {
@@ -514,6 +533,7 @@ client_dump(struct xlator *xl, struct dump *d)
     dump_line(d, "calls-waiting", "%u", stats.waiting);
     dump_line(d, "connections", "%llu", (unsigned long long)stats.connects);
     dump_line(d, "timeouts", "%llu", (unsigned long long)stats.timeouts);
+    dump_calls(peer, d);
 }
 
 const struct xlator_type protocol_client_xlator = {
