@@ -26,6 +26,20 @@ has_both_bricks() {
     bytes=$(bytes_of "$1" 2>/dev/null) && [[ $bytes -eq $((2 * $(bytes_of "$T"))) ]]
 }
 
+# The stock client falls over its own feet in some of these (a segmentation fault in its distribute): it is mounted anew and the pair
+# works once more. A pair in which it died says nothing about hanging.
+pair_works() {
+    local pair=$1 deaths status
+    for deaths in 0 1 2 3 4; do
+        status=0
+        python3 "$tests_dir/locks/pairs.py" "$pair" 3 "$T/$2/$pair" "$T/$3/$pair" || status=$?
+        [[ "$2 $3" == *stock* ]] && process_gone "${mount_pid[$T/stock]}" || return "$status"
+        echo "# the stock client died"
+        mount_end "$T/stock" && mount_volume v "$T/stock" || return 1
+    done
+    return 1
+}
+
 for mnt in kiln1 kiln2; do
     wait_for 240 "both bricks of $mnt" has_both_bricks "$T/$mnt"
 done
@@ -33,7 +47,7 @@ for pair in rename mkdir; do
     mkdir "$T/stock/$pair"
     for mounts in "kiln1 kiln2" "kiln1 stock" "stock kiln1"; do
         read -r one two <<<"$mounts"
-        t "$pair: $one against $two, 3 seconds" python3 "$tests_dir/locks/pairs.py" "$pair" 3 "$T/$one/$pair" "$T/$two/$pair"
+        t_here "$pair: $one against $two, 3 seconds" pair_works "$pair" "$one" "$two"
     done
 done
 for mnt in kiln1 kiln2 stock; do

@@ -209,7 +209,7 @@ struct folder_look {
     int mds;                /* -1: none */
     unsigned found;         /* subvolumes that have the folder */
     unsigned files;         /* ... that have something else by this name */
-    bool attributes_differ, mds_is_behind, no_data;
+    bool attributes_differ, mds_is_behind;
     int err;                /* the worst of what failed; 0: nothing did */
 };
 /* By name in `parent`, or by `inode` if parent is NULL. Child `known`, if not -1, has been asked already:

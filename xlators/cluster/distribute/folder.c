@@ -113,7 +113,6 @@ hear(const struct op *o, struct folder_look *f, unsigned i, const struct call_st
 
     if (ret < 0 || !S_ISDIR(a->mode)) {
         f->files += ret >= 0 && !reply_is_linkto(stk);
-        f->no_data |= ret == -ENODATA;
         layout_failed(f->layout, i, ret < 0 ? -ret : reply_is_linkto(stk) ? ENOENT : EINVAL);
         f->err = worse(f->err, ret < 0 ? ret : -ENOENT);
         return;

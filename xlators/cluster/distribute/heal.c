@@ -312,13 +312,12 @@ heal_xattrs(const struct op *o, const struct folder_look *f, struct inode *folde
 /* ---- missing folders ------------------------------------------------------------------------- */
 
 static struct call_stack *
-mkdir_call(const struct op *o, const struct folder_look *f, struct inode *parent, const char *name,
-           const struct iatt *master, const struct dict *xattrs)
+mkdir_call(const struct op *o, struct inode *parent, const char *name, const struct iatt *master,
+           const struct dict *xattrs)
 {
     struct call_stack *stk = dist_call_for_name(dist_call_new_internal(o, FOP_mkdir), parent, name);
     int err = 0;
 
-    (void)f;
     if (stk) {
         stk->call.mode = master->mode & 07777;
         stk->call.xdata = dict_dup(xattrs, &stk->arena, &err);
@@ -347,7 +346,7 @@ make_where_missing(const struct op *o, struct folder_look *f, struct inode *pare
         return err;
     for (unsigned i = 0; i < fan.count; i++) {
         if (f->layout->of[i].err == ENOENT || f->layout->of[i].err == ESTALE)
-            dist_fan_add(&fan, i, mkdir_call(o, f, parent, name, master, xattrs));
+            dist_fan_add(&fan, i, mkdir_call(o, parent, name, master, xattrs));
     }
     err = dist_fan_go(&fan);
     for (unsigned i = 0; i < fan.count && !err; i++) {

@@ -10,6 +10,8 @@
  *   4. Not there, and the folder's layout is not of the volume's last rebalance; or the linkto leads
  *      nowhere; or the hashed subvolume does not answer: LOOKUP everywhere. A file found elsewhere gets a
  *      linkto file on its hashed subvolume, one that leads astray is removed, unless somebody has it open.
+ *   5. There, but without a gfid: LOOKUP everywhere once more, after the locks of the name were had. Stock
+ *      bricks show a folder that is being made so. ENODATA is for one whose maker has died.
  * A folder whose name is known is looked for on all subvolumes at once.
  *
  * By gfid: on all subvolumes at once.
@@ -283,6 +285,17 @@ follow_linkto(const struct op *o, struct inode *parent, const char *name, int ha
     return err == -ENOTCONN || err == -ENOMEM ? err : look_everywhere(o, parent, name, hashed, out);
 }
 
+/* A name without a gfid is being made, or its maker has died. Makers hold the locks of the name. */
+static void
+wait_for_maker(const struct op *o, unsigned hashed, struct inode *parent, const char *name)
+{
+    struct dist_lock lock[2];
+    unsigned count = dist_locks_namespace(lock, hashed, parent, name);
+
+    if (!dist_locks_take(o, lock, count))
+        dist_locks_drop(o, lock, count);
+}
+
 /* With the parent's layout. */
 static int
 look_for(const struct op *o, struct inode *parent, const char *name, const struct layout *layout,
@@ -303,6 +316,8 @@ look_for(const struct op *o, struct inode *parent, const char *name, const struc
         return is_file(o, parent, name, (unsigned)hashed, stk, out);
     if (stk)
         call_stack_free(stk);
+    if (err == -ENODATA)
+        wait_for_maker(o, (unsigned)hashed, parent, name);
     if (err == -ENOTCONN || err == -ENODATA || (err == -ENOENT && may_look_everywhere(o->d, layout)))
         return look_everywhere(o, parent, name, hashed, out);
     return err;
