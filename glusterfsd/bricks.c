@@ -264,17 +264,26 @@ take_down(struct brick *b)
     pthread_mutex_unlock(&lock);
 }
 
-/* Takes the volfile over. */
-static int
+/* Made of the volfile, which is taken over; nobody knows it yet. */
+static struct graph *
 build(struct brick *b, struct volfile *v, char *error, size_t size)
 {
-    struct graph *g = graph_new(v, b->name, error, size);
+    struct graph *g =
+        b->graph ? graph_new_beside(b->graph, v, error, size) : graph_new(v, b->name, error, size);
 
-    if (!g)
-        return -EINVAL;
-    g->maker = b;
-    g->watch = watch;
+    if (g) {
+        g->maker = b;
+        g->watch = watch;
+    }
+    return g;
+}
+
+/* Clients find it from now on; the brick has no other graph. On failure it is freed. */
+static int
+publish(struct brick *b, struct graph *g, char *error, size_t size)
+{
     int err = graph_start(g);
+
     if (err) {
         snprintf(error, size, "brick %s does not start: %s", b->name, strerror(-err));
         graph_free(g);
@@ -290,6 +299,22 @@ build(struct brick *b, struct volfile *v, char *error, size_t size)
         start_countdown_locked(b);
     pthread_mutex_unlock(&lock);
     return 0;
+}
+
+/* Takes the volfile over. What serves goes only when all that may be wrong with the new one (its folder, its
+ * volume-id, its lists) has been looked at: until then both are there, of which the new one has touched
+ * nothing but what a brick's first start makes. */
+static int
+replace(struct brick *b, struct volfile *v, const struct volfile_digest *digest, char *error, size_t size)
+{
+    struct graph *g = build(b, v, error, size);
+
+    if (!g)
+        return -EINVAL;
+    if (b->graph)
+        take_down(b);
+    b->digest = *digest;
+    return publish(b, g, error, size);
 }
 
 /* The brick of this name, which may serve, or a new one, is the caller's. */
@@ -340,13 +365,8 @@ bricks_attach_volfile(struct volfile *v, const char *name, bool is_new, char *er
         volfile_free(v);
     } else if (serves(b, &digest)) {
         volfile_free(v);
-    } else if (b->graph && (err = graph_check(v, error, error_size))) {
-        volfile_free(v); /* what serves goes on */
     } else {
-        if (b->graph)
-            take_down(b);
-        b->digest = digest;
-        err = build(b, v, error, error_size);
+        err = replace(b, v, &digest, error, error_size);
     }
     release(b);
     return err;
@@ -395,8 +415,10 @@ bricks_detach(const char *name)
     return is_there ? 0 : -ENOENT;
 }
 
-int
-bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, size_t error_size)
+/* Takes the volfile over; `how` is graph_reconfigure or graph_follow. */
+static int
+change(const char *name, struct volfile *v, int (*how)(struct graph *, struct volfile *, char *, size_t),
+       char *error, size_t error_size)
 {
     const struct volfile_digest digest = volfile_digest(v);
     int err = 0;
@@ -410,7 +432,7 @@ bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, siz
         volfile_free(v);
     } else if (serves(b, &digest)) {
         volfile_free(v);
-    } else if (!(err = graph_reconfigure(b->graph, v, error, error_size))) {
+    } else if ((err = how(b->graph, v, error, error_size)) >= 0) {
         pthread_mutex_lock(&lock);
         b->digest = digest;
         pthread_mutex_unlock(&lock);
@@ -418,6 +440,18 @@ bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, siz
     if (b)
         release(b);
     return err;
+}
+
+int
+bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, size_t error_size)
+{
+    return change(name, v, graph_reconfigure, error, error_size);
+}
+
+int
+bricks_follow_volfile(const char *name, struct volfile *v, char *error, size_t error_size)
+{
+    return change(name, v, graph_follow, error, error_size);
 }
 
 static int
@@ -433,7 +467,7 @@ bricks_reconfigure(const char *name, const char *volfile_path, char *error, size
 
 struct job {
     struct cds_list_head turn; /* in `turns`, until it is done */
-    enum { JOB_ATTACH, JOB_DETACH, JOB_RECONFIGURE, JOB_WORK, JOB_FAILED } kind;
+    enum { JOB_ATTACH, JOB_DETACH, JOB_RECONFIGURE, JOB_FOLLOW, JOB_WORK, JOB_FAILED } kind;
     char *path, *name;       /* name NULL: that of the volfile at `path` */
     struct volfile *volfile; /* in the path's place; NULL: none */
     bricks_done done;
@@ -497,6 +531,9 @@ run(struct job *j)
     case JOB_RECONFIGURE:
         err = j->volfile ? bricks_reconfigure_volfile(j->name, take_volfile(j), error, sizeof error)
                          : bricks_reconfigure(j->name, j->path, error, sizeof error);
+        break;
+    case JOB_FOLLOW:
+        err = bricks_follow_volfile(j->name, take_volfile(j), error, sizeof error);
         break;
     case JOB_WORK:
         break;
@@ -611,6 +648,7 @@ post(int kind, const char *path, struct volfile *v, const char *name, bricks_don
 static const int job_kinds[] = {[BRICK_ATTACH] = JOB_ATTACH,
                                 [BRICK_DETACH] = JOB_DETACH,
                                 [BRICK_RECONFIGURE] = JOB_RECONFIGURE,
+                                [BRICK_FOLLOW] = JOB_FOLLOW,
                                 [BRICK_WORK] = JOB_WORK};
 
 int

@@ -44,9 +44,9 @@ void bricks_begin(const struct bricks_hooks *hooks);
 
 /* Reads the volfile, builds the brick, starts it, publishes it last; on failure nothing is left. `name` NULL:
  * the volfile's own. A brick of that name and with the same volfile: 0, nothing happens; with another volfile
- * (a volume made anew on the same path): that brick is detached first, unless no brick can be made of the new
- * one; with is_new wanted: -EEXIST. Other errors: -errno of what failed, with *error (error_size); -ESHUTDOWN
- * after bricks_end(). */
+ * (a volume made anew on the same path): a brick is made of that, and then takes the other's place; if none
+ * can be made (its folder, its volume-id, an option) the one that serves goes on; with is_new wanted:
+ * -EEXIST. Other errors: -errno of what failed, with *error (error_size); -ESHUTDOWN after bricks_end(). */
 int bricks_attach(const char *volfile_path, const char *name, bool is_new, char *error, size_t error_size);
 /* The same of a volfile that has been read; it is taken over, also on failure, and not prepared. */
 int bricks_attach_volfile(struct volfile *v, const char *name, bool is_new, char *error, size_t error_size);
@@ -63,15 +63,19 @@ int bricks_detach(const char *name);
  * *error: what the running layers cannot become. */
 int bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, size_t error_size);
 
-/* The three as jobs, and BRICK_WORK, which is nothing but `done`: for what may block. `done` (may be NULL) is
+/* The same by graph_follow(): what the layers can take; how many options were refused. */
+int bricks_follow_volfile(const char *name, struct volfile *v, char *error, size_t error_size);
+
+/* These as jobs, and BRICK_WORK, which is nothing but `done`: for what may block. `done` (may be NULL) is
  * called once with the result, in the operation's own thread; `error` is "" or says why. The strings are
  * copied. Jobs whose brick is named (by `name`, or by a volfile that has been read) are done one after the
  * other, in the order of the calls. 0; -ENOMEM, -EAGAIN or -ESHUTDOWN: not begun, `done` will not be called.
  * Any thread. */
-enum brick_op { BRICK_ATTACH, BRICK_DETACH, BRICK_RECONFIGURE, BRICK_WORK };
+enum brick_op { BRICK_ATTACH, BRICK_DETACH, BRICK_RECONFIGURE, BRICK_FOLLOW, BRICK_WORK };
 typedef void (*bricks_done)(int err, const char *error, void *arg);
 int bricks_post(enum brick_op op, const char *volfile_path, const char *name, bricks_done done, void *arg);
-/* BRICK_ATTACH or BRICK_RECONFIGURE of a volfile that has been read, which is taken over, also on failure. */
+/* BRICK_ATTACH, BRICK_RECONFIGURE, or BRICK_FOLLOW, which is done in this way alone, of a volfile that has
+ * been read, which is taken over, also on failure. */
 int bricks_post_volfile(enum brick_op op, struct volfile *v, const char *name, bricks_done done, void *arg);
 
 /* A brick that clients may log in to, pinned (graph_unpin() gives it back); NULL: none of that name. Any

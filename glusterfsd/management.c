@@ -282,13 +282,16 @@ reconfigured(int err, const char *error, void *arg)
 {
     struct change *c = arg;
 
-    if (err)
+    if (err < 0)
         log_event(LOG_ERROR, NULL, "management-volfile-refused", "brick %s keeps its options: %s", c->name,
                   error);
+    else if (err > 0)
+        log_event(LOG_WARNING, NULL, "management-options-but-some",
+                  "brick %s has the options of its new volfile, but %d that were refused", c->name, err);
     else
         log_event(LOG_INFO, NULL, "management-options", "brick %s has the options of its new volfile",
                   c->name);
-    fetch_has_ended(c->name, err ? NULL : &c->digest);
+    fetch_has_ended(c->name, err < 0 ? NULL : &c->digest);
     free(c);
 }
 
@@ -320,7 +323,7 @@ change_options(const char *name, struct volfile *v)
         c->digest = digest;
         memcpy(c->name, name, len);
     }
-    int err = c ? bricks_post_volfile(BRICK_RECONFIGURE, v, name, reconfigured, c) : -ENOMEM;
+    int err = c ? bricks_post_volfile(BRICK_FOLLOW, v, name, reconfigured, c) : -ENOMEM;
     if (!err)
         return;
     if (!c)

@@ -250,7 +250,7 @@ START_TEST(a_name_is_given_once)
     ck_assert_ptr_eq(bricks_find(comes), first);
     graph_unpin(first);
     ck_assert_uint_eq(logged("brick-detached"), 0);
-    ck_assert_int_eq(attach_text(&other, false, error), 0);
+    ck_assert_msg(attach_text(&other, false, error) == 0, "%s", error);
     ck_assert_uint_eq(logged("brick-detached"), 1);
     ck_assert_uint_eq(bricks_count(), 1);
     ck_assert_int_eq(bricks_detach(comes), 0);
@@ -263,7 +263,10 @@ START_TEST(a_bad_attach_leaves_what_serves)
 {
     static const struct twist bad[] = {{"trash", NULL, " option trash on\n"},
                                        {"posix", NULL, " option reserve -1\n"},
-                                       {"upcall", "features/unheard-of", NULL}};
+                                       {"upcall", "features/unheard-of", NULL},
+                                       /* found only when the layers are set up */
+                                       {"posix", NULL, " option volume-id " OTHER_ID "\n"},
+                                       {"server", NULL, " option auth.addr.comes.allow 1.2.3.4/77\n"}};
     struct held before = held_now();
     struct graph *first = brick_attach(comes), *g;
     char error[512];
@@ -636,7 +639,7 @@ END_TEST
 /* A good change of every layer, and in one of them something that is not possible. */
 static const struct bad_brick bad_changes[] = {
     {{"posix", NULL, " option max-hardlinks -3\n"}, "max-hardlinks"},
-    {{"locks", NULL, " option notify-contention-delay 61\n"}, "notify-contention-delay"},
+    {{"locks", NULL, " option client-lock-limit many\n"}, "client-lock-limit"},
     {{"io-threads", NULL, " option least-prio-threads none\n"}, "least-prio-threads"},
     {{"io-stats", NULL, " option latency-measurement on-and-off\n"}, "latency-measurement"},
     {{"server", NULL, " option all-squash 2\n"}, "all-squash"},
@@ -676,6 +679,44 @@ START_TEST(a_bad_value_changes_nothing)
         wait_for_calls(1, 3);
     }
     callers_end();
+    ck_assert_uint_eq(held_now().descriptors, before.descriptors);
+    ck_assert_int_eq(bricks_detach(comes), 0);
+    ck_assert_int_eq(bricks_detach(stays), 0);
+}
+END_TEST
+
+/* As glusterd changes a volume: one option that is refused does not keep the others out. */
+START_TEST(a_brick_follows_what_it_can)
+{
+    char error[512] = "";
+    struct twist twists[OTHERS + 1];
+
+    brick_attach(stays);
+    struct graph *g = brick_attach(comes);
+    struct held before = held_now();
+    memcpy(twists, others, sizeof others);
+    callers_start();
+    for (unsigned i = 0; i < BAD_CHANGES; i++) { /* once: the log counts what it is told too often */
+        const struct bad_brick *b = &bad_changes[i];
+        bool is_layer = b->twist.type != NULL;
+
+        twists[OTHERS] = b->twist;
+        unsigned told = logged("option-refused"), waits = logged("layer-waits");
+        int r = bricks_follow_volfile(comes, stack_volfile(comes, twists, OTHERS + 1), error, sizeof error);
+        ck_assert_msg(r == !is_layer, "%d: %s", r, error);
+        ck_assert_uint_eq(logged("option-refused"), told + !is_layer);
+        ck_assert_uint_eq(logged("layer-waits"), waits + 2 * is_layer);
+        ck_assert_uint_ge(logged(is_layer ? "features/leases" : b->says), 1);
+        expect_options(g, true);
+        wait_for_calls(1, 3);
+        ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, NULL, 0), error, sizeof error), 0);
+        expect_options(g, false);
+    }
+    callers_end();
+    ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(stays, NULL, 0), error, sizeof error),
+                     -EINVAL);
+    ck_assert_msg(strstr(error, stays), "%s", error);
+    expect_options(g, false);
     ck_assert_uint_eq(held_now().descriptors, before.descriptors);
     ck_assert_int_eq(bricks_detach(comes), 0);
     ck_assert_int_eq(bricks_detach(stays), 0);
@@ -727,6 +768,7 @@ test_suite(void)
     tcase_add_test(options, options_change_under_load);
     tcase_add_test(options, what_acts_at_the_start_is_told);
     tcase_add_test(options, a_bad_value_changes_nothing);
+    tcase_add_test(options, a_brick_follows_what_it_can);
     return s;
 }
 

@@ -267,10 +267,8 @@ say(char *error, size_t size, const struct option *o, const struct option_value 
         snprintf(error, size, "%soption %s %s: expected %s", where, v->key, v->value, expected(o));
 }
 
-int
-option_parse(const struct option *table, const struct option_value *values, size_t count, void *conf,
-             void (*unknown)(const struct option_value *value, void *arg), void *arg, char *error,
-             size_t error_size)
+static int
+store_defaults(const struct option *table, void *conf, char *error, size_t error_size)
 {
     int err = 0;
 
@@ -281,6 +279,16 @@ option_parse(const struct option *table, const struct option_value *values, size
         if ((err = store(o, v.value, conf)))
             say(error, error_size, o, &v, err);
     }
+    return err;
+}
+
+int
+option_parse(const struct option *table, const struct option_value *values, size_t count, void *conf,
+             void (*unknown)(const struct option_value *value, void *arg), void *arg, char *error,
+             size_t error_size)
+{
+    int err = store_defaults(table, conf, error, error_size);
+
     for (size_t i = 0; i < count && !err; i++) {
         const struct option *o = find(table, values[i].key);
 
@@ -294,6 +302,65 @@ option_parse(const struct option *table, const struct option_value *values, size
     if (err)
         option_conf_fini(table, conf);
     return err == -ERANGE ? -EINVAL : err;
+}
+
+static size_t
+stored_bytes(enum option_type type)
+{
+    switch (type) {
+    case OPTION_BOOL:
+        return sizeof(bool);
+    case OPTION_ENUM:
+        return sizeof(int);
+    case OPTION_UUID:
+        return sizeof(struct gfid);
+    case OPTION_STR: /* copied otherwise */
+    case OPTION_MUST_BE:
+    case OPTION_IGNORED:
+    case OPTION_PREFIX:
+        return 0;
+    default:
+        return sizeof(int64_t);
+    }
+}
+
+static int
+keep(const struct option *o, void *conf, const void *before)
+{
+    const void *from = (const char *)before + o->offset;
+    void *to = (char *)conf + o->offset;
+
+    if (o->type != OPTION_STR) {
+        memcpy(to, from, stored_bytes(o->type));
+        return 0;
+    }
+    const char *text = *(char *const *)from;
+    free(*(char **)to);
+    *(char **)to = text ? strdup(text) : NULL;
+    return text && !*(char **)to ? -ENOMEM : 0;
+}
+
+int
+option_change(const struct option *table, const struct option_value *values, size_t count, void *conf,
+              const void *before, const struct option_sink *sink)
+{
+    char text[512];
+    int err = store_defaults(table, conf, text, sizeof text);
+
+    for (size_t i = 0; i < count && !err; i++) {
+        const struct option *o = find(table, values[i].key);
+
+        if (!o) {
+            sink->unknown(&values[i], sink->arg);
+        } else if ((err = store(o, values[i].value, conf)) && err != -ENOMEM) {
+            say(text, sizeof text, o, &values[i], err);
+            sink->refused(text, sink->arg);
+            err = keep(o, conf, before);
+        }
+    }
+    if (err)
+        option_conf_fini(table, conf);
+    return err;
 }
 
 void

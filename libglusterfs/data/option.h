@@ -85,6 +85,17 @@ int option_parse(const struct option *table, const struct option_value *values, 
                  void (*unknown)(const struct option_value *value, void *arg), void *arg, char *error,
                  size_t error_size);
 
+/* The same for what runs: an option whose value cannot be taken keeps what it has in `before`, a conf that
+ * option_parse() has filled, and `refused` is called with what is wrong; all others are taken. 0 or -ENOMEM.
+ */
+struct option_sink {
+    void (*unknown)(const struct option_value *value, void *arg);
+    void (*refused)(const char *what, void *arg);
+    void *arg;
+};
+int option_change(const struct option *table, const struct option_value *values, size_t count, void *conf,
+                  const void *before, const struct option_sink *sink);
+
 /* Frees the strings of a conf; not the conf itself. Once, of one that option_parse() has filled. */
 void option_conf_fini(const struct option *table, void *conf);
 

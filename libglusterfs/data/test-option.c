@@ -106,6 +106,7 @@ static const struct {
     {"id", "00000000-0000-0000-0000-000000000000", "a uuid", -EINVAL},
     {"feature", "on", "not built", -EOPNOTSUPP},
 };
+static int bad_now; /* the one that a change holds */
 
 START_TEST(a_bad_value_is_refused_with_a_reason)
 {
@@ -114,6 +115,57 @@ START_TEST(a_bad_value_is_refused_with_a_reason)
 
     ck_assert_int_eq(parse(bad[_i].key, bad[_i].value, &c, error), bad[_i].err);
     ck_assert_msg(strstr(error, bad[_i].says), "'%s' lacks '%s'", error, bad[_i].says);
+}
+END_TEST
+
+static unsigned refused, unknown;
+
+static void
+count_unknown(const struct option_value *v, void *arg)
+{
+    ck_assert_ptr_eq(arg, &unknown);
+    ck_assert_str_eq(v->key, "colour");
+    unknown++;
+}
+
+static void
+count_refused(const char *what, void *arg)
+{
+    ck_assert_ptr_eq(arg, &unknown);
+    ck_assert_msg(strstr(what, bad[bad_now].says), "%s", what);
+    refused++;
+}
+
+/* Each bad value beside good ones: it alone stays as it was, the default is not what it becomes. */
+START_TEST(a_change_takes_what_it_can)
+{
+    static const struct option_value first[] = {{"on", "yes", 1},    {"count", "5", 2}, {"mode", "0700", 3},
+                                                {"secs", "2m", 4},   {"size", "1MB", 5}, {"path", "/one", 6},
+                                                {"kind", "all", 7},  {"reserve", "9", 8},
+                                                {"id", "11111111-2222-4333-8444-0123456789ab", 9}};
+    const struct option_sink sink = {count_unknown, count_refused, &unknown};
+    struct conf before = {0}, c = {0};
+    char error[256];
+    size_t n = sizeof first / sizeof first[0];
+    struct option_value then[16];
+
+    bad_now = _i;
+    refused = unknown = 0;
+    ck_assert_int_eq(option_parse(table, first, n, &before, NULL, NULL, error, sizeof error), 0);
+    memcpy(then, first, sizeof first);
+    then[5].value = "/two";
+    then[n] = (struct option_value){bad[_i].key, bad[_i].value, 7};
+    then[n + 1] = (struct option_value){"colour", "red", 10};
+    then[n + 2] = (struct option_value){"reserve", "11", 11};
+    ck_assert_int_eq(option_change(table, then, n + 3, &c, &before, &sink), 0);
+    ck_assert_uint_eq(refused, 1);
+    ck_assert_uint_eq(unknown, 1);
+    ck_assert_uint_eq(c.reserve, 11);
+    ck_assert_str_eq(c.path, "/two");
+    ck_assert(c.on && c.count == 5 && c.mode == 0700 && c.secs == 120 && c.size == 1 << 20 && c.kind == 2);
+    ck_assert(gfid_equal(&c.id, &before.id));
+    option_conf_fini(table, &c);
+    option_conf_fini(table, &before);
 }
 END_TEST
 
@@ -126,6 +178,7 @@ test_suite(void)
     tcase_add_test(t, defaults_fill_what_is_not_given);
     tcase_add_test(t, values_of_every_type_are_read);
     tcase_add_loop_test(t, a_bad_value_is_refused_with_a_reason, 0, sizeof bad / sizeof bad[0]);
+    tcase_add_loop_test(t, a_change_takes_what_it_can, 0, sizeof bad / sizeof bad[0]);
     suite_add_tcase(s, t);
     return s;
 }

@@ -413,8 +413,9 @@ name_brick(struct graph *g, const char *brick_name, char *error, size_t size)
     return 0;
 }
 
-struct graph *
-graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size)
+static struct graph *
+new_graph(struct volfile *volfile, const char *brick_name, const struct graph *before, char *error,
+          size_t error_size)
 {
     struct graph *g = calloc(1, sizeof *g);
 
@@ -424,6 +425,7 @@ graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t e
         return NULL;
     }
     g->volfile = volfile;
+    g->replaces = before;
     atomic_init(&g->pins, 1);
     atomic_init(&g->is_child_up, true);
     pthread_mutex_init(&g->clients_lock, NULL);
@@ -441,7 +443,20 @@ graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t e
         graph_free(g);
         return NULL;
     }
+    g->replaces = NULL;
     return g;
+}
+
+struct graph *
+graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size)
+{
+    return new_graph(volfile, brick_name, NULL, error, error_size);
+}
+
+struct graph *
+graph_new_beside(const struct graph *before, struct volfile *volfile, char *error, size_t error_size)
+{
+    return new_graph(volfile, before->name, before, error, error_size);
 }
 
 int
@@ -644,14 +659,23 @@ free_confs(struct graph *g, void **confs)
     free(confs);
 }
 
+/* NULL: it has none of this name and type. */
 static const struct volfile_section *
-section_of(const struct volfile *v, const struct xlator *xl)
+section_of(const struct volfile *v, const char *name, const char *type)
 {
-    const struct volfile_section *s = v->sections;
+    for (size_t i = 0; i < v->section_count; i++) {
+        const struct volfile_section *s = &v->sections[i];
 
-    while (strcmp(s->name, xl->name) != 0) /* the shape is the same: it is there */
-        s++;
-    return s;
+        if (strcmp(s->name, name) == 0 && strcmp(s->type, type) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+static const struct volfile_section *
+layer_section(const struct volfile *v, const struct xlator *xl)
+{
+    return section_of(v, xl->name, xl->type->name);
 }
 
 /* "": not said. */
@@ -669,20 +693,42 @@ value_of(const struct volfile_section *s, const char *key)
 
 /* Operators who set what cannot change while the brick serves are told so. */
 static void
-tell_what_waits(const struct graph *g, const struct volfile *fresh)
+tell_what_waits(const struct xlator *xl, const struct volfile_section *now,
+                const struct volfile_section *start)
 {
-    for (unsigned i = 0; i < g->layer_count; i++) {
-        struct xlator *xl = &g->layers[i];
-        const char *const *key = xl->type->at_start;
+    const char *const *key = xl->type->at_start;
 
-        for (; key && *key; key++) {
-            const char *value = value_of(section_of(fresh, xl), *key);
+    for (; key && *key; key++) {
+        const char *value = value_of(now, *key);
 
-            if (strcmp(value, value_of(section_of(g->volfile, xl), *key)) != 0)
-                log_event(LOG_WARNING, xl, "option-waits",
-                          "option %s \"%s\" acts when the brick starts again", *key, value);
-        }
+        if (strcmp(value, value_of(start, *key)) != 0)
+            log_event(LOG_WARNING, xl, "option-waits", "option %s \"%s\" acts when the brick starts again",
+                      *key, value);
     }
+}
+
+/* Takes volfile and confs over. A layer without a conf keeps the one that it has. */
+static void
+publish(struct graph *g, struct volfile *fresh, void **confs)
+{
+    g->volfile_fresh = fresh;
+    for (unsigned i = g->layer_count; i-- > 0;) {
+        struct xlator *xl = &g->layers[i];
+
+        if (!confs[i])
+            continue;
+        tell_what_waits(xl, layer_section(fresh, xl), layer_section(g->volfile, xl));
+        confs[i] = __atomic_exchange_n(&xl->conf, confs[i], __ATOMIC_ACQ_REL); /* see xlator_conf() */
+        atomic_store(&xl->is_off, !is_switched_on(xl, xlator_conf(xl)));
+        if (xl->type->reconfigured)
+            xl->type->reconfigured(xl, confs[i]);
+    }
+    link_layers(g);
+    g->volfile_fresh = NULL;
+    read_sections_wait();
+    free_confs(g, confs);
+    /* Names of layers point into the text they were made from, so that stays; only the values are new. */
+    volfile_free(fresh);
 }
 
 int
@@ -697,29 +743,120 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
     }
     if (!err)
         err = parse_fresh(g, fresh, confs, error, error_size);
+    if (!err) {
+        publish(g, fresh, confs);
+        return 0;
+    }
+    if (confs)
+        free_confs(g, confs);
+    volfile_free(fresh);
+    return err;
+}
+
+/* ---- following what can be followed ---------------------------------------------------------- */
+
+struct follower {
+    const struct xlator *xl;
+    int refused;
+};
+
+static void
+count_refused(const char *what, void *arg)
+{
+    struct follower *f = arg;
+
+    f->refused++;
+    log_event(LOG_ERROR, f->xl, "option-refused", "volume %s (%s): %s; it stays as it was", f->xl->name,
+              f->xl->type->name, what);
+}
+
+static void
+warn_follower(const struct option_value *v, void *arg)
+{
+    const struct follower *f = arg;
+
+    warn_unknown(v, (void *)f->xl);
+}
+
+static int
+follow_section(struct xlator *xl, const struct volfile_section *s, void **conf)
+{
+    struct follower f = {.xl = xl};
+    const struct option_sink sink = {warn_follower, count_refused, &f};
+
+    *conf = calloc(1, xl->type->conf_size ? xl->type->conf_size : 1);
+    int err =
+        *conf ? option_change(xl->type->options, s->options, s->option_count, *conf, xlator_conf(xl), &sink)
+              : -ENOMEM;
     if (err) {
-        if (confs)
-            free_confs(g, confs);
-        volfile_free(fresh);
+        free(*conf);
+        *conf = NULL;
         return err;
     }
-    tell_what_waits(g, fresh);
-    g->volfile_fresh = fresh;
-    for (unsigned i = g->layer_count; i-- > 0;) {
-        struct xlator *xl = &g->layers[i];
-
-        confs[i] = __atomic_exchange_n(&xl->conf, confs[i], __ATOMIC_ACQ_REL); /* see xlator_conf() */
-        atomic_store(&xl->is_off, !is_switched_on(xl, xlator_conf(xl)));
-        if (xl->type->reconfigured)
-            xl->type->reconfigured(xl, confs[i]);
+    if (xl->child_count > 1 && !is_switched_on(xl, *conf)) {
+        count_refused("it cannot be switched off", &f);
+        option_conf_fini(xl->type->options, *conf);
+        free(*conf);
+        *conf = NULL;
     }
-    link_layers(g);
-    g->volfile_fresh = NULL;
-    read_sections_wait();
-    free_confs(g, confs);
-    /* Names of layers point into the text they were made from, so that stays; only the values are new. */
+    return f.refused;
+}
+
+/* A change of layers is told, like an option that waits. */
+static void
+tell_what_is_missing(const struct graph *g, const struct volfile *one, const struct volfile *other,
+                     const char *what)
+{
+    for (size_t i = 0; i < one->section_count; i++) {
+        const struct volfile_section *s = &one->sections[i];
+
+        if (!section_of(other, s->name, s->type))
+            log_event(LOG_WARNING, NULL, "layer-waits",
+                      "brick %s: layer %s (%s) %s when the brick starts again", g->name, s->name, s->type,
+                      what);
+    }
+}
+
+static int
+follow_all(struct graph *g, const struct volfile *fresh, void **confs)
+{
+    int refused = 0;
+
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        const struct volfile_section *s = layer_section(fresh, &g->layers[i]);
+        int r = s ? follow_section(&g->layers[i], s, &confs[i]) : 0;
+
+        if (r < 0)
+            return r;
+        refused += r;
+    }
+    return refused;
+}
+
+int
+graph_follow(struct graph *g, struct volfile *fresh, char *error, size_t error_size)
+{
+    int r = 0;
+
+    if (strcmp(graph_brick_name(fresh), graph_brick_name(g->volfile)) != 0 ||
+        strcmp(fresh->top->type, g->volfile->top->type) != 0) {
+        snprintf(error, error_size, "the volfile is that of %s", graph_brick_name(fresh));
+        volfile_free(fresh);
+        return -EINVAL;
+    }
+    void **confs = calloc(g->layer_count, sizeof *confs);
+    r = confs ? follow_all(g, fresh, confs) : -ENOMEM;
+    if (r >= 0) {
+        tell_what_is_missing(g, fresh, g->volfile, "comes");
+        tell_what_is_missing(g, g->volfile, fresh, "goes");
+        publish(g, fresh, confs);
+        return r;
+    }
+    snprintf(error, error_size, "no memory");
+    if (confs)
+        free_confs(g, confs);
     volfile_free(fresh);
-    return 0;
+    return r;
 }
 
 /* ---- statedump ------------------------------------------------------------------------------- */

@@ -25,6 +25,7 @@ struct graph {
     struct volfile *volfile;
     /* while layers are told of new options: where those came from; else NULL */
     struct volfile *volfile_fresh;
+    const struct graph *replaces; /* while layers are initialised: graph_new_beside()'s; else NULL */
     struct xlator *layers; /* array: each before those below it, so the top is the first */
     struct xlator **children; /* one array for all of them: where layers' `children` point */
     unsigned layer_count;
@@ -58,6 +59,11 @@ const char *graph_brick_name(const struct volfile *v);
  * its end included) says why, in the words of the layer's init if it was one's, and nothing is left behind.
  * thread: any; it does what init of the layers does, so it may block in system calls. */
 struct graph *graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size);
+/* The same of a graph that is to take the place of `before`, whose name it gets and which serves until then:
+ * what only one of them can have, such as the storage's claim on its folder, they share. `before` stays while
+ * this runs. */
+struct graph *graph_new_beside(const struct graph *before, struct volfile *volfile, char *error,
+                               size_t error_size);
 /* Could a graph be made of this volfile, as far as it alone says: types, options, shape? Nothing is set up;
  * the volfile stays the caller's. 0 or -errno with *error. */
 int graph_check(struct volfile *volfile, char *error, size_t error_size);
@@ -78,6 +84,11 @@ void graph_drain(struct graph *g);
  * published; a layer sees its old conf or its new one. One caller at a time for each graph. 0 or -errno with
  * *error. */
 int graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size);
+/* The same for whoever cannot give the volfile back: all that the running layers can take is taken. An option
+ * that is not built or cannot be read keeps the value it has and is logged by name (option-refused); a layer
+ * that only one of graph and volfile has is logged to come or go at the next start (layer-waits). How many
+ * options were refused; -ENOMEM, or -EINVAL of another brick's volfile, with *error and nothing changed. */
+int graph_follow(struct graph *g, struct volfile *fresh, char *error, size_t error_size);
 
 /* Calls start of every layer, bottom first. 0, or the layer's -errno: those started are stopped again.
  * graph_stop() undoes it, top first, and does nothing when nothing is started. thread: one at a time for each

@@ -47,6 +47,10 @@ t "the attach of a bad volfile is refused by name: $said" grep -q trash <<<"$sai
 sed 's,type features/trash,type features/unheard-of,' "$volfile" >"$T/${volfile##*/}"
 said=$(attach "$T/${volfile##*/}")
 t "that of one with an unknown type, too: $said" grep -q unheard-of <<<"$said"
+id=$(sed -n 's/^ *option volume-id //p' "$volfile" | head -1)
+sed "s/$id/99999999-8d11-4f4e-9a57-1c2d3e4f5a6b/" "$volfile" >"$T/${volfile##*/}"
+said=$(attach "$T/${volfile##*/}")
+t "that of one of another volume on its folder, too: $said" grep -q "volume-id is $id" <<<"$said"
 t "the mount works" bash -c "echo more >>'$mnt/file'"
 is "$(attach "$volfile")" "" "its own volfile once more changes nothing"
 

@@ -185,14 +185,18 @@ warn(const struct posix *p, const char *what, int err)
 void
 posix_janitor_prepare(struct posix *p)
 {
-    struct landfill_name fresh;
-    int r;
-
     if (mkdirat(p->handles_fd, LANDFILL, 0755) < 0 && errno != EEXIST)
         warn(p, LANDFILL, errno);
     if (mkdirat(p->handles_fd, UNLINKED, 0600) < 0 && errno != EEXIST)
         warn(p, UNLINKED, errno);
-    r = empty_dir(p, UNLINKED);
+}
+
+void
+posix_janitor_take_over(struct posix *p)
+{
+    struct landfill_name fresh;
+    int r = empty_dir(p, UNLINKED);
+
     if (r < 0)
         warn(p, UNLINKED, -r);
     /* The old format's. Bricks have no such directory any more, and one that a client made has a gfid. */
@@ -204,5 +208,5 @@ posix_janitor_prepare(struct posix *p)
         posix_obj_get_gfid(&obj, &gfid) == -ENODATA &&
         renameat(obj.dirfd, obj.rel, p->handles_fd, landfill_name(&fresh)) < 0)
         warn(p, LANDFILL, errno);
-    atomic_store(&p->has_landfill, true);
+    posix_janitor_wake(p); /* the last run may have left something */
 }

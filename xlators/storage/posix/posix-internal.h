@@ -27,6 +27,7 @@
  *                             (rename.c, handle.h)
  *   posix_inode.lock          what is known of the object on the disk; the last one, no system call is made
  *                             under it but fcntl(2)
+ * The list of storages that serve (posix.c) has a lock of the process, which is a leaf.
  * Two stripes of one array are taken in the order of their index. These locks are held over system calls:
  * what they make atomic consists of several. None is taken by the everyday lookup or stat.
  */
@@ -39,6 +40,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <urcu/list.h>
 
 #include "base/gfid.h"
 #include "data/dict.h"
@@ -94,11 +96,12 @@ struct posix_chore {
  */
 struct posix {
     struct xlator *xl;
+    struct cds_list_head served; /* among those of the process: posix.c */
     const char *brick;  /* real path of BRICK: no symlinks, no trailing slash */
     size_t brick_len;
     int brick_fd, handles_fd; /* BRICK and BRICK/.glusterfs */
     dev_t dev;
-    ino_t handles_ino;
+    ino_t ino, handles_ino;
     char hostname[256]; /* for pathinfo */
     bool has_acl;       /* the file system stores POSIX ACLs */
     uint16_t owner; /* of pooled objects: the graph's */
@@ -245,9 +248,12 @@ void posix_chores_stop(struct posix *p);
 void posix_health_init(struct posix *p);
 void posix_health_start(struct posix *p);
 void posix_janitor_init(struct posix *p);
-/* Makes .glusterfs/landfill and .glusterfs/unlink, empties the latter, moves a landfill of the old format.
- * Warns only. */
+/* Makes .glusterfs/landfill and .glusterfs/unlink. Warns only. */
 void posix_janitor_prepare(struct posix *p);
+/* What the last run has left: empties .glusterfs/unlink, moves a landfill of the old format, wakes the
+ * janitor. When the brick starts, not when it is built: whoever serves the folder until then has open files
+ * there. Warns only. */
+void posix_janitor_take_over(struct posix *p);
 /* Something lies in the landfill. */
 void posix_janitor_wake(struct posix *p);
 void posix_reserve_init(struct posix *p);

@@ -252,15 +252,61 @@ check_mount(struct posix *p, struct reason *why)
     return 0;
 }
 
+/* The storages of this process that have a claim on their folder. */
+static pthread_mutex_t served_lock = PTHREAD_MUTEX_INITIALIZER;
+static CDS_LIST_HEAD(served);
+
+/* With the graph that this one's is built to replace, which still serves: a claim is shared by copies of a
+ * descriptor, and ends with the last of them. */
+static bool
+share_claim(struct posix *p)
+{
+    struct posix *other;
+    int fd = -1;
+
+    pthread_mutex_lock(&served_lock);
+    cds_list_for_each_entry(other, &served, served) {
+        if (other->xl->graph == p->xl->graph->replaces && other->dev == p->dev && other->ino == p->ino) {
+            fd = fcntl(other->brick_fd, F_DUPFD_CLOEXEC, 0);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&served_lock);
+    if (fd < 0)
+        return false;
+    close(p->brick_fd);
+    p->brick_fd = fd;
+    return true;
+}
+
+static bool
+claim(struct posix *p)
+{
+    if (flock(p->brick_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK && !share_claim(p))
+        return false;
+    pthread_mutex_lock(&served_lock);
+    cds_list_add(&p->served, &served);
+    pthread_mutex_unlock(&served_lock);
+    return true;
+}
+
+static void
+end_claim(struct posix *p)
+{
+    pthread_mutex_lock(&served_lock);
+    cds_list_del_init(&p->served);
+    pthread_mutex_unlock(&served_lock);
+}
+
 /* Two daemons on one brick would not see each other's locks. The claim goes with the process, however it
  * ends; one that was told to end may need some seconds: glusterd waits for one of them only. */
 static bool
-take_brick(const struct posix *p)
+take_brick(struct posix *p)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
 
     for (int i = 0; i < 100; i++) {
-        if (flock(p->brick_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        if (claim(p))
             return true;
         nanosleep(&pause, NULL);
     }
@@ -288,6 +334,7 @@ open_brick(struct posix *p, struct reason *why)
     if (fstat(p->brick_fd, &st) < 0)
         return refuse(p, why, errno, "%s", strerror(errno));
     p->dev = st.st_dev;
+    p->ino = st.st_ino;
     int r = posix_reach_probe(p);
     if (r < 0)
         return refuse(p, why, -r, "openat2(2), of Linux 5.6, does not work here: %s", strerror(-r));
@@ -444,6 +491,7 @@ take_hostname(struct posix *p, struct reason *why)
 static void
 posix_free(struct posix *p)
 {
+    end_claim(p);
     if (p->handles_fd >= 0)
         close(p->handles_fd);
     if (p->brick_fd >= 0)
@@ -469,6 +517,7 @@ posix_alloc(struct xlator *xl)
     p->xl = xl;
     p->owner = xl->graph->owner;
     p->brick_fd = p->handles_fd = -1;
+    CDS_INIT_LIST_HEAD(&p->served);
     for (int i = 0; i < POSIX_STRIPES; i++) {
         pthread_mutex_init(&p->name_locks[i], NULL);
         pthread_mutex_init(&p->object_locks[i], NULL);
@@ -520,7 +569,7 @@ posix_start(struct xlator *xl)
 
     posix_health_start(p);
     posix_reserve_start(p);
-    posix_janitor_wake(p); /* the last run may have left something */
+    posix_janitor_take_over(p);
     return 0;
 }
 
