@@ -16,7 +16,7 @@
 
 /* What there is to do for a mount; its thread does it in this order, but for the last, which ends all. */
 enum { NEXT_TELL_S = 10 };
-enum { TO_START = 1, TO_FOLLOW = 2, TO_LEAVE = 4 };
+enum { TO_START = 1, TO_FOLLOW = 2, TO_LEAVE = 4, TO_TIDY = 8 };
 
 struct mount {
     struct cds_list_head link; /* in `mounts`, under list_lock */
@@ -26,6 +26,7 @@ struct mount {
     void (*settled)(int status, const char *why, void *arg); /* NULL: has been called */
     void *arg;
     struct volfile_digest digest; /* of what the graph has been told last */
+    struct cds_list_head old;     /* graphs of before, of which files are open */
 
     pthread_mutex_t
         lock; /* guards what follows; only graph_pin() and spec_refetch() are called with it held */
@@ -130,6 +131,16 @@ unmounted(struct graph *g)
     log_event(LOG_INFO, NULL, "mount-gone", "%s was unmounted", m->mountpoint);
     pthread_mutex_lock(&m->lock);
     (void)wake_and_unlock(m, TO_LEAVE);
+}
+
+/* A file of an old graph was closed. */
+static void
+file_left(struct graph *g)
+{
+    struct mount *m = g->maker;
+
+    pthread_mutex_lock(&m->lock);
+    (void)wake_and_unlock(m, TO_TIDY);
 }
 
 static void
@@ -338,6 +349,13 @@ drop_next(struct mount *m)
     pthread_mutex_unlock(&m->lock);
 }
 
+static void
+end_graph(struct graph *g)
+{
+    graph_drain(g);
+    graph_free(g);
+}
+
 /* A graph of the new volfile, which is taken over, with its bricks there. NULL: *error says why. */
 static struct graph *
 make_next(struct mount *m, struct volfile *v, char *error, size_t size)
@@ -357,14 +375,42 @@ make_next(struct mount *m, struct volfile *v, char *error, size_t size)
         return g;
     snprintf(error, size, "%s", err ? strerror(-err) : "there is something newer to do");
     drop_next(m);
-    graph_drain(g);
-    graph_free(g);
+    end_graph(g);
     return NULL;
+}
+
+struct old_graph {
+    struct cds_list_head link;
+    struct graph *graph;
+};
+
+/* Old graphs of which nothing is open any more. */
+static void
+tidy(struct mount *m)
+{
+    struct old_graph *o, *next;
+
+    cds_list_for_each_entry_safe (o, next, &m->old, link) {
+        if (fuse_keeps(m->graph, o->graph))
+            continue;
+        cds_list_del(&o->link);
+        end_graph(o->graph);
+        free(o);
+        log_event(LOG_INFO, NULL, "mount-old-left",
+                  "%s: the last file of bricks and layers of before is closed", m->mountpoint);
+    }
 }
 
 static int
 change_graph(struct mount *m, struct graph *next)
 {
+    struct old_graph *o = malloc(sizeof *o);
+
+    if (!o) {
+        drop_next(m);
+        end_graph(next);
+        return -ENOMEM;
+    }
     struct graph *before = m->graph;
     int err;
 
@@ -377,8 +423,14 @@ change_graph(struct mount *m, struct graph *next)
     m->graph = err ? before : next;
     m->next = NULL;
     pthread_mutex_unlock(&m->lock);
-    graph_drain(err ? next : before);
-    graph_free(err ? next : before);
+    if (!err && fuse_keeps(next, before)) {
+        o->graph = before;
+        cds_list_add_tail(&o->link, &m->old);
+        tidy(m); /* what was closed in between has told nobody of this one */
+        return 0;
+    }
+    free(o);
+    end_graph(err ? next : before);
     return err;
 }
 
@@ -469,6 +521,22 @@ free_mount(struct mount *m)
     free(m);
 }
 
+/* What runs in old graphs is answered and ends; freeing `g` closes their files. */
+static void
+end_all(struct mount *m, struct graph *g)
+{
+    struct old_graph *o, *next;
+
+    cds_list_for_each_entry (o, &m->old, link)
+        graph_drain(o->graph);
+    end_graph(g);
+    cds_list_for_each_entry_safe (o, next, &m->old, link) {
+        graph_free(o->graph);
+        free(o);
+    }
+    CDS_INIT_LIST_HEAD(&m->old);
+}
+
 static void
 take_down(struct mount *m)
 {
@@ -482,8 +550,7 @@ take_down(struct mount *m)
     spec_free(spec);
     if (g) {
         fuse_unmount(g);
-        graph_drain(g);
-        graph_free(g);
+        end_all(m, g);
     }
     settle(m, m->settled ? EXIT_FAILURE : 0,
            m->is_refused ? "a brick does not let us in; see the log" : "unmounted before it could be used");
@@ -526,6 +593,9 @@ act_until_done(struct mount *m)
         case TO_FOLLOW:
             follow(m);
             break;
+        case TO_TIDY:
+            tidy(m);
+            break;
         case TO_LEAVE:
             take_down(m);
             bool is_last = leave_list(m);
@@ -556,7 +626,7 @@ void
 mounts_begin(const struct mounts_hooks *wanted)
 {
     hooks = *wanted;
-    fuse_set_unmounted(unmounted);
+    fuse_set_hooks(unmounted, file_left);
 }
 
 static bool
@@ -581,6 +651,7 @@ make(const struct mount_options *o, const char *mountpoint)
         return NULL;
     }
     m->options = *o;
+    CDS_INIT_LIST_HEAD(&m->old);
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->changed, NULL);
     return m;

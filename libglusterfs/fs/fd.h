@@ -29,6 +29,12 @@ struct fd *fd_new(struct inode *inode, struct brick_client *client, uint32_t fla
 struct fd *fd_new_anonymous(struct inode *inode, struct brick_client *client);
 /* One more for somebody who has one. Takes no lock; returns `fd`. */
 struct fd *fd_ref(struct fd *fd);
+/* The graph that has opened it. */
+static inline struct graph *
+fd_graph(const struct fd *fd)
+{
+    return inode_table_graph(fd->inode->table);
+}
 /* The last one calls each layer's fd_closed and fd_release, top first, in the calling thread; inode->open_fds
  * no longer counts it then. NULL allowed. */
 void fd_unref(struct fd *fd);

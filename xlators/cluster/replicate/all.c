@@ -7,11 +7,15 @@
  *                           want it one has it on the first child and the other waits there. Refused by
  *                           one, it is given
  *                           back to those before. An unlock goes to all at once
+ *   lockinfo                read: the answers of all joined; set: to all. No change of the file's, so no
+ *                           transaction: locks go from one fd to another
  *   inodelk, entrylk        of a layer above: all at once, without waiting; if one is taken, what was
  *                           granted is given back and they are taken in turn
  *
  * In between another client sees such a lock on some children only; who wants it needs it on all. */
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 #include "xlators/cluster/replicate/replicate-internal.h"
 
@@ -190,6 +194,66 @@ lk_go(struct op *op)
         all_go(op);
     else
         reply_or_fail(op, lock_in_turn(op, on));
+}
+
+/* ---- locks that move to another fd ----------------------------------------------------------- */
+
+/* A dictionary in the old form (wire 4.1): a count and pairs. Its pairs, and how many; NULL: none. */
+static const uint8_t *
+lockinfo_of(const struct call_stack *stk, uint32_t *count, uint32_t *bytes)
+{
+    const struct dict_pair *p = dict_find(stk->reply.dict, DICT_KEY_LOCKINFO);
+    bool is_bytes = p && (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED);
+
+    if (!is_bytes || p->len < sizeof *count)
+        return NULL;
+    memcpy(count, p->v.bytes, sizeof *count);
+    *count = be32toh(*count);
+    *bytes = p->len - (uint32_t)sizeof *count;
+    return (const uint8_t *)p->v.bytes + sizeof *count;
+}
+
+/* Of all that have answered, on the caller's arena. 0 or -ENOMEM. */
+static int
+join_lockinfo(struct op *op, const struct fan *f)
+{
+    uint32_t count = 0, size = sizeof count, n, bytes;
+    struct dict *d = reply_dict(op->stk);
+
+    for_each_child(i, f->good) size += lockinfo_of(f->stk[i], &n, &bytes) ? bytes : 0;
+    uint8_t *all = arena_alloc(&op->stk->arena, size), *at = all + sizeof count;
+
+    if (!all || !d)
+        return -ENOMEM;
+    for_each_child(i, f->good)
+    {
+        const uint8_t *pairs = lockinfo_of(f->stk[i], &n, &bytes);
+
+        if (!pairs)
+            continue;
+        memcpy(at, pairs, bytes);
+        at += bytes;
+        count += n;
+    }
+    op->stk->reply.op_ret = 0;
+    if (!count)
+        return 0;
+    count = htobe32(count);
+    memcpy(all, &count, sizeof count);
+    return dict_set_bytes(d, DICT_KEY_LOCKINFO, all, size) ? -ENOMEM : 0;
+}
+
+void
+lockinfo_go(struct op *op)
+{
+    struct fan f;
+
+    wind_all(op, &f, reachable(op));
+    int err = verdict(op, &f);
+    if (!err)
+        err = join_lockinfo(op, &f);
+    fan_end(&f);
+    reply_or_fail(op, err);
 }
 
 /* ---- locks of layers above ------------------------------------------------------------------- */

@@ -39,6 +39,11 @@ void
 metadata_go(struct op *op)
 {
     struct transaction t;
+
+    if (op->fop == FOP_fsetxattr && dict_find(op->stk->call.dict, DICT_KEY_LOCKINFO)) {
+        all_go(op);
+        return;
+    }
     int err = op_admit(op, op->inode, CHANGE_METADATA);
 
     if (!err && op->file)

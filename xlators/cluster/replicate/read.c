@@ -119,8 +119,7 @@ read_go(struct op *op)
 static bool
 is_for_all(const char *name)
 {
-    static const char *const prefixes[] = {"glusterfs.intrlk", "glusterfs.clrlk",
-                                           "trusted.glusterfs.lockinfo"};
+    static const char *const prefixes[] = {"glusterfs.intrlk", "glusterfs.clrlk"};
 
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         if (name && strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
@@ -132,7 +131,11 @@ is_for_all(const char *name)
 void
 getxattr_go(struct op *op)
 {
-    if (is_for_all(op->stk->call.name))
+    const char *name = op->stk->call.name;
+
+    if (name && strcmp(name, "trusted.glusterfs.lockinfo") == 0)
+        lockinfo_go(op);
+    else if (is_for_all(name))
         all_go(op);
     else
         read_go(op);

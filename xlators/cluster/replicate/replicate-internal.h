@@ -317,6 +317,7 @@ void entry_go(struct op *op);
 void rmdir_go(struct op *op);
 void rename_go(struct op *op);
 void all_go(struct op *op);
+void lockinfo_go(struct op *op);
 void statfs_go(struct op *op);
 void lk_go(struct op *op);
 void locks_go(struct op *op);

@@ -19,7 +19,8 @@ reply_attr(struct task *t, const struct iatt *a)
 static int
 stat_by_open_file(struct task *t, int err, struct iatt *out)
 {
-    struct fd *fd = file_fd_of(t->m, t->stk->call.loc.inode);
+    struct fuse_node *node = node_at(t->m, t->number);
+    struct fd *fd = node ? file_fd_of(t->m, node, t->xl->graph) : NULL;
     struct call_stack *stk = fd ? task_call_new(t, FOP_fstat) : NULL;
 
     if (stk) {

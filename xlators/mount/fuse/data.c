@@ -26,7 +26,7 @@ static void
 open_go(struct task *t)
 {
     int ret = task_call_by_number(t);
-    struct fuse_file *f = ret < 0 ? NULL : file_new(t->m, t->stk->reply.fd);
+    struct fuse_file *f = ret < 0 ? NULL : file_new(t->m, node_at(t->m, t->number), t->stk->reply.fd);
 
     if (!f) {
         task_fail(t, ret < 0 ? ret : -ENOMEM);
@@ -69,7 +69,7 @@ op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 static void
 flush_go(struct task *t)
 {
-    struct fuse_node *node = node_of(t->m, t->stk->call.loc.inode);
+    struct fuse_node *node = node_at(t->m, t->number);
 
     if (node && !atomic_load(&node->has_had_locks))
         task_done(t);

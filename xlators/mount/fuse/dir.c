@@ -77,6 +77,7 @@ reply_list(struct task *t, size_t (*add)(struct task *t, char *at, size_t room, 
             break;
         used += bytes;
     }
+    t->file->is_in_list = used > 0;
     if (fuse_reply_buf(t->req, buf->bytes, used) && add == add_plus)
         take_back(t, e);
     iobuf_unref(buf);
@@ -100,7 +101,8 @@ list(fuse_req_t req, enum fop fop, fuse_ino_t number, size_t size, off_t off, st
 
     if (!t)
         return;
-    task_set_file(t, fi);
+    t->file = file_of(fi);
+    task_set_fd(t, file_listing_fd(t->m, t->file, off == 0));
     t->size = size < LIST_MAX ? size : LIST_MAX;
     t->stk->call.size = t->size;
     t->stk->call.offset = (uint64_t)off;

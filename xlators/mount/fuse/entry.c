@@ -210,7 +210,7 @@ create_go(struct task *t)
         return;
     }
     struct inode *inode = node_inode(t->m, e.ino);
-    struct fuse_file *f = file_new(t->m, t->stk->reply.fd);
+    struct fuse_file *f = file_new(t->m, node_at(t->m, e.ino), t->stk->reply.fd);
 
     if (f) {
         t->stk->reply.fd = NULL; /* the file's */

@@ -69,8 +69,11 @@ struct fuse_mount {
     unsigned ready_for;          /* FUSE_*; all of them: the device is in the event loop, or has been */
     bool is_reading;             /* ... it is: requests are served */
 
-    pthread_mutex_t lock;      /* guards files, and the nodes' `files`. A leaf */
-    struct cds_list_head files; /* all open ones: the kernel closes none when it is cut off */
+    /* guards what follows up to `parked`, the nodes' `files`, the files' `listing`. A leaf */
+    pthread_mutex_t lock;
+    struct cds_list_head files;  /* all open ones: the kernel closes none when it is cut off */
+    bool is_switching;           /* another graph is about to serve */
+    struct cds_list_head parked; /* tasks that had waited for a lock and go on after that: task.c */
     struct fuse_caller_groups *groups; /* task.c's, under groups_lock */
     pthread_mutex_t groups_lock;
 };
@@ -90,18 +93,25 @@ struct fuse_node {
     struct inode *inode; /* whose context it is; no reference. Changed by switch.c while nothing runs */
     _Atomic uint64_t lookups;
     atomic_bool has_had_locks;  /* somebody of this mount has asked for one: FLUSH must reach the brick */
+    atomic_uint kept;           /* of its open files, those that stayed with an older graph: switch.c */
     struct cds_list_head files; /* open ones, newest first; under the mount's lock */
 };
 
-/* An open file or directory; its address is the kernel's file handle. */
+/* An open file or directory; its address is the kernel's file handle. The graph of an fd is that of its
+ * inode: the one that serves, or an older one, which stays for as long as a file here is of it. */
 struct fuse_file {
     struct cds_list_head link, node_link;
-    struct fd *fd;
+    struct fuse_node *node;
+    struct fd *fd;        /* changed by switch.c while nothing runs */
+    struct fd *listing;   /* of an older graph, in which a list was begun that is not read to its end; NULL */
+    bool is_in_list;      /* a list was begun; written by the task that reads it, read while nothing runs */
 };
 
 int node_pools_init(void);
 /* A new reference. The kernel gives numbers that it was given only. */
 struct inode *node_inode(struct fuse_mount *m, fuse_ino_t number);
+/* NULL: no memory, of the root only. */
+struct fuse_node *node_at(struct fuse_mount *m, fuse_ino_t number);
 /* The context, made on first use. NULL: no memory. */
 struct fuse_node *node_of(struct fuse_mount *m, struct inode *inode);
 /* The kernel is told of the inode (once more): its number, and the count goes up. 0: no memory. */
@@ -109,11 +119,16 @@ fuse_ino_t node_tell(struct fuse_mount *m, struct inode *inode);
 /* ... has forgotten it `count` times. */
 void node_forget(struct fuse_mount *m, struct inode *inode, uint64_t count);
 void node_free(struct fuse_node *node);
-/* Takes the reference to fd over; NULL (no memory): not taken. */
-struct fuse_file *file_new(struct fuse_mount *m, struct fd *fd);
+/* Takes the reference to fd over; NULL (no memory): not taken. The node may be NULL: then there was none. */
+struct fuse_file *file_new(struct fuse_mount *m, struct fuse_node *node, struct fd *fd);
 void file_free(struct fuse_mount *m, struct fuse_file *f);
-/* A reference to an fd of a file that is open on this inode; NULL: none is. */
-struct fd *file_fd_of(struct fuse_mount *m, struct inode *inode);
+/* A reference to an fd, of this graph, of a file that is open on the node; NULL: none is. */
+struct fd *file_fd_of(struct fuse_mount *m, struct fuse_node *node, const struct graph *g);
+/* ... of a graph that does not serve any more. */
+struct fd *file_kept_fd_of(struct fuse_mount *m, struct fuse_node *node);
+/* What the list is read from that is read from here: a reference to an fd. From its beginning: an older
+ * graph's is not needed any more. */
+struct fd *file_listing_fd(struct fuse_mount *m, struct fuse_file *f, bool from_start);
 /* The mount point is gone: the kernel does not give back what it had. */
 void nodes_drop(struct fuse_mount *m);
 
@@ -127,7 +142,7 @@ file_of(const struct fuse_file_info *fi)
 
 struct task {
     struct fuse_mount *m;
-    struct xlator *xl;           /* m's when it began: its graph is pinned */
+    struct xlator *xl;           /* where it calls: m's when it began, or its file's. Its graph is pinned */
     fuse_ino_t number;           /* the inode's; 0: by name */
     fuse_req_t req;              /* NULL: nobody waits for a reply */
     void (*go)(struct task *t);
@@ -136,6 +151,7 @@ struct task {
     struct fuse_file *file;      /* the one meant; NULL */
     size_t size;                 /* room that the kernel has for what is read */
     int to_set;                  /* setattr */
+    int err;                     /* why it is not to be run: -errno */
     uint8_t owner[8];            /* of locks */
 };
 
@@ -153,6 +169,9 @@ const char *task_text(struct task *t, const char *text);
 /* The call is about this entry of the directory `parent`. */
 void task_set_entry(struct task *t, fuse_ino_t parent, const char *name);
 void task_set_file(struct task *t, struct fuse_file_info *fi);
+/* The call is about this fd, whose graph may be an older one: then that is called. The reference is taken
+ * over. */
+void task_set_fd(struct task *t, struct fd *fd);
 /* The lock owner that the kernel has named, in place of the process. */
 void task_set_owner(struct task *t, uint64_t owner);
 /* A dict for the call's xdata with a fresh gfid-req: what is made shall have it. */
@@ -171,9 +190,12 @@ int task_wind(struct task *t, struct call_stack *stk);
 /* As task_call(), for a call that may wait for as long as others please: it does not hold up a switch of
  * graphs, and may be lost with its graph. */
 int task_call_waiting(struct task *t);
-/* True: another graph serves since then, and the call (of a lock) with this outcome is to be made again: the
- * task is that graph's now. */
+/* True: the file is another graph's since then, and the call (of a lock) with this outcome is to be made
+ * again: the task is that graph's now. */
 bool task_follow(struct task *t, int ret);
+/* From now on what has waited goes on after tasks_go_on(), which resumes it. */
+void tasks_hold_back(struct fuse_mount *m);
+void tasks_go_on(struct fuse_mount *m);
 /* By number: what is gone is stale, and the kernel looks the name up again. */
 int task_call_by_number(struct task *t);
 /* Replies. `err` is -errno. */
@@ -187,6 +209,8 @@ void task_result(struct task *t, int ret); /* one of these two */
 bool device_pause(struct fuse_mount *m);
 /* ... are again. */
 void device_go_on(struct fuse_mount *m);
+/* The last file of an older graph may have been closed: the program is told. */
+void fuse_tell_left(struct fuse_mount *m);
 /* The layer's mount; NULL: it has not taken it over yet, or has given it away. */
 static inline struct fuse_mount *
 mount_of(const struct xlator *xl)

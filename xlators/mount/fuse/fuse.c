@@ -49,12 +49,20 @@ static const struct option fuse_options[] = {
     OPT_END,
 };
 
-static void (*tell_unmounted)(struct graph *g);
+static void (*tell_unmounted)(struct graph *g), (*tell_left)(struct graph *g);
 
 void
-fuse_set_unmounted(void (*fn)(struct graph *g))
+fuse_set_hooks(void (*unmounted)(struct graph *g), void (*left)(struct graph *g))
 {
-    tell_unmounted = fn;
+    tell_unmounted = unmounted;
+    tell_left = left;
+}
+
+void
+fuse_tell_left(struct fuse_mount *m)
+{
+    if (tell_left)
+        tell_left(m->xl->graph);
 }
 
 /* ---- what the kernel is promised ------------------------------------------------------------- */
@@ -490,6 +498,7 @@ make_mount(struct xlator *xl, struct reason *why)
     pthread_mutex_init(&m->device_lock, NULL);
     pthread_mutex_init(&m->groups_lock, NULL);
     CDS_INIT_LIST_HEAD(&m->files);
+    CDS_INIT_LIST_HEAD(&m->parked);
     int err = take_conf(m, why), owner = err ? 0 : mem_owner_new(fuse_conf(m)->mountpoint);
 
     if (owner < 0)

@@ -81,7 +81,7 @@ static int
 lock_call(struct task *t)
 {
     bool waits = t->stk->call.cmd == LK_SET_WAIT && t->stk->call.type != FLOCK_UNLOCK;
-    struct fuse_node *node = node_of(t->m, t->stk->call.loc.inode);
+    struct fuse_node *node = node_at(t->m, t->number);
 
     if (!node)
         return -ENOMEM;

@@ -5,6 +5,7 @@
  * counts. */
 #include <string.h>
 
+#include "xlators/mount/fuse/fuse.h"
 #include "xlators/mount/fuse/fuse-internal.h"
 
 static struct mem_pool *node_pool, *file_pool;
@@ -25,6 +26,12 @@ node_inode(struct fuse_mount *m, fuse_ino_t number)
     const struct fuse_node *node = (struct fuse_node *)(uintptr_t)number; /* NOLINT: our own address */
 
     return inode_ref(number == FUSE_ROOT_ID ? m->root : node->inode);
+}
+
+struct fuse_node *
+node_at(struct fuse_mount *m, fuse_ino_t number)
+{
+    return number == FUSE_ROOT_ID ? node_of(m, m->root) : (struct fuse_node *)(uintptr_t)number; /* NOLINT */
 }
 
 struct fuse_node *
@@ -74,15 +81,23 @@ node_forget(struct fuse_mount *m, struct inode *inode, uint64_t count)
 
 /* ---- open files ------------------------------------------------------------------------------ */
 
-struct fuse_file *
-file_new(struct fuse_mount *m, struct fd *fd)
+static bool
+is_old(const struct fuse_mount *m, const struct fd *fd)
 {
-    struct fuse_node *node = node_of(m, fd->inode);
+    return fd_graph(fd) != m->xl->graph;
+}
+
+struct fuse_file *
+file_new(struct fuse_mount *m, struct fuse_node *node, struct fd *fd)
+{
     struct fuse_file *f = node ? mem_get0_owner(file_pool, m->owner) : NULL;
 
     if (!f)
         return NULL;
     f->fd = fd;
+    f->node = node;
+    if (is_old(m, fd))
+        atomic_fetch_add(&node->kept, 1);
     pthread_mutex_lock(&m->lock);
     cds_list_add(&f->link, &m->files);
     cds_list_add(&f->node_link, &node->files);
@@ -93,27 +108,82 @@ file_new(struct fuse_mount *m, struct fd *fd)
 void
 file_free(struct fuse_mount *m, struct fuse_file *f)
 {
+    bool was_kept = is_old(m, f->fd), tells = was_kept || f->listing;
+
+    if (was_kept)
+        atomic_fetch_sub(&f->node->kept, 1);
     pthread_mutex_lock(&m->lock);
     cds_list_del(&f->link);
     cds_list_del(&f->node_link);
     pthread_mutex_unlock(&m->lock);
     fd_unref(f->fd);
+    fd_unref(f->listing);
     mem_put(f);
+    if (tells)
+        fuse_tell_left(m);
 }
 
 struct fd *
-file_fd_of(struct fuse_mount *m, struct inode *inode)
+file_fd_of(struct fuse_mount *m, struct fuse_node *node, const struct graph *g)
 {
-    struct fuse_node *node = inode_ctx(inode, m->xl);
     struct fd *fd = NULL;
+    struct fuse_file *f;
 
-    if (!node)
-        return NULL;
     pthread_mutex_lock(&m->lock);
-    if (!cds_list_empty(&node->files))
-        fd = fd_ref(cds_list_first_entry(&node->files, struct fuse_file, node_link)->fd);
+    cds_list_for_each_entry (f, &node->files, node_link) {
+        if (!fd && fd_graph(f->fd) == g)
+            fd = fd_ref(f->fd);
+    }
     pthread_mutex_unlock(&m->lock);
     return fd;
+}
+
+struct fd *
+file_kept_fd_of(struct fuse_mount *m, struct fuse_node *node)
+{
+    struct fd *fd = NULL;
+    struct fuse_file *f;
+
+    pthread_mutex_lock(&m->lock);
+    cds_list_for_each_entry (f, &node->files, node_link) {
+        if (!fd && is_old(m, f->fd))
+            fd = fd_ref(f->fd);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return fd;
+}
+
+struct fd *
+file_listing_fd(struct fuse_mount *m, struct fuse_file *f, bool from_start)
+{
+    struct fd *dropped = NULL;
+
+    pthread_mutex_lock(&m->lock);
+    if (from_start) {
+        dropped = f->listing;
+        f->listing = NULL;
+    }
+    struct fd *fd = fd_ref(f->listing ? f->listing : f->fd);
+    pthread_mutex_unlock(&m->lock);
+    fd_unref(dropped);
+    if (dropped)
+        fuse_tell_left(m);
+    return fd;
+}
+
+/* Of a file of `g`, or a list that is read there. */
+bool
+fuse_keeps(struct graph *now, const struct graph *g)
+{
+    struct fuse_mount *m = mount_of(now->top);
+    bool keeps = false;
+    struct fuse_file *f;
+
+    pthread_mutex_lock(&m->lock);
+    cds_list_for_each_entry (f, &m->files, link)
+        keeps |= fd_graph(f->fd) == g || (f->listing && fd_graph(f->listing) == g);
+    pthread_mutex_unlock(&m->lock);
+    return keeps;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -5,11 +5,17 @@
  *      running tasks end               those that wait for locks are left: they are answered ENOTCONN when
  *                                      the old graph goes, and ask the new one (task_follow)
  *      each node's inode, by gfid      looked up in the new graph, so that its layers know it
- *      each open file                  opened there
+ *      each open file                  written out, opened there, its locks moved there by the bricks
  *      the mount changes its layer     the device is read again
  *
- * What the kernel holds are the addresses of nodes and files, which stay. Locks that were granted are lost,
- * and the log says for how many files. */
+ * What the kernel holds are the addresses of nodes and files, which stay. A file that cannot be opened anew
+ * (it has no name any more, or its bricks are away) stays with the old graph, and so does a list that is read
+ * half, whose cookies mean something there only; what is asked of them goes there. The old graph, with its
+ * connections, stays until the last of them is closed (fuse_keeps).
+ *
+ * Locks are moved by trusted.glusterfs.lockinfo: what the old fd answers is set on the new one, and each
+ * brick gives the locks from one to the other without letting anybody in between. A brick that the old graph
+ * has not, or has lost, knows of none. */
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -18,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/read-section.h"
+#include "data/dict.h"
 #include "log/log.h"
 #include "xlators/mount/fuse/fuse.h"
 #include "xlators/mount/fuse/fuse-internal.h"
@@ -29,7 +36,7 @@ struct carry {
     struct xlator *from, *to; /* mount/fuse of both graphs */
     struct fuse_node **nodes; /* that the kernel knows, or that have open files */
     size_t count, room;
-    unsigned files, lost_files, locks;
+    unsigned files, kept, locks, lost_locks;
     bool is_short;
     sem_t done;
 };
@@ -85,18 +92,16 @@ look_up(struct carry *c, struct inode *inode)
     call_stack_free(stk);
 }
 
-/* The file's fd in the new graph; one that could not be opened is answered EBADFD from then on. NULL: no
- * memory. */
+/* The file's fd in the new graph. NULL: it cannot be opened there. */
 static struct fd *
 open_again(struct carry *c, const struct fd *old, struct inode *inode)
 {
-    uint32_t flags = old->flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
     struct call_stack *stk = call_new(old->is_dir ? FOP_opendir : FOP_open, inode);
     struct fd *fd = NULL;
     int ret = -ENOMEM;
 
     if (stk) {
-        stk->call.flags = flags;
+        stk->call.flags = old->flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
         ret = coro_call(stk, c->to);
         if (ret >= 0) {
             fd = stk->reply.fd;
@@ -104,12 +109,105 @@ open_again(struct carry *c, const struct fd *old, struct inode *inode)
         }
         call_stack_free(stk);
     }
-    if (fd)
-        return fd;
-    log_event(LOG_WARNING, c->to, "fuse-file-lost", "%s could not be opened again: %s", GFID(&inode->gfid),
-              strerror(-ret));
-    c->lost_files++;
-    return fd_new(inode, NULL, flags, old->is_dir);
+    if (!fd)
+        log_event(LOG_INFO, c->to, "fuse-file-kept", "%s could not be opened anew: %s", GFID(&inode->gfid),
+                  strerror(-ret));
+    return fd;
+}
+
+static struct call_stack *
+call_on(enum fop fop, struct fd *fd)
+{
+    struct call_stack *stk = call_new(fop, fd->inode);
+
+    if (stk)
+        stk->call.fd = fd_ref(fd);
+    return stk;
+}
+
+/* What layers have kept back of what was written is the brick's before another graph reads it. */
+static void
+write_out(struct carry *c, struct fd *old)
+{
+    struct call_stack *stk = (old->flags & O_ACCMODE) == O_RDONLY ? NULL : call_on(FOP_fsync, old);
+    int ret = stk ? coro_call(stk, c->from) : 0;
+
+    if (ret < 0 && ret != -ENOTCONN) /* its bricks have gone: whoever has written was told */
+        log_event(LOG_WARNING, c->from, "fuse-switch-fsync", "%s: %s", GFID(&old->inode->gfid),
+                  strerror(-ret));
+    if (stk)
+        call_stack_free(stk);
+}
+
+/* Sets on `to` what the old fd has answered. 1: there was something to move; 0; or -errno. */
+static int
+give_locks(struct carry *c, const struct call_stack *said, struct fd *to)
+{
+    const struct dict_pair *p = dict_find(said->reply.dict, DICT_KEY_LOCKINFO);
+    struct call_stack *stk = p ? call_on(FOP_fsetxattr, to) : NULL;
+
+    if (!stk)
+        return p ? -ENOMEM : 0;
+    stk->call.dict = dict_new(&stk->arena);
+    int ret = !stk->call.dict || dict_set_bytes(stk->call.dict, DICT_KEY_LOCKINFO, p->v.bytes, p->len)
+                  ? -ENOMEM
+                  : coro_call(stk, c->to);
+
+    call_stack_free(stk);
+    return ret < 0 ? ret : 1;
+}
+
+/* 1: moved; 0: the bricks know of none; or -errno. */
+static int
+move_locks(struct carry *c, struct fd *from, struct fd *to)
+{
+    struct call_stack *stk = call_on(FOP_fgetxattr, from);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.name = "trusted.glusterfs.lockinfo";
+    stk->call.has_name = 1;
+    int ret = coro_call(stk, c->from);
+
+    if (ret >= 0)
+        ret = give_locks(c, stk, to);
+    call_stack_free(stk);
+    return ret;
+}
+
+/* The list goes on where it was begun; the fd of the old graph is its now. */
+static void
+keep_list(struct carry *c, struct fuse_file *f)
+{
+    if (!f->fd->is_dir || !f->is_in_list || f->listing)
+        return;
+    f->listing = fd_ref(f->fd);
+    c->kept++;
+}
+
+static void
+carry_file(struct carry *c, struct fuse_node *node, struct fuse_file *f, struct inode *inode)
+{
+    write_out(c, f->fd);
+    struct fd *fd = open_again(c, f->fd, inode);
+    int moved = 0;
+
+    if (!fd) {
+        atomic_fetch_add(&node->kept, 1);
+        c->kept++;
+        return;
+    }
+    if (atomic_load(&node->has_had_locks) && !f->fd->is_dir)
+        moved = move_locks(c, f->fd, fd);
+    if (moved < 0)
+        log_event(LOG_WARNING, c->to, "fuse-locks-lost", "locks of %s could not be moved: %s",
+                  GFID(&inode->gfid), strerror(-moved));
+    keep_list(c, f);
+    fd_unref(f->fd);
+    f->fd = fd;
+    c->files++;
+    c->locks += moved > 0;
+    c->lost_locks += moved < 0;
 }
 
 static void
@@ -118,13 +216,8 @@ carry_files(struct carry *c, struct fuse_node *node, struct inode *inode)
     struct fuse_file *f;
 
     cds_list_for_each_entry (f, &node->files, node_link) {
-        struct fd *fd = open_again(c, f->fd, inode);
-
-        if (!fd)
-            continue; /* no memory: the old graph's, which answers ENOTCONN */
-        fd_unref(f->fd);
-        f->fd = fd;
-        c->files++;
+        if (fd_graph(f->fd) == c->from->graph) /* else it has stayed with one before */
+            carry_file(c, node, f, inode);
     }
 }
 
@@ -152,7 +245,6 @@ carry_node(struct carry *c, struct fuse_node *node)
     (void)inode_ctx_install(inode, c->to, node);
     inode_ctx_take_away(old, c->from);
     node->inode = inode;
-    c->locks += atomic_load(&node->has_had_locks);
     if (atomic_load(&node->lookups)) {
         inode_ref(inode);
         inode_unref(old);
@@ -226,6 +318,7 @@ fuse_switch(struct graph *from, struct graph *to)
 
     if (!device_pause(c.m))
         return -ENOTCONN;
+    tasks_hold_back(c.m);
     int err = tasks_end(c.m) ? 0 : -EBUSY;
 
     sem_init(&c.done, 0, 0);
@@ -233,13 +326,14 @@ fuse_switch(struct graph *from, struct graph *to)
         err = carry_all(&c);
     if (!err)
         change_layer(&c);
+    tasks_go_on(c.m);
     device_go_on(c.m);
     sem_destroy(&c.done);
     free(c.nodes);
     if (!err)
         log_event(LOG_INFO, to->top, "fuse-switched",
-                  "%zu inodes and %u open files are in the new graph; %u files could not be opened, locks of "
-                  "%u files are lost",
-                  c.count, c.files, c.lost_files, c.locks);
+                  "%zu inodes and %u open files are in the new graph, with locks of %u; %u stay with the old "
+                  "one, locks of %u could not be moved",
+                  c.count, c.files, c.locks, c.kept, c.lost_locks);
     return err;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/read-section.h"
 #include "data/dict.h"
 #include "event/timer.h"
 #include "log/log.h"
@@ -180,6 +181,34 @@ make(fuse_req_t req, struct fuse_mount *m, struct xlator *xl)
     return t;
 }
 
+/* What is asked of an object from now on is asked of its graph, which may be an older one. */
+static void
+set_graph(struct task *t, struct inode *inode)
+{
+    struct graph *before = t->xl->graph, *now = inode_table_graph(inode->table);
+
+    if (now == before)
+        return;
+    if (!graph_pin(now)) { /* all of them go */
+        t->err = -ENOTCONN;
+        return;
+    }
+    graph_unpin(before);
+    t->xl = now->top;
+}
+
+/* Of an object that has files with an older graph, that one may be the only one that knows it. */
+static void
+set_number(struct task *t, fuse_ino_t number)
+{
+    struct fuse_node *node = node_at(t->m, number);
+    struct fd *kept = node && atomic_load(&node->kept) ? file_kept_fd_of(t->m, node) : NULL;
+
+    t->stk->call.loc.inode = kept ? inode_ref(kept->inode) : node_inode(t->m, number);
+    set_graph(t, t->stk->call.loc.inode);
+    fd_unref(kept);
+}
+
 struct task *
 task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task *t))
 {
@@ -201,7 +230,7 @@ task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task
     t->stk->call.fop = fop;
     t->number = number;
     if (number)
-        t->stk->call.loc.inode = node_inode(m, number);
+        set_number(t, number);
     set_caller(t);
     return t;
 }
@@ -250,13 +279,24 @@ task_set_entry(struct task *t, fuse_ino_t parent, const char *name)
 {
     t->stk->call.loc.parent = node_inode(t->m, parent);
     t->stk->call.loc.name = task_text(t, name);
+    if (t->xl != t->m->xl && !t->err)
+        t->err = -ESTALE; /* a link to what has no name any more */
 }
 
 void
 task_set_file(struct task *t, struct fuse_file_info *fi)
 {
     t->file = file_of(fi);
-    t->stk->call.fd = fd_ref(t->file->fd);
+    task_set_fd(t, fd_ref(t->file->fd));
+}
+
+void
+task_set_fd(struct task *t, struct fd *fd)
+{
+    t->stk->call.fd = fd;
+    inode_unref(t->stk->call.loc.inode);
+    t->stk->call.loc.inode = inode_ref(fd->inode);
+    set_graph(t, fd->inode);
 }
 
 void
@@ -280,7 +320,7 @@ end(struct task *t)
 
     call_stack_free(t->stk);
     mem_put(t);
-    atomic_fetch_sub(&m->running, 1); /* the pin keeps the mount: it goes with its last graph */
+    atomic_fetch_sub(&m->running, 1); /* the pin keeps the mount: it goes when its graphs are drained */
     graph_unpin(g);
 }
 
@@ -297,7 +337,7 @@ void
 task_start(struct task *t)
 {
     struct coroutine *c = NULL;
-    int err = t->go ? coroutine_new(coro_stacks(), run, t, &c) : -ENOMEM;
+    int err = !t->go ? -ENOMEM : t->err ? t->err : coroutine_new(coro_stacks(), run, t, &c);
 
     if (!err) {
         coroutine_resume(c);
@@ -313,13 +353,66 @@ task_wind(struct task *t, struct call_stack *stk)
     return coro_call(stk, t->xl);
 }
 
+/* A task that has waited, and is told when it may go on. On its stack. */
+struct parked {
+    struct cds_list_head link; /* under the mount's lock */
+    struct coroutine *self;
+};
+
+/* Which graph its file is of is being changed while a switch is under way. */
+static void
+count_again(struct fuse_mount *m)
+{
+    struct parked p = {.self = coroutine_self()};
+
+    pthread_mutex_lock(&m->lock);
+    bool waits = m->is_switching;
+
+    if (waits)
+        cds_list_add_tail(&p.link, &m->parked);
+    else
+        atomic_fetch_add(&m->running, 1);
+    pthread_mutex_unlock(&m->lock);
+    if (waits)
+        coroutine_yield(); /* counted by who resumes it */
+}
+
+void
+tasks_hold_back(struct fuse_mount *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->is_switching = true;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void
+tasks_go_on(struct fuse_mount *m)
+{
+    struct parked *p, *next;
+    CDS_LIST_HEAD(all);
+
+    pthread_mutex_lock(&m->lock);
+    m->is_switching = false;
+    cds_list_splice(&m->parked, &all);
+    CDS_INIT_LIST_HEAD(&m->parked);
+    cds_list_for_each_entry (p, &all, link)
+        atomic_fetch_add(&m->running, 1);
+    pthread_mutex_unlock(&m->lock);
+    read_section_begin();
+    cds_list_for_each_entry_safe (p, next, &all, link)
+        coroutine_resume(p->self); /* the place on its stack is gone with it */
+    read_section_end();
+}
+
 int
 task_call_waiting(struct task *t)
 {
-    atomic_fetch_sub(&t->m->running, 1);
+    struct fuse_mount *m = t->m;
+
+    atomic_fetch_sub(&m->running, 1);
     int ret = task_call(t);
 
-    atomic_fetch_add(&t->m->running, 1);
+    count_again(m);
     return ret;
 }
 
@@ -336,27 +429,27 @@ copy_call(struct task *t, struct call_stack *stk)
     stk->call.cmd = call->cmd;
     stk->call.type = call->type;
     stk->call.flock = call->flock;
-    stk->call.loc.inode = node_inode(t->m, t->number);
+    stk->call.loc.inode = inode_ref(t->file->fd->inode);
     stk->call.fd = fd_ref(t->file->fd);
 }
 
 bool
 task_follow(struct task *t, int ret)
 {
-    struct xlator *now = t->m->xl;
+    struct graph *now = fd_graph(t->file->fd);
 
-    if (now == t->xl || (ret < 0 && ret != -ENOTCONN) || !graph_pin(now->graph))
+    if (now == t->xl->graph || (ret < 0 && ret != -ENOTCONN) || !graph_pin(now))
         return false;
     struct call_stack *stk = coro_call_new();
     if (!stk) {
-        graph_unpin(now->graph);
+        graph_unpin(now);
         return false;
     }
     copy_call(t, stk);
     call_stack_free(t->stk);
     graph_unpin(t->xl->graph);
     t->stk = stk;
-    t->xl = now;
+    t->xl = now->top;
     return true;
 }
 
