@@ -54,13 +54,32 @@ put_bash(void)
            "complete -o default -F _kiln kiln\n");
 }
 
-/* zsh takes bash's. */
+/* Works as a file of zsh's $fpath, which is run as the function at its first use, and when it is sourced. */
 static void
 put_zsh(void)
 {
-    printf(
-        "#compdef kiln\nautoload -U +X bashcompinit && bashcompinit\nemulate -R sh -c 'setopt KSH_ARRAYS'\n");
-    put_bash();
+    printf("#compdef kiln\n"
+           "_kiln() {\n"
+           "    local i=2\n"
+           "    while (( i < CURRENT )) && [[ $words[i] == -* ]]; do (( i++ )); done\n"
+           "    (( i < CURRENT )) && [[ $words[i] == volume ]] && (( i++ ))\n"
+           "    if (( i == CURRENT )); then\n"
+           "        compadd -- volume ");
+    put_words();
+    printf("\n"
+           "    elif (( i + 1 == CURRENT )); then\n"
+           "        case $words[i] in\n"
+           "        (");
+    put_volume_verbs();
+    printf(") compadd -- ${(f)\"$(kiln list 2>/dev/null)\"} ;;\n"
+           "        (completion) compadd bash zsh ;;\n"
+           "        (*) _files ;;\n"
+           "        esac\n"
+           "    else\n"
+           "        _files\n"
+           "    fi\n"
+           "}\n"
+           "if [[ $funcstack[1] == _kiln ]]; then _kiln \"$@\"; else compdef _kiln kiln; fi\n");
 }
 
 int

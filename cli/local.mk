@@ -15,6 +15,14 @@ kiln_SOURCES = \
 	cli/volume.c
 kiln_LDADD = libglusterfs.la $(CURL_LIBS) $(JANSSON_LIBS) $(NCURSES_LIBS)
 
+# Completions, as the program itself prints them.
+bashcompletiondir = $(datadir)/bash-completion/completions
+nodist_bashcompletion_DATA = cli/completions/bash/kiln
+nodist_zshcompletion_DATA = cli/completions/zsh/_kiln
+CLEANFILES += $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
+cli/completions/bash/kiln cli/completions/zsh/_kiln: kiln$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./kiln$(EXEEXT) completion $(notdir $(@D)) > $@.new && mv $@.new $@
+
 check_PROGRAMS += cli/test-top
 cli_test_top_SOURCES = cli/test-top.c cli/top-rates.c cli/top-view.c
 cli_test_top_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)

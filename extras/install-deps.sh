@@ -3,7 +3,7 @@
 #
 # Installs what is missing of the packages that debian/control lists, and says nothing when nothing is.
 #
-#   extras/install-deps.sh [SET...]     SET: build, test, develop   (default: build test)
+#   extras/install-deps.sh [SET...]     SET: build, test, develop, package   (default: build test)
 #   extras/install-deps.sh --list [SET...]
 #
 # Services of the packages (glusterd) are neither started now nor at the next boot: a policy-rc.d file that
@@ -12,7 +12,8 @@ set -euo pipefail
 
 control=$(dirname "$(readlink -f "$0")")/../debian/control
 
-# The names in one field of the source paragraph, without versions, alternatives and architectures.
+# The names in one field of the source paragraph, without versions, alternatives and architectures. debhelper-compat
+# is no package, and only who makes packages needs what provides it.
 packages_in() {
     awk -v field="$1:" '
         /^#/ { next }
@@ -20,7 +21,7 @@ packages_in() {
         $1 == field { on = 1; sub(/^[^:]*:/, "") }
         on && /^[A-Za-z]/ && !/^[ \t]/ && $0 ~ /^[A-Za-z-]+:/ { on = 0 }
         on { print }' "$control" |
-        tr ',' '\n' | sed -e 's/|.*//; s/[(\[<].*//; s/[[:space:]]//g' -e '/^$/d'
+        tr ',' '\n' | sed -e 's/|.*//; s/[(\[<].*//; s/[[:space:]]//g' -e '/^$/d' -e '/^debhelper-compat$/d'
 }
 
 # A package counts as present when it is installed itself or another installed package provides it
@@ -42,8 +43,9 @@ for set_name in "$@"; do
     build) field=Build-Depends ;;
     test) field=XS-Test-Depends ;;
     develop) field=XS-Develop-Depends ;;
+    package) field=XS-Package-Depends ;;
     *)
-        echo "install-deps.sh: no set named '$set_name' (build, test, develop)" >&2
+        echo "install-deps.sh: no set named '$set_name' (build, test, develop, package)" >&2
         exit 2
         ;;
     esac

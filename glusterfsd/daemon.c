@@ -102,6 +102,16 @@ daemon_ready(int exit_status, const char *message)
     }
 }
 
+void
+daemon_make_log_dir(const char *below)
+{
+    char path[128];
+
+    (void)mkdir(DAEMON_LOG_DIR, 0755);
+    if (below && snprintf(path, sizeof path, DAEMON_LOG_DIR "/%s", below) < (int)sizeof path)
+        (void)mkdir(path, 0755);
+}
+
 static bool
 is_ours(int fd)
 {

@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* Where daemons log that were not told where. Stock's folder is rotated by stock's packages. */
+#define DAEMON_LOG_DIR "/var/log/kiln"
+
 struct graph;
 
 /* The program's name in what it says to whoever starts it: each program has its own. */
@@ -15,6 +18,9 @@ void daemon_pool_message(int level, const char *text);
 
 /* The parent waits here until daemon_ready() and exits with its status. 0 in the child; -errno. */
 int daemonise(void);
+/* Makes DAEMON_LOG_DIR, and `below` in it unless NULL, if they are missing; what fails is seen when the log
+ * is opened. */
+void daemon_make_log_dir(const char *below);
 /* Tells the waiting parent how the start went; `message` is shown on its stderr. Harmless in the foreground.
  */
 void daemon_ready(int exit_status, const char *message);

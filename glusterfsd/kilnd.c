@@ -17,6 +17,7 @@
 #include <urcu.h>
 
 #include "base/read-section.h"
+#include "base/rights.h"
 #include "data/dict.h"
 #include "event/pump.h"
 #include "event/worker.h"
@@ -26,6 +27,7 @@
 #include "glusterfsd/http-routes.h"
 #include "glusterfsd/kilnd.h"
 #include "glusterfsd/management.h"
+#include "glusterfsd/notify.h"
 #include "graph/graph.h"
 #include "graph/pools.h"
 #include "log/log.h"
@@ -346,6 +348,7 @@ start(void)
 static void
 stop(void)
 {
+    notify_stopping();
     brick_ops_stop();
     management_sign_out();
     bool is_quiet = http_stop();
@@ -392,6 +395,18 @@ write_statedump(void)
     free(of_volfile);
 }
 
+static void
+tell_ready(void)
+{
+    char status[128];
+
+    snprintf(status, sizeof status, "serving %u bricks", bricks_count());
+    int err = notify_ready(status);
+    if (err)
+        log_event(LOG_ERROR, NULL, "notify-ready", "the service manager could not be told: %s",
+                  strerror(-err));
+}
+
 /* Until SIGTERM or SIGINT, or until the last brick has failed. The exit status. */
 static int
 serve(const sigset_t *signals)
@@ -410,11 +425,13 @@ serve(const sigset_t *signals)
             log_event(LOG_CRITICAL, NULL, "no-brick-left", "every brick has failed: ending");
             return EXIT_FAILURE;
         case SIGHUP:
+            notify_reloading();
             if ((err = log_reopen()))
                 log_event(LOG_ERROR, NULL, "log-reopen", "the log could not be reopened: %s", strerror(-err));
             else
                 log_event(LOG_INFO, NULL, "log-reopened", "log reopened");
             management_refetch();
+            notify_reloaded();
             break;
         case SIGUSR1:
             write_statedump();
@@ -443,17 +460,22 @@ static int
 prepare(void)
 {
     enum log_level level = LOG_INFO;
+    char missing[256];
 
     if (options.state_dir && !options.management_path)
         options.management_path = FRONT_SOCKET;
     if (options.log_level && log_level_parse(options.log_level, &level))
         return give_up(EXIT_OPTION, "--log-level %s: not a level", options.log_level);
     log_set_level(level);
-    if (geteuid() != 0)
+    if (!rights_are_enough(missing, sizeof missing))
         return give_up(EXIT_FAILURE,
-                       "must be run as root: bricks keep trusted.* xattrs and the owners of files");
-    if (!options.log_path && !options.is_foreground)
-        options.log_path = "/var/log/glusterfs/kilnd.log";
+                       "must be run as root, or with the capabilities that it lacks now: %s (bricks keep "
+                       "trusted.* xattrs and the owners of files)",
+                       missing);
+    if (!options.log_path && !options.is_foreground) {
+        options.log_path = DAEMON_LOG_DIR "/kilnd.log";
+        daemon_make_log_dir(NULL);
+    }
     int err = log_open(options.log_path);
     if (err)
         return give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err));
@@ -474,6 +496,10 @@ main(int argc, char **argv)
         return status;
     }
     umask(0);
+    if ((status = notify_begin())) {
+        fprintf(stderr, "kilnd: NOTIFY_SOCKET: %s\n", strerror(-status));
+        return EXIT_FAILURE;
+    }
     block_signals(&signals);
     int err = options.is_foreground ? 0 : daemonise();
     if (err) {
@@ -495,6 +521,7 @@ main(int argc, char **argv)
     if (is_started) {
         http_routes_started();
         daemon_ready(0, NULL);
+        tell_ready();
         status = serve(&signals);
     }
     stop();

@@ -20,6 +20,8 @@ kilnd_SOURCES = \
 	glusterfsd/metrics.h \
 	glusterfsd/management.c \
 	glusterfsd/management.h \
+	glusterfsd/notify.c \
+	glusterfsd/notify.h \
 	glusterfsd/options.c \
 	glusterfsd/status.c \
 	glusterfsd/statedump.c \
@@ -42,3 +44,6 @@ glusterfsd_test_churn_LDADD = $(TEST_LIBS)
 check_PROGRAMS += glusterfsd/test-http
 glusterfsd_test_http_SOURCES = glusterfsd/test-http.c glusterfsd/http.c
 glusterfsd_test_http_LDADD = $(TEST_LIBS) $(MICROHTTPD_LIBS)
+check_PROGRAMS += glusterfsd/test-notify
+glusterfsd_test_notify_SOURCES = glusterfsd/test-notify.c glusterfsd/notify.c
+glusterfsd_test_notify_LDADD = $(TEST_LIBS)

@@ -12,6 +12,8 @@
 
 const char *argp_program_version = "kilnd " PACKAGE_VERSION;
 
+#define STATE_DIR_DEFAULT "/var/lib/kiln"
+
 enum {
     KEY_BRICK_NAME = 256,
     KEY_BRICK_PORT,
@@ -47,19 +49,22 @@ static const struct argp_option table[] = {
     {"volfile-server-transport", KEY_SERVER_TRANSPORT, "WORD", 0,
      "... by socket (default), or by unix: then HOST is a path", 0},
     {"log-file", 'l', "FILE", 0,
-     "Log to FILE (default: stderr, in the background /var/log/glusterfs/kilnd.log)", 0},
+     "Log to FILE (default: stderr, in the background " DAEMON_LOG_DIR "/kilnd.log)", 0},
     {"log-level", 'L', "LEVEL", 0, "CRITICAL, ERROR, WARNING, INFO (default), DEBUG or TRACE", 0},
     {"pid-file", 'p', "FILE", 0, "Where to write the process id", 0},
     {"no-daemon", 'N', NULL, 0, "Stay in the foreground", 0},
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0,
      "Where SIGUSR1 writes statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
-    {"state", KEY_STATE, "DIR", 0,
-     "Keep volumes in this folder and serve them, without a glusterd: kiln(8) makes them", 0},
+    {"state", KEY_STATE, "DIR", OPTION_ARG_OPTIONAL,
+     "Keep volumes in this folder (default: " STATE_DIR_DEFAULT
+     ") and serve them, without a glusterd: kiln(8) makes them",
+     0},
     {"port", KEY_VOLFILE_PORT, "PORT", 0, "... clients ask for volfiles at this port (default: 24007)", 0},
     {"management-socket", KEY_MANAGEMENT, "FILE", 0,
      "Answer questions over HTTP on this unix socket, which root alone may open (default: none, "
-     "with --state " FRONT_SOCKET ")", 0},
+     "with --state " FRONT_SOCKET ")",
+     0},
     {"metrics-address", KEY_METRICS, "HOST:PORT", 0,
      "Answer /metrics, /healthz and /readyz over HTTP to whoever reaches this address (default: none)", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the volumes whose name matches",
@@ -175,7 +180,6 @@ static const struct {
     {KEY_DUMP_DIR, KEPT(dump_dir)},
     {KEY_POOLS, KEPT(pools_mode)},
     {KEY_MANAGEMENT, KEPT(management_path)},
-    {KEY_STATE, KEPT(state_dir)},
     {KEY_METRICS, KEPT(metrics_address)},
     {'S', KEPT(socket_path)},
     {'s', KEPT(server)},
@@ -195,6 +199,18 @@ take_text(struct kilnd_options *o, int key, const char *text)
         }
     }
     return false;
+}
+
+/* Its argument may be left out, so that argp takes none from the next word; but people write it there. */
+static const char *
+state_dir(struct argp_state *state, const char *arg)
+{
+    const char *next = arg || state->next >= state->argc ? NULL : state->argv[state->next];
+
+    if (arg || !next || next[0] == '-')
+        return arg ? arg : STATE_DIR_DEFAULT;
+    state->next++;
+    return next;
 }
 
 static error_t
@@ -217,6 +233,9 @@ take(int key, char *arg, struct argp_state *state)
     case KEY_PROCESS_NAME:
         if (strcmp(arg, "brick") != 0)
             argp_error(state, "--process-name %s: expected brick", arg);
+        break;
+    case KEY_STATE:
+        o->state_dir = state_dir(state, arg);
         break;
     case KEY_BRICK_PORT:
         o->port = parse_port(state, arg);

@@ -31,7 +31,7 @@
 #include "stack/coro-call.h"
 #include "xlators/mount/fuse/fuse.h"
 
-#define SHARED_LOG "/var/log/glusterfs/kiln-mount.log"
+#define STOCK_LOG_DIR "/var/log/glusterfs"
 
 const char daemon_name[] = "kiln-mount";
 static struct mount_options options;
@@ -189,14 +189,25 @@ block_signals(sigset_t *signals)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* /mnt/data -> /var/log/glusterfs/mnt-data.log, as the stock client's. */
+/* Where the stock client logs, if it is installed: its packages rotate what lies there. */
+static const char *
+log_dir(void)
+{
+    if (access(STOCK_LOG_DIR, F_OK) == 0)
+        return STOCK_LOG_DIR;
+    daemon_make_log_dir("mount");
+    return DAEMON_LOG_DIR "/mount";
+}
+
+/* /mnt/data -> mnt-data.log there, as the stock client's; of a shared process kiln-mount.log. */
 static const char *
 default_log(void)
 {
-    int n = snprintf(log_path, sizeof log_path, "/var/log/glusterfs/");
+    int n = snprintf(log_path, sizeof log_path, "%s/", log_dir());
     char *name = log_path + n;
+    const char *mounted = mountpoint[1] ? mountpoint + 1 : "root";
 
-    snprintf(name, sizeof log_path - (size_t)n, "%s.log", mountpoint[1] ? mountpoint + 1 : "root");
+    snprintf(name, sizeof log_path - (size_t)n, "%s.log", options.is_shared ? "kiln-mount" : mounted);
     for (; *name; name++)
         *name = *name == '/' ? '-' : *name;
     return log_path;
@@ -226,7 +237,7 @@ static int
 open_log(void)
 {
     if (!options.log_path && !options.is_foreground)
-        options.log_path = options.is_shared ? SHARED_LOG : default_log();
+        options.log_path = default_log();
     int err = log_open(options.log_path);
     return err ? give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err)) : 0;
 }

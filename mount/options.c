@@ -46,7 +46,9 @@ static const struct argp_option table[] = {
     {"foreground", 'N', NULL, 0, "do not go into the background", 0},
     {"no-daemon", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"log-file", 'l', "FILE", 0,
-     "default: /var/log/glusterfs/MOUNTPOINT.log, standard error in the foreground", 0},
+     "default: /var/log/glusterfs/MOUNTPOINT.log (/var/log/kiln/mount without stock), standard error in the "
+     "foreground",
+     0},
     {"log-level", 'L', "LEVEL", 0, "of the log: TRACE, DEBUG, INFO (default), WARNING, ERROR, CRITICAL, NONE",
      0},
     {"pid-file", 'p', "FILE", 0, "written and locked while the mount is there", 0},

@@ -17,10 +17,10 @@
 #include "event/pump.h"
 #include "event/timer.h"
 #include "event/worker.h"
+#include "glusterfsd/daemon.h"
 #include "log/log.h"
 #include "volumes/volumes.h"
 
-#define LOG_DIR "/var/log/glusterfs"
 enum { BACKOFF_FIRST_MS = 1000, BACKOFF_MAX_MS = 60000, LONG_LIFE_S = 60, PATH_BYTES = 4352 };
 
 struct heal_daemon {
@@ -209,8 +209,8 @@ launch(struct heal_daemon *d, struct pump **out)
                           "glustershd", "--client-pid=-6", "--xlator-option", uuid, NULL};
     const struct pump_options o = {.path = HEAL_DAEMON_PROGRAM, .argv = argv, .done = ended, .arg = d};
 
-    (void)mkdir(LOG_DIR, 0755); /* without it the daemon says so itself */
-    snprintf(log, sizeof log, LOG_DIR "/kiln-heal-%s.log", d->volume);
+    daemon_make_log_dir(NULL); /* without it the process says so itself */
+    snprintf(log, sizeof log, DAEMON_LOG_DIR "/heal-%s.log", d->volume);
     /* Of a node of a cluster: there is one. */
     snprintf(uuid, sizeof uuid, "*replicate*.node-uuid=%s", "6b696c6e-0000-4000-8000-000000000001");
     return pump_start(&o, out);

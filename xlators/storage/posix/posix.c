@@ -18,6 +18,7 @@
 
 #include "base/lock-order.h"
 #include "base/reason.h"
+#include "base/rights.h"
 #include "log/dump.h"
 #include "xlators/storage/posix/entry.h"
 
@@ -529,18 +530,20 @@ posix_alloc(struct xlator *xl)
 }
 
 static int
-check_root_user(struct posix *p, struct reason *why)
+check_rights(struct posix *p, struct reason *why)
 {
-    if (geteuid() == 0)
+    char missing[256];
+
+    if (rights_are_enough(missing, sizeof missing))
         return 0;
-    return refuse(p, why, EPERM, "must be served by root: trusted xattrs and owners need it");
+    return refuse(p, why, EPERM, "must be served by root: trusted xattrs and owners need %s", missing);
 }
 
 static int
 posix_init(struct xlator *xl, struct reason *why)
 {
     static int (*const steps[])(struct posix *p, struct reason *why) = {
-        check_root_user, open_brick,       check_xattrs,    check_volume_id,
+        check_rights,    open_brick,       check_xattrs,    check_volume_id,
         check_root_gfid, make_handles_dir, set_brick_owner, take_hostname,
     };
 
