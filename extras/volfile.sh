@@ -154,7 +154,7 @@ volfile_client() {
 volfile_bare() {
     local vol=$1
     shift
-    volfile_groups "$vol" "1x$#" mount "$@"
+    volfile_groups "$vol" "1x$#" "${volfile_heal:-mount}" "$@"
     volfile_layer "$vol-utime" features/utime "${volfile_tops[0]}" "noatime on"
     volfile_layer "$vol" debug/io-stats "$vol-utime" "log-level INFO" "latency-measurement off" "count-fop-hits off"
 }

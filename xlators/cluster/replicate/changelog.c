@@ -74,6 +74,27 @@ changelog_readable(const struct replica *r, unsigned count, enum change what, in
     return longest(r, count, good, arbiter);
 }
 
+/* ---- who heals whom -------------------------------------------------------------------------- */
+
+void
+changelog_direction(const struct replica *r, unsigned count, enum change what, struct direction *out)
+{
+    child_set accused = changelog_accused(r, count, what);
+    bool is_odd = false;
+
+    *out = (struct direction){0};
+    for (unsigned i = 0; i < count; i++) {
+        bool is_good = r[i].is_there && !r[i].is_bad && !(accused & CHILD(i));
+
+        out->sources |= is_good ? CHILD(i) : 0;
+        out->is_dirty |= r[i].dirty.count[what] != 0;
+        is_odd |= r[i].about[i].count[what] != 0;
+    }
+    if (is_odd)
+        out->sources = 0;
+    out->sinks = out->sources ? accused : 0;
+}
+
 /* ---- quorum ---------------------------------------------------------------------------------- */
 
 bool

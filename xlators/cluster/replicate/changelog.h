@@ -57,6 +57,17 @@ child_set changelog_accused(const struct replica *r, unsigned count, enum change
  * accuses, unless somebody is writing; never the arbiter's (its index, or -1), which has none. */
 child_set changelog_readable(const struct replica *r, unsigned count, enum change what, int arbiter);
 
+/* From whom to whom a heal goes. */
+struct direction {
+    child_set sources, sinks;
+    bool is_dirty; /* some change was begun, and is not known to have ended */
+};
+
+/* Of replicas that are all there, as read under the heal's locks. No source: split-brain, or something that
+ * only the self-heal daemon decides (one that accuses itself, as old clients left it). A child that is
+ * accused is never a source, whatever else is known, nor is one that is bad. No sink: nobody is accused. */
+void changelog_direction(const struct replica *r, unsigned count, enum change what, struct direction *out);
+
 enum quorum_type { QUORUM_NONE, QUORUM_AUTO, QUORUM_FIXED };
 struct quorum {
     enum quorum_type type;

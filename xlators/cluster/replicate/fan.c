@@ -179,6 +179,12 @@ op_has_quorum(const struct op *op, child_set good)
     return quorum_is_met(&q, op->r->count, good);
 }
 
+bool
+op_wants_quorum(const struct op *op)
+{
+    return quorum_of(op->r).type != QUORUM_NONE;
+}
+
 /* ---- calls of one child ---------------------------------------------------------------------- */
 
 /* That child's fd in place of ours. */

@@ -6,6 +6,12 @@ libkiln_xlators_la_SOURCES += \
 	xlators/cluster/replicate/data.c \
 	xlators/cluster/replicate/entry.c \
 	xlators/cluster/replicate/fan.c \
+	xlators/cluster/replicate/heal-data.c \
+	xlators/cluster/replicate/heal-entry.c \
+	xlators/cluster/replicate/heal-metadata.c \
+	xlators/cluster/replicate/heal-name.c \
+	xlators/cluster/replicate/heal.c \
+	xlators/cluster/replicate/heal.h \
 	xlators/cluster/replicate/hold.c \
 	xlators/cluster/replicate/lookup.c \
 	xlators/cluster/replicate/metadata.c \

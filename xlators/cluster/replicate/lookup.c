@@ -8,11 +8,14 @@
  *      gfids differ        EIO: nobody can tell which is meant; unless only children differ that the
  *                          directory may not be read from
  *
- * Nothing is healed here and no lock is taken: a missing name is left to whoever heals. In between, a name
- * that another client makes or removes may be on some children only; if it is on a good one, it is there. */
+ * Before that is decided, a name that some have and others not, or that has no gfid or different ones, is
+ * healed under its lock (heal-name.c) and asked for again, if all children are there; with quorum, only if
+ * those that have it are too few, or one that the directory may be read from has not. No lock is taken
+ * otherwise. In between, a name that another client makes or removes may be on some children only; if it is
+ * on a good one, it is there. What else is to be healed of the object is, in the background (heal.c). */
 #include <errno.h>
 
-#include "xlators/cluster/replicate/replicate-internal.h"
+#include "xlators/cluster/replicate/heal.h"
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
@@ -77,6 +80,39 @@ of_one_gfid(const struct fan *f, child_set set)
     return same;
 }
 
+/* Do children contradict each other about the name, all of them there and sure of what they say? */
+static bool
+is_contradictory(const struct op *op, const struct fan *f)
+{
+    bool has_odd = f->sent != op->r->all, lacks_gfid = false;
+
+    for_each_child (i, f->sent & ~f->good) {
+        has_odd |= f->ret[i] != -ENOENT && f->ret[i] != -ENODATA;
+        lacks_gfid |= f->ret[i] == -ENODATA;
+    }
+    if (has_odd || !op->dir || (!f->good && !lacks_gfid))
+        return false;
+    return f->good != f->sent || of_one_gfid(f, f->good) != f->good;
+}
+
+/* Of one that is not, nothing is healed; else it is for who reads the directory to see. */
+static bool
+is_to_heal(struct op *op, const struct fan *f)
+{
+    struct view v;
+
+    if (!is_contradictory(op, f))
+        return false;
+    (void)view_of(op, op->dir, &v); /* what cannot be known is taken for good */
+    for_each_child (i, f->sent & ~f->good) {
+        if (f->ret[i] == -ENODATA)
+            return true;
+    }
+    if (f->good == f->sent || !op_wants_quorum(op) || !op_has_quorum(op, f->good))
+        return true;
+    return (good_for_names(op) & ~f->good) != 0;
+}
+
 /* Those that have said something, if only that it is not there. */
 static child_set
 answered(const struct fan *f)
@@ -135,6 +171,7 @@ take_reply(struct op *op, struct fan *f, child_set found, uint32_t generation)
     if (!inode)
         return -ENOMEM;
     view_set(r, inode, &v);
+    heal_consider(r, inode, &counted);
     int err = fan_take(f, op, best_of(r, &v, found, inode));
 
     if (!err && op->dir && view_get(r, op->dir, &v) && v.data & found)
@@ -158,6 +195,11 @@ lookup_go(struct op *op)
     if (all_lack_gfid(op, &f)) {
         fan_end(&f);
         ask(op, &f, up, true);
+    }
+    if (is_to_heal(op, &f)) {
+        fan_end(&f);
+        (void)heal_name(op); /* what is not mended is judged by what it is then */
+        ask(op, &f, up, false);
     }
     int err = judge(op, &f, &found);
     if (!err)

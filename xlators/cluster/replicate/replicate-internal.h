@@ -10,6 +10,7 @@
  *   data.c         write, truncate and their like         metadata.c   owner, mode, times, xattrs
  *   entry.c        names                                  lookup.c     LOOKUP
  *   read.c         what one child can answer              open-files.c open, opendir; fds on each child
+ *   heal.h         what the mount makes equal again, in files of its own
  *   all.c          what goes to every child: fsyncdir, flush, statfs, locks of applications
  *
  * An operation is a coroutine of its own from its first line to its last, also when the caller has had the
@@ -42,6 +43,10 @@ struct replicate_conf {
     int quorum_type; /* enum, and REPL_QUORUM_UNSET */
     int64_t quorum_count, arbiter_count, post_op_delay_s, read_hash_mode;
     bool eager_lock, ensure_durability;
+    bool heals_data, heals_metadata, heals_entries, uses_anonymous_inode;
+    int64_t heal_count, heal_queue, heal_window;
+    int heal_algorithm; /* enum heal_algorithm */
+    struct gfid volume_id;
 };
 
 struct replicate {
@@ -49,6 +54,7 @@ struct replicate {
     unsigned count; /* children */
     child_set all;
     char *keys[REPLICAS_MAX]; /* the names of the counters about each */
+    char *heal_domain;        /* of the locks that keep healers apart */
     int arbiter;              /* a child, or -1 */
     int read_child;           /* that the volfile wants, or -1 */
     _Atomic child_set up;
@@ -63,6 +69,8 @@ struct replicate {
     unsigned hold_count;
     struct cds_list_head holds; /* of struct hold that are taken */
     struct timer patience;      /* until children that say nothing count as down */
+    struct cds_list_head heals; /* of struct heal_job that wait */
+    unsigned heals_running, heals_waiting;
 };
 
 /* ---- open-files.c ---------------------------------------------------------------------------- */
@@ -115,6 +123,7 @@ struct repl_inode {
     _Atomic uint64_t view; /* view.c */
     struct hold hold;
     struct replicate *r;
+    atomic_bool is_in_heal; /* it waits for a heal in the background, or has one */
 };
 
 /* ---- an operation ---------------------------------------------------------------------------- */
@@ -142,6 +151,8 @@ void op_reply(struct op *op);
 void op_fail(struct op *op, int err);
 /* Whether this set of children may do what the operation wants. */
 bool op_has_quorum(const struct op *op, child_set good);
+/* Is more than one child needed, for some operations at least? */
+bool op_wants_quorum(const struct op *op);
 
 /* ---- fan.c ----------------------------------------------------------------------------------- */
 
@@ -192,10 +203,14 @@ void repl_inode_free(struct repl_inode *ri);
 /* False: nothing is known, or children have come or gone since. */
 bool view_get(struct replicate *r, struct inode *inode, struct view *out);
 void view_set(struct replicate *r, struct inode *inode, const struct view *v);
+/* It is to be asked for again. */
+void view_forget(struct replicate *r, struct inode *inode);
 /* These children have missed a change. */
 void view_drop(struct replicate *r, struct inode *inode, enum change what, child_set missed);
 /* The keys by which replicas tell their counters. 0 or -ENOMEM. */
 int view_ask(const struct replicate *r, struct dict *xdata, bool is_refresh);
+/* What a child has answered to that. */
+void replica_read(const struct replicate *r, const struct call_stack *stk, struct replica *out);
 /* From the replies of a LOOKUP. */
 void view_from_replies(const struct replicate *r, const struct fan *f, uint32_t generation, struct view *out);
 /* Of `inode`, which the operation is about; children are asked where it is not known. 0; -ENOTCONN: no
@@ -213,7 +228,8 @@ struct lock_entity {
     bool is_entry;
     struct inode *inode;
     const char *name;
-    uint64_t start;
+    uint64_t start, len; /* len 0: to the end */
+    const char *domain;  /* NULL: the layer's name, which keeps changes apart */
 };
 #define LOCK_ENTITIES_MAX 3
 
@@ -252,10 +268,14 @@ struct marks {
     struct repl_fd *file; /* NULL: by gfid */
     struct changelog about;
     child_set accused;
+    const struct changelog *each; /* in place of `about` and `accused`: about each child. NULL: none */
     struct changelog dirty;
+    bool purges_names; /* of a directory whose counters come down to 0: the index forgets its names */
     enum dict_key name_key; /* 0: no xdata */
     const char *name;
 };
+/* To child i. NULL: no memory. */
+struct call_stack *marks_call(const struct op *op, unsigned i, const struct marks *m);
 /* Winds them; ends in fan_wait(). */
 void marks_wind(const struct op *op, struct fan *f, child_set to, const struct marks *m);
 /* What they have answered: the counters after. */
@@ -264,6 +284,9 @@ void marks_read(const struct replicate *r, const struct fan *f, struct replica o
 /* Takes a lock on all of `on`, at once or one after the other. The children that have given all of them. */
 child_set locks_take(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
                      int *err);
+/* Takes it at once or not at all; the children that have given it. */
+child_set locks_try(const struct op *op, const struct lock_entity *e, child_set on);
+void locks_drop_one(const struct op *op, const struct lock_entity *e, child_set on);
 /* Winds the unlocks to `on`; ends in fan_wait() of each. */
 void locks_drop(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
                 struct fan *fans);

@@ -6,8 +6,8 @@
  * The layer itself: options, children that come and go. Every operation is a coroutine from here on (fan.c
  * has the table); replicate-internal.h says which file has what.
  *
- * Nothing is healed here. What a child has missed is counted on the others, so that the self-heal daemon
- * finds it. */
+ * What a child has missed is counted on the others, so that the self-heal daemon finds it. What this layer
+ * heals itself is told by heal.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,7 @@
 enum { PATIENCE_MS = 10000 }; /* until a child that says nothing counts as down */
 
 static const char *const quorum_types[] = {"none", "auto", "fixed", "", NULL};
+static const char *const heal_algorithms[] = {"", "diff", "full", NULL}; /* enum heal_algorithm */
 
 static const struct option replicate_options[] = {
     OPT_STR(struct replicate_conf, pending_keys, "afr-pending-xattr", NULL),
@@ -36,14 +37,16 @@ static const struct option replicate_options[] = {
     OPT_MUST_BE("consistent-metadata", "no"),
     OPT_MUST_BE("consistent-io", "no"),
     OPT_MUST_BE("pre-op-compat", "on"),
-    /* what healers are told: this layer heals nothing */
-    OPT_IGNORED("data-self-heal"),
-    OPT_IGNORED("metadata-self-heal"),
-    OPT_IGNORED("entry-self-heal"),
-    OPT_IGNORED("data-self-heal-algorithm"),
-    OPT_IGNORED("data-self-heal-window-size"),
-    OPT_IGNORED("background-self-heal-count"),
-    OPT_IGNORED("heal-wait-queue-length"),
+    OPT_BOOL(struct replicate_conf, heals_data, "data-self-heal", "off"),
+    OPT_BOOL(struct replicate_conf, heals_metadata, "metadata-self-heal", "off"),
+    OPT_BOOL(struct replicate_conf, heals_entries, "entry-self-heal", "off"),
+    OPT_INT(struct replicate_conf, heal_count, "background-self-heal-count", "8", 0, 256),
+    OPT_INT(struct replicate_conf, heal_queue, "heal-wait-queue-length", "128", 0, 10000),
+    OPT_INT(struct replicate_conf, heal_window, "data-self-heal-window-size", "8", 1, 1024),
+    OPT_ENUM(struct replicate_conf, heal_algorithm, "data-self-heal-algorithm", "", heal_algorithms),
+    OPT_BOOL(struct replicate_conf, uses_anonymous_inode, "use-anonymous-inode", "no"),
+    OPT_UUID(struct replicate_conf, volume_id, "volume-id"),
+    /* what the self-heal daemon is told */
     OPT_IGNORED("self-heal-readdir-size"),
     OPT_IGNORED("self-heal-daemon"),
     OPT_IGNORED("heal-timeout"),
@@ -51,8 +54,6 @@ static const struct option replicate_options[] = {
     OPT_IGNORED("shd-max-threads"),
     OPT_IGNORED("shd-wait-qlength"),
     OPT_IGNORED("granular-entry-heal"), /* names are always told, which is right with it on and off */
-    OPT_IGNORED("use-anonymous-inode"),
-    OPT_IGNORED("volume-id"),
     /* how stock does what is done another way here */
     OPT_IGNORED("use-compound-fops"),
     OPT_IGNORED("full-lock"),
@@ -168,6 +169,7 @@ replicate_fini(struct xlator *xl)
 
     for (unsigned i = 0; i < r->count; i++)
         free(r->keys[i]);
+    free(r->heal_domain);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
     free(r);
@@ -262,6 +264,7 @@ replicate_init(struct xlator *xl, struct reason *why)
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     CDS_INIT_LIST_HEAD(&r->holds);
+    CDS_INIT_LIST_HEAD(&r->heals);
     timer_init(&r->patience, patience_ends);
     atomic_init(&r->generation, 1); /* 0 is no generation */
     int err = check(r, why);
@@ -269,6 +272,10 @@ replicate_init(struct xlator *xl, struct reason *why)
     if (!err) {
         set_children(r);
         err = repl_fd_pool_init() || repl_inode_pool_init() ? -ENOMEM : set_keys(r, why);
+    }
+    if (!err && asprintf(&r->heal_domain, "%s:self-heal", xl->name) < 0) {
+        r->heal_domain = NULL;
+        err = -ENOMEM;
     }
     if (err) {
         if (r->count > REPLICAS_MAX)

@@ -126,6 +126,72 @@ START_TEST(a_bad_copy_is_not_read)
 }
 END_TEST
 
+/* ---- who heals whom -------------------------------------------------------------------------- */
+
+static struct direction
+way(enum change what)
+{
+    struct direction d;
+
+    changelog_direction(three, 3, what, &d);
+    return d;
+}
+
+START_TEST(nothing_is_healed_where_nobody_is_accused)
+{
+    all_there();
+    ck_assert_uint_eq(way(CHANGE_DATA).sources, 7);
+    ck_assert_uint_eq(way(CHANGE_DATA).sinks, 0);
+    ck_assert(!way(CHANGE_DATA).is_dirty);
+    three[1].dirty.count[CHANGE_DATA] = 1;
+    ck_assert(way(CHANGE_DATA).is_dirty);
+    ck_assert(!way(CHANGE_METADATA).is_dirty);
+}
+END_TEST
+
+START_TEST(the_good_heal_the_accused)
+{
+    all_there();
+    three[0].about[2].count[CHANGE_ENTRY] = 4;
+    ck_assert_uint_eq(way(CHANGE_ENTRY).sources, 3);
+    ck_assert_uint_eq(way(CHANGE_ENTRY).sinks, CHILD(2));
+    three[2].about[1].count[CHANGE_ENTRY] = 1; /* what is accused may be right about another one */
+    ck_assert_uint_eq(way(CHANGE_ENTRY).sources, CHILD(0));
+    ck_assert_uint_eq(way(CHANGE_ENTRY).sinks, CHILD(1) | CHILD(2));
+}
+END_TEST
+
+START_TEST(nobody_heals_in_split_brain)
+{
+    all_there();
+    for (unsigned i = 0; i < 3; i++)
+        three[i].about[(i + 1) % 3].count[CHANGE_DATA] = 1;
+    ck_assert_uint_eq(way(CHANGE_DATA).sources, 0);
+    ck_assert_uint_eq(way(CHANGE_DATA).sinks, 0);
+}
+END_TEST
+
+START_TEST(a_bad_copy_heals_nobody)
+{
+    all_there();
+    three[0].about[2].count[CHANGE_DATA] = 1;
+    three[0].is_bad = true;
+    ck_assert_uint_eq(way(CHANGE_DATA).sources, CHILD(1));
+    three[1].is_bad = true;
+    ck_assert_uint_eq(way(CHANGE_DATA).sources, 0);
+}
+END_TEST
+
+START_TEST(who_accuses_itself_is_left_to_the_daemon)
+{
+    all_there();
+    three[0].about[0].count[CHANGE_DATA] = 1;
+    three[0].about[1].count[CHANGE_DATA] = 1;
+    ck_assert_uint_eq(way(CHANGE_DATA).sources, 0);
+    ck_assert_uint_eq(way(CHANGE_METADATA).sources, 7);
+}
+END_TEST
+
 /* ---- quorum ---------------------------------------------------------------------------------- */
 
 START_TEST(quorum_is_more_than_half)
@@ -211,6 +277,11 @@ main(void)
     tcase_add_test(t, a_short_copy_is_not_read);
     tcase_add_test(t, an_arbiter_has_no_data);
     tcase_add_test(t, a_bad_copy_is_not_read);
+    tcase_add_test(t, nothing_is_healed_where_nobody_is_accused);
+    tcase_add_test(t, the_good_heal_the_accused);
+    tcase_add_test(t, nobody_heals_in_split_brain);
+    tcase_add_test(t, a_bad_copy_heals_nobody);
+    tcase_add_test(t, who_accuses_itself_is_left_to_the_daemon);
     tcase_add_test(t, quorum_is_more_than_half);
     tcase_add_test(t, some_errors_say_more_than_others);
     tcase_add_test(t, gfids_hash_as_stocks);

@@ -48,7 +48,8 @@ fill_inode_lock(struct fop_call *call, const struct lock_entity *e, enum lock_ho
 {
     call->cmd = how == LOCK_WAIT ? INODE_LOCK_WAIT : INODE_LOCK_NOW;
     call->type = how == LOCK_DROP ? FLOCK_UNLOCK : FLOCK_WRITE;
-    call->flock = (struct fop_flock){.type = call->type, .start = (int64_t)e->start, .len = 0};
+    call->flock = (struct fop_flock){
+        .type = call->type, .start = (int64_t)e->start, .len = (int64_t)e->len};
 }
 
 static struct call_stack *
@@ -61,7 +62,7 @@ lock_call(const struct op *op, const struct lock_entity *e, unsigned i, enum loc
         return NULL;
     inode_unref(stk->call.loc.inode);
     stk->call.loc.inode = inode_ref(e->inode);
-    stk->call.volume = op->r->xl->name;
+    stk->call.volume = e->domain ? e->domain : op->r->xl->name;
     if (e->is_entry)
         fill_entry_lock(&stk->call, e, how);
     else
@@ -84,8 +85,8 @@ locks_drop(const struct op *op, const struct lock_entity *e, unsigned count, chi
 }
 
 /* What a child that has lost the connection answers does not matter: its locks are gone. */
-static void
-drop_and_wait(const struct op *op, const struct lock_entity *e, child_set on)
+void
+locks_drop_one(const struct op *op, const struct lock_entity *e, child_set on)
 {
     struct fan f;
 
@@ -117,7 +118,7 @@ lock_in_turn(const struct op *op, const struct lock_entity *e, unsigned count, c
         }
     }
     for (unsigned k = 0; k < count; k++)
-        drop_and_wait(op, &e[k], has[k] & ~locked);
+        locks_drop_one(op, &e[k], has[k] & ~locked);
     return locked;
 }
 
@@ -141,11 +142,23 @@ locks_take(const struct op *op, const struct lock_entity *e, unsigned count, chi
     if (is_taken)
         locked = 0;
     for (unsigned k = 0; k < count; k++)
-        drop_and_wait(op, &e[k], has[k] & ~locked);
+        locks_drop_one(op, &e[k], has[k] & ~locked);
     if (!is_taken)
         return locked;
     *err = 0;
     return lock_in_turn(op, e, count, on, err);
+}
+
+child_set
+locks_try(const struct op *op, const struct lock_entity *e, child_set on)
+{
+    struct fan f;
+
+    wind_lock(op, &f, e, on, LOCK_NOW);
+    fan_wait(&f);
+    child_set has = f.good;
+    fan_end(&f);
+    return has;
 }
 
 /* ---- marks ----------------------------------------------------------------------------------- */
@@ -175,14 +188,21 @@ fill_marks(const struct replicate *r, struct call_stack *stk, const struct marks
     stk->call.dict = dict_new(&stk->arena);
     int err = stk->call.dict ? add_counter(stk, "trusted.afr.dirty", &m->dirty) : -ENOMEM;
 
-    for (unsigned k = 0; k < r->count && !err; k++)
-        err = add_counter(stk, r->keys[k], m->accused & CHILD(k) ? &m->about : &none);
+    for (unsigned k = 0; k < r->count && !err; k++) {
+        const struct changelog *about = m->each ? &m->each[k] : &m->about;
+
+        err = add_counter(stk, r->keys[k], m->each || m->accused & CHILD(k) ? about : &none);
+    }
+    if (!err && (m->name_key || m->purges_names))
+        err = call_xdata(stk) ? 0 : -ENOMEM;
     if (!err && m->name_key)
-        err = call_xdata(stk) ? dict_set_str(stk->call.xdata, m->name_key, m->name) : -ENOMEM;
+        err = dict_set_str(stk->call.xdata, m->name_key, m->name);
+    if (!err && m->purges_names)
+        err = dict_set_int(stk->call.xdata, DICT_KEY_XATTROP_PURGE_INDEX, 1);
     return err;
 }
 
-static struct call_stack *
+struct call_stack *
 marks_call(const struct op *op, unsigned i, const struct marks *m)
 {
     struct fd *fd = m->file ? repl_fd_child(m->file, i) : NULL;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "mem/mem-pool.h"
-#include "xlators/cluster/replicate/replicate-internal.h"
+#include "xlators/cluster/replicate/heal.h"
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
@@ -46,6 +46,12 @@ view_set(struct replicate *r, struct inode *inode, const struct view *v)
 
     if (ri) /* no memory: it is asked for again */
         atomic_store(&ri->view, pack(v));
+}
+
+void
+view_forget(struct replicate *r, struct inode *inode)
+{
+    view_set(r, inode, &(struct view){0});
 }
 
 void
@@ -99,8 +105,8 @@ read_counter(const struct dict *d, const char *key, struct changelog *out)
     changelog_get(out, has_bytes ? p->v.bytes : NULL, has_bytes ? p->len : 0);
 }
 
-static void
-read_replica(const struct replicate *r, const struct call_stack *stk, struct replica *out)
+void
+replica_read(const struct replicate *r, const struct call_stack *stk, struct replica *out)
 {
     const struct fop_reply *reply = &stk->reply;
     int64_t locks = 0;
@@ -124,7 +130,7 @@ view_from_replies(const struct replicate *r, const struct fan *f, uint32_t gener
 
     for_each_child(i, f->good)
     {
-        read_replica(r, f->stk[i], &replicas[i]);
+        replica_read(r, f->stk[i], &replicas[i]);
         is_dir |= S_ISDIR(f->stk[i]->reply.stat.mode);
     }
     out->generation = generation;
@@ -167,6 +173,7 @@ refresh(struct op *op, struct inode *inode, enum fop fop, struct view *out)
     if (!err) {
         view_from_replies(r, &f, generation, out);
         view_set(r, inode, out);
+        heal_consider(r, inode, &f);
     }
     fan_end(&f);
     return err;

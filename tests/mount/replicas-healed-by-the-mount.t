@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Without a self-heal daemon. One of two replicas was away while files were changed in every way. A mount of Kiln's heals the names that it
+# looks up, as stock's does, and leaves the rest; with the volume's self-heal options on it heals all that it looks at: the replicas are
+# the same then, no marks are left, and what was read meanwhile was right.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+work() {
+    python3 "$(dirname "$0")/replica_work.py" "$@"
+}
+
+marks() {
+    work marks "${bricks[@]}"
+}
+
+marks_have_settled() {
+    ! marks | grep -q ': .*trusted.afr.dirty'
+}
+
+answers() {
+    ls "$mnt" >/dev/null 2>&1
+}
+
+children_up() {
+    local pid=${mount_pid[$mnt]}
+    rm -f "$T"/dumps/*
+    kill -USR1 "$pid"
+    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
+    [[ $(cat "$T"/dumps/*.dump.* | grep -c '^child_up\[.*=1$') -eq $1 ]]
+}
+
+# Names, kinds and targets.
+listing() {
+    (cd "$1" && find . -path ./.glusterfs -prune -o -name . -o -printf '%P %y %l\n' | sort)
+}
+
+# But for the folder in which healers park what has lost its name, which is never removed.
+are_equal() {
+    diff <(brick_listing "${bricks[0]}") <(brick_listing "${bricks[1]}" | grep -v '^.glusterfs-anonymous-inode-[^/]* d ')
+}
+
+walk() {
+    (cd "$mnt" && find . -type f -exec sha1sum {} + | sort -k 2; find . -printf '%P %m %U:%G %s\n' | grep -v '^ ' | sort)
+}
+
+# Each look heals what it meets; what was made by it has to be met, too.
+walk_heals() {
+    walk >/dev/null
+    nothing_pending "${bricks[@]}"
+}
+
+volume_split=brick
+volume_new v 1x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+mnt=$T/mnt
+mkdir "$T/dumps"
+mount_kiln v "$mnt" --attribute-timeout=0 --entry-timeout=0 --statedump-dir "$T/dumps"
+wait_for 240 "both children" children_up 2
+work prepare "$mnt"
+echo other >"$mnt/changed-twice"
+wait_for 240 "the marks of the first files to go" marks_have_settled
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+wait_for 240 "$mnt to answer again" answers
+work change "$mnt"
+wait_for 240 "the marks of what was changed" marks_have_settled
+walk >"$T/right"
+daemon_start "${brick_daemon[${bricks[1]}]}"
+wait_for 240 "both children" children_up 2
+
+# ---- by default: names
+walk >"$T/read" 2>&1
+t "what is read is what the good one has" diff "$T/right" "$T/read"
+t_not "a name that is gone is gone" stat "$mnt/gone"
+t_not "another one, too" stat "$mnt/emptied"
+t_not "one that was moved" stat "$mnt/moved"
+t_not "a folder that was moved" stat "$mnt/moved-folder"
+walk >/dev/null
+t "all names that were looked up are healed" diff <(listing "${bricks[0]}") \
+    <(listing "${bricks[1]}" | grep -v '^.glusterfs-anonymous-inode-[^/]* d ')
+t_not "and nothing but names" cmp "${bricks[0]}/over" "${bricks[1]}/over"
+t "whose contents wait for heal" grep -q '^brick 0: over about 1 1 0 0' <(marks)
+t_here "unmounted" mount_end "$mnt"
+
+# ---- with the options: everything
+volfile_heal=heal
+mount_kiln v "$mnt" --attribute-timeout=0 --entry-timeout=0 --statedump-dir "$T/dumps"
+wait_for 240 "both children" children_up 2
+walk >"$T/read" 2>&1
+t "what is read is what the good one has, while it is healed" diff "$T/right" "$T/read"
+t "what is looked at is healed" wait_for 240 "heal" walk_heals
+is "$(marks | grep -v entry-changes)" "" "no marks are left"
+t "the replicas are the same, and nothing is parked" are_equal
+walk >"$T/read" 2>&1
+t "and right" diff "$T/right" "$T/read"
+t_here "unmounted" mount_end "$mnt"

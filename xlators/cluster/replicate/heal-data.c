@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Heal of what a file holds.
+ *
+ *      lock       the file in the healers' domain, or leave it to who has it; then the whole file, as
+ *                 writers do
+ *      look       who accuses whom of data, and how long each copy is
+ *      decide     of those that nobody accuses the longest is the source, of equal ones that with a change
+ *                 begun, then the one changed last. Sinks: the accused, the shorter ones, and all if a
+ *                 change was begun and nobody knows of its end
+ *      truncate   the sinks to the source's length, and unlock the whole file
+ *      blocks     each under a lock of its range: RCHECKSUM on all; READ of the source and WRITE to the sinks
+ *                 where they differ (`data-self-heal-algorithm full`: everywhere). Others write between
+ *                 blocks, to all children, as ever
+ *      FSYNC the sinks, lock the whole file, give them the times of the source
+ *      count back what the look has found, unlock
+ *
+ * The arbiter has no data: it is no source, and as a sink it is only not accused any more. A file that is
+ * empty on all children needs no source. Readers are kept from the sinks by the counters until the end. */
+#include <errno.h>
+#include <string.h>
+
+#include "mem/iobuf.h"
+#include "xlators/cluster/replicate/heal.h"
+
+enum { WINDOW_BYTES = 128 * 1024, BLOCK_MAX = 1024 * 1024 };
+
+struct data_heal {
+    struct heal *h;
+    unsigned source;
+    child_set sinks, failed; /* sinks without the arbiter */
+    uint64_t size, block;
+    bool compares;
+};
+
+/* ---- deciding -------------------------------------------------------------------------------- */
+
+static child_set
+with_data(const struct heal *h)
+{
+    const struct replicate *r = h->op.r;
+
+    return r->arbiter < 0 ? r->all : r->all & ~CHILD(r->arbiter);
+}
+
+static bool
+is_empty(const struct heal *h)
+{
+    bool is = true;
+
+    for_each_child (i, with_data(h))
+        is &= h->stat[i].size == 0;
+    return is;
+}
+
+static bool
+is_better(const struct heal *h, unsigned a, unsigned b)
+{
+    const struct iatt *x = &h->stat[a], *y = &h->stat[b];
+    uint32_t begun_x = h->replica[a].dirty.count[CHANGE_DATA],
+             begun_y = h->replica[b].dirty.count[CHANGE_DATA];
+
+    if (x->size != y->size)
+        return x->size > y->size;
+    if (begun_x != begun_y)
+        return begun_x > begun_y;
+    return x->ctime != y->ctime ? x->ctime > y->ctime : x->ctime_nsec > y->ctime_nsec;
+}
+
+static uint64_t
+block_bytes(const struct heal *h, const struct iatt *from)
+{
+    const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
+    uint64_t bytes = (uint64_t)conf->heal_window * WINDOW_BYTES;
+
+    if (from->blocks * 512 < from->size) /* it has holes: what is compared is kept small */
+        return WINDOW_BYTES;
+    return bytes < BLOCK_MAX ? bytes : BLOCK_MAX;
+}
+
+/* 0 or -EIO: split-brain. */
+static int
+decide(struct data_heal *d)
+{
+    struct heal *h = d->h;
+    const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
+    child_set sources = h->way.sources & with_data(h);
+
+    if (is_empty(h))
+        return 0;
+    if (!sources)
+        return -EIO;
+    d->source = child_first(sources);
+    for_each_child (i, sources)
+        d->source = is_better(h, i, d->source) ? i : d->source;
+    d->size = h->stat[d->source].size;
+    d->block = block_bytes(h, &h->stat[d->source]);
+    d->compares = conf->heal_algorithm != HEAL_FULL;
+    d->sinks = h->way.is_dirty ? h->op.r->all : h->way.sinks;
+    for_each_child (i, sources)
+        d->sinks |= h->stat[i].size != d->size ? CHILD(i) : 0;
+    d->sinks &= with_data(h) & ~CHILD(d->source);
+    return 0;
+}
+
+/* ---- calls to the sinks ---------------------------------------------------------------------- */
+
+/* `make` gives a call for child i; who fails is no sink any more. */
+static void
+to_sinks(struct data_heal *d, child_set which, struct call_stack *(*make)(struct data_heal *d, unsigned i))
+{
+    struct fan f;
+
+    fan_begin(&f);
+    for_each_child (i, which & ~d->failed)
+        fan_wind(&f, &d->h->op, i, make(d, i));
+    fan_wait(&f);
+    d->failed |= f.sent & ~f.good;
+    fan_end(&f);
+}
+
+static struct call_stack *
+truncate_call(struct data_heal *d, unsigned i)
+{
+    struct call_stack *stk = heal_fd_call(d->h, FOP_ftruncate, i);
+
+    if (stk)
+        stk->call.offset = d->size;
+    return stk;
+}
+
+static void
+truncate_sinks(struct data_heal *d)
+{
+    child_set which = 0;
+
+    for_each_child (i, d->sinks)
+        which |= d->h->stat[i].size != d->size ? CHILD(i) : 0;
+    to_sinks(d, which, truncate_call);
+}
+
+static struct call_stack *
+fsync_call(struct data_heal *d, unsigned i)
+{
+    return heal_fd_call(d->h, FOP_fsync, i);
+}
+
+static struct call_stack *
+times_call(struct data_heal *d, unsigned i)
+{
+    struct call_stack *stk = heal_call(d->h, FOP_setattr, i);
+
+    if (stk) {
+        stk->call.stbuf = d->h->stat[d->source];
+        stk->call.valid = SETATTR_ATIME | SETATTR_MTIME | SETATTR_CTIME;
+    }
+    return stk;
+}
+
+/* ---- a block --------------------------------------------------------------------------------- */
+
+static struct call_stack *
+checksum_call(const struct data_heal *d, unsigned i, uint64_t offset)
+{
+    struct call_stack *stk = heal_fd_call(d->h, FOP_rchecksum, i);
+
+    if (stk) {
+        stk->call.offset = offset;
+        stk->call.size = d->block;
+    }
+    return stk;
+}
+
+/* Those whose block is not the source's. -errno of the source. */
+static int
+compare(struct data_heal *d, uint64_t offset, child_set *differ)
+{
+    struct fan f;
+
+    fan_begin(&f);
+    for_each_child (i, (d->sinks & ~d->failed) | CHILD(d->source))
+        fan_wind(&f, &d->h->op, i, checksum_call(d, i, offset));
+    fan_wait(&f);
+    int err = f.good & CHILD(d->source) ? 0 : f.ret[d->source];
+    for_each_child (i, err ? 0 : f.sent & ~CHILD(d->source)) {
+        bool is_equal = f.good & CHILD(i) && memcmp(f.stk[i]->reply.strong, f.stk[d->source]->reply.strong,
+                                                    sizeof f.stk[i]->reply.strong) == 0;
+
+        *differ |= is_equal ? 0 : CHILD(i);
+    }
+    fan_end(&f);
+    return err;
+}
+
+static struct call_stack *
+write_call(struct data_heal *d, unsigned i, const struct fop_reply *from, uint64_t offset)
+{
+    struct call_stack *stk = heal_fd_call(d->h, FOP_writev, i);
+
+    if (!stk)
+        return NULL;
+    stk->call.offset = offset;
+    stk->call.payload_iobuf = iobuf_ref(from->iobuf);
+    stk->call.payload[0] = from->payload;
+    stk->call.payload_count = 1;
+    stk->call.payload_bytes = stk->call.size = from->payload.iov_len;
+    return stk;
+}
+
+static int
+copy(struct data_heal *d, uint64_t offset, child_set to)
+{
+    struct call_stack *from = heal_fd_call(d->h, FOP_readv, d->source);
+    struct fan f;
+
+    if (!from)
+        return -ENOMEM;
+    from->call.offset = offset;
+    from->call.size = d->block;
+    int ret = coro_call(from, d->h->op.r->xl->children[d->source]);
+
+    if (ret > 0) { /* 0: somebody has made it shorter, everywhere */
+        fan_begin(&f);
+        for_each_child (i, to)
+            fan_wind(&f, &d->h->op, i, write_call(d, i, &from->reply, offset));
+        fan_wait(&f);
+        for_each_child (i, f.sent)
+            d->failed |= f.ret[i] != ret ? CHILD(i) : 0;
+        fan_end(&f);
+    }
+    call_stack_free(from);
+    return ret < 0 ? ret : 0;
+}
+
+static int
+heal_block(struct data_heal *d, uint64_t offset)
+{
+    struct lock_entity e = {.inode = d->h->op.inode, .start = offset, .len = d->block};
+    child_set differ = d->compares ? 0 : d->sinks & ~d->failed;
+    int err = heal_lock(d->h, &e);
+
+    if (err)
+        return err;
+    if (d->compares)
+        err = compare(d, offset, &differ);
+    if (!err && differ)
+        err = copy(d, offset, differ);
+    heal_unlock(d->h, &e);
+    return err;
+}
+
+static int
+heal_blocks(struct data_heal *d)
+{
+    int err = 0;
+
+    for (uint64_t offset = 0; offset < d->size && !err && d->sinks & ~d->failed; offset += d->block)
+        err = heal_block(d, offset);
+    return err;
+}
+
+/* ---- the heal -------------------------------------------------------------------------------- */
+
+/* Writers have gone on meanwhile: the times are those of now. */
+static int
+look_at_times(struct data_heal *d)
+{
+    struct call_stack *stk = heal_call(d->h, FOP_stat, d->source);
+    int err = stk ? coro_call(stk, d->h->op.r->xl->children[d->source]) : -ENOMEM;
+
+    if (err >= 0)
+        d->h->stat[d->source] = stk->reply.stat;
+    if (stk)
+        call_stack_free(stk);
+    return err < 0 ? err : 0;
+}
+
+static int
+finish(struct data_heal *d)
+{
+    struct lock_entity whole = {.inode = d->h->op.inode};
+    int err;
+
+    to_sinks(d, d->sinks, fsync_call);
+    err = heal_lock(d->h, &whole);
+    if (err)
+        return err;
+    if (d->sinks)
+        err = look_at_times(d);
+    if (!err && d->sinks)
+        to_sinks(d, d->sinks, times_call);
+    if (!err)
+        err = heal_count_back(d->h, CHANGE_DATA, d->failed);
+    heal_unlock(d->h, &whole);
+    return err;
+}
+
+static int
+begin(struct data_heal *d)
+{
+    struct lock_entity whole = {.inode = d->h->op.inode};
+    int err = heal_lock(d->h, &whole);
+
+    if (err)
+        return err;
+    err = heal_look(d->h, CHANGE_DATA);
+    if (!err)
+        err = decide(d);
+    if (!err)
+        truncate_sinks(d);
+    heal_unlock(d->h, &whole);
+    return err;
+}
+
+int
+heal_data(struct heal *h)
+{
+    struct lock_entity alone = {.inode = h->op.inode, .domain = h->op.r->heal_domain};
+    struct data_heal d = {.h = h};
+    int err = heal_lock_alone(h, &alone);
+
+    if (err)
+        return err;
+    err = begin(&d);
+    if (!err)
+        err = heal_blocks(&d);
+    if (!err)
+        err = finish(&d);
+    heal_unlock(h, &alone);
+    return err;
+}

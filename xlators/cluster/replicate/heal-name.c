@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Heal of one name in a directory: made where it is missing, or removed where it should have gone.
+ *
+ *      lock       the name, on all children, as who makes or removes it does (entry.c)
+ *      look       who accuses whom of the directory's entries; LOOKUP of the name on all
+ *      decide     some are accused, others not, and no change is under doubt: what the good ones have is so.
+ *                 Else nobody knows who has missed what: the name is made where it is missing, nothing is
+ *                 removed
+ *      remove     only from children that are accused, and only where no other has the object: what lives on
+ *                 under another name would lose its contents there, which may be the only good ones. It is
+ *                 moved into the volume's anonymous directory, from which the daemon removes it, or left
+ *      make       LINK if the child has the object under another name; else the children that have it count
+ *                 that the other has missed its attributes and contents, and MKNOD, MKDIR or SYMLINK follows
+ *                 with its gfid
+ *      unlock
+ *
+ * Objects of two gfids or types under one name of good children are split-brain: -EIO. The directory's
+ * counters stay: other names may be waiting (heal-entry.c).
+ *
+ * Others see what they see of any change of a name: it comes on one child after the other. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "log/log.h"
+#include "xlators/cluster/replicate/heal.h"
+
+/* What the children have behind the name. */
+struct behind {
+    const char *name;
+    struct inode *dir, *inode; /* inode: of the object that is meant; a reference, or NULL */
+    child_set has, lacks;      /* the two are all, or an error has been returned */
+    child_set nameless;        /* of `has`: its object has no gfid yet */
+    struct iatt stat[REPLICAS_MAX];
+};
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static struct call_stack *
+lookup_call(const struct heal *h, unsigned i, struct inode *dir, const char *name)
+{
+    struct call_stack *stk = heal_call(h, FOP_lookup, i);
+
+    if (!stk)
+        return NULL;
+    inode_unref(stk->call.loc.inode);
+    stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = name};
+    if (call_xdata(stk) && !dict_set_int(stk->call.xdata, DICT_KEY_GFIDLESS_LOOKUP, 1))
+        return stk;
+    call_stack_free(stk);
+    return NULL;
+}
+
+static int
+look_behind(struct heal *h, struct behind *b)
+{
+    int err = 0;
+    struct fan f;
+
+    fan_begin(&f);
+    for_each_child (i, h->op.r->all)
+        fan_wind(&f, &h->op, i, lookup_call(h, i, b->dir, b->name));
+    fan_wait(&f);
+    for_each_child (i, f.sent) {
+        if (f.ret[i] >= 0)
+            b->has |= CHILD(i);
+        else if (f.ret[i] == -ENOENT)
+            b->lacks |= CHILD(i);
+        else
+            err = f.ret[i];
+        if (f.ret[i] >= 0)
+            b->stat[i] = f.stk[i]->reply.stat;
+        if (f.ret[i] >= 0 && gfid_is_null(&b->stat[i].gfid))
+            b->nameless |= CHILD(i);
+    }
+    fan_end(&f);
+    return err;
+}
+
+/* Has child i the object, under whatever name? *out: its attributes, or NULL. 0, -ENOENT, -errno. */
+static int
+look_by_gfid(const struct heal *h, unsigned i, struct inode *inode, struct iatt *out)
+{
+    struct call_stack *stk = heal_call(h, FOP_lookup, i);
+
+    if (!stk)
+        return -ENOMEM;
+    inode_unref(stk->call.loc.inode);
+    stk->call.loc.inode = inode_ref(inode);
+    int ret = coro_call(stk, h->op.r->xl->children[i]);
+
+    if (ret >= 0 && out)
+        *out = stk->reply.stat;
+    call_stack_free(stk);
+    return ret == -ESTALE ? -ENOENT : ret < 0 ? ret : 0;
+}
+
+/* ---- the anonymous directory ----------------------------------------------------------------- */
+
+/* Of the volume, at its root: what a child has that no name leads to any more, by gfid. */
+#define ANONYMOUS ".glusterfs-anonymous-inode-"
+#define ANONYMOUS_SIZE (sizeof ANONYMOUS + GFID_TEXT_SIZE)
+
+static struct call_stack *
+anonymous_call(const struct heal *h, enum fop fop, unsigned i, struct inode *root, const char *name)
+{
+    struct call_stack *stk = heal_call(h, fop, i);
+
+    if (!stk)
+        return NULL;
+    inode_unref(stk->call.loc.inode);
+    stk->call.loc = (struct loc){.parent = inode_ref(root), .name = name};
+    return stk;
+}
+
+static int
+make_anonymous(const struct heal *h, unsigned i, struct inode *root, const char *name)
+{
+    const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
+    struct gfid gfid = conf->volume_id;
+    struct call_stack *stk = anonymous_call(h, FOP_mkdir, i, root, name);
+
+    gfid.b[0] ^= 1;
+    if (stk)
+        stk->call.mode = 0700;
+    if (stk && (!call_xdata(stk) || dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid))) {
+        call_stack_free(stk);
+        stk = NULL;
+    }
+    int err = heal_send(h, i, stk);
+
+    return err == -EEXIST ? 0 : err;
+}
+
+/* The directory on child i, which is made first if there is something to be put there. A reference; NULL:
+ * *err says why. */
+static struct inode *
+anonymous_dir(const struct heal *h, unsigned i, bool makes, int *err)
+{
+    const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
+    struct inode_table *table = h->op.r->xl->graph->inodes;
+    struct gfid gfid = conf->volume_id;
+    struct inode *root = inode_root(table), *dir;
+    char name[ANONYMOUS_SIZE];
+
+    *err = -EOPNOTSUPP;
+    dir = NULL;
+    gfid.b[0] ^= 1;
+    if (conf->uses_anonymous_inode && !gfid_is_null(&conf->volume_id)) {
+        snprintf(name, sizeof name, ANONYMOUS "%s", GFID(&conf->volume_id));
+        *err = makes ? make_anonymous(h, i, root, name) : 0;
+        if (*err >= 0)
+            dir = inode_link(table, NULL, NULL, &(struct iatt){.gfid = gfid, .mode = S_IFDIR | 0700});
+        if (*err >= 0 && !dir)
+            *err = -ENOMEM;
+    }
+    inode_unref(root);
+    return dir;
+}
+
+static int
+rename_on(const struct heal *h, unsigned i, struct inode *from, const char *name, struct inode *to,
+          const char *name2)
+{
+    struct call_stack *stk = anonymous_call(h, FOP_rename, i, from, name);
+
+    if (stk)
+        stk->call.loc2 = (struct loc){.parent = inode_ref(to), .name = name2};
+    return heal_send(h, i, stk);
+}
+
+static int
+park(const struct heal *h, const struct behind *b, unsigned i)
+{
+    char text[GFID_TEXT_SIZE];
+    int err;
+    struct inode *dir = anonymous_dir(h, i, true, &err);
+
+    if (!dir)
+        return err == -EOPNOTSUPP ? -EBUSY : err;
+    gfid_text(&b->stat[i].gfid, text);
+    err = rename_on(h, i, b->dir, b->name, dir, text);
+    inode_unref(dir);
+    return err;
+}
+
+/* ---- removing -------------------------------------------------------------------------------- */
+
+/* Does another child have the object, under some name? Not known counts as yes. */
+static bool
+lives_elsewhere(const struct heal *h, const struct behind *b, unsigned child)
+{
+    struct inode *inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &b->stat[child]);
+    bool lives = !inode;
+
+    for_each_child (i, inode ? h->op.r->all & ~CHILD(child) : 0)
+        lives |= look_by_gfid(h, i, inode, NULL) != -ENOENT;
+    inode_unref(inode);
+    return lives;
+}
+
+/* A directory is removed only when it is empty; what it holds is not looked into. */
+static int
+remove_on(const struct heal *h, const struct behind *b, unsigned i)
+{
+    bool is_dir = S_ISDIR(b->stat[i].mode);
+    bool is_last = is_dir || b->stat[i].nlink <= 1;
+
+    if (b->nameless & CHILD(i))
+        return -EIO;
+    log_event(LOG_INFO, h->op.r->xl, "heal-removes-name", "%s/%s (%s) goes from %s", GFID(&b->dir->gfid),
+              b->name, GFID(&b->stat[i].gfid), h->op.r->xl->children[i]->name);
+    if (is_last && lives_elsewhere(h, b, i))
+        return park(h, b, i);
+    struct call_stack *stk = heal_call(h, is_dir ? FOP_rmdir : FOP_unlink, i);
+
+    if (stk) {
+        inode_unref(stk->call.loc.inode);
+        stk->call.loc = (struct loc){.parent = inode_ref(b->dir), .name = b->name};
+    }
+    int err = heal_send(h, i, stk);
+
+    return err == -ENOTEMPTY ? park(h, b, i) : err;
+}
+
+static int
+remove_from(const struct heal *h, struct behind *b, child_set from)
+{
+    int err = 0;
+
+    for_each_child (i, from) {
+        int ret = remove_on(h, b, i);
+
+        if (ret >= 0) {
+            b->has &= ~CHILD(i);
+            b->lacks |= CHILD(i);
+        } else {
+            err = ret;
+        }
+    }
+    return err;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/* What is made empty has missed all there is. */
+static int
+count_new(const struct heal *h, const struct behind *b, unsigned i)
+{
+    struct marks m = {.inode = b->inode, .accused = CHILD(i), .about.count[CHANGE_METADATA] = 1};
+    uint32_t type = b->inode->type;
+    struct fan f;
+
+    m.about.count[CHANGE_DATA] = S_ISREG(type) || S_ISDIR(type);
+    m.about.count[CHANGE_ENTRY] = S_ISDIR(type);
+    marks_wind(&h->op, &f, b->has, &m);
+    fan_wait(&f);
+    int err = f.good == f.sent ? 0 : -fan_errno(&f);
+    fan_end(&f);
+    return err;
+}
+
+static struct call_stack *
+name_call(const struct heal *h, const struct behind *b, enum fop fop, unsigned i)
+{
+    struct call_stack *stk = heal_call(h, fop, i);
+
+    if (!stk)
+        return NULL;
+    inode_unref(stk->call.loc.inode);
+    stk->call.loc = (struct loc){.parent = inode_ref(b->dir), .name = b->name};
+    if (call_xdata(stk) && !dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &b->inode->gfid))
+        return stk;
+    call_stack_free(stk);
+    return NULL;
+}
+
+static int
+link_on(const struct heal *h, const struct behind *b, unsigned i)
+{
+    struct call_stack *stk = heal_call(h, FOP_link, i);
+
+    if (stk) {
+        inode_unref(stk->call.loc.inode);
+        stk->call.loc = (struct loc){.inode = inode_ref(b->inode)};
+        stk->call.loc2 = (struct loc){.parent = inode_ref(b->dir), .name = b->name};
+    }
+    return heal_send(h, i, stk);
+}
+
+static int
+symlink_on(const struct heal *h, const struct behind *b, unsigned i)
+{
+    unsigned from = child_first(b->has);
+    struct call_stack *link = heal_call(h, FOP_readlink, from), *stk = NULL;
+
+    if (!link)
+        return -ENOMEM;
+    inode_unref(link->call.loc.inode);
+    link->call.loc.inode = inode_ref(b->inode);
+    link->call.size = FOP_LINKNAME_MAX + 1;
+    int err = coro_call(link, h->op.r->xl->children[from]);
+
+    if (err >= 0 && (stk = name_call(h, b, FOP_symlink, i)))
+        stk->call.name2 = link->reply.path;
+    if (err >= 0)
+        err = heal_send(h, i, stk);
+    call_stack_free(link);
+    return err;
+}
+
+static int
+make_empty(const struct heal *h, const struct behind *b, unsigned i)
+{
+    const struct iatt *stat = &b->stat[child_first(b->has)];
+    bool is_dir = S_ISDIR(stat->mode);
+
+    if (S_ISLNK(stat->mode))
+        return symlink_on(h, b, i);
+    struct call_stack *stk = name_call(h, b, is_dir ? FOP_mkdir : FOP_mknod, i);
+
+    if (stk) {
+        stk->call.mode = is_dir ? stat->mode & 07777 : stat->mode;
+        stk->call.rdev = makedev((unsigned)(stat->rdev >> 32), (unsigned)stat->rdev);
+    }
+    return heal_send(h, i, stk);
+}
+
+/* A directory is in one place only: it is there where it was parked, or waits for the heal of its old one. */
+static int
+bring_back(const struct heal *h, const struct behind *b, unsigned i)
+{
+    char text[GFID_TEXT_SIZE];
+    int err;
+    struct inode *dir = anonymous_dir(h, i, false, &err);
+
+    if (!dir)
+        return err == -EOPNOTSUPP ? -EBUSY : err;
+    err = rename_on(h, i, dir, gfid_text(&b->inode->gfid, text), b->dir, b->name);
+    inode_unref(dir);
+    return err == -ENOENT || err == -ESTALE ? -EBUSY : err;
+}
+
+static int
+make_on(const struct heal *h, const struct behind *b, unsigned i)
+{
+    struct iatt stat;
+    int err = look_by_gfid(h, i, b->inode, &stat);
+
+    if (!err)
+        return S_ISDIR(stat.mode) ? bring_back(h, b, i) : link_on(h, b, i);
+    if (err != -ENOENT)
+        return err;
+    err = count_new(h, b, i);
+    return err ? err : make_empty(h, b, i);
+}
+
+/* An object that lost its gfid, or never got one, gets that of the others. */
+static int
+give_gfid(const struct heal *h, const struct behind *b, unsigned i)
+{
+    return heal_send(h, i, name_call(h, b, FOP_lookup, i));
+}
+
+/* ---- deciding -------------------------------------------------------------------------------- */
+
+static bool
+is_same(const struct iatt *a, const struct iatt *b)
+{
+    return gfid_equal(&a->gfid, &b->gfid) && (a->mode & S_IFMT) == (b->mode & S_IFMT);
+}
+
+/* Those of `set` that have what child i has. */
+static child_set
+same_as(const struct behind *b, child_set set, unsigned i)
+{
+    child_set same = 0;
+
+    for_each_child (k, set)
+        same |= is_same(&b->stat[k], &b->stat[i]) ? CHILD(k) : 0;
+    return same;
+}
+
+/* The name is to lead to what child `ref` has. */
+static int
+spread(const struct heal *h, struct behind *b, unsigned ref)
+{
+    child_set same = same_as(b, b->has & ~b->nameless, ref);
+    int err = remove_from(h, b, b->has & ~b->nameless & ~same);
+
+    if (err)
+        return err;
+    b->inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &b->stat[ref]);
+    if (!b->inode)
+        return -ENOMEM;
+    child_set nameless = b->nameless;
+
+    b->has = same;
+    for_each_child (i, nameless) {
+        bool is_alike = (b->stat[i].mode & S_IFMT) == (b->stat[ref].mode & S_IFMT);
+        int ret = is_alike ? give_gfid(h, b, i) : -EIO;
+
+        err = ret < 0 ? ret : err;
+    }
+    for_each_child (i, b->lacks) {
+        int ret = make_on(h, b, i);
+
+        err = ret < 0 ? ret : err;
+    }
+    return err;
+}
+
+static int
+mend(struct heal *h, struct behind *b)
+{
+    bool is_clear = h->way.sources && h->way.sinks && !h->way.is_dirty;
+    child_set believed = is_clear ? b->has & h->way.sources : b->has;
+
+    if (!b->has)
+        return 0;
+    if (is_clear && !believed)
+        return remove_from(h, b, b->has);
+    believed &= ~b->nameless;
+    if (!believed)
+        return -EIO; /* nobody knows the gfid */
+    if (same_as(b, believed, child_first(believed)) != believed)
+        return -EIO;
+    return spread(h, b, child_first(believed));
+}
+
+bool
+heal_name_is_whole(struct heal *h, const char *name)
+{
+    struct behind b = {.dir = h->op.inode, .name = name};
+
+    if (look_behind(h, &b))
+        return false;
+    return !b.has || (!b.lacks && !b.nameless && same_as(&b, b.has, child_first(b.has)) == b.has);
+}
+
+int
+heal_name_locked(struct heal *h, const char *name)
+{
+    struct behind b = {.dir = h->op.inode, .name = name};
+    int err = look_behind(h, &b);
+
+    if (!err)
+        err = mend(h, &b);
+    if (err < 0 && err != -EIO)
+        log_event(LOG_DEBUG, h->op.r->xl, "heal-name-waits", "%s/%s: %s", GFID(&b.dir->gfid), name,
+                  strerror(-err));
+    inode_unref(b.inode);
+    return err < 0 ? err : 0;
+}
+
+int
+heal_name(struct op *op)
+{
+    struct lock_entity e = {.is_entry = true, .inode = op->dir, .name = op->name};
+    struct heal h;
+
+    heal_begin(&h, op->r, op->dir);
+    int err = heal_lock(&h, &e);
+
+    if (!err) {
+        err = heal_look(&h, CHANGE_ENTRY);
+        if (!err)
+            err = heal_name_locked(&h, op->name);
+        heal_unlock(&h, &e);
+    }
+    heal_end(&h);
+    return err;
+}

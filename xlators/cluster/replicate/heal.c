@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What heals share (heal.h): locks, the look at all children, counting back; and which heals run.
+ *
+ * A LOOKUP that has found something to heal puts the inode into a queue: `background-self-heal-count` heals
+ * run at a time, `heal-wait-queue-length` wait, and what comes then is left to the next LOOKUP, or to the
+ * daemon. An inode is in the queue once. */
+#include "xlators/cluster/replicate/heal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+
+enum { HEALER_PID = -6 }; /* the self-heal daemon's */
+
+/* ---- a heal ---------------------------------------------------------------------------------- */
+
+void
+heal_begin(struct heal *h, struct replicate *r, struct inode *inode)
+{
+    uint64_t owner = (uint64_t)(uintptr_t)h;
+
+    memset(h, 0, sizeof *h);
+    memcpy(h->owner, &owner, sizeof h->owner);
+    h->op.r = r;
+    h->op.inode = inode_ref(inode);
+    h->op.caller = (struct caller){
+        .pid = HEALER_PID, .lk_owner = {.len = sizeof h->owner, .bytes = h->owner}};
+}
+
+void
+heal_end(struct heal *h)
+{
+    inode_unref(h->op.inode);
+}
+
+bool
+heal_must_stop(const struct heal *h)
+{
+    struct replicate *r = h->op.r;
+
+    return atomic_load(&r->is_stopping) || atomic_load(&r->up) != r->all;
+}
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+int
+heal_lock(struct heal *h, const struct lock_entity *e)
+{
+    child_set all = h->op.r->all;
+    int err = 0;
+
+    if (heal_must_stop(h))
+        return -ENOTCONN;
+    child_set has = locks_take(&h->op, e, 1, all, &err);
+
+    if (has == all)
+        return 0;
+    locks_drop_one(&h->op, e, has);
+    return err ? -err : -ENOTCONN;
+}
+
+int
+heal_lock_alone(struct heal *h, const struct lock_entity *e)
+{
+    child_set all = h->op.r->all;
+
+    if (heal_must_stop(h))
+        return -ENOTCONN;
+    child_set has = locks_try(&h->op, e, all);
+
+    if (has == all)
+        return 0;
+    locks_drop_one(&h->op, e, has);
+    return -EAGAIN;
+}
+
+void
+heal_unlock(struct heal *h, const struct lock_entity *e)
+{
+    locks_drop_one(&h->op, e, h->op.r->all);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+struct call_stack *
+heal_call(const struct heal *h, enum fop fop, unsigned i)
+{
+    return op_call(&h->op, fop, i);
+}
+
+struct call_stack *
+heal_fd_call(const struct heal *h, enum fop fop, unsigned i)
+{
+    struct call_stack *stk = op_call(&h->op, fop, i);
+
+    if (stk && !(stk->call.fd = fd_new_anonymous(h->op.inode, NULL))) {
+        call_stack_free(stk);
+        return NULL;
+    }
+    return stk;
+}
+
+int
+heal_send(const struct heal *h, unsigned i, struct call_stack *stk)
+{
+    if (!stk)
+        return -ENOMEM;
+    int ret = coro_call(stk, h->op.r->xl->children[i]);
+
+    call_stack_free(stk);
+    return ret;
+}
+
+int
+heal_look(struct heal *h, enum change what)
+{
+    struct replicate *r = h->op.r;
+    struct fan f;
+
+    memset(h->replica, 0, sizeof h->replica);
+    fan_begin(&f);
+    for_each_child (i, r->all) {
+        struct call_stack *stk = heal_call(h, FOP_lookup, i);
+
+        if (stk && (!call_xdata(stk) || view_ask(r, stk->call.xdata, true))) {
+            call_stack_free(stk);
+            stk = NULL;
+        }
+        fan_wind(&f, &h->op, i, stk);
+    }
+    fan_wait(&f);
+    int err = f.good == r->all ? 0 : fan_errno(&f) ? -fan_errno(&f) : -ENOTCONN;
+    for_each_child (i, f.good) {
+        replica_read(r, f.stk[i], &h->replica[i]);
+        h->stat[i] = f.stk[i]->reply.stat;
+    }
+    fan_end(&f);
+    if (!err)
+        changelog_direction(h->replica, r->count, what, &h->way);
+    return err;
+}
+
+/* ---- the end of a heal ----------------------------------------------------------------------- */
+
+/* What child i's counters about each are to be added. False: nothing. Of a directory's entries the word for
+ * data says that all names are to be looked at: that was done. */
+static bool
+fill_delta(const struct heal *h, enum change what, unsigned i, child_set failed, struct marks *m,
+           struct changelog each[REPLICAS_MAX])
+{
+    const struct replica *own = &h->replica[i];
+    bool is_any = false;
+
+    memset(each, 0, REPLICAS_MAX * sizeof *each);
+    for (unsigned w = 0; w < CHANGES; w++) {
+        if (w != what && !(what == CHANGE_ENTRY && w == CHANGE_DATA))
+            continue;
+        for (unsigned k = 0; k < h->op.r->count; k++) {
+            bool is_bad = failed & CHILD(k);
+
+            each[k].count[w] = is_bad ? w == what && !own->about[k].count[w] : 0u - own->about[k].count[w];
+            is_any |= each[k].count[w] != 0;
+        }
+        m->dirty.count[w] = failed ? 0 : 0u - own->dirty.count[w];
+        is_any |= m->dirty.count[w] != 0;
+    }
+    return is_any;
+}
+
+int
+heal_count_back(struct heal *h, enum change what, child_set failed)
+{
+    struct replicate *r = h->op.r;
+    struct changelog each[REPLICAS_MAX];
+    struct fan f;
+
+    fan_begin(&f);
+    for_each_child (i, r->all & ~failed) {
+        struct marks m = {
+            .inode = h->op.inode, .each = each, .purges_names = what == CHANGE_ENTRY && !failed};
+
+        if (fill_delta(h, what, i, failed, &m, each))
+            fan_wind(&f, &h->op, i, marks_call(&h->op, i, &m));
+    }
+    fan_wait(&f);
+    int err = f.good == f.sent ? 0 : -fan_errno(&f);
+    fan_end(&f);
+    view_forget(r, h->op.inode);
+    return err ? err : failed ? -EIO : 0;
+}
+
+/* ---- in the background ----------------------------------------------------------------------- */
+
+struct heal_job {
+    struct cds_list_head link; /* in `heals`, under the layer's lock */
+    struct worker_job job;
+    struct replicate *r;
+    struct inode *inode; /* a reference */
+};
+
+static void
+job_done(struct heal_job *job)
+{
+    struct repl_inode *ri = inode_ctx(job->inode, job->r->xl);
+
+    atomic_store(&ri->is_in_heal, false);
+    inode_unref(job->inode);
+    free(job);
+}
+
+static int
+heal_kinds(struct heal *h)
+{
+    const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
+    const struct {
+        bool is_on;
+        int (*heal)(struct heal *h);
+    } kinds[] = {
+        {conf->heals_data && S_ISREG(h->op.inode->type), heal_data},
+        {conf->heals_metadata, heal_metadata},
+        {conf->heals_entries && S_ISDIR(h->op.inode->type), heal_entries},
+    };
+    int first = 0;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        int err = kinds[i].is_on ? kinds[i].heal(h) : 0;
+
+        first = first ? first : err;
+    }
+    return first;
+}
+
+static void
+heal_inode(struct replicate *r, struct inode *inode)
+{
+    struct heal h;
+
+    heal_begin(&h, r, inode);
+    int err = heal_kinds(&h);
+
+    log_event(LOG_INFO, r->xl, "heal-done", "%s: %s", GFID(&inode->gfid), err ? strerror(-err) : "healed");
+    heal_end(&h);
+}
+
+/* The next one that waits takes the place of one that has ended; NULL: none. */
+static struct heal_job *
+next_job(struct replicate *r)
+{
+    struct heal_job *job = NULL;
+
+    pthread_mutex_lock(&r->lock);
+    if (cds_list_empty(&r->heals)) {
+        r->heals_running--;
+    } else {
+        job = cds_list_first_entry(&r->heals, struct heal_job, link);
+        cds_list_del(&job->link);
+        r->heals_waiting--;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return job;
+}
+
+static void
+jobs_go(void *arg)
+{
+    struct heal_job *job = arg;
+    struct replicate *r = job->r;
+    struct graph *graph = r->xl->graph;
+
+    for (; job; job = next_job(r)) {
+        heal_inode(r, job->inode);
+        job_done(job);
+    }
+    graph_unpin(graph);
+}
+
+static void
+job_run(struct worker_job *work)
+{
+    struct heal_job *job = caa_container_of(work, struct heal_job, job);
+    struct replicate *r = job->r;
+    struct graph *graph = r->xl->graph;
+    int err = op_run(jobs_go, job);
+
+    if (!err)
+        return;
+    log_event(LOG_WARNING, r->xl, "heal-waits", "%s is not healed now: %s", GFID(&job->inode->gfid),
+              strerror(-err));
+    while (job) { /* nor are those behind it, which a LOOKUP finds again */
+        job_done(job);
+        job = next_job(r);
+    }
+    graph_unpin(graph);
+}
+
+/* True: it runs now. */
+static bool
+enqueue(struct replicate *r, struct heal_job *job, bool *is_full)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+    bool runs = false;
+
+    pthread_mutex_lock(&r->lock);
+    runs = r->heals_running < (unsigned)conf->heal_count;
+    *is_full = !runs && (!r->heals_running || r->heals_waiting >= (unsigned)conf->heal_queue);
+    if (runs) {
+        r->heals_running++;
+    } else if (!*is_full) {
+        cds_list_add_tail(&job->link, &r->heals);
+        r->heals_waiting++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return runs;
+}
+
+static void
+heal_soon(struct replicate *r, struct inode *inode)
+{
+    struct repl_inode *ri = repl_inode(r, inode);
+    bool is_full = false;
+
+    if (!ri || atomic_exchange(&ri->is_in_heal, true))
+        return;
+    struct heal_job *job = calloc(1, sizeof *job);
+
+    if (!job || !graph_pin(r->xl->graph)) {
+        atomic_store(&ri->is_in_heal, false);
+        free(job);
+        return;
+    }
+    job->job.run = job_run;
+    job->r = r;
+    job->inode = inode_ref(inode);
+    if (enqueue(r, job, &is_full)) {
+        worker_post(&job->job); /* and the pin is its */
+        return;
+    }
+    if (is_full)
+        job_done(job);
+    graph_unpin(r->xl->graph);
+}
+
+/* ---- is there something to heal? ------------------------------------------------------------- */
+
+static bool
+sizes_differ(const struct replicate *r, const struct replica *replica)
+{
+    unsigned first = r->arbiter == 0;
+
+    for (unsigned i = 0; i < r->count; i++) {
+        if ((int)i != r->arbiter && replica[i].size != replica[first].size)
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_marked(const struct replica *replica, unsigned count, enum change what)
+{
+    bool is_locked = false, is_dirty = false;
+
+    for (unsigned i = 0; i < count; i++) {
+        is_locked |= replica[i].is_locked;
+        is_dirty |= replica[i].dirty.count[what] != 0;
+    }
+    return changelog_accused(replica, count, what) || (is_dirty && !is_locked);
+}
+
+static bool
+attributes_differ(const struct fan *f)
+{
+    const struct iatt *first = &f->stk[child_first(f->good)]->reply.stat;
+    bool differ = false;
+
+    for_each_child (i, f->good) {
+        const struct iatt *stat = &f->stk[i]->reply.stat;
+
+        differ |= stat->mode != first->mode || stat->uid != first->uid || stat->gid != first->gid;
+    }
+    return differ;
+}
+
+static bool
+has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+    struct replica replica[REPLICAS_MAX] = {0};
+    bool is_locked = false;
+
+    for_each_child (i, f->good) {
+        replica_read(r, f->stk[i], &replica[i]);
+        is_locked |= replica[i].is_locked;
+    }
+    if (conf->heals_metadata &&
+        (is_marked(replica, r->count, CHANGE_METADATA) || (!is_locked && attributes_differ(f))))
+        return true;
+    if (conf->heals_entries && S_ISDIR(type) && is_marked(replica, r->count, CHANGE_ENTRY))
+        return true;
+    return conf->heals_data && S_ISREG(type) &&
+           (is_marked(replica, r->count, CHANGE_DATA) || (!is_locked && sizes_differ(r, replica)));
+}
+
+void
+heal_consider(struct replicate *r, struct inode *inode, const struct fan *f)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+
+    if (!(conf->heals_data || conf->heals_metadata || conf->heals_entries) || f->good != r->all)
+        return;
+    if (has_to_heal(r, f, inode->type))
+        heal_soon(r, inode);
+}

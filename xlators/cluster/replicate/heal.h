@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* heal: what the mount itself makes equal again. A file for each kind:
+ *
+ *   heal-name.c      a name that only some children have, found by a LOOKUP      always
+ *   heal-metadata.c  owner, mode, times, xattrs                       option metadata-self-heal
+ *   heal-entry.c     the names of a directory                         option entry-self-heal
+ *   heal-data.c      what a file holds                                option data-self-heal
+ *   heal.c           what they share, and which of them runs when
+ *
+ * The three options are off unless the volume turns them on, as with stock's mounts: the self-heal daemon
+ * does that work. Whatever is done here is done by the daemon's own protocol, as pid -6 of root, so that
+ * both, and other mounts, keep out of each other's way:
+ *
+ *      all children are there, or nothing is done
+ *      lock       a lock in the healers' own domain, if it is free: else somebody else heals. Not for names
+ *      lock       what changes of that kind lock, on all children
+ *      look       LOOKUP on all: who accuses whom, under the lock
+ *      decide     changelog_direction(): from one that nobody accuses to those that are accused. Without such
+ *                 a one it is split-brain, and left alone
+ *      mend       the accused ones
+ *      count back what was read under the lock, no more: what came in meanwhile stays counted
+ *      unlock
+ *
+ * A child that fails while it is mended stays accused. What stops in the middle (the mount ends, a child
+ * goes) leaves the counts as they were, so that the next healer begins anew. Readers are served by the good
+ * ones meanwhile.
+ *
+ * thread: a heal is a coroutine of its own, or runs in that of a LOOKUP; what is in it needs no lock.
+ */
+#ifndef KILN_CLUSTER_REPLICATE_HEAL_H
+#define KILN_CLUSTER_REPLICATE_HEAL_H
+
+#include "xlators/cluster/replicate/replicate-internal.h"
+
+enum heal_algorithm { HEAL_DYNAMIC, HEAL_DIFF, HEAL_FULL };
+
+struct heal {
+    struct op op; /* its own, of which `inode` is what is healed */
+    uint8_t owner[8];
+    /* as of the last look */
+    struct replica replica[REPLICAS_MAX];
+    struct iatt stat[REPLICAS_MAX];
+    struct direction way;
+};
+
+/* Takes a reference to the inode. */
+void heal_begin(struct heal *h, struct replicate *r, struct inode *inode);
+void heal_end(struct heal *h);
+/* The end of the mount is near, or a child has gone: what is not begun is left. */
+bool heal_must_stop(const struct heal *h);
+
+/* On all children or none: 0 or -errno. `alone`: at once or not at all (-EAGAIN). */
+int heal_lock(struct heal *h, const struct lock_entity *e);
+int heal_lock_alone(struct heal *h, const struct lock_entity *e);
+void heal_unlock(struct heal *h, const struct lock_entity *e);
+
+/* LOOKUP by gfid on all, and who heals whom in this kind. 0 or -errno: some child has not got it. */
+int heal_look(struct heal *h, enum change what);
+/* One call of `fop` about the inode to child i, to be filled. NULL: no memory. */
+struct call_stack *heal_call(const struct heal *h, enum fop fop, unsigned i);
+/* The same with an fd that is good for this call. */
+struct call_stack *heal_fd_call(const struct heal *h, enum fop fop, unsigned i);
+/* Winds it at child i, waits and gives it back. As coro_call(); no call is no memory. */
+int heal_send(const struct heal *h, unsigned i, struct call_stack *stk);
+/* The counters of that kind, as last looked at, are taken back on all but `failed`, which are accused. */
+int heal_count_back(struct heal *h, enum change what, child_set failed);
+
+/* heal-name.c: of op->dir and op->name, which some children have and others not, or of different objects. The
+ * name is to be asked for again. 0, or -errno: it could not be mended. */
+int heal_name(struct op *op);
+/* Have all children the same behind the name, or none anything? Not if one cannot say. */
+bool heal_name_is_whole(struct heal *h, const char *name);
+/* Under a lock on the name: h->op.inode is the directory, h->way of its entries. 0 or -errno. */
+int heal_name_locked(struct heal *h, const char *name);
+
+/* Of h->op.inode. 0, also if there was nothing to do, or -errno. */
+int heal_metadata(struct heal *h);
+int heal_entries(struct heal *h);
+int heal_data(struct heal *h);
+
+/* After a LOOKUP on all children: what is to be healed, is soon, in the background. */
+void heal_consider(struct replicate *r, struct inode *inode, const struct fan *f);
+
+#endif
