@@ -96,26 +96,13 @@ process_teardown(void)
 struct held {
     unsigned descriptors;
     uint64_t objects;
-    uint64_t histogram_bytes; /* in the pools that `objects` leaves out */
 };
 
-struct counting {
-    uint64_t objects, histogram_bytes;
-    bool is_left_out; /* the pool whose lines come */
-};
-
-/* Octaves of histograms come as calls take longer or shorter than any before: they say nothing. */
 static inline void
 count_active(void *arg, const char *key, const char *value)
 {
-    struct counting *c = arg;
-
-    if (strcmp(key, "pool-name") == 0)
-        c->is_left_out = strcmp(value, "io-stats-octave") == 0 || strcmp(value, "io-stats-latency") == 0;
-    if (strcmp(key, "active-count") == 0 && !c->is_left_out)
-        c->objects += strtoull(value, NULL, 10);
-    if (strcmp(key, "size") == 0 && c->is_left_out)
-        c->histogram_bytes += strtoull(value, NULL, 10);
+    if (strcmp(key, "active-count") == 0)
+        *(uint64_t *)arg += strtoull(value, NULL, 10);
 }
 
 static inline struct held
@@ -128,10 +115,7 @@ held_now(void)
     while (readdir(dir))
         h.descriptors++;
     closedir(dir);
-    struct counting counting = {0};
-    mem_pools_dump(count_active, &counting);
-    h.objects = counting.objects;
-    h.histogram_bytes = counting.histogram_bytes;
+    mem_pools_dump(count_active, &h.objects);
     return h;
 }
 

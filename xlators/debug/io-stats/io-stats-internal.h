@@ -3,6 +3,7 @@
 #ifndef KILN_IO_STATS_INTERNAL_H
 #define KILN_IO_STATS_INTERNAL_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -26,14 +27,11 @@ struct ios_conf {
 
 typedef _Atomic uint64_t counter;
 
-struct spread;
-
 struct stripe {
     _Alignas(64) counter hits[FOP_COUNT];
     counter releases[RELEASES];
     counter bytes_read, bytes_written;
     counter reads[SIZE_CLASSES], writes[SIZE_CLASSES];
-    _Atomic(struct spread *) spreads[FOP_COUNT]; /* latency.c's; NULL before the first call */
 };
 
 /* A window of time over which least and most are kept; sums are told apart by what they were when it began.
@@ -60,9 +58,20 @@ struct figures {
     uint64_t seconds;                          /* CLOCK_MONOTONIC */
 };
 
+/* A histogram, of one fop of a brick; latency.c. */
+struct spread {
+    uint64_t sum;                     /* ns */
+    uint16_t *low;                    /* HISTOGRAM_SUB counters for each octave that there is */
+    uint32_t *high;                   /* what those have carried; NULL: nothing */
+    uint8_t place[HISTOGRAM_OCTAVES]; /* which of `octaves` in `low` and `high`, from 1; 0: it is not there */
+    uint8_t octaves;
+};
+
 /* xl->private */
 struct ios {
-    unsigned stripes;
+    pthread_mutex_t latency_lock; /* the next; latency.c's */
+    struct spread *spreads;       /* one a fop; NULL before the first call */
+    _Alignas(64) unsigned stripes; /* a power of two */
     struct stripe *counters;
     _Atomic(struct latency_stripe *) latencies; /* made when latency-measurement is first on; NULL before */
     atomic_long open_now, open_most;            /* files */
@@ -79,39 +88,57 @@ void ios_window_begin(struct ios *ios, enum ios_window window);
 void ios_latency_bounds(const struct ios *ios, enum fop fop, enum ios_window window, uint64_t *min,
                         uint64_t *max);
 
-/* latency.c: the histograms. Its pools: 0 or -ENOMEM. */
-int ios_latency_pools_init(void);
-/* Installed with a compare and swap, and then there until the layer ends; read at any time. */
-struct octave {
-    counter buckets[HISTOGRAM_SUB];
+/* ---- latency.c: the histograms --------------------------------------------------------------- */
+
+enum { IOS_RING = 256 };
+
+/* A call that has ended: how long it took (ticks) and the fop, the lowest 8 bits. */
+struct ios_note {
+    struct ios *ios;
+    uint64_t what;
 };
+#define IOS_NOTE(ticks, fop) ((ticks) << 8 | (fop))
+#define IOS_NOTE_FOP(what) ((what)&255)
+#define IOS_NOTE_TICKS(what) ((uint64_t)((int64_t)(what) >> 8)) /* may be less than nothing */
+static_assert(FOP_COUNT <= 256, "a fop has 8 bits in a note");
 
-struct spread {
-    counter sum; /* ns */
-    _Atomic(struct octave *) octaves[HISTOGRAM_OCTAVES];
+/* A thread's. It alone writes notes and `head`. Whoever has the lock moves `tail` up to `head`. */
+struct ios_ring {
+    _Alignas(64) _Atomic unsigned head, tail; /* count up; a note's place is its number % IOS_RING */
+    struct ios_ring *next;                    /* under latency.c's lock of all */
+    pthread_mutex_t lock;
+    _Alignas(64) struct ios_note notes[IOS_RING];
 };
+extern _Thread_local struct ios_ring *ios_ring_mine; /* NULL before the thread's first call has ended */
 
-/* The first of its octave: makes what is missing. Without memory it is not counted. */
-void ios_latency_count_first(struct xlator *xl, struct stripe *s, enum fop fop, uint64_t ns);
+/* Makes this thread's ring, or empties it, and notes the call. Without memory it goes into its histogram at
+ * once. */
+void ios_latency_note_slowly(struct ios *ios, uint64_t what);
 
-/* A call of `fop` has taken `ns`. Any thread. Inlined: each operation of the brick does it. */
 static inline void
-ios_latency_count(struct xlator *xl, struct stripe *s, enum fop fop, uint64_t ns)
+ios_ring_put(struct ios_ring *r, unsigned head, struct ios *ios, uint64_t what)
 {
-    unsigned bucket = histogram_bucket(ns);
-    struct spread *spread = atomic_load_explicit(&s->spreads[fop], memory_order_acquire);
-    struct octave *octave =
-        spread ? atomic_load_explicit(&spread->octaves[bucket / HISTOGRAM_SUB], memory_order_acquire) : NULL;
-
-    if (__builtin_expect(!octave, 0)) {
-        ios_latency_count_first(xl, s, fop, ns);
-        return;
-    }
-    atomic_fetch_add_explicit(&spread->sum, ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&octave->buckets[bucket % HISTOGRAM_SUB], 1, memory_order_relaxed);
+    r->notes[head % IOS_RING] = (struct ios_note){ios, what};
+    atomic_store_explicit(&r->head, head + 1, memory_order_release);
 }
+
+/* A call of `fop` has taken `ticks`. Any thread. Inlined: each operation of the brick does it. */
+static inline void
+ios_latency_note(struct ios *ios, enum fop fop, uint64_t ticks)
+{
+    struct ios_ring *r = ios_ring_mine;
+    unsigned head = r ? atomic_load_explicit(&r->head, memory_order_relaxed) : 0;
+
+    if (__builtin_expect(!r || head - atomic_load_explicit(&r->tail, memory_order_acquire) == IOS_RING, 0))
+        ios_latency_note_slowly(ios, IOS_NOTE(ticks, fop));
+    else
+        ios_ring_put(r, head, ios, IOS_NOTE(ticks, fop));
+}
+
+/* 0 or -errno. */
+int ios_latency_init(struct ios *ios);
 /* All calls have ended. */
-void ios_latency_free(struct ios *ios);
+void ios_latency_fini(struct ios *ios);
 
 /* ---- per inode: for `top` -------------------------------------------------------------------- */
 

@@ -4,9 +4,9 @@
  *
  * Right below protocol/server, so it sees each client's operation once, with the time it spent parked. Its
  * volume name is the brick's. It takes no lock on the data path: counters are kept in stripes, one
- * cache-line-padded set for a few threads each, and added up when somebody asks. Counting calls, bytes and
- * durations (latency-histograms) is always on; latency-measurement, which a profile switches on, keeps least
- * and most of each window beside.
+ * cache-line-padded set for a few threads each, and added up when somebody asks; durations go the way that
+ * latency.c tells. Counting calls, bytes and durations (latency-histograms) is always on;
+ * latency-measurement, which a profile switches on, keeps least and most of each window beside.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -34,7 +34,7 @@ stripe_of_thread(const struct ios *ios)
 
     if (!mine)
         mine = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
-    return mine % ios->stripes;
+    return mine & (ios->stripes - 1);
 }
 
 static inline void
@@ -108,10 +108,11 @@ ios_fd_closed(struct xlator *xl, struct fd *fd)
 }
 
 /* What the reply tells: the bytes of a read, that a file is open, how long it took. */
-static void
-note_reply(struct xlator *xl, struct stripe *s, struct call_stack *stk, uint64_t ns)
+static __attribute__((noinline)) void
+note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
 {
     struct ios *ios = xl->private;
+    struct stripe *s = &ios->counters[stripe_of_thread(ios)];
     const struct fop_reply *reply = &stk->reply;
 
     switch (stk->call.fop) {
@@ -139,12 +140,11 @@ note_reply(struct xlator *xl, struct stripe *s, struct call_stack *stk, uint64_t
     }
 }
 
-/* Fops of whose reply more is kept than how long it took; a profile wants the speed of writes too. */
+/* Fops of whose reply more is kept than how long it took. */
 static inline bool
-is_reply_noted(enum fop fop, const struct ios_conf *conf)
+is_reply_noted(enum fop fop)
 {
-    return fop == FOP_readv || fop == FOP_open || fop == FOP_create ||
-           (fop == FOP_writev && conf->latency_measurement);
+    return fop == FOP_readv || fop == FOP_open || fop == FOP_create;
 }
 
 static void
@@ -156,22 +156,30 @@ note_measured(struct ios *ios, enum fop fop, uint64_t ns)
         count_latency(&latencies[stripe_of_thread(ios)].fops[fop], ns);
 }
 
+/* A profile runs. */
+static __attribute__((noinline)) void
+call_ends_measured(struct xlator *xl, struct call_stack *stk, uint64_t ticks)
+{
+    uint64_t ns = ticks_to_ns(ticks);
+
+    if (stk->began)
+        note_measured(xl->private, stk->call.fop, ns);
+    note_reply(xl, stk, ns);
+}
+
 /* stk->began: ticks; 0: nobody wants to know. */
 static void
 ios_call_ends(struct xlator *xl, struct call_stack *stk)
 {
-    struct ios *ios = xl->private;
     const struct ios_conf *conf = xlator_conf(xl);
-    struct stripe *s = &ios->counters[stripe_of_thread(ios)];
-    enum fop fop = stk->call.fop;
-    uint64_t ns = stk->began ? ticks_to_ns(ticks_now() - stk->began) : 0;
+    uint64_t ticks = stk->began ? ticks_now() - stk->began : 0;
 
     if (stk->began && conf->latency_histograms)
-        ios_latency_count(xl, s, fop, ns);
-    if (stk->began && conf->latency_measurement)
-        note_measured(ios, fop, ns);
-    if (is_reply_noted(fop, conf))
-        note_reply(xl, s, stk, conf->latency_measurement ? ns : 0);
+        ios_latency_note(xl->private, stk->call.fop, ticks);
+    if (conf->latency_measurement)
+        call_ends_measured(xl, stk, ticks);
+    else if (is_reply_noted(stk->call.fop))
+        note_reply(xl, stk, 0);
 }
 
 /* What the call alone tells. True: the reply tells more. */
@@ -250,19 +258,20 @@ ios_init(struct xlator *xl, struct reason *why)
 {
     const struct ios_conf *conf = xlator_conf(xl);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    struct ios *ios = calloc(1, sizeof *ios);
+    struct ios *ios = alloc_zeroed(_Alignof(struct ios), sizeof *ios);
 
     (void)why;
     if (!ios)
         return -ENOMEM;
-    ios->stripes = cores < 1 ? 1 : cores < STRIPES_MAX ? (unsigned)cores : STRIPES_MAX;
+    for (ios->stripes = 1; ios->stripes < STRIPES_MAX && (long)ios->stripes < cores; ios->stripes *= 2)
+        ;
     ios->counters = alloc_zeroed(_Alignof(struct stripe), ios->stripes * sizeof *ios->counters);
     int err = ios->counters ? ios_pools_init() : -ENOMEM;
 
-    if (!err)
-        err = ios_latency_pools_init();
     if (!err && conf->latency_measurement)
         err = make_latencies(ios);
+    if (!err)
+        err = ios_latency_init(ios);
     if (err) {
         free(atomic_load(&ios->latencies));
         free(ios->counters);
@@ -282,7 +291,7 @@ ios_fini(struct xlator *xl)
     struct ios *ios = xl->private;
 
     pthread_mutex_destroy(&ios->lock);
-    ios_latency_free(ios);
+    ios_latency_fini(ios);
     free(atomic_load(&ios->latencies));
     free(ios->counters);
     free(ios);
