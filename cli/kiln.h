@@ -58,6 +58,9 @@ int show_profile(const json_t *answer);
 /* KILN_REFUSED when a brick is not whole. */
 int show_check(const json_t *answer);
 int show_heal(const json_t *answer);
+int show_heal_summary(const json_t *answer);
+int show_split_brain(const json_t *answer);
+int show_heal_statistics(const json_t *answer);
 int show_options(const json_t *answer);
 
 /* ---- the functions of the table -------------------------------------------------------------- */

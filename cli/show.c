@@ -172,6 +172,43 @@ show_check(const json_t *answer)
     return is_whole ? status : KILN_REFUSED;
 }
 
+static void
+show_heal_brick(const json_t *brick)
+{
+    printf("Brick %s:%s\n", text(brick, "host"), text(brick, "path"));
+}
+
+static void
+show_heal_end(const json_t *brick, const char *title, const char *key)
+{
+    const json_t *count = json_object_get(brick, key);
+
+    if (json_is_integer(count))
+        printf("%s: %lld\n", title, (long long)json_integer_value(count));
+    else
+        printf("%s: - (%s)\n", title, text(brick, "error"));
+}
+
+static void
+show_heal_status(const json_t *brick)
+{
+    printf("Status: %s\n", json_is_true(json_object_get(brick, "online")) ? "Connected" : "not served");
+}
+
+static bool
+is_among(const json_t *list, const json_t *name)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(list, i, one)
+    {
+        if (json_equal(one, name))
+            return true;
+    }
+    return false;
+}
+
 int
 show_heal(const json_t *answer)
 {
@@ -180,16 +217,82 @@ show_heal(const json_t *answer)
 
     json_array_foreach(json_object_get(answer, "bricks"), i, brick)
     {
-        const json_t *count = json_object_get(brick, "count");
+        const json_t *split = json_object_get(brick, "split_brain");
 
-        printf("Brick %s:%s\n", text(brick, "host"), text(brick, "path"));
+        show_heal_brick(brick);
         json_array_foreach(json_object_get(brick, "entries"), k, entry)
+            printf("%s%s\n", json_string_value(entry),
+                   is_among(split, entry) ? " - Is in split-brain\n" : "");
+        show_heal_status(brick);
+        show_heal_end(brick, "Number of entries", "count");
+        putchar('\n');
+    }
+    return KILN_DONE;
+}
+
+int
+show_split_brain(const json_t *answer)
+{
+    json_t *brick, *entry;
+    size_t i, k;
+
+    json_array_foreach(json_object_get(answer, "bricks"), i, brick)
+    {
+        show_heal_brick(brick);
+        json_array_foreach(json_object_get(brick, "split_brain"), k, entry)
             printf("%s\n", json_string_value(entry));
-        printf("Status: %s\n", json_is_true(json_object_get(brick, "online")) ? "Connected" : "not served");
-        if (json_is_integer(count))
-            printf("Number of entries: %lld\n\n", (long long)json_integer_value(count));
-        else
-            printf("Number of entries: - (%s)\n\n", text(brick, "error"));
+        show_heal_status(brick);
+        show_heal_end(brick, "Number of entries in split-brain", "split_brain_count");
+        putchar('\n');
+    }
+    return KILN_DONE;
+}
+
+int
+show_heal_summary(const json_t *answer)
+{
+    json_t *brick;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "bricks"), i, brick)
+    {
+        show_heal_brick(brick);
+        show_heal_status(brick);
+        show_heal_end(brick, "Total Number of entries", "count");
+        show_heal_end(brick, "Number of entries in split-brain", "split_brain_count");
+        putchar('\n');
+    }
+    return KILN_DONE;
+}
+
+static void
+show_look(const json_t *look)
+{
+    static const struct {
+        const char *title, *key;
+    } lines[] = {{"Starting time of crawl", "started"},
+                 {"Ending time of crawl", "ended"},
+                 {"Type of crawl", "type"},
+                 {"No. of entries healed", "healed"},
+                 {"No. of entries in split-brain", "split_brain"},
+                 {"No. of heal failed entries", "failed"}};
+
+    putchar('\n');
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        printf("%s: %s\n", lines[i].title, text(look, lines[i].key));
+}
+
+int
+show_heal_statistics(const json_t *answer)
+{
+    json_t *brick, *look;
+    size_t i, k;
+
+    json_array_foreach(json_object_get(answer, "bricks"), i, brick)
+    {
+        show_heal_brick(brick);
+        json_array_foreach(json_object_get(brick, "looks"), k, look) show_look(look);
+        putchar('\n');
     }
     return KILN_DONE;
 }

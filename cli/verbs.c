@@ -21,10 +21,12 @@ const struct verb verbs[] = {
     {"info", "[NAME]", "What volumes are: bricks, options", NULL, 0, 1, volume_info},
     {"list", "", "The names of the volumes", NULL, 0, 0, volume_list},
     {"status", "[NAME]", "Which bricks are served, and where", NULL, 0, 1, volume_status},
-    {"heal", "NAME [info]", "Heal what bricks have missed, or show it",
-     "The self-heal daemon looks for itself every ten minutes, and when a brick comes. Without info: at "
-     "once.",
-     1, 2, volume_heal},
+    {"heal", "NAME [full | info [summary|split-brain] | statistics]",
+     "Heal what bricks have missed, or show it",
+     "The self-heal daemon looks for itself every ten minutes, and when a brick comes. Without a word: at\n"
+     "once, what the bricks know that others have missed. full: every file of the volume is compared.\n"
+     "info: what bricks have missed. statistics: when the daemon has looked, and what it has done.",
+     1, 3, volume_heal},
     {"check", "NAME", "Whether the bricks of a stopped volume are whole",
      "Each object must have a gfid, and a handle that leads to it. Reads only. The exit status is 1 when one "
      "has not.",

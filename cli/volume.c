@@ -143,12 +143,26 @@ volume_status(const struct verb *v, int argc, char **argv)
 int
 volume_heal(const struct verb *v, int argc, char **argv)
 {
-    (void)v;
-    if (argc == 1)
-        return ask_and_say("volume-heal", json_pack("{ss}", "name", argv[0]),
-                           "volume %s: the self-heal daemon looks; see: kiln volume heal %s info", argv[0],
-                           argv[0]);
-    return ask_and_show("volume-heal", json_pack("{ss ss}", "name", argv[0], "what", argv[1]), show_heal);
+    const char *what = argc > 1 ? argv[1] : "index", *more = argc > 2 ? argv[2] : "";
+
+    if (*more && strcmp(what, "info") != 0)
+        return usage(v, "'%s' is one argument too many", more);
+    json_t *args = json_pack("{ss ss}", "name", argv[0], "what", what);
+
+    if (strcmp(what, "index") == 0 || strcmp(what, "full") == 0)
+        return ask_and_say("volume-heal", args,
+                           "volume %s: the self-heal daemon looks%s; see: kiln volume heal %s info", argv[0],
+                           *what == 'f' ? " through all of it" : "", argv[0]);
+    if (strcmp(what, "statistics") == 0)
+        return ask_and_show("volume-heal", args, show_heal_statistics);
+    if (strcmp(what, "info") != 0 || !*more)
+        return ask_and_show("volume-heal", args, show_heal);
+    if (strcmp(more, "summary") == 0)
+        return ask_and_show("volume-heal", args, show_heal_summary);
+    if (strcmp(more, "split-brain") == 0)
+        return ask_and_show("volume-heal", args, show_split_brain);
+    json_decref(args);
+    return usage(v, "'%s': expected summary or split-brain", more);
 }
 
 int

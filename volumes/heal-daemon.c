@@ -26,7 +26,7 @@ enum { BACKOFF_FIRST_MS = 1000, BACKOFF_MAX_MS = 60000, LONG_LIFE_S = 60, PATH_B
 struct heal_daemon {
     struct cds_list_head link;
     char *volume, *text;         /* text: its volfile */
-    char file[PATH_BYTES], pid_file[PATH_BYTES];
+    struct heal_files files;
     enum heal_daemon_state state;
     bool is_wanted;
     bool is_starting;            /* a thread is in pump_start() */
@@ -40,8 +40,8 @@ struct heal_daemon {
     unsigned texts;              /* how many volfiles there have been */
 };
 
-/* All fields of all daemons, and the list, are under `lock`, but what does not change: volume, file,
- * pid_file. */
+/* All fields of all daemons, and the list, are under `lock`, but what does not change: volume,
+ * files. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct cds_list_head daemons = CDS_LIST_HEAD_INIT(daemons);
@@ -97,11 +97,11 @@ is_ours(long pid, const char *file)
 static void
 end_left_over(const struct heal_daemon *d)
 {
-    long pid = read_pid(d->pid_file);
+    long pid = read_pid(d->files.pid);
     int fd = pid ? pidfd_open((pid_t)pid, 0) : -1;
 
     /* What the descriptor stands for is looked at after it was got. */
-    if (fd >= 0 && is_ours(pid, d->file)) {
+    if (fd >= 0 && is_ours(pid, d->files.volfile)) {
         log_event(LOG_INFO, NULL, "heal-daemon-left", "volume %s: process %ld of an earlier kilnd is ended",
                   d->volume, pid);
         if (pidfd_send_signal(fd, SIGKILL, NULL, 0) < 0)
@@ -109,7 +109,8 @@ end_left_over(const struct heal_daemon *d)
     }
     if (fd >= 0)
         close(fd);
-    (void)unlink(d->pid_file);
+    (void)unlink(d->files.pid);
+    (void)unlink(d->files.socket);
 }
 
 /* ---- its life -------------------------------------------------------------------------------- */
@@ -205,8 +206,22 @@ static int
 launch(struct heal_daemon *d, struct pump **out)
 {
     char log[PATH_BYTES], uuid[64];
-    char *const argv[] = {"glusterfs", "-N", "-f", d->file, "-l", log, "-p", d->pid_file, "--process-name",
-                          "glustershd", "--client-pid=-6", "--xlator-option", uuid, NULL};
+    char *const argv[] = {"glusterfs",
+                          "-N",
+                          "-f",
+                          d->files.volfile,
+                          "-l",
+                          log,
+                          "-p",
+                          d->files.pid,
+                          "-S",
+                          d->files.socket,
+                          "--process-name",
+                          "glustershd",
+                          "--client-pid=-6",
+                          "--xlator-option",
+                          uuid,
+                          NULL};
     const struct pump_options o = {.path = HEAL_DAEMON_PROGRAM, .argv = argv, .done = ended, .arg = d};
 
     daemon_make_log_dir(NULL); /* without it the process says so itself */
@@ -311,7 +326,8 @@ static void
 free_daemon(struct heal_daemon *d)
 {
     end(d);
-    (void)unlink(d->pid_file);
+    (void)unlink(d->files.pid);
+    (void)unlink(d->files.socket);
     pthread_mutex_lock(&lock);
     cds_list_del(&d->link);
     pthread_mutex_unlock(&lock);
@@ -333,7 +349,7 @@ become(struct heal_daemon *d, char *text)
         free(text);
         return;
     }
-    if (volumes_save_heal(d->volume, text, d->file, d->pid_file, sizeof d->file, &why)) {
+    if (volumes_save_heal(d->volume, text, &d->files, &why)) {
         log_event(LOG_ERROR, NULL, "heal-daemon-volfile", "volume %s: %s", d->volume, why.wrong);
         free(text);
         return;
@@ -381,15 +397,15 @@ heal_daemons_follow(const char *volume)
 }
 
 int
-heal_daemon_again(const char *volume)
+heal_daemon_wake(const char *volume, char socket[HEAL_DAEMON_SOCKET_SIZE])
 {
     pthread_mutex_lock(&lock);
     struct heal_daemon *d = find_locked(volume);
     bool is_there = d && d->state != HEAL_MISSING;
-    if (is_there && d->pump)
-        pump_cancel(d->pump);
-    else if (is_there && !d->is_starting)
+    if (is_there && !d->pump && !d->is_starting)
         post_start_locked(d);
+    if (is_there)
+        memcpy(socket, d->files.socket, HEAL_DAEMON_SOCKET_SIZE);
     pthread_mutex_unlock(&lock);
     return is_there ? 0 : -ENOENT;
 }
@@ -406,7 +422,7 @@ heal_daemon_look(const char *volume, struct heal_daemon_look *out)
         out->state = d->state;
         out->restarts = d->restarts;
         memcpy(out->reason, d->reason, sizeof out->reason);
-        memcpy(pid_file, d->pid_file, sizeof pid_file);
+        memcpy(pid_file, d->files.pid, sizeof pid_file);
     }
     pthread_mutex_unlock(&lock);
     if (out->state == HEAL_RUNNING)

@@ -24,8 +24,10 @@ void heal_daemons_begin(uint16_t port);
 /* The volume's daemon becomes what the volume says: started, started anew with another volfile, ended. What
  * fails is logged, and heal_daemon_look() tells. */
 void heal_daemons_follow(const char *volume);
-/* It is ended and started again: it looks at once for what is to be healed. 0; -ENOENT: there is none. */
-int heal_daemon_again(const char *volume);
+/* Where it can be asked (heal-ask.h). One that waits to be started again is started now. 0; -ENOENT: there is
+ * none. */
+#define HEAL_DAEMON_SOCKET_SIZE 108
+int heal_daemon_wake(const char *volume, char socket[HEAL_DAEMON_SOCKET_SIZE]);
 /* All end. Before workers_stop(), no operation is under way. */
 void heal_daemons_stop(void);
 

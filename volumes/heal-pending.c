@@ -72,8 +72,9 @@ name_of(const char *brick, const char *gfid)
     struct stat st;
     bool is_known = handle_path(brick, gfid, handle) && lstat(handle, &st) == 0;
 
-    if (is_known)
-        is_known = S_ISLNK(st.st_mode) ? folder_of(brick, gfid, path) : file_of(brick, handle, path);
+    /* A folder's handle is a symlink, and so is the handle of a symlink; only that one has xattrs. */
+    if (is_known && !file_of(brick, handle, path))
+        is_known = S_ISLNK(st.st_mode) && folder_of(brick, gfid, path);
     json_t *name = is_known ? json_string(*path ? path : "/") : NULL; /* NULL too of what is no UTF-8 */
     return name ? name : json_sprintf("<gfid:%s>", gfid);
 }
@@ -89,11 +90,76 @@ is_in(const char *brick, const char *index, const char *name)
            lstat(path, &st) == 0;
 }
 
+/* ---- split-brain ----------------------------------------------------------------------------- */
+
+enum { WORDS = 2 }; /* of a count of pending changes: data, metadata; the third, entries, can be merged */
+
+/* Whom brick `from` says to have missed something: bit B of accused[w] for brick B of the set. */
+static void
+add_accusations(const struct volume *v, unsigned first, unsigned from, const char *gfid,
+                unsigned accused[WORDS])
+{
+    char handle[PATH_BYTES], key[VOLUME_NAME_MAX + 64];
+    uint32_t words[3];
+
+    if (!handle_path(v->bricks[first + from].path, gfid, handle))
+        return;
+    bool is_own = lgetxattr(handle, "trusted.gfid", NULL, 0) >= 0; /* not so the handle of a folder */
+    for (unsigned k = 0; k < v->replica; k++) {
+        snprintf(key, sizeof key, "trusted.afr.%s-client-%u", v->name, first + k);
+        ssize_t n = is_own ? lgetxattr(handle, key, words, sizeof words)
+                           : getxattr(handle, key, words, sizeof words);
+        for (unsigned w = 0; w < WORDS && n == sizeof words && k != from; w++)
+            accused[w] |= words[w] ? 1u << k : 0;
+    }
+}
+
+/* No brick of the set is one that the others can be healed from. */
+static bool
+is_split(const struct volume *v, unsigned brick, const char *gfid)
+{
+    const unsigned first = brick - brick % v->replica, all = (1u << v->replica) - 1;
+    const unsigned with_data = v->has_arbiter ? all >> 1 : all;
+    unsigned accused[WORDS] = {0};
+
+    for (unsigned from = 0; from < v->replica; from++)
+        add_accusations(v, first, from, gfid, accused);
+    return (accused[0] & with_data) == with_data || accused[1] == all;
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+struct pending {
+    const struct volume *v;
+    unsigned brick;
+    const char *path; /* the brick's */
+    json_t *entries, *split;
+    json_int_t count, split_count;
+};
+
+static int
+add_entry(struct pending *p, const char *gfid)
+{
+    bool is_bad = is_split(p->v, p->brick, gfid);
+
+    p->split_count += is_bad;
+    if (p->count++ >= HEAL_PENDING_NAMED_MAX)
+        return 0;
+    json_t *name = name_of(p->path, gfid);
+    if (json_array_append(p->entries, name) || (is_bad && json_array_append(p->split, name))) {
+        json_decref(name);
+        return -ENOMEM;
+    }
+    json_decref(name);
+    return 0;
+}
+
 /* Adds what stands in one index and not in the other (NULL: none). 0, -ENOMEM, or -errno of the folder; none
  * there is no error. */
 static int
-add_index(const char *brick, const char *index, const char *other, json_t *entries, json_int_t *count)
+add_index(struct pending *p, const char *index, const char *other)
 {
+    const char *brick = p->path;
     char path[PATH_BYTES];
     const struct dirent *e;
     struct gfid g;
@@ -108,8 +174,7 @@ add_index(const char *brick, const char *index, const char *other, json_t *entri
         /* ".", "..", and the file that all names are links of, are no gfids */
         if (gfid_parse(e->d_name, strlen(e->d_name), &g) || (other && is_in(brick, other, e->d_name)))
             continue;
-        if ((*count)++ < HEAL_PENDING_NAMED_MAX)
-            err = json_array_append_new(entries, name_of(brick, e->d_name)) ? -ENOMEM : 0;
+        err = add_entry(p, e->d_name);
     }
     if (!err && errno)
         err = -errno;
@@ -118,17 +183,24 @@ add_index(const char *brick, const char *index, const char *other, json_t *entri
 }
 
 json_t *
-heal_pending_of_brick(const char *path)
+heal_pending_of_brick(const struct volume *v, unsigned brick)
 {
-    json_t *entries = json_array();
-    json_int_t count = 0;
+    struct pending p = {.v = v,
+                        .brick = brick,
+                        .path = v->bricks[brick].path,
+                        .entries = json_array(),
+                        .split = json_array()};
     struct stat st;
-    int err = stat(path, &st) < 0 ? -errno : entries ? 0 : -ENOMEM;
+    int err = stat(p.path, &st) < 0 ? -errno : p.entries && p.split ? 0 : -ENOMEM;
 
-    err = err ? err : add_index(path, "xattrop", NULL, entries, &count);
-    err = err ? err : add_index(path, "dirty", "xattrop", entries, &count);
+    err = err ? err : add_index(&p, "xattrop", NULL);
+    err = err ? err : add_index(&p, "dirty", "xattrop");
     if (!err)
-        return json_pack("{sI so}", "count", count, "entries", entries);
-    json_decref(entries);
-    return err == -ENOMEM ? NULL : json_pack("{sn s[] ss}", "count", "entries", "error", strerror(-err));
+        return json_pack("{sI sI so so}", "count", p.count, "split_brain_count", p.split_count, "entries",
+                         p.entries, "split_brain", p.split);
+    json_decref(p.entries);
+    json_decref(p.split);
+    return err == -ENOMEM ? NULL
+                          : json_pack("{sn sn s[] s[] ss}", "count", "split_brain_count", "entries",
+                                      "split_brain", "error", strerror(-err));
 }

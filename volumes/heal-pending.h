@@ -9,10 +9,16 @@
 
 #include <jansson.h>
 
+#include "volumes/volume.h"
+
 #define HEAL_PENDING_NAMED_MAX 1000
 
-/* {"count": N, "entries": ["/dir/file" or "<gfid:...>", ...]}, at most HEAL_PENDING_NAMED_MAX of them, a new
- * reference; with "error" where the index cannot be read, then "count" is null. NULL: no memory. */
-json_t *heal_pending_of_brick(const char *path);
+/* {"count": N, "split_brain_count": N, "entries": ["/dir/file" or "<gfid:...>", ...], "split_brain": those of
+ * the entries that have no good copy}, at most HEAL_PENDING_NAMED_MAX of them, a new reference; with "error"
+ * where the index cannot be read, then the counts are null. NULL: no memory.
+ *
+ * In split-brain is what each brick of the set is accused by another one to have missed, in its data or its
+ * metadata, as the bricks' folders say. That folders hold different objects of one name is not looked for. */
+json_t *heal_pending_of_brick(const struct volume *v, unsigned brick);
 
 #endif

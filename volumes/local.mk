@@ -23,6 +23,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/brick-check.h \
 	volumes/front.c \
 	volumes/front.h \
+	volumes/heal-ask.c \
+	volumes/heal-ask.h \
 	volumes/heal-daemon.c \
 	volumes/heal-daemon.h \
 	volumes/heal-pending.c \

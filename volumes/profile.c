@@ -60,9 +60,9 @@ describe(struct xlator *stats)
 }
 
 json_t *
-profile_of_brick(const char *path)
+profile_of_brick(const struct volume *v, unsigned brick)
 {
-    struct graph *g = bricks_find(path);
+    struct graph *g = bricks_find(v->bricks[brick].path);
     struct xlator *stats = g ? stats_of(g) : NULL;
 
     read_section_begin();

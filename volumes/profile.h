@@ -8,9 +8,11 @@
 
 #include <jansson.h>
 
+#include "volumes/volume.h"
+
 /* {"online": true, "bytes_read": N, "bytes_written": N, "open_files": N, "fops": [{"fop": "WRITE", "calls":
  * N, "mean_us": F, "p50_us": F, "p99_us": F}, ...]}: those that were called; times are null where none were
  * kept. {"online": false} of a brick that is not served. A new reference; NULL: no memory. */
-json_t *profile_of_brick(const char *path);
+json_t *profile_of_brick(const struct volume *v, unsigned brick);
 
 #endif

@@ -14,6 +14,7 @@
 #include "glusterfsd/http.h"
 #include "graph/graph.h"
 #include "volumes/brick-check.h"
+#include "volumes/heal-ask.h"
 #include "volumes/heal-daemon.h"
 #include "volumes/heal-pending.h"
 #include "volumes/own-host.h"
@@ -343,32 +344,101 @@ volume_status(json_t *args, json_t **out, struct problem *why)
 /* ---- heal ------------------------------------------------------------------------------------ */
 
 static int
-heal_now(const struct volume *v, json_t **out, struct problem *why)
+ask_heal_daemon(const struct volume *v, enum heal_ask what, json_t **said, struct problem *why)
 {
     struct heal_daemon_look look;
+    char socket[HEAL_DAEMON_SOCKET_SIZE];
 
     heal_daemon_look(v->name, &look);
     if (look.state == HEAL_MISSING) {
         problem_set(why, -ENOENT, "volume %s is not healed: " HEAL_DAEMON_PROGRAM " is missing", v->name);
         problem_type(why, "apt install glusterfs-client");
-    } else if (heal_daemon_again(v->name)) {
-        problem_set(why, -EINVAL, "volume %s has no self-heal daemon: it is switched off, or not started",
-                    v->name);
+        return why->err;
+    }
+    if (heal_daemon_wake(v->name, socket) == 0)
+        return heal_ask(socket, v, what, said, why);
+    if (v->status != VOLUME_STARTED) {
+        problem_set(why, -EINVAL, "volume %s has no self-heal daemon: it is not started", v->name);
+        problem_type(why, "kiln volume start %s", v->name);
+    } else {
+        problem_set(why, -EINVAL, "volume %s has no self-heal daemon: it is switched off", v->name);
         problem_type(why, "kiln volume set %s cluster.self-heal-daemon on", v->name);
     }
-    *out = json_pack("{ss}", "name", v->name);
     return why->err;
+}
+
+static int
+heal_now(const struct volume *v, enum heal_ask what, json_t **out, struct problem *why)
+{
+    json_t *said = NULL;
+
+    if (ask_heal_daemon(v, what, &said, why) == 0)
+        *out = json_pack("{ss}", "name", v->name);
+    json_decref(said);
+    return why->err;
+}
+
+/* What the daemon says of look `n` of a brick of a set; NULL: there was none. */
+static json_t *
+describe_look(const json_t *said, unsigned set, unsigned in_set, unsigned n)
+{
+    static const struct {
+        const char *key, *theirs;
+    } parts[] = {{"type", "crawl_type"},     {"started", "strt_time"},   {"ended", "end_time"},
+                 {"healed", "healed_cnt"},   {"split_brain", "sb_cnt"}, {"failed", "heal_failed_cnt"},
+                 {"under_way", "inprogress"}};
+    json_t *look = json_object();
+    char key[80];
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        snprintf(key, sizeof key, "statistics_%s-%u-%u-%u", parts[i].theirs, set, in_set, n);
+        const char *text = json_string_value(json_object_get(said, key));
+        if (text) /* times end with a newline */
+            json_object_set_new(look, parts[i].key, json_stringn(text, strcspn(text, "\n")));
+    }
+    if (json_object_size(look) > 0)
+        return look;
+    json_decref(look);
+    return NULL;
+}
+
+static json_t *
+describe_looks(const struct volume *v, unsigned brick, const json_t *said)
+{
+    json_t *list = json_array(), *look;
+
+    for (unsigned n = 0; (look = describe_look(said, brick / v->replica, brick % v->replica, n)); n++)
+        json_array_append_new(list, look);
+    return json_pack("{ss ss so}", "host", shown_host(&v->bricks[brick]), "path", v->bricks[brick].path,
+                     "looks", list);
+}
+
+static int
+heal_statistics(const struct volume *v, json_t **out, struct problem *why)
+{
+    json_t *said = NULL, *list = json_array();
+
+    if (ask_heal_daemon(v, HEAL_ASK_STATISTICS, &said, why)) {
+        json_decref(list);
+        return why->err;
+    }
+    for (unsigned i = 0; i < v->brick_count; i++)
+        json_array_append_new(list, describe_looks(v, i, said));
+    json_decref(said);
+    *out = json_pack("{ss so}", "name", v->name, "bricks", list);
+    return 0;
 }
 
 /* What `look` says of each brick, with the brick's name. */
 static int
-list_bricks(const struct volume *v, json_t *(*look)(const char *path), json_t **out, struct problem *why)
+list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v, unsigned brick), json_t **out,
+            struct problem *why)
 {
     json_t *list = json_array();
 
     for (unsigned i = 0; i < v->brick_count; i++) {
         struct graph *g = bricks_find(v->bricks[i].path);
-        json_t *one = look(v->bricks[i].path);
+        json_t *one = look(v, i);
 
         if (one) {
             json_object_set_new(one, "host", json_string(shown_host(&v->bricks[i])));
@@ -394,11 +464,15 @@ heal_volume(const struct volume *v, const char *what, json_t **out, struct probl
         return why->err;
     }
     if (strcmp(what, "index") == 0)
-        return heal_now(v, out, why);
+        return heal_now(v, HEAL_ASK_INDEX, out, why);
+    if (strcmp(what, "full") == 0)
+        return heal_now(v, HEAL_ASK_FULL, out, why);
+    if (strcmp(what, "statistics") == 0)
+        return heal_statistics(v, out, why);
     if (strcmp(what, "info") == 0)
         return list_bricks(v, heal_pending_of_brick, out, why);
     problem_set(why, -EOPNOTSUPP, "heal %.40s is not built", what);
-    problem_expected(why, "heal, or heal info");
+    problem_expected(why, "heal, heal full, heal info, heal info split-brain, or heal statistics");
     return why->err;
 }
 
@@ -420,9 +494,9 @@ volume_heal(json_t *args, json_t **out, struct problem *why)
 /* ---- check ----------------------------------------------------------------------------------- */
 
 static json_t *
-check_brick(const char *path)
+check_brick(const struct volume *v, unsigned brick)
 {
-    json_t *json = brick_check(path), *pending = heal_pending_of_brick(path);
+    json_t *json = brick_check(v->bricks[brick].path), *pending = heal_pending_of_brick(v, brick);
 
     if (json && pending)
         json_object_set(json, "pending", json_object_get(pending, "count"));

@@ -12,6 +12,7 @@
 #include "log/log.h"
 #include "volumes/brick-jobs.h"
 #include "volumes/brick-place.h"
+#include "volumes/front.h"
 #include "volumes/state-dir.h"
 #include "volumes/volfile-text.h"
 #include "volumes/volume-options.h"
@@ -598,13 +599,18 @@ volumes_heal_volfile(const char *name, uint16_t brick_port, bool *is_wanted)
 }
 
 int
-volumes_save_heal(const char *name, const char *text, char *file, char *pid_file, size_t size,
-                  struct problem *why)
+volumes_save_heal(const char *name, const char *text, struct heal_files *files, struct problem *why)
 {
     const char *dir = state_dir_path(state);
+    struct volume *v = volumes_find(name, why);
 
-    if (snprintf(file, size, "%s/heal/%s.vol", dir, name) >= (int)size ||
-        snprintf(pid_file, size, "%s/heal/%s.pid", dir, name) >= (int)size)
+    if (!v)
+        return why->err;
+    snprintf(files->socket, sizeof files->socket, FRONT_SOCKET_DIR "/heal-%s.socket", GFID(&v->id));
+    volume_free(v);
+    if (snprintf(files->volfile, sizeof files->volfile, "%s/heal/%s.vol", dir, name) >=
+            (int)sizeof files->volfile ||
+        snprintf(files->pid, sizeof files->pid, "%s/heal/%s.pid", dir, name) >= (int)sizeof files->pid)
         return problem_set(why, -ENAMETOOLONG, "the state folder's name is too long");
     return state_dir_save_heal(state, name, text, strlen(text), why);
 }

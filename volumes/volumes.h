@@ -77,9 +77,11 @@ char *volumes_client_volfile(const char *name, const struct volfile_place *place
 /* The self-heal daemon's, to be freed. NULL: *is_wanted says whether the volume has one, then there is no
  * memory. */
 char *volumes_heal_volfile(const char *name, uint16_t brick_port, bool *is_wanted);
-/* Writes it; its path, and that of the daemon's pid file, go to buffers of `size` bytes. 0 or -errno with
- * *why. */
-int volumes_save_heal(const char *name, const char *text, char *file, char *pid_file, size_t size,
-                      struct problem *why);
+/* Files of a self-heal daemon. The socket's name is short whatever the volume's is. */
+struct heal_files {
+    char volfile[4352], pid[4352], socket[108];
+};
+/* Writes the volfile. 0 or -errno with *why. */
+int volumes_save_heal(const char *name, const char *text, struct heal_files *files, struct problem *why);
 
 #endif

@@ -167,6 +167,7 @@ struct rpc_client_stats {
     unsigned waiting, expired;
     uint64_t connects, losses, timeouts, unknown_replies, calls_in, pings;
 };
+/* As they are at this moment. Any thread. */
 void rpc_client_stats(struct rpc_client *c, struct rpc_client_stats *out);
 /* Calls of rpc_client_fop() that went out, since the client was made. */
 uint64_t rpc_client_fops_sent(struct rpc_client *c, enum fop fop);

@@ -16,6 +16,12 @@ has_healer() {
 has_new_healer() {
     has_healer "$1" && [[ $(healers "$1") != "$2" ]]
 }
+# BRICK FILE: the handle of a file, as another brick says
+handle_of() {
+    local gfid
+    gfid=$(getfattr --absolute-names -n trusted.gfid -e hex "$2" | sed -n 's/^trusted.gfid=0x//p')
+    echo "$1/.glusterfs/${gfid:0:2}/${gfid:2:2}/${gfid:0:8}-${gfid:8:4}-${gfid:12:4}-${gfid:16:4}-${gfid:20}"
+}
 status_is() {
     kiln_json status "$1" | grep -q "\"state\":\"$2\""
 }
@@ -37,6 +43,7 @@ kiln volume create r replica 2 "$T"/b/{1,2}
 kiln volume set r storage.health-check-interval 1
 kiln volume start r
 t "a replicated volume has a self-heal daemon" wait_for 120 "the self-heal daemon" has_healer r
+pid=$(healers r)
 t "status shows it" wait_for 120 "the status" status_is r running
 front_mount r "$T/mnt"
 echo one >"$T/mnt/file"
@@ -50,8 +57,24 @@ t "the brick is started again" kiln volume start r force
 t "heal is asked for" kiln volume heal r
 t "all of it is healed" wait_for 240 "the heal" nothing_is_pending
 t "the replicas are equal" bricks_get_equal "$T/b/1" "$T/b/2"
+is "$(kiln_json heal r statistics | grep -o '"type":"INDEX"' | sort -u)" '"type":"INDEX"' "statistics tell when it has looked"
 
-pid=$(healers r)
+# Behind the bricks' backs: no index knows of it.
+rm "$T/b/1/dir/new" "$(handle_of "$T/b/1" "$T/b/2/dir/new")"
+t "all of the volume can be compared" kiln volume heal r full
+t "what has vanished from a brick comes back" wait_for 240 "the file" test -e "$T/b/1/dir/new"
+is "$(cat "$T/b/1/dir/new")" two "as it was"
+is "$(healers r)" "$pid" "and all this by one daemon, which was not started anew"
+
+# Each accuses the other.
+for i in 1 2; do
+    setfattr -n "trusted.afr.r-client-$((2 - i))" -v 0x000000010000000000000000 "$T/b/$i/file"
+    touch "$T/b/$i/.glusterfs/indices/xattrop/$(basename "$(handle_of "" "$T/b/$i/file")")"
+done
+t "split-brain is marked" grep -A1 -x '/file - Is in split-brain' <<<"$(kiln heal r info)"
+is "$(kiln heal r info split-brain | grep -cx /file)" 2 "and listed alone"
+is "$(kiln heal r info summary | grep -cx 'Number of entries in split-brain: 1')" 2 "and counted"
+
 kill -KILL "$pid"
 t "a daemon that dies is started again" wait_for 240 "another one" has_new_healer r "$pid"
 t "an option ends it" kiln volume set r cluster.self-heal-daemon off
