@@ -23,6 +23,7 @@ heal_begin(struct heal *h, struct replicate *r, struct inode *inode)
 
     memset(h, 0, sizeof *h);
     memcpy(h->owner, &owner, sizeof h->owner);
+    h->generation = atomic_load(&r->generation);
     h->op.r = r;
     h->op.inode = inode_ref(inode);
     h->op.caller = (struct caller){
@@ -40,7 +41,8 @@ heal_must_stop(const struct heal *h)
 {
     struct replicate *r = h->op.r;
 
-    return atomic_load(&r->is_stopping) || atomic_load(&r->up) != r->all;
+    return atomic_load(&r->is_stopping) || atomic_load(&r->up) != r->all ||
+           atomic_load(&r->generation) != h->generation;
 }
 
 /* ---- locks ----------------------------------------------------------------------------------- */
@@ -55,7 +57,7 @@ heal_lock(struct heal *h, const struct lock_entity *e)
         return -ENOTCONN;
     child_set has = locks_take(&h->op, e, 1, all, &err);
 
-    if (has == all)
+    if (has == all && !heal_must_stop(h))
         return 0;
     locks_drop_one(&h->op, e, has);
     return err ? -err : -ENOTCONN;
@@ -70,7 +72,7 @@ heal_lock_alone(struct heal *h, const struct lock_entity *e)
         return -ENOTCONN;
     child_set has = locks_try(&h->op, e, all);
 
-    if (has == all)
+    if (has == all && !heal_must_stop(h))
         return 0;
     locks_drop_one(&h->op, e, has);
     return -EAGAIN;

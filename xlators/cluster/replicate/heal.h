@@ -37,6 +37,7 @@ enum heal_algorithm { HEAL_DYNAMIC, HEAL_DIFF, HEAL_FULL };
 struct heal {
     struct op op; /* its own, of which `inode` is what is healed */
     uint8_t owner[8];
+    uint32_t generation; /* of the layer, when it began */
     /* as of the last look */
     struct replica replica[REPLICAS_MAX];
     struct iatt stat[REPLICAS_MAX];
@@ -46,7 +47,9 @@ struct heal {
 /* Takes a reference to the inode. */
 void heal_begin(struct heal *h, struct replicate *r, struct inode *inode);
 void heal_end(struct heal *h);
-/* The end of the mount is near, or a child has gone: what is not begun is left. */
+/* The end of the mount is near, or a child has gone, be it back or not: what is not begun is left. Its locks
+ * went with it, and what the look has found, for writes may have passed it by: a source that has missed one
+ * would take it from the others. */
 bool heal_must_stop(const struct heal *h);
 
 /* On all children or none: 0 or -errno. `alone`: at once or not at all (-EAGAIN). */
