@@ -17,6 +17,16 @@
 
 #define DRAIN_TELL_SEC 30
 
+unsigned
+xlator_brick_facts(const struct xlator *xl)
+{
+    unsigned facts = xl->child_count ? ~0u : atomic_load(&xl->brick_facts);
+
+    for (unsigned i = 0; i < xl->child_count && facts; i++)
+        facts &= xlator_brick_facts(xl->children[i]);
+    return facts;
+}
+
 void
 xlator_tell_parent(struct xlator *xl, enum child_event event)
 {

@@ -136,7 +136,15 @@ struct xlator {
     /* calls that wait in this layer for as long as others please: call_stack_park(); a figure */
     atomic_uint parked[FOP_COUNT];
     atomic_bool is_off;     /* not on the way of its fops; written when options change */
+    /* of a layer that is a brick: BRICK_*, as of its last login */
+    atomic_uint brick_facts;
 };
+
+/* What a brick has said of itself. */
+#define BRICK_REMOVALS_PASS 0x1u /* inodelks of dht. domains do not hold back removals (brick 8.7) */
+
+/* What all bricks below `xl` have said; 0 while one has not said anything yet. Any thread, no lock. */
+unsigned xlator_brick_facts(const struct xlator *xl);
 
 /* The layer's conf. Valid until the calling fop function or callback returns: fetch it again after being
  * parked. (Workers and timers run layers inside an RCU read section.) */

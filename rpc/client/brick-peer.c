@@ -183,6 +183,7 @@ let_in(struct brick_peer *p, const struct common_reply *reply)
         .process_uuid = dict_get_str(reply->dict, DICT_KEY_PROCESS_UUID),
         .is_child_up =
             !dict_has(reply->dict, DICT_KEY_CHILD_UP) || dict_get_flag(reply->dict, DICT_KEY_CHILD_UP),
+        .removals_pass = dict_get_flag(reply->dict, DICT_KEY_REMOVALS_PASS),
     };
 
     if (!is_same_volume(p, login.volume_id)) {

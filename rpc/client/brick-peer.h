@@ -22,6 +22,7 @@ struct brick_login {
     const char *volume_id;    /* NULL: it has said none */
     const char *process_uuid; /* of the brick's process; NULL: none */
     bool is_child_up;         /* false: wait for the callback CHILD_UP before anything is asked */
+    bool removals_pass;       /* inodelks of dht. domains do not hold back removals: a brick of kilnd's */
 };
 
 /* All on workers. Absent ones are not called, but `gone` is a must. */

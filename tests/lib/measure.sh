@@ -7,6 +7,7 @@
 #   wait_for_rest INTERVAL MS PID...     waits until they have used at most MS of CPU within INTERVAL seconds, half a minute at most
 #   count_rpcs PID...            the calls that these clients, stock or Kiln, have sent (msgs_sent of every protocol/client in their
 #                                statedumps)
+#   calls_take PID FILE          `FOP COUNT`, a line each: what a process of kiln-mount has sent to all bricks until now
 #   machine                      the machine in a line
 #   kilobytes N, seconds MS      for people
 
@@ -45,6 +46,10 @@ count_rpcs() {
 rpcs_of() {
     local file
     file=$(dump_take "$1" /run/gluster) && awk -F= '/^msgs_sent=/ { n += $2 } END { print n + 0 }' "$file"
+}
+
+calls_take() {
+    awk -F'[.=]' '/^calls-sent/ { n[$2] += $3 } END { for (one in n) print one, n[one] }' "$(dump_take "$1" /run/gluster)" >"$2"
 }
 
 machine() {

@@ -46,12 +46,13 @@ enum { PID_INTERNAL = -4 }; /* the volume's own work: passes permissions (brick 
 
 struct dist_conf {
     char *extra_regex, *rsync_regex;
-    bool optimizes_lookup, weighs, by_gfid, unlink_locks;
-    int looks_unhashed; /* enum */
+    bool optimizes_lookup, weighs, by_gfid;
+    int looks_unhashed, unlink_locks; /* enums */
     uint64_t min_free_disk;
     int64_t min_free_inodes, spread;
 };
 enum { UNHASHED_ON, UNHASHED_OFF, UNHASHED_AUTO };
+enum { UNLINK_LOCKS_AUTO, UNLINK_LOCKS_ON, UNLINK_LOCKS_OFF };
 
 struct dist_child {
     struct xlator *xl;

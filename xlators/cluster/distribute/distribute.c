@@ -21,6 +21,7 @@
 #include "xlators/cluster/distribute/distribute-internal.h"
 
 static const char *const unhashed_modes[] = {"on", "off", "auto", NULL};
+static const char *const unlink_locks_modes[] = {"auto", "on", "off", NULL};
 
 static const struct option dist_options[] = {
     OPT_STR(struct dist_conf, extra_regex, "extra-hash-regex", NULL),
@@ -32,7 +33,7 @@ static const struct option dist_options[] = {
     OPT_INT(struct dist_conf, spread, "directory-layout-spread", "0", 0, LAYOUT_CHILDREN_MAX),
     OPT_BOOL(struct dist_conf, weighs, "weighted-rebalance", "on"),
     OPT_BOOL(struct dist_conf, by_gfid, "randomize-hash-range-by-gfid", "off"),
-    OPT_BOOL(struct dist_conf, unlink_locks, "unlink-takes-migrate-lock", "on"),
+    OPT_ENUM(struct dist_conf, unlink_locks, "unlink-takes-migrate-lock", "auto", unlink_locks_modes),
     OPT_MUST_BE("decommissioned-bricks", ""),
     OPT_MUST_BE("xattr-name", "trusted.glusterfs.dht"),
     OPT_MUST_BE("switch-pattern", ""),

@@ -7,8 +7,9 @@
  *
  * Before it an INODELK WRLCK dht.file.migrate on the file, on its cached subvolume: a stock client that
  * renames over this name has that lock, and holds our UNLINK back at the brick while it waits for a lock
- * that we would have by then (client 2.24). Bricks that leave locks of dht. domains out of that (kilnd's) do
- * not need it, and nobody tells which they are: `unlink-takes-migrate-lock off` leaves it out.
+ * that we would have by then (client 2.24). Bricks that leave locks of dht. domains out of that do not need
+ * it: kilnd's say so at the login, and if all of the subvolume's have, it is not taken.
+ * `unlink-takes-migrate-lock` (auto) on takes it always, off never.
  *
  * LINK: if the new name is hashed to another subvolume than the file's, a linkto file there first; LINK on
  * the cached one; then the linkto file gets the file's owner. If LINK fails the linkto file is removed
@@ -58,6 +59,15 @@ find(const struct op *o, struct target *t)
     return t->cached < 0 ? find_again(o, t) : 0;
 }
 
+static bool
+needs_lock(const struct dist *d, int cached)
+{
+    int mode = dist_conf(d)->unlink_locks;
+
+    return mode == UNLINK_LOCKS_ON || (mode == UNLINK_LOCKS_AUTO &&
+                                       !(xlator_brick_facts(d->child[cached].xl) & BRICK_REMOVALS_PASS));
+}
+
 static int
 unlink_at(const struct op *o, const struct target *t, struct call_stack **out)
 {
@@ -66,7 +76,7 @@ unlink_at(const struct op *o, const struct target *t, struct call_stack **out)
                              .domain = DOMAIN_MIGRATE,
                              .type = FLOCK_WRITE,
                              .may_miss = true};
-    unsigned count = dist_conf(o->d)->unlink_locks ? 1 : 0;
+    unsigned count = needs_lock(o->d, t->cached) ? 1 : 0;
     int err = dist_locks_take(o, &lock, count);
 
     *out = NULL;

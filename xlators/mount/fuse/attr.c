@@ -6,6 +6,8 @@
 
 #include "xlators/mount/fuse/fuse-internal.h"
 
+/* ---- getattr --------------------------------------------------------------------------------- */
+
 static void
 reply_attr(struct task *t, const struct iatt *a)
 {
@@ -38,20 +40,43 @@ static void
 getattr_go(struct task *t)
 {
     struct iatt a;
+    struct fuse_folder_look look = fuse_folder_look(t->m, node_at(t->m, t->number));
     int ret = task_call_by_number(t);
 
     a = t->stk->reply.stat;
     if (ret == -ESTALE && !t->stk->call.fd)
         ret = stat_by_open_file(t, ret, &a);
-    if (ret < 0)
+    if (ret < 0) {
         task_fail(t, ret);
-    else
-        reply_attr(t, &a);
+        return;
+    }
+    fuse_folder_keep(t->m, &look, &a);
+    reply_attr(t, &a);
+}
+
+/* Without asking anybody. */
+static bool
+reply_kept(fuse_req_t req, fuse_ino_t number)
+{
+    struct fuse_mount *m = fuse_req_userdata(req);
+    struct iatt a;
+    double left_s;
+    bool is_kept = fuse_folder_get(m, node_at(m, number), &a, &left_s);
+
+    if (is_kept) {
+        struct stat st;
+
+        iatt_to_stat(&a, &st);
+        fuse_reply_attr(req, &st, left_s);
+    }
+    return is_kept;
 }
 
 void
 op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
+    if (reply_kept(req, number))
+        return;
     struct task *t = task_new(req, fi ? FOP_fstat : FOP_stat, number, getattr_go);
 
     if (!t)
@@ -125,6 +150,8 @@ setattr_go(struct task *t)
     struct iatt a = {0};
     int ret = 0;
 
+    struct fuse_folder *folder = fuse_folder_change(t->m, node_at(t->m, t->number));
+
     if (valid_of(t->to_set))
         ret = set_others(t, &a);
     if (ret >= 0 && t->to_set & FUSE_SET_ATTR_SIZE) {
@@ -136,6 +163,8 @@ setattr_go(struct task *t)
         ret = task_call_by_number(t);
         a = t->stk->reply.stat;
     }
+    fuse_folder_changed(folder, NULL, NULL);
+    node_has_changed(t);
     if (ret < 0)
         task_fail(t, ret);
     else

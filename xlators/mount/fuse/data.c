@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Open files. What is written goes to the brick from the buffer it was read into from the kernel's device,
  * unless it is small: then the copy costs less than a buffer of a megabyte that cannot be used for the next
- * request. What is read goes to the kernel from the record that the brick's reply came in. */
+ * request. What is read goes to the kernel from the record that the brick's reply came in.
+ *
+ * The kernel sends an FSYNC after each write to a file that is open with O_SYNC or O_DSYNC. The bricks have
+ * that write on their disks when they answer it (client 3.22), so such an FSYNC is answered here, unless this
+ * mount has changed the file in another way since the last one that reached the bricks, or since before we
+ * know it. `skip-synced-fsync off` sends them all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -33,6 +38,8 @@ open_go(struct task *t)
         return;
     }
     t->stk->reply.fd = NULL; /* the file's */
+    if (t->fi.flags & O_TRUNC)
+        node_has_changed(t);
     t->fi.fh = (uint64_t)(uintptr_t)f;
     if (!f->fd->is_dir)
         fuse_file_flags(t->m, &t->fi);
@@ -149,11 +156,20 @@ op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_f
     task_start(t);
 }
 
+/* O_SYNC includes the bit of O_DSYNC. */
+static bool
+is_synchronous(const struct task *t, int how)
+{
+    return (t->file->fd->flags & (uint32_t)how) == (uint32_t)how;
+}
+
 static void
 write_go(struct task *t)
 {
     int ret = task_call(t);
 
+    if (ret < 0 || !is_synchronous(t, O_DSYNC) || !(t->stk->call.flags & O_DSYNC))
+        node_has_changed(t);
     if (ret < 0)
         task_fail(t, ret);
     else
@@ -198,15 +214,28 @@ op_write(fuse_req_t req, fuse_ino_t number, const char *bytes, size_t size, off_
 /* ---- the rest -------------------------------------------------------------------------------- */
 
 static void
-result_go(struct task *t)
+fsync_go(struct task *t)
 {
-    task_result(t, task_call(t));
+    struct fuse_node *node = node_at(t->m, t->number);
+    unsigned changes = node ? atomic_load(&node->changes) : 0;
+    int how = t->stk->call.flags ? O_DSYNC : O_SYNC; /* flags: the data is enough */
+
+    if (node && fuse_conf(t->m)->skips_synced_fsync && is_synchronous(t, how) &&
+        atomic_load(&node->synced) == changes + 1) {
+        task_done(t);
+        return;
+    }
+    int ret = task_call(t);
+
+    if (ret >= 0 && node)
+        node_is_synced(node, changes);
+    task_result(t, ret);
 }
 
 void
 op_fsync(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_info *fi)
 {
-    struct task *t = task_new(req, FOP_fsync, number, result_go);
+    struct task *t = task_new(req, FOP_fsync, number, fsync_go);
 
     if (!t)
         return;
@@ -240,8 +269,10 @@ static void
 fallocate_go(struct task *t)
 {
     bool keeps_size = t->stk->call.fop == FOP_zerofill && t->stk->call.flags & FALLOC_FL_KEEP_SIZE;
+    int ret = keeps_size ? zero_inside(t) : task_call(t);
 
-    task_result(t, keeps_size ? zero_inside(t) : task_call(t));
+    node_has_changed(t);
+    task_result(t, ret);
 }
 
 static const struct {

@@ -67,10 +67,34 @@ reply_entry(struct task *t)
     }
 }
 
+/* ---- what is said of folders ----------------------------------------------------------------- */
+
+/* The task's call, which changes names in its folders. What was removed or moved may be a folder. */
+static int
+change_names(struct task *t)
+{
+    const struct fop_call *call = &t->stk->call;
+    const struct fop_reply *reply = &t->stk->reply;
+    bool moves = call->fop == FOP_rename;
+    struct inode *dir = inode_ref(call->fop == FOP_link ? call->loc2.parent : call->loc.parent);
+    struct inode *dir2 = moves && call->loc2.parent != dir ? inode_ref(call->loc2.parent) : NULL;
+    struct fuse_folder *f = fuse_folder_change(t->m, node_of(t->m, dir));
+    struct fuse_folder *f2 = dir2 ? fuse_folder_change(t->m, node_of(t->m, dir2)) : NULL;
+    int ret = task_call(t);
+
+    fuse_folder_changed(f, &reply->pre, ret < 0 ? NULL : &reply->post);
+    fuse_folder_changed(f2, &reply->pre2, ret < 0 ? NULL : &reply->post2);
+    if (moves || call->fop == FOP_rmdir)
+        atomic_fetch_add(&t->m->folder_epoch, 1);
+    inode_unref(dir);
+    inode_unref(dir2);
+    return ret;
+}
+
 static void
 entry_go(struct task *t)
 {
-    int ret = task_call(t);
+    int ret = change_names(t);
 
     if (ret < 0)
         task_fail(t, ret);
@@ -81,7 +105,7 @@ entry_go(struct task *t)
 static void
 result_go(struct task *t)
 {
-    task_result(t, task_call(t));
+    task_result(t, change_names(t));
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -197,11 +221,23 @@ op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char *name)
     task_start(t);
 }
 
+/* A new file is on the disk with the first write that is. */
+static void
+note_new(struct task *t, fuse_ino_t number)
+{
+    struct fuse_node *node = node_at(t->m, number);
+    struct gfid asked;
+    int err = dict_get_gfid(t->stk->call.xdata, DICT_KEY_GFID_REQ, &asked);
+
+    if (node && !err && gfid_equal(&asked, &node->inode->gfid))
+        node_is_synced(node, 0);
+}
+
 static void
 create_go(struct task *t)
 {
     struct fuse_entry_param e;
-    int ret = task_call(t);
+    int ret = change_names(t);
 
     if (ret >= 0)
         ret = entry_fill(t->m, &t->stk->reply.stat, &e);
@@ -212,6 +248,7 @@ create_go(struct task *t)
     struct inode *inode = node_inode(t->m, e.ino);
     struct fuse_file *f = file_new(t->m, node_at(t->m, e.ino), t->stk->reply.fd);
 
+    note_new(t, e.ino);
     if (f) {
         t->stk->reply.fd = NULL; /* the file's */
         t->fi.fh = (uint64_t)(uintptr_t)f;

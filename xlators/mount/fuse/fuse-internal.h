@@ -5,6 +5,7 @@
  *   task.c    a request on its way: its coroutine, its caller, its end
  *   node.c    what the kernel knows by number: inodes with their lookup counts, open files
  *   entry.c   names: lookup, create and remove        attr.c   attributes, statfs
+ *   folder.c  attributes of folders, kept for a second
  *   data.c    open files                              dir.c    directories
  *   xattr.c   extended attributes                     lock.c   fcntl and flock locks
  *   switch.c  another graph below the mount point
@@ -42,7 +43,7 @@ struct fuse_conf {
     char *mountpoint, *source;
     char *attr_timeout, *entry_timeout, *negative_timeout; /* as given: fractions are allowed */
     char *kernel_options; /* names of mount(2)'s flags, with commas between */
-    bool is_read_only, acl;
+    bool is_read_only, acl, folder_attributes, skips_synced_fsync;
     bool takes_over; /* the mount point of another graph, later: fuse_switch() */
     int direct_io;   /* enum */
 };
@@ -54,6 +55,7 @@ enum { DIRECT_IO_AUTO, DIRECT_IO_ENABLE, DIRECT_IO_DISABLE };
 struct fuse_mount {
     struct xlator *_Atomic xl; /* this layer in the graph that serves */
     uint16_t owner;
+    atomic_uint folder_epoch; /* one more when a folder has gone or moved: nothing kept before counts */
     atomic_uint running; /* tasks, but for those that wait for locks */
     struct fuse_session *se;
     struct event_source device;
@@ -85,6 +87,8 @@ fuse_conf(const struct fuse_mount *m)
     return xlator_conf(m->xl);
 }
 
+struct task;
+
 /* ---- node.c ---------------------------------------------------------------------------------- */
 
 /* The layer's context of an inode. Its address is the inode's number at the kernel. While `lookups` is not 0
@@ -94,6 +98,10 @@ struct fuse_node {
     _Atomic uint64_t lookups;
     atomic_bool has_had_locks;  /* somebody of this mount has asked for one: FLUSH must reach the brick */
     atomic_uint kept;           /* of its open files, those that stayed with an older graph: switch.c */
+    atomic_uint changes;        /* that this mount has made of the file or its attributes, but for those that
+                                   were on the bricks' disks with their reply */
+    atomic_uint synced;         /* `changes` of before the last FSYNC, and 1: then they are on the disks */
+    _Atomic(struct fuse_folder *) folder; /* folder.c; set once */
     struct cds_list_head files; /* open ones, newest first; under the mount's lock */
 };
 
@@ -122,6 +130,14 @@ void node_free(struct fuse_node *node);
 /* Takes the reference to fd over; NULL (no memory): not taken. The node may be NULL: then there was none. */
 struct fuse_file *file_new(struct fuse_mount *m, struct fuse_node *node, struct fd *fd);
 void file_free(struct fuse_mount *m, struct fuse_file *f);
+/* The file of the task has been changed, and not on the bricks' disks yet. */
+void node_has_changed(struct task *t);
+/* Of `changes` before an FSYNC that has succeeded. */
+static inline void
+node_is_synced(struct fuse_node *node, unsigned changes)
+{
+    atomic_store(&node->synced, changes + 1);
+}
 /* A reference to an fd, of this graph, of a file that is open on the node; NULL: none is. */
 struct fd *file_fd_of(struct fuse_mount *m, struct fuse_node *node, const struct graph *g);
 /* ... of a graph that does not serve any more. */
@@ -202,6 +218,29 @@ int task_call_by_number(struct task *t);
 void task_fail(struct task *t, int err);
 void task_done(struct task *t);          /* an empty reply */
 void task_result(struct task *t, int ret); /* one of these two */
+
+/* ---- folder.c -------------------------------------------------------------------------------- */
+
+struct fuse_folder;
+int fuse_folder_pool_init(void);
+void fuse_folder_free(struct fuse_folder *f);
+/* Of a node that the caller holds by its inode, or the kernel by its number; NULL: nothing is kept. */
+/* Its attributes, if they are kept, and how many seconds they are good for. */
+bool fuse_folder_get(struct fuse_mount *m, struct fuse_node *node, struct iatt *out, double *left_s);
+/* The bricks are asked: what comes back is kept, if nothing has changed since the look. */
+struct fuse_folder_look {
+    struct fuse_folder *folder; /* NULL: will not be kept; else good for as long as the inode is held */
+    uint64_t at_ns;
+    uint32_t changes, epoch;
+    bool is_quiet;
+};
+struct fuse_folder_look fuse_folder_look(struct fuse_mount *m, struct fuse_node *node);
+void fuse_folder_keep(struct fuse_mount *m, const struct fuse_folder_look *look, const struct iatt *iatt);
+/* A change of the folder begins; the caller holds the inode until it has ended it by the next one. NULL:
+ * nothing is kept. */
+struct fuse_folder *fuse_folder_change(struct fuse_mount *m, struct fuse_node *node);
+/* It has been done: the folder's attributes before and after; NULL: not known, or it may have failed. */
+void fuse_folder_changed(struct fuse_folder *f, const struct iatt *pre, const struct iatt *post);
 
 /* ---- fuse.c ---------------------------------------------------------------------------------- */
 

@@ -45,6 +45,8 @@ static const struct option fuse_options[] = {
     OPT_BOOL(struct fuse_conf, takes_over, "takes-over", "off"),
     OPT_BOOL(struct fuse_conf, is_read_only, "read-only", "off"),
     OPT_BOOL(struct fuse_conf, acl, "acl", "off"),
+    OPT_BOOL(struct fuse_conf, folder_attributes, "folder-attributes", "on"),
+    OPT_BOOL(struct fuse_conf, skips_synced_fsync, "skip-synced-fsync", "on"),
     OPT_ENUM(struct fuse_conf, direct_io, "direct-io-mode", "auto", direct_io_modes),
     OPT_END,
 };

@@ -17,7 +17,7 @@ node_pools_init(void)
         node_pool = mem_pool_new(struct fuse_node, 0);
     if (!file_pool)
         file_pool = mem_pool_new(struct fuse_file, 0);
-    return node_pool && file_pool ? 0 : -1;
+    return node_pool && file_pool ? fuse_folder_pool_init() : -1;
 }
 
 struct inode *
@@ -55,6 +55,7 @@ node_of(struct fuse_mount *m, struct inode *inode)
 void
 node_free(struct fuse_node *node)
 {
+    fuse_folder_free(atomic_load(&node->folder));
     mem_put(node);
 }
 
@@ -77,6 +78,16 @@ node_forget(struct fuse_mount *m, struct inode *inode, uint64_t count)
 
     if (node && count && atomic_fetch_sub(&node->lookups, count) == count)
         inode_unref(inode);
+}
+
+/* Counted when it has been done: an FSYNC that began before may not have seen it. */
+void
+node_has_changed(struct task *t)
+{
+    struct fuse_node *node = node_at(t->m, t->number);
+
+    if (node)
+        atomic_fetch_add(&node->changes, 1);
 }
 
 /* ---- open files ------------------------------------------------------------------------------ */

@@ -50,16 +50,22 @@ named(fuse_req_t req, enum fop fop, fuse_ino_t number, const char *name, void (*
     return task_new(req, fop, number, go);
 }
 
+/* An ACL is the mode, too. */
 static void
-result_go(struct task *t)
+set_go(struct task *t)
 {
-    task_result(t, task_call_by_number(t));
+    struct fuse_folder *folder = fuse_folder_change(t->m, node_at(t->m, t->number));
+    int ret = task_call_by_number(t);
+
+    fuse_folder_changed(folder, NULL, NULL);
+    node_has_changed(t);
+    task_result(t, ret);
 }
 
 void
 op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size, int flags)
 {
-    struct task *t = named(req, FOP_setxattr, number, name, result_go);
+    struct task *t = named(req, FOP_setxattr, number, name, set_go);
 
     if (!t)
         return;
@@ -73,7 +79,7 @@ op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *val
 void
 op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name)
 {
-    struct task *t = named(req, FOP_removexattr, number, name, result_go);
+    struct task *t = named(req, FOP_removexattr, number, name, set_go);
 
     if (!t)
         return;

@@ -97,6 +97,7 @@ brick_up(struct brick_peer *p, const struct brick_login *login, void *arg)
 {
     struct client *c = arg;
 
+    atomic_store(&c->xl->brick_facts, login->removals_pass ? BRICK_REMOVALS_PASS : 0);
     pthread_mutex_lock(&c->lock);
     c->is_up = login->is_child_up;
     c->reopening++; /* so that the last answer is not the last before all are sent */

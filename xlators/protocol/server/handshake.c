@@ -105,6 +105,8 @@ accept_login(struct login *l, const struct brick_client *client)
         err = dict_set_int(d, DICT_KEY_CLNT_LK_VERSION, 0);
     if (!err)
         err = dict_set_uint(d, DICT_KEY_TRANSPORT_PTR, client->id);
+    if (!err) /* for Kiln's client, which need not take such locks before it removes */
+        err = dict_set_int(d, DICT_KEY_REMOVALS_PASS, 1);
     (void)err; /* no key is needed by a client of today (wire 3.3) */
     reply_common(l->req, &reply);
 }

@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# What kiln-mount does not ask bricks for (client 3.22): a folder's attributes after each change of its own, FSYNC after writes that were
+# synchronous, a lock before UNLINK on bricks that do not need it. Counted; each saving has an option that ends it. A stock mount beside
+# it sees what is there, and what that one changes is seen when --attribute-timeout is over.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/measure.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+files=40
+volume_new v 2x2
+volume_start v
+kiln=$T/kiln
+stock=$T/stock
+mount_kiln v "$kiln"
+mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
+mkdir "$kiln/d"
+seed_work_build
+
+count_begin() {
+    calls_take "${mount_pid[$kiln]}" "$T/before"
+}
+
+# Sets calls[FOP]: how many since then.
+count_end() {
+    local fop n
+    calls_take "${mount_pid[$kiln]}" "$T/after"
+    calls=([stat]=0 [fsync]=0 [inodelk]=0 [writev]=0)
+    while read -r fop n; do
+        calls[$fop]=$n
+    done <"$T/after"
+    while read -r fop n; do
+        calls[$fop]=$((${calls[$fop]} - n))
+    done <"$T/before"
+}
+declare -A calls
+
+work() {
+    "$seed_work" create "$1" "$files" && "$seed_work" write "$1" "$files"
+}
+
+count_begin
+t "files are made, written and removed" work "$kiln/d"
+count_end
+is "${calls[writev]}" $((2 * files)) "each is written on both replicas"
+t "the folder is not asked for after each (${calls[stat]} STATs)" test "${calls[stat]}" -lt "$files"
+is "${calls[fsync]}" 0 "what was written synchronously is not synced again"
+is "${calls[inodelk]}" "$([[ $BRICKD == kiln ]] && echo 0 || echo $((4 * files)))" "no lock is taken before UNLINK, but on stock's bricks"
+
+# One that was also written otherwise.
+sync_both() {
+    python3 - "$1" <<'EOS'
+import os, sys
+plain = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+synced = os.open(sys.argv[1], os.O_WRONLY | os.O_SYNC)
+os.pwrite(plain, b"a", 0)
+os.fsync(synced)
+os.pwrite(synced, b"b", 1)
+EOS
+}
+count_begin
+sync_both "$kiln/d/both"
+count_end
+t "FSYNC is sent when something is left to sync" test "${calls[fsync]}" -ge 2
+t "but not once more for the synchronous write" test "${calls[fsync]}" -lt 4
+
+# A folder's times and links after each change are those that the bricks have.
+looks() {
+    stat -c '%x %y %z %h %a' "$1"
+}
+
+same_looks() {
+    [[ $(looks "$kiln/$1") == "$(looks "$stock/$1")" ]] || { looks "$kiln/$1"; looks "$stock/$1"; return 1; }
+}
+
+changes=("touch a" "mkdir e" "touch e/f" "ln a b" "ln -s a c" "mv a g" "mv g e/g" "mknod p p" "rm b" "rm e/f" "rm e/g" "rmdir e" "mkdir e" "mv e h"
+    "chmod 750 ." "touch -d 2001-01-01 ." "touch again" "setfattr -n user.x -v 1 .")
+looks "$kiln/d" >/dev/null
+good=yes
+for change in "${changes[@]}"; do
+    sleep 0.02
+    (cd "$kiln/d" && $change) && same_looks d || { good="after $change"; break; }
+done
+is "$good" yes "the folder looks as on the stock mount after ${#changes[@]} changes"
+t "so does the root" same_looks .
+
+# What others do.
+looks "$kiln/d" >/dev/null
+touch "$stock/d/others"
+t "another client's change is seen in time" wait_for 60 "the folder's times" same_looks d
+looks "$kiln/d" >/dev/null
+chmod 705 "$stock/d"
+t "and so is its mode" wait_for 60 "the folder's mode" same_looks d
+touch "$stock/d/others2" "$kiln/d/mine"
+t "also when both change it" wait_for 60 "the folder's times" same_looks d
+mkdir "$kiln/d/gone"
+looks "$kiln/d/gone" >/dev/null
+rmdir "$stock/d/gone"
+not_there() {
+    [[ ! -e $kiln/d/gone ]]
+}
+t "a folder that another client has removed goes" wait_for 60 "the folder to be gone" not_there
+
+# Without.
+mount_end "$kiln"
+mount_kiln v "$kiln" --xlator-option='*.folder-attributes=off' --xlator-option='*.skip-synced-fsync=off' \
+    --xlator-option='*.unlink-takes-migrate-lock=on'
+count_begin
+t "all savings can be switched off" work "$kiln/d"
+count_end
+t "the folder is asked for then (${calls[stat]} STATs)" test "${calls[stat]}" -ge $((2 * files))
+is "${calls[fsync]}" $((2 * files)) "each FSYNC goes to the bricks"
+is "${calls[inodelk]}" $((4 * files)) "a lock is taken before each UNLINK"
