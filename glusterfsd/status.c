@@ -269,6 +269,7 @@ answer_fds(struct graph *g, struct dict *out)
 struct calls {
     struct teller t;
     int count;
+    const char *layer; /* whose calls are told */
 };
 
 struct call_of {
@@ -292,6 +293,18 @@ tell_call(struct calls *l, const struct call_of *who, const char *op, int type, 
     l->count++;
 }
 
+/* A call's number has gone with its request: 0. */
+static bool
+tell_parked(const struct parked_call *c, void *arg)
+{
+    const struct call_of who = {c->uid, c->gid, c->pid, 0};
+    struct calls *l = arg;
+
+    if (l->count < CALLS_MAX)
+        tell_call(l, &who, fop_info[c->fop].name, (int)c->fop, l->layer);
+    return l->count < CALLS_MAX;
+}
+
 /* Calls that wait for others, which are those that can hang; the many that run for a moment are not listed.
  * And the question itself, as by stock. */
 static int
@@ -300,19 +313,14 @@ answer_calls(struct graph *g, const struct status_asker *who, struct dict *out)
     struct calls l = {.t.out = out};
 
     const struct call_of question = {who->caller->uid, who->caller->gid, who->caller->pid, who->unique};
-    /* Calls are counted where they wait, and not kept: the CLI shows nothing more without these numbers. */
-    const struct call_of not_known = {-1, -1, -1, 0};
 
     tell_call(&l, &question, "STATUS", 0, "management");
     for (unsigned i = 0; i < g->layer_count; i++) {
         struct xlator *xl = &g->layers[i];
 
-        for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
-            unsigned parked = atomic_load(&xl->parked[fop]);
-
-            while (parked-- && l.count < CALLS_MAX)
-                tell_call(&l, &not_known, fop_info[fop].name, (int)fop, xl->name);
-        }
+        l.layer = xl->name;
+        if (xl->type->each_parked)
+            xl->type->each_parked(xl, tell_parked, &l);
     }
     tell(&l.t, l.count, "callpool.count");
     return l.t.err;

@@ -25,6 +25,13 @@ struct inode_table;
 struct reason;
 struct volfile_section;
 
+/* One that waits in a layer, and who has sent it. */
+struct parked_call {
+    enum fop fop;
+    uint32_t uid, gid;
+    int32_t pid;
+};
+
 /* Objects on which a layer may keep a context. */
 enum ctx_kind { CTX_INODE, CTX_FD, CTX_CLIENT, CTX_KINDS };
 #define KEEPS(kind) (1u << (kind))
@@ -99,6 +106,9 @@ struct xlator_type {
     void (*call_parks)(struct frame *f, struct call_stack *stk);
     /* ... goes on. True: counted again, or was. False: later; the layer calls call_stack_unpark() again. */
     bool (*call_goes_on)(struct frame *f, struct call_stack *stk);
+    /* Each call that waits in this layer for as long as others please, until `fn` says false; layers that
+     * call call_stack_park() have it. `fn` runs under a lock of the layer's: it takes leaf locks only. */
+    void (*each_parked)(struct xlator *xl, bool (*fn)(const struct parked_call *c, void *arg), void *arg);
     /* What is below `child` has come up, gone down, or tries to; from any thread. Absent: passed on to the
      * layer above. One that has this passes on, with xlator_tell_parent(), what the layers above shall know.
      */

@@ -50,19 +50,29 @@ fi
 
 # A lock that waits is a call that is under way, as is the question itself. Of its frames stock leaves out what belongs to each.
 twins_run touch MNT/d/locked
-holders=()
+holders=() waits_of=()
 for mnt in "$T/mnt-a" "$T/mnt-b"; do
     flock --close "$mnt/d/locked" sleep 1000 &
     holders+=($!)
     holds() { ! flock -n "$mnt/d/locked" true; }
     wait_for 120 "the lock to be held" holds
-    flock "$mnt/d/locked" true &
+    # Of somebody else, who does not have the way to the mount.
+    python3 -c '
+import fcntl, os, sys
+file = open(sys.argv[1])
+os.setresgid(4321, 4321, 4321)
+os.setresuid(1234, 1234, 1234)
+fcntl.flock(file, fcntl.LOCK_EX)' "$mnt/d/locked" &
+    waits_of+=("$!")
 done
 pending() { gl volume status "$1" callpool | awk '/^Pending calls:/ { n += $3 } END { print n }'; }
 one_waits() { [[ $(pending "$1") == 3 ]]; }
 for vol in twin-a twin-b; do
     t "status callpool: the questions to two bricks, and a lock of $vol that waits" wait_for 120 "three calls" one_waits $vol
 done
+whose() { gl volume status "$1" callpool | awk '/^ *(UID|GID|PID) / { print $NF }' | grep -xE "1234|4321|$2" | xargs; }
+is "$(whose twin-b "${waits_of[1]}")" "$(whose twin-a "${waits_of[0]}" | sed "s/${waits_of[0]}/${waits_of[1]}/")" \
+    "it is told whose lock waits: $(whose twin-b "${waits_of[1]}")"
 TWINS_SHAPE='drop=^(Frame.#|Ref.Count|Translator|Completed|Frames|UID|GID|PID|Unique)' t_twins "status callpool" status VOL callpool
 if [[ $BRICKD == kiln ]]; then
     out=$(gl volume status twin-b callpool)

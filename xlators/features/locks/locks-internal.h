@@ -58,6 +58,12 @@ struct locks_conf {
     int64_t client_inode_limit; /* ... on one inode */
 };
 
+/* What the layer keeps of its brick. */
+struct locks {
+    pthread_mutex_t parked_mutex; /* a leaf; taken when a request is parked and when it goes on */
+    struct cds_list_head parked;  /* of struct waiter, by `of_brick` */
+};
+
 /* A parked request: packed, or, if that cannot be, as it is. */
 struct waiter {
     struct cds_list_head link; /* of a batch */
@@ -65,9 +71,16 @@ struct waiter {
         struct worker_job job;
         struct timer again; /* there was no memory to unpack it */
     };
-    struct packed_call *packed; /* NULL: it is not packed */
-    struct call_stack *stk;
+    union {
+        struct packed_call *packed;
+        struct call_stack *stk;
+    };
+    struct cds_list_head of_brick; /* once it is parked; the oldest first */
+    uint32_t uid, gid;             /* the caller's, as is pid */
+    int32_t pid;
     int error;       /* 0: granted */
+    uint8_t fop;
+    bool is_packed;
     bool is_removal; /* granted means: go on with the layer below; else the lock's reply is sent */
 };
 
@@ -200,6 +213,8 @@ char *lock_text_new(struct xlator *xl);
 bool lock_same_owner(const struct lock *a, const struct lock *b);
 bool lock_overlaps(const struct lock *a, const struct lock *b);
 struct waiter *waiter_new(struct xlator *xl, struct call_stack *stk);
+/* call_stack_park(), and it is told by each_parked from now on. Before it is packed. */
+void waiter_park_locked(struct waiter *w);
 /* A call that is parked gives up its record, arena and request. Its stack is gone when the mutex is released.
  */
 void waiter_pack_locked(struct waiter *w, struct lock_batch *b);

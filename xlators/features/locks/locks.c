@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -118,11 +119,20 @@ waiter_unpack_later(struct waiter *w)
     timer_start(&w->again, NO_MEMORY_WAIT_MS);
 }
 
+/* It goes on: nobody is told of it any more. */
+static void
+unlist(struct locks *brick, struct waiter *w)
+{
+    pthread_mutex_lock(&brick->parked_mutex);
+    cds_list_del(&w->of_brick);
+    pthread_mutex_unlock(&brick->parked_mutex);
+}
+
 static void
 waiter_run(struct worker_job *job)
 {
     struct waiter *w = caa_container_of(job, struct waiter, job);
-    struct call_stack *stk = w->packed ? call_stack_unpack(w->packed) : w->stk;
+    struct call_stack *stk = w->is_packed ? call_stack_unpack(w->packed) : w->stk;
     int error = w->error;
 
     if (!stk) {
@@ -131,6 +141,7 @@ waiter_run(struct worker_job *job)
     }
     bool is_removal = w->is_removal;
 
+    unlist(stk->xl->private, w);
     mem_put(w);
     if (error)
         call_stack_fail(stk, error);
@@ -378,17 +389,35 @@ waiter_new(struct xlator *xl, struct call_stack *stk)
 void
 waiter_pack_locked(struct waiter *w, struct lock_batch *b)
 {
-    w->packed = call_stack_pack(w->stk);
-    if (!w->packed)
+    struct packed_call *packed = call_stack_pack(w->stk);
+
+    if (!packed)
         return;
     b->shell = w->stk;
-    w->stk = NULL;
+    w->packed = packed;
+    w->is_packed = true;
+}
+
+void
+waiter_park_locked(struct waiter *w)
+{
+    const struct caller *c = &w->stk->caller;
+    struct locks *brick = w->stk->xl->private;
+
+    w->fop = (uint8_t)w->stk->call.fop;
+    w->uid = c->uid;
+    w->gid = c->gid;
+    w->pid = c->pid;
+    call_stack_park(w->stk);
+    pthread_mutex_lock(&brick->parked_mutex);
+    cds_list_add_tail(&w->of_brick, &brick->parked);
+    pthread_mutex_unlock(&brick->parked_mutex);
 }
 
 void
 lock_park_locked(struct waiter *w, struct lock_batch *b)
 {
-    call_stack_park(w->stk);
+    waiter_park_locked(w);
     b->fd = w->stk->call.fd;
     w->stk->call.fd = NULL;
     waiter_pack_locked(w, b);
@@ -595,9 +624,44 @@ locks_pools_init(void)
 static int
 locks_init(struct xlator *xl, struct reason *why)
 {
-    (void)xl;
+    struct locks *brick = calloc(1, sizeof *brick);
+
     (void)why;
-    return locks_pools_init();
+    if (!brick || locks_pools_init()) {
+        free(brick);
+        return -ENOMEM;
+    }
+    pthread_mutex_init(&brick->parked_mutex, NULL);
+    CDS_INIT_LIST_HEAD(&brick->parked);
+    xl->private = brick;
+    return 0;
+}
+
+static void
+locks_fini(struct xlator *xl)
+{
+    struct locks *brick = xl->private;
+
+    assert(cds_list_empty(&brick->parked));
+    pthread_mutex_destroy(&brick->parked_mutex);
+    free(brick);
+    xl->private = NULL;
+}
+
+static void
+locks_each_parked(struct xlator *xl, bool (*fn)(const struct parked_call *call, void *arg), void *arg)
+{
+    struct locks *brick = xl->private;
+    struct waiter *w;
+
+    pthread_mutex_lock(&brick->parked_mutex);
+    cds_list_for_each_entry(w, &brick->parked, of_brick) {
+        const struct parked_call c = {.fop = w->fop, .uid = w->uid, .gid = w->gid, .pid = w->pid};
+
+        if (!fn(&c, arg))
+            break;
+    }
+    pthread_mutex_unlock(&brick->parked_mutex);
 }
 
 static void
@@ -670,6 +734,8 @@ const struct xlator_type features_locks_xlator = {
     .ops = &locks_ops,
     .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
     .init = locks_init,
+    .fini = locks_fini,
+    .each_parked = locks_each_parked,
     .inode_forget = locks_inode_forget,
     .fd_closed = locks_fd_closed,
     .client_gone = locks_client_gone,

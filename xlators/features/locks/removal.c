@@ -167,7 +167,7 @@ remove_object(struct xlator *xl, struct call_stack *stk, struct inode *victim)
     xl_verdict verdict = !is_client_here ? -ENOTCONN : must_wait(li, r) ? XL_OWNED : XL_PASS;
     if (verdict == XL_OWNED) {
         r->waiter = w;
-        call_stack_park(stk); /* whoever holds the lock may need a place of io-threads to get done with it */
+        waiter_park_locked(w); /* whoever holds the lock may need a place of io-threads to get done with it */
         waiter_pack_locked(w, &b);
         note_contentions(li, li->holders, r, &(unsigned){CONTENTIONS_MAX}, &b);
     }
