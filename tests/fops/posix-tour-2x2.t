@@ -9,5 +9,5 @@ place_xfs "$T/disk" 4g
 volume_new v 2x2 "$T/disk"
 volume_start v
 mount_volume v "$T/mnt" default --acl
-options=(--acl --cached)
+options=(--acl --cached --groups-are-kept)
 include "the tour ends well" python3 "$tests_dir/fops/posix_tour.py" "$T/mnt" "${options[@]}"

@@ -8,5 +8,5 @@
 volume_new v 1x1
 volume_start v
 mount_volume v "$T/mnt" plain --acl --attribute-timeout=0 --entry-timeout=0
-options=(--acl --no-zero-range)
+options=(--acl --no-zero-range --groups-are-kept)
 include "the tour ends well" python3 "$tests_dir/fops/posix_tour.py" "$T/mnt" "${options[@]}"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """A tour of what POSIX says a file system does, on any directory.
 
-    posix_tour.py DIR [--acl] [--no-zero-range] [--cached] [--xattr-keeps-ctime] [--only SUBSTRING]
+    posix_tour.py DIR [--acl] [--no-zero-range] [--cached] [--xattr-keeps-ctime] [--groups-are-kept] [--only SUBSTRING]
 
 --cached: DIR is a mount whose kernel and md-cache may keep attributes for a second, whoever asks. Where a volume
 differs from POSIX because of the stock client above the brick, the check says so and takes either answer.
@@ -877,6 +877,7 @@ def changes_move_the_times_that_posix_says():
     later("f", lambda: os.link("f", "g"), False)
     later("f", lambda: os.unlink("g"), False)
     later("f", lambda: os.setxattr("f", "user.x", b"1"), False, None if CACHED or XATTR_KEEPS_CTIME else True)
+    later("f", lambda: os.utime("f", (1, 2)), False)
     later("d", lambda: touch("d/a"), True)
     later("d", lambda: os.link("d/a", "d/b"), True)
     later("d", lambda: os.rename("d/a", "d/c"), True)
@@ -1051,6 +1052,32 @@ def supplementary_groups_count_up_to_many():
     os.chmod("f", 0o640)
     as_user(BOB, BOB, list(range(30000, 30060)) + [STAFF], lambda: same(get("f"), b"x"))
     as_user(BOB, BOB, list(range(30000, 30060)), lambda: fails(errno.EACCES, os.open, "f", os.O_RDONLY))
+
+
+@check
+@needs("groups")
+def groups_taken_and_given_up_count_at_once():
+    """In one process, under the same ids. The stock client keeps those of a user for minutes."""
+    os.chmod(".", 0o755)
+    for name, mode in (("theirs", 0o640), ("others", 0o604)):
+        put(name, b"x")
+        os.chown(name, 0, STAFF)
+        os.chmod(name, mode)
+
+    def opens_with(groups, name):
+        os.seteuid(0)
+        os.setgroups(groups)
+        os.seteuid(BOB)
+        os.close(os.open(name, os.O_RDONLY))
+
+    def give_up():
+        os.setresgid(BOB, BOB, BOB)
+        for _ in range(2):
+            opens_with([STAFF], "theirs")
+            fails(errno.EACCES, opens_with, [STAFF], "others")
+            opens_with([], "others")
+            fails(errno.EACCES, opens_with, [], "theirs")
+    as_user(0, 0, [], give_up)
 
 
 @check
@@ -1346,7 +1373,7 @@ def main():
         del arguments[at:at + 2]
     CACHED = "--cached" in arguments
     XATTR_KEEPS_CTIME = "--xattr-keeps-ctime" in arguments
-    options = {"acl": "--acl" in arguments,
+    options = {"acl": "--acl" in arguments, "groups": "--groups-are-kept" not in arguments,
                "zero-range": "--no-zero-range" not in arguments}
     MOUNT = os.path.abspath(arguments[0])
     IS_VOLUME = "fuse" in subprocess.run(["stat", "-f", "-c", "%T", MOUNT], capture_output=True, text=True).stdout

@@ -47,6 +47,18 @@ listings_equal() {
     diff <(cd "$1" && ls -lRn --time-style=+) <(cd "$2" && ls -lRn --time-style=+)
 }
 
+# Who may remove a folder need not be allowed to read it; the looking leaves no trace on one that has to stay.
+remove_unread() {
+    mkdir -m 777 "$1/unread" && mkdir "$1/unread/d" "$1/unread/e" && chmod 0 "$1"/unread/? && chown 21001 "$1"/unread/?
+    setpriv --reuid 21001 --regid 21001 --clear-groups bash -c 'cd "$1" && rmdir d && mkdir new && mv -T new e' -- "$1/unread"
+}
+
+remove_in_vain() {
+    local before
+    mkdir "$1/full" && touch "$1/full/file" && before=$(stat -c %.Z "$1/full") || return 1
+    ! rmdir "$1/full" && [[ $(stat -c %.Z "$1/full") == "$before" ]]
+}
+
 seed=${KILN_SEED:-1}
 volume_new stock-stock 3x1
 volume_assign stock-stock stock
@@ -74,6 +86,8 @@ mount_volume kiln-stock "$T/two" default "${no_cache[@]}"
 mkdir "$T/one/k" "$T/two/s"
 t "Kiln's client works beside a stock mount" python3 "$here/distribute_work.py" "$T/one/k" 150 "$seed"
 t "and the stock client beside it" python3 "$here/distribute_work.py" "$T/two/s" 150 "$seed"
+t "a user removes and replaces folders that it may not read" remove_unread "$T/one"
+t "a folder that could not be removed keeps its ctime" remove_in_vain "$T/one"
 t "both see the same" listings_equal "$T/one" "$T/two"
 is "$(find "$T/two" | wc -l)" "$(find "$T/one" | wc -l)" "each lists every name once"
 t "what one has made the other removes" rm -r "$T/two/k" "$T/one/s"

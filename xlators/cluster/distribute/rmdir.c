@@ -2,8 +2,9 @@
 /* RMDIR: a folder is removed from all subvolumes, its hashed one last.
  *
  *   1. All must be up: ENOTCONN.
- *   2. Each is listed. A name is ENOTEMPTY, but for a linkto file whose file is no more: that is removed. (A
- *      linkto whose file is there means that the folder is not empty.)
+ *   2. Each is listed, as root: who may remove a folder need not be allowed to read it. A name is
+ *      ENOTEMPTY, but for a linkto file whose file is no more: that is removed. (A linkto whose file is there
+ *      means that the folder is not empty.)
  *   3. The name is kept as it is (as in mkdir.c); then WRLCK dht.layout.heal on the folder on all
  *      subvolumes, so that nobody who makes a folder in it, a stock client above all, waits for us while we
  *      wait for him (client 2.24).
@@ -85,7 +86,7 @@ clear_child(const struct op *o, unsigned at, struct inode *folder, struct fd *fd
     for (const struct dirent_entry *e = first->reply.entries; e; e = e->next)
         offset = e->off;
     for (bool more = first->reply.op_ret > 0; !ret && more;) {
-        struct call_stack *stk = dist_call_new(o, FOP_readdirp);
+        struct call_stack *stk = dist_call_new_internal(o, FOP_readdirp);
 
         if (stk) {
             stk->call.fd = fd_ref(fd);
@@ -111,10 +112,12 @@ open_all(const struct op *o, struct inode *folder, struct fd *fd)
     int err = dist_fan_begin(&fan, o);
 
     for (unsigned i = 0; i < fan.count; i++) {
-        struct call_stack *stk = dist_call_for_inode(dist_call_new(o, FOP_opendir), folder);
+        struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_opendir), folder);
 
-        if (stk)
+        if (stk) {
             stk->call.fd = fd_ref(fd);
+            stk->caller.time_flags = 0; /* looking changes nothing of a folder that may have to stay */
+        }
         dist_fan_add(&fan, i, stk);
     }
     if (!err)
@@ -135,7 +138,7 @@ list_all(const struct op *o, struct inode *folder, struct fd *fd)
     int err = dist_fan_begin(&fan, o);
 
     for (unsigned i = 0; i < fan.count; i++) {
-        struct call_stack *stk = dist_call_new(o, FOP_readdirp);
+        struct call_stack *stk = dist_call_new_internal(o, FOP_readdirp);
 
         if (stk) {
             stk->call.fd = fd_ref(fd);

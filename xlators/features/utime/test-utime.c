@@ -98,6 +98,18 @@ START_TEST(the_time_is_now)
 }
 END_TEST
 
+/* The flags do not say so, but the brick sets the ctime. */
+START_TEST(a_setattr_of_times_carries_the_time)
+{
+    time_t before = time(NULL);
+
+    (void)flags_sent(FOP_setattr, SETATTR_ATIME | SETATTR_MTIME);
+    ck_assert_int_ge(seen.ctime_sec, before);
+    (void)flags_sent(FOP_fsetattr, 0x1b0);
+    ck_assert_int_ge(seen.ctime_sec, before);
+}
+END_TEST
+
 START_TEST(reads_set_atime_if_that_is_kept)
 {
     bench_teardown();
@@ -139,6 +151,7 @@ test_suite(void)
     tcase_add_test(t, each_fop_sets_its_times);
     tcase_add_test(t, setattr_changes_ctime_unless_it_sets_times_only);
     tcase_add_test(t, the_time_is_now);
+    tcase_add_test(t, a_setattr_of_times_carries_the_time);
     tcase_add_test(t, reads_set_atime_if_that_is_kept);
     tcase_add_test(t, an_object_without_times_is_given_those_it_shows);
     tcase_add_test(t, an_object_with_times_is_left_alone);

@@ -74,13 +74,20 @@ flags_of(const struct utime_conf *conf, const struct fop_call *call)
     }
 }
 
+/* A setattr of times alone has no flag, but the brick takes its ctime from the call. */
+static bool
+carries_a_time(enum fop fop, uint32_t flags)
+{
+    return flags || fop == FOP_setattr || fop == FOP_fsetattr;
+}
+
 static xl_verdict
 utime_any(struct xlator *xl, struct call_stack *stk)
 {
     uint32_t flags = flags_of(xlator_conf(xl), &stk->call);
     struct timespec now;
 
-    if (!flags)
+    if (!carries_a_time(stk->call.fop, flags))
         return XL_PASS;
     clock_gettime(CLOCK_REALTIME, &now);
     stk->caller.time_flags = flags;

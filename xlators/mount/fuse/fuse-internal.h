@@ -76,8 +76,6 @@ struct fuse_mount {
     struct cds_list_head files;  /* all open ones: the kernel closes none when it is cut off */
     bool is_switching;           /* another graph is about to serve */
     struct cds_list_head parked; /* tasks that had waited for a lock and go on after that: task.c */
-    struct fuse_caller_groups *groups; /* task.c's, under groups_lock */
-    pthread_mutex_t groups_lock;
 };
 
 int fuse_pools_init(void);
@@ -172,7 +170,6 @@ struct task {
 };
 
 int task_pools_init(void);
-extern const size_t fuse_groups_bytes; /* of struct fuse_caller_groups */
 /* A request that will be a call of `fop`: caller, gfid of `number` if that is not 0. NULL: it has been
  * answered already. */
 struct task *task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task *t));

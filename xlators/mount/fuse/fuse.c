@@ -482,8 +482,6 @@ fuse_fini(struct xlator *xl)
     }
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->device_lock);
-    pthread_mutex_destroy(&m->groups_lock);
-    free(m->groups);
     free(m);
 }
 
@@ -498,7 +496,6 @@ make_mount(struct xlator *xl, struct reason *why)
     xl->private = m;
     pthread_mutex_init(&m->lock, NULL);
     pthread_mutex_init(&m->device_lock, NULL);
-    pthread_mutex_init(&m->groups_lock, NULL);
     CDS_INIT_LIST_HEAD(&m->files);
     CDS_INIT_LIST_HEAD(&m->parked);
     int err = take_conf(m, why), owner = err ? 0 : mem_owner_new(fuse_conf(m)->mountpoint);
@@ -507,9 +504,8 @@ make_mount(struct xlator *xl, struct reason *why)
         err = owner;
     if (!err) {
         m->owner = (uint16_t)owner;
-        m->groups = calloc(1, fuse_groups_bytes);
         m->se = session_new(m);
-        err = !m->se || !m->groups || node_pools_init() || task_pools_init() ? -ENOMEM : 0;
+        err = !m->se || node_pools_init() || task_pools_init() ? -ENOMEM : 0;
     }
     if (!err) {
         m->root = inode_root(xl->graph->inodes);

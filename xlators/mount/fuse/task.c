@@ -2,9 +2,9 @@
 /* A task holds a pin on the graph, so that what it uses stays until it has replied; the program that wants to
  * end the mount waits for the pins (graph_drain).
  *
- * Who asks: uid, gid and pid come with the request. The further groups of a user are read from /proc when the
- * user, pid and gid are not those of an entry of a small table that is at most GROUPS_AGE_MS old; root's are
- * of no use to a brick. */
+ * Who asks: uid, gid and pid come with the request. The further groups of a user are read from /proc for each
+ * request, in some 5 us: a process may change them at any time, and what it has given up must not count any
+ * more. Root's are of no use to a brick. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,11 +14,10 @@
 
 #include "base/read-section.h"
 #include "data/dict.h"
-#include "event/timer.h"
 #include "log/log.h"
 #include "xlators/mount/fuse/fuse-internal.h"
 
-enum { GROUPS_MAX = 80, GROUPS_SLOTS = 64, GROUPS_AGE_MS = 1000 };
+enum { GROUPS_MAX = 80 };
 
 static struct mem_pool *pool;
 
@@ -31,53 +30,6 @@ task_pools_init(void)
 }
 
 /* ---- who asks -------------------------------------------------------------------------------- */
-
-struct fuse_caller_groups {
-    struct {
-        uint64_t at_ns; /* when it was read; 0: never */
-        pid_t pid;
-        uid_t uid;
-        gid_t gid;
-        uint32_t count;
-        uint32_t groups[GROUPS_MAX];
-    } slot[GROUPS_SLOTS];
-};
-
-const size_t fuse_groups_bytes = sizeof(struct fuse_caller_groups);
-
-static const uint32_t *
-copy_groups(struct task *t, const uint32_t *groups, uint32_t count)
-{
-    uint32_t *copy = count ? arena_alloc(&t->stk->arena, count * sizeof *groups) : NULL;
-
-    if (!count)
-        return NULL;
-    if (!copy)
-        task_is_short(t);
-    else
-        memcpy(copy, groups, count * sizeof *groups);
-    return copy;
-}
-
-/* True: found, and the caller's groups are set. */
-static bool
-groups_known(struct task *t, const struct fuse_ctx *ctx, uint64_t now)
-{
-    struct fuse_caller_groups *g = t->m->groups;
-    unsigned i = ((unsigned)ctx->pid * 31 + ctx->uid) % GROUPS_SLOTS;
-    struct caller *c = &t->stk->caller;
-    bool is_known;
-
-    pthread_mutex_lock(&t->m->groups_lock);
-    is_known = g->slot[i].at_ns && now - g->slot[i].at_ns < GROUPS_AGE_MS * UINT64_C(1000000) &&
-               g->slot[i].pid == ctx->pid && g->slot[i].uid == ctx->uid && g->slot[i].gid == ctx->gid;
-    if (is_known) {
-        c->group_count = g->slot[i].count;
-        c->groups = copy_groups(t, g->slot[i].groups, g->slot[i].count);
-    }
-    pthread_mutex_unlock(&t->m->groups_lock);
-    return is_known;
-}
 
 /* How many were put into `out`; -errno: the process has ended. libfuse's own function reads past its buffer.
  */
@@ -109,27 +61,24 @@ groups_of_process(pid_t pid, uint32_t *out, int max)
     return count;
 }
 
+/* When the process has ended its main group has to do. */
 static void
-groups_read(struct task *t, const struct fuse_ctx *ctx, uint64_t now)
+read_groups(struct task *t, pid_t pid)
 {
-    struct fuse_caller_groups *g = t->m->groups;
-    unsigned i = ((unsigned)ctx->pid * 31 + ctx->uid) % GROUPS_SLOTS;
-    struct caller *c = &t->stk->caller;
     uint32_t groups[GROUPS_MAX];
-    int count = groups_of_process(ctx->pid, groups, GROUPS_MAX);
+    int count = groups_of_process(pid, groups, GROUPS_MAX);
 
-    if (count < 0) /* its main group has to do */
+    if (count <= 0)
         return;
-    c->group_count = (uint32_t)count;
-    c->groups = copy_groups(t, groups, c->group_count);
-    pthread_mutex_lock(&t->m->groups_lock);
-    g->slot[i].at_ns = now;
-    g->slot[i].pid = ctx->pid;
-    g->slot[i].uid = ctx->uid;
-    g->slot[i].gid = ctx->gid;
-    g->slot[i].count = c->group_count;
-    memcpy(g->slot[i].groups, groups, c->group_count * sizeof *groups);
-    pthread_mutex_unlock(&t->m->groups_lock);
+    uint32_t *copy = arena_alloc(&t->stk->arena, (size_t)count * sizeof *groups);
+
+    if (!copy) {
+        task_is_short(t);
+        return;
+    }
+    memcpy(copy, groups, (size_t)count * sizeof *groups);
+    t->stk->caller.groups = copy;
+    t->stk->caller.group_count = (uint32_t)count;
 }
 
 /* The lock owner of a request without one is the process: four bytes, as stock's mounts send. */
@@ -145,12 +94,8 @@ set_caller(struct task *t)
     c->gid = ctx->gid;
     memcpy(t->owner, &pid, sizeof pid);
     c->lk_owner = (struct lk_owner){.len = sizeof pid, .bytes = t->owner};
-    if (ctx->uid != 0) {
-        uint64_t now = clock_mono_ns();
-
-        if (!groups_known(t, ctx, now))
-            groups_read(t, ctx, now);
-    }
+    if (ctx->uid != 0)
+        read_groups(t, ctx->pid);
 }
 
 void
