@@ -3,6 +3,8 @@
  * that whoever started the daemon gets its exit status and its reason. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "glusterfsd/daemon.h"
@@ -158,6 +161,48 @@ pidfile_close(bool is_kept)
     if (pid_fd >= 0)
         close(pid_fd);
     pid_fd = -1;
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+/* Sent by whoever logs the first line that is counted, so that the main thread looks again after a while. */
+#define SIGBURST SIGUSR2
+
+static atomic_bool is_burst; /* set by any thread, cleared by the main thread */
+
+static void
+burst_began(void)
+{
+    if (!atomic_exchange(&is_burst, true))
+        kill(getpid(), SIGBURST);
+}
+
+void
+daemon_block_signals(sigset_t *signals)
+{
+    sigaddset(signals, SIGBURST);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    log_on_burst(burst_began);
+}
+
+int
+daemon_next_signal(const sigset_t *signals)
+{
+    const struct timespec window = {.tv_sec = LOG_WINDOW_SEC + 1};
+
+    for (;;) {
+        bool must_look = atomic_load(&is_burst);
+        int number = must_look ? sigtimedwait(signals, NULL, &window) : sigwaitinfo(signals, NULL);
+
+        if (number > 0 && number != SIGBURST)
+            return number;
+        if (number < 0 && errno == EAGAIN) {
+            atomic_store(&is_burst, false); /* first: a burst that begins now says so */
+            if (log_flush())
+                atomic_store(&is_burst, true);
+        }
+    }
 }
 
 /* ---- pools ----------------------------------------------------------------------------------- */

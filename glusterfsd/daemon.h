@@ -3,6 +3,7 @@
 #ifndef KILN_GLUSTERFSD_DAEMON_H
 #define KILN_GLUSTERFSD_DAEMON_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 /* Where daemons log that were not told where. Stock's folder is rotated by stock's packages. */
@@ -24,6 +25,11 @@ void daemon_make_log_dir(const char *below);
 /* Tells the waiting parent how the start went; `message` is shown on its stderr. Harmless in the foreground.
  */
 void daemon_ready(int exit_status, const char *message);
+/* Blocks signals that daemon_next_signal() waits for: those of *signals, to which it adds one of its own.
+ * Before there are threads. */
+void daemon_block_signals(sigset_t *signals);
+/* The next of them but its own; meanwhile, says how many lines bursts in the log had more. Main thread. */
+int daemon_next_signal(const sigset_t *signals);
 /* As many descriptors as the kernel and our rights allow, up to a million. Once, before anything looks at the
  * limit; that it stays as it is goes to the log. */
 void daemon_raise_descriptor_limit(void);

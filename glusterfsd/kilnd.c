@@ -412,10 +412,8 @@ static int
 serve(const sigset_t *signals)
 {
     for (;;) {
-        int number = 0, err;
+        int number = daemon_next_signal(signals), err;
 
-        if (sigwait(signals, &number) != 0)
-            continue;
         switch (number) {
         case SIGTERM:
         case SIGINT:
@@ -451,8 +449,7 @@ block_signals(sigset_t *signals)
     sigaddset(signals, SIGHUP);
     sigaddset(signals, SIGUSR1);
     sigaddset(signals, SIGALRM);
-    pthread_sigmask(SIG_BLOCK, signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    daemon_block_signals(signals);
 }
 
 /* Problems with the command line that need no daemon to be seen. */

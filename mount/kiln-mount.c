@@ -161,12 +161,9 @@ static int
 serve(const sigset_t *signals)
 {
     bool is_ready = false;
-    int number;
 
     while (!atomic_load(&is_empty)) {
-        if (sigwait(signals, &number) != 0)
-            continue;
-        act_on(number);
+        act_on(daemon_next_signal(signals));
         if (!is_ready && atomic_load(&is_settled) && !settled_status) {
             daemon_ready(0, NULL);
             is_ready = true;
@@ -183,8 +180,7 @@ block_signals(sigset_t *signals)
     sigemptyset(signals);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         sigaddset(signals, numbers[i]);
-    pthread_sigmask(SIG_BLOCK, signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    daemon_block_signals(signals);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */

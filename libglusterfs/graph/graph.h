@@ -38,6 +38,8 @@ struct graph {
     atomic_long pins;      /* one for being alive, and one for each user; see graph_pin */
     atomic_bool is_draining;
     atomic_bool is_child_up; /* storage healthy */
+    /* 0: the process's; else an enum log_level and one more. See log_set_brick_level() */
+    atomic_uint log_level;
     /* Whoever made the graph is told of events that have come up to its top; from any thread. Set before
      * graph_start(). */
     void (*watch)(struct graph *g, enum child_event event);

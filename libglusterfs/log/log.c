@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The line layout is stock's (management 1.9): [time] L [file:line:function] G-DOMAIN: text.
  *
- * Threads: the descriptor is exchanged atomically (reopen dups the new file over it); the folding table has a
- * mutex that is not held over a write. */
+ * Threads: the descriptor is exchanged atomically (reopen dups the new file over it). The table of bursts has
+ * no lock: see there. */
 #include "log/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,47 +15,79 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "graph/graph.h"
 #include "log/escape.h"
 #include "stack/xlator.h"
 
 #define LINE_BYTES 4096
 
-/* After BURST lines of one name within WINDOW seconds the rest are counted. */
-#define FOLD_SLOTS 128
-#define FOLD_BURST 10
-#define FOLD_WINDOW_SEC 30
+/* Lines of one name and brick that have come within the last LOG_WINDOW_SEC.
+ *
+ * A burst lies in one of the PROBES places from its key's on. Who finds none takes a place that is free, or
+ * whose time is up and which has nothing to say any more: by exchanging its key for KEY_TAKEN, which nobody
+ * looks for, and writing the new key last. Threads that still count in the old burst then count in the new
+ * one: a line too few, once. */
+#define BURSTS 1024
+#define PROBES 8
+#define BURST_LINES 10
+#define KEY_TAKEN 1
 
-struct fold {
-    char name[48];
-    time_t since;
-    unsigned seen;
-    char level;
+struct burst {
+    _Atomic uint64_t key;   /* 0: never used */
+    _Atomic uint32_t since; /* seconds */
+    _Atomic uint32_t seen;
+    /* written by who has taken the place, read by who reports */
+    const char *name;
+    enum log_level level;
+    char brick[104]; /* the end of its name */
 };
 
 static atomic_int level_now = LOG_INFO;
 static int log_fd = STDERR_FILENO;
 static char *log_path;
 static const char ident[] = "kilnd"; /* shown when there is no xlator */
-static pthread_mutex_t fold_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct fold folds[FOLD_SLOTS];
+static bool is_journal; /* written before there are threads */
+static void (*burst_began)(void);
+static struct burst bursts[BURSTS];
 
 static const struct {
     const char *name;
-    char letter;
+    char letter, priority; /* the latter: syslog(3)'s */
 } levels[] = {
-    [LOG_NONE] = {"NONE", ' '},       [LOG_EMERG] = {"EMERGENCY", 'M'}, [LOG_ALERT] = {"ALERT", 'A'},
-    [LOG_CRITICAL] = {"CRITICAL", 'C'}, [LOG_ERROR] = {"ERROR", 'E'},   [LOG_WARNING] = {"WARNING", 'W'},
-    [LOG_NOTICE] = {"NOTICE", 'N'},   [LOG_INFO] = {"INFO", 'I'},       [LOG_DEBUG] = {"DEBUG", 'D'},
-    [LOG_TRACE] = {"TRACE", 'T'},
+    [LOG_NONE] = {"NONE", ' ', '7'},         [LOG_EMERG] = {"EMERGENCY", 'M', '0'},
+    [LOG_ALERT] = {"ALERT", 'A', '1'},       [LOG_CRITICAL] = {"CRITICAL", 'C', '2'},
+    [LOG_ERROR] = {"ERROR", 'E', '3'},       [LOG_WARNING] = {"WARNING", 'W', '4'},
+    [LOG_NOTICE] = {"NOTICE", 'N', '5'},     [LOG_INFO] = {"INFO", 'I', '6'},
+    [LOG_DEBUG] = {"DEBUG", 'D', '7'},       [LOG_TRACE] = {"TRACE", 'T', '7'},
 };
 
-enum log_level
-log_level_now(void)
+/* Of a brick's graph, or of none: a mount's layers have names of their own. */
+static const struct graph *
+brick_of(const struct xlator *xl)
 {
-    return atomic_load_explicit(&level_now, memory_order_relaxed);
+    const struct graph *g = xl ? xl->graph : NULL;
+
+    return g && g->name && g->top != g->brick ? g : NULL;
+}
+
+enum log_level
+log_level_of(const struct xlator *xl)
+{
+    const struct graph *g = xl ? xl->graph : NULL;
+    unsigned own = g ? atomic_load_explicit(&g->log_level, memory_order_relaxed) : 0;
+
+    return own ? (enum log_level)(own - 1)
+               : (enum log_level)atomic_load_explicit(&level_now, memory_order_relaxed);
+}
+
+void
+log_set_brick_level(struct graph *g, bool is_own, enum log_level level)
+{
+    atomic_store_explicit(&g->log_level, is_own ? (unsigned)level + 1 : 0, memory_order_relaxed);
 }
 
 void
@@ -86,79 +117,193 @@ write_line(const char *line, size_t len)
     (void)n;
 }
 
+/* What stands before the text; `brick`: NULL: none. */
 static size_t
-format_prefix(char *line, size_t size, char letter, const char *file, int number, const char *function,
-              const struct xlator *xl)
+format_prefix(char *line, size_t size, enum log_level level, const char *file, int number,
+              const char *function, const char *domain, const char *brick)
 {
     struct timespec now;
     struct tm tm;
     char stamp[32];
     const char *base = strrchr(file, '/');
+    int n;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &tm);
-    int n = snprintf(line, size, "[%s.%06ld +0000] %c [%s:%d:%s] 0-%s: ", stamp, now.tv_nsec / 1000, letter,
-                     base ? base + 1 : file, number, function, xl ? xl->name : ident);
-    return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+    if (is_journal) {
+        n = snprintf(line, size, "<%c>", levels[level].priority);
+    } else {
+        clock_gettime(CLOCK_REALTIME, &now);
+        gmtime_r(&now.tv_sec, &tm);
+        strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &tm);
+        n = snprintf(line, size, "[%s.%06ld +0000] ", stamp, now.tv_nsec / 1000);
+    }
+    n += snprintf(line + n, size - (size_t)n, "%c [%s:%d:%s] 0-%s: ", levels[level].letter,
+                  base ? base + 1 : file, number, function, domain);
+    size_t len = (size_t)n < size ? (size_t)n : size - 1;
+    if (!brick)
+        return len;
+    len += log_escape(line + len, size - len, brick, strlen(brick));
+    n = snprintf(line + len, size - len, ": ");
+    return len + (size_t)n < size ? len + (size_t)n : size - 1;
 }
 
-/* True if this line is to be swallowed. *repeats: how many were, in the window that has just ended. */
-static bool
-is_folded(const char *name, char letter, unsigned *repeats, struct fold *ended)
+/* ---- bursts ---------------------------------------------------------------------------------- */
+
+static uint32_t
+seconds_now(void)
 {
-    uint32_t hash = 2166136261u;
     struct timespec now;
-    bool swallow = false;
 
-    for (const char *p = name; *p; p++)
-        hash = (hash ^ (uint8_t)*p) * 16777619u;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint32_t)now.tv_sec;
+}
 
-    pthread_mutex_lock(&fold_lock);
-    struct fold *f = &folds[hash % FOLD_SLOTS];
-    *repeats = 0;
-    if (strncmp(f->name, name, sizeof f->name - 1) != 0 || now.tv_sec - f->since >= FOLD_WINDOW_SEC) {
-        if (f->seen > FOLD_BURST) {
-            *repeats = f->seen - FOLD_BURST;
-            *ended = *f;
-        }
-        snprintf(f->name, sizeof f->name, "%s", name);
-        f->since = now.tv_sec;
-        f->seen = 0;
-        f->level = letter;
+/* Names are literals, so that a name's address will do. Brick 0: of the process. */
+static uint64_t
+key_of(const char *name, const struct graph *brick)
+{
+    uint64_t h = (uint64_t)(uintptr_t)name * 0x9e3779b97f4a7c15u ^ (uint64_t)(uintptr_t)brick;
+
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
+    return (h ^ h >> 29) | 2; /* neither 0 nor KEY_TAKEN */
+}
+
+static bool
+is_over(const struct burst *b, uint32_t now)
+{
+    return now - atomic_load_explicit(&b->since, memory_order_relaxed) >= LOG_WINDOW_SEC;
+}
+
+/* Nobody will miss it. */
+static bool
+may_be_taken(struct burst *b, uint64_t key, uint32_t now)
+{
+    return !key || (key != KEY_TAKEN && is_over(b, now) &&
+                    atomic_load_explicit(&b->seen, memory_order_relaxed) <= BURST_LINES);
+}
+
+static struct burst *
+take_place(uint64_t key, const char *name, enum log_level level, const struct graph *brick, uint32_t now)
+{
+    for (unsigned i = 0; i < PROBES; i++) {
+        struct burst *b = &bursts[(key + i) % BURSTS];
+        uint64_t had = atomic_load_explicit(&b->key, memory_order_acquire);
+
+        if (!may_be_taken(b, had, now) || !atomic_compare_exchange_strong(&b->key, &had, KEY_TAKEN))
+            continue;
+        size_t len = brick ? strlen(brick->name) : 0,
+               from = len < sizeof b->brick ? 0 : len - sizeof b->brick + 1;
+        b->name = name;
+        b->level = level;
+        snprintf(b->brick, sizeof b->brick, "%s", brick ? brick->name + from : "");
+        atomic_store_explicit(&b->since, now, memory_order_relaxed);
+        atomic_store_explicit(&b->seen, 0, memory_order_relaxed);
+        atomic_store_explicit(&b->key, key, memory_order_release);
+        return b;
     }
-    swallow = ++f->seen > FOLD_BURST;
-    pthread_mutex_unlock(&fold_lock);
-    return swallow;
+    return NULL;
+}
+
+static struct burst *
+find_place(uint64_t key)
+{
+    for (unsigned i = 0; i < PROBES; i++) {
+        struct burst *b = &bursts[(key + i) % BURSTS];
+
+        if (atomic_load_explicit(&b->key, memory_order_acquire) == key)
+            return b;
+    }
+    return NULL;
+}
+
+/* That of the brick, or where too many bricks have bursts, the name's. NULL: no room for that either. */
+static struct burst *
+burst_of(const char *name, enum log_level level, const struct graph *brick, uint32_t now)
+{
+    uint64_t key = key_of(name, brick);
+    struct burst *b = find_place(key);
+
+    if (!b)
+        b = take_place(key, name, level, brick, now);
+    return b || !brick ? b : burst_of(name, level, NULL, now);
 }
 
 static void
-write_repeats(const struct fold *f, unsigned repeats)
+write_more(const struct burst *b, unsigned count)
 {
     char line[512];
-    size_t n = format_prefix(line, sizeof line, f->level, __FILE__, __LINE__, __func__, NULL);
+    size_t n = format_prefix(line, sizeof line, b->level, __FILE__, __LINE__, __func__, ident,
+                             *b->brick ? b->brick : NULL);
+    int k = snprintf(line + n, sizeof line - n, "%u more like this [%s]\n", count, b->name);
 
-    n += (size_t)snprintf(line + n, sizeof line - n, "The message \"%s\" repeated %u times more\n", f->name,
-                          repeats);
-    write_line(line, n);
+    write_line(line, k > 0 && n + (size_t)k < sizeof line ? n + (size_t)k : sizeof line - 1);
 }
+
+/* The next window begins. One of the threads that see it ended says what was left out. */
+static void
+end_window(struct burst *b, uint32_t now)
+{
+    uint32_t since = atomic_load_explicit(&b->since, memory_order_relaxed);
+
+    if (now - since < LOG_WINDOW_SEC || !atomic_compare_exchange_strong(&b->since, &since, now))
+        return;
+    unsigned seen = atomic_exchange(&b->seen, 0);
+    if (seen > BURST_LINES)
+        write_more(b, seen - BURST_LINES);
+}
+
+static bool
+is_left_out(const char *name, enum log_level level, const struct graph *brick)
+{
+    uint32_t now = seconds_now();
+    struct burst *b = burst_of(name, level, brick, now);
+
+    if (!b)
+        return false;
+    end_window(b, now);
+    unsigned seen = atomic_fetch_add_explicit(&b->seen, 1, memory_order_relaxed);
+    if (seen == BURST_LINES && burst_began)
+        burst_began();
+    return seen >= BURST_LINES;
+}
+
+void
+log_on_burst(void (*fn)(void))
+{
+    burst_began = fn;
+}
+
+bool
+log_flush(void)
+{
+    uint32_t now = seconds_now();
+    bool is_more = false;
+
+    for (unsigned i = 0; i < BURSTS; i++) {
+        struct burst *b = &bursts[i];
+
+        if (atomic_load_explicit(&b->key, memory_order_acquire) <= KEY_TAKEN ||
+            atomic_load_explicit(&b->seen, memory_order_relaxed) <= BURST_LINES)
+            continue;
+        end_window(b, now);
+        is_more |= atomic_load_explicit(&b->seen, memory_order_relaxed) > BURST_LINES;
+    }
+    return is_more;
+}
+
+/* ---- a line ---------------------------------------------------------------------------------- */
 
 void
 log_write(enum log_level level, const char *file, int number, const char *function, const struct xlator *xl,
           const char *name, const char *fmt, ...)
 {
     char line[LINE_BYTES], text[LINE_BYTES];
-    unsigned repeats;
-    struct fold ended;
+    const struct graph *brick = brick_of(xl);
     va_list ap;
     int saved = errno;
-    bool swallow = is_folded(name, levels[level].letter, &repeats, &ended);
 
-    if (repeats)
-        write_repeats(&ended, repeats);
-    if (!swallow) {
-        size_t n = format_prefix(line, sizeof line, levels[level].letter, file, number, function, xl);
+    if (!is_left_out(name, level, brick)) {
+        size_t n = format_prefix(line, sizeof line, level, file, number, function, xl ? xl->name : ident,
+                                 brick ? brick->name : NULL);
 
         va_start(ap, fmt);
         int m = vsnprintf(text, sizeof text, fmt, ap);
@@ -173,11 +318,28 @@ log_write(enum log_level level, const char *file, int number, const char *functi
     errno = saved;
 }
 
+/* ---- where to -------------------------------------------------------------------------------- */
+
+/* $JOURNAL_STREAM names what systemd has made standard error of; somebody may have sent it elsewhere. */
+static bool
+stderr_is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    uintmax_t device, inode;
+    struct stat st;
+
+    return stream && sscanf(stream, "%ju:%ju", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
+           st.st_dev == device && st.st_ino == inode;
+}
+
 int
 log_open(const char *path)
 {
-    if (!path || strcmp(path, "-") == 0)
+    is_journal = false;
+    if (!path || strcmp(path, "-") == 0) {
+        is_journal = stderr_is_journal();
         return 0;
+    }
     char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;
@@ -207,14 +369,16 @@ log_reopen(void)
 void
 log_close(void)
 {
-    for (size_t i = 0; i < FOLD_SLOTS; i++) {
-        if (folds[i].seen > FOLD_BURST)
-            write_repeats(&folds[i], folds[i].seen - FOLD_BURST);
-        folds[i].seen = 0;
+    for (size_t i = 0; i < BURSTS; i++) {
+        unsigned seen = atomic_exchange(&bursts[i].seen, 0);
+
+        if (seen > BURST_LINES)
+            write_more(&bursts[i], seen - BURST_LINES);
     }
     if (log_fd != STDERR_FILENO)
         close(log_fd);
     log_fd = STDERR_FILENO;
+    is_journal = false;
     free(log_path);
     log_path = NULL;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Whatever a client calls its files: a log line stays one line, a statedump has no sections but our own. */
 #include <check.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "graph/graph.h"
 #include "log/dump.h"
 #include "log/escape.h"
 #include "log/log.h"
@@ -81,6 +85,191 @@ START_TEST(a_statedump_has_our_sections_only)
 }
 END_TEST
 
+/* A brick of a process, with one layer below its server. */
+struct brick {
+    struct graph graph;
+    struct xlator layers[2];
+};
+
+static void
+make_brick(struct brick *b, char *name)
+{
+    *b = (struct brick){.graph = {.name = name, .top = &b->layers[0], .brick = &b->layers[1]},
+                        .layers = {{.name = "v-server"}, {.name = "v-posix"}}};
+    b->layers[0].graph = b->layers[1].graph = &b->graph;
+}
+
+static char log_file[] = "/tmp/kiln-test-log-XXXXXX", contents[1 << 20];
+
+static void
+begin_log(void)
+{
+    close(mkstemp(log_file));
+    ck_assert_int_eq(log_open(log_file), 0);
+}
+
+static unsigned
+count_of(const char *what)
+{
+    unsigned n = 0;
+
+    for (const char *p = contents; (p = strstr(p, what)); p += strlen(what))
+        n++;
+    return n;
+}
+
+static void
+end_log(void)
+{
+    log_close();
+    contents_of(log_file, contents, sizeof contents);
+    unlink(log_file);
+}
+
+START_TEST(a_brick_has_its_name_and_its_level)
+{
+    struct brick one, two;
+
+    make_brick(&one, "/srv/b1");
+    make_brick(&two, "/srv/b\n2");
+    begin_log();
+    log_set_brick_level(&one.graph, true, LOG_DEBUG);
+    for (int i = 0; i < 2; i++) {
+        const struct xlator *xl = &(i ? &two : &one)->layers[1];
+
+        log_event(LOG_DEBUG, xl, "test-brick-detail", "a detail");
+        log_event(LOG_ERROR, xl, "test-brick-error", "an error");
+    }
+    log_set_brick_level(&one.graph, true, LOG_NONE);
+    log_event(LOG_ERROR, &one.layers[1], "test-brick-quiet", "nobody hears this");
+    log_set_brick_level(&one.graph, false, LOG_NONE);
+    log_event(LOG_INFO, &one.layers[1], "test-brick-again", "as the process");
+    end_log();
+    ck_assert_uint_eq(count_of("0-v-posix: /srv/b1: a detail [test-brick-detail]\n"), 1);
+    ck_assert_uint_eq(count_of("0-v-posix: /srv/b1: an error [test-brick-error]\n"), 1);
+    ck_assert_uint_eq(count_of("0-v-posix: /srv/b\\x0a2: an error [test-brick-error]\n"), 1);
+    ck_assert_uint_eq(count_of("test-brick-detail"), 1);
+    ck_assert_uint_eq(count_of("test-brick-quiet"), 0);
+    ck_assert_uint_eq(count_of("0-v-posix: /srv/b1: as the process"), 1);
+}
+END_TEST
+
+static atomic_uint bursts_begun;
+
+static void
+note_burst(void)
+{
+    atomic_fetch_add(&bursts_begun, 1);
+}
+
+static void
+complain(const struct brick *b, int times, const char *text)
+{
+    for (int i = 0; i < times; i++)
+        log_event(LOG_ERROR, &b->layers[1], "test-flood", "%s", text);
+}
+
+/* One brick's flood leaves room for another's lines, and costs no memory. */
+START_TEST(a_flood_is_counted_for_each_brick)
+{
+    struct brick one, two;
+
+    make_brick(&one, "/srv/b1");
+    make_brick(&two, "/srv/b2");
+    begin_log();
+    log_on_burst(note_burst);
+    log_event(LOG_ERROR, NULL, "test-flood-first", "the C library reads its time zone");
+    struct mallinfo2 before = mallinfo2();
+    complain(&one, 1000, "it burns");
+    struct mallinfo2 after = mallinfo2();
+    complain(&two, 1, "here too");
+    log_on_burst(NULL);
+    ck_assert(log_flush()); /* its time is not up: nothing is said yet */
+    end_log();
+    ck_assert_uint_eq(after.uordblks, before.uordblks);
+    ck_assert_uint_eq(count_of("/srv/b1: it burns"), 10);
+    ck_assert_uint_eq(count_of("/srv/b1: 990 more like this [test-flood]\n"), 1);
+    ck_assert_uint_eq(count_of("/srv/b2: here too"), 1);
+    ck_assert_uint_eq(count_of("more like this"), 1);
+    ck_assert_uint_eq(atomic_load(&bursts_begun), 1);
+}
+END_TEST
+
+enum { THREADS = 4, LINES = 20000 };
+
+static void *
+flood(void *arg)
+{
+    for (int i = 0; i < LINES; i++)
+        log_event(LOG_ERROR, arg, "test-threads", "all at once");
+    return NULL;
+}
+
+/* Each line is either there or counted. */
+START_TEST(threads_lose_no_line)
+{
+    pthread_t threads[THREADS];
+    struct brick one;
+    unsigned more = 0, n;
+
+    make_brick(&one, "/srv/b1");
+    begin_log();
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, flood, &one.layers[1]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    end_log();
+    for (const char *p = contents; (p = strstr(p, "/srv/b1: ")); p++)
+        more += sscanf(p, "/srv/b1: %u more like this", &n) == 1 ? n : 0;
+    ck_assert_uint_eq(count_of("all at once") + more, THREADS * LINES);
+    ck_assert_uint_le(count_of("all at once"), 100);
+}
+END_TEST
+
+/* More bricks have bursts than there is room for: those without are counted together, and all are bounded. */
+START_TEST(bricks_without_room_share_a_burst)
+{
+    enum { BRICKS = 8000, EACH = 20 };
+    struct brick *bricks = calloc(BRICKS, sizeof *bricks);
+    static char name[] = "/srv/b";
+
+    begin_log();
+    for (int i = 0; i < BRICKS; i++) {
+        make_brick(&bricks[i], name);
+        for (int k = 0; k < EACH; k++)
+            log_event(LOG_ERROR, &bricks[i].layers[1], "test-many-bricks", "trouble");
+    }
+    end_log();
+    ck_assert_uint_le(count_of(": trouble"), (1024 + 1) * 10);
+    ck_assert_uint_ge(count_of(": trouble"), 1000);
+    free(bricks);
+}
+END_TEST
+
+START_TEST(the_journal_gets_priorities)
+{
+    char stream[64];
+    struct stat st;
+
+    int fd = mkstemp(log_file), was = dup(STDERR_FILENO);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    dup2(fd, STDERR_FILENO);
+    ck_assert_int_eq(log_open(NULL), 0);
+    log_event(LOG_WARNING, NULL, "test-journal", "a warning");
+    setenv("JOURNAL_STREAM", "1:1", 1);
+    ck_assert_int_eq(log_open(NULL), 0);
+    log_event(LOG_WARNING, NULL, "test-journal-not", "to a terminal");
+    dup2(was, STDERR_FILENO);
+    close(was);
+    close(fd);
+    end_log();
+    ck_assert_ptr_eq(strstr(contents, "<4>W [test-log.c:"), contents);
+    ck_assert_ptr_nonnull(strstr(contents, "\n[20"));
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -90,6 +279,11 @@ test_suite(void)
     tcase_add_test(tc, bytes_are_escaped);
     tcase_add_test(tc, a_log_line_stays_one);
     tcase_add_test(tc, a_statedump_has_our_sections_only);
+    tcase_add_test(tc, a_brick_has_its_name_and_its_level);
+    tcase_add_test(tc, a_flood_is_counted_for_each_brick);
+    tcase_add_test(tc, threads_lose_no_line);
+    tcase_add_test(tc, bricks_without_room_share_a_burst);
+    tcase_add_test(tc, the_journal_gets_priorities);
     suite_add_tcase(s, tc);
     return s;
 }

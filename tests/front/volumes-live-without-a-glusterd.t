@@ -38,11 +38,19 @@ t_not "and they refuse changes" touch "$T/demo/refused"
 t "it is taken back" kiln volume reset demo features.read-only
 t "and they do not" touch "$T/demo/taken"
 
+# Bricks of which clients' logins were logged since it was started last.
+logins() {
+    tail -n "+$log_lines" "$T/log/kilnd.log" | sed -n 's/.* 0-[a-z]*-server: \([^:]*\): .* \[login\]$/\1/p' | sort -u
+}
+t "only warnings are logged of its bricks" kiln volume set demo diagnostics.brick-log-level WARNING
 front_kill
+log_lines=$(($(wc -l <"$T/log/kilnd.log") + 1))
 t_here "it starts again after SIGKILL" front_start
 is "$(kiln_json status | grep -o '"online":true' | wc -l)" 5 "every brick is served again"
 t "the mounts go on" wait_for 240 "the file" grep -qx one "$T/demo/file"
 t "and can be written" wait_for 240 "a write" bash -c "echo three >'$T/demo/third'"
+t "so can the other" wait_for 240 "a write" bash -c "echo four >'$T/plain/fourth'"
+is "$(logins)" "$T/b/5" "lines of one volume's bricks are logged, those of the other are not"
 is "$(kiln_json get demo network.ping-timeout | grep -o '"value":"[^"]*')" '"value":"11' "what was set is set"
 
 t "kiln unmounts" kiln umount "$T/plain"

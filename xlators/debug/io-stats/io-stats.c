@@ -253,6 +253,20 @@ make_latencies(struct ios *ios)
     return 0;
 }
 
+/* The brick's own. INFO, the default, which glusterd writes into every volfile, says that the process's
+ * counts: so its command line decides for all bricks of which nothing else is said. */
+static void
+set_log_level(struct xlator *xl, const struct ios_conf *conf)
+{
+    enum log_level level = LOG_INFO;
+
+    if (conf->log_level && log_level_parse(conf->log_level, &level))
+        log_event(LOG_WARNING, xl, "io-stats-log-level", "%s is no log level, left as it was",
+                  conf->log_level);
+    else
+        log_set_brick_level(xl->graph, level != LOG_INFO, level);
+}
+
 static int
 ios_init(struct xlator *xl, struct reason *why)
 {
@@ -282,6 +296,7 @@ ios_init(struct xlator *xl, struct reason *why)
     ios->since[WINDOW_CUMULATIVE].seconds = ios->since[WINDOW_INTERVAL].seconds =
         clock_mono_ns() / 1000000000;
     xl->private = ios;
+    set_log_level(xl, conf);
     return 0;
 }
 
@@ -295,21 +310,6 @@ ios_fini(struct xlator *xl)
     free(atomic_load(&ios->latencies));
     free(ios->counters);
     free(ios);
-}
-
-/* The log level is the process's, whichever brick's volfile changes it. At start the command line decides. */
-static void
-change_log_level(struct xlator *xl, const struct ios_conf *old, const struct ios_conf *new)
-{
-    enum log_level level;
-
-    if (!new->log_level || (old->log_level && strcmp(old->log_level, new->log_level) == 0))
-        return;
-    if (log_level_parse(new->log_level, &level))
-        log_event(LOG_WARNING, xl, "io-stats-log-level", "%s is no log level, left as it was",
-                  new->log_level);
-    else
-        log_set_level(level);
 }
 
 /* A profile shows the calls since it was started. */
@@ -332,7 +332,7 @@ ios_reconfigured(struct xlator *xl, const void *old)
 {
     const struct ios_conf *before = old, *conf = xlator_conf(xl);
 
-    change_log_level(xl, before, conf);
+    set_log_level(xl, conf);
     if (conf->count_fop_hits && !before->count_fop_hits)
         begin_counting(xl->private);
     if (conf->latency_measurement && make_latencies(xl->private))
