@@ -14,8 +14,9 @@
  *                 with its gfid
  *      unlock
  *
- * Objects of two gfids or types under one name of good children are split-brain: -EIO. The directory's
- * counters stay: other names may be waiting (heal-entry.c).
+ * Objects of two gfids or types under one name of good children are split-brain: -EIO, unless they are of one
+ * type and the volume's policy says which wins (split-brain.c). The directory's counters stay: other names
+ * may be waiting (heal-entry.c).
  *
  * Others see what they see of any change of a name: it comes on one child after the other. */
 #include <errno.h>
@@ -382,6 +383,16 @@ same_as(const struct behind *b, child_set set, unsigned i)
     return same;
 }
 
+static bool
+are_of_one_type(const struct behind *b, child_set set)
+{
+    bool are = true;
+
+    for_each_child (i, set)
+        are &= (b->stat[i].mode & S_IFMT) == (b->stat[child_first(set)].mode & S_IFMT);
+    return are;
+}
+
 /* The name is to lead to what child `ref` has. */
 static int
 spread(const struct heal *h, struct behind *b, unsigned ref)
@@ -424,9 +435,11 @@ mend(struct heal *h, struct behind *b)
     believed &= ~b->nameless;
     if (!believed)
         return -EIO; /* nobody knows the gfid */
-    if (same_as(b, believed, child_first(believed)) != believed)
-        return -EIO;
-    return spread(h, b, child_first(believed));
+    if (same_as(b, believed, child_first(believed)) == believed)
+        return spread(h, b, child_first(believed));
+    int winner = are_of_one_type(b, believed) ? split_favorite(h->op.r, b->stat, believed) : -1;
+
+    return winner < 0 ? -EIO : spread(h, b, (unsigned)winner);
 }
 
 bool

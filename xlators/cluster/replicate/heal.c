@@ -115,6 +115,20 @@ heal_send(const struct heal *h, unsigned i, struct call_stack *stk)
     return ret;
 }
 
+static void
+find_way(struct heal *h, enum change what)
+{
+    struct replicate *r = h->op.r;
+    bool needs_data = what == CHANGE_DATA && r->arbiter >= 0;
+    child_set able = needs_data ? r->all & ~CHILD(r->arbiter) : r->all;
+
+    changelog_direction(h->replica, r->count, what, &h->way);
+    if (h->has_chosen && !(h->way.sources & able)) {
+        h->way.sources = CHILD(h->chosen);
+        h->way.sinks = r->all & ~CHILD(h->chosen);
+    }
+}
+
 int
 heal_look(struct heal *h, enum change what)
 {
@@ -140,7 +154,7 @@ heal_look(struct heal *h, enum change what)
     }
     fan_end(&f);
     if (!err)
-        changelog_direction(h->replica, r->count, what, &h->way);
+        find_way(h, what);
     return err;
 }
 

@@ -16,7 +16,7 @@
  *      lock       what changes of that kind lock, on all children
  *      look       LOOKUP on all: who accuses whom, under the lock
  *      decide     changelog_direction(): from one that nobody accuses to those that are accused. Without such
- *                 a one it is split-brain, and left alone
+ *                 a one it is split-brain (split-brain.c)
  *      mend       the accused ones
  *      count back what was read under the lock, no more: what came in meanwhile stays counted
  *      unlock
@@ -32,6 +32,7 @@
 
 #include "xlators/cluster/replicate/replicate-internal.h"
 
+enum favorite { FAVORITE_NONE, FAVORITE_SIZE, FAVORITE_CTIME, FAVORITE_MTIME, FAVORITE_MAJORITY };
 enum heal_algorithm { HEAL_DYNAMIC, HEAL_DIFF, HEAL_FULL };
 
 struct heal {
@@ -42,6 +43,8 @@ struct heal {
     struct replica replica[REPLICAS_MAX];
     struct iatt stat[REPLICAS_MAX];
     struct direction way;
+    bool has_chosen; /* split-brain is healed from this child: somebody has said so */
+    unsigned chosen;
 };
 
 /* Takes a reference to the inode. */
@@ -80,6 +83,19 @@ int heal_name_locked(struct heal *h, const char *name);
 int heal_metadata(struct heal *h);
 int heal_entries(struct heal *h);
 int heal_data(struct heal *h);
+
+/* ---- split-brain.c --------------------------------------------------------------------------- */
+
+enum { SPLIT_CHOICE_MINUTES = 5 };
+/* Of `set`, whose attributes are in stat[], the one that the volume's policy takes; -1: none. */
+int split_favorite(const struct replicate *r, const struct iatt *stat, child_set set);
+/* If the view says split-brain, and the volume has a policy: true, it was applied, ask again. */
+bool split_ask_policy(struct replicate *r, struct inode *inode, const struct view *v);
+/* The child that the user has chosen to read it from; -1: none. */
+int split_choice(struct replicate *r, struct inode *inode);
+/* Xattrs by which users tell and ask of it. False: it is another one. Else the call has been answered. */
+bool split_set(struct op *op);
+bool split_get(struct op *op);
 
 /* After a LOOKUP on all children: what is to be healed, is soon, in the background. */
 void heal_consider(struct replicate *r, struct inode *inode, const struct fan *f);

@@ -19,6 +19,7 @@ libkiln_xlators_la_SOURCES += \
 	xlators/cluster/replicate/read.c \
 	xlators/cluster/replicate/replicate-internal.h \
 	xlators/cluster/replicate/replicate.c \
+	xlators/cluster/replicate/split-brain.c \
 	xlators/cluster/replicate/transaction.c \
 	xlators/cluster/replicate/view.c
 

@@ -146,9 +146,13 @@ judge(const struct op *op, const struct fan *f, child_set *out)
 }
 
 static unsigned
-best_of(const struct replicate *r, const struct view *v, child_set found, const struct inode *inode)
+best_of(struct replicate *r, const struct view *v, child_set found, struct inode *inode)
 {
     child_set best = r->arbiter >= 0 && found & ~CHILD(r->arbiter) ? found & ~CHILD(r->arbiter) : found;
+    int choice = v->data && v->metadata ? -1 : split_choice(r, inode);
+
+    if (choice >= 0 && found & CHILD(choice))
+        return (unsigned)choice;
 
     if (best & v->metadata)
         best &= v->metadata;

@@ -9,7 +9,7 @@
  * see the change on one child before they see it on the other, if they happen to read of different ones. */
 #include <errno.h>
 
-#include "xlators/cluster/replicate/replicate-internal.h"
+#include "xlators/cluster/replicate/heal.h"
 
 #define METADATA_START ((uint64_t)INT64_MAX - 1)
 
@@ -44,6 +44,8 @@ metadata_go(struct op *op)
         all_go(op);
         return;
     }
+    if (split_set(op))
+        return;
     int err = op_admit(op, op->inode, CHANGE_METADATA);
 
     if (!err && op->file)

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 
 #include "mem/mem-pool.h"
-#include "xlators/cluster/replicate/replicate-internal.h"
+#include "xlators/cluster/replicate/heal.h"
 
 static struct mem_pool *pool;
 
@@ -167,6 +167,8 @@ open_go(struct op *op)
 {
     int err = op_admit(op, op->inode, CHANGE_DATA);
 
+    if (err == -EIO && split_choice(op->r, op->inode) >= 0)
+        err = 0; /* to be read there; what is written is refused */
     if (!err)
         err = open_all(op);
     if (!err && op->stk->call.flags & O_TRUNC) {

@@ -6,13 +6,14 @@
  *                             alike
  *      ask it                 if it cannot answer, the next good one
  *
- * No good one is split-brain: EIO. A directory is listed from one child to its end, whose cookies mean
- * nothing to the others. No lock is taken: a write under way is seen or not, as on one file system. */
+ * No good one is split-brain: EIO, unless the user has chosen one (split-brain.c); but a directory is listed,
+ * from one child to its end, whose cookies mean nothing to the others. No lock is taken: a write under way is
+ * seen or not, as on one file system. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "xlators/cluster/replicate/replicate-internal.h"
+#include "xlators/cluster/replicate/heal.h"
 
 /* The child has said what is so; another one would say the same. */
 static bool
@@ -43,9 +44,10 @@ good_for(const struct op *op, const struct view *v)
     case FOP_readv:
     case FOP_seek:
     case FOP_rchecksum:
-    case FOP_readdir:
-    case FOP_readdirp:
         return v->data;
+    case FOP_readdir: /* names can be missing then, which says less than that none can be seen */
+    case FOP_readdirp:
+        return v->data ? v->data : op->r->all;
     case FOP_stat:
     case FOP_fstat: /* owner and mode, and how long it is */
         return v->data & v->metadata ? v->data & v->metadata : v->metadata & not_arbiter;
@@ -64,6 +66,10 @@ readable(struct op *op, child_set *out)
     if (err)
         return err;
     *out = good_for(op, &v);
+    int choice = v.data && v.metadata ? -1 : split_choice(op->r, op->inode);
+
+    if (choice >= 0)
+        *out = CHILD(choice);
     if (!*out)
         return -EIO;
     *out &= atomic_load(&op->r->up);
@@ -128,6 +134,55 @@ is_for_all(const char *name)
     return false;
 }
 
+static bool
+is_pathinfo(const char *name)
+{
+    return name &&
+           (strcmp(name, "trusted.glusterfs.pathinfo") == 0 || strcmp(name, "glusterfs.pathinfo") == 0);
+}
+
+/* "(<REPLICATE:V-replicate-0> PLACE PLACE)": where each child that is there says that it has it. */
+static int
+put_places(struct op *op, const struct fan *f)
+{
+    const char *key = op->stk->call.name;
+    size_t size = strlen(op->r->xl->name) + sizeof "(<REPLICATE:>)";
+    const char *place[REPLICAS_MAX];
+
+    for_each_child (i, f->good) {
+        const struct dict_pair *p = dict_find_text(f->stk[i]->reply.dict, key);
+
+        place[i] = p ? dict_pair_str(p) : NULL;
+        size += place[i] ? strlen(place[i]) + 1 : 0;
+    }
+    char *text = arena_alloc(&op->stk->arena, size);
+    struct dict *d = dict_new(&op->stk->arena);
+
+    if (!text || !d)
+        return -ENOMEM;
+    int at = snprintf(text, size, "(<REPLICATE:%s>", op->r->xl->name);
+
+    for_each_child (i, f->good)
+        at += place[i] ? snprintf(text + at, size - (size_t)at, " %s", place[i]) : 0;
+    snprintf(text + at, size - (size_t)at, ")");
+    op->stk->reply.dict = d;
+    return dict_set_text(d, key, DICT_STR, text, (uint32_t)strlen(text) + 1);
+}
+
+static void
+pathinfo_go(struct op *op)
+{
+    struct fan f;
+
+    fan_begin(&f);
+    for_each_child (i, atomic_load(&op->r->up))
+        fan_wind(&f, op, i, op_fork(op, i));
+    fan_wait(&f);
+    int err = f.good ? put_places(op, &f) : f.sent ? -fan_errno(&f) : -ENOTCONN;
+    fan_end(&f);
+    reply_or_fail(op, err);
+}
+
 void
 getxattr_go(struct op *op)
 {
@@ -135,9 +190,11 @@ getxattr_go(struct op *op)
 
     if (name && strcmp(name, "trusted.glusterfs.lockinfo") == 0)
         lockinfo_go(op);
+    else if (is_pathinfo(name))
+        pathinfo_go(op);
     else if (is_for_all(name))
         all_go(op);
-    else
+    else if (!split_get(op))
         read_go(op);
 }
 

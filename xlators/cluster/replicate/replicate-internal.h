@@ -10,6 +10,7 @@
  *   data.c         write, truncate and their like         metadata.c   owner, mode, times, xattrs
  *   entry.c        names                                  lookup.c     LOOKUP
  *   read.c         what one child can answer              open-files.c open, opendir; fds on each child
+ *   split-brain.c  what volume and users say of copies none of which is known to be good
  *   heal.h         what the mount makes equal again, in files of its own
  *   all.c          what goes to every child: fsyncdir, flush, statfs, locks of applications
  *
@@ -46,6 +47,7 @@ struct replicate_conf {
     bool heals_data, heals_metadata, heals_entries, uses_anonymous_inode;
     int64_t heal_count, heal_queue, heal_window;
     int heal_algorithm; /* enum heal_algorithm */
+    int favorite;       /* enum favorite */
     struct gfid volume_id;
 };
 
@@ -60,6 +62,7 @@ struct replicate {
     _Atomic child_set up;
     atomic_uint generation;  /* one more whenever a child has come or gone */
     atomic_bool is_stopping; /* no hold is kept any more */
+    atomic_uint choice_minutes; /* for how long users' choices in split-brain are good */
 
     pthread_mutex_t lock;   /* guards what follows. A leaf */
     pthread_cond_t changed; /* of hold_count */
@@ -124,6 +127,8 @@ struct repl_inode {
     struct hold hold;
     struct replicate *r;
     atomic_bool is_in_heal; /* it waits for a heal in the background, or has one */
+    /* split-brain.c: the child to read from, and above the lowest 8 bits until which second. 0: none */
+    _Atomic uint64_t choice;
 };
 
 /* ---- an operation ---------------------------------------------------------------------------- */

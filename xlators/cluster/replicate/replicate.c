@@ -15,11 +15,13 @@
 #include "base/reason.h"
 #include "log/dump.h"
 #include "log/log.h"
-#include "xlators/cluster/replicate/replicate-internal.h"
+#include "xlators/cluster/replicate/heal.h"
 
 enum { PATIENCE_MS = 10000 }; /* until a child that says nothing counts as down */
 
 static const char *const quorum_types[] = {"none", "auto", "fixed", "", NULL};
+/* enum favorite */
+static const char *const favorites[] = {"none", "size", "ctime", "mtime", "majority", NULL};
 static const char *const heal_algorithms[] = {"", "diff", "full", NULL}; /* enum heal_algorithm */
 
 static const struct option replicate_options[] = {
@@ -44,13 +46,13 @@ static const struct option replicate_options[] = {
     OPT_INT(struct replicate_conf, heal_queue, "heal-wait-queue-length", "128", 0, 10000),
     OPT_INT(struct replicate_conf, heal_window, "data-self-heal-window-size", "8", 1, 1024),
     OPT_ENUM(struct replicate_conf, heal_algorithm, "data-self-heal-algorithm", "", heal_algorithms),
+    OPT_ENUM(struct replicate_conf, favorite, "favorite-child-policy", "none", favorites),
     OPT_BOOL(struct replicate_conf, uses_anonymous_inode, "use-anonymous-inode", "no"),
     OPT_UUID(struct replicate_conf, volume_id, "volume-id"),
     /* what the self-heal daemon is told */
     OPT_IGNORED("self-heal-readdir-size"),
     OPT_IGNORED("self-heal-daemon"),
     OPT_IGNORED("heal-timeout"),
-    OPT_IGNORED("favorite-child-policy"),
     OPT_IGNORED("shd-max-threads"),
     OPT_IGNORED("shd-wait-qlength"),
     OPT_IGNORED("granular-entry-heal"), /* names are always told, which is right with it on and off */
@@ -267,6 +269,7 @@ replicate_init(struct xlator *xl, struct reason *why)
     CDS_INIT_LIST_HEAD(&r->heals);
     timer_init(&r->patience, patience_ends);
     atomic_init(&r->generation, 1); /* 0 is no generation */
+    atomic_init(&r->choice_minutes, SPLIT_CHOICE_MINUTES);
     int err = check(r, why);
 
     if (!err) {

@@ -179,6 +179,16 @@ refresh(struct op *op, struct inode *inode, enum fop fop, struct view *out)
     return err;
 }
 
+static int
+ask_anew(struct op *op, struct inode *inode, struct view *out)
+{
+    int err = refresh(op, inode, FOP_lookup, out);
+
+    if ((err == -ENOENT || err == -ESTALE) && op->file && inode == op->inode)
+        err = refresh(op, inode, FOP_fstat, out);
+    return err;
+}
+
 int
 view_of(struct op *op, struct inode *inode, struct view *out)
 {
@@ -186,11 +196,10 @@ view_of(struct op *op, struct inode *inode, struct view *out)
 
     if (!op_has_quorum(op, up))
         return -ENOTCONN;
-    if (view_get(op->r, inode, out))
-        return 0;
-    int err = refresh(op, inode, FOP_lookup, out);
-    if ((err == -ENOENT || err == -ESTALE) && op->file && inode == op->inode)
-        err = refresh(op, inode, FOP_fstat, out);
+    int err = view_get(op->r, inode, out) ? 0 : ask_anew(op, inode, out);
+
+    if (!err && split_ask_policy(op->r, inode, out))
+        err = ask_anew(op, inode, out);
     return err;
 }
 

@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Two replicas were each changed without the other. Kiln's mount answers EIO for what nobody can know, lists what is there, and says by
+# xattr what is wrong, with stock's words. The user reads what he chooses, and has it healed from there; what he did not choose is left as
+# it was. With a policy of the volume's the mount chooses by itself, as stock's does: the same counters are left.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+answers() {
+    ls "$mnt" >/dev/null 2>&1
+}
+
+children_up() {
+    local pid=${mount_pid[$mnt]}
+    rm -f "$T"/dumps/*
+    kill -USR1 "$pid"
+    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
+    [[ $(cat "$T"/dumps/*.dump.* | grep -c '^child_up\[.*=1$') -eq $1 ]]
+}
+
+marks_of() {
+    python3 "$(dirname "$0")/replica_work.py" marks "$@"
+}
+
+marks_are_settled() {
+    ! marks_of "$1" | grep -q dirty
+}
+
+brick_of() {
+    echo "${brick_daemon[${bricks[$1]}]}"
+}
+
+# The kernel asks for attributes first, if what it knows of them is older than a second; so it is asked anew, as a user would.
+asked() {
+    is_said() {
+        [[ $(getfattr --absolute-names --only-values -n "$1" "$mnt/$2" | tr -d '\0') == "$3" ]]
+    }
+    wait_for 240 "$1 of $2" is_said "$@"
+}
+
+said() {
+    is_taken() {
+        setfattr -n "replica.split-brain-$1" -v "$2" "$mnt/$3"
+    }
+    wait_for 240 "$1 of $3" is_taken "$@"
+}
+
+holds() {
+    [[ $(cat "$1" 2>/dev/null) == "$2" ]]
+}
+
+is_eio() {
+    [[ $("$@" 2>&1) == *"Input/output error"* ]]
+}
+
+volume_split=brick
+volume_new v 1x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+mnt=$T/mnt
+mkdir "$T/dumps"
+mount_kiln v "$mnt" --entry-timeout=0 --statedump-dir "$T/dumps"
+wait_for 240 "both children" children_up 2
+for name in data both mode fine left; do
+    echo "$name" >"$mnt/$name"
+done
+mkdir "$mnt/folder"
+wait_for 240 "the marks" marks_are_settled "${bricks[0]}"
+daemon_kill "$(brick_of 1)"
+wait_for 240 "$mnt to answer" answers
+echo first >"$mnt/data"
+echo first >"$mnt/left"
+echo first >"$mnt/both"
+chmod 600 "$mnt/both" "$mnt/mode"
+chmod 700 "$mnt/folder"
+echo 0 >"$mnt/gfid"
+echo 0 >"$mnt/kind"
+wait_for 240 "the marks" marks_are_settled "${bricks[0]}"
+daemon_kill "$(brick_of 0)"
+daemon_start "$(brick_of 1)"
+wait_for 240 "the other child" children_up 1
+wait_for 240 "$mnt to answer" answers
+echo "the second" >"$mnt/data"
+echo "the second" >"$mnt/left"
+echo "the second" >"$mnt/both"
+chmod 640 "$mnt/both" "$mnt/mode"
+chmod 711 "$mnt/folder"
+echo "the other" >"$mnt/gfid"
+mkdir "$mnt/kind"
+wait_for 240 "the marks" marks_are_settled "${bricks[1]}"
+daemon_start "$(brick_of 0)"
+wait_for 240 "both children" children_up 2
+
+# ---- nobody knows
+for name in data both gfid kind; do
+    t "$name: EIO" wait_for 240 "EIO" is_eio cat "$mnt/$name"
+done
+t "it is not written either" is_eio bash -c "echo no >>'$mnt/data'"
+t "names are listed, of a folder in split-brain too" grep -q gfid <(ls "$mnt" 2>/dev/null)
+is "$(cat "$mnt/fine")" fine "what is not in split-brain is read"
+choices="Choices:v-client-0,v-client-1"
+status=replica.split-brain-status
+t_here "status of data" asked $status data "data-split-brain:yes    metadata-split-brain:no    $choices"
+t_here "of both" asked $status both "data-split-brain:yes    metadata-split-brain:yes    $choices"
+t_here "of a mode" asked $status mode "data-split-brain:no    metadata-split-brain:yes    $choices"
+t_here "of a folder" asked $status folder "data-split-brain:no    metadata-split-brain:yes    $choices"
+t_here "of none" asked $status fine "The file is not under data or metadata split-brain"
+is "$(getfattr --absolute-names --only-values -n glusterfs.pathinfo "$mnt/data" | tr -d '\0' | sed 's/):[^:]*:/):HOST:/g')" \
+    "(<REPLICATE:v-replicate-0> <POSIX(${bricks[0]}):HOST:${bricks[0]}/data> <POSIX(${bricks[1]}):HOST:${bricks[1]}/data>)" \
+    "both places are told"
+
+# ---- the user knows
+t_not "there is no such child" setfattr -n replica.split-brain-choice -v v-client-2 "$mnt/data"
+t_not "nothing is to be chosen" setfattr -n replica.split-brain-choice -v v-client-1 "$mnt/fine"
+t_here "the second is chosen" said choice v-client-1 data
+t "and read" wait_for 240 "the second" holds "$mnt/data" "the second"
+t "but not written" is_eio bash -c "echo no >>'$mnt/data'"
+t_here "the first" said choice v-client-0 data
+t "and read" wait_for 240 "the first" holds "$mnt/data" first
+t_here "none" said choice none data
+t "EIO" wait_for 240 "EIO" is_eio cat "$mnt/data"
+marks_of "${bricks[@]}" | grep -v ' data' >"$T/before"
+t_here "healed from the second" said heal-finalize v-client-1 data
+is "$(cat "${bricks[0]}/data")" "the second" "the first brick has what the second has"
+t "and it is read" wait_for 240 "it" holds "$mnt/data" "the second"
+is "$(marks_of "${bricks[@]}" | grep ': data')" "" "nothing is left to heal of it"
+t "all else is as it was" diff "$T/before" <(marks_of "${bricks[@]}" | grep -v ' data')
+t_here "healed from the first, attributes, too" said heal-finalize v-client-0 both
+is "$(cat "${bricks[1]}/both") $(stat -c %a "${bricks[1]}/both")" "first 600" "the second brick has what the first has"
+t_here "a folder" said heal-finalize v-client-1 folder
+is "$(stat -c %a "${bricks[0]}/folder")" 711 "the first brick has it"
+t_here "unmounted" mount_end "$mnt"
+
+# ---- the volume knows
+mount_kiln v "$mnt" --attribute-timeout=0 --entry-timeout=0 --xlator-option "*replicate*.favorite-child-policy=size" \
+    --statedump-dir "$T/dumps"
+wait_for 240 "both children" children_up 2
+is "$(cat "$mnt/left")" "the second" "the larger one is read"
+is "$(marks_of "${bricks[@]}" | grep ': left about')" "brick 1: left about 0 2 0 0" "the smaller is accused"
+is "$(cat "$mnt/gfid")" "the other" "of two files the larger one has the name"
+is "$(getfattr --absolute-names -e hex -n trusted.gfid "${bricks[0]}/gfid" | tail -n +2)" \
+    "$(getfattr --absolute-names -e hex -n trusted.gfid "${bricks[1]}/gfid" | tail -n +2)" "on both"
+t "a file and a folder: no policy" is_eio cat "$mnt/kind"
+t "as large: no policy" is_eio cat "$mnt/mode"
+t_here "unmounted" mount_end "$mnt"
