@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two kiln-mounts of one volume, on a brick of kilnd's and on a stock one: a lock that one holds, the other waits for, and gets when it
+# Two kiln-mounts of one volume, on a brick of kilnd's, on a stock one, and on two sets of two: a lock that one holds, the other waits for, and gets when it
 # is let go; a signal ends the wait with EINTR, and what waited in vain does not get the lock afterwards. Closing the file lets go.
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
 
-for kind in kiln stock; do
-    volume_new "v-$kind" 1x1
-    volume_assign "v-$kind" "$kind"
+for kind in kiln stock kiln-2x2; do
+    volume_new "v-$kind" "$([[ $kind == *-2x2 ]] && echo 2x2 || echo 1x1)"
+    volume_assign "v-$kind" "${kind%-2x2}"
     volume_start "v-$kind"
     mount_kiln "v-$kind" "$T/one-$kind" --attribute-timeout=0 --entry-timeout=0
     mount_kiln "v-$kind" "$T/two-$kind" --attribute-timeout=0 --entry-timeout=0

@@ -97,8 +97,9 @@ child_first(child_set s)
     return (unsigned)__builtin_ctz(s);
 }
 
+/* One loop, so that `break` and `continue` do what they say. */
 #define for_each_child(i, set)                                                                               \
-    for (child_set i##_left = (set); i##_left; i##_left &= i##_left - 1)                                     \
-        for (unsigned i = child_first(i##_left), i##_once = 1; i##_once; i##_once = 0)
+    for (child_set i##_left = (set), i = 0; i##_left && (i = child_first(i##_left), true);                   \
+         i##_left &= i##_left - 1)
 
 #endif

@@ -262,6 +262,23 @@ START_TEST(the_hashed_child_is_read_if_it_may_be)
 }
 END_TEST
 
+START_TEST(a_loop_over_children_can_be_left)
+{
+    child_set seen = 0;
+
+    for_each_child(i, CHILD(1) | CHILD(3) | CHILD(4))
+    {
+        if (i == 1)
+            continue;
+        seen |= CHILD(i);
+        if (i == 3)
+            break;
+    }
+    for_each_child(i, 0) seen |= CHILD(i);
+    ck_assert_uint_eq(seen, CHILD(3));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -286,6 +303,7 @@ main(void)
     tcase_add_test(t, some_errors_say_more_than_others);
     tcase_add_test(t, gfids_hash_as_stocks);
     tcase_add_test(t, the_hashed_child_is_read_if_it_may_be);
+    tcase_add_test(t, a_loop_over_children_can_be_left);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
 
