@@ -284,6 +284,15 @@ ask_at_once(struct op *op)
     return waits;
 }
 
+static void
+names_hurry(struct op *op)
+{
+    struct repl_inode *ri = repl_inode(op->r, op->inode);
+
+    if (ri)
+        hold_hurry(ri);
+}
+
 void
 locks_go(struct op *op)
 {
@@ -298,6 +307,8 @@ locks_go(struct op *op)
         all_go(op);
         return;
     }
+    if (op->inode && S_ISDIR(op->inode->type)) /* what this mount keeps of the folder is given back */
+        names_hurry(op);
     bool waits = ask_at_once(op), is_taken = false;
     wind_all(op, &f, on);
     for_each_child(i, f.sent & ~f.good) is_taken |= f.ret[i] == -EAGAIN;

@@ -141,7 +141,7 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
         return err;
     if (op->file)
         repl_fd_complete(op);
-    err = hold_join(op, ri, &w);
+    err = hold_join(op, op->inode, ri, &w);
     if (err)
         return err;
     err = change_held(op, c, w.children, &outcome);

@@ -11,6 +11,11 @@
  *                  which says: all of it
  *      reply, marks after, unlock: transaction.c
  *
+ * When this mount has changed a name of the same folder a moment ago, the lock is on all names of it and is
+ * shared with those that follow (hold.c): a lock and an unlock for each of many files are saved. rmdir and
+ * rename, which need several locks, always take their own; so does who finds a child missing. With
+ * `share-entry-lock off` all do.
+ *
  * Under the lock nobody else makes or removes the name, so that all children have the same object behind it.
  * Others look up without a lock: in between they may find it on one child and not yet on the other. */
 #include <errno.h>
@@ -147,14 +152,70 @@ change_locked(struct op *op, struct transaction *t)
     transaction_end(t, change(op, t));
 }
 
+/* ---- one name of one folder ------------------------------------------------------------------ */
+
+enum { NAMES_ARE_BUSY_NS = 10 * 1000 * 1000 };
+
+/* Whether the lock is the shared one: many names are changed here, or it is in the way of another. */
+static bool
+shares_lock(const struct op *op, struct repl_inode *ri)
+{
+    const struct replicate_conf *conf = xlator_conf(op->r->xl);
+
+    if (!ri || !conf->shares_names || !op->is_pinned)
+        return false;
+    if (hold_is_taken(ri))
+        return true;
+    return atomic_load(&op->r->up) == op->r->all &&
+           clock_mono_ns() - atomic_load(&ri->named_ns) < NAMES_ARE_BUSY_NS;
+}
+
+/* Names of one hash follow one another, as those that are the same must. */
+static uint64_t
+hash_of(const char *name)
+{
+    uint64_t hash = 0;
+
+    while (*name)
+        hash = hash * 31 + (unsigned char)*name++;
+    return hash >> 1;
+}
+
+static void
+change_sharing(struct op *op, struct repl_inode *ri, struct inode *dir, const char *name)
+{
+    uint64_t hash = hash_of(name);
+    struct writer w = {.start = hash, .end = hash + 1};
+    struct transaction t;
+    int err = hold_join(op, dir, ri, &w);
+
+    if (err) {
+        op_fail(op, err);
+        return;
+    }
+    transaction_init(&t, op, CHANGE_ENTRY);
+    transaction_mark(&t, dir, name);
+    err = transaction_begin_held(&t, w.children);
+    transaction_end(&t, err ? err : change(op, &t));
+    (void)hold_leave(op, ri, &w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
+}
+
 void
 entry_go(struct op *op)
 {
     bool is_second = op->fop == FOP_link;
     struct inode *dir = is_second ? op->dir2 : op->dir;
     const char *name = is_second ? op->name2 : op->name;
+    struct repl_inode *ri = repl_inode(op->r, dir);
+    bool shares = shares_lock(op, ri);
     struct transaction t;
 
+    if (ri)
+        atomic_store(&ri->named_ns, clock_mono_ns());
+    if (shares) {
+        change_sharing(op, ri, dir, name);
+        return;
+    }
     transaction_init(&t, op, CHANGE_ENTRY);
     transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = dir, .name = name});
     transaction_mark(&t, dir, name);
@@ -217,6 +278,17 @@ sort_entities(struct transaction *t)
     }
 }
 
+/* This mount's own lock on all names of the folder would be in the way of locks of one operation. */
+static void
+release_names(struct op *op, struct inode *dir)
+{
+    struct repl_inode *ri = dir && S_ISDIR(dir->type) ? repl_inode(op->r, dir) : NULL;
+    struct writer all = {.end = UINT64_MAX};
+
+    if (ri && hold_is_taken(ri) && !hold_join(op, dir, ri, &all))
+        (void)hold_leave(op, ri, &all, &(struct hold_outcome){.may_wait = false}, true);
+}
+
 void
 rmdir_go(struct op *op)
 {
@@ -228,6 +300,8 @@ rmdir_go(struct op *op)
         op_fail(op, err);
         return;
     }
+    release_names(op, op->dir);
+    release_names(op, gone);
     transaction_init(&t, op, CHANGE_ENTRY);
     transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = op->dir, .name = op->name});
     if (gone && S_ISDIR(gone->type))
@@ -249,6 +323,9 @@ rename_go(struct op *op)
         op_fail(op, err);
         return;
     }
+    release_names(op, op->dir);
+    release_names(op, op->dir2);
+    release_names(op, replaced);
     transaction_init(&t, op, CHANGE_ENTRY);
     transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = op->dir, .name = op->name});
     if (op->dir != op->dir2 || strcmp(op->name, op->name2) != 0)

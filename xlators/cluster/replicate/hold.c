@@ -16,6 +16,11 @@
  * promised to be equal: so FSYNC comes before, but for writes that were synchronous, and for those that made
  * the file longer on every child: of such a file healers compare the sizes.
  *
+ * The lock on all names of a folder is kept by the same means, without marks, when this mount changes names
+ * there one after the other (entry.c): for NAMES_KEPT_MS after the last one, NAMES_KEPT_MAX_MS in all, since
+ * bricks tell nobody that another client waits for it. Of those that change the same name one follows the
+ * other.
+ *
  * Other clients wait for the lock meanwhile, a second at most; if the brick tells us of one that waits
  * (replicate.c), only until the writers that are in have ended. What they read is never behind what a writer
  * of this mount was told is done. */
@@ -24,6 +29,8 @@
 
 #include "log/log.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
+
+enum { NAMES_KEPT_MS = 10, NAMES_KEPT_MAX_MS = 50 };
 
 static void timer_fired(struct timer *t);
 static void job_run(struct worker_job *job);
@@ -106,17 +113,30 @@ marks_after(struct op *op, struct hold *h)
     return err;
 }
 
+/* A folder's is on its names. */
+static bool
+is_of_names(const struct hold *h)
+{
+    return S_ISDIR(h->inode->type);
+}
+
+static struct lock_entity
+entity_of(const struct hold *h)
+{
+    return (struct lock_entity){.is_entry = is_of_names(h), .inode = h->inode};
+}
+
 static int
 mark_and_unlock(struct replicate *r, struct hold *h)
 {
     const struct replicate_conf *conf = xlator_conf(r->xl);
     struct op op = {.r = r, .inode = h->inode, .file = h->file, .caller = h->caller};
-    struct lock_entity e = {.inode = h->inode};
+    struct lock_entity e = entity_of(h);
     struct fan f;
 
     if (h->is_unsynced && conf->ensure_durability)
         sync_data(&op, h);
-    int err = marks_after(&op, h);
+    int err = is_of_names(h) ? 0 : marks_after(&op, h);
     locks_drop(&op, &e, 1, h->locked, &f);
     fan_wait(&f);
     fan_end(&f);
@@ -267,7 +287,7 @@ check_marked(const struct op *op, const struct hold *h, const struct fan *f)
 static int
 lock_and_mark(struct op *op, struct hold *h)
 {
-    struct lock_entity e = {.inode = h->inode};
+    struct lock_entity e = entity_of(h);
     struct marks m = {.inode = h->inode, .file = h->file, .dirty.count[CHANGE_DATA] = 1};
     child_set up = atomic_load(&op->r->up);
     struct fan f;
@@ -278,6 +298,8 @@ lock_and_mark(struct op *op, struct hold *h)
     h->locked = locks_take(op, &e, 1, up, &err);
     if (!h->locked)
         return err ? -err : -ENOTCONN;
+    if (is_of_names(h))
+        return op_has_quorum(op, h->locked) ? 0 : -ENOTCONN;
     marks_wind(op, &f, h->locked, &m);
     fan_wait(&f);
     h->failed = f.sent & ~f.good;
@@ -288,7 +310,7 @@ lock_and_mark(struct op *op, struct hold *h)
 
 /* In the coroutine of the first writer. */
 static int
-take(struct op *op, struct repl_inode *ri, struct writer *w)
+take(struct op *op, struct inode *inode, struct repl_inode *ri, struct writer *w)
 {
     struct replicate *r = op->r;
     struct hold *h = &ri->hold;
@@ -298,7 +320,8 @@ take(struct op *op, struct repl_inode *ri, struct writer *w)
     h->must_end = h->has_changed = h->is_unsynced = false;
     h->locked = h->failed = 0;
     h->generation = atomic_load(&r->generation);
-    h->inode = inode_ref(op->inode);
+    h->inode = inode_ref(inode);
+    h->until_ns = clock_mono_ns() + NAMES_KEPT_MAX_MS * UINT64_C(1000000);
     h->file = op->file ? repl_fd_ref(op->file) : NULL;
     h->is_pinned = graph_pin(r->xl->graph);
     memcpy(h->owner, &owner, sizeof owner);
@@ -331,8 +354,18 @@ end_soon(struct hold *h)
     worker_post(&h->job);
 }
 
+bool
+hold_is_taken(struct repl_inode *ri)
+{
+    pthread_mutex_lock(&ri->lock);
+    bool is_taken = ri->hold.state != HOLD_FREE;
+
+    pthread_mutex_unlock(&ri->lock);
+    return is_taken;
+}
+
 int
-hold_join(struct op *op, struct repl_inode *ri, struct writer *w)
+hold_join(struct op *op, struct inode *inode, struct repl_inode *ri, struct writer *w)
 {
     struct hold *h = &ri->hold;
     struct grants g = {0};
@@ -349,7 +382,7 @@ hold_join(struct op *op, struct repl_inode *ri, struct writer *w)
     if (!resume_granted(&g, w->self))
         coroutine_yield();
     if (w->takes)
-        return take(op, ri, w);
+        return take(op, inode, ri, w);
     return w->result;
 }
 
@@ -364,6 +397,7 @@ note(struct replicate *r, struct hold *h, const struct hold_outcome *o)
         h->is_unsynced = false;
     h->is_unsynced |= o->is_unsynced;
     h->must_end |= !o->may_wait || o->failed || is_over(r, h) || !h->is_pinned;
+    h->must_end |= is_of_names(h) && clock_mono_ns() >= h->until_ns;
 }
 
 static int
@@ -379,13 +413,13 @@ int
 hold_leave(struct op *op, struct repl_inode *ri, struct writer *w, const struct hold_outcome *o, bool waits)
 {
     const struct replicate_conf *conf = xlator_conf(op->r->xl);
-    uint64_t delay_ms = (uint64_t)conf->post_op_delay_s * 1000;
     struct hold *h = &ri->hold;
+    uint64_t delay_ms = is_of_names(h)     ? NAMES_KEPT_MS
+                        : conf->eager_lock ? (uint64_t)conf->post_op_delay_s * 1000
+                                           : 0;
     struct grants g = {0};
     bool ends = false;
 
-    if (!conf->eager_lock)
-        delay_ms = 0;
     pthread_mutex_lock(&ri->lock);
     cds_list_del(&w->link);
     note(op->r, h, o);

@@ -6,7 +6,7 @@
  *   fan.c          a call to several children, what they answer, what the caller is told
  *   view.c         which children an object may be read from; asking them anew
  *   transaction.c  what all changes are made of: locks, the marks before and after
- *   hold.c         the lock on a file's data, shared and kept for a second
+ *   hold.c         the lock on a file's data, shared and kept for a second; that on names, for less
  *   data.c         write, truncate and their like         metadata.c   owner, mode, times, xattrs
  *   entry.c        names                                  lookup.c     LOOKUP
  *   read.c         what one child can answer              open-files.c open, opendir; fds on each child
@@ -43,7 +43,7 @@ struct replicate_conf {
     char *pending_keys, *thin_arbiter, *read_child;
     int quorum_type; /* enum, and REPL_QUORUM_UNSET */
     int64_t quorum_count, arbiter_count, post_op_delay_s, read_hash_mode;
-    bool eager_lock, ensure_durability;
+    bool eager_lock, ensure_durability, shares_names;
     bool heals_data, heals_metadata, heals_entries, uses_anonymous_inode;
     int64_t heal_count, heal_queue, heal_window;
     int heal_algorithm; /* enum heal_algorithm */
@@ -91,11 +91,12 @@ struct repl_fd {
 
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
-/* On the coroutine's stack of an operation that changes data: its place in the hold. */
+/* On the coroutine's stack of an operation that changes data, or a name of a folder: its place in the hold.
+ */
 struct writer {
     struct cds_list_head link; /* in `writers` or `waiting` */
     struct coroutine *self;
-    uint64_t start, end; /* the bytes it changes, `end` not included */
+    uint64_t start, end; /* the bytes it changes, `end` not included; of a name, its hash */
     bool takes;          /* it is the one that takes the lock for all */
     int result;
     child_set children; /* that it writes to: as of when it was let in */
@@ -110,6 +111,7 @@ struct hold {
     bool is_pinned;   /* the graph, by the hold */
     child_set locked, failed;
     uint32_t generation;                            /* at which it was taken */
+    uint64_t until_ns;                              /* of a folder: it ends then */
     uint8_t owner[8];                               /* of the lock */
     struct cds_list_head writers, waiting, leaving; /* of struct writer */
     struct cds_list_head link;                      /* in the layer's `holds` */
@@ -124,6 +126,7 @@ struct hold {
 struct repl_inode {
     pthread_mutex_t lock;  /* guards the hold. A leaf but for timers' and workers' queues */
     _Atomic uint64_t view; /* view.c */
+    _Atomic uint64_t named_ns; /* of a folder: when this mount has changed a name last */
     struct hold hold;
     struct replicate *r;
     atomic_bool is_in_heal; /* it waits for a heal in the background, or has one */
@@ -258,6 +261,8 @@ void transaction_add(struct transaction *t, struct lock_entity e);
 void transaction_mark(struct transaction *t, struct inode *inode, const char *name);
 /* Locks and, where some child is missing (or always), the mark before. 0 or -errno; nothing is held then. */
 int transaction_begin(struct transaction *t);
+/* The same under locks that are held already, on `locked`, and that transaction_end() leaves alone. */
+int transaction_begin_held(struct transaction *t, child_set locked);
 /* What the calls of the operation mean: who has failed. 0, or the -errno that the operation fails with. */
 int transaction_judge(struct transaction *t, struct fan *f,
                       bool (*has_failed)(const struct fan *f, unsigned i));
@@ -299,8 +304,8 @@ void locks_drop(const struct op *op, const struct lock_entity *e, unsigned count
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
 void hold_init(struct repl_inode *ri);
-/* Joins, or takes it. 0 or -errno. */
-int hold_join(struct op *op, struct repl_inode *ri, struct writer *w);
+/* Joins, or takes it: of `inode`, whose context `ri` is. 0 or -errno. */
+int hold_join(struct op *op, struct inode *inode, struct repl_inode *ri, struct writer *w);
 struct hold_outcome {
     child_set failed;
     bool has_changed, is_unsynced, was_synced, may_wait; /* ... keep it for the next one */
@@ -308,6 +313,8 @@ struct hold_outcome {
 /* The writer is done. `waits`: for the end of the hold; then 0, or the -errno of its marks. */
 int hold_leave(struct op *op, struct repl_inode *ri, struct writer *w, const struct hold_outcome *o,
                bool waits);
+/* Somebody has it, takes it or gives it back. */
+bool hold_is_taken(struct repl_inode *ri);
 /* If nobody writes, it ends now; if somebody does, with the last of them. */
 void hold_hurry(struct repl_inode *ri);
 /* All of them; returns when there is none left. */

@@ -335,6 +335,16 @@ transaction_begin(struct transaction *t)
 }
 
 int
+transaction_begin_held(struct transaction *t, child_set locked)
+{
+    t->up = atomic_load(&t->op->r->up);
+    t->locked = locked;
+    if (locked != t->op->r->all && op_has_quorum(t->op, locked))
+        mark_before(t);
+    return op_has_quorum(t->op, locked & ~t->failed) ? 0 : -ENOTCONN;
+}
+
+int
 transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const struct fan *f, unsigned i))
 {
     child_set failed = 0;
