@@ -18,9 +18,6 @@
 #include "volumes/volfile-text.h"
 #include "volumes/volumes.h"
 
-/* Calls that a client may have under way here: it asks one thing after the other. */
-enum { CALLS_MAX = 8 };
-
 /* A connection that has got a volfile: conn_user(). */
 struct watcher {
     struct cds_list_head link; /* under `lock` */
@@ -192,8 +189,7 @@ getspec(struct rpc_request *req)
         text = NULL;
     }
     if (text) {
-        conn_set_trusted(req->conn); /* it stays for as long as it is mounted */
-        conn_set_calls_max(req->conn, CALLS_MAX);
+        conn_set_guest(req->conn); /* it stays for as long as it is mounted */
     } else {
         log_event(LOG_WARNING, NULL, "volfile-refused", "a client asks for the volfile '%.200s': %s",
                   call.key, err == -EAGAIN ? "the volume is not started" : strerror(-err));

@@ -8,9 +8,11 @@
  * share what that place may have.
  *
  * Who has not logged in is a stranger, on a list in the order of arrival. The oldest is closed when its time
- * is over, when there are too many, and when their buffers take more than all of them may. Peers of a unix
- * socket have the right to be there by the socket's folder: a management daemon keeps such a connection open
- * without a login, so they are no strangers.
+ * is over, when there are too many, and when their buffers take more than all of them may. Who has asked for
+ * a volfile is a guest: it may stay for as long as it is mounted, and is bounded like a stranger in all else.
+ * At rest it holds no buffer, so one that does is closed before a stranger is. Peers of a unix socket have
+ * the right to be there by the socket's folder: a management daemon keeps such a connection open without a
+ * login, so they are no strangers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +27,14 @@
 
 static struct {
     pthread_mutex_t lock; /* all below but `login_bytes`; not held over a call to conn_close() */
-    struct cds_list_head strangers; /* oldest first */
+    struct cds_list_head strangers, guests; /* oldest first */
     unsigned stranger_count, count, limit;
     unsigned by_address[ADDRESS_SLOTS];
     uint64_t seed;
     struct timer deadline; /* of the oldest */
     bool is_made;
-} admit = {.lock = PTHREAD_MUTEX_INITIALIZER, .strangers = CDS_LIST_HEAD_INIT(admit.strangers)};
+} admit = {.lock = PTHREAD_MUTEX_INITIALIZER, .strangers = CDS_LIST_HEAD_INIT(admit.strangers),
+           .guests = CDS_LIST_HEAD_INIT(admit.guests)};
 
 static _Atomic size_t login_bytes; /* of all strangers' buffers */
 
@@ -76,13 +79,22 @@ strangers_max(void)
     return admit.limit / 8 > STRANGERS_MIN ? admit.limit / 8 : STRANGERS_MIN;
 }
 
+/* Neither a stranger nor a guest any more. */
+static void
+leave_list_locked(struct conn *c)
+{
+    if (!c->is_stranger && !c->is_guest)
+        return;
+    cds_list_del(&c->stranger);
+    admit.stranger_count -= c->is_stranger;
+    c->is_stranger = c->is_guest = false;
+}
+
 /* Takes it off the list; the caller closes it and drops the reference. */
 static struct conn *
 take_stranger_locked(struct conn *c)
 {
-    cds_list_del(&c->stranger);
-    c->is_stranger = false;
-    admit.stranger_count--;
+    leave_list_locked(c);
     return conn_ref(c);
 }
 
@@ -183,10 +195,18 @@ void
 admit_login(struct conn *c)
 {
     pthread_mutex_lock(&admit.lock);
+    leave_list_locked(c);
+    pthread_mutex_unlock(&admit.lock);
+}
+
+void
+admit_guest(struct conn *c)
+{
+    pthread_mutex_lock(&admit.lock);
     if (c->is_stranger) {
-        c->is_stranger = false;
-        cds_list_del(&c->stranger);
-        admit.stranger_count--;
+        leave_list_locked(c);
+        c->is_guest = true;
+        cds_list_add_tail(&c->stranger, &admit.guests);
     }
     pthread_mutex_unlock(&admit.lock);
 }
@@ -217,21 +237,29 @@ transport_connections_left(void)
 
 /* ---- strangers' buffers ---------------------------------------------------------------------- */
 
+static struct conn *
+take_holder_locked(struct cds_list_head *list)
+{
+    struct conn *c;
+
+    cds_list_for_each_entry (c, list, stranger) {
+        if (!atomic_load_explicit(&c->login_bytes, memory_order_relaxed))
+            continue;
+        take_stranger_locked(c);
+        atomic_fetch_sub(&login_bytes, atomic_exchange_explicit(&c->login_bytes, 0, memory_order_relaxed));
+        return c;
+    }
+    return NULL;
+}
+
 /* Of those that hold any. */
 static struct conn *
 take_oldest_holder(void)
 {
-    struct conn *c, *found = NULL;
-
     pthread_mutex_lock(&admit.lock);
-    cds_list_for_each_entry (c, &admit.strangers, stranger) {
-        if (atomic_load_explicit(&c->login_bytes, memory_order_relaxed)) {
-            found = take_stranger_locked(c);
-            atomic_fetch_sub(&login_bytes,
-                             atomic_exchange_explicit(&c->login_bytes, 0, memory_order_relaxed));
-            break;
-        }
-    }
+    struct conn *found = take_holder_locked(&admit.guests);
+    if (!found)
+        found = take_holder_locked(&admit.strangers);
     pthread_mutex_unlock(&admit.lock);
     return found;
 }

@@ -27,6 +27,8 @@ echo_accepted(struct conn *c, void *arg)
     conn_set_user(c, calloc(1, sizeof(struct session)));
     if (echo.is_trusting)
         conn_set_trusted(c);
+    if (echo.is_welcoming)
+        conn_set_guest(c);
     echo.accepted++;
     return 0;
 }

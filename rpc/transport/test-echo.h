@@ -38,6 +38,7 @@ struct echo {
     struct listener *listener, *tcp_listener;
     char dir[64], path[96]; /* the unix socket's */
     bool is_trusting;       /* new connections count as logged in */
+    bool is_welcoming;      /* ... as guests */
     bool is_dialing_tcp;    /* dial() does not use the unix socket */
     atomic_int accepted, closed, running;
     sem_t gate, blocked; /* BLOCK_ME: what a record waits for; one has come so far */

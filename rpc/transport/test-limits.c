@@ -372,6 +372,50 @@ START_TEST(strangers_share_their_memory)
 }
 END_TEST
 
+/* They stay, and may send what they might before; of those that hold buffers they go before strangers do. */
+START_TEST(guests_stay_and_get_nothing_more)
+{
+    char *r = make_record(0, TRANSPORT_RECORD_MAX_LOGIN + 4, 1);
+    struct transport_stats stats;
+
+    transport_limits.login_ms = 100;
+    echo.is_dialing_tcp = echo.is_welcoming = true;
+    int guest = dial(), other = dial(), holder = dial();
+
+    round_trip(guest, 0, 200, 1);
+    round_trip(other, 0, 200, 1);
+    round_trip(holder, 0, 200, 1);
+    echo.is_welcoming = false;
+    expect_end(dial());
+    round_trip(guest, 0, 200, 2);
+    round_trip(guest, 0, TRANSPORT_RECORD_MAX_LOGIN, 3);
+    ck_assert(write_all(other, r, 4 + TRANSPORT_RECORD_MAX_LOGIN));
+    expect_end(other);
+    free(r);
+
+    transport_limits.login_ms = 3600 * 1000;
+    transport_limits.login_bytes_all = 2 * 16384;
+    transport_stats(&stats);
+    uint64_t before = stats.bytes_in;
+    r = make_record(0, TRANSPORT_RECORD_MAX_LOGIN, 1);
+    int strangers[2] = {dial(), dial()};
+    ck_assert(write_all(strangers[0], r, 12000));
+    do
+        transport_stats(&stats);
+    while (stats.bytes_in < before + 12000);
+    ck_assert(write_all(holder, r, 12000));
+    ck_assert(write_all(strangers[1], r, 12000));
+    expect_end(holder);
+    ck_assert(write_all(strangers[0], r + 12000, 4 + TRANSPORT_RECORD_MAX_LOGIN - 12000));
+    expect(strangers[0], r, TRANSPORT_RECORD_MAX_LOGIN);
+    round_trip(guest, 0, 200, 4);
+    close(strangers[0]);
+    close(strangers[1]);
+    close(guest);
+    free(r);
+}
+END_TEST
+
 static void
 setup_few_descriptors(void)
 {
@@ -451,6 +495,7 @@ test_suite(void)
     tcase_add_test(before, one_call_at_a_time_before_login);
     tcase_add_test(before, strangers_have_a_deadline);
     tcase_add_test(before, strangers_share_their_memory);
+    tcase_add_test(before, guests_stay_and_get_nothing_more);
     suite_add_tcase(s, before);
     tcase_add_checked_fixture(few, setup_few_descriptors, echo_stop);
     tcase_set_timeout(few, 60);

@@ -58,7 +58,7 @@ struct conn {
     struct cds_list_head link; /* all connections, under the transport's mutex */
     /* admit.c's, under its lock */
     struct cds_list_head stranger;
-    bool is_stranger, is_counted;
+    bool is_stranger, is_guest, is_counted;
     unsigned address_slot;
     uint64_t since_ns;
     _Atomic size_t login_bytes; /* the reader's buffers before the login */
@@ -138,7 +138,8 @@ void send_free_chunks(struct chunk *list);
 void admit_init(void);
 /* A new connection is counted; false: it is not let in. */
 bool admit_enter(struct conn *c);
-void admit_login(struct conn *c); /* no stranger any more */
+void admit_login(struct conn *c);
+void admit_guest(struct conn *c); /* no stranger any more */
 void admit_leave(struct conn *c);
 /* What its buffers take while it has not logged in; 0: nothing, or it has. The reader's. */
 void admit_buffers(struct conn *c, size_t bytes);

@@ -87,6 +87,9 @@ struct conn *conn_ref(struct conn *c);
 /* The last one frees it; `closed` has returned by then. */
 void conn_unref(struct conn *c);
 
+/* The peer may stay for as long as it likes without a login, as it asks only for what anybody may know; all
+ * other bounds of before the login hold on. */
+void conn_set_guest(struct conn *c);
 /* The peer has logged in: the larger bounds hold from the next record on. For good. */
 void conn_set_trusted(struct conn *c);
 /* Has it? */
