@@ -19,34 +19,140 @@ small_number(const char *text)
     return *text && !*end && n >= 0 && n <= 1000 ? (int)n : -1;
 }
 
-int
-volume_create(const struct verb *v, int argc, char **argv)
+/* Takes "replica N" and "arbiter N" from the words after `*at`. 0 or an exit status. */
+static int
+take_shape(const struct verb *v, int argc, char **argv, int *at, int *replica, int *arbiter)
 {
-    int replica = 1, arbiter = 0, i = 1;
+    while (*at + 1 < argc && (strcmp(argv[*at], "replica") == 0 || strcmp(argv[*at], "arbiter") == 0)) {
+        int n = small_number(argv[*at + 1]);
+
+        if (n < 0)
+            return usage(v, "%s %s: expected a number", argv[*at], argv[*at + 1]);
+        *(argv[*at][0] == 'r' ? replica : arbiter) = n;
+        *at += 2;
+    }
+    return 0;
+}
+
+/* The bricks from word `at` on; NULL: it has said what was wrong. */
+static json_t *
+take_bricks(const struct verb *v, int argc, char **argv, int at)
+{
     json_t *bricks = json_array();
 
-    while (i + 1 < argc && (strcmp(argv[i], "replica") == 0 || strcmp(argv[i], "arbiter") == 0)) {
-        int n = small_number(argv[i + 1]);
-
-        if (n < 0) {
-            json_decref(bricks);
-            return usage(v, "%s %s: expected a number", argv[i], argv[i + 1]);
-        }
-        *(argv[i][0] == 'r' ? &replica : &arbiter) = n;
-        i += 2;
-    }
-    for (; i < argc; i++) {
+    if (at >= argc)
+        (void)usage(v, "expected a brick, [HOST:]/PATH");
+    for (int i = at; i < argc; i++) {
         if (strchr(argv[i], '/')) {
             json_array_append_new(bricks, json_string(argv[i]));
             continue;
         }
+        (void)usage(v, "'%s': expected a brick, [HOST:]/PATH", argv[i]);
         json_decref(bricks);
-        return usage(v, "'%s': expected a brick, [HOST:]/PATH", argv[i]);
+        return NULL;
     }
+    if (at < argc)
+        return bricks;
+    json_decref(bricks);
+    return NULL;
+}
+
+int
+volume_create(const struct verb *v, int argc, char **argv)
+{
+    int replica = 1, arbiter = 0, at = 1;
+    int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
+    json_t *bricks = status ? NULL : take_bricks(v, argc, argv, at);
+
+    if (!bricks)
+        return KILN_USAGE;
     return ask_and_say("volume-create",
                        json_pack("{ss si si so}", "name", argv[0], "replica", replica, "arbiter", arbiter,
                                  "bricks", bricks),
                        "volume %s is created; start it: kiln volume start %s", argv[0], argv[0]);
+}
+
+/* ---- bricks come and go ---------------------------------------------------------------------- */
+
+/* gluster's word at the end of a line, which changes nothing here. */
+static int
+without_word(int argc, char **argv, const char *word)
+{
+    return argc > 1 && strcmp(argv[argc - 1], word) == 0 ? argc - 1 : argc;
+}
+
+int
+volume_add_brick(const struct verb *v, int argc, char **argv)
+{
+    int replica = 0, arbiter = 0, at = 1;
+    int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
+    json_t *bricks = status ? NULL : take_bricks(v, without_word(argc, argv, "force"), argv, at);
+
+    if (!bricks)
+        return KILN_USAGE;
+    return ask_and_say("volume-add-brick",
+                       json_pack("{ss si si so}", "name", argv[0], "replica", replica, "arbiter", arbiter,
+                                 "bricks", bricks),
+                       "volume %s has these bricks; see: kiln volume info %s", argv[0], argv[0]);
+}
+
+int
+volume_remove_brick(const struct verb *v, int argc, char **argv)
+{
+    int replica = 0, arbiter = 0, at = 1;
+    const char *last = argv[argc - 1];
+
+    if (strcmp(last, "start") == 0 || strcmp(last, "status") == 0 || strcmp(last, "stop") == 0)
+        return refuse(KILN_REFUSED, "bricks without files, or fewer replicas: then without this word", NULL,
+                      "remove-brick ... %s is not built: kiln moves no data", last);
+    argc = without_word(without_word(argc, argv, "force"), argv, "commit");
+    int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
+    if (arbiter)
+        return usage(v, "arbiter: expected replica N and the bricks");
+    json_t *bricks = status ? NULL : take_bricks(v, argc, argv, at);
+
+    if (!bricks)
+        return KILN_USAGE;
+    return ask_and_say("volume-remove-brick",
+                       json_pack("{ss si so}", "name", argv[0], "replica", replica, "bricks", bricks),
+                       "volume %s is without these bricks; their folders stay as they are", argv[0]);
+}
+
+static int
+replace(const char *name, const char *from, const char *to)
+{
+    return ask_and_say("volume-replace-brick",
+                       json_pack("{ss ss ss}", "name", name, "from", from, "to", to),
+                       "volume %s: %s is a new brick, and is healed; see: kiln volume heal %s info", name, to,
+                       name);
+}
+
+int
+volume_replace_brick(const struct verb *v, int argc, char **argv)
+{
+    argc = without_word(without_word(argc, argv, "force"), argv, "commit");
+    if (argc > 3)
+        return usage(v, "'%s': expected commit force, or nothing", argv[3]);
+    if (argc < 3)
+        return usage(v, "replace-brick: an argument is missing");
+    return replace(argv[0], argv[1], argv[2]);
+}
+
+int
+volume_reset_brick(const struct verb *v, int argc, char **argv)
+{
+    int words = without_word(argc, argv, "force");
+
+    if (strcmp(argv[words - 1], "start") == 0 && words == 3)
+        return ask_and_say("volume-reset-brick", json_pack("{ss ss}", "name", argv[0], "brick", argv[1]),
+                           "volume %s: %s is not served now; when its folder is new: kiln volume reset-brick "
+                           "%s %s %s commit",
+                           argv[0], argv[1], argv[0], argv[1], argv[1]);
+    if (strcmp(argv[words - 1], "commit") != 0 || words != 4)
+        return usage(v, "expected BRICK start, or BRICK BRICK commit");
+    if (strcmp(argv[1], argv[2]) != 0)
+        return usage(v, "%s and %s: expected the same brick; another one: replace-brick", argv[1], argv[2]);
+    return replace(argv[0], argv[1], argv[2]);
 }
 
 /* ---- start, stop, delete --------------------------------------------------------------------- */
@@ -222,15 +328,6 @@ statedump(const struct verb *v, int argc, char **argv)
     (void)argc;
     (void)argv;
     return ask_and_show("statedump", json_object(), show_dump);
-}
-
-int
-not_built(const struct verb *v, int argc, char **argv)
-{
-    (void)argc;
-    return refuse(KILN_REFUSED, "a new volume with the bricks that are wanted, and its files copied",
-                  "kiln volume create NEW ...", "%s is not built: volume %s keeps its bricks", v->name,
-                  argv[0]);
 }
 
 /* ---- options --------------------------------------------------------------------------------- */

@@ -104,15 +104,18 @@ jobs_free(struct brick_job *jobs, unsigned count)
     free(jobs);
 }
 
-/* The results of all, to be given to jobs_free(). NULL: no memory, and nothing was begun. */
+/* Of all bricks, or of those for which `only` is true. The results, to be given to jobs_free(). NULL: no
+ * memory, and nothing was begun. */
 static struct brick_job *
-run_all(enum brick_op op, const struct volume *v, brick_prepare prepare)
+run_all(enum brick_op op, const struct volume *v, const bool *only, brick_prepare prepare)
 {
     struct batch b = BATCH_INIT;
     struct brick_job *jobs = calloc(v->brick_count, sizeof *jobs);
 
-    for (unsigned i = 0; i < v->brick_count && jobs; i++)
-        begin_job(&jobs[i], &b, op, v, i, prepare);
+    for (unsigned i = 0; i < v->brick_count && jobs; i++) {
+        if (!only || only[i])
+            begin_job(&jobs[i], &b, op, v, i, prepare);
+    }
     wait_until_at_most(&b, 0);
     return jobs;
 }
@@ -146,16 +149,17 @@ brick_jobs_check(const struct volume *v, brick_prepare prepare, struct problem *
 }
 
 int
-brick_jobs_attach(const struct volume *v, brick_prepare prepare, bool is_forced, struct problem *why)
+brick_jobs_attach(const struct volume *v, const bool *only, brick_prepare prepare, bool is_forced,
+                  struct problem *why)
 {
-    struct brick_job *jobs = run_all(BRICK_ATTACH, v, prepare);
+    struct brick_job *jobs = run_all(BRICK_ATTACH, v, only, prepare);
 
     if (!jobs)
         return problem_no_memory(why);
     int err = first_failure(v, jobs, 0, why);
     jobs_free(jobs, v->brick_count);
     if (err && !is_forced)
-        brick_jobs_detach(v);
+        brick_jobs_detach(v, only);
     return err;
 }
 
@@ -189,10 +193,10 @@ brick_jobs_attach_all(const struct volume *const *volumes, unsigned count, brick
 }
 
 void
-brick_jobs_detach(const struct volume *v)
+brick_jobs_detach(const struct volume *v, const bool *only)
 {
     struct problem why;
-    struct brick_job *jobs = run_all(BRICK_DETACH, v, NULL);
+    struct brick_job *jobs = run_all(BRICK_DETACH, v, only, NULL);
 
     /* One that never came, or has failed, is not there. */
     if (!jobs)
@@ -207,7 +211,7 @@ int
 brick_jobs_reconfigure(const struct volume *fresh, const struct volume *old, brick_prepare prepare,
                        struct problem *why)
 {
-    struct brick_job *jobs = run_all(BRICK_RECONFIGURE, fresh, prepare);
+    struct brick_job *jobs = run_all(BRICK_RECONFIGURE, fresh, NULL, prepare);
 
     if (!jobs)
         return problem_no_memory(why);
@@ -226,7 +230,7 @@ void
 brick_jobs_revert(const struct volume *old, brick_prepare prepare)
 {
     struct problem why;
-    struct brick_job *jobs = run_all(BRICK_RECONFIGURE, old, prepare);
+    struct brick_job *jobs = run_all(BRICK_RECONFIGURE, old, NULL, prepare);
 
     if (!jobs)
         log_event(LOG_CRITICAL, NULL, "volume-revert-memory", "volume %s: no memory to take its options back",

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,10 +155,8 @@ brick_place_check(const char *path, bool *is_missing, struct problem *why)
 }
 
 int
-brick_place_make(const struct volume *v, unsigned brick, struct problem *why)
+brick_place_make(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
-    const struct volume_brick *b = &v->bricks[brick];
-
     if (b->made && mkdir(b->path, 0755) < 0)
         return no_brick(b->path, strerror(errno), -errno, why);
     if (b->made)
@@ -175,9 +174,8 @@ brick_place_make(const struct volume *v, unsigned brick, struct problem *why)
 }
 
 int
-brick_place_unmake(const struct volume *v, unsigned brick, struct problem *why)
+brick_place_unmake(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
-    const struct volume_brick *b = &v->bricks[brick];
     struct gfid id;
     int err = read_id(b->path, &id);
 
@@ -193,6 +191,34 @@ brick_place_unmake(const struct volume *v, unsigned brick, struct problem *why)
     if (is_bare && rmdir(b->path) < 0 && errno != ENOTEMPTY && errno != ENOENT)
         return problem_set(why, -errno, "%s could not be removed: %s", b->path, strerror(errno));
     return 0;
+}
+
+static int
+remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    (void)st;
+    (void)type;
+    (void)walk;
+    return remove(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int
+brick_place_clear(const struct volume *v, const struct volume_brick *b, struct problem *why)
+{
+    char path[VOLUME_BRICK_PATH_MAX + 16];
+    struct gfid id;
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/.glusterfs", b->path);
+    if (read_id(b->path, &id) || !gfid_equal(&id, &v->id))
+        return 0;
+    (void)lremovexattr(b->path, "trusted.gfid"); /* the root's, which the storage gives it */
+    if (lstat(path, &st) < 0)
+        return 0;
+    int err = nftw(path, remove_one, 16, FTW_DEPTH | FTW_MOUNT | FTW_PHYS);
+    return err ? problem_set(why, err < -1 ? err : -errno, "%s could not be removed: %s", path,
+                             strerror(err < -1 ? -err : errno))
+               : 0;
 }
 
 unsigned

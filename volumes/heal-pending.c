@@ -106,7 +106,7 @@ add_accusations(const struct volume *v, unsigned first, unsigned from, const cha
         return;
     bool is_own = lgetxattr(handle, "trusted.gfid", NULL, 0) >= 0; /* not so the handle of a folder */
     for (unsigned k = 0; k < v->replica; k++) {
-        snprintf(key, sizeof key, "trusted.afr.%s-client-%u", v->name, first + k);
+        snprintf(key, sizeof key, "trusted.afr.%s-client-%u", v->name, v->bricks[first + k].id);
         ssize_t n = is_own ? lgetxattr(handle, key, words, sizeof words)
                            : getxattr(handle, key, words, sizeof words);
         for (unsigned w = 0; w < WORDS && n == sizeof words && k != from; w++)
@@ -203,4 +203,24 @@ heal_pending_of_brick(const struct volume *v, unsigned brick)
     return err == -ENOMEM ? NULL
                           : json_pack("{sn sn s[] s[] ss}", "count", "split_brain_count", "entries",
                                       "split_brain", "error", strerror(-err));
+}
+
+long
+heal_pending_accused(const char *brick)
+{
+    char path[PATH_BYTES];
+    const struct dirent *e;
+    struct gfid g;
+    long n = 0;
+
+    snprintf(path, sizeof path, "%s/.glusterfs/indices/xattrop", brick);
+    DIR *d = opendir(path);
+    if (!d)
+        return -errno;
+    while (errno = 0, e = readdir(d))
+        n += gfid_parse(e->d_name, strlen(e->d_name), &g) == 0;
+    if (errno)
+        n = -errno;
+    closedir(d);
+    return n;
 }

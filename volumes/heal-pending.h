@@ -21,4 +21,7 @@
  * metadata, as the bricks' folders say. That folders hold different objects of one name is not looked for. */
 json_t *heal_pending_of_brick(const struct volume *v, unsigned brick);
 
+/* How many objects the brick accuses others to have missed; -errno where its index cannot be read. */
+long heal_pending_accused(const char *path);
+
 #endif

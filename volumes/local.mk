@@ -16,8 +16,16 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 	volumes/brick-jobs.h \
 	volumes/brick-place.c \
 	volumes/brick-place.h \
+	volumes/brick-marks.c \
+	volumes/brick-marks.h \
+	volumes/brick-plan.c \
+	volumes/brick-plan.h \
+	volumes/heal-pending.c \
+	volumes/heal-pending.h \
 	volumes/volumes.c \
-	volumes/volumes.h
+	volumes/volumes-bricks.c \
+	volumes/volumes.h \
+	volumes/volumes-internal.h
 kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/brick-check.c \
 	volumes/brick-check.h \
@@ -27,8 +35,6 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/heal-ask.h \
 	volumes/heal-daemon.c \
 	volumes/heal-daemon.h \
-	volumes/heal-pending.c \
-	volumes/heal-pending.h \
 	volumes/own-host.c \
 	volumes/own-host.h \
 	volumes/profile.c \

@@ -349,6 +349,81 @@ START_TEST(delete_leaves_the_folders)
 }
 END_TEST
 
+static void
+add_two(void)
+{
+    struct problem why = {0};
+    struct volume *added = make_volume("added", 2, 2);
+
+    if (volumes_add_bricks("one", added, 0, false, &why))
+        _exit(9);
+    volume_free(added);
+}
+
+/* Two bricks and no other folder, or four. */
+static enum outcome
+look_for_four(void)
+{
+    struct problem why;
+    struct volume *v = volumes_find("one", &why);
+    enum outcome seen = WRONG;
+
+    if (v && v->brick_count == 2 && v->coming_count == 0 && !is_there(2) && !is_there(3))
+        seen = OLD;
+    if (v && v->brick_count == 4 && v->coming_count == 0 && v->bricks[3].id == 3 && is_claimed(2) &&
+        is_claimed(3))
+        seen = NEW;
+    volume_free(v);
+    return is_claimed(0) && is_claimed(1) ? seen : WRONG;
+}
+
+START_TEST(bricks_are_added_all_or_none)
+{
+    is_torn = _i;
+    run_scene(&(const struct scene){create_one, add_two, look_for_four});
+}
+END_TEST
+
+static void
+create_four(void)
+{
+    create_one();
+    add_two();
+}
+
+static void
+remove_two(void)
+{
+    struct problem why = {0};
+    struct volume *removed = make_volume("removed", 0, 2);
+
+    if (volumes_remove_bricks("one", removed, 0, &why))
+        _exit(9);
+    volume_free(removed);
+}
+
+/* Those that stay keep their ids; no folder goes. */
+static enum outcome
+look_for_the_others(void)
+{
+    struct problem why;
+    struct volume *v = volumes_find("one", &why);
+    enum outcome seen = v && v->brick_count == 4                          ? OLD
+                        : v && v->brick_count == 2 && v->bricks[0].id == 2 && v->next_id == 4 ? NEW
+                                                                          : WRONG;
+
+    for (unsigned i = 0; i < 4; i++)
+        seen = is_claimed(i) ? seen : WRONG;
+    volume_free(v);
+    return seen;
+}
+
+START_TEST(bricks_leave_all_or_none)
+{
+    run_scene(&(const struct scene){create_four, remove_two, look_for_the_others});
+}
+END_TEST
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static void
@@ -387,7 +462,7 @@ START_TEST(a_volume_of_a_newer_format_is_refused)
 {
     open_volumes();
     volumes_close();
-    put_file("volumes/x.json", "{\"format\": 2, \"name\": \"x\"}");
+    put_file("volumes/x.json", "{\"format\": 3, \"name\": \"x\"}");
     expect_refusal(-EPROTO, "volumes/x.json");
 }
 END_TEST
@@ -490,6 +565,27 @@ START_TEST(a_text_that_is_not_right_is_refused)
 }
 END_TEST
 
+START_TEST(a_volume_of_the_first_format_has_numbers_by_place)
+{
+    struct volume *v = make_volume("one", 0, 2);
+    struct problem why = {0};
+    json_t *json = volume_to_json(v), *brick;
+    size_t i;
+
+    json_object_set_new(json, "format", json_integer(1));
+    json_object_del(json, "next_brick");
+    json_object_del(json, "coming");
+    json_array_foreach(json_object_get(json, "bricks"), i, brick) json_object_del(brick, "id");
+    struct volume *back = volume_from_json(json, &why);
+    ck_assert_msg(back != NULL, "%s", why.wrong);
+    ck_assert_uint_eq(back->bricks[1].id, 1);
+    ck_assert_uint_eq(back->next_id, 2);
+    json_decref(json);
+    volume_free(v);
+    volume_free(back);
+}
+END_TEST
+
 START_TEST(options_are_checked)
 {
     static const struct {
@@ -537,6 +633,8 @@ test_suite(void)
     tcase_add_loop_test(kills, create_is_whole_or_nothing, 0, 2);
     tcase_add_loop_test(kills, set_is_all_or_none, 0, 2);
     tcase_add_test(kills, delete_leaves_the_folders);
+    tcase_add_loop_test(kills, bricks_are_added_all_or_none, 0, 2);
+    tcase_add_test(kills, bricks_leave_all_or_none);
     suite_add_tcase(s, kills);
 
     tcase_add_checked_fixture(c, setup, teardown);
@@ -549,6 +647,7 @@ test_suite(void)
     tcase_add_test(c, what_a_crash_has_left_goes);
     tcase_add_test(c, a_volume_comes_back_from_its_text);
     tcase_add_test(c, a_text_that_is_not_right_is_refused);
+    tcase_add_test(c, a_volume_of_the_first_format_has_numbers_by_place);
     tcase_add_test(c, options_are_checked);
     suite_add_tcase(s, c);
     return s;

@@ -124,6 +124,113 @@ volume_create(json_t *args, json_t **out, struct problem *why)
     return volumes_create(v, why);
 }
 
+/* ---- add-brick, remove-brick, replace-brick -------------------------------------------------- */
+
+/* A volume with these bricks alone. NULL with *why. */
+static struct volume *
+named_bricks(const json_t *bricks, struct problem *why)
+{
+    struct volume *v = volume_new("bricks", 1, false);
+
+    why->err = 0;
+    if (!v) {
+        problem_no_memory(why);
+    } else if (json_array_size(bricks) == 0) {
+        problem_set(why, -EINVAL, "there is no brick");
+    } else if (add_bricks(v, bricks, why) == 0) {
+        return v;
+    }
+    volume_free(v);
+    return NULL;
+}
+
+static struct volume *
+named_brick(const char *text, struct problem *why)
+{
+    json_t *list = json_pack("[s]", text);
+    struct volume *v = named_bricks(list, why);
+
+    json_decref(list);
+    return v;
+}
+
+/* Of a brick that the volume has: its host says nothing. */
+static const char *
+path_of_brick(const char *text)
+{
+    const char *colon = *text == '/' ? NULL : strstr(text, ":/");
+
+    return colon ? colon + 1 : text;
+}
+
+static int
+volume_add_bricks(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+    int replica = 0, arbiter = 0;
+    json_t *bricks;
+
+    if (get_args(args, why, "{s:s, s?i, s?i, s:o}", "name", &name, "replica", &replica, "arbiter", &arbiter,
+                 "bricks", &bricks, NULL))
+        return why->err;
+    if (replica < 0 || replica > 16 || arbiter < 0 || arbiter > 1)
+        return problem_set(why, -EINVAL, "replica %d arbiter %d", replica, arbiter);
+    struct volume *added = named_bricks(bricks, why);
+    if (!added)
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    int err = volumes_add_bricks(name, added, (unsigned)replica, arbiter != 0, why);
+    volume_free(added);
+    return err;
+}
+
+static int
+volume_remove_bricks(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+    int replica = 0;
+    json_t *bricks;
+
+    if (get_args(args, why, "{s:s, s?i, s:o}", "name", &name, "replica", &replica, "bricks", &bricks, NULL))
+        return why->err;
+    if (replica < 0 || replica > 16)
+        return problem_set(why, -EINVAL, "replica %d", replica);
+    struct volume *removed = named_bricks(bricks, why);
+    if (!removed)
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    int err = volumes_remove_bricks(name, removed, (unsigned)replica, why);
+    volume_free(removed);
+    return err;
+}
+
+static int
+volume_replace_brick(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *from, *to;
+
+    if (get_args(args, why, "{s:s, s:s, s:s}", "name", &name, "from", &from, "to", &to, NULL))
+        return why->err;
+    struct volume *fresh = named_brick(to, why);
+    if (!fresh)
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    int err = volumes_replace_brick(name, path_of_brick(from), fresh, why);
+    volume_free(fresh);
+    return err;
+}
+
+static int
+volume_reset_brick(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *brick;
+
+    if (get_args(args, why, "{s:s, s:s}", "name", &name, "brick", &brick, NULL))
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    return volumes_take_brick_down(name, path_of_brick(brick), why);
+}
+
 /* ---- start, stop, delete --------------------------------------------------------------------- */
 
 static int
@@ -653,6 +760,7 @@ static const struct {
 } verbs[] = {
     {"statedump", statedump},
     {"version", version},
+    {"volume-add-brick", volume_add_bricks},
     {"volume-check", volume_check},
     {"volume-create", volume_create},
     {"volume-delete", volume_delete},
@@ -662,7 +770,10 @@ static const struct {
     {"volume-list", volume_list},
     {"volume-mount", volume_mount},
     {"volume-profile", volume_profile},
+    {"volume-remove-brick", volume_remove_bricks},
+    {"volume-replace-brick", volume_replace_brick},
     {"volume-reset", volume_reset},
+    {"volume-reset-brick", volume_reset_brick},
     {"volume-set", volume_set},
     {"volume-start", volume_start},
     {"volume-status", volume_status},

@@ -295,7 +295,7 @@ client_layer(struct client_file *c, unsigned brick)
 
     free(c->w.below);
     c->w.below = NULL;
-    snprintf(name, sizeof name, "%s-client-%u", v->name, brick);
+    snprintf(name, sizeof name, "%s-client-%u", v->name, b->id);
     begin_named(&c->w, name, "protocol/client");
     put_option(&c->w, "remote-host", is_here ? c->place->host : b->host);
     put_option(&c->w, "remote-subvolume", b->path);
@@ -324,7 +324,7 @@ client_names(const struct volume *v, unsigned first, unsigned count, const char 
     if (!f)
         return NULL;
     for (unsigned i = 0; i < count; i++)
-        fprintf(f, "%s%s-client-%u", i ? between : "", v->name, first + i);
+        fprintf(f, "%s%s-client-%u", i ? between : "", v->name, v->bricks[first + i].id);
     if (fclose(f) == 0)
         return text;
     free(text);
@@ -386,7 +386,8 @@ lower_layers(struct client_file *c)
     if (!f)
         return NULL;
     for (unsigned i = 0; i < sets; i++)
-        fprintf(f, "%s%s-%s-%u", i ? " " : "", v->name, v->replica > 1 ? "replicate" : "client", i);
+        fprintf(f, "%s%s-%s-%u", i ? " " : "", v->name, v->replica > 1 ? "replicate" : "client",
+                v->replica > 1 ? i : v->bricks[i].id);
     if (fclose(f) == 0)
         return names;
     free(names);

@@ -34,41 +34,103 @@ volume_new(const char *name, unsigned replica, bool has_arbiter)
     return v;
 }
 
+static void
+free_bricks(struct volume_brick *list, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        free(list[i].host);
+        free(list[i].path);
+    }
+    free(list);
+}
+
 void
 volume_free(struct volume *v)
 {
     if (!v)
         return;
-    for (unsigned i = 0; i < v->brick_count; i++) {
-        free(v->bricks[i].host);
-        free(v->bricks[i].path);
-    }
+    free_bricks(v->bricks, v->brick_count);
+    free_bricks(v->coming, v->coming_count);
     for (unsigned i = 0; i < v->option_count; i++) {
         free(v->options[i].key);
         free(v->options[i].value);
     }
-    free(v->bricks);
     free(v->options);
     free(v->name);
     free(v);
 }
 
-int
-volume_add_brick(struct volume *v, const char *host, const char *path, bool made)
+/* A copy of `b` before the one at `place`. */
+static int
+insert_brick(struct volume_brick **list, unsigned *count, unsigned place, const struct volume_brick *b)
 {
-    struct volume_brick *more = reallocarray(v->bricks, v->brick_count + 1, sizeof *more);
+    struct volume_brick *more = reallocarray(*list, *count + 1, sizeof *more), fresh = *b;
 
     if (!more)
         return -ENOMEM;
-    v->bricks = more;
-    struct volume_brick b = {.host = strdup(host), .path = strdup(path), .made = made};
-    if (!b.host || !b.path) {
-        free(b.host);
-        free(b.path);
+    *list = more;
+    fresh.host = strdup(b->host);
+    fresh.path = strdup(b->path);
+    if (!fresh.host || !fresh.path) {
+        free(fresh.host);
+        free(fresh.path);
         return -ENOMEM;
     }
-    v->bricks[v->brick_count++] = b;
+    memmove(more + place + 1, more + place, (*count - place) * sizeof *more);
+    more[place] = fresh;
+    (*count)++;
     return 0;
+}
+
+int
+volume_insert_brick(struct volume *v, unsigned place, const struct volume_brick *b)
+{
+    if (v->next_id <= b->id)
+        v->next_id = b->id + 1;
+    return insert_brick(&v->bricks, &v->brick_count, place, b);
+}
+
+int
+volume_add_coming(struct volume *v, const struct volume_brick *b)
+{
+    return insert_brick(&v->coming, &v->coming_count, v->coming_count, b);
+}
+
+int
+volume_add_brick(struct volume *v, const char *host, const char *path, bool made)
+{
+    const struct volume_brick b = {(char *)host, (char *)path, made, v->next_id};
+
+    return volume_insert_brick(v, v->brick_count, &b);
+}
+
+void
+volume_drop_coming(struct volume *v)
+{
+    free_bricks(v->coming, v->coming_count);
+    v->coming = NULL;
+    v->coming_count = 0;
+}
+
+void
+volume_remove_brick(struct volume *v, unsigned place)
+{
+    struct volume_brick *b = &v->bricks[place];
+
+    free(b->host);
+    free(b->path);
+    v->brick_count--;
+    memmove(b, b + 1, (v->brick_count - place) * sizeof *b);
+}
+
+int
+volume_find_brick(const struct volume *v, const char *path)
+{
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        if (strcmp(v->bricks[i].path, path) == 0)
+            return (int)i;
+    }
+    return -1;
 }
 
 /* Where the key is, or belongs. */
@@ -152,7 +214,10 @@ copy_lists(struct volume *to, const struct volume *from)
     int err = 0;
 
     for (unsigned i = 0; i < from->brick_count && !err; i++)
-        err = volume_add_brick(to, from->bricks[i].host, from->bricks[i].path, from->bricks[i].made);
+        err = volume_insert_brick(to, i, &from->bricks[i]);
+    for (unsigned i = 0; i < from->coming_count && !err; i++)
+        err = volume_add_coming(to, &from->coming[i]);
+    to->next_id = from->next_id;
     for (unsigned i = 0; i < from->option_count && !err; i++)
         err = volume_set_option(to, from->options[i].key, from->options[i].value);
     return err;
@@ -305,13 +370,14 @@ volume_check_path(const char *path, char *out, struct problem *why)
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *
-bricks_to_json(const struct volume *v)
+bricks_to_json(const struct volume_brick *bricks, unsigned count)
 {
     json_t *list = json_array();
 
-    for (unsigned i = 0; i < v->brick_count && list; i++) {
-        const struct volume_brick *b = &v->bricks[i];
-        json_t *one = json_pack("{ss ss sb}", "host", b->host, "path", b->path, "made", (int)b->made);
+    for (unsigned i = 0; i < count && list; i++) {
+        const struct volume_brick *b = &bricks[i];
+        json_t *one = json_pack("{ss ss sb si}", "host", b->host, "path", b->path, "made", (int)b->made, "id",
+                                (int)b->id);
 
         if (json_array_append_new(list, one) < 0) {
             json_decref(list);
@@ -339,10 +405,11 @@ json_t *
 volume_to_json(const struct volume *v)
 {
     /* `o` takes over, and packing fails when one of them is NULL */
-    return json_pack("{si ss ss ss si si ss ss so so}", "format", VOLUME_FORMAT, "name", v->name, "id",
+    return json_pack("{si ss ss ss si si ss ss so si so so}", "format", VOLUME_FORMAT, "name", v->name, "id",
                      GFID(&v->id), "status", status_words[v->status], "replica", (int)v->replica, "arbiter",
                      (int)v->has_arbiter, "username", v->username, "password", v->password, "bricks",
-                     bricks_to_json(v), "options", options_to_json(v));
+                     bricks_to_json(v->bricks, v->brick_count), "next_brick", (int)v->next_id, "coming",
+                     bricks_to_json(v->coming, v->coming_count), "options", options_to_json(v));
 }
 
 static const char *
@@ -370,22 +437,51 @@ number_of(const json_t *json, const char *key, json_int_t max, unsigned *out, st
 }
 
 static int
-read_bricks(struct volume *v, const json_t *list, struct problem *why)
+append_brick(struct volume *v, const struct volume_brick *b)
 {
+    return volume_insert_brick(v, v->brick_count, b);
+}
+
+/* In format 1 a brick's place was its number. */
+static int
+append_numbered(struct volume *v, const struct volume_brick *b)
+{
+    return volume_add_brick(v, b->host, b->path, b->made);
+}
+
+/* A brick of `list`, which goes to the volume by `put`. */
+static int
+read_brick(struct volume *v, const json_t *one, int (*put)(struct volume *v, const struct volume_brick *b),
+           struct problem *why)
+{
+    char normal[VOLUME_BRICK_PATH_MAX + 1];
+    const char *host = text_of(one, "host", why), *path = host ? text_of(one, "path", why) : NULL;
+    struct volume_brick b = {(char *)host, normal, json_is_true(json_object_get(one, "made")), 0};
+
+    if (!path || volume_check_host(host, why) || volume_check_path(path, normal, why) ||
+        (put != append_numbered && number_of(one, "id", VOLUME_BRICK_ID_MAX, &b.id, why)))
+        return why->err;
+    for (unsigned i = 0; i < v->brick_count && put == append_brick; i++) {
+        if (v->bricks[i].id == b.id)
+            return problem_set(why, -EINVAL, "two bricks have the id %u", b.id);
+    }
+    return put(v, &b) ? problem_no_memory(why) : 0;
+}
+
+static int
+read_bricks(struct volume *v, const json_t *json, const char *key,
+            int (*put)(struct volume *v, const struct volume_brick *b), struct problem *why)
+{
+    const json_t *list = json_object_get(json, key), *one;
     size_t i;
-    const json_t *one;
 
     if (!json_is_array(list) || json_array_size(list) > VOLUME_BRICKS_MAX)
-        return problem_set(why, -EINVAL, "\"bricks\" is missing or no list of at most %d", VOLUME_BRICKS_MAX);
+        return problem_set(why, -EINVAL, "\"%s\" is missing or no list of at most %d", key,
+                           VOLUME_BRICKS_MAX);
     json_array_foreach(list, i, one)
     {
-        char normal[VOLUME_BRICK_PATH_MAX + 1];
-        const char *host = text_of(one, "host", why), *path = host ? text_of(one, "path", why) : NULL;
-
-        if (!path || volume_check_host(host, why) || volume_check_path(path, normal, why))
+        if (read_brick(v, one, put, why))
             return why->err;
-        if (volume_add_brick(v, host, normal, json_is_true(json_object_get(one, "made"))))
-            return problem_no_memory(why);
     }
     return 0;
 }
@@ -440,19 +536,23 @@ read_secret(char out[GFID_TEXT_SIZE], const json_t *json, const char *key, struc
 }
 
 static int
-read_fields(struct volume *v, const json_t *json, struct problem *why)
+read_fields(struct volume *v, const json_t *json, bool is_old, struct problem *why)
 {
     char id[GFID_TEXT_SIZE];
-    unsigned arbiter;
+    unsigned arbiter, next_id = 0;
 
     if (read_secret(id, json, "id", why) || read_status(v, json, why) ||
         number_of(json, "replica", 16, &v->replica, why) || number_of(json, "arbiter", 1, &arbiter, why) ||
         read_secret(v->username, json, "username", why) || read_secret(v->password, json, "password", why) ||
-        read_bricks(v, json_object_get(json, "bricks"), why) ||
+        read_bricks(v, json, "bricks", is_old ? append_numbered : append_brick, why) ||
+        (!is_old && (number_of(json, "next_brick", VOLUME_BRICK_ID_MAX, &next_id, why) ||
+                     read_bricks(v, json, "coming", volume_add_coming, why))) ||
         read_options(v, json_object_get(json, "options"), why))
         return why->err;
     (void)gfid_parse(id, strlen(id), &v->id); /* read_secret() has written it */
     v->has_arbiter = arbiter != 0;
+    if (next_id > v->next_id)
+        v->next_id = next_id;
     return volume_check_shape(v, why);
 }
 
@@ -467,9 +567,9 @@ volume_from_json(const json_t *json, struct problem *why)
     }
     if (number_of(json, "format", 1 << 30, &format, why))
         return NULL;
-    if (format != VOLUME_FORMAT) {
+    if (format < 1 || format > VOLUME_FORMAT) {
         problem_set(why, -EPROTO, "its format is %u", format);
-        problem_expected(why, "format %d: a newer kilnd has written it", VOLUME_FORMAT);
+        problem_expected(why, "format 1 to %d: a newer kilnd has written it", VOLUME_FORMAT);
         return NULL;
     }
     const char *name = text_of(json, "name", why);
@@ -480,7 +580,7 @@ volume_from_json(const json_t *json, struct problem *why)
         problem_no_memory(why);
         return NULL;
     }
-    if (read_fields(v, json, why)) {
+    if (read_fields(v, json, format == 1, why)) {
         volume_free(v);
         return NULL;
     }

@@ -4,9 +4,10 @@
  *
  * Its text is JSON; `doc/kiln.8` and the state directory (state-dir.h) show it:
  *
- *     {"format": 1, "name": "demo", "id": "5f0c...", "status": "started", "replica": 2, "arbiter": 0,
- *      "username": "...", "password": "...", "bricks": [{"host": "", "path": "/srv/b1", "made": true}, ...],
- *      "options": {"network.ping-timeout": "10"}}
+ *     {"format": 2, "name": "demo", "id": "5f0c...", "status": "started", "replica": 2, "arbiter": 0,
+ *      "username": "...", "password": "...",
+ *      "bricks": [{"host": "", "path": "/srv/b1", "made": true, "id": 0}, ...], "next_brick": 2,
+ *      "coming": [as bricks], "options": {"network.ping-timeout": "10"}}
  */
 #ifndef KILN_VOLUMES_VOLUME_H
 #define KILN_VOLUMES_VOLUME_H
@@ -17,9 +18,10 @@
 #include "base/gfid.h"
 #include "volumes/problem.h"
 
-#define VOLUME_FORMAT 1
+#define VOLUME_FORMAT 2 /* 1, without ids and what is coming, is read, too */
 #define VOLUME_NAME_MAX 128
 #define VOLUME_BRICKS_MAX 1024
+#define VOLUME_BRICK_ID_MAX 1000000
 #define VOLUME_BRICK_PATH_MAX 1024
 #define VOLUME_OPTIONS_MAX 1024
 #define VOLUME_VALUE_MAX 8192
@@ -34,7 +36,10 @@ enum volume_status {
 struct volume_brick {
     char *host; /* as given; "": this machine, by whatever address a client has asked */
     char *path; /* absolute, normal */
-    bool made;  /* the folder was not there before `create` */
+    bool made;  /* the folder was not there before it became a brick */
+    /* Its number in the names of clients and of pending xattrs. It keeps it when others come or go before it
+     * in the list, and what takes its place gets it. */
+    unsigned id;
 };
 
 struct volume_option {
@@ -49,6 +54,9 @@ struct volume {
     bool has_arbiter; /* the last brick of each replica set holds no data */
     struct volume_brick *bricks;
     unsigned brick_count; /* a multiple of replica */
+    unsigned next_id;     /* above the id of each brick there has been */
+    struct volume_brick *coming; /* folders that are being made into bricks: undone at the next start */
+    unsigned coming_count;
     struct volume_option *options; /* those set, by key in order */
     unsigned option_count;
     char username[GFID_TEXT_SIZE], password[GFID_TEXT_SIZE]; /* what the daemon's own clients show */
@@ -58,8 +66,15 @@ struct volume {
 struct volume *volume_new(const char *name, unsigned replica, bool has_arbiter);
 struct volume *volume_copy(const struct volume *v);
 void volume_free(struct volume *v);
-/* 0 or -ENOMEM. */
+/* 0 or -ENOMEM. The brick gets an id that no other has had. */
 int volume_add_brick(struct volume *v, const char *host, const char *path, bool made);
+/* With all its fields; before the brick at `place`. */
+int volume_insert_brick(struct volume *v, unsigned place, const struct volume_brick *b);
+int volume_add_coming(struct volume *v, const struct volume_brick *b);
+void volume_drop_coming(struct volume *v);
+void volume_remove_brick(struct volume *v, unsigned place);
+/* Where it is; -1: nowhere. */
+int volume_find_brick(const struct volume *v, const char *path);
 int volume_set_option(struct volume *v, const char *key, const char *value);
 /* False: it was not set. */
 bool volume_unset_option(struct volume *v, const char *key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-#include "volumes/volumes.h"
+#include "volumes/volumes-internal.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,12 +16,6 @@
 #include "volumes/state-dir.h"
 #include "volumes/volfile-text.h"
 #include "volumes/volume-options.h"
-
-struct entry {
-    struct cds_list_head link;
-    struct volume *now; /* under `lock`; whoever has the entry reads it without, and alone replaces it */
-    bool is_busy;       /* under `lock`: an operation has it */
-};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cds_list_head entries = CDS_LIST_HEAD_INIT(entries); /* under `lock`; by name in order */
@@ -65,9 +59,8 @@ no_volume(const char *name, struct problem *why)
     return why->err;
 }
 
-/* The volume is the caller's until release(). NULL with *why. */
-static struct entry *
-claim(const char *name, struct problem *why)
+struct entry *
+volumes_claim(const char *name, struct problem *why)
 {
     why->err = 0;
     pthread_mutex_lock(&lock);
@@ -85,8 +78,8 @@ claim(const char *name, struct problem *why)
     return NULL;
 }
 
-static void
-release(struct entry *e)
+void
+volumes_release(struct entry *e)
 {
     pthread_mutex_lock(&lock);
     e->is_busy = false;
@@ -115,9 +108,8 @@ replace(struct entry *e, struct volume *v)
     volume_free(old);
 }
 
-/* What others saw stays what they see: the disk, too. */
-static int
-save(const struct volume *fresh, const struct volume *old, struct problem *why)
+int
+volumes_save(const struct volume *fresh, const struct volume *old, struct problem *why)
 {
     struct problem again;
     int err = state_dir_save(state, fresh, why);
@@ -134,6 +126,19 @@ tell_changed(const char *name)
 {
     if (hooks.changed)
         hooks.changed(name);
+}
+
+void
+volumes_become(struct entry *e, struct volume *v)
+{
+    replace(e, v);
+    tell_changed(v->name);
+}
+
+int
+volumes_prepare(struct volfile *file, char *error, size_t error_size)
+{
+    return hooks.prepare ? hooks.prepare(file, error, error_size) : 0;
 }
 
 /* ---- create ---------------------------------------------------------------------------------- */
@@ -164,28 +169,56 @@ check_own_paths(const struct volume *v, struct problem *why)
 }
 
 static int
-check_others_locked(const struct volume *v, struct problem *why)
+check_paths(const struct volume *v, const struct volume *other, struct problem *why)
 {
-    struct entry *e;
-
-    if (find_locked(v->name)) {
-        problem_set(why, -EEXIST, "volume %s exists already", v->name);
-        problem_type(why, "kiln volume info %s", v->name);
-        return why->err;
-    }
-    cds_list_for_each_entry(e, &entries, link) {
-        for (unsigned i = 0; i < v->brick_count; i++) {
-            for (unsigned k = 0; k < e->now->brick_count; k++) {
-                if (!paths_meet(v->bricks[i].path, e->now->bricks[k].path))
-                    continue;
-                problem_set(why, -EEXIST, "%s cannot become a brick: volume %s has its brick %s",
-                            v->bricks[i].path, e->now->name, e->now->bricks[k].path);
-                problem_expected(why, "a folder that no volume uses");
-                return why->err;
-            }
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        for (unsigned k = 0; k < other->brick_count; k++) {
+            if (!paths_meet(v->bricks[i].path, other->bricks[k].path))
+                continue;
+            problem_set(why, -EEXIST, "%s cannot become a brick: volume %s has its brick %s",
+                        v->bricks[i].path, other->name, other->bricks[k].path);
+            problem_expected(why, "a folder that no volume uses");
+            return why->err;
         }
     }
     return 0;
+}
+
+/* But those of `own`. */
+static int
+check_others_locked(const struct volume *v, const struct entry *own, struct problem *why)
+{
+    struct entry *e;
+
+    cds_list_for_each_entry(e, &entries, link) {
+        if (e != own && (check_paths(v, e->now, why) || (e->next && check_paths(v, e->next, why))))
+            return why->err;
+    }
+    return 0;
+}
+
+static int
+check_new_locked(const struct volume *v, struct problem *why)
+{
+    if (!find_locked(v->name))
+        return check_others_locked(v, NULL, why);
+    problem_set(why, -EEXIST, "volume %s exists already", v->name);
+    problem_type(why, "kiln volume info %s", v->name);
+    return why->err;
+}
+
+int
+volumes_reserve_paths(struct entry *e, const struct volume *next, struct problem *why)
+{
+    int err = next ? check_own_paths(next, why) : 0;
+
+    pthread_mutex_lock(&lock);
+    if (!err && next)
+        err = check_others_locked(next, e, why);
+    if (!err)
+        e->next = next;
+    pthread_mutex_unlock(&lock);
+    return err;
 }
 
 /* In the list, and the caller's: nobody else gets the name or the paths. */
@@ -200,7 +233,7 @@ reserve(struct volume *v, struct problem *why)
     }
     *e = (struct entry){.now = v, .is_busy = true};
     pthread_mutex_lock(&lock);
-    int err = check_others_locked(v, why);
+    int err = check_new_locked(v, why);
     if (!err)
         insert_locked(e);
     pthread_mutex_unlock(&lock);
@@ -231,7 +264,7 @@ unmake(const struct volume *v, unsigned count)
     bool is_clean = true;
 
     while (count-- > 0) {
-        if (brick_place_unmake(v, count, &why)) {
+        if (brick_place_unmake(v, &v->bricks[count], &why)) {
             log_event(LOG_ERROR, NULL, "volume-undo", "volume %s: %s; the next start tries again", v->name,
                       why.wrong);
             is_clean = false;
@@ -250,7 +283,7 @@ make(struct volume *v, struct problem *why)
     v->status = VOLUME_CREATING;
     if (state_dir_save(state, v, why))
         return why->err;
-    while (made < v->brick_count && brick_place_make(v, made, why) == 0)
+    while (made < v->brick_count && brick_place_make(v, &v->bricks[made], why) == 0)
         made++;
     if (made == v->brick_count) {
         v->status = VOLUME_CREATED; /* nobody looks at it yet: the entry is busy, and was CREATING */
@@ -283,7 +316,7 @@ volumes_create(struct volume *v, struct problem *why)
     }
     log_event(LOG_INFO, NULL, "volume-created", "volume %s of %u bricks", fresh->name, fresh->brick_count);
     replace(e, fresh);
-    release(e);
+    volumes_release(e);
     return 0;
 }
 
@@ -297,7 +330,7 @@ set_status(struct entry *e, enum volume_status status, struct problem *why)
     if (!fresh)
         return problem_no_memory(why);
     fresh->status = status;
-    if (save(fresh, e->now, why)) {
+    if (volumes_save(fresh, e->now, why)) {
         volume_free(fresh);
         return why->err;
     }
@@ -315,7 +348,7 @@ start_claimed(struct entry *e, bool is_forced, struct problem *why)
         problem_type(why, "kiln volume status %s", e->now->name);
         return why->err;
     }
-    int err = brick_jobs_attach(e->now, hooks.prepare, is_forced, why);
+    int err = brick_jobs_attach(e->now, NULL, hooks.prepare, is_forced, why);
     if (err && !is_forced) {
         problem_expected(why, "every brick to start");
         problem_type(why, "kiln volume start %s force   # to do without", e->now->name);
@@ -324,7 +357,7 @@ start_claimed(struct entry *e, bool is_forced, struct problem *why)
     if (err)
         log_event(LOG_ERROR, NULL, "volume-brick-left-out", "volume %s: %s", e->now->name, why->wrong);
     if (!was_started && set_status(e, VOLUME_STARTED, why)) {
-        brick_jobs_detach(e->now);
+        brick_jobs_detach(e->now, NULL);
         return why->err;
     }
     log_event(LOG_INFO, NULL, "volume-started", "volume %s", e->now->name);
@@ -335,12 +368,12 @@ start_claimed(struct entry *e, bool is_forced, struct problem *why)
 int
 volumes_start(const char *name, bool is_forced, struct problem *why)
 {
-    struct entry *e = claim(name, why);
+    struct entry *e = volumes_claim(name, why);
 
     if (!e)
         return why->err;
     int err = start_claimed(e, is_forced, why);
-    release(e);
+    volumes_release(e);
     return err;
 }
 
@@ -357,23 +390,23 @@ need_started(const struct volume *v, struct problem *why)
 int
 volumes_stop(const char *name, struct problem *why)
 {
-    struct entry *e = claim(name, why);
+    struct entry *e = volumes_claim(name, why);
 
     if (!e)
         return why->err;
     if (need_started(e->now, why) == 0 && set_status(e, VOLUME_STOPPED, why) == 0) {
         tell_changed(e->now->name); /* the self-heal daemon ends before its bricks do */
-        brick_jobs_detach(e->now);
+        brick_jobs_detach(e->now, NULL);
         log_event(LOG_INFO, NULL, "volume-stopped", "volume %s", e->now->name);
     }
-    release(e);
+    volumes_release(e);
     return why->err;
 }
 
 int
 volumes_delete(const char *name, struct problem *why)
 {
-    struct entry *e = claim(name, why);
+    struct entry *e = volumes_claim(name, why);
 
     if (!e)
         return why->err;
@@ -387,7 +420,7 @@ volumes_delete(const char *name, struct problem *why)
         forget(e);
         return 0;
     }
-    release(e);
+    volumes_release(e);
     return why->err;
 }
 
@@ -402,7 +435,7 @@ become(struct entry *e, struct volume *fresh, struct problem *why)
 
     if (!err && is_started)
         err = brick_jobs_reconfigure(fresh, e->now, hooks.prepare, why);
-    if (!err && (err = save(fresh, e->now, why)) && is_started)
+    if (!err && (err = volumes_save(fresh, e->now, why)) && is_started)
         brick_jobs_revert(e->now, hooks.prepare);
     if (err) {
         volume_free(fresh);
@@ -438,7 +471,7 @@ put_options(struct volume *v, const json_t *options, struct problem *why)
 int
 volumes_set(const char *name, const json_t *options, struct problem *why)
 {
-    struct entry *e = claim(name, why);
+    struct entry *e = volumes_claim(name, why);
 
     if (!e)
         return why->err;
@@ -451,7 +484,7 @@ volumes_set(const char *name, const json_t *options, struct problem *why)
         log_event(LOG_INFO, NULL, "volume-set", "volume %s: options set: %zu", name,
                   json_object_size(options));
     }
-    release(e);
+    volumes_release(e);
     return why->err;
 }
 
@@ -484,7 +517,7 @@ drop_options(struct volume *v, const char *key, unsigned *count, struct problem 
 int
 volumes_reset(const char *name, const char *key, unsigned *count, struct problem *why)
 {
-    struct entry *e = claim(name, why);
+    struct entry *e = volumes_claim(name, why);
 
     if (!e)
         return why->err;
@@ -496,7 +529,7 @@ volumes_reset(const char *name, const char *key, unsigned *count, struct problem
     } else if (become(e, fresh, why) == 0) {
         log_event(LOG_INFO, NULL, "volume-reset", "volume %s: %u options", name, *count);
     }
-    release(e);
+    volumes_release(e);
     return why->err;
 }
 
@@ -504,7 +537,7 @@ int
 volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *arg, struct problem *why),
                 void *arg, struct problem *why)
 {
-    struct entry *e = claim(name, why);
+    struct entry *e = volumes_claim(name, why);
     int err = why->err;
 
     if (!e)
@@ -516,7 +549,7 @@ volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *arg, s
     } else {
         err = fn(e->now, arg, why);
     }
-    release(e);
+    volumes_release(e);
     return err;
 }
 
@@ -627,8 +660,33 @@ take_loaded(struct volume *v, void *arg, struct problem *why)
         volume_free(v);
         return why->err;
     }
-    release(e);
+    volumes_release(e);
     return 0;
+}
+
+/* Bricks that were being added. What cannot be undone stays in the state, and the next start tries again. */
+static void
+undo_coming(struct entry *e)
+{
+    struct volume *fresh = volume_copy(e->now);
+    struct problem why;
+    int err = fresh ? 0 : problem_no_memory(&why);
+
+    for (unsigned i = 0; i < e->now->coming_count && !err; i++)
+        err = brick_place_clear(e->now, &e->now->coming[i], &why) ||
+                      brick_place_unmake(e->now, &e->now->coming[i], &why)
+                  ? why.err
+                  : 0;
+    if (!err) {
+        volume_drop_coming(fresh);
+        err = volumes_save(fresh, e->now, &why);
+    }
+    log_event(LOG_WARNING, NULL, "volume-bricks-half-made",
+              "volume %s got bricks when the daemon ended: %s", e->now->name, err ? why.wrong : "undone");
+    if (err)
+        volume_free(fresh);
+    else
+        replace(e, fresh);
 }
 
 /* Before anybody else looks at the list. */
@@ -638,8 +696,11 @@ undo_half_made(void)
     struct entry *e, *next;
 
     cds_list_for_each_entry_safe(e, next, &entries, link) {
-        if (e->now->status != VOLUME_CREATING)
+        if (e->now->status != VOLUME_CREATING) {
+            if (e->now->coming_count)
+                undo_coming(e);
             continue;
+        }
         log_event(LOG_WARNING, NULL, "volume-half-made",
                   "volume %s was being created when the daemon ended: undone", e->now->name);
         unmake(e->now, e->now->brick_count);

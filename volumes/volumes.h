@@ -59,6 +59,18 @@ int volumes_set(const char *name, const json_t *options, struct problem *why);
 /* A key, or "all". *count: how many were set. */
 int volumes_reset(const char *name, const char *key, unsigned *count, struct problem *why);
 
+/* Bricks come or leave (brick-plan.h), all or none; mounted clients follow. `added` and `removed` are volumes
+ * with these bricks alone; replica 0: as it is. Bricks that come must be as those of a new volume. Those that
+ * leave must hold no files, or with fewer replicas nothing that others lack; their folders stay. */
+int volumes_add_bricks(const char *name, const struct volume *added, unsigned replica, bool with_arbiter,
+                       struct problem *why);
+int volumes_remove_bricks(const char *name, const struct volume *removed, unsigned replica,
+                          struct problem *why);
+/* The one brick of `to` takes the place of `from`, and is healed. */
+int volumes_replace_brick(const char *name, const char *from, const struct volume *to, struct problem *why);
+/* Served no more, until the next start of the volume with force, or of the daemon. */
+int volumes_take_brick_down(const char *name, const char *path, struct problem *why);
+
 /* Calls fn with a volume that is not started, and nothing is done to it meanwhile. -EINVAL: it is started;
  * else what fn returns. */
 int volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *arg, struct problem *why),

@@ -51,6 +51,6 @@ t_not "of a file that is not there none" kiln volume clear-locks v /nowhere kind
 is "$(findmnt -n -l -t fuse.glusterfs | wc -l)" 1 "nothing stays mounted"
 is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop " "verbs are completed"
 is "$(completes volume start '')" v "and names of volumes"
-t_not "what is not built is refused" kiln volume remove-brick v "$T/b/1"
+t_not "what would move data is refused" kiln volume remove-brick v "$T/b/1" start
 t "every verb has help" bash -c "for verb in \$('$KILN' help | awk '\$1 == \"kiln\" { print \$2 == \"volume\" ? \$3 : \$2 }' | grep -v help); do
     '$KILN' help \"\$verb\" | grep -q '^Usage: kiln' || exit 1; done"

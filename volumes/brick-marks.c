@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "volumes/brick-marks.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/read-section.h"
+#include "data/dict.h"
+#include "fs/inode.h"
+#include "glusterfsd/bricks.h"
+#include "graph/graph.h"
+#include "stack/call-stack.h"
+
+/* A call from the top of a brick, and its answer. */
+struct question {
+    sem_t is_answered;
+    int err;
+};
+
+static void
+answered(struct call_stack *stk)
+{
+    struct question *q = stk->owner;
+
+    q->err = stk->reply.op_ret < 0 ? -stk->reply.op_errno : 0;
+    call_stack_free(stk); /* before the post: who waits gives the graph back */
+    sem_post(&q->is_answered);
+}
+
+/* One change of the metadata, one of the names, and one of the data, which a folder has none of: it says that
+ * all names are to be compared, not only those that an index has. */
+static int
+fill(struct call_stack *stk, const struct volume *v, unsigned knows, const bool *lacks)
+{
+    static const unsigned char count[12] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1};
+    const unsigned first = knows - knows % v->replica;
+    char key[VOLUME_NAME_MAX + 64];
+    int err = 0;
+
+    stk->call.fop = FOP_xattrop;
+    stk->call.flags = 0; /* add */
+    stk->call.dict = dict_new(&stk->arena);
+    if (!stk->call.dict)
+        return -ENOMEM;
+    for (unsigned i = first; i < first + v->replica && !err; i++) {
+        snprintf(key, sizeof key, "trusted.afr.%s-client-%u", v->name, v->bricks[i].id);
+        if (lacks[i])
+            err = dict_set_text(stk->call.dict, key, DICT_PTR, count, sizeof count);
+    }
+    return err;
+}
+
+static int
+run(struct graph *g, struct call_stack *stk)
+{
+    struct question *q = stk->owner;
+
+    stk->call.loc.inode = inode_root(g->inodes);
+    read_section_begin();
+    call_stack_wind(stk, g->brick);
+    read_section_end();
+    while (sem_wait(&q->is_answered) < 0 && errno == EINTR)
+        continue;
+    return q->err;
+}
+
+static int
+put(struct graph *g, const struct volume *v, unsigned knows, const bool *lacks)
+{
+    struct question q = {0};
+    struct call_stack *stk = call_stack_new(answered, &q);
+    int err = stk ? fill(stk, v, knows, lacks) : -ENOMEM;
+
+    if (!err) {
+        sem_init(&q.is_answered, 0, 0);
+        err = run(g, stk);
+        sem_destroy(&q.is_answered);
+    } else if (stk) {
+        call_stack_free(stk);
+    }
+    return err;
+}
+
+int
+brick_marks_put(const struct volume *v, unsigned knows, const bool *lacks, struct problem *why)
+{
+    struct graph *g = bricks_find(v->bricks[knows].path);
+    int err = g ? put(g, v, knows, lacks) : -ENOENT;
+
+    if (g)
+        graph_unpin(g);
+    if (!g)
+        return problem_set(why, err, "brick %s is not served", v->bricks[knows].path);
+    return err ? problem_set(why, err, "brick %s cannot note down what others lack: %s",
+                             v->bricks[knows].path, strerror(-err))
+               : 0;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Bricks of a volume come, leave, and take the place of others (brick-plan.h says which).
+ *
+ *     names reserved ─▶ all looked at ─▶ saved: what is coming ─▶ folders made      undone at the next start
+ *     ─▶ those that leave are detached ─▶ nothing is only theirs? ─▶ others note down what the new ones lack
+ *     ─▶ new ones attached ─▶ SAVED, it counts ─▶ clients and the self-heal daemon are told
+ *
+ * A failure takes back what was done. Those that leave go first: what they hold stays as it was looked at,
+ * and the self-heal daemon does not find the old brick whole and take the marks away again. */
+#include <errno.h>
+#include <fts.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "glusterfsd/bricks.h"
+#include "graph/graph.h"
+#include "log/log.h"
+#include "volumes/brick-jobs.h"
+#include "volumes/brick-marks.h"
+#include "volumes/brick-place.h"
+#include "volumes/brick-plan.h"
+#include "volumes/heal-pending.h"
+#include "volumes/volumes-internal.h"
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+static int
+check_places(struct brick_plan *plan, struct problem *why)
+{
+    struct volume *v = plan->fresh;
+    bool is_missing;
+
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        if (!plan->comes[i])
+            continue;
+        if (brick_place_check(v->bricks[i].path, &is_missing, why))
+            return why->err;
+        v->bricks[i].made = is_missing;
+    }
+    return brick_jobs_check(v, volumes_prepare, why);
+}
+
+static void
+unmake_places(const struct brick_plan *plan, const struct volume *now, unsigned count)
+{
+    struct problem why;
+    bool is_clean = true;
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct volume_brick *b = &plan->fresh->bricks[i];
+
+        if (plan->comes[i] && (brick_place_clear(now, b, &why) || brick_place_unmake(now, b, &why))) {
+            log_event(LOG_ERROR, NULL, "volume-bricks-undo", "volume %s: %s; the next start tries again",
+                      now->name, why.wrong);
+            is_clean = false;
+        }
+    }
+    /* The state says what is still to be undone. */
+    if (is_clean && volumes_save(now, NULL, &why))
+        log_event(LOG_ERROR, NULL, "volume-bricks-undo-state", "volume %s: %s", now->name, why.wrong);
+}
+
+static int
+save_coming(const struct brick_plan *plan, const struct volume *now, struct problem *why)
+{
+    struct volume *with = volume_copy(now);
+    int err = with ? 0 : -ENOMEM;
+
+    for (unsigned i = 0; i < plan->fresh->brick_count && !err; i++) {
+        if (plan->comes[i])
+            err = volume_add_coming(with, &plan->fresh->bricks[i]);
+    }
+    err = err ? problem_no_memory(why) : volumes_save(with, now, why);
+    volume_free(with);
+    return err;
+}
+
+static bool
+has_any(const bool *list, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (list[i])
+            return true;
+    }
+    return false;
+}
+
+static int
+make_places(const struct brick_plan *plan, const struct volume *now, struct problem *why)
+{
+    const struct volume *v = plan->fresh;
+
+    if (!has_any(plan->comes, v->brick_count))
+        return 0;
+    if (save_coming(plan, now, why))
+        return why->err;
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        if (plan->comes[i] && brick_place_make(v, &v->bricks[i], why)) {
+            unmake_places(plan, now, i);
+            return why->err;
+        }
+    }
+    return 0;
+}
+
+/* ---- what only those that leave hold --------------------------------------------------------- */
+
+/* A file that says where another one is holds no data. */
+static bool
+is_pointer(const FTSENT *e)
+{
+    return e->fts_info == FTS_F && (e->fts_statp->st_mode & 07777) == 01000 &&
+           lgetxattr(e->fts_path, "trusted.glusterfs.dht.linkto", NULL, 0) > 0;
+}
+
+static int
+check_no_files(const char *brick, struct problem *why)
+{
+    char *const roots[] = {(char *)brick, NULL};
+    const FTSENT *e;
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_XDEV | FTS_NOCHDIR, NULL);
+
+    why->err = 0;
+    while (walk && !why->err && (errno = 0, e = fts_read(walk))) {
+        if (e->fts_level == 1 &&
+            (strcmp(e->fts_name, ".glusterfs") == 0 || strcmp(e->fts_name, "lost+found") == 0))
+            (void)fts_set(walk, (FTSENT *)e, FTS_SKIP);
+        else if (e->fts_info == FTS_ERR || e->fts_info == FTS_DNR || e->fts_info == FTS_NS)
+            problem_set(why, -e->fts_errno, "%s: %s", e->fts_path, strerror(e->fts_errno));
+        else if (e->fts_info != FTS_D && e->fts_info != FTS_DP && !is_pointer(e)) {
+            problem_set(why, -ENOTEMPTY, "brick %s holds files, such as %s", brick,
+                        e->fts_path + strlen(brick));
+            problem_expected(why, "bricks without files: kiln moves no data");
+        }
+    }
+    if (!walk || (!why->err && errno))
+        problem_set(why, -errno, "brick %s: %s", brick, strerror(errno));
+    if (walk)
+        fts_close(walk);
+    return why->err;
+}
+
+static bool
+is_served(const struct volume *v, unsigned brick)
+{
+    struct graph *g = bricks_find(v->bricks[brick].path);
+
+    if (g)
+        graph_unpin(g);
+    return g != NULL;
+}
+
+/* Bricks of the set that stay must be there, and nothing may be pending for them. */
+static int
+check_others_know(const struct brick_plan *plan, const struct volume *now, unsigned brick,
+                  struct problem *why)
+{
+    const unsigned first = brick - brick % now->replica;
+    long n = heal_pending_accused(now->bricks[brick].path);
+
+    for (unsigned i = first; i < first + now->replica; i++) {
+        if (plan->leaves[i] || is_served(now, i))
+            continue;
+        problem_set(why, -EBUSY, "brick %s, which stays, is not served", now->bricks[i].path);
+        problem_type(why, "kiln volume start %s force", now->name);
+        return why->err;
+    }
+    if (n == 0)
+        return 0;
+    if (n < 0)
+        problem_set(why, (int)n, "brick %s: its index cannot be read: %s", now->bricks[brick].path,
+                    strerror((int)-n));
+    else
+        problem_set(why, -EBUSY, "brick %s knows of %ld objects that others have missed",
+                    now->bricks[brick].path, n);
+    problem_expected(why, "replicas that are equal");
+    problem_type(why, "kiln volume heal %s info", now->name);
+    return why->err;
+}
+
+/* One that is dead may know what it likes. */
+static int
+check_replaced(const struct volume *now, unsigned brick, struct problem *why)
+{
+    long n = heal_pending_accused(now->bricks[brick].path);
+
+    if (n <= 0)
+        return 0;
+    problem_set(why, -EBUSY, "brick %s, which serves, knows of %ld objects that others have missed",
+                now->bricks[brick].path, n);
+    problem_expected(why, "replicas that are equal, or a brick that is not served");
+    problem_type(why, "kiln volume heal %s info", now->name);
+    return why->err;
+}
+
+static int
+check_leaving(const struct brick_plan *plan, const struct volume *now, const bool *was_served,
+              struct problem *why)
+{
+    const bool is_replaced = has_any(plan->comes, plan->fresh->brick_count);
+
+    for (unsigned i = 0; i < now->brick_count; i++) {
+        int err = 0;
+
+        if (!plan->leaves[i])
+            continue;
+        if (plan->is_fewer_replicas)
+            err = check_others_know(plan, now, i, why);
+        else if (is_replaced)
+            err = was_served && was_served[i] ? check_replaced(now, i, why) : 0;
+        else
+            err = check_no_files(now->bricks[i].path, why);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+/* ---- what the new ones lack ------------------------------------------------------------------ */
+
+/* In one set: who is there notes it down. */
+static int
+mark_set(const struct brick_plan *plan, unsigned first, struct problem *why)
+{
+    const struct volume *v = plan->fresh;
+    unsigned told = 0;
+
+    for (unsigned i = first; i < first + v->replica; i++) {
+        if (plan->comes[i] || !is_served(v, i))
+            continue;
+        if (brick_marks_put(v, i, plan->comes, why))
+            return why->err;
+        told += !volume_is_arbiter(v, i);
+    }
+    if (told > 0)
+        return 0;
+    problem_set(why, -EBUSY, "no brick is served that has the files for %s", v->bricks[first].path);
+    problem_expected(why, "one brick of the set that serves");
+    problem_type(why, "kiln volume start %s force", v->name);
+    return why->err;
+}
+
+static int
+mark_all(const struct brick_plan *plan, const struct volume *now, struct problem *why)
+{
+    const struct volume *v = plan->fresh;
+
+    for (unsigned first = 0; first < v->brick_count && v->replica > 1; first += v->replica) {
+        bool is_whole_set = now->replica == v->replica && first >= now->brick_count;
+
+        if (!is_whole_set && has_any(plan->comes + first, v->replica) && mark_set(plan, first, why))
+            return why->err;
+    }
+    return 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/* The bricks of a started volume become those of the plan. After a failure they are as they were. */
+static int
+exchange(const struct brick_plan *plan, const struct volume *now, struct problem *why)
+{
+    struct problem again;
+    bool was_served[VOLUME_BRICKS_MAX] = {false};
+
+    for (unsigned i = 0; i < now->brick_count; i++)
+        was_served[i] = plan->leaves[i] && is_served(now, i);
+    brick_jobs_detach(now, plan->leaves);
+    int err = check_leaving(plan, now, was_served, why);
+    err = err ? err : mark_all(plan, now, why);
+    if (!err && has_any(plan->comes, plan->fresh->brick_count))
+        err = brick_jobs_attach(plan->fresh, plan->comes, volumes_prepare, false, why);
+    if (!err && (err = brick_jobs_reconfigure(plan->fresh, now, volumes_prepare, why)))
+        brick_jobs_detach(plan->fresh, plan->comes);
+    if (err && has_any(was_served, now->brick_count) &&
+        brick_jobs_attach(now, was_served, volumes_prepare, true, &again))
+        log_event(LOG_ERROR, NULL, "volume-bricks-back", "volume %s: %s", now->name, again.wrong);
+    return err;
+}
+
+static void
+take_back(const struct brick_plan *plan, const struct volume *now)
+{
+    struct problem why;
+
+    brick_jobs_revert(now, volumes_prepare);
+    brick_jobs_detach(plan->fresh, plan->comes);
+    if (brick_jobs_attach(now, plan->leaves, volumes_prepare, true, &why))
+        log_event(LOG_ERROR, NULL, "volume-bricks-back-again", "volume %s: %s", now->name, why.wrong);
+}
+
+static int
+do_plan(struct entry *e, struct brick_plan *plan, struct problem *why)
+{
+    const bool is_started = e->now->status == VOLUME_STARTED;
+
+    /* What is to be refused is refused before clients notice. */
+    if (check_leaving(plan, e->now, NULL, why) || check_places(plan, why) || make_places(plan, e->now, why))
+        return why->err;
+    int err = is_started ? exchange(plan, e->now, why) : check_leaving(plan, e->now, NULL, why);
+    if (!err && (err = volumes_save(plan->fresh, e->now, why)) && is_started)
+        take_back(plan, e->now);
+    if (err && has_any(plan->comes, plan->fresh->brick_count))
+        unmake_places(plan, e->now, plan->fresh->brick_count);
+    return err;
+}
+
+/* Takes the plan's volume over when it has become one. `err`: what making the plan has said. */
+static int
+run_plan(struct entry *e, struct brick_plan *plan, int err, struct problem *why)
+{
+    err = err ? err : volumes_reserve_paths(e, plan->fresh, why);
+    if (!err) {
+        err = do_plan(e, plan, why);
+        (void)volumes_reserve_paths(e, NULL, why);
+    }
+    if (!err) {
+        log_event(LOG_INFO, NULL, "volume-bricks", "volume %s has %u bricks, replica %u", plan->fresh->name,
+                  plan->fresh->brick_count, plan->fresh->replica);
+        volumes_become(e, plan->fresh);
+        plan->fresh = NULL;
+    }
+    brick_plan_end(plan);
+    volumes_release(e);
+    return err;
+}
+
+int
+volumes_add_bricks(const char *name, const struct volume *added, unsigned replica, bool with_arbiter,
+                   struct problem *why)
+{
+    struct entry *e = volumes_claim(name, why);
+    struct brick_plan plan;
+
+    return e ? run_plan(e, &plan, brick_plan_add(&plan, e->now, added, replica, with_arbiter, why), why)
+             : why->err;
+}
+
+int
+volumes_remove_bricks(const char *name, const struct volume *removed, unsigned replica, struct problem *why)
+{
+    struct entry *e = volumes_claim(name, why);
+    struct brick_plan plan;
+
+    return e ? run_plan(e, &plan, brick_plan_remove(&plan, e->now, removed, replica, why), why) : why->err;
+}
+
+int
+volumes_replace_brick(const char *name, const char *from, const struct volume *to, struct problem *why)
+{
+    struct entry *e = volumes_claim(name, why);
+    struct brick_plan plan;
+
+    return e ? run_plan(e, &plan, brick_plan_replace(&plan, e->now, from, to, why), why) : why->err;
+}
+
+int
+volumes_take_brick_down(const char *name, const char *path, struct problem *why)
+{
+    struct entry *e = volumes_claim(name, why);
+    bool only[VOLUME_BRICKS_MAX] = {false};
+
+    if (!e)
+        return why->err;
+    int at = volume_find_brick(e->now, path);
+    if (at < 0) {
+        problem_set(why, -ENOENT, "%s is no brick of volume %s", path, name);
+        problem_type(why, "kiln volume info %s", name);
+    } else if (e->now->replica == 1) {
+        problem_set(why, -EINVAL, "volume %s is not replicated: the files of %s are nowhere else", name,
+                    path);
+        problem_expected(why, "a brick that has others with the same files");
+    } else {
+        only[at] = true;
+        brick_jobs_detach(e->now, only);
+    }
+    volumes_release(e);
+    return why->err;
+}
