@@ -87,8 +87,12 @@ int mount_volume(const struct verb *v, int argc, char **argv);
 int umount_volume(const struct verb *v, int argc, char **argv);
 int clear_locks(const struct verb *v, int argc, char **argv);
 int top(const struct verb *v, int argc, char **argv);
+int bench(const struct verb *v, int argc, char **argv);
 int completion(const struct verb *v, int argc, char **argv);
 
+/* mount.c: calls fn with a folder where the volume is mounted meanwhile. What fn returns, or an exit
+ * status. */
+int on_own_mount(const char *name, int (*fn)(const char *dir, void *arg), void *arg);
 /* kiln.c: says how the verb is used, on stderr. KILN_USAGE. */
 int usage(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

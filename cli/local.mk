@@ -2,6 +2,7 @@
 sbin_PROGRAMS += kiln
 kiln_SOURCES = \
 	cli/ask.c \
+	cli/bench.c \
 	cli/completion.c \
 	cli/kiln.c \
 	cli/kiln.h \

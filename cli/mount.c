@@ -159,10 +159,10 @@ clear_on_mount(const char *dir, const char *path, const char *key)
     return status;
 }
 
-static int
-clear_on_own_mount(const char *name, const char *path, const char *key)
+int
+on_own_mount(const char *name, int (*fn)(const char *dir, void *arg), void *arg)
 {
-    char dir[] = "/run/kiln-locks.XXXXXX";
+    char dir[] = "/run/kiln-mount.XXXXXX";
     struct mount_words words;
     long long port = 0;
     int status = KILN_DONE;
@@ -175,12 +175,25 @@ clear_on_own_mount(const char *name, const char *path, const char *key)
     char *const umount[] = {"umount", dir, NULL};
     if (!ran_well(mount)) {
         (void)rmdir(dir);
-        return refuse(KILN_REFUSED, NULL, NULL, "volume %s could not be mounted, to ask its bricks", name);
+        return refuse(KILN_REFUSED, NULL, NULL, "volume %s could not be mounted here", name);
     }
-    status = clear_on_mount(dir, path, key);
+    status = fn(dir, arg);
     if (!ran_well(umount) || rmdir(dir) < 0)
-        return refuse(KILN_REFUSED, NULL, umount[1], "%s stays mounted", dir);
+        return refuse(KILN_REFUSED, NULL, NULL, "%s stays mounted", dir);
     return status;
+}
+
+/* What clear_on_mount() is to do. */
+struct clearing {
+    const char *path, *key;
+};
+
+static int
+clear_it(const char *dir, void *arg)
+{
+    const struct clearing *c = arg;
+
+    return clear_on_mount(dir, c->path, c->key);
 }
 
 static bool
@@ -206,5 +219,5 @@ clear_locks(const struct verb *v, int argc, char **argv)
     if (snprintf(key, sizeof key, "glusterfs.clrlk.t%s.k%s%s%s", argv[4], argv[3], argc > 5 ? "." : "",
                  argc > 5 ? argv[5] : "") > XATTR_NAME_MAX)
         return usage(v, "'%s' is too long", argv[5]);
-    return clear_on_own_mount(argv[0], argv[1], key);
+    return on_own_mount(argv[0], clear_it, &(struct clearing){argv[1], key});
 }

@@ -67,6 +67,10 @@ const struct verb verbs[] = {
      "start: the brick is served no more. commit: its folder, which is empty or missing now, is a new\n"
      "brick and is healed from the others of its set.",
      3, 5, volume_reset_brick},
+    {"bench", "NAME [SECONDS]", "What a volume does here, beside a bare folder",
+     "Small files, 4 KiB and 128 KiB, one call at a time, each for SECONDS (2): by a mount of the stock\n"
+     "client, and in a folder beside the first brick. Both need up to 512 MiB, which are freed again.",
+     1, 2, bench},
     {"top", "[--once]", "What bricks, operations and clients do now",
      "Each second anew, in a terminal; b, f, c: bricks, operations, clients; s, r: sorted by; q: the end.\n"
      "--once: the figures of one second, and done; so it is with --json.",

@@ -51,6 +51,9 @@ t_not "of a file that is not there none" kiln volume clear-locks v /nowhere kind
 is "$(findmnt -n -l -t fuse.glusterfs | wc -l)" 1 "nothing stays mounted"
 is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop " "verbs are completed"
 is "$(completes volume start '')" v "and names of volumes"
+t "a volume is measured" bash -c "'$KILN' bench v 0.1 >'$T/bench'"
+is "$(grep -cE '\| +[0-9]+ +[0-9-]+ +[0-9]+ +[0-9]+ \| +[0-9]+ .* %$' "$T/bench")" 8 "beside a bare folder, eight loads"
+is "$(find "$T/b" "$T/mnt" -name '.kiln-bench*')$(findmnt -n -l -t fuse.glusterfs | tail -n +2)" "" "and nothing of it stays"
 t_not "what would move data is refused" kiln volume remove-brick v "$T/b/1" start
 t "every verb has help" bash -c "for verb in \$('$KILN' help | awk '\$1 == \"kiln\" { print \$2 == \"volume\" ? \$3 : \$2 }' | grep -v help); do
     '$KILN' help \"\$verb\" | grep -q '^Usage: kiln' || exit 1; done"
