@@ -2,7 +2,6 @@
 #include "glusterfsd/http.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -16,6 +15,7 @@
 #include <urcu.h>
 #include <urcu/list.h>
 
+#include "glusterfsd/http-library.h"
 #include "log/log.h"
 #include "rpc/transport/unix-name.h"
 
@@ -187,7 +187,7 @@ http_query(const struct http_request *req, const char *key)
 {
     const char *value = NULL;
     enum MHD_Result found =
-        MHD_lookup_connection_value_n(req->connection, MHD_GET_ARGUMENT_KIND, key, strlen(key), &value, NULL);
+        mhd.lookup_connection_value_n(req->connection, MHD_GET_ARGUMENT_KIND, key, strlen(key), &value, NULL);
 
     return found == MHD_YES && !value ? "" : value;
 }
@@ -244,7 +244,7 @@ blocking_main(void *arg)
     struct exchange *x = arg;
 
     call_handler(x);
-    MHD_resume_connection(x->req.connection); /* from here on x is libmicrohttpd's thread's */
+    mhd.resume_connection(x->req.connection); /* from here on x is libmicrohttpd's thread's */
     pthread_mutex_lock(&lock);
     if (--blocking == 0)
         pthread_cond_broadcast(&idle);
@@ -278,7 +278,7 @@ handle_in_thread(struct exchange *x)
         http_fail(&x->answer, MHD_HTTP_SERVICE_UNAVAILABLE, "too many such requests at once");
         return false;
     }
-    MHD_suspend_connection(x->req.connection);
+    mhd.suspend_connection(x->req.connection);
     int err = start_thread(x);
     if (!err)
         return true;
@@ -287,7 +287,7 @@ handle_in_thread(struct exchange *x)
     pthread_mutex_lock(&lock);
     blocking--;
     pthread_mutex_unlock(&lock);
-    MHD_resume_connection(x->req.connection);
+    mhd.resume_connection(x->req.connection);
     return true;
 }
 
@@ -305,7 +305,7 @@ exchange_free(struct exchange *x)
 static struct peer *
 peer_heard(struct http_listener *l, struct MHD_Connection *c)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info = mhd.get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct peer *p = info ? info->socket_context : NULL;
 
     if (p) {
@@ -319,17 +319,17 @@ static enum MHD_Result
 send_answer(struct exchange *x)
 {
     struct http_answer *a = &x->answer;
-    struct MHD_Response *r = MHD_create_response_from_buffer(a->size, a->bytes, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *r = mhd.create_response_from_buffer(a->size, a->bytes, MHD_RESPMEM_MUST_FREE);
 
     if (!r)
         return MHD_NO; /* no memory: the connection is closed */
     a->bytes = NULL;
-    enum MHD_Result ok = MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
+    enum MHD_Result ok = mhd.add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
     if (ok == MHD_YES)
-        ok = MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        ok = mhd.add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     if (ok == MHD_YES)
-        ok = MHD_queue_response(x->req.connection, a->status, r);
-    MHD_destroy_response(r);
+        ok = mhd.queue_response(x->req.connection, a->status, r);
+    mhd.destroy_response(r);
     return ok;
 }
 
@@ -387,7 +387,7 @@ static bool
 is_body_announced_too_long(const struct exchange *x)
 {
     const char *text =
-        MHD_lookup_connection_value(x->req.connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+        mhd.lookup_connection_value(x->req.connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
 
     return text && strtoull(text, NULL, 10) > (x->route ? x->route->body_max : 0);
 }
@@ -475,7 +475,7 @@ connected(void *cls, struct MHD_Connection *c, void **context, enum MHD_Connecti
         *context = NULL;
         return;
     }
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info = mhd.get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     *context = p = info ? calloc(1, sizeof *p) : NULL;
     if (!p) /* libmicrohttpd's own limit, twice ours, still counts it */
         return;
@@ -513,7 +513,7 @@ start_listener(int fd, const struct unix_name *name, const struct http_route *ro
     }
     if (name)
         l->name = *name;
-    l->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG,
+    l->daemon = mhd.start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG,
                                  0, NULL, NULL, access_handler, l, MHD_OPTION_EXTERNAL_LOGGER, log_message,
                                  NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed,
                                  l, MHD_OPTION_NOTIFY_CONNECTION, connected, l, MHD_OPTION_CONNECTION_LIMIT,
@@ -528,15 +528,22 @@ start_listener(int fd, const struct unix_name *name, const struct http_route *ro
     return 0;
 }
 
+static int
+may_listen(void)
+{
+    return listener_count == LISTENERS_MAX ? -EMFILE : http_library_load();
+}
+
 int
 http_listen_unix(const char *path, const struct http_route *routes)
 {
     struct unix_name name;
+    int err = may_listen();
 
-    if (listener_count == LISTENERS_MAX)
-        return -EMFILE;
+    if (err)
+        return err;
     int fd = unix_name_bind(&name, path);
-    int err = fd < 0 ? fd : start_listener(fd, &name, routes);
+    err = fd < 0 ? fd : start_listener(fd, &name, routes);
     if (err && fd >= 0) {
         unix_name_remove(&name);
         unix_name_free(&name);
@@ -612,9 +619,10 @@ port_of(int fd)
 int
 http_listen_tcp(const char *address, const struct http_route *routes, uint16_t *port)
 {
-    if (listener_count == LISTENERS_MAX)
-        return -EMFILE;
-    int fd = bind_text(address);
+    int fd = may_listen();
+
+    if (!fd)
+        fd = bind_text(address);
     if (fd < 0)
         return fd;
     if (port)
@@ -652,7 +660,7 @@ http_stop(void)
         struct http_listener *l = &listeners[listener_count - 1];
 
         unix_name_remove(&l->name);
-        MHD_stop_daemon(l->daemon); /* ends its thread, closes the connections and the socket */
+        mhd.stop_daemon(l->daemon); /* ends its thread, closes the connections and the socket */
         unix_name_free(&l->name);
     }
     pthread_mutex_lock(&lock);

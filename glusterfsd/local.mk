@@ -12,6 +12,8 @@ kilnd_SOURCES = \
 	glusterfsd/hand-over.c \
 	glusterfsd/http.c \
 	glusterfsd/http.h \
+	glusterfsd/http-library.c \
+	glusterfsd/http-library.h \
 	glusterfsd/http-routes.c \
 	glusterfsd/http-routes.h \
 	glusterfsd/kilnd.c \
@@ -30,7 +32,7 @@ kilnd_SOURCES = \
 	glusterfsd/statedump-options.c \
 	glusterfsd/statedump-options.h
 # The allocator first: it takes malloc's place.
-kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(MICROHTTPD_LIBS) $(JANSSON_LIBS)
+kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS)
 
 check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn glusterfsd/test-options-table glusterfsd/test-statedump-options
 glusterfsd_test_options_table_SOURCES = glusterfsd/test-options-table.c
@@ -42,8 +44,8 @@ glusterfsd_test_bricks_LDADD = $(TEST_LIBS)
 glusterfsd_test_churn_SOURCES = glusterfsd/test-churn.c glusterfsd/bricks.c glusterfsd/test-brick-stack.h
 glusterfsd_test_churn_LDADD = $(TEST_LIBS)
 check_PROGRAMS += glusterfsd/test-http
-glusterfsd_test_http_SOURCES = glusterfsd/test-http.c glusterfsd/http.c
-glusterfsd_test_http_LDADD = $(TEST_LIBS) $(MICROHTTPD_LIBS)
+glusterfsd_test_http_SOURCES = glusterfsd/test-http.c glusterfsd/http.c glusterfsd/http-library.c
+glusterfsd_test_http_LDADD = $(TEST_LIBS)
 check_PROGRAMS += glusterfsd/test-notify
 glusterfsd_test_notify_SOURCES = glusterfsd/test-notify.c glusterfsd/notify.c
 glusterfsd_test_notify_LDADD = $(TEST_LIBS)

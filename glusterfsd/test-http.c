@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <check.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -91,13 +92,26 @@ static const struct http_route routes[] = {
     {0},
 };
 
+/* A process that answers nobody over HTTP has neither libmicrohttpd nor what comes with it. */
+static bool
+is_library_there(void)
+{
+    void *library = dlopen(MICROHTTPD_SONAME, RTLD_NOW | RTLD_NOLOAD);
+
+    if (library)
+        dlclose(library);
+    return library != NULL;
+}
+
 static void
 setup(void)
 {
+    ck_assert(!is_library_there());
     ck_assert_ptr_nonnull(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/socket", dir);
     umask(0);
     ck_assert_int_eq(http_listen_unix(path, routes), 0);
+    ck_assert(is_library_there());
     ck_assert_int_eq(http_listen_tcp("127.0.0.1:0", routes, &port), 0);
 }
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* http-library: libmicrohttpd, loaded when somebody wants to listen.
+ *
+ * A brick process under glusterd does not. Linked at the start the library and the ten that come with it
+ * (TLS, certificates) would take 2.7 MB of each process, and run their constructors in it.
+ *
+ * thread: http_library_load() one at a time; afterwards `mhd` is only read. It is never unloaded. */
+#ifndef KILN_GLUSTERFSD_HTTP_LIBRARY_H
+#define KILN_GLUSTERFSD_HTTP_LIBRARY_H
+
+#include <microhttpd.h>
+
+/* Those that http.c calls. */
+#define HTTP_LIBRARY_FUNCTIONS(ROW)                                                                          \
+    ROW(add_response_header)                                                                                 \
+    ROW(create_response_from_buffer)                                                                         \
+    ROW(destroy_response)                                                                                    \
+    ROW(get_connection_info)                                                                                 \
+    ROW(lookup_connection_value)                                                                             \
+    ROW(lookup_connection_value_n)                                                                           \
+    ROW(queue_response)                                                                                      \
+    ROW(resume_connection)                                                                                   \
+    ROW(start_daemon)                                                                                        \
+    ROW(stop_daemon)                                                                                         \
+    ROW(suspend_connection)
+
+struct http_library {
+#define ROW(name) __typeof__(&MHD_##name) name;
+    HTTP_LIBRARY_FUNCTIONS(ROW)
+#undef ROW
+};
+extern struct http_library mhd;
+
+/* Once it is loaded, again does nothing. 0; -ELIBACC: it is not there, or not the right one; the log says
+ * which. */
+int http_library_load(void);
+
+#endif
