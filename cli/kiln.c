@@ -20,7 +20,7 @@ struct kiln_options kiln_options = {.socket = FRONT_SOCKET};
 static const char *
 prefix_of(const struct verb *v)
 {
-    static const char *const alone[] = {"mount", "umount", "top", "bench", "completion"};
+    static const char *const alone[] = {"mount", "umount", "top", "bench", "explain", "completion"};
 
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
         if (strcmp(v->name, alone[i]) == 0)

@@ -87,6 +87,7 @@ int mount_volume(const struct verb *v, int argc, char **argv);
 int umount_volume(const struct verb *v, int argc, char **argv);
 int clear_locks(const struct verb *v, int argc, char **argv);
 int top(const struct verb *v, int argc, char **argv);
+int explain(const struct verb *v, int argc, char **argv);
 int bench(const struct verb *v, int argc, char **argv);
 int completion(const struct verb *v, int argc, char **argv);
 

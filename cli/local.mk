@@ -4,6 +4,10 @@ kiln_SOURCES = \
 	cli/ask.c \
 	cli/bench.c \
 	cli/completion.c \
+	cli/explain.c \
+	cli/explain.h \
+	cli/explain-read.c \
+	cli/explain-say.c \
 	cli/kiln.c \
 	cli/kiln.h \
 	cli/mount.c \
@@ -24,6 +28,8 @@ CLEANFILES += $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
 cli/completions/bash/kiln cli/completions/zsh/_kiln: kiln$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./kiln$(EXEEXT) completion $(notdir $(@D)) > $@.new && mv $@.new $@
 
-check_PROGRAMS += cli/test-top
+check_PROGRAMS += cli/test-explain cli/test-top
+cli_test_explain_SOURCES = cli/test-explain.c cli/explain-read.c cli/explain-say.c
+cli_test_explain_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 cli_test_top_SOURCES = cli/test-top.c cli/top-rates.c cli/top-view.c
 cli_test_top_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)

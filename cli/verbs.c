@@ -75,6 +75,10 @@ const struct verb verbs[] = {
      "Each second anew, in a terminal; b, f, c: bricks, operations, clients; s, r: sorted by; q: the end.\n"
      "--once: the figures of one second, and done; so it is with --json.",
      0, 1, top},
+    {"explain", "FILE", "What a statedump means: what waits on what, where memory is",
+     "FILE is what kiln statedump has had written, or an answer of /statedump.json; - is standard input.\n"
+     "kilnd is not asked.",
+     1, 1, explain},
     {"completion", "bash|zsh", "Print a script that completes kiln's words",
      "For bash: kiln completion bash >/etc/bash_completion.d/kiln", 1, 1, completion},
     {0},

@@ -28,6 +28,7 @@ front_start
 kiln volume create v "$T/b/1"
 kiln volume start v
 front_mount v "$T/mnt"
+front_mount v "$T/mnt2"
 before=$(calls_of MKDIR)
 mkdir "$T"/mnt/dir-{1..7}
 is "$(($(calls_of MKDIR) - before))" 7 "profile counts calls"
@@ -44,16 +45,28 @@ fcntl.lockf(file, fcntl.LOCK_EX)
 os.close(os.open(sys.argv[2], os.O_CREAT))
 time.sleep(3600)' "$T/mnt/locked" "$T/is-locked" &
 wait_for 120 "a lock to be held" test -e "$T/is-locked"
+python3 -c '
+import fcntl, sys
+fcntl.lockf(open(sys.argv[1], "r+"), fcntl.LOCK_EX)' "$T/mnt2/locked" &
+waiter=$!
+explains() {
+    curl -s --unix-socket /run/kiln/kilnd.socket http://kilnd/statedump.json >"$T/dump.json"
+    kiln explain "$T/dump.json" | grep -qE '^  /locked: process .* waits since .* for a write lock \(posixlk\) that is held since .* by process'
+}
+t "explain says who waits for whom" wait_for 120 "the lock that waits" explains
+t "of the text of a dump, too" grep -q 'pools have' <<<"$(kiln explain - <"$(compgen -G "$T/kilnd.*.dump.*" | head -n 1)")"
+t_not "not of another file" kiln explain "$0"
 is "$(kiln volume clear-locks v /locked kind granted posix | grep -oE 'posix blocked locks=.*')" \
     "posix blocked locks=0 granted locks=1" "a lock is taken away, and counted"
+wait "$waiter"
 is "$(kiln volume clear-locks v /locked kind all posix)" "No locks cleared." "and has gone"
 t_not "of a file that is not there none" kiln volume clear-locks v /nowhere kind all posix
-is "$(findmnt -n -l -t fuse.glusterfs | wc -l)" 1 "nothing stays mounted"
+is "$(findmnt -n -l -t fuse.glusterfs | wc -l)" 2 "nothing stays mounted"
 is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop " "verbs are completed"
 is "$(completes volume start '')" v "and names of volumes"
 t "a volume is measured" bash -c "'$KILN' bench v 0.1 >'$T/bench'"
 is "$(grep -cE '\| +[0-9]+ +[0-9-]+ +[0-9]+ +[0-9]+ \| +[0-9]+ .* %$' "$T/bench")" 8 "beside a bare folder, eight loads"
-is "$(find "$T/b" "$T/mnt" -name '.kiln-bench*')$(findmnt -n -l -t fuse.glusterfs | tail -n +2)" "" "and nothing of it stays"
+is "$(find "$T/b" "$T/mnt" -name '.kiln-bench*')$(findmnt -n -l -t fuse.glusterfs | tail -n +3)" "" "and nothing of it stays"
 t_not "what would move data is refused" kiln volume remove-brick v "$T/b/1" start
 t "every verb has help" bash -c "for verb in \$('$KILN' help | awk '\$1 == \"kiln\" { print \$2 == \"volume\" ? \$3 : \$2 }' | grep -v help); do
     '$KILN' help \"\$verb\" | grep -q '^Usage: kiln' || exit 1; done"
