@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # The brick of a kiln-mount dies under an open file: whoever asks gets ENOTCONN at once; when it is back, the file that was open is
-# written through the same descriptor, also one that has no name any more. A mount whose brick was never there is there all the same. SIGTERM
+# written through the same descriptor, and a lock that was held is held again. A mount whose brick was never there is there all the same. SIGTERM
 # and umount leave nothing behind.
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -37,14 +37,21 @@ for kind in kiln stock; do
     mount_kiln "v-$kind" "$mnt" --attribute-timeout=0 --entry-timeout=0
     exec 7>>"$mnt/open"
     said before
+    exec 8>>"$mnt/locked"
+    flock -x 8
     daemon_kill "$daemon"
     t "$kind: the mount says that its brick is away" wait_for 240 "ENOTCONN" is_away
     t_not "$kind: an open file cannot be written" said meanwhile
-    daemon_start "$daemon" 7>&- # or it would hold the file open, and the mount with it
+    daemon_start "$daemon" 7>&- 8>&- # or it would hold the files open, and the mount with them
     t "$kind: the mount is back with its brick" wait_for 240 "the brick" is_back
     t_here "$kind: the open file is written again" said after
     is "$(tr '\n' ' ' <"$mnt/open")" "before after " "$kind: what was written is there"
     exec 7>&-
+    mount_kiln "v-$kind" "$T/other-$kind" 8>&-
+    t_not "$kind: the lock that was held is held again" flock -n "$T/other-$kind/locked" true
+    exec 8>&-
+    t "$kind: until it is given up" timeout 240 flock "$T/other-$kind/locked" true
+    t_here "$kind: the other mount is unmounted" mount_end "$T/other-$kind"
     t_here "$kind: unmounted" mount_end "$mnt"
     t_not "$kind: nothing is mounted there" mount_is_listed "$mnt"
 

@@ -2,6 +2,7 @@
 /* client-internal: the insides of protocol/client.
  *
  *   client.c      the layer: options, the brick's coming and going, calls and replies
+ *   held-locks.c  the locks that it has granted
  *   remote-fd.c   the numbers that the brick has given to our fds, and fds that are opened anew after a loss
  *
  * Threads: any number of calls at a time, all inside an RCU read section (workers and timers have one around
@@ -26,6 +27,8 @@ struct client_conf {
     bool sends_gids, strict_locks, strips_o_direct, any_port;
 };
 
+enum { HELD_BUCKETS = 32 };
+
 struct client {
     struct xlator *xl;
     _Atomic(struct brick_peer *) peer; /* NULL: not started, or stopped; see above */
@@ -41,6 +44,7 @@ struct client {
     unsigned reopening;        /* fds whose OPEN has no answer yet, and one for who sends them */
     unsigned fd_count;         /* of `fds` */
     struct cds_list_head fds;  /* of struct remote_fd */
+    struct cds_list_head held[HELD_BUCKETS]; /* held-locks.c, by gfid */
 };
 
 /* What the brick knows an fd of ours as. One reference is the fd's, one that of an OPEN that is under way to
@@ -74,6 +78,20 @@ void remote_fd_release(struct client *c, struct remote_fd *r);
 void remote_fds_lost(struct client *c);
 /* Opens all of them anew; ends in client_reopened(). */
 void remote_fds_reopen(struct client *c, struct rpc_client *rpc);
+
+void remote_fd_unref(struct remote_fd *r);
+
+/* held-locks.c. Of a client that is being made. 0 or -ENOMEM. */
+int held_locks_init(struct client *c);
+/* The brick has granted what the LK of `stk`, through `r`, has asked for: a lock, or less of them. */
+void held_locks_note(struct client *c, const struct call_stack *stk, struct remote_fd *r);
+/* FLUSH has been done for this owner. */
+void held_locks_flushed(struct client *c, const struct gfid *gfid, const struct lk_owner *owner);
+/* With the client's lock held: the fd is no more; the connection is no more. */
+void held_locks_released_locked(struct client *c, const struct remote_fd *r);
+void held_locks_lost_locked(struct client *c);
+/* The fd is open again. Ends in client_reopened() for each lock. */
+void held_locks_take_again(struct client *c, struct rpc_client *rpc, struct remote_fd *r);
 
 /* client.c: one OPEN less to wait for; the last one lets fops through. */
 void client_reopened(struct client *c);

@@ -170,6 +170,9 @@ brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr 
         lock_contended(c, args);
     } else if (head->procedure == CALLBACK_CHILD_DOWN) {
         atomic_store(&c->is_serving, false);
+        pthread_mutex_lock(&c->lock);
+        held_locks_lost_locked(c);
+        pthread_mutex_unlock(&c->lock);
         tell(c, CHILD_DOWN);
     } else if (head->procedure == CALLBACK_CHILD_UP && !atomic_load(&c->is_serving)) {
         pthread_mutex_lock(&c->lock);
@@ -245,8 +248,14 @@ reply_arrived(struct client *c, struct call_stack *stk)
         join_offsets(c, reply->entries);
     switch (call->fop) {
     case FOP_lk:
-        if (takes_lock(call) && call->fd && (r = fd_ctx(call->fd, c->xl)))
+        if (call->cmd == 0 || !call->fd || !(r = fd_ctx(call->fd, c->xl)))
+            return 0;
+        if (takes_lock(call))
             atomic_store(&r->has_locks, true);
+        held_locks_note(c, stk, r);
+        return 0;
+    case FOP_flush:
+        held_locks_flushed(c, &call->gfid, &stk->caller.lk_owner);
         return 0;
     case FOP_readv: /* more than was asked for is not ours to give */
         if ((uint64_t)reply->op_ret > call->size) {
@@ -358,6 +367,10 @@ client_init(struct xlator *xl, struct reason *why)
                           conf->host ? "remote-subvolume" : "remote-host");
     if (remote_fd_pool_init() || !(c = calloc(1, sizeof *c)))
         return -ENOMEM;
+    if (held_locks_init(c)) {
+        free(c);
+        return -ENOMEM;
+    }
     c->xl = xl;
     c->owner = xl->graph->owner;
     pthread_mutex_init(&c->lock, NULL);

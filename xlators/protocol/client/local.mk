@@ -2,6 +2,7 @@
 libkiln_xlators_la_SOURCES += \
 	xlators/protocol/client/client.c \
 	xlators/protocol/client/client-internal.h \
+	xlators/protocol/client/held-locks.c \
 	xlators/protocol/client/remote-fd.c
 
 check_PROGRAMS += xlators/protocol/client/test-client

@@ -22,8 +22,8 @@ remote_fd_pool_init(void)
     return pool ? 0 : -ENOMEM;
 }
 
-static void
-unref(struct remote_fd *r)
+void
+remote_fd_unref(struct remote_fd *r)
 {
     if (refcount_put(&r->refs))
         mem_put(r);
@@ -62,13 +62,14 @@ remote_fd_release(struct client *c, struct remote_fd *r)
     cds_list_del(&r->link);
     c->fd_count--;
     r->is_released = true;
+    held_locks_released_locked(c, r);
     pthread_mutex_unlock(&c->lock);
     if (rpc) {
         if (number != REMOTE_FD_DEAD)
             send_release(rpc, &r->gfid, number, r->is_dir);
         rpc_client_let_go(rpc);
     }
-    unref(r);
+    remote_fd_unref(r);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -206,6 +207,7 @@ remote_fds_lost(struct client *c)
     pthread_mutex_lock(&c->lock);
     cds_list_for_each_entry (r, &c->fds, link)
         atomic_store(&r->number, REMOTE_FD_DEAD);
+    held_locks_lost_locked(c);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -222,12 +224,11 @@ reopened(struct rpc_reply *reply, void *arg)
     pthread_mutex_lock(&c->lock);
     bool is_wanted = !r->is_released;
 
-    if (is_wanted && answer.op_ret >= 0) {
+    if (is_wanted && answer.op_ret >= 0)
         atomic_store(&r->number, answer.fd_nr);
-        /* Those are lost, and what is told of them was told by ENOTCONN. */
-        atomic_store(&r->has_locks, false);
-    }
     pthread_mutex_unlock(&c->lock);
+    if (is_wanted && answer.op_ret >= 0)
+        held_locks_take_again(c, reply->client, r);
     if (answer.op_ret < 0)
         log_event(LOG_WARNING, c->xl, "client-fd-not-reopened", "%s: %s", GFID(&r->gfid),
                   strerror(answer.op_errno));
@@ -235,7 +236,7 @@ reopened(struct rpc_reply *reply, void *arg)
         send_release(reply->client, &r->gfid, answer.fd_nr, r->is_dir);
     iobuf_unref(answer.iobuf);
     arena_release(&arena);
-    unref(r);
+    remote_fd_unref(r);
     client_reopened(c);
 }
 
@@ -249,7 +250,7 @@ reopen(struct client *c, struct rpc_client *rpc, struct remote_fd *r)
     if (!err)
         return;
     log_event(LOG_WARNING, c->xl, "client-fd-open-not-sent", "%s: %s", GFID(&r->gfid), strerror(-err));
-    unref(r);
+    remote_fd_unref(r);
     client_reopened(c);
 }
 

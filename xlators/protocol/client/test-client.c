@@ -34,7 +34,11 @@ xlator_type_find(const char *name)
 /* ---- the brick ------------------------------------------------------------------------------- */
 
 static struct {
-    atomic_int logins, opens, releases, next_number;
+    atomic_int logins, opens, releases, next_number, locks;
+    struct {
+        uint32_t type;
+        long long start, len, number;
+    } lock[8]; /* the first LKs since `locks` was 0; read while no call is under way */
     atomic_llong last_number, last_released;
     atomic_uint last_flags;
     atomic_bool opens_nothing, answers_not;
@@ -70,6 +74,18 @@ answer_login(int fd, uint32_t xid)
 }
 
 static void
+note_lock(const struct fop_call *c)
+{
+    int i = brick.locks++;
+
+    peer_must(i < 8 && c->flock.owner.len == 1 && *c->flock.owner.bytes == 'o');
+    brick.lock[i].type = c->flock.type;
+    brick.lock[i].start = c->flock.start;
+    brick.lock[i].len = c->flock.len;
+    brick.lock[i].number = c->fd_nr;
+}
+
+static void
 fill_reply(enum fop fop, const struct fop_call *c, struct fop_reply *r)
 {
     switch (fop) {
@@ -92,9 +108,12 @@ fill_reply(enum fop fop, const struct fop_call *c, struct fop_reply *r)
         r->fd_nr = ++brick.next_number;
         r->stat = (struct iatt){.gfid.b = {7}, .mode = S_IFREG | 0644};
         break;
+    case FOP_lk:
+        note_lock(c);
+        brick.last_number = c->fd_nr;
+        break;
     case FOP_writev:
     case FOP_fsync:
-    case FOP_lk:
     case FOP_flush:
         brick.last_number = c->fd_nr;
         r->op_ret = fop == FOP_writev ? (int32_t)c->payload_bytes : 0;
@@ -235,6 +254,8 @@ wind(struct call_stack *stk)
     read_section_end();
 }
 
+static struct fop_flock flock = {.type = FLOCK_WRITE, .owner = {.len = 1, .bytes = (const uint8_t *)"o"}};
+
 /* op_ret, or -op_errno. */
 static int
 ask(enum fop fop, struct fd *fd)
@@ -249,8 +270,11 @@ ask(enum fop fop, struct fd *fd)
     }
     if (fop == FOP_lk) {
         stk->call.cmd = 1;
-        stk->call.type = FLOCK_WRITE;
+        stk->call.type = flock.type;
+        stk->call.flock = flock;
     }
+    if (fop == FOP_flush)
+        stk->caller.lk_owner = flock.owner;
     wind(stk);
     wait_on(&one_done);
     int ret = stk->reply.op_ret < 0 ? -stk->reply.op_errno : stk->reply.op_ret;
@@ -415,6 +439,63 @@ START_TEST(what_cannot_be_opened_again_goes_by_gfid_or_not_at_all)
 }
 END_TEST
 
+static void
+lock_one(struct fd *fd, uint32_t type, int64_t start, int64_t len)
+{
+    flock.type = type;
+    flock.start = start;
+    flock.len = len;
+    ck_assert_int_eq(ask(FOP_lk, fd), 0);
+}
+
+/* What the brick was asked for when it was back, by their first bytes. */
+static bool
+was_taken(uint32_t type, long long start, long long len, long long number)
+{
+    for (int i = 0; i < brick.locks; i++) {
+        if (brick.lock[i].start == start)
+            return brick.lock[i].type == type && brick.lock[i].len == len && brick.lock[i].number == number;
+    }
+    return false;
+}
+
+START_TEST(locks_are_taken_again_when_the_brick_is_back)
+{
+    mount_it("");
+    wait_on(&came_up);
+    struct fd *fd = open_one(O_RDWR), *other = open_one(O_RDWR);
+
+    lock_one(fd, FLOCK_WRITE, 100, 100);
+    lock_one(fd, FLOCK_UNLOCK, 120, 10); /* makes two of it */
+    lock_one(fd, FLOCK_READ, 190, 50);   /* takes a part of the second one's place */
+    lock_one(fd, FLOCK_WRITE, 1000, 0);
+    lock_one(other, FLOCK_UNLOCK, 1000, 0); /* of the same owner */
+    lock_one(other, FLOCK_WRITE, 5000, 0);
+    lose_brick();
+    brick.locks = 0;
+    wait_on(&came_up);
+    ck_assert_int_eq(brick.locks, 4);
+    long long number = brick.lock[0].start == 5000 ? brick.lock[1].number : brick.lock[0].number;
+
+    ck_assert(was_taken(FLOCK_WRITE, 100, 20, number));
+    ck_assert(was_taken(FLOCK_WRITE, 130, 60, number));
+    ck_assert(was_taken(FLOCK_READ, 190, 50, number));
+    ck_assert(!was_taken(FLOCK_WRITE, 5000, 0, number)); /* through the other fd */
+    close_one(other);
+    wait_for_releases(1); /* and what was taken through it */
+    lose_brick();
+    brick.locks = 0;
+    wait_on(&came_up);
+    ck_assert_int_eq(brick.locks, 3);
+    ck_assert_int_eq(ask(FOP_flush, fd), 0); /* the owner's are gone */
+    lose_brick();
+    brick.locks = 0;
+    wait_on(&came_up);
+    ck_assert_int_eq(brick.locks, 0);
+    close_one(fd);
+}
+END_TEST
+
 START_TEST(strict_locks_leave_an_fd_with_locks_dead)
 {
     mount_it(" option strict-locks on\n");
@@ -517,6 +598,7 @@ main(void)
     tcase_add_test(tc, an_fd_that_is_given_along_gets_the_number);
     tcase_add_test(tc, an_fd_is_open_again_when_the_brick_is_back);
     tcase_add_test(tc, what_cannot_be_opened_again_goes_by_gfid_or_not_at_all);
+    tcase_add_test(tc, locks_are_taken_again_when_the_brick_is_back);
     tcase_add_test(tc, strict_locks_leave_an_fd_with_locks_dead);
     tcase_add_test(tc, a_call_that_waits_gets_enotconn);
     tcase_add_test(tc, a_call_ends_with_the_frame_timeout);

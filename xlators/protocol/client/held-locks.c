@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Applications' locks that the brick has granted, so that they can be taken again when its connection was
+ * lost, and with it all locks: after the fd of each is open again, and before a call goes out.
+ *
+ *      LK, granted          the owner's older locks of that range make room, the new one is noted
+ *      unlock               they make room
+ *      FLUSH                the owner's locks of the file are gone
+ *      the fd is released   what was taken through it is gone
+ *
+ * Nobody waits for a lock that somebody else has got meanwhile: it is lost, and the log says so, but stays
+ * noted: its owner believes in it, and the next connection asks once more. With strict-locks on nothing is
+ * taken again, and the fd stays dead (remote-fd.c). Locks that were moved to this client by a change of
+ * graphs are not known here, nor those whose owner has a long name. */
+#include <errno.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "xlators/protocol/client/client-internal.h"
+
+enum { LK_SET = 1, OWNER_MAX = 16 };
+
+/* Under the client's lock. */
+struct held_lock {
+    struct cds_list_head link; /* in the client's `held` */
+    struct remote_fd *fd;      /* it was taken through; no reference: its release takes this away */
+    uint64_t start, end;       /* the last byte */
+    uint32_t type;
+    uint32_t pid, uid, gid;
+    uint32_t owner_len;
+    uint8_t owner[OWNER_MAX];
+    bool is_asked; /* since the brick has come back */
+};
+
+static struct mem_pool *pool;
+
+int
+held_locks_init(struct client *c)
+{
+    if (!pool)
+        pool = mem_pool_new(struct held_lock, 0);
+    for (unsigned i = 0; i < HELD_BUCKETS; i++)
+        CDS_INIT_LIST_HEAD(&c->held[i]);
+    return pool ? 0 : -ENOMEM;
+}
+
+static struct cds_list_head *
+bucket_of(struct client *c, const struct gfid *gfid)
+{
+    return &c->held[gfid->b[15] % HELD_BUCKETS];
+}
+
+static void
+drop(struct held_lock *l)
+{
+    cds_list_del(&l->link);
+    mem_put(l);
+}
+
+static bool
+is_of(const struct held_lock *l, const struct gfid *gfid, const struct lk_owner *owner)
+{
+    return gfid_equal(&l->fd->gfid, gfid) && l->owner_len == owner->len &&
+           memcmp(l->owner, owner->bytes, owner->len) == 0;
+}
+
+/* ---- noting ---------------------------------------------------------------------------------- */
+
+/* `spare` is what is left behind the range, if that is needed. True: it was. */
+static bool
+make_room(struct held_lock *l, uint64_t start, uint64_t end, struct held_lock *spare)
+{
+    bool is_before = l->start < start, is_behind = l->end > end;
+
+    if (l->end < start || end < l->start)
+        return false;
+    if (is_before && is_behind) {
+        struct cds_list_head link = spare->link;
+
+        *spare = *l;
+        spare->link = link;
+        spare->start = end + 1;
+        cds_list_add(&spare->link, &l->link);
+    }
+    if (is_before)
+        l->end = start - 1;
+    else if (is_behind)
+        l->start = end + 1;
+    else
+        drop(l);
+    return is_before && is_behind;
+}
+
+/* True: `spare` was used. */
+static bool
+make_room_locked(struct client *c, const struct remote_fd *r, const struct fop_flock *k, uint64_t end,
+                 struct held_lock *spare)
+{
+    struct held_lock *l, *next;
+    bool is_used = false;
+
+    cds_list_for_each_entry_safe (l, next, bucket_of(c, &r->gfid), link) {
+        if (is_of(l, &r->gfid, &k->owner))
+            is_used |= make_room(l, (uint64_t)k->start, end, spare); /* once at most: they do not overlap */
+    }
+    return is_used;
+}
+
+void
+held_locks_note(struct client *c, const struct call_stack *stk, struct remote_fd *r)
+{
+    const struct fop_flock *k = &stk->call.flock;
+    uint64_t end = k->len ? (uint64_t)k->start + (uint64_t)k->len - 1 : INT64_MAX;
+
+    if (k->owner.len > OWNER_MAX || k->whence || k->start < 0 || k->len < 0)
+        return;
+    struct held_lock *fresh = mem_get0_owner(pool, c->owner), *spare = mem_get0_owner(pool, c->owner);
+
+    if (!fresh || !spare) {
+        log_event(LOG_ERROR, c->xl, "client-lock-not-noted", "%s: no memory", GFID(&r->gfid));
+        mem_put(fresh);
+        mem_put(spare);
+        return;
+    }
+    *fresh = (struct held_lock){.fd = r, .start = (uint64_t)k->start, .end = end, .type = k->type,
+                                .pid = (uint32_t)stk->caller.pid, .uid = stk->caller.uid,
+                                .gid = stk->caller.gid, .owner_len = k->owner.len, .is_asked = true};
+    memcpy(fresh->owner, k->owner.bytes, k->owner.len);
+    pthread_mutex_lock(&c->lock);
+    if (make_room_locked(c, r, k, end, spare))
+        spare = NULL;
+    if (k->type != FLOCK_UNLOCK && !r->is_released) {
+        cds_list_add(&fresh->link, bucket_of(c, &r->gfid));
+        fresh = NULL;
+    }
+    pthread_mutex_unlock(&c->lock);
+    mem_put(fresh);
+    mem_put(spare);
+}
+
+void
+held_locks_flushed(struct client *c, const struct gfid *gfid, const struct lk_owner *owner)
+{
+    struct held_lock *l, *next;
+
+    pthread_mutex_lock(&c->lock);
+    cds_list_for_each_entry_safe (l, next, bucket_of(c, gfid), link) {
+        if (is_of(l, gfid, owner))
+            drop(l);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void
+held_locks_released_locked(struct client *c, const struct remote_fd *r)
+{
+    struct held_lock *l, *next;
+
+    cds_list_for_each_entry_safe (l, next, bucket_of(c, &r->gfid), link) {
+        if (l->fd == r)
+            drop(l);
+    }
+}
+
+/* ---- taking again ---------------------------------------------------------------------------- */
+
+void
+held_locks_lost_locked(struct client *c)
+{
+    struct held_lock *l;
+
+    for (unsigned i = 0; i < HELD_BUCKETS; i++) {
+        cds_list_for_each_entry (l, &c->held[i], link)
+            l->is_asked = false;
+    }
+}
+
+/* One that was not asked for yet, copied. An OPEN more to wait for is counted. */
+static bool
+next_to_ask(struct client *c, const struct remote_fd *r, struct held_lock *out)
+{
+    bool is_found = false;
+    struct held_lock *l;
+
+    pthread_mutex_lock(&c->lock);
+    cds_list_for_each_entry (l, bucket_of(c, &r->gfid), link) {
+        if (l->fd != r || l->is_asked)
+            continue;
+        l->is_asked = true;
+        *out = *l;
+        c->reopening++;
+        is_found = true;
+        break;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return is_found;
+}
+
+static void
+tell_lost(const struct client *c, const struct gfid *gfid, int err)
+{
+    log_event(LOG_WARNING, c->xl, "client-lock-lost", "a lock of %s was lost with the connection: %s",
+              GFID(gfid), strerror(err));
+}
+
+static void
+taken(struct rpc_reply *reply, void *arg)
+{
+    struct remote_fd *r = arg;
+    struct client *c = r->client;
+    struct arena arena = {0};
+    struct fop_reply answer;
+
+    rpc_reply_fop(reply, FOP_lk, &answer, &arena);
+    if (answer.op_ret < 0)
+        tell_lost(c, &r->gfid, answer.op_errno);
+    iobuf_unref(answer.iobuf);
+    arena_release(&arena);
+    remote_fd_unref(r);
+    client_reopened(c);
+}
+
+void
+held_locks_take_again(struct client *c, struct rpc_client *rpc, struct remote_fd *r)
+{
+    struct held_lock l;
+
+    while (next_to_ask(c, r, &l)) {
+        const struct lk_owner owner = {.len = l.owner_len, .bytes = l.owner};
+        const struct caller caller = {.pid = (int32_t)l.pid, .uid = l.uid, .gid = l.gid, .lk_owner = owner};
+        struct fop_call call = {.fop = FOP_lk,
+                                .gfid = r->gfid,
+                                .fd_nr = atomic_load(&r->number),
+                                .cmd = LK_SET,
+                                .type = l.type,
+                                .flock = {.type = l.type, .start = (int64_t)l.start, .pid = l.pid}};
+
+        call.flock.owner = owner;
+        call.flock.len = l.end == INT64_MAX ? 0 : (int64_t)(l.end - l.start + 1);
+        refcount_get(&r->refs);
+        int err = rpc_client_fop(rpc, &call, &caller, NULL, 0, taken, r);
+
+        if (!err)
+            continue;
+        tell_lost(c, &r->gfid, -err);
+        remote_fd_unref(r);
+        client_reopened(c);
+    }
+}
