@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Mounting: by mount(8), whose helper is the stock client's. */
+/* Mounting: by kiln-mount where it is, called as mount(8) calls its helpers; else by the stock client. */
 #include <errno.h>
 #include <limits.h>
 #include <mntent.h>
@@ -41,10 +41,10 @@ type_mounted_at(const char *dir)
 }
 
 static int
-run(char *const *argv)
+run(const char *program, char *const *argv)
 {
-    execvp(argv[0], argv);
-    return refuse(KILN_REFUSED, NULL, NULL, "%s cannot be run: %s", argv[0], strerror(errno));
+    execvp(program, argv);
+    return refuse(KILN_REFUSED, NULL, NULL, "%s cannot be run: %s", program, strerror(errno));
 }
 
 /* Where clients ask for the volfile of a volume that is started. 0 or an exit status. */
@@ -82,10 +82,26 @@ has_helper(int *status)
     return false;
 }
 
+/* Kiln's client lies beside this program, where both are installed and where both are built. */
+static bool
+find_own_client(char *path, size_t size)
+{
+    static const char name[] = "kiln-mount";
+    ssize_t n = readlink("/proc/self/exe", path, size);
+
+    while (n > 0 && n < (ssize_t)size && path[n - 1] != '/')
+        n--;
+    if (n <= 0 || (size_t)n + sizeof name > size)
+        return false;
+    memcpy(path + n, name, sizeof name);
+    return access(path, X_OK) == 0;
+}
+
 int
 mount_volume(const struct verb *v, int argc, char **argv)
 {
     struct mount_words words;
+    char own[PATH_MAX];
     long long port = 0;
     struct stat st;
     int status = KILN_DONE;
@@ -94,12 +110,17 @@ mount_volume(const struct verb *v, int argc, char **argv)
         return usage(v, "'%s': expected -o OPTIONS, or nothing", argv[2]);
     if (stat(argv[1], &st) < 0 || !S_ISDIR(st.st_mode))
         return refuse(KILN_REFUSED, "a folder to mount on", NULL, "%s is no folder", argv[1]);
-    if (!has_helper(&status) || (status = find_port(argv[0], &port)))
+    bool is_own = find_own_client(own, sizeof own);
+    if ((!is_own && !has_helper(&status)) || (status = find_port(argv[0], &port)))
         return status;
     if (!put_words(&words, argv[0], port, argc > 3 ? argv[3] : NULL))
         return refuse(KILN_USAGE, NULL, NULL, "the options are too long");
+    char *const helper[] = {"mount.kiln", words.source, argv[1], "-o", words.options, NULL};
     char *const command[] = {"mount", "-t", "glusterfs", "-o", words.options, words.source, argv[1], NULL};
-    return run(command);
+    if (is_own)
+        return run(own, helper);
+    fprintf(stderr, "kiln: kiln-mount is not installed: the stock client mounts\n");
+    return run(command[0], command);
 }
 
 int
@@ -115,7 +136,7 @@ umount_volume(const struct verb *v, int argc, char **argv)
         return refuse(KILN_REFUSED, "the folder of a mount", "findmnt -t fuse.glusterfs",
                       "no volume is mounted on %s", argv[0]);
     char *const command[] = {"umount", argv[0], NULL};
-    return run(command);
+    return run(command[0], command);
 }
 
 /* ---- clear-locks: a question that only a client can ask -------------------------------------- */

@@ -41,7 +41,7 @@ const struct verb verbs[] = {
      "All of them are set, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
     {"get", "NAME KEY|all", "The value of an option that counts", NULL, 2, 2, volume_get},
     {"reset", "NAME [KEY|all]", "Take options back to their defaults", NULL, 1, 2, volume_reset},
-    {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume here, with the stock client", NULL, 2, 4,
+    {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume here", NULL, 2, 4,
      mount_volume},
     {"umount", "DIR", "Unmount it", NULL, 1, 1, umount_volume},
     {"clear-locks", "NAME PATH kind blocked|granted|all inode|entry|posix [RANGE]",

@@ -6,17 +6,17 @@
 #   extras/quickstart.sh [--bricks DIR] [--mount PATH]
 #   extras/quickstart.sh --down
 #
-# Installs what is missing, builds, makes four ramdisk bricks of a 2x2 volume below DIR (default
-# /run/kiln/quickstart/bricks), serves them from one kilnd, mounts the volume on PATH (default /mnt/kiln) with the stock
-# GlusterFS client, and shows that it works. The volume stays mounted. Run again, it keeps the volume and its files, and
-# restarts only what is not running or older than the build. --down ends and removes everything, the files too.
+# Installs what is missing, builds, makes four ramdisks below DIR (default /run/kiln-quickstart/bricks), starts one kilnd
+# with a state folder of its own, and then does what any operator does: `kiln volume create` makes a 2x2 volume of them,
+# `kiln mount` mounts it on PATH (default /mnt/kiln), work is done on it while `kiln top` watches. The volume stays mounted.
+# Run again, it keeps the volume and its files, and restarts only what is not running or older than the build. --down ends and
+# removes everything, the files too.
 set -euo pipefail
 
 source_dir=$(dirname "$(dirname "$(readlink -f "$0")")")
-. "$source_dir/extras/volfile.sh"
-. "$source_dir/extras/client-state.sh"
 
-state=/run/kiln/quickstart
+volume=quick
+state=/run/kiln-quickstart
 build_dir=$source_dir/build
 bricks_dir=$state/bricks
 mount_dir=/mnt/kiln
@@ -33,7 +33,7 @@ die() {
 
 show_logs() {
     local log
-    for log in "$state"/kilnd.log "$state"/kilnd.out "$state"/client.log; do
+    for log in "$state"/kilnd.log "$state"/kilnd.out "$state"/client.log "$state"/second.log; do
         [[ -s $log ]] || continue
         echo "---- the end of $log" >&2
         tail -n 15 "$log" >&2
@@ -41,9 +41,9 @@ show_logs() {
 }
 
 wait_until() {
-    local seconds=$1 what=$2 i
+    local seconds=$1 what=$2 until=$((SECONDS + $1))
     shift 2
-    for ((i = 0; i < seconds * 20; i++)); do
+    while [[ $SECONDS -lt $until ]]; do
         ! "$@" >/dev/null 2>&1 || return 0
         sleep 0.05
     done
@@ -76,16 +76,27 @@ end_process() {
 
 # ---- down ----------------------------------------------------------------------------------------------------
 
+# The process of kiln-mount that has mounted the volume.
+client_pid() {
+    local dir
+    for dir in /proc/[0-9]*; do
+        if [[ $(cat "$dir/comm" 2>/dev/null) == kiln-mount ]] && grep -qzFx -- "$mount_dir" "$dir/cmdline" 2>/dev/null; then
+            echo "${dir#/proc/}"
+            return
+        fi
+    done
+    return 1
+}
+
 unmount_volume() {
     local pid
+    pid=$(client_pid) || pid=
     if is_mounted "$mount_dir" fuse.glusterfs; then
         umount "$mount_dir" || die "$mount_dir is in use: leave it and run --down again"
     elif mountpoint -q "$mount_dir" 2>/dev/null || [[ $(stat "$mount_dir" 2>&1) == *"not connected"* ]]; then
         umount -l "$mount_dir" || true
     fi
-    if pid=$(pid_of client glusterfs); then
-        end_process "$pid" "the client"
-    fi
+    [[ -z $pid ]] || wait_until 120 "the client ends" gone "$pid"
 }
 
 stop_kilnd() {
@@ -115,37 +126,44 @@ down() {
     done
     rmdir "$bricks_dir" "$mount_dir" 2>/dev/null || true
     rm -rf "$state"
-    rmdir /run/kiln 2>/dev/null || true
     echo "all is down"
 }
 
 # ---- up ------------------------------------------------------------------------------------------------------
 
-find_kilnd() {
-    local place
-    for place in "$build_dir/kilnd" "$build_dir/glusterfsd/kilnd"; do
-        [[ -x $place ]] && { echo "$place"; return; }
+find_programs() {
+    local name
+    for name in kilnd kiln kiln-mount; do
+        [[ -x $build_dir/$name ]] || die "the build made no $name in $build_dir"
     done
-    die "the build made no kilnd in $build_dir"
+    kilnd=$build_dir/kilnd
 }
 
-make_bricks() {
-    local i data id
-    [[ -s $state/volume-id ]] || cat /proc/sys/kernel/random/uuid >"$state/volume-id"
-    id=$(<"$state/volume-id")
+kiln() {
+    "$build_dir/kiln" --socket="$state/kilnd.socket" "$@"
+}
+
+# What is typed at a prompt is shown as such.
+show_and_run() {
+    echo "         # $*"
+    "$@" 9>&- | sed 's/^/           /'
+}
+
+make_ramdisks() {
+    local i
     for i in 1 2 3 4; do
         mkdir -p "$bricks_dir/brick$i"
         is_mounted "$bricks_dir/brick$i" tmpfs ||
             mount -t tmpfs -o size=1g,mode=755 kiln-quickstart "$bricks_dir/brick$i"
-        data=$bricks_dir/brick$i/data
-        mkdir -p "$data/.glusterfs"
-        setfattr -n trusted.glusterfs.volume-id -v "0x${id//-/}" "$data"
-        volfile_brick quick "$data" "$id" >"$state/brick$i.vol"
     done
 }
 
+kilnd_answers_or_ended() {
+    gone "$1" || kiln list
+}
+
 start_kilnd() {
-    local pid port=0
+    local pid
     if pid=$(pid_of kilnd kilnd); then
         if [[ $(readlink "/proc/$pid/exe") == "$(readlink -f "$kilnd")" && ! $kilnd -nt $state/kilnd.pid ]]; then
             say "kilnd is running (process $pid)"
@@ -154,90 +172,80 @@ start_kilnd() {
         say "ending a kilnd that is older than the build"
         stop_kilnd
     fi
-    # The port of the time before: a client that is still mounted finds its bricks again.
-    [[ ! -s $state/kilnd.port ]] || port=$(<"$state/kilnd.port")
-    rm -f "$state/kilnd.port"
-    setsid "$kilnd" -N -f "$state/brick1.vol" -f "$state/brick2.vol" -f "$state/brick3.vol" -f "$state/brick4.vol" \
-        -p "$state/kilnd.pid" -l "$state/kilnd.log" --brick-name "$bricks_dir/brick1/data" --brick-port "$port" \
-        --port-file "$state/kilnd.port" --statedump-dir "$state" >>"$state/kilnd.out" 2>&1 </dev/null 9>&- &
-    pid=$!
-    wait_until 120 "kilnd listens" kilnd_listens_or_ended "$pid"
-    if [[ ! -s $state/kilnd.port ]]; then
-        show_logs
-        die "kilnd did not start"
+    # The port where clients of any server ask first.
+    if (exec 3<>/dev/tcp/127.0.0.1/24007) 2>/dev/null; then
+        die "port 24007 is taken: end the glusterd or kilnd of this machine that has it (systemctl stop glusterd kilnd)"
     fi
-    echo "$pid" >"$state/kilnd.pid"
+    setsid "$kilnd" -N --state="$state/state" --management-socket="$state/kilnd.socket" \
+        -p "$state/kilnd.pid" -l "$state/kilnd.log" --statedump-dir="$state" >>"$state/kilnd.out" 2>&1 </dev/null 9>&- &
+    pid=$!
+    wait_until 120 "kilnd answers" kilnd_answers_or_ended "$pid"
+    kiln list >/dev/null || { show_logs; die "kilnd did not start"; }
 }
 
-kilnd_listens_or_ended() {
-    [[ -s $state/kilnd.port ]] || gone "$1"
+make_volume() {
+    if ! kiln list | grep -qx "$volume"; then
+        show_and_run kiln volume create "$volume" replica 2 "$bricks_dir"/brick{1,2,3,4}/data
+    fi
+    [[ $(kiln --json info "$volume") == *'"status": "Started"'* ]] || show_and_run kiln volume start "$volume"
 }
 
-write_client_volfile() {
-    local i port
-    local -a specs=()
-    port=$(<"$state/kilnd.port")
-    for i in 1 2 3 4; do
-        specs+=("127.0.0.1:$port:$bricks_dir/brick$i/data")
-    done
-    volfile_id=$(<"$state/volume-id") volfile_client quick 2x2 default "${specs[@]}" >"$state/client.vol"
-}
-
-# start_client NAME PATH
-start_client() {
-    setsid glusterfs -N --process-name fuse -f "$state/client.vol" -l "$state/$1.log" "$2" \
-        >>"$state/$1.out" 2>&1 </dev/null 9>&- &
-    echo $! >"$state/$1.pid"
-    wait_until 120 "$2 is mounted" is_up_or_ended "$1" "$2"
-    is_up "$1" "$2" >/dev/null 2>&1 || { show_logs; die "$2 could not be mounted"; }
-}
-
-# is_up NAME PATH: mounted, and connected to all four bricks.
+# Mounted, and connected to all four bricks, as these say.
 is_up() {
-    is_mounted "$2" fuse.glusterfs && client_is_settled "$2" quick 2x2 "$(<"$state/$1.pid")"
-}
-
-is_up_or_ended() {
-    gone "$(<"$state/$1.pid")" || is_up "$1" "$2"
+    is_mounted "$mount_dir" fuse.glusterfs && [[ $(kiln --json top --once | grep -c '"client": "fuse"') -ge 4 ]]
 }
 
 mount_volume() {
-    if is_mounted "$mount_dir" fuse.glusterfs && pid_of client glusterfs >/dev/null; then
+    if is_mounted "$mount_dir" fuse.glusterfs && client_pid >/dev/null; then
         say "$mount_dir is mounted"
-        wait_until 120 "the client finds its bricks again" is_up client "$mount_dir"
+        wait_until 120 "the client finds its bricks again" is_up
         return
     fi
     unmount_volume
     mkdir -p "$mount_dir"
     [[ -z $(ls -A "$mount_dir") ]] || die "$mount_dir is not empty: choose another place with --mount PATH"
-    start_client client "$mount_dir"
+    show_and_run kiln mount "$volume" "$mount_dir" -o "noshared,log-file=$state/client.log"
+    wait_until 120 "$mount_dir is mounted" is_up
+}
+
+mount_second() {
+    mkdir -p "$state/second"
+    mount -t glusterfs -o "log-file=$state/second.log" "localhost:/$volume" "$state/second" ||
+        { show_logs; die "the stock client could not mount"; }
+}
+
+# Everything that is there is seen by the second mount, too.
+second_sees_all() {
+    [[ $(find "$state/second/$1" -type f | wc -l) -ge $2 ]]
 }
 
 # Real files: the sources of Kiln, without what was built.
 try_it() {
     local work=quickstart-$$ second=$state/second files
-    say "writing the sources of Kiln to the volume"
+    say "writing the sources of Kiln to the volume, watched by kiln top --once"
+    kiln top --once >"$state/top.out" 9>&- &
+    local watcher=$!
     mkdir "$mount_dir/$work"
     tar -C "$source_dir" --exclude=./.git --exclude='./build*' --exclude=./autom4te.cache -cf - . |
         tar -C "$mount_dir/$work" -xf -
     (cd "$source_dir" && find . \( -name .git -o -name 'build*' -o -name autom4te.cache \) -prune -o \
         -type f -print0 | sort -z | xargs -0 sha256sum) >"$state/checksums"
     files=$(wc -l <"$state/checksums")
-    say "reading them back through a second mount"
-    mkdir -p "$second"
-    start_client second "$second"
+    wait "$watcher" || die "kiln top failed"
+    head -n 16 "$state/top.out" | sed 's/^/           /'
+    say "reading them back through a second mount, the stock client's"
+    mount_second
+    wait_until 120 "the second mount shows all files" second_sees_all "$work" "$files"
     (cd "$second/$work" && sha256sum --quiet --check "$state/checksums") || die "a file came back changed"
     say "$files files, all checksums right"
+    umount "$second"
+    rmdir "$second"
     say "renaming, listing, deleting"
     mv "$mount_dir/$work" "$mount_dir/$work-renamed"
     [[ $(find "$mount_dir/$work-renamed" -type f | wc -l) -ge $files ]] || die "the listing lacks names"
     ls "$mount_dir/$work-renamed" | head -n 5 | sed 's/^/           /'
     rm -rf "$mount_dir/$work-renamed"
     [[ ! -e $mount_dir/$work-renamed ]] || die "the folder is still there"
-    umount "$second"
-    wait_until 120 "the second client ends" gone "$(<"$state/second.pid")"
-    rmdir "$second"
-    rm -f "$state"/second.*
 }
 
 show_pools() {
@@ -262,7 +270,7 @@ up() {
     "$source_dir/extras/install-deps.sh" build test
     say "building in $build_dir"
     "$source_dir/extras/build.sh" "$build_dir"
-    kilnd=$(find_kilnd)
+    find_programs
     modprobe fuse 2>/dev/null || true
     [[ -c /dev/fuse ]] || die "this machine has no /dev/fuse"
 
@@ -272,18 +280,19 @@ up() {
     fi
     mkdir -p "$state"
     printf '%s\n%s\n' "$bricks_dir" "$mount_dir" >"$state/places"
-    say "four ramdisk bricks in $bricks_dir"
-    make_bricks
-    say "starting kilnd"
+    say "four ramdisks in $bricks_dir"
+    make_ramdisks
+    say "starting kilnd --state=$state/state"
     start_kilnd
-    say "kilnd listens on port $(<"$state/kilnd.port")"
-    write_client_volfile
+    say "the volume $volume"
+    make_volume
     say "mounting on $mount_dir"
     mount_volume
     try_it
     show_pools
     echo
     echo "logs: $state/kilnd.log, $state/client.log"
+    echo "look at it: $build_dir/kiln --socket=$state/kilnd.socket top"
     echo "stop and remove everything: $source_dir/extras/quickstart.sh --down"
     echo "mounted at $mount_dir"
 }
@@ -294,7 +303,7 @@ while [[ $# -gt 0 ]]; do
     --down) action=down; shift ;;
     --bricks) bricks_dir=$(realpath -m "${2:?}"); shift 2 ;;
     --mount) mount_dir=$(realpath -m "${2:?}"); shift 2 ;;
-    -h | --help) sed -n '4,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '4,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) die "no option $1; see --help" ;;
     esac
 done
