@@ -227,6 +227,8 @@ is_switched_on(const struct xlator *xl, const void *conf)
     return !xl->type->is_not_built && (!xl->type->is_active || xl->type->is_active(conf));
 }
 
+static const struct xlator_ops no_ops;
+
 static int
 make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t size)
 {
@@ -234,6 +236,13 @@ make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t
     struct xlator *xl = &g->layers[g->layer_count++];
 
     *xl = (struct xlator){.type = type, .name = s->name, .graph = g};
+    /* those of a layer that is off are there too: a call may have looked it up just before */
+    xl->ops = type->ops && !type->is_not_built ? type->ops : &no_ops;
+    xl->parked = type->each_parked ? calloc(FOP_COUNT, sizeof *xl->parked) : NULL;
+    if (type->each_parked && !xl->parked) {
+        snprintf(error, size, "no memory");
+        return -ENOMEM;
+    }
     int err = parse_conf(xl, s, &xl->conf, error, size);
     if (err)
         return err;
@@ -292,6 +301,11 @@ make_layers(struct graph *g, char *error, size_t size)
 
     if (err)
         return err;
+    if (p.count > GRAPH_LAYERS_MAX) {
+        snprintf(error, size, "%u layers: %d at most", p.count, GRAPH_LAYERS_MAX);
+        plan_free(&p);
+        return -E2BIG;
+    }
     g->layers = calloc(p.count, sizeof *g->layers);
     g->children = calloc(p.children + 1, sizeof *g->children);
     if (!g->layers || !g->children) {
@@ -318,6 +332,7 @@ free_layers(struct graph *g)
             option_conf_fini(xl->type->options, xl->conf);
             free(xl->conf);
         }
+        free(xl->parked);
     }
     free(g->layers);
     free(g->children);
@@ -339,17 +354,6 @@ graph_brick_name(const struct volfile *v)
     return is_server(top->type) && top->subvolume_count ? top->subvolumes[0]->name : top->name;
 }
 
-/* Each layer's functions. Those of a layer that is off are there too: a call may have looked it up just
- * before. */
-static void
-find_functions(struct xlator *xl)
-{
-    const struct xlator_ops *ops = xl->type->is_not_built ? NULL : xl->type->ops;
-
-    for (int fop = 0; fop < FOP_COUNT && ops; fop++)
-        xl->fn[fop] = ops->fn[fop] ? ops->fn[fop] : ops->any;
-}
-
 /* For each layer and fop the layer that comes next, from the bottom up: when the graph is made, and when
  * options have switched layers on or off while calls run. */
 static void
@@ -359,16 +363,13 @@ link_layers(struct graph *g)
         struct xlator *xl = &g->layers[i];
 
         for (int fop = 0; fop < FOP_COUNT; fop++)
-            __atomic_store_n(&xl->next[fop], xl->child_count == 1 ? xlator_first(xl->children[0], fop) : NULL,
-                             __ATOMIC_RELEASE);
+            xlator_set_next(xl, fop, xl->child_count == 1 ? xlator_first(xl->children[0], fop) : NULL);
     }
 }
 
 static void
 make_paths(struct graph *g)
 {
-    for (unsigned i = 0; i < g->layer_count; i++)
-        find_functions(&g->layers[i]);
     link_layers(g);
     graph_number_contexts(g);
     g->top = &g->layers[0];
@@ -525,7 +526,7 @@ graph_parked(const struct graph *g, char *text, size_t size)
     for (unsigned i = 0; i < g->layer_count; i++) {
         const struct xlator *xl = &g->layers[i];
 
-        for (int fop = 0; fop < FOP_COUNT && at < size; fop++) {
+        for (int fop = 0; xl->parked && fop < FOP_COUNT && at < size; fop++) {
             unsigned n = atomic_load_explicit(&xl->parked[fop], memory_order_relaxed);
 
             if (n)

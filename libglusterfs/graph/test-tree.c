@@ -222,10 +222,10 @@ START_TEST(layers_hang_together_as_the_volfile_says)
     ck_assert_ptr_eq(spread->children[1]->parent, spread);
     ck_assert_str_eq(spread->children[0]->children[0]->name, "a");
     /* A line costs what it did: one step to who implements the fop. */
-    ck_assert_ptr_eq(graph->top->next[FOP_stat], spread);
+    ck_assert_ptr_eq(xlator_next(graph->top, FOP_stat), spread);
     /* the one that fans out does not know it: nobody can say where to */
-    ck_assert_ptr_null(graph->top->next[FOP_open]);
-    ck_assert_ptr_null(spread->next[FOP_stat]);
+    ck_assert_ptr_null(xlator_next(graph->top, FOP_open));
+    ck_assert_ptr_null(xlator_next(spread, FOP_stat));
 }
 END_TEST
 

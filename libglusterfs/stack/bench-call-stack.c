@@ -23,7 +23,8 @@ enum { ROUNDS = 1000000, LAYERS = 3 };
 
 static struct graph graph;
 static xl_verdict park(struct xlator *xl, struct call_stack *stk);
-static struct xlator layer = {.graph = &graph, .fn[FOP_null] = park};
+static const struct xlator_ops ops = {.fn[FOP_null] = park};
+static struct xlator layer = {.graph = &graph, .ops = &ops};
 static struct call_stub *parked;
 static unsigned long done_count;
 

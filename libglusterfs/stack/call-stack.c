@@ -141,7 +141,7 @@ run(struct call_stack *stk, struct xlator *xl)
 
     for (; xl; xl = xlator_next(xl, fop)) {
         stk->xl = xl;
-        verdict = xl->fn[fop](xl, stk);
+        verdict = xlator_fn(xl, fop)(xl, stk);
         if (verdict != XL_PASS)
             break;
         verdict = -EOPNOTSUPP;
@@ -224,7 +224,8 @@ static void
 count_off(struct call_stack *stk)
 {
     stk->state = CALL_WOUND;
-    atomic_fetch_sub_explicit(&stk->xl->parked[stk->call.fop], 1, memory_order_relaxed);
+    if (stk->xl->parked)
+        atomic_fetch_sub_explicit(&stk->xl->parked[stk->call.fop], 1, memory_order_relaxed);
 }
 
 void
@@ -232,7 +233,8 @@ call_stack_park(struct call_stack *stk)
 {
     assert(stk->state == CALL_WOUND);
     stk->state = CALL_PARKED;
-    atomic_fetch_add_explicit(&stk->xl->parked[stk->call.fop], 1, memory_order_relaxed);
+    if (stk->xl->parked)
+        atomic_fetch_add_explicit(&stk->xl->parked[stk->call.fop], 1, memory_order_relaxed);
     for (struct frame *f = stk->frames; f; f = f->next) {
         if (f->xl->type->call_parks)
             f->xl->type->call_parks(f, stk);

@@ -59,11 +59,11 @@ setup(void)
     ck_assert_int_eq(iobuf_pools_init(), 0);
     ck_assert_int_eq(dict_pools_init(), 0);
     ck_assert_int_eq(stack_pools_init(), 0);
+    static const struct xlator_ops ops[2] = {{.stat = upper}, {.stat = lower}};
+
     for (unsigned i = 0; i < 2; i++)
-        layers[i] = (struct xlator){.name = i ? "lower" : "upper", .graph = &graph};
-    layers[0].fn[FOP_stat] = upper;
-    layers[0].next[FOP_stat] = &layers[1];
-    layers[1].fn[FOP_stat] = lower;
+        layers[i] = (struct xlator){.name = i ? "lower" : "upper", .graph = &graph, .ops = &ops[i]};
+    xlator_set_next(&layers[0], FOP_stat, &layers[1]);
     done_count = 0;
 }
 

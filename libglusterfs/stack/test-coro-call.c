@@ -84,9 +84,9 @@ setup(void)
     ck_assert_int_eq(coro_stacks_init(), 0);
     stacks = coro_stacks();
     graph = (struct graph){.layers = &layer, .layer_count = 1};
-    layer = (struct xlator){.name = "layer", .graph = &graph};
-    for (int fop = 0; fop < FOP_COUNT; fop++)
-        layer.fn[fop] = layer_any;
+    static const struct xlator_ops ops = {.any = layer_any};
+
+    layer = (struct xlator){.name = "layer", .graph = &graph, .ops = &ops};
     parked_count = 0;
 }
 
@@ -230,12 +230,13 @@ many_go(void *arg)
 
 START_TEST(answers_come_from_another_thread)
 {
+    static const struct xlator_ops handing = {.any = layer_any, .stat = handing_any};
     pthread_t thread;
     int sum = 0;
 
     sem_init(&wound, 0, 0);
     sem_init(&ended, 0, 0);
-    layer.fn[FOP_stat] = handing_any;
+    layer.ops = &handing;
     ck_assert_int_eq(pthread_create(&thread, NULL, answerer, NULL), 0);
     run(many_go, &sum);
     sem_wait(&ended);
@@ -291,11 +292,11 @@ twice_any(struct xlator *xl, struct call_stack *stk)
 static int
 ask_twice(uint64_t how, uint64_t with)
 {
+    static const struct xlator_ops twice = {.stat = twice_any};
     struct call_stack *stk = call_stack_new(seen_by_asker, NULL);
 
     ck_assert_ptr_nonnull(stk);
-    above = (struct xlator){.name = "above", .graph = &graph};
-    above.fn[FOP_stat] = twice_any;
+    above = (struct xlator){.name = "above", .graph = &graph, .ops = &twice};
     answered_stack = NULL;
     stk->caller.uid = 77;
     stk->call.fop = FOP_stat;

@@ -127,6 +127,8 @@ struct xlator_type {
     void (*drained)(struct xlator *xl);
 };
 
+enum { GRAPH_LAYERS_MAX = UINT16_MAX };
+
 struct xlator {
     const struct xlator_type *type;
     const char *name; /* the volfile's volume name */
@@ -136,18 +138,21 @@ struct xlator {
     unsigned child_count;     /* 0 for storage; more than one only if the type fans out */
     /* the layers below that have none below them, counted in the volfile's order over the whole graph */
     uint16_t leaf_first, leaf_count;
-    struct xlator *next[FOP_COUNT]; /* atomic: written when options change. See xlator_next() */
-    /* this layer's function for a fop, `any` filled in; NULL: none, or the type is not built */
-    fop_fn fn[FOP_COUNT];
+    /* its functions: the type's, or none if that is not built; see xlator_fn() */
+    const struct xlator_ops *ops;
     void *conf;             /* RCU: type's conf struct; see xlator_conf() */
     void *private;          /* what init made */
     /* where this layer's context is in an inode, fd, client: the first is 1; 0: keeps none */
     uint16_t slot[CTX_KINDS];
-    /* calls that wait in this layer for as long as others please: call_stack_park(); a figure */
-    atomic_uint parked[FOP_COUNT];
+    /* FOP_COUNT figures: calls that wait in this layer for as long as others please, call_stack_park(). NULL:
+     * the type has no each_parked, and none are counted */
+    atomic_uint *parked;
     atomic_bool is_off;     /* not on the way of its fops; written when options change */
     /* of a layer that is a brick: BRICK_*, as of its last login */
     atomic_uint brick_facts;
+    /* how many places further on in the graph's array xlator_next() is; 0: there is none. Written when
+     * options change. (Pointers would take four times as much, in each layer of each brick.) */
+    _Atomic uint16_t next[FOP_COUNT];
 };
 
 /* What a brick has said of itself. */
@@ -172,12 +177,24 @@ xlator_is_on(const struct xlator *xl)
     return !atomic_load_explicit(&xl->is_off, memory_order_relaxed);
 }
 
+/* The layer's function for a fop; NULL: it has none. */
+static inline fop_fn
+xlator_fn(const struct xlator *xl, enum fop fop)
+{
+    const struct xlator_ops *ops = xl->ops;
+
+    return ops->fn[fop] ? ops->fn[fop] : ops->any;
+}
+
 /* The first layer below `xl` that is on this fop's path; NULL: none, or `xl` has several children. Any
  * thread, no lock; after a change of options the answer may be another. */
 static inline struct xlator *
 xlator_next(const struct xlator *xl, enum fop fop)
 {
-    return __atomic_load_n(&xl->next[fop], __ATOMIC_ACQUIRE); /* as free as a plain load here */
+    /* as free as a plain load here */
+    unsigned distance = atomic_load_explicit(&xl->next[fop], memory_order_acquire);
+
+    return distance ? (struct xlator *)xl + distance : NULL;
 }
 
 /* `xl` itself or the first layer below it that is on this fop's path; as xlator_next(). */
@@ -187,7 +204,15 @@ xlator_first(struct xlator *xl, enum fop fop)
     static_assert(FOP_COUNT <= 64, "a bit each");
     bool stays = xlator_is_on(xl) || xl->type->stays_for >> fop & 1;
 
-    return xl->fn[fop] && stays ? xl : xlator_next(xl, fop);
+    return stays && xlator_fn(xl, fop) ? xl : xlator_next(xl, fop);
+}
+
+/* From now on `below`, of the same array and behind `xl` (GRAPH_LAYERS_MAX), is xlator_next(); NULL: none. */
+static inline void
+xlator_set_next(struct xlator *xl, enum fop fop, const struct xlator *below)
+{
+    assert(!below || (below > xl && below - xl <= GRAPH_LAYERS_MAX));
+    atomic_store_explicit(&xl->next[fop], (uint16_t)(below ? below - xl : 0), memory_order_release);
 }
 
 /* Tells the layers above of what has become of `xl`: the next one with a notify, or, above the top, whoever

@@ -50,6 +50,8 @@ static inline void
 bench_setup(const struct xlator_type *type, const char *const *options, fop_fn bottom)
 {
     static struct xlator_type bottom_type = {.name = "test/bottom"};
+    static struct xlator_ops bottom_ops;
+    static atomic_uint parked[FOP_COUNT];
     struct option_value values[16];
     size_t count = 0;
     char error[512] = "";
@@ -62,14 +64,16 @@ bench_setup(const struct xlator_type *type, const char *const *options, fop_fn b
     atomic_store(&bench_graph.pins, 1);
     pthread_mutex_init(&bench_graph.clients_lock, NULL);
     CDS_INIT_LIST_HEAD(&bench_graph.clients);
-    bench_layers[0] = (struct xlator){.type = type, .name = "v-layer", .graph = &bench_graph};
-    bench_layers[1] = (struct xlator){.type = &bottom_type, .name = "v-bottom", .graph = &bench_graph};
+    bottom_ops = (struct xlator_ops){.any = bottom};
+    for (int fop = 0; fop < FOP_COUNT; fop++)
+        atomic_store(&parked[fop], 0);
+    bench_layers[0] = (struct xlator){
+        .type = type, .name = "v-layer", .graph = &bench_graph, .ops = type->ops, .parked = parked};
+    bench_layers[1] = (struct xlator){
+        .type = &bottom_type, .name = "v-bottom", .graph = &bench_graph, .ops = &bottom_ops};
     bench_layers[1].parent = &bench_layers[0];
-    for (int fop = 0; fop < FOP_COUNT; fop++) {
-        bench_layers[1].fn[fop] = bottom;
-        bench_layers[0].fn[fop] = type->ops->fn[fop] ? type->ops->fn[fop] : type->ops->any;
-        bench_layers[0].next[fop] = &bench_layers[1];
-    }
+    for (int fop = 0; fop < FOP_COUNT; fop++)
+        xlator_set_next(&bench_layers[0], fop, &bench_layers[1]);
     bench_xl->conf = calloc(1, type->conf_size ? type->conf_size : 1);
     ck_assert_msg(
         option_parse(type->options, values, count, bench_xl->conf, NULL, NULL, error, sizeof error) == 0,

@@ -263,15 +263,16 @@ make_graph(void)
     ck_assert_int_eq(gfid_parse(VOLUME_ID, 36, &graph.volume_id), 0);
     pthread_mutex_init(&graph.clients_lock, NULL);
     CDS_INIT_LIST_HEAD(&graph.clients);
-    layers[0] = (struct xlator){.type = &protocol_server_xlator, .name = "w-server", .graph = &graph};
-    layers[1] = (struct xlator){.type = middle, .name = BRICK, .graph = &graph};
-    layers[last] = (struct xlator){.type = &brick_type, .name = BRICK, .graph = &graph};
-    for (int fop = 0; fop < FOP_COUNT; fop++) {
-        layers[last].fn[fop] = brick_type.ops->fn[fop];
-        if (middle)
-            layers[1].fn[fop] = middle->ops->fn[fop];
-        layers[1].next[fop] = middle && layers[2].fn[fop] ? &layers[2] : NULL;
-    }
+    static const struct xlator_ops none;
+
+    layers[0] = (struct xlator){
+        .type = &protocol_server_xlator, .name = "w-server", .graph = &graph, .ops = &none};
+    layers[1] =
+        (struct xlator){.type = middle, .name = BRICK, .graph = &graph, .ops = middle ? middle->ops : NULL};
+    layers[last] =
+        (struct xlator){.type = &brick_type, .name = BRICK, .graph = &graph, .ops = brick_type.ops};
+    for (int fop = 0; middle && fop < FOP_COUNT; fop++)
+        xlator_set_next(&layers[1], fop, xlator_first(&layers[2], fop));
     layers[0].conf = calloc(1, protocol_server_xlator.conf_size);
     ck_assert_msg(option_parse(protocol_server_xlator.options, section.options, section.option_count,
                                layers[0].conf, NULL, NULL, error, sizeof error) == 0,
