@@ -26,7 +26,7 @@ marks_of() {
 }
 
 marks_are_settled() {
-    ! marks_of "$1" | grep -q dirty
+    ! marks_of "$1" | grep dirty >/dev/null
 }
 
 brick_of() {

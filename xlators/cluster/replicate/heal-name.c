@@ -9,9 +9,9 @@
  *      remove     only from children that are accused, and only where no other has the object: what lives on
  *                 under another name would lose its contents there, which may be the only good ones. It is
  *                 moved into the volume's anonymous directory, from which the daemon removes it, or left
- *      make       LINK if the child has the object under another name; else the children that have it count
- *                 that the other has missed its attributes and contents, and MKNOD, MKDIR or SYMLINK follows
- *                 with its gfid
+ *      make       RENAME if it was parked, LINK if the child has the object under another name; else the
+ *                 children that have it count that the other has missed its attributes and contents, and
+ *                 MKNOD, MKDIR or SYMLINK follows with its gfid
  *      unlock
  *
  * Objects of two gfids or types under one name of good children are split-brain: -EIO, unless they are of one
@@ -328,7 +328,7 @@ make_empty(const struct heal *h, const struct behind *b, unsigned i)
     return heal_send(h, i, stk);
 }
 
-/* A directory is in one place only: it is there where it was parked, or waits for the heal of its old one. */
+/* -EBUSY: it is not parked. A directory is in one place only: it waits for the heal of its old name then. */
 static int
 bring_back(const struct heal *h, const struct behind *b, unsigned i)
 {
@@ -349,8 +349,10 @@ make_on(const struct heal *h, const struct behind *b, unsigned i)
     struct iatt stat;
     int err = look_by_gfid(h, i, b->inode, &stat);
 
-    if (!err)
-        return S_ISDIR(stat.mode) ? bring_back(h, b, i) : link_on(h, b, i);
+    if (!err) {
+        err = bring_back(h, b, i);
+        return err == -EBUSY && !S_ISDIR(stat.mode) ? link_on(h, b, i) : err;
+    }
     if (err != -ENOENT)
         return err;
     err = count_new(h, b, i);
