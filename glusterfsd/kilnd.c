@@ -479,6 +479,17 @@ prepare(void)
     return check_xlator_options();
 }
 
+/* glusterd takes a process for the brick's if it has the brick's folder open (management 5.4), and looks as
+ * soon as the pid file is there: one that is still fetching its volfile would get a twin. -1: that is the
+ * storage's to complain of. */
+static int
+show_folder(void)
+{
+    bool is_of_glusterd = options.server && options.brick_name_count > 0;
+
+    return is_of_glusterd ? open(options.brick_names[0], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -509,12 +520,15 @@ main(int argc, char **argv)
         log_event(LOG_INFO, NULL, "option-ignored", "%s means nothing here: ignored", options.ignored[i]);
     rcu_register_thread();
     daemon_raise_descriptor_limit();
+    int folder = show_folder();
     if (options.pid_path && (err = pidfile_write(options.pid_path)))
         status = give_up(EXIT_FAILURE, "%s: %s", options.pid_path,
                          err == -EAGAIN ? "held by a daemon that is running" : strerror(-err));
     if (!status)
         status = start();
     bool is_started = !status;
+    if (folder >= 0)
+        close(folder); /* the storage has it open */
     if (is_started) {
         http_routes_started();
         daemon_ready(0, NULL);

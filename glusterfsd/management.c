@@ -41,6 +41,7 @@ static struct {
     int exit_status;
     char error[ERROR_BYTES];
     unsigned sign_ins;         /* not answered yet */
+    bool has_signed_in;        /* the main thread's */
     bool is_gone;
 } m = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -504,6 +505,7 @@ management_sign_in(void)
 
     if (!names)
         return -ENOMEM;
+    m.has_signed_in = true;
     pthread_mutex_lock(&m.lock);
     m.sign_ins = count;
     pthread_mutex_unlock(&m.lock);
@@ -593,7 +595,7 @@ management_start(const struct management_options *options)
 void
 management_sign_out(void)
 {
-    if (m.client)
+    if (m.client && m.has_signed_in)
         each_name(sign_out);
 }
 

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# cluster.server-quorum-type server in a pool of three hosts: a host that sees neither of the others has its bricks stopped by its
+# glusterd, and started again when it sees them; the two others go on, and what was written meanwhile is healed. The same with a process a
+# brick and with all bricks in one. With BRICKD=stock the same on stock bricks. With multiplexing a brick that loses quorum is detached from
+# a process that goes on.
+. "$(dirname "$0")/../lib/kiln.sh"
+# shellcheck source=tests/harness/hosts.sh
+. "$source_dir/tests/harness/hosts.sh"
+
+declare -A conf=([hosts]=3)
+hosts_start 3
+# What was sent and not acknowledged keeps glusterd's connections for a quarter of an hour, by the kernel's default.
+for h in 1 2 3; do
+    host_run $h sh -c 'echo 3 >/proc/sys/net/ipv4/tcp_retries2'
+done
+echo 3 >/proc/sys/net/ipv4/tcp_retries2
+mnt=$T/mnt
+
+# What a host's own glusterd says of the brick that is on it; its view of the others is nobody's business.
+brick_status() {
+    host_run "$2" gluster --mode=script volume status "$1" --xml | python3 -c '
+import sys, xml.etree.ElementTree as xml
+for node in xml.parse(sys.stdin).iter("node"):
+    if node.findtext("path", "").startswith("/") and node.findtext("hostname") == sys.argv[1]:
+        print(node.findtext("status"))' "$hosts_net.$2"
+}
+is_up() { [[ $(brick_status "$1" "$2") == 1 ]]; }
+is_down() { [[ $(brick_status "$1" "$2") != 1 ]]; }
+nobody_serves() {
+    local pid
+    for pid in $(pgrep -x glusterfsd); do
+        [[ -z $(find "/proc/$pid/fd" -lname "$T/bricks/$1-2" 2>/dev/null) ]] || return 1
+    done
+}
+all_up() { [[ $(bricks_online "$1") == "$2" ]]; }
+healed() { [[ $(gl volume heal "$1" info | awk '/^Number of entries:/ { n += $4; k++ } END { print (k == 3) ? n : -1 }') == 0 ]] &&
+    nothing_pending "$T/bricks/$1"-[012] && bricks_equal "$T/bricks/$1-0" "$T/bricks/$1-1" && bricks_equal "$T/bricks/$1-0" "$T/bricks/$1-2"; }
+
+for mux in off on; do
+    gl volume set all cluster.brick-multiplex $mux >/dev/null
+    vol=with-$mux other=free-$mux
+    for one in $vol $other; do
+        t "$one: created" gl_create $one 1x3
+        t "$one: started" gl volume start $one
+        wait_for 240 "the bricks of $one" all_up $one 3
+    done
+    t "$vol: server-quorum-type server" gl volume set $vol cluster.server-quorum-type server
+    mkdir -p "$mnt"
+    t "$vol: mounted" glusterfs --process-name fuse -s "$hosts_net.1" --volfile-id $vol -l "$T/log/mount-$vol.log" "$mnt"
+    wait_for 240 "the mount" is_glusterfs_mount "$mnt"
+    t "$vol: files are written" bash -c "for i in 1 2 3 4 5; do echo before >'$mnt/f'\$i || exit; done"
+
+    host_cut 3
+    # The others hold the lost host for connected until their pings are over.
+    wait_for 240 "host 3 to stop the volume's brick" is_down $vol 3
+    tap_ok "$vol: the host that is alone stops its brick"
+    t "$vol: no process there holds the brick's folder" wait_for 120 "the folder to be let go" nobody_serves $vol
+    t "$other: a volume without server quorum keeps its brick there" is_up $other 3
+    # Their glusterds answer once they know that the third is away.
+    for h in 1 2; do
+        t "$vol: host $h keeps its brick" wait_for 240 "host $h to answer" is_up $vol $h
+    done
+    t "$vol: files are written on two" timeout 240 bash -c "for i in 3 4 5 6 7; do echo after >'$mnt/f'\$i || exit; done"
+
+    host_join 3
+    wait_for 240 "host 3 to start the volume's brick" is_up $vol 3
+    tap_ok "$vol: the host that is back starts its brick"
+    wait_for 240 "all bricks to be online" all_up $vol 3
+    t "$vol: what was missed is healed" wait_for 240 "the replicas to be equal" healed $vol
+    is "$(cat "$T"/bricks/$vol-2/f[1-7] | sort | uniq -c | xargs)" "5 after 2 before" "$vol: the brick has all that was written"
+
+    umount "$mnt"
+    for one in $vol $other; do
+        t "$one: stop" gl volume stop $one
+        t "$one: delete" gl volume delete $one
+        rm -rf "$T/bricks/$one"-*
+    done
+done
+if [[ $BRICKD == kiln ]]; then
+    for h in 1 2 3; do
+        host_run $h sh -c 'cat /var/log/glusterfs/bricks/*.log' >"$T/log/bricks-$h.log"
+    done
+    is "$(cat "$T"/log/bricks-?.log | grep -cE 'graph-audit')" 0 "nothing was left of any brick"
+fi
