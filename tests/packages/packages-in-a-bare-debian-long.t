@@ -1,0 +1,179 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# The Debian packages are built, and installed by apt in a bare Debian 12 that systemd has booted: a volume is made, mounted
+# by both clients, written while kilnd is restarted, kilnd is brought back by its watchdog, and purging leaves bricks alone.
+#
+#   tests/packages/packages-in-a-bare-debian-long.t
+#
+# Needs root, the archive's mirror and `extras/install-deps.sh package`. KILN_DEBS=DIR takes packages that were built before,
+# KILN_BASE=FILE.tar the bare Debian, which is made there when it is missing. TAP output. Everything is below one folder of
+# /var/tmp, which goes at the end.
+set -u
+top=$(readlink -f "$(dirname "$0")/../..")
+n=0 failed=0 nspawn='' leader=''
+
+for program in systemd-nspawn mmdebstrap lintian dpkg-buildpackage; do
+    command -v "$program" >/dev/null || { echo "1..0 # SKIP no $program: extras/install-deps.sh package"; exit 0; }
+done
+[[ $EUID -eq 0 ]] || { echo "1..0 # SKIP not root"; exit 0; }
+dir=$(mktemp -d /var/tmp/kiln-packages.XXXXXX) || exit 1
+root=$dir/root
+log=$dir/log
+
+halt() {
+    local i
+    [[ -n $nspawn ]] || return
+    kill "$nspawn" 2>/dev/null # the machine is shut down
+    for ((i = 0; i < 600; i++)); do kill -0 "$nspawn" 2>/dev/null || break; sleep 0.1; done
+    kill -KILL "$nspawn" 2>/dev/null
+    wait "$nspawn" 2>/dev/null
+    nspawn=
+}
+
+cleanup() {
+    halt
+    findmnt -rn -o TARGET | grep "^$dir/" | sort -r | xargs -r umount -l
+    rm -rf --one-file-system "$dir"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+result() { # STATUS NAME
+    n=$((n + 1))
+    if [[ $1 -eq 0 ]]; then
+        echo "ok $n - $2"
+    else
+        echo "not ok $n - $2"
+        failed=1
+        tail -n 30 "$log" | sed 's/^/# /'
+    fi
+}
+
+t() { # NAME COMMAND...
+    local name=$1
+    shift
+    "$@" >"$log" 2>&1 </dev/null
+    result $? "$name"
+}
+
+is() { # GOT WANTED NAME
+    echo "got: $1, wanted: $2" >"$log"
+    [[ $1 == "$2" ]]
+    result $? "$3"
+}
+
+# A command line in the machine.
+inside() {
+    nsenter -t "$leader" -m -u -i -n -p -r -w env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive bash -c "$1"
+}
+
+until_inside() { # SECONDS COMMAND-LINE
+    local until=$((SECONDS + $1))
+    until inside "$2"; do
+        [[ $SECONDS -lt $until ]] || return 1
+        sleep 0.5
+    done
+}
+
+# ---- the packages ----------------------------------------------------------------------------
+
+build() {
+    mkdir -p "$dir/build/kiln" &&
+        (cd "$top" && git ls-files -z | tar --null -cf - -T -) | tar -C "$dir/build/kiln" -xf - &&
+        (cd "$dir/build/kiln" && DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage -us -uc -b)
+}
+
+debs=${KILN_DEBS:-$dir/build}
+if [[ -z ${KILN_DEBS:-} ]]; then
+    t "dpkg-buildpackage makes the packages" build
+    t "lintian finds no error" bash -c "cd '$debs' && lintian --allow-root --fail-on error ./*.changes"
+fi
+[[ $(find "$debs" -name '*.deb' ! -name '*-dbgsym_*' | wc -l) -eq 4 ]] ||
+    { echo "Bail out! not four packages in $debs"; exit 1; }
+
+# ---- the machine -----------------------------------------------------------------------------
+
+base=${KILN_BASE:-$dir/base.tar}
+[[ -s $base ]] || t "a bare Debian 12" mmdebstrap --variant=apt --include=systemd,systemd-sysv,dbus bookworm "$base"
+mkdir "$root" && tar -C "$root" -xf "$base" || { echo "Bail out! no bare Debian"; exit 1; }
+printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+mkdir "$root/debs"
+find "$debs" -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$root/debs" \;
+# The machine has no network: what the packages need is fetched before.
+t "apt finds what they need" chroot "$root" bash -c "apt-get update -q && apt-get install -y -q --download-only \
+    --no-install-recommends /debs/*.deb glusterfs-client attr"
+
+systemd-nspawn --register=no --keep-unit -q -D "$root" --private-network --bind=/dev/fuse -b </dev/null >"$dir/boot.log" 2>&1 &
+nspawn=$!
+for ((i = 0; i < 300; i++)); do
+    leader=$(pgrep -P "$nspawn" | head -n 1)
+    [[ -z $leader || $(cat "/proc/$leader/comm" 2>/dev/null) != systemd ]] || break
+    sleep 0.1
+done
+if ! until_inside 120 '[[ $(systemctl is-system-running) =~ ^(running|degraded)$ ]]' 2>/dev/null; then
+    echo "1..$((n + 1))"
+    echo "ok $((n + 1)) - the rest # SKIP systemd does not boot in systemd-nspawn here"
+    exit "$failed"
+fi
+
+# ---- installed -------------------------------------------------------------------------------
+
+t "apt installs them from a local folder" inside 'apt-get install -y --no-install-recommends /debs/*.deb glusterfs-client attr'
+t "kilnd runs, and is started at boot" inside 'systemctl is-active kilnd && systemctl is-enabled kilnd'
+t "its sandbox is rated 5.0 or better" inside 'systemd-analyze security --threshold=50 kilnd.service'
+t "systemd finds nothing wrong with the unit" inside '! systemd-analyze verify kilnd.service 2>&1 | grep -v "Command .man"'
+t "a volume is made" inside 'kiln volume create demo replica 2 /srv/b{1..4} && kiln volume start demo'
+t "the stock client mounts it" inside 'mkdir /mnt/s /mnt/k && mount -t glusterfs localhost:/demo /mnt/s'
+t "so does kiln" inside 'kiln mount demo /mnt/k'
+t "what one writes the other reads" inside 'echo hello >/mnt/k/file && grep -q hello /mnt/s/file'
+t "the sandbox forbids nothing that clients do" inside 'cd /mnt/s && mknod dev c 1 3 && touch suid && chmod 4755 suid && \
+    chown 1000:1000 file && setfattr -n user.x -v y file && test -u suid -a -c dev'
+t "the log is in the journal, with priorities" inside 'journalctl -u kilnd -p info --no-pager | grep -q "\[login\]"'
+t "a reload does not end it" inside 'before=$(systemctl show -P MainPID kilnd); systemctl reload kilnd; systemctl is-active kilnd && \
+    [[ $(systemctl show -P MainPID kilnd) == "$before" ]]'
+
+# Each file is acknowledged when sync has returned 0.
+cat >"$root/root/write" <<'END'
+for ((i = 0; ! $(test -e /root/stop; echo $?) == 0; i++)); do
+    { echo "line $i" >/mnt/k/f$i && sync /mnt/k/f$i && echo $i >>/root/acknowledged; } 2>/dev/null || sleep 0.05
+done
+END
+inside 'bash /root/write' >/dev/null 2>&1 </dev/null &
+writer=$!
+for i in 1 2; do
+    t "writes go on ($i)" until_inside 240 'old=$(cat /root/mark 2>/dev/null || echo 0); now=$(wc -l </root/acknowledged); \
+        [[ $now -gt $((old + 20)) ]] && echo "$now" >/root/mark'
+    t "kilnd is restarted under them ($i)" inside 'systemctl restart kilnd'
+done
+t "writes go on" until_inside 240 '[[ $(wc -l </root/acknowledged) -gt $(($(cat /root/mark) + 20)) ]]'
+inside 'touch /root/stop'
+wait "$writer"
+t "every acknowledged write is there" inside 'while read -r i; do [[ $(cat /mnt/s/f$i) == "line $i" ]] || exit 1; done </root/acknowledged'
+
+inside 'kill -STOP $(systemctl show -P MainPID kilnd)'
+t "the watchdog brings back a kilnd that is stuck" until_inside 300 '[[ $(systemctl show -P NRestarts kilnd) -ge 1 ]] && systemctl is-active kilnd'
+t "and the mount goes on" until_inside 240 'grep -q hello /mnt/k/file'
+
+# ---- upgraded, removed, purged ---------------------------------------------------------------
+
+t "installed once more, as an upgrade" inside 'dpkg -i /debs/kiln_*.deb /debs/kiln-client_*.deb && systemctl is-active kilnd'
+t "the mount goes on" until_inside 240 'grep -q hello /mnt/k/file'
+t "both are unmounted" inside 'umount /mnt/s && kiln umount /mnt/k'
+contents='cd /srv && find . -path "*/.glusterfs" -prune -o -printf "%p %y %m %u\n" | sort; find . -path "*/.glusterfs" -prune -o -type f \
+    -print0 | sort -z | xargs -0 sha256sum; getfattr -d -m . -e hex b1 b2 b3 b4'
+t "kiln is removed" inside 'apt-get remove -y kiln && ! systemctl is-active kilnd'
+before=$(inside "$contents" 2>&1)
+t "all is purged" inside 'apt-get purge -y kiln kiln-client libkiln-mempool1 libkiln-mempool-dev'
+is "$(inside "$contents" 2>&1)" "$before" "the bricks are as they were"
+is "$(wc -l <<<"$before" | awk '{ print ($1 > 40) }')" 1 "and not empty"
+t "nothing of the packages is left but the volume's description" inside '! ls /etc/default/kilnd /etc/logrotate.d/kiln* /var/log/kiln \
+    /lib/systemd/system/kilnd.service && ls /var/lib/kiln/volumes/demo.json'
+t "installed again" inside 'apt-get install -y --no-install-recommends /debs/*.deb'
+t "it serves the volume again" until_inside 120 'kiln status demo && mount -t glusterfs localhost:/demo /mnt/s && grep -q hello /mnt/s/file'
+t "and is purged again, twice" inside 'umount /mnt/s; apt-get purge -y kiln && dpkg --purge kiln kiln-client'
+
+echo "1..$n"
+exit "$failed"
