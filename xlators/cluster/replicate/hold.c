@@ -299,7 +299,7 @@ lock_and_mark(struct op *op, struct hold *h)
     if (!h->locked)
         return err ? -err : -ENOTCONN;
     if (is_of_names(h))
-        return op_has_quorum(op, h->locked) ? 0 : -ENOTCONN;
+        return op_has_quorum(op, h->locked) ? 0 : err ? -err : -ENOTCONN;
     marks_wind(op, &f, h->locked, &m);
     fan_wait(&f);
     h->failed = f.sent & ~f.good;

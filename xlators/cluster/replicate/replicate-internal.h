@@ -248,6 +248,7 @@ struct transaction {
     bool is_dirty;       /* the mark before was made */
     bool is_for_nothing; /* all have refused it alike */
     bool has_lost_quorum;
+    int why; /* errno of a lock or of the mark before; 0 */
     uint8_t owner[8];
     unsigned entity_count;
     struct lock_entity entity[LOCK_ENTITIES_MAX];

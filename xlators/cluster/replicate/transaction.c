@@ -295,6 +295,7 @@ mark_before(struct transaction *t)
         marks_wind(t->op, &f, t->locked & ~t->failed, &m);
         fan_wait(&f);
         t->failed |= f.sent & ~f.good;
+        t->why = replica_worse_errno(t->why, fan_errno(&f));
         fan_end(&f);
     }
     t->is_dirty = true;
@@ -310,6 +311,13 @@ unlock(struct transaction *t)
         fan_wait(&f[k]);
         fan_end(&f[k]);
     }
+}
+
+/* Children that refuse have a reason, a folder that is being removed for one; only else some are away. */
+static int
+no_quorum(const struct transaction *t)
+{
+    return t->why ? -t->why : -ENOTCONN;
 }
 
 int
@@ -331,7 +339,8 @@ transaction_begin(struct transaction *t)
             return 0;
     }
     unlock(t);
-    return -ENOTCONN;
+    t->why = replica_worse_errno(t->why, err);
+    return no_quorum(t);
 }
 
 int
@@ -341,7 +350,7 @@ transaction_begin_held(struct transaction *t, child_set locked)
     t->locked = locked;
     if (locked != t->op->r->all && op_has_quorum(t->op, locked))
         mark_before(t);
-    return op_has_quorum(t->op, locked & ~t->failed) ? 0 : -ENOTCONN;
+    return op_has_quorum(t->op, locked & ~t->failed) ? 0 : no_quorum(t);
 }
 
 int
