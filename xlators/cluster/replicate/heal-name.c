@@ -14,9 +14,9 @@
  *                 MKNOD, MKDIR or SYMLINK follows with its gfid
  *      unlock
  *
- * Objects of two gfids or types under one name of good children are split-brain: -EIO, unless they are of one
- * type and the volume's policy says which wins (split-brain.c). The directory's counters stay: other names
- * may be waiting (heal-entry.c).
+ * Objects of two gfids or types under one name of good children are split-brain: -EIO, unless they are files
+ * of one type and the volume's policy says which wins (split-brain.c). The directory's counters stay: other
+ * names may be waiting (heal-entry.c).
  *
  * Others see what they see of any change of a name: it comes on one child after the other. */
 #include <errno.h>
@@ -385,10 +385,11 @@ same_as(const struct behind *b, child_set set, unsigned i)
     return same;
 }
 
+/* Only of files: the sizes and times of folders say nothing of what is in them. */
 static bool
-are_of_one_type(const struct behind *b, child_set set)
+may_policy_decide(const struct behind *b, child_set set)
 {
-    bool are = true;
+    bool are = !S_ISDIR(b->stat[child_first(set)].mode);
 
     for_each_child (i, set)
         are &= (b->stat[i].mode & S_IFMT) == (b->stat[child_first(set)].mode & S_IFMT);
@@ -439,7 +440,7 @@ mend(struct heal *h, struct behind *b)
         return -EIO; /* nobody knows the gfid */
     if (same_as(b, believed, child_first(believed)) == believed)
         return spread(h, b, child_first(believed));
-    int winner = are_of_one_type(b, believed) ? split_favorite(h->op.r, b->stat, believed) : -1;
+    int winner = may_policy_decide(b, believed) ? split_favorite(h->op.r, b->stat, believed) : -1;
 
     return winner < 0 ? -EIO : spread(h, b, (unsigned)winner);
 }
