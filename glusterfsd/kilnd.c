@@ -42,6 +42,13 @@
 #define PORT_DEFAULT 49152
 #define DUMP_DIR "/var/run/gluster"
 
+/* jemalloc reads this at its start; the environment's MALLOC_CONF wins. Operations do not call the
+ * allocator. Attaching a brick does, in a thread of its own, and each thread takes the next arena: with the
+ * default, four for each processor, what stays is spread over all of them, and an arena that no thread
+ * visits any more gives nothing back. */
+extern const char *malloc_conf;
+const char *malloc_conf = "narenas:1";
+
 const char daemon_name[] = "kilnd";
 static struct kilnd_options options;
 static char failure[2048];
