@@ -7,6 +7,7 @@
 #include "glusterfsd/metrics.h"
 #include "glusterfsd/statedump-json.h"
 #include "volumes/verbs.h"
+#include "volumes/volumes.h"
 
 static atomic_bool has_started;
 
@@ -31,10 +32,12 @@ readyz(const struct http_request *req, struct http_answer *answer)
 
     (void)req;
     bricks_states(&s);
-    is_ready &= !s.attaching && !s.failed && !s.detaching;
+    /* One that has failed is detached after a while, and then only its volume knows of it. */
+    unsigned missing = volumes_bricks_missing();
+    is_ready &= !s.attaching && !s.failed && !s.detaching && !missing;
     answer->status = is_ready ? 200 : 503;
-    http_printf(answer, "%s: bricks serving %u, attaching %u, failed %u, detaching %u\n",
-                is_ready ? "ready" : "not ready", s.serving, s.attaching, s.failed, s.detaching);
+    http_printf(answer, "%s: bricks serving %u, attaching %u, failed %u, detaching %u, missing %u\n",
+                is_ready ? "ready" : "not ready", s.serving, s.attaching, s.failed, s.detaching, missing);
 }
 
 const struct http_route http_routes[] = {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <urcu/list.h>
 
+#include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-jobs.h"
@@ -580,6 +581,29 @@ volumes_each(void (*fn)(const struct volume *v, void *arg), void *arg)
         if (e->now->status != VOLUME_CREATING)
             fn(e->now, arg);
     pthread_mutex_unlock(&lock);
+}
+
+static void
+count_missing(const struct volume *v, void *arg)
+{
+    unsigned *n = arg;
+
+    for (unsigned i = 0; i < v->brick_count && v->status == VOLUME_STARTED; i++) {
+        struct graph *g = bricks_find(v->bricks[i].path);
+
+        if (g)
+            graph_unpin(g);
+        *n += g == NULL;
+    }
+}
+
+unsigned
+volumes_bricks_missing(void)
+{
+    unsigned n = 0;
+
+    volumes_each(count_missing, &n);
+    return n;
 }
 
 int

@@ -82,6 +82,8 @@ int volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *ar
 struct volume *volumes_find(const char *name, struct problem *why);
 /* Calls fn for each, by name in order, under the mutex. */
 void volumes_each(void (*fn)(const struct volume *v, void *arg), void *arg);
+/* How many bricks of volumes that are started are not served. Any thread; looks at each brick. */
+unsigned volumes_bricks_missing(void);
 /* Calls fn with the name of each, without the mutex. 0, -ENOMEM with *why. */
 int volumes_each_name(void (*fn)(const char *name), struct problem *why);
 /* The volfile for a client; to be freed. NULL with *err: -ENOENT, -EAGAIN (it is not started), -ENOMEM. */

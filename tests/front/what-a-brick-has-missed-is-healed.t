@@ -34,6 +34,13 @@ break_disk() {
 is_offline() {
     kiln_json status r | grep -qE "\"online\":false,\"path\":\"$1\""
 }
+ready() {
+    curl -s -w '%{http_code} ' -o "$T/ready" --unix-socket /run/kiln/kilnd.socket http://kilnd/readyz
+    cat "$T/ready"
+}
+is_detached() {
+    ready | grep -q 'failed 0, detaching 0'
+}
 nothing_is_pending() {
     [[ $(kiln_json heal r info | grep -o '"count":0' | wc -l) -eq 2 ]]
 }
@@ -50,10 +57,13 @@ echo one >"$T/mnt/file"
 
 break_disk "$T/b/1"
 t "a brick whose disk fails goes" wait_for 240 "the brick to go" is_offline "$T/b/1"
+wait_for 240 "the brick to be detached" is_detached
 t "files are written without it" bash -c "mkdir '$T/mnt/dir' && echo two >'$T/mnt/dir/new' && echo more >>'$T/mnt/file'"
 t "heal info names them" wait_for 120 "the names" bash -c "'$KILN' heal r info | grep -qx /file && '$KILN' heal r info | grep -qx /dir"
+is "$(ready)" "503 not ready: bricks serving 1, attaching 0, failed 0, detaching 0, missing 1" "kilnd is not ready without it"
 rmdir "$T/b/1/.glusterfs/health_check"
 t "the brick is started again" kiln volume start r force
+is "$(ready)" "200 ready: bricks serving 2, attaching 0, failed 0, detaching 0, missing 0" "and kilnd is ready"
 t "heal is asked for" kiln volume heal r
 t "all of it is healed" wait_for 240 "the heal" nothing_is_pending
 t "the replicas are equal" bricks_get_equal "$T/b/1" "$T/b/2"

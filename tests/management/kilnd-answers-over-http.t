@@ -32,7 +32,7 @@ ask_tcp() {
 is "$(stat -c %a "$T/http")" 600 "the socket is for root alone"
 is "$(ask /healthz)" $'ok\n\n200' "/healthz"
 is "$(ask /readyz | tail -n 1)" 200 "/readyz: all serve"
-is "$(ask /readyz | head -n 1)" "ready: bricks serving 2, attaching 0, failed 0, detaching 0" "and it counts them"
+is "$(ask /readyz | head -n 1)" "ready: bricks serving 2, attaching 0, failed 0, detaching 0, missing 0" "and it counts them"
 is "$(ask_tcp /healthz)" $'ok\n\n200' "/healthz at the address"
 is "$(ask_tcp /readyz | tail -n 1)" 200 "/readyz at the address"
 is "$(ask /nothing | tail -n 1)" 404 "what is not there"
