@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -125,8 +126,8 @@ making_begin(struct xlator *xl, struct call_stack *stk, int hidden_errno, struct
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* The brick runs as root; the kernel has given the object to root, and its group to that of a set-gid
- * directory. */
+/* The kernel has given the object to whom the daemon runs as, root as a rule, and its group to that or to that
+ * of a set-gid directory. Nobody changes who that is after the start. */
 static int
 set_owner(const struct call_stack *stk, struct making *m)
 {
@@ -134,7 +135,7 @@ set_owner(const struct call_stack *stk, struct making *m)
     bool is_inherited = m->entry.dir_st.st_mode & S_ISGID;
     gid_t gid = is_inherited ? (gid_t)-1 : stk->caller.gid;
 
-    if (uid != 0 || (gid != 0 && !is_inherited)) {
+    if (uid != getauxval(AT_EUID) || (gid != getauxval(AT_EGID) && !is_inherited)) {
         int r = posix_obj_chown(m->obj, uid, gid);
         if (r < 0)
             return r;
