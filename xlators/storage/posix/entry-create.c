@@ -126,8 +126,8 @@ making_begin(struct xlator *xl, struct call_stack *stk, int hidden_errno, struct
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* The kernel has given the object to whom the daemon runs as, root as a rule, and its group to that or to that
- * of a set-gid directory. Nobody changes who that is after the start. */
+/* The kernel has given the object to whom the daemon runs as, root as a rule, and its group to that or to
+ * that of a set-gid directory. Nobody changes who that is after the start. */
 static int
 set_owner(const struct call_stack *stk, struct making *m)
 {
