@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-#include "graph/graph.h"
+#include "graph/graph-internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -74,15 +74,15 @@ graph_number_contexts(struct graph *g)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static void
-warn_unknown(const struct option_value *v, void *arg)
+void
+graph_warn_unknown(const struct option_value *v, void *arg)
 {
     log_event(LOG_WARNING, (const struct xlator *)arg, "option-unknown",
               "option %s %s (line %u) is not known: ignored", v->key, v->value, v->line);
 }
 
-static int
-parse_conf(struct xlator *xl, const struct volfile_section *s, void **conf, char *error, size_t size)
+int
+graph_parse_conf(struct xlator *xl, const struct volfile_section *s, void **conf, char *error, size_t size)
 {
     char reason[512];
 
@@ -91,8 +91,8 @@ parse_conf(struct xlator *xl, const struct volfile_section *s, void **conf, char
         snprintf(error, size, "no memory");
         return -ENOMEM;
     }
-    int err = option_parse(xl->type->options, s->options, s->option_count, *conf, warn_unknown, xl, reason,
-                           sizeof reason);
+    int err = option_parse(xl->type->options, s->options, s->option_count, *conf, graph_warn_unknown, xl,
+                           reason, sizeof reason);
     if (err) {
         snprintf(error, size, "volume %s (%s): %s", s->name, s->type, reason);
         free(*conf);
@@ -108,17 +108,6 @@ is_debug_type(const char *type)
     return strncmp(type, "debug/", 6) == 0;
 }
 
-/* The sections below the top that are layers, each before those below it, and how they hang together. A
- * section that is passed over has its subvolume in its place. */
-struct plan {
-    const struct volfile *volfile;
-    struct xlator **layer_of; /* by index of section; NULL: not reached from the top */
-    const struct volfile_section **sections; /* of layer i */
-    unsigned count, children;
-    char *error;
-    size_t error_size;
-};
-
 static size_t
 index_of(const struct volfile *v, const struct volfile_section *s)
 {
@@ -126,7 +115,7 @@ index_of(const struct volfile *v, const struct volfile_section *s)
 }
 
 static int
-check_section(const struct plan *p, const struct volfile_section *s, const struct xlator_type *type)
+check_section(const struct graph_plan *p, const struct volfile_section *s, const struct xlator_type *type)
 {
     const char *path = p->volfile->path;
 
@@ -150,7 +139,7 @@ is_passed_over(const struct volfile_section *s)
 
 /* Marks what is below `s` as reached. A tree: nothing is below two layers. */
 static int
-reach_below(const struct plan *p, const struct volfile_section *s, bool *is_reached)
+reach_below(const struct graph_plan *p, const struct volfile_section *s, bool *is_reached)
 {
     for (size_t k = 0; k < s->subvolume_count; k++) {
         size_t i = index_of(p->volfile, s->subvolumes[k]);
@@ -168,7 +157,7 @@ reach_below(const struct plan *p, const struct volfile_section *s, bool *is_reac
 /* Subvolumes stand above their volume in the file, so that going through it backwards meets each layer before
  * those below. */
 static int
-find_layers(struct plan *p, bool *is_reached)
+find_layers(struct graph_plan *p, bool *is_reached)
 {
     const struct volfile *v = p->volfile;
 
@@ -194,21 +183,21 @@ find_layers(struct plan *p, bool *is_reached)
     return 0;
 }
 
-static void
-plan_free(struct plan *p)
+void
+graph_plan_free(struct graph_plan *p)
 {
     free(p->sections);
     free(p->layer_of);
 }
 
-static int
-plan_make(struct plan *p, const struct volfile *v, char *error, size_t size)
+int
+graph_plan_make(struct graph_plan *p, const struct volfile *v, char *error, size_t size)
 {
     size_t n = v->section_count;
     bool *is_reached = calloc(n, sizeof *is_reached);
     int err = -ENOMEM;
 
-    *p = (struct plan){.volfile = v, .error = error, .error_size = size};
+    *p = (struct graph_plan){.volfile = v, .error = error, .error_size = size};
     p->sections = calloc(n, sizeof *p->sections);
     p->layer_of = calloc(n, sizeof *p->layer_of);
     if (is_reached && p->sections && p->layer_of)
@@ -217,12 +206,12 @@ plan_make(struct plan *p, const struct volfile *v, char *error, size_t size)
         snprintf(error, size, "no memory");
     free(is_reached);
     if (err)
-        plan_free(p);
+        graph_plan_free(p);
     return err;
 }
 
-static bool
-is_switched_on(const struct xlator *xl, const void *conf)
+bool
+graph_is_switched_on(const struct xlator *xl, const void *conf)
 {
     return !xl->type->is_not_built && (!xl->type->is_active || xl->type->is_active(conf));
 }
@@ -243,10 +232,10 @@ make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t
         snprintf(error, size, "no memory");
         return -ENOMEM;
     }
-    int err = parse_conf(xl, s, &xl->conf, error, size);
+    int err = graph_parse_conf(xl, s, &xl->conf, error, size);
     if (err)
         return err;
-    bool is_on = is_switched_on(xl, xl->conf);
+    bool is_on = graph_is_switched_on(xl, xl->conf);
 
     atomic_init(&xl->is_off, !is_on);
     if (is_on || s->subvolume_count <= 1)
@@ -258,7 +247,7 @@ make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t
 
 /* Who is below whom, from the bottom up, so that what is passed over has its layer already. */
 static void
-join_layers(struct graph *g, struct plan *p)
+join_layers(struct graph *g, struct graph_plan *p)
 {
     const struct volfile *v = p->volfile;
     struct xlator **children = g->children;
@@ -296,14 +285,14 @@ number_leaves(struct xlator *xl, unsigned next)
 static int
 make_layers(struct graph *g, char *error, size_t size)
 {
-    struct plan p;
-    int err = plan_make(&p, g->volfile, error, size);
+    struct graph_plan p;
+    int err = graph_plan_make(&p, g->volfile, error, size);
 
     if (err)
         return err;
     if (p.count > GRAPH_LAYERS_MAX) {
         snprintf(error, size, "%u layers: %d at most", p.count, GRAPH_LAYERS_MAX);
-        plan_free(&p);
+        graph_plan_free(&p);
         return -E2BIG;
     }
     g->layers = calloc(p.count, sizeof *g->layers);
@@ -318,7 +307,7 @@ make_layers(struct graph *g, char *error, size_t size)
         join_layers(g, &p);
         number_leaves(&g->layers[0], 0);
     }
-    plan_free(&p);
+    graph_plan_free(&p);
     return err;
 }
 
@@ -354,10 +343,8 @@ graph_brick_name(const struct volfile *v)
     return is_server(top->type) && top->subvolume_count ? top->subvolumes[0]->name : top->name;
 }
 
-/* For each layer and fop the layer that comes next, from the bottom up: when the graph is made, and when
- * options have switched layers on or off while calls run. */
-static void
-link_layers(struct graph *g)
+void
+graph_link_layers(struct graph *g)
 {
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];
@@ -370,7 +357,7 @@ link_layers(struct graph *g)
 static void
 make_paths(struct graph *g)
 {
-    link_layers(g);
+    graph_link_layers(g);
     graph_number_contexts(g);
     g->top = &g->layers[0];
     g->brick = is_server(g->top->type->name) && g->top->child_count ? g->top->children[0] : g->top;
@@ -618,256 +605,6 @@ graph_stop(struct graph *g)
             xl->type->stop(xl);
     }
     g->layers_started = 0;
-}
-
-/* ---- changing options ------------------------------------------------------------------------ */
-
-/* Everything is parsed before anything is published: all layers change or none does. */
-static int
-parse_all(struct graph *g, const struct plan *p, void **confs, char *error, size_t size)
-{
-    for (unsigned i = 0; i < g->layer_count; i++) {
-        struct xlator *xl = &g->layers[i];
-        int err = parse_conf(xl, p->sections[i], &confs[i], error, size);
-
-        if (err)
-            return err;
-        if (xl->child_count > 1 && !is_switched_on(xl, confs[i])) {
-            snprintf(error, size, "volume %s (%s) cannot be switched off: it has %u subvolumes", xl->name,
-                     xl->type->name, xl->child_count);
-            return -EINVAL;
-        }
-    }
-    return 0;
-}
-
-static int
-parse_fresh(struct graph *g, const struct volfile *fresh, void **confs, char *error, size_t size)
-{
-    struct plan p;
-
-    if (!volfile_has_shape(g->volfile, fresh)) {
-        snprintf(error, size, "the volfile's layers differ from the running brick's: restart the brick");
-        return -EINVAL;
-    }
-    int err = plan_make(&p, fresh, error, size);
-    if (err)
-        return err;
-    err = parse_all(g, &p, confs, error, size);
-    plan_free(&p);
-    return err;
-}
-
-static void
-free_confs(struct graph *g, void **confs)
-{
-    for (unsigned i = 0; i < g->layer_count; i++) {
-        if (confs[i]) {
-            option_conf_fini(g->layers[i].type->options, confs[i]);
-            free(confs[i]);
-        }
-    }
-    free(confs);
-}
-
-/* NULL: it has none of this name and type. */
-static const struct volfile_section *
-section_of(const struct volfile *v, const char *name, const char *type)
-{
-    for (size_t i = 0; i < v->section_count; i++) {
-        const struct volfile_section *s = &v->sections[i];
-
-        if (strcmp(s->name, name) == 0 && strcmp(s->type, type) == 0)
-            return s;
-    }
-    return NULL;
-}
-
-static const struct volfile_section *
-layer_section(const struct volfile *v, const struct xlator *xl)
-{
-    return section_of(v, xl->name, xl->type->name);
-}
-
-/* "": not said. */
-static const char *
-value_of(const struct volfile_section *s, const char *key)
-{
-    const char *value = "";
-
-    for (size_t i = 0; i < s->option_count; i++) {
-        if (strcmp(s->options[i].key, key) == 0)
-            value = s->options[i].value;
-    }
-    return value;
-}
-
-/* Operators who set what cannot change while the brick serves are told so. */
-static void
-tell_what_waits(const struct xlator *xl, const struct volfile_section *now,
-                const struct volfile_section *start)
-{
-    const char *const *key = xl->type->at_start;
-
-    for (; key && *key; key++) {
-        const char *value = value_of(now, *key);
-
-        if (strcmp(value, value_of(start, *key)) != 0)
-            log_event(LOG_WARNING, xl, "option-waits", "option %s \"%s\" acts when the brick starts again",
-                      *key, value);
-    }
-}
-
-/* Takes volfile and confs over. A layer without a conf keeps the one that it has. */
-static void
-publish(struct graph *g, struct volfile *fresh, void **confs)
-{
-    g->volfile_fresh = fresh;
-    for (unsigned i = g->layer_count; i-- > 0;) {
-        struct xlator *xl = &g->layers[i];
-
-        if (!confs[i])
-            continue;
-        tell_what_waits(xl, layer_section(fresh, xl), layer_section(g->volfile, xl));
-        confs[i] = __atomic_exchange_n(&xl->conf, confs[i], __ATOMIC_ACQ_REL); /* see xlator_conf() */
-        atomic_store(&xl->is_off, !is_switched_on(xl, xlator_conf(xl)));
-        if (xl->type->reconfigured)
-            xl->type->reconfigured(xl, confs[i]);
-    }
-    link_layers(g);
-    g->volfile_fresh = NULL;
-    read_sections_wait();
-    free_confs(g, confs);
-    /* Names of layers point into the text they were made from, so that stays; only the values are new. */
-    volfile_free(fresh);
-}
-
-int
-graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size)
-{
-    void **confs = calloc(g->layer_count, sizeof *confs);
-    int err = 0;
-
-    if (!confs) {
-        snprintf(error, error_size, "no memory");
-        err = -ENOMEM;
-    }
-    if (!err)
-        err = parse_fresh(g, fresh, confs, error, error_size);
-    if (!err) {
-        publish(g, fresh, confs);
-        return 0;
-    }
-    if (confs)
-        free_confs(g, confs);
-    volfile_free(fresh);
-    return err;
-}
-
-/* ---- following what can be followed ---------------------------------------------------------- */
-
-struct follower {
-    const struct xlator *xl;
-    int refused;
-};
-
-static void
-count_refused(const char *what, void *arg)
-{
-    struct follower *f = arg;
-
-    f->refused++;
-    log_event(LOG_ERROR, f->xl, "option-refused", "volume %s (%s): %s; it stays as it was", f->xl->name,
-              f->xl->type->name, what);
-}
-
-static void
-warn_follower(const struct option_value *v, void *arg)
-{
-    const struct follower *f = arg;
-
-    warn_unknown(v, (void *)f->xl);
-}
-
-static int
-follow_section(struct xlator *xl, const struct volfile_section *s, void **conf)
-{
-    struct follower f = {.xl = xl};
-    const struct option_sink sink = {warn_follower, count_refused, &f};
-
-    *conf = calloc(1, xl->type->conf_size ? xl->type->conf_size : 1);
-    int err =
-        *conf ? option_change(xl->type->options, s->options, s->option_count, *conf, xlator_conf(xl), &sink)
-              : -ENOMEM;
-    if (err) {
-        free(*conf);
-        *conf = NULL;
-        return err;
-    }
-    if (xl->child_count > 1 && !is_switched_on(xl, *conf)) {
-        count_refused("it cannot be switched off", &f);
-        option_conf_fini(xl->type->options, *conf);
-        free(*conf);
-        *conf = NULL;
-    }
-    return f.refused;
-}
-
-/* A change of layers is told, like an option that waits. */
-static void
-tell_what_is_missing(const struct graph *g, const struct volfile *one, const struct volfile *other,
-                     const char *what)
-{
-    for (size_t i = 0; i < one->section_count; i++) {
-        const struct volfile_section *s = &one->sections[i];
-
-        if (!section_of(other, s->name, s->type))
-            log_event(LOG_WARNING, NULL, "layer-waits",
-                      "brick %s: layer %s (%s) %s when the brick starts again", g->name, s->name, s->type,
-                      what);
-    }
-}
-
-static int
-follow_all(struct graph *g, const struct volfile *fresh, void **confs)
-{
-    int refused = 0;
-
-    for (unsigned i = 0; i < g->layer_count; i++) {
-        const struct volfile_section *s = layer_section(fresh, &g->layers[i]);
-        int r = s ? follow_section(&g->layers[i], s, &confs[i]) : 0;
-
-        if (r < 0)
-            return r;
-        refused += r;
-    }
-    return refused;
-}
-
-int
-graph_follow(struct graph *g, struct volfile *fresh, char *error, size_t error_size)
-{
-    int r = 0;
-
-    if (strcmp(graph_brick_name(fresh), graph_brick_name(g->volfile)) != 0 ||
-        strcmp(fresh->top->type, g->volfile->top->type) != 0) {
-        snprintf(error, error_size, "the volfile is that of %s", graph_brick_name(fresh));
-        volfile_free(fresh);
-        return -EINVAL;
-    }
-    void **confs = calloc(g->layer_count, sizeof *confs);
-    r = confs ? follow_all(g, fresh, confs) : -ENOMEM;
-    if (r >= 0) {
-        tell_what_is_missing(g, fresh, g->volfile, "comes");
-        tell_what_is_missing(g, g->volfile, fresh, "goes");
-        publish(g, fresh, confs);
-        return r;
-    }
-    snprintf(error, error_size, "no memory");
-    if (confs)
-        free_confs(g, confs);
-    volfile_free(fresh);
-    return r;
 }
 
 /* ---- statedump ------------------------------------------------------------------------------- */

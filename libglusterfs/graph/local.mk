@@ -2,10 +2,12 @@
 libglusterfs_la_SOURCES += \
 	libglusterfs/graph/dir-offset.c \
 	libglusterfs/graph/dir-offset.h \
+	libglusterfs/graph/graph-internal.h \
 	libglusterfs/graph/graph.c \
 	libglusterfs/graph/graph.h \
 	libglusterfs/graph/pools.c \
 	libglusterfs/graph/pools.h \
+	libglusterfs/graph/reconfigure.c \
 	libglusterfs/graph/volfile.c \
 	libglusterfs/graph/volfile.h
 check_PROGRAMS += libglusterfs/graph/test-dir-offset libglusterfs/graph/test-volfile libglusterfs/graph/test-tree

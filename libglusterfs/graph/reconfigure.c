@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Options of a graph that serves: taken whole or not at all (graph_reconfigure), or as far as they can be
+ * (graph_follow). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/read-section.h"
+#include "graph/graph-internal.h"
+#include "log/log.h"
+
+/* ---- whole ----------------------------------------------------------------------------------- */
+
+/* Everything is parsed before anything is published: all layers change or none does. */
+static int
+parse_all(struct graph *g, const struct graph_plan *p, void **confs, char *error, size_t size)
+{
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        struct xlator *xl = &g->layers[i];
+        int err = graph_parse_conf(xl, p->sections[i], &confs[i], error, size);
+
+        if (err)
+            return err;
+        if (xl->child_count > 1 && !graph_is_switched_on(xl, confs[i])) {
+            snprintf(error, size, "volume %s (%s) cannot be switched off: it has %u subvolumes", xl->name,
+                     xl->type->name, xl->child_count);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+static int
+parse_fresh(struct graph *g, const struct volfile *fresh, void **confs, char *error, size_t size)
+{
+    struct graph_plan p;
+
+    if (!volfile_has_shape(g->volfile, fresh)) {
+        snprintf(error, size, "the volfile's layers differ from the running brick's: restart the brick");
+        return -EINVAL;
+    }
+    int err = graph_plan_make(&p, fresh, error, size);
+    if (err)
+        return err;
+    err = parse_all(g, &p, confs, error, size);
+    graph_plan_free(&p);
+    return err;
+}
+
+static void
+free_confs(struct graph *g, void **confs)
+{
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        if (confs[i]) {
+            option_conf_fini(g->layers[i].type->options, confs[i]);
+            free(confs[i]);
+        }
+    }
+    free(confs);
+}
+
+/* NULL: it has none of this name and type. */
+static const struct volfile_section *
+section_of(const struct volfile *v, const char *name, const char *type)
+{
+    for (size_t i = 0; i < v->section_count; i++) {
+        const struct volfile_section *s = &v->sections[i];
+
+        if (strcmp(s->name, name) == 0 && strcmp(s->type, type) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+static const struct volfile_section *
+layer_section(const struct volfile *v, const struct xlator *xl)
+{
+    return section_of(v, xl->name, xl->type->name);
+}
+
+/* "": not said. */
+static const char *
+value_of(const struct volfile_section *s, const char *key)
+{
+    const char *value = "";
+
+    for (size_t i = 0; i < s->option_count; i++) {
+        if (strcmp(s->options[i].key, key) == 0)
+            value = s->options[i].value;
+    }
+    return value;
+}
+
+/* Operators who set what cannot change while the brick serves are told so. */
+static void
+tell_what_waits(const struct xlator *xl, const struct volfile_section *now,
+                const struct volfile_section *start)
+{
+    const char *const *key = xl->type->at_start;
+
+    for (; key && *key; key++) {
+        const char *value = value_of(now, *key);
+
+        if (strcmp(value, value_of(start, *key)) != 0)
+            log_event(LOG_WARNING, xl, "option-waits", "option %s \"%s\" acts when the brick starts again",
+                      *key, value);
+    }
+}
+
+/* Takes volfile and confs over. A layer without a conf keeps the one that it has. */
+static void
+publish(struct graph *g, struct volfile *fresh, void **confs)
+{
+    g->volfile_fresh = fresh;
+    for (unsigned i = g->layer_count; i-- > 0;) {
+        struct xlator *xl = &g->layers[i];
+
+        if (!confs[i])
+            continue;
+        tell_what_waits(xl, layer_section(fresh, xl), layer_section(g->volfile, xl));
+        confs[i] = __atomic_exchange_n(&xl->conf, confs[i], __ATOMIC_ACQ_REL); /* see xlator_conf() */
+        atomic_store(&xl->is_off, !graph_is_switched_on(xl, xlator_conf(xl)));
+        if (xl->type->reconfigured)
+            xl->type->reconfigured(xl, confs[i]);
+    }
+    graph_link_layers(g);
+    g->volfile_fresh = NULL;
+    read_sections_wait();
+    free_confs(g, confs);
+    /* Names of layers point into the text they were made from, so that stays; only the values are new. */
+    volfile_free(fresh);
+}
+
+int
+graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size)
+{
+    void **confs = calloc(g->layer_count, sizeof *confs);
+    int err = 0;
+
+    if (!confs) {
+        snprintf(error, error_size, "no memory");
+        err = -ENOMEM;
+    }
+    if (!err)
+        err = parse_fresh(g, fresh, confs, error, error_size);
+    if (!err) {
+        publish(g, fresh, confs);
+        return 0;
+    }
+    if (confs)
+        free_confs(g, confs);
+    volfile_free(fresh);
+    return err;
+}
+
+/* ---- what can be followed -------------------------------------------------------------------- */
+
+struct follower {
+    const struct xlator *xl;
+    int refused;
+};
+
+static void
+count_refused(const char *what, void *arg)
+{
+    struct follower *f = arg;
+
+    f->refused++;
+    log_event(LOG_ERROR, f->xl, "option-refused", "volume %s (%s): %s; it stays as it was", f->xl->name,
+              f->xl->type->name, what);
+}
+
+static void
+warn_follower(const struct option_value *v, void *arg)
+{
+    const struct follower *f = arg;
+
+    graph_warn_unknown(v, (void *)f->xl);
+}
+
+static int
+follow_section(struct xlator *xl, const struct volfile_section *s, void **conf)
+{
+    struct follower f = {.xl = xl};
+    const struct option_sink sink = {warn_follower, count_refused, &f};
+
+    *conf = calloc(1, xl->type->conf_size ? xl->type->conf_size : 1);
+    int err =
+        *conf ? option_change(xl->type->options, s->options, s->option_count, *conf, xlator_conf(xl), &sink)
+              : -ENOMEM;
+    if (err) {
+        free(*conf);
+        *conf = NULL;
+        return err;
+    }
+    if (xl->child_count > 1 && !graph_is_switched_on(xl, *conf)) {
+        count_refused("it cannot be switched off", &f);
+        option_conf_fini(xl->type->options, *conf);
+        free(*conf);
+        *conf = NULL;
+    }
+    return f.refused;
+}
+
+/* A change of layers is told, like an option that waits. */
+static void
+tell_what_is_missing(const struct graph *g, const struct volfile *one, const struct volfile *other,
+                     const char *what)
+{
+    for (size_t i = 0; i < one->section_count; i++) {
+        const struct volfile_section *s = &one->sections[i];
+
+        if (!section_of(other, s->name, s->type))
+            log_event(LOG_WARNING, NULL, "layer-waits",
+                      "brick %s: layer %s (%s) %s when the brick starts again", g->name, s->name, s->type,
+                      what);
+    }
+}
+
+static int
+follow_all(struct graph *g, const struct volfile *fresh, void **confs)
+{
+    int refused = 0;
+
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        const struct volfile_section *s = layer_section(fresh, &g->layers[i]);
+        int r = s ? follow_section(&g->layers[i], s, &confs[i]) : 0;
+
+        if (r < 0)
+            return r;
+        refused += r;
+    }
+    return refused;
+}
+
+int
+graph_follow(struct graph *g, struct volfile *fresh, char *error, size_t error_size)
+{
+    int r = 0;
+
+    if (strcmp(graph_brick_name(fresh), graph_brick_name(g->volfile)) != 0 ||
+        strcmp(fresh->top->type, g->volfile->top->type) != 0) {
+        snprintf(error, error_size, "the volfile is that of %s", graph_brick_name(fresh));
+        volfile_free(fresh);
+        return -EINVAL;
+    }
+    void **confs = calloc(g->layer_count, sizeof *confs);
+    r = confs ? follow_all(g, fresh, confs) : -ENOMEM;
+    if (r >= 0) {
+        tell_what_is_missing(g, fresh, g->volfile, "comes");
+        tell_what_is_missing(g, g->volfile, fresh, "goes");
+        publish(g, fresh, confs);
+        return r;
+    }
+    snprintf(error, error_size, "no memory");
+    if (confs)
+        free_confs(g, confs);
+    volfile_free(fresh);
+    return r;
+}
