@@ -295,11 +295,12 @@ attach(struct rpc_request *req)
     reply(req, err, NULL, error);
 }
 
+/* -ESHUTDOWN: the process is ending, and every brick ends with it. */
 static void
 detached(int err, const char *error, void *arg)
 {
     (void)arg;
-    if (err && err != -ENOENT)
+    if (err && err != -ENOENT && err != -ESHUTDOWN)
         log_event(LOG_ERROR, NULL, "brick-op-detach", "a brick is not detached: %s",
                   *error ? error : strerror(-err));
 }
