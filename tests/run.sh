@@ -3,11 +3,13 @@
 #
 # run.sh: installs what is missing, builds, runs the unit tests and the end-to-end tests.
 #
-#   tests/run.sh [--long] [--only PATTERN] [--no-install] [--asan | --tsan] [--stock]
+#   tests/run.sh [--long] [--only PATTERN] [--no-install] [--once] [--asan | --tsan] [--stock]
 #
 #   --long           also the scripts whose names end in -long.t
 #   --only PATTERN   only tests whose path matches the extended regular expression
 #   --no-install     the packages are there; do not look
+#   --once           what fails has failed (else up to three programs and three scripts that fail beside the others
+#                    run once more, alone, and are named as unsteady when they pass)
 #   --asan, --tsan   with a build of its own under AddressSanitizer and UBSan, or ThreadSanitizer
 #   --stock          the end-to-end tests alone, with stock glusterfsd in kilnd's place: tests the tests
 #
@@ -24,6 +26,7 @@ only=.
 install=yes
 units=yes
 seconds=1200
+again=3
 export BRICKD=kiln
 
 while [[ $# -gt 0 ]]; do
@@ -31,6 +34,7 @@ while [[ $# -gt 0 ]]; do
     --long) long=yes; seconds=3600; shift ;;
     --only) only=${2:?}; shift 2 ;;
     --no-install) install=no; shift ;;
+    --once) again=0; shift ;;
     --asan) build_dir=$source_dir/build-asan; configure_options=(--enable-asan); shift ;;
     --tsan) build_dir=$source_dir/build-tsan; configure_options=(--enable-tsan); shift ;;
     --stock) BRICKD=stock; units=no; shift ;;
@@ -72,9 +76,38 @@ count_unit_log() {
         END { print (seen ? good : tap_good) + 0, (seen ? bad : tap_bad) + 0 }' "$1"
 }
 
+# Sets `good`, `bad` and `result` for a program that ran.
+read_unit() {
+    good=0
+    bad=0
+    result=$(awk '$1 == ":test-result:" { print $2; exit }' "$build_dir/$1.trs" 2>/dev/null)
+    [[ ! -e $build_dir/$1.log ]] || read -r good bad < <(count_unit_log "$build_dir/$1.log")
+    case $result in
+    PASS) [[ $((good + bad)) -gt 0 ]] || good=1 ;;
+    SKIP) good=0; bad=0 ;;
+    *) [[ $bad -gt 0 ]] || bad=1 ;;
+    esac
+}
+
+say_why() {
+    if [[ -e $build_dir/$1.log ]]; then
+        tail -n 20 "$build_dir/$1.log" | sed 's/^/    /'
+    else
+        grep -E 'error:|Error ' "$build_dir/check.log" | head -n 10 | sed 's/^/    /'
+    fi
+}
+
+# Whether a program that failed beside the others passes alone.
+passes_alone() {
+    rm -f "$build_dir/$1.trs" "$build_dir/$1.log"
+    make -C "$build_dir" check TESTS="$1" >>"$build_dir/check.log" 2>&1
+    read_unit "$1"
+    [[ $result == PASS ]]
+}
+
 run_units() {
-    local trs name result good bad
-    local -a programs
+    local name result good bad
+    local -a programs failures=()
     echo "unit tests"
     # The list of programs is the Makefile itself; make builds them, and one failing program must not stop the rest.
     mapfile -t programs < <(make -s -C "$build_dir" -f Makefile -f - print-tests 2>/dev/null \
@@ -83,22 +116,21 @@ run_units() {
     (cd "$build_dir" && find . -name '*.trs' -delete)
     make -C "$build_dir" -k -j"$(nproc)" check TESTS="${programs[*]}" >"$build_dir/check.log" 2>&1
     for name in "${programs[@]}"; do
-        trs=$build_dir/$name.trs
-        result=$(awk '$1 == ":test-result:" { print $2; exit }' "$trs" 2>/dev/null)
-        [[ -e $build_dir/$name.log ]] && read -r good bad < <(count_unit_log "$build_dir/$name.log") || { good=0; bad=0; }
-        case $result in
-        PASS) [[ $((good + bad)) -gt 0 ]] || good=1 ;;
-        SKIP) echo "  skipped: $name"; good=0; bad=0 ;;
-        *)
-            [[ $bad -gt 0 ]] || bad=1
+        read_unit "$name"
+        if [[ $bad -gt 0 ]]; then
             echo "  failed: $name (${result:-not built})"
-            if [[ -e $build_dir/$name.log ]]; then
-                tail -n 20 "$build_dir/$name.log" | sed 's/^/    /'
-            else
-                grep -E 'error:|Error ' "$build_dir/check.log" | head -n 10 | sed 's/^/    /'
-            fi
-            ;;
-        esac
+            say_why "$name"
+            failures+=("$name")
+            continue
+        fi
+        [[ $result != SKIP ]] || echo "  skipped: $name"
+        passed=$((passed + good))
+    done
+    for name in "${failures[@]}"; do
+        read_unit "$name"
+        if [[ ${#failures[@]} -le $again ]] && passes_alone "$name"; then
+            echo "  unsteady: $name failed beside others and passed alone"
+        fi
         passed=$((passed + good))
         failed=$((failed + bad))
     done
@@ -116,7 +148,7 @@ run_scripts() {
     counts=$(mktemp)
     # They wait more than they compute: two at a time left half of two cores idle.
     jobs=$(($(nproc) * 3 / 2))
-    (cd "$source_dir" && perl "$tests_dir/lib/harness.pl" "$counts" "$jobs" "$seconds" "${scripts[@]}")
+    (cd "$source_dir" && perl "$tests_dir/lib/harness.pl" "$counts" "$jobs" "$seconds" "$again" "${scripts[@]}")
     [[ ! -s $counts ]] || read -r good bad <"$counts"
     rm -f "$counts"
     passed=$((passed + good))
