@@ -29,24 +29,65 @@ put_volume_verbs(void)
     }
 }
 
+/* The words of a verb that stand in its text as they are typed: "[start|stop|info]", "[--once]". */
+static void
+put_words_of(const struct verb *v)
+{
+    static const char ends[] = " []|.";
+    bool is_first = true;
+
+    for (const char *at = v->args; *at; at += strspn(at, ends)) {
+        size_t len = strcspn(at, ends);
+
+        if (len > 0 && strspn(at, "abcdefghijklmnopqrstuvwxyz-") == len) {
+            printf("%s%.*s", is_first ? "" : " ", (int)len, at);
+            is_first = false;
+        }
+        at += len;
+    }
+}
+
+/* As rows of a case: `before` the verb, `between` it and its words, `after` them. Verbs with keys of options
+ * have rows of their own. */
+static void
+put_rows(const char *before, const char *between, const char *after)
+{
+    for (const struct verb *v = verbs; v->name; v++) {
+        if (!strpbrk(v->args, "abcdefghijklmnopqrstuvwxyz") || strstr(v->args, "KEY"))
+            continue;
+        printf("%s%s%s", before, v->name, between);
+        put_words_of(v);
+        printf("%s", after);
+    }
+}
+
+#define KEYS "kiln get \"$volume\" all 2>/dev/null | awk 'NR > 1 { print $1 }'"
+
 static void
 put_bash(void)
 {
     printf("_kiln() {\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} i=1\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} i=1 volume\n"
            "    local -a words=()\n"
            "    while [[ ${COMP_WORDS[i]} == -* && $i -lt $COMP_CWORD ]]; do i=$((i + 1)); done\n"
            "    [[ ${COMP_WORDS[i]} != volume || $i -ge $COMP_CWORD ]] || i=$((i + 1))\n"
+           "    volume=${COMP_WORDS[i + 1]-}\n"
            "    if [[ $i -ge $COMP_CWORD ]]; then\n"
            "        words=(volume ");
     put_words();
     printf(")\n"
-           "    elif [[ $((i + 1)) -eq $COMP_CWORD ]]; then\n"
-           "        case ${COMP_WORDS[i]} in\n"
-           "        ");
+           "    elif [[ $((i + 1)) -eq $COMP_CWORD && ${COMP_WORDS[i]} == @(");
     put_volume_verbs();
-    printf(") mapfile -t words < <(kiln list 2>/dev/null) ;;\n"
-           "        completion) words=(bash zsh) ;;\n"
+    printf(") ]]; then\n"
+           "        mapfile -t words < <(kiln list 2>/dev/null)\n"
+           "    else\n"
+           "        case ${COMP_WORDS[i]} in\n"
+           "        set) (((COMP_CWORD - i) %% 2)) || mapfile -t words < <(" KEYS ") ;;\n"
+           "        get|reset) mapfile -t words < <(" KEYS "; echo all) ;;\n");
+    put_rows("        ", ") words=(", ") ;;\n");
+    printf("        help) words=(");
+    put_words();
+    printf(") ;;\n"
            "        esac\n"
            "    fi\n"
            "    mapfile -t COMPREPLY < <(compgen -W \"${words[*]}\" -- \"$word\")\n"
@@ -60,23 +101,28 @@ put_zsh(void)
 {
     printf("#compdef kiln\n"
            "_kiln() {\n"
-           "    local i=2\n"
+           "    local i=2 volume\n"
            "    while (( i < CURRENT )) && [[ $words[i] == -* ]]; do (( i++ )); done\n"
            "    (( i < CURRENT )) && [[ $words[i] == volume ]] && (( i++ ))\n"
            "    if (( i == CURRENT )); then\n"
            "        compadd -- volume ");
     put_words();
     printf("\n"
-           "    elif (( i + 1 == CURRENT )); then\n"
-           "        case $words[i] in\n"
-           "        (");
+           "    elif (( i + 1 == CURRENT )) && [[ $words[i] == (");
     put_volume_verbs();
-    printf(") compadd -- ${(f)\"$(kiln list 2>/dev/null)\"} ;;\n"
-           "        (completion) compadd bash zsh ;;\n"
+    printf(") ]]; then\n"
+           "        compadd -- ${(f)\"$(kiln list 2>/dev/null)\"}\n"
+           "    else\n"
+           "        volume=$words[i+1]\n"
+           "        case $words[i] in\n"
+           "        (set) (( (CURRENT - i) %% 2 )) || compadd -- ${(f)\"$(" KEYS ")\"} ;;\n"
+           "        (get|reset) compadd -- ${(f)\"$(" KEYS ")\"} all ;;\n");
+    put_rows("        (", ") compadd -- ", "; _files ;;\n");
+    printf("        (help) compadd -- ");
+    put_words();
+    printf(" ;;\n"
            "        (*) _files ;;\n"
            "        esac\n"
-           "    else\n"
-           "        _files\n"
            "    fi\n"
            "}\n"
            "if [[ $funcstack[1] == _kiln ]]; then _kiln \"$@\"; else compdef _kiln kiln; fi\n");

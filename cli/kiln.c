@@ -178,8 +178,8 @@ main(int argc, char **argv)
         case 'V':
             printf("kiln " PACKAGE_VERSION "\n");
             return KILN_DONE;
-        default:
-            help_all(stderr);
+        default: /* getopt(3) has said which one is wrong */
+            fprintf(stderr, "  try:      kiln help\n");
             return KILN_USAGE;
         }
     }

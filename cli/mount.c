@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Mounting: by kiln-mount where it is, called as mount(8) calls its helpers; else by the stock client. */
+/* Mounting: by kiln-mount where it is, called as mount(8) calls its helpers; else by the stock client. The
+ * mounts that kiln makes for itself, too. */
 #include <errno.h>
 #include <limits.h>
 #include <mntent.h>
@@ -9,15 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "cli/kiln.h"
 
-/* as <linux/limits.h> says, which is in the way of others */
-#ifndef XATTR_NAME_MAX
-#define XATTR_NAME_MAX 255
-#endif
 #define HELPER "/sbin/mount.glusterfs"
 
 /* The type of what is mounted on this folder; NULL: nothing. To be freed. */
@@ -78,7 +74,8 @@ has_helper(int *status)
 {
     if (access(HELPER, X_OK) == 0)
         return true;
-    *status = refuse(KILN_REFUSED, "the stock client", "apt install glusterfs-client", HELPER " is missing");
+    *status = refuse(KILN_REFUSED, "Kiln's client, or the stock one", "apt install kiln-client",
+                     "neither kiln-mount nor " HELPER " is here");
     return false;
 }
 
@@ -139,16 +136,16 @@ umount_volume(const struct verb *v, int argc, char **argv)
     return run(command[0], command);
 }
 
-/* ---- clear-locks: a question that only a client can ask -------------------------------------- */
+/* ---- a mount of kiln's own ------------------------------------------------------------------- */
 
 /* Runs it and waits. True: it ended with status 0. */
 static bool
-ran_well(char *const *argv)
+ran_well(const char *program, char *const *argv)
 {
     pid_t pid;
     int status;
 
-    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ))
+    if (posix_spawnp(&pid, program, NULL, NULL, argv, environ))
         return false;
     while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR)
@@ -157,88 +154,40 @@ ran_well(char *const *argv)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The bricks clear the locks when they are asked for this xattr, and answer with what they have done. */
-static int
-clear_on_mount(const char *dir, const char *path, const char *key)
+/* The log is nobody's: what goes wrong while it mounts is said on stderr, what goes wrong later the calls
+ * say. */
+static bool
+mount_own(const char *name, long long port, char *dir)
 {
-    char where[PATH_MAX], answer[65536];
+    struct mount_words words;
+    char own[PATH_MAX];
+    bool is_own = find_own_client(own, sizeof own);
 
-    if (snprintf(where, sizeof where, "%s%s", dir, path) >= (int)sizeof where)
-        return refuse(KILN_REFUSED, NULL, NULL, "the path is too long");
-    ssize_t n = lgetxattr(where, key, answer, sizeof answer - 1);
-    if (n < 0)
-        return refuse(KILN_REFUSED, "a path of the volume, such as /dir/file", NULL, "%s: %s", path,
-                      strerror(errno));
-    answer[n] = '\0';
-    if (!kiln_options.is_json) {
-        printf("%s\n", answer);
-        return KILN_DONE;
-    }
-    json_t *json = json_pack("{ss ss}", "path", path, "cleared", answer);
-    int status = json ? show_json(json) : KILN_REFUSED;
-    json_decref(json);
-    return status;
+    if (!put_words(&words, name, port, is_own ? "noshared,log-file=/dev/null" : "log-file=/dev/null"))
+        return false;
+    char *const helper[] = {"mount.kiln", words.source, dir, "-o", words.options, NULL};
+    char *const command[] = {"mount", "-t", "glusterfs", "-o", words.options, words.source, dir, NULL};
+    return is_own ? ran_well(own, helper) : ran_well(command[0], command);
 }
 
 int
 on_own_mount(const char *name, int (*fn)(const char *dir, void *arg), void *arg)
 {
-    char dir[] = "/run/kiln-mount.XXXXXX";
-    struct mount_words words;
+    char dir[] = "/run/kiln-mount.XXXXXX", own[PATH_MAX];
     long long port = 0;
     int status = KILN_DONE;
 
-    if (!has_helper(&status) || (status = find_port(name, &port)))
+    if ((!find_own_client(own, sizeof own) && !has_helper(&status)) || (status = find_port(name, &port)))
         return status;
-    if (!put_words(&words, name, port, NULL) || !mkdtemp(dir))
+    if (!mkdtemp(dir))
         return refuse(KILN_REFUSED, NULL, NULL, "no folder to mount on: %s", strerror(errno));
-    char *const mount[] = {"mount", "-t", "glusterfs", "-o", words.options, words.source, dir, NULL};
-    char *const umount[] = {"umount", dir, NULL};
-    if (!ran_well(mount)) {
+    if (!mount_own(name, port, dir)) {
         (void)rmdir(dir);
         return refuse(KILN_REFUSED, NULL, NULL, "volume %s could not be mounted here", name);
     }
+    char *const umount[] = {"umount", dir, NULL};
     status = fn(dir, arg);
-    if (!ran_well(umount) || rmdir(dir) < 0)
+    if (!ran_well(umount[0], umount) || rmdir(dir) < 0)
         return refuse(KILN_REFUSED, NULL, NULL, "%s stays mounted", dir);
     return status;
-}
-
-/* What clear_on_mount() is to do. */
-struct clearing {
-    const char *path, *key;
-};
-
-static int
-clear_it(const char *dir, void *arg)
-{
-    const struct clearing *c = arg;
-
-    return clear_on_mount(dir, c->path, c->key);
-}
-
-static bool
-is_one_of(const char *word, const char *a, const char *b, const char *c)
-{
-    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
-}
-
-/* NAME PATH kind blocked|granted|all inode|entry|posix [RANGE] */
-int
-clear_locks(const struct verb *v, int argc, char **argv)
-{
-    char key[512];
-
-    if (argv[1][0] != '/')
-        return usage(v, "'%s': expected a path from the volume's root, /...", argv[1]);
-    if (strcmp(argv[2], "kind") != 0)
-        return usage(v, "'%s': expected the word kind", argv[2]);
-    if (!is_one_of(argv[3], "blocked", "granted", "all"))
-        return usage(v, "'%s': expected blocked, granted or all", argv[3]);
-    if (!is_one_of(argv[4], "inode", "entry", "posix"))
-        return usage(v, "'%s': expected inode, entry or posix", argv[4]);
-    if (snprintf(key, sizeof key, "glusterfs.clrlk.t%s.k%s%s%s", argv[4], argv[3], argc > 5 ? "." : "",
-                 argc > 5 ? argv[5] : "") > XATTR_NAME_MAX)
-        return usage(v, "'%s' is too long", argv[5]);
-    return on_own_mount(argv[0], clear_it, &(struct clearing){argv[1], key});
 }

@@ -41,15 +41,14 @@ const struct verb verbs[] = {
      "All of them are set, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
     {"get", "NAME KEY|all", "The value of an option that counts", NULL, 2, 2, volume_get},
     {"reset", "NAME [KEY|all]", "Take options back to their defaults", NULL, 1, 2, volume_reset},
-    {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume here", NULL, 2, 4,
-     mount_volume},
+    {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume here", NULL, 2, 4, mount_volume},
     {"umount", "DIR", "Unmount it", NULL, 1, 1, umount_volume},
     {"clear-locks", "NAME PATH kind blocked|granted|all inode|entry|posix [RANGE]",
      "Take locks of a file away",
      "PATH is from the volume's root. RANGE is WHENCE,START-LENGTH, of entry locks a name. Who waited is "
      "refused; who "
      "held one\ndoes not hear of it.",
-     5, 6, clear_locks},
+     5, 6, volume_clear_locks},
     {"statedump", "", "Have kilnd write down what it holds", NULL, 0, 0, statedump},
     {"add-brick", "NAME [replica N [arbiter 1]] [HOST:]PATH...", "Give a volume more bricks",
      "Folders as for create: further sets, or with replica N more copies of each file, the first for the\n"
@@ -62,14 +61,14 @@ const struct verb verbs[] = {
      "Have another folder take the place of a brick",
      "Of a replicated volume that is started. The new brick is healed from the others of its set.", 3, 5,
      volume_replace_brick},
-    {"reset-brick", "NAME BRICK start | NAME BRICK BRICK commit [force]",
-     "Use a brick's path for a new disk",
+    {"reset-brick", "NAME BRICK start | NAME BRICK BRICK commit [force]", "Use a brick's path for a new disk",
      "start: the brick is served no more. commit: its folder, which is empty or missing now, is a new\n"
      "brick and is healed from the others of its set.",
      3, 5, volume_reset_brick},
     {"bench", "NAME [SECONDS]", "What a volume does here, beside a bare folder",
-     "Small files, 4 KiB and 128 KiB, one call at a time, each for SECONDS (2): by a mount of the stock\n"
-     "client, and in a folder beside the first brick. Both need up to 512 MiB, which are freed again.",
+     "Small files, 4 KiB and 128 KiB, one call at a time, each for SECONDS (2): by a mount of its own, with\n"
+     "kiln-mount where it is installed, and in a folder beside the first brick. Both need up to\n"
+     "512 MiB, which are freed again.",
      1, 2, bench},
     {"top", "[--once]", "What bricks, operations and clients do now",
      "Each second anew, in a terminal; b, f, c: bricks, operations, clients; s, r: sorted by; q: the end.\n"

@@ -261,7 +261,11 @@ volume_heal(const struct verb *v, int argc, char **argv)
                            *what == 'f' ? " through all of it" : "", argv[0]);
     if (strcmp(what, "statistics") == 0)
         return ask_and_show("volume-heal", args, show_heal_statistics);
-    if (strcmp(what, "info") != 0 || !*more)
+    if (strcmp(what, "info") != 0) {
+        json_decref(args);
+        return usage(v, "there is no heal '%s' here", what);
+    }
+    if (!*more)
         return ask_and_show("volume-heal", args, show_heal);
     if (strcmp(more, "summary") == 0)
         return ask_and_show("volume-heal", args, show_heal_summary);
@@ -284,6 +288,58 @@ volume_check(const struct verb *v, int argc, char **argv)
     status = show_check(answer);
     json_decref(answer);
     return status;
+}
+
+/* ---- clear-locks ----------------------------------------------------------------------------- */
+
+/* Once, when no brick has cleared any. KILN_REFUSED when one could not say. */
+static int
+show_cleared(const json_t *answer)
+{
+    static const char none[] = "No locks cleared.";
+    const json_t *brick;
+    unsigned cleared = 0, failed = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "bricks"), i, brick)
+    {
+        const char *text = json_string_value(json_object_get(brick, "cleared"));
+        const char *error = json_string_value(json_object_get(brick, "error"));
+
+        if (error)
+            fprintf(stderr, "kiln: %s: %s\n", json_string_value(json_object_get(brick, "path")), error);
+        else if (text && strcmp(text, none) != 0)
+            printf("%s\n", text);
+        failed += error != NULL;
+        cleared += text && strcmp(text, none) != 0;
+    }
+    if (!cleared)
+        printf("%s\n", none);
+    return failed ? KILN_REFUSED : KILN_DONE;
+}
+
+static bool
+is_one_of(const char *word, const char *a, const char *b, const char *c)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+/* NAME PATH kind blocked|granted|all inode|entry|posix [RANGE] */
+int
+volume_clear_locks(const struct verb *v, int argc, char **argv)
+{
+    if (argv[1][0] != '/')
+        return usage(v, "'%s': expected a path from the volume's root, /...", argv[1]);
+    if (strcmp(argv[2], "kind") != 0)
+        return usage(v, "'%s': expected the word kind", argv[2]);
+    if (!is_one_of(argv[3], "blocked", "granted", "all"))
+        return usage(v, "'%s': expected blocked, granted or all", argv[3]);
+    if (!is_one_of(argv[4], "inode", "entry", "posix"))
+        return usage(v, "'%s': expected inode, entry or posix", argv[4]);
+    return ask_and_show("volume-clear-locks",
+                        json_pack("{ss ss ss ss ss*}", "name", argv[0], "path", argv[1], "kind", argv[4],
+                                  "state", argv[3], "range", argc > 5 ? argv[5] : NULL),
+                        show_cleared);
 }
 
 /* ---- profile, statedump ---------------------------------------------------------------------- */

@@ -2,32 +2,13 @@
 #include "volumes/brick-marks.h"
 
 #include <errno.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/read-section.h"
 #include "data/dict.h"
 #include "fs/inode.h"
 #include "glusterfsd/bricks.h"
-#include "graph/graph.h"
-#include "stack/call-stack.h"
-
-/* A call from the top of a brick, and its answer. */
-struct question {
-    sem_t is_answered;
-    int err;
-};
-
-static void
-answered(struct call_stack *stk)
-{
-    struct question *q = stk->owner;
-
-    q->err = stk->reply.op_ret < 0 ? -stk->reply.op_errno : 0;
-    call_stack_free(stk); /* before the post: who waits gives the graph back */
-    sem_post(&q->is_answered);
-}
+#include "volumes/brick-call.h"
 
 /* One change of the metadata, one of the names, and one of the data, which a folder has none of: it says that
  * all names are to be compared, not only those that an index has. */
@@ -53,34 +34,19 @@ fill(struct call_stack *stk, const struct volume *v, unsigned knows, const bool 
 }
 
 static int
-run(struct graph *g, struct call_stack *stk)
-{
-    struct question *q = stk->owner;
-
-    stk->call.loc.inode = inode_root(g->inodes);
-    read_section_begin();
-    call_stack_wind(stk, g->brick);
-    read_section_end();
-    while (sem_wait(&q->is_answered) < 0 && errno == EINTR)
-        continue;
-    return q->err;
-}
-
-static int
 put(struct graph *g, const struct volume *v, unsigned knows, const bool *lacks)
 {
-    struct question q = {0};
-    struct call_stack *stk = call_stack_new(answered, &q);
+    struct brick_call q = {0};
+    struct call_stack *stk = brick_call_new(&q);
     int err = stk ? fill(stk, v, knows, lacks) : -ENOMEM;
 
-    if (!err) {
-        sem_init(&q.is_answered, 0, 0);
-        err = run(g, stk);
-        sem_destroy(&q.is_answered);
-    } else if (stk) {
-        call_stack_free(stk);
+    if (err) {
+        if (stk)
+            call_stack_free(stk);
+        return err;
     }
-    return err;
+    stk->call.loc.inode = inode_root(g->inodes);
+    return brick_call_run(&q, stk, g);
 }
 
 int

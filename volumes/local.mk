@@ -12,6 +12,8 @@ VOLUME_STATE_SOURCES = \
 	volumes/volume.c \
 	volumes/volume.h
 VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
+	volumes/brick-call.c \
+	volumes/brick-call.h \
 	volumes/brick-jobs.c \
 	volumes/brick-jobs.h \
 	volumes/brick-place.c \
@@ -29,6 +31,8 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/brick-check.c \
 	volumes/brick-check.h \
+	volumes/clear-locks.c \
+	volumes/clear-locks.h \
 	volumes/front.c \
 	volumes/front.h \
 	volumes/heal-ask.c \

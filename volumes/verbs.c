@@ -14,6 +14,7 @@
 #include "glusterfsd/http.h"
 #include "graph/graph.h"
 #include "volumes/brick-check.h"
+#include "volumes/clear-locks.h"
 #include "volumes/heal-ask.h"
 #include "volumes/heal-daemon.h"
 #include "volumes/heal-pending.h"
@@ -270,6 +271,20 @@ volume_delete(json_t *args, json_t **out, struct problem *why)
     return act_on_name(args, out, why, volumes_delete);
 }
 
+/* A copy of a volume that is started; NULL with *why. */
+static struct volume *
+find_started(const char *name, struct problem *why)
+{
+    struct volume *v = volumes_find(name, why);
+
+    if (!v || v->status == VOLUME_STARTED)
+        return v;
+    problem_set(why, -EINVAL, "volume %s is not started", name);
+    problem_type(why, "kiln volume start %s", name);
+    volume_free(v);
+    return NULL;
+}
+
 /* What a client on this machine needs to know. */
 static int
 volume_mount(json_t *args, json_t **out, struct problem *why)
@@ -278,13 +293,7 @@ volume_mount(json_t *args, json_t **out, struct problem *why)
 
     if (get_args(args, why, "{s:s}", "name", &name, NULL))
         return why->err;
-    struct volume *v = volumes_find(name, why);
-    if (!v)
-        return why->err;
-    if (v->status != VOLUME_STARTED) {
-        problem_set(why, -EINVAL, "volume %s is not started", name);
-        problem_type(why, "kiln volume start %s", name);
-    }
+    struct volume *v = find_started(name, why);
     volume_free(v);
     *out = json_pack("{ss si}", "name", name, "port", (int)volfile_port);
     return why->err;
@@ -644,6 +653,22 @@ volume_profile(json_t *args, json_t **out, struct problem *why)
     return err;
 }
 
+static int
+volume_clear_locks(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *path, *kind, *state, *range = NULL;
+
+    if (get_args(args, why, "{s:s, s:s, s:s, s:s, s?s}", "name", &name, "path", &path, "kind", &kind, "state",
+                 &state, "range", &range, NULL))
+        return why->err;
+    struct volume *v = find_started(name, why);
+    if (!v)
+        return why->err;
+    int err = clear_locks(v, path, kind, state, range, out, why);
+    volume_free(v);
+    return err;
+}
+
 /* As on the signal: the main thread writes it. */
 static int
 statedump(json_t *args, json_t **out, struct problem *why)
@@ -762,6 +787,7 @@ static const struct {
     {"version", version},
     {"volume-add-brick", volume_add_bricks},
     {"volume-check", volume_check},
+    {"volume-clear-locks", volume_clear_locks},
     {"volume-create", volume_create},
     {"volume-delete", volume_delete},
     {"volume-get", volume_get},

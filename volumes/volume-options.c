@@ -311,7 +311,8 @@ const char *
 volume_key_like(const char *key)
 {
     const char *best = NULL, *dot;
-    unsigned best_distance = 6; /* farther is another word */
+    /* farther is another word */
+    unsigned third = (unsigned)strlen(key) / 3, best_distance = third < 5 ? third + 1 : 6;
 
     for (unsigned i = 0; i < KEYS; i++) {
         unsigned d = distance(key, table[i].key);

@@ -54,16 +54,23 @@ explains() {
     kiln explain "$T/dump.json" | grep -qE '^  /locked: process .* waits since .* for a write lock \(posixlk\) that is held since .* by process'
 }
 t "explain says who waits for whom" wait_for 120 "the lock that waits" explains
+mount --bind /dev/null /sbin/mount.glusterfs # from here on there is no stock client
 t "of the text of a dump, too" grep -q 'pools have' <<<"$(kiln explain - <"$(compgen -G "$T/kilnd.*.dump.*" | head -n 1)")"
 t_not "not of another file" kiln explain "$0"
 is "$(kiln volume clear-locks v /locked kind granted posix | grep -oE 'posix blocked locks=.*')" \
     "posix blocked locks=0 granted locks=1" "a lock is taken away, and counted"
 wait "$waiter"
 is "$(kiln volume clear-locks v /locked kind all posix)" "No locks cleared." "and has gone"
+is "$(kiln_json clear-locks v / kind all entry | grep -oc '"cleared":"No locks cleared."')" 1 "the root has none"
+t_not "a range that is none is refused" kiln volume clear-locks v /locked kind all posix 1-2
+t_not "what leads out of a brick is not followed" kiln volume clear-locks v /../1/locked kind all posix
 t_not "of a file that is not there none" kiln volume clear-locks v /nowhere kind all posix
 is "$(findmnt -n -l -t fuse.glusterfs | wc -l)" 2 "nothing stays mounted"
 is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop " "verbs are completed"
 is "$(completes volume start '')" v "and names of volumes"
+is "$(completes volume set v network.ping | tr '\n' ' ')" "network.ping-timeout " "keys of options"
+is "$(completes profile v st | tr '\n' ' ')" "start stop " "and words"
+t "the script for zsh is one" bash -c "'$KILN' completion zsh | zsh -nf /dev/stdin"
 t "a volume is measured" bash -c "'$KILN' bench v 0.1 >'$T/bench'"
 is "$(grep -cE '\| +[0-9]+ +[0-9-]+ +[0-9]+ +[0-9]+ \| +[0-9]+ .* %$' "$T/bench")" 8 "beside a bare folder, eight loads"
 is "$(find "$T/b" "$T/mnt" -name '.kiln-bench*')$(findmnt -n -l -t fuse.glusterfs | tail -n +3)" "" "and nothing of it stays"

@@ -58,6 +58,10 @@ refused 2 'has no value' volume set demo performance.read-ahead on network.ping-
 refused 1 'is not set' volume reset demo performance.read-ahead
 refused 1 'no option' volume get demo nosuch
 refused 2 'no verb' volume frobnicate demo
+refused 2 'try: +kiln help' --frobnicate
+refused 2 'no heal .split-brain' volume heal demo split-brain
+refused 1 'not started' volume clear-locks at-rest / kind all posix
+refused 1 'no option' volume reset demo nosuch
 refused 2 'missing' volume start
 refused 2 'too many' volume stop demo now
 refused 1 'no volume is mounted' umount "$T/b"
