@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Volumes on disk. An operation is killed before each call that changes a disk, and what the next start finds
  * is the old state or the new one: the calls are wrapped (local.mk), and the one whose turn it is does not
- * come to be. Needs root: bricks carry trusted xattrs. */
+ * come to be. Or the disk is full from that call on: then the operation says so and the old state stays.
+ * Needs root: bricks carry trusted xattrs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,8 +15,10 @@
 #include <unistd.h>
 
 #include <check.h>
+#include <urcu.h>
 
 #include "base/test-root.h"
+#include "event/worker.h"
 #include "graph/pools.h"
 #include "log/log.h"
 #include "volumes/state-dir.h"
@@ -24,25 +27,67 @@
 
 static char place[64];
 static char state_path[96];
+static struct problem why;
 
 /* ---- calls that do not come to be ------------------------------------------------------------ */
 
-static int calls_left = -1; /* -1: none is killed. The first thread's, as what it counts */
-static bool is_torn;        /* the write that is killed has written half */
+/* What becomes of the call: the process is killed before it; or in the midst, of a write; or it needs room
+ * and gets ENOSPC, alone or as all after it. */
+enum end { KILLED, TORN, FULL_ONCE, FULL, ENDS };
 
-/* Operations are done by the thread that asks for them. What others write (lines of the log, wake-ups) comes
- * when it likes. */
+static enum end end;
+static int end_at = -1; /* the number of the call; -1: none */
+static int calls;       /* of the first thread: operations are done by the thread that asks for them */
+
+/* What others write (lines of the log, wake-ups) comes when it likes. */
 static bool
 is_counted(void)
 {
-    return gettid() == getpid();
+    return end_at >= 0 && gettid() == getpid();
 }
 
+static bool
+is_disk_full(void)
+{
+    return end == FULL_ONCE || end == FULL;
+}
+
+/* Counts a call. Is it one that is not to be? */
+static bool
+is_ended(void)
+{
+    if (!is_counted())
+        return false;
+    calls++;
+    return end == FULL ? calls > end_at : calls == end_at + 1;
+}
+
+/* Before a call that gives room back. */
 static void
 step(void)
 {
-    if (is_counted() && calls_left-- == 0)
+    if (is_ended() && !is_disk_full())
         kill(getpid(), SIGKILL);
+}
+
+/* Before a call that needs room. True: there is none, and errno says so. */
+static bool
+no_room(void)
+{
+    if (!is_ended())
+        return false;
+    if (!is_disk_full())
+        kill(getpid(), SIGKILL);
+    errno = ENOSPC;
+    return true;
+}
+
+static bool
+is_regular(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* The linker's names for the real ones. */
@@ -68,24 +113,25 @@ int __wrap_lremovexattr(const char *path, const char *name);
 ssize_t
 __wrap_write(int fd, const void *bytes, size_t size)
 {
-    if (is_counted() && calls_left == 0 && is_torn)
+    if (is_counted() && calls == end_at && end == TORN)
         (void)!__real_write(fd, bytes, size / 2);
-    step();
-    return __real_write(fd, bytes, size);
+    return is_regular(fd) && no_room() ? -1 : __real_write(fd, bytes, size);
 }
 
 int
 __wrap_fsync(int fd)
 {
-    step();
+    if (!is_regular(fd))
+        step();
+    else if (no_room())
+        return -1;
     return __real_fsync(fd);
 }
 
 int
 __wrap_renameat(int from, const char *name, int to, const char *other)
 {
-    step();
-    return __real_renameat(from, name, to, other);
+    return no_room() ? -1 : __real_renameat(from, name, to, other);
 }
 
 int
@@ -98,15 +144,13 @@ __wrap_unlinkat(int dir, const char *name, int flags)
 int
 __wrap_mkdirat(int dir, const char *name, mode_t mode)
 {
-    step();
-    return __real_mkdirat(dir, name, mode);
+    return no_room() ? -1 : __real_mkdirat(dir, name, mode);
 }
 
 int
 __wrap_mkdir(const char *path, mode_t mode)
 {
-    step();
-    return __real_mkdir(path, mode);
+    return no_room() ? -1 : __real_mkdir(path, mode);
 }
 
 int
@@ -119,8 +163,7 @@ __wrap_rmdir(const char *path)
 int
 __wrap_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    step();
-    return __real_lsetxattr(path, name, value, size, flags);
+    return no_room() ? -1 : __real_lsetxattr(path, name, value, size, flags);
 }
 
 int
@@ -178,7 +221,6 @@ make_volume(const char *name, unsigned first, unsigned bricks)
 static void
 open_volumes(void)
 {
-    struct problem why = {0};
     int err = volumes_open(state_path, &(const struct volumes_hooks){0}, &why);
 
     ck_assert_msg(err == 0, "%s", why.wrong);
@@ -208,27 +250,46 @@ is_there(unsigned i)
 enum outcome { OLD, NEW, WRONG };
 
 struct scene {
-    void (*prepare)(void);        /* NULL: an empty state */
-    void (*act)(void);            /* with the volumes open */
+    int (*prepare)(void);         /* NULL: an empty state */
+    int (*act)(void);             /* with the volumes open, and served. 0 or -errno with `why` */
     enum outcome (*look)(void);   /* with the volumes open */
 };
 
+
+/* How the process of an operation ends that is not killed. */
+enum { WENT_THROUGH, WAS_REFUSED, NOT_REACHED, AS_IT_SHOULD_NOT };
+
+static void
+child_fails(int at, const char *what)
+{
+    fprintf(stderr, "call %d, %s: %s\n", at, what, why.wrong);
+    _exit(AS_IT_SHOULD_NOT);
+}
+
 /* In a process of its own, as a daemon is. The status of waitpid(). */
 static int
-in_child(void (*fn)(void), int kill_at)
+in_child(const struct scene *s, int at)
 {
     pid_t pid = fork();
     int status = 0;
 
     if (pid == 0) {
-        if (graph_pools_init())
-            _exit(8);
-        calls_left = kill_at;
-        open_volumes();
-        if (fn)
-            fn();
-        volumes_close();
-        _exit(0);
+        rcu_register_thread();
+        if (graph_pools_init() || workers_start(&(struct worker_options){.min = 1, .max = 4}))
+            child_fails(at, "no machine");
+        end_at = at;
+        calls = 0;
+        bool is_open = volumes_open(state_path, &(const struct volumes_hooks){0}, &why) == 0;
+        if (is_open)
+            volumes_attach();
+        int err = is_open ? s->act() : why.err;
+        bool is_reached = calls > end_at;
+        end_at = -1;
+        if (err && !(is_reached && is_disk_full() && err == -ENOSPC && strstr(why.wrong, strerror(ENOSPC))))
+            child_fails(at, "it fails");
+        if (is_open && s->look && s->look() != (err ? OLD : NEW))
+            child_fails(at, "the volumes in memory are not as its answer says");
+        _exit(err ? WAS_REFUSED : is_reached ? WENT_THROUGH : NOT_REACHED);
     }
     ck_assert_int_ge(pid, 0);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -244,47 +305,58 @@ look_anew(const struct scene *s)
     return seen;
 }
 
-/* Kills before the 1st, 2nd ... call until the operation gets through. */
-static void
-run_scene(const struct scene *s)
+/* What is found after the operation has ended at call `at`; *is_reached: it has got so far. */
+static enum outcome
+end_scene(const struct scene *s, int at, bool *is_reached)
 {
-    enum outcome last = OLD;
+    setup();
+    if (s->prepare)
+        ck_assert_int_eq(in_child(&(const struct scene){.act = s->prepare}, -1), WENT_THROUGH << 8);
+    int status = in_child(s, at), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    enum outcome seen = look_anew(s);
 
-    for (int at = 0; at < 1000; at++) {
-        setup();
-        if (s->prepare)
-            ck_assert_int_eq(in_child(s->prepare, -1), 0);
-        int status = in_child(s->act, at);
-        enum outcome seen = look_anew(s);
-
-        ck_assert_msg(seen != WRONG, "killed at call %d", at);
-        ck_assert_msg(seen == NEW || last == OLD, "killed at call %d: old again", at);
-        last = seen;
-        teardown();
-        if (WIFEXITED(status)) {
-            ck_assert_int_eq(seen, NEW);
-            ck_assert_int_gt(at, 5); /* else nothing was killed */
-            return;
-        }
-        ck_assert_int_eq(WTERMSIG(status), SIGKILL);
-    }
-    ck_abort_msg("it never got through");
+    if (is_disk_full())
+        ck_assert_msg(code >= 0 && code < AS_IT_SHOULD_NOT, "call %d: status %d", at, status);
+    else
+        ck_assert_msg(code == NOT_REACHED || WTERMSIG(status) == SIGKILL, "call %d: status %d", at, status);
+    ck_assert_msg(seen != WRONG, "ended at call %d", at);
+    if (code >= 0)
+        ck_assert_msg(seen == (code == WAS_REFUSED ? OLD : NEW), "call %d: not as it was answered", at);
+    *is_reached = code != NOT_REACHED;
+    teardown();
+    return seen;
 }
 
+/* Ends the 1st, 2nd ... call until the operation gets through. */
 static void
+run_scene(const struct scene *s, int how)
+{
+    enum outcome last = OLD;
+    bool is_reached = true;
+    int refused = 0;
+
+    end = (enum end)how;
+    for (int at = 0; is_reached; at++) {
+        enum outcome seen = end_scene(s, at, &is_reached);
+
+        ck_assert_msg(seen == NEW || last == OLD || is_disk_full(), "ended at call %d: old again", at);
+        refused += seen == OLD;
+        last = seen;
+        ck_assert_int_lt(at, 1000);
+    }
+    ck_assert_int_gt(refused, 2); /* else nothing was ended */
+}
+
+static int
 create_one(void)
 {
-    struct problem why = {0};
-
-    if (volumes_create(make_volume("one", 0, 2), &why))
-        _exit(9);
+    return volumes_create(make_volume("one", 0, 2), &why);
 }
 
 /* All of it or nothing: the volume with its two folders, or no volume and no folders. */
 static enum outcome
 look_for_one(void)
 {
-    struct problem why;
     struct volume *v = volumes_find("one", &why);
     bool is_new = v && v->status == VOLUME_CREATED && is_claimed(0) && is_claimed(1);
     bool is_old = !v && !is_there(0) && !is_there(1);
@@ -295,26 +367,23 @@ look_for_one(void)
 
 START_TEST(create_is_whole_or_nothing)
 {
-    is_torn = _i;
-    run_scene(&(const struct scene){NULL, create_one, look_for_one});
+    run_scene(&(const struct scene){NULL, create_one, look_for_one}, _i);
 }
 END_TEST
 
-static void
+static int
 set_two(void)
 {
-    struct problem why = {0};
     json_t *options = json_pack("{ss ss}", "network.ping-timeout", "7", "performance.read-ahead", "on");
+    int err = volumes_set("one", options, &why);
 
-    if (volumes_set("one", options, &why))
-        _exit(9);
     json_decref(options);
+    return err;
 }
 
 static enum outcome
 look_for_two(void)
 {
-    struct problem why;
     struct volume *v = volumes_find("one", &why);
     const char *a = v ? volume_option_of(v, "network.ping-timeout") : NULL;
     const char *b = v ? volume_option_of(v, "performance.read-ahead") : NULL;
@@ -326,24 +395,49 @@ look_for_two(void)
 
 START_TEST(set_is_all_or_none)
 {
-    is_torn = _i;
-    run_scene(&(const struct scene){create_one, set_two, look_for_two});
+    run_scene(&(const struct scene){create_one, set_two, look_for_two}, _i);
 }
 END_TEST
 
-static void
+static int
+create_with_two(void)
+{
+    int err = create_one();
+
+    return err ? err : set_two();
+}
+
+static int
+reset_all(void)
+{
+    unsigned count;
+
+    return volumes_reset("one", "all", &count, &why);
+}
+
+static enum outcome
+look_for_reset(void)
+{
+    enum outcome seen = look_for_two();
+
+    return seen == OLD ? NEW : seen == NEW ? OLD : WRONG;
+}
+
+START_TEST(reset_is_all_or_none)
+{
+    run_scene(&(const struct scene){create_with_two, reset_all, look_for_reset}, _i);
+}
+END_TEST
+
+static int
 delete_one(void)
 {
-    struct problem why = {0};
-
-    if (volumes_delete("one", &why))
-        _exit(9);
+    return volumes_delete("one", &why);
 }
 
 static enum outcome
 look_for_none(void)
 {
-    struct problem why;
     struct volume *v = volumes_find("one", &why);
     enum outcome seen = !is_claimed(0) || !is_claimed(1) ? WRONG : v ? OLD : NEW;
 
@@ -353,26 +447,24 @@ look_for_none(void)
 
 START_TEST(delete_leaves_the_folders)
 {
-    run_scene(&(const struct scene){create_one, delete_one, look_for_none});
+    run_scene(&(const struct scene){create_one, delete_one, look_for_none}, _i);
 }
 END_TEST
 
-static void
+static int
 add_two(void)
 {
-    struct problem why = {0};
     struct volume *added = make_volume("added", 2, 2);
+    int err = volumes_add_bricks("one", added, 0, false, &why);
 
-    if (volumes_add_bricks("one", added, 0, false, &why))
-        _exit(9);
     volume_free(added);
+    return err;
 }
 
 /* Two bricks and no other folder, or four. */
 static enum outcome
 look_for_four(void)
 {
-    struct problem why;
     struct volume *v = volumes_find("one", &why);
     enum outcome seen = WRONG;
 
@@ -387,34 +479,32 @@ look_for_four(void)
 
 START_TEST(bricks_are_added_all_or_none)
 {
-    is_torn = _i;
-    run_scene(&(const struct scene){create_one, add_two, look_for_four});
+    run_scene(&(const struct scene){create_one, add_two, look_for_four}, _i);
 }
 END_TEST
 
-static void
+static int
 create_four(void)
 {
-    create_one();
-    add_two();
+    int err = create_one();
+
+    return err ? err : add_two();
 }
 
-static void
+static int
 remove_two(void)
 {
-    struct problem why = {0};
     struct volume *removed = make_volume("removed", 0, 2);
+    int err = volumes_remove_bricks("one", removed, 0, &why);
 
-    if (volumes_remove_bricks("one", removed, 0, &why))
-        _exit(9);
     volume_free(removed);
+    return err;
 }
 
 /* Those that stay keep their ids; no folder goes. */
 static enum outcome
 look_for_the_others(void)
 {
-    struct problem why;
     struct volume *v = volumes_find("one", &why);
     enum outcome seen = v && v->brick_count == 4                          ? OLD
                         : v && v->brick_count == 2 && v->bricks[0].id == 2 && v->next_id == 4 ? NEW
@@ -428,7 +518,141 @@ look_for_the_others(void)
 
 START_TEST(bricks_leave_all_or_none)
 {
-    run_scene(&(const struct scene){create_four, remove_two, look_for_the_others});
+    run_scene(&(const struct scene){create_four, remove_two, look_for_the_others}, _i);
+}
+END_TEST
+
+/* ---- of a volume that is served -------------------------------------------------------------- */
+
+static int
+create_pair(void)
+{
+    struct volume *v = make_volume("one", 0, 2);
+
+    v->replica = 2;
+    return volumes_create(v, &why);
+}
+
+static int
+start_one(void)
+{
+    return volumes_start("one", false, &why);
+}
+
+static int
+serve_pair(void)
+{
+    int err = create_pair();
+
+    return err ? err : start_one();
+}
+
+static enum outcome
+look_for_status(enum volume_status old, enum volume_status new)
+{
+    struct volume *v = volumes_find("one", &why);
+    enum outcome seen = v && v->status == old ? OLD : v && v->status == new ? NEW : WRONG;
+
+    volume_free(v);
+    return seen;
+}
+
+static enum outcome
+look_for_started(void)
+{
+    return look_for_status(VOLUME_CREATED, VOLUME_STARTED);
+}
+
+START_TEST(a_volume_is_started_or_not)
+{
+    run_scene(&(const struct scene){create_pair, start_one, look_for_started}, _i);
+}
+END_TEST
+
+static int
+stop_one(void)
+{
+    return volumes_stop("one", &why);
+}
+
+static enum outcome
+look_for_stopped(void)
+{
+    return look_for_status(VOLUME_STARTED, VOLUME_STOPPED);
+}
+
+START_TEST(a_volume_is_stopped_or_not)
+{
+    run_scene(&(const struct scene){serve_pair, stop_one, look_for_stopped}, _i);
+}
+END_TEST
+
+static int
+replace_first(void)
+{
+    struct volume *to = make_volume("to", 2, 1);
+    char path[96];
+
+    brick_path(path, 0);
+    int err = volumes_replace_brick("one", path, to, &why);
+    volume_free(to);
+    return err;
+}
+
+/* The pair with brick 0 or brick 2 as its first; the folder of 0 stays, that of 2 is there only if it
+ * counts. */
+static enum outcome
+look_for_replaced(void)
+{
+    struct volume *v = volumes_find("one", &why);
+    char old[96], new[96];
+    enum outcome seen = WRONG;
+
+    brick_path(old, 0);
+    brick_path(new, 2);
+    if (v && v->brick_count == 2 && v->coming_count == 0 && is_claimed(0) && is_claimed(1)) {
+        if (strcmp(v->bricks[0].path, old) == 0 && !is_there(2))
+            seen = OLD;
+        if (strcmp(v->bricks[0].path, new) == 0 && is_claimed(2))
+            seen = NEW;
+    }
+    volume_free(v);
+    return seen;
+}
+
+START_TEST(a_brick_is_replaced_or_not)
+{
+    run_scene(&(const struct scene){serve_pair, replace_first, look_for_replaced}, _i);
+}
+END_TEST
+
+static int
+add_replica(void)
+{
+    struct volume *added = make_volume("added", 2, 1);
+    int err = volumes_add_bricks("one", added, 3, false, &why);
+
+    volume_free(added);
+    return err;
+}
+
+static enum outcome
+look_for_three(void)
+{
+    struct volume *v = volumes_find("one", &why);
+    enum outcome seen = WRONG;
+
+    if (v && v->replica == 2 && v->brick_count == 2 && v->coming_count == 0 && !is_there(2))
+        seen = OLD;
+    if (v && v->replica == 3 && v->brick_count == 3 && v->coming_count == 0 && is_claimed(2))
+        seen = NEW;
+    volume_free(v);
+    return is_claimed(0) && is_claimed(1) ? seen : WRONG;
+}
+
+START_TEST(a_replica_grows_or_not)
+{
+    run_scene(&(const struct scene){serve_pair, add_replica, look_for_three}, _i);
 }
 END_TEST
 
@@ -449,7 +673,6 @@ put_file(const char *name, const char *text)
 static void
 expect_refusal(int want, const char *words)
 {
-    struct problem why = {0};
     int err = volumes_open(state_path, &(const struct volumes_hooks){0}, &why);
 
     volumes_close();
@@ -502,7 +725,6 @@ END_TEST
 
 START_TEST(two_daemons_do_not_share_a_state)
 {
-    struct problem why;
     struct state_dir *first = state_dir_open(state_path, &why);
 
     ck_assert_ptr_nonnull(first);
@@ -532,7 +754,6 @@ END_TEST
 START_TEST(a_volume_comes_back_from_its_text)
 {
     struct volume *v = make_volume("one", 0, 3);
-    struct problem why;
 
     v->has_arbiter = true;
     v->status = VOLUME_STOPPED;
@@ -555,7 +776,6 @@ START_TEST(a_text_that_is_not_right_is_refused)
     struct volume *v = make_volume("one", 0, 2), *back;
     json_t *whole = volume_to_json(v), *value;
     const char *key;
-    struct problem why = {0};
 
     json_object_foreach(whole, key, value)
     {
@@ -576,7 +796,6 @@ END_TEST
 START_TEST(a_volume_of_the_first_format_has_numbers_by_place)
 {
     struct volume *v = make_volume("one", 0, 2);
-    struct problem why = {0};
     json_t *json = volume_to_json(v), *brick;
     size_t i;
 
@@ -614,7 +833,6 @@ START_TEST(options_are_checked)
         {"transport.address-family", "inet6", -EOPNOTSUPP},
     };
     struct volume *v = make_volume("one", 0, 2);
-    struct problem why;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         ck_assert_msg(volume_option_check(v, cases[i].key, cases[i].value, &why) == cases[i].err, "%s %s",
@@ -638,11 +856,16 @@ test_suite(void)
     TCase *kills = tcase_create("killed"), *c = tcase_create("state");
 
     tcase_set_timeout(kills, 300);
-    tcase_add_loop_test(kills, create_is_whole_or_nothing, 0, 2);
-    tcase_add_loop_test(kills, set_is_all_or_none, 0, 2);
-    tcase_add_test(kills, delete_leaves_the_folders);
-    tcase_add_loop_test(kills, bricks_are_added_all_or_none, 0, 2);
-    tcase_add_test(kills, bricks_leave_all_or_none);
+    tcase_add_loop_test(kills, create_is_whole_or_nothing, 0, ENDS);
+    tcase_add_loop_test(kills, set_is_all_or_none, 0, ENDS);
+    tcase_add_loop_test(kills, reset_is_all_or_none, 0, ENDS);
+    tcase_add_loop_test(kills, delete_leaves_the_folders, 0, ENDS);
+    tcase_add_loop_test(kills, bricks_are_added_all_or_none, 0, ENDS);
+    tcase_add_loop_test(kills, bricks_leave_all_or_none, 0, ENDS);
+    tcase_add_loop_test(kills, a_volume_is_started_or_not, 0, ENDS);
+    tcase_add_loop_test(kills, a_volume_is_stopped_or_not, 0, ENDS);
+    tcase_add_loop_test(kills, a_brick_is_replaced_or_not, 0, ENDS);
+    tcase_add_loop_test(kills, a_replica_grows_or_not, 0, ENDS);
     suite_add_tcase(s, kills);
 
     tcase_add_checked_fixture(c, setup, teardown);
