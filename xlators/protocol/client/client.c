@@ -228,6 +228,23 @@ join_offsets(const struct client *c, struct dirent_entry *e)
         e->off = dir_offset_join(e->off, c->xl->leaf_first, bricks);
 }
 
+/* What these have found or made is linked by its gfid above. */
+static bool
+brings_object(enum fop fop)
+{
+    switch (fop) {
+    case FOP_lookup:
+    case FOP_create:
+    case FOP_mknod:
+    case FOP_mkdir:
+    case FOP_symlink:
+    case FOP_link:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool
 takes_lock(const struct fop_call *call)
 {
@@ -242,6 +259,11 @@ reply_arrived(struct client *c, struct call_stack *stk)
     struct fop_reply *reply = &stk->reply;
     struct remote_fd *r;
 
+    if (brings_object(call->fop) && gfid_is_null(&reply->stat.gfid)) {
+        log_event(LOG_WARNING, c->xl, "client-object-without-gfid", "the brick's %s brings no gfid",
+                  fop_info[call->fop].name);
+        return -EIO;
+    }
     if (opens(call->fop))
         return remote_fd_make(c, stk);
     if (lists(call->fop))

@@ -41,7 +41,7 @@ static struct {
     } lock[8]; /* the first LKs since `locks` was 0; read while no call is under way */
     atomic_llong last_number, last_released;
     atomic_uint last_flags;
-    atomic_bool opens_nothing, answers_not;
+    atomic_bool opens_nothing, answers_not, has_no_gfids;
 } brick;
 
 static void
@@ -106,7 +106,7 @@ fill_reply(enum fop fop, const struct fop_call *c, struct fop_reply *r)
         break;
     case FOP_create:
         r->fd_nr = ++brick.next_number;
-        r->stat = (struct iatt){.gfid.b = {7}, .mode = S_IFREG | 0644};
+        r->stat = (struct iatt){.gfid.b = {brick.has_no_gfids ? 0 : 7}, .mode = S_IFREG | 0644};
         break;
     case FOP_lk:
         note_lock(c);
@@ -361,6 +361,29 @@ START_TEST(create_makes_the_inode_of_the_reply)
 }
 END_TEST
 
+/* Whoever gets the reply would link it. */
+START_TEST(an_object_without_a_gfid_is_none)
+{
+    static const enum fop fops[] = {FOP_create, FOP_lookup, FOP_mknod, FOP_mkdir, FOP_symlink, FOP_link};
+
+    brick.has_no_gfids = true;
+    mount_it("");
+    wait_on(&came_up);
+    for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++) {
+        struct call_stack *stk = make(fops[i], NULL);
+
+        stk->call.loc.parent = inode_root(graph->inodes);
+        stk->call.loc.name = "n";
+        wind(stk);
+        wait_on(&one_done);
+        ck_assert_int_eq(stk->reply.op_ret, -1);
+        ck_assert_int_eq(stk->reply.op_errno, EIO);
+        call_stack_free(stk);
+    }
+    ck_assert_int_eq(ask(FOP_statfs, NULL), 0);
+}
+END_TEST
+
 static void
 open_along(struct fd *fd)
 {
@@ -595,6 +618,7 @@ main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_fd_goes_by_its_number_and_is_given_back);
     tcase_add_test(tc, create_makes_the_inode_of_the_reply);
+    tcase_add_test(tc, an_object_without_a_gfid_is_none);
     tcase_add_test(tc, an_fd_that_is_given_along_gets_the_number);
     tcase_add_test(tc, an_fd_is_open_again_when_the_brick_is_back);
     tcase_add_test(tc, what_cannot_be_opened_again_goes_by_gfid_or_not_at_all);
