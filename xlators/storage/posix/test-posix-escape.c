@@ -541,7 +541,7 @@ END_TEST
 /* ---- races ----------------------------------------------------------------------------------- */
 
 static atomic_bool is_over;
-static atomic_long swaps;
+static atomic_long changes; /* that the attacker has made */
 
 /* A user of the machine: two names change places, over and over. */
 struct swap {
@@ -555,9 +555,9 @@ swap_names(void *arg)
 
     while (!atomic_load(&is_over)) {
         if (renameat2(AT_FDCWD, s->a, AT_FDCWD, s->b, RENAME_EXCHANGE) == 0)
-            atomic_fetch_add(&swaps, 1);
+            atomic_fetch_add(&changes, 1);
         if (renameat2(AT_FDCWD, s->a, AT_FDCWD, s->b, RENAME_EXCHANGE) == 0)
-            atomic_fetch_add(&swaps, 1);
+            atomic_fetch_add(&changes, 1);
     }
     return NULL;
 }
@@ -595,6 +595,9 @@ attack(void *(*attacker)(void *), void *arg, struct inode *dirs[], int count, bo
         pthread_join(users[i], NULL);
     atomic_store(&is_over, true);
     pthread_join(thread, NULL);
+    for (int i = 0; i < count; i++)
+        printf("# %ld calls succeeded in %ld rounds\n", u[i].done, rounds);
+    printf("# %ld changes meanwhile\n", atomic_load(&changes));
     secret_untouched();
 }
 
@@ -612,7 +615,7 @@ START_TEST(a_local_user_swaps_folders_and_symlinks)
     inside(s.a, w.dir, "d");
     struct inode *dirs[] = {d, sub, deep};
     attack(swap_names, &s, dirs, 3, false);
-    ck_assert_int_gt(atomic_load(&swaps), 0);
+    ck_assert_int_gt(atomic_load(&changes), 0);
     inode_unref(deep);
     inode_unref(sub);
     inode_unref(d);
@@ -649,6 +652,8 @@ swapped_file(void)
         pthread_join(users[i], NULL);
     atomic_store(&is_over, true);
     pthread_join(swapper, NULL);
+    printf("# %ld and %ld calls succeeded in %ld rounds, %ld changes meanwhile\n", done[0], done[1], rounds,
+           atomic_load(&changes));
     secret_untouched();
     unlink(s.b);
     unlink(s.a);
@@ -690,6 +695,7 @@ reuse_gfids(void *arg)
         remove_entry(FOP_unlink, w.root, "s", 0);
         inode_unref(symlink_as(w.root, "s", &attacked_parent, "../../.."));
         remove_entry(FOP_unlink, w.root, "s", 0);
+        atomic_fetch_add(&changes, 1);
     }
     return NULL;
 }
