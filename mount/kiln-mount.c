@@ -316,6 +316,7 @@ main(int argc, char **argv)
     sigset_t signals;
     int status;
 
+    log_set_ident(daemon_name);
     mount_options_parse(&options, argc, argv, is_helper ? EXIT_FAILURE : EXIT_OPTION);
     options.joins = joins;
     if (prepare(&status))

@@ -49,7 +49,7 @@ struct burst {
 static atomic_int level_now = LOG_INFO;
 static int log_fd = STDERR_FILENO;
 static char *log_path;
-static const char ident[] = "kilnd"; /* shown when there is no xlator */
+static const char *ident = "kilnd"; /* shown when there is no xlator; set before there are threads */
 static bool is_journal; /* written before there are threads */
 static void (*burst_began)(void);
 static struct burst bursts[BURSTS];
@@ -264,6 +264,12 @@ is_left_out(const char *name, enum log_level level, const struct graph *brick)
     if (seen == BURST_LINES && burst_began)
         burst_began();
     return seen >= BURST_LINES;
+}
+
+void
+log_set_ident(const char *name)
+{
+    ident = name;
 }
 
 void

@@ -66,6 +66,8 @@ void log_set_level(enum log_level level);
 void log_set_brick_level(struct graph *g, bool is_own, enum log_level level);
 /* By stock's names (INFO, WARNING, ...; also lower case). -EINVAL. */
 int log_level_parse(const char *text, enum log_level *out);
+/* What lines without a layer are said to be of, in place of kilnd; kept. Before there are threads. */
+void log_set_ident(const char *name);
 /* `fn` is called when lines of a burst begin to be counted instead of written; from any thread, with any lock
  * held. Before there are threads. */
 void log_on_burst(void (*fn)(void));

@@ -34,7 +34,8 @@ struct brick_peer {
     /* the handshake's */
     char volume_id[GFID_TEXT_SIZE]; /* "": not known */
     unsigned logins;                /* tried so far */
-    bool was_redirected;            /* glusterd has named this port */
+    bool has_port;                  /* glusterd has named one: the next connection goes there */
+    bool is_at_port;                /* this connection does */
 };
 
 static void setvolume(struct brick_peer *p);
@@ -59,7 +60,7 @@ port_known(struct rpc_reply *r, void *arg)
         rpc_client_drop(p->rpc, "glusterd has no port of brick %s: %s", p->brick, strerror(-err));
         return;
     }
-    p->was_redirected = true;
+    p->has_port = true;
     rpc_client_redirect(p->rpc, port);
 }
 
@@ -77,13 +78,10 @@ lists(const struct dump_reply *d, uint64_t number, uint64_t version)
 static void
 choose(struct brick_peer *p, const struct dump_reply *d)
 {
-    bool was_redirected = p->was_redirected;
-
-    p->was_redirected = false;
     if (d->op_ret < 0) {
         rpc_client_drop(p->rpc, "the peer does not say what it serves: %s", strerror(d->op_errno));
     } else if (lists(d, PORTMAP_PROGRAM, PORTMAP_PROGRAM_VERSION)) {
-        if (was_redirected)
+        if (p->is_at_port)
             rpc_client_drop(p->rpc, "there is a glusterd where brick %s should be", p->brick);
         else
             sent_or_drop(p, portmap_port(p->rpc, p->brick, p->timeout_s, port_known, p), "PORTBYBRICK");
@@ -131,6 +129,8 @@ peer_connected(struct rpc_client *c, void *arg)
     char bytes[8];
     struct xdr x;
 
+    p->is_at_port = p->has_port;
+    p->has_port = false;
     xdr_init(&x, bytes, sizeof bytes, NULL);
     xdr_put_dump_call(&x);
     sent_or_drop(p, rpc_client_call_xdr(c, &call, &x, bytes), "DUMP");
@@ -277,10 +277,12 @@ peer_down(struct rpc_client *c, bool was_up, void *arg)
 {
     struct brick_peer *p = arg;
 
-    (void)c;
+    if (was_up)
+        log_event(LOG_WARNING, NULL, "brick-peer-down", "%s: the connection to brick %s is lost",
+                  rpc_client_name(c), p->brick);
     if (was_up && p->ops->down)
         p->ops->down(p, p->arg);
-    else if (!was_up && !p->was_redirected && p->ops->unreachable)
+    else if (!was_up && !p->has_port && p->ops->unreachable)
         p->ops->unreachable(p, p->arg);
 }
 
@@ -291,6 +293,7 @@ peer_unreachable(struct rpc_client *c, int err, void *arg)
 
     (void)c;
     (void)err;
+    p->has_port = false; /* nobody is there: the next attempt asks glusterd again */
     if (p->ops->unreachable)
         p->ops->unreachable(p, p->arg);
 }

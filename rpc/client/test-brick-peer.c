@@ -17,6 +17,7 @@
 enum manner {
     GOOD,
     IS_GLUSTERD,     /* and names its own port */
+    NAMES_DEAD_PORT, /* glusterd that names a port where nobody listens, once; then as IS_GLUSTERD */
     HAS_NO_PORT,     /* glusterd that does not know the brick */
     SERVES_OLD_FOPS,
     DUMP_FAILS,
@@ -52,7 +53,8 @@ answer_dump(int fd, uint32_t xid, enum manner how)
         .name = "fops", .number = FOP_PROGRAM, .version = how == SERVES_OLD_FOPS ? 330 : 400};
     struct dump_entry portmap = {
         .name = "portmap", .number = PORTMAP_PROGRAM, .version = PORTMAP_PROGRAM_VERSION, .next = &fops};
-    struct dump_reply d = {.programs = how == IS_GLUSTERD || how == HAS_NO_PORT ? &portmap : &fops};
+    bool is_glusterd = how == IS_GLUSTERD || how == NAMES_DEAD_PORT || how == HAS_NO_PORT;
+    struct dump_reply d = {.programs = is_glusterd ? &portmap : &fops};
     char bytes[256], error[RPC_REPLY_ERROR_BYTES_MAX];
     struct xdr x;
 
@@ -79,6 +81,10 @@ answer_port(int fd, uint32_t xid, enum manner how)
     char bytes[64];
     struct xdr x;
 
+    if (how == NAMES_DEAD_PORT) {
+        r.port = 1;
+        atomic_store(&manner, IS_GLUSTERD);
+    }
     xdr_init(&x, bytes, sizeof bytes, NULL);
     xdr_put_port_by_brick_reply(&x, &r);
     put_body(fd, xid, &x, bytes);
@@ -380,6 +386,19 @@ START_TEST(by_way_of_glusterd)
 }
 END_TEST
 
+/* Of a brick that has gone glusterd may still know the port. That nobody is there says nothing of the next
+ * attempt, which asks glusterd again. */
+START_TEST(glusterd_names_a_dead_port)
+{
+    atomic_store(&bad_times, 2);
+    atomic_store(&manner, NAMES_DEAD_PORT);
+    start(NULL);
+    wait_on(&came_up);
+    ck_assert_uint_eq(peer.conn_count, 3);
+    ck_assert_uint_eq(unreachable, 1);
+}
+END_TEST
+
 /* Each costs the connection twice; then the brick behaves, and we are in. */
 START_TEST(whatever_goes_wrong_is_tried_again)
 {
@@ -391,7 +410,7 @@ START_TEST(whatever_goes_wrong_is_tried_again)
         wait_on(&came_up);
         ck_assert_int_eq(bad_times, 0);
         /* the way over glusterd's port is no failure */
-        ck_assert_uint_ge(unreachable, how == IS_GLUSTERD ? 1 : 2);
+        ck_assert_uint_ge(unreachable, how == IS_GLUSTERD || how == NAMES_DEAD_PORT ? 1 : 2);
         ck_assert_int_eq(sem_trywait(&went_down), -1); /* up is said once, down not at all */
         if (how == REFUSES || how == IS_NOT_READY) {
             wait_on(&was_refused);
@@ -509,6 +528,7 @@ test_suite(void)
     tcase_add_test(t, the_volume_is_learnt);
     tcase_add_test(t, a_brick_whose_graph_is_not_up);
     tcase_add_test(t, by_way_of_glusterd);
+    tcase_add_test(t, glusterd_names_a_dead_port);
     tcase_add_test(t, whatever_goes_wrong_is_tried_again);
     tcase_add_test(t, the_brick_calls_back);
     tcase_add_test(t, glusterd_is_asked);

@@ -347,7 +347,9 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     (void)child;
     if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN)
         return; /* for layers that keep what their children have told them */
-    log_event(LOG_INFO, xl, "fuse-volume-event", "the volume is %s",
+    bool is_bad = event == CHILD_DOWN || event == CHILD_REFUSED;
+
+    log_event(is_bad ? LOG_WARNING : LOG_INFO, xl, "fuse-volume-event", "the volume is %s",
               event == CHILD_UP        ? "there"
               : event == CHILD_DOWN    ? "away"
               : event == CHILD_REFUSED ? "refused"
