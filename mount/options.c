@@ -57,7 +57,7 @@ static const struct argp_option table[] = {
     {"negative-timeout", KEY_NEGATIVE_TIMEOUT, "SECONDS", 0,
      "for which it believes that a name is not there (0)", 0},
     {"direct-io-mode", KEY_DIRECT_IO, "MODE", 0,
-     "enable: reads and writes pass the page cache by; disable, auto: not", 0},
+     "enable: reads and writes pass the page cache by; disable: not; auto: files open for appending only", 0},
     {"acl", KEY_ACL, NULL, 0, "POSIX ACLs", 0},
     {"shared", KEY_SHARED, NULL, 0, "in one process with all other shared mounts", 0},
     {"read-only", KEY_READ_ONLY, NULL, 0, "changes are refused", 0},

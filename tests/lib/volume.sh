@@ -11,7 +11,8 @@
 #   mount_launch MNT ARG...         starts a client, ARG for glusterfs(8) says of what; mount_arrive VOL MNT waits until it is mounted
 #   mount_settle MNT                waits until the client is connected to all bricks whose daemons run, and knows that it
 #                                   is not to the others: after each start of a daemon that the mount's client used before
-#   mount_kiln   VOL MNT [ARG...]   the same by kiln-mount; ARG: for kiln-mount(8)
+#   mount_kiln   VOL MNT [ARG...]   the same by kiln-mount; ARG: for kiln-mount(8). A volume of one subvolume has no distribute in the
+#                                   mount's graph, but with mount_graph=whole, as of glusterd
 #   mount_end    MNT                unmounts; the client process has to end, kiln-mount with status 0
 #   shd_start    VOL                a stock self-heal daemon for the volume
 #
@@ -37,6 +38,7 @@ declare -A daemon_kind daemon_bricks daemon_port daemon_pid
 declare -A mount_pid mount_vol mount_is_kiln
 volume_split=no
 volume_daemon=
+mount_graph=bare
 xlator_options=()
 kilnd_options=()
 next_port=${KILN_FIRST_PORT:-49152}
@@ -262,7 +264,7 @@ mount_kiln() {
     mkdir -p "$mnt"
     name=$(basename "$mnt")
     volfile=$T/$vol-$name.kiln.vol
-    if [[ ${volume_layout[$vol]} == 1x* ]]; then
+    if [[ ${volume_layout[$vol]} == 1x* && $mount_graph == bare ]]; then
         # shellcheck disable=SC2046
         volfile_id=${volume_id[$vol]} volfile_bare "$vol" $(volume_specs "$vol") >"$volfile"
     else

@@ -19,11 +19,18 @@ enum { COPY_MAX = 32 << 10 };
 /* ---- opening, closing ------------------------------------------------------------------------ */
 
 /* Pages are kept over an open: the kernel drops them when size or time have changed
- * (FUSE_CAP_AUTO_INVAL_DATA). */
+ * (FUSE_CAP_AUTO_INVAL_DATA).
+ *
+ * The kernel cuts a write by way of pages in two where it leaves one that is not in memory, and what others
+ * append comes in between. So a file that is open to append only, which cannot be mapped either, passes the
+ * pages by: its writes are whole, up to FUSE_WRITE_MAX. */
 void
 fuse_file_flags(struct fuse_mount *m, struct fuse_file_info *fi)
 {
-    fi->direct_io = fuse_conf(m)->direct_io == DIRECT_IO_ENABLE;
+    int mode = fuse_conf(m)->direct_io;
+    bool only_appends = (fi->flags & O_ACCMODE) == O_WRONLY && fi->flags & O_APPEND;
+
+    fi->direct_io = mode == DIRECT_IO_ENABLE || (mode == DIRECT_IO_AUTO && only_appends);
     fi->keep_cache = !fi->direct_io;
 }
 
