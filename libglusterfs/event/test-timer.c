@@ -208,6 +208,44 @@ START_TEST(armed_ones_are_disarmed_at_the_end)
 }
 END_TEST
 
+enum { MANY = 1 << 14 };
+
+static uint64_t due[MANY]; /* of those that have run */
+static unsigned due_count; /* the timer thread's, until all have */
+
+static void
+note_due(struct timer *t)
+{
+    due[due_count++] = t->due_ns;
+    sem_post(&ran);
+}
+
+/* Short and long ones are armed in turn, some again, so that each has its place somewhere in the middle. */
+START_TEST(many_come_in_order)
+{
+    struct timer *t = calloc(2 * MANY, sizeof *t);
+
+    ck_assert_ptr_nonnull(t);
+    due_count = 0;
+    timers_stop(); /* what is armed now runs after the next start, in order */
+    for (unsigned i = 0; i < 2 * MANY; i++) {
+        timer_init(&t[i], note_due);
+        timer_start(&t[i], i % 2 ? 3600 * 1000 + i : (i * 7919u) % 100);
+    }
+    for (unsigned i = 0; i < 2 * MANY; i += 6)
+        timer_start(&t[i], i % 100);
+    ck_assert_int_eq(timers_start(), 0);
+    for (unsigned i = 0; i < MANY; i++)
+        wait_for(&ran);
+    for (unsigned i = 0; i < 2 * MANY; i++)
+        ck_assert(timer_stop(&t[i]) == (i % 2 == 1));
+    ck_assert_uint_eq(due_count, MANY);
+    for (unsigned i = 1; i < MANY; i++)
+        ck_assert_uint_le(due[i - 1], due[i]);
+    free(t);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -221,6 +259,7 @@ test_suite(void)
     tcase_add_test(c, stop_waits_for_one_that_runs);
     tcase_add_test(c, own_fn_may_start_stop_and_free);
     tcase_add_test(c, armed_ones_are_disarmed_at_the_end);
+    tcase_add_test(c, many_come_in_order);
     suite_add_tcase(s, c);
     return s;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* One list, sorted by due time, one thread that sleeps until the first is due. A new timer is mostly due
- * after those that wait (periods are alike), so the place is looked for from the end. Nothing wakes the
- * thread but a timer that is due or one that becomes the first.
+/* One tree in the order of due times, one thread that sleeps until the first is due. Thousands of bricks have
+ * three timers each, with periods from seconds to minutes, so a new one's place may be anywhere. Nothing
+ * wakes the thread but a timer that is due or one that becomes the first.
  */
 #include "event/timer.h"
 
@@ -20,14 +20,13 @@ static struct {
     pthread_mutex_t lock; /* guards all below and every struct timer */
     pthread_cond_t wake;  /* the first due time has changed, or is_stopping */
     pthread_cond_t done;  /* `running` has returned */
-    struct cds_list_head armed;
+    struct tree_node *armed;
     struct timer *running; /* only compared: its fn may have freed it */
     pthread_t thread;
     bool is_started, is_stopping, is_initialised;
 } timers = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .done = PTHREAD_COND_INITIALIZER,
-    .armed = CDS_LIST_HEAD_INIT(timers.armed),
 };
 
 static __thread bool is_timer_thread;
@@ -45,18 +44,45 @@ void
 timer_init(struct timer *t, void (*fn)(struct timer *t))
 {
     *t = (struct timer){.fn = fn};
-    CDS_INIT_LIST_HEAD(&t->link);
+}
+
+static struct timer *
+timer_of(const struct tree_node *n)
+{
+    return caa_container_of(n, struct timer, node);
+}
+
+/* By due time. Those that are due in the same nanosecond: in any order. */
+static int
+timer_order(const struct tree_node *a, const struct tree_node *b)
+{
+    uint64_t x = timer_of(a)->due_ns, y = timer_of(b)->due_ns;
+
+    return x != y ? (x > y) - (x < y) : (a > b) - (a < b);
+}
+
+static const struct tree_kind armed_kind = {.order = timer_order};
+
+/* NULL: none is armed. */
+static struct timer *
+first_locked(void)
+{
+    return timers.armed ? timer_of(tree_first(timers.armed)) : NULL;
 }
 
 static void
-insert_locked(struct timer *t)
+arm_locked(struct timer *t, uint64_t due_ns)
 {
-    struct cds_list_head *at = timers.armed.prev;
-
-    while (at != &timers.armed && cds_list_entry(at, struct timer, link)->due_ns > t->due_ns)
-        at = at->prev;
-    cds_list_add(&t->link, at);
+    t->due_ns = due_ns;
     t->is_armed = true;
+    tree_insert(&timers.armed, &t->node, &armed_kind);
+}
+
+static void
+disarm_locked(struct timer *t)
+{
+    tree_remove(&timers.armed, &t->node, &armed_kind);
+    t->is_armed = false;
 }
 
 void
@@ -66,10 +92,9 @@ timer_start(struct timer *t, uint64_t delay_ms)
 
     pthread_mutex_lock(&timers.lock);
     if (t->is_armed)
-        cds_list_del(&t->link);
-    t->due_ns = due;
-    insert_locked(t);
-    if (timers.armed.next == &t->link && timers.is_started)
+        disarm_locked(t);
+    arm_locked(t, due);
+    if (first_locked() == t && timers.is_started)
         pthread_cond_signal(&timers.wake);
     pthread_mutex_unlock(&timers.lock);
 }
@@ -82,8 +107,7 @@ timer_stop(struct timer *t)
     pthread_mutex_lock(&timers.lock);
     for (;;) {
         if (t->is_armed) {
-            cds_list_del(&t->link);
-            t->is_armed = false;
+            disarm_locked(t);
             was_armed = true;
         }
         if (timers.running != t || is_timer_thread)
@@ -97,8 +121,7 @@ timer_stop(struct timer *t)
 static void
 run_locked(struct timer *t)
 {
-    cds_list_del(&t->link);
-    t->is_armed = false;
+    disarm_locked(t);
     timers.running = t;
     pthread_mutex_unlock(&timers.lock);
 
@@ -132,13 +155,11 @@ timer_main(void *arg)
     rcu_register_thread();
     pthread_mutex_lock(&timers.lock);
     while (!timers.is_stopping) {
-        if (cds_list_empty(&timers.armed)) {
-            wait_locked(UINT64_MAX);
-            continue;
-        }
-        struct timer *first = cds_list_first_entry(&timers.armed, struct timer, link);
+        struct timer *first = first_locked();
 
-        if (first->due_ns <= clock_mono_ns())
+        if (!first)
+            wait_locked(UINT64_MAX);
+        else if (first->due_ns <= clock_mono_ns())
             run_locked(first);
         else
             wait_locked(first->due_ns);
@@ -204,11 +225,7 @@ timers_stop(void)
 
     pthread_mutex_lock(&timers.lock);
     timers.is_started = false;
-    while (!cds_list_empty(&timers.armed)) {
-        struct timer *t = cds_list_first_entry(&timers.armed, struct timer, link);
-
-        cds_list_del(&t->link);
-        t->is_armed = false;
-    }
+    while (timers.armed)
+        disarm_locked(first_locked());
     pthread_mutex_unlock(&timers.lock);
 }

@@ -8,11 +8,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <urcu/list.h>
+#include <urcu/compiler.h> /* caa_container_of, which every fn needs */
+
+#include "base/tree.h"
 
 struct timer {
-    struct cds_list_head link;
-    uint64_t due_ns; /* CLOCK_MONOTONIC */
+    struct tree_node node; /* in the tree of armed ones, if it is */
+    uint64_t due_ns;       /* CLOCK_MONOTONIC; does not change while it is armed */
     /* In an RCU read section, no lock held. It may start, stop or free its own timer. */
     void (*fn)(struct timer *t);
     bool is_armed;

@@ -112,9 +112,8 @@ posix_obj_find(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, 
 
 /* ---- making and removing handles ------------------------------------------------------------- */
 
-/* The directory .glusterfs/xx/yy of a handle; the first object in it makes it. */
-static int
-handle_make_parents(struct posix *p, const char *path)
+int
+posix_handle_make_parents(struct posix *p, const char *path)
 {
     char dir[6];
 
@@ -162,7 +161,7 @@ posix_handle_link(struct posix_obj *entry, const struct gfid *gfid)
             return handle_is_same(entry, path);
         if (err != ENOENT || have_parents) /* ENOENT: the handle's directory, or the entry has gone */
             return -err;
-        int r = handle_make_parents(p, path);
+        int r = posix_handle_make_parents(p, path);
         if (r < 0)
             return r;
         have_parents = true;
@@ -191,7 +190,7 @@ posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct gfid
     if (symlinkat(text, p->handles_fd, path) == 0)
         return 0;
     if (errno == ENOENT) {
-        int r = handle_make_parents(p, path);
+        int r = posix_handle_make_parents(p, path);
         if (r < 0)
             return r;
         if (symlinkat(text, p->handles_fd, path) == 0)

@@ -33,6 +33,9 @@ bool posix_handle_text_parse(const char *text, size_t len, struct gfid *parent, 
 /* The text of a directory's handle, NUL-terminated. Its length; -ENOENT, -EINVAL (not a symlink), -errno. */
 ssize_t posix_handle_read_text(struct posix *p, const struct gfid *gfid, char text[POSIX_HANDLE_TEXT_MAX]);
 
+/* The folders xx and xx/yy of the handle whose path, relative to handles_fd, this is. The first object in one
+ * makes it: 256 folders made ahead are most of what the first start of a brick costs. 0 or -errno. */
+int posix_handle_make_parents(struct posix *p, const char *path);
 /* Makes the hard link of a non-directory. 0 (also if it is there already and is this object), -EEXIST (the
  * gfid belongs to another object), -errno. */
 int posix_handle_link(struct posix_obj *entry, const struct gfid *gfid);

@@ -419,17 +419,19 @@ make_root_handle(struct posix *p, struct reason *why)
     struct stat brick, handle;
     const char *path = HANDLE(&gfid_root);
     struct posix_obj obj;
+    int r = posix_handle_make_parents(p, path);
 
-    if ((mkdirat(p->handles_fd, "00/00", 0700) < 0 && errno != EEXIST) ||
-        (symlinkat("../../..", p->handles_fd, path) < 0 && errno != EEXIST))
-        return refuse(p, why, errno, "cannot make the root's handle: %s", strerror(errno));
+    if (r >= 0 && symlinkat("../../..", p->handles_fd, path) < 0 && errno != EEXIST)
+        r = -errno;
+    if (r < 0)
+        return refuse(p, why, -r, "cannot make the root's handle: %s", strerror(-r));
     if (fstat(p->brick_fd, &brick) < 0 || fstatat(p->handles_fd, path, &handle, 0) < 0)
         return refuse(p, why, errno, "cannot follow the root's handle: %s", strerror(errno));
     if (brick.st_ino != handle.st_ino || brick.st_dev != handle.st_dev)
         return refuse(p, why, EINVAL, "different dirs: " POSIX_HIDDEN_DIR "/%s leads to another directory",
                       path);
     posix_obj_gfid(p, &gfid_root, true, &obj); /* the paths that calls will use are good */
-    int r = posix_obj_stat(&obj, &handle);
+    r = posix_obj_stat(&obj, &handle);
     return r < 0 ? refuse(p, why, -r, "%s", strerror(-r)) : 0;
 }
 
@@ -437,7 +439,6 @@ static int
 make_handles_dir(struct posix *p, struct reason *why)
 {
     struct stat st;
-    char name[3];
 
     if (mkdirat(p->brick_fd, POSIX_HIDDEN_DIR, 0700) < 0 && errno != EEXIST)
         return refuse(p, why, errno, "cannot make " POSIX_HIDDEN_DIR ": %s", strerror(errno));
@@ -447,11 +448,6 @@ make_handles_dir(struct posix *p, struct reason *why)
     if (st.st_dev != p->dev)
         return refuse(p, why, EXDEV, POSIX_HIDDEN_DIR " is on another file system");
     p->handles_ino = st.st_ino;
-    for (int i = 0; i < 256; i++) {
-        snprintf(name, sizeof name, "%02x", (unsigned)i & 255);
-        if (mkdirat(p->handles_fd, name, 0700) < 0 && errno != EEXIST)
-            return refuse(p, why, errno, "cannot make " POSIX_HIDDEN_DIR "/%s: %s", name, strerror(errno));
-    }
     return make_root_handle(p, why);
 }
 

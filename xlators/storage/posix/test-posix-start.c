@@ -26,7 +26,7 @@ START_TEST(starts_only_on_its_own_brick)
     brick_dir(dir);
     ck_assert(starts(dir, VOLUME_ID, ""));
     ck_assert(starts(dir, VOLUME_ID, "")); /* again: nothing is left locked */
-    snprintf(path, sizeof path, "%s/.glusterfs/ff", dir);
+    snprintf(path, sizeof path, "%s/.glusterfs/landfill", dir);
     ck_assert_int_eq(access(path, F_OK), 0);
     ck_assert(!starts(dir, GFID(&other), ""));
     ck_assert(!starts(dir, "nonsense", ""));
@@ -58,6 +58,46 @@ START_TEST(root_handle_must_lead_to_the_brick)
     ck_assert_int_eq(symlink("/tmp", path), 0);
     ck_assert(!starts(dir, VOLUME_ID, ""));
     remove_tree(dir);
+}
+END_TEST
+
+/* Folders of handles, made by others or not. */
+static unsigned
+handle_folders(const char *brick)
+{
+    char path[128];
+    unsigned n = 0;
+    struct dirent *e;
+
+    snprintf(path, sizeof path, "%s/.glusterfs", brick);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    while ((e = readdir(dir)))
+        n += strlen(e->d_name) == 2 && strcmp(e->d_name, "..") != 0;
+    closedir(dir);
+    return n;
+}
+
+START_TEST(a_start_makes_no_folders_for_later)
+{
+    struct gfid gfids[] = {{.b = {0xab, 0xcd, 1}}, {.b = {0xab, 0xcd, 2}}, {.b = {0xab, 0xce, 3}}};
+    char dir[64];
+
+    pools();
+    brick_dir(dir);
+    ck_assert(starts(dir, VOLUME_ID, ""));
+    ck_assert_uint_eq(handle_folders(dir), 1); /* of the root's handle */
+    remove_tree(dir);
+
+    unsigned before = handle_folders(w.dir);
+    for (unsigned i = 0; i < 3; i++) {
+        char path[POSIX_HANDLE_SIZE];
+
+        ck_assert_int_eq(posix_handle_make_parents(w.p, posix_handle_path(&gfids[i], path)), 0);
+        path[5] = '\0';
+        ck_assert_int_eq(faccessat(w.p->handles_fd, path, F_OK, 0), 0);
+    }
+    ck_assert_uint_eq(handle_folders(w.dir), before + 1);
 }
 END_TEST
 
@@ -163,6 +203,7 @@ test_suite(void)
     suite_add_tcase(s, start);
 
     tcase_add_checked_fixture(chores, world_setup, world_teardown);
+    tcase_add_test(chores, a_start_makes_no_folders_for_later);
     tcase_add_test(chores, one_process_a_brick);
     tcase_add_test(chores, reserve);
     tcase_add_test(chores, health_check_writes_and_reads);
