@@ -362,13 +362,79 @@ say_queue(json_t *waits, const char *name, const json_t *s)
     }
 }
 
+/* ---- the slowest calls ----------------------------------------------------------------------- */
+
+/* The number behind "key=" in a line of words. */
+static long long
+word_number(const char *line, const char *key)
+{
+    const char *at = strstr(line, key);
+
+    return at ? atoll(at + strlen(key)) : 0;
+}
+
+static const char *
+time_text(long long us, char text[32])
+{
+    if (us >= 1000000)
+        snprintf(text, 32, "%.1f s", (double)us / 1e6);
+    else
+        snprintf(text, 32, "%.1f ms", (double)us / 1e3);
+    return text;
+}
+
+/* Where most of its time went, and the rest that counts: a tenth of it or more. */
+static void
+put_stages(const char *line, long long total, char *out, size_t size)
+{
+    static const struct {
+        const char *key, *text;
+    } stages[] = {{" worker_us=", "being read, or behind calls that had come with it"},
+                  {" queue_us=", "in the brick's queue for the disk"},
+                  {" locks_us=", "behind locks of other clients"},
+                  {" disk_us=", "in the brick and its disk"},
+                  {" reply_us=", "until its reply had left"}};
+    size_t at = 0;
+    char time[32];
+
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0] && at < size; i++) {
+        long long us = word_number(line, stages[i].key);
+
+        if (us * 10 >= total)
+            at += (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", time_text(us, time),
+                                   stages[i].text);
+    }
+}
+
+static void
+say_slow(json_t *out, const char *name, const json_t *section)
+{
+    const json_t *line;
+    size_t i;
+
+    json_array_foreach(json_object_get(section, "lines"), i, line)
+    {
+        const char *text = part(line, 1), *object = strstr(text, " object=");
+        char fop[32] = "", stages[512], time[32];
+
+        if (!begins(part(line, 0), "slow.") || !object || sscanf(text, "fop=%31s", fop) != 1)
+            continue;
+        long long total = word_number(text, " total_us=");
+        put_stages(text, total, stages, sizeof stages);
+        say(out, "%s: %s of %s took %s, %lld s before: %s.", name, fop, object + strlen(" object="),
+            time_text(total, time), word_number(text, " age_s="), stages);
+    }
+}
+
 json_t *
 explain_say(const json_t *dump)
 {
     json_t *memory = json_array(), *waits = json_array(), *bricks = json_array();
+    json_t *slow = json_array();
     const json_t *s;
     const char *brick = "?";
-    bool is_good = memory && waits && bricks && say_memory(memory, dump);
+    bool is_good = memory && waits && bricks && slow && say_memory(memory, dump);
     size_t i;
 
     json_array_foreach(json_object_get(dump, "sections"), i, s)
@@ -380,11 +446,14 @@ explain_say(const json_t *dump)
             say_brick(bricks, waits, brick, s, json_object_get(dump, "memory"));
         } else if (begins(title, "xlator.performance/io-threads.")) {
             say_queue(waits, brick, s);
+        } else if (begins(title, "xlator.debug/io-stats.")) {
+            say_slow(slow, brick, s);
         } else if (begins(title, "xlator.features.locks.") && *value_of(s, "path")) {
             is_good = is_good && say_locks(waits, s);
         }
     }
-    json_t *all = json_pack("{so so so}", "memory", memory, "waits", waits, "bricks", bricks);
+    json_t *all =
+        json_pack("{so so so so}", "memory", memory, "waits", waits, "bricks", bricks, "slow", slow);
     if (is_good)
         return all;
     json_decref(all);

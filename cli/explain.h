@@ -10,7 +10,8 @@
  * [[key, value], ...]}, ...], "memory": {brick: bytes}, "resident_bytes", "top"}; the last two of JSON alone.
  * The caller's; NULL: it is neither, or there is no memory. */
 json_t *explain_read(const char *text, size_t size);
-/* {"memory": [sentence, ...], "waits": [...], "bricks": [...]}: the caller's; NULL: no memory. */
+/* {"memory": [sentence, ...], "waits": [...], "slow": [...], "bricks": [...]}: the caller's; NULL: no
+ * memory. */
 json_t *explain_say(const json_t *dump);
 
 #endif

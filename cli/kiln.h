@@ -55,6 +55,7 @@ int show_info(const json_t *answer);
 int show_status(const json_t *answer);
 int show_list(const json_t *answer);
 int show_profile(const json_t *answer);
+int show_slow(const json_t *answer);
 /* KILN_REFUSED when a brick is not whole. */
 int show_check(const json_t *answer);
 int show_heal(const json_t *answer);

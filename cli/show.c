@@ -342,6 +342,73 @@ show_profile(const json_t *answer)
     return KILN_DONE;
 }
 
+/* "53 on web1" of what a client calls itself, "...-PID:53-HOST:web1-PC_NAME:..."; else as it is. */
+static void
+put_client(const char *uid)
+{
+    const char *pid = strstr(uid, "-PID:"), *host = pid ? strstr(pid, "-HOST:") : NULL;
+    const char *end = host ? strstr(host, "-PC_NAME:") : NULL;
+
+    if (end)
+        printf("client %.*s on %.*s", (int)(host - pid - 5), pid + 5, (int)(end - host - 6), host + 6);
+    else
+        printf("client %s", *uid ? uid : "kilnd");
+}
+
+static void
+show_milliseconds(const json_t *us)
+{
+    if (json_is_number(us))
+        printf(" %9.1f", json_number_value(us) / 1000);
+    else
+        printf(" %9s", "-");
+}
+
+static void
+show_slow_call(const json_t *call)
+{
+    static const char *const stages[] = {"worker", "queue", "locks", "disk", "reply"};
+    long long bytes = number(call, "bytes"), err = number(call, "errno");
+
+    printf("  %-12s", text(call, "fop"));
+    show_milliseconds(json_object_get(call, "total_us"));
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
+        show_milliseconds(json_object_get(json_object_get(call, "stages_us"), stages[i]));
+    printf(" %5.0f s  %s; ", json_number_value(json_object_get(call, "age_s")), text(call, "object"));
+    put_client(text(call, "client"));
+    printf(", process %lld", number(call, "pid"));
+    if (bytes > 0)
+        printf("; %lld bytes", bytes);
+    if (err > 0)
+        printf("; %s", strerror((int)err));
+    putchar('\n');
+}
+
+int
+show_slow(const json_t *answer)
+{
+    const json_t *brick, *call;
+    size_t i, k;
+
+    json_array_foreach(json_object_get(answer, "bricks"), i, brick)
+    {
+        const json_t *calls = json_object_get(brick, "slow");
+
+        printf("Brick: %s:%s\n", text(brick, "host"), text(brick, "path"));
+        if (json_array_size(calls) == 0) {
+            printf("  %s\n\n", json_is_true(json_object_get(brick, "online"))
+                                   ? "no call of the last ten minutes took 0.1 ms"
+                                   : "not served");
+            continue;
+        }
+        printf("  %-12s %9s %9s %9s %9s %9s %9s %7s  What and whose\n", "Milliseconds", "Total", "Worker",
+               "Queue", "Locks", "Disk", "Reply", "Ago");
+        json_array_foreach(calls, k, call) show_slow_call(call);
+        putchar('\n');
+    }
+    return KILN_DONE;
+}
+
 int
 show_options(const json_t *answer)
 {

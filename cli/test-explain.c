@@ -120,6 +120,19 @@ START_TEST(queues_and_bricks_are_told)
 }
 END_TEST
 
+START_TEST(slow_calls_are_told)
+{
+    json_t *all =
+        explained("[brick./b/1]\ninodes=5\n[xlator.debug/io-stats./b/1]\nduration=9\n"
+                  "slow.0=fop=writev total_us=2500000 worker_us=1000 queue_us=600000 locks_us=1800000 "
+                  "disk_us=99000 reply_us=0 age_s=7 bytes=4096 errno=0 pid=12 client=x object=/dir/a file\n");
+
+    ck_assert(says(all, "slow", "/b/1: writev of /dir/a file took 2.5 s, 7 s before",
+                   "600.0 ms in the brick's queue for the disk, 1.8 s behind locks of other clients."));
+    json_decref(all);
+}
+END_TEST
+
 START_TEST(json_is_read_too)
 {
     json_t *all = explained(
@@ -177,6 +190,7 @@ test_suite(void)
     tcase_add_test(t, only_locks_in_the_way_are_named);
     tcase_add_test(t, entry_locks_are_of_names_and_domains);
     tcase_add_test(t, queues_and_bricks_are_told);
+    tcase_add_test(t, slow_calls_are_told);
     tcase_add_test(t, json_is_read_too);
     tcase_add_test(t, what_is_no_dump_is_refused);
     tcase_add_test(t, a_cut_dump_does_no_harm);

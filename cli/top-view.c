@@ -55,6 +55,12 @@ client_rows(const json_t *rates)
     return rows_of(rates, "client_list");
 }
 
+static json_t *
+slow_rows(const json_t *rates)
+{
+    return rows_of(rates, "slow");
+}
+
 /* ---- the views ------------------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -72,6 +78,12 @@ static const struct top_column client_columns[] = {
     {"brick", "brick", TEXT, 14}, {"client", "client", TEXT, 16}, {"from", "peer", TEXT, 22},
     {"in/s", "received", BYTES, 6}, {"out/s", "sent", BYTES, 6}, {"lock", "locks", COUNT, 5},
 };
+static const struct top_column slow_columns[] = {
+    {"what", "object", TEXT, 12}, {"fop", "fop", TEXT, 9}, {"total", "total_us", MICROSECONDS, 6},
+    {"worker", "worker_us", MICROSECONDS, 6}, {"queue", "queue_us", MICROSECONDS, 6},
+    {"locks", "locks_us", MICROSECONDS, 6}, {"disk", "disk_us", MICROSECONDS, 6},
+    {"reply", "reply_us", MICROSECONDS, 6}, {"ago s", "age_s", COUNT, 5}, {"brick", "brick", TEXT, 9},
+};
 /* clang-format on */
 #define COLUMNS(array) (array), sizeof(array) / sizeof(array)[0]
 
@@ -79,6 +91,7 @@ const struct top_view top_views[TOP_VIEWS] = {
     {"bricks", COLUMNS(brick_columns), 1, brick_rows},
     {"fops", COLUMNS(fop_columns), 2, fop_rows},
     {"clients", COLUMNS(client_columns), 3, client_rows},
+    {"slow", COLUMNS(slow_columns), 2, slow_rows},
 };
 
 /* ---- sorting --------------------------------------------------------------------------------- */

@@ -104,8 +104,9 @@ draw(const struct screen *s, const json_t *rates)
         top_line(view, json_array_get(rows, i), s->sorted_by, COLS, line, sizeof line);
         mvaddnstr((int)i + 2, 0, line, COLS);
     }
-    snprintf(line, sizeof line, "%s: %zu  b bricks  f fops  c clients  s sort by next  r reverse  q quit",
-             view->name, count);
+    snprintf(line, sizeof line,
+             "%s: %zu  b bricks  f fops  c clients  w slowest  s sort by next  r reverse  q quit", view->name,
+             count);
     mvaddnstr(LINES - 1, 0, line, COLS);
     refresh();
     json_decref(rows);
@@ -126,7 +127,8 @@ take_key(struct screen *s, int key)
     case 'b':
     case 'f':
     case 'c':
-        switch_view(s, key == 'b' ? 0 : key == 'f' ? 1 : 2);
+    case 'w':
+        switch_view(s, key == 'b' ? 0 : key == 'f' ? 1 : key == 'c' ? 2 : 3);
         break;
     case 's':
         s->sorted_by = (s->sorted_by + 1) % top_views[s->view].column_count;

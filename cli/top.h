@@ -13,8 +13,8 @@
  * new counts from its start. {"seconds", "resident_bytes", "cpu_percent", "threads", "pools": {...},
  * "bricks": [{"brick", "volume", "up", "ops", "p50_us", "p99_us", "read", "written" (a second), "queue",
  * "open", "clients", "locks_held", "locks_waiting", "memory", "fops": [{"fop", "ops", "p50_us", "p99_us",
- * "share"}], "client_list": [{"client", "peer", "received", "sent", "locks"}]}]}. The caller's; NULL: no
- * memory, or a sample is not one. */
+ * "share"}], "client_list": [{"client", "peer", "received", "sent", "locks"}], "slow": [as kilnd tells: of
+ * the last ten minutes]}]}. The caller's; NULL: no memory, or a sample is not one. */
 json_t *top_rates(const json_t *before, const json_t *now);
 
 struct top_view {
@@ -24,8 +24,8 @@ struct top_view {
     unsigned sorted_by;                   /* to begin with */
     json_t *(*rows)(const json_t *rates); /* flat objects with the columns' keys */
 };
-enum { TOP_VIEWS = 3 };
-extern const struct top_view top_views[TOP_VIEWS]; /* bricks, fops, clients */
+enum { TOP_VIEWS = 4 };
+extern const struct top_view top_views[TOP_VIEWS]; /* bricks, fops, clients, slow */
 
 /* The view's rows, sorted by a column: texts rising, numbers falling, or reversed. The caller's. */
 json_t *top_rows(const struct top_view *view, const json_t *rates, unsigned sorted_by, bool is_reversed);

@@ -31,11 +31,14 @@ const struct verb verbs[] = {
      "Each object must have a gfid, and a handle that leads to it. Reads only. The exit status is 1 when one "
      "has not.",
      1, 1, volume_check},
-    {"profile", "NAME [start|stop|info]", "What bricks have done, and how long it took",
+    {"profile", "NAME [start|stop|info|slow]", "What bricks have done, and how long it took",
      "Figures are always kept: start and stop set diagnostics.latency-measurement and "
      "diagnostics.count-fop-hits, for "
      "gluster's\nwords and for clients. Without a word, and with info: the figures since the bricks were "
-     "attached.",
+     "attached.\n"
+     "slow: the slowest calls of each brick in the last ten minutes, and what their time went to: in the\n"
+     "worker, being read or behind others that came with it, in the brick's queue, behind locks, in the\n"
+     "disk (and all else), and until the reply had left.",
      1, 2, volume_profile},
     {"set", "NAME KEY VALUE [KEY VALUE]...", "Set options; mounted clients take them over",
      "All of them are set, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
@@ -71,7 +74,9 @@ const struct verb verbs[] = {
      "512 MiB, which are freed again.",
      1, 2, bench},
     {"top", "[--once]", "What bricks, operations and clients do now",
-     "Each second anew, in a terminal; b, f, c: bricks, operations, clients; s, r: sorted by; q: the end.\n"
+     "Each second anew, in a terminal; b, f, c, w: bricks, operations, clients, the slowest calls; s, r: "
+     "sorted\n"
+     "by; q: the end. "
      "--once: the figures of one second, and done; so it is with --json.",
      0, 1, top},
     {"explain", "FILE", "What a statedump means: what waits on what, where memory is",

@@ -363,9 +363,10 @@ volume_profile(const struct verb *v, int argc, char **argv)
         return switch_profile(argv[0], "on");
     if (strcmp(word, "stop") == 0)
         return switch_profile(argv[0], "off");
-    if (strcmp(word, "info") != 0)
-        return usage(v, "'%s': expected start, stop or info", word);
-    return ask_and_show("volume-profile", json_pack("{ss}", "name", argv[0]), show_profile);
+    if (strcmp(word, "info") != 0 && strcmp(word, "slow") != 0)
+        return usage(v, "'%s': expected start, stop, info or slow", word);
+    return ask_and_show("volume-profile", json_pack("{ss}", "name", argv[0]),
+                        *word == 's' ? show_slow : show_profile);
 }
 
 static int

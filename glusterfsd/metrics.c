@@ -421,6 +421,39 @@ put_clients_json(struct http_answer *a, struct graph *g)
     pthread_mutex_unlock(&g->clients_lock);
 }
 
+/* In microseconds; a stage that is not known is null. */
+static void
+put_slow_json(struct http_answer *a, const struct io_stats_slow *s)
+{
+    http_printf(a, "{\"fop\":\"%s\",\"total_us\":%" PRIu64, fop_info[s->fop].name, s->total_ns / 1000);
+    for (unsigned i = 0; i < STAGES; i++) {
+        if (i == STAGE_REPLY && !s->is_sent)
+            http_printf(a, ",\"%s_us\":null", io_stats_stage_names[i]);
+        else
+            http_printf(a, ",\"%s_us\":%" PRIu64, io_stats_stage_names[i], s->stage_ns[i] / 1000);
+    }
+    http_printf(a, ",\"age_s\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"errno\":%d,\"pid\":%d,\"client\":",
+                s->age_ns / 1000000000, s->bytes, s->err, s->pid);
+    http_put_json_string(a, s->client);
+    http_printf(a, ",\"object\":");
+    http_put_json_string(a, s->object);
+    http_put(a, "}", 1);
+}
+
+static void
+put_slowest_json(struct http_answer *a, const struct brick_figures *b)
+{
+    struct io_stats_slow *all = b->stats ? malloc(IO_STATS_SLOW_MAX * sizeof *all) : NULL;
+    unsigned count = all ? io_stats_slowest(b->stats, all) : 0;
+
+    a->is_short |= b->stats && !all;
+    for (unsigned i = 0; i < count; i++) {
+        http_put(a, ",", i > 0);
+        put_slow_json(a, &all[i]);
+    }
+    free(all);
+}
+
 static void
 put_brick_json(struct http_answer *a, const struct brick_figures *b, struct histogram *h)
 {
@@ -437,6 +470,8 @@ put_brick_json(struct http_answer *a, const struct brick_figures *b, struct hist
     put_fops_json(a, b, h);
     http_printf(a, "},\"client_list\":[");
     put_clients_json(a, b->graph);
+    http_printf(a, "],\"slow\":[");
+    put_slowest_json(a, b);
     http_printf(a, "]}");
 }
 

@@ -38,6 +38,43 @@ describe_fop(struct xlator *stats, enum fop fop, uint64_t calls, struct histogra
                      has_times ? microseconds(histogram_quantile(h, 0.99)) : json_null());
 }
 
+/* What is no UTF-8, or is cut within a character, is not shown. */
+static json_t *
+text(const char *bytes)
+{
+    json_t *json = json_string(bytes);
+
+    return json ? json : json_string("(a name that cannot be shown)");
+}
+
+static json_t *
+describe_slow(const struct io_stats_slow *s)
+{
+    json_t *stages = json_object();
+
+    for (unsigned i = 0; i < STAGES; i++)
+        json_object_set_new(stages, io_stats_stage_names[i],
+                            i == STAGE_REPLY && !s->is_sent ? json_null() : microseconds(s->stage_ns[i]));
+    return json_pack("{ss so so so sI si si so so}", "fop", fop_info[s->fop].name, "total_us",
+                     microseconds(s->total_ns), "stages_us", stages, "age_s",
+                     json_real((double)s->age_ns / 1e9), "bytes", (json_int_t)s->bytes, "errno", s->err,
+                     "pid", (int)s->pid, "client", text(s->client), "object", text(s->object));
+}
+
+/* NULL: no memory. */
+static json_t *
+list_slow(struct xlator *stats)
+{
+    struct io_stats_slow *all = malloc(IO_STATS_SLOW_MAX * sizeof *all);
+    unsigned count = all ? io_stats_slowest(stats, all) : 0;
+    json_t *list = all ? json_array() : NULL;
+
+    for (unsigned i = 0; i < count; i++)
+        json_array_append_new(list, describe_slow(&all[i]));
+    free(all);
+    return list;
+}
+
 static json_t *
 describe(struct xlator *stats)
 {
@@ -54,9 +91,9 @@ describe(struct xlator *stats)
         fops = NULL;
     }
     free(h);
-    return json_pack("{sb sI sI sI so}", "online", 1, "bytes_read", (json_int_t)counts.bytes_read,
+    return json_pack("{sb sI sI sI so so}", "online", 1, "bytes_read", (json_int_t)counts.bytes_read,
                      "bytes_written", (json_int_t)counts.bytes_written, "open_files", (json_int_t)counts.open,
-                     "fops", fops);
+                     "fops", fops, "slow", list_slow(stats));
 }
 
 json_t *

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libglusterfs_la_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libglusterfs/base/histogram.c libglusterfs/base/histogram.h \
 	libglusterfs/base/lock-order.h libglusterfs/base/probe.h \
+	libglusterfs/base/moment.h \
 	libglusterfs/base/procfs.c libglusterfs/base/procfs.h libglusterfs/base/procfs-text.h \
 	libglusterfs/base/read-section.h \
 	libglusterfs/base/reason.c libglusterfs/base/reason.h libglusterfs/base/refcount.h \

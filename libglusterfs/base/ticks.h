@@ -50,4 +50,11 @@ ticks_to_ns(uint64_t ticks)
     return (uint64_t)((unsigned __int128)ticks * ticks_scale.ns_per_tick >> 32);
 }
 
+/* The other way round; before ticks_start() a tick is taken for a nanosecond. */
+static inline uint64_t
+ticks_of_ns(uint64_t ns)
+{
+    return ticks_scale.ns_per_tick ? (uint64_t)(((unsigned __int128)ns << 32) / ticks_scale.ns_per_tick) : ns;
+}
+
 #endif

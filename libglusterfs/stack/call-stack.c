@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/moment.h"
 #include "base/zero.h"
 #include "fs/brick-client.h"
 #include "fs/fd.h"
@@ -95,6 +96,8 @@ call_stack_release(struct call_stack *stk)
     stk->reply.iobuf = stk->call.payload_iobuf = NULL;
     brick_client_unref(stk->client);
     stk->client = NULL;
+    moment_unref(stk->replied);
+    stk->replied = NULL;
     arena_release(&stk->arena);
 }
 
@@ -224,6 +227,7 @@ static void
 count_off(struct call_stack *stk)
 {
     stk->state = CALL_WOUND;
+    call_stack_waited(stk, WAIT_LOCKS);
     if (stk->xl->parked)
         atomic_fetch_sub_explicit(&stk->xl->parked[stk->call.fop], 1, memory_order_relaxed);
 }
@@ -233,6 +237,7 @@ call_stack_park(struct call_stack *stk)
 {
     assert(stk->state == CALL_WOUND);
     stk->state = CALL_PARKED;
+    call_stack_waits(stk);
     if (stk->xl->parked)
         atomic_fetch_add_explicit(&stk->xl->parked[stk->call.fop], 1, memory_order_relaxed);
     for (struct frame *f = stk->frames; f; f = f->next) {

@@ -34,12 +34,14 @@
 #include <time.h>
 #include <urcu/list.h>
 
+#include "base/ticks.h"
 #include "event/worker.h"
 #include "mem/arena.h"
 #include "stack/fop.h"
 
 struct call_keeper;
 struct call_stack;
+struct moment;
 struct brick_client;
 struct xlator;
 
@@ -110,6 +112,13 @@ struct call_stub {
     xl_verdict (*go)(struct xlator *xl, struct call_stack *stk);
 };
 
+/* What a call may wait for in its brick, without a thread. */
+enum call_wait {
+    WAIT_QUEUE, /* until others have left the disk: io-threads */
+    WAIT_LOCKS, /* for what other clients do: who parks it by call_stack_park() */
+    CALL_WAITS
+};
+
 struct call_stack {
     struct caller caller;
     struct brick_client *client; /* NULL: made inside the daemon. A reference is held */
@@ -127,6 +136,12 @@ struct call_stack {
      * can have that: the first on the way. It costs less than a frame. `began` is that layer's. */
     struct xlator *ends_for;
     uint64_t began;
+    /* Ticks (base/ticks.h). When the worker that read it had it, with others maybe; 0: nobody has read it. */
+    uint64_t arrived;
+    uint64_t waits_since, waited[CALL_WAITS];
+    /* Who embeds the call stack tells when its reply has left; NULL: nobody asks. From `ends_for`; a
+     * reference. */
+    struct moment *replied;
     /* of the object it is part of; NULL: it cannot be packed (call-pack.h) */
     const struct call_keeper *keeper;
 };
@@ -161,6 +176,20 @@ void call_stack_wind_below(struct call_stack *stk, struct xlator *xl);
  * stk->xl has parked (graph_parked()), until it goes on or is answered. Under the parking layer's lock, while
  * nobody can wake the call yet; it blocks on nothing. */
 void call_stack_park(struct call_stack *stk);
+/* For layers that let a call wait in a way of their own: it begins, before another thread can have it, */
+static inline void
+call_stack_waits(struct call_stack *stk)
+{
+    stk->waits_since = ticks_now();
+}
+
+/* ... and is over. */
+static inline void
+call_stack_waited(struct call_stack *stk, enum call_wait what)
+{
+    stk->waited[what] += ticks_now() - stk->waits_since;
+}
+
 /* From who wakes a call that was so parked: go on with the layer below stk->xl, as soon as the layers above
  * have room for it. (An answer instead of that, call_stack_unwind() or call_stack_fail(), needs no room.) */
 void call_stack_unpark(struct call_stack *stk);

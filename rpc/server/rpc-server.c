@@ -60,6 +60,10 @@ request_free(struct rpc_request *req)
 {
     size_t reserved = req->reply_reserved;
 
+    if (req->stk.replied) {
+        conn_tell_sent(req->conn, req->stk.replied);
+        req->stk.replied = NULL;
+    }
     call_stack_release(&req->stk);
     if (reserved)
         conn_unreserve_reply(req->conn, reserved);
@@ -142,6 +146,7 @@ request_new(struct rpc_server *s, struct conn *c, struct record *r)
     call_stack_init(&req->stk);
     zero((char *)req + sizeof req->stk, sizeof *req - sizeof req->stk);
     req->stk.keeper = &keeper;
+    req->stk.arrived = transport_arrived;
     req->conn = c;
     req->record = *r;
     req->server = s;

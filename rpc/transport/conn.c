@@ -45,6 +45,7 @@ transport_pools_init(void)
 void
 conn_free(struct conn *c)
 {
+    send_drop_moments(c);
     flow_return_credit_locked(c);
     iobuf_unref(c->apart);
     close(c->src.fd);

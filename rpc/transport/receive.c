@@ -25,6 +25,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/ticks.h"
 #include "log/log.h"
 #include "mem/mem-ids.h"
 #include "rpc/transport/transport-internal.h"
@@ -50,6 +51,7 @@ struct batch {
     atomic_bool is_stalled;
     struct refcount refs; /* the worker that read it, `help` while it is posted, the list of the stalled */
     struct conn *c;       /* kept busy */
+    uint64_t arrived;     /* ticks: before the first was read */
     unsigned count;
     atomic_uint next; /* the first record that nobody has begun */
     struct iobuf *small; /* small records that came in a large buffer; the reader's */
@@ -65,6 +67,7 @@ enum turn {
 };
 
 __thread struct conn *receive_corked;
+__thread uint64_t transport_arrived;
 static struct mem_pool *batch_pool;
 
 static void batch_run(struct batch *b);
@@ -121,6 +124,7 @@ batch_new(struct conn *c)
         return NULL;
     refcount_init(&b->refs, 1);
     b->c = c;
+    b->arrived = ticks_now();
     b->count = 0;
     b->small = NULL;
     atomic_init(&b->next, 0);
@@ -251,6 +255,7 @@ batch_work(struct batch *b)
     unsigned i;
 
     receive_corked = c;
+    transport_arrived = b->arrived;
     while (atomic_load_explicit(&b->next, memory_order_relaxed) < b->count && !batch_stalls(b) &&
            (i = atomic_fetch_add_explicit(&b->next, 1, memory_order_relaxed)) < b->count) {
         if (i + 1 == b->count)

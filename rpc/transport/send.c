@@ -17,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/moment.h"
 #include "mem/mem-ids.h"
 #include "rpc/transport/transport-internal.h"
 
@@ -196,6 +197,51 @@ conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes)
     return err;
 }
 
+/* ---- when something has been sent ------------------------------------------------------------ */
+
+/* What waited for this piece of the queue. */
+static void
+moments_come_locked(struct conn *c, const struct chunk *sent)
+{
+    struct moment **at = &c->awaited, *m;
+
+    while ((m = *at)) {
+        if (m->after != sent) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        moment_comes(m);
+    }
+}
+
+void
+conn_tell_sent(struct conn *c, struct moment *m)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->is_dead) {
+        moment_unref(m);
+    } else if (!c->head) {
+        moment_comes(m);
+    } else {
+        m->after = c->tail;
+        m->next = c->awaited;
+        c->awaited = m;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void
+send_drop_moments(struct conn *c)
+{
+    struct moment *m;
+
+    while ((m = c->awaited)) {
+        c->awaited = m->next;
+        moment_unref(m);
+    }
+}
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static size_t
@@ -224,6 +270,8 @@ consume_locked(struct conn *c, size_t bytes)
         if (k->bytes)
             return;
         c->head = k->next;
+        if (c->awaited)
+            moments_come_locked(c, k);
         queued_less_locked(c, CHUNK_COST);
         iobuf_unref(k->buf);
         mem_put_t(MEM_ID_CHUNK, k);

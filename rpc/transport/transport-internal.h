@@ -82,6 +82,7 @@ struct conn {
     atomic_bool is_dead; /* written under the lock */
     bool is_registered, is_sending, is_blocked, is_writable_again, wants_out;
     struct chunk *head, *tail;
+    struct moment *awaited; /* come when a piece of the queue has been sent */
     /* with a fixed part a chunk, so that it bounds their number too; written under the lock */
     _Atomic size_t queued_bytes;
     _Atomic size_t credit;        /* of the bytes all connections share; written under the lock */
@@ -129,6 +130,8 @@ extern __thread struct conn *receive_corked;
 int send_pools_init(void);
 /* Sends what is queued, unless someone is at it. Never blocks. */
 void send_flush(struct conn *c);
+/* The queue has gone, and nothing of it will be sent. */
+void send_drop_moments(struct conn *c);
 void send_writable(struct conn *c);
 /* For conn_kill(): takes the queue, unless a sender works on it, who then gives it back himself. */
 struct chunk *send_take_queue_locked(struct conn *c);

@@ -137,6 +137,13 @@ int conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf 
 /* The same with the whole message in `buf` after TRANSPORT_MARK_BYTES that are left free for the mark. */
 #define TRANSPORT_MARK_BYTES 4
 int conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes);
+/* The moment comes when all has left that is queued now; never, if the connection ends before. Uses the
+ * reference to it up. */
+struct moment;
+void conn_tell_sent(struct conn *c, struct moment *m);
+
+/* For `record`: when its worker began to read the batch (base/ticks.h). */
+extern __thread uint64_t transport_arrived;
 
 /* Closes soon: what is queued is sent as far as there is room, both directions are shut down, records that
  * were cut and not begun are dropped, then `closed`. Any thread, also twice. */

@@ -61,6 +61,19 @@ is "$(kiln volume clear-locks v /locked kind granted posix | grep -oE 'posix blo
     "posix blocked locks=0 granted locks=1" "a lock is taken away, and counted"
 wait "$waiter"
 is "$(kiln volume clear-locks v /locked kind all posix)" "No locks cleared." "and has gone"
+slowest_waited_for_a_lock() {
+    kiln_json profile v slow | python3 -c 'import json, sys
+slow = json.load(sys.stdin)["bricks"][0]["slow"]
+lk = [c for c in slow if c["fop"] == "lk" and c["object"] == "/locked"]
+assert lk and all(c["stages_us"]["locks"] > c["total_us"] / 2 and c["stages_us"]["reply"] is not None for c in lk), slow
+assert all(abs(sum(v or 0 for v in c["stages_us"].values()) - c["total_us"]) < 1 for c in slow), slow'
+}
+t "the call that waited is among the slowest, and most of its time is that of the lock" \
+    wait_for 60 "the call to be noted" slowest_waited_for_a_lock
+t "its line is for people" grep -qE '^  lk +[0-9.]+ .* /locked; client [0-9]+ on ' <<<"$(kiln profile v slow)"
+t "kiln top has it" grep -qE '^/locked +lk ' <<<"$(kiln top --once)"
+curl -s --unix-socket /run/kiln/kilnd.socket http://kilnd/statedump.json >"$T/dump.json"
+t "explain says it in words" grep -qE ': lk of /locked took .* behind locks of other clients' <<<"$(kiln explain "$T/dump.json")"
 is "$(kiln_json clear-locks v / kind all entry | grep -oc '"cleared":"No locks cleared."')" 1 "the root has none"
 t_not "a range that is none is refused" kiln volume clear-locks v /locked kind all posix 1-2
 t_not "what leads out of a brick is not followed" kiln volume clear-locks v /../1/locked kind all posix

@@ -10,6 +10,7 @@
 
 #include "base/histogram.h"
 #include "fs/inode.h"
+#include "stack/call-stack.h"
 #include "stack/xlator.h"
 #include "xlators/debug/io-stats/io-stats.h"
 
@@ -69,9 +70,13 @@ struct spread {
 
 /* xl->private */
 struct ios {
-    pthread_mutex_t latency_lock; /* the next; latency.c's */
+    pthread_mutex_t latency_lock; /* the next two; latency.c's */
     struct spread *spreads;       /* one a fop; NULL before the first call */
+    struct slow_list *slow;       /* slow.c's; NULL before the first */
     _Alignas(64) unsigned stripes; /* a power of two */
+    /* Ticks: a call is looked at by slow.c when it took longer than the one, or ends after the other. Written
+     * under latency_lock. */
+    _Atomic uint64_t slow_floor, slow_until;
     struct stripe *counters;
     _Atomic(struct latency_stripe *) latencies; /* made when latency-measurement is first on; NULL before */
     atomic_long open_now, open_most;            /* files */
@@ -139,6 +144,26 @@ ios_latency_note(struct ios *ios, enum fop fop, uint64_t ticks)
 int ios_latency_init(struct ios *ios);
 /* All calls have ended. */
 void ios_latency_fini(struct ios *ios);
+
+/* ---- slow.c: the slowest calls --------------------------------------------------------------- */
+
+void ios_slow_init(struct ios *ios);
+void ios_slow_fini(struct ios *ios);
+/* A call has ended that may be one of the slowest. */
+void ios_slow_look(struct ios *ios, struct call_stack *stk, uint64_t now);
+/* Lines of a statedump. */
+void ios_slow_dump(struct xlator *xl, struct dump *dump);
+
+/* `now`: ticks. Inlined: each operation of the brick does it. */
+static inline void
+ios_slow_note(struct ios *ios, struct call_stack *stk, uint64_t now)
+{
+    if (__builtin_expect(
+            now - stk->arrived > atomic_load_explicit(&ios->slow_floor, memory_order_relaxed) ||
+                now > atomic_load_explicit(&ios->slow_until, memory_order_relaxed),
+            0))
+        ios_slow_look(ios, stk, now);
+}
 
 /* ---- per inode: for `top` -------------------------------------------------------------------- */
 

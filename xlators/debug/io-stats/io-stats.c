@@ -6,7 +6,8 @@
  * volume name is the brick's. It takes no lock on the data path: counters are kept in stripes, one
  * cache-line-padded set for a few threads each, and added up when somebody asks; durations go the way that
  * latency.c tells. Counting calls, bytes and durations (latency-histograms) is always on;
- * latency-measurement, which a profile switches on, keeps least and most of each window beside.
+ * latency-measurement, which a profile switches on, keeps least and most of each window beside. The slowest
+ * calls are kept one by one, with what their time went to: slow.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -172,10 +173,12 @@ static void
 ios_call_ends(struct xlator *xl, struct call_stack *stk)
 {
     const struct ios_conf *conf = xlator_conf(xl);
-    uint64_t ticks = stk->began ? ticks_now() - stk->began : 0;
+    uint64_t now = stk->began ? ticks_now() : 0, ticks = now - stk->began;
 
-    if (stk->began && conf->latency_histograms)
+    if (stk->began && conf->latency_histograms) {
         ios_latency_note(xl->private, stk->call.fop, ticks);
+        ios_slow_note(xl->private, stk, now);
+    }
     if (conf->latency_measurement)
         call_ends_measured(xl, stk, ticks);
     else if (is_reply_noted(stk->call.fop))
@@ -292,6 +295,7 @@ ios_init(struct xlator *xl, struct reason *why)
         free(ios);
         return err;
     }
+    ios_slow_init(ios);
     pthread_mutex_init(&ios->lock, NULL);
     ios->since[WINDOW_CUMULATIVE].seconds = ios->since[WINDOW_INTERVAL].seconds =
         clock_mono_ns() / 1000000000;
@@ -307,6 +311,7 @@ ios_fini(struct xlator *xl)
 
     pthread_mutex_destroy(&ios->lock);
     ios_latency_fini(ios);
+    ios_slow_fini(ios);
     free(atomic_load(&ios->latencies));
     free(ios->counters);
     free(ios);
@@ -496,6 +501,7 @@ ios_dump(struct xlator *xl, struct dump *dump)
     }
     dump_sizes(now.reads, "read", dump);
     dump_sizes(now.writes, "write", dump);
+    ios_slow_dump(xl, dump);
 }
 
 static const struct option ios_options[] = {

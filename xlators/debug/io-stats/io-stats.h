@@ -30,6 +30,34 @@ void io_stats_counts(struct xlator *xl, struct io_stats_counts *out);
  * thread  any that has the brick pinned */
 bool io_stats_latencies(struct xlator *xl, enum fop fop, struct histogram *to);
 
+/* What the time of a call went to, in the order in which it does. */
+enum io_stats_stage {
+    STAGE_WORKER, /* being read by its worker, or behind what came with it */
+    STAGE_QUEUE,  /* until other calls had left the disk (io-threads) */
+    STAGE_LOCKS,  /* for other clients' locks */
+    STAGE_DISK,   /* all else in the brick: its layers and the disk */
+    STAGE_REPLY,  /* until the reply was the kernel's */
+    STAGES
+};
+extern const char *const io_stats_stage_names[STAGES]; /* "worker" ... */
+
+/* One of the slowest calls. */
+struct io_stats_slow {
+    enum fop fop;
+    int err;           /* what it was answered, positive; 0: well */
+    bool is_sent;      /* false: when its reply left is not known (yet), and the last stage is 0 */
+    uint64_t age_ns, total_ns, stage_ns[STAGES];
+    uint64_t bytes;    /* of a READ or WRITE */
+    int32_t pid;       /* the caller's */
+    char client[160];  /* its uid, perhaps cut */
+    char object[1024]; /* a path of the brick, perhaps cut, or "<gfid:...>" with a name behind it */
+};
+enum { IO_STATS_SLOW_MAX = 16 };
+/* The slowest calls that have ended in the last ten minutes, of those that took 100 us or more; the slowest
+ * first. How many.
+ * thread  any that has the brick pinned */
+unsigned io_stats_slowest(struct xlator *xl, struct io_stats_slow out[IO_STATS_SLOW_MAX]);
+
 /* Does the request ask for a test of the disk? Then io_stats_throughput() does it, for some ten or twenty
  * seconds at most, before io_stats_info() answers the rest. A disk that cannot be tested is logged: no error.
  * thread  one that may block, in no read section; the caller has a pin of the graph

@@ -128,6 +128,84 @@ START_TEST(latencies_switched_on_while_running)
 }
 END_TEST
 
+/* ---- the slowest calls ----------------------------------------------------------------------- */
+
+static const uint64_t millisecond = 1000000;
+
+/* A call that its worker had so long before the brick, and that has waited so long for locks. */
+static void
+run_slow(enum fop fop, unsigned worker_ms, unsigned locks_ms)
+{
+    struct bench_call *call = bench_call(fop, NULL);
+
+    call->stk->ends_for = bench_xl; /* it does not begin now */
+    call->stk->began = ticks_now() - ticks_of_ns(locks_ms * millisecond);
+    call->stk->arrived = call->stk->began - ticks_of_ns(worker_ms * millisecond);
+    call->stk->waited[WAIT_LOCKS] = ticks_of_ns(locks_ms * millisecond);
+    ck_assert_int_eq(bench_run(call), 0);
+}
+
+START_TEST(slow_calls_are_kept_with_what_their_time_went_to)
+{
+    struct io_stats_slow all[IO_STATS_SLOW_MAX];
+
+    ticks_start();
+    ck_assert_uint_eq(io_stats_slowest(bench_xl, all), 0);
+    run_slow(FOP_stat, 5, 3000);
+    run_slow(FOP_lookup, 9000, 0);
+    ck_assert_uint_eq(io_stats_slowest(bench_xl, all), 2);
+    ck_assert_int_eq(all[0].fop, FOP_lookup);
+    ck_assert_int_eq(all[1].fop, FOP_stat);
+    ck_assert_uint_ge(all[0].total_ns, 8999 * millisecond);
+    ck_assert_uint_ge(all[1].stage_ns[STAGE_LOCKS], 2999 * millisecond);
+    ck_assert_uint_le(all[1].stage_ns[STAGE_LOCKS], 3001 * millisecond);
+    for (int i = 0; i < 2; i++) {
+        uint64_t sum = 0;
+
+        for (int k = 0; k < STAGES; k++)
+            sum += all[i].stage_ns[k];
+        ck_assert_uint_le(all[i].total_ns - sum, STAGES); /* rounded */
+        ck_assert(!all[i].is_sent);                       /* nobody sends here */
+    }
+    char *out = dumped();
+    expect(out, "slow.0=fop=lookup total_us=");
+    expect(out, "slow.1=fop=stat total_us=");
+    free(out);
+}
+END_TEST
+
+START_TEST(the_slowest_stay)
+{
+    struct io_stats_slow all[IO_STATS_SLOW_MAX];
+
+    ticks_start();
+    for (unsigned i = 1; i <= 3 * IO_STATS_SLOW_MAX; i++) /* in no order */
+        run_slow(FOP_stat, 10000 * (1 + i * 7 % (3 * IO_STATS_SLOW_MAX)), 0);
+    ck_assert_uint_eq(io_stats_slowest(bench_xl, all), IO_STATS_SLOW_MAX);
+    for (unsigned i = 0; i < IO_STATS_SLOW_MAX; i++)
+        ck_assert_uint_eq((all[i].total_ns / millisecond + 5000) / 10000, 3 * IO_STATS_SLOW_MAX - i);
+}
+END_TEST
+
+/* Of a list that is full of slower ones which are too old. */
+START_TEST(old_ones_make_room)
+{
+    struct io_stats_slow all[IO_STATS_SLOW_MAX];
+    struct ios *ios = bench_xl->private;
+    struct bench_call *call = bench_call(FOP_stat, NULL);
+
+    ticks_start();
+    call->stk->began = call->stk->arrived = ticks_now() - ticks_of_ns(2000000 * millisecond);
+    for (unsigned i = 0; i < IO_STATS_SLOW_MAX; i++)
+        ios_slow_look(ios, call->stk, ticks_now() - ticks_of_ns(601000 * millisecond));
+    run_slow(FOP_lookup, 1, 0);
+    ck_assert_uint_eq(io_stats_slowest(bench_xl, all), 1);
+    ck_assert_int_eq(all[0].fop, FOP_lookup);
+    call->stk->began = 0;
+    ck_assert_int_eq(bench_run(call), 0);
+}
+END_TEST
+
 /* ---- histograms ------------------------------------------------------------------------------ */
 
 START_TEST(durations_of_each_fop)
@@ -452,6 +530,9 @@ test_suite(void)
     tcase_add_checked_fixture(off, setup, bench_teardown);
     tcase_add_test(off, calls_bytes_and_sizes);
     tcase_add_test(off, latencies_switched_on_while_running);
+    tcase_add_test(off, slow_calls_are_kept_with_what_their_time_went_to);
+    tcase_add_test(off, the_slowest_stay);
+    tcase_add_test(off, old_ones_make_room);
     tcase_add_test(off, a_profile_since_it_was_started);
     tcase_add_test(off, intervals_end_when_they_are_read);
     tcase_add_test(off, the_most_used_files_first);

@@ -220,6 +220,7 @@ iot_run_parked(struct worker_job *job)
     struct parked *w = caa_container_of(job, struct parked, job);
 
     w->has_place = true;
+    call_stack_waited(w->stk, WAIT_QUEUE);
     if (call_stack_is_abandoned(w->stk))
         call_stack_fail(w->stk, ENOTCONN);
     else
@@ -238,6 +239,7 @@ enter_with(struct frame *f, struct call_stack *stk)
         return w->has_place = true;
     w->stk = stk;
     w->job.run = iot_run_parked;
+    call_stack_waits(stk);
     return enter_or_park(iot, conf, w) && (w->has_place = true);
 }
 
