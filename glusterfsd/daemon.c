@@ -74,9 +74,7 @@ daemonise(void)
     }
     close(fds[0]);
     ready_fd = fds[1];
-    if (setsid() < 0 || chdir("/") < 0)
-        return -errno;
-    return 0;
+    return chdir("/") < 0 ? -errno : 0;
 }
 
 void
@@ -90,6 +88,9 @@ daemon_ready(int exit_status, const char *message)
         return;
     }
     snprintf(v.message, sizeof v.message, "%s", message ? message : "");
+    /* Not before: an automounter lets its own process group mount, and keeps everybody else waiting. */
+    if (setsid() < 0)
+        log_event(LOG_WARNING, NULL, "daemon-setsid", "%s", strerror(errno));
     /* The parent may have been killed: the daemon goes on then. */
     ssize_t n = write(ready_fd, &v, sizeof v);
     (void)n;

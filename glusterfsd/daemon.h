@@ -17,7 +17,8 @@ extern const char daemon_name[];
 /* What the pools have to say goes to the log: for mem_pools_set_message_fn(). Any thread. */
 void daemon_pool_message(int level, const char *text);
 
-/* The parent waits here until daemon_ready() and exits with its status. 0 in the child; -errno. */
+/* The parent waits here until daemon_ready() and exits with its status. 0 in the child, which has the
+ * parent's process group and session until daemon_ready(); -errno. */
 int daemonise(void);
 /* Makes DAEMON_LOG_DIR, and `below` in it unless NULL, if they are missing; what fails is seen when the log
  * is opened. */

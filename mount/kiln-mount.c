@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <urcu.h>
 
@@ -209,6 +211,16 @@ default_log(void)
     return log_path;
 }
 
+/* Somebody waits there for this mount. Only the automounter's process group may look at the place meanwhile:
+ * no other process of kiln-mount's can mount there. */
+static bool
+is_automount(const char *place)
+{
+    struct statfs fs;
+
+    return statfs(place, &fs) == 0 && fs.f_type == AUTOFS_SUPER_MAGIC;
+}
+
 /* Problems with the command line that need no daemon to be seen. Paths are made absolute: the daemon goes to
  * the root. */
 static int
@@ -226,6 +238,8 @@ check_options(void)
         return give_up(EXIT_FAILURE, "%s: %s", options.mountpoint, strerror(errno));
     if (options.volfile && !(options.volfile = realpath(options.volfile, NULL)))
         return give_up(EXIT_FAILURE, "%s: %s", given, strerror(errno));
+    if (is_automount(mountpoint))
+        options.is_shared = options.joins = false;
     return 0;
 }
 
