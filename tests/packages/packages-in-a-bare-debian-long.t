@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # The Debian packages are built, and installed by apt in a bare Debian 12 that systemd has booted: a volume is made, mounted
-# by both clients, written while kilnd is restarted, kilnd is brought back by its watchdog, and purging leaves bricks alone.
+# by both clients, written while kilnd is restarted, kilnd is brought back by its watchdog, logs are rotated, the machine boots
+# again and mounts what its fstab has, and purging leaves bricks alone.
 #
 #   tests/packages/packages-in-a-bare-debian-long.t
 #
@@ -21,14 +22,19 @@ dir=$(mktemp -d /var/tmp/kiln-packages.XXXXXX) || exit 1
 root=$dir/root
 log=$dir/log
 
+# 0: it has gone by itself.
 halt() {
-    local i
-    [[ -n $nspawn ]] || return
+    local i status=1
+    [[ -n $nspawn ]] || return 0
     kill "$nspawn" 2>/dev/null # the machine is shut down
-    for ((i = 0; i < 600; i++)); do kill -0 "$nspawn" 2>/dev/null || break; sleep 0.1; done
+    for ((i = 0; i < 1800; i++)); do
+        kill -0 "$nspawn" 2>/dev/null || { status=0; break; }
+        sleep 0.1
+    done
     kill -KILL "$nspawn" 2>/dev/null
     wait "$nspawn" 2>/dev/null
     nspawn=
+    return "$status"
 }
 
 cleanup() {
@@ -104,16 +110,23 @@ mkdir "$root/debs"
 find "$debs" -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$root/debs" \;
 # The machine has no network: what the packages need is fetched before.
 t "apt finds what they need" chroot "$root" bash -c "apt-get update -q && apt-get install -y -q --download-only \
-    --no-install-recommends /debs/*.deb glusterfs-client attr"
+    --no-install-recommends /debs/*.deb glusterfs-client attr logrotate"
 
-systemd-nspawn --register=no --keep-unit -q -D "$root" --private-network --bind=/dev/fuse -b </dev/null >"$dir/boot.log" 2>&1 &
-nspawn=$!
-for ((i = 0; i < 300; i++)); do
-    leader=$(pgrep -P "$nspawn" | head -n 1)
-    [[ -z $leader || $(cat "/proc/$leader/comm" 2>/dev/null) != systemd ]] || break
-    sleep 0.1
-done
-if ! until_inside 120 '[[ $(systemctl is-system-running) =~ ^(running|degraded)$ ]]' 2>/dev/null; then
+# True when systemd has started what it starts.
+boot() {
+    local i devices=(--bind=/dev/fuse)
+    [[ ! -e /dev/autofs ]] || devices+=(--bind=/dev/autofs)
+    systemd-nspawn --register=no --keep-unit -q -D "$root" --private-network "${devices[@]}" \
+        --rlimit=RLIMIT_NOFILE=1048576 -b </dev/null >>"$dir/boot.log" 2>&1 &
+    nspawn=$!
+    for ((i = 0; i < 300; i++)); do
+        leader=$(pgrep -P "$nspawn" | head -n 1)
+        [[ -z $leader || $(cat "/proc/$leader/comm" 2>/dev/null) != systemd ]] || break
+        sleep 0.1
+    done
+    until_inside 300 '[[ $(systemctl is-system-running) =~ ^(running|degraded)$ ]]' 2>/dev/null
+}
+if ! boot; then
     echo "1..$((n + 1))"
     echo "ok $((n + 1)) - the rest # SKIP systemd does not boot in systemd-nspawn here"
     exit "$failed"
@@ -121,10 +134,12 @@ fi
 
 # ---- installed -------------------------------------------------------------------------------
 
-t "apt installs them from a local folder" inside 'apt-get install -y --no-install-recommends /debs/*.deb glusterfs-client attr'
+t "apt installs them from a local folder" inside 'apt-get install -y --no-install-recommends /debs/*.deb glusterfs-client attr logrotate'
 t "kilnd runs, and is started at boot" inside 'systemctl is-active kilnd && systemctl is-enabled kilnd'
 t "its sandbox is rated 5.0 or better" inside 'systemd-analyze security --threshold=50 kilnd.service'
 t "systemd finds nothing wrong with the unit" inside '! systemd-analyze verify kilnd.service 2>&1 | grep -v "Command .man"'
+t "it may open as many files as the unit says" inside \
+    'grep -qE "^Max open files +1048576 +1048576 " /proc/$(systemctl show -P MainPID kilnd)/limits'
 t "a volume is made" inside 'kiln volume create demo replica 2 /srv/b{1..4} && kiln volume start demo'
 t "the stock client mounts it" inside 'mkdir /mnt/s /mnt/k && mount -t glusterfs localhost:/demo /mnt/s'
 t "so does kiln" inside 'kiln mount demo /mnt/k'
@@ -134,6 +149,19 @@ t "the sandbox forbids nothing that clients do" inside 'cd /mnt/s && mknod dev c
 t "the log is in the journal, with priorities" inside 'journalctl -u kilnd -p info --no-pager | grep -q "\[login\]"'
 t "a reload does not end it" inside 'before=$(systemctl show -P MainPID kilnd); systemctl reload kilnd; systemctl is-active kilnd && \
     [[ $(systemctl show -P MainPID kilnd) == "$before" ]]'
+t "what systemd calls started serves every brick" inside 'systemctl restart kilnd && \
+    [[ $(kiln --json status demo | grep -oE "\"online\": *true" | wc -l) -eq 4 ]]'
+
+# A log in a file instead: who moves it away says so, or has logrotate copy it.
+inside "echo 'KILND_OPTIONS=\"-l /var/log/kiln/kilnd.log\"' >/etc/default/kilnd && systemctl restart kilnd"
+t "a log that was moved away is opened anew by a reload" inside 'mv /var/log/kiln/kilnd.log /root/moved && systemctl reload kilnd && \
+    kiln volume set demo user.note moved'
+t "and goes on" until_inside 60 'grep -q "\[volume-set\]" /var/log/kiln/kilnd.log'
+t "logrotate keeps the old one" inside 'logrotate -f /etc/logrotate.d/kiln && grep -q "\[volume-set\]" /var/log/kiln/kilnd.log.1 && \
+    ! grep -q "\[volume-set\]" /var/log/kiln/kilnd.log && kiln volume set demo user.note rotated'
+t "and kilnd writes to the new one" until_inside 60 'grep -q "\[volume-set\]" /var/log/kiln/kilnd.log'
+inside "echo 'KILND_OPTIONS=' >/etc/default/kilnd && systemctl restart kilnd"
+t "the mounts go on" until_inside 240 'grep -q hello /mnt/k/file && grep -q hello /mnt/s/file'
 
 # Each file is acknowledged when sync has returned 0.
 cat >"$root/root/write" <<'END'
@@ -156,6 +184,27 @@ t "every acknowledged write is there" inside 'while read -r i; do [[ $(cat /mnt/
 inside 'kill -STOP $(systemctl show -P MainPID kilnd)'
 t "the watchdog brings back a kilnd that is stuck" until_inside 300 '[[ $(systemctl show -P NRestarts kilnd) -ge 1 ]] && systemctl is-active kilnd'
 t "and the mount goes on" until_inside 240 'grep -q hello /mnt/k/file'
+
+# ---- booted again ----------------------------------------------------------------------------
+
+cat >>"$root/etc/fstab" <<'END'
+localhost:/demo /mnt/s glusterfs _netdev,x-systemd.requires=kilnd.service 0 0
+localhost:/demo /mnt/k kiln _netdev,x-systemd.requires=kilnd.service 0 0
+END
+[[ ! -e /dev/autofs ]] || cat >>"$root/etc/fstab" <<'END'
+localhost:/demo /mnt/a kiln _netdev,x-systemd.requires=kilnd.service,x-systemd.automount 0 0
+END
+mkdir "$root/mnt/a"
+t "the machine is shut down with volumes mounted" halt
+t "and boots again" boot
+t "what its fstab has is mounted" inside 'systemctl is-active kilnd mnt-s.mount mnt-k.mount && findmnt -t fuse.glusterfs /mnt/s && \
+    findmnt -t fuse.glusterfs /mnt/k && grep -q hello /mnt/s/file /mnt/k/file'
+if [[ -e /dev/autofs ]]; then
+    t "an automount waits for the first who looks" inside 'systemctl is-active mnt-a.automount && ! systemctl is-active mnt-a.mount && \
+        grep -q hello /mnt/a/file && systemctl is-active mnt-a.mount'
+    t "and can be ended" inside 'systemctl stop mnt-a.automount mnt-a.mount && ! findmnt /mnt/a'
+fi
+: >"$root/etc/fstab"
 
 # ---- upgraded, removed, purged ---------------------------------------------------------------
 
