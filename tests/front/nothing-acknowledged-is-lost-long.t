@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kilnd is killed again and again (KILN_ROUNDS, 100) while two volumes are written to and options are set: the volumes come back,
-# every file whose fsync was answered is there with what was written, and every option that was answered is set.
+# kilnd is killed again and again (KILN_ROUNDS, 100) while three volumes are written to, options are set, and bricks of one volume are
+# replaced, added as a third replica and taken away again: the volumes come back, every file whose fsync was answered is there with
+# what was written, and on every copy once that is healed, and every option that was answered is set.
 . "$(dirname "$0")/../lib/kiln.sh"
 
 rounds=${KILN_ROUNDS:-100}
@@ -41,6 +42,30 @@ set_options() {
         sleep 0.05
     done
 }
+bricks_of() {
+    kiln_json info "$1" | grep -oE '"path":"[^"]*"' | cut -d'"' -f4
+}
+# A line in $T/changes for each change that was answered. What is refused (kilnd is gone, copies are not equal yet) is tried again,
+# always with another folder: one that a killed kilnd had begun is undone when the next one starts.
+change_bricks() {
+    local n=100 now=()
+    while [[ ! -e $T/stop ]]; do
+        n=$((n + 1))
+        mapfile -t now < <(bricks_of g 2>/dev/null)
+        case ${#now[@]}:$((RANDOM % 3)) in
+        2:0) kiln volume add-brick g replica 3 "$T/b/$n" ;;
+        2:*) kiln volume replace-brick g "${now[RANDOM % 2]}" "$T/b/$n" commit force ;;
+        3:*) kiln volume remove-brick g replica 2 "${now[RANDOM % 3]}" force ;;
+        *) false ;;
+        esac >"$T/change.out" 2>&1 </dev/null && echo "$n ${#now[@]}" >>"$T/changes"
+        kiln volume heal g >/dev/null 2>&1 || true # else the stock daemon may take ten minutes until it looks again
+        sleep 0.2
+    done
+}
+nothing_is_pending() {
+    kiln volume heal g >/dev/null 2>&1 || true
+    [[ $(kiln_json heal g info | grep -o '"count":0' | wc -l) -eq $(bricks_of g | wc -l) ]]
+}
 grows() {
     [[ $(wc -l <"$1") -gt $2 ]]
 }
@@ -58,7 +83,9 @@ print(bad)' "$@"
 front_start
 kiln volume create r replica 2 "$T"/b/{1..4}
 kiln volume create d "$T"/b/{5,6}
-for v in r d; do
+kiln volume create g replica 2 "$T"/b/{7,8}
+: >"$T/changes"
+for v in r d g; do
     kiln volume start "$v"
     front_mount "$v" "$T/mnt-$v"
     mkdir "$T/mnt-$v/files"
@@ -67,11 +94,16 @@ for v in r d; do
 done
 set_options &
 writers+=($!)
+change_bricks &
+writers+=($!)
 for ((round = 1; round <= rounds; round++)); do
     written=$(wc -l <"$T/log-r")
     plain=$(wc -l <"$T/log-d")
+    changed=$(wc -l <"$T/changes")
     wait_for 240 "files to be written" grows "$T/log-r" "$((written + 5))"
     wait_for 240 "files to be written" grows "$T/log-d" "$((plain + 5))"
+    # Every fifth round lets the copies become equal, which the next change of bricks waits for.
+    [[ $((round % 5)) -ne 0 ]] || wait_for 240 "a change of bricks" grows "$T/changes" "$changed"
     sleep "0.$((RANDOM % 10))"
     front_kill
     front_start
@@ -82,9 +114,15 @@ touch "$T/stop"
 for pid in "${writers[@]}"; do
     wait_for 240 "a writer to end" process_gone "$pid"
 done
-diag "files flushed: $(wc -l <"$T/log-r") and $(wc -l <"$T/log-d"), options set: $(cat "$T/set")"
-is "$(kiln_json status | grep -o '"online":true' | wc -l)" 6 "every brick is served"
+diag "files flushed: $(wc -l <"$T/log-r"), $(wc -l <"$T/log-d") and $(wc -l <"$T/log-g"), options set: $(cat "$T/set")"
+diag "bricks replaced or added: $(grep -c ' 2$' "$T/changes"), taken away: $(grep -c ' 3$' "$T/changes" || true)"
+is "$(kiln_json status | grep -o '"online":true' | wc -l)" $((6 + $(bricks_of g | wc -l))) "every brick is served"
 is "$(missing "$T/log-r" "$T/mnt-r/files")" 0 "every file that was flushed is there, of the replicated volume"
-is "$(missing "$T/log-d" "$T/mnt-d/files")" 0 "and of the plain one"
+is "$(missing "$T/log-d" "$T/mnt-d/files")" 0 "of the plain one"
+is "$(missing "$T/log-g" "$T/mnt-g/files")" 0 "and of the one whose bricks have changed"
+t "its copies are healed" wait_for 600 "nothing to be pending" nothing_is_pending
+for brick in $(bricks_of g); do
+    is "$(missing "$T/log-g" "$brick/files")" 0 "each copy has them: ${brick#"$T"/}"
+done
 number=$(kiln_json get r user.number | grep -oE '[0-9]+')
 t "the option is the last one that was answered, or the next" test "$number" -ge "$(cat "$T/set")" -a "$number" -le "$(cat "$T/setting")"
