@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/kiln.h"
+#include "cli/printable.h"
 
 #define ANSWER_MAX (64u << 20)
 
@@ -138,6 +139,17 @@ refused_by_daemon(const json_t *answer, long status)
     return KILN_REFUSED;
 }
 
+/* What people are shown can be shown; JSON escapes by itself. NULL: not JSON, or no memory. */
+static json_t *
+read_answer(const struct bytes *bytes)
+{
+    json_t *json = bytes->at ? json_loadb(bytes->at, bytes->size, 0, NULL) : NULL;
+    json_t *shown = json && !kiln_options.is_json ? printable(json) : json_incref(json);
+
+    json_decref(json);
+    return shown;
+}
+
 /* `body` NULL: GET. */
 static int
 ask_with(const char *path, const char *body, json_t **answer, bool is_quiet)
@@ -145,7 +157,7 @@ ask_with(const char *path, const char *body, json_t **answer, bool is_quiet)
     struct bytes bytes = {0};
     long status = 0;
     CURLcode err = exchange(path, body, &bytes, &status);
-    json_t *json = err || !bytes.at ? NULL : json_loadb(bytes.at, bytes.size, 0, NULL);
+    json_t *json = err ? NULL : read_answer(&bytes);
 
     free(bytes.at);
     *answer = NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/kiln.h"
+#include "cli/printable.h"
 
 #define DUMP_BYTES_MAX (256u << 20)
 
@@ -69,7 +70,8 @@ explain(const struct verb *v, int argc, char **argv)
     if (!text)
         return refuse(KILN_REFUSED, "a statedump: its text, or what /statedump.json has answered",
                       "kiln statedump", "%s cannot be read: %s", argv[0], strerror(errno));
-    json_t *dump = explain_read(text, size), *all = dump ? explain_say(dump) : NULL;
+    json_t *dump = explain_read(text, size), *said = dump ? explain_say(dump) : NULL;
+    json_t *all = said && !kiln_options.is_json ? printable(said) : json_incref(said);
     int status = KILN_DONE;
     if (!all) {
         status = refuse(KILN_REFUSED, "a statedump: its text, or what /statedump.json has answered",
@@ -83,6 +85,7 @@ explain(const struct verb *v, int argc, char **argv)
         show_part(all, "bricks", "Bricks", "There is none.");
     }
     json_decref(all);
+    json_decref(said);
     json_decref(dump);
     free(text);
     return status;

@@ -11,6 +11,8 @@ kiln_SOURCES = \
 	cli/kiln.c \
 	cli/kiln.h \
 	cli/mount.c \
+	cli/printable.c \
+	cli/printable.h \
 	cli/show.c \
 	cli/top.c \
 	cli/top.h \
@@ -28,8 +30,12 @@ CLEANFILES += $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
 cli/completions/bash/kiln cli/completions/zsh/_kiln: kiln$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./kiln$(EXEEXT) completion $(notdir $(@D)) > $@.new && mv $@.new $@
 
-check_PROGRAMS += cli/test-explain cli/test-top
+check_PROGRAMS += cli/test-explain cli/test-printable cli/test-show cli/test-top
 cli_test_explain_SOURCES = cli/test-explain.c cli/explain-read.c cli/explain-say.c
 cli_test_explain_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
+cli_test_printable_SOURCES = cli/test-printable.c cli/printable.c
+cli_test_printable_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
+cli_test_show_SOURCES = cli/test-show.c cli/show.c
+cli_test_show_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 cli_test_top_SOURCES = cli/test-top.c cli/top-rates.c cli/top-view.c
 cli_test_top_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)

@@ -5,12 +5,17 @@
 
 #include "cli/kiln.h"
 
+/* Who answers may be no kilnd: what is no text is shown as "-". */
+static const char *
+said(const json_t *value)
+{
+    return json_is_string(value) ? json_string_value(value) : "-";
+}
+
 static const char *
 text(const json_t *json, const char *key)
 {
-    const char *value = json_string_value(json_object_get(json, key));
-
-    return value ? value : "-";
+    return said(json_object_get(json, key));
 }
 
 static long long
@@ -52,7 +57,7 @@ show_one_info(json_t *v)
     if (json_object_size(json_object_get(v, "options")) > 0)
         printf("Options Reconfigured:\n");
     json_object_foreach(json_object_get(v, "options"), key, value)
-        printf("%s: %s\n", key, json_string_value(value));
+        printf("%s: %s\n", key, said(value));
 }
 
 int
@@ -75,7 +80,7 @@ show_list(const json_t *answer)
     size_t i;
 
     json_array_foreach(json_object_get(answer, "volumes"), i, v)
-        printf("%s\n", json_string_value(v));
+        printf("%s\n", said(v));
     return KILN_DONE;
 }
 
@@ -146,7 +151,7 @@ show_brick_check(json_t *brick)
     size_t i;
 
     printf("Brick %s:%s\n", text(brick, "host"), text(brick, "path"));
-    json_array_foreach(json_object_get(brick, "flaws"), i, line) printf("  %s\n", json_string_value(line));
+    json_array_foreach(json_object_get(brick, "flaws"), i, line) printf("  %s\n", said(line));
     if (json_object_get(brick, "error"))
         printf("  It could not be looked through: %s\n", text(brick, "error"));
     printf("  %lld objects, %lld of them not whole", number(brick, "objects"), number(brick, "bad"));
@@ -221,7 +226,7 @@ show_heal(const json_t *answer)
 
         show_heal_brick(brick);
         json_array_foreach(json_object_get(brick, "entries"), k, entry)
-            printf("%s%s\n", json_string_value(entry),
+            printf("%s%s\n", said(entry),
                    is_among(split, entry) ? " - Is in split-brain\n" : "");
         show_heal_status(brick);
         show_heal_end(brick, "Number of entries", "count");
@@ -240,7 +245,7 @@ show_split_brain(const json_t *answer)
     {
         show_heal_brick(brick);
         json_array_foreach(json_object_get(brick, "split_brain"), k, entry)
-            printf("%s\n", json_string_value(entry));
+            printf("%s\n", said(entry));
         show_heal_status(brick);
         show_heal_end(brick, "Number of entries in split-brain", "split_brain_count");
         putchar('\n');

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Whatever an answer holds, it is shown: each list of each kind of answer, with things in it that no kilnd
+ * says. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/kiln.h"
+
+struct kiln_options kiln_options;
+
+int
+show_json(const json_t *answer)
+{
+    (void)answer;
+    return KILN_DONE;
+}
+
+static int (*const shows[])(const json_t *) = {
+    show_info, show_status,       show_list,        show_profile,         show_check,
+    show_heal, show_heal_summary, show_split_brain, show_heal_statistics, show_options};
+static const char *const lists[] = {"volumes",     "bricks", "options", "entries",
+                                    "split_brain", "flaws",  "looks",   "fops"};
+static const char *const odd[] = {"1", "null", "\"text\"", "[]", "{}", "[1, null, \"text\", [], {}]",
+                                  "{\"a\": 1, \"replica\": 0}", "{\"replica\": -1, \"status\": \"Started\"}"};
+enum { LISTS = sizeof lists / sizeof lists[0], ODD = sizeof odd / sizeof odd[0] };
+
+/* Every list is the odd thing, and is within lists that hold every list. */
+static json_t *
+answer_with(const char *thing, int depth)
+{
+    json_t *answer = json_object();
+
+    for (size_t i = 0; i < LISTS; i++) {
+        json_t *value = json_loads(thing, JSON_DECODE_ANY, NULL);
+
+        ck_assert_ptr_nonnull(value);
+        if (depth > 0)
+            value = json_pack("[oo]", value, answer_with(thing, depth - 1));
+        ck_assert_int_eq(json_object_set_new(answer, lists[i], value), 0);
+    }
+    json_object_set_new(answer, "replica", json_integer(depth - 1));
+    json_object_set_new(answer, "status", json_string("Started"));
+    return answer;
+}
+
+START_TEST(anything_is_shown)
+{
+    ck_assert_ptr_nonnull(freopen("/dev/null", "w", stdout));
+    for (size_t i = 0; i < ODD; i++) {
+        for (int depth = 0; depth < 3; depth++) {
+            json_t *answer = answer_with(odd[i], depth);
+
+            for (size_t k = 0; k < sizeof shows / sizeof shows[0]; k++)
+                ck_assert_int_ge(shows[k](answer), 0);
+            json_decref(answer);
+        }
+    }
+}
+END_TEST
+
+Suite *test_suite(void);
+
+Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("show");
+    TCase *t = tcase_create("show");
+
+    tcase_add_test(t, anything_is_shown);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
