@@ -10,9 +10,9 @@
 
 enum { POOLED_CHILDREN = 8 };
 
+/* Room for a layout of so many; clang takes no struct whose end is open into another one. */
 struct layout_pooled {
-    struct layout head;
-    struct layout_range of[POOLED_CHILDREN];
+    _Alignas(struct layout) char room[sizeof(struct layout) + POOLED_CHILDREN * sizeof(struct layout_range)];
 };
 
 static struct mem_pool *pool;
@@ -256,6 +256,7 @@ layout_assign(struct layout *l, const struct layout_plan *plan)
     unsigned first = plan->hash % l->count, left;
     struct sums s = sum_up(l, plan, first);
     double unit = s.weight > 0 ? (double)UINT32_MAX / s.weight : 0;
+    struct layout_range *last = NULL;
     uint32_t start = 0;
 
     left = s.usable;
@@ -270,9 +271,16 @@ layout_assign(struct layout *l, const struct layout_plan *plan)
             continue;
         uint32_t range = (uint32_t)(unit * plan->weights[i]);
 
+        left--;
+        /* Beside giants it is nothing, and one hash is no range. */
+        if (left ? range < 2 : start == UINT32_MAX)
+            continue;
         r->start = start;
-        r->stop = --left ? start + range - 1 : UINT32_MAX;
+        r->stop = left ? start + range - 1 : UINT32_MAX;
         start = r->stop + 1;
+        last = r;
     }
+    if (last)
+        last->stop = UINT32_MAX;
     layout_settle(l);
 }
