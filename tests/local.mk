@@ -5,7 +5,7 @@ EXTRA_DIST += COPYING COPYING-GPLV2 COPYING-LGPLV3 COPYING-GPLV3 debian .ci/run 
 
 # The corpora of the fuzz targets, without a fuzzer: tests/wire/fuzz runs them with one.
 FUZZ_REPLAYS = tests/wire/replay-codec tests/wire/replay-record tests/wire/replay-session tests/wire/replay-text \
-	tests/wire/replay-disk tests/wire/replay-front
+	tests/wire/replay-disk tests/wire/replay-front tests/wire/replay-client
 check_PROGRAMS += $(FUZZ_REPLAYS)
 tests_wire_replay_codec_SOURCES = tests/wire/fuzz-codec.c tests/wire/fuzz-replay.c
 tests_wire_replay_codec_LDADD = $(TEST_LIBS)
@@ -20,5 +20,7 @@ tests_wire_replay_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo -Wl,--wrap
 tests_wire_replay_disk_SOURCES = tests/wire/fuzz-disk.c tests/wire/fuzz-memory.h tests/wire/fuzz-replay.c
 tests_wire_replay_disk_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_MEMORY)
 tests_wire_replay_disk_LDADD = $(TEST_LIBS)
+tests_wire_replay_client_SOURCES = tests/wire/fuzz-client.c tests/wire/fuzz-replay.c mount/shared.c
+tests_wire_replay_client_LDADD = $(TEST_LIBS)
 tests_wire_replay_front_SOURCES = tests/wire/fuzz-front.c tests/wire/fuzz-replay.c $(VOLUME_STATE_SOURCES)
 tests_wire_replay_front_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)

@@ -176,10 +176,49 @@ def record_inputs(folder):
     plain(folder, "many", bytes([1, 0, 0]) + bytes([2, 0, 1]) * 200)
 
 
+def client_inputs(folder):
+    """The first byte: 0 layouts, 1 counts, 2 cookies, 3 ports, 4 a packet of a shared mount."""
+    def layout(*ranges):
+        return bytes([0, len(ranges) - 1]) + b"".join(bytes([2, 16]) + u32(7) + u32(kind) + u32(start) + u32(stop)
+                                                      for kind, start, stop in ranges)
+    half, end = 0x7fffffff, 0xffffffff
+    for number, ranges in enumerate((((0, 0, end),), ((0, 0, half), (0, half + 1, end)), ((0, half + 1, end), (0, 0, half)), ((0, 0, end), (0, 0, 0)),
+                                     ((0, 0, half), (0, half, end)), ((1, 5, half), (0, half + 9, end)), ((9, 0, end),), ((0, end, 0),),
+                                     tuple((0, n << 28, (n + 1 << 28) - 1) for n in range(16)))):
+        plain(folder, "layout-%d" % number, layout(*ranges))
+        hashes = u32(5) * 2 + u32(half) + u32(end)
+        for weights in (bytes([0, 1]), bytes([1]) + u32(end), bytes([1]) + u32(0)):
+            plain(folder, "assign-%d-%s" % (number, weights.hex()), layout(*ranges) + hashes + weights * len(ranges) + u32(1) + bytes([0]) + u32(7))
+    plain(folder, "layout-failed", bytes([0, 3, 0, 4, 1, 2, 3, 1, 2, 3, 8]))
+    plain(folder, "layout-mixed", bytes([0, 5]) + bytes([1, 1, 0, 2, 16]) + bytes(16) + bytes([1, 1]) + u32(9) * 4 + bytes([1]) + u32(1) +
+          bytes([1]) + u32(end) + bytes([0, 3, 0, 2, 0, 1, 0, 0]) + u32(3) + bytes([2]) + u32(1))
+    counts = bytes([12]) + u32(1) + u32(0) * 2
+    for count in (2, 3, 4):
+        for how in (0, 1, 9, 25, 1 | 64, 9 | 64, 13 | 64, 27 | 64, 121, 127):
+            body = b"".join(bytes([how if n else 1 | 8]) + (u32(n) if how & 16 and n else b"") + (counts if how & 32 and n else b"") +
+                            (counts * count if how & 64 and n else b"") for n in range(count))
+            for arbiter in (0, 1):
+                plain(folder, "counts-%d-%d-%d" % (count, how, arbiter), bytes([1, count - 2, arbiter]) + body + bytes([2, 116]))
+    for cookie in (0, 1, 1 << 31, 1 << 63, (1 << 64) - 1, (1 << 64) - 2):
+        for bricks in (1, 2, 3, 64, 1024):
+            plain(folder, "cookie-%x-%d" % (cookie, bricks), bytes([2]) + u32(bricks - 1) + u32(1) + u64(cookie))
+    for which, body in enumerate((u32(0) * 2 + u32(1) + u32(49152), text("/bricks/b1") + u32(49152) + u32(7), u32(0) + u32(5))):
+        plain(folder, "ports-%d" % which, bytes([3, which, len(body)]) + body)
+        plain(folder, "ports-short-%d" % which, bytes([3, which, len(body)]) + body[:-3])
+    words = ["mountpoint=/mnt", "server=a", "server=b", "server-port=24007", "volume=/v", "subdir=/s", "source=a:/v", "acl=on", "read-only=on",
+             "attribute-timeout=1", "entry-timeout=1", "negative-timeout=0", "direct-io-mode=enable", "xlator-option=*.a=b", "kernel-option=nosuid"]
+    whole = b"".join(word.encode() + b"\0" for word in words)
+    for name, packet in (("whole", whole), ("volfile", b"mountpoint=/mnt\0volfile=/v\0"), ("no-end", whole[:-1]), ("unknown", b"x=y\0" + whole),
+                         ("no-equals", b"mountpoint\0"), ("half", b"mountpoint=/mnt\0server=a\0"), ("empty", b""), ("many", b"server=a\0" * 200),
+                         ("options", b"xlator-option=*.a=b\0" * 300), ("kernel", b"kernel-option=x\0" * 100)):
+        plain(folder, "packet-" + name, bytes([4, 1]) + packet)
+    plain(folder, "packet-elsewhere", bytes([4, 0]) + whole)
+
+
 def main():
     target, folder = sys.argv[1:]
     os.makedirs(folder, exist_ok=True)
-    {"codec": codec, "text": text_inputs, "disk": disk_inputs, "session": session_inputs, "record": record_inputs}[target](folder)
+    {"codec": codec, "text": text_inputs, "disk": disk_inputs, "session": session_inputs, "record": record_inputs, "client": client_inputs}[target](folder)
 
 
 main()
