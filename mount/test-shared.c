@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mount/mount.h"
@@ -154,6 +158,118 @@ START_TEST(one_listens_and_the_next_joins)
 }
 END_TEST
 
+/* ---- another user ---------------------------------------------------------------------------- */
+
+enum { NOBODY = 65534 };
+
+static struct sockaddr_un
+address(void)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+    strcpy(a.sun_path, path);
+    return a;
+}
+
+/* Runs `act` as another user; what it returns. */
+static int
+as_nobody(int (*act)(void))
+{
+    int how;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(setresuid(NOBODY, NOBODY, NOBODY) ? 99 : act());
+    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 98;
+}
+
+/* What would be taken of root: 0, nobody answers. */
+static int
+ask_as_root_does(void)
+{
+    struct sockaddr_un a = address();
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), bytes = shared_encode(&all, "/mnt", packet, sizeof packet);
+    char byte;
+
+    if (connect(fd, (struct sockaddr *)&a, sizeof a))
+        return 97;
+    (void)!send(fd, packet, (size_t)bytes, MSG_NOSIGNAL);
+    return recv(fd, &byte, 1, 0) > 0;
+}
+
+static int
+is_kept_out(void)
+{
+    return join() == SHARED_NONE ? 0 : 1;
+}
+
+static int
+trusts_no_root(void)
+{
+    return join() == SHARED_FAILED ? 0 : 1;
+}
+
+static void
+in_a_folder_of_all(char dir[])
+{
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(chmod(dir, 0777), 0);
+    snprintf(path, sizeof path, "%s/socket", dir);
+}
+
+START_TEST(another_user_asks_in_vain)
+{
+    char dir[] = "/tmp/kiln-shared.XXXXXX", lock[80];
+
+    if (geteuid() != 0)
+        return;
+    in_a_folder_of_all(dir);
+    snprintf(lock, sizeof lock, "%s.lock", path);
+    ck_assert_int_eq(shared_find(path, &all, "/mnt", &status, why, sizeof why), SHARED_FIRST);
+    ck_assert_int_eq(shared_listen(path), 0);
+    ck_assert_int_eq(as_nobody(is_kept_out), 0);
+    ck_assert_int_eq(chmod(path, 0777), 0); /* even if the file let them in */
+    ck_assert_int_eq(as_nobody(ask_as_root_does), 0);
+    ck_assert_int_eq(as_nobody(trusts_no_root), 0);
+    answer = 0;
+    ck_assert_int_eq(join(), SHARED_JOINED);
+    shared_end(path);
+    unlink(lock);
+    rmdir(dir);
+}
+END_TEST
+
+/* Whoever listens where root asks gets not even the question. */
+START_TEST(another_user_listens_in_vain)
+{
+    char dir[] = "/tmp/kiln-shared.XXXXXX", byte;
+    int told[2], how;
+
+    if (geteuid() != 0)
+        return;
+    in_a_folder_of_all(dir);
+    ck_assert_int_eq(pipe(told), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sockaddr_un a = address();
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+        if (setresuid(NOBODY, NOBODY, NOBODY) || bind(fd, (struct sockaddr *)&a, sizeof a) || listen(fd, 1) ||
+            write(told[1], "x", 1) != 1)
+            _exit(99);
+        _exit(recv(accept(fd, NULL, NULL), &byte, 1, 0) == 0 ? 0 : 1);
+    }
+    ck_assert_int_eq(read(told[0], &byte, 1), 1);
+    ck_assert_int_eq(join(), SHARED_FAILED);
+    ck_assert_str_eq(why, "the socket is not root's");
+    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
+    ck_assert(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    unlink(path);
+    rmdir(dir);
+}
+END_TEST
+
 Suite *test_suite(void);
 
 Suite *
@@ -166,6 +282,8 @@ test_suite(void)
     tcase_add_test(t, what_has_no_room_is_not_sent);
     tcase_add_test(t, a_packet_that_is_none_is_refused);
     tcase_add_test(t, one_listens_and_the_next_joins);
+    tcase_add_test(t, another_user_asks_in_vain);
+    tcase_add_test(t, another_user_listens_in_vain);
     tcase_set_timeout(t, 120);
     suite_add_tcase(s, t);
     return s;
