@@ -157,6 +157,7 @@ log_in(struct login *l)
         conn_set_trusted(l->req->conn);
         log_event(LOG_INFO, client->graph->top, "login", "%s (%s, %s) is connected%s", client->uid,
                   client->process_name, client->version, client->is_trusted ? ", trusted" : "");
+        session_end_formers(l->req->conn, client);
         accept_login(l, client);
     }
     brick_client_unref(client);

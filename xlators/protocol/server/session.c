@@ -11,6 +11,7 @@
  * may have read it (call_rcu).
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +271,111 @@ session_logout(struct brick_client *client)
 {
     end_connection(client);
     brick_client_unref(client);
+}
+
+/* ---- who has come back ----------------------------------------------------------------------- */
+
+/* The uid of a layer's login: the same each time, but for the number at its end (wire 3.5). 0: it has none. */
+static size_t
+split_uid(const char *uid, unsigned long *number)
+{
+    static const char mark[] = "-RECON_NO:-";
+    const char *at = uid, *last = NULL;
+    char *end;
+
+    while ((at = strstr(at, mark)))
+        last = at++;
+    if (!last || last[sizeof mark - 1] < '0' || last[sizeof mark - 1] > '9')
+        return 0;
+    *number = strtoul(last + sizeof mark - 1, &end, 10);
+    return *end ? 0 : (size_t)(last - uid);
+}
+
+static bool
+is_former(const struct brick_client *was, const struct brick_client *now)
+{
+    unsigned long before, number;
+    size_t len = split_uid(now->uid, &number);
+
+    return len && split_uid(was->uid, &before) == len && strncmp(was->uid, now->uid, len) == 0 &&
+           before < number && was->cred_bytes == now->cred_bytes &&
+           memcmp(was->cred, now->cred, now->cred_bytes) == 0 && was->is_trusted == now->is_trusted &&
+           gfid_equal(&was->subdir_gfid, &now->subdir_gfid);
+}
+
+static bool
+is_same_host(const struct conn *a, const struct conn *b)
+{
+    const struct sockaddr_storage *x = conn_peer(a), *y = conn_peer(b);
+
+    if (x->ss_family != y->ss_family)
+        return false;
+    if (x->ss_family == AF_INET)
+        return ((const struct sockaddr_in *)x)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)y)->sin_addr.s_addr;
+    return x->ss_family != AF_INET6 || memcmp(&((const struct sockaddr_in6 *)x)->sin6_addr,
+                                              &((const struct sockaddr_in6 *)y)->sin6_addr,
+                                              sizeof(struct in6_addr)) == 0;
+}
+
+/* A reference; NULL: there is none. */
+static struct conn *
+find_former(struct conn *c, const struct brick_client *now)
+{
+    struct conn *found = NULL;
+    struct session *s;
+
+    pthread_mutex_lock(&now->graph->clients_lock);
+    cds_list_for_each_entry(s, &server_of(now->graph)->sessions, link)
+    {
+        if (is_former(s->client, now) && is_same_host(s->conn, c)) {
+            found = conn_ref(s->conn);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&now->graph->clients_lock);
+    return found;
+}
+
+static void
+end_former(struct conn *former, const struct brick_client *now, struct departed *departed)
+{
+    struct brick_client *was = NULL;
+    struct shown old = {0};
+
+    pthread_mutex_lock(stripe_of(former));
+    struct session *s = conn_user(former);
+
+    if (s && s->client && is_former(s->client, now)) {
+        was = leave_locked(s, &old);
+        s->client = NULL;
+    }
+    pthread_mutex_unlock(stripe_of(former));
+    shown_free(&old);
+    if (was) {
+        log_event(LOG_INFO, now->graph->top, "client-is-back", "%s has logged in again: %s has ended",
+                  now->uid, was->uid);
+        end_connection(was);
+    }
+    depart(departed, was);
+    conn_close(former);
+}
+
+void
+session_end_formers(struct conn *c, const struct brick_client *now)
+{
+    struct departed *departed;
+    struct conn *former;
+
+    while ((former = find_former(c, now)) && (departed = calloc(1, sizeof *departed))) {
+        end_former(former, now, departed);
+        conn_unref(former);
+    }
+    if (!former)
+        return;
+    log_event(LOG_ERROR, now->graph->top, "client-is-back-no-memory", "no memory to end what %s was before",
+              now->uid);
+    conn_unref(former);
 }
 
 void

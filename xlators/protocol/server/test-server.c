@@ -110,6 +110,33 @@ START_TEST(test_second_login_replaces)
 }
 END_TEST
 
+static bool
+are_gone(void)
+{
+    return atomic_load(&gones) == 2;
+}
+
+/* A client whose connection was cut comes back before the brick knows. What it was before has ended when it is
+ * let in; a later login and another's are left alone. */
+START_TEST(test_who_comes_back_is_not_there_twice)
+{
+    struct peer *first = logged_in("CTX_ID:1-RECON_NO:-9"), *other = logged_in("CTX_ID:2-RECON_NO:-0");
+    struct peer *later = logged_in("CTX_ID:1-RECON_NO:-11");
+
+    wait_until(are_gone); /* at once, and when nothing refers to it any more */
+    ck_assert(!receive(first));
+    struct peer *again = logged_in("CTX_ID:1-RECON_NO:-10");
+
+    ck_assert_int_eq(fop(later, FOP_open, CALL(.gfid = gfid_no(3)), NULL), 0);
+    ck_assert_int_eq(fop(other, FOP_open, CALL(.gfid = gfid_no(3)), NULL), 0);
+    ck_assert_int_eq(fop(again, FOP_open, CALL(.gfid = gfid_no(3)), NULL), 0);
+    peer_free(first);
+    peer_free(other);
+    peer_free(later);
+    peer_free(again);
+}
+END_TEST
+
 START_TEST(test_other_handshakes)
 {
     struct peer *p = peer_new();
@@ -640,6 +667,7 @@ test_suite(void)
     tcase_add_test(c, test_login_checks);
     tcase_add_test(c, test_login_has_so_many_components);
     tcase_add_test(c, test_second_login_replaces);
+    tcase_add_test(c, test_who_comes_back_is_not_there_twice);
     tcase_add_test(c, test_other_handshakes);
     tcase_add_test(c, test_resolver);
     tcase_add_test(c, test_resolver_with_parked_lookups);
