@@ -54,6 +54,19 @@ fd_ctx_set(struct fd *fd, const struct xlator *xl, void *ctx)
     atomic_store_explicit(&fd->ctx[xl->slot[CTX_FD] - 1], ctx, memory_order_release);
 }
 
+/* As fd_ctx_set(), where several threads may: the first one's becomes the fd's. Returns the one that is the
+ * fd's now; if that is not `fresh`, `fresh` stays the caller's. */
+static inline void *
+fd_ctx_install(struct fd *fd, const struct xlator *xl, void *fresh)
+{
+    void *was = NULL;
+
+    if (atomic_compare_exchange_strong_explicit(&fd->ctx[xl->slot[CTX_FD] - 1], &was, fresh,
+                                                memory_order_acq_rel, memory_order_acquire))
+        return fresh;
+    return was;
+}
+
 struct fd_table {
     pthread_mutex_t lock;
     struct fd **slots; /* NULL: free */

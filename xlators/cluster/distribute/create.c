@@ -7,6 +7,8 @@
  *      SYMLINK make no such check, as stock's clients do not.
  *   2. If the hashed subvolume is too full, the file is made on the one with most room, and on the hashed
  *      one a linkto file before.
+ *   3. If it is leaving the volume, the layout is read again under the lock of 1; a rebalance gives all
+ *      folders new ones. If the name is hashed there still, then as 2, under the lock.
  *
  * Others see: with 2, for a moment a linkto file that leads nowhere; then they look everywhere. */
 #include <errno.h>
@@ -34,6 +36,25 @@ was_refused(const struct call_stack *stk)
     return stk && dict_has(stk->reply.xdata, DICT_KEY_PREOP_CHECK_FAILED);
 }
 
+static int make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_stack **out);
+
+/* The layout is of now, and stays. Nothing is made on a subvolume that is leaving: it would be lost with it. */
+static int
+make_by_layout(const struct op *o, const struct layout *layout, unsigned *at, struct call_stack **out)
+{
+    int now = layout_find(layout, dist_hash(o->d, o->stk->call.loc.name));
+
+    if (now < 0)
+        return -EIO;
+    *at = (unsigned)now;
+    if (child_is_leaving(o->d, *at)) {
+        *at = space_best(o->d, layout, *at);
+        return *at == (unsigned)now ? -ENOTCONN : make_elsewhere(o, (unsigned)now, *at, out);
+    }
+    *out = make_call(o, *at, NULL);
+    return dist_call_at(o, *at, *out);
+}
+
 /* Once more, where the name is hashed now, and nobody changes that meanwhile. */
 static int
 make_again(const struct op *o, unsigned hashed, unsigned *at, struct call_stack **out)
@@ -48,12 +69,8 @@ make_again(const struct op *o, unsigned hashed, unsigned *at, struct call_stack 
         return err;
     err = folder_layout_fresh(o, parent, &layout);
     if (!err) {
-        int now = layout_find(layout, dist_hash(o->d, o->stk->call.loc.name));
-
+        err = make_by_layout(o, layout, at, out);
         layout_unref(layout);
-        *at = now < 0 ? hashed : (unsigned)now;
-        *out = make_call(o, *at, NULL);
-        err = now < 0 ? -EIO : dist_call_at(o, *at, *out);
     }
     dist_locks_drop(o, &lock, 1);
     return err;
@@ -84,6 +101,8 @@ make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_sta
 static int
 make(const struct op *o, const struct layout *layout, unsigned hashed, unsigned *at, struct call_stack **out)
 {
+    if (child_is_leaving(o->d, hashed))
+        return make_again(o, hashed, at, out);
     *at = space_is_short(o->d, hashed) ? space_best(o->d, layout, hashed) : hashed;
     if (*at != hashed)
         return make_elsewhere(o, hashed, *at, out);

@@ -45,7 +45,7 @@ enum { PID_INTERNAL = -4 }; /* the volume's own work: passes permissions (brick 
 #define LINKTO_MODE (S_IFREG | S_ISVTX)
 
 struct dist_conf {
-    char *extra_regex, *rsync_regex;
+    char *extra_regex, *rsync_regex, *leaving;
     bool optimizes_lookup, weighs, by_gfid;
     int looks_unhashed, unlink_locks; /* enums */
     uint64_t min_free_disk;
@@ -57,6 +57,7 @@ enum { UNLINK_LOCKS_AUTO, UNLINK_LOCKS_ON, UNLINK_LOCKS_OFF };
 struct dist_child {
     struct xlator *xl;
     atomic_bool is_up;
+    atomic_bool is_leaving; /* the volume shall go on without it: nothing new comes there */
     _Atomic uint64_t up_since; /* a count of events, not a time */
     bool has_told;             /* under the lock */
     /* of its last STATFS; under the lock */
@@ -101,6 +102,11 @@ static inline bool
 child_is_up(const struct dist *d, unsigned i)
 {
     return atomic_load_explicit(&d->child[i].is_up, memory_order_relaxed);
+}
+static inline bool
+child_is_leaving(const struct dist *d, unsigned i)
+{
+    return atomic_load_explicit(&d->child[i].is_leaving, memory_order_relaxed);
 }
 /* The one that has been up for longest; -1: none is. */
 int child_longest_up(const struct dist *d);
@@ -279,7 +285,7 @@ int linkto_target(const struct dist *d, const struct call_stack *stk);
 uint32_t *space_weights(const struct op *o);
 /* Has it less free than `min-free-disk` and `min-free-inodes` want? */
 bool space_is_short(struct dist *d, unsigned i);
-/* The one with most free space that has a range; `hashed` if there is none better. */
+/* The one with most free space that has the folder and is not leaving; `hashed` if there is none better. */
 unsigned space_best(struct dist *d, const struct layout *l, unsigned hashed);
 /* Asks all for their space, if that was not done a moment ago; nobody waits. */
 void space_ask(struct dist *d);

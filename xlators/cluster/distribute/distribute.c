@@ -34,7 +34,7 @@ static const struct option dist_options[] = {
     OPT_BOOL(struct dist_conf, weighs, "weighted-rebalance", "on"),
     OPT_BOOL(struct dist_conf, by_gfid, "randomize-hash-range-by-gfid", "off"),
     OPT_ENUM(struct dist_conf, unlink_locks, "unlink-takes-migrate-lock", "auto", unlink_locks_modes),
-    OPT_MUST_BE("decommissioned-bricks", ""),
+    OPT_STR(struct dist_conf, leaving, "decommissioned-bricks", ""),
     OPT_MUST_BE("xattr-name", "trusted.glusterfs.dht"),
     OPT_MUST_BE("switch-pattern", ""),
     OPT_MUST_BE("unhashed-sticky-bit", "off"),
@@ -202,6 +202,42 @@ dist_any(struct xlator *xl, struct call_stack *stk)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+static bool
+is_listed(const char *names, const char *name)
+{
+    static const char between[] = ", ";
+
+    for (size_t len; *names; names += len + strspn(names + len, between)) {
+        len = strcspn(names, between);
+        if (strlen(name) == len && strncmp(names, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Also while calls run: each sees a child as it was or as it is. */
+static void
+set_leaving(struct dist *d)
+{
+    const char *names = dist_conf(d)->leaving ? dist_conf(d)->leaving : "";
+
+    for (unsigned i = 0; i < d->count; i++) {
+        bool is = is_listed(names, d->child[i].xl->name);
+
+        if (atomic_exchange(&d->child[i].is_leaving, is) != is)
+            log_event(LOG_INFO, d->xl, "distribute-leaving", "%s %s", d->child[i].xl->name,
+                      is ? "is being removed from the volume: nothing is made there any more"
+                         : "stays in the volume");
+    }
+}
+
+static void
+dist_reconfigured(struct xlator *xl, const void *old)
+{
+    (void)old;
+    set_leaving(xl->private);
+}
+
 static void
 sort_by_name(struct dist *d)
 {
@@ -267,6 +303,7 @@ dist_init(struct xlator *xl, struct reason *why)
     for (unsigned i = 0; i < d->count; i++)
         d->child[i].xl = xl->children[i];
     sort_by_name(d);
+    set_leaving(d);
     return 0;
 }
 
@@ -287,7 +324,8 @@ dist_dump(struct xlator *xl, struct dump *dump)
     dump_line(dump, "generation", "%u", atomic_load(&d->generation));
     dump_line(dump, "commit-hash", "%u", atomic_load(&d->commit));
     for (unsigned i = 0; i < d->count; i++)
-        dump_line(dump, d->child[i].xl->name, "%s", child_is_up(d, i) ? "up" : "down");
+        dump_line(dump, d->child[i].xl->name, "%s%s", child_is_up(d, i) ? "up" : "down",
+                  child_is_leaving(d, i) ? ", leaving" : "");
 }
 
 const struct xlator_type cluster_distribute_xlator = {
@@ -299,6 +337,7 @@ const struct xlator_type cluster_distribute_xlator = {
     .fans_out = true,
     .init = dist_init,
     .fini = dist_fini,
+    .reconfigured = dist_reconfigured,
     .notify = dist_notify,
     .inode_forget = dist_inode_forget,
     .dump = dist_dump,

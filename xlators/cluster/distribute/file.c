@@ -7,7 +7,10 @@
  *      there, too, with a mark that keeps the copier from writing old data over it. What was read is good.
  *   2. The mode is that of a linkto file, or the file is not here any more: it is looked for everywhere, its
  *      fd opened where it is, and the call made there.
- * A file that has such bits of its own has no such xattr, and is left alone. */
+ * A file that has such bits of its own has no such xattr, and is left alone.
+ *
+ * A file may have several fds, of which one has seen the file move: the others are opened where it is now
+ * before a call goes there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -36,15 +39,22 @@ is_copied(const struct iatt *a)
     return S_ISREG(a->mode) && (a->mode & 07777) == S_ISVTX;
 }
 
-/* The fd as it was opened, on one subvolume more. */
+/* Whoever is below keeps something on each fd that was opened there. */
+static bool
+is_open_at(struct dist *d, struct fd *fd, unsigned child)
+{
+    const struct xlator *xl = d->child[child].xl;
+
+    return fd->is_anonymous || !xl->slot[CTX_FD] || fd_ctx(fd, xl);
+}
+
+/* The fd as it was opened, on one subvolume more, or anew. */
 static int
-open_at(const struct op *o, unsigned child)
+open_anew_at(const struct op *o, unsigned child)
 {
     struct fd *fd = o->stk->call.fd;
     struct call_stack *stk;
 
-    if (!fd)
-        return 0;
     stk = dist_call_for_inode(dist_call_new_internal(o, FOP_open), fd->inode);
     if (stk) {
         stk->call.fd = fd_ref(fd);
@@ -55,24 +65,72 @@ open_at(const struct op *o, unsigned child)
     return ret < 0 ? ret : 0;
 }
 
+static int
+open_at(const struct op *o, unsigned child)
+{
+    struct fd *fd = o->stk->call.fd;
+
+    return !fd || is_open_at(o->d, fd, child) ? 0 : open_anew_at(o, child);
+}
+
+static bool
+says_copied(const struct fop_reply *r)
+{
+    return r->op_ret >= 0 && (is_copied(&r->stat) || is_copied(&r->post));
+}
+
+/* The file is here, but it has been moved away and back since the fd was opened: the fd is one of the copy of
+ * before, which nobody can look up. */
+static bool
+fd_is_of_former_copy(const struct op *o, const struct fop_reply *r, struct inode *file, unsigned child)
+{
+    if (!o->stk->call.fd || o->stk->call.fd->is_anonymous || !says_copied(r))
+        return false;
+    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_stat), file);
+    bool is = dist_call_at(o, child, stk) >= 0 && !is_copied(&stk->reply.stat);
+
+    if (stk)
+        call_stack_free(stk);
+    return is;
+}
+
+static int
+call_again(const struct op *o, unsigned child, bool opens_anew, struct call_stack **out)
+{
+    int err = opens_anew ? open_anew_at(o, child) : open_at(o, child);
+
+    if (err)
+        return err;
+    if (*out)
+        call_stack_free(*out);
+    if (!(*out = dist_call_copy(o)))
+        return -ENOMEM;
+    (void)dist_call_at(o, child, *out);
+    return 0;
+}
+
 /* Step 2. The reply stays what it was if the file is nowhere else. */
 static xl_verdict
 follow(const struct op *o, struct inode *file, int was)
 {
     (void)place_set(o->d, file, -1);
     int now = lookup_cached(o, file);
+    bool is_former = now >= 0 && now == was && fd_is_of_former_copy(o, &o->stk->reply, file, (unsigned)now);
+    struct call_stack *stk = NULL;
 
-    if (now < 0 || now == was) {
+    if (now < 0 || (now == was && !is_former)) {
         (void)place_set(o->d, file, was);
         return XL_DONE;
     }
-    int err = open_at(o, (unsigned)now);
-    struct call_stack *stk = err ? NULL : dist_call_copy(o);
+    int err = call_again(o, (unsigned)now, is_former, &stk);
 
-    if (!stk)
-        return err ? err : -ENOMEM;
-    (void)dist_call_at(o, (unsigned)now, stk);
-    return dist_op_answer_with(o, stk);
+    if (!err && !is_former && fd_is_of_former_copy(o, &stk->reply, file, (unsigned)now))
+        err = call_again(o, (unsigned)now, true, &stk);
+    if (!err)
+        return dist_op_answer_with(o, stk);
+    if (stk)
+        call_stack_free(stk);
+    return err;
 }
 
 /* Where it is being copied to; -1: it is not. */
@@ -133,7 +191,7 @@ moved_go(struct xlator *xl, struct call_stack *stk)
     struct inode *file = file_of(stk);
     int was = place_cached(o.d, file);
 
-    if (r->op_ret < 0 || is_copied(&r->stat) || is_copied(&r->post))
+    if (r->op_ret < 0 || says_copied(r))
         return follow(&o, file, was);
     return repeat(&o, file, was);
 }
@@ -168,8 +226,18 @@ find_go(struct xlator *xl, struct call_stack *stk)
 {
     struct op o = dist_op_of(xl, stk);
     int cached = lookup_cached(&o, file_of(stk));
+    int err = cached < 0 ? cached : stk->call.fop == FOP_open ? 0 : open_at(&o, (unsigned)cached);
 
-    return cached < 0 ? cached : wind(o.d, stk, cached);
+    return err ? err : wind(o.d, stk, cached);
+}
+
+/* It can be wound there as it is. */
+static bool
+is_ready_at(struct dist *d, const struct call_stack *stk, int cached)
+{
+    if (cached < 0)
+        return false;
+    return !stk->call.fd || stk->call.fop == FOP_open || is_open_at(d, stk->call.fd, (unsigned)cached);
 }
 
 xl_verdict
@@ -184,5 +252,5 @@ dist_file_any(struct xlator *xl, struct call_stack *stk)
         return -EXDEV; /* a copy between subvolumes: whoever asks reads and writes */
     int cached = place_cached(d, file);
 
-    return cached < 0 ? coro_fop(xl, stk, find_go) : wind(d, stk, cached);
+    return is_ready_at(d, stk, cached) ? wind(d, stk, cached) : coro_fop(xl, stk, find_go);
 }

@@ -42,12 +42,14 @@ hash_of_folder(const struct dist *d, struct inode *folder)
     return dist_hash(d, path);
 }
 
-/* Those that are too full get no names, unless all are. */
+/* Those that are leaving get no names, nor do those that are too full, unless all are. */
 static void
 leave_out_full(struct dist *d, uint32_t *weights)
 {
     unsigned left = 0;
 
+    for (unsigned i = 0; i < d->count; i++)
+        weights[i] = child_is_leaving(d, i) ? 0 : weights[i];
     for (unsigned i = 0; i < d->count; i++)
         left += weights[i] && child_is_up(d, i) && !space_is_short(d, i);
     for (unsigned i = 0; i < d->count && left; i++)

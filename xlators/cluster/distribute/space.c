@@ -63,12 +63,17 @@ space_best(struct dist *d, const struct layout *l, unsigned hashed)
     const struct dist_conf *conf = dist_conf(d);
     uint64_t most = 0;
     unsigned best = hashed;
+    bool must_move = child_is_leaving(d, hashed);
 
     pthread_mutex_lock(&d->lock);
     for (unsigned i = 0; i < d->count; i++) {
         const struct dist_child *c = &d->child[i];
 
-        if (l->of[i].err || !child_is_up(d, i) || !c->space_is_known || is_short_locked(conf, c))
+        if (l->of[i].err || !child_is_up(d, i) || child_is_leaving(d, i))
+            continue;
+        if (must_move && best == hashed) /* even one that is full, or of which that is not known */
+            best = i;
+        if (!c->space_is_known || is_short_locked(conf, c))
             continue;
         if (c->bytes_free > most) {
             most = c->bytes_free;

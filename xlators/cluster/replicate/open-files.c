@@ -90,8 +90,13 @@ repl_fd_make(struct op *op, struct fan *f, struct inode *inode)
         op->fd ? fd_ref(op->fd) : fd_new(inode, stk->client, stk->call.flags, op->fop == FOP_opendir);
     struct repl_fd *file = op->file;
 
-    if (fd && !file && (file = file_new(op)))
-        fd_ctx_set(fd, op->r->xl, file);
+    if (fd && !file && (file = file_new(op))) {
+        struct repl_fd *fresh = file;
+
+        file = fd_ctx_install(fd, op->r->xl, fresh);
+        if (file != fresh) /* another call has opened it here, at the same time */
+            repl_fd_unref(fresh);
+    }
     if (!file) {
         fd_unref(fd);
         return -ENOMEM;

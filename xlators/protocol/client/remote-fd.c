@@ -74,10 +74,12 @@ remote_fd_release(struct client *c, struct remote_fd *r)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
+/* What the fd has here: a fresh one, or that of another call which has opened it here at the same time. NULL:
+ * no memory. */
 static struct remote_fd *
 remember(struct client *c, const struct call_stack *stk, struct fd *fd)
 {
-    struct remote_fd *r = mem_get0_owner(pool, c->owner);
+    struct remote_fd *r = mem_get0_owner(pool, c->owner), *other;
 
     if (!r)
         return NULL;
@@ -88,11 +90,14 @@ remember(struct client *c, const struct call_stack *stk, struct fd *fd)
     r->flags = stk->call.flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
     atomic_init(&r->number, stk->reply.fd_nr);
     pthread_mutex_lock(&c->lock);
-    cds_list_add(&r->link, &c->fds);
-    c->fd_count++;
-    fd_ctx_set(fd, c->xl, r);
+    if ((other = fd_ctx_install(fd, c->xl, r)) == r) {
+        cds_list_add(&r->link, &c->fds);
+        c->fd_count++;
+    }
     pthread_mutex_unlock(&c->lock);
-    return r;
+    if (other != r)
+        mem_put(r);
+    return other;
 }
 
 /* The fd has been opened here before, and was lost, or is opened twice: the new number counts. The one to be
@@ -142,16 +147,17 @@ remote_fd_make(struct client *c, struct call_stack *stk)
     struct fd *fd = fd_of(c, stk);
     struct remote_fd *r = fd ? fd_ctx(fd, c->xl) : NULL;
 
-    if (r) {
-        int64_t before = replace_number(c, r, stk->reply.fd_nr);
-
-        if (before != REMOTE_FD_DEAD)
-            give_back(c, stk, before);
-    } else if (!fd || !remember(c, stk, fd)) {
+    if (fd && !r)
+        r = remember(c, stk, fd);
+    if (!r) {
         give_back(c, stk, stk->reply.fd_nr);
         fd_unref(fd);
         return -ENOMEM;
     }
+    int64_t before = replace_number(c, r, stk->reply.fd_nr);
+
+    if (before != REMOTE_FD_DEAD && before != stk->reply.fd_nr)
+        give_back(c, stk, before);
     stk->reply.fd = fd;
     return 0;
 }
