@@ -25,6 +25,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/read-section.h"
@@ -245,6 +246,37 @@ brings_object(enum fop fop)
     }
 }
 
+/* The attributes that a reply brings of the object that was asked about; NULL: none. */
+static const struct iatt *
+asked_attributes(const struct fop_call *call, const struct fop_reply *reply)
+{
+    switch (call->fop) {
+    case FOP_lookup:
+        return call->loc.parent ? NULL : &reply->stat;
+    case FOP_stat:
+    case FOP_fstat:
+        return &reply->stat;
+    case FOP_setattr:
+    case FOP_fsetattr:
+    case FOP_truncate:
+    case FOP_ftruncate:
+        return &reply->post;
+    default:
+        return NULL;
+    }
+}
+
+/* An object has one type for good. The kernel gives up an inode that seems to have another: of the root, that
+ * is the whole mount. */
+static bool
+is_of_other_type(const struct fop_call *call, const struct fop_reply *reply)
+{
+    const struct inode *inode = call->fd ? call->fd->inode : call->loc.inode;
+    const struct iatt *a = asked_attributes(call, reply);
+
+    return inode && a && ((a->mode ^ inode->type) & S_IFMT);
+}
+
 static bool
 takes_lock(const struct fop_call *call)
 {
@@ -262,6 +294,11 @@ reply_arrived(struct client *c, struct call_stack *stk)
     if (brings_object(call->fop) && gfid_is_null(&reply->stat.gfid)) {
         log_event(LOG_WARNING, c->xl, "client-object-without-gfid", "the brick's %s brings no gfid",
                   fop_info[call->fop].name);
+        return -EIO;
+    }
+    if (is_of_other_type(call, reply)) {
+        log_event(LOG_WARNING, c->xl, "client-object-of-other-type", "the brick's %s says that %s is something else",
+                  fop_info[call->fop].name, GFID(&call->gfid));
         return -EIO;
     }
     if (opens(call->fop))

@@ -40,7 +40,7 @@ static struct {
         long long start, len, number;
     } lock[8]; /* the first LKs since `locks` was 0; read while no call is under way */
     atomic_llong last_number, last_released;
-    atomic_uint last_flags;
+    atomic_uint last_flags, mode; /* mode: of all attributes */
     atomic_bool opens_nothing, answers_not, has_no_gfids;
 } brick;
 
@@ -119,6 +119,7 @@ fill_reply(enum fop fop, const struct fop_call *c, struct fop_reply *r)
         r->op_ret = fop == FOP_writev ? (int32_t)c->payload_bytes : 0;
         break;
     default:
+        r->stat.mode = r->post.mode = brick.mode;
         break;
     }
 }
@@ -384,6 +385,38 @@ START_TEST(an_object_without_a_gfid_is_none)
 }
 END_TEST
 
+static int
+ask_of_root(enum fop fop)
+{
+    struct call_stack *stk = make(fop, NULL);
+
+    stk->call.loc.inode = inode_root(graph->inodes);
+    wind(stk);
+    wait_on(&one_done);
+    int err = stk->reply.op_ret < 0 ? -stk->reply.op_errno : 0;
+
+    call_stack_free(stk);
+    return err;
+}
+
+/* The kernel would give the root up, and with it the mount. */
+START_TEST(an_object_does_not_change_its_type)
+{
+    static const enum fop fops[] = {FOP_stat, FOP_setattr, FOP_truncate};
+
+    mount_it("");
+    wait_on(&came_up);
+    for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++) {
+        brick.mode = S_IFREG | 0755;
+        ck_assert_int_eq(ask_of_root(fops[i]), -EIO);
+        brick.mode = 0;
+        ck_assert_int_eq(ask_of_root(fops[i]), -EIO);
+        brick.mode = S_IFDIR | 0755;
+        ck_assert_int_eq(ask_of_root(fops[i]), 0);
+    }
+}
+END_TEST
+
 static void
 open_along(struct fd *fd)
 {
@@ -619,6 +652,7 @@ main(void)
     tcase_add_test(tc, an_fd_goes_by_its_number_and_is_given_back);
     tcase_add_test(tc, create_makes_the_inode_of_the_reply);
     tcase_add_test(tc, an_object_without_a_gfid_is_none);
+    tcase_add_test(tc, an_object_does_not_change_its_type);
     tcase_add_test(tc, an_fd_that_is_given_along_gets_the_number);
     tcase_add_test(tc, an_fd_is_open_again_when_the_brick_is_back);
     tcase_add_test(tc, what_cannot_be_opened_again_goes_by_gfid_or_not_at_all);
