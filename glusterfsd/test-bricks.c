@@ -723,6 +723,25 @@ START_TEST(a_brick_follows_what_it_can)
 }
 END_TEST
 
+/* What the operator will run into at the next start is told now; debug layers are only passed over. */
+START_TEST(a_layer_that_is_not_built_is_told)
+{
+    static const struct twist sdfs = {"upcall", "features/sdfs", NULL};
+    static const struct twist trace = {"upcall", "debug/trace", NULL};
+    char error[512] = "";
+
+    brick_attach(comes);
+    unsigned refused = logged("layer-refused"), waits = logged("layer-waits");
+    ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, &sdfs, 1), error, sizeof error), 1);
+    ck_assert_uint_eq(logged("layer-refused"), refused + 1);
+    ck_assert_uint_eq(logged("layer-waits"), waits + 1); /* upcall goes */
+    ck_assert_uint_ge(logged("features/sdfs"), 1);
+    ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, &trace, 1), error, sizeof error), 0);
+    ck_assert_uint_eq(logged("layer-refused"), refused + 1);
+    ck_assert_int_eq(bricks_detach(comes), 0);
+}
+END_TEST
+
 START_TEST(what_acts_at_the_start_is_told)
 {
     static const struct twist later = {"posix", NULL, " option hostname elsewhere\n"};
@@ -766,6 +785,7 @@ test_suite(void)
     tcase_add_test(failing, a_layer_has_one_below);
     tcase_add_test(failing, too_many_bricks_are_refused);
     tcase_add_test(options, options_change_under_load);
+    tcase_add_test(options, a_layer_that_is_not_built_is_told);
     tcase_add_test(options, what_acts_at_the_start_is_told);
     tcase_add_test(options, a_bad_value_changes_nothing);
     tcase_add_test(options, a_brick_follows_what_it_can);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* doc/options.md names every option of every layer, says of each what the code does, and names no other. */
+/* doc/options.md names every option of every layer, says of each what the code does, and names no other. Its
+ * table of what is refused names each key of `volume set` that takes one value alone. */
 #include <check.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,11 +10,12 @@
 #include "stack/xlator.h"
 
 struct row {
-    char layer[64], key[64], effect[64];
+    char layer[64], key[64], volume_key[PATH_MAX], effect[64];
 };
 
 static struct row rows[512];
 static size_t row_count;
+static char refusals[16384]; /* the text of the table of what is refused */
 
 /* The next column of a table's row, without the spaces around it. */
 static void
@@ -34,16 +36,30 @@ static void
 take_row(char *at, const char *layer)
 {
     struct row *r = &rows[row_count];
-    char skipped[PATH_MAX];
 
     take_column(&at, r->key, sizeof r->key);
-    take_column(&at, skipped, sizeof skipped);
+    take_column(&at, r->volume_key, sizeof r->volume_key);
     take_column(&at, r->effect, sizeof r->effect);
     if (strcmp(r->key, "option") == 0 || strncmp(r->key, "---", 3) == 0)
         return;
     snprintf(r->layer, sizeof r->layer, "%s", layer);
     row_count++;
     ck_assert_uint_lt(row_count, sizeof rows / sizeof rows[0]);
+}
+
+/* Layers have a slash in their names; the headings of other tables have none. */
+static void
+take_line(char *line, const char *heading)
+{
+    if (line[0] != '|')
+        return;
+    if (strchr(heading, '/')) {
+        take_row(line + 1, heading);
+        return;
+    }
+    size_t len = strlen(refusals);
+    ck_assert_uint_lt(len + strlen(line), sizeof refusals - 1);
+    snprintf(refusals + len, sizeof refusals - len, "%s\n", line);
 }
 
 static void
@@ -56,12 +72,13 @@ setup(void)
     FILE *f = fopen(path, "r");
     ck_assert_msg(f != NULL, "%s cannot be read: say where it is with top_srcdir=DIR", path);
     row_count = 0;
+    refusals[0] = '\0';
     while (fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = '\0';
         if (strncmp(line, "## ", 3) == 0)
             snprintf(layer, sizeof layer, "%.60s", line + 3);
-        else if (line[0] == '|')
-            take_row(line + 1, layer);
+        else
+            take_line(line, layer);
     }
     fclose(f);
     ck_assert_uint_gt(row_count, 100);
@@ -160,6 +177,21 @@ START_TEST(each_row_is_of_an_option)
 }
 END_TEST
 
+START_TEST(what_is_refused_stands_in_one_table)
+{
+    size_t refused = 0;
+
+    for (size_t i = 0; i < row_count; i++) {
+        if (strncmp(rows[i].effect, "only ", 5) != 0 || rows[i].volume_key[0] == '\0')
+            continue;
+        ck_assert_msg(strstr(refusals, rows[i].volume_key) != NULL, "%s is refused: no row tells of it",
+                      rows[i].volume_key);
+        refused++;
+    }
+    ck_assert_uint_gt(refused, 10);
+}
+END_TEST
+
 START_TEST(what_acts_at_the_start_is_an_option)
 {
     const struct xlator_type *type;
@@ -182,6 +214,7 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, each_option_has_its_row);
     tcase_add_test(t, each_row_is_of_an_option);
+    tcase_add_test(t, what_is_refused_stands_in_one_table);
     tcase_add_test(t, what_acts_at_the_start_is_an_option);
     suite_add_tcase(s, t);
     return s;

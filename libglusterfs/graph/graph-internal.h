@@ -26,6 +26,8 @@ struct graph_plan {
     size_t error_size;
 };
 
+/* Is it a debug layer that is not built? A graph works without. */
+bool graph_passes_over(const struct volfile_section *s);
 /* 0 or -errno, told in `error`, of which the plan keeps the address; after 0 it is to be freed. */
 int graph_plan_make(struct graph_plan *p, const struct volfile *v, char *error, size_t size);
 void graph_plan_free(struct graph_plan *p);

@@ -131,8 +131,8 @@ check_section(const struct graph_plan *p, const struct volfile_section *s, const
     return type ? -EINVAL : -EOPNOTSUPP;
 }
 
-static bool
-is_passed_over(const struct volfile_section *s)
+bool
+graph_passes_over(const struct volfile_section *s)
 {
     return is_debug_type(s->type) && s->subvolume_count == 1 && !xlator_type_find(s->type);
 }
@@ -167,12 +167,12 @@ find_layers(struct graph_plan *p, bool *is_reached)
 
         if (!is_reached[i])
             continue;
-        int err = is_passed_over(s) ? 0 : check_section(p, s, xlator_type_find(s->type));
+        int err = graph_passes_over(s) ? 0 : check_section(p, s, xlator_type_find(s->type));
         if (!err)
             err = reach_below(p, s, is_reached);
         if (err)
             return err;
-        if (is_passed_over(s)) {
+        if (graph_passes_over(s)) {
             log_event(LOG_WARNING, NULL, "graph-type-passed-over",
                       "volume %s: type %s is not built: passed over", s->name, s->type);
             continue;

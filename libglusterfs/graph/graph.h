@@ -88,8 +88,9 @@ void graph_drain(struct graph *g);
 int graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t error_size);
 /* The same for whoever cannot give the volfile back: all that the running layers can take is taken. An option
  * that is not built or cannot be read keeps the value it has and is logged by name (option-refused); a layer
- * that only one of graph and volfile has is logged to come or go at the next start (layer-waits). How many
- * options were refused; -ENOMEM, or -EINVAL of another brick's volfile, with *error and nothing changed. */
+ * that only one of graph and volfile has is logged to come or go at the next start (layer-waits), and one of
+ * a type that is not built as what will prevent that start (layer-refused). How many options and layers were
+ * refused; -ENOMEM, or -EINVAL of another brick's volfile, with *error and nothing changed. */
 int graph_follow(struct graph *g, struct volfile *fresh, char *error, size_t error_size);
 
 /* Calls start of every layer, bottom first. 0, or the layer's -errno: those started are stopped again.

@@ -205,17 +205,45 @@ follow_section(struct xlator *xl, const struct volfile_section *s, void **conf)
 
 /* A change of layers is told, like an option that waits. */
 static void
-tell_what_is_missing(const struct graph *g, const struct volfile *one, const struct volfile *other,
-                     const char *what)
+tell_of_layer(const struct graph *g, const struct volfile_section *s, const char *what)
 {
-    for (size_t i = 0; i < one->section_count; i++) {
-        const struct volfile_section *s = &one->sections[i];
+    log_event(LOG_WARNING, NULL, "layer-waits", "brick %s: layer %s (%s) %s when the brick starts again",
+              g->name, s->name, s->type, what);
+}
 
-        if (!section_of(other, s->name, s->type))
-            log_event(LOG_WARNING, NULL, "layer-waits",
-                      "brick %s: layer %s (%s) %s when the brick starts again", g->name, s->name, s->type,
-                      what);
+static void
+tell_what_goes(const struct graph *g, const struct volfile *fresh)
+{
+    for (size_t i = 0; i < g->volfile->section_count; i++) {
+        const struct volfile_section *s = &g->volfile->sections[i];
+
+        if (!section_of(fresh, s->name, s->type))
+            tell_of_layer(g, s, "goes");
     }
+}
+
+/* How many of them will keep the brick from starting. */
+static int
+tell_what_comes(const struct graph *g, const struct volfile *fresh)
+{
+    int refused = 0;
+
+    for (size_t i = 0; i < fresh->section_count; i++) {
+        const struct volfile_section *s = &fresh->sections[i];
+
+        if (section_of(g->volfile, s->name, s->type))
+            continue;
+        if (xlator_type_find(s->type) || graph_passes_over(s)) {
+            tell_of_layer(g, s, "comes");
+            continue;
+        }
+        refused++;
+        log_event(LOG_ERROR, NULL, "layer-refused",
+                  "brick %s: layer %s (%s): the type is not built: the brick stays as it was, and will not "
+                  "start again with this layer",
+                  g->name, s->name, s->type);
+    }
+    return refused;
 }
 
 static int
@@ -248,8 +276,8 @@ graph_follow(struct graph *g, struct volfile *fresh, char *error, size_t error_s
     void **confs = calloc(g->layer_count, sizeof *confs);
     r = confs ? follow_all(g, fresh, confs) : -ENOMEM;
     if (r >= 0) {
-        tell_what_is_missing(g, fresh, g->volfile, "comes");
-        tell_what_is_missing(g, g->volfile, fresh, "goes");
+        r += tell_what_comes(g, fresh);
+        tell_what_goes(g, fresh);
         publish(g, fresh, confs);
         return r;
     }

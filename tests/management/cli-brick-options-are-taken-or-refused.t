@@ -112,6 +112,20 @@ storage.build-pgfid on update-link-count-parent
 server.manage-gids on manage-gids
 changelog.changelog on changelog
 END
+    seen=$(wc -l <"$log")
+    says() { tail -n "+$((seen + 1))" "$log" | grep -q "$1"; }
+    t "a layer that is not built: glusterd takes it" gl volume set v features.sdfs on
+    t_here "the brick tells that it will not start with it" wait_for 120 "the log to name it" says "v-sdfs (features/sdfs): the type is not built"
+    gl volume reset v features.sdfs >/dev/null
+    t "a quota: glusterd takes it" gl volume quota v enable
+    limits() { gl volume quota v "limit-$1" / 10 2>&1; }
+    for what in usage objects; do
+        t_not "a limit of $what that nobody would keep is not set" limits $what
+    done
+    is "$(limits usage | grep -c 'Operation not supported')" 1 "and the command says why"
+    gl volume quota v disable >/dev/null
+    t_here "the brick serves" serves
+
     gl volume set v features.trash on >/dev/null
     t "an option beside one that is refused" gl volume set v features.read-only on
     is_read_only() { ! { echo more >"$mnt/more"; } 2>/dev/null; }

@@ -184,6 +184,36 @@ START_TEST(mdata_merges_and_is_for_internal_clients)
 }
 END_TEST
 
+/* set() by a client of the given pid. */
+static int
+set_as(int32_t pid, struct inode *inode, const char *key)
+{
+    struct call_stack stk;
+
+    call_on_inode(&stk, FOP_setxattr, inode);
+    ck_assert_int_eq(dict_set_text(call_dict(&stk), key, DICT_PTR, "1", 1), 0);
+    stk.caller.pid = pid;
+    int r = posix_fop_setxattr(&brick.xl, &stk);
+    call_end(&stk);
+    return r == XL_DONE ? 0 : r;
+}
+
+START_TEST(quota_limits_are_refused_to_the_command_alone)
+{
+    static const char *const limits[] = {"trusted.glusterfs.quota.limit-set",
+                                         "trusted.glusterfs.quota.limit-objects"};
+
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(set_as(-5, file, limits[i]), -ENOTSUP);
+        ck_assert_int_eq(get(file, limits[i], -6, NULL), -ENODATA);
+        ck_assert_int_eq(set_as(-6, file, limits[i]), 0); /* a heal copies what a stock brick has */
+        ck_assert_int_eq(set_as(0, file, limits[i]), 0);
+        ck_assert_int_eq(remove_key(file, limits[i], -5), 0);
+    }
+    ck_assert_int_eq(set_as(-5, file, "trusted.glusterfs.dht"), 0);
+}
+END_TEST
+
 START_TEST(list_hides_the_bricks_own)
 {
     struct call_stack stk;
@@ -627,6 +657,7 @@ test_suite(void)
     tcase_add_test(t, rules_of_names);
     tcase_add_test(t, acl_as_text);
     tcase_add_test(t, mdata_merges_and_is_for_internal_clients);
+    tcase_add_test(t, quota_limits_are_refused_to_the_command_alone);
     tcase_add_test(t, list_hides_the_bricks_own);
     tcase_add_test(t, bulk_remove);
     tcase_add_test(t, sync_leaves_only_what_is_named);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define PID_GEOREP (-1)
+#define PID_QUOTA_MOUNT (-5)
 
 /* The first row that fits counts. `*` only at the end: a prefix; elsewhere: a pattern. */
 static const struct row {
@@ -104,6 +105,14 @@ bool
 caller_is_georep(const struct caller *c)
 {
     return c->pid == PID_GEOREP && caller_is_internal(c);
+}
+
+bool
+xattr_is_quota_command(const char *name, const struct caller *c)
+{
+    static const char limit[] = "trusted.glusterfs.quota.limit-";
+
+    return c->pid == PID_QUOTA_MOUNT && caller_is_internal(c) && strncmp(name, limit, sizeof limit - 1) == 0;
 }
 
 bool

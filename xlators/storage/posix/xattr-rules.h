@@ -36,6 +36,10 @@ bool xattr_has_namespace(const char *name);
 /* Geo-replication's worker: it alone sees its marks. */
 bool caller_is_georep(const struct caller *c);
 
+/* glusterd's own mount, through which `volume quota VOL limit-usage` and `limit-objects` come: nothing here
+ * would keep a limit, so who sets one is to hear that. Others copy limits, as part of a folder. */
+bool xattr_is_quota_command(const char *name, const struct caller *c);
+
 /* Left out of getxattr's list of all keys, for this caller. */
 bool xattr_hidden_in_list(enum xattr_kind kind, const struct caller *c);
 

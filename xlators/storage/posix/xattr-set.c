@@ -130,6 +130,10 @@ posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj
         return set_acl_text(stk, obj, p, flags);
     case XATTR_NO_NAMESPACE:
         return -ENOTSUP;
+    case XATTR_QUOTA:
+        if (xattr_is_quota_command(p->key, &stk->caller))
+            return -ENOTSUP;
+        return set_stored(xl, obj, inode, p, flags);
     default:
         return set_stored(xl, obj, inode, p, flags);
     }
