@@ -13,6 +13,7 @@ online() { wait_for 120 "$2 bricks of $1 to be online" bricks_all_online "$1" "$
 pid_of() { cat /run/gluster/vols/"$1"/*"$1-$2.pid"; }
 socket_of() { tr '\0' '\n' <"/proc/$1/cmdline" | grep -A1 -x -e -S | tail -n 1; }
 roots_open() { find "/proc/$1/fd" -lname "$2" | wc -l; }
+brick_log() { echo "/var/log/glusterfs/bricks/$(tr / - <<<"${T#/}")-bricks-$1.log"; }
 stop_and_start() { gl volume stop "$1" && gl volume start "$1"; }
 new_volume() {
     gl_create "$1" "$2" >/dev/null
@@ -32,6 +33,21 @@ for round in 1 2 3; do
     is "$(comm -12 <(echo "$before") <(glusterd_brick_pids | sort))" "" "round $round: the processes are others"
 done
 is "$(glusterd_brick_pids | wc -l)" 2 "there is one for each brick"
+# glusterd gives a process one second to end, whatever it has to do, and starts the next one on the same brick.
+slow=$(pid_of v 0)
+kill -STOP "$slow"
+t "stop of a brick whose process takes its time" gl volume stop v
+gl volume start v >"$T/start.out" 2>&1 &
+start=$!
+waits_for_it() { grep -q 'another process serves it: waiting' "$(brick_log v-0)"; }
+if [[ $BRICKD == kiln ]]; then
+    t "the next process waits for its end" wait_for 120 "the next one to wait" waits_for_it
+    t "the volume's start waits, too" kill -0 "$start"
+fi
+kill -CONT "$slow"
+t_here "and then starts" wait "$start"
+online v 2
+is "$(pid_of v 0 | grep -cx "$slow")" 0 "another process serves it"
 kill -KILL "$(pid_of v 1)"
 online v 1
 t "start force after a brick was killed" gl volume start v force

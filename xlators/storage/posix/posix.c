@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -299,19 +300,35 @@ end_claim(struct posix *p)
     pthread_mutex_unlock(&served_lock);
 }
 
+/* While a process starts nobody has taken its signals yet. */
+static bool
+is_told_to_end(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
 /* Two daemons on one brick would not see each other's locks. The claim goes with the process, however it
- * ends; one that was told to end may need some seconds: glusterd waits for one of them only. */
+ * ends; one that was told to end may need long on a slow disk: glusterd waits a second for it and starts the
+ * next, for whose start it waits two minutes. */
+#define CLAIM_SECONDS 30
+
 static bool
 take_brick(struct posix *p)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    bool is_ours = claim(p);
 
-    for (int i = 0; i < 100; i++) {
-        if (claim(p))
-            return true;
+    if (!is_ours)
+        log_event(LOG_WARNING, p->xl, "posix-init-waits",
+                  "another process serves it: waiting up to %d s for its end", CLAIM_SECONDS);
+    for (int i = 0; !is_ours && !is_told_to_end() && i < CLAIM_SECONDS * 20; i++) {
         nanosleep(&pause, NULL);
+        is_ours = claim(p);
     }
-    return false;
+    return is_ours;
 }
 
 static int
