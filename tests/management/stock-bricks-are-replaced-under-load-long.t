@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A replicated volume of stock bricks becomes one of kilnd's, brick by brick, while a client works: a brick's process is killed (-9), the
+# other program takes its place by `volume start force`, and the next one's turn comes when `heal info` is at 0. Then back
+# again. The client never sees an error, all that was acknowledged is there, and the replicas are equal. With --stock stock takes stock's place.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+system_cover
+glusterd_start
+layout=2x2
+t "a volume is created" gl_create v $layout
+t "and started by stock" gl volume start v
+wait_for 240 "the bricks" bricks_all_online v 4
+bricks=("$T"/bricks/v-{0,1,2,3})
+gl_mount v "$T/mnt"
+wait_for 240 "the mount to reach all bricks" gl_mount_reaches "$T/mnt" v $layout
+mkdir "$T/mnt/load"
+
+python3 "$tests_dir/faults/load.py" run "$T/mnt/load" "$T/progress" "$T/stop" "$T/state" 2>"$T/log/load.out" &
+load=$!
+: >"$T/progress"
+went_on() { [[ $(stat -c %s "$T/progress") -ge $1 ]] || process_gone "$load"; }
+work_on() { wait_for 600 "the load to go on" went_on $(($(stat -c %s "$T/progress") + $1)) && ! process_gone "$load"; }
+no_entries() {
+    local text
+    text=$(gl volume heal v info) && [[ $(grep -c '^Number of entries: 0$' <<<"$text") == 4 ]]
+}
+brick_pid() { cat /run/gluster/vols/v/*"-v-$1.pid"; }
+kind_of() { readlink "/proc/$(brick_pid "$1")/exe" | grep -q /kilnd && echo kilnd || echo stock; }
+
+# NUMBER KIND: the brick's process is killed, and one of that kind comes.
+replace() {
+    local number=$1 kind=$2
+    kill -KILL "$(brick_pid "$number")"
+    t "$kind for brick $number: the load goes on without" work_on 10
+    t "$kind for brick $number: start force" gl volume start v force
+    wait_for 240 "all bricks" bricks_all_online v 4
+    is "$(kind_of "$number")" "$kind" "$kind for brick $number: it serves"
+    wait_for 240 "the mount to reach all bricks" gl_mount_reaches "$T/mnt" v $layout
+    t "$kind for brick $number: heal info comes to 0 while the load goes on" wait_for 600 "heal info at 0" no_entries
+}
+
+new=kilnd
+[[ $BRICKD == kiln ]] || new=stock
+rounds=(0 1 2 3)
+[[ $BRICKD == stock ]] || use_kiln on
+for number in "${rounds[@]}"; do
+    replace "$number" $new
+done
+t "the load goes on with all bricks replaced" work_on 20
+[[ $BRICKD == stock ]] || use_kiln off
+for number in "${rounds[@]}"; do
+    replace "$number" stock
+done
+t "the load goes on with all bricks back" work_on 20
+touch "$T/stop"
+status=0
+wait "$load" || status=$?
+is "$status" 0 "the load saw no error: $(tail -n 1 "$T/log/load.out")"
+
+t "heal info comes to 0" wait_for 600 "heal info at 0" no_entries
+# Equal but for what the stock self-heal daemon leaves, of stock bricks too: a file that was moved aside and then got another name keeps
+# its link in the hidden folder on one replica, and so has one link more there.
+named_listing() {
+    brick_listing "$1" | awk '/^[.]glusterfs-anonymous-inode-/ { next } $2 == "f" { $5 = "-" } { print }'
+}
+named_equal() { diff <(named_listing "$1") <(named_listing "$2"); }
+leftovers() { find "$1"/.glusterfs-anonymous-inode-* -type f -printf '%n\n' 2>/dev/null | sort | uniq -c | xargs; }
+all_have_names() {
+    local file
+    while read -r file; do
+        [[ -n $(find "$1" -path "$1/.glusterfs*" -prune -o -samefile "$file" -print -quit) ]] || { echo "$file has no name"; return 1; }
+    done < <(find "$1"/.glusterfs-anonymous-inode-* -type f)
+}
+for pair in 0 2; do
+    t "bricks $pair and $((pair + 1)) are equal" wait_for 240 "equal replicas" named_equal "${bricks[pair]}" "${bricks[pair + 1]}"
+done
+for brick in "${bricks[@]}"; do
+    t "what is left in the hidden folder of $(basename "$brick") has names, too (links, files: $(leftovers "$brick"))" all_have_names "$brick"
+done
+for brick in "${bricks[@]}"; do
+    t "the handles of $(basename "$brick") hold" brick_handles_hold "$brick"
+done
+gl_mount v "$T/fresh"
+wait_for 240 "the new mount to reach all bricks" gl_mount_reaches "$T/fresh" v $layout
+t "all is there that should be" python3 "$tests_dir/faults/load.py" verify "$T/fresh/load" "$T/state"
