@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # A kiln-mount and a stock mount of the same volume, on a brick of kilnd's and on a stock one: each sees what the other has made,
-# changed and removed, a tree of a few hundred files comes through both as it is, and locks of one hold off the other.
+# changed and removed, a tree of a few hundred files comes through both as it is, and locks of one hold off the other. An open file is
+# asked and changed through Kiln's mount also when its name is gone.
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -61,6 +62,9 @@ for kind in kiln stock; do
     touch "$kiln/locked"
     t "$kind: a lock of Kiln's mount holds off the stock one" lock_refused "$kiln" "$stock"
     t "$kind: and the other way round" lock_refused "$stock" "$kiln"
+    mkdir "$kiln/nameless"
+    t "$kind: an open file without a name is asked and changed" python3 "$tests_dir/mount/matrix_work.py" nameless "$kiln/nameless"
+    rm -r "$kiln/nameless"
     t "$kind: a tree removed through Kiln's mount" rm -r "$kiln/b"
     t "$kind: and one through the stock mount" rm -r "$stock/a"
     is "$(ls "$kiln") / $(ls "$stock")" "$(printf 'locked\nmoved / locked\nmoved')" "$kind: both see what is left"

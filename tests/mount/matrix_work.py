@@ -6,7 +6,8 @@
     matrix_work.py list                        the names
 
 Status 0: each did what it must. What went wrong is on standard output. MATRIX_LOCAL: a folder on a file system that holds all that
-a volume does; MATRIX_FILES: how many files the tree has."""
+a volume does; MATRIX_FILES: how many files the tree has; MATRIX_KILN: which
+of the mounts are Kiln's, of "one two": of others less is asked."""
 import difflib
 import errno
 import fcntl
@@ -74,9 +75,13 @@ def allowed(numbers, function, *args):
         return False
 
 
-def put(path, data):
+def put(path, data=b"text"):
     with open(path, "wb") as file:
         file.write(data)
+
+
+def is_kiln(mount):
+    return mount in os.environ.get("MATRIX_KILN", "one two").split()
 
 
 def get(path):
@@ -278,9 +283,8 @@ def appender(path, number):
 @workload
 def append(one, two):
     """Pieces appended by six processes on two mounts: each is there once, each writer's in their order, and whole where the mount
-    (MATRIX_WHOLE: "one", "two") does not let the kernel cut writes at the pages of its cache."""
+    does not let the kernel cut writes at the pages of its cache."""
     together(*[(appender, (one, two)[number % 2] + "/log", number) for number in range(6)])
-    whole = os.environ.get("MATRIX_WHOLE", "one two").split()
     for top in (one, two):
         data = get(top + "/log")
         for number in range(6):
@@ -288,7 +292,7 @@ def append(one, two):
             same(mine.hex(" "), b"".join(appended(number)).hex(" "), "what %d has appended" % number)
         for here, after in zip(data, data[1:] + b"\0"):
             number = (here >> 4) - 8
-            if here >> 4 != after >> 4 and ("one", "two")[number % 2] in whole:
+            if here >> 4 != after >> 4 and is_kiln(("one", "two")[number % 2]):
                 same(here & 15, APPEND_END, "the last byte before somebody else's of %d" % number)
 
 
@@ -478,6 +482,46 @@ def fsx(one, two, seed=1, steps=1500):
         os.close(fd)
     same(hashlib.sha1(get(path)).hexdigest(), hashlib.sha1(shadow).hexdigest(), "the whole file")
     same(hashlib.sha1(get(two + "/file")).hexdigest(), hashlib.sha1(shadow).hexdigest(), "through the other mount")
+
+
+@workload
+def nameless(one, two):
+    """All that can be asked of an open file whose name is gone. Stock bricks know it by its descriptor alone."""
+    for fate in ("unlinked", "replaced"):
+        path = "%s/%s" % (one, fate)
+        put(path)
+        fd = os.open(path, os.O_RDWR)
+        os.setxattr(fd, "user.old", b"1")
+        if fate == "replaced":
+            put(path + ".new")
+            os.rename(path + ".new", path)
+        else:
+            os.unlink(path)
+        os.pwrite(fd, b"hello", 0)
+        os.ftruncate(fd, 4)
+        if is_kiln("one"):
+            os.fchmod(fd, 0o600)
+            os.fchown(fd, 21001, 21002)
+            os.utime(fd, (5, 6))
+            os.setxattr(fd, "user.new", b"2")
+            os.removexattr(fd, "user.old")
+            same([name for name in os.listxattr(fd) if name.startswith("user.")], ["user.new"], "xattrs")
+            same(os.getxattr(fd, "user.new"), b"2", "an xattr")
+            os.fstatvfs(fd)
+            info = os.fstat(fd)
+            same((info.st_mode, info.st_uid, info.st_gid, info.st_mtime), (0o100600, 21001, 21002, 6), "attributes")
+        same((os.fstat(fd).st_nlink, os.fstat(fd).st_size, os.pread(fd, 9, 0)), (0, 4, b"hell"), "what is left of it")
+        os.close(fd)
+    folder = one + "/folder"
+    os.mkdir(folder)
+    fd = os.open(folder, os.O_RDONLY)
+    os.rmdir(folder)
+    if is_kiln("one"):
+        os.fchmod(fd, 0o700)
+        same(oct(os.fstat(fd).st_mode), "0o40700", "the mode of a folder")
+        os.fstatvfs(fd)
+    assert not allowed((errno.ENOENT, errno.ESTALE), os.mkdir, "/proc/self/fd/%d/x" % fd, 0o755), "made in what is no more"
+    os.close(fd)
 
 
 @workload

@@ -273,7 +273,7 @@ check_marked(const struct op *op, const struct hold *h, const struct fan *f)
     struct view v;
 
     if (!op_has_quorum(op, good))
-        return -ENOTCONN;
+        return fan_errno(f) ? -fan_errno(f) : -ENOTCONN;
     marks_read(op->r, f, replicas);
     good &= ~changelog_accused(replicas, op->r->count, CHANGE_DATA);
     /* The arbiter would be the only witness of what is written. */

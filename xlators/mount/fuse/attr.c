@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Attributes. The kernel asks for those of an open file by number, too; of one whose name is gone the brick
- * knows nothing by gfid, so what was ESTALE is asked once more by an fd that is open. */
+/* Attributes. Those of what is open and has no name any more: task_wind_by_number(). */
 #include <errno.h>
 #include <time.h>
 
@@ -17,41 +16,18 @@ reply_attr(struct task *t, const struct iatt *a)
     fuse_reply_attr(t->req, &st, t->m->attr_timeout_s);
 }
 
-/* The attributes by any file that is open on the inode, into *out. 0 or -errno: `err`, if none is. */
-static int
-stat_by_open_file(struct task *t, int err, struct iatt *out)
-{
-    struct fuse_node *node = node_at(t->m, t->number);
-    struct fd *fd = node ? file_fd_of(t->m, node, t->xl->graph) : NULL;
-    struct call_stack *stk = fd ? task_call_new(t, FOP_fstat) : NULL;
-
-    if (stk) {
-        fd_unref(stk->call.fd);
-        stk->call.fd = fd_ref(fd);
-        err = task_wind(t, stk);
-        *out = stk->reply.stat;
-        call_stack_free(stk);
-    }
-    fd_unref(fd);
-    return err;
-}
-
 static void
 getattr_go(struct task *t)
 {
-    struct iatt a;
     struct fuse_folder_look look = fuse_folder_look(t->m, node_at(t->m, t->number));
     int ret = task_call_by_number(t);
 
-    a = t->stk->reply.stat;
-    if (ret == -ESTALE && !t->stk->call.fd)
-        ret = stat_by_open_file(t, ret, &a);
     if (ret < 0) {
         task_fail(t, ret);
         return;
     }
-    fuse_folder_keep(t->m, &look, &a);
-    reply_attr(t, &a);
+    fuse_folder_keep(t->m, &look, &t->stk->reply.stat);
+    reply_attr(t, &t->stk->reply.stat);
 }
 
 /* Without asking anybody. */
@@ -136,11 +112,11 @@ set_others(struct task *t, struct iatt *out)
         return -ENOMEM;
     stk->call.stbuf = t->stk->call.stbuf;
     stk->call.valid = valid_of(t->to_set);
-    int ret = task_wind(t, stk);
+    int ret = task_wind_by_number(t, &stk);
 
     *out = stk->reply.post;
     call_stack_free(stk);
-    return ret == -ENOENT ? -ESTALE : ret;
+    return ret;
 }
 
 /* Owner and mode have been set. The task's own call is the one for the size. */
@@ -193,11 +169,33 @@ op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *attr, int to_set, str
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
+/* What has no name any more is on the volume all the same. */
+static int
+statfs_of_root(struct task *t)
+{
+    struct call_stack *stk = task_call_new(t, FOP_statfs);
+    struct inode *root = node_inode(t->m, FUSE_ROOT_ID);
+    int ret = -ESTALE;
+
+    if (stk && inode_table_graph(root->table) == t->xl->graph) {
+        inode_unref(stk->call.loc.inode);
+        stk->call.loc.inode = inode_ref(root);
+        ret = task_wind(t, stk);
+        t->stk->reply.statvfs = stk->reply.statvfs;
+    }
+    if (stk)
+        call_stack_free(stk);
+    inode_unref(root);
+    return ret;
+}
+
 static void
 statfs_go(struct task *t)
 {
     int ret = task_call_by_number(t);
 
+    if (ret == -ESTALE && t->number != FUSE_ROOT_ID)
+        ret = statfs_of_root(t);
     if (ret < 0)
         task_fail(t, ret);
     else

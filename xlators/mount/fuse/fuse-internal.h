@@ -161,6 +161,7 @@ struct task {
     fuse_req_t req;              /* NULL: nobody waits for a reply */
     void (*go)(struct task *t);
     struct call_stack *stk;      /* the call it is about, with its arguments */
+    struct call_stack *before;   /* the one that has been made again by a file; NULL */
     struct fuse_file_info fi;    /* open, create: to be returned */
     struct fuse_file *file;      /* the one meant; NULL */
     size_t size;                 /* room that the kernel has for what is read */
@@ -209,7 +210,10 @@ bool task_follow(struct task *t, int ret);
 /* From now on what has waited goes on after tasks_go_on(), which resumes it. */
 void tasks_hold_back(struct fuse_mount *m);
 void tasks_go_on(struct fuse_mount *m);
-/* By number: what is gone is stale, and the kernel looks the name up again. */
+/* By number: what is gone is stale, and the kernel looks the name up again. A brick knows nothing by gfid of
+ * what has no name any more: if it is open, it is asked once more by the file. Then *stk is another call, and
+ * the old one is the task's. */
+int task_wind_by_number(struct task *t, struct call_stack **stk);
 int task_call_by_number(struct task *t);
 /* Replies. `err` is -errno. */
 void task_fail(struct task *t, int err);

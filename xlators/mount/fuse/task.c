@@ -264,6 +264,8 @@ end(struct task *t)
     struct fuse_mount *m = t->m;
 
     call_stack_free(t->stk);
+    if (t->before)
+        call_stack_free(t->before);
     mem_put(t);
     atomic_fetch_sub(&m->running, 1); /* the pin keeps the mount: it goes when its graphs are drained */
     graph_unpin(g);
@@ -404,12 +406,61 @@ task_call(struct task *t)
     return task_wind(t, t->stk);
 }
 
+/* The kernel names the inode also where the application has named a file that it has open. */
+static const struct {
+    enum fop by_number, by_file;
+} twins[] = {
+    {FOP_stat, FOP_fstat},
+    {FOP_setattr, FOP_fsetattr},
+    {FOP_setxattr, FOP_fsetxattr},
+    {FOP_getxattr, FOP_fgetxattr},
+    {FOP_removexattr, FOP_fremovexattr},
+};
+
+/* The same call by a file that is open on the inode. NULL: none is, or there is no such call. */
+static struct call_stack *
+call_by_file(struct task *t, const struct call_stack *stk)
+{
+    struct fuse_node *node = stk->call.fd ? NULL : node_at(t->m, t->number);
+    struct call_stack *again = NULL;
+    size_t i = 0;
+
+    while (i < sizeof twins / sizeof twins[0] && twins[i].by_number != stk->call.fop)
+        i++;
+    if (!node || i == sizeof twins / sizeof twins[0])
+        return NULL;
+    struct fd *fd = file_fd_of(t->m, node, t->xl->graph);
+    if (fd)
+        again = coro_call_fork(stk);
+    if (!again) {
+        fd_unref(fd);
+        return NULL;
+    }
+    again->call.fop = twins[i].by_file;
+    again->call.fd = fd;
+    return again;
+}
+
+int
+task_wind_by_number(struct task *t, struct call_stack **stk)
+{
+    int ret = task_wind(t, *stk);
+    struct call_stack *again = ret == -ENOENT || ret == -ESTALE ? call_by_file(t, *stk) : NULL;
+
+    if (again) {
+        if (t->before)
+            call_stack_free(t->before);
+        t->before = *stk; /* names and groups are on its arena */
+        *stk = again;
+        ret = task_wind(t, again);
+    }
+    return ret == -ENOENT ? -ESTALE : ret;
+}
+
 int
 task_call_by_number(struct task *t)
 {
-    int ret = task_call(t);
-
-    return ret == -ENOENT ? -ESTALE : ret;
+    return task_wind_by_number(t, &t->stk);
 }
 
 struct call_stack *
