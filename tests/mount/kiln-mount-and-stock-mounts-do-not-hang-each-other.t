@@ -3,13 +3,14 @@
 #
 # Two mounts of a distributed volume on stock bricks, one of them or both Kiln's: one renames x to y while the other unlinks y, one makes d/x
 # while the other removes d. Neither pair hangs. (Two stock mounts do, within seconds: a removal waits for the locks of distribute, whose
-# holder waits for the remover.)
+# holder waits for the remover.) KILN_PAIR_SECONDS and KILN_PAIR_LAYOUT (2x2) for longer and larger.
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
 
-volume_new v 2x1
+seconds=${KILN_PAIR_SECONDS:-3}
+volume_new v "${KILN_PAIR_LAYOUT:-2x1}"
 volume_assign v stock
 volume_start v
 mount_kiln v "$T/kiln1"
@@ -32,7 +33,7 @@ pair_works() {
     local pair=$1 deaths status
     for deaths in 0 1 2 3 4; do
         status=0
-        python3 "$tests_dir/locks/pairs.py" "$pair" 3 "$T/$2/$pair" "$T/$3/$pair" || status=$?
+        python3 "$tests_dir/locks/pairs.py" "$pair" "$seconds" "$T/$2/$pair" "$T/$3/$pair" || status=$?
         [[ "$2 $3" == *stock* ]] && process_gone "${mount_pid[$T/stock]}" || return "$status"
         echo "# the stock client died"
         mount_end "$T/stock" && mount_volume v "$T/stock" || return 1
@@ -47,7 +48,7 @@ for pair in rename mkdir; do
     mkdir "$T/stock/$pair"
     for mounts in "kiln1 kiln2" "kiln1 stock" "stock kiln1"; do
         read -r one two <<<"$mounts"
-        t_here "$pair: $one against $two, 3 seconds" pair_works "$pair" "$one" "$two"
+        t_here "$pair: $one against $two, $seconds seconds" pair_works "$pair" "$one" "$two"
     done
 done
 for mnt in kiln1 kiln2 stock; do
