@@ -10,8 +10,8 @@
 #
 # LAYOUT is DxR: D distribute subvolumes, each of R replicas; 1x1 is a single brick. DxK+M: D subvolumes, each dispersed over
 # K + M bricks, of which any M may be missing.
-# FEATURES is `plain` (nothing above distribute), or `default` (what a volume has by default: consistent time
-# stamps and four performance layers).
+# FEATURES is `plain` (nothing above distribute), `utime` (consistent time stamps), or `default` (what a volume has by default: those
+# and four performance layers). A mount without them does not see that one with them has changed a file: its times stay.
 # volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas; with volfile_arbiter=yes the last of each three
 # replicas is an arbiter (its brick has BRICK_IS_ARBITER=yes).
 # BRICK_SERVER_OPTIONS, BRICK_POSIX_OPTIONS: further lines for these two layers, `option KEY VALUE`. BRICK_IS_DISPERSED, if not empty:
@@ -139,9 +139,11 @@ volfile_client() {
     volfile_groups "$vol" "$layout" "${volfile_heal:-mount}" "$@"
     volfile_layer "$vol-dht" cluster/distribute "${volfile_tops[*]}" "force-migration off" "lock-migration off"
     below=$vol-dht
-    if [[ $features == default ]]; then
+    if [[ $features != plain ]]; then
         volfile_layer "$vol-utime" features/utime "$below" "noatime on"
         below=$vol-utime
+    fi
+    if [[ $features == default ]]; then
         for layer in write-behind open-behind quick-read md-cache; do
             volfile_layer "$vol-$layer" "performance/$layer" "$below"
             below=$vol-$layer
