@@ -242,7 +242,7 @@ START_TEST(the_child_inherits_nothing)
                     "while read name bits; do case $name in SigBlk:) echo $bits;; "
                     "SigIgn:) echo ${bits#?????????};; " /* libc has 32 and 33 to itself */
                     "esac; done </proc/self/status; "
-                    "[ $(ps -o pgid= -p $$) = $$ ] && echo leads"));
+                    "read pid name state ppid pgrp rest </proc/$$/stat; [ $pgrp = $$ ] && echo leads"));
     int leaky = open("/dev/null", O_RDONLY); /* without O_CLOEXEC */
 
     signal(SIGUSR1, SIG_IGN);
