@@ -32,6 +32,8 @@ sample(bool is_later)
         "fops", "client_list");
 
     ck_assert_ptr_nonnull(sample);
+    json_object_set_new(json_array_get(json_object_get(sample, "bricks"), 0), "cpu_ns",
+                        json_integer(is_later ? 900000000 : 400000000));
     return sample;
 }
 
@@ -130,11 +132,11 @@ expect_lines(unsigned view, unsigned sorted_by, bool is_reversed, int width, con
 START_TEST(bricks_in_80_columns)
 {
     expect_lines(0, 1, false, 80,
-                 "brick        OPS/S    p50    p99 read/s writ/s queue  open cli  lock wait    mem",
-                 "/a             101   99us   99us      0   404k     7     4   1     7    1   121k");
+                 "brick      OPS/S    p50    p99  rd/s  wr/s queue  open cli  lock wait   mem cpu%",
+                 "/a           101   99us   99us     0  404k     7     4   1     7    1  121k 25.0");
     expect_lines(0, 0, true, 80,
-                 "BRICK        ops/s    p50    p99 read/s writ/s queue  open cli  lock wait    mem",
-                 "/b?              0    0us    0us   1.0k      0     0     0   0     0    0      0");
+                 "BRICK      ops/s    p50    p99  rd/s  wr/s queue  open cli  lock wait   mem cpu%",
+                 "/b?            0    0us    0us  1.0k     0     0     0   0     0    0     0  0.0");
 }
 END_TEST
 

@@ -160,14 +160,15 @@ brick_rates(const json_t *before, json_t *now, double seconds, struct work *w)
 {
     json_t *fops = all_fops(before, now, seconds, w);
 
-    return json_pack("{ss ss sb sf sf sf sf sf sf sf sf sf sf sf so so sO*}", "brick", text(now, "brick"),
+    return json_pack("{ss ss sb sf sf sf sf sf sf sf sf sf sf sf sf so so sO*}", "brick", text(now, "brick"),
                      "volume", text(now, "volume"), "up", json_is_true(json_object_get(now, "up")), "ops",
                      sum_of(fops, "ops"), "p50_us", quantile_us(&w->all, 0.5), "p99_us",
                      quantile_us(&w->all, 0.99), "read", grown(before, now, "bytes_read") / seconds,
                      "written", grown(before, now, "bytes_written") / seconds, "queue",
                      number(now, "running") + number(now, "queued"), "open", number(now, "open"), "clients",
                      number(now, "clients"), "locks_held", number(now, "locks_held"), "locks_waiting",
-                     number(now, "locks_waiting"), "memory", number(now, "memory_bytes"), "fops", fops,
+                     number(now, "locks_waiting"), "memory", number(now, "memory_bytes"), "cpu_percent",
+                     grown(before, now, "cpu_ns") / 1e7 / seconds, "fops", fops,
                      "client_list", all_clients(before, now, seconds), "slow",
                      json_object_get(now, "slow"));
 }

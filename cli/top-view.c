@@ -65,10 +65,11 @@ slow_rows(const json_t *rates)
 
 /* clang-format off */
 static const struct top_column brick_columns[] = {
-    {"brick", "brick", TEXT, 11}, {"ops/s", "ops", COUNT, 6},         {"p50", "p50_us", MICROSECONDS, 6},
-    {"p99", "p99_us", MICROSECONDS, 6}, {"read/s", "read", BYTES, 6}, {"writ/s", "written", BYTES, 6},
+    {"brick", "brick", TEXT, 9}, {"ops/s", "ops", COUNT, 6},          {"p50", "p50_us", MICROSECONDS, 6},
+    {"p99", "p99_us", MICROSECONDS, 6}, {"rd/s", "read", BYTES, 5}, {"wr/s", "written", BYTES, 5},
     {"queue", "queue", COUNT, 5}, {"open", "open", COUNT, 5},         {"cli", "clients", COUNT, 3},
-    {"lock", "locks_held", COUNT, 5}, {"wait", "locks_waiting", COUNT, 4}, {"mem", "memory", BYTES, 6},
+    {"lock", "locks_held", COUNT, 5}, {"wait", "locks_waiting", COUNT, 4}, {"mem", "memory", BYTES, 5},
+    {"cpu%", "cpu_percent", PERCENT, 4},
 };
 static const struct top_column fop_columns[] = {
     {"brick", "brick", TEXT, 14}, {"fop", "fop", TEXT, 13}, {"ops/s", "ops", COUNT, 8},

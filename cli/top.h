@@ -12,9 +12,9 @@
 /* What happened between two samples, `before` NULL: between the start and `now`. A brick or client that is
  * new counts from its start. {"seconds", "resident_bytes", "cpu_percent", "threads", "pools": {...},
  * "bricks": [{"brick", "volume", "up", "ops", "p50_us", "p99_us", "read", "written" (a second), "queue",
- * "open", "clients", "locks_held", "locks_waiting", "memory", "fops": [{"fop", "ops", "p50_us", "p99_us",
- * "share"}], "client_list": [{"client", "peer", "received", "sent", "locks"}], "slow": [as kilnd tells: of
- * the last ten minutes]}]}. The caller's; NULL: no memory, or a sample is not one. */
+ * "open", "clients", "locks_held", "locks_waiting", "memory", "cpu_percent", "fops": [{"fop", "ops",
+ * "p50_us", "p99_us", "share"}], "client_list": [{"client", "peer", "received", "sent", "locks"}], "slow":
+ * [as kilnd tells: of the last ten minutes]}]}. The caller's; NULL: no memory, or a sample is not one. */
 json_t *top_rates(const json_t *before, const json_t *now);
 
 struct top_view {

@@ -71,6 +71,7 @@ ROW_FN(locks_held, b->locks_held)
 ROW_FN(locks_waiting, b->locks_waiting)
 ROW_FN(inodes, b->inodes)
 ROW_FN(memory, b->memory_bytes)
+ROW_FN(cpu, (double)b->counts.cpu_ns / 1e9)
 
 /* clang-format off */
 static const struct brick_row gluster_rows[] = {
@@ -95,6 +96,7 @@ static const struct brick_row kiln_rows[] = {
     {"kiln_brick_locks_held", "gauge", "Locks of all kinds that clients hold", value_locks_held},
     {"kiln_brick_locks_waiting", "gauge", "Lock requests that wait for another lock", value_locks_waiting},
     {"kiln_brick_inodes", "gauge", "Inodes that the brick remembers", value_inodes},
+    {"kiln_brick_cpu_seconds", "counter", "Processor time for its calls, from one turn in 16 of the workers", value_cpu},
     {"kiln_brick_memory_bytes", "gauge", "Pooled objects that are the brick's", value_memory},
 };
 /* clang-format on */
@@ -464,9 +466,10 @@ put_brick_json(struct http_answer *a, const struct brick_figures *b, struct hist
     http_printf(a,
                 ",\"up\":%s,\"clients\":%u,\"open\":%ld,\"running\":%u,\"queued\":%u,\"locks_held\":%u,"
                 "\"locks_waiting\":%u,\"memory_bytes\":%" PRIu64 ",\"bytes_read\":%" PRIu64
-                ",\"bytes_written\":%" PRIu64 ",\"fops\":{",
+                ",\"bytes_written\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"fops\":{",
                 b->is_up ? "true" : "false", b->clients, b->counts.open, b->running, b->queued, b->locks_held,
-                b->locks_waiting, b->memory_bytes, b->counts.bytes_read, b->counts.bytes_written);
+                b->locks_waiting, b->memory_bytes, b->counts.bytes_read, b->counts.bytes_written,
+                b->counts.cpu_ns);
     put_fops_json(a, b, h);
     http_printf(a, "},\"client_list\":[");
     put_clients_json(a, b->graph);

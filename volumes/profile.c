@@ -96,6 +96,17 @@ describe(struct xlator *stats)
                      "fops", fops, "slow", list_slow(stats));
 }
 
+double
+profile_cpu_seconds(struct graph *g)
+{
+    struct xlator *stats = stats_of(g);
+    struct io_stats_counts counts = {0};
+
+    if (stats)
+        io_stats_counts(stats, &counts);
+    return (double)counts.cpu_ns / 1e9;
+}
+
 json_t *
 profile_of_brick(const struct volume *v, unsigned brick)
 {

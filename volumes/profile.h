@@ -10,9 +10,14 @@
 
 #include "volumes/volume.h"
 
-/* {"online": true, "bytes_read": N, "bytes_written": N, "open_files": N, "fops": [{"fop": "WRITE", "calls":
- * N, "mean_us": F, "p50_us": F, "p99_us": F}, ...]}: those that were called; times are null where none were
- * kept. {"online": false} of a brick that is not served. A new reference; NULL: no memory. */
+/* {"online": true, "bytes_read": N, "bytes_written": N, "open_files": N, "fops": [{"fop": "WRITE",
+ * "calls": N, "mean_us": F, "p50_us": F, "p99_us": F}, ...], "slow": [{"fop", "total_us": F, "stages_us":
+ * {"worker": F, ...}, "age_s": F, "bytes", "errno", "pid", "client", "object"}, ...]}: fops that were called;
+ * times are null where none were kept. {"online": false} of a brick that is not served. A new reference;
+ * NULL: no memory. */
 json_t *profile_of_brick(const struct volume *v, unsigned brick);
+/* Processor time that its calls have taken (io-stats.h). `g`: pinned. */
+struct graph;
+double profile_cpu_seconds(struct graph *g);
 
 #endif

@@ -362,6 +362,7 @@ describe_bricks(const struct volume *v, bool with_state)
             json_object_set_new(b, "online", json_boolean(g != NULL));
             json_object_set_new(b, "port", g ? json_integer(atomic_load(&brick_port)) : json_null());
             json_object_set_new(b, "pid", g ? json_integer(getpid()) : json_null());
+            json_object_set_new(b, "cpu_seconds", g ? json_real(profile_cpu_seconds(g)) : json_null());
         }
         if (g)
             graph_unpin(g);

@@ -30,12 +30,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 #include <urcu.h>
 
 #include "base/ticks.h"
 #include "base/procfs.h"
 #include "base/read-section.h"
+#include "event/charge.h"
 #include "event/event-internal.h"
 #include "event/timer.h"
 #include "log/log.h"
@@ -58,6 +60,9 @@ struct worker {
     _Atomic uint64_t serial; /* handlers and jobs begun */
     _Atomic uint64_t events, posted;
     uint64_t serial_seen; /* the watchdog's, at its last tick */
+    /* The worker's own: turns until the next one that is measured, and what chooses them. */
+    unsigned turns_left;
+    uint32_t random;
 };
 
 static struct {
@@ -91,6 +96,7 @@ static struct {
 };
 
 static __thread struct worker *self; /* NULL on other threads */
+__thread _Atomic uint64_t *worker_charge;
 
 static void *worker_main(void *arg);
 
@@ -340,26 +346,85 @@ serve(struct worker *w, const struct epoll_event *event)
     return true;
 }
 
+/* ---- whose processor time it is -------------------------------------------------------------- */
+
+static uint64_t
+thread_cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What one look at the clock adds to a turn. */
+static uint64_t
+clock_cost_ns(void)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int i = 0; i < 8; i++) {
+        uint64_t began = thread_cpu_ns(), took = thread_cpu_ns() - began;
+
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+/* 1 to 2 * WORKER_SAMPLE - 1, each as likely: what comes at regular times is met as often as all else. */
+static unsigned
+turns_to_pass(struct worker *w)
+{
+    w->random ^= w->random << 13; /* xorshift */
+    w->random ^= w->random >> 17;
+    w->random ^= w->random << 5;
+    return 1 + w->random % (2 * WORKER_SAMPLE - 1);
+}
+
+/* The read section is for worker_charge. */
+static bool
+serve_measured(struct worker *w, const struct epoll_event *event, uint64_t began_ns, uint64_t cost_ns)
+{
+    worker_charge = NULL;
+    read_section_begin();
+    bool goes_on = serve(w, event);
+    if (worker_charge) {
+        uint64_t ns = thread_cpu_ns() - began_ns;
+
+        atomic_fetch_add_explicit(worker_charge, WORKER_SAMPLE * (ns > cost_ns ? ns - cost_ns : 0),
+                                  memory_order_relaxed);
+    }
+    read_section_end();
+    return goes_on;
+}
+
 static void *
 worker_main(void *arg)
 {
     struct worker *w = arg;
     struct epoll_event event;
     bool goes_on = true;
+    uint64_t cost_ns = clock_cost_ns();
 
     self = w;
+    w->random = (uint32_t)((uintptr_t)w >> 4) | 1;
+    w->turns_left = turns_to_pass(w);
     pthread_setname_np(pthread_self(), "kiln-worker");
     rcu_register_thread();
     while (goes_on) {
+        bool is_measured = --w->turns_left == 0;
+        uint64_t began_ns = is_measured ? thread_cpu_ns() : 0;
         int n = wait_event(&event);
 
         if (n < 0 && retire(w))
             break;
         if (n > 0) {
             atomic_store_explicit(&w->is_running, true, memory_order_relaxed);
-            goes_on = serve(w, &event);
+            goes_on = is_measured ? serve_measured(w, &event, began_ns, cost_ns) : serve(w, &event);
             atomic_store_explicit(&w->is_running, false, memory_order_relaxed);
         }
+        if (is_measured)
+            w->turns_left = turns_to_pass(w);
     }
     rcu_unregister_thread();
     self = NULL;

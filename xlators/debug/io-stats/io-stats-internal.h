@@ -32,6 +32,7 @@ struct stripe {
     _Alignas(64) counter hits[FOP_COUNT];
     counter releases[RELEASES];
     counter bytes_read, bytes_written;
+    counter cpu_ns; /* event/charge.h: by samples */
     counter reads[SIZE_CLASSES], writes[SIZE_CLASSES];
 };
 
@@ -53,7 +54,7 @@ struct latency_stripe {
 struct figures {
     uint64_t hits[FOP_COUNT];
     uint64_t releases[RELEASES];
-    uint64_t bytes_read, bytes_written;
+    uint64_t bytes_read, bytes_written, cpu_ns;
     uint64_t reads[SIZE_CLASSES], writes[SIZE_CLASSES];
     uint64_t calls[FOP_COUNT], sum[FOP_COUNT]; /* latencies */
     uint64_t seconds;                          /* CLOCK_MONOTONIC */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/ticks.h"
+#include "event/charge.h"
 #include "event/timer.h"
 #include "fs/fd.h"
 #include "graph/graph.h"
@@ -173,11 +174,14 @@ static void
 ios_call_ends(struct xlator *xl, struct call_stack *stk)
 {
     const struct ios_conf *conf = xlator_conf(xl);
+    struct ios *ios = xl->private;
     uint64_t now = stk->began ? ticks_now() : 0, ticks = now - stk->began;
 
+    if (!worker_charge) /* it began in another worker's turn */
+        worker_charge = &ios->counters[stripe_of_thread(ios)].cpu_ns;
     if (stk->began && conf->latency_histograms) {
-        ios_latency_note(xl->private, stk->call.fop, ticks);
-        ios_slow_note(xl->private, stk, now);
+        ios_latency_note(ios, stk->call.fop, ticks);
+        ios_slow_note(ios, stk, now);
     }
     if (conf->latency_measurement)
         call_ends_measured(xl, stk, ticks);
@@ -193,6 +197,7 @@ note_call(struct xlator *xl, struct call_stack *stk)
     struct stripe *s = &ios->counters[stripe_of_thread(ios)];
     const struct fop_call *call = &stk->call;
 
+    worker_charge = &s->cpu_ns;
     count(&s->hits[call->fop], 1);
     switch (call->fop) {
     case FOP_writev:
@@ -366,6 +371,7 @@ ios_figures(struct ios *ios, struct figures *out)
         add_up(out->releases, s->releases, RELEASES);
         add_up(&out->bytes_read, &s->bytes_read, 1);
         add_up(&out->bytes_written, &s->bytes_written, 1);
+        add_up(&out->cpu_ns, &s->cpu_ns, 1);
         add_up(out->reads, s->reads, SIZE_CLASSES);
         add_up(out->writes, s->writes, SIZE_CLASSES);
         for (enum fop fop = FOP_null; latencies && fop < FOP_COUNT; fop++) {
@@ -388,6 +394,7 @@ io_stats_counts(struct xlator *xl, struct io_stats_counts *out)
         add_up(out->calls, s->hits, FOP_COUNT);
         add_up(&out->bytes_read, &s->bytes_read, 1);
         add_up(&out->bytes_written, &s->bytes_written, 1);
+        add_up(&out->cpu_ns, &s->cpu_ns, 1);
     }
 }
 
@@ -489,6 +496,7 @@ ios_dump(struct xlator *xl, struct dump *dump)
     dump_line(dump, "duration", "%" PRIu64, now.seconds - since);
     dump_line(dump, "total-read", "%" PRIu64, now.bytes_read);
     dump_line(dump, "total-write", "%" PRIu64, now.bytes_written);
+    dump_line(dump, "cpu-ms", "%" PRIu64, now.cpu_ns / 1000000);
     dump_line(dump, "open", "%ld", atomic_load(&ios->open_now));
     for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
         char key[64];
