@@ -8,7 +8,8 @@
 #include "stack/xlator.h"
 
 extern const struct xlator_type cluster_distribute_xlator, cluster_replicate_xlator,
-    features_read_only_xlator, features_utime_xlator, mount_fuse_xlator, protocol_client_xlator;
+    features_read_only_xlator, features_utime_xlator, mount_fuse_xlator, performance_write_behind_xlator,
+    protocol_client_xlator;
 
 static const struct xlator_type *const built[] = {
     &cluster_distribute_xlator,
@@ -16,6 +17,7 @@ static const struct xlator_type *const built[] = {
     &features_read_only_xlator,
     &features_utime_xlator,
     &mount_fuse_xlator,
+    &performance_write_behind_xlator,
     &protocol_client_xlator,
 };
 
@@ -26,8 +28,7 @@ static const struct option any_options[] = {OPT_PREFIX(""), OPT_END};
 static const struct xlator_type left_out[] = {
     LEFT_OUT("debug/io-stats"),            /* counts */
     LEFT_OUT("features/quiesce"),          /* holds calls back while a process of stock's is frozen */
-    LEFT_OUT("performance/write-behind"),  /* without it a write is answered when the brick has done it */
-    LEFT_OUT("performance/open-behind"),   /* ... an open, too */
+    LEFT_OUT("performance/open-behind"),   /* without it an open is answered when the brick has done it */
     LEFT_OUT("performance/quick-read"),    /* a cache of a second; so are the next four */
     LEFT_OUT("performance/md-cache"),
     LEFT_OUT("performance/io-cache"),

@@ -106,6 +106,10 @@ struct active_lock {
 
 #define FOP_PAYLOAD_IOVS 4
 
+/* `cmd` of a FLUSH that is for the mount's own layers (xlator_type.answers_early): bricks have nothing to do.
+ */
+enum { FLUSH_OF_MOUNT = 1 };
+
 struct fop_call {
     enum fop fop;
 

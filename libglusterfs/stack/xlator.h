@@ -80,6 +80,9 @@ struct xlator_type {
     /* Not built: accepted only while its options leave it off (OPT_MUST_BE rows); then left out of the graph.
      */
     bool is_not_built;
+    /* Answers changes before they are done, and tells by FLUSH what has become of them: such a layer answers
+     * a FLUSH_OF_MOUNT itself. */
+    bool answers_early;
 
     /* Makes xl->private. The layers below have been initialised already. 0 or -errno, which *why (empty so
      * far) explains: it is not logged here, for whoever wants the graph is told. "" will do for lack of

@@ -78,17 +78,39 @@ op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
     task_start(t);
 }
 
+/* What became of writes that an older graph had answered (switch.c): told once. */
+static int
+take_kept_error(struct task *t)
+{
+    return atomic_load(&t->file->err) ? atomic_exchange(&t->file->err, 0) : 0;
+}
+
+/* Is there a layer that has answered writes before they were done? */
+static bool
+has_early_answers(const struct task *t)
+{
+    const struct xlator *xl = t->xl;
+
+    if ((t->file->fd->flags & O_ACCMODE) == O_RDONLY)
+        return false;
+    while (!xl->type->answers_early && xl->child_count == 1)
+        xl = xl->children[0];
+    return xl->type->answers_early;
+}
+
 /* Locks that were never taken need not be dropped: then the brick has nothing to do, for it buffers nothing.
  */
 static void
 flush_go(struct task *t)
 {
     struct fuse_node *node = node_at(t->m, t->number);
+    bool is_ours = node && !atomic_load(&node->has_had_locks);
+    int err = take_kept_error(t);
 
-    if (node && !atomic_load(&node->has_had_locks))
-        task_done(t);
-    else
-        task_result(t, task_call(t));
+    t->stk->call.cmd = is_ours ? FLUSH_OF_MOUNT : 0;
+    int ret = is_ours && !has_early_answers(t) ? 0 : task_call(t);
+
+    task_result(t, err ? err : ret);
 }
 
 void
@@ -173,7 +195,10 @@ is_synchronous(const struct task *t, int how)
 static void
 write_go(struct task *t)
 {
-    int ret = task_call(t);
+    int ret = take_kept_error(t);
+
+    if (!ret)
+        ret = task_call(t);
 
     if (ret < 0 || !is_synchronous(t, O_DSYNC) || !(t->stk->call.flags & O_DSYNC))
         node_has_changed(t);
@@ -232,11 +257,11 @@ fsync_go(struct task *t)
         task_done(t);
         return;
     }
-    int ret = task_call(t);
+    int err = take_kept_error(t), ret = task_call(t);
 
     if (ret >= 0 && node)
         node_is_synced(node, changes);
-    task_result(t, ret);
+    task_result(t, err ? err : ret);
 }
 
 void

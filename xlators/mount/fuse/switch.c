@@ -125,13 +125,42 @@ call_on(enum fop fop, struct fd *fd)
     return stk;
 }
 
-/* What layers have kept back of what was written is the brick's before another graph reads it. */
-static void
-write_out(struct carry *c, struct fd *old)
+/* What was answered already is done. -errno: it has failed, and nobody was told yet. */
+static int
+end_early_answers(struct carry *c, struct fd *old)
 {
-    struct call_stack *stk = (old->flags & O_ACCMODE) == O_RDONLY ? NULL : call_on(FOP_fsync, old);
-    int ret = stk ? coro_call(stk, c->from) : 0;
+    const struct xlator *xl = c->from;
+    struct call_stack *stk;
+    int ret = -ENOMEM;
 
+    while (!xl->type->answers_early && xl->child_count == 1)
+        xl = xl->children[0];
+    if (!xl->type->answers_early)
+        return 0;
+    if ((stk = call_on(FOP_flush, old))) {
+        stk->call.cmd = FLUSH_OF_MOUNT;
+        ret = coro_call(stk, c->from);
+        call_stack_free(stk);
+    }
+    return ret < 0 ? ret : 0;
+}
+
+/* What layers have kept back of what was written is the brick's before another graph reads it. What has
+ * failed of it the file's next write, fsync or close tells. */
+static void
+write_out(struct carry *c, struct fuse_file *f)
+{
+    struct fd *old = f->fd;
+    struct call_stack *stk = NULL;
+    int err = 0, ret = 0;
+
+    if (!old->is_dir && (old->flags & O_ACCMODE) != O_RDONLY) {
+        err = end_early_answers(c, old);
+        if ((stk = call_on(FOP_fsync, old)))
+            ret = coro_call(stk, c->from);
+    }
+    if (err)
+        atomic_store(&f->err, err);
     if (ret < 0 && ret != -ENOTCONN) /* its bricks have gone: whoever has written was told */
         log_event(LOG_WARNING, c->from, "fuse-switch-fsync", "%s: %s", GFID(&old->inode->gfid),
                   strerror(-ret));
@@ -188,7 +217,7 @@ keep_list(struct carry *c, struct fuse_file *f)
 static void
 carry_file(struct carry *c, struct fuse_node *node, struct fuse_file *f, struct inode *inode)
 {
-    write_out(c, f->fd);
+    write_out(c, f);
     struct fd *fd = open_again(c, f->fd, inode);
     int moved = 0;
 
