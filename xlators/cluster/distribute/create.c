@@ -38,7 +38,8 @@ was_refused(const struct call_stack *stk)
 
 static int make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_stack **out);
 
-/* The layout is of now, and stays. Nothing is made on a subvolume that is leaving: it would be lost with it. */
+/* The layout is of now, and stays. Nothing is made on a subvolume that is leaving: it would be lost with
+ * it. */
 static int
 make_by_layout(const struct op *o, const struct layout *layout, unsigned *at, struct call_stack **out)
 {

@@ -297,8 +297,9 @@ reply_arrived(struct client *c, struct call_stack *stk)
         return -EIO;
     }
     if (is_of_other_type(call, reply)) {
-        log_event(LOG_WARNING, c->xl, "client-object-of-other-type", "the brick's %s says that %s is something else",
-                  fop_info[call->fop].name, GFID(&call->gfid));
+        log_event(LOG_WARNING, c->xl, "client-object-of-other-type",
+                  "the brick's %s says that %s is something else", fop_info[call->fop].name,
+                  GFID(&call->gfid));
         return -EIO;
     }
     if (opens(call->fop))

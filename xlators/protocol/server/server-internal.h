@@ -89,9 +89,9 @@ struct brick_client *session_client(struct conn *c);
  * brick_client_connect() in any case. 0, -EAGAIN (brick is being detached), -EUSERS (it has its share of
  * connections), -ENOTCONN (connection has closed), -ENOMEM. */
 int session_attach(struct conn *c, struct brick_client *client, const struct session_login *login);
-/* `c` is logged in as `now`: whoever the same layer of the same client's host has logged in as before is ended,
- * with its connection, fds and locks, if the brick has not heard yet that it has gone: the client has given it
- * up. Its locks are free when this returns. */
+/* `c` is logged in as `now`: whoever the same layer of the same client's host has logged in as before is
+ * ended, with its connection, fds and locks, if the brick has not heard yet that it has gone: the client has
+ * given it up. Its locks are free when this returns. */
 void session_end_formers(struct conn *c, const struct brick_client *now);
 /* Takes one connection off a client; cleans up after the last one. */
 void session_logout(struct brick_client *client);

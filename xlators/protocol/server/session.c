@@ -275,7 +275,8 @@ session_logout(struct brick_client *client)
 
 /* ---- who has come back ----------------------------------------------------------------------- */
 
-/* The uid of a layer's login: the same each time, but for the number at its end (wire 3.5). 0: it has none. */
+/* The uid of a layer's login: the same each time, but for the number at its end (wire 3.5). 0: it has
+ * none. */
 static size_t
 split_uid(const char *uid, unsigned long *number)
 {

@@ -116,8 +116,8 @@ are_gone(void)
     return atomic_load(&gones) == 2;
 }
 
-/* A client whose connection was cut comes back before the brick knows. What it was before has ended when it is
- * let in; a later login and another's are left alone. */
+/* A client whose connection was cut comes back before the brick knows. What it was before has ended when it
+ * is let in; a later login and another's are left alone. */
 START_TEST(test_who_comes_back_is_not_there_twice)
 {
     struct peer *first = logged_in("CTX_ID:1-RECON_NO:-9"), *other = logged_in("CTX_ID:2-RECON_NO:-0");
