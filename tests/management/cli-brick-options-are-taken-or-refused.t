@@ -72,7 +72,7 @@ if [[ $BRICKD == kiln ]]; then
 fi
 
 # doc/options.md names keys that glusterd knows, and of the families that concern bricks alone all that it knows.
-awk -F ' *[|] *' '$3 ~ /[.]/ { gsub(/, /, "\n", $3); print $3 }' "$source_dir/doc/options.md" | grep -v '[*]' | sort -u >"$T/documented"
+awk -F ' *[|] *' '$3 ~ /[.]/ && $3 !~ /`/ { gsub(/, /, "\n", $3); print $3 }' "$source_dir/doc/options.md" | grep -v '[*]' | sort -u >"$T/documented"
 gl volume get v all | awk '$1 ~ /[.]/ { print $1 }' | sort -u >"$T/known"
 brick_keys='^(storage|locks|changelog|server)[.]|^features[.](locks|trash|lease|worm|read-only|cache-invalidation|barrier|selinux)'
 is "$(comm -23 "$T/documented" "$T/known")" "" "the table's keys are glusterd's"
