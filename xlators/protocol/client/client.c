@@ -266,15 +266,15 @@ asked_attributes(const struct fop_call *call, const struct fop_reply *reply)
     }
 }
 
-/* An object has one type for good. The kernel gives up an inode that seems to have another: of the root, that
- * is the whole mount. */
+/* An object has one type for good, and none is that large. The kernel gives an inode up that seems to be
+ * otherwise: of the root, that is the whole mount. */
 static bool
-is_of_other_type(const struct fop_call *call, const struct fop_reply *reply)
+cannot_be(const struct fop_call *call, const struct fop_reply *reply)
 {
     const struct inode *inode = call->fd ? call->fd->inode : call->loc.inode;
     const struct iatt *a = asked_attributes(call, reply);
 
-    return inode && a && ((a->mode ^ inode->type) & S_IFMT);
+    return inode && a && (((a->mode ^ inode->type) & S_IFMT) || a->size > INT64_MAX);
 }
 
 static bool
@@ -296,10 +296,9 @@ reply_arrived(struct client *c, struct call_stack *stk)
                   fop_info[call->fop].name);
         return -EIO;
     }
-    if (is_of_other_type(call, reply)) {
-        log_event(LOG_WARNING, c->xl, "client-object-of-other-type",
-                  "the brick's %s says that %s is something else", fop_info[call->fop].name,
-                  GFID(&call->gfid));
+    if (cannot_be(call, reply)) {
+        log_event(LOG_WARNING, c->xl, "client-object-cannot-be", "the brick's %s: %s has another type, or no size",
+                  fop_info[call->fop].name, GFID(&call->gfid));
         return -EIO;
     }
     if (opens(call->fop))

@@ -40,7 +40,8 @@ static struct {
         long long start, len, number;
     } lock[8]; /* the first LKs since `locks` was 0; read while no call is under way */
     atomic_llong last_number, last_released;
-    atomic_uint last_flags, mode; /* mode: of all attributes */
+    atomic_uint last_flags, mode; /* mode, size: of all attributes */
+    atomic_ullong size;
     atomic_bool opens_nothing, answers_not, has_no_gfids;
 } brick;
 
@@ -120,6 +121,7 @@ fill_reply(enum fop fop, const struct fop_call *c, struct fop_reply *r)
         break;
     default:
         r->stat.mode = r->post.mode = brick.mode;
+        r->stat.size = r->post.size = brick.size;
         break;
     }
 }
@@ -400,7 +402,7 @@ ask_of_root(enum fop fop)
 }
 
 /* The kernel would give the root up, and with it the mount. */
-START_TEST(an_object_does_not_change_its_type)
+START_TEST(an_object_is_of_its_type_and_has_a_size)
 {
     static const enum fop fops[] = {FOP_stat, FOP_setattr, FOP_truncate};
 
@@ -412,6 +414,9 @@ START_TEST(an_object_does_not_change_its_type)
         brick.mode = 0;
         ck_assert_int_eq(ask_of_root(fops[i]), -EIO);
         brick.mode = S_IFDIR | 0755;
+        brick.size = UINT64_MAX;
+        ck_assert_int_eq(ask_of_root(fops[i]), -EIO);
+        brick.size = 4096;
         ck_assert_int_eq(ask_of_root(fops[i]), 0);
     }
 }
@@ -652,7 +657,7 @@ main(void)
     tcase_add_test(tc, an_fd_goes_by_its_number_and_is_given_back);
     tcase_add_test(tc, create_makes_the_inode_of_the_reply);
     tcase_add_test(tc, an_object_without_a_gfid_is_none);
-    tcase_add_test(tc, an_object_does_not_change_its_type);
+    tcase_add_test(tc, an_object_is_of_its_type_and_has_a_size);
     tcase_add_test(tc, an_fd_that_is_given_along_gets_the_number);
     tcase_add_test(tc, an_fd_is_open_again_when_the_brick_is_back);
     tcase_add_test(tc, what_cannot_be_opened_again_goes_by_gfid_or_not_at_all);
