@@ -13,6 +13,7 @@
 
 #include "fs/brick-client.h"
 #include "glusterfsd/brick-ops.h"
+#include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "mem/mem-pool.h"
 #include "rpc/transport/transport.h"
@@ -74,40 +75,61 @@ tell_text(struct teller *t, const char *value, const char *format, ...)
 
 /* ---- mem ------------------------------------------------------------------------------------- */
 
+/* From a line of the pools' own dump to a key of the CLI's. */
+static const struct {
+    const char *from, *to;
+} columns[] = {
+    {"pool-name", "name"},         {"active-count", "hotcount"}, {"cached-cold", "coldcount"},
+    {"padded-sizeof", "paddedsizeof"}, {"gets", "alloccount"},   {"peak-sampled", "max_alloc"},
+    {"system-allocs", "pool-misses"},
+};
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
 struct pools {
     struct teller t;
-    int count;
+    unsigned owner; /* only pools in which this one has objects; 0: all */
+    int count;      /* told */
+    bool is_wanted; /* the pool whose lines are coming */
+    char value[COLUMNS][64];
 };
 
-/* From a line of the pools' own dump to a key of the CLI's. */
 static void
-tell_pool_line(void *arg, const char *key, const char *value)
+tell_pool(struct pools *p)
 {
-    static const struct {
-        const char *from, *to;
-    } names[] = {
-        {"pool-name", "name"},         {"active-count", "hotcount"}, {"cached-cold", "coldcount"},
-        {"padded-sizeof", "paddedsizeof"}, {"gets", "alloccount"},   {"peak-sampled", "max_alloc"},
-        {"system-allocs", "pool-misses"},
-    };
+    if (!p->is_wanted)
+        return;
+    tell(&p->t, 0, "pool%d.max-stdalloc", p->count); /* nothing is got past the pools */
+    for (unsigned i = 0; i < COLUMNS; i++)
+        tell_text(&p->t, p->value[i], "pool%d.%s", p->count, columns[i].to);
+    p->count++;
+    p->is_wanted = false;
+}
+
+static void
+take_pool_line(void *arg, const char *key, const char *value)
+{
     struct pools *p = arg;
+    unsigned owner;
 
     if (strcmp(key, "-----") == 0) {
-        p->count++;
-        tell(&p->t, 0, "pool%d.max-stdalloc", p->count - 1); /* nothing is got past the pools */
+        tell_pool(p);
+        p->is_wanted = p->owner == 0;
+    } else if (strcmp(key, "owner") == 0 && sscanf(value, "id %u,", &owner) == 1 && owner == p->owner) {
+        p->is_wanted = true;
     }
-    for (size_t i = 0; p->count && i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(key, names[i].from) == 0)
-            tell_text(&p->t, value, "pool%d.%s", p->count - 1, names[i].to);
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        if (strcmp(key, columns[i].from) == 0)
+            snprintf(p->value[i], sizeof p->value[i], "%s", value);
     }
 }
 
 /* What lies beneath the pools is not always glibc's malloc, whose figures these are: then they show what it
- * alone has. */
+ * alone has. The pools are the process's, so with several bricks each tells of those alone in which it has
+ * objects: of 400 keys a brick, glusterd and the CLI cannot join those of 60 before the CLI gives up. */
 static int
-answer_mem(struct dict *out)
+answer_mem(const struct graph *g, struct dict *out)
 {
-    struct pools p = {.t.out = out};
+    struct pools p = {.t.out = out, .owner = bricks_count() > 1 ? g->owner : 0};
     struct mallinfo2 m = mallinfo2();
 
     tell(&p.t, (int64_t)m.arena, "mallinfo.arena");
@@ -120,7 +142,8 @@ answer_mem(struct dict *out)
     tell(&p.t, (int64_t)m.uordblks, "mallinfo.uordblks");
     tell(&p.t, (int64_t)m.fordblks, "mallinfo.fordblks");
     tell(&p.t, (int64_t)m.keepcost, "mallinfo.keepcost");
-    mem_pools_dump(tell_pool_line, &p);
+    mem_pools_dump(take_pool_line, &p);
+    tell_pool(&p);
     tell(&p.t, p.count, "mempool-count");
     return p.t.err;
 }
@@ -333,7 +356,7 @@ status_answer(struct graph *g, int64_t cmd, const struct status_asker *who, stru
     *why = "no memory";
     switch (cmd & 255) {
     case STATUS_MEM:
-        return answer_mem(out);
+        return answer_mem(g, out);
     case STATUS_CLIENTS:
     case STATUS_CLIENT_LIST:
         return answer_clients(g, out);

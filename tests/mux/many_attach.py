@@ -17,7 +17,7 @@ sys.path[:0] = [os.path.join(here, "..", "wire"), os.path.join(here, "..", "lib"
 from brick_op import BrickOps
 from kilnwire import Peer, ROOT, d_gfid
 
-ATTACH, TERMINATE, UNDER_WAY, THREADS_MORE = 12, 1, 64, 16
+ATTACH, TERMINATE, STATUS, UNDER_WAY, THREADS_MORE = 12, 1, 4, 64, 16
 VOLUME = uuid.UUID("5f0c7a3e-8d11-4f4e-9a57-1c2d3e4f5a6b")
 socket_path, port, pid, place, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
 middle = count // 2
@@ -121,6 +121,14 @@ def detach_under_load(ops):
     say(sum(w.errors for w in workers) == 0, "no call of %d rounds met an error" % sum(w.rounds for w in workers))
 
 
+def status_stays_small(ops):
+    """glusterd and the CLI join what all bricks of a volume say, key by key."""
+    reply = ops.call(STATUS, "", {"cmd": 257, "brick-name": brick(middle), "volname": "v"})
+    pools = [value for key, value in reply.output.items() if key.startswith("pool") and key.endswith(".name")]
+    say(reply.op_ret == 0 and len(pools) == int(reply.output["mempool-count"]), "status mem of one has %d pools" % len(pools))
+    say("struct inode" in pools and "struct rpc_request" not in pools, "in which it has objects")
+
+
 def main():
     with open(sys.argv[6]) as file:
         template = file.read()
@@ -137,6 +145,7 @@ def main():
         ms, (more[0] - rss) / count, (more[1] - fds) / count, more[2]))
     say(more[1] - fds <= 4 * count + 8, "a brick has at most 4 descriptors")
     say(all(answers(i, (0, 0)) for i in range(count)), "each may be logged in to")
+    status_stays_small(ops)
     detach_under_load(ops)
     # The janitors of thousands of bricks keep some workers more than those of hundreds.
     say(wait_for(lambda: cost()[2] <= threads + THREADS_MORE), "no thread belongs to a brick")
