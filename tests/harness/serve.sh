@@ -98,8 +98,12 @@ serve_glusterd() {
 # by a later walk of the daemon. A client forgets a host that is silent for 10 seconds, not for 42.
 volume_make() {
     local -a options=()
-    gl_create "$1" "${conf[layout]}" >/dev/null
-    [[ ${conf[layout]} == 1x1 ]] || options+=(cluster.self-heal-daemon "$shd")
+    gl_create "$1" "${conf[layout]}" "${conf[kind]}" >/dev/null
+    case ${conf[kind]}-${conf[layout]} in
+    disperse-*) options+=(cluster.disperse-self-heal-daemon "$shd") ;;
+    *-1x1) ;;
+    *) options+=(cluster.self-heal-daemon "$shd") ;;
+    esac
     [[ $shd == off ]] || options+=(cluster.heal-timeout 5)
     [[ ${conf[mode]} == work ]] || options+=(performance.write-behind off)
     [[ ${conf[hosts]} -eq 1 ]] || options+=(network.ping-timeout 10)

@@ -9,7 +9,8 @@
     work.py check LAYOUT MANIFEST PLACE...         compares. PLACE is the same folder on each brick of the volume, in glusterd's order,
                                                    or with LAYOUT `mount` one on a mount. Prints `files N wrong N` and what is wrong
 
-DIR is made and must not be there (but for list). LAYOUT is DxR; Dx2+1: every third brick is an arbiter, whose files are empty.
+DIR is made and must not be there (but for list). LAYOUT is DxR; Dx2+1: every third brick is an arbiter, whose files are empty;
+`pieces`: each brick has a piece of each file, with the same names, links and xattrs, and what is in the pieces is not looked at.
 A manifest is a JSON object: a path, and for it the SHA-256 of a file, `folder`, or `-> TARGET`; xattrs that begin with
 user. follow after a blank. Exit status 1 when something is wrong, or, with a traceback, when an operation failed.
 """
@@ -232,12 +233,17 @@ class Check:
             want = {name: value for name, value in self.want.items() if value == FOLDER or number in home.get(name, ())}
             for i, found in enumerate(replicas):
                 is_arbiter = "+" in layout and i == size - 1
-                self.compare(sets[number][i], found, as_arbiter(want) if is_arbiter else want)
+                self.compare(sets[number][i], found, contents_as("empty", want) if is_arbiter else want)
+
+    def pieces(self, places):
+        for place in places:
+            self.compare(place, contents_as("a piece", listing(place)), contents_as("a piece", self.want))
 
 
-def as_arbiter(want):
-    return {name: value if value == FOLDER or value.startswith("-> ") else " ".join(["empty", *value.split(" ")[1:]])
-            for name, value in want.items()}
+def contents_as(word, names):
+    """What is in files is not told apart any more; folders, links and xattrs are."""
+    return {name: value if value == FOLDER or value.startswith("-> ") else " ".join([word, *value.split(" ")[1:]])
+            for name, value in names.items()}
 
 
 def check(layout, manifest, places):
@@ -245,6 +251,8 @@ def check(layout, manifest, places):
         work = Check(json.load(file))
     if layout == "mount":
         work.compare(places[0], listing(places[0]), work.want)
+    elif layout == "pieces":
+        work.pieces(places)
     else:
         work.bricks(layout, places)
     print(f"files {sum(map(work.is_file, work.want))} wrong {work.wrong}")

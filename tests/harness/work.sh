@@ -86,12 +86,13 @@ pass_run() {
 
 # Replicas first need what is still under way: a client's last post-ops.
 work_check() {
-    local vol checked=0 wrong=0
+    local vol checked=0 wrong=0 bricks_hold=${conf[layout]}
     local -a bricks
+    [[ ${conf[kind]} != disperse ]] || bricks_hold=pieces
     for vol in $(volumes_list); do
         manifest_make "$vol" || error "$vol cannot be listed"
         mapfile -t bricks < <(bricks_of "$vol" | tr ' ' '\n')
-        check_one "$vol: bricks" "${conf[layout]}" "$T/$vol.manifest" "${bricks[@]/%//work}"
+        check_one "$vol: bricks" "$bricks_hold" "$T/$vol.manifest" "${bricks[@]/%//work}"
         check_one "$vol: mount" mount "$T/$vol.manifest" "$T/m${vol#v}/work"
         [[ ${conf[layout]#*x} == 1 ]] || wait_for 60 "$vol to have nothing pending" nothing_pending "${bricks[@]}" ||
             error "$vol waits for heal: $(for one in "${bricks[@]}"; do brick_pending "$one"; done | wc -l) entries"

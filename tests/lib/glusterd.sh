@@ -6,7 +6,8 @@
 #   glusterd_bricks_start        the same after kilnd was put in the place of glusterfsd (with BRICKD=stock: without)
 #   glusterd_brick_pids          the brick processes it started
 #   gl ARG...                    gluster --mode=script ARG...
-#   gl_create VOL LAYOUT         a volume of bricks $T/bricks/VOL-0 ...; LAYOUT DxR, or Dx2+1 whose every third brick is an arbiter
+#   gl_create VOL LAYOUT [disperse]   a volume of bricks $T/bricks/VOL-0 ...; LAYOUT DxR, or Dx2+1 whose every third brick is an arbiter;
+#                                with `disperse` it is DxK+M: files are dispersed over K+M bricks, of which any K are enough
 #   gl_brick_host NUMBER         where gl_create puts a volume's brick of that number; to be replaced where there are several hosts
 #   bricks_online VOL            how many of its bricks glusterd shows online; `all`: of all volumes
 #   gl_mount VOL MNT [ARG...]    mounts it by name with the stock client; ARG for glusterfs(8)
@@ -42,8 +43,12 @@ gl_create() {
     for ((i = 0; i < $(volume_brick_count "$layout"); i++)); do
         bricks+=("$(gl_brick_host "$i"):$T/bricks/$vol-$i")
     done
-    [[ $replicas -eq 1 ]] || replica=(replica "$replicas")
-    [[ $layout != *+1 ]] || replica+=(arbiter 1)
+    if [[ ${3:-} == disperse ]]; then
+        replica=(disperse "$replicas" redundancy "${layout#*+}")
+    else
+        [[ $replicas -eq 1 ]] || replica=(replica "$replicas")
+        [[ $layout != *+1 ]] || replica+=(arbiter 1)
+    fi
     gl volume create "$vol" "${replica[@]}" "${bricks[@]}" force
 }
 
