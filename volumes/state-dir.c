@@ -70,8 +70,9 @@ write_new(int dir, const char *temporary, const char *text, size_t size)
     return err;
 }
 
+/* 0 or -errno; *is_there (NULL allowed): the file has its new text. */
 static int
-replace_file(int dir, const char *name, const char *text, size_t size)
+replace_file(int dir, const char *name, const char *text, size_t size, bool *is_there)
 {
     char temporary[NAME_MAX + 1];
 
@@ -80,6 +81,8 @@ replace_file(int dir, const char *name, const char *text, size_t size)
     int err = write_new(dir, temporary, text, size);
     if (!err && renameat(dir, temporary, dir, name) < 0)
         err = -errno;
+    if (is_there)
+        *is_there = !err;
     if (err) {
         (void)unlinkat(dir, temporary, 0); /* else it goes at the next start */
         return err;
@@ -97,8 +100,10 @@ read_file(int dir, const char *name, size_t *size)
 
     if (fd < 0)
         return NULL;
-    if (fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX)) {
-        errno = EFBIG;
+    if (fstat(fd, &st) < 0) {
+        text = NULL; /* with its errno */
+    } else if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX) {
+        errno = S_ISDIR(st.st_mode) ? EISDIR : S_ISREG(st.st_mode) ? EFBIG : EINVAL;
     } else if ((text = malloc((size_t)st.st_size + 1))) {
         ssize_t n = pread(fd, text, (size_t)st.st_size, 0);
 
@@ -257,7 +262,7 @@ static int
 make_marker(struct state_dir *s, struct problem *why)
 {
     static const char text[] = "{\"format\": 1}\n";
-    int err = replace_file(s->fd, MARKER, text, sizeof text - 1);
+    int err = replace_file(s->fd, MARKER, text, sizeof text - 1, NULL);
 
     return err ? problem_set(why, err, "%s/" MARKER ": %s", s->path, strerror(-err)) : 0;
 }
@@ -411,7 +416,7 @@ file_name(const struct volume *v, char name[NAME_MAX + 1])
 }
 
 int
-state_dir_save(struct state_dir *s, const struct volume *v, struct problem *why)
+state_dir_save(struct state_dir *s, const struct volume *v, bool *is_there, struct problem *why)
 {
     char name[NAME_MAX + 1];
     json_t *json = volume_to_json(v);
@@ -420,11 +425,15 @@ state_dir_save(struct state_dir *s, const struct volume *v, struct problem *why)
 
     json_decref(json);
     if (!err)
-        err = replace_file(s->volumes_fd, name, text, strlen(text));
+        err = replace_file(s->volumes_fd, name, text, strlen(text), is_there);
     free(text);
     if (!err)
         return 0;
     problem_set(why, err, "the volume could not be written to %s/volumes: %s", s->path, strerror(-err));
+    if (err == -ENOSPC || err == -EDQUOT) {
+        problem_expected(why, "free space there");
+        problem_type(why, "df -h %s", s->path);
+    }
     return err;
 }
 
@@ -447,6 +456,6 @@ state_dir_save_heal(struct state_dir *s, const char *name, const char *text, siz
     int err = snprintf(file, sizeof file, "%s.vol", name) >= (int)sizeof file ? -ENAMETOOLONG : 0;
 
     if (!err)
-        err = replace_file(s->heal_fd, file, text, size);
+        err = replace_file(s->heal_fd, file, text, size, NULL);
     return err ? problem_set(why, err, "%s/heal/%s.vol: %s", s->path, name, strerror(-err)) : 0;
 }

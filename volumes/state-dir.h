@@ -33,8 +33,9 @@ const char *state_dir_path(const struct state_dir *s);
  * read and checked; the first one that is wrong ends it. 0 or -errno with *why. */
 int state_dir_load(struct state_dir *s, int (*each)(struct volume *v, void *arg, struct problem *why),
                    void *arg, struct problem *why);
-/* 0 or -errno with *why: then the old one is there, unless it says that the folder could not be flushed. */
-int state_dir_save(struct state_dir *s, const struct volume *v, struct problem *why);
+/* 0 or -errno with *why. Then the old one is there as it was, unless *is_there (NULL allowed): the new one
+ * has taken its place, and it is not known which of the two is on disk. */
+int state_dir_save(struct state_dir *s, const struct volume *v, bool *is_there, struct problem *why);
 int state_dir_remove(struct state_dir *s, const char *name, struct problem *why);
 /* DIR/heal/NAME.vol, mode 0600. */
 int state_dir_save_heal(struct state_dir *s, const char *name, const char *text, size_t size,

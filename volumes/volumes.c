@@ -113,9 +113,10 @@ int
 volumes_save(const struct volume *fresh, const struct volume *old, struct problem *why)
 {
     struct problem again;
-    int err = state_dir_save(state, fresh, why);
+    bool is_there = false;
+    int err = state_dir_save(state, fresh, &is_there, why);
 
-    if (err && old && state_dir_save(state, old, &again))
+    if (err && is_there && old && state_dir_save(state, old, NULL, &again))
         log_event(LOG_CRITICAL, NULL, "volume-state-unknown",
                   "volume %s: neither the new state nor the old one could be written: %s", fresh->name,
                   again.wrong);
@@ -282,13 +283,13 @@ make(struct volume *v, struct problem *why)
     unsigned made = 0;
 
     v->status = VOLUME_CREATING;
-    if (state_dir_save(state, v, why))
+    if (state_dir_save(state, v, NULL, why))
         return why->err;
     while (made < v->brick_count && brick_place_make(v, &v->bricks[made], why) == 0)
         made++;
     if (made == v->brick_count) {
         v->status = VOLUME_CREATED; /* nobody looks at it yet: the entry is busy, and was CREATING */
-        if (state_dir_save(state, v, why) == 0)
+        if (state_dir_save(state, v, NULL, why) == 0)
             return 0;
         v->status = VOLUME_CREATING;
     }

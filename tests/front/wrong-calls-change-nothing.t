@@ -8,6 +8,8 @@ mkdir -p "$T"/b/{full,other} "$T"/ro
 touch "$T/b/full/file" "$T/b/plain-file"
 ln -s "$T/b/other" "$T/b/link"
 mount -t tmpfs -o ro kiln-ro "$T/ro"
+mkdir -m 700 "$T/state"
+mount -t tmpfs -o size=256k,mode=700 kiln-state "$T/state" # small, so that it can be full
 front_start
 kiln volume create demo replica 2 "$T"/b/{1,2}
 kiln volume create at-rest "$T/b/rest"
@@ -65,6 +67,12 @@ refused 1 'no option' volume reset demo nosuch
 refused 2 'missing' volume start
 refused 2 'too many' volume stop demo now
 refused 1 'no volume is mounted' umount "$T/b"
+
+head -c 1M /dev/zero >"$T/state/heal/fill" 2>/dev/null || true
+refused 1 'No space left' volume set demo network.ping-timeout 33
+refused 1 'df -h' volume create two "$T/b/new"
+t_not "what was there is known to be there" grep -q volume-state-unknown "$T/log/kilnd.log"
+rm "$T/state/heal/fill"
 
 KILN_SOCKET=$T/nobody refused 3 'does not answer' volume list
 is "$(kiln_json volume info nosuch || true)" '{"error":"there is no volume nosuch","type":"kiln volume list"}' \
