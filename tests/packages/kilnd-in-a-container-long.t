@@ -1,0 +1,159 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# The image of extras/container is made of the packages, and kilnd serves a volume from it without systemd, as a user who is not root,
+# with the capabilities that the container file names and no other: what clients do with owners, devices, modes and xattrs works,
+# the volume is there again after a restart, and a stop ends kilnd in order.
+#
+#   KILN_DEBS=DIR tests/packages/kilnd-in-a-container-long.t
+#
+# DIR has the packages (dpkg-buildpackage -us -uc -b leaves them beside the tree). Needs root, the archive's mirror and
+# `extras/install-deps.sh package`. The base image is made by mmdebstrap, so that no registry is asked; KILN_BASE=FILE.tar takes one that
+# was made before. TAP output. The container has a network of its own; images are kept below one folder of /var/tmp, which goes.
+set -u
+if [[ -z ${KILN_IN_NETWORK:-} ]]; then
+    for program in podman runc mmdebstrap mount.glusterfs setfattr; do
+        command -v "$program" >/dev/null || { echo "1..0 # SKIP no $program: extras/install-deps.sh package test"; exit 0; }
+    done
+    [[ $EUID -eq 0 ]] || { echo "1..0 # SKIP not root"; exit 0; }
+    [[ -n ${KILN_DEBS:-} ]] || { echo "1..0 # SKIP KILN_DEBS is not set: the folder of the packages"; exit 0; }
+fi
+top=$(readlink -f "$(dirname "$0")/../..")
+n=0 failed=0
+
+result() { # STATUS NAME
+    n=$((n + 1))
+    if [[ $1 -eq 0 ]]; then
+        echo "ok $n - $2"
+    else
+        echo "not ok $n - $2"
+        failed=1
+        tail -n 30 "$log" | sed 's/^/# /'
+    fi
+}
+
+t() { # NAME COMMAND...
+    local name=$1
+    shift
+    "$@" >"$log" 2>&1 </dev/null
+    result $? "$name"
+}
+
+until_true() { # SECONDS COMMAND...
+    local until=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [[ $SECONDS -lt $until ]] || return 1
+        sleep 0.5
+    done
+}
+
+# Its storage is its own.
+podman() {
+    command podman --root "$dir/storage" --runroot "$dir/run" --runtime "$dir/runtime" --cgroup-manager cgroupfs "$@"
+}
+
+# runc; where root may set no limits (no CAP_SYS_RESOURCE, bit 24), without those that podman always asks for.
+make_runtime() {
+    local eff
+    eff=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
+    if [[ $(((16#$eff >> 24) & 1)) -eq 1 ]]; then
+        ln -s "$(command -v runc)" "$dir/runtime"
+        return
+    fi
+    cat >"$dir/runtime" <<'END'
+#!/bin/bash
+for ((i = 1; i <= $#; i++)); do
+    next=$((i + 1)) file=
+    case ${!i} in
+    --bundle) file=${!next}/config.json ;;
+    --process) file=${!next} ;;
+    esac
+    [[ -z $file ]] || python3 -c '
+import json, sys
+config = json.load(open(sys.argv[1]))
+config.get("process", config).pop("rlimits", None)
+json.dump(config, open(sys.argv[1], "w"))' "$file" || exit 1
+done
+exec runc "$@"
+END
+    chmod +x "$dir/runtime"
+}
+
+cleanup() {
+    umount -l "$dir/mnt" 2>/dev/null
+    podman rm -f -t 10 kilnd >/dev/null 2>&1
+    umount -l "$dir/storage/overlay" 2>/dev/null
+    rm -rf --one-file-system "$dir"
+}
+
+if [[ -z ${KILN_IN_NETWORK:-} ]]; then
+    dir=$(mktemp -d /var/tmp/kiln-container.XXXXXX) || exit 1
+    log=$dir/log
+    trap cleanup EXIT
+    trap 'exit 1' INT TERM
+    mkdir "$dir/debs" "$dir/bricks" "$dir/mnt"
+    make_runtime
+    cp "$KILN_DEBS"/kiln_*.deb "$dir/debs" || { echo "Bail out! no package kiln in $KILN_DEBS"; exit 1; }
+    base=${KILN_BASE:-$dir/base.tar}
+    [[ -s $base ]] || mmdebstrap --variant=apt bookworm "$base" >"$log" 2>&1 || { echo "Bail out! no bare Debian"; exit 1; }
+    # Made with the machine's network, used without.
+    { podman import -q "$base" localhost/bookworm && podman build --isolation chroot --network=host -t kilnd \
+        --build-arg BASE=localhost/bookworm -f "$top/extras/container/Containerfile" "$dir/debs"; } >"$log" 2>&1 ||
+        { tail -n 20 "$log" | sed 's/^/# /'; echo "Bail out! the image could not be made"; exit 1; }
+    KILN_IN_NETWORK=$dir unshare --net --mount --propagation slave "$0"
+    exit
+fi
+dir=$KILN_IN_NETWORK log=$dir/log
+ip link set lo up
+
+# ---- in a network of its own -----------------------------------------------------------------
+
+wanted=CHOWN,DAC_OVERRIDE,FOWNER,FSETID,MKNOD,SETFCAP,SYS_ADMIN
+run() { # CAPABILITIES ARG...
+    local capabilities=$1
+    shift
+    podman run --network=host --cap-drop=all --cap-add="$capabilities" -v kiln-state:/var/lib/kiln -v "$dir/bricks:/bricks" "$@"
+}
+inside() {
+    podman exec kilnd "$@"
+}
+is_user() {
+    inside grep -E '^Uid:[[:space:]]24007[[:space:]]24007' /proc/1/status
+}
+# These bits and no other: the line of the kernel's is compared.
+has_only_wanted() {
+    inside grep -E '^CapBnd:[[:space:]]000000008820001b$' /proc/1/status
+}
+work() {
+    cd "$dir/mnt" && echo hello >file && mknod dev c 1 3 && chown 1000:1000 file && chmod 4755 file && setfattr -n user.x -v y file &&
+        mkdir d && chmod 2775 d && [[ -u file && -c dev && -g d ]]
+    local status=$?
+    cd /
+    return "$status"
+}
+serves() {
+    inside kiln --json status demo | grep -oE '"online": *true' | wc -l | grep -qx 2
+}
+
+t "kilnd starts" run "$wanted" -d --name kilnd kilnd
+t "and answers" until_true 120 inside kiln list
+t "it is not root" is_user
+t "it has no capability but those" has_only_wanted
+t "a volume is made" inside kiln volume create demo replica 2 /bricks/b1 /bricks/b2
+t "and started" inside kiln volume start demo
+t "the stock client mounts it" mount -t glusterfs localhost:/demo "$dir/mnt"
+t "it takes all that clients do" work
+t "on both bricks" cmp "$dir/bricks/b1/file" "$dir/bricks/b2/file"
+t "the self-heal daemon runs" until_true 120 inside kiln volume heal demo
+t "the container is restarted" podman restart -t 60 kilnd
+t "both bricks are served again" until_true 120 serves
+t "and the file is read" until_true 120 grep -q hello "$dir/mnt/file"
+t "it is unmounted" umount "$dir/mnt"
+t "and stopped" podman stop -t 60 kilnd
+t "in order" grep -qx 0 <(podman inspect kilnd --format '{{.State.ExitCode}}')
+t "with its capabilities it can be run" run "$wanted" --rm kilnd --version
+t "without one of them it cannot" eval '! run "${wanted//,MKNOD/}" --rm kilnd --version'
+
+echo "1..$n"
+exit "$failed"
