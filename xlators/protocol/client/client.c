@@ -297,8 +297,9 @@ reply_arrived(struct client *c, struct call_stack *stk)
         return -EIO;
     }
     if (cannot_be(call, reply)) {
-        log_event(LOG_WARNING, c->xl, "client-object-cannot-be", "the brick's %s: %s has another type, or no size",
-                  fop_info[call->fop].name, GFID(&call->gfid));
+        log_event(LOG_WARNING, c->xl, "client-object-cannot-be",
+                  "the brick's %s: %s has another type, or no size", fop_info[call->fop].name,
+                  GFID(&call->gfid));
         return -EIO;
     }
     if (opens(call->fop))

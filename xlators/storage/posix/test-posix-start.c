@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Start-up checks, and the housekeeping of a brick that runs. */
+#include <signal.h>
 #include <time.h>
 
 #include "xlators/storage/posix/test-entry.h"
@@ -101,9 +102,17 @@ START_TEST(a_start_makes_no_folders_for_later)
 }
 END_TEST
 
+/* It would wait for the process that serves it, but not when it is told to end. */
 START_TEST(one_process_a_brick)
 {
+    sigset_t term;
+
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &term, NULL), 0);
+    ck_assert_int_eq(raise(SIGTERM), 0);
     ck_assert(!starts(w.dir, VOLUME_ID, ""));
+    ck_assert_int_eq(sigwaitinfo(&term, NULL), SIGTERM);
 }
 END_TEST
 
