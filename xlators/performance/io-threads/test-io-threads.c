@@ -174,6 +174,11 @@ START_TEST(no_more_than_thread_count)
         let_go();
         expect_kept(left - 1 < 4 ? left - 1 : 4);
     }
+    for (int i = 0; i < 10; i++) { /* expect_kept() has looked for so long while the others were parked */
+        uint64_t waited = ticks_to_ns(calls[i]->stk->waited[WAIT_QUEUE]);
+
+        ck_assert(i < 4 ? waited == 0 : waited > SHORT_WAIT_MS * UINT64_C(500000));
+    }
     end(calls, 10);
 }
 END_TEST
