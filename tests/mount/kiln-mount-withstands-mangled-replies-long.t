@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A brick whose replies are garbage, cut short, too long, those of another operation, come never, twice, late, or in a record of 2 GiB. Six
+# threads do all they can through kiln-mount, on the brick alone and on a replica whose sister is honest. Each call ends, with an error or not;
+# data that comes without one is right where the brick has not changed them; kiln-mount lives, serves as before when the brick behaves again, and
+# goes without a leak. KILN_MANGLE_SECONDS (8) for each kind of reply;
+# KILN_MANGLE_KINDS: some of them.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+here=$(dirname "$0")
+seconds=${KILN_MANGLE_SECONDS:-8}
+kinds="twice late never short half garbage noise flip extreme long other huge fault"
+port=$next_port
+next_port=$((next_port + 1))
+
+# The first brick is reached by way of the proxy.
+volume_specs() {
+    local brick at
+    for brick in ${volume_bricks[$1]}; do
+        at=${daemon_port[${brick_daemon[$brick]}]}
+        [[ $brick != */b0 ]] || at=$port
+        echo "127.0.0.1:$at:$brick"
+    done
+}
+
+is_back() {
+    [[ $(cat "$1/back" 2>/dev/null) == back ]]
+}
+
+can_be_written() {
+    rm -f "$1/back" && echo back >"$1/back"
+}
+
+behaves() {
+    wait_for 240 "the brick to be of use" can_be_written "$1"
+    is_back "$1"
+}
+
+volume_split=brick
+for layout in 1x1 1x2; do
+    vol=v$layout
+    mnt=$T/mnt-$layout
+    dir=$T/proxy-$layout
+    mkdir "$dir"
+    volume_new "$vol" "$layout"
+    volume_start "$vol"
+    first=${volume_bricks[$vol]%% *}
+    python3 "$here/mangling_brick.py" "$port" "${daemon_port[${brick_daemon[$first]}]}" "$dir" >"$T/log/proxy-$layout.log" 2>&1 &
+    proxy_pid=$!
+    wait_for 240 "the proxy" port_answers "$port"
+    mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0 "--xlator-option=$vol-client-*.ping-timeout=5" \
+        "--xlator-option=$vol-client-*.frame-timeout=5"
+    wait_for 240 "the mount" can_be_written "$mnt"
+    python3 -c 'import sys
+open(sys.argv[1], "wb").write(b"".join((b"%015d\n" % n) * 256 for n in range(256)))' "$mnt/probe"
+    for how in ${KILN_MANGLE_KINDS:-$kinds}; do
+        probe=-
+        [[ $how != @(twice|late|never|short|half|noise|huge|fault) ]] || probe=$mnt/probe
+        echo "$how 20" >"$dir/mode"
+        include "$layout: $how: the work ends" python3 "$here/mangling_work.py" "$mnt" "$probe" "$seconds" 240
+        t_not "$layout: $how: kiln-mount lives" process_gone "${mount_pid[$mnt]}"
+        t "$layout: $how: replies were mangled: $(cat "$dir/did")" grep -q "$how=" "$dir/did"
+        rm "$dir/mode"
+        t_here "$layout: $how: it serves as before when the brick behaves" behaves "$mnt"
+    done
+    t_here "$layout: unmounted" mount_end "$mnt"
+    kill "$proxy_pid"
+    wait "$proxy_pid" 2>/dev/null || true
+    volume_stop "$vol"
+done
