@@ -36,6 +36,10 @@
 #define STOCK_LOG_DIR "/var/log/glusterfs"
 
 const char daemon_name[] = "kiln-mount";
+/* jemalloc's, if that is the allocator. With one arena; a thread that cannot get one of its own, for lack of
+ * memory, makes jemalloc 5.3 follow a null pointer. */
+extern const char *malloc_conf;
+const char *malloc_conf = "narenas:1";
 static struct mount_options options;
 static char mountpoint[PATH_MAX], log_path[PATH_MAX + 64];
 static char failure[2048];
