@@ -24,6 +24,7 @@ struct piece {
     struct wb_inode *wi;            /* the call stack holds its inode */
     struct call_stack *stk;         /* the WRITE */
     uint64_t number, start, end;    /* end: not included */
+    size_t held;                    /* of its buffer, however little of it is filled */
     bool is_sent;
 };
 
@@ -129,13 +130,6 @@ wb_has_to_wait(struct wb_inode *wi, struct wb_waiter *w)
     return is;
 }
 
-static void
-reserve_locked(struct wb_inode *wi, uint64_t bytes)
-{
-    wi->bytes += bytes;
-    atomic_fetch_add(&wi->wb->bytes, bytes);
-}
-
 void
 wb_wait(struct wb_inode *wi, struct wb_waiter *w)
 {
@@ -147,7 +141,7 @@ wb_wait(struct wb_inode *wi, struct wb_waiter *w)
     if (waits)
         cds_list_add_tail(&w->link, &wi->waiters);
     else
-        reserve_locked(wi, w->room);
+        wi->bytes += w->room;
     pthread_mutex_unlock(&wi->lock);
     if (!waits)
         return;
@@ -164,7 +158,7 @@ take_ready(struct wb_inode *wi, struct cds_list_head *out)
     cds_list_for_each_entry_safe (w, next, &wi->waiters, link) {
         if (is_blocked(wi, w))
             continue;
-        reserve_locked(wi, w->room);
+        wi->bytes += w->room;
         cds_list_del(&w->link);
         cds_list_add_tail(&w->link, out);
     }
@@ -190,17 +184,9 @@ wb_reserve(struct wb_inode *wi, uint64_t bytes, uint64_t window)
     bool has_room = cds_list_empty(&wi->waiters) && !is_blocked(wi, &w);
 
     if (has_room)
-        reserve_locked(wi, bytes);
+        wi->bytes += bytes;
     pthread_mutex_unlock(&wi->lock);
     return has_room;
-}
-
-/* Bytes that were promised, or whose piece has ended. Whoever waits for room may have it now. */
-static void
-give_back_locked(struct wb_inode *wi, uint64_t bytes)
-{
-    wi->bytes -= bytes;
-    atomic_fetch_sub(&wi->wb->bytes, bytes);
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -318,7 +304,7 @@ piece_ended(struct call_stack *stk)
     pthread_mutex_lock(&wi->lock);
     cds_list_del(&p->link);
     wi->sent--;
-    give_back_locked(wi, stk->call.size);
+    wi->bytes -= stk->call.size;
     if (err) {
         wi->err = err;
         atomic_fetch_add(&wi->errors, 1);
@@ -327,6 +313,7 @@ piece_ended(struct call_stack *stk)
     take_ready(wi, &ready);
     bool has_more = !cds_list_empty(&wi->pieces);
     pthread_mutex_unlock(&wi->lock);
+    atomic_fetch_sub(&wb->held, p->held);
     mem_put(p);
     call_stack_free(stk);
     resume_all(&ready);
@@ -404,10 +391,20 @@ is_same_writer(const struct call_stack *a, const struct call_stack *b)
            lk_owner_equal(&a->caller.lk_owner, &b->caller.lk_owner);
 }
 
+static void
+hold_buffer(struct piece *p)
+{
+    size_t held = p->stk->call.payload_iobuf->size;
+
+    atomic_fetch_add(&p->wi->wb->held, held - p->held);
+    p->held = held;
+}
+
 /* Room behind what the piece has, in a larger buffer if need be. */
 static bool
-make_room(struct fop_call *call, uint64_t more, uint64_t limit)
+make_room(struct piece *p, uint64_t more, uint64_t limit)
 {
+    struct fop_call *call = &p->stk->call;
     const struct iobuf *buf = call->payload_iobuf;
     char *end = (char *)call->payload[0].iov_base + call->payload_bytes;
 
@@ -421,6 +418,7 @@ make_room(struct fop_call *call, uint64_t more, uint64_t limit)
     iobuf_unref(call->payload_iobuf);
     call->payload_iobuf = larger;
     call->payload[0].iov_base = larger->bytes;
+    hold_buffer(p);
     return true;
 }
 
@@ -435,7 +433,7 @@ join_newest(struct wb_inode *wi, const struct call_stack *stk, uint64_t limit)
 
     if (p->is_sent || call->offset + call->size != stk->call.offset ||
         call->size + stk->call.size > limit || !is_same_writer(p->stk, stk) ||
-        !make_room(call, stk->call.size, limit))
+        !make_room(p, stk->call.size, limit))
         return false;
     memcpy((char *)call->payload[0].iov_base + call->size, stk->call.payload[0].iov_base, stk->call.size);
     call->size += stk->call.size;
@@ -475,6 +473,7 @@ put(struct wb_inode *wi, struct call_stack *stk, uint64_t aggregate)
         leave(wi->wb);
         return -ENOMEM;
     }
+    hold_buffer(p);
     p->number = wi->next++;
     cds_list_add_tail(&p->link, &wi->pieces);
     return 0;
@@ -507,7 +506,7 @@ wb_queue(struct wb_inode *wi, struct call_stack *stk)
     int err = is_pinned ? put(wi, stk, conf->aggregate) : -ENOTCONN;
 
     if (err) {
-        give_back_locked(wi, stk->call.size);
+        wi->bytes -= stk->call.size;
         take_ready(wi, &ready);
     } else {
         posts = wants_job(wi, conf->aggregate);

@@ -35,7 +35,7 @@ struct wb_conf {
 struct wb {
     struct xlator *xl;
     atomic_bool is_stopping;      /* nothing is answered early any more */
-    _Atomic uint64_t bytes;       /* of all files' queues */
+    atomic_size_t held;           /* bytes of the buffers of all files' pieces */
     _Atomic uint64_t left, ended; /* pieces that are in queues; that have left them: counted before they are
                                      no longer in `left` */
     pthread_mutex_t lock;         /* for the wait for `left` to be 0; a leaf */

@@ -4,9 +4,9 @@
  * Sits above features/utime and all clusters. What the caller sees is what it would see without the layer,
  * but for the moment at which an error is told:
  *
- *   WRITE          answered at once, while the file has less than `cache-size` bytes (1 MiB) and all files
- *                  together less than 64 MiB under way; one for which there is no room waits for it. Not
- *                  with O_SYNC or O_DSYNC, nor O_DIRECT with `strict-O_DIRECT`: those wait for their bricks
+ *   WRITE          answered at once, while the file has less than `cache-size` bytes (1 MiB) under way; one
+ *                  for which there is no room waits for it. Not with O_SYNC or O_DSYNC, nor O_DIRECT with
+ *                  `strict-O_DIRECT`, nor when the buffers of all files hold 64 MiB: those wait for bricks
  *   READ           waits for writes that reach behind its beginning
  *   FSYNC, FLUSH   wait for all writes of the file, and tell what has failed
  *   STAT, SETATTR, TRUNCATE, FALLOCATE, SEEK, LK, LINK ...   wait for all writes of the file. LK because
@@ -27,7 +27,7 @@
 #include "mem/iobuf.h"
 #include "xlators/performance/write-behind/write-behind-internal.h"
 
-#define TOTAL_MAX (UINT64_C(64) << 20)
+#define HELD_MAX (UINT64_C(64) << 20)
 
 /* flush-behind: the FLUSH that reaches a brick drops locks; sent late, it would drop those that the same
  * process takes next. trickling-writes: always. */
@@ -61,7 +61,7 @@ may_be_early(const struct wb *wb, const struct wb_conf *conf, const struct call_
     return !conf->pass_through && !(flags & waits) && !call->xdata && call->payload_count == 1 &&
            call->payload_iobuf && call->size && call->size <= conf->window &&
            call->offset + call->size > call->offset && !atomic_load(&wb->is_stopping) &&
-           atomic_load(&wb->bytes) + call->size <= TOTAL_MAX;
+           atomic_load(&wb->held) + call->payload_iobuf->size <= HELD_MAX;
 }
 
 static struct wb_waiter
@@ -389,7 +389,7 @@ wb_dump(struct xlator *xl, struct dump *d)
     struct wb *wb = xl->private;
 
     dump_line(d, "writes-under-way", "%llu", (unsigned long long)atomic_load(&wb->left));
-    dump_line(d, "bytes-under-way", "%llu", (unsigned long long)atomic_load(&wb->bytes));
+    dump_line(d, "bytes-held", "%zu", atomic_load(&wb->held));
     dump_line(d, "writes-ended", "%llu", (unsigned long long)atomic_load(&wb->ended));
 }
 
