@@ -258,9 +258,10 @@ asked_attributes(const struct fop_call *call, const struct fop_reply *reply)
         return &reply->stat;
     case FOP_setattr:
     case FOP_fsetattr:
-    case FOP_truncate:
-    case FOP_ftruncate:
         return &reply->post;
+    case FOP_truncate:
+    case FOP_ftruncate: /* an arbiter has none to tell (brick 10.9) */
+        return reply->post.mode ? &reply->post : NULL;
     default:
         return NULL;
     }
