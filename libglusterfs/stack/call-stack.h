@@ -262,7 +262,7 @@ caller_is_internal(const struct caller *c)
 static inline bool
 lk_owner_equal(const struct lk_owner *a, const struct lk_owner *b)
 {
-    return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+    return a->len == b->len && (!a->len || memcmp(a->bytes, b->bytes, a->len) == 0);
 }
 
 #endif
