@@ -58,7 +58,7 @@ takes "debug/io-stats" diagnostics.latency-measurement on diagnostics.count-fop-
     diagnostics.fop-sample-buf-size 2000 diagnostics.stats-dnscache-ttl-sec 1000 config.global-threading off config.brick-threads 8
 takes "protocol/server" network.inode-lru-limit 1000 transport.listen-backlog 512 server.allow-insecure on server.root-squash off \
     server.all-squash off server.anonuid 1234 server.anongid 1234 server.statedump-path "$T" server.outstanding-rpc-limit 128 \
-    server.manage-gids off server.gid-timeout 30 server.dynamic-auth on server.own-thread off server.event-threads 3 \
+    server.manage-gids on server.gid-timeout 30 server.dynamic-auth on server.own-thread off server.event-threads 3 \
     server.tcp-user-timeout 30 server.keepalive-time 30 server.keepalive-interval 3 server.keepalive-count 5 auth.allow '*' \
     network.tcp-window-size 262144
 takes "worm, read-only, selinux, barrier" features.read-only off features.worm off features.worm-file-level off \
@@ -109,7 +109,6 @@ if [[ $BRICKD == kiln ]]; then
     done <<'END'
 features.trash on trash
 storage.build-pgfid on update-link-count-parent
-server.manage-gids on manage-gids
 changelog.changelog on changelog
 END
     seen=$(wc -l <"$log")

@@ -198,6 +198,57 @@ prepare(struct rpc_request *req)
 }
 
 static void
+fail(struct rpc_request *req, int err)
+{
+    reply_error(&req->stk.reply, -err);
+    server_fop_done(&req->stk);
+}
+
+/* The caller is known. */
+static void
+go_in(struct rpc_request *req)
+{
+    if (req->stk.call.fop == FOP_release || req->stk.call.fop == FOP_releasedir)
+        release_fd(req);
+    else
+        resolve_and_wind(req);
+}
+
+static void
+groups_came(struct rpc_request *req, int err)
+{
+    struct call_stack *stk = &req->stk;
+
+    if (!err)
+        err = squash_groups(xlator_conf(stk->client->graph->top), stk->client, &stk->caller, &stk->arena);
+    if (err)
+        fail(req, err);
+    else
+        go_in(req);
+}
+
+/* As this machine has them, not as the client says. */
+static void
+look_up_groups(struct rpc_request *req)
+{
+    struct graph *g = req->stk.client->graph;
+    const struct server_conf *conf = xlator_conf(g->top);
+    int rc =
+        groups_of_caller(server_of(g)->groups, req, (uint64_t)conf->gid_timeout * 1000000000, groups_came);
+
+    if (rc != GROUPS_ASKED)
+        groups_came(req, rc);
+}
+
+static bool
+needs_groups(const struct call_stack *stk)
+{
+    const struct server_conf *conf = xlator_conf(stk->client->graph->top);
+
+    return conf->manage_gids && stk->call.fop != FOP_release && stk->call.fop != FOP_releasedir;
+}
+
+static void
 server_fop(struct rpc_request *req)
 {
     struct call_stack *stk = &req->stk;
@@ -223,14 +274,12 @@ server_fop(struct rpc_request *req)
     int err = bounds_let_in(req);
     if (!err)
         err = prepare(req);
-    if (err) {
-        reply_error(&stk->reply, -err);
-        server_fop_done(stk);
-    } else if (stk->call.fop == FOP_release || stk->call.fop == FOP_releasedir) {
-        release_fd(req);
-    } else {
-        resolve_and_wind(req);
-    }
+    if (err)
+        fail(req, err);
+    else if (needs_groups(stk))
+        look_up_groups(req);
+    else
+        go_in(req);
 }
 
 /* Before the login. Stock answers with GARBAGE_ARGS, and RELEASE not at all. */

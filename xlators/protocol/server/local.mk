@@ -10,9 +10,11 @@ libkiln_xlators_la_SOURCES += \
 	xlators/protocol/server/fops.c \
 	xlators/protocol/server/callback.c \
 	xlators/protocol/server/subdir.c \
+	xlators/protocol/server/groups.c xlators/protocol/server/groups.h \
 	xlators/protocol/server/squash.c
 check_PROGRAMS += xlators/protocol/server/test-auth xlators/protocol/server/test-server \
-	xlators/protocol/server/test-bounds xlators/protocol/server/test-blocked
+	xlators/protocol/server/test-bounds xlators/protocol/server/test-blocked \
+	xlators/protocol/server/test-groups
 xlators_protocol_server_test_auth_SOURCES = xlators/protocol/server/test-auth.c
 xlators_protocol_server_test_auth_LDADD = $(TEST_LIBS)
 xlators_protocol_server_test_auth_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=strdup -Wl,--wrap=getaddrinfo
@@ -22,3 +24,6 @@ xlators_protocol_server_test_bounds_SOURCES = xlators/protocol/server/test-bound
 xlators_protocol_server_test_bounds_LDADD = $(TEST_LIBS)
 xlators_protocol_server_test_blocked_SOURCES = xlators/protocol/server/test-blocked.c xlators/protocol/server/test-bench.h
 xlators_protocol_server_test_blocked_LDADD = $(TEST_LIBS)
+xlators_protocol_server_test_groups_SOURCES = xlators/protocol/server/test-groups.c xlators/protocol/server/test-bench.h
+xlators_protocol_server_test_groups_LDADD = $(TEST_LIBS)
+xlators_protocol_server_test_groups_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getpwuid_r -Wl,--wrap=getgrouplist

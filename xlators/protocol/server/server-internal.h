@@ -9,8 +9,8 @@
  * successful one on. A request takes a reference to its session's client, which holds the brick, and needs
  * the session no more.
  *
- * Locks, in this order: a session stripe (session.c), one brick's clients_lock. None is
- * held over a call into a layer, a reply or a system call.
+ * Locks, in this order: a session stripe (session.c), one brick's clients_lock; a brick's groups (groups.c),
+ * with none of these held. None is held over a call into a layer, a reply or a system call.
  */
 #ifndef KILN_PROTOCOL_SERVER_INTERNAL_H
 #define KILN_PROTOCOL_SERVER_INTERNAL_H
@@ -20,14 +20,16 @@
 #include "rpc/server/rpc-server.h"
 #include "rpc/transport/limits.h"
 #include "xlators/protocol/server/auth.h"
+#include "xlators/protocol/server/groups.h"
 #include "xlators/protocol/server/server.h"
 
 struct server_conf {
-    bool root_squash, all_squash, allow_insecure, strict_auth, dynamic_auth;
+    bool root_squash, all_squash, manage_gids, allow_insecure, strict_auth, dynamic_auth;
     int64_t anonuid, anongid;
     int64_t inode_lru_limit;
     int64_t calls_max; /* of a connection */
     int64_t login_seconds;
+    int64_t gid_timeout; /* seconds */
     uint64_t reply_memory;
     int transport_type;
     /* Of the process: server_process_options(). */
@@ -35,8 +37,9 @@ struct server_conf {
     char *bind_address, *statedump_path;
 };
 
-/* The instance of one brick: xl->private. All under graph->clients_lock. */
+/* The instance of one brick: xl->private. All but `groups` under graph->clients_lock. */
 struct server {
+    struct groups *groups; /* as long as the instance */
     struct cds_list_head sessions; /* logged in here */
     unsigned session_count;
     bool is_stopped;               /* no logins any more: the brick is being detached */
@@ -170,7 +173,10 @@ void subdir_walk(struct subdir_walk *w);
 
 /* ---- squash.c -------------------------------------------------------------------------------- */
 
-/* 0 or -ENOMEM. */
+/* 0 or -ENOMEM. Then the groups of whom it has become may be looked up (groups.h), and squash_groups() is
+ * called for what was found. */
+int squash_groups(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
+                  struct arena *arena);
 int squash_caller(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
                   struct arena *arena);
 

@@ -5,6 +5,7 @@
  *   handshake.c                  login
  *   session.c                    connections
  *   auth.c, squash.c, subdir.c   who may, as whom, where
+ *   groups.c                     the caller's groups, as this machine has them
  *   fops.c                       a fop's way in and out
  *   resolve.c                    gfids, names and fd numbers become objects
  *   callback.c                   calls to the client
@@ -41,8 +42,8 @@ static const struct option server_options[] = {
     OPT_BOOL(struct server_conf, dynamic_auth, "dynamic-auth", "on"),
     OPT_PREFIX("auth."),
     OPT_IGNORED("auth-path"), /* the brick's name once more */
-    OPT_MUST_BE("manage-gids", "off"),
-    OPT_IGNORED("gid-timeout"), /* of manage-gids */
+    OPT_BOOL(struct server_conf, manage_gids, "manage-gids", "off"),
+    OPT_TIME(struct server_conf, gid_timeout, "gid-timeout", "300", 0, INT32_MAX),
     OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
     OPT_INT(struct server_conf, socket_port, "transport.socket.listen-port", "-1", -1, 65535),
     OPT_STR(struct server_conf, bind_address, "transport.socket.bind-address", NULL),
@@ -75,13 +76,15 @@ server_init(struct xlator *xl, struct reason *why)
     if (!server)
         return -ENOMEM;
     CDS_INIT_LIST_HEAD(&server->sessions);
+    server->groups = groups_new(xl);
     server->auth = auth_rules_new(section->options, section->option_count);
     const char *flaw = server->auth ? auth_rules_flaw(server->auth) : NULL;
-    if (!server->auth || flaw) {
+    if (!server->groups || !server->auth || flaw) {
         if (flaw)
             reason_set(why, -EINVAL, "option %s: expected addresses, ADDRESS/BITS, names or /FOLDER(...)",
                        flaw);
         auth_rules_unref(server->auth);
+        groups_free(server->groups);
         free(server);
         return flaw ? -EINVAL : -ENOMEM;
     }
@@ -97,6 +100,7 @@ server_fini(struct xlator *xl)
     struct server *server = xl->private;
 
     auth_rules_unref(server->auth);
+    groups_free(server->groups);
     free(server);
     xl->private = NULL;
 }
@@ -109,6 +113,7 @@ server_start(struct xlator *xl)
     pthread_mutex_lock(&xl->graph->clients_lock);
     server->is_stopped = false;
     pthread_mutex_unlock(&xl->graph->clients_lock);
+    groups_start(server->groups);
     return 0;
 }
 
@@ -116,6 +121,7 @@ static void
 server_stop(struct xlator *xl)
 {
     session_close_graph(xl->graph);
+    groups_stop(((struct server *)xl->private)->groups);
 }
 
 static void
@@ -175,6 +181,7 @@ static void
 server_dump(struct xlator *xl, struct dump *d)
 {
     session_dump(xl->graph, d);
+    groups_dump(((struct server *)xl->private)->groups, d);
 }
 
 const struct xlator_type protocol_server_xlator = {

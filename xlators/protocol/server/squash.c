@@ -40,7 +40,7 @@ has_root_group(const struct caller *c)
 
 /* The list belongs to the record: changed in a copy. */
 static int
-squash_groups(const struct server_conf *conf, struct caller *c, struct arena *arena)
+squash_list(const struct server_conf *conf, struct caller *c, struct arena *arena)
 {
     if (!has_root_group(c))
         return 0;
@@ -67,7 +67,7 @@ squash(const struct server_conf *conf, struct caller *caller, struct arena *aren
         caller->uid = (uint32_t)conf->anonuid;
     if (caller->gid == 0)
         caller->gid = (uint32_t)conf->anongid;
-    return squash_groups(conf, caller, arena);
+    return squash_list(conf, caller, arena);
 }
 
 int
@@ -84,4 +84,13 @@ squash_caller(const struct server_conf *conf, const struct brick_client *client,
     else
         caller->standing = was_root && !conf->all_squash ? PID_WAS_SQUASHED : PID_COUNTS_NOT;
     return err;
+}
+
+int
+squash_groups(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
+              struct arena *arena)
+{
+    bool is_squashed = (conf->root_squash || conf->all_squash) && !is_exempt(client, caller->pid);
+
+    return is_squashed ? squash_list(conf, caller, arena) : 0;
 }

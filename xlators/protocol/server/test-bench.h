@@ -45,6 +45,7 @@ static atomic_uint lookups, flushes, releases, gones, changes; /* changes: MKDIR
 static atomic_bool dir_is_endless;    /* every folder has a folder "dir", whose gfid is one more */
 static atomic_bool holds_lookups;     /* answer them from another thread, later */
 static struct caller seen;            /* of the last access */
+static uint32_t seen_first_group;     /* its, or 0 */
 static char seen_removal[64];         /* the last unlink: parent/name groups flags keys-of-xdata */
 static atomic_bool is_removal_seen;
 static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -117,8 +118,10 @@ static xl_verdict
 brick_ok(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
-    if (stk->call.fop == FOP_access)
+    if (stk->call.fop == FOP_access) {
         seen = stk->caller;
+        seen_first_group = seen.group_count ? seen.groups[0] : 0;
+    }
     if (stk->call.fop == FOP_mkdir)
         atomic_fetch_add(&changes, 1);
     if (stk->call.loc.inode)
@@ -220,6 +223,7 @@ static const struct xlator_type brick_type = {
 /* ---- the bench ------------------------------------------------------------------------------- */
 
 static struct option_value server_values[16];
+static struct option_value extra_options[4]; /* a test's own, until one without a key */
 static struct volfile_section section;
 static struct volfile volfile = {.top = &section};
 static const struct xlator_type *middle; /* a layer between the two, or NULL */
@@ -319,6 +323,8 @@ setup_with(const char *key, const char *value)
     server_values[n++] = (struct option_value){"auth.login.user1.password", "secret", 0};
     if (key)
         server_values[n++] = (struct option_value){key, value, 0};
+    for (size_t i = 0; i < 4 && extra_options[i].key; i++)
+        server_values[n++] = extra_options[i];
     section.options = server_values;
     section.option_count = n;
     make_graph();

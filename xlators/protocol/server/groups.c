@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* A brick's table of users by uid, and one queue of users to ask about for the process.
+ *
+ *   groups (a brick)                    asker (the process)
+ *     bucket --- user --- user            queue --- user --- user     threads, up to ASKERS_MAX
+ *     in order of their age               each keeps a reference to its brick's groups
+ *
+ * A user is taken out of the table only when nobody asks about it. A brick that goes lets its waiters go; a
+ * user who is being asked about stays until its thread is done, and with it the table.
+ *
+ * Locks: a brick's `lock`, and under it `asker.lock`. Neither is held while the name service is asked. */
+#include "xlators/protocol/server/groups.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <grp.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/list.h>
+
+#include "base/refcount.h"
+#include "event/timer.h"
+#include "log/dump.h"
+#include "log/log.h"
+#include "xlators/protocol/server/server-internal.h"
+
+enum { BUCKETS = 256, ASKERS_MAX = 4, GROUPS_FIRST = 64 };
+#define FAILED_SECONDS 5
+#define PASSWD_BYTES_MAX (1u << 20)
+#define NOBODYS_GID ((gid_t)-1)
+
+struct groups {
+    pthread_mutex_t lock; /* all below */
+    struct cds_list_head buckets[BUCKETS];
+    struct cds_list_head by_age; /* the users that nobody asks about: oldest answer first */
+    unsigned users;
+    size_t bytes;
+    unsigned waiting;
+    uint64_t asked; /* since the start */
+    bool is_stopped;
+    struct refcount refs; /* the brick's, and one for each user who is asked about */
+    char *name;           /* the brick's */
+};
+
+struct user {
+    struct cds_list_head bucket_link, age_link;
+    struct cds_list_head queue_link; /* asker.lock */
+    struct groups *groups;
+    struct cds_list_head waiters;
+    uint32_t uid, count;
+    uint32_t *gids; /* NULL: none */
+    uint64_t asked_ns;  /* when its present answer was asked for; 0: there is none */
+    uint64_t stale_ns;  /* an answer that is to be asked for anew at this time in any case; 0: no such time */
+    bool is_asked;
+};
+
+/* A request that waits; on its arena. */
+struct waiter {
+    struct cds_list_head link;
+    struct worker_job job;
+    struct rpc_request *req;
+    void (*go)(struct rpc_request *req, int err);
+    int err;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct cds_list_head queue;
+    unsigned threads;
+} asker = {.lock = PTHREAD_MUTEX_INITIALIZER, .queue = CDS_LIST_HEAD_INIT(asker.queue)};
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+struct groups *
+groups_new(const struct xlator *xl)
+{
+    struct groups *g = calloc(1, sizeof *g);
+
+    if (!g || !(g->name = strdup(xl->graph->name))) {
+        free(g);
+        return NULL;
+    }
+    pthread_mutex_init(&g->lock, NULL);
+    for (unsigned i = 0; i < BUCKETS; i++)
+        CDS_INIT_LIST_HEAD(&g->buckets[i]);
+    CDS_INIT_LIST_HEAD(&g->by_age);
+    refcount_init(&g->refs, 1);
+    return g;
+}
+
+static void
+user_free_locked(struct groups *g, struct user *u)
+{
+    cds_list_del(&u->bucket_link);
+    g->users--;
+    g->bytes -= u->count * sizeof *u->gids;
+    free(u->gids);
+    free(u);
+}
+
+static void
+groups_unref(struct groups *g)
+{
+    if (!refcount_put(&g->refs))
+        return;
+    while (!cds_list_empty(&g->by_age)) {
+        struct user *u = cds_list_first_entry(&g->by_age, struct user, age_link);
+
+        cds_list_del(&u->age_link);
+        user_free_locked(g, u);
+    }
+    assert(!g->users && !g->bytes);
+    pthread_mutex_destroy(&g->lock);
+    free(g->name);
+    free(g);
+}
+
+void
+groups_free(struct groups *g)
+{
+    if (g)
+        groups_unref(g);
+}
+
+static struct cds_list_head *
+bucket_of(struct groups *g, uint32_t uid)
+{
+    return &g->buckets[(uid ^ uid >> 8 ^ uid >> 16) % BUCKETS];
+}
+
+static struct user *
+find_locked(struct groups *g, uint32_t uid)
+{
+    struct user *u;
+
+    cds_list_for_each_entry(u, bucket_of(g, uid), bucket_link)
+        if (u->uid == uid)
+            return u;
+    return NULL;
+}
+
+/* Keeps what was learnt last. Users who are asked about are counted and stay: each has a call that waits. */
+static void
+make_room_locked(struct groups *g)
+{
+    while ((g->users > GROUPS_USERS_MAX || g->bytes > GROUPS_BYTES_MAX) &&
+           g->by_age.next != g->by_age.prev) {
+        struct user *oldest = cds_list_first_entry(&g->by_age, struct user, age_link);
+
+        cds_list_del(&oldest->age_link);
+        user_free_locked(g, oldest);
+    }
+}
+
+static struct user *
+user_new_locked(struct groups *g, uint32_t uid)
+{
+    struct user *u = calloc(1, sizeof *u);
+
+    if (!u)
+        return NULL;
+    u->uid = uid;
+    u->groups = g;
+    CDS_INIT_LIST_HEAD(&u->waiters);
+    cds_list_add(&u->bucket_link, bucket_of(g, uid));
+    g->users++;
+    return u;
+}
+
+static bool
+is_fresh(const struct user *u, uint64_t timeout_ns)
+{
+    uint64_t now = clock_mono_ns();
+
+    return u->asked_ns && now - u->asked_ns < timeout_ns && (!u->stale_ns || now < u->stale_ns);
+}
+
+/* The list that came with the call stays in the record. */
+static int
+give(const struct user *u, struct call_stack *stk)
+{
+    uint32_t *gids = NULL;
+
+    if (u->count && !(gids = arena_alloc(&stk->arena, u->count * sizeof *gids)))
+        return -ENOMEM;
+    if (u->count)
+        memcpy(gids, u->gids, u->count * sizeof *gids);
+    stk->caller.groups = gids;
+    stk->caller.group_count = u->count;
+    return 0;
+}
+
+/* ---- asking the name service ----------------------------------------------------------------- */
+
+/* The user's name, in *buffer. 0, -ENOENT, or another -errno: the service fails. */
+static int
+name_of(uint32_t uid, char **buffer, const char **name)
+{
+    for (size_t bytes = 1024; bytes <= PASSWD_BYTES_MAX; bytes *= 4) {
+        struct passwd entry, *found = NULL;
+        char *bigger = realloc(*buffer, bytes);
+
+        if (!bigger)
+            return -ENOMEM;
+        *buffer = bigger;
+        int err = getpwuid_r(uid, &entry, *buffer, bytes, &found);
+
+        if (err == ERANGE)
+            continue;
+        if (err && err != ENOENT && err != ESRCH)
+            return -err;
+        *name = found ? entry.pw_name : NULL;
+        return found ? 0 : -ENOENT;
+    }
+    return -ERANGE;
+}
+
+/* The first group is the call's own. getgrouplist() wants one too, and puts it first: it gets one that is
+ * nobody's. */
+static int
+list_of(const char *name, uint32_t uid, uint32_t **gids, uint32_t *count)
+{
+    int room = GROUPS_FIRST, n;
+    gid_t *list = NULL;
+
+    for (;;) {
+        gid_t *bigger = realloc(list, (size_t)room * sizeof *list);
+
+        if (!bigger) {
+            free(list);
+            return -ENOMEM;
+        }
+        list = bigger;
+        n = room;
+        if (getgrouplist(name, NOBODYS_GID, list, &n) >= 0)
+            break;
+        if (room > GROUPS_OF_USER_MAX) {
+            log_event(LOG_WARNING, NULL, "groups-too-many",
+                      "user %u is in more than %d groups: the others are left out", uid, GROUPS_OF_USER_MAX);
+            n = room;
+            break;
+        }
+        room = n > room && n <= GROUPS_OF_USER_MAX ? n : room * 2;
+        if (room > GROUPS_OF_USER_MAX)
+            room = GROUPS_OF_USER_MAX + 1;
+    }
+    *gids = list;
+    *count = 0;
+    for (int i = 0; i < n; i++)
+        if (list[i] != NOBODYS_GID)
+            list[(*count)++] = list[i];
+    return 0;
+}
+
+static int
+ask_for(uint32_t uid, uint32_t **gids, uint32_t *count)
+{
+    char *buffer = NULL;
+    const char *name;
+    int err = name_of(uid, &buffer, &name);
+
+    *gids = NULL;
+    *count = 0;
+    if (!err)
+        err = list_of(name, uid, gids, count);
+    free(buffer);
+    return err == -ENOENT ? 0 : err;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void
+wake(struct worker_job *job)
+{
+    struct waiter *w = caa_container_of(job, struct waiter, job);
+
+    w->go(w->req, w->err);
+}
+
+/* Each gets its own copy of the list: it may be another one when its turn comes. */
+static void
+answer_waiters_locked(struct groups *g, struct user *u, int err)
+{
+    while (!cds_list_empty(&u->waiters)) {
+        struct waiter *w = cds_list_first_entry(&u->waiters, struct waiter, link);
+
+        cds_list_del(&w->link);
+        g->waiting--;
+        w->err = err ? err : give(u, &w->req->stk);
+        worker_post(&w->job);
+    }
+}
+
+static void
+learn(struct user *u, uint64_t asked_ns, uint32_t *gids, uint32_t count, int err)
+{
+    struct groups *g = u->groups;
+
+    if (err)
+        log_event(LOG_WARNING, NULL, "groups-not-found",
+                  "brick %s: the groups of user %u cannot be looked up: %s. %s", g->name, u->uid,
+                  strerror(-err), u->asked_ns ? "Those known last count" : "It is in none");
+    pthread_mutex_lock(&g->lock);
+    if (!err) {
+        g->bytes += (count - (size_t)u->count) * sizeof *gids;
+        free(u->gids);
+        u->gids = gids;
+        u->count = count;
+    }
+    u->asked_ns = asked_ns;
+    u->stale_ns = err ? clock_mono_ns() + FAILED_SECONDS * 1000000000ull : 0;
+    u->is_asked = false;
+    answer_waiters_locked(g, u, 0);
+    cds_list_add_tail(&u->age_link, &g->by_age);
+    make_room_locked(g);
+    pthread_mutex_unlock(&g->lock);
+    groups_unref(g);
+}
+
+static void *
+asker_main(void *arg)
+{
+    (void)arg;
+    pthread_setname_np(pthread_self(), "kiln-groups");
+    pthread_mutex_lock(&asker.lock);
+    while (!cds_list_empty(&asker.queue)) {
+        struct user *u = cds_list_first_entry(&asker.queue, struct user, queue_link);
+        uint64_t asked_ns = clock_mono_ns();
+        uint32_t *gids, count;
+
+        cds_list_del(&u->queue_link);
+        pthread_mutex_unlock(&asker.lock);
+        int err = ask_for(u->uid, &gids, &count);
+
+        learn(u, asked_ns, gids, count, err);
+        pthread_mutex_lock(&asker.lock);
+    }
+    asker.threads--;
+    pthread_mutex_unlock(&asker.lock);
+    return NULL;
+}
+
+/* 0 if a thread is or will be there for what is queued. */
+static int
+thread_start_locked(void)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, before;
+
+    if (asker.threads == ASKERS_MAX)
+        return 0;
+    int err = pthread_attr_init(&attr);
+
+    if (err)
+        return asker.threads ? 0 : -err;
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all); /* signals are for the main thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    err = pthread_create(&thread, &attr, asker_main, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (!err)
+        asker.threads++;
+    return asker.threads ? 0 : -err;
+}
+
+static int
+queue_locked(struct groups *g, struct user *u)
+{
+    pthread_mutex_lock(&asker.lock);
+    int err = thread_start_locked();
+
+    if (!err)
+        cds_list_add_tail(&u->queue_link, &asker.queue);
+    pthread_mutex_unlock(&asker.lock);
+    if (err)
+        return err;
+    if (u->asked_ns)
+        cds_list_del(&u->age_link);
+    u->is_asked = true;
+    g->asked++;
+    refcount_get(&g->refs);
+    return 0;
+}
+
+static int
+wait_locked(struct groups *g, struct rpc_request *req, struct user *u, void (*go)(struct rpc_request *, int))
+{
+    struct waiter *w = arena_alloc(&req->stk.arena, sizeof *w);
+    int err = !w ? -ENOMEM : g->is_stopped ? -ENOTCONN : 0;
+
+    if (!err && !u && !(u = user_new_locked(g, req->stk.caller.uid)))
+        err = -ENOMEM;
+    if (!err && !u->is_asked && (err = queue_locked(g, u)) && !u->asked_ns)
+        user_free_locked(g, u);
+    if (err)
+        return err;
+    *w = (struct waiter){.job = {.run = wake}, .req = req, .go = go};
+    cds_list_add_tail(&w->link, &u->waiters);
+    g->waiting++;
+    return GROUPS_ASKED;
+}
+
+int
+groups_of_caller(struct groups *g, struct rpc_request *req, uint64_t timeout_ns,
+                 void (*go)(struct rpc_request *req, int err))
+{
+    struct caller *caller = &req->stk.caller;
+
+    caller->groups = NULL;
+    caller->group_count = 0;
+    if (caller->uid == 0 || caller_is_internal(caller)) /* may all in any case */
+        return 0;
+    pthread_mutex_lock(&g->lock);
+    struct user *u = find_locked(g, caller->uid);
+    int rc = u && !u->is_asked && is_fresh(u, timeout_ns) ? give(u, &req->stk) : wait_locked(g, req, u, go);
+
+    pthread_mutex_unlock(&g->lock);
+    return rc;
+}
+
+/* ---- the brick comes and goes ---------------------------------------------------------------- */
+
+void
+groups_stop(struct groups *g)
+{
+    struct user *u;
+
+    pthread_mutex_lock(&g->lock);
+    g->is_stopped = true;
+    for (unsigned i = 0; i < BUCKETS; i++)
+        cds_list_for_each_entry(u, &g->buckets[i], bucket_link)
+            answer_waiters_locked(g, u, -ENOTCONN);
+    pthread_mutex_unlock(&g->lock);
+}
+
+void
+groups_start(struct groups *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->is_stopped = false;
+    pthread_mutex_unlock(&g->lock);
+}
+
+void
+groups_dump(struct groups *g, struct dump *d)
+{
+    pthread_mutex_lock(&g->lock);
+    unsigned users = g->users, waiting = g->waiting;
+    size_t bytes = g->bytes;
+    uint64_t asked = g->asked;
+    pthread_mutex_unlock(&g->lock);
+    dump_line(d, "groups", "users=%u bytes=%zu waiting=%u asked=%llu", users, bytes, waiting,
+              (unsigned long long)asked);
+}

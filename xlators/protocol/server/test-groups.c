@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The groups of callers as the server has them: a name service in this program, which can be slow, fail, and
+ * does not know everybody. */
+#include <grp.h>
+#include <pwd.h>
+
+#include "log/dump.h"
+#include "xlators/protocol/server/test-bench.h"
+
+enum { KNOWN = 5001, SLOW = 5002, ADMIN = 5003 /* in group 0 */, UNKNOWN = 5999, CROWDED = 6000 };
+
+static pthread_mutex_t service_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t service_turns = PTHREAD_COND_INITIALIZER;
+static unsigned asked, groups_of_each, at_gate;
+static bool is_slow, is_failing;
+
+int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t size, struct passwd **found);
+int __wrap_getgrouplist(const char *user, gid_t group, gid_t *groups, int *count);
+
+/* Names take some room, so that the first buffer is too small. */
+int
+__wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t size, struct passwd **found)
+{
+    *found = NULL;
+    if (size < 4096)
+        return ERANGE;
+    pthread_mutex_lock(&service_lock);
+    asked++;
+    at_gate++;
+    while (is_slow && uid == SLOW)
+        pthread_cond_wait(&service_turns, &service_lock);
+    at_gate--;
+    int err = is_failing ? EIO : 0;
+    pthread_mutex_unlock(&service_lock);
+    if (err || uid == UNKNOWN)
+        return err;
+    snprintf(buffer, size, "u%u", uid);
+    entry->pw_name = buffer;
+    *found = entry;
+    return 0;
+}
+
+int
+__wrap_getgrouplist(const char *user, gid_t group, gid_t *groups, int *count)
+{
+    int room = *count, n = 0;
+
+    ck_assert_int_eq(user[0], 'u');
+    pthread_mutex_lock(&service_lock);
+    int all = (int)(strcmp(user, "u6000") == 0 ? 70000 : groups_of_each) + 1;
+    pthread_mutex_unlock(&service_lock);
+    for (; n < all && n < room; n++)
+        groups[n] = !n ? group : n == 1 && strcmp(user, "u5003") == 0 ? 0 : 100 + (gid_t)n;
+    *count = all;
+    return all <= room ? all : -1;
+}
+
+static void
+set_service(bool slow, bool failing, unsigned groups)
+{
+    pthread_mutex_lock(&service_lock);
+    is_slow = slow;
+    is_failing = failing;
+    groups_of_each = groups;
+    pthread_cond_broadcast(&service_turns);
+    pthread_mutex_unlock(&service_lock);
+}
+
+static unsigned
+asked_since(void)
+{
+    pthread_mutex_lock(&service_lock);
+    unsigned n = asked;
+
+    asked = 0;
+    pthread_mutex_unlock(&service_lock);
+    return n;
+}
+
+static void
+setup_lookup(const char *key, const char *value)
+{
+    extra_options[0] = (struct option_value){"manage-gids", "on", 0};
+    setup_with(key, value);
+    set_service(false, false, 3);
+    asked_since();
+}
+
+static void
+setup_groups(void)
+{
+    setup_lookup(NULL, NULL);
+}
+
+static void
+setup_no_memory_of_them(void)
+{
+    setup_lookup("gid-timeout", "0");
+}
+
+static void
+setup_squash(void)
+{
+    setup_lookup("root-squash", "on");
+}
+
+static const uint32_t sent[] = {7, 8};
+
+static struct peer *
+member(const char *name, uint32_t uid)
+{
+    struct peer *p = logged_in(name);
+
+    p->caller.uid = uid;
+    p->caller.gid = 55;
+    p->caller.groups = sent;
+    p->caller.group_count = 2;
+    return p;
+}
+
+static void
+send_access(struct peer *p)
+{
+    send_fop(p, FOP_access, CALL(.gfid = gfid_no(3)));
+}
+
+static uint32_t
+groups_seen(struct peer *p)
+{
+    ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_no(3)), NULL), 0);
+    ck_assert_uint_eq(seen.gid, 55);
+    return seen.group_count;
+}
+
+START_TEST(they_replace_what_the_client_says)
+{
+    struct peer *p = member("one", KNOWN), *unknown = member("two", UNKNOWN), *root = member("three", 0);
+
+    ck_assert_uint_eq(groups_seen(p), 3);
+    ck_assert_uint_eq(asked_since(), 1);
+    ck_assert_uint_eq(groups_seen(unknown), 0);
+    ck_assert_uint_eq(groups_seen(unknown), 0);
+    ck_assert_uint_eq(asked_since(), 1);
+    ck_assert_uint_eq(groups_seen(root), 0);
+    ck_assert_uint_eq(asked_since(), 0);
+    set_service(false, false, 5);
+    ck_assert_uint_eq(groups_seen(p), 3); /* remembered */
+    ck_assert_uint_eq(asked_since(), 0);
+    peer_free(p);
+    peer_free(unknown);
+    peer_free(root);
+}
+END_TEST
+
+START_TEST(they_are_asked_for_anew_in_time)
+{
+    struct peer *p = member("one", KNOWN);
+
+    ck_assert_uint_eq(groups_seen(p), 3);
+    set_service(false, false, 200);
+    ck_assert_uint_eq(groups_seen(p), 200);
+    set_service(false, false, 0);
+    ck_assert_uint_eq(groups_seen(p), 0);
+    ck_assert_uint_eq(asked_since(), 3);
+    peer_free(p);
+}
+END_TEST
+
+START_TEST(the_last_ones_count_while_the_service_fails)
+{
+    struct peer *p = member("one", KNOWN), *other = member("two", KNOWN + 10);
+
+    ck_assert_uint_eq(groups_seen(p), 3);
+    set_service(false, true, 3);
+    ck_assert_uint_eq(groups_seen(p), 3);
+    ck_assert_uint_eq(groups_seen(other), 0);
+    set_service(false, false, 4);
+    ck_assert_uint_eq(groups_seen(p), 4);
+    peer_free(p);
+    peer_free(other);
+}
+END_TEST
+
+START_TEST(a_user_in_too_many_has_those_that_fit)
+{
+    struct peer *p = member("one", CROWDED);
+
+    ck_assert_uint_eq(groups_seen(p), GROUPS_OF_USER_MAX);
+    peer_free(p);
+}
+END_TEST
+
+static bool
+is_one_at_gate(void)
+{
+    pthread_mutex_lock(&service_lock);
+    bool is_so = at_gate == 1;
+
+    pthread_mutex_unlock(&service_lock);
+    return is_so;
+}
+
+/* There are eight workers at most. */
+START_TEST(a_slow_answer_holds_up_its_user_alone)
+{
+    struct peer *slow = member("slow", SLOW), *p = member("one", KNOWN);
+
+    set_service(true, false, 3);
+    for (unsigned i = 0; i < 40; i++)
+        send_access(slow);
+    wait_until(is_one_at_gate);
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_uint_eq(groups_seen(p), 3);
+    set_service(false, false, 3);
+    for (unsigned i = 0; i < 40; i++)
+        ck_assert(receive(slow));
+    ck_assert_uint_eq(asked_since(), 2);
+    peer_free(slow);
+    peer_free(p);
+}
+END_TEST
+
+/* The thread that asks may be stuck for as long as it likes: nothing of the brick waits for it. */
+START_TEST(a_brick_goes_while_somebody_is_asked_about)
+{
+    struct peer *slow = member("slow", SLOW);
+
+    set_service(true, false, 3);
+    for (unsigned i = 0; i < 5; i++)
+        send_access(slow);
+    wait_until(is_one_at_gate);
+    protocol_server_xlator.stop(&layers[0]);
+    while (receive(slow))
+        ;
+    peer_free(slow);
+    wait_until(is_unpinned);
+}
+END_TEST
+
+static void
+teardown_late(void)
+{
+    teardown();
+    set_service(false, false, 3);
+}
+
+/* The sum of what is remembered, as the statedump has it. */
+static unsigned
+users_now(void)
+{
+    char text[256] = "";
+    struct dump d = {.file = fmemopen(text, sizeof text, "w")};
+    unsigned users = 0;
+
+    groups_dump(server_of(&graph)->groups, &d);
+    fclose(d.file);
+    ck_assert_int_eq(sscanf(text, "groups=users=%u", &users), 1);
+    return users;
+}
+
+START_TEST(the_oldest_are_forgotten)
+{
+    struct peer *p = member("one", KNOWN);
+
+    for (unsigned i = 0; i < GROUPS_USERS_MAX + 20; i++) {
+        p->caller.uid = 10000 + i;
+        ck_assert_uint_eq(groups_seen(p), 3);
+    }
+    ck_assert_uint_eq(users_now(), GROUPS_USERS_MAX);
+    asked_since();
+    ck_assert_uint_eq(groups_seen(p), 3);
+    ck_assert_uint_eq(asked_since(), 0);
+    p->caller.uid = 10000;
+    ck_assert_uint_eq(groups_seen(p), 3);
+    ck_assert_uint_eq(asked_since(), 1);
+    for (unsigned i = 0; i < 8; i++) { /* a quarter of the bytes each */
+        set_service(false, false, GROUPS_OF_USER_MAX);
+        p->caller.uid = 20000 + i;
+        ck_assert_uint_eq(groups_seen(p), GROUPS_OF_USER_MAX);
+    }
+    ck_assert_uint_le(users_now(), GROUPS_BYTES_MAX / GROUPS_OF_USER_MAX / sizeof(gid_t));
+    peer_free(p);
+}
+END_TEST
+
+START_TEST(whom_root_becomes_has_his)
+{
+    struct peer *p = member("one", 0), *admin = member("two", ADMIN);
+
+    ck_assert_uint_eq(groups_seen(p), 3);
+    ck_assert_uint_eq(seen.uid, 65534);
+    ck_assert_uint_eq(asked_since(), 1);
+    /* root's group is nobody's, who has sent it or not */
+    ck_assert_uint_eq(groups_seen(admin), 3);
+    ck_assert_uint_eq(seen_first_group, 65534);
+    peer_free(p);
+    peer_free(admin);
+}
+END_TEST
+
+static TCase *
+tcase(Suite *s, const char *name, void (*start)(void))
+{
+    TCase *c = tcase_create(name);
+
+    tcase_set_timeout(c, 60);
+    tcase_add_checked_fixture(c, start, teardown_late);
+    suite_add_tcase(s, c);
+    return c;
+}
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("groups");
+    TCase *c = tcase(s, "remembered", setup_groups);
+
+    tcase_add_test(c, they_replace_what_the_client_says);
+    tcase_add_test(c, a_user_in_too_many_has_those_that_fit);
+    tcase_add_test(c, a_slow_answer_holds_up_its_user_alone);
+    tcase_add_test(c, a_brick_goes_while_somebody_is_asked_about);
+    tcase_add_test(c, the_oldest_are_forgotten);
+    c = tcase(s, "not-remembered", setup_no_memory_of_them);
+    tcase_add_test(c, they_are_asked_for_anew_in_time);
+    tcase_add_test(c, the_last_ones_count_while_the_service_fails);
+    tcase_add_test(tcase(s, "squashed", setup_squash), whom_root_becomes_has_his);
+    return s;
+}
+
+#include "base/test-main.h"
