@@ -43,6 +43,9 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/own-host.h \
 	volumes/profile.c \
 	volumes/profile.h \
+	volumes/verbs-ask.c \
+	volumes/verbs-change.c \
+	volumes/verbs-internal.h \
 	volumes/verbs.c \
 	volumes/verbs.h \
 	volumes/volfile-server.c \

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What asks, and leaves a volume's definition as it is: mount, info, list, status, heal, check, profile,
+ * clear-locks, get. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "glusterfsd/bricks.h"
+#include "graph/graph.h"
+#include "volumes/brick-check.h"
+#include "volumes/clear-locks.h"
+#include "volumes/heal-ask.h"
+#include "volumes/heal-daemon.h"
+#include "volumes/heal-pending.h"
+#include "volumes/profile.h"
+#include "volumes/verbs-internal.h"
+#include "volumes/volume-options.h"
+#include "volumes/volumes.h"
+
+/* A copy of a volume that is started; NULL with *why. */
+static struct volume *
+find_started(const char *name, struct problem *why)
+{
+    struct volume *v = volumes_find(name, why);
+
+    if (!v || v->status == VOLUME_STARTED)
+        return v;
+    problem_set(why, -EINVAL, "volume %s is not started", name);
+    problem_type(why, "kiln volume start %s", name);
+    volume_free(v);
+    return NULL;
+}
+
+/* What a client on this machine needs to know. */
+int
+verb_mount(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+
+    if (verbs_get_args(args, why, "{s:s}", "name", &name, NULL))
+        return why->err;
+    struct volume *v = find_started(name, why);
+    volume_free(v);
+    *out = json_pack("{ss si}", "name", name, "port", (int)verbs_volfile_port());
+    return why->err;
+}
+
+/* ---- info, list, status ---------------------------------------------------------------------- */
+
+/* Builds a list of what `describe` makes of one volume, or of all. */
+struct listing {
+    json_t *list;
+    json_t *(*describe)(const struct volume *v);
+    bool is_short;
+};
+
+static void
+list_one(const struct volume *v, void *arg)
+{
+    struct listing *l = arg;
+
+    if (json_array_append_new(l->list, l->describe(v)) < 0)
+        l->is_short = true;
+}
+
+static int
+list_volumes(const char *name, json_t *(*describe)(const struct volume *v), json_t **out, struct problem *why)
+{
+    struct listing l = {json_array(), describe, false};
+    struct volume *v = name ? volumes_find(name, why) : NULL;
+
+    if (name && !v) {
+        json_decref(l.list);
+        return why->err;
+    }
+    if (v)
+        list_one(v, &l);
+    else
+        volumes_each(list_one, &l);
+    volume_free(v);
+    *out = json_pack("{so}", "volumes", l.list);
+    return l.is_short || !*out ? problem_no_memory(why) : 0;
+}
+
+static const char *
+shown_host(const struct volume_brick *b)
+{
+    static __thread char own[256];
+
+    if (*b->host)
+        return b->host;
+    if (gethostname(own, sizeof own - 1) < 0)
+        strcpy(own, "localhost");
+    return own;
+}
+
+static json_t *
+describe_bricks(const struct volume *v, bool with_state)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < v->brick_count && list; i++) {
+        json_t *b = json_pack("{ss ss sb}", "host", shown_host(&v->bricks[i]), "path", v->bricks[i].path,
+                              "arbiter", (int)volume_is_arbiter(v, i));
+        struct graph *g = with_state ? bricks_find(v->bricks[i].path) : NULL;
+
+        if (with_state && b) {
+            json_object_set_new(b, "online", json_boolean(g != NULL));
+            json_object_set_new(b, "port", g ? json_integer(verbs_brick_port()) : json_null());
+            json_object_set_new(b, "pid", g ? json_integer(getpid()) : json_null());
+            json_object_set_new(b, "cpu_seconds", g ? json_real(profile_cpu_seconds(g)) : json_null());
+        }
+        if (g)
+            graph_unpin(g);
+        if (json_array_append_new(list, b) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *
+describe_options(const struct volume *v)
+{
+    json_t *object = json_object();
+
+    for (unsigned i = 0; i < v->option_count && object; i++) {
+        if (json_object_set_new(object, v->options[i].key, json_string(v->options[i].value)) < 0) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+static json_t *
+describe_info(const struct volume *v)
+{
+    return json_pack("{ss ss ss ss si si so so}", "name", v->name, "type", volume_type_text(v), "id",
+                     GFID(&v->id), "status", volume_status_text(v->status), "replica", (int)v->replica,
+                     "arbiter", (int)v->has_arbiter, "bricks", describe_bricks(v, false), "options",
+                     describe_options(v));
+}
+
+int
+verb_info(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name = NULL;
+
+    if (verbs_get_args(args, why, "{s?s}", "name", &name, NULL))
+        return why->err;
+    return list_volumes(name, describe_info, out, why);
+}
+
+static json_t *
+describe_name(const struct volume *v)
+{
+    return json_string(v->name);
+}
+
+int
+verb_list(json_t *args, json_t **out, struct problem *why)
+{
+    return verbs_get_args(args, why, "{}", NULL) ? why->err : list_volumes(NULL, describe_name, out, why);
+}
+
+/* Null: the volume has nothing to heal, or is not to be. */
+static json_t *
+describe_heal(const struct volume *v)
+{
+    static const char *const words[] = {[HEAL_NONE] = "off",
+                                        [HEAL_RUNNING] = "running",
+                                        [HEAL_WAITING] = "starting again",
+                                        [HEAL_MISSING] = "not installed"};
+    struct heal_daemon_look look;
+
+    if (v->replica == 1)
+        return json_null();
+    heal_daemon_look(v->name, &look);
+    json_t *json = json_pack("{ss si si}", "state", words[look.state], "pid", (int)look.pid, "restarts",
+                             (int)look.restarts);
+    if (json && *look.reason)
+        json_object_set_new(json, "ended", json_string(look.reason));
+    if (json && look.state == HEAL_MISSING)
+        json_object_set_new(json, "type", json_string("apt install glusterfs-client"));
+    return json;
+}
+
+static json_t *
+describe_status(const struct volume *v)
+{
+    return json_pack("{ss ss so so}", "name", v->name, "status", volume_status_text(v->status), "bricks",
+                     describe_bricks(v, true), "self-heal", describe_heal(v));
+}
+
+int
+verb_status(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name = NULL;
+
+    if (verbs_get_args(args, why, "{s?s}", "name", &name, NULL))
+        return why->err;
+    return list_volumes(name, describe_status, out, why);
+}
+
+/* ---- heal ------------------------------------------------------------------------------------ */
+
+static int
+ask_heal_daemon(const struct volume *v, enum heal_ask what, json_t **said, struct problem *why)
+{
+    struct heal_daemon_look look;
+    char socket[HEAL_DAEMON_SOCKET_SIZE];
+
+    heal_daemon_look(v->name, &look);
+    if (look.state == HEAL_MISSING) {
+        problem_set(why, -ENOENT, "volume %s is not healed: " HEAL_DAEMON_PROGRAM " is missing", v->name);
+        problem_type(why, "apt install glusterfs-client");
+        return why->err;
+    }
+    if (heal_daemon_wake(v->name, socket) == 0)
+        return heal_ask(socket, v, what, said, why);
+    if (v->status != VOLUME_STARTED) {
+        problem_set(why, -EINVAL, "volume %s has no self-heal daemon: it is not started", v->name);
+        problem_type(why, "kiln volume start %s", v->name);
+    } else {
+        problem_set(why, -EINVAL, "volume %s has no self-heal daemon: it is switched off", v->name);
+        problem_type(why, "kiln volume set %s cluster.self-heal-daemon on", v->name);
+    }
+    return why->err;
+}
+
+static int
+heal_now(const struct volume *v, enum heal_ask what, json_t **out, struct problem *why)
+{
+    json_t *said = NULL;
+
+    if (ask_heal_daemon(v, what, &said, why) == 0)
+        *out = json_pack("{ss}", "name", v->name);
+    json_decref(said);
+    return why->err;
+}
+
+/* What the daemon says of look `n` of a brick of a set; NULL: there was none. */
+static json_t *
+describe_look(const json_t *said, unsigned set, unsigned in_set, unsigned n)
+{
+    static const struct {
+        const char *key, *theirs;
+    } parts[] = {{"type", "crawl_type"},     {"started", "strt_time"},   {"ended", "end_time"},
+                 {"healed", "healed_cnt"},   {"split_brain", "sb_cnt"}, {"failed", "heal_failed_cnt"},
+                 {"under_way", "inprogress"}};
+    json_t *look = json_object();
+    char key[80];
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        snprintf(key, sizeof key, "statistics_%s-%u-%u-%u", parts[i].theirs, set, in_set, n);
+        const char *text = json_string_value(json_object_get(said, key));
+        if (text) /* times end with a newline */
+            json_object_set_new(look, parts[i].key, json_stringn(text, strcspn(text, "\n")));
+    }
+    if (json_object_size(look) > 0)
+        return look;
+    json_decref(look);
+    return NULL;
+}
+
+static json_t *
+describe_looks(const struct volume *v, unsigned brick, const json_t *said)
+{
+    json_t *list = json_array(), *look;
+
+    for (unsigned n = 0; (look = describe_look(said, brick / v->replica, brick % v->replica, n)); n++)
+        json_array_append_new(list, look);
+    return json_pack("{ss ss so}", "host", shown_host(&v->bricks[brick]), "path", v->bricks[brick].path,
+                     "looks", list);
+}
+
+static int
+heal_statistics(const struct volume *v, json_t **out, struct problem *why)
+{
+    json_t *said = NULL, *list = json_array();
+
+    if (ask_heal_daemon(v, HEAL_ASK_STATISTICS, &said, why)) {
+        json_decref(list);
+        return why->err;
+    }
+    for (unsigned i = 0; i < v->brick_count; i++)
+        json_array_append_new(list, describe_looks(v, i, said));
+    json_decref(said);
+    *out = json_pack("{ss so}", "name", v->name, "bricks", list);
+    return 0;
+}
+
+/* What `look` says of each brick, with the brick's name. */
+static int
+list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v, unsigned brick), json_t **out,
+            struct problem *why)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        struct graph *g = bricks_find(v->bricks[i].path);
+        json_t *one = look(v, i);
+
+        if (one) {
+            json_object_set_new(one, "host", json_string(shown_host(&v->bricks[i])));
+            json_object_set_new(one, "path", json_string(v->bricks[i].path));
+            json_object_set_new(one, "online", json_boolean(g != NULL));
+        }
+        if (g)
+            graph_unpin(g);
+        if (json_array_append_new(list, one)) {
+            json_decref(list);
+            return problem_no_memory(why);
+        }
+    }
+    *out = json_pack("{ss so}", "name", v->name, "bricks", list);
+    return 0;
+}
+
+static int
+heal_volume(const struct volume *v, const char *what, json_t **out, struct problem *why)
+{
+    if (v->replica == 1) {
+        problem_set(why, -EINVAL, "volume %s is not replicated: there is nothing to heal", v->name);
+        return why->err;
+    }
+    if (strcmp(what, "index") == 0)
+        return heal_now(v, HEAL_ASK_INDEX, out, why);
+    if (strcmp(what, "full") == 0)
+        return heal_now(v, HEAL_ASK_FULL, out, why);
+    if (strcmp(what, "statistics") == 0)
+        return heal_statistics(v, out, why);
+    if (strcmp(what, "info") == 0)
+        return list_bricks(v, heal_pending_of_brick, out, why);
+    problem_set(why, -EOPNOTSUPP, "heal %.40s is not built", what);
+    problem_expected(why, "heal, heal full, heal info, heal info split-brain, or heal statistics");
+    return why->err;
+}
+
+int
+verb_heal(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *what = "index";
+
+    if (verbs_get_args(args, why, "{s:s, s?s}", "name", &name, "what", &what, NULL))
+        return why->err;
+    struct volume *v = volumes_find(name, why);
+    if (!v)
+        return why->err;
+    int err = heal_volume(v, what, out, why);
+    volume_free(v);
+    return err;
+}
+
+/* ---- check ----------------------------------------------------------------------------------- */
+
+static json_t *
+check_brick(const struct volume *v, unsigned brick)
+{
+    json_t *json = brick_check(v->bricks[brick].path), *pending = heal_pending_of_brick(v, brick);
+
+    if (json && pending)
+        json_object_set(json, "pending", json_object_get(pending, "count"));
+    json_decref(pending);
+    return json;
+}
+
+static int
+check_volume(const struct volume *v, void *arg, struct problem *why)
+{
+    return list_bricks(v, check_brick, arg, why);
+}
+
+int
+verb_check(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+
+    if (verbs_get_args(args, why, "{s:s}", "name", &name, NULL))
+        return why->err;
+    return volumes_at_rest(name, check_volume, out, why);
+}
+
+/* ---- profile, clear-locks -------------------------------------------------------------------- */
+
+int
+verb_profile(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+
+    if (verbs_get_args(args, why, "{s:s}", "name", &name, NULL))
+        return why->err;
+    struct volume *v = volumes_find(name, why);
+    if (!v)
+        return why->err;
+    int err = list_bricks(v, profile_of_brick, out, why);
+    volume_free(v);
+    return err;
+}
+
+int
+verb_clear_locks(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *path, *kind, *state, *range = NULL;
+
+    if (verbs_get_args(args, why, "{s:s, s:s, s:s, s:s, s?s}", "name", &name, "path", &path, "kind", &kind,
+                       "state", &state, "range", &range, NULL))
+        return why->err;
+    struct volume *v = find_started(name, why);
+    if (!v)
+        return why->err;
+    int err = clear_locks(v, path, kind, state, range, out, why);
+    volume_free(v);
+    return err;
+}
+
+/* ---- get ------------------------------------------------------------------------------------- */
+
+static json_t *
+describe_option(const struct volume *v, const char *key)
+{
+    return json_pack("{ss ss sb}", "option", key, "value", volume_option_value(v, key), "set",
+                     volume_option_of(v, key) != NULL);
+}
+
+static int
+get_all(const struct volume *v, json_t *list)
+{
+    const struct volume_key *k;
+    int err = 0;
+
+    for (unsigned i = 0; (k = volume_keys(i)); i++) {
+        if (volume_key_find(k->key) == k) /* the first of several rows */
+            err |= json_array_append_new(list, describe_option(v, k->key));
+    }
+    for (unsigned i = 0; i < v->option_count; i++) {
+        if (!volume_key_find(v->options[i].key))
+            err |= json_array_append_new(list, describe_option(v, v->options[i].key));
+    }
+    return err;
+}
+
+static int
+get_one(const struct volume *v, const char *key, json_t *list, struct problem *why)
+{
+    if (volume_key_find(key) || volume_option_of(v, key))
+        return json_array_append_new(list, describe_option(v, key)) ? problem_no_memory(why) : 0;
+    const char *like = volume_key_like(key);
+    problem_set(why, -ENOENT, "there is no option '%.200s'", key);
+    if (like)
+        problem_expected(why, "did you mean %s?", like);
+    problem_type(why, "kiln volume get %s all", v->name);
+    return why->err;
+}
+
+int
+verb_get(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *key;
+
+    if (verbs_get_args(args, why, "{s:s, s:s}", "name", &name, "key", &key, NULL))
+        return why->err;
+    struct volume *v = volumes_find(name, why);
+    if (!v)
+        return why->err;
+    json_t *list = json_array();
+    int err = 0;
+    if (strcmp(key, "all") != 0)
+        err = get_one(v, key, list, why);
+    else if (get_all(v, list))
+        err = problem_no_memory(why);
+    volume_free(v);
+    *out = json_pack("{so}", "options", list);
+    return err;
+}
+

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* What changes a volume: create, its bricks, start, stop, delete, set, reset. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "volumes/own-host.h"
+#include "volumes/verbs-internal.h"
+#include "volumes/volume-options.h"
+#include "volumes/volumes.h"
+
+/* ---- volume create --------------------------------------------------------------------------- */
+
+/* "HOST:/path" or "/path". */
+static int
+add_brick(struct volume *v, const char *text, struct problem *why)
+{
+    char path[VOLUME_BRICK_PATH_MAX + 1], *host = NULL;
+    const char *colon = *text == '/' ? NULL : strstr(text, ":/");
+    bool is_loopback = true;
+
+    if (colon && !(host = strndup(text, (size_t)(colon - text))))
+        return problem_no_memory(why);
+    int err = host ? volume_check_host(host, why) : 0;
+    if (!err && host)
+        err = own_host_check(host, &is_loopback, why);
+    if (!err)
+        err = volume_check_path(colon ? colon + 1 : text, path, why);
+    /* By a loopback name no other machine would find it. */
+    if (!err && volume_add_brick(v, is_loopback ? "" : host, path, false))
+        err = problem_no_memory(why);
+    free(host);
+    return err;
+}
+
+static int
+add_bricks(struct volume *v, const json_t *bricks, struct problem *why)
+{
+    const json_t *one;
+    size_t i;
+
+    if (json_array_size(bricks) > VOLUME_BRICKS_MAX)
+        return problem_set(why, -EINVAL, "%zu bricks: a volume has %d at most", json_array_size(bricks),
+                           VOLUME_BRICKS_MAX);
+    json_array_foreach(bricks, i, one)
+    {
+        if (!json_is_string(one))
+            return problem_set(why, -EINVAL, "brick %zu is no text", i + 1);
+        if (add_brick(v, json_string_value(one), why))
+            return why->err;
+    }
+    return volume_check_shape(v, why);
+}
+
+int
+verb_create(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+    int replica = 1, arbiter = 0;
+    json_t *bricks;
+
+    if (verbs_get_args(args, why, "{s:s, s?i, s?i, s:o}", "name", &name, "replica", &replica, "arbiter",
+                       &arbiter, "bricks", &bricks, NULL) ||
+        volume_check_name(name, why))
+        return why->err;
+    if (replica < 1 || arbiter < 0 || arbiter > 1)
+        return problem_set(why, -EINVAL, "replica %d arbiter %d", replica, arbiter);
+    struct volume *v = volume_new(name, (unsigned)replica, arbiter != 0);
+    if (!v)
+        return problem_no_memory(why);
+    if (add_bricks(v, bricks, why)) {
+        volume_free(v);
+        return why->err;
+    }
+    if (volume_options_of_new(v)) {
+        volume_free(v);
+        return problem_no_memory(why);
+    }
+    *out = json_pack("{ss}", "name", name);
+    return volumes_create(v, why);
+}
+
+/* ---- add-brick, remove-brick, replace-brick -------------------------------------------------- */
+
+/* A volume with these bricks alone. NULL with *why. */
+static struct volume *
+named_bricks(const json_t *bricks, struct problem *why)
+{
+    struct volume *v = volume_new("bricks", 1, false);
+
+    why->err = 0;
+    if (!v) {
+        problem_no_memory(why);
+    } else if (json_array_size(bricks) == 0) {
+        problem_set(why, -EINVAL, "there is no brick");
+    } else if (add_bricks(v, bricks, why) == 0) {
+        return v;
+    }
+    volume_free(v);
+    return NULL;
+}
+
+static struct volume *
+named_brick(const char *text, struct problem *why)
+{
+    json_t *list = json_pack("[s]", text);
+    struct volume *v = named_bricks(list, why);
+
+    json_decref(list);
+    return v;
+}
+
+/* Of a brick that the volume has: its host says nothing. */
+static const char *
+path_of_brick(const char *text)
+{
+    const char *colon = *text == '/' ? NULL : strstr(text, ":/");
+
+    return colon ? colon + 1 : text;
+}
+
+int
+verb_add_bricks(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+    int replica = 0, arbiter = 0;
+    json_t *bricks;
+
+    if (verbs_get_args(args, why, "{s:s, s?i, s?i, s:o}", "name", &name, "replica", &replica, "arbiter",
+                       &arbiter, "bricks", &bricks, NULL))
+        return why->err;
+    if (replica < 0 || replica > 16 || arbiter < 0 || arbiter > 1)
+        return problem_set(why, -EINVAL, "replica %d arbiter %d", replica, arbiter);
+    struct volume *added = named_bricks(bricks, why);
+    if (!added)
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    int err = volumes_add_bricks(name, added, (unsigned)replica, arbiter != 0, why);
+    volume_free(added);
+    return err;
+}
+
+int
+verb_remove_bricks(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+    int replica = 0;
+    json_t *bricks;
+
+    if (verbs_get_args(args, why, "{s:s, s?i, s:o}", "name", &name, "replica", &replica, "bricks", &bricks,
+                       NULL))
+        return why->err;
+    if (replica < 0 || replica > 16)
+        return problem_set(why, -EINVAL, "replica %d", replica);
+    struct volume *removed = named_bricks(bricks, why);
+    if (!removed)
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    int err = volumes_remove_bricks(name, removed, (unsigned)replica, why);
+    volume_free(removed);
+    return err;
+}
+
+int
+verb_replace_brick(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *from, *to;
+
+    if (verbs_get_args(args, why, "{s:s, s:s, s:s}", "name", &name, "from", &from, "to", &to, NULL))
+        return why->err;
+    struct volume *fresh = named_brick(to, why);
+    if (!fresh)
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    int err = volumes_replace_brick(name, path_of_brick(from), fresh, why);
+    volume_free(fresh);
+    return err;
+}
+
+int
+verb_reset_brick(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *brick;
+
+    if (verbs_get_args(args, why, "{s:s, s:s}", "name", &name, "brick", &brick, NULL))
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    return volumes_take_brick_down(name, path_of_brick(brick), why);
+}
+
+/* ---- start, stop, delete --------------------------------------------------------------------- */
+
+int
+verb_start(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+    int is_forced = 0;
+
+    if (verbs_get_args(args, why, "{s:s, s?b}", "name", &name, "force", &is_forced, NULL))
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    return volumes_start(name, is_forced != 0, why);
+}
+
+/* For verbs that have a volume's name and no other argument. */
+static int
+act_on_name(json_t *args, json_t **out, struct problem *why,
+            int (*act)(const char *name, struct problem *why))
+{
+    const char *name;
+
+    if (verbs_get_args(args, why, "{s:s}", "name", &name, NULL))
+        return why->err;
+    *out = json_pack("{ss}", "name", name);
+    return act(name, why);
+}
+
+int
+verb_stop(json_t *args, json_t **out, struct problem *why)
+{
+    return act_on_name(args, out, why, volumes_stop);
+}
+
+int
+verb_delete(json_t *args, json_t **out, struct problem *why)
+{
+    return act_on_name(args, out, why, volumes_delete);
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+int
+verb_set(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name;
+    json_t *options;
+
+    if (verbs_get_args(args, why, "{s:s, s:o}", "name", &name, "options", &options, NULL))
+        return why->err;
+    if (!json_is_object(options) || json_object_size(options) == 0)
+        return problem_set(why, -EINVAL, "there is nothing to set");
+    *out = json_pack("{ss sO}", "name", name, "options", options);
+    return volumes_set(name, options, why);
+}
+
+int
+verb_reset(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *key;
+    unsigned count = 0;
+
+    if (verbs_get_args(args, why, "{s:s, s:s}", "name", &name, "key", &key, NULL) ||
+        volumes_reset(name, key, &count, why))
+        return why->err;
+    *out = json_pack("{ss si}", "name", name, "count", (int)count);
+    return 0;
+}
+
