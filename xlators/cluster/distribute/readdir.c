@@ -7,13 +7,21 @@
  * files, which nobody sees. A folder, which is on all of them, is shown by its hashed subvolume only; by the
  * one that has been up for longest if that one is away.
  *
+ * Where one subvolume's part begins, those after it are asked at the same time, AHEAD in all. Bricks say the
+ * end together with the last entries (ENOENT, brick 4.12), so what a small folder has on all of them is one
+ * answer, with the end in it. What stands behind a part that has not ended is dropped and asked for when it
+ * is its turn: nothing is kept, so nothing can get old. A brick that does not say the end is asked once more.
+ *
  * What is made, moved or removed while the list is read may be in it or not; what is there all the time is
  * in it once, but a file that is renamed to another subvolume, or migrated, may be seen twice or not at all,
  * as with stock's clients. */
 #include <errno.h>
+#include <string.h>
 
 #include "graph/dir-offset.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
+
+enum { AHEAD = 8, ENTRY_BYTES = 208 };
 
 xl_verdict
 dist_opendir_go(struct xlator *xl, struct call_stack *stk)
@@ -58,6 +66,7 @@ struct list {
     struct inode *folder;
     struct layout *layout;
     struct inode_epochs epochs;
+    struct fan fan;
 };
 
 static bool
@@ -160,56 +169,137 @@ last_offset(const struct call_stack *stk, uint64_t offset)
     return offset;
 }
 
-/* What child *at has from *offset on, as far as it is shown. The number of entries; 0: no more, of this
- * child; *out is then NULL. */
+/* The list from *offset of child `at` on. Those after it are asked from their beginnings, if this is one. */
 static int
-list_child(const struct list *l, unsigned at, uint64_t offset, struct call_stack **out)
+ask(struct list *l, unsigned at, uint64_t offset)
+{
+    const struct dist *d = l->o->d;
+    unsigned end = offset ? at + 1 : at + AHEAD;
+
+    for (unsigned i = at; i < end && i < d->count; i++) {
+        if (!l->fan.call[i] && child_is_up(d, i))
+            dist_fan_add(&l->fan, i, list_call(l->o, i == at ? offset : 0));
+    }
+    return dist_fan_go(&l->fan);
+}
+
+/* What child `at` has from `offset` on, as far as it is shown: in fan.call[at], and *has_ended: there is no
+ * more. The number of entries, or -errno. */
+static int
+list_child(struct list *l, unsigned at, uint64_t offset, bool *has_ended)
 {
     for (;;) {
-        struct call_stack *stk = list_call(l->o, offset);
-        int ret = dist_call_at(l->o, at, stk), count = 0;
+        int err = ask(l, at, offset), ret = err ? err : dist_fan_result(&l->fan, at), count = 0;
 
-        *out = NULL;
+        *has_ended = ret <= 0;
         if (ret > 0) {
-            offset = last_offset(stk, offset);
-            count = take_entries(l, at, stk);
+            *has_ended = l->fan.call[at]->reply.op_errno == ENOENT;
+            offset = last_offset(l->fan.call[at], offset);
+            count = take_entries(l, at, l->fan.call[at]);
         }
-        if (count) {
-            *out = stk;
+        if (count)
             return count;
-        }
-        if (stk)
-            call_stack_free(stk);
-        if (ret <= 0)
-            return ret == -ENOENT ? 0 : ret;
+        if (l->fan.call[at])
+            call_stack_free(l->fan.call[at]);
+        l->fan.call[at] = NULL;
+        if (*has_ended)
+            return ret >= 0 || ret == -ENOENT ? 0 : ret;
     }
 }
 
+/* Behind what the caller's reply has already. Names lie in the record that they came in, which goes. */
+static int
+append(const struct op *o, struct call_stack *stk)
+{
+    struct fop_reply *to = &o->stk->reply;
+    struct dirent_entry **at = &to->entries;
+
+    for (struct dirent_entry *e = stk->reply.entries; e; e = e->next) {
+        char *name = arena_alloc(&o->stk->arena, e->name_len + 1);
+
+        if (!name) {
+            call_stack_free(stk);
+            return -ENOMEM;
+        }
+        memcpy(name, e->name, e->name_len + 1);
+        e->name = name;
+        e->dict = NULL; /* it has been looked at; nobody above does */
+    }
+    while (*at)
+        at = &(*at)->next;
+    *at = stk->reply.entries;
+    to->op_ret += stk->reply.op_ret;
+    stk->reply.holds_inodes = false;
+    arena_join(&o->stk->arena, &stk->arena);
+    call_stack_free(stk);
+    return 0;
+}
+
+/* A child's entries become, or follow, those of the caller's reply. */
+static int
+hand_over(struct list *l, unsigned at, int count)
+{
+    struct call_stack *stk = l->fan.call[at];
+
+    l->fan.call[at] = NULL;
+    stk->reply.op_ret = count;
+    if (l->o->stk->reply.entries)
+        return append(l->o, stk);
+    (void)dist_op_answer_with(l->o, stk);
+    return 0;
+}
+
+/* A list that goes on in the middle of a child's part is filled up from the next one's if much is left of
+ * what was asked for. */
+static bool
+has_room(const struct list *l)
+{
+    size_t used = 0;
+
+    for (const struct dirent_entry *e = l->o->stk->reply.entries; e; e = e->next)
+        used += ENTRY_BYTES + e->name_len;
+    return used < l->o->stk->call.size / 2;
+}
+
+/* One that went away or was not open: what the others have is shown all the same. */
+static bool
+is_no_matter(int ret)
+{
+    return ret == -ENOTCONN || ret == -EBADFD || ret == -ESTALE;
+}
+
 static xl_verdict
-list_all(const struct list *l)
+list_all(struct list *l)
 {
     const struct op *o = l->o;
+    struct fop_reply *reply = &o->stk->reply;
     uint64_t offset = o->stk->call.offset;
+    bool has_ended = true;
     int worst = 0;
 
-    for (unsigned at = child_of(o->d, offset); at < o->d->count; at++, offset = 0) {
-        struct call_stack *stk;
-        int ret = child_is_up(o->d, at) ? list_child(l, at, offset, &stk) : 0;
-
-        if (ret > 0) {
-            stk->reply.op_ret = ret;
-            return dist_op_answer_with(o, stk);
+    reply->entries = NULL;
+    for (unsigned at = child_of(o->d, offset); at < o->d->count && has_ended; at++, offset = 0) {
+        if (reply->entries && !l->fan.call[at] && !has_room(l)) {
+            has_ended = false;
+            break;
         }
-        /* One that went away or was not open; what the others have is shown all the same. */
-        if (ret < 0 && ret != -ENOTCONN && ret != -EBADFD && ret != -ESTALE)
+        int ret = child_is_up(o->d, at) ? list_child(l, at, offset, &has_ended) : 0;
+
+        if (ret > 0 && hand_over(l, at, ret))
+            has_ended = false; /* no memory: what is there already must do */
+        if (ret < 0 && !is_no_matter(ret))
             worst = ret;
+    }
+    if (reply->entries) { /* what went wrong is told when it is asked for again */
+        reply->op_errno = has_ended && !worst ? ENOENT : 0;
+        return XL_DONE;
     }
     if (child_longest_up(o->d) < 0)
         return -ENOTCONN;
     if (worst)
         return worst;
-    o->stk->reply.op_ret = 0;
-    o->stk->reply.op_errno = ENOENT; /* the end */
+    reply->op_ret = 0;
+    reply->op_errno = ENOENT;
     return XL_DONE;
 }
 
@@ -223,8 +313,10 @@ dist_readdir_go(struct xlator *xl, struct call_stack *stk)
     if (err)
         return err;
     inode_epochs_take(xl->graph->inodes, &l.epochs);
-    xl_verdict verdict = list_all(&l);
+    err = dist_fan_begin(&l.fan, &o);
+    xl_verdict verdict = err ? err : list_all(&l);
 
+    dist_fan_end(&l.fan);
     layout_unref(l.layout);
     return verdict;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Directories. What the kernel has no room for of a brick's list is asked for again, from the cookie of the
- * last entry that it took. */
+ * last entry that it took. The kernel always asks what comes after the last entry; if the list's end came
+ * together with it, that is answered here. Who begins anew (rewinddir) asks the bricks again. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -64,6 +65,7 @@ reply_list(struct task *t, size_t (*add)(struct task *t, char *at, size_t room, 
 {
     struct iobuf *buf = iobuf_get(t->size);
     const struct dirent_entry *e = t->stk->reply.entries;
+    uint64_t last = 0;
     size_t used = 0;
 
     if (!buf) {
@@ -76,8 +78,11 @@ reply_list(struct task *t, size_t (*add)(struct task *t, char *at, size_t room, 
         if (bytes > t->size - used)
             break;
         used += bytes;
+        last = e->off;
     }
     t->file->is_in_list = used > 0;
+    if (!e && t->stk->reply.op_errno == ENOENT)
+        atomic_store(&t->file->end, last);
     if (fuse_reply_buf(t->req, buf->bytes, used) && add == add_plus)
         take_back(t, e);
     iobuf_unref(buf);
@@ -97,6 +102,13 @@ readdir_go(struct task *t)
 static void
 list(fuse_req_t req, enum fop fop, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
 {
+    if (off == 0) {
+        atomic_store(&file_of(fi)->end, 0);
+    } else if ((uint64_t)off == atomic_load(&file_of(fi)->end)) {
+        file_of(fi)->is_in_list = false;
+        fuse_reply_buf(req, NULL, 0);
+        return;
+    }
     struct task *t = task_new(req, fop, number, readdir_go);
 
     if (!t)

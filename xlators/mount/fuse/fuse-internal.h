@@ -111,6 +111,7 @@ struct fuse_file {
     struct fd *fd;        /* changed by switch.c while nothing runs */
     struct fd *listing;   /* of an older graph, in which a list was begun that is not read to its end; NULL */
     bool is_in_list;      /* a list was begun; written by the task that reads it, read while nothing runs */
+    _Atomic uint64_t end; /* of a directory: its list ends after this cookie; 0: not known */
     atomic_int err;       /* -errno: writes that an older graph had answered have failed; told once */
 };
 

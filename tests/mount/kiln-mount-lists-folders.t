@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A folder is listed with one READDIRP a subvolume, all at the same time: the end comes with the last entries. Large folders are listed whole,
+# from anywhere, and who begins anew sees what another client has done.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/measure.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+work=$(dirname "$(readlink -f "$0")")/listing_work.py
+volume_split=brick
+volume_new v 3x2
+volume_start v
+kiln=$T/kiln
+stock=$T/stock
+mount_kiln v "$kiln"
+mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
+mkdir "$kiln"/{empty,small,large}
+touch "$kiln"/small/f{1..20}
+mkdir "$kiln"/small/d{1..5}
+(cd "$kiln/large" && seq -f 'a-name-of-some-length-%04g' 900 | xargs touch)
+mkdir "$kiln"/large/folder{1..20}
+
+# How many READDIRPs the command sends.
+readdirps() {
+    local before after
+    calls_take "${mount_pid[$kiln]}" "$T/before"
+    "$@" >>"$T/log/list.out" || return 1
+    calls_take "${mount_pid[$kiln]}" "$T/after"
+    before=$(awk '$1 == "readdirp" { print $2 }' "$T/before")
+    after=$(awk '$1 == "readdirp" { print $2 }' "$T/after")
+    echo $((after - before))
+}
+
+is "$(readdirps ls -a "$kiln/empty")" 3 "an empty folder takes one READDIRP a subvolume"
+is "$(readdirps ls -a "$kiln/small")" 3 "so does a small one"
+is "$(find "$kiln/empty" | wc -l) $(find "$kiln/small" | wc -l) $(find "$kiln/large" | wc -l)" "1 26 921" "each is listed whole"
+for folder in empty small large; do
+    is "$(python3 "$work" "$kiln/$folder" "$stock/$folder")" "" "$folder: from anywhere, and anew"
+done
+mapfile -t bricks < <(tr ' ' '\n' <<<"${volume_bricks[v]}")
+daemon_kill "${brick_daemon[${bricks[2]}]}"
+daemon_kill "${brick_daemon[${bricks[3]}]}"
+some_are_listed() {
+    local n
+    n=$(find "$kiln/large" -type f | wc -l) && [[ $n -gt 300 && $n -lt 900 ]]
+}
+t "with a subvolume away, what the others have is listed" wait_for 240 "the rest to be listed" some_are_listed
