@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Directories. What the kernel has no room for of a brick's list is asked for again, from the cookie of the
  * last entry that it took. The kernel always asks what comes after the last entry; if the list's end came
- * together with it, that is answered here. Who begins anew (rewinddir) asks the bricks again. */
+ * together with it, that is answered here. Who begins anew (rewinddir) asks the bricks again. Bricks are
+ * asked for attributes even when the kernel wants names alone: the numbers in a list without them are those
+ * of the brick's own file system, and no stat shows them. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -96,11 +98,23 @@ readdir_go(struct task *t)
     if (ret < 0)
         task_fail(t, ret);
     else
-        reply_list(t, t->stk->call.fop == FOP_readdirp ? add_plus : add_plain);
+        reply_list(t, add_plain);
 }
 
 static void
-list(fuse_req_t req, enum fop fop, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
+readdirplus_go(struct task *t)
+{
+    int ret = task_call(t);
+
+    if (ret < 0)
+        task_fail(t, ret);
+    else
+        reply_list(t, add_plus);
+}
+
+static void
+list(fuse_req_t req, void (*go)(struct task *t), fuse_ino_t number, size_t size, off_t off,
+     struct fuse_file_info *fi)
 {
     if (off == 0) {
         atomic_store(&file_of(fi)->end, 0);
@@ -109,7 +123,7 @@ list(fuse_req_t req, enum fop fop, fuse_ino_t number, size_t size, off_t off, st
         fuse_reply_buf(req, NULL, 0);
         return;
     }
-    struct task *t = task_new(req, fop, number, readdir_go);
+    struct task *t = task_new(req, FOP_readdirp, number, go);
 
     if (!t)
         return;
@@ -124,13 +138,13 @@ list(fuse_req_t req, enum fop fop, fuse_ino_t number, size_t size, off_t off, st
 void
 op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    list(req, FOP_readdir, number, size, off, fi);
+    list(req, readdir_go, number, size, off, fi);
 }
 
 void
 op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    list(req, FOP_readdirp, number, size, off, fi);
+    list(req, readdirplus_go, number, size, off, fi);
 }
 
 static void
