@@ -17,7 +17,12 @@
 int
 show_json(const json_t *answer)
 {
-    if (json_dumpf(answer, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF && fflush(stdout) == 0)
+    /* In one piece: hundreds of kilobytes are a token each for json_dumpf(). */
+    char *text = json_dumps(answer, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    bool is_shown = text && puts(text) != EOF && fflush(stdout) == 0;
+
+    free(text);
+    if (is_shown)
         return KILN_DONE;
     perror("kiln: standard output");
     return KILN_REFUSED;
@@ -150,22 +155,12 @@ read_answer(const struct bytes *bytes)
     return shown;
 }
 
-/* `body` NULL: GET. */
+/* Said of an answer that is an error, or none; `json` is given back. An exit status. */
 static int
-ask_with(const char *path, const char *body, json_t **answer, bool is_quiet)
+no_answer(CURLcode err, json_t *json, long status, bool is_quiet)
 {
-    struct bytes bytes = {0};
-    long status = 0;
-    CURLcode err = exchange(path, body, &bytes, &status);
-    json_t *json = err ? NULL : read_answer(&bytes);
-
-    free(bytes.at);
-    *answer = NULL;
-    if (!err && status == 200 && json) {
-        *answer = json;
-        return KILN_DONE;
-    }
     int result = err ? KILN_NO_DAEMON : KILN_REFUSED;
+
     if (!is_quiet)
         result = err ? no_daemon(err) : refused_by_daemon(json, status);
     json_decref(json);
@@ -182,16 +177,51 @@ ask(const char *verb, json_t *args, json_t **answer)
     if (!body)
         return refuse(KILN_REFUSED, "text in UTF-8", NULL, "the arguments cannot be sent");
     snprintf(path, sizeof path, "/v1/%s", verb);
-    int result = ask_with(path, body, answer, false);
+    struct bytes bytes = {0};
+    long status = 0;
+    CURLcode err = exchange(path, body, &bytes, &status);
+    json_t *json = err ? NULL : read_answer(&bytes);
+    free(bytes.at);
     free(body);
-    return result;
+    if (err || status != 200 || !json)
+        return no_answer(err, json, status, false);
+    *answer = json;
+    return KILN_DONE;
+}
+
+/* The first line is JSON, all behind it becomes its member "lines". NULL: it is not, or no memory. */
+static json_t *
+read_top(const struct bytes *bytes)
+{
+    const char *end = bytes->at ? memchr(bytes->at, '\n', bytes->size) : NULL;
+    size_t size = end ? (size_t)(end - bytes->at) : 0;
+    json_t *json = end ? json_loadb(bytes->at, size, 0, NULL) : NULL;
+
+    if (json &&
+        json_object_set_new(json, "lines", json_stringn_nocheck(end + 1, bytes->size - size - 1)) == 0)
+        return json;
+    json_decref(json);
+    return NULL;
 }
 
 int
-ask_path(const char *path, json_t **answer, bool is_quiet)
+ask_top(unsigned slow, json_t **sample, bool is_quiet)
 {
-    return ask_with(path, NULL, answer, is_quiet);
+    struct bytes bytes = {0};
+    char path[64];
+    long status = 0;
+
+    *sample = NULL;
+    snprintf(path, sizeof path, "/top?slow=%u", slow);
+    CURLcode err = exchange(path, NULL, &bytes, &status);
+    json_t *json = err ? NULL : status == 200 ? read_top(&bytes) : read_answer(&bytes);
+    free(bytes.at);
+    if (err || status != 200 || !json)
+        return no_answer(err, json, status, is_quiet);
+    *sample = json;
+    return KILN_DONE;
 }
+
 
 int
 ask_and_say(const char *verb, json_t *args, const char *done, ...)

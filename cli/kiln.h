@@ -41,8 +41,9 @@ extern const struct verb verbs[]; /* ends with a row without a name */
 int ask(const char *verb, json_t *args, json_t **answer);
 /* The same for an answer that is shown as `done` (with the name in it), or as JSON. */
 int ask_and_say(const char *verb, json_t *args, const char *done, ...) __attribute__((format(printf, 3, 4)));
-/* The same of what is found at a path of kilnd's socket, as "/top.json". is_quiet: says nothing. */
-int ask_path(const char *path, json_t **answer, bool is_quiet);
+/* A sample for top_rates(), with as many of the slowest calls; its texts are as they are. is_quiet: says
+ * nothing of an error. */
+int ask_top(unsigned slow, json_t **sample, bool is_quiet);
 /* Prints the answer as JSON. KILN_DONE, or KILN_REFUSED when it cannot be written. */
 int show_json(const json_t *answer);
 /* "kiln: WRONG", "expected: ...", "try: ..."; the last two may be NULL. With --json an object. */

@@ -3,6 +3,7 @@
 #include "cli/top.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/histogram.h"
@@ -12,9 +13,13 @@
 static json_t *
 sample(bool is_later)
 {
-    json_int_t quick = histogram_bucket(100000), slow = histogram_bucket(5000000);
+    char lines[64];
+
+    snprintf(lines, sizeof lines, "7 7 1:7\n%d %d %u:%d %u:%d\n", is_later ? 302 : 100,
+             is_later ? 40000000 : 10000000, histogram_bucket(100000), is_later ? 300 : 100,
+             histogram_bucket(5000000), is_later ? 2 : 0);
     json_t *sample = json_pack(
-        "{sI sI sI sf si s{sisisisi} s[{ss ss sb si si si si si si sI sI sI s{s{si sI s[[II][II]]}} s[{ss ss "
+        "{sI sI sI sf si s{sisisisi} s[{ss ss sb si si si si si si sI sI sI s{si} s[{ss ss "
         "ss sI sI si}]}"
         "{ss ss sb si si si si si si sI sI sI s{} s[]}]}",
         "time_ns", (json_int_t)(is_later ? 12000000000 : 10000000000), "age_ns", (json_int_t)4000000000,
@@ -22,9 +27,8 @@ sample(bool is_later)
         "live", 1500, "hot", 20, "cold", 3, "bytes", 1 << 20, "bricks", "brick", "/a", "volume", "v", "up", 1,
         "clients", 1, "open", 4, "running", 2, "queued", 5, "locks_held", 7, "locks_waiting", 1,
         "memory_bytes", (json_int_t)123456, "bytes_read", (json_int_t)0, "bytes_written",
-        (json_int_t)(is_later ? 4096 * 302 : 4096 * 100), "fops", "writev", "calls", is_later ? 302 : 100,
-        "sum_ns", (json_int_t)(is_later ? 40000000 : 10000000), "buckets", quick,
-        (json_int_t)(is_later ? 300 : 100), slow, (json_int_t)(is_later ? 2 : 0), "client_list", "id", "3",
+        (json_int_t)(is_later ? 4096 * 302 : 4096 * 100), "fops", "writev", 8,
+        "client_list", "id", "3",
         "name", "fuse", "peer", "192.0.2.1:1023", "received", (json_int_t)(is_later ? 5000 : 1000), "sent",
         (json_int_t)(is_later ? 900 : 500), "locks", 8, "brick", "/b\x01", "volume", "w", "up", 0, "clients",
         0, "open", 0, "running", 0, "queued", 0, "locks_held", 0, "locks_waiting", 0, "memory_bytes",
@@ -32,6 +36,7 @@ sample(bool is_later)
         "fops", "client_list");
 
     ck_assert_ptr_nonnull(sample);
+    json_object_set_new(sample, "lines", json_string(lines));
     json_object_set_new(json_array_get(json_object_get(sample, "bricks"), 0), "cpu_ns",
                         json_integer(is_later ? 900000000 : 400000000));
     return sample;

@@ -44,24 +44,39 @@ find(const json_t *list, const char *key, const char *wanted)
 
 /* ---- fops ------------------------------------------------------------------------------------ */
 
-static void
-read_histogram(const json_t *fop, struct histogram *h)
+static uint64_t
+read_digits(const char **at)
 {
-    json_t *pair;
-    size_t i;
+    uint64_t n = 0;
 
-    memset(h, 0, sizeof *h);
-    json_array_foreach(json_object_get(fop, "buckets"), i, pair)
-    {
-        json_int_t bucket = json_integer_value(json_array_get(pair, 0));
-        json_int_t count = json_integer_value(json_array_get(pair, 1));
+    for (; **at >= '0' && **at <= '9'; (*at)++)
+        n = n * 10 + (uint64_t)(**at - '0');
+    return n;
+}
 
-        if (bucket < 0 || bucket >= HISTOGRAM_BUCKETS || count < 0)
-            continue;
-        h->buckets[bucket] += (uint64_t)count;
-        h->count += (uint64_t)count;
+/* The line of kilnd's answer that is the fop's: "CALLS NS BUCKET:COUNT BUCKET:COUNT"; what is none ends it.
+ * Returns the calls. `at`, `sample` NULL: none. */
+static uint64_t
+read_fop(const json_t *at, const json_t *sample, struct histogram *h)
+{
+    const json_t *lines = json_object_get(sample, "lines");
+    json_int_t begin = at ? json_integer_value(at) : -1;
+    const char *c = "";
+
+    if (begin >= 0 && (uint64_t)begin < json_string_length(lines))
+        c = json_string_value(lines) + begin;
+    histogram_clear(h);
+    uint64_t calls = read_digits(&c);
+    c += *c == ' ';
+    h->sum = read_digits(&c);
+    while (*c == ' ') {
+        c++;
+        uint64_t bucket = read_digits(&c);
+        if (bucket >= HISTOGRAM_BUCKETS || *c++ != ':')
+            break;
+        histogram_put(h, (unsigned)bucket, read_digits(&c));
     }
-    h->sum = (uint64_t)number(fop, "sum_ns");
+    return calls;
 }
 
 static double
@@ -70,8 +85,9 @@ quantile_us(const struct histogram *h, double q)
     return (double)histogram_quantile(h, q) / 1e3;
 }
 
-/* Three histograms, too large for a stack that knows nothing of them. */
+/* Three histograms, too large for a stack that knows nothing of them, and whose they are. */
 struct work {
+    const json_t *now_sample, *before_sample;
     struct histogram now, before, all;
     uint64_t busy_ns; /* of all fops of the brick */
 };
@@ -79,14 +95,15 @@ struct work {
 static json_t *
 fop_rates(const char *name, const json_t *before, const json_t *now, double seconds, struct work *w)
 {
-    double calls = grown(before, now, "calls");
+    uint64_t calls = read_fop(now, w->now_sample, &w->now);
+    uint64_t old = read_fop(before, w->before_sample, &w->before);
 
-    read_histogram(now, &w->now);
-    read_histogram(before, &w->before);
+    if (calls >= old)
+        calls -= old;
     if (w->now.count >= w->before.count)
         histogram_subtract(&w->now, &w->before);
     histogram_merge(&w->all, &w->now);
-    return json_pack("{ss sf sf sf sf}", "fop", name, "ops", calls / seconds, "p50_us",
+    return json_pack("{ss sf sf sf sf}", "fop", name, "ops", (double)calls / seconds, "p50_us",
                      quantile_us(&w->now, 0.5), "p99_us", quantile_us(&w->now, 0.99), "busy_ns",
                      (double)w->now.sum);
 }
@@ -114,7 +131,7 @@ all_fops(const json_t *before, json_t *now, double seconds, struct work *w)
     const json_t *old = json_object_get(before, "fops");
     const char *name;
 
-    memset(&w->all, 0, sizeof w->all);
+    histogram_clear(&w->all);
     json_object_foreach(json_object_get(now, "fops"), name, fop)
         json_array_append_new(list, fop_rates(name, json_object_get(old, name), fop, seconds, w));
     add_shares(list, w);
@@ -179,7 +196,7 @@ top_rates(const json_t *before, const json_t *now)
     const json_t *old_bricks = json_object_get(before, "bricks"),
                  *new_bricks = json_object_get(now, "bricks");
     double seconds = grown(before, now, before ? "time_ns" : "age_ns") / 1e9;
-    struct work *w = malloc(sizeof *w);
+    struct work *w = calloc(1, sizeof *w);
     json_t *bricks = json_array(), *brick;
     size_t i;
 
@@ -188,6 +205,8 @@ top_rates(const json_t *before, const json_t *now)
         json_decref(bricks);
         return NULL;
     }
+    w->now_sample = now;
+    w->before_sample = before;
     json_array_foreach(new_bricks, i, brick)
     {
         const json_t *same = find(old_bricks, "brick", text(brick, "brick"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* top: what `kiln top` shows. Two answers of kilnd's /top.json become rates (top-rates.c), these become rows
+/* top: what `kiln top` shows. Two answers of kilnd's /top become rates (top-rates.c), these become rows
  * of a view, and rows become lines of text (top-view.c), which go to the screen (top.c) or to standard
  * output. */
 #ifndef KILN_CLI_TOP_H

@@ -101,6 +101,7 @@ take_brick(struct graph *g, void *arg)
 
 struct pool_lines {
     struct figures *f;
+    uint16_t *brick_of; /* by owner: 1 + the brick's place; 0: none of them */
     unsigned room;
     uint64_t magazines_hot, magazines_cold;
     bool is_short;
@@ -108,15 +109,13 @@ struct pool_lines {
 
 /* "id 3, brick /b, active 5, bytes 960": a name may have anything in it. */
 static void
-count_owner(struct figures *f, const char *text)
+count_owner(const struct pool_lines *l, const char *text)
 {
     const char *last = strrchr(text, ' ');
     unsigned long id = strtoul(text + strlen("id "), NULL, 10);
 
-    for (unsigned i = 0; last && i < f->brick_count; i++) {
-        if (f->bricks[i].graph->owner == id)
-            f->bricks[i].memory_bytes += strtoull(last, NULL, 10);
-    }
+    if (last && id <= MEM_OWNER_MAX && l->brick_of[id])
+        l->f->bricks[l->brick_of[id] - 1].memory_bytes += strtoull(last, NULL, 10);
 }
 
 static struct pool_figures *
@@ -171,8 +170,23 @@ pool_line(void *arg, const char *key, const char *value)
     } else if (strcmp(key, "bytes-resident") == 0) {
         p->resident_bytes = number;
     } else if (strcmp(key, "owner") == 0) {
-        count_owner(l->f, value);
+        count_owner(l, value);
     }
+}
+
+/* False: no memory. */
+static bool
+take_pools(struct figures *f)
+{
+    struct pool_lines lines = {.f = f, .brick_of = calloc(MEM_OWNER_MAX + 1, sizeof *lines.brick_of)};
+
+    if (!lines.brick_of)
+        return false;
+    for (unsigned i = 0; i < f->brick_count; i++)
+        lines.brick_of[f->bricks[i].graph->owner] = (uint16_t)(i + 1);
+    mem_pools_dump(pool_line, &lines);
+    free(lines.brick_of);
+    return !lines.is_short;
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -213,7 +227,6 @@ figures_take(void)
 {
     struct figures *f = calloc(1, sizeof *f);
     struct taking taking = {.f = f};
-    struct pool_lines lines = {.f = f};
 
     if (!f)
         return NULL;
@@ -222,8 +235,7 @@ figures_take(void)
         figures_free(f);
         return NULL;
     }
-    mem_pools_dump(pool_line, &lines);
-    if (lines.is_short) {
+    if (!take_pools(f)) {
         figures_free(f);
         return NULL;
     }

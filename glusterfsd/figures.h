@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* figures: what the process and its bricks do and hold, read at one go for those who show it (/metrics,
- * /top.json). Nobody is stopped for it and no disk is asked.
+ * /top). Nobody is stopped for it and no disk is asked.
  *
  * thread: any that is registered with RCU, several at once. The bricks are pinned until figures_free(). */
 #ifndef KILN_GLUSTERFSD_FIGURES_H

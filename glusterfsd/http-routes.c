@@ -44,7 +44,7 @@ const struct http_route http_routes[] = {
     {.method = "GET", .path = "/healthz", .handle = healthz, .is_public = true},
     {.method = "GET", .path = "/readyz", .handle = readyz, .is_public = true},
     {.method = "GET", .path = "/metrics", .handle = metrics_answer, .is_public = true},
-    {.method = "GET", .path = "/top.json", .handle = top_answer},
+    {.method = "GET", .path = "/top", .handle = top_answer},
     {.method = "GET", .path = "/statedump.json", .handle = statedump_json, .may_block = true},
     {.method = "POST", .path = "/v1/*", .handle = verbs_handle,
      .body_max = VERBS_BODY_MAX, .may_block = true},

@@ -5,7 +5,7 @@
  *   POST /v1/VERB  what kiln asks about the volumes of this daemon: volumes/verbs.h. On the socket alone
  *   GET /readyz    200 when every brick serves, else 503 with what does not
  *   GET /metrics   figures for Prometheus (glusterfsd/metrics.h)
- *   GET /top.json  figures for `kiln top`. On the socket alone
+ *   GET /top       figures for `kiln top` (glusterfsd/top-answer.c). On the socket alone
  *   GET /statedump.json   what SIGUSR1 writes, as JSON (glusterfsd/statedump-json.h). On the socket alone
  */
 #ifndef KILN_GLUSTERFSD_HTTP_ROUTES_H

@@ -89,12 +89,52 @@ has_room(struct http_answer *a, size_t more)
 }
 
 void
+http_reserve(struct http_answer *a, size_t bytes)
+{
+    char *grown = bytes > a->room && bytes <= HTTP_ANSWER_MAX ? realloc(a->bytes, bytes) : NULL;
+
+    if (!grown)
+        return;
+    a->bytes = grown;
+    a->room = bytes;
+}
+
+void
 http_put(struct http_answer *a, const void *bytes, size_t size)
 {
     if (!has_room(a, size))
         return;
     memcpy(a->bytes + a->size, bytes, size);
     a->size += size;
+}
+
+void
+http_put_text(struct http_answer *a, const char *text)
+{
+    http_put(a, text, strlen(text));
+}
+
+void
+http_put_again(struct http_answer *a, size_t from, size_t size)
+{
+    if (!has_room(a, size))
+        return;
+    memcpy(a->bytes + a->size, a->bytes + from, size);
+    a->size += size;
+}
+
+void
+http_put_number(struct http_answer *a, uint64_t number, unsigned decimals)
+{
+    char digits[24]; /* 20, and the point */
+    size_t at = sizeof digits;
+
+    for (unsigned n = 0; number || n <= decimals; n++, number /= 10) {
+        if (n && n == decimals)
+            digits[--at] = '.';
+        digits[--at] = (char)('0' + number % 10);
+    }
+    http_put(a, digits + at, sizeof digits - at);
 }
 
 static void

@@ -67,8 +67,15 @@ struct http_route {
 /* What `key` is in the query, decoded; NULL: not there; "": without a value. Lasts as the request. */
 const char *http_query(const struct http_request *req, const char *key);
 
+/* Makes room for a long answer at one go, if there is memory. */
+void http_reserve(struct http_answer *answer, size_t bytes);
 /* Adds to the answer. */
 void http_put(struct http_answer *answer, const void *bytes, size_t size);
+void http_put_text(struct http_answer *answer, const char *text);
+/* Bytes that are in the answer already, once more. */
+void http_put_again(struct http_answer *answer, size_t from, size_t size);
+/* `number` / 10^decimals, with so many decimals (19 at most): ten times as fast as printf's. */
+void http_put_number(struct http_answer *answer, uint64_t number, unsigned decimals);
 void http_printf(struct http_answer *answer, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* `text` as a JSON string, with its quotes. What is not UTF-8 becomes U+FFFD. */
 void http_put_json_string(struct http_answer *answer, const char *text);

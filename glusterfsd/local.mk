@@ -30,7 +30,8 @@ kilnd_SOURCES = \
 	glusterfsd/statedump-json.c \
 	glusterfsd/statedump-json.h \
 	glusterfsd/statedump-options.c \
-	glusterfsd/statedump-options.h
+	glusterfsd/statedump-options.h \
+	glusterfsd/top-answer.c
 # The allocator first: it takes malloc's place.
 kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS)
 

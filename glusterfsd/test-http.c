@@ -193,6 +193,32 @@ expect(const char *text, unsigned status, const char *part)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
+START_TEST(numbers_are_as_printf_has_them)
+{
+    const uint64_t all[] = {0, 1, 9, 10, 999, 1000, 1001, 123456789, 1000000000, UINT64_MAX};
+    struct http_answer a = {0};
+
+    for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) {
+        char wanted[128];
+
+        a.size = 0;
+        http_put_number(&a, all[i], 0);
+        http_put_text(&a, " ");
+        http_put_number(&a, all[i], 3);
+        http_put_text(&a, " ");
+        http_put_number(&a, all[i], 19);
+        http_put_again(&a, 0, a.size);
+        int n = snprintf(wanted, sizeof wanted, "%ju %ju.%03ju %ju.%019ju", all[i], all[i] / 1000,
+                         all[i] % 1000, all[i] / UINT64_C(10000000000000000000),
+                         all[i] % UINT64_C(10000000000000000000));
+        ck_assert_uint_eq(a.size, 2 * (size_t)n);
+        ck_assert_mem_eq(a.bytes, wanted, (size_t)n);
+        ck_assert_mem_eq(a.bytes + n, wanted, (size_t)n);
+    }
+    free(a.bytes);
+}
+END_TEST
+
 START_TEST(a_path_and_its_query)
 {
     struct stat st;
@@ -403,6 +429,7 @@ test_suite(void)
     TCase *t = tcase_create("http");
 
     tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, numbers_are_as_printf_has_them);
     tcase_add_test(t, a_path_and_its_query);
     tcase_add_test(t, head_has_no_body);
     tcase_add_test(t, what_is_not_there);

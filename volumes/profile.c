@@ -29,7 +29,7 @@ microseconds(uint64_t ns)
 static json_t *
 describe_fop(struct xlator *stats, enum fop fop, uint64_t calls, struct histogram *h)
 {
-    memset(h, 0, sizeof *h);
+    histogram_clear(h);
     bool has_times = io_stats_latencies(stats, fop, h) && h->count > 0;
 
     return json_pack("{ss sI so so so}", "fop", fop_info[fop].name, "calls", (json_int_t)calls, "mean_us",
@@ -79,10 +79,11 @@ static json_t *
 describe(struct xlator *stats)
 {
     struct io_stats_counts counts;
-    struct histogram *h = malloc(sizeof *h);
+    struct histogram *h = calloc(1, sizeof *h);
     json_t *fops = h ? json_array() : NULL;
 
     io_stats_counts(stats, &counts);
+    io_stats_gather();
     for (unsigned i = 0; i < FOP_COUNT && fops; i++) {
         if (counts.calls[i] == 0 ||
             json_array_append_new(fops, describe_fop(stats, i, counts.calls[i], h)) == 0)

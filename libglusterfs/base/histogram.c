@@ -5,12 +5,17 @@
 
 static_assert(HISTOGRAM_OCTAVES == 37 - 7, "the last octave ends at HISTOGRAM_NS_MAX");
 
+static unsigned
+first_octave(uint32_t octaves)
+{
+    return (unsigned)__builtin_ctz(octaves);
+}
+
 void
 histogram_add(struct histogram *h, uint64_t ns)
 {
-    h->count++;
+    histogram_put(h, histogram_bucket(ns), 1);
     h->sum += ns;
-    h->buckets[histogram_bucket(ns)]++;
 }
 
 void
@@ -18,8 +23,13 @@ histogram_merge(struct histogram *h, const struct histogram *from)
 {
     h->count += from->count;
     h->sum += from->sum;
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-        h->buckets[i] += from->buckets[i];
+    h->octaves |= from->octaves;
+    for (uint32_t left = from->octaves; left; left &= left - 1) {
+        unsigned at = first_octave(left) * HISTOGRAM_SUB;
+
+        for (unsigned i = at; i < at + HISTOGRAM_SUB; i++)
+            h->buckets[i] += from->buckets[i];
+    }
 }
 
 static void
@@ -33,28 +43,62 @@ histogram_subtract(struct histogram *h, const struct histogram *before)
 {
     subtract(&h->sum, before->sum);
     h->count = 0;
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        subtract(&h->buckets[i], before->buckets[i]);
-        h->count += h->buckets[i];
+    for (uint32_t left = h->octaves; left; left &= left - 1) {
+        unsigned at = first_octave(left) * HISTOGRAM_SUB;
+
+        for (unsigned i = at; i < at + HISTOGRAM_SUB; i++) {
+            subtract(&h->buckets[i], before->buckets[i]);
+            h->count += h->buckets[i];
+        }
     }
+}
+
+static uint64_t
+middle_of(unsigned bucket)
+{
+    uint64_t start = histogram_bucket_start(bucket), end = histogram_bucket_start(bucket + 1);
+
+    return start + (end - start) / 2;
+}
+
+void
+histogram_quantiles(const struct histogram *h, const double *q, unsigned count, uint64_t *ns)
+{
+    uint64_t seen = 0;
+    unsigned n = 0;
+
+    for (uint32_t left = h->octaves; left; left &= left - 1) {
+        unsigned at = first_octave(left) * HISTOGRAM_SUB;
+
+        for (unsigned i = at; i < at + HISTOGRAM_SUB; i++) {
+            seen += h->buckets[i];
+            while (h->buckets[i] && n < count && (double)seen >= q[n] * (double)h->count)
+                ns[n++] = middle_of(i);
+        }
+    }
+    for (; n < count; n++)
+        ns[n] = 0; /* it is empty */
 }
 
 uint64_t
 histogram_quantile(const struct histogram *h, double q)
 {
-    double wanted = q * (double)h->count;
-    uint64_t seen = 0;
-    unsigned last = 0;
+    uint64_t ns;
 
-    if (!h->count)
-        return 0;
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        seen += h->buckets[i];
-        if (h->buckets[i])
-            last = i;
-        if (h->buckets[i] && (double)seen >= wanted)
-            break;
+    histogram_quantiles(h, &q, 1, &ns);
+    return ns;
+}
+
+void
+histogram_below(const struct histogram *h, uint64_t below[HISTOGRAM_OCTAVES])
+{
+    uint64_t seen = 0;
+
+    for (unsigned octave = 0; octave < HISTOGRAM_OCTAVES; octave++) {
+        unsigned at = octave * HISTOGRAM_SUB;
+
+        for (unsigned i = at; h->octaves >> octave & 1 && i < at + HISTOGRAM_SUB; i++)
+            seen += h->buckets[i];
+        below[octave] = seen;
     }
-    uint64_t start = histogram_bucket_start(last), end = histogram_bucket_start(last + 1);
-    return start + (end - start) / 2;
 }

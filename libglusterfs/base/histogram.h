@@ -14,6 +14,7 @@
 #define KILN_BASE_HISTOGRAM_H
 
 #include <stdint.h>
+#include <string.h>
 
 enum {
     HISTOGRAM_SUB = 32, /* buckets of an octave */
@@ -24,6 +25,7 @@ enum {
 
 struct histogram {
     uint64_t count, sum; /* sum: nanoseconds, exact */
+    uint32_t octaves;    /* bit N: octave N has counts, or has had; the buckets of all others are 0 */
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
@@ -48,6 +50,25 @@ histogram_bucket_start(unsigned bucket)
     return octave ? (uint64_t)(HISTOGRAM_SUB + sub) << (octave + 2) : (uint64_t)sub << 3;
 }
 
+/* As many more in a bucket; `sum` is the caller's to add. */
+static inline void
+histogram_put(struct histogram *h, unsigned bucket, uint64_t count)
+{
+    h->octaves |= UINT32_C(1) << bucket / HISTOGRAM_SUB;
+    h->buckets[bucket] += count;
+    h->count += count;
+}
+
+/* Empty again; an octave without counts costs nothing. */
+static inline void
+histogram_clear(struct histogram *h)
+{
+    for (uint32_t left = h->octaves; left; left &= left - 1)
+        memset(&h->buckets[__builtin_ctz(left) * HISTOGRAM_SUB], 0, HISTOGRAM_SUB * sizeof h->buckets[0]);
+    h->count = h->sum = 0;
+    h->octaves = 0;
+}
+
 /* One more. */
 void histogram_add(struct histogram *h, uint64_t ns);
 /* All of `from` too. */
@@ -58,5 +79,9 @@ void histogram_subtract(struct histogram *h, const struct histogram *before);
 /* The duration that a share `q` (0 to 1) of all do not exceed, in ns: the middle of its bucket. 0: there is
  * none. */
 uint64_t histogram_quantile(const struct histogram *h, double q);
+/* The same of `count` shares that grow, at one go. */
+void histogram_quantiles(const struct histogram *h, const double *q, unsigned count, uint64_t *ns);
+/* below[N]: how many took less than the end of octave N, which is 2^(N + 8) ns. */
+void histogram_below(const struct histogram *h, uint64_t below[HISTOGRAM_OCTAVES]);
 
 #endif

@@ -94,6 +94,40 @@ START_TEST(quantiles_are_those_of_the_sorted_list)
 }
 END_TEST
 
+START_TEST(below_counts_whole_octaves)
+{
+    uint64_t below[HISTOGRAM_OCTAVES];
+
+    a = (struct histogram){0};
+    for (unsigned i = 0; i < 10000; i++)
+        histogram_add(&a, some_duration(i));
+    histogram_below(&a, below);
+    for (unsigned octave = 0; octave < HISTOGRAM_OCTAVES; octave++) {
+        uint64_t wanted = 0;
+
+        for (unsigned i = 0; i < 10000; i++)
+            wanted += some_duration(i) < UINT64_C(1) << (octave + 8) || octave == HISTOGRAM_OCTAVES - 1;
+        ck_assert_uint_eq(below[octave], wanted);
+    }
+}
+END_TEST
+
+START_TEST(cleared_is_as_new)
+{
+    static const struct histogram empty;
+    const double shares[] = {0.5, 1};
+    uint64_t ns[2] = {1, 1};
+
+    a = empty;
+    for (unsigned i = 0; i < 10000; i++)
+        histogram_add(&a, some_duration(i));
+    histogram_clear(&a);
+    ck_assert_mem_eq(&a, &empty, sizeof a);
+    histogram_quantiles(&a, shares, 2, ns);
+    ck_assert_uint_eq(ns[0] + ns[1], 0);
+}
+END_TEST
+
 START_TEST(merged_is_as_if_counted_together)
 {
     a = b = both = (struct histogram){0};
@@ -105,6 +139,7 @@ START_TEST(merged_is_as_if_counted_together)
     ck_assert_uint_eq(a.count, both.count);
     ck_assert_uint_eq(a.sum, both.sum);
     ck_assert_mem_eq(a.buckets, both.buckets, sizeof a.buckets);
+    ck_assert_uint_eq(a.octaves, both.octaves);
     histogram_subtract(&both, &b);
     histogram_subtract(&both, &a); /* more than there is left: nothing */
     ck_assert_uint_eq(both.count, 0);
@@ -124,6 +159,8 @@ test_suite(void)
     tcase_add_test(t, every_duration_has_its_bucket);
     tcase_add_test(t, the_error_is_bounded);
     tcase_add_test(t, quantiles_are_those_of_the_sorted_list);
+    tcase_add_test(t, below_counts_whole_octaves);
+    tcase_add_test(t, cleared_is_as_new);
     tcase_add_test(t, merged_is_as_if_counted_together);
     suite_add_tcase(s, t);
     return s;

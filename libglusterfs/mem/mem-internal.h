@@ -27,7 +27,7 @@ void mem_test_hook(enum mem_hook point);
 #include <pthread.h>
 
 #define MEM_IDS 256
-#define MEM_OWNERS 4096
+#define MEM_OWNERS (MEM_OWNER_MAX + 1)
 #define MEM_CAP_MAX 256 /* objects in the largest magazine */
 
 /* ---- options (mem-option.c) ------------------------------------------------------------------ */

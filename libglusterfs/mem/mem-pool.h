@@ -155,7 +155,9 @@ void mem_pool_thread_destructor(void);
 
 /* ---- owners (bricks) ------------------------------------------------------------------------- */
 
-/* A new owner id (1 .. 4095), or -errno. Its id is not reused while anything is counted against it. */
+enum { MEM_OWNER_MAX = 4095 };
+/* A new owner id (1 .. MEM_OWNER_MAX), or -errno. Its id is not reused while anything is counted against
+ * it. */
 int mem_owner_new(const char *name);
 
 /* The owner is gone; late puts still count down. Its id is free again at once if the last mem_owner_audit()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # /metrics is strict OpenMetrics; it has the families that doc/metrics.md lists and no others; the figures are those of what was done,
-# and a name with quotes in it does no harm. /top.json tells the same, on the socket alone.
+# and a name with quotes in it does no harm. /top tells the same, on the socket alone.
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -73,14 +73,15 @@ is "$(value kiln_brick_clients 'brick_path=a \"quoted\\ name')" 0 "and is found 
 kill -TERM "$pid"
 t_here "and ends well" wait "$pid"
 
-top=$(curl -sS --fail --max-time 120 --unix-socket "$T/http" http://kiln/top.json)
+top=$(curl -sS --fail --max-time 120 --unix-socket "$T/http" http://kiln/top)
 calls_of() {
     python3 -c '
 import json, sys
-for b in json.load(sys.stdin)["bricks"]:
+told, _, lines = sys.stdin.read().partition("\n")
+for b in json.loads(told)["bricks"]:
     if b["brick"] == sys.argv[1]:
-        f = b["fops"]["create"]
-        print(b["volume"], f["calls"], sum(n for _, n in f["buckets"]), b["clients"])' "$first" <<<"$top"
+        calls, _, *buckets = lines[b["fops"]["create"]:].splitlines()[0].split()
+        print(b["volume"], calls, sum(int(pair.split(":")[1]) for pair in buckets), b["clients"])' "$first" <<<"$top"
 }
-is "$(calls_of)" "v 20 20 1" "/top.json tells the same"
-is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' http://127.0.0.1:9421/top.json)" 404 "but not at the address"
+is "$(calls_of)" "v 20 20 1" "/top tells the same"
+is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' http://127.0.0.1:9421/top)" 404 "but not at the address"

@@ -26,6 +26,9 @@ struct io_stats_counts {
     long open; /* files, now */
 };
 void io_stats_counts(struct xlator *xl, struct io_stats_counts *out);
+/* What threads still have of the durations of calls is put into the bricks' histograms: before those are
+ * read. */
+void io_stats_gather(void);
 /* Adds the durations of the calls of a fop to `to`: from the call's arrival in this layer to its reply, time
  * that it was parked included. False: there are none (latency-histograms is off, or nobody has called).
  * thread  any that has the brick pinned */

@@ -2,8 +2,8 @@
 /* How long the calls of each fop take: a histogram for each brick and fop.
  *
  * At a call's end its duration is written into a ring of the thread, which stays in the processor's cache.
- * When the ring is full the thread puts what is in it into the histograms of the bricks; who reads a
- * histogram, and who takes a brick down, empties all rings first. So no call waits at its end for the memory
+ * When the ring is full the thread puts what is in it into the histograms of the bricks; who reads
+ * histograms, and who takes a brick down, empties all rings first. So no call waits at its end for the memory
  * of its brick's histogram, which other work has driven out of the cache meanwhile, and a brick needs only
  * one for all threads.
  *
@@ -253,17 +253,22 @@ ios_latency_init(struct ios *ios)
 static void
 spread_tell(const struct spread *s, struct histogram *to)
 {
-    for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
-        unsigned place = s->place[bucket / HISTOGRAM_SUB];
-        unsigned counter = (place - 1) * HISTOGRAM_SUB + bucket % HISTOGRAM_SUB;
-
-        if (!place)
+    for (unsigned octave = 0; octave < HISTOGRAM_OCTAVES; octave++) {
+        if (!s->place[octave])
             continue;
-        uint64_t n = s->low[counter] + (s->high ? (uint64_t)s->high[counter] << 16 : 0);
-        to->buckets[bucket] += n;
-        to->count += n;
+        unsigned counter = (s->place[octave] - 1u) * HISTOGRAM_SUB;
+
+        for (unsigned i = 0; i < HISTOGRAM_SUB; i++, counter++)
+            histogram_put(to, octave * HISTOGRAM_SUB + i,
+                          s->low[counter] + (s->high ? (uint64_t)s->high[counter] << 16 : 0));
     }
     to->sum += s->sum;
+}
+
+void
+io_stats_gather(void)
+{
+    rings_empty();
 }
 
 bool
@@ -271,7 +276,6 @@ io_stats_latencies(struct xlator *xl, enum fop fop, struct histogram *to)
 {
     struct ios *ios = xl->private;
 
-    rings_empty();
     pthread_mutex_lock(&ios->latency_lock);
     bool is_any = ios->spreads && ios->spreads[fop].octaves;
     if (is_any)

@@ -214,6 +214,7 @@ START_TEST(durations_of_each_fop)
 
     run(FOP_lookup, 0, 7);
     run(FOP_writev, 4096, 3);
+    io_stats_gather();
     ck_assert(io_stats_latencies(bench_xl, FOP_lookup, &h));
     ck_assert_uint_eq(h.count, 7);
     ck_assert_uint_gt(h.sum, 0);
@@ -235,6 +236,7 @@ START_TEST(histograms_can_be_off)
     static struct histogram h;
 
     run(FOP_lookup, 0, 7);
+    io_stats_gather();
     ck_assert(!io_stats_latencies(bench_xl, FOP_lookup, &h));
 }
 END_TEST
@@ -280,6 +282,7 @@ START_TEST(counted_by_many_threads_and_read_meanwhile)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, count_many, NULL), 0);
     while (before < COUNTERS * CALLS / 2) {
         h = (struct histogram){0};
+        io_stats_gather();
         io_stats_latencies(bench_xl, FOP_stat, &h);
         ck_assert_uint_ge(h.count, before); /* only grows */
         before = h.count;
@@ -287,6 +290,7 @@ START_TEST(counted_by_many_threads_and_read_meanwhile)
     for (unsigned i = 0; i < COUNTERS; i++)
         pthread_join(threads[i], NULL);
     h = (struct histogram){0};
+    io_stats_gather();
     ck_assert(io_stats_latencies(bench_xl, FOP_stat, &h));
     ck_assert_uint_eq(h.count, COUNTERS * CALLS);
     for (unsigned octave = 0; octave < 30; octave++) {
