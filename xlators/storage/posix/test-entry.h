@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/test-must.h"
 #include "base/test-root.h"
 #include "graph/pools.h"
 #include "mem/iobuf.h"
@@ -106,7 +107,7 @@ world_teardown(void)
     remove_tree(w.dir);
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls: of any thread -------------------------------------------------------------------- */
 
 static inline void
 call_done(struct call_stack *stk)
@@ -139,7 +140,7 @@ static inline int
 call_run(struct call_stack *stk)
 {
     call_stack_wind(stk, w.graph->brick);
-    ck_assert_ptr_eq(stk->owner, stk);
+    must(stk->owner == stk);
     return stk->reply.op_ret < 0 ? -stk->reply.op_errno : 0;
 }
 
@@ -156,7 +157,7 @@ fresh_gfid(void)
 static inline void
 want_gfid(struct call_stack *stk, const struct gfid *g)
 {
-    ck_assert_int_eq(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, g), 0);
+    must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, g) == 0);
 }
 
 /* Makes an entry; its inode (linked, the caller's reference) or NULL with *err. */
@@ -174,7 +175,7 @@ make_as(enum fop fop, struct inode *parent, const char *name, const struct gfid 
     stk.call.name2 = "../target";
     *err = call_run(&stk);
     if (*err == 0) {
-        ck_assert(gfid_equal(&stk.reply.stat.gfid, gfid));
+        must(gfid_equal(&stk.reply.stat.gfid, gfid));
         inode = inode_link(w.graph->inodes, parent, name, &stk.reply.stat);
     }
     call_stack_release(&stk);
@@ -276,7 +277,7 @@ open_file(struct inode *inode)
     call_begin(&stk, FOP_open);
     stk.call.loc.inode = inode_ref(inode);
     stk.call.flags = O_RDWR;
-    ck_assert_int_eq(call_run(&stk), 0);
+    must(call_run(&stk) == 0);
     struct fd *fd = fd_ref(stk.reply.fd);
     call_stack_release(&stk);
     return fd;

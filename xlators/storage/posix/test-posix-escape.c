@@ -4,7 +4,9 @@
  * call.
  *
  * The target is a folder of the test's own beside the brick: "secret". It is never seen in an answer and
- * never changed. KILN_ESCAPE_ROUNDS says how often each attacked call is made (400). */
+ * never changed. KILN_ESCAPE_ROUNDS says how often each attacked call is made (400), KILN_ESCAPE_CHANGES how
+ * often at least another client changes what a gfid is meanwhile (0). CK_RUN_CASE=gfids runs that race alone.
+ */
 #include <pthread.h>
 #include <sys/sysmacros.h>
 
@@ -15,7 +17,7 @@
 
 static char secret[64];
 static struct stat secret_was;
-static long rounds;
+static long rounds, gfid_changes;
 
 static void
 put_file(const char *path)
@@ -88,9 +90,10 @@ secret_untouched(void)
 static void
 setup(void)
 {
-    const char *text = getenv("KILN_ESCAPE_ROUNDS");
+    const char *text = getenv("KILN_ESCAPE_ROUNDS"), *more = getenv("KILN_ESCAPE_CHANGES");
 
     rounds = text ? atol(text) : 400;
+    gfid_changes = more ? atol(more) : 0;
     world_setup();
     secret_up();
 }
@@ -102,7 +105,7 @@ teardown(void)
     remove_tree(secret);
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls: of any thread -------------------------------------------------------------------- */
 
 static struct inode *
 symlink_as(struct inode *parent, const char *name, const struct gfid *gfid, const char *text)
@@ -142,7 +145,7 @@ no_secret(const struct call_stack *stk, int r)
     const struct dict_pair *content =
         r == 0 && stk->reply.xdata ? dict_find(stk->reply.xdata, DICT_KEY_CONTENT) : NULL;
 
-    ck_assert(!content || content->len != sizeof SECRET_TEXT - 1);
+    must(!content || content->len != sizeof SECRET_TEXT - 1);
 }
 
 /* By inode, through its handle. Answers nothing of the secret. */
@@ -159,7 +162,7 @@ on_inode(enum fop fop, struct inode *inode)
     stk.call.size = 4096;
     stk.call.stbuf.mode = 0777;
     stk.call.valid = SETATTR_MODE;
-    ck_assert_int_eq(dict_set_int(stk.call.xdata, DICT_KEY_CONTENT, 4096), 0);
+    must(dict_set_int(stk.call.xdata, DICT_KEY_CONTENT, 4096) == 0);
     if (fop == FOP_getxattr) {
         stk.call.name = "trusted.secret";
         stk.call.has_name = true;
@@ -167,10 +170,10 @@ on_inode(enum fop fop, struct inode *inode)
     if (fop == FOP_setxattr) {
         memset(value, 'x', sizeof value);
         stk.call.dict = dict_new(&stk.arena);
-        ck_assert_int_eq(dict_set_text(stk.call.dict, "trusted.planted", DICT_PTR, value, 8), 0);
+        must(dict_set_text(stk.call.dict, "trusted.planted", DICT_PTR, value, 8) == 0);
     }
     int r = call_run(&stk);
-    ck_assert(r < 0 || fop != FOP_getxattr);
+    must(r < 0 || fop != FOP_getxattr);
     no_secret(&stk, r);
     call_stack_release(&stk);
     return r;
@@ -187,7 +190,7 @@ list(struct inode *dir)
     stk.call.size = 65536;
     int r = call_run(&stk);
     for (const struct dirent_entry *e = stk.reply.entries; r == 0 && e; e = e->next)
-        ck_assert_str_ne(e->name, "shadow");
+        must(strcmp(e->name, "shadow") != 0);
     call_stack_release(&stk);
     return r;
 }
@@ -199,7 +202,7 @@ look_with_content(struct inode *parent, const char *name)
 
     call_begin(&stk, FOP_lookup);
     call_loc(&stk.call.loc, parent, name);
-    ck_assert_int_eq(dict_set_int(stk.call.xdata, DICT_KEY_CONTENT, 4096), 0);
+    must(dict_set_int(stk.call.xdata, DICT_KEY_CONTENT, 4096) == 0);
     int r = call_run(&stk);
     no_secret(&stk, r);
     call_stack_release(&stk);
@@ -236,7 +239,7 @@ use_dir(struct inode *dir, long round)
     for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++)
         done += on_inode(fops[i], dir) == 0;
     done += list(dir) == 0;
-    ck_assert_int_ne(look_with_content(dir, "shadow"), 0);
+    must(look_with_content(dir, "shadow") != 0);
     snprintf(name, sizeof name, "n%ld-%lx", round, (unsigned long)pthread_self());
     done += create_or_open(dir, name, O_RDWR | O_TRUNC) == 0;
     done += look_with_content(dir, name) == 0;
@@ -247,7 +250,7 @@ use_dir(struct inode *dir, long round)
     done += made != NULL;
     done += remove_entry(round & 1 ? FOP_rmdir : FOP_unlink, dir, name, 0) == 0;
     inode_unref(made);
-    ck_assert_int_ne(remove_entry(FOP_unlink, dir, "shadow", 0), 0);
+    must(remove_entry(FOP_unlink, dir, "shadow", 0) != 0);
     return done;
 }
 
@@ -564,31 +567,37 @@ swap_names(void *arg)
 
 struct user {
     struct inode *dir;
+    long changes; /* that the attacker makes at least before this one ends */
     bool may_all_fail;
     long done; /* calls that succeeded: at least one, in whatever time, or the test shows nothing */
+    long rounds;
 };
 
 static void *
 use_for_rounds(void *arg)
 {
     struct user *u = arg;
+    long i = 0;
 
-    for (long i = 0; i < rounds || (u->done == 0 && !u->may_all_fail); i++)
+    for (; i < rounds || (u->done == 0 && !u->may_all_fail) || atomic_load(&changes) < u->changes; i++)
         u->done += use_dir(u->dir, i);
+    u->rounds = i;
     return NULL;
 }
 
 /* Each of the directories is used while the attacker is at work; he ends with them. */
 static void
-attack(void *(*attacker)(void *), void *arg, struct inode *dirs[], int count, bool may_all_fail)
+attack(void *(*attacker)(void *), void *arg, struct inode *dirs[], int count, const struct user *how)
 {
     pthread_t thread, users[4];
     struct user u[4];
 
     atomic_store(&is_over, false);
+    atomic_store(&changes, 0);
     ck_assert_int_eq(pthread_create(&thread, NULL, attacker, arg), 0);
     for (int i = 0; i < count; i++) {
-        u[i] = (struct user){.dir = dirs[i], .may_all_fail = may_all_fail};
+        u[i] = *how;
+        u[i].dir = dirs[i];
         ck_assert_int_eq(pthread_create(&users[i], NULL, use_for_rounds, &u[i]), 0);
     }
     for (int i = 0; i < count; i++)
@@ -596,7 +605,7 @@ attack(void *(*attacker)(void *), void *arg, struct inode *dirs[], int count, bo
     atomic_store(&is_over, true);
     pthread_join(thread, NULL);
     for (int i = 0; i < count; i++)
-        printf("# %ld calls succeeded in %ld rounds\n", u[i].done, rounds);
+        printf("# %ld calls succeeded in %ld rounds\n", u[i].done, u[i].rounds);
     printf("# %ld changes meanwhile\n", atomic_load(&changes));
     secret_untouched();
 }
@@ -614,7 +623,7 @@ START_TEST(a_local_user_swaps_folders_and_symlinks)
     ck_assert_int_eq(symlink(secret, inside(s.b, w.dir, "evil")), 0);
     inside(s.a, w.dir, "d");
     struct inode *dirs[] = {d, sub, deep};
-    attack(swap_names, &s, dirs, 3, false);
+    attack(swap_names, &s, dirs, 3, &(struct user){0});
     ck_assert_int_gt(atomic_load(&changes), 0);
     inode_unref(deep);
     inode_unref(sub);
@@ -645,6 +654,7 @@ swapped_file(void)
     inside(s.a, w.dir, "f");
     inside(s.b, w.dir, "evil");
     atomic_store(&is_over, false);
+    atomic_store(&changes, 0);
     ck_assert_int_eq(pthread_create(&swapper, NULL, swap_names, &s), 0);
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(pthread_create(&users[i], NULL, use_file, &done[i]), 0);
@@ -678,6 +688,13 @@ END_TEST
  * a directory ... */
 static struct gfid attacked_parent, attacked_child;
 
+static void
+empty_landfill(void)
+{
+    for (int i = 0; i < 100 && w.p->janitor.fn(w.p) > 0; i++)
+        ;
+}
+
 static void *
 reuse_gfids(void *arg)
 {
@@ -695,7 +712,8 @@ reuse_gfids(void *arg)
         remove_entry(FOP_unlink, w.root, "s", 0);
         inode_unref(symlink_as(w.root, "s", &attacked_parent, "../../.."));
         remove_entry(FOP_unlink, w.root, "s", 0);
-        atomic_fetch_add(&changes, 1);
+        if (atomic_fetch_add(&changes, 1) % 64 == 0)
+            empty_landfill(); /* or it has a folder of each change's in the end */
     }
     return NULL;
 }
@@ -709,21 +727,30 @@ START_TEST(another_client_uses_gfids_again)
     struct inode *p = make_as(FOP_mkdir, w.root, "p", &attacked_parent, &err);
     struct inode *c = make_as(FOP_mkdir, p, "etc", &attacked_child, &err);
     struct inode *dirs[] = {p, c, c};
-    attack(reuse_gfids, NULL, dirs, 3, true);
+    attack(reuse_gfids, NULL, dirs, 3, &(struct user){.may_all_fail = true, .changes = gfid_changes});
     inode_unref(c);
     inode_unref(p);
 }
 END_TEST
 
+static TCase *
+tcase_of_world(Suite *s, const char *name)
+{
+    TCase *c = tcase_create(name);
+
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_set_timeout(c, getenv("KILN_ESCAPE_ROUNDS") || getenv("KILN_ESCAPE_CHANGES") ? 3600 : 30);
+    suite_add_tcase(s, c);
+    return c;
+}
+
 static Suite *
 test_suite(void)
 {
     Suite *s = suite_create("posix-escape");
-    TCase *c = tcase_create("escape");
+    TCase *c = tcase_of_world(s, "escape");
 
     root_or_skip();
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_set_timeout(c, getenv("KILN_ESCAPE_ROUNDS") ? 3600 : 30);
     tcase_add_test(c, symlink_with_the_gfid_of_a_removed_folder);
     tcase_add_test(c, symlink_with_the_gfid_of_a_held_folder);
     tcase_add_test(c, a_folder_becomes_a_symlink);
@@ -735,10 +762,11 @@ test_suite(void)
     tcase_add_test(c, chmod_does_not_follow);
     tcase_add_test(c, numbers_are_forgotten);
     tcase_add_test(c, times_are_read_of_what_must_be_reached_first);
+    c = tcase_of_world(s, "swaps");
     tcase_add_test(c, a_local_user_swaps_folders_and_symlinks);
     tcase_add_test(c, a_local_user_swaps_files);
+    c = tcase_of_world(s, "gfids");
     tcase_add_test(c, another_client_uses_gfids_again);
-    suite_add_tcase(s, c);
     return s;
 }
 
