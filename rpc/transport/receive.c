@@ -142,7 +142,7 @@ read_and_run(struct conn *c)
     enum turn turn;
 
     if (!b) {
-        conn_kill(c);
+        conn_kill(c); /* no memory for a batch */
         return;
     }
     for (;;) {

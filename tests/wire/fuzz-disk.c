@@ -136,6 +136,9 @@ run_name(const char *bytes, size_t len)
     (void)xattr_hidden_in_list(kind, &(struct caller){.uid = 1000});
     (void)xattr_hidden_in_fill(kind);
     (void)xattr_is_synced(name);
+    if (xattr_is_quota_command(name, &(struct caller){.pid = -5, .standing = PID_COUNTS_NOT}))
+        abort(); /* anybody may say that number */
+    (void)xattr_is_quota_command(name, &(struct caller){.pid = -5});
     if (posix_gfid2path_pair(&parent, name, key, value) != 37 + strlen(name) || strlen(key) != sizeof key - 1)
         abort();
 }

@@ -28,6 +28,7 @@
 #define EXPECTED_MAX 4096
 #define LAST 0x80000000u
 #define FRAGMENTS_MAX 4096
+#define FRAGMENTS_MAX_LOGIN 64
 #define PATIENCE_NS 120000000000ll
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -46,9 +47,11 @@ static struct {
     uint64_t sums[EXPECTED_MAX];
     unsigned count;
     bool is_over, is_trusted; /* over: the connection must end */
+    bool is_closing;          /* ... by a record: what came with it may be handed out or not */
     unsigned char mark[4];
     unsigned mark_have, fragments;
     bool is_in_fragment, is_last;
+    uint8_t first; /* of the record that is being taken */
     uint32_t left;
     size_t bytes;
     uint64_t sum;
@@ -114,6 +117,8 @@ record(struct conn *c, struct record *r, void *arg)
     assert(bytes == r->bytes && bytes > 0);
     if (first == 'L')
         conn_set_trusted(c);
+    if (first == 'C')
+        conn_close(c);
     answer(c, r, first);
     record_release(r);
     pthread_mutex_lock(&got.lock);
@@ -156,7 +161,8 @@ want_fragment(void)
     want.is_in_fragment = true;
     want.is_last = mark & LAST;
     want.left = mark & ~LAST;
-    want.is_over = want.left > max - want.bytes || ++want.fragments > FRAGMENTS_MAX ||
+    want.is_over = want.left > max - want.bytes ||
+                   ++want.fragments > (want.is_trusted ? FRAGMENTS_MAX : FRAGMENTS_MAX_LOGIN) ||
                    (want.is_last && want.bytes + want.left == 0);
 }
 
@@ -177,6 +183,8 @@ want_bytes(const uint8_t *data, size_t n)
             break;
         size_t take = n - at < want.left ? n - at : want.left;
 
+        if (take && want.bytes == 0)
+            want.first = data[at];
         want.sum = add(want.sum, data + at, take);
         want.bytes += take;
         want.left -= (uint32_t)take;
@@ -186,6 +194,7 @@ want_bytes(const uint8_t *data, size_t n)
         want.is_in_fragment = false;
         if (want.is_last) {
             want.sums[want.count++] = want.sum;
+            want.is_closing |= want.first == 'C';
             want.sum = want.bytes = want.fragments = 0;
             break;
         }
@@ -227,7 +236,8 @@ settle(bool takes_answers)
         unsigned n = got_count(&is_closed);
 
         if (is_closed ||
-            (ioctl(end, SIOCOUTQ, &unread) == 0 && unread == 0 && n >= want.count && !want.is_over))
+            (ioctl(end, SIOCOUTQ, &unread) == 0 && unread == 0 && n >= want.count && !want.is_over &&
+             !want.is_closing))
             return;
         if (takes_answers)
             take_answers();
@@ -398,14 +408,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     end = pair[0];
     if (conn_start(pair[1], false, false, &ops, NULL))
         abort();
-    while (size && !want.is_over && want.count < EXPECTED_MAX - 300) {
+    while (size && !want.is_over && !want.is_closing && want.count < EXPECTED_MAX - 300) {
         size_t took = obey(data, size);
 
         data += took;
         size -= took;
     }
     settle(true);
-    bool was_over = want.is_over;
+    bool was_over = want.is_over || want.is_closing;
 
     shutdown(end, SHUT_WR);
     want.is_over = true; /* from now on it has to end */

@@ -36,6 +36,7 @@ struct conf {
     uint64_t bytes, share;
     char *text;
     int choice;
+    struct gfid id;
 };
 
 static const char *const choices[] = {"one", "two", "three", NULL};
@@ -48,6 +49,7 @@ static const struct option table[] = {
     OPT_PERCENT_OR_SIZE(struct conf, share, "share", "1%"),
     OPT_STR(struct conf, text, "text", "word"),
     OPT_ENUM(struct conf, choice, "enum", "two", choices),
+    OPT_UUID(struct conf, id, "uuid"),
     OPT_MUST_BE("fixed", "off"),
     OPT_IGNORED("ignored"),
     OPT_PREFIX("auth."),
@@ -86,18 +88,48 @@ unknown_option(const struct option_value *value, void *arg)
 }
 
 static void
-parse_options(const struct option_value *values, size_t count)
+refused_option(const char *what, void *arg)
+{
+    *(size_t *)arg += strlen(what);
+}
+
+static void
+must_be_bounded(const struct conf *conf)
+{
+    if (conf->choice < 0 || conf->choice > 2 || conf->octal < 0 || conf->octal > 07777 || !conf->text)
+        abort();
+}
+
+/* Of a layer that runs: what cannot be taken is as before. */
+static void
+change_options(const struct option_value *values, size_t count, const struct conf *before)
 {
     struct conf conf = {0};
+    size_t said = 0;
+    const struct option_sink sink = {unknown_option, refused_option, &said};
+
+    if (option_change(table, values, count, &conf, before, &sink))
+        return;
+    must_be_bounded(&conf);
+    option_conf_fini(table, &conf);
+}
+
+static void
+parse_options(const struct option_value *values, size_t count)
+{
+    struct conf conf = {0}, usual = {0};
     char error[200];
     size_t unknown = 0;
 
     if (option_parse(table, values, count, &conf, unknown_option, &unknown, error, sizeof error) == 0) {
-        if (conf.choice < 0 || conf.choice > 2 || conf.octal < 0 || conf.octal > 07777 || !conf.text)
-            abort();
+        must_be_bounded(&conf);
         option_conf_fini(table, &conf);
     } else if (strnlen(error, sizeof error) == sizeof error) {
         abort();
+    }
+    if (option_parse(table, NULL, 0, &usual, unknown_option, &unknown, error, sizeof error) == 0) {
+        change_options(values, count, &usual);
+        option_conf_fini(table, &usual);
     }
 }
 
@@ -177,8 +209,16 @@ run_volfile(const char *text, size_t size)
     if (same) {
         struct volfile_digest other = volfile_digest(same);
 
-        if (memcmp(&digest, &other, sizeof digest) != 0)
+        if (memcmp(&digest, &other, sizeof digest) != 0 || !volfile_has_shape(v, same))
             abort();
+        /* Another last section is another shape. */
+        if (same->section_count) {
+            struct volfile_section *last = &same->sections[same->section_count - 1];
+
+            last->subvolume_count -= last->subvolume_count > 0;
+            if (volfile_has_shape(v, same) != (v->sections[v->section_count - 1].subvolume_count == 0))
+                abort();
+        }
         volfile_free(same);
     }
     (void)volfile_override(v, "*a*", "text", "x");

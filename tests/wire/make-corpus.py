@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """Writes good inputs for a fuzz target of tests/wire into a folder: make-corpus.py TARGET DIR"""
+import json
 import os
 import struct
 import sys
@@ -82,7 +83,8 @@ end-volume
 """
 OPTIONS = ("bool yes", "bool maybe", "int -3", "int 0x10", "int 5000", "int 99999999999999999999", "size 12", "size 1.5GB", "size 3TB", "size x",
            "time 30", "time 30s", "time 5min", "time 2hr", "time 1d", "time 9w", "octal 7777", "octal 9", "share 12%", "share 4GB", "share 200",
-           "text", "enum one", "enum four", "fixed off", "fixed on", "ignored x", "auth.x y", "unknown z")
+           "text", "enum one", "enum four", "fixed off", "fixed on", "ignored x", "auth.x y", "unknown z",
+           "uuid bc4be300-fa72-4ed0-96ef-1756453fde64", "uuid 00000000-0000-0000-0000-000000000000", "uuid x")
 RULES = ("auth.addr./b.allow *", "auth.addr./b.allow 10.1.2.3", "auth.addr./b.allow 10.1.0.0/16,!10.1.2.0/24", "auth.addr./b.allow host1,host22",
          "auth.addr./b.reject 10.*", "auth.addr./b.allow /(*),/sub(10.1.2.3|10.1.2.4)", "auth.addr./b.reject /sub(*)", "auth.addr./b.allow fe80::1",
          "auth.addr./b.allow ::ffff:127.0.0.1", "auth.addr./b.allow fe80::/10,::/0", "auth.login./b.allow user,other",
@@ -103,7 +105,8 @@ def text_inputs(folder):
     volfiles = [VOLFILE, VOLFILE.replace("\n    ", "\n"), "volume a type b end-volume", VOLFILE.replace("end-volume", "", 1), "volume a\ntype `x`",
                 VOLFILE + VOLFILE, "volume a\ntype t\nsubvolumes b\nend-volume", "volume \"a b\" type t option k \"v\" end-volume # x", "#", "",
                 "volume a type t option k", "volume a type t option k v subvolumes end-volume", "volume a kind t", "volume a type t x end-volume",
-                "volume a type t option k \"v", "volume a\\b", "volume a\"b\"", "volume a type t end-volume volume c type t subvolumes a subvolumes a end-volume"]
+                "volume a type t option k \"v", "volume a\\b", "volume a\"b\"", "volume a type t end-volume volume c type t subvolumes a subvolumes a end-volume",
+                "volume a type t end-volume volume c type t subvolumes a option k v subvolumes a end-volume"]
     for kind, group in enumerate((volfiles, OPTIONS, RULES, ACLS, NUMBERS)):
         for number, one in enumerate(group):
             plain(folder, "%d-%d" % (kind, number), bytes([kind]) + one.encode())
@@ -173,6 +176,9 @@ def record_inputs(folder):
         plain(folder, "mark-%x" % mark, bytes([0, 0, 7]) + u32(mark) + b"abcd")
         plain(folder, "mark-later-%x" % mark, bytes([1, 0, 0, 0, 3, 7]) + u32(mark) + b"abcd")
     plain(folder, "zero-fragments", (bytes([0, 0, 255]) + bytes(256)) * 20)
+    plain(folder, "closing", bytes([1, 0, 0, 2, ord("C"), 40]))
+    plain(folder, "closing-large", bytes([1, 0, 0, 3, ord("C"), 6, 2, 0, 9]))
+    plain(folder, "fragments-before", (bytes([0, 0, 99]) + bytes(100)) * 4 + bytes([3, 9, 1]))
     plain(folder, "many", bytes([1, 0, 0]) + bytes([2, 0, 1]) * 200)
 
 
@@ -215,10 +221,62 @@ def client_inputs(folder):
     plain(folder, "packet-elsewhere", bytes([4, 0]) + whole)
 
 
+def front_inputs(folder):
+    """The first byte: 0 a state file, 1 an option and its value, 2 a path, 3 a state folder."""
+    gfid = "bc4be300-fa72-4ed0-96ef-1756453fde64"
+
+    def brick(number, **more):
+        return {"host": "", "path": "/b%d" % number, "made": True, "id": number, **more}
+
+    def volume(count=1, **more):
+        return {"format": 2, "name": "v", "id": gfid, "status": "started", "replica": 1, "arbiter": 0, "username": gfid, "password": gfid,
+                "bricks": [brick(n) for n in range(count)], "next_brick": count, "coming": [], "options": {}, **more}
+
+    def compact(what):
+        return json.dumps(what, separators=(",", ":")).encode()
+    first_format = {key: value for key, value in volume(2, format=1, replica=2).items() if key not in ("next_brick", "coming")}
+    volumes = [volume(), first_format, volume(2, replica=2, options={"cluster.self-heal-daemon": "off", "features.acl": "on"}),
+               volume(3, replica=3, arbiter=1), volume(4, replica=2, status="stopped", options={"user.a": "b", "network.ping-timeout": "10"}),
+               volume(coming=[brick(7), brick(8, host="h")], next_brick=9), volume(options={"features.quota": "on", "auth.reject": "10.*"}),
+               volume(2, arbiter=1), volume(replica=0), volume(3, replica=2), volume(0), volume(format=3), volume(format="x"), volume(name="-"),
+               volume(name=7), volume(id="x"), volume(status="x"), volume(status=1), volume(bricks=7), volume(bricks=[7]), volume(options=[]),
+               volume(options={"a": 1}), volume(coming=None), volume(next_brick=-1), volume(bricks=[brick(0), brick(0)]),
+               volume(bricks=[brick(0, host="a b")]), volume(bricks=[brick(0, path="x")]), volume(bricks=[brick(0, id="x")]), volume(username="x"),
+               volume(options={"features.shard": "on", "performance.write-behind": "off", "transport.address-family": "inet"}), [], 7]
+    for number, one in enumerate(volumes):
+        plain(folder, "state-%d" % number, b"\0" + compact(one))
+    for number, text_ in enumerate((b"", b"{", b'{"a":1,"a":2}', compact(volume())[:-9], b"[" * 900)):
+        plain(folder, "text-%d" % number, b"\0" + text_)
+    for key, value in (("transport.address-family", "inet6"), ("transport.address-family", "inet"), ("features.read-only", "on"), ("user.x", "y"),
+                       ("features.worm", "on"), ("ping-timeout", "5"), ("netwrk.ping-timeout", "5"), ("network.ping-timeout", "5"), ("user.", "x"),
+                       ("network.ping-timeout", "x"), ("user." + "k" * 255, "v"), ("auth.allow", "10.0.0.0/8"), ("auth.allow", "a`b"), ("write-behind", "")):
+        plain(folder, "option-%s-%s" % (key[:20], value[:5].replace("/", "")), b"\1" + key.encode() + b"\0" + value.encode())
+    for number, path in enumerate(("/b", "/b/", "b", "/", "/a//b", "/a/../b", "/a b", "/" + "a/" * 520, "/" + "n" * 256)):
+        plain(folder, "path-%d" % number, b"\2" + path.encode())
+
+    def state_folder(how, *objects):
+        return bytes([3, how]) + b"\1".join(bytes([kind]) + name.encode() + b"\0" + body for kind, name, body in objects)
+    file, folder_, link, fifo, top = 6, 0, 2, 4, 1
+    good = [(file, "v.json", compact(volume())), (file, "w.json", compact(volume(2, name="w", replica=2)))]
+    folders = [(1,), (0,), (2,), (4,), (1 | 4, *good), (1, good[0]), (1 | 8, good[0]), (16,), (0, good[0]), (1, (file, "v.json", b"{")),
+               (1, (file, "x.json", good[0][2])), (1, (file, "v", b"")), (1, (file, ".json", b"")), (1, (link, "v.json", b"")), (1, (fifo, "v.json", b"")),
+               (1, (folder_, "v.json", b"")), (1, (file, ".new-v.json", b"{"), good[0]), (1, (folder_, ".new-v.json", b"")),
+               (1, (top | file, ".new-kiln-state", b"")), (0, (top | file, ".new-kiln-state", b"")), (0, (top | file, "x", b"")),
+               (0, (top | file, "kiln-state", b'{"format": 2}')), (0, (top | file, "kiln-state", b"x")), (0, (top | folder_, "kiln-state", b"")),
+               (0, (top | link, "kiln-state", b"")), (0, (top | fifo, "kiln-state", b"")), (1, (top | folder_, "lock", b"")), (1, (top | link, "lock", b"")),
+               (3, (top | link, "volumes", b"")), (3, (top | file, "volumes", b"")), (1, (top | link, "heal", b"")), (2, (top | folder_, "lost+found", b"")),
+               (1, good[0], (file, "v" * 120 + ".json", compact(volume(name="v" * 120))))]
+    for number, one in enumerate(folders):
+        plain(folder, "folder-%d" % number, state_folder(*one))
+        for more in range(12): # so that other calls fail
+            plain(folder, "folder-%d-%d" % (number, more), state_folder(*one, (top | file, "lost+found", bytes([48 + more]) * (more % 3 + 1))))
+
+
 def main():
     target, folder = sys.argv[1:]
     os.makedirs(folder, exist_ok=True)
-    {"codec": codec, "text": text_inputs, "disk": disk_inputs, "session": session_inputs, "record": record_inputs, "client": client_inputs}[target](folder)
+    {"codec": codec, "text": text_inputs, "disk": disk_inputs, "session": session_inputs, "record": record_inputs, "client": client_inputs,
+     "front": front_inputs}[target](folder)
 
 
 main()
