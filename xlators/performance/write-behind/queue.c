@@ -111,12 +111,20 @@ is_blocked(const struct wb_inode *wi, const struct wb_waiter *w)
     const struct piece *p;
 
     if (w->room)
-        return wi->bytes && wi->bytes + w->room > w->window;
+        return (wi->bytes && wi->bytes + w->room > w->window) || wi->count >= WB_PIECES_MAX;
     cds_list_for_each_entry (p, &wi->pieces, link) {
         if (p->number < w->before && p->start < w->end && w->start < p->end)
             return true;
     }
     return false;
+}
+
+/* Of the window; under the lock. */
+static void
+promise(struct wb_inode *wi, uint64_t bytes)
+{
+    wi->bytes += bytes;
+    wi->count += bytes > 0;
 }
 
 bool
@@ -141,7 +149,7 @@ wb_wait(struct wb_inode *wi, struct wb_waiter *w)
     if (waits)
         cds_list_add_tail(&w->link, &wi->waiters);
     else
-        wi->bytes += w->room;
+        promise(wi, w->room);
     pthread_mutex_unlock(&wi->lock);
     if (!waits)
         return;
@@ -158,7 +166,7 @@ take_ready(struct wb_inode *wi, struct cds_list_head *out)
     cds_list_for_each_entry_safe (w, next, &wi->waiters, link) {
         if (is_blocked(wi, w))
             continue;
-        wi->bytes += w->room;
+        promise(wi, w->room);
         cds_list_del(&w->link);
         cds_list_add_tail(&w->link, out);
     }
@@ -184,7 +192,7 @@ wb_reserve(struct wb_inode *wi, uint64_t bytes, uint64_t window)
     bool has_room = cds_list_empty(&wi->waiters) && !is_blocked(wi, &w);
 
     if (has_room)
-        wi->bytes += bytes;
+        promise(wi, bytes);
     pthread_mutex_unlock(&wi->lock);
     return has_room;
 }
@@ -304,6 +312,7 @@ piece_ended(struct call_stack *stk)
     pthread_mutex_lock(&wi->lock);
     cds_list_del(&p->link);
     wi->sent--;
+    wi->count--;
     wi->bytes -= stk->call.size;
     if (err) {
         wi->err = err;
@@ -465,8 +474,10 @@ put(struct wb_inode *wi, struct call_stack *stk, uint64_t aggregate)
 {
     if (!file_make(wi, stk->call.fd))
         return -ENOMEM;
-    if (join_newest(wi, stk, aggregate))
+    if (join_newest(wi, stk, aggregate)) {
+        wi->count--; /* who waits for it waits for a piece to end, too */
         return 0;
+    }
     struct piece *p = begin(wi->wb) ? piece_new(wi, stk) : NULL;
 
     if (!p) {
@@ -506,6 +517,7 @@ wb_queue(struct wb_inode *wi, struct call_stack *stk)
     int err = is_pinned ? put(wi, stk, conf->aggregate) : -ENOTCONN;
 
     if (err) {
+        wi->count--;
         wi->bytes -= stk->call.size;
         take_ready(wi, &ready);
     } else {

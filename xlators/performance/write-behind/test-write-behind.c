@@ -12,7 +12,7 @@
 
 extern const struct xlator_type performance_write_behind_xlator;
 
-enum { KIB = 1024, HELD_MAX = 64, FILE_MAX = 256 * KIB };
+enum { KIB = 1024, HELD_MAX = 512, FILE_MAX = 256 * KIB };
 
 /* Under the lock: what the layer below has, and what has reached it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -301,6 +301,40 @@ START_TEST(the_window_bounds_what_is_under_way)
 }
 END_TEST
 
+/* Each reply looks at all of a file's pieces, so there may not be many, however little is in each. */
+START_TEST(small_pieces_are_bounded_too)
+{
+    for (unsigned i = 0; i < WB_PIECES_MAX; i++)
+        ck_assert_int_eq(write_early(fd, 2 * i, 1, 'a'), 1);
+    struct bench_call *next = write_call(fd, 2 * WB_PIECES_MAX, 1, 'b');
+
+    bench_wind(next);
+    ck_assert(!bench_is_done(next));
+    await_held(WB_PIECES_MAX);
+    let_go(0);
+    ck_assert_int_eq(bench_result(next), 1);
+    bench_free(next);
+    for (unsigned i = 0; i < WB_PIECES_MAX; i++)
+        let_go(0);
+    ck_assert_int_eq(run_on(FOP_fsync, fd), 0);
+    ck_assert_uint_eq(file_size, 2 * WB_PIECES_MAX + 1);
+}
+END_TEST
+
+/* What becomes part of another piece takes none of them. */
+START_TEST(what_joins_a_piece_is_not_counted)
+{
+    ck_assert_int_eq(write_early(fd, 0, 1, 'a'), 1);
+    await_held(1);
+    for (unsigned i = 1; i <= 2 * WB_PIECES_MAX; i++)
+        ck_assert_int_eq(write_early(fd, i, 1, 'a'), 1);
+    let_go(0);
+    let_go(0);
+    ck_assert_int_eq(run_on(FOP_fsync, fd), 0);
+    ck_assert_uint_eq(file_size, 2 * WB_PIECES_MAX + 1);
+}
+END_TEST
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 START_TEST(neighbours_become_one)
@@ -528,6 +562,8 @@ test_suite(void)
         o_direct_counts_when_it_is_strict,
         it_can_be_switched_off,
         the_window_bounds_what_is_under_way,
+        small_pieces_are_bounded_too,
+        what_joins_a_piece_is_not_counted,
         neighbours_become_one,
         other_files_and_callers_stay_apart,
         overlapping_writes_keep_their_order,

@@ -26,6 +26,9 @@
 #include "stack/coro-call.h"
 #include "stack/xlator.h"
 
+/* Of one file: each reply looks at all of them. */
+#define WB_PIECES_MAX 256
+
 struct wb_conf {
     uint64_t window, aggregate; /* bytes */
     bool strict_o_direct, strict_order, pass_through;
@@ -53,6 +56,7 @@ struct wb_inode {
     uint64_t next;                /* number of the next piece */
     uint64_t ended_at;            /* the layer's `ended` when the last piece had ended */
     uint64_t bytes;               /* in pieces, or promised to a waiter */
+    unsigned count;               /* pieces, and promises */
     unsigned sent;                /* pieces that are under way */
     atomic_uint errors;           /* pieces that have failed */
     unsigned reported;            /* `errors` when somebody was last told */
@@ -72,7 +76,8 @@ struct wb_waiter {
     struct coroutine *self;
     uint64_t start, end;   /* for pieces that overlap this, */
     uint64_t before;       /* and are older than this number; set by wb_wait() */
-    uint64_t room, window; /* or, if room is not 0, for so many bytes of the window, which are its then */
+    /* or, if room is not 0, for a piece of so many bytes of the window, which are its then */
+    uint64_t room, window;
 };
 
 int wb_pools_init(void);
@@ -87,10 +92,10 @@ void wb_file_free(struct wb_file *file);
 bool wb_has_to_wait(struct wb_inode *wi, struct wb_waiter *w);
 /* In a coroutine that holds the inode. */
 void wb_wait(struct wb_inode *wi, struct wb_waiter *w);
-/* So many bytes of the window are the caller's. False: there is no room. */
+/* A piece, and so many bytes of the window, are the caller's. False: there is no room. */
 bool wb_reserve(struct wb_inode *wi, uint64_t bytes, uint64_t window);
-/* The write is in the queue, with its reserved bytes; its payload is the queue's. 0, or -errno: it is not,
- * and the bytes are given back. */
+/* The write is in the queue, with what was reserved; its payload is the queue's. 0, or -errno: it is not,
+ * and what was reserved is given back. */
 int wb_queue(struct wb_inode *wi, struct call_stack *stk);
 /* The error that this open file is to be told of, once: -errno or 0. */
 int wb_take_error(struct wb_inode *wi, struct fd *fd);

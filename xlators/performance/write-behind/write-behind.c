@@ -4,9 +4,10 @@
  * Sits above features/utime and all clusters. What the caller sees is what it would see without the layer,
  * but for the moment at which an error is told:
  *
- *   WRITE          answered at once, while the file has less than `cache-size` bytes (1 MiB) under way; one
- *                  for which there is no room waits for it. Not with O_SYNC or O_DSYNC, nor O_DIRECT with
- *                  `strict-O_DIRECT`, nor when the buffers of all files hold 64 MiB: those wait for bricks
+ *   WRITE          answered at once, while the file has less than `cache-size` bytes (1 MiB) and 256 pieces
+ *                  under way; one for which there is no room waits for it. Not with O_SYNC or O_DSYNC, nor
+ *                  O_DIRECT with `strict-O_DIRECT`, nor when the buffers of all files hold 64 MiB: those wait
+ *                  for bricks
  *   READ           waits for writes that reach behind its beginning
  *   FSYNC, FLUSH   wait for all writes of the file, and tell what has failed
  *   STAT, SETATTR, TRUNCATE, FALLOCATE, SEEK, LK, LINK ...   wait for all writes of the file. LK because
