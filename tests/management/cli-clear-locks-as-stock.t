@@ -58,3 +58,5 @@ for vol in twin-a twin-b; do
     is "$(cleared $vol all)" "posix blocked locks=0 granted locks=1" "$vol: all of them are cleared, and counted"
 done
 t_twins "when none is left" clear-locks VOL /f1 kind all posix
+t_twins "under root-squash" volume set VOL server.root-squash on
+t_twins "clear-locks under root-squash" clear-locks VOL /f1 kind all posix

@@ -103,6 +103,27 @@ for brick, kind in ((plain_brick, "plain"), (squashed_brick, "squashed")):
         ok(is_refused(r, errno.EPERM), "%s: pid %d may not make a file with capabilities" % (kind, pid))
         r = user.fop("SETXATTR", gfid=mine, dict={"user.a": d_bytes(b"1")}, xdata={"sync_backend_xattrs": d_int(1)})
         ok(is_refused(r, errno.EPERM), "%s: pid %d may not set the whole set of xattrs" % (kind, pid))
+    # -- locks of others
+    holder = member(brick, uid=4321)
+    def inodelk(owner):
+        """Tried, for writing."""
+        return {"gfid": mine, "volume": "domain", "cmd": 1, "type": 1, "flock": Raw(u32(1) + u32(0) + u64(0) * 2 + u32(77) + opaque(owner))}
+    ok(holder.fop("INODELK", **inodelk(b"holder12")).op_ret == 0, "%s: another user locks it" % kind)
+    for pid in (77, -1, -6):
+        user.pid = pid
+        for lock_kind in ("inode", "entry", "posix"):
+            r = user.fop("GETXATTR", gfid=mine, namelen=1, name="glusterfs.clrlk.t%s.kall" % lock_kind)
+            ok(is_refused(r, errno.EPERM), "%s: pid %d may not clear %s locks" % (kind, pid, lock_kind))
+    ok(is_refused(user.fop("INODELK", **inodelk(b"another1")), errno.EAGAIN), "%s: it is locked still" % kind)
+    root = member(brick, uid=0, pid=77)
+    r = root.fop("GETXATTR", gfid=mine, namelen=1, name="glusterfs.clrlk.tinode.kall")
+    ok((r.op_ret == 0) == (kind == "plain"), "%s: root %s them" % (kind, "clears" if kind == "plain" else "may not clear"))
+    root = member(brick, uid=0, pid=77, username=username, password=password)
+    ok((root.fop("GETXATTR", gfid=mine, namelen=1, name="glusterfs.clrlk.tinode.kall").op_ret == 0) == (kind == "plain"),
+       "%s: the same with the password" % kind)
+    root.pid = -6
+    ok(root.fop("GETXATTR", gfid=mine, namelen=1, name="glusterfs.clrlk.tinode.kall").op_ret == 0,
+       "%s: the volume's own work clears them" % kind)
     user.pid = 77
     r, _ = make(user, "ec", xdata={"trusted.ec.config": d_bytes(struct.pack(">Q", 1))})
     ok(r.op_ret == 0, "%s: a user's file with what disperse brings along" % kind)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Locks cleared by name (spec: brick 8.9): getxattr of glusterfs.clrlk.t<kind>.k<state>[.<range>], which the
- * CLI's clear-locks sends, and fgetxattr of glusterfs.intrlk.tposix.kblocked.<range>, by which a mount
- * interrupts a lock request of its own. */
+ * CLI's clear-locks sends and root alone may ask for, for the locks are others'; and fgetxattr of
+ * glusterfs.intrlk.tposix.kblocked.<range>, by which a mount interrupts a lock request of its own. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -165,7 +165,9 @@ locks_getxattr(struct xlator *xl, struct call_stack *stk)
     if (!name || !*name)
         return locks_counts(xl, stk);
     if (strncmp(name, CLRLK, sizeof CLRLK - 1) == 0)
-        return clear_locks(xl, stk, name + sizeof CLRLK - 1, NULL);
+        return stk->caller.uid && !caller_is_internal(&stk->caller)
+                   ? -EPERM
+                   : clear_locks(xl, stk, name + sizeof CLRLK - 1, NULL);
     if (stk->call.fop == FOP_fgetxattr) {
         if (strncmp(name, INTRLK, sizeof INTRLK - 1) == 0)
             return clear_locks(xl, stk, name + sizeof INTRLK - 1, stk);
