@@ -290,7 +290,7 @@ names_hurry(struct op *op)
     struct repl_inode *ri = repl_inode(op->r, op->inode);
 
     if (ri)
-        hold_hurry(ri);
+        hold_hurry(&ri->hold);
 }
 
 void

@@ -141,14 +141,14 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
         return err;
     if (op->file)
         repl_fd_complete(op);
-    err = hold_join(op, op->inode, ri, &w);
+    err = hold_join(op, op->inode, &ri->hold, &w);
     if (err)
         return err;
     err = change_held(op, c, w.children, &outcome);
     bool waits = outcome.failed || !op->is_pinned;
     if (!waits && may_reply)
         answer(op, err);
-    int mark_err = hold_leave(op, ri, &w, &outcome, waits);
+    int mark_err = hold_leave(op, &ri->hold, &w, &outcome, waits);
     return err ? err : waits ? mark_err : 0;
 }
 

@@ -164,7 +164,7 @@ shares_lock(const struct op *op, struct repl_inode *ri)
 
     if (!ri || !conf->shares_names || !op->is_pinned)
         return false;
-    if (hold_is_taken(ri))
+    if (hold_is_taken(&ri->hold))
         return true;
     return atomic_load(&op->r->up) == op->r->all &&
            clock_mono_ns() - atomic_load(&ri->named_ns) < NAMES_ARE_BUSY_NS;
@@ -187,7 +187,7 @@ change_sharing(struct op *op, struct repl_inode *ri, struct inode *dir, const ch
     uint64_t hash = hash_of(name);
     struct writer w = {.start = hash, .end = hash + 1};
     struct transaction t;
-    int err = hold_join(op, dir, ri, &w);
+    int err = hold_join(op, dir, &ri->hold, &w);
 
     if (err) {
         op_fail(op, err);
@@ -197,7 +197,7 @@ change_sharing(struct op *op, struct repl_inode *ri, struct inode *dir, const ch
     transaction_mark(&t, dir, name);
     err = transaction_begin_held(&t, w.children);
     transaction_end(&t, err ? err : change(op, &t));
-    (void)hold_leave(op, ri, &w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
+    (void)hold_leave(op, &ri->hold, &w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
 }
 
 void
@@ -283,10 +283,9 @@ static void
 release_names(struct op *op, struct inode *dir)
 {
     struct repl_inode *ri = dir && S_ISDIR(dir->type) ? repl_inode(op->r, dir) : NULL;
-    struct writer all = {.end = UINT64_MAX};
 
-    if (ri && hold_is_taken(ri) && !hold_join(op, dir, ri, &all))
-        (void)hold_leave(op, ri, &all, &(struct hold_outcome){.may_wait = false}, true);
+    if (ri)
+        hold_end(op, dir, &ri->hold);
 }
 
 void

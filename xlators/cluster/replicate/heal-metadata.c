@@ -18,8 +18,6 @@
 
 #include "xlators/cluster/replicate/heal.h"
 
-#define METADATA_START ((uint64_t)INT64_MAX - 1)
-
 /* ---- which ----------------------------------------------------------------------------------- */
 
 static bool

@@ -17,9 +17,13 @@
  * the file longer on every child: of such a file healers compare the sizes.
  *
  * The lock on all names of a folder is kept by the same means, without marks, when this mount changes names
- * there one after the other (entry.c): for NAMES_KEPT_MS after the last one, NAMES_KEPT_MAX_MS in all, since
+ * there one after the other (entry.c): for NAMES_KEPT_MS after the last one, five times that in all, since
  * bricks tell nobody that another client waits for it. Of those that change the same name one follows the
  * other.
+ *
+ * So is the lock on an object's attributes (metadata.c): whoever unpacks an archive sets times, owner and
+ * mode of each file, one after the other. It ends with the close of the file, too. Changes of attributes all
+ * follow one another. Where a child is missing nothing is shared: the marks are told before the answer.
  *
  * Other clients wait for the lock meanwhile, a second at most; if the brick tells us of one that waits
  * (replicate.c), only until the writers that are in have ended. What they read is never behind what a writer
@@ -30,19 +34,21 @@
 #include "log/log.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
 
-enum { NAMES_KEPT_MS = 10, NAMES_KEPT_MAX_MS = 50 };
+enum { NAMES_KEPT_MS = 10, KEPT_TIMES_MAX = 5 };
 
 static void timer_fired(struct timer *t);
 static void job_run(struct worker_job *job);
 
 void
-hold_init(struct repl_inode *ri)
+hold_init(struct hold *h, struct repl_inode *ri, bool is_of_attributes)
 {
-    CDS_INIT_LIST_HEAD(&ri->hold.writers);
-    CDS_INIT_LIST_HEAD(&ri->hold.waiting);
-    CDS_INIT_LIST_HEAD(&ri->hold.leaving);
-    timer_init(&ri->hold.timer, timer_fired);
-    ri->hold.job.run = job_run;
+    h->ri = ri;
+    h->is_of_attributes = is_of_attributes;
+    CDS_INIT_LIST_HEAD(&h->writers);
+    CDS_INIT_LIST_HEAD(&h->waiting);
+    CDS_INIT_LIST_HEAD(&h->leaving);
+    timer_init(&h->timer, timer_fired);
+    h->job.run = job_run;
 }
 
 static void
@@ -113,17 +119,30 @@ marks_after(struct op *op, struct hold *h)
     return err;
 }
 
-/* A folder's is on its names. */
 static bool
-is_of_names(const struct hold *h)
+is_of_data(const struct hold *h)
 {
-    return S_ISDIR(h->inode->type);
+    return !h->is_of_attributes && !S_ISDIR(h->inode->type);
 }
 
+/* After the last writer. */
+static uint64_t
+kept_ms(const struct hold *h)
+{
+    const struct replicate_conf *conf = xlator_conf(h->ri->r->xl);
+
+    if (is_of_data(h))
+        return conf->eager_lock ? (uint64_t)conf->post_op_delay_s * 1000 : 0;
+    return h->is_of_attributes ? (uint64_t)conf->metadata_kept_ms : NAMES_KEPT_MS;
+}
+
+/* A folder's is on its names. */
 static struct lock_entity
 entity_of(const struct hold *h)
 {
-    return (struct lock_entity){.is_entry = is_of_names(h), .inode = h->inode};
+    if (h->is_of_attributes)
+        return (struct lock_entity){.inode = h->inode, .start = METADATA_START};
+    return (struct lock_entity){.is_entry = !is_of_data(h), .inode = h->inode};
 }
 
 static int
@@ -136,7 +155,7 @@ mark_and_unlock(struct replicate *r, struct hold *h)
 
     if (h->is_unsynced && conf->ensure_durability)
         sync_data(&op, h);
-    int err = is_of_names(h) ? 0 : marks_after(&op, h);
+    int err = is_of_data(h) ? marks_after(&op, h) : 0;
     locks_drop(&op, &e, 1, h->locked, &f);
     fan_wait(&f);
     fan_end(&f);
@@ -181,18 +200,20 @@ struct grants {
 };
 
 static void
-grant(struct repl_inode *ri, struct grants *g)
+grant(struct hold *h, struct grants *g)
 {
-    struct hold *h = &ri->hold;
-
     while (!cds_list_empty(&h->waiting) && g->count < GRANTS_MAX) {
         struct writer *w = cds_list_first_entry(&h->waiting, struct writer, link);
         bool takes = h->state == HOLD_FREE;
 
-        if (!takes && (h->state != HOLD_HELD || is_over(ri->r, h) || overlaps(h, w)))
+        if (!takes && (h->state != HOLD_HELD || is_over(h->ri->r, h) || overlaps(h, w)))
             return;
         cds_list_del(&w->link);
         g->self[g->count++] = w->self;
+        if (takes && w->only_ends) {
+            w->result = -EALREADY;
+            continue;
+        }
         w->takes = takes;
         if (takes)
             h->state = HOLD_TAKING;
@@ -229,11 +250,11 @@ list_hold(struct replicate *r, struct hold *h)
 
 /* From now on nothing of it is used any more. */
 static void
-give_up(struct repl_inode *ri, int err)
+give_up(struct hold *h, int err)
 {
+    struct repl_inode *ri = h->ri;
     struct replicate *r = ri->r;
     struct graph *graph = r->xl->graph;
-    struct hold *h = &ri->hold;
     struct inode *inode = h->inode;
     struct repl_fd *file = h->file;
     bool is_pinned = h->is_pinned;
@@ -253,7 +274,7 @@ give_up(struct repl_inode *ri, int err)
     cds_list_splice(&h->leaving, &leaving);
     CDS_INIT_LIST_HEAD(&h->leaving);
     cds_list_for_each_entry(w, &leaving, link) w->result = err;
-    grant(ri, &g);
+    grant(h, &g);
     pthread_mutex_unlock(&ri->lock);
     resume_all(&leaving);
     resume_granted(&g, NULL);
@@ -298,7 +319,7 @@ lock_and_mark(struct op *op, struct hold *h)
     h->locked = locks_take(op, &e, 1, up, &err);
     if (!h->locked)
         return err ? -err : -ENOTCONN;
-    if (is_of_names(h))
+    if (!is_of_data(h))
         return op_has_quorum(op, h->locked) ? 0 : err ? -err : -ENOTCONN;
     marks_wind(op, &f, h->locked, &m);
     fan_wait(&f);
@@ -310,10 +331,9 @@ lock_and_mark(struct op *op, struct hold *h)
 
 /* In the coroutine of the first writer. */
 static int
-take(struct op *op, struct inode *inode, struct repl_inode *ri, struct writer *w)
+take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
 {
     struct replicate *r = op->r;
-    struct hold *h = &ri->hold;
     uint64_t owner = (uint64_t)(uintptr_t)h;
     struct grants g = {0};
 
@@ -321,7 +341,7 @@ take(struct op *op, struct inode *inode, struct repl_inode *ri, struct writer *w
     h->locked = h->failed = 0;
     h->generation = atomic_load(&r->generation);
     h->inode = inode_ref(inode);
-    h->until_ns = clock_mono_ns() + NAMES_KEPT_MAX_MS * UINT64_C(1000000);
+    h->until_ns = clock_mono_ns() + kept_ms(h) * KEPT_TIMES_MAX * UINT64_C(1000000);
     h->file = op->file ? repl_fd_ref(op->file) : NULL;
     h->is_pinned = graph_pin(r->xl->graph);
     memcpy(h->owner, &owner, sizeof owner);
@@ -334,14 +354,14 @@ take(struct op *op, struct inode *inode, struct repl_inode *ri, struct writer *w
     if (err) {
         if (h->locked)
             (void)mark_and_unlock(r, h); /* takes the mark back: nothing was changed */
-        give_up(ri, err);
+        give_up(h, err);
         return err;
     }
-    pthread_mutex_lock(&ri->lock);
+    pthread_mutex_lock(&h->ri->lock);
     h->state = HOLD_HELD;
     let_in(h, w);
-    grant(ri, &g);
-    pthread_mutex_unlock(&ri->lock);
+    grant(h, &g);
+    pthread_mutex_unlock(&h->ri->lock);
     resume_granted(&g, NULL);
     return 0;
 }
@@ -355,19 +375,19 @@ end_soon(struct hold *h)
 }
 
 bool
-hold_is_taken(struct repl_inode *ri)
+hold_is_taken(struct hold *h)
 {
-    pthread_mutex_lock(&ri->lock);
-    bool is_taken = ri->hold.state != HOLD_FREE;
+    pthread_mutex_lock(&h->ri->lock);
+    bool is_taken = h->state != HOLD_FREE;
 
-    pthread_mutex_unlock(&ri->lock);
+    pthread_mutex_unlock(&h->ri->lock);
     return is_taken;
 }
 
 int
-hold_join(struct op *op, struct inode *inode, struct repl_inode *ri, struct writer *w)
+hold_join(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
 {
-    struct hold *h = &ri->hold;
+    struct repl_inode *ri = h->ri;
     struct grants g = {0};
 
     w->self = coroutine_self();
@@ -375,14 +395,14 @@ hold_join(struct op *op, struct inode *inode, struct repl_inode *ri, struct writ
     w->result = 0;
     pthread_mutex_lock(&ri->lock);
     cds_list_add_tail(&w->link, &h->waiting);
-    grant(ri, &g);
+    grant(h, &g);
     if (h->state == HOLD_HELD && cds_list_empty(&h->writers) && is_over(ri->r, h))
         end_soon(h);
     pthread_mutex_unlock(&ri->lock);
     if (!resume_granted(&g, w->self))
         coroutine_yield();
     if (w->takes)
-        return take(op, inode, ri, w);
+        return take(op, inode, h, w);
     return w->result;
 }
 
@@ -397,33 +417,30 @@ note(struct replicate *r, struct hold *h, const struct hold_outcome *o)
         h->is_unsynced = false;
     h->is_unsynced |= o->is_unsynced;
     h->must_end |= !o->may_wait || o->failed || is_over(r, h) || !h->is_pinned;
-    h->must_end |= is_of_names(h) && clock_mono_ns() >= h->until_ns;
+    h->must_end |= !is_of_data(h) && clock_mono_ns() >= h->until_ns;
 }
 
 static int
-finish(struct repl_inode *ri)
+finish(struct hold *h)
 {
-    int err = mark_and_unlock(ri->r, &ri->hold);
+    int err = mark_and_unlock(h->ri->r, h);
 
-    give_up(ri, err);
+    give_up(h, err);
     return err;
 }
 
 int
-hold_leave(struct op *op, struct repl_inode *ri, struct writer *w, const struct hold_outcome *o, bool waits)
+hold_leave(struct op *op, struct hold *h, struct writer *w, const struct hold_outcome *o, bool waits)
 {
-    const struct replicate_conf *conf = xlator_conf(op->r->xl);
-    struct hold *h = &ri->hold;
-    uint64_t delay_ms = is_of_names(h)     ? NAMES_KEPT_MS
-                        : conf->eager_lock ? (uint64_t)conf->post_op_delay_s * 1000
-                                           : 0;
+    struct repl_inode *ri = h->ri;
+    uint64_t delay_ms = kept_ms(h);
     struct grants g = {0};
     bool ends = false;
 
     pthread_mutex_lock(&ri->lock);
     cds_list_del(&w->link);
     note(op->r, h, o);
-    grant(ri, &g);
+    grant(h, &g);
     if (cds_list_empty(&h->writers)) {
         ends = h->must_end || !delay_ms;
         if (ends)
@@ -437,7 +454,7 @@ hold_leave(struct op *op, struct repl_inode *ri, struct writer *w, const struct 
     pthread_mutex_unlock(&ri->lock);
     resume_granted(&g, NULL);
     if (ends)
-        return finish(ri);
+        return finish(h);
     if (must_sleep)
         coroutine_yield();
     return w->result;
@@ -445,41 +462,44 @@ hold_leave(struct op *op, struct repl_inode *ri, struct writer *w, const struct 
 
 /* ---- ended by others ------------------------------------------------------------------------- */
 
-static void
-hurry_locked(struct hold *h)
+void
+hold_hurry(struct hold *h)
 {
-    if (h->state != HOLD_HELD)
-        return;
-    h->must_end = true;
-    if (cds_list_empty(&h->writers))
-        end_soon(h);
+    pthread_mutex_lock(&h->ri->lock);
+    if (h->state == HOLD_HELD) {
+        h->must_end = true;
+        if (cds_list_empty(&h->writers))
+            end_soon(h);
+    }
+    pthread_mutex_unlock(&h->ri->lock);
 }
 
 void
-hold_hurry(struct repl_inode *ri)
+hold_end(struct op *op, struct inode *inode, struct hold *h)
 {
-    pthread_mutex_lock(&ri->lock);
-    hurry_locked(&ri->hold);
-    pthread_mutex_unlock(&ri->lock);
+    struct writer all = {.end = UINT64_MAX, .only_ends = true};
+
+    if (hold_is_taken(h) && !hold_join(op, inode, h, &all))
+        (void)hold_leave(op, h, &all, &(struct hold_outcome){.may_wait = false}, true);
 }
 
 static void
 timer_fired(struct timer *t)
 {
-    struct repl_inode *ri = caa_container_of(t, struct repl_inode, hold.timer);
+    struct hold *h = caa_container_of(t, struct hold, timer);
 
-    pthread_mutex_lock(&ri->lock);
-    if (ri->hold.state == HOLD_HELD && cds_list_empty(&ri->hold.writers))
-        end_soon(&ri->hold);
-    pthread_mutex_unlock(&ri->lock);
+    pthread_mutex_lock(&h->ri->lock);
+    if (h->state == HOLD_HELD && cds_list_empty(&h->writers))
+        end_soon(h);
+    pthread_mutex_unlock(&h->ri->lock);
 }
 
 static void
 finish_go(void *arg)
 {
-    struct repl_inode *ri = arg;
+    struct hold *h = arg;
 
-    int err = finish(ri);
+    int err = finish(h);
     if (err) /* nobody is told any more: the dirty marks stay, and healers compare */
         log_event(LOG_WARNING, NULL, "replicate-marks-stay", "a file's marks could not be taken back: %s",
                   strerror(-err));
@@ -488,16 +508,17 @@ finish_go(void *arg)
 static void
 job_run(struct worker_job *job)
 {
-    struct repl_inode *ri = caa_container_of(job, struct repl_inode, hold.job);
-    int err = op_run(finish_go, ri);
+    struct hold *h = caa_container_of(job, struct hold, job);
+    struct repl_inode *ri = h->ri;
+    int err = op_run(finish_go, h);
 
     if (!err)
         return;
     log_event(LOG_WARNING, ri->r->xl, "replicate-hold-waits", "a file's lock cannot be given back yet: %s",
               strerror(-err));
     pthread_mutex_lock(&ri->lock);
-    ri->hold.state = HOLD_HELD; /* and must_end: whoever comes waits for it */
-    timer_start(&ri->hold.timer, 1000);
+    h->state = HOLD_HELD; /* and must_end: whoever comes waits for it */
+    timer_start(&h->timer, 1000);
     pthread_mutex_unlock(&ri->lock);
 }
 
@@ -508,7 +529,7 @@ holds_stop(struct replicate *r)
 
     atomic_store(&r->is_stopping, true);
     pthread_mutex_lock(&r->lock);
-    cds_list_for_each_entry(h, &r->holds, link) hold_hurry(caa_container_of(h, struct repl_inode, hold));
+    cds_list_for_each_entry(h, &r->holds, link) hold_hurry(h);
     while (r->hold_count)
         pthread_cond_wait(&r->changed, &r->lock);
     pthread_mutex_unlock(&r->lock);

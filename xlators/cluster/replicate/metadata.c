@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Changes of an object's attributes: owner, mode, times, extended attributes; and XATTROP of layers above.
  *
- *      lock      the range that begins at 2^63 - 2, which bricks keep apart from data locks
+ *      lock      the range that begins at 2^63 - 2, which bricks keep apart from data locks; shared with the
+ *                changes of the same object that follow in the next milliseconds (hold.c), unless a child is
+ *                missing or `metadata-lock-kept-ms` is 0
  *      mark      metadata dirty +1, only if a child is missing
  *      change, reply, marks after, unlock: transaction.c
  *
@@ -10,8 +12,6 @@
 #include <errno.h>
 
 #include "xlators/cluster/replicate/heal.h"
-
-#define METADATA_START ((uint64_t)INT64_MAX - 1)
 
 static int
 change(struct op *op, struct transaction *t)
@@ -35,11 +35,53 @@ change(struct op *op, struct transaction *t)
     return err;
 }
 
-void
-metadata_go(struct op *op)
+/* The hold to share, or NULL: it takes a lock of its own. */
+static struct hold *
+shared_hold(const struct op *op)
+{
+    const struct replicate_conf *conf = xlator_conf(op->r->xl);
+    struct repl_inode *ri = conf->metadata_kept_ms && op->is_pinned ? repl_inode(op->r, op->inode) : NULL;
+    struct hold *h = ri ? repl_inode_attributes(ri) : NULL;
+
+    return h && (atomic_load(&op->r->up) == op->r->all || hold_is_taken(h)) ? h : NULL;
+}
+
+static void
+change_sharing(struct op *op, struct hold *h)
+{
+    struct writer w = {.end = 1}; /* one after the other, on all children in the same order */
+    struct transaction t;
+    int err = hold_join(op, op->inode, h, &w);
+
+    if (err) {
+        op_fail(op, err);
+        return;
+    }
+    transaction_init(&t, op, CHANGE_METADATA);
+    transaction_mark(&t, op->inode, NULL);
+    err = transaction_begin_held(&t, w.children);
+    transaction_end(&t, err ? err : change(op, &t));
+    (void)hold_leave(op, h, &w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
+}
+
+static void
+change_alone(struct op *op)
 {
     struct transaction t;
 
+    transaction_init(&t, op, CHANGE_METADATA);
+    transaction_add(&t, (struct lock_entity){.inode = op->inode, .start = METADATA_START});
+    transaction_mark(&t, op->inode, NULL);
+    int err = transaction_begin(&t);
+    if (err)
+        op_fail(op, err);
+    else
+        transaction_end(&t, change(op, &t));
+}
+
+void
+metadata_go(struct op *op)
+{
     if (op->fop == FOP_fsetxattr && dict_find(op->stk->call.dict, DICT_KEY_LOCKINFO)) {
         all_go(op);
         return;
@@ -48,17 +90,15 @@ metadata_go(struct op *op)
         return;
     int err = op_admit(op, op->inode, CHANGE_METADATA);
 
-    if (!err && op->file)
-        repl_fd_complete(op);
-    transaction_init(&t, op, CHANGE_METADATA);
-    transaction_add(&t, (struct lock_entity){.inode = op->inode, .start = METADATA_START});
-    transaction_mark(&t, op->inode, NULL);
-    if (!err)
-        err = transaction_begin(&t);
     if (err) {
         op_fail(op, err);
         return;
     }
-    err = change(op, &t);
-    transaction_end(&t, err);
+    if (op->file)
+        repl_fd_complete(op);
+    struct hold *h = shared_hold(op);
+    if (h)
+        change_sharing(op, h);
+    else
+        change_alone(op);
 }

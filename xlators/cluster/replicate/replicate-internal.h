@@ -6,7 +6,8 @@
  *   fan.c          a call to several children, what they answer, what the caller is told
  *   view.c         which children an object may be read from; asking them anew
  *   transaction.c  what all changes are made of: locks, the marks before and after
- *   hold.c         the lock on a file's data, shared and kept for a second; that on names, for less
+ *   hold.c         the lock on a file's data, shared and kept for a second; those on names and attributes,
+ *                  for less
  *   data.c         write, truncate and their like         metadata.c   owner, mode, times, xattrs
  *   entry.c        names                                  lookup.c     LOOKUP
  *   read.c         what one child can answer              open-files.c open, opendir; fds on each child
@@ -42,7 +43,7 @@
 struct replicate_conf {
     char *pending_keys, *thin_arbiter, *read_child;
     int quorum_type; /* enum, and REPL_QUORUM_UNSET */
-    int64_t quorum_count, arbiter_count, post_op_delay_s, read_hash_mode;
+    int64_t quorum_count, arbiter_count, post_op_delay_s, metadata_kept_ms, read_hash_mode;
     bool eager_lock, ensure_durability, shares_names;
     bool heals_data, heals_metadata, heals_entries, uses_anonymous_inode;
     int64_t heal_count, heal_queue, heal_window;
@@ -91,12 +92,13 @@ struct repl_fd {
 
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
-/* On the coroutine's stack of an operation that changes data, or a name of a folder: its place in the hold.
- */
+/* On the coroutine's stack of an operation that changes data, a name of a folder, or attributes: its place in
+ * the hold. */
 struct writer {
     struct cds_list_head link; /* in `writers` or `waiting` */
     struct coroutine *self;
     uint64_t start, end; /* the bytes it changes, `end` not included; of a name, its hash */
+    bool only_ends;      /* it waits until nobody has the lock, and does not want it */
     bool takes;          /* it is the one that takes the lock for all */
     int result;
     child_set children; /* that it writes to: as of when it was let in */
@@ -104,14 +106,16 @@ struct writer {
 
 /* See hold.c. Under the inode's lock, but for what belongs to who takes or ends it. */
 struct hold {
+    struct repl_inode *ri;
     enum hold_state { HOLD_FREE, HOLD_TAKING, HOLD_HELD, HOLD_ENDING } state;
+    bool is_of_attributes; /* else of a file's data, or of a folder's names */
     bool must_end;    /* nobody joins any more; ends with its last writer */
     bool has_changed; /* some operation has been done on some child */
     bool is_unsynced; /* ... and its bytes may be in memory only */
     bool is_pinned;   /* the graph, by the hold */
     child_set locked, failed;
     uint32_t generation;                            /* at which it was taken */
-    uint64_t until_ns;                              /* of a folder: it ends then */
+    uint64_t until_ns;                              /* of names and attributes: it ends then */
     uint8_t owner[8];                               /* of the lock */
     struct cds_list_head writers, waiting, leaving; /* of struct writer */
     struct cds_list_head link;                      /* in the layer's `holds` */
@@ -124,10 +128,11 @@ struct hold {
 
 /* The context of an inode. */
 struct repl_inode {
-    pthread_mutex_t lock;  /* guards the hold. A leaf but for timers' and workers' queues */
+    pthread_mutex_t lock;  /* guards the holds. A leaf but for timers' and workers' queues */
     _Atomic uint64_t view; /* view.c */
     _Atomic uint64_t named_ns; /* of a folder: when this mount has changed a name last */
     struct hold hold;
+    _Atomic(struct hold *) attributes; /* the one on them; NULL: there was none yet */
     struct replicate *r;
     atomic_bool is_in_heal; /* it waits for a heal in the background, or has one */
     /* split-brain.c: the child to read from, and above the lowest 8 bits until which second. 0: none */
@@ -208,6 +213,8 @@ struct view {
 int repl_inode_pool_init(void);
 struct repl_inode *repl_inode(struct replicate *r, struct inode *inode);
 void repl_inode_free(struct repl_inode *ri);
+/* Its hold on attributes, made on first use. NULL: no memory. */
+struct hold *repl_inode_attributes(struct repl_inode *ri);
 /* False: nothing is known, or children have come or gone since. */
 bool view_get(struct replicate *r, struct inode *inode, struct view *out);
 void view_set(struct replicate *r, struct inode *inode, const struct view *v);
@@ -240,6 +247,7 @@ struct lock_entity {
     const char *domain;  /* NULL: the layer's name, which keeps changes apart */
 };
 #define LOCK_ENTITIES_MAX 3
+#define METADATA_START ((uint64_t)INT64_MAX - 1) /* the range to lock for attributes, to the end */
 
 struct transaction {
     struct op *op;
@@ -304,20 +312,21 @@ void locks_drop(const struct op *op, const struct lock_entity *e, unsigned count
 
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
-void hold_init(struct repl_inode *ri);
-/* Joins, or takes it: of `inode`, whose context `ri` is. 0 or -errno. */
-int hold_join(struct op *op, struct inode *inode, struct repl_inode *ri, struct writer *w);
+void hold_init(struct hold *h, struct repl_inode *ri, bool is_of_attributes);
+/* Joins, or takes it: of `inode`, whose context h->ri is. 0 or -errno. */
+int hold_join(struct op *op, struct inode *inode, struct hold *h, struct writer *w);
 struct hold_outcome {
     child_set failed;
     bool has_changed, is_unsynced, was_synced, may_wait; /* ... keep it for the next one */
 };
 /* The writer is done. `waits`: for the end of the hold; then 0, or the -errno of its marks. */
-int hold_leave(struct op *op, struct repl_inode *ri, struct writer *w, const struct hold_outcome *o,
-               bool waits);
+int hold_leave(struct op *op, struct hold *h, struct writer *w, const struct hold_outcome *o, bool waits);
 /* Somebody has it, takes it or gives it back. */
-bool hold_is_taken(struct repl_inode *ri);
+bool hold_is_taken(struct hold *h);
 /* If nobody writes, it ends now; if somebody does, with the last of them. */
-void hold_hurry(struct repl_inode *ri);
+void hold_hurry(struct hold *h);
+/* The same, and returns when that is done: what this mount keeps is in the way of what comes next. */
+void hold_end(struct op *op, struct inode *inode, struct hold *h);
 /* All of them; returns when there is none left. */
 void holds_stop(struct replicate *r);
 

@@ -35,6 +35,7 @@ static const struct option replicate_options[] = {
     OPT_STR(struct replicate_conf, thin_arbiter, "thin-arbiter", NULL),
     OPT_BOOL(struct replicate_conf, eager_lock, "eager-lock", "on"),
     OPT_BOOL(struct replicate_conf, shares_names, "share-entry-lock", "on"),
+    OPT_INT(struct replicate_conf, metadata_kept_ms, "metadata-lock-kept-ms", "10", 0, 60000),
     OPT_BOOL(struct replicate_conf, ensure_durability, "ensure-durability", "on"),
     OPT_MUST_BE("halo-enabled", "no"),
     OPT_MUST_BE("consistent-metadata", "no"),
@@ -147,19 +148,31 @@ patience_ends(struct timer *t)
     children_are(caa_container_of(t, struct replicate, patience), 0, false);
 }
 
+/* What bricks call the domain of the lock on attributes ends with this. */
+static bool
+is_of_attributes(const struct xlator *xl, const char *domain)
+{
+    size_t len = strlen(xl->name);
+
+    return strncmp(domain, xl->name, len) == 0 && strcmp(domain + len, ":metadata") == 0;
+}
+
 /* Another client waits for a lock of ours: it has it as soon as what is written is marked. */
 static void
 replicate_contended(struct xlator *xl, const struct gfid *gfid, const char *domain)
 {
-    if (strcmp(domain, xl->name) != 0) {
+    bool attributes = is_of_attributes(xl, domain);
+
+    if (!attributes && strcmp(domain, xl->name) != 0) {
         xlator_tell_contended(xl, gfid, domain);
         return;
     }
     struct inode *inode = inode_find(xl->graph->inodes, gfid);
     struct repl_inode *ri = inode ? inode_ctx(inode, xl) : NULL;
+    struct hold *h = !ri ? NULL : attributes ? atomic_load(&ri->attributes) : &ri->hold;
 
-    if (ri)
-        hold_hurry(ri);
+    if (h)
+        hold_hurry(h);
     inode_unref(inode);
 }
 

@@ -230,14 +230,16 @@ view_choose(const struct replicate *r, child_set set, const struct inode *inode)
 
 /* ---- the context of an inode ----------------------------------------------------------------- */
 
-static struct mem_pool *pool;
+static struct mem_pool *pool, *hold_pool;
 
 int
 repl_inode_pool_init(void)
 {
     if (!pool)
         pool = mem_pool_new(struct repl_inode, 0);
-    return pool ? 0 : -ENOMEM;
+    if (!hold_pool)
+        hold_pool = mem_pool_new(struct hold, 0);
+    return pool && hold_pool ? 0 : -ENOMEM;
 }
 
 struct repl_inode *
@@ -252,16 +254,39 @@ repl_inode(struct replicate *r, struct inode *inode)
         return NULL;
     fresh->r = r;
     pthread_mutex_init(&fresh->lock, NULL);
-    hold_init(fresh);
+    hold_init(&fresh->hold, fresh, false);
     ri = inode_ctx_install(inode, r->xl, fresh);
     if (ri != fresh)
         repl_inode_free(fresh);
     return ri;
 }
 
+struct hold *
+repl_inode_attributes(struct repl_inode *ri)
+{
+    struct hold *h = atomic_load(&ri->attributes), *fresh;
+
+    if (h)
+        return h;
+    fresh = mem_get0_owner(hold_pool, ri->r->xl->graph->owner);
+    if (!fresh)
+        return NULL;
+    hold_init(fresh, ri, true);
+    if (atomic_compare_exchange_strong(&ri->attributes, &h, fresh))
+        return fresh;
+    mem_put(fresh);
+    return h;
+}
+
 void
 repl_inode_free(struct repl_inode *ri)
 {
+    struct hold *attributes = atomic_load(&ri->attributes);
+
+    if (attributes) {
+        timer_stop(&attributes->timer);
+        mem_put(attributes);
+    }
     timer_stop(&ri->hold.timer);
     pthread_mutex_destroy(&ri->lock);
     mem_put(ri);

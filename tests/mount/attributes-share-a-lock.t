@@ -1,0 +1,150 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kiln-mount keeps the lock on an object's attributes for some milliseconds, for the next change of them (client 3.22): who unpacks an
+# archive takes one for times, owner and mode. Another client that changes them, or removes the object, does not wait for the end of that
+# time; nor does one that comes after kiln-mount was killed. What it removes itself leaves no lock on bricks. Changes by both at once, and
+# with a brick that dies and comes back in the middle, leave the same on all replicas.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/measure.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+files=40
+work=$(dirname "$0")/attributes_work.py
+kiln=$T/kiln stock=$T/stock
+volume_split=brick
+volume_new v 2x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
+
+# ---- how many locks
+locks_of() {
+    calls_take "${mount_pid[$kiln]}" "$T/calls"
+    awk '$1 == "inodelk" { print $2 }' "$T/calls"
+}
+
+# Sets `locks`: of what is done to COUNT files in a new folder.
+rounds=0
+unpack() {
+    local before
+    rounds=$((rounds + 1))
+    mkdir "$kiln/d$rounds"
+    before=$(locks_of)
+    python3 "$work" unpack "$kiln/d$rounds" "$files"
+    sleep 0.1 # the last ones are given back
+    locks=$(($(locks_of) - ${before:-0}))
+}
+
+shares() {
+    unpack && [[ $locks -le $((6 * files)) ]]
+}
+
+mount_kiln v "$kiln"
+# On a machine with much to do the lock may be given back before the next change comes.
+t_here "three changes of a file's attributes share a lock" wait_for 240 "changes to share a lock" shares
+diag "$locks INODELKs and unlocks for $files files"
+is "$(python3 "$work" show "$kiln/d$rounds")" "$(python3 "$work" show "$stock/d$rounds")" "the stock mount sees the same"
+mount_end "$kiln"
+mount_kiln v "$kiln" --xlator-option='*.metadata-lock-kept-ms=0'
+unpack
+is "$locks" $((12 * files)) "without, each has a lock and an unlock on both replicas"
+mount_end "$kiln"
+
+# ---- who waits
+mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0 --xlator-option='*.metadata-lock-kept-ms=60000'
+mkdir "$kiln/k" "$kiln/k/folder"
+touch "$kiln/k/"{mode,gone,over,other,killed}
+
+# SECONDS are whole ones: what must not take a minute.
+soon() {
+    local start=$SECONDS
+    "$@" && [[ $((SECONDS - start)) -lt 40 ]]
+}
+
+chmod 600 "$kiln/k/"*
+t "a stock mount changes a mode whose lock is kept" soon chmod 611 "$stock/k/mode"
+is "$(stat -c %a "$kiln/k/mode")" 611 "which is seen"
+t "and removes a file" soon rm "$stock/k/gone"
+t "renames one over another" soon mv "$stock/k/other" "$stock/k/over"
+t "removes a folder" soon rmdir "$stock/k/folder"
+chmod 644 "$kiln/k/killed"
+mount_kill "$kiln"
+t "a mount that is killed leaves no lock" soon chmod 655 "$stock/k/killed"
+t "nor anything to heal" nothing_pending "${bricks[@]}"
+
+# Bricks of stock's write their dumps elsewhere.
+dumps=$T
+[[ $BRICKD == kiln ]] || dumps=/run/gluster
+locks_kept() {
+    local name
+    for name in $(volume_daemons v); do
+        cat "$(dump_take "${daemon_pid[$name]}" "$dumps")"
+    done | grep -c 'inodelk.*ACTIVE'
+}
+
+has_no_locks() {
+    [[ $(locks_kept) -eq 0 ]]
+}
+mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0 --xlator-option='*.metadata-lock-kept-ms=6000'
+touch "$kiln/k/"{mine,new}
+mkdir "$kiln/k/folder"
+chmod 700 "$kiln/k/"{mine,over,folder}
+rm "$kiln/k/mine"
+mv "$kiln/k/new" "$kiln/k/over"
+rmdir "$kiln/k/folder"
+t_not "locks of what it has removed are kept" has_no_locks
+t "and given back" wait_for 240 "no locks" has_no_locks
+mount_end "$kiln"
+
+# ---- both at once
+mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0
+mkdir "$kiln/s" "$kiln/s/folder"
+touch "$kiln/s/"{one,two,three}
+
+both_storm() {
+    local pid status=0
+    python3 "$work" storm "$stock/s" stock "$1" >"$T/log/storm.stock" 2>&1 &
+    pid=$!
+    python3 "$work" storm "$kiln/s" kiln "$1" >"$T/log/storm.kiln" 2>&1 || status=1
+    wait "$pid" || status=1
+    return "$status"
+}
+
+replicas_same() {
+    local i
+    for i in 0 2; do
+        diff <(python3 "$work" show "${bricks[i]}/s") <(python3 "$work" show "${bricks[i + 1]}/s") || return 1
+    done
+}
+t "both mounts change attributes of the same objects at once" both_storm 200
+t "replicas have the same" replicas_same
+is "$(python3 "$work" show "$kiln/s")" "$(python3 "$work" show "$stock/s")" "both mounts see the same"
+
+# ---- a brick that dies and comes back
+storm_ends() {
+    grep -q done "$T/storm" || process_gone "$storm_pid"
+}
+python3 "$work" storm "$kiln/s" kiln 100000 >"$T/storm" 2>&1 &
+storm_pid=$!
+sleep 0.3
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+daemon_kill "${brick_daemon[${bricks[3]}]}"
+sleep 0.3
+t_not "changes go on without two bricks" storm_ends
+daemon_start "${brick_daemon[${bricks[1]}]}"
+daemon_start "${brick_daemon[${bricks[3]}]}"
+children_up() {
+    [[ $(grep -c '^child_up\[.*=1$' "$(dump_take "${mount_pid[$kiln]}" /run/gluster)") -eq 4 ]]
+}
+wait_for 240 "all children" children_up
+t_not "and when they are back" storm_ends
+kill -TERM "$storm_pid"
+wait_for 240 "the storm's end" process_gone "$storm_pid"
+shd_start v
+t "the self-heal daemon ends it" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+t "replicas have the same again" wait_for 240 "equal replicas" replicas_same
+mount_end "$stock"
+t_here "unmounted" mount_end "$kiln"
