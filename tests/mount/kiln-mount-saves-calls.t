@@ -56,8 +56,27 @@ names_share() {
     work "$kiln/d" >"$T/log/work.out" && count_end
     [[ ${calls[entrylk]} -lt $((8 * files)) ]]
 }
-t "names share a lock" wait_for 240 "names to share a lock" names_share
+t_here "names share a lock" wait_for 240 "names to share a lock" names_share
 diag "${calls[entrylk]} ENTRYLKs and unlocks for $files files"
+
+# Distribute locks both names of each, too: 8 calls.
+rename_all() {
+    python3 - "$1" "$files" <<'EOS'
+import os, sys
+folder, count = sys.argv[1:]
+for i in range(int(count)):
+    os.close(os.open(f"{folder}/old", os.O_CREAT | os.O_EXCL))
+    os.rename(f"{folder}/old", f"{folder}/new")
+os.unlink(f"{folder}/new")
+EOS
+}
+renames_share() {
+    count_begin
+    rename_all "$kiln/d" && count_end
+    [[ ${calls[entrylk]} -lt $((12 * files)) ]]
+}
+t_here "so do names that move within a folder" wait_for 240 "renames to share a lock" renames_share
+diag "${calls[entrylk]} ENTRYLKs and unlocks for $files files that are made and renamed"
 
 # Names that come, go and move through both mounts at once in one folder, by the same names in part.
 storm() {
@@ -172,3 +191,7 @@ t "the folder is asked for then (${calls[stat]} STATs)" test "${calls[stat]}" -g
 is "${calls[fsync]}" $((2 * files)) "each FSYNC goes to the bricks"
 is "${calls[inodelk]}" $((4 * files)) "a lock is taken before each UNLINK"
 is "${calls[entrylk]}" $((8 * files)) "each name has a lock and an unlock on both replicas, made and removed"
+count_begin
+rename_all "$kiln/d"
+count_end
+t "so have both of one that moves" test "${calls[entrylk]}" -ge $((20 * files))

@@ -152,6 +152,8 @@ rename_at(const struct rename *r, unsigned child, bool is_internal, struct call_
     struct call_stack *stk = dist_call_copy(r->o);
 
     *out = NULL;
+    if (stk && !stk->call.loc.inode) /* replicate locks more for a folder, and need not look for itself */
+        stk->call.loc.inode = inode_ref(r->source.inode);
     if (stk && is_internal) {
         stk->caller.pid = PID_INTERNAL;
         stk->caller.uid = stk->caller.gid = stk->caller.group_count = 0;

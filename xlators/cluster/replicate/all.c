@@ -284,10 +284,13 @@ ask_at_once(struct op *op)
     return waits;
 }
 
+/* What this mount keeps of the folder is given back to who locks it as a whole, which a removal of it does;
+ * and at the latest when such a lock has to be waited for. The locks that distribute takes on names before
+ * it changes them come just before a change that shares what is kept. */
 static void
 names_hurry(struct op *op)
 {
-    struct repl_inode *ri = repl_inode(op->r, op->inode);
+    struct repl_inode *ri = op->inode && S_ISDIR(op->inode->type) ? repl_inode(op->r, op->inode) : NULL;
 
     if (ri)
         hold_hurry(&ri->hold);
@@ -307,7 +310,7 @@ locks_go(struct op *op)
         all_go(op);
         return;
     }
-    if (op->inode && S_ISDIR(op->inode->type)) /* what this mount keeps of the folder is given back */
+    if (!is_entry_lock(op) && op->stk->call.type == FLOCK_WRITE)
         names_hurry(op);
     bool waits = ask_at_once(op), is_taken = false;
     wind_all(op, &f, on);
@@ -320,6 +323,7 @@ locks_go(struct op *op)
     if (err)
         give_back(op, has);
     if (err == -EAGAIN && waits) {
+        names_hurry(op);
         op->stk->call.cmd = is_entry_lock(op) ? ENTRY_LOCK_WAIT : LK_SET_WAIT;
         err = lock_in_turn(op, on);
     }

@@ -12,9 +12,9 @@
  *      reply, marks after, unlock: transaction.c
  *
  * When this mount has changed a name of the same folder a moment ago, the lock is on all names of it and is
- * shared with those that follow (hold.c): a lock and an unlock for each of many files are saved. rmdir and
- * rename, which need several locks, always take their own; so does who finds a child missing. With
- * `share-entry-lock off` all do.
+ * shared with those that follow (hold.c): a lock and an unlock for each of many files are saved. rmdir, and
+ * rename of a folder or to another folder, which need several locks, always take their own; so does who finds
+ * a child missing. With `share-entry-lock off` all do.
  *
  * Under the lock nobody else makes or removes the name, so that all children have the same object behind it.
  * Others look up without a lock: in between they may find it on one child and not yet on the other. */
@@ -164,10 +164,11 @@ shares_lock(const struct op *op, struct repl_inode *ri)
 
     if (!ri || !conf->shares_names || !op->is_pinned)
         return false;
+    uint64_t now = clock_mono_ns(), last = atomic_exchange(&ri->named_ns, now);
+
     if (hold_is_taken(&ri->hold))
         return true;
-    return atomic_load(&op->r->up) == op->r->all &&
-           clock_mono_ns() - atomic_load(&ri->named_ns) < NAMES_ARE_BUSY_NS;
+    return atomic_load(&op->r->up) == op->r->all && now - last < NAMES_ARE_BUSY_NS;
 }
 
 /* Names of one hash follow one another, as those that are the same must. */
@@ -182,43 +183,55 @@ hash_of(const char *name)
 }
 
 static void
-change_sharing(struct op *op, struct repl_inode *ri, struct inode *dir, const char *name)
+change_sharing(struct op *op, struct repl_inode *ri, struct inode *dir, struct writer *w,
+               void (*mark)(struct transaction *t, const struct op *op))
 {
-    uint64_t hash = hash_of(name);
-    struct writer w = {.start = hash, .end = hash + 1};
     struct transaction t;
-    int err = hold_join(op, dir, &ri->hold, &w);
+    int err = hold_join(op, dir, &ri->hold, w);
 
     if (err) {
         op_fail(op, err);
         return;
     }
     transaction_init(&t, op, CHANGE_ENTRY);
-    transaction_mark(&t, dir, name);
-    err = transaction_begin_held(&t, w.children);
+    mark(&t, op);
+    err = transaction_begin_held(&t, w->children);
     transaction_end(&t, err ? err : change(op, &t));
-    (void)hold_leave(op, &ri->hold, &w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
+    (void)hold_leave(op, &ri->hold, w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
+}
+
+static bool
+is_second_name(const struct op *op)
+{
+    return op->fop == FOP_link;
+}
+
+static void
+mark_name(struct transaction *t, const struct op *op)
+{
+    if (is_second_name(op))
+        transaction_mark(t, op->dir2, op->name2);
+    else
+        transaction_mark(t, op->dir, op->name);
 }
 
 void
 entry_go(struct op *op)
 {
-    bool is_second = op->fop == FOP_link;
-    struct inode *dir = is_second ? op->dir2 : op->dir;
-    const char *name = is_second ? op->name2 : op->name;
+    struct inode *dir = is_second_name(op) ? op->dir2 : op->dir;
+    const char *name = is_second_name(op) ? op->name2 : op->name;
     struct repl_inode *ri = repl_inode(op->r, dir);
-    bool shares = shares_lock(op, ri);
+    uint64_t hash = hash_of(name);
+    struct writer w = {.start = hash, .end = hash + 1};
     struct transaction t;
 
-    if (ri)
-        atomic_store(&ri->named_ns, clock_mono_ns());
-    if (shares) {
-        change_sharing(op, ri, dir, name);
+    if (shares_lock(op, ri)) {
+        change_sharing(op, ri, dir, &w, mark_name);
         return;
     }
     transaction_init(&t, op, CHANGE_ENTRY);
     transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = dir, .name = name});
-    transaction_mark(&t, dir, name);
+    mark_name(&t, op);
     change_locked(op, &t);
 }
 
@@ -311,12 +324,26 @@ rmdir_go(struct op *op)
     inode_unref(gone);
 }
 
-void
-rename_go(struct op *op)
+/* Only a folder replaces a folder. What this mount does not know may be one. */
+static bool
+may_be_folder(const struct inode *inode)
+{
+    return !inode || !inode->type || S_ISDIR(inode->type);
+}
+
+static void
+mark_both_names(struct transaction *t, const struct op *op)
+{
+    transaction_mark(t, op->dir, op->name);
+    transaction_mark(t, op->dir2, op->name2);
+}
+
+static void
+rename_alone(struct op *op)
 {
     struct inode *replaced = NULL;
     struct transaction t;
-    int err = look_up(op, op->dir2, op->name2, &replaced);
+    int err = may_be_folder(op->inode) ? look_up(op, op->dir2, op->name2, &replaced) : 0;
 
     if (err) {
         op_fail(op, err);
@@ -332,8 +359,22 @@ rename_go(struct op *op)
     if (replaced && S_ISDIR(replaced->type))
         transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = replaced});
     sort_entities(&t);
-    transaction_mark(&t, op->dir, op->name);
-    transaction_mark(&t, op->dir2, op->name2);
+    mark_both_names(&t, op);
     change_locked(op, &t);
     inode_unref(replaced);
+}
+
+/* Within a folder one lock is enough, unless a folder is replaced, whose names are locked, too. */
+void
+rename_go(struct op *op)
+{
+    bool is_within = op->dir == op->dir2 && !may_be_folder(op->inode);
+    struct repl_inode *ri = is_within ? repl_inode(op->r, op->dir) : NULL;
+    uint64_t a = hash_of(op->name), b = hash_of(op->name2);
+    struct writer w = {.start = a < b ? a : b, .end = (a < b ? b : a) + 1};
+
+    if (!shares_lock(op, ri))
+        rename_alone(op);
+    else
+        change_sharing(op, ri, op->dir, &w, mark_both_names);
 }
