@@ -261,7 +261,7 @@ END_TEST
 /* Of a volfile that says what cannot be, the brick that serves learns nothing. */
 START_TEST(a_bad_attach_leaves_what_serves)
 {
-    static const struct twist bad[] = {{"trash", NULL, " option trash on\n"},
+    static const struct twist bad[] = {{"changelog", NULL, " option changelog on\n"},
                                        {"posix", NULL, " option reserve -1\n"},
                                        {"upcall", "features/unheard-of", NULL},
                                        /* found only when the layers are set up */
@@ -473,8 +473,8 @@ static const struct bad_brick {
     {{"server", NULL, " option inode-lru-limit 1048577\n"}, "inode-lru-limit"},
     {{"server", NULL, " option transport-type rdma\n"}, "transport-type"},
     {{"posix", NULL, " option volume-id no-uuid\n"}, "volume-id"},
+    {{"trash", NULL, " option trash on\n option trash-dir ../out\n"}, "trash-dir"},
     /* an option that would turn on what is not built */
-    {{"trash", NULL, " option trash on\n"}, "trash"},
     {{"changelog", NULL, " option changelog on\n"}, "changelog"},
     {{"bitrot-stub", NULL, " option bitrot enable\n"}, "bitrot"},
     {{"worm", NULL, " option worm-file-level on\n"}, "worm-file-level"},
@@ -643,7 +643,7 @@ static const struct bad_brick bad_changes[] = {
     {{"io-threads", NULL, " option least-prio-threads none\n"}, "least-prio-threads"},
     {{"io-stats", NULL, " option latency-measurement on-and-off\n"}, "latency-measurement"},
     {{"server", NULL, " option all-squash 2\n"}, "all-squash"},
-    {{"trash", NULL, " option trash on\n"}, "trash"},
+    {{"changelog", NULL, " option changelog on\n"}, "changelog"},
     {{"quota", NULL, " option server-quota on\n"}, "server-quota"},
     {{"upcall", "features/leases", NULL}, "restart"},
 };

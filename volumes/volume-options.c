@@ -88,8 +88,8 @@ static const struct volume_key table[] = {
     /* features of bricks */
     {"features.trash", TRASH, KEPT, BOOL("trash", "off")},
     {"features.trash-dir", TRASH, WRITTEN, STR("trash-dir", ".trashcan")},
-    {"features.trash-eliminate-path", TRASH, KEPT, STR("eliminate-path", NULL)},
-    {"features.trash-max-filesize", TRASH, KEPT, SIZE("max-trashable-file-size", "5MB")},
+    {"features.trash-eliminate-path", TRASH, KEPT, STR("trash-eliminate-path", NULL)},
+    {"features.trash-max-filesize", TRASH, KEPT, SIZE("trash-max-filesize", "5MB")},
     {"features.trash-internal-op", TRASH, WRITTEN, BOOL("trash-internal-op", "off")},
     {"changelog.changelog", CHANGELOG, KEPT, BOOL("changelog", "off")},
     {"changelog.changelog-barrier-timeout", CHANGELOG, WRITTEN, TIME("changelog-barrier-timeout", "120", 0, 3600)},

@@ -104,6 +104,14 @@ struct active_lock {
     uint32_t flags;
 };
 
+/* What features/trash wants of a removal: that the file, if the name is its last one, is kept. */
+struct trash_wish {
+    const char *dir;       /* a folder of the root, by its name */
+    const char *inner_dir; /* a folder in that one; NULL: none */
+    const char *eliminate; /* folders of which nothing is kept, "a/b,c" */
+    uint64_t size_max;     /* of a file that is kept */
+};
+
 #define FOP_PAYLOAD_IOVS 4
 
 /* `cmd` of a FLUSH that is for the mount's own layers (xlator_type.answers_early): bricks have nothing to do.
@@ -131,6 +139,7 @@ struct fop_call {
     uint32_t mode, umask;
     int32_t valid;   /* setattr: SETATTR_* */
     uint32_t cmd, type;
+    const struct trash_wish *trash; /* unlink: NULL, or on the arena of the call */
     uint32_t has_name; /* the wire's namelen flag of getxattr and entrylk */
     struct iatt stbuf; /* setattr */
     struct fop_flock flock;

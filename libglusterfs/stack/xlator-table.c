@@ -9,17 +9,7 @@
 extern const struct xlator_type storage_posix_xlator, features_locks_xlator, features_access_control_xlator,
     features_index_xlator, features_selinux_xlator, features_read_only_xlator, features_worm_xlator,
     features_barrier_xlator, features_upcall_xlator, features_arbiter_xlator, performance_io_threads_xlator,
-    debug_io_stats_xlator, protocol_server_xlator;
-
-static const struct option trash_options[] = {
-    OPT_MUST_BE("trash", "off"),
-    OPT_MUST_BE("trash-internal-op", "off"),
-    OPT_IGNORED("trash-dir"),
-    OPT_IGNORED("brick-path"),
-    OPT_IGNORED("trash-eliminate-path"),
-    OPT_IGNORED("trash-max-filesize"),
-    OPT_END,
-};
+    features_trash_xlator, debug_io_stats_xlator, protocol_server_xlator;
 
 static const struct option changelog_options[] = {
     OPT_MUST_BE("changelog", "off"),         OPT_MUST_BE("capture-del-path", "off"),
@@ -55,7 +45,6 @@ static const struct option quota_options[] = {
 };
 
 static const struct xlator_type not_built[] = {
-    {.name = "features/trash", .options = trash_options, .is_not_built = true},
     {.name = "features/changelog", .options = changelog_options, .is_not_built = true},
     {.name = "features/bitrot-stub", .options = bitrot_stub_options, .is_not_built = true},
     {.name = "features/leases", .options = leases_options, .is_not_built = true},
@@ -67,8 +56,8 @@ static const struct xlator_type *const built[] = {
     &storage_posix_xlator,          &features_access_control_xlator, &features_locks_xlator,
     &performance_io_threads_xlator, &features_index_xlator,          &features_selinux_xlator,
     &features_read_only_xlator,     &features_worm_xlator,           &features_barrier_xlator,
-    &features_upcall_xlator,        &features_arbiter_xlator,        &debug_io_stats_xlator,
-    &protocol_server_xlator,
+    &features_upcall_xlator,        &features_arbiter_xlator,        &features_trash_xlator,
+    &debug_io_stats_xlator,         &protocol_server_xlator,
 };
 
 enum { BUILT = sizeof built / sizeof built[0], NOT_BUILT = sizeof not_built / sizeof not_built[0] };

@@ -64,7 +64,11 @@ takes "protocol/server" network.inode-lru-limit 1000 transport.listen-backlog 51
 takes "worm, read-only, selinux, barrier" features.read-only off features.worm off features.worm-file-level off \
     features.worm-files-deletable off features.default-retention-period 60 features.retention-mode enterprise \
     features.auto-commit-period 60 features.selinux off features.barrier disable features.barrier-timeout 60
-takes "layers that are off, and stay so" features.trash off changelog.changelog off changelog.encoding binary changelog.rollover-time 20 changelog.fsync-interval 3 changelog.changelog-barrier-timeout 60 \
+takes "trash" features.trash on
+takes "features/trash" features.trash-dir bin features.trash-eliminate-path a,b features.trash-max-filesize 1MB \
+    features.trash-internal-op on storage.build-pgfid on
+takes "trash, off again" features.trash off storage.build-pgfid off
+takes "layers that are off, and stay so" changelog.changelog off changelog.encoding binary changelog.rollover-time 20 changelog.fsync-interval 3 changelog.changelog-barrier-timeout 60 \
     changelog.capture-del-path off features.leases off features.lease-lock-recall-timeout 30 features.cache-invalidation off \
     features.cache-invalidation-timeout 120 geo-replication.indexing off
 if [[ $BRICKD == kiln ]]; then
@@ -107,9 +111,8 @@ if [[ $BRICKD == kiln ]]; then
         t_here "$key $value: the brick serves" serves
         t "$key: reset" gl volume reset v "$key"
     done <<'END'
-features.trash on trash
-storage.build-pgfid on update-link-count-parent
 changelog.changelog on changelog
+features.leases on leases
 END
     seen=$(wc -l <"$log")
     says() { tail -n "+$((seen + 1))" "$log" | grep -q "$1"; }
@@ -125,7 +128,7 @@ END
     gl volume quota v disable >/dev/null
     t_here "the brick serves" serves
 
-    gl volume set v features.trash on >/dev/null
+    gl volume set v changelog.changelog on >/dev/null
     t "an option beside one that is refused" gl volume set v features.read-only on
     is_read_only() { ! { echo more >"$mnt/more"; } 2>/dev/null; }
     t_here "acts" wait_for 120 "the brick to be read-only" is_read_only
@@ -133,8 +136,8 @@ END
     t_here "and off again" wait_for 120 "the brick to be writable" serves
     gl volume stop v >/dev/null
     t_not "the volume does not start with one" gl volume start v
-    t "the log says why" grep -qE 'trash.*not built|not built.*trash' "$log"
-    gl volume reset v features.trash >/dev/null
+    t "the log says why" grep -qE 'changelog.*not built|not built.*changelog' "$log"
+    gl volume reset v changelog.changelog >/dev/null
     t "without it it starts" gl volume start v
     wait_for 120 "the brick" bricks_all_online v 1
     wait_for 120 "the mount to reach the brick" gl_mount_reaches "$mnt" v 1x1

@@ -29,6 +29,7 @@
 #include "xlators/storage/posix/data.h"
 #include "xlators/storage/posix/entry.h"
 #include "xlators/storage/posix/gfid2path.h"
+#include "xlators/storage/posix/pgfid.h"
 #include "xlators/storage/posix/xattr-rules.h"
 
 #define PID_TRASH (-11) /* may leave gfid-req out */
@@ -209,8 +210,10 @@ build(struct xlator *xl, const struct call_stack *stk, struct making *m)
         r = store_keys(xl, stk, m);
     if (r < 0)
         return r;
-    if (!S_ISDIR(m->mode))
+    if (!S_ISDIR(m->mode)) {
         posix_gfid2path_set(xl, m->obj, &e->parent->gfid, e->name);
+        posix_pgfid_count(xl, m->obj, &e->parent->gfid, 1);
+    }
     r = posix_mdata_create(xl, &stk->caller, m->obj, &m->mdata);
     if (r < 0)
         return r;
@@ -441,6 +444,7 @@ link_to_gfid(struct xlator *xl, struct making *m)
     if (r < 0)
         return r;
     posix_gfid2path_set(xl, &handle, &e->parent->gfid, e->name);
+    posix_pgfid_count(xl, &handle, &e->parent->gfid, 1);
     return 0;
 }
 
@@ -624,6 +628,7 @@ link_object(struct xlator *xl, struct call_stack *stk, struct making *m, struct 
         return r;
     if (st.st_nlink < GFID2PATH_LINKS_MAX)
         posix_gfid2path_set(xl, source, &e->parent->gfid, e->name);
+    posix_pgfid_count(xl, source, &e->parent->gfid, 1);
     return posix_mdata_update(xl, &stk->caller, source, stk->call.loc.inode, NULL);
 }
 

@@ -21,7 +21,9 @@
 #include "xlators/storage/posix/entry.h"
 #include "xlators/storage/posix/gfid2path.h"
 #include "xlators/storage/posix/mdata.h"
+#include "xlators/storage/posix/pgfid.h"
 #include "xlators/storage/posix/stat.h"
+#include "xlators/storage/posix/trash.h"
 
 #define LINKTO_MODE 01000
 
@@ -256,6 +258,7 @@ unlink_name(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, st
         return r;
     }
     posix_obj_gfid(posix_of(xl), &v->gfid, false, &handle);
+    posix_pgfid_count(xl, &handle, &e->parent->gfid, -1);
     r = posix_mdata_update(xl, &stk->caller, &handle, v->inode, NULL);
     if (r < 0)
         log_event(LOG_WARNING, xl, "posix-unlink-mdata", "times of %s: %s", GFID(&v->gfid), strerror(-r));
@@ -290,10 +293,15 @@ unlink_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, 
         r = unlink_fill(xl, stk, e, v);
     if (r < 0)
         return r;
-    v->large_fd = posix_hold_large(&e->obj, &v->st);
     /* The handle and this name, or this name alone. */
-    return v->st.st_nlink <= 2 && !gfid_is_null(&v->gfid) ? unlink_last(xl, e, v)
-                                                          : unlink_name(xl, stk, e, v);
+    bool is_last = v->st.st_nlink <= 2 && !gfid_is_null(&v->gfid);
+    if (is_last && stk->call.trash) {
+        r = posix_trash_keep(xl, stk, e, &v->st, v->inode);
+        if (r != POSIX_TRASH_NOT)
+            return r;
+    }
+    v->large_fd = posix_hold_large(&e->obj, &v->st);
+    return is_last ? unlink_last(xl, e, v) : unlink_name(xl, stk, e, v);
 }
 
 xl_verdict

@@ -15,10 +15,14 @@ libkiln_xlators_la_SOURCES += xlators/storage/posix/mdata.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/mdata.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/gfid2path.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/gfid2path.h
+libkiln_xlators_la_SOURCES += xlators/storage/posix/pgfid.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/pgfid.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/entry.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/entry.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/entry-create.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/entry-remove.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/trash.c
+libkiln_xlators_la_SOURCES += xlators/storage/posix/trash.h
 libkiln_xlators_la_SOURCES += xlators/storage/posix/rename.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/lookup.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/setattr.c
@@ -96,6 +100,11 @@ check_PROGRAMS += xlators/storage/posix/test-posix-remove
 xlators_storage_posix_test_posix_remove_SOURCES = xlators/storage/posix/test-posix-remove.c \
 	xlators/storage/posix/test-entry.h
 xlators_storage_posix_test_posix_remove_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/storage/posix/test-posix-trash
+xlators_storage_posix_test_posix_trash_SOURCES = xlators/storage/posix/test-posix-trash.c \
+	xlators/storage/posix/test-entry.h
+xlators_storage_posix_test_posix_trash_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/storage/posix/test-posix-races
 xlators_storage_posix_test_posix_races_SOURCES = xlators/storage/posix/test-posix-races.c \

@@ -10,7 +10,7 @@
  *   stat.h     iatt: attributes as clients see them
  *   mdata.h    the three times of the ctime feature
  *   entry.h    a name in a directory as the subject of a call; data.h: contents and fds; readdir.h: listings
- *   xattr-*.h, xattrop.h, virtual-xattr.h, acl-text.h, gfid2path.h: extended attributes
+ *   xattr-*.h, xattrop.h, virtual-xattr.h, acl-text.h, gfid2path.h, pgfid.h: extended attributes
  *
  * Functions return 0 or -errno unless they say otherwise. Once the brick runs any thread may call them in a
  * read section; those that take an object or a name may block in system calls. What they hand out is the
@@ -75,7 +75,7 @@ struct posix_conf {
     int64_t brick_uid, brick_gid;                        /* -1: leave alone */
     int64_t create_mask, create_directory_mask, force_create_mode, force_directory_mode;
     int64_t max_hardlinks; /* 0: no limit of ours */
-    bool fips_rchecksum, node_uuid_pathinfo, gfid2path, ctime, o_direct, export_statfs_size,
+    bool fips_rchecksum, node_uuid_pathinfo, gfid2path, pgfid, ctime, o_direct, export_statfs_size,
         mandate_attribute;
     bool disable_landfill_purge, require_mount;
 };

@@ -671,7 +671,7 @@ static const struct option posix_options[] = {
     OPT_BOOL(struct posix_conf, mandate_attribute, "mandate-attribute", "on"),
     OPT_BOOL(struct posix_conf, disable_landfill_purge, "disable-landfill-purge", "off"),
     OPT_BOOL(struct posix_conf, require_mount, "require-mount", "off"), /* Kiln's own */
-    OPT_MUST_BE("update-link-count-parent", "off"),
+    OPT_BOOL(struct posix_conf, pgfid, "update-link-count-parent", "off"),
     /* How stock does its I/O, not what. */
     OPT_IGNORED("linux-aio"),
     OPT_IGNORED("linux-io_uring"),

@@ -20,6 +20,7 @@
 #include "xlators/storage/posix/entry.h"
 #include "xlators/storage/posix/gfid2path.h"
 #include "xlators/storage/posix/mdata.h"
+#include "xlators/storage/posix/pgfid.h"
 #include "xlators/storage/posix/stat.h"
 
 struct renaming {
@@ -266,11 +267,16 @@ move_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
     if (has_handle && !is_last) {
         posix_obj_gfid(posix_of(xl), &n->victim_gfid, false, &handle);
         posix_gfid2path_remove(xl, &handle, &n->to.parent->gfid, n->to.name);
+        posix_pgfid_count(xl, &handle, &n->to.parent->gfid, -1);
         r = posix_mdata_update(xl, &stk->caller, &handle, n->victim, NULL);
     }
     if (!gfid_is_null(&n->gfid)) {
         posix_gfid2path_remove(xl, &n->to.obj, &n->from.parent->gfid, n->from.name);
         posix_gfid2path_set(xl, &n->to.obj, &n->to.parent->gfid, n->to.name);
+    }
+    if (!gfid_is_null(&n->gfid) && n->from.parent != n->to.parent) {
+        posix_pgfid_count(xl, &n->to.obj, &n->from.parent->gfid, -1);
+        posix_pgfid_count(xl, &n->to.obj, &n->to.parent->gfid, 1);
     }
     return r;
 }

@@ -357,6 +357,58 @@ START_TEST(rename_that_fails)
 }
 END_TEST
 
+/* ---- names counted by directory -------------------------------------------------------------- */
+
+static void
+setup_counted(void)
+{
+    pools();
+    brick_dir(w.dir);
+    brick_up(" option update-link-count-parent on\n");
+}
+
+static int
+names_in(struct inode *f, struct inode *dir)
+{
+    char key[64], path[192];
+    unsigned char be[4];
+
+    snprintf(key, sizeof key, "trusted.pgfid.%s", GFID(&dir->gfid));
+    snprintf(path, sizeof path, "%s/.glusterfs/%s", w.dir, HANDLE(&f->gfid));
+    ssize_t n = lgetxattr(path, key, be, sizeof be);
+    ck_assert(n == 4 || (n == -1 && errno == ENODATA));
+    return n == 4 ? be[3] : 0;
+}
+
+START_TEST(names_are_counted_by_directory)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d"), *f = make(FOP_create, w.root, "f");
+    struct inode *s = make(FOP_symlink, d, "s"), *g = make(FOP_create, d, "g");
+
+    ck_assert_int_eq(names_in(f, w.root), 1);
+    ck_assert_int_eq(names_in(s, d), 1);
+    ck_assert_int_eq(names_in(d, w.root), 0);
+    ck_assert_int_eq(link_to(f, w.root, "f2"), 0);
+    ck_assert_int_eq(link_to(f, d, "f3"), 0);
+    ck_assert_int_eq(names_in(f, w.root), 2);
+    ck_assert_int_eq(names_in(f, d), 1);
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f2", 0), 0);
+    ck_assert_int_eq(names_in(f, w.root), 1);
+    ck_assert_int_eq(move(w.root, "f", w.root, "f4"), 0);
+    ck_assert_int_eq(names_in(f, w.root), 1);
+    ck_assert_int_eq(move(w.root, "f4", d, "f4"), 0);
+    ck_assert_int_eq(names_in(f, w.root), 0);
+    ck_assert_int_eq(names_in(f, d), 2);
+    ck_assert_int_eq(move(d, "g", d, "f3"), 0); /* one of its names is replaced */
+    ck_assert_int_eq(names_in(f, d), 1);
+    ck_assert_int_eq(names_in(g, d), 1);
+    inode_unref(d);
+    inode_unref(f);
+    inode_unref(s);
+    inode_unref(g);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -380,6 +432,10 @@ test_suite(void)
     tcase_add_test(names, removed_but_open);
     tcase_add_test(names, unlink_of_a_large_file);
     suite_add_tcase(s, names);
+    TCase *counted = tcase_create("counted");
+    tcase_add_checked_fixture(counted, setup_counted, world_teardown);
+    tcase_add_test(counted, names_are_counted_by_directory);
+    suite_add_tcase(s, counted);
     return s;
 }
 

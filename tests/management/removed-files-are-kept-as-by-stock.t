@@ -1,0 +1,198 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# features.trash: what clients remove lies in .trashcan, under the same names and with the same modes as a stock brick puts it there,
+# with each option of it set while the bricks serve. Then what is Kiln's own: nobody gets to see by the trash what he could not see
+# before, files removed in one second do not replace each other, a full disk keeps nobody from removing; and stock bricks and Kiln's go on
+# with each other's trash.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+as_user() { setpriv --reuid 1234 --regid 1234 --clear-groups -- "$@"; }
+# What a brick holds; one time is as good as another.
+tree() {
+    (cd "$1" && find . -mindepth 1 -path ./.glusterfs -prune -o -printf '%p %M %U:%G %y%s\n') |
+        sed -E 's/_2[0-9]{3}-[0-9]{2}-[0-9]{2}_[0-9]{6}_\+0000/_TIME/; s/ d[0-9]+$/ d/' | sort
+}
+same_trees() { diff <(tree "$T/bricks/twin-a-0") <(tree "$T/bricks/twin-b-0"); }
+# Bricks have heard of it when a file's end says so.
+set_both() { twins_run gl volume set VOL "$@" >/dev/null; }
+acts() {
+    local vol
+    for vol in twin-a twin-b; do
+        wait_for 60 "$vol to act" in_trash_of "$vol" "$1"
+    done
+}
+# Removes a new file, and looks where it is.
+in_trash_of() {
+    local probe=probe$((++probes)) found
+    echo probe >"${twin_mnt[$1]}/$probe"
+    rm "${twin_mnt[$1]}/$probe"
+    found=$(compgen -G "$T/bricks/$1-0/$2/${probe}_*") || return 1
+    rm -f $found
+}
+probes=0
+
+twins_start 1x1
+twins_mount
+# A stock brick says that it removes one from before, and does not, until it is looked up again.
+echo "from before" >"$T/mnt-b/before"
+set_both features.trash on
+acts .trashcan
+t "the folder is there, and nothing in it" diff <(tree "$T/bricks/twin-a-0") <(tree "$T/bricks/twin-b-0" | grep -v before)
+rm "$T/mnt-b/before"
+if [[ $BRICKD == kiln ]]; then
+    is "$(cat "$T"/bricks/twin-b-0/.trashcan/before_*)" "from before" "a file from before is kept"
+fi
+rm -f "$T"/bricks/twin-b-0/{,.trashcan/}before*
+twins_run bash -c 'cd MNT && mkdir -p d/e shut/in other && chmod 700 shut && chown 1234:1234 shut && for i in {1..9}; do echo text$i >d/e/f$i; done &&
+    echo x >shut/in/x && echo root >top && cp top other/o && chmod 640 d/e/f1 && chown 77:78 d/e/f1'
+# Names counted in each folder, which stock bricks go by.
+counts() {
+    (cd "$T/bricks/$1-0" && find . -path ./.glusterfs -prune -o -not -type d -print | sort | while read -r file; do
+        echo "$file $(getfattr -h -d -m trusted.pgfid -e hex "$file" 2>/dev/null | grep -o '=.*' | sort | xargs)"
+    done)
+}
+twins_run bash -c 'cd MNT && echo 1 >c1 && ln c1 c2 && ln c1 d/c3 && ln c1 d/c4 && mv c2 other/c2 && rm d/c4 && ln -s x d/cs && mv d/cs cs'
+is "$(counts twin-b)" "$(counts twin-a)" "names are counted as stock counts them"
+twins_run bash -c 'cd MNT && rm d/e/f1 d/e/f2 shut/in/x top other/o && ln d/e/f3 d/e/l3 && rm d/e/l3 && ln -s nowhere s && rm s && mkfifo p && rm p &&
+    touch empty && rm empty && truncate -s 2 d/e/f4 && echo new >d/e/f5 && echo 1 >n1 && echo 2 >n2 && mv n1 n2'
+t "the same files lie there, as they were" same_trees
+t "they are many" test "$(tree "$T/bricks/twin-b-0" | grep -c _TIME)" -eq 8
+gfids() { getfattr -n trusted.gfid -e hex "$T/bricks/$1-0/.trashcan" 2>/dev/null | tail -2; }
+is "$(gfids twin-b)" "$(gfids twin-a)" "the folder's gfid is stock's"
+for command in "rmdir .trashcan" "mv .trashcan x" "mkdir .trashcan" "mv -T other .trashcan"; do
+    t_not "stock: $command" bash -c "cd '$T/mnt-a' && $command"
+    t_not "Kiln: $command" bash -c "cd '$T/mnt-b' && $command"
+done
+t "what lies there is removed for good" twins_run bash -c 'cd MNT && mkdir .trashcan/mine && touch .trashcan/mine/a && rm .trashcan/mine/a && rmdir .trashcan/mine'
+t "and nothing is left of it" same_trees
+
+set_both features.trash-eliminate-path d/e,/other/
+set_both features.trash-max-filesize 1MB
+set_both features.trash-dir bin
+acts bin
+twins_run bash -c 'cd MNT && mkdir -p d/ex other/deep && rm d/e/f3 && touch other/deep/x d/ex/x && rm other/deep/x d/ex/x &&
+    head -c 1048576 /dev/zero >fits && head -c 1048577 /dev/zero >large && rm fits large'
+t "another folder, a limit and parts that are left out: the same" same_trees
+is "$(ls "$T/bricks/twin-b-0/bin/d")" "$(printf 'e\nex')" "what is left out is not there"
+set_both features.trash-dir .trashcan
+set_both features.trash-internal-op on
+acts .trashcan
+twins_run gl volume stop VOL >/dev/null
+twins_run gl volume start VOL >/dev/null
+for vol in twin-a twin-b; do
+    wait_for 120 "the bricks" bricks_all_online "$vol" 1
+    wait_for 120 "the mount" gl_mount_reaches "${twin_mnt[$vol]}" "$vol" 1x1
+done
+acts .trashcan
+t "after a restart, with a folder for what heal removes" same_trees
+t_not "which nobody removes" twins_run rmdir MNT/.trashcan/internal_op
+twins_run gl volume reset VOL features.trash-eliminate-path >/dev/null
+
+if [[ $BRICKD == kiln ]]; then
+    b=$T/bricks/twin-b-0 m=$T/mnt-b
+    acts .trashcan
+    # -- who may see it
+    mkdir "$m/open" && echo a >"$m/open/a" && rm "$m/open/a"
+    chmod 700 "$m/open" && echo secret >"$m/open/secret" && rm "$m/open/secret"
+    t "what is removed from a closed folder lies there" compgen -G "$b/.trashcan/open/secret_*"
+    t_not "a user does not read it" as_user cat "$(echo "$b"/.trashcan/open/secret_*)"
+    seen_in() { as_user ls "$m/.trashcan/$1"; }
+    # A folder of the trash has no gfid for its first second; clients do not see it.
+    t "root sees it through the mount" wait_for 60 "the folder" bash -c "cat '$m'/.trashcan/open/secret_*"
+    t_not "a user does not, through the mount" seen_in open
+    mkdir "$m/all" && chmod 1777 "$m/all" && as_user bash -c "echo mine >'$m/all/mine' && rm '$m/all/mine'"
+    t "a user sees what everybody could see" wait_for 60 "the folder" bash -c "cat '$m'/.trashcan/all/mine_*"
+    t_not "and makes nothing there" as_user touch "$m/.trashcan/all/new"
+    t_not "nor removes anything" as_user bash -c "rm -f '$m'/.trashcan/all/mine_*"
+    # -- the same name again and again
+    for i in 1 2 3 4; do
+        echo "$i" >"$m/again"
+        rm "$m/again"
+    done
+    is "$(cat "$b"/.trashcan/again_* | sort | xargs)" "1 2 3 4" "files of one name are all kept"
+    name=$(printf 'n%.0s' {1..255})
+    echo long >"$m/$name"
+    t "a name of 255 bytes is removed" rm "$m/$name"
+    is "$(cat "$b"/.trashcan/nnn*)" long "and kept"
+    # -- kiln-mount
+    mkdir "$T/mnt-k"
+    t "kiln-mount mounts it" "$KILN_MOUNT" -s "$glusterd_host" --volfile-id twin-b -l "$T/log/kiln-mount.log" "$T/mnt-k"
+    echo k >"$T/mnt-k/by-kiln" && rm "$T/mnt-k/by-kiln"
+    is "$(cat "$T"/mnt-k/.trashcan/by-kiln_*)" k "what kiln-mount removes is kept, and seen there"
+    t_not "and it does not remove the folder" rmdir "$T/mnt-k/.trashcan"
+    umount "$T/mnt-k"
+    # -- off, at once
+    gl volume set twin-b features.trash off >/dev/null
+    is_gone() { ! in_trash_of twin-b .trashcan; }
+    t_here "off: nothing more is kept, without a restart" wait_for 60 "the brick to be told" is_gone
+    gl volume set twin-b features.trash on >/dev/null
+    t_here "on again" wait_for 60 "the brick to be told" in_trash_of twin-b .trashcan
+    # -- a full disk
+    mkdir -p "$T/bricks/full-0"
+    mount -t tmpfs -o nr_inodes=400,size=64m kiln-test "$T/bricks/full-0"
+    gl_create full 1x1 >/dev/null
+    gl volume set full features.trash on >/dev/null
+    gl volume start full >/dev/null
+    wait_for 120 "the brick" bricks_all_online full 1
+    gl_mount full "$T/mnt-full"
+    mkdir "$T/mnt-full/d" && echo x >"$T/mnt-full/d/x"
+    i=0
+    while touch "$T/bricks/full-0/filler$((++i))" 2>/dev/null; do :; done
+    t "no inode is left: a file goes all the same" rm "$T/mnt-full/d/x"
+    t_not "it is gone" compgen -G "$T/bricks/full-0/d/x"
+    t "and the log says so" grep -q 'cannot be kept.*No space' /var/log/glusterfs/bricks/*-full-0.log
+    umount "$T/mnt-full"
+    gl volume stop full >/dev/null
+    umount "$T/bricks/full-0"
+    # -- a folder that a user has made before
+    gl_create u 1x1 >/dev/null
+    gl volume start u >/dev/null
+    wait_for 120 "the brick" bricks_all_online u 1
+    chmod 1777 "$T/bricks/u-0"
+    gl_mount u "$T/mnt-u"
+    as_user bash -c "mkdir '$T/mnt-u/.trashcan' '$T/mnt-u/.trashcan/d' && chmod 777 '$T/mnt-u/.trashcan'"
+    mkdir "$T/mnt-u/d"
+    gl volume set u features.trash on >/dev/null
+    is_roots() { [[ $(stat -c '%u %a' "$T/bricks/u-0/.trashcan") == "0 755" ]]; }
+    t_here "becomes root's when it becomes the trash" wait_for 60 "the brick to be told" is_roots
+    echo x >"$T/mnt-u/d/x" && echo y >"$T/mnt-u/y" && rm "$T/mnt-u/d/x" "$T/mnt-u/y"
+    is "$(ls "$T/bricks/u-0/.trashcan/d")" "" "and what the user has in it is not used"
+    t "but the folder is" compgen -G "$T/bricks/u-0/.trashcan/y_*"
+    umount "$T/mnt-u"
+    gl volume stop u >/dev/null
+    # -- replicas agree
+    gl_create r 1x2 >/dev/null
+    gl volume set r features.trash on >/dev/null
+    gl volume start r >/dev/null
+    wait_for 120 "the bricks" bricks_all_online r 2
+    gl_mount r "$T/mnt-r"
+    wait_for 120 "the mount" gl_mount_reaches "$T/mnt-r" r 1x2
+    mkdir "$T/mnt-r/d"
+    for i in {1..20}; do echo "$i" >"$T/mnt-r/d/$i"; done
+    rm "$T"/mnt-r/d/*
+    is "$(ls "$T/bricks/r-1/.trashcan/d")" "$(ls "$T/bricks/r-0/.trashcan/d")" "both replicas keep the same names"
+    is "$(ls "$T/bricks/r-0/.trashcan/d" | wc -l)" 20 "and all of them"
+    is "$(gl volume heal r info | grep -c 'Number of entries: 0')" 2 "there is nothing to heal"
+    umount "$T/mnt-r"
+    gl volume stop r >/dev/null
+    # -- stock goes on with it, and back
+    umount "$T/mnt-a"
+    gl volume stop twin-a >/dev/null
+    none_is_up() { [[ -z $(glusterd_brick_pids) ]]; }
+    for kind in stock kilnd; do
+        gl volume stop twin-b >/dev/null
+        wait_for 60 "its brick to end" none_is_up
+        use_kiln "$([[ $kind == stock ]] && echo off || echo on)" >/dev/null
+        gl volume start twin-b >/dev/null
+        wait_for 120 "the brick" bricks_all_online twin-b 1
+        wait_for 120 "the mount" gl_mount_reaches "$m" twin-b 1x1
+        is "$(glusterd_brick_kinds)" "$kind" "twin-b's brick is served by $kind"
+        echo "$kind" >"$m/open/$kind" && rm "$m/open/$kind"
+        is "$(cat "$b"/.trashcan/open/"${kind}"_*)" "$kind" "$kind keeps beside what is there"
+        t "$kind serves what the other has kept" bash -c "cat '$m'/.trashcan/open/secret_* '$m'/.trashcan/all/mine_*"
+    done
+    t "it can be emptied" rm -rf "$m/.trashcan/open" "$m/.trashcan/all"
+fi
+umount "$T/mnt-b"
+gl volume stop twin-b >/dev/null

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* features/trash: what is removed is kept in a folder of the volume, .trashcan (spec: brick 10.9). Just above
+ * the storage, which does the keeping (storage/posix/trash.c): it alone knows, under its locks, whether a
+ * name is the last one. This layer says of a removal what is wanted, makes the folder when it starts, and
+ * lets nobody make, move or remove that.
+ *
+ * What clients' own work removes (heal, rebalance) is kept by trash-internal-op alone, in
+ * .trashcan/internal_op. A file that is cut off is not kept, as with stock.
+ *
+ * On disk: .trashcan and internal_op have gfids of their own, by which they are found when trash-dir is
+ * another name than before. No lock, nothing per object. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/read-section.h"
+#include "base/reason.h"
+#include "fs/inode.h"
+#include "graph/graph.h"
+#include "log/log.h"
+#include "stack/xlator.h"
+
+#define INTERNAL_DIR "internal_op"
+#define TRASH_PID (-11)
+#define DIR_MODE 0755
+
+static const struct gfid trash_gfid = {{[15] = 5}}, internal_gfid = {{[15] = 6}};
+
+struct trash_conf {
+    bool is_on, keeps_internal;
+    char *dir;
+    char *eliminate; /* NULL: nothing */
+    uint64_t size_max;
+};
+
+static const struct option trash_options[] = {
+    OPT_BOOL(struct trash_conf, is_on, "trash", "off"),
+    OPT_BOOL(struct trash_conf, keeps_internal, "trash-internal-op", "off"),
+    OPT_STR(struct trash_conf, dir, "trash-dir", ".trashcan"),
+    OPT_STR(struct trash_conf, eliminate, "trash-eliminate-path", NULL),
+    OPT_SIZE(struct trash_conf, size_max, "trash-max-filesize", "5MB", INT64_MAX),
+    OPT_IGNORED("brick-path"), /* the storage knows it */
+    OPT_END,
+};
+
+static bool
+trash_is_active(const void *conf)
+{
+    return ((const struct trash_conf *)conf)->is_on;
+}
+
+/* It comes from a volfile, and glusterd lets pass what is one name. */
+static bool
+is_dir_name(const char *name)
+{
+    return *name && strlen(name) <= FOP_NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0 && strcmp(name, ".glusterfs") != 0;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static char *
+copy_text(struct arena *arena, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = arena_alloc(arena, bytes);
+
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+static xl_verdict
+trash_unlink(struct xlator *xl, struct call_stack *stk)
+{
+    const struct trash_conf *conf = xlator_conf(xl);
+    bool is_internal = caller_is_internal(&stk->caller);
+
+    if ((is_internal && !conf->keeps_internal) || !is_dir_name(conf->dir))
+        return XL_PASS;
+    struct trash_wish *wish = arena_alloc(&stk->arena, sizeof *wish);
+    if (!wish)
+        return -ENOMEM;
+    *wish = (struct trash_wish){
+        .dir = copy_text(&stk->arena, conf->dir),
+        .inner_dir = is_internal ? INTERNAL_DIR : NULL,
+        .eliminate = copy_text(&stk->arena, conf->eliminate ? conf->eliminate : ""),
+        .size_max = conf->size_max,
+    };
+    if (!wish->dir || !wish->eliminate)
+        return -ENOMEM;
+    stk->call.trash = wish;
+    return XL_PASS;
+}
+
+static bool
+is_own_dir(const struct xlator *xl, const struct loc *loc)
+{
+    const struct trash_conf *conf = xlator_conf(xl);
+
+    if (!loc->parent || !loc->name)
+        return false;
+    if (gfid_is_root(&loc->parent->gfid))
+        return strcmp(loc->name, conf->dir) == 0;
+    return gfid_equal(&loc->parent->gfid, &trash_gfid) && strcmp(loc->name, INTERNAL_DIR) == 0;
+}
+
+static xl_verdict
+trash_name(struct xlator *xl, struct call_stack *stk)
+{
+    return is_own_dir(xl, &stk->call.loc) ? -EPERM : XL_PASS;
+}
+
+static xl_verdict
+trash_rename(struct xlator *xl, struct call_stack *stk)
+{
+    return is_own_dir(xl, &stk->call.loc) || is_own_dir(xl, &stk->call.loc2) ? -EPERM : XL_PASS;
+}
+
+/* ---- the folders ----------------------------------------------------------------------------- */
+
+/* A call of the layer's own: the storage is the next layer and answers at once. */
+struct own_call {
+    int err;
+    struct iatt stat;
+    char path[2 * FOP_NAME_MAX]; /* of a getxattr */
+};
+
+static void
+own_call_done(struct call_stack *stk)
+{
+    struct own_call *own = stk->owner;
+    const char *path;
+
+    own->err = stk->reply.op_ret < 0 ? -stk->reply.op_errno : 0;
+    own->stat = stk->reply.stat;
+    if (!own->err && stk->call.fop == FOP_getxattr) {
+        path = stk->reply.dict ? dict_get_str(stk->reply.dict, DICT_KEY_ANCESTRY_PATH) : NULL;
+        if (!path || strlen(path) >= sizeof own->path)
+            own->err = -ENODATA;
+        else
+            strcpy(own->path, path);
+    }
+    call_stack_free(stk);
+}
+
+static struct call_stack *
+own_call(struct own_call *own, enum fop fop)
+{
+    struct call_stack *stk = call_stack_new(own_call_done, own);
+
+    own->err = -ENOMEM;
+    if (!stk)
+        return NULL;
+    stk->caller.pid = TRASH_PID;
+    stk->call.fop = fop;
+    return stk;
+}
+
+static int
+run(struct xlator *xl, struct call_stack *stk, const struct own_call *own)
+{
+    call_stack_wind_below(stk, xl);
+    return own->err;
+}
+
+/* With a reference; NULL: there is none. */
+static struct inode *
+find_by_gfid(struct xlator *xl, const struct gfid *gfid)
+{
+    struct own_call own;
+    struct call_stack *stk = own_call(&own, FOP_lookup);
+
+    if (!stk)
+        return NULL;
+    stk->call.gfid = *gfid;
+    return run(xl, stk, &own) == 0 ? inode_link(xl->graph->inodes, NULL, NULL, &own.stat) : NULL;
+}
+
+static int
+find_by_name(struct xlator *xl, struct inode *parent, const char *name, struct inode **found)
+{
+    struct own_call own;
+    struct call_stack *stk = own_call(&own, FOP_lookup);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.loc = (struct loc){.parent = inode_ref(parent), .name = name};
+    stk->call.name = name;
+    stk->call.pargfid = parent->gfid;
+    if (run(xl, stk, &own) < 0)
+        return own.err;
+    if (!S_ISDIR(own.stat.mode))
+        return -ENOTDIR;
+    *found = inode_link(xl->graph->inodes, parent, name, &own.stat);
+    return *found ? 0 : -ENOMEM;
+}
+
+static int
+make_dir(struct xlator *xl, struct inode *parent, const char *name, const struct gfid *gfid)
+{
+    struct own_call own;
+    struct call_stack *stk = own_call(&own, FOP_mkdir);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.loc = (struct loc){.parent = inode_ref(parent), .name = name};
+    stk->call.name = name;
+    stk->call.pargfid = parent->gfid;
+    stk->call.mode = DIR_MODE;
+    stk->call.xdata = dict_new(&stk->arena);
+    if (!stk->call.xdata || dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, gfid) < 0) {
+        call_stack_free(stk);
+        return -ENOMEM;
+    }
+    return run(xl, stk, &own);
+}
+
+/* A user may have made it before it was the trash. */
+static int
+make_roots(struct xlator *xl, struct inode *dir)
+{
+    struct own_call own;
+    struct call_stack *stk = own_call(&own, FOP_stat);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.loc.inode = inode_ref(dir);
+    if (run(xl, stk, &own) < 0 || own.stat.uid == 0)
+        return own.err;
+    if (!(stk = own_call(&own, FOP_setattr)))
+        return -ENOMEM;
+    stk->call.loc.inode = inode_ref(dir);
+    stk->call.valid = SETATTR_MODE | SETATTR_UID | SETATTR_GID;
+    stk->call.stbuf.mode = DIR_MODE;
+    return run(xl, stk, &own);
+}
+
+/* What has the trash's gfid under another name is what was the trash until now. */
+static int
+take_over(struct xlator *xl, struct inode *root, struct inode *was, const char *name)
+{
+    struct own_call own;
+    struct call_stack *stk = own_call(&own, FOP_getxattr);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.loc.inode = inode_ref(was);
+    stk->call.name = "glusterfs.ancestry.path";
+    stk->call.has_name = 1;
+    if (run(xl, stk, &own) < 0)
+        return own.err;
+    const char *old = own.path + 1;
+    if (strcmp(old, name) == 0 || strchr(old, '/'))
+        return 0;
+    struct own_call move;
+    if (!(stk = own_call(&move, FOP_rename)))
+        return -ENOMEM;
+    stk->call.loc = (struct loc){.inode = inode_ref(was), .parent = inode_ref(root), .name = old};
+    stk->call.loc2 = (struct loc){.parent = inode_ref(root), .name = name};
+    stk->call.pargfid = stk->call.pargfid2 = root->gfid;
+    stk->call.name = old;
+    stk->call.name2 = name;
+    if (run(xl, stk, &move) == 0)
+        inode_rename(xl->graph->inodes, root, old, root, name, was);
+    return move.err;
+}
+
+static int
+prepare_in(struct xlator *xl, const struct trash_conf *conf, struct inode *root)
+{
+    struct inode *was = find_by_gfid(xl, &trash_gfid), *dir = NULL;
+    int err = was ? take_over(xl, root, was, conf->dir) : 0;
+
+    inode_unref(was);
+    if (err < 0)
+        return err;
+    err = find_by_name(xl, root, conf->dir, &dir);
+    if (err == -ENOENT && !(err = make_dir(xl, root, conf->dir, &trash_gfid)))
+        err = find_by_name(xl, root, conf->dir, &dir);
+    if (err == 0)
+        err = make_roots(xl, dir);
+    if (err == 0 && conf->keeps_internal)
+        err = make_dir(xl, dir, INTERNAL_DIR, &internal_gfid);
+    inode_unref(dir);
+    return err == -EEXIST ? 0 : err;
+}
+
+/* A brick serves without its trash, too. */
+static void
+prepare(struct xlator *xl)
+{
+    const struct trash_conf *conf = xlator_conf(xl);
+    struct inode *root = inode_root(xl->graph->inodes);
+    int err = -EINVAL;
+
+    if (is_dir_name(conf->dir))
+        err = prepare_in(xl, conf, root);
+    if (err < 0)
+        log_event(LOG_ERROR, xl, "trash-no-folder",
+                  "the folder %s cannot be made: %s. What is removed is gone", conf->dir, strerror(-err));
+    inode_unref(root);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int
+trash_init(struct xlator *xl, struct reason *why)
+{
+    const struct trash_conf *conf = xlator_conf(xl);
+
+    if (is_dir_name(conf->dir))
+        return 0;
+    reason_set(why, -EINVAL, "option trash-dir: expected the name of a folder, not \"%s\"", conf->dir);
+    return -EINVAL;
+}
+
+static int
+trash_start(struct xlator *xl)
+{
+    read_section_begin();
+    if (xlator_is_on(xl))
+        prepare(xl);
+    read_section_end();
+    return 0;
+}
+
+static void
+trash_reconfigured(struct xlator *xl, const void *old)
+{
+    (void)old;
+    read_section_begin();
+    if (trash_is_active(xlator_conf(xl)))
+        prepare(xl);
+    read_section_end();
+}
+
+const struct xlator_type features_trash_xlator = {
+    .name = "features/trash",
+    .conf_size = sizeof(struct trash_conf),
+    .options = trash_options,
+    .is_active = trash_is_active,
+    .init = trash_init,
+    .start = trash_start,
+    .reconfigured = trash_reconfigured,
+    .ops = &(const struct xlator_ops){
+        .unlink = trash_unlink,
+        .rmdir = trash_name,
+        .mkdir = trash_name,
+        .rename = trash_rename,
+    },
+};
