@@ -225,7 +225,8 @@ hide_reserved(struct op *op)
     }
 }
 
-/* Attributes that this child may be wrong about are not given: whoever wants them asks by name. */
+/* Attributes that this child may be wrong about are not given: whoever wants them asks by name. The mode
+ * stays: distribute tells by it folders, which all its subvolumes have, and linkto files. */
 static void
 drop_doubtful(struct op *op, unsigned child)
 {
@@ -240,7 +241,7 @@ drop_doubtful(struct op *op, unsigned child)
         struct view v;
 
         if (!inode || !view_get(r, inode, &v) || !(v.data & v.metadata & CHILD(child)))
-            e->iatt = (struct iatt){0};
+            e->iatt = (struct iatt){.mode = e->iatt.mode};
         inode_unref(inode);
     }
 }
