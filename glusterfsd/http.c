@@ -36,13 +36,16 @@ struct http_listener {
     struct unix_name name;
     struct cds_list_head peers; /* in the order of what was last heard of them */
     unsigned peer_count;
+    size_t unread; /* bytes of answers that are being sent */
 };
 
 /* A connection. */
 struct peer {
     struct cds_list_head link;
-    int fd;
+    int fd;         /* -1: it is being closed */
     bool is_asking; /* a handler of its own thread runs: it is not closed for others' sake */
+    size_t unread;  /* bytes of its answer */
+    uint64_t address; /* all that there is of an IPv4 address, the network of an IPv6 one */
 };
 
 /* A request from its headers to its last byte. */
@@ -54,6 +57,7 @@ struct exchange {
     char *body; /* body_room bytes and a 0 */
     size_t body_room;
     bool is_handled; /* the answer is complete */
+    size_t unread;   /* bytes of it that count in the listener's */
 };
 
 static struct http_listener listeners[LISTENERS_MAX];
@@ -331,7 +335,7 @@ handle_in_thread(struct exchange *x)
     return true;
 }
 
-/* ---- libmicrohttpd's callbacks --------------------------------------------------------------- */
+/* ---- requests and peers ---------------------------------------------------------------------- */
 
 static void
 exchange_free(struct exchange *x)
@@ -341,12 +345,19 @@ exchange_free(struct exchange *x)
     free(x);
 }
 
+static struct peer *
+peer_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info = mhd.get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
+
 /* A peer that was heard of is the last to be closed. */
 static struct peer *
 peer_heard(struct http_listener *l, struct MHD_Connection *c)
 {
-    const union MHD_ConnectionInfo *info = mhd.get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct peer *p = info ? info->socket_context : NULL;
+    struct peer *p = peer_of(c);
 
     if (p) {
         cds_list_del(&p->link);
@@ -355,10 +366,106 @@ peer_heard(struct http_listener *l, struct MHD_Connection *c)
     return p;
 }
 
+/* ---- who makes room -------------------------------------------------------------------------- */
+
+/* An IPv6 host has a whole /64 to choose from. */
+static uint64_t
+address_of(int fd)
+{
+    struct sockaddr_storage a = {0};
+    socklen_t size = sizeof a;
+    uint64_t key = 0;
+
+    if (getpeername(fd, (struct sockaddr *)&a, &size))
+        return 0; /* it has gone already */
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)&a)->sin6_addr;
+    if (a.ss_family == AF_INET)
+        key = ((const struct sockaddr_in *)&a)->sin_addr.s_addr;
+    else if (a.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(six))
+        memcpy(&key, &six->s6_addr[12], sizeof(struct in_addr));
+    else if (a.ss_family == AF_INET6)
+        memcpy(&key, six, sizeof key);
+    return key;
+}
+
+static unsigned
+count_of_address(const struct http_listener *l, const struct peer *of)
+{
+    const struct peer *p;
+    unsigned count = 0;
+
+    cds_list_for_each_entry(p, &l->peers, link)
+    {
+        count += p->fd >= 0 && p->address == of->address;
+    }
+    return count;
+}
+
+/* Of the address that has most connections the one that has been silent longest makes room. libmicrohttpd
+ * sees the end of its socket. `unread`: only one whose answer is being sent. */
+static void
+close_one(struct http_listener *l, bool unread)
+{
+    struct peer *p, *longest = NULL;
+    unsigned most = 0;
+
+    cds_list_for_each_entry(p, &l->peers, link)
+    {
+        unsigned count = p->is_asking || p->fd < 0 || (unread && !p->unread) ? 0 : count_of_address(l, p);
+
+        if (count > most) {
+            most = count;
+            longest = p;
+        }
+    }
+    if (!longest)
+        return;
+    shutdown(longest->fd, SHUT_RDWR);
+    longest->fd = -1; /* once */
+}
+
+/* What nobody reads is bounded, but for who may open the socket. Who is closed gives its memory back when
+ * libmicrohttpd sees that. */
+static void
+hold_answer(struct exchange *x)
+{
+    struct http_listener *l = x->listener;
+    struct http_answer *a = &x->answer;
+    struct peer *p = peer_of(x->req.connection);
+
+    if (!l->is_public)
+        return;
+    if (l->unread + a->size > HTTP_ANSWERS_MAX)
+        close_one(l, true);
+    if (l->unread && l->unread + a->size > 2 * (size_t)HTTP_ANSWERS_MAX) {
+        free(a->bytes);
+        *a = (struct http_answer){0};
+        http_fail(a, MHD_HTTP_SERVICE_UNAVAILABLE, "too many answers are not read");
+    }
+    x->unread = a->size;
+    l->unread += x->unread;
+    if (p)
+        p->unread = x->unread;
+}
+
+static void
+drop_answer(struct exchange *x)
+{
+    struct peer *p = peer_of(x->req.connection);
+
+    x->listener->unread -= x->unread;
+    if (p)
+        p->unread = 0;
+}
+
+/* ---- libmicrohttpd's callbacks --------------------------------------------------------------- */
+
 static enum MHD_Result
 send_answer(struct exchange *x)
 {
     struct http_answer *a = &x->answer;
+
+    hold_answer(x);
     struct MHD_Response *r = mhd.create_response_from_buffer(a->size, a->bytes, MHD_RESPMEM_MUST_FREE);
 
     if (!r)
@@ -479,25 +586,11 @@ completed(void *cls, struct MHD_Connection *c, void **context, enum MHD_RequestT
     (void)cls;
     (void)c;
     (void)how;
-    if (*context)
+    if (*context) {
+        drop_answer(*context);
         exchange_free(*context);
-    *context = NULL;
-}
-
-/* The one that has been silent longest makes room. libmicrohttpd sees the end of its socket. */
-static void
-close_one(struct http_listener *l)
-{
-    struct peer *p;
-
-    cds_list_for_each_entry(p, &l->peers, link)
-    {
-        if (p->is_asking || p->fd < 0)
-            continue;
-        shutdown(p->fd, SHUT_RDWR);
-        p->fd = -1; /* once */
-        return;
     }
+    *context = NULL;
 }
 
 static void
@@ -520,9 +613,10 @@ connected(void *cls, struct MHD_Connection *c, void **context, enum MHD_Connecti
     if (!p) /* libmicrohttpd's own limit, twice ours, still counts it */
         return;
     p->fd = info->connect_fd;
+    p->address = address_of(p->fd);
     cds_list_add_tail(&p->link, &l->peers);
     if (++l->peer_count > HTTP_CONNECTIONS)
-        close_one(l);
+        close_one(l, false);
 }
 
 static void __attribute__((format(printf, 2, 0))) log_message(void *cls, const char *fmt, va_list ap)

@@ -19,7 +19,10 @@
  * section, so that they may call bricks.h. A handler that is not marked may_block must not wait for a disk.
  *
  * Bounds of a listener: HTTP_CONNECTIONS connections (one more closes the one that has been silent longest),
- * 16 KiB for request line and headers (414, 431), a body as long as its row says (413), 10 s of silence.
+ * 16 KiB for request line and headers (414, 431), a body as long as its row says (413), 10 s of silence. On
+ * an address HTTP_ANSWERS_MAX bytes of answers that nobody reads: more closes one of those, twice as much is
+ * a 503. What is closed is one of the address that has most connections: nobody pushes out who comes from
+ * somewhere else.
  */
 #ifndef KILN_GLUSTERFSD_HTTP_H
 #define KILN_GLUSTERFSD_HTTP_H
@@ -33,6 +36,7 @@ enum {
     HTTP_BLOCKING_MAX = 8,
     HTTP_BODY_MAX = 1 << 20,    /* what body_max of a row may be at most */
     HTTP_ANSWER_MAX = 64 << 20, /* a longer answer becomes a 500 */
+    HTTP_ANSWERS_MAX = 64 << 20, /* those of an address's listener together, until they have been read */
 };
 
 struct MHD_Connection;

@@ -17,6 +17,8 @@
 
 #include "glusterfsd/http.h"
 
+enum { LONG_BYTES = 16 << 20 };
+
 static char dir[] = "/tmp/kiln-http-XXXXXX", path[64];
 static uint16_t port;
 
@@ -61,6 +63,15 @@ too_long(const struct http_request *req, struct http_answer *answer)
 }
 
 static void
+be_long(const struct http_request *req, struct http_answer *answer)
+{
+    static char part[LONG_BYTES];
+
+    (void)req;
+    http_put(answer, part, sizeof part);
+}
+
+static void
 refuse(const struct http_request *req, struct http_answer *answer)
 {
     http_printf(answer, "half an answer");
@@ -87,6 +98,7 @@ static const struct http_route routes[] = {
     {.method = "PUT", .path = "/echo", .handle = echo, .body_max = 1000},
     {.method = "GET", .path = "/quote", .handle = quote},
     {.method = "GET", .path = "/too-long", .handle = too_long},
+    {.method = "GET", .path = "/long", .handle = be_long, .is_public = true},
     {.method = "POST", .path = "/refuse/*", .handle = refuse},
     {.method = "GET", .path = "/wait", .handle = wait_at_gate, .may_block = true},
     {0},
@@ -135,15 +147,24 @@ dial_unix(void)
     return fd;
 }
 
+/* From 127.0.0.`host`. */
 static int
-dial_tcp(void)
+dial_tcp_from(unsigned host)
 {
     struct sockaddr_in a = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000u + host)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     return fd;
+}
+
+static int
+dial_tcp(void)
+{
+    return dial_tcp_from(1);
 }
 
 static void
@@ -357,6 +378,71 @@ START_TEST(silent_connections_make_room)
 }
 END_TEST
 
+/* Who has none but one connection keeps it, however many come from somewhere else. */
+START_TEST(one_address_does_not_push_out_another)
+{
+    int fds[3 * HTTP_CONNECTIONS], one = dial_tcp();
+    const int count = sizeof fds / sizeof fds[0];
+
+    send_text(one, "GET /public HT");
+    for (int i = 0; i < count; i++) {
+        fds[i] = dial_tcp_from(2);
+        send_text(fds[i], "GET /public HT");
+    }
+    /* The last one is answered, so all that came before it have been counted. */
+    expect(ask_over(dial_tcp_from(2), "GET /public HTTP/1.1" END "\r\n"), 200, "GET /public");
+    expect(ask_over(one, "TP/1.1" END "\r\n"), 200, "GET /public");
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+}
+END_TEST
+
+/* Asks for much, and reads no more than that an answer comes. */
+static int
+ask_and_stop(unsigned host)
+{
+    int fd = dial_tcp_from(host);
+    char first[13] = "";
+
+    send_text(fd, "GET /long HTTP/1.1" END "\r\n");
+    ck_assert_int_eq(recv(fd, first, 12, MSG_WAITALL), 12);
+    ck_assert_str_eq(first, "HTTP/1.1 200");
+    return fd;
+}
+
+/* The rest of it comes. */
+static bool
+is_whole(int fd)
+{
+    static char part[1 << 20];
+    size_t size = 0;
+    ssize_t n;
+
+    while ((n = recv(fd, part, sizeof part, 0)) > 0)
+        size += (size_t)n;
+    close(fd);
+    return size > LONG_BYTES;
+}
+
+/* Answers that are asked for and not read: only so much of them is kept. Who is alone at his address keeps
+ * his. */
+START_TEST(unread_answers_are_bounded)
+{
+    int fds[HTTP_CONNECTIONS - 4], one = ask_and_stop(3);
+    const int count = sizeof fds / sizeof fds[0];
+    int whole = 0;
+
+    for (int i = 0; i < count; i++)
+        fds[i] = ask_and_stop(2);
+    ck_assert(is_whole(one));
+    for (int i = 0; i < count; i++)
+        whole += is_whole(fds[i]);
+    ck_assert_int_ge(whole, 1);
+    ck_assert_int_lt(whole, HTTP_ANSWERS_MAX / LONG_BYTES);
+    ck_assert(is_whole(ask_and_stop(2)));
+}
+END_TEST
+
 static void
 wait_for_gate(unsigned wanted)
 {
@@ -441,6 +527,8 @@ test_suite(void)
     tcase_add_test(t, an_address_has_the_public_paths_alone);
     tcase_add_test(t, addresses_that_are_none);
     tcase_add_test(t, silent_connections_make_room);
+    tcase_add_test(t, one_address_does_not_push_out_another);
+    tcase_add_test(t, unread_answers_are_bounded);
     tcase_add_test(t, handlers_that_block_hold_nobody_up);
     tcase_add_test(t, the_end_waits_for_handlers);
     suite_add_tcase(s, t);
