@@ -92,7 +92,7 @@ is_in(const char *brick, const char *index, const char *name)
 
 /* ---- split-brain ----------------------------------------------------------------------------- */
 
-enum { WORDS = 2 }; /* of a count of pending changes: data, metadata; the third, entries, can be merged */
+enum { DATA, METADATA, ENTRY, WORDS }; /* of a count of pending changes */
 
 /* Whom brick `from` says to have missed something: bit B of accused[w] for brick B of the set. */
 static void
@@ -100,7 +100,7 @@ add_accusations(const struct volume *v, unsigned first, unsigned from, const cha
                 unsigned accused[WORDS])
 {
     char handle[PATH_BYTES], key[VOLUME_NAME_MAX + 64];
-    uint32_t words[3];
+    uint32_t words[WORDS];
 
     if (!handle_path(v->bricks[first + from].path, gfid, handle))
         return;
@@ -114,17 +114,40 @@ add_accusations(const struct volume *v, unsigned first, unsigned from, const cha
     }
 }
 
-/* No brick of the set is one that the others can be healed from. */
+/* No brick of the set is one that the others can be healed from. What changes of entries each has missed is
+ * merged, but for names: see add_split_names(). */
 static bool
-is_split(const struct volume *v, unsigned brick, const char *gfid)
+is_split(const struct volume *v, const unsigned accused[WORDS])
 {
-    const unsigned first = brick - brick % v->replica, all = (1u << v->replica) - 1;
+    const unsigned all = (1u << v->replica) - 1;
     const unsigned with_data = v->has_arbiter ? all >> 1 : all;
-    unsigned accused[WORDS] = {0};
 
-    for (unsigned from = 0; from < v->replica; from++)
-        add_accusations(v, first, from, gfid, accused);
-    return (accused[0] & with_data) == with_data || accused[1] == all;
+    return (accused[DATA] & with_data) == with_data || accused[METADATA] == all;
+}
+
+static bool
+gfid_at(const char *brick, const char *folder, const char *name, uint8_t out[16])
+{
+    char path[PATH_BYTES];
+
+    return snprintf(path, sizeof path, "%s%s/%s", brick, folder, name) < (int)sizeof path &&
+           lgetxattr(path, "trusted.gfid", out, 16) == 16;
+}
+
+/* Another brick of the set has another object under this name. */
+static bool
+is_name_split(const struct volume *v, unsigned brick, const char *folder, const char *name)
+{
+    const unsigned first = brick - brick % v->replica;
+    uint8_t mine[16], other[16];
+
+    if (!gfid_at(v->bricks[brick].path, folder, name, mine))
+        return false;
+    for (unsigned k = first; k < first + v->replica; k++) {
+        if (k != brick && gfid_at(v->bricks[k].path, folder, name, other) && memcmp(mine, other, 16) != 0)
+            return true;
+    }
+    return false;
 }
 
 /* ---- the index ------------------------------------------------------------------------------- */
@@ -135,23 +158,60 @@ struct pending {
     const char *path; /* the brick's */
     json_t *entries, *split;
     json_int_t count, split_count;
+    unsigned looked; /* names of folders that were compared */
 };
+
+/* Takes `name` over. */
+static int
+add_name(struct pending *p, json_t *name, bool is_bad)
+{
+    int err = 0;
+
+    p->split_count += is_bad;
+    if (p->count++ < HEAL_PENDING_NAMED_MAX &&
+        (json_array_append(p->entries, name) || (is_bad && json_array_append(p->split, name))))
+        err = -ENOMEM;
+    json_decref(name);
+    return err;
+}
+
+/* A folder's names that are other objects on other bricks: no brick's can be taken for all. */
+static int
+add_split_names(struct pending *p, const char *gfid)
+{
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    const struct dirent *e;
+    int err = 0;
+
+    /* of a symlink */
+    if (!handle_path(p->path, gfid, path) || lgetxattr(path, "trusted.gfid", NULL, 0) >= 0 ||
+        !folder_of(p->path, gfid, folder) ||
+        snprintf(path, sizeof path, "%s%s", p->path, folder) >= (int)sizeof path)
+        return 0;
+    DIR *d = opendir(path);
+    while (d && !err && p->looked < HEAL_PENDING_LOOKED_MAX && (e = readdir(d))) {
+        p->looked++;
+        if (is_name_split(p->v, p->brick, folder, e->d_name)) {
+            json_t *name = json_sprintf("%s/%s", folder, e->d_name); /* NULL too of what is no UTF-8 */
+            err = add_name(p, name ? name : json_sprintf("<gfid:%s>/(a name that cannot be shown)", gfid),
+                           true);
+        }
+    }
+    if (d)
+        closedir(d);
+    return err;
+}
 
 static int
 add_entry(struct pending *p, const char *gfid)
 {
-    bool is_bad = is_split(p->v, p->brick, gfid);
+    const unsigned first = p->brick - p->brick % p->v->replica;
+    unsigned accused[WORDS] = {0};
 
-    p->split_count += is_bad;
-    if (p->count++ >= HEAL_PENDING_NAMED_MAX)
-        return 0;
-    json_t *name = name_of(p->path, gfid);
-    if (json_array_append(p->entries, name) || (is_bad && json_array_append(p->split, name))) {
-        json_decref(name);
-        return -ENOMEM;
-    }
-    json_decref(name);
-    return 0;
+    for (unsigned from = 0; from < p->v->replica; from++)
+        add_accusations(p->v, first, from, gfid, accused);
+    int err = add_name(p, name_of(p->path, gfid), is_split(p->v, accused));
+    return !err && accused[ENTRY] ? add_split_names(p, gfid) : err;
 }
 
 /* Adds what stands in one index and not in the other (NULL: none). 0, -ENOMEM, or -errno of the folder; none

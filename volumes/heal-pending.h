@@ -12,13 +12,16 @@
 #include "volumes/volume.h"
 
 #define HEAL_PENDING_NAMED_MAX 1000
+#define HEAL_PENDING_LOOKED_MAX 100000
 
 /* {"count": N, "split_brain_count": N, "entries": ["/dir/file" or "<gfid:...>", ...], "split_brain": those of
  * the entries that have no good copy}, at most HEAL_PENDING_NAMED_MAX of them, a new reference; with "error"
  * where the index cannot be read, then the counts are null. NULL: no memory.
  *
  * In split-brain is what each brick of the set is accused by another one to have missed, in its data or its
- * metadata, as the bricks' folders say. That folders hold different objects of one name is not looked for. */
+ * metadata, as the bricks' folders say; and, as entries of their own, names that are other objects on other
+ * bricks, in folders whose entries a brick has missed. HEAL_PENDING_LOOKED_MAX names are compared, at most.
+ */
 json_t *heal_pending_of_brick(const struct volume *v, unsigned brick);
 
 /* How many objects the brick accuses others to have missed; -errno where its index cannot be read. */

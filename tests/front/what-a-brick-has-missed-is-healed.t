@@ -85,6 +85,21 @@ t "split-brain is marked" grep -A1 -x '/file - Is in split-brain' <<<"$(kiln hea
 is "$(kiln heal r info split-brain | grep -cx /file)" 2 "and listed alone"
 is "$(kiln heal r info summary | grep -cx 'Number of entries in split-brain: 1')" 2 "and counted"
 
+# Two files of one name, as two bricks have them that have each been alone.
+for i in 1 2; do
+    gfid=0000000$i-1111-4111-8111-111111111111
+    echo "$i" >"$T/b/$i/dir/twice"
+    setfattr -n trusted.gfid -v "0x${gfid//-/}" "$T/b/$i/dir/twice"
+    mkdir -p "$T/b/$i/.glusterfs/00/00"
+    ln "$T/b/$i/dir/twice" "$T/b/$i/.glusterfs/00/00/$gfid"
+    setfattr -n "trusted.afr.r-client-$((2 - i))" -v 0x000000000000000000000001 "$T/b/$i/dir"
+    touch "$T/b/$i/.glusterfs/indices/xattrop/$(basename "$(handle_of "" "$T/b/$i/dir")")"
+done
+t "so is a name of two files" grep -qx '/dir/twice - Is in split-brain' <<<"$(kiln heal r info)"
+is "$(kiln heal r info split-brain | grep -cx /dir/twice)" 2 "it is listed with what has no good copy"
+t_not "and not with other names" grep -q '/dir/new' <<<"$(kiln heal r info split-brain)"
+is "$(kiln heal r info summary | grep -cx 'Number of entries in split-brain: 2')" 2 "and counted"
+
 kill -KILL "$pid"
 t "a daemon that dies is started again" wait_for 240 "another one" has_new_healer r "$pid"
 t "an option ends it" kiln volume set r cluster.self-heal-daemon off
