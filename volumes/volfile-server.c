@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/dict.h"
 #include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
@@ -158,24 +159,48 @@ own_address(const struct conn *c, char text[INET6_ADDRSTRLEN], struct volfile_pl
     return 0;
 }
 
-static char *
-spec_of(struct rpc_request *req, const char *key, int *err)
+static bool
+op_version(const struct dict *d, const char *key, uint32_t *out)
 {
+    const struct dict_pair *p = d ? dict_find_text(d, key) : NULL;
+    int64_t value;
+
+    if (!p || dict_pair_int(p, &value) || value < 0 || value > UINT32_MAX)
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+/* What a client says that it knows; one that says nothing knows nothing, as for glusterd. */
+static struct op_versions
+op_versions_of(const struct dict *d)
+{
+    struct op_versions known;
+    bool is_said = op_version(d, "min-op-version", &known.min) && op_version(d, "max-op-version", &known.max);
+
+    return is_said ? known : (struct op_versions){.min = 1, .max = 0};
+}
+
+static char *
+spec_of(struct rpc_request *req, const struct getspec_call *call, uint32_t *needed, int *err)
+{
+    const struct op_versions known = op_versions_of(call->xdata);
     char name[VOLUME_NAME_MAX + 1], address[INET6_ADDRSTRLEN];
     struct volfile_place place;
 
-    if (!volume_of_key(key, name)) {
+    if (!volume_of_key(call->key, name)) {
         *err = -ENOENT;
         return NULL;
     }
     *err = own_address(req->conn, address, &place);
-    return *err ? NULL : volumes_client_volfile(name, &place, err);
+    return *err ? NULL : volumes_client_volfile(name, &place, &known, needed, err);
 }
 
 static void
 getspec(struct rpc_request *req)
 {
     struct getspec_call call;
+    uint32_t needed = 0;
     int err;
 
     xdr_get_getspec_call(&req->args, &call);
@@ -183,13 +208,18 @@ getspec(struct rpc_request *req)
         rpc_reply_error(req, RPC_GARBAGE_ARGS);
         return;
     }
-    char *text = spec_of(req, call.key, &err);
+    char *text = spec_of(req, &call, &needed, &err);
     if (text && (err = watch(req->conn))) {
         free(text);
         text = NULL;
     }
     if (text) {
         conn_set_guest(req->conn); /* it stays for as long as it is mounted */
+    } else if (err == -EOPNOTSUPP) {
+        log_event(
+            LOG_WARNING, NULL, "volfile-op-version",
+            "a client asks for the volfile '%.200s' and is too old for it: it does not know op-version %u",
+            call.key, needed);
     } else {
         log_event(LOG_WARNING, NULL, "volfile-refused", "a client asks for the volfile '%.200s': %s",
                   call.key, err == -EAGAIN ? "the volume is not started" : strerror(-err));

@@ -456,6 +456,12 @@ volfile_text_client(const struct volume *v, const struct volfile_place *place)
     return client_text(v, FOR_CLIENT, place, 0);
 }
 
+uint32_t
+volfile_op_version(const struct volume *v)
+{
+    return v->replica > 1 ? 30800 : 2;
+}
+
 char *
 volfile_text_heal(const struct volume *v, uint16_t port)
 {

@@ -21,6 +21,13 @@ struct volfile_place {
 };
 char *volfile_text_client(const struct volume *v, const struct volfile_place *place);
 
+/* What a client says that it can read: both ends count. */
+struct op_versions {
+    uint32_t min, max;
+};
+/* The op-version that a client must know for this volume: client-op-version of stock glusterd 10.3. */
+uint32_t volfile_op_version(const struct volume *v);
+
 /* The self-heal daemon's: it runs on this machine and is told the port. */
 char *volfile_text_heal(const struct volume *v, uint16_t port);
 

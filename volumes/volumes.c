@@ -625,16 +625,20 @@ volumes_each_name(void (*fn)(const char *name), struct problem *why)
 }
 
 char *
-volumes_client_volfile(const char *name, const struct volfile_place *place, int *err)
+volumes_client_volfile(const char *name, const struct volfile_place *place, const struct op_versions *known,
+                       uint32_t *needed, int *err)
 {
     char *text = NULL;
 
+    *needed = 0;
     pthread_mutex_lock(&lock);
     struct entry *e = find_locked(name);
     if (!e || e->now->status == VOLUME_CREATING)
         *err = -ENOENT;
     else if (e->now->status != VOLUME_STARTED)
         *err = -EAGAIN;
+    else if ((*needed = volfile_op_version(e->now)) < known->min || *needed > known->max)
+        *err = -EOPNOTSUPP;
     else
         *err = (text = volfile_text_client(e->now, place)) ? 0 : -ENOMEM;
     pthread_mutex_unlock(&lock);

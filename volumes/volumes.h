@@ -26,6 +26,7 @@
 #include "volumes/volume.h"
 
 struct volfile;
+struct op_versions;
 struct volfile_place;
 
 struct volumes_hooks {
@@ -86,8 +87,10 @@ void volumes_each(void (*fn)(const struct volume *v, void *arg), void *arg);
 unsigned volumes_bricks_missing(void);
 /* Calls fn with the name of each, without the mutex. 0, -ENOMEM with *why. */
 int volumes_each_name(void (*fn)(const char *name), struct problem *why);
-/* The volfile for a client; to be freed. NULL with *err: -ENOENT, -EAGAIN (it is not started), -ENOMEM. */
-char *volumes_client_volfile(const char *name, const struct volfile_place *place, int *err);
+/* The volfile for a client; to be freed. NULL with *err: -ENOENT, -EAGAIN (it is not started), -ENOMEM,
+ * -EOPNOTSUPP: the client does not know what is in it, `*needed` is the op-version that it would have to. */
+char *volumes_client_volfile(const char *name, const struct volfile_place *place,
+                             const struct op_versions *known, uint32_t *needed, int *err);
 /* The self-heal daemon's, to be freed. NULL: *is_wanted says whether the volume has one, then there is no
  * memory. */
 char *volumes_heal_volfile(const char *name, uint16_t brick_port, bool *is_wanted);

@@ -28,6 +28,27 @@ t "and the other, by kiln" bash -c "mkdir '$T/plain' && '$KILN' mount plain '$T/
 t "a file can be written" bash -c "echo one >'$T/demo/file' && echo two >'$T/plain/file'"
 is "$(cat "$T"/b/[1-4]/file | sort | uniq -c | awk '{ print $1, $2 }')" "2 one" "it is on both bricks of a pair"
 
+# OP-VERSIONS KEY: op_errno of the answer to who says that it knows these.
+getspec() {
+    python3 - "$@" <<'EOS'
+import socket, struct, sys
+def u32(*numbers):
+    return struct.pack(">%dI" % len(numbers), *numbers)
+def opaque(data):
+    return u32(len(data)) + data + bytes(-len(data) % 4)
+pairs = [(b"min-op-version", b"1"), (b"max-op-version", sys.argv[1].encode())] if sys.argv[1] else []
+said = u32(len(pairs)) + b"".join(u32(len(k), len(v) + 1) + k + b"\0" + v + b"\0" for k, v in pairs)
+call = u32(7, 0, 2, 14398633, 2, 2, 0, 0, 0, 0, 0) + opaque(sys.argv[2].encode()) + opaque(said if pairs else b"")
+with socket.create_connection(("127.0.0.1", 24007)) as s, s.makefile("rb") as answer:
+    s.sendall(u32(1 << 31 | len(call)) + call)
+    print(struct.unpack(">I", answer.read(4 + 32)[-4:])[0])
+EOS
+}
+is "$(getspec 100000 demo) $(getspec 30800 demo) $(getspec 30799 demo) $(getspec '' demo)" "0 0 95 95" \
+    "who is too old for the volume is told so, as by glusterd"
+is "$(getspec 2 /plain) $(getspec 1 /plain)" "0 95" "a plain volume asks for less"
+t "the log says what is missing" grep -q "too old for it: it does not know op-version 30800 .*\[volfile-op-version\]" "$T/log/kilnd.log"
+
 t "an option is set" kiln volume set demo performance.read-ahead on network.ping-timeout 11
 t "the mounted client has a new layer" wait_for 120 "read-ahead" read_ahead_is_there "$T/demo" demo
 t "and the new value" wait_for 120 "the ping timeout" ping_timeout_is demo 11
