@@ -77,9 +77,31 @@ find_verb(const char *word)
     return NULL;
 }
 
+/* What gluster has, and people look for. */
+static const struct unbuilt {
+    const char *word, *expected, *type;
+} unbuilt[] = {
+    {"rebalance",
+     "what is to spread is moved by hand: folders made after add-brick use all bricks,\n"
+     "            those that were there keep to theirs",
+     "cp -a DIR NEW && mv -T DIR OLD && mv -T NEW DIR   # in a mount, while nobody writes there"},
+    {"quota", "volumes without limits for folders", NULL},
+    {"bitrot", "file systems that keep checksums, or none", NULL},
+    {"snapshot", "snapshots of the bricks' file systems, below stopped volumes", NULL},
+    {"geo-replication", "another way to copy a mount, as rsync", NULL},
+    {"peer", "the folders of one machine; for several run the bricks under a stock glusterd",
+     "extras/use-kiln.sh on"},
+    {"pool", "the folders of one machine; for several run the bricks under a stock glusterd",
+     "extras/use-kiln.sh on"},
+};
+
 static int
 unknown_verb(const char *word)
 {
+    for (size_t i = 0; i < sizeof unbuilt / sizeof unbuilt[0]; i++) {
+        if (strcmp(word, unbuilt[i].word) == 0)
+            return refuse(KILN_REFUSED, unbuilt[i].expected, unbuilt[i].type, "%s is not built", word);
+    }
     return refuse(KILN_USAGE, "one of the verbs of kiln help", "kiln help", "there is no verb '%s'", word);
 }
 

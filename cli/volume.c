@@ -90,10 +90,13 @@ volume_add_brick(const struct verb *v, int argc, char **argv)
 
     if (!bricks)
         return KILN_USAGE;
-    return ask_and_say("volume-add-brick",
-                       json_pack("{ss si si so}", "name", argv[0], "replica", replica, "arbiter", arbiter,
-                                 "bricks", bricks),
-                       "volume %s has these bricks; see: kiln volume info %s", argv[0], argv[0]);
+    return ask_and_say(
+        "volume-add-brick",
+        json_pack("{ss si si so}", "name", argv[0], "replica", replica, "arbiter", arbiter, "bricks", bricks),
+        replica ? "volume %s has these bricks; see: kiln volume info %s"
+                : "volume %s has these bricks; folders made from now on use them, those that are "
+                  "there keep to the bricks they have",
+        argv[0], argv[0]);
 }
 
 int

@@ -64,7 +64,7 @@ t "the copies are equal" bricks_get_equal "$T/b/1" "$T/b/3"
 t "the stock client writes to both" wait_for 240 "the stock client" bash -c "echo stock >'$T/stock/second' && cmp '$T/b/1/second' '$T/b/3/second'"
 t "kiln-mount too" wait_for 240 "kiln-mount" bash -c "echo kiln >'$T/kiln/third' && cmp '$T/b/1/third' '$T/b/3/third'"
 
-t "a second set" kiln volume add-brick v "$T/b/4" "$T/b/5"
+t "a second set, and who may use it is said" grep -q 'made from now on use them' <<<"$(kiln volume add-brick v "$T/b/4" "$T/b/5")"
 t "new folders of the stock client's use it" wait_for 240 "the stock client" spreads "$T/stock"
 t "and kiln-mount's" wait_for 240 "kiln-mount" spreads "$T/kiln"
 refused 'holds files' remove-brick v "$T/b/4" "$T/b/5"

@@ -56,6 +56,8 @@ refused 1 'did you mean performance.read-ahead' volume set demo performance.red-
 refused 1 'ping-timeout' volume set demo network.ping-timeout soon
 refused 1 'ping-timeout' volume set demo performance.read-ahead on network.ping-timeout 100000
 refused 1 'not built' volume set demo locks.trace on
+refused 1 'rebalance is not built' volume rebalance demo fix-layout start
+refused 1 'quota is not built' volume quota demo enable
 refused 2 'has no value' volume set demo performance.read-ahead on network.ping-timeout
 refused 1 'is not set' volume reset demo performance.read-ahead
 refused 1 'no option' volume get demo nosuch
