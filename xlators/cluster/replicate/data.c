@@ -141,6 +141,7 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
         return err;
     if (op->file)
         repl_fd_complete(op);
+    new_file_changed(ri, NEW_IS_WRITTEN);
     err = hold_join(op, op->inode, &ri->hold, &w);
     if (err)
         return err;

@@ -114,6 +114,8 @@ take_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t generat
             mark_new(op, t, inode, good);
         if (op->fop == FOP_create && !err)
             err = repl_fd_make(op, f, inode);
+        if (op->fop == FOP_create && !err && is_new(op, inode))
+            new_file_made(op, inode);
     } else if (op->fop == FOP_create && !err) {
         err = -ENOMEM;
     }
@@ -227,12 +229,14 @@ entry_go(struct op *op)
 
     if (shares_lock(op, ri)) {
         change_sharing(op, ri, dir, &w, mark_name);
-        return;
+    } else {
+        transaction_init(&t, op, CHANGE_ENTRY);
+        transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = dir, .name = name});
+        mark_name(&t, op);
+        change_locked(op, &t);
     }
-    transaction_init(&t, op, CHANGE_ENTRY);
-    transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = dir, .name = name});
-    mark_name(&t, op);
-    change_locked(op, &t);
+    if (op->fop == FOP_create && op->file)
+        new_file_expect(op);
 }
 
 /* ---- names that must be looked at first ------------------------------------------------------ */

@@ -215,10 +215,12 @@ grant(struct hold *h, struct grants *g)
             continue;
         }
         w->takes = takes;
-        if (takes)
+        if (takes) {
             h->state = HOLD_TAKING;
-        else
+            h->must_end = false;
+        } else {
             let_in(h, w);
+        }
     }
 }
 
@@ -337,7 +339,7 @@ take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
     uint64_t owner = (uint64_t)(uintptr_t)h;
     struct grants g = {0};
 
-    h->must_end = h->has_changed = h->is_unsynced = false;
+    h->has_changed = h->is_unsynced = false;
     h->locked = h->failed = 0;
     h->generation = atomic_load(&r->generation);
     h->inode = inode_ref(inode);
@@ -466,11 +468,10 @@ void
 hold_hurry(struct hold *h)
 {
     pthread_mutex_lock(&h->ri->lock);
-    if (h->state == HOLD_HELD) {
+    if (h->state == HOLD_HELD || h->state == HOLD_TAKING)
         h->must_end = true;
-        if (cds_list_empty(&h->writers))
-            end_soon(h);
-    }
+    if (h->state == HOLD_HELD && cds_list_empty(&h->writers))
+        end_soon(h);
     pthread_mutex_unlock(&h->ri->lock);
 }
 

@@ -15,6 +15,7 @@ libkiln_xlators_la_SOURCES += \
 	xlators/cluster/replicate/hold.c \
 	xlators/cluster/replicate/lookup.c \
 	xlators/cluster/replicate/metadata.c \
+	xlators/cluster/replicate/new-files.c \
 	xlators/cluster/replicate/open-files.c \
 	xlators/cluster/replicate/read.c \
 	xlators/cluster/replicate/replicate-internal.h \

@@ -51,8 +51,9 @@ change_sharing(struct op *op, struct hold *h)
 {
     struct writer w = {.end = 1}; /* one after the other, on all children in the same order */
     struct transaction t;
-    int err = hold_join(op, op->inode, h, &w);
 
+    new_file_changed(h->ri, NEW_IS_SET);
+    int err = hold_join(op, op->inode, h, &w);
     if (err) {
         op_fail(op, err);
         return;

@@ -113,8 +113,10 @@ repl_fd_released(struct replicate *r, struct fd *fd, struct repl_fd *f)
     struct repl_inode *ri = fd->is_dir ? NULL : inode_ctx(fd->inode, r->xl);
     struct hold *attributes = ri ? atomic_load(&ri->attributes) : NULL;
 
-    if (ri)
+    if (ri) {
+        new_file_closed(ri);
         hold_hurry(&ri->hold);
+    }
     if (attributes)
         hold_hurry(attributes);
     repl_fd_unref(f);

@@ -10,6 +10,7 @@
  *                  for less
  *   data.c         write, truncate and their like         metadata.c   owner, mode, times, xattrs
  *   entry.c        names                                  lookup.c     LOOKUP
+ *   new-files.c    locks of a file just made, taken before they are needed
  *   read.c         what one child can answer              open-files.c open, opendir; fds on each child
  *   split-brain.c  what volume and users say of copies none of which is known to be good
  *   heal.h         what the mount makes equal again, in files of its own
@@ -44,7 +45,7 @@ struct replicate_conf {
     char *pending_keys, *thin_arbiter, *read_child;
     int quorum_type; /* enum, and REPL_QUORUM_UNSET */
     int64_t quorum_count, arbiter_count, post_op_delay_s, metadata_kept_ms, read_hash_mode;
-    bool eager_lock, ensure_durability, shares_names;
+    bool eager_lock, ensure_durability, shares_names, locks_new_files;
     bool heals_data, heals_metadata, heals_entries, uses_anonymous_inode;
     int64_t heal_count, heal_queue, heal_window;
     int heal_algorithm; /* enum heal_algorithm */
@@ -63,6 +64,7 @@ struct replicate {
     _Atomic child_set up;
     atomic_uint generation;  /* one more whenever a child has come or gone */
     atomic_bool is_stopping; /* no hold is kept any more */
+    atomic_uint habits;      /* of enum new_file: what was done to the last new file before its close */
     atomic_uint choice_minutes; /* for how long users' choices in split-brain are good */
 
     pthread_mutex_t lock;   /* guards what follows. A leaf */
@@ -134,6 +136,7 @@ struct repl_inode {
     struct hold hold;
     _Atomic(struct hold *) attributes; /* the one on them; NULL: there was none yet */
     struct replicate *r;
+    atomic_uint awaits;     /* of a new file, of enum new_file: what was not yet done to it */
     atomic_bool is_in_heal; /* it waits for a heal in the background, or has one */
     /* split-brain.c: the child to read from, and above the lowest 8 bits until which second. 0: none */
     _Atomic uint64_t choice;
@@ -343,6 +346,18 @@ void repl_fd_complete(struct op *op);
 /* The fd of an OPEN, OPENDIR or CREATE: the replies' fds become those of the children. 0 or -ENOMEM. */
 int repl_fd_make(struct op *op, struct fan *f, struct inode *inode);
 void repl_fd_released(struct replicate *r, struct fd *fd, struct repl_fd *f);
+
+/* ---- new-files.c ----------------------------------------------------------------------------- */
+
+enum new_file { NEW_IS_WRITTEN = 1, NEW_IS_SET = 2 };
+/* The CREATE of `op` has made it; not answered yet. */
+void new_file_made(struct op *op, struct inode *inode);
+/* It is answered: takes the locks that the next calls are expected to need. */
+void new_file_expect(struct op *op);
+/* `what` is done to a file, which may be a new one. */
+void new_file_changed(struct repl_inode *ri, enum new_file what);
+/* An fd of a file, which may be a new one, is closed. */
+void new_file_closed(struct repl_inode *ri);
 
 /* ---- where operations begin ------------------------------------------------------------------ */
 

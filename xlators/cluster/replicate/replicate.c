@@ -34,6 +34,7 @@ static const struct option replicate_options[] = {
     OPT_STR(struct replicate_conf, read_child, "read-subvolume", NULL),
     OPT_STR(struct replicate_conf, thin_arbiter, "thin-arbiter", NULL),
     OPT_BOOL(struct replicate_conf, eager_lock, "eager-lock", "on"),
+    OPT_BOOL(struct replicate_conf, locks_new_files, "lock-new-files", "on"),
     OPT_BOOL(struct replicate_conf, shares_names, "share-entry-lock", "on"),
     OPT_INT(struct replicate_conf, metadata_kept_ms, "metadata-lock-kept-ms", "10", 0, 60000),
     OPT_BOOL(struct replicate_conf, ensure_durability, "ensure-durability", "on"),

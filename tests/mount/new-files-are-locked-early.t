@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kiln-mount takes the lock and the mark that the first write of a new file will need as soon as it has answered the CREATE, if the last
+# new file was written before its close (lock-new-files). That costs no calls where files are written, and none for long where they are
+# not. A stock mount does not wait for it; a mount that is killed leaves nothing that the self-heal daemon does not end; with a brick that
+# dies and comes back in the middle the replicas are the same in the end.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/measure.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+files=40
+work=$(dirname "$0")/attributes_work.py
+kiln=$T/kiln stock=$T/stock
+volume_split=brick
+volume_new v 1x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+mount_graph=default
+mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
+
+# Sets `locks`: of what CMD does.
+count_locks() {
+    local before
+    before=$(locks_of)
+    "$@"
+    sleep 0.2 # the last ones are given back
+    locks=$(($(locks_of) - before))
+}
+
+locks_of() {
+    calls_take "${mount_pid[$kiln]}" "$T/calls"
+    awk '$1 ~ /inodelk/ { n += $2 } END { print n + 0 }' "$T/calls"
+}
+
+make_empty() {
+    local i
+    for ((i = 0; i < files; i++)); do
+        : >"$kiln/empty$i"
+    done
+}
+
+is_marked() {
+    getfattr -n trusted.afr.dirty -e hex "${bricks[0]}/$1" 2>/dev/null | grep -q 0x00000001
+}
+
+# ---- calls
+mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0 --xlator-option='*.metadata-lock-kept-ms=2000'
+mkdir "$kiln/a" "$kiln/b" "$kiln/k"
+count_locks python3 "$work" unpack "$kiln/a" "$files"
+is "$locks" $((8 * files)) "files that are written cost two locks and unlocks on both replicas"
+exec 7>"$kiln/k/open"
+t "the next one is locked and marked before it is written" wait_for 240 "the mark" is_marked k/open
+exec 7>&-
+not_marked() {
+    ! is_marked "$1"
+}
+t "its close ends that" wait_for 240 "no mark" not_marked k/open
+count_locks make_empty
+t "files that are not written cost no locks for long ($locks)" test "$locks" -lt "$files"
+
+# ---- others
+soon() {
+    local start=$SECONDS
+    "$@" && [[ $((SECONDS - start)) -lt 40 ]]
+}
+write_one() {
+    echo x >"$1"
+}
+
+mount_end "$kiln"
+mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0 --xlator-option='*.post-op-delay-secs=3600'
+write_one "$kiln/k/first"
+exec 7>"$kiln/k/contested" 8>"$kiln/k/removed"
+t "the lock is kept" wait_for 240 "the mark" is_marked k/contested
+t "a stock mount writes the file soon" soon write_one "$stock/k/contested"
+is "$(cat "$kiln/k/contested")" x "which is seen"
+t "and removes one" soon rm "$stock/k/removed"
+exec 7>&- 8>&-
+write_one "$kiln/k/again"
+exec 7>"$kiln/k/killed"
+t "the lock is kept" wait_for 240 "the mark" is_marked k/killed
+mount_kill "$kiln" 7>&-
+exec 7>&- || true
+t "a stock mount writes what a killed one has locked" soon write_one "$stock/k/killed"
+shd_start v
+t "the self-heal daemon ends its mark" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+
+# ---- a brick that dies and comes back
+mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0
+mkdir "$kiln/s"
+python3 "$work" unpack "$kiln/s" 100000 >"$T/log/unpack" 2>&1 &
+unpack_pid=$!
+sleep 0.3
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+sleep 0.3
+t_not "files are made without a brick" process_gone "$unpack_pid"
+daemon_start "${brick_daemon[${bricks[1]}]}"
+children_up() {
+    [[ $(grep -c '^child_up\[.*=1$' "$(dump_take "${mount_pid[$kiln]}" /run/gluster)") -eq 2 ]]
+}
+wait_for 240 "all children" children_up
+sleep 0.3
+t_not "and when it is back" process_gone "$unpack_pid"
+kill -TERM "$unpack_pid"
+wait_for 240 "the end of it" process_gone "$unpack_pid"
+t "the self-heal daemon ends it" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+t "the replicas are the same" bricks_get_equal "${bricks[@]}"
+
+# ---- without
+mount_end "$kiln"
+mount_kiln v "$kiln" --xlator-option='*.lock-new-files=off'
+write_one "$kiln/k/written"
+exec 7>"$kiln/k/late"
+sleep 0.2
+t_not "without, nothing is marked before it is written" is_marked k/late
+exec 7>&-
+mount_end "$stock"
+t_here "unmounted" mount_end "$kiln"
