@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Calls that one call of the layer above needs, and their locks.
  *
- * Locks of several clients meet in an order that all keep: by the subvolume's name, then by what is locked;
- * each is waited for before the next is asked for. They are taken as pid -4. A brick holds the removal of an
+ * The locks of an operation are asked for all at once, without waiting. If one is taken, those that were
+ * granted are given back, and all are taken one after the other in an order that all clients keep: by the
+ * subvolume's name, then by what is locked; each is waited for before the next is asked for. So nobody who
+ * waits has a lock that comes later in that order. They are taken as pid -4. A brick holds the removal of an
  * object back while another client has a lock on it, but does not count those of pid -4: else a removal that
  * waits for our lock, and holds a lock that we wait for, would wait for ever (client 2.24). */
 #include <errno.h>
@@ -11,7 +13,9 @@
 #include "mem/iobuf.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
-enum { INODELK_SET = 1, INODELK_SET_WAIT = 2, ENTRYLK_LOCK = 0, ENTRYLK_UNLOCK = 1 }; /* wire 6.2 */
+enum { INODELK_SET = 1, INODELK_SET_WAIT = 2 }; /* wire 6.2 */
+enum { ENTRYLK_SET_WAIT = 0, ENTRYLK_UNLOCK = 1, ENTRYLK_SET = 2 };
+enum lock_how { TAKE_WAITING, TAKE_NOW, GIVE_BACK };
 
 struct op
 dist_op_of(struct xlator *xl, struct call_stack *stk)
@@ -222,7 +226,7 @@ dist_fan_end(struct fan *f)
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 static struct call_stack *
-lock_call(const struct op *o, const struct dist_lock *l, bool takes)
+lock_call(const struct op *o, const struct dist_lock *l, enum lock_how how)
 {
     struct call_stack *stk =
         dist_call_for_inode(dist_call_new_internal(o, l->name ? FOP_entrylk : FOP_inodelk), l->inode);
@@ -234,11 +238,11 @@ lock_call(const struct op *o, const struct dist_lock *l, bool takes)
     if (l->name) {
         stk->call.name = l->name;
         stk->call.has_name = 1;
-        stk->call.cmd = takes ? ENTRYLK_LOCK : ENTRYLK_UNLOCK;
+        stk->call.cmd = how == GIVE_BACK ? ENTRYLK_UNLOCK : how == TAKE_NOW ? ENTRYLK_SET : ENTRYLK_SET_WAIT;
         stk->call.type = FLOCK_WRITE;
     } else {
-        stk->call.cmd = takes ? INODELK_SET_WAIT : INODELK_SET;
-        stk->call.type = takes ? l->type : FLOCK_UNLOCK;
+        stk->call.cmd = how == TAKE_WAITING ? INODELK_SET_WAIT : INODELK_SET;
+        stk->call.type = how == GIVE_BACK ? FLOCK_UNLOCK : l->type;
         stk->call.flock.type = stk->call.type;
     }
     return stk;
@@ -287,22 +291,77 @@ is_missing(int err)
     return err == -ENOENT || err == -ESTALE;
 }
 
-int
-dist_locks_take(const struct op *o, struct dist_lock *lock, unsigned count)
+static bool
+is_allowed(const struct dist_lock *l, int ret)
+{
+    return ret >= 0 || (l->may_miss && (is_missing(ret) || ret == -EIO));
+}
+
+static int
+take_in_turn(const struct op *o, struct dist_lock *lock, unsigned count)
 {
     sort(o->d, lock, count);
     for (unsigned i = 0; i < count; i++) {
-        int ret = dist_call_once(o, lock[i].child, lock_call(o, &lock[i], true));
+        int ret = dist_call_once(o, lock[i].child, lock_call(o, &lock[i], TAKE_WAITING));
 
-        if (ret < 0 && lock[i].may_miss && (is_missing(ret) || ret == -EIO))
-            continue;
-        if (ret < 0) {
+        if (!is_allowed(&lock[i], ret)) {
             dist_locks_drop(o, lock, i);
             return ret;
         }
-        lock[i].is_held = true;
+        lock[i].is_held = ret >= 0;
     }
     return 0;
+}
+
+/* -EAGAIN: one is taken, and none is held. */
+static int
+take_at_once(const struct op *o, struct dist_lock *lock, unsigned count)
+{
+    struct call_stack **calls = arena_alloc(&o->stk->arena, count * sizeof(*calls));
+    struct coro_group g;
+    int err = calls ? 0 : -ENOMEM;
+
+    for (unsigned i = 0; i < count && !err; i++) {
+        calls[i] = lock_call(o, &lock[i], TAKE_NOW);
+        for (; !calls[i] && i > 0; err = -ENOMEM)
+            call_stack_free(calls[--i]);
+    }
+    if (err)
+        return err;
+    coro_group_begin(&g);
+    for (unsigned i = 0; i < count; i++)
+        coro_group_wind(&g, calls[i], o->d->child[lock[i].child].xl);
+    coro_group_wait(&g);
+    for (unsigned i = 0; i < count; i++) {
+        int ret = coro_call_result(calls[i]);
+
+        lock[i].is_held = ret >= 0;
+        if (!is_allowed(&lock[i], ret) && (!err || ret == -EAGAIN))
+            err = ret;
+        call_stack_free(calls[i]);
+    }
+    if (err)
+        dist_locks_drop(o, lock, count);
+    return err;
+}
+
+int
+dist_locks_take_parts(const struct op *o, struct dist_lock *lock, unsigned first, unsigned count)
+{
+    int err = count > 1 ? take_at_once(o, lock, count) : -EAGAIN;
+
+    if (err != -EAGAIN)
+        return err;
+    err = take_in_turn(o, lock, first);
+    if (!err && (err = take_in_turn(o, lock + first, count - first)))
+        dist_locks_drop(o, lock, first);
+    return err;
+}
+
+int
+dist_locks_take(const struct op *o, struct dist_lock *lock, unsigned count)
+{
+    return dist_locks_take_parts(o, lock, count, count);
 }
 
 /* Those of one subvolume arrive in the order in which they are sent. One that cannot be sent goes with the
@@ -316,7 +375,7 @@ dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count)
 
     coro_group_begin(&g);
     for (unsigned i = count; i-- > 0;) {
-        struct call_stack *stk = lock[i].is_held && calls ? lock_call(o, &lock[i], false) : NULL;
+        struct call_stack *stk = lock[i].is_held && calls ? lock_call(o, &lock[i], GIVE_BACK) : NULL;
 
         lock[i].is_held = false;
         if (stk)

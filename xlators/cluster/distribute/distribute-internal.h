@@ -57,7 +57,7 @@ enum { UNLINK_LOCKS_AUTO, UNLINK_LOCKS_ON, UNLINK_LOCKS_OFF };
 struct dist_child {
     struct xlator *xl;
     atomic_bool is_up;
-    atomic_bool is_leaving; /* the volume shall go on without it: nothing new comes there */
+    atomic_bool is_leaving;    /* the volume shall go on without it: nothing new comes there */
     _Atomic uint64_t up_since; /* a count of events, not a time */
     bool has_told;             /* under the lock */
     /* of its last STATFS; under the lock */
@@ -69,11 +69,11 @@ struct dist {
     struct xlator *xl;
     unsigned count;
     struct dist_child *child;
-    uint16_t *order;          /* children by name: the order of ranges and of locks */
+    uint16_t *order; /* children by name: the order of ranges and of locks */
     struct hash_rule rules[2];
     /* counts subvolumes that have come up: layouts of before are asked for again */
     _Atomic uint32_t generation;
-    _Atomic uint32_t commit;      /* the volume's commit hash */
+    _Atomic uint32_t commit; /* the volume's commit hash */
     _Atomic uint64_t space_asked_ns;
     _Atomic uint64_t events;
     pthread_mutex_t lock; /* guards has_told, told, space and every struct place's layout */
@@ -86,6 +86,7 @@ struct op {
     struct dist *d;
     struct call_stack *stk;
     uint8_t owner[8]; /* of its locks */
+    bool has_names;   /* it has the locks of the names that it looks up */
 };
 
 static inline const struct dist_conf *
@@ -179,14 +180,14 @@ int dist_fan_result(const struct fan *f, unsigned i);
 /* Of a folder's xattrs: is this one the same on all subvolumes (client 2)? Else it is the brick's own. */
 bool dist_belongs_to_all(const char *key);
 
-/* Locks of one operation, taken one after the other, in an order that all clients keep. */
+/* Locks of one operation: at once if all are free, else in an order that all clients keep. */
 struct dist_lock {
     unsigned child;
     struct inode *inode; /* lent */
     const char *domain;
-    const char *name;    /* NULL: an inodelk over the whole */
-    uint32_t type;       /* FLOCK_READ, FLOCK_WRITE */
-    bool may_miss;       /* that the inode is not there is no failure */
+    const char *name; /* NULL: an inodelk over the whole */
+    uint32_t type;    /* FLOCK_READ, FLOCK_WRITE */
+    bool may_miss;    /* that the inode is not there is no failure */
     bool is_held;
 };
 #define LOCKS_MAX 8
@@ -199,6 +200,8 @@ struct locks {
 #define DOMAIN_MIGRATE "dht.file.migrate"
 /* 0, or -errno with none held. */
 int dist_locks_take(const struct op *o, struct dist_lock *lock, unsigned count);
+/* The `first` ones, in their order, before the others in theirs. */
+int dist_locks_take_parts(const struct op *o, struct dist_lock *lock, unsigned first, unsigned count);
 /* The newest first, all at once. */
 void dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count);
 /* The two locks that keep a name of `parent` as it is. Returns how many were put there: 2. */
@@ -208,16 +211,16 @@ unsigned dist_locks_namespace(struct dist_lock *out, unsigned child, struct inod
 
 /* What all subvolumes say of a folder. */
 struct folder_look {
-    struct layout *layout;  /* a reference; settled */
+    struct layout *layout; /* a reference; settled */
     struct layout_flaws flaws;
-    struct iatt iatt;       /* merged */
-    struct iatt *each;      /* by child; mode 0: it has none. On the arena */
+    struct iatt iatt;        /* merged */
+    struct iatt *each;       /* by child; mode 0: it has none. On the arena */
     struct call_stack *best; /* a good reply, the MDS's if there is one; NULL: none */
-    int mds;                /* -1: none */
-    unsigned found;         /* subvolumes that have the folder */
-    unsigned files;         /* ... that have something else by this name */
+    int mds;                 /* -1: none */
+    unsigned found;          /* subvolumes that have the folder */
+    unsigned files;          /* ... that have something else by this name */
     bool attributes_differ, mds_is_behind;
-    int err;                /* the worst of what failed; 0: nothing did */
+    int err; /* the worst of what failed; 0: nothing did */
 };
 /* By name in `parent`, or by `inode` if parent is NULL. Child `known`, if not -1, has been asked already:
  * `reply`, which is taken over. 0 or -errno: the folder is on no subvolume. To be ended in both cases. */
@@ -262,7 +265,19 @@ struct found {
     int cached;               /* -1: a folder */
     bool is_dir;
 };
-int lookup_name(const struct op *o, struct inode *parent, const char *name, struct found *out);
+/* LOOKUPs of one name that were sent before their turn, with their replies. */
+#define AHEAD_MAX 2
+struct ahead {
+    unsigned count, child[AHEAD_MAX];
+    struct call_stack *reply[AHEAD_MAX];
+};
+/* At one child, in the group: at most AHEAD_MAX of them, then lookup_name(), then ahead_end(). */
+void ahead_wind(const struct op *o, struct ahead *a, struct coro_group *g, unsigned child,
+                struct inode *parent, const char *name);
+void ahead_end(struct ahead *a);
+/* `a` NULL: none. */
+int lookup_name(const struct op *o, struct inode *parent, const char *name, struct ahead *a,
+                struct found *out);
 void found_end(struct found *f);
 /* The subvolume of a file, asked for if it is not known. The number or -errno. */
 int lookup_cached(const struct op *o, struct inode *inode);
@@ -272,8 +287,14 @@ int lookup_cached(const struct op *o, struct inode *inode);
 /* A linkto file (parent, name) on `at` that says `target`. 0: it is there. */
 int linkto_make(const struct op *o, unsigned at, struct inode *parent, const char *name,
                 const struct gfid *gfid, unsigned target, bool replaces);
+/* The same in two steps: the call, and what its result means. */
+struct call_stack *linkto_call(const struct op *o, struct inode *parent, const char *name,
+                               const struct gfid *gfid, unsigned target, bool replaces);
+int linkto_made(const struct op *o, unsigned at, struct inode *parent, const char *name, int ret);
 /* Removes it if it is one; `unless_open`: and nobody has it open. */
 int linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char *name, bool unless_open);
+struct call_stack *linkto_remove_call(const struct op *o, struct inode *parent, const char *name,
+                                      bool unless_open);
 /* It gets the owner of the file that it stands for. */
 void linkto_own(const struct op *o, unsigned at, const struct iatt *file);
 /* The child that a linkto's reply names; -1: none of ours. */
@@ -303,7 +324,7 @@ xl_verdict dist_rename_go(struct xlator *xl, struct call_stack *stk);
 xl_verdict dist_opendir_go(struct xlator *xl, struct call_stack *stk);
 xl_verdict dist_readdir_go(struct xlator *xl, struct call_stack *stk);
 xl_verdict dist_statfs_go(struct xlator *xl, struct call_stack *stk);
-xl_verdict dist_all_go(struct xlator *xl, struct call_stack *stk);  /* folders: everything else */
+xl_verdict dist_all_go(struct xlator *xl, struct call_stack *stk);   /* folders: everything else */
 xl_verdict dist_file_any(struct xlator *xl, struct call_stack *stk); /* files; not a coroutine */
 
 #endif

@@ -373,7 +373,7 @@ heal_missing(const struct op *o, struct folder_look *f, struct inode *parent, co
 
     if (hashed < 0)
         return hashed;
-    unsigned count = dist_locks_namespace(lock, (unsigned)hashed, parent, name);
+    unsigned count = o->has_names ? 0 : dist_locks_namespace(lock, (unsigned)hashed, parent, name);
     int err = dist_locks_take(o, lock, count);
 
     if (err)

@@ -37,8 +37,8 @@ is_there(const struct op *o, unsigned at, struct inode *parent, const char *name
     return is;
 }
 
-int
-linkto_make(const struct op *o, unsigned at, struct inode *parent, const char *name, const struct gfid *gfid,
+struct call_stack *
+linkto_call(const struct op *o, struct inode *parent, const char *name, const struct gfid *gfid,
             unsigned target, bool replaces)
 {
     const char *to = o->d->child[target].xl->name;
@@ -49,32 +49,49 @@ linkto_make(const struct op *o, unsigned at, struct inode *parent, const char *n
     stk = dist_call_put_gfid(stk, DICT_KEY_GFID_REQ, gfid);
     stk = dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes");
     stk = dist_call_put_bytes(stk, DICT_KEY_DHT_LINKTO, to, strlen(to) + 1);
-    if (replaces)
-        stk = dist_call_put_str(stk, DICT_KEY_FORCE_REPLACE, "yes");
-    int ret = dist_call_once(o, at, stk);
+    return replaces ? dist_call_put_str(stk, DICT_KEY_FORCE_REPLACE, "yes") : stk;
+}
 
+int
+linkto_made(const struct op *o, unsigned at, struct inode *parent, const char *name, int ret)
+{
     if (ret == -EEXIST && is_there(o, at, parent, name))
         return 0;
     return ret < 0 ? ret : 0;
 }
 
 int
-linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char *name, bool unless_open)
+linkto_make(const struct op *o, unsigned at, struct inode *parent, const char *name, const struct gfid *gfid,
+            unsigned target, bool replaces)
+{
+    struct call_stack *stk = linkto_call(o, parent, name, gfid, target, replaces);
+
+    return linkto_made(o, at, parent, name, dist_call_once(o, at, stk));
+}
+
+struct call_stack *
+linkto_remove_call(const struct op *o, struct inode *parent, const char *name, bool unless_open)
 {
     struct call_stack *stk = dist_call_for_name(dist_call_new_internal(o, FOP_unlink), parent, name);
 
     stk = dist_call_put_int(stk, DICT_KEY_UNLINK_ONLY_LINKTO, 1);
-    if (unless_open)
-        stk = dist_call_put_int(stk, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD, 1);
-    int ret = dist_call_once(o, at, stk);
+    return unless_open ? dist_call_put_int(stk, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD, 1) : stk;
+}
+
+int
+linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char *name, bool unless_open)
+{
+    int ret = dist_call_once(o, at, linkto_remove_call(o, parent, name, unless_open));
 
     return ret < 0 ? ret : 0;
 }
 
-/* That it fails is nobody's concern: a linkto's owner decides nothing. */
+/* That it fails is nobody's concern: a linkto's owner decides nothing. It is made as root's. */
 void
 linkto_own(const struct op *o, unsigned at, const struct iatt *file)
 {
+    if (!file->uid && !file->gid)
+        return;
     struct inode *inode = inode_link(o->d->xl->graph->inodes, NULL, NULL, file);
     struct call_stack *stk =
         inode ? dist_call_for_inode(dist_call_new_internal(o, FOP_setattr), inode) : NULL;

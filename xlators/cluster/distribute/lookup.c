@@ -16,9 +16,9 @@
  *
  * By gfid: on all subvolumes at once.
  *
- * Others see: a linkto file more or less, of which no application knows. Between the look and its making
- * another client may have made a file of that name: the linkto is made under the locks of the name, after a
- * second look. */
+ * Others see: a linkto file more or less, of which no application knows. A rename on its way looks as what
+ * is to be mended does: linkto files are made and removed under the locks of the name, after a second look.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -66,6 +66,43 @@ reply_is_linkto(const struct call_stack *stk)
 
     return stk->reply.op_ret >= 0 && S_ISREG(a->mode) && (a->mode & 07777) == S_ISVTX &&
            dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO);
+}
+
+static struct call_stack *
+ahead_take(struct ahead *a, unsigned child)
+{
+    for (unsigned i = 0; a && i < a->count; i++) {
+        struct call_stack *stk = a->child[i] == child ? a->reply[i] : NULL;
+
+        if (stk) {
+            a->reply[i] = NULL;
+            return stk;
+        }
+    }
+    return NULL;
+}
+
+void
+ahead_end(struct ahead *a)
+{
+    for (unsigned i = 0; i < a->count; i++) {
+        if (a->reply[i])
+            call_stack_free(a->reply[i]);
+    }
+    a->count = 0;
+}
+
+void
+ahead_wind(const struct op *o, struct ahead *a, struct coro_group *g, unsigned child, struct inode *parent,
+           const char *name)
+{
+    struct call_stack *stk = lookup_call(o, parent, name, NULL, false);
+
+    if (!stk)
+        return; /* it is asked when it is its turn */
+    a->child[a->count] = child;
+    a->reply[a->count++] = stk;
+    coro_group_wind(g, stk, o->d->child[child].xl);
 }
 
 /* 0 or -errno. In *out the call with its reply, to be freed by the caller; NULL: no memory. */
@@ -137,11 +174,12 @@ is_folder(const struct op *o, struct inode *parent, const char *name, struct ino
 
 struct everywhere {
     struct fan fan;
-    int hashed;                /* -1: none */
-    int file, folder;          /* children that have one; -1: none */
-    bool has_linkto;           /* the hashed one */
+    int hashed;       /* -1: none */
+    int file, folder; /* children that have one; -1: none */
+    bool has_linkto;  /* the hashed one */
+    bool has_strays;  /* others, which nobody has open: nobody looks there for the name */
     bool no_data;
-    int err;                   /* what was not "not there" */
+    int err; /* what was not "not there" */
 };
 
 static bool
@@ -152,8 +190,16 @@ has_open_fds(const struct call_stack *stk)
     return dict_get_uint(stk->reply.xdata, DICT_KEY_OPEN_FD_COUNT, &count) == 0 && count > 0;
 }
 
+static bool
+is_stray(const struct everywhere *e, unsigned i)
+{
+    const struct call_stack *stk = e->fan.call[i];
+
+    return (int)i != e->hashed && coro_call_result(stk) >= 0 && reply_is_linkto(stk) && !has_open_fds(stk);
+}
+
 static void
-sort_out(const struct op *o, struct everywhere *e, struct inode *parent, const char *name)
+sort_out(struct everywhere *e)
 {
     for (unsigned i = 0; i < e->fan.count; i++) {
         const struct call_stack *stk = e->fan.call[i];
@@ -170,50 +216,72 @@ sort_out(const struct op *o, struct everywhere *e, struct inode *parent, const c
             e->file = e->file < 0 ? (int)i : e->file;
         else if ((int)i == e->hashed)
             e->has_linkto = true;
-        else if (parent && !has_open_fds(stk))
-            (void)linkto_remove(o, i, parent, name, true); /* left over: nobody looks there for it */
+        else
+            e->has_strays |= is_stray(e, i);
     }
+}
+
+/* The linkto file names the child that has the file. */
+static bool
+leads_there(const struct op *o, const struct everywhere *e)
+{
+    return e->has_linkto && e->file >= 0 && linkto_target(o->d, e->fan.call[e->hashed]) == e->file;
+}
+
+static bool
+same_gfid(const struct everywhere *e)
+{
+    return gfid_equal(&e->fan.call[e->file]->reply.stat.gfid, &e->fan.call[e->hashed]->reply.stat.gfid);
+}
+
+/* Not before the second look: a rename on its way looks the same. */
+static bool
+wants_mending(const struct op *o, const struct everywhere *e)
+{
+    if (e->hashed < 0 || e->folder >= 0)
+        return false;
+    if (e->has_strays || (e->has_linkto && e->file < 0))
+        return true;
+    return e->file >= 0 && e->file != e->hashed && (!leads_there(o, e) || !same_gfid(e));
 }
 
 /* A file that is not where its name's hash is: a linkto file shall be there. That it cannot be made fails
  * nothing. 0, or -errno: what is there stands against it. */
 static int
-mend_linkto(const struct op *o, struct everywhere *e, struct inode *parent, const char *name)
+mend_linkto(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
 {
-    const struct call_stack *file = e->fan.call[e->file], *link = e->fan.call[e->hashed];
-    const struct gfid *gfid = &file->reply.stat.gfid;
-    struct dist_lock lock[2];
-    int err = 0;
+    const struct iatt *file = &e->fan.call[e->file]->reply.stat;
+    int at_hashed = dist_fan_result(&e->fan, (unsigned)e->hashed);
 
-    if (e->has_linkto && linkto_target(o->d, link) == e->file)
-        return gfid_equal(gfid, &link->reply.stat.gfid) ? 0 : -ESTALE;
-    if (e->has_linkto && !has_open_fds(link))
-        err = linkto_remove(o, (unsigned)e->hashed, parent, name, true);
-    if (err == -EBUSY || err == -ENOTCONN)
-        return -EIO;
-    unsigned count = dist_locks_namespace(lock, (unsigned)e->hashed, parent, name);
-
-    if (dist_locks_take(o, lock, count))
+    if (leads_there(o, e))
+        return same_gfid(e) ? 0 : -ESTALE;
+    if (!o->has_names)
         return 0;
-    struct call_stack *now, *there;
-    int at_hashed = look_at(o, (unsigned)e->hashed, parent, name, NULL, &now);
-    int at_file = look_at(o, (unsigned)e->file, parent, name, NULL, &there);
-
-    if (at_hashed == -ENOENT && !at_file && gfid_equal(gfid, &there->reply.stat.gfid) &&
-        !linkto_make(o, (unsigned)e->hashed, parent, name, gfid, (unsigned)e->file, false))
-        linkto_own(o, (unsigned)e->hashed, &file->reply.stat);
-    dist_locks_drop(o, lock, count);
-    if (now)
-        call_stack_free(now);
-    if (there)
-        call_stack_free(there);
+    if (e->has_linkto && !has_open_fds(e->fan.call[e->hashed])) {
+        at_hashed = linkto_remove(o, (unsigned)e->hashed, parent, name, true);
+        if (at_hashed == -EBUSY || at_hashed == -ENOTCONN)
+            return -EIO;
+        at_hashed = at_hashed ? at_hashed : -ENOENT;
+    }
+    if (at_hashed == -ENOENT &&
+        !linkto_make(o, (unsigned)e->hashed, parent, name, &file->gfid, (unsigned)e->file, false))
+        linkto_own(o, (unsigned)e->hashed, file);
     return 0;
 }
 
-static int
-nothing_found(const struct op *o, struct everywhere *e, struct inode *parent, const char *name)
+static void
+remove_strays(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
 {
-    if (e->has_linkto)
+    for (unsigned i = 0; i < e->fan.count; i++) {
+        if (is_stray(e, i))
+            (void)linkto_remove(o, i, parent, name, true);
+    }
+}
+
+static int
+nothing_found(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
+{
+    if (e->has_linkto && o->has_names)
         (void)linkto_remove(o, (unsigned)e->hashed, parent, name, true);
     if (e->no_data)
         return -ENODATA;
@@ -223,9 +291,35 @@ nothing_found(const struct op *o, struct everywhere *e, struct inode *parent, co
 }
 
 static int
+judge(const struct op *o, struct everywhere *e, struct inode *parent, const char *name, struct found *out)
+{
+    int err = 0;
+
+    if (o->has_names && e->has_strays && e->hashed >= 0)
+        remove_strays(o, e, parent, name);
+    if (e->file >= 0 && e->folder >= 0)
+        err = -EIO;
+    else if (e->folder >= 0)
+        err = is_folder(o, parent, name, NULL, -1, NULL, out);
+    else if (e->file < 0)
+        err = nothing_found(o, e, parent, name);
+    else if (e->file != e->hashed && e->hashed >= 0)
+        err = mend_linkto(o, e, parent, name);
+    if (err || e->file < 0)
+        return err;
+    struct call_stack *stk = e->fan.call[e->file];
+
+    e->fan.call[e->file] = NULL;
+    return is_file(o, parent, name, (unsigned)e->file, stk, out);
+}
+
+static int
 look_everywhere(const struct op *o, struct inode *parent, const char *name, int hashed, struct found *out)
 {
     struct everywhere e = {.hashed = hashed, .file = -1, .folder = -1};
+    struct op locked = *o;
+    struct dist_lock lock[2];
+    unsigned count = 0;
     int err = dist_fan_begin(&e.fan, o);
 
     *out = (struct found){.cached = -1};
@@ -233,22 +327,17 @@ look_everywhere(const struct op *o, struct inode *parent, const char *name, int 
         dist_fan_add(&e.fan, i, lookup_call(o, parent, name, NULL, false));
     if (!err)
         err = dist_fan_go(&e.fan);
-    if (!err) {
-        sort_out(o, &e, parent, name);
-        if (e.file >= 0 && e.folder >= 0)
-            err = -EIO;
-        else if (e.folder >= 0)
-            err = is_folder(o, parent, name, NULL, -1, NULL, out);
-        else if (e.file < 0)
-            err = nothing_found(o, &e, parent, name);
-        else if (e.file != hashed && hashed >= 0)
-            err = mend_linkto(o, &e, parent, name);
+    if (!err)
+        sort_out(&e);
+    if (!err && !o->has_names && wants_mending(o, &e)) {
+        count = dist_locks_namespace(lock, (unsigned)hashed, parent, name);
+        locked.has_names = !dist_locks_take(o, lock, count);
     }
-    if (!err && e.file >= 0) {
-        struct call_stack *stk = e.fan.call[e.file];
-
-        e.fan.call[e.file] = NULL;
-        err = is_file(o, parent, name, (unsigned)e.file, stk, out);
+    if (locked.has_names && !o->has_names) {
+        err = look_everywhere(&locked, parent, name, hashed, out);
+        dist_locks_drop(o, lock, count);
+    } else if (!err) {
+        err = judge(o, &e, parent, name, out);
     }
     dist_fan_end(&e.fan);
     return err;
@@ -264,9 +353,22 @@ may_look_everywhere(const struct dist *d, const struct layout *parent)
     return dist_conf(d)->looks_unhashed != UNHASHED_OFF;
 }
 
+/* ... if it has not been asked ahead. */
+static int
+look_first_at(const struct op *o, struct ahead *a, unsigned child, struct inode *parent, const char *name,
+              struct call_stack **out)
+{
+    *out = ahead_take(a, child);
+    if (!*out)
+        return look_at(o, child, parent, name, NULL, out);
+    int ret = coro_call_result(*out);
+
+    return ret < 0 ? ret : 0;
+}
+
 static int
 follow_linkto(const struct op *o, struct inode *parent, const char *name, int hashed, struct call_stack *link,
-              struct found *out)
+              struct ahead *a, struct found *out)
 {
     int target = linkto_target(o->d, link);
     struct gfid gfid = link->reply.stat.gfid;
@@ -275,7 +377,7 @@ follow_linkto(const struct op *o, struct inode *parent, const char *name, int ha
     call_stack_free(link);
     if (target < 0)
         return look_everywhere(o, parent, name, hashed, out);
-    int err = look_at(o, (unsigned)target, parent, name, NULL, &stk);
+    int err = look_first_at(o, a, (unsigned)target, parent, name, &stk);
 
     if (!err && !S_ISDIR(stk->reply.stat.mode) && !reply_is_linkto(stk) &&
         gfid_equal(&gfid, &stk->reply.stat.gfid))
@@ -290,7 +392,7 @@ static void
 wait_for_maker(const struct op *o, unsigned hashed, struct inode *parent, const char *name)
 {
     struct dist_lock lock[2];
-    unsigned count = dist_locks_namespace(lock, hashed, parent, name);
+    unsigned count = o->has_names ? 0 : dist_locks_namespace(lock, hashed, parent, name);
 
     if (!dist_locks_take(o, lock, count))
         dist_locks_drop(o, lock, count);
@@ -299,19 +401,19 @@ wait_for_maker(const struct op *o, unsigned hashed, struct inode *parent, const 
 /* With the parent's layout. */
 static int
 look_for(const struct op *o, struct inode *parent, const char *name, const struct layout *layout,
-         struct found *out)
+         struct ahead *a, struct found *out)
 {
     int hashed = layout_find(layout, dist_hash(o->d, name));
     struct call_stack *stk;
 
     if (hashed < 0)
         return look_everywhere(o, parent, name, -1, out);
-    int err = look_at(o, (unsigned)hashed, parent, name, NULL, &stk);
+    int err = look_first_at(o, a, (unsigned)hashed, parent, name, &stk);
 
     if (!err && S_ISDIR(stk->reply.stat.mode))
         return is_folder(o, parent, name, NULL, hashed, stk, out);
     if (!err && reply_is_linkto(stk))
-        return follow_linkto(o, parent, name, hashed, stk, out);
+        return follow_linkto(o, parent, name, hashed, stk, a, out);
     if (!err)
         return is_file(o, parent, name, (unsigned)hashed, stk, out);
     if (stk)
@@ -324,7 +426,7 @@ look_for(const struct op *o, struct inode *parent, const char *name, const struc
 }
 
 int
-lookup_name(const struct op *o, struct inode *parent, const char *name, struct found *out)
+lookup_name(const struct op *o, struct inode *parent, const char *name, struct ahead *a, struct found *out)
 {
     struct inode_table *t = o->d->xl->graph->inodes;
     struct inode *known = inode_find_child(t, parent, name);
@@ -343,7 +445,7 @@ lookup_name(const struct op *o, struct inode *parent, const char *name, struct f
     err = folder_layout(o, parent, &layout);
     if (err)
         return err;
-    err = look_for(o, parent, name, layout, out);
+    err = look_for(o, parent, name, layout, a, out);
     layout_unref(layout);
     if (err == -ENOENT)
         inode_unlink(t, parent, name);
@@ -370,7 +472,7 @@ look_by_gfid(const struct op *o, struct inode *inode, struct found *out)
     if (!err)
         err = dist_fan_go(&e.fan);
     if (!err) {
-        sort_out(o, &e, NULL, NULL);
+        sort_out(&e);
         if (e.folder >= 0)
             err = e.file >= 0 ? -EIO : is_folder(o, NULL, NULL, inode, -1, NULL, out);
         else if (e.file < 0)
@@ -409,7 +511,7 @@ dist_lookup_go(struct xlator *xl, struct call_stack *stk)
     struct op o = dist_op_of(xl, stk);
     const struct loc *loc = &stk->call.loc;
     struct found found;
-    int err = loc->parent ? lookup_name(&o, loc->parent, loc->name, &found)
+    int err = loc->parent  ? lookup_name(&o, loc->parent, loc->name, NULL, &found)
               : loc->inode ? look_by_gfid(&o, loc->inode, &found)
                            : -EINVAL;
 

@@ -30,7 +30,7 @@ find_again(const struct op *o, struct target *t)
 {
     const struct loc *loc = &o->stk->call.loc;
     struct found found;
-    int err = lookup_name(o, loc->parent, loc->name, &found);
+    int err = lookup_name(o, loc->parent, loc->name, NULL, &found);
 
     if (!err && found.is_dir)
         err = -EISDIR;

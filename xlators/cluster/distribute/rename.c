@@ -3,15 +3,21 @@
  *
  * A file:
  *   1. WRLCK dht.file.migrate on the file on S_c, and on what it replaces on D_c: nobody moves them.
- *   2. Both names are kept as they are, each on its hashed subvolume, in the order of all clients.
- *   3. Both are looked up again: S must be what it was; if D has become something else, all is given up and
- *      begun again.
+ *   2. Both names are kept as they are, each on its hashed subvolume, in the order of all clients. If nobody
+ *      has one of them, the locks of 1 and 2 are taken at once.
+ *   3. Both are looked up, on the hashed subvolumes and where the files are said to be at once: both must be
+ *      what has been locked. If not, all is given up and begun again.
  *   4. S_c = D_c: RENAME there, after a linkto file of D on D_h has gone.
  *      S_c = D_h: RENAME there.
- *      Else: D_h gets a linkto file, named S (unless S_h = D_h has one already); the file gets its second
- *      name on S_c by LINK; the linkto file is renamed from S to D on D_h: now all find the file by D.
- *   5. What is left of S, and what was replaced, is removed.
- * If a step fails before the RENAME, what was made is removed.
+ *      Else: D_h gets a linkto file, named S (unless S_h = D_h has one already), while the file gets its
+ *      second name on S_c by LINK; the linkto file is renamed from S to D on D_h: now all find the file by D.
+ *   5. What is left of S, and what was replaced, is removed; in the first case D_h gets a linkto file. All at
+ *      once.
+ * If a step fails before the RENAME, what was made is removed. If both names are of one file, or are one
+ * name, which the kernel has not seen because of what others did, nothing is to be done.
+ *
+ * What is locked is at first what is remembered of both names; they are looked up before the locks, too, if
+ * that was not enough, or not true.
  *
  * Others see: the name S or the name D or, after the LINK, both; never none. A linkto file of S on D_h is on
  * no way that a lookup takes.
@@ -29,15 +35,15 @@
 #include "log/log.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
-enum { TRIES = 10 };
+enum { TRIES = 10, SAME_OBJECT = 1 };
 
 struct rename {
     const struct op *o;
     const struct loc *from, *to;
-    struct found source, target; /* target.reply NULL: there is none */
+    struct found source, target; /* target.inode NULL: there is none */
     int source_hashed, target_hashed;
-    struct dist_lock migrate[2], names[4];
-    unsigned migrate_count;
+    struct dist_lock lock[2 + 4]; /* of the files, then of the names */
+    unsigned lock_count;
 };
 
 static int
@@ -50,76 +56,149 @@ hashes(struct rename *r)
     return r->target_hashed < 0 ? r->target_hashed : 0;
 }
 
+/* A folder is asked for everywhere, which lookup_name() does. */
+static void
+look_ahead(const struct op *o, struct ahead *a, struct coro_group *g, int hashed, const struct loc *loc)
+{
+    struct inode *known = inode_find_child(o->d->xl->graph->inodes, loc->parent, loc->name);
+    int cached = known ? place_cached(o->d, known) : -1;
+    bool is_folder = known && S_ISDIR(known->type);
+
+    inode_unref(known);
+    if (is_folder)
+        return;
+    ahead_wind(o, a, g, (unsigned)hashed, loc->parent, loc->name);
+    if (cached >= 0 && cached != hashed)
+        ahead_wind(o, a, g, (unsigned)cached, loc->parent, loc->name);
+}
+
 static int
 find_both(struct rename *r)
 {
-    int err = lookup_name(r->o, r->from->parent, r->from->name, &r->source);
+    struct ahead source = {0}, target = {0};
+    struct coro_group g;
 
-    if (err)
-        return err;
-    err = lookup_name(r->o, r->to->parent, r->to->name, &r->target);
-    return err == -ENOENT ? 0 : err;
+    coro_group_begin(&g);
+    look_ahead(r->o, &source, &g, r->source_hashed, r->from);
+    look_ahead(r->o, &target, &g, r->target_hashed, r->to);
+    coro_group_wait(&g);
+    int err = lookup_name(r->o, r->from->parent, r->from->name, &source, &r->source);
+
+    if (!err)
+        err = lookup_name(r->o, r->to->parent, r->to->name, &target, &r->target);
+    else
+        r->target = (struct found){0};
+    ahead_end(&source);
+    ahead_end(&target);
+    return err == -ENOENT && r->source.inode ? 0 : err;
+}
+
+static bool
+remember(const struct op *o, const struct loc *loc, struct found *out)
+{
+    *out = (struct found){.inode = inode_find_child(o->d->xl->graph->inodes, loc->parent, loc->name)};
+    out->cached = out->inode ? place_cached(o->d, out->inode) : -1;
+    return !out->inode || (!S_ISDIR(out->inode->type) && out->cached >= 0);
+}
+
+/* What is remembered of both, if that is a file, and another or nothing. It may not be true any more. */
+static bool
+remember_both(struct rename *r)
+{
+    bool is_known = remember(r->o, r->from, &r->source);
+
+    is_known &= remember(r->o, r->to, &r->target);
+    if (is_known && r->source.inode)
+        return true;
+    found_end(&r->source);
+    found_end(&r->target);
+    return false;
 }
 
 static bool
 has_target(const struct rename *r)
 {
-    return r->target.reply != NULL;
+    return r->target.inode != NULL;
 }
 
-static int
-keep_names(struct rename *r)
+static bool
+is_one_name(const struct rename *r)
 {
-    unsigned n = dist_locks_namespace(r->names, (unsigned)r->source_hashed, r->from->parent, r->from->name);
+    return gfid_equal(&r->from->parent->gfid, &r->to->parent->gfid) &&
+           strcmp(r->from->name, r->to->name) == 0;
+}
 
-    n += dist_locks_namespace(r->names + n, (unsigned)r->target_hashed, r->to->parent, r->to->name);
-    return dist_locks_take(r->o, r->names, n);
+static bool
+is_one_object(const struct rename *r)
+{
+    return has_target(r) && gfid_equal(&r->source.inode->gfid, &r->target.inode->gfid);
+}
+
+static unsigned
+name_locks(const struct rename *r, struct dist_lock *out)
+{
+    unsigned n = dist_locks_namespace(out, (unsigned)r->source_hashed, r->from->parent, r->from->name);
+
+    return n + dist_locks_namespace(out + n, (unsigned)r->target_hashed, r->to->parent, r->to->name);
 }
 
 static void
-drop_names(struct rename *r)
+drop_locks(struct rename *r)
 {
-    dist_locks_drop(r->o, r->names, 4);
+    dist_locks_drop(r->o, r->lock, r->lock_count);
 }
 
 /* ---- a file ---------------------------------------------------------------------------------- */
 
+/* Steps 1 and 2. */
 static int
 keep_files(struct rename *r)
 {
-    r->migrate_count = 1;
-    r->migrate[0] = (struct dist_lock){.child = (unsigned)r->source.cached,
-                                       .inode = r->source.inode,
-                                       .domain = DOMAIN_MIGRATE,
-                                       .type = FLOCK_WRITE};
-    if (has_target(r) && !gfid_equal(&r->target.inode->gfid, &r->source.inode->gfid))
-        r->migrate[r->migrate_count++] = (struct dist_lock){.child = (unsigned)r->target.cached,
-                                                            .inode = r->target.inode,
-                                                            .domain = DOMAIN_MIGRATE,
-                                                            .type = FLOCK_WRITE,
-                                                            .may_miss = true};
-    return dist_locks_take(r->o, r->migrate, r->migrate_count);
+    unsigned files = 1;
+
+    r->lock[0] = (struct dist_lock){.child = (unsigned)r->source.cached,
+                                    .inode = r->source.inode,
+                                    .domain = DOMAIN_MIGRATE,
+                                    .type = FLOCK_WRITE};
+    if (has_target(r) && !is_one_object(r))
+        r->lock[files++] = (struct dist_lock){.child = (unsigned)r->target.cached,
+                                              .inode = r->target.inode,
+                                              .domain = DOMAIN_MIGRATE,
+                                              .type = FLOCK_WRITE,
+                                              .may_miss = true};
+    r->lock_count = files + name_locks(r, r->lock + files);
+    return dist_locks_take_parts(r->o, r->lock, files, r->lock_count);
 }
 
 static bool
 same(const struct found *a, const struct found *b)
 {
-    if (!a->reply || !b->reply)
-        return !a->reply && !b->reply;
+    if (!a->inode || !b->inode)
+        return !a->inode && !b->inode;
     return gfid_equal(&a->inode->gfid, &b->inode->gfid) && a->cached == b->cached;
 }
 
-/* Step 3. -EAGAIN: not what has been locked. */
+/* Step 3: what is found has its place in `r`. -EAGAIN: not what has been locked. */
 static int
 look_again(struct rename *r)
 {
-    struct rename now = {.o = r->o, .from = r->from, .to = r->to};
+    struct op locked = *r->o;
+    struct rename now = *r;
+
+    locked.has_names = true;
+    now.o = &locked;
     int err = find_both(&now);
 
     if (!err && (!same(&now.source, &r->source) || !same(&now.target, &r->target)))
         err = -EAGAIN;
-    found_end(&now.source);
-    found_end(&now.target);
+    struct rename *old = err ? &now : r;
+
+    found_end(&old->source);
+    found_end(&old->target);
+    if (!err) {
+        r->source = now.source;
+        r->target = now.target;
+    }
     return err;
 }
 
@@ -166,8 +245,8 @@ rename_at(const struct rename *r, unsigned child, bool is_internal, struct call_
     return ret < 0 ? ret : 0;
 }
 
-static int
-link_at_source(const struct rename *r)
+static struct call_stack *
+link_call(const struct rename *r)
 {
     struct call_stack *stk = dist_call_for_inode(dist_call_new(r->o, FOP_link), r->source.inode);
 
@@ -176,57 +255,76 @@ link_at_source(const struct rename *r)
         stk->call.loc2.name = r->to->name;
     }
     stk = dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes");
-    int ret = dist_call_once(r->o, (unsigned)r->source.cached,
-                             dist_call_put_str(stk, DICT_KEY_FORCE_REPLACE, "yes"));
-
-    return ret < 0 ? ret : 0;
+    return dist_call_put_str(stk, DICT_KEY_FORCE_REPLACE, "yes");
 }
 
-static int
-unlink_name(const struct rename *r, unsigned child, const struct loc *loc, bool is_data)
+static struct call_stack *
+unlink_call(const struct rename *r, const struct loc *loc)
 {
     struct call_stack *stk = dist_call_for_name(dist_call_new(r->o, FOP_unlink), loc->parent, loc->name);
 
-    if (is_data && loc == r->from)
+    if (loc == r->from)
         stk = put_rename_op(r, stk);
-    int ret = dist_call_once(r->o, child, dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes"));
+    return dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes");
+}
 
-    return ret < 0 ? ret : 0;
+static struct call_stack *
+new_linkto_call(const struct rename *r, const struct loc *loc)
+{
+    return linkto_call(r->o, loc->parent, loc->name, &r->source.inode->gfid, (unsigned)r->source.cached,
+                       true);
 }
 
 /* The file is on neither the new name's hashed subvolume nor beside what it replaces: the new name becomes
- * that of a linkto file there. */
+ * that of a linkto file there. First the linkto file and the second name. */
+static int
+make_both_names(const struct rename *r, bool makes)
+{
+    const struct op *o = r->o;
+    const struct loc *from = r->from;
+    unsigned at = (unsigned)r->target_hashed, cached = (unsigned)r->source.cached;
+    struct fan fan;
+    int err = dist_fan_begin(&fan, o);
+
+    if (err)
+        return err;
+    if (makes)
+        dist_fan_add(&fan, at, new_linkto_call(r, from));
+    dist_fan_add(&fan, cached, link_call(r));
+    err = dist_fan_go(&fan);
+    if (!err) {
+        int linked = dist_fan_result(&fan, cached);
+        int made = makes ? linkto_made(o, at, from->parent, from->name, dist_fan_result(&fan, at)) : 0;
+
+        err = made ? made : linked < 0 ? linked : 0;
+        if (err && linked >= 0)
+            (void)dist_call_once(o, cached, unlink_call(r, r->to));
+        if (err && makes && !made)
+            (void)linkto_remove(o, at, from->parent, from->name, false);
+    }
+    dist_fan_end(&fan);
+    return err;
+}
+
 static int
 move_by_linkto(struct rename *r, struct call_stack **out)
 {
     const struct op *o = r->o;
     unsigned at = (unsigned)r->target_hashed, cached = (unsigned)r->source.cached;
-    const struct gfid *gfid = &r->source.inode->gfid;
     bool makes = r->target_hashed != r->source_hashed;
-    int err = makes ? linkto_make(o, at, r->from->parent, r->from->name, gfid, cached, true) : 0;
+    int err = make_both_names(r, makes);
 
     *out = NULL;
     if (err)
         return err;
-    err = link_at_source(r);
-    if (!err) {
-        err = rename_at(r, at, true, out);
-        if (err == -ENOENT || err == -ESTALE) /* there is no linkto file of the old name */
-            err = linkto_make(o, at, r->to->parent, r->to->name, gfid, cached, true);
-        if (err && *out)
-            (void)unlink_name(r, cached, r->to, false);
-    }
+    err = rename_at(r, at, true, out);
+    if (err == -ENOENT || err == -ESTALE) /* there is no linkto file of the old name */
+        err = linkto_make(o, at, r->to->parent, r->to->name, &r->source.inode->gfid, cached, true);
+    if (err && *out)
+        (void)dist_call_once(o, cached, unlink_call(r, r->to));
     if (err && makes)
         (void)linkto_remove(o, at, r->from->parent, r->from->name, false);
-    if (err)
-        return err;
-    err = unlink_name(r, cached, r->from, true);
-    if (err)
-        log_event(LOG_WARNING, o->d->xl, "distribute-old-name-left", "%s on %s: %s", r->from->name,
-                  o->d->child[cached].xl->name, strerror(-err));
-    if (makes) /* another has its owner, or never had: that decides nothing */
-        linkto_own(o, at, &r->source.reply->reply.stat);
-    return 0;
+    return err;
 }
 
 /* The file stays where it is, under its new name; `child` has what is replaced, or is where the name
@@ -240,25 +338,65 @@ move_there(struct rename *r, struct call_stack **out)
     *out = NULL;
     if (cached == target && r->target_hashed != target) /* its linkto file says another gfid */
         (void)linkto_remove(o, (unsigned)r->target_hashed, r->to->parent, r->to->name, false);
-    int err = rename_at(r, (unsigned)cached, false, out);
-
-    if (!err && r->target_hashed != cached &&
-        !linkto_make(o, (unsigned)r->target_hashed, r->to->parent, r->to->name, &r->source.inode->gfid,
-                     (unsigned)cached, true))
-        linkto_own(o, (unsigned)r->target_hashed, &r->source.reply->reply.stat);
-    return err;
+    return rename_at(r, (unsigned)cached, false, out);
 }
 
-/* Step 5: linkto files of the old name, and the data of what was replaced. */
-static void
-clean_up(const struct rename *r, int renamed_at)
-{
-    int target = has_target(r) ? r->target.cached : -1;
+/* Step 5. */
+enum { LEFT_MAX = 4 };
+struct left {
+    struct coro_group group;
+    struct call_stack *call[LEFT_MAX];
+    unsigned count;
+};
 
-    if (r->source_hashed != renamed_at && r->source_hashed != r->source.cached)
-        (void)linkto_remove(r->o, (unsigned)r->source_hashed, r->from->parent, r->from->name, false);
-    if (target >= 0 && target != r->target_hashed && target != r->source.cached)
-        (void)unlink_name(r, (unsigned)target, r->to, false);
+static struct call_stack *
+left_wind(const struct rename *r, struct left *l, int child, struct call_stack *stk)
+{
+    if (stk) {
+        l->call[l->count++] = stk;
+        coro_group_wind(&l->group, stk, r->o->d->child[child].xl);
+    }
+    return stk;
+}
+
+static int
+left_result(const struct call_stack *stk)
+{
+    return stk ? coro_call_result(stk) : -ENOMEM;
+}
+
+/* If something of it fails, what is left leads nowhere, or no lookup gets there. */
+static void
+clean_up(const struct rename *r, bool stays)
+{
+    const struct op *o = r->o;
+    const struct loc *from = r->from, *to = r->to;
+    int cached = r->source.cached, hashed = r->target_hashed, renamed_at = stays ? cached : hashed;
+    int target = has_target(r) ? r->target.cached : -1;
+    struct call_stack *linkto = NULL, *old = NULL;
+    struct left left = {.count = 0};
+
+    coro_group_begin(&left.group);
+    if (stays && hashed != cached)
+        linkto = left_wind(r, &left, hashed, new_linkto_call(r, to));
+    if (!stays)
+        old = left_wind(r, &left, cached, unlink_call(r, from));
+    if (r->source_hashed != renamed_at && r->source_hashed != cached)
+        (void)left_wind(r, &left, r->source_hashed, linkto_remove_call(o, from->parent, from->name, false));
+    if (target >= 0 && target != hashed && target != cached)
+        (void)left_wind(r, &left, target, unlink_call(r, to));
+    coro_group_wait(&left.group);
+    if (!stays && left_result(old) < 0)
+        log_event(LOG_WARNING, o->d->xl, "distribute-old-name-left", "%s on %s: %s", from->name,
+                  o->d->child[cached].xl->name, strerror(-left_result(old)));
+    /* One that was there has its owner, or never had: that decides nothing. */
+    bool is_new = linkto ? !linkto_made(o, (unsigned)hashed, to->parent, to->name, left_result(linkto))
+                         : !stays && hashed != r->source_hashed;
+
+    for (unsigned i = 0; i < left.count; i++)
+        call_stack_free(left.call[i]);
+    if (is_new)
+        linkto_own(o, (unsigned)hashed, &r->source.reply->reply.stat);
 }
 
 static int
@@ -269,25 +407,28 @@ move_file(struct rename *r, struct call_stack **out)
     int err = stays ? move_there(r, out) : move_by_linkto(r, out);
 
     if (!err)
-        clean_up(r, stays ? cached : r->target_hashed);
+        clean_up(r, stays);
     return err;
 }
 
 static int
 rename_file(struct rename *r, struct call_stack **out)
 {
+    bool was_looked_up = r->source.reply;
+    struct inode *source = inode_ref(r->source.inode); /* until the locks are given back */
+    struct inode *target = has_target(r) ? inode_ref(r->target.inode) : NULL;
     int err = keep_files(r);
 
-    if (err)
-        return err == -ESTALE ? -ENOENT : err;
-    err = keep_names(r);
     if (!err) {
         err = look_again(r);
         if (!err)
-            err = move_file(r, out);
-        drop_names(r);
+            err = is_one_object(r) ? SAME_OBJECT : move_file(r, out);
+        drop_locks(r);
+    } else if (err == -ESTALE || err == -ENOENT) {
+        err = was_looked_up ? -ENOENT : -EAGAIN;
     }
-    dist_locks_drop(r->o, r->migrate, r->migrate_count);
+    inode_unref(source);
+    inode_unref(target);
     return err;
 }
 
@@ -374,26 +515,33 @@ rename_folder(struct rename *r, struct call_stack **out)
 {
     if (!children_all_up(r->o->d))
         return -ENOTCONN;
-    int err = keep_names(r);
+    r->lock_count = name_locks(r, r->lock);
+    int err = dist_locks_take(r->o, r->lock, r->lock_count);
 
     if (err)
         return err;
     err = has_target(r) ? replace_folder(r, out) : move_folder(r, out);
-    drop_names(r);
+    drop_locks(r);
     return err;
 }
 
 /* ---- RENAME ---------------------------------------------------------------------------------- */
 
 static int
-rename_once(struct rename *r, struct call_stack **out)
+rename_once(struct rename *r, bool may_remember, struct call_stack **out)
 {
     int err = hashes(r);
 
-    if (!err)
+    if (!err && is_one_name(r)) {
+        err = lookup_name(r->o, r->from->parent, r->from->name, NULL, &r->source);
+        return err ? err : SAME_OBJECT;
+    }
+    if (!err && !(may_remember && remember_both(r)))
         err = find_both(r);
     if (err)
         return err;
+    if (r->source.is_dir && is_one_object(r))
+        return SAME_OBJECT;
     if (has_target(r) && r->target.is_dir != r->source.is_dir)
         return r->target.is_dir ? -EISDIR : -ENOTDIR;
     return r->source.is_dir ? rename_folder(r, out) : rename_file(r, out);
@@ -418,7 +566,7 @@ dist_rename_go(struct xlator *xl, struct call_stack *stk)
         struct rename r = {.o = &o, .from = &stk->call.loc, .to = &stk->call.loc2};
 
         free_reply(&done);
-        err = rename_once(&r, &done);
+        err = rename_once(&r, i == 0, &done);
         if (!err && done && !r.source.is_dir) /* a linkto file's are not the file's */
             done->reply.stat = r.source.reply->reply.stat;
         if (!err)
@@ -430,7 +578,7 @@ dist_rename_go(struct xlator *xl, struct call_stack *stk)
     if (!err && done && coro_call_result(done) >= 0)
         return dist_op_answer_with(&o, done);
     free_reply(&done);
-    if (err)
+    if (err < 0)
         return err == -EAGAIN ? -EBUSY : err;
     stk->reply.op_ret = 0;
     return XL_DONE;

@@ -2,12 +2,12 @@
 /* RMDIR: a folder is removed from all subvolumes, its hashed one last.
  *
  *   1. All must be up: ENOTCONN.
- *   2. Each is listed, as root: who may remove a folder need not be allowed to read it. A name is
- *      ENOTEMPTY, but for a linkto file whose file is no more: that is removed. (A linkto whose file is there
- *      means that the folder is not empty.)
+ *   2. It is looked up, and opened at the same time. Each is listed, as root: who may remove a folder need
+ *      not be allowed to read it. A name is ENOTEMPTY, but for a linkto file whose file is no more: that is
+ *      removed. (A linkto whose file is there means that the folder is not empty.)
  *   3. The name is kept as it is (as in mkdir.c); then WRLCK dht.layout.heal on the folder on all
  *      subvolumes, so that nobody who makes a folder in it, a stock client above all, waits for us while we
- *      wait for him (client 2.24).
+ *      wait for him (client 2.24). All at once if all are free.
  *   4. RMDIR on all but the hashed one; not there is as good. If one fails and others have gone, the folder
  *      is made again on those, and the error answered.
  *   5. RMDIR on the hashed one, in the same way.
@@ -75,6 +75,12 @@ clear_list(const struct op *o, unsigned at, struct inode *folder, const struct d
     return 0;
 }
 
+static bool
+goes_on(const struct call_stack *list)
+{
+    return list->reply.op_ret > 0 && list->reply.op_errno != ENOENT;
+}
+
 /* The folder on one subvolume, whose first list is there. 0: nothing is in it. */
 static int
 clear_child(const struct op *o, unsigned at, struct inode *folder, struct fd *fd,
@@ -85,7 +91,7 @@ clear_child(const struct op *o, unsigned at, struct inode *folder, struct fd *fd
 
     for (const struct dirent_entry *e = first->reply.entries; e; e = e->next)
         offset = e->off;
-    for (bool more = first->reply.op_ret > 0; !ret && more;) {
+    for (bool more = goes_on(first); !ret && more;) {
         struct call_stack *stk = dist_call_new_internal(o, FOP_readdirp);
 
         if (stk) {
@@ -95,7 +101,7 @@ clear_child(const struct op *o, unsigned at, struct inode *folder, struct fd *fd
         }
         stk = dist_call_put_uint(stk, DICT_KEY_DHT_LINKTO, 256);
         ret = dist_call_at(o, at, stk);
-        more = ret > 0;
+        more = ret > 0 && goes_on(stk);
         for (const struct dirent_entry *e = ret > 0 ? stk->reply.entries : NULL; e; e = e->next)
             offset = e->off;
         ret = ret > 0 ? clear_list(o, at, folder, stk->reply.entries) : ret == -ENOENT ? 0 : ret;
@@ -105,29 +111,46 @@ clear_child(const struct op *o, unsigned at, struct inode *folder, struct fd *fd
     return ret;
 }
 
-static int
-open_all(const struct op *o, struct inode *folder, struct fd *fd)
-{
+/* A folder that is being opened on all subvolumes; fd NULL: it is not. */
+struct opening {
+    struct fd *fd;
     struct fan fan;
-    int err = dist_fan_begin(&fan, o);
+    struct coro_group group;
+};
 
-    for (unsigned i = 0; i < fan.count; i++) {
+/* Winds, and does not wait. To be ended in any case. */
+static void
+open_begin(const struct op *o, struct inode *folder, struct opening *p)
+{
+    p->fd = fd_new(folder, NULL, 0, true);
+    coro_group_begin(&p->group);
+    if (dist_fan_begin(&p->fan, o) || !p->fd)
+        return;
+    for (unsigned i = 0; i < p->fan.count; i++) {
         struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_opendir), folder);
 
-        if (stk) {
-            stk->call.fd = fd_ref(fd);
-            stk->caller.time_flags = 0; /* looking changes nothing of a folder that may have to stay */
-        }
-        dist_fan_add(&fan, i, stk);
+        dist_fan_add(&p->fan, i, stk);
+        if (!stk)
+            continue;
+        stk->call.fd = fd_ref(p->fd);
+        stk->caller.time_flags = 0; /* looking changes nothing of a folder that may have to stay */
+        coro_group_wind(&p->group, stk, o->d->child[i].xl);
     }
-    if (!err)
-        err = dist_fan_go(&fan);
-    for (unsigned i = 0; i < fan.count && !err; i++) {
-        int ret = dist_fan_result(&fan, i);
+}
+
+/* 0 or -errno. The fd is the caller's. */
+static int
+open_end(struct opening *p)
+{
+    int err = p->fd && p->fan.count && !p->fan.is_short ? 0 : -ENOMEM;
+
+    coro_group_wait(&p->group);
+    for (unsigned i = 0; i < p->fan.count && !err; i++) {
+        int ret = dist_fan_result(&p->fan, i);
 
         err = ret < 0 && ret != -ENOENT && ret != -ESTALE ? ret : 0;
     }
-    dist_fan_end(&fan);
+    dist_fan_end(&p->fan);
     return err;
 }
 
@@ -163,12 +186,39 @@ list_all(const struct op *o, struct inode *folder, struct fd *fd)
 int
 folder_clear(const struct op *o, struct inode *folder)
 {
-    struct fd *fd = fd_new(folder, NULL, 0, true);
-    int err = fd ? open_all(o, folder, fd) : -ENOMEM;
+    struct opening p;
+
+    open_begin(o, folder, &p);
+    int err = open_end(&p);
 
     if (!err)
-        err = list_all(o, folder, fd);
-    fd_unref(fd);
+        err = list_all(o, folder, p.fd);
+    fd_unref(p.fd);
+    return err;
+}
+
+/* The folder of that name as it is now, and whether it is empty; what is remembered of it is opened at the
+ * same time. */
+static int
+find_empty(const struct op *o, const struct loc *loc, struct found *found)
+{
+    struct inode *known = inode_find_child(o->d->xl->graph->inodes, loc->parent, loc->name);
+    struct opening p = {.fd = NULL};
+    bool is_opening = known && S_ISDIR(known->type);
+
+    if (is_opening)
+        open_begin(o, known, &p);
+    int err = lookup_name(o, loc->parent, loc->name, NULL, found);
+    int opened = is_opening ? open_end(&p) : 0;
+
+    if (!err && !found->is_dir)
+        err = -ENOTDIR;
+    if (!err && is_opening && gfid_equal(&known->gfid, &found->inode->gfid))
+        err = opened ? opened : list_all(o, found->inode, p.fd);
+    else if (!err)
+        err = folder_clear(o, found->inode);
+    fd_unref(p.fd);
+    inode_unref(known);
     return err;
 }
 
@@ -248,24 +298,24 @@ static int
 remove_locked(const struct op *o, unsigned hashed, const struct found *found, struct call_stack **last)
 {
     const struct loc *loc = &o->stk->call.loc;
-    struct dist_lock name[2], *folder = arena_zalloc(&o->stk->arena, o->d->count * sizeof *folder);
-    unsigned count = dist_locks_namespace(name, hashed, loc->parent, loc->name);
-    int err = folder ? dist_locks_take(o, name, count) : -ENOMEM;
+    struct dist_lock *lock = arena_zalloc(&o->stk->arena, (2 + o->d->count) * sizeof *lock);
+
+    if (!lock)
+        return -ENOMEM;
+    unsigned names = dist_locks_namespace(lock, hashed, loc->parent, loc->name), count = names;
+
+    for (unsigned i = 0; i < o->d->count; i++)
+        lock[count++] = (struct dist_lock){.child = i,
+                                           .inode = found->inode,
+                                           .domain = DOMAIN_LAYOUT,
+                                           .type = FLOCK_WRITE,
+                                           .may_miss = true};
+    int err = dist_locks_take_parts(o, lock, names, count);
 
     if (err)
         return err;
-    for (unsigned i = 0; i < o->d->count; i++)
-        folder[i] = (struct dist_lock){.child = i,
-                                       .inode = found->inode,
-                                       .domain = DOMAIN_LAYOUT,
-                                       .type = FLOCK_WRITE,
-                                       .may_miss = true};
-    err = dist_locks_take(o, folder, o->d->count);
-    if (!err) {
-        err = remove_all(o, hashed, found, last);
-        dist_locks_drop(o, folder, o->d->count);
-    }
-    dist_locks_drop(o, name, count);
+    err = remove_all(o, hashed, found, last);
+    dist_locks_drop(o, lock, count);
     return err;
 }
 
@@ -277,12 +327,14 @@ dist_rmdir_go(struct xlator *xl, struct call_stack *stk)
     struct call_stack *last = NULL;
     struct found found = {0};
     int hashed = children_all_up(o.d) ? folder_hashed(&o, loc->parent, loc->name) : -ENOTCONN;
-    int err = hashed < 0 ? hashed : lookup_name(&o, loc->parent, loc->name, &found);
+    int err = hashed < 0 ? hashed : 0;
 
+    if (!err && !stk->call.flags)
+        err = find_empty(&o, loc, &found);
+    else if (!err) /* the bricks remove what is in it */
+        err = lookup_name(&o, loc->parent, loc->name, NULL, &found);
     if (!err && !found.is_dir)
         err = -ENOTDIR;
-    if (!err && !stk->call.flags) /* else the bricks remove what is in it */
-        err = folder_clear(&o, found.inode);
     if (!err)
         err = remove_locked(&o, (unsigned)hashed, &found, &last);
     if (!err)

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kiln-mount locks for a rename what it remembers of both names, and looks at them under the locks. What another client has changed
+# meanwhile is seen there: the right file moves, or the right error comes, and no name is left behind on any brick. Nor do two such mounts
+# leave any.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/measure.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+here=$(dirname "$(readlink -f "$0")")
+volume_new v 3x2
+volume_start v
+kiln=$T/kiln
+stock=$T/stock
+mount_kiln v "$kiln" --entry-timeout=600 --attribute-timeout=600
+mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
+mkdir "$kiln"/d "$kiln"/e
+
+is "$(python3 "$here/rename_work.py" "$kiln/d" "$stock/d" 12)" "" "files are renamed as they are now"
+
+# What is on the bricks: names with data, each on one set of replicas; linkto files beside some of them.
+mapfile -t bricks < <(tr ' ' '\n' <<<"${volume_bricks[v]}")
+on_bricks() {
+    local brick
+    for brick in "${bricks[0]}" "${bricks[2]}" "${bricks[4]}"; do
+        find "$brick/d" -type f ! -perm 1000 -printf '%f\n'
+    done | sort
+}
+is "$(on_bricks)" "$(find "$stock/d" -type f -printf '%f\n' | sort)" "each name is on one subvolume, and none is left over"
+leads_nowhere() {
+    local brick link
+    for brick in "${bricks[0]}" "${bricks[2]}" "${bricks[4]}"; do
+        while read -r link; do
+            [[ -f $stock/d/$link ]] || echo "$link"
+        done < <(find "$brick/d" -type f -perm 1000 -size 0 -printf '%f\n')
+    done
+}
+is "$(leads_nowhere)" "" "no linkto file leads nowhere"
+for i in 0 2 4; do
+    is "$(cd "${bricks[i]}/d" && find . -printf '%P %m %s\n' | sort)" "$(cd "${bricks[i + 1]}/d" && find . -printf '%P %m %s\n' | sort)" "replicas $i are the same"
+done
+
+# A name for which nothing is known but that it was there: one LOOKUP of each name under the locks, on both replicas.
+files=30
+touch "$kiln"/e/f$(seq -s " $kiln/e/f" $files)
+calls_take "${mount_pid[$kiln]}" "$T/before"
+for ((i = 1; i <= files; i++)); do
+    mv "$kiln/e/f$i" "$kiln/e/g$i"
+done
+calls_take "${mount_pid[$kiln]}" "$T/after"
+lookups=$(($(awk '$1 == "lookup" { print $2 }' "$T/after") - $(awk '$1 == "lookup" { print $2 }' "$T/before")))
+diag "$lookups LOOKUPs for $files renames"
+t "names are not looked up more often than needed" test "$lookups" -lt $((14 * files))
+
+# Twelve processes on two such mounts, names renamed onto themselves too.
+kiln2=$T/kiln2
+mount_kiln v "$kiln2"
+mount_end "$kiln"
+mount_kiln v "$kiln"
+for i in 1 2; do
+    mkdir "$kiln/s$i"
+    t "a storm of renames ($i)" python3 "$here/matrix_work.py" storm "$kiln/s$i" "$kiln2/s$i"
+    rm -r "$kiln/s$i"
+    t_not "nothing is left of it" test -e "$stock/s$i"
+done
