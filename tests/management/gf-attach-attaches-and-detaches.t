@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Stock's gf_attach, by which test suites and operators take single bricks of a multiplexed process away and bring them back, without
+# glusterd: detach of one, of one that is not there, attach by its volfile, twice, of a volfile that is missing, of one that is none.
+# The other brick of the process serves on, and glusterd's own start and stop work afterwards.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+glusterd_bricks_start
+gl volume set all cluster.brick-multiplex on >/dev/null
+gl_create v 1x2 >/dev/null
+gl volume start v >/dev/null
+online() { wait_for 120 "$1 bricks to be online" bricks_all_online v "$1"; }
+online 2
+pid=$(glusterd_brick_pids)
+is "$(wc -w <<<"$pid")" 1 "one process has both bricks"
+socket=$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -A1 -x -e -S | tail -n 1)
+gone=$T/bricks/v-1
+volfile=$(echo /var/lib/glusterd/vols/v/v.*v-1.vol)
+
+t "a mount" gl_mount v "$T/mnt"
+echo before >"$T/mnt/file"
+
+t "a brick is detached" gf_attach -d "$socket" "$gone"
+online 1
+t "the other one serves on" sh -c "echo while >'$T/mnt/file'"
+is "$(cat "$T/bricks/v-1/file")" before "the one that is gone does not see it"
+is "$(glusterd_brick_pids)" "$pid" "the process is the same"
+mkdir "$T/nowhere"
+t "a brick that is not there is detached without a word" gf_attach -d "$socket" "$T/nowhere"
+t_not "a volfile that is missing is not attached" gf_attach "$socket" "$T/no.vol"
+is_served() { [[ -n $(find "/proc/$pid/fd" -lname "$gone") ]]; }
+t_not "nothing of it is open" is_served
+t "the brick is attached" gf_attach "$socket" "$volfile"
+wait_for 60 "the brick's root to be open" is_served
+t "once more" gf_attach "$socket" "$volfile"
+# glusterd knows of what it has attached itself, whoever serves the bricks.
+t "glusterd starts what is there" gl volume start v force
+online 2
+# Refused until the self-heal daemon has found the brick.
+back() {
+    gl volume heal v >/dev/null 2>&1
+    [[ $(cat "$gone/file") == while ]]
+}
+wait_for 120 "the file to be healed" back
+is "$(cat "$gone/file")" while "it is healed"
+t "it is detached again" gf_attach -d "$socket" "$gone"
+online 1
+t "glusterd starts it" gl volume start v force
+online 2
+is "$(glusterd_brick_pids)" "$pid" "in the same process"
+umount "$T/mnt"
+t "stop" gl volume stop v
+t "delete" gl volume delete v
