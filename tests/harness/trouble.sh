@@ -166,6 +166,7 @@ busy() {
     while [[ ! -e $T/stop ]]; do
         "$seed_work" create "$dir" 50
         "$seed_work" write "$dir" 50
+        sleep "${conf[pause]}"
     done
 }
 
