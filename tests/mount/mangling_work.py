@@ -20,6 +20,13 @@ WRONG = []
 BEGAN = {}  # thread: when its operation began, and which
 END = time.monotonic() + SECONDS
 
+# Links below MOUNT lead to where a lying brick says, and this is root: they lead to nothing outside.
+if PROBE != "-":
+    PROBE = "/" + os.path.relpath(PROBE, MOUNT)
+os.chroot(MOUNT)
+os.chdir("/")
+MOUNT = "/"
+
 
 def block(n):
     return (b"%015d\n" % n) * (BLOCK // 16)
