@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """A brick that lies: stands between a mount and a good brick, and changes what the brick answers.
 
-    hostile_brick.py BRICK-PORT OUT [--seed N] [--one-in N]
+    hostile_brick.py BRICK-PORT OUT [--seed N] [--one-in N] [--by DIR]
 
 Writes its port into the file OUT. Of the answers of fops one in N (10) is changed: words of it (numbers, lengths, gfids, modes), its
 names, its result; it is that of another call, comes twice, late, cut short or not at all; or a callback goes before it, of any kind and
 with anything in it. Of logins one in 8 N. SIGUSR1: from now on nothing is changed, and connections begin anew, so that what was said in
 them no longer counts. SIGUSR2: it lies again. SIGTERM ends it and prints how much it has changed, in how many ways.
+
+--by DIR: the file DIR/mode says in which way answers of fops are changed (KINDS), and how many of a hundred; without it none is. DIR/did
+counts them. Logins pass.
 """
 import argparse
 import collections
@@ -31,9 +34,24 @@ IATT = 148
 NAMES = (b"..", b".", b"a/b", b"/", b"../../etc", b"\0x", b"", b"x" * 255, b"y" * 256, b"\n\x1b[2J", b"\xff\xfe", b".glusterfs", b"f1", b"d1")
 
 
+class Bytes(bytes):
+    """Sent as they are, without a mark."""
+
+
+class Later(bytes):
+    """A record that is sent when others have been."""
+
+
+END = None # the connection ends here
+
+
+def marked(record):
+    return u32(len(record) | 0x80000000) + record
+
+
 class Brick:
     def __init__(self, args):
-        self.one_in, self.rng = args.one_in, random.Random(args.seed)
+        self.one_in, self.rng, self.by = args.one_in, random.Random(args.seed), args.by
         self.is_lying = True
         self.lock = threading.Lock()
         self.gfids = [ROOT]
@@ -129,12 +147,75 @@ class Brick:
     def callback_head(self, number):
         return u32(self.rng.getrandbits(32)) + u32(0) + u32(2) + u32(CALLBACKS) + u32(1) + u32(number) + bytes(16)
 
+    def flip(self, record, procedure):
+        out, first = bytearray(record), 0 if procedure == FOP_ROWS["READ"][0] else HEAD
+        for _ in range(self.rng.randrange(1, 9)):
+            if len(out) > first:
+                out[self.rng.randrange(first, len(out))] ^= 1 << self.rng.randrange(8)
+        return [bytes(out)]
+
+    def garbage(self, record, procedure):
+        return [record[:HEAD] + self.rng.randbytes(self.rng.randrange(400))]
+
+    def other_body(self, record, procedure):
+        others = [p for p in self.past if p != procedure and self.past[p]]
+        return [record[:HEAD] + (self.rng.choice(self.past[self.rng.choice(others)]) if others else b"")]
+
+    def very_late(self, record, procedure):
+        return [Later(record)]
+
+    def lost(self, record, procedure):
+        return []
+
+    def short(self, record, procedure):
+        return [record[:self.rng.randrange(len(record))]]
+
+    def long(self, record, procedure):
+        return [record + self.rng.randbytes(self.rng.choice((4, 64, 70000)))]
+
+    # -- after these the connection is of no use
+
+    def half(self, record, procedure):
+        whole = marked(record)
+        return [Bytes(whole[:self.rng.randrange(1, len(whole))]), END]
+
+    def noise(self, record, procedure):
+        return [Bytes(self.rng.randbytes(self.rng.randrange(1, 400)))]
+
+    def huge(self, record, procedure):
+        return [Bytes(u32(0xffffffff) + record)]
+
+    def fault(self, record, procedure):
+        words = (1, self.rng.choice((0, 1, 7)), 0, 0, self.rng.choice((1, 2, 3, 4, 5, 99)))
+        return [record[:4] + b"".join(map(u32, words))]
+
+    KINDS = {"twice": twice, "late": very_late, "never": lost, "short": short, "half": half, "garbage": garbage, "noise": noise, "flip": flip,
+             "extreme": words, "long": long, "other": other_body, "huge": huge, "fault": fault}
     WAYS = (words, words, words, another_gfid, another_gfid, another_mode, result, result, old, old, twice, late, never, other_call, cut,
-            longer, rpc_error, names, names, names, callback, callback)
+            longer, rpc_error, names, names, names, callback, callback, flip, garbage, other_body)
+
+    def by_mode(self):
+        """The kind that DIR/mode says, or None."""
+        try:
+            with open(self.by + "/mode") as mode:
+                kind, share = mode.read().split()
+            return kind if self.rng.randrange(100) < int(share) else None
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def answers_by_mode(self, record, program, procedure):
+        kind = self.by_mode() if program == FOPS and len(record) >= HEAD else None
+        self.done[kind or "pass"] += program == FOPS
+        out = self.KINDS[kind](self, record, procedure) if kind else [record]
+        if program == FOPS:
+            self.learn(record, procedure)
+        return out
 
     def answers(self, record, program, procedure):
         with self.lock:
             self.count += 1
+            if self.by:
+                return self.answers_by_mode(record, program, procedure)
             rate = self.one_in if program == FOPS else 8 * self.one_in
             if not self.is_lying or len(record) < HEAD or self.rng.randrange(rate):
                 if program == FOPS:
@@ -190,15 +271,34 @@ def calls(brick, client, server, waiting):
             waiting[xid] = program, procedure
             with brick.lock:
                 brick.learn_call(record)
-            server.sendall(u32(len(record) | 0x80000000) + record)
+            server.sendall(marked(record))
     except (OSError, struct.error):
         pass
     shut(client)
     shut(server)
 
 
+def later(brick, sending, client, record):
+    time.sleep(brick.rng.choice((0.5, 3, 9)))
+    try:
+        with sending:
+            client.sendall(marked(record))
+    except OSError:
+        pass
+
+
+def send(brick, sending, client, out):
+    if out is END:
+        raise ConnectionError
+    if isinstance(out, Later):
+        threading.Thread(target=later, args=(brick, sending, client, bytes(out)), daemon=True).start()
+        return
+    with sending:
+        client.sendall(out if isinstance(out, Bytes) else marked(out))
+
+
 def connection(brick, client, port):
-    waiting = {}
+    waiting, sending = {}, threading.Lock()
     try:
         server = socket.create_connection(("127.0.0.1", port))
     except OSError:
@@ -212,7 +312,7 @@ def connection(brick, client, port):
             record = a_record(server)
             xid, kind = struct.unpack_from(">2I", record)
             for out in brick.answers(record, *waiting.pop(xid, (0, 0))) if kind == 1 else [record]:
-                client.sendall(u32(len(out) | 0x80000000) + out)
+                send(brick, sending, client, out)
     except (OSError, struct.error):
         pass
     shut(client)
@@ -223,14 +323,26 @@ def connection(brick, client, port):
     server.close()
 
 
+def tell(brick):
+    while True:
+        with open(brick.by + "/did.new", "w") as out:
+            out.write(" ".join("%s=%d" % pair for pair in sorted(brick.done.items())))
+        os.rename(brick.by + "/did.new", brick.by + "/did")
+        time.sleep(0.2)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("port", type=int)
     parser.add_argument("out")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 24))
     parser.add_argument("--one-in", type=int, default=10)
+    parser.add_argument("--by")
     args = parser.parse_args()
     brick = Brick(args)
+
+    if brick.by:
+        threading.Thread(target=tell, args=(brick,), daemon=True).start()
 
     def lie(number, _):
         brick.is_lying = number == signal.SIGUSR2

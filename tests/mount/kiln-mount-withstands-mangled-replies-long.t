@@ -14,21 +14,23 @@
 here=$(dirname "$0")
 seconds=${KILN_MANGLE_SECONDS:-8}
 kinds="twice late never short half garbage noise flip extreme long other huge fault"
-port=$next_port
-next_port=$((next_port + 1))
 
 # The first brick is reached by way of the proxy.
 volume_specs() {
     local brick at
     for brick in ${volume_bricks[$1]}; do
         at=${daemon_port[${brick_daemon[$brick]}]}
-        [[ $brick != */b0 ]] || at=$port
+        [[ $brick != */b0 ]] || at=$(cat "$T/$1.proxy")
         echo "127.0.0.1:$at:$brick"
     done
 }
 
 is_back() {
-    [[ $(cat "$1/back" 2>/dev/null) == back ]]
+    local text
+    text=$(cat "$1/back" 2>&1)
+    [[ $text == back ]] && return
+    diag "instead of back: $text"
+    return 1
 }
 
 can_be_written() {
@@ -49,9 +51,9 @@ for layout in 1x1 1x2; do
     volume_new "$vol" "$layout"
     volume_start "$vol"
     first=${volume_bricks[$vol]%% *}
-    python3 "$here/mangling_brick.py" "$port" "${daemon_port[${brick_daemon[$first]}]}" "$dir" >"$T/log/proxy-$layout.log" 2>&1 &
+    python3 -B "$here/hostile_brick.py" "${daemon_port[${brick_daemon[$first]}]}" "$T/$vol.proxy" --by "$dir" >"$T/log/proxy-$layout.log" 2>&1 &
     proxy_pid=$!
-    wait_for 240 "the proxy" port_answers "$port"
+    wait_for 240 "the proxy" test -s "$T/$vol.proxy"
     mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0 "--xlator-option=$vol-client-*.ping-timeout=5" \
         "--xlator-option=$vol-client-*.frame-timeout=5"
     wait_for 240 "the mount" can_be_written "$mnt"
