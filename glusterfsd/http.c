@@ -106,7 +106,7 @@ http_reserve(struct http_answer *a, size_t bytes)
 void
 http_put(struct http_answer *a, const void *bytes, size_t size)
 {
-    if (!has_room(a, size))
+    if (!size || !has_room(a, size)) /* an answer that is empty has no bytes to copy to */
         return;
     memcpy(a->bytes + a->size, bytes, size);
     a->size += size;
