@@ -477,7 +477,7 @@ static const struct bad_brick {
     /* an option that would turn on what is not built */
     {{"changelog", NULL, " option changelog on\n"}, "changelog"},
     {{"bitrot-stub", NULL, " option bitrot enable\n"}, "bitrot"},
-    {{"worm", NULL, " option worm-file-level on\n"}, "worm-file-level"},
+    {{"worm", NULL, " option retention-mode for-ever\n"}, "retention-mode"},
     {{"leases", NULL, " option leases on\n"}, "leases"},
     {{"marker", NULL, " option quota on\n"}, "quota"},
     {{"quota", NULL, " option server-quota on\n"}, "server-quota"},

@@ -1,42 +1,59 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/worm: write once, read many, for a whole volume (brick 10.2).
+/* features/worm: write once, read many, for a whole volume or for single files (brick 10.2).
  *
- * A file may be made and written through the fd that made it; once that is closed nobody opens it for writing
- * again, and no name goes away or gets a second one. Attributes and xattrs may be set. Internal clients pass:
- * self-heal must write what a replica has missed. Keeps nothing and takes no lock. Retention of single files
- * (worm-file-level) is not built: the option is refused.
+ * A whole volume (worm): a file may be made and written through the fd that made it; once that is closed
+ * nobody opens it for writing again, and no name goes away or gets a second one. Attributes and xattrs may be
+ * set. Single files (worm-file-level): worm-file.c. Internal clients pass: self-heal must write what a
+ * replica has missed. Keeps nothing and takes no lock.
  */
 #include <errno.h>
 #include <fcntl.h>
 
 #include "fs/fd.h"
-#include "stack/xlator.h"
+#include "xlators/features/worm/worm-file.h"
 
-struct worm_conf {
-    bool is_on;
-};
+static const char *const retention_modes[] = {"relax", "enterprise", NULL};
 
 static const struct option worm_options[] = {
     OPT_BOOL(struct worm_conf, is_on, "worm", "off"),
-    OPT_MUST_BE("worm-file-level", "off"),
-    OPT_IGNORED("default-retention-period"), /* of worm-file-level, as the rest */
-    OPT_IGNORED("retention-mode"),
-    OPT_IGNORED("auto-commit-period"),
-    OPT_IGNORED("worm-files-deletable"),
+    OPT_BOOL(struct worm_conf, is_file_level, "worm-file-level", "off"),
+    OPT_TIME(struct worm_conf, retention_period, "default-retention-period", "120", 0, INT64_MAX),
+    OPT_ENUM(struct worm_conf, retention_mode, "retention-mode", "relax", retention_modes),
+    OPT_TIME(struct worm_conf, commit_period, "auto-commit-period", "180", 0, INT64_MAX),
+    OPT_BOOL(struct worm_conf, is_deletable, "worm-files-deletable", "on"),
     OPT_END,
 };
 
 static bool
 worm_is_active(const void *conf)
 {
-    return ((const struct worm_conf *)conf)->is_on;
+    const struct worm_conf *c = conf;
+
+    return c->is_on || c->is_file_level;
+}
+
+static bool
+is_volume_worm(const struct xlator *xl)
+{
+    return ((const struct worm_conf *)xlator_conf(xl))->is_on;
+}
+
+static xl_verdict
+refuse(const struct call_stack *stk)
+{
+    return caller_is_internal(&stk->caller) ? XL_PASS : -EROFS;
+}
+
+static xl_verdict
+worm_change(struct xlator *xl, struct call_stack *stk)
+{
+    return is_volume_worm(xl) ? refuse(stk) : worm_file_change(xl, stk);
 }
 
 static xl_verdict
 worm_refuse(struct xlator *xl, struct call_stack *stk)
 {
-    (void)xl;
-    return caller_is_internal(&stk->caller) ? XL_PASS : -EROFS;
+    return is_volume_worm(xl) ? refuse(stk) : XL_PASS;
 }
 
 static xl_verdict
@@ -44,14 +61,30 @@ worm_open(struct xlator *xl, struct call_stack *stk)
 {
     bool writes = (stk->call.flags & O_ACCMODE) != O_RDONLY || (stk->call.flags & (O_TRUNC | O_APPEND));
 
-    return writes ? worm_refuse(xl, stk) : XL_PASS;
+    if (is_volume_worm(xl))
+        return writes ? refuse(stk) : XL_PASS;
+    return stk->call.flags & O_TRUNC ? worm_file_change(xl, stk) : XL_PASS;
 }
 
 /* An anonymous fd is nobody's creation. */
 static xl_verdict
 worm_write(struct xlator *xl, struct call_stack *stk)
 {
-    return stk->call.fd->is_anonymous ? worm_refuse(xl, stk) : XL_PASS;
+    if (is_volume_worm(xl))
+        return stk->call.fd->is_anonymous ? refuse(stk) : XL_PASS;
+    return worm_file_change(xl, stk);
+}
+
+static xl_verdict
+worm_create(struct xlator *xl, struct call_stack *stk)
+{
+    return is_volume_worm(xl) ? XL_PASS : worm_file_create(xl, stk);
+}
+
+static xl_verdict
+worm_setattr(struct xlator *xl, struct call_stack *stk)
+{
+    return is_volume_worm(xl) ? XL_PASS : worm_file_setattr(xl, stk);
 }
 
 const struct xlator_type features_worm_xlator = {
@@ -61,11 +94,14 @@ const struct xlator_type features_worm_xlator = {
     .is_active = worm_is_active,
     .ops = &(const struct xlator_ops){
         .open = worm_open,
-        .link = worm_refuse,
-        .unlink = worm_refuse,
-        .rename = worm_refuse,
-        .truncate = worm_refuse,
+        .create = worm_create,
+        .link = worm_change,
+        .unlink = worm_change,
+        .rename = worm_change,
+        .truncate = worm_change,
         .rmdir = worm_refuse,
+        .setattr = worm_setattr,
+        .fsetattr = worm_setattr,
         .removexattr = worm_refuse,
         .fremovexattr = worm_refuse,
         .writev = worm_write,
