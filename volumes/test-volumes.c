@@ -831,6 +831,11 @@ START_TEST(options_are_checked)
         {"cluster.quorum-type", "auto", 0},
         {"cluster.quorum-type", "some", -EINVAL},
         {"transport.address-family", "inet6", -EOPNOTSUPP},
+        {"features.trash-dir", "bin", 0},
+        {"features.trash-dir", "a/b", -EINVAL},
+        {"features.trash-dir", "..", -EINVAL},
+        {"features.retention-mode", "enterprise", 0},
+        {"features.retention-mode", "for-ever", -EINVAL},
     };
     struct volume *v = make_volume("one", 0, 2);
 

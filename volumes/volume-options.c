@@ -11,6 +11,7 @@ static const char *const quorum_types[] = {"none", "auto", "fixed", NULL};
 static const char *const favorite_policies[] = {"none", "ctime", "mtime", "size", "majority", NULL};
 static const char *const heal_algorithms[] = {"diff", "full", NULL};
 static const char *const locking_schemes[] = {"full", "granular", NULL};
+static const char *const retention_modes[] = {"relax", "enterprise", NULL};
 static const char *const log_levels[] = {"DEBUG",    "WARNING", "ERROR", "INFO",
                                          "CRITICAL", "NONE",    "TRACE", NULL};
 
@@ -107,7 +108,7 @@ static const struct volume_key table[] = {
     {"features.worm-file-level", WORM, WRITTEN, BOOL("worm-file-level", "off")},
     {"features.worm-files-deletable", WORM, WRITTEN, BOOL("worm-files-deletable", "on")},
     {"features.default-retention-period", WORM, KEPT, TIME("default-retention-period", "120", 0, INT32_MAX)},
-    {"features.retention-mode", WORM, KEPT, STR("retention-mode", "relax")},
+    {"features.retention-mode", WORM, KEPT, ENUM("retention-mode", "relax", retention_modes)},
     {"features.auto-commit-period", WORM, KEPT, TIME("auto-commit-period", "180", 0, INT32_MAX)},
     {"features.read-only", SIDE_BRICK, "features/read-only", WRITTEN, BOOL("read-only", "off")},
     {"features.leases", SIDE_BRICK, "features/leases", WRITTEN, BOOL("leases", "off")},
@@ -361,6 +362,20 @@ check_text(const char *key, const char *value, struct problem *why)
     return why->err;
 }
 
+/* The trash is a folder of the root: a brick does not start with a path. */
+static int
+check_trash_dir(const char *key, const char *value, struct problem *why)
+{
+    bool is_name = !strchr(value, '/') && strlen(value) <= 255 && strcmp(value, ".") != 0 &&
+                   strcmp(value, "..") != 0 && strcmp(value, ".glusterfs") != 0;
+
+    if (strcmp(key, "features.trash-dir") != 0 || is_name)
+        return 0;
+    problem_set(why, -EINVAL, "option %s %.200s: no name of a folder", key, value);
+    problem_expected(why, "a name such as .trashcan");
+    return why->err;
+}
+
 /* What one option asks of others. */
 static int
 check_together(const struct volume *v, const char *key, const char *value, struct problem *why)
@@ -396,7 +411,8 @@ volume_option_check(const struct volume *v, const char *key, const char *value, 
         problem_type(why, "kiln volume get %s all", v->name);
         return why->err;
     }
-    return check_text(key, value, why) || check_value(k, value, why) || check_together(v, key, value, why)
+    return check_text(key, value, why) || check_value(k, value, why) || check_trash_dir(key, value, why) ||
+                   check_together(v, key, value, why)
                ? why->err
                : 0;
 }
