@@ -185,12 +185,12 @@ ended(struct fuse_mount *m)
 /* One request. False: there is none, or there will be none any more. Between a request's arrival and our
  * reading it, it may be gone: that is ENOENT. */
 static bool
-read_one(struct fuse_mount *m)
+read_one(struct fuse_mount *m, char *bytes)
 {
-    ssize_t n = read(m->device.fd, reading->bytes, DEVICE_BUFFER_BYTES);
+    ssize_t n = read(m->device.fd, bytes, DEVICE_BUFFER_BYTES);
 
     if (n > 0) {
-        fuse_session_process_buf(m->se, &(struct fuse_buf){.mem = reading->bytes, .size = (size_t)n});
+        fuse_session_process_buf(m->se, &(struct fuse_buf){.mem = bytes, .size = (size_t)n});
         return true;
     }
     int err = n < 0 ? errno : 0;
@@ -202,6 +202,24 @@ read_one(struct fuse_mount *m)
     return false;
 }
 
+/* Without memory for a buffer requests are read all the same, and answered: most with ENOMEM. Who does not
+ * read them hangs those who ask. Nothing is taken along of this buffer. */
+static void
+read_into_reserve(struct fuse_mount *m, struct event_source *src)
+{
+    static char reserve[DEVICE_BUFFER_BYTES] __attribute__((aligned(16)));
+    static atomic_bool is_used;
+
+    if (atomic_exchange(&is_used, true)) {
+        (void)event_modify(src, EPOLLIN); /* what is ready is reported again */
+        return;
+    }
+    log_event(LOG_ERROR, m->xl, "fuse-no-buffer", "no memory to read requests into: the reserve is used");
+    while (read_one(m, reserve))
+        ;
+    atomic_store(&is_used, false);
+}
+
 static void
 device_ready(struct event_source *src, uint32_t events)
 {
@@ -210,11 +228,10 @@ device_ready(struct event_source *src, uint32_t events)
     (void)events;
     do {
         if (!reading && !(reading = buffer_get())) {
-            log_event(LOG_ERROR, m->xl, "fuse-no-buffer", "no memory to read a request into");
-            (void)event_modify(src, EPOLLIN); /* what is ready is reported again */
+            read_into_reserve(m, src);
             return;
         }
-    } while (read_one(m));
+    } while (read_one(m, reading->bytes));
     if (reading)
         buffer_put(reading);
     reading = NULL;

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# One of the mounts of a shared process is forced to depart, by umount -f and by cutting off its kernel's side, while an application writes
+# through it and its bricks stand still: its application gets ENOTCONN at once, the others' notice nothing, the process lives, has nothing of it
+# left, and takes a mount of that volume again.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+work=$tests_dir/mount/soak_work.py
+log=$T/log/shared.log
+for vol in a b; do
+    volume_new "$vol" 1x2
+    volume_start "$vol"
+    volume_client_volfile "$vol" default >"$T/$vol.vol"
+done
+mkdir "$T/records"
+mount -t fusectl none /sys/fs/fuse/connections
+
+join() {
+    mkdir -p "$T/$2"
+    "$KILN_MOUNT" --shared -l "$log" -f "$T/$1.vol" "$T/$2" && wait_for 240 "$2" test -d "$T/$2/."
+}
+
+begin() {
+    python3 "$work" write "$T/$1/$2" "$T/records/$2" 0 >"$T/log/work-$2.out" 2>&1 &
+    begun=$!
+}
+
+# So many files more are finished.
+goes_on() {
+    local before
+    before=$(grep -c '^r' "$T/records/$1" || true)
+    wait_for 100 "$1 to go on" finished "$1" $((before + 3))
+}
+
+finished() {
+    [[ $(grep -c '^r' "$T/records/$1") -ge $2 ]]
+}
+
+left() {
+    [[ $(grep -c '\[mount-left\]' "$log") == "$1" ]]
+}
+
+t "two volumes are mounted by one process" join a a1
+t "by one" join b b1
+pid=$(pgrep -f "kiln-mount --shared -l $log")
+is "$(wc -w <<<"$pid")" 1 "there is one process"
+begin b1 steady
+steady=$begun
+t "work on the second goes on" goes_on steady
+daemon=${brick_daemon[${volume_bricks[a]%% *}]}
+departed=0
+for way in force abort; do
+    begin a1 "$way"
+    victim=$begun
+    t "$way: work on the first goes on" goes_on "$way"
+    device=$(stat -c %d "$T/a1")
+    kill -STOP "${daemon_pid[$daemon]}"
+    if [[ $way == force ]]; then
+        umount -f "$T/a1" || true # busy, but cut off
+    else
+        echo 1 >"/sys/fs/fuse/connections/$device/abort"
+    fi
+    t "$way: the application hears of it while the bricks stand still" wait_for 30 "the writer's end" process_gone "$victim"
+    t "$way: as ENOTCONN or ECONNABORTED" grep -qE 'Errno (107|103)' "$T/log/work-$way.out"
+    t "$way: the other mount's work goes on" goes_on steady
+    kill -CONT "${daemon_pid[$daemon]}"
+    departed=$((departed + 1))
+    t "$way: the mount leaves" wait_for 100 "its end" left "$departed"
+    t_not "$way: nothing is mounted there" mount_is_listed "$T/a1"
+    t "$way: the process lives" kill -0 "$pid"
+    t "$way: and takes the volume again" join a a1
+    is "$(pgrep -f "kiln-mount --shared -l $log")" "$pid" "$way: it is the same process"
+    t "$way: what was acknowledged is there" python3 "$work" verify "$T/a1" "$T/records/$way"
+done 2>"$T/log/script.out"
+kill -TERM "$steady"
+t_here "no call of the other mount has failed" wait "$steady"
+t "all of it is there" python3 "$work" verify "$T/b1" "$T/records/steady"
+umount "$T/a1"
+umount "$T/b1"
+t "the process ends with its last mount" wait_for 100 "its end" process_gone "$pid"
+t "it has ended well" grep -q "exit status 0" "$log"
+t_not "and has left nothing it owned" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"

@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A mount of two replicas is taken away by umount -l, fusermount3 -u, fusermount3 -uz or SIGTERM, while the bricks stand still and an
+# application has written what only the mount has (write-behind), or only the kernel (a shared map). When the bricks go on, either all of
+# it is on both of them, or fsync, msync or close fail. If the bricks die instead, these fail. The mount ends without a rest each time.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+work=$tests_dir/mount/dirty_work.py
+mount_graph=whole
+volume_new v 1x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+daemon=${brick_daemon[${bricks[0]}]}
+count=0
+
+# An answer that does not come is one, too.
+say() {
+    local answer=none
+    echo "$*" >&"$to"
+    read -r -t 100 answer <&"$from" || true
+    echo "$answer"
+}
+
+all_stopped() {
+    ! grep -h '^State:' "/proc/$1/task/"*/status | grep -qv 'T (stopped)'
+}
+
+bricks_stop() {
+    kill -STOP "${daemon_pid[$daemon]}"
+    wait_for 60 "the bricks to stand still" all_stopped "${daemon_pid[$daemon]}"
+}
+
+bricks_go_on() {
+    kill -CONT "${daemon_pid[$daemon]}"
+}
+
+begin() {
+    local answer
+    count=$((count + 1))
+    mnt=$T/m$count file=file$count
+    # The kernel asks nothing before a write.
+    mount_kiln v "$mnt" --attribute-timeout=600 --entry-timeout=600
+    wait_for 240 "the volume" test -d "$mnt/."
+    wait_for 240 "a file" touch "$mnt/$file"
+    coproc HOLD { exec python3 "$work" hold "$mnt/$file" 2>>"$T/log/hold.out"; }
+    hold=$HOLD_PID
+    exec {to}>&"${HOLD[1]}" {from}<&"${HOLD[0]}"
+    eval "exec ${HOLD[1]}>&- ${HOLD[0]}<&-"
+    read -r -t 100 answer <&"$from"
+    pid=${mount_pid[$mnt]}
+}
+
+hold_ends() {
+    exec {to}>&- {from}<&-
+    wait "$hold" || true
+}
+
+ends_well() {
+    local status=0
+    wait_for 240 "kiln-mount to end" process_gone "$pid"
+    wait "$pid" || status=$?
+    unset "mount_pid[$mnt]" "mount_is_kiln[$mnt]"
+    [[ $status -eq 0 ]] || { echo "status $status"; return 1; }
+    ! grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$T/log/kiln-mount-$(basename "$mnt").log"
+}
+
+on_both() {
+    local brick
+    for brick in "${bricks[@]}"; do
+        python3 "$work" look "$brick/$file" "$1" || return 1
+    done
+}
+
+no_marks() {
+    ! python3 "$tests_dir/mount/replica_work.py" marks "${bricks[@]}" | grep -v ' None'
+}
+
+# The kernel lets go of the process's hold first.
+taken_away_lazily() {
+    case $1 in
+    umount-l) umount -l "$mnt" ;;
+    fusermount3-uz) fusermount3 -u -z "$mnt" ;;
+    esac
+}
+
+for way in umount-l fusermount3-uz; do
+    begin
+    bricks_stop
+    is "$(say write 40)" ok "$way: writes are answered while the bricks stand still"
+    t "$way: taken away" taken_away_lazily "$way"
+    t_not "$way: nothing is mounted there" mount_is_listed "$mnt"
+    t "$way: the process stays for the open file" kill -0 "$pid"
+    bricks_go_on
+    is "$(say write 5) $(say fsync) $(say map 5) $(say msync) $(say unmap) $(say close)" "ok ok ok ok ok ok" "$way: the open file is written on"
+    hold_ends
+    t_here "$way: the mount ends well" ends_well
+    t "$way: the bricks have all of it" on_both 50
+    t "$way: and no mark" wait_for 60 "no marks" no_marks
+
+    # What only a map holds, and nobody asks for.
+    begin
+    is "$(say map 20) $(say close)" "ok ok" "$way: a map of a closed file is changed"
+    taken_away_lazily "$way"
+    is "$(say unmap)" ok "$way: and given up after the mount was taken away"
+    hold_ends
+    t_here "$way: the mount ends well" ends_well
+    t "$way: the bricks have what was in the map" on_both 20
+done
+
+# Without -z it is refused under an open file, and nothing happens to that.
+begin
+bricks_stop
+is "$(say write 40)" ok "fusermount3 -u: writes are answered while the bricks stand still"
+t_not "fusermount3 -u: refused while a file is open" fusermount3 -u "$mnt"
+t "fusermount3 -u: it is mounted still" mount_is_listed "$mnt"
+bricks_go_on
+is "$(say map 10) $(say close) $(say unmap)" "ok ok ok" "fusermount3 -u: the file is changed and closed"
+hold_ends
+t "fusermount3 -u: unmounted" fusermount3 -u "$mnt"
+t_here "fusermount3 -u: the mount ends well" ends_well
+t "fusermount3 -u: the bricks have all of it" on_both 50
+
+# The bricks go on before the mount is gone: what was answered is written out, what was not has failed.
+begin
+bricks_stop
+is "$(say write 40)" ok "SIGTERM: writes are answered while the bricks stand still"
+kill -TERM "$pid"
+bricks_go_on
+t_here "SIGTERM: the mount ends well" ends_well
+t_not "SIGTERM: nothing is mounted there" mount_is_listed "$mnt"
+t "SIGTERM: the bricks have what was answered" on_both 40
+t_not "SIGTERM: a write fails" test "$(say write 1)" = ok
+hold_ends
+
+begin
+is "$(say map 20)" ok "SIGTERM: a map is changed"
+kill -TERM "$pid"
+t_here "SIGTERM: the mount ends well" ends_well
+answer="$(say msync)"
+t "SIGTERM: the bricks have it, or msync fails ($answer)" eval "test '$answer' != ok || on_both 20"
+hold_ends
+
+# The bricks never go on.
+for way in umount-l SIGTERM; do
+    begin
+    bricks_stop
+    is "$(say write 40)" ok "$way, dead bricks: writes are answered while the bricks stand still"
+    if [[ $way == SIGTERM ]]; then
+        kill -TERM "$pid"
+    else
+        umount -l "$mnt"
+    fi
+    daemon_kill "$daemon"
+    answer="$(say fsync)"
+    t_not "$way, dead bricks: fsync fails ($answer)" grep -qE '^(ok|none)$' <<<"$answer"
+    [[ $way == SIGTERM ]] || is "$(say write 1)" ok "$way, dead bricks: a write is answered"
+    answer="$(say close)"
+    t_not "$way, dead bricks: then close fails ($answer)" grep -qE '^(ok|none)$' <<<"$answer"
+    hold_ends
+    t_here "$way, dead bricks: the mount ends well" ends_well
+    daemon_start "$daemon"
+done
