@@ -77,7 +77,7 @@ file_new(const struct op *op)
     file->r = op->r;
     file->flags = op->stk->call.flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
     atomic_init(&file->list_child, -1);
-    atomic_init(&file->tried, atomic_load(&op->r->generation) + 1);
+    atomic_init(&file->tried, 0);
     return file;
 }
 
@@ -191,13 +191,16 @@ open_go(struct op *op)
 
 /* ---- opening later --------------------------------------------------------------------------- */
 
-/* Once for each coming of a child: what it refuses, it refuses. */
+/* Once for each coming of a child: what it refuses, it refuses. But what was made while it was away comes
+ * there by a heal, later than the child: then it is asked again. The generation is read first: of a child
+ * that comes after that it is known next time. */
 void
 repl_fd_complete(struct op *op)
 {
     struct repl_fd *file = op->file;
-    child_set missing = atomic_load(&op->r->up) & ~repl_fd_open(file);
     unsigned now = atomic_load(&op->r->generation) + 1;
+    child_set missing = atomic_load(&op->r->up) & ~repl_fd_open(file);
+    bool is_to_come = false;
     struct fan f;
 
     if (!missing || atomic_exchange(&file->tried, now) == now)
@@ -213,5 +216,8 @@ repl_fd_complete(struct op *op)
     }
     fan_wait(&f);
     for_each_child(i, f.good) take_fd(file, i, f.stk[i]);
+    for_each_child(i, missing) is_to_come |= f.ret[i] == -ENOENT || f.ret[i] == -ESTALE;
     fan_end(&f);
+    if (is_to_come)
+        atomic_compare_exchange_strong(&file->tried, &now, 0);
 }

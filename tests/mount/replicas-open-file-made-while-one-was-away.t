@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A file is made while one of two replicas is away, and stays open. The replica comes back, and is asked for the file before it has it; the
+# self-heal daemon makes it there. What is written from then on is on both, without a heal, so that the other one may die.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+volume_split=brick
+volume_new v 1x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+mnt=$T/mnt log=$T/log/kiln-mount-mnt.log
+
+is_up() {
+    [[ $(grep -c "v-client-1: logged in" "$log") -ge $1 ]]
+}
+
+is_down() {
+    grep -q "v-client-1: the connection.*is lost" "$log"
+}
+
+written_on() {
+    [[ $(tr '\n' ' ' <"$1/open") == "$2" ]]
+}
+
+mount_kiln v "$mnt" --attribute-timeout=0 --entry-timeout=0
+wait_for 100 "both" is_up 1
+wait_for 100 "the volume" test -d "$mnt/."
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+wait_for 100 "the loss" is_down
+exec 7>"$mnt/open"
+echo one >&7
+daemon_start "${brick_daemon[${bricks[1]}]}" 7>&-
+wait_for 100 "its coming" is_up 2
+echo two >&7
+t_not "it is not there when it is asked for it" test -s "${bricks[1]}/open"
+shd_start v 7>&-
+t "it is made there" wait_for 100 "the heal" nothing_pending "${bricks[@]}"
+t "with what was written" written_on "${bricks[1]}" "one two "
+kill -TERM "$shd_pid"
+wait_for 100 "the self-heal daemon's end" process_gone "$shd_pid"
+shd_pid=
+echo three >&7
+t "what is written after that is on both" wait_for 20 "the write" written_on "${bricks[1]}" "one two three "
+t_here "and confirmed" python3 -c 'import os; os.fsync(7)'
+daemon_kill "${brick_daemon[${bricks[0]}]}"
+is "$(tr '\n' ' ' <"$mnt/open")" "one two three " "the other one dies: it is to be had"
+exec 7>&-
+t_here "unmounted" mount_end "$mnt"
