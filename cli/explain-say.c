@@ -134,11 +134,15 @@ find_pools(const json_t *dump, size_t *count)
 }
 
 static void
-say_process(json_t *out, const json_t *dump)
+say_process(json_t *out, const json_t *dump, const struct pool *pools, size_t count)
 {
     const json_t *resident = json_object_get(dump, "resident_bytes"), *s;
+    long long bytes = 0;
     char all[32], cached[32];
     size_t i;
+
+    for (i = 0; i < count; i++)
+        bytes += pools[i].bytes;
 
     if (resident)
         say(out, "The process has %s of the machine's memory.",
@@ -147,7 +151,7 @@ say_process(json_t *out, const json_t *dump)
     {
         if (strcmp(title_of(s), "mempool") == 0)
             say(out, "The pools have %s; %s of it is cached, ready for use, and goes back when it is idle.",
-                bytes_text(number_of(s, "resident-bytes"), all),
+                bytes_text(bytes, all),
                 bytes_text(number_of(s, "cached-bytes"), cached));
     }
 }
@@ -159,7 +163,7 @@ say_memory(json_t *out, const json_t *dump)
     size_t count;
     struct pool *pools = find_pools(dump, &count);
 
-    say_process(out, dump);
+    say_process(out, dump, pools, pools ? count : 0);
     for (size_t i = 0; pools && i < count && i < POOLS_NAMED && pools[i].bytes > 0; i++)
         say(out, "%s for %s: %lld in use, %lld cached.", bytes_text(pools[i].bytes, bytes),
             pools[i].name ? pools[i].name : "?", pools[i].live, pools[i].cached);

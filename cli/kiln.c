@@ -95,14 +95,59 @@ static const struct unbuilt {
      "extras/use-kiln.sh on"},
 };
 
+/* How many letters of one must be changed, added or left out to get the other; `b` has less than 32. */
+static unsigned
+letters_between(const char *a, const char *b)
+{
+    unsigned row[32];
+    size_t len = strlen(b);
+
+    for (unsigned i = 0; i <= len; i++)
+        row[i] = i;
+    for (; *a; a++) {
+        unsigned left_above = row[0]++;
+
+        for (size_t i = 0; i < len; i++) {
+            unsigned above = row[i + 1], least = above < row[i] ? above : row[i];
+
+            row[i + 1] = *a == b[i] ? left_above : 1 + (least < left_above ? least : left_above);
+            left_above = above;
+        }
+    }
+    return row[len];
+}
+
+/* NULL: none is near. */
+static const char *
+nearest_verb(const char *word)
+{
+    const char *nearest = NULL;
+    unsigned least = 3;
+
+    for (const struct verb *v = verbs; v->name; v++) {
+        unsigned letters = letters_between(word, v->name);
+
+        if (letters < least) {
+            least = letters;
+            nearest = v->name;
+        }
+    }
+    return nearest;
+}
+
 static int
 unknown_verb(const char *word)
 {
+    const char *nearest = nearest_verb(word);
+    char expected[64] = "one of the verbs of kiln help";
+
+    if (nearest)
+        snprintf(expected, sizeof expected, "did you mean %s?", nearest);
     for (size_t i = 0; i < sizeof unbuilt / sizeof unbuilt[0]; i++) {
         if (strcmp(word, unbuilt[i].word) == 0)
             return refuse(KILN_REFUSED, unbuilt[i].expected, unbuilt[i].type, "%s is not built", word);
     }
-    return refuse(KILN_USAGE, "one of the verbs of kiln help", "kiln help", "there is no verb '%s'", word);
+    return refuse(KILN_USAGE, expected, "kiln help", "there is no verb '%s'", word);
 }
 
 static int

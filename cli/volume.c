@@ -47,7 +47,11 @@ take_bricks(const struct verb *v, int argc, char **argv, int at)
             json_array_append_new(bricks, json_string(argv[i]));
             continue;
         }
-        (void)usage(v, "'%s': expected a brick, [HOST:]/PATH", argv[i]);
+        if (strcmp(argv[i], "disperse") == 0 || strcmp(argv[i], "disperse-data") == 0)
+            (void)refuse(KILN_USAGE, "a plain volume or a replicated one", "kiln help create",
+                         "kiln makes no dispersed volumes");
+        else
+            (void)usage(v, "'%s': expected a brick, [HOST:]/PATH", argv[i]);
         json_decref(bricks);
         return NULL;
     }

@@ -58,6 +58,9 @@ refused 1 'ping-timeout' volume set demo performance.read-ahead on network.ping-
 refused 1 'not built' volume set demo locks.trace on
 refused 1 'rebalance is not built' volume rebalance demo fix-layout start
 refused 1 'quota is not built' volume quota demo enable
+refused 2 'did you mean start' volume strat demo
+refused 2 'one of the verbs' volume nosuchverb demo
+refused 2 'no dispersed volumes' volume create two disperse 3 redundancy 1 "$T"/b/new{1..3}
 refused 2 'has no value' volume set demo performance.read-ahead on network.ping-timeout
 refused 1 'is not set' volume reset demo performance.read-ahead
 refused 1 'no option' volume get demo nosuch
