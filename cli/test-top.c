@@ -161,8 +161,7 @@ START_TEST(the_process)
     char line[256];
 
     top_summary(rates, line, sizeof line);
-    ck_assert_str_eq(line,
-                     "2 bricks  cpu 25%  ram 50.0M  threads 9  pools: live 1.5k hot 20 cold 3 system 1.0M");
+    ck_assert_str_eq(line, "2 bricks  cpu 25%  ram 50.0M  threads 9  pools 1.0M live 1.5k cached 23");
 }
 END_TEST
 

@@ -243,16 +243,16 @@ void
 top_summary(const json_t *rates, char *out, size_t size)
 {
     const json_t *pools = json_object_get(rates, "pools");
-    char resident[16], live[16], hot[16], cold[16], bytes[16];
+    double objects = json_number_value(json_object_get(pools, "hot")) +
+                       json_number_value(json_object_get(pools, "cold"));
+    char resident[16], live[16], cached[16], bytes[16];
 
     put_short(resident, sizeof resident, json_number_value(json_object_get(rates, "resident_bytes")), 1024);
     put_short(live, sizeof live, json_number_value(json_object_get(pools, "live")), 1000);
-    put_short(hot, sizeof hot, json_number_value(json_object_get(pools, "hot")), 1000);
-    put_short(cold, sizeof cold, json_number_value(json_object_get(pools, "cold")), 1000);
+    put_short(cached, sizeof cached, objects, 1000);
     put_short(bytes, sizeof bytes, json_number_value(json_object_get(pools, "bytes")), 1024);
-    snprintf(out, size,
-             "%zu bricks  cpu %.0f%%  ram %s  threads %.0f  pools: live %s hot %s cold %s system %s",
+    snprintf(out, size, "%zu bricks  cpu %.0f%%  ram %s  threads %.0f  pools %s live %s cached %s",
              json_array_size(json_object_get(rates, "bricks")),
              json_number_value(json_object_get(rates, "cpu_percent")), resident,
-             json_number_value(json_object_get(rates, "threads")), live, hot, cold, bytes);
+             json_number_value(json_object_get(rates, "threads")), bytes, live, cached);
 }

@@ -99,7 +99,7 @@ draw(const struct screen *s, const json_t *rates)
         mvaddnstr((int)i + 2, 0, line, COLS);
     }
     snprintf(line, sizeof line,
-             "%s: %zu  b bricks  f fops  c clients  w slowest  s sort by next  r reverse  q quit", view->name,
+             "%s: %zu  b bricks  f fops  c clients  w slowest  s sort  r reverse  q quit", view->name,
              count);
     mvaddnstr(LINES - 1, 0, line, COLS);
     refresh();

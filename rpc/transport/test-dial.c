@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
+#include <netdb.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -205,6 +206,13 @@ END_TEST
 /* Whichever family the name leads to first, the listener has only IPv4. */
 START_TEST(a_name)
 {
+    struct addrinfo *list;
+
+    if (getaddrinfo("localhost", NULL, NULL, &list)) {
+        printf("no localhost here: a bare Debian has no hosts file\n");
+        return;
+    }
+    freeaddrinfo(list);
     ck_assert_int_eq(outcome(&(struct dial_target){.host = "localhost", .port = serve_tcp("127.0.0.1")}), 0);
     converse();
 }
