@@ -143,6 +143,39 @@ count_end
 t "FSYNC is sent when something is left to sync" test "${calls[fsync]}" -ge 2
 t "but not once more for the synchronous write" test "${calls[fsync]}" -lt 4
 
+# Bricks may do the writes of one append in another order. What they had before, and what is not written in a row, is synced.
+pieces() {
+    python3 - "$kiln/d/pieces" "$@" <<'EOS'
+import os, sys
+path, count, *offsets = sys.argv[1:]
+for i in range(int(count)):
+    fd = os.open(path + str(i), os.O_WRONLY | os.O_CREAT)
+    for offset in offsets:
+        os.pwrite(fd, b"p" * 10000, int(offset))
+    os.close(fd)
+EOS
+}
+marks_are_gone() {
+    local brick
+    for brick in "${bricks[@]}"; do
+        ! getfattr -n trusted.afr.dirty -e hex "$brick"/d/pieces* 2>/dev/null | grep -q 0x00000001 || return 1
+    done
+}
+syncs_of() {
+    count_begin
+    pieces "$@"
+    wait_for 240 "the marks to go" marks_are_gone
+    count_end
+}
+syncs_of "$files" 0 10000 20000 30000
+is "${calls[fsync]}" 0 "nothing is synced after writes in a row"
+syncs_of 1 5000
+t "an overwritten part is synced" test "${calls[fsync]}" -ge 2
+syncs_of 1 50000 45000
+t "so is what was written twice" test "${calls[fsync]}" -ge 2
+syncs_of 1 100000
+t "and what begins behind the end" test "${calls[fsync]}" -ge 2
+
 # A folder's times and links after each change are those that the bricks have.
 looks() {
     stat -c '%x %y %z %h %a' "$1"

@@ -52,12 +52,18 @@ said(const struct call_stack *stk, enum dict_key key)
 }
 
 static void
-judge_write(const struct op *op, const struct data_change *c, const struct fan *f, struct hold_outcome *o)
+judge_write(const struct op *op, const struct data_change *c, const struct fan *f, uint64_t append_start,
+            struct hold_outcome *o)
 {
     bool is_sync = op->fd && op->fd->flags & (O_SYNC | O_DSYNC);
 
+    o->breaks_append = c->is_write ? (uint64_t)longest(f) != c->end - c->start : !c->is_sync;
     for_each_child(i, f->good)
     {
+        uint64_t before = f->stk[i]->reply.pre.size;
+
+        o->had_none |= c->is_write && before == append_start ? CHILD(i) : 0;
+        o->had_less |= c->is_write && before < append_start ? CHILD(i) : 0;
         if (said(f->stk[i], DICT_KEY_INODELK_COUNT) > 1) /* another client waits for the lock */
             o->may_wait = false;
         if (c->is_write && !is_sync && said(f->stk[i], DICT_KEY_WRITE_IS_APPEND) != 1)
@@ -94,8 +100,9 @@ take_reply(struct op *op, struct fan *f, child_set good, int *err)
 
 /* As a member of the hold; then `outcome` is what it is left with. 0 or -errno. */
 static int
-change_held(struct op *op, const struct data_change *c, child_set children, struct hold_outcome *outcome)
+change_held(struct op *op, const struct data_change *c, const struct writer *w, struct hold_outcome *outcome)
 {
+    child_set children = w->children;
     struct transaction t = {.op = op, .what = CHANGE_DATA, .locked = children};
     struct fan f;
 
@@ -113,7 +120,7 @@ change_held(struct op *op, const struct data_change *c, child_set children, stru
         outcome->failed = children;
     if (!err)
         take_reply(op, &f, good, &err);
-    judge_write(op, c, &f, outcome);
+    judge_write(op, c, &f, w->append_start, outcome);
     outcome->was_synced = c->is_sync && f.good == children;
     fan_end(&f);
     return err;
@@ -133,7 +140,7 @@ static int
 change_data(struct op *op, const struct data_change *c, bool may_reply)
 {
     struct repl_inode *ri = repl_inode(op->r, op->inode);
-    struct writer w = {.start = c->start, .end = c->end};
+    struct writer w = {.start = c->start, .end = c->end, .is_write = c->is_write};
     struct hold_outcome outcome;
     int err = ri ? op_admit(op, op->inode, CHANGE_DATA) : -ENOMEM;
 
@@ -145,7 +152,7 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
     err = hold_join(op, op->inode, &ri->hold, &w);
     if (err)
         return err;
-    err = change_held(op, c, w.children, &outcome);
+    err = change_held(op, c, &w, &outcome);
     bool waits = outcome.failed || !op->is_pinned;
     if (!waits && may_reply)
         answer(op, err);

@@ -14,7 +14,9 @@
  *
  * Dirty is taken back only when what was written is on stable storage on all children, for then they are
  * promised to be equal: so FSYNC comes before, but for writes that were synchronous, and for those that made
- * the file longer on every child: of such a file healers compare the sizes.
+ * the file longer on every child: of such a file healers compare the sizes. Bricks may do writes that follow
+ * one another in another order, and say of each that it was not at the end; so many writes count as one
+ * append if each began where the one before it ends, and no child had any of it before the first it did.
  *
  * The lock on all names of a folder is kept by the same means, without marks, when this mount changes names
  * there one after the other (entry.c): for NAMES_KEPT_MS after the last one, five times that in all, since
@@ -145,6 +147,17 @@ entity_of(const struct hold *h)
     return (struct lock_entity){.is_entry = !is_of_data(h), .inode = h->inode};
 }
 
+/* The arbiter keeps no bytes. */
+static bool
+is_one_append(const struct replicate *r, const struct hold *h)
+{
+    child_set keepers = h->locked & ~h->failed;
+
+    if (r->arbiter >= 0)
+        keepers &= ~CHILD(r->arbiter);
+    return h->is_one_append && !(keepers & (h->had_less | ~h->had_none));
+}
+
 static int
 mark_and_unlock(struct replicate *r, struct hold *h)
 {
@@ -153,7 +166,7 @@ mark_and_unlock(struct replicate *r, struct hold *h)
     struct lock_entity e = entity_of(h);
     struct fan f;
 
-    if (h->is_unsynced && conf->ensure_durability)
+    if (h->is_unsynced && !is_one_append(r, h) && conf->ensure_durability)
         sync_data(&op, h);
     int err = is_of_data(h) ? marks_after(&op, h) : 0;
     locks_drop(&op, &e, 1, h->locked, &f);
@@ -183,9 +196,26 @@ is_over(const struct replicate *r, const struct hold *h)
     return h->must_end || h->generation != atomic_load(&r->generation) || atomic_load(&r->is_stopping);
 }
 
+/* All that is known to be written is on disks. */
+static void
+forget_writes(struct hold *h)
+{
+    h->is_unsynced = false;
+    h->is_one_append = true;
+    h->append_start = h->append_end = 0;
+    h->had_none = h->had_less = 0;
+}
+
 static void
 let_in(struct hold *h, struct writer *w)
 {
+    if (w->is_write && !h->append_end)
+        h->append_start = h->append_end = w->start;
+    if (w->is_write) {
+        h->is_one_append &= w->start == h->append_end;
+        h->append_end = w->end;
+    }
+    w->append_start = h->append_start;
     w->children = h->locked & ~h->failed;
     cds_list_add_tail(&w->link, &h->writers);
 }
@@ -339,7 +369,8 @@ take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
     uint64_t owner = (uint64_t)(uintptr_t)h;
     struct grants g = {0};
 
-    h->has_changed = h->is_unsynced = false;
+    h->has_changed = false;
+    forget_writes(h);
     h->locked = h->failed = 0;
     h->generation = atomic_load(&r->generation);
     h->inode = inode_ref(inode);
@@ -416,8 +447,11 @@ note(struct replicate *r, struct hold *h, const struct hold_outcome *o)
     h->failed |= o->failed;
     h->has_changed |= o->has_changed;
     if (o->was_synced && cds_list_empty(&h->writers))
-        h->is_unsynced = false;
+        forget_writes(h);
     h->is_unsynced |= o->is_unsynced;
+    h->is_one_append &= !o->breaks_append;
+    h->had_none |= o->had_none;
+    h->had_less |= o->had_less;
     h->must_end |= !o->may_wait || o->failed || is_over(r, h) || !h->is_pinned;
     h->must_end |= !is_of_data(h) && clock_mono_ns() >= h->until_ns;
 }

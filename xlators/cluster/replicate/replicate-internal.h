@@ -100,8 +100,10 @@ struct writer {
     struct cds_list_head link; /* in `writers` or `waiting` */
     struct coroutine *self;
     uint64_t start, end; /* the bytes it changes, `end` not included; of a name, its hash */
+    bool is_write;       /* of that many bytes */
     bool only_ends;      /* it waits until nobody has the lock, and does not want it */
     bool takes;          /* it is the one that takes the lock for all */
+    uint64_t append_start; /* of a write that was let in: as the hold's */
     int result;
     child_set children; /* that it writes to: as of when it was let in */
 };
@@ -114,6 +116,9 @@ struct hold {
     bool must_end;    /* nobody joins any more; ends with its last writer */
     bool has_changed; /* some operation has been done on some child */
     bool is_unsynced; /* ... and its bytes may be in memory only */
+    bool is_one_append;                /* what was written since the last sync is one piece */
+    uint64_t append_start, append_end; /* its place */
+    child_set had_none, had_less;      /* whose file ended at its start, or before */
     bool is_pinned;   /* the graph, by the hold */
     child_set locked, failed;
     uint32_t generation;                            /* at which it was taken */
@@ -321,6 +326,8 @@ int hold_join(struct op *op, struct inode *inode, struct hold *h, struct writer 
 struct hold_outcome {
     child_set failed;
     bool has_changed, is_unsynced, was_synced, may_wait; /* ... keep it for the next one */
+    bool breaks_append;           /* a change that is not a write, or was not done as a whole */
+    child_set had_none, had_less; /* whose file ended at the writer's append_start before, or before that */
 };
 /* The writer is done. `waits`: for the end of the hold; then 0, or the -errno of its marks. */
 int hold_leave(struct op *op, struct hold *h, struct writer *w, const struct hold_outcome *o, bool waits);
