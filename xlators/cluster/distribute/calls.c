@@ -20,8 +20,9 @@ enum lock_how { TAKE_WAITING, TAKE_NOW, GIVE_BACK };
 struct op
 dist_op_of(struct xlator *xl, struct call_stack *stk)
 {
+    static _Atomic uint64_t owners;
     struct op o = {.d = xl->private, .stk = stk};
-    uint64_t mine = (uint64_t)(uintptr_t)stk;
+    uint64_t mine = atomic_fetch_add_explicit(&owners, 1, memory_order_relaxed) + 1;
 
     memcpy(o.owner, &mine, sizeof o.owner);
     return o;
@@ -364,26 +365,52 @@ dist_locks_take(const struct op *o, struct dist_lock *lock, unsigned count)
     return dist_locks_take_parts(o, lock, count, count);
 }
 
-/* Those of one subvolume arrive in the order in which they are sent. One that cannot be sent goes with the
- * connection. */
+static void
+given_back(struct call_stack *stk)
+{
+    struct graph *graph = stk->owner;
+
+    call_stack_free(stk);
+    graph_unpin(graph);
+}
+
+/* What the call has of the operation's becomes its own: it may last longer. */
+static bool
+make_lasting(struct call_stack *stk)
+{
+    struct lk_owner *owner = &stk->caller.lk_owner;
+    uint8_t *bytes = arena_alloc(&stk->arena, owner->len);
+    char *name = stk->call.has_name ? arena_alloc(&stk->arena, strlen(stk->call.name) + 1) : NULL;
+
+    if (!bytes || (stk->call.has_name && !name))
+        return false;
+    owner->bytes = memcpy(bytes, owner->bytes, owner->len);
+    if (name)
+        stk->call.name = strcpy(name, stk->call.name);
+    return true;
+}
+
+/* Nobody waits for the answers. Those of one subvolume arrive in the order in which they are sent. One that
+ * cannot be sent goes with the connection. */
 void
 dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count)
 {
-    struct call_stack **calls = arena_alloc(&o->stk->arena, (count + 1) * sizeof(*calls));
-    struct coro_group g;
-    unsigned sent = 0;
+    struct graph *graph = o->d->xl->graph;
 
-    coro_group_begin(&g);
     for (unsigned i = count; i-- > 0;) {
-        struct call_stack *stk = lock[i].is_held && calls ? lock_call(o, &lock[i], GIVE_BACK) : NULL;
+        struct call_stack *stk = lock[i].is_held ? lock_call(o, &lock[i], GIVE_BACK) : NULL;
 
         lock[i].is_held = false;
-        if (stk)
-            coro_group_wind(&g, calls[sent++] = stk, o->d->child[lock[i].child].xl);
+        if (!stk)
+            continue;
+        if (make_lasting(stk) && graph_pin(graph)) {
+            stk->done = given_back;
+            stk->owner = graph;
+            call_stack_wind(stk, o->d->child[lock[i].child].xl);
+        } else { /* the graph ends */
+            (void)dist_call_once(o, lock[i].child, stk);
+        }
     }
-    coro_group_wait(&g);
-    for (unsigned i = 0; i < sent; i++)
-        call_stack_free(calls[i]);
 }
 
 unsigned

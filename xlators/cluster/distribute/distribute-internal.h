@@ -202,7 +202,7 @@ struct locks {
 int dist_locks_take(const struct op *o, struct dist_lock *lock, unsigned count);
 /* The `first` ones, in their order, before the others in theirs. */
 int dist_locks_take_parts(const struct op *o, struct dist_lock *lock, unsigned first, unsigned count);
-/* The newest first, all at once. */
+/* The newest first, all at once; nobody waits for it. */
 void dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count);
 /* The two locks that keep a name of `parent` as it is. Returns how many were put there: 2. */
 unsigned dist_locks_namespace(struct dist_lock *out, unsigned child, struct inode *parent, const char *name);

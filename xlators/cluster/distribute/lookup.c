@@ -5,8 +5,8 @@
  *   1. LOOKUP on the hashed subvolume.   A file: that is all.
  *   2. A folder: LOOKUP on the others too; the answers are put together, and what is wrong with it is mended
  *      (heal.c).
- *   3. A linkto file: LOOKUP on the subvolume that it names. It is good if it is a file of the same gfid
- *      there.
+ *   3. A linkto file: LOOKUP on the subvolume that it names; if it is remembered where the file is, that is
+ *      asked at the same time as the hashed one. It is good if it is a file of the same gfid there.
  *   4. Not there, and the folder's layout is not of the volume's last rebalance; or the linkto leads
  *      nowhere; or the hashed subvolume does not answer: LOOKUP everywhere. A file found elsewhere gets a
  *      linkto file on its hashed subvolume, one that leads astray is removed, unless somebody has it open.
@@ -425,11 +425,27 @@ look_for(const struct op *o, struct inode *parent, const char *name, const struc
     return err;
 }
 
+/* A file that is known not to be where its name is hashed: both are asked at once. */
+static void
+ask_both(const struct op *o, struct inode *parent, const char *name, int hashed, int cached, struct ahead *a)
+{
+    struct coro_group g;
+
+    if (hashed < 0 || cached < 0 || hashed == cached)
+        return;
+    coro_group_begin(&g);
+    ahead_wind(o, a, &g, (unsigned)hashed, parent, name);
+    ahead_wind(o, a, &g, (unsigned)cached, parent, name);
+    coro_group_wait(&g);
+}
+
 int
 lookup_name(const struct op *o, struct inode *parent, const char *name, struct ahead *a, struct found *out)
 {
     struct inode_table *t = o->d->xl->graph->inodes;
     struct inode *known = inode_find_child(t, parent, name);
+    int cached = known && !S_ISDIR(known->type) ? place_cached(o->d, known) : -1;
+    struct ahead both = {0};
     struct layout *layout;
     int err = -ENOENT;
 
@@ -445,7 +461,10 @@ lookup_name(const struct op *o, struct inode *parent, const char *name, struct a
     err = folder_layout(o, parent, &layout);
     if (err)
         return err;
+    if (!a)
+        ask_both(o, parent, name, layout_find(layout, dist_hash(o->d, name)), cached, a = &both);
     err = look_for(o, parent, name, layout, a, out);
+    ahead_end(&both);
     layout_unref(layout);
     if (err == -ENOENT)
         inode_unlink(t, parent, name);
