@@ -66,6 +66,8 @@ before=$(grep -c '\[mount-left\]' "$log")
 kill -STOP "${daemon_pid[${brick_daemon[${volume_bricks[b]}]}]}"
 timeout 600 cat "$T/m/b1/file2" >"$T/stuck.out" 2>&1 &
 stuck=$!
+waits_in_fuse() { grep -q request_wait_answer "/proc/$(pgrep -x cat -P "$stuck")/stack"; }
+wait_for 60 "a call to hang" waits_in_fuse
 echo more >>"$T/m/a1/file"
 is "$(tr '\n' ' ' <"$T/m/helped/file")" "text more " "a stuck brick is no matter of other mounts"
 t "a stuck mount can be taken away" umount -l "$T/m/b1"
