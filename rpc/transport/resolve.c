@@ -8,11 +8,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "log/log.h"
 
 enum { RESOLVERS_MAX = 4 };
@@ -103,27 +103,15 @@ resolver_main(void *arg)
 
 /* 0 if a thread is or will be there for what waits. */
 static int
-thread_start_locked(void)
+grow_locked(void)
 {
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-
     if (resolver.threads == RESOLVERS_MAX)
         return 0;
-    int err = pthread_attr_init(&attr);
+    int err = thread_start(resolver_main, NULL);
 
-    if (err)
-        return resolver.threads ? 0 : -err;
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all); /* signals are for the main thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    err = pthread_create(&thread, &attr, resolver_main, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
     if (!err)
         resolver.threads++;
-    return resolver.threads ? 0 : -err;
+    return resolver.threads ? 0 : err;
 }
 
 int
@@ -139,7 +127,7 @@ resolve_start(struct resolve *r, const char *host, uint16_t port)
     snprintf(q->service, sizeof q->service, "%u", port);
     q->asker = r;
     pthread_mutex_lock(&resolver.lock); /* held over pthread_create(): only others that ask wait for it */
-    int err = thread_start_locked();
+    int err = grow_locked();
 
     if (!err) {
         r->query = q;

@@ -20,6 +20,7 @@ enum lock_how { TAKE_WAITING, TAKE_NOW, GIVE_BACK };
 struct op
 dist_op_of(struct xlator *xl, struct call_stack *stk)
 {
+    /* No address: an unlock may be under way when the next operation has the same memory. */
     static _Atomic uint64_t owners;
     struct op o = {.d = xl->private, .stk = stk};
     uint64_t mine = atomic_fetch_add_explicit(&owners, 1, memory_order_relaxed) + 1;
@@ -391,7 +392,8 @@ make_lasting(struct call_stack *stk)
 }
 
 /* Nobody waits for the answers. Those of one subvolume arrive in the order in which they are sent. One that
- * cannot be sent goes with the connection. */
+ * cannot be sent goes with the connection. Locks of one owner stack (brick 8.2): what the operation takes
+ * anew stays, also if a brick grants it before it has seen the unlock. */
 void
 dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count)
 {

@@ -16,12 +16,12 @@
 #include <grp.h>
 #include <pthread.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <urcu/list.h>
 
 #include "base/refcount.h"
+#include "base/thread.h"
 #include "event/timer.h"
 #include "log/dump.h"
 #include "log/log.h"
@@ -345,34 +345,22 @@ asker_main(void *arg)
 
 /* 0 if a thread is or will be there for what is queued. */
 static int
-thread_start_locked(void)
+grow_locked(void)
 {
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-
     if (asker.threads == ASKERS_MAX)
         return 0;
-    int err = pthread_attr_init(&attr);
+    int err = thread_start(asker_main, NULL);
 
-    if (err)
-        return asker.threads ? 0 : -err;
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all); /* signals are for the main thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    err = pthread_create(&thread, &attr, asker_main, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
     if (!err)
         asker.threads++;
-    return asker.threads ? 0 : -err;
+    return asker.threads ? 0 : err;
 }
 
 static int
 queue_locked(struct groups *g, struct user *u)
 {
     pthread_mutex_lock(&asker.lock);
-    int err = thread_start_locked();
+    int err = grow_locked();
 
     if (!err)
         cds_list_add_tail(&u->queue_link, &asker.queue);
