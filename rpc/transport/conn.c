@@ -12,6 +12,7 @@
 
 #include "log/log.h"
 #include "mem/mem-pool.h"
+#include "rpc/transport/local-socket.h"
 #include "rpc/transport/transport-internal.h"
 
 static struct {
@@ -212,7 +213,7 @@ set_tcp_options(int fd)
 }
 
 static struct conn *
-conn_new(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, void *arg)
+conn_new(int fd, const struct conn_origin *from, const struct transport_ops *ops, void *arg)
 {
     struct conn *c = mem_get0(transport.pool);
 
@@ -222,8 +223,8 @@ conn_new(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, 
     atomic_init(&c->busy, 1);
     c->ops = ops;
     c->arg = arg;
-    c->is_tcp = is_tcp;
-    c->is_dialled = is_dialled;
+    c->is_tcp = from->is_tcp;
+    c->is_dialled = from->is_dialled;
     c->src = (struct event_source){.fd = fd, .fn = conn_event, .gone = conn_gone};
     c->closed_job.run = conn_closed_job;
     c->read_job.run = receive_read_job;
@@ -231,7 +232,9 @@ conn_new(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, 
 
     socklen_t size = sizeof c->peer;
 
-    if (getpeername(fd, (struct sockaddr *)&c->peer, &size))
+    if (from->peer)
+        c->peer = *from->peer;
+    else if (getpeername(fd, (struct sockaddr *)&c->peer, &size))
         c->peer.ss_family = AF_UNSPEC; /* it has hung up already: the first read will tell */
     unmap_v4(&c->peer);
     return c;
@@ -262,10 +265,10 @@ conn_register(struct conn *c)
 }
 
 int
-conn_start(int fd, bool is_tcp, bool is_dialled, const struct transport_ops *ops, void *arg)
+conn_start(int fd, const struct conn_origin *from, const struct transport_ops *ops, void *arg)
 {
-    int err = is_tcp ? set_tcp_options(fd) : 0;
-    struct conn *c = conn_new(fd, is_tcp, is_dialled, ops, arg);
+    int err = from->is_tcp ? set_tcp_options(fd) : 0;
+    struct conn *c = conn_new(fd, from, ops, arg);
 
     if (err)
         log_event(LOG_DEBUG, NULL, "transport-socket-option", "%s", strerror(-err));
@@ -369,9 +372,14 @@ conn_peer(const struct conn *c)
 int
 conn_local(const struct conn *c, struct sockaddr_storage *out)
 {
+    struct sockaddr_storage peer;
     socklen_t size = sizeof *out;
 
-    return getsockname(c->src.fd, (struct sockaddr *)out, &size) < 0 ? -errno : 0;
+    if (getsockname(c->src.fd, (struct sockaddr *)out, &size) < 0)
+        return -errno;
+    return out->ss_family == AF_UNIX && c->peer.ss_family != AF_UNIX
+               ? local_socket_peer(c->src.fd, &peer, out)
+               : 0;
 }
 
 void

@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "rpc/transport/local-socket.h"
 #include "rpc/transport/transport-internal.h"
 
 /* bindresvport(3)'s. */
@@ -91,10 +92,25 @@ bind_low_port(int fd, int family)
         err = bind_port(fd, family, (uint16_t)(LOW_PORT_LAST - (start + i) % LOW_PORTS));
 }
 
+/* False: go by TCP. */
+static bool
+connect_local(struct dialler *d, const struct addrinfo *to)
+{
+    int fd = d->wants_local ? local_socket_connect(to->ai_addr, to->ai_addrlen, d->wants_low_port) : -1;
+
+    if (fd < 0)
+        return false;
+    d->src.fd = fd;
+    memcpy(&d->local_to, to->ai_addr, to->ai_addrlen);
+    return true;
+}
+
 /* 0, -EINPROGRESS or another error; d->src.fd is the socket, or -1 if there is none. */
 static int
 connect_to(struct dialler *d, const struct addrinfo *to)
 {
+    if (connect_local(d, to))
+        return 0;
     d->src.fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (d->src.fd < 0)
         return -errno;
@@ -157,7 +173,13 @@ static void
 finish(struct dialler *d, int err)
 {
     int fd = d->src.fd;
+    struct sockaddr_storage local_to = d->local_to;
+    struct conn_origin from = {.is_tcp = d->is_tcp, .is_dialled = true};
 
+    if (local_to.ss_family) {
+        from.is_tcp = false;
+        from.peer = &local_to;
+    }
     if (d->addresses)
         freeaddrinfo(d->addresses);
     d->addresses = NULL;
@@ -167,7 +189,7 @@ finish(struct dialler *d, int err)
     d->phase = DIAL_IDLE;
     pthread_mutex_unlock(&d->lock);
     if (!err)
-        err = conn_start(fd, d->is_tcp, true, d->ops, d->arg);
+        err = conn_start(fd, &from, d->ops, d->arg);
     if (err)
         d->failed(d, err);
 }
@@ -273,6 +295,8 @@ dialler_start(struct dialler *d, const struct dial_target *target)
     d->is_cancelled = d->asks = false;
     d->is_tcp = !target->path;
     d->wants_low_port = d->is_tcp && target->wants_low_port;
+    d->wants_local = d->is_tcp && target->wants_local;
+    d->local_to.ss_family = 0;
     d->timeout_ms = target->timeout_ms ? target->timeout_ms : DIAL_TIMEOUT_MS;
     if (d->is_tcp)
         find_host(d, target);

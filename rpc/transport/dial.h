@@ -32,6 +32,7 @@ struct dial_target {
     uint16_t port;
     /* From a port below 1024, which some servers ask for; from any when none may be had. */
     bool wants_low_port;
+    bool wants_local; /* by local-socket.h, if somebody listens there */
     unsigned timeout_ms; /* for each address; 0: DIAL_TIMEOUT_MS */
 };
 
@@ -51,7 +52,8 @@ struct dialler {
     int result; /* of the step that has ended */
     bool is_cancelled;
     bool asks; /* a name: `resolve` has or gets the answer */
-    bool is_tcp, wants_low_port;
+    bool is_tcp, wants_low_port, wants_local;
+    struct sockaddr_storage local_to; /* reached by a local socket; family 0: it is not */
     unsigned timeout_ms;
     struct addrinfo *addresses, *next; /* all, of getaddrinfo(); those not tried yet */
     struct addrinfo unix_address;      /* a list of one */

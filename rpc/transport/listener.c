@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Listeners: TCP (one socket for IPv4 and IPv6) and unix sockets.
+/* Listeners: TCP (one socket for IPv4 and IPv6, and a local socket beside it) and unix sockets.
  *
  * When there are no descriptors left, a spare one is given up to accept and close the connection that waits:
  * its peer learns at once, and the backlog, which edge-triggered events would not mention again, is emptied.
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "log/log.h"
+#include "rpc/transport/local-socket.h"
 #include "rpc/transport/transport-internal.h"
 #include "rpc/transport/unix-name.h"
 
@@ -28,6 +29,8 @@ struct listener {
     const struct transport_ops *ops;
     void *arg;
     bool is_tcp;
+    bool is_beside; /* a listener of TCP's: local-socket.h */
+    struct listener *beside; /* this one's; may be NULL */
     struct unix_name name; /* removed on close */
     bool is_stopped; /* by listener_stop() */
     uint16_t port;
@@ -66,6 +69,19 @@ refuse_one(struct listener *l)
     return fd >= 0;
 }
 
+static void
+start_one(struct listener *l, int fd)
+{
+    struct sockaddr_storage peer;
+    struct conn_origin from = {.is_tcp = l->is_tcp, .peer = l->is_beside ? &peer : NULL};
+    int err = l->is_beside ? local_socket_peer(fd, &peer, NULL) : 0;
+
+    if (err)
+        close(fd);
+    else
+        (void)conn_start(fd, &from, l->ops, l->arg); /* it has said why not */
+}
+
 static bool
 accept_one(struct listener *l)
 {
@@ -76,7 +92,7 @@ accept_one(struct listener *l)
     pthread_mutex_unlock(&l->lock);
 
     if (fd >= 0) {
-        (void)conn_start(fd, l->is_tcp, false, l->ops, l->arg); /* it has said why not */
+        start_one(l, fd);
         return true;
     }
     switch (err) {
@@ -216,17 +232,32 @@ bind_host(const char *host, uint16_t port, int *fd)
 }
 
 static uint16_t
-bound_port(int fd)
+port_of(const struct sockaddr_storage *a)
 {
-    struct sockaddr_storage a;
-    socklen_t size = sizeof a;
-    in_port_t port;
+    return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port
+                                          : ((const struct sockaddr_in *)a)->sin_port);
+}
 
-    if (getsockname(fd, (struct sockaddr *)&a, &size))
-        return 0;
-    port = a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-                                   : ((struct sockaddr_in *)&a)->sin_port;
-    return ntohs(port);
+/* TCP serves all, so that this fails is worth a line and no more: somebody else has the name. */
+static struct listener *
+open_beside(const struct sockaddr_storage *bound, const struct transport_ops *ops, void *arg)
+{
+    struct listener *l = listener_new(ops, arg);
+    int err = -ENOMEM;
+
+    if (l) {
+        l->is_beside = true;
+        l->src.fd = err = local_socket_bind(bound);
+        if (err < 0)
+            listener_free(l);
+        else
+            l = listener_go(l, &err);
+    }
+    if (err >= 0)
+        return l;
+    log_event(LOG_INFO, NULL, "transport-no-local-socket", "clients of this machine come by TCP: %s",
+              strerror(-err));
+    return NULL;
 }
 
 struct listener *
@@ -244,8 +275,19 @@ listener_open_tcp(const char *host, uint16_t port, const struct transport_ops *o
         listener_free(l);
         return NULL;
     }
-    l->port = bound_port(l->src.fd);
-    return listener_go(l, err);
+    struct sockaddr_storage bound = {0};
+    socklen_t size = sizeof bound;
+
+    if (getsockname(l->src.fd, (struct sockaddr *)&bound, &size)) {
+        *err = -errno;
+        listener_free(l);
+        return NULL;
+    }
+    l->port = port_of(&bound);
+    l = listener_go(l, err);
+    if (l)
+        l->beside = open_beside(&bound, ops, arg);
+    return l;
 }
 
 struct listener *
@@ -278,6 +320,8 @@ listener_stop(struct listener *l)
     if (l->is_stopped)
         return;
     l->is_stopped = true;
+    if (l->beside)
+        listener_stop(l->beside);
     event_remove(&l->src); /* waits for a handler that runs, which may start the timer */
     timer_stop(&l->retry);
     shutdown(l->src.fd, SHUT_RDWR);
@@ -287,6 +331,8 @@ void
 listener_close(struct listener *l)
 {
     listener_stop(l);
+    if (l->beside)
+        listener_close(l->beside);
     unix_name_remove(&l->name);
     listener_free(l);
 }

@@ -6,6 +6,7 @@ libkiln_rpc_la_SOURCES += \
 	rpc/transport/flow.c rpc/transport/limits.h \
 	rpc/transport/resolve.c rpc/transport/resolve.h \
 	rpc/transport/listener.c \
+	rpc/transport/local-socket.c rpc/transport/local-socket.h \
 	rpc/transport/receive.c \
 	rpc/transport/send.c \
 	rpc/transport/transport-internal.h \
@@ -27,6 +28,10 @@ rpc_transport_test_connections_LDADD = $(TEST_LIBS)
 check_PROGRAMS += rpc/transport/test-dial
 rpc_transport_test_dial_SOURCES = rpc/transport/test-dial.c
 rpc_transport_test_dial_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += rpc/transport/test-local-socket
+rpc_transport_test_local_socket_SOURCES = rpc/transport/test-local-socket.c
+rpc_transport_test_local_socket_LDADD = $(TEST_LIBS)
 
 noinst_PROGRAMS += rpc/transport/bench-transport
 rpc_transport_bench_transport_SOURCES = rpc/transport/bench-transport.c

@@ -406,7 +406,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair))
         abort();
     end = pair[0];
-    if (conn_start(pair[1], false, false, &ops, NULL))
+    if (conn_start(pair[1], &(struct conn_origin){0}, &ops, NULL))
         abort();
     while (size && !want.is_over && !want.is_closing && want.count < EXPECTED_MAX - 300) {
         size_t took = obey(data, size);

@@ -24,7 +24,7 @@ struct client_conf {
     struct gfid volume_id; /* null: the brick says it */
     int64_t port, ping_timeout_s, call_timeout_s;
     int transport;
-    bool sends_gids, strict_locks, strips_o_direct, any_port;
+    bool sends_gids, strict_locks, strips_o_direct, any_port, local_socket;
 };
 
 enum { HELD_BUCKETS = 32 };

@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# kiln-mount reaches kilnd on the same machine by a local socket beside its port of TCP, and by TCP where it cannot: bricks of another
+# kind, a name that another user has taken, the option off. Bricks know it by the same address: who is refused by address still is.
+# After SIGKILL of kilnd it comes back the same way.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+[[ $BRICKD == kiln ]] || skip_all "stock bricks have no local sockets"
+
+kiln=$T/kiln
+volume_new v 1x2
+volume_start v
+daemon=$(volume_daemons v)
+
+local_sockets() {
+    ss -xHnp state established | grep "pid=${mount_pid[$kiln]:-none}," |
+        grep -c "@kiln/127.0.0.1 [0-9]* 127.0.0.1 ${daemon_port[$daemon]} " || true
+}
+
+tcp_sockets() {
+    ss -tHnp state established | grep -c "pid=${mount_pid[$kiln]}," || true
+}
+
+work() {
+    echo "$1" >"$kiln/$1" && dd if=/dev/urandom of="$kiln/big" bs=1M count=8 status=none && cp "$kiln/big" "$T/big" &&
+        [[ $(cat "$kiln/$1") == "$1" ]] && cmp "$T/big" "$kiln/big"
+}
+
+mount_kiln v "$kiln"
+is "$(local_sockets)" 2 "a mount has a local socket to each of two bricks"
+is "$(tcp_sockets)" 0 "and none of TCP"
+t "it works" work local
+daemon_kill "$daemon"
+t_not "without kilnd it does not" stat "$kiln/local"
+daemon_start "$daemon"
+comes_back() {
+    [[ $(cat "$kiln/local") == local && $(local_sockets) -eq 2 ]]
+}
+t "it comes back by local sockets" wait_for 240 "the mount" comes_back
+t "it works again" work again
+mount_end "$kiln"
+is "$(local_sockets)" 0 "unmounted, none is left"
+
+mount_kiln v "$kiln" --xlator-option='*.local-socket=off'
+is "$(local_sockets) $(tcp_sockets)" "0 2" "with local-socket off it goes by TCP"
+t "and works" work tcp
+mount_end "$kiln"
+
+# ---- who is refused by address
+volume_stop v
+for brick in ${volume_bricks[v]}; do
+    sed -i "s|option auth.addr.$brick.allow \*|option auth.addr.$brick.reject 127.0.0.1|" "${brick_volfile[$brick]}"
+    grep -q 'reject 127' "${brick_volfile[$brick]}"
+done
+volume_start v
+volume_client_volfile v default >"$T/v.vol"
+refuses() {
+    timeout 20 "$KILN_MOUNT" -N -f "$T/v.vol" -l "$T/log/refused.log" "$kiln" >"$T/out" 2>&1 &
+    local pid=$!
+    wait_for 240 "a refusal" grep -qiE 'authentication|not allowed|refused|EACCES|permission' "$T/log/refused.log"
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" || true
+}
+t "an address that is rejected is so by local socket" refuses
+umount -l "$kiln" 2>/dev/null || true
+
+# ---- a name that another user has
+volume_stop v
+for brick in ${volume_bricks[v]}; do
+    sed -i "s|option auth.addr.$brick.reject 127.0.0.1|option auth.addr.$brick.allow *|" "${brick_volfile[$brick]}"
+done
+python3 -c '
+import os, socket, sys, time
+os.setuid(65534)
+s = socket.socket(socket.AF_UNIX)
+s.bind("\0kiln/any:" + sys.argv[1])
+s.listen(8)
+print("listens", flush=True)
+time.sleep(600)' "${daemon_port[$daemon]}" >"$T/squatter" 2>&1 &
+squatter=$!
+wait_for 60 "the other user" grep -q listens "$T/squatter"
+volume_start v
+t "kilnd says so, and serves by TCP" grep -q transport-no-local-socket "$T/log/$daemon.log"
+mount_kiln v "$kiln"
+is "$(local_sockets) $(tcp_sockets)" "0 2" "a mount does not speak with another user's socket"
+t "it works by TCP" work squatted
+mount_end "$kiln"
+kill "$squatter"
+wait "$squatter" 2>/dev/null || true
