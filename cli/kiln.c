@@ -3,7 +3,6 @@
 
 #include "cli/kiln.h"
 
-#include <curl/curl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -250,10 +249,7 @@ main(int argc, char **argv)
             return KILN_USAGE;
         }
     }
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return refuse(KILN_REFUSED, NULL, NULL, "libcurl does not start");
     int status = run_words(argc - optind, argv + optind);
-    curl_global_cleanup();
     if (fflush(stdout) == 0)
         return status;
     perror("kiln: standard output");

@@ -18,6 +18,8 @@ enum {
     KILN_NO_DAEMON = 3 /* nobody answers at the socket */
 };
 
+struct exchange;
+
 struct kiln_options {
     const char *socket;
     bool is_json, is_yes;
@@ -41,9 +43,12 @@ extern const struct verb verbs[]; /* ends with a row without a name */
 int ask(const char *verb, json_t *args, json_t **answer);
 /* The same for an answer that is shown as `done` (with the name in it), or as JSON. */
 int ask_and_say(const char *verb, json_t *args, const char *done, ...) __attribute__((format(printf, 3, 4)));
-/* A sample for top_rates(), with as many of the slowest calls; its texts are as they are. is_quiet: says
- * nothing of an error. */
-int ask_top(unsigned slow, json_t **sample, bool is_quiet);
+/* Asks what happens in so many milliseconds; 0: what has since kilnd's start. 0 or -errno, for top_take(). */
+int top_ask(struct exchange *x, unsigned ms);
+/* Waits for the answer and ends the exchange. KILN_DONE with the answer in *rates, to be given back, or with
+ * `rates` NULL printed as it came; else an exit status, and unless is_quiet it has been said why. What is in
+ * the answer is told by glusterfsd/top-answer.c; its texts are as they are. */
+int top_take(struct exchange *x, int err, json_t **rates, bool is_quiet);
 /* Prints the answer as JSON. KILN_DONE, or KILN_REFUSED when it cannot be written. */
 int show_json(const json_t *answer);
 /* "kiln: WRONG", "expected: ...", "try: ..."; the last two may be NULL. With --json an object. */

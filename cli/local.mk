@@ -4,6 +4,8 @@ kiln_SOURCES = \
 	cli/ask.c \
 	cli/bench.c \
 	cli/completion.c \
+	cli/exchange.c \
+	cli/exchange.h \
 	cli/explain.c \
 	cli/explain.h \
 	cli/explain-read.c \
@@ -16,11 +18,10 @@ kiln_SOURCES = \
 	cli/show.c \
 	cli/top.c \
 	cli/top.h \
-	cli/top-rates.c \
 	cli/top-view.c \
 	cli/verbs.c \
 	cli/volume.c
-kiln_LDADD = libglusterfs.la $(CURL_LIBS) $(JANSSON_LIBS) $(NCURSES_LIBS)
+kiln_LDADD = libglusterfs.la $(JANSSON_LIBS) $(NCURSES_LIBS)
 
 # Completions, as the program itself prints them.
 bashcompletiondir = $(datadir)/bash-completion/completions
@@ -30,12 +31,14 @@ CLEANFILES += $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
 cli/completions/bash/kiln cli/completions/zsh/_kiln: kiln$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./kiln$(EXEEXT) completion $(notdir $(@D)) > $@.new && mv $@.new $@
 
-check_PROGRAMS += cli/test-explain cli/test-printable cli/test-show cli/test-top
+check_PROGRAMS += cli/test-exchange cli/test-explain cli/test-printable cli/test-show cli/test-top
+cli_test_exchange_SOURCES = cli/test-exchange.c cli/exchange.c
+cli_test_exchange_LDADD = $(TEST_LIBS)
 cli_test_explain_SOURCES = cli/test-explain.c cli/explain-read.c cli/explain-say.c
 cli_test_explain_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 cli_test_printable_SOURCES = cli/test-printable.c cli/printable.c
 cli_test_printable_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 cli_test_show_SOURCES = cli/test-show.c cli/show.c
 cli_test_show_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
-cli_test_top_SOURCES = cli/test-top.c cli/top-rates.c cli/top-view.c
+cli_test_top_SOURCES = cli/test-top.c cli/top-view.c
 cli_test_top_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln top: asks once a second, and shows. */
+/* kiln top: asks what happens in a second, and shows it, again and again. */
 #include <ncurses.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cli/exchange.h"
 #include "cli/kiln.h"
 #include "cli/top.h"
 
-/* SLOWEST: of all bricks. Each keeps sixteen, of a thousand bricks more than anybody reads. */
-enum { PERIOD_MS = 1000, LINE_BYTES = 8192, WIDTH_MIN = 80, SLOWEST = 100 };
+enum { PERIOD_MS = 1000, LINE_BYTES = 8192, WIDTH_MIN = 80 };
 
 struct screen {
     unsigned view, sorted_by;
@@ -36,43 +36,27 @@ print_view(const struct top_view *view, const json_t *rates)
     json_decref(rows);
 }
 
-static int
+static void
 print_rates(const json_t *rates)
 {
     char line[LINE_BYTES];
 
-    if (!rates)
-        return refuse(KILN_REFUSED, NULL, NULL,
-                      "kilnd's figures cannot be understood, or there is no memory");
-    if (kiln_options.is_json)
-        return show_json(rates);
     top_summary(rates, line, sizeof line);
     printf("%s\n", line);
     for (unsigned i = 0; i < TOP_VIEWS; i++)
         print_view(&top_views[i], rates);
-    return KILN_DONE;
 }
 
-/* What happened in one second. */
+/* What happens in one second. As JSON it is printed as kilnd has written it. */
 static int
 top_once(void)
 {
-    const struct timespec period = {PERIOD_MS / 1000, PERIOD_MS % 1000 * 1000000};
-    json_t *before, *now;
-    int status = ask_top(0, &before, false);
+    json_t *rates = NULL;
+    struct exchange x;
+    int err = top_ask(&x, PERIOD_MS), status = top_take(&x, err, kiln_options.is_json ? NULL : &rates, false);
 
-    if (status)
-        return status;
-    nanosleep(&period, NULL);
-    status = ask_top(SLOWEST, &now, false);
-    if (status) {
-        json_decref(before);
-        return status;
-    }
-    json_t *rates = top_rates(before, now);
-    status = print_rates(rates);
-    json_decref(before);
-    json_decref(now);
+    if (rates)
+        print_rates(rates);
     json_decref(rates);
     return status;
 }
@@ -138,58 +122,52 @@ take_key(struct screen *s, int key)
     }
 }
 
-static long
-now_ms(void)
+/* Takes keys until the next figures are there, which are on their way. What exchange_read() says. */
+static int
+wait_for_figures(struct screen *s, const json_t *rates, struct exchange *x)
 {
-    struct timespec t;
+    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = x->fd, .events = POLLIN}};
+    int came = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* Takes keys until the next sample is due. */
-static void
-wait_for_keys(struct screen *s, const json_t *rates, long due_ms)
-{
-    long left;
-
-    while (!s->is_over && (left = due_ms - now_ms()) > 0) {
-        timeout((int)left);
-        int key = getch();
-
+    while (!came && !s->is_over) {
+        if (poll(fds, 2, -1) > 0 && fds[1].revents)
+            came = exchange_read(x);
+        int key = getch(); /* also when a signal has interrupted: KEY_RESIZE */
         if (key == ERR)
             continue;
         take_key(s, key);
         if (!s->is_over)
             draw(s, rates);
     }
+    return came;
 }
 
 /* Since the start of kilnd, to begin with; then of each second. 0, or an exit status of what nobody has said
- * yet: the screen is not the place. Takes `before` over. */
+ * yet: the screen is not the place. Takes `rates` over. */
 static int
-run_screen(struct screen *s, json_t *before)
+run_screen(struct screen *s, json_t *rates)
 {
-    json_t *rates = top_rates(NULL, before), *now;
-    int status = rates ? KILN_DONE : KILN_REFUSED;
+    int status = KILN_DONE;
 
     while (!status && !s->is_over) {
+        struct exchange x;
+        int err = top_ask(&x, PERIOD_MS);
+
         draw(s, rates);
-        wait_for_keys(s, rates, now_ms() + PERIOD_MS);
-        if (s->is_over)
+        if (!err)
+            err = wait_for_figures(s, rates, &x);
+        if (s->is_over) {
+            exchange_end(&x);
             break;
-        status = ask_top(SLOWEST, &now, true);
+        }
+        json_t *next;
+        status = top_take(&x, err, &next, true);
         if (status)
             break;
         json_decref(rates);
-        rates = top_rates(before, now);
-        json_decref(before);
-        before = now;
-        if (!rates)
-            status = KILN_REFUSED;
+        rates = next;
     }
     json_decref(rates);
-    json_decref(before);
     return status;
 }
 
@@ -197,25 +175,27 @@ static int
 top_screen(void)
 {
     struct screen s = {0};
-    json_t *sample;
+    json_t *rates;
+    struct exchange x;
 
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
         return refuse(KILN_USAGE, "a terminal", "kiln top --once", "top wants a terminal");
-    int status = ask_top(SLOWEST, &sample, false);
+    int err = top_ask(&x, 0), status = top_take(&x, err, &rates, false);
     if (status)
         return status;
     switch_view(&s, 0);
     SCREEN *terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {
-        json_decref(sample);
+        json_decref(rates);
         return refuse(KILN_REFUSED, "a terminal that ncurses knows", "kiln top --once",
                       "the terminal (TERM) is not known");
     }
     cbreak();
     noecho();
     keypad(stdscr, true);
+    timeout(0); /* poll(2) waits */
     curs_set(0);
-    status = run_screen(&s, sample);
+    status = run_screen(&s, rates);
     endwin();
     delscreen(terminal);
     return status ? refuse(status, NULL, NULL, "kilnd does not answer any more, or not with figures")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* top: what `kiln top` shows. Two answers of kilnd's /top become rates (top-rates.c), these become rows
- * of a view, and rows become lines of text (top-view.c), which go to the screen (top.c) or to standard
+/* top: what `kiln top` shows. kilnd answers with rates (glusterfsd/top-answer.c says of what), these become
+ * rows of a view, and rows become lines of text (top-view.c), which go to the screen (top.c) or to standard
  * output. */
 #ifndef KILN_CLI_TOP_H
 #define KILN_CLI_TOP_H
@@ -8,14 +8,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
-
-/* What happened between two samples, `before` NULL: between the start and `now`. A brick or client that is
- * new counts from its start. {"seconds", "resident_bytes", "cpu_percent", "threads", "pools": {...},
- * "bricks": [{"brick", "volume", "up", "ops", "p50_us", "p99_us", "read", "written" (a second), "queue",
- * "open", "clients", "locks_held", "locks_waiting", "memory", "cpu_percent", "fops": [{"fop", "ops",
- * "p50_us", "p99_us", "share"}], "client_list": [{"client", "peer", "received", "sent", "locks"}], "slow":
- * [as kilnd tells: of the last ten minutes]}]}. The caller's; NULL: no memory, or a sample is not one. */
-json_t *top_rates(const json_t *before, const json_t *now);
 
 struct top_view {
     const char *name;

@@ -217,13 +217,13 @@ take_process(struct figures *f)
         log_event(LOG_WARNING, NULL, "figures-procfs", "figures of the kernel are missing: %s",
                   strerror(err ? -err : -state_err));
     f->threads = (unsigned)s.threads;
-    f->cpu_seconds = (double)(s.user + s.system) / hz;
+    f->cpu_seconds = now_of(CLOCK_PROCESS_CPUTIME_ID); /* the files have hundredths of a second */
     f->age_seconds = now_of(CLOCK_BOOTTIME) - (double)s.start / hz;
     f->start_seconds = now_of(CLOCK_REALTIME) - f->age_seconds;
 }
 
 struct figures *
-figures_take(void)
+figures_take(bool with_pools)
 {
     struct figures *f = calloc(1, sizeof *f);
     struct taking taking = {.f = f};
@@ -235,7 +235,7 @@ figures_take(void)
         figures_free(f);
         return NULL;
     }
-    if (!take_pools(f)) {
+    if (with_pools && !take_pools(f)) {
         figures_free(f);
         return NULL;
     }

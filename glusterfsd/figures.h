@@ -46,8 +46,9 @@ struct figures {
     double cpu_seconds, start_seconds, age_seconds; /* start: since 1970 */
 };
 
-/* NULL: no memory. */
-struct figures *figures_take(void);
+/* Without the pools, which are looked through object by object, pools and memory of bricks stay 0. NULL: no
+ * memory. */
+struct figures *figures_take(bool with_pools);
 /* NULL allowed. */
 void figures_free(struct figures *f);
 

@@ -40,13 +40,16 @@ readyz(const struct http_request *req, struct http_answer *answer)
                 is_ready ? "ready" : "not ready", s.serving, s.attaching, s.failed, s.detaching, missing);
 }
 
+/* Who watches, or wants a statedump, leaves the verbs theirs. */
+static struct http_threads for_verbs = {.max = 8}, for_dumps = {.max = 8}, for_top = {.max = 8};
+
 const struct http_route http_routes[] = {
     {.method = "GET", .path = "/healthz", .handle = healthz, .is_public = true},
     {.method = "GET", .path = "/readyz", .handle = readyz, .is_public = true},
     {.method = "GET", .path = "/metrics", .handle = metrics_answer, .is_public = true},
-    {.method = "GET", .path = "/top", .handle = top_answer},
-    {.method = "GET", .path = "/statedump.json", .handle = statedump_json, .may_block = true},
+    {.method = "GET", .path = "/top", .handle = top_answer, .threads = &for_top},
+    {.method = "GET", .path = "/statedump.json", .handle = statedump_json, .threads = &for_dumps},
     {.method = "POST", .path = "/v1/*", .handle = verbs_handle,
-     .body_max = VERBS_BODY_MAX, .may_block = true},
+     .body_max = VERBS_BODY_MAX, .threads = &for_verbs},
     {0},
 };

@@ -65,6 +65,7 @@ static unsigned listener_count; /* changed by http_listen_*() and http_stop(), b
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t ending = PTHREAD_COND_INITIALIZER;
 static unsigned blocking; /* under `lock`: handlers in threads of their own */
 static bool is_ending;    /* under `lock` */
 
@@ -82,6 +83,8 @@ has_room(struct http_answer *a, size_t more)
     size_t wanted = a->room ? a->room : 1024;
     while (wanted < a->size + more)
         wanted *= 2;
+    if (wanted > HTTP_ANSWER_MAX)
+        wanted = HTTP_ANSWER_MAX; /* http_put() looks no further than what there is room for */
     char *grown = realloc(a->bytes, wanted);
     if (!grown) {
         a->is_short = true;
@@ -104,18 +107,12 @@ http_reserve(struct http_answer *a, size_t bytes)
 }
 
 void
-http_put(struct http_answer *a, const void *bytes, size_t size)
+http_put_slowly(struct http_answer *a, const void *bytes, size_t size)
 {
-    if (!size || !has_room(a, size)) /* an answer that is empty has no bytes to copy to */
+    if (!has_room(a, size))
         return;
     memcpy(a->bytes + a->size, bytes, size);
     a->size += size;
-}
-
-void
-http_put_text(struct http_answer *a, const char *text)
-{
-    http_put(a, text, strlen(text));
 }
 
 void
@@ -144,14 +141,17 @@ http_put_number(struct http_answer *a, uint64_t number, unsigned decimals)
 static void
 put_formatted(struct http_answer *a, const char *fmt, va_list ap)
 {
+    size_t room = a->is_short ? 0 : a->room - a->size;
     va_list again;
 
     va_copy(again, ap);
-    int len = vsnprintf(NULL, 0, fmt, ap);
-    if (len >= 0 && has_room(a, (size_t)len + 1)) {
+    int len = vsnprintf(room ? a->bytes + a->size : NULL, room, fmt, ap);
+    bool fits = len >= 0 && (size_t)len < room;
+    if (!fits && len >= 0 && has_room(a, (size_t)len + 1)) {
         vsnprintf(a->bytes + a->size, (size_t)len + 1, fmt, again);
-        a->size += (size_t)len;
+        fits = true;
     }
+    a->size += fits ? (size_t)len : 0;
     va_end(again);
 }
 
@@ -287,9 +287,12 @@ blocking_main(void *arg)
 {
     struct exchange *x = arg;
 
+    struct http_threads *threads = x->route->threads;
+
     call_handler(x);
     mhd.resume_connection(x->req.connection); /* from here on x is libmicrohttpd's thread's */
     pthread_mutex_lock(&lock);
+    threads->running--;
     if (--blocking == 0)
         pthread_cond_broadcast(&idle);
     pthread_mutex_unlock(&lock);
@@ -314,8 +317,11 @@ start_thread(struct exchange *x)
 static bool
 handle_in_thread(struct exchange *x)
 {
+    struct http_threads *threads = x->route->threads;
+
     pthread_mutex_lock(&lock);
-    bool is_free = blocking < HTTP_BLOCKING_MAX && !is_ending;
+    bool is_free = threads->running < threads->max && !is_ending;
+    threads->running += is_free;
     blocking += is_free;
     pthread_mutex_unlock(&lock);
     if (!is_free) {
@@ -329,10 +335,32 @@ handle_in_thread(struct exchange *x)
     http_fail(&x->answer, MHD_HTTP_SERVICE_UNAVAILABLE, "no thread: %s", strerror(err));
     x->is_handled = true;
     pthread_mutex_lock(&lock);
+    threads->running--;
     blocking--;
     pthread_mutex_unlock(&lock);
     mhd.resume_connection(x->req.connection);
     return true;
+}
+
+bool
+http_pause(unsigned ms)
+{
+    struct timespec until;
+    int err = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&lock);
+    while (!is_ending && err != ETIMEDOUT)
+        err = pthread_cond_clockwait(&ending, &lock, CLOCK_MONOTONIC, &until);
+    bool goes_on = !is_ending;
+    pthread_mutex_unlock(&lock);
+    return goes_on;
 }
 
 /* ---- requests and peers ---------------------------------------------------------------------- */
@@ -567,7 +595,7 @@ access_handler(void *cls, struct MHD_Connection *c, const char *url, const char 
         return is_taken ? MHD_YES : MHD_NO; /* what a peer sends without end is not read to its end */
     }
     if (x->route && !x->is_handled) {
-        if (!x->route->may_block) {
+        if (!x->route->threads) {
             call_handler(x);
         } else if (handle_in_thread(x)) {
             if (p)
@@ -776,6 +804,7 @@ wait_for_handlers(void)
     until.tv_sec += HANGS_AFTER_S;
     pthread_mutex_lock(&lock);
     is_ending = true;
+    pthread_cond_broadcast(&ending);
     while (blocking && err != ETIMEDOUT)
         err = pthread_cond_timedwait(&idle, &lock, &until);
     bool is_idle = blocking == 0;

@@ -14,9 +14,9 @@
  * handler only adds to the answer, which the room frees. Tables and their strings are the caller's and stay
  * until http_stop().
  *
- * Threads: handlers run in a listener's thread, one at a time; those of rows with may_block each in a thread
- * of their own, as many as HTTP_BLOCKING_MAX at once (then 503). All are registered with RCU and in no read
- * section, so that they may call bricks.h. A handler that is not marked may_block must not wait for a disk.
+ * Threads: handlers run in a listener's thread, one at a time; those of rows with `threads` each in a thread
+ * of their own, as many at once as that says (then 503). All are registered with RCU and in no read section,
+ * so that they may call bricks.h. A handler in a listener's thread must not wait, for a disk or else.
  *
  * Bounds of a listener: HTTP_CONNECTIONS connections (one more closes the one that has been silent longest),
  * 16 KiB for request line and headers (414, 431), a body as long as its row says (413), 10 s of silence. On
@@ -30,10 +30,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
     HTTP_CONNECTIONS = 32,
-    HTTP_BLOCKING_MAX = 8,
     HTTP_BODY_MAX = 1 << 20,    /* what body_max of a row may be at most */
     HTTP_ANSWER_MAX = 64 << 20, /* a longer answer becomes a 500 */
     HTTP_ANSWERS_MAX = 64 << 20, /* those of an address's listener together, until they have been read */
@@ -59,23 +59,50 @@ struct http_answer {
     bool is_short; /* something did not fit */
 };
 
+/* Threads of their own for the handlers of a row, or of several that share them. */
+struct http_threads {
+    const unsigned max;
+    unsigned running; /* http.c's, under its lock */
+};
+
 struct http_route {
     const char *method; /* "GET": HEAD too. NULL ends a table */
     const char *path;   /* all of it, or up to a '*' at its end */
     void (*handle)(const struct http_request *req, struct http_answer *answer);
     size_t body_max; /* bytes; 0: a body is refused */
-    bool may_block;
+    struct http_threads *threads; /* NULL: it runs in the listener's */
     bool is_public; /* also on addresses: what is for everybody who can connect, and changes nothing */
 };
 
 /* What `key` is in the query, decoded; NULL: not there; "": without a value. Lasts as the request. */
 const char *http_query(const struct http_request *req, const char *key);
 
+/* For handlers in threads of their own: waits so long. False: kilnd ends, at once. */
+bool http_pause(unsigned ms);
+
 /* Makes room for a long answer at one go, if there is memory. */
 void http_reserve(struct http_answer *answer, size_t bytes);
 /* Adds to the answer. */
-void http_put(struct http_answer *answer, const void *bytes, size_t size);
-void http_put_text(struct http_answer *answer, const char *text);
+void http_put_slowly(struct http_answer *answer, const void *bytes, size_t size);
+static inline void
+http_put(struct http_answer *answer, const void *bytes, size_t size)
+{
+    if (__builtin_expect(answer->is_short || size > answer->room - answer->size, 0)) {
+        http_put_slowly(answer, bytes, size);
+        return;
+    }
+    if (size) /* an answer that is empty has no bytes to copy to */
+        memcpy(answer->bytes + answer->size, bytes, size);
+    answer->size += size;
+}
+
+/* The same of a text. */
+static inline void
+http_put_text(struct http_answer *answer, const char *text)
+{
+    http_put(answer, text, strlen(text));
+}
+
 /* Bytes that are in the answer already, once more. */
 void http_put_again(struct http_answer *answer, size_t from, size_t size);
 /* `number` / 10^decimals, with so many decimals (19 at most): ten times as fast as printf's. */

@@ -31,7 +31,9 @@ kilnd_SOURCES = \
 	glusterfsd/statedump-json.h \
 	glusterfsd/statedump-options.c \
 	glusterfsd/statedump-options.h \
-	glusterfsd/top-answer.c
+	glusterfsd/top-answer.c \
+	glusterfsd/top-sample.c \
+	glusterfsd/top-sample.h
 # The allocator first: it takes malloc's place.
 kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS)
 
@@ -50,3 +52,6 @@ glusterfsd_test_http_LDADD = $(TEST_LIBS)
 check_PROGRAMS += glusterfsd/test-notify
 glusterfsd_test_notify_SOURCES = glusterfsd/test-notify.c glusterfsd/notify.c
 glusterfsd_test_notify_LDADD = $(TEST_LIBS)
+check_PROGRAMS += glusterfsd/test-top-sample
+glusterfsd_test_top_sample_SOURCES = glusterfsd/test-top-sample.c glusterfsd/top-sample.c
+glusterfsd_test_top_sample_LDADD = $(TEST_LIBS)

@@ -493,7 +493,7 @@ metrics_answer(const struct http_request *req, struct http_answer *answer)
 {
     static _Atomic size_t usual; /* bytes of the last answer */
     uint64_t began = clock_mono_ns();
-    struct figures *f = figures_take();
+    struct figures *f = figures_take(true);
     struct sheet *s = f ? sheet_new(f) : NULL;
     char host[256] = "";
 

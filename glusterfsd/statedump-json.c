@@ -185,7 +185,7 @@ statedump_json(const struct http_request *req, struct http_answer *answer)
         http_fail(answer, 400, "max_bytes: expected a number from 1 to %d", BYTES_MAX);
         return;
     }
-    struct figures *f = figures_take();
+    struct figures *f = figures_take(true);
     int count = -ENOMEM;
 
     if (f) {

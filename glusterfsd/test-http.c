@@ -92,6 +92,16 @@ wait_at_gate(const struct http_request *req, struct http_answer *answer)
     http_printf(answer, "waited");
 }
 
+static void
+pause_long(const struct http_request *req, struct http_answer *answer)
+{
+    (void)req;
+    http_printf(answer, http_pause(1) && !http_pause(600000) ? "woken" : "not woken");
+}
+
+enum { WAITERS = 8 };
+static struct http_threads waiters = {.max = WAITERS}, pausers = {.max = 1};
+
 static const struct http_route routes[] = {
     {.method = "GET", .path = "/public", .handle = say, .is_public = true},
     {.method = "GET", .path = "/say/*", .handle = say},
@@ -100,7 +110,8 @@ static const struct http_route routes[] = {
     {.method = "GET", .path = "/too-long", .handle = too_long},
     {.method = "GET", .path = "/long", .handle = be_long, .is_public = true},
     {.method = "POST", .path = "/refuse/*", .handle = refuse},
-    {.method = "GET", .path = "/wait", .handle = wait_at_gate, .may_block = true},
+    {.method = "GET", .path = "/wait", .handle = wait_at_gate, .threads = &waiters},
+    {.method = "GET", .path = "/pause", .handle = pause_long, .threads = &pausers},
     {0},
 };
 
@@ -463,21 +474,26 @@ open_gate(void)
 
 START_TEST(handlers_that_block_hold_nobody_up)
 {
-    int fds[HTTP_BLOCKING_MAX], gone = dial_unix();
+    int fds[WAITERS], gone = dial_unix();
 
     send_text(gone, "GET /wait HTTP/1.1" END "\r\n");
     wait_for_gate(1);
     close(gone); /* its handler goes on, for nobody */
-    for (unsigned i = 1; i < HTTP_BLOCKING_MAX; i++) {
+    for (unsigned i = 1; i < WAITERS; i++) {
         fds[i] = dial_unix();
         send_text(fds[i], "GET /wait HTTP/1.1" END "\r\n");
     }
-    wait_for_gate(HTTP_BLOCKING_MAX);
+    wait_for_gate(WAITERS);
     expect(ASK("GET /wait"), 503, "too many such requests");
+    int other = dial_unix(); /* another row has threads of its own */
+    send_text(other, "GET /pause HTTP/1.1" END "\r\n");
     expect(ASK("GET /public"), 200, "GET /public");
     open_gate();
-    for (unsigned i = 1; i < HTTP_BLOCKING_MAX; i++)
+    for (unsigned i = 1; i < WAITERS; i++)
         expect(receive(fds[i]), 200, "waited");
+    ck_assert(http_stop());
+    expect(receive(other), 200, "woken");
+    ck_assert_int_eq(http_listen_unix(path, routes), 0);
 }
 END_TEST
 

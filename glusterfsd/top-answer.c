@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* GET /top[?slow=N]: what `kiln top` makes its figures of, with the N slowest calls of all bricks; without N
- * with all that are kept. A line of JSON, and behind it a line for each fop of a brick, "CALLS NS 12:3 13:9":
- * calls, nanoseconds of all of them, bucket and count of each bucket that is not empty. "fops" says where the
- * line of each begins, in bytes behind the JSON's line. As JSON they would be nine tenths of what it costs to
- * read the answer. */
+/* GET /top[?ms=N][&slow=M]: what `kiln top` shows: what happened in the N milliseconds that follow, without N
+ * since kilnd's start, and the M slowest calls of all bricks (without M all that are kept). JSON, a brick a
+ * line:
+ *
+ *     {"seconds", "resident_bytes", "cpu_percent", "threads", "pools": {"live", "hot", "cold", "bytes"},
+ *      "bricks": [{"brick", "volume", "up", "ops", "p50_us", "p99_us", "read", "written" (a second), "queue",
+ *      "open", "clients", "locks_held", "locks_waiting", "memory", "cpu_percent",
+ *      "fops": [{"fop", "ops", "p50_us", "p99_us", "share"}],
+ *      "client_list": [{"client", "peer", "received", "sent", "locks"}], "slow": [of the last ten minutes]}]}
+ *
+ * A fop that nobody has called meanwhile is not told. A brick or client that is new counts from its start.
+ *
+ * Why here and not in `kiln top`: counts of two moments with all buckets of all histograms, written as text,
+ * read again and subtracted there, took three quarters of what the command took. */
 #include "glusterfsd/metrics.h"
 
 #include <inttypes.h>
@@ -16,85 +25,211 @@
 #include "glusterfsd/brick-ops.h"
 #include "glusterfsd/figures.h"
 #include "glusterfsd/http.h"
+#include "glusterfsd/top-sample.h"
 #include "graph/graph.h"
 
-struct top_work {
-    struct http_answer lines;      /* of fops */
-    struct histogram h;            /* of one fop */
-    struct io_stats_slow slow[IO_STATS_SLOW_MAX]; /* of one brick */
-    uint64_t slow_ns;              /* calls that took less are not told */
-};
+enum { PERIOD_MS_MAX = 60000, DECIMALS = 3 };
+
+/* ---- at the beginning ------------------------------------------------------------------------ */
 
 static void
-put_fop_line(struct http_answer *a, uint64_t calls, const struct histogram *h)
+sample_fops(struct top_sample *s, const struct brick_figures *b, struct histogram *h)
 {
-    http_put_number(a, calls, 0);
-    http_put(a, " ", 1);
-    http_put_number(a, h->sum, 0);
-    for (uint32_t left = h->octaves; left; left &= left - 1) {
-        unsigned at = (unsigned)__builtin_ctz(left) * HISTOGRAM_SUB;
-
-        for (unsigned i = at; i < at + HISTOGRAM_SUB; i++) {
-            if (!h->buckets[i])
-                continue;
-            http_put(a, " ", 1);
-            http_put_number(a, i, 0);
-            http_put(a, ":", 1);
-            http_put_number(a, h->buckets[i], 0);
-        }
-    }
-    http_put(a, "\n", 1);
-}
-
-static void
-put_fops(struct http_answer *a, const struct brick_figures *b, struct top_work *w)
-{
-    bool is_first = true;
-
     for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
         if (!b->counts.calls[fop])
             continue;
-        histogram_clear(&w->h);
-        (void)io_stats_latencies(b->stats, fop, &w->h);
-        http_printf(a, "%s\"%s\":%zu", is_first ? "" : ",", fop_info[fop].name, w->lines.size);
-        put_fop_line(&w->lines, b->counts.calls[fop], &w->h);
-        is_first = false;
+        histogram_clear(h);
+        (void)io_stats_latencies(b->stats, fop, h);
+        top_sample_add_fop(s, fop, b->counts.calls[fop], h);
     }
 }
 
 static void
-put_client_json(struct http_answer *a, struct brick_client *c)
+sample_clients(struct top_sample *s, struct graph *g)
 {
-    char peer[128] = "";
-
-    status_peer_text(conn_peer(c->conn), peer, sizeof peer);
-    http_printf(a, "{\"id\":\"%" PRIu64 "\",\"name\":", c->id);
-    http_put_json_string(a, *c->process_name ? c->process_name : c->uid);
-    http_printf(a, ",\"peer\":\"%s\",\"received\":%" PRIu64 ",\"sent\":%" PRIu64 ",\"locks\":%u}", peer,
-                conn_bytes_in(c->conn), conn_bytes_out(c->conn),
-                atomic_load_explicit(&c->locks, memory_order_relaxed));
-}
-
-static void
-put_clients_json(struct http_answer *a, struct graph *g)
-{
-    struct brick_client *c;
-    bool is_first = true;
+    const struct brick_client *c;
 
     pthread_mutex_lock(&g->clients_lock);
-    cds_list_for_each_entry(c, &g->clients, link) {
-        if (!c->conn)
-            continue;
-        http_put(a, ",", !is_first);
-        put_client_json(a, c);
-        is_first = false;
+    cds_list_for_each_entry(c, &g->clients, link)
+    {
+        if (c->conn)
+            top_sample_add_client(
+                s, &(struct sample_client){c->id, conn_bytes_in(c->conn), conn_bytes_out(c->conn)});
     }
     pthread_mutex_unlock(&g->clients_lock);
 }
 
+static void
+sample_bricks(struct top_sample *s, const struct figures *f, struct histogram *h)
+{
+    io_stats_gather();
+    s->time_ns = clock_mono_ns();
+    s->cpu_seconds = f->cpu_seconds;
+    for (unsigned n = 0; n < f->brick_count; n++) {
+        const struct brick_figures *b = &f->bricks[n];
+        struct sample_brick *to = top_sample_add_brick(s, b->graph->name);
+
+        if (!to)
+            return;
+        to->bytes_read = b->counts.bytes_read;
+        to->bytes_written = b->counts.bytes_written;
+        to->cpu_ns = b->counts.cpu_ns;
+        sample_fops(s, b, h);
+        sample_clients(s, b->graph);
+    }
+}
+
+/* False: no memory. */
+static bool
+take_sample(struct top_sample *s)
+{
+    struct figures *f = figures_take(false);
+    struct histogram *h = calloc(1, sizeof *h);
+
+    if (f && h)
+        sample_bricks(s, f, h);
+    s->is_short |= !f || !h;
+    figures_free(f);
+    free(h);
+    return !s->is_short;
+}
+
+/* ---- at the end ------------------------------------------------------------------------------ */
+
+struct fop_rates {
+    enum fop fop;
+    uint64_t calls, sum, quantiles[2];
+};
+
+struct top_work {
+    const struct top_sample *before; /* NULL: the start */
+    const struct figures *now;
+    uint64_t period_ns;
+    uint64_t slow_ns;              /* calls that took less are not told */
+    struct histogram h, all;       /* of one fop; of one brick */
+    struct fop_rates fops[FOP_COUNT]; /* of one brick */
+    struct io_stats_slow slow[IO_STATS_SLOW_MAX]; /* of one brick */
+};
+
+/* What has been added; a count that has gone down is that of a brick or client that began anew. */
+static uint64_t
+grown(uint64_t before, uint64_t now)
+{
+    return now >= before ? now - before : now;
+}
+
+/* `value` with some decimals. */
+static void
+put_real(struct http_answer *a, const char *key, double value)
+{
+    http_put_text(a, key);
+    http_put_number(a, (uint64_t)(value * 1000 + 0.5), DECIMALS);
+}
+
+static void
+put_rate(struct http_answer *a, const char *key, uint64_t count, const struct top_work *w)
+{
+    put_real(a, key, (double)count * 1e9 / (double)w->period_ns);
+}
+
+static void
+put_integer(struct http_answer *a, const char *key, uint64_t value)
+{
+    http_put_text(a, key);
+    http_put_number(a, value, 0);
+}
+
+static void
+put_microseconds(struct http_answer *a, const char *key, uint64_t ns)
+{
+    http_put_text(a, key);
+    http_put_number(a, ns, DECIMALS);
+}
+
+static const double shares[2] = {0.5, 0.99};
+
+/* Into w->fops and w->all. How many fops. */
+static unsigned
+rate_fops(struct top_work *w, const struct brick_figures *b, const struct sample_brick *before)
+{
+    unsigned count = 0;
+
+    histogram_clear(&w->all);
+    for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
+        if (!b->counts.calls[fop])
+            continue;
+        const struct sample_fop *old = top_sample_fop(w->before, before, fop);
+        struct fop_rates *r = &w->fops[count];
+
+        histogram_clear(&w->h);
+        (void)io_stats_latencies(b->stats, fop, &w->h);
+        top_sample_subtract(w->before, old, &w->h);
+        *r = (struct fop_rates){fop, grown(old ? old->calls : 0, b->counts.calls[fop]), w->h.sum, {0}};
+        if (!r->calls && !w->h.count)
+            continue;
+        histogram_quantiles(&w->h, shares, 2, r->quantiles);
+        histogram_merge(&w->all, &w->h);
+        count++;
+    }
+    return count;
+}
+
+static void
+put_fops(struct http_answer *a, const struct top_work *w, unsigned count)
+{
+    http_put_text(a, ",\"fops\":[");
+    for (const struct fop_rates *r = w->fops; r < w->fops + count; r++) {
+        http_put_text(a, r > w->fops ? ",{\"fop\":\"" : "{\"fop\":\"");
+        http_put_text(a, fop_info[r->fop].name);
+        put_rate(a, "\",\"ops\":", r->calls, w);
+        put_microseconds(a, ",\"p50_us\":", r->quantiles[0]);
+        put_microseconds(a, ",\"p99_us\":", r->quantiles[1]);
+        put_real(a, ",\"share\":", w->all.sum ? 100 * (double)r->sum / (double)w->all.sum : 0);
+        http_put_text(a, "}");
+    }
+    http_put_text(a, "]");
+}
+
+static void
+put_client(struct http_answer *a, const struct brick_client *c, const struct sample_client *before,
+           const struct top_work *w)
+{
+    char peer[128] = "";
+
+    status_peer_text(conn_peer(c->conn), peer, sizeof peer);
+    http_put_text(a, "{\"client\":");
+    http_put_json_string(a, *c->process_name ? c->process_name : c->uid);
+    http_put_text(a, ",\"peer\":\"");
+    http_put_text(a, peer);
+    put_rate(a, "\",\"received\":", grown(before ? before->received : 0, conn_bytes_in(c->conn)), w);
+    put_rate(a, ",\"sent\":", grown(before ? before->sent : 0, conn_bytes_out(c->conn)), w);
+    put_integer(a, ",\"locks\":", atomic_load_explicit(&c->locks, memory_order_relaxed));
+    http_put_text(a, "}");
+}
+
+static void
+put_clients(struct http_answer *a, struct graph *g, const struct sample_brick *before,
+            const struct top_work *w)
+{
+    const struct brick_client *c;
+    size_t n = 0;
+
+    http_put_text(a, ",\"client_list\":[");
+    pthread_mutex_lock(&g->clients_lock);
+    cds_list_for_each_entry(c, &g->clients, link)
+    {
+        if (!c->conn)
+            continue;
+        http_put(a, ",", n > 0);
+        put_client(a, c, top_sample_client(w->before, before, c->id, n++), w);
+    }
+    pthread_mutex_unlock(&g->clients_lock);
+    http_put_text(a, "]");
+}
+
 /* In microseconds; a stage that is not known is null. */
 static void
-put_slow_json(struct http_answer *a, const struct io_stats_slow *s)
+put_slow(struct http_answer *a, const struct io_stats_slow *s)
 {
     http_printf(a, "{\"fop\":\"%s\",\"total_us\":%" PRIu64, fop_info[s->fop].name, s->total_ns / 1000);
     for (unsigned i = 0; i < STAGES; i++) {
@@ -106,20 +241,35 @@ put_slow_json(struct http_answer *a, const struct io_stats_slow *s)
     http_printf(a, ",\"age_s\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"errno\":%d,\"pid\":%d,\"client\":",
                 s->age_ns / 1000000000, s->bytes, s->err, s->pid);
     http_put_json_string(a, s->client);
-    http_printf(a, ",\"object\":");
+    http_put_text(a, ",\"object\":");
     http_put_json_string(a, s->object);
-    http_put(a, "}", 1);
+    http_put_text(a, "}");
 }
 
-static void
-put_slowest_json(struct http_answer *a, const struct brick_figures *b, struct top_work *w)
+static uint64_t
+slowest_ns(const struct brick_figures *b)
 {
-    unsigned count = b->stats ? io_stats_slowest(b->stats, w->slow) : 0;
+    uint64_t all[IO_STATS_SLOW_MAX], most = 0;
+    unsigned count = b->stats ? io_stats_slowest_ns(b->stats, all) : 0;
 
+    for (unsigned i = 0; i < count; i++)
+        most = all[i] > most ? all[i] : most;
+    return most;
+}
+
+/* Most bricks have none of the slowest: then no names are looked for. */
+static void
+put_slowest(struct http_answer *a, const struct brick_figures *b, struct top_work *w)
+{
+    bool is_any = slowest_ns(b) >= w->slow_ns;
+    unsigned count = is_any && b->stats ? io_stats_slowest(b->stats, w->slow) : 0;
+
+    http_put_text(a, ",\"slow\":[");
     for (unsigned i = 0; i < count && w->slow[i].total_ns >= w->slow_ns; i++) {
         http_put(a, ",", i > 0);
-        put_slow_json(a, &w->slow[i]);
+        put_slow(a, &w->slow[i]);
     }
+    http_put_text(a, "]");
 }
 
 static int
@@ -130,21 +280,18 @@ longest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* False: no memory. */
+/* How long the last one took that is told. False: no memory. */
 static bool
-find_slow(const struct figures *f, size_t wanted, struct top_work *w)
+find_slow(struct top_work *w, size_t wanted)
 {
+    const struct figures *f = w->now;
     uint64_t *all = calloc((size_t)f->brick_count * IO_STATS_SLOW_MAX + 1, sizeof *all);
     size_t count = 0;
 
     if (!all)
         return false;
-    for (unsigned n = 0; n < f->brick_count; n++) {
-        unsigned more = f->bricks[n].stats ? io_stats_slowest(f->bricks[n].stats, w->slow) : 0;
-
-        for (unsigned i = 0; i < more; i++)
-            all[count++] = w->slow[i].total_ns;
-    }
+    for (unsigned n = 0; n < f->brick_count; n++)
+        count += f->bricks[n].stats ? io_stats_slowest_ns(f->bricks[n].stats, all + count) : 0;
     qsort(all, count, sizeof *all, longest_first);
     w->slow_ns = count > wanted ? (wanted ? all[wanted - 1] : UINT64_MAX) : 0;
     free(all);
@@ -152,29 +299,49 @@ find_slow(const struct figures *f, size_t wanted, struct top_work *w)
 }
 
 static void
-put_brick_json(struct http_answer *a, const struct brick_figures *b, struct top_work *w)
+put_now(struct http_answer *a, const struct brick_figures *b)
 {
-    http_printf(a, "{\"brick\":");
-    http_put_json_string(a, b->graph->name);
-    http_printf(a, ",\"volume\":");
-    http_put_json_string(a, b->volume);
-    http_printf(a,
-                ",\"up\":%s,\"clients\":%u,\"open\":%ld,\"running\":%u,\"queued\":%u,\"locks_held\":%u,"
-                "\"locks_waiting\":%u,\"memory_bytes\":%" PRIu64 ",\"bytes_read\":%" PRIu64
-                ",\"bytes_written\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"fops\":{",
-                b->is_up ? "true" : "false", b->clients, b->counts.open, b->running, b->queued, b->locks_held,
-                b->locks_waiting, b->memory_bytes, b->counts.bytes_read, b->counts.bytes_written,
-                b->counts.cpu_ns);
-    put_fops(a, b, w);
-    http_printf(a, "},\"client_list\":[");
-    put_clients_json(a, b->graph);
-    http_printf(a, "],\"slow\":[");
-    put_slowest_json(a, b, w);
-    http_printf(a, "]}");
+    put_integer(a, ",\"queue\":", (uint64_t)b->running + b->queued);
+    put_integer(a, ",\"open\":", b->counts.open > 0 ? (uint64_t)b->counts.open : 0);
+    put_integer(a, ",\"clients\":", b->clients);
+    put_integer(a, ",\"locks_held\":", b->locks_held);
+    put_integer(a, ",\"locks_waiting\":", b->locks_waiting);
+    put_integer(a, ",\"memory\":", b->memory_bytes);
 }
 
 static void
-put_all_json(struct http_answer *a, const struct figures *f, struct top_work *w)
+put_brick(struct http_answer *a, const struct brick_figures *b, const struct sample_brick *before,
+          struct top_work *w)
+{
+    static const struct sample_brick none;
+    const struct sample_brick *old = before ? before : &none;
+    unsigned fops = rate_fops(w, b, before);
+    uint64_t calls = 0, quantiles[2];
+
+    for (unsigned i = 0; i < fops; i++)
+        calls += w->fops[i].calls;
+    histogram_quantiles(&w->all, shares, 2, quantiles);
+    http_put_text(a, "{\"brick\":");
+    http_put_json_string(a, b->graph->name);
+    http_put_text(a, ",\"volume\":");
+    http_put_json_string(a, b->volume);
+    http_put_text(a, b->is_up ? ",\"up\":true" : ",\"up\":false");
+    put_rate(a, ",\"ops\":", calls, w);
+    put_microseconds(a, ",\"p50_us\":", quantiles[0]);
+    put_microseconds(a, ",\"p99_us\":", quantiles[1]);
+    put_rate(a, ",\"read\":", grown(old->bytes_read, b->counts.bytes_read), w);
+    put_rate(a, ",\"written\":", grown(old->bytes_written, b->counts.bytes_written), w);
+    put_now(a, b);
+    put_real(a, ",\"cpu_percent\":",
+             100 * (double)grown(old->cpu_ns, b->counts.cpu_ns) / (double)w->period_ns);
+    put_fops(a, w, fops);
+    put_clients(a, b->graph, before, w);
+    put_slowest(a, b, w);
+    http_put_text(a, "}");
+}
+
+static void
+put_pools(struct http_answer *a, const struct figures *f)
 {
     uint64_t live = 0, hot = 0, cold = 0, bytes = 0;
 
@@ -184,45 +351,94 @@ put_all_json(struct http_answer *a, const struct figures *f, struct top_work *w)
         cold += f->pools[i].cold;
         bytes += f->pools[i].resident_bytes;
     }
-    http_printf(a,
-                "{\"time_ns\":%" PRIu64 ",\"age_ns\":%.0f,\"resident_bytes\":%" PRIu64
-                ",\"cpu_seconds\":%.3f,\"threads\":%u,"
-                "\"pools\":{\"live\":%" PRIu64 ",\"hot\":%" PRIu64 ",\"cold\":%" PRIu64 ",\"bytes\":%" PRIu64
-                "},\"bricks\":[",
-                clock_mono_ns(), f->age_seconds * 1e9, f->memory.resident, f->cpu_seconds, f->threads, live,
-                hot, cold, bytes);
-    for (unsigned i = 0; i < f->brick_count; i++) {
-        if (i)
-            http_put(a, ",", 1);
-        put_brick_json(a, &f->bricks[i], w);
+    put_integer(a, ",\"pools\":{\"live\":", live);
+    put_integer(a, ",\"hot\":", hot);
+    put_integer(a, ",\"cold\":", cold);
+    put_integer(a, ",\"bytes\":", bytes);
+}
+
+static void
+put_all(struct http_answer *a, struct top_work *w)
+{
+    const struct figures *f = w->now;
+    double cpu = f->cpu_seconds - (w->before ? w->before->cpu_seconds : 0);
+
+    put_real(a, "{\"seconds\":", (double)w->period_ns / 1e9);
+    put_integer(a, ",\"resident_bytes\":", f->memory.resident);
+    put_real(a, ",\"cpu_percent\":", 100 * cpu * 1e9 / (double)w->period_ns);
+    put_integer(a, ",\"threads\":", f->threads);
+    put_pools(a, f);
+    http_put_text(a, "},\"bricks\":[");
+    for (unsigned n = 0; n < f->brick_count; n++) {
+        http_put_text(a, n ? ",\n" : "\n");
+        put_brick(a, &f->bricks[n], top_sample_brick(w->before, f->bricks[n].graph->name, n), w);
     }
-    http_printf(a, "]}\n");
+    http_put_text(a, "]}\n");
+}
+
+/* False: no memory. */
+static bool
+answer_since(const struct top_sample *before, struct http_answer *a, size_t slow)
+{
+    static _Atomic size_t usual; /* bytes of the last answer */
+    struct figures *f = figures_take(true);
+    struct top_work *w = f ? calloc(1, sizeof *w) : NULL;
+    bool is_well = w;
+
+    if (w) {
+        io_stats_gather();
+        w->before = before;
+        w->now = f;
+        w->period_ns = before ? clock_mono_ns() - before->time_ns : (uint64_t)(f->age_seconds * 1e9);
+        w->period_ns += !w->period_ns;
+        is_well = find_slow(w, slow);
+    }
+    if (is_well) {
+        a->content_type = "application/json";
+        http_reserve(a, usual + usual / 16);
+        put_all(a, w);
+        usual = a->size;
+    }
+    figures_free(f);
+    free(w);
+    return is_well;
+}
+
+/* -1: no number, or one that is too large; `none` without the key. */
+static long
+query_number(const struct http_request *req, const char *key, long none, long most)
+{
+    const char *text = http_query(req, key);
+
+    if (!text)
+        return none;
+    if (!*text || strspn(text, "0123456789") != strlen(text) || strlen(text) > 9)
+        return -1;
+    long number = strtol(text, NULL, 10);
+    return number > most ? -1 : number;
 }
 
 void
 top_answer(const struct http_request *req, struct http_answer *answer)
 {
-    static _Atomic size_t usual; /* bytes of the last answer */
-    const char *wanted = http_query(req, "slow");
-    struct figures *f = figures_take();
-    struct top_work *w = calloc(1, sizeof *w);
-    bool is_well = f && w;
+    struct top_sample before = {0};
+    long ms = query_number(req, "ms", 0, PERIOD_MS_MAX),
+         slow = query_number(req, "slow", INT32_MAX, INT32_MAX);
+    bool is_well = true;
 
-    if (is_well && wanted)
-        is_well = find_slow(f, strtoul(wanted, NULL, 10), w);
-    if (is_well) {
-        http_reserve(answer, usual + usual / 16);
-        http_reserve(&w->lines, usual);
-        io_stats_gather();
-        put_all_json(answer, f, w);
-        http_put(answer, w->lines.bytes, w->lines.size);
-        answer->is_short |= w->lines.is_short;
-        usual = answer->size;
-    } else {
-        http_fail(answer, 503, "no memory for the figures");
+    if (ms < 0 || slow < 0) {
+        http_fail(answer, 400, "ms is 0 to %d, slow a number", PERIOD_MS_MAX);
+        return;
     }
-    figures_free(f);
-    if (w)
-        free(w->lines.bytes);
-    free(w);
+    if (ms)
+        is_well = take_sample(&before);
+    if (is_well && ms && !http_pause((unsigned)ms)) {
+        http_fail(answer, 503, "kilnd ends");
+        top_sample_free(&before);
+        return;
+    }
+    is_well = is_well && answer_since(ms ? &before : NULL, answer, (size_t)slow);
+    if (!is_well)
+        http_fail(answer, 503, "no memory for the figures");
+    top_sample_free(&before);
 }

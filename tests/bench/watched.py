@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-MADE_S, RATIO, SCRAPE_MS, SHARE, EVERY_S = 60, 0.99, 20, 0.002, 15
+MADE_S, RATIO, SCRAPE_MS, SHARE, EVERY_S, WATCHING, REST_S = 60, 0.99, 20, 0.002, 15, 0.01, 10
 SCRAPES = 40
 SOCKET = "/run/kiln/kilnd.socket"
 
@@ -29,16 +29,9 @@ def get(connection, path):
     return answer.read()
 
 
-def sample(connection):
-    """What is told of the bricks, and what behind it of their fops."""
-    told, _, lines = get(connection, "/top?slow=0").partition(b"\n")
-    return json.loads(told), lines
-
-
-def calls_now(connection):
-    """Nanoseconds of kilnd's clock, and all calls until then."""
-    told, lines = sample(connection)
-    return told["time_ns"], sum(int(line.split(b" ", 1)[0]) for line in lines.splitlines())
+def rates(connection, seconds):
+    """What happens in so many seconds; 0: what has since the start."""
+    return json.loads(get(connection, "/top?slow=0&ms=%d" % (seconds * 1000)))
 
 
 def kilnd_cpu(pid):
@@ -85,23 +78,24 @@ class Watchers:
 
 
 def turn(args, top, is_watched):
-    """Calls a second."""
-    begin = calls_now(top)
-    if is_watched:
-        with Watchers(args.kiln) as watchers:
-            time.sleep(args.seconds - 0.5)
-        args.tops += watchers.count
-        args.failed += watchers.failed
-    else:
-        time.sleep(args.seconds)
-    end = calls_now(top)
-    return (end[1] - begin[1]) * 1e9 / (end[0] - begin[0])
+    """Calls a second, as kilnd counts them between the turn's begin and end."""
+    if not is_watched:
+        return calls(rates(top, args.seconds))
+    with Watchers(args.kiln) as watchers:
+        told = rates(top, args.seconds)
+    args.tops += watchers.count
+    args.failed += watchers.failed
+    return calls(told)
+
+
+def calls(told):
+    return sum(b["ops"] for b in told["bricks"])
 
 
 def is_busy(top, volumes):
     """Every brick is at work."""
-    bricks = sample(top)[0]["bricks"]
-    return len(bricks) == 4 * volumes and all("create" in b["fops"] for b in bricks)
+    bricks = rates(top, 0)["bricks"]
+    return len(bricks) == 4 * volumes and all("create" in {f["fop"] for f in b["fops"]} for b in bricks)
 
 
 def say(is_ok, text):
@@ -123,14 +117,33 @@ def throughput(args, top):
     begin = kilnd_cpu(args.pid), time.monotonic()
     ratios, rate = pairs_of(args, top)
     busy = (kilnd_cpu(args.pid) - begin[0]) / (time.monotonic() - begin[1])
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print("load: %.0f calls a second without watchers, kilnd has %.2f processors; a `kiln top --once` takes %.1f ms of one" % (
-        rate, busy, (used.ru_utime + used.ru_stime) * 1000 / max(1, args.tops)))
+    print("load: %.0f calls a second without watchers, kilnd has %.2f processors" % (rate, busy))
     mean, error = statistics.mean(ratios), statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else 0
     middle = statistics.median(ratios)
     return say(middle >= RATIO and not args.failed, "throughput with watchers, median of %d pairs: %.4f of that without "
                "(%.3f - %.3f, mean %.4f +- %.4f), wanted %.2f" % (
                    len(ratios), middle, min(ratios), max(ratios), mean, error, RATIO))
+
+
+def children_cpu():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def watching(args):
+    """Processor time of `kiln top`, and of kilnd for it and the scrapes, less what kilnd takes at rest."""
+    begin = kilnd_cpu(args.pid), time.monotonic()
+    time.sleep(REST_S)
+    rest = (kilnd_cpu(args.pid) - begin[0]) / (time.monotonic() - begin[1])
+    begin = kilnd_cpu(args.pid), children_cpu(), time.monotonic()
+    with Watchers(args.kiln) as watchers:
+        time.sleep(REST_S)
+    took = time.monotonic() - begin[2]
+    kilnd, kiln = kilnd_cpu(args.pid) - begin[0] - rest * took, children_cpu() - begin[1]
+    share = (kilnd + kiln) / took / os.cpu_count()
+    return say(share < WATCHING and not watchers.failed,
+               "a second of both takes %.1f ms of kilnd's and %.1f ms of kiln's processor time: %.2f %% of %d processors, "
+               "wanted less than %.0f" % (1000 * kilnd / took, 1000 * kiln / took, 100 * share, os.cpu_count(), 100 * WATCHING))
 
 
 def scrapes(args):
@@ -170,4 +183,5 @@ with open(args.enough, "w"):
     pass
 time.sleep(3)  # the workers end
 is_well &= scrapes(args)
+is_well &= watching(args)
 raise SystemExit(not is_well)

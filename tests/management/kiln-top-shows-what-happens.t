@@ -55,16 +55,17 @@ live() {
     local pid=$! key
     exec {fd}>"$T/keys"
     for key in $keys; do
-        wait_for 120 "what key $key waits for" grep -aq "${shown[$key]}" "$T/screen"
+        wait_for 120 "what key $key waits for" grep -aqE "${shown[$key]}" "$T/screen" || return
         printf '%s' "$key" >&"$fd"
     done
-    wait_for 120 "top to end" process_gone "$pid"
+    wait_for 120 "top to end" process_gone "$pid" || return
     exec {fd}>&-
     rm "$T/keys"
     wait "$pid"
 }
 KILN_BIN=${KILND%/*}/kiln
-declare -A shown=([f]='OPS/S' [c]='time%' [r]='out/s' [b]='out/s' [q]='queue')
+# Ncurses writes what differs from what stood there: of each view something that stands where there was nothing like it.
+declare -A shown=([f]='OPS/S' [c]='inodel|xattro|writev' [r]='out/s' [b]='out/s' [q]='queue')
 t "live: bricks, operations, clients, the end" live "f c r b q"
 touch "$T/enough"
 wait "$load" || true

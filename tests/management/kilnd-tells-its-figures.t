@@ -73,15 +73,38 @@ is "$(value kiln_brick_clients 'brick_path=a \"quoted\\ name')" 0 "and is found 
 kill -TERM "$pid"
 t_here "and ends well" wait "$pid"
 
-top=$(curl -sS --fail --max-time 120 --unix-socket "$T/http" http://kiln/top)
-calls_of() {
-    python3 -c '
-import json, sys
-told, _, lines = sys.stdin.read().partition("\n")
-for b in json.loads(told)["bricks"]:
-    if b["brick"] == sys.argv[1]:
-        calls, _, *buckets = lines[b["fops"]["create"]:].splitlines()[0].split()
-        print(b["volume"], calls, sum(int(pair.split(":")[1]) for pair in buckets), b["clients"])' "$first" <<<"$top"
+top() {
+    curl -sS --fail --max-time 120 --unix-socket "$T/http" "http://kiln/top$1"
 }
-is "$(calls_of)" "v 20 20 1" "/top tells the same"
+creates_of() { # of all calls since kilnd's start, which some seconds ago began
+    top "" | python3 -c '
+import json, sys
+told = json.load(sys.stdin)
+for b in told["bricks"]:
+    if b["brick"] == sys.argv[1]:
+        fop = {f["fop"]: f for f in b["fops"]}["create"]
+        assert 0 < fop["p50_us"] <= fop["p99_us"] and 0 < fop["share"] < 100, fop
+        print(b["volume"], round(fop["ops"] * told["seconds"]), b["clients"])' "$first"
+}
+is "$(creates_of)" "v 20 1" "/top tells the same"
+# 20 files are made within the second that is asked about.
+top "?ms=3000&slow=0" >"$T/top" &
+pid=$!
+sleep 0.5
+for i in $(seq 20); do
+    : >"$T/mnt/g$i"
+done
+t_here "/top of three seconds" wait "$pid"
+is "$(python3 -c '
+import json, sys
+told = json.load(open(sys.argv[2]))
+assert 3 <= told["seconds"] < 60, told["seconds"]
+brick, = [b for b in told["bricks"] if b["brick"] == sys.argv[1]]
+fops = {f["fop"]: f for f in brick["fops"]}
+assert "writev" not in fops and abs(sum(f["share"] for f in fops.values()) - 100) < 0.1, fops
+print(round(fops["create"]["ops"] * told["seconds"]), len(brick["slow"]), brick["client_list"][0]["received"] > 0)' \
+    "$first" "$T/top")" "20 0 True" "has what was done in them"
+for bad in ms=60001 ms=-1 ms= ms=1s slow=x; do
+    is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' --unix-socket "$T/http" "http://kiln/top?$bad")" 400 "$bad is refused"
+done
 is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' http://127.0.0.1:9421/top)" 404 "but not at the address"

@@ -61,6 +61,9 @@ enum { IO_STATS_SLOW_MAX = 16 };
  * first. How many.
  * thread  any that has the brick pinned */
 unsigned io_stats_slowest(struct xlator *xl, struct io_stats_slow out[IO_STATS_SLOW_MAX]);
+/* What those took, in nanoseconds, in no order. How many. As io_stats_slowest(), which also looks for their
+ * names. */
+unsigned io_stats_slowest_ns(struct xlator *xl, uint64_t out[IO_STATS_SLOW_MAX]);
 
 /* Does the request ask for a test of the disk? Then io_stats_throughput() does it, for some ten or twenty
  * seconds at most, before io_stats_info() answers the rest. A disk that cannot be tested is logged: no error.

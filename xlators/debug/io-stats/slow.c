@@ -221,6 +221,19 @@ name_object(struct xlator *xl, const struct slow_call *c, char *out, size_t size
         snprintf(out + len, size - len, "%s%s", len && out[len - 1] == '/' ? "" : "/", c->name);
 }
 
+/* `sent` 0: it is not known. */
+static uint64_t
+reply_ns(const struct slow_call *c, uint64_t sent)
+{
+    return sent ? ticks_to_ns(sent - c->ended) : 0;
+}
+
+static uint64_t
+total_ns(const struct slow_call *c, uint64_t sent)
+{
+    return ticks_to_ns(c->total) + reply_ns(c, sent);
+}
+
 static void
 tell(struct xlator *xl, const struct slow_call *c, uint64_t now, uint64_t sent, struct io_stats_slow *out)
 {
@@ -232,8 +245,8 @@ tell(struct xlator *xl, const struct slow_call *c, uint64_t now, uint64_t sent, 
                                   .pid = c->pid};
     for (unsigned i = 0; i < STAGE_REPLY; i++)
         out->stage_ns[i] = ticks_to_ns(c->stages[i]);
-    out->stage_ns[STAGE_REPLY] = sent ? ticks_to_ns(sent - c->ended) : 0;
-    out->total_ns = ticks_to_ns(c->total) + out->stage_ns[STAGE_REPLY];
+    out->stage_ns[STAGE_REPLY] = reply_ns(c, sent);
+    out->total_ns = total_ns(c, sent);
     snprintf(out->client, sizeof out->client, "%s", c->client);
     name_object(xl, c, out->object, sizeof out->object);
 }
@@ -246,13 +259,12 @@ slowest_first(const void *a, const void *b)
     return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
 }
 
-/* The names are looked up without the lock: they are under another one. */
-unsigned
-io_stats_slowest(struct xlator *xl, struct io_stats_slow out[IO_STATS_SLOW_MAX])
+/* How many of them there are now. */
+static unsigned
+copy_calls(struct xlator *xl, struct slow_call calls[IO_STATS_SLOW_MAX], uint64_t sent[IO_STATS_SLOW_MAX],
+           uint64_t now)
 {
     struct ios *ios = xl->private;
-    struct slow_call calls[IO_STATS_SLOW_MAX];
-    uint64_t sent[IO_STATS_SLOW_MAX], now = ticks_now();
     unsigned count = 0;
 
     pthread_mutex_lock(&ios->latency_lock);
@@ -265,9 +277,32 @@ io_stats_slowest(struct xlator *xl, struct io_stats_slow out[IO_STATS_SLOW_MAX])
     for (unsigned i = 0; i < count; i++)
         sent[i] = calls[i].replied ? atomic_load_explicit(&calls[i].replied->ticks, memory_order_relaxed) : 0;
     pthread_mutex_unlock(&ios->latency_lock);
+    return count;
+}
+
+/* The names are looked up without the lock: they are under another one. */
+unsigned
+io_stats_slowest(struct xlator *xl, struct io_stats_slow out[IO_STATS_SLOW_MAX])
+{
+    struct slow_call calls[IO_STATS_SLOW_MAX];
+    uint64_t sent[IO_STATS_SLOW_MAX], now = ticks_now();
+    unsigned count = copy_calls(xl, calls, sent, now);
+
     for (unsigned i = 0; i < count; i++)
         tell(xl, &calls[i], now, sent[i], &out[i]);
     qsort(out, count, sizeof *out, slowest_first);
+    return count;
+}
+
+unsigned
+io_stats_slowest_ns(struct xlator *xl, uint64_t out[IO_STATS_SLOW_MAX])
+{
+    struct slow_call calls[IO_STATS_SLOW_MAX];
+    uint64_t sent[IO_STATS_SLOW_MAX];
+    unsigned count = copy_calls(xl, calls, sent, ticks_now());
+
+    for (unsigned i = 0; i < count; i++)
+        out[i] = total_ns(&calls[i], sent[i]);
     return count;
 }
 
