@@ -17,7 +17,8 @@
 #include "log/log.h"
 #include "mount/mount.h"
 
-enum { PACKET_MAX = 65536, REPLY_MAX = 1200, TAKE_MS = 5000, AGAIN_US = 50000, AGAIN_MAX = 1200 };
+enum { PACKET_MAX = 65536, REPLY_MAX = 1200 };
+enum { TAKE_MS = 5000, REST_MS = 200, AGAIN_US = 50000, AGAIN_MAX = 1200 };
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
@@ -346,6 +347,14 @@ take_one(int fd)
     close(fd);
 }
 
+/* Without descriptors or memory who asks stays in the queue, and poll() would tell of him at once again. */
+static void
+rest(struct pollfd *stop, int err)
+{
+    log_event(LOG_WARNING, NULL, "shared-not-taken", "a request for a mount waits: %s", strerror(err));
+    (void)poll(stop, 1, REST_MS);
+}
+
 static void *
 take_requests(void *arg)
 {
@@ -359,6 +368,8 @@ take_requests(void *arg)
         int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0)
             take_one(fd);
+        else
+            rest(&fds[1], errno);
     }
     return NULL;
 }

@@ -78,6 +78,20 @@ kill -CONT "${daemon_pid[${brick_daemon[${volume_bricks[b]}]}]}"
 wait "$stuck" || true
 t "the stuck one leaves when its brick has answered" wait_for 240 "b1 to leave" left $((before + 2))
 
+# Without descriptors. Below the limit are none to be had, as those are open.
+limit=$(prlimit --pid "$pid" --nofile --noheadings --output SOFT)
+prlimit --pid "$pid" --nofile=3:
+join a late >"$T/late.out" 2>&1 &
+late=$!
+t "who asks while there are no descriptors waits" wait_for 60 "the request to wait" grep -q 'shared-not-taken' "$log"
+spent=$(proc_cpu_ms "$pid")
+sleep 1
+spent=$(($(proc_cpu_ms "$pid") - spent))
+t "the process is not busy with it ($spent ms of a second)" test "$spent" -lt 150
+prlimit --pid "$pid" --nofile="$limit":
+t_here "and has its mount as soon as there are some" wait "$late"
+umount "$T/m/late"
+
 # Many.
 threads=$(ls "/proc/$pid/task" | wc -l)
 for i in {1..10}; do
