@@ -10,7 +10,8 @@
  * while no child is missing. What is taken and not used is given back by the close, at the latest as any
  * hold. `lock-new-files off` takes a lock with the change that needs it.
  *
- * Other clients find locks and a dirty mark on an empty file, as if its first write were on its way. */
+ * Other clients find locks and a dirty mark on an empty file, as if its first write were on its way. One
+ * that was never written keeps a mark of zero, as all that were written do: it says as much as none. */
 #include <fcntl.h>
 
 #include "xlators/cluster/replicate/replicate-internal.h"
