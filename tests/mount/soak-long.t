@@ -184,28 +184,43 @@ who_lives() {
     echo "kilnd-still ${daemon_pid[still-kiln]}"
 }
 
+# Beside the trouble, as a round of it can last for minutes.
 sample() {
     local name pid
-    while read -r name pid; do
-        echo "$name $((SECONDS - began)) $(proc_rss_kb "$pid") $(proc_fds "$pid") $(proc_threads "$pid")"
-    done < <(who_lives) >>"$T/samples"
+    while sleep "$((minutes > 20 ? 4 : 1))"; do
+        while read -r name pid; do
+            echo "$name $((SECONDS - began)) $(proc_rss_kb "$pid") $(proc_fds "$pid") $(proc_threads "$pid")"
+        done < <(who_lives) >>"$T/samples"
+    done
 }
 
-# The most of each in the second sixth of the time and in the last. Pools and tables may be a little fuller; what leaks on each death or
+# The median of each in the second sixth of the time and in the last. Pools and tables may be a little fuller; what leaks on each death or
 # call is more than that in thousands of them.
 growth() {
     awk -v end="$1" '
-        { name = $1; at = $2; seen[name] = 1 }
-        at >= end / 6 && at < end / 3 { for (i = 3; i <= 5; i++) if ($i > early[name, i]) early[name, i] = $i }
-        at >= end * 5 / 6 { for (i = 3; i <= 5; i++) if ($i > late[name, i]) late[name, i] = $i }
+        function keep(when, i) { values[when, $1, i, ++n[when, $1, i]] = $i }
+        function median(when, name, i,    k, j, v) {
+            for (k = 2; k <= n[when, name, i]; k++) {
+                v = values[when, name, i, k]
+                for (j = k - 1; j >= 1 && values[when, name, i, j] > v; j--) values[when, name, i, j + 1] = values[when, name, i, j]
+                values[when, name, i, j + 1] = v
+            }
+            return values[when, name, i, int((n[when, name, i] + 1) / 2)]
+        }
+        { seen[$1] = 1 }
+        $2 >= end / 6 && $2 < end / 3 { for (c = 3; c <= 5; c++) keep("early", c) }
+        $2 >= end * 5 / 6 { for (c = 3; c <= 5; c++) keep("late", c) }
         END {
             for (name in seen) {
-                bad = late[name, 3] > early[name, 3] * 1.15 + 4096 || late[name, 4] > early[name, 4] + 12 || late[name, 5] > early[name, 5] + 8
-                printf "%s: RSS %d to %d KiB, descriptors %d to %d, threads %d to %d%s\n", name, early[name, 3], late[name, 3],
-                    early[name, 4], late[name, 4], early[name, 5], late[name, 5], bad ? " GROWN" : ""
-                grown += bad
+                for (c = 3; c <= 5; c++) { early[c] = median("early", name, c); late[c] = median("late", name, c) }
+                few = n["early", name, 3] < 10 || n["late", name, 3] < 10
+                bad = late[3] > early[3] * 1.15 + 4096 || late[4] > early[4] + 12 || late[5] > early[5] + 8
+                printf "%s: RSS %d to %d KiB, descriptors %d to %d, threads %d to %d, of %d and %d looks%s%s\n", name, early[3], late[3],
+                    early[4], late[4], early[5], late[5], n["early", name, 3], n["late", name, 3], few ? " TOO FEW" : "", bad ? " GROWN" : ""
+                grown += bad + few
+                names++
             }
-            exit grown > 0
+            exit names == 0 || grown > 0
         }' "$T/samples"
 }
 
@@ -220,6 +235,8 @@ for vol in "${volumes[@]}"; do
     done
 done
 began=$SECONDS ends=$((SECONDS + 60 * minutes)) stuck=0
+sample &
+sampler=$!
 while [[ $SECONDS -lt $ends && $stuck -eq 0 ]]; do
     vol=${volumes[RANDOM % ${#volumes[@]}]}
     if [[ $vol == still || $((RANDOM % 3)) -eq 0 ]]; then
@@ -227,10 +244,10 @@ while [[ $SECONDS -lt $ends && $stuck -eq 0 ]]; do
     else
         kill_brick "$vol" || stuck=1
     fi
-    sample
     echo "$((SECONDS - began)) s: $kills bricks and $mount_kills mounts were killed; $checked looks, $wrong wrong, $refused refused" >"$T/log/soak.out"
 done
 lasted=$((SECONDS - began))
+kill "$sampler"
 is "$stuck" 0 "bricks and mounts that were killed come back"
 
 # The mounts and kilnd that live are left alone for longer than surplus workers wait before they leave.
