@@ -115,8 +115,8 @@ kill_mount() {
     end_writers "$vol" "$who" yes
     begin_mount_again "$vol" "$who"
     check_epoch "$vol" "$who" "$old"
-    # Each fourth stays until the end. What a killed rename has left behind on another subvolume can be listed, and not be found by name.
-    [[ $((old % 4)) -eq 0 ]] || rm -r "$T/$vol-one/$vol-$who-$old-"* || rm -r "$T/$vol-three/$vol-$who-$old-"* || { wrong=$((wrong + 1)); diag "$vol-$who-$old is not removed"; }
+    # Each fourth stays until the end.
+    [[ $((old % 4)) -eq 0 ]] || rm -r "$T/$vol-one/$vol-$who-$old-"* || { wrong=$((wrong + 1)); diag "$vol-$who-$old is not removed"; }
     begin_writers "$vol" "$who"
 }
 

@@ -10,6 +10,8 @@
  *   4. Not there, and the folder's layout is not of the volume's last rebalance; or the linkto leads
  *      nowhere; or the hashed subvolume does not answer: LOOKUP everywhere. A file found elsewhere gets a
  *      linkto file on its hashed subvolume, one that leads astray is removed, unless somebody has it open.
+ *      So it does if the hashed subvolume has nothing and another one, as remembered, the file: who was
+ *      killed in a rename has left it so. Others learn of such a name by a list only, as by stock's client.
  *   5. There, but without a gfid: LOOKUP everywhere once more, after the locks of the name were had. Stock
  *      bricks show a folder that is being made so. ENODATA is for one whose maker has died.
  * A folder whose name is known is looked for on all subvolumes at once.
@@ -366,6 +368,19 @@ look_first_at(const struct op *o, struct ahead *a, unsigned child, struct inode 
     return ret < 0 ? ret : 0;
 }
 
+/* The file was seen there, by a list for one, and is there still. */
+static bool
+was_found_ahead(const struct ahead *a)
+{
+    for (unsigned i = 0; a && i < a->count; i++) {
+        const struct call_stack *stk = a->reply[i];
+
+        if (stk && coro_call_result(stk) >= 0 && !S_ISDIR(stk->reply.stat.mode) && !reply_is_linkto(stk))
+            return true;
+    }
+    return false;
+}
+
 static int
 follow_linkto(const struct op *o, struct inode *parent, const char *name, int hashed, struct call_stack *link,
               struct ahead *a, struct found *out)
@@ -420,7 +435,8 @@ look_for(const struct op *o, struct inode *parent, const char *name, const struc
         call_stack_free(stk);
     if (err == -ENODATA)
         wait_for_maker(o, (unsigned)hashed, parent, name);
-    if (err == -ENOTCONN || err == -ENODATA || (err == -ENOENT && may_look_everywhere(o->d, layout)))
+    if (err == -ENOTCONN || err == -ENODATA ||
+        (err == -ENOENT && (may_look_everywhere(o->d, layout) || was_found_ahead(a))))
         return look_everywhere(o, parent, name, hashed, out);
     return err;
 }

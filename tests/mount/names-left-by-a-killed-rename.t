@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A client that is killed in the middle of a rename to a name of another subvolume leaves the file with both names, and no linkto file for
+# the new one. Both are listed; who has listed them finds both, by stock's client and by kiln-mount, which makes the linkto file then. The
+# folder can be removed with all that is in it. Who has not listed the new name is told ENOENT by either.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+kiln=$T/kiln stock=$T/stock
+volume_split=brick
+volume_new v 2x1
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
+mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0
+
+# The first letter that is hashed to brick $2, as a name in $1; kept: with a file.
+name_on() {
+    local letter
+    for letter in {a..z}; do
+        [[ ! -e $stock/$1/$letter ]] || continue
+        echo text >"$stock/$1/$letter"
+        if [[ -e ${bricks[$2]}/$1/$letter ]]; then
+            [[ $3 == keep ]] || rm "$stock/$1/$letter"
+            echo "$letter"
+            return
+        fi
+        rm "$stock/$1/$letter"
+    done
+    return 1
+}
+
+# Sets old and new.
+begin_rename() {
+    mkdir "$stock/$1"
+    old=$(name_on "$1" 0 keep)
+    new=$(name_on "$1" 1 remove)
+    ln "${bricks[0]}/$1/$old" "${bricks[0]}/$1/$new"
+}
+
+lists_both() {
+    [[ $(ls -U "$1" | sort) == "$(printf '%s\n' "$old" "$new" | sort)" ]]
+}
+
+begin_rename d
+t_not "stock does not find the new name" stat "$stock/d/$new"
+t_not "nor does kiln-mount" stat "$kiln/d/$new"
+t "stock lists both names" lists_both "$stock/d"
+is "$(cat "$stock/d/$new")" text "and finds both"
+t_not "there is no linkto file" test -e "${bricks[1]}/d/$new"
+t "kiln-mount lists both" lists_both "$kiln/d"
+is "$(cat "$kiln/d/$new")" text "and finds both"
+t "the new name has its linkto file" getfattr -n trusted.glusterfs.dht.linkto "${bricks[1]}/d/$new"
+is "$(cat "$stock/d/$new")" text "stock's client follows it"
+
+begin_rename e
+t "a folder with such a name in it is removed" rm -r "$kiln/e"
+for brick in "${bricks[@]}"; do
+    t_not "it is nowhere" test -e "$brick/e"
+done
+begin_rename f
+t "lists both" lists_both "$kiln/f"
+t "the rename can be done again" mv "$kiln/f/$new" "$kiln/f/$old-again"
+is "$(cat "$kiln/f/$old-again")" text "and is done"
+mount_end "$stock"
+t_here "unmounted" mount_end "$kiln"
