@@ -59,6 +59,8 @@ names_share() {
 t_here "names share a lock" wait_for 240 "names to share a lock" names_share
 diag "${calls[entrylk]} ENTRYLKs and unlocks for $files files"
 
+is "$(stat -c %o "$kiln/d")" "$(stat -c %o "$stock/d")" "programs are told to write as much at a time as by a stock mount"
+
 # Distribute locks both names of each, too: 8 calls.
 rename_all() {
     python3 - "$1" "$files" <<'EOS'

@@ -20,7 +20,7 @@ iatt_to_stat(const struct iatt *a, struct stat *st)
         .st_gid = a->gid,
         .st_rdev = makedev((unsigned)(a->rdev >> 32), (unsigned)a->rdev),
         .st_size = (off_t)a->size,
-        .st_blksize = (blksize_t)a->blksize,
+        .st_blksize = FUSE_BLOCK_BYTES,
         .st_blocks = (blkcnt_t)a->blocks,
         .st_atim = {a->atime, a->atime_nsec},
         .st_mtim = {a->mtime, a->mtime_nsec},

@@ -38,6 +38,9 @@
 #include "stack/coro-call.h"
 
 #define FUSE_WRITE_MAX (1u << 20)
+/* What programs are told to read and write at a time, as by stock's mounts: of the bricks' 4 KiB
+ * a C program's output would be a request each. */
+#define FUSE_BLOCK_BYTES (128 << 10)
 
 struct fuse_conf {
     char *mountpoint, *source;
