@@ -315,36 +315,53 @@ take_in_turn(const struct op *o, struct dist_lock *lock, unsigned count)
     return 0;
 }
 
-/* -EAGAIN: one is taken, and none is held. */
+int
+dist_locks_try_begin(const struct op *o, struct lock_try *t, struct dist_lock *lock, unsigned count)
+{
+    *t = (struct lock_try){.lock = lock, .count = count};
+    t->calls = arena_zalloc(&o->stk->arena, count * sizeof(*t->calls));
+    bool is_short = !t->calls;
+
+    for (unsigned i = 0; i < count && !is_short; i++) {
+        t->calls[i] = lock_call(o, &lock[i], TAKE_NOW);
+        is_short = !t->calls[i];
+    }
+    for (unsigned i = 0; t->calls && is_short && i < count && t->calls[i]; i++)
+        call_stack_free(t->calls[i]);
+    if (is_short)
+        return -ENOMEM;
+    coro_group_begin(&t->group);
+    for (unsigned i = 0; i < count; i++)
+        coro_group_wind(&t->group, t->calls[i], o->d->child[lock[i].child].xl);
+    return 0;
+}
+
+int
+dist_locks_try_end(const struct op *o, struct lock_try *t)
+{
+    int err = 0;
+
+    coro_group_wait(&t->group);
+    for (unsigned i = 0; i < t->count; i++) {
+        int ret = coro_call_result(t->calls[i]);
+
+        t->lock[i].is_held = ret >= 0;
+        if (!is_allowed(&t->lock[i], ret) && (!err || ret == -EAGAIN))
+            err = ret;
+        call_stack_free(t->calls[i]);
+    }
+    if (err)
+        dist_locks_drop(o, t->lock, t->count);
+    return err;
+}
+
 static int
 take_at_once(const struct op *o, struct dist_lock *lock, unsigned count)
 {
-    struct call_stack **calls = arena_alloc(&o->stk->arena, count * sizeof(*calls));
-    struct coro_group g;
-    int err = calls ? 0 : -ENOMEM;
+    struct lock_try t;
+    int err = dist_locks_try_begin(o, &t, lock, count);
 
-    for (unsigned i = 0; i < count && !err; i++) {
-        calls[i] = lock_call(o, &lock[i], TAKE_NOW);
-        for (; !calls[i] && i > 0; err = -ENOMEM)
-            call_stack_free(calls[--i]);
-    }
-    if (err)
-        return err;
-    coro_group_begin(&g);
-    for (unsigned i = 0; i < count; i++)
-        coro_group_wind(&g, calls[i], o->d->child[lock[i].child].xl);
-    coro_group_wait(&g);
-    for (unsigned i = 0; i < count; i++) {
-        int ret = coro_call_result(calls[i]);
-
-        lock[i].is_held = ret >= 0;
-        if (!is_allowed(&lock[i], ret) && (!err || ret == -EAGAIN))
-            err = ret;
-        call_stack_free(calls[i]);
-    }
-    if (err)
-        dist_locks_drop(o, lock, count);
-    return err;
+    return err ? err : dist_locks_try_end(o, &t);
 }
 
 int

@@ -202,6 +202,17 @@ struct locks {
 int dist_locks_take(const struct op *o, struct dist_lock *lock, unsigned count);
 /* The `first` ones, in their order, before the others in theirs. */
 int dist_locks_take_parts(const struct op *o, struct dist_lock *lock, unsigned first, unsigned count);
+/* At once or not at all, while the caller does something else in between; on the caller's stack. */
+struct lock_try {
+    struct dist_lock *lock;
+    struct call_stack **calls;
+    unsigned count;
+    struct coro_group group;
+};
+/* 0, and then to be ended; or -ENOMEM. */
+int dist_locks_try_begin(const struct op *o, struct lock_try *t, struct dist_lock *lock, unsigned count);
+/* 0, or -errno with none held; -EAGAIN: one of them is taken. */
+int dist_locks_try_end(const struct op *o, struct lock_try *t);
 /* The newest first, all at once; nobody waits for it. */
 void dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count);
 /* The two locks that keep a name of `parent` as it is. Returns how many were put there: 2. */

@@ -85,7 +85,8 @@ is_dot(const struct dirent_entry *e)
     return e->name[0] == '.' && (!e->name[1] || (e->name[1] == '.' && !e->name[2]));
 }
 
-/* A folder's attributes are those of all subvolumes: who wants them looks it up. */
+/* A folder's attributes are those of all subvolumes: who wants them looks it up, on all of them at once, as
+ * it is known by then that it is a folder. */
 static bool
 take_entry(const struct list *l, unsigned child, struct dirent_entry *e)
 {
@@ -95,6 +96,8 @@ take_entry(const struct list *l, unsigned child, struct dirent_entry *e)
     if (S_ISDIR(e->iatt.mode) || is_dot(e)) {
         if (!is_shown_folder(l, child, e))
             return false;
+        if (!is_dot(e) && !gfid_is_null(&e->iatt.gfid))
+            e->inode = inode_link_listed(d->xl->graph->inodes, l->folder, e->name, &e->iatt, &l->epochs);
         e->iatt.gfid = gfid_null;
         return true;
     }

@@ -2,12 +2,13 @@
 /* RMDIR: a folder is removed from all subvolumes, its hashed one last.
  *
  *   1. All must be up: ENOTCONN.
- *   2. It is looked up, and opened at the same time. Each is listed, as root: who may remove a folder need
- *      not be allowed to read it. A name is ENOTEMPTY, but for a linkto file whose file is no more: that is
- *      removed. (A linkto whose file is there means that the folder is not empty.)
- *   3. The name is kept as it is (as in mkdir.c); then WRLCK dht.layout.heal on the folder on all
- *      subvolumes, so that nobody who makes a folder in it, a stock client above all, waits for us while we
- *      wait for him (client 2.24). All at once if all are free.
+ *   2. It is looked up, and opened at the same time.
+ *   3. Each is listed, as root: who may remove a folder need not be allowed to read it. A name is ENOTEMPTY,
+ *      but for a linkto file whose file is no more: that is removed. (A linkto whose file is there means that
+ *      the folder is not empty.) At the same time, without waiting for others, locks are asked for: the name
+ *      is kept as it is (as in mkdir.c), and WRLCK dht.layout.heal on the folder on all subvolumes, so that
+ *      nobody who makes a folder in it, a stock client above all, waits for us while we wait for him (client
+ *      2.24). If not all are free, they are waited for now: the name's, then the folder's.
  *   4. RMDIR on all but the hashed one; not there is as good. If one fails and others have gone, the folder
  *      is made again on those, and the error answered.
  *   5. RMDIR on the hashed one, in the same way.
@@ -154,53 +155,91 @@ open_end(struct opening *p)
     return err;
 }
 
+/* The beginning of each subvolume's list. To be ended in any case. */
 static int
-list_all(const struct op *o, struct inode *folder, struct fd *fd)
+list_begin(const struct op *o, struct fd *fd, struct fan *fan)
 {
-    struct fan fan;
-    int err = dist_fan_begin(&fan, o);
+    int err = dist_fan_begin(fan, o);
 
-    for (unsigned i = 0; i < fan.count; i++) {
+    for (unsigned i = 0; i < fan->count; i++) {
         struct call_stack *stk = dist_call_new_internal(o, FOP_readdirp);
 
         if (stk) {
             stk->call.fd = fd_ref(fd);
             stk->call.size = LIST_BYTES;
         }
-        dist_fan_add(&fan, i, dist_call_put_uint(stk, DICT_KEY_DHT_LINKTO, 256));
+        dist_fan_add(fan, i, dist_call_put_uint(stk, DICT_KEY_DHT_LINKTO, 256));
     }
     if (!err)
-        err = dist_fan_go(&fan);
-    for (unsigned i = 0; i < fan.count && !err; i++) {
-        int ret = dist_fan_result(&fan, i);
+        err = dist_fan_go(fan);
+    for (unsigned i = 0; i < fan->count && !err; i++) {
+        int ret = dist_fan_result(fan, i);
 
-        if (ret >= 0)
-            err = clear_child(o, i, folder, fd, fan.call[i]);
-        else if (ret != -ENOENT && ret != -ESTALE && ret != -EBADFD)
-            err = ret;
+        err = ret >= 0 || ret == -ENOENT || ret == -ESTALE || ret == -EBADFD ? 0 : ret;
     }
-    dist_fan_end(&fan);
     return err;
+}
+
+/* Is nothing in it, not even a linkto file? */
+static bool
+is_bare(const struct fan *fan)
+{
+    for (unsigned i = 0; i < fan->count; i++) {
+        const struct fop_reply *reply = &fan->call[i]->reply;
+
+        for (const struct dirent_entry *e = reply->op_ret > 0 ? reply->entries : NULL; e; e = e->next) {
+            if (!is_dot(e))
+                return false;
+        }
+        if (goes_on(fan->call[i]))
+            return false;
+    }
+    return true;
+}
+
+static int
+list_clear(const struct op *o, struct inode *folder, struct fd *fd, const struct fan *fan)
+{
+    int err = 0;
+
+    for (unsigned i = 0; i < fan->count && !err; i++) {
+        if (dist_fan_result(fan, i) >= 0)
+            err = clear_child(o, i, folder, fd, fan->call[i]);
+    }
+    return err;
+}
+
+/* *fd: to be dropped in any case. */
+static int
+open_all(const struct op *o, struct inode *folder, struct fd **fd)
+{
+    struct opening p;
+
+    open_begin(o, folder, &p);
+    *fd = p.fd;
+    return open_end(&p);
 }
 
 int
 folder_clear(const struct op *o, struct inode *folder)
 {
-    struct opening p;
-
-    open_begin(o, folder, &p);
-    int err = open_end(&p);
+    struct fan fan = {0};
+    struct fd *fd;
+    int err = open_all(o, folder, &fd);
 
     if (!err)
-        err = list_all(o, folder, p.fd);
-    fd_unref(p.fd);
+        err = list_begin(o, fd, &fan);
+    if (!err)
+        err = list_clear(o, folder, fd, &fan);
+    dist_fan_end(&fan);
+    fd_unref(fd);
     return err;
 }
 
-/* The folder of that name as it is now, and whether it is empty; what is remembered of it is opened at the
- * same time. */
+/* The folder of that name as it is now, opened: what is remembered of it, at the same time. *fd is to be
+ * dropped in any case. */
 static int
-find_empty(const struct op *o, const struct loc *loc, struct found *found)
+find_open(const struct op *o, const struct loc *loc, struct found *found, struct fd **fd)
 {
     struct inode *known = inode_find_child(o->d->xl->graph->inodes, loc->parent, loc->name);
     struct opening p = {.fd = NULL};
@@ -213,11 +252,13 @@ find_empty(const struct op *o, const struct loc *loc, struct found *found)
 
     if (!err && !found->is_dir)
         err = -ENOTDIR;
-    if (!err && is_opening && gfid_equal(&known->gfid, &found->inode->gfid))
-        err = opened ? opened : list_all(o, found->inode, p.fd);
-    else if (!err)
-        err = folder_clear(o, found->inode);
-    fd_unref(p.fd);
+    *fd = p.fd;
+    if (!err && is_opening && gfid_equal(&known->gfid, &found->inode->gfid)) {
+        err = opened;
+    } else if (!err) {
+        fd_unref(p.fd);
+        err = open_all(o, found->inode, fd);
+    }
     inode_unref(known);
     return err;
 }
@@ -294,23 +335,56 @@ remove_all(const struct op *o, unsigned hashed, const struct found *found, struc
     return err;
 }
 
+static unsigned
+fill_locks(const struct op *o, struct dist_lock *lock, unsigned count, struct inode *folder)
+{
+    for (unsigned i = 0; i < o->d->count; i++)
+        lock[count++] = (struct dist_lock){
+            .child = i, .inode = folder, .domain = DOMAIN_LAYOUT, .type = FLOCK_WRITE, .may_miss = true};
+    return count;
+}
+
+/* Step 3. Linkto files are removed without these locks: a stock client that renames over one may hold the
+ * removal back, and wait for them (client 2.24). 0: the locks are held. */
 static int
-remove_locked(const struct op *o, unsigned hashed, const struct found *found, struct call_stack **last)
+clear_and_lock(const struct op *o, const struct found *found, struct fd *fd, struct dist_lock *lock,
+               unsigned names, unsigned count)
+{
+    struct lock_try t;
+    struct fan fan = {0};
+    int locked = dist_locks_try_begin(o, &t, lock, count);
+
+    if (locked)
+        return locked;
+    int err = list_begin(o, fd, &fan);
+
+    locked = dist_locks_try_end(o, &t);
+    if (!locked && (err || !is_bare(&fan))) {
+        dist_locks_drop(o, lock, count);
+        locked = -EAGAIN;
+    }
+    if (!err)
+        err = list_clear(o, found->inode, fd, &fan);
+    dist_fan_end(&fan);
+    if (!err && locked == -EAGAIN)
+        locked = dist_locks_take_parts(o, lock, names, count);
+    return err ? err : locked;
+}
+
+/* Steps 3 to 5. fd NULL: the bricks remove what is in it. */
+static int
+remove_found(const struct op *o, unsigned hashed, const struct found *found, struct fd *fd,
+             struct call_stack **last)
 {
     const struct loc *loc = &o->stk->call.loc;
     struct dist_lock *lock = arena_zalloc(&o->stk->arena, (2 + o->d->count) * sizeof *lock);
 
     if (!lock)
         return -ENOMEM;
-    unsigned names = dist_locks_namespace(lock, hashed, loc->parent, loc->name), count = names;
-
-    for (unsigned i = 0; i < o->d->count; i++)
-        lock[count++] = (struct dist_lock){.child = i,
-                                           .inode = found->inode,
-                                           .domain = DOMAIN_LAYOUT,
-                                           .type = FLOCK_WRITE,
-                                           .may_miss = true};
-    int err = dist_locks_take_parts(o, lock, names, count);
+    unsigned names = dist_locks_namespace(lock, hashed, loc->parent, loc->name);
+    unsigned count = fill_locks(o, lock, names, found->inode);
+    int err = fd ? clear_and_lock(o, found, fd, lock, names, count)
+                 : dist_locks_take_parts(o, lock, names, count);
 
     if (err)
         return err;
@@ -326,17 +400,19 @@ dist_rmdir_go(struct xlator *xl, struct call_stack *stk)
     const struct loc *loc = &stk->call.loc;
     struct call_stack *last = NULL;
     struct found found = {0};
+    struct fd *fd = NULL;
     int hashed = children_all_up(o.d) ? folder_hashed(&o, loc->parent, loc->name) : -ENOTCONN;
     int err = hashed < 0 ? hashed : 0;
 
     if (!err && !stk->call.flags)
-        err = find_empty(&o, loc, &found);
+        err = find_open(&o, loc, &found, &fd);
     else if (!err) /* the bricks remove what is in it */
         err = lookup_name(&o, loc->parent, loc->name, NULL, &found);
     if (!err && !found.is_dir)
         err = -ENOTDIR;
     if (!err)
-        err = remove_locked(&o, (unsigned)hashed, &found, &last);
+        err = remove_found(&o, (unsigned)hashed, &found, fd, &last);
+    fd_unref(fd);
     if (!err)
         inode_unlink(xl->graph->inodes, loc->parent, loc->name);
     found_end(&found);

@@ -116,6 +116,8 @@ take_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t generat
             err = repl_fd_make(op, f, inode);
         if (op->fop == FOP_create && !err && is_new(op, inode))
             new_file_made(op, inode);
+        if (op->fop == FOP_mkdir && !err)
+            new_folder_made(op, inode);
     } else if (op->fop == FOP_create && !err) {
         err = -ENOMEM;
     }
@@ -237,19 +239,18 @@ entry_go(struct op *op)
     }
     if (op->fop == FOP_create && op->file)
         new_file_expect(op);
+    if (op->fop == FOP_mkdir && op->inode)
+        new_folder_expect(op);
 }
 
 /* ---- names that must be looked at first ------------------------------------------------------ */
 
-/* What the name leads to, with a reference; NULL with 0: nothing. */
-static int
-look_up(struct op *op, struct inode *dir, const char *name, struct inode **out)
+static void
+look_begin(const struct op *op, struct fan *f, struct inode *dir, const char *name)
 {
     child_set up = atomic_load(&op->r->up);
-    struct fan f;
 
-    *out = NULL;
-    fan_begin(&f);
+    fan_begin(f);
     for_each_child(i, up)
     {
         struct call_stack *stk = op_call(op, FOP_lookup, i);
@@ -258,17 +259,33 @@ look_up(struct op *op, struct inode *dir, const char *name, struct inode **out)
             inode_unref(stk->call.loc.inode);
             stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = name};
         }
-        fan_wind(&f, op, i, stk);
+        fan_wind(f, op, i, stk);
     }
-    fan_wait(&f);
-    int err = f.good ? 0 : fan_errno(&f) ? -fan_errno(&f) : -ENOTCONN;
+}
 
-    if (f.good) {
-        *out = inode_link(op->r->xl->graph->inodes, NULL, NULL, &f.stk[child_first(f.good)]->reply.stat);
+/* What the name leads to, with a reference; NULL with 0: nothing. */
+static int
+look_end(const struct op *op, struct fan *f, struct inode **out)
+{
+    fan_wait(f);
+    int err = f->good ? 0 : fan_errno(f) ? -fan_errno(f) : -ENOTCONN;
+
+    *out = NULL;
+    if (f->good) {
+        *out = inode_link(op->r->xl->graph->inodes, NULL, NULL, &f->stk[child_first(f->good)]->reply.stat);
         err = *out ? 0 : -ENOMEM;
     }
-    fan_end(&f);
+    fan_end(f);
     return err == -ENOENT ? 0 : err;
+}
+
+static int
+look_up(struct op *op, struct inode *dir, const char *name, struct inode **out)
+{
+    struct fan f;
+
+    look_begin(op, &f, dir, name);
+    return look_end(op, &f, out);
 }
 
 /* By gfid, then whole directories before their names, then by name. */
@@ -305,25 +322,60 @@ release_names(struct op *op, struct inode *dir)
         hold_end(op, dir, &ri->hold);
 }
 
-void
-rmdir_go(struct op *op)
+static void
+prepare_rmdir(struct op *op, struct transaction *t, struct inode *gone)
+{
+    release_names(op, op->dir);
+    release_names(op, gone);
+    transaction_init(t, op, CHANGE_ENTRY);
+    transaction_add(t, (struct lock_entity){.is_entry = true, .inode = op->dir, .name = op->name});
+    if (gone && S_ISDIR(gone->type))
+        transaction_add(t, (struct lock_entity){.is_entry = true, .inode = gone});
+    sort_entities(t);
+    transaction_mark(t, op->dir, op->name);
+}
+
+/* The folder that is remembered of the name is locked while the name is looked up. False: the name leads
+ * elsewhere, and nothing has been done. */
+static bool
+rmdir_known(struct op *op, struct inode *known)
 {
     struct inode *gone = NULL;
     struct transaction t;
+    struct fan look;
+
+    look_begin(op, &look, op->dir, op->name);
+    prepare_rmdir(op, &t, known);
+    int locked = transaction_begin(&t), err = look_end(op, &look, &gone);
+    bool is_known = !err && gone == known;
+
+    inode_unref(gone);
+    if (is_known && !locked)
+        transaction_end(&t, change(op, &t));
+    else if (is_known)
+        op_fail(op, locked);
+    else if (!locked)
+        transaction_give_up(&t);
+    return is_known;
+}
+
+void
+rmdir_go(struct op *op)
+{
+    struct inode *known = inode_find_child(op->r->xl->graph->inodes, op->dir, op->name), *gone = NULL;
+    bool is_done = known && S_ISDIR(known->type) && rmdir_known(op, known);
+    struct transaction t;
+
+    inode_unref(known);
+    if (is_done)
+        return;
     int err = look_up(op, op->dir, op->name, &gone);
 
     if (err) {
         op_fail(op, err);
         return;
     }
-    release_names(op, op->dir);
-    release_names(op, gone);
-    transaction_init(&t, op, CHANGE_ENTRY);
-    transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = op->dir, .name = op->name});
-    if (gone && S_ISDIR(gone->type))
-        transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = gone});
-    sort_entities(&t);
-    transaction_mark(&t, op->dir, op->name);
+    prepare_rmdir(op, &t, gone);
     change_locked(op, &t);
     inode_unref(gone);
 }

@@ -10,6 +10,10 @@
  * while no child is missing. What is taken and not used is given back by the close, at the latest as any
  * hold. `lock-new-files off` takes a lock with the change that needs it.
  *
+ * A folder just made gets its layout next, an xattr: the hold on its attributes is taken while distribute
+ * makes the folder elsewhere. What is made in it within milliseconds is not taken for the only one: the first
+ * name's lock is that of all names, which the next ones share (entry.c).
+ *
  * Other clients find locks and a dirty mark on an empty file, as if its first write were on its way. One
  * that was never written keeps a mark of zero, as all that were written do: it says as much as none. */
 #include <fcntl.h>
@@ -56,6 +60,29 @@ new_file_expect(struct op *op)
         visit(op, &ri->hold);
     struct hold *attributes = habits & NEW_IS_SET ? repl_inode_attributes(ri) : NULL;
     if (attributes && NEW_IS_SET & atomic_load(&ri->awaits) && conf->metadata_kept_ms)
+        visit(op, attributes);
+}
+
+void
+new_folder_made(struct op *op, struct inode *inode)
+{
+    struct repl_inode *ri = repl_inode(op->r, inode);
+
+    if (!ri)
+        return;
+    atomic_store(&ri->named_ns, clock_mono_ns());
+    inode_unref(op->inode);
+    op->inode = inode_ref(inode);
+}
+
+void
+new_folder_expect(struct op *op)
+{
+    const struct replicate_conf *conf = xlator_conf(op->r->xl);
+    struct repl_inode *ri = conf->locks_new_files && op->is_pinned ? repl_inode(op->r, op->inode) : NULL;
+    struct hold *attributes = ri && conf->metadata_kept_ms ? repl_inode_attributes(ri) : NULL;
+
+    if (attributes && atomic_load(&op->r->up) == op->r->all)
         visit(op, attributes);
 }
 

@@ -278,6 +278,8 @@ void transaction_add(struct transaction *t, struct lock_entity e);
 void transaction_mark(struct transaction *t, struct inode *inode, const char *name);
 /* Locks and, where some child is missing (or always), the mark before. 0 or -errno; nothing is held then. */
 int transaction_begin(struct transaction *t);
+/* After that: it shall not be done. What was marked is taken back, and it is unlocked. */
+void transaction_give_up(struct transaction *t);
 /* The same under locks that are held already, on `locked`, and that transaction_end() leaves alone. */
 int transaction_begin_held(struct transaction *t, child_set locked);
 /* What the calls of the operation mean: who has failed. 0, or the -errno that the operation fails with. */
@@ -365,6 +367,9 @@ void new_file_expect(struct op *op);
 void new_file_changed(struct repl_inode *ri, enum new_file what);
 /* An fd of a file, which may be a new one, is closed. */
 void new_file_closed(struct repl_inode *ri);
+/* MKDIR has made a folder: op->inode is that, for new_folder_expect() when it has been answered. */
+void new_folder_made(struct op *op, struct inode *inode);
+void new_folder_expect(struct op *op);
 
 /* ---- where operations begin ------------------------------------------------------------------ */
 

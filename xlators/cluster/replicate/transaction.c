@@ -343,6 +343,14 @@ transaction_begin(struct transaction *t)
     return no_quorum(t);
 }
 
+void
+transaction_give_up(struct transaction *t)
+{
+    t->is_for_nothing = true;
+    (void)transaction_mark_after(t);
+    unlock(t);
+}
+
 int
 transaction_begin_held(struct transaction *t, child_set locked)
 {
