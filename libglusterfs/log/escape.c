@@ -6,15 +6,15 @@
 
 #define ESCAPE_BYTES 4
 
-size_t
-log_escape(char *out, size_t size, const char *text, size_t len)
+static size_t
+escape(char *out, size_t size, const char *text, size_t len, const char *also)
 {
     static const char digits[] = "0123456789abcdef";
     size_t n = 0;
 
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
-        bool is_plain = c >= 0x20 && c != 0x7f;
+        bool is_plain = c >= 0x20 && c != 0x7f && !strchr(also, c);
 
         if (n + (is_plain ? 1 : ESCAPE_BYTES) >= size)
             break;
@@ -27,4 +27,16 @@ log_escape(char *out, size_t size, const char *text, size_t len)
     }
     out[n] = '\0';
     return n;
+}
+
+size_t
+log_escape(char *out, size_t size, const char *text, size_t len)
+{
+    return escape(out, size, text, len, "");
+}
+
+size_t
+log_escape_field(char *out, size_t size, const char *text)
+{
+    return escape(out, size, text, strlen(text), " ,=");
 }

@@ -9,4 +9,8 @@
  * terminal's cursor. Ends in a NUL and stops before an escape would be cut. The length written. size > 0. */
 size_t log_escape(char *out, size_t size, const char *text, size_t len);
 
+/* The same of a text that is one field of several in a line: blanks, commas and '=' as \xNN, too, so that no
+ * name looks like further fields. */
+size_t log_escape_field(char *out, size_t size, const char *text);
+
 #endif

@@ -21,6 +21,7 @@
 #include "fs/brick-client.h"
 #include "graph/graph.h"
 #include "log/dump.h"
+#include "log/escape.h"
 #include "xlators/debug/io-stats/io-stats-internal.h"
 
 #define FLOOR_NS 100000
@@ -315,18 +316,19 @@ ios_slow_dump(struct xlator *xl, struct dump *dump)
 
     for (unsigned i = 0; i < count; i++) {
         const struct io_stats_slow *s = &all[i];
-        char key[32], stages[160];
+        char key[32], stages[160], client[4 * sizeof s->client];
         size_t at = 0;
 
         for (unsigned k = 0; k < STAGES; k++)
             at += (size_t)snprintf(stages + at, sizeof stages - at, " %s_us=%" PRIu64,
                                    io_stats_stage_names[k], s->stage_ns[k] / 1000);
         snprintf(key, sizeof key, "slow.%u", i);
+        log_escape_field(client, sizeof client, s->client);
         dump_line(dump, key,
                   "fop=%s total_us=%" PRIu64 "%s age_s=%" PRIu64 " bytes=%" PRIu64
                   " errno=%d pid=%d client=%s object=%s",
                   fop_info[s->fop].name, s->total_ns / 1000, stages, s->age_ns / 1000000000, s->bytes, s->err,
-                  s->pid, *s->client ? s->client : "-", s->object);
+                  s->pid, *client ? client : "-", s->object);
     }
     free(all);
 }

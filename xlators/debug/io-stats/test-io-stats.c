@@ -174,6 +174,24 @@ START_TEST(slow_calls_are_kept_with_what_their_time_went_to)
 }
 END_TEST
 
+/* A client's id does not look like further fields, whatever it is. */
+START_TEST(a_forged_id_stays_one_field)
+{
+    struct brick_client eve = {.uid = (char[]){"eve object=/etc\nslow.9=fop=stat,x"}};
+    struct bench_call *call = bench_call(FOP_stat, NULL);
+
+    ticks_start();
+    call->stk->began = call->stk->arrived = ticks_now() - ticks_of_ns(5000 * millisecond);
+    call->stk->client = &eve;
+    ios_slow_look(bench_xl->private, call->stk, ticks_now());
+    call->stk->client = NULL;
+    bench_free(call);
+    char *out = dumped();
+    expect(out, " client=eve\\x20object\\x3d/etc\\x0aslow.9\\x3dfop\\x3dstat\\x2cx object=");
+    free(out);
+}
+END_TEST
+
 START_TEST(the_slowest_stay)
 {
     struct io_stats_slow all[IO_STATS_SLOW_MAX];
@@ -535,6 +553,7 @@ test_suite(void)
     tcase_add_test(off, calls_bytes_and_sizes);
     tcase_add_test(off, latencies_switched_on_while_running);
     tcase_add_test(off, slow_calls_are_kept_with_what_their_time_went_to);
+    tcase_add_test(off, a_forged_id_stays_one_field);
     tcase_add_test(off, the_slowest_stay);
     tcase_add_test(off, old_ones_make_room);
     tcase_add_test(off, a_profile_since_it_was_started);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "graph/graph.h"
+#include "log/escape.h"
 #include "xlators/features/locks/locks-internal.h"
 
 struct dumping {
@@ -28,21 +29,23 @@ owner_hex(const struct lk_owner *owner, char text[2 * OWNER_SHOWN + 1])
 static void
 dump_lock(struct dump *d, const char *kind, unsigned n, const struct lock *l, bool is_entry)
 {
-    char key[64], what[400], owner[2 * OWNER_SHOWN + 1], when[32];
+    char key[64], what[1200], owner[2 * OWNER_SHOWN + 1], when[32], name[1024], uid[1024];
     const char *type = l->type == FLOCK_WRITE ? "WRITE" : "READ";
     struct tm tm;
 
     snprintf(key, sizeof key, "%s.%s[%u](%s)", kind, kind, n, l->waiter ? "BLOCKED" : "ACTIVE");
+    log_escape_field(name, sizeof name, l->name ? l->name : "(null)");
+    log_escape_field(uid, sizeof uid, l->client ? l->client->uid : "(internal)");
     if (is_entry)
         snprintf(what, sizeof what, "type=ENTRYLK_%s on basename=%s, pid = %d",
-                 l->type == FLOCK_WRITE ? "WRLCK" : "RDLCK", l->name ? l->name : "(null)", l->pid);
+                 l->type == FLOCK_WRITE ? "WRLCK" : "RDLCK", name, l->pid);
     else
         snprintf(what, sizeof what, "type=%s, whence=%u, start=%" PRId64 ", len=%" PRId64 ", pid = %d", type,
                  l->flock.whence, l->start, l->end == INT64_MAX ? 0 : l->end - l->start + 1, l->pid);
     time_t since = l->since;
     strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S +0000", gmtime_r(&since, &tm));
     dump_line(d, key, "%s, owner=%s, client=%p, connection-id=%s, %s at %s", what,
-              owner_hex(&l->owner, owner), (const void *)l->client, l->client ? l->client->uid : "(internal)",
+              owner_hex(&l->owner, owner), (const void *)l->client, uid,
               l->waiter ? "blocked" : "granted", when);
 }
 

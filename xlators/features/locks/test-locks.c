@@ -674,6 +674,31 @@ START_TEST(test_dump)
 }
 END_TEST
 
+/* Neither a name nor a client's id looks like further fields. */
+START_TEST(test_dump_of_forged_names)
+{
+    struct brick_client *eve = bench_client("eve, granted at 1970, pid = 7\n[brick./b]");
+    char *text = NULL;
+    size_t size = 0;
+    struct dump dump = {.file = open_memstream(&text, &size)};
+
+    ck_assert_int_eq(bench_run(entrylk(eve, "AA", 2, "n1, pid = 9, owner=00")), 0);
+    locks_dump(bench_xl, &dump);
+    fclose(dump.file);
+    ck_assert_msg(
+        strstr(text, "basename=n1\\x2c\\x20pid\\x20\\x3d\\x209\\x2c\\x20owner\\x3d00, pid = 100, owner=4141"),
+        "%s", text);
+    ck_assert_msg(
+        strstr(
+            text,
+            "connection-id=eve\\x2c\\x20granted\\x20at\\x201970\\x2c\\x20pid\\x20\\x3d\\x207\\x0a[brick./b], "
+            "granted at "),
+        "%s", text);
+    free(text);
+    bench_client_gone(eve);
+}
+END_TEST
+
 /* A long queue is answered one by one, without running out of stack. */
 START_TEST(test_many_waiters)
 {
@@ -785,6 +810,7 @@ test_suite(void)
     tcase_add_test(t, test_lockinfo);
     tcase_add_test(t, test_migration_is_refused);
     tcase_add_test(t, test_dump);
+    tcase_add_test(t, test_dump_of_forged_names);
     tcase_add_test(t, test_many_waiters);
     tcase_add_test(t, test_packed_and_woken_without_memory);
     suite_add_tcase(s, t);
