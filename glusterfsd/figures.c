@@ -246,12 +246,24 @@ figures_take(bool with_pools)
 }
 
 void
+figures_unpin(struct figures *f)
+{
+    for (unsigned i = 0; i < f->brick_count; i++) {
+        struct brick_figures *b = &f->bricks[i];
+
+        if (b->graph)
+            graph_unpin(b->graph);
+        b->graph = NULL;
+        b->stats = NULL;
+    }
+}
+
+void
 figures_free(struct figures *f)
 {
     if (!f)
         return;
-    for (unsigned i = 0; i < f->brick_count; i++)
-        graph_unpin(f->bricks[i].graph);
+    figures_unpin(f);
     free(f->bricks);
     free(f->pools);
     free(f);

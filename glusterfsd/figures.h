@@ -49,6 +49,8 @@ struct figures {
 /* Without the pools, which are looked through object by object, pools and memory of bricks stay 0. NULL: no
  * memory. */
 struct figures *figures_take(bool with_pools);
+/* The bricks may go; their `graph` and `stats` are NULL. */
+void figures_unpin(struct figures *f);
 /* NULL allowed. */
 void figures_free(struct figures *f);
 

@@ -14,6 +14,7 @@
 #define HTTP_LIBRARY_FUNCTIONS(ROW)                                                                          \
     ROW(add_response_header)                                                                                 \
     ROW(create_response_from_buffer)                                                                         \
+    ROW(create_response_from_callback)                                                                       \
     ROW(destroy_response)                                                                                    \
     ROW(get_connection_info)                                                                                 \
     ROW(lookup_connection_value)                                                                             \

@@ -26,6 +26,7 @@ enum {
     SILENCE_S = 10,
     HANGS_AFTER_S = 30,
     STACK_BYTES = 256 << 10,
+    BLOCK_BYTES = 64 << 10,
 };
 
 /* libmicrohttpd's thread's alone, but what is said to be under `lock`. */
@@ -58,6 +59,7 @@ struct exchange {
     size_t body_room;
     bool is_handled; /* the answer is complete */
     size_t unread;   /* bytes of it that count in the listener's */
+    size_t sent;     /* of answer.bytes, when it is made in pieces */
 };
 
 static struct http_listener listeners[LISTENERS_MAX];
@@ -219,6 +221,7 @@ http_fail(struct http_answer *a, unsigned status, const char *fmt, ...)
     va_end(ap);
     a->size = 0;
     a->is_short = false;
+    a->more = NULL;
     a->status = status;
     a->content_type = "application/json";
     http_put(a, "{\"error\": ", 10);
@@ -366,9 +369,18 @@ http_pause(unsigned ms)
 /* ---- requests and peers ---------------------------------------------------------------------- */
 
 static void
+answer_clear(struct http_answer *a)
+{
+    free(a->bytes);
+    if (a->end)
+        a->end(a->arg);
+    *a = (struct http_answer){0};
+}
+
+static void
 exchange_free(struct exchange *x)
 {
-    free(x->answer.bytes);
+    answer_clear(&x->answer);
     free(x->body);
     free(x);
 }
@@ -463,14 +475,13 @@ hold_answer(struct exchange *x)
 
     if (!l->is_public)
         return;
-    if (l->unread + a->size > HTTP_ANSWERS_MAX)
+    if (l->unread + a->size + a->arg_bytes > HTTP_ANSWERS_MAX)
         close_one(l, true);
-    if (l->unread && l->unread + a->size > 2 * (size_t)HTTP_ANSWERS_MAX) {
-        free(a->bytes);
-        *a = (struct http_answer){0};
+    if (l->unread && l->unread + a->size + a->arg_bytes > 2 * (size_t)HTTP_ANSWERS_MAX) {
+        answer_clear(a);
         http_fail(a, MHD_HTTP_SERVICE_UNAVAILABLE, "too many answers are not read");
     }
-    x->unread = a->size;
+    x->unread = a->size + a->arg_bytes;
     l->unread += x->unread;
     if (p)
         p->unread = x->unread;
@@ -488,17 +499,43 @@ drop_answer(struct exchange *x)
 
 /* ---- libmicrohttpd's callbacks --------------------------------------------------------------- */
 
+/* libmicrohttpd wants some of an answer in pieces. */
+static ssize_t
+read_piece(void *cls, uint64_t at, char *to, size_t most)
+{
+    struct exchange *x = cls;
+    struct http_answer *a = &x->answer;
+
+    (void)at;
+    while (x->sent == a->size && a->more) {
+        x->sent = a->size = 0;
+        if (!a->more(a, a->arg))
+            a->more = NULL;
+        if (a->is_short)
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    if (x->sent == a->size)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    size_t bytes = a->size - x->sent < most ? a->size - x->sent : most;
+    memcpy(to, a->bytes + x->sent, bytes);
+    x->sent += bytes;
+    return (ssize_t)bytes;
+}
+
 static enum MHD_Result
 send_answer(struct exchange *x)
 {
     struct http_answer *a = &x->answer;
 
     hold_answer(x);
-    struct MHD_Response *r = mhd.create_response_from_buffer(a->size, a->bytes, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *r =
+        a->more ? mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_piece, x, NULL)
+                : mhd.create_response_from_buffer(a->size, a->bytes, MHD_RESPMEM_MUST_FREE);
 
     if (!r)
         return MHD_NO; /* no memory: the connection is closed */
-    a->bytes = NULL;
+    if (!a->more)
+        a->bytes = NULL;
     enum MHD_Result ok = mhd.add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
     if (ok == MHD_YES)
         ok = mhd.add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");

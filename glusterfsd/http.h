@@ -35,7 +35,7 @@
 enum {
     HTTP_CONNECTIONS = 32,
     HTTP_BODY_MAX = 1 << 20,    /* what body_max of a row may be at most */
-    HTTP_ANSWER_MAX = 64 << 20, /* a longer answer becomes a 500 */
+    HTTP_ANSWER_MAX = 64 << 20, /* a longer answer, or piece of one, becomes a 500 */
     HTTP_ANSWERS_MAX = 64 << 20, /* those of an address's listener together, until they have been read */
 };
 
@@ -57,6 +57,14 @@ struct http_answer {
     char *bytes;
     size_t size, room;
     bool is_short; /* something did not fit */
+    /* What is too long to be held is made while it is sent: with `more`, `bytes` is the beginning, and each
+     * time all has been read by the peer `more` adds the next piece to what is empty then; false: that was
+     * the last. It runs in the listener's thread and is not registered with RCU. `end` is called once, sent
+     * or not. Then no length is announced; after a failure the connection is closed in mid-answer. */
+    bool (*more)(struct http_answer *answer, void *arg);
+    void (*end)(void *arg);
+    void *arg;
+    size_t arg_bytes; /* memory that is held by it: counts with what nobody reads */
 };
 
 /* Threads of their own for the handlers of a row, or of several that share them. */

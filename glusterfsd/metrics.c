@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The lines of a family stand together, so the bricks are walked once for each family; those with one figure
- * a brick are rows of a table. What many lines need is made once: a brick's labels, and what is told of the
- * histogram of each of its fops. 80 busy bricks are 30,000 lines. Families named gluster_* are those that
- * gluster-prometheus has. */
+ * a brick are rows of a table. What many lines need is made once, the sheet: labels and figures of bricks,
+ * and what is told of the histogram of each of their fops. 80 busy bricks are 30,000 lines, 4 MB; an answer
+ * of more than WHOLE_BYTES is written from the sheet in pieces while it is sent, the bricks long let go.
+ * Families named gluster_* are those that gluster-prometheus has. */
 #include "glusterfsd/metrics.h"
 
 #include <config.h>
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -68,13 +70,28 @@ struct fop_row {
     uint64_t below[EDGES], quantiles[QUANTILES + 2];
 };
 
+/* Labels of all bricks, one behind the other. */
+struct labels {
+    struct http_answer text;
+    size_t *at; /* by brick, and one more: their end */
+};
+
+/* Where the answer stands. */
+struct place {
+    unsigned part; /* enum part */
+    unsigned item; /* of the part: a brick, or a fop_row */
+};
+
 struct sheet {
-    const struct figures *f;
-    struct http_answer labels;  /* of all bricks: volume="V",brick_path="P" */
-    size_t *label_at;           /* by brick, and one more: their end */
+    struct figures *f;
+    struct labels labels;       /* volume="V",brick_path="P" */
+    struct labels profile;      /* volume="V",brick="P" */
     struct fop_row *rows;
     unsigned row_count, room;
     char fops[FOP_COUNT][32];   /* as `volume profile` calls them: WRITE */
+    char host[256];
+    uint64_t began;
+    struct place place;
 };
 
 static void
@@ -88,20 +105,20 @@ name_fops(struct sheet *s)
     }
 }
 
+/* False: no memory. */
 static bool
-put_labels(struct sheet *s)
+make_labels(const struct sheet *s, struct labels *l, const char *brick_key)
 {
-    s->label_at = calloc(s->f->brick_count + 1, sizeof *s->label_at);
-    for (unsigned n = 0; s->label_at && n < s->f->brick_count; n++) {
-        s->label_at[n] = s->labels.size;
-        http_put_text(&s->labels, "volume=\"");
-        put_value(&s->labels, s->f->bricks[n].volume);
-        http_put_text(&s->labels, "\",brick_path=\"");
-        put_value(&s->labels, s->f->bricks[n].graph->name);
-        http_put_text(&s->labels, "\"");
-        s->label_at[n + 1] = s->labels.size;
+    l->at = calloc(s->f->brick_count + 1, sizeof *l->at);
+    for (unsigned n = 0; l->at && n < s->f->brick_count; n++) {
+        http_put_text(&l->text, "volume=\"");
+        put_value(&l->text, s->f->bricks[n].volume);
+        http_put_text(&l->text, brick_key);
+        put_value(&l->text, s->f->bricks[n].graph->name);
+        http_put_text(&l->text, "\"");
+        l->at[n + 1] = l->text.size;
     }
-    return s->label_at && !s->labels.is_short;
+    return l->at && !l->text.is_short;
 }
 
 static bool
@@ -155,32 +172,47 @@ sheet_free(struct sheet *s)
 {
     if (!s)
         return;
-    free(s->labels.bytes);
-    free(s->label_at);
+    free(s->labels.text.bytes);
+    free(s->labels.at);
+    free(s->profile.text.bytes);
+    free(s->profile.at);
     free(s->rows);
+    figures_free(s->f);
     free(s);
 }
 
 /* NULL: no memory. */
 static struct sheet *
-sheet_new(const struct figures *f)
+sheet_new(void)
 {
     struct sheet *s = calloc(1, sizeof *s);
 
     if (!s)
         return NULL;
-    s->f = f;
+    s->began = clock_mono_ns();
+    s->f = figures_take(true);
     name_fops(s);
-    if (put_labels(s) && add_rows(s))
+    (void)gethostname(s->host, sizeof s->host - 1); /* "" then */
+    if (s->f && make_labels(s, &s->labels, "\",brick_path=\"") &&
+        make_labels(s, &s->profile, "\",brick=\"") && add_rows(s)) {
+        figures_unpin(s->f);
         return s;
+    }
     sheet_free(s);
     return NULL;
 }
 
-static void
-put_brick(struct http_answer *a, const struct sheet *s, unsigned brick)
+static size_t
+sheet_bytes(const struct sheet *s)
 {
-    http_put(a, s->labels.bytes + s->label_at[brick], s->label_at[brick + 1] - s->label_at[brick]);
+    return sizeof *s + s->room * sizeof *s->rows + s->labels.text.room + s->profile.text.room +
+           s->f->brick_count * (sizeof *s->f->bricks + 2 * sizeof *s->labels.at);
+}
+
+static void
+put_labels(struct http_answer *a, const struct labels *l, unsigned brick)
+{
+    http_put(a, l->text.bytes + l->at[brick], l->at[brick + 1] - l->at[brick]);
 }
 
 /* ---- one figure a brick ---------------------------------------------------------------------- */
@@ -244,25 +276,22 @@ static const struct brick_row kiln_rows[] = {
 
 /* `host` NULL: without. The dashboards know it by two names. */
 static void
-put_rows(struct http_answer *a, const struct sheet *s, const struct brick_row *rows, size_t count,
-         const char *host)
+put_row(struct http_answer *a, const struct sheet *s, const struct brick_row *row, unsigned brick,
+        const char *host)
 {
-    for (size_t i = 0; i < count; i++) {
-        const char *suffix = strcmp(rows[i].type, "counter") == 0 ? "_total" : "";
-
-        family(a, rows[i].name, rows[i].type, rows[i].help);
-        for (unsigned n = 0; n < s->f->brick_count; n++) {
-            http_put_text(a, rows[i].name);
-            http_put_text(a, suffix);
-            http_put(a, "{", 1);
-            put_brick(a, s, n);
-            if (host)
-                http_printf(a, ",host=\"%s\",hostname=\"%s\"", host, host);
-            http_put(a, "} ", 2);
-            put_double(a, rows[i].value(&s->f->bricks[n]));
-            http_put(a, "\n", 1);
-        }
+    http_put_text(a, row->name);
+    http_put_text(a, row->type[0] == 'c' ? "_total{" : "{"); /* a counter */
+    put_labels(a, &s->labels, brick);
+    if (host) {
+        http_put_text(a, ",host=\"");
+        http_put_text(a, host);
+        http_put_text(a, "\",hostname=\"");
+        http_put_text(a, host);
+        http_put_text(a, "\"");
     }
+    http_put_text(a, "} ");
+    put_double(a, row->value(&s->f->bricks[brick]));
+    http_put_text(a, "\n");
 }
 
 /* ---- figures of each fop --------------------------------------------------------------------- */
@@ -272,11 +301,11 @@ static void
 put_fop(struct http_answer *a, const char *name, const struct sheet *s, const struct fop_row *r)
 {
     http_put_text(a, name);
-    http_put(a, "{", 1);
-    put_brick(a, s, r->brick);
+    http_put_text(a, "{");
+    put_labels(a, &s->labels, r->brick);
     http_put_text(a, ",fop=\"");
     http_put_text(a, fop_info[r->fop].name);
-    http_put(a, "\"", 1);
+    http_put_text(a, "\"");
 }
 
 static void
@@ -288,17 +317,21 @@ end_line(struct http_answer *a, uint64_t number, unsigned decimals)
 }
 
 static void
-put_calls(struct http_answer *a, const struct sheet *s)
+put_calls(struct http_answer *a, const struct sheet *s, const struct fop_row *r)
 {
-    for (const struct fop_row *r = s->rows; r < s->rows + s->row_count; r++) {
-        put_fop(a, "kiln_brick_fop_calls_total", s, r);
-        end_line(a, r->calls, 0);
-    }
+    put_fop(a, "kiln_brick_fop_calls_total", s, r);
+    end_line(a, r->calls, 0);
 }
 
+static const char *const edges[EDGES + 1] = {
+    ",le=\"2.048e-06\"",   ",le=\"8.192e-06\"",   ",le=\"3.2768e-05\"",  ",le=\"0.000131072\"",
+    ",le=\"0.000524288\"", ",le=\"0.002097152\"", ",le=\"0.008388608\"", ",le=\"0.033554432\"",
+    ",le=\"0.134217728\"", ",le=\"0.536870912\"", ",le=\"2.14748365\"",  ",le=\"8.58993459\"",
+    ",le=\"34.3597384\"",  ",le=\"+Inf\""};
+static_assert(EDGE_FIRST == 11 && EDGE_STEP == 2, "edges[N] is 2^(11 + 2N) ns");
+
 static void
-put_histogram(struct http_answer *a, const struct sheet *s, const struct fop_row *r,
-              char edges[EDGES + 1][32])
+put_histogram(struct http_answer *a, const struct sheet *s, const struct fop_row *r)
 {
     size_t from = a->size;
 
@@ -317,30 +350,20 @@ put_histogram(struct http_answer *a, const struct sheet *s, const struct fop_row
 }
 
 static void
-put_histograms(struct http_answer *a, const struct sheet *s)
-{
-    char edges[EDGES + 1][32];
-
-    for (unsigned i = 0; i < EDGES; i++)
-        snprintf(edges[i], sizeof edges[i], ",le=\"%.9g\"",
-                 (double)(UINT64_C(1) << (EDGE_FIRST + i * EDGE_STEP)) / 1e9);
-    snprintf(edges[EDGES], sizeof edges[EDGES], ",le=\"+Inf\"");
-    for (const struct fop_row *r = s->rows; r < s->rows + s->row_count; r++)
-        put_histogram(a, s, r, edges);
-}
-
-static void
-put_quantiles(struct http_answer *a, const struct sheet *s)
+put_quantiles(struct http_answer *a, const struct sheet *s, const struct fop_row *r)
 {
     static const char *const labels[QUANTILES + 2] = {
         NULL, ",quantile=\"0.5\"", ",quantile=\"0.9\"", ",quantile=\"0.99\"", ",quantile=\"0.999\"", NULL};
+    size_t from = a->size, bytes = 0;
 
-    for (const struct fop_row *r = s->rows; r < s->rows + s->row_count; r++) {
-        for (unsigned i = 1; r->count && i <= QUANTILES; i++) {
+    for (unsigned i = 1; r->count && i <= QUANTILES; i++) {
+        if (bytes)
+            http_put_again(a, from, bytes);
+        else
             put_fop(a, "kiln_brick_fop_duration_quantile_seconds", s, r);
-            http_put_text(a, labels[i]);
-            end_line(a, r->quantiles[i], 9);
-        }
+        bytes = bytes ? bytes : a->size - from;
+        http_put_text(a, labels[i]);
+        end_line(a, r->quantiles[i], 9);
     }
 }
 
@@ -381,34 +404,16 @@ static const struct profile_row {
 };
 
 static void
-put_profile(struct http_answer *a, const struct sheet *s, const struct profile_row *p)
+put_profile(struct http_answer *a, const struct sheet *s, const struct profile_row *p,
+            const struct fop_row *r)
 {
-    family(a, p->name, "gauge", p->help);
-    for (const struct fop_row *r = s->rows; r < s->rows + s->row_count; r++) {
-        http_put_text(a, p->name);
-        http_put_text(a, "{volume=\"");
-        put_value(a, s->f->bricks[r->brick].volume);
-        http_put_text(a, "\",brick=\"");
-        put_value(a, s->f->bricks[r->brick].graph->name);
-        http_put_text(a, "\",fop=\"");
-        http_put_text(a, s->fops[r->fop]);
-        http_put(a, "\"", 1);
-        end_line(a, p->value(r), p->decimals);
-    }
-}
-
-static void
-put_fops(struct http_answer *a, const struct sheet *s)
-{
-    for (size_t i = 0; i < sizeof profile_rows / sizeof profile_rows[0]; i++)
-        put_profile(a, s, &profile_rows[i]);
-    family(a, "kiln_brick_fop_calls", "counter", "Calls of an operation");
-    put_calls(a, s);
-    family(a, "kiln_brick_fop_duration_seconds", "histogram", "How long calls took, time in queues included");
-    put_histograms(a, s);
-    family(a, "kiln_brick_fop_duration_quantile_seconds", "gauge",
-           "The same since the brick was attached, as quantiles, 2 % at most off");
-    put_quantiles(a, s);
+    http_put_text(a, p->name);
+    http_put_text(a, "{");
+    put_labels(a, &s->profile, r->brick);
+    http_put_text(a, ",fop=\"");
+    http_put_text(a, s->fops[r->fop]);
+    http_put_text(a, "\"");
+    end_line(a, p->value(r), p->decimals);
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -488,33 +493,132 @@ put_process(struct http_answer *a, const struct figures *f, const char *host)
     put_one(a, "kiln_received_records", "counter", "Calls that arrived", (double)t->records);
 }
 
+/* ---- all of it, part by part ----------------------------------------------------------------- */
+
+enum { GLUSTER_ROWS = sizeof gluster_rows / sizeof gluster_rows[0],
+       KILN_ROWS = sizeof kiln_rows / sizeof kiln_rows[0],
+       PROFILE_ROWS = sizeof profile_rows / sizeof profile_rows[0] };
+
+/* In the order of the answer. */
+enum part {
+    PART_GLUSTER,                           /* a part for each of the rows: of each brick a line */
+    PART_KILN = PART_GLUSTER + GLUSTER_ROWS,
+    PART_PROFILE = PART_KILN + KILN_ROWS,   /* the same: of each fop of a brick a line */
+    PART_CALLS = PART_PROFILE + PROFILE_ROWS,
+    PART_HISTOGRAMS,
+    PART_QUANTILES,
+    PART_PROCESS,
+    PARTS
+};
+
+static void
+put_family(struct http_answer *a, unsigned part)
+{
+    const struct brick_row *row = part < PART_KILN ? &gluster_rows[part] : &kiln_rows[part - PART_KILN];
+
+    if (part < PART_PROFILE)
+        family(a, row->name, row->type, row->help);
+    else if (part < PART_CALLS)
+        family(a, profile_rows[part - PART_PROFILE].name, "gauge", profile_rows[part - PART_PROFILE].help);
+    else if (part == PART_CALLS)
+        family(a, "kiln_brick_fop_calls", "counter", "Calls of an operation");
+    else if (part == PART_HISTOGRAMS)
+        family(a, "kiln_brick_fop_duration_seconds", "histogram",
+               "How long calls took, time in queues included");
+    else if (part == PART_QUANTILES)
+        family(a, "kiln_brick_fop_duration_quantile_seconds", "gauge",
+               "The same since the brick was attached, as quantiles, 2 % at most off");
+}
+
+static unsigned
+items_of(const struct sheet *s, unsigned part)
+{
+    return part < PART_PROFILE ? s->f->brick_count : part < PART_PROCESS ? s->row_count : 1;
+}
+
+static void
+put_end(struct http_answer *a, const struct sheet *s)
+{
+    put_pools(a, s->f);
+    put_process(a, s->f, s->host);
+    put_one(a, "kiln_scrape_duration_seconds", "gauge", "What this answer took",
+            (double)(clock_mono_ns() - s->began) / 1e9);
+    http_put_text(a, "# EOF\n");
+}
+
+static void
+put_item(struct http_answer *a, const struct sheet *s, unsigned part, unsigned item)
+{
+    if (part < PART_KILN)
+        put_row(a, s, &gluster_rows[part], item, s->host);
+    else if (part < PART_PROFILE)
+        put_row(a, s, &kiln_rows[part - PART_KILN], item, NULL);
+    else if (part < PART_CALLS)
+        put_profile(a, s, &profile_rows[part - PART_PROFILE], &s->rows[item]);
+    else if (part == PART_CALLS)
+        put_calls(a, s, &s->rows[item]);
+    else if (part == PART_HISTOGRAMS)
+        put_histogram(a, s, &s->rows[item]);
+    else if (part == PART_QUANTILES)
+        put_quantiles(a, s, &s->rows[item]);
+    else
+        put_end(a, s);
+}
+
+/* Adds items until the answer has so many bytes. False: that was all. */
+static bool
+put_items(struct http_answer *a, struct sheet *s, size_t bytes)
+{
+    struct place *p = &s->place;
+
+    while (p->part < PARTS && a->size < bytes && !a->is_short) {
+        unsigned items = items_of(s, p->part);
+
+        if (p->item == 0)
+            put_family(a, p->part);
+        for (; p->item < items && (p->item == 0 || a->size < bytes); p->item++) /* a family once */
+            put_item(a, s, p->part, p->item);
+        if (p->item == items)
+            *p = (struct place){.part = p->part + 1};
+    }
+    return p->part < PARTS && !a->is_short;
+}
+
+enum { WHOLE_BYTES = 16 << 20, PIECE_BYTES = 256 << 10 };
+
+static bool
+put_piece(struct http_answer *a, void *sheet)
+{
+    return put_items(a, sheet, PIECE_BYTES);
+}
+
+static void
+end_pieces(void *sheet)
+{
+    sheet_free(sheet);
+}
+
 void
 metrics_answer(const struct http_request *req, struct http_answer *answer)
 {
     static _Atomic size_t usual; /* bytes of the last answer */
-    uint64_t began = clock_mono_ns();
-    struct figures *f = figures_take(true);
-    struct sheet *s = f ? sheet_new(f) : NULL;
-    char host[256] = "";
+    struct sheet *s = sheet_new();
 
     (void)req;
     if (!s) {
-        figures_free(f);
         http_fail(answer, 503, "no memory for the figures");
         return;
     }
-    (void)gethostname(host, sizeof host - 1); /* "" then */
     answer->content_type = OPENMETRICS;
     http_reserve(answer, usual + usual / 16);
-    put_rows(answer, s, gluster_rows, sizeof gluster_rows / sizeof gluster_rows[0], host);
-    put_rows(answer, s, kiln_rows, sizeof kiln_rows / sizeof kiln_rows[0], NULL);
-    put_fops(answer, s);
-    put_pools(answer, f);
-    put_process(answer, f, host);
-    sheet_free(s);
-    figures_free(f);
-    put_one(answer, "kiln_scrape_duration_seconds", "gauge", "What this answer took",
-            (double)(clock_mono_ns() - began) / 1e9);
-    http_printf(answer, "# EOF\n");
+    bool is_more = put_items(answer, s, WHOLE_BYTES);
     usual = answer->size;
+    if (!is_more) {
+        sheet_free(s);
+        return;
+    }
+    answer->more = put_piece;
+    answer->end = end_pieces;
+    answer->arg = s;
+    answer->arg_bytes = sheet_bytes(s);
 }

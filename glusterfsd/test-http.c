@@ -71,6 +71,50 @@ be_long(const struct http_request *req, struct http_answer *answer)
     http_put(answer, part, sizeof part);
 }
 
+/* Pieces of 1 to 150,001 letters, as many as the query says; one more than PIECES_MAX fails. */
+enum { PIECES_MAX = 57, PIECE_GROWS = 2500, PIECE_BYTES_MAX = 1 + PIECES_MAX * PIECE_GROWS };
+static _Atomic unsigned pieces_begun, pieces_ended;
+struct pieces {
+    unsigned count, left;
+};
+
+static bool
+one_piece(struct http_answer *answer, void *arg)
+{
+    struct pieces *p = arg;
+    unsigned n = p->count - p->left--;
+
+    ck_assert_uint_eq(answer->size, 0);
+    if (n == PIECES_MAX)
+        answer->is_short = true;
+    char *piece = malloc(PIECE_BYTES_MAX);
+    memset(piece, 'a' + n % 26, PIECE_BYTES_MAX);
+    http_put(answer, piece, 1 + n * PIECE_GROWS);
+    free(piece);
+    return p->left > 0;
+}
+
+static void
+end_of_pieces(void *arg)
+{
+    pieces_ended++;
+    free(arg);
+}
+
+static void
+in_pieces(const struct http_request *req, struct http_answer *answer)
+{
+    struct pieces *p = malloc(sizeof *p);
+
+    p->count = p->left = (unsigned)atoi(http_query(req, "count"));
+    http_printf(answer, "begin ");
+    answer->more = one_piece;
+    answer->end = end_of_pieces;
+    answer->arg = p;
+    answer->arg_bytes = sizeof *p;
+    pieces_begun++;
+}
+
 static void
 refuse(const struct http_request *req, struct http_answer *answer)
 {
@@ -109,6 +153,7 @@ static const struct http_route routes[] = {
     {.method = "GET", .path = "/quote", .handle = quote},
     {.method = "GET", .path = "/too-long", .handle = too_long},
     {.method = "GET", .path = "/long", .handle = be_long, .is_public = true},
+    {.method = "GET", .path = "/pieces", .handle = in_pieces, .is_public = true},
     {.method = "POST", .path = "/refuse/*", .handle = refuse},
     {.method = "GET", .path = "/wait", .handle = wait_at_gate, .threads = &waiters},
     {.method = "GET", .path = "/pause", .handle = pause_long, .threads = &pausers},
@@ -454,6 +499,82 @@ START_TEST(unread_answers_are_bounded)
 }
 END_TEST
 
+/* The body of an answer in chunks, put together at its own place. Its length; -1: it does not end as it
+ * should. */
+static long
+join_chunks(char *bytes, size_t size)
+{
+    char *from = memmem(bytes, size, "\r\n\r\n", 4), *to = bytes;
+
+    ck_assert_ptr_nonnull(from);
+    for (from += 4; from < bytes + size;) {
+        size_t length = strtoul(from, &from, 16);
+
+        from += 2;
+        if (!length) {
+            *to = '\0';
+            return to - bytes;
+        }
+        if (length > (size_t)(bytes + size - from))
+            return -1;
+        memmove(to, from, length);
+        to += length;
+        from += length + 2;
+    }
+    return -1;
+}
+
+static long
+ask_for_pieces(int fd, unsigned count, char *all, size_t room)
+{
+    char text[128];
+    size_t size = 0;
+    ssize_t n;
+
+    snprintf(text, sizeof text, "GET /pieces?count=%u HTTP/1.1" END "\r\n", count);
+    send_text(fd, text);
+    while ((n = recv(fd, all + size, room - 1 - size, 0)) > 0)
+        size += (size_t)n;
+    all[size] = '\0';
+    close(fd);
+    ck_assert_ptr_nonnull(strstr(all, "Transfer-Encoding: chunked"));
+    return join_chunks(all, size);
+}
+
+START_TEST(answers_in_pieces)
+{
+    enum { ROOM = 32 << 20 };
+    char *all = malloc(ROOM);
+
+    ck_assert_ptr_nonnull(all);
+    for (unsigned count = 1; count <= PIECES_MAX; count = count * 7 + 1) {
+        size_t at = 6;
+        long size = ask_for_pieces(count % 2 ? dial_tcp() : dial_unix(), count, all, ROOM);
+        ck_assert_int_eq(size, 6 + count + PIECE_GROWS * (long)count * (count - 1) / 2);
+        ck_assert_mem_eq(all, "begin ", 6);
+        for (unsigned n = 0; n < count; at += 1 + n * PIECE_GROWS, n++) {
+            size_t same = 0;
+
+            while (all[at + same] == (char)('a' + n % 26))
+                same++;
+            ck_assert_uint_eq(same, 1 + n * PIECE_GROWS);
+        }
+    }
+    ck_assert_int_eq(ask_for_pieces(dial_unix(), PIECES_MAX + 1, all, ROOM), -1); /* it fails in the middle */
+    const char *head = ASK("HEAD /pieces?count=3");
+    expect(head, 200, "\r\n\r\n");
+    free(all);
+    int gone = dial_tcp(); /* who goes away in the middle */
+    send_text(gone, "GET /pieces?count=57 HTTP/1.1\r\nHost: x\r\n\r\n");
+    ck_assert_int_gt(recv(gone, answer, 1, 0), 0);
+    close(gone);
+    ck_assert(http_stop());
+    ck_assert_uint_eq(pieces_ended, pieces_begun);
+    ck_assert_uint_eq(pieces_begun, 6); /* 1, 8, 57, 58, and the last two */
+    ck_assert_int_eq(http_listen_unix(path, routes), 0);
+}
+END_TEST
+
 static void
 wait_for_gate(unsigned wanted)
 {
@@ -545,6 +666,7 @@ test_suite(void)
     tcase_add_test(t, silent_connections_make_room);
     tcase_add_test(t, one_address_does_not_push_out_another);
     tcase_add_test(t, unread_answers_are_bounded);
+    tcase_add_test(t, answers_in_pieces);
     tcase_add_test(t, handlers_that_block_hold_nobody_up);
     tcase_add_test(t, the_end_waits_for_handlers);
     suite_add_tcase(s, t);

@@ -61,20 +61,45 @@ middle_of(unsigned bucket)
     return start + (end - start) / 2;
 }
 
+static uint64_t
+count_of_octave(const struct histogram *h, unsigned octave)
+{
+    const uint64_t *buckets = &h->buckets[octave * HISTOGRAM_SUB];
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < HISTOGRAM_SUB; i++)
+        count += buckets[i];
+    return count;
+}
+
+/* How many, one at least, must not be longer than the quantile. */
+static uint64_t
+rank_of(double q, uint64_t count)
+{
+    double exact = q * (double)count;
+    uint64_t rank = (uint64_t)exact;
+
+    rank += (double)rank < exact;
+    return rank ? rank : 1;
+}
+
 void
 histogram_quantiles(const struct histogram *h, const double *q, unsigned count, uint64_t *ns)
 {
-    uint64_t seen = 0;
+    uint64_t seen = 0, wanted = count ? rank_of(q[0], h->count) : 0;
     unsigned n = 0;
 
-    for (uint32_t left = h->octaves; left; left &= left - 1) {
-        unsigned at = first_octave(left) * HISTOGRAM_SUB;
+    for (uint32_t left = h->octaves; left && n < count; left &= left - 1) {
+        unsigned octave = first_octave(left), i = octave * HISTOGRAM_SUB;
+        uint64_t behind = seen + count_of_octave(h, octave);
 
-        for (unsigned i = at; i < at + HISTOGRAM_SUB; i++) {
-            seen += h->buckets[i];
-            while (h->buckets[i] && n < count && (double)seen >= q[n] * (double)h->count)
-                ns[n++] = middle_of(i);
+        while (n < count && behind >= wanted) {
+            while (seen + h->buckets[i] < wanted)
+                seen += h->buckets[i++];
+            ns[n++] = middle_of(i);
+            wanted = n < count ? rank_of(q[n], h->count) : 0;
         }
+        seen = behind;
     }
     for (; n < count; n++)
         ns[n] = 0; /* it is empty */
@@ -95,10 +120,8 @@ histogram_below(const struct histogram *h, uint64_t below[HISTOGRAM_OCTAVES])
     uint64_t seen = 0;
 
     for (unsigned octave = 0; octave < HISTOGRAM_OCTAVES; octave++) {
-        unsigned at = octave * HISTOGRAM_SUB;
-
-        for (unsigned i = at; h->octaves >> octave & 1 && i < at + HISTOGRAM_SUB; i++)
-            seen += h->buckets[i];
+        if (h->octaves >> octave & 1)
+            seen += count_of_octave(h, octave);
         below[octave] = seen;
     }
 }

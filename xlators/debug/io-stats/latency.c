@@ -250,17 +250,32 @@ ios_latency_init(struct ios *ios)
     return err;
 }
 
+/* Adds `octave`, whose counters begin at `counter`. Two plain loops, which the compiler makes wide. */
+static void
+octave_tell(const struct spread *s, unsigned octave, unsigned counter, struct histogram *to)
+{
+    uint64_t *buckets = &to->buckets[octave * HISTOGRAM_SUB], count = 0;
+    const uint16_t *low = s->low + counter;
+    const uint32_t *high = s->high ? s->high + counter : NULL;
+
+    for (unsigned i = 0; i < HISTOGRAM_SUB; i++) {
+        buckets[i] += low[i];
+        count += low[i];
+    }
+    for (unsigned i = 0; high && i < HISTOGRAM_SUB; i++) {
+        buckets[i] += (uint64_t)high[i] << 16;
+        count += (uint64_t)high[i] << 16;
+    }
+    to->count += count;
+    to->octaves |= UINT32_C(1) << octave;
+}
+
 static void
 spread_tell(const struct spread *s, struct histogram *to)
 {
     for (unsigned octave = 0; octave < HISTOGRAM_OCTAVES; octave++) {
-        if (!s->place[octave])
-            continue;
-        unsigned counter = (s->place[octave] - 1u) * HISTOGRAM_SUB;
-
-        for (unsigned i = 0; i < HISTOGRAM_SUB; i++, counter++)
-            histogram_put(to, octave * HISTOGRAM_SUB + i,
-                          s->low[counter] + (s->high ? (uint64_t)s->high[counter] << 16 : 0));
+        if (s->place[octave])
+            octave_tell(s, octave, (s->place[octave] - 1u) * HISTOGRAM_SUB, to);
     }
     to->sum += s->sum;
 }
