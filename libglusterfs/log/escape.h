@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* escape: names that clients choose, made fit to stand in a line of a log or a statedump. */
+/* escape: names that clients choose, made fit to stand in a line of a log or a statedump.
+ * thread: any */
 #ifndef KILN_LOG_ESCAPE_H
 #define KILN_LOG_ESCAPE_H
 
