@@ -250,12 +250,15 @@ stack_file(char path[96], const char *dir, const struct twist *twists, size_t co
 static inline void
 brick_folder(char dir[64], const char *name)
 {
+    char hidden[80];
     struct gfid id;
 
     snprintf(dir, 64, "%s/%s", place, name);
     ck_assert_int_eq(mkdir(dir, 0755), 0);
     ck_assert_int_eq(gfid_parse(VOLUME_ID, 36, &id), 0);
     ck_assert_int_eq(setxattr(dir, "trusted.glusterfs.volume-id", &id, 16, 0), 0);
+    snprintf(hidden, sizeof hidden, "%s/.glusterfs", dir);
+    ck_assert_int_eq(mkdir(hidden, 0700), 0);
 }
 
 static inline struct graph *

@@ -154,16 +154,31 @@ brick_place_check(const char *path, bool *is_missing, struct problem *why)
     return check_there(path, why) ? why->err : check_file_system(path, path, why);
 }
 
+enum { HIDDEN_PATH_MAX = VOLUME_BRICK_PATH_MAX + 16 };
+
+static void
+hidden_path(const struct volume_brick *b, char path[HIDDEN_PATH_MAX])
+{
+    snprintf(path, HIDDEN_PATH_MAX, "%s/.glusterfs", b->path);
+}
+
 int
 brick_place_make(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
+    char hidden[HIDDEN_PATH_MAX];
+
+    hidden_path(b, hidden);
     if (b->made && mkdir(b->path, 0755) < 0)
         return no_brick(b->path, strerror(errno), -errno, why);
     if (b->made)
         (void)chmod(b->path, 0755); /* whatever the umask is; a brick's modes are its own */
-    if (lsetxattr(b->path, VOLUME_ID, &v->id, sizeof v->id, XATTR_CREATE) == 0)
+    int err = lsetxattr(b->path, VOLUME_ID, &v->id, sizeof v->id, XATTR_CREATE) < 0 ? -errno : 0;
+    if (!err && mkdir(hidden, 0700) < 0) {
+        err = -errno;
+        (void)lremovexattr(b->path, VOLUME_ID);
+    }
+    if (!err)
         return 0;
-    int err = -errno;
     if (b->made)
         (void)rmdir(b->path);
     no_brick(b->path, err == -EOPNOTSUPP ? "its file system keeps no trusted.* xattrs" : strerror(-err), err,
@@ -176,11 +191,15 @@ brick_place_make(const struct volume *v, const struct volume_brick *b, struct pr
 int
 brick_place_unmake(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
+    char hidden[HIDDEN_PATH_MAX];
     struct gfid id;
     int err = read_id(b->path, &id);
 
     if (err == -ENOENT)
         return 0;
+    hidden_path(b, hidden);
+    if (!err && gfid_equal(&id, &v->id))
+        (void)rmdir(hidden); /* one with handles was served, and stays */
     /* A folder that was made, and got no id: the process died between the two. */
     bool is_bare = err == -ENODATA && b->made;
     if (!err && gfid_equal(&id, &v->id) && lremovexattr(b->path, VOLUME_ID) == 0)
@@ -205,11 +224,11 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
 int
 brick_place_clear(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
-    char path[VOLUME_BRICK_PATH_MAX + 16];
+    char path[HIDDEN_PATH_MAX];
     struct gfid id;
     struct stat st;
 
-    snprintf(path, sizeof path, "%s/.glusterfs", b->path);
+    hidden_path(b, path);
     if (read_id(b->path, &id) || !gfid_equal(&id, &v->id))
         return 0;
     (void)lremovexattr(b->path, "trusted.gfid"); /* the root's, which the storage gives it */

@@ -135,7 +135,8 @@ note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
             break;
         count_opened(ios);
         fd_ctx_set(reply->fd, xl, ios);
-        ios_inode_count(xl, reply->fd->inode, COUNT_OPEN);
+        if (stk->call.fop == FOP_open) /* `top open` of stock has no creates */
+            ios_inode_count(xl, reply->fd->inode, COUNT_OPEN);
         break;
     default:
         break;
@@ -211,8 +212,7 @@ note_call(struct xlator *xl, struct call_stack *stk)
     case FOP_opendir:
         ios_inode_count(xl, call->loc.inode, COUNT_OPENDIR);
         return false;
-    case FOP_readdir:
-    case FOP_readdirp:
+    case FOP_readdirp: /* and no READDIR, which stock does not count */
         ios_inode_count(xl, call->loc.inode, COUNT_READDIR);
         return false;
     case FOP_open:

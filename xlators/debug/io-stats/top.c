@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* What `volume top` shows: the files that are opened, read, written and listed most often, and fastest
- * (management 4.8).
+ * (management 4.8). As with stock a CREATE is no open, a READDIR no list, and the root and the folders of the
+ * heal index, which have no names, are not shown.
  *
  * The figures are kept with each inode that was used that way, so they last as long as the brick remembers
  * it. A list is made when it is asked for, by one walk over the table. Rates are kept while
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "graph/graph.h"
 #include "mem/mem-pool.h"
@@ -121,6 +123,14 @@ value_of(struct ios_inode *ctx, enum top_op op)
     }
 }
 
+static bool
+is_nameless_dir(struct inode *inode)
+{
+    char path[4096];
+
+    return inode->type == S_IFDIR && (gfid_is_root(&inode->gfid) || inode_path(inode, path, sizeof path) < 0);
+}
+
 static void
 consider(struct inode *inode, void *ctx, void *arg)
 {
@@ -130,7 +140,7 @@ consider(struct inode *inode, void *ctx, void *arg)
 
     while (at > 0 && l->lines[at - 1].value < value)
         at--;
-    if (!value || at == l->wanted)
+    if (!value || at == l->wanted || is_nameless_dir(inode))
         return;
     if (l->count == l->wanted)
         inode_unref(l->lines[--l->count].inode);

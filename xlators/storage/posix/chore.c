@@ -17,11 +17,12 @@ chore_due(struct timer *t)
     struct posix *p = c->p;
 
     pthread_mutex_lock(&p->chores_lock);
+    /* Posted already: it was started anew between the timer's firing and this lock. */
+    bool is_due = !p->chores_stop && !c->is_posted;
     c->is_waiting = false;
-    c->is_posted = !p->chores_stop;
-    bool is_posted = c->is_posted;
+    c->is_posted |= is_due;
     pthread_mutex_unlock(&p->chores_lock);
-    if (is_posted)
+    if (is_due)
         worker_post(&c->job);
 }
 
@@ -62,6 +63,17 @@ posix_chore_start(struct posix_chore *c, uint64_t delay_ms)
 {
     pthread_mutex_lock(&c->p->chores_lock);
     if (!c->is_waiting && !c->is_posted && !c->p->chores_stop) {
+        c->is_waiting = true;
+        timer_start(&c->timer, delay_ms);
+    }
+    pthread_mutex_unlock(&c->p->chores_lock);
+}
+
+void
+posix_chore_restart(struct posix_chore *c, uint64_t delay_ms)
+{
+    pthread_mutex_lock(&c->p->chores_lock);
+    if (!c->is_posted && !c->p->chores_stop) {
         c->is_waiting = true;
         timer_start(&c->timer, delay_ms);
     }

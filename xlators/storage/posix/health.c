@@ -120,5 +120,5 @@ posix_health_start(struct posix *p)
     int64_t interval = posix_conf(p->xl)->health_check_interval;
 
     if (interval > 0)
-        posix_chore_start(&p->health, (uint64_t)interval * 1000);
+        posix_chore_restart(&p->health, (uint64_t)interval * 1000);
 }

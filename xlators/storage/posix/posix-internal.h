@@ -242,6 +242,8 @@ int posix_reserve_check_now(struct xlator *xl, const struct call_stack *stk);
 void posix_chore_init(struct posix_chore *c, struct posix *p, uint64_t (*fn)(struct posix *p));
 /* Due in `delay_ms`, unless it is waiting or running already or the brick stops. */
 void posix_chore_start(struct posix_chore *c, uint64_t delay_ms);
+/* The same for one that waits already, too: its time is another one now. */
+void posix_chore_restart(struct posix_chore *c, uint64_t delay_ms);
 /* None runs after this and none will. */
 void posix_chores_stop(struct posix *p);
 

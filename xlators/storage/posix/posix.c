@@ -406,6 +406,23 @@ check_volume_id(struct posix *p, struct reason *why)
     return 0;
 }
 
+/* glusterd makes it with the brick, and gives the volume-id to any folder that `volume start force` finds in
+ * the brick's place: one with an id and without handles is an emptied brick, or the mount point of a disk
+ * that is away. Heal would fill it. */
+static int
+check_handles_dir(struct posix *p, struct reason *why)
+{
+    struct stat st;
+
+    if (gfid_is_null(&posix_conf(p->xl)->volume_id) ||
+        fstatat(p->brick_fd, POSIX_HIDDEN_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+        return 0;
+    return refuse(p, why, ENOENT,
+                  "has no " POSIX_HIDDEN_DIR "; is the brick's file system mounted? An empty brick is made "
+                  "by mkdir -m 600 %s/" POSIX_HIDDEN_DIR,
+                  p->brick);
+}
+
 static int
 check_root_gfid(struct posix *p, struct reason *why)
 {
@@ -556,8 +573,9 @@ static int
 posix_init(struct xlator *xl, struct reason *why)
 {
     static int (*const steps[])(struct posix *p, struct reason *why) = {
-        check_rights,    open_brick,       check_xattrs,    check_volume_id,
-        check_root_gfid, make_handles_dir, set_brick_owner, take_hostname,
+        check_rights,      open_brick,      check_xattrs,     check_volume_id,
+        check_handles_dir, check_root_gfid, make_handles_dir, set_brick_owner,
+        take_hostname,
     };
 
     struct posix *p = posix_alloc(xl);
@@ -615,7 +633,9 @@ posix_reconfigured(struct xlator *xl, const void *old)
     if (err)
         log_event(LOG_ERROR, xl, "posix-brick-owner", "cannot set brick-uid and brick-gid: %s",
                   strerror(-err));
-    posix_health_start(posix_of(xl)); /* it may have been off; the rest looks at the options when it runs */
+    /* Not with every change: they could put it off for ever. */
+    if (now->health_check_interval != was->health_check_interval)
+        posix_health_start(posix_of(xl));
     posix_janitor_wake(posix_of(xl));
 }
 

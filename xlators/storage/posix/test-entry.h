@@ -56,12 +56,15 @@ graph_of(const char *dir, const char *volume_id, const char *more, char *error, 
 static inline void
 brick_dir(char dir[64])
 {
+    char hidden[80];
     struct gfid id;
 
     strcpy(dir, "/dev/shm/kiln-brick-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(dir));
     gfid_parse(VOLUME_ID, 36, &id);
     ck_assert_int_eq(setxattr(dir, "trusted.glusterfs.volume-id", &id, 16, 0), 0);
+    snprintf(hidden, sizeof hidden, "%s/.glusterfs", dir);
+    ck_assert_int_eq(mkdir(hidden, 0700), 0);
 }
 
 static inline void

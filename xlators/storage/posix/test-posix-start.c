@@ -47,6 +47,24 @@ START_TEST(starts_only_on_its_own_brick)
 }
 END_TEST
 
+/* The mount point of a disk that is away, to which glusterd has given the volume-id. */
+START_TEST(an_emptied_brick_does_not_start)
+{
+    char dir[64], path[128];
+
+    pools();
+    brick_dir(dir);
+    snprintf(path, sizeof path, "%s/.glusterfs", dir);
+    ck_assert_int_eq(rmdir(path), 0);
+    ck_assert(!starts(dir, VOLUME_ID, ""));
+    ck_assert_int_eq(access(path, F_OK), -1);
+    ck_assert_int_eq(getxattr(dir, "trusted.gfid", path, sizeof path), -1);
+    ck_assert_int_eq(mkdir(path, 0600), 0);
+    ck_assert(starts(dir, VOLUME_ID, ""));
+    remove_tree(dir);
+}
+END_TEST
+
 START_TEST(root_handle_must_lead_to_the_brick)
 {
     char dir[64], path[192];
@@ -208,6 +226,8 @@ test_suite(void)
 
     root_or_skip();
     tcase_add_test(start, starts_only_on_its_own_brick);
+    tcase_add_test(start, an_emptied_brick_does_not_start);
+    tcase_add_test(start, an_emptied_brick_does_not_start);
     tcase_add_test(start, root_handle_must_lead_to_the_brick);
     suite_add_tcase(s, start);
 

@@ -282,7 +282,9 @@ posix_virtual_get(struct xlator *xl, struct call_stack *stk, struct posix_obj *o
         if (is_prefix ? strncmp(name, getters[i].name, len - 1) == 0 : strcmp(name, getters[i].name) == 0)
             return getters[i].get(&a);
     }
-    /* list-node-uuids and the index's are made by other layers; a client's own (glusterfs.gfid) came to the
-     * wrong place. */
-    return strncmp(name, "glusterfs.gfid", 14) == 0 ? -ENOTSUP : -ENODATA;
+    /* list-node-uuids and the index's are made by other layers; a client's own (glusterfs.gfid) and what only
+     * a lookup asks for came to the wrong place. */
+    return strncmp(name, "glusterfs.gfid", 14) == 0 || strcmp(name, "glusterfs.ancestry.dentry") == 0
+               ? -ENOTSUP
+               : -ENODATA;
 }

@@ -56,12 +56,12 @@ get_acl_text(struct getter *g, const char *key)
     return err ? err : n;
 }
 
-/* Marks that travel in dicts; some can be asked for. */
+/* Marks that travel in dicts; some can be asked for. Of the others the file system says that it has none. */
 static ssize_t
 get_mark(struct getter *g, const char *key)
 {
     if (strcmp(key, dict_key_text(DICT_KEY_OPEN_FD_COUNT)) != 0)
-        return -ENODATA;
+        return get_stored(g, key);
     int err = dict_set_uint(g->reply, DICT_KEY_OPEN_FD_COUNT, atomic_load(&g->inode->open_fds));
     return err;
 }
