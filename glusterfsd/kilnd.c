@@ -45,9 +45,10 @@
 /* jemalloc reads this at its start; the environment's MALLOC_CONF wins. Operations do not call the
  * allocator. Attaching a brick does, in a thread of its own, and each thread takes the next arena: with the
  * default, four for each processor, what stays is spread over all of them, and an arena that no thread
- * visits any more gives nothing back. */
+ * visits any more gives nothing back. For the same reason no thread keeps freed memory for itself: with 40
+ * bricks at rest that was 1.3 of 10.7 MB. */
 extern const char *malloc_conf;
-const char *malloc_conf = "narenas:1";
+const char *malloc_conf = "narenas:1,tcache:false";
 
 const char daemon_name[] = "kilnd";
 static struct kilnd_options options;

@@ -14,13 +14,13 @@ M=$T/mnt B=$T/bricks H=$glusterd_host G="gluster --mode=script"
 export M B H G
 
 masked() {
-    sed -E "s,tmp-kiln-test\.\w+,TT,g; s,/tmp/kiln-test\.\w+,TT,g; s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g
+    sed -E "s,tmp-kiln-test\.\w+,TT,g; s,/?tmp/kiln-test\.\w+,TT,g; s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g
         s/[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]+( \+0000)?/TIME/g; s/[0-9a-f]{16}\.socket/SOCKET/; s/gfid2path\.[0-9a-f]{16}/gfid2path.HASH/
         s/^(s\/\S+) +[0-9]+ +0 +Y +[0-9]+/\1 PORT Y PID/; s/(on localhost) +N\/A +N\/A +[YN] +\S+/\1/
         s/ N +[0-9]+ *$/ N N\/A/; s/ +/ /g; s/ +$//"
 }
 
-# A failed brick that shares its process keeps its process id in the table until it is detached, half a minute later.
+# `volume status` shows a failed brick that shares its process with the process's id until it is detached, half a minute later.
 say() {
     local status=0 out
     out=$(timeout 100 bash -c "$*" 2>&1 </dev/null) || status=$?
@@ -30,8 +30,8 @@ say() {
 } >&3
 
 online() { wait_for 120 "$2 bricks of $1" bricks_all_online "$1" "$2" || echo "never were $2 bricks of $1 online" >&3; }
-reached() { wait_for 120 "the mount of $1" gl_mount_reaches "$M" "$1" "$2" || echo "the mount never reached $1" >&3; }
-healed() { wait_for 120 "heal of $1" entries_are_gone "$1" "$2" || echo "$1 was never healed" >&3; }
+reached() { wait_for 60 "the mount of $1" gl_mount_reaches "$M" "$1" "$2" || echo "the mount never reached $1" >&3; }
+healed() { wait_for 60 "heal of $1" entries_are_gone "$1" "$2" || echo "$1 was never healed" >&3; }
 entries_are_gone() { [[ $(gl volume heal "$1" info | grep -c '^Number of entries: 0$') == "$2" ]]; }
 mounted() {
     gl_mount "$1" "$M" "${@:3}"
@@ -321,7 +321,7 @@ if [[ -n $session ]]; then
     exec 3>"$1"
     tap_finish() { :; }
     set +e
-    mkdir "$M"
+    mkdir "$M" "$B"
     glusterd_bricks_start
     session_"$session"
     exit 0
