@@ -79,6 +79,14 @@ new_folders_share() {
 }
 t_here "so do the first names of a new folder" wait_for 240 "new folders to share locks" new_folders_share
 rm -rf "$kiln"/d/new*
+label_errno() {
+    python3 -c 'import os, sys
+try:
+    os.getxattr(sys.argv[1], "security.selinux")
+except OSError as e:
+    print(e.errno)' "$1"
+}
+is "$(label_errno "$kiln/d")" 95 "EOPNOTSUPP for a label, so that ls -l does not ask for each file's"
 is "$(stat -c %o "$kiln/d")" "$(stat -c %o "$stock/d")" "programs are told to write as much at a time as by a stock mount"
 
 # Distribute locks both names of each, too: 8 calls.
