@@ -100,7 +100,7 @@ session_options() {
     wait_for 60 "the options to act" owner_is 77:78 || true
     say "cd $M; echo a >h0; for i in 1 2 3 4; do ln h0 h\$i; done; stat -c '%a %h' h0; mkdir d; mknod p p; stat -c %a d p; stat -c %u:%g ."
     say "cd $B; getfattr -d -m . v0/h0 | sed -E 's/=.*/=/; s/pgfid.*/pgfid/'"
-    say "cd $M; getfattr --absolute-names -n trusted.glusterfs.pathinfo h0 | tr '<' '\n' | sort"
+    say "cd $M; getfattr --absolute-names -n trusted.glusterfs.pathinfo h0 | grep -o 'POSIX[^>]*' | sort"
     say "$G volume reset v"
     for pair in "storage.max-hardlinks -1" "storage.create-mask 99999" "storage.reserve 101" "storage.batch-fsync-mode nothing" \
         "storage.batch-fsync-delay-usec x" "storage.owner-uid -2" "network.inode-lru-limit 10" "performance.io-thread-count 65" \

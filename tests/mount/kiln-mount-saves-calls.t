@@ -28,7 +28,7 @@ count_begin() {
 count_end() {
     local fop n
     calls_take "${mount_pid[$kiln]}" "$T/after"
-    calls=([stat]=0 [fsync]=0 [inodelk]=0 [writev]=0 [entrylk]=0)
+    calls=([stat]=0 [fsync]=0 [inodelk]=0 [writev]=0 [entrylk]=0 [lookup]=0)
     while read -r fop n; do
         calls[$fop]=$n
     done <"$T/after"
@@ -77,6 +77,15 @@ new_folders_share() {
     diag "${calls[entrylk]} ENTRYLKs and unlocks for 10 new folders of 8 files"
     [[ ${calls[entrylk]} -le 240 ]]
 }
+make_folders() {
+    mkdir "$kiln"/d/made{1..10}
+}
+count_begin
+t "ten folders are made" make_folders
+count_end
+t "they are not looked at before they get their layouts (${calls[lookup]} LOOKUPs)" test "${calls[lookup]}" -lt 40
+rmdir "$kiln"/d/made*
+
 t_here "so do the first names of a new folder" wait_for 240 "new folders to share locks" new_folders_share
 rm -rf "$kiln"/d/new*
 label_errno() {

@@ -260,8 +260,9 @@ int folder_clear(const struct op *o, struct inode *folder);
 int heal_folder(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
                 struct inode *folder);
 /* A layout for a new folder, written everywhere; it was made on the children whose err in `l` is
- * LAYOUT_NO_XATTR. Takes the reference over. */
-int heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, unsigned hashed);
+ * LAYOUT_NO_XATTR. The caller has the lock of mkdir.c's step 3. `is_ours`: nobody else can have given it one.
+ * Takes the reference over. */
+int heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, bool is_ours);
 
 /* ---- lookup.c -------------------------------------------------------------------------------- */
 

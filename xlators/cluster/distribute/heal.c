@@ -183,29 +183,33 @@ heal_layout(const struct op *o, struct folder_look *f, struct inode *folder)
     return err;
 }
 
-int
-heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, unsigned hashed)
+/* NULL: nobody has given it one. */
+static struct layout *
+layout_of_another(const struct op *o, struct inode *folder)
 {
-    struct dist_lock lock = {.child = hashed, .inode = folder, .domain = DOMAIN_LAYOUT, .type = FLOCK_WRITE};
-    uint32_t commit = dist_conf(o->d)->optimizes_lookup ? atomic_load(&o->d->commit) : LAYOUT_COMMIT_INVALID;
     struct folder_look f;
-    int err = dist_locks_take(o, &lock, 1);
+    int err = folder_look(o, &f, NULL, NULL, folder, -1, NULL);
+    struct layout *l = !err && is_whole(&f) ? layout_ref(f.layout) : NULL;
 
-    if (err) {
+    folder_look_end(&f);
+    return l;
+}
+
+int
+heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, bool is_ours)
+{
+    uint32_t commit = dist_conf(o->d)->optimizes_lookup ? atomic_load(&o->d->commit) : LAYOUT_COMMIT_INVALID;
+    struct layout *others = is_ours ? NULL : layout_of_another(o, folder);
+    int err = 0;
+
+    if (others) {
         layout_unref(l);
-        return err;
-    }
-    err = folder_look(o, &f, NULL, NULL, folder, -1, NULL);
-    if (!err && is_whole(&f)) { /* another client was here */
-        layout_unref(l);
-        l = layout_ref(f.layout);
+        l = others;
     } else {
         err = assign(o, folder, l, commit);
         if (!err)
             err = write_ranges(o, folder, l, NULL);
     }
-    folder_look_end(&f);
-    dist_locks_drop(o, &lock, 1);
     if (!err)
         return place_set_layout(o->d, folder, l);
     layout_unref(l);

@@ -6,12 +6,15 @@
  *   2. MKDIR there, with an xattr that makes it the MDS, and the check of the parent's range that create.c
  *      has. If that one refuses, the layout is read again and the folder made where the name is hashed now.
  *      EEXIST comes from here.
- *   3. MKDIR on all others. What fails there is left to whoever looks at the folder next.
- *   4. The locks are given back; WRLCK dht.layout.heal on the new folder, on the hashed subvolume; the
- *      layout is written everywhere. Failing is left to the next look, too.
+ *   3. WRLCK dht.layout.heal on the new folder, on the hashed subvolume.
+ *   4. MKDIR on all others. What fails there is left to whoever looks at the folder next.
+ *   5. The name's locks are given back; the layout is written everywhere. Failing is left to the next look,
+ *      too.
  *
- * Others see: between 2 and 3 a folder that is on one subvolume, and between 3 and 4 one without ranges. Who
- * looks at it then mends it (heal.c), and waits for these locks before. */
+ * Others see: between 2 and 4 a folder that is on one subvolume, and between 4 and 5 one without ranges. Who
+ * looks at it then mends it (heal.c), and waits for these locks before: for the name's to make it where it
+ * is missing, then for that of 3 to give it ranges. So nobody has given it any if 4 has made it everywhere;
+ * else it is looked at once more before 5. */
 #include <errno.h>
 #include <string.h>
 
@@ -77,13 +80,14 @@ make_where_hashed(const struct op *o, int *hashed, struct dist_lock lock[2], str
     return err;
 }
 
-/* Step 3. In `l` who has it now. */
+/* Step 4. In `l` who has it now; *is_ours: all others were asked, and made it. */
 static int
-make_others(const struct op *o, unsigned hashed, struct layout *l, struct iatt *sum)
+make_others(const struct op *o, unsigned hashed, struct layout *l, struct iatt *sum, bool *is_ours)
 {
     struct fan fan;
     int err = dist_fan_begin(&fan, o);
 
+    *is_ours = fan.count > 1;
     for (unsigned i = 0; i < fan.count; i++) {
         if (i != hashed)
             dist_fan_add(&fan, i, dist_call_copy(o));
@@ -97,6 +101,7 @@ make_others(const struct op *o, unsigned hashed, struct layout *l, struct iatt *
             layout_read(l, i, NULL, 0);
         else
             layout_failed(l, i, -ret);
+        *is_ours &= ret >= 0;
         if (fan.call[i] && ret >= 0)
             folder_merge(sum, &fan.call[i]->reply.stat);
     }
@@ -104,21 +109,26 @@ make_others(const struct op *o, unsigned hashed, struct layout *l, struct iatt *
     return err;
 }
 
-/* Steps 3 and 4: the folder is there, whatever becomes of them. */
+/* Steps 3 to 5: the folder is there, whatever becomes of them. */
 static void
 finish(const struct op *o, unsigned hashed, struct dist_lock lock[2], struct inode *folder, struct iatt *sum)
 {
+    struct dist_lock ranges = {
+        .child = hashed, .inode = folder, .domain = DOMAIN_LAYOUT, .type = FLOCK_WRITE};
     struct layout *l = layout_new(o->d->count, o->d->xl->graph->owner);
+    bool is_ours = false;
 
     if (l)
         l->generation = atomic_load(&o->d->generation);
-    int err = l ? make_others(o, hashed, l, sum) : -ENOMEM;
+    int locked = dist_locks_take(o, &ranges, 1);
+    int err = l ? make_others(o, hashed, l, sum, &is_ours) : -ENOMEM;
 
     dist_locks_drop(o, lock, 2);
-    if (!err)
-        (void)heal_layout_new(o, folder, l, hashed);
+    if (!err && !locked)
+        (void)heal_layout_new(o, folder, l, is_ours);
     else
         layout_unref(l);
+    dist_locks_drop(o, &ranges, 1); /* if it was taken */
 }
 
 xl_verdict
