@@ -10,12 +10,13 @@
 #include <urcu.h>
 #include <urcu/list.h>
 
+#include "event/timer.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "xlators/mount/fuse/fuse.h"
 
 /* What there is to do for a mount; its thread does it in this order, but for the last, which ends all. */
-enum { NEXT_TELL_S = 10 };
+enum { NEXT_TELL_S = 10, THREAD_AGAIN_MS = 1000 };
 enum { TO_START = 1, TO_FOLLOW = 2, TO_LEAVE = 4, TO_TIDY = 8 };
 
 struct mount {
@@ -27,6 +28,7 @@ struct mount {
     void *arg;
     struct volfile_digest digest; /* of what the graph has been told last */
     struct cds_list_head old;     /* graphs of before, of which files are open */
+    struct timer again;           /* armed while there is something to do, and no thread to be had */
 
     pthread_mutex_t
         lock; /* guards what follows; only graph_pin() and spec_refetch() are called with it held */
@@ -83,7 +85,7 @@ start_thread(struct mount *m)
 }
 
 /* Something is to be done, `text` or a flag has been set. Any thread; `lock` is held, and let go. What cannot
- * get a thread now is done with what comes next. */
+ * get a thread now is tried again until it has one, but for the start, of which mounts_add() tells. */
 static int
 wake_and_unlock(struct mount *m, unsigned what)
 {
@@ -98,9 +100,20 @@ wake_and_unlock(struct mount *m, unsigned what)
         log_event(LOG_ERROR, NULL, "mount-no-thread", "%s: %s", m->mountpoint, strerror(-err));
         pthread_mutex_lock(&m->lock);
         m->is_acting = false;
+        if (what != TO_START) /* with the lock: another one may get a thread, which frees the mount */
+            timer_start(&m->again, THREAD_AGAIN_MS);
         pthread_mutex_unlock(&m->lock);
     }
     return err;
+}
+
+static void
+try_again(struct timer *t)
+{
+    struct mount *m = caa_container_of(t, struct mount, again);
+
+    pthread_mutex_lock(&m->lock);
+    (void)wake_and_unlock(m, m->to_do);
 }
 
 /* ---- what workers tell ----------------------------------------------------------------------- */
@@ -512,6 +525,7 @@ follow(struct mount *m)
 static void
 free_mount(struct mount *m)
 {
+    (void)timer_stop(&m->again);
     pthread_cond_destroy(&m->changed);
     pthread_mutex_destroy(&m->lock);
     free(m->text);
@@ -652,6 +666,7 @@ make(const struct mount_options *o, const char *mountpoint)
     }
     m->options = *o;
     CDS_INIT_LIST_HEAD(&m->old);
+    timer_init(&m->again, try_again);
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->changed, NULL);
     return m;
