@@ -34,6 +34,7 @@ t "they go to the bricks together ($sent WRITEs for 1000)" test "$sent" -lt 4
 is "$(stat -c %s "$b/tiny")" 16000 "all of them"
 is "$(python3 "$work" fill "$a/full")" ENOSPC "who fills the volume is told, and keeps what fsync has confirmed"
 rm "$a/full"
+wait_for 60 "room" touch "$a/stream" # a brick looks each five seconds whether its disk is full (storage.reserve)
 
 # Ended by a signal in the middle of writes.
 where() {
