@@ -7,6 +7,7 @@
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
+export KILN_POOLS=on # in a build with ASan they are off if nobody says so, and then have no figures
 
 volume_new v 1x2
 volume_new w 1x1
