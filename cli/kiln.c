@@ -76,14 +76,17 @@ find_verb(const char *word)
     return NULL;
 }
 
+#define MOVED_BY_HAND                                                                                        \
+    "what is to spread is moved by hand: folders made after add-brick use all bricks,\n"                     \
+    "            those that were there keep to theirs",                                                      \
+        "cp -a DIR NEW && mv -T DIR OLD && mv -T NEW DIR   # in a mount, while nobody writes there"
+
 /* What gluster has, and people look for. */
 static const struct unbuilt {
     const char *word, *expected, *type;
 } unbuilt[] = {
-    {"rebalance",
-     "what is to spread is moved by hand: folders made after add-brick use all bricks,\n"
-     "            those that were there keep to theirs",
-     "cp -a DIR NEW && mv -T DIR OLD && mv -T NEW DIR   # in a mount, while nobody writes there"},
+    {"rebalance", MOVED_BY_HAND},
+    {"fix-layout", MOVED_BY_HAND},
     {"quota", "volumes without limits for folders", NULL},
     {"bitrot", "file systems that keep checksums, or none", NULL},
     {"snapshot", "snapshots of the bricks' file systems, below stopped volumes", NULL},
@@ -92,6 +95,9 @@ static const struct unbuilt {
      "extras/use-kiln.sh on"},
     {"pool", "the folders of one machine; for several run the bricks under a stock glusterd",
      "extras/use-kiln.sh on"},
+    {"sync", "the folders of one machine: there is nobody to fetch volumes from", NULL},
+    {"log", "kilnd's log: its file may be moved away, and is opened anew on SIGHUP",
+     "systemctl reload kilnd"},
 };
 
 /* How many letters of one must be changed, added or left out to get the other; `b` has less than 32. */
@@ -121,7 +127,7 @@ static const char *
 nearest_verb(const char *word)
 {
     const char *nearest = NULL;
-    unsigned least = 3;
+    unsigned least = strlen(word) < 5 ? 2 : 3; /* of a short word more than one letter is another word */
 
     for (const struct verb *v = verbs; v->name; v++) {
         unsigned letters = letters_between(word, v->name);

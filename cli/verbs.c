@@ -78,7 +78,7 @@ const struct verb verbs[] = {
      "sorted\n"
      "by; q: the end. "
      "--once: the figures of one second, and done; so it is with --json.",
-     0, 1, top},
+     0, -1, top},
     {"explain", "FILE", "What a statedump means: what waits on what, where memory is",
      "FILE is what kiln statedump has had written, or an answer of /statedump.json; - is standard input.\n"
      "kilnd is not asked.",

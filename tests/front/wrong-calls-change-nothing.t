@@ -57,6 +57,11 @@ refused 1 'ping-timeout' volume set demo network.ping-timeout soon
 refused 1 'ping-timeout' volume set demo performance.read-ahead on network.ping-timeout 100000
 refused 1 'not built' volume set demo locks.trace on
 refused 1 'rebalance is not built' volume rebalance demo fix-layout start
+refused 1 'fix-layout is not built' volume fix-layout demo
+refused 1 'top of files is not built' volume top demo open
+refused 1 'log is not built' volume log demo rotate
+refused 2 'there is no verb' volume lot demo
+refused 2 "'extra' is not known" top --once extra
 refused 1 'quota is not built' volume quota demo enable
 refused 2 'did you mean start' volume strat demo
 refused 2 'one of the verbs' volume nosuchverb demo
