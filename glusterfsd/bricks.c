@@ -10,6 +10,7 @@
 #include <time.h>
 #include <urcu.h>
 
+#include "base/thread.h"
 #include "event/timer.h"
 #include "graph/graph.h"
 #include "log/log.h"
@@ -607,19 +608,6 @@ job_thread(void *arg)
     return NULL;
 }
 
-static int
-start_thread(void *(*fn)(void *), void *arg)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    int err = pthread_create(&thread, &attr, fn, arg);
-    pthread_attr_destroy(&attr);
-    return -err;
-}
-
 /* Takes the volfile over, if one is given. */
 static int
 post(int kind, const char *path, struct volfile *v, const char *name, bricks_done done, void *arg)
@@ -638,7 +626,7 @@ post(int kind, const char *path, struct volfile *v, const char *name, bricks_don
         return -ENOMEM;
     }
     int err = enter_job(j) ? 0 : -ESHUTDOWN;
-    if (!err && (err = start_thread(job_thread, j)))
+    if (!err && (err = thread_start(job_thread, j)))
         leave_job(j);
     if (err)
         job_free(j);

@@ -15,6 +15,7 @@
 #include <urcu.h>
 #include <urcu/list.h>
 
+#include "base/thread.h"
 #include "glusterfsd/http-library.h"
 #include "log/log.h"
 #include "rpc/transport/unix-name.h"
@@ -302,19 +303,6 @@ blocking_main(void *arg)
     return NULL;
 }
 
-static int
-start_thread(struct exchange *x)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    int err = pthread_create(&thread, &attr, blocking_main, x);
-    pthread_attr_destroy(&attr);
-    return err;
-}
-
 /* True: the connection sleeps until its handler's thread resumes it, and *x is that thread's. False:
  * answered, with an error. */
 static bool
@@ -332,10 +320,10 @@ handle_in_thread(struct exchange *x)
         return false;
     }
     mhd.suspend_connection(x->req.connection);
-    int err = start_thread(x);
+    int err = thread_start(blocking_main, x);
     if (!err)
         return true;
-    http_fail(&x->answer, MHD_HTTP_SERVICE_UNAVAILABLE, "no thread: %s", strerror(err));
+    http_fail(&x->answer, MHD_HTTP_SERVICE_UNAVAILABLE, "no thread: %s", strerror(-err));
     x->is_handled = true;
     pthread_mutex_lock(&lock);
     threads->running--;

@@ -10,6 +10,7 @@
 #include <urcu.h>
 #include <urcu/list.h>
 
+#include "base/thread.h"
 #include "event/timer.h"
 #include "graph/graph.h"
 #include "log/log.h"
@@ -71,17 +72,11 @@ count_threads(int change)
 static int
 start_thread(struct mount *m)
 {
-    pthread_attr_t attr;
-    pthread_t thread;
-
     count_threads(1);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    int err = pthread_create(&thread, &attr, act, m);
-    pthread_attr_destroy(&attr);
+    int err = thread_start(act, m);
     if (err)
         count_threads(-1);
-    return -err;
+    return err;
 }
 
 /* Something is to be done, `text` or a flag has been set. Any thread; `lock` is held, and let go. What cannot
