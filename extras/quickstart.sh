@@ -192,7 +192,7 @@ make_volume() {
 
 # Mounted, and connected to all four bricks, as these say.
 is_up() {
-    is_mounted "$mount_dir" fuse.glusterfs && [[ $(kiln --json top --once | grep -c '"client": "fuse"') -ge 4 ]]
+    is_mounted "$mount_dir" fuse.glusterfs && [[ $(kiln --json top --once | grep -oE '"client": *"fuse"' | wc -l) -ge 4 ]]
 }
 
 mount_volume() {
