@@ -512,12 +512,18 @@ enum part {
 };
 
 static void
+put_row_family(struct http_answer *a, const struct brick_row *row)
+{
+    family(a, row->name, row->type, row->help);
+}
+
+static void
 put_family(struct http_answer *a, unsigned part)
 {
-    const struct brick_row *row = part < PART_KILN ? &gluster_rows[part] : &kiln_rows[part - PART_KILN];
-
-    if (part < PART_PROFILE)
-        family(a, row->name, row->type, row->help);
+    if (part < PART_KILN)
+        put_row_family(a, &gluster_rows[part]);
+    else if (part < PART_PROFILE)
+        put_row_family(a, &kiln_rows[part - PART_KILN]);
     else if (part < PART_CALLS)
         family(a, profile_rows[part - PART_PROFILE].name, "gauge", profile_rows[part - PART_PROFILE].help);
     else if (part == PART_CALLS)
