@@ -296,7 +296,7 @@ dialler_start(struct dialler *d, const struct dial_target *target)
     d->is_tcp = !target->path;
     d->wants_low_port = d->is_tcp && target->wants_low_port;
     d->wants_local = d->is_tcp && target->wants_local;
-    d->local_to.ss_family = 0;
+    d->local_to = (struct sockaddr_storage){0};
     d->timeout_ms = target->timeout_ms ? target->timeout_ms : DIAL_TIMEOUT_MS;
     if (d->is_tcp)
         find_host(d, target);

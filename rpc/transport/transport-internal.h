@@ -105,12 +105,12 @@ count_up(_Atomic uint64_t *counter, uint64_t by)
 }
 
 /* conn.c */
-/* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. 0, also
- * when it was refused; -ENOMEM, -EMFILE: `accepted` was not asked. */
 struct conn_origin {
     bool is_tcp, is_dialled;
     const struct sockaddr_storage *peer; /* NULL: as the socket says */
 };
+/* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. 0, also
+ * when it was refused; -ENOMEM, -EMFILE: `accepted` was not asked. */
 int conn_start(int fd, const struct conn_origin *from, const struct transport_ops *ops, void *arg);
 /* No more sending or receiving: the queue is given back, `closed` follows. Any thread, also twice. */
 void conn_kill(struct conn *c);
