@@ -196,13 +196,11 @@ access_rename(struct xlator *xl, struct call_stack *stk)
     return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_rename);
 }
 
+/* A sticky folder lets everybody give a name, and nobody take another's: stock refuses both. */
 static int
 rule_link(struct access_query *q)
 {
-    const struct fop_call *c = &q->stk->call;
-    int rc = ask_permits(q, c->loc2.parent, ACL_WRITE);
-
-    return rc ? rc : ask_sticky(q, c->loc2.parent, c->loc.inode); /* stock asks that, too */
+    return ask_permits(q, q->stk->call.loc2.parent, ACL_WRITE);
 }
 
 static xl_verdict
