@@ -69,8 +69,8 @@ START_TEST(each_fop_sets_its_times)
     } want[] = {
         {FOP_create, 0x1f}, {FOP_mknod, 0x1f},    {FOP_mkdir, 0x1f},  {FOP_symlink, 0x1f}, {FOP_unlink, 0x19},
         {FOP_rmdir, 0x19},  {FOP_link, 0x19},     {FOP_rename, 0x19}, {FOP_writev, 3},     {FOP_truncate, 3},
-        {FOP_ftruncate, 3}, {FOP_removexattr, 1}, {FOP_setxattr, 1},  {FOP_fallocate, 6},  {FOP_zerofill, 6},
-        {FOP_open, 0},      {FOP_readv, 0},       {FOP_stat, 0},      {FOP_fsync, 0},
+        {FOP_ftruncate, 3}, {FOP_removexattr, 1}, {FOP_setxattr, 1},  {FOP_fallocate, 3},  {FOP_zerofill, 3},
+        {FOP_discard, 3},   {FOP_open, 0},      {FOP_readv, 0},       {FOP_stat, 0},      {FOP_fsync, 0},
     };
 
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)

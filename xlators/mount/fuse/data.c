@@ -357,6 +357,10 @@ op_lseek(fuse_req_t req, fuse_ino_t number, off_t off, int whence, struct fuse_f
         fuse_reply_err(req, EINVAL);
         return;
     }
+    if (off < 0) { /* as local file systems: nothing is there */
+        fuse_reply_err(req, ENXIO);
+        return;
+    }
     struct task *t = task_new(req, FOP_seek, number, lseek_go);
 
     if (!t)
