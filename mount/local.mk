@@ -39,6 +39,11 @@ check_PROGRAMS += mount/test-helper
 mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h
 mount_test_helper_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += mount/test-mount
+mount_test_mount_SOURCES = mount/test-mount.c mount/mount.c mount/mount.h
+mount_test_mount_LDFLAGS = -Wl,--wrap=thread_start -Wl,--wrap=pthread_mutex_lock
+mount_test_mount_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += mount/test-shared
 mount_test_shared_SOURCES = mount/test-shared.c mount/shared.c mount/shared.h
 mount_test_shared_LDADD = $(TEST_LIBS)

@@ -94,8 +94,8 @@ wake_and_unlock(struct mount *m, unsigned what)
     if (starts && (err = start_thread(m))) {
         log_event(LOG_ERROR, NULL, "mount-no-thread", "%s: %s", m->mountpoint, strerror(-err));
         pthread_mutex_lock(&m->lock);
-        m->is_acting = false;
-        if (what != TO_START) /* with the lock: another one may get a thread, which frees the mount */
+        m->is_acting = what == TO_START; /* it stays with who adds it: a thread would free it, too */
+        if (!m->is_acting) /* with the lock: another one may get a thread, which frees the mount */
             timer_start(&m->again, THREAD_AGAIN_MS);
         pthread_mutex_unlock(&m->lock);
     }
