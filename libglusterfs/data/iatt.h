@@ -49,6 +49,18 @@ enum {
     SETATTR_MTIME_NOW = 0x100,
 };
 
+/* The bits of the mode that a change of the contents takes away, as the kernel does it: set-user-id, and
+ * set-group-id where the group may execute, as without that it means something else. */
+static inline uint32_t
+iatt_privs(const struct iatt *a)
+{
+    uint32_t group = S_ISGID | S_IXGRP;
+
+    if (S_ISDIR(a->mode))
+        return 0;
+    return (a->mode & S_ISUID) | ((a->mode & group) == group ? S_ISGID : 0);
+}
+
 /* From a stat of the backend object; keeps nothing, any thread. `gfid` may be NULL (unknown). The handle's
  * link is taken off unless it is a directory. */
 void iatt_from_stat(struct iatt *out, const struct stat *st, const struct gfid *gfid);

@@ -117,6 +117,9 @@ struct trash_wish {
 /* `cmd` of a FLUSH that is for the mount's own layers (xlator_type.answers_early): bricks have nothing to do.
  */
 enum { FLUSH_OF_MOUNT = 1 };
+/* `cmd` of a WRITE by one who must not leave set-id bits in the file's mode (iatt_privs): who answers it
+ * early sees to it. Bricks are not told. */
+enum { WRITE_KILLS_PRIVS = 1 };
 
 struct fop_call {
     enum fop fop;

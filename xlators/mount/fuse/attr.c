@@ -13,6 +13,7 @@ reply_attr(struct task *t, const struct iatt *a)
     struct stat st;
 
     iatt_to_stat(a, &st);
+    privs_told(node_at(t->m, t->number), a);
     fuse_reply_attr(t->req, &st, t->m->attr_timeout_s);
 }
 
@@ -139,6 +140,10 @@ setattr_go(struct task *t)
         ret = task_call_by_number(t);
         a = t->stk->reply.stat;
     }
+    if (ret >= 0 && t->kills_privs)
+        ret = privs_kill(t, t->stk->call.fd, &a);
+    else if (ret >= 0 && !t->to_set && atomic_load(&t->m->kills_privs))
+        ret = privs_kill_if_allowed(t, &a);
     fuse_folder_changed(folder, NULL, NULL);
     node_has_changed(t);
     if (ret < 0)
@@ -159,6 +164,7 @@ op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *attr, int to_set, str
     t->to_set = to_set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
                           FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
                           FUSE_SET_ATTR_MTIME_NOW);
+    t->kills_privs = privs_are_to_be_killed();
     t->stk->call.offset = (uint64_t)attr->st_size;
     t->stk->call.stbuf.mode = attr->st_mode & 07777;
     t->stk->call.stbuf.uid = attr->st_uid;

@@ -197,9 +197,15 @@ write_go(struct task *t)
 {
     int ret = take_kept_error(t);
 
+    if (!ret && t->kills_privs)
+        ret = privs_before_write(t);
     if (!ret)
         ret = task_call(t);
+    if (ret >= 0 && t->kills_privs) {
+        int err = privs_after_write(t);
 
+        ret = err ? err : ret;
+    }
     if (ret < 0 || !is_synchronous(t, O_DSYNC) || !(t->stk->call.flags & O_DSYNC))
         node_has_changed(t);
     if (ret < 0)
@@ -240,6 +246,8 @@ op_write(fuse_req_t req, fuse_ino_t number, const char *bytes, size_t size, off_
     set_payload(t, bytes, size);
     t->stk->call.offset = (uint64_t)off;
     t->stk->call.flags = (uint32_t)fi->flags;
+    t->kills_privs = privs_are_to_be_killed();
+    t->stk->call.cmd = t->kills_privs ? WRITE_KILLS_PRIVS : 0;
     task_start(t);
 }
 

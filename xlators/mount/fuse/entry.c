@@ -43,6 +43,8 @@ entry_fill(struct fuse_mount *m, const struct iatt *a, struct fuse_entry_param *
     if (!inode)
         return gfid_is_null(&a->gfid) ? -EIO : -ENOMEM;
     e->ino = node_tell(m, inode);
+    if (e->ino)
+        privs_told(node_at(m, e->ino), a);
     inode_unref(inode);
     iatt_to_stat(a, &e->attr);
     return e->ino ? 0 : -ENOMEM;
@@ -221,16 +223,14 @@ op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char *name)
     task_start(t);
 }
 
-/* A new file is on the disk with the first write that is. */
-static void
-note_new(struct task *t, fuse_ino_t number)
+/* It was not there: it has the gfid that we have asked for. */
+static bool
+is_new(const struct task *t)
 {
-    struct fuse_node *node = node_at(t->m, number);
     struct gfid asked;
-    int err = dict_get_gfid(t->stk->call.xdata, DICT_KEY_GFID_REQ, &asked);
 
-    if (node && !err && gfid_equal(&asked, &node->inode->gfid))
-        node_is_synced(node, 0);
+    return !dict_get_gfid(t->stk->call.xdata, DICT_KEY_GFID_REQ, &asked) &&
+           gfid_equal(&asked, &t->stk->reply.stat.gfid);
 }
 
 static void
@@ -238,7 +238,10 @@ create_go(struct task *t)
 {
     struct fuse_entry_param e;
     int ret = change_names(t);
+    bool was_there = ret >= 0 && !is_new(t);
 
+    if (was_there && t->kills_privs) /* the kernel did not know of it when it asked to truncate it */
+        ret = privs_kill(t, t->stk->reply.fd, &t->stk->reply.stat);
     if (ret >= 0)
         ret = entry_fill(t->m, &t->stk->reply.stat, &e);
     if (ret < 0) {
@@ -246,9 +249,11 @@ create_go(struct task *t)
         return;
     }
     struct inode *inode = node_inode(t->m, e.ino);
-    struct fuse_file *f = file_new(t->m, node_at(t->m, e.ino), t->stk->reply.fd);
+    struct fuse_node *node = node_at(t->m, e.ino);
+    struct fuse_file *f = file_new(t->m, node, t->stk->reply.fd);
 
-    note_new(t, e.ino);
+    if (!was_there)
+        node_is_synced(node, 0); /* it is on the disk with the first write that is */
     if (f) {
         t->stk->reply.fd = NULL; /* the file's */
         t->fi.fh = (uint64_t)(uintptr_t)f;
@@ -274,6 +279,7 @@ op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, stru
         return;
     t->fi = *fi;
     t->stk->call.flags = (uint32_t)fi->flags;
+    t->kills_privs = privs_are_to_be_killed();
     task_start(t);
 }
 

@@ -8,6 +8,7 @@
  *   folder.c  attributes of folders, kept for a second
  *   data.c    open files                              dir.c    directories
  *   xattr.c   extended attributes                     lock.c   fcntl and flock locks
+ *   privs.c   set-id bits of what is changed
  *   switch.c  another graph below the mount point
  *
  * A request is a coroutine: straight-line code that fills a call stack, calls the graph below and replies.
@@ -46,7 +47,7 @@ struct fuse_conf {
     char *mountpoint, *source;
     char *attr_timeout, *entry_timeout, *negative_timeout; /* as given: fractions are allowed */
     char *kernel_options; /* names of mount(2)'s flags, with commas between */
-    bool is_read_only, acl, folder_attributes, skips_synced_fsync;
+    bool is_read_only, acl, folder_attributes, skips_synced_fsync, handles_killpriv;
     bool takes_over; /* the mount point of another graph, later: fuse_switch() */
     int direct_io;   /* enum */
 };
@@ -64,6 +65,7 @@ struct fuse_mount {
     struct event_source device;
     atomic_bool is_mounted;
     atomic_bool has_ended;  /* `unmounted` was called */
+    atomic_bool kills_privs; /* the kernel leaves that to us: privs.c */
     unsigned long flags;    /* of mount(2) */
     dev_t mounted_as;       /* the file system's number; written before others see the mount */
     struct inode *root;     /* a reference */
@@ -97,6 +99,7 @@ struct task;
 struct fuse_node {
     struct inode *inode; /* whose context it is; no reference. Changed by switch.c while nothing runs */
     _Atomic uint64_t lookups;
+    atomic_bool has_privs;      /* in the mode that the kernel was told last: privs.c */
     atomic_bool has_had_locks;  /* somebody of this mount has asked for one: FLUSH must reach the brick */
     atomic_uint kept;           /* of its open files, those that stayed with an older graph: switch.c */
     atomic_uint changes;        /* that this mount has made of the file or its attributes, but for those that
@@ -171,6 +174,7 @@ struct task {
     struct fuse_file *file;      /* the one meant; NULL */
     size_t size;                 /* room that the kernel has for what is read */
     int to_set;                  /* setattr */
+    bool kills_privs;            /* write, setattr, create: the kernel says so */
     int err;                     /* why it is not to be run: -errno */
     uint8_t owner[8];            /* of locks */
 };
@@ -247,6 +251,33 @@ void fuse_folder_keep(struct fuse_mount *m, const struct fuse_folder_look *look,
 struct fuse_folder *fuse_folder_change(struct fuse_mount *m, struct fuse_node *node);
 /* It has been done: the folder's attributes before and after; NULL: not known, or it may have failed. */
 void fuse_folder_changed(struct fuse_folder *f, const struct iatt *pre, const struct iatt *post);
+
+/* ---- privs.c --------------------------------------------------------------------------------- */
+
+/* How libfuse reaches the device. */
+extern const struct fuse_custom_io privs_io;
+/* Before libfuse has the request, which it may change. */
+void privs_look(struct fuse_mount *m, const char *bytes, size_t size);
+/* Does the request that this thread has looked at last want set-id bits killed? Not in a coroutine. */
+bool privs_are_to_be_killed(void);
+/* The kernel is told of this mode. */
+static inline void
+privs_told(struct fuse_node *node, const struct iatt *a)
+{
+    bool has = iatt_privs(a) != 0;
+
+    if (node && atomic_load(&node->has_privs) != has)
+        atomic_store(&node->has_privs, has);
+}
+/* In a coroutine: a mode as in `a`, which the file has, becomes one without them; `a` is what it has then.
+ * fd: NULL, or of the file. 0 or -errno. */
+int privs_kill(struct task *t, struct fd *fd, struct iatt *a);
+/* The same for a SETATTR of nothing. */
+int privs_kill_if_allowed(struct task *t, struct iatt *a);
+/* The same for a task that writes: before it, if the kernel knows of such bits, and with what its reply says.
+ */
+int privs_before_write(struct task *t);
+int privs_after_write(struct task *t);
 
 /* ---- fuse.c ---------------------------------------------------------------------------------- */
 

@@ -47,6 +47,7 @@ static const struct option fuse_options[] = {
     OPT_BOOL(struct fuse_conf, acl, "acl", "off"),
     OPT_BOOL(struct fuse_conf, folder_attributes, "folder-attributes", "on"),
     OPT_BOOL(struct fuse_conf, skips_synced_fsync, "skip-synced-fsync", "on"),
+    OPT_BOOL(struct fuse_conf, handles_killpriv, "handle-killpriv", "on"),
     OPT_ENUM(struct fuse_conf, direct_io, "direct-io-mode", "auto", direct_io_modes),
     OPT_END,
 };
@@ -190,6 +191,7 @@ read_one(struct fuse_mount *m, char *bytes)
     ssize_t n = read(m->device.fd, bytes, DEVICE_BUFFER_BYTES);
 
     if (n > 0) {
+        privs_look(m, bytes, (size_t)n);
         fuse_session_process_buf(m->se, &(struct fuse_buf){.mem = bytes, .size = (size_t)n});
         return true;
     }
@@ -255,7 +257,7 @@ static int
 mount_it(struct fuse_mount *m)
 {
     const struct fuse_conf *conf = fuse_conf(m);
-    char data[256], target[64];
+    char data[256];
     struct stat st;
     int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK), err;
 
@@ -282,14 +284,13 @@ mount_it(struct fuse_mount *m)
     atomic_store(&m->is_mounted, true);
     m->mounted_as = device_at(conf->mountpoint);
     m->device = (struct event_source){.fd = fd, .fn = device_ready};
-    /* Mounted already, says libfuse's manual: it takes the descriptor over. */
-    snprintf(target, sizeof target, "/dev/fd/%d", fd);
-    if (fuse_session_mount(m->se, target)) {
-        log_event(LOG_ERROR, m->xl, "fuse-session", "libfuse does not take the device over");
+    err = fuse_session_custom_io(m->se, &privs_io, fd); /* in place of fuse_session_mount() */
+    if (err) {
+        log_event(LOG_ERROR, m->xl, "fuse-session", "libfuse does not take the device over: %s",
+                  strerror(-err));
         close(fd);
-        return -EIO;
     }
-    return 0;
+    return err;
 }
 
 /* Needs the mount and the first news of the bricks, which may come first: the layers below are started before

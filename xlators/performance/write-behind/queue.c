@@ -297,14 +297,13 @@ report(const struct wb *wb, const struct call_stack *stk, int err)
 }
 
 static void
-piece_ended(struct call_stack *stk)
+leave_queue(struct piece *p, int err)
 {
-    struct piece *p = stk->owner;
+    struct call_stack *stk = p->stk;
     struct wb_inode *wi = p->wi;
     struct wb *wb = wi->wb;
     struct graph *g = wb->xl->graph;
     struct inode *inode = inode_ref(wi->inode);
-    int err = outcome(stk);
     CDS_LIST_HEAD(ready);
 
     if (err)
@@ -333,6 +332,53 @@ piece_ended(struct call_stack *stk)
     graph_unpin(g);
 }
 
+/* ... and the file is as it should be. */
+static void
+privs_killed(struct call_stack *stk)
+{
+    struct piece *p = stk->owner;
+    int ret = coro_call_result(stk);
+
+    call_stack_free(stk);
+    leave_queue(p, ret < 0 ? ret : 0);
+}
+
+/* Whoever has written must not leave set-id bits, which another client has set since the caller has looked;
+ * as the owner: the caller may be another. */
+static int
+kill_privs(struct piece *p)
+{
+    const struct iatt *a = &p->stk->reply.post;
+    struct call_stack *stk = call_stack_new(privs_killed, p);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->caller.pid = p->stk->caller.pid;
+    stk->caller.uid = a->uid;
+    stk->caller.gid = a->gid;
+    stk->call.fop = FOP_fsetattr;
+    stk->call.loc.inode = inode_ref(p->wi->inode);
+    stk->call.fd = fd_ref(p->stk->call.fd);
+    stk->call.valid = SETATTR_MODE;
+    stk->call.stbuf.mode = a->mode & 07777 & ~iatt_privs(a);
+    call_stack_wind_below(stk, p->wi->wb->xl);
+    return 0;
+}
+
+static void
+piece_ended(struct call_stack *stk)
+{
+    struct piece *p = stk->owner;
+    int err = outcome(stk);
+
+    if (!err && stk->call.cmd == WRITE_KILLS_PRIVS && iatt_privs(&stk->reply.post)) {
+        err = kill_privs(p);
+        if (!err)
+            return;
+    }
+    leave_queue(p, err);
+}
+
 /* ---- queueing -------------------------------------------------------------------------------- */
 
 static bool
@@ -353,6 +399,7 @@ copy_call(const struct call_stack *from, struct call_stack *to)
     to->caller.lk_owner.bytes = (const uint8_t *)arena_dup(&to->arena, owner->bytes, owner->len);
     to->call.fop = FOP_writev;
     to->call.flags = from->call.flags;
+    to->call.cmd = from->call.cmd;
     to->call.offset = from->call.offset;
     to->call.size = to->call.payload_bytes = from->call.payload_bytes;
     to->call.loc.inode = inode_ref(from->call.fd->inode);
@@ -395,7 +442,8 @@ piece_new(struct wb_inode *wi, const struct call_stack *stk)
 static bool
 is_same_writer(const struct call_stack *a, const struct call_stack *b)
 {
-    return a->call.fd == b->call.fd && a->call.flags == b->call.flags && a->caller.uid == b->caller.uid &&
+    return a->call.fd == b->call.fd && a->call.flags == b->call.flags && a->call.cmd == b->call.cmd &&
+           a->caller.uid == b->caller.uid &&
            a->caller.gid == b->caller.gid && a->caller.pid == b->caller.pid &&
            lk_owner_equal(&a->caller.lk_owner, &b->caller.lk_owner);
 }

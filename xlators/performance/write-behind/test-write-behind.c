@@ -22,6 +22,7 @@ static unsigned held_count, reached[FOP_COUNT];
 static bool holds; /* WRITEs */
 static char file[FILE_MAX];
 static uint64_t file_size;
+static uint32_t file_mode;
 
 static struct inode *inode;
 static struct fd *fd, *other_fd;
@@ -38,12 +39,19 @@ write_it(struct call_stack *stk)
     if (call->offset + call->size > file_size)
         file_size = call->offset + call->size;
     stk->reply.op_ret = (int32_t)call->size;
+    stk->reply.post = (struct iatt){.gfid = inode->gfid, .mode = file_mode, .uid = 7, .gid = 8};
 }
 
 static void
 show(struct call_stack *stk)
 {
-    struct iatt a = {.gfid = inode->gfid, .mode = S_IFREG | 0644, .size = file_size};
+    struct iatt a = {.gfid = inode->gfid, .mode = file_mode, .size = file_size};
+
+    if (stk->call.fop == FOP_fsetattr && stk->call.valid) {
+        ck_assert_uint_eq(stk->caller.uid, 7);
+        ck_assert_int_eq(stk->call.valid, SETATTR_MODE);
+        file_mode = S_IFREG | stk->call.stbuf.mode;
+    }
 
     stk->reply.op_ret = 0;
     stk->reply.stat = a;
@@ -145,6 +153,7 @@ setup_with(const char *const *options)
     memset(reached, 0, sizeof reached);
     held_count = 0;
     file_size = 0;
+    file_mode = S_IFREG | 0644;
     holds = true;
     bench_setup(&performance_write_behind_xlator, options, bottom);
     inode = bench_inode("file", 1, S_IFREG);
@@ -532,6 +541,30 @@ stop_main(void *arg)
     return NULL;
 }
 
+/* Before anybody who looks at the file is answered; and by nobody who may keep them. */
+START_TEST(a_write_takes_set_id_bits_away)
+{
+    static const uint32_t after[] = {06755, 0755};
+
+    for (uint32_t kills = 0; kills < 2; kills++) {
+        struct bench_call *call = write_call(fd, 0, 10, 'a'), *look = call_on(FOP_fstat, fd);
+
+        file_mode = S_IFREG | 06755;
+        call->stk->call.cmd = kills ? WRITE_KILLS_PRIVS : 0;
+        bench_wind(call);
+        ck_assert_int_eq(bench_result(call), 10);
+        bench_wind(look);
+        ck_assert(!bench_is_done(look));
+        let_go(0);
+        ck_assert_int_eq(bench_result(look), 0);
+        ck_assert_uint_eq(look->stk->reply.stat.mode, S_IFREG | after[kills]);
+        ck_assert_uint_eq(reached_by(FOP_fsetattr), kills);
+        bench_free(call);
+        bench_free(look);
+    }
+}
+END_TEST
+
 START_TEST(the_end_waits_for_what_was_answered)
 {
     const struct wb *wb = bench_xl->private;
@@ -574,6 +607,7 @@ test_suite(void)
         a_lookup_shows_what_was_written,
         each_file_is_told_once_of_what_has_failed,
         a_flush_for_locks_reaches_the_brick_after_an_error,
+        a_write_takes_set_id_bits_away,
         the_end_waits_for_what_was_answered,
     };
     Suite *s = suite_create("write-behind");

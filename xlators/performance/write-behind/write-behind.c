@@ -15,6 +15,8 @@
  *   LOOKUP, READDIRP   are not held up: what they tell of a file that was busy meanwhile may be old, so the
  *                  file is asked once more when it is at rest, or told without its attributes
  *
+ * A WRITE that must not leave set-id bits (WRITE_KILLS_PRIVS) is done when they are gone.
+ *
  * Other clients see a write when the bricks have it, so after a close at the latest. What is lost with this
  * process is what no close or fsync has confirmed: those fail, as the mount does then.
  *
