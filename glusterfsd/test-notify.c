@@ -99,7 +99,7 @@ START_TEST(a_manager_hears_how_it_goes)
     ck_assert_int_eq(notify_begin(), 0);
     ck_assert_ptr_null(getenv("NOTIFY_SOCKET"));
     ck_assert_ptr_null(getenv("WATCHDOG_USEC"));
-    ck_assert_int_eq(workers_start(&(struct worker_options){WORKERS, WORKERS}), 0);
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = WORKERS, .max = WORKERS}), 0);
     ck_assert_int_eq(notify_ready("serving 4 bricks"), 0);
     expect(fd, "READY=1\nSTATUS=serving 4 bricks");
     expect(fd, "WATCHDOG=1");
@@ -125,7 +125,7 @@ START_TEST(what_is_not_meant_for_it_is_not_heard)
     setenv("WATCHDOG_USEC", "30000", 1);
     setenv("WATCHDOG_PID", "1", 1);
     ck_assert_int_eq(notify_begin(), 0);
-    ck_assert_int_eq(workers_start(&(struct worker_options){WORKERS, WORKERS}), 0);
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = WORKERS, .max = WORKERS}), 0);
     ck_assert_int_eq(notify_ready("so"), 0);
     expect(fd, "READY=1\nSTATUS=so");
     ck_assert(!hear(fd, text, sizeof text, 300));

@@ -175,6 +175,48 @@ START_TEST(pool_grows_while_workers_block)
 }
 END_TEST
 
+/* Less than a tick. */
+static void
+napping_run(struct worker_job *job)
+{
+    (void)job;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    sem_post(&done);
+}
+
+/* The third of two leaves though three are woken again and again. */
+START_TEST(surplus_leaves_under_a_small_load)
+{
+    struct worker_job blocking[6], napping[3];
+    struct timespec nap = {.tv_nsec = 20000000};
+    struct worker_stats stats;
+
+    workers_stop();
+    ck_assert_int_eq(workers_start(&(struct worker_options){.min = 2, .max = 16, .idle_ms = 400}), 0);
+    for (int i = 0; i < 6; i++) {
+        blocking[i].run = blocking_run;
+        worker_post(&blocking[i]);
+    }
+    for (int i = 0; i < 6; i++)
+        wait_for(&entered);
+    for (int i = 0; i < 6; i++)
+        sem_post(&gate);
+    for (int i = 0; i < 6; i++)
+        wait_for(&done);
+    do { /* or the test's time is up */
+        for (int i = 0; i < 3; i++) {
+            napping[i].run = napping_run;
+            worker_post(&napping[i]);
+        }
+        for (int i = 0; i < 3; i++)
+            wait_for(&done);
+        nanosleep(&nap, NULL);
+        worker_stats(&stats);
+    } while (stats.threads > 2);
+    ck_assert_uint_ge(stats.shrunk, 4);
+}
+END_TEST
+
 static struct worker_job behind = {.run = done_run};
 
 static void
@@ -420,6 +462,7 @@ test_suite(void)
     tcase_add_test(c, posted_by_a_worker_runs_there_in_order);
     tcase_add_test(c, posted_by_other_threads_runs_once_each);
     tcase_add_test(c, pool_grows_while_workers_block);
+    tcase_add_test(c, surplus_leaves_under_a_small_load);
     tcase_add_test(c, job_behind_a_stuck_worker_is_rescued);
     tcase_add_test(c, growth_ends_at_max);
     tcase_add_test(c, events_reach_the_handler);

@@ -44,7 +44,7 @@
 #include "mem/mem-pool.h"
 
 #define WORKERS_MAX_DEFAULT 256
-#define WORKER_IDLE_MS 10000
+#define IDLE_MS_DEFAULT 10000
 #define TICK_MS 10
 #define QUIET_TICKS 10
 
@@ -68,11 +68,12 @@ struct worker {
 static struct {
     pthread_mutex_t lock; /* guards the lists, the count and the figures */
     struct cds_list_head workers, left;
-    unsigned min, max, cores;
+    unsigned min, max, cores, idle_ms;
     atomic_uint threads; /* written under the lock, read without it */
     uint64_t grown, shrunk, events, posted; /* the latter two: of workers that have left */
     bool is_stopping;
     atomic_uint waiting; /* in epoll_wait */
+    _Atomic uint64_t missed_ms; /* when the watchdog last missed a worker, or one was added */
 
     pthread_mutex_t post_lock; /* guards the shared FIFO */
     struct cds_list_head jobs;
@@ -231,6 +232,15 @@ worker_block_end(void)
 
 /* ---- a worker's life ------------------------------------------------------------------------- */
 
+static uint64_t
+coarse_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 static struct worker *
 worker_start_locked(void)
 {
@@ -253,6 +263,7 @@ worker_start_locked(void)
         return NULL;
     }
     cds_list_add_tail(&w->link, &pool.workers);
+    atomic_store_explicit(&pool.missed_ms, coarse_ms(), memory_order_relaxed);
     pool.threads++;
     return w;
 }
@@ -299,12 +310,22 @@ retire(struct worker *w)
     return retires;
 }
 
-/* The number of events (0 or 1), or -1 when the idle time has passed. */
+/* Has the watchdog missed no worker for the idle time, though there are more than min? Who has just served is
+ * one too many then as well as who waits: the kernel may spread a small load, say the pings of many
+ * connections, so that no worker ever waits that long. */
+static bool
+is_surplus(void)
+{
+    return atomic_load_explicit(&pool.threads, memory_order_relaxed) > pool.min &&
+           coarse_ms() > atomic_load_explicit(&pool.missed_ms, memory_order_relaxed) + pool.idle_ms;
+}
+
+/* The number of events, 0 or 1. *leaves: the idle time has passed, to retire after this event if it may. */
 static int
-wait_event(struct epoll_event *event)
+wait_event(struct epoll_event *event, bool *leaves)
 {
     unsigned threads = atomic_load_explicit(&pool.threads, memory_order_relaxed);
-    int timeout = threads > pool.min ? WORKER_IDLE_MS : -1;
+    int timeout = threads > pool.min ? (int)pool.idle_ms : -1;
 
     mem_pool_idle();
     atomic_fetch_add(&pool.waiting, 1);
@@ -312,11 +333,12 @@ wait_event(struct epoll_event *event)
 
     if (atomic_fetch_sub(&pool.waiting, 1) == 1)
         watchdog_arm();
+    *leaves = n == 0 || is_surplus();
     if (n < 0) {
         assert(errno == EINTR);
         return 0;
     }
-    return n ? n : -1;
+    return n;
 }
 
 /* False when the pool stops. */
@@ -418,7 +440,7 @@ worker_main(void *arg)
 {
     struct worker *w = arg;
     struct epoll_event event;
-    bool goes_on = true;
+    bool goes_on = true, leaves;
     uint64_t cost_ns = clock_cost_ns();
 
     self = w;
@@ -430,15 +452,14 @@ worker_main(void *arg)
     while (goes_on) {
         bool is_measured = --w->turns_left == 0;
         uint64_t began_ns = is_measured ? thread_cpu_ns() : 0;
-        int n = wait_event(&event);
 
-        if (n < 0 && retire(w))
-            break;
-        if (n > 0) {
+        if (wait_event(&event, &leaves)) {
             atomic_store_explicit(&w->is_running, true, memory_order_relaxed);
             goes_on = is_measured ? serve_measured(w, &event, began_ns, cost_ns) : serve(w, &event);
             atomic_store_explicit(&w->is_running, false, memory_order_relaxed);
         }
+        if (goes_on && leaves && retire(w))
+            break;
         if (is_measured)
             w->turns_left = turns_to_pass(w);
     }
@@ -567,8 +588,10 @@ watchdog_tick(struct timer *t)
     pthread_mutex_lock(&pool.lock);
     unsigned stuck = look_at_workers_locked(&running);
 
-    if (is_short)
+    if (is_short) {
+        atomic_store_explicit(&pool.missed_ms, coarse_ms(), memory_order_relaxed);
         grow_locked(workers_wanted(stuck));
+    }
     pthread_mutex_unlock(&pool.lock);
 
     bool is_quiet = running == stuck && atomic_load(&pool.waiting) > 0;
@@ -653,6 +676,7 @@ workers_start(const struct worker_options *options)
     pool.cores = cores > 0 ? (unsigned)cores : 1;
     pool.min = options && options->min ? options->min : pool.cores + 2;
     pool.max = options && options->max ? options->max : WORKERS_MAX_DEFAULT;
+    pool.idle_ms = options && options->idle_ms ? options->idle_ms : IDLE_MS_DEFAULT;
     if (pool.max < pool.min)
         pool.max = pool.min;
     pool.is_stopping = false;

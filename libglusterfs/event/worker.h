@@ -33,6 +33,7 @@ struct event_source {
 
 struct worker_options {
     unsigned min, max; /* 0: cores + 2; 0: 256 */
+    unsigned idle_ms;  /* after which those beyond min leave; 0: 10,000 */
 };
 
 /* Starts workers, the watchdog and the timer thread. 0 or -errno. */
