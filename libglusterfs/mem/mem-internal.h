@@ -29,6 +29,7 @@ void mem_test_hook(enum mem_hook point);
 #define MEM_IDS 256
 #define MEM_OWNERS (MEM_OWNER_MAX + 1)
 #define MEM_CAP_MAX 256 /* objects in the largest magazine */
+#define MEM_BIG 4096    /* stride from which on objects have pages of their own: they age and go one by one */
 
 /* ---- options (mem-option.c) ------------------------------------------------------------------ */
 
@@ -54,6 +55,7 @@ struct mem_class {
     uint32_t spans, empties;
     uint64_t carved, returned; /* objects */
     uint64_t carved_swept;     /* carved at the last sweep */
+    uint64_t returned_trimmed; /* returned when free slots last gave back their pages; sweep mutex */
 };
 
 /* header and trailer: bytes kept before and after the object in its slot */

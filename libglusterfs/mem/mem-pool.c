@@ -4,7 +4,8 @@
  * here are the calls around it, the slow path, which asks the pool's backend, and the backend of mode on,
  * which finds a magazine:
  *
- *   get   loaded is empty: previous, a cold magazine, the depot, half a magazine carved from spans
+ *   get   loaded is empty: previous, a cold magazine (of big objects: one object), the depot, half a
+ *         magazine carved from spans
  *   put   loaded is full: previous, an empty magazine for a full one from the depot, else singly to the depot
  *
  * A thread that finds the sweeper at work (LOCKED) never waits: it takes the object from the depot, or gives
@@ -322,13 +323,31 @@ load_over_empty(struct mem_line *l, struct mem_magazine *m)
     line_load(l, m, m->count);
 }
 
+/* The magazine that a big object from the cold chain goes to: an empty one, so that what lies beside that
+ * object stays cold. NULL: m itself is as good, or there is none. */
+static struct mem_magazine *
+room_for_one(struct mem_line *l, struct mem_pool *p, const struct mem_magazine *m)
+{
+    if (m->count == 1 || p->class.stride < MEM_BIG)
+        return NULL;
+    return line_loaded(l) ? line_loaded(l) : mem_depot_put(p, NULL);
+}
+
 static bool
 refill_cold(struct mem_line *l, struct mem_pool *p)
 {
-    struct mem_magazine *m = l->cold, *old;
+    struct mem_magazine *m = l->cold, *old, *one;
 
     if (!m)
         return false;
+    MEM_ADD(p->hits_cold, 1);
+    one = room_for_one(l, p, m);
+    if (one) {
+        one->slot[0] = m->slot[--m->count];
+        MEM_WRITE(l->ncold, (uint16_t)(l->ncold - 1));
+        line_load(l, one, 1);
+        return true;
+    }
     l->cold = m->next;
     MEM_WRITE(l->ncold, (uint16_t)(l->ncold - m->count));
     m->next = NULL;
@@ -336,7 +355,6 @@ refill_cold(struct mem_line *l, struct mem_pool *p)
     load_over_empty(l, m);
     if (old)
         mem_depot_put_empty(p, old);
-    MEM_ADD(p->hits_cold, 1);
     return true;
 }
 

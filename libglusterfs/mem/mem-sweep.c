@@ -246,6 +246,19 @@ free_chain(struct mem_pool *p, struct mem_magazine *m)
     return objects;
 }
 
+/* Spans without an object; and of those that are kept by a few big ones, the pages between. */
+static void
+release_spans(struct mem_class *c, bool all)
+{
+    bool idle = mem_class_idle(c);
+
+    mem_class_release(c, idle || all);
+    if (idle && c->stride >= MEM_BIG && MEM_READ(c->returned) != c->returned_trimmed) {
+        c->returned_trimmed = MEM_READ(c->returned);
+        mem_class_trim_pages(c);
+    }
+}
+
 static size_t
 age_pools(bool all, bool release_all)
 {
@@ -263,7 +276,7 @@ age_pools(bool all, bool release_all)
         doomed[id] = NULL;
         mem_debug_sweep(p, all || MEM_READ(p->dying));
         if (p->class.span_bytes)
-            mem_class_release(&p->class, mem_class_idle(&p->class) || release_all);
+            release_spans(&p->class, release_all);
         else
             malloc_freed += n * p->class.stride;
     }

@@ -5,6 +5,7 @@
 #define TEST_MEM_CLOCK
 #include "mem/test-mem.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- one object ------------------------------------------------------------------------------ */
@@ -575,6 +576,67 @@ START_TEST(what_is_used_between_sweeps_stays)
 }
 END_TEST
 
+/* A get takes one big object out of the cold and leaves the others there: a buffer now and then does not keep
+ * a magazine of them. */
+START_TEST(big_objects_age_one_by_one)
+{
+    struct mem_pool *p = mem_pool_new_fn(16384, 0, "big");
+    void *o[8];
+
+    get_many(p, o, 8);
+    mem_put_bulk(o, 8);
+    mem_pools_sweep_now();
+    ck_assert_uint_ge(stats(p).cached_cold, 8);
+    for (int i = 0; i < 3; i++) {
+        void *one = mem_get(p);
+
+        ck_assert_ptr_nonnull(one);
+        mem_put(one);
+        ck_assert_uint_eq(stats(p).cached_hot, 1);
+        mem_pools_sweep_now();
+        ck_assert_uint_eq(stats(p).cached_cold, 1);
+    }
+    get_many(p, o, 2); /* the cold one and a new one */
+    mem_put_bulk(o, 2);
+    mem_pools_sweep_now();
+    mem_pools_sweep_now();
+    ck_assert_uint_eq(stats(p).cached_hot + stats(p).cached_cold, 0);
+}
+END_TEST
+
+static bool
+page_is_resident(void *at)
+{
+    unsigned char there;
+
+    ck_assert_int_eq(mincore((void *)((uintptr_t)at & ~(uintptr_t)4095), 4096, &there), 0);
+    return there & 1;
+}
+
+/* The span stays for the one object that lives in it, the pages of the others do not. */
+START_TEST(pages_beside_a_big_object_go_back)
+{
+    struct mem_pool *p = mem_pool_new_fn(16384, 0, "big");
+    char *o[8];
+
+    for (int i = 0; i < 8; i++) {
+        o[i] = mem_get(p);
+        ck_assert_ptr_nonnull(o[i]);
+        memset(o[i], 1, 16384);
+    }
+    for (int i = 1; i < 8; i++)
+        mem_put(o[i]);
+    for (int i = 0; i < 3; i++)
+        mem_pools_sweep_now();
+    ck_assert(page_is_resident(o[0] + 8192));
+    for (int i = 1; i < 8; i++)
+        ck_assert(!page_is_resident(o[i] + 8192));
+    for (int i = 0; i < 16384; i++)
+        ck_assert_int_eq(o[0][i], 1);
+    mem_put(o[0]);
+}
+END_TEST
+
 /* A busy pool keeps a magazine or two more than it used, for the next burst; an idle one nothing. */
 START_TEST(slack_of_a_busy_pool)
 {
@@ -842,6 +904,8 @@ test_suite(void)
         a_few_to_and_fro_change_no_magazine,
         two_idle_sweeps_free_everything,
         what_is_used_between_sweeps_stays,
+        big_objects_age_one_by_one,
+        pages_beside_a_big_object_go_back,
         slack_of_a_busy_pool,
         empty_span_of_a_busy_pool,
         trim_levels,
