@@ -258,6 +258,7 @@ look_begin(const struct op *op, struct fan *f, struct inode *dir, const char *na
         if (stk) {
             inode_unref(stk->call.loc.inode);
             stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = name};
+            stk->caller = op->stk->caller; /* with his groups: the folder may let him in by one of them */
         }
         fan_wind(f, op, i, stk);
     }
