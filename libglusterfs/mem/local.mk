@@ -25,6 +25,7 @@ libglusterfs_la_SOURCES += $(MEM_POOL_SOURCES)
 check_PROGRAMS += \
 	libglusterfs/mem/test-mem-owner \
 	libglusterfs/mem/test-mem-pool \
+	libglusterfs/mem/test-mem-age \
 	libglusterfs/mem/test-mem-system \
 	libglusterfs/mem/test-mem-refuse \
 	libglusterfs/mem/test-mem-pressure \
@@ -39,6 +40,8 @@ libglusterfs_mem_test_mem_owner_SOURCES = libglusterfs/mem/test-mem-owner.c $(TE
 libglusterfs_mem_test_mem_owner_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_pool_LDADD = $(TEST_LIBS)
+libglusterfs_mem_test_mem_age_SOURCES = libglusterfs/mem/test-mem-age.c $(TEST_MEM_SHARED)
+libglusterfs_mem_test_mem_age_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_system_SOURCES = libglusterfs/mem/test-mem-system.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_system_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_refuse_SOURCES = libglusterfs/mem/test-mem-refuse.c $(TEST_MEM_SHARED)
