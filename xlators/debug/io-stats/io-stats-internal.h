@@ -60,19 +60,23 @@ struct figures {
     uint64_t seconds;                          /* CLOCK_MONOTONIC */
 };
 
+enum { FEW = 12 };
+
 /* A histogram, of one fop of a brick; latency.c. */
 struct spread {
     uint64_t sum;                     /* ns */
-    uint16_t *low;                    /* HISTOGRAM_SUB counters for each octave that there is */
-    uint32_t *high;                   /* what those have carried; NULL: nothing */
-    uint8_t place[HISTOGRAM_OCTAVES]; /* which of `octaves` in `low` and `high`, from 1; 0: it is not there */
-    uint8_t octaves;
+    void **counters;                  /* an octave's: HISTOGRAM_SUB of uint16_t or, if wide, uint64_t */
+    uint32_t wide;                    /* a bit for each octave */
+    uint8_t place[HISTOGRAM_OCTAVES]; /* in `counters`, from 1; 0: none, the octave's calls are in `few` */
+    uint8_t octaves;                  /* that have counters */
+    uint8_t few_count;
+    uint16_t few[FEW]; /* the buckets of single calls */
 };
 
 /* xl->private */
 struct ios {
     pthread_mutex_t latency_lock; /* the next two; latency.c's */
-    struct spread *spreads;       /* one a fop; NULL before the first call */
+    struct spread **spreads;      /* one a fop; NULL before the first call, also of a fop */
     struct slow_list *slow;       /* slow.c's; NULL before the first */
     _Alignas(64) unsigned stripes; /* a power of two */
     /* Ticks: a call is looked at by slow.c when it took longer than the one, or ends after the other. Written

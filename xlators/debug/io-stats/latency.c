@@ -10,11 +10,12 @@
  *      ring of thread 1   [A read 40 us] [B stat 9 us] [A read 35 us] ...     tail, head
  *      ring of thread 2   [B write 61 us] ...
  *                              |
- *      brick A            spreads[read]: sum, and for octaves 7, 8 and 13 a counter for each bucket
+ *      brick A            spreads[read]: sum; for octaves 7 and 8 a counter for each bucket; few calls of 13
  *
- * A histogram has counters for the octaves (base/histogram.h) that calls have fallen into, 64 bytes each. A
- * counter has 16 bits; the upper 32 are in a second array, made when the first counter passes 65,535. A brick
- * at rest has nothing, a busy one some 8 KB.
+ * A histogram has counters for the octaves (base/histogram.h) that most calls fall into: 16 bits each, and 64
+ * from an octave's first counter that passes 65,535 on. Calls of all others are kept one by one. There are
+ * always slower calls than any before: an octave for each of them would let a process grow for days. A brick
+ * at rest has nothing, a busy one some 6 KB.
  *
  * locks: rings_lock, then a ring's, then a brick's latency_lock; beneath them only the allocator's. */
 #include <errno.h>
@@ -32,52 +33,80 @@ static pthread_key_t exit_key; /* its value: the thread's ring */
 
 /* ---- a brick's histograms: under its latency_lock -------------------------------------------- */
 
-/* `from` with zeros for one octave more. NULL: no memory. */
-static void *
-widened(const void *from, unsigned octaves, size_t bytes)
-{
-    size_t had = (size_t)octaves * HISTOGRAM_SUB * bytes;
-    char *to = malloc(had + HISTOGRAM_SUB * bytes);
-
-    if (!to)
-        return NULL;
-    if (from)
-        memcpy(to, from, had);
-    memset(to + had, 0, HISTOGRAM_SUB * bytes);
-    return to;
-}
-
-/* 0, or -ENOMEM: as before. */
-static int
-spread_widen(struct spread *s, unsigned octave)
-{
-    uint16_t *low = widened(s->low, s->octaves, sizeof *low);
-    uint32_t *high = s->high ? widened(s->high, s->octaves, sizeof *high) : NULL;
-
-    if (!low || (s->high && !high)) {
-        free(low);
-        free(high);
-        return -ENOMEM;
-    }
-    free(s->low);
-    free(s->high);
-    s->low = low;
-    s->high = high;
-    s->place[octave] = ++s->octaves;
-    return 0;
-}
-
-/* The counter has come round to 0. False: no memory, it is what it was before. */
+/* An octave's counters get 64 bits. False: no memory. */
 static bool
-carry(struct spread *s, unsigned counter)
+counters_widen(struct spread *s, unsigned octave)
 {
-    if (!s->high)
-        s->high = calloc((size_t)s->octaves * HISTOGRAM_SUB, sizeof *s->high);
-    if (!s->high) {
-        s->low[counter] = UINT16_MAX;
+    void **counters = &s->counters[s->place[octave] - 1];
+    const uint16_t *narrow = *counters;
+    uint64_t *wide = malloc(HISTOGRAM_SUB * sizeof *wide);
+
+    if (!wide)
+        return false;
+    for (unsigned i = 0; i < HISTOGRAM_SUB; i++)
+        wide[i] = narrow[i];
+    free(*counters);
+    *counters = wide;
+    s->wide |= UINT32_C(1) << octave;
+    return true;
+}
+
+/* A call of an octave that has counters. False: no memory, it is not counted. */
+static inline bool
+counters_add(struct spread *s, unsigned bucket)
+{
+    unsigned octave = bucket / HISTOGRAM_SUB, i = bucket % HISTOGRAM_SUB;
+    uint16_t *narrow = s->counters[s->place[octave] - 1];
+
+    if (__builtin_expect(!(s->wide >> octave & 1), 1)) {
+        if (__builtin_expect(narrow[i] != UINT16_MAX, 1)) {
+            narrow[i]++;
+            return true;
+        }
+        if (!counters_widen(s, octave))
+            return false;
+    }
+    ((uint64_t *)s->counters[s->place[octave] - 1])[i]++;
+    return true;
+}
+
+/* The octave that most of `few` belong to. */
+static unsigned
+few_most(const struct spread *s)
+{
+    uint8_t calls[HISTOGRAM_OCTAVES] = {0};
+    unsigned most = s->few[0] / HISTOGRAM_SUB;
+
+    for (unsigned i = 0; i < s->few_count; i++) {
+        unsigned octave = s->few[i] / HISTOGRAM_SUB;
+        if (++calls[octave] > calls[most])
+            most = octave;
+    }
+    return most;
+}
+
+/* `few` is full: the octave that most of them belong to gets counters, which makes room. False: no memory. */
+static bool
+few_make_room(struct spread *s)
+{
+    unsigned octave = few_most(s), stay = 0;
+    void *narrow = calloc(HISTOGRAM_SUB, sizeof(uint16_t));
+    void **counters = narrow ? realloc(s->counters, (s->octaves + 1u) * sizeof *counters) : NULL;
+
+    if (!counters) {
+        free(narrow);
         return false;
     }
-    s->high[counter]++;
+    counters[s->octaves] = narrow;
+    s->counters = counters;
+    s->place[octave] = ++s->octaves;
+    for (unsigned i = 0; i < s->few_count; i++) {
+        if (s->few[i] / HISTOGRAM_SUB == octave)
+            counters_add(s, s->few[i]); /* has room: at most FEW */
+        else
+            s->few[stay++] = s->few[i];
+    }
+    s->few_count = (uint8_t)stay;
     return true;
 }
 
@@ -86,21 +115,47 @@ spread_add(struct spread *s, uint64_t ns)
 {
     unsigned bucket = histogram_bucket(ns), octave = bucket / HISTOGRAM_SUB;
 
-    if (__builtin_expect(!s->place[octave], 0) && spread_widen(s, octave))
+    if (__builtin_expect(!s->place[octave] && s->few_count == FEW, 0) && !few_make_room(s))
         return;
-    unsigned counter = (s->place[octave] - 1u) * HISTOGRAM_SUB + bucket % HISTOGRAM_SUB;
-    if (__builtin_expect(++s->low[counter] != 0, 1) || carry(s, counter))
-        s->sum += ns;
+    if (__builtin_expect(s->place[octave], 1)) {
+        if (!counters_add(s, bucket))
+            return;
+    } else {
+        s->few[s->few_count++] = (uint16_t)bucket;
+    }
+    s->sum += ns;
+}
+
+/* Of a fop, made at its first call. NULL: no memory. */
+static struct spread *
+spread_of(struct ios *ios, enum fop fop)
+{
+    if (!ios->spreads)
+        ios->spreads = calloc(FOP_COUNT, sizeof *ios->spreads);
+    if (ios->spreads && !ios->spreads[fop])
+        ios->spreads[fop] = calloc(1, sizeof *ios->spreads[fop]);
+    return ios->spreads ? ios->spreads[fop] : NULL;
 }
 
 /* A call that cannot be counted for lack of memory is not. */
 static inline void
 add(struct ios *ios, uint64_t what)
 {
-    if (__builtin_expect(!ios->spreads, 0))
-        ios->spreads = calloc(FOP_COUNT, sizeof *ios->spreads);
-    if (ios->spreads)
-        spread_add(&ios->spreads[IOS_NOTE_FOP(what)], ticks_to_ns(IOS_NOTE_TICKS(what)));
+    struct spread *s = spread_of(ios, IOS_NOTE_FOP(what));
+
+    if (s)
+        spread_add(s, ticks_to_ns(IOS_NOTE_TICKS(what)));
+}
+
+static void
+spread_free(struct spread *s)
+{
+    if (!s)
+        return;
+    for (unsigned i = 0; i < s->octaves; i++)
+        free(s->counters[i]);
+    free(s->counters);
+    free(s);
 }
 
 /* ---- rings ----------------------------------------------------------------------------------- */
@@ -250,33 +305,27 @@ ios_latency_init(struct ios *ios)
     return err;
 }
 
-/* Adds `octave`, whose counters begin at `counter`. Two plain loops, which the compiler makes wide. */
-static void
-octave_tell(const struct spread *s, unsigned octave, unsigned counter, struct histogram *to)
-{
-    uint64_t *buckets = &to->buckets[octave * HISTOGRAM_SUB], count = 0;
-    const uint16_t *low = s->low + counter;
-    const uint32_t *high = s->high ? s->high + counter : NULL;
-
-    for (unsigned i = 0; i < HISTOGRAM_SUB; i++) {
-        buckets[i] += low[i];
-        count += low[i];
-    }
-    for (unsigned i = 0; high && i < HISTOGRAM_SUB; i++) {
-        buckets[i] += (uint64_t)high[i] << 16;
-        count += (uint64_t)high[i] << 16;
-    }
-    to->count += count;
-    to->octaves |= UINT32_C(1) << octave;
-}
-
+/* Plain loops, which the compiler makes wide. */
 static void
 spread_tell(const struct spread *s, struct histogram *to)
 {
     for (unsigned octave = 0; octave < HISTOGRAM_OCTAVES; octave++) {
-        if (s->place[octave])
-            octave_tell(s, octave, (s->place[octave] - 1u) * HISTOGRAM_SUB, to);
+        uint64_t *buckets = &to->buckets[octave * HISTOGRAM_SUB], count = 0;
+
+        if (!s->place[octave])
+            continue;
+        const void *counters = s->counters[s->place[octave] - 1];
+        bool is_wide = s->wide >> octave & 1;
+        for (unsigned i = 0; i < HISTOGRAM_SUB; i++) {
+            uint64_t calls = is_wide ? ((const uint64_t *)counters)[i] : ((const uint16_t *)counters)[i];
+            buckets[i] += calls;
+            count += calls;
+        }
+        to->count += count;
+        to->octaves |= UINT32_C(1) << octave;
     }
+    for (unsigned i = 0; i < s->few_count; i++)
+        histogram_put(to, s->few[i], 1);
     to->sum += s->sum;
 }
 
@@ -292,21 +341,19 @@ io_stats_latencies(struct xlator *xl, enum fop fop, struct histogram *to)
     struct ios *ios = xl->private;
 
     pthread_mutex_lock(&ios->latency_lock);
-    bool is_any = ios->spreads && ios->spreads[fop].octaves;
-    if (is_any)
-        spread_tell(&ios->spreads[fop], to);
+    const struct spread *s = ios->spreads ? ios->spreads[fop] : NULL;
+    if (s)
+        spread_tell(s, to);
     pthread_mutex_unlock(&ios->latency_lock);
-    return is_any;
+    return s != NULL;
 }
 
 void
 ios_latency_fini(struct ios *ios)
 {
     rings_empty();
-    for (enum fop fop = FOP_null; ios->spreads && fop < FOP_COUNT; fop++) {
-        free(ios->spreads[fop].low);
-        free(ios->spreads[fop].high);
-    }
+    for (enum fop fop = FOP_null; ios->spreads && fop < FOP_COUNT; fop++)
+        spread_free(ios->spreads[fop]);
     free(ios->spreads);
     pthread_mutex_destroy(&ios->latency_lock);
 }

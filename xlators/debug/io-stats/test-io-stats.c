@@ -318,6 +318,31 @@ START_TEST(counted_by_many_threads_and_read_meanwhile)
 }
 END_TEST
 
+/* However few calls an octave has, each counts in its own bucket: with octaves of 1 to 100,000 calls, told
+ * again and again. */
+START_TEST(buckets_are_exact)
+{
+    static struct histogram is, expected;
+    struct ios *ios = bench_xl->private;
+    unsigned seed = 1;
+
+    for (unsigned i = 0; i < 200000; i++) {
+        unsigned octave = 5 + !(i % 2) + (i % 1000 ? 0 : (i / 1000 * 7 + 11) % 24);
+        uint64_t least = UINT64_C(200) << octave, ticks = ticks_of(least + (uint64_t)rand_r(&seed) % least);
+
+        ios_latency_note(ios, FOP_stat, ticks);
+        expected.sum += ticks_to_ns((int64_t)ticks);
+        histogram_put(&expected, histogram_bucket(ticks_to_ns((int64_t)ticks)), 1);
+        if (i % 997 && i != 199999)
+            continue;
+        is = (struct histogram){0};
+        io_stats_gather();
+        ck_assert(io_stats_latencies(bench_xl, FOP_stat, &is));
+        ck_assert_mem_eq(&is, &expected, sizeof is);
+    }
+}
+END_TEST
+
 /* ---- profile and top ------------------------------------------------------------------------- */
 
 static struct arena answers;
@@ -562,6 +587,7 @@ test_suite(void)
     tcase_add_test(off, another_question_is_refused);
     tcase_add_test(off, durations_of_each_fop);
     tcase_add_test(off, counted_by_many_threads_and_read_meanwhile);
+    tcase_add_test(off, buckets_are_exact);
     suite_add_tcase(s, off);
     tcase_add_checked_fixture(on, setup_latency, bench_teardown);
     tcase_add_test(on, latencies_when_asked_for);
