@@ -17,6 +17,7 @@ MEM_POOL_SOURCES = \
 	libglusterfs/mem/mem-dump.c \
 	libglusterfs/mem/mem-option.c \
 	libglusterfs/mem/mem-lock.c \
+	libglusterfs/mem/mem-malloc.c \
 	libglusterfs/mem/mem-direct.c \
 	libglusterfs/mem/mem-debug.c \
 	libglusterfs/mem/mem-trace.c
@@ -26,6 +27,7 @@ check_PROGRAMS += \
 	libglusterfs/mem/test-mem-owner \
 	libglusterfs/mem/test-mem-pool \
 	libglusterfs/mem/test-mem-age \
+	libglusterfs/mem/test-mem-malloc \
 	libglusterfs/mem/test-mem-system \
 	libglusterfs/mem/test-mem-refuse \
 	libglusterfs/mem/test-mem-pressure \
@@ -42,6 +44,8 @@ libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c $(TEST
 libglusterfs_mem_test_mem_pool_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_age_SOURCES = libglusterfs/mem/test-mem-age.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_age_LDADD = $(TEST_LIBS)
+libglusterfs_mem_test_mem_malloc_SOURCES = libglusterfs/mem/test-mem-malloc.c $(TEST_MEM_SHARED)
+libglusterfs_mem_test_mem_malloc_LDADD = $(ALLOCATOR_LIBS) $(TEST_LIBS)
 libglusterfs_mem_test_mem_system_SOURCES = libglusterfs/mem/test-mem-system.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_system_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_refuse_SOURCES = libglusterfs/mem/test-mem-refuse.c $(TEST_MEM_SHARED)

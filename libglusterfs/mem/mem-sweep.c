@@ -23,7 +23,6 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -345,7 +344,7 @@ sweep_pass(bool all, bool release_all)
     pthread_mutex_unlock(&mem_registry_mutex);
     bytes = mem_reservations_release();
     if (malloc_freed >= (size_t)4 << 20)
-        malloc_trim(0);
+        mem_malloc_trim();
     MEM_ADD(mem_figures.sweeps, 1);
     MEM_WRITE(mem_figures.last_us, mem_now_us() - from);
     PROBE2(pool_sweep, mem_figures.last_us, mem_figures.cached_bytes);
@@ -413,6 +412,7 @@ sweep_and_cap(void)
         sweep_pass(false, false);
     }
     sweep_followers(0);
+    mem_malloc_age(false);
 }
 
 void
@@ -431,7 +431,7 @@ trim(int level)
     size_t bytes;
 
     if (mem_mode_now() == MEM_MODE_OFF)
-        return level >= 3 ? (malloc_trim(0), 0) : 0;
+        return level >= 3 ? (mem_malloc_trim(), 0) : 0;
     pthread_mutex_lock(&mem_sweep_mutex);
     bytes = sweep_pass(level >= 2, true);
     if (level >= 2)
@@ -442,7 +442,7 @@ trim(int level)
     bytes += sweep_followers(level);
     pthread_mutex_unlock(&mem_sweep_mutex);
     if (level >= 3)
-        malloc_trim(0);
+        mem_malloc_trim();
     PROBE2(pool_trim, level, bytes);
     return bytes;
 }
@@ -515,6 +515,8 @@ fall_asleep_if_quiet(void)
     __atomic_store_n(&sweeper.dormant, 1, __ATOMIC_SEQ_CST);
     if (!all_quiet()) /* somebody became active before it could see that we sleep */
         __atomic_store_n(&sweeper.dormant, 0, __ATOMIC_SEQ_CST);
+    else
+        mem_malloc_age(true);
 }
 
 static int

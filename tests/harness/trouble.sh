@@ -231,7 +231,8 @@ cost_is_back() {
     [[ ${now[0]} -le ${was[0]} && ${now[1]} -le ${was[1]} && $((now[2] * 100)) -le $((was[2] * 103)) ]]
 }
 
-# The same for longer than surplus workers wait before they leave. Asked again and again.
+# The same for longer than surplus workers wait before they leave, and than two sweeps take, which free what nobody uses. Asked again and
+# again.
 cost_is_steady() {
     local now
     now=$(bricks_cost)
@@ -239,7 +240,7 @@ cost_is_steady() {
         steady_cost=$now
         steady_since=$SECONDS
     fi
-    [[ $((SECONDS - steady_since)) -ge 12 ]]
+    [[ $((SECONDS - steady_since)) -ge 25 ]]
 }
 
 mode_churn() {
