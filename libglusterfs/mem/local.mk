@@ -27,7 +27,7 @@ check_PROGRAMS += \
 	libglusterfs/mem/test-mem-owner \
 	libglusterfs/mem/test-mem-pool \
 	libglusterfs/mem/test-mem-age \
-	libglusterfs/mem/test-mem-malloc \
+	libglusterfs/mem/test-mem-rest \
 	libglusterfs/mem/test-mem-system \
 	libglusterfs/mem/test-mem-refuse \
 	libglusterfs/mem/test-mem-pressure \
@@ -44,8 +44,8 @@ libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c $(TEST
 libglusterfs_mem_test_mem_pool_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_age_SOURCES = libglusterfs/mem/test-mem-age.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_age_LDADD = $(TEST_LIBS)
-libglusterfs_mem_test_mem_malloc_SOURCES = libglusterfs/mem/test-mem-malloc.c $(TEST_MEM_SHARED)
-libglusterfs_mem_test_mem_malloc_LDADD = $(ALLOCATOR_LIBS) $(TEST_LIBS)
+libglusterfs_mem_test_mem_rest_SOURCES = libglusterfs/mem/test-mem-rest.c $(TEST_MEM_SHARED)
+libglusterfs_mem_test_mem_rest_LDADD = $(ALLOCATOR_LIBS) $(TEST_LIBS)
 libglusterfs_mem_test_mem_system_SOURCES = libglusterfs/mem/test-mem-system.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_system_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_refuse_SOURCES = libglusterfs/mem/test-mem-refuse.c $(TEST_MEM_SHARED)

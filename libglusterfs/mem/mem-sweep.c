@@ -245,6 +245,16 @@ free_chain(struct mem_pool *p, struct mem_magazine *m)
     return objects;
 }
 
+/* Once for what has come back since the last time. */
+static void
+trim_pages(struct mem_class *c)
+{
+    if (!c->span_bytes || MEM_READ(c->returned) == c->returned_trimmed)
+        return;
+    c->returned_trimmed = MEM_READ(c->returned);
+    mem_class_trim_pages(c);
+}
+
 /* Spans without an object; and of those that are kept by a few big ones, the pages between. */
 static void
 release_spans(struct mem_class *c, bool all)
@@ -252,10 +262,8 @@ release_spans(struct mem_class *c, bool all)
     bool idle = mem_class_idle(c);
 
     mem_class_release(c, idle || all);
-    if (idle && c->stride >= MEM_BIG && MEM_READ(c->returned) != c->returned_trimmed) {
-        c->returned_trimmed = MEM_READ(c->returned);
-        mem_class_trim_pages(c);
-    }
+    if (idle && c->stride >= MEM_BIG)
+        trim_pages(c);
 }
 
 static size_t
@@ -507,6 +515,19 @@ all_quiet(void)
     return quiet && mem_set.mode == MEM_MODE_ON && mem_magazines_quiet() && followers_quiet();
 }
 
+/* Nobody has used a pool for a while: pages between small objects that live are given back, too. */
+static void
+give_back_the_rest(void)
+{
+    pthread_mutex_lock(&mem_sweep_mutex);
+    for (unsigned id = 0; id < MEM_IDS; id++) {
+        if (mem_pools[id])
+            trim_pages(&mem_pools[id]->class);
+    }
+    pthread_mutex_unlock(&mem_sweep_mutex);
+    mem_malloc_age(true);
+}
+
 static void
 fall_asleep_if_quiet(void)
 {
@@ -516,7 +537,7 @@ fall_asleep_if_quiet(void)
     if (!all_quiet()) /* somebody became active before it could see that we sleep */
         __atomic_store_n(&sweeper.dormant, 0, __ATOMIC_SEQ_CST);
     else
-        mem_malloc_age(true);
+        give_back_the_rest();
 }
 
 static int

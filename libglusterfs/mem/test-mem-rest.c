@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* What the malloc beneath the pools keeps. This program has the one that kilnd has. */
+/* What a process at rest keeps: in its pools, and in the malloc beneath. This program has the malloc that
+ * kilnd has. */
 #include <config.h>
 
 #include "mem/test-mem.h"
@@ -40,8 +41,37 @@ malloc_and_free(void)
         free(o[i]);
 }
 
+/* A few objects that live keep their spans, but not all the pages of those. */
+START_TEST(pages_between_small_objects)
+{
+    enum { OBJECTS = 100000, BYTES = 180, KEPT = 500 };
+    struct mem_pool *p = mem_pool_new_fn(BYTES, 0, "sparse");
+    static void *o[OBJECTS];
+
+    mem_pools_set_option("sweep", "5");
+    ck_assert_int_eq(mem_pools_init(), 0);
+    memset(o, 1, sizeof o);
+    size_t before = resident_bytes();
+    for (int i = 0; i < OBJECTS; i++)
+        memset(o[i] = mem_get(p), 1, BYTES);
+    for (int i = 0; i < OBJECTS; i++) {
+        if (i % KEPT)
+            mem_put(o[i]);
+    }
+    /* Of a span its head and what the object lies on. Or the test's time is up. */
+    while (resident_bytes() > before + OBJECTS / KEPT * 3 * 4096 + (1 << 20))
+        usleep(5000);
+    mem_pools_check();
+    for (int i = 0; i < OBJECTS; i += KEPT) {
+        ck_assert_int_eq(((char *)o[i])[BYTES - 1], 1);
+        mem_put(o[i]);
+    }
+    ck_assert_uint_eq(mem_pools_fini_strict(), 0);
+}
+END_TEST
+
 /* jemalloc keeps what is freed for ten seconds, and for ever when nobody calls it any more. */
-START_TEST(goes_back_when_the_sweeper_falls_asleep)
+START_TEST(what_malloc_keeps)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "drowsy");
 
@@ -58,7 +88,7 @@ START_TEST(goes_back_when_the_sweeper_falls_asleep)
 }
 END_TEST
 
-START_TEST(goes_back_when_all_is_trimmed)
+START_TEST(what_malloc_keeps_and_is_trimmed)
 {
     size_t before = resident_bytes();
 
@@ -71,13 +101,14 @@ END_TEST
 static Suite *
 test_suite(void)
 {
-    Suite *s = suite_create("mem-malloc");
-    TCase *t = tcase_create("malloc");
+    Suite *s = suite_create("mem-rest");
+    TCase *t = tcase_create("rest");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, goes_back_when_the_sweeper_falls_asleep);
-    tcase_add_test(t, goes_back_when_all_is_trimmed);
+    tcase_set_timeout(t, 30);
+    tcase_add_test(t, pages_between_small_objects);
+    tcase_add_test(t, what_malloc_keeps);
+    tcase_add_test(t, what_malloc_keeps_and_is_trimmed);
     suite_add_tcase(s, t);
     return s;
 }
