@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* What goes to every child, without a transaction.
  *
- *   flush, fsyncdir, ipc    to all at once; good if a quorum says so
+ *   flush, fsyncdir, ipc    to all at once; good if a quorum says so. A folder is opened where it is not yet
  *   statfs                  to all but the arbiter; the one with the least room answers for the set
  *   lk                      an application's lock: child after child, in their order, so that of two who
  *                           want it one has it on the first child and the other waits there. Refused by
@@ -63,6 +63,8 @@ all_go(struct op *op)
 {
     struct fan f;
 
+    if (op->fop == FOP_fsyncdir && op->file)
+        repl_fd_complete(op);
     wind_all(op, &f, reachable(op));
     int err = verdict(op, &f);
     if (!err)

@@ -5,7 +5,11 @@
  * change.
  *
  * OPEN goes to all children that are up, without O_TRUNC, which follows as a change of data (data.c). A
- * file in split-brain is not opened: EIO. No lock is taken, and no counter changes. */
+ * file in split-brain is not opened: EIO. No lock is taken, and no counter changes.
+ *
+ * OPENDIR goes to the child that the list will be read from (read.c), for what is opened is mostly listed and
+ * closed again; to the next one if that cannot open it. FSYNCDIR, and a list begun anew when that child is
+ * away, open it on the others then. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -163,13 +167,48 @@ reply_or_fail(struct op *op, int err)
         op_reply(op);
 }
 
+/* 0 or -errno; then the caller's reply has the fd. */
+static int
+open_at(struct op *op, unsigned i)
+{
+    struct fan f;
+
+    fan_begin(&f);
+    fan_wind(&f, op, i, op_fork(op, i));
+    fan_wait(&f);
+    int err = f.good ? fan_take(&f, op, i) : f.ret[i];
+    if (!err)
+        err = repl_fd_make(op, &f, op->inode);
+    fan_end(&f);
+    return err;
+}
+
+static int
+open_to_list(struct op *op)
+{
+    struct view v;
+    int ret = view_of(op, op->inode, &v), err = ENOTCONN;
+
+    if (ret)
+        return ret;
+    child_set left = atomic_load(&op->r->up), good = read_good_for(op, &v);
+
+    while (left) {
+        unsigned i = view_choose(op->r, good & left ? good & left : left, op->inode);
+
+        ret = open_at(op, i);
+        if (read_is_answer(ret))
+            return ret;
+        err = replica_worse_errno(err, -ret);
+        left &= ~CHILD(i);
+    }
+    return -err;
+}
+
 void
 opendir_go(struct op *op)
 {
-    struct view v;
-    int err = view_of(op, op->inode, &v);
-
-    reply_or_fail(op, err ? err : open_all(op));
+    reply_or_fail(op, open_to_list(op));
 }
 
 void

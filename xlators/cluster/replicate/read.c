@@ -15,9 +15,8 @@
 
 #include "xlators/cluster/replicate/heal.h"
 
-/* The child has said what is so; another one would say the same. */
-static bool
-is_answer(int ret)
+bool
+read_is_answer(int ret)
 {
     switch (ret) {
     case -ENODATA:
@@ -34,9 +33,8 @@ is_answer(int ret)
     }
 }
 
-/* Children that may answer this operation. */
-static child_set
-good_for(const struct op *op, const struct view *v)
+child_set
+read_good_for(const struct op *op, const struct view *v)
 {
     child_set not_arbiter = op->r->arbiter < 0 || S_ISDIR(op->inode->type) ? ~0u : ~CHILD(op->r->arbiter);
 
@@ -45,6 +43,7 @@ good_for(const struct op *op, const struct view *v)
     case FOP_seek:
     case FOP_rchecksum:
         return v->data;
+    case FOP_opendir:
     case FOP_readdir: /* names can be missing then, which says less than that none can be seen */
     case FOP_readdirp:
         return v->data ? v->data : op->r->all;
@@ -65,7 +64,7 @@ readable(struct op *op, child_set *out)
 
     if (err)
         return err;
-    *out = good_for(op, &v);
+    *out = read_good_for(op, &v);
     int choice = v.data && v.metadata ? -1 : split_choice(op->r, op->inode);
 
     if (choice >= 0)
@@ -92,7 +91,7 @@ read_one(struct op *op, child_set set)
         unsigned i = view_choose(op->r, set, op->inode);
 
         ret = op_call_child(op, i);
-        if (is_answer(ret))
+        if (read_is_answer(ret))
             break;
         set &= ~CHILD(i);
     }

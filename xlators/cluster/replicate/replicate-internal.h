@@ -356,6 +356,13 @@ void repl_fd_complete(struct op *op);
 int repl_fd_make(struct op *op, struct fan *f, struct inode *inode);
 void repl_fd_released(struct replicate *r, struct fd *fd, struct repl_fd *f);
 
+/* ---- read.c ---------------------------------------------------------------------------------- */
+
+/* Children that may answer this operation. */
+child_set read_good_for(const struct op *op, const struct view *v);
+/* The child has said what is so; another one would say the same. */
+bool read_is_answer(int ret);
+
 /* ---- new-files.c ----------------------------------------------------------------------------- */
 
 enum new_file { NEW_IS_WRITTEN = 1, NEW_IS_SET = 2 };
