@@ -71,6 +71,16 @@ reply_entry(struct task *t)
 
 /* ---- what is said of folders ----------------------------------------------------------------- */
 
+/* A reference to the folder that RMDIR is known to remove; NULL: none is. */
+static struct inode *
+known_to_go(const struct task *t)
+{
+    const struct loc *loc = &t->stk->call.loc;
+
+    return t->stk->call.fop == FOP_rmdir ? inode_find_child(t->m->xl->graph->inodes, loc->parent, loc->name)
+                                         : NULL;
+}
+
 /* The task's call, which changes names in its folders. What was removed or moved may be a folder. */
 static int
 change_names(struct task *t)
@@ -82,12 +92,16 @@ change_names(struct task *t)
     struct inode *dir2 = moves && call->loc2.parent != dir ? inode_ref(call->loc2.parent) : NULL;
     struct fuse_folder *f = fuse_folder_change(t->m, node_of(t->m, dir));
     struct fuse_folder *f2 = dir2 ? fuse_folder_change(t->m, node_of(t->m, dir2)) : NULL;
+    struct inode *gone = known_to_go(t);
+    struct fuse_folder *of_gone = gone ? fuse_folder_change(t->m, node_of(t->m, gone)) : NULL;
     int ret = task_call(t);
 
     fuse_folder_changed(f, &reply->pre, ret < 0 ? NULL : &reply->post);
     fuse_folder_changed(f2, &reply->pre2, ret < 0 ? NULL : &reply->post2);
-    if (moves || call->fop == FOP_rmdir)
+    fuse_folder_changed(of_gone, NULL, NULL);
+    if (moves || (call->fop == FOP_rmdir && !gone))
         atomic_fetch_add(&t->m->folder_epoch, 1);
+    inode_unref(gone);
     inode_unref(dir);
     inode_unref(dir2);
     return ret;
