@@ -12,9 +12,11 @@
  *      reply, marks after, unlock: transaction.c
  *
  * When this mount has changed a name of the same folder a moment ago, the lock is on all names of it and is
- * shared with those that follow (hold.c): a lock and an unlock for each of many files are saved. rmdir, and
- * rename of a folder or to another folder, which need several locks, always take their own; so does who finds
- * a child missing. With `share-entry-lock off` all do.
+ * shared with those that follow (hold.c): a lock and an unlock for each of many files are saved. Of rmdir's
+ * two locks that is the one on the name; the other, on all names of what goes, is then taken at once or not
+ * at all: nobody waits for a lock while he holds one that comes later in the order. If it is not free rmdir
+ * gives back what is shared and takes both of its own. So does always rename of a folder or to another
+ * folder, and who finds a child missing. With `share-entry-lock off` all do.
  *
  * Under the lock nobody else makes or removes the name, so that all children have the same object behind it.
  * Others look up without a lock: in between they may find it on one child and not yet on the other. */
@@ -336,21 +338,74 @@ prepare_rmdir(struct op *op, struct transaction *t, struct inode *gone)
     transaction_mark(t, op->dir, op->name);
 }
 
-/* The folder that is remembered of the name is locked while the name is looked up. False: the name leads
- * elsewhere, and nothing has been done. */
+/* The name is looked up while locks are taken; if the layer above has done that there is nothing to look. */
+static void
+check_begin(const struct op *op, struct fan *look)
+{
+    if (op->inode)
+        fan_begin(look);
+    else
+        look_begin(op, look, op->dir, op->name);
+}
+
+/* Does it lead to what was locked? */
 static bool
-rmdir_known(struct op *op, struct inode *known)
+check_end(const struct op *op, struct fan *look, const struct inode *known)
 {
     struct inode *gone = NULL;
+    bool is_known = op->inode || (!look_end(op, look, &gone) && gone == known);
+
+    inode_unref(gone);
+    return is_known;
+}
+
+/* With the shared lock on the folder's names. False: a lock was not free, or the name leads elsewhere;
+ * nothing has been done. */
+static bool
+rmdir_sharing(struct op *op, struct repl_inode *ri, struct inode *known)
+{
+    uint64_t hash = hash_of(op->name);
+    struct writer w = {.start = hash, .end = hash + 1};
     struct transaction t;
     struct fan look;
 
-    look_begin(op, &look, op->dir, op->name);
-    prepare_rmdir(op, &t, known);
-    int locked = transaction_begin(&t), err = look_end(op, &look, &gone);
-    bool is_known = !err && gone == known;
+    release_names(op, known);
+    int err = hold_join(op, op->dir, &ri->hold, &w);
 
-    inode_unref(gone);
+    if (err) {
+        op_fail(op, err);
+        return true;
+    }
+    transaction_init(&t, op, CHANGE_ENTRY);
+    transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = known});
+    transaction_mark(&t, op->dir, op->name);
+    check_begin(op, &look);
+    child_set has = locks_try(op, &t.entity[0], w.children);
+    bool is_known = check_end(op, &look, known), goes = is_known && has == op->r->all;
+
+    if (goes) {
+        err = transaction_begin_held(&t, w.children);
+        transaction_end(&t, err ? err : change(op, &t));
+    } else {
+        locks_drop_one(op, &t.entity[0], has);
+    }
+    (void)hold_leave(op, &ri->hold, &w, &(struct hold_outcome){.failed = t.failed, .may_wait = goes}, false);
+    return goes;
+}
+
+/* The folder that the name is known to lead to is locked while that is looked up. False: it leads elsewhere,
+ * and nothing has been done. */
+static bool
+rmdir_known(struct op *op, struct inode *known)
+{
+    struct transaction t;
+    struct fan look;
+
+    check_begin(op, &look);
+    prepare_rmdir(op, &t, known);
+    int locked = transaction_begin(&t);
+    bool is_known = check_end(op, &look, known);
+
     if (is_known && !locked)
         transaction_end(&t, change(op, &t));
     else if (is_known)
@@ -360,13 +415,19 @@ rmdir_known(struct op *op, struct inode *known)
     return is_known;
 }
 
+/* op->inode, if it is there: the layer above has locked the name and found that folder behind it. */
 void
 rmdir_go(struct op *op)
 {
-    struct inode *known = inode_find_child(op->r->xl->graph->inodes, op->dir, op->name), *gone = NULL;
-    bool is_done = known && S_ISDIR(known->type) && rmdir_known(op, known);
+    struct inode *known = op->inode ? inode_ref(op->inode)
+                                    : inode_find_child(op->r->xl->graph->inodes, op->dir, op->name);
+    struct repl_inode *ri = repl_inode(op->r, op->dir);
+    bool is_folder = known && S_ISDIR(known->type);
+    bool is_done = is_folder && shares_lock(op, ri) && rmdir_sharing(op, ri, known);
+    struct inode *gone = NULL;
     struct transaction t;
 
+    is_done = is_done || (is_folder && rmdir_known(op, known));
     inode_unref(known);
     if (is_done)
         return;
