@@ -193,6 +193,15 @@ dist_fan_add(struct fan *f, unsigned i, struct call_stack *stk)
         f->is_short = true;
 }
 
+void
+dist_fan_wind(struct fan *f, struct coro_group *g)
+{
+    for (unsigned i = 0; i < f->count; i++) {
+        if (f->call[i] && f->call[i]->state == CALL_NEW)
+            coro_group_wind(g, f->call[i], f->o->d->child[i].xl);
+    }
+}
+
 int
 dist_fan_go(struct fan *f)
 {
@@ -201,10 +210,7 @@ dist_fan_go(struct fan *f)
     if (f->is_short)
         return -ENOMEM;
     coro_group_begin(&g);
-    for (unsigned i = 0; i < f->count; i++) {
-        if (f->call[i] && f->call[i]->state == CALL_NEW)
-            coro_group_wind(&g, f->call[i], f->o->d->child[i].xl);
-    }
+    dist_fan_wind(f, &g);
     coro_group_wait(&g);
     return 0;
 }

@@ -173,6 +173,8 @@ int dist_fan_begin(struct fan *f, const struct op *o);
 void dist_fan_add(struct fan *f, unsigned i, struct call_stack *stk);
 /* All at once, and waits for all. 0, or -ENOMEM: nothing has been sent. */
 int dist_fan_go(struct fan *f);
+/* ... those that have not been sent, in the group: who waits for that has all. */
+void dist_fan_wind(struct fan *f, struct coro_group *g);
 void dist_fan_end(struct fan *f);
 /* -ENOTCONN for one that was not asked. */
 int dist_fan_result(const struct fan *f, unsigned i);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* RMDIR: a folder is removed from all subvolumes, its hashed one last.
  *
- *   1. All must be up: ENOTCONN.
- *   2. It is looked up, and opened at the same time.
+ *   1. All must be up: ENOTCONN. The folder is what is remembered of the name, else the name is looked up.
+ *   2. It is opened. At the same time, without waiting for others, locks are asked for: the name is kept as
+ *      it is (as in mkdir.c), and WRLCK dht.layout.heal on the folder on all subvolumes, so that nobody who
+ *      makes a folder in it, a stock client above all, waits for us while we wait for him (client 2.24).
  *   3. Each is listed, as root: who may remove a folder need not be allowed to read it. A name is ENOTEMPTY,
- *      but for a linkto file whose file is no more: that is removed. (A linkto whose file is there means that
- *      the folder is not empty.) At the same time, without waiting for others, locks are asked for: the name
- *      is kept as it is (as in mkdir.c), and WRLCK dht.layout.heal on the folder on all subvolumes, so that
- *      nobody who makes a folder in it, a stock client above all, waits for us while we wait for him (client
- *      2.24). If not all are free, they are waited for now: the name's, then the folder's.
- *   4. RMDIR on all but the hashed one; not there is as good. If one fails and others have gone, the folder
+ *      but for a linkto file whose file is no more: that is removed, without these locks. (A linkto whose
+ *      file is there means that the folder is not empty.) At the same time the name is looked up under its
+ *      locks: if it leads elsewhere now, all begins anew with what it leads to; but what subvolumes
+ *      contradict each other about is removed at last.
+ *   4. If not all locks were free, they are waited for now: the name's, then the folder's. Then the name is
+ *      looked up under them.
+ *   5. RMDIR on all but the hashed one; not there is as good. If one fails and others have gone, the folder
  *      is made again on those, and the error answered.
- *   5. RMDIR on the hashed one, in the same way.
+ *   6. RMDIR on the hashed one, in the same way.
  *
- * Others see: between 4 and 5 a folder that is missing on some subvolumes. Who looks at it then waits for
+ * Others see: between 5 and 6 a folder that is missing on some subvolumes. Who looks at it then waits for
  * the name's locks before he makes it anew, and finds that it is gone. */
 #include <errno.h>
 #include <string.h>
@@ -157,7 +160,7 @@ open_end(struct opening *p)
 
 /* The beginning of each subvolume's list. To be ended in any case. */
 static int
-list_begin(const struct op *o, struct fd *fd, struct fan *fan)
+list_fill(const struct op *o, struct fd *fd, struct fan *fan)
 {
     int err = dist_fan_begin(fan, o);
 
@@ -170,14 +173,30 @@ list_begin(const struct op *o, struct fd *fd, struct fan *fan)
         }
         dist_fan_add(fan, i, dist_call_put_uint(stk, DICT_KEY_DHT_LINKTO, 256));
     }
-    if (!err)
-        err = dist_fan_go(fan);
+    return err;
+}
+
+static int
+list_result(const struct fan *fan)
+{
+    int err = 0;
+
     for (unsigned i = 0; i < fan->count && !err; i++) {
         int ret = dist_fan_result(fan, i);
 
         err = ret >= 0 || ret == -ENOENT || ret == -ESTALE || ret == -EBADFD ? 0 : ret;
     }
     return err;
+}
+
+static int
+list_begin(const struct op *o, struct fd *fd, struct fan *fan)
+{
+    int err = list_fill(o, fd, fan);
+
+    if (!err)
+        err = dist_fan_go(fan);
+    return err ? err : list_result(fan);
 }
 
 /* Is nothing in it, not even a linkto file? */
@@ -236,33 +255,6 @@ folder_clear(const struct op *o, struct inode *folder)
     return err;
 }
 
-/* The folder of that name as it is now, opened: what is remembered of it, at the same time. *fd is to be
- * dropped in any case. */
-static int
-find_open(const struct op *o, const struct loc *loc, struct found *found, struct fd **fd)
-{
-    struct inode *known = inode_find_child(o->d->xl->graph->inodes, loc->parent, loc->name);
-    struct opening p = {.fd = NULL};
-    bool is_opening = known && S_ISDIR(known->type);
-
-    if (is_opening)
-        open_begin(o, known, &p);
-    int err = lookup_name(o, loc->parent, loc->name, NULL, found);
-    int opened = is_opening ? open_end(&p) : 0;
-
-    if (!err && !found->is_dir)
-        err = -ENOTDIR;
-    *fd = p.fd;
-    if (!err && is_opening && gfid_equal(&known->gfid, &found->inode->gfid)) {
-        err = opened;
-    } else if (!err) {
-        fd_unref(p.fd);
-        err = open_all(o, found->inode, fd);
-    }
-    inode_unref(known);
-    return err;
-}
-
 /* ---- removing -------------------------------------------------------------------------------- */
 
 static bool
@@ -271,12 +263,25 @@ is_gone(int ret)
     return ret >= 0 || ret == -ENOENT || ret == -ESTALE;
 }
 
+struct removal {
+    const struct op *o;
+    unsigned hashed;
+    struct inode *folder; /* a reference */
+    struct fd *fd;        /* NULL: the bricks remove what is in it */
+    struct dist_lock *lock;
+    unsigned names, count; /* locks: the name's, all */
+    struct iatt iatt;      /* as looked up under the locks */
+    bool is_everywhere;    /* the name leads to the folder on all subvolumes */
+    bool is_last_try;
+    struct call_stack *last; /* the RMDIR on the hashed one */
+};
+
 /* It could not be removed everywhere: it shall be everywhere again. The name's locks are held. */
 static void
-make_again(const struct op *o, const struct found *found, const bool *was_removed)
+make_again(const struct removal *r, const bool *was_removed)
 {
+    const struct op *o = r->o;
     const struct loc *loc = &o->stk->call.loc;
-    const struct iatt *a = &found->reply->reply.stat;
     struct fan fan;
     int err = dist_fan_begin(&fan, o);
 
@@ -287,8 +292,8 @@ make_again(const struct op *o, const struct found *found, const bool *was_remove
             dist_call_for_name(dist_call_new_internal(o, FOP_mkdir), loc->parent, loc->name);
 
         if (stk)
-            stk->call.mode = a->mode & 07777;
-        stk = dist_call_put_gfid(stk, DICT_KEY_GFID_REQ, &a->gfid);
+            stk->call.mode = r->iatt.mode & 07777;
+        stk = dist_call_put_gfid(stk, DICT_KEY_GFID_REQ, &r->folder->gfid);
         dist_fan_add(&fan, i, dist_call_put_uint(stk, DICT_KEY_INTERNAL_CTX, 1));
     }
     if (!err)
@@ -299,24 +304,33 @@ make_again(const struct op *o, const struct found *found, const bool *was_remove
     dist_fan_end(&fan);
 }
 
-/* Steps 4 and 5. */
-static int
-remove_all(const struct op *o, unsigned hashed, const struct found *found, struct call_stack **last)
+/* Replicas are told which folder is behind the name, if that is so for all: they need not look. */
+static struct call_stack *
+rmdir_call(const struct removal *r)
 {
+    struct call_stack *stk = dist_call_copy(r->o);
+
+    return r->is_everywhere ? dist_call_for_inode(stk, r->folder) : stk;
+}
+
+/* Steps 5 and 6. */
+static int
+remove_all(struct removal *r)
+{
+    const struct op *o = r->o;
     bool *was_removed = arena_zalloc(&o->stk->arena, o->d->count * sizeof *was_removed);
     struct fan fan;
     int err = was_removed ? dist_fan_begin(&fan, o) : -ENOMEM;
 
-    *last = NULL;
     if (err)
         return err;
     for (unsigned i = 0; i < fan.count; i++) {
-        if (i != hashed)
-            dist_fan_add(&fan, i, dist_call_copy(o));
+        if (i != r->hashed)
+            dist_fan_add(&fan, i, rmdir_call(r));
     }
     err = dist_fan_go(&fan);
     for (unsigned i = 0; i < fan.count; i++) {
-        if (i == hashed || err == -ENOMEM)
+        if (i == r->hashed || err == -ENOMEM)
             continue;
         int ret = dist_fan_result(&fan, i);
 
@@ -326,100 +340,216 @@ remove_all(const struct op *o, unsigned hashed, const struct found *found, struc
     }
     dist_fan_end(&fan);
     if (!err) {
-        *last = dist_call_copy(o);
-        err = dist_call_at(o, hashed, *last);
+        r->last = rmdir_call(r);
+        err = dist_call_at(o, r->hashed, r->last);
         err = is_gone(err) ? 0 : err;
     }
     if (err)
-        make_again(o, found, was_removed);
+        make_again(r, was_removed);
     return err;
 }
 
-static unsigned
-fill_locks(const struct op *o, struct dist_lock *lock, unsigned count, struct inode *folder)
+/* ---- locks, and what is behind the name under them --------------------------------------------- */
+
+static int
+fill_locks(struct removal *r)
 {
+    const struct op *o = r->o;
+    const struct loc *loc = &o->stk->call.loc;
+
+    if (!r->lock)
+        r->lock = arena_zalloc(&o->stk->arena, (2 + o->d->count) * sizeof *r->lock);
+    if (!r->lock)
+        return -ENOMEM;
+    r->names = dist_locks_namespace(r->lock, r->hashed, loc->parent, loc->name);
+    r->count = r->names;
     for (unsigned i = 0; i < o->d->count; i++)
-        lock[count++] = (struct dist_lock){
-            .child = i, .inode = folder, .domain = DOMAIN_LAYOUT, .type = FLOCK_WRITE, .may_miss = true};
-    return count;
+        r->lock[r->count++] = (struct dist_lock){
+            .child = i, .inode = r->folder, .domain = DOMAIN_LAYOUT, .type = FLOCK_WRITE, .may_miss = true};
+    return 0;
 }
 
-/* Step 3. Linkto files are removed without these locks: a stock client that renames over one may hold the
- * removal back, and wait for them (client 2.24). 0: the locks are held. */
 static int
-clear_and_lock(const struct op *o, const struct found *found, struct fd *fd, struct dist_lock *lock,
-               unsigned names, unsigned count)
+check_fill(const struct removal *r, struct fan *fan)
 {
+    const struct op *o = r->o;
+    const struct loc *loc = &o->stk->call.loc;
+    int err = dist_fan_begin(fan, o);
+
+    for (unsigned i = 0; i < fan->count; i++) {
+        struct call_stack *stk = dist_call_new_internal(o, FOP_lookup);
+
+        dist_fan_add(fan, i, dist_call_for_name(stk, loc->parent, loc->name));
+    }
+    return err;
+}
+
+/* -ESTALE: it leads elsewhere on the hashed subvolume, which is the one that counts. Where that stays so,
+ * because it is so on disks, the folder can be removed all the same. */
+static int
+check_result(struct removal *r, const struct fan *fan)
+{
+    int mds = place_cached(r->o->d, r->folder), err = 0;
+
+    r->is_everywhere = true;
+    for (unsigned i = 0; i < fan->count; i++) {
+        const struct iatt *a = &fan->call[i]->reply.stat;
+        int ret = dist_fan_result(fan, i);
+        bool is_it = ret >= 0 && S_ISDIR(a->mode) && gfid_equal(&a->gfid, &r->folder->gfid);
+
+        r->is_everywhere &= is_it;
+        if (is_it && (!r->iatt.mode || (int)i == mds))
+            r->iatt = *a;
+        if (!is_it && i == r->hashed)
+            err = !is_gone(ret) ? ret : r->is_last_try ? 0 : -ESTALE;
+    }
+    return err;
+}
+
+static int
+check(struct removal *r)
+{
+    struct fan fan;
+    int err = check_fill(r, &fan);
+
+    if (!err)
+        err = dist_fan_go(&fan);
+    if (!err)
+        err = check_result(r, &fan);
+    dist_fan_end(&fan);
+    return err;
+}
+
+/* Step 3, the locks held. *list is to be ended in any case. */
+static int
+list_and_check(struct removal *r, struct fan *list)
+{
+    struct fan names = {0};
+    struct coro_group g;
+    int err = list_fill(r->o, r->fd, list);
+
+    if (!err)
+        err = check_fill(r, &names);
+    if (!err && (list->is_short || names.is_short))
+        err = -ENOMEM;
+    if (!err) {
+        coro_group_begin(&g);
+        dist_fan_wind(list, &g);
+        dist_fan_wind(&names, &g);
+        coro_group_wait(&g);
+        err = check_result(r, &names);
+    }
+    dist_fan_end(&names);
+    return err ? err : list_result(list);
+}
+
+/* Steps 2 and 3. 0: the locks are held, nothing is in it, and the name leads to it; -EAGAIN: nothing is in
+ * it, and no lock is held. */
+static int
+open_and_lock(struct removal *r)
+{
+    const struct op *o = r->o;
+    struct opening p;
     struct lock_try t;
-    struct fan fan = {0};
-    int locked = dist_locks_try_begin(o, &t, lock, count);
+    struct fan list = {0};
 
-    if (locked)
-        return locked;
-    int err = list_begin(o, fd, &fan);
+    open_begin(o, r->folder, &p);
+    r->fd = p.fd;
+    int locked = dist_locks_try_begin(o, &t, r->lock, r->count), err = open_end(&p);
 
-    locked = dist_locks_try_end(o, &t);
-    if (!locked && (err || !is_bare(&fan))) {
-        dist_locks_drop(o, lock, count);
+    if (!locked)
+        locked = dist_locks_try_end(o, &t);
+    if (!locked && !err)
+        err = list_and_check(r, &list);
+    else if (!err && locked == -EAGAIN)
+        err = list_begin(o, r->fd, &list);
+    if (!locked && (err || !is_bare(&list))) {
+        dist_locks_drop(o, r->lock, r->count);
         locked = -EAGAIN;
     }
-    if (!err)
-        err = list_clear(o, found->inode, fd, &fan);
-    dist_fan_end(&fan);
     if (!err && locked == -EAGAIN)
-        locked = dist_locks_take_parts(o, lock, names, count);
+        err = list_clear(o, r->folder, r->fd, &list);
+    dist_fan_end(&list);
     return err ? err : locked;
 }
 
-/* Steps 3 to 5. fd NULL: the bricks remove what is in it. */
+/* ---- all of it --------------------------------------------------------------------------------- */
+
+/* Steps 2 to 6. -ESTALE: the name leads elsewhere by now; nothing was done. */
 static int
-remove_found(const struct op *o, unsigned hashed, const struct found *found, struct fd *fd,
-             struct call_stack **last)
+remove_folder(struct removal *r)
 {
-    const struct loc *loc = &o->stk->call.loc;
-    struct dist_lock *lock = arena_zalloc(&o->stk->arena, (2 + o->d->count) * sizeof *lock);
+    const struct op *o = r->o;
+    int err = fill_locks(r);
 
-    if (!lock)
-        return -ENOMEM;
-    unsigned names = dist_locks_namespace(lock, hashed, loc->parent, loc->name);
-    unsigned count = fill_locks(o, lock, names, found->inode);
-    int err = fd ? clear_and_lock(o, found, fd, lock, names, count)
-                 : dist_locks_take_parts(o, lock, names, count);
-
+    if (!err)
+        err = o->stk->call.flags ? -EAGAIN : open_and_lock(r);
+    if (err == -EAGAIN) {
+        err = dist_locks_take_parts(o, r->lock, r->names, r->count);
+        if (!err && (err = check(r)))
+            dist_locks_drop(o, r->lock, r->count);
+    }
     if (err)
         return err;
-    err = remove_all(o, hashed, found, last);
-    dist_locks_drop(o, lock, count);
+    err = remove_all(r);
+    dist_locks_drop(o, r->lock, r->count);
     return err;
 }
+
+/* Step 1: a reference to the folder, in r->folder. 0 or -errno. */
+static int
+find_folder(struct removal *r, bool asks)
+{
+    const struct loc *loc = &r->o->stk->call.loc;
+    struct inode *known = asks ? NULL : inode_find_child(r->o->d->xl->graph->inodes, loc->parent, loc->name);
+    struct found found = {0};
+
+    inode_unref(r->folder);
+    fd_unref(r->fd);
+    r->folder = NULL;
+    r->fd = NULL;
+    r->iatt = (struct iatt){0};
+    if (known && S_ISDIR(known->type)) {
+        r->folder = known;
+        return 0;
+    }
+    inode_unref(known);
+    int err = lookup_name(r->o, loc->parent, loc->name, NULL, &found);
+
+    if (!err && !found.is_dir)
+        err = -ENOTDIR;
+    if (!err)
+        r->folder = inode_ref(found.inode);
+    found_end(&found);
+    return err;
+}
+
+enum { TRIES_MAX = 3 };
 
 xl_verdict
 dist_rmdir_go(struct xlator *xl, struct call_stack *stk)
 {
     struct op o = dist_op_of(xl, stk);
     const struct loc *loc = &stk->call.loc;
-    struct call_stack *last = NULL;
-    struct found found = {0};
-    struct fd *fd = NULL;
+    struct removal r = {.o = &o};
     int hashed = children_all_up(o.d) ? folder_hashed(&o, loc->parent, loc->name) : -ENOTCONN;
-    int err = hashed < 0 ? hashed : 0;
+    int err = hashed < 0 ? hashed : -ESTALE;
 
-    if (!err && !stk->call.flags)
-        err = find_open(&o, loc, &found, &fd);
-    else if (!err) /* the bricks remove what is in it */
-        err = lookup_name(&o, loc->parent, loc->name, NULL, &found);
-    if (!err && !found.is_dir)
-        err = -ENOTDIR;
-    if (!err)
-        err = remove_found(&o, (unsigned)hashed, &found, fd, &last);
-    fd_unref(fd);
+    r.hashed = hashed < 0 ? 0 : (unsigned)hashed;
+    for (unsigned tries = 0; err == -ESTALE && tries < TRIES_MAX; tries++) {
+        r.is_last_try = tries == TRIES_MAX - 1;
+        err = find_folder(&r, tries > 0);
+        if (!err)
+            err = remove_folder(&r);
+    }
+    fd_unref(r.fd);
+    inode_unref(r.folder);
     if (!err)
         inode_unlink(xl->graph->inodes, loc->parent, loc->name);
-    found_end(&found);
-    if (!err && last && coro_call_result(last) >= 0)
-        return dist_op_answer_with(&o, last);
-    if (last)
-        call_stack_free(last);
+    if (!err && r.last && coro_call_result(r.last) >= 0)
+        return dist_op_answer_with(&o, r.last);
+    if (r.last)
+        call_stack_free(r.last);
     if (!err) { /* it was gone already where the last word is */
         stk->reply.op_ret = 0;
         return XL_DONE;
