@@ -7,7 +7,8 @@
  *      ask it                 if it cannot answer, the next good one
  *
  * No good one is split-brain: EIO, unless the user has chosen one (split-brain.c); but a directory is listed,
- * from one child to its end, whose cookies mean nothing to the others. No lock is taken: a write under way is
+ * from one child to its end, whose cookies mean nothing to the others. Only one that goes away before it has
+ * told the list's beginning is followed by another one. No lock is taken: a write under way is
  * seen or not, as on one file system. */
 #include <errno.h>
 #include <stdio.h>
@@ -253,35 +254,39 @@ ask_pending(struct op *op)
     return d ? dict_set_str(d, DICT_KEY_LINK_COUNT, "glusterfs.xattrop_index_count") : -ENOMEM;
 }
 
+/* The beginning of the list: from the first child that has one. */
 static int
-choose_list_child(struct op *op, int *out)
+begin_list(struct op *op)
 {
-    child_set set;
-    int err = readable(op, &set);
+    child_set set, asked = 0;
+    int err = readable(op, &set), ret = err;
 
-    if (err)
-        return err;
-    *out = (int)view_choose(op->r, set, op->inode);
-    return 0;
+    while (!err && set & ~asked) {
+        unsigned i = view_choose(op->r, set & ~asked, op->inode);
+
+        atomic_store(&op->file->list_child, (int)i);
+        ret = op_call_child(op, i);
+        if (read_is_answer(ret))
+            break;
+        asked |= CHILD(i);
+        repl_fd_complete(op);
+        err = readable(op, &set);
+    }
+    return ret;
 }
 
 void
 readdir_go(struct op *op)
 {
     int child = op->file ? atomic_load(&op->file->list_child) : -1;
-    int ret = op->file ? 0 : -EBADFD;
+    int ret = op->file ? ask_pending(op) : -EBADFD;
 
-    if (!ret && (child < 0 || op->stk->call.offset == 0)) {
-        ret = choose_list_child(op, &child);
-        if (!ret)
-            atomic_store(&op->file->list_child, child);
-    }
-    if (!ret)
-        ret = ask_pending(op);
-    if (!ret)
+    if (!ret && (child < 0 || op->stk->call.offset == 0))
+        ret = begin_list(op);
+    else if (!ret)
         ret = op_call_child(op, (unsigned)child);
     if (ret >= 0) {
-        drop_doubtful(op, (unsigned)child);
+        drop_doubtful(op, (unsigned)atomic_load(&op->file->list_child));
         hide_reserved(op);
     }
     reply_or_fail(op, ret);

@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Two mounts of a 2x2 volume make and remove the same folders, with folders and files in them, side by side: neither hangs, and no folder is
+# left on some of the bricks alone. Then trees are removed, and a brick dies while that is under way: all of it goes, and when the brick
+# is back and healed it has nothing of it either. KILN_STORM_SECONDS and KILN_KILLS for more.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+seconds=${KILN_STORM_SECONDS:-4}
+kills=${KILN_KILLS:-4}
+no_cache=(--attribute-timeout=0 --entry-timeout=0)
+volume_split=brick
+volume_new v 2x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+mkdir "$T/dumps"
+mount_kiln v "$T/kiln1" "${no_cache[@]}" --statedump-dir "$T/dumps"
+mount_kiln v "$T/kiln2" "${no_cache[@]}"
+mount_volume v "$T/stock" plain "${no_cache[@]}"
+
+children_up() {
+    local pid=${mount_pid[$T/kiln1]}
+    rm -f "$T"/dumps/*
+    kill -USR1 "$pid"
+    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
+    [[ $(cat "$T"/dumps/*.dump.* | grep -c '^child_up\[.*=1$') -eq $1 ]]
+}
+
+# ---- side by side ---------------------------------------------------------------------------------
+
+storm() {
+    timeout 240 python3 - "$seconds" "$@" <<'EOS'
+import errno, os, random, shutil, sys, threading, time
+ends, tops, done = time.monotonic() + float(sys.argv[1]), sys.argv[2:4], [0, 0]
+FASTER = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.ESTALE, None) # None: rmtree's own, of a name that leads elsewhere by now
+
+def work(n):
+    dice, top = random.Random(n), tops[n]
+    while time.monotonic() < ends:
+        folder = f"{top}/d{dice.randrange(3)}"
+        inner = f"{folder}/e{dice.randrange(3)}"
+        step = dice.choice((
+            (os.mkdir, folder), (os.mkdir, folder), (os.mkdir, inner), (os.rmdir, inner), (os.rmdir, folder), (os.mknod, inner + "f"),
+            (os.rename, folder, f"{top}/d{dice.randrange(3)}"), (shutil.rmtree, folder), (shutil.rmtree, folder)))
+        try:
+            step[0](*step[1:])
+            done[n] += 1
+        except OSError as error:
+            if error.errno not in FASTER:
+                os.write(2, f"{step[0].__name__}{step[1:]}: {error}\n".encode())
+                os._exit(1)
+
+both = [threading.Thread(target=work, args=(n,)) for n in (0, 1)]
+for one in both:
+    one.start()
+for one in both:
+    one.join()
+print(f"# {done[0]} and {done[1]} steps")
+EOS
+}
+
+folders_on() {
+    (cd "$1/$2" && find . -type d | sort)
+}
+
+folders_are_on_all() {
+    local brick status=0
+    for brick in "${bricks[@]:1}"; do
+        diff <(folders_on "${bricks[0]}" "$1") <(folders_on "$brick" "$1") || status=1
+    done
+    return "$status"
+}
+
+# What stock's client has left half is mended by looking at it.
+looked_at_folders_are_on_all() {
+    ls -lR "$T/kiln1/$1" >/dev/null
+    folders_are_on_all "$1"
+}
+
+wait_for 240 "all children" children_up 4
+for mounts in "kiln1 kiln2" "kiln1 stock"; do
+    read -r one two <<<"$mounts"
+    mkdir "$T/kiln1/$one-$two"
+    t "folders come and go by $one and $two" storm "$T/$one/$one-$two" "$T/$two/$one-$two"
+    if [[ $two == stock ]]; then
+        t "all bricks have the same ones when they have been looked at" looked_at_folders_are_on_all "$one-$two"
+    else
+        t "all bricks have the same ones" folders_are_on_all "$one-$two"
+    fi
+    t "what is left can be removed" rm -r "$T/kiln2/$one-$two"
+    t "and is on no brick" bash -c '! ls -d "${@/%//$0}" 2>/dev/null' "$one-$two" "${bricks[@]}"
+done
+
+# ---- while a brick dies ---------------------------------------------------------------------------
+
+tree() {
+    python3 - "$1" <<'EOS'
+import os, sys
+for i in range(8):
+    for k in range(6):
+        folder = f"{sys.argv[1]}/d{i}/e{k}"
+        os.makedirs(folder)
+        for n in range(k % 3):
+            os.close(os.open(f"{folder}/f{n}", os.O_CREAT | os.O_EXCL))
+EOS
+}
+
+is_on_no_brick() {
+    ! ls -d "${bricks[@]/%//$1}" 2>/dev/null
+}
+
+shd_start v
+for ((n = 0; n < kills; n++)); do
+    daemon=${brick_daemon[${bricks[n % 4]}]}
+    t "kill $n: a tree" tree "$T/kiln1/tree$n"
+    rm -rf "$T/kiln1/tree$n" >"$T/log/rm.$n" 2>&1 &
+    rm_pid=$!
+    sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+    daemon_kill "$daemon"
+    status=0
+    wait "$rm_pid" || status=$?
+    is "$status $(cat "$T/log/rm.$n")" "0 " "it goes while brick $((n % 4)) dies"
+    t "nothing of it is seen" test ! -e "$T/kiln1/tree$n"
+    daemon_start "$daemon"
+    wait_for 240 "all children" children_up 4
+    t_here "and nothing is left on bricks when they are healed" wait_for 60 "heal" is_on_no_brick "tree$n"
+    t_here "nothing is pending" wait_for 60 "heal" nothing_pending "${bricks[@]}"
+done
+kill -TERM "$shd_pid"
+shd_pid=
+for mnt in kiln1 kiln2 stock; do
+    t_here "$mnt: unmounted" mount_end "$T/$mnt"
+done
+volume_stop v
