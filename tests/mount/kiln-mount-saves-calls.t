@@ -88,6 +88,21 @@ count_begin
 t "they are listed" ls "$kiln"/d/made{1..10}
 count_end
 is "${calls[opendir]}" 20 "each is opened on one replica of both sets"
+# What the LOOKUP of a folder says is good for as long as the kernel may believe it; it asks again after each list.
+lists_quietly() {
+    sleep 1.1
+    count_begin
+    python3 - "$kiln"/d/made{1..10} <<'EOS' && count_end
+import os, sys
+for folder in sys.argv[1:]:
+    fd = os.open(folder, os.O_RDONLY)
+    os.listdir(fd)
+    os.fstat(fd)
+EOS
+    diag "${calls[stat]} STATs for 10 folders that are listed"
+    [[ ${calls[stat]} -lt 5 ]]
+}
+t_here "a folder is not asked for after it was listed" wait_for 60 "folders to be listed" lists_quietly
 count_begin
 t "a folder is synced" python3 -c 'import os, sys; os.fsync(os.open(sys.argv[1], os.O_RDONLY))' "$kiln/d"
 count_end

@@ -50,6 +50,8 @@ open_go(struct task *t)
     t->fi.fh = (uint64_t)(uintptr_t)f;
     if (!f->fd->is_dir)
         fuse_file_flags(t->m, &t->fi);
+    else if (t->stk->caller.time_flags) /* features/utime has put it there for bricks to keep */
+        fuse_folder_changed(fuse_folder_change(t->m, node_at(t->m, t->number)), NULL, NULL);
     if (fuse_reply_open(t->req, &t->fi))
         file_free(t->m, f); /* the kernel has not taken it */
 }

@@ -126,10 +126,27 @@ result_go(struct task *t)
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
+/* What is said of a folder that is known by this name is kept as that of a GETATTR is: the kernel asks for it
+ * again as soon as it has listed the folder, whose access time it then takes for another one. */
+static int
+look_and_keep(struct task *t)
+{
+    const struct loc *loc = &t->stk->call.loc;
+    struct inode_table *inodes = t->m->xl->graph->inodes;
+    struct inode *known = loc->name ? inode_find_child(inodes, loc->parent, loc->name) : NULL;
+    struct fuse_folder_look look = fuse_folder_look(t->m, known ? node_of(t->m, known) : NULL);
+    int ret = task_call(t);
+
+    if (ret >= 0 && known && gfid_equal(&known->gfid, &t->stk->reply.stat.gfid))
+        fuse_folder_keep(t->m, &look, &t->stk->reply.stat);
+    inode_unref(known);
+    return ret;
+}
+
 static void
 lookup_go(struct task *t)
 {
-    int ret = task_call(t);
+    int ret = look_and_keep(t);
 
     if (ret == -ENOENT && t->m->negative_timeout_s > 0)
         fuse_reply_entry(t->req, &(struct fuse_entry_param){.entry_timeout = t->m->negative_timeout_s});

@@ -7,7 +7,9 @@
  * the times of our own changes put in; the kernel is told how much of that time is left. What other clients
  * do to a folder is seen when it was before: no later than --attribute-timeout after it was done.
  *
- *      asked, nothing kept     the bricks answer; kept, unless we have changed a name meanwhile
+ *      asked, nothing kept     the bricks answer; kept, unless we have changed a name meanwhile. So is what a
+ *                              LOOKUP of the folder says
+ *      opened, with a time     nothing is kept: it may be the time of its last access
  *      a name has been changed the folder's times are those of the reply, if nobody else has changed it
  *                              in between (its times before the change are not newer than what is kept);
  *                              else nothing is kept
