@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/spare.h"
 #include "mem/mem-ids.h"
 
 /* The struct and its bytes are one object, so a buffer is one get and one put. A power of two of payload and
@@ -21,7 +22,14 @@ static struct mem_pool *class_pools[CLASSES];
 
 _Static_assert(sizeof(struct iobuf) <= IOBUF_HEAD, "the struct lies before the bytes");
 
-#define IOBUF_MALLOC CLASSES /* in flags, where pooled buffers have their class */
+/* In flags, where pooled buffers have their class. */
+#define IOBUF_MALLOC CLASSES
+#define IOBUF_SPARE (CLASSES + 1)
+
+#define SPARES 32
+static struct iobuf spares[SPARES];
+static _Alignas(64) char spare_bytes[SPARES][IOBUF_SPARE_BYTES];
+static spare_set spares_used;
 
 int
 iobuf_pools_init(void)
@@ -79,6 +87,28 @@ iobuf_get_aligned(size_t size)
     return b;
 }
 
+struct iobuf *
+iobuf_get_spare(void)
+{
+    int i = spare_take(&spares_used, SPARES);
+
+    if (i < 0)
+        return NULL;
+    struct iobuf *b = &spares[i];
+
+    b->flags = IOBUF_SPARE;
+    b->size = IOBUF_SPARE_BYTES;
+    b->bytes = spare_bytes[i];
+    refcount_init(&b->refs, 1);
+    return b;
+}
+
+bool
+iobuf_is_spare(const struct iobuf *b)
+{
+    return b->flags == IOBUF_SPARE;
+}
+
 void
 iobuf_unref(struct iobuf *b)
 {
@@ -86,6 +116,8 @@ iobuf_unref(struct iobuf *b)
         return;
     if (b->flags == IOBUF_MALLOC)
         free(b);
+    else if (b->flags == IOBUF_SPARE)
+        spare_give(&spares_used, (unsigned)(b - spares));
     else
         mem_put_t(MEM_ID_IOBUF_4K + b->flags, b);
 }

@@ -10,6 +10,7 @@
 #ifndef KILN_MEM_IOBUF_H
 #define KILN_MEM_IOBUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/refcount.h"
@@ -27,6 +28,12 @@ struct iobuf *iobuf_get(size_t size);
 
 /* The same with `bytes` on a multiple of 4096, for O_DIRECT. */
 struct iobuf *iobuf_get_aligned(size_t size);
+
+/* One of the few buffers of 16 KiB that the process keeps for who must go on when there is no memory, and who
+ * gives it back soon. NULL: all are in use. Costs nothing until then. */
+struct iobuf *iobuf_get_spare(void);
+#define IOBUF_SPARE_BYTES 16384
+bool iobuf_is_spare(const struct iobuf *b);
 
 /* One more for somebody who has one; returns `b`. */
 static inline struct iobuf *

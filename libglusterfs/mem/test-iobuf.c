@@ -80,10 +80,43 @@ START_TEST(no_memory)
 }
 END_TEST
 
+START_TEST(spare_ones)
+{
+    struct iobuf *b[33];
+    int n = 0;
+
+    mem_test_fail_at = INT64_MAX;
+    mem_test_fail_always = true;
+    while (n < 33 && (b[n] = iobuf_get_spare())) {
+        ck_assert(iobuf_is_spare(b[n]));
+        ck_assert_uint_eq(b[n]->size, IOBUF_SPARE_BYTES);
+        memset(b[n]->bytes, n, b[n]->size);
+        n++;
+    }
+    mem_test_fail_at = 0;
+    mem_test_fail_always = false;
+    ck_assert_int_gt(n, 1);
+    ck_assert_int_lt(n, 33);
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(b[i]->bytes[IOBUF_SPARE_BYTES - 1], i);
+    iobuf_unref(iobuf_ref(b[1]));
+    ck_assert_ptr_null(iobuf_get_spare());
+    iobuf_unref(b[1]);
+    ck_assert_ptr_eq(iobuf_get_spare(), b[1]);
+    for (int i = 0; i < n; i++)
+        iobuf_unref(b[i]);
+    ck_assert_int_eq(live(), 0);
+    struct iobuf *usual = iobuf_get(100);
+
+    ck_assert(!iobuf_is_spare(usual));
+    iobuf_unref(usual);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
-    const TTest *const tests[] = { every_size, the_last_reference_frees, no_memory };
+    const TTest *const tests[] = { every_size, the_last_reference_frees, no_memory, spare_ones };
     Suite *s = suite_create("iobuf");
     TCase *t = tcase_create("iobuf");
 

@@ -158,6 +158,13 @@ struct fop_call {
     struct iobuf *payload_iobuf;
 };
 
+/* Who fails with ENOMEM because it is this process that has no memory, and not the brick. */
+enum shortage {
+    SHORTAGE_NONE,
+    SHORTAGE_UNSENT, /* the call has not gone out: the brick knows nothing of it */
+    SHORTAGE_UNREAD, /* the brick has done it, but for what it has answered there was no memory */
+};
+
 struct fop_reply {
     int32_t op_ret, op_errno; /* op_errno matters if op_ret is -1, and ENOENT = end in readv, readdir(p) */
     struct dict *xdata;       /* NULL: none */
@@ -174,6 +181,7 @@ struct fop_reply {
     uint8_t strong[32];
     struct dirent_entry *entries;
     bool holds_inodes; /* the entries' */
+    uint8_t shortage;  /* enum shortage, of protocol/client; never on the wire */
     struct active_lock *locks;
     struct iobuf *iobuf;      /* readv: holds the payload; a reference handed to the call stack */
     struct iovec payload;     /* readv: op_ret bytes inside iobuf */

@@ -35,7 +35,7 @@ outgoing_begin(struct outgoing *o, struct rpc_client *c, const struct caller *ca
         return -EINVAL;
     o->cred_bytes = (uint32_t)bytes;
     o->slot = xid_take(&c->calls);
-    return o->slot ? 0 : -EAGAIN;
+    return o->slot ? 0 : xid_is_full(&c->calls) ? -EAGAIN : -ENOMEM;
 }
 
 void
@@ -238,6 +238,8 @@ reply_arrived(struct rpc_client *c, struct rpc_reply *r)
     void *arg = s->arg;
 
     xid_put(&c->calls, s);
+    if (!r->err && r->record.is_cut)
+        r->err = -ENOMEM;
     if (r->err)
         xdr_fail(&r->results, r->err);
     cb(r, arg);
@@ -246,10 +248,10 @@ reply_arrived(struct rpc_client *c, struct rpc_reply *r)
 /* The peer's calls are small and come in one piece; one that does not may be dropped: it expects no answer.
  */
 static void
-call_arrived(struct rpc_client *c, struct xdr *x)
+call_arrived(struct rpc_client *c, struct xdr *x, bool is_cut)
 {
     struct rpc_call_head head;
-    int err = rpc_decode_call_head(x, &head);
+    int err = is_cut ? -ENOMEM : rpc_decode_call_head(x, &head);
 
     if (err || x->more_count) {
         rpc_client_drop(c, "a call of the peer's cannot be decoded");
@@ -275,7 +277,7 @@ client_record(struct conn *conn, struct record *r, void *arg)
         reply_arrived(c, &reply);
         break;
     case RPC_CALL:
-        call_arrived(c, &reply.results);
+        call_arrived(c, &reply.results, r->is_cut);
         break;
     default:
         rpc_client_drop(c, "a record that is neither a call nor a reply");

@@ -101,7 +101,8 @@ const char *rpc_client_name(const struct rpc_client *c);
  * the record. */
 struct rpc_reply {
     int err; /* 0: `results` is at the first result. -ENOTCONN: connection lost, or refused on the level of
-              * RPC; -ETIMEDOUT: no answer in time, the peer may still do what was asked */
+              * RPC; -ETIMEDOUT: no answer in time, the peer may still do what was asked; -ENOMEM: it has
+              * answered, and there was no memory for all of that */
     /* in one piece or more; its arena is the callback's to set before it decodes dicts and lists */
     struct xdr results;
     struct record record;
@@ -122,8 +123,8 @@ struct rpc_call {
 #define RPC_CALL_WAITS UINT32_MAX
 
 /* Sends. 0: `cb` is called once, on a worker, perhaps before this returns. Otherwise it is not called:
- * -ENOTCONN, -EAGAIN (as many calls are under way as may be), -ENOMEM, -EMSGSIZE, -EINVAL (the credential
- * cannot be encoded). */
+ * -ENOTCONN, -EAGAIN (as many calls are under way as may be), -ENOMEM (nothing has gone out, and the
+ * connection stays), -EMSGSIZE, -EINVAL (the credential cannot be encoded). */
 int rpc_client_call(struct rpc_client *c, const struct rpc_call *call);
 
 /* Between these two no other connection takes this one's place: what a peer has numbered for one connection
@@ -155,7 +156,8 @@ void rpc_reply_is_garbage(struct rpc_reply *r, const char *what);
 int rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct caller *caller,
                    struct iobuf *payload, unsigned timeout_s, rpc_reply_fn cb, void *arg);
 /* In `cb`: what came back of such a call. `out` is always filled: an error of RPC's or of the codec's is
- * op_ret -1 with op_errno; garbage (ENOTCONN) has cost the peer its connection. Dicts and lists are on
+ * op_ret -1 with op_errno; garbage (ENOTCONN) has cost the peer its connection; without memory for what it
+ * brings, ENOMEM and SHORTAGE_UNREAD, or of a change what is known without its dicts. Dicts and lists are on
  * `arena`; what points into the record is kept by out->iobuf. A READ may bring more than was asked for: the
  * caller knows how much that was. */
 void rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *arena);

@@ -103,26 +103,75 @@ set_error(struct fop_reply *out, int err)
     out->op_errno = err;
 }
 
+/* Of a reply that keeps the record, or a copy of it if that lies in a spare buffer. 0 or -errno. */
+static int
+decode(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *arena)
+{
+    struct iobuf *buf = r->record.bufs[0];
+    struct xdr x = r->results;
+
+    if (iobuf_is_spare(buf)) {
+        size_t bytes = xdr_left(&x);
+        struct iobuf *copy = x.more_count ? NULL : iobuf_get(bytes);
+
+        if (!copy)
+            return -ENOMEM;
+        memcpy(copy->bytes, x.at, bytes);
+        xdr_init(&x, copy->bytes, bytes, arena);
+        buf = copy;
+    } else {
+        iobuf_ref(buf);
+    }
+    x.arena = arena;
+    int err = fop_decode_reply(fop, &x, out);
+
+    /* What was in further pieces has been joined on the arena. */
+    if (err)
+        iobuf_unref(buf);
+    else
+        out->iobuf = buf;
+    return err;
+}
+
+/* Without memory: what a call that only looks has brought is lost. Of others is known what became of them:
+ * nothing is taken of their replies but what has its place in `out`. */
+static int
+decode_scarcely(struct rpc_reply *r, enum fop fop, struct fop_reply *out)
+{
+    bool needs_dict = fop == FOP_xattrop || fop == FOP_fxattrop;
+    struct xdr x = r->results;
+
+    if (fop_info[fop].traits & FOP_LOOKS || x.more_count)
+        return -ENOMEM;
+    memset(out, 0, sizeof *out);
+    x.skips_dicts = true;
+    int err = fop_decode_reply(fop, &x, out);
+
+    out->flock.owner = (struct lk_owner){0}; /* would be in the record */
+    return err || !needs_dict || out->op_ret < 0 ? err : -ENOMEM;
+}
+
 void
 rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *arena)
 {
+    int err = r->err;
+
     memset(out, 0, sizeof *out);
     /* an operation that was lost and one that was not answered are the same to whoever asked (wire 1.6) */
-    if (r->err) {
+    if (err && err != -ENOMEM) {
         set_error(out, ENOTCONN);
         return;
     }
-    r->results.arena = arena;
-    int err = fop_decode_reply(fop, &r->results, out);
-
+    if (!err)
+        err = decode(r, fop, out, arena);
+    if (err == -ENOMEM && !r->err)
+        err = decode_scarcely(r, fop, out);
     if (err == -EBADMSG) {
         rpc_reply_is_garbage(r, fop_info[fop].name);
         err = -ENOTCONN;
     }
-    if (err) {
+    if (err)
         set_error(out, -err);
-        return;
-    }
-    /* What was in further pieces has been joined on the arena. */
-    out->iobuf = iobuf_ref(r->record.bufs[0]);
+    if (err == -ENOMEM)
+        out->shortage = SHORTAGE_UNREAD;
 }

@@ -3,6 +3,7 @@
  * layout. */
 
 #include "data/dict.h"
+#include "mem/mem-shared.h"
 #include "rpc/client/rpc-client.h"
 #include "rpc/client/test-client.h"
 #include "rpc/xdr/fop-codec.h"
@@ -257,6 +258,94 @@ START_TEST(a_read_that_lies)
 }
 END_TEST
 
+/* ---- without memory -------------------------------------------------------------------------- */
+
+/* Every buffer that there is, in a list by their first bytes: those of `all` and these. */
+static struct iobuf *
+take_all_buffers(struct iobuf *all)
+{
+    static const size_t sizes[] = {4096, 16384, 65536, 131072, 1048576};
+    struct iobuf *b;
+
+    mem_pools_trim(2);
+    mem_test_fail_always = true;
+    mem_test_fail_at = INT64_MAX;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        while ((b = iobuf_get(sizes[i]))) {
+            memcpy(b->bytes, &all, sizeof all);
+            all = b;
+        }
+    }
+    return all;
+}
+
+static void
+give_all_back(struct iobuf *all)
+{
+    mem_test_fail_at = 0;
+    mem_test_fail_always = false;
+    while (all) {
+        struct iobuf *b = all;
+
+        memcpy(&all, b->bytes, sizeof all);
+        iobuf_unref(b);
+    }
+}
+
+/* Once more if a worker had still a buffer in hands. */
+static int
+ask_starving(const struct fop_call *call, struct iobuf *payload, struct iobuf **all)
+{
+    int ret;
+
+    do {
+        release();
+        *all = take_all_buffers(*all);
+        ret = ask(call, payload ? iobuf_ref(payload) : NULL);
+    } while (reply.iobuf);
+    return ret;
+}
+
+/* What a change has come to is known; what a look has brought, is lost; and the connection stays. */
+START_TEST(no_buffer)
+{
+    struct rpc_client_stats s;
+    struct iobuf *data = iobuf_get(BIG);
+
+    memset(data->bytes, 'w', BIG);
+    struct fop_call write = {.fop = FOP_writev,
+                             .size = BIG,
+                             .payload = {{data->bytes, BIG}},
+                             .payload_count = 1,
+                             .payload_bytes = BIG};
+
+    struct fop_call read = {.fop = FOP_readv, .size = BIG};
+    struct iobuf *all = NULL;
+
+    for (int i = 0; i < 40; i++) { /* more than there are spare ones */
+        ck_assert_int_eq(ask_starving(&write, data, &all), 0);
+        ck_assert_int_eq(reply.op_ret, BIG);
+        ck_assert_int_eq(reply.shortage, SHORTAGE_NONE);
+    }
+    ck_assert_int_eq(ask_starving(&(struct fop_call){.fop = FOP_stat}, NULL, &all), -ENOMEM);
+    ck_assert_int_eq(reply.shortage, SHORTAGE_UNREAD);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(ask_starving(&read, NULL, &all), -ENOMEM);
+        ck_assert_int_eq(reply.shortage, SHORTAGE_UNREAD);
+    }
+    /* This one has to be gathered, for which there is no memory: it has never been. */
+    ck_assert_int_eq(rpc_client_fop(client, &write, NULL, NULL, 0, NULL, NULL), -ENOMEM);
+    give_all_back(all);
+    ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_readv, .size = BIG}, NULL), 0);
+    ck_assert_uint_eq(reply.payload.iov_len, BIG);
+    ck_assert_int_eq(ask(&write, NULL), 0);
+    rpc_client_stats(client, &s);
+    ck_assert_uint_eq(s.losses, 0);
+    ck_assert_uint_eq(s.waiting, 0);
+    iobuf_unref(data);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -271,6 +360,7 @@ test_suite(void)
     tcase_add_test(t, a_thousand_xattrs);
     tcase_add_test(t, another_layout);
     tcase_add_test(t, a_read_that_lies);
+    tcase_add_test(t, no_buffer);
     suite_add_tcase(s, t);
     return s;
 }

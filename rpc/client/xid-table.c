@@ -131,6 +131,12 @@ xid_take(struct xid_table *t)
     return s;
 }
 
+bool
+xid_is_full(struct xid_table *t)
+{
+    return atomic_load(&t->made) >= t->max;
+}
+
 void
 xid_publish(struct xid_slot *s)
 {

@@ -60,6 +60,8 @@ void xid_table_fini(struct xid_table *t);
 
 /* A slot with a new xid, never 0. NULL: as many calls as may be are under way, or no memory. */
 struct xid_slot *xid_take(struct xid_table *t);
+/* It has all the slots that it may have, free or not. */
+bool xid_is_full(struct xid_table *t);
 
 /* From now on the slot can be claimed: members are set. */
 void xid_publish(struct xid_slot *s);

@@ -228,6 +228,7 @@ conn_new(int fd, const struct conn_origin *from, const struct transport_ops *ops
     c->src = (struct event_source){.fd = fd, .fn = conn_event, .gone = conn_gone};
     c->closed_job.run = conn_closed_job;
     c->read_job.run = receive_read_job;
+    timer_init(&c->patience, receive_patience_due);
     pthread_mutex_init(&c->lock, NULL);
 
     socklen_t size = sizeof c->peer;

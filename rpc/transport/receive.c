@@ -18,6 +18,11 @@
  * A record lies in at most TRANSPORT_IOVS pieces, the first of at least TRANSPORT_HEAD_BYTES: fewer bytes at
  * a buffer's end are copied to the next buffer. Pieces grow with what has arrived, so that a mark alone gets
  * no memory.
+ *
+ * Without memory for a buffer a smaller one will do, then, for a connection that we opened, a spare one of
+ * the process (iobuf_get_spare()). If there is none either, the reader stays the reader and reads on after
+ * some milliseconds. The replies to many calls follow one another on such a connection: none must wait for
+ * long because of one that is large. After PATIENCE waits the rest of that one is read and dropped.
  */
 #include <assert.h>
 #include <errno.h>
@@ -25,6 +30,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/spare.h"
 #include "base/ticks.h"
 #include "log/log.h"
 #include "mem/mem-ids.h"
@@ -43,6 +49,8 @@
 #define FRAGMENTS_MAX 4096
 #define FRAGMENTS_MAX_LOGIN 64
 #define FRAGMENT_LAST 0x80000000u
+#define STARVED_MS 20
+#define PATIENCE 10
 
 struct batch {
     struct worker_job help;
@@ -63,12 +71,18 @@ enum turn {
     TURN_DRAINED, /* nothing more to read for now */
     TURN_FULL,    /* there may be more */
     TURN_PAUSED,  /* too much is under way */
+    TURN_STARVED, /* no memory to read into */
     TURN_DEAD,
 };
 
 __thread struct conn *receive_corked;
 __thread uint64_t transport_arrived;
 static struct mem_pool *batch_pool;
+
+/* For connections that we opened. */
+#define SPARE_BATCHES 16
+static struct batch spare_batches[SPARE_BATCHES];
+static spare_set spare_batches_used;
 
 static void batch_run(struct batch *b);
 static enum turn read_turn(struct conn *c, struct batch *b, bool *is_drained);
@@ -116,9 +130,27 @@ reader_release(struct conn *c)
 }
 
 static struct batch *
-batch_new(struct conn *c)
+batch_get(const struct conn *c)
 {
     struct batch *b = mem_get_t(MEM_ID_BATCH);
+    int spare = b || !c->is_dialled ? -1 : spare_take(&spare_batches_used, SPARE_BATCHES);
+
+    return spare < 0 ? b : &spare_batches[spare];
+}
+
+static void
+batch_put(struct batch *b)
+{
+    if (b >= spare_batches && b < spare_batches + SPARE_BATCHES)
+        spare_give(&spare_batches_used, (unsigned)(b - spare_batches));
+    else
+        mem_put_t(MEM_ID_BATCH, b);
+}
+
+static struct batch *
+batch_new(struct conn *c)
+{
+    struct batch *b = batch_get(c);
 
     if (!b)
         return NULL;
@@ -134,6 +166,23 @@ batch_new(struct conn *c)
     return b;
 }
 
+/* The caller, who is the reader, stays it until the timer's job reads on. */
+static void
+wait_for_memory(struct conn *c)
+{
+    if (c->starved++ == 0)
+        log_event(LOG_WARNING, NULL, "transport-starved",
+                  "no memory to read into: a connection waits until there is some");
+    atomic_fetch_add(&c->busy, 1);
+    timer_start(&c->patience, STARVED_MS);
+}
+
+void
+receive_patience_due(struct timer *t)
+{
+    worker_post_any(&caa_container_of(t, struct conn, patience)->read_job);
+}
+
 /* The caller is the reader and keeps the connection busy. */
 static void
 read_and_run(struct conn *c)
@@ -142,14 +191,14 @@ read_and_run(struct conn *c)
     enum turn turn;
 
     if (!b) {
-        conn_kill(c); /* no memory for a batch */
+        wait_for_memory(c);
         return;
     }
     for (;;) {
         bool is_drained = false;
 
         turn = read_turn(c, b, &is_drained);
-        if (turn == TURN_FULL || turn == TURN_DEAD || reader_release(c))
+        if (turn == TURN_FULL || turn == TURN_STARVED || turn == TURN_DEAD || reader_release(c))
             break;
     }
     /* A full turn: whoever takes the job is the reader from now on. A dead connection has no reader any more.
@@ -157,6 +206,8 @@ read_and_run(struct conn *c)
     if (turn == TURN_FULL) {
         atomic_fetch_add(&c->busy, 1);
         worker_post_any(&c->read_job);
+    } else if (turn == TURN_STARVED) {
+        wait_for_memory(c);
     } else if (turn == TURN_DEAD) {
         conn_kill(c);
     }
@@ -199,7 +250,7 @@ batch_unref(struct batch *b)
     if (!refcount_put(&b->refs))
         return;
     conn_busy_put(b->c);
-    mem_put_t(MEM_ID_BATCH, b);
+    batch_put(b);
 }
 
 static void
@@ -418,6 +469,7 @@ finish_record(struct conn *c, struct batch *b)
     c->partial.conn = NULL;
     c->partial.count = 0;
     c->partial.bytes = 0;
+    c->partial.is_cut = false;
     c->fragments = 0;
     count_up(&c->records, 1);
 }
@@ -507,14 +559,33 @@ next_buffer_size(const struct conn *c, size_t moved)
     return moved + (left > size ? left : size);
 }
 
+/* A smaller buffer than is usual; but the last piece of a record has to take all that is left. */
+static struct iobuf *
+scarce_buffer(const struct conn *c, size_t moved, size_t wanted)
+{
+    bool is_last = c->partial.count && c->partial.count >= TRANSPORT_IOVS - 1;
+    size_t least = is_last ? moved + record_left(c) : moved + BUFFER_ROOM_MIN;
+    struct iobuf *b = NULL;
+
+    if (!conn_is_trusted(c) && !c->is_dialled)
+        return NULL;
+    for (size_t size = wanted / 4; !b && size >= BUFFER_MIN && size >= least; size /= 4)
+        b = iobuf_get(size);
+    return b || !c->is_dialled || least > IOBUF_SPARE_BYTES ? b : iobuf_get_spare();
+}
+
 /* Everything in the present buffer has been cut. 0 or -ENOMEM. */
 static int
 next_buffer(struct conn *c)
 {
     struct record *r = &c->partial;
-    size_t moved = bytes_to_move(c);
-    struct iobuf *fresh = iobuf_get(next_buffer_size(c, moved));
+    size_t moved = bytes_to_move(c), size = next_buffer_size(c, moved);
+    struct iobuf *fresh = iobuf_get(size);
 
+    if (fresh)
+        c->starved = 0;
+    else
+        fresh = scarce_buffer(c, moved, size);
     if (!fresh)
         return -ENOMEM;
     if (moved) {
@@ -570,6 +641,50 @@ receive(struct conn *c, bool *is_short)
     return n;
 }
 
+/* Without memory for the rest of the present record. True: that is dropped. A record for which a spare buffer
+ * is enough waits for one. */
+static bool
+begin_skipping(struct conn *c)
+{
+    struct record *r = &c->partial;
+    bool is_in_last = c->is_in_fragment && c->is_last_fragment;
+
+    if (!c->is_dialled || c->starved < PATIENCE || !is_in_last || r->bytes < TRANSPORT_HEAD_BYTES ||
+        r->bytes + c->fragment_left <= IOBUF_SPARE_BYTES - BUFFER_ROOM_MIN)
+        return false;
+    while (r->count > 1)
+        iobuf_unref(r->bufs[--r->count]);
+    r->bytes = r->iov[0].iov_len;
+    r->is_cut = c->is_skipping = true;
+    log_event(LOG_WARNING, NULL, "transport-record-dropped",
+              "no memory for the whole of a record of a peer's: the rest is dropped");
+    return true;
+}
+
+/* One system call, as receive(); what it reads is dropped. */
+static ssize_t
+skip(struct conn *c, struct batch *b, bool *is_short)
+{
+    char nowhere[16384];
+    size_t wanted = min_size(c->fragment_left, sizeof nowhere);
+    ssize_t n;
+
+    do {
+        n = recv(c->src.fd, nowhere, wanted, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    *is_short = (size_t)n < wanted;
+    count_up(&c->reads, 1);
+    count_up(&c->bytes_in, (uint64_t)n);
+    c->fragment_left -= (uint32_t)n;
+    if (c->fragment_left == 0) {
+        c->is_in_fragment = c->is_skipping = false;
+        finish_record(c, b);
+    }
+    return n;
+}
+
 /* Reads and cuts until there is nothing more, or enough for a turn. A short read has drained the socket
  * (epoll(7)), except when the peer has hung up: then the end is still to be read, and no event will tell. */
 static enum turn
@@ -586,9 +701,9 @@ read_turn(struct conn *c, struct batch *b, bool *is_drained)
             return TURN_FULL;
         if (*is_drained && !(atomic_load_explicit(&c->reader, memory_order_relaxed) & READER_HANGUP))
             break;
-        if (make_room(c))
-            return TURN_DEAD;
-        ssize_t n = receive(c, is_drained);
+        if (!c->is_skipping && make_room(c) && !begin_skipping(c))
+            return TURN_STARVED;
+        ssize_t n = c->is_skipping ? skip(c, b, is_drained) : receive(c, is_drained);
 
         if (n == -EAGAIN)
             break;

@@ -7,6 +7,9 @@
  * send, unless it runs that connection's batch, whose end sends; a thread that finds another one sending
  * leaves its message to that one, which looks at the queue again before it stops.
  *
+ * A message is queued as a whole or not at all. On a connection that we opened, small calls go out without
+ * memory, too: there are some spare pieces and buffers for them.
+ *
  * When the socket is full the rest waits for EPOLLOUT. TCP reports that only after a sender found no room, so
  * it is in the set from the start; a unix socket reports it whenever the peer has read something, so there it
  * is asked for only while something waits.
@@ -18,6 +21,7 @@
 #include <sys/socket.h>
 
 #include "base/moment.h"
+#include "base/spare.h"
 #include "mem/mem-ids.h"
 #include "rpc/transport/transport-internal.h"
 
@@ -28,6 +32,11 @@
 #define MESSAGE_MAX 0x7fffffffu
 
 static struct mem_pool *chunk_pool;
+
+/* For connections that we opened. */
+#define SPARE_CHUNKS 32
+static struct chunk spare_chunks[SPARE_CHUNKS];
+static spare_set spare_chunks_used;
 
 int
 send_pools_init(void)
@@ -51,11 +60,30 @@ queued_less_locked(struct conn *c, size_t bytes)
     queued_more_locked(c, -bytes);
 }
 
+static struct chunk *
+chunk_get(const struct conn *c)
+{
+    struct chunk *k = mem_get_t(MEM_ID_CHUNK);
+    int spare = k || !c->is_dialled ? -1 : spare_take(&spare_chunks_used, SPARE_CHUNKS);
+
+    return spare < 0 ? k : &spare_chunks[spare];
+}
+
+static void
+chunk_put(struct chunk *k)
+{
+    iobuf_unref(k->buf);
+    if (k >= spare_chunks && k < spare_chunks + SPARE_CHUNKS)
+        spare_give(&spare_chunks_used, (unsigned)(k - spare_chunks));
+    else
+        mem_put_t(MEM_ID_CHUNK, k);
+}
+
 /* A piece at the queue's end; consumes the reference to `buf`. 0 or -ENOMEM. */
 static int
 queue_chunk_locked(struct conn *c, struct iobuf *buf, void *at, size_t bytes)
 {
-    struct chunk *k = mem_get_t(MEM_ID_CHUNK);
+    struct chunk *k = chunk_get(c);
 
     if (!k) {
         iobuf_unref(buf);
@@ -78,6 +106,8 @@ queue_room_locked(struct conn *c, size_t bytes)
     if (!c->frame || c->frame->size - c->frame_used < bytes) {
         struct iobuf *fresh = iobuf_get(FRAME_BYTES);
 
+        if (!fresh && c->is_dialled)
+            fresh = iobuf_get_spare();
         if (!fresh)
             return NULL;
         iobuf_unref(c->frame);
@@ -140,10 +170,42 @@ queue_payload_locked(struct conn *c, struct iobuf *buf, const struct iovec *payl
     return 0;
 }
 
+/* Where the queue ends, to take back what was queued in part. Nobody takes pieces from its head meanwhile:
+ * the lock is held. */
+struct queue_end {
+    struct chunk *tail;
+    size_t tail_bytes, queued_bytes;
+};
+
+static struct queue_end
+queue_end_locked(const struct conn *c)
+{
+    return (struct queue_end){.tail = c->tail,
+                              .tail_bytes = c->tail ? c->tail->bytes : 0,
+                              .queued_bytes = atomic_load_explicit(&c->queued_bytes, memory_order_relaxed)};
+}
+
+/* What it has taken of the frame buffer stays unused. */
+static void
+take_back_locked(struct conn *c, const struct queue_end *end)
+{
+    struct chunk **rest = end->tail ? &end->tail->next : &c->head;
+
+    send_free_chunks(*rest);
+    *rest = NULL;
+    c->tail = end->tail;
+    if (c->tail)
+        c->tail->bytes = end->tail_bytes;
+    atomic_store_explicit(&c->queued_bytes, end->queued_bytes, memory_order_relaxed);
+    if (!c->head) {
+        iobuf_unref(c->frame);
+        c->frame = NULL;
+    }
+}
+
 static void flush_and_unlock(struct conn *c);
 
-/* The end of both forms of conn_send(), with the lock, which is free afterwards. A message that is queued in
- * part can only be answered by closing. */
+/* The end of both forms of conn_send(), with the lock, which is free afterwards. */
 static int
 queued_and_unlock(struct conn *c, int err)
 {
@@ -151,7 +213,7 @@ queued_and_unlock(struct conn *c, int err)
         flush_and_unlock(c);
     else
         pthread_mutex_unlock(&c->lock);
-    if (err)
+    if (err == -ENOMEM && !c->is_dialled)
         conn_kill(c);
     return err;
 }
@@ -169,10 +231,15 @@ conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf *buf
     assert(payload_count == 0 || buf);
     pthread_mutex_lock(&c->lock);
     if (!c->is_dead) {
+        struct queue_end end = queue_end_locked(c);
+
         err = queue_head_locked(c, head, head_bytes, bytes);
         if (!err)
             err = queue_payload_locked(c, buf, payload, payload_count);
-        count_up(&c->messages, 1);
+        if (err)
+            take_back_locked(c, &end);
+        else
+            count_up(&c->messages, 1);
     }
     err = queued_and_unlock(c, err);
     iobuf_unref(buf);
@@ -190,7 +257,8 @@ conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes)
     if (!c->is_dead) {
         err = queue_chunk_locked(c, buf, buf->bytes, TRANSPORT_MARK_BYTES + bytes);
         buf = NULL;
-        count_up(&c->messages, 1);
+        if (!err)
+            count_up(&c->messages, 1);
     }
     err = queued_and_unlock(c, err);
     iobuf_unref(buf);
@@ -273,8 +341,7 @@ consume_locked(struct conn *c, size_t bytes)
         if (c->awaited)
             moments_come_locked(c, k);
         queued_less_locked(c, CHUNK_COST);
-        iobuf_unref(k->buf);
-        mem_put_t(MEM_ID_CHUNK, k);
+        chunk_put(k);
     }
     if (!c->head) { /* an idle connection keeps no buffer */
         c->tail = NULL;
@@ -395,8 +462,7 @@ send_free_chunks(struct chunk *list)
     while (list) {
         struct chunk *next = list->next;
 
-        iobuf_unref(list->buf);
-        mem_put_t(MEM_ID_CHUNK, list);
+        chunk_put(list);
         list = next;
     }
 }

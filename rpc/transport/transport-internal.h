@@ -75,6 +75,9 @@ struct conn {
     uint32_t fragment_left;
     unsigned fragments;      /* of the present record */
     struct record partial;   /* the present record, as far as it has arrived */
+    unsigned starved;        /* how often in a row there was no memory to read into */
+    bool is_skipping;        /* the rest of the present record, for lack of memory */
+    struct timer patience;   /* it reads again */
     size_t record_size_seen; /* decaying maximum: sizes the receive buffer */
 
     /* the queue of messages, under `lock`; no system call is made while it is held, but see send.c */
@@ -122,6 +125,7 @@ void conn_busy_put(struct conn *c);
 int receive_pools_init(void);
 void receive_event(struct conn *c, uint32_t events);
 void receive_read_job(struct worker_job *job);
+void receive_patience_due(struct timer *t);
 /* Reading was paused and may go on. */
 void receive_resume(struct conn *c);
 /* Batches that flow_stall() has kept may go on. */

@@ -44,6 +44,7 @@ struct record {
      * record_release(). */
     struct conn *conn;
     bool is_waiting; /* record_waits() has been told */
+    bool is_cut; /* of a connection that we opened: there was no memory for what followed the first piece */
 };
 /* Gives up the record's bytes and the reference to its connection, which may read on then. Once. */
 void record_release(struct record *r);
@@ -130,8 +131,8 @@ int conn_local(const struct conn *c, struct sockaddr_storage *out);
  * with their neighbours) and then `payload`, whose bytes stay in `buf` (a reference taken over; NULL if no
  * payload). Sent when the batch ends if called from a record handler's worker during that batch, else at
  * once. Never blocks.
- * 0, -ENOTCONN, -ENOMEM (the connection is then closed: a reply must not be lost silently). `buf` is consumed
- * in every case. */
+ * 0, -ENOTCONN, -ENOMEM (nothing of it is queued; a connection that we have accepted is then closed: a reply
+ * must not be lost silently). `buf` is consumed in every case. */
 int conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf *buf,
               const struct iovec *payload, int payload_count);
 /* The same with the whole message in `buf` after TRANSPORT_MARK_BYTES that are left free for the mark. */

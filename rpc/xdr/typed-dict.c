@@ -29,8 +29,8 @@ get_key(struct xdr *x, struct dict_pair *pair)
 static void
 get_value(struct xdr *x, struct dict_pair *pair)
 {
-    struct iatt *iatt;
-    struct mdata *mdata;
+    struct iatt *iatt, no_iatt;
+    struct mdata *mdata, no_mdata;
 
     switch (pair->type) {
     case DICT_INT:
@@ -47,20 +47,20 @@ get_value(struct xdr *x, struct dict_pair *pair)
         xdr_get_gfid(x, &pair->v.gfid);
         break;
     case DICT_IATT:
-        iatt = x->error ? NULL : arena_alloc(x->arena, sizeof *iatt);
+        iatt = x->error ? NULL : x->skips_dicts ? &no_iatt : arena_alloc(x->arena, sizeof *iatt);
         if (iatt)
             xdr_get_iatt(x, iatt);
         else
             xdr_fail(x, -ENOMEM);
-        pair->v.iatt = iatt;
+        pair->v.iatt = x->skips_dicts ? NULL : iatt;
         break;
     case DICT_MDATA:
-        mdata = x->error ? NULL : arena_alloc(x->arena, sizeof *mdata);
+        mdata = x->error ? NULL : x->skips_dicts ? &no_mdata : arena_alloc(x->arena, sizeof *mdata);
         if (mdata)
             xdr_get_mdata(x, mdata);
         else
             xdr_fail(x, -ENOMEM);
-        pair->v.mdata = mdata;
+        pair->v.mdata = x->skips_dicts ? NULL : mdata;
         break;
     default:
         xdr_fail(x, -EBADMSG);
@@ -76,8 +76,8 @@ get_pairs(struct xdr *x, uint32_t npairs)
         xdr_fail(x, -EBADMSG);
         return NULL;
     }
-    d = dict_new(x->arena);
-    if (!d)
+    d = x->skips_dicts ? NULL : dict_new(x->arena);
+    if (!d && !x->skips_dicts)
         xdr_fail(x, -ENOMEM);
     for (uint32_t i = 0; i < npairs && !x->error; i++) {
         struct dict_pair pair = {0};
@@ -87,7 +87,7 @@ get_pairs(struct xdr *x, uint32_t npairs)
         type = xdr_get_u32(x);
         pair.type = type <= DICT_MDATA ? (uint8_t)type : 0;
         get_value(x, &pair);
-        if (!x->error && !dict_append(d, &pair))
+        if (!x->error && !x->skips_dicts && !dict_append(d, &pair))
             xdr_fail(x, -ENOMEM);
     }
     return x->error ? NULL : d;

@@ -31,6 +31,7 @@ struct xdr {
                 * -errno: well-formed, but over a bound or not acceptable, to be answered with that error.
                 * encode: 0, -ENOBUFS: no room */
     bool dicts_are_sized; /* decode: a dict ends where its size word says: a payload follows */
+    bool skips_dicts; /* decode: there is no memory for dicts, which are passed over: NULL */
     /* Decode: the record's further pieces. What crosses a border is joined on the arena by xdr_pull(). */
     int more_count;
     const struct iovec *more;

@@ -15,6 +15,10 @@
  * call is answered by its reply, by the loss of the connection, or when `frame-timeout` has passed, ENOTCONN
  * in both cases: whether the brick has done it is not known then.
  *
+ * A call for which there is no memory, or that would be one too many, is answered ENOMEM; so is one whose
+ * reply there is no memory for. reply.shortage says so, and whether the brick has done it: that is no failure
+ * of the brick's, and the connection stays.
+ *
  * Whoever opens makes no fd: the reply of OPEN, OPENDIR and CREATE brings one (reply.fd), as that of a
  * brick's storage does. A layer that opens at several children, or at one more later, gives the fd along
  * (call.fd): each child's number is then kept on that one, and reply.fd is a further reference to it.
@@ -339,7 +343,12 @@ answered(struct rpc_reply *r, void *arg)
     rpc_reply_fop(r, stk->call.fop, &stk->reply, &stk->arena);
     int err = stk->reply.op_ret < 0 ? 0 : reply_arrived(xl->private, stk);
 
-    if (err)
+    if (err == -ENOMEM) { /* no fd for what was opened */
+        iobuf_unref(stk->reply.iobuf);
+        stk->reply =
+            (struct fop_reply){.op_ret = -1, .op_errno = ENOMEM, .shortage = SHORTAGE_UNREAD};
+    }
+    if (err && err != -ENOMEM)
         call_stack_fail(stk, -err);
     else
         call_stack_unwind(stk);
@@ -399,6 +408,14 @@ send_call(struct client *c, struct rpc_client *rpc, struct call_stack *stk)
     return rpc_client_fop(rpc, &stk->call, &caller, payload ? iobuf_ref(payload) : NULL, 0, answered, stk);
 }
 
+/* For lack of something here the call has not gone out. */
+static xl_verdict
+answer_unsent(struct call_stack *stk)
+{
+    stk->reply = (struct fop_reply){.op_ret = -1, .op_errno = ENOMEM, .shortage = SHORTAGE_UNSENT};
+    return XL_DONE;
+}
+
 static xl_verdict
 client_any(struct xlator *xl, struct call_stack *stk)
 {
@@ -413,6 +430,8 @@ client_any(struct xlator *xl, struct call_stack *stk)
     rpc_client_hold(rpc);
     int err = send_call(c, rpc, stk); /* if it is 0, the call may have been answered already */
     rpc_client_let_go(rpc);
+    if (err == -ENOMEM || err == -EAGAIN)
+        return answer_unsent(stk);
     return err ? err : XL_OWNED;
 }
 

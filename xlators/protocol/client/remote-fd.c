@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "log/log.h"
 #include "mem/mem-pool.h"
@@ -43,9 +44,13 @@ static void
 send_release(struct rpc_client *rpc, const struct gfid *gfid, int64_t number, bool is_dir)
 {
     struct fop_call call = {.fop = is_dir ? FOP_releasedir : FOP_release, .gfid = *gfid, .fd_nr = number};
+    int err = rpc_client_fop(rpc, &call, NULL, NULL, 0, ignore_reply, NULL);
 
-    /* If it does not go out, the connection is gone, or will be, and the number with it. */
-    (void)rpc_client_fop(rpc, &call, NULL, NULL, 0, ignore_reply, NULL);
+    /* Else the connection is gone, and the number with it. */
+    if (err == -ENOMEM || err == -EAGAIN)
+        log_event(LOG_WARNING, NULL, "client-fd-left-open",
+                  "%s: %s: the brick has it open for as long as the connection lasts", GFID(gfid),
+                  strerror(-err));
 }
 
 void
