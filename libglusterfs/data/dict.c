@@ -76,14 +76,16 @@ dict_new(struct arena *a)
 {
     struct dict *d = mem_get_t(MEM_ID_DICT);
 
-    if (!d)
+    if (d) {
+        d->on_arena.next = a->dicts;
+        a->dicts = &d->on_arena;
+    } else if (!(d = arena_alloc(a, sizeof *d))) { /* it may have room left */
         return NULL;
+    }
     d->arena = a;
     d->count = 0;
     d->capacity = DICT_PAIRS_INLINE;
     d->pairs = d->inline_pairs;
-    d->on_arena.next = a->dicts;
-    a->dicts = &d->on_arena;
     return d;
 }
 

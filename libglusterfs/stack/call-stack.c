@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/moment.h"
+#include "base/spare.h"
 #include "base/zero.h"
 #include "fs/brick-client.h"
 #include "fs/fd.h"
@@ -37,6 +38,47 @@ call_stack_init(struct call_stack *stk)
     zero(stk, sizeof *stk);
 }
 
+/* Enough for the marks of many replicas: two dicts and what is in them. */
+#define SPARE_ROOM 4096
+#define SPARES 32
+
+static struct spare_call {
+    struct call_stack stk; /* first */
+    _Alignas(16) char room[SPARE_ROOM];
+} spares[SPARES];
+static spare_set spares_used;
+
+static struct spare_call *
+spare_of(const struct call_stack *stk)
+{
+    uintptr_t at = (uintptr_t)stk, first = (uintptr_t)spares;
+
+    return at >= first && at < first + sizeof spares ? &spares[(at - first) / sizeof *spares] : NULL;
+}
+
+struct call_stack *
+call_stack_new_spare(void (*done)(struct call_stack *), void *owner)
+{
+    int i = spare_take(&spares_used, SPARES);
+
+    if (i < 0)
+        return NULL;
+    struct call_stack *stk = &spares[i].stk;
+
+    call_stack_init(stk);
+    stk->done = done;
+    stk->owner = owner;
+    stk->arena.at = spares[i].room;
+    stk->arena.end = spares[i].room + SPARE_ROOM;
+    return stk;
+}
+
+bool
+call_stack_is_spare(const struct call_stack *stk)
+{
+    return spare_of(stk) != NULL;
+}
+
 struct call_stack *
 call_stack_new(void (*done)(struct call_stack *), void *owner)
 {
@@ -53,8 +95,13 @@ call_stack_new(void (*done)(struct call_stack *), void *owner)
 void
 call_stack_free(struct call_stack *stk)
 {
+    struct spare_call *spare = spare_of(stk);
+
     call_stack_release(stk);
-    mem_put_t(MEM_ID_CALL_STACK, stk);
+    if (spare)
+        spare_give(&spares_used, (unsigned)(spare - spares));
+    else
+        mem_put_t(MEM_ID_CALL_STACK, stk);
 }
 
 static void
@@ -196,10 +243,15 @@ struct call_stack *
 call_stack_fork(const struct call_stack *stk, void (*done)(struct call_stack *), void *owner)
 {
     struct call_stack *fork = call_stack_new(done, owner);
+
+    return fork ? call_stack_fork_to(fork, stk) : NULL;
+}
+
+struct call_stack *
+call_stack_fork_to(struct call_stack *fork, const struct call_stack *stk)
+{
     int err = 0;
 
-    if (!fork)
-        return NULL;
     fork->caller = stk->caller;
     fork->client = stk->client ? brick_client_ref(stk->client) : NULL;
     fork->call = stk->call;
@@ -294,6 +346,22 @@ call_stack_fail(struct call_stack *stk, int err)
     assert(err > 0);
     reply_error(stk, err);
     call_stack_unwind(stk);
+}
+
+xl_verdict
+call_stack_unsent(struct call_stack *stk)
+{
+    reply_error(stk, ENOMEM);
+    stk->reply.shortage = SHORTAGE_UNSENT;
+    return XL_DONE;
+}
+
+void
+call_stack_again(struct call_stack *stk)
+{
+    assert(stk->state == CALL_ANSWERED && stk->reply.shortage == SHORTAGE_UNSENT);
+    memset(&stk->reply, 0, sizeof stk->reply);
+    stk->state = CALL_NEW;
 }
 
 struct frame *

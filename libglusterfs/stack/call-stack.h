@@ -157,6 +157,10 @@ void call_stack_init(struct call_stack *stk);
  * pid 0, uid 0 unless the caller changes it. `done` must end in call_stack_free(). It is the
  * caller's until it is wound, then whose turn it is; any thread. NULL: no memory. */
 struct call_stack *call_stack_new(void (*done)(struct call_stack *), void *owner);
+/* The same from a few that the process keeps for calls that must be made though there is no memory: with some
+ * room on its arena. To be given back as soon as it is answered. NULL: all are in use. */
+struct call_stack *call_stack_new_spare(void (*done)(struct call_stack *), void *owner);
+bool call_stack_is_spare(const struct call_stack *stk);
 /* call_stack_release(), and the call stack goes. Of one that was answered, or never wound. */
 void call_stack_free(struct call_stack *stk);
 
@@ -203,6 +207,8 @@ void call_stack_wind_child(struct call_stack *stk, struct xlator *child);
  * memory. */
 struct call_stack *call_stack_fork(const struct call_stack *stk, void (*done)(struct call_stack *),
                                    void *owner);
+/* The same into a new call stack, whose `done` stays; without memory that is given back. */
+struct call_stack *call_stack_fork_to(struct call_stack *fork, const struct call_stack *stk);
 
 /* From the layer that answered XL_OWNED, in any thread that is in a read section, with no lock held; once,
  * and afterwards the call stack is not the layer's any more: go on with the layer below stk->xl. */
@@ -213,6 +219,12 @@ void call_stack_retry(struct call_stack *stk);
 void call_stack_unwind(struct call_stack *stk);
 /* ... answer with an error (positive errno). */
 void call_stack_fail(struct call_stack *stk, int err);
+
+/* What a fop function returns that has no memory to let the call go on from here: ENOMEM, and nothing was
+ * done (SHORTAGE_UNSENT). */
+xl_verdict call_stack_unsent(struct call_stack *stk);
+/* The caller has that answer, and may wind the call once more. */
+void call_stack_again(struct call_stack *stk);
 
 /* Puts the running layer on the reply's way. The frame is the call stack's; `local`, which is zero, is the
  * layer's until its `cb` has returned. From the layer's fop function. NULL: no memory (answer -ENOMEM). */

@@ -5,6 +5,8 @@
 #include <errno.h>
 
 #include "coro/stack-pool.h"
+#include "event/timer.h"
+#include "event/worker.h"
 
 static struct stack_pool *stacks; /* written by the main thread before others are there, and after */
 
@@ -45,6 +47,20 @@ struct call_stack *
 coro_call_fork(const struct call_stack *stk)
 {
     return call_stack_fork(stk, never_wound, NULL);
+}
+
+struct call_stack *
+coro_call_new_spare(void)
+{
+    return call_stack_new_spare(never_wound, NULL);
+}
+
+struct call_stack *
+coro_call_fork_spare(const struct call_stack *stk)
+{
+    struct call_stack *fork = coro_call_new_spare();
+
+    return fork ? call_stack_fork_to(fork, stk) : NULL;
 }
 
 struct fop_start {
@@ -114,6 +130,35 @@ coro_group_wait(struct coro_group *g)
 {
     if (atomic_fetch_sub_explicit(&g->left, 1, memory_order_acq_rel) != 1)
         coroutine_yield();
+}
+
+struct pause {
+    struct timer timer;
+    struct worker_job job;
+    struct coroutine *self;
+};
+
+static void
+pause_over(struct worker_job *job)
+{
+    coroutine_resume(caa_container_of(job, struct pause, job)->self);
+}
+
+static void
+pause_due(struct timer *t)
+{
+    worker_post_any(&caa_container_of(t, struct pause, timer)->job);
+}
+
+void
+coro_pause(unsigned ms)
+{
+    struct pause p = {.job.run = pause_over, .self = coroutine_self()};
+
+    assert(p.self);
+    timer_init(&p.timer, pause_due);
+    timer_start(&p.timer, ms);
+    coroutine_yield();
 }
 
 int

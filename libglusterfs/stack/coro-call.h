@@ -57,6 +57,10 @@ struct call_stack *coro_call_new(void);
 /* The same with the caller and the arguments of `stk`: call_stack_fork(). */
 struct call_stack *coro_call_fork(const struct call_stack *stk);
 
+/* Both from those that are kept for when there is no memory: call_stack_new_spare(). */
+struct call_stack *coro_call_new_spare(void);
+struct call_stack *coro_call_fork_spare(const struct call_stack *stk);
+
 /* Winds `stk` at `top`, as call_stack_wind(), and waits. Its op_ret if that is not negative, else -op_errno,
  * which is never 0. `stk` stays the caller's. Only in a coroutine. */
 int coro_call(struct call_stack *stk, struct xlator *top);
@@ -75,6 +79,9 @@ void coro_group_begin(struct coro_group *g);
 void coro_group_wind(struct coro_group *g, struct call_stack *stk, struct xlator *top);
 /* Once for each coro_group_begin(), also when nothing was wound. */
 void coro_group_wait(struct coro_group *g);
+
+/* Sleeps for so long: who waits for what nobody will tell it of, as memory is. Only in a coroutine. */
+void coro_pause(unsigned ms);
 
 /* What a call stack that has its reply says: as coro_call() returns. */
 int coro_call_result(const struct call_stack *stk);

@@ -12,10 +12,11 @@
 #include "data/dict.h"
 #include "graph/graph.h"
 #include "mem/iobuf.h"
+#include "mem/mem-shared.h"
 #include "stack/xlator.h"
 
 enum { PARKED_MAX = 64, ROUNDS = 2000 };
-enum { NOW, FAILS, FAILS_WITHOUT_REASON, LATER };
+enum { NOW, FAILS, FAILS_WITHOUT_REASON, LATER, UNSENT };
 
 static struct graph graph;
 static struct xlator layer;
@@ -39,6 +40,9 @@ layer_any(struct xlator *xl, struct call_stack *stk)
     case FAILS_WITHOUT_REASON:
         stk->reply.op_ret = -1;
         return XL_DONE;
+    case UNSENT: /* the first time */
+        stk->call.size = NOW;
+        return call_stack_unsent(stk);
     default:
         parked[parked_count++] = stk;
         return XL_OWNED;
@@ -163,6 +167,58 @@ several_go(void *arg)
     }
     has_ended = true;
 }
+
+static void
+ask_again(void *arg)
+{
+    struct call_stack *stk = arg;
+
+    ck_assert_int_eq(coro_call(stk, &layer), -ENOMEM);
+    ck_assert_int_eq(stk->reply.shortage, SHORTAGE_UNSENT);
+    call_stack_again(stk);
+    result = coro_call(stk, &layer);
+    ck_assert_int_eq(stk->reply.shortage, SHORTAGE_NONE);
+    call_stack_free(stk);
+}
+
+START_TEST(what_has_not_gone_out_goes_out_again)
+{
+    run(ask_again, make(UNSENT, 7));
+    ck_assert_int_eq(result, 7);
+}
+END_TEST
+
+/* All there are, each with two dicts, while there is no memory. */
+START_TEST(spare_calls)
+{
+    struct call_stack *all[33], *usual = make(NOW, 0);
+    int count = 0;
+
+    ck_assert_ptr_nonnull(usual->call.xdata = dict_new(&usual->arena));
+    ck_assert_int_eq(dict_set_int(usual->call.xdata, DICT_KEY_LIST_XATTR, 1), 0);
+    mem_test_fail_always = true;
+    mem_test_fail_at = INT64_MAX;
+    while (count < 33 && (all[count] = coro_call_fork_spare(usual))) {
+        struct call_stack *stk = all[count++];
+
+        ck_assert(call_stack_is_spare(stk));
+        ck_assert_ptr_nonnull(stk->call.xdata);
+        ck_assert_ptr_nonnull(stk->call.dict = dict_new(&stk->arena));
+        ck_assert_int_eq(dict_set_int(stk->call.dict, DICT_KEY_LIST_XATTR, count), 0);
+        ck_assert_ptr_nonnull(arena_alloc(&stk->arena, 200));
+    }
+    mem_test_fail_at = 0;
+    mem_test_fail_always = false;
+    ck_assert_int_gt(count, 1);
+    ck_assert_int_lt(count, 33);
+    call_stack_free(all[0]);
+    ck_assert_ptr_nonnull(all[0] = coro_call_new_spare());
+    for (int i = 0; i < count; i++)
+        call_stack_free(all[i]);
+    ck_assert(!call_stack_is_spare(usual));
+    call_stack_free(usual);
+}
+END_TEST
 
 START_TEST(a_group_waits_for_all_of_it)
 {
@@ -334,6 +390,8 @@ main(void)
     tcase_add_test(tc, an_answer_that_is_there_at_once);
     tcase_add_test(tc, errors_are_negative_and_never_nothing);
     tcase_add_test(tc, it_sleeps_until_the_answer_comes);
+    tcase_add_test(tc, what_has_not_gone_out_goes_out_again);
+    tcase_add_test(tc, spare_calls);
     tcase_add_test(tc, a_group_waits_for_all_of_it);
     tcase_add_test(tc, a_group_of_none_or_of_answers_at_once_does_not_sleep);
     tcase_add_test(tc, answers_come_from_another_thread);

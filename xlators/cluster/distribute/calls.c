@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "event/timer.h"
+#include "event/worker.h"
 #include "mem/iobuf.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
@@ -34,7 +36,7 @@ dist_op_of(struct xlator *xl, struct call_stack *stk)
 struct call_stack *
 dist_call_new(const struct op *o, enum fop fop)
 {
-    struct call_stack *stk = coro_call_new();
+    struct call_stack *stk = o->is_pressing ? coro_call_new_spare() : coro_call_new();
 
     if (!stk)
         return NULL;
@@ -389,51 +391,110 @@ dist_locks_take(const struct op *o, struct dist_lock *lock, unsigned count)
     return dist_locks_take_parts(o, lock, count, count);
 }
 
+/* An unlock that nobody waits for, on its call's arena. */
+struct unlock {
+    struct call_stack *stk;
+    struct xlator *top;
+    struct graph *graph;
+    struct timer timer; /* until it is tried again */
+    struct worker_job job;
+};
+
+enum { MEMORY_WAIT_MS = 20 };
+
 static void
 given_back(struct call_stack *stk)
 {
-    struct graph *graph = stk->owner;
+    struct unlock *u = stk->owner;
+    struct graph *graph = u->graph;
 
+    if (stk->reply.shortage == SHORTAGE_UNSENT) {
+        timer_start(&u->timer, MEMORY_WAIT_MS);
+        return;
+    }
     call_stack_free(stk);
     graph_unpin(graph);
 }
 
-/* What the call has of the operation's becomes its own: it may last longer. */
-static bool
+static void
+give_back_again(struct worker_job *job)
+{
+    struct unlock *u = caa_container_of(job, struct unlock, job);
+
+    call_stack_again(u->stk);
+    call_stack_wind(u->stk, u->top);
+}
+
+static void
+unlock_due(struct timer *t)
+{
+    worker_post_any(&caa_container_of(t, struct unlock, timer)->job);
+}
+
+/* What the call has of the operation's becomes its own: it may last longer. NULL: no memory, and the call is
+ * gone. */
+static struct unlock *
 make_lasting(struct call_stack *stk)
 {
     struct lk_owner *owner = &stk->caller.lk_owner;
     uint8_t *bytes = arena_alloc(&stk->arena, owner->len);
     char *name = stk->call.has_name ? arena_alloc(&stk->arena, strlen(stk->call.name) + 1) : NULL;
+    struct unlock *u = arena_zalloc(&stk->arena, sizeof *u);
 
-    if (!bytes || (stk->call.has_name && !name))
-        return false;
+    if (!u || !bytes || (stk->call.has_name && !name)) {
+        call_stack_free(stk);
+        return NULL;
+    }
     owner->bytes = memcpy(bytes, owner->bytes, owner->len);
     if (name)
         stk->call.name = strcpy(name, stk->call.name);
-    return true;
+    timer_init(&u->timer, unlock_due);
+    u->job.run = give_back_again;
+    u->stk = stk;
+    return u;
+}
+
+/* The call that gives it back; waits for the memory for it. */
+static struct unlock *
+unlock_of(const struct op *o, const struct dist_lock *l)
+{
+    struct op pressing = *o;
+    struct call_stack *stk = lock_call(o, l, GIVE_BACK);
+    struct unlock *u = stk ? make_lasting(stk) : NULL;
+
+    pressing.is_pressing = true;
+    while (!u) {
+        stk = lock_call(&pressing, l, GIVE_BACK);
+        u = stk ? make_lasting(stk) : NULL;
+        if (!u)
+            coro_pause(MEMORY_WAIT_MS);
+    }
+    u->top = o->d->child[l->child].xl;
+    u->graph = o->d->xl->graph;
+    return u;
 }
 
 /* Nobody waits for the answers. Those of one subvolume arrive in the order in which they are sent. One that
- * cannot be sent goes with the connection. Locks of one owner stack (brick 8.2): what the operation takes
- * anew stays, also if a brick grants it before it has seen the unlock. */
+ * cannot be sent goes with the connection, or, for lack of memory, goes out later. Locks of one owner stack
+ * (brick 8.2): what the operation takes anew stays, also if a brick grants it before it has seen the unlock.
+ */
 void
 dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count)
 {
     struct graph *graph = o->d->xl->graph;
 
     for (unsigned i = count; i-- > 0;) {
-        struct call_stack *stk = lock[i].is_held ? lock_call(o, &lock[i], GIVE_BACK) : NULL;
+        struct unlock *u = lock[i].is_held ? unlock_of(o, &lock[i]) : NULL;
 
         lock[i].is_held = false;
-        if (!stk)
+        if (!u)
             continue;
-        if (make_lasting(stk) && graph_pin(graph)) {
-            stk->done = given_back;
-            stk->owner = graph;
-            call_stack_wind(stk, o->d->child[lock[i].child].xl);
+        if (graph_pin(graph)) {
+            u->stk->done = given_back;
+            u->stk->owner = u;
+            call_stack_wind(u->stk, u->top);
         } else { /* the graph ends */
-            (void)dist_call_once(o, lock[i].child, stk);
+            (void)dist_call_once(o, lock[i].child, u->stk);
         }
     }
 }

@@ -87,6 +87,7 @@ struct op {
     struct call_stack *stk;
     uint8_t owner[8]; /* of its locks */
     bool has_names;   /* it has the locks of the names that it looks up */
+    bool is_pressing; /* its calls must be made: by spare ones */
 };
 
 static inline const struct dist_conf *

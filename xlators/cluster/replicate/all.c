@@ -22,6 +22,21 @@
 enum { LK_GET = 0, LK_SET = 1, LK_SET_WAIT = 2 }; /* wire 6.2 */
 enum { ENTRY_LOCK_WAIT = 0, ENTRY_UNLOCK = 1, ENTRY_LOCK_NOW = 2 };
 
+static bool
+is_entry_lock(const struct op *op)
+{
+    return op->fop == FOP_entrylk || op->fop == FOP_fentrylk;
+}
+
+/* Of a lock of whatever kind. */
+static bool
+is_unlock(const struct op *op)
+{
+    const struct fop_call *call = &op->stk->call;
+
+    return is_entry_lock(op) ? call->cmd == ENTRY_UNLOCK : call->type == FLOCK_UNLOCK;
+}
+
 /* ---- to all at once -------------------------------------------------------------------------- */
 
 static void
@@ -58,16 +73,31 @@ wind_all(struct op *op, struct fan *f, child_set on)
     fan_wait(f);
 }
 
+/* A lock of nobody's would be left. */
+static bool
+must_be_done(const struct op *op)
+{
+    bool is_lock = fop_info[op->fop].traits & FOP_WAITS;
+
+    return op->fop == FOP_flush || (is_lock && is_unlock(op));
+}
+
 void
 all_go(struct op *op)
 {
     struct fan f;
+    int err = 0;
 
+    fan_begin(&f);
     if (op->fop == FOP_fsyncdir && op->file)
-        repl_fd_complete(op);
-    wind_all(op, &f, reachable(op));
-    int err = verdict(op, &f);
+        err = repl_fd_complete(op);
+    if (must_be_done(op))
+        fan_insist(&f, op, reachable(op), fan_fork, NULL);
+    else if (!err)
+        err = fan_ask(&f, op, reachable(op), fan_fork, NULL);
     if (!err)
+        err = verdict(op, &f);
+    if (!err && f.stk[child_first(f.good)])
         err = fan_take(&f, op, child_first(f.good));
     fan_end(&f);
     reply_or_fail(op, err);
@@ -101,10 +131,11 @@ statfs_go(struct op *op)
 /* ---- locks of applications ------------------------------------------------------------------- */
 
 static struct call_stack *
-unlock_call(const struct op *op, unsigned i)
+unlock_call(const struct op *op, unsigned i, const void *unused)
 {
     struct call_stack *stk = op_fork(op, i);
 
+    (void)unused;
     if (!stk)
         return NULL;
     if (op->fop == FOP_lk) {
@@ -124,9 +155,7 @@ give_back(struct op *op, child_set on)
 {
     struct fan f;
 
-    fan_begin(&f);
-    for_each_child(i, on) fan_wind(&f, op, i, unlock_call(op, i));
-    fan_wait(&f);
+    fan_insist(&f, op, on, unlock_call, NULL);
     fan_end(&f);
 }
 
@@ -260,20 +289,6 @@ lockinfo_go(struct op *op)
 
 /* ---- locks of layers above ------------------------------------------------------------------- */
 
-static bool
-is_entry_lock(const struct op *op)
-{
-    return op->fop == FOP_entrylk || op->fop == FOP_fentrylk;
-}
-
-static bool
-is_unlock(const struct op *op)
-{
-    const struct fop_call *call = &op->stk->call;
-
-    return is_entry_lock(op) ? call->cmd == ENTRY_UNLOCK : call->type == FLOCK_UNLOCK;
-}
-
 /* What is to be done if it is taken. True: wait. */
 static bool
 ask_at_once(struct op *op)
@@ -317,8 +332,8 @@ locks_go(struct op *op)
     bool waits = ask_at_once(op), is_taken = false;
     wind_all(op, &f, on);
     for_each_child(i, f.sent & ~f.good) is_taken |= f.ret[i] == -EAGAIN;
-    int err = is_taken ? -EAGAIN : verdict(op, &f);
-    child_set has = f.good;
+    int err = f.unsent ? -ENOMEM : is_taken ? -EAGAIN : verdict(op, &f);
+    child_set has = fan_done(&f);
     if (!err)
         err = fan_take(&f, op, child_first(f.good));
     fan_end(&f);

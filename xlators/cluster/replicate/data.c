@@ -20,7 +20,7 @@
 #include "xlators/cluster/replicate/replicate-internal.h"
 
 struct data_change {
-    struct call_stack *(*call)(const struct op *op, unsigned i);
+    fan_call_fn call;
     uint64_t start, end;
     bool is_write, is_sync; /* is_sync: what is on the children is on their disks then */
 };
@@ -58,6 +58,8 @@ judge_write(const struct op *op, const struct data_change *c, const struct fan *
     bool is_sync = op->fd && op->fd->flags & (O_SYNC | O_DSYNC);
 
     o->breaks_append = c->is_write ? (uint64_t)longest(f) != c->end - c->start : !c->is_sync;
+    if (c->is_write && f->unread)
+        o->breaks_append = o->is_unsynced = true;
     for_each_child(i, f->good)
     {
         uint64_t before = f->stk[i]->reply.pre.size;
@@ -105,17 +107,19 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
     child_set children = w->children;
     struct transaction t = {.op = op, .what = CHANGE_DATA, .locked = children};
     struct fan f;
+    int err = fan_ask(&f, op, children, c->call, NULL);
 
-    fan_begin(&f);
-    for_each_child(i, children) fan_wind(&f, op, i, c->call(op, i));
-    fan_wait(&f);
+    if (err) {
+        *outcome = (struct hold_outcome){.may_wait = c->is_write || c->is_sync, .breaks_append = true};
+        return err;
+    }
     if (c->is_write)
         count_arbiter(op, &f);
-    int err = transaction_judge(&t, &f, c->is_write ? is_short : NULL);
+    err = transaction_judge(&t, &f, c->is_write ? is_short : NULL);
     child_set good = f.good & ~t.failed;
 
     *outcome = (struct hold_outcome){
-        .failed = t.failed, .has_changed = f.good, .may_wait = c->is_write || c->is_sync};
+        .failed = t.failed, .has_changed = fan_done(&f), .may_wait = c->is_write || c->is_sync};
     if (t.has_lost_quorum)
         outcome->failed = children;
     if (!err)
@@ -146,8 +150,9 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
 
     if (err)
         return err;
-    if (op->file)
-        repl_fd_complete(op);
+    err = op->file ? repl_fd_complete(op) : 0;
+    if (err)
+        return err;
     new_file_changed(ri, NEW_IS_WRITTEN);
     err = hold_join(op, op->inode, &ri->hold, &w);
     if (err)
@@ -193,10 +198,11 @@ write_for_arbiter(struct call_stack *stk)
 }
 
 static struct call_stack *
-write_call(const struct op *op, unsigned i)
+write_call(const struct op *op, unsigned i, const void *unused)
 {
     struct call_stack *stk = op_fork(op, i);
 
+    (void)unused;
     if (stk && ask_of_write(op, stk)) {
         call_stack_free(stk);
         return NULL;
@@ -227,7 +233,7 @@ writev_go(struct op *op)
 void
 truncate_go(struct op *op)
 {
-    change_go(op, &(struct data_change){.call = op_fork, .start = op->stk->call.offset, .end = UINT64_MAX});
+    change_go(op, &(struct data_change){.call = fan_fork, .start = op->stk->call.offset, .end = UINT64_MAX});
 }
 
 /* Also where the range has an end: the file may get longer. */
@@ -238,10 +244,11 @@ allocate_go(struct op *op)
 }
 
 static struct call_stack *
-fsync_call(const struct op *op, unsigned i)
+fsync_call(const struct op *op, unsigned i, const void *unused)
 {
     struct call_stack *stk = op_fork(op, i);
 
+    (void)unused;
     if (stk &&
         (!call_xdata(stk) || dict_set_str(stk->call.xdata, DICT_KEY_INODELK_DOM_COUNT, op->r->xl->name))) {
         call_stack_free(stk);
@@ -258,8 +265,9 @@ fsync_go(struct op *op)
 }
 
 static struct call_stack *
-truncate_opened_call(const struct op *op, unsigned i)
+truncate_opened_call(const struct op *op, unsigned i, const void *unused)
 {
+    (void)unused;
     return op_call(op, FOP_ftruncate, i);
 }
 

@@ -82,9 +82,8 @@ mark_new(struct op *op, struct transaction *t, struct inode *inode, child_set go
     struct marks m = new_marks(inode, op->r->all & ~good);
     struct fan f;
 
-    marks_wind(op, &f, good, &m);
-    fan_wait(&f);
-    t->failed |= f.sent & ~f.good;
+    fan_insist(&f, op, good, marks_make, &m);
+    t->failed |= f.sent & ~fan_done(&f);
     fan_end(&f);
 }
 
@@ -105,15 +104,15 @@ best_child(struct op *op, child_set good)
 static int
 take_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t generation)
 {
-    child_set good = f->good & ~t->failed;
+    child_set good = f->good & ~t->failed, done = fan_done(f) & ~t->failed;
     struct inode *inode = made_inode(op, f, good);
-    child_set missing = op->r->all & ~good;
+    child_set missing = op->r->all & ~done;
     int err = fan_take(f, op, best_child(op, good));
 
     if (inode) {
-        set_view(op, inode, generation, good, missing);
+        set_view(op, inode, generation, done, missing);
         if (makes_new(op->fop) && missing && is_new(op, inode))
-            mark_new(op, t, inode, good);
+            mark_new(op, t, inode, done);
         if (op->fop == FOP_create && !err)
             err = repl_fd_make(op, f, inode);
         if (op->fop == FOP_create && !err && is_new(op, inode))
@@ -132,12 +131,11 @@ change(struct op *op, struct transaction *t)
 {
     uint32_t generation = atomic_load(&op->r->generation);
     struct fan f;
+    int err = transaction_ask(t, &f, fan_fork, NULL);
 
-    fan_begin(&f);
-    for_each_child(i, t->locked & ~t->failed) fan_wind(&f, op, i, op_fork(op, i));
-    fan_wait(&f);
-    int err = transaction_judge(t, &f, NULL);
-
+    if (err)
+        return err;
+    err = transaction_judge(t, &f, NULL);
     if (err)
         fan_take_refusal(&f, op);
     else
@@ -274,7 +272,9 @@ look_end(const struct op *op, struct fan *f, struct inode **out)
     int err = f->good ? 0 : fan_errno(f) ? -fan_errno(f) : -ENOTCONN;
 
     *out = NULL;
-    if (f->good) {
+    if (fan_is_short(f)) {
+        err = -ENOMEM;
+    } else if (f->good) {
         *out = inode_link(op->r->xl->graph->inodes, NULL, NULL, &f->stk[child_first(f->good)]->reply.stat);
         err = *out ? 0 : -ENOMEM;
     }

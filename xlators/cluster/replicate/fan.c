@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* A call to several children at once. Each child gets a call stack of its own; they are kept until the
- * operation has looked at all replies, and given back together. */
+ * operation has looked at all replies, and given back together.
+ *
+ * This process may lack memory: for a call to one of the children, or for its reply. No child has failed
+ * then. What has to be the same everywhere goes to all or to none (fan_ask()): first all calls are made, then
+ * they are wound; one that cannot go out while others have is wound again until it can. What must be done,
+ * marks and unlocks, waits for memory from the beginning (fan_insist()). */
 #include <errno.h>
 #include <string.h>
 
+#include "log/log.h"
 #include "mem/iobuf.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
 
@@ -41,6 +47,7 @@ op_begin(struct op *op, struct replicate *r, struct call_stack *stk)
     op->file = file ? repl_fd_ref(file) : NULL;
     op->caller = (struct caller){.pid = stk->caller.pid, .uid = stk->caller.uid, .gid = stk->caller.gid};
     op->is_pinned = graph_pin(r->xl->graph);
+    op->is_pressing = false;
     copy_name(op->name, call->loc.parent ? call->loc.name : NULL);
     copy_name(op->name2, call->loc2.parent ? call->loc2.name : NULL);
 }
@@ -138,8 +145,7 @@ op_start(struct xlator *xl, struct call_stack *stk)
     (void)xl;
     if (!begins[stk->call.fop])
         return -EOPNOTSUPP;
-    int err = op_run(run, stk);
-    return err ? err : XL_OWNED;
+    return op_run(run, stk) ? call_stack_unsent(stk) : XL_OWNED;
 }
 
 void
@@ -208,7 +214,7 @@ put_child_fd(struct call_stack *stk, const struct op *op, unsigned i)
 struct call_stack *
 op_fork(const struct op *op, unsigned i)
 {
-    struct call_stack *stk = coro_call_fork(op->stk);
+    struct call_stack *stk = op->is_pressing ? coro_call_fork_spare(op->stk) : coro_call_fork(op->stk);
 
     if (stk)
         put_child_fd(stk, op, i);
@@ -216,9 +222,15 @@ op_fork(const struct op *op, unsigned i)
 }
 
 struct call_stack *
+op_call_new(const struct op *op)
+{
+    return op->is_pressing ? coro_call_new_spare() : coro_call_new();
+}
+
+struct call_stack *
 op_call(const struct op *op, enum fop fop, unsigned i)
 {
-    struct call_stack *stk = coro_call_new();
+    struct call_stack *stk = op_call_new(op);
 
     if (!stk)
         return NULL;
@@ -243,7 +255,7 @@ call_xdata(struct call_stack *stk)
 void
 fan_begin(struct fan *f)
 {
-    f->sent = f->good = 0;
+    f->sent = f->good = f->unsent = f->unread = 0;
     coro_group_begin(&f->group);
 }
 
@@ -256,15 +268,125 @@ fan_wind(struct fan *f, const struct op *op, unsigned i, struct call_stack *stk)
         coro_group_wind(&f->group, stk, op->r->xl->children[i]);
 }
 
+static void
+read_result(struct fan *f, unsigned i)
+{
+    enum shortage shortage = f->stk[i] ? f->stk[i]->reply.shortage : SHORTAGE_UNSENT;
+
+    f->ret[i] = f->stk[i] ? coro_call_result(f->stk[i]) : -ENOMEM;
+    f->good |= f->ret[i] >= 0 ? CHILD(i) : 0;
+    f->unsent |= shortage == SHORTAGE_UNSENT ? CHILD(i) : 0;
+    f->unread |= shortage == SHORTAGE_UNREAD ? CHILD(i) : 0;
+}
+
 void
 fan_wait(struct fan *f)
 {
     coro_group_wait(&f->group);
+    for_each_child(i, f->sent) read_result(f, i);
+}
+
+enum { MEMORY_WAIT_MS = 20 };
+
+/* Those that have not gone out go out once more. */
+static void
+send_again(struct fan *f, const struct op *op, fan_call_fn make, const void *arg)
+{
+    child_set again = f->unsent;
+
+    f->unsent = 0;
+    coro_group_begin(&f->group);
+    for_each_child(i, again)
+    {
+        if (f->stk[i])
+            call_stack_again(f->stk[i]);
+        else
+            f->stk[i] = make(op, i, arg);
+        if (f->stk[i])
+            coro_group_wind(&f->group, f->stk[i], op->r->xl->children[i]);
+    }
+    coro_group_wait(&f->group);
+    for_each_child(i, again) read_result(f, i);
+}
+
+/* A spare call is for the next one who needs it: of its answer only the result is left. */
+static void
+give_back_spares(struct fan *f)
+{
     for_each_child(i, f->sent)
     {
-        f->ret[i] = f->stk[i] ? coro_call_result(f->stk[i]) : -ENOMEM;
-        f->good |= f->ret[i] >= 0 ? CHILD(i) : 0;
+        if (!f->stk[i] || !call_stack_is_spare(f->stk[i]))
+            continue;
+        call_stack_free(f->stk[i]);
+        f->stk[i] = NULL;
     }
+}
+
+/* Until it has gone out to all. */
+static void
+send_rest(struct fan *f, const struct op *op, fan_call_fn make, const void *arg)
+{
+    while (f->unsent) {
+        log_event(LOG_WARNING, op->r->xl, "replicate-starved",
+                  "no memory for a call that must go out: it is tried again until there is some");
+        coro_pause(MEMORY_WAIT_MS);
+        send_again(f, op, make, arg);
+        give_back_spares(f);
+    }
+}
+
+struct call_stack *
+fan_fork(const struct op *op, unsigned i, const void *unused)
+{
+    (void)unused;
+    return op_fork(op, i);
+}
+
+int
+fan_ask(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg)
+{
+    struct call_stack *stk[REPLICAS_MAX];
+    child_set made = 0;
+
+    for_each_child(i, to)
+    {
+        stk[i] = make(op, i, arg);
+        made |= stk[i] ? CHILD(i) : 0;
+    }
+    bool is_short = made != to;
+
+    fan_begin(f);
+    for_each_child(i, made)
+    {
+        if (is_short)
+            call_stack_free(stk[i]);
+        else
+            fan_wind(f, op, i, stk[i]);
+    }
+    fan_wait(f);
+    if (is_short || (f->sent && f->unsent == f->sent)) {
+        fan_end(f);
+        return -ENOMEM;
+    }
+    send_rest(f, op, make, arg);
+    return 0;
+}
+
+/* By spare calls if there are no others. Nobody waits with one in hands. */
+void
+fan_insist(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg)
+{
+    fan_begin(f);
+    for_each_child(i, to) fan_wind(f, op, i, make(op, i, arg));
+    fan_wait(f);
+    if (!f->unsent)
+        return;
+    struct op pressing = *op;
+
+    pressing.is_pressing = true;
+    send_again(f, &pressing, make, arg);
+    give_back_spares(f);
+    send_rest(f, &pressing, make, arg);
 }
 
 void
@@ -275,7 +397,7 @@ fan_end(struct fan *f)
         if (f->stk[i])
             call_stack_free(f->stk[i]);
     }
-    f->sent = f->good = 0;
+    f->sent = f->good = f->unsent = f->unread = 0;
 }
 
 int
@@ -292,7 +414,7 @@ fan_is_symmetric(const struct fan *f)
 {
     int err = 0;
 
-    if (!f->sent || f->good)
+    if (!f->sent || fan_done(f))
         return false;
     for_each_child(i, f->sent)
     {

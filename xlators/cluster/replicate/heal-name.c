@@ -255,9 +255,10 @@ count_new(const struct heal *h, const struct behind *b, unsigned i)
 
     m.about.count[CHANGE_DATA] = S_ISREG(type) || S_ISDIR(type);
     m.about.count[CHANGE_ENTRY] = S_ISDIR(type);
-    marks_wind(&h->op, &f, b->has, &m);
-    fan_wait(&f);
-    int err = f.good == f.sent ? 0 : -fan_errno(&f);
+    int err = fan_ask(&f, &h->op, b->has, marks_make, &m);
+
+    if (!err && f.good != f.sent)
+        err = -fan_errno(&f);
     fan_end(&f);
     return err;
 }

@@ -36,7 +36,7 @@
 #include "log/log.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
 
-enum { NAMES_KEPT_MS = 10, KEPT_TIMES_MAX = 5 };
+enum { NAMES_KEPT_MS = 10, KEPT_TIMES_MAX = 5, STACK_WAIT_MS = 100 };
 
 static void timer_fired(struct timer *t);
 static void job_run(struct worker_job *job);
@@ -66,36 +66,36 @@ resume_all(struct cds_list_head *list)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+static bool
+fill_sync(struct call_stack *stk, struct inode *inode)
+{
+    if (!stk->call.fd)
+        stk->call.fd = fd_new_anonymous(inode, NULL);
+    stk->call.flags = 1; /* data only */
+    return stk->call.fd && call_xdata(stk) && !dict_set_uint(stk->call.xdata, DICT_KEY_BATCH_FSYNC, 1) &&
+           !dict_set_str(stk->call.xdata, DICT_KEY_INTERNAL_FOP, "yes");
+}
+
+static struct call_stack *
+sync_make(const struct op *op, unsigned i, const void *unused)
+{
+    struct call_stack *stk = op_call(op, FOP_fsync, i);
+
+    (void)unused;
+    if (!stk || fill_sync(stk, op->inode))
+        return stk;
+    call_stack_free(stk);
+    return NULL;
+}
+
 /* FSYNC where it is owed; who fails is accused. */
 static void
 sync_data(struct op *op, struct hold *h)
 {
     struct fan f;
 
-    fan_begin(&f);
-    for_each_child(i, h->locked & ~h->failed)
-    {
-        struct call_stack *stk = op_call(op, FOP_fsync, i);
-
-        if (stk && !stk->call.fd) {
-            stk->call.fd = fd_new_anonymous(h->inode, NULL);
-            if (!stk->call.fd) {
-                call_stack_free(stk);
-                stk = NULL;
-            }
-        }
-        if (stk) {
-            stk->call.flags = 1; /* data only */
-            if (!call_xdata(stk) || dict_set_uint(stk->call.xdata, DICT_KEY_BATCH_FSYNC, 1) ||
-                dict_set_str(stk->call.xdata, DICT_KEY_INTERNAL_FOP, "yes")) {
-                call_stack_free(stk);
-                stk = NULL;
-            }
-        }
-        fan_wind(&f, op, i, stk);
-    }
-    fan_wait(&f);
-    h->failed |= f.sent & ~f.good;
+    fan_insist(&f, op, h->locked & ~h->failed, sync_make, NULL);
+    h->failed |= f.sent & ~fan_done(&f);
     fan_end(&f);
 }
 
@@ -112,9 +112,8 @@ marks_after(struct op *op, struct hold *h)
     m.about.count[CHANGE_DATA] = 1;
     m.dirty.count[CHANGE_DATA] = (uint32_t)-1;
     view_drop(op->r, h->inode, CHANGE_DATA, m.accused);
-    marks_wind(op, &f, good, &m);
-    fan_wait(&f);
-    int err = op_has_quorum(op, f.good) ? 0 : -ENOTCONN;
+    fan_insist(&f, op, good, marks_make, &m);
+    int err = op_has_quorum(op, fan_done(&f)) ? 0 : -ENOTCONN;
     if (err && fan_errno(&f))
         err = -fan_errno(&f);
     fan_end(&f);
@@ -164,14 +163,11 @@ mark_and_unlock(struct replicate *r, struct hold *h)
     const struct replicate_conf *conf = xlator_conf(r->xl);
     struct op op = {.r = r, .inode = h->inode, .file = h->file, .caller = h->caller};
     struct lock_entity e = entity_of(h);
-    struct fan f;
 
     if (h->is_unsynced && !is_one_append(r, h) && conf->ensure_durability)
         sync_data(&op, h);
     int err = is_of_data(h) ? marks_after(&op, h) : 0;
-    locks_drop(&op, &e, 1, h->locked, &f);
-    fan_wait(&f);
-    fan_end(&f);
+    locks_drop_one(&op, &e, h->locked);
     return err;
 }
 
@@ -353,9 +349,11 @@ lock_and_mark(struct op *op, struct hold *h)
         return err ? -err : -ENOTCONN;
     if (!is_of_data(h))
         return op_has_quorum(op, h->locked) ? 0 : err ? -err : -ENOTCONN;
-    marks_wind(op, &f, h->locked, &m);
-    fan_wait(&f);
-    h->failed = f.sent & ~f.good;
+    if (fan_ask(&f, op, h->locked, marks_make, &m)) {
+        h->failed = h->locked; /* no mark is to be taken back */
+        return -ENOMEM;
+    }
+    h->failed = f.sent & ~fan_done(&f);
     err = check_marked(op, h, &f);
     fan_end(&f);
     return err;
@@ -553,7 +551,7 @@ job_run(struct worker_job *job)
               strerror(-err));
     pthread_mutex_lock(&ri->lock);
     h->state = HOLD_HELD; /* and must_end: whoever comes waits for it */
-    timer_start(&h->timer, 1000);
+    timer_start(&h->timer, STACK_WAIT_MS);
     pthread_mutex_unlock(&ri->lock);
 }
 

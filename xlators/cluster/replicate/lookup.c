@@ -35,12 +35,14 @@ lookup_call(const struct op *op, unsigned i, bool gives_gfid)
     return NULL;
 }
 
-static void
+/* The answers are for fan_end() in any case. 0; -ENOMEM: not all were asked, or heard. */
+static int
 ask(const struct op *op, struct fan *f, child_set up, bool gives_gfid)
 {
     fan_begin(f);
     for_each_child(i, up) fan_wind(f, op, i, lookup_call(op, i, gives_gfid));
     fan_wait(f);
+    return fan_is_short(f) ? -ENOMEM : 0;
 }
 
 static bool
@@ -195,17 +197,18 @@ lookup_go(struct op *op)
         op_fail(op, -ENOTCONN);
         return;
     }
-    ask(op, &f, up, false);
-    if (all_lack_gfid(op, &f)) {
+    int err = ask(op, &f, up, false);
+    if (!err && all_lack_gfid(op, &f)) {
         fan_end(&f);
-        ask(op, &f, up, true);
+        err = ask(op, &f, up, true);
     }
-    if (is_to_heal(op, &f)) {
+    if (!err && is_to_heal(op, &f)) {
         fan_end(&f);
         (void)heal_name(op); /* what is not mended is judged by what it is then */
-        ask(op, &f, up, false);
+        err = ask(op, &f, up, false);
     }
-    int err = judge(op, &f, &found);
+    if (!err)
+        err = judge(op, &f, &found);
     if (!err)
         err = take_reply(op, &f, found, generation);
     fan_end(&f);

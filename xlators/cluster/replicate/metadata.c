@@ -18,12 +18,11 @@ change(struct op *op, struct transaction *t)
 {
     struct view v;
     struct fan f;
+    int err = transaction_ask(t, &f, fan_fork, NULL);
 
-    fan_begin(&f);
-    for_each_child(i, t->locked & ~t->failed) fan_wind(&f, op, i, op_fork(op, i));
-    fan_wait(&f);
-    int err = transaction_judge(t, &f, NULL);
-
+    if (err)
+        return err;
+    err = transaction_judge(t, &f, NULL);
     if (!err) {
         child_set good = f.good & ~t->failed, best = good;
 
@@ -91,12 +90,12 @@ metadata_go(struct op *op)
         return;
     int err = op_admit(op, op->inode, CHANGE_METADATA);
 
+    if (!err && op->file)
+        err = repl_fd_complete(op);
     if (err) {
         op_fail(op, err);
         return;
     }
-    if (op->file)
-        repl_fd_complete(op);
     struct hold *h = shared_hold(op);
     if (h)
         change_sharing(op, h);

@@ -129,10 +129,11 @@ repl_fd_released(struct replicate *r, struct fd *fd, struct repl_fd *f)
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static struct call_stack *
-open_call(const struct op *op, unsigned i)
+open_call(const struct op *op, unsigned i, const void *unused)
 {
     struct call_stack *stk = op_fork(op, i);
 
+    (void)unused;
     if (stk)
         stk->call.flags &= ~(uint32_t)O_TRUNC;
     return stk;
@@ -143,12 +144,13 @@ static int
 open_all(struct op *op)
 {
     struct fan f;
+    int err = fan_ask(&f, op, atomic_load(&op->r->up), open_call, NULL);
 
-    fan_begin(&f);
-    for_each_child(i, atomic_load(&op->r->up)) fan_wind(&f, op, i, open_call(op, i));
-    fan_wait(&f);
-    int err = 0;
-    if (!op_has_quorum(op, f.good))
+    if (err)
+        return err;
+    if (f.unread)
+        err = -ENOMEM;
+    else if (!op_has_quorum(op, f.good))
         err = fan_errno(&f) ? -fan_errno(&f) : -ENOTCONN;
     if (!err)
         err = fan_take(&f, op, child_first(f.good));
@@ -231,9 +233,9 @@ open_go(struct op *op)
 /* ---- opening later --------------------------------------------------------------------------- */
 
 /* Once for each coming of a child: what it refuses, it refuses. But what was made while it was away comes
- * there by a heal, later than the child: then it is asked again. The generation is read first: of a child
- * that comes after that it is known next time. */
-void
+ * there by a heal, later than the child: then it is asked again. So is one that there was no memory to ask.
+ * The generation is read first: of a child that comes after that it is known next time. */
+int
 repl_fd_complete(struct op *op)
 {
     struct repl_fd *file = op->file;
@@ -243,7 +245,7 @@ repl_fd_complete(struct op *op)
     struct fan f;
 
     if (!missing || atomic_exchange(&file->tried, now) == now)
-        return;
+        return 0;
     fan_begin(&f);
     for_each_child(i, missing)
     {
@@ -256,7 +258,9 @@ repl_fd_complete(struct op *op)
     fan_wait(&f);
     for_each_child(i, f.good) take_fd(file, i, f.stk[i]);
     for_each_child(i, missing) is_to_come |= f.ret[i] == -ENOENT || f.ret[i] == -ESTALE;
+    int err = fan_is_short(&f) ? -ENOMEM : 0;
     fan_end(&f);
-    if (is_to_come)
+    if (is_to_come || err)
         atomic_compare_exchange_strong(&file->tried, &now, 0);
+    return err;
 }

@@ -77,7 +77,7 @@ readable(struct op *op, child_set *out)
         if (!op->file)
             return -EBADFD;
         if (!(*out & repl_fd_open(op->file)))
-            repl_fd_complete(op);
+            (void)repl_fd_complete(op); /* what is open is seen next */
         *out &= repl_fd_open(op->file);
     }
     return *out ? 0 : -ENOTCONN;

@@ -159,6 +159,7 @@ struct op {
     struct repl_fd *file;
     struct caller caller; /* of its own calls */
     bool is_pinned;       /* the graph: it may go on when the caller has had the reply */
+    bool is_pressing;     /* its calls are spare ones: fan_insist() */
     char name[FOP_NAME_MAX + 1], name2[FOP_NAME_MAX + 1];
 };
 
@@ -179,15 +180,40 @@ bool op_wants_quorum(const struct op *op);
 
 struct fan {
     struct coro_group group;
-    child_set sent, good; /* `good`: after fan_wait() */
+    child_set sent;
+    /* After fan_wait(): who has done it and said so; of the others, to whom it has not gone out, and who has
+     * done it, but there was no memory for what it said. The failures are ours, and no child is accused. */
+    child_set good, unsent, unread;
     struct call_stack *stk[REPLICAS_MAX];
     int ret[REPLICAS_MAX]; /* as of coro_call(); of those that were sent */
 };
 
 void fan_begin(struct fan *f);
-/* `stk` (NULL: no memory, which is that child's answer) goes to child i. */
+/* `stk` (NULL: no memory) goes to child i. */
 void fan_wind(struct fan *f, const struct op *op, unsigned i, struct call_stack *stk);
 void fan_wait(struct fan *f);
+/* A call for child i. NULL: no memory. */
+typedef struct call_stack *(*fan_call_fn)(const struct op *op, unsigned i, const void *arg);
+/* The caller's own. */
+struct call_stack *fan_fork(const struct op *op, unsigned i, const void *unused);
+/* All of that, for what all of `to` must do or none: 0, and their answers are there; -ENOMEM: nothing has
+ * gone out, and the fan is empty. What has gone out to some goes to the others as soon as there is memory. */
+int fan_ask(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg);
+/* The same for what must be done whether there is memory or not: waits for it. Of answers only the results
+ * are sure to be left: `stk` of a child may be NULL. */
+void fan_insist(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg);
+/* Who has done it. */
+static inline child_set
+fan_done(const struct fan *f)
+{
+    return f->good | f->unread;
+}
+/* Somebody was not asked, or not heard: nothing may be concluded from what the others say. */
+static inline bool
+fan_is_short(const struct fan *f)
+{
+    return f->unsent | f->unread;
+}
 /* Gives back the calls and their replies. */
 void fan_end(struct fan *f);
 /* The errno (positive) that stands for all; 0: none has failed. */
@@ -201,6 +227,8 @@ int fan_take(struct fan *f, struct op *op, unsigned i);
  * for the reason there. Without memory it does not have it. */
 void fan_take_refusal(struct fan *f, struct op *op);
 
+/* An empty one; NULL: no memory. */
+struct call_stack *op_call_new(const struct op *op);
 /* A copy of the caller's call for child i, with that child's fd. */
 struct call_stack *op_fork(const struct op *op, unsigned i);
 /* One of the operation's own, about its inode and that child's fd if there is one. */
@@ -282,6 +310,8 @@ int transaction_begin(struct transaction *t);
 void transaction_give_up(struct transaction *t);
 /* The same under locks that are held already, on `locked`, and that transaction_end() leaves alone. */
 int transaction_begin_held(struct transaction *t, child_set locked);
+/* The operation's calls, to all that are locked and have not failed. 0; -ENOMEM: none has gone out. */
+int transaction_ask(struct transaction *t, struct fan *f, fan_call_fn make, const void *arg);
 /* What the calls of the operation mean: who has failed. 0, or the -errno that the operation fails with. */
 int transaction_judge(struct transaction *t, struct fan *f,
                       bool (*has_failed)(const struct fan *f, unsigned i));
@@ -305,20 +335,23 @@ struct marks {
 };
 /* To child i. NULL: no memory. */
 struct call_stack *marks_call(const struct op *op, unsigned i, const struct marks *m);
-/* Winds them; ends in fan_wait(). */
-void marks_wind(const struct op *op, struct fan *f, child_set to, const struct marks *m);
+/* The same for fan_ask() and fan_insist(): `m` is a struct marks. */
+struct call_stack *marks_make(const struct op *op, unsigned i, const void *m);
 /* What they have answered: the counters after. */
 void marks_read(const struct replicate *r, const struct fan *f, struct replica out[REPLICAS_MAX]);
 
-/* Takes a lock on all of `on`, at once or one after the other. The children that have given all of them. */
+/* Takes a lock on all of `on`, at once or one after the other. The children that have given all of them;
+ * none, with ENOMEM, when one could not be asked. */
 child_set locks_take(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
                      int *err);
 /* Takes it at once or not at all; the children that have given it. */
 child_set locks_try(const struct op *op, const struct lock_entity *e, child_set on);
 void locks_drop_one(const struct op *op, const struct lock_entity *e, child_set on);
-/* Winds the unlocks to `on`; ends in fan_wait() of each. */
+/* Winds the unlocks to `on`; ends in locks_dropped(), which waits for the answers, and, if one could not go
+ * out, for memory. */
 void locks_drop(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
                 struct fan *fans);
+void locks_dropped(const struct op *op, const struct lock_entity *e, unsigned count, struct fan *fans);
 
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
@@ -350,8 +383,8 @@ void repl_fd_unref(struct repl_fd *f);
 struct fd *repl_fd_child(const struct repl_fd *f, unsigned i);
 /* The children it is open on. */
 child_set repl_fd_open(const struct repl_fd *f);
-/* Opens it on children that have come up since. */
-void repl_fd_complete(struct op *op);
+/* Opens it on children that have come up since. 0; -ENOMEM: one could not be asked. */
+int repl_fd_complete(struct op *op);
 /* The fd of an OPEN, OPENDIR or CREATE: the replies' fds become those of the children. 0 or -ENOMEM. */
 int repl_fd_make(struct op *op, struct fan *f, struct inode *inode);
 void repl_fd_released(struct replicate *r, struct fd *fd, struct repl_fd *f);

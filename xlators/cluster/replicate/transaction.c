@@ -15,7 +15,9 @@
  *
  * Who has failed: who did not get the lock or the mark, or whose errno is not that of all others. If all have
  * failed alike (a name that is there already, say) nobody has missed anything. If too few are left for
- * quorum, all count as failed and nobody is accused: of two halves each would accuse the other.
+ * quorum, all count as failed and nobody is accused: of two halves each would accuse the other. What this
+ * process has no memory for is no child's failure: the change then goes to nobody (ENOMEM), or to all as soon
+ * as there is memory, and marks after and unlocks wait for it (fan.c).
  *
  * Other clients see names and attributes change one child after the other; they read of one child. Under the
  * lock they see all or nothing. */
@@ -77,11 +79,10 @@ wind_lock(const struct op *op, struct fan *f, const struct lock_entity *e, child
     for_each_child(i, on) fan_wind(f, op, i, lock_call(op, e, i, how));
 }
 
-void
-locks_drop(const struct op *op, const struct lock_entity *e, unsigned count, child_set on, struct fan *fans)
+static struct call_stack *
+unlock_make(const struct op *op, unsigned i, const void *e)
 {
-    for (unsigned k = 0; k < count; k++)
-        wind_lock(op, &fans[k], &e[k], on, LOCK_DROP);
+    return lock_call(op, e, i, LOCK_DROP);
 }
 
 /* What a child that has lost the connection answers does not matter: its locks are gone. */
@@ -90,9 +91,28 @@ locks_drop_one(const struct op *op, const struct lock_entity *e, child_set on)
 {
     struct fan f;
 
-    wind_lock(op, &f, e, on, LOCK_DROP);
-    fan_wait(&f);
+    fan_insist(&f, op, on, unlock_make, e);
     fan_end(&f);
+}
+
+void
+locks_drop(const struct op *op, const struct lock_entity *e, unsigned count, child_set on, struct fan *fans)
+{
+    for (unsigned k = 0; k < count; k++)
+        wind_lock(op, &fans[k], &e[k], on, LOCK_DROP);
+}
+
+void
+locks_dropped(const struct op *op, const struct lock_entity *e, unsigned count, struct fan *fans)
+{
+    for (unsigned k = 0; k < count; k++) {
+        fan_wait(&fans[k]);
+        child_set left = fans[k].unsent;
+
+        fan_end(&fans[k]);
+        if (left)
+            locks_drop_one(op, &e[k], left);
+    }
 }
 
 /* One child after the other. */
@@ -109,11 +129,15 @@ lock_in_turn(const struct op *op, const struct lock_entity *e, unsigned count, c
                 continue;
             wind_lock(op, &f, &e[k], CHILD(i), LOCK_WAIT);
             fan_wait(&f);
-            if (f.good)
+            if (fan_done(&f))
                 has[k] |= CHILD(i);
             else
                 *err = replica_worse_errno(*err, fan_errno(&f));
-            locked &= f.good ? locked : ~CHILD(i);
+            locked &= fan_done(&f) ? locked : ~CHILD(i);
+            if (f.unsent) { /* nobody is asked any more */
+                *err = ENOMEM;
+                locked = 0;
+            }
             fan_end(&f);
         }
     }
@@ -127,23 +151,26 @@ locks_take(const struct op *op, const struct lock_entity *e, unsigned count, chi
 {
     struct fan f[LOCK_ENTITIES_MAX];
     child_set locked = on, has[LOCK_ENTITIES_MAX];
-    bool is_taken = false;
+    bool is_taken = false, is_short = false;
 
     for (unsigned k = 0; k < count; k++)
         wind_lock(op, &f[k], &e[k], on, LOCK_NOW);
     for (unsigned k = 0; k < count; k++) {
         fan_wait(&f[k]);
-        has[k] = f[k].good;
-        locked &= f[k].good;
+        has[k] = fan_done(&f[k]);
+        locked &= has[k];
+        is_short |= f[k].unsent;
         for_each_child(i, f[k].sent & ~f[k].good) is_taken |= f[k].ret[i] == -EAGAIN;
         *err = replica_worse_errno(*err, fan_errno(&f[k]));
         fan_end(&f[k]);
     }
-    if (is_taken)
+    if (is_taken || is_short)
         locked = 0;
     for (unsigned k = 0; k < count; k++)
         locks_drop_one(op, &e[k], has[k] & ~locked);
-    if (!is_taken)
+    if (is_short)
+        *err = ENOMEM;
+    if (!is_taken || is_short)
         return locked;
     *err = 0;
     return lock_in_turn(op, e, count, on, err);
@@ -156,7 +183,7 @@ locks_try(const struct op *op, const struct lock_entity *e, child_set on)
 
     wind_lock(op, &f, e, on, LOCK_NOW);
     fan_wait(&f);
-    child_set has = f.good;
+    child_set has = fan_done(&f);
     fan_end(&f);
     return has;
 }
@@ -206,7 +233,7 @@ struct call_stack *
 marks_call(const struct op *op, unsigned i, const struct marks *m)
 {
     struct fd *fd = m->file ? repl_fd_child(m->file, i) : NULL;
-    struct call_stack *stk = coro_call_new();
+    struct call_stack *stk = op_call_new(op);
 
     if (!stk)
         return NULL;
@@ -220,11 +247,10 @@ marks_call(const struct op *op, unsigned i, const struct marks *m)
     return NULL;
 }
 
-void
-marks_wind(const struct op *op, struct fan *f, child_set to, const struct marks *m)
+struct call_stack *
+marks_make(const struct op *op, unsigned i, const void *m)
 {
-    fan_begin(f);
-    for_each_child(i, to) fan_wind(f, op, i, marks_call(op, i, m));
+    return marks_call(op, i, m);
 }
 
 void
@@ -280,10 +306,11 @@ marks_of(const struct transaction *t, unsigned n)
     return m;
 }
 
-/* The mark before. */
-static void
+/* The mark before. 0; -ENOMEM: nothing was marked. */
+static int
 mark_before(struct transaction *t)
 {
+    child_set to = t->locked & ~t->failed;
     struct fan f;
 
     for (unsigned n = 0; n < t->marked_count; n++) {
@@ -292,13 +319,16 @@ mark_before(struct transaction *t)
         m.dirty.count[t->what] = 1;
         m.name_key = t->marked_name[n] ? DICT_KEY_XATTROP_ENTRY_CREATE : 0;
         m.name = t->marked_name[n];
-        marks_wind(t->op, &f, t->locked & ~t->failed, &m);
-        fan_wait(&f);
-        t->failed |= f.sent & ~f.good;
+        if (n > 0)
+            fan_insist(&f, t->op, t->locked & ~t->failed, marks_make, &m);
+        else if (fan_ask(&f, t->op, to, marks_make, &m))
+            return -ENOMEM;
+        t->failed |= f.sent & ~fan_done(&f);
         t->why = replica_worse_errno(t->why, fan_errno(&f));
         fan_end(&f);
     }
     t->is_dirty = true;
+    return 0;
 }
 
 static void
@@ -307,10 +337,7 @@ unlock(struct transaction *t)
     struct fan f[LOCK_ENTITIES_MAX];
 
     locks_drop(t->op, t->entity, t->entity_count, t->locked, f);
-    for (unsigned k = 0; k < t->entity_count; k++) {
-        fan_wait(&f[k]);
-        fan_end(&f[k]);
-    }
+    locks_dropped(t->op, t->entity, t->entity_count, f);
 }
 
 /* Children that refuse have a reason, a folder that is being removed for one; only else some are away. */
@@ -324,7 +351,7 @@ int
 transaction_begin(struct transaction *t)
 {
     struct replicate *r = t->op->r;
-    int err = 0;
+    int err = 0, mark_err = 0;
 
     t->up = atomic_load(&r->up);
     if (!op_has_quorum(t->op, t->up))
@@ -334,11 +361,13 @@ transaction_begin(struct transaction *t)
         return err ? -err : -ENOTCONN;
     if (op_has_quorum(t->op, t->locked)) {
         if (t->locked != r->all)
-            mark_before(t);
-        if (op_has_quorum(t->op, t->locked & ~t->failed))
+            mark_err = mark_before(t);
+        if (!mark_err && op_has_quorum(t->op, t->locked & ~t->failed))
             return 0;
     }
     unlock(t);
+    if (mark_err)
+        return mark_err;
     t->why = replica_worse_errno(t->why, err);
     return no_quorum(t);
 }
@@ -356,11 +385,23 @@ transaction_begin_held(struct transaction *t, child_set locked)
 {
     t->up = atomic_load(&t->op->r->up);
     t->locked = locked;
-    if (locked != t->op->r->all && op_has_quorum(t->op, locked))
-        mark_before(t);
+    if (locked != t->op->r->all && op_has_quorum(t->op, locked) && mark_before(t)) {
+        t->is_for_nothing = true;
+        return -ENOMEM;
+    }
     return op_has_quorum(t->op, locked & ~t->failed) ? 0 : no_quorum(t);
 }
 
+int
+transaction_ask(struct transaction *t, struct fan *f, fan_call_fn make, const void *arg)
+{
+    int err = fan_ask(f, t->op, t->locked & ~t->failed, make, arg);
+
+    t->is_for_nothing = err != 0;
+    return err;
+}
+
+/* Who has done it, but said more than there was memory for, has not failed. */
 int
 transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const struct fan *f, unsigned i))
 {
@@ -372,14 +413,16 @@ transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const
     }
     for_each_child(i, f->sent)
     {
+        if (f->unread & CHILD(i))
+            continue;
         if (f->ret[i] < 0)
             failed |= f->ret[i] == -ENOTEMPTY && t->what == CHANGE_ENTRY ? 0 : CHILD(i);
         else if (has_failed && has_failed(f, i))
             failed |= CHILD(i);
     }
     t->failed |= failed;
-    if (op_has_quorum(t->op, f->good & ~failed))
-        return 0;
+    if (op_has_quorum(t->op, fan_done(f) & ~failed))
+        return f->good & ~failed ? 0 : -ENOMEM; /* it is done, but nobody's reply is there */
     int err = fan_errno(f);
 
     t->has_lost_quorum = true;
@@ -419,9 +462,8 @@ transaction_mark_after(struct transaction *t)
         if (!m.accused && !m.dirty.count[t->what])
             continue;
         view_drop(t->op->r, t->marked[n], t->what, m.accused);
-        marks_wind(t->op, &f, good, &m);
-        fan_wait(&f);
-        if (!op_has_quorum(t->op, f.good) && !err)
+        fan_insist(&f, t->op, good, marks_make, &m);
+        if (!op_has_quorum(t->op, fan_done(&f)) && !err)
             err = fan_errno(&f) ? -fan_errno(&f) : -ENOTCONN;
         fan_end(&f);
     }
@@ -453,9 +495,6 @@ transaction_end(struct transaction *t, int err)
     locks_drop(op, t->entity, t->entity_count, t->locked, f);
     if (op->is_pinned)
         answer(op, err);
-    for (unsigned k = 0; k < t->entity_count; k++) {
-        fan_wait(&f[k]);
-        fan_end(&f[k]);
-    }
+    locks_dropped(op, t->entity, t->entity_count, f);
     answer(op, err);
 }

@@ -166,7 +166,9 @@ refresh(struct op *op, struct inode *inode, enum fop fop, struct view *out)
     }
     fan_wait(&f);
     int err = 0;
-    if (!f.good)
+    if (fan_is_short(&f))
+        err = -ENOMEM;
+    else if (!f.good)
         err = f.sent && fan_errno(&f) ? -fan_errno(&f) : -ENOTCONN;
     else if (!op_has_quorum(op, f.good))
         err = -ENOTCONN;

@@ -408,14 +408,6 @@ send_call(struct client *c, struct rpc_client *rpc, struct call_stack *stk)
     return rpc_client_fop(rpc, &stk->call, &caller, payload ? iobuf_ref(payload) : NULL, 0, answered, stk);
 }
 
-/* For lack of something here the call has not gone out. */
-static xl_verdict
-answer_unsent(struct call_stack *stk)
-{
-    stk->reply = (struct fop_reply){.op_ret = -1, .op_errno = ENOMEM, .shortage = SHORTAGE_UNSENT};
-    return XL_DONE;
-}
-
 static xl_verdict
 client_any(struct xlator *xl, struct call_stack *stk)
 {
@@ -431,7 +423,7 @@ client_any(struct xlator *xl, struct call_stack *stk)
     int err = send_call(c, rpc, stk); /* if it is 0, the call may have been answered already */
     rpc_client_let_go(rpc);
     if (err == -ENOMEM || err == -EAGAIN)
-        return answer_unsent(stk);
+        return call_stack_unsent(stk);
     return err ? err : XL_OWNED;
 }
 

@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# What a mount lacks is not what a replica has missed: a kiln-mount of two replicas gets a limit on its memory (RLIMIT_AS) near what it
+# has, and another every moment, while twelve writers work. Then the limit goes. No connection to a brick was lost, no file accuses a replica
+# of a change that only the mount had no memory for, no lock is left on the bricks, nothing is lost that an fsync has acknowledged, and the
+# replicas are equal without any heal.
+# KILN_HUNGRY_SECONDS (12): for how long. KILN_HUNGRY_ROUNDS (1): how often, with limits of other kinds, and a new mount each time.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+! grep -q '^SAN_FLAGS = ..*' "$(dirname "$KILN_MOUNT")/Makefile" || skip_all "a sanitizer maps terabytes"
+command -v prlimit >/dev/null || skip_all "there is no prlimit"
+here=$(dirname "$0")
+seconds=${KILN_HUNGRY_SECONDS:-12}
+dumps=$T
+[[ $BRICKD == kiln ]] || dumps=/run/gluster
+
+
+mount_graph=whole
+volume_split=brick
+volume_new v 1x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+
+kib() {
+    awk '/^VmSize:/ { print $2 }' "/proc/$pid/status"
+}
+
+# A little less or more than it has, a few times a second; in each third round never more.
+starve() {
+    local span=$((1024 << (round % 3)))
+    [[ $((round % 3)) -ne 0 ]] || span=1
+    while :; do
+        prlimit --pid "$pid" --as=$((($(kib) + RANDOM % span - span / 4) * 1024)): || return 0
+        sleep "0.$((RANDOM % 3))"
+    done
+}
+
+work() {
+    local i status=0
+    local -a all=()
+    for i in {1..12}; do
+        timeout $((seconds + 60)) python3 "$here/hungry_replicas.py" work "$mnt/$1" "$i" "$seconds" "$T/record.$1-$i" \
+            >"$T/told.$1-$i" 2>&1 &
+        all+=($!)
+    done
+    for i in "${all[@]}"; do
+        wait "$i" || status=1
+    done
+    [[ $status -eq 0 ]] || diag "$(cat "$T/told.$1-"*)"
+    return "$status"
+}
+
+works() {
+    seq 1000 >"$mnt/after-$round" && cmp <(seq 1000) "$mnt/after-$round"
+}
+
+# Whom the bricks' files accuse of what.
+accusations() {
+    local brick
+    for brick in "${bricks[@]}"; do
+        getfattr -R -h -d -m 'trusted.afr.v-client' -e hex --absolute-names "$brick" 2>/dev/null |
+            awk '/^# file/ { name = $3 } /=0x/ && !/=0x0*$/ { print name, $0 }'
+    done
+}
+
+accuses_nobody() {
+    [[ -z $(accusations) ]] || { diag "$(accusations | head -20)"; return 1; }
+}
+
+# Granted or waited for, at either brick.
+locks() {
+    local brick
+    for brick in "${bricks[@]}"; do
+        grep -hE '\((ACTIVE|BLOCKED)\)=' "$(dump_take "${daemon_pid[${brick_daemon[$brick]}]}" "$dumps")"
+    done
+}
+
+has_no_locks() {
+    [[ -z $(locks) ]]
+}
+
+shows_a_lock() {
+    local status=0
+    exec 9>"$mnt/held"
+    flock 9
+    [[ -n $(locks) ]] || status=1
+    exec 9>&-
+    return "$status"
+}
+
+lost_no_connection() {
+    ! grep -E 'brick-peer-down|rpc-client-dropped' "$log"
+}
+
+for ((round = 1; round <= ${KILN_HUNGRY_ROUNDS:-1}; round++)); do
+    mnt=$T/mnt-$round log=$T/log/kiln-mount-mnt-$round.log
+    mount_kiln v "$mnt"
+    wait_for 240 "the volume" test -d "$mnt/."
+    pid=${mount_pid[$mnt]}
+    mkdir "$mnt/$round"
+    t_here "a lock is seen at the bricks" shows_a_lock
+    starve &
+    starver=$!
+    t_here "twelve writers are answered while memory comes and goes" work "$round"
+    { kill "$starver" && wait "$starver"; } 2>/dev/null || true
+    prlimit --pid "$pid" --as=unlimited:
+    diag "$(cat "$T/told.$round-"*)"
+    t "the process lives" kill -0 "$pid"
+    t "the limit is gone: everything works" wait_for 60 "it to work" works
+    t "no lock is left" wait_for 60 "the locks to go" has_no_locks
+    t_here "no replica is accused" accuses_nobody
+    t "nothing waits for heal" nothing_pending "${bricks[@]}"
+    t "the replicas are equal" bricks_equal "${bricks[@]}"
+    t "what was acknowledged is there" python3 "$here/hungry_replicas.py" check "$mnt/$round" "$T"/record."$round"-*
+    t_here "no connection was lost" lost_no_connection
+    t "some calls were answered with ENOMEM" grep -q ENOMEM "$T"/told."$round"-*
+    t "the log says what is lacking" grep -qE "no memory|out of memory" "$log"
+    rm -rf "${mnt:?}/$round"
+    t_here "unmounted" mount_end "$mnt"
+done
