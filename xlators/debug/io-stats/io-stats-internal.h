@@ -64,11 +64,13 @@ enum { FEW = 12 };
 
 /* A histogram, of one fop of a brick; latency.c. */
 struct spread {
-    uint64_t sum;                     /* ns */
-    void **counters;                  /* an octave's: HISTOGRAM_SUB of uint16_t or, if wide, uint64_t */
-    uint32_t wide;                    /* a bit for each octave */
-    uint8_t place[HISTOGRAM_OCTAVES]; /* in `counters`, from 1; 0: none, the octave's calls are in `few` */
-    uint8_t octaves;                  /* that have counters */
+    uint64_t sum;    /* ns */
+    void **counters; /* of the octaves that have some: HISTOGRAM_SUB of uint8_t, uint16_t or uint64_t */
+    struct {
+        uint8_t place : 6; /* in `counters`, from 1; 0: none, the octave's calls are in `few` */
+        uint8_t width : 2; /* 0, 1, 2: of one, two, eight bytes */
+    } octave[HISTOGRAM_OCTAVES];
+    uint8_t octaves; /* that have counters */
     uint8_t few_count;
     uint16_t few[FEW]; /* the buckets of single calls */
 };

@@ -12,10 +12,10 @@
  *                              |
  *      brick A            spreads[read]: sum; for octaves 7 and 8 a counter for each bucket; few calls of 13
  *
- * A histogram has counters for the octaves (base/histogram.h) that most calls fall into: 16 bits each, and 64
- * from an octave's first counter that passes 65,535 on. Calls of all others are kept one by one. There are
- * always slower calls than any before: an octave for each of them would let a process grow for days. A brick
- * at rest has nothing, a busy one some 6 KB.
+ * A histogram has counters for the octaves (base/histogram.h) that most calls fall into: a byte each, and two
+ * or eight when one of the octave's is full. Calls of all others are kept one by one. There are always slower
+ * calls than any before: an octave for each of them would let a process grow for days. A brick at rest has
+ * nothing, a busy one some 5 KB.
  *
  * locks: rings_lock, then a ring's, then a brick's latency_lock; beneath them only the allocator's. */
 #include <errno.h>
@@ -33,21 +33,33 @@ static pthread_key_t exit_key; /* its value: the thread's ring */
 
 /* ---- a brick's histograms: under its latency_lock -------------------------------------------- */
 
-/* An octave's counters get 64 bits. False: no memory. */
+static uint64_t
+calls_at(const void *counters, unsigned width, unsigned i)
+{
+    if (width == 0)
+        return ((const uint8_t *)counters)[i];
+    return width == 1 ? ((const uint16_t *)counters)[i] : ((const uint64_t *)counters)[i];
+}
+
+/* An octave's counters get the next width. False: no memory. */
 static bool
 counters_widen(struct spread *s, unsigned octave)
 {
-    void **counters = &s->counters[s->place[octave] - 1];
-    const uint16_t *narrow = *counters;
-    uint64_t *wide = malloc(HISTOGRAM_SUB * sizeof *wide);
+    void **counters = &s->counters[s->octave[octave].place - 1];
+    unsigned width = s->octave[octave].width;
+    void *wide = malloc(HISTOGRAM_SUB * (width ? sizeof(uint64_t) : sizeof(uint16_t)));
 
     if (!wide)
         return false;
-    for (unsigned i = 0; i < HISTOGRAM_SUB; i++)
-        wide[i] = narrow[i];
+    for (unsigned i = 0; i < HISTOGRAM_SUB; i++) {
+        if (width == 0)
+            ((uint16_t *)wide)[i] = (uint16_t)calls_at(*counters, width, i);
+        else
+            ((uint64_t *)wide)[i] = calls_at(*counters, width, i);
+    }
     free(*counters);
     *counters = wide;
-    s->wide |= UINT32_C(1) << octave;
+    s->octave[octave].width++;
     return true;
 }
 
@@ -55,18 +67,20 @@ counters_widen(struct spread *s, unsigned octave)
 static inline bool
 counters_add(struct spread *s, unsigned bucket)
 {
+    static const uint64_t most[] = {UINT8_MAX, UINT16_MAX, UINT64_MAX};
     unsigned octave = bucket / HISTOGRAM_SUB, i = bucket % HISTOGRAM_SUB;
-    uint16_t *narrow = s->counters[s->place[octave] - 1];
+    void **counters = &s->counters[s->octave[octave].place - 1];
+    unsigned width = s->octave[octave].width;
 
-    if (__builtin_expect(!(s->wide >> octave & 1), 1)) {
-        if (__builtin_expect(narrow[i] != UINT16_MAX, 1)) {
-            narrow[i]++;
-            return true;
-        }
-        if (!counters_widen(s, octave))
-            return false;
-    }
-    ((uint64_t *)s->counters[s->place[octave] - 1])[i]++;
+    if (__builtin_expect(calls_at(*counters, width, i) == most[width], 0) && !counters_widen(s, octave))
+        return false;
+    width = s->octave[octave].width;
+    if (width == 0)
+        ((uint8_t *)*counters)[i]++;
+    else if (width == 1)
+        ((uint16_t *)*counters)[i]++;
+    else
+        ((uint64_t *)*counters)[i]++;
     return true;
 }
 
@@ -90,7 +104,7 @@ static bool
 few_make_room(struct spread *s)
 {
     unsigned octave = few_most(s), stay = 0;
-    void *narrow = calloc(HISTOGRAM_SUB, sizeof(uint16_t));
+    void *narrow = calloc(HISTOGRAM_SUB, sizeof(uint8_t));
     void **counters = narrow ? realloc(s->counters, (s->octaves + 1u) * sizeof *counters) : NULL;
 
     if (!counters) {
@@ -99,7 +113,7 @@ few_make_room(struct spread *s)
     }
     counters[s->octaves] = narrow;
     s->counters = counters;
-    s->place[octave] = ++s->octaves;
+    s->octave[octave].place = (uint8_t)(++s->octaves & 63);
     for (unsigned i = 0; i < s->few_count; i++) {
         if (s->few[i] / HISTOGRAM_SUB == octave)
             counters_add(s, s->few[i]); /* has room: at most FEW */
@@ -115,9 +129,9 @@ spread_add(struct spread *s, uint64_t ns)
 {
     unsigned bucket = histogram_bucket(ns), octave = bucket / HISTOGRAM_SUB;
 
-    if (__builtin_expect(!s->place[octave] && s->few_count == FEW, 0) && !few_make_room(s))
+    if (__builtin_expect(!s->octave[octave].place && s->few_count == FEW, 0) && !few_make_room(s))
         return;
-    if (__builtin_expect(s->place[octave], 1)) {
+    if (__builtin_expect(s->octave[octave].place, 1)) {
         if (!counters_add(s, bucket))
             return;
     } else {
@@ -305,24 +319,18 @@ ios_latency_init(struct ios *ios)
     return err;
 }
 
-/* Plain loops, which the compiler makes wide. */
 static void
 spread_tell(const struct spread *s, struct histogram *to)
 {
     for (unsigned octave = 0; octave < HISTOGRAM_OCTAVES; octave++) {
-        uint64_t *buckets = &to->buckets[octave * HISTOGRAM_SUB], count = 0;
+        unsigned place = s->octave[octave].place;
 
-        if (!s->place[octave])
-            continue;
-        const void *counters = s->counters[s->place[octave] - 1];
-        bool is_wide = s->wide >> octave & 1;
-        for (unsigned i = 0; i < HISTOGRAM_SUB; i++) {
-            uint64_t calls = is_wide ? ((const uint64_t *)counters)[i] : ((const uint16_t *)counters)[i];
-            buckets[i] += calls;
-            count += calls;
+        for (unsigned i = 0; place && i < HISTOGRAM_SUB; i++) {
+            uint64_t calls = calls_at(s->counters[place - 1], s->octave[octave].width, i);
+
+            if (calls)
+                histogram_put(to, octave * HISTOGRAM_SUB + i, calls);
         }
-        to->count += count;
-        to->octaves |= UINT32_C(1) << octave;
     }
     for (unsigned i = 0; i < s->few_count; i++)
         histogram_put(to, s->few[i], 1);
