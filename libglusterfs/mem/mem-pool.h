@@ -181,7 +181,8 @@ int64_t mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg);
 void mem_pools_sweep_now(void);
 
 /* Give memory back now; bytes returned to the system. level 1: demote, free cold objects, spare magazines and
- * empty spans. 2: everything cached. 3: also free pages inside used spans, and the C heap's top (glibc). */
+ * empty spans. 2: everything cached. 3: also free pages inside used spans, and what malloc keeps (glibc: the
+ * heap's top; jemalloc: all free pages). */
 size_t mem_pools_trim(int level);
 
 /* ---- figures --------------------------------------------------------------------------------- */
