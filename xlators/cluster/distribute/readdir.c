@@ -186,6 +186,15 @@ ask(struct list *l, unsigned at, uint64_t offset)
     return dist_fan_go(&l->fan);
 }
 
+/* A folder that is no more, or that this child never had. A child that is away or has not opened it: what
+ * the others have is shown all the same, but not if a part of its names has been shown already. Whoever
+ * removes what he does not see in a list must not take a part for all. */
+static bool
+is_no_matter(int ret, uint64_t offset)
+{
+    return ret == -ENOENT || ret == -ESTALE || (!offset && (ret == -ENOTCONN || ret == -EBADFD));
+}
+
 /* What child `at` has from `offset` on, as far as it is shown: in fan.call[at], and *has_ended: there is no
  * more. The number of entries, or -errno. */
 static int
@@ -206,7 +215,7 @@ list_child(struct list *l, unsigned at, uint64_t offset, bool *has_ended)
             call_stack_free(l->fan.call[at]);
         l->fan.call[at] = NULL;
         if (*has_ended)
-            return ret >= 0 || ret == -ENOENT ? 0 : ret;
+            return ret >= 0 || is_no_matter(ret, offset) ? 0 : ret;
     }
 }
 
@@ -264,13 +273,6 @@ has_room(const struct list *l)
     return used < l->o->stk->call.size / 2;
 }
 
-/* One that went away or was not open: what the others have is shown all the same. */
-static bool
-is_no_matter(int ret)
-{
-    return ret == -ENOTCONN || ret == -EBADFD || ret == -ESTALE;
-}
-
 static xl_verdict
 list_all(struct list *l)
 {
@@ -278,7 +280,7 @@ list_all(struct list *l)
     struct fop_reply *reply = &o->stk->reply;
     uint64_t offset = o->stk->call.offset;
     bool has_ended = true;
-    int worst = 0;
+    int err = 0;
 
     reply->entries = NULL;
     for (unsigned at = child_of(o->d, offset); at < o->d->count && has_ended; at++, offset = 0) {
@@ -286,21 +288,21 @@ list_all(struct list *l)
             has_ended = false;
             break;
         }
-        int ret = child_is_up(o->d, at) ? list_child(l, at, offset, &has_ended) : 0;
+        int ret = child_is_up(o->d, at) ? list_child(l, at, offset, &has_ended) : offset ? -ENOTCONN : 0;
 
         if (ret > 0 && hand_over(l, at, ret))
             has_ended = false; /* no memory: what is there already must do */
-        if (ret < 0 && !is_no_matter(ret))
-            worst = ret;
+        if (ret < 0) {
+            err = ret;
+            break;
+        }
     }
     if (reply->entries) { /* what went wrong is told when it is asked for again */
-        reply->op_errno = has_ended && !worst ? ENOENT : 0;
+        reply->op_errno = has_ended && !err ? ENOENT : 0;
         return XL_DONE;
     }
-    if (child_longest_up(o->d) < 0)
-        return -ENOTCONN;
-    if (worst)
-        return worst;
+    if (err || child_longest_up(o->d) < 0)
+        return err ? err : -ENOTCONN;
     reply->op_ret = 0;
     reply->op_errno = ENOENT;
     return XL_DONE;
