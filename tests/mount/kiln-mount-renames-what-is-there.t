@@ -55,6 +55,20 @@ lookups=$(($(awk '$1 == "lookup" { print $2 }' "$T/after") - $(awk '$1 == "looku
 diag "$lookups LOOKUPs for $files renames"
 t "names are not looked up more often than needed" test "$lookups" -lt $((14 * files))
 
+# A user's symlinks: linkto files with their gfids become his.
+mkdir "$kiln/l"
+for ((i = 1; i <= files; i++)); do
+    ln -s away "$kiln/l/f$i"
+    chown -h 4711:4712 "$kiln/l/f$i"
+    mv "$kiln/l/f$i" "$kiln/l/g$i"
+done
+linktos_of() {
+    find "${bricks[@]/%//l}" -type f -perm 1000 "$@" | wc -l
+}
+t "renamed symlinks have linkto files" test "$(linktos_of)" -gt 0
+is "$(linktos_of ! \( -uid 4711 -gid 4712 \))" 0 "which are their owner's"
+t_not "and the mount finds nothing odd in them" grep -h object-cannot-be "$T"/log/kiln-mount-*.log
+
 # Twelve processes on two such mounts, names renamed onto themselves too.
 kiln2=$T/kiln2
 mount_kiln v "$kiln2"

@@ -272,15 +272,25 @@ asked_attributes(const struct fop_call *call, const struct fop_reply *reply)
     }
 }
 
+/* A linkto file has the gfid of what it leads to, a symlink maybe. Only the volume's own calls see one. */
+static bool
+is_linkto(const struct call_stack *stk, const struct iatt *a)
+{
+    return stk->caller.pid < 0 && S_ISREG(a->mode) && (a->mode & 07777) == S_ISVTX;
+}
+
 /* An object has one type for good, and none is that large. The kernel gives an inode up that seems to be
  * otherwise: of the root, that is the whole mount. */
 static bool
-cannot_be(const struct fop_call *call, const struct fop_reply *reply)
+cannot_be(const struct call_stack *stk)
 {
+    const struct fop_call *call = &stk->call;
     const struct inode *inode = call->fd ? call->fd->inode : call->loc.inode;
-    const struct iatt *a = asked_attributes(call, reply);
+    const struct iatt *a = asked_attributes(call, &stk->reply);
 
-    return inode && a && (((a->mode ^ inode->type) & S_IFMT) || a->size > INT64_MAX);
+    if (!inode || !a)
+        return false;
+    return (((a->mode ^ inode->type) & S_IFMT) && !is_linkto(stk, a)) || a->size > INT64_MAX;
 }
 
 static bool
@@ -302,7 +312,7 @@ reply_arrived(struct client *c, struct call_stack *stk)
                   fop_info[call->fop].name);
         return -EIO;
     }
-    if (cannot_be(call, reply)) {
+    if (cannot_be(stk)) {
         log_event(LOG_WARNING, c->xl, "client-object-cannot-be",
                   "the brick's %s: %s has another type, or no size", fop_info[call->fop].name,
                   GFID(&call->gfid));
