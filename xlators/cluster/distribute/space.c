@@ -133,6 +133,16 @@ space_ask(struct dist *d)
 
 /* ---- for layouts ----------------------------------------------------------------------------- */
 
+static bool
+is_known(struct dist *d, unsigned i)
+{
+    pthread_mutex_lock(&d->lock);
+    bool known = d->child[i].space_is_known;
+
+    pthread_mutex_unlock(&d->lock);
+    return known;
+}
+
 /* Those that are not known are asked, and waited for. */
 static int
 ask_missing(const struct op *o)
@@ -142,7 +152,7 @@ ask_missing(const struct op *o)
     int err = dist_fan_begin(&fan, o);
 
     for (unsigned i = 0; i < fan.count; i++) {
-        if (!o->d->child[i].space_is_known)
+        if (!is_known(o->d, i))
             dist_fan_add(&fan, i,
                     dist_call_put_int(dist_call_for_inode(dist_call_new_internal(o, FOP_statfs), root),
                                  DICT_KEY_IGNORE_DEEM_STATFS, 1));
