@@ -381,7 +381,8 @@ rmdir_sharing(struct op *op, struct repl_inode *ri, struct inode *known)
     transaction_mark(&t, op->dir, op->name);
     check_begin(op, &look);
     child_set has = locks_try(op, &t.entity[0], w.children);
-    bool is_known = check_end(op, &look, known), goes = is_known && has == op->r->all;
+    bool is_known = check_end(op, &look, known);
+    bool goes = is_known && has == op->r->all && w.children == has; /* what is unlocked at the end, too */
 
     if (goes) {
         err = transaction_begin_held(&t, w.children);
