@@ -363,8 +363,8 @@ dist_locks_try_end(const struct op *o, struct lock_try *t)
     return err;
 }
 
-static int
-take_at_once(const struct op *o, struct dist_lock *lock, unsigned count)
+int
+dist_locks_try(const struct op *o, struct dist_lock *lock, unsigned count)
 {
     struct lock_try t;
     int err = dist_locks_try_begin(o, &t, lock, count);
@@ -375,7 +375,7 @@ take_at_once(const struct op *o, struct dist_lock *lock, unsigned count)
 int
 dist_locks_take_parts(const struct op *o, struct dist_lock *lock, unsigned first, unsigned count)
 {
-    int err = count > 1 ? take_at_once(o, lock, count) : -EAGAIN;
+    int err = count > 1 ? dist_locks_try(o, lock, count) : -EAGAIN;
 
     if (err != -EAGAIN)
         return err;

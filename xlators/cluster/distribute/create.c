@@ -125,14 +125,13 @@ dist_create_go(struct xlator *xl, struct call_stack *stk)
     struct call_stack *made = NULL;
     struct layout *layout;
     unsigned at;
-    int err = folder_layout(&o, loc->parent, &layout);
+    int hashed = folder_hashed_by(&o, loc->parent, loc->name, &layout);
 
-    if (err)
-        return err;
-    int hashed = layout_find(layout, dist_hash(o.d, loc->name));
-
+    if (hashed < 0)
+        return hashed;
     space_ask(o.d);
-    err = hashed < 0 ? -EIO : make(&o, layout, (unsigned)hashed, &at, &made);
+    int err = make(&o, layout, (unsigned)hashed, &at, &made);
+
     layout_unref(layout);
     if (err >= 0) {
         stk->call.loc.inode = inode_link(xl->graph->inodes, loc->parent, loc->name, &made->reply.stat);

@@ -216,6 +216,8 @@ struct lock_try {
 int dist_locks_try_begin(const struct op *o, struct lock_try *t, struct dist_lock *lock, unsigned count);
 /* 0, or -errno with none held; -EAGAIN: one of them is taken. */
 int dist_locks_try_end(const struct op *o, struct lock_try *t);
+/* ... and nothing else in between. */
+int dist_locks_try(const struct op *o, struct dist_lock *lock, unsigned count);
 /* The newest first, all at once; nobody waits for it. */
 void dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count);
 /* The two locks that keep a name of `parent` as it is. Returns how many were put there: 2. */
@@ -233,11 +235,13 @@ struct folder_look {
     int mds;                 /* -1: none */
     unsigned found;          /* subvolumes that have the folder */
     unsigned files;          /* ... that have something else by this name */
+    unsigned others;         /* ... that have another folder by this name */
     bool attributes_differ, mds_is_behind;
     int err; /* the worst of what failed; 0: nothing did */
 };
 /* By name in `parent`, or by `inode` if parent is NULL. Child `known`, if not -1, has been asked already:
- * `reply`, which is taken over. 0 or -errno: the folder is on no subvolume. To be ended in both cases. */
+ * `reply`, which is taken over. Where subvolumes have several folders of the name, the hashed one says which
+ * it is. 0 or -errno: the folder is on no subvolume. To be ended in both cases. */
 int folder_look(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
                 struct inode *inode, int known, struct call_stack *reply);
 void folder_look_end(struct folder_look *f);
@@ -245,8 +249,11 @@ void folder_look_end(struct folder_look *f);
 int folder_layout(const struct op *o, struct inode *folder, struct layout **out);
 /* Asks again, whatever is remembered. */
 int folder_layout_fresh(const struct op *o, struct inode *folder, struct layout **out);
-/* The subvolume of a name in `parent`: its number, -EIO: there is a hole. */
+/* The subvolume of a name in `parent`: its number, or -errno. -EIO: nobody has its range; -ESTALE: because
+ * the folder is not on all subvolumes, so it comes or goes. */
 int folder_hashed(const struct op *o, struct inode *parent, const char *name);
+/* ... and the layout that says so: a reference, NULL on failure. */
+int folder_hashed_by(const struct op *o, struct inode *parent, const char *name, struct layout **out);
 /* The layout and the MDS are remembered. 0 or -ENOMEM. */
 int folder_keep(const struct op *o, const struct folder_look *f, struct inode *folder);
 /* Attributes of one subvolume more; *sum is all zero before the first. */
@@ -259,9 +266,12 @@ int folder_clear(const struct op *o, struct inode *folder);
 /* ---- heal.c ---------------------------------------------------------------------------------- */
 
 /* Mends what `f` has found, if nothing stands against it; `f` is then as it should be. `parent` NULL: by
- * inode, nothing can be made where it is missing. */
+ * inode, nothing can be made where it is missing. 0 or -errno; -EAGAIN: the name leads to another folder. */
 int heal_folder(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
                 struct inode *folder);
+/* What was removed from some subvolumes, and shall be there all the same. The name's locks are held. */
+void folder_make_again(const struct op *o, struct inode *parent, const char *name, struct inode *folder,
+                       const struct iatt *a, const bool *where);
 /* A layout for a new folder, written everywhere; it was made on the children whose err in `l` is
  * LAYOUT_NO_XATTR. The caller has the lock of mkdir.c's step 3. `is_ours`: nobody else can have given it one.
  * Takes the reference over. */

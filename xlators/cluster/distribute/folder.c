@@ -103,8 +103,10 @@ worse(int a, int b)
     return x >= y ? a : b;
 }
 
+/* `gfid` NULL: no folder is known to be the one. */
 static void
-hear(const struct op *o, struct folder_look *f, unsigned i, const struct call_stack *stk)
+hear(const struct op *o, struct folder_look *f, unsigned i, const struct call_stack *stk,
+     const struct gfid *gfid)
 {
     const struct iatt *a = &stk->reply.stat;
     const struct dict_pair *range = bytes_of(stk, DICT_KEY_DHT_LAYOUT),
@@ -115,6 +117,11 @@ hear(const struct op *o, struct folder_look *f, unsigned i, const struct call_st
         f->files += ret >= 0 && !reply_is_linkto(stk);
         layout_failed(f->layout, i, ret < 0 ? -ret : reply_is_linkto(stk) ? ENOENT : EINVAL);
         f->err = worse(f->err, ret < 0 ? ret : -ENOENT);
+        return;
+    }
+    if (gfid && !gfid_equal(gfid, &a->gfid)) {
+        f->others++;
+        layout_failed(f->layout, i, EINVAL);
         return;
     }
     layout_read(f->layout, i, range ? range->v.bytes : NULL, range ? range->len : 0);
@@ -153,13 +160,30 @@ choose_best(struct folder_look *f, struct fan *fan)
     int best = f->mds;
 
     for (unsigned i = 0; i < fan->count && best < 0; i++)
-        best = f->each[i].mode ? (int)i : -1;
+        best = f->each[i].mode ? (int)i : -1; /* not that of others */
     if (best < 0)
         return;
     f->best = fan->call[best];
     fan->call[best] = NULL;
     f->iatt.mode = f->each[best].mode;
     f->iatt.nlink = f->each[best].nlink;
+}
+
+static bool
+has_folder(const struct fan *fan, int i)
+{
+    return i >= 0 && dist_fan_result(fan, (unsigned)i) >= 0 && S_ISDIR(fan->call[i]->reply.stat.mode);
+}
+
+/* Which folder it is: the hashed subvolume's; if that has none, the one of the first that has. */
+static const struct gfid *
+gfid_of(const struct fan *fan, int hashed)
+{
+    int at = hashed;
+
+    for (unsigned i = 0; i < fan->count && !has_folder(fan, at); i++)
+        at = (int)i;
+    return has_folder(fan, at) ? &fan->call[at]->reply.stat.gfid : NULL;
 }
 
 static int
@@ -171,9 +195,10 @@ ask(const struct op *o, struct folder_look *f, struct fan *fan, struct inode *pa
             dist_fan_add(fan, i, lookup_call(o, parent, name, inode, false));
     }
     int err = dist_fan_go(fan);
+    const struct gfid *gfid = err ? NULL : gfid_of(fan, parent ? folder_hashed(o, parent, name) : -1);
 
     for (unsigned i = 0; i < fan->count && !err; i++)
-        hear(o, f, i, fan->call[i]);
+        hear(o, f, i, fan->call[i], gfid);
     return err;
 }
 
@@ -263,15 +288,34 @@ folder_layout(const struct op *o, struct inode *folder, struct layout **out)
     return *out ? 0 : folder_layout_fresh(o, folder, out);
 }
 
+/* What has a hole is asked for again: it may be of a moment when the folder was being made. */
+int
+folder_hashed_by(const struct op *o, struct inode *parent, const char *name, struct layout **out)
+{
+    uint32_t hash = dist_hash(o->d, name);
+    int err = folder_layout(o, parent, out), hashed = err ? err : layout_find(*out, hash);
+
+    if (err || hashed >= 0)
+        return hashed;
+    layout_unref(*out);
+    err = folder_layout_fresh(o, parent, out);
+    hashed = err ? err : layout_find(*out, hash);
+    if (err || hashed >= 0)
+        return hashed;
+    struct layout_flaws flaws;
+
+    layout_check(*out, &flaws);
+    layout_unref(*out);
+    *out = NULL;
+    return flaws.missing ? -ESTALE : -EIO;
+}
+
 int
 folder_hashed(const struct op *o, struct inode *parent, const char *name)
 {
     struct layout *l;
-    int ret = folder_layout(o, parent, &l);
+    int hashed = folder_hashed_by(o, parent, name, &l);
 
-    if (ret)
-        return ret;
-    ret = layout_find(l, dist_hash(o->d, name));
     layout_unref(l);
-    return ret < 0 ? -EIO : ret;
+    return hashed;
 }

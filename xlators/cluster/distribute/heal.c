@@ -236,6 +236,18 @@ master_of(const struct folder_look *f)
     return best;
 }
 
+static struct call_stack *
+setattr_call(const struct op *o, struct inode *folder, const struct iatt *a)
+{
+    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_setattr), folder);
+
+    if (stk) {
+        stk->call.stbuf = *a;
+        stk->call.valid = SETATTR_UID | SETATTR_GID | SETATTR_MODE | SETATTR_ATIME | SETATTR_MTIME;
+    }
+    return stk;
+}
+
 static int
 set_attributes(const struct op *o, const struct folder_look *f, struct inode *folder,
                const struct iatt *master)
@@ -246,13 +258,7 @@ set_attributes(const struct op *o, const struct folder_look *f, struct inode *fo
     for (unsigned i = 0; i < fan.count; i++) {
         if (f->layout->of[i].err && f->layout->of[i].err != LAYOUT_NO_XATTR)
             continue;
-        struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_setattr), folder);
-
-        if (stk) {
-            stk->call.stbuf = *master;
-            stk->call.valid = SETATTR_UID | SETATTR_GID | SETATTR_MODE | SETATTR_ATIME | SETATTR_MTIME;
-        }
-        dist_fan_add(&fan, i, stk);
+        dist_fan_add(&fan, i, setattr_call(o, folder, master));
     }
     if (!err)
         err = dist_fan_go(&fan);
@@ -368,6 +374,35 @@ make_where_missing(const struct op *o, struct folder_look *f, struct inode *pare
     return err;
 }
 
+void
+folder_make_again(const struct op *o, struct inode *parent, const char *name, struct inode *folder,
+                  const struct iatt *a, const bool *where)
+{
+    struct fan made, owned = {0};
+    int err = dist_fan_begin(&made, o);
+
+    for (unsigned i = 0; i < made.count; i++) {
+        if (where[i])
+            dist_fan_add(&made, i, mkdir_call(o, parent, name, a, NULL));
+    }
+    if (!err)
+        err = dist_fan_go(&made);
+    if (!err)
+        err = dist_fan_begin(&owned, o);
+    for (unsigned i = 0; i < owned.count; i++) {
+        int ret = where[i] ? dist_fan_result(&made, i) : 0;
+
+        if (where[i] && ret >= 0)
+            dist_fan_add(&owned, i, setattr_call(o, folder, a));
+        err = ret < 0 ? ret : err;
+    }
+    if (err || (err = dist_fan_go(&owned)))
+        log_event(LOG_WARNING, o->d->xl, "distribute-folder-not-back", "%s is missing on subvolumes: %s",
+                  name, strerror(-err));
+    dist_fan_end(&made);
+    dist_fan_end(&owned);
+}
+
 static int
 heal_missing(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
              struct inode *folder)
@@ -383,6 +418,8 @@ heal_missing(const struct op *o, struct folder_look *f, struct inode *parent, co
     if (err)
         return err;
     err = look_again(o, f, parent, name, NULL);
+    if (!err && !gfid_equal(&f->iatt.gfid, &folder->gfid))
+        err = -EAGAIN;
     if (!err && f->flaws.missing && !f->flaws.away && !f->flaws.other && !f->files) {
         struct iatt master = f->each[master_of(f)];
 
@@ -460,7 +497,7 @@ heal_folder(const struct op *o, struct folder_look *f, struct inode *parent, con
         return 0;
     int err = mend(o, f, parent, name, folder);
 
-    if (err == -ENOMEM || !f->layout || !f->best)
+    if (err == -ENOMEM || err == -EAGAIN || !f->layout || !f->best)
         return err ? err : -ESTALE; /* gone meanwhile: what was found is no more */
     if (err)
         log_event(LOG_WARNING, o->d->xl, "distribute-folder-not-mended", "%s: %s", GFID(&folder->gfid),

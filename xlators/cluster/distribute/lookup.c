@@ -146,14 +146,22 @@ is_file(const struct op *o, struct inode *parent, const char *name, unsigned chi
     return out->inode ? place_set(o->d, out->inode, (int)child) : -ENOMEM;
 }
 
-/* A folder, of which `known`, if not -1, has answered `stk` already. */
+enum { FOLDER_TRIES = 10 };
+
+static int is_kept_folder(const struct op *o, struct inode *parent, const char *name, struct found *out);
+
+/* -EAGAIN: the name leads to another folder by now. */
 static int
-is_folder(const struct op *o, struct inode *parent, const char *name, struct inode *inode, int known,
-          struct call_stack *stk, struct found *out)
+is_folder_now(const struct op *o, struct inode *parent, const char *name, struct inode *inode, int known,
+              struct call_stack *stk, struct found *out)
 {
     struct folder_look f;
     int err = folder_look(o, &f, parent, name, inode, known, stk);
 
+    if (!err && f.others && parent && !o->has_names) {
+        folder_look_end(&f);
+        return is_kept_folder(o, parent, name, out);
+    }
     *out = (struct found){.cached = -1, .is_dir = true};
     if (!err && f.files)
         err = -EIO; /* a file here and a folder there: nobody can tell which is meant */
@@ -169,7 +177,44 @@ is_folder(const struct op *o, struct inode *parent, const char *name, struct ino
         out->reply->reply.stat = f.iatt;
     }
     folder_look_end(&f);
+    if (err)
+        found_end(out);
     return err;
+}
+
+/* Subvolumes have several folders of the name, as they have while one is renamed: who does that has its
+ * locks. If it stays so, it is the hashed subvolume's. */
+static int
+is_kept_folder(const struct op *o, struct inode *parent, const char *name, struct found *out)
+{
+    struct dist_lock lock[2];
+    struct op locked = *o;
+    int hashed = folder_hashed(o, parent, name);
+
+    *out = (struct found){.cached = -1};
+    if (hashed < 0)
+        return hashed;
+    unsigned count = dist_locks_namespace(lock, (unsigned)hashed, parent, name);
+    int err = dist_locks_take(o, lock, count);
+
+    if (err)
+        return err;
+    locked.has_names = true;
+    err = is_folder_now(&locked, parent, name, NULL, -1, NULL, out);
+    dist_locks_drop(o, lock, count);
+    return err;
+}
+
+/* A folder, of which `known`, if not -1, has answered `stk` already. */
+static int
+is_folder(const struct op *o, struct inode *parent, const char *name, struct inode *inode, int known,
+          struct call_stack *stk, struct found *out)
+{
+    int err = is_folder_now(o, parent, name, inode, known, stk, out);
+
+    for (int i = 0; i < FOLDER_TRIES && err == -EAGAIN; i++)
+        err = is_folder_now(o, parent, name, NULL, -1, NULL, out);
+    return err == -EAGAIN ? -ESTALE : err;
 }
 
 /* ---- everywhere ------------------------------------------------------------------------------ */

@@ -66,18 +66,23 @@ make_where_hashed(const struct op *o, int *hashed, struct dist_lock lock[2], str
 {
     const struct loc *loc = &o->stk->call.loc;
     struct layout *parent;
-    int err = folder_layout(o, loc->parent, &parent);
 
     *out = NULL;
-    for (int tries = 0; !err; tries++) {
-        *hashed = layout_find(parent, dist_hash(o->d, loc->name));
-        err = *hashed < 0 ? -EIO : make_first(o, parent, (unsigned)*hashed, lock, out);
-        layout_unref(parent);
-        if (err != -EAGAIN)
-            return err;
-        err = tries ? -EIO : folder_layout_fresh(o, loc->parent, &parent);
-    }
-    return err;
+    *hashed = folder_hashed_by(o, loc->parent, loc->name, &parent);
+    if (*hashed < 0)
+        return *hashed;
+    int err = make_first(o, parent, (unsigned)*hashed, lock, out);
+
+    layout_unref(parent);
+    if (err != -EAGAIN)
+        return err;
+    err = folder_layout_fresh(o, loc->parent, &parent);
+    if (err)
+        return err;
+    *hashed = layout_find(parent, dist_hash(o->d, loc->name));
+    err = *hashed < 0 ? -EIO : make_first(o, parent, (unsigned)*hashed, lock, out);
+    layout_unref(parent);
+    return err == -EAGAIN ? -EIO : err;
 }
 
 /* Step 4. In `l` who has it now; *is_ours: all others were asked, and made it. */

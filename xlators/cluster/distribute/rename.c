@@ -22,10 +22,17 @@
  * Others see: the name S or the name D or, after the LINK, both; never none. A linkto file of S on D_h is on
  * no way that a lookup takes.
  *
- * A folder: all subvolumes must be up; both names are kept as they are; what is replaced must be empty
- * everywhere, and WRLCK dht.layout.heal on it keeps others from making something in it. RENAME on D_h, then
- * on all others; if one of those fails, those that went are renamed back. Others see, for a moment, the
- * folder by both names, on different subvolumes.
+ * A folder:
+ *   1. All subvolumes must be up: ENOTCONN.
+ *   2. Both names are kept as they are; then WRLCK dht.layout.heal on what is replaced, on all subvolumes,
+ *      keeps others from making folders in it. Who has that one may wait for a name of ours: if it is not
+ *      free, all is given up, it is waited for alone, and all is begun again.
+ *   3. Both are looked up on all subvolumes: the source must be what was found, the target that, or nothing.
+ *      If not, all is begun again. What is replaced must be empty everywhere.
+ *   4. RENAME on D_h, then on all others that have the folder. If one of those fails, those that went are
+ *      renamed back, and what they replaced is made anew: the old name is everywhere, as before.
+ * Others see, for a moment, the folder by both names, on different subvolumes: who looks at one of them then
+ * waits for the locks of the name, and looks again.
  *
  * All locks as pid -4: see calls.c. */
 #include <endian.h>
@@ -225,20 +232,25 @@ put_rename_op(const struct rename *r, struct call_stack *stk)
     return dist_call_put_bytes(stk, DICT_KEY_RENAME_OP, bytes, 2 * GFID_BYTES + sizeof lens + len + len2 + 4);
 }
 
-static int
-rename_at(const struct rename *r, unsigned child, bool is_internal, struct call_stack **out)
+static struct call_stack *
+rename_call(const struct rename *r, unsigned child)
 {
     struct call_stack *stk = dist_call_copy(r->o);
 
-    *out = NULL;
     if (stk && !stk->call.loc.inode) /* replicate locks more for a folder, and need not look for itself */
         stk->call.loc.inode = inode_ref(r->source.inode);
+    return (int)child == r->source.cached ? put_rename_op(r, stk) : stk;
+}
+
+static int
+rename_at(const struct rename *r, unsigned child, bool is_internal, struct call_stack **out)
+{
+    struct call_stack *stk = rename_call(r, child);
+
     if (stk && is_internal) {
         stk->caller.pid = PID_INTERNAL;
         stk->caller.uid = stk->caller.gid = stk->caller.group_count = 0;
     }
-    if ((int)child == r->source.cached)
-        stk = put_rename_op(r, stk);
     int ret = dist_call_at(r->o, child, stk);
 
     *out = stk;
@@ -434,93 +446,185 @@ rename_file(struct rename *r, struct call_stack **out)
 
 /* ---- a folder -------------------------------------------------------------------------------- */
 
+/* One of the two names on all subvolumes, under the locks. */
+struct seen {
+    bool *is_it; /* by child: the folder that was found. On the arena */
+    bool is_other;
+    struct iatt iatt; /* of the folder */
+};
+
+/* Step 2. -EAGAIN: all was given up. */
 static int
-all_others(struct rename *r, bool back, bool *went)
+keep_folders(struct rename *r, struct dist_lock *inside)
+{
+    const struct op *o = r->o;
+    unsigned count = has_target(r) ? o->d->count : 0;
+
+    for (unsigned i = 0; i < count; i++)
+        inside[i] = (struct dist_lock){.child = i,
+                                       .inode = r->target.inode,
+                                       .domain = DOMAIN_LAYOUT,
+                                       .type = FLOCK_WRITE,
+                                       .may_miss = true};
+    r->lock_count = name_locks(r, r->lock);
+    int err = dist_locks_take(o, r->lock, r->lock_count);
+
+    if (err || !count)
+        return err;
+    err = dist_locks_try(o, inside, count);
+    if (err)
+        drop_locks(r);
+    if (err == -EAGAIN && !dist_locks_take(o, inside, count))
+        dist_locks_drop(o, inside, count);
+    return err;
+}
+
+static int
+see_fill(const struct rename *r, const struct loc *loc, struct fan *fan)
+{
+    int err = dist_fan_begin(fan, r->o);
+
+    for (unsigned i = 0; i < fan->count; i++)
+        dist_fan_add(fan, i, lookup_call(r->o, loc->parent, loc->name, NULL, true));
+    return err ? err : fan->is_short ? -ENOMEM : 0;
+}
+
+/* `inode` NULL: nothing shall be there. */
+static int
+see_result(const struct rename *r, const struct loc *loc, const struct inode *inode, const struct fan *fan,
+           struct seen *out)
+{
+    out->is_it = arena_zalloc(&r->o->stk->arena, fan->count * sizeof *out->is_it);
+    int err = out->is_it ? 0 : -ENOMEM;
+
+    for (unsigned i = 0; i < fan->count && !err; i++) {
+        const struct iatt *a = &fan->call[i]->reply.stat;
+        int ret = dist_fan_result(fan, i);
+
+        if (ret >= 0 && reply_is_linkto(fan->call[i])) { /* of no file: the name is a folder's, or nobody's */
+            err = linkto_remove(r->o, i, loc->parent, loc->name, false);
+        } else if (ret >= 0) {
+            out->is_it[i] = inode && S_ISDIR(a->mode) && gfid_equal(&a->gfid, &inode->gfid);
+            out->is_other |= !out->is_it[i];
+            if (out->is_it[i])
+                folder_merge(&out->iatt, a);
+        } else if (ret != -ENOENT && ret != -ESTALE) {
+            err = ret;
+        }
+    }
+    return err;
+}
+
+/* Step 3. */
+static int
+see_both(const struct rename *r, struct seen *source, struct seen *target)
+{
+    struct fan from = {0}, to = {0};
+    struct coro_group g;
+    int err = see_fill(r, r->from, &from);
+
+    if (!err)
+        err = see_fill(r, r->to, &to);
+    if (!err) {
+        coro_group_begin(&g);
+        dist_fan_wind(&from, &g);
+        dist_fan_wind(&to, &g);
+        coro_group_wait(&g);
+        err = see_result(r, r->from, r->source.inode, &from, source);
+    }
+    if (!err)
+        err = see_result(r, r->to, r->target.inode, &to, target);
+    dist_fan_end(&from);
+    dist_fan_end(&to);
+    if (!err && (source->is_other || target->is_other || !source->is_it[r->target_hashed]))
+        err = -EAGAIN;
+    return err;
+}
+
+/* Those of `where`; each that went is in `went`, too. */
+static int
+rename_on(const struct rename *r, const bool *where, bool back, bool *went)
 {
     const struct op *o = r->o;
     struct fan fan;
     int err = dist_fan_begin(&fan, o), worst = 0;
 
     for (unsigned i = 0; i < fan.count; i++) {
-        if ((int)i == r->target_hashed || (back && !went[i]))
-            continue;
-        struct call_stack *stk = dist_call_copy(o);
+        struct call_stack *stk = where[i] ? rename_call(r, i) : NULL;
 
         if (stk && back) {
-            struct loc swap = stk->call.loc;
+            struct loc to = stk->call.loc;
 
             stk->call.loc = stk->call.loc2;
-            stk->call.loc2 = swap;
+            stk->call.loc.inode = to.inode;
+            to.inode = NULL;
+            stk->call.loc2 = to;
         }
-        dist_fan_add(&fan, i, stk);
+        if (where[i])
+            dist_fan_add(&fan, i, stk);
     }
     if (!err)
         err = dist_fan_go(&fan);
     for (unsigned i = 0; i < fan.count && !err; i++) {
-        int ret = fan.call[i] ? dist_fan_result(&fan, i) : 0;
+        int ret = where[i] ? dist_fan_result(&fan, i) : 0;
 
-        went[i] = ret >= 0;
+        went[i] |= where[i] && ret >= 0;
         worst = ret < 0 ? ret : worst;
     }
     dist_fan_end(&fan);
     return err ? err : worst;
 }
 
-static int
-move_folder(struct rename *r, struct call_stack **out)
+/* `went` have the new name. */
+static void
+move_back(const struct rename *r, bool *went, const struct seen *target)
 {
-    bool *went = arena_zalloc(&r->o->stk->arena, r->o->d->count * sizeof *went);
-    int err = went ? 0 : -ENOMEM;
+    bool *is_back = arena_zalloc(&r->o->stk->arena, r->o->d->count * sizeof *is_back);
+    int err = is_back ? rename_on(r, went, true, is_back) : -ENOMEM;
 
     if (err)
-        return err;
-    *out = dist_call_copy(r->o);
-    err = dist_call_at(r->o, (unsigned)r->target_hashed, *out);
-    if (err < 0)
-        return err;
-    err = all_others(r, false, went);
-    if (err && all_others(r, true, went))
-        log_event(LOG_ERROR, r->o->d->xl, "distribute-rename-half", "%s has both its old and its new name",
-                  GFID(&r->source.inode->gfid));
-    return err;
+        log_event(LOG_ERROR, r->o->d->xl, "distribute-rename-half", "%s has its old and its new name: %s",
+                  GFID(&r->source.inode->gfid), strerror(-err));
+    for (unsigned i = 0; is_back && i < r->o->d->count; i++)
+        is_back[i] &= target->is_it[i];
+    if (is_back && has_target(r))
+        folder_make_again(r->o, r->to->parent, r->to->name, r->target.inode, &target->iatt, is_back);
 }
 
-/* What is replaced: nothing must be in it, and nothing come in. */
+/* Step 4. */
 static int
-replace_folder(struct rename *r, struct call_stack **out)
+move_folder(struct rename *r, struct seen *source, const struct seen *target, struct call_stack **out)
 {
-    const struct op *o = r->o;
-    struct dist_lock *lock = arena_zalloc(&o->stk->arena, o->d->count * sizeof *lock);
-    int err = lock ? 0 : -ENOMEM;
+    unsigned first = (unsigned)r->target_hashed;
+    bool *went = arena_zalloc(&r->o->stk->arena, r->o->d->count * sizeof *went);
+    int err = went ? rename_at(r, first, false, out) : -ENOMEM;
 
-    for (unsigned i = 0; i < o->d->count && !err; i++)
-        lock[i] = (struct dist_lock){.child = i,
-                                     .inode = r->target.inode,
-                                     .domain = DOMAIN_LAYOUT,
-                                     .type = FLOCK_WRITE,
-                                     .may_miss = true};
-    if (!err)
-        err = dist_locks_take(o, lock, o->d->count);
     if (err)
         return err;
-    err = folder_clear(o, r->target.inode);
-    if (!err)
-        err = move_folder(r, out);
-    dist_locks_drop(o, lock, o->d->count);
+    went[first] = true;
+    source->is_it[first] = false;
+    err = rename_on(r, source->is_it, false, went);
+    if (err)
+        move_back(r, went, target);
     return err;
 }
 
 static int
 rename_folder(struct rename *r, struct call_stack **out)
 {
-    if (!children_all_up(r->o->d))
-        return -ENOTCONN;
-    r->lock_count = name_locks(r, r->lock);
-    int err = dist_locks_take(r->o, r->lock, r->lock_count);
+    const struct op *o = r->o;
+    struct dist_lock *inside = arena_zalloc(&o->stk->arena, o->d->count * sizeof *inside);
+    struct seen source = {0}, target = {0};
+    int err = !inside ? -ENOMEM : children_all_up(o->d) ? keep_folders(r, inside) : -ENOTCONN;
 
     if (err)
         return err;
-    err = has_target(r) ? replace_folder(r, out) : move_folder(r, out);
+    err = see_both(r, &source, &target);
+    if (!err && has_target(r))
+        err = folder_clear(o, r->target.inode);
+    if (!err)
+        err = move_folder(r, &source, &target, out);
+    dist_locks_drop(o, inside, has_target(r) ? o->d->count : 0);
     drop_locks(r);
     return err;
 }

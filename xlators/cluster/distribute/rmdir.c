@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "log/log.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
 enum { LIST_BYTES = 4096 };
@@ -276,34 +275,6 @@ struct removal {
     struct call_stack *last; /* the RMDIR on the hashed one */
 };
 
-/* It could not be removed everywhere: it shall be everywhere again. The name's locks are held. */
-static void
-make_again(const struct removal *r, const bool *was_removed)
-{
-    const struct op *o = r->o;
-    const struct loc *loc = &o->stk->call.loc;
-    struct fan fan;
-    int err = dist_fan_begin(&fan, o);
-
-    for (unsigned i = 0; i < fan.count; i++) {
-        if (!was_removed[i])
-            continue;
-        struct call_stack *stk =
-            dist_call_for_name(dist_call_new_internal(o, FOP_mkdir), loc->parent, loc->name);
-
-        if (stk)
-            stk->call.mode = r->iatt.mode & 07777;
-        stk = dist_call_put_gfid(stk, DICT_KEY_GFID_REQ, &r->folder->gfid);
-        dist_fan_add(&fan, i, dist_call_put_uint(stk, DICT_KEY_INTERNAL_CTX, 1));
-    }
-    if (!err)
-        err = dist_fan_go(&fan);
-    if (err)
-        log_event(LOG_WARNING, o->d->xl, "distribute-rmdir-half", "%s: gone from some subvolumes: %s",
-                  loc->name, strerror(-err));
-    dist_fan_end(&fan);
-}
-
 /* Replicas are told which folder is behind the name, if that is so for all: they need not look. */
 static struct call_stack *
 rmdir_call(const struct removal *r)
@@ -344,8 +315,10 @@ remove_all(struct removal *r)
         err = dist_call_at(o, r->hashed, r->last);
         err = is_gone(err) ? 0 : err;
     }
-    if (err)
-        make_again(r, was_removed);
+    const struct loc *loc = &o->stk->call.loc;
+
+    if (err) /* it shall be everywhere again */
+        folder_make_again(o, loc->parent, loc->name, r->folder, &r->iatt, was_removed);
     return err;
 }
 
