@@ -99,7 +99,9 @@ change_names(struct task *t)
     fuse_folder_changed(f, &reply->pre, ret < 0 ? NULL : &reply->post);
     fuse_folder_changed(f2, &reply->pre2, ret < 0 ? NULL : &reply->post2);
     fuse_folder_changed(of_gone, NULL, NULL);
-    if (moves || (call->fop == FOP_rmdir && !gone))
+    bool is_file = ret >= 0 && !S_ISDIR(reply->stat.mode) && reply->stat.mode; /* what was moved */
+
+    if ((moves && !is_file) || (call->fop == FOP_rmdir && !gone))
         atomic_fetch_add(&t->m->folder_epoch, 1);
     inode_unref(gone);
     inode_unref(dir);
