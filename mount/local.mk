@@ -24,6 +24,7 @@ kiln_mount_SOURCES = \
 	xlators/mount/fuse/dir.c \
 	xlators/mount/fuse/entry.c \
 	xlators/mount/fuse/folder.c \
+	xlators/mount/fuse/news.c \
 	xlators/mount/fuse/fuse.c \
 	xlators/mount/fuse/fuse.h \
 	xlators/mount/fuse/fuse-internal.h \

@@ -65,6 +65,18 @@ parse_with_mount(const char *path, const char *text, size_t len, char *error, si
     return v;
 }
 
+static const char *
+option_of(const struct volfile_section *s, const char *key)
+{
+    const char *value = "";
+
+    for (size_t i = 0; i < s->option_count; i++) { /* the last one counts */
+        if (strcmp(s->options[i].key, key) == 0)
+            value = s->options[i].value;
+    }
+    return value;
+}
+
 static int
 set_option(struct volfile *v, const char *key, const char *value)
 {
@@ -153,6 +165,28 @@ set_xlator_options(struct volfile *v, const struct mount_options *o)
     return err;
 }
 
+/* Bricks say what others have changed, and attributes may be believed for as long as md-cache would: unless
+ * the user says something else. The root of a part of a volume has another gfid at the bricks. */
+static int
+set_cache_invalidation(struct volfile *v, const struct mount_options *o)
+{
+    const char *timeout = "1";
+    bool is_told = false;
+
+    for (size_t i = 0; i < v->section_count; i++) {
+        const struct volfile_section *s = &v->sections[i];
+
+        if (strcmp(s->type, "performance/md-cache") == 0 && !o->subdir &&
+            !option_bool(option_of(s, "cache-invalidation"), &is_told) && *option_of(s, "md-cache-timeout"))
+            timeout = option_of(s, "md-cache-timeout");
+    }
+    if (!is_told)
+        return 0;
+    int err = set_option(v, "cache-invalidation", "on");
+
+    return err || o->attr_timeout ? err : set_option(v, "attribute-timeout", timeout);
+}
+
 struct volfile *
 volume_parse(const struct mount_options *o, const char *mountpoint, const char *text, size_t len, char *error,
              size_t error_size)
@@ -162,7 +196,8 @@ volume_parse(const struct mount_options *o, const char *mountpoint, const char *
 
     if (!v)
         return NULL;
-    if (!set_mount_options(v, o, mountpoint) && !set_subdir(v, o->subdir) && !set_xlator_options(v, o))
+    if (!set_mount_options(v, o, mountpoint) && !set_subdir(v, o->subdir) && !set_xlator_options(v, o) &&
+        !set_cache_invalidation(v, o))
         return v;
     snprintf(error, error_size, "no memory");
     volfile_free(v);
@@ -186,18 +221,6 @@ volume_new_next(struct volfile *v, char *error, size_t error_size)
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
-
-static const char *
-option_of(const struct volfile_section *s, const char *key)
-{
-    const char *value = "";
-
-    for (size_t i = 0; i < s->option_count; i++) { /* the last one counts */
-        if (strcmp(s->options[i].key, key) == 0)
-            value = s->options[i].value;
-    }
-    return value;
-}
 
 /* What says where a brick is, and who logs in. */
 static bool

@@ -58,6 +58,17 @@ xlator_tell_contended(struct xlator *xl, const struct gfid *gfid, const char *do
 }
 
 void
+xlator_tell_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags)
+{
+    struct xlator *parent = xl->parent;
+
+    while (parent && !(xlator_is_on(parent) && parent->type->invalidated))
+        parent = parent->parent;
+    if (parent)
+        parent->type->invalidated(parent, gfid, flags);
+}
+
+void
 graph_number_contexts(struct graph *g)
 {
     memset(g->slots, 0, sizeof g->slots);

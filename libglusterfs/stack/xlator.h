@@ -119,6 +119,9 @@ struct xlator_type {
     /* A lock that this mount has on the object, in this domain, is in another client's way; from any thread.
      * Absent: passed on to the layer above. One that has this passes on what is not its own lock. */
     void (*contended)(struct xlator *xl, const struct gfid *gfid, const char *domain);
+    /* Another client has changed the object: what is remembered of it is old. `flags`: UPCALL_*, what has
+     * changed. From any thread. Absent: passed on to the layer above. */
+    void (*invalidated)(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
     /* Statedump: key=value lines. */
     void (*dump)(struct xlator *xl, struct dump *dump);
     /* Threads of this layer that belong to the whole brick start and stop here: after publish, before drain.
@@ -224,6 +227,8 @@ void xlator_tell_parent(struct xlator *xl, enum child_event event);
 /* The same for a lock that is in another client's way (`contended`). If nobody above cares nothing happens,
  * and the other client waits until the lock is given back. */
 void xlator_tell_contended(struct xlator *xl, const struct gfid *gfid, const char *domain);
+/* The same for an object that another client has changed (`invalidated`). */
+void xlator_tell_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
 
 /* The types that are linked in: constant, for ever; any thread. NULL if there is none of this name. */
 const struct xlator_type *xlator_type_find(const char *name);

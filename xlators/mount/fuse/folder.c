@@ -14,6 +14,7 @@
  *                              in between (its times before the change are not newer than what is kept);
  *                              else nothing is kept
  *      its own attributes or xattrs are set; a folder has been removed or moved: nothing is kept
+ *      a brick says that another client has changed it (news.c): nothing is kept
  *
  * Only times and the number of links are put in: on a distributed volume the reply is one subvolume's.
  * Files' attributes are not kept: the kernel goes by their size. `folder-attributes off` keeps none. */
@@ -122,6 +123,19 @@ fuse_folder_keep(struct fuse_mount *m, const struct fuse_folder_look *look, cons
         f->epoch = look->epoch;
         f->until_ns = look->at_ns + (uint64_t)(m->attr_timeout_s * 1e9);
     }
+    pthread_mutex_unlock(&f->lock);
+}
+
+void
+fuse_folder_drop(struct fuse_node *node)
+{
+    struct fuse_folder *f = atomic_load(&node->folder);
+
+    if (!f)
+        return;
+    pthread_mutex_lock(&f->lock);
+    f->changes++; /* who looks just now may have seen it as it was */
+    f->until_ns = 0;
     pthread_mutex_unlock(&f->lock);
 }
 

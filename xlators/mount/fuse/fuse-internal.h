@@ -6,6 +6,7 @@
  *   node.c    what the kernel knows by number: inodes with their lookup counts, open files
  *   entry.c   names: lookup, create and remove        attr.c   attributes, statfs
  *   folder.c  attributes of folders, kept for a second
+ *   news.c    what bricks say that others have changed
  *   data.c    open files                              dir.c    directories
  *   xattr.c   extended attributes                     lock.c   fcntl and flock locks
  *   privs.c   set-id bits of what is changed
@@ -47,7 +48,7 @@ struct fuse_conf {
     char *mountpoint, *source;
     char *attr_timeout, *entry_timeout, *negative_timeout; /* as given: fractions are allowed */
     char *kernel_options; /* names of mount(2)'s flags, with commas between */
-    bool is_read_only, acl, folder_attributes, skips_synced_fsync, handles_killpriv;
+    bool is_read_only, acl, folder_attributes, skips_synced_fsync, handles_killpriv, is_told;
     bool takes_over; /* the mount point of another graph, later: fuse_switch() */
     int direct_io;   /* enum */
 };
@@ -69,7 +70,8 @@ struct fuse_mount {
     unsigned long flags;    /* of mount(2) */
     dev_t mounted_as;       /* the file system's number; written before others see the mount */
     struct inode *root;     /* a reference */
-    double attr_timeout_s, entry_timeout_s, negative_timeout_s;
+    _Atomic double attr_timeout_s; /* a new volfile may bring another one */
+    double entry_timeout_s, negative_timeout_s;
 
     pthread_mutex_t device_lock; /* guards the next two, and their system call; nothing is taken inside but
                                     the event loop's */
@@ -251,6 +253,14 @@ void fuse_folder_keep(struct fuse_mount *m, const struct fuse_folder_look *look,
 struct fuse_folder *fuse_folder_change(struct fuse_mount *m, struct fuse_node *node);
 /* It has been done: the folder's attributes before and after; NULL: not known, or it may have failed. */
 void fuse_folder_changed(struct fuse_folder *f, const struct iatt *pre, const struct iatt *post);
+/* What is kept of it is not true any more. */
+void fuse_folder_drop(struct fuse_node *node);
+
+/* ---- news.c ---------------------------------------------------------------------------------- */
+
+void fuse_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
+/* What bricks had to say may have been missed: nothing of what the kernel knows counts. */
+void fuse_news_missed(struct fuse_mount *m);
 
 /* ---- privs.c --------------------------------------------------------------------------------- */
 

@@ -48,6 +48,7 @@ static const struct option fuse_options[] = {
     OPT_BOOL(struct fuse_conf, folder_attributes, "folder-attributes", "on"),
     OPT_BOOL(struct fuse_conf, skips_synced_fsync, "skip-synced-fsync", "on"),
     OPT_BOOL(struct fuse_conf, handles_killpriv, "handle-killpriv", "on"),
+    OPT_BOOL(struct fuse_conf, is_told, "cache-invalidation", "off"),
     OPT_ENUM(struct fuse_conf, direct_io, "direct-io-mode", "auto", direct_io_modes),
     OPT_END,
 };
@@ -363,6 +364,8 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     struct fuse_mount *m = mount_of(xl);
 
     (void)child;
+    if (m && (event == CHILD_DOWN || event == CHILD_SOME_DOWN) && fuse_conf(m)->is_told)
+        fuse_news_missed(m);
     if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN)
         return; /* for layers that keep what their children have told them */
     bool is_bad = event == CHILD_DOWN || event == CHILD_REFUSED;
@@ -460,7 +463,10 @@ take_conf(struct fuse_mount *m, struct reason *why)
     err = take_flags(m, conf->kernel_options, why);
     if (err)
         return err;
-    err = timeout_of("attribute-timeout", conf->attr_timeout, &m->attr_timeout_s, why);
+    double attr_timeout_s = 0;
+
+    err = timeout_of("attribute-timeout", conf->attr_timeout, &attr_timeout_s, why);
+    atomic_store(&m->attr_timeout_s, attr_timeout_s);
     if (!err)
         err = timeout_of("entry-timeout", conf->entry_timeout, &m->entry_timeout_s, why);
     return err ? err : timeout_of("negative-timeout", conf->negative_timeout, &m->negative_timeout_s, why);
@@ -545,6 +551,24 @@ fuse_init(struct xlator *xl, struct reason *why)
     return conf->takes_over ? 0 : make_mount(xl, why);
 }
 
+/* The kernel goes on with what it was told before, as long as it was told. */
+static void
+fuse_reconfigured(struct xlator *xl, const void *old)
+{
+    struct fuse_mount *m = mount_of(xl);
+    const struct fuse_conf *conf = xlator_conf(xl);
+    struct reason why = {0};
+    double timeout_s;
+
+    (void)old;
+    if (!m)
+        return;
+    if (timeout_of("attribute-timeout", conf->attr_timeout, &timeout_s, &why))
+        log_event(LOG_WARNING, xl, "fuse-timeout", "%s", why.text);
+    else
+        atomic_store(&m->attr_timeout_s, timeout_s);
+}
+
 void
 fuse_process_end(void)
 {
@@ -605,6 +629,8 @@ const struct xlator_type mount_fuse_xlator = {
     .fini = fuse_fini,
     .drained = fuse_drained,
     .notify = fuse_notify,
+    .invalidated = fuse_invalidated,
+    .reconfigured = fuse_reconfigured,
     .inode_forget = fuse_inode_forget,
     .dump = fuse_dump,
 };

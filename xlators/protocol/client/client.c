@@ -164,7 +164,26 @@ lock_contended(struct client *c, struct xdr *args)
     arena_release(&arena);
 }
 
-/* A brick of a process that stays may come and go; somebody waits for a lock of ours. */
+/* Somebody else has changed an object. */
+static void
+object_changed(struct client *c, struct xdr *args)
+{
+    struct cache_invalidation change;
+    struct arena arena = {0};
+
+    args->arena = &arena;
+    xdr_get_cache_invalidation(args, &change);
+    if (args->error)
+        log_event(LOG_WARNING, c->xl, "client-change-unreadable", "the brick's word about a change: %s",
+                  strerror(-args->error));
+    else
+        xlator_tell_invalidated(c->xl, &change.gfid, change.flags);
+    args->arena = NULL;
+    arena_release(&arena);
+}
+
+/* A brick of a process that stays may come and go; somebody waits for a lock of ours, or has changed what we
+ * know of. */
 static void
 brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr *args, void *arg)
 {
@@ -174,6 +193,8 @@ brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr 
         return;
     if (head->procedure == CALLBACK_INODELK_CONTENTION) {
         lock_contended(c, args);
+    } else if (head->procedure == CALLBACK_CACHE_INVALIDATION) {
+        object_changed(c, args);
     } else if (head->procedure == CALLBACK_CHILD_DOWN) {
         atomic_store(&c->is_serving, false);
         pthread_mutex_lock(&c->lock);

@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A volume with cache-invalidation on, at the bricks and for its mounts: kiln-mount lets the kernel believe attributes for as long as the
+# volume's md-cache-timeout says, and what another client has changed is seen all the same, because the bricks say so. On bricks of both
+# kinds. When a brick goes, what it had to say is missed: nothing is believed any more.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/measure.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+told=(--xlator-option='*-md-cache.cache-invalidation=on' --xlator-option='*-md-cache.md-cache-timeout=600')
+names=(--entry-timeout=600)
+xlator_options=('*-upcall.cache-invalidation=on' '*-upcall.cache-invalidation-timeout=600')
+volume_split=brick
+
+figures() {
+    stat -c '%s %a %u %h %Y' "$1"
+}
+
+# path, what is to be shown: within a moment, without asking every time
+shows() {
+    [[ $(figures "$1") == "$2" ]]
+}
+
+sent() {
+    calls_take "${mount_pid[$1]}" "$T/sent"
+    awk '$1 == "stat" || $1 == "fstat" { n += $2 } END { print n + 0 }' "$T/sent"
+}
+
+# how, the other mount's folder, command...: what it changes there is seen here
+change() {
+    local how=$1 there=$2
+    shift 2
+    figures "$here/f" >"$T/before"
+    "$@"
+    t_here "$kind, $how by $(basename "$there"): it is seen" wait_for 5 "the change" shows "$here/f" "$(figures "$there/f")"
+    t "$kind, $how by $(basename "$there"): it was a change" test "$(cat "$T/before")" != "$(figures "$here/f")"
+}
+
+for kind in kiln stock; do
+    BRICKD=$kind
+    volume_new $kind 2x2
+    volume_start $kind
+    here=$T/$kind-here
+    mount_kiln $kind "$here" "${told[@]}" "${names[@]}"
+    mount_kiln $kind "$T/$kind-kiln" --attribute-timeout=0 --entry-timeout=0
+    mount_volume $kind "$T/$kind-stock" plain --attribute-timeout=0 --entry-timeout=0
+    mkdir "$here/d"
+    echo text >"$here/f"
+    for there in "$T/$kind-kiln" "$T/$kind-stock"; do
+        change "a write" "$there" bash -c "echo more >>'$there/f'"
+        is "$(cat "$here/f")" "$(cat "$there/f")" "$kind: what is in it, too"
+        change "chmod" "$there" chmod "6$((RANDOM % 8))$((RANDOM % 8))" "$there/f"
+        change "chown" "$there" chown "$((1 + RANDOM % 1000))" "$there/f"
+        change "a link" "$there" ln "$there/f" "$there/f.$(basename "$there")"
+        change "truncate" "$there" truncate -s "$((100 + RANDOM))" "$there/f"
+        change "touch" "$there" touch -d "@$((RANDOM + 1000000))" "$there/f"
+        stat -c %Z "$here/d" >"$T/folder"
+        sleep 0.01
+        mkdir "$there/d/$(basename "$there")"
+        t_here "$kind, mkdir by $(basename "$there"): the folder's times" wait_for 5 "them" \
+            bash -c "[[ \$(stat -c %.9Z '$here/d') == \$(stat -c %.9Z '$there/d') ]]"
+    done
+
+    # Nobody changes it: nobody is asked.
+    for ((i = 0; i < 20; i++)); do
+        echo "$i" >"$here/d/f$i"
+    done
+    stat "$here"/d/* >/dev/null
+    before=$(sent "$here")
+    sleep 2
+    stat "$here"/d/* >/dev/null
+    stat "$here"/d/* >/dev/null
+    is "$(($(sent "$here") - before))" 0 "$kind: attributes are believed for longer than a second"
+
+    # A brick of each set goes: it may have had something to say.
+    read -ra bricks <<<"${volume_bricks[$kind]}"
+    before=$(sent "$here")
+    daemon_kill "${brick_daemon[${bricks[0]}]}"
+    daemon_kill "${brick_daemon[${bricks[2]}]}"
+    asks() {
+        stat "$here"/d/* >/dev/null
+        [[ $(($(sent "$here") - before)) -gt 0 ]]
+    }
+    t_here "$kind: a brick goes, and they are asked for again" wait_for 20 "it" asks
+    for mnt in "$here" "$T/$kind-kiln" "$T/$kind-stock"; do
+        t_here "$kind: unmounted" mount_end "$mnt"
+    done
+done
+BRICKD=kiln
+
+# A user who wants less has less.
+volume_new own 1x1
+volume_start own
+mount_kiln own "$T/own" "${told[@]}" "${names[@]}" --attribute-timeout=0
+touch "$T/own/f"
+before=$(sent "$T/own")
+stat "$T/own/f" >/dev/null
+stat "$T/own/f" >/dev/null
+t "a user who believes nothing asks for each" test "$(($(sent "$T/own") - before))" -ge 2
+t_here "unmounted" mount_end "$T/own"
+volume_stop own
