@@ -29,7 +29,8 @@ struct mount_options {
     const char *pid_path;   /* -p */
     const char *dump_dir;   /* --statedump-dir */
     const char *pools_mode; /* --pools */
-    const char *attr_timeout, *entry_timeout, *negative_timeout, *direct_io; /* NULL: mount/fuse's default */
+    /* NULL: mount/fuse's default */
+    const char *attr_timeout, *entry_timeout, *negative_timeout, *direct_io, *writes_back;
     const char *kernel_options[MOUNT_KERNEL_OPTIONS_MAX]; /* --fuse-mountopts */
     unsigned kernel_option_count;
     unsigned server_port;

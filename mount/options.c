@@ -17,6 +17,7 @@ enum {
     KEY_ENTRY_TIMEOUT,
     KEY_NEGATIVE_TIMEOUT,
     KEY_DIRECT_IO,
+    KEY_WRITES_BACK,
     KEY_ACL,
     KEY_READ_ONLY,
     KEY_FS_NAME,
@@ -58,6 +59,8 @@ static const struct argp_option table[] = {
      "for which it believes that a name is not there (0)", 0},
     {"direct-io-mode", KEY_DIRECT_IO, "MODE", 0,
      "enable: reads and writes pass the page cache by; disable: not; auto: files open for appending only", 0},
+    {"kernel-writeback-cache", KEY_WRITES_BACK, "BOOL", 0,
+     "the kernel keeps what is written until fsync or close; for files that nobody else writes (no)", 0},
     {"acl", KEY_ACL, NULL, 0, "POSIX ACLs", 0},
     {"shared", KEY_SHARED, NULL, 0, "in one process with all other shared mounts", 0},
     {"read-only", KEY_READ_ONLY, NULL, 0, "changes are refused", 0},
@@ -69,7 +72,6 @@ static const struct argp_option table[] = {
     {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "over what the volfile says", 0},
     {"process-name", KEY_PROCESS_NAME, "fuse", OPTION_HIDDEN, NULL, 0},
-    NOT_BUILT("kernel-writeback-cache"),
     NOT_BUILT("aux-gfid-mount"),
     NOT_BUILT("worm"),
     NOT_BUILT("selinux"),
@@ -114,6 +116,7 @@ text_option(struct mount_options *o, int key)
     case KEY_ENTRY_TIMEOUT: return &o->entry_timeout;
     case KEY_NEGATIVE_TIMEOUT: return &o->negative_timeout;
     case KEY_DIRECT_IO: return &o->direct_io;
+    case KEY_WRITES_BACK: return &o->writes_back;
     case KEY_FS_NAME: return &o->source;
     case KEY_VOLUME: return &o->volume;
     case KEY_SUBDIR: return &o->subdir;

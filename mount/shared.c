@@ -43,6 +43,7 @@ static const struct row {
     ROW_TEXT("entry-timeout", entry_timeout),
     ROW_TEXT("negative-timeout", negative_timeout),
     ROW_TEXT("direct-io-mode", direct_io),
+    ROW_TEXT("kernel-writeback-cache", writes_back),
     ROW_FLAG("acl", acl),
     ROW_FLAG("read-only", is_read_only),
     ROW_TEXTS("xlator-option", xlator_options, xlator_option_count, MOUNT_XLATOR_OPTIONS_MAX),

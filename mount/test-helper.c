@@ -63,7 +63,7 @@ START_TEST(what_changes_what_users_see_is_refused_by_name)
 {
     static const char *const names[] = {
         "worm",         "selinux",        "capability",      "resolve-gids",           "enable-ino32",
-        "context=x",    "aux-gfid-mount", "volume-name=x",   "kernel-writeback-cache", "remount",
+        "context=x",    "aux-gfid-mount", "volume-name=x",   "remount",
         "root-squash",  "no-root-squash", "dump-fuse=/f",    "fuse-mountopts=x",       "nonsense",
         "log-file",     "fscontext=x",    "defcontext=x",    "rootcontext=x",
     };

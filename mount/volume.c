@@ -117,6 +117,7 @@ set_mount_options(struct volfile *v, const struct mount_options *o, const char *
         {"entry-timeout", o->entry_timeout},
         {"negative-timeout", o->negative_timeout},
         {"direct-io-mode", o->direct_io},
+        {"kernel-writeback-cache", o->writes_back},
         {"acl", o->acl ? "on" : NULL},
         {"read-only", o->is_read_only ? "on" : NULL},
         {"kernel-options", *kernel ? kernel : NULL},

@@ -6,7 +6,13 @@
  * The kernel sends an FSYNC after each write to a file that is open with O_SYNC or O_DSYNC. The bricks have
  * that write on their disks when they answer it (client 3.22), so such an FSYNC is answered here, unless this
  * mount has changed the file in another way since the last one that reached the bricks, or since before we
- * know it. `skip-synced-fsync off` sends them all. */
+ * know it. `skip-synced-fsync off` sends them all.
+ *
+ * With `kernel-writeback-cache` the kernel keeps what is written and sends it when it likes, at the latest at
+ * fsync and close. It then has the last word on a file's size and times as long as it holds the file: that is
+ * for files which nobody else writes. To fill up pages it reads from files that are open for writing alone,
+ * and it says itself where an append goes: bricks open such a file for both, and not to append. Who may
+ * write, but not read a file goes past the pages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -24,20 +30,54 @@ enum { COPY_MAX = 32 << 10 };
  * The kernel cuts a write by way of pages in two where it leaves one that is not in memory, and what others
  * append comes in between. So a file that is open to append only, which cannot be mapped either, passes the
  * pages by: its writes are whole, up to FUSE_WRITE_MAX. */
+static bool
+passes_pages_by(const struct fuse_mount *m, int flags)
+{
+    int mode = fuse_conf(m)->direct_io;
+    bool only_appends = (flags & O_ACCMODE) == O_WRONLY && flags & O_APPEND;
+
+    return mode == DIRECT_IO_ENABLE || (mode == DIRECT_IO_AUTO && only_appends);
+}
+
 void
 fuse_file_flags(struct fuse_mount *m, struct fuse_file_info *fi)
 {
-    int mode = fuse_conf(m)->direct_io;
-    bool only_appends = (fi->flags & O_ACCMODE) == O_WRONLY && fi->flags & O_APPEND;
-
-    fi->direct_io = mode == DIRECT_IO_ENABLE || (mode == DIRECT_IO_AUTO && only_appends);
+    fi->direct_io |= passes_pages_by(m, fi->flags);
     fi->keep_cache = !fi->direct_io;
+}
+
+uint32_t
+fuse_flags_for_bricks(const struct fuse_mount *m, int flags)
+{
+    if (!m->writes_back || passes_pages_by(m, flags))
+        return (uint32_t)flags;
+    flags &= ~O_APPEND;
+    return (uint32_t)((flags & O_ACCMODE) == O_WRONLY ? (flags & ~O_ACCMODE) | O_RDWR : flags);
+}
+
+static int
+open_as_asked(struct task *t)
+{
+    struct call_stack *stk = task_call_new(t, FOP_open);
+
+    if (!stk)
+        return -ENOMEM;
+    if (t->before)
+        call_stack_free(t->before);
+    t->before = t->stk; /* names and groups are on its arena */
+    t->stk = stk;
+    stk->call.flags = (uint32_t)t->fi.flags;
+    t->fi.direct_io = true;
+    return task_wind(t, stk);
 }
 
 static void
 open_go(struct task *t)
 {
     int ret = task_call_by_number(t);
+
+    if (ret == -EACCES && t->stk->call.flags != (uint32_t)t->fi.flags)
+        ret = open_as_asked(t);
     struct fuse_file *f = ret < 0 ? NULL : file_new(t->m, node_at(t->m, t->number), t->stk->reply.fd);
 
     if (!f) {
@@ -64,7 +104,7 @@ op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
     if (!t)
         return;
     t->fi = *fi;
-    t->stk->call.flags = (uint32_t)fi->flags;
+    t->stk->call.flags = fuse_flags_for_bricks(t->m, fi->flags);
     task_start(t);
 }
 
@@ -247,7 +287,7 @@ op_write(fuse_req_t req, fuse_ino_t number, const char *bytes, size_t size, off_
     task_set_file(t, fi);
     set_payload(t, bytes, size);
     t->stk->call.offset = (uint64_t)off;
-    t->stk->call.flags = (uint32_t)fi->flags;
+    t->stk->call.flags = fuse_flags_for_bricks(t->m, fi->flags);
     t->kills_privs = privs_are_to_be_killed();
     t->stk->call.cmd = t->kills_privs ? WRITE_KILLS_PRIVS : 0;
     task_start(t);

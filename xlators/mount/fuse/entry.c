@@ -311,7 +311,7 @@ op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, stru
     if (!t)
         return;
     t->fi = *fi;
-    t->stk->call.flags = (uint32_t)fi->flags;
+    t->stk->call.flags = fuse_flags_for_bricks(t->m, fi->flags);
     t->kills_privs = privs_are_to_be_killed();
     task_start(t);
 }

@@ -49,6 +49,7 @@ struct fuse_conf {
     char *attr_timeout, *entry_timeout, *negative_timeout; /* as given: fractions are allowed */
     char *kernel_options; /* names of mount(2)'s flags, with commas between */
     bool is_read_only, acl, folder_attributes, skips_synced_fsync, handles_killpriv, is_told;
+    bool writes_back; /* the kernel keeps what is written */
     bool takes_over; /* the mount point of another graph, later: fuse_switch() */
     int direct_io;   /* enum */
 };
@@ -67,6 +68,7 @@ struct fuse_mount {
     atomic_bool is_mounted;
     atomic_bool has_ended;  /* `unmounted` was called */
     atomic_bool kills_privs; /* the kernel leaves that to us: privs.c */
+    bool writes_back;        /* the kernel keeps what is written: data.c. Before the first request */
     unsigned long flags;    /* of mount(2) */
     dev_t mounted_as;       /* the file system's number; written before others see the mount */
     struct inode *root;     /* a reference */
@@ -344,6 +346,8 @@ void op_lseek(fuse_req_t req, fuse_ino_t number, off_t off, int whence, struct f
  * NULL: no. */
 struct iobuf *device_take_buffer(const char *bytes);
 void fuse_file_flags(struct fuse_mount *m, struct fuse_file_info *fi);
+/* The flags of open(2) with which bricks are to open it. */
+uint32_t fuse_flags_for_bricks(const struct fuse_mount *m, int flags);
 
 void op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi);

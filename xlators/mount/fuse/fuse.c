@@ -49,6 +49,7 @@ static const struct option fuse_options[] = {
     OPT_BOOL(struct fuse_conf, skips_synced_fsync, "skip-synced-fsync", "on"),
     OPT_BOOL(struct fuse_conf, handles_killpriv, "handle-killpriv", "on"),
     OPT_BOOL(struct fuse_conf, is_told, "cache-invalidation", "off"),
+    OPT_BOOL(struct fuse_conf, writes_back, "kernel-writeback-cache", "off"),
     OPT_ENUM(struct fuse_conf, direct_io, "direct-io-mode", "auto", direct_io_modes),
     OPT_END,
 };
@@ -82,7 +83,10 @@ op_init(void *userdata, struct fuse_conn_info *conn)
 
     if (fuse_conf(m)->acl) /* the brick applies the umask: it knows of default ACLs */
         want |= FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
+    if (fuse_conf(m)->writes_back)
+        want |= FUSE_CAP_WRITEBACK_CACHE;
     conn->want = want & conn->capable;
+    m->writes_back = conn->want & FUSE_CAP_WRITEBACK_CACHE;
     conn->max_write = FUSE_WRITE_MAX;
     conn->max_background = 64;
     conn->congestion_threshold = 48;
