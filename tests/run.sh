@@ -42,10 +42,11 @@ while [[ $# -gt 0 ]]; do
     *) echo "run.sh: no option $1; see the head of $0" >&2; exit 2 ;;
     esac
 done
-# A live fuzz of an hour is an hour and what comes before and after it.
-minutes=${KILN_FUZZ_MINUTES:-0}
-minutes=${minutes%.*}
-seconds=$((seconds + 60 * ${minutes:-0}))
+# A live fuzz or a soak of an hour is an hour and what comes before and after it.
+for minutes in "${KILN_FUZZ_MINUTES:-0}" "${KILN_SOAK_MINUTES:-0}"; do
+    minutes=${minutes%.*}
+    seconds=$((seconds + 60 * ${minutes:-0}))
+done
 export KILN_BUILD=$build_dir
 export ASAN_OPTIONS=${ASAN_OPTIONS:-exitcode=99:detect_leaks=1:strict_string_checks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
