@@ -105,7 +105,8 @@ static int
 change_held(struct op *op, const struct data_change *c, const struct writer *w, struct hold_outcome *outcome)
 {
     child_set children = w->children;
-    struct transaction t = {.op = op, .what = CHANGE_DATA, .locked = children};
+    struct transaction t = {
+        .op = op, .what = CHANGE_DATA, .locked = children, .readable = w->readable};
     struct fan f;
     int err = fan_ask(&f, op, children, c->call, NULL);
 
@@ -120,7 +121,7 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
 
     *outcome = (struct hold_outcome){
         .failed = t.failed, .has_changed = fan_done(&f), .may_wait = c->is_write || c->is_sync};
-    if (t.has_lost_quorum)
+    if (t.is_in_vain)
         outcome->failed = children;
     if (!err)
         take_reply(op, &f, good, &err);

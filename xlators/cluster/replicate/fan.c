@@ -48,6 +48,7 @@ op_begin(struct op *op, struct replicate *r, struct call_stack *stk)
     op->caller = (struct caller){.pid = stk->caller.pid, .uid = stk->caller.uid, .gid = stk->caller.gid};
     op->is_pinned = graph_pin(r->xl->graph);
     op->is_pressing = false;
+    op->readable = 0;
     copy_name(op->name, call->loc.parent ? call->loc.name : NULL);
     copy_name(op->name2, call->loc2.parent ? call->loc2.name : NULL);
 }

@@ -108,6 +108,8 @@ marks_after(struct op *op, struct hold *h)
 
     if (!good)
         return -ENOTCONN;
+    if (h->has_changed && !(op_has_quorum(op, good) && good & h->readable))
+        return -ENOTCONN; /* who is left may not accuse the others: both dirty marks stay */
     m.accused = h->has_changed ? op->r->all & ~good : 0;
     m.about.count[CHANGE_DATA] = 1;
     m.dirty.count[CHANGE_DATA] = (uint32_t)-1;
@@ -213,6 +215,7 @@ let_in(struct hold *h, struct writer *w)
     }
     w->append_start = h->append_start;
     w->children = h->locked & ~h->failed;
+    w->readable = h->readable;
     cds_list_add_tail(&w->link, &h->writers);
 }
 
@@ -315,11 +318,10 @@ give_up(struct hold *h, int err)
 
 /* Is what this hold has locked good enough to write to? */
 static int
-check_marked(const struct op *op, const struct hold *h, const struct fan *f)
+check_marked(const struct op *op, struct hold *h, const struct fan *f)
 {
     struct replica replicas[REPLICAS_MAX];
     child_set good = h->locked & ~h->failed;
-    struct view v;
 
     if (!op_has_quorum(op, good))
         return fan_errno(f) ? -fan_errno(f) : -ENOTCONN;
@@ -328,9 +330,10 @@ check_marked(const struct op *op, const struct hold *h, const struct fan *f)
     /* The arbiter would be the only witness of what is written. */
     if (op->r->arbiter >= 0 && good & CHILD(op->r->arbiter) && children_count(good) < 2)
         return -ENOTCONN;
-    if (view_get(op->r, h->inode, &v) && !(v.data & h->locked & ~h->failed))
-        return -EIO; /* what is written would be on bad copies only, which would then accuse the good ones */
-    return 0;
+    h->readable = op->r->arbiter >= 0 ? good & ~CHILD(op->r->arbiter) : good;
+    if (op->readable)
+        h->readable &= op->readable;
+    return h->readable ? 0 : -EIO;
 }
 
 static int
@@ -369,7 +372,7 @@ take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
 
     h->has_changed = false;
     forget_writes(h);
-    h->locked = h->failed = 0;
+    h->locked = h->failed = h->readable = 0;
     h->generation = atomic_load(&r->generation);
     h->inode = inode_ref(inode);
     h->until_ns = clock_mono_ns() + kept_ms(h) * KEPT_TIMES_MAX * UINT64_C(1000000);

@@ -106,6 +106,7 @@ struct writer {
     uint64_t append_start; /* of a write that was let in: as the hold's */
     int result;
     child_set children; /* that it writes to: as of when it was let in */
+    child_set readable; /* as the hold's */
 };
 
 /* See hold.c. Under the inode's lock, but for what belongs to who takes or ends it. */
@@ -121,6 +122,7 @@ struct hold {
     child_set had_none, had_less;      /* whose file ended at its start, or before */
     bool is_pinned;   /* the graph, by the hold */
     child_set locked, failed;
+    child_set readable; /* of a file's data: whose copies were good when it was taken */
     uint32_t generation;                            /* at which it was taken */
     uint64_t until_ns;                              /* of names and attributes: it ends then */
     uint8_t owner[8];                               /* of the lock */
@@ -160,6 +162,7 @@ struct op {
     struct caller caller; /* of its own calls */
     bool is_pinned;       /* the graph: it may go on when the caller has had the reply */
     bool is_pressing;     /* its calls are spare ones: fan_insist() */
+    child_set readable;   /* by op_admit(): whose copy of what it changes is good. 0: nobody has asked */
     char name[FOP_NAME_MAX + 1], name2[FOP_NAME_MAX + 1];
 };
 
@@ -267,7 +270,8 @@ void view_from_replies(const struct replicate *r, const struct fan *f, uint32_t 
 /* Of `inode`, which the operation is about; children are asked where it is not known. 0; -ENOTCONN: no
  * quorum; -EIO: split-brain. *out may be empty in one kind, of which the caller does not ask. */
 int view_of(struct op *op, struct inode *inode, struct view *out);
-/* What every change begins with. `what` is the kind of counter. 0 or -errno. */
+/* What every change of data or attributes begins with. `what` is the kind of counter. 0, and op->readable is
+ * set; or -errno. */
 int op_admit(struct op *op, struct inode *inode, enum change what);
 /* The child to read from among `set` (not empty). */
 unsigned view_choose(const struct replicate *r, child_set set, const struct inode *inode);
@@ -289,9 +293,10 @@ struct transaction {
     struct op *op;
     enum change what;
     child_set up, locked, failed;
+    child_set readable;  /* who had a good copy before; 0: it does not matter */
     bool is_dirty;       /* the mark before was made */
     bool is_for_nothing; /* all have refused it alike */
-    bool has_lost_quorum;
+    bool is_in_vain;     /* not done by enough children, or by none that was good */
     int why; /* errno of a lock or of the mark before; 0 */
     uint8_t owner[8];
     unsigned entity_count;

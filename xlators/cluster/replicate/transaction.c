@@ -15,9 +15,18 @@
  *
  * Who has failed: who did not get the lock or the mark, or whose errno is not that of all others. If all have
  * failed alike (a name that is there already, say) nobody has missed anything. If too few are left for
- * quorum, all count as failed and nobody is accused: of two halves each would accuse the other. What this
- * process has no memory for is no child's failure: the change then goes to nobody (ENOMEM), or to all as soon
- * as there is memory, and marks after and unlocks wait for it (fan.c).
+ * quorum, all count as failed and nobody is accused: of two halves each would accuse the other.
+ *
+ * The same, of data and of attributes, if none is left whose copy was good before: those that have done the
+ * change are accused already, for what they missed then, and would accuse the good one now (split-brain). So
+ * the caller is told of the failure, and a heal takes from them what they have of the change. If the good one
+ * fails in the lock or in the mark, nothing is changed (EIO). Which copies are good is what the mount has
+ * learnt before the change (view.c), of data also what the counters say that come with the mark. While the
+ * only good child is away nobody knows that it is. Of names a heal makes the union: they may be changed on
+ * any copy.
+ *
+ * What this process has no memory for is no child's failure: the change then goes to nobody (ENOMEM), or
+ * to all as soon as there is memory, and marks after and unlocks wait for it (fan.c).
  *
  * Other clients see names and attributes change one child after the other; they read of one child. Under the
  * lock they see all or nothing. */
@@ -279,7 +288,7 @@ transaction_init(struct transaction *t, struct op *op, enum change what)
 {
     uint64_t owner = (uint64_t)(uintptr_t)t;
 
-    *t = (struct transaction){.op = op, .what = what};
+    *t = (struct transaction){.op = op, .what = what, .readable = op->readable};
     memcpy(t->owner, &owner, sizeof owner);
     op->caller.lk_owner = (struct lk_owner){.len = sizeof t->owner, .bytes = t->owner};
 }
@@ -347,29 +356,45 @@ no_quorum(const struct transaction *t)
     return t->why ? -t->why : -ENOTCONN;
 }
 
+/* Is the change known, if these children alone have it: or is it on copies that others accuse already? */
+static bool
+is_good_on(const struct transaction *t, child_set done)
+{
+    return !t->readable || done & t->readable;
+}
+
+/* May those that are left go on? */
+static int
+check_left(const struct transaction *t)
+{
+    child_set left = t->locked & ~t->failed;
+
+    return !op_has_quorum(t->op, left) ? no_quorum(t) : is_good_on(t, left) ? 0 : -EIO;
+}
+
 int
 transaction_begin(struct transaction *t)
 {
     struct replicate *r = t->op->r;
-    int err = 0, mark_err = 0;
 
     t->up = atomic_load(&r->up);
     if (!op_has_quorum(t->op, t->up))
         return -ENOTCONN;
-    t->locked = locks_take(t->op, t->entity, t->entity_count, t->up, &err);
+    t->locked = locks_take(t->op, t->entity, t->entity_count, t->up, &t->why);
     if (!t->locked)
-        return err ? -err : -ENOTCONN;
-    if (op_has_quorum(t->op, t->locked)) {
-        if (t->locked != r->all)
-            mark_err = mark_before(t);
-        if (!mark_err && op_has_quorum(t->op, t->locked & ~t->failed))
-            return 0;
+        return no_quorum(t);
+    int err = check_left(t);
+    if (!err && t->locked != r->all) {
+        err = mark_before(t);
+        err = err ? err : check_left(t);
     }
-    unlock(t);
-    if (mark_err)
-        return mark_err;
-    t->why = replica_worse_errno(t->why, err);
-    return no_quorum(t);
+    if (!err)
+        return 0;
+    if (t->is_dirty)
+        transaction_give_up(t);
+    else
+        unlock(t);
+    return err;
 }
 
 void
@@ -385,11 +410,13 @@ transaction_begin_held(struct transaction *t, child_set locked)
 {
     t->up = atomic_load(&t->op->r->up);
     t->locked = locked;
-    if (locked != t->op->r->all && op_has_quorum(t->op, locked) && mark_before(t)) {
-        t->is_for_nothing = true;
-        return -ENOMEM;
+    int err = check_left(t);
+    if (!err && locked != t->op->r->all) {
+        err = mark_before(t);
+        err = err ? err : check_left(t);
     }
-    return op_has_quorum(t->op, locked & ~t->failed) ? 0 : no_quorum(t);
+    t->is_for_nothing = err != 0;
+    return err;
 }
 
 int
@@ -421,11 +448,12 @@ transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const
             failed |= CHILD(i);
     }
     t->failed |= failed;
-    if (op_has_quorum(t->op, fan_done(f) & ~failed))
+    child_set done = fan_done(f) & ~failed;
+    if (op_has_quorum(t->op, done) && is_good_on(t, done))
         return f->good & ~failed ? 0 : -ENOMEM; /* it is done, but nobody's reply is there */
     int err = fan_errno(f);
 
-    t->has_lost_quorum = true;
+    t->is_in_vain = true;
     return err ? -err : -ENOTCONN;
 }
 
@@ -436,10 +464,10 @@ marks_after(const struct transaction *t, unsigned n)
     struct marks m = marks_of(t, n);
     child_set missing = t->op->r->all & ~(t->locked & ~t->failed);
 
-    m.accused = t->is_for_nothing || t->has_lost_quorum ? 0 : missing;
+    m.accused = t->is_for_nothing || t->is_in_vain ? 0 : missing;
     m.about.count[t->what] = 1;
     m.dirty.count[t->what] = t->is_dirty ? (uint32_t)-1 : 0;
-    if (t->has_lost_quorum)
+    if (t->is_in_vain)
         m.dirty.count[t->what] = t->what == CHANGE_ENTRY && !t->is_dirty ? 1 : 0;
     m.name = t->marked_name[n];
     if (m.name && t->failed)

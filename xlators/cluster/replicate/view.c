@@ -211,11 +211,8 @@ op_admit(struct op *op, struct inode *inode, enum change what)
     struct view v;
     int err = view_of(op, inode, &v);
 
-    if (err)
-        return err;
-    if (what == CHANGE_ENTRY) /* directories are merged by whoever heals them */
-        return 0;
-    return (what == CHANGE_METADATA ? v.metadata : v.data) ? 0 : -EIO;
+    op->readable = err ? 0 : what == CHANGE_METADATA ? v.metadata : v.data;
+    return err ? err : op->readable ? 0 : -EIO;
 }
 
 unsigned

@@ -1,0 +1,150 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Of two replicas, of three and of two with an arbiter only one has a good copy: the others are there and are accused, as no heal has been.
+# It goes in the middle of a change, or refuses it. The others have done it, but the caller is told that it failed, at the latest by fsync
+# or close, and they accuse nobody: it is not in split-brain, a heal makes all as the good copy is. Names are changed all the same.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+data="write fsync close truncate fallocate" attributes="chmod chown utime setxattr" names="create mkdir unlink rename"
+
+one() {
+    timeout 100 python3 "$tests_dir/mount/one_change.py" "$@"
+}
+
+marks_of() {
+    python3 "$tests_dir/mount/replica_work.py" marks "$@"
+}
+
+daemon_of() {
+    echo "${brick_daemon[${bricks[$1]}]}"
+}
+
+answers() {
+    ls "$mnt" >/dev/null 2>&1
+}
+
+children_up() {
+    local pid=${mount_pid[$mnt]}
+    rm -f "$T"/dumps/*
+    kill -USR1 "$pid"
+    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
+    [[ $(cat "$T"/dumps/*.dump.* | grep -c '^child_up\[.*=1$') -eq $1 ]]
+}
+
+no_dirty_mark() {
+    ! marks_of "${bricks[@]}" | grep -v arbiter | grep dirty >/dev/null
+}
+
+# A data brick is away while everything is changed.
+misses() {
+    local kind
+    daemon_kill "$(daemon_of "$1")"
+    wait_for 240 "the others" children_up $((${#bricks[@]} - 1))
+    wait_for 240 "$mnt to answer" answers
+    for kind in $data $attributes; do
+        echo "without $1" >"$mnt/$kind"
+        chmod "60$1" "$mnt/$kind"
+    done
+    for kind in $names; do
+        echo new >"$mnt/$kind/without-$1"
+    done
+    wait_for 240 "the last marks" no_dirty_mark
+    daemon_start "$(daemon_of "$1")"
+    wait_for 240 "all" children_up ${#bricks[@]}
+}
+
+# Nobody accuses brick 0 of anything but names.
+is_accused() {
+    local counter
+    counter=$(marks_of "${bricks[@]}" | grep -E "^brick [12]: $1 about 0 ")
+    [[ -n $counter ]]
+}
+
+goes_in_the_middle() {
+    local kind=$1 pid said
+    pid=${daemon_pid[$(daemon_of 0)]}
+    disown "$pid" # bash would report that it was killed
+    said=$(one "$kind" "$mnt/$kind" "$pid" "${bricks[1]}/$kind")
+    is "$said" ENOTCONN "$vol: the good copy goes in the middle of $kind: it has failed"
+    unset "daemon_pid[$(daemon_of 0)]"
+    wait_for 240 "the others" children_up $((${#bricks[@]} - 1))
+    daemon_start "$(daemon_of 0)"
+    wait_for 240 "all" children_up ${#bricks[@]}
+    wait_for 240 "$mnt to answer" answers
+    t_not "$vol: $kind: nobody accuses it" is_accused "$kind"
+    t "$vol: $kind: it is read" grep -q '^first' "$mnt/$kind"
+}
+
+refuses() {
+    local kind=$1 said
+    chattr +i "${bricks[0]}/$kind"
+    said=$(one "$kind" "$mnt/$kind")
+    chattr -i "${bricks[0]}/$kind"
+    is "$said" "$2" "$vol: the good copy refuses $kind: $2"
+}
+
+place_xfs "$T/disk" 1g
+mkdir "$T/dumps"
+volume_split=brick
+export volfile_arbiter
+
+for vol in two early three arbiter; do
+    volfile_arbiter= mount_graph=bare layout=1x3
+    [[ $vol == three || $vol == arbiter ]] || layout=1x2
+    [[ $vol != early ]] || mount_graph=whole # writes are answered before they are done
+    [[ $vol != arbiter ]] || volfile_arbiter=yes
+    volume_new "$vol" "$layout" "$T/disk/$vol"
+    read -ra bricks <<<"${volume_bricks[$vol]}"
+    [[ $vol != arbiter ]] || BRICK_IS_ARBITER=yes volfile_brick "$vol" "${bricks[2]}" "${volume_id[$vol]}" >"${brick_volfile[${bricks[2]}]}"
+    volume_start "$vol"
+    mnt=$T/mnt-$vol
+    mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0 --statedump-dir "$T/dumps" \
+        --xlator-option='*replicate*.post-op-delay-secs=2'
+    wait_for 240 "all" children_up ${#bricks[@]}
+    for kind in $data $attributes; do
+        echo before >"$mnt/$kind"
+    done
+    for kind in $names; do
+        mkdir "$mnt/$kind"
+        touch "$mnt/$kind/gone" "$mnt/$kind/moved"
+    done
+    wait_for 240 "the last marks" no_dirty_mark
+    [[ $vol != three ]] || misses 2
+    misses 1
+    cat "$mnt/write" >/dev/null
+    kinds=$data
+    [[ $vol != early ]] || kinds="fsync close"
+    for kind in $kinds; do
+        goes_in_the_middle "$kind"
+    done
+    # The arbiter's attributes are good.
+    for kind in $attributes; do
+        if [[ $vol == arbiter ]]; then
+            refuses "$kind" done
+        else
+            refuses "$kind" EPERM
+            t_not "$vol: $kind: nobody accuses it" is_accused "$kind"
+        fi
+    done
+    for kind in $names; do
+        refuses "$kind" done
+    done
+    shd_start "$vol"
+    t "$vol: a heal ends well" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+    t "$vol: both are the same" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
+    [[ $vol != three ]] || t "$vol: all are" bricks_get_equal "${bricks[0]}" "${bricks[2]}"
+    for kind in $kinds; do
+        t "$vol: $kind: it is as the good one was" grep -q '^first' "${bricks[1]}/$kind"
+    done
+    want="601 0"
+    [[ $vol != arbiter ]] || want="640 1000"
+    is "$(stat -c %a "${bricks[1]}/chmod") $(stat -c %u "${bricks[1]}/chown")" "$want" "$vol: so are its attributes"
+    kill -TERM "$shd_pid"
+    shd_pid=
+    t_here "$vol: unmounted" mount_end "$mnt"
+    volume_stop "$vol"
+done
