@@ -6,6 +6,7 @@
     replica_work.py change DIR       one change of each kind, most on an object of its own
     replica_work.py random DIR SEED  random changes until SIGTERM, each followed by a look at what must be there; says the number of
                                      each on standard output when it is done, and "well" in the end
+    replica_work.py truncate FILE COPY N   truncates it by path; says how often its copy on a brick is still marked as dirty then
     replica_work.py marks BRICK...   who accuses whom: path, counter, value in hex, for every counter that is not zero; and what
                                      the heal indices name. Gfids as paths, the volume's name left out, bricks one after the other
 """
@@ -213,8 +214,18 @@ def marks(brick):
     return sorted(lines)
 
 
+def truncate(path, copy, count):
+    marked = 0
+    for size in range(count):
+        os.truncate(path, size)
+        marked += any(name == "trusted.afr.dirty" for name, _ in counters(copy))
+    print("%d of %d" % (marked, count))
+
+
 def main():
-    if sys.argv[1] == "marks":
+    if sys.argv[1] == "truncate":
+        truncate(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    elif sys.argv[1] == "marks":
         for number, brick in enumerate(sys.argv[2:]):
             for line in marks(brick):
                 print("brick %d: %s" % (number, line))

@@ -3,9 +3,11 @@
  *
  *      join the hold      lock and dirty +1 were made by the first writer of it, or are made now (hold.c)
  *      change             on all children of the hold that have not failed
- *      reply              if none has failed in it
+ *      reply              if none has failed in it, and the file is open here
  *      leave the hold     which keeps lock and mark for the next writer, or ends it: FSYNC, marks, unlock
- *      reply              if one has failed: its missing of the change is on the others' disks now
+ *      reply              if one has failed: its missing of the change is on the others' disks now. Or of a
+ *                         truncate by path: what comes next may take the file's last name, and the mark of
+ *                         what is no more could not be taken back
  *
  * A change that some children have done and others not is seen by other clients on those that have, until the
  * marks after tell them whom not to read. All but writes end the hold at once. A write that was shorter on
@@ -159,7 +161,7 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
     if (err)
         return err;
     err = change_held(op, c, &w, &outcome);
-    bool waits = outcome.failed || !op->is_pinned;
+    bool waits = outcome.failed || !op->is_pinned || !op->file;
     if (!waits && may_reply)
         answer(op, err);
     int mark_err = hold_leave(op, &ri->hold, &w, &outcome, waits);
