@@ -54,7 +54,7 @@ brick_client_new(struct graph *g, const struct brick_client_key *key, const stru
         return NULL;
     }
     fd_table_init(&c->fds);
-    c->fds.brick_granted = &g->files_granted;
+    c->fds.brick_files = &g->files;
     return c;
 }
 

@@ -17,7 +17,6 @@
 
 #define SLOTS_MIN 16u
 #define NOFILE_MAX (1u << 20)
-#define GRANT 16u /* so many opens of a client touch the counts of all once */
 
 struct ctx_pools fd_pools = {.name = "struct fd", .head = sizeof(struct fd), .room = 2};
 
@@ -96,12 +95,19 @@ fd_unref(struct fd *fd)
 
 /* ---- shares of the descriptors --------------------------------------------------------------- */
 
-static _Atomic uint32_t files_granted, files_limit = UINT32_MAX;
+static _Atomic uint32_t files_used, files_limit = UINT32_MAX;
 
 void
 fd_files_set_limit(uint32_t limit)
 {
     atomic_store(&files_limit, limit);
+}
+
+uint32_t
+fd_files_used(uint32_t *limit)
+{
+    *limit = atomic_load(&files_limit);
+    return atomic_load(&files_used);
 }
 
 static uint32_t
@@ -110,43 +116,38 @@ used_locked(const struct fd_table *t)
     return t->capacity - t->free_count;
 }
 
-/* Room for one more than there is. What is left is looked at before it is taken, so threads may each
- * overshoot by a grant. */
+/* What is left is looked at before it is taken, so threads may each overshoot by one. */
 static int
-grant_locked(struct fd_table *t)
+may_add_locked(const struct fd_table *t)
 {
-    uint32_t limit = atomic_load(&files_limit), all = atomic_load(&files_granted);
+    uint32_t limit, all = fd_files_used(&limit);
     uint32_t left = limit > all ? limit - all : 0;
 
-    if (!t->brick_granted || used_locked(t) < t->granted)
+    if (!t->brick_files)
         return 0;
-    if (left < GRANT)
+    if (!left)
         return -ENFILE;
     /* A brick that takes one leaves one less: so half of the difference is what it may take yet. */
-    uint32_t brick = atomic_load(t->brick_granted), brick_left = left > brick ? (left - brick) / 2 : 0;
-    if (t->granted >= brick_left)
-        return -EMFILE;
-    t->granted += GRANT;
-    atomic_fetch_add(t->brick_granted, GRANT);
-    atomic_fetch_add(&files_granted, GRANT);
-    return 0;
+    uint32_t brick = atomic_load(t->brick_files), brick_left = left > brick ? (left - brick + 1) / 2 : 0;
+    return used_locked(t) < brick_left ? 0 : -EMFILE;
 }
 
+/* Each open counts for itself: many clients have one file open on a brick, and what one had in advance
+ * would be missing for others. */
 static void
-give_back_locked(struct fd_table *t, uint32_t keeps)
+count_locked(struct fd_table *t, uint32_t n)
 {
-    if (t->granted <= keeps)
+    if (!t->brick_files)
         return;
-    atomic_fetch_sub(t->brick_granted, t->granted - keeps);
-    atomic_fetch_sub(&files_granted, t->granted - keeps);
-    t->granted = keeps;
+    atomic_fetch_add(t->brick_files, n);
+    atomic_fetch_add(&files_used, n);
 }
 
 int
 fd_table_may_add(struct fd_table *t)
 {
     pthread_mutex_lock(&t->lock);
-    int err = grant_locked(t);
+    int err = may_add_locked(t);
 
     pthread_mutex_unlock(&t->lock);
     return err;
@@ -190,12 +191,13 @@ fd_table_add(struct fd_table *t, struct fd *fd)
     int64_t number;
 
     pthread_mutex_lock(&t->lock);
-    number = t->is_closed ? -ENOTCONN : grant_locked(t);
+    number = t->is_closed ? -ENOTCONN : may_add_locked(t);
     if (!number && !t->free_count)
         number = grow_locked(t);
     if (number == 0) {
         number = t->free_numbers[--t->free_count];
         t->slots[number] = fd;
+        count_locked(t, 1);
     }
     pthread_mutex_unlock(&t->lock);
     return number;
@@ -221,8 +223,7 @@ take_locked(struct fd_table *t, uint32_t number)
     if (fd) {
         t->slots[number] = NULL;
         t->free_numbers[t->free_count++] = number;
-        if (t->granted >= used_locked(t) + 2 * GRANT)
-            give_back_locked(t, t->granted - GRANT);
+        count_locked(t, -1u);
     }
     return fd;
 }
@@ -293,7 +294,6 @@ fd_table_fini(struct fd_table *t)
 
     while ((fd = fd_table_take_any(t)))
         fd_unref(fd);
-    give_back_locked(t, 0);
     free(t->slots);
     free(t->free_numbers);
     pthread_mutex_destroy(&t->lock);

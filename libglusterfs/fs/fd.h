@@ -74,9 +74,7 @@ struct fd_table {
     uint32_t capacity, free_count;
     uint32_t cursor; /* where fd_table_take_any looks next */
     bool is_closed;  /* takes no more */
-    /* how many it may hold: taken from its brick's and all bricks' share, some at a time */
-    uint32_t granted;
-    _Atomic uint32_t *brick_granted; /* the sum over the brick; NULL: a table without a bound */
+    _Atomic uint32_t *brick_files; /* how many all tables of the brick hold; NULL: a table without a bound */
 };
 
 #define FD_TABLE_MAX (1u << 20)
@@ -85,6 +83,8 @@ struct fd_table {
  * more than are left for all others, and no client more than are left for the others of its brick, so a
  * greedy one leaves room whoever comes. */
 void fd_files_set_limit(uint32_t limit);
+/* How many they hold now. */
+uint32_t fd_files_used(uint32_t *limit);
 
 /* Once, when its client is made. */
 void fd_table_init(struct fd_table *t);
@@ -108,7 +108,7 @@ void fd_table_each(struct fd_table *t, void (*fn)(const struct fd *fd, uint32_t 
                    uint32_t *capacity, uint32_t *first_free);
 /* Takes out any one; NULL when empty. */
 struct fd *fd_table_take_any(struct fd_table *t);
-/* Gives back the references that are in it, and its share of descriptors. */
+/* Gives back the references that are in it. */
 void fd_table_fini(struct fd_table *t);
 
 #endif

@@ -524,14 +524,13 @@ START_TEST(test_fds_are_shared)
 
     fd_files_set_limit(1600);
     fd_table_init(&other);
-    other.brick_granted = &other_brick;
+    other.brick_files = &other_brick;
     for (int i = 0; i < 4; i++) { /* clients of one brick, one after the other */
         fd_table_init(&greedy[i]);
-        greedy[i].brick_granted = &greedy_brick;
+        greedy[i].brick_files = &greedy_brick;
         all += n[i] = open_all(&greedy[i], fd);
         ck_assert_int_eq(fd_table_may_add(&greedy[i]), -EMFILE);
-        ck_assert_uint_ge(n[i] + 16, 400u >> i); /* they are granted 16 at a time */
-        ck_assert_uint_le(n[i], (400u >> i) + 16);
+        ck_assert_uint_eq(n[i], 400u >> i);
     }
     ck_assert_uint_le(all, 800);
     ck_assert_uint_ge(open_all(&other, fd), 200); /* a client of another brick */
@@ -543,6 +542,34 @@ START_TEST(test_fds_are_shared)
         fd_table_fini(&greedy[i]);
     fd_table_fini(&other);
     ck_assert_uint_eq(greedy_brick + other_brick, 0);
+    fd_files_set_limit(UINT32_MAX);
+    fd_unref(fd);
+    inode_unref(f);
+    inode_unref(root);
+}
+END_TEST
+
+/* As many clients have one file as there are for the brick: nothing is kept for their second. */
+START_TEST(test_fds_of_many_clients)
+{
+    struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
+    struct fd *fd = fd_new(f, NULL, O_RDWR, false);
+    _Atomic uint32_t brick = 0;
+    struct fd_table t[100];
+    uint32_t limit;
+
+    fd_files_set_limit(200);
+    for (unsigned i = 0; i < 100; i++) {
+        fd_table_init(&t[i]);
+        t[i].brick_files = &brick;
+        ck_assert_int_eq(fd_table_add(&t[i], fd_ref(fd)), 0);
+    }
+    ck_assert_uint_eq(fd_files_used(&limit), 100);
+    ck_assert_uint_eq(limit, 200);
+    ck_assert_int_eq(fd_table_may_add(&t[0]), -EMFILE);
+    for (unsigned i = 0; i < 100; i++)
+        fd_table_fini(&t[i]);
+    ck_assert_uint_eq(brick + fd_files_used(&limit), 0);
     fd_files_set_limit(UINT32_MAX);
     fd_unref(fd);
     inode_unref(f);
@@ -563,7 +590,7 @@ START_TEST(test_fds_end)
     for (int i = 0; i < 16; i++) {
         bricks[i] = 0;
         fd_table_init(&t[i]);
-        t[i].brick_granted = &bricks[i];
+        t[i].brick_files = &bricks[i];
         open_all(&t[i], fd);
         err = fd_table_may_add(&t[i]);
     }
@@ -830,6 +857,7 @@ test_suite(void)
     tcase_add_test(c, test_fds);
     tcase_add_test(c, test_fds_are_shared);
     tcase_add_test(c, test_fds_end);
+    tcase_add_test(c, test_fds_of_many_clients);
     tcase_add_test(c, test_clients);
     tcase_add_test(c, test_many_layers_keep_contexts);
     tcase_add_test(c, test_stress);

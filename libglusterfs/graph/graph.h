@@ -44,7 +44,7 @@ struct graph {
      * graph_start(). */
     void (*watch)(struct graph *g, enum child_event event);
     void *maker; /* its own */
-    _Atomic uint32_t files_granted; /* descriptors that its clients' fd tables may hold: fs/fd.c */
+    _Atomic uint32_t files; /* that its clients' fd tables hold: fs/fd.c */
     pthread_mutex_t clients_lock;
     struct cds_list_head clients; /* of struct brick_client, by its `link` */
     unsigned layers_up;           /* layers whose init has succeeded, counted from the bottom */

@@ -3,6 +3,7 @@
  * the answer (numbers: rpc/transport/limits.h). */
 #include <errno.h>
 
+#include "log/log.h"
 #include "xlators/protocol/server/server-internal.h"
 
 /* What is counted before the work is done; smaller replies are few bytes for each call, and those are
@@ -74,6 +75,18 @@ waiting_error(const struct fop_call *call)
     }
 }
 
+static int
+file_error(const struct brick_client *client, int err)
+{
+    uint32_t limit, used = fd_files_used(&limit);
+
+    log_event(LOG_WARNING, client->graph->top, "server-too-many-files",
+              "%s may not open one more file: %u are open for clients, %u of them here, of at most %u (3/8 "
+              "of the limit of descriptors: see kilnd(8))",
+              client->uid, used, atomic_load(&client->graph->files), limit);
+    return err;
+}
+
 int
 bounds_let_in(struct rpc_request *req)
 {
@@ -85,7 +98,7 @@ bounds_let_in(struct rpc_request *req)
         return err;
     if ((call->fop == FOP_open || call->fop == FOP_create || call->fop == FOP_opendir) &&
         (err = fd_table_may_add(&req->stk.client->fds)))
-        return err;
+        return file_error(req->stk.client, err);
     if (bytes && (err = conn_reserve_reply(req->conn, bytes)))
         return err;
     req->reply_reserved = bytes;
