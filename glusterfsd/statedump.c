@@ -15,6 +15,7 @@
 #include "graph/graph.h"
 #include "log/dump.h"
 #include "log/log.h"
+#include "mem/mem-malloc.h"
 #include "mem/mem-pool.h"
 #include "coro/stack-pool.h"
 #include "rpc/transport/transport.h"
@@ -90,27 +91,20 @@ dump_calls(struct dump *d)
     dump_line(d, "writes", "%llu", (unsigned long long)t.writes);
 }
 
-/* jemalloc's; NULL with another allocator. */
-extern int mallctl(const char *name, void *out, size_t *out_size, void *in, size_t in_size)
-    __attribute__((weak));
-
 /* What lies beneath the pools. A figure that jemalloc was built without is left out. */
 static void
 dump_allocator(struct dump *d)
 {
     static const char *const figures[] = {"allocated", "active", "metadata",
                                           "resident",  "mapped", "retained"};
-    uint64_t epoch = 1;
 
-    if (!mallctl || mallctl("epoch", NULL, NULL, &epoch, sizeof epoch) != 0)
+    if (!mem_malloc_look())
         return;
     dump_section(d, "jemalloc");
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        char name[32];
-        size_t bytes, size = sizeof bytes;
+        size_t bytes;
 
-        snprintf(name, sizeof name, "stats.%s", figures[i]);
-        if (mallctl(name, &bytes, &size, NULL, 0) == 0)
+        if (mem_malloc_figure(figures[i], &bytes))
             dump_line(d, figures[i], "%zu", bytes);
     }
 }

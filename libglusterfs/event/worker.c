@@ -41,6 +41,7 @@
 #include "event/event-internal.h"
 #include "event/timer.h"
 #include "log/log.h"
+#include "mem/mem-malloc.h"
 #include "mem/mem-pool.h"
 
 #define WORKERS_MAX_DEFAULT 256
@@ -420,21 +421,6 @@ serve_measured(struct worker *w, const struct epoll_event *event, uint64_t began
     return goes_on;
 }
 
-/* jemalloc's; NULL with another allocator. */
-extern int mallctl(const char *name, void *out, size_t *out_size, void *in, size_t in_size)
-    __attribute__((weak));
-
-/* kilnd lets no thread keep freed memory, since operations do not call the allocator. Without pools they do.
- */
-static void
-keep_freed_memory_without_pools(void)
-{
-    bool on = true;
-
-    if (mallctl && strcmp(mem_pools_mode(), "off") == 0)
-        mallctl("thread.tcache.enabled", NULL, NULL, &on, sizeof on);
-}
-
 static void *
 worker_main(void *arg)
 {
@@ -448,7 +434,7 @@ worker_main(void *arg)
     w->turns_left = turns_to_pass(w);
     pthread_setname_np(pthread_self(), "kiln-worker");
     rcu_register_thread();
-    keep_freed_memory_without_pools();
+    mem_malloc_serve();
     while (goes_on) {
         bool is_measured = --w->turns_left == 0;
         uint64_t began_ns = is_measured ? thread_cpu_ns() : 0;

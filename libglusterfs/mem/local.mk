@@ -3,6 +3,7 @@ MEM_POOL_SOURCES = \
 	libglusterfs/mem/mem-pool.h \
 	libglusterfs/mem/mem-inline.h \
 	libglusterfs/mem/mem-internal.h \
+	libglusterfs/mem/mem-malloc.h \
 	libglusterfs/mem/mem-shared.h \
 	libglusterfs/mem/mem-span.h \
 	libglusterfs/mem/mem-pool.c \

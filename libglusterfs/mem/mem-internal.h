@@ -82,11 +82,6 @@ void mem_magazine_free(struct mem_magazine *m);
 size_t mem_magazines_release(bool all);
 bool mem_magazines_quiet(void); /* no empty span is kept */
 
-/* ---- the malloc beneath (mem-malloc.c) -------------------------------------------------------- */
-
-void mem_malloc_age(bool falls_asleep); /* jemalloc: pages unused for some seconds go; all that are free */
-void mem_malloc_trim(void);             /* all that are free, whichever malloc it is */
-
 /* ---- depot (mem-depot.c) --------------------------------------------------------------------- */
 
 struct mem_depot {

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "base/probe.h"
+#include "mem/mem-malloc.h"
 
 enum { GROUP = 32, PRESSURE_FDS = 4, STACK = 256 << 10 };
 
