@@ -7,10 +7,9 @@
 # KILN_HUNGRY_ROUNDS (1): how often the memory goes and comes.
 
 . "$(dirname "$0")/../lib/kiln.sh"
+. "$kiln_lib/hunger.sh"
 
-[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
-! grep -q '^SAN_FLAGS = ..*' "$(dirname "$KILN_MOUNT")/Makefile" || skip_all "a sanitizer maps terabytes"
-command -v prlimit >/dev/null || skip_all "there is no prlimit"
+hunger_skip_unless_possible
 mkdir "$T/dumps"
 
 mount_graph=whole
@@ -141,22 +140,8 @@ for text in wrong[:10]:
 sys.exit(1 if wrong else 0)
 EOS
 
-hungry() {
-    local i status=0
-    local -a all=()
-    for i in {1..6}; do
-        timeout 120 python3 "$T/hungry.py" work "$mnt" "$1-$i" "$T/record.$1-$i" >"$T/told.$1-$i" 2>&1 &
-        all+=($!)
-    done
-    for i in "${all[@]}"; do
-        wait "$i" || status=1
-    done
-    [[ $status -eq 0 ]] || diag "$(cat "$T/told.$1-"*)"
-    return "$status"
-}
-
-kib() {
-    awk '/^VmSize:/ { print $2 }' "/proc/$pid/status"
+work() {
+    timeout 120 python3 "$T/hungry.py" work "$mnt" "$round-$1" "$T/record.$round-$1"
 }
 
 works() {
@@ -173,11 +158,11 @@ reads_alike() {
 
 python3 "$T/hungry.py" old "$mnt" "$T/record.old" >"$T/old.out"
 for ((round = 1; round <= ${KILN_HUNGRY_ROUNDS:-1}; round++)); do
-    prlimit --pid "$pid" --as=$((($(kib) + (round - 1) % 4 * 1024) * 1024)):
-    t_here "without memory each call is answered, and what is read is right" hungry "$round"
+    hunger_limit "$pid" $(($(hunger_has "$pid") + (round - 1) % 4 * 1024))
+    t_here "without memory each call is answered, and what is read is right" hunger_crowd 6 "$round" work
     diag "$(cat "$T/told.$round-"*)"
     t "the process lives" kill -0 "$pid"
-    prlimit --pid "$pid" --as=unlimited:
+    hunger_ends "$pid"
     t "the limit is gone: everything works" wait_for 60 "it to work" works
     wait_for 240 "all bricks" has_all_children
     t "each file has what its writer was told" python3 "$T/hungry.py" check "$mnt" "$T"/record.*

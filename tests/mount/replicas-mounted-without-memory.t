@@ -8,10 +8,9 @@
 # KILN_HUNGRY_SECONDS (12): for how long. KILN_HUNGRY_ROUNDS (1): how often, with limits of other kinds, and a new mount each time.
 
 . "$(dirname "$0")/../lib/kiln.sh"
+. "$kiln_lib/hunger.sh"
 
-[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
-! grep -q '^SAN_FLAGS = ..*' "$(dirname "$KILN_MOUNT")/Makefile" || skip_all "a sanitizer maps terabytes"
-command -v prlimit >/dev/null || skip_all "there is no prlimit"
+hunger_skip_unless_possible
 here=$(dirname "$0")
 seconds=${KILN_HUNGRY_SECONDS:-12}
 dumps=$T
@@ -24,33 +23,18 @@ volume_new v 1x2
 volume_start v
 read -ra bricks <<<"${volume_bricks[v]}"
 
-kib() {
-    awk '/^VmSize:/ { print $2 }' "/proc/$pid/status"
-}
-
 # A little less or more than it has, a few times a second; in each third round never more.
 starve() {
     local span=$((1024 << (round % 3)))
     [[ $((round % 3)) -ne 0 ]] || span=1
     while :; do
-        prlimit --pid "$pid" --as=$((($(kib) + RANDOM % span - span / 4) * 1024)): || return 0
+        hunger_limit "$pid" $(($(hunger_has "$pid") + RANDOM % span - span / 4)) || return 0
         sleep "0.$((RANDOM % 3))"
     done
 }
 
 work() {
-    local i status=0
-    local -a all=()
-    for i in {1..12}; do
-        timeout $((seconds + 60)) python3 "$here/hungry_replicas.py" work "$mnt/$1" "$i" "$seconds" "$T/record.$1-$i" \
-            >"$T/told.$1-$i" 2>&1 &
-        all+=($!)
-    done
-    for i in "${all[@]}"; do
-        wait "$i" || status=1
-    done
-    [[ $status -eq 0 ]] || diag "$(cat "$T/told.$1-"*)"
-    return "$status"
+    timeout $((seconds + 60)) python3 "$here/hungry_replicas.py" work "$mnt/$round" "$1" "$seconds" "$T/record.$round-$1"
 }
 
 works() {
@@ -104,9 +88,9 @@ for ((round = 1; round <= ${KILN_HUNGRY_ROUNDS:-1}; round++)); do
     t_here "a lock is seen at the bricks" shows_a_lock
     starve &
     starver=$!
-    t_here "twelve writers are answered while memory comes and goes" work "$round"
+    t_here "twelve writers are answered while memory comes and goes" hunger_crowd 12 "$round" work
     { kill "$starver" && wait "$starver"; } 2>/dev/null || true
-    prlimit --pid "$pid" --as=unlimited:
+    hunger_ends "$pid"
     diag "$(cat "$T/told.$round-"*)"
     t "the process lives" kill -0 "$pid"
     t "the limit is gone: everything works" wait_for 60 "it to work" works
