@@ -13,15 +13,12 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "rpc/transport/local-socket.h"
+#include "rpc/transport/port.h"
 #include "rpc/transport/transport-internal.h"
-
-/* bindresvport(3)'s. */
-enum { LOW_PORT_FIRST = 600, LOW_PORT_LAST = 1023, LOW_PORTS = LOW_PORT_LAST - LOW_PORT_FIRST + 1 };
 
 /* ---- the end of one try ---------------------------------------------------------------------- */
 
@@ -68,28 +65,19 @@ dial_timeout(struct timer *t)
 /* ---- one try --------------------------------------------------------------------------------- */
 
 static int
-bind_port(int fd, int family, uint16_t port)
+bind_four(void *fd, uint16_t port)
 {
-    struct sockaddr_in six_or_four = {.sin_family = AF_INET, .sin_port = htons(port)};
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    int failed = family == AF_INET6 ? bind(fd, (struct sockaddr *)&six, sizeof six)
-                                    : bind(fd, (struct sockaddr *)&six_or_four, sizeof six_or_four);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
 
-    return failed ? -errno : 0;
+    return bind(*(int *)fd, (struct sockaddr *)&a, sizeof a) ? -errno : 0;
 }
 
-/* Starts anywhere, so that a process with many connections does not ask for the same used ports each time.
- * Without the right to, or when all are used, the kernel chooses a port. */
-static void
-bind_low_port(int fd, int family)
+static int
+bind_six(void *fd, uint16_t port)
 {
-    uint16_t start = 0;
-    int err = -EADDRINUSE;
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
 
-    if (getrandom(&start, sizeof start, GRND_NONBLOCK) != sizeof start)
-        start = 0;
-    for (unsigned i = 0; i < LOW_PORTS && err == -EADDRINUSE; i++)
-        err = bind_port(fd, family, (uint16_t)(LOW_PORT_LAST - (start + i) % LOW_PORTS));
+    return bind(*(int *)fd, (struct sockaddr *)&a, sizeof a) ? -errno : 0;
 }
 
 /* False: go by TCP. */
@@ -114,8 +102,10 @@ connect_to(struct dialler *d, const struct addrinfo *to)
     d->src.fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (d->src.fd < 0)
         return -errno;
+    /* Without the right to one, or when all are used, the kernel chooses a port. */
     if (d->wants_low_port)
-        bind_low_port(d->src.fd, to->ai_family);
+        (void)port_bind(PORT_LOW_FIRST, PORT_LOW_LAST, PORT_LOW_COUNT,
+                        to->ai_family == AF_INET6 ? bind_six : bind_four, &d->src.fd);
     return connect(d->src.fd, to->ai_addr, to->ai_addrlen) ? -errno : 0;
 }
 

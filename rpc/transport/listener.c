@@ -18,6 +18,7 @@
 
 #include "log/log.h"
 #include "rpc/transport/local-socket.h"
+#include "rpc/transport/port.h"
 #include "rpc/transport/transport-internal.h"
 #include "rpc/transport/unix-name.h"
 
@@ -229,13 +230,6 @@ bind_host(const char *host, uint16_t port, int *fd)
         err = bind_tcp(a, fd);
     freeaddrinfo(list);
     return err;
-}
-
-static uint16_t
-port_of(const struct sockaddr_storage *a)
-{
-    return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port
-                                          : ((const struct sockaddr_in *)a)->sin_port);
 }
 
 /* TCP serves all, so that this fails is worth a line and no more: somebody else has the name. */

@@ -7,22 +7,16 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-/* What TCP's ports are to this: bindresvport(3)'s, and the kernel's for all others. */
-enum { LOW_FIRST = 600, LOW_LAST = 1023, HIGH_FIRST = 32768, HIGH_LAST = 60999, HIGH_TRIES = 64 };
+#include "rpc/transport/port.h"
+
+/* The ports that the kernel has for who does not ask for a low one. */
+enum { HIGH_FIRST = 32768, HIGH_LAST = 60999, HIGH_TRIES = 64 };
 enum { BUFFER_BYTES = 1 << 20 };
 
 /* ---- addresses and names --------------------------------------------------------------------- */
-
-static uint16_t
-port_of(const struct sockaddr_storage *a)
-{
-    return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port
-                                          : ((const struct sockaddr_in *)a)->sin_port);
-}
 
 static bool
 is_any(const struct sockaddr_storage *a)
@@ -209,35 +203,37 @@ find_own(const struct sockaddr_storage *to, socklen_t to_bytes, struct sockaddr_
     return is_ours && out->ss_family == to->ss_family ? 0 : -EADDRNOTAVAIL;
 }
 
+struct client_name {
+    int fd;
+    char own[INET6_ADDRSTRLEN], to[INET6_ADDRSTRLEN];
+    uint16_t to_port;
+};
+
 static int
-bind_port(int fd, const char *own, unsigned port, const char *to, unsigned to_port)
+bind_port(void *arg, uint16_t port)
 {
+    const struct client_name *c = arg;
     char text[sizeof(struct sockaddr_un)];
 
-    snprintf(text, sizeof text, "kiln/%s %u %s %u", own, port, to, to_port);
+    snprintf(text, sizeof text, "kiln/%s %u %s %u", c->own, port, c->to, c->to_port);
     struct name n = name_of(text);
 
-    return bind(fd, (struct sockaddr *)&n.un, n.bytes) ? -errno : 0;
+    return bind(c->fd, (struct sockaddr *)&n.un, n.bytes) ? -errno : 0;
 }
 
-/* Starts anywhere, as TCP does: connections to one place have different ports. */
 static int
 bind_client(int fd, const struct sockaddr_storage *own, const struct sockaddr_storage *to,
             bool wants_low_port)
 {
-    char from[INET6_ADDRSTRLEN], reached[INET6_ADDRSTRLEN];
-    unsigned start = 0, lows = LOW_LAST - LOW_FIRST + 1, highs = HIGH_LAST - HIGH_FIRST + 1;
+    struct client_name c = {.fd = fd, .to_port = port_of(to)};
     int err = -EADDRINUSE;
 
-    if (getrandom(&start, sizeof start, GRND_NONBLOCK) != sizeof start)
-        start = 0;
-    start /= 2; /* room to count from there */
-    put_address(own, from);
-    put_address(to, reached);
-    for (unsigned i = 0; wants_low_port && i < lows && err == -EADDRINUSE; i++)
-        err = bind_port(fd, from, LOW_LAST - (start + i) % lows, reached, port_of(to));
-    for (unsigned i = 0; i < HIGH_TRIES && err == -EADDRINUSE; i++)
-        err = bind_port(fd, from, HIGH_FIRST + (start + i) % highs, reached, port_of(to));
+    put_address(own, c.own);
+    put_address(to, c.to);
+    if (wants_low_port)
+        err = port_bind(PORT_LOW_FIRST, PORT_LOW_LAST, PORT_LOW_COUNT, bind_port, &c);
+    if (err == -EADDRINUSE)
+        err = port_bind(HIGH_FIRST, HIGH_LAST, HIGH_TRIES, bind_port, &c);
     return err;
 }
 

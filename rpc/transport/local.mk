@@ -7,6 +7,7 @@ libkiln_rpc_la_SOURCES += \
 	rpc/transport/resolve.c rpc/transport/resolve.h \
 	rpc/transport/listener.c \
 	rpc/transport/local-socket.c rpc/transport/local-socket.h \
+	rpc/transport/port.c rpc/transport/port.h \
 	rpc/transport/receive.c \
 	rpc/transport/send.c \
 	rpc/transport/transport-internal.h \
