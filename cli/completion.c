@@ -47,17 +47,28 @@ put_words_of(const struct verb *v)
     }
 }
 
-/* As rows of a case: `before` the verb, `between` it and its words, `after` them. Verbs with keys of options
- * have rows of their own. */
+static bool
+takes_files(const struct verb *v)
+{
+    static const char *const files[] = {"FILE", "DIR", "PATH", "BRICK"};
+    bool takes = false;
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        takes |= strstr(v->args, files[i]) != NULL;
+    return takes;
+}
+
+/* As rows of a case: `before` the verb, `between` it and its words, `files` if it takes any, `after` them.
+ * Verbs with keys of options have rows of their own. */
 static void
-put_rows(const char *before, const char *between, const char *after)
+put_rows(const char *before, const char *between, const char *files, const char *after)
 {
     for (const struct verb *v = verbs; v->name; v++) {
         if (!strpbrk(v->args, "abcdefghijklmnopqrstuvwxyz") || strstr(v->args, "KEY"))
             continue;
         printf("%s%s%s", before, v->name, between);
         put_words_of(v);
-        printf("%s", after);
+        printf("%s%s", takes_files(v) ? files : "", after);
     }
 }
 
@@ -84,7 +95,7 @@ put_bash(void)
            "        case ${COMP_WORDS[i]} in\n"
            "        set) (((COMP_CWORD - i) %% 2)) || mapfile -t words < <(" KEYS ") ;;\n"
            "        get|reset) mapfile -t words < <(" KEYS "; echo all) ;;\n");
-    put_rows("        ", ") words=(", ") ;;\n");
+    put_rows("        ", ") words=(", "", ") ;;\n");
     printf("        help) words=(");
     put_words();
     printf(") ;;\n"
@@ -117,7 +128,7 @@ put_zsh(void)
            "        case $words[i] in\n"
            "        (set) (( (CURRENT - i) %% 2 )) || compadd -- ${(f)\"$(" KEYS ")\"} ;;\n"
            "        (get|reset) compadd -- ${(f)\"$(" KEYS ")\"} all ;;\n");
-    put_rows("        (", ") compadd -- ", "; _files ;;\n");
+    put_rows("        (", ") compadd -- ", "; _files", " ;;\n");
     printf("        (help) compadd -- ");
     put_words();
     printf(" ;;\n"

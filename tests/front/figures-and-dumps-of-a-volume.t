@@ -23,6 +23,11 @@ completes() {
     bash -c 'eval "$("$1" completion bash)"; PATH=$(dirname "$1"):$PATH COMP_WORDS=(kiln "${@:2}") COMP_CWORD=$(($# - 1))
         _kiln; printf "%s\n" "${COMPREPLY[@]}"' bash "$KILN" "$@"
 }
+# What zsh is told for the last word.
+zsh_completes() {
+    zsh -fc 'compadd() { print -r -- ${@:#--} }; _files() { print -r -- FILES }; compdef() { :; }
+        eval "$("$1" completion zsh)"; PATH=${1:h}:$PATH words=(kiln "${@:2}") CURRENT=$#; _kiln' zsh "$KILN" "$@"
+}
 
 front_start
 kiln volume create v "$T/b/1"
@@ -84,6 +89,8 @@ is "$(completes volume start '')" v "and names of volumes"
 is "$(completes volume set v network.ping | tr '\n' ' ')" "network.ping-timeout " "keys of options"
 is "$(completes profile v st | tr '\n' ' ')" "start stop " "and words"
 t "the script for zsh is one" bash -c "'$KILN' completion zsh | zsh -nf /dev/stdin"
+is "$(zsh_completes completion '')" "bash zsh" "and offers words alone where there are no others"
+is "$(zsh_completes mount v '' | tail -n 1)" FILES "and files where an argument may be one"
 t "a volume is measured" bash -c "'$KILN' bench v 0.1 >'$T/bench'"
 is "$(grep -cE '\| +[0-9]+ +[0-9-]+ +[0-9]+ +[0-9]+ \| +[0-9]+ .* %$' "$T/bench")" 8 "beside a bare folder, eight loads"
 is "$(find "$T/b" "$T/mnt" -name '.kiln-bench*')$(findmnt -n -l -t fuse.glusterfs | tail -n +3)" "" "and nothing of it stays"
