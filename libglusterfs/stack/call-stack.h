@@ -261,6 +261,8 @@ call_stack_is_abandoned(const struct call_stack *stk)
 /* Is it one of the caller's groups, the first or a further one? */
 bool caller_in_group(const struct caller *c, uint32_t gid);
 
+enum { PID_INTERNAL = -4 }; /* of a client that does the volume's own work */
+
 /* Does it do the volume's own work (heal, rebalance, linkto files: brick 9.4)? Such a caller passes
  * permissions, the storage reserve and read-only layers. The one place that says so: nobody else looks at the
  * sign of a pid for a right. */

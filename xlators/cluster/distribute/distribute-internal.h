@@ -41,7 +41,6 @@
 #include "xlators/cluster/distribute/hash.h"
 #include "xlators/cluster/distribute/layout.h"
 
-enum { PID_INTERNAL = -4 }; /* the volume's own work: passes permissions (brick 9.4) */
 #define LINKTO_MODE (S_IFREG | S_ISVTX)
 
 struct dist_conf {

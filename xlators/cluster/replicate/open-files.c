@@ -232,7 +232,9 @@ open_go(struct op *op)
 
 /* ---- opening later --------------------------------------------------------------------------- */
 
-/* Once for each coming of a child: what it refuses, it refuses. But what was made while it was away comes
+/* As the volume's own work: the caller has been let in when he opened it, by groups that are not kept, and by
+ * rights that the file may have lost since.
+ * Once for each coming of a child: what it refuses, it refuses. But what was made while it was away comes
  * there by a heal, later than the child: then it is asked again. So is one that there was no memory to ask.
  * The generation is read first: of a child that comes after that it is known next time. */
 int
@@ -251,8 +253,10 @@ repl_fd_complete(struct op *op)
     {
         struct call_stack *stk = op_call(op, op->fd && op->fd->is_dir ? FOP_opendir : FOP_open, i);
 
-        if (stk)
+        if (stk) {
+            stk->caller = (struct caller){.pid = PID_INTERNAL};
             stk->call.flags = file->flags;
+        }
         fan_wind(&f, op, i, stk);
     }
     fan_wait(&f);

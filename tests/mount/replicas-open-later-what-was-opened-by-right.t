@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Files are opened while one of two replicas is away: by a user whom only a supplementary group lets in, and by one whose right to them is
+# taken away afterwards. The replica comes back, and is asked to open them, too. What is written then is on both, without a heal.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+volume_split=brick
+volume_new v 1x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+mnt=$T/mnt log=$T/log/kiln-mount-mnt.log
+chmod 711 "$T"
+
+is_up() {
+    [[ $(grep -c "v-client-1: logged in" "$log") -ge $1 ]]
+}
+
+is_down() {
+    grep -q "v-client-1: the connection.*is lost" "$log"
+}
+
+# Opens the file, and appends what it reads from the pipe of the name.
+holds_open() {
+    mkfifo "$T/$1.pipe"
+    chmod 666 "$T/$1.pipe"
+    setpriv --reuid 2001 --regid 2001 --groups 4242 bash -c 'exec 7>>"$1" && while read -r line; do echo "$line" >&7; done <"$2"' _ \
+        "$mnt/$1" "$T/$1.pipe" &
+}
+
+has_text() {
+    [[ $(<"$1") == "$2" ]]
+}
+
+mount_kiln v "$mnt" --attribute-timeout=0 --entry-timeout=0
+wait_for 100 "both" is_up 1
+wait_for 100 "the volume" test -d "$mnt/."
+touch "$mnt/by-group" "$mnt/by-mode"
+chown 0:4242 "$mnt/by-group"
+chmod 060 "$mnt/by-group"
+chmod 666 "$mnt/by-mode"
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+wait_for 100 "the loss" is_down
+holds_open by-group
+holds_open by-mode
+exec 8>"$T/by-group.pipe" 9>"$T/by-mode.pipe" # both files are open then
+daemon_start "${brick_daemon[${bricks[1]}]}" 8>&- 9>&-
+wait_for 100 "its coming" is_up 2
+chmod 600 "$mnt/by-mode"
+echo text >&8
+echo text >&9
+for each in by-group by-mode; do
+    for brick in "${bricks[@]}"; do
+        t "$each is written on ${brick##*/}" wait_for 20 "the write" has_text "$brick/$each" text
+    done
+done
+exec 8>&- 9>&-
+t "nothing waits for heal" wait_for 20 "the marks to go" nothing_pending "${bricks[@]}"
+t_here "unmounted" mount_end "$mnt"
