@@ -7,7 +7,7 @@ enum {
     /* Groups and owner bytes share what is left of 400 bytes after the fixed part; each owner byte counts as
        a word. */
     V2_WORDS = 95,
-    V3_WORDS = 91,
+    V3_WORDS = CRED_GROUPS_MAX,
     UNIX_NAME_MAX = 255,
     UNIX_GROUPS_MAX = 16,
 };

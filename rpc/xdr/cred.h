@@ -15,6 +15,9 @@ enum {
     CRED_GLUSTERFS_V3 = 390040,
 };
 
+/* So many groups fit into a v3 body without an owner; each byte of an owner leaves room for one less. */
+enum { CRED_GROUPS_MAX = 91 };
+
 /* Fills `caller` from the `bytes` long `body`, which is not changed; the owner's bytes stay in it, groups go
  * to `arena`. Unknown flavors are as none: pid, uid and gid 0. 0; -EACCES: too many groups, too long an
  * owner, or no credential of its flavor; -ENOMEM. */

@@ -251,7 +251,7 @@ def rights_stay_with_descriptors(top):
 @case
 def groups_by_the_dozen(top):
     """A right by the first, a middle or the last of many supplementary groups."""
-    for count, number in itertools.product((1, 16, 17, 32, 33, 80), ("first", "middle", "last", "none")):
+    for count, number in itertools.product((1, 16, 17, 32, 33, 80, 83), ("first", "middle", "last", "none")):
         groups = [22000 + i for i in range(count)]
         mine = {"first": groups[0], "middle": groups[count // 2], "last": groups[-1], "none": 23000}[number]
         folder = "%s/%d-%s" % (top, count, number)

@@ -15,9 +15,8 @@
 #include "base/read-section.h"
 #include "data/dict.h"
 #include "log/log.h"
+#include "rpc/xdr/cred.h"
 #include "xlators/mount/fuse/fuse-internal.h"
-
-enum { GROUPS_MAX = 80 };
 
 static struct mem_pool *pool;
 
@@ -65,8 +64,8 @@ groups_of_process(pid_t pid, uint32_t *out, int max)
 static void
 read_groups(struct task *t, pid_t pid)
 {
-    uint32_t groups[GROUPS_MAX];
-    int count = groups_of_process(pid, groups, GROUPS_MAX);
+    uint32_t groups[CRED_GROUPS_MAX];
+    int count = groups_of_process(pid, groups, CRED_GROUPS_MAX);
 
     if (count <= 0)
         return;
