@@ -266,6 +266,10 @@ span_trim(struct mem_class *c, struct mem_span *s)
     return bytes;
 }
 
+/* The lock is held over the calls, 13 us for a span of 64 KiB with eight free pages between others (a bare
+ * loop of madvise). Who gets an object from the class in that time waits: few do, for the sweeper comes here
+ * only with classes that have carved nothing since it came last, and all others are trimmed only when memory
+ * is lacking. Then a span whose slots were out of reach would cost who gets one a new span, or ENOMEM. */
 size_t
 mem_class_trim_pages(struct mem_class *c)
 {
