@@ -3,9 +3,11 @@
 #
 # A volume of stock bricks under stock glusterd, mounted by mount -t kiln: glusterd's volfile is taken as it is, options that `gluster
 # volume set` changes arrive, and after add-brick files are made on the new brick, too, while a file stays open. A stock mount beside
-# it sees the same. An unknown volume and a directory that is not there are refused.
+# it sees the same. With the options by which bricks say what others change a mount believes attributes for longer at once. An unknown
+# volume and a directory that is not there are refused.
 
 . "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/measure.sh"
 
 [[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
 
@@ -58,6 +60,32 @@ umount "$T/stock"
 umount "$mnt"
 t "a directory is mounted" mount -t kiln -o "log-file=$log" "$glusterd_host:/v/after" "$mnt"
 is "$(cat "$mnt/f7")" 7 "it is the root"
+umount "$mnt"
+
+# Attributes are believed for longer as soon as bricks say what others change.
+t "mounted once more" mount -t kiln -o "log-file=$log,entry-timeout=600" "$glusterd_host:/v" "$mnt"
+for option in features.cache-invalidation=on features.cache-invalidation-timeout=600 performance.cache-invalidation=on \
+    performance.md-cache-timeout=600; do
+    gl volume set v "${option%=*}" "${option#*=}" >/dev/null
+done
+stats_sent() {
+    calls_take "$(pgrep -nx mount.kiln)" "$T/sent"
+    awk '$1 == "stat" || $1 == "fstat" { n += $2 } END { print n + 0 }' "$T/sent"
+}
+asks_nobody() {
+    local before
+    stat "$mnt"/before/* >/dev/null
+    before=$(stats_sent)
+    grep -q '^lookup ' "$T/sent" || return 1
+    sleep 1.5
+    stat "$mnt"/before/* >/dev/null
+    [[ $(stats_sent) -eq $before ]]
+}
+t_here "attributes are believed for longer than a second" wait_for 60 "it" asks_nobody
+gl_mount v "$T/stock"
+chmod 700 "$T/stock/before/f1"
+t "and what a stock mount changes is seen" wait_for 5 "it" bash -c "[[ \$(stat -c %a '$mnt/before/f1') == 700 ]]"
+umount "$T/stock"
 umount "$mnt"
 status=0
 mount -t kiln "$glusterd_host:/none" "$mnt" 2>"$T/refused.out" || status=$?
