@@ -91,6 +91,27 @@ for kind in kiln stock; do
 done
 BRICKD=kiln
 
+# A mount goes while bricks have a lot to say.
+volume_new flood 1x2
+volume_start flood
+mount_kiln flood "$T/busy" --attribute-timeout=0 --entry-timeout=0
+touch "$T/busy"/f{0..9}
+(while [[ ! -e $T/enough ]]; do
+    touch "$T/busy"/f{0..9}
+done) &
+busy=$!
+for ((i = 0; i < 12; i++)); do
+    mount_kiln flood "$T/comes" "${told[@]}" "${names[@]}"
+    stat "$T/comes"/f* >"$T/seen"
+    sleep 0.05
+    t_here "mount $i comes and goes" mount_end "$T/comes"
+done
+touch "$T/enough"
+wait "$busy"
+t_not "no mount was unwell" grep -lE ' [EC] \[' "$T"/log/kiln-mount-comes.log
+t_here "unmounted" mount_end "$T/busy"
+volume_stop flood
+
 # A user who wants less has less.
 volume_new own 1x1
 volume_start own

@@ -262,7 +262,7 @@ void fuse_folder_drop(struct fuse_node *node);
 
 void fuse_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
 /* What bricks had to say may have been missed: nothing of what the kernel knows counts. */
-void fuse_news_missed(struct fuse_mount *m);
+void fuse_news_missed(struct xlator *xl);
 
 /* ---- privs.c --------------------------------------------------------------------------------- */
 

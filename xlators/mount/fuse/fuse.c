@@ -368,8 +368,10 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     struct fuse_mount *m = mount_of(xl);
 
     (void)child;
-    if (m && (event == CHILD_DOWN || event == CHILD_SOME_DOWN) && fuse_conf(m)->is_told)
-        fuse_news_missed(m);
+    if ((event == CHILD_DOWN || event == CHILD_SOME_DOWN) && graph_pin(xl->graph)) {
+        fuse_news_missed(xl);
+        graph_unpin(xl->graph);
+    }
     if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN)
         return; /* for layers that keep what their children have told them */
     bool is_bad = event == CHILD_DOWN || event == CHILD_REFUSED;

@@ -11,7 +11,8 @@
  * A brick remembers whom to tell for features.cache-invalidation-timeout after the last call, and as long as
  * the connection lasts: when one is gone, nothing that the kernel knows counts.
  *
- * Runs in the thread that has read the brick's word; the kernel takes no lock that waits for a request. */
+ * Runs in the thread that has read the brick's word, which holds the graph; the kernel takes no lock that
+ * waits for a request. When another graph takes the mount over (switch.c) it waits for who is in here. */
 #include "xlators/mount/fuse/fuse.h"
 #include "xlators/mount/fuse/fuse-internal.h"
 
@@ -47,9 +48,11 @@ forget_one(struct inode *inode, void *ctx, void *arg)
 }
 
 void
-fuse_news_missed(struct fuse_mount *m)
+fuse_news_missed(struct xlator *xl)
 {
-    struct xlator *xl = m->xl;
+    struct fuse_mount *m = mount_of(xl);
+    const struct fuse_conf *conf = xlator_conf(xl);
 
-    inode_table_each(xl->graph->inodes, xl, forget_one, m);
+    if (m && conf->is_told)
+        inode_table_each(xl->graph->inodes, xl, forget_one, m);
 }

@@ -353,8 +353,10 @@ fuse_switch(struct graph *from, struct graph *to)
     sem_init(&c.done, 0, 0);
     if (!err)
         err = carry_all(&c);
-    if (!err)
+    if (!err) {
         change_layer(&c);
+        read_sections_wait(); /* who hears what bricks say has the old graph's mount, and nodes */
+    }
     tasks_go_on(c.m);
     device_go_on(c.m);
     sem_destroy(&c.done);

@@ -188,8 +188,9 @@ static void
 brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr *args, void *arg)
 {
     struct client *c = arg;
+    struct graph *graph = c->xl->graph;
 
-    if (head->program != CALLBACK_PROGRAM)
+    if (head->program != CALLBACK_PROGRAM || !graph_pin(graph)) /* the layers above go */
         return;
     if (head->procedure == CALLBACK_INODELK_CONTENTION) {
         lock_contended(c, args);
@@ -209,6 +210,7 @@ brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr 
         remote_fds_reopen(c, brick_peer_client(p));
         client_reopened(c);
     }
+    graph_unpin(graph);
 }
 
 static void
