@@ -4,6 +4,7 @@
 #
 #   dump_take PID DIR        has the process write one to DIR and prints the file's name
 #   dump_pools FILE          the pools of a dump as a table
+#   children_up N            is a child up for the clusters of the kiln-mount at $mnt N times? It dumps to $T/dumps
 #
 # A dump is written under another name and renamed when it is whole, so the name's appearance is the end of it.
 
@@ -28,4 +29,10 @@ dump_take() {
 
 dump_pools() {
     "$source_dir/extras/pools-table.sh" "$1"
+}
+
+children_up() {
+    local file
+    file=$(dump_take "${mount_pid[$mnt]}" "$T/dumps") || return 1
+    [[ $(grep -c '^child_up\[.*=1$' "$file") -eq $1 ]]
 }

@@ -17,17 +17,10 @@ volume_new v 2x2
 volume_start v
 read -ra bricks <<<"${volume_bricks[v]}"
 mkdir "$T/dumps"
+mnt=$T/kiln1
 mount_kiln v "$T/kiln1" "${no_cache[@]}" --statedump-dir "$T/dumps"
 mount_kiln v "$T/kiln2" "${no_cache[@]}"
 mount_volume v "$T/stock" plain "${no_cache[@]}"
-
-children_up() {
-    local pid=${mount_pid[$T/kiln1]}
-    rm -f "$T"/dumps/*
-    kill -USR1 "$pid"
-    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
-    [[ $(cat "$T"/dumps/*.dump.* | grep -c '^child_up\[.*=1$') -eq $1 ]]
-}
 
 # ---- side by side ---------------------------------------------------------------------------------
 

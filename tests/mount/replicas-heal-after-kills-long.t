@@ -13,14 +13,6 @@
 kills=${KILN_KILLS:-200}
 here=$(dirname "$0")
 
-children_up() {
-    local pid=${mount_pid[$mnt]}
-    rm -f "$T"/dumps/*
-    kill -USR1 "$pid"
-    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
-    [[ $(cat "$T"/dumps/*.dump.* | grep -c '^child_up\[.*=1$') -eq $1 ]]
-}
-
 progress() {
     wc -l <"$T/work"
 }

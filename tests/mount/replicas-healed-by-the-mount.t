@@ -25,14 +25,6 @@ answers() {
     ls "$mnt" >/dev/null 2>&1
 }
 
-children_up() {
-    local pid=${mount_pid[$mnt]}
-    rm -f "$T"/dumps/*
-    kill -USR1 "$pid"
-    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
-    [[ $(cat "$T"/dumps/*.dump.* | grep -c '^child_up\[.*=1$') -eq $1 ]]
-}
-
 # Names, kinds and targets.
 listing() {
     (cd "$1" && find . -path ./.glusterfs -prune -o -name . -o -printf '%P %y %l\n' | sort)

@@ -13,14 +13,6 @@ answers() {
     ls "$mnt" >/dev/null 2>&1
 }
 
-children_up() {
-    local pid=${mount_pid[$mnt]}
-    rm -f "$T"/dumps/*
-    kill -USR1 "$pid"
-    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
-    [[ $(cat "$T"/dumps/*.dump.* | grep -c '^child_up\[.*=1$') -eq $1 ]]
-}
-
 marks_of() {
     python3 "$(dirname "$0")/replica_work.py" marks "$@"
 }

@@ -27,14 +27,6 @@ answers() {
     ls "$mnt" >/dev/null 2>&1
 }
 
-children_up() {
-    local pid=${mount_pid[$mnt]}
-    rm -f "$T"/dumps/*
-    kill -USR1 "$pid"
-    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
-    [[ $(cat "$T"/dumps/*.dump.* | grep -c '^child_up\[.*=1$') -eq $1 ]]
-}
-
 no_dirty_mark() {
     ! marks_of "${bricks[@]}" | grep -v arbiter | grep dirty >/dev/null
 }
