@@ -3,7 +3,7 @@
 #
 # Installs what is missing of the packages that debian/control lists, and says nothing when nothing is.
 #
-#   extras/install-deps.sh [SET...]     SET: build, test, develop, package   (default: build test)
+#   extras/install-deps.sh [SET...]     SET: build, test, develop, package, stock-version   (default: build test)
 #   extras/install-deps.sh --list [SET...]
 #
 # Services of the packages (glusterd) are neither started now nor at the next boot: a policy-rc.d file that
@@ -44,8 +44,9 @@ for set_name in "$@"; do
     test) field=XS-Test-Depends ;;
     develop) field=XS-Develop-Depends ;;
     package) field=XS-Package-Depends ;;
+    stock-version) field=XS-Stock-Version-Depends ;;
     *)
-        echo "install-deps.sh: no set named '$set_name' (build, test, develop, package)" >&2
+        echo "install-deps.sh: no set named '$set_name' (build, test, develop, package, stock-version)" >&2
         exit 2
         ;;
     esac

@@ -3,7 +3,7 @@
 #
 # run.sh: installs what is missing, builds, runs the unit tests and the end-to-end tests.
 #
-#   tests/run.sh [--long] [--only PATTERN] [--no-install] [--once] [--asan | --tsan] [--stock]
+#   tests/run.sh [--long] [--only PATTERN] [--no-install] [--once] [--asan | --tsan] [--stock] [--stock-version 11]
 #
 #   --long           also the scripts whose names end in -long.t
 #   --only PATTERN   only tests whose path matches the extended regular expression
@@ -12,6 +12,9 @@
 #                    run once more, alone, and are named as unsteady when they pass)
 #   --asan, --tsan   with a build of its own under AddressSanitizer and UBSan, or ThreadSanitizer
 #   --stock          the end-to-end tests alone, with stock glusterfsd in kilnd's place: tests the tests
+#   --stock-version N
+#                    the scripts of tests/management and tests/mount alone (or those of --only), with the stock programs of
+#                    GlusterFS N.x: 11. They run in a Debian 13 that tests/lib/stock-root.sh makes once
 #
 # Unit tests are the programs of `make check`, counted check by check; end-to-end tests are the TAP scripts
 # tests/*/*.t, counted line by line. The last line is `N passed, N failed`; status 1 when anything failed.
@@ -22,7 +25,8 @@ source_dir=$(dirname "$tests_dir")
 build_dir=$source_dir/build
 configure_options=()
 long=no
-only=.
+only=
+stock_version=
 install=yes
 units=yes
 seconds=1200
@@ -38,6 +42,7 @@ while [[ $# -gt 0 ]]; do
     --asan) build_dir=$source_dir/build-asan; configure_options=(--enable-asan); shift ;;
     --tsan) build_dir=$source_dir/build-tsan; configure_options=(--enable-tsan); shift ;;
     --stock) BRICKD=stock; units=no; shift ;;
+    --stock-version) stock_version=${2:?}; units=no; shift 2 ;;
     -h | --help) sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: no option $1; see the head of $0" >&2; exit 2 ;;
     esac
@@ -47,6 +52,8 @@ for minutes in "${KILN_FUZZ_MINUTES:-0}" "${KILN_SOAK_MINUTES:-0}"; do
     minutes=${minutes%.*}
     seconds=$((seconds + 60 * ${minutes:-0}))
 done
+[[ -z $stock_version ]] || only=${only:-^tests/(management|mount)/}
+only=${only:-.}
 export KILN_BUILD=$build_dir
 export ASAN_OPTIONS=${ASAN_OPTIONS:-exitcode=99:detect_leaks=1:strict_string_checks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -64,6 +71,13 @@ finish() {
 prepare() {
     if [[ $install == yes ]]; then
         "$source_dir/extras/install-deps.sh" build test || return 1
+    fi
+    if [[ -n $stock_version ]]; then
+        [[ $install == no ]] || "$source_dir/extras/install-deps.sh" stock-version || return 1
+        local root
+        root=$("$tests_dir/lib/stock-root.sh" "$stock_version") || return 1
+        echo "the stock programs are those of $root"
+        export KILN_STOCK_VERSION=$stock_version
     fi
     [[ $BRICKD == kiln ]] || return 0
     echo "building in $build_dir"

@@ -44,12 +44,19 @@ static const struct option quota_options[] = {
     OPT_IGNORED("alert-time"),          OPT_IGNORED("default-soft-limit"), OPT_END,
 };
 
+static const struct option simple_quota_options[] = {
+    OPT_MUST_BE("pass-through", "on"),   OPT_IGNORED("use-backend"),
+    OPT_IGNORED("cmd-from-all-client"),  OPT_IGNORED("no-distribute"),
+    OPT_END,
+};
+
 static const struct xlator_type not_built[] = {
     {.name = "features/changelog", .options = changelog_options, .is_not_built = true},
     {.name = "features/bitrot-stub", .options = bitrot_stub_options, .is_not_built = true},
     {.name = "features/leases", .options = leases_options, .is_not_built = true},
     {.name = "features/marker", .options = marker_options, .is_not_built = true},
     {.name = "features/quota", .options = quota_options, .is_not_built = true},
+    {.name = "features/simple-quota", .options = simple_quota_options, .is_not_built = true},
 };
 
 static const struct xlator_type *const built[] = {

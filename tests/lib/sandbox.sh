@@ -10,6 +10,9 @@
 # $T is the script's folder, on a tmpfs. The system's folders of GlusterFS (/var/lib/glusterd, /var/log/glusterfs) and /run, where
 # glusterd listens for the CLI, are covered by empty ones. When a test failed, the tails of all logs in $T are printed;
 # KILN_KEEP=DIR copies $T's logs and volfiles to DIR/<script>/.
+#
+# KILN_STOCK_VERSION=11 runs the script in a Debian with that GlusterFS (stock-root.sh makes it, enter-root.sh enters it): the stock
+# programs, their libraries and the tools are that Debian's, kilnd is the one that was built here.
 
 tests_dir=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 source_dir=$(dirname "$tests_dir")
@@ -19,9 +22,15 @@ if [[ -z ${KILN_SANDBOX:-} ]]; then
         echo "1..0 # SKIP needs root"
         exit 0
     fi
+    enter=()
+    if [[ -n ${KILN_STOCK_VERSION:-} ]]; then
+        stock_root=$("$tests_dir/lib/stock-root.sh" "$KILN_STOCK_VERSION") ||
+            { echo "Bail out! no root with GlusterFS $KILN_STOCK_VERSION"; exit 1; }
+        enter=("$tests_dir/lib/enter-root.sh" "$stock_root")
+    fi
     export KILN_SANDBOX=$$
     exec unshare --mount --net --ipc --pid --fork --kill-child --mount-proc --propagation private -- \
-        bash "$(readlink -f "$0")" "$@"
+        "${enter[@]}" bash "$(readlink -f "$0")" "$@"
 fi
 unset KILN_SANDBOX
 

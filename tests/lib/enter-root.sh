@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# enter-root.sh ROOT COMMAND...: runs COMMAND with the Debian in the folder ROOT (stock-root.sh) as its root file system.
+#
+# For tests/lib/sandbox.sh, which calls it in a mount namespace of its own: everything that it mounts goes with that. Changes of
+# the root go to an overlay on a tmpfs. The source tree, the build folder and $KILN_KEEP are bound to their own paths, so a
+# kilnd that was built on the machine runs with the root's libraries, beside the root's stock programs. /dev and /sys are the machine's.
+set -euo pipefail
+
+source_dir=$(readlink -f "$(dirname "$0")/../..")
+root=$1
+shift
+enter=$(dirname "$root")/enter
+mkdir -p "$enter"
+mount -t tmpfs -o size=2g,mode=755 kiln-enter "$enter"
+mkdir "$enter"/{upper,work,root}
+mount -t overlay kiln-root -o "lowerdir=$root,upperdir=$enter/upper,workdir=$enter/work" "$enter/root"
+
+bind() {
+    mkdir -p "$enter/root$1"
+    mount --rbind "$1" "$enter/root$1"
+}
+
+bind /dev
+bind /sys
+bind "$source_dir"
+build_dir=$(readlink -f "${KILN_BUILD:-$source_dir/build}")
+[[ $build_dir/ == "$source_dir"/* ]] || bind "$build_dir"
+if [[ -n ${KILN_KEEP:-} ]]; then
+    mkdir -p "$KILN_KEEP"
+    bind "$(readlink -f "$KILN_KEEP")"
+fi
+mount -t proc proc "$enter/root/proc"
+cat /etc/hosts >"$enter/root/etc/hosts"
+
+where=$PWD
+cd "$enter/root"
+mkdir -p .old
+pivot_root . .old
+umount -l /.old
+rmdir /.old
+cd "$where" 2>/dev/null || cd /
+exec "$@"
