@@ -6,7 +6,8 @@
 #   bricks_equal DIR1 DIR2        succeeds when the two listings are the same
 #   bricks_get_equal DIR1 DIR2    waits until they are; the difference when they are not in the end
 #   brick_pending DIR             the names in the brick's heal index: nothing when nothing waits for heal
-#   brick_handles_hold DIR        every file's and folder's handle below .glusterfs is there and is the right one
+#   brick_handles_hold DIR        every file's and folder's handle below .glusterfs is there and is the right one. A folder that the
+#                                 trash has made below .trashcan has no gfid until a client looks it up
 
 brick_listing() {
     (
@@ -75,13 +76,19 @@ def is_superseded(handle, gfid):
 def forget(path):
     for folder, folders, files in os.walk(path):
         for name in folders + files:
-            known.add(handle_of(gfid_of(os.path.join(folder, name))))
+            if not is_of_trash(os.path.join(folder, name)):
+                known.add(handle_of(gfid_of(os.path.join(folder, name))))
+def is_of_trash(path):
+    in_trash = path.startswith(os.path.join(root, ".trashcan") + "/")
+    return in_trash and stat.S_ISDIR(os.lstat(path).st_mode) and "trusted.gfid" not in os.listxattr(path)
 known = set()
 for folder, folders, files in os.walk(root):
     if folder == root:
         folders.remove(".glusterfs")
     for name in folders + files:
         path = os.path.join(folder, name)
+        if is_of_trash(path):
+            continue
         try:
             gfid = gfid_of(path)
         except (OSError, ValueError) as error:

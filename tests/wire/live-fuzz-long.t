@@ -6,6 +6,9 @@
 #
 #   live-fuzz-long.t [--minutes N] [--seed S] [--processes N]      also KILN_FUZZ_MINUTES
 #
+# The bricks belong to two volumes of one daemon. In both the trash keeps removed files, upcall watches all inodes, and the brick asks
+# the name service for the groups of each caller (manage-gids). Volume v has WORM for single files, volume w for the whole volume.
+#
 # Afterwards: the daemon's memory pools and descriptors are where they were (but for what it remembers of inodes), every handle of the
 # bricks is the right one, and the daemon ends well. With --asan or --tsan (tests/run.sh) a sanitizer watches. KILN_KEEP=DIR keeps what
 # each process did to names: what led to a handle that is wrong is found there by its gfid.
@@ -20,7 +23,7 @@ arguments=("$@")
 # The pools that hold objects, but for what is remembered of inodes. (ASan's pools are off: it counts at the daemon's end itself.)
 pools_in_use() {
     awk -F= '$1 == "pool-name" { name = $2 } $1 == "active-count" && $2 > 0 && name !~ /inode|dentry|-ctx$/ { print name ": " $2 }' \
-        "$(dump_take "${daemon_pid[v-$BRICKD]}" "$T")"
+        "$(dump_take "${daemon_pid[fuzz]}" "$T")"
 }
 
 pools_are_back() {
@@ -28,24 +31,28 @@ pools_are_back() {
 }
 
 descriptors_are_back() {
-    [[ $(proc_fds "${daemon_pid[v-$BRICKD]}") -le $descriptors_before ]]
+    [[ $(proc_fds "${daemon_pid[fuzz]}") -le $descriptors_before ]]
 }
 
 # Removed trees are taken away by the janitor, and with them the handles of what is in them.
 landfill_is_empty() {
-    [[ -z $(find "$T"/v/b*/.glusterfs/landfill -mindepth 1 -print -quit 2>/dev/null) ]]
+    [[ -z $(find "$T"/[vw]/b0/.glusterfs/landfill -mindepth 1 -print -quit 2>/dev/null) ]]
 }
 
-for b in b0 b1; do
-    place_tmpfs "$T/v/$b" 512m
-    mount -o remount,nodev "$T/v/$b"
+volume_daemon=fuzz
+export BRICK_SERVER_OPTIONS=$'manage-gids on\ngid-timeout 1'
+for vol in v w; do
+    place_tmpfs "$T/$vol/b0" 512m
+    mount -o remount,nodev "$T/$vol/b0"
+    volume_new $vol 1x1
 done
-volume_new v 2x1
-volume_start v
-read -r brick other <<<"${volume_bricks[v]}"
-port=$(cat "$T/v-$BRICKD.port")
+xlator_options=('*-trash.trash=on' '*-upcall.cache-invalidation=on' 'v-worm.worm-file-level=on' 'v-worm.auto-commit-period=1' 'w-worm.worm=on')
+volumes_start
+brick=${volume_bricks[v]}
+other=${volume_bricks[w]}
+port=$(cat "$T/fuzz.port")
 pools_before=$(pools_in_use)
-descriptors_before=$(proc_fds "${daemon_pid[v-$BRICKD]}")
+descriptors_before=$(proc_fds "${daemon_pid[fuzz]}")
 include "what is sent gets its answer" \
     python3 -B "$tests_dir/wire/live_fuzz.py" "$port" "$brick" "$other" --names "$T/log" "${arguments[@]}"
 t_here "descriptors are as before" wait_for 120 "descriptors as before" descriptors_are_back
@@ -54,5 +61,5 @@ pools_are_back || diag "$(diff <(echo "$pools_before") <(pools_in_use))"
 t_here "the landfill is empty" wait_for 120 "an empty landfill" landfill_is_empty
 t "whoever looks a name up makes its handle right" python3 -B "$tests_dir/wire/live_fuzz.py" "$port" "$brick" "$other" --look
 for b in "$brick" "$other"; do
-    t "every handle of ${b##*/} is the right one" brick_handles_hold "$b"
+    t "every handle of ${b#"$T"/} is the right one" brick_handles_hold "$b"
 done

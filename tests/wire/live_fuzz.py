@@ -323,10 +323,14 @@ def witness(args, end):
     return count, worst
 
 
+def handle_path(brick, gfid):
+    text = str(uuid.UUID(bytes=gfid))
+    return os.path.join(brick, ".glusterfs", text[:2], text[2:4], text)
+
+
 def handle_is_right(brick, path, gfid):
     """A handle leads to the object, or the gfid is a file's by now: then no folder of this gfid has one."""
-    text = str(uuid.UUID(bytes=gfid))
-    handle = os.path.join(brick, ".glusterfs", text[:2], text[2:4], text)
+    handle = handle_path(brick, gfid)
     info = os.lstat(path)
     if not os.path.lexists(handle):
         return False
@@ -335,6 +339,16 @@ def handle_is_right(brick, path, gfid):
     if os.lstat(handle).st_nlink > 1 or not os.path.islink(handle):
         return os.getxattr(handle, "trusted.gfid", follow_symlinks=False) == gfid
     return os.path.exists(handle) and os.stat(handle).st_ino == info.st_ino
+
+
+def leads_to_folder(brick, path, gfid):
+    """A folder whose gfid another object has by now cannot be walked by gfids."""
+    return os.path.isdir(path) and not os.path.islink(path) and os.path.samestat(os.stat(handle_path(brick, gfid)), os.stat(path))
+
+
+def is_of_trash(path):
+    """The trash makes folders without a gfid, which they get when a client looks them up with one."""
+    return os.path.isdir(path) and not os.path.islink(path) and "trusted.gfid" not in os.listxattr(path)
 
 
 def look_at_all(args, brick):
@@ -348,7 +362,7 @@ def look_at_all(args, brick):
             folder = os.path.join(brick, *[name for name, _ in way])
             for name in os.listdir(folder):
                 path = os.path.join(folder, name)
-                if path == os.path.join(brick, ".glusterfs"):
+                if path == os.path.join(brick, ".glusterfs") or (way and is_of_trash(path)):
                     continue
                 gfid = os.getxattr(path, "trusted.gfid", follow_symlinks=False)
                 parent = ROOT
@@ -358,7 +372,7 @@ def look_at_all(args, brick):
                 if not handle_is_right(brick, path, gfid):
                     print("# %s, %s: %r; its handle is not right" % (ascii(path), gfid.hex(), reply))
                     bad += 1
-                elif os.path.isdir(path) and not os.path.islink(path):
+                elif leads_to_folder(brick, path, gfid):
                     ways.append(way + [(name, gfid)])
     return bad
 
