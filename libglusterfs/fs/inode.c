@@ -599,13 +599,12 @@ link_any(struct inode_table *t, struct inode *parent, const char *name, const st
 {
     struct linking l = {.t = t, .parent = parent, .name = name, .epoch = epoch, .epochs = epochs};
 
-    assert(!gfid_is_null(&iatt->gfid));
     CDS_INIT_LIST_HEAD(&l.victims);
-    if (parent) {
-        l.len = strlen(name);
-        assert(l.len > 0 && l.len <= FOP_NAME_MAX);
+    l.len = parent ? strlen(name) : 0;
+    if (gfid_is_null(&iatt->gfid) || (parent && (l.len == 0 || l.len > FOP_NAME_MAX)))
+        return NULL;
+    if (parent)
         l.hash = name_hash(t, parent, name, l.len);
-    }
     struct inode *i = link_loop(&l, iatt);
 
     inode_put(t, l.spare_inode);

@@ -70,7 +70,8 @@ struct inode *inode_find(struct inode_table *t, const struct gfid *gfid);
 struct inode *inode_find_child(struct inode_table *t, struct inode *parent, const char *name);
 
 /* The object behind `iatt` exists, and (unless parent is NULL) has the name: finds or makes inode and dentry.
- * A dentry of that name that led elsewhere is replaced. NULL: no memory. */
+ * A dentry of that name that led elsewhere is replaced. NULL: no memory; or the gfid is null, or the name is
+ * empty or longer than FOP_NAME_MAX, as in the reply of a peer that lies. */
 struct inode *inode_link(struct inode_table *t, struct inode *parent, const char *name,
                          const struct iatt *iatt);
 

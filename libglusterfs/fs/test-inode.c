@@ -114,6 +114,24 @@ stats(void)
     return s;
 }
 
+/* As in a peer's reply. */
+START_TEST(test_impossible_names_and_gfids_are_not_linked)
+{
+    struct inode *root = inode_root(table);
+    const struct iatt none = {.mode = S_IFREG}, good = iatt_of(1, S_IFREG);
+    char name[FOP_NAME_MAX + 2];
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    ck_assert_ptr_null(inode_link(table, root, "f", &none));
+    ck_assert_ptr_null(inode_link(table, NULL, NULL, &none));
+    ck_assert_ptr_null(inode_link(table, root, "", &good));
+    ck_assert_ptr_null(inode_link(table, root, name, &good));
+    inode_unref(add(root, name + 1, 1, S_IFREG));
+    inode_unref(root);
+}
+END_TEST
+
 START_TEST(test_link_and_find)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG), *again;
@@ -842,6 +860,7 @@ test_suite(void)
 
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, test_link_and_find);
+    tcase_add_test(c, test_impossible_names_and_gfids_are_not_linked);
     tcase_add_test(c, test_unlink_drops_unused);
     tcase_add_test(c, test_forget_calls_layers);
     tcase_add_test(c, test_lru_limit);

@@ -151,6 +151,16 @@ decode_scarcely(struct rpc_reply *r, enum fop fop, struct fop_reply *out)
     return err || !needs_dict || out->op_ret < 0 ? err : -ENOMEM;
 }
 
+/* The kernel takes no errno above this from a FUSE server: it drops the reply, and the caller hangs. */
+enum { ERRNO_LIMIT = 511 };
+
+static void
+check_errno(struct fop_reply *out)
+{
+    if (out->op_ret < 0 && (out->op_errno <= 0 || out->op_errno > ERRNO_LIMIT))
+        out->op_errno = EIO;
+}
+
 void
 rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *arena)
 {
@@ -172,6 +182,7 @@ rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct a
     }
     if (err)
         set_error(out, -err);
+    check_errno(out);
     if (err == -ENOMEM)
         out->shortage = SHORTAGE_UNREAD;
 }

@@ -65,6 +65,9 @@ answer(int fd, const struct rpc_call_head *head, struct xdr *args)
         }
     } else if (fop == FOP_stat) {
         r.stat.size = 4711;
+    } else if (fop == FOP_access) {
+        r.op_ret = -1;
+        r.op_errno = (int32_t)c.flags;
     }
     answer_with(fd, head->xid, fop, &r, payload);
     arena_release(&a);
@@ -169,6 +172,23 @@ START_TEST(small_ones)
     ck_assert_uint_eq(rpc_client_fops_sent(client, FOP_stat), 1);
     ck_assert_uint_eq(rpc_client_fops_sent(client, FOP_lookup), 1);
     ck_assert_uint_eq(rpc_client_fops_sent(client, FOP_open), 0);
+}
+END_TEST
+
+/* What the kernel takes from no FUSE server, and what would be no failure, is EIO. */
+START_TEST(numbers_that_are_no_errno)
+{
+    static const struct {
+        int32_t sent;
+        int heard;
+    } numbers[] = {{EHWPOISON, EHWPOISON}, {511, 511},  {512, EIO},       {24996, EIO},
+                   {INT32_MAX, EIO},       {0, EIO},    {INT32_MIN, EIO}, {-5, EIO}};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        const struct fop_call call = {.fop = FOP_access, .flags = (uint32_t)numbers[i].sent};
+
+        ck_assert_int_eq(ask(&call, NULL), -numbers[i].heard);
+    }
 }
 END_TEST
 
@@ -354,6 +374,7 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, small_ones);
+    tcase_add_test(t, numbers_that_are_no_errno);
     tcase_add_test(t, a_long_name);
     tcase_add_test(t, reads);
     tcase_add_test(t, writes);

@@ -4,6 +4,15 @@
 
 enum { DIRENT_FIXED_BYTES = 4 + 8 + 8 + 4 + 4, EMPTY_DICT_BYTES = 12 };
 
+static void
+get_name(struct xdr *x, struct dirent_entry *e)
+{
+    xdr_get_string(x, &e->name, FOP_NAME_MAX, -EINVAL);
+    e->name_len = (uint32_t)strlen(e->name);
+    if (!x->error && (e->name_len == 0 || memchr(e->name, '/', e->name_len)))
+        xdr_fail(x, -EINVAL);
+}
+
 struct dirent_entry *
 xdr_get_dirents(struct xdr *x, bool with_iatt)
 {
@@ -20,8 +29,7 @@ xdr_get_dirents(struct xdr *x, bool with_iatt)
         e->off = xdr_get_u64(x);
         (void)xdr_get_u32(x); /* d_len: the name says so itself */
         e->type = xdr_get_u32(x);
-        xdr_get_string(x, &e->name, FOP_NAME_MAX, -EINVAL);
-        e->name_len = (uint32_t)strlen(e->name);
+        get_name(x, e);
         if (with_iatt) {
             xdr_get_iatt(x, &e->iatt);
             e->dict = xdr_get_dict(x);

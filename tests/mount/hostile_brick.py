@@ -29,9 +29,10 @@ from kilnwire import FOP_ROWS, FOPS, ROOT, opaque, u32, u64 # noqa: E402
 CALLBACKS, CHILD_UP, CHILD_DOWN = 52743234, 6, 7
 WORDS = (0, 1, 2, 3, 4, 5, 7, 8, 16, 255, 256, 4096, 65535, 65536, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff, 0o40755, 0o100644,
          0o120777, 0o101000, 0o41777)
+ERRNOS = (0, 134, 511, 512, 600, 999, 1000, 24996, 0x7fffffff, 0x80000000, 0xfffffffb, 0xffffffff)
 HEAD = 24 # of an accepted answer: xid, type, accepted, verifier (2), status
 IATT = 148
-NAMES = (b"..", b".", b"a/b", b"/", b"../../etc", b"\0x", b"", b"x" * 255, b"y" * 256, b"\n\x1b[2J", b"\xff\xfe", b".glusterfs", b"f1", b"d1")
+NAMES = (b"..", b".", b"a/b", b"/", b"../../etc", b"\0x", b"", b"x" * 255, b"y" * 256, b"z" * 1024, b"w" * 70000, b"in\0side", b"\n\x1b[2J", b"\xff\xfe", b".glusterfs", b"f1", b"d1")
 
 
 class Bytes(bytes):
@@ -89,6 +90,16 @@ class Brick:
         op_ret = self.rng.choice((-1, -1, 0, 1, 2, 100, 0x7fffffff, -0x80000000))
         return [record[:HEAD] + struct.pack(">iI", op_ret, self.rng.choice((0, 1, 2, 5, 11, 13, 17, 28, 39, 61, 70, 75, 107, 116, 9999,
                                                                               0xffffffff))) + record[HEAD + 8:]]
+
+    def errno(self, record, procedure):
+        """A failure with a number that is no errno, some of which the kernel takes from no file system."""
+        return [record[:HEAD] + struct.pack(">iI", -1, self.rng.choice(ERRNOS)) + record[HEAD + 8:]]
+
+    def found(self, record, procedure):
+        """What is not there, or has a name that no brick can have, is found: it is one that was found before."""
+        good = [body for body in self.past[procedure] if struct.unpack_from(">i", body)[0] >= 0]
+        is_lookup = procedure == FOP_ROWS["LOOKUP"][0] and struct.unpack_from(">i", record, HEAD)[0] < 0
+        return [record[:HEAD] + self.rng.choice(good)] if is_lookup and good else [record]
 
     def old(self, record, procedure):
         return [record[:HEAD] + self.rng.choice(self.past[procedure] or [record[HEAD:]])]
@@ -190,9 +201,10 @@ class Brick:
         return [record[:4] + b"".join(map(u32, words))]
 
     KINDS = {"twice": twice, "late": very_late, "never": lost, "short": short, "half": half, "garbage": garbage, "noise": noise, "flip": flip,
-             "extreme": words, "long": long, "other": other_body, "huge": huge, "fault": fault}
+             "extreme": words, "long": long, "other": other_body, "huge": huge, "fault": fault,
+             "errno": errno, "found": found, "names": names}
     WAYS = (words, words, words, another_gfid, another_gfid, another_mode, result, result, old, old, twice, late, never, other_call, cut,
-            longer, rpc_error, names, names, names, callback, callback, flip, garbage, other_body)
+            longer, rpc_error, errno, found, found, names, names, names, callback, callback, flip, garbage, other_body)
 
     def by_mode(self):
         """The kind that DIR/mode says, or None."""

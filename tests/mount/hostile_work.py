@@ -21,7 +21,7 @@ FOLDER = "/"
 
 
 def path(folders=2):
-    return os.path.join(FOLDER, *["d%d" % RNG.randrange(3) for _ in range(RNG.randrange(folders + 1))], "f%d" % RNG.randrange(6))
+    return os.path.join(FOLDER, *["d%d" % RNG.randrange(3) for _ in range(RNG.randrange(folders + 1))], RNG.choice(("f%d" % RNG.randrange(6),) * 7 + ("n" * RNG.choice((255, 256, 1024, 1025)),)))
 
 
 def folder():

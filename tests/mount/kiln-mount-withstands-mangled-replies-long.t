@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A brick whose replies are garbage, cut short, too long, those of another operation, come never, twice, late, or in a record of 2 GiB. Six
-# threads do all they can through kiln-mount, on the brick alone and on a replica whose sister is honest. Each call ends, with an error or not;
+# A brick whose replies are garbage, cut short, too long, those of another operation, come never, twice, late, or in a record of 2 GiB; that
+# finds what is not there, fails with numbers that are no errno, and lists names that no folder has. Six threads do all they can through
+# kiln-mount, with names of up to 1,025 bytes, on the brick alone and on volumes of which it is one brick. Each call ends, with an error or not;
 # data that comes without one is right where the brick has not changed them; kiln-mount lives, serves as before when the brick behaves again, and
-# goes without a leak. KILN_MANGLE_SECONDS (8) for each kind of reply;
-# KILN_MANGLE_KINDS: some of them.
+# goes without a leak. KILN_MANGLE_SECONDS (8) for each kind of reply and layout; KILN_MANGLE_MINUTES: for all together; KILN_MANGLE_KINDS,
+# KILN_MANGLE_LAYOUTS: some of them.
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -13,7 +14,7 @@
 
 here=$(dirname "$0")
 seconds=${KILN_MANGLE_SECONDS:-8}
-kinds="twice late never short half garbage noise flip extreme long other huge fault"
+kinds="twice late never short half garbage noise flip extreme long other huge fault errno found names"
 
 # The first brick is reached by way of the proxy.
 volume_specs() {
@@ -42,13 +43,20 @@ behaves() {
     is_back "$1"
 }
 
+layouts=${KILN_MANGLE_LAYOUTS:-1x1 1x2 2x1 2x2 arbiter}
+if [[ -n ${KILN_MANGLE_MINUTES:-} ]]; then
+    seconds=$((KILN_MANGLE_MINUTES * 60 / $(wc -w <<<"$layouts") / $(wc -w <<<"${KILN_MANGLE_KINDS:-$kinds}")))
+fi
+
 volume_split=brick
-for layout in 1x1 1x2; do
+for layout in $layouts; do
+    shape=$layout volfile_arbiter=
+    [[ $layout != arbiter ]] || { shape=1x3 volfile_arbiter=yes; }
     vol=v$layout
     mnt=$T/mnt-$layout
     dir=$T/proxy-$layout
     mkdir "$dir"
-    volume_new "$vol" "$layout"
+    volume_new "$vol" "$shape"
     volume_start "$vol"
     first=${volume_bricks[$vol]%% *}
     python3 -B "$here/hostile_brick.py" "${daemon_port[${brick_daemon[$first]}]}" "$T/$vol.proxy" --by "$dir" >"$T/log/proxy-$layout.log" 2>&1 &

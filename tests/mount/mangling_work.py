@@ -60,7 +60,10 @@ def read(rng):
 
 
 def name(rng):
-    return os.path.join(MOUNT, rng.choice(("", "d0", "d1")), "f%d" % rng.randrange(12))
+    name = "f%d" % rng.randrange(12)
+    if not rng.randrange(8):
+        name = "n" * rng.choice((255, 256, 300, 1024, 1025))
+    return os.path.join(MOUNT, rng.choice(("", "d0", "d1")), name)
 
 
 def folder(rng):

@@ -251,8 +251,7 @@ op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char *name)
 
     if (!t)
         return;
-    t->stk->call.loc2.parent = node_inode(t->m, parent);
-    t->stk->call.loc2.name = task_text(t, name);
+    task_set_new_entry(t, parent, name);
     task_start(t);
 }
 
@@ -354,8 +353,7 @@ op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t parent
     if (!t)
         return;
     task_set_entry(t, parent, name);
-    t->stk->call.loc2.parent = node_inode(t->m, parent2);
-    t->stk->call.loc2.name = task_text(t, name2);
+    task_set_new_entry(t, parent2, name2);
     task_start(t);
 }
 

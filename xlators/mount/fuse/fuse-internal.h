@@ -193,8 +193,10 @@ struct task *task_new_inside(struct task *waiting, enum fop fop, void (*go)(stru
 /* Copies of texts and bytes on the call's arena; NULL marks the task as short of memory, which task_start()
  * answers. */
 const char *task_text(struct task *t, const char *text);
-/* The call is about this entry of the directory `parent`. */
+/* The call is about this entry of the directory `parent`. A name that is too long fails the task. */
 void task_set_entry(struct task *t, fuse_ino_t parent, const char *name);
+/* LINK and RENAME: the entry that the call makes. */
+void task_set_new_entry(struct task *t, fuse_ino_t parent, const char *name);
 void task_set_file(struct task *t, struct fuse_file_info *fi);
 /* The call is about this fd, whose graph may be an older one: then that is called. The reference is taken
  * over. */

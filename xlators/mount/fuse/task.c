@@ -218,11 +218,27 @@ task_text(struct task *t, const char *text)
     return copy;
 }
 
+/* The kernel lets names of up to 1,024 bytes through. No brick has them, and the layers below have room for
+ * FOP_NAME_MAX. */
+static void
+set_loc(struct task *t, struct loc *loc, fuse_ino_t parent, const char *name)
+{
+    loc->parent = node_inode(t->m, parent);
+    loc->name = task_text(t, name);
+    if (strlen(name) > FOP_NAME_MAX && !t->err)
+        t->err = -ENAMETOOLONG;
+}
+
+void
+task_set_new_entry(struct task *t, fuse_ino_t parent, const char *name)
+{
+    set_loc(t, &t->stk->call.loc2, parent, name);
+}
+
 void
 task_set_entry(struct task *t, fuse_ino_t parent, const char *name)
 {
-    t->stk->call.loc.parent = node_inode(t->m, parent);
-    t->stk->call.loc.name = task_text(t, name);
+    set_loc(t, &t->stk->call.loc, parent, name);
     if (t->xl != t->m->xl && !t->err)
         t->err = -ESTALE; /* a link to what has no name any more */
 }

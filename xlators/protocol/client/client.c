@@ -322,6 +322,34 @@ takes_lock(const struct fop_call *call)
     return call->fop == FOP_lk && call->cmd != 0 && call->type != FLOCK_UNLOCK;
 }
 
+/* Of the others only the sign of op_ret means something. A layer above may return it as a verdict. */
+static bool
+returns_count(enum fop fop)
+{
+    switch (fop) {
+    case FOP_readv:
+    case FOP_writev:
+    case FOP_readdir:
+    case FOP_readdirp:
+    case FOP_readlink:
+    case FOP_getxattr:
+    case FOP_fgetxattr:
+    case FOP_copy_file_range:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A LOOKUP that says so may find an object that has no gfid yet (brick 4.1). */
+static bool
+may_lack_gfid(const struct fop_call *call)
+{
+    int64_t may = 0;
+
+    return call->fop == FOP_lookup && !dict_get_int(call->xdata, DICT_KEY_GFIDLESS_LOOKUP, &may) && may;
+}
+
 /* What a good reply means here. 0 or -errno. */
 static int
 reply_arrived(struct client *c, struct call_stack *stk)
@@ -330,7 +358,9 @@ reply_arrived(struct client *c, struct call_stack *stk)
     struct fop_reply *reply = &stk->reply;
     struct remote_fd *r;
 
-    if (brings_object(call->fop) && gfid_is_null(&reply->stat.gfid)) {
+    if (!returns_count(call->fop))
+        reply->op_ret = 0;
+    if (brings_object(call->fop) && gfid_is_null(&reply->stat.gfid) && !may_lack_gfid(call)) {
         log_event(LOG_WARNING, c->xl, "client-object-without-gfid", "the brick's %s brings no gfid",
                   fop_info[call->fop].name);
         return -EIO;
