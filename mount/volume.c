@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A client's volfile ends with the volume; what stands above it here, mount/fuse, is added to its text. Its
- * options come as overrides, so that no path needs quoting. */
+/* A client's volfile ends with the volume. The layer above it, mount/fuse, is added here; its options come as
+ * overrides.
+ *
+ * The text comes from the server, or from an impostor that answers in its place. It is not trusted: it says
+ * which bricks there are, and nothing about this machine. Of the types in mount/types.c only mount/fuse
+ * touches a path of this machine; no option of the others is a path, a program, a socket or a log. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +17,7 @@
 #include "mount/kiln-mount.h"
 
 #define MOUNT_NAME "kiln-mount"
+#define MOUNT_TYPE "mount/fuse"
 
 char *
 volume_read(const char *path, size_t *len, char *error, size_t error_size)
@@ -39,30 +44,44 @@ volume_read(const char *path, size_t *len, char *error, size_t error_size)
     return text;
 }
 
+/* mount/fuse mounts as root, wherever its options say. Only the command line says that: a server that could
+ * name the type would mount over any directory of this machine. */
+static bool
+names_mount(const struct volfile *v, char *error, size_t error_size)
+{
+    for (size_t i = 0; i < v->section_count; i++) {
+        const struct volfile_section *s = &v->sections[i];
+
+        if (strcmp(s->type, MOUNT_TYPE) != 0)
+            continue;
+        snprintf(error, error_size,
+                 "%s:%u: volume %s: the type %s is kiln-mount's own, no volfile may name it", v->path,
+                 s->line, s->name, s->type);
+        return true;
+    }
+    return false;
+}
+
 /* The volfile with one more layer. */
 static struct volfile *
 parse_with_mount(const char *path, const char *text, size_t len, char *error, size_t error_size)
 {
-    static const char layer[] = "\nvolume " MOUNT_NAME "\n type mount/fuse\n subvolumes %s\nend-volume\n";
     struct volfile *v = volfile_parse(path, text, len, error, error_size);
+    int err = 0;
 
     if (!v)
         return NULL;
-    size_t room = len + sizeof layer + strlen(v->top->name);
-    char *all = malloc(room);
+    bool is_refused = names_mount(v, error, error_size);
 
-    if (all) {
-        memcpy(all, text, len);
-        size_t bytes = len + (size_t)snprintf(all + len, room - len, layer, v->top->name);
-        volfile_free(v);
-        v = volfile_parse(path, all, bytes, error, error_size);
-    } else {
-        snprintf(error, error_size, "no memory");
-        volfile_free(v);
-        v = NULL;
-    }
-    free(all);
-    return v;
+    if (!is_refused && (err = volfile_add_top(v, MOUNT_NAME, MOUNT_TYPE)))
+        snprintf(error, error_size, "%s: %s", path,
+                 err == -EEXIST ? "a volume is named " MOUNT_NAME
+                                  ", which is the name of the mount's own layer"
+                                : "no memory");
+    if (!is_refused && !err)
+        return v;
+    volfile_free(v);
+    return NULL;
 }
 
 static const char *

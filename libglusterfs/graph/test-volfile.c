@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 #include "graph/volfile.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,6 +96,64 @@ START_TEST(truncated_and_changed_text_never_breaks_the_parser)
 }
 END_TEST
 
+/* `count` sections, each above the one before, or beside it. To be freed. */
+static char *
+many_sections(unsigned count, bool is_nested)
+{
+    size_t room = 64 * (size_t)count + 1, at = 0;
+    char *text = malloc(room);
+
+    for (unsigned i = 0; i < count; i++) {
+        at += (size_t)snprintf(text + at, room - at, "volume v%u type t", i);
+        if (is_nested && i)
+            at += (size_t)snprintf(text + at, room - at, " subvolumes v%u", i - 1);
+        at += (size_t)snprintf(text + at, room - at, " end-volume\n");
+    }
+    return text;
+}
+
+static void
+assert_is_refused(char *text, const char *words)
+{
+    char error[256];
+
+    ck_assert_ptr_null(parse(text, error));
+    ck_assert_msg(strstr(error, words), "'%s' lacks '%s'", error, words);
+    free(text);
+}
+
+START_TEST(depth_and_number_are_bounded)
+{
+    char error[256], *text = many_sections(VOLFILE_DEPTH_MAX, true);
+    struct volfile *v = parse(text, error);
+
+    ck_assert_msg(v != NULL, "%s", error);
+    ck_assert_uint_eq(v->top->depth, VOLFILE_DEPTH_MAX);
+    volfile_free(v);
+    free(text);
+    assert_is_refused(many_sections(VOLFILE_DEPTH_MAX + 1, true),
+                      "t.vol:129: volume 'v128' stands on 128 layers: 127 at most");
+    assert_is_refused(many_sections(VOLFILE_SECTIONS_MAX + 1, false), "more than 16384 volumes");
+}
+END_TEST
+
+START_TEST(a_section_is_added_on_top)
+{
+    char error[256], *text = many_sections(9, true);
+    struct volfile *v = parse(text, error);
+
+    ck_assert_int_eq(volfile_add_top(v, "v3", "x"), -EEXIST);
+    ck_assert_int_eq(volfile_add_top(v, "new", "x"), 0);
+    ck_assert_uint_eq(v->section_count, 10);
+    ck_assert_ptr_eq(v->top, &v->sections[9]);
+    ck_assert_uint_eq(v->top->depth, 10);
+    for (unsigned i = 1; i < 10; i++)
+        ck_assert_ptr_eq(v->sections[i].subvolumes[0], &v->sections[i - 1]);
+    volfile_free(v);
+    free(text);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -102,6 +162,8 @@ test_suite(void)
 
     tcase_add_test(t, a_brick_file_is_read);
     tcase_add_loop_test(t, a_bad_file_is_refused_with_line_and_reason, 0, sizeof bad / sizeof bad[0]);
+    tcase_add_test(t, depth_and_number_are_bounded);
+    tcase_add_test(t, a_section_is_added_on_top);
     tcase_add_test(t, truncated_and_changed_text_never_breaks_the_parser);
     suite_add_tcase(s, t);
     return s;

@@ -210,6 +210,10 @@ parse_section(struct parser *p)
     const char *name = want(p, "the volume's name");
     if (!name)
         return;
+    if (v->section_count == VOLFILE_SECTIONS_MAX) {
+        fail(p, "more than %d volumes", VOLFILE_SECTIONS_MAX);
+        return;
+    }
     if (find_section(v, name, v->section_count)) {
         fail(p, "volume '%s' is defined twice", name);
         return;
@@ -245,13 +249,30 @@ parse_section(struct parser *p)
 }
 
 static void
-link_subvolumes(struct volfile *v)
+set_depth(struct volfile_section *s)
 {
-    for (size_t i = 0; i < v->section_count; i++) {
+    s->depth = 1;
+    for (size_t k = 0; k < s->subvolume_count; k++) {
+        if (s->subvolumes[k]->depth >= s->depth)
+            s->depth = s->subvolumes[k]->depth + 1;
+    }
+}
+
+static void
+link_subvolumes(struct parser *p)
+{
+    struct volfile *v = p->v;
+
+    for (size_t i = 0; i < v->section_count && !p->has_failed; i++) {
         struct volfile_section *s = &v->sections[i];
 
         for (size_t k = 0; k < s->subvolume_count; k++)
             s->subvolumes[k] = find_section(v, (const char *)s->subvolumes[k], i);
+        set_depth(s);
+        p->word_line = s->line;
+        if (s->depth > VOLFILE_DEPTH_MAX)
+            fail(p, "volume '%s' stands on %u layers: %d at most", s->name, s->depth - 1,
+                 VOLFILE_DEPTH_MAX - 1);
     }
 }
 
@@ -278,11 +299,12 @@ volfile_parse(const char *path, const char *text, size_t len, char *error, size_
         parse_section(&p);
     if (!p.has_failed && !v->section_count)
         fail(&p, "expected 'volume', found the end of the file");
+    if (!p.has_failed)
+        link_subvolumes(&p);
     if (p.has_failed) {
         volfile_free(v);
         return NULL;
     }
-    link_subvolumes(v);
     v->top = &v->sections[v->section_count - 1];
     return v;
 }
@@ -336,6 +358,37 @@ volfile_free(struct volfile *v)
     free(v->text);
     free(v->path);
     free(v);
+}
+
+int
+volfile_add_top(struct volfile *v, const char *name, const char *type)
+{
+    struct volfile_section *old = v->sections, *more;
+    struct volfile_section **below;
+    size_t n = v->section_count;
+
+    if (find_section(v, name, n))
+        return -EEXIST;
+    more = calloc(n + 1, sizeof *more);
+    below = malloc(sizeof *below);
+    if (!more || !below) {
+        free(more);
+        free(below);
+        return -ENOMEM;
+    }
+    memcpy(more, old, n * sizeof *more);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < more[i].subvolume_count; k++)
+            more[i].subvolumes[k] = more + (more[i].subvolumes[k] - old);
+    }
+    *below = &more[n - 1]; /* the top one is the last */
+    more[n] = (struct volfile_section){.name = name, .type = type, .subvolumes = below, .subvolume_count = 1};
+    set_depth(&more[n]);
+    free(old);
+    v->sections = more;
+    v->section_count = n + 1;
+    v->top = &more[n];
+    return 0;
 }
 
 /* A copy that the volfile owns. */

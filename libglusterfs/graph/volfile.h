@@ -12,6 +12,10 @@
 #include "data/option.h"
 
 #define VOLFILE_BYTES_MAX (4u << 20)
+/* A name is looked for among all sections before it, so the work grows with the square of their number: half
+ * a second for this many. A layer may hold a coroutine's stack for each call, so nesting is bounded, too. */
+#define VOLFILE_SECTIONS_MAX 16384
+#define VOLFILE_DEPTH_MAX 128
 
 struct volfile_section {
     const char *name, *type;
@@ -20,6 +24,7 @@ struct volfile_section {
     size_t option_count;
     struct volfile_section **subvolumes; /* always sections above this one */
     size_t subvolume_count;
+    unsigned depth; /* layers on the longest way down, this one included */
 };
 
 struct volfile {
@@ -49,6 +54,10 @@ struct volfile_digest volfile_digest(const struct volfile *v);
 /* Have both the same sections in the same order, with the same names, types and subvolumes? Options may
  * differ. */
 bool volfile_has_shape(const struct volfile *a, const struct volfile *b);
+
+/* Adds a section above the top one, which becomes its only subvolume. `name` and `type` must outlive `v`. 0,
+ * -ENOMEM; -EEXIST: the volfile has a section of this name already. */
+int volfile_add_top(struct volfile *v, const char *name, const char *type);
 
 /* Sets `key` of every section whose name matches the shell pattern, over what the file says. 0 or -ENOMEM. */
 int volfile_override(struct volfile *v, const char *pattern, const char *key, const char *value);
