@@ -561,8 +561,12 @@ take_down(struct mount *m)
         fuse_unmount(g);
         end_all(m, g);
     }
-    settle(m, m->settled ? EXIT_FAILURE : 0,
-           m->is_refused ? "a brick does not let us in; see the log" : "unmounted before it could be used");
+    settle(
+        m, m->settled ? EXIT_FAILURE : 0,
+        m->is_refused
+            ? "a brick does not let us in, for good: its words are in the log (auth.allow, auth.reject, or a "
+              "--subdir-mount that is not in the volume)"
+            : "unmounted before it could be used");
     log_event(LOG_INFO, NULL, "mount-left", "%s is no more", m->mountpoint);
 }
 

@@ -56,6 +56,32 @@ volume_start shut
 volfile_bare shut "$(volume_specs shut)" >"$T/shut.vol"
 refuses "a brick that lets nobody in" 1 "does not let us in" -f "$T/shut.vol" "$mnt"
 
+# So it is with several bricks, also if one is away; but bricks that are only away do not refuse, and one that lets the mount in is enough.
+BRICK_SERVER_OPTIONS=
+volume_split=brick
+for layout in 1x2 2x1 2x2; do
+    vol=r$layout
+    volume_new "$vol" "$layout"
+    volume_start "$vol"
+    volume_client_volfile "$vol" default >"$T/$vol.vol"
+    refuses "$layout: a subdirectory that is not there" 1 "does not let us in" -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
+    last=${volume_bricks[$vol]##* }
+    daemon_stop "${brick_daemon[$last]}"
+    refuses "$layout with a brick away: a subdirectory that is not there" 1 "does not let us in" -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
+    t "$layout with a brick away is mounted" "$KILN_MOUNT" -f "$T/$vol.vol" -l "$T/log/away.log" -p "$T/mount.pid" "$mnt"
+    t "$layout with a brick away: it is" mount_is_listed "$mnt"
+    pid=$(<"$T/mount.pid")
+    umount "$mnt"
+    wait_for 240 "kiln-mount to end" process_gone "$pid"
+    volume_stop "$vol"
+    t "$layout with all bricks away is mounted" "$KILN_MOUNT" -f "$T/$vol.vol" -l "$T/log/away.log" -p "$T/mount.pid" "$mnt"
+    t "$layout with all bricks away: it is" mount_is_listed "$mnt"
+    pid=$(<"$T/mount.pid")
+    umount "$mnt"
+    wait_for 240 "kiln-mount to end" process_gone "$pid"
+done
+volume_split=
+
 # Layers that are left out.
 {
     cat "$T/bare.vol"

@@ -59,6 +59,7 @@ struct dist_child {
     atomic_bool is_leaving;    /* the volume shall go on without it: nothing new comes there */
     _Atomic uint64_t up_since; /* a count of events, not a time */
     bool has_told;             /* under the lock */
+    bool refuses;              /* this client, for good, as of its last event; under the lock */
     /* of its last STATFS; under the lock */
     uint64_t bytes_total, bytes_free, inodes_total, inodes_free;
     bool space_is_known;

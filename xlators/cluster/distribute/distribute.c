@@ -104,15 +104,14 @@ child_number(const struct dist *d, const struct xlator *child)
 static bool
 news_locked(struct dist *d, enum child_event event, enum child_event *out)
 {
-    bool any_up = false, all_told = true;
+    bool any_up = false, all_told = true, any_refused = false;
 
     for (unsigned i = 0; i < d->count; i++) {
         any_up |= child_is_up(d, i);
         all_told &= d->child[i].has_told;
+        any_refused |= d->child[i].refuses;
     }
-    *out = any_up ? CHILD_UP : CHILD_DOWN;
-    if (event == CHILD_REFUSED && !any_up)
-        *out = CHILD_REFUSED;
+    *out = any_up ? CHILD_UP : any_refused ? CHILD_REFUSED : CHILD_DOWN;
     if (!all_told)
         return false;
     if (d->told_any && d->told == *out) {
@@ -139,6 +138,7 @@ dist_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     if (event == CHILD_UP || event == CHILD_DOWN || event == CHILD_REFUSED) {
         atomic_store(&d->child[i].is_up, event == CHILD_UP);
         d->child[i].has_told = true;
+        d->child[i].refuses = event == CHILD_REFUSED;
     }
     if (event == CHILD_UP || event == CHILD_SOME_UP)
         atomic_fetch_add(&d->generation, 1);

@@ -70,6 +70,7 @@ struct replicate {
     pthread_mutex_t lock;   /* guards what follows. A leaf */
     pthread_cond_t changed; /* of hold_count */
     child_set reported;     /* children that we have heard of */
+    child_set refused;      /* children that refuse this client for good, as of their last event */
     bool has_told;          /* the layer above has heard of us: `told` */
     enum child_event told;
     unsigned hold_count;

@@ -90,7 +90,7 @@ static bool
 news(struct replicate *r, child_set was, child_set is, bool is_impatient, enum child_event *out)
 {
     if (!r->has_told) {
-        *out = is ? CHILD_UP : CHILD_DOWN;
+        *out = is ? CHILD_UP : r->refused ? CHILD_REFUSED : CHILD_DOWN;
         r->has_told = r->reported == r->all || is_impatient;
         return r->has_told;
     }
@@ -103,16 +103,20 @@ news(struct replicate *r, child_set was, child_set is, bool is_impatient, enum c
     return true;
 }
 
-/* Children of `which` are up now, or are not; an empty set: those that have said nothing are down. */
+/* Children of `which` are up now, or are not; an empty set: those that have said nothing are down. If none
+ * has come up by the time the layer above is told, and one has refused this client for good, so has this
+ * layer. */
 static void
-children_are(struct replicate *r, child_set which, bool is_up)
+children_are(struct replicate *r, child_set which, enum child_event what)
 {
+    bool is_up = what == CHILD_UP;
     enum child_event event;
 
     pthread_mutex_lock(&r->lock);
     child_set was = atomic_load(&r->up), is = is_up ? was | which : was & ~which;
 
     r->reported |= which;
+    r->refused = what == CHILD_REFUSED ? r->refused | which : r->refused & ~which;
     atomic_store(&r->up, is);
     if (was != is)
         atomic_fetch_add(&r->generation, 1);
@@ -130,11 +134,9 @@ replicate_notify(struct xlator *xl, struct xlator *child, enum child_event event
 
     switch (event) {
     case CHILD_UP:
-        children_are(r, which, true);
-        break;
     case CHILD_REFUSED: /* it has said so in the log; the others may serve */
     case CHILD_DOWN:
-        children_are(r, which, false);
+        children_are(r, which, event);
         break;
     case CHILD_CONNECTING:
     case CHILD_SOME_UP:
@@ -146,7 +148,7 @@ replicate_notify(struct xlator *xl, struct xlator *child, enum child_event event
 static void
 patience_ends(struct timer *t)
 {
-    children_are(caa_container_of(t, struct replicate, patience), 0, false);
+    children_are(caa_container_of(t, struct replicate, patience), 0, CHILD_DOWN);
 }
 
 /* What bricks call the domain of the lock on attributes ends with this. */
