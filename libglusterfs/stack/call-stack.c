@@ -359,7 +359,8 @@ call_stack_unsent(struct call_stack *stk)
 void
 call_stack_again(struct call_stack *stk)
 {
-    assert(stk->state == CALL_ANSWERED && stk->reply.shortage == SHORTAGE_UNSENT);
+    assert(stk->state == CALL_ANSWERED &&
+           (stk->reply.shortage == SHORTAGE_UNSENT || stk->reply.op_errno == FOP_NAME_CHANGED));
     memset(&stk->reply, 0, sizeof stk->reply);
     stk->state = CALL_NEW;
 }

@@ -223,7 +223,7 @@ void call_stack_fail(struct call_stack *stk, int err);
 /* What a fop function returns that has no memory to let the call go on from here: ENOMEM, and nothing was
  * done (SHORTAGE_UNSENT). */
 xl_verdict call_stack_unsent(struct call_stack *stk);
-/* The caller has that answer, and may wind the call once more. */
+/* The caller has that answer, or FOP_NAME_CHANGED, and may wind the call once more. */
 void call_stack_again(struct call_stack *stk);
 
 /* Puts the running layer on the reply's way. The frame is the call stack's; `local`, which is zero, is the

@@ -8,6 +8,8 @@
 #ifndef KILN_STACK_FOP_H
 #define KILN_STACK_FOP_H
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/statvfs.h>
@@ -112,6 +114,11 @@ struct trash_wish {
     uint64_t size_max;     /* of a file that is kept */
 };
 
+/* The errno of a brick's storage for a CREATE, UNLINK, RMDIR or RENAME whose name does not lead to the object
+ * that the layers above have seen in call.loc or call.loc2 (NULL: no such name). Nothing was done.
+ * protocol/server looks the name up again and winds the call once more; clients never get this errno. */
+enum { FOP_NAME_CHANGED = ERESTART };
+
 #define FOP_PAYLOAD_IOVS 4
 
 /* `cmd` of a FLUSH that is for the mount's own layers (xlator_type.answers_early): bricks have nothing to do.
@@ -164,6 +171,14 @@ enum shortage {
     SHORTAGE_UNSENT, /* the call has not gone out: the brick knows nothing of it */
     SHORTAGE_UNREAD, /* the brick has done it, but for what it has answered there was no memory */
 };
+
+/* Is this CREATE one that must make the file? A call with no flags at all is an old way to say "make it, for
+ * reading and writing" (brick 4.2). */
+static inline bool
+fop_create_is_exclusive(const struct fop_call *c)
+{
+    return c->flags == 0 || c->flags & O_EXCL;
+}
 
 struct fop_reply {
     int32_t op_ret, op_errno; /* op_errno matters if op_ret is -1, and ENOENT = end in readv, readdir(p) */

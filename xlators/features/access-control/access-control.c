@@ -87,7 +87,8 @@ ask_is_owner(struct access_query *q, struct inode *inode)
     return rc ? rc : o.uid == q->stk->caller.uid ? 0 : -EPERM;
 }
 
-/* In a sticky directory an entry is its owner's or the directory's owner's to take away. */
+/* In a sticky directory an entry is its owner's or the directory's owner's to take away. No entry: storage
+ * takes none away (FOP_NAME_CHANGED). */
 static int
 ask_sticky(struct access_query *q, struct inode *parent, struct inode *entry)
 {
@@ -237,7 +238,8 @@ rule_create(struct access_query *q)
     struct ownership dir;
     int rc = ask_permits(q, c->loc.parent, ACL_WRITE | ACL_EXECUTE);
 
-    if (!rc && c->fop == FOP_create && c->loc.inode && !(c->flags & O_EXCL)) /* it only opens it then */
+    /* It opens this file then, and no other (FOP_NAME_CHANGED). */
+    if (!rc && c->fop == FOP_create && c->loc.inode && !fop_create_is_exclusive(c))
         rc = ask_permits(q, c->loc.inode, open_wants(c->flags));
     /* What the new object inherits has to be known for everybody, root too. */
     return rc || !c->loc.parent ? rc : ask_ownership(q, c->loc.parent, &dir);

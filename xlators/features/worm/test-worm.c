@@ -45,6 +45,29 @@ START_TEST(open_for_writing_is_refused)
 END_TEST
 
 static int
+create_existing(int pid, uint32_t flags)
+{
+    struct bench_call *call = bench_call(FOP_create, NULL);
+
+    call->stk->caller.pid = pid;
+    call->stk->call.flags = flags;
+    call->stk->call.loc.inode = bench_inode("f", 1, S_IFREG);
+    return bench_run(call);
+}
+
+START_TEST(create_opens_no_existing_file_for_writing)
+{
+    ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDWR), -EROFS);
+    ck_assert_int_eq(create_existing(1000, O_CREAT | O_WRONLY), -EROFS);
+    ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDONLY | O_TRUNC), -EROFS);
+    ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDONLY | O_APPEND), -EROFS);
+    ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDONLY), 0);
+    ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDWR | O_EXCL), 0); /* storage says EEXIST */
+    ck_assert_int_eq(create_existing(-6, O_CREAT | O_RDWR), 0);
+}
+END_TEST
+
+static int
 change(enum fop fop, int pid, bool is_anonymous)
 {
     struct inode *i = bench_inode("f", 1, S_IFREG);
@@ -53,6 +76,10 @@ change(enum fop fop, int pid, bool is_anonymous)
     call->stk->caller.pid = pid;
     call->stk->call.fd = is_anonymous ? fd_new_anonymous(i, NULL) : fd_new(i, NULL, O_RDWR, false);
     ck_assert_ptr_nonnull(call->stk->call.fd);
+    if (fop == FOP_copy_file_range) { /* from the first to the second */
+        call->stk->call.fd2 = call->stk->call.fd;
+        call->stk->call.fd = is_anonymous ? fd_new(i, NULL, O_RDWR, false) : fd_new_anonymous(i, NULL);
+    }
     inode_unref(i);
     return bench_run(call);
 }
@@ -82,6 +109,7 @@ test_suite(void)
     tcase_add_test(t, what_is_there_stays);
     tcase_add_test(t, new_things_may_be_made);
     tcase_add_test(t, open_for_writing_is_refused);
+    tcase_add_test(t, create_opens_no_existing_file_for_writing);
     tcase_add_test(t, only_the_fd_that_made_a_file_writes_it);
     suite_add_tcase(s, t);
     return s;

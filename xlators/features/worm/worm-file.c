@@ -40,7 +40,7 @@ struct file {
 struct work {
     struct xlator *xl;
     struct call_stack *stk;
-    struct inode *inode; /* of which file; the call's reference. NULL: what has the call's name */
+    struct inode *inode; /* of which file; the call's reference */
     struct fd *fd;       /* likewise, or NULL */
     struct file file;
     void (*looked)(struct work *w, int err);
@@ -66,16 +66,8 @@ own_call(struct work *w, enum fop fop, enum fop fd_fop, void (*done)(struct call
     own->caller.pid = OWN_PID;
     own->call.fop = w->fd ? fd_fop : fop;
     own->call.fd = w->fd ? fd_ref(w->fd) : NULL;
-    if (w->inode) {
-        own->call.loc.inode = inode_ref(w->inode);
-        own->call.gfid = w->inode->gfid;
-    } else { /* by its name */
-        const struct fop_call *c = &w->stk->call;
-
-        own->call.loc = (struct loc){.parent = inode_ref(c->loc.parent), .name = c->loc.name};
-        own->call.name = c->loc.name;
-        own->call.pargfid = c->loc.parent->gfid;
-    }
+    own->call.loc.inode = inode_ref(w->inode);
+    own->call.gfid = w->inode->gfid;
     return own;
 }
 
@@ -135,7 +127,7 @@ look_done(struct call_stack *own)
 static void
 look(struct work *w, void (*looked)(struct work *w, int err))
 {
-    struct call_stack *own = own_call(w, w->inode ? FOP_stat : FOP_lookup, FOP_fstat, look_done);
+    struct call_stack *own = own_call(w, FOP_stat, FOP_fstat, look_done);
 
     w->looked = looked;
     if (own && dict_set_int(own->call.xdata, DICT_KEY_WORM_FILE, 0) == 0 &&
@@ -369,28 +361,32 @@ created(struct frame *f, struct call_stack *stk)
     return XL_OWNED;
 }
 
-/* A create may also open what is there, and cut it off. */
+/* A CREATE that opens an existing file may cut it off. */
 static void
 create_looked(struct work *w, int err)
 {
-    bool is_new = err == -ENOENT || err == -ESTALE;
-
-    if (err < 0 && !is_new)
+    if (err < 0)
         call_stack_fail(w->stk, -err);
-    else if (!is_new && w->stk->call.flags & O_TRUNC && judge(w) != MAY)
+    else if (judge(w) != MAY)
         call_stack_fail(w->stk, EROFS);
-    else if (is_new && !frame_push(w->stk, w->xl, created))
-        call_stack_fail(w->stk, ENOMEM);
     else
         call_stack_resume(w->stk);
 }
 
+/* Storage opens loc.inode, or makes a file if that is NULL, and does neither if the name has changed
+ * (FOP_NAME_CHANGED). */
 xl_verdict
 worm_file_create(struct xlator *xl, struct call_stack *stk)
 {
+    const struct fop_call *c = &stk->call;
+
     if (caller_is_internal(&stk->caller))
         return XL_PASS;
-    struct work *w = work_new(xl, stk, NULL, NULL);
+    if (!c->loc.inode || fop_create_is_exclusive(c))
+        return frame_push(stk, xl, created) ? XL_PASS : -ENOMEM;
+    if (!(c->flags & O_TRUNC) || S_ISDIR(c->loc.inode->type))
+        return XL_PASS;
+    struct work *w = work_new(xl, stk, c->loc.inode, NULL);
     if (!w)
         return -ENOMEM;
     look(w, create_looked);

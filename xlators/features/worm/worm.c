@@ -56,13 +56,17 @@ worm_refuse(struct xlator *xl, struct call_stack *stk)
     return is_volume_worm(xl) ? refuse(stk) : XL_PASS;
 }
 
+static bool
+opens_for_writing(const struct fop_call *c)
+{
+    return (c->flags & O_ACCMODE) != O_RDONLY || (c->flags & (O_TRUNC | O_APPEND));
+}
+
 static xl_verdict
 worm_open(struct xlator *xl, struct call_stack *stk)
 {
-    bool writes = (stk->call.flags & O_ACCMODE) != O_RDONLY || (stk->call.flags & (O_TRUNC | O_APPEND));
-
     if (is_volume_worm(xl))
-        return writes ? refuse(stk) : XL_PASS;
+        return opens_for_writing(&stk->call) ? refuse(stk) : XL_PASS;
     return stk->call.flags & O_TRUNC ? worm_file_change(xl, stk) : XL_PASS;
 }
 
@@ -70,15 +74,23 @@ worm_open(struct xlator *xl, struct call_stack *stk)
 static xl_verdict
 worm_write(struct xlator *xl, struct call_stack *stk)
 {
+    const struct fd *fd = stk->call.fop == FOP_copy_file_range ? stk->call.fd2 : stk->call.fd;
+
     if (is_volume_worm(xl))
-        return stk->call.fd->is_anonymous ? refuse(stk) : XL_PASS;
+        return fd->is_anonymous ? refuse(stk) : XL_PASS;
     return worm_file_change(xl, stk);
 }
 
+/* A CREATE with loc.inode opens this file and no other (FOP_NAME_CHANGED). */
 static xl_verdict
 worm_create(struct xlator *xl, struct call_stack *stk)
 {
-    return is_volume_worm(xl) ? XL_PASS : worm_file_create(xl, stk);
+    const struct fop_call *c = &stk->call;
+    bool is_open = c->loc.inode && !fop_create_is_exclusive(c);
+
+    if (!is_volume_worm(xl))
+        return worm_file_create(xl, stk);
+    return is_open && opens_for_writing(c) ? refuse(stk) : XL_PASS;
 }
 
 static xl_verdict

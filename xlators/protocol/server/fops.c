@@ -112,6 +112,8 @@ server_fop_done(struct call_stack *stk)
     struct rpc_request *req = rpc_request_of(stk);
     const struct fop_call *call = &stk->call;
 
+    if (stk->reply.op_ret < 0 && stk->reply.op_errno == FOP_NAME_CHANGED && resolve_again(req))
+        return;
     if (stk->reply.op_ret >= 0) {
         remember(req);
         if (call->fop == FOP_open || call->fop == FOP_create || call->fop == FOP_opendir)

@@ -14,7 +14,7 @@ libkiln_xlators_la_SOURCES += \
 	xlators/protocol/server/squash.c
 check_PROGRAMS += xlators/protocol/server/test-auth xlators/protocol/server/test-server \
 	xlators/protocol/server/test-bounds xlators/protocol/server/test-blocked \
-	xlators/protocol/server/test-groups
+	xlators/protocol/server/test-groups xlators/protocol/server/test-names
 xlators_protocol_server_test_auth_SOURCES = xlators/protocol/server/test-auth.c
 xlators_protocol_server_test_auth_LDADD = $(TEST_LIBS)
 xlators_protocol_server_test_auth_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=strdup -Wl,--wrap=getaddrinfo
@@ -27,3 +27,5 @@ xlators_protocol_server_test_blocked_LDADD = $(TEST_LIBS)
 xlators_protocol_server_test_groups_SOURCES = xlators/protocol/server/test-groups.c xlators/protocol/server/test-bench.h
 xlators_protocol_server_test_groups_LDADD = $(TEST_LIBS)
 xlators_protocol_server_test_groups_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getpwuid_r -Wl,--wrap=getgrouplist
+xlators_protocol_server_test_names_SOURCES = xlators/protocol/server/test-names.c xlators/protocol/server/test-bench.h
+xlators_protocol_server_test_names_LDADD = $(TEST_LIBS)

@@ -6,12 +6,18 @@
  *
  *   step     LOOKUP        by name                by gfid, by fd
  *   FIRST    parent        parent                 the object (-2: then an anonymous fd)
- *   CHILD    (table only)  the entry, if it must exist
+ *   CHILD    (table only)  the entry: from the disk if it must exist
  *   SECOND                 rename: new parent     link: new parent; copy_file_range: second fd
  *   TARGET                 rename: what is there
  *
  * That an entry must not exist is not checked here: the disk is the judge of that (the table may be a moment
  * behind).
+ *
+ * Layers decide by the objects found here (permissions, sticky bit, WORM, locks); storage acts later, under
+ * the lock of the name. If the name leads to another object by then, storage does nothing and answers
+ * FOP_NAME_CHANGED, and resolve_again() asks the disk and winds the call once more, through all layers. So
+ * the object that a CREATE opens and the objects that UNLINK, RMDIR and RENAME remove or move are those that
+ * the layers have seen.
  */
 #include <errno.h>
 #include <string.h>
@@ -108,7 +114,8 @@ missing_error(const struct rpc_request *req, int err)
 
     if (err != -ENOENT)
         return err;
-    if (server_request_of(req)->step == STEP_TARGET)
+    if (server_request_of(req)->step == STEP_TARGET ||
+        (server_request_of(req)->step == STEP_CHILD && !(fop_info[call->fop].traits & FOP_NAME_MUST)))
         return 0;
     return server_request_of(req)->step == STEP_CHILD || is_fd_step ? -ENOENT : -ESTALE;
 }
@@ -137,6 +144,19 @@ asked_done(struct call_stack *child)
         resolve_run(req); /* the same step again: now it has its inode, or knows there is none */
 }
 
+/* A CREATE may find a file that has lost its gfid: the LOOKUP gives it the gfid that the client has sent. */
+static int
+bring_gfid(const struct rpc_request *req, struct call_stack *child)
+{
+    struct gfid gfid;
+
+    if (req->stk.call.fop != FOP_create ||
+        dict_get_gfid(req->stk.call.xdata, DICT_KEY_GFID_REQ, &gfid) < 0)
+        return 0;
+    child->call.xdata = dict_new(&child->arena);
+    return child->call.xdata ? dict_set_gfid(child->call.xdata, DICT_KEY_GFID_REQ, &gfid) : -ENOMEM;
+}
+
 /* A LOOKUP of the daemon's own. After ASKED the request may be gone. */
 static int
 ask(struct rpc_request *req, const struct gfid *gfid, struct inode *parent, const char *name)
@@ -147,6 +167,10 @@ ask(struct rpc_request *req, const struct gfid *gfid, struct inode *parent, cons
         return -ENOMEM;
     child->client = brick_client_ref(req->stk.client);
     child->call.fop = FOP_lookup;
+    if (bring_gfid(req, child) < 0) {
+        call_stack_free(child);
+        return -ENOMEM;
+    }
     if (name) {
         child->call.loc.parent = inode_ref(parent);
         child->call.loc.name = child->call.name = name;
@@ -255,14 +279,18 @@ step_first(struct rpc_request *req)
 static int
 step_child(struct rpc_request *req)
 {
+    struct server_request *own = server_request_of(req);
     struct fop_call *call = &req->stk.call;
     struct loc *loc = &call->loc;
 
-    if (!is_by_name(call) || loc->inode)
+    if (!is_by_name(call) || loc->inode || own->is_child_known ||
+        (call->fop == FOP_create && fop_create_is_exclusive(call)))
         return FOUND;
-    loc->inode = inode_find_child(loc->parent->table, loc->parent, loc->name);
-    if (loc->inode || !(fop_info[call->fop].traits & FOP_NAME_MUST))
+    if (own->rounds == 0)
+        loc->inode = inode_find_child(loc->parent->table, loc->parent, loc->name);
+    if (loc->inode || (own->rounds == 0 && !(fop_info[call->fop].traits & FOP_NAME_MUST)))
         return FOUND;
+    own->is_child_known = true;
     return ask(req, NULL, loc->parent, loc->name);
 }
 
@@ -290,7 +318,7 @@ step_target(struct rpc_request *req)
 
     if (!loc->name)
         return FOUND;
-    if (!loc->inode && !server_request_of(req)->is_target_known)
+    if (!loc->inode && !server_request_of(req)->is_target_known && server_request_of(req)->rounds == 0)
         loc->inode = inode_find_child(loc->parent->table, loc->parent, loc->name);
     if (req->stk.call.fop == FOP_link) {
         server_request_of(req)->name_epoch = inode_name_epoch(loc->parent->table, loc->parent, loc->name);
@@ -330,4 +358,28 @@ void
 resolve_and_wind(struct rpc_request *req)
 {
     resolve_run(req); /* `own` is zero: STEP_FIRST */
+}
+
+/* Each round takes another client that changes the name at that very moment. */
+#define ROUNDS_MAX 16
+
+bool
+resolve_again(struct rpc_request *req)
+{
+    struct server_request *own = server_request_of(req);
+    struct fop_call *call = &req->stk.call;
+
+    if (own->rounds == ROUNDS_MAX) {
+        req->stk.reply.op_errno = ESTALE;
+        return false;
+    }
+    own->rounds++;
+    own->step = STEP_FIRST;
+    own->is_child_known = own->is_target_known = false;
+    inode_unref(call->loc.inode);
+    inode_unref(call->loc2.inode);
+    call->loc.inode = call->loc2.inode = NULL;
+    call_stack_again(&req->stk);
+    resolve_run(req);
+    return true;
 }

@@ -112,9 +112,10 @@ void session_dump(struct graph *g, struct dump *d);
 struct server_request {
     /* readdirp: when it began; on the arena. NULL: its names are not remembered */
     struct inode_epochs *listed;
-    unsigned step;               /* resolve.c's, as the next two */
+    unsigned step; /* resolve.c's, as all below */
     uint32_t name_epoch;
-    bool is_target_known;
+    uint8_t rounds; /* how often the name has changed under the call */
+    bool is_child_known, is_target_known; /* the disk was asked in this round */
 };
 _Static_assert(sizeof(struct server_request) <= RPC_REQUEST_OWN_BYTES, "a request has room for it");
 
@@ -129,6 +130,10 @@ server_request_of(const struct rpc_request *req)
 /* Turns the call's gfids, names and fd numbers into inodes and fds, then winds it into the brick. Whatever
  * happens, the reply is sent. */
 void resolve_and_wind(struct rpc_request *req);
+
+/* Of a call that was answered FOP_NAME_CHANGED: looks its names up on the disk and winds it once more. False:
+ * it has had its rounds, and the answer is now ESTALE. After true the request may be gone. */
+bool resolve_again(struct rpc_request *req);
 
 /* What is wrong with `name` as an entry of the directory `parent` for this fop: 0 or -errno (wire 8.2). */
 int resolve_check_name(enum fop fop, const struct inode *parent, const char *name);

@@ -229,7 +229,11 @@ static struct volfile volfile = {.top = &section};
 static const struct xlator_type *middle; /* a layer between the two, or NULL */
 static struct option_value middle_options[4];
 static size_t middle_option_count;
-static struct xlator layers[3];
+static const struct xlator_type *hook;   /* a layer of the test right above the bottom, or NULL */
+static const struct xlator_type *bottom; /* NULL: the brick in memory */
+static struct option_value bottom_options[4];
+static size_t bottom_option_count;
+static struct xlator layers[4];
 static struct graph graph;
 static uint16_t port;
 
@@ -250,16 +254,28 @@ pools(void)
 }
 
 static void
-make_graph(void)
+make_layer(unsigned i, const struct xlator_type *type, const struct option_value *values, size_t count)
 {
     char error[256] = "";
 
-    unsigned last = middle ? 2 : 1;
+    layers[i] = (struct xlator){.type = type, .name = BRICK, .graph = &graph, .ops = type->ops};
+    if (!type->conf_size)
+        return;
+    layers[i].conf = calloc(1, type->conf_size);
+    ck_assert_msg(
+        option_parse(type->options, values, count, layers[i].conf, NULL, NULL, error, sizeof error) == 0,
+        "%s", error);
+}
+
+static void
+make_graph(void)
+{
+    static const struct xlator_ops none;
+    unsigned last = 0;
 
     graph = (struct graph){.name = (char *)BRICK,
                            .volfile = &volfile,
                            .layers = layers,
-                           .layer_count = last + 1,
                            .top = &layers[0],
                            .brick = &layers[1]};
     atomic_store(&graph.pins, 1);
@@ -267,31 +283,27 @@ make_graph(void)
     ck_assert_int_eq(gfid_parse(VOLUME_ID, 36, &graph.volume_id), 0);
     pthread_mutex_init(&graph.clients_lock, NULL);
     CDS_INIT_LIST_HEAD(&graph.clients);
-    static const struct xlator_ops none;
 
-    layers[0] = (struct xlator){
-        .type = &protocol_server_xlator, .name = "w-server", .graph = &graph, .ops = &none};
-    layers[1] =
-        (struct xlator){.type = middle, .name = BRICK, .graph = &graph, .ops = middle ? middle->ops : NULL};
-    layers[last] =
-        (struct xlator){.type = &brick_type, .name = BRICK, .graph = &graph, .ops = brick_type.ops};
-    for (int fop = 0; middle && fop < FOP_COUNT; fop++)
-        xlator_set_next(&layers[1], fop, xlator_first(&layers[2], fop));
-    layers[0].conf = calloc(1, protocol_server_xlator.conf_size);
-    ck_assert_msg(option_parse(protocol_server_xlator.options, section.options, section.option_count,
-                               layers[0].conf, NULL, NULL, error, sizeof error) == 0,
-                  "%s", error);
+    make_layer(last, &protocol_server_xlator, section.options, section.option_count);
+    layers[0].name = "w-server";
+    layers[0].ops = &none;
+    if (middle)
+        make_layer(++last, middle, middle_options, middle_option_count);
+    if (hook)
+        make_layer(++last, hook, NULL, 0);
+    make_layer(++last, bottom ? bottom : &brick_type, bottom_options, bottom_option_count);
+    graph.layer_count = last + 1;
+    for (unsigned i = last; i-- > 1;) {
+        for (int fop = 0; fop < FOP_COUNT; fop++)
+            xlator_set_next(&layers[i], fop, xlator_first(&layers[i + 1], fop));
+    }
     graph_number_contexts(&graph);
     graph.inodes = inode_table_new(&graph, 0);
-    struct reason why = {""};
-    ck_assert_msg(protocol_server_xlator.init(&layers[0], &why) == 0, "%s", why.text);
-    if (!middle)
-        return;
-    layers[1].conf = calloc(1, middle->conf_size);
-    ck_assert_msg(option_parse(middle->options, middle_options, middle_option_count, layers[1].conf, NULL,
-                               NULL, error, sizeof error) == 0,
-                  "%s", error);
-    ck_assert_msg(middle->init(&layers[1], &why) == 0, "%s", why.text);
+    for (unsigned i = graph.layer_count; i-- > 0;) {
+        struct reason why = {""};
+
+        ck_assert_msg(!layers[i].type->init || layers[i].type->init(&layers[i], &why) == 0, "%s", why.text);
+    }
 }
 
 static inline bool
@@ -360,12 +372,15 @@ teardown(void)
     wait_until(is_unpinned);
     ck_assert(cds_list_empty(&graph.clients));
     ck_assert_uint_eq(inode_table_free(graph.inodes), 0);
-    protocol_server_xlator.fini(&layers[0]);
-    option_conf_fini(protocol_server_xlator.options, layers[0].conf);
-    free(layers[0].conf);
-    if (middle)
-        option_conf_fini(middle->options, layers[1].conf);
-    free(layers[1].conf);
+    for (unsigned i = 0; i < graph.layer_count; i++) {
+        const struct xlator_type *type = layers[i].type;
+
+        if (type->fini)
+            type->fini(&layers[i]);
+        if (layers[i].conf)
+            option_conf_fini(type->options, layers[i].conf);
+        free(layers[i].conf);
+    }
 }
 
 /* ---- a client -------------------------------------------------------------------------------- */

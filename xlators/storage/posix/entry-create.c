@@ -275,47 +275,39 @@ mode_for(const struct posix_conf *conf, mode_t type, mode_t mode)
 static int
 create_flags(const struct xlator *xl, const struct call_stack *stk)
 {
-    int flags = (int)stk->call.flags;
+    int flags = stk->call.flags ? (int)stk->call.flags & CREATE_FLAGS : O_RDWR;
 
-    /* All zero: an old way to say "make it, read and write" (brick 4.2). */
-    if (flags == 0)
-        flags = O_RDWR | O_EXCL;
-    return (flags & (CREATE_FLAGS | O_EXCL)) | (posix_conf(xl)->o_direct ? O_DIRECT : 0);
+    return flags | (posix_conf(xl)->o_direct ? O_DIRECT : 0);
 }
 
-/* The name is taken: open what is there. It may lack its gfid or handle after a crash. */
+/* Opens the file that the layers above have seen under the name. It may lack its handle after a crash. */
 static int
 open_existing(struct xlator *xl, const struct call_stack *stk, struct making *m, int flags, struct iatt *iatt)
 {
     struct posix_entry *e = &m->entry;
+    struct inode *known = stk->call.loc.inode;
     struct stat st;
-    struct gfid found;
-    int r = posix_entry_look(e, &st, &found);
 
-    if (r < 0)
-        return r;
+    posix_obj_set_inode(&e->obj, known);
+    int r = posix_entry_look_known(xl, e, known, &st);
+    if (r < 0) /* the name is free: the layers have to judge a new file */
+        return r == -ENOENT ? -FOP_NAME_CHANGED : r;
     if (!S_ISREG(st.st_mode))
         return S_ISDIR(st.st_mode) ? -EISDIR : S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
-    int sysfd = posix_obj_open_file(xl, &e->obj, NULL, flags & CREATE_FLAGS, &st);
+    int sysfd = posix_obj_open_file(xl, &e->obj, known, flags, &st);
     if (sysfd < 0)
         return sysfd;
 
     POSIX_OBJ(by_fd);
     posix_obj_fd(e->obj.p, sysfd, &by_fd);
-    if (gfid_is_null(&found))
-        r = posix_obj_setxattr(&by_fd, POSIX_XATTR_GFID, &m->gfid, sizeof m->gfid, XATTR_CREATE);
-    else
-        r = posix_obj_get_gfid(&by_fd, &m->gfid);
-    if (r == 0)
-        r = posix_handle_link(&e->obj, &m->gfid);
-    struct inode *known = r == 0 ? inode_find(xl->graph->inodes, &m->gfid) : NULL;
+    m->gfid = known->gfid;
+    r = posix_handle_link(&e->obj, &m->gfid);
     if (r == 0 && flags & O_TRUNC)
         r = posix_mdata_update(xl, &stk->caller, &by_fd, known, NULL);
     if (r == 0)
         r = posix_obj_stat(&by_fd, &st);
     if (r == 0)
         r = posix_iatt_of_stat(xl, &by_fd, known, &m->gfid, &st, iatt);
-    inode_unref(known);
     if (r < 0) {
         close(sysfd);
         return r;
@@ -330,11 +322,13 @@ create_file(struct xlator *xl, const struct call_stack *stk, struct making *m, s
 {
     struct posix_entry *e = &m->entry;
     int flags = create_flags(xl, stk);
-    int sysfd = posix_obj_open(&e->obj, (flags & CREATE_FLAGS) | O_CREAT | O_EXCL, m->mode & 07777);
 
-    *is_new = sysfd >= 0;
+    *is_new = fop_create_is_exclusive(&stk->call) || !stk->call.loc.inode;
+    if (!*is_new)
+        return open_existing(xl, stk, m, flags, iatt);
+    int sysfd = posix_obj_open(&e->obj, flags | O_CREAT | O_EXCL, m->mode & 07777);
     if (sysfd < 0)
-        return sysfd == -EEXIST && !(flags & O_EXCL) ? open_existing(xl, stk, m, flags, iatt) : sysfd;
+        return sysfd == -EEXIST && !fop_create_is_exclusive(&stk->call) ? -FOP_NAME_CHANGED : sysfd;
 
     POSIX_OBJ(by_fd);
     posix_obj_fd(e->obj.p, sysfd, &by_fd);
@@ -354,7 +348,7 @@ create_file(struct xlator *xl, const struct call_stack *stk, struct making *m, s
 static int
 reply_fd(struct xlator *xl, struct call_stack *stk, struct making *m, int sysfd, bool is_new)
 {
-    uint32_t flags = (uint32_t)create_flags(xl, stk) & CREATE_FLAGS;
+    uint32_t flags = (uint32_t)create_flags(xl, stk);
     struct posix_fd *pfd = posix_fd_new(posix_of(xl), sysfd, flags, false);
 
     if (!pfd)

@@ -10,7 +10,7 @@
  * System calls, inode and parent warm, and two to open and close the directory:
  *   unlink  6: stat parent, stat entry, unlink handle, unlink, set parent's mdata, stat parent
  *              (more links: remove gfid2path and set mdata instead of the handle; inode cold: get gfid)
- *   rmdir   7: stat parent, stat entry, get gfid, rmdir, readlink handle, unlink handle, set parent's mdata,
+ *   rmdir   6: stat parent, stat entry, rmdir, readlink handle, unlink handle, set parent's mdata,
  *           stat parent
  */
 #include <errno.h>
@@ -146,9 +146,8 @@ posix_hold_large(struct posix_obj *obj, const struct stat *st)
 /* ---- unlink ---------------------------------------------------------------------------------- */
 
 struct victim {
-    struct gfid gfid; /* null: none on the disk */
     struct stat st;
-    struct inode *inode; /* a reference, or NULL */
+    struct inode *inode; /* a reference */
     pthread_mutex_t *lock;
     int large_fd; /* -1: none; see posix_hold_large() */
 };
@@ -164,35 +163,16 @@ victim_done(struct victim *v)
 }
 
 /* The object behind the name, locked, with a stat from after the lock: its link count holds until
- * victim_done(). The caller holds the name lock. */
+ * victim_done(). The caller holds the name lock. -FOP_NAME_CHANGED: it is not `known`. */
 static int
 victim_lock(struct xlator *xl, struct posix_entry *e, struct inode *known, struct victim *v)
 {
-    struct posix *p = posix_of(xl);
-    int r;
-
     *v = (struct victim){.large_fd = -1};
-    if (known) {
-        v->gfid = known->gfid;
-        v->lock = posix_object_lock(p, &v->gfid);
-        r = posix_obj_stat(&e->obj, &v->st);
-        if (r == 0 && (posix_inode_is(xl, known, &v->st) ||
-                       (posix_obj_get_gfid(&e->obj, &v->gfid) == 0 && gfid_equal(&v->gfid, &known->gfid)))) {
-            v->inode = inode_ref(known);
-            return 0;
-        }
-        victim_done(v);
-        if (r < 0)
-            return r;
-    }
-    r = posix_entry_look(e, &v->st, &v->gfid);
-    if (r < 0)
-        return r;
-    v->lock = posix_object_lock(p, &v->gfid);
-    r = posix_obj_stat(&e->obj, &v->st);
-    if (r == 0)
-        v->inode = posix_inode_of(xl, known, &v->gfid);
-    return r;
+    if (!known) /* an error in any case */
+        return posix_entry_look_known(xl, e, NULL, &v->st);
+    v->inode = inode_ref(known);
+    v->lock = posix_object_lock(posix_of(xl), &known->gfid);
+    return posix_entry_look_known(xl, e, known, &v->st);
 }
 
 static int
@@ -202,7 +182,7 @@ unlink_allowed(const struct call_stack *stk, struct posix_entry *e, const struct
 
     if (S_ISDIR(v->st.st_mode))
         return -EISDIR;
-    if (dict_get_flag(xdata, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD) && v->inode &&
+    if (dict_get_flag(xdata, DICT_KEY_DONT_UNLINK_FOR_OPEN_FD) &&
         atomic_load(&v->inode->open_fds) > 0)
         return -EBUSY;
     if (dict_get_flag(xdata, DICT_KEY_UNLINK_ONLY_LINKTO) &&
@@ -234,7 +214,7 @@ unlink_fill(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, co
         r = dict_set_uint(xdata, DICT_KEY_FILE_BLOCK_COUNT, (uint64_t)v->st.st_blocks);
     if (r < 0 || !dict_has(asked, DICT_KEY_IATT_IN_XATTR))
         return r;
-    r = posix_iatt_of_stat(xl, &e->obj, v->inode, gfid_is_null(&v->gfid) ? NULL : &v->gfid, &v->st, &iatt);
+    r = posix_iatt_of_stat(xl, &e->obj, v->inode, &v->inode->gfid, &v->st, &iatt);
     if (iatt.nlink > 0)
         iatt.nlink--;
     if (r == 0)
@@ -242,26 +222,24 @@ unlink_fill(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, co
     return r < 0 ? r : dict_set_iatt(xdata, DICT_KEY_POSTSTAT, &iatt);
 }
 
-/* One of several names goes; or the name of something that is no object of the volume. */
+/* One of several names goes. */
 static int
 unlink_name(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, struct victim *v)
 {
     struct posix_obj handle;
-    int r;
 
-    if (gfid_is_null(&v->gfid))
-        return posix_obj_unlink(&e->obj, 0);
     posix_gfid2path_remove(xl, &e->obj, &e->parent->gfid, e->name);
-    r = posix_obj_unlink(&e->obj, 0);
+    int r = posix_obj_unlink(&e->obj, 0);
     if (r < 0) {
         posix_gfid2path_set(xl, &e->obj, &e->parent->gfid, e->name);
         return r;
     }
-    posix_obj_gfid(posix_of(xl), &v->gfid, false, &handle);
+    posix_obj_gfid(posix_of(xl), &v->inode->gfid, false, &handle);
     posix_pgfid_count(xl, &handle, &e->parent->gfid, -1);
     r = posix_mdata_update(xl, &stk->caller, &handle, v->inode, NULL);
     if (r < 0)
-        log_event(LOG_WARNING, xl, "posix-unlink-mdata", "times of %s: %s", GFID(&v->gfid), strerror(-r));
+        log_event(LOG_WARNING, xl, "posix-unlink-mdata", "times of %s: %s", GFID(&v->inode->gfid),
+                  strerror(-r));
     return 0;
 }
 
@@ -269,13 +247,13 @@ static int
 unlink_last(struct xlator *xl, struct posix_entry *e, struct victim *v)
 {
     enum posix_handle_fate fate;
-    int r = posix_handle_retire(xl, &v->gfid, v->st.st_nlink, v->inode, &fate);
+    int r = posix_handle_retire(xl, &v->inode->gfid, v->st.st_nlink, v->inode, &fate);
 
     if (r < 0)
         return r;
     r = posix_obj_unlink(&e->obj, 0);
     if (r < 0) {
-        posix_handle_unretire(xl, &e->obj, &v->gfid, v->inode, fate);
+        posix_handle_unretire(xl, &e->obj, &v->inode->gfid, v->inode, fate);
         return r;
     }
     if (fate == POSIX_HANDLE_IN_UNLINK)
@@ -294,7 +272,7 @@ unlink_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, 
     if (r < 0)
         return r;
     /* The handle and this name, or this name alone. */
-    bool is_last = v->st.st_nlink <= 2 && !gfid_is_null(&v->gfid);
+    bool is_last = v->st.st_nlink <= 2;
     if (is_last && stk->call.trash) {
         r = posix_trash_keep(xl, stk, e, &v->st, v->inode);
         if (r != POSIX_TRASH_NOT)
@@ -354,28 +332,28 @@ static int
 rmdir_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e)
 {
     struct posix *p = posix_of(xl);
+    struct inode *inode = stk->call.loc.inode;
     struct stat st;
-    struct gfid gfid;
-    int r = posix_entry_look(e, &st, &gfid);
 
+    if (!inode) /* an error in any case */
+        return posix_entry_look_known(xl, e, NULL, &st);
+    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &inode->gfid);
+    int r = posix_entry_look_known(xl, e, inode, &st);
     if (r < 0)
         return r;
     if (!S_ISDIR(st.st_mode))
         return -ENOTDIR;
-    POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &gfid);
-    struct inode *inode = posix_inode_of(xl, stk->call.loc.inode, &gfid);
     int held = posix_hold_dir(inode, &e->obj);
     posix_inode_leaves(xl, inode);
-    r = stk->call.flags ? rmdir_to_landfill(xl, e, &gfid) : posix_obj_unlink(&e->obj, AT_REMOVEDIR);
+    r = stk->call.flags ? rmdir_to_landfill(xl, e, &inode->gfid) : posix_obj_unlink(&e->obj, AT_REMOVEDIR);
     posix_inode_gone(xl, inode, r == 0);
     if (r == 0)
         posix_keep_dir(xl, inode, held);
     else if (held >= 0)
         close(held);
-    inode_unref(inode);
     if (r < 0)
         return r == -EEXIST ? -ENOTEMPTY : r;
-    r = gfid_is_null(&gfid) ? 0 : posix_handle_drop_dir(p, &gfid, &e->parent->gfid, e->name);
+    r = posix_handle_drop_dir(p, &inode->gfid, &e->parent->gfid, e->name);
     if (r < 0)
         log_event(LOG_WARNING, xl, "posix-rmdir-handle", "the handle of the removed %s/%s stays: %s",
                   GFID(&e->parent->gfid), e->name, strerror(-r));

@@ -95,6 +95,20 @@ posix_entry_look(struct posix_entry *e, struct stat *st, struct gfid *gfid)
     return r;
 }
 
+int
+posix_entry_look_known(struct xlator *xl, struct posix_entry *e, struct inode *known, struct stat *st)
+{
+    struct gfid found;
+    int r = posix_obj_stat(&e->obj, st);
+
+    if (r < 0 || posix_inode_is(xl, known, st))
+        return r;
+    r = known ? posix_obj_get_gfid(&e->obj, &found) : -ENODATA;
+    if (r == -ENODATA || r == -EINVAL)
+        return -FOP_NAME_CHANGED;
+    return r < 0 ? r : gfid_equal(&found, &known->gfid) ? 0 : -FOP_NAME_CHANGED;
+}
+
 struct inode *
 posix_inode_of(struct xlator *xl, struct inode *known, const struct gfid *gfid)
 {

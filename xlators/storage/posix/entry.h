@@ -41,6 +41,10 @@ int posix_entry_end(struct xlator *xl, const struct caller *caller, struct posix
 
 /* The object that the name leads to: *st and *gfid (null if it has none). 0, -ENOENT, -errno. */
 int posix_entry_look(struct posix_entry *e, struct stat *st, struct gfid *gfid);
+/* The same for a name whose object the layers above have judged, under the lock of the name: 0 only if it is
+ * `known`, and -FOP_NAME_CHANGED if it is another object, or if they knew of none (NULL). No system call but
+ * the stat if the number of `known` is known. */
+int posix_entry_look_known(struct xlator *xl, struct posix_entry *e, struct inode *known, struct stat *st);
 
 /* Would the name's path be too long for those who use the volume? 0, -ENAMETOOLONG, -ENOMEM. (path-length.c)
  */

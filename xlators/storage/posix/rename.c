@@ -26,9 +26,8 @@
 struct renaming {
     struct posix_entry from, to;
     struct stat st, victim_st;
-    struct gfid gfid, victim_gfid;
     bool has_victim;
-    struct inode *inode, *victim; /* references, or NULL */
+    struct inode *inode, *victim; /* references; no victim: NULL */
     enum posix_handle_fate fate;  /* of the victim's handle */
     pthread_mutex_t *name_locks[2], *object_locks[2];
     int large_fd; /* on the victim: -1, or see posix_hold_large() */
@@ -94,32 +93,15 @@ lock_pair(pthread_mutex_t *a, pthread_mutex_t *b, pthread_mutex_t *held[2])
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
-static int
-look(struct xlator *xl, struct posix_entry *e, struct inode *known, struct stat *st, struct gfid *gfid)
-{
-    int r = posix_obj_stat(&e->obj, st);
-
-    if (r < 0)
-        return r;
-    if (posix_inode_is(xl, known, st)) {
-        *gfid = known->gfid;
-        return 0;
-    }
-    r = posix_obj_get_gfid(&e->obj, gfid);
-    if (r == -ENODATA)
-        *gfid = gfid_null;
-    return r == -ENODATA ? 0 : r;
-}
-
-/* Under the locks of the names. */
+/* Under the locks of the names. -FOP_NAME_CHANGED: one leads to another object than the layers above know. */
 static int
 look_at_both(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
 {
-    int r = look(xl, &n->from, stk->call.loc.inode, &n->st, &n->gfid);
+    int r = posix_entry_look_known(xl, &n->from, stk->call.loc.inode, &n->st);
 
     if (r < 0)
         return r;
-    r = look(xl, &n->to, stk->call.loc2.inode, &n->victim_st, &n->victim_gfid);
+    r = posix_entry_look_known(xl, &n->to, stk->call.loc2.inode, &n->victim_st);
     if (r < 0 && r != -ENOENT)
         return r;
     n->has_victim = r == 0;
@@ -133,17 +115,13 @@ is_same_object(const struct renaming *n)
 }
 
 static int
-may_replace(const struct call_stack *stk, const struct renaming *n)
+may_replace(const struct renaming *n)
 {
-    const struct inode *known = stk->call.loc2.inode;
     bool is_dir = S_ISDIR(n->st.st_mode), is_victim_dir;
 
     if (!n->has_victim)
         return 0;
     is_victim_dir = S_ISDIR(n->victim_st.st_mode);
-    /* A directory that the client did not mean: it thinks that the name is free, or another object's. */
-    if (is_victim_dir && (!known || !gfid_equal(&known->gfid, &n->victim_gfid)))
-        return -EEXIST;
     if (is_dir && !is_victim_dir)
         return -ENOTDIR;
     return !is_dir && is_victim_dir ? -EISDIR : 0;
@@ -160,12 +138,12 @@ renaming_lock(struct xlator *xl, const struct call_stack *stk, struct renaming *
     int r = look_at_both(xl, stk, n);
     if (r < 0)
         return r;
-    lock_pair(posix_object_stripe(p, &n->gfid),
-              n->has_victim ? posix_object_stripe(p, &n->victim_gfid) : NULL, n->object_locks);
-    n->inode = posix_inode_of(xl, stk->call.loc.inode, &n->gfid);
+    n->inode = inode_ref(stk->call.loc.inode);
+    n->victim = n->has_victim ? inode_ref(stk->call.loc2.inode) : NULL;
+    lock_pair(posix_object_stripe(p, &n->inode->gfid),
+              n->victim ? posix_object_stripe(p, &n->victim->gfid) : NULL, n->object_locks);
     if (!n->has_victim)
         return 0;
-    n->victim = posix_inode_of(xl, stk->call.loc2.inode, &n->victim_gfid);
     /* Its link count may have changed before its lock was ours. */
     return posix_obj_stat(&n->to.obj, &n->victim_st);
 }
@@ -202,20 +180,18 @@ move_dir_handle(struct xlator *xl, struct renaming *n)
     struct posix *p = posix_of(xl);
     int r;
 
-    if (n->has_victim && !gfid_is_null(&n->victim_gfid)) {
-        r = posix_handle_drop_dir(p, &n->victim_gfid, &n->to.parent->gfid, n->to.name);
+    if (n->has_victim) {
+        r = posix_handle_drop_dir(p, &n->victim->gfid, &n->to.parent->gfid, n->to.name);
         if (r < 0)
             log_event(LOG_WARNING, xl, "posix-rename-victim-handle",
-                      "the handle of the replaced %s stays: %s", GFID(&n->victim_gfid), strerror(-r));
+                      "the handle of the replaced %s stays: %s", GFID(&n->victim->gfid), strerror(-r));
     }
-    if (gfid_is_null(&n->gfid))
-        return 0;
-    r = posix_handle_set_dir(p, &n->gfid, &n->to.parent->gfid, n->to.name);
+    r = posix_handle_set_dir(p, &n->inode->gfid, &n->to.parent->gfid, n->to.name);
     if (r == 0 || r == -EEXIST) /* -EEXIST: it had no handle before either, its gfid is a file's by now */
         return 0;
     int back = posix_obj_rename(&n->to.obj, &n->from.obj);
     log_event(LOG_ERROR, xl, "posix-rename-handle",
-              "the handle of %s cannot be moved to %s/%s: %s; the rename is %s", GFID(&n->gfid),
+              "the handle of %s cannot be moved to %s/%s: %s; the rename is %s", GFID(&n->inode->gfid),
               GFID(&n->to.parent->gfid), n->to.name, strerror(-r), back == 0 ? "undone" : "left half done");
     return r;
 }
@@ -245,36 +221,33 @@ move_dir(struct xlator *xl, struct renaming *n)
 static int
 move_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
 {
-    bool has_handle = n->has_victim && !gfid_is_null(&n->victim_gfid);
-    bool is_last = has_handle && n->victim_st.st_nlink <= 2;
+    bool is_last = n->has_victim && n->victim_st.st_nlink <= 2;
     struct posix_obj handle;
     int r = 0;
 
     if (n->has_victim)
         n->large_fd = posix_hold_large(&n->to.obj, &n->victim_st);
     if (is_last)
-        r = posix_handle_retire(xl, &n->victim_gfid, n->victim_st.st_nlink, n->victim, &n->fate);
+        r = posix_handle_retire(xl, &n->victim->gfid, n->victim_st.st_nlink, n->victim, &n->fate);
     if (r < 0)
         return r;
     r = posix_obj_rename(&n->from.obj, &n->to.obj);
     if (r < 0) {
         if (is_last)
-            posix_handle_unretire(xl, &n->to.obj, &n->victim_gfid, n->victim, n->fate);
+            posix_handle_unretire(xl, &n->to.obj, &n->victim->gfid, n->victim, n->fate);
         return r;
     }
     if (n->fate == POSIX_HANDLE_IN_UNLINK)
         posix_unlinked_recheck(xl, n->victim);
-    if (has_handle && !is_last) {
-        posix_obj_gfid(posix_of(xl), &n->victim_gfid, false, &handle);
+    if (n->has_victim && !is_last) {
+        posix_obj_gfid(posix_of(xl), &n->victim->gfid, false, &handle);
         posix_gfid2path_remove(xl, &handle, &n->to.parent->gfid, n->to.name);
         posix_pgfid_count(xl, &handle, &n->to.parent->gfid, -1);
         r = posix_mdata_update(xl, &stk->caller, &handle, n->victim, NULL);
     }
-    if (!gfid_is_null(&n->gfid)) {
-        posix_gfid2path_remove(xl, &n->to.obj, &n->from.parent->gfid, n->from.name);
-        posix_gfid2path_set(xl, &n->to.obj, &n->to.parent->gfid, n->to.name);
-    }
-    if (!gfid_is_null(&n->gfid) && n->from.parent != n->to.parent) {
+    posix_gfid2path_remove(xl, &n->to.obj, &n->from.parent->gfid, n->from.name);
+    posix_gfid2path_set(xl, &n->to.obj, &n->to.parent->gfid, n->to.name);
+    if (n->from.parent != n->to.parent) {
         posix_pgfid_count(xl, &n->to.obj, &n->from.parent->gfid, -1);
         posix_pgfid_count(xl, &n->to.obj, &n->to.parent->gfid, 1);
     }
@@ -285,7 +258,7 @@ move_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
 static int
 rename_locked(struct xlator *xl, struct call_stack *stk, struct renaming *n)
 {
-    int r = may_replace(stk, n);
+    int r = may_replace(n);
 
     if (r == 0)
         r = victim_fill(stk, n);

@@ -138,13 +138,44 @@ call_loc(struct loc *loc, struct inode *parent, const char *name)
     loc->inode = inode_find_child(w.graph->inodes, parent, name);
 }
 
-/* 0, or -errno. */
+/* 0, or -errno. -FOP_NAME_CHANGED: loc does not tell what the disk has. */
 static inline int
-call_run(struct call_stack *stk)
+call_run_once(struct call_stack *stk)
 {
     call_stack_wind(stk, w.graph->brick);
     must(stk->owner == stk);
     return stk->reply.op_ret < 0 ? -stk->reply.op_errno : 0;
+}
+
+static inline int find(struct inode *parent, const char *name, struct iatt *out);
+
+static inline void
+call_loc_from_disk(struct loc *loc)
+{
+    struct iatt found;
+
+    if (!loc->parent || !loc->name)
+        return;
+    inode_unref(loc->inode);
+    loc->inode = find(loc->parent, loc->name, &found) == 0 && !gfid_is_null(&found.gfid)
+                     ? inode_link(w.graph->inodes, NULL, NULL, &found)
+                     : NULL;
+}
+
+/* 0, or -errno. */
+static inline int
+call_run(struct call_stack *stk)
+{
+    int r = call_run_once(stk);
+
+    for (int rounds = 0; r == -FOP_NAME_CHANGED && rounds < 1000; rounds++) {
+        call_loc_from_disk(&stk->call.loc);
+        call_loc_from_disk(&stk->call.loc2);
+        call_stack_again(stk);
+        stk->owner = NULL;
+        r = call_run_once(stk);
+    }
+    return r;
 }
 
 static inline struct gfid

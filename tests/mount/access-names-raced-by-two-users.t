@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Two users, each on a mount of his own, race for the same names in a folder with the sticky bit: open(O_CREAT), rename and unlink. What
+# one of them has made the other does not open, replace or remove. xlators/protocol/server/test-names.c has the same with the moments chosen.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+[[ $BRICKD == kiln ]] || skip_all "stock lets them"
+
+count=${KILN_RACE_COUNT:-1500}
+volume_new v 1x1
+volume_start v
+for user in alice bob; do
+    mount_kiln v "$T/$user" --attribute-timeout=0 --entry-timeout=0
+done
+mkdir -m 1777 "$T/alice/d"
+chmod 1777 "$T/alice/d"
+python3 "$tests_dir/mount/names_race.py" "$T/alice/d" "$T/bob/d" "$count" >"$T/races"
+is $? 0 "the races are run to their end"
+for kind in create rename unlink; do
+    read -r _ alices stolen status < <(grep "^$kind " "$T/races")
+    is "$stolen" stolen=0 "$kind: bob gets nothing of alice's in $count races"
+    is "$status" status=0 "$kind: alice's process ends well"
+    t "$kind: alice is first in some of them ($alices)" test "${alices#alices=}" -gt 0
+done
+mount_end "$T/alice"
+mount_end "$T/bob"
+volume_stop v
