@@ -6,7 +6,7 @@
 extern const struct xlator_type features_trash_xlator;
 
 static struct trash_wish seen;
-static bool has_wish;
+static bool has_wish, has_gfid_req;
 static char seen_dir[64], seen_eliminate[64], seen_inner[64];
 static enum fop made[8];
 static unsigned made_count;
@@ -18,7 +18,8 @@ bottom(struct xlator *xl, struct call_stack *stk)
     const struct fop_call *c = &stk->call;
 
     (void)xl;
-    if (c->fop == FOP_lookup && (!made_count || !c->loc.name))
+    has_gfid_req = dict_has(c->xdata, DICT_KEY_GFID_REQ);
+    if (c->fop == FOP_lookup && !has_gfid_req && (!made_count || !c->loc.name))
         return -ENOENT;
     if (c->fop == FOP_lookup)
         stk->reply.stat = (struct iatt){.gfid.b = {[15] = 5}, .mode = S_IFDIR | 0755};
@@ -118,6 +119,36 @@ START_TEST(nobody_moves_its_folders)
 }
 END_TEST
 
+static int
+ask_with_gfid(enum fop fop, const char *name, uint8_t gfid)
+{
+    struct bench_call *call = bench_call(fop, NULL);
+
+    call->stk->call.xdata = dict_new(&call->stk->arena);
+    ck_assert_int_eq(dict_set_gfid(call->stk->call.xdata, DICT_KEY_GFID_REQ, &(struct gfid){{[15] = gfid}}),
+                     0);
+    call->stk->call.loc = (struct loc){.parent = inode_root(bench_graph.inodes), .name = name};
+    return bench_run(call);
+}
+
+START_TEST(nothing_else_gets_their_gfids)
+{
+    static const enum fop fops[] = {FOP_mkdir, FOP_create, FOP_mknod, FOP_symlink};
+
+    for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++) {
+        ck_assert_int_eq(ask_with_gfid(fops[i], "d", 5), -EPERM);
+        ck_assert_int_eq(ask_with_gfid(fops[i], "d", 6), -EPERM);
+        ck_assert_int_eq(ask_with_gfid(fops[i], "d", 7), 0);
+    }
+    ck_assert_int_eq(ask_with_gfid(FOP_lookup, "d", 5), 0);
+    ck_assert(!has_gfid_req);
+    ck_assert_int_eq(ask_with_gfid(FOP_lookup, "d", 7), 0);
+    ck_assert(has_gfid_req);
+    ck_assert_int_eq(ask_with_gfid(FOP_lookup, ".trashcan", 5), 0);
+    ck_assert(has_gfid_req);
+}
+END_TEST
+
 START_TEST(a_path_is_no_name)
 {
     static const char *const bad[] = {"", "a/b", "/a", "..", ".", ".glusterfs"};
@@ -151,6 +182,7 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, bench_teardown);
     tcase_add_test(t, what_is_removed_is_kept);
     tcase_add_test(t, nobody_moves_its_folders);
+    tcase_add_test(t, nothing_else_gets_their_gfids);
     tcase_add_test(t, a_path_is_no_name);
     tcase_add_checked_fixture(o, setup_options, bench_teardown);
     tcase_add_test(o, the_options_say_where);

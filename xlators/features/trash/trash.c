@@ -2,7 +2,7 @@
 /* features/trash: what is removed is kept in a folder of the volume, .trashcan (spec: brick 10.9). Just above
  * the storage, which does the keeping (storage/posix/trash.c): it alone knows, under its locks, whether a
  * name is the last one. This layer says of a removal what is wanted, makes the folder when it starts, and
- * lets nobody make, move or remove that.
+ * lets no client make, move or remove that, or give its gfid to anything else.
  *
  * What clients' own work removes (heal, rebalance) is kept by trash-internal-op alone, in
  * .trashcan/internal_op. A file that is cut off is not kept, as with stock.
@@ -102,10 +102,34 @@ is_own_dir(const struct xlator *xl, const struct loc *loc)
     return gfid_equal(&loc->parent->gfid, &trash_gfid) && strcmp(loc->name, INTERNAL_DIR) == 0;
 }
 
+/* The folders are found by their gfids. (LOOKUP gives a gfid to an object that has none.) */
+static bool
+wants_own_gfid(const struct call_stack *stk)
+{
+    struct gfid gfid;
+
+    return dict_get_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0 &&
+           (gfid_equal(&gfid, &trash_gfid) || gfid_equal(&gfid, &internal_gfid));
+}
+
 static xl_verdict
 trash_name(struct xlator *xl, struct call_stack *stk)
 {
     return is_own_dir(xl, &stk->call.loc) ? -EPERM : XL_PASS;
+}
+
+static xl_verdict
+trash_make(struct xlator *xl, struct call_stack *stk)
+{
+    return is_own_dir(xl, &stk->call.loc) || wants_own_gfid(stk) ? -EPERM : XL_PASS;
+}
+
+static xl_verdict
+trash_lookup(struct xlator *xl, struct call_stack *stk)
+{
+    if (wants_own_gfid(stk) && !is_own_dir(xl, &stk->call.loc))
+        dict_remove(stk->call.xdata, DICT_KEY_GFID_REQ);
+    return XL_PASS;
 }
 
 static xl_verdict
@@ -260,7 +284,7 @@ take_over(struct xlator *xl, struct inode *root, struct inode *was, const char *
     stk->call.name2 = name;
     if (run(xl, stk, &move) == 0)
         inode_rename(xl->graph->inodes, root, old, root, name, was);
-    return move.err;
+    return move.err == -FOP_NAME_CHANGED ? -EEXIST : move.err; /* the new name is taken */
 }
 
 static int
@@ -343,7 +367,12 @@ const struct xlator_type features_trash_xlator = {
     .ops = &(const struct xlator_ops){
         .unlink = trash_unlink,
         .rmdir = trash_name,
-        .mkdir = trash_name,
+        .mkdir = trash_make,
+        .create = trash_make,
+        .mknod = trash_make,
+        .symlink = trash_make,
+        .lookup = trash_lookup,
         .rename = trash_rename,
+        .link = trash_rename,
     },
 };
