@@ -6,7 +6,9 @@
  * taken, it looks again and, if it is still so, heals.
  *
  * System calls, plus those of the xattr fill:
- *   name, inode known or no such   2: stat, stat parent
+ *   name, inode known or no such   2: stat, stat parent; the first time after any change of a known object
+ *                                  its gfid is read, too (a directory is opened for that: 4 more, or 1 if it
+ *                                  is asked for its xattrs)
  *   name, inode new to the table   8: stat, open and stat parent, get gfid, stat handle, get mdata, close,
  *                                  stat parent: the walk through the parent's handle is dearer than these
  *                                  three, and is done three times, not four
@@ -285,11 +287,33 @@ lookup_cold(struct xlator *xl, const struct call_stack *stk, struct looking *l)
     return r;
 }
 
+/* Is the object that has the number of this inode still the inode's, by its gfid and its handle? Someone on
+ * this machine may have taken either away, or given it another gfid. *own: the object at its own address. */
+static bool
+is_still_its_object(struct xlator *xl, struct inode *inode, const struct stat *st, unsigned births,
+                    struct posix_obj *own)
+{
+    struct gfid found;
+
+    posix_obj_inode(posix_of(xl), inode, own);
+    if (posix_inode_is_unchanged(xl, inode, st))
+        return true;
+    if (posix_obj_get_gfid(own, &found) == 0 && gfid_equal(&found, &inode->gfid)) {
+        posix_inode_met(xl, inode, st, births);
+        return true;
+    }
+    posix_obj_done(own);
+    posix_inode_doubt(xl, inode);
+    return false;
+}
+
 /* Finds out what is under the name. */
 static int
 lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l)
 {
     struct posix *p = posix_of(xl);
+    struct inode *known = stk->call.loc.inode;
+    unsigned births = posix_inode_births(xl, known);
     struct posix_obj own;
     int r = posix_obj_peek(&l->obj, &l->st);
 
@@ -299,12 +323,11 @@ lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l)
         return r;
     if (l->st.st_ino == p->handles_ino && l->st.st_dev == p->dev)
         return -ENOENT;
-    if (!posix_inode_is(xl, stk->call.loc.inode, &l->st) ||
-        !posix_inode_has_handle(xl, stk->call.loc.inode))
+    if (!posix_inode_is(xl, known, &l->st) || !posix_inode_has_handle(xl, known) ||
+        !is_still_its_object(xl, known, &l->st, births, &own))
         return lookup_cold(xl, stk, l);
-    l->inode = inode_ref(stk->call.loc.inode);
-    l->gfid = l->inode->gfid;
-    posix_obj_inode(p, l->inode, &own);
+    l->inode = inode_ref(known);
+    l->gfid = known->gfid;
     take_own(l, &own);
     return 0;
 }

@@ -156,6 +156,8 @@ struct posix_inode {
     atomic_bool is_kept;
     /* st_ino on the disk, of a look that was checked; 0: none yet, or forgotten. Written under lock */
     _Atomic uint64_t backend_ino;
+    /* st_ctim of the last look that read trusted.gfid, in nanoseconds; 0: none. Written under lock */
+    _Atomic int64_t checked_ctime;
     atomic_uint births;           /* how often backend_ino was forgotten. Written under lock */
     bool is_leaving;              /* under lock: see posix_inode_leaves() */
     /* the handle led to backend_ino: forgotten with it. Written under lock */
@@ -181,6 +183,12 @@ unsigned posix_inode_births(const struct xlator *xl, struct inode *inode);
 /* It was looked at and checked: its number is good, unless the object has gone or was made anew meanwhile.
  * `inode` may be NULL. */
 void posix_inode_met(struct xlator *xl, struct inode *inode, const struct stat *st, unsigned births);
+/* Has nothing about the object changed since its gfid was read last? Whoever takes the gfid away by hand, or
+ * gives the object another, changes the ctime, but so does every other change. `st`: a stat of the object. */
+bool posix_inode_is_unchanged(const struct xlator *xl, struct inode *inode, const struct stat *st);
+/* The object of this number no longer has the inode's gfid, or the handle has gone: the number is forgotten.
+ */
+void posix_inode_doubt(struct xlator *xl, struct inode *inode);
 /* It was met through its handle: a LOOKUP by name need not look there again. One that was met by its name, as
  * READDIRP does, may have none. `births` as for posix_inode_met(). */
 void posix_inode_led(struct xlator *xl, struct inode *inode, unsigned births);

@@ -100,6 +100,23 @@ posix_inode_births(const struct xlator *xl, struct inode *inode)
     return ctx ? atomic_load_explicit(&ctx->births, memory_order_acquire) : 0;
 }
 
+static int64_t
+nanoseconds(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+/* What a later look compares with: 0 if the next change may get the same ctime, because the clock that file
+ * systems take it from has not moved on since. */
+static int64_t
+ctime_to_remember(const struct stat *st)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return nanoseconds(&st->st_ctim) < nanoseconds(&now) ? nanoseconds(&st->st_ctim) : 0;
+}
+
 void
 posix_inode_met(struct xlator *xl, struct inode *inode, const struct stat *st, unsigned births)
 {
@@ -108,9 +125,20 @@ posix_inode_met(struct xlator *xl, struct inode *inode, const struct stat *st, u
     if (!ctx || st->st_dev != posix_of(xl)->dev)
         return;
     pthread_mutex_lock(&ctx->lock);
-    if (ctx->births == births && !ctx->is_leaving && !atomic_load(&ctx->is_unlinked))
+    if (ctx->births == births && !ctx->is_leaving && !atomic_load(&ctx->is_unlinked)) {
         atomic_store_explicit(&ctx->backend_ino, st->st_ino, memory_order_relaxed);
+        atomic_store_explicit(&ctx->checked_ctime, ctime_to_remember(st), memory_order_relaxed);
+    }
     pthread_mutex_unlock(&ctx->lock);
+}
+
+bool
+posix_inode_is_unchanged(const struct xlator *xl, struct inode *inode, const struct stat *st)
+{
+    const struct posix_inode *ctx = inode_ctx(inode, xl);
+
+    return ctx &&
+           atomic_load_explicit(&ctx->checked_ctime, memory_order_relaxed) == nanoseconds(&st->st_ctim);
 }
 
 void
@@ -141,6 +169,18 @@ forget_object_locked(struct posix_inode *ctx)
     atomic_fetch_add(&ctx->births, 1);
     atomic_store(&ctx->has_handle, false);
     atomic_store_explicit(&ctx->backend_ino, 0, memory_order_relaxed);
+}
+
+void
+posix_inode_doubt(struct xlator *xl, struct inode *inode)
+{
+    struct posix_inode *ctx = inode_ctx(inode, xl);
+
+    if (!ctx)
+        return;
+    pthread_mutex_lock(&ctx->lock);
+    forget_object_locked(ctx);
+    pthread_mutex_unlock(&ctx->lock);
 }
 
 void

@@ -109,6 +109,138 @@ START_TEST(lookup_meets_the_inode)
 }
 END_TEST
 
+/* ---- what is done by hand while the brick serves --------------------------------------------- */
+
+static void
+path_of(const char *name, char path[128])
+{
+    snprintf(path, 128, "%s/%s", w.dir, name);
+}
+
+/* The clock of the file system moves on: from now on a change gets another ctime than the last one. */
+static void
+wait_for_the_clock(const char *name)
+{
+    char path[128];
+    struct stat st;
+    struct timespec now;
+
+    path_of(name, path);
+    ck_assert_int_eq(lstat(path, &st), 0);
+    do
+        clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    while (now.tv_sec == st.st_ctim.tv_sec && now.tv_nsec == st.st_ctim.tv_nsec);
+}
+
+static struct inode *
+make_met(enum fop fop, const char *name)
+{
+    struct inode *inode = make(fop, w.root, name);
+
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(find(w.root, name, NULL), 0);
+        wait_for_the_clock(name);
+    }
+    ck_assert(posix_inode_is_met(w.xl, inode) && posix_inode_has_handle(w.xl, inode));
+    return inode;
+}
+
+/* An object that has its mdata and changed less than a second ago may be in the making: ENOENT until then. */
+static int
+find_with_gfid(const char *name, const struct gfid *gfid, struct iatt *out)
+{
+    int r = -ENOENT;
+
+    for (int i = 0; i < 500 && r == -ENOENT; i++) {
+        struct call_stack stk;
+
+        if (i > 0)
+            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        call_begin(&stk, FOP_lookup);
+        call_loc(&stk.call.loc, w.root, name);
+        want_gfid(&stk, gfid);
+        r = call_run(&stk);
+        *out = stk.reply.stat;
+        call_stack_release(&stk);
+    }
+    return r;
+}
+
+START_TEST(a_gfid_taken_away_by_hand_is_given_back)
+{
+    const enum fop fops[] = {FOP_create, FOP_mkdir, FOP_symlink};
+    const char *const names[] = {"f", "d", "l"};
+    struct iatt iatt;
+    char path[128];
+
+    for (int i = 0; i < 3; i++) {
+        struct inode *inode = make_met(fops[i], names[i]);
+
+        path_of(names[i], path);
+        ck_assert_int_eq(lremovexattr(path, "trusted.gfid"), 0);
+        ck_assert_int_eq(unlinkat(w.p->handles_fd, HANDLE(&inode->gfid), 0), 0);
+        ck_assert_int_eq(find(w.root, names[i], NULL), -ENODATA);
+        ck_assert_int_eq(find_with_gfid(names[i], &inode->gfid, &iatt), 0);
+        ck_assert(gfid_equal(&iatt.gfid, &inode->gfid));
+        ck_assert(has_handle_of(&inode->gfid));
+        ck_assert_int_eq(find(w.root, names[i], NULL), 0);
+        ck_assert_int_eq(find_gfid(&inode->gfid, NULL), 0);
+        inode_unref(inode);
+    }
+}
+END_TEST
+
+START_TEST(a_gfid_alone_or_a_handle_alone_is_given_back)
+{
+    const enum fop fops[] = {FOP_create, FOP_mkdir};
+    const char *const names[] = {"f", "d"};
+    struct iatt iatt;
+    char path[128];
+
+    for (int i = 0; i < 2; i++) {
+        struct inode *inode = make_met(fops[i], names[i]);
+
+        path_of(names[i], path);
+        ck_assert_int_eq(lremovexattr(path, "trusted.gfid"), 0);
+        ck_assert_int_eq(find_with_gfid(names[i], &inode->gfid, &iatt), 0);
+        ck_assert(gfid_equal(&iatt.gfid, &inode->gfid));
+        wait_for_the_clock(names[i]);
+        ck_assert_int_eq(find(w.root, names[i], NULL), 0);
+        wait_for_the_clock(names[i]);
+        ck_assert_int_eq(unlinkat(w.p->handles_fd, HANDLE(&inode->gfid), 0), 0);
+        if (i == 1) /* the ctime of a folder does not tell of its handle */
+            ck_assert_int_eq(chmod(path, 0700), 0);
+        ck_assert_int_eq(find(w.root, names[i], NULL), 0);
+        ck_assert(has_handle_of(&inode->gfid));
+        inode_unref(inode);
+    }
+}
+END_TEST
+
+START_TEST(another_gfid_given_by_hand_is_answered)
+{
+    const enum fop fops[] = {FOP_create, FOP_mkdir};
+    const char *const names[] = {"f", "d"};
+    struct iatt iatt;
+    char path[128];
+
+    for (int i = 0; i < 2; i++) {
+        struct inode *inode = make_met(fops[i], names[i]);
+        struct gfid other = fresh_gfid();
+
+        path_of(names[i], path);
+        ck_assert_int_eq(lsetxattr(path, "trusted.gfid", other.b, 16, XATTR_REPLACE), 0);
+        for (int round = 0; round < 2; round++) {
+            ck_assert_int_eq(find(w.root, names[i], &iatt), 0);
+            ck_assert(gfid_equal(&iatt.gfid, &other));
+            ck_assert_int_eq(find_gfid(&other, &iatt), 0);
+            ck_assert_int_eq(find_gfid(&inode->gfid, NULL), -ESTALE);
+        }
+        inode_unref(inode);
+    }
+}
+END_TEST
+
 /* ---- deep trees ------------------------------------------------------------------------------ */
 
 /* More than 40 levels: the kernel does not follow so many handles. */
@@ -327,6 +459,9 @@ test_suite(void)
     tcase_add_test(names, setattr_of_a_directory);
     tcase_add_test(names, paths_too_long);
     tcase_add_test(names, lookup_meets_the_inode);
+    tcase_add_test(names, a_gfid_taken_away_by_hand_is_given_back);
+    tcase_add_test(names, a_gfid_alone_or_a_handle_alone_is_given_back);
+    tcase_add_test(names, another_gfid_given_by_hand_is_answered);
     tcase_add_test(names, paths_too_long_are_removed);
     tcase_add_test(names, setattr_times_and_mode);
     tcase_add_test(names, statfs_is_less_than_the_disk);
