@@ -87,10 +87,35 @@ daemon_start "$(brick_of 0)"
 wait_for 240 "both children" children_up 2
 
 # ---- nobody knows
-for name in data both gfid kind; do
+for name in data both mode gfid kind; do
     t "$name: EIO" wait_for 240 "EIO" is_eio cat "$mnt/$name"
 done
 t "it is not written either" is_eio bash -c "echo no >>'$mnt/data'"
+for name in data both mode folder; do
+    t "$name: its attributes are those of one copy" stat "$mnt/$name"
+done
+t "all files with a gfid are listed with attributes" ls -ld "$mnt/data" "$mnt/both" "$mnt/mode" "$mnt/folder"
+t "files in split-brain are opened, FSTAT answers, READ and WRITE fail" python3 - "$mnt" <<'END'
+import errno, os, sys
+
+def failed(call, *args):
+    try:
+        call(*args)
+    except OSError as error:
+        return error.errno == errno.EIO
+
+for name in "data", "both", "mode":
+    for flags in os.O_RDONLY, os.O_WRONLY, os.O_RDWR | os.O_APPEND:
+        fd = os.open(os.path.join(sys.argv[1], name), flags)
+        assert os.fstat(fd).st_size > 0, name
+        reads = flags == os.O_RDONLY
+        assert failed(os.read, fd, 10) if reads else failed(os.write, fd, b"no"), (name, flags)
+        try:
+            os.close(fd)
+        except OSError:
+            assert not reads
+    assert failed(os.open, os.path.join(sys.argv[1], name), os.O_WRONLY | os.O_TRUNC), name
+END
 t "names are listed, of a folder in split-brain too" grep -q gfid <(ls "$mnt" 2>/dev/null)
 is "$(cat "$mnt/fine")" fine "what is not in split-brain is read"
 choices="Choices:v-client-0,v-client-1"
@@ -124,6 +149,13 @@ t_here "healed from the first, attributes, too" said heal-finalize v-client-0 bo
 is "$(cat "${bricks[1]}/both") $(stat -c %a "${bricks[1]}/both")" "first 600" "the second brick has what the first has"
 t_here "a folder" said heal-finalize v-client-1 folder
 is "$(stat -c %a "${bricks[0]}/folder")" 711 "the first brick has it"
+t_here "unmounted" mount_end "$mnt"
+
+# ---- attributes that the kernel asks for each time
+mount_kiln v "$mnt" --attribute-timeout=0 --statedump-dir "$T/dumps"
+wait_for 240 "both children" children_up 2
+t "attributes in split-brain are told to GETATTR, too" bash -c "exec 3<'$mnt/mode' && stat '$mnt/mode' && stat /dev/fd/3 -L"
+t "such a file is removed" bash -c "cp /dev/null '$mnt/asked' && rm -i '$mnt/asked' <<<yes && ! [[ -e '$mnt/asked' ]]"
 t_here "unmounted" mount_end "$mnt"
 
 # ---- the volume knows

@@ -213,13 +213,15 @@ opendir_go(struct op *op)
     reply_or_fail(op, open_to_list(op));
 }
 
+/* A file whose contents are in split-brain is opened: FSTAT tells its attributes, READ and WRITE fail (EIO),
+ * or READ has the copy that the user has chosen. To cut it would be to write it. */
 void
 open_go(struct op *op)
 {
-    int err = op_admit(op, op->inode, CHANGE_DATA);
+    struct view v;
+    bool cuts = op->stk->call.flags & O_TRUNC;
+    int err = cuts ? op_admit(op, op->inode, CHANGE_DATA) : view_of(op, op->inode, &v);
 
-    if (err == -EIO && split_choice(op->r, op->inode) >= 0)
-        err = 0; /* to be read there; what is written is refused */
     if (!err)
         err = open_all(op);
     if (!err && op->stk->call.flags & O_TRUNC) {

@@ -6,8 +6,9 @@
  *                             alike
  *      ask it                 if it cannot answer, the next good one
  *
- * No good one is split-brain: EIO, unless the user has chosen one (split-brain.c); but a directory is listed,
- * from one child to its end, whose cookies mean nothing to the others. Only one that goes away before it has
+ * No good one is split-brain: EIO, unless the user has chosen one (split-brain.c). But STAT answers what
+ * LOOKUP does, one copy's attributes, so that a name can be seen and removed; and a directory is listed, from
+ * one child to its end, whose cookies mean nothing to the others. Only one that goes away before it has
  * told the list's beginning is followed by another one. No lock is taken: a write under way is
  * seen or not, as on one file system. */
 #include <errno.h>
@@ -34,6 +35,19 @@ read_is_answer(int ret)
     }
 }
 
+/* Owner and mode, and how long it is: of a copy that is good for all, or for the former; else as
+ * lookup.c:best_of() chooses, so that both answer the same. */
+static child_set
+good_for_stat(const struct view *v, child_set all)
+{
+    const child_set sets[] = {v->data & v->metadata & all, v->metadata & all, v->data & all, all};
+    size_t i = 0;
+
+    while (!sets[i])
+        i++;
+    return sets[i];
+}
+
 child_set
 read_good_for(const struct op *op, const struct view *v)
 {
@@ -42,15 +56,15 @@ read_good_for(const struct op *op, const struct view *v)
     switch (op->fop) {
     case FOP_readv:
     case FOP_seek:
-    case FOP_rchecksum:
-        return v->data;
+    case FOP_rchecksum: /* nobody knows who may, if the mode is in split-brain */
+        return v->metadata ? v->data : 0;
     case FOP_opendir:
     case FOP_readdir: /* names can be missing then, which says less than that none can be seen */
     case FOP_readdirp:
         return v->data ? v->data : op->r->all;
     case FOP_stat:
-    case FOP_fstat: /* owner and mode, and how long it is */
-        return v->data & v->metadata ? v->data & v->metadata : v->metadata & not_arbiter;
+    case FOP_fstat:
+        return good_for_stat(v, op->r->all & not_arbiter);
     default:
         return v->metadata;
     }

@@ -210,8 +210,9 @@ op_admit(struct op *op, struct inode *inode, enum change what)
 {
     struct view v;
     int err = view_of(op, inode, &v);
+    bool is_owned = what != CHANGE_DATA || v.metadata; /* else nobody knows who may write it */
 
-    op->readable = err ? 0 : what == CHANGE_METADATA ? v.metadata : v.data;
+    op->readable = err || !is_owned ? 0 : what == CHANGE_METADATA ? v.metadata : v.data;
     return err ? err : op->readable ? 0 : -EIO;
 }
 
