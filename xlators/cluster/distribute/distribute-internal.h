@@ -87,6 +87,7 @@ struct op {
     struct call_stack *stk;
     uint8_t owner[8]; /* of its locks */
     bool has_names;   /* it has the locks of the names that it looks up */
+    bool has_given;   /* it has given a gfid to what had none: once is enough */
     bool is_pressing; /* its calls must be made: by spare ones */
 };
 

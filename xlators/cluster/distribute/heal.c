@@ -342,6 +342,28 @@ mkdir_call(const struct op *o, struct inode *parent, const char *name, const str
     return dist_call_put_uint(stk, DICT_KEY_INTERNAL_CTX, 1);
 }
 
+/* Is there a folder of this name that has no gfid? Its maker has died, or it lay on the brick before. */
+static bool
+is_nameless_folder(const struct op *o, unsigned i, struct inode *parent, const char *name)
+{
+    struct call_stack *stk =
+        dist_call_put_int(dist_call_for_name(dist_call_new_internal(o, FOP_lookup), parent, name),
+                          DICT_KEY_GFIDLESS_LOOKUP, 1);
+    bool is = dist_call_at(o, i, stk) >= 0 && S_ISDIR(stk->reply.stat.mode);
+
+    if (stk)
+        call_stack_free(stk);
+    return is;
+}
+
+/* It gets the gfid that the others have. */
+static struct call_stack *
+give_gfid_call(const struct op *o, struct inode *parent, const char *name, const struct iatt *master)
+{
+    return dist_call_put_gfid(dist_call_for_name(dist_call_new_internal(o, FOP_lookup), parent, name),
+                              DICT_KEY_GFID_REQ, &master->gfid);
+}
+
 static int
 make_where_missing(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
                    struct inode *folder, const struct iatt *master)
@@ -359,6 +381,8 @@ make_where_missing(const struct op *o, struct folder_look *f, struct inode *pare
     for (unsigned i = 0; i < fan.count; i++) {
         if (f->layout->of[i].err == ENOENT || f->layout->of[i].err == ESTALE)
             dist_fan_add(&fan, i, mkdir_call(o, parent, name, master, xattrs));
+        else if (f->layout->of[i].err == ENODATA && is_nameless_folder(o, i, parent, name))
+            dist_fan_add(&fan, i, give_gfid_call(o, parent, name, master));
     }
     err = dist_fan_go(&fan);
     for (unsigned i = 0; i < fan.count && !err; i++) {

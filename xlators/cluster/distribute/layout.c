@@ -164,6 +164,7 @@ count_errors(const struct layout *l, struct layout_flaws *out)
         case 0: break;
         case LAYOUT_NO_XATTR: out->no_xattr++; break;
         case ENOENT:
+        case ENODATA:
         case ESTALE: out->missing++; break;
         case ENOTCONN: out->away++; break;
         default: out->other++; break;

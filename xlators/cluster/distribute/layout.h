@@ -45,7 +45,7 @@ struct layout {
 /* What is wrong with it. */
 struct layout_flaws {
     unsigned holes, overlaps;
-    unsigned missing;  /* the folder is not there */
+    unsigned missing;  /* the folder is not there, or has no gfid (ENODATA) */
     unsigned no_xattr; /* it is, without a range */
     unsigned away;     /* ENOTCONN */
     unsigned other;    /* further errors, and what does not decode */

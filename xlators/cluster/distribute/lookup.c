@@ -13,7 +13,9 @@
  *      So it does if the hashed subvolume has nothing and another one, as remembered, the file: who was
  *      killed in a rename has left it so. Others learn of such a name by a list only, as by stock's client.
  *   5. There, but without a gfid: LOOKUP everywhere once more, after the locks of the name were had. Stock
- *      bricks show a folder that is being made so. ENODATA is for one whose maker has died.
+ *      bricks show a folder that is being made so. One whose maker has died, and one that lay on the brick
+ *      before there was a volume, gets the gfid that the caller has brought, on all subvolumes that have it,
+ *      under the locks of the name. Folders that have a gfid on another subvolume get that (heal.c).
  * A folder whose name is known is looked for on all subvolumes at once.
  *
  * By gfid: on all subvolumes at once.
@@ -287,7 +289,7 @@ wants_mending(const struct op *o, const struct everywhere *e)
 {
     if (e->hashed < 0 || e->folder >= 0)
         return false;
-    if (e->has_strays || (e->has_linkto && e->file < 0))
+    if (e->has_strays || (e->no_data && e->file < 0) || (e->has_linkto && e->file < 0))
         return true;
     return e->file >= 0 && e->file != e->hashed && (!leads_there(o, e) || !same_gfid(e));
 }
@@ -325,16 +327,60 @@ remove_strays(const struct op *o, const struct everywhere *e, struct inode *pare
     }
 }
 
+/* The objects that have no gfid get one: that of the linkto file that leads to them, else the caller's. 0:
+ * some have it now. -ENODATA: the caller has brought none, or the bricks think that they are being made. */
+static int
+give_gfid(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
+{
+    const struct dict *brought = o->stk->call.fop == FOP_lookup ? o->stk->call.xdata : NULL;
+    struct gfid gfid;
+    struct fan fan;
+    bool has_given = false;
+
+    if (!brought || dict_get_gfid(brought, DICT_KEY_GFID_REQ, &gfid))
+        return -ENODATA;
+    if (e->has_linkto)
+        gfid = e->fan.call[e->hashed]->reply.stat.gfid;
+    int err = dist_fan_begin(&fan, o);
+
+    for (unsigned i = 0; i < fan.count; i++) {
+        if (dist_fan_result(&e->fan, i) == -ENODATA)
+            dist_fan_add(&fan, i,
+                         dist_call_put_gfid(lookup_call(o, parent, name, NULL, false), DICT_KEY_GFID_REQ,
+                                            &gfid));
+    }
+    if (!err)
+        err = dist_fan_go(&fan);
+    for (unsigned i = 0; i < fan.count && !err; i++)
+        has_given |= dist_fan_result(&fan, i) >= 0;
+    dist_fan_end(&fan);
+    return err ? err : has_given ? 0 : -ENODATA;
+}
+
 static int
 nothing_found(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
 {
     if (e->has_linkto && o->has_names)
         (void)linkto_remove(o, (unsigned)e->hashed, parent, name, true);
-    if (e->no_data)
-        return -ENODATA;
     /* Somebody who might have it has not answered; but a name that is hashed to one that is away is not
      * there. */
     return e->err && e->err != -ENOTCONN ? e->err : child_longest_up(o->d) < 0 ? -ENOTCONN : -ENOENT;
+}
+
+static int look_everywhere(const struct op *o, struct inode *parent, const char *name, int hashed,
+                           struct found *out);
+
+/* No subvolume has it with a gfid, some have it without one. */
+static int
+judge_nameless(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name,
+               struct found *out)
+{
+    struct op again = *o;
+    bool may_give = !o->has_given && (o->has_names || e->hashed < 0);
+    int err = may_give ? give_gfid(o, e, parent, name) : -ENODATA;
+
+    again.has_given = true;
+    return err ? err : look_everywhere(&again, parent, name, e->hashed, out);
 }
 
 static int
@@ -348,6 +394,8 @@ judge(const struct op *o, struct everywhere *e, struct inode *parent, const char
         err = -EIO;
     else if (e->folder >= 0)
         err = is_folder(o, parent, name, NULL, -1, NULL, out);
+    else if (e->file < 0 && e->no_data)
+        err = judge_nameless(o, e, parent, name, out);
     else if (e->file < 0)
         err = nothing_found(o, e, parent, name);
     else if (e->file != e->hashed && e->hashed >= 0)

@@ -367,6 +367,34 @@ give_gfid(const struct heal *h, const struct behind *b, unsigned i)
     return heal_send(h, i, name_call(h, b, FOP_lookup, i));
 }
 
+/* No child knows a gfid for the name: each that has it gets the one of the LOOKUP that has found it so.
+ * Others do the same under the same lock, or find it done. */
+static int
+give_fresh_gfid(const struct heal *h, struct behind *b)
+{
+    struct iatt a = b->stat[child_first(b->has)];
+    int err = 0;
+
+    a.gfid = h->fresh;
+    for_each_child (i, b->has)
+        err = (b->stat[i].mode ^ a.mode) & S_IFMT ? -EIO : err;
+    if (err || gfid_is_null(&h->fresh))
+        return -EIO;
+    b->inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &a);
+    if (!b->inode)
+        return -ENOMEM;
+    for_each_child (i, b->has) {
+        int ret = give_gfid(h, b, i);
+
+        err = ret < 0 ? ret : err;
+        b->stat[i].gfid = h->fresh;
+    }
+    inode_unref(b->inode);
+    b->inode = NULL;
+    b->nameless = 0;
+    return err;
+}
+
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 static bool
@@ -436,9 +464,15 @@ mend(struct heal *h, struct behind *b)
         return 0;
     if (is_clear && !believed)
         return remove_from(h, b, b->has);
+    if (b->nameless == b->has) {
+        int err = give_fresh_gfid(h, b);
+
+        if (err)
+            return err;
+    }
     believed &= ~b->nameless;
     if (!believed)
-        return -EIO; /* nobody knows the gfid */
+        return -EIO; /* the gfid is known by stale copies only */
     if (same_as(b, believed, child_first(believed)) == believed)
         return spread(h, b, child_first(believed));
     int winner = may_policy_decide(b, believed) ? split_favorite(h->op.r, b->stat, believed) : -1;
@@ -478,6 +512,8 @@ heal_name(struct op *op)
     struct heal h;
 
     heal_begin(&h, op->r, op->dir);
+    if (op->stk->call.xdata)
+        (void)dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &h.fresh); /* null: not there */
     int err = heal_lock(&h, &e);
 
     if (!err) {

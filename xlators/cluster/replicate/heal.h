@@ -45,6 +45,7 @@ struct heal {
     struct direction way;
     bool has_chosen; /* split-brain is healed from this child: somebody has said so */
     unsigned chosen;
+    struct gfid fresh; /* for an object that has none on any child; null: none is to be given */
 };
 
 /* Takes a reference to the inode. */

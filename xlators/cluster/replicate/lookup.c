@@ -8,25 +8,27 @@
  *      gfids differ        EIO: nobody can tell which is meant; unless only children differ that the
  *                          directory may not be read from
  *
- * Before that is decided, a name that some have and others not, or that has no gfid or different ones, is
- * healed under its lock (heal-name.c) and asked for again, if all children are there; with quorum, only if
- * those that have it are too few, or one that the directory may be read from has not. No lock is taken
- * otherwise. In between, a name that another client makes or removes may be on some children only; if it is
- * on a good one, it is there. What else is to be healed of the object is, in the background (heal.c). */
+ * Before that is decided, a name that some have and others not, or whose object has no gfid or different
+ * ones, is healed under its lock (heal-name.c) and asked for again, if all children are there; with quorum,
+ * only if those that have it are too few, or one that the directory may be read from has not. No lock is
+ * taken otherwise. In between, a name that another client makes or removes may be on some children only; if
+ * it is on a good one, it is there. What else is to be healed of the object is, in the background (heal.c).
+ */
 #include <errno.h>
 
 #include "xlators/cluster/replicate/heal.h"
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* A gfid for what has none is given to bricks only when all have said that it has none. */
+/* A gfid for an object that has none is given under the name's lock (heal-name.c), so that all children have
+ * the same. */
 static struct call_stack *
-lookup_call(const struct op *op, unsigned i, bool gives_gfid)
+lookup_call(const struct op *op, unsigned i)
 {
     struct call_stack *stk = op_fork(op, i);
     struct dict *d = stk ? call_xdata(stk) : NULL;
 
-    if (d && !gives_gfid)
+    if (d)
         dict_remove(d, DICT_KEY_GFID_REQ);
     if (d && !view_ask(op->r, d, false))
         return stk;
@@ -37,25 +39,12 @@ lookup_call(const struct op *op, unsigned i, bool gives_gfid)
 
 /* The answers are for fan_end() in any case. 0; -ENOMEM: not all were asked, or heard. */
 static int
-ask(const struct op *op, struct fan *f, child_set up, bool gives_gfid)
+ask(const struct op *op, struct fan *f, child_set up)
 {
     fan_begin(f);
-    for_each_child(i, up) fan_wind(f, op, i, lookup_call(op, i, gives_gfid));
+    for_each_child(i, up) fan_wind(f, op, i, lookup_call(op, i));
     fan_wait(f);
     return fan_is_short(f) ? -ENOMEM : 0;
-}
-
-static bool
-all_lack_gfid(const struct op *op, const struct fan *f)
-{
-    if (f->sent != op->r->all)
-        return false;
-    for_each_child(i, f->sent)
-    {
-        if (f->ret[i] != -ENODATA)
-            return false;
-    }
-    return true;
 }
 
 /* ---- putting replies together ---------------------------------------------------------------- */
@@ -197,15 +186,11 @@ lookup_go(struct op *op)
         op_fail(op, -ENOTCONN);
         return;
     }
-    int err = ask(op, &f, up, false);
-    if (!err && all_lack_gfid(op, &f)) {
-        fan_end(&f);
-        err = ask(op, &f, up, true);
-    }
+    int err = ask(op, &f, up);
     if (!err && is_to_heal(op, &f)) {
         fan_end(&f);
         (void)heal_name(op); /* what is not mended is judged by what it is then */
-        err = ask(op, &f, up, false);
+        err = ask(op, &f, up);
     }
     if (!err)
         err = judge(op, &f, &found);
