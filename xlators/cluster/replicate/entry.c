@@ -3,8 +3,10 @@
  *
  *      lock        the name in its directory; rmdir also all names of what goes; rename both names, and all
  *                  names of a directory in the new place. In the order of gfids, then of names
- *      mark        entry dirty +1 on the directory (both of them), only if a child is missing, with the name,
- *                  by which healers find what has changed
+ *      mark        only if a child is missing: entry +1 about it on the directory (both of them), with the
+ *                  name, by which healers find what has changed. If the child has not been up since the mount
+ *                  began, the first mark on each directory also says data +1: healers compare all names of
+ *                  it, because the mount before this one may have ended in a change of any of them
  *      change      on all
  *      new entry   what was made while a child was missing gets marks of its own, for healers must make it
  *                  there and fill it: metadata +1; of a file data +1; of a directory entry +1, and data +1,

@@ -3,7 +3,7 @@
  * last of them:
  *
  *      FREE --first writer--> TAKING: lock the whole file, dirty +1 --> HELD --------> ENDING --> FREE
- *                                                                       writers come   FSYNC if needed,
+ *                             and +1 about missing children             writers come   FSYNC if needed,
  *                                                                       and go         dirty -1, marks,
  *                                                                                      unlock
  *
@@ -11,6 +11,15 @@
  * it: a second without a writer, the close of a file, a change that does not wait (truncate), a child that
  * failed, came or went, another client that waits for the lock, the end of the mount. Only what is wrong is
  * marked: a hold whose writers have all succeeded takes its dirty mark back and leaves nothing.
+ *
+ * Children that are missing when the hold is taken are accused (pending xattr) with the dirty mark, by copies
+ * that are a quorum and of which one is good. So after the death of the mount, or of a brick, at any moment
+ * the missing ones are healed from the others, however long each copy is: writes are answered long before
+ * the hold ends, and from dirty marks alone a healer would take the longest copy. Of data, dirty beside an
+ * accusation does no harm: healers then also compare the copies that nobody accuses, among which a write may
+ * be half done. A child that goes during the hold is accused before the write that missed it is answered; the
+ * dirty mark on its own disk says nothing against that. If nothing was changed, the accusations are taken
+ * back with the dirty mark.
  *
  * Dirty is taken back only when what was written is on stable storage on all children, for then they are
  * promised to be equal: so FSYNC comes before, but for writes that were synchronous, and for those that made
@@ -110,10 +119,11 @@ marks_after(struct op *op, struct hold *h)
         return -ENOTCONN;
     if (h->has_changed && !(op_has_quorum(op, good) && good & h->readable))
         return -ENOTCONN; /* who is left may not accuse the others: both dirty marks stay */
-    m.accused = h->has_changed ? op->r->all & ~good : 0;
-    m.about.count[CHANGE_DATA] = 1;
+    m.accused = h->has_changed ? op->r->all & ~good & ~h->accused : h->accused;
+    m.about.count[CHANGE_DATA] = h->has_changed ? 1 : (uint32_t)-1;
     m.dirty.count[CHANGE_DATA] = (uint32_t)-1;
-    view_drop(op->r, h->inode, CHANGE_DATA, m.accused);
+    if (h->has_changed)
+        view_drop(op->r, h->inode, CHANGE_DATA, m.accused);
     fan_insist(&f, op, good, marks_make, &m);
     int err = op_has_quorum(op, fan_done(&f)) ? 0 : -ENOTCONN;
     if (err && fan_errno(&f))
@@ -336,6 +346,15 @@ check_marked(const struct op *op, struct hold *h, const struct fan *f)
     return h->readable ? 0 : -EIO;
 }
 
+/* May those that have given the lock accuse the others? `err`: why these have not. */
+static int
+check_locked(const struct op *op, const struct hold *h, int err)
+{
+    if (!op_has_quorum(op, h->locked))
+        return err ? -err : -ENOTCONN;
+    return is_of_data(h) && op->readable && !(h->locked & op->readable) ? -EIO : 0;
+}
+
 static int
 lock_and_mark(struct op *op, struct hold *h)
 {
@@ -350,12 +369,19 @@ lock_and_mark(struct op *op, struct hold *h)
     h->locked = locks_take(op, &e, 1, up, &err);
     if (!h->locked)
         return err ? -err : -ENOTCONN;
-    if (!is_of_data(h))
-        return op_has_quorum(op, h->locked) ? 0 : err ? -err : -ENOTCONN;
+    err = check_locked(op, h, err);
+    if (err || !is_of_data(h)) {
+        h->failed = err ? h->locked : 0; /* no mark is to be taken back */
+        return err;
+    }
+    m.accused = op->r->all & ~h->locked;
+    m.about.count[CHANGE_DATA] = 1;
     if (fan_ask(&f, op, h->locked, marks_make, &m)) {
-        h->failed = h->locked; /* no mark is to be taken back */
+        h->failed = h->locked;
         return -ENOMEM;
     }
+    h->accused = m.accused;
+    view_drop(op->r, h->inode, CHANGE_DATA, m.accused);
     h->failed = f.sent & ~fan_done(&f);
     err = check_marked(op, h, &f);
     fan_end(&f);
@@ -372,7 +398,7 @@ take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
 
     h->has_changed = false;
     forget_writes(h);
-    h->locked = h->failed = h->readable = 0;
+    h->locked = h->failed = h->accused = h->readable = 0;
     h->generation = atomic_load(&r->generation);
     h->inode = inode_ref(inode);
     h->until_ns = clock_mono_ns() + kept_ms(h) * KEPT_TIMES_MAX * UINT64_C(1000000);

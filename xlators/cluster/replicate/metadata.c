@@ -4,7 +4,7 @@
  *      lock      the range that begins at 2^63 - 2, which bricks keep apart from data locks; shared with the
  *                changes of the same object that follow in the next milliseconds (hold.c), unless a child is
  *                missing or `metadata-lock-kept-ms` is 0
- *      mark      metadata dirty +1, only if a child is missing
+ *      mark      metadata +1 about each missing child, only if there is one
  *      change, reply, marks after, unlock: transaction.c
  *
  * So attributes may be changed while another client writes: each kind has a counter of its own. Other clients

@@ -62,6 +62,7 @@ struct replicate {
     int arbiter;              /* a child, or -1 */
     int read_child;           /* that the volfile wants, or -1 */
     _Atomic child_set up;
+    _Atomic child_set met;   /* children that have been up since this mount began */
     atomic_uint generation;  /* one more whenever a child has come or gone */
     atomic_bool is_stopping; /* no hold is kept any more */
     atomic_uint habits;      /* of enum new_file: what was done to the last new file before its close */
@@ -123,6 +124,7 @@ struct hold {
     child_set had_none, had_less;      /* whose file ended at its start, or before */
     bool is_pinned;   /* the graph, by the hold */
     child_set locked, failed;
+    child_set accused;  /* of a file's data: children that were missing when it was taken */
     child_set readable; /* of a file's data: whose copies were good when it was taken */
     uint32_t generation;                            /* at which it was taken */
     uint64_t until_ns;                              /* of names and attributes: it ends then */
@@ -141,6 +143,7 @@ struct repl_inode {
     pthread_mutex_t lock;  /* guards the holds. A leaf but for timers' and workers' queues */
     _Atomic uint64_t view; /* view.c */
     _Atomic uint64_t named_ns; /* of a folder: when this mount has changed a name last */
+    _Atomic child_set doubted; /* of a folder: children about which it says "compare all names" (entry.c) */
     struct hold hold;
     _Atomic(struct hold *) attributes; /* the one on them; NULL: there was none yet */
     struct replicate *r;
@@ -295,7 +298,8 @@ struct transaction {
     enum change what;
     child_set up, locked, failed;
     child_set readable;  /* who had a good copy before; 0: it does not matter */
-    bool is_dirty;       /* the mark before was made */
+    child_set accused;   /* by the mark before: children that were missing */
+    bool has_doubted;    /* ... and told healers to compare all names of the folder */
     bool is_for_nothing; /* all have refused it alike */
     bool is_in_vain;     /* not done by enough children, or by none that was good */
     int why; /* errno of a lock or of the mark before; 0 */
@@ -310,7 +314,7 @@ struct transaction {
 void transaction_init(struct transaction *t, struct op *op, enum change what);
 void transaction_add(struct transaction *t, struct lock_entity e);
 void transaction_mark(struct transaction *t, struct inode *inode, const char *name);
-/* Locks and, where some child is missing (or always), the mark before. 0 or -errno; nothing is held then. */
+/* Locks and, where some child is missing, the mark before. 0 or -errno; nothing is held then. */
 int transaction_begin(struct transaction *t);
 /* After that: it shall not be done. What was marked is taken back, and it is unlocked. */
 void transaction_give_up(struct transaction *t);

@@ -118,6 +118,7 @@ children_are(struct replicate *r, child_set which, enum child_event what)
     r->reported |= which;
     r->refused = what == CHILD_REFUSED ? r->refused | which : r->refused & ~which;
     atomic_store(&r->up, is);
+    atomic_fetch_or(&r->met, is);
     if (was != is)
         atomic_fetch_add(&r->generation, 1);
     bool tells = news(r, was, is, !which, &event);

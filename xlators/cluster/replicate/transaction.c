@@ -4,11 +4,38 @@
  *      lock       on all children that are up: at once and without waiting; if one of them says that somebody
  *                 else has the lock, what was granted is given back and each is locked in turn, waiting. All
  *                 clients go in the same order: first things first, and of each thing the first child first
- *      mark       dirty +1 on the locked children. Of names and attributes only if a child is missing: with
- *                 all there the marks after are enough, for who dies in between has told nobody of success
+ *      mark       only if a child is missing: +1 about it (an accusation, the pending xattr) on the locked
+ *                 children. With all there the marks after are enough, because a mount that dies in between
+ *                 has told nobody of success
  *      change     on all that are locked and marked
- *      mark       dirty -1, and +1 about each child that has not done it, on those that have
+ *      mark       +1 about each child that has failed in between, on those that have done it. If nobody has
+ *                 done it, -1 about the missing ones
  *      unlock
+ *
+ * That is for names and attributes; a file's data is marked by its hold (hold.c).
+ *
+ * Why the missing child is accused before the change, and `dirty` is not used: healers do not trust an
+ * accusation beside which any copy of a folder is dirty, because an unknown change may be on any of them.
+ * They merge the names of all copies then, so that names come back that were removed while a child was away.
+ * A mount that died between a dirty mark and its end would do that to the changes of all mounts after it. An
+ * accusation before the change is true in any case: the missing child does not get the change. After each
+ * death:
+ *
+ *      the mount, before the change     the accusation is needless: healers find nothing to do, and take it
+ *                 back
+ *      the mount, after the change      accused already: healers go from the copies that have the change
+ *      a child, in the change           the mount accuses it before it answers
+ *      a child and the mount, in the change, all children there before       no mark. The change was not
+ *                 answered. The next mount that changes a name in the folder while the child is away accuses
+ *                 it, of all names (doubts()); else LOOKUP of the name heals it (heal-name.c)
+ *      a child and the mount, in the change, another child missing before    that one is accused: the other
+ *                 two are sources for it. They differ in a change that was not answered, until a LOOKUP
+ *      too few children are left        the missing ones stay accused, nobody else is, and no copy is dirty.
+ *                 The change has failed, and may be on some copies; LOOKUP of the name heals it
+ *
+ * The price: of two replicas without quorum, of which one is away while a mount dies between accusation and
+ * change, and then the other is away while the first is changed, each accuses the other. Only children that
+ * are a quorum with each other accuse a third.
  *
  * The caller has its reply after the change if no child has failed in it, else after the second marks: what
  * it is told is done is then never only on a child that nobody knows to be the good one.
@@ -315,17 +342,34 @@ marks_of(const struct transaction *t, unsigned n)
     return m;
 }
 
-/* The mark before. 0; -ENOMEM: nothing was marked. */
+/* Healers shall compare all names of the folder, once, if this mount cannot know which of them a missing
+ * child has: a mount before it may have ended in the middle of a change (entry.c). */
+static bool
+doubts(struct transaction *t, struct inode *dir, child_set missing)
+{
+    child_set unmet = missing & ~atomic_load(&t->op->r->met);
+    struct repl_inode *ri = unmet ? repl_inode(t->op->r, dir) : NULL;
+
+    if (!unmet || (ri && !(unmet & ~atomic_fetch_or(&ri->doubted, unmet))))
+        return false;
+    t->has_doubted = true;
+    return true;
+}
+
+/* The mark before, which accuses the missing children. 0; -ENOMEM: nothing was marked. */
 static int
 mark_before(struct transaction *t)
 {
-    child_set to = t->locked & ~t->failed;
+    child_set to = t->locked & ~t->failed, missing = t->op->r->all & ~to;
     struct fan f;
 
     for (unsigned n = 0; n < t->marked_count; n++) {
         struct marks m = marks_of(t, n);
 
-        m.dirty.count[t->what] = 1;
+        m.accused = missing;
+        m.about.count[t->what] = 1;
+        if (t->what == CHANGE_ENTRY && doubts(t, t->marked[n], missing))
+            m.about.count[CHANGE_DATA] = 1;
         m.name_key = t->marked_name[n] ? DICT_KEY_XATTROP_ENTRY_CREATE : 0;
         m.name = t->marked_name[n];
         if (n > 0)
@@ -335,8 +379,9 @@ mark_before(struct transaction *t)
         t->failed |= f.sent & ~fan_done(&f);
         t->why = replica_worse_errno(t->why, fan_errno(&f));
         fan_end(&f);
+        view_drop(t->op->r, t->marked[n], t->what, missing);
     }
-    t->is_dirty = true;
+    t->accused = missing;
     return 0;
 }
 
@@ -390,7 +435,7 @@ transaction_begin(struct transaction *t)
     }
     if (!err)
         return 0;
-    if (t->is_dirty)
+    if (t->accused)
         transaction_give_up(t);
     else
         unlock(t);
@@ -457,23 +502,23 @@ transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const
     return err ? -err : -ENOTCONN;
 }
 
-/* Who is accused, and by which of the name's indices it is found. */
+/* Who is accused that is not yet, or no more, and by which of the name's indices it is found. */
 static struct marks
 marks_after(const struct transaction *t, unsigned n)
 {
     struct marks m = marks_of(t, n);
     child_set missing = t->op->r->all & ~(t->locked & ~t->failed);
 
-    m.accused = t->is_for_nothing || t->is_in_vain ? 0 : missing;
-    m.about.count[t->what] = 1;
-    m.dirty.count[t->what] = t->is_dirty ? (uint32_t)-1 : 0;
-    if (t->is_in_vain)
-        m.dirty.count[t->what] = t->what == CHANGE_ENTRY && !t->is_dirty ? 1 : 0;
+    if (t->is_for_nothing) {
+        m.accused = t->has_doubted ? 0 : t->accused; /* the doubt stays, so that it is told once */
+        m.about.count[t->what] = (uint32_t)-1;
+    } else if (!t->is_in_vain) {
+        m.accused = missing & ~t->accused;
+        m.about.count[t->what] = 1;
+    }
     m.name = t->marked_name[n];
     if (m.name && t->failed)
         m.name_key = DICT_KEY_XATTROP_ENTRY_CREATE;
-    else if (m.name && !missing)
-        m.name_key = DICT_KEY_XATTROP_ENTRY_DELETE;
     return m;
 }
 
@@ -487,9 +532,10 @@ transaction_mark_after(struct transaction *t)
         struct marks m = marks_after(t, n);
         struct fan f;
 
-        if (!m.accused && !m.dirty.count[t->what])
+        if (!m.accused)
             continue;
-        view_drop(t->op->r, t->marked[n], t->what, m.accused);
+        if (!t->is_for_nothing)
+            view_drop(t->op->r, t->marked[n], t->what, m.accused);
         fan_insist(&f, t->op, good, marks_make, &m);
         if (!op_has_quorum(t->op, fan_done(&f)) && !err)
             err = fan_errno(&f) ? -fan_errno(&f) : -ENOTCONN;
@@ -513,10 +559,7 @@ transaction_end(struct transaction *t, int err)
 {
     struct op *op = t->op;
     struct fan f[LOCK_ENTITIES_MAX];
-    bool has_all = !err && !t->failed && op->is_pinned;
 
-    if (has_all && t->is_dirty)
-        answer(op, 0);
     int mark_err = transaction_mark_after(t);
     if (!err)
         err = mark_err;

@@ -317,6 +317,28 @@ START_TEST(rename_hard_links_of_one_file)
 }
 END_TEST
 
+/* The self-heal daemon moves all names of a removed file to one place, and takes success for the sign that a
+ * name has gone. */
+START_TEST(healer_renames_hard_links_of_one_file)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct call_stack stk;
+
+    ck_assert_int_eq(link_to(f, w.root, "g"), 0);
+    call_begin(&stk, FOP_rename);
+    stk.caller.pid = -6;
+    call_loc(&stk.call.loc, w.root, "f");
+    call_loc(&stk.call.loc2, w.root, "g");
+    ck_assert_int_eq(call_run(&stk), 0);
+    call_stack_release(&stk);
+    inode_unref(f);
+    brick_down();
+    brick_up("");
+    ck_assert_int_eq(find(w.root, "f", NULL), -ENOENT);
+    ck_assert_int_eq(find(w.root, "g", NULL), 0);
+}
+END_TEST
+
 START_TEST(rename_directory_moves_its_handle)
 {
     struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b"),
@@ -427,6 +449,7 @@ test_suite(void)
     tcase_add_test(names, rename_file_over_file);
     tcase_add_test(names, rename_over_an_open_file_keeps_it);
     tcase_add_test(names, rename_hard_links_of_one_file);
+    tcase_add_test(names, healer_renames_hard_links_of_one_file);
     tcase_add_test(names, rename_directory_moves_its_handle);
     tcase_add_test(names, rename_that_fails);
     tcase_add_test(names, removed_but_open);
