@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+"""What the bricks of a replicated volume hold after a heal.
+
+    torture_bricks.py pending BRICK...                   prints each counter that is not zero, and each entry of a heal index whose object exists.
+                                                         Status 1: there are some
+    torture_bricks.py compare REPLICAS ARBITER BRICK...  prints each difference between the replicas of each set. ARBITER: `yes` when the last
+                                                         replica of a set keeps no contents. Lines that begin with `linkto:` and `times:` are
+                                                         what heals leave that harms no data
+"""
+import hashlib
+import os
+import stat
+import struct
+import sys
+import uuid
+
+HIDDEN = ("trusted.glusterfs.volume-id", "trusted.glusterfs.mdata")
+INTERNAL = (".glusterfs", ".trashcan")
+
+
+def objects(brick):
+    """Paths below the brick, itself first."""
+    yield "."
+    for folder, folders, files in os.walk(brick):
+        if folder == brick:
+            folders[:] = [name for name in folders if name not in INTERNAL and not name.startswith(".glusterfs-anonymous-inode-")]
+        folders.sort()
+        for name in sorted(folders + files):
+            yield os.path.relpath(os.path.join(folder, name), brick)
+
+
+def xattrs(path):
+    return {key: os.getxattr(path, key, follow_symlinks=False) for key in os.listxattr(path, follow_symlinks=False)}
+
+
+def counters(values):
+    return {key: struct.unpack(">%dI" % (len(value) // 4), value) for key, value in values.items()
+            if key.startswith("trusted.afr.") and any(value)}
+
+
+def handle(brick, gfid):
+    return os.path.join(brick, ".glusterfs", gfid[:2], gfid[2:4], gfid)
+
+
+def index_entries(brick):
+    for kind in ("xattrop", "dirty", "entry-changes"):
+        folder = os.path.join(brick, ".glusterfs", "indices", kind)
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if name.startswith(kind + "-") or not os.path.lexists(handle(brick, name)):
+                continue
+            entry = os.path.join(folder, name)
+            if not stat.S_ISDIR(os.lstat(entry).st_mode):
+                yield kind, name, ""
+                continue
+            for inside in os.listdir(entry):
+                yield kind, name, inside
+
+
+def pending(bricks):
+    count = 0
+    for brick in bricks:
+        paths = {}
+        for path in objects(brick):
+            try:
+                values = xattrs(os.path.join(brick, path))
+            except FileNotFoundError:
+                continue
+            if "trusted.gfid" in values:
+                paths[str(uuid.UUID(bytes=values["trusted.gfid"]))] = path
+            for key, words in sorted(counters(values).items()):
+                print("%s: %s %s=%s" % (os.path.basename(brick), path, key, ",".join("%x" % word for word in words)))
+                count += 1
+        for kind, gfid, inside in index_entries(brick):
+            print("%s: index %s: %s (%s) %s" % (os.path.basename(brick), kind, gfid, paths.get(gfid), inside))
+            count += 1
+    return count
+
+
+def contents(path, info):
+    if stat.S_ISREG(info.st_mode):
+        with open(path, "rb") as file:
+            return "%d bytes %s" % (info.st_size, hashlib.sha1(file.read()).hexdigest()[:12])
+    return os.readlink(path) if stat.S_ISLNK(info.st_mode) else ""
+
+
+def describe(path, has_contents):
+    info, values = os.lstat(path), xattrs(path)
+    kept = {key: value.hex() for key, value in values.items()
+            if key not in HIDDEN and not key.startswith("trusted.afr.") and not key.startswith("trusted.gfid2path.")}
+    gfid = kept.pop("trusted.gfid", None)
+    return {"gfid": gfid, "mode": "%o" % info.st_mode, "owner": "%d:%d" % (info.st_uid, info.st_gid),
+            "links": info.st_nlink if not stat.S_ISDIR(info.st_mode) else None, "contents": contents(path, info) if has_contents else None,
+            "xattrs": kept, "mtime": info.st_mtime if path.count("/") else None}
+
+
+def is_linkto(view):
+    return "trusted.glusterfs.dht.linkto" in view["xattrs"]
+
+
+def compare_set(bricks, arbiter):
+    trees = [{path: describe(os.path.join(brick, path), not (arbiter and i == len(bricks) - 1)) for path in objects(brick)}
+             for i, brick in enumerate(bricks)]
+    names = [os.path.basename(brick) for brick in bricks]
+    for path in sorted(set().union(*trees)):
+        views = [tree.get(path) for tree in trees]
+        if None in views:
+            have = [view for view in views if view]
+            print("%s: %s is only on %s (gfid %s)" % ("linkto" if all(map(is_linkto, have)) else "replicas", path,
+                  " ".join(name for name, view in zip(names, views) if view), have[0]["gfid"]))
+            continue
+        for key in views[0]:
+            values = [view[key] for view in views if view[key] is not None]
+            if len({str(value) for value in values}) > 1:
+                if key == "mtime":
+                    print("times: %s: mtimes differ by %.3f s" % (path, max(values) - min(values)))
+                else:
+                    print("replicas: %s: %s: %s" % (path, key, " | ".join("%s %s" % (name, view[key]) for name, view in zip(names, views))))
+
+
+def compare(replicas, arbiter, bricks):
+    for first in range(0, len(bricks), replicas):
+        compare_set(bricks[first:first + replicas], arbiter == "yes")
+
+
+if sys.argv[1] == "pending":
+    sys.exit(1 if pending(sys.argv[2:]) else 0)
+compare(int(sys.argv[2]), sys.argv[3], sys.argv[4:])
