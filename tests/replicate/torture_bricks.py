@@ -1,18 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What the bricks of a replicated volume hold after a heal.
-
-    torture_bricks.py pending BRICK...                   prints each counter that is not zero, and each entry of a heal index whose object exists.
-                                                         Status 1: there are some
-    torture_bricks.py compare REPLICAS ARBITER BRICK...  prints each difference between the replicas of each set. ARBITER: `yes` when the last
-                                                         replica of a set keeps no contents. Lines that begin with `linkto:` and `times:` are
-                                                         what heals leave that harms no data
-"""
+"""What the bricks of a replicated volume hold: what waits for heal, and in what the replicas of a set differ."""
 import hashlib
 import os
 import stat
 import struct
-import sys
 import uuid
 
 HIDDEN = ("trusted.glusterfs.volume-id", "trusted.glusterfs.mdata")
@@ -57,10 +48,17 @@ def index_entries(brick):
                 yield kind, name, inside
 
 
+def parked(brick):
+    for name in os.listdir(brick):
+        if name.startswith(".glusterfs-anonymous-inode-"):
+            yield from os.listdir(os.path.join(brick, name))
+
+
 def pending(bricks):
-    count = 0
+    """Each counter that is not zero, each entry of a heal index whose object exists, and what a heal has parked outside of the tree."""
+    found = []
     for brick in bricks:
-        paths = {}
+        paths, short = {}, os.path.basename(brick)
         for path in objects(brick):
             try:
                 values = xattrs(os.path.join(brick, path))
@@ -69,12 +67,11 @@ def pending(bricks):
             if "trusted.gfid" in values:
                 paths[str(uuid.UUID(bytes=values["trusted.gfid"]))] = path
             for key, words in sorted(counters(values).items()):
-                print("%s: %s %s=%s" % (os.path.basename(brick), path, key, ",".join("%x" % word for word in words)))
-                count += 1
+                found.append("pending: %s: %s %s=%s" % (short, path, key, ",".join("%x" % word for word in words)))
         for kind, gfid, inside in index_entries(brick):
-            print("%s: index %s: %s (%s) %s" % (os.path.basename(brick), kind, gfid, paths.get(gfid), inside))
-            count += 1
-    return count
+            found.append("pending: %s: index %s: %s (%s) %s" % (short, kind, gfid, paths.get(gfid), inside))
+        found.extend("pending: %s: %s is parked" % (short, name) for name in parked(brick))
+    return found
 
 
 def contents(path, info):
@@ -84,6 +81,15 @@ def contents(path, info):
     return os.readlink(path) if stat.S_ISLNK(info.st_mode) else ""
 
 
+def mtime(values):
+    """Of the times that features/utime keeps for the volume: version, flags, ctime, mtime, atime."""
+    data = values.get("trusted.glusterfs.mdata")
+    if data is None:
+        return None
+    _, _, _, _, seconds, nanoseconds, _, _ = struct.unpack(">BQqqqqqq", data)
+    return seconds + nanoseconds / 1e9
+
+
 def describe(path, has_contents):
     info, values = os.lstat(path), xattrs(path)
     kept = {key: value.hex() for key, value in values.items()
@@ -91,7 +97,7 @@ def describe(path, has_contents):
     gfid = kept.pop("trusted.gfid", None)
     return {"gfid": gfid, "mode": "%o" % info.st_mode, "owner": "%d:%d" % (info.st_uid, info.st_gid),
             "links": info.st_nlink if not stat.S_ISDIR(info.st_mode) else None, "contents": contents(path, info) if has_contents else None,
-            "xattrs": kept, "mtime": info.st_mtime if path.count("/") else None}
+            "xattrs": kept, "mtime": mtime(values)}
 
 
 def is_linkto(view):
@@ -106,23 +112,19 @@ def compare_set(bricks, arbiter):
         views = [tree.get(path) for tree in trees]
         if None in views:
             have = [view for view in views if view]
-            print("%s: %s is only on %s (gfid %s)" % ("linkto" if all(map(is_linkto, have)) else "replicas", path,
-                  " ".join(name for name, view in zip(names, views) if view), have[0]["gfid"]))
+            yield "%s: %s is only on %s (gfid %s)" % ("linkto" if all(map(is_linkto, have)) else "replicas", path,
+                                                      " ".join(name for name, view in zip(names, views) if view), have[0]["gfid"])
             continue
         for key in views[0]:
             values = [view[key] for view in views if view[key] is not None]
-            if len({str(value) for value in values}) > 1:
-                if key == "mtime":
-                    print("times: %s: mtimes differ by %.3f s" % (path, max(values) - min(values)))
-                else:
-                    print("replicas: %s: %s: %s" % (path, key, " | ".join("%s %s" % (name, view[key]) for name, view in zip(names, views))))
+            if len({str(value) for value in values}) <= 1:
+                continue
+            if key == "mtime":
+                yield "times: %s: mtimes differ by %.3f s" % (path, max(values) - min(values))
+            else:
+                yield "replicas: %s: %s: %s" % (path, key, " | ".join("%s %s" % (name, view[key]) for name, view in zip(names, views)))
 
 
-def compare(replicas, arbiter, bricks):
-    for first in range(0, len(bricks), replicas):
-        compare_set(bricks[first:first + replicas], arbiter == "yes")
-
-
-if sys.argv[1] == "pending":
-    sys.exit(1 if pending(sys.argv[2:]) else 0)
-compare(int(sys.argv[2]), sys.argv[3], sys.argv[4:])
+def compare(bricks, replicas, arbiter):
+    """The differences between the replicas of each set. Lines that begin with `linkto:` and `times:` are what heals leave that harms no data."""
+    return [line for first in range(0, len(bricks), replicas) for line in compare_set(bricks[first:first + replicas], arbiter)]

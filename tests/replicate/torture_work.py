@@ -1,27 +1,23 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """The writers of tests/replicate/torture, and the comparison of a mount with what the writers were told.
 
-    torture_work.py write MNT STATE WRITERS SEED   WRITERS processes change MNT until STATE.stop exists, or until the mount is gone. Each keeps
-                                                   its model in STATE/wN and a journal of its calls in STATE/wN.log. Status 1: a call on a
-                                                   living mount failed
-    torture_work.py verify MNT STATE               prints each difference between MNT and the models; without one, the models become
-                                                   as MNT is: a call whose outcome was open is decided
-
-A writer changes only names of its own, so it knows what each call must do: a call that succeeds has happened, and a call that fails
-because the mount died may have happened or not. Both are right then for the names and files of this call, so the writer leaves them
-alone for the rest of the round. Names of different writers lie in the same folders, too."""
+torture.py runs both. A writer keeps its model in STATE/wN and a journal of its calls in STATE/wN.log. It changes only names of its own, so
+it knows what each call must do: a call that succeeds has happened, and a call that fails because the mount died may have happened or
+not. Both are right then for the names and files of this call, so the writer leaves them alone for the rest of the round. Names of
+different writers lie in the same folders, too."""
+import contextlib
 import copy
 import errno
 import os
 import pickle
 import random
 import stat
-import sys
 import time
+import traceback
 
 DEAD = (errno.ENOTCONN, errno.ECONNABORTED, errno.ENODEV)
 SHARED = ("shared-0", "shared-1")
+WITHOUT = os.environ.get("TORTURE_WITHOUT", "").split()
 LIMIT = 30  # names of a writer
 
 
@@ -295,7 +291,8 @@ class Writer:
         changes = [self.write, self.write, self.append, self.stream, self.truncate, self.rename, self.rename, self.rename, self.rename_folder,
                    self.chmod, self.setxattr, self.removexattr]
         full = len(self.model.names) - LIMIT
-        self.dice.choice(changes + (removals if full > -15 else []) + (additions if full < 0 else []))()
+        calls = changes + (removals if full > -15 else []) + (additions if full < 0 else [])
+        self.dice.choice([call for call in calls if call.__name__ not in WITHOUT])()
 
     def run(self):
         """0: stopped or the mount has died, 1: a call of a mount that lives has failed."""
@@ -307,7 +304,8 @@ class Writer:
         except OSError as error:
             self.journal.write("%.3f ends: %s\n" % (time.time(), error))
             if not self.mount_is_dead():
-                print("%s: %s" % (self.name, error), flush=True)
+                with open(self.file + ".error", "w", encoding="utf-8") as file:
+                    file.write("%s: %s" % (self.name, error))
                 status = 1
         self.save()
         return status
@@ -331,22 +329,27 @@ def writer_names(count):
     return ["w%d" % i for i in range(count)]
 
 
-def write(mnt, state, count, seed):
-    for name in list(SHARED) + writer_names(int(count)):
+def writers_start(mnt, state, count, seed):
+    """Process ids of writers that work until STATE.stop exists, or until the mount is gone. Exit status 1: a call on a living mount failed,
+    which STATE/wN.error names."""
+    for name in list(SHARED) + writer_names(count):
         os.makedirs(os.path.join(mnt, name), exist_ok=True)
     children = []
-    for name in writer_names(int(count)):
+    for name in writer_names(count):
         child = os.fork()
         if child == 0:
-            os._exit(Writer(mnt, state, name, seed).run())
+            os._exit(writer_main(mnt, state, name, seed))
         children.append(child)
-    print("begun", flush=True)
-    status = 0
-    while children:
-        child, ended = os.wait()
-        children.remove(child)
-        status |= ended
-    return 1 if status else 0
+    return children
+
+
+def writer_main(mnt, state, name, seed):
+    try:
+        return Writer(mnt, state, name, seed).run()
+    except BaseException:
+        with open(os.path.join(state, name + ".error"), "w", encoding="utf-8") as file:
+            file.write(traceback.format_exc())
+        return 1
 
 
 # ---- comparison
@@ -355,7 +358,7 @@ class Found:
         info = os.lstat(path)
         self.kind = {stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l", stat.S_IFIFO: "p"}[stat.S_IFMT(info.st_mode)]
         self.mode, self.ino, self.links, self.size, self.data = stat.S_IMODE(info.st_mode), info.st_ino, info.st_nlink, info.st_size, None
-        self.xattrs = {}
+        self.xattrs, self.times = {}, 1
         if self.kind == "l":
             self.data = os.readlink(path)
         elif self.kind == "f":
@@ -378,10 +381,9 @@ def walk(mnt, wrong):
             path = os.path.join(folder, name)
             if path == ".trashcan":
                 continue
-            if names.count(name) > 1:
-                wrong.append("mount: %s is listed %d times" % (path, names.count(name)))
             try:
                 found[path] = Found(os.path.join(mnt, path))
+                found[path].times = names.count(name)
             except OSError as error:
                 found[path] = None
                 wrong.append("mount: %s: %s" % (path, error.strerror))
@@ -390,6 +392,17 @@ def walk(mnt, wrong):
                 visit(path)
     visit("")
     return found
+
+
+def look_at_all(mnt):
+    """As `find -ls` and a read of each file do: a mount that heals does so for all names that it meets."""
+    for folder, _, files in os.walk(mnt):
+        for name in files:
+            path = os.path.join(folder, name)
+            with contextlib.suppress(OSError):
+                if stat.S_ISREG(os.lstat(path).st_mode):
+                    with open(path, "rb") as file:
+                        file.read(1)
 
 
 def is_mix(got, old, new):
@@ -448,14 +461,27 @@ def verify_writer(model, found, owned, wrong):
             wrong.append("lost: %s, which was renamed to %s when the mount died" % (source, target))
 
 
-def count_links(found, wrong):
-    names = {}
+def count_links(found, open_names, wrong):
+    """A rename between subvolumes that died leaves a second link of the file in one of them: the names of such a file are its leftovers."""
+    names, leftovers = {}, []
     for path, there in found.items():
         if there and there.kind != "d":
             names.setdefault(there.ino, []).append((path, there.links))
     for same in names.values():
         if any(links != len(same) for _, links in same):
-            wrong.append("links: %s: %s" % (" ".join(path for path, _ in same), [links for _, links in same]))
+            is_open = any(path in open_names for path, _ in same)
+            (leftovers if is_open else wrong).append("%s: %s: links %s" % ("leftover" if is_open else "links", " ".join(path for path, _ in same),
+                                                                       [links for _, links in same]))
+    return leftovers
+
+
+def listed_twice(found, open_names, wrong):
+    leftovers = []
+    for path, there in found.items():
+        if there and there.times > 1:
+            (leftovers if path in open_names else wrong).append("%s: %s is listed %d times" %
+                                                                ("leftover" if path in open_names else "mount", path, there.times))
+    return leftovers
 
 
 def as_found(found, name, owned):
@@ -477,9 +503,9 @@ def owner_of(path):
 
 
 def verify(mnt, state):
+    """What is wrong on the mount. When nothing is, the models become as the mount is: a call whose outcome was open is decided."""
     wrong = []
     found = walk(mnt, wrong)
-    count_links(found, wrong)
     writers = sorted(name for name in os.listdir(state) if "." not in name)
     tops = set(SHARED) | set(writers)
     for path in sorted(tops - set(found)):
@@ -494,19 +520,11 @@ def verify(mnt, state):
         owned = {path for path in found if path not in tops and owner_of(path) == name}
         verify_writer(model, found, owned, wrong)
         models[name] = (model, serial, owned)
-    for line in wrong:
-        print(line)
+    open_names = set().union(*(model.open_names for model, _, _ in models.values()))
+    leftovers = count_links(found, open_names, wrong) + listed_twice(found, open_names, wrong)
     if wrong:
-        return 1
+        return wrong + leftovers
     for name, (model, serial, owned) in models.items():
         with open(os.path.join(state, name), "wb") as file:
             pickle.dump((as_found(found, name, owned), serial), file)
-    return 0
-
-
-def main():
-    commands = {"write": write, "verify": verify}
-    sys.exit(commands[sys.argv[1]](*sys.argv[2:]))
-
-
-main()
+    return leftovers

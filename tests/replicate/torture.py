@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+"""The part of tests/replicate/torture that looks at files: one process, so that a round starts no interpreter.
+
+Reads a command a line and answers with lines, the last of which is `.`:
+    write MNT STATE WRITERS SEED          starts the writers
+    end STATE                             ends them and waits; a line for each that a living mount refused a call
+    heal LIMIT MNT|- BRICK...             waits until nothing is pending, and looks at each name of MNT again and again; else what is
+    compare REPLICAS yes|no BRICK...      differences between replicas; yes: the last of each set is an arbiter
+    verify MNT STATE                      differences between the mount and what the writers were told
+    calls STATE                           how many calls were acknowledged
+"""
+import contextlib
+import os
+import sys
+import time
+import traceback
+
+import torture_bricks
+import torture_work
+
+HANG = 120  # seconds
+children = []
+
+
+def write(mnt, state, count, seed):
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(state + ".stop")
+    children.extend(torture_work.writers_start(mnt, state, int(count), seed))
+    return []
+
+
+def end(state):
+    with open(state + ".stop", "w", encoding="ascii"):
+        pass
+    lines, limit = [], time.monotonic() + HANG
+    while children:
+        child, status = os.waitpid(children[0], os.WNOHANG)
+        if child:
+            children.pop(0)
+        elif time.monotonic() > limit:
+            lines.append("hang: a writer does not end: %s" % children.pop(0))
+        else:
+            time.sleep(0.005)
+    for name in sorted(os.listdir(state)):
+        if name.endswith(".error"):
+            with open(os.path.join(state, name), encoding="utf-8") as file:
+                lines.append("refused: " + file.read().replace("\n", " "))
+            os.unlink(os.path.join(state, name))
+    return lines
+
+
+def heal(limit, mnt, *bricks):
+    ends = time.monotonic() + float(limit)
+    while True:
+        if mnt != "-":
+            torture_work.look_at_all(mnt)
+        found = torture_bricks.pending(bricks)
+        if not found or time.monotonic() > ends:
+            return found
+        time.sleep(0.1)
+
+
+def compare(replicas, arbiter, *bricks):
+    return torture_bricks.compare(bricks, int(replicas), arbiter == "yes")
+
+
+def verify(mnt, state):
+    return torture_work.verify(mnt, state)
+
+
+def calls(state):
+    count = 0
+    for name in os.listdir(state):
+        if name.startswith("w") and name.endswith(".log"):
+            with open(os.path.join(state, name), encoding="ascii") as file:
+                count += sum(line.endswith(" done\n") for line in file)
+    return [str(count)]
+
+
+COMMANDS = {command.__name__: command for command in (write, end, heal, compare, verify, calls)}
+
+
+def main():
+    for line in sys.stdin:
+        name, *args = line.split()
+        try:
+            answer = COMMANDS[name](*args)
+        except Exception:
+            answer = ["broken: %s: %s" % (line.strip(), traceback.format_exc().replace("\n", " "))]
+        print("\n".join(answer + ["."]), flush=True)
+
+
+main()
