@@ -55,7 +55,10 @@ def heal(limit, mnt, *bricks):
     while True:
         if mnt != "-":
             torture_work.look_at_all(mnt)
-        found = torture_bricks.pending(bricks)
+        try:
+            found = torture_bricks.pending(bricks)
+        except FileNotFoundError as error:
+            found = ["pending: a heal has just removed %s" % error.filename]
         if not found or time.monotonic() > ends:
             return found
         time.sleep(0.1)
