@@ -49,9 +49,13 @@ def index_entries(brick):
 
 
 def parked(brick):
+    """What heals have taken out of the tree, and what the brick removes in the background: both hold links of files that live."""
     for name in os.listdir(brick):
         if name.startswith(".glusterfs-anonymous-inode-"):
             yield from os.listdir(os.path.join(brick, name))
+    landfill = os.path.join(brick, ".glusterfs", "landfill")
+    if os.path.isdir(landfill):
+        yield from os.listdir(landfill)
 
 
 def pending(bricks):
