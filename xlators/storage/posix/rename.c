@@ -265,7 +265,7 @@ join_names(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
         return 0;
     int r = posix_obj_unlink(&n->from.obj, 0);
 
-    if (r < 0 || gfid_is_null(&n->gfid))
+    if (r < 0)
         return r;
     posix_gfid2path_remove(xl, &n->to.obj, &n->from.parent->gfid, n->from.name);
     posix_pgfid_count(xl, &n->to.obj, &n->from.parent->gfid, -1);
