@@ -15,7 +15,8 @@
 # volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas; with volfile_arbiter=yes the last of each three
 # replicas is an arbiter (its brick has BRICK_IS_ARBITER=yes).
 # BRICK_SERVER_OPTIONS, BRICK_POSIX_OPTIONS: further lines for these two layers, `option KEY VALUE`. BRICK_IS_DISPERSED, if not empty:
-# a brick of a dispersed volume. BRICK_IS_ARBITER: one that keeps no contents.
+# a brick of a dispersed volume. BRICK_IS_ARBITER: one that keeps no contents. BRICK_QUOTA_OPTIONS, if not empty: the brick has the layer
+# features/simple-quota, as glusterd 11 writes it, with these options.
 
 volfile_layer() {
     local name=$1 type=$2 below=$3
@@ -53,7 +54,14 @@ volfile_brick() {
         "bitrot disable" "export $path"
     volfile_layer "$vol-access-control" features/access-control "$vol-bitrot-stub"
     volfile_layer "$vol-locks" features/locks "$vol-access-control" "enforce-mandatory-lock off"
-    volfile_layer "$vol-worm" features/worm "$vol-locks" \
+    local locks=$vol-locks
+    local -a quota=()
+    if [[ -n ${BRICK_QUOTA_OPTIONS:-} ]]; then
+        mapfile -t quota <<<"$BRICK_QUOTA_OPTIONS"
+        volfile_layer "$vol-simple-quota" features/simple-quota "$locks" "${quota[@]}"
+        locks=$vol-simple-quota
+    fi
+    volfile_layer "$vol-worm" features/worm "$locks" \
         "worm-files-deletable on" "worm-file-level off" "worm off"
     volfile_layer "$vol-read-only" features/read-only "$vol-worm" "read-only off"
     volfile_layer "$vol-leases" features/leases "$vol-read-only" "leases off"

@@ -9,7 +9,7 @@
 extern const struct xlator_type storage_posix_xlator, features_locks_xlator, features_access_control_xlator,
     features_index_xlator, features_selinux_xlator, features_read_only_xlator, features_worm_xlator,
     features_barrier_xlator, features_upcall_xlator, features_arbiter_xlator, performance_io_threads_xlator,
-    features_trash_xlator, debug_io_stats_xlator, protocol_server_xlator;
+    features_trash_xlator, features_simple_quota_xlator, debug_io_stats_xlator, protocol_server_xlator;
 
 static const struct option changelog_options[] = {
     OPT_MUST_BE("changelog", "off"),         OPT_MUST_BE("capture-del-path", "off"),
@@ -44,19 +44,12 @@ static const struct option quota_options[] = {
     OPT_IGNORED("alert-time"),          OPT_IGNORED("default-soft-limit"), OPT_END,
 };
 
-static const struct option simple_quota_options[] = {
-    OPT_MUST_BE("pass-through", "on"),   OPT_IGNORED("use-backend"),
-    OPT_IGNORED("cmd-from-all-client"),  OPT_IGNORED("no-distribute"),
-    OPT_END,
-};
-
 static const struct xlator_type not_built[] = {
     {.name = "features/changelog", .options = changelog_options, .is_not_built = true},
     {.name = "features/bitrot-stub", .options = bitrot_stub_options, .is_not_built = true},
     {.name = "features/leases", .options = leases_options, .is_not_built = true},
     {.name = "features/marker", .options = marker_options, .is_not_built = true},
     {.name = "features/quota", .options = quota_options, .is_not_built = true},
-    {.name = "features/simple-quota", .options = simple_quota_options, .is_not_built = true},
 };
 
 static const struct xlator_type *const built[] = {
@@ -64,7 +57,7 @@ static const struct xlator_type *const built[] = {
     &performance_io_threads_xlator, &features_index_xlator,          &features_selinux_xlator,
     &features_read_only_xlator,     &features_worm_xlator,           &features_barrier_xlator,
     &features_upcall_xlator,        &features_arbiter_xlator,        &features_trash_xlator,
-    &debug_io_stats_xlator,         &protocol_server_xlator,
+    &features_simple_quota_xlator,  &debug_io_stats_xlator,          &protocol_server_xlator,
 };
 
 enum { BUILT = sizeof built / sizeof built[0], NOT_BUILT = sizeof not_built / sizeof not_built[0] };

@@ -8,14 +8,15 @@
 # The folder is ${KILN_CACHE:-/var/cache/kiln}/debian-13. debootstrap fills it from KILN_MIRROR (default
 # http://deb.debian.org/debian) once: some 300 packages, 1 GB, a few minutes. It holds the stock programs, the tools that
 # the test scripts call, and the libraries that a kilnd built on Debian 12 needs, which have the same sonames in both. Tests
-# write to an overlay (tests/lib/sandbox.sh), so the folder stays as debootstrap left it. To renew it, remove it.
+# write to an overlay (tests/lib/sandbox.sh), so the folder stays as debootstrap left it. It is made anew when the list of packages below
+# has changed. To renew it otherwise, remove it.
 #
 # Two calls at the same time wait for each other. debootstrap works in a folder beside it that is renamed when it is
 # complete, so an interrupted run leaves nothing that a later run takes for a root.
 set -euo pipefail
 
 # The names of Debian 13, where libraries with 64-bit times end in t64.
-packages=(glusterfs-server glusterfs-client acl attr ca-certificates curl e2fsprogs fuse3 gcc iproute2 kmod libc6-dev
+packages=(glusterfs-server glusterfs-client acl attr ca-certificates curl e2fsprogs fio fuse3 gcc iproute2 kmod libc6-dev
     libjansson4 libjemalloc2 libmicrohttpd12t64 libncurses6 libssl3t64 liburcu8t64 libxxhash0 libuuid1 mount openssl perl procps
     psmisc python3 rsync strace tshark util-linux xfsprogs zlib1g zsh)
 
@@ -33,13 +34,17 @@ esac
 cache=${KILN_CACHE:-/var/cache/kiln}
 root=$cache/$name
 
-if [[ ! -e $root/etc/debian_version ]]; then
+is_made() {
+    [[ $(cat "$root/etc/kiln-packages" 2>/dev/null) == "${packages[*]}" ]]
+}
+
+if ! is_made; then
     [[ $EUID -eq 0 ]] || die "$root is missing, and debootstrap must run as root"
     type -P debootstrap >/dev/null || die "$root is missing: install debootstrap (extras/install-deps.sh stock-version)"
     mkdir -p "$cache"
     exec 9>"$cache/$name.lock"
     flock 9
-    if [[ ! -e $root/etc/debian_version ]]; then
+    if ! is_made; then
         echo "stock-root.sh: making $root, which takes some minutes" >&2
         rm -rf --one-file-system "$root.new"
         include=$(IFS=,; echo "${packages[*]}")
@@ -47,6 +52,8 @@ if [[ ! -e $root/etc/debian_version ]]; then
             "${KILN_MIRROR:-http://deb.debian.org/debian}" >"$cache/$name.log" 2>&1 </dev/null ||
             { tail -n 20 "$cache/$name.log" >&2; die "debootstrap failed: $cache/$name.log, $root.new/debootstrap/debootstrap.log"; }
         rm -rf "$root.new"/var/cache/apt/archives/*.deb
+        echo "${packages[*]}" >"$root.new/etc/kiln-packages"
+        rm -rf --one-file-system "$root"
         mv -T "$root.new" "$root"
     fi
 fi

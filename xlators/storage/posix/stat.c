@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "xlators/storage/posix/data.h"
 #include "xlators/storage/posix/mdata.h"
 
 int
@@ -62,4 +63,27 @@ posix_iatt_fd(struct xlator *xl, int fd, struct inode *inode, struct iatt *out)
 
     posix_obj_fd(posix_of(xl), fd, &obj);
     return posix_iatt(xl, &obj, inode, out, NULL);
+}
+
+int
+posix_allotted(struct xlator *xl, struct inode *inode, struct posix_allotted *out)
+{
+    const struct loc loc = {.inode = inode};
+    struct stat st;
+
+    POSIX_OBJ(obj);
+    int err = posix_obj_of_loc(xl, &loc, &obj);
+    if (err == 0)
+        err = posix_obj_stat(&obj, &st);
+    if (err == 0)
+        err = posix_obj_verify(xl, &obj, inode, &st);
+    if (err)
+        return err;
+    *out = (struct posix_allotted){
+        .bytes = (int64_t)st.st_blocks * 512,
+        .size = (int64_t)st.st_size,
+        .is_file = S_ISREG(st.st_mode),
+        .has_name = !posix_inode_is_gone(xl, inode),
+    };
+    return 0;
 }

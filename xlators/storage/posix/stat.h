@@ -24,4 +24,15 @@ int posix_iatt_of_disk(struct xlator *xl, struct inode *inode, const struct gfid
 /* By an open descriptor. */
 int posix_iatt_fd(struct xlator *xl, int fd, struct inode *inode, struct iatt *out);
 
+/* How much of its disk an object has, which an iatt does not tell: that hides what the file system has
+ * allotted beyond a file's end (wire 5.1). For features/simple-quota, which charges what du counts. */
+struct posix_allotted {
+    int64_t bytes; /* st_blocks * 512 */
+    int64_t size;
+    bool is_file, has_name;
+};
+/* By its handle, whether the object still has a name or is only open. 0 or -errno: -ENOENT, -ESTALE: it has
+ * gone. Any thread, in a read section; one or two system calls. */
+int posix_allotted(struct xlator *xl, struct inode *inode, struct posix_allotted *out);
+
 #endif

@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# features/simple-quota: what a namespace uses equals what du finds on the brick, after storms of all operations and after kill -9 in
+# the middle of them. Limits hold to the block, df shows them, and the keys and errors are those of GlusterFS 11.
+#
+# KILN_QUOTA_ROUNDS (default 4): storms, of which every second one has a kill.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+export BRICK_QUOTA_OPTIONS="pass-through false"
+rounds=${KILN_QUOTA_ROUNDS:-4}
+mount_ns=$T/provisioner
+
+# A namespace: NAME [LIMIT].
+make_ns() {
+    mkdir "$mount_ns/$1"
+    setfattr -n trusted.glusterfs.namespace -v true "$mount_ns/$1"
+    [[ -z ${2:-} ]] || setfattr -n trusted.gfs.squota.limit -v "$2" "$mount_ns/$1"
+}
+
+used() {
+    getfattr --only-values -n trusted.gfs.squota.size "$mount_ns/$1" 2>/dev/null | tr -d '\0'
+}
+
+on_brick() {
+    du -sB1 "$T/q/b0/$1" | cut -f 1
+}
+
+usage_is_du() {
+    local used du
+    used=$(used "$1")
+    du=$(on_brick "$1")
+    [[ $used == "$du" ]] || { echo "used $used, du $du"; return 1; }
+}
+
+fails_with() {
+    local text=$1 out
+    shift
+    if out=$("$@" 2>&1); then
+        echo "succeeded: $*"
+        return 1
+    fi
+    [[ $out == *"$text"* ]] || { echo "$out"; return 1; }
+}
+
+df_of() {
+    df -B1 --output=size,used "$T/mnt/$1" | tail -n 1 | awk '{ print $1, $2 }'
+}
+
+mkdir "$T/q"
+place_xfs "$T/q-disk" 1g
+mkdir "$T/q-disk/q"
+mount --bind "$T/q-disk/q" "$T/q"
+volume_new q 1x1
+volume_start q
+mount_volume q "$T/mnt" plain --attribute-timeout=0 --entry-timeout=0
+mount_volume q "$mount_ns" plain --client-pid=-14 --attribute-timeout=0 --entry-timeout=0
+
+# ---- keys and errors -------------------------------------------------------------------------
+
+t "a folder gets the mark and a limit" make_ns one 1048576
+t "others may not set the mark" fails_with "not permitted" setfattr -n trusted.glusterfs.namespace -v true "$T/mnt"
+t "the mark is not taken away" fails_with "not supported" setfattr -x trusted.glusterfs.namespace "$mount_ns/one"
+mkdir "$T/mnt/plain"
+t "a limit is for namespaces" fails_with "not permitted" setfattr -n trusted.gfs.squota.limit -v 5 "$T/mnt/plain"
+t "so is a total" fails_with "not permitted" setfattr -n glusterfs.quota.total-usage -v 5 "$T/mnt/plain"
+is "$(df_of one)" "1048576 0" "df shows the limit and that nothing is used"
+
+# ---- a limit ---------------------------------------------------------------------------------
+
+t "half of it is written" dd if=/dev/zero of="$T/mnt/one/a" bs=64k count=8 conv=fsync status=none
+is "$(df_of one)" "1048576 524288" "df shows it"
+t "more than all of it is refused" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/b" bs=64k count=20 conv=fsync
+t "nothing beyond the limit is on the brick" test "$(on_brick one)" -le 1048576
+t "all of the limit was to be had" test "$(on_brick one)" -ge $((1048576 - 65536))
+t "usage equals du" usage_is_du one
+t "a write in place is let through" dd if=/dev/zero of="$T/mnt/one/a" bs=64k count=8 conv=notrunc,fsync status=none
+t "fallocate is refused" fails_with "quota exceeded" fallocate -l 1M "$T/mnt/one/a"
+t "a rename out of the namespace is EXDEV" fails_with "cross-device" python3 -c '
+import os, sys; os.rename(sys.argv[1], sys.argv[2])' "$T/mnt/one/a" "$T/mnt/plain/a"
+t "so is a link into it" fails_with "cross-device" python3 -c '
+import os, sys; open(sys.argv[1], "w").close(); os.link(sys.argv[1], sys.argv[2])' "$T/mnt/plain/x" "$T/mnt/one/x"
+t "a file is removed" rm "$T/mnt/one/b"
+t "and there is room again" dd if=/dev/zero of="$T/mnt/one/c" bs=64k count=4 conv=fsync status=none
+t "a total of all bricks above the limit" setfattr -n glusterfs.quota.total-usage -v 2000000 "$T/mnt/one"
+t "is obeyed" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/d" bs=64k count=1 conv=fsync
+t "a lower total" setfattr -n glusterfs.quota.total-usage -v 4096 "$T/mnt/one"
+t "checks are switched off" setfattr -n glusterfs.quota.disable-check -v 1 "$T/mnt/one"
+t "then all is let through" dd if=/dev/zero of="$T/mnt/one/e" bs=64k count=20 conv=fsync status=none
+t "checks are switched on" setfattr -n glusterfs.quota.disable-check -v 0 "$T/mnt/one"
+t "nothing is" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/e2" bs=64k count=1 conv=fsync
+t "what is above the limit was counted" usage_is_du one
+t "the limit is taken away" setfattr -x trusted.gfs.squota.limit "$mount_ns/one"
+t "at once" dd if=/dev/zero of="$T/mnt/one/g" bs=64k count=1 conv=fsync status=none
+mkdir "$T/mnt/one/sub"
+dd if=/dev/zero of="$T/mnt/one/sub/old" bs=64k count=3 conv=fsync status=none
+t "a folder with contents in a namespace gets the mark" setfattr -n trusted.glusterfs.namespace -v true "$mount_ns/one/sub"
+inner_counts() {
+    [[ $(used one/sub) == "$(on_brick one/sub)" && $(($(used one) + $(used one/sub))) == "$(on_brick one)" ]]
+}
+t "what is in it is its own from then on" wait_for 60 "the walks" inner_counts
+
+# ---- an unlinked file ------------------------------------------------------------------------
+
+make_ns held
+exec 7>"$T/mnt/held/file"
+head -c 262144 /dev/zero >&7
+rm "$T/mnt/held/file"
+held_is() { [[ $(used held) -ge $1 && $(used held) -le $2 ]]; }
+t "an unlinked file counts while it is open" held_is 262144 400000
+exec 7>&-
+t "and no more when it is closed" wait_for 60 "the last close" held_is 0 4096
+
+# ---- storms and kills ------------------------------------------------------------------------
+
+make_ns storm 8000000
+settled() { wait_for 90 "usage to equal du" usage_is_du storm || usage_is_du storm; }
+for ((round = 1; round <= rounds; round++)); do
+    "$tests_dir/fops/quota_storm.py" "$T/mnt/storm" "$round" 250 >"$T/storm.out" &
+    storm=$!
+    if ((round % 2 == 0)); then
+        sleep "0.$((RANDOM % 9))"
+        daemon_kill "${brick_daemon[$T/q/b0]}"
+        volume_start q
+    fi
+    wait "$storm" || true
+    mount_settle "$T/mnt"
+    mount_settle "$mount_ns"
+    t "round $round: usage equals du ($(cat "$T/storm.out") operations)" settled
+    t "round $round: the limit was kept" test "$(on_brick storm)" -le 8000000
+done
+daemon_stop "${brick_daemon[$T/q/b0]}"
+is "$(getfattr --only-values -n trusted.gfs.squota.size "$T/q/b0/storm" 2>/dev/null | tr -d '\0')" "$(on_brick storm)" \
+    "the xattr on the disk is right then, too"
+volume_start q
+mount_settle "$mount_ns"
+t "and after the start" usage_is_du storm
+t "a new count finds the same" setfattr -n glusterfs.quota.reset -v 1 "$mount_ns/storm"
+t "in the background" settled

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* account: what a change of one object does to the usage of its namespace. squota-internal.h tells the idea.
+ *
+ * A change is let through when limit >= usage + what running changes have reserved + what it may add itself.
+ * A write reserves no more than the file system may have to allot for it: nothing for bytes of a file
+ * without holes that are written over. What was reserved is given back at the end of the change, when the
+ * bytes are charged that were really allotted. */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "xlators/features/simple-quota/squota-internal.h"
+
+enum {
+    BLOCK = 4096,
+    QUEUE_LOOK_AT = 1024,  /* so many wait: look at them now */
+    /* after a change; file systems give back what they allotted ahead within 5 minutes */
+    AHEAD_SECONDS = 400,
+    /* in which the kernel has written back what was written, and allotted index blocks for it */
+    WRITTEN_SECONDS = 45,
+    LARGE = 1024 * 1024,   /* bytes: smaller files without holes need no index blocks */
+    AHEAD_MAX = 64 * 1024, /* bytes beyond a file's end that are no reason to look again */
+};
+
+static uint32_t
+now_s(void)
+{
+    return (uint32_t)(clock_mono_ns() / 1000000000);
+}
+
+static int64_t
+round_up(int64_t bytes)
+{
+    return (bytes + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+/* Is it that no path leads to the object, so that nothing is charged for it? */
+static bool
+is_nowhere(int err)
+{
+    return err == -ENOENT || err == -ESTALE || err == -ENODATA;
+}
+
+/* ---- charging -------------------------------------------------------------------------------- */
+
+void
+squota_settle(struct squota *q, struct squota_inode *ctx, int64_t bytes)
+{
+    struct squota_ns *ns = ctx->ns;
+    /* While the namespace is counted, what was not met yet is not in its usage. */
+    bool is_new = ns->walk && squota_walk_counts(ns->walk, &ctx->inode->gfid);
+    int64_t delta = is_new ? bytes : bytes - ctx->charge;
+
+    if (delta)
+        squota_wake(q);
+    if (delta || ctx->slot)
+        squota_state_settle(q->state, ns->record, ns->used + delta, ctx->slot, bytes);
+    ns->used += delta;
+    ctx->charge = bytes;
+    ctx->is_known = true;
+}
+
+static void
+settle_as(struct squota *q, struct squota_inode *ctx, const struct posix_allotted *found)
+{
+    squota_settle(q, ctx, found->bytes);
+    ctx->size = found->is_file ? found->size : 0;
+}
+
+/* What an iatt tells: the blocks of a file up to its end. */
+static int64_t
+bytes_told(const struct iatt *a)
+{
+    int64_t bytes = (int64_t)a->blocks * 512;
+
+    return S_ISREG(a->mode) ? round_up(bytes) : 0;
+}
+
+static void
+give_slot(struct squota *q, struct squota_inode *ctx)
+{
+    if (ctx->flying > 0 || ctx->is_queued)
+        return;
+    squota_slot_give(q->state, ctx->slot);
+    ctx->slot = 0;
+}
+
+static void
+take_slot(struct squota *q, struct squota_inode *ctx)
+{
+    if (!ctx->slot)
+        ctx->slot = squota_slot_take(q->state, ctx->ns->record, &ctx->inode->gfid, ctx->charge);
+}
+
+/* ---- those to be looked at ------------------------------------------------------------------- */
+
+static void
+post_job(struct squota *q)
+{
+    if (q->is_job_posted || q->is_stopping)
+        return;
+    q->is_job_posted = true;
+    worker_post_any(&q->job);
+}
+
+/* Under the lock. */
+static void
+enqueue(struct squota *q, struct squota_inode *ctx)
+{
+    if (ctx->is_queued || ctx->ns->is_gone)
+        return;
+    ctx->is_queued = true;
+    inode_ref(ctx->inode);
+    cds_list_add_tail(&ctx->link, &q->queue);
+    take_slot(q, ctx);
+    if (++q->queued >= QUEUE_LOOK_AT)
+        post_job(q);
+    squota_wake(q);
+}
+
+void
+squota_wake(struct squota *q)
+{
+    if (q->is_timer_set || q->is_stopping)
+        return;
+    q->is_timer_set = true;
+    timer_start(&q->timer, 1000);
+}
+
+/* May the file system change what the file has without a change by a client? An unlinked file goes with its
+ * last fd; blocks beyond a file's end go when it is closed, or minutes later; index blocks come when it is
+ * written back. */
+static bool
+may_drift(const struct squota_inode *ctx, const struct posix_allotted *found)
+{
+    int64_t bytes = found->bytes, size = round_up(found->size);
+    uint32_t age = now_s() - ctx->changed_s;
+
+    if (!found->is_file || bytes == 0)
+        return false;
+    if (!found->has_name)
+        return true;
+    if (age < WRITTEN_SECONDS && (bytes > LARGE || bytes < size))
+        return true;
+    return age < AHEAD_SECONDS && bytes > size + AHEAD_MAX;
+}
+
+/* Looks at an object. True: it is off the queue, and its reference is the caller's. */
+static bool
+look_at(struct xlator *xl, struct squota_inode *ctx)
+{
+    struct squota *q = squota_of(xl);
+    struct posix_allotted found;
+
+    pthread_mutex_lock(&q->lock);
+    unsigned begun = ctx->begun;
+    bool is_flying = ctx->flying > 0;
+    pthread_mutex_unlock(&q->lock);
+    if (is_flying)
+        return false;
+    int err = squota_stat(xl, ctx->inode, &found);
+
+    pthread_mutex_lock(&q->lock);
+    bool is_settled = begun == ctx->begun && ctx->flying == 0 && (!err || is_nowhere(err));
+    if (is_settled && ctx->ns && err)
+        squota_settle(q, ctx, 0);
+    else if (is_settled && ctx->ns)
+        settle_as(q, ctx, &found);
+    bool is_done = is_settled && (err || !ctx->ns || !may_drift(ctx, &found));
+    if (is_done) {
+        cds_list_del_init(&ctx->link);
+        ctx->is_queued = false;
+        q->queued--;
+        give_slot(q, ctx);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return is_done;
+}
+
+/* One that only may drift is looked at each fifth second. */
+static bool
+is_due(const struct squota_inode *ctx, const struct squota_ns *ns, bool is_due_only)
+{
+    uint32_t age = now_s() - ctx->changed_s;
+
+    return (!ns || ctx->ns == ns) && (!is_due_only || age < 2 || age % 5 == 0);
+}
+
+void
+squota_look(struct xlator *xl, const struct squota_ns *ns, bool is_due_only)
+{
+    struct squota *q = squota_of(xl);
+
+    pthread_mutex_lock(&q->look_lock);
+    pthread_mutex_lock(&q->lock);
+    /* Those that are put on the queue meanwhile wait for the next time. Only who has look_lock takes off. */
+    unsigned count = q->queued;
+    struct cds_list_head *at = q->queue.next;
+    while (count-- > 0 && at != &q->queue) {
+        struct squota_inode *ctx = caa_container_of(at, struct squota_inode, link);
+        at = at->next;
+        bool looks = is_due(ctx, ns, is_due_only);
+        if (!looks)
+            continue;
+        pthread_mutex_unlock(&q->lock);
+        struct inode *inode = ctx->inode;
+        if (look_at(xl, ctx))
+            inode_unref(inode);
+        pthread_mutex_lock(&q->lock);
+    }
+    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->look_lock);
+}
+
+/* ---- a change -------------------------------------------------------------------------------- */
+
+/* Under the lock. The blocks of the range that the file has not got, as far as its size tells. */
+static int64_t
+bytes_needed(const struct squota_inode *ctx, const struct squota_need *need)
+{
+    if (!need || need->bytes == 0)
+        return need ? need->fixed : 0;
+    bool ends = need->offset + need->bytes <= INT64_MAX - BLOCK && need->bytes <= INT64_MAX - BLOCK;
+    int64_t end = ends ? round_up((int64_t)(need->offset + need->bytes)) : INT64_MAX;
+    int64_t whole = end - (int64_t)(need->offset / BLOCK * BLOCK);
+    bool is_dense = ctx->charge >= round_up(ctx->size) && (int64_t)need->offset <= round_up(ctx->size);
+    int64_t grows = end > ctx->charge ? end - ctx->charge : 0;
+
+    return is_dense && grows < whole ? grows : whole;
+}
+
+/* Under the lock. */
+static bool
+fits(const struct squota *q, const struct squota_ns *ns, int64_t needs)
+{
+    int64_t total = ns->used;
+
+    if (needs <= 0 || ns->limit <= 0 || q->is_check_off)
+        return true;
+    /* What all bricks have, as it was told last, and what has changed here since. */
+    if (ns->told_total >= 0 && ns->told_total + (ns->used - ns->told_at) > total)
+        total = ns->told_total + (ns->used - ns->told_at);
+    return needs <= ns->limit && total + ns->reserved <= ns->limit - needs;
+}
+
+/* The charge of an object that is met first: a change that began before has made it known before. */
+static int
+learn(struct xlator *xl, struct squota_inode *ctx)
+{
+    struct squota *q = squota_of(xl);
+    struct posix_allotted found;
+    int err = squota_stat(xl, ctx->inode, &found);
+
+    if (err)
+        return err;
+    pthread_mutex_lock(&q->lock);
+    if (!ctx->is_known) {
+        ctx->is_known = true;
+        ctx->charge = ctx->made = found.bytes;
+        ctx->size = found.is_file ? found.size : 0;
+    }
+    pthread_mutex_unlock(&q->lock);
+    return 0;
+}
+
+/* Under the lock. */
+static void
+take_off(struct squota *q, struct squota_inode *ctx, int64_t needs)
+{
+    take_slot(q, ctx);
+    ctx->flying++;
+    ctx->begun++;
+    ctx->changed_s = now_s();
+    ctx->reserved += needs;
+    ctx->ns->reserved += needs;
+}
+
+struct beginning {
+    const struct squota_need *need;
+    bool is_checked;
+    bool is_in; /* a namespace */
+    int64_t reserved;
+};
+
+/* 0: begun, or in no namespace. -EAGAIN: its charge is not known. -EDQUOT. */
+static int
+try_begin(struct squota *q, struct squota_inode *ctx, struct beginning *b)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&q->lock);
+    b->is_in = ctx->ns && !ctx->ns->is_gone;
+    if (b->is_in && !ctx->is_known) {
+        err = -EAGAIN;
+    } else if (b->is_in) {
+        b->reserved = bytes_needed(ctx, b->need);
+        if (b->is_checked && !fits(q, ctx->ns, b->reserved))
+            err = -EDQUOT;
+        else
+            take_off(q, ctx, b->reserved);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return err;
+}
+
+struct squota_inode *
+squota_begin(struct xlator *xl, const struct call_stack *stk, struct inode *inode, struct inode *parent,
+             const struct squota_need *need, int64_t *reserved, int *err)
+{
+    struct squota *q = squota_of(xl);
+    struct squota_inode *ctx = squota_inode_get(xl, inode, parent, err);
+    struct beginning b = {.need = need, .is_checked = squota_is_checked(&stk->caller)};
+
+    *reserved = 0;
+    if (*err == 0)
+        *err = try_begin(q, ctx, &b);
+    for (int i = 0; i < 3 && *err == -EAGAIN; i++) {
+        *err = learn(xl, ctx);
+        if (*err == 0)
+            *err = try_begin(q, ctx, &b);
+    }
+    if (*err == -EDQUOT) {
+        squota_look(xl, ctx->ns, false);
+        *err = try_begin(q, ctx, &b);
+    }
+    bool is_begun = *err == 0 && b.is_in;
+    if (is_nowhere(*err))
+        *err = 0;
+    *reserved = is_begun ? b.reserved : 0;
+    return is_begun ? ctx : NULL;
+}
+
+/* Until the look: a file that has grown has at least the blocks up to its end, and one that has shrunk no
+ * longer has all of those beyond, as far as a reply can tell. */
+static void
+charge_told(struct squota *q, struct squota_inode *ctx, const struct iatt *after)
+{
+    int64_t told = bytes_told(after), size = (int64_t)after->size;
+
+    if (!S_ISREG(after->mode))
+        return;
+    if (told > ctx->charge || size < ctx->size)
+        squota_settle(q, ctx, told);
+    ctx->size = size;
+}
+
+void
+squota_end(struct xlator *xl, struct squota_inode *ctx, enum squota_after what, const struct iatt *after,
+           int64_t reserved)
+{
+    struct squota *q = squota_of(xl);
+
+    if (!ctx)
+        return;
+    pthread_mutex_lock(&q->lock);
+    ctx->flying--;
+    ctx->reserved -= reserved;
+    if (ctx->ns) {
+        ctx->ns->reserved -= reserved;
+        if (what == SQUOTA_CHANGED)
+            charge_told(q, ctx, after);
+        else if (what == SQUOTA_GONE)
+            squota_settle(q, ctx, 0);
+        if (what == SQUOTA_CHANGED || what == SQUOTA_UNSURE)
+            enqueue(q, ctx);
+    }
+    give_slot(q, ctx);
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* ---- new objects ----------------------------------------------------------------------------- */
+
+unsigned
+squota_expect(struct xlator *xl, struct squota_inode *parent, const struct gfid *gfid)
+{
+    struct squota *q = squota_of(xl);
+
+    pthread_mutex_lock(&q->lock);
+    unsigned slot = squota_slot_take(q->state, parent->ns->record, gfid, 0);
+    pthread_mutex_unlock(&q->lock);
+    return slot;
+}
+
+void
+squota_made(struct xlator *xl, struct squota_inode *parent, unsigned slot, const struct iatt *after)
+{
+    struct squota *q = squota_of(xl);
+    struct inode *inode = after ? inode_link(xl->graph->inodes, NULL, NULL, after) : NULL;
+    struct squota_inode *ctx = inode ? squota_inode_ctx(xl, inode) : NULL;
+    struct posix_allotted found = {.bytes = 0};
+    int err = inode ? squota_stat(xl, inode, &found) : 0;
+
+    pthread_mutex_lock(&q->lock);
+    struct squota_ns *ns = parent->ns;
+    if (ctx && !ctx->is_known && !ctx->flying && !ctx->is_queued) {
+        ctx->ns = ns;
+        ctx->generation = parent->generation;
+        ctx->charge = 0;
+        ctx->slot = slot;
+        squota_settle(q, ctx, err ? 0 : found.bytes);
+        ctx->slot = 0;
+        ctx->changed_s = now_s();
+    } else if (after && (!ns->walk || squota_walk_counts(ns->walk, &after->gfid))) {
+        /* Another client's change came before this reply, and has taken what was made for charged. */
+        int64_t bytes = ctx && ctx->is_known ? ctx->made : found.bytes;
+        squota_state_settle(q->state, ns->record, ns->used + bytes, slot, bytes);
+        ns->used += bytes;
+        squota_wake(q);
+    }
+    squota_slot_give(q->state, slot);
+    pthread_mutex_unlock(&q->lock);
+    inode_unref(inode);
+}
+
+void
+squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
+{
+    struct squota *q = squota_of(xl);
+    struct squota_inode *ctx = squota_inode_ctx(xl, inode);
+    struct posix_allotted found;
+
+    if (!ctx)
+        return;
+    pthread_mutex_lock(&q->lock);
+    bool is_at_rest = !ctx->flying && !ctx->is_queued;
+    if (is_at_rest && ctx->generation != q->generation) {
+        ctx->ns = ns;
+        ctx->generation = q->generation;
+        ctx->is_known = false;
+    }
+    bool counts = ctx->ns == ns && ns->walk && !squota_walk_has_counted(ns->walk, &inode->gfid);
+    if (counts) {
+        ctx->is_known = true; /* what it is charged until now is not in the usage */
+        take_off(q, ctx, 0);
+    }
+    unsigned begun = ctx->begun;
+    pthread_mutex_unlock(&q->lock);
+    if (!counts)
+        return;
+    int err = squota_stat(xl, inode, &found);
+    pthread_mutex_lock(&q->lock);
+    bool is_alone = begun == ctx->begun && ctx->flying == 1 && err == 0;
+    if (is_alone && ctx->ns)
+        settle_as(q, ctx, &found);
+    pthread_mutex_unlock(&q->lock);
+    squota_end(xl, ctx, is_alone ? SQUOTA_AS_WAS : SQUOTA_UNSURE, NULL, 0);
+}
+
+void
+squota_moved(struct xlator *xl, struct squota_inode *ctx, struct squota_ns *to)
+{
+    struct squota *q = squota_of(xl);
+
+    pthread_mutex_lock(&q->lock);
+    int64_t charge = ctx->charge;
+    if (ctx->ns) {
+        if (ctx->is_known)
+            squota_settle(q, ctx, 0);
+        ctx->ns->reserved -= ctx->reserved;
+    }
+    squota_slot_give(q->state, ctx->slot);
+    ctx->slot = 0;
+    ctx->ns = to;
+    ctx->charge = 0;
+    ctx->generation = q->generation;
+    if (to) {
+        to->reserved += ctx->reserved;
+        if (ctx->is_queued || ctx->flying)
+            take_slot(q, ctx);
+        if (ctx->is_known)
+            squota_settle(q, ctx, charge);
+    }
+    pthread_mutex_unlock(&q->lock);
+}

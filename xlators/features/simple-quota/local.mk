@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libkiln_xlators_la_SOURCES += \
+	xlators/features/simple-quota/simple-quota.c \
+	xlators/features/simple-quota/squota-internal.h \
+	xlators/features/simple-quota/account.c \
+	xlators/features/simple-quota/namespace.c \
+	xlators/features/simple-quota/state.c \
+	xlators/features/simple-quota/walk.c

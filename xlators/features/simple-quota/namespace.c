@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* namespace: which namespace an object is in, and what is known of each (gluster11 2.3, 2.4).
+ *
+ * The namespace of an object is found when it is changed first, not when it is looked up: from the folder it
+ * is in, if the call names that and its namespace is known, else by its path from the root, which the disk
+ * has (handles of folders, gfid2path of files). So clients that go on with gfids after a restart of the
+ * brick are counted like others. Renames and links do not cross the border of a namespace, so what was found
+ * stays true until a folder is marked.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "xlators/features/simple-quota/squota-internal.h"
+
+/* ---- calls of the layer's own ---------------------------------------------------------------- */
+
+struct own_call {
+    bool is_answered;
+};
+
+static void
+own_call_done(struct call_stack *stk)
+{
+    struct own_call *own = stk->owner;
+
+    own->is_answered = true;
+}
+
+struct call_stack *
+squota_call(enum fop fop)
+{
+    struct call_stack *stk = call_stack_new(own_call_done, NULL);
+
+    if (stk) {
+        stk->caller.pid = PID_INTERNAL;
+        stk->call.fop = fop;
+    }
+    return stk;
+}
+
+int
+squota_run(struct xlator *xl, struct call_stack *stk)
+{
+    struct own_call own = {false};
+
+    stk->owner = &own;
+    call_stack_wind_below(stk, xl);
+    /* The layers below answer looks and changes of xattrs by volume's own callers at once. */
+    if (!own.is_answered)
+        abort();
+    return stk->reply.op_ret < 0 ? -stk->reply.op_errno : 0;
+}
+
+int
+squota_stat(struct xlator *xl, struct inode *inode, struct posix_allotted *out)
+{
+    return posix_allotted(squota_of(xl)->storage, inode, out);
+}
+
+int64_t
+squota_limit_parse(const struct dict_pair *p)
+{
+    char text[32] = "", *end;
+
+    if (!p || (p->type != DICT_STR && p->type != DICT_PTR && p->type != DICT_UNTYPED) ||
+        p->len >= sizeof text)
+        return 0;
+    memcpy(text, p->v.bytes, p->len);
+    errno = 0;
+    long long limit = strtoll(text, &end, 10);
+    return end == text || errno || limit < 0 || end[strspn(end, " \n")] != '\0' ? 0 : limit;
+}
+
+int
+squota_lookup(struct xlator *xl, struct inode *parent, const char *name, const struct gfid *gfid,
+              struct iatt *out, struct squota_mark *mark)
+{
+    struct call_stack *stk = squota_call(FOP_lookup);
+    int err = -ENOMEM;
+
+    if (!stk)
+        return err;
+    if (parent) {
+        stk->call.loc = (struct loc){.parent = inode_ref(parent), .name = name};
+        stk->call.name = name;
+        stk->call.pargfid = parent->gfid;
+    } else {
+        stk->call.gfid = *gfid;
+    }
+    stk->call.xdata = dict_new(&stk->arena);
+    if (stk->call.xdata && dict_set_text_int(stk->call.xdata, SQUOTA_XATTR_NAMESPACE, 1) == 0 &&
+        dict_set_text_int(stk->call.xdata, SQUOTA_XATTR_LIMIT, 1) == 0)
+        err = squota_run(xl, stk);
+    *out = stk->reply.stat;
+    *mark = (struct squota_mark){
+        .is_marked = err == 0 && dict_find_text(stk->reply.xdata, SQUOTA_XATTR_NAMESPACE),
+        .limit = err == 0 ? squota_limit_parse(dict_find_text(stk->reply.xdata, SQUOTA_XATTR_LIMIT)) : 0,
+    };
+    call_stack_free(stk);
+    return err;
+}
+
+/* A path from the root, on the arena of a call that the caller frees. */
+static int
+ask_path(struct xlator *xl, struct inode *inode, struct call_stack **call, const char **path)
+{
+    struct call_stack *stk = squota_call(FOP_getxattr);
+
+    *call = stk;
+    if (!stk)
+        return -ENOMEM;
+    stk->call.loc.inode = inode_ref(inode);
+    stk->call.gfid = inode->gfid;
+    stk->call.name = "glusterfs.gfidtopath";
+    stk->call.has_name = 1;
+    int err = squota_run(xl, stk);
+    if (err)
+        return err;
+    const struct dict_pair *p = dict_find(stk->reply.dict, DICT_KEY_GFID_TO_PATH);
+    if (!p || (p->type != DICT_PTR && p->type != DICT_STR))
+        return -ENODATA;
+    char *copy = arena_alloc(&stk->arena, p->len + 1);
+    if (!copy)
+        return -ENOMEM;
+    memcpy(copy, p->v.bytes, p->len);
+    copy[p->len] = '\0';
+    *path = copy;
+    return 0;
+}
+
+/* ---- contexts -------------------------------------------------------------------------------- */
+
+static struct mem_pool *inode_pool;
+static pthread_once_t inode_pool_once = PTHREAD_ONCE_INIT;
+
+static void
+inode_pool_make(void)
+{
+    inode_pool = mem_pool_new_opts(&(struct mem_pool_opts){
+        .name = "squota-inode", .xlator = "features/simple-quota", .size = sizeof(struct squota_inode)});
+}
+
+struct squota_inode *
+squota_inode_ctx(struct xlator *xl, struct inode *inode)
+{
+    struct squota_inode *ctx = inode_ctx(inode, xl), *fresh;
+
+    if (ctx)
+        return ctx;
+    pthread_once(&inode_pool_once, inode_pool_make);
+    if (!inode_pool || !(fresh = mem_get0_owner(inode_pool, xl->graph->owner)))
+        return NULL;
+    fresh->inode = inode;
+    CDS_INIT_LIST_HEAD(&fresh->link);
+    ctx = inode_ctx_install(inode, xl, fresh);
+    if (ctx != fresh)
+        mem_put(fresh);
+    return ctx;
+}
+
+/* ---- namespaces ------------------------------------------------------------------------------ */
+
+/* Under the lock. */
+static struct squota_ns *
+find_ns(struct squota *q, const struct gfid *gfid)
+{
+    struct squota_ns *ns;
+
+    cds_list_for_each_entry(ns, &q->namespaces, link) {
+        if (!ns->is_gone && gfid_equal(&ns->gfid, gfid))
+            return ns;
+    }
+    return NULL;
+}
+
+/* The namespace of a folder that has the mark; made, and counted if its usage is not known. NULL: no
+ * memory. */
+static struct squota_ns *
+get_ns(struct xlator *xl, const struct gfid *gfid, int64_t limit)
+{
+    struct squota *q = squota_of(xl);
+    struct squota_ns *fresh = calloc(1, sizeof *fresh);
+    bool is_counting = true;
+
+    pthread_mutex_lock(&q->lock);
+    struct squota_ns *ns = find_ns(q, gfid);
+    if (ns || !fresh) {
+        pthread_mutex_unlock(&q->lock);
+        free(fresh);
+        return ns;
+    }
+    *fresh = (struct squota_ns){.gfid = *gfid, .limit = limit, .told_total = -1, .stored = -1};
+    fresh->record = squota_state_find(q->state, gfid, &fresh->used, &is_counting);
+    if (is_counting)
+        fresh->used = 0;
+    if (!fresh->record)
+        fresh->record = squota_state_add(q->state, gfid);
+    cds_list_add_tail(&fresh->link, &q->namespaces);
+    q->ns_count++;
+    pthread_mutex_unlock(&q->lock);
+    if (is_counting)
+        squota_walk_start(xl, fresh);
+    return fresh;
+}
+
+/* Of an object whose namespace was looked for while squota.generation was this. */
+static void
+set_ns(struct squota *q, struct squota_inode *ctx, struct squota_ns *ns, unsigned generation)
+{
+    pthread_mutex_lock(&q->lock);
+    if (ctx->flying == 0 && !ctx->is_queued) {
+        if (ctx->ns != ns) {
+            if (ctx->ns && ctx->is_known)
+                squota_settle(q, ctx, 0);
+            ctx->is_known = false;
+            ctx->ns = ns;
+        }
+        ctx->generation = generation;
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+static unsigned
+generation(struct squota *q)
+{
+    pthread_mutex_lock(&q->lock);
+    unsigned now = q->generation;
+    pthread_mutex_unlock(&q->lock);
+    return now;
+}
+
+static bool
+is_found(struct squota *q, const struct squota_inode *ctx)
+{
+    pthread_mutex_lock(&q->lock);
+    bool is_found = ctx->generation == q->generation || ctx->flying > 0 || ctx->is_queued;
+    pthread_mutex_unlock(&q->lock);
+    return is_found;
+}
+
+static struct squota_ns *
+ns_of(struct squota *q, const struct squota_inode *ctx)
+{
+    pthread_mutex_lock(&q->lock);
+    struct squota_ns *ns = ctx->ns;
+    pthread_mutex_unlock(&q->lock);
+    return ns;
+}
+
+/* A folder: its own namespace if it has the mark, else `outer`. */
+static int
+find_for_dir(struct xlator *xl, struct inode *dir, struct squota_inode *ctx, struct squota_ns *outer)
+{
+    struct squota *q = squota_of(xl);
+    unsigned now = generation(q);
+    struct squota_mark mark;
+    struct iatt stat;
+    int err = squota_lookup(xl, NULL, NULL, &dir->gfid, &stat, &mark);
+
+    if (err)
+        return err;
+    struct squota_ns *ns = mark.is_marked ? get_ns(xl, &dir->gfid, mark.limit) : outer;
+    if (mark.is_marked && !ns)
+        return -ENOMEM;
+    set_ns(q, ctx, ns, now);
+    return 0;
+}
+
+/* The folder `name` in `dir`, with a reference: 0 or -errno. */
+static int
+child_dir(struct xlator *xl, struct inode *dir, const char *name, struct inode **child)
+{
+    struct squota_mark mark;
+    struct iatt stat;
+
+    *child = inode_find_child(xl->graph->inodes, dir, name);
+    if (*child)
+        return 0;
+    int err = squota_lookup(xl, dir, name, NULL, &stat, &mark);
+    if (err)
+        return err;
+    if (!S_ISDIR(stat.mode))
+        return -ENOTDIR;
+    *child = inode_link(xl->graph->inodes, dir, name, &stat);
+    return *child ? 0 : -ENOMEM;
+}
+
+/* Walks down to the folder that the object is in. A file's path may be several with `:` between them: the
+ * first is walked as far as it leads through folders. *ns: that of the last folder. */
+static int
+walk_path(struct xlator *xl, char *path, bool is_dir, struct squota_ns **ns)
+{
+    struct squota *q = squota_of(xl);
+    struct inode *dir = inode_root(xl->graph->inodes), *child;
+    char *save = NULL, *name = strtok_r(path, "/", &save);
+    int err = 0;
+
+    *ns = NULL;
+    for (;;) {
+        struct squota_inode *ctx = squota_inode_ctx(xl, dir);
+        if (!ctx)
+            err = -ENOMEM;
+        else if (!is_found(q, ctx))
+            err = find_for_dir(xl, dir, ctx, *ns);
+        if (err)
+            break;
+        *ns = ns_of(q, ctx);
+        char *next = name ? strtok_r(NULL, "/", &save) : NULL;
+        if (!next) /* `name` is the object itself */
+            break;
+        err = child_dir(xl, dir, name, &child);
+        if (err) {
+            err = !is_dir && (err == -ENOENT || err == -ENOTDIR) ? 0 : err;
+            break;
+        }
+        inode_unref(dir);
+        dir = child;
+        name = next;
+    }
+    inode_unref(dir);
+    return err;
+}
+
+static int
+find_by_path(struct xlator *xl, struct inode *inode, struct squota_ns **ns)
+{
+    struct call_stack *stk;
+    const char *path;
+    int err = ask_path(xl, inode, &stk, &path);
+
+    if (err == 0)
+        err = walk_path(xl, (char *)path, S_ISDIR(inode->type), ns);
+    if (stk)
+        call_stack_free(stk);
+    return err;
+}
+
+static int
+find(struct xlator *xl, struct inode *inode, struct squota_inode *ctx, struct inode *parent)
+{
+    struct squota *q = squota_of(xl);
+    unsigned now = generation(q);
+    struct squota_ns *outer = NULL;
+    int err = 0;
+
+    if (gfid_is_root(&inode->gfid))
+        return find_for_dir(xl, inode, ctx, NULL);
+    if (parent) {
+        const struct squota_inode *of_parent = squota_inode_get(xl, parent, NULL, &err);
+        outer = of_parent ? ns_of(q, of_parent) : NULL;
+    } else {
+        err = find_by_path(xl, inode, &outer);
+    }
+    if (err)
+        return err;
+    if (S_ISDIR(inode->type))
+        return find_for_dir(xl, inode, ctx, outer);
+    set_ns(q, ctx, outer, now);
+    return 0;
+}
+
+struct squota_inode *
+squota_inode_get(struct xlator *xl, struct inode *inode, struct inode *parent, int *err)
+{
+    struct squota_inode *ctx = squota_inode_ctx(xl, inode);
+
+    *err = ctx ? 0 : -ENOMEM;
+    if (ctx && !is_found(squota_of(xl), ctx))
+        *err = find(xl, inode, ctx, parent);
+    return ctx;
+}
+
+int
+squota_ns_mark(struct xlator *xl, struct inode *dir)
+{
+    struct squota *q = squota_of(xl);
+    struct squota_inode *ctx = squota_inode_ctx(xl, dir);
+    struct squota_mark mark;
+    struct iatt stat;
+    int err = ctx ? squota_lookup(xl, NULL, NULL, &dir->gfid, &stat, &mark) : -ENOMEM;
+
+    if (err || !mark.is_marked)
+        return err;
+    pthread_mutex_lock(&q->lock);
+    bool is_known = find_ns(q, &dir->gfid) != NULL;
+    struct squota_ns *outer = ctx->generation == q->generation ? ctx->ns : NULL;
+    pthread_mutex_unlock(&q->lock);
+    if (is_known)
+        return 0;
+    /* What is in the folder was the outer namespace's until now. */
+    pthread_mutex_lock(&q->lock);
+    q->generation++;
+    pthread_mutex_unlock(&q->lock);
+    if (!get_ns(xl, &dir->gfid, mark.limit))
+        return -ENOMEM;
+    if (outer)
+        squota_walk_start(xl, outer);
+    return 0;
+}
+
+void
+squota_ns_set_limit(struct xlator *xl, struct squota_ns *ns, int64_t limit)
+{
+    struct squota *q = squota_of(xl);
+
+    pthread_mutex_lock(&q->lock);
+    ns->limit = limit;
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* ---- the size xattr -------------------------------------------------------------------------- */
+
+static int
+set_size(struct xlator *xl, const struct gfid *gfid, int64_t used)
+{
+    struct inode *dir = inode_find(xl->graph->inodes, gfid);
+    struct call_stack *stk = NULL;
+    char text[32];
+    int err = 0;
+
+    if (!dir) {
+        struct squota_mark mark;
+        struct iatt stat;
+        err = squota_lookup(xl, NULL, NULL, gfid, &stat, &mark);
+        if (err == 0)
+            dir = inode_link(xl->graph->inodes, NULL, NULL, &stat);
+    }
+    if (!dir || !(stk = squota_call(FOP_setxattr))) {
+        inode_unref(dir);
+        return err ? err : -ENOMEM;
+    }
+    stk->call.loc.inode = dir;
+    stk->call.gfid = *gfid;
+    stk->call.dict = dict_new(&stk->arena);
+    unsigned len = (unsigned)snprintf(text, sizeof text, "%lld", (long long)(used > 0 ? used : 0)) + 1;
+    err = stk->call.dict ? dict_set_text(stk->call.dict, SQUOTA_XATTR_SIZE, DICT_PTR, text, len) : -ENOMEM;
+    if (err == 0)
+        err = squota_run(xl, stk);
+    call_stack_free(stk);
+    return err;
+}
+
+void
+squota_ns_store(struct xlator *xl, struct squota_ns *ns)
+{
+    struct squota *q = squota_of(xl);
+
+    pthread_mutex_lock(&q->lock);
+    int64_t used = ns->used, stored = ns->stored;
+    bool is_old = !ns->is_gone && used != stored;
+    ns->stored = used;
+    pthread_mutex_unlock(&q->lock);
+    int err = is_old ? set_size(xl, &ns->gfid, used) : 0;
+    if (err == 0)
+        return;
+    pthread_mutex_lock(&q->lock);
+    ns->stored = stored;
+    pthread_mutex_unlock(&q->lock);
+    if (err != -ENOENT && err != -ESTALE)
+        log_event(LOG_WARNING, xl, "squota-size-not-stored", "the usage of namespace %s cannot be stored in "
+                  SQUOTA_XATTR_SIZE ": %s", GFID(&ns->gfid), strerror(-err));
+}
+
+void
+squota_ns_store_all(struct xlator *xl)
+{
+    struct squota *q = squota_of(xl);
+    struct squota_ns *ns;
+
+    /* Namespaces are added at the end and stay: the list may be walked while it grows. */
+    pthread_mutex_lock(&q->lock);
+    unsigned count = q->ns_count;
+    struct cds_list_head *at = q->namespaces.next;
+    pthread_mutex_unlock(&q->lock);
+    while (count-- > 0) {
+        ns = caa_container_of(at, struct squota_ns, link);
+        squota_ns_store(xl, ns);
+        pthread_mutex_lock(&q->lock);
+        at = at->next;
+        pthread_mutex_unlock(&q->lock);
+    }
+}

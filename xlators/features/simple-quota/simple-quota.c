@@ -1,0 +1,961 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* features/simple-quota: limits on folders (spec: gluster11 2). A folder with the xattr
+ * trusted.glusterfs.namespace is a namespace; trusted.gfs.squota.limit on it is its limit in bytes. The
+ * layer keeps how much this brick holds below the folder, refuses with EDQUOT what would exceed the limit,
+ * and shows both in STATFS.
+ *
+ * Sits above features/locks, so that a change that waits for a lock is charged when it has been done.
+ * Switched off (pass-through), it is on no path but that of xattrs, where it guards the mark. Keeps per
+ * inode its namespace and its charge; on disk the xattr trusted.gfs.squota.size, for users and for stock's
+ * bricks, and a file of its own that survives kills (state.c). squota-internal.h has the locks.
+ *
+ * Where it differs from stock's layer, which clients are told nothing of: doc/gluster-versions.md. Bricks do
+ * not know of each other: with several behind distribute, kadalu's crawler tells each the sum
+ * (glusterfs.quota.total-usage).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/read-section.h"
+#include "base/reason.h"
+#include "log/dump.h"
+#include "log/log.h"
+#include "mem/mem-pool.h"
+#include "xlators/features/simple-quota/squota-internal.h"
+
+static const struct option squota_options[] = {
+    OPT_BOOL(struct squota_conf, passes_through, "pass-through", "on"),
+    OPT_BOOL(struct squota_conf, cmd_from_all, "cmd-from-all-client", "off"),
+    OPT_MUST_BE("use-backend", "off"),
+    OPT_IGNORED("no-distribute"), /* glusterd 11 writes it, and stock's layer does not know it either */
+    OPT_END,
+};
+
+static bool
+squota_is_active(const void *conf)
+{
+    return !((const struct squota_conf *)conf)->passes_through;
+}
+
+/* ---- changes of one object ------------------------------------------------------------------- */
+
+/* Indices of a frame's local.u64. Objects: a struct squota_inode, or 0. References to their inodes are the
+ * call's. */
+enum { OF_OBJECT, OF_PARENT, OF_PARENT2, OF_VICTIM, OF_RESERVED, OF_SLOT };
+
+static struct squota_inode *
+local_ctx(const struct frame *f, int which)
+{
+    return (struct squota_inode *)(uintptr_t)f->local.u64[which];
+}
+
+static void
+set_local_ctx(struct frame *f, int which, struct squota_inode *ctx)
+{
+    f->local.u64[which] = (uintptr_t)ctx;
+}
+
+static xl_verdict
+data_changed(struct frame *f, struct call_stack *stk)
+{
+    squota_end(f->xl, local_ctx(f, OF_OBJECT), stk->reply.op_ret < 0 ? SQUOTA_UNSURE : SQUOTA_CHANGED,
+               &stk->reply.post, (int64_t)f->local.u64[OF_RESERVED]);
+    return XL_PASS;
+}
+
+/* The reply does not tell what the object has now. */
+static xl_verdict
+object_changed(struct frame *f, struct call_stack *stk)
+{
+    squota_end(f->xl, local_ctx(f, OF_OBJECT), stk->reply.op_ret < 0 ? SQUOTA_AS_WAS : SQUOTA_UNSURE, NULL,
+               (int64_t)f->local.u64[OF_RESERVED]);
+    return XL_PASS;
+}
+
+static xl_verdict
+change_of(struct xlator *xl, struct call_stack *stk, struct inode *inode, const struct squota_need *need,
+          frame_cb cb)
+{
+    int64_t reserved;
+    int err;
+    struct squota_inode *ctx = inode ? squota_begin(xl, stk, inode, NULL, need, &reserved, &err) : NULL;
+
+    if (!ctx)
+        return inode && err ? err : XL_PASS;
+    struct frame *f = frame_push(stk, xl, cb);
+    if (!f) {
+        squota_end(xl, ctx, SQUOTA_AS_WAS, NULL, reserved);
+        return -ENOMEM;
+    }
+    set_local_ctx(f, OF_OBJECT, ctx);
+    f->local.u64[OF_RESERVED] = (uint64_t)reserved;
+    return XL_PASS;
+}
+
+static xl_verdict
+squota_writev(struct xlator *xl, struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+    const struct squota_need need = {.offset = c->offset, .bytes = c->payload_bytes};
+
+    return change_of(xl, stk, c->loc.inode, &need, data_changed);
+}
+
+static xl_verdict
+squota_allot(struct xlator *xl, struct call_stack *stk)
+{
+    const struct squota_need need = {.offset = stk->call.offset, .bytes = stk->call.size};
+
+    return change_of(xl, stk, stk->call.loc.inode, &need, data_changed);
+}
+
+static xl_verdict
+squota_copy(struct xlator *xl, struct call_stack *stk)
+{
+    const struct squota_need need = {.offset = stk->call.offset2, .bytes = stk->call.size};
+
+    return change_of(xl, stk, stk->call.loc2.inode, &need, data_changed);
+}
+
+/* A truncate up allots nothing, or the block that its end is in; discard gives back. */
+static xl_verdict
+squota_cut(struct xlator *xl, struct call_stack *stk)
+{
+    return change_of(xl, stk, stk->call.loc.inode, NULL, data_changed);
+}
+
+static xl_verdict
+squota_open(struct xlator *xl, struct call_stack *stk)
+{
+    return stk->call.flags & O_TRUNC ? change_of(xl, stk, stk->call.loc.inode, NULL, object_changed)
+                                     : XL_PASS;
+}
+
+/* Xattrs that do not fit into the file system's inode have a block. */
+static xl_verdict
+squota_xattrop(struct xlator *xl, struct call_stack *stk)
+{
+    return change_of(xl, stk, stk->call.loc.inode, NULL, object_changed);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* The objects of a change of names. */
+struct names {
+    struct squota_inode *object, *parent, *parent2, *victim;
+    int64_t reserved;
+};
+
+static void
+names_end(struct xlator *xl, const struct names *n)
+{
+    squota_end(xl, n->object, SQUOTA_AS_WAS, NULL, 0);
+    squota_end(xl, n->victim, SQUOTA_AS_WAS, NULL, 0);
+    squota_end(xl, n->parent2, SQUOTA_AS_WAS, NULL, 0);
+    squota_end(xl, n->parent, SQUOTA_AS_WAS, NULL, n->reserved);
+}
+
+/* Begins a change of an object; `*err` is that of the one before, if that failed. */
+static struct squota_inode *
+also(struct xlator *xl, struct call_stack *stk, struct inode *inode, struct inode *parent, int *err)
+{
+    int64_t reserved;
+
+    return inode && *err == 0 ? squota_begin(xl, stk, inode, parent, NULL, &reserved, err) : NULL;
+}
+
+/* XL_PASS with the frame, or without when nothing was begun. */
+static xl_verdict
+names_begun(struct xlator *xl, struct call_stack *stk, const struct names *n, int err, frame_cb cb,
+            struct frame **frame)
+{
+    bool is_any = n->object || n->parent || n->parent2 || n->victim;
+    struct frame *f = is_any && !err ? frame_push(stk, xl, cb) : NULL;
+
+    *frame = f;
+    if (!f) {
+        names_end(xl, n);
+        return is_any && !err ? -ENOMEM : err ? err : XL_PASS;
+    }
+    set_local_ctx(f, OF_OBJECT, n->object);
+    set_local_ctx(f, OF_PARENT, n->parent);
+    set_local_ctx(f, OF_PARENT2, n->parent2);
+    set_local_ctx(f, OF_VICTIM, n->victim);
+    f->local.u64[OF_RESERVED] = (uint64_t)n->reserved;
+    return XL_PASS;
+}
+
+static const struct iatt *
+made_object(const struct call_stack *stk)
+{
+    struct gfid wanted;
+    bool is_new = stk->reply.op_ret >= 0;
+
+    /* CREATE opens a file that is there. Its gfid is not that which the client has thought of. */
+    if (is_new && stk->call.fop == FOP_create)
+        is_new = dict_get_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &wanted) == 0 &&
+                 gfid_equal(&wanted, &stk->reply.stat.gfid);
+    return is_new ? &stk->reply.stat : NULL;
+}
+
+static xl_verdict
+name_made(struct frame *f, struct call_stack *stk)
+{
+    struct squota_inode *parent = local_ctx(f, OF_PARENT), *object = local_ctx(f, OF_OBJECT);
+    bool is_done = stk->reply.op_ret >= 0;
+
+    if (parent)
+        squota_made(f->xl, parent, (unsigned)f->local.u64[OF_SLOT], made_object(stk));
+    squota_end(f->xl, object, is_done && stk->call.flags & O_TRUNC ? SQUOTA_UNSURE : SQUOTA_AS_WAS, NULL, 0);
+    squota_end(f->xl, parent, is_done ? SQUOTA_UNSURE : SQUOTA_AS_WAS, NULL,
+               (int64_t)f->local.u64[OF_RESERVED]);
+    return XL_PASS;
+}
+
+static xl_verdict
+squota_make(struct xlator *xl, struct call_stack *stk)
+{
+    static const struct squota_need need = {.fixed = SQUOTA_NAME_NEEDS};
+    struct names n = {NULL};
+    struct gfid gfid;
+    struct frame *f;
+    int err = 0;
+
+    n.parent = squota_begin(xl, stk, stk->call.loc.parent, NULL, &need, &n.reserved, &err);
+    /* CREATE of a file that is there */
+    n.object = also(xl, stk, stk->call.loc.inode, stk->call.loc.parent, &err);
+    xl_verdict verdict = names_begun(xl, stk, &n, err, name_made, &f);
+    if (f && n.parent && dict_get_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0)
+        f->local.u64[OF_SLOT] = squota_expect(xl, n.parent, &gfid);
+    return verdict;
+}
+
+/* Is there a features/trash below that keeps what is removed? */
+static bool
+keeps_removed(const struct xlator *xl)
+{
+    const struct graph *g = xl->graph;
+
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        if (strcmp(g->layers[i].type->name, "features/trash") == 0 && xlator_is_on(&g->layers[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Of an object that has lost a name: the link count of before, with the handle's, was asked for. */
+static enum squota_after
+after_removal(const struct frame *f, const struct call_stack *stk, const struct squota_inode *ctx)
+{
+    uint64_t links = 0;
+
+    if (S_ISDIR(ctx->inode->type))
+        return SQUOTA_GONE;
+    if (dict_get_uint(stk->reply.xdata, DICT_KEY_RESPONSE_LINK_COUNT, &links) < 0 || links > 1)
+        return SQUOTA_UNSURE;
+    return atomic_load(&ctx->inode->open_fds) > 0 || keeps_removed(f->xl) ? SQUOTA_UNSURE : SQUOTA_GONE;
+}
+
+/* The trash is in the root. */
+static void
+move_to_trash(struct xlator *xl, struct squota_inode *ctx)
+{
+    struct inode *root = inode_root(xl->graph->inodes);
+    int err;
+    struct squota_inode *of_root = squota_inode_get(xl, root, NULL, &err);
+
+    if (err == 0 && of_root->ns != ctx->ns)
+        squota_moved(xl, ctx, of_root->ns);
+    inode_unref(root);
+}
+
+static int
+ask_link_count(struct call_stack *stk)
+{
+    if (!stk->call.xdata)
+        stk->call.xdata = dict_new(&stk->arena);
+    if (!stk->call.xdata)
+        return -ENOMEM;
+    return dict_set_uint(stk->call.xdata, DICT_KEY_REQUEST_LINK_COUNT, 1);
+}
+
+/* The folder of a namespace was removed. */
+static void
+ns_removed(struct xlator *xl, struct squota_inode *ctx)
+{
+    struct squota *q = squota_of(xl);
+
+    pthread_mutex_lock(&q->lock);
+    if (squota_is_root_of(ctx, &ctx->inode->gfid) && !ctx->ns->is_gone) {
+        squota_state_drop(q->state, ctx->ns->record);
+        ctx->ns->record = 0;
+        ctx->ns->is_gone = true;
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+static void
+object_removed(struct frame *f, struct call_stack *stk, struct squota_inode *ctx)
+{
+    uint64_t links = 0;
+
+    if (!ctx)
+        return;
+    bool is_last = dict_get_uint(stk->reply.xdata, DICT_KEY_RESPONSE_LINK_COUNT, &links) == 0 && links <= 1;
+    squota_end(f->xl, ctx, after_removal(f, stk, ctx), NULL, 0);
+    if (S_ISDIR(ctx->inode->type))
+        ns_removed(f->xl, ctx);
+    else if (is_last && stk->call.fop == FOP_unlink && keeps_removed(f->xl))
+        move_to_trash(f->xl, ctx);
+}
+
+static xl_verdict
+name_removed(struct frame *f, struct call_stack *stk)
+{
+    struct squota_inode *object = local_ctx(f, OF_OBJECT), *parent = local_ctx(f, OF_PARENT);
+    bool is_done = stk->reply.op_ret >= 0;
+
+    if (is_done)
+        object_removed(f, stk, object);
+    else
+        squota_end(f->xl, object, SQUOTA_AS_WAS, NULL, 0);
+    /* A healer removes a folder with all that is in it. */
+    if (is_done && stk->call.fop == FOP_rmdir && stk->call.flags && parent)
+        squota_walk_start(f->xl, parent->ns);
+    squota_end(f->xl, parent, is_done ? SQUOTA_UNSURE : SQUOTA_AS_WAS, NULL, 0);
+    return XL_PASS;
+}
+
+static xl_verdict
+squota_remove(struct xlator *xl, struct call_stack *stk)
+{
+    struct loc *loc = &stk->call.loc;
+    struct names n = {NULL};
+    struct frame *f;
+    int err = 0;
+
+    n.parent = also(xl, stk, loc->parent, NULL, &err);
+    n.object = also(xl, stk, loc->inode, loc->parent, &err);
+    if (n.object && err == 0 && stk->call.fop == FOP_unlink)
+        err = ask_link_count(stk);
+    return names_begun(xl, stk, &n, err, name_removed, &f);
+}
+
+static const struct squota_ns *
+ns_of(const struct squota_inode *ctx)
+{
+    return ctx ? ctx->ns : NULL;
+}
+
+static xl_verdict
+name_linked(struct frame *f, struct call_stack *stk)
+{
+    bool is_done = stk->reply.op_ret >= 0;
+
+    squota_end(f->xl, local_ctx(f, OF_OBJECT), is_done ? SQUOTA_UNSURE : SQUOTA_AS_WAS, NULL, 0);
+    squota_end(f->xl, local_ctx(f, OF_PARENT2), is_done ? SQUOTA_UNSURE : SQUOTA_AS_WAS, NULL, 0);
+    return XL_PASS;
+}
+
+static xl_verdict
+squota_link(struct xlator *xl, struct call_stack *stk)
+{
+    struct names n = {NULL};
+    struct frame *f;
+    int err = 0;
+
+    n.object = also(xl, stk, stk->call.loc.inode, NULL, &err);
+    n.parent2 = also(xl, stk, stk->call.loc2.parent, NULL, &err);
+    if (err == 0 && squota_is_checked(&stk->caller) && ns_of(n.object) != ns_of(n.parent2))
+        err = -EXDEV;
+    return names_begun(xl, stk, &n, err, name_linked, &f);
+}
+
+/* The volume's own work has moved an object to another namespace. */
+static void
+moved_over(struct frame *f, struct squota_inode *object, struct squota_inode *from, struct squota_inode *to)
+{
+    struct squota_ns *old = from ? from->ns : NULL, *fresh = to ? to->ns : NULL;
+
+    if (!object || !S_ISDIR(object->inode->type)) {
+        if (object)
+            squota_moved(f->xl, object, fresh);
+        return;
+    }
+    if (squota_is_root_of(object, &object->inode->gfid))
+        return;
+    struct squota *q = squota_of(f->xl);
+    pthread_mutex_lock(&q->lock);
+    q->generation++;
+    pthread_mutex_unlock(&q->lock);
+    if (old)
+        squota_walk_start(f->xl, old);
+    if (fresh)
+        squota_walk_start(f->xl, fresh);
+}
+
+static void
+renamed(struct frame *f, struct call_stack *stk)
+{
+    struct squota_inode *object = local_ctx(f, OF_OBJECT), *from = local_ctx(f, OF_PARENT),
+                        *to = local_ctx(f, OF_PARENT2);
+    struct squota *q = squota_of(f->xl);
+
+    object_removed(f, stk, local_ctx(f, OF_VICTIM));
+    if (stk->call.loc.parent != stk->call.loc2.parent && ns_of(from) != ns_of(to))
+        moved_over(f, object, from, to);
+    if (!object)
+        return;
+    if (S_ISDIR(object->inode->type)) {
+        pthread_mutex_lock(&q->lock);
+        if (object->ns && object->ns->walk)
+            squota_walk_again(object->ns->walk, &object->inode->gfid);
+        pthread_mutex_unlock(&q->lock);
+    }
+    squota_end(f->xl, object, SQUOTA_UNSURE, NULL, 0);
+}
+
+static xl_verdict
+name_moved(struct frame *f, struct call_stack *stk)
+{
+    bool is_done = stk->reply.op_ret >= 0;
+
+    if (is_done) {
+        renamed(f, stk);
+    } else {
+        squota_end(f->xl, local_ctx(f, OF_VICTIM), SQUOTA_AS_WAS, NULL, 0);
+        squota_end(f->xl, local_ctx(f, OF_OBJECT), SQUOTA_AS_WAS, NULL, 0);
+    }
+    squota_end(f->xl, local_ctx(f, OF_PARENT2), is_done ? SQUOTA_UNSURE : SQUOTA_AS_WAS, NULL, 0);
+    squota_end(f->xl, local_ctx(f, OF_PARENT), is_done ? SQUOTA_UNSURE : SQUOTA_AS_WAS, NULL, 0);
+    return XL_PASS;
+}
+
+static xl_verdict
+squota_rename(struct xlator *xl, struct call_stack *stk)
+{
+    struct loc *from = &stk->call.loc, *to = &stk->call.loc2;
+    struct names n = {NULL};
+    struct frame *f;
+    int err = 0;
+
+    n.parent = also(xl, stk, from->parent, NULL, &err);
+    if (to->parent != from->parent)
+        n.parent2 = also(xl, stk, to->parent, NULL, &err);
+    n.object = also(xl, stk, from->inode, from->parent, &err);
+    if (to->inode != from->inode)
+        n.victim = also(xl, stk, to->inode, to->parent, &err);
+    bool crosses = to->parent != from->parent && ns_of(n.parent) != ns_of(n.parent2);
+    if (err == 0 && crosses && squota_is_checked(&stk->caller))
+        err = -EXDEV;
+    if (err == 0 && n.victim)
+        err = ask_link_count(stk);
+    return names_begun(xl, stk, &n, err, name_moved, &f);
+}
+
+/* ---- marks, limits, commands ----------------------------------------------------------------- */
+
+/* The namespace whose folder this is; NULL: it is none. */
+static struct squota_ns *
+ns_at(struct xlator *xl, struct inode *inode, int *err)
+{
+    struct squota_inode *ctx = squota_inode_get(xl, inode, NULL, err);
+
+    return *err == 0 && squota_is_root_of(ctx, &inode->gfid) ? ctx->ns : NULL;
+}
+
+static int64_t
+number_of(const struct dict_pair *p)
+{
+    int64_t n;
+
+    return dict_pair_int(p, &n) == 0 ? n : squota_limit_parse(p);
+}
+
+static xl_verdict
+run_command(struct xlator *xl, struct call_stack *stk, const struct dict_pair *p)
+{
+    struct squota *q = squota_of(xl);
+    int err = 0;
+
+    if (strcmp(p->key, SQUOTA_DISABLE_CHECK) == 0) {
+        pthread_mutex_lock(&q->lock);
+        q->is_check_off = number_of(p) != 0;
+        pthread_mutex_unlock(&q->lock);
+        return XL_DONE;
+    }
+    struct squota_ns *ns = ns_at(xl, stk->call.loc.inode, &err);
+    if (!ns)
+        return err ? err : -EPERM;
+    if (strcmp(p->key, SQUOTA_RESET) == 0) {
+        squota_walk_start(xl, ns);
+        return XL_DONE;
+    }
+    squota_look(xl, ns, false);
+    pthread_mutex_lock(&q->lock);
+    ns->told_total = number_of(p);
+    ns->told_at = ns->used;
+    pthread_mutex_unlock(&q->lock);
+    return XL_DONE;
+}
+
+static bool
+is_command(const char *key)
+{
+    return strcmp(key, SQUOTA_TOTAL) == 0 || strcmp(key, SQUOTA_RESET) == 0 ||
+           strcmp(key, SQUOTA_DISABLE_CHECK) == 0;
+}
+
+/* The mark or the limit was stored; the change has been charged by the frame below this one. */
+static xl_verdict
+xattrs_set(struct frame *f, struct call_stack *stk)
+{
+    const struct dict_pair *limit = dict_find_text(stk->call.dict, SQUOTA_XATTR_LIMIT);
+    struct inode *inode = stk->call.loc.inode;
+    int err = 0;
+
+    if (stk->reply.op_ret < 0)
+        return XL_PASS;
+    if (dict_find_text(stk->call.dict, SQUOTA_XATTR_NAMESPACE))
+        err = squota_ns_mark(f->xl, inode);
+    struct squota_ns *ns = err == 0 && limit ? ns_at(f->xl, inode, &err) : NULL;
+    if (ns)
+        squota_ns_set_limit(f->xl, ns, squota_limit_parse(limit));
+    if (err) {
+        stk->reply.op_ret = -1;
+        stk->reply.op_errno = -err;
+    }
+    return XL_PASS;
+}
+
+static xl_verdict
+squota_setxattr(struct xlator *xl, struct call_stack *stk)
+{
+    const struct dict *d = stk->call.dict;
+    const struct dict_pair *mark = dict_find_text(d, SQUOTA_XATTR_NAMESPACE), *limit;
+    struct inode *inode = stk->call.loc.inode;
+    int err = 0;
+
+    if (mark && !caller_is_internal(&stk->caller))
+        return -EPERM;
+    if (mark && !S_ISDIR(inode->type))
+        return -ENOTDIR;
+    dict_for_each (p, d) {
+        if (is_command(p->key))
+            return xlator_is_on(xl) ? run_command(xl, stk, p) : -EOPNOTSUPP;
+    }
+    if (!xlator_is_on(xl))
+        return XL_PASS;
+    limit = dict_find_text(d, SQUOTA_XATTR_LIMIT);
+    /* Healers may bring the limit before the mark. */
+    if (limit && !mark && !caller_is_internal(&stk->caller) && !ns_at(xl, inode, &err))
+        return err ? err : -EPERM;
+    if ((mark || limit) && !frame_push(stk, xl, xattrs_set))
+        return -ENOMEM;
+    return change_of(xl, stk, inode, NULL, object_changed);
+}
+
+static xl_verdict
+limit_removed(struct frame *f, struct call_stack *stk)
+{
+    int err = 0;
+    struct squota_ns *ns = stk->reply.op_ret < 0 ? NULL : ns_at(f->xl, stk->call.loc.inode, &err);
+
+    if (ns)
+        squota_ns_set_limit(f->xl, ns, 0);
+    return XL_PASS;
+}
+
+static xl_verdict
+squota_removexattr(struct xlator *xl, struct call_stack *stk)
+{
+    const char *name = stk->call.name ? stk->call.name : "";
+
+    if (strcmp(name, SQUOTA_XATTR_NAMESPACE) == 0)
+        return -EOPNOTSUPP;
+    if (!xlator_is_on(xl))
+        return XL_PASS;
+    if (strcmp(name, SQUOTA_XATTR_LIMIT) == 0 && !frame_push(stk, xl, limit_removed))
+        return -ENOMEM;
+    return change_of(xl, stk, stk->call.loc.inode, NULL, object_changed);
+}
+
+/* What the xattr says is true when it is read. */
+static xl_verdict
+squota_getxattr(struct xlator *xl, struct call_stack *stk)
+{
+    struct squota_ns *ns;
+    int err;
+
+    if (!stk->call.name || strcmp(stk->call.name, SQUOTA_XATTR_SIZE) != 0)
+        return XL_PASS;
+    ns = ns_at(xl, stk->call.loc.inode, &err);
+    if (ns) {
+        squota_look(xl, ns, false);
+        squota_ns_store(xl, ns);
+    }
+    return XL_PASS;
+}
+
+/* ---- statfs ---------------------------------------------------------------------------------- */
+
+static xl_verdict
+statfs_answered(struct frame *f, struct call_stack *stk)
+{
+    struct squota *q = squota_of(f->xl);
+    const struct squota_ns *ns = f->local.ptr;
+    struct statvfs *v = &stk->reply.statvfs;
+    int64_t size = (int64_t)(v->f_frsize ? v->f_frsize : 1);
+
+    if (stk->reply.op_ret < 0)
+        return XL_PASS;
+    pthread_mutex_lock(&q->lock);
+    int64_t limit = ns->limit, used = ns->used > 0 ? ns->used : 0;
+    pthread_mutex_unlock(&q->lock);
+    if (limit <= 0)
+        return XL_PASS;
+    int64_t blocks = (limit + size - 1) / size, taken = (used + size - 1) / size;
+    v->f_blocks = (fsblkcnt_t)blocks;
+    v->f_bfree = v->f_bavail = (fsblkcnt_t)(blocks > taken ? blocks - taken : 0);
+    struct dict *x = reply_xdata(stk);
+    if (!x || dict_set_text_int(x, "simple-quota", 1) < 0) {
+        stk->reply.op_ret = -1;
+        stk->reply.op_errno = ENOMEM;
+    }
+    return XL_PASS;
+}
+
+static xl_verdict
+squota_statfs(struct xlator *xl, struct call_stack *stk)
+{
+    const struct squota_conf *conf = xlator_conf(xl);
+    int err;
+    struct squota_inode *ctx =
+        stk->call.loc.inode ? squota_inode_get(xl, stk->call.loc.inode, NULL, &err) : NULL;
+
+    if (!ctx || err || !ctx->ns)
+        return XL_PASS;
+    struct squota_ns *ns = ctx->ns;
+    squota_look(xl, ns, false);
+    if (conf->cmd_from_all || stk->caller.pid == SQUOTA_PID_PROVISIONER)
+        squota_ns_store(xl, ns);
+    struct frame *f = frame_push(stk, xl, statfs_answered);
+    if (!f)
+        return -ENOMEM;
+    f->local.ptr = ns;
+    return XL_PASS;
+}
+
+/* ---- in the background ----------------------------------------------------------------------- */
+
+static void
+timer_due(struct timer *t)
+{
+    struct squota *q = caa_container_of(t, struct squota, timer);
+
+    pthread_mutex_lock(&q->lock);
+    q->is_timer_set = false;
+    if (!q->is_stopping && !q->is_job_posted) {
+        q->is_job_posted = true;
+        worker_post(&q->job);
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+static void
+job_run(struct worker_job *job)
+{
+    struct squota *q = caa_container_of(job, struct squota, job);
+
+    squota_look(q->xl, NULL, true);
+    squota_ns_store_all(q->xl);
+    pthread_mutex_lock(&q->lock);
+    q->is_job_posted = false;
+    if (q->queued)
+        squota_wake(q);
+    pthread_cond_broadcast(&q->idle);
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* What the last process has left in flight: each object is looked at. */
+static void
+recover(struct xlator *xl, struct squota *q)
+{
+    unsigned slot = 0, record, count = 0;
+    struct squota_mark mark;
+    struct gfid object;
+    struct iatt stat;
+    int64_t charge;
+
+    while ((slot = squota_slot_next(q->state, slot, &record, &object, &charge))) {
+        struct posix_allotted found = {.bytes = 0};
+        int err = record ? squota_lookup(xl, NULL, NULL, &object, &stat, &mark) : 0;
+        struct inode *inode = record && !err ? inode_link(xl->graph->inodes, NULL, NULL, &stat) : NULL;
+        if (inode)
+            err = squota_stat(xl, inode, &found);
+        inode_unref(inode);
+        int64_t bytes = err ? 0 : found.bytes;
+        if (err && err != -ENOENT && err != -ESTALE)
+            squota_state_counting(q->state, record, true);
+        else if (record)
+            squota_state_settle(q->state, record, squota_state_used(q->state, record) + bytes - charge, slot,
+                                bytes);
+        squota_slot_give(q->state, slot);
+        count++;
+    }
+    if (count)
+        log_event(LOG_INFO, xl, "squota-recovered",
+                  "%u objects that were being changed when the brick ended were looked at", count);
+}
+
+static void
+switch_on(struct xlator *xl)
+{
+    struct squota *q = squota_of(xl);
+    bool is_whole;
+    struct squota_state *state = squota_state_open(xl, &is_whole);
+
+    pthread_mutex_lock(&q->lock);
+    q->state = state;
+    q->is_stopping = false;
+    q->generation++;
+    pthread_mutex_unlock(&q->lock);
+    if (state && is_whole)
+        recover(xl, q);
+}
+
+static void
+wait_for_work(struct squota *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->is_stopping = true;
+    pthread_mutex_unlock(&q->lock);
+    timer_stop(&q->timer);
+    pthread_mutex_lock(&q->lock);
+    q->is_timer_set = false;
+    while (q->is_job_posted || q->walks > 0)
+        pthread_cond_wait(&q->idle, &q->lock);
+    pthread_mutex_unlock(&q->lock);
+}
+
+static void
+forget_slot(struct inode *inode, void *ctx, void *arg)
+{
+    struct squota_inode *si = ctx;
+    struct squota *q = arg;
+
+    (void)inode;
+    pthread_mutex_lock(&q->lock);
+    si->slot = 0;
+    si->is_known = false;
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Gives up the references of the queue. */
+static void
+empty_queue(struct squota *q)
+{
+    for (;;) {
+        struct inode *inode = NULL;
+        pthread_mutex_lock(&q->lock);
+        if (!cds_list_empty(&q->queue)) {
+            struct squota_inode *ctx = cds_list_first_entry(&q->queue, struct squota_inode, link);
+            cds_list_del_init(&ctx->link);
+            ctx->is_queued = false;
+            q->queued--;
+            inode = ctx->inode;
+        }
+        pthread_mutex_unlock(&q->lock);
+        if (!inode)
+            return;
+        inode_unref(inode);
+    }
+}
+
+/* While calls run. They end their changes in namespaces that nobody looks at any more. */
+static void
+switch_off(struct xlator *xl)
+{
+    struct squota *q = squota_of(xl);
+    struct squota_ns *ns;
+
+    wait_for_work(q);
+    pthread_mutex_lock(&q->look_lock);
+    empty_queue(q);
+    pthread_mutex_lock(&q->lock);
+    struct squota_state *state = q->state;
+    q->state = NULL;
+    q->generation++;
+    cds_list_for_each_entry(ns, &q->namespaces, link) {
+        ns->is_gone = true;
+        ns->record = 0;
+    }
+    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->look_lock);
+    inode_table_each(xl->graph->inodes, xl, forget_slot, q);
+    squota_state_close(state, false);
+    squota_state_forget(xl);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int
+squota_init(struct xlator *xl, struct reason *why)
+{
+    struct squota *q = calloc(1, sizeof *q);
+
+    (void)why;
+    if (!q)
+        return -ENOMEM;
+    q->xl = xl;
+    for (q->storage = xl; q->storage->child_count > 0;)
+        q->storage = q->storage->children[0];
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_mutex_init(&q->look_lock, NULL);
+    pthread_cond_init(&q->idle, NULL);
+    CDS_INIT_LIST_HEAD(&q->namespaces);
+    CDS_INIT_LIST_HEAD(&q->queue);
+    timer_init(&q->timer, timer_due);
+    q->job.run = job_run;
+    xl->private = q;
+    return 0;
+}
+
+static void
+squota_fini(struct xlator *xl)
+{
+    struct squota *q = squota_of(xl);
+    struct squota_ns *ns, *next;
+
+    cds_list_for_each_entry_safe(ns, next, &q->namespaces, link)
+        free(ns);
+    pthread_mutex_destroy(&q->lock);
+    pthread_mutex_destroy(&q->look_lock);
+    pthread_cond_destroy(&q->idle);
+    free(q);
+    xl->private = NULL;
+}
+
+static int
+squota_start(struct xlator *xl)
+{
+    read_section_begin();
+    if (xlator_is_on(xl))
+        switch_on(xl);
+    else
+        squota_state_forget(xl);
+    read_section_end();
+    return 0;
+}
+
+static void
+squota_stop(struct xlator *xl)
+{
+    wait_for_work(squota_of(xl));
+}
+
+/* The last looks, so that a crash of the machine after this costs nothing. */
+static void
+squota_drained(struct xlator *xl)
+{
+    struct squota *q = squota_of(xl);
+
+    read_section_begin();
+    if (xlator_is_on(xl)) {
+        squota_look(xl, NULL, false);
+        squota_ns_store_all(xl);
+    }
+    read_section_end();
+    /* Those of which the file system may still give back something are looked at by the next process. */
+    empty_queue(q);
+    squota_state_close(q->state, true);
+    q->state = NULL;
+}
+
+static void
+squota_reconfigured(struct xlator *xl, const void *old)
+{
+    bool was_on = squota_is_active(old), is_on = squota_is_active(xlator_conf(xl));
+
+    read_section_begin();
+    if (is_on && !was_on)
+        switch_on(xl);
+    read_section_end();
+    if (was_on && !is_on)
+        switch_off(xl);
+}
+
+static void
+squota_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)xl;
+    (void)inode;
+    mem_put(ctx);
+}
+
+static void
+squota_dump(struct xlator *xl, struct dump *d)
+{
+    struct squota *q = squota_of(xl);
+    const struct squota_ns *ns;
+
+    pthread_mutex_lock(&q->lock);
+    dump_line(d, "queued", "%u", q->queued);
+    dump_line(d, "walks", "%u", q->walks);
+    cds_list_for_each_entry(ns, &q->namespaces, link) {
+        if (!ns->is_gone)
+            dump_line(d, "namespace", "%s limit=%lld used=%lld reserved=%lld counting=%d", GFID(&ns->gfid),
+                      (long long)ns->limit, (long long)ns->used, (long long)ns->reserved, ns->walk != NULL);
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+static const struct xlator_ops squota_ops = {
+    .writev = squota_writev,
+    .fallocate = squota_allot,
+    .zerofill = squota_allot,
+    .copy_file_range = squota_copy,
+    .truncate = squota_cut,
+    .ftruncate = squota_cut,
+    .discard = squota_cut,
+    .open = squota_open,
+    .xattrop = squota_xattrop,
+    .fxattrop = squota_xattrop,
+    .create = squota_make,
+    .mknod = squota_make,
+    .mkdir = squota_make,
+    .symlink = squota_make,
+    .unlink = squota_remove,
+    .rmdir = squota_remove,
+    .link = squota_link,
+    .rename = squota_rename,
+    .setxattr = squota_setxattr,
+    .fsetxattr = squota_setxattr,
+    .removexattr = squota_removexattr,
+    .fremovexattr = squota_removexattr,
+    .getxattr = squota_getxattr,
+    .fgetxattr = squota_getxattr,
+    .statfs = squota_statfs,
+};
+
+const struct xlator_type features_simple_quota_xlator = {
+    .name = "features/simple-quota",
+    .conf_size = sizeof(struct squota_conf),
+    .options = squota_options,
+    .is_active = squota_is_active,
+    .stays_for =
+        1ull << FOP_setxattr | 1ull << FOP_fsetxattr | 1ull << FOP_removexattr | 1ull << FOP_fremovexattr,
+    .keeps = KEEPS(CTX_INODE),
+    .ops = &squota_ops,
+    .init = squota_init,
+    .fini = squota_fini,
+    .start = squota_start,
+    .stop = squota_stop,
+    .drained = squota_drained,
+    .reconfigured = squota_reconfigured,
+    .inode_forget = squota_inode_forget,
+    .dump = squota_dump,
+};

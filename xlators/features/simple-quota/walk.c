@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* walk: counts a namespace from the disk while clients go on changing it.
+ *
+ * It happens when a folder with contents is marked, when the machine has crashed, and when
+ * glusterfs.quota.reset says so. Each object is counted once: by the walk, or by a change of it that ends
+ * before the walk has come to it. The gfids of those that were counted are kept until the end. Objects that
+ * move are counted when they do; a folder that moves is walked once more, because the walk may have missed
+ * it in both places.
+ *
+ * A worker does it, a part of a folder's list at a time, so a walk holds no thread. A brick that stops ends
+ * its walks; the record in the state file says that the namespace is to be counted, from the beginning.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "log/log.h"
+#include "xlators/features/simple-quota/squota-internal.h"
+
+enum { LIST_BYTES = 32768 };
+
+struct squota_walk {
+    struct worker_job job;
+    struct xlator *xl;
+    struct squota_ns *ns;
+    /* under squota.lock */
+    struct gfid *dirs; /* to be walked */
+    size_t dir_count, dir_room;
+    struct gfid *counted; /* open addressing; null: free */
+    size_t counted_count, counted_room; /* a power of two, or 0 */
+    bool has_no_memory, starts_again;
+    /* the worker's */
+    struct fd *fd; /* of the folder that is being listed */
+    uint64_t offset;
+};
+
+/* ---- what was counted ------------------------------------------------------------------------ */
+
+static size_t
+place_of(const struct gfid *set, size_t room, const struct gfid *g)
+{
+    size_t at = (size_t)(gfid_hash(g) >> 20) & (room - 1);
+
+    while (!gfid_is_null(&set[at]) && !gfid_equal(&set[at], g))
+        at = (at + 1) & (room - 1);
+    return at;
+}
+
+static bool
+grow(struct squota_walk *w)
+{
+    size_t room = w->counted_room ? 2 * w->counted_room : 1024;
+    struct gfid *set = calloc(room, sizeof *set);
+
+    if (!set)
+        return false;
+    for (size_t i = 0; i < w->counted_room; i++) {
+        if (!gfid_is_null(&w->counted[i]))
+            set[place_of(set, room, &w->counted[i])] = w->counted[i];
+    }
+    free(w->counted);
+    w->counted = set;
+    w->counted_room = room;
+    return true;
+}
+
+bool
+squota_walk_has_counted(const struct squota_walk *w, const struct gfid *object)
+{
+    return w->counted_room && !gfid_is_null(&w->counted[place_of(w->counted, w->counted_room, object)]);
+}
+
+bool
+squota_walk_counts(struct squota_walk *w, const struct gfid *object)
+{
+    if (4 * w->counted_count >= 3 * w->counted_room && !grow(w)) {
+        w->has_no_memory = true; /* it is done again */
+        return false;
+    }
+    struct gfid *at = &w->counted[place_of(w->counted, w->counted_room, object)];
+    if (!gfid_is_null(at))
+        return false;
+    *at = *object;
+    w->counted_count++;
+    return true;
+}
+
+void
+squota_walk_again(struct squota_walk *w, const struct gfid *dir)
+{
+    if (w->dir_count == w->dir_room) {
+        size_t room = w->dir_room ? 2 * w->dir_room : 64;
+        struct gfid *dirs = realloc(w->dirs, room * sizeof *dirs);
+        if (!dirs) {
+            w->has_no_memory = true;
+            return;
+        }
+        w->dirs = dirs;
+        w->dir_room = room;
+    }
+    w->dirs[w->dir_count++] = *dir;
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static void
+begin_anew(struct squota *q, struct squota_walk *w)
+{
+    free(w->counted);
+    w->counted = NULL;
+    w->counted_count = w->counted_room = w->dir_count = 0;
+    w->has_no_memory = w->starts_again = false;
+    squota_state_counting(q->state, w->ns->record, true);
+    w->ns->used = 0;
+    squota_state_set(q->state, w->ns->record, 0);
+    squota_walk_again(w, &w->ns->gfid);
+}
+
+static void
+close_dir(struct squota_walk *w)
+{
+    fd_unref(w->fd);
+    w->fd = NULL;
+    w->offset = 0;
+}
+
+static void
+end(struct squota_walk *w, bool is_done)
+{
+    struct squota *q = squota_of(w->xl);
+    struct squota_ns *ns = w->ns;
+
+    close_dir(w);
+    pthread_mutex_lock(&q->lock);
+    if (is_done) {
+        squota_state_settle(q->state, ns->record, ns->used, 0, 0);
+        squota_state_counting(q->state, ns->record, false);
+    }
+    ns->walk = NULL;
+    int64_t used = ns->used;
+    squota_wake(q);
+    pthread_mutex_unlock(&q->lock);
+    if (is_done)
+        log_event(LOG_INFO, w->xl, "squota-counted", "namespace %s was counted: %zu objects, %lld bytes",
+                  GFID(&ns->gfid), w->counted_count, (long long)used);
+    free(w->counted);
+    free(w->dirs);
+    free(w);
+    pthread_mutex_lock(&q->lock);
+    q->walks--;
+    pthread_cond_broadcast(&q->idle);
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* 0 or -errno. */
+static int
+open_dir(struct squota_walk *w, const struct gfid *gfid)
+{
+    struct xlator *xl = w->xl;
+    struct squota_mark mark;
+    struct iatt stat;
+    int err = squota_lookup(xl, NULL, NULL, gfid, &stat, &mark);
+
+    if (err || !S_ISDIR(stat.mode))
+        return err ? err : -ENOTDIR;
+    struct inode *dir = inode_link(xl->graph->inodes, NULL, NULL, &stat);
+    struct call_stack *stk = dir ? squota_call(FOP_opendir) : NULL;
+    if (!stk) {
+        inode_unref(dir);
+        return -ENOMEM;
+    }
+    squota_count(xl, w->ns, dir);
+    stk->call.loc.inode = dir;
+    stk->call.gfid = *gfid;
+    err = squota_run(xl, stk);
+    if (err == 0)
+        w->fd = fd_ref(stk->reply.fd);
+    call_stack_free(stk);
+    return err;
+}
+
+static void
+count_entry(struct squota_walk *w, const struct dirent_entry *e)
+{
+    struct squota *q = squota_of(w->xl);
+    bool is_dir = S_ISDIR(e->iatt.mode);
+
+    if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
+        return;
+    if (is_dir && dict_find_text(e->dict, SQUOTA_XATTR_NAMESPACE))
+        return; /* a namespace of its own */
+    /* put there by hand, and not looked up yet: charged, and known from then on */
+    if (gfid_is_null(&e->iatt.gfid)) {
+        pthread_mutex_lock(&q->lock);
+        w->ns->used += (int64_t)e->iatt.blocks * 512;
+        pthread_mutex_unlock(&q->lock);
+        return;
+    }
+    if (is_dir) { /* counted when it is opened */
+        pthread_mutex_lock(&q->lock);
+        squota_walk_again(w, &e->iatt.gfid);
+        pthread_mutex_unlock(&q->lock);
+        return;
+    }
+    struct inode *inode = inode_link(w->xl->graph->inodes, NULL, NULL, &e->iatt);
+    if (inode) {
+        squota_count(w->xl, w->ns, inode);
+    } else {
+        pthread_mutex_lock(&q->lock);
+        w->has_no_memory = true;
+        pthread_mutex_unlock(&q->lock);
+    }
+    inode_unref(inode);
+}
+
+/* A part of the list: how many entries, or -errno. */
+static int
+list(struct squota_walk *w)
+{
+    struct call_stack *stk = squota_call(FOP_readdirp);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.fd = fd_ref(w->fd);
+    stk->call.loc.inode = inode_ref(w->fd->inode);
+    stk->call.gfid = w->fd->inode->gfid;
+    stk->call.size = LIST_BYTES;
+    stk->call.offset = w->offset;
+    stk->call.xdata = dict_new(&stk->arena);
+    int err = -ENOMEM;
+    if (stk->call.xdata && dict_set_text_int(stk->call.xdata, SQUOTA_XATTR_NAMESPACE, 1) == 0)
+        err = squota_run(w->xl, stk);
+    int n = 0;
+    for (const struct dirent_entry *e = err == 0 ? stk->reply.entries : NULL; e; e = e->next, n++) {
+        count_entry(w, e);
+        w->offset = e->off;
+    }
+    call_stack_free(stk);
+    return err ? err : n;
+}
+
+static void
+next_part(struct squota_walk *w, const struct gfid *dir)
+{
+    struct squota *q = squota_of(w->xl);
+    int r = 0;
+
+    if (dir)
+        r = open_dir(w, dir);
+    if (r == 0 && w->fd)
+        r = list(w);
+    if (r <= 0)
+        close_dir(w);
+    if (r >= 0 || r == -ENOENT || r == -ESTALE || r == -ENOTDIR)
+        return; /* the folder went meanwhile, and with it what was in it */
+    log_event(LOG_WARNING, w->xl, "squota-not-counted",
+              "a folder of namespace %s cannot be listed: %s. The objects in it are missing in the usage",
+              GFID(&w->ns->gfid), strerror(-r));
+    pthread_mutex_lock(&q->lock);
+    w->has_no_memory = w->has_no_memory || r == -ENOMEM;
+    pthread_mutex_unlock(&q->lock);
+}
+
+static void
+walk_step(struct worker_job *job)
+{
+    struct squota_walk *w = caa_container_of(job, struct squota_walk, job);
+    struct squota *q = squota_of(w->xl);
+    struct gfid dir;
+    bool has_dir = false;
+
+    pthread_mutex_lock(&q->lock);
+    bool stops = q->is_stopping || w->ns->is_gone;
+    if (!stops && w->starts_again)
+        begin_anew(q, w);
+    if (!stops && !w->fd && w->dir_count > 0) {
+        dir = w->dirs[--w->dir_count];
+        has_dir = true;
+    }
+    bool is_done = !stops && !w->fd && !has_dir;
+    bool repeats = is_done && w->has_no_memory;
+    if (repeats)
+        w->starts_again = true;
+    pthread_mutex_unlock(&q->lock);
+    if (stops || (is_done && !repeats)) {
+        end(w, is_done);
+        return;
+    }
+    if (!repeats)
+        next_part(w, has_dir ? &dir : NULL);
+    worker_post_any(&w->job);
+}
+
+void
+squota_walk_start(struct xlator *xl, struct squota_ns *ns)
+{
+    struct squota *q = squota_of(xl);
+    struct squota_walk *fresh = calloc(1, sizeof *fresh);
+    bool is_new = false;
+
+    pthread_mutex_lock(&q->lock);
+    if (ns->walk) {
+        ns->walk->starts_again = true;
+    } else if (fresh && !q->is_stopping) {
+        *fresh = (struct squota_walk){.xl = xl, .ns = ns, .job.run = walk_step};
+        ns->walk = fresh;
+        begin_anew(q, fresh);
+        q->walks++;
+        is_new = true;
+    } else {
+        squota_state_counting(q->state, ns->record, true);
+    }
+    pthread_mutex_unlock(&q->lock);
+    if (is_new)
+        worker_post_any(&fresh->job);
+    else
+        free(fresh);
+}
