@@ -339,7 +339,7 @@ main(int argc, char **argv)
     options.joins = joins;
     if (prepare(&status))
         return status;
-    umask(0);
+    umask(0022); /* its own files; those of the mount's users get their modes from the bricks */
     block_signals(&signals);
     int err = options.is_foreground ? 0 : daemonise();
     if (err) {

@@ -383,11 +383,10 @@ open_socket(const char *path)
 
     if (fd < 0)
         return fd;
-    mode_t before = umask(0077);
     unlink(path); /* of a process that was killed: the lock is ours */
-    if (bind(fd, (struct sockaddr *)&to, sizeof to) < 0 || listen(fd, 64) < 0)
+    /* The mode comes before the name, so that no other user could ever connect. */
+    if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&to, sizeof to) < 0 || listen(fd, 64) < 0)
         err = -errno;
-    umask(before);
     if (err)
         close(fd);
     return err ? err : fd;

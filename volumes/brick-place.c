@@ -13,21 +13,41 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/own-dir.h"
+
 #define VOLUME_ID "trusted.glusterfs.volume-id"
 
-/* 0 with the id; -ENODATA: none; -errno. */
+/* `n` is what getxattr(2) has said. 0 with the id; -ENODATA: none; -errno. */
+static int
+take_id(const struct gfid *found, ssize_t n, struct gfid *id)
+{
+    if (n < 0)
+        return -errno;
+    if (n != sizeof *found)
+        return -EINVAL;
+    *id = *found;
+    return 0;
+}
+
 static int
 read_id(const char *path, struct gfid *id)
 {
     struct gfid found;
-    ssize_t n = lgetxattr(path, VOLUME_ID, &found, sizeof found);
 
-    if (n < 0)
-        return -errno;
-    if (n != sizeof found)
-        return -EINVAL;
-    *id = found;
-    return 0;
+    return take_id(&found, lgetxattr(path, VOLUME_ID, &found, sizeof found), id);
+}
+
+/* The folder, not a symlink in its place; the id of what is open. A descriptor or -errno. */
+static int
+open_with_id(const char *path, struct gfid *id)
+{
+    struct gfid found;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int err = fd < 0 ? -errno : take_id(&found, fgetxattr(fd, VOLUME_ID, &found, sizeof found), id);
+
+    if (err && fd >= 0)
+        close(fd);
+    return err ? err : fd;
 }
 
 static int
@@ -154,29 +174,33 @@ brick_place_check(const char *path, bool *is_missing, struct problem *why)
     return check_there(path, why) ? why->err : check_file_system(path, path, why);
 }
 
-enum { HIDDEN_PATH_MAX = VOLUME_BRICK_PATH_MAX + 16 };
+#define HIDDEN ".glusterfs"
 
-static void
-hidden_path(const struct volume_brick *b, char path[HIDDEN_PATH_MAX])
+/* The id, and the folder of the handles, which nobody else may write. 0 or -errno: nothing is left. */
+static int
+mark(int fd, const struct volume *v)
 {
-    snprintf(path, HIDDEN_PATH_MAX, "%s/.glusterfs", b->path);
+    int err = fsetxattr(fd, VOLUME_ID, &v->id, sizeof v->id, XATTR_CREATE) < 0 ? -errno : 0;
+
+    if (!err && mkdirat(fd, HIDDEN, 0700) < 0) {
+        err = -errno;
+        (void)fremovexattr(fd, VOLUME_ID);
+    }
+    return err;
 }
 
 int
 brick_place_make(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
-    char hidden[HIDDEN_PATH_MAX];
-
-    hidden_path(b, hidden);
     if (b->made && mkdir(b->path, 0755) < 0)
         return no_brick(b->path, strerror(errno), -errno, why);
-    if (b->made)
-        (void)chmod(b->path, 0755); /* whatever the umask is; a brick's modes are its own */
-    int err = lsetxattr(b->path, VOLUME_ID, &v->id, sizeof v->id, XATTR_CREATE) < 0 ? -errno : 0;
-    if (!err && mkdir(hidden, 0700) < 0) {
-        err = -errno;
-        (void)lremovexattr(b->path, VOLUME_ID);
-    }
+    /* Whoever may write the folder above can put something else in its place meanwhile. */
+    int fd = b->made ? own_dir_open(b->path, 0755)
+                     : open(b->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int err = fd >= 0 ? mark(fd, v) : b->made ? fd : -errno;
+
+    if (fd >= 0)
+        close(fd);
     if (!err)
         return 0;
     if (b->made)
@@ -188,26 +212,36 @@ brick_place_make(const struct volume *v, const struct volume_brick *b, struct pr
     return err;
 }
 
+/* 0 with *is_bare: the folder has no id, or has none any more. -errno: its id could not be removed. What has
+ * another id, or cannot be reached, stays as it is. */
+static int
+unmark(const struct volume *v, const char *path, bool *is_bare)
+{
+    struct gfid id;
+    int fd = open_with_id(path, &id), err = 0;
+
+    *is_bare = fd == -ENODATA;
+    if (fd < 0)
+        return 0;
+    if (gfid_equal(&id, &v->id)) {
+        (void)unlinkat(fd, HIDDEN, AT_REMOVEDIR); /* one with handles was served, and stays */
+        err = fremovexattr(fd, VOLUME_ID) < 0 ? -errno : 0;
+        *is_bare = !err;
+    }
+    close(fd);
+    return err;
+}
+
 int
 brick_place_unmake(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
-    char hidden[HIDDEN_PATH_MAX];
-    struct gfid id;
-    int err = read_id(b->path, &id);
+    bool is_bare;
+    int err = unmark(v, b->path, &is_bare);
 
-    if (err == -ENOENT)
-        return 0;
-    hidden_path(b, hidden);
-    if (!err && gfid_equal(&id, &v->id))
-        (void)rmdir(hidden); /* one with handles was served, and stays */
-    /* A folder that was made, and got no id: the process died between the two. */
-    bool is_bare = err == -ENODATA && b->made;
-    if (!err && gfid_equal(&id, &v->id) && lremovexattr(b->path, VOLUME_ID) == 0)
-        is_bare = b->made;
-    else if (!err && gfid_equal(&id, &v->id))
-        return problem_set(why, -errno, "%s: its volume id could not be removed: %s", b->path,
-                           strerror(errno));
-    if (is_bare && rmdir(b->path) < 0 && errno != ENOTEMPTY && errno != ENOENT)
+    if (err)
+        return problem_set(why, err, "%s: its volume id could not be removed: %s", b->path, strerror(-err));
+    /* One without an id was made, and the process died before it got one. */
+    if (is_bare && b->made && rmdir(b->path) < 0 && errno != ENOTEMPTY && errno != ENOENT)
         return problem_set(why, -errno, "%s could not be removed: %s", b->path, strerror(errno));
     return 0;
 }
@@ -221,23 +255,35 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
     return remove(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+/* By the descriptor: a path would lead elsewhere if the brick was moved meanwhile. Below it nobody else may
+ * change anything. */
+static int
+remove_hidden(int fd)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d/" HIDDEN, fd);
+    if (faccessat(fd, HIDDEN, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    int err = nftw(path, remove_one, 16, FTW_DEPTH | FTW_MOUNT | FTW_PHYS);
+
+    return err < -1 ? err : err ? -errno : 0;
+}
+
 int
 brick_place_clear(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
-    char path[HIDDEN_PATH_MAX];
     struct gfid id;
-    struct stat st;
+    int fd = open_with_id(b->path, &id), err = 0;
 
-    hidden_path(b, path);
-    if (read_id(b->path, &id) || !gfid_equal(&id, &v->id))
+    if (fd < 0)
         return 0;
-    (void)lremovexattr(b->path, "trusted.gfid"); /* the root's, which the storage gives it */
-    if (lstat(path, &st) < 0)
-        return 0;
-    int err = nftw(path, remove_one, 16, FTW_DEPTH | FTW_MOUNT | FTW_PHYS);
-    return err ? problem_set(why, err < -1 ? err : -errno, "%s could not be removed: %s", path,
-                             strerror(err < -1 ? -err : errno))
-               : 0;
+    if (gfid_equal(&id, &v->id)) {
+        (void)fremovexattr(fd, "trusted.gfid"); /* the root's, which the storage gives it */
+        err = remove_hidden(fd);
+    }
+    close(fd);
+    return err ? problem_set(why, err, "%s/" HIDDEN " could not be removed: %s", b->path, strerror(-err)) : 0;
 }
 
 unsigned

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <urcu/list.h>
 
+#include "base/own-dir.h"
 #include "event/pump.h"
 #include "event/timer.h"
 #include "event/worker.h"
@@ -202,6 +203,31 @@ ended(struct pump *p, const struct pump_result *r, void *arg)
         pump_unref(mine);
 }
 
+/* What fails again and again is logged once. */
+static bool
+is_first_failure(const struct heal_daemon *d)
+{
+    pthread_mutex_lock(&lock);
+    bool is_first = d->failures == 0;
+    pthread_mutex_unlock(&lock);
+    return is_first;
+}
+
+/* 0, or -errno after a line in the log. */
+static int
+make_socket_dir(const struct heal_daemon *d)
+{
+    int dir = own_dir_make(VOLUMES_HEAL_SOCKET_DIR, 0700);
+
+    if (dir < 0 && is_first_failure(d))
+        log_event(LOG_ERROR, NULL, "heal-daemon-folder",
+                  "volume %s is not healed: " VOLUMES_HEAL_SOCKET_DIR ": %s; expected: a folder of user %u",
+                  d->volume, strerror(-dir), (unsigned)geteuid());
+    if (dir >= 0)
+        close(dir);
+    return dir < 0 ? dir : 0;
+}
+
 static int
 launch(struct heal_daemon *d, struct pump **out)
 {
@@ -223,7 +249,10 @@ launch(struct heal_daemon *d, struct pump **out)
                           uuid,
                           NULL};
     const struct pump_options o = {.path = HEAL_DAEMON_PROGRAM, .argv = argv, .done = ended, .arg = d};
+    int err = make_socket_dir(d);
 
+    if (err)
+        return err;
     daemon_make_log_dir(NULL); /* without it the process says so itself */
     snprintf(log, sizeof log, DAEMON_LOG_DIR "/heal-%s.log", d->volume);
     /* Of a node of a cluster: there is one. */
@@ -234,10 +263,7 @@ launch(struct heal_daemon *d, struct pump **out)
 static void
 say_not_started(const struct heal_daemon *d, int err)
 {
-    pthread_mutex_lock(&lock);
-    bool is_first = d->failures == 0;
-    pthread_mutex_unlock(&lock);
-    if (!is_first)
+    if (!is_first_failure(d))
         return;
     if (err == -ENOENT)
         log_event(LOG_ERROR, NULL, "heal-daemon-missing",

@@ -8,6 +8,10 @@
  *
  * A daemon that an earlier kilnd has left (it was killed) is found by its pid file and ended first.
  *
+ * A program that may connect to the daemon's socket has its rights, because the daemon loads what it is told
+ * there. So the socket lies in a folder of mode 0700, which is made before the daemon starts, and the
+ * daemon's umask is 0077 (pump.h).
+ *
  * Threads: heal_daemons_follow() by whoever has the volume's operation, so one at a time for each volume; it
  * may wait for a process to end. The rest by any. One mutex guards the list; nothing is waited for under it
  * but a condition.

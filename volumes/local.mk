@@ -56,4 +56,4 @@ volumes_test_volumes_SOURCES = volumes/test-volumes.c $(VOLUME_SOURCES) glusterf
 volumes_test_volumes_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 # Calls that change a disk, so that a test can end the process before each.
 volumes_test_volumes_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=write,--wrap=fsync,--wrap=renameat,--wrap=unlinkat \
-	-Wl,--wrap=mkdirat,--wrap=mkdir,--wrap=rmdir,--wrap=lsetxattr,--wrap=lremovexattr
+	-Wl,--wrap=mkdirat,--wrap=mkdir,--wrap=rmdir,--wrap=fsetxattr,--wrap=fremovexattr

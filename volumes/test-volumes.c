@@ -98,8 +98,8 @@ int __real_unlinkat(int dir, const char *name, int flags);
 int __real_mkdirat(int dir, const char *name, mode_t mode);
 int __real_mkdir(const char *path, mode_t mode);
 int __real_rmdir(const char *path);
-int __real_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags);
-int __real_lremovexattr(const char *path, const char *name);
+int __real_fsetxattr(int fd, const char *name, const void *value, size_t size, int flags);
+int __real_fremovexattr(int fd, const char *name);
 ssize_t __wrap_write(int fd, const void *bytes, size_t size);
 int __wrap_fsync(int fd);
 int __wrap_renameat(int from, const char *name, int to, const char *other);
@@ -107,8 +107,8 @@ int __wrap_unlinkat(int dir, const char *name, int flags);
 int __wrap_mkdirat(int dir, const char *name, mode_t mode);
 int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_rmdir(const char *path);
-int __wrap_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags);
-int __wrap_lremovexattr(const char *path, const char *name);
+int __wrap_fsetxattr(int fd, const char *name, const void *value, size_t size, int flags);
+int __wrap_fremovexattr(int fd, const char *name);
 
 ssize_t
 __wrap_write(int fd, const void *bytes, size_t size)
@@ -161,16 +161,16 @@ __wrap_rmdir(const char *path)
 }
 
 int
-__wrap_lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
+__wrap_fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
 {
-    return no_room() ? -1 : __real_lsetxattr(path, name, value, size, flags);
+    return no_room() ? -1 : __real_fsetxattr(fd, name, value, size, flags);
 }
 
 int
-__wrap_lremovexattr(const char *path, const char *name)
+__wrap_fremovexattr(int fd, const char *name)
 {
     step();
-    return __real_lremovexattr(path, name);
+    return __real_fremovexattr(fd, name);
 }
 
 /* ---- a machine ------------------------------------------------------------------------------- */

@@ -668,7 +668,7 @@ volumes_save_heal(const char *name, const char *text, struct heal_files *files, 
 
     if (!v)
         return why->err;
-    snprintf(files->socket, sizeof files->socket, FRONT_SOCKET_DIR "/heal-%s.socket", GFID(&v->id));
+    snprintf(files->socket, sizeof files->socket, VOLUMES_HEAL_SOCKET_DIR "/%s.socket", GFID(&v->id));
     volume_free(v);
     if (snprintf(files->volfile, sizeof files->volfile, "%s/heal/%s.vol", dir, name) >=
             (int)sizeof files->volfile ||
@@ -689,6 +689,12 @@ take_loaded(struct volume *v, void *arg, struct problem *why)
         volume_free(v);
         return why->err;
     }
+    if (volume_name_is_keyword(v->name)) /* made by an earlier kilnd */
+        log_event(
+            LOG_WARNING, NULL, "volume-name-keyword",
+            "volume %s: no client can mount it, because its name is a word of the volfile's grammar; its "
+            "bricks' files are whole: move them to a volume of another name",
+            v->name);
     volumes_release(e);
     return 0;
 }

@@ -94,7 +94,9 @@ char *volumes_client_volfile(const char *name, const struct volfile_place *place
 /* The self-heal daemon's, to be freed. NULL: *is_wanted says whether the volume has one, then there is no
  * memory. */
 char *volumes_heal_volfile(const char *name, uint16_t brick_port, bool *is_wanted);
-/* Files of a self-heal daemon. The socket's name is short whatever the volume's is. */
+/* Files of a self-heal daemon. The socket's name is short whatever the volume's is; its folder has to be made
+ * with mode 0700 first. */
+#define VOLUMES_HEAL_SOCKET_DIR "/run/kiln/heal"
 struct heal_files {
     char volfile[4352], pid[4352], socket[108];
 };

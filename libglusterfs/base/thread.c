@@ -4,21 +4,40 @@
 #include <pthread.h>
 #include <signal.h>
 
+/* 0, or an error number. The thread starts with all signals blocked. */
+static int
+create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *arg), void *arg)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(thread, attr, run, arg);
+
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}
+
 int
 thread_start(void *(*run)(void *arg), void *arg)
 {
     pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all, before;
     int err = pthread_attr_init(&attr);
 
     if (err)
         return -err;
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    err = pthread_create(&thread, &attr, run, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    err = create(&thread, &attr, run, arg);
     pthread_attr_destroy(&attr);
     return -err;
+}
+
+int
+thread_run(void *(*run)(void *arg), void *arg)
+{
+    pthread_t thread;
+    int err = create(&thread, NULL, run, arg);
+
+    return -(err ? err : pthread_join(thread, NULL));
 }

@@ -12,14 +12,17 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "event/pump-internal.h"
 #include "mem/mem-pool.h"
 
@@ -326,11 +329,36 @@ spawn_actions(posix_spawn_file_actions_t *a, const struct pump_options *o, const
     return err ? err : posix_spawn_file_actions_addclosefrom_np(a, 3);
 }
 
+struct spawn {
+    const struct pump_options *o;
+    const posix_spawn_file_actions_t *actions;
+    const posix_spawnattr_t *attr;
+    pid_t pid;
+    int err;
+};
+
+/* A child takes its umask from the thread that starts it. This process may have 0, because clients' modes
+ * come with their own, and all of its threads share it: so this thread leaves them before it sets another. */
+static void *
+spawn_main(void *arg)
+{
+    struct spawn *s = arg;
+
+    s->err = unshare(CLONE_FS) < 0 ? errno : 0;
+    if (s->err)
+        return NULL;
+    umask(PUMP_UMASK);
+    s->err = posix_spawn(&s->pid, s->o->path, s->actions, s->attr, s->o->argv,
+                         s->o->envp ? s->o->envp : environ);
+    return NULL;
+}
+
 static int
 spawn(struct pump *p, const struct pump_options *o, const int child_fds[3])
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
+    struct spawn s = {.o = o, .actions = &actions, .attr = &attr};
     sigset_t none, all;
     int err = posix_spawn_file_actions_init(&actions);
 
@@ -348,11 +376,14 @@ spawn(struct pump *p, const struct pump_options *o, const int child_fds[3])
         err = spawn_actions(&actions, o, child_fds);
         worker_block_begin(); /* until the exec, which may be from a slow disk */
         if (!err)
-            err = posix_spawn(&p->pid, o->path, &actions, &attr, o->argv, o->envp ? o->envp : environ);
+            err = -thread_run(spawn_main, &s);
+        if (!err)
+            err = s.err;
         worker_block_end();
         posix_spawnattr_destroy(&attr);
     }
     posix_spawn_file_actions_destroy(&actions);
+    p->pid = s.pid;
     p->is_reaped = err != 0;
     return -err;
 }

@@ -10,9 +10,10 @@
  * this struct, and an idle process nothing once the sweeper has been by.
  *
  * The child is started by posix_spawn(3), with default signals, no signal blocked, descriptors 0 to 2 and no
- * others, in a process group of its own. It has ended when the process itself has; what it had written by
- * then still arrives, what a grandchild that holds the pipes writes later does not. When anything goes wrong
- * the whole group is killed.
+ * others, in a process group of its own. Its umask is PUMP_UMASK whatever this process has, so that its
+ * sockets and files belong to its user alone. It has ended when the process itself has; what it had written
+ * by then still arrives, what a grandchild that holds the pipes writes later does not. When anything goes
+ * wrong the whole group is killed.
  *
  * Functions run on workers, one at a time for each pump. After `done` none does. The process must neither
  * ignore SIGCHLD nor wait for children it does not know.
@@ -26,6 +27,7 @@
 #include <sys/types.h>
 
 #define PUMP_CHILDREN_MAX 1024
+#define PUMP_UMASK 0077
 
 enum pump_kind {
     PUMP_NULL,  /* /dev/null */

@@ -256,6 +256,20 @@ START_TEST(the_child_inherits_nothing)
 }
 END_TEST
 
+/* A daemon has umask 0. Its own stays as it is. */
+START_TEST(the_child_makes_files_for_its_user_alone)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("umask"));
+    mode_t before = umask(0);
+
+    run(c, &o);
+    ck_assert_uint_eq(umask(before), 0);
+    ck_assert_str_eq(c->out, "0077\n");
+    free_child(c);
+}
+END_TEST
+
 /* ---- children that do not behave ------------------------------------------------------------- */
 
 START_TEST(one_that_exits_early)
@@ -828,6 +842,7 @@ test_suite(void)
     tcase_add_test(t, both_outputs_in_one);
     tcase_add_test(t, environment_and_arguments);
     tcase_add_test(t, the_child_inherits_nothing);
+    tcase_add_test(t, the_child_makes_files_for_its_user_alone);
     tcase_add_test(t, one_that_exits_early);
     tcase_add_test(t, one_that_closes_stdin_and_goes_on);
     tcase_add_test(t, one_that_never_reads);

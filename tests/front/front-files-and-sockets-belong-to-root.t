@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Another user of the machine gets at nothing that kilnd, its self-heal daemon and kiln-mount make: no socket lets the user connect,
+# and no file or folder can be written. The self-heal daemon runs what its socket is told, so whoever may connect there is root.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+mkdir -p "$T/b" "$T/mnt" "$T/stock"
+umask 0 # as careless as a caller can be
+
+# Every file and folder that was made, but for the bricks' own: mode, owner, path.
+made() {
+    find /run /var/log/kiln /var/log/glusterfs /var/lib/glusterd "$T/state" "$T/log" "$T"/*.pid "$T"/*.port "$T"/*dump* \
+        -mindepth 0 \( -path /run -o -path /run/lock -o -path /run/gluster -o -path /run/gluster/metrics -o -path /var/log/glusterfs \
+        -o -path /var/lib/glusterd -o -path "$T/log" -o -name kilnd.out \) -o -printf '%m %U %p\n' 2>/dev/null | sort -k 3
+}
+healer() {
+    pgrep -f -- "-f $T/state/heal/$1.vol" || true
+}
+is_there() {
+    [[ -n $(healer r) && -S $(heal_socket) ]]
+}
+heal_socket() {
+    find /run/kiln -name '*.socket' ! -name kilnd.socket
+}
+# Names of the sockets that processes listen on, as the kernel has them.
+listening() {
+    ss -xlH | awk '{ print $5 }' | grep "^/" | sort -u
+}
+# As user nobody: who lets it connect?
+lets_in() {
+    listening | python3 -c '
+import os, socket, sys
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+for path in sys.stdin.read().split():
+    for kind in socket.SOCK_STREAM, socket.SOCK_SEQPACKET:
+        s = socket.socket(socket.AF_UNIX, kind)
+        try:
+            s.connect(path)
+            print(path)
+        except PermissionError:
+            pass
+        except OSError as error:
+            if error.errno != 91:  # EPROTOTYPE
+                print(path, error)'
+}
+
+rm -rf /var/log/kiln
+front_start -p "$T/kilnd.pid" --port-file "$T/kilnd.port"
+kiln volume create r replica 2 "$T"/b/{1,2}
+kiln volume start r
+t "a replicated volume has a self-heal daemon" wait_for 120 "the self-heal daemon's socket" is_there
+t "kiln-mount --shared mounts it" "$KILN_MOUNT" --shared -s localhost --volfile-id r -l "$T/log/mount.log" "$T/mnt"
+t "a file can be written" touch "$T/mnt/file"
+kill -USR1 "$front_pid"
+wait_for 60 "the statedump" bash -c "compgen -G '$T/*.dump.*'"
+
+listening >"$T/listening"
+diag "$(cat "$T/listening")"
+t "the self-heal daemon's socket is among those that are tried" grep -qxF "$(heal_socket)" "$T/listening"
+t "and kilnd's" grep -qx /run/kiln/kilnd.socket "$T/listening"
+t "and the one of kiln-mount --shared" grep -qx /run/kiln-mount.sock "$T/listening"
+is "$(lets_in)" "" "no socket lets another user connect"
+is "$(stat -c '%a %u' "$(dirname "$(heal_socket)")")" "700 0" "the folder of the self-heal daemon's socket is root's alone"
+is "$(sed -n 's/^Umask:\t//p' "/proc/$(healer r)/status")" 0077 "the daemon makes files for root alone"
+
+made >"$T/made"
+diag "$(cat "$T/made")"
+is "$(awk '$1 !~ /^[0-7]?[0-7]?[0145][0145]$/ || $2 != 0' "$T/made")" "" "nothing that was made can be written by another user"
+is "$(grep -cE "/(heal/r.pid|kilnd.pid|kilnd.port|kilnd.socket|heal/r.vol|heal-r.log|kilnd.log|mount.log|kiln-mount.sock.lock|volumes/r.json|.*\.dump\..*)$" "$T/made")" \
+    11 "and the list has what is known to be made"
+
+umount "$T/mnt"
+t "the volume stops" kiln volume stop r
+# In /run only root makes folders; it may have given one away.
+rmdir /run/kiln/heal
+mkdir -m 777 /run/kiln/heal
+chown 65534 /run/kiln/heal
+t "the volume starts where the folder is another user's" kiln volume start r
+t "kilnd says why it is not healed" wait_for 60 "the log" grep -q 'Operation not permitted.*heal-daemon-folder' "$T/log/kilnd.log"
+is "$(healer r)" "" "no self-heal daemon has been started"
+is "$(find /run/kiln/heal -mindepth 1)" "" "and nothing was made there"
