@@ -84,7 +84,7 @@ bind_six(void *fd, uint16_t port)
 static bool
 connect_local(struct dialler *d, const struct addrinfo *to)
 {
-    int fd = d->wants_local ? local_socket_connect(to->ai_addr, to->ai_addrlen, d->wants_low_port) : -1;
+    int fd = d->wants_local ? local_socket_connect(to->ai_addr, to->ai_addrlen) : -1;
 
     if (fd < 0)
         return false;
@@ -285,7 +285,7 @@ dialler_start(struct dialler *d, const struct dial_target *target)
     d->is_cancelled = d->asks = false;
     d->is_tcp = !target->path;
     d->wants_low_port = d->is_tcp && target->wants_low_port;
-    d->wants_local = d->is_tcp && target->wants_local;
+    d->wants_local = d->is_tcp && target->wants_local && !target->wants_low_port;
     d->local_to = (struct sockaddr_storage){0};
     d->timeout_ms = target->timeout_ms ? target->timeout_ms : DIAL_TIMEOUT_MS;
     if (d->is_tcp)

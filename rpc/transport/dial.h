@@ -32,7 +32,7 @@ struct dial_target {
     uint16_t port;
     /* From a port below 1024, which some servers ask for; from any when none may be had. */
     bool wants_low_port;
-    bool wants_local; /* by local-socket.h, if somebody listens there */
+    bool wants_local; /* by local-socket.h, if kilnd listens there and no low port is wanted */
     unsigned timeout_ms; /* for each address; 0: DIAL_TIMEOUT_MS */
 };
 

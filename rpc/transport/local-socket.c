@@ -12,7 +12,7 @@
 
 #include "rpc/transport/port.h"
 
-/* The ports that the kernel has for who does not ask for a low one. */
+/* The ports that the kernel gives to a client that does not ask for a low one. */
 enum { HIGH_FIRST = 32768, HIGH_LAST = 60999, HIGH_TRIES = 64 };
 enum { BUFFER_BYTES = 1 << 20 };
 
@@ -126,45 +126,7 @@ is_with_root(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0 && cred.uid == 0;
 }
 
-/* ---- the listener's side --------------------------------------------------------------------- */
-
-int
-local_socket_bind(const struct sockaddr_storage *bound)
-{
-    struct name n = listeners_name(bound);
-    int fd = new_socket();
-
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&n.un, n.bytes))
-        return close_with(fd, -errno);
-    return fd;
-}
-
-int
-local_socket_peer(int fd, struct sockaddr_storage *peer, struct sockaddr_storage *reached)
-{
-    char text[sizeof(struct sockaddr_un) + 1] = "", from[64], to[64];
-    struct sockaddr_un un;
-    struct sockaddr_storage unused;
-    socklen_t size = sizeof un;
-    uint16_t from_port, to_port;
-    int end = 0;
-
-    if (!is_with_root(fd))
-        return -EPERM;
-    if (getpeername(fd, (struct sockaddr *)&un, &size) || un.sun_family != AF_UNIX ||
-        size <= offsetof(struct sockaddr_un, sun_path) + 1 || size > sizeof un || un.sun_path[0])
-        return -EINVAL;
-    size -= (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
-    memcpy(text, un.sun_path + 1, size);
-    if (sscanf(text, "kiln/%63s %5hu %63s %5hu%n", from, &from_port, to, &to_port, &end) != 4 ||
-        (size_t)end != size || !get_address(from, from_port, peer) ||
-        !get_address(to, to_port, reached ? reached : &unused))
-        return -EINVAL;
-    widen(fd);
-    return 0;
-}
-
-/* ---- the client's side ----------------------------------------------------------------------- */
+/* ---- addresses of this machine --------------------------------------------------------------- */
 
 /* The address that TCP would have here. A socket of UDP sends nothing when it connects. */
 static int
@@ -203,6 +165,63 @@ find_own(const struct sockaddr_storage *to, socklen_t to_bytes, struct sockaddr_
     return is_ours && out->ss_family == to->ss_family ? 0 : -EADDRNOTAVAIL;
 }
 
+/* ---- the listener's side --------------------------------------------------------------------- */
+
+int
+local_socket_bind(const struct sockaddr_storage *bound)
+{
+    struct name n = listeners_name(bound);
+    int fd = new_socket();
+
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&n.un, n.bytes))
+        return close_with(fd, -errno);
+    return fd;
+}
+
+/* Any process of root's writes the name, also one in a container that shares this network and has none of
+ * root's capabilities. By TCP the kernel would let it send from addresses of this machine alone; another
+ * address becomes the loopback one. Needs no capability and asks no route of another machine: nothing is
+ * sent. */
+static void
+believe_address(struct sockaddr_storage *peer)
+{
+    struct sockaddr_storage own;
+    socklen_t bytes =
+        peer->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
+    if (!is_any(peer) && find_own(peer, bytes, &own) == 0)
+        return;
+    (void)get_address(peer->ss_family == AF_INET6 ? "::1" : "127.0.0.1", port_of(peer), peer);
+}
+
+int
+local_socket_peer(int fd, struct sockaddr_storage *peer, struct sockaddr_storage *reached)
+{
+    char text[sizeof(struct sockaddr_un) + 1] = "", from[64], to[64];
+    struct sockaddr_un un;
+    struct sockaddr_storage unused;
+    socklen_t size = sizeof un;
+    uint16_t from_port, to_port;
+    int end = 0;
+
+    if (!is_with_root(fd))
+        return -EPERM;
+    if (getpeername(fd, (struct sockaddr *)&un, &size) || un.sun_family != AF_UNIX ||
+        size <= offsetof(struct sockaddr_un, sun_path) + 1 || size > sizeof un || un.sun_path[0])
+        return -EINVAL;
+    size -= (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
+    memcpy(text, un.sun_path + 1, size);
+    if (sscanf(text, "kiln/%63s %5hu %63s %5hu%n", from, &from_port, to, &to_port, &end) != 4 ||
+        (size_t)end != size || from_port <= PORT_LOW_LAST || !get_address(from, from_port, peer) ||
+        !get_address(to, to_port, reached ? reached : &unused))
+        return -EINVAL;
+    believe_address(peer);
+    widen(fd);
+    return 0;
+}
+
+/* ---- the client's side ----------------------------------------------------------------------- */
+
 struct client_name {
     int fd;
     char own[INET6_ADDRSTRLEN], to[INET6_ADDRSTRLEN];
@@ -222,19 +241,13 @@ bind_port(void *arg, uint16_t port)
 }
 
 static int
-bind_client(int fd, const struct sockaddr_storage *own, const struct sockaddr_storage *to,
-            bool wants_low_port)
+bind_client(int fd, const struct sockaddr_storage *own, const struct sockaddr_storage *to)
 {
     struct client_name c = {.fd = fd, .to_port = port_of(to)};
-    int err = -EADDRINUSE;
 
     put_address(own, c.own);
     put_address(to, c.to);
-    if (wants_low_port)
-        err = port_bind(PORT_LOW_FIRST, PORT_LOW_LAST, PORT_LOW_COUNT, bind_port, &c);
-    if (err == -EADDRINUSE)
-        err = port_bind(HIGH_FIRST, HIGH_LAST, HIGH_TRIES, bind_port, &c);
-    return err;
+    return port_bind(HIGH_FIRST, HIGH_LAST, HIGH_TRIES, bind_port, &c);
 }
 
 static int
@@ -244,7 +257,7 @@ connect_name(int fd, struct name n)
 }
 
 int
-local_socket_connect(const struct sockaddr *to_any, socklen_t to_bytes, bool wants_low_port)
+local_socket_connect(const struct sockaddr *to_any, socklen_t to_bytes)
 {
     struct sockaddr_storage to = {0}, own, all;
 
@@ -256,7 +269,7 @@ local_socket_connect(const struct sockaddr *to_any, socklen_t to_bytes, bool wan
 
     if (fd < 0)
         return fd;
-    err = bind_client(fd, &own, &to, wants_low_port);
+    err = bind_client(fd, &own, &to);
     if (!err)
         err = connect_name(fd, listeners_name(&to));
     if (err == -ECONNREFUSED && get_address("0.0.0.0", port_of(&to), &all))

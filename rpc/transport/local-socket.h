@@ -7,10 +7,14 @@
  *      kiln/any:PORT or kiln/ADDRESS:PORT          the listener, as it is bound
  *      kiln/ADDRESS PORT REACHED PORT              who connects: from where, and to where, as by TCP
  *
- * Anybody of the namespace may take such a name, so both sides ask the kernel who the other is, and speak
- * with root alone; root may send from any address of its machine anyway. The client goes by TCP where the
- * other is not root, where it is not root itself, where nobody listens, and where the address is not one of
- * this machine's. What the server knows of such a client, its address and its port, is as it is by TCP.
+ * Any process of the namespace may take such a name, so both sides ask the kernel who the other is, and
+ * speak with root alone. Root may write any name, and a process of root's in a container may have none of
+ * root's capabilities. So the listener believes of the name only what TCP would let any process have: an
+ * address of this machine (another one counts as the loopback address) and a port above 1023 (a connection
+ * with another one is closed). A client that wants a port below 1024, which a brick may demand as a proof of
+ * privilege, goes by TCP, where the kernel asks for CAP_NET_BIND_SERVICE. The client also goes by TCP where
+ * the other is not root, where it is not root itself, where no process listens, and where the address is not
+ * one of this machine's.
  *
  * thread: any. */
 #ifndef KILN_TRANSPORT_LOCAL_SOCKET_H
@@ -23,11 +27,11 @@
  * listen yet. The descriptor or -errno. */
 int local_socket_bind(const struct sockaddr_storage *bound);
 
-/* A connection to who listens beside TCP's `to`. Never blocks. The descriptor or -errno: go by TCP. */
-int local_socket_connect(const struct sockaddr *to, socklen_t to_bytes, bool wants_low_port);
+/* A connection to the listener beside TCP's `to`. Never blocks. The descriptor or -errno: go by TCP. */
+int local_socket_connect(const struct sockaddr *to, socklen_t to_bytes);
 
 /* Of a connection that a listener has accepted. `peer` and `reached` (may be NULL) are what they are by TCP.
- * 0, -EPERM: it is not root's. -EINVAL: it has no such name. */
+ * 0; -EPERM: it is not root's; -EINVAL: it has no such name, or a port below 1024. */
 int local_socket_peer(int fd, struct sockaddr_storage *peer, struct sockaddr_storage *reached);
 
 #endif

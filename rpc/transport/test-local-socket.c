@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "rpc/transport/local-socket.h"
+#include "base/test-child.h"
 
 enum { PORT = 49999, NOBODY = 65534 };
 
@@ -51,14 +52,13 @@ listen_at(const char *text)
 }
 
 static int
-connect_to(const char *text, bool wants_low_port)
+connect_to(const char *text)
 {
     struct sockaddr_storage to = address(text, PORT);
 
     return local_socket_connect((struct sockaddr *)&to,
                                 to.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                                         : sizeof(struct sockaddr_in),
-                                wants_low_port);
+                                                         : sizeof(struct sockaddr_in));
 }
 
 static int
@@ -94,11 +94,11 @@ port_of(const struct sockaddr_storage *a)
 
 /* The server sees whom it would see by TCP. */
 static uint16_t
-meets(int listener, const char *to, const char *from, bool wants_low_port)
+meets(int listener, const char *to, const char *from)
 {
     struct sockaddr_storage peer, reached;
     char got[4] = "";
-    int mine = connect_to(to, wants_low_port), theirs = accept_from(listener);
+    int mine = connect_to(to), theirs = accept_from(listener);
 
     ck_assert_int_ge(mine, 0);
     ck_assert_int_eq(local_socket_peer(theirs, &peer, &reached), 0);
@@ -119,12 +119,12 @@ START_TEST(both_sides_know_each_other)
         return;
     int all = listen_at("::"), one = listen_at("127.0.0.1");
 
-    ck_assert_uint_lt(meets(one, "127.0.0.1", "127.0.0.1", true), 1024);
-    ck_assert_uint_ge(meets(all, "127.0.0.9", "127.0.0.1", false), 1024);
+    ck_assert_uint_ge(meets(one, "127.0.0.1", "127.0.0.1"), 1024);
+    ck_assert_uint_ge(meets(all, "127.0.0.9", "127.0.0.1"), 1024);
     close(one);
-    meets(all, "127.0.0.1", "127.0.0.1", true);
+    meets(all, "127.0.0.1", "127.0.0.1");
     close(all);
-    ck_assert_int_eq(connect_to("127.0.0.1", false), -ECONNREFUSED);
+    ck_assert_int_eq(connect_to("127.0.0.1"), -ECONNREFUSED);
 }
 END_TEST
 
@@ -132,14 +132,14 @@ START_TEST(ipv6)
 {
     if (!is_root())
         return;
-    int all = listen_at("::"), fd = connect_to("::1", true);
+    int all = listen_at("::"), fd = connect_to("::1");
 
     if (fd < 0) {
         printf("no IPv6 here\n");
     } else {
         close(accept_from(all));
         close(fd);
-        meets(all, "::1", "::1", true);
+        meets(all, "::1", "::1");
     }
     close(all);
 }
@@ -157,7 +157,7 @@ START_TEST(a_hundred_have_ports_of_their_own)
     int all = listen_at("0.0.0.0");
 
     for (int i = 0; i < COUNT; i++) {
-        mine[i] = connect_to("127.0.0.1", i % 2);
+        mine[i] = connect_to("127.0.0.1");
         theirs[i] = accept_from(all);
         ck_assert_int_eq(local_socket_peer(theirs[i], &peer, NULL), 0);
         ck_assert_uint_eq(seen[port_of(&peer)]++, 0);
@@ -173,8 +173,8 @@ END_TEST
 START_TEST(what_is_elsewhere)
 {
     if (is_root())
-        ck_assert_int_lt(connect_to("192.0.2.1", false), 0);
-    ck_assert_int_lt(connect_to("fe80::1", false), 0);
+        ck_assert_int_lt(connect_to("192.0.2.1"), 0);
+    ck_assert_int_lt(connect_to("fe80::1"), 0);
 }
 END_TEST
 
@@ -195,8 +195,7 @@ as_nobody(void (*acts)(int told), int *pid, int *told)
     int pipe_fd[2];
 
     ck_assert_int_eq(pipe(pipe_fd), 0);
-    *pid = fork();
-    ck_assert_int_ge(*pid, 0);
+    *pid = test_fork();
     if (*pid == 0) {
         close(pipe_fd[0]);
         if (setuid(NOBODY))
@@ -228,7 +227,7 @@ START_TEST(a_name_that_another_user_has_taken)
         return;
     as_nobody(squat, &pid, &told);
     ck_assert_int_eq(read(told, &x, 1), 1);
-    ck_assert_int_eq(connect_to("127.0.0.1", false), -EPERM);
+    ck_assert_int_eq(connect_to("127.0.0.1"), -EPERM);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     close(told);
@@ -241,7 +240,7 @@ intrude(int told)
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-    if (connect_to("127.0.0.1", false) != -EPERM) /* it does not even try */
+    if (connect_to("127.0.0.1") != -EPERM) /* it does not even try */
         _exit(1);
     memcpy(un.sun_path + 1, "kiln/any:49999", 14);
     if (connect(fd, (struct sockaddr *)&un, offsetof(struct sockaddr_un, sun_path) + 15) ||
@@ -273,15 +272,43 @@ START_TEST(another_user_who_connects)
 }
 END_TEST
 
-/* Of root's, and yet no name as a client has it. */
+/* Root connects to 49999 with this name. What the listener makes of it: 0 or -errno, and the address. */
+static int
+named(int listener, const char *name, struct sockaddr_storage *peer)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX}, to = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    memcpy(un.sun_path + 1, name, strlen(name));
+    memcpy(to.sun_path + 1, "kiln/any:49999", 14);
+    if (*name)
+        ck_assert_int_eq(bind(fd, (struct sockaddr *)&un,
+                              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))),
+                         0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, offsetof(struct sockaddr_un, sun_path) + 15), 0);
+    int theirs = accept_from(listener), err = local_socket_peer(theirs, peer, NULL);
+
+    close(theirs);
+    close(fd);
+    return err;
+}
+
+/* Of root's, and yet no name as a client has it. A port below 1024 is a proof of privilege, which the name is
+ * none of. */
 START_TEST(names_that_say_nothing)
 {
     static const char *const names[] = {
-        "",         "kiln/",
-        "kiln/a b", "kiln/127.0.0.1 1 127.0.0.1",
-        "other",    "kiln/127.0.0.1 1 127.0.0.1 49999 more",
-        "kiln/x 1 127.0.0.1 49999",
-        "kiln/127.0.0.1 1 x 49999",
+        "",
+        "kiln/",
+        "kiln/a b",
+        "kiln/127.0.0.1 40000 127.0.0.1",
+        "other",
+        "kiln/127.0.0.1 40000 127.0.0.1 49999 more",
+        "kiln/x 40000 127.0.0.1 49999",
+        "kiln/127.0.0.1 40000 x 49999",
+        "kiln/127.0.0.1 1023 127.0.0.1 49999",
+        "kiln/127.0.0.1 0 127.0.0.1 49999",
+        "kiln/127.0.0.1 65537 127.0.0.1 49999",
     };
     struct sockaddr_storage peer;
 
@@ -289,22 +316,35 @@ START_TEST(names_that_say_nothing)
         return;
     int all = listen_at("::");
 
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        struct sockaddr_un un = {.sun_family = AF_UNIX}, to = {.sun_family = AF_UNIX};
-        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        ck_assert_int_eq(named(all, names[i], &peer), -EINVAL);
+    close(all);
+}
+END_TEST
 
-        memcpy(un.sun_path + 1, names[i], strlen(names[i]));
-        memcpy(to.sun_path + 1, "kiln/any:49999", 14);
-        if (*names[i])
-            ck_assert_int_eq(bind(fd, (struct sockaddr *)&un,
-                                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(names[i]))),
-                             0);
-        ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, offsetof(struct sockaddr_un, sun_path) + 15), 0);
-        int theirs = accept_from(all);
+/* Any process of root's may say them, with and without root's capabilities. */
+START_TEST(addresses_of_other_machines_count_as_loopback)
+{
+    static const struct {
+        const char *said, *believed;
+    } addresses[] = {
+        {"203.0.113.7", "127.0.0.1"}, {"127.0.0.1", "127.0.0.1"},   {"127.0.0.77", "127.0.0.77"},
+        {"0.0.0.0", "127.0.0.1"},     {"224.0.0.1", "127.0.0.1"},   {"255.255.255.255", "127.0.0.1"},
+        {"2001:db8::7", "::1"},       {"fe80::1", "::1"},           {"::", "::1"},
+        {"::1", "::1"},               {"::ffff:203.0.113.7", "::1"},
+    };
+    struct sockaddr_storage peer;
+    char name[107];
 
-        ck_assert_int_eq(local_socket_peer(theirs, &peer, NULL), -EINVAL);
-        close(theirs);
-        close(fd);
+    if (!is_root())
+        return;
+    int all = listen_at("::");
+
+    for (unsigned i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+        snprintf(name, sizeof name, "kiln/%s 40000 127.0.0.1 49999", addresses[i].said);
+        ck_assert_int_eq(named(all, name, &peer), 0);
+        is_address(&peer, addresses[i].believed);
+        ck_assert_uint_eq(port_of(&peer), 40000);
     }
     close(all);
 }
@@ -324,6 +364,7 @@ test_suite(void)
     tcase_add_test(t, a_name_that_another_user_has_taken);
     tcase_add_test(t, another_user_who_connects);
     tcase_add_test(t, names_that_say_nothing);
+    tcase_add_test(t, addresses_of_other_machines_count_as_loopback);
     suite_add_tcase(s, t);
     return s;
 }
