@@ -370,6 +370,12 @@ conn_peer(const struct conn *c)
     return &c->peer;
 }
 
+unsigned
+conn_address_slot(const struct conn *c)
+{
+    return c->address_slot;
+}
+
 int
 conn_local(const struct conn *c, struct sockaddr_storage *out)
 {

@@ -124,6 +124,9 @@ void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
 /* Whom it is connected with; lent as long as a reference. */
 const struct sockaddr_storage *conn_peer(const struct conn *c);
+/* A number that all accepted connections of one address have, to share something out by address: an IPv6
+ * address counts by its /64, few other addresses have the same number, and unix sockets have 0. */
+unsigned conn_address_slot(const struct conn *c);
 /* The address of ours that the peer has reached. 0 or -errno. From `accepted` or `record`. */
 int conn_local(const struct conn *c, struct sockaddr_storage *out);
 

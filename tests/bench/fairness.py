@@ -29,7 +29,8 @@ def flood_process(name, args, is_on, is_over):
 
 
 class Witness:
-    def __init__(self, args):
+    def __init__(self, args, new_users):
+        self.new_users = new_users
         self.args, self.is_over = args, threading.Event()
         self.lookups, self.logins, self.problems, self.peak = [], [], [], 0
         self.threads = [threading.Thread(target=self.guarded, args=(f,)) for f in (self.look_up, self.log_in, self.watch)]
@@ -49,6 +50,8 @@ class Witness:
     def look_up(self):
         with self.member() as peer:
             while not self.is_over.wait(0.002):
+                if self.new_users:
+                    peer.uid = 100000 + len(self.lookups)
                 begin = time.monotonic()
                 assert peer.fop("LOOKUP", gfid=ROOT).op_ret == 0
                 self.lookups.append((time.monotonic() - begin) * 1000)
@@ -82,7 +85,7 @@ def measure(name, args):
     is_on, is_over = context.Event(), context.Event()
     process = context.Process(target=flood_process, args=(name, args, is_on, is_over))
     process.start()
-    witness = Witness(args)
+    witness = Witness(args, name == "unknown_users")
     for thread in witness.threads:
         thread.start()
     is_on.wait(args.seconds * 10)

@@ -14,6 +14,7 @@ import resource
 import select
 import socket
 import sys
+import threading
 import time
 
 from kilnwire import FOP_ROWS, FOPS, HANDSHAKE, ROOT, Closed, Peer, Raw, Reply, d_bytes, d_gfid, d_int, encode_fop, old_dict, opaque, u32, u64
@@ -218,6 +219,30 @@ def other_serves():
 def close(peers):
     for peer in peers:
         peer.close()
+
+
+@flood
+def unknown_users(connections=8):
+    """Calls of users whom nobody has seen yet, for as long as somebody reads the answers. Without manage-gids they are calls like others."""
+    peers = [member() for _ in range(connections)]
+
+    def ask(peer):
+        try:
+            uid = 200000 + 1000000 * peers.index(peer)
+            for _ in range(1024):
+                peer.uid = uid = uid + 1
+                peer.send_raw(record(peer, "ACCESS", gfid=ROOT, mask=4))
+            while True:
+                peer.receive_record()
+                peer.uid = uid = uid + 1
+                peer.send_raw(record(peer, "ACCESS", gfid=ROOT, mask=4))
+        except (Closed, OSError):
+            pass
+
+    for peer in peers:
+        threading.Thread(target=ask, args=(peer,), daemon=True).start()
+    time.sleep(1)
+    return peers
 
 
 @check

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A brick's table of users by uid, and one queue of users to ask about for the process.
+/* A brick's table of users by uid, and the turns in which the process asks about users.
  *
  *   groups (a brick)                    asker (the process)
- *     bucket --- user --- user            queue --- user --- user     threads, up to ASKERS_MAX
- *     in order of their age               each keeps a reference to its brick's groups
+ *     bucket --- user --- user            turns --- groups --- groups     threads, up to ASKERS_MAX
+ *     client --- client                             turns --- client --- client
+ *       by_age --- user --- user                                queue --- user --- user
  *
- * A user is taken out of the table only when nobody asks about it. A brick that goes lets its waiters go; a
- * user who is being asked about stays until its thread is done, and with it the table.
+ * The threads ask about one user of the next client of the next brick, and so on, round and round. So a
+ * client that asks about many users waits for them itself, and the users of the other bricks, and of the
+ * other clients of its brick, wait for one turn each. A client is an address, whatever the number of its
+ * connections. It pays for each user that it was the last to ask about: when the table is full, the client
+ * that fills most of it loses its oldest user.
+ *
+ * A user is taken out of the table only when no thread asks about it. A brick that goes lets its waiters go;
+ * a user who is being asked about stays until its thread is done, and with it the table, to which each such
+ * user has a reference.
  *
  * Locks: a brick's `lock`, and under it `asker.lock`. Neither is held while the name service is asked. */
 #include "xlators/protocol/server/groups.h"
@@ -33,10 +41,12 @@ enum { BUCKETS = 256, ASKERS_MAX = 4, GROUPS_FIRST = 64 };
 #define NOBODYS_GID ((gid_t)-1)
 
 struct groups {
-    pthread_mutex_t lock; /* all below */
+    pthread_mutex_t lock; /* all below, but `turn_link` and `turns` */
     struct cds_list_head buckets[BUCKETS];
-    struct cds_list_head by_age; /* the users that nobody asks about: oldest answer first */
-    unsigned users;
+    struct cds_list_head clients;
+    struct cds_list_head turn_link; /* asker.lock; in asker.turns while `turns` is not empty */
+    struct cds_list_head turns;     /* asker.lock; the clients whose `queue` is not empty */
+    unsigned users, idle;           /* idle: no thread is to ask about them */
     size_t bytes;
     unsigned waiting;
     uint64_t asked; /* since the start */
@@ -45,10 +55,24 @@ struct groups {
     char *name;           /* the brick's */
 };
 
+/* An address that has users in the table; it goes with the last of them. */
+struct client_share {
+    struct cds_list_head link;
+    struct cds_list_head by_age;    /* its idle users: oldest answer first */
+    struct cds_list_head turn_link; /* asker.lock */
+    struct cds_list_head queue;     /* asker.lock; its users to ask about */
+    unsigned queued;                /* asker.lock; how many those are */
+    unsigned slot;                  /* conn_address_slot() */
+    unsigned users;
+    size_t bytes;
+};
+
 struct user {
     struct cds_list_head bucket_link, age_link;
     struct cds_list_head queue_link; /* asker.lock */
+    bool is_queued;                  /* asker.lock */
     struct groups *groups;
+    struct client_share *client; /* who pays; changed under both locks */
     struct cds_list_head waiters;
     uint32_t uid, count;
     uint32_t *gids; /* NULL: none */
@@ -68,9 +92,9 @@ struct waiter {
 
 static struct {
     pthread_mutex_t lock;
-    struct cds_list_head queue;
+    struct cds_list_head turns; /* the bricks that have somebody to ask about */
     unsigned threads;
-} asker = {.lock = PTHREAD_MUTEX_INITIALIZER, .queue = CDS_LIST_HEAD_INIT(asker.queue)};
+} asker = {.lock = PTHREAD_MUTEX_INITIALIZER, .turns = CDS_LIST_HEAD_INIT(asker.turns)};
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -86,19 +110,96 @@ groups_new(const struct xlator *xl)
     pthread_mutex_init(&g->lock, NULL);
     for (unsigned i = 0; i < BUCKETS; i++)
         CDS_INIT_LIST_HEAD(&g->buckets[i]);
-    CDS_INIT_LIST_HEAD(&g->by_age);
+    CDS_INIT_LIST_HEAD(&g->clients);
+    CDS_INIT_LIST_HEAD(&g->turns);
     refcount_init(&g->refs, 1);
     return g;
+}
+
+/* The client of an address; with no user yet when it is new. NULL: no memory. */
+static struct client_share *
+client_locked(struct groups *g, unsigned slot)
+{
+    struct client_share *c;
+
+    cds_list_for_each_entry(c, &g->clients, link)
+        if (c->slot == slot)
+            return c;
+    if (!(c = calloc(1, sizeof *c)))
+        return NULL;
+    c->slot = slot;
+    CDS_INIT_LIST_HEAD(&c->by_age);
+    CDS_INIT_LIST_HEAD(&c->queue);
+    cds_list_add_tail(&c->link, &g->clients);
+    return c;
+}
+
+/* `c` may have lost its last user. */
+static void
+client_settle_locked(struct client_share *c)
+{
+    if (c->users)
+        return;
+    cds_list_del(&c->link);
+    free(c);
+}
+
+/* The user, who is not idle, becomes this client's. */
+static void
+charge_locked(struct user *u, struct client_share *c)
+{
+    struct client_share *before = u->client;
+    size_t bytes = u->count * sizeof *u->gids;
+
+    if (before == c)
+        return;
+    c->users++;
+    c->bytes += bytes;
+    u->client = c;
+    if (!before)
+        return;
+    before->users--;
+    before->bytes -= bytes;
+    client_settle_locked(before);
 }
 
 static void
 user_free_locked(struct groups *g, struct user *u)
 {
+    struct client_share *c = u->client;
+    size_t bytes = u->count * sizeof *u->gids;
+
     cds_list_del(&u->bucket_link);
     g->users--;
-    g->bytes -= u->count * sizeof *u->gids;
+    g->bytes -= bytes;
+    c->users--;
+    c->bytes -= bytes;
+    client_settle_locked(c);
     free(u->gids);
     free(u);
+}
+
+static void
+idle_begin_locked(struct groups *g, struct user *u)
+{
+    cds_list_add_tail(&u->age_link, &u->client->by_age);
+    g->idle++;
+}
+
+static void
+idle_end_locked(struct groups *g, struct user *u)
+{
+    cds_list_del(&u->age_link);
+    g->idle--;
+}
+
+static void
+forget_oldest_locked(struct groups *g, struct client_share *c)
+{
+    struct user *u = cds_list_first_entry(&c->by_age, struct user, age_link);
+
+    idle_end_locked(g, u);
+    user_free_locked(g, u);
 }
 
 static void
@@ -106,13 +207,9 @@ groups_unref(struct groups *g)
 {
     if (!refcount_put(&g->refs))
         return;
-    while (!cds_list_empty(&g->by_age)) {
-        struct user *u = cds_list_first_entry(&g->by_age, struct user, age_link);
-
-        cds_list_del(&u->age_link);
-        user_free_locked(g, u);
-    }
-    assert(!g->users && !g->bytes);
+    while (!cds_list_empty(&g->clients))
+        forget_oldest_locked(g, cds_list_first_entry(&g->clients, struct client_share, link));
+    assert(!g->users && !g->idle && !g->bytes);
     pthread_mutex_destroy(&g->lock);
     free(g->name);
     free(g);
@@ -142,21 +239,35 @@ find_locked(struct groups *g, uint32_t uid)
     return NULL;
 }
 
-/* Keeps what was learnt last. Users who are asked about are counted and stay: each has a call that waits. */
+/* How much of the table a client fills. */
+static size_t
+share_of(const struct client_share *c)
+{
+    return c->users * (GROUPS_BYTES_MAX / GROUPS_USERS_MAX) + c->bytes;
+}
+
+/* The client that fills most, of those with an idle user, of which there is at least one. */
+static struct client_share *
+largest_locked(struct groups *g)
+{
+    struct client_share *c, *largest = NULL;
+
+    cds_list_for_each_entry(c, &g->clients, link)
+        if (!cds_list_empty(&c->by_age) && (!largest || share_of(c) > share_of(largest)))
+            largest = c;
+    return largest;
+}
+
+/* Users who are asked about stay: each has a call that waits. So does one idle user, however large. */
 static void
 make_room_locked(struct groups *g)
 {
-    while ((g->users > GROUPS_USERS_MAX || g->bytes > GROUPS_BYTES_MAX) &&
-           g->by_age.next != g->by_age.prev) {
-        struct user *oldest = cds_list_first_entry(&g->by_age, struct user, age_link);
-
-        cds_list_del(&oldest->age_link);
-        user_free_locked(g, oldest);
-    }
+    while ((g->users > GROUPS_USERS_MAX || g->bytes > GROUPS_BYTES_MAX) && g->idle > 1)
+        forget_oldest_locked(g, largest_locked(g));
 }
 
 static struct user *
-user_new_locked(struct groups *g, uint32_t uid)
+user_new_locked(struct groups *g, uint32_t uid, struct client_share *c)
 {
     struct user *u = calloc(1, sizeof *u);
 
@@ -164,6 +275,7 @@ user_new_locked(struct groups *g, uint32_t uid)
         return NULL;
     u->uid = uid;
     u->groups = g;
+    charge_locked(u, c);
     CDS_INIT_LIST_HEAD(&u->waiters);
     cds_list_add(&u->bucket_link, bucket_of(g, uid));
     g->users++;
@@ -306,6 +418,7 @@ learn(struct user *u, uint64_t asked_ns, uint32_t *gids, uint32_t count, int err
     pthread_mutex_lock(&g->lock);
     if (!err) {
         g->bytes += (count - (size_t)u->count) * sizeof *gids;
+        u->client->bytes += (count - (size_t)u->count) * sizeof *gids;
         free(u->gids);
         u->gids = gids;
         u->count = count;
@@ -314,10 +427,56 @@ learn(struct user *u, uint64_t asked_ns, uint32_t *gids, uint32_t count, int err
     u->stale_ns = err ? clock_mono_ns() + FAILED_SECONDS * 1000000000ull : 0;
     u->is_asked = false;
     answer_waiters_locked(g, u, 0);
-    cds_list_add_tail(&u->age_link, &g->by_age);
+    idle_begin_locked(g, u);
     make_room_locked(g);
     pthread_mutex_unlock(&g->lock);
     groups_unref(g);
+}
+
+/* Takes the user out of its client's queue. A client or brick without a queue has no turn. asker.lock is
+ * held, as in the next two. */
+static void
+unqueue(struct user *u)
+{
+    struct client_share *c = u->client;
+
+    cds_list_del(&u->queue_link);
+    u->is_queued = false;
+    if (--c->queued)
+        return;
+    cds_list_del(&c->turn_link);
+    if (cds_list_empty(&u->groups->turns))
+        cds_list_del(&u->groups->turn_link);
+}
+
+static void
+enqueue(struct user *u)
+{
+    struct client_share *c = u->client;
+    struct groups *g = u->groups;
+
+    if (cds_list_empty(&g->turns))
+        cds_list_add_tail(&g->turn_link, &asker.turns);
+    if (c->queued++ == 0)
+        cds_list_add_tail(&c->turn_link, &g->turns);
+    cds_list_add_tail(&u->queue_link, &c->queue);
+    u->is_queued = true;
+}
+
+/* The user whose turn it is. Its client's next turn, and its brick's, come after those of all others. */
+static struct user *
+take_turn(void)
+{
+    struct groups *g = cds_list_first_entry(&asker.turns, struct groups, turn_link);
+    struct client_share *c = cds_list_first_entry(&g->turns, struct client_share, turn_link);
+    struct user *u = cds_list_first_entry(&c->queue, struct user, queue_link);
+
+    cds_list_del(&g->turn_link);
+    cds_list_add_tail(&g->turn_link, &asker.turns);
+    cds_list_del(&c->turn_link);
+    cds_list_add_tail(&c->turn_link, &g->turns);
+    unqueue(u);
+    return u;
 }
 
 static void *
@@ -326,12 +485,11 @@ asker_main(void *arg)
     (void)arg;
     pthread_setname_np(pthread_self(), "kiln-groups");
     pthread_mutex_lock(&asker.lock);
-    while (!cds_list_empty(&asker.queue)) {
-        struct user *u = cds_list_first_entry(&asker.queue, struct user, queue_link);
+    while (!cds_list_empty(&asker.turns)) {
+        struct user *u = take_turn();
         uint64_t asked_ns = clock_mono_ns();
         uint32_t *gids, count;
 
-        cds_list_del(&u->queue_link);
         pthread_mutex_unlock(&asker.lock);
         int err = ask_for(u->uid, &gids, &count);
 
@@ -356,35 +514,71 @@ grow_locked(void)
     return asker.threads ? 0 : err;
 }
 
+/* The user, about whom no thread is to ask yet, gets into the queue of the client. -EAGAIN: the client has
+ * too many there. */
 static int
-queue_locked(struct groups *g, struct user *u)
+queue_locked(struct groups *g, struct user *u, struct client_share *c)
 {
     pthread_mutex_lock(&asker.lock);
-    int err = grow_locked();
+    int err = c->queued >= GROUPS_QUEUED_MAX ? -EAGAIN : grow_locked();
 
-    if (!err)
-        cds_list_add_tail(&u->queue_link, &asker.queue);
+    if (!err) {
+        if (u->asked_ns)
+            idle_end_locked(g, u);
+        charge_locked(u, c);
+        enqueue(u);
+    }
     pthread_mutex_unlock(&asker.lock);
     if (err)
         return err;
-    if (u->asked_ns)
-        cds_list_del(&u->age_link);
     u->is_asked = true;
     g->asked++;
     refcount_get(&g->refs);
     return 0;
 }
 
+/* Another client waits for a user that is in a queue: it need not wait for the rest of a longer queue than
+ * its own. */
+static void
+hurry_locked(struct user *u, struct client_share *c)
+{
+    pthread_mutex_lock(&asker.lock);
+    if (u->is_queued && u->client->queued > c->queued + 1) {
+        unqueue(u);
+        charge_locked(u, c);
+        enqueue(u);
+    }
+    pthread_mutex_unlock(&asker.lock);
+}
+
+static int
+ask_locked(struct groups *g, struct user **u, uint32_t uid, struct client_share *c)
+{
+    if (*u && (*u)->is_asked) {
+        hurry_locked(*u, c);
+        return 0;
+    }
+    if (!*u && !(*u = user_new_locked(g, uid, c)))
+        return -ENOMEM;
+    int err = queue_locked(g, *u, c);
+
+    if (err && !(*u)->asked_ns)
+        user_free_locked(g, *u);
+    return err;
+}
+
 static int
 wait_locked(struct groups *g, struct rpc_request *req, struct user *u, void (*go)(struct rpc_request *, int))
 {
     struct waiter *w = arena_alloc(&req->stk.arena, sizeof *w);
-    int err = !w ? -ENOMEM : g->is_stopped ? -ENOTCONN : 0;
+    struct client_share *c = w && !g->is_stopped ? client_locked(g, conn_address_slot(req->conn)) : NULL;
 
-    if (!err && !u && !(u = user_new_locked(g, req->stk.caller.uid)))
-        err = -ENOMEM;
-    if (!err && !u->is_asked && (err = queue_locked(g, u)) && !u->asked_ns)
-        user_free_locked(g, u);
+    if (!c)
+        return g->is_stopped ? -ENOTCONN : -ENOMEM;
+    c->users++; /* held: it may have none of its own yet, or lose its last one */
+    int err = ask_locked(g, &u, req->stk.caller.uid, c);
+    c->users--;
+    client_settle_locked(c);
     if (err)
         return err;
     *w = (struct waiter){.job = {.run = wake}, .req = req, .go = go};

@@ -395,14 +395,21 @@ struct peer {
     uint32_t accept; /* accept status of the last reply; -1: connection ended */
 };
 
+static const char *peer_from; /* the next peer's own address; NULL: as it comes */
+
 static struct peer *
 peer_new(void)
 {
     struct peer *p = calloc(1, sizeof *p);
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in from = {.sin_family = AF_INET};
 
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (peer_from) {
+        ck_assert_int_eq(inet_pton(AF_INET, peer_from, &from.sin_addr), 1);
+        ck_assert_int_eq(bind(p->fd, (struct sockaddr *)&from, sizeof from), 0);
+    }
     ck_assert_int_eq(connect(p->fd, (struct sockaddr *)&to, sizeof to), 0);
     p->caller.lk_owner = (struct lk_owner){4, (const uint8_t *)"ownr"};
     return p;

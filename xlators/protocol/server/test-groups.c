@@ -8,11 +8,14 @@
 #include "xlators/protocol/server/test-bench.h"
 
 enum { KNOWN = 5001, SLOW = 5002, ADMIN = 5003 /* in group 0 */, UNKNOWN = 5999, CROWDED = 6000 };
+enum { FLOOD = 30000 /* and above: as slow as SLOW */, ASKED_MAX = 4096 };
 
 static pthread_mutex_t service_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t service_turns = PTHREAD_COND_INITIALIZER;
 static unsigned asked, groups_of_each, at_gate;
 static bool is_slow, is_failing;
+static unsigned turns; /* how many of the slow may go on meanwhile */
+static uint32_t order[ASKED_MAX]; /* who was asked about, from the first on */
 
 int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t size, struct passwd **found);
 int __wrap_getgrouplist(const char *user, gid_t group, gid_t *groups, int *count);
@@ -25,10 +28,14 @@ __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t size, st
     if (size < 4096)
         return ERANGE;
     pthread_mutex_lock(&service_lock);
+    if (asked < ASKED_MAX)
+        order[asked] = uid;
     asked++;
     at_gate++;
-    while (is_slow && uid == SLOW)
+    while (is_slow && !turns && (uid == SLOW || uid >= FLOOD))
         pthread_cond_wait(&service_turns, &service_lock);
+    if (turns && (uid == SLOW || uid >= FLOOD))
+        turns--;
     at_gate--;
     int err = is_failing ? EIO : 0;
     pthread_mutex_unlock(&service_lock);
@@ -298,6 +305,182 @@ START_TEST(whom_root_becomes_has_his)
 }
 END_TEST
 
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+enum { ASKERS = 4 };
+
+static unsigned
+at_gate_now(void)
+{
+    pthread_mutex_lock(&service_lock);
+    unsigned n = at_gate;
+
+    pthread_mutex_unlock(&service_lock);
+    return n;
+}
+
+static bool
+all_are_at_gate(void)
+{
+    return at_gate_now() == ASKERS;
+}
+
+static unsigned wanted_waiting;
+
+static bool
+as_many_wait(void)
+{
+    char text[256] = "";
+    struct dump d = {.file = fmemopen(text, sizeof text, "w")};
+    unsigned waiting = 0;
+
+    groups_dump(server_of(&graph)->groups, &d);
+    fclose(d.file);
+    ck_assert_int_eq(sscanf(text, "groups=users=%*u bytes=%*u waiting=%u", &waiting), 1);
+    return waiting == wanted_waiting;
+}
+
+/* `count` calls of users from `first` on, which wait when this returns. */
+static void
+flood(struct peer *p, uint32_t first, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        p->caller.uid = first + i;
+        send_access(p);
+    }
+    wanted_waiting += count;
+    wait_until(as_many_wait);
+}
+
+static void
+let_on(unsigned count)
+{
+    pthread_mutex_lock(&service_lock);
+    turns = count;
+    pthread_cond_broadcast(&service_turns);
+    pthread_mutex_unlock(&service_lock);
+}
+
+/* The place of a user among those that were asked about; ASKED_MAX: it was not. */
+static unsigned
+place_of(uint32_t uid)
+{
+    unsigned i = 0;
+
+    pthread_mutex_lock(&service_lock);
+    while (i < ASKED_MAX && i < asked && order[i] != uid)
+        i++;
+    unsigned place = i < asked ? i : ASKED_MAX;
+    pthread_mutex_unlock(&service_lock);
+    return place;
+}
+
+/* A client of another address of this machine. */
+static struct peer *
+elsewhere(const char *address, const char *name, uint32_t uid)
+{
+    peer_from = address;
+    struct peer *p = member(name, uid);
+
+    peer_from = NULL;
+    return p;
+}
+
+/* Two connections of one address ask about 400 users; a user of another address is asked about next, and one
+ * about whom both ask does not wait for the long queue's end. */
+START_TEST(clients_take_turns)
+{
+    struct peer *one = member("one", 0), *two = member("two", 0), *other = elsewhere("127.0.0.2", "other", 0);
+
+    wanted_waiting = 0;
+    set_service(true, false, 3);
+    flood(one, FLOOD, 200);
+    wait_until(all_are_at_gate);
+    flood(two, FLOOD + 1000, 200);
+    flood(other, KNOWN, 1);
+    flood(other, FLOOD + 1199, 1);
+    let_on(4);
+    ck_assert(receive(other));
+    ck_assert_uint_lt(place_of(KNOWN), ASKERS + 4);
+    let_on(10);
+    ck_assert(receive(other));
+    ck_assert_uint_lt(place_of(FLOOD + 1199), ASKERS + 10);
+    set_service(false, false, 3);
+    for (unsigned i = 0; i < 200; i++)
+        ck_assert(receive(one) && receive(two));
+    peer_free(one);
+    peer_free(two);
+    peer_free(other);
+}
+END_TEST
+
+static void
+receive_all(struct peer *p, unsigned count, unsigned *refused)
+{
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert(receive(p));
+        int32_t op_ret = (int32_t)xdr_load_u32(p->results.at),
+                op_errno = (int32_t)xdr_load_u32(p->results.at + 4);
+
+        ck_assert(op_ret == 0 || op_errno == EAGAIN);
+        *refused += op_ret != 0;
+    }
+}
+
+/* As many connections as it likes: the address has so many users in the queue, and no more. */
+START_TEST(a_client_has_a_bounded_queue)
+{
+    enum { PEERS = 3, EACH = 1000, AT_ONCE = GROUPS_QUEUED_MAX + ASKERS };
+    struct peer *peers[PEERS], *other = elsewhere("127.0.0.2", "other", 0);
+    unsigned refused = 0;
+
+    wanted_waiting = 0;
+    set_service(true, false, 3);
+    for (unsigned i = 0; i < PEERS; i++)
+        peers[i] = member((const char *[]){"a", "b", "c"}[i], 0);
+    flood(peers[0], FLOOD, EACH);
+    wait_until(all_are_at_gate);
+    flood(peers[1], FLOOD + EACH, EACH);
+    for (unsigned i = 0; i < EACH; i++) {
+        peers[2]->caller.uid = FLOOD + 2 * EACH + i;
+        send_access(peers[2]);
+    }
+    receive_all(peers[2], PEERS * EACH - AT_ONCE, &refused);
+    ck_assert_uint_eq(refused, PEERS * EACH - AT_ONCE);
+    wanted_waiting = AT_ONCE;
+    wait_until(as_many_wait);
+    flood(other, KNOWN, 1); /* of another client: it waits */
+    set_service(false, false, 3);
+    receive_all(peers[0], EACH, &refused);
+    receive_all(peers[1], EACH, &refused);
+    receive_all(peers[2], AT_ONCE - 2 * EACH, &refused);
+    receive_all(other, 1, &refused);
+    ck_assert_uint_eq(refused, PEERS * EACH - AT_ONCE);
+    for (unsigned i = 0; i < PEERS; i++)
+        peer_free(peers[i]);
+    peer_free(other);
+}
+END_TEST
+
+/* A client that asks about more users than a brick remembers loses its own. */
+START_TEST(a_client_does_not_have_anothers_users_forgotten)
+{
+    struct peer *p = member("one", KNOWN), *greedy = elsewhere("127.0.0.2", "greedy", 0);
+
+    ck_assert_uint_eq(groups_seen(p), 3);
+    for (unsigned i = 0; i < 2 * GROUPS_USERS_MAX; i++) {
+        greedy->caller.uid = 10000 + i;
+        ck_assert_uint_eq(groups_seen(greedy), 3);
+    }
+    ck_assert_uint_eq(users_now(), GROUPS_USERS_MAX);
+    asked_since();
+    ck_assert_uint_eq(groups_seen(p), 3);
+    ck_assert_uint_eq(asked_since(), 0);
+    peer_free(p);
+    peer_free(greedy);
+}
+END_TEST
+
 static TCase *
 tcase(Suite *s, const char *name, void (*start)(void))
 {
@@ -320,6 +503,9 @@ test_suite(void)
     tcase_add_test(c, a_slow_answer_holds_up_its_user_alone);
     tcase_add_test(c, a_brick_goes_while_somebody_is_asked_about);
     tcase_add_test(c, the_oldest_are_forgotten);
+    tcase_add_test(c, clients_take_turns);
+    tcase_add_test(c, a_client_has_a_bounded_queue);
+    tcase_add_test(c, a_client_does_not_have_anothers_users_forgotten);
     c = tcase(s, "not-remembered", setup_no_memory_of_them);
     tcase_add_test(c, they_are_asked_for_anew_in_time);
     tcase_add_test(c, the_last_ones_count_while_the_service_fails);
