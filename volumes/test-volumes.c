@@ -18,6 +18,7 @@
 #include <urcu.h>
 
 #include "base/test-root.h"
+#include "base/test-child.h"
 #include "event/worker.h"
 #include "graph/pools.h"
 #include "log/log.h"
@@ -270,7 +271,7 @@ child_fails(int at, const char *what)
 static int
 in_child(const struct scene *s, int at)
 {
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     int status = 0;
 
     if (pid == 0) {
@@ -291,7 +292,6 @@ in_child(const struct scene *s, int at)
             child_fails(at, "the volumes in memory are not as its answer says");
         _exit(err ? WAS_REFUSED : is_reached ? WENT_THROUGH : NOT_REACHED);
     }
-    ck_assert_int_ge(pid, 0);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     return status;
 }
@@ -827,6 +827,12 @@ START_TEST(options_are_checked)
         {"user.anything", "goes", 0},
         {"user.", "goes", -ENOENT},
         {"user.x", "with\nnewline", -EINVAL},
+        {"user.~!a:b", "goes", 0},
+        {"user.with\nnewline", "x", -EINVAL},
+        {"user.with\033[1mescape", "x", -EINVAL},
+        {"user.with blank", "x", -EINVAL},
+        {"user.\xff", "x", -EINVAL},
+        {"user.\x7f", "x", -EINVAL},
         {"auth.allow", "`id`", -EINVAL},
         {"cluster.quorum-type", "auto", 0},
         {"cluster.quorum-type", "some", -EINVAL},

@@ -61,7 +61,7 @@ verb_create(json_t *args, json_t **out, struct problem *why)
 
     if (verbs_get_args(args, why, "{s:s, s?i, s?i, s:o}", "name", &name, "replica", &replica, "arbiter",
                        &arbiter, "bricks", &bricks, NULL) ||
-        volume_check_name(name, why))
+        volume_check_new_name(name, why))
         return why->err;
     if (replica < 1 || arbiter < 0 || arbiter > 1)
         return problem_set(why, -EINVAL, "replica %d arbiter %d", replica, arbiter);

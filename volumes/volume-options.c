@@ -362,6 +362,21 @@ check_text(const char *key, const char *value, struct problem *why)
     return why->err;
 }
 
+/* A key of user.*, which is stored for whoever reads it. */
+static int
+check_user_key(const char *key, struct problem *why)
+{
+    bool is_good = strlen(key) <= 255;
+
+    for (const char *c = key; *c && is_good; c++)
+        is_good = *c > ' ' && *c <= '~';
+    if (is_good)
+        return 0;
+    problem_set(why, -EINVAL, "'%.200s' cannot be the name of an option", key);
+    problem_expected(why, "at most 255 printable ASCII characters without blanks");
+    return why->err;
+}
+
 /* The trash is a folder of the root: a brick does not start with a path. */
 static int
 check_trash_dir(const char *key, const char *value, struct problem *why)
@@ -399,9 +414,8 @@ volume_option_check(const struct volume *v, const char *key, const char *value, 
 {
     const struct volume_key *k = volume_key_find(key);
 
-    if (!k && strncmp(key, "user.", 5) == 0 && key[5]) /* stored for whoever reads it */
-        return strlen(key) > 255 ? problem_set(why, -EINVAL, "the option's name is too long")
-                                 : check_text(key, value, why);
+    if (!k && strncmp(key, "user.", 5) == 0 && key[5])
+        return check_user_key(key, why) ? why->err : check_text(key, value, why);
     if (!k) {
         const char *like = volume_key_like(key);
 

@@ -284,6 +284,31 @@ volume_check_name(const char *name, struct problem *why)
     return why->err;
 }
 
+bool
+volume_name_is_keyword(const char *name)
+{
+    static const char *const words[] = {"volume", "type", "option", "subvolumes", "end-volume"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(name, words[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+int
+volume_check_new_name(const char *name, struct problem *why)
+{
+    if (volume_check_name(name, why))
+        return why->err;
+    if (!volume_name_is_keyword(name))
+        return 0;
+    problem_set(why, -EINVAL, "'%s' cannot be the name of a volume: it is a word of the volfile's grammar",
+                name);
+    problem_expected(why, "a name other than volume, type, option, subvolumes and end-volume");
+    return why->err;
+}
+
 int
 volume_check_shape(const struct volume *v, struct problem *why)
 {

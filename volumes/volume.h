@@ -94,6 +94,10 @@ const char *volume_type_text(const struct volume *v);
 
 /* Letters, digits, '-' and '_'. 0 or -EINVAL. */
 int volume_check_name(const char *name, struct problem *why);
+/* Is the name a word of the volfile's grammar? No client can parse the volfile of such a volume. */
+bool volume_name_is_keyword(const char *name);
+/* The same and no keyword: the name of a volume that is to be made. 0 or -EINVAL. */
+int volume_check_new_name(const char *name, struct problem *why);
 /* replica, arbiter and the number of bricks go together. 0 or -EINVAL. */
 int volume_check_shape(const struct volume *v, struct problem *why);
 /* A host's name or address, or "". 0 or -EINVAL. */

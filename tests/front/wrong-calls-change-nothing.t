@@ -30,6 +30,9 @@ refused() {
 refused 1 'cannot be the name' volume create 'bad/name' "$T/b/new"
 refused 1 'cannot be the name' volume create $'bad\001name' "$T/b/new"
 refused 1 'cannot be the name' volume create "$(printf 'n%.0s' {1..200})" "$T/b/new"
+for word in volume type option subvolumes end-volume; do
+    refused 1 "word of the volfile's grammar" volume create "$word" "$T/b/new"
+done
 refused 1 'exists already' volume create demo "$T/b/new"
 refused 1 'volume demo has its brick' volume create two "$T/b/1"
 refused 1 'volume demo has its brick' volume create two "$T/b/1/below"
@@ -55,6 +58,8 @@ refused 1 'no volume nosuch' volume info nosuch
 refused 1 'did you mean performance.read-ahead' volume set demo performance.red-ahead on
 refused 1 'ping-timeout' volume set demo network.ping-timeout soon
 refused 1 'ping-timeout' volume set demo performance.read-ahead on network.ping-timeout 100000
+refused 1 'cannot be the name of an option' volume set demo $'user.new\nline' on
+refused 1 'cannot be the name of an option' volume set demo $'user.\033[31mred' on
 refused 1 'not built' volume set demo locks.trace on
 refused 1 'rebalance is not built' volume rebalance demo fix-layout start
 refused 1 'fix-layout is not built' volume fix-layout demo
