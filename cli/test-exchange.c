@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Answers as they may come, in pieces of any size, from a child at the other end of a real socket. */
 #include "cli/exchange.h"
+#include "base/test-child.h"
 
 #include <check.h>
 #include <errno.h>
@@ -68,8 +69,8 @@ answer_one(int listener, const char *answer, size_t size, size_t piece)
 static int
 ask_once(struct exchange *x, const char *body, const char *answer, size_t size, size_t piece)
 {
-    int listener = listen_there(), status, err;
-    pid_t child = fork();
+    int listener = listen_there(), err;
+    pid_t child = test_fork();
 
     if (child == 0)
         answer_one(listener, answer, size, piece);
@@ -77,8 +78,7 @@ ask_once(struct exchange *x, const char *body, const char *answer, size_t size, 
     while (!err)
         err = exchange_read(x);
     close(listener);
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(test_child_status(child), 0);
     unlink(path);
     return err;
 }

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/test-child.h"
 #include "mount/mount.h"
 
 static char packet[65536];
@@ -175,13 +176,11 @@ address(void)
 static int
 as_nobody(int (*act)(void))
 {
-    int how;
-    pid_t pid = fork();
+    pid_t pid = test_fork();
 
     if (pid == 0)
         _exit(setresuid(NOBODY, NOBODY, NOBODY) ? 99 : act());
-    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
-    return WIFEXITED(how) ? WEXITSTATUS(how) : 98;
+    return test_child_status(pid);
 }
 
 /* What would be taken of root: 0, nobody answers. */
@@ -244,13 +243,13 @@ END_TEST
 START_TEST(another_user_listens_in_vain)
 {
     char dir[] = "/tmp/kiln-shared.XXXXXX", byte;
-    int told[2], how;
+    int told[2];
 
     if (geteuid() != 0)
         return;
     in_a_folder_of_all(dir);
     ck_assert_int_eq(pipe(told), 0);
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         struct sockaddr_un a = address();
         int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
@@ -260,11 +259,12 @@ START_TEST(another_user_listens_in_vain)
             _exit(99);
         _exit(recv(accept(fd, NULL, NULL), &byte, 1, 0) == 0 ? 0 : 1);
     }
+    close(told[1]); /* or a child that has failed would not end the wait */
     ck_assert_int_eq(read(told[0], &byte, 1), 1);
     ck_assert_int_eq(join(), SHARED_FAILED);
     ck_assert_str_eq(why, "the socket is not root's");
-    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
-    ck_assert(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    ck_assert_int_eq(test_child_status(pid), 0);
+    close(told[0]);
     unlink(path);
     rmdir(dir);
 }

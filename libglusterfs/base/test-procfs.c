@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/procfs.h"
+#include "base/test-child.h"
 
 static char place[64]; /* a file that says what a test wants it to */
 
@@ -233,7 +234,7 @@ START_TEST(a_child_of_fork_reads_about_itself)
     struct procfs_stat s;
 
     ck_assert_int_eq(procfs_stat(&f, &s), 0);
-    pid_t me = getpid(), child = fork();
+    pid_t me = getpid(), child = test_fork();
 
     if (child == 0) {
         int err = procfs_stat(&f, &s);
@@ -277,7 +278,7 @@ START_TEST(a_process_that_is_gone)
     char path[64];
     struct procfs f = PROCFS_FILE(path);
     struct procfs_stat s;
-    pid_t child = fork();
+    pid_t child = test_fork();
 
     if (child == 0) {
         pause();

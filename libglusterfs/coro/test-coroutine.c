@@ -3,6 +3,7 @@
 /* Coroutines: what survives a switch, who gets the stack back, and how they wander from thread to thread.
  * Also built with ucontext in place of the switch of our own. */
 #include "coro/coroutine.h"
+#include "base/test-child.h"
 #include "mem/mem-internal.h"
 #include "coro/stack-pool.h"
 
@@ -304,7 +305,7 @@ dig_down(void *arg)
 START_TEST(too_deep_is_a_fault_at_the_guard)
 {
     int status;
-    pid_t child = fork();
+    pid_t child = test_fork();
 
     if (!child) {
         struct sigaction a = { .sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK };

@@ -2,6 +2,7 @@
 
 /* Stacks: guards, order, age, limits, threads, fork; what is left behind is counted after each test. */
 #include "coro/stack-internal.h"
+#include "base/test-child.h"
 
 #include <check.h>
 #include <errno.h>
@@ -171,13 +172,13 @@ child_status(pid_t child)
 static void
 faults_below(struct stack *s)
 {
-    pid_t child = fork();
+    pid_t child = test_fork();
 
     ck_assert_int_ge(child, 0);
     if (!child)
         write_expecting_a_fault(s->low - 1);
     ck_assert_int_eq(child_status(child), 7);
-    child = fork();
+    child = test_fork();
     if (!child)
         write_expecting_a_fault(s->low - 4096);
     ck_assert_int_eq(child_status(child), 7);
@@ -531,7 +532,7 @@ START_TEST(no_address_space_is_an_error_and_leaks_nothing)
 {
     if (WATCHED)
         return; /* their shadow needs terabytes of addresses */
-    pid_t child = fork();
+    pid_t child = test_fork();
 
     if (!child)
         exhaust_address_space();
@@ -754,7 +755,7 @@ START_TEST(child_goes_on_using_it_in_the_middle_of_a_storm)
     for (uintptr_t i = 0; i < 2; i++)
         ck_assert_int_eq(pthread_create(&thread[i], NULL, exchange, (void *)(i + 1)), 0);
     for (int i = 0; i < 10; i++) {
-        pid_t child = fork();
+        pid_t child = test_fork();
 
         ck_assert_int_ge(child, 0);
         if (!child)

@@ -3,6 +3,7 @@
 /* What the system may refuse a process, one by one and for real: memory, address space, threads, descriptors,
  * keys, advice. The pool says so, or does without, and goes on. */
 #include "mem/test-mem.h"
+#include "base/test-child.h"
 
 #include <linux/membarrier.h>
 #include <stdlib.h>
@@ -310,7 +311,7 @@ START_TEST(membarrier_refused_after_fork)
     if (!strcmp(s.handshake, "cooperative"))
         return; /* refused from the start, here */
     refuse_when(SYS_membarrier, 0, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, EPERM);
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (!pid) {
         mem_put(mem_get(p));
         mem_pools_sweep_now();

@@ -4,6 +4,7 @@
  * thread. */
 #define TEST_MEM_CLOCK
 #include "mem/test-mem.h"
+#include "base/test-child.h"
 
 #include <sys/wait.h>
 
@@ -144,7 +145,7 @@ START_TEST(nth_allocation_fails)
     ck_assert_int_eq(mem_pools_set_option(ways[_i][0], ways[_i][1]), 0);
     while (status == 0 && n < 2000) {
         n += n < 40 ? 1 : 7; /* those of single objects are many and alike */
-        pid_t pid = fork();
+        pid_t pid = test_fork();
 
         if (!pid)
             fail_once_at(n);
@@ -460,7 +461,7 @@ START_TEST(gone_for_a_daemon)
     mem_put(mem_get(p));
     mem_pools_set_option("sweep", "5");
     ck_assert_int_eq(mem_pools_init(), 0);
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (!pid) {
         mem_put(mem_get(p));
         if (voluntary_switches("mem-sweep") >= 0)
@@ -469,7 +470,6 @@ START_TEST(gone_for_a_daemon)
             exit(0); /* it allows no threads in a child */
         if (mem_pools_init() != 0)
             exit(2);
-        alarm(50);
         while (stats(p).bytes_resident)
             usleep(1000);
         mem_pools_fini();
@@ -515,6 +515,7 @@ START_TEST(messages_go_to_stderr)
     dup2(ends[1], STDERR_FILENO);
     mem_put(o);
     dup2(was, STDERR_FILENO);
+    close(ends[1]); /* or without a message the read would not end */
     ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
     ck_assert(strstr(text, "loud") && strstr(text, "double free") && strchr(text, '\n'));
 }

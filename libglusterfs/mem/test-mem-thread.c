@@ -3,6 +3,7 @@
 /* The pool among threads: hand-offs against a shadow model, exit, late destructors, fork, a refused
  * membarrier, one-way flows. */
 #include "mem/test-refuse.h"
+#include "base/test-child.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -513,10 +514,9 @@ START_TEST(fork_in_a_storm)
     mem_put(mem_get(pool)); /* the thread that forks keeps its lines in the child */
     for (int i = 0; i < 50; i++) {
         int status;
-        pid_t pid = fork();
+        pid_t pid = test_fork();
 
         if (!pid) {
-            alarm(120);
             if (MEM_ASAN) /* at exit its leak checker would look for threads that only the parent has */
                 _exit(child());
             exit(child());
@@ -535,12 +535,11 @@ START_TEST(exit_while_others_are_busy)
 {
     for (int i = 0; i < 20; i++) {
         int status;
-        pid_t pid = fork();
+        pid_t pid = test_fork();
 
         if (!pid) {
             pthread_t t[4];
 
-            alarm(120);
             mem_pools_set_option("sweep", "1");
             pool = mem_pool_new_fn(200, 0, "exit");
             mem_pools_init();
