@@ -19,7 +19,7 @@ is "$(kiln list)" "" "there are no volumes"
 t "a replicated volume is made" kiln volume create demo replica 2 "$T"/b/{1..4}
 t "a plain one, with the name of this machine" kiln volume create plain "localhost:$T/b/5"
 is "$(kiln list | tr '\n' ' ')" "demo plain " "both are listed"
-is "$(getfattr --absolute-names -n trusted.glusterfs.volume-id -e hex --only-values "$T/b/1" | xxd -p)" \
+is "$(getfattr --absolute-names -n trusted.glusterfs.volume-id -e hex "$T/b/1" | sed -n 's/^trusted.*=0x//p')" \
     "$(kiln_json info demo | grep -o '"id":"[^"]*' | cut -d'"' -f4 | tr -d -)" "a brick carries the volume's id"
 t "one is started" kiln volume start demo
 t "the other, too" kiln volume start plain
