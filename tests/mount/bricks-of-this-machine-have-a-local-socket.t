@@ -67,10 +67,46 @@ refuses() {
 t "an address that is rejected is so by local socket" refuses
 umount -l "$kiln" 2>/dev/null || true
 
+# ---- an address that this machine has not
+# Root without a capability writes any address into its socket's name: what the brick answers to its login, from ADDRESS PORT.
+logs_in() {
+    setpriv --bounding-set=-all --inh-caps=-all python3 - "$tests_dir/wire" "$1" "$2" "${daemon_port[$daemon]}" ${volume_bricks[v]} <<'END'
+import socket, sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import kilnwire
+address, port, to, brick = sys.argv[2:6]
+assert "CapEff:\t0000000000000000" in open("/proc/self/status").read()
+def connect(*_):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind("\0kiln/%s %s 127.0.0.1 %s" % (address, port, to))
+    s.connect("\0kiln/any:" + to)
+    return s
+kilnwire.socket.create_connection = connect
+try:
+    print(*kilnwire.Peer("", 0).login(brick)[:2])
+except (kilnwire.Closed, OSError) as error:
+    print(type(error).__name__)
+END
+}
+volume_stop v
+for brick in ${volume_bricks[v]}; do
+    sed -i "s|option auth.addr.$brick.reject 127.0.0.1|option auth.addr.$brick.allow 203.0.113.7|" "${brick_volfile[$brick]}"
+done
+volume_start v
+is "$(logs_in 203.0.113.7 40000)" "-1 13" "root without capabilities does not log in from an address of another machine"
+volume_stop v
+for brick in ${volume_bricks[v]}; do
+    sed -i "s|option auth.addr.$brick.allow 203.0.113.7|option auth.addr.$brick.allow 127.0.0.1|" "${brick_volfile[$brick]}"
+done
+volume_start v
+is "$(logs_in 127.0.0.1 40000)" "0 0" "it does from one of this machine"
+t_not "and from no port below 1024" grep -q '^0 ' <(logs_in 127.0.0.1 1000)
+
 # ---- a name that another user has
 volume_stop v
 for brick in ${volume_bricks[v]}; do
-    sed -i "s|option auth.addr.$brick.reject 127.0.0.1|option auth.addr.$brick.allow *|" "${brick_volfile[$brick]}"
+    sed -i "s|option auth.addr.$brick.allow 127.0.0.1|option auth.addr.$brick.allow *|" "${brick_volfile[$brick]}"
 done
 python3 -c '
 import os, socket, sys, time
