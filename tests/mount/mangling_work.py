@@ -23,8 +23,18 @@ END = time.monotonic() + SECONDS
 # Links below MOUNT lead to where a lying brick says, and this is root: they lead to nothing outside.
 if PROBE != "-":
     PROBE = "/" + os.path.relpath(PROBE, MOUNT)
-os.chroot(MOUNT)
-os.chdir("/")
+ROOT = os.open("/", os.O_PATH)
+while True:
+    try:
+        os.chroot(MOUNT)
+        os.chdir("/")
+        break
+    except OSError as error: # a lie about the mount's root
+        os.fchdir(ROOT)
+        os.chroot(".")
+        if time.monotonic() > END:
+            sys.exit("the root of the mount could not be entered: %s" % error)
+os.close(ROOT)
 MOUNT = "/"
 
 
