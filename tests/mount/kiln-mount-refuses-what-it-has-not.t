@@ -65,6 +65,7 @@ for layout in 1x2 2x1 2x2; do
     volume_start "$vol"
     volume_client_volfile "$vol" default >"$T/$vol.vol"
     refuses "$layout: a subdirectory that is not there" 1 "does not let us in" -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
+    refuses "$layout in a shared process: a subdirectory that is not there" 1 "does not let us in" --shared -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
     last=${volume_bricks[$vol]##* }
     daemon_stop "${brick_daemon[$last]}"
     refuses "$layout with a brick away: a subdirectory that is not there" 1 "does not let us in" -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
