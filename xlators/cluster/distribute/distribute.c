@@ -316,16 +316,32 @@ dist_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
 }
 
 static void
+dump_subvolume(struct dist *d, unsigned i, struct dump *dump)
+{
+    const struct xlator *child = d->child[i].xl;
+    char key[40];
+
+    snprintf(key, sizeof key, "subvolumes[%u]", i);
+    dump_line(dump, key, "%s.%s", child->type->name, child->name);
+    snprintf(key, sizeof key, "subvolume_status[%u]", i);
+    dump_line(dump, key, "%d", child_is_up(d, i) ? 1 : 0);
+    if (!child_is_leaving(d, i))
+        return;
+    snprintf(key, sizeof key, "subvolume_leaving[%u]", i);
+    dump_line(dump, key, "1");
+}
+
+/* Names and values as in a stock client's statedump where both tell the same. */
+static void
 dist_dump(struct xlator *xl, struct dump *dump)
 {
     struct dist *d = xl->private;
 
-    dump_line(dump, "subvolumes", "%u", d->count);
-    dump_line(dump, "generation", "%u", atomic_load(&d->generation));
-    dump_line(dump, "commit-hash", "%u", atomic_load(&d->commit));
+    dump_line(dump, "subvol_cnt", "%u", d->count);
     for (unsigned i = 0; i < d->count; i++)
-        dump_line(dump, d->child[i].xl->name, "%s%s", child_is_up(d, i) ? "up" : "down",
-                  child_is_leaving(d, i) ? ", leaving" : "");
+        dump_subvolume(d, i, dump);
+    dump_line(dump, "gen", "%u", atomic_load(&d->generation));
+    dump_line(dump, "commit-hash", "%u", atomic_load(&d->commit));
 }
 
 const struct xlator_type cluster_distribute_xlator = {

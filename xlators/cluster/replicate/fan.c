@@ -167,7 +167,7 @@ op_fail(struct op *op, int err)
     call_stack_fail(stk, err < 0 ? -err : EIO);
 }
 
-static struct quorum
+struct quorum
 quorum_of(const struct replicate *r)
 {
     const struct replicate_conf *conf = xlator_conf(r->xl);

@@ -178,6 +178,8 @@ xl_verdict op_start(struct xlator *xl, struct call_stack *stk);
 void op_reply(struct op *op);
 /* `err` is -errno. */
 void op_fail(struct op *op, int err);
+/* The quorum that the volume asks for, or the default for so many children. In a read section. */
+struct quorum quorum_of(const struct replicate *r);
 /* Whether this set of children may do what the operation wants. */
 bool op_has_quorum(const struct op *op, child_set good);
 /* Is more than one child needed, for some operations at least? */

@@ -340,21 +340,66 @@ replicate_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
     repl_fd_released(xl->private, fd, ctx);
 }
 
+/* Scripts find the line of a brick by its counter's name, and take the line before it. */
 static void
-replicate_dump(struct xlator *xl, struct dump *d)
+dump_children(const struct replicate *r, struct dump *d)
 {
-    struct replicate *r = xl->private;
+    child_set up = atomic_load(&r->up);
 
-    pthread_mutex_lock(&r->lock);
-    unsigned holds = r->hold_count;
-    pthread_mutex_unlock(&r->lock);
     dump_line(d, "child_count", "%u", r->count);
     for (unsigned i = 0; i < r->count; i++) {
         char key[32];
 
         snprintf(key, sizeof key, "child_up[%u]", i);
-        dump_line(d, key, "%d", atomic_load(&r->up) & CHILD(i) ? 1 : 0);
+        dump_line(d, key, "%d", up & CHILD(i) ? 1 : 0);
+        snprintf(key, sizeof key, "pending_key[%u]", i);
+        dump_line(d, key, "%s", r->keys[i]);
     }
+}
+
+static void
+dump_heals(struct replicate *r, struct dump *d)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+
+    pthread_mutex_lock(&r->lock);
+    unsigned healers = r->heals_running, waiting = r->heals_waiting;
+    pthread_mutex_unlock(&r->lock);
+    dump_line(d, "data_self_heal", "%d", conf->heals_data);
+    dump_line(d, "metadata_self_heal", "%d", conf->heals_metadata);
+    dump_line(d, "entry_self_heal", "%d", conf->heals_entries);
+    dump_line(d, "heal-wait-queue-length", "%lld", (long long)conf->heal_queue);
+    dump_line(d, "heal-waiters", "%u", waiting);
+    dump_line(d, "background-self-heal-count", "%lld", (long long)conf->heal_count);
+    dump_line(d, "healers", "%u", healers);
+}
+
+static void
+dump_quorum(const struct replicate *r, struct dump *d)
+{
+    struct quorum q = quorum_of(r);
+
+    dump_line(d, "quorum-type", "%s", quorum_types[q.type]);
+    if (q.type == QUORUM_FIXED)
+        dump_line(d, "quorum-count", "%u", q.count);
+}
+
+/* Names and values as in a stock client's statedump where both tell the same. */
+static void
+replicate_dump(struct xlator *xl, struct dump *d)
+{
+    const struct replicate_conf *conf = xlator_conf(xl);
+    struct replicate *r = xl->private;
+
+    pthread_mutex_lock(&r->lock);
+    unsigned holds = r->hold_count;
+    pthread_mutex_unlock(&r->lock);
+    dump_children(r, d);
+    dump_heals(r, d);
+    dump_line(d, "read-hash-mode", "%lld", (long long)conf->read_hash_mode);
+    dump_line(d, "use-anonymous-inode", "%d", conf->uses_anonymous_inode);
+    dump_quorum(r, d);
+    dump_line(d, "up", "%d", atomic_load(&r->up) ? 1 : 0);
     dump_line(d, "generation", "%u", atomic_load(&r->generation));
     dump_line(d, "files-locked", "%u", holds);
 }

@@ -128,9 +128,33 @@ getxattr_go(struct task *t)
         task_fail(t, -EIO);
 }
 
+/* The mount itself knows the gfid, also of an object whose bricks are away. */
+static bool
+reply_gfid(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
+{
+    bool is_text = strcmp(name, "glusterfs.gfid.string") == 0;
+    char text[GFID_TEXT_SIZE];
+
+    if (!is_text && strcmp(name, "glusterfs.gfid") != 0)
+        return false;
+    struct inode *inode = node_inode(fuse_req_userdata(req), number);
+    size_t len = is_text ? strlen(gfid_text(&inode->gfid, text)) : sizeof inode->gfid;
+
+    if (!size)
+        fuse_reply_xattr(req, len);
+    else if (size < len)
+        fuse_reply_err(req, ERANGE);
+    else
+        fuse_reply_buf(req, is_text ? text : (const char *)&inode->gfid, len);
+    inode_unref(inode);
+    return true;
+}
+
 void
 op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
 {
+    if (reply_gfid(req, number, name, size))
+        return;
     struct task *t = named(req, FOP_getxattr, number, name, getxattr_go);
 
     if (!t)
