@@ -39,6 +39,8 @@ static const struct row rows[] = {
     {"server-port", VALUE, "volfile-server-port"},
     {"transport", VALUE, "volfile-server-transport"},
     {"volume-id", VALUE, "volfile-id"},
+    {"volume-name", VALUE, "volume-name"},
+    {"client-pid", VALUE, "client-pid"},
     {"subdir-mount", VALUE, "subdir-mount"},
     {"xlator-option", VALUE, "xlator-option"},
     {"backup-volfile-servers", SERVERS, "volfile-server"},
@@ -94,6 +96,7 @@ static const struct row rows[] = {
     {"congestion-threshold", IGNORED, NULL},
     {"use-readdirp", IGNORED, NULL},
     {"reader-thread-count", IGNORED, NULL},
+    {"resolve-gids", IGNORED, NULL}, /* groups are those of the process, and all are sent */
     {"fopen-keep-cache", IGNORED, NULL},
     {"auto-invalidation", IGNORED, NULL},
     {"attr-times-granularity", IGNORED, NULL},
@@ -109,11 +112,9 @@ static const struct row rows[] = {
     {"halo-*", IGNORED, NULL},
 
     {"remount", REFUSED, "unmount it, and mount it again"},
-    {"volume-name", REFUSED, "the whole volume is mounted"},
     {"worm", REFUSED, "not built"},
     {"selinux", REFUSED, "not built"},
     {"capability", REFUSED, "not built"},
-    {"resolve-gids", REFUSED, "not built: groups are those of the process"},
     {"enable-ino32", REFUSED, "not built"},
     {"aux-gfid-mount", REFUSED, "not built"},
     {"dump-fuse", REFUSED, "not built"},

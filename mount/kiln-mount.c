@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@
 #define STOCK_LOG_DIR "/var/log/glusterfs"
 
 const char daemon_name[] = "kiln-mount";
+static const char *dump_name = daemon_name; /* what the names of statedumps begin with */
 /* jemalloc's, if that is the allocator. With one arena; a thread that cannot get one of its own, for lack of
  * memory, makes jemalloc 5.3 follow a null pointer. */
 extern const char *malloc_conf;
@@ -153,7 +155,7 @@ act_on(int number)
         break;
     case SIGUSR1:
         /* It logs. */
-        (void)statedump_write(options.dump_dir ? options.dump_dir : "/var/run/gluster", daemon_name,
+        (void)statedump_write(options.dump_dir ? options.dump_dir : "/var/run/gluster", dump_name,
                               mounts_each_graph);
         break;
     default:
@@ -327,9 +329,22 @@ run(const sigset_t *signals)
     return status;
 }
 
+/* Scripts look for processes by their names. One that stands in for the stock client is found by its name, and
+ * so are its statedumps. */
+static void
+take_name(const char *program)
+{
+    const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+
+    prctl(PR_SET_NAME, name);
+    if (strcmp(name, "glusterfs") == 0)
+        dump_name = "glusterdump";
+}
+
 int
 main(int argc, char **argv)
 {
+    take_name(argv[0]);
     bool is_helper = helper_is_wanted(argv[0]), joins = is_helper && be_helper(&argc, &argv);
     sigset_t signals;
     int status;

@@ -21,6 +21,7 @@ struct mount_options {
     const char *servers[SPEC_SERVERS_MAX]; /* -s, in this order */
     unsigned server_count;
     const char *volume;     /* --volfile-id, as it is sent */
+    const char *top;        /* --volume-name; NULL: any */
     const char *subdir;     /* --subdir-mount */
     const char *mountpoint; /* as given; see kiln-mount.c */
     const char *source;     /* --fs-name; NULL: the volfile's path, or SERVER:VOLUME */
@@ -30,7 +31,7 @@ struct mount_options {
     const char *dump_dir;   /* --statedump-dir */
     const char *pools_mode; /* --pools */
     /* NULL: mount/fuse's default */
-    const char *attr_timeout, *entry_timeout, *negative_timeout, *direct_io, *writes_back;
+    const char *attr_timeout, *entry_timeout, *negative_timeout, *direct_io, *writes_back, *client_pid;
     const char *kernel_options[MOUNT_KERNEL_OPTIONS_MAX]; /* --fuse-mountopts */
     unsigned kernel_option_count;
     unsigned server_port;

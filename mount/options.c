@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "mount/kiln-mount.h"
 #include "rpc/client/glusterd-calls.h"
@@ -24,31 +25,55 @@ enum {
     KEY_DUMP_DIR,
     KEY_POOLS,
     KEY_XLATOR,
-    KEY_PROCESS_NAME,
     KEY_VOLUME,
     KEY_SERVER_PORT,
     KEY_TRANSPORT,
     KEY_SUBDIR,
     KEY_KERNEL,
     KEY_SHARED,
+    KEY_DEBUG,
+    KEY_CLIENT_PID,
+    KEY_TOP,
     KEY_NOT_BUILT,
+    KEY_UNLESS_OFF,
+    KEY_NO_EFFECT,
 };
 
+enum { GROUP_NO_EFFECT = 1 };
+
+/* Options of the stock client. Refused by name: users would see something else without it. */
 #define NOT_BUILT(long_name) {long_name, KEY_NOT_BUILT, "VALUE", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0}
+/* ... but for `no`, which is what happens anyway. */
+#define UNLESS_OFF(long_name)                                                                                \
+    {                                                                                                        \
+        long_name, KEY_UNLESS_OFF, "BOOL", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0                      \
+    }
+/* They only say how the stock client works inside. */
+#define NO_EFFECT(long_name) {long_name, KEY_NO_EFFECT, NULL, 0, NULL, GROUP_NO_EFFECT}
+#define NO_EFFECT_OF(long_name, arg) {long_name, KEY_NO_EFFECT, arg, 0, NULL, GROUP_NO_EFFECT}
+#define NO_EFFECT_OF_BOOL(long_name)                                                                         \
+    {                                                                                                        \
+        long_name, KEY_NO_EFFECT, "BOOL", OPTION_ARG_OPTIONAL, NULL, GROUP_NO_EFFECT                         \
+    }
 
 static const struct argp_option table[] = {
     {"volfile", 'f', "FILE", 0, "the volume, as its client volfile describes it", 0},
     {"volfile-server", 's', "HOST", 0, "ask glusterd there for the volfile; again: and if it is away, there",
      0},
     {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "of glusterd (24007)", 0},
-    {"volfile-server-transport", KEY_TRANSPORT, "tcp", OPTION_HIDDEN, NULL, 0},
+    {"volfile-server-transport", KEY_TRANSPORT, "tcp", 0,
+     "how glusterd is reached: tcp, or its other name socket", 0},
     {"volfile-id", KEY_VOLUME, "VOLUME", 0, "the volume's name there", 0},
     {"subdir-mount", KEY_SUBDIR, "/DIR", 0, "this directory of the volume is the root", 0},
+    {"volume-name", KEY_TOP, "NAME", 0, "the top volume of the volfile, which is what is mounted", 0},
+    {"client-pid", KEY_CLIENT_PID, "N", 0,
+     "bricks are told this process id for all callers; below 0: a program of GlusterFS's own", 0},
+    {"debug", KEY_DEBUG, NULL, 0, "foreground, log level DEBUG, log to standard error", 0},
     {"foreground", 'N', NULL, 0, "do not go into the background", 0},
     {"no-daemon", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"log-file", 'l', "FILE", 0,
-     "default: /var/log/glusterfs/MOUNTPOINT.log (/var/log/kiln/mount without stock), standard error in the "
-     "foreground",
+     "default: in the background a file with the mount point's name in /var/log/glusterfs, or in "
+     "/var/log/kiln/mount without stock; in the foreground standard error",
      0},
     {"log-level", 'L', "LEVEL", 0, "of the log: TRACE, DEBUG, INFO (default), WARNING, ERROR, CRITICAL, NONE",
      0},
@@ -57,9 +82,12 @@ static const struct argp_option table[] = {
     {"entry-timeout", KEY_ENTRY_TIMEOUT, "SECONDS", 0, "for which it believes names (1)", 0},
     {"negative-timeout", KEY_NEGATIVE_TIMEOUT, "SECONDS", 0,
      "for which it believes that a name is not there (0)", 0},
-    {"direct-io-mode", KEY_DIRECT_IO, "MODE", 0,
-     "enable: reads and writes pass the page cache by; disable: not; auto: files open for appending only", 0},
-    {"kernel-writeback-cache", KEY_WRITES_BACK, "BOOL", 0,
+    {"direct-io-mode", KEY_DIRECT_IO, "MODE", OPTION_ARG_OPTIONAL,
+     "enable: reads and writes bypass the page cache; disable: they do not; auto (default): those of files "
+     "that "
+     "are open for appending only do",
+     0},
+    {"kernel-writeback-cache", KEY_WRITES_BACK, "BOOL", OPTION_ARG_OPTIONAL,
      "the kernel keeps what is written until fsync or close; for files that nobody else writes (no)", 0},
     {"acl", KEY_ACL, NULL, 0, "POSIX ACLs", 0},
     {"shared", KEY_SHARED, NULL, 0, "in one process with all other shared mounts", 0},
@@ -71,15 +99,51 @@ static const struct argp_option table[] = {
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "where SIGUSR1 writes (/var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "over what the volfile says", 0},
-    {"process-name", KEY_PROCESS_NAME, "fuse", OPTION_HIDDEN, NULL, 0},
     NOT_BUILT("aux-gfid-mount"),
     NOT_BUILT("worm"),
     NOT_BUILT("selinux"),
     NOT_BUILT("capability"),
-    NOT_BUILT("resolve-gids"),
-    NOT_BUILT("enable-ino32"),
-    NOT_BUILT("lru-limit"),
-    NOT_BUILT("reader-thread-count"),
+    NOT_BUILT("dump-fuse"),
+    NOT_BUILT("socket-file"),
+    NOT_BUILT("print-exports"),
+    NOT_BUILT("print-netgroups"),
+    UNLESS_OFF("enable-ino32"),
+    UNLESS_OFF("no-root-squash"),
+    UNLESS_OFF("secure-mgmt"),
+    {NULL, 0, NULL, 0, "Options of the stock client that are taken and have no effect:", GROUP_NO_EFFECT},
+    NO_EFFECT_OF("attr-times-granularity", "NS"),
+    NO_EFFECT_OF_BOOL("auto-invalidation"),
+    NO_EFFECT_OF("background-qlen", "N"),
+    NO_EFFECT("brick-mux"),
+    NO_EFFECT_OF("congestion-threshold", "N"),
+    NO_EFFECT_OF_BOOL("event-history"),
+    NO_EFFECT_OF_BOOL("fopen-keep-cache"),
+    NO_EFFECT_OF("fuse-dev-eperm-ratelimit-ns", "NS"),
+    NO_EFFECT_OF_BOOL("fuse-flush-handle-interrupt"),
+    NO_EFFECT_OF("gid-timeout", "SECONDS"),
+    NO_EFFECT_OF_BOOL("global-threading"),
+    NO_EFFECT_OF_BOOL("global-timer-wheel"),
+    NO_EFFECT_OF("halo-max-latency", "MS"),
+    NO_EFFECT_OF("halo-max-replicas", "N"),
+    NO_EFFECT_OF("halo-min-replicas", "N"),
+    NO_EFFECT_OF("invalidate-limit", "N"),
+    NO_EFFECT_OF("io-engine", "ENGINE"),
+    NO_EFFECT("localtime-logging"),
+    NO_EFFECT_OF("log-buf-size", "N"),
+    NO_EFFECT_OF("log-flush-timeout", "SECONDS"),
+    NO_EFFECT_OF("log-format", "FORMAT"),
+    NO_EFFECT_OF("logger", "LOGGER"),
+    NO_EFFECT_OF("lru-limit", "N"),
+    NO_EFFECT_OF_BOOL("mac-compat"),
+    NO_EFFECT("mem-accounting"),
+    NO_EFFECT_OF("oom-score-adj", "N"),
+    NO_EFFECT_OF("process-name", "NAME"),
+    NO_EFFECT_OF("reader-thread-count", "N"),
+    NO_EFFECT("resolve-gids"), /* all groups of a process are sent, as far as a request holds them */
+    NO_EFFECT("thin-client"),
+    NO_EFFECT_OF_BOOL("use-readdirp"),
+    NO_EFFECT("volfile-check"),
+    NO_EFFECT_OF("volfile-max-fetch-attempts", "N"),
     {0},
 };
 
@@ -115,13 +179,13 @@ text_option(struct mount_options *o, int key)
     case KEY_ATTR_TIMEOUT: return &o->attr_timeout;
     case KEY_ENTRY_TIMEOUT: return &o->entry_timeout;
     case KEY_NEGATIVE_TIMEOUT: return &o->negative_timeout;
-    case KEY_DIRECT_IO: return &o->direct_io;
-    case KEY_WRITES_BACK: return &o->writes_back;
     case KEY_FS_NAME: return &o->source;
     case KEY_VOLUME: return &o->volume;
     case KEY_SUBDIR: return &o->subdir;
     case KEY_DUMP_DIR: return &o->dump_dir;
     case KEY_POOLS: return &o->pools_mode;
+    case KEY_CLIENT_PID: return &o->client_pid;
+    case KEY_TOP: return &o->top;
     default: return NULL;
     }
 }
@@ -238,6 +302,26 @@ take_port(struct mount_options *o, const char *arg, struct argp_state *state)
     o->server_port = (unsigned)port;
 }
 
+static bool
+is_among(const char *word, const char *const *words)
+{
+    while (*words && strcasecmp(word, *words) != 0)
+        words++;
+    return *words;
+}
+
+static const char *const on_words[] = {"on", "yes", "true", "enable", "1", NULL};
+static const char *const off_words[] = {"off", "no", "false", "disable", "0", NULL};
+
+/* The stock client takes a bool, too, and takes the option without a value for `enable`. */
+static const char *
+direct_io_mode(const char *arg)
+{
+    if (!arg || is_among(arg, on_words))
+        return "enable";
+    return is_among(arg, off_words) ? "disable" : arg;
+}
+
 static error_t
 take_other(int key, char *arg, struct argp_state *state)
 {
@@ -254,7 +338,7 @@ take_other(int key, char *arg, struct argp_state *state)
         take_port(o, arg, state);
         break;
     case KEY_TRANSPORT:
-        if (strcmp(arg, "tcp") != 0)
+        if (strcmp(arg, "tcp") != 0 && strcmp(arg, "socket") != 0)
             argp_error(state, "--volfile-server-transport %s is not built: tcp", arg);
         break;
     case KEY_ACL:
@@ -274,8 +358,23 @@ take_other(int key, char *arg, struct argp_state *state)
             argp_error(state, "--fuse-mountopts is given more than %d times", MOUNT_KERNEL_OPTIONS_MAX);
         o->kernel_options[o->kernel_option_count++] = arg;
         break;
-    case KEY_PROCESS_NAME: /* stock's helper gives it */
+    case KEY_DEBUG:
+        o->is_foreground = true;
+        o->log_level = "DEBUG";
+        o->log_path = "-";
         break;
+    case KEY_DIRECT_IO:
+        o->direct_io = direct_io_mode(arg);
+        break;
+    case KEY_WRITES_BACK:
+        o->writes_back = arg ? arg : "on";
+        break;
+    case KEY_NO_EFFECT:
+        break;
+    case KEY_UNLESS_OFF:
+        if (arg && is_among(arg, off_words))
+            break;
+        __attribute__((fallthrough));
     case KEY_NOT_BUILT:
         argp_error(state, "%s is not built yet", name_given(state));
         break;

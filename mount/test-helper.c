@@ -44,7 +44,8 @@ START_TEST(options_that_have_a_meaning_are_handed_on)
         {"subdir-mount=/x", "--subdir-mount=/x"},
         {"nosuid,nodev", "--fuse-mountopts=nosuid --fuse-mountopts=nodev"},
         {"_netdev,noauto,x-systemd.automount,nofail,comment=y", ""},
-        {"gid-timeout=2,halo-enabled=yes,lru-limit=5,use-readdirp=no", ""},
+        {"volume-name=v,client-pid=-1", "--volume-name=v --client-pid=-1"},
+        {"gid-timeout=2,resolve-gids,halo-enabled=yes,lru-limit=5,use-readdirp=no", ""},
         {"", ""},
     };
 
@@ -62,8 +63,8 @@ END_TEST
 START_TEST(what_changes_what_users_see_is_refused_by_name)
 {
     static const char *const names[] = {
-        "worm",         "selinux",        "capability",      "resolve-gids",           "enable-ino32",
-        "context=x",    "aux-gfid-mount", "volume-name=x",   "remount",
+        "worm",         "selinux",        "capability",      "enable-ino32",
+        "context=x",    "aux-gfid-mount", "remount",
         "root-squash",  "no-root-squash", "dump-fuse=/f",    "fuse-mountopts=x",       "nonsense",
         "log-file",     "fscontext=x",    "defcontext=x",    "rootcontext=x",
     };

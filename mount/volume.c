@@ -137,6 +137,7 @@ set_mount_options(struct volfile *v, const struct mount_options *o, const char *
         {"negative-timeout", o->negative_timeout},
         {"direct-io-mode", o->direct_io},
         {"kernel-writeback-cache", o->writes_back},
+        {"client-pid", o->client_pid},
         {"acl", o->acl ? "on" : NULL},
         {"read-only", o->is_read_only ? "on" : NULL},
         {"kernel-options", *kernel ? kernel : NULL},
@@ -216,6 +217,14 @@ volume_parse(const struct mount_options *o, const char *mountpoint, const char *
 
     if (!v)
         return NULL;
+    const char *top = v->top->subvolumes[0]->name;
+
+    if (o->top && strcmp(o->top, top) != 0) {
+        snprintf(error, error_size, "--volume-name %s: %s has %s on top, and nothing below it can be mounted",
+                 o->top, path, top);
+        volfile_free(v);
+        return NULL;
+    }
     if (!set_mount_options(v, o, mountpoint) && !set_subdir(v, o->subdir) && !set_xlator_options(v, o) &&
         !set_cache_invalidation(v, o))
         return v;

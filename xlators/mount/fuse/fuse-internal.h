@@ -52,6 +52,7 @@ struct fuse_conf {
     bool writes_back; /* the kernel keeps what is written */
     bool takes_over; /* the mount point of another graph, later: fuse_switch() */
     int direct_io;   /* enum */
+    int64_t client_pid; /* of all callers, for the bricks; 0: their own */
 };
 enum { FUSE_IS_MOUNTED = 1, FUSE_HAS_NEWS = 2, FUSE_READY = 3 };
 enum { DIRECT_IO_AUTO, DIRECT_IO_ENABLE, DIRECT_IO_DISABLE };

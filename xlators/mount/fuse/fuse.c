@@ -50,6 +50,7 @@ static const struct option fuse_options[] = {
     OPT_BOOL(struct fuse_conf, handles_killpriv, "handle-killpriv", "on"),
     OPT_BOOL(struct fuse_conf, is_told, "cache-invalidation", "off"),
     OPT_BOOL(struct fuse_conf, writes_back, "kernel-writeback-cache", "off"),
+    OPT_INT(struct fuse_conf, client_pid, "client-pid", "0", INT32_MIN, INT32_MAX),
     OPT_ENUM(struct fuse_conf, direct_io, "direct-io-mode", "auto", direct_io_modes),
     OPT_END,
 };
@@ -441,6 +442,10 @@ take_flags(struct fuse_mount *m, const char *names, struct reason *why)
         {"nodev", MS_NODEV},           {"nosuid", MS_NOSUID},     {"noexec", MS_NOEXEC},
         {"noatime", MS_NOATIME},       {"relatime", MS_RELATIME}, {"nodiratime", MS_NODIRATIME},
         {"strictatime", MS_STRICTATIME}, {"sync", MS_SYNCHRONOUS}, {"dirsync", MS_DIRSYNC},
+        /* what is so without them: stock's helper hands all that mount(8) gives on */
+        {"dev", 0},                    {"suid", 0},               {"exec", 0},
+        {"atime", 0},                  {"diratime", 0},           {"norelatime", 0},
+        {"nostrictatime", 0},          {"async", 0},
     };
 
     for (size_t len; *names; names += len + (names[len] == ',')) {

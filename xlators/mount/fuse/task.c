@@ -88,7 +88,9 @@ set_caller(struct task *t)
     struct caller *c = &t->stk->caller;
     uint32_t pid = (uint32_t)ctx->pid;
 
-    c->pid = ctx->pid;
+    int64_t pid_of_all = fuse_conf(t->m)->client_pid;
+
+    c->pid = pid_of_all ? (int32_t)pid_of_all : ctx->pid;
     c->uid = ctx->uid;
     c->gid = ctx->gid;
     memcpy(t->owner, &pid, sizeof pid);
