@@ -329,8 +329,8 @@ run(const sigset_t *signals)
     return status;
 }
 
-/* Scripts look for processes by their names. One that stands in for the stock client is found by its name, and
- * so are its statedumps. */
+/* Scripts look for processes by their names. A process that stands in for the stock client is found by that
+ * name, and so are its statedumps. */
 static void
 take_name(const char *program)
 {
