@@ -29,6 +29,7 @@ kiln_mount_SOURCES = \
 	xlators/mount/fuse/fuse.h \
 	xlators/mount/fuse/fuse-internal.h \
 	xlators/mount/fuse/lock.c \
+	xlators/mount/fuse/meta.c \
 	xlators/mount/fuse/privs.c \
 	xlators/mount/fuse/node.c \
 	xlators/mount/fuse/switch.c \

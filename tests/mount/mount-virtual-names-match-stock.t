@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Scripts ask a mount for facts by virtual names and by its statedump. kiln-mount gives the answers of the stock client for the same
-# volume: the lines of the statedump by which a script finds a brick's counter and whether the brick is connected, and the gfid.
+# volume: the lines of the statedump by which a script finds a brick's counter and whether the brick is connected, the gfid, and the
+# files of the hidden folder .meta, which show a change of the volume's options or layers and let nobody change anything.
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -63,3 +64,65 @@ daemon_kill "${brick_daemon[${bricks[1]}]}"
 wait_for 240 "three children" children_up 3
 is "$(child_up_of "$(dump_take "${mount_pid[$kiln]}" "$T/dumps")" 1)" 0 "the line before a killed brick's counter says that it is away"
 daemon_start "${brick_daemon[${bricks[1]}]}"
+
+# ---- .meta
+
+active=.meta/graphs/active
+t_not "a list of the root has no .meta" grep -qx .meta <(ls -a "$kiln")
+for file in v-replicate-0/type v-dht/name v-client-0/options/remote-subvolume v-replicate-1/options/afr-pending-xattr v-client-3/type; do
+    is "$(cat "$kiln/$active/$file")" "$(cat "$stock/$active/$file")" "$file is that of the stock client"
+done
+is "$(ls "$kiln/$active/v-dht/subvolumes")" "$(ls "$stock/$active/v-dht/subvolumes")" "the subvolumes of distribute are listed as in stock"
+is "$(cat "$kiln/$active/v-dht/subvolumes/1/name")" v-replicate-1 "a subvolume leads to its layer"
+is "$(cat "$kiln/.meta/root/type")" mount/fuse "root is the layer of the mount point"
+is "$(cat "$kiln/.meta/root/subvolumes/0/name")" "$(cat "$kiln/$active/top/name")" "top is the layer below it"
+is "$(cat "$kiln/.meta/root/options/mountpoint")" "$kiln" "the layer mount/fuse has its mount point"
+is "$(cat "$kiln/.meta/logging/loglevel")" "$(cat "$stock/.meta/logging/loglevel")" "the log level is the stock client's number"
+t "the version is shown" grep -q '"Package Version": "' "$kiln/.meta/version"
+t "the command line is shown" grep -q "Cmdlinestr.*$kiln" "$kiln/.meta/cmdline"
+wait_for 240 "four children" children_up 4
+lines_of() {
+    cat "$1/$active"/v-client-?/private "$1/$active"/v-replicate-?/private "$1/$active/v-dht/private" |
+        grep -E '^(connected|child_count|child_up.*|pending_key.*|subvolume_status.*|quorum-type) = '
+}
+t "the private files have the lines of the stock client about bricks" diff <(lines_of "$stock") <(lines_of "$kiln")
+t "find reads all of it" bash -c "test \$(find '$kiln/.meta/' -type f -exec cat {} + | wc -l) -gt 100"
+t "and meets what the stock client has, too" test -z "$(comm -13 <(cd "$kiln/$active/" && find v-client-0 v-dht -path '*options*' -type f | sort) \
+    <(cd "$stock/$active/" && find v-dht -path '*options*' -type f | sort))"
+is "$(stat -c %a "$kiln/$active/volfile")" 400 "the volfile, with the login of the bricks, is root's"
+denied() {
+    ! "$@" 2>"$T/denied" && grep -Eq 'not permitted|Permission denied|Stale|exists|overwrite' "$T/denied"
+}
+t "a file there cannot be written" denied bash -c "echo 9 >'$kiln/.meta/logging/loglevel'"
+t "nor removed" denied rm "$kiln/.meta/version"
+t "nor made" denied touch "$kiln/.meta/new"
+t "nor renamed into" denied mv "$kiln/file" "$kiln/.meta/file"
+t "a folder .meta cannot be made" denied mkdir "$kiln/.meta"
+t "nothing can be renamed to .meta" denied mv -T "$kiln/file" "$kiln/.meta"
+t "nor .meta to anything" denied mv "$kiln/.meta" "$kiln/other"
+mkdir "$kiln/folder/.meta"
+t "elsewhere .meta is a name as others" test -d "$stock/folder/.meta"
+t_not "no brick has heard of .meta in the root" ls -d "${bricks[@]/%//.meta}"
+runuser -u nobody -- cat "$kiln/$active/v-client-0/type" >"$T/nobody"
+is "$(cat "$T/nobody")" protocol/client "a user reads it"
+
+cp "$T/v-kiln.kiln.vol" "$T/new.vol"
+sed -i '/type protocol\/client/a option ping-timeout 43' "$T/new.vol"
+cp "$T/new.vol" "$T/v-kiln.kiln.vol"
+kill -HUP "${mount_pid[$kiln]}"
+has_new_option() {
+    [[ $(cat "$kiln/$active/v-client-2/options/ping-timeout") == 43 ]]
+}
+t "a new option of the volume is seen" wait_for 240 "the option" has_new_option
+t "the volfile has it, too" grep -q 'option ping-timeout 43' "$kiln/$active/volfile"
+# Another layer: another graph, while scripts read.
+volfile_layer v-more features/read-only "$(sed -n 's/^volume //p' "$T/new.vol" | tail -1)" "read-only off" >>"$T/v-kiln.kiln.vol"
+(while [[ ! -e $T/stop ]]; do find "$kiln/.meta/" -type f -exec cat {} + >/dev/null 2>&1 || true; done) &
+kill -HUP "${mount_pid[$kiln]}"
+is_switched() {
+    [[ -d $kiln/$active/v-more && $(cat "$kiln/$active/v-more/type") == features/read-only ]]
+}
+t "after a change of layers the new graph is shown" wait_for 240 "the graph" is_switched
+touch "$T/stop"
+wait $!
+is "$(cat "$kiln/file")" text "the volume is still served"

@@ -173,8 +173,8 @@ op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void
 forget(struct fuse_mount *m, fuse_ino_t number, uint64_t count)
 {
-    if (number == FUSE_ROOT_ID)
-        return; /* it stays */
+    if (number == FUSE_ROOT_ID || meta_has(number))
+        return; /* they stay */
     struct inode *inode = node_inode(m, number);
 
     node_forget(m, inode, count);

@@ -11,6 +11,7 @@
  *   xattr.c   extended attributes                     lock.c   fcntl and flock locks
  *   privs.c   set-id bits of what is changed
  *   switch.c  another graph below the mount point
+ *   meta.c    the folder .meta: facts about the mount
  *
  * A request is a coroutine: straight-line code that fills a call stack, calls the graph below and replies.
  * libfuse decodes requests and encodes replies; it has no thread and no loop here.
@@ -75,6 +76,8 @@ struct fuse_mount {
     struct inode *root;     /* a reference */
     _Atomic double attr_timeout_s; /* a new volfile may bring another one */
     double entry_timeout_s, negative_timeout_s;
+    struct meta_options *meta_options; /* RCU: meta.c; NULL: those of the graph's volfile count */
+    atomic_uint meta_epoch;            /* one more when what .meta has may be another */
 
     pthread_mutex_t device_lock; /* guards the next two, and their system call; nothing is taken inside but
                                     the event loop's */
@@ -293,6 +296,21 @@ int privs_kill_if_allowed(struct task *t, struct iatt *a);
  */
 int privs_before_write(struct task *t);
 int privs_after_write(struct task *t);
+
+/* ---- meta.c ---------------------------------------------------------------------------------- */
+
+/* Is the object with this number one of .meta? */
+static inline bool
+meta_has(uint64_t number)
+{
+    return number & 1 && number != FUSE_ROOT_ID;
+}
+/* A request as it came from the kernel. True: it was one for .meta, and has been answered. */
+bool meta_answers(struct fuse_mount *m, char *bytes, size_t size);
+/* The graph has taken over the options of this volfile, which has its shape. */
+void meta_reconfigured(struct fuse_mount *m, const struct volfile *fresh);
+/* The mount has another graph, or is about to go. */
+void meta_forget(struct fuse_mount *m);
 
 /* ---- fuse.c ---------------------------------------------------------------------------------- */
 

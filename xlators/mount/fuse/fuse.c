@@ -197,6 +197,8 @@ read_one(struct fuse_mount *m, char *bytes)
     ssize_t n = read(m->device.fd, bytes, DEVICE_BUFFER_BYTES);
 
     if (n > 0) {
+        if (meta_answers(m, bytes, (size_t)n))
+            return true;
         privs_look(m, bytes, (size_t)n);
         fuse_session_process_buf(m->se, &(struct fuse_buf){.mem = bytes, .size = (size_t)n});
         return true;
@@ -517,6 +519,7 @@ fuse_fini(struct xlator *xl)
         mem_owner_audit(m->owner, report_leak, m);
         mem_owner_retire(m->owner);
     }
+    meta_forget(m);
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->device_lock);
     free(m);
@@ -574,6 +577,7 @@ fuse_reconfigured(struct xlator *xl, const void *old)
     (void)old;
     if (!m)
         return;
+    meta_reconfigured(m, xl->graph->volfile_fresh);
     if (timeout_of("attribute-timeout", conf->attr_timeout, &timeout_s, &why))
         log_event(LOG_WARNING, xl, "fuse-timeout", "%s", why.text);
     else

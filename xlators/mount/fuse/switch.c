@@ -336,6 +336,7 @@ change_layer(struct carry *c)
     m->root = inode_root(c->to->graph->inodes);
     inode_unref(before);
     m->xl = c->to;
+    meta_forget(m);
     __atomic_store_n(&c->from->private, NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&c->to->private, m, __ATOMIC_RELEASE);
 }
