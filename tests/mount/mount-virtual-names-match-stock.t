@@ -81,6 +81,7 @@ is "$(cat "$kiln/.meta/logging/loglevel")" "$(cat "$stock/.meta/logging/loglevel
 t "the version is shown" grep -q '"Package Version": "' "$kiln/.meta/version"
 t "the command line is shown" grep -q "Cmdlinestr.*$kiln" "$kiln/.meta/cmdline"
 wait_for 240 "four children" children_up 4
+mount_settle "$stock"
 lines_of() {
     cat "$1/$active"/v-client-?/private "$1/$active"/v-replicate-?/private "$1/$active/v-dht/private" |
         grep -E '^(connected|child_count|child_up.*|pending_key.*|subvolume_status.*|quorum-type) = '
@@ -106,8 +107,7 @@ t_not "no brick has heard of .meta in the root" ls -d "${bricks[@]/%//.meta}"
 runuser -u nobody -- cat "$kiln/$active/v-client-0/type" >"$T/nobody"
 is "$(cat "$T/nobody")" protocol/client "a user reads it"
 
-cp "$T/v-kiln.kiln.vol" "$T/new.vol"
-sed -i '/type protocol\/client/a option ping-timeout 43' "$T/new.vol"
+sed -e '/option ping-timeout/d' -e '/type protocol\/client/a option ping-timeout 43' "$T/v-kiln.kiln.vol" >"$T/new.vol"
 cp "$T/new.vol" "$T/v-kiln.kiln.vol"
 kill -HUP "${mount_pid[$kiln]}"
 has_new_option() {
