@@ -141,6 +141,21 @@ random_locks(struct arena *a, uint64_t *seed)
     return list;
 }
 
+/* A name that a directory can hold: a list with an empty name or a '/' does not decode. */
+static inline const char *
+random_entry_name(struct arena *a, uint64_t *seed)
+{
+    char *name = arena_zalloc(a, FOP_NAME_MAX + 1);
+    size_t len = 1 + random_u64(seed) % FOP_NAME_MAX;
+
+    for (size_t i = 0; i < len; i++) {
+        name[i] = (char)(1 + random_u64(seed) % 255);
+        if (name[i] == '/')
+            name[i] = 'n';
+    }
+    return name;
+}
+
 static inline struct dirent_entry *
 random_dirents(struct arena *a, uint64_t *seed)
 {
@@ -152,7 +167,7 @@ random_dirents(struct arena *a, uint64_t *seed)
         e->ino = random_u64(seed);
         e->off = random_u64(seed);
         e->type = (uint32_t)random_u64(seed);
-        e->name = random_text(a, FOP_NAME_MAX, seed);
+        e->name = random_entry_name(a, seed);
         e->name_len = (uint32_t)strlen(e->name);
         e->iatt = random_iatt(seed);
         e->dict = random_dict(a, seed);
