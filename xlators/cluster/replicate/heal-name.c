@@ -171,6 +171,27 @@ rename_on(const struct heal *h, unsigned i, struct inode *from, const char *name
     return heal_send(h, i, stk);
 }
 
+/* A file that has another name on child i needs no parked one. Two heals of different directories can leave
+ * both: the first parks the file's last name there while the second links its new one. So each heal that
+ * parks or links a file does this afterwards. No parked name is no error. */
+static int
+unpark_named(const struct heal *h, unsigned i, struct inode *inode)
+{
+    char text[GFID_TEXT_SIZE];
+    struct iatt stat;
+    int err = look_by_gfid(h, i, inode, &stat);
+
+    if (err || S_ISDIR(stat.mode) || stat.nlink <= 1)
+        return err == -ENOENT ? 0 : err;
+    struct inode *dir = anonymous_dir(h, i, false, &err);
+
+    if (!dir)
+        return err == -EOPNOTSUPP ? 0 : err;
+    err = heal_send(h, i, anonymous_call(h, FOP_unlink, i, dir, gfid_text(&inode->gfid, text)));
+    inode_unref(dir);
+    return err == -ENOENT || err == -ESTALE ? 0 : err;
+}
+
 static int
 park(const struct heal *h, const struct behind *b, unsigned i)
 {
@@ -183,6 +204,11 @@ park(const struct heal *h, const struct behind *b, unsigned i)
     gfid_text(&b->stat[i].gfid, text);
     err = rename_on(h, i, b->dir, b->name, dir, text);
     inode_unref(dir);
+    struct inode *inode = err ? NULL : inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &b->stat[i]);
+
+    if (inode)
+        err = unpark_named(h, i, inode);
+    inode_unref(inode);
     return err;
 }
 
@@ -288,7 +314,9 @@ link_on(const struct heal *h, const struct behind *b, unsigned i)
         stk->call.loc = (struct loc){.inode = inode_ref(b->inode)};
         stk->call.loc2 = (struct loc){.parent = inode_ref(b->dir), .name = b->name};
     }
-    return heal_send(h, i, stk);
+    int err = heal_send(h, i, stk);
+
+    return err ? err : unpark_named(h, i, b->inode);
 }
 
 static int
