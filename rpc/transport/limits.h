@@ -12,7 +12,7 @@
  *                                                                                     what was read waits
  *   ... for which it asks nobody         256 KiB         -                            the rest comes from
  *                                                                                     all peers' budget
- *   one record                           64 MiB          -                            closed
+ *   one record                           129 MiB         -                            closed
  *   before the login
  *   calls                                1               -                            reading stops until
  *                                                                                     it is answered

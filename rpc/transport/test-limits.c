@@ -39,7 +39,7 @@ START_TEST(bounds_after_login)
     static char marks[4 * 5000], two[8 + 100];
 
     expect_refused("\xff\xff\xff\xff", 4);
-    expect_refused("\x84\x00\x00\x01", 4); /* 64 MiB and 1 */
+    expect_refused("\x88\x10\x00\x01", 4); /* 129 MiB and 1 */
     expect_refused("\x80\0\0\0", 4);       /* an empty record */
     put_mark(two, 100);
     put_mark(two + 104, LAST | TRANSPORT_RECORD_MAX); /* the sum is too long */

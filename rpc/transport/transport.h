@@ -26,7 +26,7 @@
 #include "mem/iobuf.h"
 
 #define TRANSPORT_RECORD_MAX_LOGIN (16u << 10)
-#define TRANSPORT_RECORD_MAX (64u << 20)
+#define TRANSPORT_RECORD_MAX (129u << 20) /* a WRITE of 128 MiB, which libgfapi sends, and its header */
 #define TRANSPORT_IOVS 4
 
 struct conn;

@@ -98,6 +98,35 @@ def reads_whose_replies_nobody_takes():
 
 
 @attack
+def records_of_129_mib_are_promised_and_2_mib_of_each_come():
+    """The mark of the largest record that is taken gets memory for the bytes that arrive, and no more."""
+    before = resident_mb()
+    peers = [member(source="127.0.0.2") for _ in range(sized(12, 100))]
+    worst = 0
+    with Witness() as witness:
+        for peer in peers:
+            peer.send_raw(u32(0x80000000 | 129 << 20) + bytes(2 << 20))
+        end = time.monotonic() + sized(2, 10)
+        while time.monotonic() < end:
+            worst = max(worst, resident_mb() - before)
+            time.sleep(0.05)
+        for peer in peers:
+            peer.close()
+    print("# resident memory grew by %d MB" % worst)
+    assert worst < (32 + 4 * len(peers)) * MEMORY_TIMES, "%d connections made resident memory grow by %d MB" % (len(peers), worst)
+    wait_until(lambda: resident_mb() - before < 32 * MEMORY_TIMES, 30, "the memory of connections that are gone")
+    witness.answered_in(lookup=1, login=2)
+    over = member(source="127.0.0.2")
+    over.send_raw(u32(0x80000000 | (129 << 20) + 1))
+    try:
+        answer = over.sock.recv(1)
+    except ConnectionError:
+        answer = b""
+    assert answer == b"", "a record of more than 129 MiB is not refused"
+    serves()
+
+
+@attack
 def replies_that_nobody_takes_of_all_kinds():
     """READDIRPs of a large folder and GETXATTRs of a large value, nothing is read back."""
     with member() as peer:

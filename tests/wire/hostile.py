@@ -385,7 +385,7 @@ def numbers_out_of_bounds():
     huge = (1 << 63) - 1
     with member() as peer:
         gfid, fd = create(peer)
-        for size in (0xffffffff, 0x7fffffff, 64 << 20):
+        for size in (0xffffffff, 0x7fffffff, 129 << 20, 128 << 20):
             reply = peer.fop("READ", gfid=gfid, fd=fd, size=size)
             assert reply.op_ret <= 0, reply
         for offset in (huge, 1 << 63, (1 << 64) - 1):

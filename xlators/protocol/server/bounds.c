@@ -8,7 +8,7 @@
 
 /* What is counted before the work is done; smaller replies are few bytes for each call, and those are
  * counted. */
-#define READ_MAX (64u << 20)     /* storage/posix refuses more */
+#define READ_MAX (128u << 20)    /* storage/posix refuses more */
 #define CONTENT_MAX (1u << 20)   /* and sends no more with a LOOKUP */
 #define LISTING_MAX (128u << 10) /* and clamps a listing to this */
 #define XATTR_BYTES (64u << 10)  /* of a value, or of all names */

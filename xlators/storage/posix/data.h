@@ -10,7 +10,7 @@
 #include "xlators/storage/posix/stat.h"
 
 /* Most bytes of one read, and of one checksum: what the transport takes in one record. */
-#define POSIX_READ_MAX (64u << 20)
+#define POSIX_READ_MAX (128u << 20)
 
 /* The descriptor of one call. An anonymous fd (-2) is opened for the call alone: an idle brick keeps no
  * descriptors, and the two extra system calls are cheaper than a cache that must know when to let go. */
