@@ -103,6 +103,17 @@ show_self_heal(const json_t *heal)
 }
 
 static void
+show_unbuilt(const json_t *brick)
+{
+    const json_t *feature;
+    size_t i;
+
+    json_array_foreach(json_object_get(brick, "not_built"), i, feature)
+        printf("  not built: %s %s: %s\n", text(feature, "layer"), text(feature, "option"),
+               text(feature, "without"));
+}
+
+static void
 show_one_status(json_t *v)
 {
     json_t *brick;
@@ -125,6 +136,7 @@ show_one_status(json_t *v)
             snprintf(pid, sizeof pid, "%lld", number(brick, "pid"));
         }
         printf("%-55s %-6s %-7s %s\n", name, port, is_online ? "Y" : "N", pid);
+        show_unbuilt(brick);
     }
     show_self_heal(json_object_get(v, "self-heal"));
     putchar('\n');

@@ -61,6 +61,12 @@ slow_rows(const json_t *rates)
     return rows_of(rates, "slow");
 }
 
+static json_t *
+unbuilt_rows(const json_t *rates)
+{
+    return rows_of(rates, "not_built");
+}
+
 /* ---- the views ------------------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -85,6 +91,10 @@ static const struct top_column slow_columns[] = {
     {"locks", "locks_us", MICROSECONDS, 6}, {"disk", "disk_us", MICROSECONDS, 6},
     {"reply", "reply_us", MICROSECONDS, 6}, {"ago s", "age_s", COUNT, 5}, {"brick", "brick", TEXT, 9},
 };
+static const struct top_column unbuilt_columns[] = {
+    {"brick", "brick", TEXT, 14}, {"layer", "layer", TEXT, 22}, {"option", "option", TEXT, 18},
+    {"so", "without", TEXT, 64},
+};
 /* clang-format on */
 #define COLUMNS(array) (array), sizeof(array) / sizeof(array)[0]
 
@@ -93,6 +103,7 @@ const struct top_view top_views[TOP_VIEWS] = {
     {"fops", COLUMNS(fop_columns), 2, fop_rows},
     {"clients", COLUMNS(client_columns), 3, client_rows},
     {"slow", COLUMNS(slow_columns), 2, slow_rows},
+    {"not built", COLUMNS(unbuilt_columns), 0, unbuilt_rows},
 };
 
 /* ---- sorting --------------------------------------------------------------------------------- */
@@ -245,14 +256,18 @@ top_summary(const json_t *rates, char *out, size_t size)
     const json_t *pools = json_object_get(rates, "pools");
     double objects = json_number_value(json_object_get(pools, "hot")) +
                        json_number_value(json_object_get(pools, "cold"));
-    char resident[16], live[16], cached[16], bytes[16];
+    char resident[16], live[16], cached[16], bytes[16], unbuilt[48] = "";
+    json_t *features = unbuilt_rows(rates);
 
+    if (json_array_size(features) > 0)
+        snprintf(unbuilt, sizeof unbuilt, "  NOT BUILT: %zu", json_array_size(features));
+    json_decref(features);
     put_short(resident, sizeof resident, json_number_value(json_object_get(rates, "resident_bytes")), 1024);
     put_short(live, sizeof live, json_number_value(json_object_get(pools, "live")), 1000);
     put_short(cached, sizeof cached, objects, 1000);
     put_short(bytes, sizeof bytes, json_number_value(json_object_get(pools, "bytes")), 1024);
-    snprintf(out, size, "%zu bricks  cpu %.0f%%  ram %s  threads %.0f  pools %s live %s cached %s",
+    snprintf(out, size, "%zu bricks  cpu %.0f%%  ram %s  threads %.0f  pools %s live %s cached %s%s",
              json_array_size(json_object_get(rates, "bricks")),
              json_number_value(json_object_get(rates, "cpu_percent")), resident,
-             json_number_value(json_object_get(rates, "threads")), bytes, live, cached);
+             json_number_value(json_object_get(rates, "threads")), bytes, live, cached, unbuilt);
 }

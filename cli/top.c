@@ -10,7 +10,7 @@
 #include "cli/kiln.h"
 #include "cli/top.h"
 
-enum { PERIOD_MS = 1000, LINE_BYTES = 8192, WIDTH_MIN = 80 };
+enum { PERIOD_MS = 1000, LINE_BYTES = 8192, WIDTH_MIN = 80, WIDTH_UNBUILT = 160 };
 
 struct screen {
     unsigned view, sorted_by;
@@ -20,17 +20,17 @@ struct screen {
 /* ---- once ------------------------------------------------------------------------------------ */
 
 static void
-print_view(const struct top_view *view, const json_t *rates)
+print_view(const struct top_view *view, const json_t *rates, int width)
 {
     json_t *rows = top_rows(view, rates, view->sorted_by, false), *row;
     char line[LINE_BYTES];
     size_t i;
 
-    top_line(view, NULL, view->sorted_by, WIDTH_MIN, line, sizeof line);
+    top_line(view, NULL, view->sorted_by, width, line, sizeof line);
     printf("\n%s\n", line);
     json_array_foreach(rows, i, row)
     {
-        top_line(view, row, view->sorted_by, WIDTH_MIN, line, sizeof line);
+        top_line(view, row, view->sorted_by, width, line, sizeof line);
         printf("%s\n", line);
     }
     json_decref(rows);
@@ -43,8 +43,10 @@ print_rates(const json_t *rates)
 
     top_summary(rates, line, sizeof line);
     printf("%s\n", line);
-    for (unsigned i = 0; i < TOP_VIEWS; i++)
-        print_view(&top_views[i], rates);
+    for (unsigned i = 0; i < TOP_VIEWS; i++) {
+        if (i != TOP_UNBUILT || strstr(line, "NOT BUILT")) /* most have nothing there */
+            print_view(&top_views[i], rates, i == TOP_UNBUILT ? WIDTH_UNBUILT : WIDTH_MIN);
+    }
 }
 
 /* What happens in one second. As JSON it is printed as kilnd has written it. */
@@ -83,8 +85,8 @@ draw(const struct screen *s, const json_t *rates)
         mvaddnstr((int)i + 2, 0, line, COLS);
     }
     snprintf(line, sizeof line,
-             "%s: %zu  b bricks  f fops  c clients  w slowest  s sort  r reverse  q quit", view->name,
-             count);
+             "%s: %zu  b bricks  f fops  c clients  w slowest  n not built  s sort  r reverse  q quit",
+             view->name, count);
     mvaddnstr(LINES - 1, 0, line, COLS);
     refresh();
     json_decref(rows);
@@ -98,6 +100,9 @@ switch_view(struct screen *s, unsigned view)
     s->is_reversed = false;
 }
 
+/* Of top_views, in their order. */
+static const char view_keys[TOP_VIEWS + 1] = "bfcwn";
+
 static void
 take_key(struct screen *s, int key)
 {
@@ -106,7 +111,8 @@ take_key(struct screen *s, int key)
     case 'f':
     case 'c':
     case 'w':
-        switch_view(s, key == 'b' ? 0 : key == 'f' ? 1 : key == 'c' ? 2 : 3);
+    case 'n':
+        switch_view(s, (unsigned)(strchr(view_keys, key) - view_keys));
         break;
     case 's':
         s->sorted_by = (s->sorted_by + 1) % top_views[s->view].column_count;

@@ -16,8 +16,9 @@ struct top_view {
     unsigned sorted_by;                   /* to begin with */
     json_t *(*rows)(const json_t *rates); /* flat objects with the columns' keys */
 };
-enum { TOP_VIEWS = 4 };
-extern const struct top_view top_views[TOP_VIEWS]; /* bricks, fops, clients, slow */
+enum { TOP_UNBUILT = 4, TOP_VIEWS };
+/* bricks, fops, clients, slow; and features that volumes ask for and that are not built */
+extern const struct top_view top_views[TOP_VIEWS];
 
 /* The view's rows, sorted by a column: texts rising, numbers falling, or reversed. The caller's. */
 json_t *top_rows(const struct top_view *view, const json_t *rates, unsigned sorted_by, bool is_reversed);

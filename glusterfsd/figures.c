@@ -70,6 +70,15 @@ count_clients(struct brick_figures *b)
 }
 
 static void
+take_unbuilt(const struct unbuilt_feature *f, void *arg)
+{
+    struct brick_figures *b = arg;
+
+    if (b->unbuilt_count < UNBUILT_SHOWN)
+        b->unbuilt[b->unbuilt_count++] = f;
+}
+
+static void
 take_brick(struct graph *g, void *arg)
 {
     struct taking *t = arg;
@@ -93,6 +102,7 @@ take_brick(struct graph *g, void *arg)
     for (unsigned i = 0; i < g->layer_count; i++)
         look_at_layer(b, &g->layers[i]);
     count_clients(b);
+    graph_each_unbuilt(g, take_unbuilt, b);
     inode_table_stats(g->inodes, &inodes);
     b->inodes = inodes.inodes;
 }

@@ -9,9 +9,12 @@
 #include "base/procfs.h"
 #include "event/worker.h"
 #include "glusterfsd/bricks.h"
+#include "graph/unbuilt.h"
 #include "rpc/transport/transport.h"
 #include "xlators/debug/io-stats/io-stats.h"
 #include "xlators/storage/posix/capacity.h"
+
+enum { UNBUILT_SHOWN = 32 }; /* of a brick */
 
 struct brick_figures {
     struct graph *graph;  /* its name is the brick's */
@@ -25,6 +28,8 @@ struct brick_figures {
     unsigned locks_held, locks_waiting; /* of all kinds */
     unsigned inodes;                    /* that the brick remembers */
     uint64_t memory_bytes;              /* pooled objects that are the brick's */
+    const struct unbuilt_feature *unbuilt[UNBUILT_SHOWN]; /* what its volume asks for and has not got */
+    unsigned unbuilt_count;
 };
 
 struct pool_figures {

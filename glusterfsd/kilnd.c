@@ -30,6 +30,7 @@
 #include "glusterfsd/notify.h"
 #include "graph/graph.h"
 #include "graph/pools.h"
+#include "graph/unbuilt.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
@@ -140,6 +141,8 @@ begin(void)
         .none_left = options.state_dir ? NULL : no_brick_left};
     const struct brick_ops_hooks ops = {.prepare = apply_xlator_options, .none_left = none_left_by_request};
 
+    if (options.is_strict)
+        graph_refuse_unbuilt();
     bricks_begin(&hooks);
     has_begun = true;
     int err = options.socket_path ? brick_ops_listen(options.socket_path, &ops) : 0;

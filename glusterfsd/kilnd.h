@@ -32,6 +32,7 @@ struct kilnd_options {
     const char *state_dir;    /* --state; NULL: others keep the volumes */
     int volfile_port;         /* --port; 0: the usual one */
     const char *metrics_address; /* --metrics-address */
+    bool is_strict;           /* --strict-features */
     bool is_foreground;       /* -N */
     int port;                 /* --brick-port; -1: the volfile's or any */
     const char **xlator_options; /* --xlator-option */

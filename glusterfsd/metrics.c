@@ -294,6 +294,19 @@ put_row(struct http_answer *a, const struct sheet *s, const struct brick_row *ro
     http_put_text(a, "\n");
 }
 
+/* A line for each feature: none for most bricks. */
+static void
+put_unbuilt(struct http_answer *a, const struct sheet *s, unsigned brick)
+{
+    const struct brick_figures *b = &s->f->bricks[brick];
+
+    for (unsigned i = 0; i < b->unbuilt_count; i++) {
+        http_put_text(a, "kiln_brick_unbuilt_feature{");
+        put_labels(a, &s->labels, brick);
+        http_printf(a, ",layer=\"%s\",option=\"%s\"} 1\n", b->unbuilt[i]->layer, b->unbuilt[i]->option);
+    }
+}
+
 /* ---- figures of each fop --------------------------------------------------------------------- */
 
 /* NAME{LABELS,fop="F" */
@@ -503,7 +516,8 @@ enum { GLUSTER_ROWS = sizeof gluster_rows / sizeof gluster_rows[0],
 enum part {
     PART_GLUSTER,                           /* a part for each of the rows: of each brick a line */
     PART_KILN = PART_GLUSTER + GLUSTER_ROWS,
-    PART_PROFILE = PART_KILN + KILN_ROWS,   /* the same: of each fop of a brick a line */
+    PART_UNBUILT = PART_KILN + KILN_ROWS,   /* of each brick the lines it needs */
+    PART_PROFILE,                           /* as the first: of each fop of a brick a line */
     PART_CALLS = PART_PROFILE + PROFILE_ROWS,
     PART_HISTOGRAMS,
     PART_QUANTILES,
@@ -522,8 +536,11 @@ put_family(struct http_answer *a, unsigned part)
 {
     if (part < PART_KILN)
         put_row_family(a, &gluster_rows[part]);
-    else if (part < PART_PROFILE)
+    else if (part < PART_UNBUILT)
         put_row_family(a, &kiln_rows[part - PART_KILN]);
+    else if (part == PART_UNBUILT)
+        family(a, "kiln_brick_unbuilt_feature", "gauge",
+               "1: the volume asks for a feature that is not built; the brick serves without it");
     else if (part < PART_CALLS)
         family(a, profile_rows[part - PART_PROFILE].name, "gauge", profile_rows[part - PART_PROFILE].help);
     else if (part == PART_CALLS)
@@ -557,7 +574,9 @@ put_item(struct http_answer *a, const struct sheet *s, unsigned part, unsigned i
 {
     if (part < PART_KILN)
         put_row(a, s, &gluster_rows[part], item, s->host);
-    else if (part < PART_PROFILE)
+    else if (part == PART_UNBUILT)
+        put_unbuilt(a, s, item);
+    else if (part < PART_UNBUILT)
         put_row(a, s, &kiln_rows[part - PART_KILN], item, NULL);
     else if (part < PART_CALLS)
         put_profile(a, s, &profile_rows[part - PART_PROFILE], &s->rows[item]);

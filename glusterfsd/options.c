@@ -25,6 +25,7 @@ enum {
     KEY_STATE,
     KEY_VOLFILE_PORT,
     KEY_XLATOR,
+    KEY_STRICT,
     KEY_PROCESS_NAME,
     KEY_VOLFILE_ID,
     KEY_SERVER_PORT,
@@ -68,6 +69,10 @@ static const struct argp_option table[] = {
     {"metrics-address", KEY_METRICS, "HOST:PORT", 0,
      "Answer /metrics, /healthz and /readyz over HTTP to whoever reaches this address (default: none)", 0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the volumes whose name matches",
+     0},
+    {"strict-features", KEY_STRICT, NULL, 0,
+     "Refuse a brick whose volume asks for a feature that is not built (default: serve without it and log an "
+     "error; $KILND_STRICT_FEATURES set to 1 is the same as this option)",
      0},
     {"process-name", KEY_PROCESS_NAME, "NAME", 0, "What this process is: brick is all it can be", 0},
     {"debug", KEY_DEBUG, NULL, 0, "Foreground, log level DEBUG, log to stderr", 0},
@@ -234,6 +239,9 @@ take(int key, char *arg, struct argp_state *state)
         if (strcmp(arg, "brick") != 0)
             argp_error(state, "--process-name %s: expected brick", arg);
         break;
+    case KEY_STRICT:
+        o->is_strict = true;
+        break;
     case KEY_STATE:
         o->state_dir = state_dir(state, arg);
         break;
@@ -289,7 +297,10 @@ options_parse(struct kilnd_options *o, int argc, char **argv)
                "answers when it has no such volfile.",
     };
 
-    *o = (struct kilnd_options){.port = -1};
+    /* glusterd, which starts kilnd, cannot be told of an option; its environment can */
+    const char *strict = getenv("KILND_STRICT_FEATURES");
+
+    *o = (struct kilnd_options){.port = -1, .is_strict = strict && strcmp(strict, "1") == 0};
     argp_err_exit_status = EXIT_OPTION;
     argp_parse(&argp, argc, argv, 0, NULL, o);
 }

@@ -4,6 +4,7 @@
 #include "glusterfsd/bricks.h"
 
 #include "glusterfsd/test-brick-stack.h"
+#include "graph/unbuilt.h"
 #include "xlators/features/locks/locks-internal.h"
 #include "xlators/storage/posix/posix-internal.h"
 
@@ -261,7 +262,7 @@ END_TEST
 /* Of a volfile that says what cannot be, the brick that serves learns nothing. */
 START_TEST(a_bad_attach_leaves_what_serves)
 {
-    static const struct twist bad[] = {{"changelog", NULL, " option changelog on\n"},
+    static const struct twist bad[] = {{"server", NULL, " option transport.socket.ssl-enabled on\n"},
                                        {"posix", NULL, " option reserve -1\n"},
                                        {"upcall", "features/unheard-of", NULL},
                                        /* found only when the layers are set up */
@@ -474,14 +475,9 @@ static const struct bad_brick {
     {{"server", NULL, " option transport-type rdma\n"}, "transport-type"},
     {{"posix", NULL, " option volume-id no-uuid\n"}, "volume-id"},
     {{"trash", NULL, " option trash on\n option trash-dir ../out\n"}, "trash-dir"},
-    /* an option that would turn on what is not built */
-    {{"changelog", NULL, " option changelog on\n"}, "changelog"},
-    {{"bitrot-stub", NULL, " option bitrot enable\n"}, "bitrot"},
+    /* TLS is not built: nothing is sent in the clear for it */
+    {{"server", NULL, " option transport.socket.ssl-enabled on\n"}, "ssl-enabled"},
     {{"worm", NULL, " option retention-mode for-ever\n"}, "retention-mode"},
-    {{"leases", NULL, " option leases on\n"}, "leases"},
-    {{"marker", NULL, " option quota on\n"}, "quota"},
-    {{"quota", NULL, " option server-quota on\n"}, "server-quota"},
-    {{"locks", NULL, " option mandatory-locking forced\n"}, "mandatory-locking"},
     /* a disk that is not this brick's: layers that are up already come down again */
     {{"posix", NULL, " option directory %s/missing\n"}, "missing"},
     {{"posix", NULL, " option directory %s/a-file\n"}, "a-file"},
@@ -643,8 +639,7 @@ static const struct bad_brick bad_changes[] = {
     {{"io-threads", NULL, " option least-prio-threads none\n"}, "least-prio-threads"},
     {{"io-stats", NULL, " option latency-measurement on-and-off\n"}, "latency-measurement"},
     {{"server", NULL, " option all-squash 2\n"}, "all-squash"},
-    {{"changelog", NULL, " option changelog on\n"}, "changelog"},
-    {{"quota", NULL, " option server-quota on\n"}, "server-quota"},
+    {{"server", NULL, " option transport.socket.ssl-enabled on\n"}, "ssl-enabled"},
     {{"upcall", "features/leases", NULL}, "restart"},
 };
 enum { BAD_CHANGES = sizeof bad_changes / sizeof bad_changes[0] };
@@ -726,18 +721,105 @@ END_TEST
 /* What the operator will run into at the next start is told now; debug layers are only passed over. */
 START_TEST(a_layer_that_is_not_built_is_told)
 {
-    static const struct twist sdfs = {"upcall", "features/sdfs", NULL};
+    static const struct twist cdc = {"upcall", "features/cdc", NULL};
+    static const struct twist sdfs = {"upcall", "features/sdfs", " option pass-through false\n"};
+    static const struct twist off = {"upcall", "features/simple-quota",
+                                     " option pass-through true\n option no-distribute true\n"};
     static const struct twist trace = {"upcall", "debug/trace", NULL};
     char error[512] = "";
 
     brick_attach(comes);
     unsigned refused = logged("layer-refused"), waits = logged("layer-waits");
-    ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, &sdfs, 1), error, sizeof error), 1);
+    ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, &cdc, 1), error, sizeof error), 1);
     ck_assert_uint_eq(logged("layer-refused"), refused + 1);
     ck_assert_uint_eq(logged("layer-waits"), waits + 1); /* upcall goes */
-    ck_assert_uint_ge(logged("features/sdfs"), 1);
+    ck_assert_uint_ge(logged("features/cdc"), 1);
+    ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, &sdfs, 1), error, sizeof error), 0);
+    ck_assert_uint_eq(logged("layer-refused"), refused + 1);
+    ck_assert_uint_eq(logged("feature-not-built"), 1);
+    waits = logged("layer-waits");
+    ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, &off, 1), error, sizeof error), 0);
+    ck_assert_uint_eq(logged("layer-refused"), refused + 1);
+    ck_assert_uint_eq(logged("layer-waits"), waits + 1); /* upcall goes; what is off does not come */
     ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, &trace, 1), error, sizeof error), 0);
     ck_assert_uint_eq(logged("layer-refused"), refused + 1);
+    ck_assert_int_eq(bricks_detach(comes), 0);
+}
+END_TEST
+
+/* ---- what is not built ----------------------------------------------------------------------- */
+
+static const struct twist unbuilt[] = {
+    {"quota", NULL, " option server-quota on\n"},
+    {"locks", NULL, " option mandatory-locking forced\n"},
+    {"bitrot-stub", NULL, " option bitrot enable\n"},
+    {"marker", NULL, " option quota on\n option quota off\n"}, /* the last one counts */
+    {"upcall", "features/unheard-of", " option pass-through true\n"},
+    {"selinux", "features/gate", " option gate off\n"},
+};
+enum { UNBUILT = sizeof unbuilt / sizeof unbuilt[0] };
+
+static void
+count_unbuilt(const struct unbuilt_feature *f, void *arg)
+{
+    ck_assert_ptr_eq(unbuilt_find(f->layer, f->option), f);
+    ++*(unsigned *)arg;
+}
+
+static unsigned
+unbuilt_of(const struct graph *g)
+{
+    unsigned count = 0;
+
+    graph_each_unbuilt(g, count_unbuilt, &count);
+    return count;
+}
+
+START_TEST(a_brick_serves_without_what_is_not_built)
+{
+    char error[512] = "";
+
+    ck_assert_int_eq(bricks_attach_volfile(stack_volfile(comes, unbuilt, UNBUILT), NULL, true, error, 512),
+                     0);
+    struct graph *g = bricks_find(comes);
+    ck_assert_ptr_nonnull(g);
+    ck_assert_uint_eq(unbuilt_of(g), 3);
+    ck_assert_uint_eq(logged("feature-not-built"), 3);
+    ck_assert_uint_ge(logged("server-quota on is not built: no limit is kept"), 1);
+    callers_start();
+    wait_for_calls(1, 3);
+    callers_end();
+    /* told once, and again when it was off in between */
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned on = i & 1;
+
+        ck_assert_int_eq(
+            bricks_follow_volfile(comes, stack_volfile(comes, unbuilt, on ? 1 : 0), error, sizeof error), 0);
+        ck_assert_uint_eq(unbuilt_of(g), on);
+        ck_assert_uint_eq(logged("feature-not-built"), i > 0 ? 4 : 3);
+    }
+    ck_assert_uint_eq(logged("option-refused"), 0);
+    ck_assert_int_lt(graph_check(g->volfile, error, sizeof error), 0); /* what kiln(8) asks for is refused */
+    graph_unpin(g);
+    ck_assert_int_eq(bricks_detach(comes), 0);
+}
+END_TEST
+
+START_TEST(strict_features_refuse_what_is_not_built)
+{
+    char error[512] = "";
+
+    graph_refuse_unbuilt(); /* of this test's process */
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_ptr_null(graph_new(stack_volfile(comes, &unbuilt[i], 1), NULL, error, sizeof error));
+        ck_assert_msg(strstr(error, "this feature is not built"), "%s", error);
+    }
+    struct graph *g = brick_attach(comes);
+    ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, unbuilt, 1), error, sizeof error), 1);
+    ck_assert_uint_eq(logged("option-refused"), 1);
+    ck_assert_uint_eq(unbuilt_of(g), 0);
+    ck_assert_int_lt(graph_reconfigure(g, stack_volfile(comes, unbuilt, 1), error, sizeof error), 0);
+    ck_assert_uint_eq(logged("feature-not-built"), 0);
     ck_assert_int_eq(bricks_detach(comes), 0);
 }
 END_TEST
@@ -786,6 +868,8 @@ test_suite(void)
     tcase_add_test(failing, too_many_bricks_are_refused);
     tcase_add_test(options, options_change_under_load);
     tcase_add_test(options, a_layer_that_is_not_built_is_told);
+    tcase_add_test(options, a_brick_serves_without_what_is_not_built);
+    tcase_add_test(options, strict_features_refuse_what_is_not_built);
     tcase_add_test(options, what_acts_at_the_start_is_told);
     tcase_add_test(options, a_bad_value_changes_nothing);
     tcase_add_test(options, a_brick_follows_what_it_can);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/unbuilt.h"
 #include "stack/xlator.h"
 
 struct row {
@@ -106,6 +107,8 @@ effect_text(const struct xlator_type *type, const struct option *o, char *out, s
 {
     if (o->type == OPTION_MUST_BE)
         snprintf(out, size, "only %s", o->text_default);
+    else if (unbuilt_find(type->name, o->key))
+        snprintf(out, size, "not built");
     else if (o->type == OPTION_IGNORED)
         snprintf(out, size, "no effect");
     else
@@ -182,13 +185,36 @@ START_TEST(what_is_refused_stands_in_one_table)
     size_t refused = 0;
 
     for (size_t i = 0; i < row_count; i++) {
-        if (strncmp(rows[i].effect, "only ", 5) != 0 || rows[i].volume_key[0] == '\0')
+        bool is_told = strncmp(rows[i].effect, "only ", 5) == 0 || strcmp(rows[i].effect, "not built") == 0;
+
+        if (!is_told || rows[i].volume_key[0] == '\0')
             continue;
         ck_assert_msg(strstr(refusals, rows[i].volume_key) != NULL, "%s is refused: no row tells of it",
                       rows[i].volume_key);
         refused++;
     }
     ck_assert_uint_gt(refused, 10);
+}
+END_TEST
+
+START_TEST(what_is_not_built_is_kept_and_says_what_that_means)
+{
+    const struct xlator_type *type;
+    unsigned found = 0;
+
+    for (size_t i = 0; (type = xlator_type_at(i)); i++) {
+        for (const struct option *o = type->options; o->key; o++) {
+            const struct unbuilt_feature *f = unbuilt_find(type->name, o->key);
+
+            if (!f)
+                continue;
+            ck_assert_int_eq(o->type, OPTION_STR); /* what graph_each_unbuilt() looks at */
+            ck_assert_ptr_null(o->text_default);
+            ck_assert_uint_gt(strlen(f->without), 10);
+            found++;
+        }
+    }
+    ck_assert_uint_gt(found, 15);
 }
 END_TEST
 
@@ -215,6 +241,7 @@ test_suite(void)
     tcase_add_test(t, each_option_has_its_row);
     tcase_add_test(t, each_row_is_of_an_option);
     tcase_add_test(t, what_is_refused_stands_in_one_table);
+    tcase_add_test(t, what_is_not_built_is_kept_and_says_what_that_means);
     tcase_add_test(t, what_acts_at_the_start_is_an_option);
     suite_add_tcase(s, t);
     return s;

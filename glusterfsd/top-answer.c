@@ -7,7 +7,8 @@
  *      "bricks": [{"brick", "volume", "up", "ops", "p50_us", "p99_us", "read", "written" (a second), "queue",
  *      "open", "clients", "locks_held", "locks_waiting", "memory", "cpu_percent",
  *      "fops": [{"fop", "ops", "p50_us", "p99_us", "share"}],
- *      "client_list": [{"client", "peer", "received", "sent", "locks"}], "slow": [of the last ten minutes]}]}
+ *      "client_list": [{"client", "peer", "received", "sent", "locks"}], "slow": [of the last ten minutes],
+ *      "not_built": [{"layer", "option", "without"}, what the volume asks for in vain]}]}
  *
  * A fop that nobody has called meanwhile is not told. A brick or client that is new counts from its start.
  *
@@ -310,6 +311,22 @@ put_now(struct http_answer *a, const struct brick_figures *b)
 }
 
 static void
+put_unbuilt(struct http_answer *a, const struct brick_figures *b)
+{
+    http_put_text(a, ",\"not_built\":[");
+    for (unsigned i = 0; i < b->unbuilt_count; i++) {
+        const struct unbuilt_feature *f = b->unbuilt[i];
+
+        http_printf(a, "%s{\"layer\":\"%s\",\"option\":\"%s\",\"without\":", i ? "," : "",
+                    f->layer,
+                    f->option);
+        http_put_json_string(a, f->without);
+        http_put_text(a, "}");
+    }
+    http_put_text(a, "]");
+}
+
+static void
 put_brick(struct http_answer *a, const struct brick_figures *b, const struct sample_brick *before,
           struct top_work *w)
 {
@@ -337,6 +354,7 @@ put_brick(struct http_answer *a, const struct brick_figures *b, const struct sam
     put_fops(a, w, fops);
     put_clients(a, b->graph, before, w);
     put_slowest(a, b, w);
+    put_unbuilt(a, b);
     http_put_text(a, "}");
 }
 

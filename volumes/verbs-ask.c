@@ -8,6 +8,7 @@
 
 #include "glusterfsd/bricks.h"
 #include "graph/graph.h"
+#include "graph/unbuilt.h"
 #include "volumes/brick-check.h"
 #include "volumes/clear-locks.h"
 #include "volumes/heal-ask.h"
@@ -95,6 +96,24 @@ shown_host(const struct volume_brick *b)
     return own;
 }
 
+static void
+describe_unbuilt(const struct unbuilt_feature *f, void *arg)
+{
+    json_array_append_new(
+        arg, json_pack("{ss ss ss}", "layer", f->layer, "option", f->option, "without", f->without));
+}
+
+/* What the volume asks for and the brick has not got. */
+static json_t *
+list_unbuilt(const struct graph *g)
+{
+    json_t *list = json_array();
+
+    if (g && list)
+        graph_each_unbuilt(g, describe_unbuilt, list);
+    return list;
+}
+
 static json_t *
 describe_bricks(const struct volume *v, bool with_state)
 {
@@ -110,6 +129,7 @@ describe_bricks(const struct volume *v, bool with_state)
             json_object_set_new(b, "port", g ? json_integer(verbs_brick_port()) : json_null());
             json_object_set_new(b, "pid", g ? json_integer(getpid()) : json_null());
             json_object_set_new(b, "cpu_seconds", g ? json_real(profile_cpu_seconds(g)) : json_null());
+            json_object_set_new(b, "not_built", list_unbuilt(g));
         }
         if (g)
             graph_unpin(g);

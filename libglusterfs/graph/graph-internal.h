@@ -26,11 +26,20 @@ struct graph_plan {
     size_t error_size;
 };
 
-/* Is it a debug layer that is not built? A graph works without. */
+/* Do its options leave the layer off, whatever it is: `option pass-through true`, or an option named as the
+ * layer is (features/NAME: `option NAME off`)? One that says neither is taken to be on. */
+bool graph_is_left_off(const struct volfile_section *s);
+/* Is it of a type that is not known here, and does a graph work without: a debug layer, or one that its
+ * options leave off? */
 bool graph_passes_over(const struct volfile_section *s);
 /* 0 or -errno, told in `error`, of which the plan keeps the address; after 0 it is to be freed. */
 int graph_plan_make(struct graph_plan *p, const struct volfile *v, char *error, size_t size);
 void graph_plan_free(struct graph_plan *p);
+
+/* The section of this name and type; NULL: there is none. */
+const struct volfile_section *graph_find_section(const struct volfile *v, const char *name, const char *type);
+/* The one that says the layer's options. */
+const struct volfile_section *graph_section_of(const struct volfile *v, const struct xlator *xl);
 
 /* For each layer and fop the layer that comes next, from the bottom up: when the graph is made, and when
  * options have switched layers on or off while calls run. */

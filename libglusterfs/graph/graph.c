@@ -11,6 +11,7 @@
 #include "base/read-section.h"
 #include "base/reason.h"
 #include "fs/inode.h"
+#include "graph/unbuilt.h"
 #include "log/dump.h"
 #include "log/log.h"
 #include "mem/mem-pool.h"
@@ -102,7 +103,9 @@ graph_parse_conf(struct xlator *xl, const struct volfile_section *s, void **conf
         snprintf(error, size, "no memory");
         return -ENOMEM;
     }
-    int err = option_parse(xl->type->options, s->options, s->option_count, *conf, graph_warn_unknown, xl,
+    int err = graph_refuses_unbuilt() ? unbuilt_check(xl->type, s, reason, sizeof reason) : 0;
+    if (!err)
+        err = option_parse(xl->type->options, s->options, s->option_count, *conf, graph_warn_unknown, xl,
                            reason, sizeof reason);
     if (err) {
         snprintf(error, size, "volume %s (%s): %s", s->name, s->type, reason);
@@ -117,6 +120,44 @@ static bool
 is_debug_type(const char *type)
 {
     return strncmp(type, "debug/", 6) == 0;
+}
+
+/* How glusterd writes a layer that does nothing for a volume. */
+bool
+graph_is_left_off(const struct volfile_section *s)
+{
+    const char *slash = strrchr(s->type, '/'), *name = slash ? slash + 1 : s->type;
+    bool passes = false, is_on = true, value;
+
+    for (size_t i = 0; i < s->option_count; i++) {
+        const struct option_value *v = &s->options[i];
+
+        if (option_bool(v->value, &value))
+            continue;
+        if (strcmp(v->key, "pass-through") == 0)
+            passes = value;
+        else if (strcmp(v->key, name) == 0)
+            is_on = value;
+    }
+    return passes || !is_on;
+}
+
+const struct volfile_section *
+graph_find_section(const struct volfile *v, const char *name, const char *type)
+{
+    for (size_t i = 0; i < v->section_count; i++) {
+        const struct volfile_section *s = &v->sections[i];
+
+        if (strcmp(s->name, name) == 0 && strcmp(s->type, type) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+const struct volfile_section *
+graph_section_of(const struct volfile *v, const struct xlator *xl)
+{
+    return graph_find_section(v, xl->name, xl->type->name);
 }
 
 static size_t
@@ -145,7 +186,8 @@ check_section(const struct graph_plan *p, const struct volfile_section *s, const
 bool
 graph_passes_over(const struct volfile_section *s)
 {
-    return is_debug_type(s->type) && s->subvolume_count == 1 && !xlator_type_find(s->type);
+    return s->subvolume_count == 1 && !xlator_type_find(s->type) &&
+           (is_debug_type(s->type) || graph_is_left_off(s));
 }
 
 /* Marks what is below `s` as reached. A tree: nothing is below two layers. */
@@ -184,7 +226,7 @@ find_layers(struct graph_plan *p, bool *is_reached)
         if (err)
             return err;
         if (graph_passes_over(s)) {
-            log_event(LOG_WARNING, NULL, "graph-type-passed-over",
+            log_event(is_debug_type(s->type) ? LOG_WARNING : LOG_INFO, NULL, "graph-type-passed-over",
                       "volume %s: type %s is not built: passed over", s->name, s->type);
             continue;
         }
@@ -452,6 +494,8 @@ new_graph(struct volfile *volfile, const char *brick_name, const struct graph *b
         graph_free(g);
         return NULL;
     }
+    for (unsigned i = 0; i < g->layer_count; i++)
+        unbuilt_note(&g->layers[i], NULL);
     g->replaces = NULL;
     return g;
 }
@@ -474,6 +518,13 @@ graph_check(struct volfile *volfile, char *error, size_t error_size)
     struct graph g = {.volfile = volfile};
     int err = make_layers(&g, error, error_size);
 
+    for (unsigned i = 0; i < g.layer_count && !err; i++) {
+        const struct volfile_section *s = graph_section_of(volfile, &g.layers[i]);
+        char reason[512];
+
+        if ((err = unbuilt_check(g.layers[i].type, s, reason, sizeof reason)))
+            snprintf(error, error_size, "volume %s (%s): %s", s->name, s->type, reason);
+    }
     free_layers(&g);
     return err;
 }
@@ -632,6 +683,12 @@ dump_inodes(struct graph *g, struct dump *d)
     dump_line(d, "dentries", "%u", stats.dentries);
 }
 
+static void
+dump_unbuilt(const struct unbuilt_feature *f, void *arg)
+{
+    dump_line(arg, "not-built", "%s %s: %s", f->layer, f->option, f->without);
+}
+
 void
 graph_dump(struct graph *g, struct dump *d)
 {
@@ -643,6 +700,7 @@ graph_dump(struct graph *g, struct dump *d)
     dump_line(d, "draining", "%d", atomic_load(&g->is_draining) ? 1 : 0);
     dump_line(d, "pins", "%ld", atomic_load(&g->pins));
     dump_line(d, "parked", "%s", parked);
+    graph_each_unbuilt(g, dump_unbuilt, d);
     if (!(d->leaves_out & DUMP_INODES))
         dump_inodes(g, d);
     for (unsigned i = 0; i < g->layer_count && !(d->leaves_out & DUMP_LAYERS); i++) {

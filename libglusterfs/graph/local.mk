@@ -8,6 +8,8 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/graph/pools.c \
 	libglusterfs/graph/pools.h \
 	libglusterfs/graph/reconfigure.c \
+	libglusterfs/graph/unbuilt.c \
+	libglusterfs/graph/unbuilt.h \
 	libglusterfs/graph/volfile.c \
 	libglusterfs/graph/volfile.h
 check_PROGRAMS += libglusterfs/graph/test-dir-offset libglusterfs/graph/test-volfile libglusterfs/graph/test-tree

@@ -8,6 +8,7 @@
 
 #include "base/read-section.h"
 #include "graph/graph-internal.h"
+#include "graph/unbuilt.h"
 #include "log/log.h"
 
 /* ---- whole ----------------------------------------------------------------------------------- */
@@ -60,25 +61,6 @@ free_confs(struct graph *g, void **confs)
     free(confs);
 }
 
-/* NULL: it has none of this name and type. */
-static const struct volfile_section *
-section_of(const struct volfile *v, const char *name, const char *type)
-{
-    for (size_t i = 0; i < v->section_count; i++) {
-        const struct volfile_section *s = &v->sections[i];
-
-        if (strcmp(s->name, name) == 0 && strcmp(s->type, type) == 0)
-            return s;
-    }
-    return NULL;
-}
-
-static const struct volfile_section *
-layer_section(const struct volfile *v, const struct xlator *xl)
-{
-    return section_of(v, xl->name, xl->type->name);
-}
-
 /* "": not said. */
 static const char *
 value_of(const struct volfile_section *s, const char *key)
@@ -118,9 +100,10 @@ publish(struct graph *g, struct volfile *fresh, void **confs)
 
         if (!confs[i])
             continue;
-        tell_what_waits(xl, layer_section(fresh, xl), layer_section(g->volfile, xl));
+        tell_what_waits(xl, graph_section_of(fresh, xl), graph_section_of(g->volfile, xl));
         confs[i] = __atomic_exchange_n(&xl->conf, confs[i], __ATOMIC_ACQ_REL); /* see xlator_conf() */
         atomic_store(&xl->is_off, !graph_is_switched_on(xl, xlator_conf(xl)));
+        unbuilt_note(xl, confs[i]);
         if (xl->type->reconfigured)
             xl->type->reconfigured(xl, confs[i]);
     }
@@ -185,6 +168,8 @@ follow_section(struct xlator *xl, const struct volfile_section *s, void **conf)
     struct follower f = {.xl = xl};
     const struct option_sink sink = {warn_follower, count_refused, &f};
 
+    if (graph_refuses_unbuilt())
+        (void)unbuilt_each(xl->type, s, count_refused, &f);
     *conf = calloc(1, xl->type->conf_size ? xl->type->conf_size : 1);
     int err =
         *conf ? option_change(xl->type->options, s->options, s->option_count, *conf, xlator_conf(xl), &sink)
@@ -217,31 +202,53 @@ tell_what_goes(const struct graph *g, const struct volfile *fresh)
     for (size_t i = 0; i < g->volfile->section_count; i++) {
         const struct volfile_section *s = &g->volfile->sections[i];
 
-        if (!section_of(fresh, s->name, s->type))
+        bool was_there = !graph_passes_over(s) && !graph_is_left_off(s);
+
+        if (was_there && !graph_find_section(fresh, s->name, s->type))
             tell_of_layer(g, s, "goes");
     }
 }
 
-/* How many of them will keep the brick from starting. */
+/* Has this layer of the volfile something that the next start refuses, and why? 0: no. */
+static int
+check_next_start(const struct volfile_section *s, char *why, size_t size)
+{
+    const struct xlator_type *type = xlator_type_find(s->type);
+
+    if (type)
+        return graph_refuses_unbuilt() ? unbuilt_check(type, s, why, size) : 0;
+    snprintf(why, size, "the type is not built");
+    return graph_passes_over(s) ? 0 : -EOPNOTSUPP;
+}
+
+/* How many of them will keep the brick from starting. A layer that was passed over when the graph was made
+ * may be switched on now. */
 static int
 tell_what_comes(const struct graph *g, const struct volfile *fresh)
 {
+    char why[512];
     int refused = 0;
 
     for (size_t i = 0; i < fresh->section_count; i++) {
         const struct volfile_section *s = &fresh->sections[i];
+        const struct volfile_section *old = graph_find_section(g->volfile, s->name, s->type);
+        const struct xlator_type *type = xlator_type_find(s->type);
 
-        if (section_of(g->volfile, s->name, s->type))
+        if (old && (type || graph_passes_over(s)))
             continue;
-        if (xlator_type_find(s->type) || graph_passes_over(s)) {
-            tell_of_layer(g, s, "comes");
+        if (check_next_start(s, why, sizeof why) == 0) {
+            if (!graph_passes_over(s) && !graph_is_left_off(s))
+                tell_of_layer(g, s, "comes");
+            if (type)
+                unbuilt_tell(g, type, s);
             continue;
         }
         refused++;
-        log_event(LOG_ERROR, NULL, "layer-refused",
-                  "brick %s: layer %s (%s): the type is not built: the brick stays as it was, and will not "
-                  "start again with this layer",
-                  g->name, s->name, s->type);
+        log_event(
+            LOG_ERROR, NULL, "layer-refused",
+            "brick %s: layer %s (%s): %s: the brick stays as it was, and will not start again with this "
+            "layer",
+            g->name, s->name, s->type, why);
     }
     return refused;
 }
@@ -252,7 +259,7 @@ follow_all(struct graph *g, const struct volfile *fresh, void **confs)
     int refused = 0;
 
     for (unsigned i = 0; i < g->layer_count; i++) {
-        const struct volfile_section *s = layer_section(fresh, &g->layers[i]);
+        const struct volfile_section *s = graph_section_of(fresh, &g->layers[i]);
         int r = s ? follow_section(&g->layers[i], s, &confs[i]) : 0;
 
         if (r < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Which xlator types are linked in; and the ones a stock brick volfile names that are not built: those are
- * left out of the graph while their options leave them off, and an option that would turn one on is refused
- * by name. */
+ * left out of the graph. A brick whose options turn one on serves without it, and says so
+ * (graph/unbuilt.h). */
 #include <string.h>
 
 #include "stack/xlator.h"
@@ -11,45 +11,102 @@ extern const struct xlator_type storage_posix_xlator, features_locks_xlator, fea
     features_barrier_xlator, features_upcall_xlator, features_arbiter_xlator, performance_io_threads_xlator,
     features_trash_xlator, features_simple_quota_xlator, debug_io_stats_xlator, protocol_server_xlator;
 
+/* What the rows of graph/unbuilt.c look at. */
+struct asked {
+    char *for_it[4];
+};
+#define OPT_ASKED(number, key) OPT_STR(struct asked, for_it[number], key, NULL)
+
 static const struct option changelog_options[] = {
-    OPT_MUST_BE("changelog", "off"),         OPT_MUST_BE("capture-del-path", "off"),
-    OPT_IGNORED("changelog-brick"),          OPT_IGNORED("changelog-dir"),
-    OPT_IGNORED("changelog-notification"),   OPT_IGNORED("changelog-barrier-timeout"),
-    OPT_MUST_BE("changelog-barrier", "off"), OPT_IGNORED("rollover-time"),
-    OPT_IGNORED("fsync-interval"),           OPT_IGNORED("op-mode"),
-    OPT_IGNORED("encoding"),                 OPT_END,
+    OPT_ASKED(0, "changelog"),
+    OPT_ASKED(1, "capture-del-path"),
+    OPT_ASKED(2, "changelog-barrier"),
+    OPT_IGNORED("changelog-brick"),
+    OPT_IGNORED("changelog-dir"),
+    OPT_IGNORED("changelog-notification"),
+    OPT_IGNORED("changelog-barrier-timeout"),
+    OPT_IGNORED("rollover-time"),
+    OPT_IGNORED("fsync-interval"),
+    OPT_IGNORED("op-mode"),
+    OPT_IGNORED("encoding"),
+    OPT_END,
 };
 
 static const struct option bitrot_stub_options[] = {
-    OPT_MUST_BE("bitrot", "off"), OPT_IGNORED("export"), OPT_IGNORED("signer-threads"),
+    OPT_ASKED(0, "bitrot"),
+    OPT_IGNORED("export"),
+    OPT_IGNORED("signer-threads"),
     OPT_END,
 };
 
 static const struct option leases_options[] = {
-    OPT_MUST_BE("leases", "off"),
+    OPT_ASKED(0, "leases"),
     OPT_IGNORED("lease-lock-recall-timeout"),
     OPT_END,
 };
 
 static const struct option marker_options[] = {
-    OPT_MUST_BE("xtime", "off"),       OPT_MUST_BE("gsync-force-xtime", "off"),
-    OPT_MUST_BE("quota", "off"),       OPT_MUST_BE("inode-quota", "off"),
-    OPT_IGNORED("volume-uuid"),        OPT_IGNORED("timestamp-file"),
-    OPT_IGNORED("quota-version"),      OPT_END,
+    OPT_ASKED(0, "xtime"),
+    OPT_ASKED(1, "gsync-force-xtime"),
+    OPT_ASKED(2, "quota"),
+    OPT_ASKED(3, "inode-quota"),
+    OPT_IGNORED("volume-uuid"),
+    OPT_IGNORED("timestamp-file"),
+    OPT_IGNORED("quota-version"),
+    OPT_END,
 };
 
 static const struct option quota_options[] = {
-    OPT_MUST_BE("server-quota", "off"), OPT_IGNORED("volume-uuid"),       OPT_IGNORED("timeout"),
-    OPT_IGNORED("deem-statfs"),         OPT_IGNORED("hard-timeout"),      OPT_IGNORED("soft-timeout"),
-    OPT_IGNORED("alert-time"),          OPT_IGNORED("default-soft-limit"), OPT_END,
+    OPT_ASKED(0, "server-quota"),
+    OPT_IGNORED("volume-uuid"),
+    OPT_IGNORED("timeout"),
+    OPT_IGNORED("deem-statfs"),
+    OPT_IGNORED("hard-timeout"),
+    OPT_IGNORED("soft-timeout"),
+    OPT_IGNORED("alert-time"),
+    OPT_IGNORED("default-soft-limit"),
+    OPT_END,
+};
+
+static const struct option sdfs_options[] = {
+    OPT_ASKED(0, "pass-through"),
+    OPT_END,
+};
+
+static const struct option namespace_options[] = {
+    OPT_ASKED(0, "tag-namespaces"),
+    OPT_END,
 };
 
 static const struct xlator_type not_built[] = {
-    {.name = "features/changelog", .options = changelog_options, .is_not_built = true},
-    {.name = "features/bitrot-stub", .options = bitrot_stub_options, .is_not_built = true},
-    {.name = "features/leases", .options = leases_options, .is_not_built = true},
-    {.name = "features/marker", .options = marker_options, .is_not_built = true},
-    {.name = "features/quota", .options = quota_options, .is_not_built = true},
+    {.name = "features/changelog",
+     .options = changelog_options,
+     .conf_size = sizeof(struct asked),
+     .is_not_built = true},
+    {.name = "features/bitrot-stub",
+     .options = bitrot_stub_options,
+     .conf_size = sizeof(struct asked),
+     .is_not_built = true},
+    {.name = "features/leases",
+     .options = leases_options,
+     .conf_size = sizeof(struct asked),
+     .is_not_built = true},
+    {.name = "features/marker",
+     .options = marker_options,
+     .conf_size = sizeof(struct asked),
+     .is_not_built = true},
+    {.name = "features/quota",
+     .options = quota_options,
+     .conf_size = sizeof(struct asked),
+     .is_not_built = true},
+    {.name = "features/sdfs",
+     .options = sdfs_options,
+     .conf_size = sizeof(struct asked),
+     .is_not_built = true},
+    {.name = "features/namespace",
+     .options = namespace_options,
+     .conf_size = sizeof(struct asked),
+     .is_not_built = true},
 };
 
 static const struct xlator_type *const built[] = {

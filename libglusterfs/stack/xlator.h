@@ -77,8 +77,8 @@ struct xlator_type {
      * call_stack_fork). Of other types a layer has one child at most, and a layer between it and the storage
      * that is left out is not in the way. */
     bool fans_out;
-    /* Not built: accepted only while its options leave it off (OPT_MUST_BE rows); then left out of the graph.
-     */
+    /* Not built: left out of the graph, whatever its options say. What they ask for in vain is told of
+     * (graph/unbuilt.h). */
     bool is_not_built;
     /* Answers changes before they are done, and tells by FLUSH what has become of them: such a layer answers
      * a FLUSH_OF_MOUNT itself. */

@@ -51,11 +51,11 @@ listens_or_ended() {
 }
 for option in 'worm off/worm on' 'read-only off/read-only on' 'server-quota off/server-quota on' \
     'bitrot disable/bitrot enable' 'leases off/leases on' 'cache-invalidation off/cache-invalidation on'; do
-    # An option that needs a layer which is not built has to be refused by name; one that is built may start.
+    # With --strict-features an option that needs a layer which is not built is refused by name; one that is built may start.
     changed "s/option ${option%/*}\$/option ${option#*/}/"
     name=${option%% *}
     rm -f "$T/port"
-    "$KILND" -N -f "$T/changed.vol" -l "$log" -p "$T/pid" --brick-port 0 --port-file "$T/port" \
+    "$KILND" -N --strict-features -f "$T/changed.vol" -l "$log" -p "$T/pid" --brick-port 0 --port-file "$T/port" \
         >"$T/said" 2>&1 </dev/null &
     pid=$!
     wait_for 120 "kilnd to listen or end" listens_or_ended "$pid"
@@ -74,6 +74,9 @@ for option in 'worm off/worm on' 'read-only off/read-only on' 'server-quota off/
         t "${option#*/}: is named" grep -q -- "$name" "$T/said"
     fi
 done
+
+changed 's/transport.socket.ssl-enabled .*$/x off/; s/option transport-type tcp/option transport-type tcp\n    option transport.socket.ssl-enabled on/'
+refuses 1 'ssl-enabled' "TLS, which is not built, without --strict-features" -f "$T/changed.vol" --brick-port 0
 
 python3 -c '
 import signal, socket

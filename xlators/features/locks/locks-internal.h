@@ -56,6 +56,7 @@ struct locks_conf {
     int64_t notify_contention_delay; /* seconds */
     int64_t client_limit;       /* locks, granted and waiting, of one client on this brick */
     int64_t client_inode_limit; /* ... on one inode */
+    char *asked[7];             /* for what is not built (graph/unbuilt.h) */
 };
 
 /* What the layer keeps of its brick. */

@@ -29,7 +29,7 @@
 static const struct option squota_options[] = {
     OPT_BOOL(struct squota_conf, passes_through, "pass-through", "on"),
     OPT_BOOL(struct squota_conf, cmd_from_all, "cmd-from-all-client", "off"),
-    OPT_MUST_BE("use-backend", "off"),
+    OPT_STR(struct squota_conf, use_backend, "use-backend", NULL), /* not built (graph/unbuilt.h) */
     OPT_IGNORED("no-distribute"), /* glusterd 11 writes it, and stock's layer does not know it either */
     OPT_END,
 };

@@ -45,7 +45,8 @@
 enum { SQUOTA_PID_PROVISIONER = -14 }; /* kadalu's: a user like others, but for what it may set */
 
 struct squota_conf {
-    bool passes_through, uses_backend, cmd_from_all;
+    bool passes_through, cmd_from_all;
+    char *use_backend; /* for what is not built */
 };
 
 struct squota_walk;
