@@ -109,13 +109,15 @@ struct listing {
     struct xlator *xl;
     struct call_stack *stk;
     enum index_virtual v;
-    struct dirent_entry **tail;
+    struct dirent_entry **tail, *last; /* taken; NULL: none yet */
     uint64_t left; /* of the reply's size */
     uint64_t at;   /* cookie of the last entry looked at */
     int count;
 };
 
-/* Base files are no entries. An old one that has lost its links but its own is of no use any more. */
+/* Base files are no entries. An old one is of no use any more. What the reader comes back with, the cookie of
+ * the entry before it, must not lead to a file that has been removed: tmpfs begins anew then, and the reader
+ * sees entries twice. So that cookie leads to what comes behind. */
 static bool
 is_hidden(struct listing *l, const struct linux_dirent64 *d, int fd)
 {
@@ -125,6 +127,8 @@ is_hidden(struct listing *l, const struct linux_dirent64 *d, int fd)
         return false;
     if (!index_is_base_name(type, d->name))
         return false;
+    if (l->last)
+        l->last->off = (uint64_t)d->off;
     if (!index_is_current_base(l->xl, type, d->name))
         (void)unlinkat(fd, d->name, 0); /* best effort: the next listing tries again */
     return true;
@@ -147,6 +151,7 @@ take(struct listing *l, const struct linux_dirent64 *d)
         .ino = d->ino, .off = (uint64_t)d->off, .name_len = (uint32_t)name_len, .name = name};
     *l->tail = e;
     l->tail = &e->next;
+    l->last = e;
     l->left -= cost;
     l->count++;
     return 1;
