@@ -296,6 +296,14 @@ START_TEST(virtual_names)
     ck_assert(memcmp(p->v.bytes, "/file:/dir/second", 17) == 0 ||
               memcmp(p->v.bytes, "/dir/second:/file", 17) == 0);
     call_end(&stk);
+    ck_assert_int_eq(get(file, "glusterfs.ancestry.path", 0, NULL), -ENODATA); /* build-pgfid is off */
+    ((struct posix_conf *)brick.xl.conf)->pgfid = true;
+    ck_assert_int_eq(get_call(&stk, file, "glusterfs.ancestry.path", 0), 17);
+    p = dict_find_text(stk.reply.dict, "glusterfs.ancestry.path");
+    ck_assert_ptr_nonnull(p);
+    ck_assert(memcmp(p->v.bytes, "/file:/dir/second", 17) == 0 ||
+              memcmp(p->v.bytes, "/dir/second:/file", 17) == 0);
+    call_end(&stk);
     ck_assert_int_eq(get(brick.root, "glusterfs.get_real_filename:FILE", 0, "file"), 4);
     ck_assert_int_eq(get(brick.root, "glusterfs.get_real_filename:none", 0, NULL), -ENODATA);
     ck_assert_int_eq(get(brick.root, "glusterfs.get_real_filename:.GLUSTERFS", 0, NULL), -ENODATA);

@@ -156,13 +156,6 @@ get_directory_path(struct answer *a)
     return n < 0 ? n : answer_text(a, path);
 }
 
-static ssize_t
-get_ancestry_path(struct answer *a)
-{
-    /* Files: only where pgfid is kept, which it is not here. */
-    return S_ISDIR(a->inode->type) ? get_directory_path(a) : -ENODATA;
-}
-
 struct joined {
     char *text;
     size_t len, size;
@@ -183,22 +176,40 @@ join_path(const char *path, size_t len, void *arg)
     return 0;
 }
 
+/* All paths of a file. 0, -ENODATA: none is stored. */
+static int
+join_stored_paths(struct answer *a, struct joined *j)
+{
+    j->size = 65536;
+    j->text = arena_alloc(&a->stk->arena, j->size);
+    if (j->text == NULL)
+        return -ENOMEM;
+    int err = each_stored_path(a, join_path, j);
+    return err ? err : j->len > 0 ? 0 : -ENODATA;
+}
+
+/* Of files only where storage.build-pgfid says that somebody wants it, as with stock. */
+static ssize_t
+get_ancestry_path(struct answer *a)
+{
+    struct joined j = {.separator = ":"};
+
+    if (S_ISDIR(a->inode->type))
+        return get_directory_path(a);
+    int err = posix_conf(a->xl)->pgfid ? join_stored_paths(a, &j) : -ENODATA;
+    return err ? err : answer_text(a, j.text);
+}
+
 static ssize_t
 get_gfid_to_path(struct answer *a)
 {
     const struct posix_conf *conf = posix_conf(a->xl);
-    struct joined j = {.size = 65536,
-                       .separator = conf->gfid2path_separator ? conf->gfid2path_separator : ":"};
+    struct joined j = {.separator = conf->gfid2path_separator ? conf->gfid2path_separator : ":"};
 
     if (S_ISDIR(a->inode->type))
         return get_directory_path(a);
-    j.text = arena_alloc(&a->stk->arena, j.size);
-    if (j.text == NULL)
-        return -ENOMEM;
-    int err = each_stored_path(a, join_path, &j);
-    if (err)
-        return err;
-    return j.len > 0 ? answer_bytes(a, DICT_PTR, j.text, j.len) : -ENODATA;
+    int err = join_stored_paths(a, &j);
+    return err ? err : answer_bytes(a, DICT_PTR, j.text, j.len);
 }
 
 /* For the self-heal daemon, which skips the entry without an answer. */
