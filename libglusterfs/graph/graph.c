@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/read-section.h"
@@ -683,6 +684,48 @@ dump_inodes(struct graph *g, struct dump *d)
     dump_line(d, "dentries", "%u", stats.dentries);
 }
 
+/* A brick with a million open files says how many there are, and lists so many. */
+enum { OPEN_INODES_MAX = 1000 };
+
+struct open_inodes {
+    struct dump *d;
+    const char *brick;
+    unsigned count;
+};
+
+static void
+dump_open_inode(struct inode *inode, void *ctx, void *arg)
+{
+    struct open_inodes *o = arg;
+    unsigned fds = atomic_load_explicit(&inode->open_fds, memory_order_relaxed);
+    int refs = atomic_load(&inode->refs.n) - 1; /* one is the walk's */
+
+    (void)ctx;
+    if (!fds || ++o->count > OPEN_INODES_MAX)
+        return;
+    dump_section(o->d, "conn.0.bound_xl.%s.active.%u", o->brick, o->count);
+    dump_line(o->d, "gfid", "%s", GFID(&inode->gfid));
+    dump_line(o->d, "nlookup", "1");
+    dump_line(o->d, "fd-count", "%u", fds);
+    dump_line(o->d, "active-fd-count", "%u", fds);
+    dump_line(o->d, "ref", "%d", refs > 0 ? refs : 0);
+    dump_line(o->d, "ia_type", "%d", S_ISDIR(inode->type) ? 2 : S_ISREG(inode->type) ? 1 : 3);
+}
+
+/* Objects that clients have open, in the sections that stock has. The storage, which is the last layer, has a
+ * context of each. */
+static void
+dump_open_inodes(struct graph *g, struct dump *d)
+{
+    struct open_inodes o = {d, g->name, 0};
+
+    inode_table_each(g->inodes, &g->layers[g->layer_count - 1], dump_open_inode, &o);
+    dump_section(d, "conn.0.bound_xl.%s", g->name);
+    dump_line(d, "open-inodes", "%u", o.count);
+    if (o.count > OPEN_INODES_MAX)
+        dump_line(d, "open-inodes-listed", "%u", OPEN_INODES_MAX);
+}
+
 static void
 dump_unbuilt(const struct unbuilt_feature *f, void *arg)
 {
@@ -713,4 +756,6 @@ graph_dump(struct graph *g, struct dump *d)
         xl->type->dump(xl, d);
         read_section_end();
     }
+    if (!(d->leaves_out & DUMP_INODES))
+        dump_open_inodes(g, d);
 }
