@@ -57,13 +57,17 @@ squota_settle(struct squota *q, struct squota_inode *ctx, int64_t bytes)
     ns->used += delta;
     ctx->charge = bytes;
     ctx->is_known = true;
+    squota_forget_ahead(ctx);
+    if (S_ISREG(ctx->inode->type) && !ctx->is_allotted && bytes > round_up(ctx->size))
+        ctx->ahead = bytes - round_up(ctx->size);
+    ns->ahead += ctx->ahead;
 }
 
 static void
 settle_as(struct squota *q, struct squota_inode *ctx, const struct posix_allotted *found)
 {
-    squota_settle(q, ctx, found->bytes);
     ctx->size = found->is_file ? found->size : 0;
+    squota_settle(q, ctx, found->bytes);
 }
 
 /* What an iatt tells: the blocks of a file up to its end. */
@@ -222,8 +226,9 @@ bytes_needed(const struct squota_inode *ctx, const struct squota_need *need)
     bool ends = need->offset + need->bytes <= INT64_MAX - BLOCK && need->bytes <= INT64_MAX - BLOCK;
     int64_t end = ends ? round_up((int64_t)(need->offset + need->bytes)) : INT64_MAX;
     int64_t whole = end - (int64_t)(need->offset / BLOCK * BLOCK);
-    bool is_dense = ctx->charge >= round_up(ctx->size) && (int64_t)need->offset <= round_up(ctx->size);
-    int64_t grows = end > ctx->charge ? end - ctx->charge : 0;
+    int64_t size = round_up(ctx->size), has = ctx->is_allotted ? ctx->charge : size;
+    bool is_dense = ctx->charge >= size && (int64_t)need->offset <= size;
+    int64_t grows = end > has ? end - has : 0;
 
     return is_dense && grows < whole ? grows : whole;
 }
@@ -232,7 +237,8 @@ bytes_needed(const struct squota_inode *ctx, const struct squota_need *need)
 static bool
 fits(const struct squota *q, const struct squota_ns *ns, int64_t needs)
 {
-    int64_t total = ns->used;
+    /* What the file system has allotted ahead it gives back. What is written there is a need of its own. */
+    int64_t total = ns->used - ns->ahead;
 
     if (needs <= 0 || ns->limit <= 0 || q->is_check_off)
         return true;
@@ -292,6 +298,7 @@ try_begin(struct squota *q, struct squota_inode *ctx, struct beginning *b)
     if (b->is_in && !ctx->is_known) {
         err = -EAGAIN;
     } else if (b->is_in) {
+        ctx->is_allotted |= b->need && b->need->allots;
         b->reserved = bytes_needed(ctx, b->need);
         if (b->is_checked && !fits(q, ctx->ns, b->reserved))
             err = -EDQUOT;
@@ -338,9 +345,9 @@ charge_told(struct squota *q, struct squota_inode *ctx, const struct iatt *after
 
     if (!S_ISREG(after->mode))
         return;
-    if (told > ctx->charge || size < ctx->size)
-        squota_settle(q, ctx, told);
+    bool shrinks = size < ctx->size;
     ctx->size = size;
+    squota_settle(q, ctx, told > ctx->charge || shrinks ? told : ctx->charge);
 }
 
 void
@@ -411,6 +418,31 @@ squota_made(struct xlator *xl, struct squota_inode *parent, unsigned slot, const
     inode_unref(inode);
 }
 
+/* Under the lock: the object is charged to another namespace from now on; NULL: to none. */
+static void
+move_to(struct squota *q, struct squota_inode *ctx, struct squota_ns *to)
+{
+    int64_t charge = ctx->charge;
+
+    if (ctx->ns) {
+        if (ctx->is_known)
+            squota_settle(q, ctx, 0);
+        ctx->ns->reserved -= ctx->reserved;
+    }
+    squota_slot_give(q->state, ctx->slot);
+    ctx->slot = 0;
+    ctx->ns = to;
+    ctx->charge = 0;
+    ctx->generation = q->generation;
+    if (to) {
+        to->reserved += ctx->reserved;
+        if (ctx->is_queued || ctx->flying)
+            take_slot(q, ctx);
+        if (ctx->is_known)
+            squota_settle(q, ctx, charge);
+    }
+}
+
 void
 squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
 {
@@ -421,8 +453,13 @@ squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
     if (!ctx)
         return;
     pthread_mutex_lock(&q->lock);
-    bool is_at_rest = !ctx->flying && !ctx->is_queued;
-    if (is_at_rest && ctx->generation != q->generation) {
+    /* A folder was marked since, which may be above it. */
+    if (ctx->generation != q->generation && (ctx->is_queued || ctx->flying)) {
+        if (ctx->ns != ns)
+            move_to(q, ctx, ns);
+        ctx->generation = q->generation;
+    } else if (ctx->generation != q->generation) {
+        squota_forget_ahead(ctx);
         ctx->ns = ns;
         ctx->generation = q->generation;
         ctx->is_known = false;
@@ -451,23 +488,6 @@ squota_moved(struct xlator *xl, struct squota_inode *ctx, struct squota_ns *to)
     struct squota *q = squota_of(xl);
 
     pthread_mutex_lock(&q->lock);
-    int64_t charge = ctx->charge;
-    if (ctx->ns) {
-        if (ctx->is_known)
-            squota_settle(q, ctx, 0);
-        ctx->ns->reserved -= ctx->reserved;
-    }
-    squota_slot_give(q->state, ctx->slot);
-    ctx->slot = 0;
-    ctx->ns = to;
-    ctx->charge = 0;
-    ctx->generation = q->generation;
-    if (to) {
-        to->reserved += ctx->reserved;
-        if (ctx->is_queued || ctx->flying)
-            take_slot(q, ctx);
-        if (ctx->is_known)
-            squota_settle(q, ctx, charge);
-    }
+    move_to(q, ctx, to);
     pthread_mutex_unlock(&q->lock);
 }

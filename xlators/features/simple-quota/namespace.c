@@ -217,6 +217,7 @@ set_ns(struct squota *q, struct squota_inode *ctx, struct squota_ns *ns, unsigne
         if (ctx->ns != ns) {
             if (ctx->ns && ctx->is_known)
                 squota_settle(q, ctx, 0);
+            squota_forget_ahead(ctx);
             ctx->is_known = false;
             ctx->ns = ns;
         }

@@ -107,7 +107,8 @@ squota_writev(struct xlator *xl, struct call_stack *stk)
 static xl_verdict
 squota_allot(struct xlator *xl, struct call_stack *stk)
 {
-    const struct squota_need need = {.offset = stk->call.offset, .bytes = stk->call.size};
+    const struct squota_need need = {
+        .offset = stk->call.offset, .bytes = stk->call.size, .allots = stk->call.fop == FOP_fallocate};
 
     return change_of(xl, stk, stk->call.loc.inode, &need, data_changed);
 }
@@ -749,6 +750,7 @@ forget_slot(struct inode *inode, void *ctx, void *arg)
 
     (void)inode;
     pthread_mutex_lock(&q->lock);
+    squota_forget_ahead(si);
     si->slot = 0;
     si->is_known = false;
     pthread_mutex_unlock(&q->lock);
@@ -891,8 +893,12 @@ squota_reconfigured(struct xlator *xl, const void *old)
 static void
 squota_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
 {
-    (void)xl;
+    struct squota *q = squota_of(xl);
+
     (void)inode;
+    pthread_mutex_lock(&q->lock);
+    squota_forget_ahead(ctx);
+    pthread_mutex_unlock(&q->lock);
     mem_put(ctx);
 }
 

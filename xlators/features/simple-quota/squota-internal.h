@@ -60,6 +60,7 @@ struct squota_ns {
     int64_t limit;       /* bytes; 0 or less: none */
     int64_t used;        /* bytes, charged */
     int64_t reserved;    /* bytes that running changes may add */
+    int64_t ahead;       /* of `used`: allotted to files beyond their ends, unasked */
     int64_t told_total, told_at; /* of all bricks, and `used` when that was told; told_total < 0: never */
     int64_t stored;      /* what the xattr says */
     bool is_gone;        /* the folder was removed */
@@ -77,7 +78,8 @@ struct squota_inode {
     bool is_queued;       /* on squota.queue, which then has a reference to the inode */
     uint32_t changed_s;   /* when its last change began: seconds of CLOCK_MONOTONIC */
     int64_t charge;       /* bytes */
-    int64_t reserved;     /* of the namespace's, by changes of this object */
+    int64_t reserved, ahead; /* of the namespace's, by this object */
+    bool is_allotted;     /* a client has asked for blocks beyond its end */
     int64_t made;         /* the charge when it was met first: what a new object had, for squota_made() */
     int64_t size;         /* a file's, at the last look */
     struct inode *inode;  /* no reference, unless is_queued */
@@ -183,6 +185,7 @@ int squota_run(struct xlator *xl, struct call_stack *stk);
 struct squota_need {
     int64_t fixed;
     uint64_t offset, bytes;
+    bool allots; /* also beyond the file's end */
 };
 /* A change of the object begins. NULL with *err 0: it is in no namespace, and there is nothing to end.
  * -EDQUOT: the limit is in the way, and the caller is a user. *reserved: for squota_end(). May call the
@@ -214,6 +217,14 @@ void squota_wake(struct squota *q);
 void squota_moved(struct xlator *xl, struct squota_inode *ctx, struct squota_ns *to);
 /* Under the lock: the object is charged `bytes` from now on. */
 void squota_settle(struct squota *q, struct squota_inode *ctx, int64_t bytes);
+/* Under the lock: what it has beyond its end is not its namespace's any more. */
+static inline void
+squota_forget_ahead(struct squota_inode *ctx)
+{
+    if (ctx->ns)
+        ctx->ns->ahead -= ctx->ahead;
+    ctx->ahead = 0;
+}
 static inline bool
 squota_is_checked(const struct caller *c)
 {
