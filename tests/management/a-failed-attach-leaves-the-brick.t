@@ -41,9 +41,9 @@ print(r.opaque().decode() if op_ret else "")
 PY
 }
 volfile=$(ls /var/lib/glusterd/vols/v/v.*.vol | head -1)
-sed 's/option changelog-notification off/&\n    option changelog on/' "$volfile" >"$T/${volfile##*/}"
+sed 's/option transport.socket.ssl-enabled off/option transport.socket.ssl-enabled on/' "$volfile" >"$T/${volfile##*/}"
 said=$(attach "$T/${volfile##*/}")
-t "the attach of a bad volfile is refused by name: $said" grep -q changelog <<<"$said"
+t "the attach of a volfile that asks for TLS is refused by name: $said" grep -q ssl-enabled <<<"$said"
 sed 's,type features/trash,type features/unheard-of,' "$volfile" >"$T/${volfile##*/}"
 said=$(attach "$T/${volfile##*/}")
 t "that of one with an unknown type, too: $said" grep -q unheard-of <<<"$said"
