@@ -740,7 +740,7 @@ START_TEST(a_layer_that_is_not_built_is_told)
     waits = logged("layer-waits");
     ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, &off, 1), error, sizeof error), 0);
     ck_assert_uint_eq(logged("layer-refused"), refused + 1);
-    ck_assert_uint_eq(logged("layer-waits"), waits + 1); /* upcall goes; what is off does not come */
+    ck_assert_uint_eq(logged("layer-waits"), waits + 1); /* upcall goes; a layer that is off does not come */
     ck_assert_int_eq(bricks_follow_volfile(comes, stack_volfile(comes, &trace, 1), error, sizeof error), 0);
     ck_assert_uint_eq(logged("layer-refused"), refused + 1);
     ck_assert_int_eq(bricks_detach(comes), 0);

@@ -194,7 +194,7 @@ brick_place_make(const struct volume *v, const struct volume_brick *b, struct pr
 {
     if (b->made && mkdir(b->path, 0755) < 0)
         return no_brick(b->path, strerror(errno), -errno, why);
-    /* Whoever may write the folder above can put something else in its place meanwhile. */
+    /* A user who may write the folder above can put something else in its place meanwhile. */
     int fd = b->made ? own_dir_open(b->path, 0755)
                      : open(b->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int err = fd >= 0 ? mark(fd, v) : b->made ? fd : -errno;
@@ -240,7 +240,7 @@ brick_place_unmake(const struct volume *v, const struct volume_brick *b, struct 
 
     if (err)
         return problem_set(why, err, "%s: its volume id could not be removed: %s", b->path, strerror(-err));
-    /* One without an id was made, and the process died before it got one. */
+    /* A brick folder without an id: the process died between the mkdir and the id. */
     if (is_bare && b->made && rmdir(b->path) < 0 && errno != ENOTEMPTY && errno != ENOENT)
         return problem_set(why, -errno, "%s could not be removed: %s", b->path, strerror(errno));
     return 0;

@@ -203,7 +203,7 @@ ended(struct pump *p, const struct pump_result *r, void *arg)
         pump_unref(mine);
 }
 
-/* What fails again and again is logged once. */
+/* A failure that repeats is logged once. */
 static bool
 is_first_failure(const struct heal_daemon *d)
 {

@@ -103,7 +103,7 @@ describe_unbuilt(const struct unbuilt_feature *f, void *arg)
         arg, json_pack("{ss ss ss}", "layer", f->layer, "option", f->option, "without", f->without));
 }
 
-/* What the volume asks for and the brick has not got. */
+/* The features that the volume asks for and that the brick has not built. */
 static json_t *
 list_unbuilt(const struct graph *g)
 {

@@ -77,7 +77,7 @@ asks(const struct unbuilt_feature *f, const char *value)
 
 /* ---- of a section ---------------------------------------------------------------------------- */
 
-/* What it says last; NULL: nothing. */
+/* The last value that the volfile gives the key; NULL: none. */
 static const struct option_value *
 given_last(const struct volfile_section *s, const char *key)
 {

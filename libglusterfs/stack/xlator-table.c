@@ -11,7 +11,7 @@ extern const struct xlator_type storage_posix_xlator, features_locks_xlator, fea
     features_barrier_xlator, features_upcall_xlator, features_arbiter_xlator, performance_io_threads_xlator,
     features_trash_xlator, features_simple_quota_xlator, debug_io_stats_xlator, protocol_server_xlator;
 
-/* What the rows of graph/unbuilt.c look at. */
+/* The options that the rows of graph/unbuilt.c look at. */
 struct asked {
     char *for_it[4];
 };

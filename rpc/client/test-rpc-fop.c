@@ -175,7 +175,7 @@ START_TEST(small_ones)
 }
 END_TEST
 
-/* What the kernel takes from no FUSE server, and what would be no failure, is EIO. */
+/* An errno that the kernel takes from no FUSE server, or that means no failure, becomes EIO. */
 START_TEST(numbers_that_are_no_errno)
 {
     static const struct {

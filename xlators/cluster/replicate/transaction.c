@@ -502,7 +502,7 @@ transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const
     return err ? -err : -ENOTCONN;
 }
 
-/* Who is accused that is not yet, or no more, and by which of the name's indices it is found. */
+/* The accusations to add or take back, and the name's index entry by which healers find them. */
 static struct marks
 marks_after(const struct transaction *t, unsigned n)
 {

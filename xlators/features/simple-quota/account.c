@@ -46,7 +46,7 @@ void
 squota_settle(struct squota *q, struct squota_inode *ctx, int64_t bytes)
 {
     struct squota_ns *ns = ctx->ns;
-    /* While the namespace is counted, what was not met yet is not in its usage. */
+    /* While the namespace is counted, its usage lacks the objects that were not met yet. */
     bool is_new = ns->walk && squota_walk_counts(ns->walk, &ctx->inode->gfid);
     int64_t delta = is_new ? bytes : bytes - ctx->charge;
 
