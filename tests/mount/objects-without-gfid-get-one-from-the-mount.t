@@ -30,6 +30,11 @@ same_gfid() {
     [[ $(grep -c . <<<"$gfids") == "$count" && $(sort -u <<<"$gfids" | grep -c .) == 1 ]] || { echo "$gfids"; return 1; }
 }
 
+# All objects that stand on the bricks have stood there for a second: a brick takes a younger one without a gfid for one that is being made.
+are_old() {
+    [[ -z $(find "${bricks[@]}" -newerct '1 second ago' -print -quit) ]]
+}
+
 is_read() {
     [[ $(cat "$1" 2>&1) == "$2" ]]
 }
@@ -75,6 +80,7 @@ for layout in ${KILN_LAYOUTS:-1x1 2x1 1x2 2x2 arbiter}; do
     done
     echo alone >"${bricks[0]}/alone"
     mkdir "${bricks[0]}/alone-folder"
+    wait_for 60 "the objects to be a second old" are_old
     volume_start "$vol"
     mount_kiln "$vol" "$mnt" --statedump-dir "$T/dumps"
     [[ $size == 1 ]] || wait_for 240 "the mount's bricks" children_up "${#bricks[@]}"
