@@ -69,15 +69,15 @@ static const struct option client_options[] = {
 
 /* ---- telling those above --------------------------------------------------------------------- */
 
-/* The same news twice is none. */
+/* The same news twice is none; nor is the end of a connection on which the brick has refused this client. */
 static void
 tell(struct client *c, enum child_event event)
 {
     pthread_mutex_lock(&c->lock);
-    bool is_news = !c->has_told || c->told != event;
+    bool is_news = !c->has_told || (c->told != event && !(c->told == CHILD_REFUSED && event == CHILD_DOWN));
 
     c->has_told = true;
-    c->told = event;
+    c->told = is_news ? event : c->told;
     pthread_mutex_unlock(&c->lock);
     if (is_news)
         xlator_tell_parent(c->xl, event);
