@@ -19,7 +19,8 @@ struct kiln_options kiln_options = {.socket = FRONT_SOCKET};
 static const char *
 prefix_of(const struct verb *v)
 {
-    static const char *const alone[] = {"mount", "umount", "top", "bench", "explain", "completion"};
+    static const char *const alone[] = {"mount", "umount", "top",     "bench",
+                                        "pools", "explain", "completion"};
 
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
         if (strcmp(v->name, alone[i]) == 0)

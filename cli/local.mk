@@ -13,6 +13,7 @@ kiln_SOURCES = \
 	cli/kiln.c \
 	cli/kiln.h \
 	cli/mount.c \
+	cli/pools.c \
 	cli/printable.c \
 	cli/printable.h \
 	cli/show.c \

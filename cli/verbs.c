@@ -79,6 +79,18 @@ const struct verb verbs[] = {
      "by; q: the end. "
      "--once: the figures of one second, and done; so it is with --json.",
      0, -1, top},
+    {"pools", "[mount DIR] [set OPTION VALUE | trim [soft|hard]]",
+     "Memory pools: figures, options, and memory given back now",
+     "Of kilnd, or with mount DIR of the kiln-mount that serves DIR. Options: sweep (the period N of the "
+     "sweeper,\n"
+     "as 10s; what was idle for 2N is given back), release drop|keep (empty spans), cap (bytes cached, as "
+     "64M),\n"
+     "stacks age|drop|keep (those of coroutines). They last until the process ends; --pool-option sets them "
+     "at\n"
+     "its start. trim soft: all that is cached goes; hard: also free pages between live objects, and what "
+     "malloc\n"
+     "keeps.",
+     0, 6, pools},
     {"explain", "FILE", "What a statedump means: what waits on what, where memory is",
      "FILE is what kiln statedump has had written, or an answer of /statedump.json; - is standard input.\n"
      "kilnd is not asked.",

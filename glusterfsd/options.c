@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coro/pool-control.h"
 #include "glusterfsd/kilnd.h"
 #include "volumes/front.h"
 
@@ -20,6 +21,7 @@ enum {
     KEY_PORT_FILE,
     KEY_DUMP_DIR,
     KEY_POOLS,
+    KEY_POOL_OPTION,
     KEY_MANAGEMENT,
     KEY_METRICS,
     KEY_STATE,
@@ -57,6 +59,11 @@ static const struct argp_option table[] = {
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0,
      "Where SIGUSR1 writes statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
+    {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,
+     "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; may be given again. kiln pools "
+     "changes "
+     "them while kilnd runs",
+     0},
     {"state", KEY_STATE, "DIR", OPTION_ARG_OPTIONAL,
      "Keep volumes in this folder (default: " STATE_DIR_DEFAULT
      ") and serve them, without a glusterd: kiln(8) makes them",
@@ -218,6 +225,13 @@ state_dir(struct argp_state *state, const char *arg)
     return next;
 }
 
+static void
+set_pool_option(struct argp_state *state, const char *text)
+{
+    if (pool_control_set(text))
+        argp_error(state, "--pool-option %s: expected %s", text, pool_control_expected(text));
+}
+
 static error_t
 take(int key, char *arg, struct argp_state *state)
 {
@@ -238,6 +252,9 @@ take(int key, char *arg, struct argp_state *state)
     case KEY_PROCESS_NAME:
         if (strcmp(arg, "brick") != 0)
             argp_error(state, "--process-name %s: expected brick", arg);
+        break;
+    case KEY_POOL_OPTION:
+        set_pool_option(state, arg);
         break;
     case KEY_STRICT:
         o->is_strict = true;

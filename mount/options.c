@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "coro/pool-control.h"
 #include "mount/kiln-mount.h"
 #include "rpc/client/glusterd-calls.h"
 
@@ -24,6 +25,7 @@ enum {
     KEY_FS_NAME,
     KEY_DUMP_DIR,
     KEY_POOLS,
+    KEY_POOL_OPTION,
     KEY_XLATOR,
     KEY_VOLUME,
     KEY_SERVER_PORT,
@@ -98,6 +100,11 @@ static const struct argp_option table[] = {
      "the source that the mount table shows (HOST:/VOLUME, or the volfile's path)", 0},
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "where SIGUSR1 writes (/var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
+    {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,
+     "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; may be given again. kiln pools "
+     "changes "
+     "them while the mount is there",
+     0},
     {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "over what the volfile says", 0},
     NOT_BUILT("aux-gfid-mount"),
     NOT_BUILT("worm"),
@@ -349,6 +356,10 @@ take_other(int key, char *arg, struct argp_state *state)
         break;
     case KEY_READ_ONLY:
         o->is_read_only = true;
+        break;
+    case KEY_POOL_OPTION:
+        if (pool_control_set(arg))
+            argp_error(state, "--pool-option %s: expected %s", arg, pool_control_expected(arg));
         break;
     case KEY_XLATOR:
         add_xlator_option(o, arg, state);

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "coro/pool-control.h"
 #include "glusterfsd/http.h"
+#include "log/log.h"
 #include "volumes/verbs-internal.h"
 
 static const char *dump_dir; /* written before the last of these, only read after it, as the next */
@@ -78,33 +80,84 @@ verb_version(json_t *args, json_t **out, struct problem *why)
     return 0;
 }
 
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+/* All of them, or the first that is wrong is told. */
+static int
+set_pool_options(json_t *options, struct problem *why)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(options, key, value)
+    {
+        char text[128];
+
+        snprintf(text, sizeof text, "%.40s=%.60s", key,
+                 json_is_string(value) ? json_string_value(value) : "");
+        if (pool_control_set(text)) {
+            problem_set(why, -EINVAL, "the pools do not take %s", text);
+            problem_expected(why, "%s", pool_control_expected(text));
+            return why->err;
+        }
+        log_event(LOG_INFO, NULL, "pools-set-by-verb", "memory pools: %s", text);
+    }
+    return 0;
+}
+
+static int
+verb_pools(json_t *args, json_t **out, struct problem *why)
+{
+    json_t *options = NULL;
+    const char *trim = NULL;
+    size_t bytes = 0;
+
+    if (verbs_get_args(args, why, "{s?o s?s}", "set", &options, "trim", &trim, NULL) ||
+        set_pool_options(options, why))
+        return why->err;
+    if (trim && strcmp(trim, "soft") != 0 && strcmp(trim, "hard") != 0) {
+        problem_set(why, -EINVAL, "trim %.40s is not built", trim);
+        problem_expected(why, "soft or hard");
+        return why->err;
+    }
+    if (trim)
+        bytes = pool_control_trim(*trim == 'h');
+    char *text = pool_control_json();
+    json_t *figures = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    *out = figures ? json_pack("{sI so}", "returned_bytes", (json_int_t)bytes, "figures", figures) : NULL;
+    return 0;
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
     int (*run)(json_t *args, json_t **out, struct problem *why);
+    bool is_of_process; /* answered also where no volumes are kept */
 } verbs[] = {
-    {"statedump", verb_statedump},
-    {"version", verb_version},
-    {"volume-add-brick", verb_add_bricks},
-    {"volume-check", verb_check},
-    {"volume-clear-locks", verb_clear_locks},
-    {"volume-create", verb_create},
-    {"volume-delete", verb_delete},
-    {"volume-get", verb_get},
-    {"volume-heal", verb_heal},
-    {"volume-info", verb_info},
-    {"volume-list", verb_list},
-    {"volume-mount", verb_mount},
-    {"volume-profile", verb_profile},
-    {"volume-remove-brick", verb_remove_bricks},
-    {"volume-replace-brick", verb_replace_brick},
-    {"volume-reset", verb_reset},
-    {"volume-reset-brick", verb_reset_brick},
-    {"volume-set", verb_set},
-    {"volume-start", verb_start},
-    {"volume-status", verb_status},
-    {"volume-stop", verb_stop},
+    {"pools", verb_pools, true},
+    {"statedump", verb_statedump, false},
+    {"version", verb_version, false},
+    {"volume-add-brick", verb_add_bricks, false},
+    {"volume-check", verb_check, false},
+    {"volume-clear-locks", verb_clear_locks, false},
+    {"volume-create", verb_create, false},
+    {"volume-delete", verb_delete, false},
+    {"volume-get", verb_get, false},
+    {"volume-heal", verb_heal, false},
+    {"volume-info", verb_info, false},
+    {"volume-list", verb_list, false},
+    {"volume-mount", verb_mount, false},
+    {"volume-profile", verb_profile, false},
+    {"volume-remove-brick", verb_remove_bricks, false},
+    {"volume-replace-brick", verb_replace_brick, false},
+    {"volume-reset", verb_reset, false},
+    {"volume-reset-brick", verb_reset_brick, false},
+    {"volume-set", verb_set, false},
+    {"volume-start", verb_start, false},
+    {"volume-status", verb_status, false},
+    {"volume-stop", verb_stop, false},
 };
 
 static int
@@ -131,13 +184,14 @@ int
 verbs_run(const char *verb, const char *body, size_t bytes, json_t **out, struct problem *why)
 {
     *out = NULL;
-    if (atomic_load(&brick_port) == 0)
-        return problem_set(why, -EAGAIN,
-                           "this kilnd is starting, or keeps no volumes (it was started without --state)");
+    bool has_volumes = atomic_load(&brick_port) != 0;
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(verbs[i].name, verb) == 0)
+        if (strcmp(verbs[i].name, verb) == 0 && (has_volumes || verbs[i].is_of_process))
             return run_verb(i, body, bytes, out, why);
     }
+    if (!has_volumes)
+        return problem_set(why, -EAGAIN,
+                           "this kilnd is starting, or keeps no volumes (it was started without --state)");
     problem_set(why, -ENOSYS, "kilnd %s does not know '%.80s'", PACKAGE_VERSION, verb);
     problem_expected(why, "a kiln of the same version");
     return why->err;

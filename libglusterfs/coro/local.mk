@@ -12,12 +12,19 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/coro/stack-pool.c \
 	libglusterfs/coro/stack-slab.c \
 	libglusterfs/coro/stack-dump.c
+# What operators set and see of both.
+libglusterfs_la_SOURCES += \
+	libglusterfs/coro/pool-control.c \
+	libglusterfs/coro/pool-control.h
 
 check_PROGRAMS += \
 	libglusterfs/coro/test-coroutine \
 	libglusterfs/coro/test-coroutine-ucontext \
 	libglusterfs/coro/test-stack-pool \
-	libglusterfs/coro/test-stack-refuse
+	libglusterfs/coro/test-stack-refuse \
+	libglusterfs/coro/test-pool-control
+libglusterfs_coro_test_pool_control_SOURCES = libglusterfs/coro/test-pool-control.c $(TEST_MEM_SHARED)
+libglusterfs_coro_test_pool_control_LDADD = $(JANSSON_LIBS) $(TEST_LIBS)
 libglusterfs_coro_test_stack_pool_SOURCES = libglusterfs/coro/test-stack-pool.c
 libglusterfs_coro_test_stack_pool_LDADD = $(TEST_LIBS)
 libglusterfs_coro_test_stack_refuse_SOURCES = libglusterfs/coro/test-stack-refuse.c $(TEST_MEM_SHARED)

@@ -19,6 +19,38 @@ enum { BYTES_DEFAULT = 64 << 10, BYTES_MIN = 16 << 10, BYTES_MAX = 16 << 20, CAP
 pthread_mutex_t stack_pools_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct stack_pool *stack_pools;
 
+/* ---- policy ---------------------------------------------------------------------------------- */
+
+static const char *const policy_words[] = { "age", "keep", "drop" };
+enum { POLICY_AGE, POLICY_KEEP, POLICY_DROP };
+static int policy; /* set and read by any thread, relaxed: the next release or sweep follows it */
+
+int
+stack_pools_set_policy(const char *word)
+{
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(word, policy_words[i]) != 0)
+            continue;
+        MEM_WRITE(policy, i);
+        mem_sweeper_rouse();
+        return 0;
+    }
+    return -EINVAL;
+}
+
+const char *
+stack_pools_policy(void)
+{
+    return policy_words[MEM_READ(policy)];
+}
+
+/* A sweep leaves the cached stacks as they are. */
+static bool
+sweep_keeps(void)
+{
+    return MEM_READ(mem_set.keeps) || MEM_READ(policy) == POLICY_KEEP;
+}
+
 /* ---- lists; pool.lock held ------------------------------------------------------------------- */
 
 static void
@@ -334,6 +366,43 @@ bad_release(const struct stack *s, const struct stack_pool *p)
         abort();
 }
 
+/* The pages of a stack in state DROPPING go back, and it is bare. slow is held meanwhile, as by a sweep: then
+ * a stack_take() that finds none waits for this one. */
+static void
+drop_one(struct stack_pool *p, struct stack *s)
+{
+    struct stack_bits bits = { 0 };
+
+    bits.word[s->index / 64] = (uint64_t)1 << (s->index % 64);
+    (void)stack_slab_drop(s->slab, &bits);
+    mem_lock(&p->lock);
+    bare_put(p, s);
+    p->dropping--;
+    p->dropped++;
+    mem_unlock(&p->lock);
+}
+
+/* Under the policy drop. False: the pool keeps no stacks anyway. */
+static bool
+release_dropped(struct stack_pool *p, struct stack *s)
+{
+    pthread_mutex_lock(&p->slow);
+    mem_lock(&p->lock);
+    bool drops = s->state == STACK_LIVE && !p->is_direct && !p->is_dying;
+    if (drops) {
+        p->live--;
+        p->dropping++;
+        s->state = STACK_DROPPING;
+    }
+    mem_unlock(&p->lock);
+    if (drops) {
+        MEM_LSAN_UNROOT(s->low, (size_t)(s->top - s->low));
+        drop_one(p, s);
+    }
+    pthread_mutex_unlock(&p->slow);
+    return drops;
+}
+
 void
 stack_release(struct stack *s)
 {
@@ -342,6 +411,10 @@ stack_release(struct stack *s)
     bool is_last;
 
     MEM_ASAN_SHOW(s->low, (size_t)(s->top - s->low)); /* frames that were left behind */
+    if (MEM_UNLIKELY(MEM_READ(policy) == POLICY_DROP) && release_dropped(p, s)) {
+        mem_sweeper_rouse(); /* a slab that is bare now is to be unmapped */
+        return;
+    }
     mem_lock(&p->lock);
     if (MEM_UNLIKELY(s->state != STACK_LIVE)) {
         mem_unlock(&p->lock);
@@ -459,7 +532,7 @@ sweep_slabs(struct stack_pool *p, int level, bool all)
 static size_t
 pool_sweep(struct stack_pool *p, int level)
 {
-    bool keeps = MEM_READ(mem_set.keeps);
+    bool keeps = level == 0 ? sweep_keeps() : MEM_READ(mem_set.keeps);
     bool all = level >= 2;
     struct stack_slab *gone = NULL;
     size_t bytes = 0;
@@ -496,7 +569,7 @@ follow_quiet(void)
 
     pthread_mutex_lock(&stack_pools_mutex);
     for (struct stack_pool *p = stack_pools; p && quiet; p = p->next) {
-        if (p->is_direct || mem_set.keeps)
+        if (p->is_direct || sweep_keeps())
             continue;
         mem_lock(&p->lock);
         quiet = !p->cached && !(p->room_last && p->room_last->nbare == p->room_last->n);
@@ -606,6 +679,7 @@ stack_pool_destroy(struct stack_pool *p)
         }
     }
     pthread_mutex_unlock(&stack_pools_mutex);
+    pthread_mutex_lock(&p->slow); /* no release drops pages now */
     mem_lock(&p->lock);
     while (p->oldest) {
         struct stack *s = p->oldest;
@@ -617,6 +691,7 @@ stack_pool_destroy(struct stack_pool *p)
     p->is_dying = true;
     live = p->live;
     mem_unlock(&p->lock);
+    pthread_mutex_unlock(&p->slow);
     unmap_list(gone);
     if (!live)
         pool_free(p);

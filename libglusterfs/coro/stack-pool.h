@@ -106,6 +106,14 @@ void stack_pool_stats(struct stack_pool *p, struct stack_pool_stats *out);
  * stacks, in which no sweep goes on. */
 size_t stack_pool_resident(struct stack_pool *p);
 
+/* What happens to the stacks that are released, in all pools from now on; any thread:
+ *   age   kept warm; a sweep gives back the pages of those that were already cold (default)
+ *   keep  kept; only a trim gives their pages back
+ *   drop  the pages go back at each release, for some microseconds
+ * 0, or -EINVAL for another word. */
+int stack_pools_set_policy(const char *word);
+const char *stack_pools_policy(void);
+
 /* Every pool's figures as key and value, for a statedump; key "-----" comes before each. fn must not use
  * stack pools. */
 void stack_pools_dump(mem_dump_fn fn, void *arg);

@@ -2,9 +2,11 @@
 /* Extended attributes. What belongs to the volume is nobody's to change; what needs a layer or an option that
  * is not there is not on this file system. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
 
+#include "coro/pool-control.h"
 #include "data/dict.h"
 #include "xlators/mount/fuse/fuse-internal.h"
 
@@ -48,6 +50,55 @@ rule(fuse_req_t req, const char *name, bool sets)
     return 0;
 }
 
+/* ---- the process's own: kiln pools ----------------------------------------------------------- */
+
+#define POOLS_NAME "trusted.kiln.pools"
+
+/* Root's orders to the pools of this process; the kernel lets root alone use trusted names. */
+static bool
+set_pools(fuse_req_t req, const char *name, const char *value, size_t size)
+{
+    char order[64];
+
+    if (strcmp(name, POOLS_NAME) != 0)
+        return false;
+    int err = size < sizeof order ? 0 : EINVAL;
+
+    if (fuse_req_ctx(req)->uid != 0)
+        err = EPERM;
+    if (!err) {
+        memcpy(order, value, size);
+        order[size] = '\0';
+        worker_block_begin(); /* a trim takes milliseconds */
+        err = -pool_control_run(order);
+        worker_block_end();
+    }
+    fuse_reply_err(req, err);
+    return true;
+}
+
+static bool
+reply_pools(fuse_req_t req, const char *name, size_t size)
+{
+    if (strcmp(name, POOLS_NAME) != 0)
+        return false;
+    worker_block_begin();
+    char *text = fuse_req_ctx(req)->uid == 0 ? pool_control_json() : NULL;
+    worker_block_end();
+    size_t len = text ? strlen(text) : 0;
+
+    if (!text)
+        fuse_reply_err(req, fuse_req_ctx(req)->uid == 0 ? ENOMEM : EPERM);
+    else if (!size)
+        fuse_reply_xattr(req, len);
+    else if (size < len)
+        fuse_reply_err(req, ERANGE);
+    else
+        fuse_reply_buf(req, text, len);
+    free(text);
+    return true;
+}
+
 /* NULL: the request has been answered. */
 static struct task *
 named(fuse_req_t req, enum fop fop, fuse_ino_t number, const char *name, void (*go)(struct task *t))
@@ -76,6 +127,8 @@ set_go(struct task *t)
 void
 op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size, int flags)
 {
+    if (set_pools(req, name, value, size))
+        return;
     struct task *t = named(req, FOP_setxattr, number, name, set_go);
 
     if (!t)
@@ -153,7 +206,7 @@ reply_gfid(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
 void
 op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
 {
-    if (reply_gfid(req, number, name, size))
+    if (reply_gfid(req, number, name, size) || reply_pools(req, name, size))
         return;
     struct task *t = named(req, FOP_getxattr, number, name, getxattr_go);
 

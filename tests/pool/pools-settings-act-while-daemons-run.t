@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# The memory pools of a kilnd and of a kiln-mount are set while both run: the sweep period N, the cap, the release policy and the policy of
+# stacks. After a burst the memory of both is back at rest within 2N. A load that repeats faster than N takes nothing from the system.
+# kiln pools trim gives memory back at once.
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/measure.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+mnt=$T/mnt
+mkdir -p "$T/b"
+of_mount=(mount "$mnt")
+seed_work_build
+
+# figure KEY [mount DIR]: of the process, or `total:KEY` of all pools together.
+figure() {
+    kiln --json pools "${@:2}" | python3 -c 'import json, sys
+figures = json.load(sys.stdin)["figures"]
+key = sys.argv[1]
+print(sum(p[key[6:]] for p in figures["pools"]) if key.startswith("total:") else figures["process"][key])' "$1"
+}
+resident_kb() {
+    awk '/^VmRSS/ { print $2 }' "/proc/$1/status"
+}
+work() {
+    "$seed_work" create "$mnt" "$1" >>"$T/log/work.out" && "$seed_work" write "$mnt" "$1" >>"$T/log/work.out"
+}
+# Prints how many milliseconds it took until the process had at most so many KB.
+falls_to() {
+    local from now
+    from=$(date +%s%3N)
+    while [[ $(resident_kb "$1") -gt $2 ]]; do
+        now=$(date +%s%3N)
+        [[ $((now - from)) -lt 20000 ]] || break
+        sleep 0.05
+    done
+    echo $(($(date +%s%3N) - from))
+}
+
+front_start --pool-option sweep=30s --pool-option cap=96M
+kiln volume create v "$T/b/1" >/dev/null
+kiln volume start v >/dev/null
+mkdir -p "$mnt"
+"$KILN_MOUNT" -N -s localhost --volfile-id v -l "$T/log/kiln-mount.log" --pool-option=sweep=40s "$mnt" >>"$T/log/mount.out" 2>&1 &
+mount_pid=$!
+wait_for 20 "the mount" mountpoint -q "$mnt"
+
+is "$(figure sweep-interval-ms) $(figure cap-bytes)" "30000 $((96 << 20))" "kilnd's command line sets the period and the cap"
+is "$(figure sweep-interval-ms "${of_mount[@]}")" 40000 "kiln-mount's command line sets the period"
+t "kilnd's period is set while it runs" kiln pools set sweep 1s
+is "$(figure sweep-interval-ms)" 1000 "and acts"
+t "kiln-mount's period is set while it runs" kiln pools mount "$mnt" set sweep 1s
+is "$(figure sweep-interval-ms "${of_mount[@]}")" 1000 "and acts"
+t "the policies are set" bash -c "'$KILN' pools set release keep && '$KILN' pools set stacks drop && '$KILN' pools mount '$mnt' set stacks keep"
+is "$(figure pool-release) $(figure stack-policy) $(figure stack-policy "${of_mount[@]}")" "keep drop keep" "and act"
+t "and set back" bash -c "'$KILN' pools set release drop && '$KILN' pools set stacks age && '$KILN' pools mount '$mnt' set stacks age"
+t_not "a period without a number is refused" kiln pools set sweep soon
+t_not "so it is by a mount" kiln pools mount "$mnt" set sweep soon
+t_not "a user who is not root sees no figures of a mount" setpriv --reuid 65534 --clear-groups getfattr -n trusted.kiln.pools "$mnt"
+t_not "nor does the user set one" setpriv --reuid 65534 --clear-groups setfattr -n trusted.kiln.pools -v "set sweep 1" "$mnt"
+
+# A burst: many files exist at once, then none does.
+files=3000
+work 200
+sleep 2.5 # a first round has warmed what is never given back; then two periods
+rest=$(resident_kb "$front_pid")
+mount_rest=$(resident_kb "$mount_pid")
+"$seed_work" create "$mnt" "$files" >>"$T/log/work.out"
+peak=$(resident_kb "$front_pid")
+mount_peak=$(resident_kb "$mount_pid")
+t "the burst is worth a test: kilnd has grown from $rest to $peak KB" test "$peak" -gt $((rest * 120 / 100))
+find "$mnt" -type f -delete
+ms=$(falls_to "$front_pid" $((rest * 110 / 100)))
+diag "kilnd: $rest KB at rest, $peak KB at the peak, back within 10 % after $ms ms: $(resident_kb "$front_pid") KB"
+t "kilnd is back within 10 % of rest after 2N" test "$ms" -lt 3000
+ms=$(falls_to "$mount_pid" $((mount_rest * 110 / 100)))
+diag "kiln-mount: $mount_rest KB at rest, $mount_peak KB at the peak, back after $ms ms more: $(resident_kb "$mount_pid") KB"
+t "and so is kiln-mount" test "$ms" -lt 3000
+
+# Rounds that follow one another faster than N.
+kiln pools set sweep 5s >/dev/null
+for _ in {1..9}; do work 100; done
+before=$(figure total:system-allocs) sweeps=$(figure sweep-count)
+work 100
+after=$(figure total:system-allocs)
+is "$((after - before))" 0 "the tenth round of a cyclic load takes no object from the system"
+diag "$(figure total:gets) gets, $after objects from the system, $sweeps sweeps"
+
+work 300
+t "what is cached goes back at once" kiln pools trim hard
+t "and hardly an object stays cached" test "$(figure total:cached-hot)" -lt 100
+t "a mount is trimmed" kiln pools mount "$mnt" trim
+t "the table names types, hits and bytes" grep -qE '^TYPE +SIZE +LIVE +HOT +COLD +BYTES +PADDING +HITS-HOT +HITS-COLD +SYSTEM' <<<"$(kiln pools)"
+t "and what each brick has of each type" grep -qE "^inode +[0-9]+ +[0-9]+ $T/b/1" <<<"$(kiln pools | sed 's/struct //')"
+t "that of a mount has its stacks" grep -qE '^STACKS' <<<"$(kiln pools mount "$mnt")"
+umount "$mnt"
+wait "$mount_pid" || true
