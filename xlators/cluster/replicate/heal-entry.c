@@ -16,19 +16,16 @@
 
 #include "xlators/cluster/replicate/heal.h"
 
-enum { LIST_BYTES = 128 * 1024 };
-
 /* ---- one name -------------------------------------------------------------------------------- */
 
-/* The directory's own, and the volume's. */
+/* The volume's own folders. */
 static bool
 is_passed_over(const struct heal *h, const char *name)
 {
     static const char *const reserved[] = {".glusterfs", ".landfill"};
-    bool is_dot = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 
-    if (is_dot || !gfid_is_root(&h->op.inode->gfid))
-        return is_dot;
+    if (!gfid_is_root(&h->op.inode->gfid))
+        return false;
     for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
         if (strncmp(name, reserved[i], strlen(reserved[i])) == 0)
             return true; /* .glusterfs-anonymous-inode-..., too */
@@ -37,11 +34,12 @@ is_passed_over(const struct heal *h, const char *name)
 }
 
 static int
-heal_one(struct heal *h, const char *name)
+heal_one(struct heal *h, unsigned listed_on, struct inode *dir, const char *name)
 {
-    struct lock_entity e = {.is_entry = true, .inode = h->op.inode, .name = name};
+    struct lock_entity e = {.is_entry = true, .inode = dir, .name = name};
 
-    if (heal_name_is_whole(h, name))
+    (void)listed_on;
+    if (is_passed_over(h, name) || heal_name_is_whole(h, name))
         return 0;
     int err = heal_lock(h, &e);
 
@@ -56,61 +54,6 @@ heal_one(struct heal *h, const char *name)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* The first error; an error of one name does not keep the others from being healed. */
-static int
-heal_listed(struct heal *h, const struct dirent_entry *entries, uint64_t *offset)
-{
-    int first = 0;
-
-    for (const struct dirent_entry *e = entries; e; e = e->next) {
-        int err = heal_must_stop(h) ? -ENOTCONN : is_passed_over(h, e->name) ? 0 : heal_one(h, e->name);
-
-        first = first ? first : err;
-        *offset = e->off;
-    }
-    return first;
-}
-
-/* A part of the list, from *offset on. 1: there is more. 0 or -errno. */
-static int
-heal_part(struct heal *h, unsigned i, struct fd *fd, uint64_t *offset, int *first)
-{
-    struct call_stack *stk = heal_call(h, FOP_readdir, i);
-
-    if (!stk)
-        return -ENOMEM;
-    stk->call.fd = fd_ref(fd);
-    stk->call.offset = *offset;
-    stk->call.size = LIST_BYTES;
-    int ret = coro_call(stk, h->op.r->xl->children[i]);
-
-    if (ret >= 0) {
-        int err = heal_listed(h, stk->reply.entries, offset);
-
-        *first = *first ? *first : err;
-        ret = stk->reply.entries != NULL && !heal_must_stop(h);
-    }
-    call_stack_free(stk);
-    return ret;
-}
-
-static int
-heal_names_of(struct heal *h, unsigned i)
-{
-    struct call_stack *stk = heal_call(h, FOP_opendir, i);
-    uint64_t offset = 0;
-    int first = 0, ret = stk ? coro_call(stk, h->op.r->xl->children[i]) : -ENOMEM;
-
-    while (ret >= 0) {
-        ret = heal_part(h, i, stk->reply.fd, &offset, &first);
-        if (ret == 0)
-            break;
-    }
-    if (stk)
-        call_stack_free(stk);
-    return ret < 0 ? ret : first;
-}
-
 static int
 heal_names(struct heal *h, const struct direction *way)
 {
@@ -119,7 +62,7 @@ heal_names(struct heal *h, const struct direction *way)
 
     for (size_t n = 0; n < sizeof order / sizeof order[0]; n++) {
         for_each_child (i, order[n])
-            err = err ? err : heal_names_of(h, i);
+            err = err ? err : heal_list(h, i, h->op.inode, heal_one);
     }
     return err;
 }

@@ -8,10 +8,10 @@
  *                 removed
  *      remove     only from children that are accused, and only where no other has the object: what lives on
  *                 under another name would lose its contents there, which may be the only good ones. It is
- *                 moved into the volume's anonymous directory, from which the daemon removes it, or left
- *      make       RENAME if it was parked, LINK if the child has the object under another name; else the
- *                 children that have it count that the other has missed its attributes and contents, and
- *                 MKNOD, MKDIR or SYMLINK follows with its gfid
+ *                 parked (heal-park.c), as folders are that are not empty
+ *      make       RENAME if it was parked, or if it is a folder, wherever that is; LINK if the child has the
+ *                 file under another name; else the children that have it count that the other has missed its
+ *                 attributes and contents, and MKNOD, MKDIR or SYMLINK follows with its gfid
  *      unlock
  *
  * Objects of two gfids or types under one name of good children are split-brain: -EIO, unless they are files
@@ -41,12 +41,10 @@ struct behind {
 static struct call_stack *
 lookup_call(const struct heal *h, unsigned i, struct inode *dir, const char *name)
 {
-    struct call_stack *stk = heal_call(h, FOP_lookup, i);
+    struct call_stack *stk = heal_name_call(h, FOP_lookup, i, dir, name);
 
     if (!stk)
         return NULL;
-    inode_unref(stk->call.loc.inode);
-    stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = name};
     if (call_xdata(stk) && !dict_set_int(stk->call.xdata, DICT_KEY_GFIDLESS_LOOKUP, 1))
         return stk;
     call_stack_free(stk);
@@ -79,153 +77,7 @@ look_behind(struct heal *h, struct behind *b)
     return err;
 }
 
-/* Has child i the object, under whatever name? *out: its attributes, or NULL. 0, -ENOENT, -errno. */
-static int
-look_by_gfid(const struct heal *h, unsigned i, struct inode *inode, struct iatt *out)
-{
-    struct call_stack *stk = heal_call(h, FOP_lookup, i);
-
-    if (!stk)
-        return -ENOMEM;
-    inode_unref(stk->call.loc.inode);
-    stk->call.loc.inode = inode_ref(inode);
-    int ret = coro_call(stk, h->op.r->xl->children[i]);
-
-    if (ret >= 0 && out)
-        *out = stk->reply.stat;
-    call_stack_free(stk);
-    return ret == -ESTALE ? -ENOENT : ret < 0 ? ret : 0;
-}
-
-/* ---- the anonymous directory ----------------------------------------------------------------- */
-
-/* Of the volume, at its root: what a child has that no name leads to any more, by gfid. */
-#define ANONYMOUS ".glusterfs-anonymous-inode-"
-#define ANONYMOUS_SIZE (sizeof ANONYMOUS + GFID_TEXT_SIZE)
-
-static struct call_stack *
-anonymous_call(const struct heal *h, enum fop fop, unsigned i, struct inode *root, const char *name)
-{
-    struct call_stack *stk = heal_call(h, fop, i);
-
-    if (!stk)
-        return NULL;
-    inode_unref(stk->call.loc.inode);
-    stk->call.loc = (struct loc){.parent = inode_ref(root), .name = name};
-    return stk;
-}
-
-static int
-make_anonymous(const struct heal *h, unsigned i, struct inode *root, const char *name)
-{
-    const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
-    struct gfid gfid = conf->volume_id;
-    struct call_stack *stk = anonymous_call(h, FOP_mkdir, i, root, name);
-
-    gfid.b[0] ^= 1;
-    if (stk)
-        stk->call.mode = 0700;
-    if (stk && (!call_xdata(stk) || dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid))) {
-        call_stack_free(stk);
-        stk = NULL;
-    }
-    int err = heal_send(h, i, stk);
-
-    return err == -EEXIST ? 0 : err;
-}
-
-/* The directory on child i, which is made first if there is something to be put there. A reference; NULL:
- * *err says why. */
-static struct inode *
-anonymous_dir(const struct heal *h, unsigned i, bool makes, int *err)
-{
-    const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
-    struct inode_table *table = h->op.r->xl->graph->inodes;
-    struct gfid gfid = conf->volume_id;
-    struct inode *root = inode_root(table), *dir;
-    char name[ANONYMOUS_SIZE];
-
-    *err = -EOPNOTSUPP;
-    dir = NULL;
-    gfid.b[0] ^= 1;
-    if (conf->uses_anonymous_inode && !gfid_is_null(&conf->volume_id)) {
-        snprintf(name, sizeof name, ANONYMOUS "%s", GFID(&conf->volume_id));
-        *err = makes ? make_anonymous(h, i, root, name) : 0;
-        if (*err >= 0)
-            dir = inode_link(table, NULL, NULL, &(struct iatt){.gfid = gfid, .mode = S_IFDIR | 0700});
-        if (*err >= 0 && !dir)
-            *err = -ENOMEM;
-    }
-    inode_unref(root);
-    return dir;
-}
-
-static int
-rename_on(const struct heal *h, unsigned i, struct inode *from, const char *name, struct inode *to,
-          const char *name2)
-{
-    struct call_stack *stk = anonymous_call(h, FOP_rename, i, from, name);
-
-    if (stk)
-        stk->call.loc2 = (struct loc){.parent = inode_ref(to), .name = name2};
-    return heal_send(h, i, stk);
-}
-
-/* A file that has another name on child i needs no parked one. Two heals of different directories can leave
- * both: the first parks the file's last name there while the second links its new one. So each heal that
- * parks or links a file does this afterwards. No parked name is no error. */
-static int
-unpark_named(const struct heal *h, unsigned i, struct inode *inode)
-{
-    char text[GFID_TEXT_SIZE];
-    struct iatt stat;
-    int err = look_by_gfid(h, i, inode, &stat);
-
-    if (err || S_ISDIR(stat.mode) || stat.nlink <= 1)
-        return err == -ENOENT ? 0 : err;
-    struct inode *dir = anonymous_dir(h, i, false, &err);
-
-    if (!dir)
-        return err == -EOPNOTSUPP ? 0 : err;
-    err = heal_send(h, i, anonymous_call(h, FOP_unlink, i, dir, gfid_text(&inode->gfid, text)));
-    inode_unref(dir);
-    return err == -ENOENT || err == -ESTALE ? 0 : err;
-}
-
-static int
-park(const struct heal *h, const struct behind *b, unsigned i)
-{
-    char text[GFID_TEXT_SIZE];
-    int err;
-    struct inode *dir = anonymous_dir(h, i, true, &err);
-
-    if (!dir)
-        return err == -EOPNOTSUPP ? -EBUSY : err;
-    gfid_text(&b->stat[i].gfid, text);
-    err = rename_on(h, i, b->dir, b->name, dir, text);
-    inode_unref(dir);
-    struct inode *inode = err ? NULL : inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &b->stat[i]);
-
-    if (inode)
-        err = unpark_named(h, i, inode);
-    inode_unref(inode);
-    return err;
-}
-
 /* ---- removing -------------------------------------------------------------------------------- */
-
-/* Does another child have the object, under some name? Not known counts as yes. */
-static bool
-lives_elsewhere(const struct heal *h, const struct behind *b, unsigned child)
-{
-    struct inode *inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &b->stat[child]);
-    bool lives = !inode;
-
-    for_each_child (i, inode ? h->op.r->all & ~CHILD(child) : 0)
-        lives |= look_by_gfid(h, i, inode, NULL) != -ENOENT;
-    inode_unref(inode);
-    return lives;
-}
 
 /* A directory is removed only when it is empty; what it holds is not looked into. */
 static int
@@ -238,17 +90,11 @@ remove_on(const struct heal *h, const struct behind *b, unsigned i)
         return -EIO;
     log_event(LOG_INFO, h->op.r->xl, "heal-removes-name", "%s/%s (%s) goes from %s", GFID(&b->dir->gfid),
               b->name, GFID(&b->stat[i].gfid), h->op.r->xl->children[i]->name);
-    if (is_last && lives_elsewhere(h, b, i))
-        return park(h, b, i);
-    struct call_stack *stk = heal_call(h, is_dir ? FOP_rmdir : FOP_unlink, i);
+    if (is_last && heal_lives_elsewhere(h, i, &b->stat[i]))
+        return heal_park(h, i, b->dir, b->name, &b->stat[i]);
+    int err = heal_send(h, i, heal_name_call(h, is_dir ? FOP_rmdir : FOP_unlink, i, b->dir, b->name));
 
-    if (stk) {
-        inode_unref(stk->call.loc.inode);
-        stk->call.loc = (struct loc){.parent = inode_ref(b->dir), .name = b->name};
-    }
-    int err = heal_send(h, i, stk);
-
-    return err == -ENOTEMPTY ? park(h, b, i) : err;
+    return err == -ENOTEMPTY ? heal_park(h, i, b->dir, b->name, &b->stat[i]) : err;
 }
 
 static int
@@ -290,14 +136,12 @@ count_new(const struct heal *h, const struct behind *b, unsigned i)
 }
 
 static struct call_stack *
-name_call(const struct heal *h, const struct behind *b, enum fop fop, unsigned i)
+new_name_call(const struct heal *h, const struct behind *b, enum fop fop, unsigned i)
 {
-    struct call_stack *stk = heal_call(h, fop, i);
+    struct call_stack *stk = heal_name_call(h, fop, i, b->dir, b->name);
 
     if (!stk)
         return NULL;
-    inode_unref(stk->call.loc.inode);
-    stk->call.loc = (struct loc){.parent = inode_ref(b->dir), .name = b->name};
     if (call_xdata(stk) && !dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &b->inode->gfid))
         return stk;
     call_stack_free(stk);
@@ -316,7 +160,7 @@ link_on(const struct heal *h, const struct behind *b, unsigned i)
     }
     int err = heal_send(h, i, stk);
 
-    return err ? err : unpark_named(h, i, b->inode);
+    return err ? err : heal_unpark_named(h, i, b->inode);
 }
 
 static int
@@ -332,7 +176,7 @@ symlink_on(const struct heal *h, const struct behind *b, unsigned i)
     link->call.size = FOP_LINKNAME_MAX + 1;
     int err = coro_call(link, h->op.r->xl->children[from]);
 
-    if (err >= 0 && (stk = name_call(h, b, FOP_symlink, i)))
+    if (err >= 0 && (stk = new_name_call(h, b, FOP_symlink, i)))
         stk->call.name2 = link->reply.path;
     if (err >= 0)
         err = heal_send(h, i, stk);
@@ -348,7 +192,7 @@ make_empty(const struct heal *h, const struct behind *b, unsigned i)
 
     if (S_ISLNK(stat->mode))
         return symlink_on(h, b, i);
-    struct call_stack *stk = name_call(h, b, is_dir ? FOP_mkdir : FOP_mknod, i);
+    struct call_stack *stk = new_name_call(h, b, is_dir ? FOP_mkdir : FOP_mknod, i);
 
     if (stk) {
         stk->call.mode = is_dir ? stat->mode & 07777 : stat->mode;
@@ -357,30 +201,17 @@ make_empty(const struct heal *h, const struct behind *b, unsigned i)
     return heal_send(h, i, stk);
 }
 
-/* -EBUSY: it is not parked. A directory is in one place only: it waits for the heal of its old name then. */
-static int
-bring_back(const struct heal *h, const struct behind *b, unsigned i)
-{
-    char text[GFID_TEXT_SIZE];
-    int err;
-    struct inode *dir = anonymous_dir(h, i, false, &err);
-
-    if (!dir)
-        return err == -EOPNOTSUPP ? -EBUSY : err;
-    err = rename_on(h, i, dir, gfid_text(&b->inode->gfid, text), b->dir, b->name);
-    inode_unref(dir);
-    return err == -ENOENT || err == -ESTALE ? -EBUSY : err;
-}
-
 static int
 make_on(const struct heal *h, const struct behind *b, unsigned i)
 {
     struct iatt stat;
-    int err = look_by_gfid(h, i, b->inode, &stat);
+    int err = heal_look_by_gfid(h, i, b->inode, &stat);
 
     if (!err) {
-        err = bring_back(h, b, i);
-        return err == -EBUSY && !S_ISDIR(stat.mode) ? link_on(h, b, i) : err;
+        err = heal_bring_back(h, i, b->inode, b->dir, b->name);
+        if (err != -EBUSY)
+            return err;
+        return S_ISDIR(stat.mode) ? heal_move_folder(h, i, b->inode, b->dir, b->name) : link_on(h, b, i);
     }
     if (err != -ENOENT)
         return err;
@@ -392,7 +223,7 @@ make_on(const struct heal *h, const struct behind *b, unsigned i)
 static int
 give_gfid(const struct heal *h, const struct behind *b, unsigned i)
 {
-    return heal_send(h, i, name_call(h, b, FOP_lookup, i));
+    return heal_send(h, i, new_name_call(h, b, FOP_lookup, i));
 }
 
 /* No child knows a gfid for the name: each that has it gets the one of the LOOKUP that has found it so.

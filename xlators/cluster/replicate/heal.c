@@ -13,6 +13,7 @@
 #include "log/log.h"
 
 enum { HEALER_PID = -6 }; /* the self-heal daemon's */
+enum { LIST_BYTES = 128 * 1024 };
 
 /* ---- a heal ---------------------------------------------------------------------------------- */
 
@@ -104,6 +105,18 @@ heal_fd_call(const struct heal *h, enum fop fop, unsigned i)
     return stk;
 }
 
+struct call_stack *
+heal_name_call(const struct heal *h, enum fop fop, unsigned i, struct inode *dir, const char *name)
+{
+    struct call_stack *stk = op_call(&h->op, fop, i);
+
+    if (!stk)
+        return NULL;
+    inode_unref(stk->call.loc.inode);
+    stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = name};
+    return stk;
+}
+
 int
 heal_send(const struct heal *h, unsigned i, struct call_stack *stk)
 {
@@ -114,6 +127,81 @@ heal_send(const struct heal *h, unsigned i, struct call_stack *stk)
     call_stack_free(stk);
     return ret;
 }
+
+/* ---- listing --------------------------------------------------------------------------------- */
+
+struct listing {
+    struct heal *h;
+    unsigned child;
+    struct inode *dir;
+    heal_name_fn *each;
+    uint64_t offset;
+    int first, sum; /* the first error; what `each` has returned else */
+};
+
+static bool
+is_dot(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static void
+heal_listed(struct listing *l, const struct dirent_entry *entries)
+{
+    for (const struct dirent_entry *e = entries; e; e = e->next) {
+        int ret = heal_must_stop(l->h) ? -ENOTCONN
+                  : is_dot(e->name)    ? 0
+                                       : l->each(l->h, l->child, l->dir, e->name);
+
+        l->first = l->first || ret >= 0 ? l->first : ret;
+        l->sum += ret > 0 ? ret : 0;
+        l->offset = e->off;
+    }
+}
+
+/* A part of the list, from l->offset on. 1: there is more. 0 or -errno. */
+static int
+heal_part(struct listing *l, struct fd *fd)
+{
+    struct call_stack *stk = heal_call(l->h, FOP_readdir, l->child);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.fd = fd_ref(fd);
+    stk->call.offset = l->offset;
+    stk->call.size = LIST_BYTES;
+    int ret = coro_call(stk, l->h->op.r->xl->children[l->child]);
+
+    if (ret >= 0) {
+        heal_listed(l, stk->reply.entries);
+        ret = stk->reply.entries != NULL && !heal_must_stop(l->h);
+    }
+    call_stack_free(stk);
+    return ret;
+}
+
+int
+heal_list(struct heal *h, unsigned i, struct inode *dir, heal_name_fn *each)
+{
+    struct listing l = {.h = h, .child = i, .dir = dir, .each = each};
+    struct call_stack *stk = heal_call(h, FOP_opendir, i);
+
+    if (!stk)
+        return -ENOMEM;
+    inode_unref(stk->call.loc.inode);
+    stk->call.loc.inode = inode_ref(dir);
+    int ret = coro_call(stk, h->op.r->xl->children[i]);
+
+    while (ret >= 0) {
+        ret = heal_part(&l, stk->reply.fd);
+        if (ret == 0)
+            break;
+    }
+    call_stack_free(stk);
+    return ret < 0 ? ret : l.first ? l.first : l.sum;
+}
+
+/* ---- the look -------------------------------------------------------------------------------- */
 
 static void
 find_way(struct heal *h, enum change what)
@@ -256,19 +344,21 @@ heal_inode(struct replicate *r, struct inode *inode)
     heal_begin(&h, r, inode);
     int err = heal_kinds(&h);
 
+    if (err)
+        view_forget(r, inode); /* so that the next one who uses it looks, and tries again */
     log_event(LOG_INFO, r->xl, "heal-done", "%s: %s", GFID(&inode->gfid), err ? strerror(-err) : "healed");
     heal_end(&h);
 }
 
-/* The next one that waits takes the place of one that has ended; NULL: none. */
+/* The next one that waits takes the place of one that has ended; NULL: none. *is_last: nor does any run. */
 static struct heal_job *
-next_job(struct replicate *r)
+next_job(struct replicate *r, bool *is_last)
 {
     struct heal_job *job = NULL;
 
     pthread_mutex_lock(&r->lock);
     if (cds_list_empty(&r->heals)) {
-        r->heals_running--;
+        *is_last = --r->heals_running == 0;
     } else {
         job = cds_list_first_entry(&r->heals, struct heal_job, link);
         cds_list_del(&job->link);
@@ -284,11 +374,14 @@ jobs_go(void *arg)
     struct heal_job *job = arg;
     struct replicate *r = job->r;
     struct graph *graph = r->xl->graph;
+    bool is_last = false;
 
-    for (; job; job = next_job(r)) {
+    for (; job; job = next_job(r, &is_last)) {
         heal_inode(r, job->inode);
         job_done(job);
     }
+    if (is_last && atomic_load(&r->may_be_parked))
+        heal_clear_parked(r);
     graph_unpin(graph);
 }
 
@@ -299,6 +392,7 @@ job_run(struct worker_job *work)
     struct replicate *r = job->r;
     struct graph *graph = r->xl->graph;
     int err = op_run(jobs_go, job);
+    bool is_last = false;
 
     if (!err)
         return;
@@ -306,7 +400,7 @@ job_run(struct worker_job *work)
               strerror(-err));
     while (job) { /* nor are those behind it, which a LOOKUP finds again */
         job_done(job);
-        job = next_job(r);
+        job = next_job(r, &is_last);
     }
     graph_unpin(graph);
 }

@@ -5,6 +5,7 @@
  *   heal-metadata.c  owner, mode, times, xattrs                       option metadata-self-heal
  *   heal-entry.c     the names of a directory                         option entry-self-heal
  *   heal-data.c      what a file holds                                option data-self-heal
+ *   heal-park.c      objects that a heal takes out of their place, or moves into it
  *   heal.c           what they share, and which of them runs when
  *
  * The three options are off unless the volume turns them on, as with stock's mounts: the self-heal daemon
@@ -67,6 +68,13 @@ int heal_look(struct heal *h, enum change what);
 struct call_stack *heal_call(const struct heal *h, enum fop fop, unsigned i);
 /* The same with an fd that is good for this call. */
 struct call_stack *heal_fd_call(const struct heal *h, enum fop fop, unsigned i);
+/* The same about a name in a folder. */
+struct call_stack *heal_name_call(const struct heal *h, enum fop fop, unsigned i, struct inode *dir,
+                                  const char *name);
+/* Called for each name that child i has in the folder, but the dots. -errno, or a number that is added up. */
+typedef int heal_name_fn(struct heal *h, unsigned i, struct inode *dir, const char *name);
+/* The sum; or -errno: the first error, which does not keep the names after it from being gone through. */
+int heal_list(struct heal *h, unsigned i, struct inode *dir, heal_name_fn *each);
 /* Winds it at child i, waits and gives it back. As coro_call(); no call is no memory. */
 int heal_send(const struct heal *h, unsigned i, struct call_stack *stk);
 /* The counters of that kind, as last looked at, are taken back on all but `failed`, which are accused. */
@@ -79,6 +87,32 @@ int heal_name(struct op *op);
 bool heal_name_is_whole(struct heal *h, const char *name);
 /* Under a lock on the name: h->op.inode is the directory, h->way of its entries. 0 or -errno. */
 int heal_name_locked(struct heal *h, const char *name);
+
+/* ---- heal-park.c ----------------------------------------------------------------------------- */
+
+/* Whether child i has the object, under any name. *out: its attributes, or NULL. 0, -ENOENT or -errno. */
+int heal_look_by_gfid(const struct heal *h, unsigned i, struct inode *inode, struct iatt *out);
+/* Whether a child other than this one has the object, under any name. An unknown answer counts as yes. */
+bool heal_lives_elsewhere(const struct heal *h, unsigned child, const struct iatt *stat);
+/* Parks the object behind the name, on child i. -EBUSY: the volume has no hidden folder. */
+int heal_park(const struct heal *h, unsigned i, struct inode *dir, const char *name,
+              const struct iatt *stat);
+/* Unlinks the parked name of a file that has another name on child i. Two heals of different folders can
+ * leave both: the first parks the file's last name there while the second links its new one. So each heal
+ * that parks or links a file calls this afterwards. No parked name is no error. */
+int heal_unpark_named(const struct heal *h, unsigned i, struct inode *inode);
+/* Gives a parked object of child i the name. -EBUSY: it is not parked. */
+int heal_bring_back(const struct heal *h, unsigned i, struct inode *inode, struct inode *dir,
+                    const char *name);
+/* Moves a folder from its place on child i, whatever that is, to the name, on which the caller has the lock.
+ * Where the counters of h->way give no direction, and those of the folder's old place say that child i is
+ * right, that stays for the heal of the old place. -EBUSY: not now. */
+int heal_move_folder(const struct heal *h, unsigned i, struct inode *inode, struct inode *dir,
+                     const char *name);
+/* Removes parked objects that live on no other child. */
+void heal_clear_parked(struct replicate *r);
+
+/* ---- kinds of heals -------------------------------------------------------------------------- */
 
 /* Of h->op.inode. 0, also if there was nothing to do, or -errno. */
 int heal_metadata(struct heal *h);

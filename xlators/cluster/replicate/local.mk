@@ -10,6 +10,7 @@ libkiln_xlators_la_SOURCES += \
 	xlators/cluster/replicate/heal-entry.c \
 	xlators/cluster/replicate/heal-metadata.c \
 	xlators/cluster/replicate/heal-name.c \
+	xlators/cluster/replicate/heal-park.c \
 	xlators/cluster/replicate/heal.c \
 	xlators/cluster/replicate/heal.h \
 	xlators/cluster/replicate/hold.c \

@@ -65,6 +65,7 @@ struct replicate {
     _Atomic child_set met;   /* children that have been up since this mount began */
     atomic_uint generation;  /* one more whenever a child has come or gone */
     atomic_bool is_stopping; /* no hold is kept any more */
+    atomic_bool may_be_parked, is_clearing; /* heal-park.c */
     atomic_uint habits;      /* of enum new_file: what was done to the last new file before its close */
     atomic_uint choice_minutes; /* for how long users' choices in split-brain are good */
 

@@ -287,6 +287,7 @@ replicate_init(struct xlator *xl, struct reason *why)
     CDS_INIT_LIST_HEAD(&r->heals);
     timer_init(&r->patience, patience_ends);
     atomic_init(&r->generation, 1); /* 0 is no generation */
+    atomic_init(&r->may_be_parked, true); /* by a mount before this one */
     atomic_init(&r->choice_minutes, SPLIT_CHOICE_MINUTES);
     int err = check(r, why);
 

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# While a replica is away, folders and files move out of folders that are removed then, and two folders change places. A mount that heals
+# looks at the removed folders first, so that it takes them away from the replica while they still hold what lives on elsewhere. All
+# replicas get the same names, nothing stays pending, and nothing stays in the hidden folder in which healers park objects.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+
+volume_split=brick
+mkdir "$T/dumps"
+
+# Names, kinds, contents; the hidden folder of healers left out.
+tree() {
+    (cd "$1" && find . -path ./.glusterfs -prune -o -path ./.trashcan -prune -o -name '.glusterfs-anonymous-inode-*' -prune \
+        -o -printf '%P %y\n' | sort && find . -path './.glusterfs*' -prune -o -type f -exec sha1sum {} + | sort -k 2)
+}
+
+# The removed folders first, with the names that they had.
+look() {
+    local name
+    for name in from/folder from from2/folder/deeper from2/folder from2 dead upper/lower upper "$@"; do
+        ls -l "$mnt/$name" >/dev/null 2>&1 || true
+    done
+}
+
+pending() {
+    PYTHONPATH=$tests_dir/replicate python3 -c 'import sys, torture_bricks; print("\n".join(torture_bricks.pending(sys.argv[1:])), end="")' "${bricks[@]}"
+}
+
+is_healed() {
+    look
+    find "$mnt" -ls >/dev/null 2>&1
+    [[ -z $(pending) ]]
+}
+
+for count in 2 3; do
+    vol=v$count mnt=$T/mnt-$count last=$((count - 1))
+    volume_new "$vol" "1x$count"
+    volume_start "$vol"
+    read -ra bricks <<<"${volume_bricks[$vol]}"
+    volfile_heal=heal
+    mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0 --statedump-dir "$T/dumps"
+    volfile_heal=
+    wait_for 60 "all bricks" children_up "$count"
+    mkdir -p "$mnt"/{from/folder,from2/folder/deeper,dead/a/b,upper/lower,to}
+    for name in from/folder/file from/file from2/folder/deeper/file dead/file dead/a/file dead/a/b/file upper/file upper/lower/file; do
+        echo "$name" >"$mnt/$name"
+    done
+    ln "$mnt/dead/a/file" "$mnt/to/other-name"
+    daemon_kill "${brick_daemon[${bricks[last]}]}"
+    wait_for 60 "the mount to know it" children_up "$last"
+    mv "$mnt/from/folder" "$mnt/to/folder"
+    mv "$mnt/from/file" "$mnt/to/file"
+    mv "$mnt/dead/a/b/file" "$mnt/to/file-of-dead"
+    rmdir "$mnt/from"
+    mv "$mnt/from2/folder/deeper" "$mnt/deeper"
+    rm -r "$mnt/from2" "$mnt/dead"
+    mv "$mnt/upper/lower" "$mnt/lower"
+    mv "$mnt/upper" "$mnt/lower/upper"
+    daemon_start "${brick_daemon[${bricks[last]}]}"
+    wait_for 60 "all bricks" children_up "$count"
+    look
+    t "$vol: heal comes to its end" wait_for 60 "heal" is_healed
+    is "$(pending)" "" "$vol: nothing is pending, and nothing is parked"
+    for brick in "${bricks[@]:1}"; do
+        is "$(tree "$brick")" "$(tree "${bricks[0]}")" "$vol: ${brick##*/} is as the first one"
+        t "$vol: each object of ${brick##*/} has its handle" brick_handles_hold "$brick"
+    done
+    is "$(cat "$mnt/to/folder/file" "$mnt/lower/upper/file" "$mnt/deeper/file" "$mnt/to/file-of-dead" "$mnt/to/other-name")" \
+        $'from/folder/file\nupper/file\nfrom2/folder/deeper/file\ndead/a/b/file\ndead/a/file' "$vol: the mount reads the files"
+    t_here "$vol: unmounted" mount_end "$mnt"
+    volume_stop "$vol"
+done
