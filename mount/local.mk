@@ -31,6 +31,7 @@ kiln_mount_SOURCES = \
 	xlators/mount/fuse/lock.c \
 	xlators/mount/fuse/meta.c \
 	xlators/mount/fuse/privs.c \
+	xlators/mount/fuse/groups.c \
 	xlators/mount/fuse/node.c \
 	xlators/mount/fuse/switch.c \
 	xlators/mount/fuse/task.c \

@@ -217,6 +217,24 @@ procfs_cpu(struct procfs *f, struct procfs_cpu *out)
 }
 
 int
+procfs_groups(struct procfs *f, uint32_t *out, unsigned max)
+{
+    char text[MORE_THAN_A_PAGE]; /* the line comes early: a hundred groups fit */
+    ssize_t n = procfs_read(f, text, sizeof text);
+    const char *at = n > 0 ? procfs_find_line(text, text + n, "Groups:", 7) : NULL;
+    uint64_t group;
+    unsigned count = 0;
+
+    if (n < 0)
+        return (int)n;
+    if (!at)
+        return -EBADMSG;
+    while (count < max && procfs_take_number(&at, &group) && *at != '\0')
+        out[count++] = (uint32_t)group;
+    return (int)count;
+}
+
+int
 procfs_load(struct procfs *f, struct procfs_load *out)
 {
     char text[128];

@@ -72,6 +72,9 @@ struct procfs_cpu {
 };
 int procfs_cpu(struct procfs *f, struct procfs_cpu *out);
 
+/* The groups that /proc/PID/status lists, at most `max` of them. How many, or -errno. */
+int procfs_groups(struct procfs *f, uint32_t *out, unsigned max);
+
 /* /proc/loadavg; averages in hundredths */
 struct procfs_load {
     uint64_t average_1min, average_5min, average_15min;

@@ -297,6 +297,27 @@ START_TEST(a_process_that_is_gone)
 }
 END_TEST
 
+START_TEST(groups_of_a_status_file)
+{
+    struct procfs f = PROCFS_FILE(place);
+    uint32_t groups[4];
+
+    says("Name:\tGroups: 7\nTgid:\t1\nGroups:\t4 24 4294967294 \nNStgid:\t99\n");
+    ck_assert_int_eq(procfs_groups(&f, groups, 4), 3);
+    ck_assert_uint_eq(groups[0], 4);
+    ck_assert_uint_eq(groups[2], 4294967294u);
+    ck_assert_int_eq(procfs_groups(&f, groups, 2), 2);
+    says("Groups:\t \nNStgid:\t99\n");
+    ck_assert_int_eq(procfs_groups(&f, groups, 4), 0);
+    says("Name:\tno more");
+    ck_assert_int_eq(procfs_groups(&f, groups, 4), -EBADMSG);
+    says("Groups:\t4 2"); /* cut in a number: that one is not believed */
+    ck_assert_int_eq(procfs_groups(&f, groups, 4), 1);
+    ck_assert_uint_eq(f.opens, 1);
+    procfs_close(&f);
+}
+END_TEST
+
 START_TEST(a_path_that_is_not_there)
 {
     struct procfs f = PROCFS_FILE("/proc/no-such-file"), d = PROCFS_FILE("/proc/self");
@@ -327,6 +348,7 @@ test_suite(void)
     tcase_add_test(t, a_child_of_fork_reads_about_itself);
     tcase_add_test(t, no_descriptor_is_needed_once_it_is_open);
     tcase_add_test(t, a_process_that_is_gone);
+    tcase_add_test(t, groups_of_a_status_file);
     tcase_add_test(t, a_path_that_is_not_there);
     suite_add_tcase(s, t);
     return s;

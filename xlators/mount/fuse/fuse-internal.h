@@ -188,6 +188,12 @@ struct task {
 };
 
 int task_pools_init(void);
+
+/* groups.c: the supplementary groups of the thread that asks, as they were within the last two milliseconds.
+ * At most CRED_GROUPS_MAX are put into `out`. How many, or -errno: the thread has ended. thread: any. */
+int groups_of(const struct fuse_ctx *ctx, uint32_t *out);
+void groups_end(void); /* no request is there any more */
+
 /* A request that will be a call of `fop`: caller, gfid of `number` if that is not 0. NULL: it has been
  * answered already. */
 struct task *task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task *t));

@@ -587,6 +587,7 @@ fuse_reconfigured(struct xlator *xl, const void *old)
 void
 fuse_process_end(void)
 {
+    groups_end();
     for (size_t i = 0; i < sizeof spare / sizeof spare[0]; i++) {
         iobuf_unref(spare[i]);
         spare[i] = NULL;

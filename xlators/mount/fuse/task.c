@@ -2,11 +2,9 @@
 /* A task holds a pin on the graph, so that what it uses stays until it has replied; the program that wants to
  * end the mount waits for the pins (graph_drain).
  *
- * Who asks: uid, gid and pid come with the request. The further groups of a user are read from /proc for each
- * request, in some 5 us: a process may change them at any time, and what it has given up must not count any
- * more. Root's are of no use to a brick. */
+ * Who asks: uid, gid and pid come with the request. The further groups of a user are the caller's in /proc,
+ * see groups.c. Root's are of no use to a brick. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,42 +28,12 @@ task_pools_init(void)
 
 /* ---- who asks -------------------------------------------------------------------------------- */
 
-/* How many were put into `out`; -errno: the process has ended. libfuse's own function reads past its buffer.
- */
-static int
-groups_of_process(pid_t pid, uint32_t *out, int max)
-{
-    char path[64], text[8192]; /* the line with the groups comes early, and `max` of them fit */
-    int count = 0;
-
-    snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = read(fd, text, sizeof text - 1);
-
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    char *at = strstr(text, "\nGroups:"), *end;
-
-    for (at = at ? at + 8 : text + strlen(text); count < max; at = end) {
-        while (*at == ' ' || *at == '\t')
-            at++;
-        unsigned long group = strtoul(at, &end, 10);
-
-        if (end == at || *at == '\n') /* strtoul() would go on behind the line */
-            break;
-        out[count++] = (uint32_t)group;
-    }
-    return count;
-}
-
 /* When the process has ended its main group has to do. */
 static void
-read_groups(struct task *t, pid_t pid)
+read_groups(struct task *t, const struct fuse_ctx *ctx)
 {
     uint32_t groups[CRED_GROUPS_MAX];
-    int count = groups_of_process(pid, groups, CRED_GROUPS_MAX);
+    int count = groups_of(ctx, groups);
 
     if (count <= 0)
         return;
@@ -96,7 +64,7 @@ set_caller(struct task *t)
     memcpy(t->owner, &pid, sizeof pid);
     c->lk_owner = (struct lk_owner){.len = sizeof pid, .bytes = t->owner};
     if (ctx->uid != 0)
-        read_groups(t, ctx->pid);
+        read_groups(t, ctx);
 }
 
 void
