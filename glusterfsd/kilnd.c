@@ -28,6 +28,7 @@
 #include "glusterfsd/kilnd.h"
 #include "glusterfsd/management.h"
 #include "glusterfsd/notify.h"
+#include "glusterfsd/volfiles.h"
 #include "graph/graph.h"
 #include "graph/pools.h"
 #include "graph/unbuilt.h"
@@ -281,7 +282,7 @@ listen_for_clients(void)
     uint16_t port;
     const struct server_listen listen = {
         .host = bind_address, .port = wanted_port(), .find_brick = bricks_find,
-        .is_brick_changing = bricks_is_changing};
+        .first_brick = options.state_dir ? NULL : bricks_first, .is_brick_changing = bricks_is_changing};
     int err = server_listen_start(&listen, &port, error, sizeof error);
 
     if (err == -EADDRINUSE && options.state_dir && options.port < 0) {
@@ -406,6 +407,15 @@ write_statedump(void)
     free(of_volfile);
 }
 
+/* Files that were given with -f. */
+static void
+reread_volfiles(void)
+{
+    for (unsigned i = 0; i < options.volfile_count; i++)
+        volfiles_reread(options.volfiles[i], i < options.brick_name_count ? options.brick_names[i] : NULL,
+                        apply_xlator_options);
+}
+
 static void
 tell_ready(void)
 {
@@ -440,6 +450,7 @@ serve(const sigset_t *signals)
             else
                 log_event(LOG_INFO, NULL, "log-reopened", "log reopened");
             management_refetch();
+            reread_volfiles();
             notify_reloaded();
             break;
         case SIGUSR1:

@@ -22,6 +22,8 @@ kilnd_SOURCES = \
 	glusterfsd/metrics.h \
 	glusterfsd/management.c \
 	glusterfsd/management.h \
+	glusterfsd/volfiles.c \
+	glusterfsd/volfiles.h \
 	glusterfsd/notify.c \
 	glusterfsd/notify.h \
 	glusterfsd/options.c \

@@ -307,7 +307,8 @@ options_parse(struct kilnd_options *o, int argc, char **argv)
         .options = table,
         .parser = take,
         .doc = "Serves the GlusterFS bricks that the volfiles describe, all in this process and on one port."
-               "\vSignals: TERM and INT finish what is running and exit 0; HUP reopens the log; USR1 writes "
+               "\vSignals: TERM and INT finish what is running and exit 0; HUP reopens the log and reads "
+               "the volfiles again; USR1 writes "
                "a statedump.\n"
                "Exit status: 0; 1 a brick could not be started; 64 a bad option; 98 the port is taken; 107 "
                "no glusterd there; what glusterd "

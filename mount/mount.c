@@ -244,6 +244,7 @@ make_graph(struct mount *m, char *error, size_t size)
         m->digest = volfile_digest(v);
     struct graph *g = v ? volume_new(v, error, size) : NULL;
     if (g) {
+        volume_log_left_out(g, m->mountpoint);
         g->watch = volume_event;
         g->maker = m;
     }
@@ -372,6 +373,7 @@ make_next(struct mount *m, struct volfile *v, char *error, size_t size)
 
     if (!g)
         return NULL;
+    volume_log_left_out(g, m->mountpoint);
     g->watch = volume_event;
     g->maker = m;
     pthread_mutex_lock(&m->lock);

@@ -98,6 +98,7 @@ static const struct argp_option table[] = {
      "for the kernel: nodev, nosuid, noexec, noatime, nodiratime, relatime, strictatime, sync, dirsync", 0},
     {"fs-name", KEY_FS_NAME, "NAME", 0,
      "the source that the mount table shows (HOST:/VOLUME, or the volfile's path)", 0},
+    {"fs-display-name", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "where SIGUSR1 writes (/var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
     {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,

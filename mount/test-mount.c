@@ -125,6 +125,13 @@ volume_new_next(struct volfile *v, char *error, size_t error_size)
     abort();
 }
 
+void
+volume_log_left_out(const struct graph *g, const char *mountpoint)
+{
+    (void)g, (void)mountpoint;
+    abort();
+}
+
 enum volume_change
 volume_compare(const struct volfile *before, const struct volfile *now)
 {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "graph/graph.h"
+#include "log/log.h"
 #include "mount/kiln-mount.h"
 
 #define MOUNT_NAME "kiln-mount"
@@ -272,4 +273,29 @@ volume_compare(const struct volfile *before, const struct volfile *now)
     for (size_t i = 0; i < before->section_count && is_same; i++)
         is_same = !is_brick(&before->sections[i]) || is_same_brick(&before->sections[i], &now->sections[i]);
     return is_same ? VOLUME_SAME_BRICKS : VOLUME_OTHER_BRICKS;
+}
+
+static void
+append(char *out, size_t size, const char *word)
+{
+    size_t at = strlen(out);
+
+    snprintf(out + at, size - at, "%s%s", at ? ", " : "", word);
+}
+
+void
+volume_log_left_out(const struct graph *g, const char *mountpoint)
+{
+    char types[512] = "";
+
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        const struct xlator_type *type = g->layers[i].type;
+
+        if (type->is_not_built && !strstr(types, type->name))
+            append(types, sizeof types, type->name);
+    }
+    if (*types)
+        log_event(LOG_INFO, NULL, "mount-layers-left-out",
+                  "%s goes without these layers of its volfile, which only save time or count: %s",
+                  mountpoint, types);
 }

@@ -8,6 +8,7 @@
 
 #include "event/pump.h"
 #include "log/log.h"
+#include "rpc/server/rpc-server.h"
 #include "volumes/heal-daemon.h"
 #include "volumes/verbs.h"
 #include "volumes/volfile-server.h"
@@ -17,7 +18,7 @@ static void
 changed(const char *volume)
 {
     heal_daemons_follow(volume);
-    volfile_server_changed(); /* every client looks for itself whether its volfile is another */
+    rpc_tell_volfiles_changed(); /* every client looks for itself whether its volfile is another */
 }
 
 static int

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,115 +12,17 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "rpc/server/rpc-server.h"
-#include "rpc/xdr/callback-program.h"
 #include "rpc/xdr/handshake-program.h"
 #include "rpc/xdr/portmap-program.h"
 #include "volumes/volfile-text.h"
 #include "volumes/volumes.h"
 
-/* A connection that has got a volfile: conn_user(). */
-struct watcher {
-    struct cds_list_head link; /* under `lock` */
-    struct conn *conn;         /* a reference */
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cds_list_head watchers = CDS_LIST_HEAD_INIT(watchers);
-static unsigned watcher_count; /* under `lock` */
 /* Written before the listener is open, only read afterwards. */
 static uint16_t brick_port;
 static struct rpc_server *server;
 static struct listener *listener;
 
-/* ---- who is told ----------------------------------------------------------------------------- */
-
-/* From the record handler. */
-static int
-watch(struct conn *c)
-{
-    if (conn_user(c))
-        return 0;
-    struct watcher *w = calloc(1, sizeof *w);
-
-    if (!w)
-        return -ENOMEM;
-    w->conn = conn_ref(c);
-    pthread_mutex_lock(&lock);
-    bool is_first = !conn_user(c); /* two questions of one connection may run at once */
-    if (is_first) {
-        conn_set_user(c, w);
-        cds_list_add_tail(&w->link, &watchers);
-        watcher_count++;
-    }
-    pthread_mutex_unlock(&lock);
-    if (!is_first) {
-        conn_unref(w->conn);
-        free(w);
-    }
-    return 0;
-}
-
-static void
-closed(struct conn *c, void *arg)
-{
-    (void)arg;
-    pthread_mutex_lock(&lock);
-    struct watcher *w = conn_user(c);
-    if (w) {
-        conn_set_user(c, NULL);
-        cds_list_del(&w->link);
-        watcher_count--;
-    }
-    pthread_mutex_unlock(&lock);
-    if (w) {
-        conn_unref(w->conn);
-        free(w);
-    }
-}
-
-void
-volfile_server_changed(void)
-{
-    struct watcher *w;
-    unsigned n = 0;
-
-    pthread_mutex_lock(&lock);
-    struct conn **told = calloc(watcher_count + 1, sizeof *told);
-    cds_list_for_each_entry(w, &watchers, link)
-        if (told)
-            told[n++] = conn_ref(w->conn);
-    pthread_mutex_unlock(&lock);
-    if (!told)
-        log_event(LOG_ERROR, NULL, "volfile-changed-memory", "no memory to tell clients of a changed volume");
-    for (unsigned i = 0; i < n; i++) {
-        /* One that has gone asks when it comes again. */
-        (void)rpc_callback(told[i], CALLBACK_FETCHSPEC, NULL, 0);
-        conn_unref(told[i]);
-    }
-    free(told);
-}
-
 /* ---- GETSPEC --------------------------------------------------------------------------------- */
-
-static void
-reply_spec(struct rpc_request *req, const char *text, int err)
-{
-    const struct getspec_reply r = {
-        .op_ret = err ? -1 : (int32_t)strlen(text), .op_errno = -err, .spec = text};
-    size_t size = 8 + xdr_string_size(text) + xdr_old_dict_size(NULL);
-    char *body = malloc(size);
-    struct xdr x;
-
-    if (!body) {
-        conn_close(req->conn); /* who asks knows at once, and comes again */
-        rpc_request_drop(req);
-        return;
-    }
-    xdr_init(&x, body, size, NULL);
-    xdr_put_getspec_reply(&x, &r);
-    rpc_reply(req, body, (size_t)(x.at - body), NULL, NULL, 0);
-    free(body);
-}
 
 /* The volume that a key means: "/VOL", "VOL", "VOL.tcp". NULL: no volume's. */
 static const char *
@@ -193,7 +94,13 @@ spec_of(struct rpc_request *req, const struct getspec_call *call, uint32_t *need
         return NULL;
     }
     *err = own_address(req->conn, address, &place);
-    return *err ? NULL : volumes_client_volfile(name, &place, &known, needed, err);
+    char *text = *err ? NULL : volumes_client_volfile(name, &place, &known, needed, err);
+    if (!text)
+        return NULL;
+    /* A guest is told of each change from here on. One just before this moment is in the second text. */
+    conn_set_guest(req->conn);
+    free(text);
+    return volumes_client_volfile(name, &place, &known, needed, err);
 }
 
 static void
@@ -209,22 +116,16 @@ getspec(struct rpc_request *req)
         return;
     }
     char *text = spec_of(req, &call, &needed, &err);
-    if (text && (err = watch(req->conn))) {
-        free(text);
-        text = NULL;
-    }
-    if (text) {
-        conn_set_guest(req->conn); /* it stays for as long as it is mounted */
-    } else if (err == -EOPNOTSUPP) {
+    if (!text && err == -EOPNOTSUPP) {
         log_event(
             LOG_WARNING, NULL, "volfile-op-version",
             "a client asks for the volfile '%.200s' and is too old for it: it does not know op-version %u",
             call.key, needed);
-    } else {
+    } else if (!text) {
         log_event(LOG_WARNING, NULL, "volfile-refused", "a client asks for the volfile '%.200s': %s",
                   call.key, err == -EAGAIN ? "the volume is not started" : strerror(-err));
     }
-    reply_spec(req, text, err);
+    rpc_reply_volfile(req, text, text ? 0 : err);
     free(text);
 }
 
@@ -304,7 +205,7 @@ volfile_server_start(uint16_t port, uint16_t bricks_at, char *error, size_t erro
     int err = 0;
 
     brick_port = bricks_at;
-    server = rpc_server_new(programs, closed, NULL);
+    server = rpc_server_new(programs, NULL, NULL);
     if (!server) {
         snprintf(error, error_size, "no memory");
         return -ENOMEM;

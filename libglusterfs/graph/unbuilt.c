@@ -18,7 +18,6 @@
 
 static const struct unbuilt_feature features[] = {
     {"features/changelog", "changelog", "off", NO_RECORD},
-    {"features/changelog", "capture-del-path", "off", NO_RECORD},
     {"features/changelog", "changelog-barrier", "off", NO_RECORD},
     {"features/bitrot-stub", "bitrot", "off", "files are not signed: the scrubber finds no damage"},
     {"features/leases", "leases", "off", "clients get no leases, and are not told when others change a file"},

@@ -19,8 +19,8 @@ struct asked {
 
 static const struct option changelog_options[] = {
     OPT_ASKED(0, "changelog"),
-    OPT_ASKED(1, "capture-del-path"),
-    OPT_ASKED(2, "changelog-barrier"),
+    OPT_IGNORED("capture-del-path"), /* counts while a changelog is written, and kadalu always sets it */
+    OPT_ASKED(1, "changelog-barrier"),
     OPT_IGNORED("changelog-brick"),
     OPT_IGNORED("changelog-dir"),
     OPT_IGNORED("changelog-notification"),

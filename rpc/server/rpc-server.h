@@ -124,4 +124,11 @@ rpc_request_of(struct call_stack *stk)
 #define RPC_CALLBACK_BYTES_MAX 8192
 int rpc_callback(struct conn *c, uint32_t procedure, const void *body, size_t bytes);
 
+/* Answers a GETSPEC with a volfile's text, or with an -errno and whatever `text` says (NULL: nothing). The
+ * receiver of a volfile must be a guest (conn_set_guest()) before the text is read, so that it is told of
+ * the next change. */
+void rpc_reply_volfile(struct rpc_request *req, const char *text, int err);
+/* Tells all guests that their volfiles may have changed (FETCHSPEC): they ask again. Any thread. */
+void rpc_tell_volfiles_changed(void);
+
 #endif

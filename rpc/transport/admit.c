@@ -211,6 +211,37 @@ admit_guest(struct conn *c)
     pthread_mutex_unlock(&admit.lock);
 }
 
+static unsigned
+count_guests_locked(void)
+{
+    struct conn *c;
+    unsigned n = 0;
+
+    cds_list_for_each_entry (c, &admit.guests, stranger)
+        n++;
+    return n;
+}
+
+bool
+transport_each_guest(void (*fn)(struct conn *c, void *arg), void *arg)
+{
+    struct conn *c;
+    unsigned n = 0;
+
+    pthread_mutex_lock(&admit.lock);
+    struct conn **guests = malloc((count_guests_locked() + 1) * sizeof *guests);
+    cds_list_for_each_entry (c, &admit.guests, stranger)
+        if (guests)
+            guests[n++] = conn_ref(c);
+    pthread_mutex_unlock(&admit.lock);
+    for (unsigned i = 0; i < n; i++) {
+        fn(guests[i], arg);
+        conn_unref(guests[i]);
+    }
+    free(guests);
+    return guests != NULL;
+}
+
 void
 admit_leave(struct conn *c)
 {

@@ -91,6 +91,9 @@ void conn_unref(struct conn *c);
 /* The peer may stay for as long as it likes without a login, as it asks only for what anybody may know; all
  * other bounds of before the login hold on. */
 void conn_set_guest(struct conn *c);
+/* Calls fn for each guest, without a lock and with a reference held. False: no memory to list them. Any
+ * thread. */
+bool transport_each_guest(void (*fn)(struct conn *c, void *arg), void *arg);
 /* The peer has logged in: the larger bounds hold from the next record on. For good. */
 void conn_set_trusted(struct conn *c);
 /* Has it? */

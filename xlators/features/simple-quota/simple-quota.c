@@ -634,6 +634,8 @@ squota_statfs(struct xlator *xl, struct call_stack *stk)
 {
     const struct squota_conf *conf = xlator_conf(xl);
     int err;
+    if (dict_get_flag(stk->call.xdata, DICT_KEY_IGNORE_DEEM_STATFS))
+        return XL_PASS; /* distribute asks how full the brick is */
     struct squota_inode *ctx =
         stk->call.loc.inode ? squota_inode_get(xl, stk->call.loc.inode, NULL, &err) : NULL;
 

@@ -43,6 +43,8 @@ static const struct option wb_options[] = {
     OPT_MUST_BE("resync-failed-syncs-after-fsync", "off"),
     OPT_IGNORED("flush-behind"),
     OPT_IGNORED("trickling-writes"),
+    /* kadalu names each layer's switch in the layer; glusterd and kadalu leave out one that is off */
+    OPT_IGNORED("write-behind"),
     OPT_END,
 };
 

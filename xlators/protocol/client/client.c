@@ -61,6 +61,7 @@ static const struct option client_options[] = {
     OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
     OPT_IGNORED("event-threads"),
     OPT_IGNORED("tcp-window-size"),
+    OPT_IGNORED("volfile-key"), /* kadalu's */
     OPT_STR(struct client_conf, subdir, "subdir-mount", NULL),
     OPT_UUID(struct client_conf, volume_id, "volume-id"),
     OPT_PREFIX("transport."),

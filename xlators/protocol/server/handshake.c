@@ -282,18 +282,6 @@ answer_zeros(struct rpc_request *req)
 }
 
 static void
-getspec(struct rpc_request *req)
-{
-    const struct getspec_reply reply = {.op_ret = -1, .op_errno = ENOSYS, .spec = ""};
-    char body[64];
-    struct xdr x;
-
-    xdr_init(&x, body, sizeof body, NULL);
-    xdr_put_getspec_reply(&x, &reply);
-    rpc_reply(req, body, (size_t)(x.at - body), NULL, NULL, 0);
-}
-
-static void
 set_lk_ver(struct rpc_request *req)
 {
     struct set_lk_ver call;
@@ -313,7 +301,7 @@ set_lk_ver(struct rpc_request *req)
 
 static const struct rpc_procedure procedures[HANDSHAKE_PROCEDURE_COUNT] = {
     [HANDSHAKE_NULL] = {"NULL", answer_zeros},      [HANDSHAKE_SETVOLUME] = {"SETVOLUME", setvolume},
-    [HANDSHAKE_GETSPEC] = {"GETSPEC", getspec},     [HANDSHAKE_PING] = {"PING", answer_zeros},
+    [HANDSHAKE_GETSPEC] = {"GETSPEC", volspec_getspec}, [HANDSHAKE_PING] = {"PING", answer_zeros},
     [HANDSHAKE_SET_LK_VER] = {"SET_LK_VER", set_lk_ver},
 };
 

@@ -35,6 +35,7 @@ struct server_conf {
     /* Of the process: server_process_options(). */
     int64_t socket_port, port; /* by both of its names; -1: not given */
     char *bind_address, *statedump_path;
+    char *volspec_directory, *volfile_path; /* one option by two names; NULL: not given */
 };
 
 /* The instance of one brick: xl->private. All but `groups` under graph->clients_lock. */
@@ -64,6 +65,7 @@ void server_child_event(struct graph *g, bool is_up);
 
 /* server.c: struct server_listen's. */
 struct graph *server_find_brick(const char *name);
+struct graph *server_first_brick(void);
 bool server_is_brick_changing(const char *name);
 
 /* handshake.c: while it is so, SETVOLUME is answered ENOENT. */
@@ -72,6 +74,9 @@ void handshake_set_shutting_down(bool is_so);
 /* server.c: true if the brick's auth options let this connection in with what it has shown. */
 struct session_login;
 bool server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted);
+
+/* volspec.c: the procedure GETSPEC. */
+void volspec_getspec(struct rpc_request *req);
 
 /* ---- session.c ------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
  *   resolve.c                    gfids, names and fd numbers become objects
  *   callback.c                   calls to the client
  *   bounds.c                     what one client may have open and waiting
+ *   volspec.c                    client volfiles, for kadalu
  *
  * It keeps nothing per inode or fd and nothing on disk. Per client: struct brick_client of libglusterfs/fs
  * with its fd table. Locks: see server-internal.h.
@@ -54,6 +55,8 @@ static const struct option server_options[] = {
     OPT_ENUM(struct server_conf, transport_type, "transport-type", "tcp", transport_types),
     OPT_INT(struct server_conf, port, "listen-port", "-1", -1, 65535),
     OPT_STR(struct server_conf, statedump_path, "statedump-path", NULL),
+    OPT_STR(struct server_conf, volspec_directory, "volspec-directory", NULL),
+    OPT_STR(struct server_conf, volfile_path, "volfile-path", NULL),
     OPT_IGNORED("volume-id"), /* the storage's counts */
     OPT_IGNORED("tcp-window-size"),
     OPT_IGNORED("event-threads"), /* one pool of workers serves the process */
@@ -232,7 +235,8 @@ server_auth(struct graph *g, struct conn *c, const struct session_login *login, 
 
 static struct rpc_server *rpc_server;
 static struct listener *tcp_listener;
-static struct graph *(*find_brick)(const char *name); /* these two: set before the first listener is open */
+static struct graph *(*find_brick)(const char *name); /* these three: set before the first listener is open */
+static struct graph *(*first_brick)(void);
 static bool (*is_brick_changing)(const char *name);
 
 static void
@@ -246,6 +250,12 @@ struct graph *
 server_find_brick(const char *name)
 {
     return find_brick(name);
+}
+
+struct graph *
+server_first_brick(void)
+{
+    return first_brick ? first_brick() : NULL;
 }
 
 bool
@@ -265,6 +275,7 @@ server_process_options(const struct graph *g)
         o.port = conf->socket_port >= 0 ? conf->socket_port : conf->port;
         o.bind_address = conf->bind_address;
         o.statedump_path = conf->statedump_path;
+        o.volspec_directory = conf->volspec_directory ? conf->volspec_directory : conf->volfile_path;
     }
     return o;
 }
@@ -294,6 +305,7 @@ server_listen_start(const struct server_listen *listen, uint16_t *port_out, char
         return -ENOMEM;
     }
     find_brick = listen->find_brick;
+    first_brick = listen->first_brick;
     is_brick_changing = listen->is_brick_changing;
     tcp_listener = listener_open_tcp(listen->host, listen->port, &rpc_server_transport_ops, rpc_server, &err);
     if (!tcp_listener) {

@@ -21,6 +21,8 @@ struct server_listen {
     uint16_t port;         /* 0: any */
     /* The brick of a name that a client asks for, pinned; NULL: there is none. Called by workers. */
     struct graph *(*find_brick)(const char *name);
+    /* The brick whose volfile speaks for the process, pinned; NULL: there is none. Called by workers. */
+    struct graph *(*first_brick)(void);
     /* There is none now: is one coming or going? NULL: never. */
     bool (*is_brick_changing)(const char *name);
 };
@@ -36,6 +38,7 @@ void server_listen_stop(void);
  * live as long as the graph's options do not change. */
 struct server_process_options {
     const char *bind_address, *statedump_path; /* NULL: not given */
+    const char *volspec_directory;             /* where client volfiles are; NULL: not given */
     int64_t port;                              /* -1: not given */
 };
 struct server_process_options server_process_options(const struct graph *g);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* volfiles: a brick's volfile that was given as a file is read again on SIGHUP (spec: gluster11 1.1 row 15,
+ * 3.3). */
+#ifndef KILN_GLUSTERFSD_VOLFILES_H
+#define KILN_GLUSTERFSD_VOLFILES_H
+
+#include <stddef.h>
+
+struct volfile;
+
+/* Reads the file and gives its options to the brick that serves (`name` NULL: the name that the file says),
+ * as graph_follow() does; then clients that have their own volfiles from this process are told to fetch
+ * them again, also when the brick's own file could not be used. What fails is logged, and the brick keeps
+ * its options. `prepare` is called for the volfile before it is used: 0 or -errno with a text. Returns at
+ * once; the work has a thread of its own. */
+void volfiles_reread(const char *path, const char *name,
+                     int (*prepare)(struct volfile *v, char *error, size_t error_size));
+
+#endif
