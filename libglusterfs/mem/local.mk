@@ -12,6 +12,7 @@ MEM_POOL_SOURCES = \
 	libglusterfs/mem/mem-depot.c \
 	libglusterfs/mem/mem-reserve.c \
 	libglusterfs/mem/mem-span.c \
+	libglusterfs/mem/mem-pages.c \
 	libglusterfs/mem/mem-sweep.c \
 	libglusterfs/mem/mem-pressure.c \
 	libglusterfs/mem/mem-account.c \
@@ -29,6 +30,7 @@ check_PROGRAMS += \
 	libglusterfs/mem/test-mem-pool \
 	libglusterfs/mem/test-mem-age \
 	libglusterfs/mem/test-mem-rest \
+	libglusterfs/mem/test-mem-pages \
 	libglusterfs/mem/test-mem-system \
 	libglusterfs/mem/test-mem-refuse \
 	libglusterfs/mem/test-mem-pressure \
@@ -45,6 +47,8 @@ libglusterfs_mem_test_mem_pool_SOURCES = libglusterfs/mem/test-mem-pool.c $(TEST
 libglusterfs_mem_test_mem_pool_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_age_SOURCES = libglusterfs/mem/test-mem-age.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_age_LDADD = $(TEST_LIBS)
+libglusterfs_mem_test_mem_pages_SOURCES = libglusterfs/mem/test-mem-pages.c $(TEST_MEM_SHARED)
+libglusterfs_mem_test_mem_pages_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_rest_SOURCES = libglusterfs/mem/test-mem-rest.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_rest_LDADD = $(ALLOCATOR_LIBS) $(TEST_LIBS)
 libglusterfs_mem_test_mem_system_SOURCES = libglusterfs/mem/test-mem-system.c $(TEST_MEM_SHARED)

@@ -69,9 +69,9 @@ dump_pool(const struct out *o, struct mem_pool *p)
     number(o, "active-count", s.live > 0 ? (uint64_t)s.live : 0);
     number(o, "sizeof-type", s.size);
     number(o, "padded-sizeof", s.stride);
-    number(o, "padding-bytes", s.live > 0 ? (uint64_t)s.live * (s.stride - s.size) : 0);
     number(o, "size", s.bytes_resident);
     o->fn(o->arg, "shared-pool", s.name);
+    number(o, "padding-bytes", s.live > 0 ? (uint64_t)s.live * (s.stride - s.size) : 0);
     number(o, "peak-sampled", s.peak > 0 ? (uint64_t)s.peak : 0);
     number(o, "cached-hot", s.cached_hot);
     number(o, "cached-cold", s.cached_cold);

@@ -40,6 +40,8 @@ void mem_option_fork(int step);
 
 struct mem_span;
 
+#define MEM_FILLS 8 /* lists of spans that are partly free */
+
 /* Slots of one size. */
 struct mem_class {
     struct mem_lock lock;
@@ -50,7 +52,10 @@ struct mem_class {
     uint32_t span_bytes;       /* power of two; 0: every slot is a malloc of its own */
     uint32_t per_span, align;
     uint64_t reciprocal;       /* of stride, for slot numbers */
-    struct mem_span *partial_head, *partial_tail; /* some slots free; fuller ones first */
+    struct mem_span *partial[MEM_FILLS]; /* some slots free: by the share of those, fullest first */
+    struct mem_span *cursor;   /* where a sweep's walk over them goes on; NULL: none is under way */
+    uint32_t walks;            /* how many there were */
+    uint32_t fill_factor;      /* of free slots, to the list's number */
     struct mem_span *empty;    /* all slots free, waiting to be released */
     uint32_t spans, empties;
     uint64_t carved, returned; /* objects */
@@ -66,6 +71,10 @@ void mem_class_free(struct mem_class *c, void *const *objects, size_t n);
 size_t mem_class_release(struct mem_class *c, bool all); /* empty spans back to their reservation; bytes */
 bool mem_class_idle(struct mem_class *c); /* nothing carved since the last call */
 size_t mem_class_trim_pages(struct mem_class *c);        /* pages of free slots in used spans; bytes */
+/* Of spans that nobody took from for a whole sweep; until that time of mem_cpu_us(). Sweep mutex held. */
+uint64_t mem_cpu_us(void); /* of the calling thread */
+size_t mem_class_age_pages(struct mem_class *c, uint64_t until_us);
+void mem_magazines_age_pages(uint64_t until_us);
 void mem_class_check(struct mem_class *c);
 size_t mem_reservations_release(void); /* pages and mappings back to the system; bytes */
 

@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
@@ -43,6 +42,7 @@ mem_class_init(struct mem_class *c, uint32_t id, size_t size, size_t align, size
         return;
     c->first = (uint32_t)round_up(sizeof(struct mem_span), line);
     c->per_span = (uint32_t)((bytes - c->first) / stride);
+    c->fill_factor = (MEM_FILLS << 16) / (c->per_span + 1);
     assert(c->per_span >= 1 && c->per_span <= BITMAP * 64);
     c->reciprocal = (((uint64_t)1 << 32) + stride - 1) / stride;
 }
@@ -61,29 +61,61 @@ slot_of(const struct mem_class *c, const struct mem_span *s, const void *object)
     return (uint32_t)((at * c->reciprocal) >> 32);
 }
 
-static void
-partial_unlink(struct mem_class *c, struct mem_span *s)
+void
+mem_partial_unlink(struct mem_class *c, struct mem_span *s)
 {
-    *(s->prev ? &s->prev->next : &c->partial_head) = s->next;
-    *(s->next ? &s->next->prev : &c->partial_tail) = s->prev;
-    s->listed = false;
+    if (c->cursor == s)
+        c->cursor = s->next;
+    *(s->prev ? &s->prev->next : &c->partial[s->fill]) = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    s->fill = -1;
 }
 
 static void
-partial_link(struct mem_class *c, struct mem_span *s, bool tail)
+partial_link(struct mem_class *c, struct mem_span *s, int fill)
 {
-    s->prev = tail ? c->partial_tail : NULL;
-    s->next = tail ? NULL : c->partial_head;
-    *(s->prev ? &s->prev->next : &c->partial_head) = s;
-    *(s->next ? &s->next->prev : &c->partial_tail) = s;
-    s->listed = true;
+    s->prev = NULL;
+    s->next = c->partial[fill];
+    if (s->next)
+        s->next->prev = s;
+    c->partial[fill] = s;
+    s->fill = (int8_t)fill;
 }
 
-/* A span with free slots at the head of the partial list; lock held, and dropped while mapping. */
+static int
+fill_of(const struct mem_class *c, const struct mem_span *s)
+{
+    return (int)((s->nfree * c->fill_factor) >> 16);
+}
+
+void
+mem_span_file(struct mem_class *c, struct mem_span *s)
+{
+    if (s->nfree < c->per_span) {
+        partial_link(c, s, fill_of(c, s));
+        return;
+    }
+    s->next = c->empty;
+    c->empty = s;
+    MEM_BUMP(c->empties, 1);
+}
+
+static struct mem_span *
+fullest(const struct mem_class *c)
+{
+    struct mem_span *s = NULL;
+
+    for (int i = 0; i < MEM_FILLS && !s; i++)
+        s = c->partial[i];
+    return s;
+}
+
+/* A span with free slots, the fullest there is, on its partial list; lock held, and dropped while mapping. */
 static struct mem_span *
 class_span(struct mem_class *c)
 {
-    struct mem_span *s = c->partial_head;
+    struct mem_span *s = fullest(c);
 
     if (s)
         return s;
@@ -96,10 +128,13 @@ class_span(struct mem_class *c)
         s = mem_span_map(c->span_bytes);
         mem_lock(&c->lock);
         if (!s)
-            return c->partial_head;
+            return fullest(c);
         s->id = c->id;
         s->class = c;
         s->nfree = c->per_span;
+        s->fill = -1;
+        s->is_given = s->is_held = false;
+        s->regrets = s->wait = 0;
         memset(s->free, 0, sizeof(s->free));
         for (uint32_t i = 0; i < c->per_span; i++)
             s->free[i / 64] |= (uint64_t)1 << (i % 64);
@@ -107,8 +142,24 @@ class_span(struct mem_class *c)
         c->spans++;
         __atomic_store_n(&s->magic, SPAN_MAGIC, __ATOMIC_RELEASE); /* now it can be found */
     }
-    partial_link(c, s, false);
+    partial_link(c, s, MEM_FILLS - 1);
     return s;
+}
+
+/* Objects were taken from the span; lock held. */
+static void
+span_taken(struct mem_class *c, struct mem_span *s)
+{
+    s->taken_in = c->walks;
+    if (s->is_given) { /* mem-pages.c */
+        s->is_given = false;
+        s->regrets += s->regrets < REGRETS_MAX;
+        s->wait = s->regrets < 2 ? 0 : (uint8_t)(1u << s->regrets >> 1);
+    }
+    if (!s->nfree || fill_of(c, s) != s->fill)
+        mem_partial_unlink(c, s);
+    if (s->nfree && s->fill < 0)
+        partial_link(c, s, fill_of(c, s));
 }
 
 static size_t
@@ -147,8 +198,7 @@ mem_class_alloc(struct mem_class *c, void **objects, size_t n)
                 objects[got++] = mem_object_at(c, s, w * 64 + bit);
             }
         }
-        if (!s->nfree)
-            partial_unlink(c, s);
+        span_taken(c, s);
     }
     MEM_BUMP(c->carved, got);
     mem_unlock(&c->lock);
@@ -166,18 +216,14 @@ class_free_one(struct mem_class *c, void *object)
     assert(!(s->free[slot / 64] & bit));
     s->free[slot / 64] |= bit;
     s->nfree++;
-    if (s->nfree == c->per_span) {
-        if (s->listed)
-            partial_unlink(c, s);
-        s->next = c->empty;
-        c->empty = s;
-        MEM_BUMP(c->empties, 1);
-    } else if (!s->listed) {
-        partial_link(c, s, false);
-    } else if (s->nfree == c->per_span / 2 && s->next) {
-        partial_unlink(c, s); /* take from fuller spans first, so that this one can drain */
-        partial_link(c, s, true);
-    }
+    s->is_given = false;
+    if (s->is_held) /* the sweeper files it */
+        return;
+    if (s->fill >= 0 && s->nfree < c->per_span && fill_of(c, s) == s->fill)
+        return;
+    if (s->fill >= 0)
+        mem_partial_unlink(c, s);
+    mem_span_file(c, s);
 }
 
 void
@@ -243,63 +289,23 @@ mem_class_idle(struct mem_class *c)
     return idle;
 }
 
-/* Pages of a span that hold only free slots. Lock held. */
-static size_t
-span_trim(struct mem_class *c, struct mem_span *s)
-{
-    const size_t page = 4096;
-    size_t bytes = 0;
-    uint32_t run = 0;
-
-    for (uint32_t i = 0; i <= c->per_span; i++) {
-        if (i < c->per_span && (s->free[i / 64] & ((uint64_t)1 << (i % 64)))) {
-            run++;
-            continue;
-        }
-        char *from = mem_object_at(c, s, i - run) - c->offset, *to = mem_object_at(c, s, i) - c->offset;
-        from = (char *)round_up((uintptr_t)from, page);
-        to = (char *)((uintptr_t)to / page * page);
-        if (run && to > from && madvise(from, (size_t)(to - from), MADV_DONTNEED) == 0)
-            bytes += (size_t)(to - from);
-        run = 0;
-    }
-    return bytes;
-}
-
-/* The lock is held over the calls, 13 us for a span of 64 KiB with eight free pages between others (a bare
- * loop of madvise). Who gets an object from the class in that time waits: few do, for the sweeper comes here
- * only with classes that have carved nothing since it came last, and all others are trimmed only when memory
- * is lacking. Then a span whose slots were out of reach would cost who gets one a new span, or ENOMEM. */
-size_t
-mem_class_trim_pages(struct mem_class *c)
-{
-    size_t bytes = 0;
-
-    if (!c->span_bytes)
-        return 0;
-    mem_lock(&c->lock);
-    for (struct mem_span *s = c->partial_head; s; s = s->next)
-        bytes += span_trim(c, s);
-    MEM_ADD(mem_released_bytes, bytes);
-    mem_unlock(&c->lock);
-    return bytes;
-}
-
 void
 mem_class_check(struct mem_class *c)
 {
     uint32_t n = 0;
 
     mem_lock(&c->lock);
-    for (struct mem_span *s = c->partial_head, *prev = NULL; s; prev = s, s = s->next) {
-        uint32_t bits = 0;
+    for (int fill = 0; fill < MEM_FILLS; fill++) {
+        for (struct mem_span *s = c->partial[fill], *prev = NULL; s; prev = s, s = s->next) {
+            uint32_t bits = 0;
 
-        for (unsigned w = 0; w < BITMAP; w++)
-            bits += (uint32_t)__builtin_popcountll(s->free[w]);
-        assert(s->magic == SPAN_MAGIC && s->class == c);
-        assert(s->listed && s->prev == prev);
-        assert(bits == s->nfree && bits > 0 && bits < c->per_span);
-        n++;
+            for (unsigned w = 0; w < BITMAP; w++)
+                bits += (uint32_t)__builtin_popcountll(s->free[w]);
+            assert(s->magic == SPAN_MAGIC && s->class == c);
+            assert(s->fill == fill && fill_of(c, s) == fill && s->prev == prev && !s->is_held);
+            assert(bits == s->nfree && bits > 0 && bits < c->per_span);
+            n++;
+        }
     }
     for (struct mem_span *s = c->empty; s; s = s->next) {
         assert(s->magic == SPAN_MAGIC && s->nfree == c->per_span);
@@ -357,6 +363,13 @@ mem_magazines_release(bool all)
     for (unsigned i = 0; i < 9; i++)
         bytes += mem_class_release(&mag_class[i], mem_class_idle(&mag_class[i]) || all);
     return bytes;
+}
+
+void
+mem_magazines_age_pages(uint64_t until_us)
+{
+    for (unsigned i = 0; i < 9; i++)
+        (void)mem_class_age_pages(&mag_class[i], until_us);
 }
 
 bool

@@ -267,6 +267,31 @@ release_spans(struct mem_class *c, bool all)
         trim_pages(c);
 }
 
+/* A twentieth of the period, 50 milliseconds at least: of this thread's CPU time, so that a busy machine does
+ * not take it away. */
+static uint64_t
+pages_until(void)
+{
+    uint64_t us = (uint64_t)MEM_READ(mem_set.sweep_ms) * 1000 / 20;
+
+    return mem_cpu_us() + (us > 50000 ? us : 50000);
+}
+
+/* Pages between objects that live. */
+static void
+age_pages(void)
+{
+    uint64_t until = pages_until();
+
+    for (unsigned id = 0; id < MEM_IDS; id++) {
+        struct mem_pool *p = mem_pool_by_id(id);
+
+        if (p)
+            mem_class_age_pages(&p->class, until);
+    }
+    mem_magazines_age_pages(until);
+}
+
 static size_t
 age_pools(bool all, bool release_all)
 {
@@ -416,6 +441,7 @@ sweep_and_cap(void)
 {
     MEM_WRITE(mem_over_cap, 0); /* first: what comes to the depots behind our back asks for another pass */
     sweep_pass(false, false);
+    age_pages();
     if (mem_set.cap && mem_figures.cached_bytes > mem_set.cap) {
         halve_magazines();
         sweep_pass(false, false);
@@ -516,7 +542,7 @@ all_quiet(void)
     return quiet && mem_set.mode == MEM_MODE_ON && mem_magazines_quiet() && followers_quiet();
 }
 
-/* Nobody has used a pool for a while: pages between small objects that live are given back, too. */
+/* Nobody has used a pool for a while: what the sweeps had no time for goes back, too. */
 static void
 give_back_the_rest(void)
 {

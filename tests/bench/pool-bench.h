@@ -154,6 +154,12 @@ ring_pop(struct ring *r)
     return p;
 }
 
+/* A thread that gets and puts without a pause. */
+struct neighbour {
+    int stop;
+    uint64_t objects;
+};
+
 /* One way to get and put objects: the cases, compiled for it (pool-cases.inc). */
 struct ways {
     const char *name;
@@ -168,6 +174,9 @@ struct ways {
     void *(*random)(void *);
     void *(*replace)(void *);
     void *(*burst)(void *);
+    void (*leave)(unsigned type, void **all, unsigned n);
+    void (*end)(unsigned type, void **all, unsigned n);
+    void *(*neighbour)(void *);
     double (*get0)(uint64_t);
     double (*get)(uint64_t); /* the same loop without the zeroing */
 };
@@ -187,6 +196,11 @@ void upstream_put(void *object);
 int upstream_sweeper(unsigned ms); /* what was cold is freed, what was hot is cold */
 void *seed_get(unsigned type);
 void seed_put(unsigned type, void *object);
+
+/* pool-survivors.c; the first is called by ways at the peak of a burst */
+void survivors_peak(void);
+void survivors_case(const struct ways *w, bool is_busy);
+void turns_case(const struct ways *w);
 
 /* pool-memory.c, pool-sweep.c: each prints its own line */
 void idle_case(const struct ways *w, unsigned threads);

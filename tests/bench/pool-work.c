@@ -236,6 +236,10 @@ main(int argc, char **argv)
         sweep_case(n, m);
     else if (sscanf(argv[2], "steady-%u", &n) == 1)
         steady_case(n);
+    else if (!strcmp(argv[2], "survivors-quiet") || !strcmp(argv[2], "survivors-busy"))
+        survivors_case(w, !strcmp(argv[2], "survivors-busy"));
+    else if (!strcmp(argv[2], "turns"))
+        turns_case(w);
     else if (!strcmp(argv[2], "oneway"))
         oneway_case(w);
     else {

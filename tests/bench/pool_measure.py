@@ -13,7 +13,7 @@ import pool_rows as R
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
-BENCH = ["pool-work.c", "pool-ways.c", "pool-old.c", "pool-memory.c", "pool-sweep.c"]
+BENCH = ["pool-work.c", "pool-ways.c", "pool-old.c", "pool-memory.c", "pool-sweep.c", "pool-survivors.c"]
 
 # How much of a row's work a contender is given: the slow ones need less of it for a figure as good.
 SHARE = {"glibc": 0.5, "off": 0.4, "upstream": 0.25, "seed": 0.4, "exact": 0.5, "poison": 0.02, "trace:1000": 0.1}
@@ -202,6 +202,9 @@ class Bench:
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             got = list(pool.map(lambda j: self.once(j[1], f"idle-{j[0]}", 256), jobs))
         return [{"threads": n, "way": w, "mb": mb} for (n, w), mb in zip(jobs, got)]
+
+    def survivors(self, case, ways):
+        return [{"case": case, "way": w, "got": self.once(w, case, 256)} for w in ways]
 
     def oneway(self, ways):
         out = []
