@@ -49,7 +49,7 @@ heal_one(struct heal *h, unsigned listed_on, struct inode *dir, const char *name
     if (!err)
         err = heal_name_locked(h, name);
     heal_unlock(h, &e);
-    return err;
+    return err < 0 ? err : 0;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ heal_alone(struct heal *h)
 
     memcpy(found, h->replica, sizeof found);
     heal_unlock(h, &names);
-    if (err || (way.sources == h->op.r->all && !way.is_dirty))
+    if (err || (way.sources == h->op.r->all && !way.is_dirty && !h->wants_all_names))
         return err;
     err = heal_names(h, &way);
     return err ? err : finish(h, found, &way);

@@ -4,11 +4,16 @@
  *      lock       the range that changes of attributes lock (metadata.c), on all children
  *      look       who accuses whom of metadata
  *      decide     a child that nobody accuses is the source, rather one on which a change was begun. Those
- *                 that are accused are mended, and those whose owner or mode is not the source's, or all if a
- *                 change was begun and nobody knows of its end
+ *                 that are accused are mended, and those whose owner, mode or xattrs are not the source's, or
+ *                 all if a change was begun and nobody knows of its end
  *      mend       SETATTR of owner and mode; the sink's own xattrs that the source has not are removed, the
  *                 source's are set; SETATTR of the times
  *      count back, unlock
+ *
+ * Replicas that differ although no copy is accused are left by a mount that died in a change together with a
+ * brick, while all bricks were there: no mark tells the self-heal daemon of them. So each mount that finds
+ * them heals them, also with metadata-self-heal off. Nobody was told that the change is done, so either copy
+ * is right.
  *
  * There is no lock that keeps healers apart: all of it happens under the one lock. Counters, gfid and
  * volume-id, and what a brick's security module keeps are each child's own. Others see a sink that is half
@@ -50,6 +55,12 @@ sinks_of(const struct heal *h, unsigned source)
     return sinks;
 }
 
+static bool
+is_bytes(const struct dict_pair *p)
+{
+    return p->type == DICT_PTR || p->type == DICT_UNTYPED || p->type == DICT_STR;
+}
+
 /* Xattrs that are copied. */
 static bool
 is_copied(const char *key)
@@ -66,6 +77,54 @@ is_copied(const char *key)
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         has_space &= strncmp(key, own[i], strlen(own[i])) != 0;
     return has_space;
+}
+
+/* Xattrs in which replicas must not differ: those that only changes of attributes change. */
+static bool
+is_compared(const char *key)
+{
+    return is_copied(key) && strncmp(key, "trusted.glusterfs.", 18) != 0 && strncmp(key, "security.", 9) != 0;
+}
+
+static bool
+has_same(const struct dict_pair *p, const struct dict *other)
+{
+    const struct dict_pair *q = dict_find_text(other, p->key);
+
+    return q && q->type == p->type && q->len == p->len &&
+           (!p->len || memcmp(q->v.bytes, p->v.bytes, p->len) == 0);
+}
+
+static bool
+have_same_xattrs(const struct dict *a, const struct dict *b)
+{
+    dict_for_each (p, a) {
+        if (is_bytes(p) && is_compared(p->key) && !has_same(p, b))
+            return false;
+    }
+    dict_for_each (p, b) {
+        if (is_bytes(p) && is_compared(p->key) && !dict_find_text(a, p->key))
+            return false;
+    }
+    return true;
+}
+
+bool
+heal_attributes_differ(const struct fan *f)
+{
+    const struct fop_reply *first = &f->stk[child_first(f->good)]->reply;
+
+    for_each_child (i, f->good) {
+        const struct fop_reply *reply = &f->stk[i]->reply;
+        bool is_older =
+            reply->stat.ctime != first->stat.ctime || reply->stat.ctime_nsec != first->stat.ctime_nsec;
+
+        if (!is_same(&reply->stat, &first->stat))
+            return true;
+        if (is_older && first->xdata && reply->xdata && !have_same_xattrs(first->xdata, reply->xdata))
+            return true;
+    }
+    return false;
 }
 
 /* ---- mending --------------------------------------------------------------------------------- */
@@ -130,9 +189,7 @@ fill_xattrs(struct call_stack *stk, const struct dict *wanted)
     if (!stk->call.dict)
         return -ENOMEM;
     dict_for_each (p, wanted) {
-        bool has_bytes = p->type == DICT_PTR || p->type == DICT_UNTYPED || p->type == DICT_STR;
-
-        if (!err && has_bytes && is_copied(p->key))
+        if (!err && is_bytes(p) && is_copied(p->key))
             err = dict_set_text(stk->call.dict, p->key, DICT_PTR, p->v.bytes, p->len);
     }
     return err;
@@ -170,6 +227,22 @@ mend(const struct heal *h, unsigned sink, const struct iatt *from, const struct 
     return err;
 }
 
+/* Of `rest`, the children whose xattrs are not the source's. */
+static int
+add_different(const struct heal *h, child_set rest, const struct dict *wanted, child_set *sinks)
+{
+    for_each_child (i, rest) {
+        int err;
+        struct call_stack *has = list_xattrs(h, i, &err);
+
+        if (!has)
+            return err;
+        *sinks |= have_same_xattrs(wanted, has->reply.dict) ? 0 : CHILD(i);
+        call_stack_free(has);
+    }
+    return 0;
+}
+
 /* The children that could not be mended. */
 static int
 mend_all(const struct heal *h, unsigned source, child_set sinks, child_set *failed)
@@ -179,10 +252,11 @@ mend_all(const struct heal *h, unsigned source, child_set sinks, child_set *fail
 
     if (!from)
         return err;
-    for_each_child (i, sinks)
+    err = add_different(h, h->op.r->all & ~sinks & ~CHILD(source), from->reply.dict, &sinks);
+    for_each_child (i, err ? 0 : sinks)
         *failed |= mend(h, i, &h->stat[source], from->reply.dict) < 0 ? CHILD(i) : 0;
     call_stack_free(from);
-    return 0;
+    return err;
 }
 
 static int
@@ -196,10 +270,8 @@ heal_locked(struct heal *h)
     if (!h->way.sources)
         return -EIO;
     unsigned source = source_of(h);
-    child_set sinks = sinks_of(h, source);
 
-    if (sinks)
-        err = mend_all(h, source, sinks, &failed);
+    err = mend_all(h, source, sinks_of(h, source), &failed);
     return err ? err : heal_count_back(h, CHANGE_METADATA, failed);
 }
 

@@ -14,9 +14,14 @@
  *                 attributes and contents, and MKNOD, MKDIR or SYMLINK follows with its gfid
  *      unlock
  *
- * Objects of two gfids or types under one name of good children are split-brain: -EIO, unless they are files
- * of one type and the volume's policy says which wins (split-brain.c). The directory's counters stay: other
+ * Objects of two gfids or types under one name of good children are split-brain: -EIO, unless a rename that
+ * was done on some children only explains them (half_done_rename()), or they are files of one type and the
+ * volume's policy says which wins (split-brain.c). The directory's counters stay: other
  * names may be waiting (heal-entry.c).
+ *
+ * A name that had to be mended although no copy of the folder is accused was left by a mount that died
+ * together with bricks. The folder's other names are looked at, too, then, in the background: no mark tells
+ * a healer of the name that a rename has left, and only some children list it.
  *
  * Others see what they see of any change of a name: it comes on one child after the other. */
 #include <errno.h>
@@ -284,6 +289,79 @@ may_policy_decide(const struct behind *b, child_set set)
     return are;
 }
 
+/* Whether all children of `set` have the object, under any name. */
+static bool
+lives_on(const struct heal *h, child_set set, const struct iatt *stat)
+{
+    struct inode *inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, stat);
+    bool lives = inode != NULL;
+
+    for_each_child (i, inode ? set : 0)
+        lives &= heal_look_by_gfid(h, i, inode, NULL) == 0;
+    inode_unref(inode);
+    return lives;
+}
+
+/* The children that a copy of `set` accuses in any kind. All, if it does not answer. */
+static child_set
+accused_by(const struct heal *h, child_set set, const struct iatt *stat)
+{
+    struct replicate *r = h->op.r;
+    child_set accused = 0;
+
+    for_each_child (i, set) {
+        struct inode *inode = inode_link(r->xl->graph->inodes, NULL, NULL, stat);
+        struct call_stack *stk = inode ? heal_call(h, FOP_lookup, i) : NULL;
+        struct replica copy = {0};
+
+        if (stk) {
+            inode_unref(stk->call.loc.inode);
+            stk->call.loc.inode = inode_ref(inode);
+        }
+        bool is_asked = stk && call_xdata(stk) && !view_ask(r, stk->call.xdata, true) &&
+                        coro_call(stk, r->xl->children[i]) >= 0;
+        if (is_asked)
+            replica_read(r, stk, &copy);
+        for (unsigned k = 0; k < r->count; k++) {
+            for (unsigned w = 0; w < CHANGES; w++)
+                accused |= !is_asked || copy.about[k].count[w] ? CHILD(k) : 0;
+        }
+        if (stk)
+            call_stack_free(stk);
+        inode_unref(inode);
+    }
+    return accused;
+}
+
+/* No copy of the folder is accused, and the name leads to two objects: a rename that replaced one by the
+ * other was done on some children only when the mount and bricks died together, and nobody was told that it
+ * is done. The object that was moved is still on the other children, under its old name; the replaced one has
+ * gone from those that have done the rename, or has another name there. The rename is done on the others,
+ * too; unless a mount has changed the replaced object since, of which its copies accuse a child without it.
+ * Returns a child with the object that the name gets. -1: it was no such rename, or both have changed. */
+static int
+half_done_rename(const struct heal *h, const struct behind *b, child_set set)
+{
+    unsigned x = child_first(set);
+    child_set with_x = same_as(b, set, x), with_y = set & ~with_x;
+
+    if (h->way.sources != h->op.r->all || !with_y)
+        return -1;
+    unsigned y = child_first(with_y);
+
+    if (same_as(b, with_y, y) != with_y)
+        return -1;
+    bool x_moved = lives_on(h, with_y, &b->stat[x]), y_moved = lives_on(h, with_x, &b->stat[y]);
+    bool x_changed = accused_by(h, with_x, &b->stat[x]) & with_y;
+    bool y_changed = accused_by(h, with_y, &b->stat[y]) & with_x;
+
+    if ((!x_moved && !y_moved) || (x_changed && y_changed))
+        return -1;
+    if (x_changed || y_changed)
+        return x_changed ? (int)x : (int)y;
+    return x_moved ? (int)x : (int)y;
+}
+
 /* The name is to lead to what child `ref` has. */
 static int
 spread(const struct heal *h, struct behind *b, unsigned ref)
@@ -334,9 +412,18 @@ mend(struct heal *h, struct behind *b)
         return -EIO; /* the gfid is known by stale copies only */
     if (same_as(b, believed, child_first(believed)) == believed)
         return spread(h, b, child_first(believed));
-    int winner = may_policy_decide(b, believed) ? split_favorite(h->op.r, b->stat, believed) : -1;
+    int winner = half_done_rename(h, b, believed);
+
+    if (winner < 0 && may_policy_decide(b, believed))
+        winner = split_favorite(h->op.r, b->stat, believed);
 
     return winner < 0 ? -EIO : spread(h, b, (unsigned)winner);
+}
+
+static bool
+is_whole(const struct behind *b)
+{
+    return !b->has || (!b->lacks && !b->nameless && same_as(b, b->has, child_first(b->has)) == b->has);
 }
 
 bool
@@ -344,9 +431,7 @@ heal_name_is_whole(struct heal *h, const char *name)
 {
     struct behind b = {.dir = h->op.inode, .name = name};
 
-    if (look_behind(h, &b))
-        return false;
-    return !b.has || (!b.lacks && !b.nameless && same_as(&b, b.has, child_first(b.has)) == b.has);
+    return !look_behind(h, &b) && is_whole(&b);
 }
 
 int
@@ -354,6 +439,7 @@ heal_name_locked(struct heal *h, const char *name)
 {
     struct behind b = {.dir = h->op.inode, .name = name};
     int err = look_behind(h, &b);
+    bool differs = !err && !is_whole(&b);
 
     if (!err)
         err = mend(h, &b);
@@ -361,7 +447,7 @@ heal_name_locked(struct heal *h, const char *name)
         log_event(LOG_DEBUG, h->op.r->xl, "heal-name-waits", "%s/%s: %s", GFID(&b.dir->gfid), name,
                   strerror(-err));
     inode_unref(b.inode);
-    return err < 0 ? err : 0;
+    return err < 0 ? err : differs;
 }
 
 int
@@ -381,6 +467,8 @@ heal_name(struct op *op)
             err = heal_name_locked(&h, op->name);
         heal_unlock(&h, &e);
     }
+    if (err > 0 && h.way.sources == op->r->all && !h.way.is_dirty)
+        heal_all_names_soon(op->r, op->dir);
     heal_end(&h);
-    return err;
+    return err < 0 ? err : 0;
 }

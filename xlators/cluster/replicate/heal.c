@@ -297,11 +297,17 @@ heal_count_back(struct heal *h, enum change what, child_set failed)
 
 /* ---- in the background ----------------------------------------------------------------------- */
 
+/* What no mark tells of, so that no healer finds it: it is healed whatever the options say. */
+struct untold {
+    bool attributes, names;
+};
+
 struct heal_job {
     struct cds_list_head link; /* in `heals`, under the layer's lock */
     struct worker_job job;
     struct replicate *r;
     struct inode *inode; /* a reference */
+    struct untold untold;
 };
 
 static void
@@ -315,7 +321,7 @@ job_done(struct heal_job *job)
 }
 
 static int
-heal_kinds(struct heal *h)
+heal_kinds(struct heal *h, const struct untold *untold)
 {
     const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
     const struct {
@@ -323,8 +329,8 @@ heal_kinds(struct heal *h)
         int (*heal)(struct heal *h);
     } kinds[] = {
         {conf->heals_data && S_ISREG(h->op.inode->type), heal_data},
-        {conf->heals_metadata, heal_metadata},
-        {conf->heals_entries && S_ISDIR(h->op.inode->type), heal_entries},
+        {conf->heals_metadata || untold->attributes, heal_metadata},
+        {(conf->heals_entries || untold->names) && S_ISDIR(h->op.inode->type), heal_entries},
     };
     int first = 0;
 
@@ -337,12 +343,13 @@ heal_kinds(struct heal *h)
 }
 
 static void
-heal_inode(struct replicate *r, struct inode *inode)
+heal_inode(struct replicate *r, struct inode *inode, const struct untold *untold)
 {
     struct heal h;
 
     heal_begin(&h, r, inode);
-    int err = heal_kinds(&h);
+    h.wants_all_names = untold->names;
+    int err = heal_kinds(&h, untold);
 
     if (err)
         view_forget(r, inode); /* so that the next one who uses it looks, and tries again */
@@ -377,7 +384,7 @@ jobs_go(void *arg)
     bool is_last = false;
 
     for (; job; job = next_job(r, &is_last)) {
-        heal_inode(r, job->inode);
+        heal_inode(r, job->inode, &job->untold);
         job_done(job);
     }
     if (is_last && atomic_load(&r->may_be_parked))
@@ -426,7 +433,7 @@ enqueue(struct replicate *r, struct heal_job *job, bool *is_full)
 }
 
 static void
-heal_soon(struct replicate *r, struct inode *inode)
+heal_soon(struct replicate *r, struct inode *inode, struct untold untold)
 {
     struct repl_inode *ri = repl_inode(r, inode);
     bool is_full = false;
@@ -443,6 +450,7 @@ heal_soon(struct replicate *r, struct inode *inode)
     job->job.run = job_run;
     job->r = r;
     job->inode = inode_ref(inode);
+    job->untold = untold;
     if (enqueue(r, job, &is_full)) {
         worker_post(&job->job); /* and the pin is its */
         return;
@@ -450,6 +458,12 @@ heal_soon(struct replicate *r, struct inode *inode)
     if (is_full)
         job_done(job);
     graph_unpin(r->xl->graph);
+}
+
+void
+heal_all_names_soon(struct replicate *r, struct inode *dir)
+{
+    heal_soon(r, dir, (struct untold){.names = true});
 }
 
 /* ---- is there something to heal? ------------------------------------------------------------- */
@@ -479,21 +493,7 @@ is_marked(const struct replica *replica, unsigned count, enum change what)
 }
 
 static bool
-attributes_differ(const struct fan *f)
-{
-    const struct iatt *first = &f->stk[child_first(f->good)]->reply.stat;
-    bool differ = false;
-
-    for_each_child (i, f->good) {
-        const struct iatt *stat = &f->stk[i]->reply.stat;
-
-        differ |= stat->mode != first->mode || stat->uid != first->uid || stat->gid != first->gid;
-    }
-    return differ;
-}
-
-static bool
-has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type)
+has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type, struct untold *untold)
 {
     const struct replicate_conf *conf = xlator_conf(r->xl);
     struct replica replica[REPLICAS_MAX] = {0};
@@ -503,8 +503,10 @@ has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type)
         replica_read(r, f->stk[i], &replica[i]);
         is_locked |= replica[i].is_locked;
     }
-    if (conf->heals_metadata &&
-        (is_marked(replica, r->count, CHANGE_METADATA) || (!is_locked && attributes_differ(f))))
+    bool is_told = is_marked(replica, r->count, CHANGE_METADATA);
+
+    untold->attributes = !is_told && !is_locked && heal_attributes_differ(f);
+    if (untold->attributes || (is_told && conf->heals_metadata))
         return true;
     if (conf->heals_entries && S_ISDIR(type) && is_marked(replica, r->count, CHANGE_ENTRY))
         return true;
@@ -515,10 +517,8 @@ has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type)
 void
 heal_consider(struct replicate *r, struct inode *inode, const struct fan *f)
 {
-    const struct replicate_conf *conf = xlator_conf(r->xl);
+    struct untold untold = {0};
 
-    if (!(conf->heals_data || conf->heals_metadata || conf->heals_entries) || f->good != r->all)
-        return;
-    if (has_to_heal(r, f, inode->type))
-        heal_soon(r, inode);
+    if (f->good == r->all && has_to_heal(r, f, inode->type, &untold))
+        heal_soon(r, inode, untold);
 }

@@ -2,7 +2,8 @@
 /* heal: what the mount itself makes equal again. A file for each kind:
  *
  *   heal-name.c      a name that only some children have, found by a LOOKUP      always
- *   heal-metadata.c  owner, mode, times, xattrs                       option metadata-self-heal
+ *   heal-metadata.c  owner, mode, times, xattrs                       option metadata-self-heal; where no
+ *                                                                     copy is accused, always
  *   heal-entry.c     the names of a directory                         option entry-self-heal
  *   heal-data.c      what a file holds                                option data-self-heal
  *   heal-park.c      objects that a heal takes out of their place, or moves into it
@@ -46,6 +47,7 @@ struct heal {
     struct direction way;
     bool has_chosen; /* split-brain is healed from this child: somebody has said so */
     unsigned chosen;
+    bool wants_all_names; /* of a folder: they are looked at whatever the counters say */
     struct gfid fresh; /* for an object that has none on any child; null: none is to be given */
 };
 
@@ -85,7 +87,8 @@ int heal_count_back(struct heal *h, enum change what, child_set failed);
 int heal_name(struct op *op);
 /* Have all children the same behind the name, or none anything? Not if one cannot say. */
 bool heal_name_is_whole(struct heal *h, const char *name);
-/* Under a lock on the name: h->op.inode is the directory, h->way of its entries. 0 or -errno. */
+/* Under a lock on the name: h->op.inode is the directory, h->way of its entries. 1: the children had
+ * different objects behind it, and it was mended. 0: there was nothing to do; or -errno. */
 int heal_name_locked(struct heal *h, const char *name);
 
 /* ---- heal-park.c ----------------------------------------------------------------------------- */
@@ -116,6 +119,8 @@ void heal_clear_parked(struct replicate *r);
 
 /* Of h->op.inode. 0, also if there was nothing to do, or -errno. */
 int heal_metadata(struct heal *h);
+/* After a LOOKUP on all children: whether owner, mode or xattrs are not the same on all. */
+bool heal_attributes_differ(const struct fan *f);
 int heal_entries(struct heal *h);
 int heal_data(struct heal *h);
 
@@ -132,6 +137,9 @@ int split_choice(struct replicate *r, struct inode *inode);
 bool split_set(struct op *op);
 bool split_get(struct op *op);
 
+/* In the background: all names of a folder of which one was found to need mending though no copy is accused.
+ */
+void heal_all_names_soon(struct replicate *r, struct inode *dir);
 /* After a LOOKUP on all children: what is to be healed, is soon, in the background. */
 void heal_consider(struct replicate *r, struct inode *inode, const struct fan *f);
 

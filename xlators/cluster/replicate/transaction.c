@@ -27,7 +27,9 @@
  *      a child, in the change           the mount accuses it before it answers
  *      a child and the mount, in the change, all children there before       no mark. The change was not
  *                 answered. The next mount that changes a name in the folder while the child is away accuses
- *                 it, of all names (doubts()); else LOOKUP of the name heals it (heal-name.c)
+ *                 it, of all names (doubts()); else LOOKUP of the name heals it, also where a rename has left
+ *                 two objects under one name (heal-name.c); of attributes, LOOKUP finds that they differ, and
+ *                 heals them (heal-metadata.c). The self-heal daemon finds neither, for no mark tells of them
  *      a child and the mount, in the change, another child missing before    that one is accused: the other
  *                 two are sources for it. They differ in a change that was not answered, until a LOOKUP
  *      too few children are left        the missing ones stay accused, nobody else is, and no copy is dirty.
