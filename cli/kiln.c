@@ -88,7 +88,6 @@ static const struct unbuilt {
 } unbuilt[] = {
     {"rebalance", MOVED_BY_HAND},
     {"fix-layout", MOVED_BY_HAND},
-    {"quota", "volumes without limits for folders", NULL},
     {"bitrot", "file systems that keep checksums, or none", NULL},
     {"snapshot", "snapshots of the bricks' file systems, below stopped volumes", NULL},
     {"geo-replication", "another way to copy a mount, as rsync", NULL},

@@ -59,6 +59,7 @@ int refuse(int status, const char *expected, const char *type, const char *fmt, 
 
 int show_info(const json_t *answer);
 int show_status(const json_t *answer);
+int show_quota(const json_t *answer);
 int show_list(const json_t *answer);
 int show_profile(const json_t *answer);
 int show_slow(const json_t *answer);
@@ -79,6 +80,8 @@ int volume_stop(const struct verb *v, int argc, char **argv);
 int volume_delete(const struct verb *v, int argc, char **argv);
 int volume_info(const struct verb *v, int argc, char **argv);
 int volume_list(const struct verb *v, int argc, char **argv);
+int volume_limit(const struct verb *v, int argc, char **argv);
+int volume_quota(const struct verb *v, int argc, char **argv);
 int volume_set(const struct verb *v, int argc, char **argv);
 int volume_get(const struct verb *v, int argc, char **argv);
 int volume_reset(const struct verb *v, int argc, char **argv);

@@ -114,6 +114,19 @@ show_unbuilt(const json_t *brick)
 }
 
 static void
+show_usage(const json_t *v)
+{
+    const json_t *limit = json_object_get(v, "limit"), *used = json_object_get(v, "used");
+
+    if (json_is_integer(limit))
+        printf("Limit: %lld bytes", number(v, "limit"));
+    if (json_is_integer(limit) && json_is_integer(used))
+        printf(", used: %lld", number(v, "used"));
+    if (json_is_integer(limit))
+        putchar('\n');
+}
+
+static void
 show_one_status(json_t *v)
 {
     json_t *brick;
@@ -139,7 +152,32 @@ show_one_status(json_t *v)
         show_unbuilt(brick);
     }
     show_self_heal(json_object_get(v, "self-heal"));
+    show_usage(v);
     putchar('\n');
+}
+
+int
+show_quota(const json_t *answer)
+{
+    json_t *one;
+    size_t i;
+
+    printf("%-50s %18s %18s %18s\n", "Path", "Limit", "Used", "Available");
+    json_array_foreach(json_object_get(answer, "limits"), i, one)
+    {
+        long long limit = number(one, "limit"), used = number(one, "used");
+        char available[24] = "-", of[24] = "none";
+
+        if (limit > 0) {
+            snprintf(of, sizeof of, "%lld", limit);
+            snprintf(available, sizeof available, "%lld", limit > used ? limit - used : 0);
+        }
+        printf("%-50s %18s %18lld %18s%s\n", text(one, "path"), of, used, available,
+               json_is_true(json_object_get(one, "counting")) ? "  (being counted)" : "");
+    }
+    if (!json_is_true(json_object_get(answer, "whole")))
+        printf("No brick of some set is served: its files are missing in these figures.\n");
+    return KILN_DONE;
 }
 
 int

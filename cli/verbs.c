@@ -4,13 +4,13 @@
 #include "cli/kiln.h"
 
 const struct verb verbs[] = {
-    {"create", "NAME [replica N [arbiter 1]] [HOST:]PATH...", "Make a volume of these folders",
+    {"create", "NAME [replica N [arbiter 1]] [HOST:]PATH... [size SIZE]", "Make a volume of these folders",
      "Each folder must be empty, or missing in a folder that is there; it is made then.\n"
      "replica N: each N folders, in this order, hold the same files. replica 3 arbiter 1: the third of each "
      "three\n"
      "holds names and counters only. HOST is a name of this machine; without it clients use the address at "
      "which\n"
-     "they have found kilnd.",
+     "they have found kilnd. size: the limit of the volume, as for kiln limit.",
      2, -1, volume_create},
     {"start", "NAME [force]", "Serve a volume, now and after each start of kilnd",
      "force: go on without bricks that do not start; of a volume that is started, try those again.", 1, 2,
@@ -44,6 +44,16 @@ const struct verb verbs[] = {
      "All of them are set, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
     {"get", "NAME KEY|all", "The value of an option that counts", NULL, 2, 2, volume_get},
     {"reset", "NAME [KEY|all]", "Take options back to their defaults", NULL, 1, 2, volume_reset},
+    {"limit", "NAME SIZE|none", "Limit what all files of a volume may use",
+     "SIZE is bytes, or as 500M, 10G, 2T. Writes beyond it fail with EDQUOT; df on a mount shows limit and "
+     "usage.\n"
+     "Files of before count, too. kiln status shows both.",
+     2, 2, volume_limit},
+    {"quota", "NAME [list | set PATH SIZE | remove PATH]", "Limits of folders",
+     "PATH is from the volume's root. What is in the folder counts for the folder alone, and not for the "
+     "volume or\n"
+     "the folder around it. remove takes the limit away; the usage is counted on.",
+     1, 4, volume_quota},
     {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume here", NULL, 2, 4, mount_volume},
     {"umount", "DIR", "Unmount it", NULL, 1, 1, umount_volume},
     {"clear-locks", "NAME PATH kind blocked|granted|all inode|entry|posix [RANGE]",

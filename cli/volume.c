@@ -66,13 +66,14 @@ volume_create(const struct verb *v, int argc, char **argv)
 {
     int replica = 1, arbiter = 0, at = 1;
     int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
-    json_t *bricks = status ? NULL : take_bricks(v, argc, argv, at);
+    const char *size = argc > 2 && strcmp(argv[argc - 2], "size") == 0 ? argv[argc - 1] : NULL;
+    json_t *bricks = status ? NULL : take_bricks(v, size ? argc - 2 : argc, argv, at);
 
     if (!bricks)
         return KILN_USAGE;
     return ask_and_say("volume-create",
-                       json_pack("{ss si si so}", "name", argv[0], "replica", replica, "arbiter", arbiter,
-                                 "bricks", bricks),
+                       json_pack("{ss si si so ss*}", "name", argv[0], "replica", replica, "arbiter", arbiter,
+                                 "bricks", bricks, "size", size),
                        "volume %s is created; start it: kiln volume start %s", argv[0], argv[0]);
 }
 
@@ -392,6 +393,39 @@ statedump(const struct verb *v, int argc, char **argv)
     (void)argc;
     (void)argv;
     return ask_and_show("statedump", json_object(), show_dump);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+int
+volume_limit(const struct verb *v, int argc, char **argv)
+{
+    json_t *args = json_pack("{ss ss}", "name", argv[0], "size", argv[1]);
+
+    (void)v;
+    (void)argc;
+    if (strcmp(argv[1], "none") == 0)
+        return ask_and_say("volume-limit", args, "volume %s has no limit", argv[0]);
+    return ask_and_say("volume-limit", args, "volume %s has the limit %s; see: kiln volume status %s",
+                       argv[0], argv[1], argv[0]);
+}
+
+/* NAME list | NAME set PATH SIZE | NAME remove PATH */
+int
+volume_quota(const struct verb *v, int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "list";
+    json_t *args = json_pack("{ss ss ss* ss*}", "name", argv[0], "what", what, "path",
+                             argc > 2 ? argv[2] : NULL, "size", argc > 3 ? argv[3] : NULL);
+
+    if (strcmp(what, "list") == 0 && argc <= 2)
+        return ask_and_show("volume-quota", args, show_quota);
+    if (strcmp(what, "set") == 0 && argc == 4)
+        return ask_and_say("volume-quota", args, "volume %s: %s has the limit %s", argv[0], argv[2], argv[3]);
+    if (strcmp(what, "remove") == 0 && argc == 3)
+        return ask_and_say("volume-quota", args, "volume %s: %s has no limit", argv[0], argv[2]);
+    json_decref(args);
+    return usage(v, "expected list, set PATH SIZE, or remove PATH");
 }
 
 /* ---- options --------------------------------------------------------------------------------- */

@@ -20,6 +20,8 @@
 #include "glusterfsd/figures.h"
 #include "glusterfsd/http.h"
 #include "graph/graph.h"
+#include "volumes/quota.h"
+#include "volumes/volumes.h"
 
 #define OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -559,10 +561,45 @@ items_of(const struct sheet *s, unsigned part)
     return part < PART_PROFILE ? s->f->brick_count : part < PART_PROCESS ? s->row_count : 1;
 }
 
+/* Of a volume that is started and counts. Its name needs no escapes. */
+static void
+put_limit(const struct volume *v, void *arg)
+{
+    struct quota_usage usage;
+
+    quota_usage(v, &usage);
+    if (usage.limit)
+        http_printf(arg, "kiln_volume_limit_bytes{volume=\"%s\"} %llu\n", v->name,
+                    (unsigned long long)usage.limit);
+}
+
+static void
+put_used(const struct volume *v, void *arg)
+{
+    struct quota_usage usage;
+
+    quota_usage(v, &usage);
+    if (usage.is_known)
+        http_printf(arg, "kiln_volume_used_bytes{volume=\"%s\"} %llu\n", v->name,
+                    (unsigned long long)usage.used);
+}
+
+static void
+put_volumes(struct http_answer *a)
+{
+    family(a, "kiln_volume_limit_bytes", "gauge",
+           "Limit of a volume that this daemon keeps; absent: it has none");
+    volumes_each(put_limit, a);
+    family(a, "kiln_volume_used_bytes", "gauge",
+           "What its files use, if that is counted; replicas count once");
+    volumes_each(put_used, a);
+}
+
 static void
 put_end(struct http_answer *a, const struct sheet *s)
 {
     put_pools(a, s->f);
+    put_volumes(a);
     put_process(a, s->f, s->host);
     put_one(a, "kiln_scrape_duration_seconds", "gauge", "What this answer took",
             (double)(clock_mono_ns() - s->began) / 1e9);

@@ -2,60 +2,16 @@
 #include "volumes/clear-locks.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/xattr.h>
-#include <unistd.h>
 
 #include "data/dict.h"
 #include "fs/inode.h"
 #include "glusterfsd/bricks.h"
 #include "volumes/brick-call.h"
+#include "volumes/brick-path.h"
 
 enum { KEY_BYTES = 256 /* of an xattr's name, with its NUL */, TEXT_BYTES = 8192 };
-
-/* ---- which object ---------------------------------------------------------------------------- */
-
-/* The descriptor of what lies at `path` below the brick; nothing that leads out of it is followed. */
-static int
-open_below(const char *brick, const char *path)
-{
-    const struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    char relative[PATH_MAX];
-    int dir = open(brick, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-    if (dir < 0)
-        return -errno;
-    int fd = snprintf(relative, sizeof relative, ".%s", path) < (int)sizeof relative
-                 ? (int)syscall(SYS_openat2, dir, relative, &how, sizeof how)
-                 : (errno = ENAMETOOLONG, -1);
-    int err = fd < 0 ? -errno : 0;
-
-    close(dir);
-    return err ? err : fd;
-}
-
-/* 0 or -errno; -ENODATA: it is none of the volume's. */
-static int
-gfid_at(const char *brick, const char *path, struct gfid *gfid)
-{
-    char link[64];
-    int fd = open_below(brick, path);
-
-    if (fd < 0)
-        return fd;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = getxattr(link, "trusted.gfid", gfid, sizeof *gfid);
-    int err = n < 0 ? -errno : n == sizeof *gfid ? 0 : -EIO;
-
-    close(fd);
-    return err;
-}
 
 /* ---- one brick ------------------------------------------------------------------------------- */
 
@@ -119,7 +75,7 @@ clear_on_brick(const char *brick, const char *path, struct answer *a)
 
     if (!g)
         return -ENOTCONN;
-    int err = gfid_at(brick, path, &gfid);
+    int err = brick_path_gfid(brick, path, &gfid);
     if (!err)
         err = clear_on(g, &gfid, a);
     graph_unpin(g);

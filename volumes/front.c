@@ -10,6 +10,7 @@
 #include "log/log.h"
 #include "rpc/server/rpc-server.h"
 #include "volumes/heal-daemon.h"
+#include "volumes/quota.h"
 #include "volumes/verbs.h"
 #include "volumes/volfile-server.h"
 #include "volumes/volumes.h"
@@ -18,6 +19,7 @@ static void
 changed(const char *volume)
 {
     heal_daemons_follow(volume);
+    quotas_follow(volume);
     rpc_tell_volfiles_changed(); /* every client looks for itself whether its volfile is another */
 }
 
@@ -56,7 +58,7 @@ front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *err
     if (err)
         return err;
     heal_daemons_begin(brick_port);
-    if (volumes_each_name(heal_daemons_follow, &why))
+    if (volumes_each_name(heal_daemons_follow, &why) || volumes_each_name(quotas_follow, &why))
         return say(&why, error, error_size);
     verbs_begin(brick_port, port, dump_dir);
     return 0;
@@ -66,6 +68,7 @@ void
 front_stop(void)
 {
     heal_daemons_stop();
+    quotas_stop();
     pumps_stop(); /* what was called when they ended has returned */
     volfile_server_stop();
 }

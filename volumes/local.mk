@@ -31,6 +31,8 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/brick-check.c \
 	volumes/brick-check.h \
+	volumes/brick-path.c \
+	volumes/brick-path.h \
 	volumes/clear-locks.c \
 	volumes/clear-locks.h \
 	volumes/front.c \
@@ -42,6 +44,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/own-host.c \
 	volumes/own-host.h \
 	volumes/profile.c \
+	volumes/quota.c \
+	volumes/quota.h \
 	volumes/profile.h \
 	volumes/verbs-ask.c \
 	volumes/verbs-change.c \

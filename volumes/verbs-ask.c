@@ -15,6 +15,7 @@
 #include "volumes/heal-daemon.h"
 #include "volumes/heal-pending.h"
 #include "volumes/profile.h"
+#include "volumes/quota.h"
 #include "volumes/verbs-internal.h"
 #include "volumes/volume-options.h"
 #include "volumes/volumes.h"
@@ -208,11 +209,23 @@ describe_heal(const struct volume *v)
     return json;
 }
 
+/* Null: there is no limit; the usage is not known. */
+static json_t *
+describe_bytes(bool is_there, uint64_t bytes)
+{
+    return is_there ? json_integer((json_int_t)bytes) : json_null();
+}
+
 static json_t *
 describe_status(const struct volume *v)
 {
-    return json_pack("{ss ss so so}", "name", v->name, "status", volume_status_text(v->status), "bricks",
-                     describe_bricks(v, true), "self-heal", describe_heal(v));
+    struct quota_usage usage;
+
+    quota_usage(v, &usage);
+    return json_pack("{ss ss so so so so}", "name", v->name, "status", volume_status_text(v->status),
+                     "bricks", describe_bricks(v, true), "self-heal", describe_heal(v), "limit",
+                     describe_bytes(usage.limit > 0, usage.limit), "used",
+                     describe_bytes(usage.is_known, usage.used));
 }
 
 int

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/option.h"
 #include "volumes/own-host.h"
+#include "volumes/quota.h"
 #include "volumes/verbs-internal.h"
 #include "volumes/volume-options.h"
 #include "volumes/volumes.h"
@@ -52,15 +54,28 @@ add_bricks(struct volume *v, const json_t *bricks, struct problem *why)
     return volume_check_shape(v, why);
 }
 
+/* Of a limit: a number of bytes, at least one block. 0 or -EINVAL. */
+static int
+check_size(const char *size, struct problem *why)
+{
+    uint64_t bytes;
+
+    if (option_size(size, &bytes) == 0 && bytes >= 4096 && bytes <= INT64_MAX)
+        return 0;
+    problem_set(why, -EINVAL, "'%.100s' is no size of a volume or folder", size);
+    problem_expected(why, "4096 bytes or more, such as 500M, 10G or 2T");
+    return why->err;
+}
+
 int
 verb_create(json_t *args, json_t **out, struct problem *why)
 {
-    const char *name;
+    const char *name, *size = NULL;
     int replica = 1, arbiter = 0;
     json_t *bricks;
 
-    if (verbs_get_args(args, why, "{s:s, s?i, s?i, s:o}", "name", &name, "replica", &replica, "arbiter",
-                       &arbiter, "bricks", &bricks, NULL) ||
+    if (verbs_get_args(args, why, "{s:s, s?i, s?i, s:o, s?s}", "name", &name, "replica", &replica, "arbiter",
+                       &arbiter, "bricks", &bricks, "size", &size, NULL) ||
         volume_check_new_name(name, why))
         return why->err;
     if (replica < 1 || arbiter < 0 || arbiter > 1)
@@ -72,9 +87,13 @@ verb_create(json_t *args, json_t **out, struct problem *why)
         volume_free(v);
         return why->err;
     }
-    if (volume_options_of_new(v)) {
+    if (volume_options_of_new(v))
+        problem_no_memory(why);
+    else if (size && check_size(size, why) == 0 && volume_set_option(v, "kiln.limit", size))
+        problem_no_memory(why);
+    if (why->err) {
         volume_free(v);
-        return problem_no_memory(why);
+        return why->err;
     }
     *out = json_pack("{ss}", "name", name);
     return volumes_create(v, why);
@@ -256,3 +275,106 @@ verb_reset(json_t *args, json_t **out, struct problem *why)
     return 0;
 }
 
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static int
+limit_volume(const char *name, const char *size, struct problem *why)
+{
+    json_t *options = json_pack("{ss}", "kiln.limit", size);
+    int err = options ? volumes_set(name, options, why) : problem_no_memory(why);
+
+    json_decref(options);
+    return err;
+}
+
+static int
+unlimit_volume(const char *name, struct problem *why)
+{
+    struct volume *v = volumes_find(name, why);
+    unsigned count;
+
+    if (!v)
+        return why->err;
+    if (!volume_option_of(v, "kiln.limit")) {
+        problem_set(why, -ENODATA, "volume %s has no limit", name);
+        problem_type(why, "kiln volume limit %s 10G", name);
+    } else {
+        quota_clear(v);
+        (void)volumes_reset(name, "kiln.limit", &count, why);
+    }
+    volume_free(v);
+    return why->err;
+}
+
+int
+verb_limit(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *size;
+
+    if (verbs_get_args(args, why, "{s:s, s:s}", "name", &name, "size", &size, NULL))
+        return why->err;
+    *out = json_pack("{ss ss}", "name", name, "size", size);
+    if (strcmp(size, "none") == 0)
+        return unlimit_volume(name, why);
+    return check_size(size, why) ? why->err : limit_volume(name, size, why);
+}
+
+/* The bricks count from now on, if they did not. */
+static int
+switch_counting_on(const struct volume *v, struct problem *why)
+{
+    if (!volume_option_bool(v, "feature.simple-quota-pass-through"))
+        return 0;
+    json_t *options = json_pack("{ss}", "feature.simple-quota-pass-through", "off");
+    int err = options ? volumes_set(v->name, options, why) : problem_no_memory(why);
+
+    json_decref(options);
+    return err;
+}
+
+static int
+change_folder(const struct volume *v, const char *what, const char *path, const char *size,
+              struct problem *why)
+{
+    uint64_t bytes = 0;
+
+    if (!path || *path != '/' || strcmp(path, "/") == 0) {
+        problem_set(why, -EINVAL, "'%.400s' is no folder in volume %s", path ? path : "", v->name);
+        problem_expected(
+            why, "a path from the volume's root, such as /home/ann; for the whole volume: kiln volume limit");
+        return why->err;
+    }
+    if (strcmp(what, "remove") == 0)
+        return quota_set(v, path, 0, why);
+    if (check_size(size ? size : "", why) || switch_counting_on(v, why))
+        return why->err;
+    (void)option_size(size, &bytes);
+    return quota_set(v, path, bytes, why);
+}
+
+int
+verb_quota(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name, *what, *path = NULL, *size = NULL;
+
+    if (verbs_get_args(args, why, "{s:s, s:s, s?s, s?s}", "name", &name, "what", &what, "path", &path, "size",
+                       &size, NULL))
+        return why->err;
+    struct volume *v = volumes_find(name, why);
+    if (!v)
+        return why->err;
+    if (v->status != VOLUME_STARTED) {
+        problem_set(why, -EINVAL, "volume %s is not started", name);
+        problem_type(why, "kiln volume start %s", name);
+    } else if (strcmp(what, "list") == 0) {
+        (void)quota_list(v, out, why);
+    } else if (strcmp(what, "set") == 0 || strcmp(what, "remove") == 0) {
+        *out = json_pack("{ss ss}", "name", name, "path", path ? path : "");
+        (void)change_folder(v, what, path, size, why);
+    } else {
+        problem_set(why, -EINVAL, "there is no quota '%.40s'", what);
+        problem_expected(why, "list, set or remove");
+    }
+    volume_free(v);
+    return why->err;
+}

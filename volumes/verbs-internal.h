@@ -22,6 +22,8 @@ uint16_t verbs_volfile_port(void);
 /* verbs-change.c */
 int verb_add_bricks(json_t *args, json_t **out, struct problem *why);
 int verb_create(json_t *args, json_t **out, struct problem *why);
+int verb_limit(json_t *args, json_t **out, struct problem *why);
+int verb_quota(json_t *args, json_t **out, struct problem *why);
 int verb_delete(json_t *args, json_t **out, struct problem *why);
 int verb_remove_bricks(json_t *args, json_t **out, struct problem *why);
 int verb_replace_brick(json_t *args, json_t **out, struct problem *why);

@@ -193,6 +193,12 @@ index_layer(struct brick_file *b)
 }
 
 static void
+simple_quota_layer(struct brick_file *b)
+{
+    put_option(&b->w, "pass-through", volume_counts_usage(b->w.v) ? "off" : "on");
+}
+
+static void
 quota_layer(struct brick_file *b)
 {
     put_option(&b->w, "volume-uuid", b->w.v->name);
@@ -212,6 +218,7 @@ static const struct {
     {"features/bitrot-stub", bitrot_layer, NULL, false},
     {"features/access-control", NULL, "features.acl", false},
     {"features/locks", NULL, NULL, false},
+    {"features/simple-quota", simple_quota_layer, NULL, false},
     {"features/worm", NULL, NULL, false},
     {"features/read-only", NULL, NULL, false},
     {"features/leases", NULL, NULL, false},

@@ -200,6 +200,8 @@ static const struct volume_key table[] = {
     {"cluster.ensure-durability", AFR, KEPT, BOOL("ensure-durability", "on")},
     {"cluster.optimistic-change-log", AFR, KEPT, BOOL("optimistic-change-log", "on")},
     {"cluster.self-heal-daemon", SELF, KEPT, BOOL("self-heal-daemon", "on")},
+    {"feature.simple-quota-pass-through", SELF, KEPT, BOOL("simple-quota-pass-through", "on")},
+    {"kiln.limit", SELF, KEPT, SIZE("limit", "0")}, /* bytes; 0: none */
     /* cluster/distribute */
     {"cluster.lock-migration", DHT, WRITTEN, BOOL("lock-migration", "off")},
     {"cluster.force-migration", DHT, WRITTEN, BOOL("force-migration", "off")},
@@ -448,6 +450,20 @@ volume_option_bool(const struct volume *v, const char *key)
     bool is_on = false;
 
     return option_bool(volume_option_value(v, key), &is_on) == 0 && is_on;
+}
+
+uint64_t
+volume_limit(const struct volume *v)
+{
+    uint64_t bytes = 0;
+
+    return option_size(volume_option_value(v, "kiln.limit"), &bytes) ? 0 : bytes;
+}
+
+bool
+volume_counts_usage(const struct volume *v)
+{
+    return volume_limit(v) > 0 || !volume_option_bool(v, "feature.simple-quota-pass-through");
 }
 
 int

@@ -38,6 +38,10 @@ int volume_option_check(const struct volume *v, const char *key, const char *val
 /* The value that counts: what is set, else the default. "" where there is neither. */
 const char *volume_option_value(const struct volume *v, const char *key);
 bool volume_option_bool(const struct volume *v, const char *key);
+/* The limit of the whole volume in bytes; 0: none. */
+uint64_t volume_limit(const struct volume *v);
+/* Do its bricks count what folders use? */
+bool volume_counts_usage(const struct volume *v);
 
 /* What a new volume has set, as stock's (management 6.5). 0 or -ENOMEM. */
 int volume_options_of_new(struct volume *v);

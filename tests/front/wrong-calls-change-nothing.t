@@ -67,7 +67,7 @@ refused 1 'top of files is not built' volume top demo open
 refused 1 'log is not built' volume log demo rotate
 refused 2 'there is no verb' volume lot demo
 refused 2 "'extra' is not known" top --once extra
-refused 1 'quota is not built' volume quota demo enable
+refused 2 'expected list, set PATH SIZE' volume quota demo enable
 refused 2 'did you mean start' volume strat demo
 refused 2 'one of the verbs' volume nosuchverb demo
 refused 2 'no dispersed volumes' volume create two disperse 3 redundancy 1 "$T"/b/new{1..3}

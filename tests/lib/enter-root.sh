@@ -31,6 +31,13 @@ if [[ -n ${KILN_KEEP:-} ]]; then
     mkdir -p "$KILN_KEEP"
     bind "$(readlink -f "$KILN_KEEP")"
 fi
+# Debian 13 has libfuse3 under another soname, so the machine's goes in beside it. Its own libraries are the root's.
+for program in kilnd kiln-mount kiln; do
+    [[ -x $build_dir/$program ]] || continue
+    while read -r library; do
+        [[ -e $enter/root$library ]] || cp -L "$library" "$enter/root$library"
+    done < <(ldd "$build_dir/$program" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p')
+done
 mount -t proc proc "$enter/root/proc"
 cat /etc/hosts >"$enter/root/etc/hosts"
 

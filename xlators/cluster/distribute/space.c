@@ -220,6 +220,64 @@ is_whole(const struct call_stack *stk)
     return dict_get_flag(stk->reply.xdata, DICT_KEY_QUOTA_DEEM_STATFS);
 }
 
+/* The limit of a folder is that of all subvolumes together, and each tells what it holds itself (gluster11
+ * 2.6). */
+static bool
+is_limited(const struct call_stack *stk)
+{
+    return dict_find_text(stk->reply.xdata, "simple-quota");
+}
+
+static uint64_t
+less(uint64_t from, uint64_t used)
+{
+    return from > used ? from - used : 0;
+}
+
+/* `all` has the limit, and what subvolumes before this one use is taken off it. A subvolume that counts
+ * blocks of another size counts for as many bytes. */
+static void
+add_usage(struct statvfs *all, const struct statvfs *one, unsigned times)
+{
+    unsigned long size = all->f_frsize ? all->f_frsize : 1, of_one = one->f_frsize ? one->f_frsize : 1;
+    uint64_t blocks = less(one->f_blocks, one->f_bfree) * of_one / size * times;
+    uint64_t files = less(one->f_files, one->f_ffree) * times;
+
+    all->f_bfree = less(all->f_bfree, blocks);
+    all->f_bavail = less(all->f_bavail, blocks);
+    all->f_ffree = less(all->f_ffree, files);
+    all->f_favail = less(all->f_favail, files);
+}
+
+/* What the `good` answers say together. A subvolume that did not answer is taken to hold as much as the
+ * others do on average. */
+static struct statvfs
+sum_limited(const struct fan *fan, unsigned good, unsigned failed)
+{
+    struct statvfs all = {0}, used = {0};
+    bool has_first = false;
+
+    for (unsigned i = 0; i < fan->count; i++) {
+        const struct statvfs *v = dist_fan_result(fan, i) < 0 ? NULL : &fan->call[i]->reply.statvfs;
+
+        if (!v)
+            continue;
+        if (has_first)
+            add_usage(&all, v, 1);
+        else
+            all = *v;
+        has_first = true;
+        used.f_frsize = all.f_frsize;
+        used.f_blocks += less(v->f_blocks, v->f_bfree) * (v->f_frsize ? v->f_frsize : 1) /
+                         (all.f_frsize ? all.f_frsize : 1);
+        used.f_files += less(v->f_files, v->f_ffree);
+    }
+    used.f_blocks /= good;
+    used.f_files /= good;
+    add_usage(&all, &used, failed);
+    return all;
+}
+
 static bool
 is_fuller(const struct statvfs *a, const struct statvfs *b)
 {
@@ -232,7 +290,7 @@ dist_statfs_go(struct xlator *xl, struct call_stack *stk)
     struct op o = dist_op_of(xl, stk);
     struct statvfs sum = {0}, whole = {0};
     struct fan fan;
-    unsigned good = 0, wholes = 0;
+    unsigned good = 0, failed = 0, wholes = 0, limited = 0;
     int worst = -ENOTCONN, err = dist_fan_begin(&fan, &o);
 
     for (unsigned i = 0; i < fan.count; i++)
@@ -244,13 +302,17 @@ dist_statfs_go(struct xlator *xl, struct call_stack *stk)
 
         if (dist_fan_result(&fan, i) < 0) {
             worst = dist_fan_result(&fan, i);
+            failed++;
             continue;
         }
         good++;
+        limited += is_limited(fan.call[i]);
         add(&sum, v);
         if (is_whole(fan.call[i]) && (!wholes++ || is_fuller(v, &whole)))
             whole = *v;
     }
+    if (!err && limited)
+        sum = sum_limited(&fan, good, failed);
     dist_fan_end(&fan);
     if (err || !good)
         return err ? err : worst;

@@ -69,7 +69,8 @@ is_copied(const char *key)
     static const char *const own[] = {"trusted.afr.",          "trusted.gfid",
                                       "trusted.pgfid.",        "trusted.glusterfs.volume-id",
                                       "security.selinux",      "trusted.glusterfs.selinux",
-                                      "trusted.glusterfs.quota.size"};
+                                      "trusted.glusterfs.quota.size",
+                                      "trusted.gfs.squota.size"};
     bool has_space = false;
 
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)

@@ -3,6 +3,8 @@ libkiln_xlators_la_SOURCES += \
 	xlators/features/simple-quota/simple-quota.c \
 	xlators/features/simple-quota/squota-internal.h \
 	xlators/features/simple-quota/account.c \
+	xlators/features/simple-quota/ask.c \
+	xlators/features/simple-quota/simple-quota.h \
 	xlators/features/simple-quota/namespace.c \
 	xlators/features/simple-quota/state.c \
 	xlators/features/simple-quota/walk.c

@@ -405,6 +405,31 @@ squota_ns_mark(struct xlator *xl, struct inode *dir)
 }
 
 void
+squota_ns_load_all(struct xlator *xl)
+{
+    struct squota *q = squota_of(xl);
+    struct squota_mark mark;
+    struct gfid gfid;
+    struct iatt stat;
+    unsigned record = 0;
+
+    for (;;) {
+        pthread_mutex_lock(&q->lock);
+        record = squota_state_next(q->state, record, &gfid);
+        pthread_mutex_unlock(&q->lock);
+        if (!record)
+            return;
+        int err = squota_lookup(xl, NULL, NULL, &gfid, &stat, &mark);
+        if (err == 0 && mark.is_marked && !get_ns(xl, &gfid, mark.limit))
+            err = -ENOMEM;
+        /* One that cannot be loaded now is when an object in it is changed. */
+        if (err && err != -ENOENT && err != -ESTALE)
+            log_event(LOG_WARNING, xl, "squota-not-loaded", "the limit of namespace %s is not loaded yet: %s",
+                      GFID(&gfid), strerror(-err));
+    }
+}
+
+void
 squota_ns_set_limit(struct xlator *xl, struct squota_ns *ns, int64_t limit)
 {
     struct squota *q = squota_of(xl);

@@ -726,8 +726,10 @@ switch_on(struct xlator *xl)
     q->is_stopping = false;
     q->generation++;
     pthread_mutex_unlock(&q->lock);
-    if (state && is_whole)
+    if (state && is_whole) {
         recover(xl, q);
+        squota_ns_load_all(xl);
+    }
 }
 
 static void

@@ -4,6 +4,7 @@
  *   simple-quota.c   options, the operations, the type
  *   account.c        what one change of one object does to the usage of its namespace
  *   namespace.c      which namespace an object is in; limits; a namespace's xattrs
+ *   ask.c            what the daemon asks and tells (simple-quota.h)
  *   state.c          the file that makes the usage survive a kill
  *   walk.c           counts a namespace anew
  *
@@ -140,6 +141,8 @@ void squota_state_settle(struct squota_state *s, unsigned record, int64_t used, 
 unsigned squota_slot_next(struct squota_state *s, unsigned slot, unsigned *record, struct gfid *object,
                           int64_t *charge);
 int64_t squota_state_used(const struct squota_state *s, unsigned record);
+/* The next namespace after `record` (0 at first), or 0. */
+unsigned squota_state_next(const struct squota_state *s, unsigned record, struct gfid *ns);
 
 /* ---- namespace.c ----------------------------------------------------------------------------- */
 
@@ -152,6 +155,8 @@ struct squota_inode *squota_inode_ctx(struct xlator *xl, struct inode *inode);
 int squota_ns_mark(struct xlator *xl, struct inode *dir);
 /* A limit's text; what is no number is no limit. */
 int64_t squota_limit_parse(const struct dict_pair *p);
+/* At the start: the namespaces that the state file names, with their limits. */
+void squota_ns_load_all(struct xlator *xl);
 void squota_ns_set_limit(struct xlator *xl, struct squota_ns *ns, int64_t limit);
 /* Writes the size xattr, if it is old. */
 void squota_ns_store(struct xlator *xl, struct squota_ns *ns);

@@ -382,3 +382,15 @@ squota_slot_next(struct squota_state *s, unsigned slot, unsigned *record, struct
     }
     return 0;
 }
+
+unsigned
+squota_state_next(const struct squota_state *s, unsigned record, struct gfid *ns)
+{
+    while (s && ++record < RECORDS) {
+        if (s->f->records[record].state != RECORD_FREE) {
+            *ns = s->f->records[record].ns;
+            return record;
+        }
+    }
+    return 0;
+}

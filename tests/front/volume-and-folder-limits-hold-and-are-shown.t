@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Limits of volumes and folders without a glusterd: kiln volume create ... size, kiln volume limit, kiln quota. They hold for one brick,
+# for replicas and for the sum of several subvolumes; status, /metrics and df on both kinds of mounts show limit and usage.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+fails_with() {
+    local text=$1 out
+    shift
+    if out=$("$@" 2>&1); then
+        echo "succeeded: $*"
+        return 1
+    fi
+    [[ $out == *"$text"* ]] || { echo "$out"; return 1; }
+}
+field() {
+    kiln_json status "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["volumes"][0][sys.argv[1]])' "$2"
+}
+df_of() { df -B1 --output=size,used "$1" | tail -n 1 | awk '{ print $1, $2 }'; }
+quota_of() {
+    kiln_json quota "$1" list | python3 -c 'import json, sys
+print(*[str(o["limit"]) + ":" + str(o["used"]) for o in json.load(sys.stdin)["limits"] if o["path"] == sys.argv[1]])' "$2"
+}
+write() { dd if=/dev/zero of="$1" bs=64k count="$2" conv=fsync status=none; }
+used_is() { [[ $(field "$1" used) -eq $2 ]]; }
+# What du counts on the bricks: all files and folders below the root, and the root; not .glusterfs.
+du_of() {
+    local sum=0 brick
+    for brick in "$@"; do
+        sum=$((sum + $(du -sB1 --exclude=.glusterfs "$brick" | cut -f 1)))
+    done
+    echo "$sum"
+}
+usage_is_du() {
+    local name=$1
+    shift
+    [[ $(field "$name" used) -eq $(du_of "$@") ]] || { echo "used $(field "$name" used), du $(du_of "$@")"; return 1; }
+}
+
+mkdir -p "$T/b"
+place_xfs "$T/b" 1g
+front_start --metrics-address 127.0.0.1:9101
+t "a size that is none is refused" fails_with "no size" kiln volume create bad "$T/b/bad" size many
+t "a volume is created with a limit" kiln volume create one "$T/b/one" size 4M
+kiln volume start one
+front_mount one "$T/stock"
+t "kiln-mount mounts it, too" "$KILN_MOUNT" -l "$T/log/kiln-mount.log" localhost:/one "$(mkdir -p "$T/kiln" && echo "$T/kiln")"
+is "$(field one limit)" 4194304 "status shows the limit"
+is "$(df_of "$T/kiln" | cut -d ' ' -f 1)" 4194304 "df on kiln-mount shows it"
+is "$(df_of "$T/stock" | cut -d ' ' -f 1)" 4194304 "and on a stock mount"
+t "2 MiB fit" write "$T/kiln/a" 32
+t "3 MiB more do not" fails_with "quota exceeded" write "$T/stock/b" 48
+t "usage is what du counts" wait_for 60 "usage" usage_is_du one "$T/b/one"
+used=$(field one used)
+t "df shows the usage" test "$(df_of "$T/kiln" | cut -d ' ' -f 2)" -eq "$used"
+t "kiln status tells it" eval 'kiln volume status one | grep -q "Limit: 4194304 bytes, used: $used"'
+metrics() { curl -s http://127.0.0.1:9101/metrics; }
+t "/metrics has the limit" eval 'metrics | grep -q "^kiln_volume_limit_bytes{volume=\"one\"} 4194304"'
+t "and the usage" eval 'metrics | grep -q "^kiln_volume_used_bytes{volume=\"one\"} $used"'
+t "the limit is raised" kiln volume limit one 8M
+t "and there is room" write "$T/stock/c" 48
+t "the limit is taken away" kiln volume limit one none
+is "$(field one limit)" None "then status shows none"
+t "and more fits" write "$T/stock/d" 80
+t "a limit over files that were there before" kiln volume limit one 64M
+t "counts them" wait_for 60 "the count" usage_is_du one "$T/b/one"
+
+# ---- folders ---------------------------------------------------------------------------------
+
+mkdir -p "$T/stock/home/ann"
+t "a folder gets a limit" kiln quota one set /home/ann 1M
+t "it holds" fails_with "quota exceeded" write "$T/kiln/home/ann/x" 32
+t "the list shows it" eval '[[ $(quota_of one /home/ann) == 1048576:* ]]'
+t "in words, too" eval 'kiln quota one | grep -q "^/home/ann  *1048576 "'
+is "$(df_of "$T/stock/home/ann" | cut -d ' ' -f 1)" 1048576 "df of the folder shows it"
+t "a file gets none" fails_with "a folder of volume" kiln quota one set /a 1M
+t "nor does a path that is not there" fails_with "a folder of volume" kiln quota one set /away 1M
+t "a path is from the root" fails_with "from the volume's root" kiln quota one set home 1M
+kill -9 "$front_pid"
+wait "$front_pid" 2>/dev/null || true
+front_start --metrics-address 127.0.0.1:9101
+t "after kill -9 the limits are there" eval '[[ $(quota_of one /home/ann) == 1048576:* && $(quota_of one /) == 67108864:* ]]'
+t "usage, too" wait_for 60 "usage" eval '[[ $(($(quota_of one / | cut -d : -f 2) + $(quota_of one /home/ann | cut -d : -f 2))) -eq $(du_of "$T/b/one") ]]'
+t "the folder's limit is taken away" kiln quota one remove /home/ann
+t "and more fits there" wait_for 30 "the mount" write "$T/stock/home/ann/y" 32
+umount "$T/stock" "$T/kiln"
+
+# ---- several bricks --------------------------------------------------------------------------
+
+t "a replicated volume" kiln volume create two replica 2 "$T/b/two1" "$T/b/two2" size 2M
+kiln volume start two
+front_mount two "$T/two"
+t "holds its limit" fails_with "quota exceeded" write "$T/two/a" 40
+t "and counts each file once" wait_for 60 "usage" usage_is_du two "$T/b/two1"
+t "a distributed volume" kiln volume create many "$T/b/many1" "$T/b/many2" size 8M
+kiln volume start many
+front_mount many "$T/many"
+mkdir -p "$T/many-kiln"
+"$KILN_MOUNT" -l "$T/log/kiln-mount-many.log" localhost:/many "$T/many-kiln"
+for i in 1 2 3 4 5 6 7 8 9; do
+    write "$T/many/$i" 8
+done
+t "counts the sum of its bricks" wait_for 60 "usage" usage_is_du many "$T/b/many1" "$T/b/many2"
+is "$(df_of "$T/many-kiln" | cut -d ' ' -f 1)" 8388608 "df on kiln-mount shows its limit once"
+t "and the usage of both bricks" test "$(df_of "$T/many-kiln" | cut -d ' ' -f 2)" -eq "$(du_of "$T/b/many1" "$T/b/many2")"
+fill() { for i in $(seq 10 40); do write "$T/many/$i" 4 || return 1; sleep 0.3; done; }
+t "and holds its limit for the sum" fails_with "quota exceeded" fill
+sum=$(du_of "$T/b/many1" "$T/b/many2")
+t "to what is written in a second: $sum bytes" test "$sum" -le $((8388608 + 1048576))
+t "and not much before" test "$sum" -ge $((8388608 - 262144))

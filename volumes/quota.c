@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "volumes/quota.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "data/dict.h"
+#include "event/timer.h"
+#include "event/worker.h"
+#include "fs/inode.h"
+#include "glusterfsd/bricks.h"
+#include "graph/graph.h"
+#include "log/log.h"
+#include "volumes/brick-call.h"
+#include "volumes/brick-path.h"
+#include "volumes/volume-options.h"
+#include "volumes/volumes.h"
+#include "xlators/features/simple-quota/simple-quota.h"
+
+#define XATTR_MARK "trusted.glusterfs.namespace"
+#define XATTR_LIMIT "trusted.gfs.squota.limit"
+
+enum { TELL_MS = 1000 };
+
+/* ---- usage ----------------------------------------------------------------------------------- */
+
+/* What one brick says of one namespace. */
+struct row {
+    struct simple_quota_usage usage;
+    unsigned set;
+};
+
+struct table {
+    struct simple_quota_usage *rows; /* in order of gfids: what the volume holds */
+    unsigned count;
+    bool is_whole; /* a brick of each set has said something */
+};
+
+static int
+compare_rows(const void *a, const void *b)
+{
+    const struct row *one = a, *other = b;
+    int order = simple_quota_compare(&one->usage, &other->usage);
+
+    return order ? order : (int)one->set - (int)other->set;
+}
+
+/* Adds what brick `i` says. 0, -ENOMEM, or that it says nothing. */
+static int
+add_brick(const struct volume *v, unsigned i, bool is_fresh, struct row **rows, unsigned *count)
+{
+    struct graph *g = bricks_find(v->bricks[i].path);
+    struct simple_quota_usage *list = NULL;
+    unsigned n = 0;
+    int err = g ? simple_quota_list(g, is_fresh, &list, &n) : -ENOTCONN;
+
+    if (g)
+        graph_unpin(g);
+    struct row *more = err ? NULL : reallocarray(*rows, *count + n + 1, sizeof *more);
+    if (!err && !more)
+        err = -ENOMEM;
+    for (unsigned k = 0; !err && k < n; k++)
+        more[*count + k] = (struct row){.usage = list[k], .set = i / v->replica};
+    free(list);
+    if (err)
+        return err;
+    *rows = more;
+    *count += n;
+    return 0;
+}
+
+/* The fullest replica of each set, and the sum of the sets; *t has room for all. */
+static void
+sum_up(const struct row *rows, unsigned count, struct table *t)
+{
+    int64_t fullest = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        bool is_same = i > 0 && simple_quota_compare(&rows[i - 1].usage, &rows[i].usage) == 0;
+
+        if (!is_same)
+            t->rows[t->count++] = rows[i].usage;
+        struct simple_quota_usage *sum = &t->rows[t->count - 1];
+        if (!is_same) {
+            fullest = rows[i].usage.used;
+            continue;
+        }
+        if (rows[i - 1].set != rows[i].set)
+            fullest = 0;
+        if (rows[i].usage.used > fullest) {
+            sum->used += rows[i].usage.used - fullest;
+            fullest = rows[i].usage.used;
+        }
+        sum->limit = rows[i].usage.limit > sum->limit ? rows[i].usage.limit : sum->limit;
+        sum->is_counting |= rows[i].usage.is_counting;
+    }
+}
+
+/* 0 or -ENOMEM. The rows are to be freed. */
+static int
+usage_of(const struct volume *v, bool is_fresh, struct table *t)
+{
+    struct row *rows = NULL;
+    unsigned count = 0;
+    bool is_short = false;
+
+    *t = (struct table){.is_whole = true};
+    for (unsigned set = 0; set < v->brick_count / v->replica; set++) {
+        bool has_said = false;
+
+        for (unsigned i = set * v->replica; i < (set + 1) * v->replica; i++) {
+            int err = volume_is_arbiter(v, i) ? -ENODATA : add_brick(v, i, is_fresh, &rows, &count);
+
+            has_said |= err == 0;
+            is_short |= err == -ENOMEM;
+        }
+        t->is_whole &= has_said;
+    }
+    t->rows = calloc(count + 1, sizeof *t->rows);
+    if (t->rows && count) {
+        qsort(rows, count, sizeof *rows, compare_rows);
+        sum_up(rows, count, t);
+    }
+    free(rows);
+    if (t->rows && !is_short)
+        return 0;
+    free(t->rows);
+    return -ENOMEM;
+}
+
+void
+quota_usage(const struct volume *v, struct quota_usage *out)
+{
+    struct table t;
+
+    *out = (struct quota_usage){.limit = volume_limit(v)};
+    if (v->status != VOLUME_STARTED || !volume_counts_usage(v) || usage_of(v, false, &t))
+        return;
+    for (unsigned i = 0; i < t.count; i++) {
+        if (!gfid_is_root(&t.rows[i].ns))
+            continue;
+        out->is_known = t.is_whole;
+        out->is_counting = t.rows[i].is_counting;
+        out->used = (uint64_t)t.rows[i].used;
+    }
+    free(t.rows);
+}
+
+/* ---- telling bricks what all hold ------------------------------------------------------------ */
+
+static void tell_due(struct timer *t);
+static void tell_all(struct worker_job *job);
+
+static struct {
+    pthread_mutex_t lock; /* guards the flags */
+    pthread_cond_t ended;
+    struct timer timer;
+    struct worker_job job;
+    bool is_ready, is_timer_set, is_running, is_stopping;
+    bool is_wanted; /* the job's own: a volume has several subvolumes and counts */
+} telling = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+
+static bool
+needs_telling(const struct volume *v)
+{
+    return v->status == VOLUME_STARTED && v->brick_count > v->replica && volume_counts_usage(v);
+}
+
+static void
+tell_volume(const char *name)
+{
+    struct problem why = {0};
+    struct volume *v = volumes_find(name, &why);
+    struct table t;
+
+    if (v && needs_telling(v)) {
+        telling.is_wanted = true;
+        if (usage_of(v, true, &t) == 0) {
+            for (unsigned i = 0; i < v->brick_count && t.is_whole; i++) {
+                struct graph *g = bricks_find(v->bricks[i].path);
+
+                if (g) {
+                    simple_quota_tell(g, t.rows, t.count);
+                    graph_unpin(g);
+                }
+            }
+            free(t.rows);
+        }
+    }
+    volume_free(v);
+}
+
+/* Under the lock. */
+static void
+set_timer(void)
+{
+    if (!telling.is_ready) {
+        timer_init(&telling.timer, tell_due);
+        telling.job.run = tell_all;
+        telling.is_ready = true;
+    }
+    if (telling.is_timer_set || telling.is_running || telling.is_stopping)
+        return;
+    telling.is_timer_set = true;
+    timer_start(&telling.timer, TELL_MS);
+}
+
+static void
+tell_all(struct worker_job *job)
+{
+    struct problem why;
+
+    (void)job;
+    telling.is_wanted = false;
+    if (volumes_each_name(tell_volume, &why))
+        telling.is_wanted = true; /* no memory now */
+    pthread_mutex_lock(&telling.lock);
+    telling.is_running = false;
+    if (telling.is_wanted)
+        set_timer();
+    pthread_cond_broadcast(&telling.ended);
+    pthread_mutex_unlock(&telling.lock);
+}
+
+static void
+tell_due(struct timer *t)
+{
+    (void)t;
+    pthread_mutex_lock(&telling.lock);
+    telling.is_timer_set = false;
+    if (!telling.is_stopping) {
+        telling.is_running = true;
+        worker_post(&telling.job);
+    }
+    pthread_mutex_unlock(&telling.lock);
+}
+
+void
+quotas_stop(void)
+{
+    pthread_mutex_lock(&telling.lock);
+    telling.is_stopping = true;
+    bool is_ready = telling.is_ready;
+    pthread_mutex_unlock(&telling.lock);
+    if (is_ready)
+        timer_stop(&telling.timer);
+    pthread_mutex_lock(&telling.lock);
+    while (telling.is_running)
+        pthread_cond_wait(&telling.ended, &telling.lock);
+    pthread_mutex_unlock(&telling.lock);
+}
+
+/* ---- setting --------------------------------------------------------------------------------- */
+
+static int
+take_stat(const struct fop_reply *reply, void *arg)
+{
+    *(struct iatt *)arg = reply->stat;
+    return 0;
+}
+
+/* The folder with this gfid, with a reference. */
+static int
+find_folder(struct graph *g, const struct gfid *gfid, struct inode **out)
+{
+    struct iatt stat;
+    struct brick_call q = {.seen = take_stat, .arg = &stat};
+    struct call_stack *stk = brick_call_new(&q);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->caller.pid = PID_INTERNAL;
+    stk->call.fop = FOP_lookup;
+    stk->call.gfid = *gfid;
+    int err = brick_call_run(&q, stk, g);
+    if (!err && !S_ISDIR(stat.mode))
+        err = -ENOTDIR;
+    *out = err ? NULL : inode_link(g->inodes, NULL, NULL, &stat);
+    return err ? err : *out ? 0 : -ENOMEM;
+}
+
+/* The caller's call on the folder. */
+static struct call_stack *
+folder_call(struct brick_call *q, enum fop fop, struct inode *dir)
+{
+    struct call_stack *stk = brick_call_new(q);
+
+    if (stk) {
+        stk->caller.pid = PID_INTERNAL;
+        stk->call.fop = fop;
+        stk->call.loc.inode = inode_ref(dir);
+        stk->call.gfid = dir->gfid;
+    }
+    return stk;
+}
+
+static int
+set_limit(struct graph *g, struct inode *dir, uint64_t limit)
+{
+    struct brick_call q = {.seen = NULL};
+    struct call_stack *stk = folder_call(&q, FOP_setxattr, dir);
+    char text[32];
+    int len = snprintf(text, sizeof text, "%llu", (unsigned long long)limit);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.dict = dict_new(&stk->arena);
+    if (!stk->call.dict || dict_set_text(stk->call.dict, XATTR_MARK, DICT_PTR, "true", 4) ||
+        dict_set_text(stk->call.dict, XATTR_LIMIT, DICT_PTR, text, (uint32_t)len)) {
+        call_stack_free(stk);
+        return -ENOMEM;
+    }
+    return brick_call_run(&q, stk, g);
+}
+
+static int
+remove_limit(struct graph *g, struct inode *dir)
+{
+    struct brick_call q = {.seen = NULL};
+    struct call_stack *stk = folder_call(&q, FOP_removexattr, dir);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.name = XATTR_LIMIT;
+    int err = brick_call_run(&q, stk, g);
+    return err == -ENODATA ? 0 : err;
+}
+
+static int
+change_limit(struct graph *g, const struct gfid *gfid, uint64_t limit)
+{
+    struct inode *dir = gfid_is_root(gfid) ? inode_root(g->inodes) : NULL;
+    int err = dir ? 0 : find_folder(g, gfid, &dir);
+
+    if (!err)
+        err = limit ? set_limit(g, dir, limit) : remove_limit(g, dir);
+    inode_unref(dir);
+    return err;
+}
+
+/* Does the brick have this limit? */
+static bool
+has_limit(struct graph *g, const struct gfid *gfid, uint64_t limit)
+{
+    struct simple_quota_usage *list;
+    unsigned count;
+    bool has = limit == 0;
+
+    if (simple_quota_list(g, false, &list, &count))
+        return true; /* it does not count: it has just come, and quotas_follow() will be called again */
+    for (unsigned i = 0; i < count; i++) {
+        if (gfid_equal(&list[i].ns, gfid))
+            has = (uint64_t)list[i].limit == limit;
+    }
+    free(list);
+    return has;
+}
+
+void
+quotas_follow(const char *name)
+{
+    struct problem why = {0};
+    struct volume *v = volumes_find(name, &why);
+
+    for (unsigned i = 0; v && v->status == VOLUME_STARTED && volume_counts_usage(v) && i < v->brick_count;
+         i++) {
+        struct graph *g = bricks_find(v->bricks[i].path);
+        int err = !g || has_limit(g, &gfid_root, volume_limit(v))
+                      ? 0
+                      : change_limit(g, &gfid_root, volume_limit(v));
+
+        if (err)
+            log_event(
+                LOG_ERROR, NULL, "quota-limit-not-set",
+                "volume %s: brick %s does not have the volume's limit: %s; try: kiln volume start %s force",
+                name, v->bricks[i].path, strerror(-err), name);
+        if (g)
+            graph_unpin(g);
+    }
+    if (v && needs_telling(v)) {
+        pthread_mutex_lock(&telling.lock);
+        set_timer();
+        pthread_mutex_unlock(&telling.lock);
+    }
+    volume_free(v);
+}
+
+void
+quota_clear(const struct volume *v)
+{
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        struct graph *g = bricks_find(v->bricks[i].path);
+
+        if (g && !has_limit(g, &gfid_root, 0))
+            (void)change_limit(g, &gfid_root, 0); /* quotas_follow() comes again, and says what is wrong */
+        if (g)
+            graph_unpin(g);
+    }
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+static int
+need_all_bricks(const struct volume *v, struct problem *why)
+{
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        struct graph *g = bricks_find(v->bricks[i].path);
+
+        if (g) {
+            graph_unpin(g);
+            continue;
+        }
+        problem_set(why, -EINVAL, "brick %s of volume %s is not served, so it would miss the limit",
+                    v->bricks[i].path, v->name);
+        problem_type(why, "kiln volume start %s force", v->name);
+        return why->err;
+    }
+    return 0;
+}
+
+static int
+no_folder(struct problem *why, const struct volume *v, const char *path, const char *brick, int err)
+{
+    problem_set(why, err == -ENOTDIR || err == -ENODATA ? -EINVAL : err, "%.400s on brick %s: %s", path,
+                brick, strerror(-err));
+    problem_expected(why, "a folder of volume %s, by its path from the volume's root", v->name);
+    return why->err;
+}
+
+int
+quota_set(const struct volume *v, const char *path, uint64_t limit, struct problem *why)
+{
+    if (need_all_bricks(v, why))
+        return why->err;
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        const char *brick = v->bricks[i].path;
+        struct graph *g = bricks_find(brick);
+        struct gfid gfid;
+        int err = g ? brick_path_gfid(brick, path, &gfid) : -ENOTCONN;
+
+        if (!err)
+            err = change_limit(g, &gfid, limit);
+        if (g)
+            graph_unpin(g);
+        if (err)
+            return no_folder(why, v, path, brick, err);
+    }
+    return 0;
+}
+
+/* The folder's path from the volume's root: its handle on a brick leads there. */
+static bool
+path_of(const struct volume *v, const struct gfid *gfid, char path[PATH_MAX])
+{
+    char handle[PATH_MAX];
+
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        const char *brick = v->bricks[i].path;
+        char *real_brick = realpath(brick, NULL);
+        size_t len = real_brick ? strlen(real_brick) : 0;
+
+        snprintf(handle, sizeof handle, "%s/.glusterfs/%02x/%02x/%s", brick, gfid->b[0], gfid->b[1],
+                 GFID(gfid));
+        bool is_found =
+            real_brick && realpath(handle, path) && strncmp(path, real_brick, len) == 0 && path[len] == '/';
+        free(real_brick);
+        if (!is_found)
+            continue;
+        memmove(path, path + len, strlen(path + len) + 1);
+        return true;
+    }
+    return false;
+}
+
+static json_t *
+describe(const struct volume *v, const struct simple_quota_usage *row)
+{
+    char path[PATH_MAX] = "/";
+
+    if (!gfid_is_root(&row->ns) && !path_of(v, &row->ns, path))
+        return NULL; /* it was removed just now */
+    json_t *one = json_pack("{ss sI sI sb}", "path", path, "limit", (json_int_t)row->limit, "used",
+                            (json_int_t)row->used, "counting", (int)row->is_counting);
+    if (one)
+        return one;
+    return json_pack("{ss sI sI sb}", "path", GFID(&row->ns), "limit", (json_int_t)row->limit, "used",
+                     (json_int_t)row->used, "counting", (int)row->is_counting); /* a name that is no UTF-8 */
+}
+
+int
+quota_list(const struct volume *v, json_t **out, struct problem *why)
+{
+    json_t *list = json_array();
+    struct table t;
+
+    if (usage_of(v, true, &t)) {
+        json_decref(list);
+        return problem_no_memory(why);
+    }
+    for (unsigned i = 0; i < t.count; i++) {
+        json_t *one = t.rows[i].limit || gfid_is_root(&t.rows[i].ns) ? describe(v, &t.rows[i]) : NULL;
+
+        if (one)
+            json_array_append_new(list, one);
+    }
+    free(t.rows);
+    *out = json_pack("{ss sb so}", "name", v->name, "whole", (int)t.is_whole, "limits", list);
+    return *out ? 0 : problem_no_memory(why);
+}
