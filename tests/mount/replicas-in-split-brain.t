@@ -116,6 +116,12 @@ for name in "data", "both", "mode":
             assert not reads
     assert failed(os.open, os.path.join(sys.argv[1], name), os.O_WRONLY | os.O_TRUNC), name
 END
+for name in data both mode; do
+    t "$name: chmod fails" is_eio chmod 604 "$mnt/$name"
+    t "$name: an xattr is not set" is_eio setfattr -n user.new -v new "$mnt/$name"
+    t "$name: an xattr is not read" is_eio getfattr -n user.new "$mnt/$name"
+    t "$name: truncate fails" is_eio truncate -s 3 "$mnt/$name"
+done
 t "names are listed, of a folder in split-brain too" grep -q gfid <(ls "$mnt" 2>/dev/null)
 is "$(cat "$mnt/fine")" fine "what is not in split-brain is read"
 choices="Choices:v-client-0,v-client-1"

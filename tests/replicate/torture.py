@@ -56,7 +56,7 @@ def heal(limit, mnt, *bricks):
         if mnt != "-":
             torture_work.look_at_all(mnt)
         try:
-            found = torture_bricks.pending(bricks)
+            found = torture_bricks.pending(bricks, indices_are_walked=mnt == "-")
         except FileNotFoundError as error:
             found = ["pending: a heal has just removed %s" % error.filename]
         if not found or time.monotonic() > ends:

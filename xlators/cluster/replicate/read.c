@@ -65,6 +65,9 @@ read_good_for(const struct op *op, const struct view *v)
     case FOP_stat:
     case FOP_fstat:
         return good_for_stat(v, op->r->all & not_arbiter);
+    case FOP_getxattr:
+    case FOP_fgetxattr: /* of a file whose data is in split-brain: EIO, as stock's clients */
+        return v->data || !S_ISREG(op->inode->type) ? v->metadata : 0;
     default:
         return v->metadata;
     }

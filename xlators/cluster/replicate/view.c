@@ -210,9 +210,11 @@ op_admit(struct op *op, struct inode *inode, enum change what)
 {
     struct view v;
     int err = view_of(op, inode, &v);
-    bool is_owned = what != CHANGE_DATA || v.metadata; /* else nobody knows who may write it */
+    /* Nobody knows who may write a file whose mode is in split-brain. Of one whose data is, no attribute is
+     * changed either: stock's clients answer EIO, and what users see must not depend on the client. */
+    bool is_split = !err && (what == CHANGE_DATA ? !v.metadata : !v.data && S_ISREG(inode->type));
 
-    op->readable = err || !is_owned ? 0 : what == CHANGE_METADATA ? v.metadata : v.data;
+    op->readable = err || is_split ? 0 : what == CHANGE_METADATA ? v.metadata : v.data;
     return err ? err : op->readable ? 0 : -EIO;
 }
 
