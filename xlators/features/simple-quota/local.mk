@@ -7,4 +7,5 @@ libkiln_xlators_la_SOURCES += \
 	xlators/features/simple-quota/simple-quota.h \
 	xlators/features/simple-quota/namespace.c \
 	xlators/features/simple-quota/state.c \
-	xlators/features/simple-quota/walk.c
+	xlators/features/simple-quota/walk.c \
+	xlators/features/simple-quota/xattr.c

@@ -439,6 +439,17 @@ squota_ns_set_limit(struct xlator *xl, struct squota_ns *ns, int64_t limit)
     pthread_mutex_unlock(&q->lock);
 }
 
+void
+squota_ns_is_stale(struct xlator *xl, struct squota_ns *ns)
+{
+    struct squota *q = squota_of(xl);
+
+    pthread_mutex_lock(&q->lock);
+    ns->stored = -1;
+    squota_wake(q);
+    pthread_mutex_unlock(&q->lock);
+}
+
 /* ---- the size xattr -------------------------------------------------------------------------- */
 
 static int

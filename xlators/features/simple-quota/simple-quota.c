@@ -67,17 +67,17 @@ data_changed(struct frame *f, struct call_stack *stk)
 }
 
 /* The reply does not tell what the object has now. */
-static xl_verdict
-object_changed(struct frame *f, struct call_stack *stk)
+xl_verdict
+squota_object_changed(struct frame *f, struct call_stack *stk)
 {
     squota_end(f->xl, local_ctx(f, OF_OBJECT), stk->reply.op_ret < 0 ? SQUOTA_AS_WAS : SQUOTA_UNSURE, NULL,
                (int64_t)f->local.u64[OF_RESERVED]);
     return XL_PASS;
 }
 
-static xl_verdict
-change_of(struct xlator *xl, struct call_stack *stk, struct inode *inode, const struct squota_need *need,
-          frame_cb cb)
+xl_verdict
+squota_change_of(struct xlator *xl, struct call_stack *stk, struct inode *inode,
+                 const struct squota_need *need, frame_cb cb)
 {
     int64_t reserved;
     int err;
@@ -101,7 +101,7 @@ squota_writev(struct xlator *xl, struct call_stack *stk)
     const struct fop_call *c = &stk->call;
     const struct squota_need need = {.offset = c->offset, .bytes = c->payload_bytes};
 
-    return change_of(xl, stk, c->loc.inode, &need, data_changed);
+    return squota_change_of(xl, stk, c->loc.inode, &need, data_changed);
 }
 
 static xl_verdict
@@ -110,7 +110,7 @@ squota_allot(struct xlator *xl, struct call_stack *stk)
     const struct squota_need need = {
         .offset = stk->call.offset, .bytes = stk->call.size, .allots = stk->call.fop == FOP_fallocate};
 
-    return change_of(xl, stk, stk->call.loc.inode, &need, data_changed);
+    return squota_change_of(xl, stk, stk->call.loc.inode, &need, data_changed);
 }
 
 static xl_verdict
@@ -118,28 +118,29 @@ squota_copy(struct xlator *xl, struct call_stack *stk)
 {
     const struct squota_need need = {.offset = stk->call.offset2, .bytes = stk->call.size};
 
-    return change_of(xl, stk, stk->call.loc2.inode, &need, data_changed);
+    return squota_change_of(xl, stk, stk->call.loc2.inode, &need, data_changed);
 }
 
 /* A truncate up allots nothing, or the block that its end is in; discard gives back. */
 static xl_verdict
 squota_cut(struct xlator *xl, struct call_stack *stk)
 {
-    return change_of(xl, stk, stk->call.loc.inode, NULL, data_changed);
+    return squota_change_of(xl, stk, stk->call.loc.inode, NULL, data_changed);
 }
 
 static xl_verdict
 squota_open(struct xlator *xl, struct call_stack *stk)
 {
-    return stk->call.flags & O_TRUNC ? change_of(xl, stk, stk->call.loc.inode, NULL, object_changed)
-                                     : XL_PASS;
+    return stk->call.flags & O_TRUNC
+               ? squota_change_of(xl, stk, stk->call.loc.inode, NULL, squota_object_changed)
+               : XL_PASS;
 }
 
 /* Xattrs that do not fit into the file system's inode have a block. */
 static xl_verdict
 squota_xattrop(struct xlator *xl, struct call_stack *stk)
 {
-    return change_of(xl, stk, stk->call.loc.inode, NULL, object_changed);
+    return squota_change_of(xl, stk, stk->call.loc.inode, NULL, squota_object_changed);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -455,201 +456,6 @@ squota_rename(struct xlator *xl, struct call_stack *stk)
     if (err == 0 && n.victim)
         err = ask_link_count(stk);
     return names_begun(xl, stk, &n, err, name_moved, &f);
-}
-
-/* ---- marks, limits, commands ----------------------------------------------------------------- */
-
-/* The namespace whose folder this is; NULL: it is none. */
-static struct squota_ns *
-ns_at(struct xlator *xl, struct inode *inode, int *err)
-{
-    struct squota_inode *ctx = squota_inode_get(xl, inode, NULL, err);
-
-    return *err == 0 && squota_is_root_of(ctx, &inode->gfid) ? ctx->ns : NULL;
-}
-
-static int64_t
-number_of(const struct dict_pair *p)
-{
-    int64_t n;
-
-    return dict_pair_int(p, &n) == 0 ? n : squota_limit_parse(p);
-}
-
-static xl_verdict
-run_command(struct xlator *xl, struct call_stack *stk, const struct dict_pair *p)
-{
-    struct squota *q = squota_of(xl);
-    int err = 0;
-
-    if (strcmp(p->key, SQUOTA_DISABLE_CHECK) == 0) {
-        pthread_mutex_lock(&q->lock);
-        q->is_check_off = number_of(p) != 0;
-        pthread_mutex_unlock(&q->lock);
-        return XL_DONE;
-    }
-    struct squota_ns *ns = ns_at(xl, stk->call.loc.inode, &err);
-    if (!ns)
-        return err ? err : -EPERM;
-    if (strcmp(p->key, SQUOTA_RESET) == 0) {
-        squota_walk_start(xl, ns);
-        return XL_DONE;
-    }
-    squota_look(xl, ns, false);
-    pthread_mutex_lock(&q->lock);
-    ns->told_total = number_of(p);
-    ns->told_at = ns->used;
-    pthread_mutex_unlock(&q->lock);
-    return XL_DONE;
-}
-
-static bool
-is_command(const char *key)
-{
-    return strcmp(key, SQUOTA_TOTAL) == 0 || strcmp(key, SQUOTA_RESET) == 0 ||
-           strcmp(key, SQUOTA_DISABLE_CHECK) == 0;
-}
-
-/* The mark or the limit was stored; the change has been charged by the frame below this one. */
-static xl_verdict
-xattrs_set(struct frame *f, struct call_stack *stk)
-{
-    const struct dict_pair *limit = dict_find_text(stk->call.dict, SQUOTA_XATTR_LIMIT);
-    struct inode *inode = stk->call.loc.inode;
-    int err = 0;
-
-    if (stk->reply.op_ret < 0)
-        return XL_PASS;
-    if (dict_find_text(stk->call.dict, SQUOTA_XATTR_NAMESPACE))
-        err = squota_ns_mark(f->xl, inode);
-    struct squota_ns *ns = err == 0 && limit ? ns_at(f->xl, inode, &err) : NULL;
-    if (ns)
-        squota_ns_set_limit(f->xl, ns, squota_limit_parse(limit));
-    if (err) {
-        stk->reply.op_ret = -1;
-        stk->reply.op_errno = -err;
-    }
-    return XL_PASS;
-}
-
-static xl_verdict
-squota_setxattr(struct xlator *xl, struct call_stack *stk)
-{
-    const struct dict *d = stk->call.dict;
-    const struct dict_pair *mark = dict_find_text(d, SQUOTA_XATTR_NAMESPACE), *limit;
-    struct inode *inode = stk->call.loc.inode;
-    int err = 0;
-
-    if (mark && !caller_is_internal(&stk->caller))
-        return -EPERM;
-    if (mark && !S_ISDIR(inode->type))
-        return -ENOTDIR;
-    dict_for_each (p, d) {
-        if (is_command(p->key))
-            return xlator_is_on(xl) ? run_command(xl, stk, p) : -EOPNOTSUPP;
-    }
-    if (!xlator_is_on(xl))
-        return XL_PASS;
-    limit = dict_find_text(d, SQUOTA_XATTR_LIMIT);
-    /* Healers may bring the limit before the mark. */
-    if (limit && !mark && !caller_is_internal(&stk->caller) && !ns_at(xl, inode, &err))
-        return err ? err : -EPERM;
-    if ((mark || limit) && !frame_push(stk, xl, xattrs_set))
-        return -ENOMEM;
-    return change_of(xl, stk, inode, NULL, object_changed);
-}
-
-static xl_verdict
-limit_removed(struct frame *f, struct call_stack *stk)
-{
-    int err = 0;
-    struct squota_ns *ns = stk->reply.op_ret < 0 ? NULL : ns_at(f->xl, stk->call.loc.inode, &err);
-
-    if (ns)
-        squota_ns_set_limit(f->xl, ns, 0);
-    return XL_PASS;
-}
-
-static xl_verdict
-squota_removexattr(struct xlator *xl, struct call_stack *stk)
-{
-    const char *name = stk->call.name ? stk->call.name : "";
-
-    if (strcmp(name, SQUOTA_XATTR_NAMESPACE) == 0)
-        return -EOPNOTSUPP;
-    if (!xlator_is_on(xl))
-        return XL_PASS;
-    if (strcmp(name, SQUOTA_XATTR_LIMIT) == 0 && !frame_push(stk, xl, limit_removed))
-        return -ENOMEM;
-    return change_of(xl, stk, stk->call.loc.inode, NULL, object_changed);
-}
-
-/* What the xattr says is true when it is read. */
-static xl_verdict
-squota_getxattr(struct xlator *xl, struct call_stack *stk)
-{
-    struct squota_ns *ns;
-    int err;
-
-    if (!stk->call.name || strcmp(stk->call.name, SQUOTA_XATTR_SIZE) != 0)
-        return XL_PASS;
-    ns = ns_at(xl, stk->call.loc.inode, &err);
-    if (ns) {
-        squota_look(xl, ns, false);
-        squota_ns_store(xl, ns);
-    }
-    return XL_PASS;
-}
-
-/* ---- statfs ---------------------------------------------------------------------------------- */
-
-static xl_verdict
-statfs_answered(struct frame *f, struct call_stack *stk)
-{
-    struct squota *q = squota_of(f->xl);
-    const struct squota_ns *ns = f->local.ptr;
-    struct statvfs *v = &stk->reply.statvfs;
-    int64_t size = (int64_t)(v->f_frsize ? v->f_frsize : 1);
-
-    if (stk->reply.op_ret < 0)
-        return XL_PASS;
-    pthread_mutex_lock(&q->lock);
-    int64_t limit = ns->limit, used = ns->used > 0 ? ns->used : 0;
-    pthread_mutex_unlock(&q->lock);
-    if (limit <= 0)
-        return XL_PASS;
-    int64_t blocks = (limit + size - 1) / size, taken = (used + size - 1) / size;
-    v->f_blocks = (fsblkcnt_t)blocks;
-    v->f_bfree = v->f_bavail = (fsblkcnt_t)(blocks > taken ? blocks - taken : 0);
-    struct dict *x = reply_xdata(stk);
-    if (!x || dict_set_text_int(x, "simple-quota", 1) < 0) {
-        stk->reply.op_ret = -1;
-        stk->reply.op_errno = ENOMEM;
-    }
-    return XL_PASS;
-}
-
-static xl_verdict
-squota_statfs(struct xlator *xl, struct call_stack *stk)
-{
-    const struct squota_conf *conf = xlator_conf(xl);
-    int err;
-    if (dict_get_flag(stk->call.xdata, DICT_KEY_IGNORE_DEEM_STATFS))
-        return XL_PASS; /* distribute asks how full the brick is */
-    struct squota_inode *ctx =
-        stk->call.loc.inode ? squota_inode_get(xl, stk->call.loc.inode, NULL, &err) : NULL;
-
-    if (!ctx || err || !ctx->ns)
-        return XL_PASS;
-    struct squota_ns *ns = ctx->ns;
-    squota_look(xl, ns, false);
-    if (conf->cmd_from_all || stk->caller.pid == SQUOTA_PID_PROVISIONER)
-        squota_ns_store(xl, ns);
-    struct frame *f = frame_push(stk, xl, statfs_answered);
-    if (!f)
-        return -ENOMEM;
-    f->local.ptr = ns;
-    return XL_PASS;
 }
 
 /* ---- in the background ----------------------------------------------------------------------- */

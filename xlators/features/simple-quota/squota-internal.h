@@ -2,6 +2,7 @@
 /* simple-quota: what the files of the layer share (spec: gluster11 2). simple-quota.c tells what it is for.
  *
  *   simple-quota.c   options, the operations, the type
+ *   xattr.c          marks, limits, the virtual names, STATFS
  *   account.c        what one change of one object does to the usage of its namespace
  *   namespace.c      which namespace an object is in; limits; a namespace's xattrs
  *   ask.c            what the daemon asks and tells (simple-quota.h)
@@ -158,6 +159,8 @@ int64_t squota_limit_parse(const struct dict_pair *p);
 /* At the start: the namespaces that the state file names, with their limits. */
 void squota_ns_load_all(struct xlator *xl);
 void squota_ns_set_limit(struct xlator *xl, struct squota_ns *ns, int64_t limit);
+/* Somebody else has written the size xattr: it is written again in a second. */
+void squota_ns_is_stale(struct xlator *xl, struct squota_ns *ns);
 /* Writes the size xattr, if it is old. */
 void squota_ns_store(struct xlator *xl, struct squota_ns *ns);
 void squota_ns_store_all(struct xlator *xl);
@@ -235,6 +238,22 @@ squota_is_checked(const struct caller *c)
 {
     return !caller_is_internal(c) || c->pid == SQUOTA_PID_PROVISIONER;
 }
+
+/* ---- simple-quota.c -------------------------------------------------------------------------- */
+
+/* Winds a call that changes `inode` alone; `cb` is its frame's, which ends the change. The verdict. */
+xl_verdict squota_change_of(struct xlator *xl, struct call_stack *stk, struct inode *inode,
+                            const struct squota_need *need, frame_cb cb);
+/* Such a frame's, for changes of which the reply tells nothing. */
+xl_verdict squota_object_changed(struct frame *f, struct call_stack *stk);
+
+/* ---- xattr.c --------------------------------------------------------------------------------- */
+
+/* The layer's operations of these names. */
+xl_verdict squota_setxattr(struct xlator *xl, struct call_stack *stk);
+xl_verdict squota_removexattr(struct xlator *xl, struct call_stack *stk);
+xl_verdict squota_getxattr(struct xlator *xl, struct call_stack *stk);
+xl_verdict squota_statfs(struct xlator *xl, struct call_stack *stk);
 
 /* ---- walk.c ---------------------------------------------------------------------------------- */
 

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# features/simple-quota on replicas: a brick was down while a limit was raised and files were written beyond the old one. The heal of
+# the volume ends, the healed brick counts what it got and has the new limit, and a user is held to it. Stock's healer fails with EDQUOT
+# for ever.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+export BRICK_QUOTA_OPTIONS="pass-through false"
+volume_split=yes
+volume_new r 1x2
+volume_start r
+mount_volume r "$T/mnt" plain --client-pid=-14 --attribute-timeout=0 --entry-timeout=0
+mount_volume r "$T/user" plain --attribute-timeout=0 --entry-timeout=0
+mkdir "$T/mnt/ns"
+setfattr -n trusted.glusterfs.namespace -v true "$T/mnt/ns"
+setfattr -n trusted.gfs.squota.limit -v 524288 "$T/mnt/ns"
+
+daemon_stop r-r1
+mount_settle "$T/mnt"
+mount_settle "$T/user"
+t "a limit is raised while a replica is down" setfattr -n trusted.gfs.squota.limit -v 4194304 "$T/mnt/ns"
+t "and 2 MiB are written" dd if=/dev/urandom of="$T/user/ns/file" bs=64k count=32 conv=fsync status=none
+mkdir "$T/mnt/later"
+setfattr -n trusted.glusterfs.namespace -v true "$T/mnt/later"
+setfattr -n trusted.gfs.squota.limit -v 1048576 "$T/mnt/later"
+dd if=/dev/urandom of="$T/user/later/file" bs=64k count=8 conv=fsync status=none
+daemon_start r-r1
+mount_settle "$T/mnt"
+mount_settle "$T/user"
+shd_start r
+t "the heal ends" wait_for 120 "the heal" nothing_pending "$T/r/b0"
+t "the file is whole on the healed brick" cmp "$T/r/b0/ns/file" "$T/r/b1/ns/file"
+limit_of() { getfattr --only-values -n trusted.gfs.squota.limit "$1" 2>/dev/null | tr -d '\0'; }
+used_of() { getfattr --only-values -n trusted.gfs.squota.size "$1" 2>/dev/null | tr -d '\0'; }
+is "$(limit_of "$T/r/b1/ns")" 4194304 "the healed brick has the raised limit"
+is "$(limit_of "$T/r/b1/later")" 1048576 "and that of a folder that got one while it was down"
+counts() { [[ $(used_of "$T/r/b1/$1") == "$(du -sB1 "$T/r/b1/$1" | cut -f 1)" ]]; }
+t "it counts what it got" wait_for 30 "the count" counts ns
+t "in the new folder, too" wait_for 30 "the count" counts later
+daemon_stop r-r0
+mount_settle "$T/user"
+t_not "alone it holds the raised limit" dd if=/dev/zero of="$T/user/ns/more" bs=64k count=48 conv=fsync status=none
+t_not "and the new one" dd if=/dev/zero of="$T/user/later/more" bs=64k count=12 conv=fsync status=none
+daemon_start r-r0
+mount_settle "$T/user"
