@@ -18,6 +18,11 @@ tree() {
         -o -printf '%P %y\n' | sort && find . -path './.glusterfs*' -prune -o -type f -exec sha1sum {} + | sort -k 2)
 }
 
+# Of folders and a moved file, as features/utime keeps them for the volume.
+times() {
+    (cd "$1" && getfattr -n trusted.glusterfs.mdata -e hex . to to/folder to/file deeper lower lower/upper)
+}
+
 # The removed folders first, with the names that they had.
 look() {
     local name
@@ -67,6 +72,7 @@ for count in 2 3; do
     is "$(pending)" "" "$vol: nothing is pending, and nothing is parked"
     for brick in "${bricks[@]:1}"; do
         is "$(tree "$brick")" "$(tree "${bricks[0]}")" "$vol: ${brick##*/} is as the first one"
+        is "$(times "$brick")" "$(times "${bricks[0]}")" "$vol: so are the times on ${brick##*/}"
         t "$vol: each object of ${brick##*/} has its handle" brick_handles_hold "$brick"
     done
     is "$(cat "$mnt/to/folder/file" "$mnt/lower/upper/file" "$mnt/deeper/file" "$mnt/to/file-of-dead" "$mnt/to/other-name")" \

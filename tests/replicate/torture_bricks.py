@@ -105,9 +105,10 @@ def describe(path, has_contents):
     kept = {key: value.hex() for key, value in values.items()
             if key not in HIDDEN and not key.startswith("trusted.afr.") and not key.startswith("trusted.gfid2path.")}
     gfid = kept.pop("trusted.gfid", None)
+    has_times = has_contents or not stat.S_ISREG(info.st_mode)  # no write reaches an arbiter's file
     return {"gfid": gfid, "mode": "%o" % info.st_mode, "owner": "%d:%d" % (info.st_uid, info.st_gid),
             "links": info.st_nlink if not stat.S_ISDIR(info.st_mode) else None, "contents": contents(path, info) if has_contents else None,
-            "xattrs": kept, "mtime": mtime(values)}
+            "xattrs": kept, "mtime": mtime(values) if has_times else None}
 
 
 def is_linkto(view):

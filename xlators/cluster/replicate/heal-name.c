@@ -206,18 +206,44 @@ make_empty(const struct heal *h, const struct behind *b, unsigned i)
     return heal_send(h, i, stk);
 }
 
+/* Gives child i's object, which got the name there by RENAME or LINK, the times that it has on a good child:
+ * those calls carry none. A time that is not right is no reason to fail. */
+static void
+give_times(const struct heal *h, const struct behind *b, unsigned i)
+{
+    child_set good = b->has & h->way.sources;
+    struct call_stack *stk = good ? heal_call(h, FOP_setattr, i) : NULL;
+
+    if (!stk)
+        return;
+    inode_unref(stk->call.loc.inode);
+    stk->call.loc.inode = inode_ref(b->inode);
+    stk->call.stbuf = b->stat[child_first(good)];
+    stk->call.valid = SETATTR_ATIME | SETATTR_MTIME | SETATTR_CTIME;
+    (void)heal_send(h, i, stk);
+}
+
+/* Gives the name to the object that child i has elsewhere. */
+static int
+place_on(const struct heal *h, const struct behind *b, unsigned i, bool is_dir)
+{
+    int err = heal_bring_back(h, i, b->inode, b->dir, b->name);
+
+    if (err == -EBUSY)
+        err = is_dir ? heal_move_folder(h, i, b->inode, b->dir, b->name) : link_on(h, b, i);
+    if (err >= 0)
+        give_times(h, b, i);
+    return err;
+}
+
 static int
 make_on(const struct heal *h, const struct behind *b, unsigned i)
 {
     struct iatt stat;
     int err = heal_look_by_gfid(h, i, b->inode, &stat);
 
-    if (!err) {
-        err = heal_bring_back(h, i, b->inode, b->dir, b->name);
-        if (err != -EBUSY)
-            return err;
-        return S_ISDIR(stat.mode) ? heal_move_folder(h, i, b->inode, b->dir, b->name) : link_on(h, b, i);
-    }
+    if (!err)
+        return place_on(h, b, i, S_ISDIR(stat.mode));
     if (err != -ENOENT)
         return err;
     err = count_new(h, b, i);
