@@ -10,6 +10,7 @@
 #include "log/log.h"
 #include "rpc/server/rpc-server.h"
 #include "volumes/heal-daemon.h"
+#include "volumes/hooks.h"
 #include "volumes/quota.h"
 #include "volumes/verbs.h"
 #include "volumes/volfile-server.h"
@@ -35,6 +36,7 @@ int
 front_open(const char *state_dir, int (*prepare)(struct volfile *v, char *error, size_t error_size),
            char *error, size_t error_size)
 {
+    hooks_begin(state_dir);
     const struct volumes_hooks hooks = {.prepare = prepare, .changed = changed};
     struct problem why = {0};
 

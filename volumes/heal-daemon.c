@@ -20,6 +20,7 @@
 #include "event/worker.h"
 #include "glusterfsd/daemon.h"
 #include "log/log.h"
+#include "volumes/child-log.h"
 #include "volumes/volumes.h"
 
 enum { BACKOFF_FIRST_MS = 1000, BACKOFF_MAX_MS = 60000, LONG_LIFE_S = 60, PATH_BYTES = 4352 };
@@ -39,6 +40,7 @@ struct heal_daemon {
     struct worker_job job;
     bool is_posted;
     unsigned texts;              /* how many volfiles there have been */
+    struct child_log log;        /* of the pump while it runs */
 };
 
 /* All fields of all daemons, and the list, are under `lock`, but what does not change: volume,
@@ -167,6 +169,15 @@ say_ended(const struct heal_daemon *d, const char *reason)
                   "volume %s: the self-heal daemon has ended (%s): it is started again", d->volume, reason);
 }
 
+static int
+take_output(void *arg, const char *bytes, size_t count)
+{
+    struct heal_daemon *d = arg;
+
+    child_log_put(&d->log, bytes, count);
+    return 0;
+}
+
 /* On a worker: the process has ended. The daemon is there until its pump is gone. */
 static void
 ended(struct pump *p, const struct pump_result *r, void *arg)
@@ -175,6 +186,7 @@ ended(struct pump *p, const struct pump_result *r, void *arg)
     bool is_by_us = r->error == -ECANCELED;
     char reason[128];
 
+    child_log_end(&d->log);
     (void)p;
     snprintf(reason, sizeof reason, r->signal ? "signal %d" : "exit status %d",
              r->signal ? r->signal : r->exit_code);
@@ -248,11 +260,15 @@ launch(struct heal_daemon *d, struct pump **out)
                           "--xlator-option",
                           uuid,
                           NULL};
-    const struct pump_options o = {.path = HEAL_DAEMON_PROGRAM, .argv = argv, .done = ended, .arg = d};
+    const struct pump_options o = {.path = HEAL_DAEMON_PROGRAM, .argv = argv, .done = ended, .arg = d,
+                                   .out = {.kind = PUMP_FN, .fn = take_output},
+                                   .err = {.kind = PUMP_SAME},
+                                   .buffer_bytes = 4096};
     int err = make_socket_dir(d);
 
     if (err)
         return err;
+    child_log_begin(&d->log, "volume %s: heal daemon", d->volume);
     daemon_make_log_dir(NULL); /* without it the process says so itself */
     snprintf(log, sizeof log, DAEMON_LOG_DIR "/heal-%s.log", d->volume);
     /* Of a node of a cluster: there is one. */

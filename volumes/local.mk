@@ -33,7 +33,11 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/brick-check.h \
 	volumes/brick-path.c \
 	volumes/brick-path.h \
+	volumes/child-log.c \
+	volumes/child-log.h \
 	volumes/clear-locks.c \
+	volumes/hooks.c \
+	volumes/hooks.h \
 	volumes/clear-locks.h \
 	volumes/front.c \
 	volumes/front.h \

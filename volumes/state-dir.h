@@ -4,6 +4,7 @@
  *     DIR/kiln-state            {"format": 1}: what this folder is
  *     DIR/lock                  flock()ed by the daemon whose state this is; its process id
  *     DIR/volumes/NAME.json     a volume (volume.h)
+ *     DIR/hooks/                an administrator's scripts (hooks.h); never written
  *     DIR/heal/                 volfiles of self-heal daemons, written anew at each start
  *
  * A file is written under another name (.new-NAME), flushed, renamed, and the folder flushed: whoever is

@@ -13,7 +13,10 @@
 #include "coro/pool-control.h"
 #include "glusterfsd/http.h"
 #include "log/log.h"
+#include "volumes/hooks.h"
 #include "volumes/verbs-internal.h"
+#include "volumes/volume.h"
+#include "volumes/volumes.h"
 
 static const char *dump_dir; /* written before the last of these, only read after it, as the next */
 static uint16_t volfile_port;
@@ -135,32 +138,48 @@ static const struct {
     const char *name;
     int (*run)(json_t *args, json_t **out, struct problem *why);
     bool is_of_process; /* answered also where no volumes are kept */
+    const char *hook;   /* whose scripts run before and after; NULL: none */
 } verbs[] = {
-    {"pools", verb_pools, true},
-    {"statedump", verb_statedump, false},
-    {"version", verb_version, false},
-    {"volume-add-brick", verb_add_bricks, false},
-    {"volume-check", verb_check, false},
-    {"volume-clear-locks", verb_clear_locks, false},
-    {"volume-create", verb_create, false},
-    {"volume-delete", verb_delete, false},
-    {"volume-get", verb_get, false},
-    {"volume-heal", verb_heal, false},
-    {"volume-info", verb_info, false},
-    {"volume-limit", verb_limit, false},
-    {"volume-list", verb_list, false},
-    {"volume-mount", verb_mount, false},
-    {"volume-profile", verb_profile, false},
-    {"volume-quota", verb_quota, false},
-    {"volume-remove-brick", verb_remove_bricks, false},
-    {"volume-replace-brick", verb_replace_brick, false},
-    {"volume-reset", verb_reset, false},
-    {"volume-reset-brick", verb_reset_brick, false},
-    {"volume-set", verb_set, false},
-    {"volume-start", verb_start, false},
-    {"volume-status", verb_status, false},
-    {"volume-stop", verb_stop, false},
+    {"pools", verb_pools, true, NULL},
+    {"statedump", verb_statedump, false, NULL},
+    {"version", verb_version, false, NULL},
+    {"volume-add-brick", verb_add_bricks, false, "add-brick"},
+    {"volume-check", verb_check, false, NULL},
+    {"volume-clear-locks", verb_clear_locks, false, NULL},
+    {"volume-create", verb_create, false, "create"},
+    {"volume-delete", verb_delete, false, "delete"},
+    {"volume-get", verb_get, false, NULL},
+    {"volume-heal", verb_heal, false, NULL},
+    {"volume-info", verb_info, false, NULL},
+    {"volume-limit", verb_limit, false, NULL},
+    {"volume-list", verb_list, false, NULL},
+    {"volume-mount", verb_mount, false, NULL},
+    {"volume-profile", verb_profile, false, NULL},
+    {"volume-quota", verb_quota, false, NULL},
+    {"volume-remove-brick", verb_remove_bricks, false, "remove-brick"},
+    {"volume-replace-brick", verb_replace_brick, false, "replace-brick"},
+    {"volume-reset", verb_reset, false, "reset"},
+    {"volume-reset-brick", verb_reset_brick, false, "reset-brick"},
+    {"volume-set", verb_set, false, "set"},
+    {"volume-start", verb_start, false, "start"},
+    {"volume-status", verb_status, false, NULL},
+    {"volume-stop", verb_stop, false, "stop"},
 };
+
+/* Before a verb runs its arguments are not checked: scripts get the name of a volume that there is, or that
+ * there can be. */
+static bool
+may_run_hooks(const char *hook, const json_t *args)
+{
+    const char *name = json_string_value(json_object_get(args, "name"));
+    struct problem why = {0};
+
+    if (!name || strcmp(hook, "create") == 0)
+        return name && volume_check_new_name(name, &why) == 0;
+    struct volume *v = volumes_find(name, &why);
+    volume_free(v);
+    return v != NULL;
+}
 
 static int
 run_verb(size_t verb, const char *body, size_t bytes, json_t **out, struct problem *why)
@@ -171,7 +190,13 @@ run_verb(size_t verb, const char *body, size_t bytes, json_t **out, struct probl
     why->err = 0;
     if (!args)
         return problem_set(why, -EINVAL, "the arguments are no JSON: %s", flaw.text);
+    const char *hook = verbs[verb].hook;
+
+    if (hook && may_run_hooks(hook, args))
+        hooks_run(hook, "pre", args);
     int err = verbs[verb].run(args, out, why);
+    if (hook && !err)
+        hooks_run(hook, "post", args);
     json_decref(args);
     if (!err && !*out)
         err = problem_no_memory(why);

@@ -14,6 +14,8 @@
 
 struct iobuf;
 
+#define PUMP_BUFFER_BYTES 65536
+
 /* Why the pump has to be looked at. Whoever sets RUNNING works on it, alone. */
 enum {
     WAKE_IN = 1u << 0,
@@ -64,6 +66,7 @@ struct pump {
     struct port child; /* the pidfd */
     struct stream in, out, err;
     uint64_t output_bytes, output_bytes_max;
+    size_t buffer_bytes;
     struct pump_result result;
 
     void (*done)(struct pump *p, const struct pump_result *r, void *arg);

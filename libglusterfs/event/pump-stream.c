@@ -16,7 +16,6 @@
 #include "event/pump-internal.h"
 #include "mem/iobuf.h"
 
-#define BUFFER_BYTES 65536
 #define TURN_BYTES (1u << 20)
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -160,9 +159,16 @@ static int
 buffer_take(struct stream *s)
 {
     if (!s->buf)
-        s->buf = iobuf_get(BUFFER_BYTES);
+        s->buf = iobuf_get(s->pump->buffer_bytes);
     s->start = s->end = 0;
     return s->buf ? 0 : -ENOMEM;
+}
+
+/* The pool's buffer may be larger than what was asked for. */
+static size_t
+buffer_room(const struct stream *s)
+{
+    return s->buf->size < s->pump->buffer_bytes ? s->buf->size : s->pump->buffer_bytes;
 }
 
 /* A stream that waits keeps no empty buffer. */
@@ -273,7 +279,7 @@ move_from_function(struct stream *s)
             return input_failed(err);
         if ((err = buffer_take(s)))
             return err;
-        ssize_t n = s->source(s->pump->arg, s->buf->bytes, s->buf->size);
+        ssize_t n = s->source(s->pump->arg, s->buf->bytes, buffer_room(s));
 
         if (n <= 0)
             return n == 0 ? MOVED_END : n == -EAGAIN ? MOVED_ALL : (int)n;
@@ -283,13 +289,27 @@ move_from_function(struct stream *s)
     return MOVED_TURN;
 }
 
+/* What the buffer has goes to the sink. 0; -EAGAIN: the sink takes none now, and the buffer keeps it; -errno.
+ * */
+static int
+buffer_sink(struct stream *s)
+{
+    int err = s->start < s->end ? s->sink(s->pump->arg, s->buf->bytes, s->end) : 0;
+
+    if (err != -EAGAIN)
+        s->start = s->end = 0;
+    return err;
+}
+
 static int
 move_to_function(struct stream *s)
 {
-    int err = buffer_take(s);
+    int err = s->buf ? buffer_sink(s) : 0;
 
+    if (!err)
+        err = buffer_take(s);
     for (size_t turn = 0; !err && turn < TURN_BYTES;) {
-        size_t room = output_room(s, s->buf->size);
+        size_t room = output_room(s, buffer_room(s));
 
         if (room == 0)
             return output_beyond(s);
@@ -301,9 +321,10 @@ move_to_function(struct stream *s)
             return n == 0 ? MOVED_END : errno == EAGAIN ? output_empty(s) : -errno;
         count_output(s, (size_t)n);
         turn += (size_t)n;
-        err = s->sink(s->pump->arg, s->buf->bytes, (size_t)n);
+        s->end = (size_t)n;
+        err = buffer_sink(s);
     }
-    return err ? err : MOVED_TURN;
+    return err == -EAGAIN ? MOVED_ALL : err ? err : MOVED_TURN;
 }
 
 /* Up to `most` bytes from the source, into the buffer if they have to pass through it. Their number; 0: the

@@ -133,6 +133,12 @@ pump_input_ready(struct pump *p)
     wake_from_elsewhere(p, WAKE_IN);
 }
 
+void
+pump_output_ready(struct pump *p)
+{
+    wake_from_elsewhere(p, WAKE_OUT | WAKE_ERR);
+}
+
 /* ---- descriptors in the loop ----------------------------------------------------------------- */
 
 static void
@@ -308,6 +314,7 @@ pump_new(const struct pump_options *o)
     timer_init(&p->timer, timer_due);
     p->in.pump = p->out.pump = p->err.pump = p;
     p->output_bytes_max = o->output_bytes_max;
+    p->buffer_bytes = o->buffer_bytes ? o->buffer_bytes : PUMP_BUFFER_BYTES;
     p->done = o->done;
     p->arg = o->arg;
     return p;

@@ -5,9 +5,9 @@
  *                                         stderr ──▶ pipe ──▶ sink
  *
  * A source or sink is a function, bytes in memory, or a descriptor. Between a pipe and a descriptor nobody
- * looks at the data, so it is spliced where the kernel can. All else passes through a buffer of 64 KiB from
- * the iobuf pool, which a stream holds only while it moves bytes: a child that is silent costs its pipes and
- * this struct, and an idle process nothing once the sweeper has been by.
+ * looks at the data, so it is spliced where the kernel can. All else passes through a buffer from the iobuf
+ * pool, which a stream holds only while it moves bytes or its sink takes none: a child that is silent costs
+ * its pipes and this struct, and an idle process nothing once the sweeper has been by.
  *
  * The child is started by posix_spawn(3), with default signals, no signal blocked, descriptors 0 to 2 and no
  * others, in a process group of its own. Its umask is PUMP_UMASK whatever this process has, so that its
@@ -42,7 +42,8 @@ enum pump_kind {
 /* Up to `size` bytes. Their number; 0: the end; -EAGAIN: none now, pump_input_ready() will tell; -errno:
  * kill. */
 typedef ssize_t (*pump_source_fn)(void *arg, char *room, size_t size);
-/* All of `count` bytes, at least 1. 0, or -errno: kill. */
+/* All of `count` bytes, at least 1. 0; -EAGAIN: none of them now, pump_output_ready() will tell, and until
+ * then the child's output stays in the pipe, so that it waits; -errno: kill. */
 typedef int (*pump_sink_fn)(void *arg, const char *bytes, size_t count);
 
 struct pump_source {
@@ -79,6 +80,7 @@ struct pump_options {
     struct pump_sink out, err;
     uint64_t timeout_ms;       /* of the whole; 0: none */
     uint64_t output_bytes_max; /* stdout and stderr together; 0: no limit */
+    size_t buffer_bytes;       /* what a function gets at once, at most; 0: 64 KiB */
     size_t pipe_bytes;         /* larger (or smaller) pipes, if the kernel allows; 0: as they come, 64 KiB */
     void (*done)(struct pump *p, const struct pump_result *r, void *arg); /* once, if pump_start() succeeds */
     void *arg;                                                            /* for all functions */
@@ -96,6 +98,8 @@ void pump_unref(struct pump *p);
 void pump_cancel(struct pump *p);
 /* The source function that had said -EAGAIN has bytes now. Any thread that holds a reference. */
 void pump_input_ready(struct pump *p);
+/* A sink function that had said -EAGAIN takes bytes now. Any thread that holds a reference. */
+void pump_output_ready(struct pump *p);
 
 /* Kills all children and waits until each `done` has returned. Before workers_stop(); not from a worker. A
  * child in a system call that cannot be interrupted keeps it waiting. */

@@ -474,6 +474,71 @@ START_TEST(a_sink_that_fails)
 }
 END_TEST
 
+/* A sink that takes nothing for a while: the child waits, and loses no byte. */
+static struct {
+    bool refuses;
+    unsigned refusals;
+    uint64_t bytes;
+    size_t largest;
+    uint32_t sum;
+} slow;
+
+static int
+take_later(void *arg, const char *bytes, size_t count)
+{
+    (void)arg;
+    if (__atomic_load_n(&slow.refuses, __ATOMIC_ACQUIRE)) {
+        __atomic_fetch_add(&slow.refusals, 1, __ATOMIC_RELEASE);
+        return -EAGAIN;
+    }
+    for (size_t i = 0; i < count; i++)
+        slow.sum = slow.sum * 31 + (unsigned char)bytes[i];
+    slow.bytes += count;
+    if (count > slow.largest)
+        slow.largest = count;
+    return 0;
+}
+
+START_TEST(a_sink_that_takes_nothing_for_a_while)
+{
+    struct child *c = child_new();
+    struct pump_options o = shell(c, SH("seq 1 200000; echo end >&2"));
+    struct pump *p;
+    uint32_t sum = 0;
+    char line[16];
+
+    slow.refuses = true;
+    o.out = (struct pump_sink){.kind = PUMP_FN, .fn = take_later};
+    o.buffer_bytes = 4096;
+    ck_assert_int_eq(pump_start(&o, &p), 0);
+    while (!__atomic_load_n(&slow.refusals, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    for (int i = 0; i < 3; i++) { /* asked too early it refuses again */
+        unsigned before = __atomic_load_n(&slow.refusals, __ATOMIC_ACQUIRE);
+
+        pump_output_ready(p);
+        while (__atomic_load_n(&slow.refusals, __ATOMIC_ACQUIRE) == before)
+            usleep(1000);
+    }
+    ck_assert_uint_eq(c->err_bytes, 0); /* the child has not got as far: its pipe is full */
+    __atomic_store_n(&slow.refuses, false, __ATOMIC_RELEASE);
+    pump_output_ready(p);
+    wait_for(&c->done);
+    for (int i = 1; i <= 200000; i++) {
+        int n = snprintf(line, sizeof line, "%d\n", i);
+
+        for (int k = 0; k < n; k++)
+            sum = sum * 31 + (unsigned char)line[k];
+    }
+    ck_assert_uint_eq(slow.sum, sum);
+    ck_assert_uint_eq(slow.bytes, c->result.out_bytes);
+    ck_assert_uint_le(slow.largest, 4096);
+    ck_assert_str_eq(c->err, "end\n");
+    pump_unref(p);
+    free_child(c);
+}
+END_TEST
+
 START_TEST(cancelled)
 {
     struct child *c = child_new();
@@ -854,6 +919,7 @@ test_suite(void)
     tcase_add_test(t, exec_fails);
     tcase_add_test(t, no_descriptors_left);
     tcase_add_test(t, a_sink_that_fails);
+    tcase_add_test(t, a_sink_that_takes_nothing_for_a_while);
     tcase_add_test(t, cancelled);
     tcase_add_test(t, a_hundred_at_once);
     tcase_add_test(t, loop_ends_while_children_run);

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Scripts in STATE/hooks/VERB/{pre,post} run before and after a verb of kiln, with the volume's name and the options; what they print stands
+# in kilnd's log, and one that fails, or that others may write, does not stop the verb.
+. "$(dirname "$0")/../lib/kiln.sh"
+
+mkdir -p "$T/b"
+hook() {
+    mkdir -p "$(dirname "$T/state/hooks/$1")"
+    printf '#!/bin/sh\n%s\n' "$2" >"$T/state/hooks/$1"
+    chmod 700 "$T/state/hooks/$1"
+}
+logged() {
+    grep -qE "$1" "$T/log/kilnd.log"
+}
+
+front_start
+hook create/pre/S10note "echo pre create \$* >>$T/calls"
+hook create/post/S10note "echo post create \$* >>$T/calls"
+hook start/pre/S20b "echo b \$* >>$T/calls"
+hook start/pre/S10a "echo a \$* >>$T/calls; echo starts now; echo and complains >&2"
+hook start/pre/K10no "echo no >>$T/calls"
+hook start/post/S10fails "exit 7"
+hook set/post/S10set "echo set \$* >>$T/calls"
+hook stop/post/S10open "echo open >>$T/calls"
+chmod 777 "$T/state/hooks/stop/post/S10open"
+hook delete/pre/S10floods "seq 1 100000; printf 'a last line'"
+
+t "a volume is created" kiln volume create v "$T/b/1"
+t "and started, though a script fails" kiln volume start v
+t "an option is set" kiln volume set v network.ping-timeout 17
+t "a refused verb runs no script for a volume that there is not" bash -c "! '$KILN' volume start nosuch"
+t "it is stopped" kiln --yes volume stop v
+t "and deleted, while a script floods the log" timeout 60 "$KILN" --yes volume delete v
+is "$(cat "$T/calls")" "pre create --volname=v
+post create --volname=v
+a --volname=v
+b --volname=v
+set --volname=v -o network.ping-timeout=17" "the scripts have run in order, with the volume's name and options"
+t "what a script prints is in the log" logged 'hook start/pre/S10a: starts now'
+t "so are its errors" logged 'hook start/pre/S10a: .*and complains'
+t "a status that is not 0 is named" logged 'hook start/post/S10fails: exit status 7'
+t "a script that others may write is refused by name" logged 'hooks/stop/post/S10open is not run'
+t "a flood begins in the log" logged 'hook delete/pre/S10floods: 1 [|] 2 [|] 3'
+t "and is cut, which the log says" logged 'S10floods: has printed more than 8192 bytes'
