@@ -25,6 +25,14 @@ if [[ $BRICKD == kiln ]]; then
     t "20 volumes of 2x2, multiplexed" run --volumes 20 --layout 2x2 --workload seed --mux on
     is "$(figure online) $(figure processes)" "80 1" "80 bricks are online in one process"
     is "$(figure checked) $(figure wrong) $(figure audit)" "2000 0 0" "2000 files are right on every replica, nothing was left"
+    if [[ -r /sys/class/zram-control/hot_add ]]; then
+        devices=$(ls /sys/block)
+        t "20 volumes of 2x2, each on a zram device of its own" run --volumes 20 --layout 2x2 --workload seed --mux on --ramdisk zram:20
+        is "$(figure online) $(figure checked) $(figure wrong)" "80 2000 0" "80 bricks are online, and 2000 files right"
+        is "$(ls /sys/block)" "$devices" "no zram device is left"
+    else
+        t_not "without zram in the kernel 20 zram devices are refused" run --volumes 20 --ramdisk zram:20
+    fi
     t "40 volumes that come and go beside two busy ones" run --volumes 2 --layout 2 --churn 20 --mux on
 fi
 t "a process with all bricks is killed under load" run --volumes 2 --layout 2x2 --kill --mux on

@@ -34,16 +34,36 @@ bricks_of() {
         return
     fi
     for ((i = 0; i < $(volume_brick_count "${conf[layout]}"); i++)); do
-        echo "$T/bricks/$1-$i"
+        gl_brick_path "$1" "$i"
     done
 }
 
 ramdisk_make() {
+    local disk n=0
     case ${conf[ramdisk]} in
     tmpfs) place_tmpfs "$T/bricks" 8g ;;
     loop) place_xfs "$T/bricks" 8g ;;
     zram) place_zram "$T/bricks" "${conf[zram]}" ;;
+    zram:*)
+        mkdir -p "$T/bricks"
+        for disk in ${conf[zram]}; do
+            place_zram "$T/bricks/disk$((n++))" "$disk"
+        done
+        ;;
     esac
+}
+
+# Of zram:N each volume has one of the N disks: by the number at the end of its name.
+brick_folder() {
+    local number=${1##*[!0-9]}
+    case ${conf[ramdisk]} in
+    zram:*) echo "$T/bricks/disk$(((${number:-1} - 1) % ${conf[ramdisk]#zram:}))" ;;
+    *) echo "$T/bricks" ;;
+    esac
+}
+
+gl_brick_path() {
+    echo "$(brick_folder "$1")/$1-$2"
 }
 
 serve_begin() {
@@ -70,7 +90,7 @@ serve_files() {
     volume_split=no
     [[ ${conf[mux]} == on ]] && volume_daemon=kilnd || volume_split=brick
     for vol in $(volumes_list); do
-        volume_new "$vol" "${conf[layout]}" "$T/bricks/$vol"
+        volume_new "$vol" "${conf[layout]}" "$(brick_folder "$vol")/$vol"
     done
     volumes_start
     online=$(bricks_wanted)

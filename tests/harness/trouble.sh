@@ -95,7 +95,7 @@ victims() {
         for ((i = 1; i < $(volume_brick_count "${conf[layout]}"); i += size)); do
             gl volume status "$vol" --xml | python3 -c '
 import sys, xml.etree.ElementTree as xml
-print(*[n.findtext("pid") for n in xml.parse(sys.stdin).iter("node") if n.findtext("path") == sys.argv[1]])' "$T/bricks/$vol-$i"
+print(*[n.findtext("pid") for n in xml.parse(sys.stdin).iter("node") if n.findtext("path") == sys.argv[1]])' "$(gl_brick_path "$vol" "$i")"
         done
     done
 }
@@ -201,7 +201,7 @@ churn_round() {
     mount_end "$mnt"
     gl volume stop guest >/dev/null || bad=1
     gl volume delete guest >/dev/null || bad=1
-    rm -rf "$T"/bricks/guest-*
+    rm -rf "$T"/bricks/guest-* "$T"/bricks/disk*/guest-*
     rm -f "$T"/log/client-guest.*
     return "$bad"
 }

@@ -36,12 +36,16 @@ gl() {
     gluster --mode=script "$@"
 }
 
+gl_brick_path() { # VOL N: where gl_create puts that brick; the harness has another
+    echo "$T/bricks/$1-$2"
+}
+
 gl_create() {
     local vol=$1 layout=$2 replicas=$((${2#*x})) i
     local -a bricks=() replica=()
     mkdir -p "$T/bricks"
     for ((i = 0; i < $(volume_brick_count "$layout"); i++)); do
-        bricks+=("$(gl_brick_host "$i"):$T/bricks/$vol-$i")
+        bricks+=("$(gl_brick_host "$i"):$(gl_brick_path "$vol" "$i")")
     done
     if [[ ${3:-} == disperse ]]; then
         replica=(disperse "$replicas" redundancy "${layout#*+}")
