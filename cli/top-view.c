@@ -250,24 +250,50 @@ top_line(const struct top_view *view, const json_t *row, unsigned sorted_by, int
         out[width] = '\0';
 }
 
+/* "  machine 93% load 4.1 wait cpu 12 mem 0 io 3": percent of the last ten seconds; "": kilnd is an older
+ * one. */
+static void
+put_machine(char *out, size_t size, const json_t *m)
+{
+    static const struct {
+        const char *key, *title;
+    } waits[] = {{"cpu_pressure", "cpu"}, {"memory_pressure", "mem"}, {"io_pressure", "io"}};
+    int at = 0;
+
+    *out = '\0';
+    if (!json_is_object(m))
+        return;
+    at = snprintf(out, size, "  machine %.0f%% load %.1f",
+                  json_number_value(json_object_get(m, "cpu_percent")),
+                  json_number_value(json_object_get(m, "load_1min")));
+    for (size_t i = 0; i < 3 && at > 0 && (size_t)at < size; i++) {
+        const json_t *wait = json_object_get(m, waits[i].key);
+
+        if (json_is_number(wait))
+            at += snprintf(out + at, size - (size_t)at, "%s %s %.0f", i ? "" : " wait", waits[i].title,
+                           json_number_value(wait));
+    }
+}
+
 void
 top_summary(const json_t *rates, char *out, size_t size)
 {
     const json_t *pools = json_object_get(rates, "pools");
     double objects = json_number_value(json_object_get(pools, "hot")) +
                        json_number_value(json_object_get(pools, "cold"));
-    char resident[16], live[16], cached[16], bytes[16], unbuilt[48] = "";
+    char resident[16], live[16], cached[16], bytes[16], unbuilt[48] = "", machine[96];
     json_t *features = unbuilt_rows(rates);
 
     if (json_array_size(features) > 0)
         snprintf(unbuilt, sizeof unbuilt, "  NOT BUILT: %zu", json_array_size(features));
     json_decref(features);
+    put_machine(machine, sizeof machine, json_object_get(rates, "machine"));
     put_short(resident, sizeof resident, json_number_value(json_object_get(rates, "resident_bytes")), 1024);
     put_short(live, sizeof live, json_number_value(json_object_get(pools, "live")), 1000);
     put_short(cached, sizeof cached, objects, 1000);
     put_short(bytes, sizeof bytes, json_number_value(json_object_get(pools, "bytes")), 1024);
-    snprintf(out, size, "%zu bricks  cpu %.0f%%  ram %s  threads %.0f  pools %s live %s cached %s%s",
+    snprintf(out, size, "%zu bricks  cpu %.0f%%  ram %s  threads %.0f  pools %s live %s cached %s%s%s",
              json_array_size(json_object_get(rates, "bricks")),
              json_number_value(json_object_get(rates, "cpu_percent")), resident,
-             json_number_value(json_object_get(rates, "threads")), bytes, live, cached, unbuilt);
+             json_number_value(json_object_get(rates, "threads")), bytes, live, cached, machine, unbuilt);
 }

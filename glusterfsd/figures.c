@@ -232,6 +232,35 @@ take_process(struct figures *f)
     f->start_seconds = now_of(CLOCK_REALTIME) - f->age_seconds;
 }
 
+static int64_t
+pressure_of(struct procfs *f)
+{
+    struct procfs_pressure p;
+
+    return procfs_pressure(f, &p) ? -1 : (int64_t)p.some.average_10s;
+}
+
+void
+figures_of_machine(struct machine_figures *m)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the files */
+    static struct procfs cpu = PROCFS_FILE("/proc/stat"), load = PROCFS_FILE("/proc/loadavg"),
+                         cpu_stall = PROCFS_FILE("/proc/pressure/cpu"),
+                         memory_stall = PROCFS_FILE("/proc/pressure/memory"),
+                         io_stall = PROCFS_FILE("/proc/pressure/io");
+    struct procfs_load l = {0};
+
+    *m = (struct machine_figures){0};
+    pthread_mutex_lock(&lock);
+    (void)procfs_cpu(&cpu, &m->cpu); /* zeros tell that it is not known */
+    (void)procfs_load(&load, &l);
+    m->cpu_pressure = pressure_of(&cpu_stall);
+    m->memory_pressure = pressure_of(&memory_stall);
+    m->io_pressure = pressure_of(&io_stall);
+    pthread_mutex_unlock(&lock);
+    m->load_1min = l.average_1min;
+}
+
 struct figures *
 figures_take(bool with_pools)
 {

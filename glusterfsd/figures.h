@@ -38,6 +38,16 @@ struct pool_figures {
     uint64_t gets, system_allocations, resident_bytes;
 };
 
+/* Of the whole machine, for who asks why bricks are slow. Pressure: the share of the last ten seconds in
+ * which some task waited for it, in hundredths of a percent; below 0: this kernel does not tell. */
+struct machine_figures {
+    struct procfs_cpu cpu;
+    uint64_t load_1min; /* in hundredths */
+    int64_t cpu_pressure, memory_pressure, io_pressure;
+};
+/* What the kernel does not tell is 0, and pressure -1. */
+void figures_of_machine(struct machine_figures *m);
+
 struct figures {
     struct brick_figures *bricks; /* in the order of their attach */
     unsigned brick_count;

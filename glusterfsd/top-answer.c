@@ -3,7 +3,9 @@
  * since kilnd's start, and the M slowest calls of all bricks (without M all that are kept). JSON, a brick a
  * line:
  *
- *     {"seconds", "resident_bytes", "cpu_percent", "threads", "pools": {"live", "hot", "cold", "bytes"},
+ *     {"seconds", "resident_bytes", "cpu_percent", "threads",
+ *      "machine": {"cpu_percent", "load_1min", "cpu_pressure", "memory_pressure", "io_pressure" (percent, or
+ *      null)}, "pools": {"live", "hot", "cold", "bytes"},
  *      "bricks": [{"brick", "volume", "up", "ops", "p50_us", "p99_us", "read", "written" (a second), "queue",
  *      "open", "clients", "locks_held", "locks_waiting", "memory", "cpu_percent",
  *      "fops": [{"fop", "ops", "p50_us", "p99_us", "share"}],
@@ -66,6 +68,9 @@ sample_bricks(struct top_sample *s, const struct figures *f, struct histogram *h
     io_stats_gather();
     s->time_ns = clock_mono_ns();
     s->cpu_seconds = f->cpu_seconds;
+    struct machine_figures m;
+    figures_of_machine(&m);
+    s->machine_cpu = m.cpu;
     for (unsigned n = 0; n < f->brick_count; n++) {
         const struct brick_figures *b = &f->bricks[n];
         struct sample_brick *to = top_sample_add_brick(s, b->graph->name);
@@ -375,6 +380,43 @@ put_pools(struct http_answer *a, const struct figures *f)
     put_integer(a, ",\"bytes\":", bytes);
 }
 
+static uint64_t
+ticks_of(const struct procfs_cpu *c, bool is_busy)
+{
+    uint64_t busy = c->user + c->nice + c->system + c->irq + c->softirq + c->steal;
+
+    return is_busy ? busy : busy + c->idle + c->iowait;
+}
+
+static void
+put_pressure(struct http_answer *a, const char *key, int64_t hundredths)
+{
+    if (hundredths < 0)
+        http_printf(a, "%snull", key);
+    else
+        put_real(a, key, (double)hundredths / 100);
+}
+
+/* Of the whole machine, since the sample or since its boot. */
+static void
+put_machine(struct http_answer *a, const struct top_work *w)
+{
+    static const struct procfs_cpu none;
+    const struct procfs_cpu *old = w->before ? &w->before->machine_cpu : &none;
+    struct machine_figures m;
+
+    figures_of_machine(&m);
+    uint64_t all = grown(ticks_of(old, false), ticks_of(&m.cpu, false));
+    uint64_t busy = grown(ticks_of(old, true), ticks_of(&m.cpu, true));
+
+    put_real(a, ",\"machine\":{\"cpu_percent\":", all ? 100 * (double)busy / (double)all : 0);
+    put_real(a, ",\"load_1min\":", (double)m.load_1min / 100);
+    put_pressure(a, ",\"cpu_pressure\":", m.cpu_pressure);
+    put_pressure(a, ",\"memory_pressure\":", m.memory_pressure);
+    put_pressure(a, ",\"io_pressure\":", m.io_pressure);
+    http_put_text(a, "}");
+}
+
 static void
 put_all(struct http_answer *a, struct top_work *w)
 {
@@ -385,6 +427,7 @@ put_all(struct http_answer *a, struct top_work *w)
     put_integer(a, ",\"resident_bytes\":", f->memory.resident);
     put_real(a, ",\"cpu_percent\":", 100 * cpu * 1e9 / (double)w->period_ns);
     put_integer(a, ",\"threads\":", f->threads);
+    put_machine(a, w);
     put_pools(a, f);
     http_put_text(a, "},\"bricks\":[");
     for (unsigned n = 0; n < f->brick_count; n++) {

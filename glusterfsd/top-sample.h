@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/procfs.h"
 #include "stack/fop.h"
 
 struct histogram;
@@ -47,6 +48,7 @@ struct sample_brick {
 struct top_sample {
     uint64_t time_ns;
     double cpu_seconds;
+    struct procfs_cpu machine_cpu;
     struct sample_brick *bricks;
     struct sample_fop *fops;
     struct sample_bucket *buckets;

@@ -76,6 +76,7 @@ assert all(abs(sum(v or 0 for v in c["stages_us"].values()) - c["total_us"]) < 1
 t "the call that waited is among the slowest, and most of its time is that of the lock" \
     wait_for 60 "the call to be noted" slowest_waited_for_a_lock
 t "its line is for people" grep -qE '^  lk +[0-9.]+ .* /locked; client [0-9]+ on ' <<<"$(kiln profile v slow)"
+t "kiln top tells of the machine's CPU and load" grep -qE '  machine [0-9]+% load [0-9.]+' <<<"$(kiln top --once | head -n 1)"
 t "kiln top has it" grep -qE '^/locked +lk ' <<<"$(kiln top --once)"
 curl -s --unix-socket /run/kiln/kilnd.socket http://kilnd/statedump.json >"$T/dump.json"
 t "explain says it in words" grep -qE ': lk of /locked took .* behind locks of other clients' <<<"$(kiln explain "$T/dump.json")"
