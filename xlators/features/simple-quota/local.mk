@@ -9,3 +9,6 @@ libkiln_xlators_la_SOURCES += \
 	xlators/features/simple-quota/state.c \
 	xlators/features/simple-quota/walk.c \
 	xlators/features/simple-quota/xattr.c
+check_PROGRAMS += xlators/features/simple-quota/test-squota
+xlators_features_simple_quota_test_squota_SOURCES = xlators/features/simple-quota/test-squota.c
+xlators_features_simple_quota_test_squota_LDADD = $(TEST_LIBS)

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* simple-quota: limits as text, and the state file after a process that ended in the middle of a change. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "data/dict.h"
+#include "graph/graph.h"
+#include "graph/pools.h"
+#include "xlators/features/simple-quota/squota-internal.h"
+
+static char brick[64];
+static struct graph graph;
+static struct xlator layer = {.name = "quota", .graph = &graph};
+static const struct gfid one = {{1}}, two = {{2}}, object = {{3}}, other = {{4}};
+
+static void
+setup(void)
+{
+    char text[256], error[256], path[128];
+
+    ck_assert_int_eq(graph_pools_init(), 0);
+    strcpy(brick, "/tmp/kiln-squota-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(brick));
+    snprintf(path, sizeof path, "%s/.glusterfs", brick);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(text, sizeof text, "volume p\n type storage/posix\n option directory %s\nend-volume\n", brick);
+    graph.volfile = volfile_parse("test", text, strlen(text), error, sizeof error);
+    ck_assert_ptr_nonnull(graph.volfile);
+}
+
+static void
+teardown(void)
+{
+    char command[128];
+
+    volfile_free(graph.volfile);
+    snprintf(command, sizeof command, "rm -r %s", brick);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* Runs `act` on the state in a process that ends without closing it. */
+static void
+die_after(void (*act)(struct squota_state *s))
+{
+    pid_t pid = fork();
+    int status;
+
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        bool is_whole;
+        struct squota_state *s = squota_state_open(&layer, &is_whole);
+
+        if (!s)
+            _exit(1);
+        act(s);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+
+static void
+begin_change(struct squota_state *s)
+{
+    unsigned record = squota_state_add(s, &one), second = squota_state_add(s, &two);
+
+    squota_state_counting(s, record, false);
+    squota_state_set(s, record, 8192);
+    squota_state_set(s, second, 512); /* still being counted */
+    squota_state_settle(s, record, 12288, squota_slot_take(s, record, &object, 0), 4096);
+    squota_slot_give(s, squota_slot_take(s, record, &other, 100));
+}
+
+START_TEST(a_kill_leaves_the_usage_and_what_was_changing)
+{
+    unsigned record, of_slot;
+    struct gfid gfid;
+    int64_t used = 0, charge;
+    bool is_whole, is_counting;
+
+    die_after(begin_change);
+    struct squota_state *s = squota_state_open(&layer, &is_whole);
+    ck_assert(s && is_whole);
+    record = squota_state_find(s, &one, &used, &is_counting);
+    ck_assert(record && !is_counting);
+    ck_assert_int_eq(used, 12288);
+    ck_assert(squota_state_find(s, &two, &used, &is_counting) && is_counting);
+    unsigned slot = squota_slot_next(s, 0, &of_slot, &gfid, &charge);
+    ck_assert(slot && of_slot == record && gfid_equal(&gfid, &object));
+    ck_assert_int_eq(charge, 4096);
+    ck_assert_uint_eq(squota_slot_next(s, slot, &of_slot, &gfid, &charge), 0);
+    ck_assert_uint_eq(squota_state_next(s, 0, &gfid), record);
+    ck_assert(gfid_equal(&gfid, &one));
+    ck_assert_uint_ne(squota_state_next(s, record, &gfid), 0);
+    ck_assert(gfid_equal(&gfid, &two));
+    squota_state_close(s, true);
+}
+END_TEST
+
+START_TEST(a_namespace_that_is_dropped_takes_its_slots_along)
+{
+    unsigned of_slot;
+    struct gfid gfid;
+    int64_t used, charge;
+    bool is_whole, is_counting;
+
+    die_after(begin_change);
+    struct squota_state *s = squota_state_open(&layer, &is_whole);
+    squota_state_drop(s, squota_state_find(s, &one, &used, &is_counting));
+    ck_assert_uint_eq(squota_state_find(s, &one, &used, &is_counting), 0);
+    ck_assert_uint_ne(squota_slot_next(s, 0, &of_slot, &gfid, &charge), 0);
+    ck_assert_uint_eq(of_slot, 0);
+    squota_state_close(s, false);
+}
+END_TEST
+
+START_TEST(a_brick_that_served_without_the_layer_is_counted_anew)
+{
+    int64_t used;
+    bool is_whole, is_counting;
+
+    die_after(begin_change);
+    squota_state_forget(&layer);
+    struct squota_state *s = squota_state_open(&layer, &is_whole);
+    ck_assert(s && !is_whole);
+    ck_assert_uint_eq(squota_state_find(s, &one, &used, &is_counting), 0);
+    squota_state_close(s, true);
+}
+END_TEST
+
+static int64_t
+parsed(const char *bytes, unsigned len)
+{
+    struct arena arena = {0};
+    struct dict *d = dict_new(&arena);
+
+    ck_assert(d && dict_set_text(d, SQUOTA_XATTR_LIMIT, DICT_PTR, bytes, len) == 0);
+    int64_t limit = squota_limit_parse(dict_find_text(d, SQUOTA_XATTR_LIMIT));
+    arena_release(&arena);
+    return limit;
+}
+
+START_TEST(limits_are_decimal_text)
+{
+    ck_assert_int_eq(parsed("1048576", 7), 1048576);
+    ck_assert_int_eq(parsed("1048576", 8), 1048576); /* with the NUL that stock's layer writes */
+    ck_assert_int_eq(parsed("1048576\n", 8), 1048576);
+    ck_assert_int_eq(parsed("9223372036854775807", 19), INT64_MAX);
+    ck_assert_int_eq(parsed("9223372036854775808", 19), 0);
+    ck_assert_int_eq(parsed("0", 1), 0);
+    ck_assert_int_eq(parsed("-5", 2), 0);
+    ck_assert_int_eq(parsed("10G", 3), 0);
+    ck_assert_int_eq(parsed("", 0), 0);
+    ck_assert_int_eq(parsed("00000000000000000000000000000000000000001", 41), 0);
+    ck_assert_int_eq(squota_limit_parse(NULL), 0);
+}
+END_TEST
+
+static void
+pools(void)
+{
+    ck_assert_int_eq(graph_pools_init(), 0);
+}
+
+Suite *test_suite(void);
+
+Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("simple-quota");
+    TCase *state = tcase_create("state"), *text = tcase_create("text");
+
+    tcase_add_checked_fixture(state, setup, teardown);
+    tcase_add_test(state, a_kill_leaves_the_usage_and_what_was_changing);
+    tcase_add_test(state, a_namespace_that_is_dropped_takes_its_slots_along);
+    tcase_add_test(state, a_brick_that_served_without_the_layer_is_counted_anew);
+    suite_add_tcase(s, state);
+    tcase_add_checked_fixture(text, pools, NULL);
+    tcase_add_test(text, limits_are_decimal_text);
+    suite_add_tcase(s, text);
+    return s;
+}
+
+#include "base/test-main.h"
