@@ -30,7 +30,7 @@
 #include "rpc/transport/transport.h"
 
 #define MESSAGE_BYTES 64
-#define DEPTH_MAX 64
+#define DEPTH_MAX 100
 
 static bool is_real;
 static unsigned streams, depth, rounds;
@@ -229,7 +229,7 @@ check_round(int fd, uint32_t stream, uint64_t first)
 {
     static struct message m[DEPTH_MAX];
     size_t size = depth * sizeof *m;
-    uint64_t have = 0;
+    bool have[DEPTH_MAX] = {false};
 
     for (size_t at = 0; at < size;) {
         ssize_t n = read(fd, (char *)m + at, size - at);
@@ -240,11 +240,11 @@ check_round(int fd, uint32_t stream, uint64_t first)
     for (unsigned i = 0; i < depth; i++) {
         uint64_t nth = m[i].number - first;
 
-        must(m[i].stream == stream && nth < depth && !(have & 1ull << nth),
+        must(m[i].stream == stream && nth < depth && !have[nth],
              "a message was lost, doubled or misled");
         must(m[i].rest[0] == (char)(stream + nth) && m[i].rest[sizeof m[i].rest - 1] == m[i].rest[0],
              "bytes were changed");
-        have |= 1ull << nth;
+        have[nth] = true;
     }
 }
 

@@ -2,14 +2,18 @@
 /* Children of a daemon, by the pump and by a loop as one would write it first: fork, exec, and reads of 4 KiB
  * into a buffer from malloc each.
  *
- *     pump pump|naive look|file|null MIB     a child that writes so much; its output is looked at, or goes to
- * a file pump pump|naive short COUNT            children that read 1 KiB and write 1 KiB, one after another
+ *     pump pump|naive look|file|null MIB  a child that writes so much; its output is looked at, or goes on
+ *     pump pump|naive short COUNT         children that read 1 KiB and write 1 KiB, one after another
+ *     pump pump|popen|thread ten MIB      ten such children at once, all output through a CRC32: by the pump,
+ *                                         popen(3) and poll(2), popen(3) and a thread each
  *
  * prints seconds, seconds of CPU (child included), allocations and bytes to start a child, and after its
  * start.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -150,6 +154,154 @@ by_hand(char *const argv[], int sink)
     ended = allocations_now();
 }
 
+/* ---- ten at once ----------------------------------------------------------------------------- */
+
+enum { TEN = 10 };
+
+static uint32_t crc_table[256];
+
+static struct ten {
+    uint32_t crc;
+    uint64_t bytes;
+    FILE *from; /* of popen(3) */
+    pthread_t thread;
+} ten[TEN];
+
+static void
+crc_begin(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+
+        for (int k = 0; k < 8; k++)
+            c = c & 1 ? c >> 1 ^ 0xedb88320u : c >> 1;
+        crc_table[i] = c;
+    }
+}
+
+static void
+crc_take(struct ten *t, const char *bytes, size_t count)
+{
+    uint32_t c = t->crc;
+
+    for (size_t i = 0; i < count; i++)
+        c = crc_table[(c ^ (unsigned char)bytes[i]) & 255] ^ c >> 8;
+    t->crc = c;
+    t->bytes += count;
+}
+
+static int
+crc_fn(void *arg, const char *bytes, size_t count)
+{
+    crc_take(arg, bytes, count);
+    return 0;
+}
+
+static void
+ten_by_pump(char *const argv[])
+{
+    for (int i = 0; i < TEN; i++) {
+        struct pump_options o = {.path = "/proc/self/exe",
+                                 .argv = argv,
+                                 .out = {.kind = PUMP_FN, .fn = crc_fn},
+                                 .done = done_fn,
+                                 .arg = &ten[i]};
+
+        must(!pump_start(&o, NULL), "pump_start");
+    }
+    started = allocations_now();
+    for (int i = 0; i < TEN; i++)
+        while (sem_wait(&done))
+            ;
+}
+
+static void
+ten_popen(const char *mib)
+{
+    char path[4096], line[4200];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    must(n > 0, "readlink");
+    path[n] = '\0';
+    snprintf(line, sizeof line, "exec %s child %s", path, mib);
+    for (int i = 0; i < TEN; i++)
+        must((ten[i].from = popen(line, "re")) != NULL, "popen");
+    started = allocations_now();
+}
+
+/* One read of a child's output; false at its end. */
+static bool
+ten_read(struct ten *t, char *block, size_t size)
+{
+    ssize_t n = read(fileno(t->from), block, size);
+
+    must(n >= 0, "read");
+    crc_take(t, block, (size_t)n);
+    if (n == 0)
+        must(pclose(t->from) == 0, "pclose");
+    return n > 0;
+}
+
+static void
+ten_by_poll(const char *mib)
+{
+    static char block[65536];
+    struct pollfd fds[TEN];
+    int left = TEN;
+
+    ten_popen(mib);
+    for (int i = 0; i < TEN; i++)
+        fds[i] = (struct pollfd){.fd = fileno(ten[i].from), .events = POLLIN};
+    while (left > 0) {
+        must(poll(fds, TEN, -1) > 0, "poll");
+        for (int i = 0; i < TEN; i++) {
+            if (fds[i].revents && !ten_read(&ten[i], block, sizeof block)) {
+                fds[i].fd = -1;
+                left--;
+            }
+        }
+    }
+}
+
+static void *
+ten_thread(void *arg)
+{
+    char *block = malloc(65536);
+
+    must(block != NULL, "malloc");
+    while (ten_read(arg, block, 65536))
+        continue;
+    free(block);
+    return NULL;
+}
+
+static void
+ten_by_threads(const char *mib)
+{
+    ten_popen(mib);
+    for (int i = 0; i < TEN; i++)
+        must(!pthread_create(&ten[i].thread, NULL, ten_thread, &ten[i]), "pthread_create");
+    for (int i = 0; i < TEN; i++)
+        pthread_join(ten[i].thread, NULL);
+}
+
+static void
+ten_at_once(const char *way, char *child[])
+{
+    begun = allocations_now();
+    if (!strcmp(way, "pump"))
+        ten_by_pump(child);
+    else if (!strcmp(way, "popen"))
+        ten_by_poll(child[2]);
+    else
+        ten_by_threads(child[2]);
+    ended = allocations_now();
+    for (int i = 0; i < TEN; i++) {
+        must(ten[i].crc == ten[0].crc, "the same bytes, the same sum");
+        got += ten[i].bytes;
+    }
+}
+
 /* ---- a case ---------------------------------------------------------------------------------- */
 
 static int
@@ -176,7 +328,8 @@ pump_main(int argc, char **argv)
     if (argc == 2)
         return child_main((size_t)atol(argv[1]));
     must(argc == 4, "usage");
-    bool is_short = !strcmp(argv[2], "short"), is_pump = !strcmp(argv[1], "pump");
+    bool is_ten = !strcmp(argv[2], "ten"), is_short = !strcmp(argv[2], "short");
+    bool is_pump = !strcmp(argv[1], "pump");
     unsigned count = is_short ? (unsigned)atoi(argv[3]) : 1;
     char *child[] = {"loops-work", "child", is_short ? "0" : argv[3], NULL},
          *warm[] = {"loops-work", "child", "0", NULL};
@@ -191,11 +344,17 @@ pump_main(int argc, char **argv)
     seen = got = 0;
     double wall = wall_seconds(), cpu = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN);
 
-    for (unsigned i = 0; i < count; i++)
+    if (is_ten) {
+        crc_begin();
+        ten_at_once(argv[1], child);
+    }
+    for (unsigned i = 0; i < count && !is_ten; i++)
         (is_pump ? by_pump : by_hand)(child, sink);
     wall = wall_seconds() - wall;
     cpu = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN) - cpu;
-    must(got == (is_short ? (uint64_t)count * SHORT_BYTES : (uint64_t)atol(argv[3]) << 20), "all bytes");
+    uint64_t mib = (uint64_t)atol(argv[3]) * (is_ten ? TEN : 1);
+
+    must(got == (is_short ? (uint64_t)count * SHORT_BYTES : mib << 20), "all bytes");
     printf("%.6f %.6f %llu %llu %llu %llu\n", wall, cpu, (unsigned long long)(started.calls - begun.calls),
            (unsigned long long)(started.bytes - begun.bytes),
            (unsigned long long)(ended.calls - started.calls),
