@@ -113,6 +113,21 @@ t "an unlinked file counts while it is open" held_is 262144 1048576
 exec 7>&-
 t "and no more when it is closed" wait_for 60 "the last close" held_is 0 4096
 
+# ---- blocks beyond a file's end ---------------------------------------------------------------
+
+# What XFS does by itself some minutes after a file was closed, done by hand: blocks beyond the end that the next process of the brick
+# finds go while it serves.
+make_ns beyond
+dd if=/dev/zero of="$T/mnt/beyond/file" bs=1M count=2 conv=fsync status=none
+daemon_kill "${brick_daemon[$T/q/b0]}"
+fallocate -n -o 2M -l 1M "$T/q/b0/beyond/file"
+volume_start q
+mount_settle "$T/mnt"
+mount_settle "$mount_ns"
+is "$(used beyond)" "$(on_brick beyond)" "after a kill blocks beyond a file's end count"
+truncate -s 2M "$T/q/b0/beyond/file"
+t "and no more when the file system has given them back" wait_for 60 "usage to equal du" usage_is_du beyond
+
 # ---- storms and kills ------------------------------------------------------------------------
 
 make_ns storm 8000000

@@ -13,8 +13,8 @@
 enum {
     BLOCK = 4096,
     QUEUE_LOOK_AT = 1024,  /* so many wait: look at them now */
-    /* after a change; file systems give back what they allotted ahead within 5 minutes */
-    AHEAD_SECONDS = 400,
+    /* after a change; XFS gives back what it allotted ahead at one of its next two looks, each 5 minutes */
+    AHEAD_SECONDS = 700,
     /* in which the kernel has written back what was written, and allotted index blocks for it */
     WRITTEN_SECONDS = 45,
     LARGE = 1024 * 1024,   /* bytes: smaller files without holes need no index blocks */
@@ -130,6 +130,12 @@ squota_wake(struct squota *q)
     timer_start(&q->timer, 1000);
 }
 
+bool
+squota_has_ahead(const struct posix_allotted *found)
+{
+    return found->is_file && found->bytes > round_up(found->size) + AHEAD_MAX;
+}
+
 /* May the file system change what the file has without a change by a client? An unlinked file goes with its
  * last fd; blocks beyond a file's end go when it is closed, or minutes later; index blocks come when it is
  * written back. */
@@ -145,7 +151,7 @@ may_drift(const struct squota_inode *ctx, const struct posix_allotted *found)
         return true;
     if (age < WRITTEN_SECONDS && (bytes > LARGE || bytes < size))
         return true;
-    return age < AHEAD_SECONDS && bytes > size + AHEAD_MAX;
+    return age < AHEAD_SECONDS && squota_has_ahead(found);
 }
 
 /* Looks at an object. True: it is off the queue, and its reference is the caller's. */
@@ -480,6 +486,20 @@ squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
         settle_as(q, ctx, &found);
     pthread_mutex_unlock(&q->lock);
     squota_end(xl, ctx, is_alone ? SQUOTA_AS_WAS : SQUOTA_UNSURE, NULL, 0);
+}
+
+void
+squota_watch(struct xlator *xl, struct inode *inode)
+{
+    struct call_stack *stk = squota_call(FOP_stat);
+    int64_t reserved;
+    int err;
+
+    if (!stk)
+        return;
+    struct squota_inode *ctx = squota_begin(xl, stk, inode, NULL, NULL, &reserved, &err);
+    call_stack_free(stk);
+    squota_end(xl, ctx, SQUOTA_UNSURE, NULL, reserved);
 }
 
 void

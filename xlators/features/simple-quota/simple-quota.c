@@ -489,9 +489,40 @@ job_run(struct worker_job *job)
     pthread_mutex_unlock(&q->lock);
 }
 
+/* Files of which the file system may still give something back. */
+struct watched {
+    struct inode **inodes; /* references */
+    unsigned count;
+};
+
+/* Takes the reference. Without memory the file is not watched: its namespace is counted too high, until
+ * the file is changed. */
+static void
+remember(struct watched *w, struct inode *inode)
+{
+    struct inode **more = reallocarray(w->inodes, w->count + 1, sizeof *more);
+
+    if (!more) {
+        inode_unref(inode);
+        return;
+    }
+    w->inodes = more;
+    more[w->count++] = inode;
+}
+
+static void
+watch_all(struct xlator *xl, struct watched *w)
+{
+    for (unsigned i = 0; i < w->count; i++) {
+        squota_watch(xl, w->inodes[i]);
+        inode_unref(w->inodes[i]);
+    }
+    free(w->inodes);
+}
+
 /* What the last process has left in flight: each object is looked at. */
 static void
-recover(struct xlator *xl, struct squota *q)
+recover(struct xlator *xl, struct squota *q, struct watched *w)
 {
     unsigned slot = 0, record, count = 0;
     struct squota_mark mark;
@@ -505,7 +536,10 @@ recover(struct xlator *xl, struct squota *q)
         struct inode *inode = record && !err ? inode_link(xl->graph->inodes, NULL, NULL, &stat) : NULL;
         if (inode)
             err = squota_stat(xl, inode, &found);
-        inode_unref(inode);
+        if (inode && !err && squota_has_ahead(&found))
+            remember(w, inode);
+        else
+            inode_unref(inode);
         int64_t bytes = err ? 0 : found.bytes;
         if (err && err != -ENOENT && err != -ESTALE)
             squota_state_counting(q->state, record, true);
@@ -533,8 +567,11 @@ switch_on(struct xlator *xl)
     q->generation++;
     pthread_mutex_unlock(&q->lock);
     if (state && is_whole) {
-        recover(xl, q);
+        struct watched w = {NULL};
+
+        recover(xl, q, &w);
         squota_ns_load_all(xl);
+        watch_all(xl, &w);
     }
 }
 

@@ -217,6 +217,10 @@ unsigned squota_expect(struct xlator *xl, struct squota_inode *parent, const str
 void squota_made(struct xlator *xl, struct squota_inode *parent, unsigned slot, const struct iatt *after);
 /* Counts an object of a namespace that is walked, unless it was counted. */
 void squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode);
+/* It has more beyond its end than is passed over: the file system gives it back, and tells nobody. */
+bool squota_has_ahead(const struct posix_allotted *found);
+/* An object that is charged what it has is looked at until the file system has given back what it will. */
+void squota_watch(struct xlator *xl, struct inode *inode);
 /* Looks at those of the namespace (NULL: at all) that are due, or at all of them. */
 void squota_look(struct xlator *xl, const struct squota_ns *ns, bool is_due_only);
 /* Under the lock: there is something to do in a second. */
