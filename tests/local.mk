@@ -22,8 +22,8 @@ tests_wire_replay_disk_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_MEMORY)
 tests_wire_replay_disk_LDADD = $(TEST_LIBS)
 tests_wire_replay_client_SOURCES = tests/wire/fuzz-client.c tests/wire/fuzz-replay.c mount/shared.c
 tests_wire_replay_client_LDADD = $(TEST_LIBS)
-FUZZ_CALLS = -Wl,--wrap=openat,--wrap=fstat,--wrap=pread,--wrap=pwrite,--wrap=write,--wrap=fsync,--wrap=close,--wrap=flock \
-	-Wl,--wrap=mkdirat,--wrap=renameat,--wrap=unlinkat,--wrap=readdir,--wrap=fdopendir,--wrap=open_memstream
+FUZZ_CALLS = -Wl,--wrap=openat64,--wrap=fstat64,--wrap=pread64,--wrap=pwrite64,--wrap=write,--wrap=fsync,--wrap=close,--wrap=flock \
+	-Wl,--wrap=mkdirat,--wrap=renameat,--wrap=unlinkat,--wrap=readdir64,--wrap=fdopendir,--wrap=open_memstream
 tests_wire_replay_front_SOURCES = tests/wire/fuzz-front.c tests/wire/fuzz-calls.h tests/wire/fuzz-memory.h tests/wire/fuzz-replay.c \
 	$(VOLUME_STATE_SOURCES)
 tests_wire_replay_front_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_MEMORY) $(FUZZ_CALLS)

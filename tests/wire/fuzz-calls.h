@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* fuzz-calls: system calls that fail, for fuzz targets that are linked with --wrap of each of them. Included
  * by one source of a program, and only for what it calls through the daemon's own code: no library's calls
- * fail by this. */
+ * fail by this. With 64-bit offsets the names of some calls end in 64. */
 #ifndef KILN_FUZZ_CALLS_H
 #define KILN_FUZZ_CALLS_H
 
@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int __real_openat(int dir, const char *name, int flags, ...);
-int __real_fstat(int fd, struct stat *st);
-ssize_t __real_pread(int fd, void *to, size_t n, off_t at);
-ssize_t __real_pwrite(int fd, const void *from, size_t n, off_t at);
+int __real_openat64(int dir, const char *name, int flags, ...);
+int __real_fstat64(int fd, struct stat *st);
+ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __real_pwrite64(int fd, const void *from, size_t n, off_t at);
 ssize_t __real_write(int fd, const void *from, size_t n);
 int __real_fsync(int fd);
 int __real_close(int fd);
@@ -24,14 +24,14 @@ int __real_flock(int fd, int how);
 int __real_mkdirat(int dir, const char *name, mode_t mode);
 int __real_renameat(int dir, const char *name, int dir2, const char *name2);
 int __real_unlinkat(int dir, const char *name, int flags);
-struct dirent *__real_readdir(DIR *d);
+struct dirent *__real_readdir64(DIR *d);
 DIR *__real_fdopendir(int fd);
 FILE *__real_open_memstream(char **text, size_t *size);
 
-int __wrap_openat(int dir, const char *name, int flags, ...);
-int __wrap_fstat(int fd, struct stat *st);
-ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at);
-ssize_t __wrap_pwrite(int fd, const void *from, size_t n, off_t at);
+int __wrap_openat64(int dir, const char *name, int flags, ...);
+int __wrap_fstat64(int fd, struct stat *st);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t n, off_t at);
 ssize_t __wrap_write(int fd, const void *from, size_t n);
 int __wrap_fsync(int fd);
 int __wrap_close(int fd);
@@ -39,7 +39,7 @@ int __wrap_flock(int fd, int how);
 int __wrap_mkdirat(int dir, const char *name, mode_t mode);
 int __wrap_renameat(int dir, const char *name, int dir2, const char *name2);
 int __wrap_unlinkat(int dir, const char *name, int flags);
-struct dirent *__wrap_readdir(DIR *d);
+struct dirent *__wrap_readdir64(DIR *d);
 DIR *__wrap_fdopendir(int fd);
 FILE *__wrap_open_memstream(char **text, size_t *size);
 
@@ -57,27 +57,27 @@ call_fails(void)
 }
 
 int
-__wrap_openat(int dir, const char *name, int flags, ...)
+__wrap_openat64(int dir, const char *name, int flags, ...)
 {
-    return call_fails() ? -1 : __real_openat(dir, name, flags, 0600);
+    return call_fails() ? -1 : __real_openat64(dir, name, flags, 0600);
 }
 
 int
-__wrap_fstat(int fd, struct stat *st)
+__wrap_fstat64(int fd, struct stat *st)
 {
-    return call_fails() ? -1 : __real_fstat(fd, st);
+    return call_fails() ? -1 : __real_fstat64(fd, st);
 }
 
 ssize_t
-__wrap_pread(int fd, void *to, size_t n, off_t at)
+__wrap_pread64(int fd, void *to, size_t n, off_t at)
 {
-    return call_fails() ? -1 : __real_pread(fd, to, n, at);
+    return call_fails() ? -1 : __real_pread64(fd, to, n, at);
 }
 
 ssize_t
-__wrap_pwrite(int fd, const void *from, size_t n, off_t at)
+__wrap_pwrite64(int fd, const void *from, size_t n, off_t at)
 {
-    return call_fails() ? -1 : __real_pwrite(fd, from, n, at);
+    return call_fails() ? -1 : __real_pwrite64(fd, from, n, at);
 }
 
 ssize_t
@@ -129,9 +129,9 @@ __wrap_unlinkat(int dir, const char *name, int flags)
 }
 
 struct dirent *
-__wrap_readdir(DIR *d)
+__wrap_readdir64(DIR *d)
 {
-    return call_fails() ? NULL : __real_readdir(d);
+    return call_fails() ? NULL : __real_readdir64(d);
 }
 
 DIR *
