@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libglusterfs_la_SOURCES += \
 	libglusterfs/event/charge.h \
+	libglusterfs/event/chore.c \
+	libglusterfs/event/chore.h \
 	libglusterfs/event/source.c \
 	libglusterfs/event/event-internal.h \
 	libglusterfs/event/pump.c \

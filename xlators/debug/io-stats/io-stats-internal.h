@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/histogram.h"
+#include "event/chore.h"
 #include "fs/inode.h"
 #include "stack/call-stack.h"
 #include "stack/xlator.h"
@@ -19,8 +20,12 @@ enum { STRIPES_MAX = 16, SIZE_CLASSES = 32 /* [2^i, 2^(i+1)) bytes */ };
 /* Not fops, but a profile counts them: what was closed. */
 enum ios_release { RELEASE_FILE, RELEASE_DIR, RELEASES };
 
+enum { IOS_FORMAT_JSON, IOS_FORMAT_TEXT, IOS_FORMAT_DICT, IOS_FORMAT_SAMPLES };
+
 struct ios_conf {
     bool latency_measurement, count_fop_hits, latency_histograms;
+    int64_t ios_dump_interval; /* seconds; 0: no file of figures */
+    int ios_dump_format;       /* IOS_FORMAT_* */
     char *log_level;
 };
 
@@ -38,7 +43,7 @@ struct stripe {
 
 /* A window of time over which least and most are kept; sums are told apart by what they were when it began.
  */
-enum ios_window { WINDOW_CUMULATIVE, WINDOW_INTERVAL, WINDOWS };
+enum ios_window { WINDOW_CUMULATIVE, WINDOW_INTERVAL, WINDOW_FILE /* stats-file.c */, WINDOWS };
 
 /* Nanoseconds. */
 struct latency {
@@ -91,6 +96,9 @@ struct ios {
     pthread_mutex_t lock;                       /* the next two */
     struct figures since[WINDOWS];              /* where each window began */
     uint32_t interval;                          /* its number */
+    struct xlator *xl;
+    struct chore stats_chore; /* stats-file.c's, as the next */
+    int stats_error;          /* -errno of the last file, which the log knows of. The chore's alone */
 };
 
 void ios_figures(struct ios *ios, struct figures *out);
@@ -151,6 +159,13 @@ ios_latency_note(struct ios *ios, enum fop fop, uint64_t ticks)
 int ios_latency_init(struct ios *ios);
 /* All calls have ended. */
 void ios_latency_fini(struct ios *ios);
+
+/* ---- stats-file.c: figures in a file --------------------------------------------------------- */
+
+void ios_stats_file_init(struct ios *ios);
+void ios_stats_file_fini(struct ios *ios);
+/* The interval is another one now. */
+void ios_stats_file_start(struct ios *ios);
 
 /* ---- slow.c: the slowest calls --------------------------------------------------------------- */
 

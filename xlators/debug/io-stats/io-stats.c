@@ -73,8 +73,8 @@ count_latency(struct latency *l, uint64_t ns)
 {
     count(&l->calls, 1);
     count(&l->sum, ns);
-    count_bounds(l, WINDOW_CUMULATIVE, ns);
-    count_bounds(l, WINDOW_INTERVAL, ns);
+    for (enum ios_window w = 0; w < WINDOWS; w++)
+        count_bounds(l, w, ns);
 }
 
 static void
@@ -302,9 +302,11 @@ ios_init(struct xlator *xl, struct reason *why)
     }
     ios_slow_init(ios);
     pthread_mutex_init(&ios->lock, NULL);
-    ios->since[WINDOW_CUMULATIVE].seconds = ios->since[WINDOW_INTERVAL].seconds =
-        clock_mono_ns() / 1000000000;
+    for (enum ios_window w = 0; w < WINDOWS; w++)
+        ios->since[w].seconds = clock_mono_ns() / 1000000000;
     xl->private = ios;
+    ios->xl = xl;
+    ios_stats_file_init(ios);
     set_log_level(xl, conf);
     return 0;
 }
@@ -314,6 +316,7 @@ ios_fini(struct xlator *xl)
 {
     struct ios *ios = xl->private;
 
+    ios_stats_file_fini(ios);
     pthread_mutex_destroy(&ios->lock);
     ios_latency_fini(ios);
     ios_slow_fini(ios);
@@ -347,6 +350,9 @@ ios_reconfigured(struct xlator *xl, const void *old)
         begin_counting(xl->private);
     if (conf->latency_measurement && make_latencies(xl->private))
         log_event(LOG_ERROR, xl, "io-stats-no-memory", "no memory for latencies: they are not kept");
+    if (conf->ios_dump_interval != before->ios_dump_interval ||
+        conf->ios_dump_format != before->ios_dump_format)
+        ios_stats_file_start(xl->private);
 }
 
 /* ---- adding up ------------------------------------------------------------------------------- */
@@ -512,6 +518,8 @@ ios_dump(struct xlator *xl, struct dump *dump)
     ios_slow_dump(xl, dump);
 }
 
+static const char *const dump_formats[] = {"json", "text", "dict", "samples", NULL}; /* IOS_FORMAT_* */
+
 static const struct option ios_options[] = {
     OPT_BOOL(struct ios_conf, latency_measurement, "latency-measurement", "off"),
     OPT_BOOL(struct ios_conf, count_fop_hits, "count-fop-hits",
@@ -529,8 +537,8 @@ static const struct option ios_options[] = {
     OPT_IGNORED("log-format"),
     OPT_IGNORED("log-buf-size"), /* lines are written at once */
     OPT_IGNORED("log-flush-timeout"),
-    OPT_IGNORED("ios-dump-interval"), /* dumps to a file by time: statedump has the figures */
-    OPT_IGNORED("ios-dump-format"),
+    OPT_INT(struct ios_conf, ios_dump_interval, "ios-dump-interval", "0", 0, 3600),
+    OPT_ENUM(struct ios_conf, ios_dump_format, "ios-dump-format", "json", dump_formats),
     OPT_IGNORED("ios-sample-interval"),
     OPT_IGNORED("ios-sample-buf-size"),
     OPT_IGNORED("ios-dnscache-ttl-sec"),

@@ -21,6 +21,8 @@ go_down(struct posix *p, const char *what, const char *why)
         return;
     log_event(LOG_CRITICAL, p->xl, "posix-health-failed", "health-check failed, going down: %s: %s: %s",
               p->brick, what, why);
+    for (size_t i = 0; i < POSIX_CHORES; i++)
+        chore_dismiss(&p->chores[i]);
     xlator_tell_parent(p->xl, CHILD_DOWN);
 }
 
@@ -80,8 +82,9 @@ check_place(struct posix *p, const char **what)
 }
 
 static uint64_t
-health_chore(struct posix *p)
+health_chore(struct chore *c)
 {
+    struct posix *p = caa_container_of(c, struct posix, chores[POSIX_HEALTH]);
     const struct posix_conf *conf = posix_conf(p->xl);
     const char *what;
 
@@ -111,7 +114,7 @@ void
 posix_health_init(struct posix *p)
 {
     timer_init(&p->health_deadline, health_overdue);
-    posix_chore_init(&p->health, p, health_chore);
+    chore_init(&p->chores[POSIX_HEALTH], health_chore);
 }
 
 void
@@ -120,5 +123,5 @@ posix_health_start(struct posix *p)
     int64_t interval = posix_conf(p->xl)->health_check_interval;
 
     if (interval > 0)
-        posix_chore_restart(&p->health, (uint64_t)interval * 1000);
+        chore_restart(&p->chores[POSIX_HEALTH], (uint64_t)interval * 1000);
 }

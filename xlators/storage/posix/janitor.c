@@ -105,7 +105,7 @@ empty_dir(struct posix *p, const char *at)
 
     if (!dir)
         return -errno;
-    for (struct dirent *d; (d = readdir(dir)) != NULL && !p->chores_stop;) {
+    for (struct dirent *d; (d = readdir(dir)) != NULL && !chore_is_dismissed(&p->chores[POSIX_JANITOR]);) {
         if (is_dots(d->d_name))
             continue;
         int r = remove_entry(p, at, dirfd(dir), d->d_name);
@@ -126,7 +126,8 @@ purge_once(struct posix *p)
 
     if (!dir)
         return -errno;
-    for (struct dirent *d; r >= 0 && !p->chores_stop && (d = readdir(dir)) != NULL;) {
+    for (struct dirent *d;
+         r >= 0 && !chore_is_dismissed(&p->chores[POSIX_JANITOR]) && (d = readdir(dir)) != NULL;) {
         char at[sizeof LANDFILL + NAME_MAX + 1];
 
         if (is_dots(d->d_name))
@@ -134,7 +135,7 @@ purge_once(struct posix *p)
         found = 1;
         snprintf(at, sizeof at, LANDFILL "/%s", d->d_name);
         r = empty_dir(p, at);
-        if (p->chores_stop)
+        if (chore_is_dismissed(&p->chores[POSIX_JANITOR]))
             break;
         if (r == 0 || r == -ENOTDIR)
             r = unlinkat(p->handles_fd, at, r == 0 ? AT_REMOVEDIR : 0) < 0 ? -errno : 0;
@@ -144,15 +145,16 @@ purge_once(struct posix *p)
 }
 
 static uint64_t
-janitor_chore(struct posix *p)
+janitor_chore(struct chore *c)
 {
+    struct posix *p = caa_container_of(c, struct posix, chores[POSIX_JANITOR]);
     uint64_t pause_ms = (uint64_t)posix_conf(p->xl)->janitor_sleep * 1000;
     int r = 0;
 
     if (posix_conf(p->xl)->disable_landfill_purge)
         return 0;
     atomic_store(&p->has_landfill, false);
-    while (!p->chores_stop && (r = purge_once(p)) > 0)
+    while (!chore_is_dismissed(&p->chores[POSIX_JANITOR]) && (r = purge_once(p)) > 0)
         ;
     if (r < 0) {
         log_event(LOG_WARNING, p->xl, "posix-landfill",
@@ -165,14 +167,14 @@ janitor_chore(struct posix *p)
 void
 posix_janitor_init(struct posix *p)
 {
-    posix_chore_init(&p->janitor, p, janitor_chore);
+    chore_init(&p->chores[POSIX_JANITOR], janitor_chore);
 }
 
 void
 posix_janitor_wake(struct posix *p)
 {
     atomic_store(&p->has_landfill, true);
-    posix_chore_start(&p->janitor, (uint64_t)posix_conf(p->xl)->janitor_sleep * 1000);
+    chore_start(&p->chores[POSIX_JANITOR], (uint64_t)posix_conf(p->xl)->janitor_sleep * 1000);
 }
 
 static void

@@ -27,7 +27,6 @@ libkiln_xlators_la_SOURCES += xlators/storage/posix/rename.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/lookup.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/setattr.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/statfs.c
-libkiln_xlators_la_SOURCES += xlators/storage/posix/chore.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/health.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/janitor.c
 libkiln_xlators_la_SOURCES += xlators/storage/posix/reserve.c

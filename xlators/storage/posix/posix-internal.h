@@ -45,8 +45,7 @@
 #include "base/gfid.h"
 #include "data/dict.h"
 #include "data/iatt.h"
-#include "event/timer.h"
-#include "event/worker.h"
+#include "event/chore.h"
 #include "fs/fd.h"
 #include "fs/inode.h"
 #include "graph/graph.h"
@@ -82,15 +81,7 @@ struct posix_conf {
 
 #define POSIX_STRIPES 64
 
-/* A timer and the worker job it posts: a brick's housekeeping has no thread of its own (chore.c). */
-struct posix_chore {
-    struct timer timer;
-    struct worker_job job;
-    struct posix *p;
-    /* Does the work. The milliseconds until it is due again; 0: when somebody calls posix_chore_start(). */
-    uint64_t (*fn)(struct posix *p);
-    bool is_waiting, is_posted; /* under p->chores_lock */
-};
+enum posix_chore { POSIX_HEALTH, POSIX_JANITOR, POSIX_RESERVE, POSIX_CHORES };
 
 /* A brick. Made by init, gone with fini. Fields without a comment are set by init and only read afterwards.
  */
@@ -118,10 +109,7 @@ struct posix {
     atomic_bool is_going_down;
     atomic_bool has_landfill; /* the janitor has something to do */
 
-    pthread_mutex_t chores_lock;
-    pthread_cond_t chores_idle; /* a posted chore has ended */
-    atomic_bool chores_stop;    /* written under chores_lock */
-    struct posix_chore health, janitor, reserve;
+    struct chore chores[POSIX_CHORES];
     struct timer health_deadline; /* armed while the health check runs */
 };
 
@@ -245,15 +233,7 @@ int posix_reserve_check(struct xlator *xl, const struct call_stack *stk);
 /* The same with a fresh look at the disk (fallocate). */
 int posix_reserve_check_now(struct xlator *xl, const struct call_stack *stk);
 
-/* ---- chores: chore.c, health.c, janitor.c, reserve.c ----------------------------------------- */
-
-void posix_chore_init(struct posix_chore *c, struct posix *p, uint64_t (*fn)(struct posix *p));
-/* Due in `delay_ms`, unless it is waiting or running already or the brick stops. */
-void posix_chore_start(struct posix_chore *c, uint64_t delay_ms);
-/* The same for one that waits already, too: its time is another one now. */
-void posix_chore_restart(struct posix_chore *c, uint64_t delay_ms);
-/* None runs after this and none will. */
-void posix_chores_stop(struct posix *p);
+/* ---- chores: health.c, janitor.c, reserve.c -------------------------------------------------- */
 
 void posix_health_init(struct posix *p);
 void posix_health_start(struct posix *p);

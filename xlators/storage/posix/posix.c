@@ -572,8 +572,8 @@ posix_free(struct posix *p)
         pthread_mutex_destroy(&p->object_locks[i]);
     }
     pthread_mutex_destroy(&p->dir_rename_lock);
-    pthread_mutex_destroy(&p->chores_lock);
-    pthread_cond_destroy(&p->chores_idle);
+    for (size_t i = 0; i < POSIX_CHORES; i++)
+        chore_destroy(&p->chores[i]);
     free((char *)p->brick);
     free(p);
 }
@@ -594,8 +594,6 @@ posix_alloc(struct xlator *xl)
         pthread_mutex_init(&p->object_locks[i], NULL);
     }
     pthread_mutex_init(&p->dir_rename_lock, NULL);
-    pthread_mutex_init(&p->chores_lock, NULL);
-    pthread_cond_init(&p->chores_idle, NULL);
     return p;
 }
 
@@ -647,17 +645,28 @@ posix_start(struct xlator *xl)
     return 0;
 }
 
+/* None of its chores runs after this and none will. */
+static void
+stop_chores(struct posix *p)
+{
+    for (size_t i = 0; i < POSIX_CHORES; i++)
+        chore_dismiss(&p->chores[i]); /* all at once, so that the slowest is waited for, not their sum */
+    for (size_t i = 0; i < POSIX_CHORES; i++)
+        chore_stop(&p->chores[i]);
+    timer_stop(&p->health_deadline);
+}
+
 static void
 posix_stop(struct xlator *xl)
 {
-    posix_chores_stop(posix_of(xl));
+    stop_chores(posix_of(xl));
 }
 
 static void
 posix_fini(struct xlator *xl)
 {
     /* a rmdir may have woken the janitor of a brick that was never started */
-    posix_chores_stop(posix_of(xl));
+    stop_chores(posix_of(xl));
     posix_free(posix_of(xl));
     xl->private = NULL;
 }

@@ -66,8 +66,10 @@ refresh(struct posix *p)
 }
 
 static uint64_t
-reserve_chore(struct posix *p)
+reserve_chore(struct chore *c)
 {
+    struct posix *p = caa_container_of(c, struct posix, chores[POSIX_RESERVE]);
+
     refresh(p);
     return REFRESH_MS;
 }
@@ -75,14 +77,14 @@ reserve_chore(struct posix *p)
 void
 posix_reserve_init(struct posix *p)
 {
-    posix_chore_init(&p->reserve, p, reserve_chore);
+    chore_init(&p->chores[POSIX_RESERVE], reserve_chore);
     refresh(p);
 }
 
 void
 posix_reserve_start(struct posix *p)
 {
-    posix_chore_start(&p->reserve, REFRESH_MS);
+    chore_start(&p->chores[POSIX_RESERVE], REFRESH_MS);
 }
 
 static bool

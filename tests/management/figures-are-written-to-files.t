@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# With diagnostics.stats-dump-interval a brick writes its figures every so many seconds to /var/lib/glusterd/stats, under stock's names
+# and keys: two JSON objects, of the whole time and of the interval. Readers never meet a part of a file; a link that somebody has
+# planted there is not followed; when the file cannot be written, the log says so once.
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
+
+volume_new v 1x1
+brick=${volume_bricks[v]}
+stats=/var/lib/glusterd/stats
+file=$stats/glusterfsd_${brick//\//_}.dump
+volume_assign v kiln
+sed -i '/type debug\/io-stats/a\    option ios-dump-interval 1\n    option ios-dump-format json' "${brick_volfile[$brick]}"
+sed -i 's/latency-measurement off/latency-measurement on/' "${brick_volfile[$brick]}"
+
+# FIGURE: prints it, of the whole time.
+figure() {
+    python3 - "$file" "$1" <<'EOF'
+import json, sys
+text = open(sys.argv[1]).read()
+whole, end = json.JSONDecoder().raw_decode(text)
+inter, last = json.JSONDecoder().raw_decode(text[end:].lstrip())
+assert len(whole) > 200 and len(inter) > 200, (len(whole), len(inter))
+assert any(k.endswith(".inter.fop.write.per_sec") for k in inter), "rates"
+print(next(v for k, v in whole.items() if k.endswith(".aggr." + sys.argv[2])))
+EOF
+}
+counts() { [[ $(figure "$1") == "$2" ]]; }
+
+mkdir -p "$stats"
+ln -s "$T/victim" "$stats/.${file##*/}.new"
+volume_start v
+mount_volume v "$T/mnt" plain
+dd if=/dev/zero of="$T/mnt/f" bs=4096 count=10 oflag=direct status=none
+t "the file is there" wait_for 60 "it" test -s "$file"
+t "it counts ten writes of 4 KiB" wait_for 60 "them" counts write_4kb 10
+t "and as calls" counts fop.write.count 10
+t "and their bytes" counts bytes_written 40960
+t "the longest write took some microseconds" awk -v us="$(figure fop.write.latency_max_usec)" 'BEGIN { exit !(us > 1 && us < 1e8) }'
+t_not "the link's target was not made" test -e "$T/victim"
+# For three seconds: as many files are written.
+reads_whole() {
+    python3 - "$file" <<'EOF'
+import json, sys, time
+until = time.monotonic() + 3
+while time.monotonic() < until:
+    text = open(sys.argv[1]).read()
+    _, end = json.JSONDecoder().raw_decode(text)
+    json.JSONDecoder().raw_decode(text[end:].lstrip())
+EOF
+}
+t "a reader never meets a part of the file" reads_whole
+
+# The folder is away, and a file has its name.
+mv "$stats" "$stats.away"
+echo >"$stats"
+log_says() { [[ $(cat "$T"/log/kiln*.log "$T"/log/*.log | sort -u | grep -c 'io-stats-file') == "$1" ]]; }
+t "a file that cannot be written is logged" wait_for 60 "the log" log_says 1
+rm "$stats"
+t "the next file is written" wait_for 60 "it" test -s "$file"
+t "the log says it once" log_says 1
