@@ -59,6 +59,28 @@ for name in . file folder; do
     done
 done
 
+# ---- the ranges of names of a folder
+
+read -ra bricks <<<"${volume_bricks[v]}"
+range_of() { getfattr --absolute-names -e hex -n trusted.glusterfs.dht "$1/folder" | sed -n 's/.*=0x.\{16\}//p'; }
+# As in a folder that is older than the second pair of bricks.
+for i in 0 1 2 3; do
+    range=00000000ffffffff
+    [[ $i -lt 2 ]] || range=0000000000000000
+    setfattr -n trusted.glusterfs.dht -v "0x0000000000000000$range" "${bricks[i]}/folder"
+done
+t "distribute.fix.layout of a folder" setfattr -n distribute.fix.layout -v yes "$kiln/folder"
+is "$(range_of "${bricks[0]}")" "$(range_of "${bricks[1]}")" "both bricks of a pair have the same range"
+whole=$(printf '%s\n' "$(range_of "${bricks[0]}")" "$(range_of "${bricks[2]}")" | sort | tr -d '\n')
+t "the two ranges are all hashes" grep -qE '^00000000(........)(........)ffffffff$' <<<"$whole"
+t "and halves of them" grep -qE '^000000007f......(7f|80)......ffffffff$' <<<"$whole"
+t "once more, with another value" setfattr -n distribute.fix.layout -v no "$kiln/folder"
+is "$(printf '%s\n' "$(range_of "${bricks[0]}")" "$(range_of "${bricks[2]}")" | sort | tr -d '\n')" "$whole" "whole ranges stay as they are"
+for mount in "$kiln" "$stock"; do
+    is "$(LC_ALL=C setfattr -n distribute.fix.layout -v yes "$mount/file" 2>&1 | sed 's/.*: //')" "Operation not supported" \
+        "distribute.fix.layout of a file, ${mount##*/}"
+done
+
 bricks=(${volume_bricks[v]})
 daemon_kill "${brick_daemon[${bricks[1]}]}"
 wait_for 240 "three children" children_up 3

@@ -277,6 +277,8 @@ void folder_make_again(const struct op *o, struct inode *parent, const char *nam
  * LAYOUT_NO_XATTR. The caller has the lock of mkdir.c's step 3. `is_ours`: nobody else can have given it one.
  * Takes the reference over. */
 int heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, bool is_ours);
+/* SETXATTR distribute.fix.layout on a folder: children that have no range get one. */
+xl_verdict dist_fix_layout_go(struct xlator *xl, struct call_stack *stk);
 
 /* ---- lookup.c -------------------------------------------------------------------------------- */
 

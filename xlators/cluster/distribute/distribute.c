@@ -186,11 +186,32 @@ pass(struct call_stack *stk)
     return XL_PASS;
 }
 
+/* A name that no brick sees: the value does not matter. */
+static bool
+asks_for_layout(const struct call_stack *stk)
+{
+    return stk->call.fop == FOP_setxattr && dict_find_text(stk->call.dict, "distribute.fix.layout");
+}
+
+static xl_verdict
+fix_layout(struct xlator *xl, struct call_stack *stk)
+{
+    struct dist *d = xl->private;
+
+    if (!is_folder(stk))
+        return -EOPNOTSUPP;
+    if (stk->caller.uid != 0)
+        return -EPERM;
+    return d->count == 1 ? XL_DONE : coro_fop(xl, stk, dist_fix_layout_go);
+}
+
 static xl_verdict
 dist_any(struct xlator *xl, struct call_stack *stk)
 {
     struct dist *d = xl->private;
 
+    if (asks_for_layout(stk))
+        return fix_layout(xl, stk);
     if (d->count == 1)
         return pass(stk);
     if (go[stk->call.fop])

@@ -216,6 +216,64 @@ heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, bool
     return err;
 }
 
+/* A child that may take names has no range: it came later, or was full when the folder was made. */
+static bool
+leaves_some_out(const struct op *o, const struct layout *l, bool *out)
+{
+    uint32_t *weights = space_weights(o);
+
+    *out = false;
+    if (!weights)
+        return false;
+    leave_out_full(o->d, weights);
+    for (unsigned i = 0; i < l->count; i++)
+        *out |= weights[i] && layout_range_is_empty(&l->of[i]);
+    return true;
+}
+
+/* Under the lock. New ranges have no commit, so that files of the old ones are looked for everywhere. */
+static int
+fix_layout_locked(const struct op *o, struct folder_look *f, struct inode *folder)
+{
+    bool is_wanted;
+    int err = look_again(o, f, NULL, NULL, folder);
+
+    if (err)
+        return err;
+    if (f->flaws.away || f->flaws.missing || f->flaws.other)
+        return f->flaws.away ? -ENOTCONN : f->flaws.missing ? -ESTALE : -EIO;
+    if (!leaves_some_out(o, f->layout, &is_wanted))
+        return -ENOMEM;
+    if (is_wanted || !is_whole(f)) {
+        err = assign(o, folder, f->layout, LAYOUT_COMMIT_INVALID);
+        if (!err)
+            err = write_ranges(o, folder, f->layout, NULL);
+    }
+    return err ? err : place_set_layout(o->d, folder, layout_ref(f->layout));
+}
+
+xl_verdict
+dist_fix_layout_go(struct xlator *xl, struct call_stack *stk)
+{
+    struct op o = dist_op_of(xl, stk);
+    struct inode *folder = stk->call.loc.inode;
+    struct folder_look f;
+    struct dist_lock *lock = NULL;
+    unsigned count = 0;
+    int err = folder_look(&o, &f, NULL, NULL, folder, -1, NULL);
+
+    if (!err) {
+        lock = locks_of_layout(&o, &f, folder, &count);
+        err = lock ? dist_locks_take(&o, lock, count) : -ENOMEM;
+    }
+    if (!err) {
+        err = fix_layout_locked(&o, &f, folder);
+        dist_locks_drop(&o, lock, count);
+    }
+    folder_look_end(&f);
+    return err ? err : XL_DONE;
+}
+
 /* ---- attributes and xattrs ------------------------------------------------------------------- */
 
 /* Which of those that have the folder has the last word. */

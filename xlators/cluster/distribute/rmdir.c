@@ -322,7 +322,7 @@ remove_all(struct removal *r)
     return err;
 }
 
-/* ---- locks, and what is behind the name under them --------------------------------------------- */
+/* ---- locks, and what is behind the name under them ------------------------------------------- */
 
 static int
 fill_locks(struct removal *r)
@@ -446,7 +446,7 @@ open_and_lock(struct removal *r)
     return err ? err : locked;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* Steps 2 to 6. -ESTALE: the name leads elsewhere by now; nothing was done. */
 static int

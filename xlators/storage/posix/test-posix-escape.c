@@ -513,7 +513,7 @@ START_TEST(numbers_are_forgotten)
     unsigned births = posix_inode_births(w.xl, c);
     ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "p", 1), 0);
     ck_assert(!posix_inode_is_met(w.xl, p));
-    for (int i = 0; i < 100 && w.p->janitor.fn(w.p) > 0; i++)
+    for (int i = 0; i < 100 && chore_now(w.p, POSIX_JANITOR) > 0; i++)
         ;
     ck_assert(!posix_inode_is_met(w.xl, c) && !posix_inode_is_met(w.xl, f));
     /* Whoever looked before does not bring it back. */
@@ -691,7 +691,7 @@ static struct gfid attacked_parent, attacked_child;
 static void
 empty_landfill(void)
 {
-    for (int i = 0; i < 100 && w.p->janitor.fn(w.p) > 0; i++)
+    for (int i = 0; i < 100 && chore_now(w.p, POSIX_JANITOR) > 0; i++)
         ;
 }
 

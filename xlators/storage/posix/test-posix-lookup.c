@@ -267,7 +267,7 @@ START_TEST(deep_tree)
     ck_assert_int_eq(remove_entry(FOP_rmdir, dirs[DEPTH - 1], "short", 0), 0);
     /* ... and out of the way with all that is in it. */
     ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, name, 1), 0);
-    ck_assert_uint_eq(w.p->janitor.fn(w.p), 0);
+    ck_assert_uint_eq(chore_now(w.p, POSIX_JANITOR), 0);
     ck_assert(!has_handle_of(&dirs[DEPTH - 1]->gfid));
     ck_assert_int_eq(unlinkat(w.p->handles_fd, "landfill", AT_REMOVEDIR), 0);
     inode_unref(f);

@@ -235,7 +235,7 @@ take_away(void *arg)
     struct posix *p = posix_of(w.xl);
 
     (void)arg;
-    p->janitor.fn(p);
+    chore_now(p, POSIX_JANITOR);
     return NULL;
 }
 

@@ -151,7 +151,7 @@ START_TEST(rmdir_and_landfill)
     ck_assert(!has_handle_of(&d->gfid));
     snprintf(lies, sizeof lies, "landfill/%s", GFID(&d->gfid));
     ck_assert(has_hidden(lies));
-    ck_assert_uint_eq(w.p->janitor.fn(w.p), 0);
+    ck_assert_uint_eq(chore_now(w.p, POSIX_JANITOR), 0);
     ck_assert(!has_hidden(lies));
     ck_assert(!has_handle_of(&sub->gfid));
     ck_assert(!has_handle_of(&f->gfid));
@@ -169,7 +169,7 @@ START_TEST(landfill_keeps_files_with_other_names)
 
     ck_assert_int_eq(link_to(f, w.root, "g"), 0);
     ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 1), 0);
-    ck_assert_uint_eq(w.p->janitor.fn(w.p), 0);
+    ck_assert_uint_eq(chore_now(w.p, POSIX_JANITOR), 0);
     ck_assert(has_handle_of(&f->gfid));
     ck_assert_int_eq(find(w.root, "g", NULL), 0);
     inode_unref(f);

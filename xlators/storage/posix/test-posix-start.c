@@ -151,7 +151,7 @@ START_TEST(health_check_writes_and_reads)
     int fd;
 
     w.graph->watch = note_event;
-    ck_assert_uint_eq(w.p->health.fn(w.p), 30000);
+    ck_assert_uint_eq(chore_now(w.p, POSIX_HEALTH), 30000);
     fd = openat(w.p->handles_fd, "health_check", O_RDONLY);
     ck_assert_int_eq(read(fd, text, sizeof text), 25);
     close(fd);
@@ -160,7 +160,7 @@ START_TEST(health_check_writes_and_reads)
 
     ck_assert_int_eq(unlinkat(w.p->handles_fd, "health_check", 0), 0);
     ck_assert_int_eq(mkdirat(w.p->handles_fd, "health_check", 0755), 0);
-    w.p->health.fn(w.p);
+    chore_now(w.p, POSIX_HEALTH);
     ck_assert(atomic_load(&w.p->is_going_down));
     ck_assert(!atomic_load(&w.graph->is_child_up));
     ck_assert_int_eq(last_event, CHILD_DOWN);
@@ -173,7 +173,7 @@ START_TEST(health_check_notices_that_the_brick_was_moved)
 
     snprintf(away, sizeof away, "%s-away", w.dir);
     ck_assert_int_eq(rename(w.dir, away), 0);
-    w.p->health.fn(w.p);
+    chore_now(w.p, POSIX_HEALTH);
     ck_assert(atomic_load(&w.p->is_going_down));
     ck_assert_int_eq(rename(away, w.dir), 0);
 }
@@ -212,7 +212,7 @@ START_TEST(reserve)
     ck_assert_int_eq(link_to(f, w.root, "g"), -ENOSPC);
     ck_assert_int_eq(move(w.root, "f", w.root, "g"), 0);
     ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "g", 0), 0);
-    w.p->reserve.fn(w.p); /* /dev/shm is not full */
+    chore_now(w.p, POSIX_RESERVE); /* /dev/shm is not full */
     inode_unref(make(FOP_create, w.root, "f"));
     inode_unref(f);
 }
