@@ -206,11 +206,4 @@ brick_open(struct inode *inode, int flags)
     return fd;
 }
 
-/* Does the chore's work here and now. The milliseconds until it would be due again. */
-static inline uint64_t
-chore_now(struct posix *p, enum posix_chore which)
-{
-    return p->chores[which].fn(&p->chores[which]);
-}
-
 #endif

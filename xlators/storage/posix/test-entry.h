@@ -332,4 +332,11 @@ has_handle_of(const struct gfid *g)
     return has_hidden(HANDLE(g));
 }
 
+/* Does the chore's work here and now. The milliseconds until it would be due again. */
+static inline uint64_t
+chore_now(struct posix *p, enum posix_chore which)
+{
+    return p->chores[which].fn(&p->chores[which]);
+}
+
 #endif
