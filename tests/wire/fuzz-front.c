@@ -59,7 +59,7 @@ static void
 use(const struct volume *v)
 {
     const struct volfile_place here = {"192.0.2.1", false};
-    unsigned layers = 17 + volume_option_bool(v, "features.acl");
+    unsigned layers = 18 + volume_option_bool(v, "features.acl");
 
     if (!is_all_allowed(v)) /* nobody can have set that: the file was written by hand */
         return;
