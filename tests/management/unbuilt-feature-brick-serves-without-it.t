@@ -26,7 +26,8 @@ echo missed >"$mnt/missed"
 t "start force" gl volume start v force
 t_here "the brick that died serves again" wait_for 120 "the brick" bricks_all_online v 2
 has_missed() { [[ -e $brick/missed && $(cat "$brick/missed") == missed ]]; }
-t "heal" gl volume heal v
+# The self-heal daemon, which was started anew, may not have reached the brick yet.
+t "heal" wait_for 120 "a heal" gl volume heal v
 t_here "the brick is healed" wait_for 120 "the file on the brick that was away" has_missed
 is "$(cat "$brick/before")" before "what it had before is there"
 
