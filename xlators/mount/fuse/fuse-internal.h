@@ -189,7 +189,7 @@ struct task {
 
 int task_pools_init(void);
 
-/* groups.c: the supplementary groups of the thread that asks, as they were within the last two milliseconds.
+/* groups.c: the supplementary groups of the thread that asks, as they are now.
  * At most CRED_GROUPS_MAX are put into `out`. How many, or -errno: the thread has ended. thread: any. */
 int groups_of(const struct fuse_ctx *ctx, uint32_t *out);
 void groups_end(void); /* no request is there any more */

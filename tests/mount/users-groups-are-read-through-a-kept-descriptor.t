@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The supplementary groups of a user come from /proc through a descriptor that kiln-mount keeps for each thread: an ordinary user's small
-# files cost kiln-mount hardly more system calls than root's. A process that gives up a group, or gets one, is known by it milliseconds later.
+# The supplementary groups of a user come from /proc through a descriptor that kiln-mount keeps for each thread: a request of a user costs
+# one system call more than root's. A group that a process gives up, or gets, counts from its next request on.
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
@@ -57,10 +57,10 @@ root_total=$total
 calls_of user 21001
 diag "system calls of kiln-mount for each of $files small files: root's $((root_total * 10 / files))/10, a user's $((total * 10 / files))/10; $opens opens below /proc in all"
 t "a user's files take no open below /proc but the first" test "$opens" -le 3
-t "and at most two calls more for each file than root's, while strace slows them down" test "$total" -le $((root_total + 2 * files))
+t "and at most six calls more for each file than root's" test "$total" -le $((root_total + 6 * files))
 
-t "a process is known by its groups, and milliseconds after it changes them by the new ones" python3 - "$mnt/secret" <<'EOS'
-import os, sys, time
+t "a process is known by its groups, and after it has changed them, by the new ones" python3 - "$mnt/secret" <<'EOS'
+import os, sys
 os.setresgid(21001, 21001, 21001)
 os.setgroups([4242])
 # The uid changes, and the right to change groups stays: that of a server which acts for users.
@@ -81,8 +81,8 @@ def may():
     except PermissionError:
         return False
 for round in range(20):
-    os.setgroups([4242]); time.sleep(0.02)
+    os.setgroups([4242])
     assert may(), "the group that it has got does not count, round %d" % round
-    os.setgroups([]); time.sleep(0.02)
+    os.setgroups([])
     assert not may(), "the group that it has given up counts, round %d" % round
 EOS
