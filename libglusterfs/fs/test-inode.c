@@ -740,6 +740,9 @@ START_TEST(test_many_layers_keep_contexts)
     ck_assert_int_eq(mem_owner_balance((uint16_t)owner, NULL), 0);
     mem_owner_retire((uint16_t)owner);
     graph.owner = 0;
+    graph.layers = layers; /* the inodes of `table` have contexts of these */
+    graph.layer_count = 3;
+    graph_number_contexts(&graph);
 }
 END_TEST
 

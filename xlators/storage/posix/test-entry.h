@@ -280,10 +280,9 @@ move(struct inode *parent, const char *name, struct inode *parent2, const char *
     call_begin(&stk, FOP_rename);
     call_loc(&stk.call.loc, parent, name);
     call_loc(&stk.call.loc2, parent2, name2);
-    struct inode *inode = stk.call.loc.inode;
-    int r = call_run(&stk);
-    if (r == 0 && inode)
-        inode_rename(w.graph->inodes, parent, name, parent2, name2, inode);
+    int r = call_run(&stk); /* it may look again, and find another inode */
+    if (r == 0 && stk.call.loc.inode)
+        inode_rename(w.graph->inodes, parent, name, parent2, name2, stk.call.loc.inode);
     call_stack_release(&stk);
     return r;
 }
