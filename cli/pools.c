@@ -13,7 +13,7 @@
 /* The largest value that the kernel passes. */
 enum { XATTR_BYTES = 64 << 10 };
 
-/* What the words ask for; all NULL: to be shown the figures. */
+/* The request that the words make; all NULL: to be shown the figures. */
 struct request {
     const char *dir, *key, *value, *trim;
 };

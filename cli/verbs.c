@@ -50,7 +50,7 @@ const struct verb verbs[] = {
      "Files of before count, too. kiln status shows both.",
      2, 2, volume_limit},
     {"quota", "NAME [list | set PATH SIZE | remove PATH]", "Limits of folders",
-     "PATH is from the volume's root. What is in the folder counts for the folder alone, and not for the "
+     "PATH is from the volume's root. Files in the folder count for the folder alone, and not for the "
      "volume or\n"
      "the folder around it. remove takes the limit away; the usage is counted on.",
      1, 4, volume_quota},
@@ -93,7 +93,8 @@ const struct verb verbs[] = {
      "Memory pools: figures, options, and memory given back now",
      "Of kilnd, or with mount DIR of the kiln-mount that serves DIR. Options: sweep (the period N of the "
      "sweeper,\n"
-     "as 10s; what was idle for 2N is given back), release drop|keep (empty spans), cap (bytes cached, as "
+     "as 10s; memory that was idle for 2N is given back), release drop|keep (empty spans), cap (bytes "
+     "cached, as "
      "64M),\n"
      "stacks age|drop|keep (those of coroutines). They last until the process ends; --pool-option sets them "
      "at\n"

@@ -45,7 +45,7 @@ struct machine_figures {
     uint64_t load_1min; /* in hundredths */
     int64_t cpu_pressure, memory_pressure, io_pressure;
 };
-/* What the kernel does not tell is 0, and pressure -1. */
+/* A figure that the kernel does not tell is 0, and a pressure -1. */
 void figures_of_machine(struct machine_figures *m);
 
 struct figures {

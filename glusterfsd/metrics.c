@@ -591,7 +591,7 @@ put_volumes(struct http_answer *a)
            "Limit of a volume that this daemon keeps; absent: it has none");
     volumes_each(put_limit, a);
     family(a, "kiln_volume_used_bytes", "gauge",
-           "What its files use, if that is counted; replicas count once");
+           "Bytes that the files of a volume use, where they are counted; replicas count once");
     volumes_each(put_used, a);
 }
 

@@ -10,7 +10,7 @@ struct volfile;
 
 /* Reads the file and gives its options to the brick that serves (`name` NULL: the name that the file says),
  * as graph_follow() does; then clients that have their own volfiles from this process are told to fetch
- * them again, also when the brick's own file could not be used. What fails is logged, and the brick keeps
+ * them again, also when the brick's own file could not be used. A failure is logged, and the brick keeps
  * its options. `prepare` is called for the volfile before it is used: 0 or -errno with a text. Returns at
  * once; the work has a thread of its own. */
 void volfiles_reread(const char *path, const char *name,

@@ -57,7 +57,7 @@ struct volfile *volume_parse(const struct mount_options *o, const char *mountpoi
 struct graph *volume_new(struct volfile *v, char *error, size_t error_size);
 /* The same for a mount point that is there already: fuse_switch(). */
 struct graph *volume_new_next(struct volfile *v, char *error, size_t error_size);
-/* One line in the log names the types of its layers that are left out (types.c), if there are any. */
+/* Names the types of the graph's layers that are left out (types.c), if any, in one line of the log. */
 void volume_log_left_out(const struct graph *g, const char *mountpoint);
 /* What has become of a volume. */
 enum volume_change { VOLUME_SAME_BRICKS, VOLUME_OTHER_BRICKS };

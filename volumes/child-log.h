@@ -17,7 +17,7 @@ struct child_log {
 
 /* Empties it, for a child of that name. */
 void child_log_begin(struct child_log *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* What it has printed. One thread at a time, as a pump calls its sinks. */
+/* Takes bytes that the child has printed, at least one. One thread at a time, as a pump calls its sinks. */
 void child_log_put(struct child_log *l, const char *bytes, size_t count);
 /* A last line that has no newline. */
 void child_log_end(struct child_log *l);

@@ -5,9 +5,10 @@
  *     DIR/hooks/VERB/post/S*     replace-brick, reset-brick
  *
  * Executable files whose names begin with S run one after the other in the order of their names, with
- * --volname=NAME, of `set` also with -o KEY=VALUE for each option. What they print goes to the log. One that
- * fails or takes longer than HOOKS_DEADLINE_MS (it is killed then) is named in the log, and the verb goes on:
- * kilnd that dies meanwhile leaves a script that runs to its end, and the volume as the verb had left it.
+ * --volname=NAME, of `set` also with -o KEY=VALUE for each option. Their output goes to the log. A script
+ * that fails or takes longer than HOOKS_DEADLINE_MS (it is killed then) is named in the log, and the verb
+ * goes on: a kilnd that dies meanwhile leaves a script that runs to its end, and the volume as the verb had
+ * left it.
  *
  * A folder or script that another user than kilnd's may write is not run. */
 #ifndef KILN_VOLUMES_HOOKS_H

@@ -29,7 +29,7 @@ enum { TELL_MS = 1000 };
 
 /* ---- usage ----------------------------------------------------------------------------------- */
 
-/* What one brick says of one namespace. */
+/* The answer of one brick about one namespace. */
 struct row {
     struct simple_quota_usage usage;
     unsigned set;

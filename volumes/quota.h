@@ -23,7 +23,7 @@
 
 struct volume;
 
-/* Makes the bricks of the volume have its limit. What fails is logged. */
+/* Makes the bricks of the volume have its limit. A failure is logged. */
 void quotas_follow(const char *name);
 /* Takes the volume's limit from its bricks, before its option goes: a brick that stops to count keeps the
  * xattr. */

@@ -17,7 +17,7 @@
 /* "KEY=VALUE", or with a blank between them. 0, or -EINVAL. Acts at once, also before the pools are made. */
 int pool_control_set(const char *text);
 
-/* What a refused text should have been. */
+/* The words that belong in the place of a refused text. */
 const char *pool_control_expected(const char *text);
 
 /* Gives memory back now; the bytes. soft: all that is cached. hard: also the free pages between objects that

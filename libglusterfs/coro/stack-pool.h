@@ -106,7 +106,7 @@ void stack_pool_stats(struct stack_pool *p, struct stack_pool_stats *out);
  * stacks, in which no sweep goes on. */
 size_t stack_pool_resident(struct stack_pool *p);
 
-/* What happens to the stacks that are released, in all pools from now on; any thread:
+/* Sets the policy for stacks that are released, in all pools from now on; any thread:
  *   age   kept warm; a sweep gives back the pages of those that were already cold (default)
  *   keep  kept; only a trim gives their pages back
  *   drop  the pages go back at each release, for some microseconds

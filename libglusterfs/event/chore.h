@@ -33,14 +33,14 @@ void chore_destroy(struct chore *c);
 void chore_start(struct chore *c, uint64_t delay_ms);
 /* The same for a chore that waits already, too: its time is another one now. */
 void chore_restart(struct chore *c, uint64_t delay_ms);
-/* It is not started any more, and fn may end early when it sees this. */
+/* The chore is not started any more, and its fn may end early when it sees this. */
 void chore_dismiss(struct chore *c);
 static inline bool
 chore_is_dismissed(const struct chore *c)
 {
     return atomic_load(&((struct chore *)c)->is_stopped);
 }
-/* Dismisses it and waits until fn does not run. */
+/* Dismisses the chore and waits until its fn does not run. */
 void chore_stop(struct chore *c);
 
 #endif

@@ -289,8 +289,7 @@ move_from_function(struct stream *s)
     return MOVED_TURN;
 }
 
-/* What the buffer has goes to the sink. 0; -EAGAIN: the sink takes none now, and the buffer keeps it; -errno.
- * */
+/* Hands the bytes of the buffer to the sink. 0; -EAGAIN: the sink takes none now, and they stay; -errno. */
 static int
 buffer_sink(struct stream *s)
 {

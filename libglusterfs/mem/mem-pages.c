@@ -15,7 +15,7 @@
  * empty. A sweep spends a twentieth of its period of CPU time here at most, 50 ms at least, and the next one
  * goes on.
  *
- * Who touches what: all fields of a span but `class` and `reservation`, and the lists of the class, under the
+ * Locks: all fields of a span but `class` and `reservation`, and the lists of the class, under the
  * class's lock. The sweeper holds that lock while it looks for a span and while it links it again, not over
  * madvise(2): meanwhile the span `is_held`, in no list, so that nobody takes from it and its free slots stay
  * free; a put into it sets the slot's bit and no more. Sixteen spans of a class are held at a time, and only
@@ -93,9 +93,9 @@ give_back(struct batch *b)
 }
 
 /* The lock is held over the calls, 13 us for a span of 64 KiB with eight free pages between others (a bare
- * loop of madvise). Who gets an object from the class in that time waits: few do, for the sweeper comes here
+ * loop of madvise). A thread that gets an object of the class then waits: few do, for the sweeper comes here
  * only with classes that have carved nothing since it came last, and all others are trimmed only when memory
- * is lacking. Then a span whose slots were out of reach would cost who gets one a new span, or ENOMEM. */
+ * is lacking. Then a span whose slots were out of reach would cost that thread a new span, or ENOMEM. */
 size_t
 mem_class_trim_pages(struct mem_class *c)
 {
@@ -160,7 +160,7 @@ hold_ripe(struct mem_class *c, int *fill, struct batch *b)
     return true;
 }
 
-/* What others have put meanwhile counts; lock held. */
+/* Objects that others have put meanwhile count; lock held. */
 static void
 end_hold(struct mem_class *c, const struct batch *b)
 {

@@ -542,7 +542,7 @@ all_quiet(void)
     return quiet && mem_set.mode == MEM_MODE_ON && mem_magazines_quiet() && followers_quiet();
 }
 
-/* Nobody has used a pool for a while: what the sweeps had no time for goes back, too. */
+/* Nobody has used a pool for a while: pages that the sweeps had no time for go back, too. */
 static void
 give_back_the_rest(void)
 {

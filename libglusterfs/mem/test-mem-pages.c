@@ -13,7 +13,7 @@ enum { OBJECTS = 60000, BYTES = 256, KEPT = 20, PAGE = 4096 };
 static void *o[OBJECTS];
 static struct mem_pool *sparse, *busy;
 
-/* What happens while the sweeper gives pages back; once. */
+/* Called once, while the sweeper gives pages back. */
 static void (*meanwhile)(void *from);
 static unsigned calls;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What the daemons that hand out volfiles have in common: the reply to GETSPEC, and the callback that a
- * volfile may have changed. */
+/* The common part of daemons that hand out volfiles: the reply to GETSPEC, and the callback that a volfile
+ * may have changed. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -33,16 +33,6 @@ usage_is_du() {
     [[ $used == "$du" ]] || { echo "used $used, du $du"; return 1; }
 }
 
-fails_with() {
-    local text=$1 out
-    shift
-    if out=$("$@" 2>&1); then
-        echo "succeeded: $*"
-        return 1
-    fi
-    [[ $out == *"$text"* ]] || { echo "$out"; return 1; }
-}
-
 df_of() {
     df -B1 --output=size,used "$T/mnt/$1" | tail -n 1 | awk '{ print $1, $2 }'
 }

@@ -5,15 +5,6 @@
 # for replicas and for the sum of several subvolumes; status, /metrics and df on both kinds of mounts show limit and usage.
 . "$(dirname "$0")/../lib/kiln.sh"
 
-fails_with() {
-    local text=$1 out
-    shift
-    if out=$("$@" 2>&1); then
-        echo "succeeded: $*"
-        return 1
-    fi
-    [[ $out == *"$text"* ]] || { echo "$out"; return 1; }
-}
 field() {
     kiln_json status "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["volumes"][0][sys.argv[1]])' "$2"
 }

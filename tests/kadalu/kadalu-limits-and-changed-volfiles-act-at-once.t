@@ -14,16 +14,6 @@ kadalu_brick_start pool 0
 brick_log=$T/log/kadalu-pool-0.log
 pvc=subvol/12/34/pvc-1
 
-fails_with() {
-    local text=$1 out
-    shift
-    if out=$("$@" 2>&1); then
-        echo "succeeded: $*"
-        return 1
-    fi
-    [[ $out == *"$text"* ]] || { echo "$out"; return 1; }
-}
-
 # ---- probes and volfiles ---------------------------------------------------------------------
 
 lines() { wc -l <"$brick_log"; }

@@ -5,6 +5,7 @@
 #   t      DESC CMD...   passes when CMD succeeds; its output is shown when it does not
 #   t_here DESC CMD...   as t, but CMD runs in this shell, whose children and variables it may need
 #   t_not  DESC CMD...   passes when CMD fails with an exit status below 126 (a missing program is no pass)
+#   fails_with TEXT CMD...   succeeds when CMD fails and prints TEXT; for t
 #   is     GOT WANT DESC passes when the two strings are equal
 #   include DESC CMD...  CMD prints `ok - ...` and `not ok - ...` lines: each counts as a test of this script
 #   skip_all WHY         the whole script cannot run here
@@ -72,6 +73,16 @@ t_not() {
     diag "exit status $status, a failure was expected: $*"
     [[ -z $out ]] || diag "$(tail -n 40 <<<"$out")"
     return 0
+}
+
+fails_with() {
+    local text=$1 out
+    shift
+    if out=$("$@" 2>&1); then
+        echo "succeeded: $*"
+        return 1
+    fi
+    [[ $out == *"$text"* ]] || { echo "$out"; return 1; }
 }
 
 is() {

@@ -249,7 +249,7 @@ add_usage(struct statvfs *all, const struct statvfs *one, unsigned times)
     all->f_favail = less(all->f_favail, files);
 }
 
-/* What the `good` answers say together. A subvolume that did not answer is taken to hold as much as the
+/* The sum of the `good` answers. A subvolume that did not answer is taken to hold as much as the
  * others do on average. */
 static struct statvfs
 sum_limited(const struct fan *fan, unsigned good, unsigned failed)

@@ -297,7 +297,7 @@ heal_count_back(struct heal *h, enum change what, child_set failed)
 
 /* ---- in the background ----------------------------------------------------------------------- */
 
-/* What no mark tells of, so that no healer finds it: it is healed whatever the options say. */
+/* Differences that no mark tells of, so that no healer finds them: healed whatever the options say. */
 struct untold {
     bool attributes, names;
 };

@@ -210,7 +210,7 @@ op_admit(struct op *op, struct inode *inode, enum change what)
 {
     struct view v;
     int err = view_of(op, inode, &v);
-    /* Nobody knows who may write a file whose mode is in split-brain. Of one whose data is, no attribute is
+    /* The rights to write a file whose mode is in split-brain are unknown. If its data is, no attribute is
      * changed either: stock's clients answer EIO, and what users see must not depend on the client. */
     bool is_split = !err && (what == CHANGE_DATA ? !v.metadata : !v.data && S_ISREG(inode->type));
 

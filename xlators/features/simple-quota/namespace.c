@@ -422,7 +422,7 @@ squota_ns_load_all(struct xlator *xl)
         int err = squota_lookup(xl, NULL, NULL, &gfid, &stat, &mark);
         if (err == 0 && mark.is_marked && !get_ns(xl, &gfid, mark.limit))
             err = -ENOMEM;
-        /* One that cannot be loaded now is when an object in it is changed. */
+        /* A namespace that cannot be loaded now is loaded when an object in it is changed. */
         if (err && err != -ENOENT && err != -ESTALE)
             log_event(LOG_WARNING, xl, "squota-not-loaded", "the limit of namespace %s is not loaded yet: %s",
                       GFID(&gfid), strerror(-err));

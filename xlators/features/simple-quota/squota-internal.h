@@ -217,7 +217,7 @@ unsigned squota_expect(struct xlator *xl, struct squota_inode *parent, const str
 void squota_made(struct xlator *xl, struct squota_inode *parent, unsigned slot, const struct iatt *after);
 /* Counts an object of a namespace that is walked, unless it was counted. */
 void squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode);
-/* It has more beyond its end than is passed over: the file system gives it back, and tells nobody. */
+/* The object has more blocks beyond its end than are passed over: the file system gives them back, untold. */
 bool squota_has_ahead(const struct posix_allotted *found);
 /* An object that is charged what it has is looked at until the file system has given back what it will. */
 void squota_watch(struct xlator *xl, struct inode *inode);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What clients say and ask by xattrs and STATFS: the mark, limits, the virtual names, usage (gluster11
+/* Requests of clients by xattrs and STATFS: the mark, limits, the virtual names, usage (gluster11
  * 2.3, 2.6). */
 #include <errno.h>
 #include <string.h>
@@ -139,7 +139,7 @@ squota_removexattr(struct xlator *xl, struct call_stack *stk)
     return squota_change_of(xl, stk, stk->call.loc.inode, NULL, squota_object_changed);
 }
 
-/* What the xattr says is true when it is read. */
+/* The usage in the xattr is that of the moment when it is read. */
 xl_verdict
 squota_getxattr(struct xlator *xl, struct call_stack *stk)
 {

@@ -2,7 +2,7 @@
 /* A task holds a pin on the graph, so that what it uses stays until it has replied; the program that wants to
  * end the mount waits for the pins (graph_drain).
  *
- * Who asks: uid, gid and pid come with the request. The further groups of a user are the caller's in /proc,
+ * The caller: uid, gid and pid come with the request. The further groups of a user are the caller's in /proc,
  * see groups.c. Root's are of no use to a brick. */
 #include <errno.h>
 #include <stdio.h>
