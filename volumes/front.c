@@ -40,6 +40,7 @@ front_open(const char *state_dir, int (*prepare)(struct volfile *v, char *error,
     const struct volumes_hooks hooks = {.prepare = prepare, .changed = changed};
     struct problem why = {0};
 
+    quotas_begin();
     if (mkdir(FRONT_SOCKET_DIR, 0755) < 0 && errno != EEXIST)
         log_event(LOG_WARNING, NULL, "socket-folder", FRONT_SOCKET_DIR ": %s", strerror(errno));
     return volumes_open(state_dir, &hooks, &why) ? say(&why, error, error_size) : 0;

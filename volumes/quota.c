@@ -3,15 +3,13 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "data/dict.h"
-#include "event/timer.h"
-#include "event/worker.h"
+#include "event/chore.h"
 #include "fs/inode.h"
 #include "glusterfsd/bricks.h"
 #include "graph/graph.h"
@@ -153,17 +151,10 @@ quota_usage(const struct volume *v, struct quota_usage *out)
 
 /* ---- telling bricks what all hold ------------------------------------------------------------ */
 
-static void tell_due(struct timer *t);
-static void tell_all(struct worker_job *job);
-
 static struct {
-    pthread_mutex_t lock; /* guards the flags */
-    pthread_cond_t ended;
-    struct timer timer;
-    struct worker_job job;
-    bool is_ready, is_timer_set, is_running, is_stopping;
-    bool is_wanted; /* the job's own: a volume has several subvolumes and counts */
-} telling = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+    struct chore chore;
+    bool is_wanted; /* the chore's own: a volume has several subvolumes and counts */
+} telling;
 
 static bool
 needs_telling(const struct volume *v)
@@ -195,64 +186,29 @@ tell_volume(const char *name)
     volume_free(v);
 }
 
-/* Under the lock. */
-static void
-set_timer(void)
-{
-    if (!telling.is_ready) {
-        timer_init(&telling.timer, tell_due);
-        telling.job.run = tell_all;
-        telling.is_ready = true;
-    }
-    if (telling.is_timer_set || telling.is_running || telling.is_stopping)
-        return;
-    telling.is_timer_set = true;
-    timer_start(&telling.timer, TELL_MS);
-}
-
-static void
-tell_all(struct worker_job *job)
+static uint64_t
+tell_all(struct chore *c)
 {
     struct problem why;
 
-    (void)job;
+    (void)c;
     telling.is_wanted = false;
-    if (volumes_each_name(tell_volume, &why))
-        telling.is_wanted = true; /* no memory now */
-    pthread_mutex_lock(&telling.lock);
-    telling.is_running = false;
-    if (telling.is_wanted)
-        set_timer();
-    pthread_cond_broadcast(&telling.ended);
-    pthread_mutex_unlock(&telling.lock);
+    bool has_memory = volumes_each_name(tell_volume, &why) == 0;
+
+    return telling.is_wanted || !has_memory ? TELL_MS : 0;
 }
 
-static void
-tell_due(struct timer *t)
+void
+quotas_begin(void)
 {
-    (void)t;
-    pthread_mutex_lock(&telling.lock);
-    telling.is_timer_set = false;
-    if (!telling.is_stopping) {
-        telling.is_running = true;
-        worker_post(&telling.job);
-    }
-    pthread_mutex_unlock(&telling.lock);
+    chore_init(&telling.chore, tell_all);
 }
 
 void
 quotas_stop(void)
 {
-    pthread_mutex_lock(&telling.lock);
-    telling.is_stopping = true;
-    bool is_ready = telling.is_ready;
-    pthread_mutex_unlock(&telling.lock);
-    if (is_ready)
-        timer_stop(&telling.timer);
-    pthread_mutex_lock(&telling.lock);
-    while (telling.is_running)
-        pthread_cond_wait(&telling.ended, &telling.lock);
-    pthread_mutex_unlock(&telling.lock);
+    if (telling.chore.fn) /* else there is no --state */
+        chore_stop(&telling.chore);
 }
 
 /* ---- setting --------------------------------------------------------------------------------- */
@@ -382,11 +338,8 @@ quotas_follow(const char *name)
         if (g)
             graph_unpin(g);
     }
-    if (v && needs_telling(v)) {
-        pthread_mutex_lock(&telling.lock);
-        set_timer();
-        pthread_mutex_unlock(&telling.lock);
-    }
+    if (v && needs_telling(v))
+        chore_start(&telling.chore, TELL_MS);
     volume_free(v);
 }
 

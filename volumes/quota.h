@@ -23,6 +23,8 @@
 
 struct volume;
 
+/* Before all others. */
+void quotas_begin(void);
 /* Makes the bricks of the volume have its limit. A failure is logged. */
 void quotas_follow(const char *name);
 /* Takes the volume's limit from its bricks, before its option goes: a brick that stops to count keeps the

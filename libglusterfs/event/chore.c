@@ -30,6 +30,8 @@ chore_run(struct worker_job *job)
 
     pthread_mutex_lock(&c->lock);
     c->is_posted = false;
+    again_ms = c->asked_ms ? c->asked_ms : again_ms;
+    c->asked_ms = 0;
     if (again_ms > 0 && !c->is_stopped) {
         c->is_waiting = true;
         timer_start(&c->timer, again_ms);
@@ -47,6 +49,7 @@ chore_init(struct chore *c, uint64_t (*fn)(struct chore *c))
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->idle, NULL);
     c->is_waiting = c->is_posted = false;
+    c->asked_ms = 0;
     atomic_init(&c->is_stopped, false);
 }
 
@@ -61,7 +64,9 @@ static void
 start(struct chore *c, uint64_t delay_ms, bool even_if_waiting)
 {
     pthread_mutex_lock(&c->lock);
-    if ((even_if_waiting || !c->is_waiting) && !c->is_posted && !c->is_stopped) {
+    if (c->is_posted) {
+        c->asked_ms = delay_ms;
+    } else if ((even_if_waiting || !c->is_waiting) && !c->is_stopped) {
         c->is_waiting = true;
         timer_start(&c->timer, delay_ms);
     }

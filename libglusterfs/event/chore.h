@@ -21,6 +21,7 @@ struct chore {
     pthread_mutex_t lock;       /* guards what follows. A leaf */
     pthread_cond_t idle;        /* of is_posted */
     bool is_waiting, is_posted; /* the timer runs; the job waits for a worker or runs */
+    uint64_t asked_ms;          /* chore_start() meanwhile: due so long after the end; 0: nobody called it */
     atomic_bool is_stopped;     /* written under the lock */
 };
 
@@ -29,7 +30,8 @@ struct chore {
 void chore_init(struct chore *c, uint64_t (*fn)(struct chore *c));
 /* After chore_stop(). */
 void chore_destroy(struct chore *c);
-/* Due in `delay_ms`, unless it is waiting, running or stopped. */
+/* Due in `delay_ms`, which is not 0, unless it is waiting or stopped. While fn runs: so long after its
+ * end. */
 void chore_start(struct chore *c, uint64_t delay_ms);
 /* The same for a chore that waits already, too: its time is another one now. */
 void chore_restart(struct chore *c, uint64_t delay_ms);

@@ -14,7 +14,9 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/event/worker.c \
 	libglusterfs/event/worker.h
 
-check_PROGRAMS += libglusterfs/event/test-pump libglusterfs/event/test-timer libglusterfs/event/test-worker
+check_PROGRAMS += libglusterfs/event/test-chore libglusterfs/event/test-pump libglusterfs/event/test-timer libglusterfs/event/test-worker
+libglusterfs_event_test_chore_SOURCES = libglusterfs/event/test-chore.c
+libglusterfs_event_test_chore_LDADD = $(TEST_LIBS)
 libglusterfs_event_test_pump_SOURCES = libglusterfs/event/test-pump.c
 libglusterfs_event_test_pump_LDADD = $(TEST_LIBS)
 libglusterfs_event_test_timer_SOURCES = libglusterfs/event/test-timer.c
