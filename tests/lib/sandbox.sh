@@ -37,6 +37,8 @@ unset KILN_SANDBOX
 set -euo pipefail
 umask 022
 export LC_ALL=C.UTF-8
+# The programs of Debian's packages come first: a Python of another place in PATH may take ten times as long to start.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 
 sandbox_open() {
     T=$(mktemp -d /tmp/kiln-test.XXXXXX)

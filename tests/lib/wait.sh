@@ -2,20 +2,29 @@
 #
 # wait: for a condition instead of for a time.
 #
-#   wait_for SECONDS WHAT CMD...   runs CMD every 50 ms until it succeeds; fails, and says what it waited for,
-#                                  when it has not after SECONDS. A limit is for what will never happen: it costs nothing
-#                                  when all is well, so it is many times what a busy machine may need
+#   wait_for SECONDS WHAT CMD...   runs CMD until it succeeds, with a pause of 50 ms, or of twice the time that CMD
+#                                  took, between two runs: an expensive CMD (the gluster CLI) then takes a third of a core
+#                                  at most. After SECONDS the function fails and names WHAT. A limit is for a condition
+#                                  that never comes; a test that passes does not pay for a limit, so the limit is many
+#                                  times as long as a busy machine may need
 
 wait_for() {
-    local limit=$1 what=$2 deadline
+    local limit=$1 what=$2 deadline now begin pause
     shift 2
-    deadline=$((${EPOCHREALTIME/./} + limit * 1000000))
+    begin=${EPOCHREALTIME/./}
+    deadline=$((begin + limit * 1000000))
     until "$@" >/dev/null 2>&1; do
-        if [[ ${EPOCHREALTIME/./} -ge $deadline ]]; then
+        now=${EPOCHREALTIME/./}
+        if [[ $now -ge $deadline ]]; then
             echo "waited $limit s in vain for: $what" >&2
             return 1
         fi
-        sleep 0.05
+        pause=$((2 * (now - begin)))
+        ((pause >= 50000)) || pause=50000
+        ((pause <= 500000)) || pause=500000
+        printf -v pause '%d.%06d' $((pause / 1000000)) $((pause % 1000000))
+        sleep "$pause"
+        begin=${EPOCHREALTIME/./}
     done
 }
 
