@@ -10,6 +10,13 @@
  * tried first, then the state folder is written (state-dir.h), which is the moment when it counts, and a
  * failure takes back what was tried.
  *
+ *     kiln ──unix socket, HTTP──▶ verbs ──▶ volumes ──▶ brick-jobs ──▶ glusterfsd/bricks.c
+ *                                              │   └───▶ state-dir      a file per volume, replaced whole
+ *     client ──port 24007──▶ volfile-server ──▶ volfile-text            made on request from the volume
+ *
+ * A brick whose host was not given gets the address at which the client has reached the daemon, because a
+ * machine has many names and no name is right for every client.
+ *
  * Threads: operations are called by any thread that may call bricks.h (registered with RCU, not a worker);
  * the questions at the end by any thread. One mutex guards the list; a volume in it is never changed but
  * replaced, so that who reads does it under the mutex. It is not held over a system call or a brick's

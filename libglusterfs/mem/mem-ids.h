@@ -8,6 +8,36 @@
  * Here are the objects that operations use; all other pools take any number. Objects that are counted for a
  * brick come from mem_get_owner(), and mem_put_t() does right by them. The pool's library knows nothing of
  * this table: ids belong to whoever makes the pools of a process.
+ *
+ * The memory of each type of the daemon ("fixed": a pool with an id of this table; "counted": the object's
+ * header names its brick):
+ *   dict                    fixed, released with its arena. The first dozen pairs lie in the dict, further
+ *                           pairs on the arena; strings, bytes and iatts in the received record or on the
+ *                           arena
+ *   frame, call-stub        fixed; the call-stub is counted
+ *   call stack              part of its request; fixed for calls made inside the daemon
+ *   request                 fixed; it contains the call stack with call, reply, iatts and arena
+ *   call parked by io-threads   the `local` of its frame
+ *   call parked by locks    packed: a pool up to 512 bytes, malloc above; above 64 KiB the request stays
+ *   arena chunk             fixed, 4 KiB and 64 KiB; a single piece above 64 KiB is a malloc
+ *   lists of entries        the arena
+ *   iobuf                   fixed, five classes up to 1 MiB; malloc above
+ *   received batch, piece of a send queue     fixed
+ *   reserve for ENOMEM      static arrays: 32 receive and send buffers, 16 batches, 32 pieces, 32 calls
+ *                           (base/spare.h); their pages are untouched until the first use
+ *   durations of calls      a ring of 4 KiB for each thread, then the brick's histograms: a malloc on the
+ *                           first call of a fop, and 32 bytes or more for each power-of-two range in use
+ *   slowest calls           malloc, 2 KB with the first call of 0.1 ms or more, 6 KB for 16 calls
+ *   inode, dentry, fd       fixed, counted. The slots for contexts lie at the end of inode, fd and client
+ *   contexts of layers      pools of posix, locks, access-control and index, counted
+ *   lock, domain, waiter, removal   pools of features/locks, counted; short names and owners inline. Tree
+ *                           nodes are part of the locks (base/tree.h)
+ *   timer, job of a worker  part of the owner
+ *   log line                the stack of the logging thread; a static table counts repeats
+ *   connection, client      pools; sessions, identities and fd tables: a few mallocs for each connection
+ *   ACL of an object        malloc at the first look, kept with the object's context
+ *   groups of users         malloc, at most 1 MiB a brick; the list of one call lies on its arena
+ *   hash arrays, volfiles, options, graphs, layers     malloc at attach, reconfigure or growth
  */
 #ifndef KILN_MEM_IDS_H
 #define KILN_MEM_IDS_H

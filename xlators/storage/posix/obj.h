@@ -43,6 +43,11 @@
  *     obj remembers how many such renames there had been; if one is under way or was meanwhile, it waits
  *     for the end and tries again.
  *
+ * System calls of the everyday operations: a LOOKUP by name makes two if the inode is known or the name is
+ * missing, as many as with plain paths; a STAT of a directory makes one. Operations that make or remove
+ * names make as many as with plain paths, because they open the directory in any case. Operations on one
+ * directory (GETXATTR, XATTROP) make an open, a stat and a close more; OPEN makes a stat more.
+ *
  * thread: an obj belongs to one call. */
 #ifndef KILN_POSIX_OBJ_H
 #define KILN_POSIX_OBJ_H
