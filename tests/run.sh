@@ -13,8 +13,9 @@
 #   --asan, --tsan   with a build of its own under AddressSanitizer and UBSan, or ThreadSanitizer
 #   --stock          the end-to-end tests alone, with stock glusterfsd in kilnd's place: tests the tests
 #   --stock-version N
-#                    the scripts of tests/management and tests/mount alone (or those of --only), with the stock programs of
-#                    GlusterFS N.x: 11. They run in a Debian 13 that tests/lib/stock-root.sh makes once
+#                    run only the scripts in tests/access, cli, client, distribute, management, mount and replicate (or
+#                    those of --only), with the stock programs of GlusterFS N.x: 11. They run in a Debian 13 that
+#                    tests/lib/stock-root.sh makes once
 #
 # Unit tests are the programs of `make check`, counted check by check; end-to-end tests are the TAP scripts
 # tests/*/*.t, counted line by line. The last line is `N passed, N failed`; status 1 when anything failed.
@@ -52,7 +53,7 @@ for minutes in "${KILN_FUZZ_MINUTES:-0}" "${KILN_SOAK_MINUTES:-0}"; do
     minutes=${minutes%.*}
     seconds=$((seconds + 60 * ${minutes:-0}))
 done
-[[ -z $stock_version ]] || only=${only:-^tests/(management|mount)/}
+[[ -z $stock_version ]] || only=${only:-^tests/(access|cli|client|distribute|management|mount|replicate)/}
 only=${only:-.}
 export KILN_BUILD=$build_dir
 export ASAN_OPTIONS=${ASAN_OPTIONS:-exitcode=99:detect_leaks=1:strict_string_checks=1}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What a brick tells clients of changes that others make, byte by byte, for callbacks-of-changes-are-as-stocks.t: one line each.
+"""What a brick tells clients of changes that others make, byte by byte, for upcall-invalidations-match-stock.t: one line each.
 
     upcall_answers.py HOST PORT BRICK
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Questions about locks, permissions and the index, byte by byte, for locks-and-access-answer-as-stock.t: one line each.
+"""Questions about locks, permissions and the index, byte by byte, for locks-and-access-replies-match-stock.t: one line each.
 
     lock_answers.py HOST PORT BRICK
 

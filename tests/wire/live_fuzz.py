@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """Random sequences of all fops with plausible and hostile arguments, from several connections at once, to two bricks of one daemon. Only
-inside of tests/lib/own-root.sh; tests/wire/live-fuzz-long.t starts it.
+inside of tests/lib/own-root.sh; tests/wire/hostile-client-random-calls-leave-bricks-intact-long.t starts it.
 
     live_fuzz.py PORT BRICK OTHER-BRICK --minutes N [--seed S] [--processes N] [--names DIR]
     live_fuzz.py PORT BRICK OTHER-BRICK --look

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Matrices are as stock clients have left them on bricks: tests/mount/replica_work.py prints them. */
+/* Matrices are as stock clients have left them on bricks: tests/replicate/replica_work.py prints them. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>

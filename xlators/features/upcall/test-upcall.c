@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Who is told of what: the list of an object's watchers, and the layer over a storage that answers at once.
  * What a brick sends for each fop is compared with stock's by
- * tests/fops/callbacks-of-changes-are-as-stocks.t. */
+ * tests/fops/upcall-invalidations-match-stock.t. */
 #include "xlators/features/test-layers.h"
 #include "xlators/features/upcall/upcall.h"
 

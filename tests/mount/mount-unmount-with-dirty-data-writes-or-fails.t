@@ -76,7 +76,7 @@ on_both() {
 }
 
 no_marks() {
-    ! python3 "$tests_dir/mount/replica_work.py" marks "${bricks[@]}" | grep -v ' None'
+    ! python3 "$tests_dir/replicate/replica_work.py" marks "${bricks[@]}" | grep -v ' None'
 }
 
 # The kernel lets go of the process's hold first.

@@ -76,7 +76,7 @@ mount_end "$kiln"
 mount_kiln v "$kiln"
 for i in 1 2; do
     mkdir "$kiln/s$i"
-    t "a storm of renames ($i)" python3 "$here/matrix_work.py" storm "$kiln/s$i" "$kiln2/s$i"
+    t "a storm of renames ($i)" python3 "$tests_dir/mount/matrix_work.py" storm "$kiln/s$i" "$kiln2/s$i"
     rm -r "$kiln/s$i"
     t_not "nothing is left of it" test -e "$stock/s$i"
 done

@@ -5,7 +5,7 @@
 # with the capabilities that the container file names and no other: what clients do with owners, devices, modes and xattrs works,
 # the volume is there again after a restart, and a stop ends kilnd in order.
 #
-#   KILN_DEBS=DIR tests/packages/kilnd-in-a-container-long.t
+#   KILN_DEBS=DIR tests/packages/packages-container-serves-a-volume-long.t
 #
 # DIR has the packages (dpkg-buildpackage -us -uc -b leaves them beside the tree). Needs root, the archive's mirror and
 # `extras/install-deps.sh package`. The base image is made by mmdebstrap, so that no registry is asked; KILN_BASE=FILE.tar takes one that

@@ -9,7 +9,7 @@
 
 [[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
 
-here=$tests_dir/mount
+here=$tests_dir/distribute
 no_cache=(--attribute-timeout=0 --entry-timeout=0)
 steps=${KILN_STEPS:-350}
 

@@ -4,7 +4,7 @@
 # The first two commands of README's "Try it" in a bare Debian 12, as root, from a fresh clone: the quick start serves and mounts a
 # volume and takes it down again, and all tests pass.
 #
-#   tests/packages/readme-commands-in-a-bare-debian-long.t
+#   tests/packages/packages-readme-commands-work-on-bare-debian-long.t
 #
 # Needs root, the archive's mirror and `extras/install-deps.sh package`. KILN_BASE=FILE.tar is the bare Debian, which is made there
 # when it is missing. KILN_README_ONLY=REGEX: tests/run.sh runs only those scripts. The commit that is checked out is what is tested.

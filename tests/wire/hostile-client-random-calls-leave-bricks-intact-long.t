@@ -4,7 +4,7 @@
 # Random calls of several hostile clients at two bricks: nobody else notices, nothing is left behind, nothing outside of the bricks is
 # touched.
 #
-#   live-fuzz-long.t [--minutes N] [--seed S] [--processes N]      also KILN_FUZZ_MINUTES
+#   hostile-client-random-calls-leave-bricks-intact-long.t [--minutes N] [--seed S] [--processes N]      also KILN_FUZZ_MINUTES
 #
 # The bricks belong to two volumes of one daemon. In both the trash keeps removed files, upcall watches all inodes, and the brick asks
 # the name service for the groups of each caller (manage-gids). Volume v has WORM for single files, volume w for the whole volume.

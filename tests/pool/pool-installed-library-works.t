@@ -4,7 +4,7 @@
 # A program outside the tree, built with pkg-config against an installed copy of libkiln-mempool, works in each mode,
 # under each allocator, under ASan and under valgrind.
 #
-#   tests/pool/installed-library-works.t [BUILD-DIRECTORY]
+#   tests/pool/pool-installed-library-works.t [BUILD-DIRECTORY]
 #
 # Installs into a temporary directory from a configured build (default: $KILN_BUILD, or build/ of this tree). TAP output.
 

@@ -72,7 +72,7 @@ for layout in 1x1 2x1 1x2; do
     mkdir "$dir"
     volume_new "$vol" "$layout"
     volume_start "$vol"
-    python3 -B "$tests_dir/mount/hostile_brick.py" "${daemon_port[$(volume_daemons "$vol")]}" "$T/$vol.proxy" --seed 7 --by "$dir" >"$T/log/proxy$layout" 2>&1 &
+    python3 -B "$tests_dir/client/hostile_brick.py" "${daemon_port[$(volume_daemons "$vol")]}" "$T/$vol.proxy" --seed 7 --by "$dir" >"$T/log/proxy$layout" 2>&1 &
     proxy=$!
     wait_for 60 "the brick that lies" test -s "$T/$vol.proxy"
     mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0 --negative-timeout=0

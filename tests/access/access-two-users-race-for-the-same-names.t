@@ -17,7 +17,7 @@ for user in alice bob; do
 done
 mkdir -m 1777 "$T/alice/d"
 chmod 1777 "$T/alice/d"
-python3 "$tests_dir/mount/names_race.py" "$T/alice/d" "$T/bob/d" "$count" >"$T/races"
+python3 "$tests_dir/access/names_race.py" "$T/alice/d" "$T/bob/d" "$count" >"$T/races"
 is $? 0 "the races are run to their end"
 for kind in create rename unlink; do
     read -r _ alices stolen status < <(grep "^$kind " "$T/races")

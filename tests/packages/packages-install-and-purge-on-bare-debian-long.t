@@ -5,7 +5,7 @@
 # by both clients, written while kilnd is restarted, kilnd is brought back by its watchdog, logs are rotated, the machine boots
 # again and mounts what its fstab has, and purging leaves bricks alone.
 #
-#   tests/packages/packages-in-a-bare-debian-long.t
+#   tests/packages/packages-install-and-purge-on-bare-debian-long.t
 #
 # Needs root, the archive's mirror and `extras/install-deps.sh package`. KILN_DEBS=DIR takes packages that were built before,
 # KILN_BASE=FILE.tar the bare Debian, which is made there when it is missing. TAP output. Everything is below one folder of

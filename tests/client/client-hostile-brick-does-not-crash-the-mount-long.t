@@ -4,7 +4,7 @@
 # The bricks of a kiln-mount lie, in answers of every kind and in callbacks: the mount lives, and when they have stopped
 # lying it answers, ends well, and has not kept what it owned. With --asan or --tsan (tests/run.sh) a sanitizer watches.
 #
-#   a-hostile-brick-does-not-end-a-mount-long.t [SECONDS [SEED]]      of each layout; also KILN_FUZZ_MINUTES, of both together
+#   client-hostile-brick-does-not-crash-the-mount-long.t [SECONDS [SEED]]      of each layout; also KILN_FUZZ_MINUTES, of both together
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -25,7 +25,7 @@ volume_specs() {
 proxy_start() {
     local vol=$1 daemon
     daemon=$(volume_daemons "$vol")
-    python3 -B "$tests_dir/mount/hostile_brick.py" "${daemon_port[$daemon]}" "$T/$vol.proxy" --seed "$seed" >"$T/log/proxy-$vol" &
+    python3 -B "$tests_dir/client/hostile_brick.py" "${daemon_port[$daemon]}" "$T/$vol.proxy" --seed "$seed" >"$T/log/proxy-$vol" &
     proxy=$!
     wait_for 60 "the brick that lies" test -s "$T/$vol.proxy"
 }
@@ -33,7 +33,7 @@ proxy_start() {
 work() {
     local number pids=() failed=0
     for number in 1 2 3; do
-        timeout -k 5 $((seconds + 200)) python3 -B "$tests_dir/mount/hostile_work.py" "$1" "$seconds" $((seed + number)) >"$T/log/work-$number" 2>&1 &
+        timeout -k 5 $((seconds + 200)) python3 -B "$tests_dir/client/hostile_work.py" "$1" "$seconds" $((seed + number)) >"$T/log/work-$number" 2>&1 &
         pids+=($!)
     done
     for number in "${pids[@]}"; do

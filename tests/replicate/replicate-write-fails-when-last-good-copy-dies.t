@@ -12,11 +12,11 @@
 data="write fsync close truncate fallocate" attributes="chmod chown utime setxattr" names="create mkdir unlink rename"
 
 one() {
-    timeout 100 python3 "$tests_dir/mount/one_change.py" "$@"
+    timeout 100 python3 "$tests_dir/replicate/one_change.py" "$@"
 }
 
 marks_of() {
-    python3 "$tests_dir/mount/replica_work.py" marks "$@"
+    python3 "$tests_dir/replicate/replica_work.py" marks "$@"
 }
 
 daemon_of() {

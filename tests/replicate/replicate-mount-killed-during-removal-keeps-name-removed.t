@@ -20,7 +20,7 @@ daemon_of() {
 dies_in_a_change() {
     local pid=${mount_pid[$mnt]} change hold
     rm -f "$T/held" "$T/release"
-    python3 "$tests_dir/faults/hold_open.py" "${bricks[0]}/d" half "$T/held" "$T/release" >"$T/hold.out" &
+    python3 "$tests_dir/replicate/hold_open.py" "${bricks[0]}/d" half "$T/held" "$T/release" >"$T/hold.out" &
     hold=$!
     wait_for 60 "the open to be watched" grep -q ready "$T/hold.out"
     touch "$mnt/d/half" 2>/dev/null &

@@ -23,7 +23,7 @@ has_done() {
 
 # One line an object, without the counters that are zero; of an arbiter's copy and of those beside it, without size and contents.
 tree_of() {
-    python3 "$here/brick_trees.py" --no-names "${bricks[@]}" | grep "^$1 \|^NO " | grep -v '^[0-9]* /\.glusterfs-anonymous' |
+    python3 "$tests_dir/distribute/brick_trees.py" --no-names "${bricks[@]}" | grep "^$1 \|^NO " | grep -v '^[0-9]* /\.glusterfs-anonymous' |
         sed -E 's/^[0-9]+ //; :again; s/ trusted\.afr\.[^ =]*=0*( |$)/ /; t again; s/ +$//' |
         if [[ -n $arbiter ]]; then awk '{ $4 = "-"; $7 = "-"; print }'; else cat; fi
 }

@@ -1,5 +1,0 @@
-#!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-#
-# As hundreds-of-bricks-come-by-attach.t, with 4,000: time, memory and descriptors of a brick are printed.
-KILN_BRICKS=4000 exec "$(dirname "$0")/hundreds-of-bricks-come-by-attach.t"
