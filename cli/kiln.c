@@ -15,7 +15,8 @@ struct kiln_options kiln_options = {.socket = FRONT_SOCKET};
 
 /* ---- help ------------------------------------------------------------------------------------ */
 
-/* Those about mounts and kiln itself stand alone; the others may have the word volume before them. */
+/* Verbs about mounts and about kiln itself have no prefix. All other verbs accept the word "volume" before
+ * them. */
 static const char *
 prefix_of(const struct verb *v)
 {
@@ -33,15 +34,15 @@ static void
 help_all(FILE *f)
 {
     fprintf(f, "Usage: kiln [--json] [--yes] [--socket=FILE] VERB [ARGUMENT...]\n"
-               "The volumes that a kilnd on this machine keeps itself (kilnd --state).\n\n");
+               "Manages the volumes of a kilnd --state on this machine.\n\n");
     for (const struct verb *v = verbs; v->name; v++)
         fprintf(f, "  kiln %s%s %s\n        %s\n", prefix_of(v), v->name, v->args, v->text);
-    fprintf(f, "  kiln help [VERB]\n        This, or more about one of them\n\n"
-               "  --json          answers and errors as JSON\n"
-               "  --yes           do not ask back\n"
-               "  --socket=FILE   kilnd's management socket (default " FRONT_SOCKET ", or $KILN_SOCKET)\n"
-               "  --version\n\n"
-               "Exit status: 0 done, 1 refused, 2 a wrong command line, 3 kilnd does not answer.\n");
+    fprintf(f, "  kiln help [VERB]\n        Print this list, or the usage of VERB\n\n"
+               "  --json          print answers and errors as JSON\n"
+               "  --yes           do not ask for confirmation\n"
+               "  --socket=FILE   management socket of kilnd (default $KILN_SOCKET, else " FRONT_SOCKET ")\n"
+               "  --version       print the version\n\n"
+               "Exit status: 0 done, 1 refused, 2 wrong command line, 3 kilnd does not answer.\n");
 }
 
 static void
@@ -78,29 +79,30 @@ find_verb(const char *word)
 }
 
 #define MOVED_BY_HAND                                                                                        \
-    "what is to spread is moved by hand: folders made after add-brick use all bricks,\n"                     \
-    "            those that were there keep to theirs",                                                      \
-        "cp -a DIR NEW && mv -T DIR OLD && mv -T NEW DIR   # in a mount, while nobody writes there"
+    "data copied by hand: folders that are created after add-brick use all bricks,\n"                        \
+    "            existing folders keep their layout",                                                        \
+        "cp -a DIR NEW && mv -T DIR OLD && mv -T NEW DIR   # in a mount, without writers in DIR"
 
-/* What gluster has, and people look for. */
+/* Commands of gluster that Kiln does not have, with an alternative for the error message. */
 static const struct unbuilt {
     const char *word, *expected, *type;
 } unbuilt[] = {
     {"rebalance", MOVED_BY_HAND},
     {"fix-layout", MOVED_BY_HAND},
-    {"bitrot", "file systems that keep checksums, or none", NULL},
-    {"snapshot", "snapshots of the bricks' file systems, below stopped volumes", NULL},
-    {"geo-replication", "another way to copy a mount, as rsync", NULL},
-    {"peer", "the folders of one machine; for several run the bricks under a stock glusterd",
+    {"bitrot", "bricks on a file system with checksums, such as btrfs or zfs", NULL},
+    {"snapshot", "snapshots of the file systems of the bricks while the volume is stopped", NULL},
+    {"geo-replication", "another tool that copies a mount, such as rsync", NULL},
+    {"peer", "the folders of one machine; for several machines run the bricks under a stock glusterd",
      "extras/use-kiln.sh on"},
-    {"pool", "the folders of one machine; for several run the bricks under a stock glusterd",
+    {"pool", "the folders of one machine; for several machines run the bricks under a stock glusterd",
      "extras/use-kiln.sh on"},
-    {"sync", "the folders of one machine: there is nobody to fetch volumes from", NULL},
-    {"log", "kilnd's log: its file may be moved away, and is opened anew on SIGHUP",
+    {"sync", "the folders of one machine: no other node has volumes to fetch", NULL},
+    {"log", "logrotate on the log of kilnd; kilnd reopens the file on SIGHUP",
      "systemctl reload kilnd"},
 };
 
-/* How many letters of one must be changed, added or left out to get the other; `b` has less than 32. */
+/* The edit distance: the least number of letters to change, add or remove to get from `a` to `b`. `b` has
+ * less than 32 letters. */
 static unsigned
 letters_between(const char *a, const char *b)
 {
@@ -122,12 +124,13 @@ letters_between(const char *a, const char *b)
     return row[len];
 }
 
-/* NULL: none is near. */
+/* Returns NULL if no verb is similar. */
 static const char *
 nearest_verb(const char *word)
 {
     const char *nearest = NULL;
-    unsigned least = strlen(word) < 5 ? 2 : 3; /* of a short word more than one letter is another word */
+    /* in a short word a second change already makes another word */
+    unsigned least = strlen(word) < 5 ? 2 : 3;
 
     for (const struct verb *v = verbs; v->name; v++) {
         unsigned letters = letters_between(word, v->name);
@@ -144,7 +147,7 @@ static int
 unknown_verb(const char *word)
 {
     const char *nearest = nearest_verb(word);
-    char expected[64] = "one of the verbs of kiln help";
+    char expected[64] = "a verb that kiln help lists";
 
     if (nearest)
         snprintf(expected, sizeof expected, "did you mean %s?", nearest);
@@ -152,7 +155,7 @@ unknown_verb(const char *word)
         if (strcmp(word, unbuilt[i].word) == 0)
             return refuse(KILN_REFUSED, unbuilt[i].expected, unbuilt[i].type, "%s is not built", word);
     }
-    return refuse(KILN_USAGE, expected, "kiln help", "there is no verb '%s'", word);
+    return refuse(KILN_USAGE, expected, "kiln help", "unknown verb '%s'", word);
 }
 
 static int
@@ -173,7 +176,7 @@ help(int argc, char **argv)
 }
 
 static int
-run_verb(const struct verb *v, int argc, char **argv)
+verb_run(const struct verb *v, int argc, char **argv)
 {
     if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "help") == 0)) {
         help_one(stdout, v);
@@ -201,12 +204,12 @@ run_words(int argc, char **argv)
         return help(argc - 1, argv + 1);
     const struct verb *v = find_verb(argv[0]);
 
-    return v ? run_verb(v, argc - 1, argv + 1) : unknown_verb(argv[0]);
+    return v ? verb_run(v, argc - 1, argv + 1) : unknown_verb(argv[0]);
 }
 
 /* ---- main ------------------------------------------------------------------------------------ */
 
-/* --json is taken wherever it stands: whoever adds it to a line adds it at its end. */
+/* Accepts --json at any place, because users append it to a complete command line. */
 static int
 take_json(int argc, char **argv)
 {
@@ -250,7 +253,7 @@ main(int argc, char **argv)
         case 'V':
             printf("kiln " PACKAGE_VERSION "\n");
             return KILN_DONE;
-        default: /* getopt(3) has said which one is wrong */
+        default: /* getopt(3) has printed the wrong option */
             fprintf(stderr, "  try:      kiln help\n");
             return KILN_USAGE;
         }

@@ -4,109 +4,110 @@
 #include "cli/kiln.h"
 
 const struct verb verbs[] = {
-    {"create", "NAME [replica N [arbiter 1]] [HOST:]PATH... [size SIZE]", "Make a volume of these folders",
-     "Each folder must be empty, or missing in a folder that is there; it is made then.\n"
-     "replica N: each N folders, in this order, hold the same files. replica 3 arbiter 1: the third of each "
-     "three\n"
-     "holds names and counters only. HOST is a name of this machine; without it clients use the address at "
-     "which\n"
-     "they have found kilnd. size: the limit of the volume, as for kiln limit.",
+    {"create", "NAME [replica N [arbiter 1]] [HOST:]PATH... [size SIZE]", "Create a volume of these folders",
+     "Each folder must be empty, or missing in an existing folder; kilnd then creates it.\n"
+     "replica N: each group of N folders, in this order, holds the same files.\n"
+     "replica 3 arbiter 1: the third folder of each group holds names and counters only.\n"
+     "HOST is a name of this machine. Without HOST clients use the address at which they reached kilnd.\n"
+     "size: the limit of the volume, as for kiln volume limit.",
      2, -1, volume_create},
     {"start", "NAME [force]", "Serve a volume, now and after each start of kilnd",
-     "force: go on without bricks that do not start; of a volume that is started, try those again.", 1, 2,
-     volume_start},
-    {"stop", "NAME", "Serve it no more", NULL, 1, 1, volume_stop},
-    {"delete", "NAME", "Forget a volume that is stopped",
-     "The folders of its bricks stay as they are, with the files.", 1, 1, volume_delete},
-    {"info", "[NAME]", "What volumes are: bricks, options", NULL, 0, 1, volume_info},
-    {"list", "", "The names of the volumes", NULL, 0, 0, volume_list},
-    {"status", "[NAME]", "Which bricks are served, and where", NULL, 0, 1, volume_status},
+     "force: start although some bricks cannot start; on a started volume, retry the bricks that are "
+     "offline.",
+     1, 2, volume_start},
+    {"stop", "NAME", "Stop serving a volume", NULL, 1, 1, volume_stop},
+    {"delete", "NAME", "Delete the definition of a stopped volume",
+     "The folders of the bricks keep their files.", 1, 1, volume_delete},
+    {"info", "[NAME]", "Show type, bricks and options of volumes", NULL, 0, 1, volume_info},
+    {"list", "", "List the names of all volumes", NULL, 0, 0, volume_list},
+    {"status", "[NAME]", "Show which bricks are online, and their port", NULL, 0, 1, volume_status},
     {"heal", "NAME [full | info [summary|split-brain] | statistics]",
-     "Heal what bricks have missed, or show it",
-     "The self-heal daemon looks for itself every ten minutes, and when a brick comes. Without a word: at\n"
-     "once, what the bricks know that others have missed. full: every file of the volume is compared.\n"
-     "info: what bricks have missed. statistics: when the daemon has looked, and what it has done.",
+     "Start a heal, or show pending and finished heals",
+     "The self-heal daemon checks the bricks every ten minutes and when a brick returns. heal without a "
+     "word\n"
+     "makes it heal the entries of the bricks' indices now. full: compare every file of the volume.\n"
+     "info: show pending entries. statistics: show runs of the self-heal daemon and their results.",
      1, 3, volume_heal},
-    {"check", "NAME", "Whether the bricks of a stopped volume are whole",
-     "Each object must have a gfid, and a handle that leads to it. Reads only. The exit status is 1 when one "
-     "has not.",
+    {"check", "NAME", "Check the bricks of a stopped volume",
+     "Each file and folder must have a gfid, and a gfid handle that leads to it. The check only reads.\n"
+     "The exit status is 1 if a brick has a fault.",
      1, 1, volume_check},
-    {"profile", "NAME [start|stop|info|slow]", "What bricks have done, and how long it took",
-     "Figures are always kept: start and stop set diagnostics.latency-measurement and "
-     "diagnostics.count-fop-hits, for "
-     "gluster's\nwords and for clients. Without a word, and with info: the figures since the bricks were "
-     "attached.\n"
-     "slow: the slowest calls of each brick in the last ten minutes, and what their time went to: in the\n"
-     "worker, being read or behind others that came with it, in the brick's queue, behind locks, in the\n"
-     "disk (and all else), and until the reply had left.",
+    {"profile", "NAME [start|stop|info|slow]", "Show calls and latencies of each brick",
+     "kilnd always collects the figures. start and stop only set diagnostics.latency-measurement and\n"
+     "diagnostics.count-fop-hits, for compatibility with gluster. Without a word, and with info: the "
+     "figures\n"
+     "since the start of the bricks. slow: the slowest calls of each brick in the last ten minutes, and the\n"
+     "time that each spent with the worker (reading, or behind calls that arrived with it), in the queue of\n"
+     "the brick, behind locks, at the disk (and everything else), and until its reply was sent.",
      1, 2, volume_profile},
-    {"set", "NAME KEY VALUE [KEY VALUE]...", "Set options; mounted clients take them over",
-     "All of them are set, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
-    {"get", "NAME KEY|all", "The value of an option that counts", NULL, 2, 2, volume_get},
-    {"reset", "NAME [KEY|all]", "Take options back to their defaults", NULL, 1, 2, volume_reset},
-    {"limit", "NAME SIZE|none", "Limit what all files of a volume may use",
-     "SIZE is bytes, or as 500M, 10G, 2T. Writes beyond it fail with EDQUOT; df on a mount shows limit and "
-     "usage.\n"
-     "Files of before count, too. kiln status shows both.",
+    {"set", "NAME KEY VALUE [KEY VALUE]...", "Set options; mounted clients apply them",
+     "kilnd sets all of them, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
+    {"get", "NAME KEY|all", "Show the effective value of an option", NULL, 2, 2, volume_get},
+    {"reset", "NAME [KEY|all]", "Return options to their defaults", NULL, 1, 2, volume_reset},
+    {"limit", "NAME SIZE|none", "Limit the bytes that all files of a volume use",
+     "SIZE is a number of bytes, or has a unit: 500M, 10G, 2T. Writes beyond the limit fail with EDQUOT.\n"
+     "df on a mount and kiln volume status show limit and usage. Existing files count too.",
      2, 2, volume_limit},
-    {"quota", "NAME [list | set PATH SIZE | remove PATH]", "Limits of folders",
-     "PATH is from the volume's root. Files in the folder count for the folder alone, and not for the "
-     "volume or\n"
-     "the folder around it. remove takes the limit away; the usage is counted on.",
+    {"quota", "NAME [list | set PATH SIZE | remove PATH]", "Manage limits of folders",
+     "PATH starts at the root of the volume. Files in the folder count for the folder only, not for the "
+     "volume\n"
+     "or an outer folder that has a limit. remove removes the limit; kilnd keeps counting the usage.",
      1, 4, volume_quota},
-    {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume here", NULL, 2, 4, mount_volume},
-    {"umount", "DIR", "Unmount it", NULL, 1, 1, umount_volume},
-    {"clear-locks", "NAME PATH kind blocked|granted|all inode|entry|posix [RANGE]",
-     "Take locks of a file away",
-     "PATH is from the volume's root. RANGE is WHENCE,START-LENGTH, of entry locks a name. Who waited is "
-     "refused; who "
-     "held one\ndoes not hear of it.",
+    {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume on this machine", NULL, 2, 4, mount_volume},
+    {"umount", "DIR", "Unmount a volume", NULL, 1, 1, umount_volume},
+    {"clear-locks", "NAME PATH kind blocked|granted|all inode|entry|posix [RANGE]", "Remove locks of a file",
+     "PATH starts at the root of the volume. RANGE is WHENCE,START-LENGTH, or for entry locks a name.\n"
+     "Waiting requests fail; the holder of a removed lock gets no notice.",
      5, 6, volume_clear_locks},
-    {"statedump", "", "Have kilnd write down what it holds", NULL, 0, 0, statedump},
-    {"add-brick", "NAME [replica N [arbiter 1]] [HOST:]PATH...", "Give a volume more bricks",
-     "Folders as for create: further sets, or with replica N more copies of each file, the first for the\n"
-     "first set. New folders use new sets at once, old ones keep their places. New copies are healed.",
+    {"statedump", "", "Make kilnd write a statedump", NULL, 0, 0, statedump},
+    {"add-brick", "NAME [replica N [arbiter 1]] [HOST:]PATH...", "Add bricks to a volume",
+     "Folders as for create. They form additional sets or, with replica N, additional copies of each set; "
+     "the\n"
+     "first copy goes to the first set. New folders use new sets at once, existing folders keep their "
+     "layout.\n"
+     "The self-heal daemon fills new copies.",
      2, -1, volume_add_brick},
-    {"remove-brick", "NAME [replica N] BRICK...", "Take bricks from a volume, if no data would have to move",
-     "Sets without files, or with replica N a copy of each set, when the copies are equal. The folders stay.",
+    {"remove-brick", "NAME [replica N] BRICK...", "Remove bricks, if no data would have to move",
+     "Removes sets without files or, with replica N, copies of each set while the remaining copies are\n"
+     "complete. The folders keep their files.",
      2, -1, volume_remove_brick},
-    {"replace-brick", "NAME BRICK [HOST:]PATH [commit force]",
-     "Have another folder take the place of a brick",
-     "Of a replicated volume that is started. The new brick is healed from the others of its set.", 3, 5,
-     volume_replace_brick},
-    {"reset-brick", "NAME BRICK start | NAME BRICK BRICK commit [force]", "Use a brick's path for a new disk",
-     "start: the brick is served no more. commit: its folder, which is empty or missing now, is a new\n"
-     "brick and is healed from the others of its set.",
+    {"replace-brick", "NAME BRICK [HOST:]PATH [commit force]", "Replace a brick by a new folder",
+     "The volume must be replicated and started. The self-heal daemon fills the new brick from its set.", 3,
+     5, volume_replace_brick},
+    {"reset-brick", "NAME BRICK start | NAME BRICK BRICK commit [force]",
+     "Replace the disk of a brick and keep its path",
+     "start: take the brick offline. commit: make a brick of its folder, which must be empty or missing; "
+     "the\n"
+     "self-heal daemon fills it from the other bricks of its set.",
      3, 5, volume_reset_brick},
-    {"bench", "NAME [SECONDS]", "What a volume does here, beside a bare folder",
-     "Small files, 4 KiB and 128 KiB, one call at a time, each for SECONDS (2): by a mount of its own, with\n"
-     "kiln-mount where it is installed, and in a folder beside the first brick. Both need up to\n"
-     "512 MiB, which are freed again.",
+    {"bench", "NAME [SECONDS]", "Measure a volume on this machine, and a plain folder for comparison",
+     "Small files, and blocks of 4 KiB and 128 KiB, one call at a time, each for SECONDS (2). kiln mounts "
+     "the\n"
+     "volume for this, with kiln-mount if it is installed, and compares with a folder beside the first "
+     "brick.\n"
+     "Each of the two needs up to 512 MiB, which kiln frees again.",
      1, 2, bench},
-    {"top", "[--once]", "What bricks, operations and clients do now",
-     "Each second anew, in a terminal; b, f, c, w: bricks, operations, clients, the slowest calls; s, r: "
-     "sorted\n"
-     "by; q: the end. "
-     "--once: the figures of one second, and done; so it is with --json.",
+    {"top", "[--once]", "Show the load of bricks, operations and clients",
+     "Refreshes every second. Keys: b, f, c, w, n select bricks, operations, clients, slowest calls, "
+     "missing\n"
+     "features; s sorts by the next column, r reverses the order, q quits.\n"
+     "--once or --json: print the figures of one second and exit.",
      0, -1, top},
     {"pools", "[mount DIR] [set OPTION VALUE | trim [soft|hard]]",
-     "Memory pools: figures, options, and memory given back now",
-     "Of kilnd, or with mount DIR of the kiln-mount that serves DIR. Options: sweep (the period N of the "
-     "sweeper,\n"
-     "as 10s; memory that was idle for 2N is given back), release drop|keep (empty spans), cap (bytes "
-     "cached, as "
-     "64M),\n"
-     "stacks age|drop|keep (those of coroutines). They last until the process ends; --pool-option sets them "
-     "at\n"
-     "its start. trim soft: all that is cached goes; hard: also free pages between live objects, and what "
-     "malloc\n"
-     "keeps.",
+     "Show memory pools, change their options, or return memory now",
+     "The pools of kilnd, or with mount DIR those of the kiln-mount that serves DIR. Options: sweep (period "
+     "of\n"
+     "the sweeper, as 10s; memory that is idle for two periods returns to the system), release drop|keep\n"
+     "(empty spans), cap (bound of cached bytes, as 64M), stacks age|drop|keep (coroutine stacks). They "
+     "last\n"
+     "until the process ends; --pool-option sets them at its start. trim soft: return all cached objects;\n"
+     "hard: also free pages between objects in use, and free memory of malloc.",
      0, 6, pools},
-    {"explain", "FILE", "What a statedump means: what waits on what, where memory is",
-     "FILE is what kiln statedump has had written, or an answer of /statedump.json; - is standard input.\n"
-     "kilnd is not asked.",
+    {"explain", "FILE", "Explain a statedump: waiting calls, locks, use of memory",
+     "FILE is a file that kiln statedump wrote, or an answer of /statedump.json; - is standard input.\n"
+     "The verb needs no kilnd.",
      1, 1, explain},
-    {"completion", "bash|zsh", "Print a script that completes kiln's words",
+    {"completion", "bash|zsh", "Print a script for command completion in the shell",
      "For bash: kiln completion bash >/etc/bash_completion.d/kiln", 1, 1, completion},
     {0},
 };

@@ -38,54 +38,55 @@ enum {
 };
 
 static const struct argp_option table[] = {
-    {"volfile", 'f', "FILE", 0, "A brick's volfile; may be given again for further bricks", 0},
+    {"volfile", 'f', "FILE", 0, "Volfile of a brick; repeat for more bricks", 0},
     {"brick-name", KEY_BRICK_NAME, "PATH", 0,
      "Name of the brick of the n-th volfile (default: the volfile's own)", 0},
     {"brick-port", KEY_BRICK_PORT, "PORT", 0,
-     "TCP port; 0: any that is free (default: the volfile's, else 49152)", 0},
-    {"port-file", KEY_PORT_FILE, "FILE", 0, "Where to write the port once it is listening", 0},
+     "TCP port; 0: any free port (default: the volfile's, else 49152)", 0},
+    {"port-file", KEY_PORT_FILE, "FILE", 0, "Write the port to FILE once kilnd listens", 0},
     {"socket-file", 'S', "FILE", 0,
-     "The unix socket where glusterd asks: attach, terminate, status, profile, top, barrier", 0},
-    {"volfile-server", 's', "HOST", 0, "Get the volfile from the glusterd of this host, and its changes", 0},
-    {"volfile-id", KEY_VOLFILE_ID, "ID", 0, "... the one of this name", 0},
-    {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "... at this port (default: 24007)", 0},
+     "Unix socket for requests of glusterd: attach, terminate, status, profile, top, barrier", 0},
+    {"volfile-server", 's', "HOST", 0, "Fetch the volfile from the glusterd of HOST, and follow its changes",
+     0},
+    {"volfile-id", KEY_VOLFILE_ID, "ID", 0, "Name of the volfile at that glusterd", 0},
+    {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "Port of that glusterd (default: 24007)", 0},
     {"volfile-server-transport", KEY_SERVER_TRANSPORT, "WORD", 0,
-     "... by socket (default), or by unix: then HOST is a path", 0},
+     "Transport to that glusterd: socket (default), or unix; with unix, HOST is a path", 0},
     {"log-file", 'l', "FILE", 0,
      "Log to FILE (default: stderr, in the background " DAEMON_LOG_DIR "/kilnd.log)", 0},
     {"log-level", 'L', "LEVEL", 0, "CRITICAL, ERROR, WARNING, INFO (default), DEBUG or TRACE", 0},
-    {"pid-file", 'p', "FILE", 0, "Where to write the process id", 0},
+    {"pid-file", 'p', "FILE", 0, "Write the process id to FILE and keep FILE locked", 0},
     {"no-daemon", 'N', NULL, 0, "Stay in the foreground", 0},
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0,
-     "Where SIGUSR1 writes statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
+     "Folder for statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
     {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,
-     "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; may be given again. kiln pools "
-     "changes "
-     "them while kilnd runs",
+     "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; repeat for more. kiln pools "
+     "changes them while kilnd runs",
      0},
     {"state", KEY_STATE, "DIR", OPTION_ARG_OPTIONAL,
-     "Keep volumes in this folder (default: " STATE_DIR_DEFAULT
-     ") and serve them, without a glusterd: kiln(8) makes them",
+     "Keep the definitions of volumes in DIR (default: " STATE_DIR_DEFAULT
+     ") and serve these volumes without a glusterd; kiln(8) creates them",
      0},
-    {"port", KEY_VOLFILE_PORT, "PORT", 0, "... clients ask for volfiles at this port (default: 24007)", 0},
+    {"port", KEY_VOLFILE_PORT, "PORT", 0,
+     "Port for volfile requests of clients (default: 24007), with --state", 0},
     {"management-socket", KEY_MANAGEMENT, "FILE", 0,
-     "Answer questions over HTTP on this unix socket, which root alone may open (default: none, "
+     "Answer HTTP requests on this unix socket, which only root and kilnd's user may open (default: none, "
      "with --state " FRONT_SOCKET ")",
      0},
     {"metrics-address", KEY_METRICS, "HOST:PORT", 0,
-     "Answer /metrics, /healthz and /readyz over HTTP to whoever reaches this address (default: none)", 0},
-    {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the volumes whose name matches",
+     "Answer /metrics, /healthz and /readyz over HTTP at this address, without a password (default: none)",
      0},
+    {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the layers whose names match", 0},
     {"strict-features", KEY_STRICT, NULL, 0,
-     "Refuse a brick whose volume asks for a feature that is not built (default: serve without it and log an "
-     "error; $KILND_STRICT_FEATURES set to 1 is the same as this option)",
+     "Refuse a brick whose volume needs a feature that is not built (default: serve the brick without the "
+     "feature and log an error). KILND_STRICT_FEATURES=1 in the environment has the same effect",
      0},
-    {"process-name", KEY_PROCESS_NAME, "NAME", 0, "What this process is: brick is all it can be", 0},
-    {"debug", KEY_DEBUG, NULL, 0, "Foreground, log level DEBUG, log to stderr", 0},
-    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL,
-     "TLS to glusterd: is not built, so it must be off", 0},
-    /* Of stock's; they mean nothing here, and the log says so. */
+    {"process-name", KEY_PROCESS_NAME, "NAME", 0, "Role of the process: only brick is accepted", 0},
+    {"debug", KEY_DEBUG, NULL, 0, "Stay in the foreground, log level DEBUG, log to stderr", 0},
+    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL, "TLS to glusterd is not built: BOOL must be off",
+     0},
+    /* Options of the stock brick process. kilnd ignores them and logs a line. */
     {"brick-mux", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
     {"localtime-logging", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
     {"mem-accounting", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
@@ -114,7 +115,8 @@ parse_port(struct argp_state *state, const char *text)
     return (int)port;
 }
 
-/* argp says which key, not which word it was: that stands before the argument, or is the word itself. */
+/* Remembers the name of an ignored option. argp passes the key, not the word of the command line: the word is
+ * the previous one, or the one before if the option has a separate argument. */
 static void
 note_ignored(struct kilnd_options *o, const struct argp_state *state)
 {
@@ -123,7 +125,8 @@ note_ignored(struct kilnd_options *o, const struct argp_state *state)
     if (strncmp(word, "--", 2) != 0 && state->next >= 2)
         word = state->argv[state->next - 2];
     if (strcmp(word, "--brick-mux") != 0 && o->ignored_count < sizeof o->ignored / sizeof o->ignored[0])
-        o->ignored[o->ignored_count++] = word; /* any process takes more bricks: that one asks for nothing */
+        /* every kilnd multiplexes bricks, so --brick-mux needs no warning */
+        o->ignored[o->ignored_count++] = word;
 }
 
 static void
@@ -135,7 +138,7 @@ check_secure(struct argp_state *state, const char *text)
         if (strcasecmp(text, off[i]) == 0)
             return;
     }
-    argp_error(state, "--secure-mgmt: TLS is not built");
+    argp_error(state, "--secure-mgmt: TLS is not built: expected off");
 }
 
 static void
@@ -147,14 +150,13 @@ check_all(struct argp_state *state, const struct kilnd_options *o)
         argp_error(state,
                    "--volfile-server needs -S, one --brick-name and a --brick-port, as glusterd gives them");
     if (o->server && o->volfile_count)
-        argp_error(state, "volfiles come from a server (-s) or from files (-f), not from both");
+        argp_error(state, "-s HOST and -f FILE exclude each other");
     if (o->state_dir && (o->server || o->volfile_count || o->socket_path))
-        argp_error(state, "with --state, volumes come from its folder: neither -f nor -s nor -S");
+        argp_error(state, "--state excludes -f, -s and -S");
     if (o->volfile_port && !o->state_dir)
-        argp_error(state, "--port is where volfiles of a --state are asked for");
+        argp_error(state, "--port needs --state");
     if (!o->volfile_count && !o->socket_path && !o->state_dir)
-        argp_error(state, "no volfile: at least one -f FILE is needed, or -S FILE to attach bricks later, "
-                          "or --state DIR");
+        argp_error(state, "no volfile: expected -f FILE, or -S FILE to attach bricks later, or --state DIR");
     if (!o->server && o->brick_name_count > o->volfile_count)
         argp_error(state, "more --brick-name options than volfiles");
 }
@@ -170,7 +172,7 @@ is_unix(struct argp_state *state, const char *transport)
 }
 
 static void
-append(struct argp_state *state, const char ***array, unsigned *count, const char *text)
+append_text(struct argp_state *state, const char ***array, unsigned *count, const char *text)
 {
     if (*count == KILND_BRICKS_MAX)
         argp_error(state, "an option is given more than %d times", KILND_BRICKS_MAX);
@@ -182,7 +184,7 @@ append(struct argp_state *state, const char ***array, unsigned *count, const cha
     more[(*count)++] = text;
 }
 
-/* Options whose text is taken as it is. */
+/* Options whose argument is stored unchanged. */
 #define KEPT(member) offsetof(struct kilnd_options, member)
 static const struct {
     int key;
@@ -202,7 +204,7 @@ static const struct {
 };
 
 static bool
-take_text(struct kilnd_options *o, int key, const char *text)
+take_text_option(struct kilnd_options *o, int key, const char *text)
 {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (texts[i].key == key) {
@@ -213,7 +215,8 @@ take_text(struct kilnd_options *o, int key, const char *text)
     return false;
 }
 
-/* Its argument may be left out, so that argp takes none from the next word; but people write it there. */
+/* The argument of --state is optional, so argp does not take it from the next word. Operators write
+ * "--state DIR" though, so this takes a next word that is no option. */
 static const char *
 state_dir(struct argp_state *state, const char *arg)
 {
@@ -233,21 +236,21 @@ set_pool_option(struct argp_state *state, const char *text)
 }
 
 static error_t
-take(int key, char *arg, struct argp_state *state)
+take_option(int key, char *arg, struct argp_state *state)
 {
     struct kilnd_options *o = state->input;
 
-    if (take_text(o, key, arg))
+    if (take_text_option(o, key, arg))
         return 0;
     switch (key) {
     case 'f':
-        append(state, &o->volfiles, &o->volfile_count, arg);
+        append_text(state, &o->volfiles, &o->volfile_count, arg);
         break;
     case KEY_BRICK_NAME:
-        append(state, &o->brick_names, &o->brick_name_count, arg);
+        append_text(state, &o->brick_names, &o->brick_name_count, arg);
         break;
     case KEY_XLATOR:
-        append(state, &o->xlator_options, &o->xlator_option_count, arg);
+        append_text(state, &o->xlator_options, &o->xlator_option_count, arg);
         break;
     case KEY_PROCESS_NAME:
         if (strcmp(arg, "brick") != 0)
@@ -305,17 +308,16 @@ options_parse(struct kilnd_options *o, int argc, char **argv)
 {
     static const struct argp argp = {
         .options = table,
-        .parser = take,
-        .doc = "Serves the GlusterFS bricks that the volfiles describe, all in this process and on one port."
-               "\vSignals: TERM and INT finish what is running and exit 0; HUP reopens the log and reads "
-               "the volfiles again; USR1 writes "
-               "a statedump.\n"
-               "Exit status: 0; 1 a brick could not be started; 64 a bad option; 98 the port is taken; 107 "
-               "no glusterd there; what glusterd "
-               "answers when it has no such volfile.",
+        .parser = take_option,
+        .doc =
+            "Serves GlusterFS bricks, all in this process and on one port."
+            "\vSignals: TERM and INT finish running requests and exit 0; HUP reopens the log and reads the "
+            "volfiles again; USR1 writes a statedump.\n"
+            "Exit status: 0; 1 a brick could not start; 64 wrong command line; 98 the port is taken; 107 "
+            "glusterd cannot be reached; the error of glusterd's answer if glusterd has no such volfile.",
     };
 
-    /* glusterd, which starts kilnd, cannot be told of an option; its environment can */
+    /* glusterd starts kilnd and cannot pass extra options, but kilnd inherits its environment. */
     const char *strict = getenv("KILND_STRICT_FEATURES");
 
     *o = (struct kilnd_options){.port = -1, .is_strict = strict && strcmp(strict, "1") == 0};

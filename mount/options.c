@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln-mount's command line. Names are those of the stock client; what is not built is refused by name. */
+/* kiln-mount's command line. The options have the names of the stock client. Options that Kiln does not
+ * have are refused by name. */
 #include <config.h>
 
 #include <argp.h>
@@ -43,14 +44,14 @@ enum {
 
 enum { GROUP_NO_EFFECT = 1 };
 
-/* Options of the stock client. Refused by name: users would see something else without it. */
+/* Options of the stock client that change what users see. They are refused by name. */
 #define NOT_BUILT(long_name) {long_name, KEY_NOT_BUILT, "VALUE", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0}
-/* ... but for `no`, which is what happens anyway. */
+/* Refused too, except with a value of "no", which is Kiln's behaviour anyway. */
 #define UNLESS_OFF(long_name)                                                                                \
     {                                                                                                        \
         long_name, KEY_UNLESS_OFF, "BOOL", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0                      \
     }
-/* They only say how the stock client works inside. */
+/* These options only tune the internals of the stock client. They are accepted and ignored. */
 #define NO_EFFECT(long_name) {long_name, KEY_NO_EFFECT, NULL, 0, NULL, GROUP_NO_EFFECT}
 #define NO_EFFECT_OF(long_name, arg) {long_name, KEY_NO_EFFECT, arg, 0, NULL, GROUP_NO_EFFECT}
 #define NO_EFFECT_OF_BOOL(long_name)                                                                         \
@@ -59,54 +60,56 @@ enum { GROUP_NO_EFFECT = 1 };
     }
 
 static const struct argp_option table[] = {
-    {"volfile", 'f', "FILE", 0, "the volume, as its client volfile describes it", 0},
-    {"volfile-server", 's', "HOST", 0, "ask glusterd there for the volfile; again: and if it is away, there",
+    {"volfile", 'f', "FILE", 0, "read the client volfile from FILE", 0},
+    {"volfile-server", 's', "HOST", 0,
+     "fetch the volfile from the glusterd of HOST; repeat for fallback servers", 0},
+    {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "port of that glusterd (24007)", 0},
+    {"volfile-server-transport", KEY_TRANSPORT, "tcp", 0, "transport to glusterd: tcp, or its synonym socket",
      0},
-    {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "of glusterd (24007)", 0},
-    {"volfile-server-transport", KEY_TRANSPORT, "tcp", 0,
-     "how glusterd is reached: tcp, or its other name socket", 0},
-    {"volfile-id", KEY_VOLUME, "VOLUME", 0, "the volume's name there", 0},
-    {"subdir-mount", KEY_SUBDIR, "/DIR", 0, "this directory of the volume is the root", 0},
-    {"volume-name", KEY_TOP, "NAME", 0, "the top volume of the volfile, which is what is mounted", 0},
+    {"volfile-id", KEY_VOLUME, "VOLUME", 0, "name of the volume at glusterd", 0},
+    {"subdir-mount", KEY_SUBDIR, "/DIR", 0, "mount this directory of the volume", 0},
+    {"volume-name", KEY_TOP, "NAME", 0, "expected name of the top volume in the volfile; refuse any other",
+     0},
     {"client-pid", KEY_CLIENT_PID, "N", 0,
-     "bricks are told this process id for all callers; below 0: a program of GlusterFS's own", 0},
-    {"debug", KEY_DEBUG, NULL, 0, "foreground, log level DEBUG, log to standard error", 0},
-    {"foreground", 'N', NULL, 0, "do not go into the background", 0},
+     "send this process id to bricks for all callers; negative ids mark internal programs of GlusterFS", 0},
+    {"debug", KEY_DEBUG, NULL, 0, "stay in the foreground, log level DEBUG, log to standard error", 0},
+    {"foreground", 'N', NULL, 0, "stay in the foreground", 0},
     {"no-daemon", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"log-file", 'l', "FILE", 0,
-     "default: in the background a file with the mount point's name in /var/log/glusterfs, or in "
-     "/var/log/kiln/mount without stock; in the foreground standard error",
+     "log to FILE (default: a file named after the mount point in /var/log/glusterfs, or in "
+     "/var/log/kiln/mount if that folder is missing; in the foreground standard error)",
      0},
-    {"log-level", 'L', "LEVEL", 0, "of the log: TRACE, DEBUG, INFO (default), WARNING, ERROR, CRITICAL, NONE",
-     0},
-    {"pid-file", 'p', "FILE", 0, "written and locked while the mount is there", 0},
-    {"attribute-timeout", KEY_ATTR_TIMEOUT, "SECONDS", 0, "for which the kernel believes attributes (1)", 0},
-    {"entry-timeout", KEY_ENTRY_TIMEOUT, "SECONDS", 0, "for which it believes names (1)", 0},
+    {"log-level", 'L', "LEVEL", 0, "TRACE, DEBUG, INFO (default), WARNING, ERROR, CRITICAL or NONE", 0},
+    {"pid-file", 'p', "FILE", 0, "write the process id to FILE and keep FILE locked", 0},
+    {"attribute-timeout", KEY_ATTR_TIMEOUT, "SECONDS", 0, "how long the kernel caches attributes (1)", 0},
+    {"entry-timeout", KEY_ENTRY_TIMEOUT, "SECONDS", 0, "how long the kernel caches names (1)", 0},
     {"negative-timeout", KEY_NEGATIVE_TIMEOUT, "SECONDS", 0,
-     "for which it believes that a name is not there (0)", 0},
+     "how long the kernel caches that a name does not exist (0)", 0},
     {"direct-io-mode", KEY_DIRECT_IO, "MODE", OPTION_ARG_OPTIONAL,
-     "enable: reads and writes bypass the page cache; disable: they do not; auto (default): those of files "
-     "that "
-     "are open for appending only do",
+     "enable: all reads and writes bypass the page cache; disable: none do; auto (default): only those of "
+     "files that are open for appending",
      0},
     {"kernel-writeback-cache", KEY_WRITES_BACK, "BOOL", OPTION_ARG_OPTIONAL,
-     "the kernel keeps what is written until fsync or close; for files that nobody else writes (no)", 0},
-    {"acl", KEY_ACL, NULL, 0, "POSIX ACLs", 0},
-    {"shared", KEY_SHARED, NULL, 0, "in one process with all other shared mounts", 0},
-    {"read-only", KEY_READ_ONLY, NULL, 0, "changes are refused", 0},
+     "let the kernel keep written data until fsync or close; only for files that no other client writes (no)",
+     0},
+    {"acl", KEY_ACL, NULL, 0, "enable POSIX ACLs", 0},
+    {"shared", KEY_SHARED, NULL, 0, "serve all shared mounts from one process", 0},
+    {"read-only", KEY_READ_ONLY, NULL, 0, "refuse changes", 0},
     {"fuse-mountopts", KEY_KERNEL, "OPTION", 0,
-     "for the kernel: nodev, nosuid, noexec, noatime, nodiratime, relatime, strictatime, sync, dirsync", 0},
+     "mount options for the kernel: nodev, nosuid, noexec, noatime, nodiratime, relatime, strictatime, sync, "
+     "dirsync",
+     0},
     {"fs-name", KEY_FS_NAME, "NAME", 0,
-     "the source that the mount table shows (HOST:/VOLUME, or the volfile's path)", 0},
+     "source to show in the mount table (HOST:/VOLUME, or the path of the volfile)", 0},
     {"fs-display-name", 0, NULL, OPTION_ALIAS, NULL, 0},
-    {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "where SIGUSR1 writes (/var/run/gluster)", 0},
+    {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "folder for statedumps (/var/run/gluster)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
     {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,
-     "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; may be given again. kiln pools "
-     "changes "
-     "them while the mount is there",
+     "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; repeat for more. kiln pools "
+     "changes them while the mount lives",
      0},
-    {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "over what the volfile says", 0},
+    {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0,
+     "set an option of the layers whose names match; overrides the volfile", 0},
     NOT_BUILT("aux-gfid-mount"),
     NOT_BUILT("worm"),
     NOT_BUILT("selinux"),
@@ -118,7 +121,7 @@ static const struct argp_option table[] = {
     UNLESS_OFF("enable-ino32"),
     UNLESS_OFF("no-root-squash"),
     UNLESS_OFF("secure-mgmt"),
-    {NULL, 0, NULL, 0, "Options of the stock client that are taken and have no effect:", GROUP_NO_EFFECT},
+    {NULL, 0, NULL, 0, "Options of the stock client, accepted without effect:", GROUP_NO_EFFECT},
     NO_EFFECT_OF("attr-times-granularity", "NS"),
     NO_EFFECT_OF_BOOL("auto-invalidation"),
     NO_EFFECT_OF("background-qlen", "N"),
@@ -147,7 +150,7 @@ static const struct argp_option table[] = {
     NO_EFFECT_OF("oom-score-adj", "N"),
     NO_EFFECT_OF("process-name", "NAME"),
     NO_EFFECT_OF("reader-thread-count", "N"),
-    NO_EFFECT("resolve-gids"), /* all groups of a process are sent, as far as a request holds them */
+    NO_EFFECT("resolve-gids"), /* requests always carry all groups of the process that fit */
     NO_EFFECT("thin-client"),
     NO_EFFECT_OF_BOOL("use-readdirp"),
     NO_EFFECT("volfile-check"),
@@ -155,7 +158,7 @@ static const struct argp_option table[] = {
     {0},
 };
 
-/* The name of the option that has just been read. */
+/* The name of the option that argp has just parsed. */
 static const char *
 name_given(const struct argp_state *state)
 {
@@ -199,7 +202,7 @@ text_option(struct mount_options *o, int key)
 }
 
 static char *
-own(struct mount_options *o, char *text, struct argp_state *state)
+own_text(struct mount_options *o, char *text, struct argp_state *state)
 {
     size_t i = 0;
 
@@ -220,7 +223,7 @@ add_server(struct mount_options *o, const char *host, struct argp_state *state)
     o->servers[o->server_count++] = host;
 }
 
-/* Those of the source come before those of options. */
+/* Servers in the source of the mount come before servers in options. */
 static void
 add_source_servers(struct mount_options *o, char *hosts, struct argp_state *state)
 {
@@ -236,7 +239,8 @@ add_source_servers(struct mount_options *o, char *hosts, struct argp_state *stat
         add_server(o, others[i], state);
 }
 
-/* HOST[,HOST...]:[/]VOLUME[/DIR], or a volfile. What options say of the volume counts more. */
+/* Parses HOST[,HOST...]:[/]VOLUME[/DIR], or the path of a volfile. Options about the volume take
+ * precedence. */
 static void
 take_source(struct mount_options *o, const char *arg, struct argp_state *state)
 {
@@ -247,18 +251,18 @@ take_source(struct mount_options *o, const char *arg, struct argp_state *state)
         o->volfile = arg;
         return;
     }
-    add_source_servers(o, own(o, strndup(arg, (size_t)(colon - arg)), state), state);
-    char *volume = own(o, strdup(colon + 1), state), *dir = strchr(volume + 1, '/');
+    add_source_servers(o, own_text(o, strndup(arg, (size_t)(colon - arg)), state), state);
+    char *volume = own_text(o, strdup(colon + 1), state), *dir = strchr(volume + 1, '/');
 
     if (dir && dir[1] && !o->subdir)
-        o->subdir = own(o, strdup(dir), state);
+        o->subdir = own_text(o, strdup(dir), state);
     if (dir)
         *dir = '\0';
     o->volume = o->volume ? o->volume : volume;
     o->source = o->source ? o->source : arg;
 }
 
-/* What the mount table shows of a volume that was named by options. */
+/* Builds the source for the mount table if options named the volume. */
 static void
 name_source(struct mount_options *o, struct argp_state *state)
 {
@@ -269,17 +273,18 @@ name_source(struct mount_options *o, struct argp_state *state)
     if (asprintf(&text, "%s:%s%s%s", o->servers[0], o->volume[0] == '/' ? "" : "/", o->volume,
                  o->subdir ? o->subdir : "") < 0)
         text = NULL;
-    o->source = own(o, text, state);
+    o->source = own_text(o, text, state);
 }
 
 static void
-check(struct mount_options *o, struct argp_state *state)
+check_options(struct mount_options *o, struct argp_state *state)
 {
     if (!o->volfile && !o->server_count)
-        argp_error(state,
-                   "the volume is missing: HOST:/VOLUME, or -f VOLFILE, or -s HOST --volfile-id VOLUME");
+        argp_error(
+            state,
+            "the volume is missing: expected HOST:/VOLUME, -f VOLFILE, or -s HOST --volfile-id VOLUME");
     if (o->volfile && o->server_count)
-        argp_error(state, "a volfile, or servers that have one: not both");
+        argp_error(state, "-f VOLFILE and a volfile server exclude each other");
     if (o->server_count && (!o->volume || !*o->volume))
         argp_error(state, "--volfile-id VOLUME is missing");
     if (o->subdir && o->subdir[0] != '/')
@@ -288,12 +293,12 @@ check(struct mount_options *o, struct argp_state *state)
         argp_error(state, "the mount point is missing");
 }
 
-/* The mount point, or what is mounted and the mount point. */
+/* The arguments are the mount point, or the source and the mount point. */
 static void
 take_argument(struct mount_options *o, const char *arg, struct argp_state *state)
 {
     if (o->mountpoint && (o->volfile || state->arg_num > 1))
-        argp_error(state, "unexpected argument '%s': one mount point", arg);
+        argp_error(state, "unexpected argument '%s': expected one mount point", arg);
     if (o->mountpoint)
         take_source(o, o->mountpoint, state);
     o->mountpoint = arg;
@@ -306,12 +311,12 @@ take_port(struct mount_options *o, const char *arg, struct argp_state *state)
     unsigned long port = strtoul(arg, &end, 10);
 
     if (end == arg || *end || port < 1 || port > 65535)
-        argp_error(state, "--volfile-server-port %s: not a port", arg);
+        argp_error(state, "--volfile-server-port %s: expected a port, a number from 1 to 65535", arg);
     o->server_port = (unsigned)port;
 }
 
 static bool
-is_among(const char *word, const char *const *words)
+is_word_in(const char *word, const char *const *words)
 {
     while (*words && strcasecmp(word, *words) != 0)
         words++;
@@ -321,17 +326,17 @@ is_among(const char *word, const char *const *words)
 static const char *const on_words[] = {"on", "yes", "true", "enable", "1", NULL};
 static const char *const off_words[] = {"off", "no", "false", "disable", "0", NULL};
 
-/* The stock client takes a bool, too, and takes the option without a value for `enable`. */
+/* Like the stock client, accepts a boolean too, and the option without a value as `enable`. */
 static const char *
 direct_io_mode(const char *arg)
 {
-    if (!arg || is_among(arg, on_words))
+    if (!arg || is_word_in(arg, on_words))
         return "enable";
-    return is_among(arg, off_words) ? "disable" : arg;
+    return is_word_in(arg, off_words) ? "disable" : arg;
 }
 
 static error_t
-take_other(int key, char *arg, struct argp_state *state)
+take_other_option(int key, char *arg, struct argp_state *state)
 {
     struct mount_options *o = state->input;
 
@@ -347,7 +352,7 @@ take_other(int key, char *arg, struct argp_state *state)
         break;
     case KEY_TRANSPORT:
         if (strcmp(arg, "tcp") != 0 && strcmp(arg, "socket") != 0)
-            argp_error(state, "--volfile-server-transport %s is not built: tcp", arg);
+            argp_error(state, "--volfile-server-transport %s is not built: expected tcp", arg);
         break;
     case KEY_ACL:
         o->acl = true;
@@ -384,11 +389,11 @@ take_other(int key, char *arg, struct argp_state *state)
     case KEY_NO_EFFECT:
         break;
     case KEY_UNLESS_OFF:
-        if (arg && is_among(arg, off_words))
+        if (arg && is_word_in(arg, off_words))
             break;
         __attribute__((fallthrough));
     case KEY_NOT_BUILT:
-        argp_error(state, "%s is not built yet", name_given(state));
+        argp_error(state, "%s is not built", name_given(state));
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -397,7 +402,7 @@ take_other(int key, char *arg, struct argp_state *state)
 }
 
 static error_t
-take(int key, char *arg, struct argp_state *state)
+take_option(int key, char *arg, struct argp_state *state)
 {
     struct mount_options *o = state->input;
     const char **text = text_option(o, key);
@@ -411,11 +416,11 @@ take(int key, char *arg, struct argp_state *state)
         take_argument(o, arg, state);
         return 0;
     case ARGP_KEY_END:
-        check(o, state);
+        check_options(o, state);
         name_source(o, state);
         return 0;
     default:
-        return take_other(key, arg, state);
+        return take_other_option(key, arg, state);
     }
 }
 
@@ -431,12 +436,13 @@ mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_opti
 {
     static const struct argp argp = {
         .options = table,
-        .parser = take,
+        .parser = take_option,
         .args_doc = "HOST:/VOLUME[/DIR] MOUNTPOINT\nMOUNTPOINT",
         .doc = "Mounts a GlusterFS volume."
-               "\vIn the background when the mount is ready. Signals: TERM and INT unmount and exit 0; HUP "
-               "reopens the log and asks for the volfile again; USR1 writes a "
-               "statedump.\nExit status: 0; 1 it could not be mounted; 64 a bad option.",
+               "\vReturns when the mount is ready, and serves it in the background. Signals: TERM and INT "
+               "unmount "
+               "and exit 0; HUP reopens the log and fetches the volfile again; USR1 writes a statedump.\n"
+               "Exit status: 0; 1 the mount failed; 64 wrong command line.",
     };
 
     *o = (struct mount_options){.server_port = GLUSTERD_PORT};

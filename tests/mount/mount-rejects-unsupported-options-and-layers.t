@@ -43,7 +43,7 @@ refuses "a volfile and a server" 64 "not both" -f "$T/bare.vol" -s 127.0.0.1 --v
 refuses "a server that is not there" 1 "glusterd at 127.0.0.1: Connection refused" 127.0.0.1:/v "$mnt"
 refuses "a subdirectory that is not there" 1 "does not let us in" -f "$T/bare.vol" --subdir-mount=/x "$mnt"
 refuses "a subdirectory by half a path" 64 "expected an absolute path" -f "$T/bare.vol" --subdir-mount=x "$mnt"
-refuses "gfids as names" 64 "aux-gfid-mount is not built yet" -f "$T/bare.vol" --aux-gfid-mount "$mnt"
+refuses "gfids as names" 64 "aux-gfid-mount is not built" -f "$T/bare.vol" --aux-gfid-mount "$mnt"
 refuses "a bad choice" 1 "kernel-writeback-cache" -f "$T/bare.vol" --kernel-writeback-cache=perhaps "$mnt"
 refuses "an option that nobody knows" 64 "unrecognized option" -f "$T/bare.vol" --colour "$mnt"
 refuses "a bad timeout" 1 "attribute-timeout" -f "$T/bare.vol" --attribute-timeout=soon "$mnt"

@@ -65,11 +65,11 @@ refused 1 'rebalance is not built' volume rebalance demo fix-layout start
 refused 1 'fix-layout is not built' volume fix-layout demo
 refused 1 'top of files is not built' volume top demo open
 refused 1 'log is not built' volume log demo rotate
-refused 2 'there is no verb' volume lot demo
+refused 2 'unknown verb' volume lot demo
 refused 2 "'extra' is not known" top --once extra
 refused 2 'expected list, set PATH SIZE' volume quota demo enable
 refused 2 'did you mean start' volume strat demo
-refused 2 'one of the verbs' volume nosuchverb demo
+refused 2 'a verb that kiln help lists' volume nosuchverb demo
 refused 2 'no dispersed volumes' volume create two disperse 3 redundancy 1 "$T"/b/new{1..3}
 refused 2 'has no value' volume set demo performance.read-ahead on network.ping-timeout
 refused 1 'is not set' volume reset demo performance.read-ahead
