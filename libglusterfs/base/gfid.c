@@ -58,6 +58,6 @@ gfid_parse(const char *text, size_t len, struct gfid *out)
 void
 gfid_random(struct gfid *out)
 {
-    /* libuuid falls back to other sources when the kernel's is not there. */
+    /* libuuid falls back to other sources when the kernel has no random numbers yet */
     uuid_generate_random(out->b);
 }

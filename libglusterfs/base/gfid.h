@@ -4,8 +4,7 @@
  * Values are plain structs, compared and copied whole. Text is the canonical lower-case uuid of 36
  * characters. The root directory's gfid is 15 zero bytes and a 1 (spec: wire 5.1, brick 3.3).
  *
- * thread: any. Functions keep nothing of what they are given.
- */
+ * thread: any. Functions keep no pointers to their arguments. */
 #ifndef KILN_BASE_GFID_H
 #define KILN_BASE_GFID_H
 
@@ -23,7 +22,7 @@ struct gfid {
 extern const struct gfid gfid_root;
 extern const struct gfid gfid_null;
 
-/* Is it the same object, none, the root? */
+/* Are both the same gfid? Is the gfid null? Is it the root's? */
 static inline bool
 gfid_equal(const struct gfid *a, const struct gfid *b)
 {
@@ -50,7 +49,7 @@ gfid_ino(const struct gfid *g)
     return __builtin_bswap64(be);
 }
 
-/* A hash for tables in memory; gfids are random, so a few of their bytes do. */
+/* A hash for tables in memory; gfids are random, so it uses only some of the bytes. */
 static inline uint64_t
 gfid_hash(const struct gfid *g)
 {
@@ -66,7 +65,7 @@ char *gfid_text(const struct gfid *g, char text[GFID_TEXT_SIZE]);
 /* Reads exactly 36 characters (`len` is checked); 0 or -EINVAL. Upper case is accepted. */
 int gfid_parse(const char *text, size_t len, struct gfid *out);
 
-/* A fresh random gfid (version 4). Cannot fail. */
+/* Makes a new random gfid (version 4). Cannot fail. */
 void gfid_random(struct gfid *out);
 
 /* For printf arguments: the text lives until the end of the enclosing block. */

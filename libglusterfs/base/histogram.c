@@ -72,7 +72,7 @@ count_of_octave(const struct histogram *h, unsigned octave)
     return count;
 }
 
-/* How many, one at least, must not be longer than the quantile. */
+/* The number of durations, at least one, that must not be longer than the quantile. */
 static uint64_t
 rank_of(double q, uint64_t count)
 {
@@ -102,7 +102,7 @@ histogram_quantiles(const struct histogram *h, const double *q, unsigned count, 
         seen = behind;
     }
     for (; n < count; n++)
-        ns[n] = 0; /* it is empty */
+        ns[n] = 0; /* the histogram is empty */
 }
 
 uint64_t

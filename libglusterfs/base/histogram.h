@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* histogram: how long things took, in log-linear buckets: memory does not grow with what is counted, and two
+/* histogram: durations in log-linear buckets: the memory does not grow with the number of values, and two
  * histograms are merged by adding them up.
  *
- * Each octave of nanoseconds (a power of two to the next) has 32 buckets of equal width, so that the middle
- * of a bucket is at most 1/64 (1.6 %) away from what fell into it; below 256 ns buckets are 8 ns wide.
+ * Each octave of nanoseconds (a power of two to the next) has 32 buckets of equal width, so that the
+ * middle of a bucket is at most 1/64 (1.6 %) away from its values; below 256 ns buckets are 8 ns wide.
  *
  *     octave 0   [0, 256)        8 ns          octave 2   [512, 1024)    16 ns
  *     octave 1   [256, 512)      8 ns          octave 29  [2^36, 2^37)   2^31 ns; longer ones (137 s) too
  *
- * thread: a struct histogram is one thread's at a time. What is counted by many threads at once keeps
- * counters of its own, by histogram_bucket(), and is added up here when somebody asks (debug/io-stats). */
+ * thread: one thread at a time uses a struct histogram. Code in which many threads count at once keeps
+ * counters of its own, by histogram_bucket(), and adds them up in a struct histogram for a report
+ * (debug/io-stats). */
 #ifndef KILN_BASE_HISTOGRAM_H
 #define KILN_BASE_HISTOGRAM_H
 
@@ -25,11 +26,11 @@ enum {
 
 struct histogram {
     uint64_t count, sum; /* sum: nanoseconds, exact */
-    uint32_t octaves;    /* bit N: octave N has counts, or has had; the buckets of all others are 0 */
+    uint32_t octaves;    /* bit N: octave N has counts, or has had; the buckets of all other octaves are 0 */
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
-/* The bucket of a duration: the octave is its number / HISTOGRAM_SUB. */
+/* The bucket of a duration; its octave is the bucket's number / HISTOGRAM_SUB. */
 static inline unsigned
 histogram_bucket(uint64_t ns)
 {
@@ -41,7 +42,7 @@ histogram_bucket(uint64_t ns)
     return octave * HISTOGRAM_SUB + ((unsigned)(ns >> shift) & (HISTOGRAM_SUB - 1));
 }
 
-/* The least duration that falls into a bucket. `bucket` == HISTOGRAM_BUCKETS: the end of the last one. */
+/* The smallest duration of a bucket. `bucket` == HISTOGRAM_BUCKETS: the end of the last one. */
 static inline uint64_t
 histogram_bucket_start(unsigned bucket)
 {
@@ -50,7 +51,7 @@ histogram_bucket_start(unsigned bucket)
     return octave ? (uint64_t)(HISTOGRAM_SUB + sub) << (octave + 2) : (uint64_t)sub << 3;
 }
 
-/* As many more in a bucket; `sum` is the caller's to add. */
+/* Adds `count` to a bucket; the caller adds to `sum`. */
 static inline void
 histogram_put(struct histogram *h, unsigned bucket, uint64_t count)
 {
@@ -59,7 +60,7 @@ histogram_put(struct histogram *h, unsigned bucket, uint64_t count)
     h->count += count;
 }
 
-/* Empty again; an octave without counts costs nothing. */
+/* Empties the histogram; an octave without counts costs nothing. */
 static inline void
 histogram_clear(struct histogram *h)
 {
@@ -69,19 +70,18 @@ histogram_clear(struct histogram *h)
     h->octaves = 0;
 }
 
-/* One more. */
+/* Counts a duration. */
 void histogram_add(struct histogram *h, uint64_t ns);
-/* All of `from` too. */
+/* Adds all counts of `from`. */
 void histogram_merge(struct histogram *h, const struct histogram *from);
-/* What was counted since `before`, an earlier state of the same histogram, is left in `h`. A count that has
- * gone down since (the process is another one) counts as 0. */
+/* Subtracts `before`, an earlier state of the same histogram, so `h` has the counts since then. A count
+ * that has gone down (the process was restarted) becomes 0. */
 void histogram_subtract(struct histogram *h, const struct histogram *before);
-/* The duration that a share `q` (0 to 1) of all do not exceed, in ns: the middle of its bucket. 0: there is
- * none. */
+/* The quantile `q` (0 to 1), in ns: the middle of its bucket. 0: the histogram is empty. */
 uint64_t histogram_quantile(const struct histogram *h, double q);
-/* The same of `count` shares that grow, at one go. */
+/* Like histogram_quantile(), for `count` increasing values of q in one pass. */
 void histogram_quantiles(const struct histogram *h, const double *q, unsigned count, uint64_t *ns);
-/* below[N]: how many took less than the end of octave N, which is 2^(N + 8) ns. */
+/* below[N]: number of durations below the end of octave N, which is 2^(N + 8) ns. */
 void histogram_below(const struct histogram *h, uint64_t below[HISTOGRAM_OCTAVES]);
 
 #endif

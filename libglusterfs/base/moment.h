@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* moment: a point in time that one side will know and another asks for, neither of which waits for the other
- * or for what the other belongs to: when a reply has left, for who wrote down the call.
+/* moment: a point in time that one module sets and another reads, while neither waits for the other or
+ * keeps the other's objects alive: for example, the time at which a reply left, for the layer that
+ * recorded the call.
  *
- * thread: any, for as long as the caller has a reference. `next` and `after` are those of who has it in a
- * list, under that one's lock. */
+ * thread: any, as long as the caller has a reference. `next` and `after` belong to the module that has the
+ * moment in a list, under that module's lock. */
 #ifndef KILN_BASE_MOMENT_H
 #define KILN_BASE_MOMENT_H
 
@@ -15,12 +16,12 @@
 
 struct moment {
     struct refcount refs;
-    _Atomic uint64_t ticks; /* 0: it has not come */
+    _Atomic uint64_t ticks; /* 0: not yet */
     struct moment *next;
     const void *after;
 };
 
-/* The caller's reference. NULL: no memory. */
+/* Makes a moment; the reference belongs to the caller. NULL: no memory. */
 static inline struct moment *
 moment_new(void)
 {
@@ -31,7 +32,7 @@ moment_new(void)
     return m;
 }
 
-/* One more, for somebody who has one. */
+/* Takes another reference. The caller must already hold one. */
 static inline struct moment *
 moment_ref(struct moment *m)
 {
@@ -39,7 +40,7 @@ moment_ref(struct moment *m)
     return m;
 }
 
-/* NULL allowed. */
+/* Drops a reference; NULL allowed. */
 static inline void
 moment_unref(struct moment *m)
 {
@@ -47,7 +48,7 @@ moment_unref(struct moment *m)
         free(m);
 }
 
-/* It is now. Uses the reference up. */
+/* Sets the moment to the present time and drops the reference. */
 static inline void
 moment_comes(struct moment *m)
 {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static int
-claim(int fd, mode_t mode)
+claim_dir(int fd, mode_t mode)
 {
     struct stat st;
 
@@ -22,7 +22,7 @@ int
 own_dir_open(const char *path, mode_t mode)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int err = fd < 0 ? -errno : claim(fd, mode);
+    int err = fd < 0 ? -errno : claim_dir(fd, mode);
 
     if (err && fd >= 0)
         close(fd);

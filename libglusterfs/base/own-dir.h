@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* own-dir: folders of this process's user, by descriptor. What a path leads to can change between two calls
- * where another user may write a folder above; the folder behind a descriptor cannot. */
+/* own-dir: opens directories of this process's user as descriptors. Another user who may write a parent
+ * directory can change the target of a path between two calls, but not the directory behind a descriptor. */
 #ifndef KILN_BASE_OWN_DIR_H
 #define KILN_BASE_OWN_DIR_H
 
 #include <sys/types.h>
 
-/* The folder at `path`, which this process has made just now, or made once: with mode `mode` whatever the
- * umask is, and of this user. A descriptor (closed on exec), or -errno: -ENOTDIR or -ELOOP (a symlink, a
- * file), -EPERM (another user's). Thread: any. */
+/* Opens the directory at `path`, which this process made just now or earlier, and checks that it belongs
+ * to this user. Sets the mode to `mode`, regardless of the umask. Returns a descriptor (closed on exec),
+ * or -errno: -ENOTDIR or -ELOOP (a symlink, a file), -EPERM (another user's directory). thread: any. */
 int own_dir_open(const char *path, mode_t mode);
 
-/* Makes it first, unless there is something. */
+/* Like own_dir_open(), but makes the directory first unless the path exists. */
 int own_dir_make(const char *path, mode_t mode);
 
 #endif

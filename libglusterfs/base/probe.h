@@ -2,8 +2,8 @@
 #ifndef KILN_BASE_PROBE_H
 #define KILN_BASE_PROBE_H
 
-/* Static probes (USDT), provider `kiln`, for perf, bpftrace and SystemTap: a nop and a note in the binary
- * each.
+/* Static probes (USDT), provider `kiln`, for perf, bpftrace and SystemTap: each is a nop and a note in the
+ * binary.
  *
  *   pool_get_slow(pool's name, id)          a get that did not find an object in the thread's loaded magazine
  *   pool_sweep(microseconds, cached bytes)  a pass of the sweeper, at its end
@@ -11,9 +11,9 @@
  *   fop_start(fop, call stack, client)      a file operation, before its arguments are decoded
  *   fop_done(fop, call stack, client, op_ret, op_errno)   its answer is complete and about to be encoded
  *
- * `fop` is the number on the wire (stack/fops.def). extras/perf has scripts that use them. Without
- * <sys/sdt.h>, or with KILN_NO_PROBES defined, they are nothing; their arguments must not have side effects.
- */
+ * `fop` is the number on the wire (stack/fops.def). extras/perf has scripts that use the probes. Without
+ * <sys/sdt.h>, or with KILN_NO_PROBES defined, the macros do nothing; their arguments must not have side
+ * effects. */
 
 #if !defined(KILN_NO_PROBES) && defined(__has_include)
 #if __has_include(<sys/sdt.h>)

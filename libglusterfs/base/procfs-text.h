@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* procfs-text: what the kernel prints, parsed in place: for procfs.c, and for the sweeper of the pools, which
- * are used in other programs too: so all of it is here. thread: any; nothing is kept. */
+/* procfs-text: parses the kernel's text files in place, for procfs.c and for the sweeper of the memory
+ * pools. The pools are used in other programs too, so all functions are inline here. thread: any; there is
+ * no state. */
 #ifndef KILN_BASE_PROCFS_TEXT_H
 #define KILN_BASE_PROCFS_TEXT_H
 
@@ -9,10 +10,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#define PROCFS_DIGITS_SAFE 19 /* so many cannot overflow */
+#define PROCFS_DIGITS_SAFE 19 /* this many digits cannot overflow */
 
-/* The number at *at, which moves behind it; blanks before it are skipped. False: there is none, or it is too
- * large; nothing has changed. */
+/* Reads the number at *at and moves *at behind it; blanks before the number are skipped. False: no number,
+ * or too large; nothing has changed. */
 static inline bool
 procfs_take_number(const char **at, uint64_t *out)
 {
@@ -35,14 +36,14 @@ procfs_take_number(const char **at, uint64_t *out)
     return true;
 }
 
-/* A number that stands behind a word at the start of a line. `key` is the whole word with its colon, if the
- * file has one. */
+/* A number that stands behind a word at the start of a line. `key` is the whole word, with its colon if
+ * the file has one. */
 struct procfs_field {
     const char *key;
     uint64_t value; /* as printed: mostly KiB */
 };
 
-/* The value behind `key` at the start of a line from `from` on up to `end`; NULL: there is none. */
+/* Returns the text behind `key` at the start of a line between `from` and `end`; NULL: not found. */
 static inline const char *
 procfs_find_line(const char *from, const char *end, const char *key, size_t key_bytes)
 {
@@ -57,8 +58,8 @@ procfs_find_line(const char *from, const char *end, const char *key, size_t key_
     return NULL;
 }
 
-/* Finds `count` of them. Fields in the order of the text cost one pass. How many were found; those that were
- * not keep their value. */
+/* Finds `count` fields. Fields in the order of the text cost one pass. Returns the number of fields found;
+ * the others keep their value. */
 static inline unsigned
 procfs_parse_fields(const char *text, struct procfs_field *fields, unsigned count)
 {

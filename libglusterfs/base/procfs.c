@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MORE_THAN_A_PAGE 4097 /* the files with fields; most kernels print less than half of that */
+#define MORE_THAN_A_PAGE 4097 /* for the files with fields; most kernels print less than half of that */
 
-/* Counts forks, so that a child finds out without asking for its process id in every read. */
+/* Counts forks, so that a child notices the fork without getting its process id in every read. */
 static atomic_uint generation;
 static pthread_once_t generation_once = PTHREAD_ONCE_INIT;
 
@@ -54,7 +54,7 @@ procfs_close(struct procfs *f)
 }
 
 static bool
-is_ours(const struct procfs *f)
+is_open_here(const struct procfs *f)
 {
     return f->is_open && f->process == atomic_load_explicit(&generation, memory_order_relaxed);
 }
@@ -64,7 +64,7 @@ procfs_read(struct procfs *f, char *buf, size_t size)
 {
     ssize_t n;
 
-    if (!is_ours(f)) {
+    if (!is_open_here(f)) {
         int err = procfs_open(f);
 
         if (err)
@@ -76,7 +76,7 @@ procfs_read(struct procfs *f, char *buf, size_t size)
     if (n < 0) {
         int err = -errno;
 
-        /* The subject is gone, and the same path may get another one. */
+        /* the subject is gone, and the path may lead to a new one later */
         if (err == -ESRCH || err == -ENODEV || err == -ENOENT)
             procfs_close(f);
         return err;
@@ -106,7 +106,7 @@ take_hundredths(const char **at, uint64_t *out)
 }
 
 static bool
-take_word(const char **at, const char *word)
+skip_word(const char **at, const char *word)
 {
     size_t n = strlen(word);
 
@@ -132,7 +132,7 @@ procfs_fields(struct procfs *f, struct procfs_field *fields, unsigned count)
 int
 procfs_statm(struct procfs *f, struct procfs_statm *out)
 {
-    static uint64_t page_bytes; /* the same whoever writes it */
+    static uint64_t page_bytes; /* every thread writes the same value */
     char text[160];
     ssize_t n = procfs_read(f, text, sizeof text);
     const char *at = text;
@@ -176,7 +176,7 @@ procfs_stat(struct procfs *f, struct procfs_stat *out)
     if (n < 0)
         return (int)n;
     const char *at =
-        strrchr(text, ')'); /* a program may have that in its name, the fields behind it cannot */
+        strrchr(text, ')'); /* the program's name may contain a ')', the fields behind it cannot */
 
     if (!at || at[1] != ' ' || !at[2])
         return -EBADMSG;
@@ -207,7 +207,7 @@ procfs_cpu(struct procfs *f, struct procfs_cpu *out)
 
     if (n < 0)
         return (int)n;
-    bool is_good = take_word(&at, "cpu ") && procfs_take_number(&at, &out->user) &&
+    bool is_good = skip_word(&at, "cpu ") && procfs_take_number(&at, &out->user) &&
                    procfs_take_number(&at, &out->nice) && procfs_take_number(&at, &out->system) &&
                    procfs_take_number(&at, &out->idle) && procfs_take_number(&at, &out->iowait) &&
                    procfs_take_number(&at, &out->irq) && procfs_take_number(&at, &out->softirq) &&
@@ -253,9 +253,9 @@ procfs_load(struct procfs *f, struct procfs_load *out)
 static bool
 take_stall(const char **at, struct procfs_stall *out)
 {
-    return take_word(at, "avg10=") && take_hundredths(at, &out->average_10s) && take_word(at, "avg60=") &&
-           take_hundredths(at, &out->average_60s) && take_word(at, "avg300=") &&
-           take_hundredths(at, &out->average_300s) && take_word(at, "total=") &&
+    return skip_word(at, "avg10=") && take_hundredths(at, &out->average_10s) && skip_word(at, "avg60=") &&
+           take_hundredths(at, &out->average_60s) && skip_word(at, "avg300=") &&
+           take_hundredths(at, &out->average_300s) && skip_word(at, "total=") &&
            procfs_take_number(at, &out->total_us);
 }
 
@@ -269,7 +269,7 @@ procfs_pressure(struct procfs *f, struct procfs_pressure *out)
     if (n < 0)
         return (int)n;
     *out = (struct procfs_pressure){0};
-    if (!take_word(&at, "some") || !take_stall(&at, &out->some))
+    if (!skip_word(&at, "some") || !take_stall(&at, &out->some))
         return -EBADMSG;
-    return !take_word(&at, "full") || take_stall(&at, &out->full) ? 0 : -EBADMSG;
+    return !skip_word(&at, "full") || take_stall(&at, &out->full) ? 0 : -EBADMSG;
 }

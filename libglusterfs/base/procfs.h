@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* procfs: figures of the kernel, read often.
+/* procfs: statistics of the kernel that are read often.
  *
- * A file under /proc (or a pressure file, or one of a cgroup) is opened once; a read is one pread(2) into a
- * fixed buffer of the reader's own and ends at the line it is after. Nothing is allocated, and nothing can
- * fail for lack of descriptors once the file is open.
+ * A file under /proc (or a pressure file, or a file of a cgroup) is opened once; a read is one pread(2)
+ * into a fixed buffer on the reader's stack and ends at the line that is needed. Nothing is allocated, and
+ * no read can fail for lack of descriptors once the file is open.
  *
  *     static struct procfs self = PROCFS_FILE("/proc/self/statm");
  *     struct procfs_statm memory;
  *     int err = procfs_statm(&self, &memory);
  *
- * Opened at the first read. "/proc/self" belongs to the process that opened it: a child of fork(2) opens its
- * own. When the file's subject is gone (a process, a cgroup) a read says -ESRCH, -ENODEV or -ENOENT, closes
- * the descriptor and leaves it to the next read to open the path again. -EMFILE and -ENFILE pass in the same
- * way.
+ * The file is opened at the first read. "/proc/self" belongs to the process that opened it: a child of
+ * fork(2) opens the path again. When the file's subject is gone (a process, a cgroup) a read returns
+ * -ESRCH, -ENODEV or -ENOENT and closes the descriptor; the next read opens the path again. After -EMFILE
+ * and -ENFILE the next read also tries again.
  *
- * thread: one at a time for each struct procfs. After vfork(2) or a bare clone(2): not before exec.
- */
+ * thread: one at a time for each struct procfs. After vfork(2) or a bare clone(2): not before exec. */
 #ifndef KILN_BASE_PROCFS_H
 #define KILN_BASE_PROCFS_H
 
@@ -27,8 +26,8 @@
 
 struct procfs {
     const char *path; /* lives as long as this struct */
-    unsigned opens;   /* how often it was opened */
-    unsigned process; /* of how many forks the opener is the child, in all */
+    unsigned opens;   /* number of times it was opened */
+    unsigned process; /* number of forks between the program's start and the process that opened the file */
     int fd;           /* valid if is_open */
     int is_open;
 };
@@ -37,20 +36,20 @@ struct procfs {
         .path = (file_path)                                                                                  \
     }
 
-/* Open it now, so that later reads need no descriptor. 0 or -errno. Not needed. */
+/* Opens the file now, so that later reads need no descriptor. 0 or -errno. Optional. */
 int procfs_open(struct procfs *f);
 void procfs_close(struct procfs *f);
 
-/* As much of the file's beginning as there is room for, and a NUL behind it. The number of bytes, or -errno.
- */
+/* Reads the beginning of the file, up to size - 1 bytes, and adds a NUL. Returns the number of bytes, or
+ * -errno. */
 ssize_t procfs_read(struct procfs *f, char *buf, size_t size);
 
-/* Fields of /proc/self/status, /proc/meminfo, a cgroup's memory.events. Fields in the order of the file cost
- * one pass; the pass ends with the last one. How many were found, or -errno. */
+/* Reads fields of /proc/self/status, /proc/meminfo, a cgroup's memory.events. Fields in the order of the
+ * file cost one pass, which ends with the last field. Returns the number of fields found, or -errno. */
 int procfs_fields(struct procfs *f, struct procfs_field *fields, unsigned count);
 
-/* The readers below, one thread at a time for each struct procfs. 0; -errno of the read; -EBADMSG if the file
- * is not what its name says. `out` is written on success alone. */
+/* The readers below may be used by one thread at a time for each struct procfs. 0; -errno of the read;
+ * -EBADMSG if the contents of the file do not match its name. `out` is written only on success. */
 
 /* /proc/PID/statm, in bytes */
 struct procfs_statm {
@@ -66,13 +65,13 @@ struct procfs_stat {
 };
 int procfs_stat(struct procfs *f, struct procfs_stat *out);
 
-/* The first line of /proc/stat: all processors together, in clock ticks */
+/* the first line of /proc/stat: sums over all processors, in clock ticks */
 struct procfs_cpu {
     uint64_t user, nice, system, idle, iowait, irq, softirq, steal;
 };
 int procfs_cpu(struct procfs *f, struct procfs_cpu *out);
 
-/* The groups that /proc/PID/status lists, at most `max` of them. How many, or -errno. */
+/* Reads the groups that /proc/PID/status lists, at most `max` of them. Returns their number, or -errno. */
 int procfs_groups(struct procfs *f, uint32_t *out, unsigned max);
 
 /* /proc/loadavg; averages in hundredths */
@@ -83,8 +82,8 @@ struct procfs_load {
 int procfs_load(struct procfs *f, struct procfs_load *out);
 
 /* /proc/pressure/ * and a cgroup's *.pressure; averages in hundredths of a percent. Files without a "full"
- * line (the processors' of older kernels) leave that at 0. -EOPNOTSUPP where the kernel was started without.
- */
+ * line (the processors' of older kernels) leave `full` at 0. -EOPNOTSUPP if the kernel was started without
+ * pressure statistics. */
 struct procfs_stall {
     uint64_t average_10s, average_60s, average_300s, total_us;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* read-section: RCU (liburcu's default flavour), told to ThreadSanitizer.
+/* read-section: RCU (liburcu's default flavour), made visible to ThreadSanitizer.
  *
- * liburcu orders a reader's last access before the return of synchronize_rcu() with membarrier(2), which TSan
- * does not know: it would report every free after a grace period. So in its builds the end of a section is a
- * release and the end of the wait an acquire of one address. That adds an order only between readers and
- * whoever waits, which is the one that is there: two readers that race with each other are still reported. */
+ * liburcu orders a reader's last access before the return of synchronize_rcu() with membarrier(2), which
+ * TSan does not know: it would report every free after a grace period. So in TSan's builds the end of a
+ * section is a release and the end of the wait an acquire of one address. That adds an order only between
+ * readers and the waiting thread, which really exists: races between two readers are still reported. */
 #ifndef KILN_BASE_READ_SECTION_H
 #define KILN_BASE_READ_SECTION_H
 
@@ -19,13 +19,14 @@
 #endif
 #ifdef READ_SECTION_TSAN
 #include <sanitizer/tsan_interface.h>
-#define READ_SECTION_TELL(what) __tsan_##what((void *)synchronize_rcu) /* any address that all share */
+#define READ_SECTION_TELL(what) __tsan_##what((void *)synchronize_rcu) /* any address that all threads
+                                                                        * share */
 #else
 #define READ_SECTION_TELL(what) ((void)0)
 #endif
 
-/* Around whatever reads what RCU guards; a thread that is registered with RCU, which nests them as it likes.
- * What was read is valid until the end. */
+/* Mark a section that reads data guarded by RCU; for threads that are registered with RCU. Sections may be
+ * nested. The data is valid until the end of the section. */
 static inline void
 read_section_begin(void)
 {
@@ -38,7 +39,7 @@ read_section_end(void)
     rcu_read_unlock();
 }
 
-/* Every section that is open now has ended when this returns. Not from inside one. */
+/* Returns when every section that was open at the call has ended. Not from inside a section. */
 static inline void
 read_sections_wait(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* refcount: the one reference counter. Its value is never read to decide anything but "was this the last".
- * thread: any, for as long as the caller has a reference. */
+/* refcount: the reference counter of all objects. The only decision made by its value is "was this the
+ * last reference". thread: any, as long as the caller has a reference. */
 #ifndef KILN_BASE_REFCOUNT_H
 #define KILN_BASE_REFCOUNT_H
 
@@ -12,14 +12,14 @@ struct refcount {
     atomic_int n;
 };
 
-/* `n` references, the caller's. Before anybody else sees it. */
+/* Sets `n` references, which belong to the caller. Called before another thread sees the object. */
 static inline void
 refcount_init(struct refcount *r, int n)
 {
     atomic_init(&r->n, n);
 }
 
-/* One more, for somebody who has one. */
+/* Takes another reference. The caller must already hold one. */
 static inline void
 refcount_get(struct refcount *r)
 {

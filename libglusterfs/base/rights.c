@@ -11,9 +11,9 @@ static const struct {
     unsigned number;
     const char *name;
 } wanted[] = {
-    {CAP_CHOWN, "CAP_CHOWN"},               /* what is made belongs to who has asked for it */
-    {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"}, /* access-control judges, not the kernel */
-    {CAP_FOWNER, "CAP_FOWNER"},             /* modes, times, xattrs of others' files */
+    {CAP_CHOWN, "CAP_CHOWN"},               /* new objects get the client's user as their owner */
+    {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"}, /* access-control checks permissions, not the kernel */
+    {CAP_FOWNER, "CAP_FOWNER"},             /* modes, times, xattrs of other users' files */
     {CAP_FSETID, "CAP_FSETID"},             /* set-gid stays where the client has set it */
     {CAP_MKNOD, "CAP_MKNOD"},               /* device files */
     {CAP_SETFCAP, "CAP_SETFCAP"},           /* security.capability */
@@ -27,7 +27,7 @@ rights_are_enough(char *missing, size_t size)
     struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3] = {0};
     size_t len = 0;
 
-    /* It fails for versions the kernel does not know; 3 is of 2.6.26. */
+    /* fails for versions that the kernel does not know; version 3 is of 2.6.26 */
     if (syscall(SYS_capget, &head, has) < 0)
         memset(has, 0, sizeof has);
     missing[0] = '\0';

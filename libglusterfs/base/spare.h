@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* spare: which places of a small array are in use: objects kept for when there is no memory. The array is
- * static, so it takes none before it is used.
- * thread: any. */
+/* spare: the used places of a small array of objects that are reserved for lack of memory. The array is
+ * static, so it occupies no memory before its first use. thread: any. */
 #ifndef KILN_BASE_SPARE_H
 #define KILN_BASE_SPARE_H
 
@@ -9,9 +8,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-typedef _Atomic uint32_t spare_set; /* a bit for each place that is in use; zero: none is */
+typedef _Atomic uint32_t spare_set; /* a bit for each place in use; zero: all are free */
 
-/* A place of the first `count` (at most 32), now the caller's; -1: all are in use. */
+/* Takes one of the first `count` places (at most 32) for the caller; -1: all are in use. */
 static inline int
 spare_take(spare_set *s, unsigned count)
 {
@@ -27,7 +26,7 @@ spare_take(spare_set *s, unsigned count)
     return __builtin_ctz(free);
 }
 
-/* It is free again. */
+/* Gives a place back. */
 static inline void
 spare_give(spare_set *s, unsigned place)
 {

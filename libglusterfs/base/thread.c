@@ -6,7 +6,7 @@
 
 /* 0, or an error number. The thread starts with all signals blocked. */
 static int
-create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *arg), void *arg)
+create_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *arg), void *arg)
 {
     sigset_t all, before;
 
@@ -28,7 +28,7 @@ thread_start(void *(*run)(void *arg), void *arg)
     if (err)
         return -err;
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    err = create(&thread, &attr, run, arg);
+    err = create_thread(&thread, &attr, run, arg);
     pthread_attr_destroy(&attr);
     return -err;
 }
@@ -37,7 +37,7 @@ int
 thread_run(void *(*run)(void *arg), void *arg)
 {
     pthread_t thread;
-    int err = create(&thread, NULL, run, arg);
+    int err = create_thread(&thread, NULL, run, arg);
 
     return -(err ? err : pthread_join(thread, NULL));
 }

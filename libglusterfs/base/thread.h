@@ -3,11 +3,11 @@
 #ifndef KILN_BASE_THREAD_H
 #define KILN_BASE_THREAD_H
 
-/* Runs run(arg) in a detached thread that gets no signals: those are for the main thread. Any thread. 0, or
- * -errno: there is none. */
+/* Runs run(arg) in a detached thread that gets no signals, because signals are for the main thread. Any
+ * thread. 0, or -errno: the thread was not made. */
 int thread_start(void *(*run)(void *arg), void *arg);
-/* Runs run(arg) in such a thread and waits until it has ended, for work that changes what a thread has of its
- * own (its umask, its namespaces). 0, or -errno: there was no thread. */
+/* Runs run(arg) in such a thread and waits until it has ended, for work that changes attributes of a
+ * thread (its umask, its namespaces). 0, or -errno: the thread was not made. */
 int thread_run(void *(*run)(void *arg), void *arg);
 
 #endif

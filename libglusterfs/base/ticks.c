@@ -10,7 +10,8 @@ struct ticks_scale ticks_scale = {.is_counter = false, .ns_per_tick = UINT64_C(1
 #define SOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 enum { TRIES = 8, WAIT_NS = 5000000 };
 
-/* The kernel has looked whether it runs evenly, on all processors; what it does not use is no clock. */
+/* The kernel has checked whether the counter runs evenly on all processors; a counter that the kernel does
+ * not use is not trusted. */
 static bool
 is_counter_trusted(void)
 {
@@ -28,9 +29,9 @@ struct moment {
     uint64_t ticks, ns;
 };
 
-/* Both clocks at one moment: of several tries, the one that was held up least. */
+/* Reads both clocks at one moment: of several tries, takes the one with the shortest delay. */
 static struct moment
-look(void)
+read_clocks(void)
 {
     struct moment best = {0};
     uint64_t shortest = UINT64_MAX;
@@ -56,9 +57,9 @@ ticks_start(void)
 
     if (ticks_scale.is_counter || !is_counter_trusted())
         return;
-    struct moment begin = look();
-    nanosleep(&wait, NULL); /* shorter, if a signal comes: it is measured, not assumed */
-    struct moment end = look();
+    struct moment begin = read_clocks();
+    nanosleep(&wait, NULL); /* a signal may shorten this, which is harmless: the time is measured */
+    struct moment end = read_clocks();
     if (end.ticks <= begin.ticks || end.ns <= begin.ns)
         return;
     ticks_scale.ns_per_tick = ((unsigned __int128)(end.ns - begin.ns) << 32) / (end.ticks - begin.ticks);

@@ -7,30 +7,30 @@
 uint64_t tree_seed;
 
 static void __attribute__((constructor))
-draw_seed(void)
+tree_draw_seed(void)
 {
     if (getrandom(&tree_seed, sizeof tree_seed, GRND_NONBLOCK) != sizeof tree_seed)
         tree_seed = (uintptr_t)&tree_seed; /* early boot: better than a constant */
 }
 
 static uint32_t
-count_of(const struct tree_node *n)
+node_count(const struct tree_node *n)
 {
     return n ? n->count : 0;
 }
 
 static void
-update(struct tree_node *n, const struct tree_kind *kind)
+node_update(struct tree_node *n, const struct tree_kind *kind)
 {
-    n->count = 1 + count_of(n->left) + count_of(n->right);
+    n->count = 1 + node_count(n->left) + node_count(n->right);
     if (kind->update)
         kind->update(n);
 }
 
-/* What is before `at` into *left, the rest into *right. */
+/* Splits the tree: nodes before `at` go to *left, the others to *right. */
 static void
-split(struct tree_node *root, const struct tree_node *at, struct tree_node **left, struct tree_node **right,
-      const struct tree_kind *kind)
+tree_split(struct tree_node *root, const struct tree_node *at, struct tree_node **left,
+           struct tree_node **right, const struct tree_kind *kind)
 {
     if (!root) {
         *left = *right = NULL;
@@ -38,27 +38,27 @@ split(struct tree_node *root, const struct tree_node *at, struct tree_node **lef
     }
     if (kind->order(root, at) < 0) {
         *left = root;
-        split(root->right, at, &root->right, right, kind);
+        tree_split(root->right, at, &root->right, right, kind);
     } else {
         *right = root;
-        split(root->left, at, left, &root->left, kind);
+        tree_split(root->left, at, left, &root->left, kind);
     }
-    update(root, kind);
+    node_update(root, kind);
 }
 
-/* All of `a` is before all of `b`. */
+/* Joins two trees; all nodes of `a` are before all nodes of `b`. */
 static struct tree_node *
-merge(struct tree_node *a, struct tree_node *b, const struct tree_kind *kind)
+tree_merge(struct tree_node *a, struct tree_node *b, const struct tree_kind *kind)
 {
     if (!a || !b)
         return a ? a : b;
     if (a->priority > b->priority) {
-        a->right = merge(a->right, b, kind);
-        update(a, kind);
+        a->right = tree_merge(a->right, b, kind);
+        node_update(a, kind);
         return a;
     }
-    b->left = merge(a, b->left, kind);
-    update(b, kind);
+    b->left = tree_merge(a, b->left, kind);
+    node_update(b, kind);
     return b;
 }
 
@@ -69,11 +69,11 @@ tree_insert_among(struct tree_node **at, struct tree_node *n, const struct tree_
 
     if (root && root->priority >= n->priority) {
         tree_insert_among(kind->order(n, root) < 0 ? &root->left : &root->right, n, kind);
-        update(root, kind);
+        node_update(root, kind);
         return;
     }
-    split(root, n, &n->left, &n->right, kind);
-    update(n, kind);
+    tree_split(root, n, &n->left, &n->right, kind);
+    node_update(n, kind);
     *at = n;
 }
 
@@ -83,11 +83,11 @@ tree_remove_among(struct tree_node **at, struct tree_node *n, const struct tree_
     struct tree_node *root = *at;
 
     if (root == n) {
-        *at = merge(n->left, n->right, kind);
+        *at = tree_merge(n->left, n->right, kind);
         return;
     }
     tree_remove_among(kind->order(n, root) < 0 ? &root->left : &root->right, n, kind);
-    update(root, kind);
+    node_update(root, kind);
 }
 
 struct tree_node *
@@ -129,7 +129,7 @@ tree_rank(const struct tree_node *root, tree_side side, const void *arg)
 
     while (root) {
         if (side(root, arg) < 0) {
-            before += 1 + count_of(root->left);
+            before += 1 + node_count(root->left);
             root = root->right;
         } else {
             root = root->left;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* tree: an intrusive ordered tree, for orders that peers choose the keys of.
+/* tree: an intrusive ordered tree that stays balanced even if peers choose the keys.
  *
- * A treap: a search tree by the order of its kind, a heap by each node's priority. The priority is a mix of
- * the node's address with a number that is drawn when the process starts, so no order of insertions makes the
- * tree deep; n nodes are about 2 ln n deep. Nothing is allocated. Each node counts its subtree; a kind may
- * keep more about subtrees (the farthest end of an interval, say) in its `update`.
+ * A treap: a search tree by the order of its kind, a heap by each node's priority. The priority is a mix
+ * of the node's address with a number that is drawn when the process starts, so no order of insertions
+ * makes the tree deep; n nodes are about 2 ln n deep. Nothing is allocated. Each node counts its subtree;
+ * a kind may keep more data about subtrees (such as the farthest end of an interval) in its `update`.
  *
- * Threads: none of its own. Whoever owns the root has a lock.
- */
+ * Threads: the tree has no lock. The owner of the root must have one. */
 #ifndef KILN_BASE_TREE_H
 #define KILN_BASE_TREE_H
 
@@ -22,20 +21,23 @@ struct tree_node {
 };
 
 struct tree_kind {
-    /* <0, >0; 0 only for a node and itself. What it looks at must not change while the node is in a tree. */
+    /* <0, >0; 0 only for a node and itself. The compared values must not change while the node is in a
+     * tree. */
     int (*order)(const struct tree_node *a, const struct tree_node *b);
-    /* The node or something below it has changed: the children are right already. NULL: nothing is kept. */
+    /* Recomputes the node's data about its subtree; the children's data is right already. NULL: no such
+     * data. */
     void (*update)(struct tree_node *n);
 };
 
-/* The general case of the two below. */
+/* The general case of tree_insert() and tree_remove(). */
 void tree_insert_among(struct tree_node **root, struct tree_node *n, const struct tree_kind *kind);
 void tree_remove_among(struct tree_node **root, struct tree_node *n, const struct tree_kind *kind);
 
-/* What the process drew; set before main(). */
+/* The number that the process drew; set before main(). */
 extern uint64_t tree_seed;
 
-/* Most trees of most owners have one node: in and out of those is a few stores. */
+/* Inserts a node. Inline because most trees have one node: inserting into and removing from an empty tree
+ * takes a few stores. */
 static inline void
 tree_insert(struct tree_node **root, struct tree_node *n, const struct tree_kind *kind)
 {
@@ -54,7 +56,7 @@ tree_insert(struct tree_node **root, struct tree_node *n, const struct tree_kind
         kind->update(n);
 }
 
-/* `n` is in the tree. */
+/* Removes `n`, which must be in the tree. */
 static inline void
 tree_remove(struct tree_node **root, struct tree_node *n, const struct tree_kind *kind)
 {
@@ -64,15 +66,16 @@ tree_remove(struct tree_node **root, struct tree_node *n, const struct tree_kind
         tree_remove_among(root, n, kind);
 }
 
-/* NULL: empty. */
+/* The first and the last node; NULL: empty. */
 struct tree_node *tree_first(struct tree_node *root);
 struct tree_node *tree_last(struct tree_node *root);
 
-/* Which side of a place in the order a node is on: <0 before it. The same for neighbours on the same side. */
+/* Tells on which side of a place in the order a node is: <0 before it. Must agree with the order of the
+ * nodes. */
 typedef int (*tree_side)(const struct tree_node *n, const void *arg);
-/* The first node that is not before the place; NULL: all are. */
+/* Returns the first node that is not before the place; NULL: all nodes are before it. */
 struct tree_node *tree_lower(struct tree_node *root, tree_side side, const void *arg);
-/* How many nodes are before the place. */
+/* Returns the number of nodes before the place. */
 uint32_t tree_rank(const struct tree_node *root, tree_side side, const void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* coroutine: who runs, who sleeps, and how one thread leaves a coroutine to another. */
+/* coroutine: the states of coroutines and their transfer from one thread to another. */
 #include "coro/coroutine.h"
 #include "coro/switch.h"
 #include "coro/stack-pool.h"
@@ -22,20 +22,21 @@
 #endif
 
 /*             new        resume              the runner, after a yield
- *              |      +---------> RUNNING ---------------------> ASLEEP
- *              v      |              |  resume, from elsewhere     |
- *           ASLEEP ---+              v                             |
- *              ^                   WOKEN  the runner sees it and runs c again
- *              +---------------------------------------------------+
- * Who moves it from ASLEEP to RUNNING owns it; the runner gives it up with the move back, and then touches it
- * no more. */
+ *               |      +---------> RUNNING ---------------------> ASLEEP
+ *               v      |              |  resume, from elsewhere     |
+ *            ASLEEP ---+              v                             |
+ *               ^                   WOKEN  the runner sees it and runs c again
+ *               +---------------------------------------------------+
+ * The thread that moves c from ASLEEP to RUNNING owns it (the runner); the runner gives c up with the move
+ * back, and then must not touch it. */
 enum state { ASLEEP, RUNNING, WOKEN };
 
-/* At the top of its own stack. */
+/* Lies at the top of its own stack. */
 struct coroutine {
-    struct switch_point here;   /* where it sleeps */
-    struct switch_point runner; /* where its runner waits */
-    struct coroutine *outer;    /* what ran in the runner's thread: that coroutine has resumed us */
+    struct switch_point here;   /* point at which it sleeps */
+    struct switch_point runner; /* point at which its runner waits */
+    /* the coroutine that ran in the runner's thread and resumed this one; or NULL */
+    struct coroutine *outer;
     struct stack *stack;
     coroutine_fn fn;
     void *arg;
@@ -53,7 +54,7 @@ struct coroutine {
 
 static __thread struct coroutine *running;
 
-/* Never inlined: who has switched must not use an address of running from before. */
+/* Never inlined: a function that has switched must not use the address of `running` from before. */
 __attribute__((noinline)) struct coroutine *
 coroutine_self(void)
 {
@@ -61,7 +62,7 @@ coroutine_self(void)
     return running;
 }
 
-/* ---- what the sanitizers are told ------------------------------------------------------------ */
+/* ---- reports to the sanitizers --------------------------------------------------------------- */
 
 #ifdef CORO_ASAN
 void __sanitizer_start_switch_fiber(void **fake_stack_save, const void *bottom, size_t size);
@@ -92,7 +93,7 @@ fiber_free(struct coroutine *c)
 #endif
 }
 
-/* The runner is about to switch to c; what has to be handed to runner_is_back. */
+/* The runner is about to switch to c; returns the argument for runner_is_back(). */
 static inline void *
 runner_leaves(struct coroutine *c)
 {
@@ -143,7 +144,7 @@ coroutine_arrives(struct coroutine *c)
 
 /* The first function on every coroutine's stack. */
 static void
-entry(void)
+coroutine_entry(void)
 {
     struct coroutine *c = coroutine_self();
 
@@ -152,7 +153,7 @@ entry(void)
     c->has_ended = true;
     coroutine_leaves(c, true);
     switch_stack(&c->here, &c->runner);
-    abort(); /* nobody resumes what has ended */
+    abort(); /* an ended coroutine is never resumed */
 }
 
 int
@@ -166,15 +167,15 @@ coroutine_new(struct stack_pool *stacks, coroutine_fn fn, void *arg, struct coro
         return err;
     c = (struct coroutine *)(void *)((uintptr_t)(s->top - sizeof(*c)) & ~(uintptr_t)63);
     *c = (struct coroutine){ .stack = s, .fn = fn, .arg = arg, .state = ASLEEP };
-    switch_point_init(&c->here, s->low, (char *)c, entry);
+    switch_point_init(&c->here, s->low, (char *)c, coroutine_entry);
     fiber_new(c);
     *out = c;
     return 0;
 }
 
-/* Not on its stack. */
+/* Frees the coroutine. Must not run on its stack. */
 static void
-retire(struct coroutine *c)
+coroutine_retire(struct coroutine *c)
 {
     fiber_free(c);
     stack_release(c->stack);
@@ -184,12 +185,12 @@ void
 coroutine_free(struct coroutine *c)
 {
     assert(__atomic_load_n(&c->state, __ATOMIC_RELAXED) == ASLEEP && !c->has_started);
-    retire(c);
+    coroutine_retire(c);
 }
 
-/* Until it yields or ends. */
+/* Runs c until it yields or ends. */
 static void
-run(struct coroutine *c)
+coroutine_run(struct coroutine *c)
 {
     void *fake_stack;
 
@@ -198,12 +199,12 @@ run(struct coroutine *c)
     fake_stack = runner_leaves(c);
     switch_stack(&c->runner, &c->here);
     runner_is_back(fake_stack);
-    running = c->outer; /* the same thread: only who yields may wake up elsewhere, and the runner has not */
+    running = c->outer; /* valid: the runner has not yielded, so it is still in the same thread */
 }
 
-/* True: it is ours to run. False: its runner will go on with it. */
+/* True: the caller must run c. False: its present runner will continue with it. */
 static bool
-wake(struct coroutine *c)
+coroutine_wake(struct coroutine *c)
 {
     uint32_t state = __atomic_load_n(&c->state, __ATOMIC_RELAXED);
     uint32_t next;
@@ -215,9 +216,9 @@ wake(struct coroutine *c)
     return next == RUNNING;
 }
 
-/* True: c sleeps, and is no longer ours. False: it was woken meanwhile. */
+/* True: c sleeps, and this thread has given it up. False: c was woken meanwhile. */
 static bool
-put_to_sleep(struct coroutine *c)
+coroutine_put_to_sleep(struct coroutine *c)
 {
     uint32_t state = RUNNING;
 
@@ -230,16 +231,16 @@ put_to_sleep(struct coroutine *c)
 bool
 coroutine_resume(struct coroutine *c)
 {
-    if (!wake(c))
+    if (!coroutine_wake(c))
         return false;
     c->has_started = true;
     do {
-        run(c);
+        coroutine_run(c);
         if (c->has_ended) {
-            retire(c);
+            coroutine_retire(c);
             return true;
         }
-    } while (!put_to_sleep(c));
+    } while (!coroutine_put_to_sleep(c));
     return false;
 }
 

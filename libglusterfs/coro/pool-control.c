@@ -14,7 +14,7 @@
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* A number and one of these units, or none, as a plain number for mem_pools_set_option(). */
+/* Converts a number with one of these units, or none, to a plain number for mem_pools_set_option(). */
 struct unit {
     const char *name;
     uint64_t factor;
@@ -34,9 +34,9 @@ static const struct {
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0], KEY_BYTES = 32 };
 
-/* The number of the setting that a text begins with, with its value; -1: there is none. */
+/* Returns the index of the setting that a text begins with, and its value; -1: none. */
 static int
-find(const char *text, const char **value)
+find_setting(const char *text, const char **value)
 {
     size_t len = strcspn(text, "= ");
 
@@ -73,7 +73,7 @@ pool_control_set(const char *text)
 {
     const char *value;
     char number[KEY_BYTES];
-    int i = find(text, &value), err = i < 0 ? -EINVAL : 0;
+    int i = find_setting(text, &value), err = i < 0 ? -EINVAL : 0;
 
     if (err)
         return err;
@@ -92,7 +92,7 @@ const char *
 pool_control_expected(const char *text)
 {
     const char *value;
-    int i = find(text, &value);
+    int i = find_setting(text, &value);
 
     return i < 0 ? "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep" : settings[i].expected;
 }
@@ -116,7 +116,7 @@ pool_control_run(const char *order)
     return err;
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 struct writer {
     FILE *out;
@@ -124,14 +124,14 @@ struct writer {
 };
 
 static void
-put_string(FILE *out, const char *text)
+json_string(FILE *out, const char *text)
 {
     fputc('"', out);
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
             fprintf(out, "\\%c", *text);
         else if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
-            fprintf(out, "\\u%04x", (unsigned char)*text); /* a path may be no UTF-8 */
+            fprintf(out, "\\u%04x", (unsigned char)*text); /* a path may not be UTF-8 */
         else
             fputc(*text, out);
     }
@@ -139,19 +139,19 @@ put_string(FILE *out, const char *text)
 }
 
 static void
-put_value(FILE *out, const char *text)
+json_value(FILE *out, const char *text)
 {
     size_t len = strlen(text);
 
     if (len > 0 && len < 19 && strspn(text, "0123456789") == len)
         fputs(text, out);
     else
-        put_string(out, text);
+        json_string(out, text);
 }
 
-/* "id 3, brick b0, active 12, bytes 3840"; the name may have commas. */
+/* "id 3, brick b0, active 12, bytes 3840"; the name may contain commas. */
 static void
-put_owner(struct writer *w, const char *text)
+json_owner(struct writer *w, const char *text)
 {
     const char *name = strstr(text, "brick "), *end = NULL;
     long long active, bytes;
@@ -165,7 +165,7 @@ put_owner(struct writer *w, const char *text)
     fputs(w->is_in_owners ? "," : ",\"owners\":[", w->out);
     w->is_in_owners = true;
     fputs("{\"brick\":", w->out);
-    put_string(w->out, copy);
+    json_string(w->out, copy);
     fprintf(w->out, ",\"active\":%lld,\"bytes\":%lld}", active, bytes);
 }
 
@@ -178,7 +178,7 @@ end_item(struct writer *w)
 
 /* The dump begins with the process's keys; "-----" begins a pool. */
 static void
-put_key(void *arg, const char *key, const char *value)
+json_key(void *arg, const char *key, const char *value)
 {
     struct writer *w = arg;
 
@@ -188,19 +188,19 @@ put_key(void *arg, const char *key, const char *value)
         fputs(w->has_item ? ",{" : "{", w->out);
         w->has_item = true;
     } else if (strcmp(key, "owner") == 0) {
-        put_owner(w, value);
+        json_owner(w, value);
     } else if (!w->is_in_owners) {
         fputs(w->has_key ? "," : "", w->out);
         w->has_key = true;
-        put_string(w->out, key);
+        json_string(w->out, key);
         fputc(':', w->out);
-        put_value(w->out, value);
+        json_value(w->out, value);
     }
 }
 
 /* The first "-----" ends the process's object. */
 static void
-put_pools_key(void *arg, const char *key, const char *value)
+json_pools_key(void *arg, const char *key, const char *value)
 {
     struct writer *w = arg;
 
@@ -210,21 +210,21 @@ put_pools_key(void *arg, const char *key, const char *value)
         w->has_item = true;
         return;
     }
-    put_key(w, key, value);
+    json_key(w, key, value);
 }
 
 static void
-put_all(FILE *out)
+json_all(FILE *out)
 {
     struct writer w = {.out = out}, s = {.out = out};
 
     fputs("{\"process\":{", out);
-    mem_pools_dump(put_pools_key, &w);
+    mem_pools_dump(json_pools_key, &w);
     if (w.has_item)
         end_item(&w);
-    fputs(w.has_item ? "]" : "},\"pools\":[]", out); /* none with the pools off */
+    fputs(w.has_item ? "]" : "},\"pools\":[]", out); /* there are no pools if pools are off */
     fputs(",\"stacks\":[", out);
-    stack_pools_dump(put_key, &s);
+    stack_pools_dump(json_key, &s);
     if (s.has_key)
         end_item(&s);
     fputs("]}", out);
@@ -239,7 +239,7 @@ pool_control_json(void)
 
     if (!out)
         return NULL;
-    put_all(out);
+    json_all(out);
     if (fclose(out) == 0)
         return text;
     free(text);

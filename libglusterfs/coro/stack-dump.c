@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* stack-dump: figures of the stack pools, and the walk over all their structures. */
+/* stack-dump: statistics of the stack pools, and a check of all their structures. */
 #include "coro/stack-internal.h"
 
 #include <assert.h>
@@ -45,7 +45,8 @@ stack_pool_stats(struct stack_pool *p, struct stack_pool_stats *out)
     mem_unlock(&p->lock);
 }
 
-/* Pools mutex held: no sweep unmaps a slab meanwhile. With pools off a release does, so its lock is held. */
+/* Pools mutex held, so no sweep unmaps a slab meanwhile. With pools off a release unmaps slabs, so then
+ * the pool's lock is held. */
 static size_t
 resident(struct stack_pool *p)
 {
@@ -73,7 +74,7 @@ stack_pool_resident(struct stack_pool *p)
     return bytes;
 }
 
-/* What a statedump shows of a pool, besides its name. */
+/* The keys of a pool in a statedump, besides its name. */
 #define U32(key, field) { key, offsetof(struct stack_pool_stats, field), sizeof(uint32_t) }
 #define U64(key, field) { key, offsetof(struct stack_pool_stats, field), sizeof(uint64_t) }
 static const struct {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* stack-pool: who has which stack, how the pool grows, and how it ages.
+/* stack-pool: lends stacks, grows the pool and ages it.
  *
- * The list of cached stacks is in the order of their release, and each carries the number of the sweep before
- * which that was: what is cold lies at the old end, and no list is ever moved. */
+ * The list of cached stacks is in the order of their release, and each stack carries the number of the
+ * sweep before which it was released: cold stacks lie at the old end, and no list is ever moved. */
 #include "coro/stack-internal.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ struct stack_pool *stack_pools;
 
 static const char *const policy_words[] = { "age", "keep", "drop" };
 enum { POLICY_AGE, POLICY_KEEP, POLICY_DROP };
-static int policy; /* set and read by any thread, relaxed: the next release or sweep follows it */
+static int policy; /* set and read by any thread, relaxed; takes effect at the next release or sweep */
 
 int
 stack_pools_set_policy(const char *word)
@@ -44,7 +44,7 @@ stack_pools_policy(void)
     return policy_words[MEM_READ(policy)];
 }
 
-/* A sweep leaves the cached stacks as they are. */
+/* True if a sweep leaves the cached stacks as they are. */
 static bool
 sweep_keeps(void)
 {
@@ -78,7 +78,8 @@ cached_push_newest(struct stack_pool *p, struct stack *s)
     s->slab->ncached++;
 }
 
-/* As old as the oldest one. For what this sweep has left in the cache: it is cold when the sweep is over. */
+/* Makes the stack as old as the oldest one. For stacks that this sweep leaves in the cache: they are cold
+ * when the sweep is over. */
 static void
 cached_push_oldest(struct stack_pool *p, struct stack *s)
 {
@@ -101,7 +102,7 @@ room_unlink(struct stack_pool *p, struct stack_slab *b)
     *(b->room_next ? &b->room_next->room_prev : &p->room_last) = b->room_prev;
 }
 
-/* Slabs that are wholly bare come last, so that they can go away. */
+/* Wholly bare slabs come last, so that they can be unmapped. */
 static void
 room_link(struct stack_pool *p, struct stack_slab *b)
 {
@@ -158,7 +159,7 @@ slab_link(struct stack_pool *p, struct stack_slab *b)
     room_link(p, b);
 }
 
-/* A slab without live or cached stacks. */
+/* Removes a slab without live or cached stacks. */
 static void
 slab_unlink(struct stack_pool *p, struct stack_slab *b)
 {
@@ -174,7 +175,7 @@ slab_unlink(struct stack_pool *p, struct stack_slab *b)
 }
 
 static struct stack *
-take_locked(struct stack_pool *p)
+stack_take_locked(struct stack_pool *p)
 {
     struct stack *s = p->newest;
 
@@ -195,8 +196,8 @@ take_locked(struct stack_pool *p)
 
 /* ---- take ------------------------------------------------------------------------------------ */
 
-/* May the process' memory map get that many entries more? What other mappings there are is counted anew when
- * ours have doubled, and before a refusal. slow held. */
+/* May the process's memory map get `more` further entries? Other mappings are counted again when the
+ * pool's entries have doubled, and before a refusal. slow held. */
 static bool
 maps_allow(struct stack_pool *p, uint32_t more)
 {
@@ -231,9 +232,9 @@ slab_size(const struct stack_pool *p)
     return n < p->cap - p->total ? n : p->cap - p->total;
 }
 
-/* A slab more; a smaller one where there is no room for a large one. slow held. */
+/* Adds a slab; a smaller one if there is no room for a large one. slow held. */
 static int
-grow(struct stack_pool *p)
+pool_grow(struct stack_pool *p)
 {
     struct stack_slab *b = NULL;
     uint32_t n;
@@ -260,7 +261,7 @@ grow(struct stack_pool *p)
 }
 
 static __attribute__((noinline)) int
-take_slow(struct stack_pool *p, struct stack **out)
+stack_take_slow(struct stack_pool *p, struct stack **out)
 {
     struct stack *s = NULL;
     int err = 0;
@@ -268,14 +269,14 @@ take_slow(struct stack_pool *p, struct stack **out)
     pthread_mutex_lock(&p->slow);
     while (!s && !err) {
         mem_lock(&p->lock);
-        s = take_locked(p);
-        if (!s && p->total == p->cap) { /* we have slow: none is between cached and bare */
+        s = stack_take_locked(p);
+        if (!s && p->total == p->cap) { /* this thread holds slow, so no stack is between cached and bare */
             p->refused_cap++;
             err = -EAGAIN;
         }
         mem_unlock(&p->lock);
         if (!s && !err)
-            err = grow(p);
+            err = pool_grow(p);
     }
     pthread_mutex_unlock(&p->slow);
     if (s)
@@ -290,7 +291,7 @@ stack_take(struct stack_pool *p, struct stack **out)
     int err = 0;
 
     mem_lock(&p->lock);
-    s = take_locked(p);
+    s = stack_take_locked(p);
     if (!s && p->total == p->cap && !p->dropping) {
         p->refused_cap++;
         err = -EAGAIN;
@@ -298,11 +299,12 @@ stack_take(struct stack_pool *p, struct stack **out)
     mem_unlock(&p->lock);
     if (MEM_UNLIKELY(!s)) {
         if (!err)
-            err = take_slow(p, &s);
+            err = stack_take_slow(p, &s);
         if (err)
             return err;
     }
-    MEM_LSAN_ROOT(s->low, (size_t)(s->top - s->low)); /* what a sleeping coroutine points to is not leaked */
+    /* objects that a sleeping coroutine points to are not leaked */
+    MEM_LSAN_ROOT(s->low, (size_t)(s->top - s->low));
     *out = s;
     return 0;
 }
@@ -311,7 +313,8 @@ stack_take(struct stack_pool *p, struct stack **out)
 
 static void pool_free(struct stack_pool *p);
 
-/* Slabs without a live or cached stack that have been so for a period, or all of those; to be unmapped. */
+/* Unlinks slabs without a live or cached stack for at least a period, or all such slabs; the caller unmaps
+ * them. */
 static struct stack_slab *
 empty_slabs(struct stack_pool *p, bool all)
 {
@@ -341,7 +344,7 @@ unmap_list(struct stack_slab *list)
     return bytes;
 }
 
-/* With pools off, or the pool destroyed: nothing is kept. */
+/* Releases without caching, because pools are off or the pool is destroyed. */
 static struct stack_slab *
 release_for_good(struct stack_pool *p, struct stack *s)
 {
@@ -366,8 +369,8 @@ bad_release(const struct stack *s, const struct stack_pool *p)
         abort();
 }
 
-/* The pages of a stack in state DROPPING go back, and it is bare. slow is held meanwhile, as by a sweep: then
- * a stack_take() that finds none waits for this one. */
+/* Gives back the pages of a stack in state DROPPING and makes it bare. slow is held, as by a sweep, so a
+ * stack_take() that finds no stack waits for this one. */
 static void
 drop_one(struct stack_pool *p, struct stack *s)
 {
@@ -382,7 +385,7 @@ drop_one(struct stack_pool *p, struct stack *s)
     mem_unlock(&p->lock);
 }
 
-/* Under the policy drop. False: the pool keeps no stacks anyway. */
+/* Releases a stack under the policy drop. False: the pool caches no stacks anyway. */
 static bool
 release_dropped(struct stack_pool *p, struct stack *s)
 {
@@ -412,7 +415,7 @@ stack_release(struct stack *s)
 
     MEM_ASAN_SHOW(s->low, (size_t)(s->top - s->low)); /* frames that were left behind */
     if (MEM_UNLIKELY(MEM_READ(policy) == POLICY_DROP) && release_dropped(p, s)) {
-        mem_sweeper_rouse(); /* a slab that is bare now is to be unmapped */
+        mem_sweeper_rouse(); /* to unmap the slab if it is bare now */
         return;
     }
     mem_lock(&p->lock);
@@ -438,9 +441,9 @@ stack_release(struct stack *s)
 
 /* ---- sweep ----------------------------------------------------------------------------------- */
 
-/* Take the slab's cached stacks out that are cold (or all), or for the lower parts those that are not. */
+/* Takes the slab's cold (or all) cached stacks out of the list and marks them DROPPING. */
 static struct stack_bits
-collect(struct stack_pool *p, struct stack_slab *b, bool all)
+collect_cached(struct stack_pool *p, struct stack_slab *b, bool all)
 {
     struct stack_bits bits = { 0 };
 
@@ -464,11 +467,11 @@ collect(struct stack_pool *p, struct stack_slab *b, bool all)
         for (uint64_t rest_ = (bits).word[w_];                                                               \
              rest_ && ((i) = w_ * 64 + (uint32_t)__builtin_ctzll(rest_), 1); rest_ &= rest_ - 1)
 
-/* Cold stacks of one slab lose their pages. */
+/* Drops the pages of the slab's cold stacks. */
 static size_t
 slab_age(struct stack_pool *p, struct stack_slab *b, bool all)
 {
-    struct stack_bits bits = collect(p, b, all);
+    struct stack_bits bits = collect_cached(p, b, all);
     size_t bytes = stack_slab_drop(b, &bits);
     uint32_t i;
 
@@ -484,11 +487,11 @@ slab_age(struct stack_pool *p, struct stack_slab *b, bool all)
     return bytes;
 }
 
-/* What is left of the slab's cached stacks loses its lower part where that was used. */
+/* Drops the used lower parts of the slab's remaining cached stacks. */
 static size_t
 slab_drop_lower(struct stack_pool *p, struct stack_slab *b)
 {
-    struct stack_bits bits = collect(p, b, true);
+    struct stack_bits bits = collect_cached(p, b, true);
     size_t bytes = 0, n = 0;
     uint32_t i;
 
@@ -508,7 +511,8 @@ slab_drop_lower(struct stack_pool *p, struct stack_slab *b)
     return bytes;
 }
 
-/* Only the sweep unlinks slabs of a pool that lives and keeps stacks, so we may walk them. */
+/* Only the sweep unlinks slabs of a pool that lives and caches stacks, so the slabs can be walked without
+ * a lock. */
 static size_t
 sweep_slabs(struct stack_pool *p, int level, bool all)
 {
@@ -520,7 +524,8 @@ sweep_slabs(struct stack_pool *p, int level, bool all)
     b = is_idle ? NULL : p->slabs;
     mem_unlock(&p->lock);
     for (; b; b = b->next) {
-        pthread_mutex_lock(&p->slow); /* a slab at a time: who finds none left waits for this one at most */
+        /* one slab at a time, so that a stack_take() without a free stack waits for one slab at most */
+        pthread_mutex_lock(&p->slow);
         bytes += slab_age(p, b, all);
         if (level == 1)
             bytes += slab_drop_lower(p, b);
@@ -545,7 +550,7 @@ pool_sweep(struct stack_pool *p, int level)
     p->sweeps++;
     p->hot = 0;
     mem_unlock(&p->lock);
-    unmap_list(gone); /* bare already: no bytes of memory, but of address space */
+    unmap_list(gone); /* already bare: frees address space, no memory */
     return bytes;
 }
 
@@ -597,12 +602,12 @@ follow_fork(int step)
     pthread_mutex_unlock(&stack_pools_mutex);
 }
 
-/* ---- a pool's life --------------------------------------------------------------------------- */
+/* ---- life of a pool -------------------------------------------------------------------------- */
 
 static struct mem_follower follower = { .sweep = follow_sweep, .quiet = follow_quiet, .fork = follow_fork };
 
 static void
-follow(void)
+register_follower(void)
 {
     mem_sweep_follow(&follower);
 }
@@ -645,7 +650,7 @@ stack_pool_new(const struct stack_pool_opts *opts, struct stack_pool **out)
         return err;
     }
     pthread_mutex_init(&p->slow, NULL);
-    pthread_once(&once, follow);
+    pthread_once(&once, register_follower);
     pthread_mutex_lock(&stack_pools_mutex);
     p->next = stack_pools;
     stack_pools = p;
@@ -671,7 +676,7 @@ stack_pool_destroy(struct stack_pool *p)
 
     if (!p)
         return 0;
-    pthread_mutex_lock(&stack_pools_mutex); /* no sweep is in it now, and none will be */
+    pthread_mutex_lock(&stack_pools_mutex); /* after this no sweep visits the pool */
     for (struct stack_pool **at = &stack_pools; *at; at = &(*at)->next) {
         if (*at == p) {
             *at = p->next;
@@ -679,7 +684,7 @@ stack_pool_destroy(struct stack_pool *p)
         }
     }
     pthread_mutex_unlock(&stack_pools_mutex);
-    pthread_mutex_lock(&p->slow); /* no release drops pages now */
+    pthread_mutex_lock(&p->slow); /* now no release drops pages */
     mem_lock(&p->lock);
     while (p->oldest) {
         struct stack *s = p->oldest;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* switch: see switch.h. The frame that a switch leaves, lowest address first:
+/* switch: see switch.h. The saved frame of a switch, lowest address first:
  *
- *   x86-64    mxcsr and x87 control word (8 bytes), r15, r14, r13, r12, rbx, rbp, where to go on
- *   aarch64   x19 .. x28, x29 (frame), x30 (where to go on), d8 .. d15
- */
+ *   x86-64    mxcsr and x87 control word (8 bytes), r15, r14, r13, r12, rbx, rbp, resume address
+ *   aarch64   x19 .. x28, x29 (frame), x30 (resume address), d8 .. d15 */
 #include "coro/switch.h"
 
 #include <stdint.h>
@@ -18,7 +17,7 @@ switch_point_init(struct switch_point *at, char *low, char *top, void (*entry)(v
 {
     memset(at, 0, sizeof(*at));
     if (getcontext(&at->context) != 0)
-        abort(); /* not a thing that fails on the systems there are */
+        abort(); /* does not fail on any supported system */
     at->context.uc_stack.ss_sp = low;
     at->context.uc_stack.ss_size = (size_t)(top - low);
     at->context.uc_link = NULL;
@@ -34,7 +33,8 @@ switch_stack(struct switch_point *from, const struct switch_point *to)
 
 #elif defined(__x86_64__)
 
-/* The way on is a jump and not a return: a return to where no call came from is always mispredicted. */
+/* Continues with a jump instead of a return, because a return without a matching call is always
+ * mispredicted. */
 __asm__(".text\n"
         ".globl switch_stack\n"
         ".type switch_stack, @function\n"

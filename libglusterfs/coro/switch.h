@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* switch: from one stack to another. Registers that a function must preserve, and on x86-64 the control words
- * of floating point, are kept on the stack that is left. Signal masks are the thread's and stay as they are.
+/* switch: changes from one stack to another. Registers that a function must preserve, and on x86-64 the
+ * control words of floating point, are saved on the stack that is left. Signal masks belong to the thread
+ * and are unchanged.
  *
  * Own code for x86-64 and aarch64; elsewhere, or with -DCORO_UCONTEXT, ucontext, which also makes a system
- * call for the signal mask. Not for processes with shadow stacks (CET), which no libc of ours turns on. */
+ * call for the signal mask. Does not work in processes with shadow stacks (CET), which no supported libc
+ * turns on. */
 #ifndef KILN_CORO_SWITCH_H
 #define KILN_CORO_SWITCH_H
 
@@ -24,10 +26,11 @@ struct switch_point {
 };
 #endif
 
-/* Where the next switch to it starts entry(), on the stack from low to top; entry must not return. */
+/* Makes `at` a point at which the next switch starts entry(), on the stack from low to top; entry must not
+ * return. */
 void switch_point_init(struct switch_point *at, char *low, char *top, void (*entry)(void));
 
-/* Leave a point to come back to in from, go on at to. */
+/* Saves the present point in `from` and continues at `to`. */
 void switch_stack(struct switch_point *from, const struct switch_point *to);
 
 #endif

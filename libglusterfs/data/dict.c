@@ -13,7 +13,7 @@ static const char *const key_texts[DICT_KEY_COUNT] = {
 #undef KEY
 };
 
-/* Open-addressed, filled once. A quarter full, so that a miss mostly ends at the first slot. */
+/* Open-addressed, filled once. A quarter full, so that a failing search mostly ends at the first slot. */
 #define KEY_SLOTS 512
 static uint16_t key_slots[KEY_SLOTS];
 static uint16_t key_lens[DICT_KEY_COUNT];
@@ -22,7 +22,7 @@ _Static_assert(DICT_KEY_COUNT * 4 <= KEY_SLOTS, "the key table wants more slots"
 static struct mem_pool *dict_pool;
 
 static uint32_t
-key_hash(const char *text, size_t len)
+dict_key_hash(const char *text, size_t len)
 {
     /* Known keys differ in length, first, middle and last bytes; a clash is settled by the compare. */
     uint32_t h = (uint32_t)len * 0x9e3779b1u;
@@ -43,7 +43,7 @@ dict_pools_init(void)
         return 0;
     for (unsigned id = 1; id < DICT_KEY_COUNT; id++) {
         size_t len = strlen(key_texts[id]);
-        uint32_t slot = key_hash(key_texts[id], len);
+        uint32_t slot = dict_key_hash(key_texts[id], len);
 
         while (key_slots[slot])
             slot = (slot + 1) % KEY_SLOTS;
@@ -56,7 +56,7 @@ dict_pools_init(void)
 enum dict_key
 dict_key_find(const char *text, size_t len)
 {
-    for (uint32_t slot = key_hash(text, len); key_slots[slot]; slot = (slot + 1) % KEY_SLOTS) {
+    for (uint32_t slot = dict_key_hash(text, len); key_slots[slot]; slot = (slot + 1) % KEY_SLOTS) {
         unsigned id = key_slots[slot];
 
         if (key_lens[id] == len && memcmp(key_texts[id], text, len) == 0)
@@ -79,7 +79,7 @@ dict_new(struct arena *a)
     if (d) {
         d->on_arena.next = a->dicts;
         a->dicts = &d->on_arena;
-    } else if (!(d = arena_alloc(a, sizeof *d))) { /* it may have room left */
+    } else if (!(d = arena_alloc(a, sizeof *d))) { /* the arena may have room left */
         return NULL;
     }
     d->arena = a;
@@ -204,7 +204,7 @@ dict_get_flag(const struct dict *d, enum dict_key key)
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static int
-make_room(struct dict *d)
+dict_make_room(struct dict *d)
 {
     if (d->count < d->capacity)
         return 0;
@@ -222,7 +222,7 @@ make_room(struct dict *d)
 struct dict_pair *
 dict_append(struct dict *d, const struct dict_pair *pair)
 {
-    if (make_room(d))
+    if (dict_make_room(d))
         return NULL;
     struct dict_pair *p = &d->pairs[d->count++];
     *p = *pair;
@@ -230,14 +230,14 @@ dict_append(struct dict *d, const struct dict_pair *pair)
     return p;
 }
 
-/* The place of a known key: its present pair, or a new one at the end. */
+/* Finds the place of a known key: its present pair, or a new pair at the end. */
 static int
-place(struct dict *d, enum dict_key key, struct dict_pair **out)
+dict_place(struct dict *d, enum dict_key key, struct dict_pair **out)
 {
     struct dict_pair *p = (struct dict_pair *)dict_find(d, key);
 
     if (!p) {
-        int err = make_room(d);
+        int err = dict_make_room(d);
         if (err)
             return err;
         p = &d->pairs[d->count++];
@@ -252,7 +252,7 @@ int
 dict_set_int(struct dict *d, enum dict_key key, int64_t value)
 {
     struct dict_pair *p;
-    int err = place(d, key, &p);
+    int err = dict_place(d, key, &p);
 
     if (!err) {
         p->type = DICT_INT;
@@ -265,7 +265,7 @@ int
 dict_set_uint(struct dict *d, enum dict_key key, uint64_t value)
 {
     struct dict_pair *p;
-    int err = place(d, key, &p);
+    int err = dict_place(d, key, &p);
 
     if (!err) {
         p->type = DICT_UINT;
@@ -278,7 +278,7 @@ int
 dict_set_gfid(struct dict *d, enum dict_key key, const struct gfid *gfid)
 {
     struct dict_pair *p;
-    int err = place(d, key, &p);
+    int err = dict_place(d, key, &p);
 
     if (!err) {
         p->type = DICT_GFID;
@@ -292,7 +292,7 @@ set_copied(struct dict *d, enum dict_key key, enum dict_type type, const void *b
 {
     struct dict_pair *p;
     void *copy = arena_dup(d->arena, bytes, len);
-    int err = copy ? place(d, key, &p) : -ENOMEM;
+    int err = copy ? dict_place(d, key, &p) : -ENOMEM;
 
     if (!err) {
         p->type = (uint8_t)type;
@@ -319,7 +319,7 @@ dict_set_iatt(struct dict *d, enum dict_key key, const struct iatt *iatt)
 {
     struct dict_pair *p;
     struct iatt *copy = arena_alloc(d->arena, sizeof *copy);
-    int err = copy ? place(d, key, &p) : -ENOMEM;
+    int err = copy ? dict_place(d, key, &p) : -ENOMEM;
 
     if (!err) {
         *copy = *iatt;
@@ -329,7 +329,7 @@ dict_set_iatt(struct dict *d, enum dict_key key, const struct iatt *iatt)
     return err;
 }
 
-/* Like place(), for a key by text; the text is copied if the pair is new. */
+/* Like dict_place(), for a key by text; the text is copied if the pair is new. */
 static int
 place_text(struct dict *d, const char *key, struct dict_pair **out)
 {
@@ -340,7 +340,7 @@ place_text(struct dict *d, const char *key, struct dict_pair **out)
         return -EINVAL;
     if (!p) {
         struct dict_pair fresh = {.key = arena_dup(d->arena, key, len), .key_len = (uint16_t)len};
-        int err = fresh.key ? make_room(d) : -ENOMEM;
+        int err = fresh.key ? dict_make_room(d) : -ENOMEM;
 
         if (err)
             return err;
@@ -409,7 +409,7 @@ dict_remove(struct dict *d, enum dict_key key)
         dict_remove_pair(d, p);
 }
 
-/* What a pair points to, copied to `a`. */
+/* Copies the bytes that a pair points to to `a`. */
 static int
 copy_value(struct dict_pair *p, struct arena *a)
 {

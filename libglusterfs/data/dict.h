@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* dict: a small ordered set of named, typed values: xdata, xattr sets, SETVOLUME's options (spec: wire 4).
  *
- * A dict lives on an arena and dies with it; nobody frees or counts it. Its keys and values are pointers to
- * memory that lives at least as long as that arena: bytes of the received record, static strings, or copies
- * on the arena. Numbers and gfids are stored in place. There is room for a dozen pairs in the object itself;
- * more go to an array on the arena.
+ * A dict lives on an arena and dies with it; it is not freed or counted by itself. Its keys and values are
+ * pointers to memory that lives at least as long as that arena: bytes of the received record, static
+ * strings, or copies on the arena. Numbers and gfids are stored in place. There is room for a dozen pairs
+ * in the object itself; more go to an array on the arena.
  *
- * Keys that Kiln knows have a number (dict-keys.def), worked out once when the pair is added, so that looking
- * one up compares integers. Every getter accepts a NULL dict and answers "not there".
+ * Known keys have a number (dict-keys.def), which is determined once when the pair is added, so that a
+ * search compares integers. Every getter accepts a NULL dict and answers "absent".
  *
- * thread: the one that runs the operation. A getter's pair or text is lent: it lives as long as the arena,
- * but a pair only until the next one is set or removed.
- */
+ * thread: the thread that runs the operation. A text from a getter is valid as long as the arena, but a
+ * pair only until the next pair is set or removed. */
 #ifndef KILN_DATA_DICT_H
 #define KILN_DATA_DICT_H
 
@@ -66,46 +65,47 @@ struct dict_pair {
 #define DICT_KEY_LEN_MAX 1024
 
 struct dict {
-    struct arena_object on_arena; /* first: arena_release() puts dicts by it */
+    struct arena_object on_arena; /* must be the first member: arena_release() frees dicts by it */
     struct arena *arena;
     uint32_t count, capacity;
     struct dict_pair *pairs; /* the array below or one on the arena */
     struct dict_pair inline_pairs[DICT_PAIRS_INLINE];
 };
 
-/* Once, after mem_pools_init(). 0 or -ENOMEM. */
+/* Makes the pool and the table of known keys; once, after mem_pools_init(). 0 or -ENOMEM. */
 int dict_pools_init(void);
 
 /* An empty dict on `a`. NULL: no memory. */
 struct dict *dict_new(struct arena *a);
 
-/* The number of a key's text, DICT_KEY_UNKNOWN if it has none; and back (NULL for unknown). */
+/* Returns the number of a key's text, or DICT_KEY_UNKNOWN. dict_key_text() does the reverse (NULL for
+ * unknown). */
 enum dict_key dict_key_find(const char *text, size_t len);
 const char *dict_key_text(enum dict_key key);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The pair of this key; NULL: not there. */
+/* Returns the pair of this key; NULL: absent. */
 const struct dict_pair *dict_find(const struct dict *d, enum dict_key key);
 const struct dict_pair *dict_find_text(const struct dict *d, const char *key);
 
-/* Is it there? */
+/* Is the key present? */
 static inline bool
 dict_has(const struct dict *d, enum dict_key key)
 {
     return dict_find(d, key) != NULL;
 }
 
-/* INT, UINT, and decimal text under STR or UNTYPED all read as a number (wire 4.2). -ENOENT, -EINVAL. */
+/* Reads a number: INT, UINT, or decimal text under STR or UNTYPED (wire 4.2). -ENOENT, -EINVAL. */
 int dict_get_int(const struct dict *d, enum dict_key key, int64_t *out);
 int dict_get_uint(const struct dict *d, enum dict_key key, uint64_t *out);
-/* Text that is sure to end in a NUL within its length; NULL if absent or not such a text. */
+/* Returns a text that ends in a NUL within its length; NULL if absent or not such a text. */
 const char *dict_get_str(const struct dict *d, enum dict_key key);
 /* GFID, or PTR of 16 bytes. -ENOENT, -EINVAL. */
 int dict_get_gfid(const struct dict *d, enum dict_key key, struct gfid *out);
-/* True if the key is there with a number other than 0 (a text that is no number counts as true). */
+/* True if the key is present with a number other than 0 (a text that is no number counts as true). */
 bool dict_get_flag(const struct dict *d, enum dict_key key);
-/* The same of a pair that was found: -EINVAL; NULL. */
+/* Like dict_get_int() and dict_get_str(), for a pair that was found: -EINVAL; NULL. */
 int dict_pair_int(const struct dict_pair *p, int64_t *out);
 const char *dict_pair_str(const struct dict_pair *p);
 
@@ -115,27 +115,29 @@ const char *dict_pair_str(const struct dict_pair *p);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* A pair of the same key is replaced. 0, -ENOMEM, -E2BIG (DICT_PAIRS_MAX). */
+/* Set a value; a pair of the same key is replaced. 0, -ENOMEM, -E2BIG (DICT_PAIRS_MAX). */
 int dict_set_int(struct dict *d, enum dict_key key, int64_t value);
 int dict_set_uint(struct dict *d, enum dict_key key, uint64_t value);
 int dict_set_str(struct dict *d, enum dict_key key, const char *text); /* copied to the arena */
 int dict_set_iatt(struct dict *d, enum dict_key key, const struct iatt *iatt); /* copied */
 int dict_set_gfid(struct dict *d, enum dict_key key, const struct gfid *gfid);
 int dict_set_bytes(struct dict *d, enum dict_key key, const void *bytes, uint32_t len); /* PTR; copied */
-/* The same by text, for keys without a number; `key` is copied, `bytes` (type STR, PTR or UNTYPED) too. */
+/* Like the setters above, by text, for keys without a number; `key` and `bytes` (type STR, PTR or UNTYPED)
+ * are copied. */
 int dict_set_text(struct dict *d, const char *key, enum dict_type type, const void *bytes, uint32_t len);
 int dict_set_text_int(struct dict *d, const char *key, int64_t value);
-/* Appends a pair that the caller has filled (key, key_len, type, len, v); key_id is worked out. For decoders:
- * nothing is copied and doubles are not looked for. NULL: no memory or too many. */
+/* Appends a pair that the caller has filled (key, key_len, type, len, v); key_id is set here. For
+ * decoders: nothing is copied, and an existing pair of the same key is not replaced. NULL: no memory or
+ * too many pairs. */
 struct dict_pair *dict_append(struct dict *d, const struct dict_pair *pair);
 
-/* The pair of key `from` gets the key `to`; nothing happens if there is none. NULL d allowed. */
+/* Gives the pair of key `from` the key `to`; nothing happens if there is no such pair. NULL d allowed. */
 void dict_rename(struct dict *d, enum dict_key from, enum dict_key to);
 void dict_remove(struct dict *d, enum dict_key key);
-/* Removes the pair at `p` (of this dict); the ones behind it move up. */
+/* Removes the pair at `p` (of this dict); the pairs behind it move up. */
 void dict_remove_pair(struct dict *d, const struct dict_pair *p);
 
-/* A copy of `src` on `a` that shares nothing with it. NULL src gives NULL with *err 0. */
+/* Copies `src` to `a`; the copy shares nothing with `src`. NULL src gives NULL with *err 0. */
 struct dict *dict_dup(const struct dict *src, struct arena *a, int *err);
 
 #endif

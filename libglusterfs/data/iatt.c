@@ -21,7 +21,8 @@ iatt_from_stat(struct iatt *out, const struct stat *st, const struct gfid *gfid)
         .atime = st->st_atim.tv_sec,
         .mtime = st->st_mtim.tv_sec,
         .ctime = st->st_ctim.tv_sec,
-        .btime = 0, /* with every field named there is nothing to clear first, by a slow string store */
+        /* as every field is named, the compiler does not clear the struct first by a slow string store */
+        .btime = 0,
         .atime_nsec = (uint32_t)st->st_atim.tv_nsec,
         .mtime_nsec = (uint32_t)st->st_mtim.tv_nsec,
         .ctime_nsec = (uint32_t)st->st_ctim.tv_nsec,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* iatt: the attributes of an object as clients see them (spec: wire 5.1, brick 3.3).
  *
- * Not a struct stat: the inode number is made from the gfid, the link count leaves the handle out, device
- * numbers are (major << 32 | minor). An all-zero iatt means "not supplied".
- */
+ * Not a struct stat: the inode number is made from the gfid, the link count does not include the handle,
+ * device numbers are (major << 32 | minor). An all-zero iatt means "not supplied". */
 #ifndef KILN_DATA_IATT_H
 #define KILN_DATA_IATT_H
 
@@ -49,8 +48,8 @@ enum {
     SETATTR_MTIME_NOW = 0x100,
 };
 
-/* The bits of the mode that a change of the contents takes away, as the kernel does it: set-user-id, and
- * set-group-id where the group may execute, as without that it means something else. */
+/* The mode bits that a change of the contents clears, as in the kernel: set-user-id, and set-group-id if
+ * the group may execute (without that bit set-group-id has another meaning). */
 static inline uint32_t
 iatt_privs(const struct iatt *a)
 {
@@ -61,8 +60,8 @@ iatt_privs(const struct iatt *a)
     return (a->mode & S_ISUID) | ((a->mode & group) == group ? S_ISGID : 0);
 }
 
-/* From a stat of the backend object; keeps nothing, any thread. `gfid` may be NULL (unknown). The handle's
- * link is taken off unless it is a directory. */
+/* Fills *out from a stat of the backend object; any thread. `gfid` may be NULL (unknown). The link of the
+ * handle is subtracted, except for a directory. */
 void iatt_from_stat(struct iatt *out, const struct stat *st, const struct gfid *gfid);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/gfid.h"
 
 static bool
-is_one_of(const char *text, const char *const *words)
+is_word_of(const char *text, const char *const *words)
 {
     for (; *words; words++) {
         if (strcasecmp(text, *words) == 0)
@@ -27,18 +27,18 @@ option_bool(const char *text, bool *out)
     static const char *const yes[] = {"on", "yes", "true", "enable", "1", NULL};
     static const char *const no[] = {"off", "no", "false", "disable", "0", NULL};
 
-    if (is_one_of(text, yes))
+    if (is_word_of(text, yes))
         *out = true;
-    else if (is_one_of(text, no))
+    else if (is_word_of(text, no))
         *out = false;
     else
         return -EINVAL;
     return 0;
 }
 
-/* A number and what follows it. */
+/* Parses a number; *rest is the text behind it. */
 static int
-number(const char *text, int base, int64_t *out, const char **rest)
+split_number(const char *text, int base, int64_t *out, const char **rest)
 {
     char *end;
 
@@ -58,7 +58,7 @@ option_int(const char *text, int64_t *out)
     const char *rest;
     int64_t value;
 
-    if (number(text, 10, &value, &rest) || *rest)
+    if (split_number(text, 10, &value, &rest) || *rest)
         return -EINVAL;
     *out = value;
     return 0;
@@ -139,7 +139,7 @@ percent_or_size(const char *text, uint64_t *out)
 }
 
 static const char *
-expected(const struct option *o)
+expected_text(const struct option *o)
 {
     switch (o->type) {
     case OPTION_BOOL:
@@ -172,7 +172,7 @@ out_of_range(const struct option *o, int64_t value)
 /* -EINVAL if the text is no value of the option's type, -ERANGE out of bounds, -EOPNOTSUPP not built,
  * -ENOMEM. */
 static int
-store(const struct option *o, const char *text, void *conf)
+store_value(const struct option *o, const char *text, void *conf)
 {
     void *where = (char *)conf + o->offset;
     const char *rest;
@@ -198,7 +198,7 @@ store(const struct option *o, const char *text, void *conf)
         *(uint64_t *)where = size;
         return 0;
     case OPTION_OCTAL:
-        if (number(text, 8, &number_value, &rest) || *rest)
+        if (split_number(text, 8, &number_value, &rest) || *rest)
             return -EINVAL;
         if (out_of_range(o, number_value))
             return -ERANGE;
@@ -222,7 +222,7 @@ store(const struct option *o, const char *text, void *conf)
         err = gfid_parse(text, strlen(text), where);
         return err ? err : gfid_is_null(where) ? -EINVAL : 0;
     case OPTION_MUST_BE: {
-        /* Several spellings of "off" are one value. */
+        /* several spellings of "off" are one value */
         bool given, wanted;
 
         if (strcasecmp(text, o->text_default) == 0)
@@ -239,7 +239,7 @@ store(const struct option *o, const char *text, void *conf)
 }
 
 static const struct option *
-find(const struct option *table, const char *key)
+option_find(const struct option *table, const char *key)
 {
     for (const struct option *o = table; o && o->key; o++) {
         if (o->type == OPTION_PREFIX ? strncmp(key, o->key, strlen(o->key)) == 0 : strcmp(key, o->key) == 0)
@@ -249,7 +249,7 @@ find(const struct option *table, const char *key)
 }
 
 static void
-say(char *error, size_t size, const struct option *o, const struct option_value *v, int err)
+describe_error(char *error, size_t size, const struct option *o, const struct option_value *v, int err)
 {
     char where[32] = "";
 
@@ -264,7 +264,7 @@ say(char *error, size_t size, const struct option *o, const struct option_value 
     else if (err == -ENOMEM)
         snprintf(error, size, "%soption %s: no memory", where, v->key);
     else
-        snprintf(error, size, "%soption %s %s: expected %s", where, v->key, v->value, expected(o));
+        snprintf(error, size, "%soption %s %s: expected %s", where, v->key, v->value, expected_text(o));
 }
 
 static int
@@ -276,8 +276,8 @@ store_defaults(const struct option *table, void *conf, char *error, size_t error
         if (!o->text_default || o->type == OPTION_MUST_BE)
             continue;
         struct option_value v = {o->key, o->text_default, 0};
-        if ((err = store(o, v.value, conf)))
-            say(error, error_size, o, &v, err);
+        if ((err = store_value(o, v.value, conf)))
+            describe_error(error, error_size, o, &v, err);
     }
     return err;
 }
@@ -290,13 +290,13 @@ option_parse(const struct option *table, const struct option_value *values, size
     int err = store_defaults(table, conf, error, error_size);
 
     for (size_t i = 0; i < count && !err; i++) {
-        const struct option *o = find(table, values[i].key);
+        const struct option *o = option_find(table, values[i].key);
 
         if (!o) {
             if (unknown)
                 unknown(&values[i], arg);
-        } else if ((err = store(o, values[i].value, conf))) {
-            say(error, error_size, o, &values[i], err);
+        } else if ((err = store_value(o, values[i].value, conf))) {
+            describe_error(error, error_size, o, &values[i], err);
         }
     }
     if (err)
@@ -314,7 +314,7 @@ stored_bytes(enum option_type type)
         return sizeof(int);
     case OPTION_UUID:
         return sizeof(struct gfid);
-    case OPTION_STR: /* copied otherwise */
+    case OPTION_STR: /* strings are copied otherwise */
     case OPTION_MUST_BE:
     case OPTION_IGNORED:
     case OPTION_PREFIX:
@@ -325,7 +325,7 @@ stored_bytes(enum option_type type)
 }
 
 static int
-keep(const struct option *o, void *conf, const void *before)
+keep_value(const struct option *o, void *conf, const void *before)
 {
     const void *from = (const char *)before + o->offset;
     void *to = (char *)conf + o->offset;
@@ -348,14 +348,14 @@ option_change(const struct option *table, const struct option_value *values, siz
     int err = store_defaults(table, conf, text, sizeof text);
 
     for (size_t i = 0; i < count && !err; i++) {
-        const struct option *o = find(table, values[i].key);
+        const struct option *o = option_find(table, values[i].key);
 
         if (!o) {
             sink->unknown(&values[i], sink->arg);
-        } else if ((err = store(o, values[i].value, conf)) && err != -ENOMEM) {
-            say(text, sizeof text, o, &values[i], err);
+        } else if ((err = store_value(o, values[i].value, conf)) && err != -ENOMEM) {
+            describe_error(text, sizeof text, o, &values[i], err);
             sink->refused(text, sink->arg);
-            err = keep(o, conf, before);
+            err = keep_value(o, conf, before);
         }
     }
     if (err)

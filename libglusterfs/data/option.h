@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* option: the one place where an option is named: its key, its type, its default and where its value lands.
+/* option: tables of options, the only place that names an option: its key, its type, its default and the
+ * member that gets its value.
  *
  *     struct ro_conf { bool on; };
  *     static const struct option ro_options[] = {
@@ -7,12 +8,12 @@
  *         OPT_END
  *     };
  *
- * option_parse() fills a fresh conf from a section's key/value pairs and the defaults, or says what is wrong.
- * Init and reconfigure both go through it, so a running fop sees the old conf or the new one, never half of
- * each.
+ * option_parse() fills a new conf from a section's key/value pairs and the defaults, or returns an error
+ * text. Init and reconfigure both use it, so a running fop sees the old conf or the new conf, never half
+ * of each.
  *
- * thread: any; nothing is kept of what a function is given, and tables are only read. A conf is its owner's.
- */
+ * thread: any; functions keep no pointers to their arguments, and tables are read-only. Only its owner may
+ * use a conf. */
 #ifndef KILN_DATA_OPTION_H
 #define KILN_DATA_OPTION_H
 
@@ -30,9 +31,9 @@ enum option_type {
     OPTION_STR,     /* char *, NULL if absent and without default; freed with the conf */
     OPTION_ENUM,    /* int: index into `choices` */
     OPTION_UUID,    /* struct gfid, 36 characters, not null; null if absent */
-    OPTION_MUST_BE, /* nothing stored: any value but `text_default` is refused, as "not built" */
-    OPTION_IGNORED, /* known to stock, of no meaning here: accepted */
-    /* keys that begin with `key` are looked at by the layer itself (auth.addr.*): accepted here */
+    OPTION_MUST_BE, /* nothing is stored; a value other than `text_default` is refused as "not built" */
+    OPTION_IGNORED, /* known to stock, without effect here: accepted */
+    /* prefix of keys that the layer itself reads (auth.addr.*): accepted here */
     OPTION_PREFIX,
 };
 
@@ -67,7 +68,7 @@ struct option {
 #define OPT_MUST_BE(key, value) {key, OPTION_MUST_BE, 0, value, 0, 0, NULL}
 #define OPT_IGNORED(key) {key, OPTION_IGNORED, 0, NULL, 0, 0, NULL}
 #define OPT_PREFIX(key) {key, OPTION_PREFIX, 0, NULL, 0, 0, NULL}
-/* A default that is a macro's number. */
+/* A default that is given as a macro with a number. */
 #define OPT_DEFAULT(number) OPT_DEFAULT_TEXT(number)
 #define OPT_DEFAULT_TEXT(number) #number
 #define OPT_END {NULL, OPTION_IGNORED, 0, NULL, 0, 0, NULL}
@@ -78,16 +79,16 @@ struct option_value {
     unsigned line; /* of the volfile; 0: from the command line */
 };
 
-/* Fills `conf` (of the type's conf_size, zeroed by the caller). Unknown keys: `unknown` is called for each
- * (stock warns and ignores). On failure `error` says key, value, line and what was expected, and nothing is
- * left to free. 0, -EINVAL, -EOPNOTSUPP (MUST_BE), -ENOMEM. */
+/* Fills `conf` (of the type's conf_size, zeroed by the caller). `unknown` is called for each unknown key
+ * (stock warns and ignores). On failure `error` names key, value, line and the expected value, and nothing
+ * is left to free. 0, -EINVAL, -EOPNOTSUPP (MUST_BE), -ENOMEM. */
 int option_parse(const struct option *table, const struct option_value *values, size_t count, void *conf,
                  void (*unknown)(const struct option_value *value, void *arg), void *arg, char *error,
                  size_t error_size);
 
-/* The same for what runs: an option whose value cannot be taken keeps what it has in `before`, a conf that
- * option_parse() has filled, and `refused` is called with what is wrong; all others are taken. 0 or -ENOMEM.
- */
+/* Like option_parse(), for a running layer: an option with a bad value keeps its value in `before`, a conf
+ * filled by option_parse(), and `refused` is called with the error text; all other options are set. 0 or
+ * -ENOMEM. */
 struct option_sink {
     void (*unknown)(const struct option_value *value, void *arg);
     void (*refused)(const char *what, void *arg);
@@ -96,11 +97,11 @@ struct option_sink {
 int option_change(const struct option *table, const struct option_value *values, size_t count, void *conf,
                   const void *before, const struct option_sink *sink);
 
-/* Frees the strings of a conf; not the conf itself. Once, of one that option_parse() has filled. */
+/* Frees the strings of a conf that option_parse() has filled, not the conf itself. Called once. */
 void option_conf_fini(const struct option *table, void *conf);
 
-/* One value of each type, for other readers of volfiles and command lines: sizes are bytes, times seconds. 0
- * or -EINVAL, and then *out is as before. */
+/* Parse one value, for other readers of volfiles and command lines: sizes in bytes, times in seconds. 0 or
+ * -EINVAL, and then *out is unchanged. */
 int option_bool(const char *text, bool *out);
 int option_int(const char *text, int64_t *out);
 int option_size(const char *text, uint64_t *out);

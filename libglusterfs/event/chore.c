@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 #include "event/chore.h"
 
-/* On the housekeeping thread, which must not block. */
+/* Runs on the housekeeping thread, which must not block. */
 static void
 chore_due(struct timer *t)
 {
     struct chore *c = caa_container_of(t, struct chore, timer);
 
     pthread_mutex_lock(&c->lock);
-    /* Posted already: it was started anew between the timer's firing and this lock. */
+    /* is_posted is set if the chore was started again between the timer's firing and this lock */
     bool is_due = !c->is_stopped && !c->is_posted;
     c->is_waiting = false;
     c->is_posted |= is_due;
@@ -61,7 +61,7 @@ chore_destroy(struct chore *c)
 }
 
 static void
-start(struct chore *c, uint64_t delay_ms, bool even_if_waiting)
+chore_arm(struct chore *c, uint64_t delay_ms, bool even_if_waiting)
 {
     pthread_mutex_lock(&c->lock);
     if (c->is_posted) {
@@ -76,13 +76,13 @@ start(struct chore *c, uint64_t delay_ms, bool even_if_waiting)
 void
 chore_start(struct chore *c, uint64_t delay_ms)
 {
-    start(c, delay_ms, false);
+    chore_arm(c, delay_ms, false);
 }
 
 void
 chore_restart(struct chore *c, uint64_t delay_ms)
 {
-    start(c, delay_ms, true);
+    chore_arm(c, delay_ms, true);
 }
 
 void
@@ -97,7 +97,7 @@ void
 chore_stop(struct chore *c)
 {
     chore_dismiss(c);
-    timer_stop(&c->timer); /* not under the lock: a timer that is just running wants it */
+    timer_stop(&c->timer); /* not under the lock, which a timer that is just running needs */
     pthread_mutex_lock(&c->lock);
     while (c->is_posted)
         pthread_cond_wait(&c->idle, &c->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* chore: work that a worker does again and again: a timer and the job that it posts. The housekeeping of a
- * brick has no thread of its own.
+/* chore: work that a worker repeats: a timer and the job that it posts, so the housekeeping of a brick
+ * needs no thread.
  *
  * Any thread may call any of these functions, but fn may not call chore_stop() of its own chore. A chore
  * allocates nothing. */
@@ -13,29 +13,30 @@
 #include "event/timer.h"
 #include "event/worker.h"
 
-/* Its owner embeds it; the fields are chore.c's. */
+/* Embedded in its owner; the fields are private to chore.c. */
 struct chore {
     struct timer timer;
     struct worker_job job;
     uint64_t (*fn)(struct chore *c);
-    pthread_mutex_t lock;       /* guards what follows. A leaf */
-    pthread_cond_t idle;        /* of is_posted */
+    pthread_mutex_t lock;       /* guards the members below; a leaf */
+    pthread_cond_t idle;        /* signalled when is_posted becomes false */
     bool is_waiting, is_posted; /* the timer runs; the job waits for a worker or runs */
-    uint64_t asked_ms;          /* chore_start() meanwhile: due so long after the end; 0: nobody called it */
+    /* delay of a chore_start() while the job is posted, counted from the job's end; 0: none */
+    uint64_t asked_ms;
     atomic_bool is_stopped;     /* written under the lock */
 };
 
-/* `fn` does the work and may block. It gives the milliseconds until it is due again; 0: when somebody calls
+/* `fn` does the work and may block. It returns the milliseconds until it is due again; 0: not before
  * chore_start(). */
 void chore_init(struct chore *c, uint64_t (*fn)(struct chore *c));
-/* After chore_stop(). */
+/* Called after chore_stop(). */
 void chore_destroy(struct chore *c);
-/* Due in `delay_ms`, which is not 0, unless it is waiting or stopped. While fn runs: so long after its
- * end. */
+/* Makes the chore due in `delay_ms`, which is not 0, unless it is waiting or stopped. While fn runs, the
+ * delay counts from its end. */
 void chore_start(struct chore *c, uint64_t delay_ms);
-/* The same for a chore that waits already, too: its time is another one now. */
+/* Like chore_start(), but also changes the time of a chore that is already waiting. */
 void chore_restart(struct chore *c, uint64_t delay_ms);
-/* The chore is not started any more, and its fn may end early when it sees this. */
+/* Prevents further starts; fn may test chore_is_dismissed() to end early. */
 void chore_dismiss(struct chore *c);
 static inline bool
 chore_is_dismissed(const struct chore *c)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What source.c (the epoll set and who may call a handler) and worker.c (the threads) share. */
+/* Declarations shared by source.c (the epoll set and the right to call a handler) and worker.c (the
+ * threads). */
 #ifndef KILN_EVENT_INTERNAL_H
 #define KILN_EVENT_INTERNAL_H
 
@@ -10,11 +11,12 @@
 int sources_open(void);  /* the epoll set; 0 or -errno */
 void sources_close(void);
 int sources_epoll_fd(void);
-/* Adds a descriptor that is no source: `tag` comes back as event data, with the high half all ones. */
+/* Adds a descriptor that is not an event source: `tag` comes back as event data, with the high half all
+ * ones. */
 int sources_add_tag(int fd, uint32_t events, uint32_t tag);
 #define EVENT_TAG(tag) (0xffffffff00000000u | (tag))
 
-/* Runs the handler of the source that `event` is about, unless it was removed meanwhile. */
+/* Runs the handler of the event's source, unless the source has been removed meanwhile. */
 void source_run(const struct epoll_event *event);
 
 #endif

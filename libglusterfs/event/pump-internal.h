@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What pump.c (the child and its life) and pump-stream.c (its bytes) share. */
+/* Declarations shared by pump.c (the child and its life) and pump-stream.c (its bytes). */
 #ifndef KILN_EVENT_PUMP_INTERNAL_H
 #define KILN_EVENT_PUMP_INTERNAL_H
 
@@ -16,7 +16,7 @@ struct iobuf;
 
 #define PUMP_BUFFER_BYTES 65536
 
-/* Why the pump has to be looked at. Whoever sets RUNNING works on it, alone. */
+/* Reasons to work on the pump. The thread that sets RUNNING works on it, alone. */
 enum {
     WAKE_IN = 1u << 0,
     WAKE_OUT = 1u << 1,
@@ -28,8 +28,8 @@ enum {
 };
 #define WAKE_STREAMS (WAKE_IN | WAKE_OUT | WAKE_ERR)
 
-/* A descriptor in the event loop. It keeps a reference to the pump until nobody can call its handler any
- * more. */
+/* A descriptor in the event loop. It holds a reference to the pump until no thread can call its handler
+ * any more. */
 struct port {
     struct event_source src;
     struct pump *pump;
@@ -37,14 +37,14 @@ struct port {
     bool is_open, is_registered;
 };
 
-/* One of the child's three. Its fields belong to whoever is RUNNING. */
+/* One of the child's three standard streams. Only the thread that has set RUNNING uses its fields. */
 struct stream {
     struct pump *pump;
     enum pump_kind kind;
     bool is_input, is_open, cannot_splice;
     struct port pipe;  /* our end */
     struct port other; /* the caller's descriptor */
-    const char *bytes; /* PUMP_BYTES: what is left */
+    const char *bytes; /* PUMP_BYTES: the bytes not yet written */
     size_t bytes_left;
     pump_source_fn source;
     pump_sink_fn sink;
@@ -54,13 +54,13 @@ struct stream {
 };
 
 struct pump {
-    struct refcount refs; /* one while it runs, one a port, one of the caller */
+    struct refcount refs; /* one while it runs, one for each port, one for the caller */
     atomic_uint wake;
     struct worker_job job;
     struct timer timer;
-    struct cds_list_head link; /* all that run, under the pumps' lock */
+    struct cds_list_head link; /* in the list of running pumps, under its lock */
 
-    /* of whoever is RUNNING */
+    /* used only by the thread that has set RUNNING */
     pid_t pid;
     bool is_reaped;
     struct port child; /* the pidfd */
@@ -79,18 +79,18 @@ int port_open(struct port *port, struct pump *p, int fd, uint32_t events, unsign
 void port_close(struct port *port);
 
 /* pump-stream.c */
-/* Makes the stream's ends from the options; *child_fd is to become the child's descriptor. 0 or -errno; the
- * streams are to be closed in either case. */
+/* Makes the stream's ends from the options; *child_fd is to become the child's descriptor. 0 or -errno;
+ * the caller must close the streams in either case. */
 int stream_open_in(struct pump *p, const struct pump_options *o, int *child_fd);
 int stream_open_out(struct pump *p, struct stream *s, const struct pump_sink *sink, size_t pipe_bytes,
                     unsigned wake, int *child_fd);
 void stream_close(struct stream *s);
 enum moved {
-    MOVED_ALL,  /* as much as was there: an event will tell when there is more */
-    MOVED_TURN, /* enough for once */
+    MOVED_ALL,  /* all available bytes: an event will come when there are more */
+    MOVED_TURN, /* enough for one turn */
     MOVED_END,
 };
-/* An enum moved, or -errno. */
+/* Moves bytes. Returns an enum moved, or -errno. */
 int stream_move(struct stream *s);
 
 #endif

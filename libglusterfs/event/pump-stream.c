@@ -2,10 +2,9 @@
 
 /* The bytes of a pump's child.
  *
- * A move goes on until one side would block, for events are edge-triggered, or until the stream has had its
- * turn. It runs on workers only, whose signals are all blocked: so writing to a child that does not read is
- * EPIPE and no SIGPIPE.
- */
+ * A move goes on until one side would block, because events are edge-triggered, or until the stream has
+ * used its turn. It runs only on workers, whose signals are all blocked, so writing to a child that does
+ * not read gives EPIPE and no SIGPIPE. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -20,9 +19,9 @@
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-/* Not 0, 1 or 2, which the child's own will be. */
+/* Moves a descriptor above 0, 1 and 2, which will be the child's own. */
 static int
-raised(int fd)
+raise_fd(int fd)
 {
     if (fd > 2)
         return fd;
@@ -42,10 +41,10 @@ pipe_open(int fds[2], bool is_input, size_t bytes)
 
     if (pipe2(both, O_CLOEXEC))
         return -errno;
-    fds[0] = raised(both[is_input]);
+    fds[0] = raise_fd(both[is_input]);
     int err = fds[0] < 0 ? -errno : 0;
 
-    fds[1] = raised(both[!is_input]);
+    fds[1] = raise_fd(both[!is_input]);
     if (!err && fds[1] < 0)
         err = -errno;
     if (!err && fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0)
@@ -57,7 +56,7 @@ pipe_open(int fds[2], bool is_input, size_t bytes)
         }
         return err;
     }
-    if (bytes) /* the limits of an unprivileged user may be reached; it works without */
+    if (bytes) /* fails at the limits of an unprivileged user; the pipe works without */
         (void)fcntl(fds[0], F_SETPIPE_SZ, (int)(bytes < INT32_MAX ? bytes : INT32_MAX));
     return 0;
 }
@@ -74,8 +73,8 @@ open_pipe(struct pump *p, struct stream *s, size_t bytes, unsigned wake, int *ch
     return port_open(&s->pipe, p, fds[0], s->is_input ? EPOLLOUT : EPOLLIN | EPOLLRDHUP, wake);
 }
 
-/* A descriptor that would make a worker wait for whoever is at its other end is refused. Files are not waited
- * for. */
+/* Refuses a descriptor on which a worker would have to wait for the other end. Regular files never block
+ * in this sense. */
 static int
 open_other(struct pump *p, struct stream *s, int fd, unsigned wake)
 {
@@ -94,12 +93,12 @@ open_other(struct pump *p, struct stream *s, int fd, unsigned wake)
         return -errno;
     int err = port_open(&s->other, p, own, s->is_input ? EPOLLIN | EPOLLRDHUP : EPOLLOUT, wake);
 
-    return err == -EPERM ? 0 : err; /* a file, or a device like one: it never has to be waited for */
+    return err == -EPERM ? 0 : err; /* a file, or a device like a file: never blocks */
 }
 
-/* No stream: the child has the descriptor for itself. */
+/* The child gets the descriptor itself, without a stream. */
 static int
-give(int fd, int *child_fd)
+give_descriptor(int fd, int *child_fd)
 {
     *child_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     return *child_fd < 0 ? -errno : 0;
@@ -118,7 +117,7 @@ stream_open_in(struct pump *p, const struct pump_options *o, int *child_fd)
     if (s->kind == PUMP_NULL)
         return 0;
     if (s->kind == PUMP_GIVE)
-        return give(o->in.fd, child_fd);
+        return give_descriptor(o->in.fd, child_fd);
     if (s->kind == PUMP_SAME || (s->kind == PUMP_FN && !s->source))
         return -EINVAL;
     int err = open_pipe(p, s, o->pipe_bytes, WAKE_IN, child_fd);
@@ -135,7 +134,7 @@ stream_open_out(struct pump *p, struct stream *s, const struct pump_sink *sink, 
     if (s->kind == PUMP_NULL || (s->kind == PUMP_SAME && s == &p->err))
         return 0;
     if (s->kind == PUMP_GIVE)
-        return give(sink->fd, child_fd);
+        return give_descriptor(sink->fd, child_fd);
     if (s->kind == PUMP_SAME || s->kind == PUMP_BYTES || (s->kind == PUMP_FN && !s->sink))
         return -EINVAL;
     int err = open_pipe(p, s, pipe_bytes, wake, child_fd);
@@ -164,14 +163,14 @@ buffer_take(struct stream *s)
     return s->buf ? 0 : -ENOMEM;
 }
 
-/* The pool's buffer may be larger than what was asked for. */
+/* The usable size: the pool's buffer may be larger than requested. */
 static size_t
 buffer_room(const struct stream *s)
 {
     return s->buf->size < s->pump->buffer_bytes ? s->buf->size : s->pump->buffer_bytes;
 }
 
-/* A stream that waits keeps no empty buffer. */
+/* Frees an empty buffer, so that a waiting stream holds none. */
 static int
 buffer_done(struct stream *s, int result)
 {
@@ -183,7 +182,7 @@ buffer_done(struct stream *s, int result)
     return result;
 }
 
-/* Writes what the buffer has. 0 when it is empty, or -errno. */
+/* Writes the contents of the buffer. 0 when it is empty, or -errno. */
 static int
 buffer_write(struct stream *s, int fd)
 {
@@ -210,7 +209,7 @@ count_output(struct stream *s, size_t n)
     s->pump->output_bytes += n;
 }
 
-/* How much of the child's output may be taken at once; 0: it has had its limit. */
+/* Number of bytes of the child's output that may be taken at once; 0: the limit is reached. */
 static size_t
 output_room(const struct stream *s, size_t most)
 {
@@ -223,14 +222,15 @@ output_room(const struct stream *s, size_t most)
     return room < most ? (size_t)room : most;
 }
 
-/* The child's pipe is empty. Once the child is gone it stays so, whoever else may hold the other end. */
+/* Result for an empty pipe of the child. Once the child is gone the pipe counts as ended, even if another
+ * process holds its other end. */
 static int
 output_empty(const struct stream *s)
 {
     return s->pump->is_reaped ? MOVED_END : MOVED_ALL;
 }
 
-/* The limit is reached: fine if nothing more comes. */
+/* The limit is reached, which is no error if the child writes no more. */
 static int
 output_beyond(struct stream *s)
 {
@@ -245,7 +245,7 @@ output_beyond(struct stream *s)
     return n == 0 ? MOVED_END : errno == EAGAIN ? output_empty(s) : -errno;
 }
 
-/* The child does not read any more: its own business. */
+/* A child that does not read all its input is no error. */
 static int
 input_failed(int err)
 {
@@ -289,7 +289,8 @@ move_from_function(struct stream *s)
     return MOVED_TURN;
 }
 
-/* Hands the bytes of the buffer to the sink. 0; -EAGAIN: the sink takes none now, and they stay; -errno. */
+/* Passes the bytes of the buffer to the sink. 0; -EAGAIN: the sink accepts none now, and they stay;
+ * -errno. */
 static int
 buffer_sink(struct stream *s)
 {
@@ -326,10 +327,10 @@ move_to_function(struct stream *s)
     return err == -EAGAIN ? MOVED_ALL : err ? err : MOVED_TURN;
 }
 
-/* Up to `most` bytes from the source, into the buffer if they have to pass through it. Their number; 0: the
- * source's end; -EAGAIN: one of the two sides would block. */
+/* Moves up to `most` bytes from the source, into the buffer if splice is impossible. Returns their number;
+ * 0: the source's end; -EAGAIN: one of the two sides would block. */
 static ssize_t
-take(struct stream *s, int from, int to, size_t most)
+stream_take(struct stream *s, int from, int to, size_t most)
 {
     ssize_t n;
 
@@ -337,7 +338,8 @@ take(struct stream *s, int from, int to, size_t most)
         n = splice(from, NULL, to, NULL, most, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
         if (n > 0 && s->is_input)
             s->moved += (uint64_t)n;
-        s->cannot_splice = n < 0 && errno == EINVAL; /* a file to append to, a terminal, some file systems */
+        /* a file opened to append, a terminal, some file systems */
+        s->cannot_splice = n < 0 && errno == EINVAL;
         if (!s->cannot_splice)
             return n < 0 ? -errno : n;
     }
@@ -351,7 +353,7 @@ take(struct stream *s, int from, int to, size_t most)
     return n < 0 ? -errno : n;
 }
 
-/* One side would block: which? The child's empty pipe may be the end. */
+/* Finds out which side would block: an empty pipe of the child may be the end. */
 static int
 pass_blocked(const struct stream *s)
 {
@@ -377,7 +379,7 @@ move_descriptor(struct stream *s)
 
         if (most == 0)
             return output_beyond(s);
-        ssize_t n = take(s, from, to, most);
+        ssize_t n = stream_take(s, from, to, most);
 
         if (n == 0)
             return MOVED_END;

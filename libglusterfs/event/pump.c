@@ -2,11 +2,10 @@
 
 /* A child's life: started, watched by a pidfd, killed if need be, waited for, reported.
  *
- * Events of its pipes, its end, its timer and calls from other threads all set a bit in `wake`; whoever finds
- * nobody RUNNING works on the pump until no bit is left. So nothing else here needs a lock, and functions of
- * one pump run one at a time. The process id is valid until that worker has waited for it, and it alone
- * kills.
- */
+ * Events of the child's pipes, its end, its timer and calls from other threads all set a bit in `wake`; a
+ * thread that sets RUNNING when it was clear works on the pump until no bit is left. So no other state
+ * here needs a lock, and functions of one pump run one at a time. The process id is valid until that
+ * worker has waited for the child, and only that worker kills. */
 #include "event/pump.h"
 
 #include <assert.h>
@@ -55,7 +54,7 @@ pump_unref(struct pump *p)
 }
 
 static int
-enlist(struct pump *p)
+pump_enlist(struct pump *p)
 {
     int err = 0;
 
@@ -73,7 +72,7 @@ enlist(struct pump *p)
 }
 
 static void
-unlist(struct pump *p)
+pump_unlist(struct pump *p)
 {
     pthread_mutex_lock(&pumps.lock);
     cds_list_del(&p->link);
@@ -82,7 +81,7 @@ unlist(struct pump *p)
     pthread_mutex_unlock(&pumps.lock);
 }
 
-/* ---- who works on it ------------------------------------------------------------------------- */
+/* ---- the RUNNING thread ---------------------------------------------------------------------- */
 
 static void pump_run(struct pump *p);
 
@@ -99,7 +98,7 @@ wake_sets_running(struct pump *p, unsigned why)
 }
 
 static void
-wake_from_elsewhere(struct pump *p, unsigned why)
+pump_wake(struct pump *p, unsigned why)
 {
     if (wake_sets_running(p, why))
         worker_post_any(&p->job);
@@ -116,27 +115,27 @@ port_event(struct event_source *src, uint32_t events)
 }
 
 static void
-timer_due(struct timer *t)
+pump_timer_due(struct timer *t)
 {
-    wake_from_elsewhere(caa_container_of(t, struct pump, timer), WAKE_TIMEOUT);
+    pump_wake(caa_container_of(t, struct pump, timer), WAKE_TIMEOUT);
 }
 
 void
 pump_cancel(struct pump *p)
 {
-    wake_from_elsewhere(p, WAKE_CANCEL);
+    pump_wake(p, WAKE_CANCEL);
 }
 
 void
 pump_input_ready(struct pump *p)
 {
-    wake_from_elsewhere(p, WAKE_IN);
+    pump_wake(p, WAKE_IN);
 }
 
 void
 pump_output_ready(struct pump *p)
 {
-    wake_from_elsewhere(p, WAKE_OUT | WAKE_ERR);
+    pump_wake(p, WAKE_OUT | WAKE_ERR);
 }
 
 /* ---- descriptors in the loop ----------------------------------------------------------------- */
@@ -173,15 +172,15 @@ port_close(struct port *port)
         return;
     port->is_open = false;
     if (port->is_registered)
-        event_remove(&port->src); /* port_gone() may close it later */
+        event_remove(&port->src); /* port_gone() may close the descriptor later */
     else
         close(port->src.fd);
 }
 
-/* ---- its work -------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
-/* The whole group: a shell's children hold the pipes too. The group's number is not given out again before
- * the wait. */
+/* Kills the whole group, because a shell's children hold the pipes too. The kernel does not reuse the
+ * group's number before the wait. */
 static void
 kill_group(const struct pump *p)
 {
@@ -190,7 +189,7 @@ kill_group(const struct pump *p)
 }
 
 static void
-fail(struct pump *p, int err)
+pump_fail(struct pump *p, int err)
 {
     if (!p->result.error)
         p->result.error = err;
@@ -202,7 +201,7 @@ fail(struct pump *p, int err)
 
 /* Waits for the child if it has ended. */
 static void
-look_at_child(struct pump *p)
+check_child(struct pump *p)
 {
     siginfo_t info = {0};
 
@@ -211,7 +210,7 @@ look_at_child(struct pump *p)
         return;
     p->is_reaped = true;
     port_close(&p->child);
-    if (info.si_pid == 0) { /* a handler of SIGCHLD, or its being ignored, was quicker */
+    if (info.si_pid == 0) { /* a handler of SIGCHLD, or ignoring SIGCHLD, was quicker */
         if (!p->result.error)
             p->result.error = -ECHILD;
         p->result.exit_code = -1;
@@ -223,7 +222,7 @@ look_at_child(struct pump *p)
     }
 }
 
-/* What is to be looked at again after others had their turn. */
+/* Returns the wake bits of the work that must continue after other jobs had their turn. */
 static unsigned
 move_stream(struct pump *p, struct stream *s, unsigned wake)
 {
@@ -232,27 +231,27 @@ move_stream(struct pump *p, struct stream *s, unsigned wake)
     int moved = stream_move(s);
 
     if (moved < 0)
-        fail(p, moved);
+        pump_fail(p, moved);
     else if (moved == MOVED_END)
         stream_close(s);
     return moved == MOVED_TURN ? wake : 0;
 }
 
-/* Returns what was left for later. */
+/* Returns the wake bits of unfinished work. */
 static unsigned
-work(struct pump *p, unsigned why)
+pump_work(struct pump *p, unsigned why)
 {
     unsigned more = 0;
 
     if (why & WAKE_CANCEL)
-        fail(p, -ECANCELED);
+        pump_fail(p, -ECANCELED);
     if (why & WAKE_TIMEOUT)
-        fail(p, -ETIMEDOUT);
+        pump_fail(p, -ETIMEDOUT);
     bool was_reaped = p->is_reaped;
 
     if (why & WAKE_CHILD)
-        look_at_child(p);
-    if (p->is_reaped && !was_reaped) { /* it reads no more, and what is in its pipes is all there is */
+        check_child(p);
+    if (p->is_reaped && !was_reaped) { /* the child reads no more, and its pipes hold all remaining output */
         stream_close(&p->in);
         why |= WAKE_STREAMS;
     }
@@ -266,15 +265,15 @@ work(struct pump *p, unsigned why)
 }
 
 static void
-finish(struct pump *p)
+pump_finish(struct pump *p)
 {
-    timer_stop(&p->timer); /* from here on nobody becomes RUNNING any more: it stays set */
+    timer_stop(&p->timer); /* from here on no thread can become RUNNING: the bit stays set */
     stream_close(&p->in);
     p->result.in_bytes = p->in.moved;
     p->result.out_bytes = p->out.moved;
     p->result.err_bytes = p->err.moved;
     p->done(p, &p->result, p->arg);
-    unlist(p);
+    pump_unlist(p);
     pump_unref(p);
 }
 
@@ -283,13 +282,13 @@ pump_run(struct pump *p)
 {
     for (;;) {
         unsigned why = atomic_fetch_and(&p->wake, WAKE_RUNNING) & ~WAKE_RUNNING;
-        unsigned more = work(p, why), alone = WAKE_RUNNING;
+        unsigned more = pump_work(p, why), alone = WAKE_RUNNING;
 
         if (p->is_reaped && !p->out.is_open && !p->err.is_open) {
-            finish(p);
+            pump_finish(p);
             return;
         }
-        if (more) { /* a child that floods us does not keep a worker for itself */
+        if (more) { /* a child that writes without end must not occupy a worker */
             atomic_fetch_or(&p->wake, more);
             worker_post_any(&p->job);
             return;
@@ -299,7 +298,7 @@ pump_run(struct pump *p)
     }
 }
 
-/* ---- the beginning --------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static struct pump *
 pump_new(const struct pump_options *o)
@@ -309,9 +308,9 @@ pump_new(const struct pump_options *o)
     if (!p)
         return NULL;
     refcount_init(&p->refs, 1);
-    atomic_init(&p->wake, WAKE_RUNNING); /* pump_start() */
+    atomic_init(&p->wake, WAKE_RUNNING); /* until pump_start() is done */
     p->job.run = pump_job;
-    timer_init(&p->timer, timer_due);
+    timer_init(&p->timer, pump_timer_due);
     p->in.pump = p->out.pump = p->err.pump = p;
     p->output_bytes_max = o->output_bytes_max;
     p->buffer_bytes = o->buffer_bytes ? o->buffer_bytes : PUMP_BUFFER_BYTES;
@@ -344,8 +343,9 @@ struct spawn {
     int err;
 };
 
-/* A child takes its umask from the thread that starts it. This process may have 0, because clients' modes
- * come with their own, and all of its threads share it: so this thread leaves them before it sets another. */
+/* A child inherits the umask of the thread that starts it. All threads of a process share a umask, which
+ * may be 0 here because clients send complete modes. So this thread separates its umask from the others
+ * before it sets another. */
 static void *
 spawn_main(void *arg)
 {
@@ -361,7 +361,7 @@ spawn_main(void *arg)
 }
 
 static int
-spawn(struct pump *p, const struct pump_options *o, const int child_fds[3])
+spawn_child(struct pump *p, const struct pump_options *o, const int child_fds[3])
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -403,15 +403,15 @@ watch_child(struct pump *p)
     return fd < 0 ? -errno : port_open(&p->child, p, fd, EPOLLIN, WAKE_CHILD);
 }
 
-/* Half started: nobody but this thread works on it, nor will. */
+/* Ends a pump that is half started. Only this thread works on it. */
 static void
-abandon(struct pump *p)
+pump_abandon(struct pump *p)
 {
-    fail(p, -ECANCELED);
+    pump_fail(p, -ECANCELED);
     port_close(&p->child);
     if (!p->is_reaped)
         waitpid(p->pid, NULL, 0);
-    unlist(p);
+    pump_unlist(p);
     pump_unref(p);
 }
 
@@ -434,7 +434,7 @@ pump_start(const struct pump_options *o, struct pump **out)
     if (!p)
         return -ENOMEM;
     assert(o->path && o->argv && o->done);
-    int err = enlist(p);
+    int err = pump_enlist(p);
 
     if (err) {
         pump_unref(p);
@@ -443,7 +443,7 @@ pump_start(const struct pump_options *o, struct pump **out)
     p->is_reaped = true; /* there is no child yet */
     err = open_streams(p, o, child_fds);
     if (!err)
-        err = spawn(p, o, child_fds);
+        err = spawn_child(p, o, child_fds);
     for (int i = 0; i < 3; i++) {
         if (child_fds[i] >= 0)
             close(child_fds[i]);
@@ -451,7 +451,7 @@ pump_start(const struct pump_options *o, struct pump **out)
     if (!err)
         err = watch_child(p);
     if (err) {
-        abandon(p);
+        pump_abandon(p);
         return err;
     }
     if (out) {
@@ -465,7 +465,7 @@ pump_start(const struct pump_options *o, struct pump **out)
     return 0;
 }
 
-/* ---- the end of all -------------------------------------------------------------------------- */
+/* ---- shutdown -------------------------------------------------------------------------------- */
 
 void
 pumps_stop(void)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The epoll set, and who may still call a source's handler.
+/* The epoll set, and the protocol that decides whether a source's handler may still be called.
  *
- * With plain edge-triggered events there is no moment at which the kernel tells that no worker has an event
- * of a descriptor in its hands: one may have returned from epoll_wait with it just before the source was
- * removed and its owner freed. So the event carries no pointer but the descriptor's number and a generation,
- * which lead to a slot that is never freed. A worker pins the slot while it runs the handler; event_remove()
- * closes the slot to new pins, and whoever drops the last pin reports the source as gone.
+ * With plain edge-triggered events the kernel never reports that no worker is about to handle an event of
+ * a descriptor: a worker may have returned from epoll_wait with such an event just before the source was
+ * removed and its owner freed. So the event carries no pointer but the descriptor's number and a
+ * generation, which lead to a slot that is never freed. A worker pins the slot while it runs the handler;
+ * event_remove() closes the slot to new pins, and the thread that drops the last pin reports the source as
+ * gone.
  *
  *     slot.state   generation (32) | CLOSED (1) | pins (31)
  *
- * The descriptor stays open until then, so its number has one owner at a time.
- */
+ * The descriptor stays open until then, so its number has one owner at a time. */
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -28,14 +28,14 @@
 
 struct slot {
     _Atomic uint64_t state;
-    /* Valid while pinned, or not closed. Atomic only because it is the kernel that orders the last look at a
-     * former owner before the next owner of the number: gone() closes the descriptor. */
+    /* Valid while pinned, or not closed. Atomic only because the order between the last read for a former
+     * owner and the next owner of the number comes from the kernel: gone() closes the descriptor. */
     _Atomic(struct event_source *) src;
 };
 
 static _Atomic(struct slot *) chunks[CHUNKS]; /* by descriptor; made on demand, freed when the loop stops */
 static int epoll_fd = -1;
-static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER; /* for removals that wait */
+static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER; /* for event_remove() without a `gone` */
 static pthread_cond_t gone_wake = PTHREAD_COND_INITIALIZER;
 
 int
@@ -69,7 +69,7 @@ sources_add_tag(int fd, uint32_t events, uint32_t tag)
 }
 
 static struct slot *
-slot_of(int fd)
+source_slot(int fd)
 {
     struct slot *chunk = atomic_load_explicit(&chunks[fd / CHUNK_SLOTS], memory_order_acquire);
 
@@ -81,7 +81,7 @@ slot_make(int fd)
 {
     if (fd >= CHUNKS * CHUNK_SLOTS)
         return NULL;
-    if (!slot_of(fd)) {
+    if (!source_slot(fd)) {
         struct slot *fresh = calloc(CHUNK_SLOTS, sizeof *fresh), *none = NULL;
 
         if (!fresh)
@@ -91,7 +91,7 @@ slot_make(int fd)
         if (!atomic_compare_exchange_strong(&chunks[fd / CHUNK_SLOTS], &none, fresh))
             free(fresh);
     }
-    return slot_of(fd);
+    return source_slot(fd);
 }
 
 static struct epoll_event
@@ -112,7 +112,7 @@ event_add(struct event_source *src, uint32_t events)
 
     assert((uint32_t)before == SLOT_CLOSED);
     src->generation = (uint32_t)(before >> 32) + 1;
-    if (src->generation == UINT32_MAX) /* that is how tags look */
+    if (src->generation == UINT32_MAX) /* reserved for tags */
         src->generation = 0;
     atomic_store_explicit(&slot->src, src, memory_order_relaxed);
     atomic_store_explicit(&slot->state, (uint64_t)src->generation << 32, memory_order_release);
@@ -148,7 +148,7 @@ slot_pin(struct slot *slot, uint32_t generation)
     return true;
 }
 
-/* The one thread that saw the slot closed and without pins comes here. */
+/* Called by the one thread that saw the slot closed and without pins. */
 static void
 slot_gone(struct slot *slot)
 {
@@ -159,7 +159,7 @@ slot_gone(struct slot *slot)
         return;
     }
     pthread_mutex_lock(&gone_lock);
-    slot->src = NULL; /* what event_remove() waits for */
+    slot->src = NULL; /* event_remove() waits for this */
     pthread_cond_broadcast(&gone_wake);
     pthread_mutex_unlock(&gone_lock);
 }
@@ -176,7 +176,7 @@ slot_unpin(struct slot *slot)
 void
 event_remove(struct event_source *src)
 {
-    struct slot *slot = slot_of(src->fd);
+    struct slot *slot = source_slot(src->fd);
     bool waits = !src->gone; /* src may be freed by its gone */
 
     epoll_ctl(epoll_fd, EPOLL_CTL_DEL, src->fd, NULL);
@@ -196,7 +196,7 @@ event_remove(struct event_source *src)
 void
 source_run(const struct epoll_event *event)
 {
-    struct slot *slot = slot_of((int)(uint32_t)event->data.u64);
+    struct slot *slot = source_slot((int)(uint32_t)event->data.u64);
 
     if (!slot || !slot_pin(slot, (uint32_t)(event->data.u64 >> 32)))
         return;

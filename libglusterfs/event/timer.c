@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* One tree in the order of due times, one thread that sleeps until the first is due. Thousands of bricks have
- * three timers each, with periods from seconds to minutes, so a new one's place may be anywhere. Nothing
- * wakes the thread but a timer that is due or one that becomes the first.
- */
+/* One tree in the order of due times, one thread that sleeps until the first is due. Thousands of bricks
+ * have three timers each, with periods from seconds to minutes, so a new timer's place may be anywhere.
+ * The thread wakes only when a timer is due or a new timer becomes the first. */
 #include "event/timer.h"
 
 #include <assert.h>
@@ -17,11 +16,11 @@
 #include "mem/mem-pool.h"
 
 static struct {
-    pthread_mutex_t lock; /* guards all below and every struct timer */
+    pthread_mutex_t lock; /* guards all members below and every struct timer */
     pthread_cond_t wake;  /* the first due time has changed, or is_stopping */
-    pthread_cond_t done;  /* `running` has returned */
+    pthread_cond_t done;  /* signalled when fn of `running` has returned */
     struct tree_node *armed;
-    struct timer *running; /* only compared: its fn may have freed it */
+    struct timer *running; /* only compared, never dereferenced: its fn may have freed it */
     pthread_t thread;
     bool is_started, is_stopping, is_initialised;
 } timers = {
@@ -52,7 +51,7 @@ timer_of(const struct tree_node *n)
     return caa_container_of(n, struct timer, node);
 }
 
-/* By due time. Those that are due in the same nanosecond: in any order. */
+/* Orders by due time; timers due in the same nanosecond have any order. */
 static int
 timer_order(const struct tree_node *a, const struct tree_node *b)
 {
@@ -112,14 +111,14 @@ timer_stop(struct timer *t)
         }
         if (timers.running != t || is_timer_thread)
             break;
-        pthread_cond_wait(&timers.done, &timers.lock); /* then look again: fn may have re-armed it */
+        pthread_cond_wait(&timers.done, &timers.lock); /* then check again: fn may have re-armed the timer */
     }
     pthread_mutex_unlock(&timers.lock);
     return was_armed;
 }
 
 static void
-run_locked(struct timer *t)
+timer_run_locked(struct timer *t)
 {
     disarm_locked(t);
     timers.running = t;
@@ -135,7 +134,7 @@ run_locked(struct timer *t)
 }
 
 static void
-wait_locked(uint64_t due_ns)
+timer_wait_locked(uint64_t due_ns)
 {
     struct timespec ts = {.tv_sec = (time_t)(due_ns / 1000000000u), .tv_nsec = (long)(due_ns % 1000000000u)};
 
@@ -158,18 +157,18 @@ timer_main(void *arg)
         struct timer *first = first_locked();
 
         if (!first)
-            wait_locked(UINT64_MAX);
+            timer_wait_locked(UINT64_MAX);
         else if (first->due_ns <= clock_mono_ns())
-            run_locked(first);
+            timer_run_locked(first);
         else
-            wait_locked(first->due_ns);
+            timer_wait_locked(first->due_ns);
     }
     pthread_mutex_unlock(&timers.lock);
     rcu_unregister_thread();
     return NULL;
 }
 
-/* The condition variable that sleeps by the monotonic clock; made once, never destroyed. */
+/* Makes the condition variable that sleeps by the monotonic clock; once, never destroyed. */
 static int
 wake_init_locked(void)
 {

@@ -2,23 +2,22 @@
 
 /* The pool of workers, the jobs posted to them, and the watchdog.
  *
- * A worker takes ONE event from an epoll_wait. A worker that took several and then blocked in a disk call for
- * the first would strand the rest, which the kernel believes delivered; left in the kernel's ready list they
- * wake the next waiting worker (the kernel does so itself when events are left over), and the kernel keeps
- * waiters last in, first out, so the workers that are warm do the work and the others get old enough to
+ * A worker takes ONE event from an epoll_wait. If it took several and then blocked in a disk call for the
+ * first, the others would be stranded, because the kernel believes them delivered. Left in the kernel's
+ * ready list they wake the next waiting worker (the kernel does so itself when events are left over). The
+ * kernel keeps waiters last in, first out, so warm workers do the work and the others get old enough to
  * retire.
  *
  * Jobs: each worker has a FIFO of its own under a mutex that is practically never contended: only the
- * watchdog looks in from outside, when the worker has been in one handler for a whole tick, and moves what
- * waits there to the shared FIFO. The shared FIFO is announced by an eventfd that is never read:
- * edge-triggered, each write is an event, and a worker takes one job and announces the rest before it runs
- * it, so that no job waits behind one that blocks.
+ * watchdog locks it from outside, when the worker has been in one handler for a whole tick, and moves the
+ * waiting jobs to the shared FIFO. The shared FIFO is announced by an eventfd that is never read:
+ * edge-triggered, each write is an event, and a worker takes one job and announces the others before it
+ * runs it, so that no job waits behind a job that blocks.
  *
  * The watchdog is a 10 ms timer, armed when the last waiting worker leaves epoll_wait or a job is posted
  * locally, and disarmed after some quiet ticks: an idle process has no wake-ups.
  *
- * Lock order: pool.lock, then a worker's lock, then pool.post_lock. None is held over a handler or a job.
- */
+ * Lock order: pool.lock, then a worker's lock, then pool.post_lock. None is held over a handler or a job. */
 #include "event/worker.h"
 
 #include <assert.h>
@@ -58,23 +57,24 @@ struct worker {
     struct cds_list_head jobs;
     /* Written by the worker, read by the watchdog and statistics. */
     atomic_bool is_running, is_blocked;
-    _Atomic uint64_t serial; /* handlers and jobs begun */
+    _Atomic uint64_t serial; /* number of handlers and jobs begun */
     _Atomic uint64_t events, posted;
-    uint64_t serial_seen; /* the watchdog's, at its last tick */
-    /* The worker's own: turns until the next one that is measured, and what chooses them. */
+    uint64_t serial_seen; /* value of `serial` at the watchdog's last tick */
+    /* Private to the worker: turns until the next measured turn, and the state of the random numbers that
+     * choose it. */
     unsigned turns_left;
     uint32_t random;
 };
 
 static struct {
-    pthread_mutex_t lock; /* guards the lists, the count and the figures */
+    pthread_mutex_t lock; /* guards the lists, the count and the statistics */
     struct cds_list_head workers, left;
     unsigned min, max, cores, idle_ms;
     atomic_uint threads; /* written under the lock, read without it */
-    uint64_t grown, shrunk, events, posted; /* the latter two: of workers that have left */
+    uint64_t grown, shrunk, events, posted; /* events and posted: sums of the workers that have left */
     bool is_stopping;
     atomic_uint waiting; /* in epoll_wait */
-    _Atomic uint64_t missed_ms; /* when the watchdog last missed a worker, or one was added */
+    _Atomic uint64_t missed_ms; /* when the watchdog last found too few workers, or a worker was added */
 
     pthread_mutex_t post_lock; /* guards the shared FIFO */
     struct cds_list_head jobs;
@@ -84,8 +84,8 @@ static struct {
 
     struct timer watchdog;
     atomic_bool is_armed;
-    unsigned quiet_ticks; /* the watchdog's own */
-    struct procfs loadavg; /* the watchdog's; may be missing */
+    unsigned quiet_ticks; /* private to the watchdog */
+    struct procfs loadavg; /* private to the watchdog; may be missing */
 } pool = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .workers = CDS_LIST_HEAD_INIT(pool.workers),
@@ -102,9 +102,9 @@ __thread _Atomic uint64_t *worker_charge;
 
 static void *worker_main(void *arg);
 
-/* One writer: no locked instruction needed. */
+/* Increments a counter that has one writer, so no locked instruction is needed. */
 static void
-bump(_Atomic uint64_t *counter)
+count_up(_Atomic uint64_t *counter)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -128,9 +128,9 @@ announce(int fd)
         ;
 }
 
-/* Moves `list` to the shared FIFO's end. */
+/* Moves `list` to the end of the shared FIFO. */
 static void
-share(struct cds_list_head *list, unsigned newly_posted)
+share_jobs(struct cds_list_head *list, unsigned newly_posted)
 {
     pthread_mutex_lock(&pool.post_lock);
     pool.posted_any += newly_posted;
@@ -149,7 +149,7 @@ worker_post_any(struct worker_job *job)
     CDS_LIST_HEAD(one);
 
     cds_list_add(&job->link, &one);
-    share(&one, 1);
+    share_jobs(&one, 1);
 }
 
 void
@@ -164,12 +164,12 @@ worker_post(struct worker_job *job)
     pthread_mutex_lock(&w->lock);
     cds_list_add_tail(&job->link, &w->jobs);
     pthread_mutex_unlock(&w->lock);
-    bump(&w->posted);
-    watchdog_arm(); /* in case what runs now gets stuck */
+    count_up(&w->posted);
+    watchdog_arm(); /* in case the present handler gets stuck */
 }
 
 static struct worker_job *
-take_own(struct worker *w)
+take_own_job(struct worker *w)
 {
     struct worker_job *job = NULL;
 
@@ -183,7 +183,7 @@ take_own(struct worker *w)
 }
 
 static struct worker_job *
-take_shared(void)
+take_shared_job(void)
 {
     struct worker_job *job = NULL;
     bool announces = false;
@@ -202,19 +202,19 @@ take_shared(void)
 }
 
 static void
-run_job(struct worker *w, struct worker_job *job)
+worker_run_job(struct worker *w, struct worker_job *job)
 {
-    bump(&w->serial);
+    count_up(&w->serial);
     read_section_begin();
     job->run(job);
     read_section_end();
 }
 
 static void
-drain(struct worker *w)
+run_own_jobs(struct worker *w)
 {
-    for (struct worker_job *job; (job = take_own(w));)
-        run_job(w, job);
+    for (struct worker_job *job; (job = take_own_job(w));)
+        worker_run_job(w, job);
 }
 
 void
@@ -231,7 +231,7 @@ worker_block_end(void)
         atomic_store_explicit(&self->is_blocked, false, memory_order_relaxed);
 }
 
-/* ---- a worker's life ------------------------------------------------------------------------- */
+/* ---- life of a worker ------------------------------------------------------------------------ */
 
 static uint64_t
 coarse_ms(void)
@@ -269,9 +269,9 @@ worker_start_locked(void)
     return w;
 }
 
-/* Joins the threads of `list`, which nobody else has any more. */
+/* Joins the threads of `list`, which only the caller has. */
 static void
-reap(struct cds_list_head *list)
+join_workers(struct cds_list_head *list)
 {
     struct worker *w, *next;
 
@@ -289,9 +289,9 @@ account_locked(const struct worker *w)
     pool.posted += atomic_load(&w->posted);
 }
 
-/* True if this worker is one too many: it then belongs to pool.left, for whoever reaps it. */
+/* True if this worker is surplus: it is then in pool.left, and a later caller joins it. */
 static bool
-retire(struct worker *w)
+worker_retire(struct worker *w)
 {
     CDS_LIST_HEAD(earlier);
 
@@ -307,13 +307,13 @@ retire(struct worker *w)
         cds_list_move(&w->link, &pool.left);
     }
     pthread_mutex_unlock(&pool.lock);
-    reap(&earlier);
+    join_workers(&earlier);
     return retires;
 }
 
-/* Has the watchdog missed no worker for the idle time, though there are more than min? Who has just served is
- * one too many then as well as who waits: the kernel may spread a small load, say the pings of many
- * connections, so that no worker ever waits that long. */
+/* Has the watchdog had enough workers for the idle time although there are more than min? Then a worker
+ * that has just served is as surplus as a waiting one: the kernel may spread a small load, such as the
+ * pings of many connections, so that no worker ever waits that long. */
 static bool
 is_surplus(void)
 {
@@ -321,7 +321,8 @@ is_surplus(void)
            coarse_ms() > atomic_load_explicit(&pool.missed_ms, memory_order_relaxed) + pool.idle_ms;
 }
 
-/* The number of events, 0 or 1. *leaves: the idle time has passed, to retire after this event if it may. */
+/* Returns the number of events, 0 or 1. *leaves: the idle time has passed, so the worker should retire
+ * after this event if it may. */
 static int
 wait_event(struct epoll_event *event, bool *leaves)
 {
@@ -344,32 +345,32 @@ wait_event(struct epoll_event *event, bool *leaves)
 
 /* False when the pool stops. */
 static bool
-serve(struct worker *w, const struct epoll_event *event)
+worker_serve(struct worker *w, const struct epoll_event *event)
 {
     if (event->data.u64 == EVENT_TAG(TAG_STOP)) {
-        for (struct worker_job *job; (job = take_shared());) {
-            run_job(w, job);
-            drain(w);
+        for (struct worker_job *job; (job = take_shared_job());) {
+            worker_run_job(w, job);
+            run_own_jobs(w);
         }
         return false;
     }
     if (event->data.u64 == EVENT_TAG(TAG_JOBS)) {
-        struct worker_job *job = take_shared();
+        struct worker_job *job = take_shared_job();
 
         if (job)
-            run_job(w, job);
+            worker_run_job(w, job);
     } else {
-        bump(&w->serial);
-        bump(&w->events);
+        count_up(&w->serial);
+        count_up(&w->events);
         read_section_begin();
         source_run(event);
         read_section_end();
     }
-    drain(w);
+    run_own_jobs(w);
     return true;
 }
 
-/* ---- whose processor time it is -------------------------------------------------------------- */
+/* ---- processor time -------------------------------------------------------------------------- */
 
 static uint64_t
 thread_cpu_ns(void)
@@ -380,7 +381,7 @@ thread_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* What one look at the clock adds to a turn. */
+/* The time that reading the clock adds to a turn. */
 static uint64_t
 clock_cost_ns(void)
 {
@@ -394,7 +395,8 @@ clock_cost_ns(void)
     return least;
 }
 
-/* 1 to 2 * WORKER_SAMPLE - 1, each as likely: what comes at regular times is met as often as all else. */
+/* Returns 1 to 2 * WORKER_SAMPLE - 1, uniformly: so work that comes at regular times is sampled as often
+ * as other work. */
 static unsigned
 turns_to_pass(struct worker *w)
 {
@@ -404,13 +406,13 @@ turns_to_pass(struct worker *w)
     return 1 + w->random % (2 * WORKER_SAMPLE - 1);
 }
 
-/* The read section is for worker_charge. */
+/* The read section keeps the counter in worker_charge valid. */
 static bool
 serve_measured(struct worker *w, const struct epoll_event *event, uint64_t began_ns, uint64_t cost_ns)
 {
     worker_charge = NULL;
     read_section_begin();
-    bool goes_on = serve(w, event);
+    bool goes_on = worker_serve(w, event);
     if (worker_charge) {
         uint64_t ns = thread_cpu_ns() - began_ns;
 
@@ -441,10 +443,10 @@ worker_main(void *arg)
 
         if (wait_event(&event, &leaves)) {
             atomic_store_explicit(&w->is_running, true, memory_order_relaxed);
-            goes_on = is_measured ? serve_measured(w, &event, began_ns, cost_ns) : serve(w, &event);
+            goes_on = is_measured ? serve_measured(w, &event, began_ns, cost_ns) : worker_serve(w, &event);
             atomic_store_explicit(&w->is_running, false, memory_order_relaxed);
         }
-        if (goes_on && leaves && retire(w))
+        if (goes_on && leaves && worker_retire(w))
             break;
         if (is_measured)
             w->turns_left = turns_to_pass(w);
@@ -456,7 +458,7 @@ worker_main(void *arg)
 
 /* ---- the watchdog ---------------------------------------------------------------------------- */
 
-/* Threads of the machine that could use another processor at this moment; -1 if the kernel does not say. */
+/* Threads of the machine that could use a processor at this moment; -1 if the kernel does not tell. */
 static int
 runnable_threads(void)
 {
@@ -477,7 +479,7 @@ is_work_pending(void)
     return is_pending || poll(&p, 1, 0) > 0;
 }
 
-/* A worker has been in one handler for a tick: its waiting jobs go to the others. */
+/* Gives the waiting jobs of a worker that has been in one handler for a tick to the other workers. */
 static void
 rescue_jobs(struct worker *w)
 {
@@ -488,10 +490,11 @@ rescue_jobs(struct worker *w)
     CDS_INIT_LIST_HEAD(&w->jobs);
     pthread_mutex_unlock(&w->lock);
     if (!cds_list_empty(&jobs))
-        share(&jobs, 0);
+        share_jobs(&jobs, 0);
 }
 
-/* Workers that have been in the same handler since the last tick, or say that they are blocked. */
+/* Counts workers that have been in the same handler since the last tick or have declared that they are
+ * blocked. */
 static unsigned
 look_at_workers_locked(unsigned *running)
 {
@@ -513,9 +516,8 @@ look_at_workers_locked(unsigned *running)
     return stuck;
 }
 
-/* More threads help if fewer than one a core are on the move, or if all are in short blocking calls, which
- * shows in processors that nobody wants. Threads that merely compete for processors are not helped by more of
- * them. */
+/* More threads help if fewer than one per core are moving, or if all are in short blocking calls, which
+ * shows in idle processors. More threads do not help if the present threads merely compete for processors. */
 static unsigned
 workers_wanted(unsigned stuck)
 {
@@ -529,7 +531,7 @@ workers_wanted(unsigned stuck)
 }
 
 static void
-grow_locked(unsigned wanted)
+pool_grow_locked(unsigned wanted)
 {
     for (unsigned i = 0; i < wanted && !pool.is_stopping; i++) {
         if (pool.threads >= pool.max) {
@@ -545,7 +547,7 @@ grow_locked(unsigned wanted)
     }
 }
 
-/* What waits for a worker's present handler to end; another worker could be given it. */
+/* True if jobs wait for a worker's present handler to end; another worker could take them. */
 static bool
 has_posted_jobs(void)
 {
@@ -562,9 +564,9 @@ has_posted_jobs(void)
     return has;
 }
 
-/* A tick is quiet if nobody moves and somebody waits for events: stuck workers alone need no watching, for
- * their jobs have been taken from them, and both the last waiter that leaves and the next job that is posted
- * arm the timer again. */
+/* A tick is quiet if no worker moves and at least one waits for events. Stuck workers alone need no
+ * watching: their jobs have been taken from them, and both the last waiter that leaves and the next job
+ * that is posted arm the timer again. */
 static void
 watchdog_tick(struct timer *t)
 {
@@ -576,7 +578,7 @@ watchdog_tick(struct timer *t)
 
     if (is_short) {
         atomic_store_explicit(&pool.missed_ms, coarse_ms(), memory_order_relaxed);
-        grow_locked(workers_wanted(stuck));
+        pool_grow_locked(workers_wanted(stuck));
     }
     pthread_mutex_unlock(&pool.lock);
 
@@ -587,8 +589,8 @@ watchdog_tick(struct timer *t)
         timer_start(t, TICK_MS);
         return;
     }
-    /* Disarm, and only then look again: whoever leaves or posts now either sees it disarmed or is seen here.
-     */
+    /* Disarm first, then check again: a worker that leaves or posts now either sees the timer disarmed or
+     * is seen here. */
     pool.quiet_ticks = 0;
     atomic_store(&pool.is_armed, false);
     if (atomic_load(&pool.waiting) == 0 || has_posted_jobs())
@@ -606,11 +608,11 @@ descriptors_open(void)
         return err;
     pool.jobs_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     pool.stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    procfs_open(&pool.loadavg); /* now, while there are descriptors; else the watchdog tries again */
+    procfs_open(&pool.loadavg); /* now, while there are free descriptors; else the watchdog tries again */
     if (pool.jobs_fd < 0 || pool.stop_fd < 0)
         return -errno;
     err = sources_add_tag(pool.jobs_fd, EPOLLIN | EPOLLET, TAG_JOBS);
-    /* Level-triggered and never read: it reaches every worker. */
+    /* level-triggered and never read, so it reaches every worker */
     return err ? err : sources_add_tag(pool.stop_fd, EPOLLIN, TAG_STOP);
 }
 
@@ -634,7 +636,7 @@ join_all(void)
     CDS_LIST_HEAD(all);
 
     pthread_mutex_lock(&pool.lock);
-    pool.is_stopping = true; /* nobody retires or is added from here on */
+    pool.is_stopping = true; /* no worker retires or is added from here on */
     pthread_mutex_unlock(&pool.lock);
     announce(pool.stop_fd);
 
@@ -644,7 +646,7 @@ join_all(void)
     CDS_INIT_LIST_HEAD(&pool.workers);
     CDS_INIT_LIST_HEAD(&pool.left);
     pthread_mutex_unlock(&pool.lock);
-    reap(&all);
+    join_workers(&all);
     pool.threads = 0;
 }
 
@@ -680,7 +682,7 @@ workers_start(const struct worker_options *options)
             err = -errno;
     }
     pthread_mutex_unlock(&pool.lock);
-    pthread_mutex_lock(&pool.post_lock); /* what was posted before there were workers */
+    pthread_mutex_lock(&pool.post_lock); /* jobs that were posted before there were workers */
     pool.is_announced = !cds_list_empty(&pool.jobs);
     bool announces = pool.is_announced;
     pthread_mutex_unlock(&pool.post_lock);
@@ -695,9 +697,9 @@ void
 workers_stop(void)
 {
     assert(!self);
-    timers_stop(); /* the watchdog too: no worker is added any more */
+    timers_stop(); /* also stops the watchdog, so no worker is added any more */
     join_all();
-    timer_stop(&pool.watchdog); /* armed by a worker on its way out */
+    timer_stop(&pool.watchdog); /* may have been armed by a worker on its way out */
     descriptors_close();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-client: found or made at login, taken apart when its last connection and then its last call end. */
+/* brick-client: found or made at login, released when its last connection and then its last call end. */
 #include "fs/brick-client.h"
 
 #include <errno.h>
@@ -58,10 +58,10 @@ brick_client_new(struct graph *g, const struct brick_client_key *key, const stru
     return c;
 }
 
-/* The identity is (uid, credential); whether a username was verified and which directory is mounted must
- * agree, too: a second connection must not get more than it has shown. */
+/* The identity is (uid, credential). The verification of the username and the mounted directory must
+ * agree, too: a second connection must not get more rights than its own login allows. */
 static bool
-is_same(const struct brick_client *c, const struct brick_client_key *key,
+client_matches(const struct brick_client *c, const struct brick_client_key *key,
         const struct brick_client_facts *facts)
 {
     return c->cred_bytes && c->cred_bytes == key->cred_bytes &&
@@ -70,12 +70,13 @@ is_same(const struct brick_client *c, const struct brick_client_key *key,
 }
 
 static struct brick_client *
-find_locked(struct graph *g, const struct brick_client_key *key, const struct brick_client_facts *facts)
+client_find_locked(struct graph *g, const struct brick_client_key *key,
+                   const struct brick_client_facts *facts)
 {
     struct brick_client *c;
 
     cds_list_for_each_entry(c, &g->clients, link)
-        if (is_same(c, key, facts))
+        if (client_matches(c, key, facts))
             return c;
     return NULL;
 }
@@ -89,7 +90,7 @@ brick_client_connect(struct graph *g, const struct brick_client_key *key,
     if (!fresh)
         return NULL;
     pthread_mutex_lock(&g->clients_lock);
-    if ((c = find_locked(g, key, facts)))
+    if ((c = client_find_locked(g, key, facts)))
         brick_client_ref(c);
     else
         cds_list_add_tail(&(c = fresh)->link, &g->clients);
@@ -98,7 +99,7 @@ brick_client_connect(struct graph *g, const struct brick_client_key *key,
     if (c != fresh) {
         fd_table_fini(&fresh->fds);
         brick_client_free(fresh);
-        graph_unpin(g); /* the client that was there has its own */
+        graph_unpin(g); /* the existing client has its own pin */
     }
     return c;
 }
@@ -160,7 +161,7 @@ brick_client_unref(struct brick_client *c)
         return;
     struct graph *g = c->graph;
 
-    /* Calls that were running when it went may have taken locks since. None runs now. */
+    /* Calls that were running when the client disconnected may have taken locks since. No call runs now. */
     brick_client_layers_gone(c);
     fd_table_fini(&c->fds);
     release_contexts(c);

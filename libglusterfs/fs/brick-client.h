@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-client: who has logged in to a brick: one identity, however many connections share it (spec:
- * wire 3.5).
+/* brick-client: a client that has logged in to a brick: one identity, shared by any number of connections
+ * (spec: wire 3.5).
  *
- * Lifetime: made by the first login, found by later ones of the same key. Each connection and each call in
- * flight holds a reference, and the client holds a pin on its graph: so whoever holds a client holds the
- * graph. When the last connection goes (brick_client_disconnect): not found any more, client_gone of every
- * layer, fds flushed and closed. Calls that are still running then may yet take a lock: layers see is_gone,
- * and client_gone is called once more when the last reference goes, when nothing can be added any more.
+ * Lifetime: made by the first login, found by later logins with the same key. Each connection and each
+ * call in flight holds a reference, and the client holds a pin on its graph, so a reference to a client
+ * keeps the graph too. When the last connection goes (brick_client_disconnect), new logins no longer find
+ * the client, client_gone of every layer is called, and the fds are flushed and closed. A call that is
+ * still running then may yet take a lock: layers see is_gone, and client_gone is called once more when the
+ * last reference goes and no call can add a lock.
  *
- * Threads: the graph's clients_lock guards its list, `connections` and `conn`. The other fields but the
- * atomic ones are set at login.
- */
+ * Threads: the graph's clients_lock guards its list, `connections` and `conn`. The other fields, except
+ * the atomic fields, are set at login. */
 #ifndef KILN_FS_BRICK_CLIENT_H
 #define KILN_FS_BRICK_CLIENT_H
 
@@ -33,11 +33,11 @@ struct brick_client {
     struct gfid subdir_gfid;   /* null: whole volume */
     unsigned connections;      /* under the graph's client mutex */
     struct fd_table fds;
-    struct conn *conn;         /* where callbacks go; under the graph's client mutex; NULL when gone */
+    struct conn *conn;         /* connection for callbacks; under the graph's client mutex; NULL when gone */
     uint64_t id;               /* for statedumps */
-    atomic_uint locks;         /* of all kinds, granted and waiting: features/locks counts */
+    atomic_uint locks;         /* of all kinds, granted and waiting; counted by features/locks */
     uint32_t cred_bytes;
-    uint8_t cred[BRICK_CLIENT_CRED_MAX]; /* as it was on the wire: part of the key */
+    uint8_t cred[BRICK_CLIENT_CRED_MAX]; /* credential as it was on the wire: part of the key */
     _Atomic(void *) ctx[]; /* as in an inode, by xl->slot[CTX_CLIENT] */
 };
 
@@ -54,32 +54,33 @@ struct brick_client_facts {
     struct gfid subdir_gfid;
 };
 
-/* One more connection of the client with this key, which is made if there is none. The reference belongs to
- * the connection; it ends with brick_client_disconnect(). The caller's pin on the graph is taken over. NULL
- * (no memory): pin not taken. */
+/* Adds a connection to the client with this key, which is made if it does not exist. The returned
+ * reference belongs to the connection and ends with brick_client_disconnect(). The caller's pin on the
+ * graph is taken over. NULL: no memory; the pin is not taken over. */
 struct brick_client *brick_client_connect(struct graph *g, const struct brick_client_key *key,
                                           const struct brick_client_facts *facts);
 
-/* A connection less. True: it was the last one, the client is not found any more: the caller cleans up
- * (brick_client_layers_gone, then flush and close its fds). The reference stays the caller's. */
+/* Removes a connection. True: it was the last connection and new logins no longer find the client: the
+ * caller cleans up (brick_client_layers_gone, then flush and close the fds). The caller keeps the
+ * reference. */
 bool brick_client_disconnect(struct brick_client *c);
 
-/* client_gone of every layer, top first. Any thread, in a read section, without locks. */
+/* Calls client_gone of every layer, top first. Any thread, in a read section, without locks. */
 void brick_client_layers_gone(struct brick_client *c);
 
-/* The layer's context on this client; NULL: none yet. It lives until client_release, which is called when
- * nothing refers to the client any more. */
+/* The layer's context on this client; NULL: none yet. Valid until client_release, which is called when the
+ * last reference to the client is gone. */
 static inline void *
 brick_client_ctx(struct brick_client *c, const struct xlator *xl)
 {
     return atomic_load_explicit(&c->ctx[xl->slot[CTX_CLIENT] - 1], memory_order_acquire);
 }
 
-/* Installs `fresh` unless another thread was faster; returns the one that is installed. The caller frees
- * `fresh` if it is not the one returned. */
+/* Installs `fresh` unless another thread was faster; returns the installed context. The caller frees
+ * `fresh` if another context is returned. */
 void *brick_client_ctx_install(struct brick_client *c, const struct xlator *xl, void *fresh);
 
-/* One more for somebody who has one; any thread, no lock. */
+/* Takes another reference. The caller must already hold one. Any thread, no lock. */
 static inline struct brick_client *
 brick_client_ref(struct brick_client *c)
 {
@@ -87,8 +88,8 @@ brick_client_ref(struct brick_client *c)
     return c;
 }
 
-/* The last one calls the layers' client_gone once more and client_release, in the calling thread, and unpins
- * the graph: no lock of a layer's is held. NULL allowed. */
+/* Drops a reference. The last one calls the layers' client_gone once more and client_release, in the
+ * calling thread, and unpins the graph, so the caller holds no lock of a layer. NULL allowed. */
 void brick_client_unref(struct brick_client *c);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* ctx-pools: inodes, fds and clients carry the contexts of their graph's layers at their end. Bricks have few
- * layers that keep any, and all bricks share one pool of objects with that much room. A graph with more
- * layers gets objects with more room: a few sizes, each a pool that is made once and stays. */
+/* ctx-pools: inodes, fds and clients carry the contexts of their graph's layers at their end. In a brick
+ * few layers keep contexts, and all bricks share one pool of objects with that much room. A graph with
+ * more layers gets objects with more room, in a few sizes; the pool of each size is made once and stays. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* fd: open files and the numbers clients know them by.
+/* fd: open files and their numbers.
  *
- * Numbers come from a stack of free ones, so that the most recently freed is the next to be given out, as
- * stock does (wire 8.4). Both arrays grow together, by doubling.
- */
+ * Numbers come from a stack of free numbers, so that the most recently freed number is given out next, as
+ * in stock (wire 8.4). Both arrays grow together, by doubling. */
 #include "fs/fd.h"
 
 #include <errno.h>
@@ -116,7 +115,7 @@ used_locked(const struct fd_table *t)
     return t->capacity - t->free_count;
 }
 
-/* What is left is looked at before it is taken, so threads may each overshoot by one. */
+/* The remaining number is read before a descriptor is taken, so each thread may overshoot by one. */
 static int
 may_add_locked(const struct fd_table *t)
 {
@@ -127,15 +126,16 @@ may_add_locked(const struct fd_table *t)
         return 0;
     if (!left)
         return -ENFILE;
-    /* A brick that takes one leaves one less: so half of the difference is what it may take yet. */
+    /* A descriptor that the brick takes also lowers `left` by one, so the brick may take half of the
+     * difference. */
     uint32_t brick = atomic_load(t->brick_files), brick_left = left > brick ? (left - brick + 1) / 2 : 0;
     return used_locked(t) < brick_left ? 0 : -EMFILE;
 }
 
-/* Each open counts for itself: many clients have one file open on a brick, and what one had in advance
- * would be missing for others. */
+/* Changes the counts at each open and close. Counting in advance by the batch would not work: many clients
+ * have one file open on a brick, and the unused part of their batches would be missing for others. */
 static void
-count_locked(struct fd_table *t, uint32_t n)
+count_files_locked(struct fd_table *t, uint32_t n)
 {
     if (!t->brick_files)
         return;
@@ -163,7 +163,7 @@ fd_table_init(struct fd_table *t)
 }
 
 static int
-grow_locked(struct fd_table *t)
+fd_table_grow_locked(struct fd_table *t)
 {
     uint32_t n = t->capacity ? t->capacity * 2 : SLOTS_MIN;
 
@@ -177,7 +177,7 @@ grow_locked(struct fd_table *t)
     if (!numbers)
         return -ENOMEM;
     t->free_numbers = numbers;
-    for (uint32_t i = n; i-- > t->capacity;) { /* the lowest ends on top */
+    for (uint32_t i = n; i-- > t->capacity;) { /* the lowest number ends on top */
         slots[i] = NULL;
         numbers[t->free_count++] = i;
     }
@@ -193,11 +193,11 @@ fd_table_add(struct fd_table *t, struct fd *fd)
     pthread_mutex_lock(&t->lock);
     number = t->is_closed ? -ENOTCONN : may_add_locked(t);
     if (!number && !t->free_count)
-        number = grow_locked(t);
+        number = fd_table_grow_locked(t);
     if (number == 0) {
         number = t->free_numbers[--t->free_count];
         t->slots[number] = fd;
-        count_locked(t, 1);
+        count_files_locked(t, 1);
     }
     pthread_mutex_unlock(&t->lock);
     return number;
@@ -216,14 +216,14 @@ fd_table_get(struct fd_table *t, int64_t number)
 }
 
 static struct fd *
-take_locked(struct fd_table *t, uint32_t number)
+fd_table_take_locked(struct fd_table *t, uint32_t number)
 {
     struct fd *fd = t->slots[number];
 
     if (fd) {
         t->slots[number] = NULL;
         t->free_numbers[t->free_count++] = number;
-        count_locked(t, -1u);
+        count_files_locked(t, -1u);
     }
     return fd;
 }
@@ -235,7 +235,7 @@ fd_table_take(struct fd_table *t, int64_t number)
 
     pthread_mutex_lock(&t->lock);
     if (number >= 0 && number < t->capacity)
-        fd = take_locked(t, (uint32_t)number);
+        fd = fd_table_take_locked(t, (uint32_t)number);
     pthread_mutex_unlock(&t->lock);
     return fd;
 }
@@ -281,7 +281,7 @@ fd_table_take_any(struct fd_table *t)
     while (!fd && t->free_count < t->capacity) {
         if (t->cursor >= t->capacity)
             t->cursor = 0;
-        fd = take_locked(t, t->cursor++);
+        fd = fd_table_take_locked(t, t->cursor++);
     }
     pthread_mutex_unlock(&t->lock);
     return fd;

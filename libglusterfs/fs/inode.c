@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* inode: the table of one brick.
  *
- * References: the count is changed without the mutex but for the steps 0 -> 1 (found in the table) and 1 -> 0
- * (goes to the LRU list or away). So a count of 0 seen under the mutex stays 0 while it is held, and an inode
- * is never freed while somebody finds it.
+ * References: the count is changed without the mutex except for the steps 0 -> 1 (found in the table) and
+ * 1 -> 0 (goes to the LRU list or is freed). So a count of 0 seen under the mutex stays 0 while the mutex
+ * is held, and an inode is never freed while another thread finds it.
  *
- * Dentries hold no references: they go when either end does. What is to be freed is taken out of both hashes
- * under the mutex, collected on a local list and finished after unlocking, for the layers' inode_forget may
- * take their time.
+ * Dentries hold no references: a dentry goes when its parent or its inode goes. Inodes to be freed are
+ * taken out of both hashes under the mutex, collected on a local list and freed after unlocking, because
+ * the layers' inode_forget may take their time.
  *
- * The hashes grow by doubling; the new array is got without the mutex.
+ * The hashes grow by doubling; the new array is allocated without the mutex.
  *
- * Every inode is on the table's list of all from when it is linked until it is evicted, hashed or not: that
- * is what a walk (inode_table_each) and the count at the table's end go by. New ones are put in front, where
- * no walk has to look. A walk that lets go of the mutex has its place on the table's list of walks; who
- * evicts the inode at that place moves it on.
- */
+ * Every inode, hashed or not, is on the table's list `all` from its linking until its eviction: walks
+ * (inode_table_each) and the count at the table's end use this list. New inodes are put in front, where no
+ * walk has to look. A walk that unlocks the mutex has its position on the table's list of walks; the
+ * thread that evicts the inode at that position moves the walk on. */
 #include "fs/inode.h"
 
 #include <assert.h>
@@ -30,7 +29,7 @@
 #include "mem/mem-ids.h"
 
 #define BUCKETS_MIN 64u
-#define DENTRY_SHORT 56u /* name bytes with NUL in the small kind of dentry */
+#define DENTRY_SHORT 56u /* name bytes with NUL in the small type of dentry */
 
 struct dentry {
     struct cds_list_head hash_link;
@@ -51,7 +50,7 @@ struct hash {
 struct inode_table {
     pthread_mutex_t lock;
     struct graph *graph;
-    struct mem_pool *pool, *fd_pool; /* by how many contexts the graph's layers keep */
+    struct mem_pool *pool, *fd_pool; /* by the number of contexts that the graph's layers keep */
     struct hash inodes, names;
     struct cds_list_head lru; /* oldest first */
     struct cds_list_head all; /* newest first */
@@ -59,14 +58,14 @@ struct inode_table {
     unsigned all_count;
     unsigned lru_count, lru_limit;
     struct inode *root;
-    uint64_t seed; /* clients choose gfids and names: they must not choose buckets */
+    uint64_t seed; /* secret, because clients choose gfids and names and must not be able to choose buckets */
     uint32_t epochs[INODE_EPOCHS];
 };
 
-/* A walk over all inodes, on the stack of who walks. */
+/* A walk over all inodes, on the stack of the walking thread. */
 struct walk {
     struct cds_list_head link;
-    struct cds_list_head *at; /* the next one to look at; the head of the list: done */
+    struct cds_list_head *at; /* next inode to look at; the head of the list: done */
 };
 
 static struct mem_pool *dentry_pool, *dentry_long_pool;
@@ -131,7 +130,7 @@ move_names(struct inode_table *t, struct cds_list_head *fresh, uint32_t mask)
             cds_list_move(&d->hash_link, &fresh[d->hash & mask]);
 }
 
-/* Doubles a hash that has become full. Without memory it stays as it is, only slower. */
+/* Doubles a full hash. Without memory the hash keeps its size and becomes slower. */
 static void
 hash_grow(struct inode_table *t, struct hash *h)
 {
@@ -255,7 +254,7 @@ inode_unhash_locked(struct inode_table *t, struct inode *i)
     dentries_remove_locked(t, i);
 }
 
-/* A reference for whoever found it in the table: the one place where 0 becomes 1. */
+/* Takes a reference to an inode found in the table. No other function raises a count from 0 to 1. */
 static struct inode *
 inode_get_locked(struct inode_table *t, struct inode *i)
 {
@@ -266,7 +265,7 @@ inode_get_locked(struct inode_table *t, struct inode *i)
     return i;
 }
 
-/* The opposite, for an inode that is hashed and stays so. */
+/* Undoes inode_get_locked(), for an inode that is hashed and stays hashed. */
 static void
 inode_give_back_locked(struct inode_table *t, struct inode *i)
 {
@@ -287,7 +286,7 @@ inode_lookup_locked(struct inode_table *t, const struct gfid *gfid)
     return NULL;
 }
 
-/* A new inode is in the table from here on. */
+/* Enters a new inode into the table. */
 static void
 inode_enter_locked(struct inode_table *t, struct inode *i)
 {
@@ -296,7 +295,7 @@ inode_enter_locked(struct inode_table *t, struct inode *i)
     t->all_count++;
 }
 
-/* Takes an unreferenced inode that is not on the LRU list out of the table, for finish(). */
+/* Takes an unreferenced inode that is not on the LRU list out of the table, for inodes_free(). */
 static void
 inode_evict_locked(struct inode_table *t, struct inode *i, struct cds_list_head *victims)
 {
@@ -327,7 +326,8 @@ lru_prune_locked(struct inode_table *t, struct cds_list_head *victims)
         lru_take_locked(t, cds_list_first_entry(&t->lru, struct inode, lru_link), victims);
 }
 
-/* It has lost a name. Without any left it is not worth keeping: the disk may have no such object any more. */
+/* The inode has lost a name. Without any name left it is not worth caching: the object may be gone from
+ * the disk. */
 static void
 inode_name_lost_locked(struct inode_table *t, struct inode *i, struct cds_list_head *victims)
 {
@@ -338,9 +338,9 @@ inode_name_lost_locked(struct inode_table *t, struct inode *i, struct cds_list_h
         lru_take_locked(t, i, victims);
 }
 
-/* The layers forget what they kept, and the memory goes. No one can reach these any more. */
+/* Calls the layers' inode_forget and frees the inodes, which no other thread can reach. */
 static void
-finish(struct inode_table *t, struct cds_list_head *victims)
+inodes_free(struct inode_table *t, struct cds_list_head *victims)
 {
     struct inode *i, *next;
 
@@ -376,7 +376,8 @@ inode_unref(struct inode *inode)
             return;
     assert(n == 1);
 
-    /* Perhaps the last: decided under the mutex, for until then the table may give out others. */
+    /* Perhaps the last reference. This is decided under the mutex, because until then the table may give
+     * out more references. */
     struct inode_table *t = inode->table;
     CDS_LIST_HEAD(victims);
 
@@ -391,7 +392,7 @@ inode_unref(struct inode *inode)
         }
     }
     pthread_mutex_unlock(&t->lock);
-    finish(t, &victims);
+    inodes_free(t, &victims);
 }
 
 void
@@ -453,15 +454,15 @@ epoch_bump_locked(struct inode_table *t, uint64_t hash)
 
 /* ---- linking --------------------------------------------------------------------------------- */
 
-/* A link under way: what it may need is got without the mutex, and given back if it was not needed. */
+/* A link under way. Objects that it may need are allocated without the mutex, and freed if not needed. */
 struct linking {
     struct inode_table *t;
     struct inode *parent;
     const char *name;
     size_t len;
     uint64_t hash;
-    const uint32_t *epoch;       /* of this name; or */
-    const struct inode_epochs *epochs; /* of all names; both NULL: the name is true */
+    const uint32_t *epoch;       /* of this name */
+    const struct inode_epochs *epochs; /* or of all names; both NULL: the name is certainly true */
     struct inode *spare_inode;
     struct dentry *spare_dentry;
     struct cds_list_head victims;
@@ -485,14 +486,14 @@ dentry_add_locked(struct linking *l, struct inode *inode)
     inode->is_doomed = false;
 }
 
-/* Does the name still lead there, as far as the table knows? */
+/* Does the name still lead to the inode, as far as the table knows? */
 static bool
 is_name_true_locked(const struct linking *l)
 {
     const uint32_t *then = l->epochs ? &l->epochs->at[l->hash % INODE_EPOCHS] : l->epoch;
 
     if (then && l->t->epochs[l->hash % INODE_EPOCHS] != *then)
-        return false; /* it was removed meanwhile */
+        return false; /* the name was removed meanwhile */
     return !cds_list_empty(&l->parent->hash_link); /* else the directory itself is gone */
 }
 
@@ -518,7 +519,7 @@ link_name_locked(struct linking *l, struct inode *inode)
         dentry_remove_locked(t, d);
         inode_name_lost_locked(t, was, &l->victims);
     }
-    if (S_ISDIR(inode->type)) { /* one name only: an older one is out of date */
+    if (S_ISDIR(inode->type)) { /* a directory has one name only: an older name is out of date */
         struct dentry *old, *next;
 
         cds_list_for_each_entry_safe(old, next, &inode->dentries, inode_link)
@@ -528,7 +529,7 @@ link_name_locked(struct linking *l, struct inode *inode)
     return true;
 }
 
-/* The inode with a reference; NULL: something spare is needed first. */
+/* Returns the inode with a reference; NULL: a spare inode or dentry is needed first. */
 static struct inode *
 link_locked(struct linking *l, const struct iatt *iatt)
 {
@@ -537,8 +538,8 @@ link_locked(struct linking *l, const struct iatt *iatt)
     struct inode *i = inode_lookup_locked(t, &iatt->gfid);
     bool is_old = i != NULL;
 
-    /* The gfid is used again for another kind of object; but a reply that may be older than the inode says
-     * nothing about it. */
+    /* The gfid has been used again for another kind of object. A reply that may be older than the inode is
+     * no proof of that. */
     if (i && i->type && type && i->type != type && i != t->root && l->parent && is_name_true_locked(l)) {
         if (!l->spare_inode)
             return NULL;
@@ -551,11 +552,11 @@ link_locked(struct linking *l, const struct iatt *iatt)
     if (!i && !(i = l->spare_inode))
         return NULL;
     if (is_old)
-        inode_get_locked(t, i); /* before a name of it is replaced: the victim must not be this one */
+        inode_get_locked(t, i); /* before a name is replaced: this inode must not become the victim */
     if (!l->parent) {
         i->is_doomed = false;
     } else if (i != t->root && !link_name_locked(l, i)) {
-        if (is_old) /* until the spare dentry is there */
+        if (is_old) /* until the spare dentry has been allocated */
             inode_give_back_locked(t, i);
         return NULL;
     }
@@ -583,7 +584,7 @@ link_loop(struct linking *l, const struct iatt *iatt)
             }
             return i;
         }
-        if (is_second) /* both spares were there: cannot be */
+        if (is_second) /* cannot happen: both spares were allocated */
             return NULL;
         l->spare_inode = inode_alloc(t, &iatt->gfid, iatt->mode & S_IFMT);
         if (l->parent)
@@ -609,7 +610,7 @@ link_any(struct inode_table *t, struct inode *parent, const char *name, const st
 
     inode_put(t, l.spare_inode);
     dentry_free(l.spare_dentry, l.len);
-    finish(t, &l.victims);
+    inodes_free(t, &l.victims);
     return i;
 }
 
@@ -658,7 +659,7 @@ inode_unlink(struct inode_table *t, struct inode *parent, const char *name)
         inode_name_lost_locked(t, was, &victims);
     }
     pthread_mutex_unlock(&t->lock);
-    finish(t, &victims);
+    inodes_free(t, &victims);
 }
 
 void
@@ -675,7 +676,7 @@ inode_rename(struct inode_table *t, struct inode *parent, const char *name, stru
     epoch_bump_locked(t, hash2);
     struct dentry *d = dentry_find_locked(t, parent, name, len, hash);
 
-    if (d) /* `inode` is held by the caller; another one there is only forgotten as a name */
+    if (d) /* the caller holds `inode`; if the dentry leads to another inode, only the name is forgotten */
         dentry_remove_locked(t, d);
     pthread_mutex_unlock(&t->lock);
 
@@ -699,10 +700,10 @@ inode_ctx_install(struct inode *inode, const struct xlator *xl, void *fresh)
 
 #define EACH_BATCH 64
 #define EACH_LOOK_MAX                                                                                        \
-    4096 /* inodes without a context that a walk passes before it lets others have the mutex */
+    4096 /* inodes without a context that a walk passes before it unlocks the mutex for others */
 
-/* The next inodes of a walk that have a context, referenced. None does not mean that it is done: see walk.at.
- */
+/* Returns the next inodes of a walk that have a context, with references. 0 does not mean that the walk is
+ * done: see walk.at. */
 static unsigned
 walk_collect_locked(struct inode_table *t, const struct xlator *xl, struct walk *w, struct inode **out)
 {
@@ -806,7 +807,7 @@ inode_table_set_limit(struct inode_table *t, uint32_t lru_limit)
     t->lru_limit = lru_limit;
     lru_prune_locked(t, &victims);
     pthread_mutex_unlock(&t->lock);
-    finish(t, &victims);
+    inodes_free(t, &victims);
 }
 
 unsigned
@@ -823,8 +824,8 @@ inode_table_free(struct inode_table *t)
         inode_evict_locked(t, t->root, &victims);
     unsigned left = t->all_count;
     pthread_mutex_unlock(&t->lock);
-    finish(t, &victims);
-    if (left) /* somebody still points to them: the table must stay, too */
+    inodes_free(t, &victims);
+    if (left) /* references to these inodes remain, so the table must stay, too */
         return left;
     free(t->inodes.buckets);
     free(t->names.buckets);
@@ -854,7 +855,7 @@ inode_path(struct inode *inode, char *path, size_t size)
         const struct dentry *d = cds_list_first_entry(&i->dentries, struct dentry, inode_link);
 
         if (at < d->len + 1u) {
-            err = -ENAMETOOLONG; /* also the end of a loop of names */
+            err = -ENAMETOOLONG; /* also ends a loop of names */
             break;
         }
         at -= d->len;

@@ -116,14 +116,14 @@ graph_parse_conf(struct xlator *xl, const struct volfile_section *s, void **conf
     return err;
 }
 
-/* Tools of developers that stock inserts between layers; nothing depends on them. */
+/* Developers' tools that stock inserts between layers; nothing depends on them. */
 static bool
 is_debug_type(const char *type)
 {
     return strncmp(type, "debug/", 6) == 0;
 }
 
-/* How glusterd writes a layer that does nothing for a volume. */
+/* glusterd writes such options for a layer that does nothing for a volume. */
 bool
 graph_is_left_off(const struct volfile_section *s)
 {
@@ -162,7 +162,7 @@ graph_section_of(const struct volfile *v, const struct xlator *xl)
 }
 
 static size_t
-index_of(const struct volfile *v, const struct volfile_section *s)
+section_index(const struct volfile *v, const struct volfile_section *s)
 {
     return (size_t)(s - v->sections);
 }
@@ -191,12 +191,12 @@ graph_passes_over(const struct volfile_section *s)
            (is_debug_type(s->type) || graph_is_left_off(s));
 }
 
-/* Marks what is below `s` as reached. A tree: nothing is below two layers. */
+/* Marks the subvolumes of `s` as reached. A section may have only one parent, so the graph is a tree. */
 static int
 reach_below(const struct graph_plan *p, const struct volfile_section *s, bool *is_reached)
 {
     for (size_t k = 0; k < s->subvolume_count; k++) {
-        size_t i = index_of(p->volfile, s->subvolumes[k]);
+        size_t i = section_index(p->volfile, s->subvolumes[k]);
 
         if (is_reached[i]) {
             snprintf(p->error, p->error_size, "%s:%u: volume %s is a subvolume twice", p->volfile->path,
@@ -208,14 +208,14 @@ reach_below(const struct graph_plan *p, const struct volfile_section *s, bool *i
     return 0;
 }
 
-/* Subvolumes stand above their volume in the file, so that going through it backwards meets each layer before
- * those below. */
+/* Subvolumes stand above their volume in the file, so walking backwards meets each layer before the layers
+ * below it. */
 static int
 find_layers(struct graph_plan *p, bool *is_reached)
 {
     const struct volfile *v = p->volfile;
 
-    is_reached[index_of(v, v->top)] = true;
+    is_reached[section_index(v, v->top)] = true;
     for (size_t i = v->section_count; i-- > 0;) {
         const struct volfile_section *s = &v->sections[i];
 
@@ -279,7 +279,7 @@ make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t
     struct xlator *xl = &g->layers[g->layer_count++];
 
     *xl = (struct xlator){.type = type, .name = s->name, .graph = g};
-    /* those of a layer that is off are there too: a call may have looked it up just before */
+    /* a layer that is off keeps its functions: a call may have looked one up just before */
     xl->ops = type->ops && !type->is_not_built ? type->ops : &no_ops;
     xl->parked = type->each_parked ? calloc(FOP_COUNT, sizeof *xl->parked) : NULL;
     if (type->each_parked && !xl->parked) {
@@ -299,7 +299,8 @@ make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t
     return -EINVAL;
 }
 
-/* Who is below whom, from the bottom up, so that what is passed over has its layer already. */
+/* Connects parents and children, from the bottom up, so that a section that is passed over already has its
+ * layer. */
 static void
 join_layers(struct graph *g, struct graph_plan *p)
 {
@@ -311,15 +312,15 @@ join_layers(struct graph *g, struct graph_plan *p)
         const struct volfile_section *s = &v->sections[i];
 
         if (s != p->sections[l - 1]) {
-            if (s->subvolume_count == 1) /* passed over, or not reached: then nobody asks */
-                p->layer_of[i] = p->layer_of[index_of(v, s->subvolumes[0])];
+            if (s->subvolume_count == 1) /* passed over, or not reached and so never looked up */
+                p->layer_of[i] = p->layer_of[section_index(v, s->subvolumes[0])];
             continue;
         }
         struct xlator *xl = p->layer_of[i] = &g->layers[--l];
         xl->children = children;
         xl->child_count = (unsigned)s->subvolume_count;
         for (unsigned k = 0; k < xl->child_count; k++) {
-            xl->children[k] = p->layer_of[index_of(v, s->subvolumes[k])];
+            xl->children[k] = p->layer_of[section_index(v, s->subvolumes[k])];
             xl->children[k]->parent = xl;
         }
         children += xl->child_count;
@@ -533,7 +534,7 @@ graph_check(struct volfile *volfile, char *error, size_t error_size)
 /* ---- taking down ----------------------------------------------------------------------------- */
 
 static void
-report_leak(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where)
+log_leaked_objects(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where)
 {
     const struct graph *g = arg;
 
@@ -542,7 +543,7 @@ report_leak(void *arg, const char *pool, int64_t count, uint64_t bytes, const ch
               where ? where : "");
 }
 
-/* One for all graphs: after its last unpin a graph may be gone. */
+/* One lock for all graphs, because a graph may be gone after its last unpin. */
 static pthread_mutex_t drain_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unpinned = PTHREAD_COND_INITIALIZER;
 
@@ -559,7 +560,7 @@ graph_pin(struct graph *g)
 void
 graph_unpin(struct graph *g)
 {
-    /* Whoever drains waits until only the first pin is left; after the subtraction `g` may be gone. */
+    /* graph_drain() waits until only the first pin is left; after the subtraction `g` may be gone. */
     if (atomic_fetch_sub(&g->pins, 1) > 2)
         return;
     pthread_mutex_lock(&drain_lock);
@@ -633,7 +634,7 @@ graph_free(struct graph *g)
     }
     free_layers(g);
     if (g->owner) {
-        mem_owner_audit(g->owner, report_leak, g);
+        mem_owner_audit(g->owner, log_leaked_objects, g);
         mem_owner_retire(g->owner);
     }
     pthread_mutex_destroy(&g->clients_lock);
@@ -684,7 +685,7 @@ dump_inodes(struct graph *g, struct dump *d)
     dump_line(d, "dentries", "%u", stats.dentries);
 }
 
-/* A brick with a million open files says how many there are, and lists so many. */
+/* Largest number of open inodes that a statedump lists; the total is given too. */
 enum { OPEN_INODES_MAX = 1000 };
 
 struct open_inodes {
@@ -698,7 +699,7 @@ dump_open_inode(struct inode *inode, void *ctx, void *arg)
 {
     struct open_inodes *o = arg;
     unsigned fds = atomic_load_explicit(&inode->open_fds, memory_order_relaxed);
-    int refs = atomic_load(&inode->refs.n) - 1; /* one is the walk's */
+    int refs = atomic_load(&inode->refs.n) - 1; /* minus the reference of the walk */
 
     (void)ctx;
     if (!fds || ++o->count > OPEN_INODES_MAX)
@@ -712,8 +713,8 @@ dump_open_inode(struct inode *inode, void *ctx, void *arg)
     dump_line(o->d, "ia_type", "%d", S_ISDIR(inode->type) ? 2 : S_ISREG(inode->type) ? 1 : 3);
 }
 
-/* Objects that clients have open, in the sections that stock has. The storage, which is the last layer, has a
- * context of each. */
+/* Lists objects that clients have open, in the same sections as stock. The storage, which is the last
+ * layer, has a context of each open object. */
 static void
 dump_open_inodes(struct graph *g, struct dump *d)
 {
@@ -752,7 +753,7 @@ graph_dump(struct graph *g, struct dump *d)
         if (!xlator_is_on(xl) || !xl->type->dump)
             continue;
         dump_section(d, "xlator.%s.%s", xl->type->name, xl->name);
-        read_section_begin(); /* layers look at their confs */
+        read_section_begin(); /* layers read their confs */
         xl->type->dump(xl, d);
         read_section_end();
     }

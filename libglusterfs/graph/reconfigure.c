@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Options of a graph that serves: taken whole or not at all (graph_reconfigure), or as far as they can be
+/* Changes options of a running graph: all or nothing (graph_reconfigure), or as far as possible
  * (graph_follow). */
 #include <errno.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 #include "graph/unbuilt.h"
 #include "log/log.h"
 
-/* ---- whole ----------------------------------------------------------------------------------- */
+/* ---- all or nothing -------------------------------------------------------------------------- */
 
-/* Everything is parsed before anything is published: all layers change or none does. */
+/* Parses all confs before the first is published, so all layers change or none does. */
 static int
 parse_all(struct graph *g, const struct graph_plan *p, void **confs, char *error, size_t size)
 {
@@ -61,9 +61,9 @@ free_confs(struct graph *g, void **confs)
     free(confs);
 }
 
-/* "": not said. */
+/* Returns "" if the section does not set the key. */
 static const char *
-value_of(const struct volfile_section *s, const char *key)
+last_value(const struct volfile_section *s, const char *key)
 {
     const char *value = "";
 
@@ -74,25 +74,25 @@ value_of(const struct volfile_section *s, const char *key)
     return value;
 }
 
-/* Operators who set what cannot change while the brick serves are told so. */
+/* Warns the operator about options that take effect only when the brick starts again. */
 static void
-tell_what_waits(const struct xlator *xl, const struct volfile_section *now,
+log_waiting_options(const struct xlator *xl, const struct volfile_section *now,
                 const struct volfile_section *start)
 {
     const char *const *key = xl->type->at_start;
 
     for (; key && *key; key++) {
-        const char *value = value_of(now, *key);
+        const char *value = last_value(now, *key);
 
-        if (strcmp(value, value_of(start, *key)) != 0)
-            log_event(LOG_WARNING, xl, "option-waits", "option %s \"%s\" acts when the brick starts again",
-                      *key, value);
+        if (strcmp(value, last_value(start, *key)) != 0)
+            log_event(LOG_WARNING, xl, "option-waits",
+                      "option %s \"%s\" takes effect when the brick starts again", *key, value);
     }
 }
 
-/* Takes volfile and confs over. A layer without a conf keeps the one that it has. */
+/* Takes volfile and confs over. A layer without a new conf keeps its old conf. */
 static void
-publish(struct graph *g, struct volfile *fresh, void **confs)
+publish_confs(struct graph *g, struct volfile *fresh, void **confs)
 {
     g->volfile_fresh = fresh;
     for (unsigned i = g->layer_count; i-- > 0;) {
@@ -100,7 +100,7 @@ publish(struct graph *g, struct volfile *fresh, void **confs)
 
         if (!confs[i])
             continue;
-        tell_what_waits(xl, graph_section_of(fresh, xl), graph_section_of(g->volfile, xl));
+        log_waiting_options(xl, graph_section_of(fresh, xl), graph_section_of(g->volfile, xl));
         confs[i] = __atomic_exchange_n(&xl->conf, confs[i], __ATOMIC_ACQ_REL); /* see xlator_conf() */
         atomic_store(&xl->is_off, !graph_is_switched_on(xl, xlator_conf(xl)));
         unbuilt_note(xl, confs[i]);
@@ -111,7 +111,8 @@ publish(struct graph *g, struct volfile *fresh, void **confs)
     g->volfile_fresh = NULL;
     read_sections_wait();
     free_confs(g, confs);
-    /* Names of layers point into the text they were made from, so that stays; only the values are new. */
+    /* Names of layers point into the volfile they were made from, so that volfile stays; only the values
+     * are new. */
     volfile_free(fresh);
 }
 
@@ -128,7 +129,7 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
     if (!err)
         err = parse_fresh(g, fresh, confs, error, error_size);
     if (!err) {
-        publish(g, fresh, confs);
+        publish_confs(g, fresh, confs);
         return 0;
     }
     if (confs)
@@ -137,7 +138,7 @@ graph_reconfigure(struct graph *g, struct volfile *fresh, char *error, size_t er
     return err;
 }
 
-/* ---- what can be followed -------------------------------------------------------------------- */
+/* ---- as far as possible ---------------------------------------------------------------------- */
 
 struct follower {
     const struct xlator *xl;
@@ -150,8 +151,8 @@ count_refused(const char *what, void *arg)
     struct follower *f = arg;
 
     f->refused++;
-    log_event(LOG_ERROR, f->xl, "option-refused", "volume %s (%s): %s; it stays as it was", f->xl->name,
-              f->xl->type->name, what);
+    log_event(LOG_ERROR, f->xl, "option-refused", "volume %s (%s): %s; the option keeps its value",
+              f->xl->name, f->xl->type->name, what);
 }
 
 static void
@@ -188,16 +189,16 @@ follow_section(struct xlator *xl, const struct volfile_section *s, void **conf)
     return f.refused;
 }
 
-/* A change of layers is told, like an option that waits. */
+/* Logs that a layer comes or goes only at the next start. */
 static void
-tell_of_layer(const struct graph *g, const struct volfile_section *s, const char *what)
+log_waiting_layer(const struct graph *g, const struct volfile_section *s, const char *what)
 {
     log_event(LOG_WARNING, NULL, "layer-waits", "brick %s: layer %s (%s) %s when the brick starts again",
               g->name, s->name, s->type, what);
 }
 
 static void
-tell_what_goes(const struct graph *g, const struct volfile *fresh)
+log_layers_that_go(const struct graph *g, const struct volfile *fresh)
 {
     for (size_t i = 0; i < g->volfile->section_count; i++) {
         const struct volfile_section *s = &g->volfile->sections[i];
@@ -205,11 +206,11 @@ tell_what_goes(const struct graph *g, const struct volfile *fresh)
         bool was_there = !graph_passes_over(s) && !graph_is_left_off(s);
 
         if (was_there && !graph_find_section(fresh, s->name, s->type))
-            tell_of_layer(g, s, "goes");
+            log_waiting_layer(g, s, "goes");
     }
 }
 
-/* Has this layer of the volfile something that the next start refuses, and why? 0: no. */
+/* Will the next start refuse this section of the volfile? 0: no; else -errno with the reason in `why`. */
 static int
 check_next_start(const struct volfile_section *s, char *why, size_t size)
 {
@@ -221,10 +222,10 @@ check_next_start(const struct volfile_section *s, char *why, size_t size)
     return graph_passes_over(s) ? 0 : -EOPNOTSUPP;
 }
 
-/* How many of them will keep the brick from starting. A layer that was passed over when the graph was made
- * may be switched on now. */
+/* Logs layers that only the new volfile has; returns how many of them will keep the brick from starting. A
+ * layer that was passed over when the graph was made may be switched on now. */
 static int
-tell_what_comes(const struct graph *g, const struct volfile *fresh)
+log_layers_that_come(const struct graph *g, const struct volfile *fresh)
 {
     char why[512];
     int refused = 0;
@@ -238,7 +239,7 @@ tell_what_comes(const struct graph *g, const struct volfile *fresh)
             continue;
         if (check_next_start(s, why, sizeof why) == 0) {
             if (!graph_passes_over(s) && !graph_is_left_off(s))
-                tell_of_layer(g, s, "comes");
+                log_waiting_layer(g, s, "comes");
             if (type)
                 unbuilt_tell(g, type, s);
             continue;
@@ -283,9 +284,9 @@ graph_follow(struct graph *g, struct volfile *fresh, char *error, size_t error_s
     void **confs = calloc(g->layer_count, sizeof *confs);
     r = confs ? follow_all(g, fresh, confs) : -ENOMEM;
     if (r >= 0) {
-        r += tell_what_comes(g, fresh);
-        tell_what_goes(g, fresh);
-        publish(g, fresh, confs);
+        r += log_layers_that_come(g, fresh);
+        log_layers_that_go(g, fresh);
+        publish_confs(g, fresh, confs);
         return r;
     }
     snprintf(error, error_size, "no memory");

@@ -10,32 +10,33 @@
 #include "graph/graph.h"
 #include "log/log.h"
 
-#define NO_RECORD "changes are not recorded: geo-replication and glusterfind do not learn of them"
+#define NO_RECORD "changes are not recorded, so geo-replication and glusterfind miss them"
 #define NO_MARKS "changes are not marked: geo-replication does not find them"
 #define NO_USAGE "usage is not counted, and no limit of a quota is kept"
-#define NO_MANDATORY "locks are advisory: a program that asks for no lock reads and writes what is locked"
+#define NO_MANDATORY "locks are advisory: a program that takes no lock can read and write a locked file"
 #define NO_REVOCATION "a client keeps its locks for as long as it is connected"
 
 static const struct unbuilt_feature features[] = {
     {"features/changelog", "changelog", "off", NO_RECORD},
     {"features/changelog", "changelog-barrier", "off", NO_RECORD},
     {"features/bitrot-stub", "bitrot", "off", "files are not signed: the scrubber finds no damage"},
-    {"features/leases", "leases", "off", "clients get no leases, and are not told when others change a file"},
+    {"features/leases", "leases", "off",
+     "clients get no leases and no notice when another client changes a file"},
     {"features/marker", "xtime", "off", NO_MARKS},
     {"features/marker", "gsync-force-xtime", "off", NO_MARKS},
     {"features/marker", "quota", "off", NO_USAGE},
     {"features/marker", "inode-quota", "off", NO_USAGE},
     {"features/quota", "server-quota", "off", "no limit is kept: users can fill the brick"},
     {"features/simple-quota", "use-backend", "off", "usage is counted by the layer, not by the file system"},
-    {"features/sdfs", "pass-through", "on", "changes of one folder's names are not put in one order"},
-    {"features/namespace", "tag-namespaces", "off", "calls do not tell the top folder that they are about"},
+    {"features/sdfs", "pass-through", "on", "changes of names in one folder are not serialised"},
+    {"features/namespace", "tag-namespaces", "off", "calls do not carry the top folder of their file"},
     {"features/locks", "mandatory-locking", "off", NO_MANDATORY},
     {"features/locks", "enforce-mandatory-lock", "off", NO_MANDATORY},
     {"features/locks", "monkey-unlocking", "off", "no lock is taken away at random"},
     {"features/locks", "revocation-secs", "0", NO_REVOCATION},
     {"features/locks", "revocation-clear-all", "off", NO_REVOCATION},
     {"features/locks", "revocation-max-blocked", "0", NO_REVOCATION},
-    {"features/locks", "trace", "off", "the log does not tell of locks; a statedump has them"},
+    {"features/locks", "trace", "off", "locks are not logged; a statedump lists them"},
 };
 enum { FEATURES = sizeof features / sizeof features[0] };
 
@@ -63,7 +64,7 @@ unbuilt_find(const char *layer, const char *option)
     return NULL;
 }
 
-/* Several spellings of "off" are one value. */
+/* True if the value turns the feature on. Several spellings of "off" are one value. */
 static bool
 asks(const struct unbuilt_feature *f, const char *value)
 {
@@ -74,7 +75,7 @@ asks(const struct unbuilt_feature *f, const char *value)
     return option_bool(value, &given) || option_bool(f->off, &off) || given != off;
 }
 
-/* ---- of a section ---------------------------------------------------------------------------- */
+/* ---- features of a section ------------------------------------------------------------------- */
 
 /* The last value that the volfile gives the key; NULL: none. */
 static const struct option_value *
@@ -136,11 +137,11 @@ unbuilt_check(const struct xlator_type *type, const struct volfile_section *s, c
 }
 
 static void
-tell(const struct graph *g, const struct xlator *xl, const char *name, const struct unbuilt_feature *f,
+log_unbuilt(const struct graph *g, const struct xlator *xl, const char *name, const struct unbuilt_feature *f,
      const char *value)
 {
     log_event(LOG_ERROR, xl, "feature-not-built",
-              "brick %s serves without what volume %s (%s) asks for: option %s %s is not built: %s",
+              "brick %s serves without a feature that volume %s (%s) asks for: option %s %s is not built: %s",
               graph_brick_name(g->volfile), name, f->layer, f->option, value, f->without);
 }
 
@@ -153,13 +154,13 @@ unbuilt_tell(const struct graph *g, const struct xlator_type *type, const struct
             strcmp(f->layer, type->name) == 0 ? given_last(s, f->option) : NULL;
 
         if (v && asks(f, v->value))
-            tell(g, NULL, s->name, f, v->value);
+            log_unbuilt(g, NULL, s->name, f, v->value);
     }
 }
 
-/* ---- of a layer ------------------------------------------------------------------------------ */
+/* ---- features of a layer --------------------------------------------------------------------- */
 
-/* NULL: the conf (NULL: none) does not ask. */
+/* NULL: the conf (NULL: none) does not ask for the feature. */
 static const char *
 value_asked(const struct xlator_type *type, const struct unbuilt_feature *f, const void *conf)
 {
@@ -183,7 +184,7 @@ unbuilt_note(const struct xlator *xl, const void *old)
         const char *value = value_asked(xl->type, f, xlator_conf(xl));
 
         if (value && !value_asked(xl->type, f, old))
-            tell(xl->graph, xl, xl->name, f, value);
+            log_unbuilt(xl->graph, xl, xl->name, f, value);
     }
 }
 

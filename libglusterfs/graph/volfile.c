@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The grammar is that of management 2.4: words and quoted strings, line ends without meaning. Back-quotes (a
- * shell command's output) are refused: a volfile is data. */
+/* The grammar is that of management 2.4: words and quoted strings; line ends have no meaning. Back-quotes
+ * (a shell command's output) are refused because a volfile is data. */
 #include "graph/volfile.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#define XXH_STATIC_LINKING_ONLY /* its state on our stack */
+#define XXH_STATIC_LINKING_ONLY /* allows the hash state on our stack */
 #include <xxhash.h>
 
 struct parser {
@@ -30,7 +30,7 @@ struct parser {
 };
 
 static void __attribute__((format(printf, 2, 3)))
-fail(struct parser *p, const char *fmt, ...)
+parse_fail(struct parser *p, const char *fmt, ...)
 {
     va_list ap;
 
@@ -61,7 +61,7 @@ skip_blank(struct parser *p)
     }
 }
 
-/* A quoted string is unescaped in place; its NUL takes the place of the closing quote at the latest. */
+/* Unescapes a quoted string in place; its NUL replaces the closing quote or an earlier byte. */
 static bool
 next_quoted(struct parser *p)
 {
@@ -73,7 +73,7 @@ next_quoted(struct parser *p)
         *out++ = *p->at;
     }
     if (p->at == p->end || *p->at != '"') {
-        fail(p, "expected a closing '\"' before the end of the line");
+        parse_fail(p, "expected a closing '\"' before the end of the line");
         return false;
     }
     p->at++;
@@ -81,8 +81,8 @@ next_quoted(struct parser *p)
     return true;
 }
 
-/* The next word, NUL-terminated in place. False at the end of the text or on an error. The text has one byte
- * of room behind its end, so that the last word can be terminated too. */
+/* Reads the next word and terminates it in place. False at the end of the text or on an error. The text
+ * has one spare byte behind its end, so that the last word can be terminated too. */
 static bool
 next_word(struct parser *p)
 {
@@ -99,13 +99,13 @@ next_word(struct parser *p)
     while (p->at < p->end && !strchr(" \t\r\n\"\\", *p->at))
         p->at++;
     if (p->at == p->word) {
-        fail(p, "a '\\' outside quotes");
+        parse_fail(p, "a '\\' outside quotes");
         return false;
     }
-    /* What ends the word may be the start of the next token: only blanks may be overwritten. */
+    /* The byte behind the word may start the next token, so only blanks may be overwritten. */
     if (p->at < p->end) {
         if (*p->at == '"' || *p->at == '\\') {
-            fail(p, "expected a blank after '%.*s'", (int)(p->at - p->word), p->word);
+            parse_fail(p, "expected a blank after '%.*s'", (int)(p->at - p->word), p->word);
             return false;
         }
         if (*p->at == '\n')
@@ -118,30 +118,30 @@ next_word(struct parser *p)
 }
 
 static bool
-is_keyword(const struct parser *p, const char *keyword)
+word_is(const struct parser *p, const char *keyword)
 {
     return !p->is_quoted && strcmp(p->word, keyword) == 0;
 }
 
-/* A word that the grammar wants here; says what was expected if there is none. */
+/* Reads a word that the grammar requires here; if there is none, sets an error that names `what`. */
 static const char *
-want(struct parser *p, const char *what)
+expect_word(struct parser *p, const char *what)
 {
     if (!next_word(p)) {
-        fail(p, "expected %s, found the end of the file", what);
+        parse_fail(p, "expected %s, found the end of the file", what);
         return NULL;
     }
     return p->word;
 }
 
 static void *
-grow(struct parser *p, void *array, size_t count, size_t size)
+grow_array(struct parser *p, void *array, size_t count, size_t size)
 {
     if (count & (count - 1)) /* capacity is the next power of two */
         return array;
     void *more = reallocarray(array, count ? 2 * count : 1, size);
     if (!more)
-        fail(p, "no memory");
+        parse_fail(p, "no memory");
     return more;
 }
 
@@ -149,12 +149,12 @@ static void
 parse_option(struct parser *p, struct volfile_section *s)
 {
     unsigned line = p->word_line;
-    const char *key = want(p, "an option's name");
-    const char *value = key ? want(p, "the option's value") : NULL;
+    const char *key = expect_word(p, "an option's name");
+    const char *value = key ? expect_word(p, "the option's value") : NULL;
 
     if (!value)
         return;
-    struct option_value *more = grow(p, s->options, s->option_count, sizeof *more);
+    struct option_value *more = grow_array(p, s->options, s->option_count, sizeof *more);
     if (!more)
         return;
     s->options = more;
@@ -171,29 +171,29 @@ find_section(const struct volfile *v, const char *name, size_t before)
     return NULL;
 }
 
-/* Sections move while the array grows, so subvolumes are kept as names first: see link_subvolumes(). */
+/* Sections move while the array grows, so subvolumes are stored as names first: see link_subvolumes(). */
 static bool
 parse_subvolumes(struct parser *p, struct volfile_section *s)
 {
     if (s->subvolume_count) {
-        fail(p, "a second 'subvolumes' in volume '%s'", s->name);
+        parse_fail(p, "a second 'subvolumes' in volume '%s'", s->name);
         return false;
     }
-    while (want(p, "a subvolume or 'end-volume'")) {
-        if (is_keyword(p, "end-volume") || is_keyword(p, "option"))
+    while (expect_word(p, "a subvolume or 'end-volume'")) {
+        if (word_is(p, "end-volume") || word_is(p, "option"))
             break;
         if (!find_section(p->v, p->word, p->v->section_count - 1)) {
-            fail(p, "subvolume '%s' of '%s' is not defined above", p->word, s->name);
+            parse_fail(p, "subvolume '%s' of '%s' is not defined above", p->word, s->name);
             return false;
         }
-        struct volfile_section **more = grow(p, s->subvolumes, s->subvolume_count, sizeof *more);
+        struct volfile_section **more = grow_array(p, s->subvolumes, s->subvolume_count, sizeof *more);
         if (!more)
             return false;
         s->subvolumes = more;
         s->subvolumes[s->subvolume_count++] = (void *)p->word;
     }
     if (!p->has_failed && !s->subvolume_count)
-        fail(p, "expected a subvolume's name after 'subvolumes'");
+        parse_fail(p, "expected a subvolume's name after 'subvolumes'");
     return !p->has_failed;
 }
 
@@ -202,46 +202,46 @@ parse_section(struct parser *p)
 {
     struct volfile *v = p->v;
 
-    if (!is_keyword(p, "volume")) {
-        fail(p, "expected 'volume', found '%s'", p->word);
+    if (!word_is(p, "volume")) {
+        parse_fail(p, "expected 'volume', found '%s'", p->word);
         return;
     }
     unsigned line = p->word_line;
-    const char *name = want(p, "the volume's name");
+    const char *name = expect_word(p, "the volume's name");
     if (!name)
         return;
     if (v->section_count == VOLFILE_SECTIONS_MAX) {
-        fail(p, "more than %d volumes", VOLFILE_SECTIONS_MAX);
+        parse_fail(p, "more than %d volumes", VOLFILE_SECTIONS_MAX);
         return;
     }
     if (find_section(v, name, v->section_count)) {
-        fail(p, "volume '%s' is defined twice", name);
+        parse_fail(p, "volume '%s' is defined twice", name);
         return;
     }
-    struct volfile_section *more = grow(p, v->sections, v->section_count, sizeof *more);
+    struct volfile_section *more = grow_array(p, v->sections, v->section_count, sizeof *more);
     if (!more)
         return;
     v->sections = more;
     struct volfile_section *s = &v->sections[v->section_count++];
     *s = (struct volfile_section){.name = name, .line = line};
 
-    if (!want(p, "'type'"))
+    if (!expect_word(p, "'type'"))
         return;
-    if (!is_keyword(p, "type")) {
-        fail(p, "expected 'type' in volume '%s', found '%s'", name, p->word);
+    if (!word_is(p, "type")) {
+        parse_fail(p, "expected 'type' in volume '%s', found '%s'", name, p->word);
         return;
     }
-    if (!(s->type = want(p, "the volume's type")))
+    if (!(s->type = expect_word(p, "the volume's type")))
         return;
-    bool have_word = want(p, "'option', 'subvolumes' or 'end-volume'");
-    while (have_word && !is_keyword(p, "end-volume")) {
-        if (is_keyword(p, "option")) {
+    bool have_word = expect_word(p, "'option', 'subvolumes' or 'end-volume'");
+    while (have_word && !word_is(p, "end-volume")) {
+        if (word_is(p, "option")) {
             parse_option(p, s);
-            have_word = !p->has_failed && want(p, "'option', 'subvolumes' or 'end-volume'");
-        } else if (is_keyword(p, "subvolumes")) {
+            have_word = !p->has_failed && expect_word(p, "'option', 'subvolumes' or 'end-volume'");
+        } else if (word_is(p, "subvolumes")) {
             have_word = parse_subvolumes(p, s);
         } else {
-            fail(p, "expected 'option', 'subvolumes' or 'end-volume' in volume '%s', found '%s'", name,
+            parse_fail(p, "expected 'option', 'subvolumes' or 'end-volume' in volume '%s', found '%s'", name,
                  p->word);
             have_word = false;
         }
@@ -271,7 +271,7 @@ link_subvolumes(struct parser *p)
         set_depth(s);
         p->word_line = s->line;
         if (s->depth > VOLFILE_DEPTH_MAX)
-            fail(p, "volume '%s' stands on %u layers: %d at most", s->name, s->depth - 1,
+            parse_fail(p, "volume '%s' stands on %u layers: %d at most", s->name, s->depth - 1,
                  VOLFILE_DEPTH_MAX - 1);
     }
 }
@@ -292,13 +292,13 @@ volfile_parse(const char *path, const char *text, size_t len, char *error, size_
     p.at = v->text;
     p.end = v->text + len;
     if (memchr(text, '\0', len))
-        fail(&p, "a NUL byte in the text");
+        parse_fail(&p, "a NUL byte in the text");
     if (memchr(text, '`', len))
-        fail(&p, "back-quotes (commands in a volfile) are not supported");
+        parse_fail(&p, "back-quotes (commands in a volfile) are not supported");
     while (!p.has_failed && next_word(&p))
         parse_section(&p);
     if (!p.has_failed && !v->section_count)
-        fail(&p, "expected 'volume', found the end of the file");
+        parse_fail(&p, "expected 'volume', found the end of the file");
     if (!p.has_failed)
         link_subvolumes(&p);
     if (p.has_failed) {
@@ -381,7 +381,7 @@ volfile_add_top(struct volfile *v, const char *name, const char *type)
         for (size_t k = 0; k < more[i].subvolume_count; k++)
             more[i].subvolumes[k] = more + (more[i].subvolumes[k] - old);
     }
-    *below = &more[n - 1]; /* the top one is the last */
+    *below = &more[n - 1]; /* the top section is the last */
     more[n] = (struct volfile_section){.name = name, .type = type, .subvolumes = below, .subvolume_count = 1};
     set_depth(&more[n]);
     free(old);
@@ -391,9 +391,9 @@ volfile_add_top(struct volfile *v, const char *name, const char *type)
     return 0;
 }
 
-/* A copy that the volfile owns. */
+/* Returns a copy that the volfile owns. */
 static char *
-keep(struct volfile *v, const char *text)
+keep_copy(struct volfile *v, const char *text)
 {
     char **more = reallocarray(v->overrides, v->override_count + 1, sizeof *more);
     char *copy = more ? strdup(text) : NULL;
@@ -417,7 +417,7 @@ volfile_override(struct volfile *v, const char *pattern, const char *key, const 
         if (!more)
             return -ENOMEM;
         s->options = more;
-        struct option_value o = {keep(v, key), keep(v, value), 0};
+        struct option_value o = {keep_copy(v, key), keep_copy(v, value), 0};
         if (!o.key || !o.value)
             return -ENOMEM;
         s->options[s->option_count++] = o;

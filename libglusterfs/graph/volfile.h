@@ -2,7 +2,7 @@
 /* volfile: the text that describes a graph: sections `volume NAME / type T / option K V / subvolumes A B /
  * end-volume`.
  *
- * thread: a volfile is its owner's alone until a graph has it, and is only read afterwards. */
+ * thread: only the owner uses a volfile until a graph takes it over; it is read-only afterwards. */
 #ifndef KILN_GRAPH_VOLFILE_H
 #define KILN_GRAPH_VOLFILE_H
 
@@ -12,8 +12,9 @@
 #include "data/option.h"
 
 #define VOLFILE_BYTES_MAX (4u << 20)
-/* A name is looked for among all sections before it, so the work grows with the square of their number: half
- * a second for this many. A layer may hold a coroutine's stack for each call, so nesting is bounded, too. */
+/* A name is searched for among all sections before it, so the work grows with the square of their number:
+ * half a second for this many. A layer may hold a coroutine's stack for each call, so nesting is bounded,
+ * too. */
 #define VOLFILE_SECTIONS_MAX 16384
 #define VOLFILE_DEPTH_MAX 128
 
@@ -24,28 +25,28 @@ struct volfile_section {
     size_t option_count;
     struct volfile_section **subvolumes; /* always sections above this one */
     size_t subvolume_count;
-    unsigned depth; /* layers on the longest way down, this one included */
+    unsigned depth; /* layers on the longest way down, including this one */
 };
 
 struct volfile {
     char *path;
     struct volfile_section *sections;
     size_t section_count;
-    struct volfile_section *top; /* the one that is nobody's subvolume */
-    char *text;                  /* all strings point into it */
-    char **overrides;            /* ... or are these */
+    struct volfile_section *top; /* the section that is not a subvolume of another */
+    char *text;                  /* all strings point into this text */
+    char **overrides;            /* ... or are overrides */
     size_t override_count;
 };
 
-/* A volfile of the caller's, until volfile_free() or a graph takes it over; `text` is copied. On failure
- * NULL, and *error (error_size bytes) says file, line and what was expected. */
+/* Returns a volfile that the caller owns until volfile_free() or until a graph takes it over; `text` is
+ * copied. On failure NULL, with file, line and the expected word in *error (error_size bytes). */
 struct volfile *volfile_read(const char *path, char *error, size_t error_size);
 struct volfile *volfile_parse(const char *path, const char *text, size_t len, char *error, size_t error_size);
 /* NULL allowed. */
 void volfile_free(struct volfile *v);
 
-/* What a volfile says: equal for two that have the same sections in the same order, whatever spaces and
- * comments are between. */
+/* A hash of a volfile's contents: equal for volfiles with the same sections in the same order, regardless
+ * of spaces and comments. */
 struct volfile_digest {
     unsigned char bytes[16];
 };
@@ -55,11 +56,11 @@ struct volfile_digest volfile_digest(const struct volfile *v);
  * differ. */
 bool volfile_has_shape(const struct volfile *a, const struct volfile *b);
 
-/* Adds a section above the top one, which becomes its only subvolume. `name` and `type` must outlive `v`. 0,
- * -ENOMEM; -EEXIST: the volfile has a section of this name already. */
+/* Adds a section above the top section, which becomes its only subvolume. `name` and `type` must outlive
+ * `v`. 0, -ENOMEM; -EEXIST: the volfile has a section of this name already. */
 int volfile_add_top(struct volfile *v, const char *name, const char *type);
 
-/* Sets `key` of every section whose name matches the shell pattern, over what the file says. 0 or -ENOMEM. */
+/* Sets `key` in every section whose name matches the shell pattern, overriding the file. 0 or -ENOMEM. */
 int volfile_override(struct volfile *v, const char *pattern, const char *key, const char *value);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "log/escape.h"
 
-/* Names and domains of clients may hold anything: what they say stays on its line. Without memory a long text
- * is cut. */
+/* Names and domains of clients may contain any bytes; escaping keeps them on their line. Without memory a
+ * long text is cut. */
 static void
 put_escaped(struct dump *d, const char *fmt, va_list ap)
 {
@@ -43,7 +43,7 @@ dump_section(struct dump *d, const char *fmt, ...)
 }
 
 static void __attribute__((format(printf, 2, 3)))
-put_key(struct dump *d, const char *fmt, ...)
+dump_key(struct dump *d, const char *fmt, ...)
 {
     va_list ap;
 
@@ -57,7 +57,7 @@ dump_line(struct dump *d, const char *key, const char *fmt, ...)
 {
     va_list ap;
 
-    put_key(d, "%s=", key);
+    dump_key(d, "%s=", key);
     va_start(ap, fmt);
     put_escaped(d, fmt, ap);
     va_end(ap);

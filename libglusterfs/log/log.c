@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The line layout is stock's (management 1.9): [time] L [file:line:function] G-DOMAIN: text.
  *
- * Threads: the descriptor is exchanged atomically (reopen dups the new file over it). The table of bursts has
- * no lock: see there. */
+ * Threads: the descriptor is exchanged atomically (reopen dups the new file over it). The table of bursts
+ * has no lock: see struct burst. */
 #include "log/log.h"
 
 #include <errno.h>
@@ -25,12 +25,12 @@
 
 #define LINE_BYTES 4096
 
-/* Lines of one name and brick that have come within the last LOG_WINDOW_SEC.
+/* Counts the lines of one name and brick within the last LOG_WINDOW_SEC.
  *
- * A burst lies in one of the PROBES places from its key's on. Who finds none takes a place that is free, or
- * whose time is up and which has nothing to say any more: by exchanging its key for KEY_TAKEN, which nobody
- * looks for, and writing the new key last. Threads that still count in the old burst then count in the new
- * one: a line too few, once. */
+ * A burst lies in one of the PROBES places that follow from its key. A thread that finds no burst for its
+ * key takes a place that is free, or whose window is over with nothing left to report: it exchanges the
+ * old key for KEY_TAKEN, which no search matches, and writes the new key last. Threads that still count in
+ * the old burst then count in the new one: at most a line too few, once. */
 #define BURSTS 1024
 #define PROBES 8
 #define BURST_LINES 10
@@ -40,23 +40,23 @@ struct burst {
     _Atomic uint64_t key;   /* 0: never used */
     _Atomic uint32_t since; /* seconds */
     _Atomic uint32_t seen;
-    /* written by who has taken the place, read by who reports */
+    /* written by the thread that has taken the place, read by the thread that reports */
     const char *name;
     enum log_level level;
-    char brick[104]; /* the end of its name */
+    char brick[104]; /* the end of the brick's name */
 };
 
 static atomic_int level_now = LOG_INFO;
 static int log_fd = STDERR_FILENO;
 static char *log_path;
-static const char *ident = "kilnd"; /* shown when there is no xlator; set before there are threads */
-static bool is_journal; /* written before there are threads */
+static const char *ident = "kilnd"; /* domain of lines without an xlator; set before other threads exist */
+static bool is_journal; /* written before other threads exist */
 static void (*burst_began)(void);
 static struct burst bursts[BURSTS];
 
 static const struct {
     const char *name;
-    char letter, priority; /* the latter: syslog(3)'s */
+    char letter, priority; /* the priority is syslog(3)'s */
 } levels[] = {
     [LOG_NONE] = {"NONE", ' ', '7'},         [LOG_EMERG] = {"EMERGENCY", 'M', '0'},
     [LOG_ALERT] = {"ALERT", 'A', '1'},       [LOG_CRITICAL] = {"CRITICAL", 'C', '2'},
@@ -65,7 +65,7 @@ static const struct {
     [LOG_DEBUG] = {"DEBUG", 'D', '7'},       [LOG_TRACE] = {"TRACE", 'T', '7'},
 };
 
-/* Of a brick's graph, or of none: a mount's layers have names of their own. */
+/* Returns the graph if it is a brick, else NULL: the layers of a mount have unique names anyway. */
 static const struct graph *
 brick_of(const struct xlator *xl)
 {
@@ -111,13 +111,13 @@ log_level_parse(const char *text, enum log_level *out)
 static void
 write_line(const char *line, size_t len)
 {
-    /* A log that cannot be written must not stop the daemon; nowhere is left to say so. */
+    /* a log that cannot be written must not stop the daemon, and there is no other place to report it */
     ssize_t n = write(log_fd, line, len);
 
     (void)n;
 }
 
-/* What stands before the text; `brick`: NULL: none. */
+/* Writes the part of a line before the text. `brick` NULL: none. */
 static size_t
 format_prefix(char *line, size_t size, enum log_level level, const char *file, int number,
               const char *function, const char *domain, const char *brick)
@@ -157,9 +157,9 @@ seconds_now(void)
     return (uint32_t)now.tv_sec;
 }
 
-/* Names are literals, so that a name's address will do. Brick 0: of the process. */
+/* Names are literals, so a name's address identifies it. `brick` NULL: the process. */
 static uint64_t
-key_of(const char *name, const struct graph *brick)
+burst_key(const char *name, const struct graph *brick)
 {
     uint64_t h = (uint64_t)(uintptr_t)name * 0x9e3779b97f4a7c15u ^ (uint64_t)(uintptr_t)brick;
 
@@ -168,21 +168,22 @@ key_of(const char *name, const struct graph *brick)
 }
 
 static bool
-is_over(const struct burst *b, uint32_t now)
+burst_is_over(const struct burst *b, uint32_t now)
 {
     return now - atomic_load_explicit(&b->since, memory_order_relaxed) >= LOG_WINDOW_SEC;
 }
 
-/* Nobody will miss it. */
+/* True if the place holds no burst that still has lines to report. */
 static bool
 may_be_taken(struct burst *b, uint64_t key, uint32_t now)
 {
-    return !key || (key != KEY_TAKEN && is_over(b, now) &&
+    return !key || (key != KEY_TAKEN && burst_is_over(b, now) &&
                     atomic_load_explicit(&b->seen, memory_order_relaxed) <= BURST_LINES);
 }
 
 static struct burst *
-take_place(uint64_t key, const char *name, enum log_level level, const struct graph *brick, uint32_t now)
+burst_take_place(uint64_t key, const char *name, enum log_level level, const struct graph *brick,
+                 uint32_t now)
 {
     for (unsigned i = 0; i < PROBES; i++) {
         struct burst *b = &bursts[(key + i) % BURSTS];
@@ -204,7 +205,7 @@ take_place(uint64_t key, const char *name, enum log_level level, const struct gr
 }
 
 static struct burst *
-find_place(uint64_t key)
+burst_find(uint64_t key)
 {
     for (unsigned i = 0; i < PROBES; i++) {
         struct burst *b = &bursts[(key + i) % BURSTS];
@@ -215,15 +216,16 @@ find_place(uint64_t key)
     return NULL;
 }
 
-/* That of the brick, or where too many bricks have bursts, the name's. NULL: no room for that either. */
+/* Returns the burst of the brick or, if too many bricks have bursts, that of the name alone. NULL: no room
+ * for either. */
 static struct burst *
 burst_of(const char *name, enum log_level level, const struct graph *brick, uint32_t now)
 {
-    uint64_t key = key_of(name, brick);
-    struct burst *b = find_place(key);
+    uint64_t key = burst_key(name, brick);
+    struct burst *b = burst_find(key);
 
     if (!b)
-        b = take_place(key, name, level, brick, now);
+        b = burst_take_place(key, name, level, brick, now);
     return b || !brick ? b : burst_of(name, level, NULL, now);
 }
 
@@ -238,7 +240,8 @@ write_more(const struct burst *b, unsigned count)
     write_line(line, k > 0 && n + (size_t)k < sizeof line ? n + (size_t)k : sizeof line - 1);
 }
 
-/* The next window begins. One of the threads that see it ended says what was left out. */
+/* Begins the next window. Of the threads that see the window's end, exactly one reports the number of
+ * suppressed lines. */
 static void
 end_window(struct burst *b, uint32_t now)
 {
@@ -324,9 +327,10 @@ log_write(enum log_level level, const char *file, int number, const char *functi
     errno = saved;
 }
 
-/* ---- where to -------------------------------------------------------------------------------- */
+/* ---- destination ----------------------------------------------------------------------------- */
 
-/* $JOURNAL_STREAM names what systemd has made standard error of; somebody may have sent it elsewhere. */
+/* $JOURNAL_STREAM names the stream that systemd has made standard error; it may have been redirected
+ * since. */
 static bool
 stderr_is_journal(void)
 {
@@ -366,7 +370,7 @@ log_reopen(void)
         log_fd = fd;
         return 0;
     }
-    /* Writers keep the number they have read; what it leads to changes under them in one step. */
+    /* writers keep the descriptor number that they have read; dup3 changes the file behind it in one step */
     int err = dup3(fd, log_fd, O_CLOEXEC) < 0 ? -errno : 0;
     close(fd);
     return err;

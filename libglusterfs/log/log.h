@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* log: one call. Lines have the layout of stock's logs, so that the tools that read those read these.
+/* log: log_event() writes a line. Lines have the layout of stock's logs, so that tools for stock's logs
+ * can read them.
  *
  *     log_event(LOG_WARNING, xl, "posix-handle-missing", "no handle for %s, using the path", GFID(gfid));
  *
  * The third argument is the message's stable name, unique in the tree. A line of a brick's layer has the
  * brick's name before its text, and is logged at the brick's level.
  *
- * Repeats are counted apart for each name and brick: of the lines within 30 s the first ten are written, the
- * rest is one line: "N more like this". Who is told that a burst has begun (log_on_burst()) has that line
- * written when its time is up (log_flush()); else it comes with the next line of that name, or at the end.
+ * Repeats are counted separately for each name and brick: of the lines within 30 s the first ten are
+ * written, the others become one line: "N more like this". log_on_burst() registers a function that learns
+ * when a burst has begun and can have that line written by log_flush() when the window is over; without it
+ * the line comes with the next line of that name, or at the end.
  *
- * To a file, or to standard error. There, when it is the journal's stream ($JOURNAL_STREAM), a line begins
- * with its priority as sd-daemon(3) has it, and the journal has the time.
+ * Lines go to a file or to standard error. If standard error is the journal's stream ($JOURNAL_STREAM), a
+ * line begins with its priority in the form of sd-daemon(3) and has no time, because the journal adds it.
  *
- * thread: any; one write(2) a line. Nothing here takes a lock or allocates.
- */
+ * thread: any; one write(2) a line. No function here takes a lock or allocates. */
 #ifndef KILN_LOG_LOG_H
 #define KILN_LOG_LOG_H
 
@@ -37,7 +38,7 @@ enum log_level {
 struct graph;
 struct xlator;
 
-/* Within so many seconds a burst's lines are counted together. */
+/* Window in seconds in which a burst's lines are counted together. */
 #define LOG_WINDOW_SEC 30
 
 /* `xl` may be NULL (the process itself). */
@@ -47,34 +48,35 @@ struct xlator;
             log_write(level, __FILE__, __LINE__, __func__, xl, name, __VA_ARGS__);                           \
     } while (0)
 
-/* For log_event() alone: what is logged of this layer (NULL: of the process) now, and the line itself. errno
- * stays as it was. */
+/* For log_event() alone: the present level of this layer (NULL: of the process), and the function that
+ * writes the line. errno is preserved. */
 enum log_level log_level_of(const struct xlator *xl);
 void log_write(enum log_level level, const char *file, int line, const char *function,
                const struct xlator *xl, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 7, 8)));
 
-/* In the main thread, at the start. Before this lines go to stderr. `path` NULL or "-": stderr. 0 or -errno.
- */
+/* Opens the log; called in the main thread, at the start. Before this, lines go to stderr. `path` NULL or
+ * "-": stderr. 0 or -errno. */
 int log_open(const char *path);
-/* SIGHUP: open the same path anew; -errno: the old file stays in use. Main thread. */
+/* Opens the same path again, after SIGHUP; -errno: the old file stays in use. Main thread. */
 int log_reopen(void);
-/* Of the process, from now on; any thread. */
+/* Sets the level of the process; any thread. */
 void log_set_level(enum log_level level);
-/* Of this brick, from now on; `is_own` false: the process's again. Any thread that knows the graph is there.
- */
+/* Sets the level of this brick; `is_own` false: the process's level again. Any thread that knows that the
+ * graph exists. */
 void log_set_brick_level(struct graph *g, bool is_own, enum log_level level);
-/* By stock's names (INFO, WARNING, ...; also lower case). -EINVAL. */
+/* Parses stock's names (INFO, WARNING, ...; also lower case). -EINVAL. */
 int log_level_parse(const char *text, enum log_level *out);
-/* What lines without a layer are said to be of, in place of kilnd; kept. Before there are threads. */
+/* Sets the domain of lines without a layer, instead of kilnd; the pointer is kept. Called before other
+ * threads exist. */
 void log_set_ident(const char *name);
-/* `fn` is called when lines of a burst begin to be counted instead of written; from any thread, with any lock
- * held. Before there are threads. */
+/* `fn` is called when lines of a burst begin to be counted instead of written; from any thread, with any
+ * lock held. Called before other threads exist. */
 void log_on_burst(void (*fn)(void));
-/* Says of bursts whose time is up how many lines they had more. True: others are still being counted. Main
- * thread. */
+/* Writes the number of suppressed lines of each burst whose window is over. True: other bursts are still
+ * being counted. Main thread. */
 bool log_flush(void);
-/* The last line has been written; main thread. */
+/* Closes the log after the last line; main thread. */
 void log_close(void);
 
 #endif

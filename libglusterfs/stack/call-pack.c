@@ -9,23 +9,23 @@
 #include "mem/mem-ids.h"
 #include "stack/call-stack.h"
 
-/* One allocation: this, a bit for each word of the object, the words that are not zero, the pairs of
- * call.xdata, the texts. */
+/* One allocation: this struct (with a bit for each word of the object), the words that are not zero, the
+ * pairs of call.xdata, the texts. */
 struct packed_call {
     const struct call_keeper *keeper;
-    uint32_t bytes; /* in all */
+    uint32_t bytes; /* size of the allocation */
     uint32_t text_at, text_bytes;
     uint32_t pair_at, pair_count;
-    bool is_pooled, has_xdata, echoes_xdata; /* reply.xdata is call.xdata */
+    bool is_pooled, has_xdata, echoes_xdata; /* the reply's xdata is the call's */
     uint64_t bits[(CALL_OBJECT_MAX / 8 + 63) / 64];
     uint64_t words[];
 };
 
-/* An object as words, whatever its members are. */
+/* An object seen as words, regardless of its members' types. */
 typedef uint64_t __attribute__((may_alias)) word;
 
-/* Room for a lock's call with a dozen groups and a key or two. What needs more, as removals of long names, is
- * a malloc. */
+/* Room for a lock's call with a dozen groups and a key or two. Larger calls, such as removals of long
+ * names, use malloc. */
 #define POOLED_BYTES 512
 
 static struct mem_pool *packed_pool;
@@ -38,9 +38,9 @@ call_pack_pool_init(void)
     return packed_pool ? 0 : -ENOMEM;
 }
 
-/* ---- what a call points to ------------------------------------------------------------------- */
+/* ---- pointers of a call ---------------------------------------------------------------------- */
 
-/* Where the next text goes; `at` NULL: only measured. */
+/* A cursor for texts; `at` NULL: only measures. */
 struct texts {
     char *at;
     size_t bytes;
@@ -65,8 +65,8 @@ string_add(struct texts *t, const char *s)
     return text_add(t, s, s ? strlen(s) + 1 : 0);
 }
 
-/* Everything that a call which can be packed points to, but for its xdata. The groups come first: they are
- * words. */
+/* Adds all texts that a packable call points to, except its xdata. The groups come first because they are
+ * aligned words. */
 static void
 add_texts(struct texts *t, struct call_stack *stk)
 {
@@ -93,7 +93,7 @@ add_pair(struct texts *t, struct dict_pair *pair)
         pair->v.bytes = text_add(t, pair->v.bytes, pair->len);
 }
 
-/* Adds what the pairs point to; the pairs themselves go to `to`, NULL: only measured. */
+/* Adds the texts of the pairs; stores the pairs at `to`. NULL: only measures. */
 static void
 add_pairs(struct texts *t, const struct dict *d, struct dict_pair *to)
 {
@@ -106,7 +106,7 @@ add_pairs(struct texts *t, const struct dict *d, struct dict_pair *to)
     }
 }
 
-/* The texts lie elsewhere now. */
+/* Adjusts the pointers after the texts have moved from `from` to `to`. */
 static void
 move_texts(struct call_stack *stk, const char *from, const char *to)
 {
@@ -136,7 +136,7 @@ xdata_is_plain(const struct dict *d)
     return true;
 }
 
-/* Whether all it points to is what add_texts() and add_pairs() know of. */
+/* True if the call points only to objects that add_texts() and add_pairs() handle. */
 static bool
 is_plain(const struct call_stack *stk)
 {
@@ -158,7 +158,7 @@ count_words(const word *words, size_t size)
     return count;
 }
 
-/* Room for the call in `copy`, whose pointers are still the original's. */
+/* Allocates room for the call in `copy`, whose pointers are still those of the original. */
 static struct packed_call *
 packed_new(struct call_stack *copy, const struct dict *xdata, const word *words)
 {
@@ -197,7 +197,7 @@ packed_free(struct packed_call *p)
         free(p);
 }
 
-/* What the copy has now, the original has not: call_stack_release() is to find a shell. */
+/* Clears the members of the original that the copy now owns, so that call_stack_release() finds a shell. */
 static void
 leave_shell(struct call_stack *stk)
 {

@@ -38,12 +38,12 @@ call_stack_init(struct call_stack *stk)
     zero(stk, sizeof *stk);
 }
 
-/* Enough for the marks of many replicas: two dicts and what is in them. */
+/* Enough for the pending marks of many replicas: two dicts and their contents. */
 #define SPARE_ROOM 4096
 #define SPARES 32
 
 static struct spare_call {
-    struct call_stack stk; /* first */
+    struct call_stack stk; /* must be the first member */
     _Alignas(16) char room[SPARE_ROOM];
 } spares[SPARES];
 static spare_set spares_used;
@@ -123,7 +123,7 @@ entries_release(struct fop_reply *reply)
 void
 call_stack_release(struct call_stack *stk)
 {
-    assert(stk->state != CALL_WOUND && stk->state != CALL_PARKED); /* somebody still owes the answer */
+    assert(stk->state != CALL_WOUND && stk->state != CALL_PARKED); /* else an answer is still due */
     stk->state = CALL_RELEASED;
     for (struct frame *f = stk->frames, *next; f; f = next) {
         next = f->next;
@@ -148,11 +148,11 @@ call_stack_release(struct call_stack *stk)
     arena_release(&stk->arena);
 }
 
-/* Results that are references must not be lost when an error takes the reply's place. */
+/* Replaces the reply by an error. References among the results are released first, so they are not lost. */
 static void
-reply_error(struct call_stack *stk, int err)
+reply_set_error(struct call_stack *stk, int err)
 {
-    struct dict *xdata = stk->reply.xdata; /* layers may have put something there for failures too */
+    struct dict *xdata = stk->reply.xdata; /* layers may attach xdata to failures too */
 
     if (stk->reply.holds_inodes)
         entries_release(&stk->reply);
@@ -164,13 +164,15 @@ reply_error(struct call_stack *stk, int err)
     stk->reply.xdata = xdata;
 }
 
-/* A layer has said something that is no verdict. Its caller must not wait for ever. The errno to answer. */
+/* A layer returned a value that is no verdict. Its caller must not wait for ever. Returns the errno to
+ * answer. */
 static int __attribute__((cold, noinline))
 no_verdict(const struct call_stack *stk, xl_verdict verdict)
 {
     assert(verdict && verdict <= XL_OWNED);
-    log_event(LOG_CRITICAL, stk->xl, "verdict-missing", "%s: %d is no verdict: answered EIO",
-              fop_info[stk->call.fop].name, verdict);
+    log_event(LOG_CRITICAL, stk->xl, "verdict-missing",
+              "%s: the layer returned %d, which is no verdict: answered EIO", fop_info[stk->call.fop].name,
+              verdict);
     return EIO;
 }
 
@@ -182,10 +184,10 @@ error_of(const struct call_stack *stk, xl_verdict verdict)
 
 /* Runs the layers from `xl` down until one answers or takes the stack. */
 static void
-run(struct call_stack *stk, struct xlator *xl)
+call_stack_run(struct call_stack *stk, struct xlator *xl)
 {
     enum fop fop = stk->call.fop;
-    xl_verdict verdict = -EOPNOTSUPP; /* no layer left that implements the fop */
+    xl_verdict verdict = -EOPNOTSUPP; /* the answer when no layer is left that implements the fop */
 
     assert(stk->state == CALL_WOUND);
 
@@ -199,12 +201,12 @@ run(struct call_stack *stk, struct xlator *xl)
     if (verdict == XL_OWNED)
         return; /* stk may be gone already */
     if (verdict != XL_DONE)
-        reply_error(stk, error_of(stk, verdict));
+        reply_set_error(stk, error_of(stk, verdict));
     call_stack_unwind(stk);
 }
 
 static void
-begin(struct call_stack *stk)
+call_stack_begin(struct call_stack *stk)
 {
     assert(stk->state == CALL_NEW);
     stk->state = CALL_WOUND;
@@ -213,21 +215,21 @@ begin(struct call_stack *stk)
 void
 call_stack_wind(struct call_stack *stk, struct xlator *top)
 {
-    begin(stk);
-    run(stk, xlator_first(top, stk->call.fop));
+    call_stack_begin(stk);
+    call_stack_run(stk, xlator_first(top, stk->call.fop));
 }
 
 void
 call_stack_wind_below(struct call_stack *stk, struct xlator *xl)
 {
-    begin(stk);
-    run(stk, xlator_next(xl, stk->call.fop));
+    call_stack_begin(stk);
+    call_stack_run(stk, xlator_next(xl, stk->call.fop));
 }
 
 void
 call_stack_wind_child(struct call_stack *stk, struct xlator *child)
 {
-    run(stk, xlator_first(child, stk->call.fop));
+    call_stack_run(stk, xlator_first(child, stk->call.fop));
 }
 
 static void
@@ -271,10 +273,10 @@ call_stack_fork_to(struct call_stack *fork, const struct call_stack *stk)
 void
 call_stack_resume(struct call_stack *stk)
 {
-    run(stk, xlator_next(stk->xl, stk->call.fop));
+    call_stack_run(stk, xlator_next(stk->xl, stk->call.fop));
 }
 
-/* Parked no longer: stk->xl is who parked it. */
+/* Undoes call_stack_park(). stk->xl is the layer that parked the call. */
 static void
 count_off(struct call_stack *stk)
 {
@@ -301,7 +303,7 @@ call_stack_park(struct call_stack *stk)
 void
 call_stack_unpark(struct call_stack *stk)
 {
-    if (stk->state == CALL_PARKED) /* not when it is io-threads that had no room for it */
+    if (stk->state == CALL_PARKED) /* false on a retry because io-threads had no room */
         count_off(stk);
     for (struct frame *f = stk->frames; f; f = f->next) {
         if (f->xl->type->call_goes_on && !f->xl->type->call_goes_on(f, stk))
@@ -313,7 +315,7 @@ call_stack_unpark(struct call_stack *stk)
 void
 call_stack_retry(struct call_stack *stk)
 {
-    run(stk, stk->xl);
+    call_stack_run(stk, stk->xl);
 }
 
 void
@@ -332,7 +334,7 @@ call_stack_unwind(struct call_stack *stk)
         if (verdict == XL_OWNED)
             return;
         if (verdict != XL_PASS)
-            reply_error(stk, error_of(stk, verdict));
+            reply_set_error(stk, error_of(stk, verdict));
     }
     stk->state = CALL_ANSWERED;
     if (stk->ends_for)
@@ -344,14 +346,14 @@ void
 call_stack_fail(struct call_stack *stk, int err)
 {
     assert(err > 0);
-    reply_error(stk, err);
+    reply_set_error(stk, err);
     call_stack_unwind(stk);
 }
 
 xl_verdict
 call_stack_unsent(struct call_stack *stk)
 {
-    reply_error(stk, ENOMEM);
+    reply_set_error(stk, ENOMEM);
     stk->reply.shortage = SHORTAGE_UNSENT;
     return XL_DONE;
 }
@@ -375,7 +377,7 @@ frame_push(struct call_stack *stk, struct xlator *xl, frame_cb cb)
     f->next = stk->frames;
     f->xl = xl;
     f->cb = cb;
-    /* four stores; of the whole struct it would be a string store: base/zero.h */
+    /* four stores; zeroing the whole struct would be a string store: base/zero.h */
     memset(&f->local, 0, sizeof f->local);
     stk->frames = f;
     return f;

@@ -8,7 +8,8 @@
 #include "event/timer.h"
 #include "event/worker.h"
 
-static struct stack_pool *stacks; /* written by the main thread before others are there, and after */
+/* written by the main thread before other threads exist and after they have ended */
+static struct stack_pool *stacks;
 
 int
 coro_stacks_init(void)
@@ -19,7 +20,7 @@ coro_stacks_init(void)
 void
 coro_stacks_end(void)
 {
-    (void)stack_pool_destroy(stacks); /* one that is still in use says so itself */
+    (void)stack_pool_destroy(stacks); /* a pool that is still in use logs this itself */
     stacks = NULL;
 }
 
@@ -29,7 +30,8 @@ coro_stacks(void)
     return stacks;
 }
 
-/* A call stack that was made here and wound by nobody must not be answered. */
+/* The `done` of a call stack made here until coro_call() or coro_group_wind() winds it: it must not be
+ * called. */
 static void
 never_wound(struct call_stack *stk)
 {
@@ -69,7 +71,7 @@ struct fop_start {
     fop_fn go;
 };
 
-/* `arg` lies on the stack of who starts it: it is good until the first yield. */
+/* `arg` lies on the stack of the caller of coro_fop(), so it is valid only until the first yield. */
 static void
 run_fop(void *arg)
 {
@@ -96,7 +98,7 @@ coro_call_result(const struct call_stack *stk)
 {
     if (stk->reply.op_ret >= 0)
         return stk->reply.op_ret;
-    return stk->reply.op_errno > 0 ? -stk->reply.op_errno : -EIO; /* a brick that fails without saying why */
+    return stk->reply.op_errno > 0 ? -stk->reply.op_errno : -EIO; /* a brick that fails without an errno */
 }
 
 static void
@@ -105,7 +107,7 @@ one_answered(struct call_stack *stk)
     struct coro_group *g = stk->owner;
 
     if (atomic_fetch_sub_explicit(&g->left, 1, memory_order_acq_rel) == 1)
-        coroutine_resume(g->self); /* g lies on its stack: nothing after this */
+        coroutine_resume(g->self); /* g lies on the coroutine's stack: it may be gone after this */
 }
 
 void

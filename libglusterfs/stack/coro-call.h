@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* coro-call: operations on a graph as lines of a coroutine.
+/* coro-call: operations on a graph, written as sequential code in a coroutine.
  *
  *      struct call_stack *stk = coro_call_new();
  *      ... fill stk->call and stk->caller ...
@@ -12,24 +12,23 @@
  *      coro_group_begin(&group);
  *      for (each child)
  *          coro_group_wind(&group, stk[i], child);
- *      coro_group_wait(&group);                every one of them has its reply
+ *      coro_group_wait(&group);                all calls have their replies
  *
- * A layer that asks its children and goes on when they have answered has its fop function run as a coroutine:
+ * A layer that calls its children and continues after their answers runs its fop function as a coroutine:
  *
  *      static xl_verdict
  *      repl_stat(struct xlator *xl, struct call_stack *stk)
  *      {
- *          return coro_fop(xl, stk, stat_go);      XL_OWNED: stat_go() answers, in whichever thread
+ *          return coro_fop(xl, stk, stat_go);      XL_OWNED: stat_go() answers, in any thread
  *      }
  *
  * where stat_go() makes copies of `stk` (coro_call_fork), winds them, waits, fills stk->reply and returns
- * what a fop function returns. `stk` keeps the graph: who asked holds a pin until it is answered. What goes
- * on after that, a release or a counter that nobody waits for, pins the graph itself (graph_pin).
+ * a verdict. `stk` keeps the graph alive: the caller holds a pin until `stk` is answered. Work that
+ * continues after the answer, such as a release or a counter, must pin the graph itself (graph_pin).
  *
- * The reply resumes the coroutine in the thread that has read it. What coroutine.h says of a function that
- * yields holds for who calls coro_call() and coro_group_wait(): no lock, no read section of its own, no
- * thread-local variable across the call.
- */
+ * The reply resumes the coroutine in the thread that has read it. The rules of coroutine.h for functions
+ * that yield apply to callers of coro_call() and coro_group_wait(): no lock, no read section of the
+ * caller's own and no thread-local variable across the call. */
 #ifndef KILN_STACK_CORO_CALL_H
 #define KILN_STACK_CORO_CALL_H
 
@@ -39,51 +38,53 @@
 
 struct stack_pool;
 
-/* The stacks of all coroutines that serve calls: one pool for the process, whatever layers it has. Before the
- * first layer is initialised; 0 or -ENOMEM. The end, when all graphs are gone. Main thread. */
+/* coro_stacks_init() makes the one pool of stacks for all coroutines that serve calls, for any number of
+ * layers; before the first layer is initialised; 0 or -ENOMEM. coro_stacks_end() frees the pool when all
+ * graphs are gone. Main thread. */
 int coro_stacks_init(void);
 void coro_stacks_end(void);
 struct stack_pool *coro_stacks(void);
 
-/* Runs `go` in a coroutine of its own, from a fop function, whose verdict this is: XL_OWNED, or -errno if
- * there is no stack. What `go` returns is acted on as a fop function's verdict, but for XL_OWNED: then it has
- * answered, or seen to it. May be called in a coroutine (a layer above has one). */
+/* Runs `go` in a new coroutine. Called from a fop function, which returns the result as its verdict:
+ * XL_OWNED, or -errno if there is no stack. The verdict of `go` is acted on like that of a fop function;
+ * if it is XL_OWNED, `go` has answered or arranged the answer. May be called in a coroutine (of a layer
+ * above). */
 xl_verdict coro_fop(struct xlator *xl, struct call_stack *stk, fop_fn go);
 
-/* A pooled call stack for the calls below: pid, uid and gid 0 until the caller says otherwise. NULL: no
- * memory. */
+/* Returns a pooled call stack for the calls below: pid, uid and gid are 0 unless changed. NULL: no memory. */
 struct call_stack *coro_call_new(void);
 
-/* The same with the caller and the arguments of `stk`: call_stack_fork(). */
+/* Like coro_call_new(), with the caller and the arguments of `stk`: call_stack_fork(). */
 struct call_stack *coro_call_fork(const struct call_stack *stk);
 
-/* Both from those that are kept for when there is no memory: call_stack_new_spare(). */
+/* Like the two functions above, but from the reserve for lack of memory: call_stack_new_spare(). */
 struct call_stack *coro_call_new_spare(void);
 struct call_stack *coro_call_fork_spare(const struct call_stack *stk);
 
-/* Winds `stk` at `top`, as call_stack_wind(), and waits. Its op_ret if that is not negative, else -op_errno,
- * which is never 0. `stk` stays the caller's. Only in a coroutine. */
+/* Winds `stk` at `top`, as call_stack_wind() does, and waits. Returns op_ret if that is not negative, else
+ * -op_errno, which is never 0. The caller keeps `stk`. Only in a coroutine. */
 int coro_call(struct call_stack *stk, struct xlator *top);
 
-/* Several calls of one coroutine, and its waiting for all of them. On the stack of the coroutine that waits.
- * `left` counts the calls that have no reply yet, and one for the coroutine until it waits. */
+/* Several calls of one coroutine that waits for all of them. The struct lies on the stack of that
+ * coroutine. `left` counts the calls without a reply, plus 1 until the coroutine waits. */
 struct coro_group {
     struct coroutine *self;
     atomic_uint left;
 };
 
-/* Empty, of the coroutine that runs. */
+/* Makes an empty group of the running coroutine. */
 void coro_group_begin(struct coro_group *g);
-/* Winds `stk` at `top`, as coro_call(), and does not wait. `stk` stays the caller's, who does not look at it
- * before coro_group_wait(); its reply may be there at once. */
+/* Winds `stk` at `top`, as coro_call() does, without waiting. The caller keeps `stk` but must not look at
+ * it before coro_group_wait(), although the reply may come at once. */
 void coro_group_wind(struct coro_group *g, struct call_stack *stk, struct xlator *top);
-/* Once for each coro_group_begin(), also when nothing was wound. */
+/* Called once for each coro_group_begin(), also when no call was wound. */
 void coro_group_wait(struct coro_group *g);
 
-/* Sleeps for so long: who waits for what nobody will tell it of, as memory is. Only in a coroutine. */
+/* Sleeps for `ms` milliseconds: for polling where no event exists, for example until there is memory. Only
+ * in a coroutine. */
 void coro_pause(unsigned ms);
 
-/* What a call stack that has its reply says: as coro_call() returns. */
+/* Returns the result of an answered call stack in the form of coro_call(). */
 int coro_call_result(const struct call_stack *stk);
 
 #endif

@@ -11,7 +11,7 @@ const struct fop_info fop_info[FOP_COUNT] = {
 #undef FOP
 };
 
-/* struct xlator_ops has its functions in the order of the rows, and is looked at by number. */
+/* struct xlator_ops has its functions in the order of the rows and is indexed by fop number. */
 enum {
 #define FOP(name, ...) ROW_##name,
 #include "stack/fops.def"

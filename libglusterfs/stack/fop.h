@@ -39,10 +39,11 @@ enum fop {
 #define FOP_BY_NAME 0x20
 #define FOP_BY_FD 0x40
 #define FOP_NAME_MUST 0x100 /* the entry named must exist */
-#define FOP_NAME_NOT 0x200  /* it must not */
+#define FOP_NAME_NOT 0x200  /* the entry named must not exist */
 #define FOP_NAME2 0x800
 
-/* Which of io-threads' limits counts a fop. LEAST is no row's: what internal callers ask has it. */
+/* The limit of io-threads that counts a fop. No row of fops.def has LEAST: it is for the calls of internal
+ * callers. */
 enum fop_priority { PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_LEAST, PRIORITIES, PRIORITY_NONE };
 
 struct fop_info {
@@ -64,7 +65,7 @@ struct loc {
 #define FOP_LOCK_DOMAIN_MAX 1024
 #define FOP_LINKNAME_MAX 4095
 
-/* Bytes of a lock owner that belong to the record or to whoever keeps a copy. Compared as (len, bytes). */
+/* A lock owner; the bytes belong to the record or to the copy's holder. Compared as (len, bytes). */
 struct lk_owner {
     uint32_t len;
     const uint8_t *bytes;
@@ -78,7 +79,7 @@ struct fop_flock {
     uint32_t whence; /* 0 SET, 1 CUR, 2 END */
     int64_t start, len; /* len 0: to the end of file */
     uint32_t pid;
-    struct lk_owner owner; /* a copy; the credential's is the one that counts */
+    struct lk_owner owner; /* a copy; the owner in the credential decides */
 };
 
 struct fop_lease {
@@ -95,7 +96,7 @@ struct dirent_entry {
     const char *name;
     struct iatt iatt;   /* READDIRP; zero when unknown */
     struct dict *dict;  /* READDIRP; may be NULL */
-    struct inode *inode; /* if the reply says so (holds_inodes): NULL or a reference of the reply's */
+    struct inode *inode; /* a reference of the reply or NULL; set only if the reply's holds_inodes is true */
 };
 
 /* One lock of GETACTIVELK / SETACTIVELK. */
@@ -106,26 +107,25 @@ struct active_lock {
     uint32_t flags;
 };
 
-/* What features/trash wants of a removal: that the file, if the name is its last one, is kept. */
+/* The wish of features/trash for a removal: if the name is the file's last, keep the file. */
 struct trash_wish {
-    const char *dir;       /* a folder of the root, by its name */
-    const char *inner_dir; /* a folder in that one; NULL: none */
-    const char *eliminate; /* folders of which nothing is kept, "a/b,c" */
-    uint64_t size_max;     /* of a file that is kept */
+    const char *dir;       /* name of a folder in the root */
+    const char *inner_dir; /* name of a folder inside `dir`; NULL: none */
+    const char *eliminate; /* folders whose files are not kept, "a/b,c" */
+    uint64_t size_max;     /* largest file that is kept */
 };
 
-/* The errno of a brick's storage for a CREATE, UNLINK, RMDIR or RENAME whose name does not lead to the object
- * that the layers above have seen in call.loc or call.loc2 (NULL: no such name). Nothing was done.
+/* The errno of a brick's storage for a CREATE, UNLINK, RMDIR or RENAME whose name no longer leads to the
+ * object that the layers above found in call.loc or call.loc2 (NULL: no such name). Nothing was done.
  * protocol/server looks the name up again and winds the call once more; clients never get this errno. */
 enum { FOP_NAME_CHANGED = ERESTART };
 
 #define FOP_PAYLOAD_IOVS 4
 
-/* `cmd` of a FLUSH that is for the mount's own layers (xlator_type.answers_early): bricks have nothing to do.
- */
+/* `cmd` of a FLUSH that is for the mount's own layers (xlator_type.answers_early): bricks do nothing. */
 enum { FLUSH_OF_MOUNT = 1 };
-/* `cmd` of a WRITE by one who must not leave set-id bits in the file's mode (iatt_privs): who answers it
- * early sees to it. Bricks are not told. */
+/* `cmd` of a WRITE whose caller must not leave set-id bits in the file's mode (iatt_privs): a layer that
+ * answers the WRITE early must clear them. The value is not sent to bricks. */
 enum { WRITE_KILLS_PRIVS = 1 };
 
 struct fop_call {
@@ -161,19 +161,19 @@ struct fop_call {
     struct iovec payload[FOP_PAYLOAD_IOVS];
     int payload_count;
     size_t payload_bytes;
-    /* NULL, or a reference of the call stack's to what holds the whole payload */
+    /* NULL, or a reference of the call stack to the buffer that holds the whole payload */
     struct iobuf *payload_iobuf;
 };
 
-/* Who fails with ENOMEM because it is this process that has no memory, and not the brick. */
+/* For ENOMEM replies: whether this process, not the brick, lacked the memory, and at which step. */
 enum shortage {
     SHORTAGE_NONE,
-    SHORTAGE_UNSENT, /* the call has not gone out: the brick knows nothing of it */
-    SHORTAGE_UNREAD, /* the brick has done it, but for what it has answered there was no memory */
+    SHORTAGE_UNSENT, /* the call was not sent: the brick does not know of it */
+    SHORTAGE_UNREAD, /* the brick has executed the call, but there was no memory to read its answer */
 };
 
-/* Is this CREATE one that must make the file? A call with no flags at all is an old way to say "make it, for
- * reading and writing" (brick 4.2). */
+/* Must this CREATE make the file? A call with no flags at all is an old form of "make it, for reading and
+ * writing" (brick 4.2). */
 static inline bool
 fop_create_is_exclusive(const struct fop_call *c)
 {
@@ -186,7 +186,7 @@ struct fop_reply {
     struct iatt stat, pre, post, pre2, post2; /* which ones: fops.def */
     struct dict *dict;        /* getxattr, xattrop */
     struct fd *fd;            /* open, create, opendir: a reference handed to the call stack */
-    int64_t fd_nr;            /* its number, given by protocol/server */
+    int64_t fd_nr;            /* number of `fd`, given by protocol/server */
     const char *path;         /* readlink, NUL-terminated */
     uint64_t offset;          /* seek */
     struct statvfs statvfs;
@@ -195,7 +195,7 @@ struct fop_reply {
     uint32_t weak, checksum_flags; /* rchecksum */
     uint8_t strong[32];
     struct dirent_entry *entries;
-    bool holds_inodes; /* the entries' */
+    bool holds_inodes; /* each entry's `inode` is set or NULL */
     uint8_t shortage;  /* enum shortage, of protocol/client; never on the wire */
     struct active_lock *locks;
     struct iobuf *iobuf;      /* readv: holds the payload; a reference handed to the call stack */

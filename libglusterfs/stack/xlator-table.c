@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Which xlator types are linked in; and the ones a stock brick volfile names that are not built: those are
- * left out of the graph. A brick whose options turn one on serves without it, and says so
- * (graph/unbuilt.h). */
+/* The xlator types that are linked in, and the types that a stock brick volfile names but Kiln does not
+ * implement. The latter are left out of the graph. If an option turns on such a type, the brick serves
+ * without the feature and logs that (graph/unbuilt.h). */
 #include <string.h>
 
 #include "stack/xlator.h"
@@ -11,7 +11,7 @@ extern const struct xlator_type storage_posix_xlator, features_locks_xlator, fea
     features_barrier_xlator, features_upcall_xlator, features_arbiter_xlator, performance_io_threads_xlator,
     features_trash_xlator, features_simple_quota_xlator, debug_io_stats_xlator, protocol_server_xlator;
 
-/* The options that the rows of graph/unbuilt.c look at. */
+/* The options that the rows of graph/unbuilt.c read. */
 struct asked {
     char *for_it[4];
 };
@@ -19,7 +19,8 @@ struct asked {
 
 static const struct option changelog_options[] = {
     OPT_ASKED(0, "changelog"),
-    OPT_IGNORED("capture-del-path"), /* counts while a changelog is written, and kadalu always sets it */
+    /* matters only while a changelog is written, and kadalu always sets it */
+    OPT_IGNORED("capture-del-path"),
     OPT_ASKED(1, "changelog-barrier"),
     OPT_IGNORED("changelog-brick"),
     OPT_IGNORED("changelog-dir"),
