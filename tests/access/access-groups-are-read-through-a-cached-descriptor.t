@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The supplementary groups of a user come from /proc through a descriptor that kiln-mount keeps for each thread: a request of a user costs
-# one system call more than root's. A group that a process gives up, or gets, counts from its next request on.
+# kiln-mount reads the supplementary groups of a user from /proc through a descriptor that it keeps for each thread. A
+# request of a user costs one system call more than a request of root. When a process gains or drops a group, the
+# change applies from its next request on.
+# Covers: xlators/mount/fuse/groups.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"

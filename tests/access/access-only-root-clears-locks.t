@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Locks are cleared by names of extended attributes. A stock brick does that for any user; through kiln-mount only root is let, on stock's
-# bricks as on Kiln's, and the locks of others stay.
+# Extended attributes with special names clear locks. A stock brick lets any user do that. kiln-mount lets only root
+# do it, on stock bricks as well as on Kiln's, and the locks of other clients stay.
+# Covers: xlators/mount/fuse/xattr.c, xlators/features/locks/clrlk.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Options about who may do what, set while the volume is mounted: storage.owner-uid and -gid, server.root-squash and all-squash with
-# anonuid, storage.reserve, auth.allow and auth.reject. Each is seen to act on the mount, and to act no more when it is taken back, without a restart of the brick. With --stock
-# the same script runs a stock brick.
+# Options that restrict access to a volume are set while it is mounted: storage.owner-uid and -gid, server.root-squash
+# and all-squash with anonuid, storage.reserve, auth.allow and auth.reject. Each option takes effect on the mount, and
+# loses its effect when it is reset, without a restart of the brick. With --stock the same script runs a stock brick.
+# Covers: xlators/protocol/server/auth.c, xlators/protocol/server/squash.c, xlators/storage/posix/reserve.c,
+# libglusterfs/graph/reconfigure.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 glusterd_bricks_start

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two users, each on a mount of his own, race for the same names in a folder with the sticky bit: open(O_CREAT), rename and unlink. What
-# one of them has made the other does not open, replace or remove. xlators/protocol/server/test-names.c has the same with the moments chosen.
+# Two users, each on their own mount, race for the same names in a sticky directory with open(O_CREAT), rename and
+# unlink. Neither user opens, replaces or removes a file that the other user has made.
+# xlators/protocol/server/test-names.c tests the same races at chosen moments.
+# Covers: xlators/features/access-control, xlators/protocol/server/resolve.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# An ordinary user works through a stock mount of each kind of volume, once with root-squash: files are made, written, renamed over
-# others and onto other bricks, given xattrs and ACLs, and removed, in the user's folder and in a sticky one of root's. The layers of
-# a mount do part of that in their own name; no rule about who may do what may hinder them. With one brick away the mount itself
-# heals what the user uses. And root, when squashed, is nobody.
+# An ordinary user works through a stock mount of each kind of volume, and once more with root-squash. The user makes
+# files, writes them, renames them over others and onto other bricks, sets xattrs and ACLs, and removes the files, in
+# a directory of the user and in a sticky directory of root. The layers of the mount do part of that work in their own
+# name, and no permission check of the brick may refuse it. With one brick down, the mount heals the files that the
+# user uses. A squashed root has the rights of nobody.
+# Covers: xlators/features/access-control, xlators/protocol/server/squash.c, xlators/protocol/server/resolve.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Whoever changes a file through kiln-mount takes its set-id bits and its security.capability away, as on an ext4, an XFS and a tmpfs: each
-# kind of change by root, the owner, a member of the group and another. The kernel leaves that to the mount (FUSE_HANDLE_KILLPRIV_V2) and
-# does not ask before each write; with handle-killpriv off it does. What another client has set since the kernel has looked goes, too,
-# also where writes are answered early. The replicas, one on each of these file systems, stay the same.
+# Changing a file through kiln-mount clears its set-id bits and its security.capability as ext4, XFS and tmpfs do. The
+# script tries each kind of change as root, as the owner, as a member of the group and as another user. The kernel
+# leaves the clearing to the mount (FUSE_HANDLE_KILLPRIV_V2) and does not ask before each write; with handle-killpriv
+# off it asks. Bits that another client sets after the kernel has looked are cleared too, also when writes are
+# answered early. The replicas, one on each of these file systems, stay equal.
+# Covers: xlators/mount/fuse/privs.c, xlators/mount/fuse/data.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# `gluster volume create replica 3 arbiter 1` on kilnd's bricks and on stock ones, mounted by stock clients and healed by the stock
-# self-heal daemon: a data brick and the arbiter miss changes and get them; a stale data brick and the arbiter together give out
-# nothing that is stale. In the end the arbiter's tree looks like that of stock: all names and attributes, and no contents.
+# `gluster volume create replica 3 arbiter 1` runs on kilnd's bricks and on stock ones, mounted by stock clients and
+# healed by the stock self-heal daemon. A data brick and the arbiter miss changes and get them by heal. A stale data
+# brick and the arbiter together never return stale data. In the end the arbiter's tree equals that of a stock
+# arbiter: all names and attributes, and no contents.
+# Covers: xlators/features/arbiter/arbiter.c, xlators/features/index
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 onto="python3 $tests_dir/fops/on_disk.py"

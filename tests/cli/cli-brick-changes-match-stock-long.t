@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# add-brick, rebalance, remove-brick (start, status, commit, force), replace-brick, reset-brick: they do over kilnd's bricks what they do
-# over stock ones, with and without multiplexing, while a client has the volume mounted; no file is lost.
+# add-brick, rebalance, remove-brick (start, status, commit, force), replace-brick and reset-brick have the same
+# effect on kilnd's bricks as on stock ones, with and without multiplexing, while a client has the volume mounted. No
+# file is lost.
+# Covers: glusterfsd/bricks.c, glusterfsd/brick-ops.c, glusterfsd/management.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 glusterd_bricks_start

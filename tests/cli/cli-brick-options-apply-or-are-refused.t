@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# `gluster volume set`, `get` and `reset` of every brick option that glusterd knows: while a client has the volume mounted,
-# the brick takes each, stays online and serves, and the volume starts with them. What kilnd has not built the brick names in its
-# log: it serves without, or, TLS and compression, refuses that option, all else that is set acts, and the volume does not start with it.
+# `gluster volume set`, `get` and `reset` of every brick option that glusterd knows, while a client has the volume
+# mounted: the brick accepts the option, stays online and serves, and the volume starts with it. For an option that
+# kilnd does not support, the brick's log names it: the brick serves without it, or, for TLS and compression, refuses
+# that option alone while all other options apply, and the volume does not start with it.
+# Covers: libglusterfs/data/option.c, libglusterfs/graph/reconfigure.c, libglusterfs/graph/unbuilt.c, doc/options.md
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mnt=$T/mnt

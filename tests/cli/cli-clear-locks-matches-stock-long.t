@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# `gluster volume clear-locks` of posix, inode and entry locks, granted, blocked and all: it says and does with kilnd's bricks what it
-# does with stock ones.
+# `gluster volume clear-locks` of posix, inode and entry locks, granted, blocked and all, prints and does the same on
+# kilnd's bricks as on stock ones.
+# Covers: xlators/features/locks/clrlk.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 twins_start 1x1

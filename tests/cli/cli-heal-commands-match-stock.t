@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# `gluster volume heal` with the stock self-heal daemon: info, info summary, info split-brain, statistics, heal-count, heal, full,
-# enable and disable, and both ways out of a split-brain, say of kilnd's bricks what they say of stock ones, and do it.
+# `gluster volume heal` with the stock self-heal daemon: info, info summary, info split-brain, statistics, heal-count,
+# heal, full, enable, disable and both ways out of a split-brain print and do the same on kilnd's bricks as on stock
+# ones.
+# Covers: xlators/features/index, xlators/storage/posix/xattrop.c, xlators/features/locks/counts.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 twins_start 1x2

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# `volume stop` and `volume start` at once, with and without multiplexing: each time the bricks are online and serve, by processes that
-# know nothing of the ones before (a SIGNOUT that comes late takes the new brick away). A brick that was killed comes
-# back by `start force`; a volume that was deleted may be made anew on the same folders; the socket and the pidfile stay while a brick runs,
-# and its root is open under its exact path.
+# `volume stop` and `volume start` follow each other at once, with and without multiplexing. Each time the bricks are
+# online and serve, in processes that are independent of the previous ones (a late SIGNOUT would take the new brick
+# offline). A killed brick returns by `start force`. A deleted volume can be created again on the same directories.
+# The socket and the pidfile stay while a brick runs, and the brick's root is open under its exact path.
+# Covers: glusterfsd/management.c, glusterfsd/bricks.c, glusterfsd/hand-over.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 glusterd_bricks_start

@@ -1,12 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Whole sessions of an operator, command by command, once over stock bricks and once over kilnd's, each in a sandbox of its own with
-# its own glusterd: what each command prints, its exit status, what lies on the bricks afterwards. xattrs that a mount tells and takes;
-# options with right and wrong values; bricks killed, emptied, moved away, marked as another volume's, reset, replaced; the health check; all
-# of that multiplexed, with glusterd and the brick process killed in every order. Ports, process ids, times and gfids are masked.
+# Whole sessions of an operator run command by command, once over stock bricks and once over kilnd's, each in its own
+# sandbox with its own glusterd. The script compares what each command prints, its exit status, and the contents of
+# the bricks afterwards. The sessions cover xattrs that a mount reads and sets; options with right and wrong values;
+# bricks that are killed, emptied, moved away, marked as another volume's, reset and replaced; the health check; and
+# all of that multiplexed, with glusterd and the brick process killed in every order. Ports, process ids, times and
+# gfids are masked.
 #
-# A session is a function here. `say CMD...` is a step of it that is compared.
+# A session is a function here. `say CMD...` is a step whose output is compared.
+#
+# Covers: glusterfsd/management.c, glusterfsd/brick-ops.c, glusterfsd/bricks.c, xlators/storage/posix/health.c
+
 session=${2:-}
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What the other scripts of the CLI (cli-*.t) leave: status of other daemons than bricks and of all volumes, statedumps of each part and of
-# other processes, heal's rarer forms, options that are got and reset, and what is refused. Each command says the same of a volume on
-# kilnd's bricks as of one on stock bricks.
+# The commands that the other cli-*.t scripts leave out: status of daemons other than bricks and of all volumes,
+# statedumps of each part and of other processes, rarer forms of heal, get and reset of options, and refused commands.
+# Each command prints the same for a volume on kilnd's bricks as for one on stock bricks.
+# Covers: glusterfsd/brick-ops.c, glusterfsd/status.c, glusterfsd/statedump.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 twins_start 1x2

@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# `gluster volume profile` (start, info, incremental, cumulative, peek, clear, stop) and `gluster volume top` in all its forms: the
-# tables have the rows and columns that stock bricks give after the same work, as text and as XML; the same numbers of calls are in
-# them; intervals are counted as there; what was cleared is gone. Left out of the comparison: FORGET (a brick forgets objects when it
-# likes), STAT (a client sends one when it has waited for more than a second), and the root among the folders of top, which stock does not list.
+# `gluster volume profile` (start, info, incremental, cumulative, peek, clear, stop) and all forms of `gluster volume
+# top`: the tables have the rows and columns of stock bricks after the same work, as text and as XML, and the same
+# numbers of calls; intervals are counted as stock counts them; cleared figures are gone. The comparison leaves out
+# FORGET (a brick forgets objects when it likes), STAT (a client sends one after waiting for more than a second), and
+# the root among the directories of top, which stock does not list.
+# Covers: xlators/debug/io-stats/profile.c, xlators/debug/io-stats/top.c, glusterfsd/brick-ops.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 # Rows by latency come in another order each time.

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# `volume statedump` (whole, of some parts, into another folder), `volume log rotate`, `volume barrier` and `get-state` do with kilnd's
-# bricks what they do with stock ones, and say the same.
+# `volume statedump` (whole, of some parts, into another directory), `volume log rotate`, `volume barrier` and
+# `get-state` do and print the same with kilnd's bricks as with stock ones.
+# Covers: glusterfsd/statedump.c, glusterfsd/statedump-options.c, xlators/features/barrier/barrier.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 twins_start 2x1

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# `gluster volume status` in all its flavours, as text and as XML, shows of kilnd's bricks what it shows of stock ones, and fails where
-# it fails for those. Where stock sends what no reader understands (management 4.6: an inode table for each of 128 clients that are
-# not there, no open fds at all, pools under other names), the figures that are right are asked for instead.
+# `gluster volume status` in all its forms, as text and as XML, shows the same for kilnd's bricks as for stock ones,
+# and fails where it fails for stock. Where the data of stock is unreadable (management 4.6: an inode table for each
+# of 128 clients that do not exist, no open fds at all, pools under other names), the script checks for the right
+# figures instead.
+# Covers: glusterfsd/status.c, glusterfsd/brick-ops.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 twins_start 1x2

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The brick of a kiln-mount dies under an open file: whoever asks gets ENOTCONN at once; when it is back, the file that was open is
-# written through the same descriptor, and a lock that was held is held again. A mount whose brick was never there is there all the same. SIGTERM
-# and umount leave nothing behind.
+# The brick of a kiln-mount dies while a file is open. Calls fail with ENOTCONN at once. When the brick is back, the
+# same descriptor writes the file, and the client has taken its lock again. A mount starts also when its brick has
+# never been up. SIGTERM and umount leave no process and no mount.
+# Covers: xlators/protocol/client/client.c, xlators/protocol/client/remote-fd.c, xlators/protocol/client/held-locks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The bricks of a kiln-mount lie, in answers of every kind and in callbacks: the mount lives, and when they have stopped
-# lying it answers, ends well, and has not kept what it owned. With --asan or --tsan (tests/run.sh) a sanitizer watches.
+# The bricks of a kiln-mount send false replies of every kind and false callbacks. The mount does not crash. When the
+# bricks behave again, the mount answers, ends with status 0 and has leaked nothing. With --asan or --tsan
+# (tests/run.sh) a sanitizer watches.
 #
 #   client-hostile-brick-does-not-crash-the-mount-long.t [SECONDS [SEED]]      of each layout; also KILN_FUZZ_MINUTES, of both together
+#
+# Covers: xlators/protocol/client, rpc/client/rpc-client.c, rpc/xdr/fop-codec.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Bricks that find each name, also one of 256 to 1,024 bytes that the kernel lets a FUSE server have; that fail with numbers that are no errno;
-# that list names which no folder can have. kiln-mount answers ENAMETOOLONG, EIO or an error of a list, asks no brick about a long name, and lives.
+# Hostile bricks report that every name exists, also names of 256 to 1,024 bytes, which the kernel passes to a FUSE
+# server. They fail with numbers that are no errno, and they list names that no directory can have. kiln-mount answers
+# ENAMETOOLONG, EIO or a listing error, sends no brick a name that is too long, and does not crash.
+# Covers: xlators/mount/fuse/entry.c, xlators/mount/fuse/dir.c, rpc/client/rpc-fop.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount reaches kilnd on the same machine by a local socket beside its port of TCP, and by TCP where it cannot: bricks of another
-# kind, a name that another user has taken, the option off. Bricks know it by the same address: who is refused by address still is.
-# After SIGKILL of kilnd it comes back the same way.
+# kiln-mount reaches a kilnd on the same machine through a local socket that belongs to the brick's TCP port. It falls
+# back to TCP when the brick is a stock one, when another user has taken the socket's name, and when the option is
+# off. The brick sees the same client address in both cases, so rules that refuse an address still apply. After
+# SIGKILL of kilnd the mount reconnects in the same way.
+# Covers: rpc/transport/local-socket.c, rpc/transport/dial.c, xlators/protocol/server/auth.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

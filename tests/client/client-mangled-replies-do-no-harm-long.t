@@ -1,12 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A brick whose replies are garbage, cut short, too long, those of another operation, come never, twice, late, or in a record of 2 GiB; that
-# finds what is not there, fails with numbers that are no errno, and lists names that no folder has. Six threads do all they can through
-# kiln-mount, with names of up to 1,025 bytes, on the brick alone and on volumes of which it is one brick. Each call ends, with an error or not;
-# data that comes without one is right where the brick has not changed them; kiln-mount lives, serves as before when the brick behaves again, and
-# goes without a leak. KILN_MANGLE_SECONDS (8) for each kind of reply and layout; KILN_MANGLE_MINUTES: for all together; KILN_MANGLE_KINDS,
-# KILN_MANGLE_LAYOUTS: some of them.
+# A brick sends replies that are garbage, too short, too long or of another operation; it sends replies never, twice
+# or late, or in a record of 2 GiB; it finds names that do not exist, fails with numbers that are no errno and lists
+# names that no directory has. Six threads issue all kinds of calls through kiln-mount, with names of up to 1,025
+# bytes, on that brick alone and on volumes that contain it. Every call ends, with or without an error. Data returned
+# without an error is right unless the brick changed it. kiln-mount does not crash, serves as before when the brick
+# behaves again, and ends without a leak.
+#
+#   KILN_MANGLE_SECONDS (8)                     for each kind of reply and layout
+#   KILN_MANGLE_MINUTES                         for all of them together
+#   KILN_MANGLE_KINDS, KILN_MANGLE_LAYOUTS      only these kinds and layouts
+#
+# Covers: xlators/protocol/client, rpc/client/rpc-client.c, rpc/client/rpc-fop.c, rpc/xdr/fop-codec.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The network between a kiln-mount and a brick is cut: frames of both sides go nowhere, no connection ends. A call that waits is answered ENOTCONN
-# when the ping timeout has passed, others are at once; of two replicas the other one is written on. When the network is back, so is the
-# brick: an open file is written through the same descriptor, and a lock that was held is held again, though the brick has not heard
-# that the connection of before is dead. A shorter cut is not noticed. SIGTERM during one leaves no process and no mount.
+# The network between a kiln-mount and a brick drops all frames of both sides, and no connection ends. A waiting call
+# fails with ENOTCONN when the ping timeout has passed, and later calls fail at once. With two replicas the mount
+# writes to the other one. When the network is back, the client reconnects: the same descriptor writes an open file,
+# and the client takes its lock again, although the brick has not yet noticed that the old connection is dead. A cut
+# shorter than the timeout causes no error. SIGTERM during a cut leaves no process and no mount.
+# Covers: rpc/client/rpc-client.c, xlators/protocol/client/client.c, xlators/protocol/client/held-locks.c,
+# xlators/protocol/server/session.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

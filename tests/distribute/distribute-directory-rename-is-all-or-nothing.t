@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A folder is renamed by kiln-mount on a volume of two subvolumes, and one of them cannot do it: its folder is a mount point on the brick.
-# The error is told, the folder has its old name everywhere, and what it would have replaced is there as it was. When two subvolumes have
-# different folders of one name, as others have left them, that name is a folder still: the hashed subvolume's.
+# kiln-mount renames a directory on a volume of two subvolumes, and one subvolume cannot do it because its directory
+# is a mount point on the brick. The rename fails, the directory has its old name on all bricks, and the target of the
+# rename is unchanged. When two subvolumes have different directories under one name, as other clients may leave them,
+# the name still is a directory: that of the hashed subvolume.
+# Covers: xlators/cluster/distribute/rename.c, xlators/cluster/distribute/lookup.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

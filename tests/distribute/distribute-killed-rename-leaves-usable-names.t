@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A client that is killed in the middle of a rename to a name of another subvolume leaves the file with both names, and no linkto file for
-# the new one. Both are listed; who has listed them finds both, by stock's client and by kiln-mount, which makes the linkto file then. The
-# folder can be removed with all that is in it. Who has not listed the new name is told ENOENT by either.
+# A client that is killed during a rename to a name of another subvolume leaves the file under both names, without a
+# linkto file for the new name. A listing shows both names. After the listing both names can be looked up, with the
+# stock client and with kiln-mount, which then makes the linkto file. The directory and its contents can be removed.
+# Without the listing both clients answer ENOENT for the new name.
+# Covers: xlators/cluster/distribute/lookup.c, xlators/cluster/distribute/linkto.c,
+# xlators/cluster/distribute/readdir.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two mounts of a distributed volume on stock bricks, one of them or both Kiln's: one renames x to y while the other unlinks y, one makes d/x
-# while the other removes d. Neither pair hangs. (Two stock mounts do, within seconds: a removal waits for the locks of distribute, whose
-# holder waits for the remover.) KILN_PAIR_SECONDS and KILN_PAIR_LAYOUT (2x2) for longer and larger.
+# Two mounts of a distributed volume on stock bricks race; one or both of them are kiln-mount. In one pair the first
+# mount renames x to y while the second unlinks y; in the other the first makes d/x while the second removes d.
+# Neither pair deadlocks. (Two stock mounts deadlock within seconds: a removal waits for the locks of distribute,
+# whose holder waits for the removal.) KILN_PAIR_SECONDS and KILN_PAIR_LAYOUT (2x2) make the test longer and larger.
+# Covers: xlators/cluster/distribute/rename.c, xlators/cluster/distribute/rmdir.c, xlators/cluster/distribute/names.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

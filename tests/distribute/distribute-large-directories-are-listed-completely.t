@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A folder is listed with one READDIRP a subvolume, all at the same time: the end comes with the last entries. Large folders are listed whole,
-# from anywhere, and who begins anew sees what another client has done.
+# kiln-mount lists a directory with one READDIRP to each subvolume, all at the same time, and the last reply carries
+# the end of the listing. Large directories are listed completely from any offset. A listing that starts again shows
+# the changes of other clients.
+# Covers: xlators/cluster/distribute/readdir.c, xlators/mount/fuse/dir.c, libglusterfs/graph/dir-offset.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"

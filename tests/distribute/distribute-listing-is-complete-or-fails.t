@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A brick dies while a long folder of a 2x2 volume is being listed. The list is whole, or fails: it is never short without a word. Whoever
-# lists again sees everything.
+# A brick dies while a large directory of a 2x2 volume is being listed. The listing is complete or fails; it is never
+# silently short. The next listing shows every name.
+# Covers: xlators/cluster/distribute/readdir.c, xlators/cluster/replicate/read.c, xlators/mount/fuse/dir.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

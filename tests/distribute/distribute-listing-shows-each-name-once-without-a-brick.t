@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A volume of 2x2 whose bricks die one after the other: a folder with folders, files and files that were renamed to the other subvolume
-# is listed, each name once and with its type, and rm -r removes it.
+# The bricks of a 2x2 volume die one after the other. A directory with directories, files and files that were renamed
+# to the other subvolume is listed with each name once and with its type, and rm -r removes it.
+# Covers: xlators/cluster/distribute/readdir.c, xlators/cluster/distribute/rmdir.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

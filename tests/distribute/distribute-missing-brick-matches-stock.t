@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One of three bricks goes away: what a kiln-mount can do with the other two, and which errno it answers where it cannot, is what the stock
-# client can and answers. When the brick is back the mount mends what is missing there: folders, attributes, xattrs; names and
-# bricks are then the same, too.
+# One of three bricks is down. kiln-mount can do the same with the other two bricks as the stock client, and where it
+# cannot, it returns the same errno. When the brick is back, the mount repairs its directories, attributes and xattrs,
+# and names and bricks are equal to those of the stock client.
+# Covers: xlators/cluster/distribute/heal.c, xlators/cluster/distribute/lookup.c, xlators/cluster/distribute/mkdir.c,
+# xlators/cluster/distribute/all.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One of three bricks becomes fuller than min-free-disk allows: a kiln-mount makes files that belong there on another, with a linkto file
-# where the name's hash is, new folders have no names on it, and a stock mount finds everything.
+# One of three bricks is fuller than min-free-disk allows. kiln-mount creates the files that hash to it on another
+# brick, with a linkto file on the hashed brick. New directories give the full brick no hash range. A stock mount
+# finds every file.
+# Covers: xlators/cluster/distribute/space.c, xlators/cluster/distribute/create.c, xlators/cluster/distribute/layout.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

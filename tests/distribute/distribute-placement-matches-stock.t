@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A kiln-mount spreads files over three bricks as the stock client does: after the same few hundred steps, with every file operation
-# on few names, the bricks of a volume that the stock client worked on and those of one that Kiln's did hold the same, layouts, linkto files
-# and xattrs included, and each step came to the same. With a stock mount beside it both see each other's work.
+# kiln-mount spreads files over three bricks as the stock client does. The same few hundred steps, with every file
+# operation on few names, run on one volume through the stock client and on another through kiln-mount. Afterwards the
+# bricks of both volumes hold the same, including layouts, linkto files and xattrs, and each step had the same result.
+# A stock mount on the same volume sees the changes of kiln-mount, and the other way round.
+# Covers: xlators/cluster/distribute/hash.c, xlators/cluster/distribute/layout.c, xlators/cluster/distribute/create.c,
+# xlators/cluster/distribute/rename.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Files that are open are written through two fds each, and new ones are made, while stock's rebalance moves files to a brick that was
-# added, and away from one that is removed, whose removal is then committed. No call fails, every file has what was written, a stock mount says the
-# same, and nothing is made on the brick that is being removed. A copy during which a client writes fails by the protocol (EBUSY): such files are
-# moved when they are written less.
+# Applications write open files through two descriptors each and create new ones while the stock rebalance moves files
+# to an added brick, and away from a brick whose removal is then committed. No call fails, every file has the written
+# contents, a stock mount reads the same, and no new file appears on the brick that is being removed. By the protocol,
+# copying a file fails (EBUSY) while a client writes it; such files are moved later, when writes are less frequent.
+# Covers: xlators/cluster/distribute/file.c, xlators/cluster/distribute/linkto.c, xlators/cluster/distribute/create.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount locks for a rename what it remembers of both names, and looks at them under the locks. What another client has changed
-# meanwhile is seen there: the right file moves, or the right error comes, and no name is left behind on any brick. Nor do two such mounts
-# leave any.
+# kiln-mount locks both names of a rename by what it remembers of them, and looks at them again under the locks. A
+# change that another client made in the meantime is seen there: the right file moves, or the right error is returned,
+# and no stray name is left on any brick. Two such mounts leave no stray name either.
+# Covers: xlators/cluster/distribute/rename.c, xlators/cluster/distribute/names.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two mounts of a 2x2 volume make, rename and remove the same folders, with folders and files in them, side by side (a stock mount renames
-# none): neither hangs, and no folder is left on some of the bricks alone. Then trees are removed, and a brick dies while that is under
-# way: all of it goes, and when the brick is back and healed it has nothing of it either. KILN_STORM_SECONDS and KILN_KILLS for more.
+# Two mounts of a 2x2 volume concurrently make, rename and remove the same directories, with directories and files in
+# them (a stock mount renames none). Neither mount hangs, and no directory is left on only some of the bricks. Then
+# trees are removed while a brick dies. The whole tree disappears, and after the brick is back and healed it has no
+# part of the tree either. KILN_STORM_SECONDS and KILN_KILLS make the test longer.
+# Covers: xlators/cluster/distribute/rmdir.c, xlators/cluster/distribute/mkdir.c, xlators/cluster/distribute/heal.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A client that dies while it writes leaves a volume that others can use at once: its internal locks are gone, the file
-# can be read, written and deleted, and once healed the replicas are equal.
+# A client dies while it writes. Other clients can use the volume at once: the internal locks of the dead client are
+# gone, its file can be read, written and deleted, and after a heal the replicas are equal.
+# Covers: xlators/protocol/server/session.c, xlators/features/locks/locks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One brick of a dispersed volume (2+1) is away while files are made, changed, renamed, removed, and their owners, modes and
-# attributes too. The stock self-heal daemon brings everything back onto it: the indices are empty in the end, and any two
-# bricks are enough to read what was written.
+# One brick of a dispersed volume (2+1) is down while files are created, changed, renamed and removed, and their
+# owners, modes and xattrs change. The stock self-heal daemon brings all changes to it: the indices are empty in the
+# end, and any two bricks are enough to read the contents.
+# Covers: xlators/features/index, xlators/storage/posix/xattrop.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The storage of one of two replicas in one process fails its health check: clients are told at once and write to the
-# other one alone; half a minute later the brick is detached and the other serves on. With the last one the process ends.
+# The storage of one of two replicas in one process fails its health check. Clients are told at once and write to the
+# other replica alone. Half a minute later kilnd detaches the failed brick and continues to serve the other one. When
+# the last brick fails, the process ends.
+# Covers: xlators/storage/posix/health.c, glusterfsd/bricks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# All bricks die at once (-9) and come back on the same ports: the client connects again by itself, files that were open
-# can be used through the same descriptors, and nothing that was written before is lost.
+# All bricks are killed with SIGKILL at once and restart on the same ports. The client reconnects by itself, open
+# files work through the same descriptors, and no earlier write is lost.
+# Covers: xlators/protocol/server/handshake.c, glusterfsd/kilnd.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

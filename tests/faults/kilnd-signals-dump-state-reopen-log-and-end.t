@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# SIGUSR1 writes a statedump, SIGHUP reopens the log, SIGTERM finishes what runs and ends with 0: all under load.
-# Afterwards everything is there that was acknowledged before the end.
+# Under load, SIGUSR1 writes a statedump, SIGHUP reopens the log, and SIGTERM completes running calls and ends the
+# process with status 0. All data that was acknowledged before the end is on the bricks.
+# Covers: glusterfsd/kilnd.c, glusterfsd/statedump.c, libglusterfs/log/log.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

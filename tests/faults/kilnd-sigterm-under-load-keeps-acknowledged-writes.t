@@ -1,6 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-# SIGTERM while four clients write: kilnd ends with status 0 before long, and what it had acknowledged is on the bricks.
+#
+# SIGTERM arrives while four clients write. kilnd soon ends with status 0, and every write that it had acknowledged is
+# on the bricks.
+# Covers: glusterfsd/kilnd.c, glusterfsd/bricks.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 # One client each: files of one block, written synchronously; a file's number is printed once close(2) has succeeded.

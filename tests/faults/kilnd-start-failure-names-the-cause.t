@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kilnd that cannot serve a brick ends at once, with the exit status that glusterd expects and a message that names what
-# is wrong, and leaves nothing behind.
+# When kilnd cannot serve a brick, it ends at once with the exit status that glusterd expects and a message that names
+# the cause, and leaves no files behind.
+# Covers: glusterfsd/kilnd.c, glusterfsd/options.c, xlators/storage/posix/takeover.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The same calls, byte by byte on the wire, to an arbiter brick of Kiln and to a stock one: what touches contents is answered without
-# doing it, or refused, as stock does; all else works, and nothing is in the files. arbiter_answers.py lists what differs on purpose.
+# The script sends the same calls to an arbiter brick of Kiln and to a stock one and compares the replies byte by
+# byte. Calls that touch contents are answered without effect, or refused, as stock does; all other calls work, and
+# the files stay empty. arbiter_answers.py lists the deliberate differences.
+# Covers: xlators/features/arbiter/arbiter.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A file of 1 GiB goes into a replicated volume, is read back through another mount and is the same on both bricks.
+# A stock client writes a file of 1 GiB into a replicated volume. Another mount reads the same contents, and both
+# bricks hold the same file.
+# Covers: xlators/storage/posix/write.c, xlators/storage/posix/read.c, rpc/transport
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

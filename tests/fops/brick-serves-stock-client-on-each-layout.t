@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A stock client mounts a volume of each layout, writes a file, and a second mount reads the same bytes.
+# A stock client mounts a volume of each layout and writes a file, and a second mount reads the same bytes.
+# Covers: xlators/protocol/server, xlators/storage/posix
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

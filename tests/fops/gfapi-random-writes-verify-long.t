@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# fio's gfapi engines (libgfapi, no FUSE) write a file at random and verify every block, on a 2x2 volume. The volfile
-# comes from a small GETSPEC server on the port that the library asks.
+# fio's gfapi engines (libgfapi, without FUSE) write a file at random offsets and verify every block, on a 2x2 volume.
+# The volfile comes from a small GETSPEC server on the port that the library asks.
+# Covers: xlators/protocol/server, xlators/storage/posix/write.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

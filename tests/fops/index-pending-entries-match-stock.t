@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The names that wait for heal in a directory are kept as long as stock keeps them: the same XATTROPs to a brick of Kiln and to a stock
-# one leave the same names. A self-heal daemon that counts back what it has healed must not take away what came in meanwhile: that would
-# never be healed.
+# A brick keeps the index of a directory's pending entries as long as stock keeps it: the same XATTROPs to a brick of
+# Kiln and to a stock one leave the same index entries. When a self-heal daemon subtracts what it has healed, marks
+# that arrived meanwhile must stay, or those changes would never be healed.
+# Covers: xlators/features/index/index-xattrop.c, xlators/features/index/index-entry.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# 32 processes on two mounts create, rename and delete in one directory: each one's own names behave as if it were
-# alone, of each name that all fight for exactly one gets it, and in the end the directory can be removed.
+# 32 processes on two mounts create, rename and delete in one directory. Names that one process uses alone behave as
+# if it were alone, exactly one process wins each name that all compete for, and in the end the directory can be
+# removed.
+# Covers: xlators/storage/posix/entry-create.c, xlators/storage/posix/rename.c, xlators/features/locks/entrylk.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

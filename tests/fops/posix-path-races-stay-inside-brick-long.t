@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The unit test of path escapes, test-posix-escape, with many more rounds (KILN_ESCAPE_ROUNDS): a round is some twenty calls of each
-# of three users, so that each race is run over a million times. On tmpfs, which does not use inode numbers again soon, and
-# with fewer on xfs, which does at once.
+# Runs the unit test of path escapes, test-posix-escape, with many more rounds (KILN_ESCAPE_ROUNDS). A round is some
+# twenty calls of each of three users, so each race runs over a million times. It runs on tmpfs, which reuses inode
+# numbers late, and with fewer rounds on xfs, which reuses them at once.
+# Covers: xlators/storage/posix/reach.c, xlators/storage/posix/handle.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The same calls about contents, xattrs, counters and directories, byte by byte on the wire, to a brick of Kiln and to a stock
-# one: the answers are the same, but for those that answers.py lists as different on purpose.
+# The script sends the same calls about contents, xattrs, counters and directories to a brick of Kiln and to a stock
+# one and compares the replies byte by byte. The replies are equal, except for the deliberate differences that
+# answers.py lists.
+# Covers: xlators/storage/posix, rpc/xdr/fop-codec.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The bricks of a 2x2 volume are written by stock glusterfsd, then served and changed by kilnd, then by stock again. Each
-# finds all that the other wrote, with the same gfids, and what neither touched keeps every attribute on the disk. An
-# object that kilnd makes has the same kinds of attributes on the disk as one that stock makes.
+# Stock glusterfsd writes the bricks of a 2x2 volume, then kilnd serves and changes them, then stock again. Each finds
+# everything that the other wrote, with the same gfids, and objects that neither changed keep every attribute on disk.
+# An object that kilnd creates has the same kinds of attributes on disk as one that stock creates.
+# Covers: xlators/storage/posix/handle.c, xlators/storage/posix/gfid2path.c, xlators/storage/posix/mdata.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

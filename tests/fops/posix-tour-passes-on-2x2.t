@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A 2x2 volume with the default client stack does what POSIX says. Bricks on XFS, which has all kinds of fallocate.
+# A 2x2 volume with the stock client's default stack follows POSIX. The bricks are on XFS, which supports all kinds of
+# fallocate.
+# Covers: xlators/storage/posix, xlators/protocol/server
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

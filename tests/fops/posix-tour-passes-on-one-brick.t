@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One brick on a tmpfs, mounted with no performance layer and no kernel cache between: each call reaches the brick.
+# One brick on a tmpfs is mounted by the stock client without performance layers and kernel cache, so each call of the
+# POSIX tour reaches the brick.
+# Covers: xlators/storage/posix, xlators/protocol/server
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

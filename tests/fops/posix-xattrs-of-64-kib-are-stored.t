@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Extended attributes up to the kernel's limit of 64 KiB, on files and folders, through a 2x2 volume on XFS.
+# A 2x2 volume on XFS stores extended attributes up to the kernel's limit of 64 KiB, on files and directories.
+# Covers: xlators/storage/posix/xattr-set.c, xlators/storage/posix/xattr-get.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

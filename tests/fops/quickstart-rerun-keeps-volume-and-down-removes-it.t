@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# extras/quickstart.sh brings a volume up, keeps it and its files when it is run again, also after kilnd has died, and
-# --down leaves nothing.
+# extras/quickstart.sh starts a volume, keeps it and its files when it runs again, also after kilnd has died, and
+# leaves nothing after --down.
+# Covers: extras/quickstart.sh
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

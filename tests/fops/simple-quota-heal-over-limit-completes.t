@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# features/simple-quota on replicas: a brick was down while a limit was raised and files were written beyond the old one. The heal of
-# the volume ends, the healed brick counts what it got and has the new limit, and a user is held to it. Stock's healer fails with EDQUOT
-# for ever.
+# features/simple-quota on replicas: while a brick was down, a limit was raised and files were written beyond the old
+# limit. The heal of the volume completes, the healed brick counts the healed data and has the new limit, and users
+# are held to it. The healer of stock fails with EDQUOT for ever.
+# Covers: xlators/features/simple-quota
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 export BRICK_QUOTA_OPTIONS="pass-through false"

@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# features/simple-quota: what a namespace uses equals what du finds on the brick, after storms of all operations and after kill -9 in
-# the middle of them. Limits hold to the block, df shows them, and the keys and errors are those of GlusterFS 11.
+# features/simple-quota: the usage of a namespace equals the figure of du on the brick after storms of all operations
+# and after SIGKILL during them. Limits hold to the block, df shows them, and the keys and errors are those of
+# GlusterFS 11.
 #
-# KILN_QUOTA_ROUNDS (default 4): storms, of which every second one has a kill.
+# KILN_QUOTA_ROUNDS (default 4) is the number of storms. Every second storm has a kill.
+# Covers: xlators/features/simple-quota
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 export BRICK_QUOTA_OPTIONS="pass-through false"

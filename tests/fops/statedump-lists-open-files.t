@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A statedump of a brick names the files that clients have open, in the sections and fields in which stock's does: its gfid, and how many
-# descriptors are open on it.
+# A statedump of a brick lists the files that clients have open, in the sections and fields of stock: the gfid and the
+# number of open descriptors of each file.
+# Covers: glusterfsd/statedump.c, libglusterfs/fs/inode.c, libglusterfs/fs/fd.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ $BRICKD == kiln ]] || skip_all "a stock brick writes its statedump elsewhere"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What the clients of a brick with cache-invalidation on are told of changes that others make, byte by byte on the wire: a
-# brick of Kiln sends what a stock one sends. With the option off nobody is told.
+# Clients of a brick with cache-invalidation on get callbacks about the changes of other clients. A brick of Kiln
+# sends the same callbacks as a stock one, byte by byte. With the option off the brick sends none.
+# Covers: xlators/features/upcall, xlators/protocol/server/callback.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A volume that is read-only, and one that is write-once: what users of a mount may still do, and what is refused with EROFS.
-# With --stock the same script shows that stock bricks agree.
+# The script checks which calls of a mount's users succeed and which fail with EROFS on a read-only volume and on a
+# write-once volume. With --stock the same script shows that stock bricks agree.
+# Covers: xlators/features/read-only/read-only.c, xlators/features/worm/worm.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mnt=$T/mnt

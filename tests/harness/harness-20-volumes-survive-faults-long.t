@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# tests/harness/run, large: 20 volumes of 2x2 under the seed workload; volumes that come and go beside busy ones; brick processes killed
-# under load; a host of three cut off under load. Each is judged by the harness: files right on every replica, healed, nothing left.
-# With --stock the same on stock bricks, as the oracle, where stock can: it holds no 80 bricks under 20,000 descriptors, and what its
-# volumes leave behind is not asked.
+# tests/harness/run, large: 20 volumes of 2x2 under the seed workload; volumes that are created and deleted next to
+# busy ones; brick processes that are killed under load; one host of three that loses its network under load. The
+# harness checks each run: files are right on every replica, healed, and nothing is left behind. With --stock the same
+# runs on stock bricks, as the oracle, where stock can: it cannot serve 80 bricks with fewer than 20,000 descriptors,
+# and leftovers of its volumes are not checked.
+# Covers: tests/harness, glusterfsd/bricks.c
 
 . "$(dirname "$0")/../lib/tap.sh"
 [[ $EUID -eq 0 ]] || skip_all "needs root"

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# tests/harness/run, small: two volumes of 2x2 on multiplexed bricks under stock glusterd, the seed workload, every file read back on
-# every replica. And that the harness sees what is wrong: its check finds each kind of damage, a run that was interrupted leaves
-# nothing. With --stock the same on stock bricks, as the oracle.
+# tests/harness/run, small: two volumes of 2x2 on multiplexed bricks under stock glusterd run the seed workload, and
+# every file is read back on every replica. The script also proves that the harness detects errors: its check finds
+# each kind of damage, and an interrupted run leaves nothing behind. With --stock the same runs on stock bricks, as
+# the oracle.
+# Covers: tests/harness, glusterfsd/bricks.c
 
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/wait.sh"

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What kadalu does to a pool that serves, with kilnd as the brick: a PVC gets a limit of 1 MiB by its provisioner's calls, its crawler's
-# calls are answered with quota on and off, probes cost no log line, a changed volfile is live seconds after SIGHUP in kiln-mount and in
-# the stock client, and mounts come back after a brick was killed.
+# The operations of kadalu on a pool in use, with kilnd as the brick: the calls of its provisioner give a PVC a limit
+# of 1 MiB, the calls of its crawler are answered with quota on and off, probes cost no log line, a changed volfile
+# takes effect within seconds of SIGHUP in kiln-mount and in the stock client, and mounts recover after a brick was
+# killed.
+# Covers: rpc/server/volfile-serve.c, glusterfsd/volfiles.c, xlators/features/simple-quota, mount/spec.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$kiln_lib/kadalu.sh"
 

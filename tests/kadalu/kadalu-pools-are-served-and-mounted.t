@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kilnd and kiln-mount in the place of kadalu's glusterfsd and glusterfs: pools of each type are served from kadalu's volfiles and
-# command lines, and mounted without a glusterd by kiln-mount and by the stock client. The bricks hand out the client volfile.
+# kilnd and kiln-mount replace kadalu's glusterfsd and glusterfs. Pools of each type are served from kadalu's volfiles
+# and command lines, and mounted without a glusterd by kiln-mount and by the stock client. The bricks serve the client
+# volfile.
+# Covers: rpc/server/volfile-serve.c, glusterfsd/options.c, mount/spec.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$kiln_lib/kadalu.sh"
 

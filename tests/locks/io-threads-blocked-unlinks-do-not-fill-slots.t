@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A removal that waits for another client's locks holds no place of io-threads: with more of them waiting than places, the
-# holder's unlock and everybody else's calls are answered.
+# An unlink that waits for the locks of another client holds no slot of io-threads. With more such unlinks than slots,
+# the brick still answers the holder's unlock and the calls of all other clients.
+# Covers: xlators/features/locks/removal.c, xlators/performance/io-threads/io-threads.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Locks inside of the daemon: nothing takes one twice, takes two in opposite orders, or waits for something else with one in hand. Seen
-# (tests/locks/lock-order) without the bad luck that it takes to hang: in unit tests, and in a daemon that is attacked.
+# Mutexes inside kilnd: no thread takes one twice, takes two in opposite orders, or waits for something else while it
+# holds one. tests/locks/lock-order detects such orders without the bad luck that an actual deadlock needs, in unit
+# tests and in a daemon under attack.
+# Covers: libglusterfs/base/lock-order.h, tests/locks/lock-order.c
 
 . "$(dirname "$0")/../lib/own-root.sh"
 . "$tests_dir/wire/attacks.sh"

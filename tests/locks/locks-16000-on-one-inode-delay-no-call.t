@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# 8,000 granted and 8,000 waiting locks of one inode: locks and unlocks among them, and calls to another brick of the process, are
-# answered in time. (Where each unlock looks at all pairs it takes a second, and the other brick's clients time out.)
+# One inode has 8,000 granted and 8,000 waiting locks. Locks and unlocks among them, and calls to another brick of the
+# process, are answered in time. (If each unlock looked at all pairs it would take a second, and the clients of the
+# other brick would time out.)
+# Covers: xlators/features/locks/lock-tree.c, xlators/features/locks/lock-queue.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The same calls about locks, permissions and the heal index, byte by byte on the wire, to a brick of Kiln and to a stock
-# one: the answers are the same, but for those that lock_answers.py marks as different on purpose.
+# The script sends the same calls about locks, permissions and the heal index to a brick of Kiln and to a stock one
+# and compares the replies byte by byte. The replies are equal, except for the deliberate differences that
+# lock_answers.py marks.
+# Covers: xlators/features/locks, xlators/features/access-control, xlators/features/index
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# POSIX record locks taken through one mount are seen, waited for and released through another, on each layout.
+# POSIX record locks that one mount takes are visible to another mount, which waits for them and gets them on release,
+# on each layout.
+# Covers: xlators/features/locks/posixlk.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two stock mounts, one that renames x to y while the other unlinks y, one that makes d/x while the other removes d: neither pair
-# hangs. (On stock bricks both do: a removal waits for the locks of distribute, whose holder waits for the remover.)
+# Two stock mounts race for 60 seconds: one renames x to y while the other unlinks y; one makes d/x while the other
+# removes d. Neither pair deadlocks. (On stock bricks both do: a removal waits for the locks of distribute, whose
+# holder waits for the removal.)
+# Covers: xlators/features/locks/removal.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A client that is killed loses its locks: the brick sees the connection end, and who waited on another mount gets them.
+# A killed client loses its locks: the brick sees the connection end, and the waiting process on another mount gets
+# the locks.
+# Covers: xlators/features/locks/locks.c, xlators/protocol/server/session.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# glusterd asks a process to attach a brick that it serves already, with a volfile of which no brick can be made: the answer is an
-# error, and the brick goes on: its mount works, and it still learns of its volume's new options. Also: a statedump holds what was asked
-# for, and the process's socket is there until it ends. Only for kilnd: stock dies of such a volfile.
+# glusterd asks a process to attach a brick that it already serves, with a volfile from which no brick can be made.
+# The reply is an error, and the brick goes on: its mount works, and it still gets the new options of its volume. The
+# script also checks that a statedump holds the requested parts, and that the process's socket exists until the
+# process ends. The script runs for kilnd only, because stock dies of such a volfile.
+# Covers: glusterfsd/management.c, glusterfsd/bricks.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ $BRICKD == kiln ]] || skip_all "stock glusterfsd ends when a volfile is bad"

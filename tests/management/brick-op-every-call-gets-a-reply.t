@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The -S socket: a call that is not answered blocks its volume for minutes (management 4.1), so unknown operations, garbage, mangled
-# dictionaries, bricks that are not there and volfiles that are none are all answered, and the bricks serve on. TERMINATE and ATTACH
-# of one brick may overlap in any way: the last word counts, no orphan is left, and one descriptor of the brick's root is open.
+# The -S socket: a call without a reply blocks its volume for minutes (management 4.1). Unknown operations, garbage,
+# mangled dictionaries, bricks that do not exist and invalid volfiles all get a reply, and the bricks continue to
+# serve. TERMINATE and ATTACH of one brick may overlap in any way: the last call decides, no orphan is left, and
+# exactly one descriptor of the brick's root is open.
+# Covers: glusterfsd/management.c, glusterfsd/brick-ops.c, rpc/xdr/brick-op-program.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 export BRICKD

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Stock's gf_attach, by which test suites and operators take single bricks of a multiplexed process away and bring them back, without
-# glusterd: detach of one, of one that is not there, attach by its volfile, twice, of a volfile that is missing, of one that is none.
-# The other brick of the process serves on, and glusterd's own start and stop work afterwards.
+# Test suites and operators use stock's gf_attach to remove single bricks from a multiplexed process and to return
+# them, without glusterd. The script detaches a brick, then one that does not exist, attaches a brick by its volfile,
+# twice, then by a missing volfile and by an invalid one. The other brick of the process continues to serve, and
+# glusterd's own start and stop work afterwards.
+# Covers: glusterfsd/management.c, glusterfsd/bricks.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 glusterd_bricks_start

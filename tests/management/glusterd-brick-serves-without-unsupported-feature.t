@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# `gluster volume quota VOL enable` on a replicated volume, and then a brick dies: it starts again, without the quota, is healed, and
-# says in its log, in `kiln top`, in the statedump and in /metrics what it serves without. Under KILND_STRICT_FEATURES=1 it stays away.
+# `gluster volume quota VOL enable` runs on a replicated volume, and then a brick dies. It starts again without the
+# quota, is healed, and reports in its log, in `kiln top`, in the statedump and in /metrics which feature is missing.
+# Under KILND_STRICT_FEATURES=1 it does not start.
+# Covers: libglusterfs/graph/unbuilt.c, glusterfsd/metrics.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mnt=$T/mnt

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A replicated volume of stock bricks becomes one of kilnd's, brick by brick, while a client works: a brick's process is killed (-9), the
-# other program takes its place by `volume start force`, and the next one's turn comes when `heal info` is at 0. Then back
-# again. The client never sees an error, all that was acknowledged is there, and the replicas are equal. With --stock stock takes stock's place.
+# A replicated volume moves from stock bricks to kilnd's, brick by brick, while a client works. A brick's process is
+# killed with SIGKILL, the other program takes its place by `volume start force`, and the next brick follows when
+# `heal info` is at 0. Then the volume moves back. The client never sees an error, all acknowledged data exists, and
+# the replicas are equal. With --stock, stock bricks are replaced by stock bricks.
+# Covers: glusterfsd/hand-over.c, xlators/features/index, xlators/storage/posix
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 system_cover

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Stock glusterd and the gluster CLI with kilnd as the brick process, multiplexing on: volumes are created, started, mounted,
-# watched, changed while they serve, stopped and deleted; all bricks live in one process, which ends with the last one. With
-# --stock the same script runs stock bricks, as the oracle.
+# Stock glusterd and the gluster CLI use kilnd as the brick process, with multiplexing on. Volumes are created,
+# started, mounted, monitored, changed while they serve, stopped and deleted. All bricks live in one process, which
+# ends with the last one. With --stock the same script runs stock bricks, as the oracle.
+# Covers: glusterfsd/management.c, glusterfsd/bricks.c, glusterfsd/brick-ops.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mnt=$T/mnt

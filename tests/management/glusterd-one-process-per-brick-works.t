@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Multiplexing off: glusterd starts a kilnd for each brick and ends it with SIGTERM. A brick that is killed comes back by `start
-# force` and is healed; glusterd may restart while bricks serve; bricks are added, replaced and reset; what cannot be started is
-# said. With --stock the same script runs stock bricks.
+# With multiplexing off, glusterd starts a kilnd for each brick and ends it with SIGTERM. A killed brick returns by
+# `start force` and is healed; glusterd may restart while bricks serve; bricks are added, replaced and reset; a brick
+# that cannot start reports why. With --stock the same script runs stock bricks.
+# Covers: glusterfsd/kilnd.c, glusterfsd/management.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mnt=$T/mnt

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# glusterd is killed and started again, with and without multiplexing: bricks serve meanwhile, are found again by the same processes, and
-# follow volumes' changes after that. Then the case in which two processes have one socket name: what glusterd
-# sends to the wrong one is answered, nothing hangs, and all ends.
+# glusterd is killed and started again, with and without multiplexing. Bricks serve meanwhile, glusterd finds them
+# again in the same processes, and they follow later changes of their volumes. Then two processes get the same socket
+# name: calls that glusterd sends to the wrong one are answered, nothing hangs, and all processes end.
+# Covers: glusterfsd/management.c, glusterfsd/hand-over.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 glusterd_bricks_start

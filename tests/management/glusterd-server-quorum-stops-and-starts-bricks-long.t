@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# cluster.server-quorum-type server in a pool of three hosts: a host that sees neither of the others has its bricks stopped by its
-# glusterd, and started again when it sees them; the two others go on, and what was written meanwhile is healed. The same with a process a
-# brick and with all bricks in one. With BRICKD=stock the same on stock bricks. With multiplexing a brick that loses quorum is detached from
-# a process that goes on.
+# cluster.server-quorum-type is `server` in a pool of three hosts. When a host sees neither of the others, its
+# glusterd stops its bricks, and starts them when it sees the others again. The other two hosts continue, and later
+# changes are healed. The same is tested with one process per brick and with all bricks in one process; with
+# multiplexing a brick that loses quorum is detached from a process that continues. With BRICKD=stock the same runs on
+# stock bricks.
+# Covers: glusterfsd/management.c, glusterfsd/bricks.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 # shellcheck source=tests/harness/hosts.sh
 . "$source_dir/tests/harness/hosts.sh"

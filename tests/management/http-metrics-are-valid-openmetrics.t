@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# /metrics is strict OpenMetrics; it has the families that doc/metrics.md lists and no others; the figures are those of what was done,
-# and a name with quotes in it does no harm. /top tells the same, on the socket alone.
+# /metrics is strict OpenMetrics, has exactly the families that doc/metrics.md lists, and its figures match the calls
+# that were made, also with a quote in a name. /top gives the same figures, on the management socket only.
+# Covers: glusterfsd/metrics.c, glusterfsd/figures.c, glusterfsd/top-answer.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kilnd --management-socket and --metrics-address: what is asked over HTTP is answered, and only by who is meant to; bad
-# addresses stop the start; /readyz says when a brick's disk has failed; without the options there is neither thread nor socket.
+# kilnd --management-socket and --metrics-address: HTTP requests are answered for permitted callers only; invalid
+# addresses stop the start; /readyz reports a failed disk of a brick; without the options there is neither a thread
+# nor a socket.
+# Covers: glusterfsd/http.c, glusterfsd/http-routes.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

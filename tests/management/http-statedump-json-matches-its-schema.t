@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# /statedump.json says what the statedump of SIGUSR1 says, of all bricks or one, within a bound, and in the shape of
-# doc/statedump-schema.json; on the management socket alone.
+# /statedump.json has the contents of the statedump of SIGUSR1, for all bricks or one, with a bounded size, in the
+# form of doc/statedump-schema.json. Only the management socket serves it.
+# Covers: glusterfsd/statedump-json.c, glusterfsd/http-routes.c, doc/statedump-schema.json
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

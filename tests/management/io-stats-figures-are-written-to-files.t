@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# With diagnostics.stats-dump-interval a brick writes its figures every so many seconds to /var/lib/glusterd/stats, under stock's names
-# and keys: two JSON objects, of the whole time and of the interval. Readers never meet a part of a file; a link that somebody has
-# planted there is not followed; when the file cannot be written, the log says so once.
+# With diagnostics.stats-dump-interval a brick writes its figures to /var/lib/glusterd/stats at that interval, under
+# stock's names and keys: two JSON objects, for the whole time and for the interval. Readers never see a partial file;
+# the brick does not follow a symbolic link planted there; when the file cannot be written, the log reports it once.
+# Covers: xlators/debug/io-stats/stats-file.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

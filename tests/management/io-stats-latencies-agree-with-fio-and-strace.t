@@ -1,11 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# How long kilnd says that calls took agrees with what others measured of the same calls: fio, through the stock client library, and
-# strace, which makes every 20th system call of each worker for data wait 40 ms. What can be said, whatever the machine does besides:
-# there are as many durations as fio did reads and writes; one in the brick is never shorter than the wait in its disk, and never longer
-# than the client waited. So each quantile, and the number of those above an edge, lie between what strace did and what fio saw. A
-# bucket's middle is 1/64 off at most, fio's buckets as much. The client's share of the median is shown beside a null call's.
+# The latencies that kilnd reports agree with independent measurements of the same calls: by fio, through the stock
+# client library, and by strace, which delays every 20th data system call of each worker by 40 ms. Some relations hold
+# whatever else the machine does. There are as many durations as fio did reads and writes. A duration in the brick is
+# never shorter than the delay of its system call, and never longer than the client's wait. So each quantile, and the
+# number of durations above a limit, lie between strace's delay and fio's figures. The middle of a bucket is at most
+# 1/64 off; fio's buckets have the same error. The client's share of the median is printed next to that of a null
+# call.
+# Covers: xlators/debug/io-stats/latency.c, libglusterfs/base/histogram.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ $BRICKD == kiln ]] || skip_all "about kilnd alone"

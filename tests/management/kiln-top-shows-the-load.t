@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln top under load: once as JSON and as text, and live in a terminal of 80 columns; a kilnd that is not there or goes away is said.
+# kiln top runs under load: once as JSON and as text, and live in a terminal of 80 columns. It reports a kilnd that is
+# not running or goes away.
+# Covers: cli/top.c, cli/top-view.c, glusterfsd/top-answer.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# features.trash: what clients remove lies in .trashcan, under the same names and with the same modes as a stock brick puts it there,
-# with each option of it set while the bricks serve. Then what is Kiln's own: nobody gets to see by the trash what he could not see
-# before, files removed in one second do not replace each other, a full disk keeps nobody from removing; and stock bricks and Kiln's go on
-# with each other's trash.
+# features.trash: removed files lie in .trashcan under the same names and with the same modes as with a stock brick,
+# with each option set while the bricks serve. Then the script checks behaviour that only Kiln has: no user can read
+# through the trash a file that the user could not read before, files removed in the same second do not replace each
+# other, and a full disk does not prevent removal. Stock bricks and Kiln's bricks can use each other's trash.
+# Covers: xlators/features/trash/trash.c, xlators/storage/posix/trash.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 as_user() { setpriv --reuid 1234 --regid 1234 --clear-groups -- "$@"; }

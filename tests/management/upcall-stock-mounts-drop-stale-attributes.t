@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# features.cache-invalidation, switched on while the volume serves: two stock mounts keep attributes for ten minutes, and what one
-# changes the other sees at once, because the bricks tell it. With the option off it keeps the old ones. With --stock the same
-# script runs stock bricks.
+# features.cache-invalidation is switched on while the volume serves. Two stock mounts cache attributes for ten
+# minutes, and each sees the changes of the other at once, because the bricks send invalidations. With the option off
+# a mount keeps the old attributes. With --stock the same script runs stock bricks.
+# Covers: xlators/features/upcall, xlators/protocol/server/callback.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 glusterd_bricks_start

@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# extras/use-kiln.sh puts kilnd where glusterd looks for glusterfsd: stock programs stay stock, what is no brick is handed over,
-# everything is as before after `off`, a half-done change is completed, and what could not be undone is refused.
+# extras/use-kiln.sh puts kilnd where glusterd looks for glusterfsd. Stock programs stay stock, command lines that are
+# not a brick's are passed to stock, `off` restores the previous state, a half-done change is completed, and a change
+# that could not be undone is refused.
+# Covers: extras/use-kiln.sh, glusterfsd/hand-over.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 system_cover
 

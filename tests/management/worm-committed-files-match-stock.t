@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# features.worm-file-level: the same files are committed, by their mode or their age, the same commands are refused, and the same is
-# noted on the disk, over Kiln's bricks as over stock ones; with each option of it set while the bricks serve.
+# features.worm-file-level: Kiln's bricks commit the same files as stock ones, by mode or age, refuse the same
+# commands, and store the same state on disk, with each of its options set while the bricks serve.
+# Covers: xlators/features/worm/worm-file.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 # COMMAND...: its exit status, run in each mount; and what the brick keeps of file f.

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What kiln-mount does not ask bricks for (client 3.22): a folder's attributes after each change of its own, FSYNC after writes that were
-# synchronous, a lock before UNLINK on bricks that do not need it, a lock for each of many names, a folder opened on replicas that do not list it. Counted; each saving has an option that ends it. A stock mount beside
-# it sees what is there, and what that one changes is seen when --attribute-timeout is over.
+# kiln-mount does not send calls to bricks whose answer it knows (client 3.22): no request for a directory's
+# attributes after each of its own changes, no FSYNC after writes that were synchronous, no lock before UNLINK on
+# bricks that do not need it, one lock for several names, and no OPENDIR on replicas that do not list the directory.
+# The script counts the calls. A second mount sees the same files, and the first mount sees the changes of the second
+# when --attribute-timeout has passed.
+# Covers: xlators/cluster/replicate/hold.c, xlators/cluster/distribute/names.c, xlators/mount/fuse/attr.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"

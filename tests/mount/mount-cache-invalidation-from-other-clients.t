@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A volume with cache-invalidation on, at the bricks and for its mounts: kiln-mount lets the kernel believe attributes for as long as the
-# volume's md-cache-timeout says, and what another client has changed is seen all the same, because the bricks say so. On bricks of both
-# kinds. When a brick goes, what it had to say is missed: nothing is believed any more.
+# The volume has cache-invalidation on, at the bricks and for its mounts. kiln-mount lets the kernel cache attributes
+# for the volume's md-cache-timeout, and still shows the changes of other clients, because the bricks send
+# invalidations. The script runs on kilnd and on stock bricks. When a brick goes down, its invalidations are lost, so
+# the mount stops trusting cached attributes.
+# Covers: xlators/mount/fuse/news.c, xlators/mount/fuse/attr.c, xlators/features/upcall,
+# xlators/protocol/client/client.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"

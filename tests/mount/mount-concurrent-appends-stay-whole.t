@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Processes on two mounts of Kiln's append to one file: nothing is lost, and no write is cut in two by another's. What one has written
-# through a map is read on the other. (Two of the cells of tests/mount/matrix.)
+# Processes on two kiln-mounts append to one file. No data is lost, and no write is split by a write of the other
+# mount. Data written through a memory map on one mount is read on the other. (These are two of the cells of
+# tests/mount/matrix.)
+# Covers: xlators/mount/fuse/data.c, xlators/protocol/client/client.c, xlators/storage/posix/write.c
 
 exec "$(dirname "$0")/matrix" --tap --brick kiln --client kiln --beside kiln --layout 1 --only append --repeat 3 --only maps

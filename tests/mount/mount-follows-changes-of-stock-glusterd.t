@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A volume of stock bricks under stock glusterd, mounted by mount -t kiln: glusterd's volfile is taken as it is, options that `gluster
-# volume set` changes arrive, and after add-brick files are made on the new brick, too, while a file stays open. A stock mount beside
-# it sees the same. With the options by which bricks say what others change a mount believes attributes for longer at once. An unknown
-# volume and a directory that is not there are refused.
+# `mount -t kiln` mounts a volume of stock bricks under a stock glusterd. kiln-mount takes glusterd's volfile as it
+# is, follows options that `gluster volume set` changes, and after add-brick creates files on the new brick, while a
+# file stays open. A stock mount of the same volume sees the same. When the bricks are set to send invalidations, the
+# mount caches attributes longer at once. An unknown volume and a missing subdirectory are refused.
+# Covers: mount/spec.c, mount/volume.c, xlators/mount/fuse/switch.c, mount/helper.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"

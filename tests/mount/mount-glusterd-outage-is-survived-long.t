@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A mount by name under stock glusterd, on bricks of kilnd's. Glusterd dies: files are read and written as before, the mount's log says that its
-# volfile is kept. It comes back: changes are followed again, without a signal. The volume is stopped: everybody gets ENOTCONN at once, and the
-# log says so. It is started again: the same mount works, and so does a file that stayed open. The volume is deleted: ENOTCONN, and
-# umount leaves nothing.
+# A volume on kilnd's bricks is mounted by name under a stock glusterd. When glusterd dies, files are read and written
+# as before, and the mount's log says that the volfile is kept. When glusterd is back, the mount follows changes again
+# without a signal. When the volume is stopped, every call fails with ENOTCONN at once, and the log says so. When the
+# volume is started again, the same mount and a file that stayed open work. When the volume is deleted, calls fail
+# with ENOTCONN, and umount leaves nothing.
+# Covers: mount/spec.c, rpc/client/glusterd-calls.c, xlators/protocol/client/client.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# extras/glusterfs-by-kiln.sh in the place of /usr/sbin/glusterfs: `mount -t glusterfs`, fstab and scripts that call glusterfs mount a
-# volume of a stock glusterd by kiln-mount, with the options that they give; the self-heal daemon, --version and a mount that kiln-mount
-# does not do are the stock program's. Options that would change something that users see are refused by name.
+# extras/glusterfs-by-kiln.sh takes the place of /usr/sbin/glusterfs. `mount -t glusterfs`, fstab and scripts that
+# call glusterfs then mount a volume of a stock glusterd with kiln-mount and with their own options. The self-heal
+# daemon, --version and mounts that kiln-mount does not support still run the stock program. Options that would change
+# what users see are refused by name.
+# Covers: extras/glusterfs-by-kiln.sh, mount/options.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The layers of a 2x2 volume change ten times while a program holds fcntl and flock locks, uses files and a folder that have no name any
-# more, is in the middle of a long list, and writes, and while another client and another process want those locks: no call fails, no lock
-# is lost, no name is missed or told twice. When the nameless files are closed, the connections of before go. On Kiln's bricks and on stock ones.
+# The layers of a 2x2 volume change ten times while a program holds fcntl and flock locks, uses unlinked files and an
+# unlinked directory, is in the middle of a long listing, and writes. Another client and another process wait for the
+# same locks. No call fails, no lock is lost, and the listing shows each name once. When the unlinked files are
+# closed, the connections of the old graphs end. The script runs on kilnd and on stock bricks.
+# Covers: xlators/mount/fuse/switch.c, xlators/mount/fuse/lock.c, libglusterfs/graph/graph.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

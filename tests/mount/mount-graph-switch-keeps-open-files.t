@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A volume gets other layers, and its brick another port, while applications have files and folders open, write, and wait for a lock
-# through kiln-mount: it goes on with the new volfile, and none of them sees an error. A volfile whose bricks are not there is not
-# followed, and the log says so.
+# A volume gets other layers, and its brick another port, while applications have files and directories open, write,
+# and wait for a lock through kiln-mount. The mount continues with the new volfile, and no application sees an error.
+# The mount does not switch to a volfile whose bricks are down, and its log says so.
+# Covers: xlators/mount/fuse/switch.c, mount/volume.c, mount/spec.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

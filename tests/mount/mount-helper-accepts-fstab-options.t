@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# mount(8) mounts a volume by its helper mount.kiln: by hand, from fstab, with options that are handed on, taken without effect or
-# refused by name; the flags of mount(2) act; exit statuses are those of a mount helper.
+# mount(8) mounts a volume through the helper mount.kiln, by hand and from fstab. The helper passes options on,
+# accepts them without effect, or refuses them by name. The flags of mount(2) take effect, and the exit statuses are
+# those of a mount helper.
+# Covers: mount/helper.c, mount/options.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A volfile server that attacks its clients: its volfile holds a mount/fuse layer of its own, with a mount point of its choice, in plain words
-# or in a quoted name; has the name of the mount's own layer; or nests 200 or 20,000 layers. kiln-mount refuses each, by name and soon,
-# mounts nothing, and does the same when such a volfile comes while the mount runs.
+# A hostile volfile server sends a volfile that contains a mount/fuse layer with a mount point of the server's choice,
+# in plain words or in a quoted name; or uses the name of the mount's own layer; or nests 200 or 20,000 layers.
+# kiln-mount refuses each volfile by name within seconds and mounts nothing, also when such a volfile arrives while
+# the mount runs.
+# Covers: libglusterfs/graph/volfile.c, mount/volume.c, mount/types.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount --kernel-writeback-cache=yes: many small writes are few at the bricks, which have them after fsync and close; files are what they
-# would be without it, also those that are open for writing or appending alone, and those that their writer may not read.
+# With kiln-mount --kernel-writeback-cache=yes, many small writes reach the bricks as few, and the bricks have the
+# data after fsync and close. Files have the same contents as without the cache, also files that are open only for
+# writing or appending and files that their writer may not read.
+# Covers: xlators/mount/fuse/fuse.c, xlators/mount/fuse/data.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"

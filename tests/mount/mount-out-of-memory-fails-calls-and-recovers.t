@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A kiln-mount may not have more memory than it has (RLIMIT_AS) while applications make, write and list files: each call is answered, some with
-# ENOMEM, nobody hangs, the process lives, and its log says what it lacks. What is read without an error is right. When the limit is gone
-# everything works, each file has what its writer was told is written, and reads as through a mount that has always had memory.
-# KILN_HUNGRY_ROUNDS (1): how often the memory goes and comes.
+# kiln-mount may not get more memory than it has (RLIMIT_AS) while applications create, write and list files. Every
+# call is answered, some with ENOMEM; no call hangs; the process does not crash, and its log says that memory is
+# short. Data read without an error is right. When the limit is lifted everything works, each file has the contents
+# that its writer was told are written, and reads equal those of a mount that always had memory. KILN_HUNGRY_ROUNDS
+# (1) is the number of times the memory is limited.
+# Covers: xlators/mount/fuse/task.c, xlators/protocol/client/client.c, libglusterfs/mem
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$kiln_lib/hunger.sh"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount mounts a volume of one brick, served by kilnd and by stock: the POSIX tour goes through with no caches between, so that
-# each call reaches the brick, and the mount is gone without a rest when it is unmounted.
+# kiln-mount mounts a volume of one brick, served by kilnd and by a stock brick. The POSIX tour passes without caches,
+# so that each call reaches the brick, and unmounting leaves no process and no mount.
+# Covers: xlators/mount/fuse, xlators/protocol/client
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount goes into the background when the mount can be used, and its exit status is the truth. It refuses by name what is not
-# built, and leaves nothing mounted then; layers that only save time are left out.
+# kiln-mount goes into the background when the mount is usable, and its exit status tells whether it is. It refuses
+# unsupported options and layers by name and then leaves nothing mounted; it leaves out layers that only improve
+# speed.
+# Covers: mount/options.c, mount/volume.c, mount/types.c, libglusterfs/graph/unbuilt.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount --shared: mounts of several volumes join one process and leave it, with the same threads however many there are and little
-# memory each; a brick that is stuck, a mount that cannot be, one that goes are no matter of the others'; what a mount had is freed and
-# audited when it leaves, and the process ends with its last one.
+# With kiln-mount --shared, mounts of several volumes join and leave one process, with a constant number of threads
+# and little memory for each mount. A stuck brick, a mount that fails and a mount that ends do not affect the other
+# mounts. The memory of a mount is freed and audited when it leaves, and the process ends with its last mount.
+# Covers: mount/shared.c, mount/mount.c, xlators/mount/fuse/fuse.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

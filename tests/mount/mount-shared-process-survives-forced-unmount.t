@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One of the mounts of a shared process is forced to depart, by umount -f and by cutting off its kernel's side, while an application writes
-# through it and its bricks stand still: its application gets ENOTCONN at once, the others' notice nothing, the process lives, has nothing of it
-# left, and takes a mount of that volume again.
+# One mount of a shared process is removed by force, with umount -f and by cutting its kernel connection, while an
+# application writes through it and its bricks are stopped. Its application gets ENOTCONN at once, the applications of
+# other mounts see no error, the process goes on, keeps nothing of the removed mount, and can mount that volume again.
+# Covers: mount/shared.c, mount/mount.c, xlators/mount/fuse/fuse.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A kiln-mount and a stock mount of the same volume, on a brick of kilnd's and on a stock one: each sees what the other has made,
-# changed and removed, a tree of a few hundred files comes through both as it is, and locks of one hold off the other. An open file is
-# asked and changed through Kiln's mount also when its name is gone.
+# A kiln-mount and a stock mount use the same volume, on a kilnd brick and on a stock one. Each sees what the other
+# has created, changed and removed; both copy a tree of several hundred files unchanged; a lock of one mount blocks
+# the other. An open file can be read and changed through kiln-mount after its name was removed.
+# Covers: xlators/mount/fuse, xlators/protocol/client, xlators/features/locks/posixlk.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# KILN_SOAK_MINUTES (10) of work on four volumes, 2x2, of three replicas, with an arbiter, and of two replicas in one kilnd, each through
-# two of Kiln's mounts and one of stock's, while bricks and mounts are killed with -9 at random moments, one brick of a volume at a time.
-# A brick comes back, stock's self-heal daemon makes the replicas the same; a mount comes back, and others see all that its writers had been
-# told is there. No call of a mount that lives fails. In the end nothing is left to heal, nothing that was acknowledged is
-# lost, and neither the mounts nor the kilnd that were never killed have grown since the first third. KILN_SEED chooses the moments.
+# KILN_SOAK_MINUTES (10) of work on four volumes (2x2, three replicas, an arbiter, two replicas in one kilnd), each
+# through two kiln-mounts and one stock mount, while bricks and mounts are killed with SIGKILL at random moments, at
+# most one brick of a volume at a time. After a brick is back, the stock self-heal daemon makes the replicas equal.
+# After a mount is back, other mounts see everything that its writers had been told is written. No call of a live
+# mount fails. In the end no heal is pending, no acknowledged write is lost, and neither the mounts nor the kilnd that
+# were never killed have grown since the first third. KILN_SEED chooses the moments.
+# Covers: xlators/cluster/replicate, xlators/cluster/distribute, xlators/protocol/client, xlators/mount/fuse
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A mount of two replicas is taken away by umount -l, fusermount3 -u, fusermount3 -uz or SIGTERM, while the bricks stand still and an
-# application has written what only the mount has (write-behind), or only the kernel (a shared map). When the bricks go on, either all of
-# it is on both of them, or fsync, msync or close fail. If the bricks die instead, these fail. The mount ends without a rest each time.
+# A mount of two replicas is removed by umount -l, fusermount3 -u, fusermount3 -uz or SIGTERM while the bricks are
+# stopped and an application has written data that only the mount has (write-behind) or only the kernel has (a shared
+# memory map). When the bricks continue, either both of them get all of the data, or fsync, msync or close fails. If
+# the bricks die instead, these calls fail. The mount leaves no process and no mount each time.
+# Covers: xlators/performance/write-behind/queue.c, xlators/mount/fuse/fuse.c, mount/mount.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A mount is unmounted while its process may have no further thread (a cgroup's pids.max): the thread that takes the mount down is started as
-# soon as there may be one, and the process ends. A shared process in that state refuses a further mount and keeps those that it has.
+# A mount is unmounted while its process may start no further thread (pids.max of its cgroup). The thread that takes
+# the mount down starts as soon as the limit allows it, and the process ends. A shared process in that state refuses a
+# further mount and keeps its other mounts.
+# Covers: mount/mount.c, mount/shared.c, libglusterfs/base/thread.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

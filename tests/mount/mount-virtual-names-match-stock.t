@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Scripts ask a mount for facts by virtual names and by its statedump. kiln-mount gives the answers of the stock client for the same
-# volume: the lines of the statedump by which a script finds a brick's counter and whether the brick is connected, the gfid, and the
-# files of the hidden folder .meta, which show a change of the volume's options or layers and let nobody change anything.
+# Scripts read facts about a mount through virtual names and through its statedump. kiln-mount gives the same answers
+# as the stock client for the same volume: the lines of the statedump that hold a brick's counter and its connection
+# state, the gfid, and the files of the hidden directory .meta, which follow changes of the volume's options and
+# layers and cannot be changed.
+# Covers: xlators/mount/fuse/meta.c, xlators/mount/fuse/xattr.c, libglusterfs/log/dump.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount answers writes before the bricks have done them (performance/write-behind), and no application notices: each sees what it
-# has written, other mounts see it after a close, what has failed is told, and a mount that is ended by a signal has written out what it
-# had answered.
+# kiln-mount answers writes before the bricks have done them (performance/write-behind), and no application sees a
+# difference: each reads its own writes, other mounts see them after close, errors are reported, and a mount that a
+# signal ends has first written everything that it had answered.
+# Covers: xlators/performance/write-behind
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"

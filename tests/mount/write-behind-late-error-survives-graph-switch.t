@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What a mount had answered early cannot be written, because the brick is killed; then the volume gets other layers, and the brick is back.
-# The open file is carried over, and the first fsync or close after that tells the application what was lost; the next one is good again.
+# Writes that a mount had answered early fail because the brick is killed. Then the volume gets other layers, and the
+# brick is back. The mount carries the open file over to the new graph. The first fsync or close afterwards reports
+# the lost write to the application, and the next one succeeds.
+# Covers: xlators/performance/write-behind/queue.c, xlators/mount/fuse/switch.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

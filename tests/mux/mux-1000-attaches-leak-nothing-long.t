@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A thousand times a brick is attached and detached beside 80 that work: nothing is left of it, and the process has not grown.
+# A brick is attached and detached a thousand times next to 80 working bricks. Nothing of it is left, and the process
+# has not grown.
+# Covers: glusterfsd/bricks.c, libglusterfs/graph/graph.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

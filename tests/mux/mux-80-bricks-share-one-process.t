@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One kilnd serves the 80 bricks of 20 volumes: at most 8 descriptors a brick, no thread more than with 4 bricks, and
-# each volume has its own files.
+# One kilnd serves the 80 bricks of 20 volumes with at most 8 descriptors for each brick and with no more threads than
+# for 4 bricks. Each volume has its own files.
+# Covers: glusterfsd/bricks.c, libglusterfs/event/worker.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two bricks in one kilnd, each on a file system of its own. One of these is frozen (fsfreeze) while many processes write
-# to it: every call to that brick hangs in the kernel. The other brick serves on, the daemon answers signals, and after the
-# thaw every write has arrived.
+# Two bricks in one kilnd lie on two file systems. One of these is frozen (fsfreeze) while many processes write to it,
+# so every call to that brick hangs in the kernel. The other brick continues to serve, the daemon answers signals, and
+# after the thaw every write has arrived.
+# Covers: xlators/performance/io-threads/io-threads.c, libglusterfs/event/worker.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

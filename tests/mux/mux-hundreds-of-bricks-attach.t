@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Bricks are attached by the hundred to one kilnd through the channel that glusterd uses: each can be logged in to, has at most 4
-# descriptors and no thread. One in the middle is detached and attached again while clients work on its neighbours. KILN_BRICKS says how
-# many; `*-long.t` has 4,000.
+# Hundreds of bricks are attached to one kilnd through the channel that glusterd uses. Each accepts logins, has at
+# most 4 descriptors and no thread. A brick in the middle is detached and attached again while clients work on its
+# neighbours. KILN_BRICKS is the number of bricks; mux-4000-bricks-attach-long.t sets 4,000.
+# Covers: glusterfsd/bricks.c, glusterfsd/management.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kilnd with a unix socket and no volfile starts, answers, and has no brick to log in to; it ends like any other.
+# kilnd with a unix socket and without a volfile starts, answers, has no brick to log in to, and ends like any other
+# kilnd.
+# Covers: glusterfsd/kilnd.c, glusterfsd/management.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

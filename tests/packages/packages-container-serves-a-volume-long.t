@@ -1,15 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The image of extras/container is made of the packages, and kilnd serves a volume from it without systemd, as a user who is not root,
-# with the capabilities that the container file names and no other: what clients do with owners, devices, modes and xattrs works,
-# the volume is there again after a restart, and a stop ends kilnd in order.
+# The image of extras/container is built from the packages. In it kilnd serves a volume without systemd, as a user
+# other than root, with exactly the capabilities that the container file names. Clients can change owners, devices,
+# modes and xattrs, the volume returns after a restart, and a stop ends kilnd in order.
 #
 #   KILN_DEBS=DIR tests/packages/packages-container-serves-a-volume-long.t
 #
-# DIR has the packages (dpkg-buildpackage -us -uc -b leaves them beside the tree). Needs root, the archive's mirror and
-# `extras/install-deps.sh package`. The base image is made by mmdebstrap, so that no registry is asked; KILN_BASE=FILE.tar takes one that
-# was made before. TAP output. The container has a network of its own; images are kept below one folder of /var/tmp, which goes.
+# DIR holds the packages (dpkg-buildpackage -us -uc -b leaves them in the parent directory of the tree). The script
+# needs root, the archive's mirror and `extras/install-deps.sh package`. mmdebstrap makes the base image, so no
+# container registry is used; KILN_BASE=FILE.tar is a base image that exists already. The output is TAP. The container
+# has its own network. Images are kept in one directory of /var/tmp, which the script removes.
+# Covers: extras/container, debian
+
 set -u
 if [[ -z ${KILN_IN_NETWORK:-} ]]; then
     for program in podman runc mmdebstrap mount.glusterfs setfattr; do

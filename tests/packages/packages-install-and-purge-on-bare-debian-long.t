@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The Debian packages are built, and installed by apt in a bare Debian 12 that systemd has booted: a volume is made, mounted
-# by both clients, written while kilnd is restarted, kilnd is brought back by its watchdog, logs are rotated, the machine boots
-# again and mounts what its fstab has, and purging leaves bricks alone.
+# The Debian packages are built and installed by apt in a bare Debian 12 that systemd has booted. A volume is created,
+# mounted by both clients and written while kilnd restarts, the watchdog restarts kilnd, logs are rotated, the machine
+# reboots and mounts the entries of its fstab, and purging the packages keeps the bricks.
 #
 #   tests/packages/packages-install-and-purge-on-bare-debian-long.t
 #
-# Needs root, the archive's mirror and `extras/install-deps.sh package`. KILN_DEBS=DIR takes packages that were built before,
-# KILN_BASE=FILE.tar the bare Debian, which is made there when it is missing. TAP output. Everything is below one folder of
-# /var/tmp, which goes at the end.
+# The script needs root, the archive's mirror and `extras/install-deps.sh package`. KILN_DEBS=DIR uses existing
+# packages. KILN_BASE=FILE.tar is the bare Debian; the script makes it when it is missing. The output is TAP. All
+# files are in one directory of /var/tmp, which the script removes at the end.
+# Covers: debian
+
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
 n=0 failed=0 nspawn='' leader=''

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What `make install` of a build with default options installs is hardened as Debian's packages are: programs that are loaded at random
-# addresses, a stack protector, checked string functions, and relocations that are made at the start and read-only afterwards.
+# `make install` of a build with default options installs programs hardened as Debian's packages are: loaded at random
+# addresses, with a stack protector, checked string functions, and relocations that are resolved at start and
+# read-only afterwards.
+# Covers: configure.ac
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

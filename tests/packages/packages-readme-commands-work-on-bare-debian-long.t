@@ -1,14 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The first two commands of README's "Try it" in a bare Debian 12, as root, from a fresh clone: the quick start serves and mounts a
-# volume and takes it down again, and all tests pass.
+# The first two commands of README's "Try it" run in a bare Debian 12, as root, from a fresh clone. The quick start
+# serves and mounts a volume and takes it down again, and all tests pass.
 #
 #   tests/packages/packages-readme-commands-work-on-bare-debian-long.t
 #
-# Needs root, the archive's mirror and `extras/install-deps.sh package`. KILN_BASE=FILE.tar is the bare Debian, which is made there
-# when it is missing. KILN_README_ONLY=REGEX: tests/run.sh runs only those scripts. The commit that is checked out is what is tested.
-# TAP output. Everything is below one folder of /var/tmp, which goes at the end. An hour on two cores.
+# The script needs root, the archive's mirror and `extras/install-deps.sh package`. KILN_BASE=FILE.tar is the bare
+# Debian; the script makes it when it is missing. With KILN_README_ONLY=REGEX tests/run.sh runs only the matching
+# scripts. The commit that is checked out is tested. The output is TAP. All files are in one directory of /var/tmp,
+# which the script removes at the end. The script takes an hour on two cores.
+# Covers: README.md, extras/quickstart.sh, tests/run.sh
+
 set -u
 top=$(readlink -f "$(dirname "$0")/../..")
 n=0 failed=0

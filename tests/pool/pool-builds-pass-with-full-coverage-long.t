@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Every line of the memory pool is reached by its tests; they and the stress test pass in every build (sanitizers, valgrind,
-# clang, the pool's modes); and a process that runs short of memory gives back what it caches. KILN_STRESS_MINUTES makes the
-# stress test go on for that long in each of its parts.
+# The tests of the memory pool reach every line of it. They and the stress test pass in every build (sanitizers,
+# valgrind, clang, the pool's modes). A process that runs short of memory returns its cached memory. With
+# KILN_STRESS_MINUTES each part of the stress test runs for that long.
+# Covers: libglusterfs/mem
 
 here=$(dirname "$(readlink -f "$0")")
 log=$(mktemp)

@@ -6,7 +6,9 @@
 #
 #   tests/pool/pool-installed-library-works.t [BUILD-DIRECTORY]
 #
-# Installs into a temporary directory from a configured build (default: $KILN_BUILD, or build/ of this tree). TAP output.
+# The script installs into a temporary directory from a configured build (default: $KILN_BUILD, or build/ of this
+# tree). The output is TAP.
+# Covers: libglusterfs/mem
 
 set -u
 top=$(dirname "$(readlink -f "$0")")/../..

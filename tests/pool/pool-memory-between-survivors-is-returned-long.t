@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-#A listing of many files on one brick leaves memory in kilnd that goes back within two periods of the        \
-    sweeper,                                                                                                 \
-    while another brick of the
-# same process works at full load. KILN_FILES=N lists so many files instead of 200,000.
+# A listing of many files on one brick takes memory in kilnd, which kilnd returns to the system within two periods of
+# the sweeper while another brick of the same process works at full load. KILN_FILES=N lists N files instead of
+# 200,000.
+# Covers: libglusterfs/mem/mem-sweep.c, libglusterfs/mem/mem-span.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"
 

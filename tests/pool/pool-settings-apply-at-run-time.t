@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The memory pools of a kilnd and of a kiln-mount are set while both run: the sweep period N, the cap, the release policy and the policy of
-# stacks. After a burst the memory of both is back at rest within 2N. A load that repeats faster than N takes nothing from the system.
-# kiln pools trim gives memory back at once.
+# The memory pools of a kilnd and of a kiln-mount are configured while both run: the sweep period N, the cap, the
+# release policy and the policy of stacks. After a burst the memory of both is back at its idle level within 2N. A
+# load that repeats faster than N takes no memory from the system. `kiln pools trim` returns memory at once.
+# Covers: libglusterfs/mem/mem-sweep.c, libglusterfs/mem/mem-option.c, libglusterfs/coro/pool-control.c, cli/pools.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"
 

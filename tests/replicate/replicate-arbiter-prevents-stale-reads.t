@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two replicas and an arbiter under Kiln's mount: the POSIX tour goes through, the arbiter has all names and no contents, and the counters
-# that Kiln's mount leaves while one of the three is away are those of the stock client. One data brick and the arbiter are enough; the
-# arbiter and a data brick that has missed something give out nothing that is stale.
+# kiln-mount mounts two replicas and an arbiter. The POSIX tour passes. The arbiter has all names and no contents. The
+# pending counters that kiln-mount leaves while one of the three bricks is down equal those of the stock client. One
+# data brick and the arbiter are enough to work. The arbiter and a data brick that missed changes never return stale
+# data.
+# Covers: xlators/cluster/replicate/view.c, xlators/cluster/replicate/transaction.c,
+# xlators/features/arbiter/arbiter.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount keeps the lock on an object's attributes for some milliseconds, for the next change of them (client 3.22): who unpacks an
-# archive takes one for times, owner and mode. Another client that changes them, or removes the object, does not wait for the end of that
-# time; nor does one that comes after kiln-mount was killed. What it removes itself leaves no lock on bricks. Changes by both at once, and
-# with a brick that dies and comes back in the middle, leave the same on all replicas.
+# kiln-mount keeps the lock on an object's attributes for some milliseconds, for the next attribute change (client
+# 3.22), so unpacking an archive takes one lock for times, owner and mode. Another client that changes the attributes
+# or removes the object does not wait for the end of that time, nor does a client that comes after kiln-mount was
+# killed. An object that kiln-mount removes itself leaves no lock on the bricks. Concurrent changes by both clients,
+# with a brick that dies and comes back meanwhile, leave all replicas equal.
+# Covers: xlators/cluster/replicate/hold.c, xlators/cluster/replicate/metadata.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One replica of a 2x2 volume is killed (-9) and started again, twice, while a client works: the client never sees an
-# error, and afterwards the stock self-heal daemon makes the replicas equal, from what the survivor's index and
-# changelogs tell.
+# One replica of a 2x2 volume is killed with SIGKILL and started again, twice, while a stock client works. The client
+# never sees an error. Afterwards the stock self-heal daemon makes the replicas equal by the index and the changelogs
+# of the surviving brick.
+# Covers: xlators/features/index, xlators/storage/posix/xattrop.c, xlators/features/locks
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Bricks of a set of replicas die and come back under Kiln's mount. Of three one may be away, and an open file is written on; with two away
-# nothing is read or written, and a file that is open lives on when they are back. Random changes go on while one brick after the
-# other dies under load: each does what it must, stock's self-heal daemon makes all replicas the same, with the right contents. Of two replicas
-# that were each written to without the other the file is in split-brain: EIO.
+# Bricks of a replica set die and return under kiln-mount. With one of three bricks down, writes to an open file
+# succeed. With two down, reads and writes fail, and an open file works again when the bricks are back. Random changes
+# continue while one brick after the other dies under load: each change has its right result, and the stock self-heal
+# daemon makes all replicas equal, with the right contents. When each of two replicas was written without the other,
+# the file is in split-brain and reads fail with EIO.
+# Covers: xlators/cluster/replicate/view.c, xlators/cluster/replicate/transaction.c,
+# xlators/cluster/replicate/open-files.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A mount and bricks die together while all bricks were there, so that a change is done on one replica only and no mark tells of it. A
-# mount that has that brick alone makes such a change here. The next mount answers no EIO: a rename over another object is done on all
-# replicas, or on none if a mount has changed the replaced object since; owner, mode and extended attributes become the same on all.
+# A mount and its bricks die together while all bricks were up, so a change is done on one replica only and no pending
+# mark records it. The script makes such a change with a mount that has that brick alone. The next mount never returns
+# EIO. It completes a rename over another object on all replicas, or undoes it on all if a mount has changed the
+# replaced object since. Owner, mode and extended attributes become equal on all replicas.
+# Covers: xlators/cluster/replicate/heal-name.c, xlators/cluster/replicate/heal-metadata.c,
+# xlators/cluster/replicate/lookup.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

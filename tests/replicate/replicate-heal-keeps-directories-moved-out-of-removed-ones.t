@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# While a replica is away, folders and files move out of folders that are removed then, and two folders change places. A mount that heals
-# looks at the removed folders first, so that it takes them away from the replica while they still hold what lives on elsewhere. All
-# replicas get the same names, nothing stays pending, and nothing stays in the hidden folder in which healers park objects.
+# While a replica is down, directories and files move out of directories that are then removed, and two directories
+# swap places. A mount that heals looks up the removed directories first, so it deletes them on the replica while they
+# still hold objects that now live elsewhere. All replicas get the same names, no mark stays pending, and the hidden
+# directory in which healers park objects is empty.
+# Covers: xlators/cluster/replicate/heal-entry.c, xlators/cluster/replicate/heal-park.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

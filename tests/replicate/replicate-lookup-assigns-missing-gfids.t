@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Objects that have no gfid: data that lay on a brick before it was one, files and folders whose maker died between two steps, a gfid that one
-# brick has lost. The LOOKUP of a kiln-mount gives each the gfid of its other copies, or a new one, the same on all bricks. KILN_LAYOUTS: some.
+# Some objects have no gfid: data that was on a brick before it became one, files and directories whose creator died
+# between two steps, and objects whose gfid one brick has lost. LOOKUP by a kiln-mount gives each object the gfid of
+# its other copies, or a new one, the same on all bricks. KILN_LAYOUTS selects layouts.
+# Covers: xlators/cluster/replicate/heal-name.c, xlators/cluster/distribute/heal.c, xlators/mount/fuse/entry.c,
+# xlators/storage/posix/lookup.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

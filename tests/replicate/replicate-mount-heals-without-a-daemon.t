@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Without a self-heal daemon. One of two replicas was away while files were changed in every way. A mount of Kiln's heals the names that it
-# looks up, as stock's does, and leaves the rest; with the volume's self-heal options on it heals all that it looks at: the replicas are
-# the same then, no marks are left, and what was read meanwhile was right.
+# No self-heal daemon runs. One of two replicas was down while files were changed in every way. kiln-mount heals the
+# names that it looks up, as the stock client does, and nothing else. With the volume's self-heal options on, it heals
+# every object that it looks at: the replicas become equal, no marks are left, and data read during the heal is right.
+# Covers: xlators/cluster/replicate/heal.c, xlators/cluster/replicate/heal-name.c,
+# xlators/cluster/replicate/heal-data.c, xlators/cluster/replicate/heal-metadata.c,
+# xlators/cluster/replicate/heal-entry.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A mount dies in the middle of a change of a name while a replica is away: the brick that lives sleeps in the system call of the change.
-# The next mount removes and renames names of this folder, and is told that it is done. The replica comes back. The stock self-heal daemon,
-# and a mount that heals, then make it as the others: what was removed stays removed, a name has one file, and nothing is left to heal.
+# A mount dies during a change of a name while a replica is down: the live brick is stopped in the system call of the
+# change. The next mount removes and renames names of the same directory successfully. Then the replica returns. The
+# stock self-heal daemon, and a healing mount, make it equal to the others: removed names stay removed, a name has one
+# file, and no heal is pending.
+# Covers: xlators/cluster/replicate/entry.c, xlators/cluster/replicate/heal-entry.c,
+# xlators/features/index/index-entry.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,11 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What a mount lacks is not what a replica has missed: a kiln-mount of two replicas gets a limit on its memory (RLIMIT_AS) near what it
-# has, and another every moment, while twelve writers work. Then the limit goes. No connection to a brick was lost, no file accuses a replica
-# of a change that only the mount had no memory for, no lock is left on the bricks, nothing is lost that an fsync has acknowledged, and the
-# replicas are equal without any heal.
-# KILN_HUNGRY_SECONDS (12): for how long. KILN_HUNGRY_ROUNDS (1): how often, with limits of other kinds, and a new mount each time.
+# A replica must not be accused of missing a change when only the mount was short of memory. A kiln-mount of two
+# replicas gets a memory limit (RLIMIT_AS) near its current size, changed every moment, while twelve writers work.
+# Then the limit is lifted. No connection to a brick was lost, no file accuses a replica of a change that failed for
+# the mount's lack of memory, no lock is left on the bricks, no write that fsync acknowledged is lost, and the
+# replicas are equal without a heal.
+#
+#   KILN_HUNGRY_SECONDS (12)     duration of a round
+#   KILN_HUNGRY_ROUNDS (1)       rounds, with limits of other kinds and a new mount each time
+#
+# Covers: xlators/cluster/replicate/fan.c, xlators/cluster/replicate/transaction.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$kiln_lib/hunger.sh"

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount takes the lock and the mark that the first write of a new file will need as soon as it has answered the CREATE, if the last
-# new file was written before its close (lock-new-files). That costs no calls where files are written, and none for long where they are
-# not. A stock mount does not wait for it; a mount that is killed leaves nothing that the self-heal daemon does not end; with a brick that
-# dies and comes back in the middle the replicas are the same in the end.
+# kiln-mount takes the lock and the pending mark for the first write of a new file right after it has answered the
+# CREATE, if the previous new file was written before its close (lock-new-files). This costs no calls when files are
+# written, and stops soon when they are not. A stock mount does not wait for the lock. A killed mount leaves nothing
+# that the self-heal daemon does not clean up. With a brick that dies and returns meanwhile the replicas are equal in
+# the end.
+# Covers: xlators/cluster/replicate/new-files.c, xlators/cluster/replicate/hold.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"

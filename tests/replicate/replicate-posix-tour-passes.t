@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount mounts volumes of two and of three replicas, on kilnd's bricks and on stock ones: the POSIX tour goes through with no caches
-# between, all replicas are the same afterwards, nothing is left to heal, and the mount is gone without a rest.
+# kiln-mount mounts volumes of two and of three replicas, on kilnd's bricks and on stock ones. The POSIX tour passes
+# without caches, all replicas are equal afterwards, no heal is pending, and unmounting leaves no process and no
+# mount.
+# Covers: xlators/cluster/replicate, xlators/mount/fuse
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

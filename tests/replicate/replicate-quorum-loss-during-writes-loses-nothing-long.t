@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Eight processes write, rename and remove through Kiln's mount of three replicas, and of two with an arbiter, when two of the bricks are
-# killed at once: each gets ENOTCONN, and nobody hangs. The bricks come back, stock's self-heal daemon makes all replicas the same, the
-# writers go on with the same mount, other two are killed. Nothing that was acknowledged is lost. (Without the heal in between each
-# brick can come to be accused by another one. Then names are merged, and one that was removed can come back, as with stock.)
+# Eight processes write, rename and remove through a kiln-mount of three replicas, and of two with an arbiter, when
+# two of the bricks are killed at once. Every call fails with ENOTCONN, and no process hangs. The bricks return, the
+# stock self-heal daemon makes all replicas equal, the writers continue on the same mount, and another two bricks are
+# killed. No acknowledged change is lost. (Without the heal in between, each brick could be accused by another one.
+# Names are then merged, and a removed name can come back, as with stock.)
+# Covers: xlators/cluster/replicate/transaction.c, xlators/cluster/replicate/view.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Random changes go on through Kiln's mount, each followed by a look at what must be there, while one brick after the other is killed at
-# a random moment of one of them (200 times, by turns of two replicas, of three, of two with an arbiter) and comes back some changes
-# later. Each time everything is healed: by stock's self-heal daemon while the changes go on, or, without one, by the mount itself with the
-# volume's self-heal options on, which looks at every name. No mark is left then, and all replicas have the same names, attributes,
-# xattrs and contents. KILN_KILLS says how many.
+# Random changes run through kiln-mount, each followed by a check of the expected tree, while one brick after the
+# other is killed at a random moment of a change and returns some changes later (200 kills, by turns with two
+# replicas, three, and two with an arbiter). Each time everything is healed: by the stock self-heal daemon while the
+# changes continue, or by the mount itself with the volume's self-heal options on, which looks up every name. Then no
+# mark is left, and all replicas have the same names, attributes, xattrs and contents. KILN_KILLS sets the number of
+# kills.
+# Covers: xlators/cluster/replicate
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

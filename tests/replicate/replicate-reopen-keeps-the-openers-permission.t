@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Files are opened while one of two replicas is away: by a user whom only a supplementary group lets in, and by one whose right to them is
-# taken away afterwards. The replica comes back, and is asked to open them, too. What is written then is on both, without a heal.
+# Two files are opened while one of two replicas is down: one by a user who has access only through a supplementary
+# group, the other by a user whose permission is revoked afterwards. The replica returns, and the mount opens the
+# files there too. Later writes reach both replicas without a heal.
+# Covers: xlators/cluster/replicate/open-files.c, xlators/protocol/client/remote-fd.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

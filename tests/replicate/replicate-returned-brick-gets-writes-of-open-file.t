@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A file is made while one of two replicas is away, and stays open. The replica comes back, and is asked for the file before it has it; the
-# self-heal daemon makes it there. What is written from then on is on both, without a heal, so that the other one may die.
+# A file is created while one of two replicas is down, and stays open. The replica returns, and the mount tries to
+# open the file there before it exists; then the self-heal daemon creates it. Later writes reach both replicas without
+# a heal, so the other replica may die.
+# Covers: xlators/cluster/replicate/open-files.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Kiln's mount and a stock mount of one set of three replicas at the same time: random changes of each in a folder of its own and appends of
-# both to one file go through, each sees what the other made, and the replicas are the same afterwards with nothing to heal. A mount that
-# keeps a file's lock for an hour gives it back when another one wants to write. A truncate by path is answered when its mark is gone.
+# A kiln-mount and a stock mount use one set of three replicas at the same time. Random changes of each mount in its
+# own directory and appends of both to one file succeed, each mount sees the changes of the other, and the replicas
+# are equal afterwards with no heal pending. A mount that keeps a file's lock for an hour releases it when the other
+# mount wants to write. A truncate by path returns after its pending mark is cleared.
+# Covers: xlators/cluster/replicate/hold.c, xlators/cluster/replicate/transaction.c,
+# xlators/features/locks/contention.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two replicas were each changed without the other. Kiln's mount answers EIO for what nobody can know, lists what is there, and says by
-# xattr what is wrong, with stock's words. The user reads what he chooses, and has it healed from there; what he did not choose is left as
-# it was. With a policy of the volume's the mount chooses by itself, as stock's does: the same counters are left.
+# Two replicas were each changed without the other. kiln-mount answers EIO where the right copy is unknown, lists the
+# directory, and reports the problem through an xattr with stock's words. The user selects a copy, reads it and has
+# the file healed from it; files without a selection stay as they were. With a favorite-child policy of the volume the
+# mount selects a copy itself, as stock does, and leaves the same counters.
+# Covers: xlators/cluster/replicate/split-brain.c, xlators/cluster/replicate/view.c, xlators/cluster/replicate/heal.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A mount whose client-side heal is on repairs names and attributes as it uses them, with no self-heal daemon. (Data it
-# leaves to that, and so does the hidden folder in which replicate keeps files whose name it has just removed: a daemon
-# started afterwards does the rest.)
+# A stock mount with client-side heal repairs names and attributes on kilnd's bricks as it uses them, without a
+# self-heal daemon. (It leaves data to the daemon, and also the hidden directory in which replicate keeps files whose
+# name it has just removed: a daemon that starts afterwards heals these.)
+# Covers: xlators/features/index, xlators/storage/posix/xattrop.c, xlators/features/locks
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Of two replicas, of three and of two with an arbiter only one has a good copy: the others are there and are accused, as no heal has been.
-# It goes in the middle of a change, or refuses it. The others have done it, but the caller is told that it failed, at the latest by fsync
-# or close, and they accuse nobody: it is not in split-brain, a heal makes all as the good copy is. Names are changed all the same.
+# Of two replicas, of three and of two with an arbiter only one has a good copy; the others are up, accused by pending
+# marks and not healed. The good brick dies during a change, or refuses it. The other bricks have done the change, but
+# it fails for the caller, at the latest in fsync or close, and they accuse no brick: the file is not in split-brain,
+# and a heal makes all copies equal to the good one. Changes of names succeed nevertheless.
+# Covers: xlators/cluster/replicate/transaction.c, xlators/cluster/replicate/hold.c,
+# xlators/cluster/replicate/changelog.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

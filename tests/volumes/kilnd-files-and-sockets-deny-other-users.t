@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Another user of the machine gets at nothing that kilnd, its self-heal daemon and kiln-mount make: no socket lets the user connect,
-# and no file or folder can be written. The self-heal daemon runs what its socket is told, so whoever may connect there is root.
+# Another user of the machine cannot use the files and sockets that kilnd, its self-heal daemon and kiln-mount create:
+# no socket accepts the user's connection, and no file or directory is writable for the user. The self-heal daemon
+# obeys its socket, so access to that socket would give root's rights.
+# Covers: volumes/state-dir.c, volumes/heal-daemon.c, libglusterfs/base/own-dir.c, rpc/transport/listener.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mkdir -p "$T/b" "$T/mnt" "$T/stock"

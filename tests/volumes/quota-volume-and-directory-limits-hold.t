@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Limits of volumes and folders without a glusterd: kiln volume create ... size, kiln volume limit, kiln quota. They hold for one brick,
-# for replicas and for the sum of several subvolumes; status, /metrics and df on both kinds of mounts show limit and usage.
+# Limits of volumes and directories work without a glusterd: `kiln volume create ... size`, `kiln volume limit`, `kiln
+# quota`. They hold for one brick, for replicas and for the sum of several subvolumes. status, /metrics and df on both
+# kinds of mounts show limit and usage.
+# Covers: volumes/quota.c, xlators/features/simple-quota
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 field() {

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Bricks are added to a volume, taken from it and replaced while clients have it mounted: the stock client and kiln-mount follow,
-# new copies are healed, and what would lose files is refused and changes nothing.
+# Bricks are added to a volume, removed from it and replaced while clients have it mounted. The stock client and
+# kiln-mount follow, new copies are healed, and a command that would lose files is refused and changes nothing.
+# Covers: volumes/volumes-bricks.c, volumes/brick-plan.c, volumes/brick-jobs.c, volumes/brick-marks.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mkdir -p "$T/b/full/folder"

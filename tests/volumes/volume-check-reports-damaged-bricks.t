@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln volume check: bricks of a stopped volume that clients have used are whole; a gfid or a handle that is missing, or leads
-# elsewhere, is named; nothing is changed.
+# `kiln volume check` finds no fault in bricks of a stopped volume that clients have used. It names a gfid or a handle
+# that is missing or wrong, and changes nothing.
+# Covers: volumes/brick-check.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mkdir -p "$T/b"

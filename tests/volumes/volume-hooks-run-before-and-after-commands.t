@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Scripts in STATE/hooks/VERB/{pre,post} run before and after a verb of kiln, with the volume's name and the options; what they print stands
-# in kilnd's log, and one that fails, or that others may write, does not stop the verb.
+# Scripts in STATE/hooks/VERB/{pre,post} run before and after a command of kiln, with the volume's name and the
+# options. Their output appears in kilnd's log. A script that fails, or that other users can write, does not stop the
+# command.
+# Covers: volumes/hooks.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mkdir -p "$T/b"

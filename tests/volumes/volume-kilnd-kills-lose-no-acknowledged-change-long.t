@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kilnd is killed again and again (KILN_ROUNDS, 100) while three volumes are written to, options are set, and bricks of one volume are
-# replaced, added as a third replica and taken away again: the volumes come back, every file whose fsync was answered is there with
-# what was written, and on every copy once that is healed, and every option that was answered is set.
+# kilnd is killed repeatedly (KILN_ROUNDS, 100) while clients write to three volumes, options are set, and bricks of
+# one volume are replaced, added as a third replica and removed again. The volumes return, every file whose fsync was
+# answered has its contents, on every copy after a heal, and every acknowledged option is set.
+# Covers: volumes/state-dir.c, volumes/volumes.c, volumes/volumes-bricks.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 rounds=${KILN_ROUNDS:-100}

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kilnd keeps volumes itself: `kiln` makes, starts, tunes, stops and deletes them; the stock client mounts them by name and
-# hears of options that change; after SIGKILL everything that was answered is there again.
+# kilnd keeps volumes itself: `kiln` creates, starts, configures, stops and deletes them. The stock client mounts them
+# by name and gets changed options. After SIGKILL every acknowledged change is still present.
+# Covers: volumes/volumes.c, volumes/verbs-change.c, volumes/volfile-server.c, cli/volume.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mkdir -p "$T/b"

@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What an operator sees of a volume without a glusterd: profile counts the calls that were made, and how long they took; a
-# statedump is written; completion knows the verbs and the volumes; what is not built says so.
+# The commands by which an operator looks at a volume without a glusterd: profile counts the calls that were made and
+# their durations; a statedump is written; shell completion knows the verbs and the volumes; an unsupported feature is
+# reported as such.
+# Covers: volumes/profile.c, volumes/verbs-ask.c, cli/completion.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mkdir -p "$T/b"

@@ -1,7 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What cannot be done is refused with words that say why, and neither the state folder nor a brick's folder has changed.
+# A command that cannot be carried out is refused with a message that says why, and changes neither the state
+# directory nor a brick's directory.
+# Covers: volumes/verbs-change.c, volumes/volumes.c, volumes/problem.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mkdir -p "$T"/b/{full,other} "$T"/ro

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A replicated volume has a stock self-heal daemon, started and watched by kilnd: it heals what a brick has missed whose disk
-# failed for a while, comes back when it dies, follows options, and there is never more than one.
+# kilnd starts and supervises a stock self-heal daemon for a replicated volume. The daemon heals the changes that a
+# brick missed while its disk had failed, is restarted when it dies, follows options, and never runs twice.
+# Covers: volumes/heal-daemon.c, volumes/heal-pending.c
+
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mkdir -p "$T/b"

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# An ordinary user's client cannot do what is root's, with or without root-squash: not by ids that are nobody's, not by the pids of
-# the volume's own helpers, not by names of xattrs. rights.py says what is tried. Who has the volume's password may.
+# The client of an ordinary user cannot do what only root may do, with or without root-squash: not with ids of no
+# user, not with the pids of the volume's own helpers, not with names of xattrs. rights.py lists the attempts. A
+# client with the volume's password may.
+# Covers: xlators/protocol/server/squash.c, xlators/protocol/server/auth.c, xlators/storage/posix/xattr-rules.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

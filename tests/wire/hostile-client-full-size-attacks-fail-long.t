@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# All attacks at their full size: a million rounds of each race (or five minutes), tens of connections, hundreds of thousands of calls.
-# For --asan and --tsan too.
+# All attacks at full size: a million rounds of each race (or five minutes), tens of connections, hundreds of
+# thousands of calls. Also for --asan and --tsan.
+# Covers: xlators/protocol/server, xlators/storage/posix, rpc
 
 export KILN_ATTACK_SIZE=full
 . "$(dirname "$0")/../lib/own-root.sh"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# What one client asks for costs the daemon no more than a bound, and the clients of the other bricks little time; attack_load.py says
-# how they try.
+# The requests of one client cost the daemon no more than a bound, and cost the clients of the other bricks little
+# time. attack_load.py describes the attacks.
+# Covers: xlators/protocol/server/bounds.c, rpc/transport/flow.c, rpc/transport/admit.c
 
 . "$(dirname "$0")/../lib/own-root.sh"
 . "$tests_dir/wire/attacks.sh"

@@ -1,17 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Random calls of several hostile clients at two bricks: nobody else notices, nothing is left behind, nothing outside of the bricks is
-# touched.
+# Several hostile clients send random calls to two bricks. Other clients see no effect, nothing is left behind, and
+# nothing outside of the bricks changes.
 #
 #   hostile-client-random-calls-leave-bricks-intact-long.t [--minutes N] [--seed S] [--processes N]      also KILN_FUZZ_MINUTES
 #
-# The bricks belong to two volumes of one daemon. In both the trash keeps removed files, upcall watches all inodes, and the brick asks
-# the name service for the groups of each caller (manage-gids). Volume v has WORM for single files, volume w for the whole volume.
+# The bricks belong to two volumes of one daemon. In both the trash keeps removed files, upcall watches all inodes,
+# and the brick asks the name service for the groups of each caller (manage-gids). Volume v has WORM for single files,
+# volume w for the whole volume.
 #
-# Afterwards: the daemon's memory pools and descriptors are where they were (but for what it remembers of inodes), every handle of the
-# bricks is the right one, and the daemon ends well. With --asan or --tsan (tests/run.sh) a sanitizer watches. KILN_KEEP=DIR keeps what
-# each process did to names: what led to a handle that is wrong is found there by its gfid.
+# Afterwards the daemon's memory pools and descriptors are at their earlier levels (except for remembered inodes),
+# every handle of the bricks is right, and the daemon ends with status 0. With --asan or --tsan (tests/run.sh) a
+# sanitizer watches. KILN_KEEP=DIR keeps the record of what each process did to names: it shows by gfid the calls that
+# led to a wrong handle.
+# Covers: xlators/protocol/server, xlators/storage/posix, rpc/server
 
 . "$(dirname "$0")/../lib/own-root.sh"
 . "$tests_dir/wire/attacks.sh"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# No client reaches a file outside of its brick, opens a device or a FIFO, or is taken for somebody else; attack_paths.py and
-# attack_trust.py say how they try.
+# No client can reach a file outside of its brick, open a device or a FIFO, or pass as another client. attack_paths.py
+# and attack_trust.py describe the attacks.
+# Covers: xlators/storage/posix/reach.c, xlators/protocol/server/resolve.c, xlators/protocol/server/handshake.c
 
 . "$(dirname "$0")/../lib/own-root.sh"
 . "$tests_dir/wire/attacks.sh"

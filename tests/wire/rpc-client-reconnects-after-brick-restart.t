@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# rpc/client against real bricks: brick-client logs in to a stock brick and to kilnd, does one of each common operation by
-# the codec that kilnd serves with, and is there again after the brick's process was killed and started anew. Once more by
-# way of a stock glusterd, which names the brick's port.
+# rpc/client works with real bricks: brick-client logs in to a stock brick and to kilnd, does one of each common
+# operation with the codec that kilnd serves with, and reconnects after the brick's process was killed and restarted.
+# It does the same once more through a stock glusterd, which names the brick's port.
+# Covers: rpc/client/brick-peer.c, rpc/client/rpc-client.c, rpc/client/glusterd-calls.c, tests/wire/brick-client.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Whatever a peer sends, it gets an error in the full layout of that fop or a closed connection, and the brick serves
-# everybody else. hostile.py says what is sent. What is known to crash stock is not sent to stock.
+# For every malformed call a peer gets an error in the full layout of that fop or a closed connection, and the brick
+# serves all other clients. hostile.py lists the calls. The script does not send stock calls that are known to crash
+# it.
+# Covers: rpc/server/rpc-server.c, rpc/xdr/fop-codec.c, xlators/protocol/server/fops.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

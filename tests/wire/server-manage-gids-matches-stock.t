@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# server.manage-gids: which files a caller may open by its groups, asked on the wire of a brick of Kiln and of a stock one, which look
-# groups up in the same /etc/passwd and /etc/group: the answers are the same. Then users with more groups than a call can tell work
-# through mounts that tell of none.
+# server.manage-gids: the script asks a brick of Kiln and a stock one on the wire which files a caller may open by its
+# groups. Both look groups up in the same /etc/passwd and /etc/group, and the answers are equal. Then users with more
+# groups than a call can carry work through mounts that send none.
+# Covers: xlators/protocol/server/groups.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
