@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What goes to every child, without a transaction.
+/* Operations for every child, without a transaction.
  *
- *   flush, fsyncdir, ipc    to all at once; good if a quorum says so. A folder is opened where it is not yet
- *   statfs                  to all but the arbiter; the one with the least room answers for the set
- *   lk                      an application's lock: child after child, in their order, so that of two who
- *                           want it one has it on the first child and the other waits there. Refused by
- *                           one, it is given
- *                           back to those before. An unlock goes to all at once
- *   lockinfo                read: the answers of all joined; set: to all. No change of the file's, so no
- *                           transaction: locks go from one fd to another
- *   inodelk, entrylk        of a layer above: all at once, without waiting; if one is taken, what was
- *                           granted is given back and they are taken in turn
+ *   flush, fsyncdir, ipc    to all in parallel; succeeds if a quorum succeeds. fsyncdir first opens the
+ *                           folder where it is not open
+ *   statfs                  to all but the arbiter; the child with the least free space answers for the set
+ *   lk                      a lock of an application: to child after child, in order, so that of two
+ *                           clients that want the lock one gets it on the first child and the other waits
+ *                           there. If a child refuses, the earlier children are unlocked again. An unlock
+ *                           goes to all in parallel
+ *   lockinfo                get: joins the replies of all children; set: to all. It moves locks from one fd
+ *                           to another and does not change the file, so it needs no transaction
+ *   inodelk, entrylk        a lock of a layer above: to all in parallel, without waiting. If a child's lock
+ *                           is taken, the granted locks are released, and the children are locked in turn
  *
- * In between another client sees such a lock on some children only; who wants it needs it on all. */
+ * While such a lock is being taken other clients see it on some children only; to get it a client needs it
+ * on all children. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -28,7 +30,7 @@ is_entry_lock(const struct op *op)
     return op->fop == FOP_entrylk || op->fop == FOP_fentrylk;
 }
 
-/* Of a lock of whatever kind. */
+/* Returns whether the call is an unlock of any kind of lock. */
 static bool
 is_unlock(const struct op *op)
 {
@@ -37,10 +39,10 @@ is_unlock(const struct op *op)
     return is_entry_lock(op) ? call->cmd == ENTRY_UNLOCK : call->type == FLOCK_UNLOCK;
 }
 
-/* ---- to all at once -------------------------------------------------------------------------- */
+/* ---- to all in parallel ---------------------------------------------------------------------- */
 
 static void
-reply_or_fail(struct op *op, int err)
+reply_all(struct op *op, int err)
 {
     if (err < 0)
         op_fail(op, err);
@@ -48,9 +50,9 @@ reply_or_fail(struct op *op, int err)
         op_reply(op);
 }
 
-/* 0 or -errno. */
+/* Returns 0 if a quorum succeeded, else -errno. */
 static int
-verdict(const struct op *op, const struct fan *f)
+quorum_result(const struct op *op, const struct fan *f)
 {
     if (op_has_quorum(op, f->good))
         return 0;
@@ -58,7 +60,7 @@ verdict(const struct op *op, const struct fan *f)
 }
 
 static child_set
-reachable(const struct op *op)
+reachable_children(const struct op *op)
 {
     child_set up = atomic_load(&op->r->up);
 
@@ -73,7 +75,7 @@ wind_all(struct op *op, struct fan *f, child_set on)
     fan_wait(f);
 }
 
-/* A lock of nobody's would be left. */
+/* Returns whether the call must not fail for lack of memory, because a lock would remain without an owner. */
 static bool
 must_be_done(const struct op *op)
 {
@@ -92,18 +94,18 @@ all_go(struct op *op)
     if (op->fop == FOP_fsyncdir && op->file)
         err = repl_fd_complete(op);
     if (must_be_done(op))
-        fan_insist(&f, op, reachable(op), fan_fork, NULL);
+        fan_insist(&f, op, reachable_children(op), fan_fork, NULL);
     else if (!err)
-        err = fan_ask(&f, op, reachable(op), fan_fork, NULL);
+        err = fan_ask(&f, op, reachable_children(op), fan_fork, NULL);
     if (!err)
-        err = verdict(op, &f);
+        err = quorum_result(op, &f);
     if (!err && f.stk[child_first(f.good)])
         err = fan_take(&f, op, child_first(f.good));
     fan_end(&f);
-    reply_or_fail(op, err);
+    reply_all(op, err);
 }
 
-/* Answers without quorum, too: it changes nothing and reads nobody's data. */
+/* Answers without quorum, too, because it changes nothing and reads no file data. */
 void
 statfs_go(struct op *op)
 {
@@ -125,13 +127,13 @@ statfs_go(struct op *op)
         err = fan_take(&f, op, least);
     }
     fan_end(&f);
-    reply_or_fail(op, err);
+    reply_all(op, err);
 }
 
 /* ---- locks of applications ------------------------------------------------------------------- */
 
 static struct call_stack *
-unlock_call(const struct op *op, unsigned i, const void *unused)
+unlock_children_make(const struct op *op, unsigned i, const void *unused)
 {
     struct call_stack *stk = op_fork(op, i);
 
@@ -151,17 +153,17 @@ unlock_call(const struct op *op, unsigned i, const void *unused)
 }
 
 static void
-give_back(struct op *op, child_set on)
+unlock_children(struct op *op, child_set on)
 {
     struct fan f;
 
-    fan_insist(&f, op, on, unlock_call, NULL);
+    fan_insist(&f, op, on, unlock_children_make, NULL);
     fan_end(&f);
 }
 
-/* One after the other; a child that is away is left out. */
+/* Locks the children one after the other; skips children that are down. */
 static int
-lock_in_turn(struct op *op, child_set on)
+lock_children_in_turn(struct op *op, child_set on)
 {
     child_set has = 0;
     int err = -ENOTCONN;
@@ -173,7 +175,7 @@ lock_in_turn(struct op *op, child_set on)
         wind_all(op, &f, CHILD(i));
         int ret = f.ret[i];
         if (ret >= 0 && !has)
-            (void)fan_take(&f, op, i); /* a lock's reply has no dict that could be short of memory */
+            (void)fan_take(&f, op, i); /* the reply of a lock has no dict, so this cannot run out of memory */
         fan_end(&f);
         if (ret >= 0)
             has |= CHILD(i);
@@ -186,17 +188,17 @@ lock_in_turn(struct op *op, child_set on)
     }
     if (has == on || (op_has_quorum(op, has) && err == -ENOTCONN))
         return 0;
-    give_back(op, has);
+    unlock_children(op, has);
     return err;
 }
 
-/* Who has the lock is asked child after child, too: the first that knows of one answers. */
+/* Asks for the lock's holder, child after child: the first child that knows a holder answers. */
 static void
-get_lock(struct op *op)
+find_lock_holder(struct op *op)
 {
     int err = -ENOTCONN;
 
-    for_each_child(i, reachable(op))
+    for_each_child(i, reachable_children(op))
     {
         struct fan f;
 
@@ -207,29 +209,30 @@ get_lock(struct op *op)
         if (!err && op->stk->reply.flock.type != FLOCK_UNLOCK)
             break;
     }
-    reply_or_fail(op, err);
+    reply_all(op, err);
 }
 
 void
 lk_go(struct op *op)
 {
-    child_set on = reachable(op);
+    child_set on = reachable_children(op);
 
     if (!op_has_quorum(op, on)) {
         op_fail(op, -ENOTCONN);
         return;
     }
     if (op->stk->call.cmd == LK_GET)
-        get_lock(op);
+        find_lock_holder(op);
     else if (op->stk->call.type == FLOCK_UNLOCK)
         all_go(op);
     else
-        reply_or_fail(op, lock_in_turn(op, on));
+        reply_all(op, lock_children_in_turn(op, on));
 }
 
-/* ---- locks that move to another fd ----------------------------------------------------------- */
+/* ---- moving locks to another fd -------------------------------------------------------------- */
 
-/* A dictionary in the old form (wire 4.1): a count and pairs. Its pairs, and how many; NULL: none. */
+/* Returns the pairs of a dictionary in the old form (wire 4.1), a count and pairs, with their number and
+ * size. NULL: no pairs. */
 static const uint8_t *
 lockinfo_of(const struct call_stack *stk, uint32_t *count, uint32_t *bytes)
 {
@@ -244,7 +247,7 @@ lockinfo_of(const struct call_stack *stk, uint32_t *count, uint32_t *bytes)
     return (const uint8_t *)p->v.bytes + sizeof *count;
 }
 
-/* Of all that have answered, on the caller's arena. 0 or -ENOMEM. */
+/* Joins the pairs of all replies on the caller's arena. Returns 0 or -ENOMEM. */
 static int
 join_lockinfo(struct op *op, const struct fan *f)
 {
@@ -279,19 +282,19 @@ lockinfo_go(struct op *op)
 {
     struct fan f;
 
-    wind_all(op, &f, reachable(op));
-    int err = verdict(op, &f);
+    wind_all(op, &f, reachable_children(op));
+    int err = quorum_result(op, &f);
     if (!err)
         err = join_lockinfo(op, &f);
     fan_end(&f);
-    reply_or_fail(op, err);
+    reply_all(op, err);
 }
 
 /* ---- locks of layers above ------------------------------------------------------------------- */
 
-/* What is to be done if it is taken. True: wait. */
+/* Makes the request non-blocking. Returns whether the caller asked to wait. */
 static bool
-ask_at_once(struct op *op)
+make_nonblocking(struct op *op)
 {
     struct fop_call *call = &op->stk->call;
     uint32_t wait = is_entry_lock(op) ? ENTRY_LOCK_WAIT : LK_SET_WAIT;
@@ -301,9 +304,9 @@ ask_at_once(struct op *op)
     return waits;
 }
 
-/* What this mount keeps of the folder is given back to who locks it as a whole, which a removal of it does;
- * and at the latest when such a lock has to be waited for. The locks that distribute takes on names before
- * it changes them come just before a change that shares what is kept. */
+/* Ends this mount's hold on the folder's names for a lock on the folder as a whole, which a removal of the
+ * folder takes, or else when such a lock must wait. The name locks that distribute takes before a change
+ * come just before a change that shares the hold, so they do not end it. */
 static void
 names_hurry(struct op *op)
 {
@@ -316,7 +319,7 @@ names_hurry(struct op *op)
 void
 locks_go(struct op *op)
 {
-    child_set on = reachable(op);
+    child_set on = reachable_children(op);
     struct fan f;
 
     if (!op_has_quorum(op, on)) {
@@ -329,20 +332,20 @@ locks_go(struct op *op)
     }
     if (!is_entry_lock(op) && op->stk->call.type == FLOCK_WRITE)
         names_hurry(op);
-    bool waits = ask_at_once(op), is_taken = false;
+    bool waits = make_nonblocking(op), is_taken = false;
     wind_all(op, &f, on);
     for_each_child(i, f.sent & ~f.good) is_taken |= f.ret[i] == -EAGAIN;
-    int err = f.unsent ? -ENOMEM : is_taken ? -EAGAIN : verdict(op, &f);
+    int err = f.unsent ? -ENOMEM : is_taken ? -EAGAIN : quorum_result(op, &f);
     child_set has = fan_done(&f);
     if (!err)
         err = fan_take(&f, op, child_first(f.good));
     fan_end(&f);
     if (err)
-        give_back(op, has);
+        unlock_children(op, has);
     if (err == -EAGAIN && waits) {
         names_hurry(op);
         op->stk->call.cmd = is_entry_lock(op) ? ENTRY_LOCK_WAIT : LK_SET_WAIT;
-        err = lock_in_turn(op, on);
+        err = lock_children_in_turn(op, on);
     }
-    reply_or_fail(op, err);
+    reply_all(op, err);
 }

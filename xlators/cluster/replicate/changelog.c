@@ -25,7 +25,7 @@ changelog_get(struct changelog *out, const void *bytes, size_t len)
         out->count[at / 4] |= (uint32_t)p[at] << (24 - 8 * (at % 4));
 }
 
-/* ---- who is good ----------------------------------------------------------------------------- */
+/* ---- readable copies ------------------------------------------------------------------------- */
 
 child_set
 changelog_accused(const struct replica *r, unsigned count, enum change what)
@@ -39,9 +39,9 @@ changelog_accused(const struct replica *r, unsigned count, enum change what)
     return accused;
 }
 
-/* Drops the copies that are shorter than the longest. */
+/* Drops copies that are shorter than the longest. */
 static child_set
-longest(const struct replica *r, unsigned count, child_set good, int arbiter)
+keep_longest(const struct replica *r, unsigned count, child_set good, int arbiter)
 {
     uint64_t size = 0;
     child_set out = 0;
@@ -71,10 +71,10 @@ changelog_readable(const struct replica *r, unsigned count, enum change what, in
         return good;
     if (arbiter >= 0)
         good &= ~CHILD(arbiter);
-    return longest(r, count, good, arbiter);
+    return keep_longest(r, count, good, arbiter);
 }
 
-/* ---- who heals whom -------------------------------------------------------------------------- */
+/* ---- direction of a heal --------------------------------------------------------------------- */
 
 void
 changelog_direction(const struct replica *r, unsigned count, enum change what, struct direction *out)
@@ -103,7 +103,7 @@ quorum_is_met(const struct quorum *q, unsigned count, child_set good)
     unsigned n = children_count(good);
 
     switch (q->type) {
-    case QUORUM_AUTO: /* one half decides if the first child is in it */
+    case QUORUM_AUTO: /* exactly one half is a quorum if it includes the first child */
         return 2 * n > count || (2 * n == count && good & CHILD(0));
     case QUORUM_FIXED:
         return n >= q->count && n > 0;
@@ -125,7 +125,7 @@ replica_worse_errno(int a, int b)
     return b ? b : a;
 }
 
-/* ---- whom to read from ----------------------------------------------------------------------- */
+/* ---- choice of the child to read from -------------------------------------------------------- */
 
 uint32_t
 gfid_super_fast_hash(const struct gfid *gfid)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* changelog: what replicas say about each other, and what follows from it: arithmetic, no calls.
+/* changelog: the counters by which replicas accuse each other, and their evaluation: arithmetic, no calls.
  *
- * On each replica of an object there is, for each child K of the set, an xattr with three counters:
- * operations on data, metadata and entries that this replica has and K has not ("it accuses K"); and one
- * more of the same shape, trusted.afr.dirty: operations that were begun and are not known to have ended. A
- * counter that is not there is 0. Only XATTROP changes them, by adding.
+ * Each replica of an object has, for each child K of the set, an xattr (trusted.afr.*, the pending xattr)
+ * with three counters: operations on data, metadata and entries that this replica has and K has missed
+ * ("this replica accuses K"). One more xattr of the same shape, trusted.afr.dirty, counts operations that
+ * were begun and are not known to have ended. A missing counter is 0. Only XATTROP changes counters, by
+ * adding.
  *
  *                   on child 0      on child 1
- *      about 0      -               0 0 0            child 0 is accused by nobody: its data may be read
- *      about 1      1 0 0           -                child 1 has missed one change of data: it may not
+ *      about 0      -               0 0 0            child 0 is accused by no copy: its data may be read
+ *      about 1      1 0 0           -                child 1 has missed one change of data: do not read it
  *
- * Both accuse each other: neither is good, which is called split-brain, and is answered EIO.
+ * If both accuse each other, neither copy is good. This is split-brain, and the answer is EIO.
  *
- * On a directory the data word means: compare the whole directory (heal).
- */
+ * On a directory the data counter means: compare the whole directory (heal). */
 #ifndef KILN_CLUSTER_CHANGELOG_H
 #define KILN_CLUSTER_CHANGELOG_H
 
@@ -35,53 +35,54 @@ struct changelog {
     uint32_t count[CHANGES];
 };
 
-/* As in an xattr: big-endian. */
+/* Encodes the counters as in an xattr: big-endian. */
 void changelog_put(const struct changelog *c, unsigned char out[CHANGELOG_BYTES]);
-/* From an xattr's bytes; what is missing of them is 0. */
+/* Decodes an xattr's bytes; missing bytes are 0. */
 void changelog_get(struct changelog *out, const void *bytes, size_t len);
 
-/* What one child has answered about an object. */
+/* One child's reply about an object. */
 struct replica {
-    bool is_there;  /* it has answered, and has the object */
-    bool is_bad;    /* the brick itself says that its copy is bad */
-    bool is_locked; /* somebody is writing: sizes mean nothing */
+    bool is_there;  /* the child has answered, and has the object */
+    bool is_bad;    /* the brick reports that its copy is bad */
+    bool is_locked; /* a writer has the lock: the copies' sizes may differ */
     bool is_file;
-    struct changelog about[REPLICAS_MAX]; /* its xattrs about each child */
+    struct changelog about[REPLICAS_MAX]; /* the pending xattrs about each child */
     struct changelog dirty;
     uint64_t size;
 };
 
-/* Whom another of the children that are there accuses. */
+/* Returns the children that at least one other present child accuses. */
 child_set changelog_accused(const struct replica *r, unsigned count, enum change what);
-/* Of whom `what` may be read. Of a file's data only what is not shorter than the longest copy that nobody
- * accuses, unless somebody is writing; never the arbiter's (its index, or -1), which has none. */
+/* Returns the children from which `what` may be read. For a file's data, the size of the copy must not be
+ * less than the longest unaccused copy, unless a writer has the lock. The arbiter (its index, or -1) is
+ * never included, because it has no data. */
 child_set changelog_readable(const struct replica *r, unsigned count, enum change what, int arbiter);
 
-/* From whom to whom a heal goes. */
+/* The direction of a heal. */
 struct direction {
     child_set sources, sinks;
-    bool is_dirty; /* some change was begun, and is not known to have ended */
+    bool is_dirty; /* a change was begun, and is not known to have ended */
 };
 
-/* Of replicas that are all there, as read under the heal's locks. No source: split-brain, or something that
- * only the self-heal daemon decides (one that accuses itself, as old clients left it). A child that is
- * accused is never a source, whatever else is known, nor is one that is bad. No sink: nobody is accused. */
+/* Computes the direction of a heal from replicas that are all present, read under the heal's locks. No
+ * source: split-brain, or a state that only the self-heal daemon decides (a copy that accuses itself, as
+ * old clients left it). A child that is accused or bad is never a source. No sink: no child is accused. */
 void changelog_direction(const struct replica *r, unsigned count, enum change what, struct direction *out);
 
 enum quorum_type { QUORUM_NONE, QUORUM_AUTO, QUORUM_FIXED };
 struct quorum {
     enum quorum_type type;
-    unsigned count; /* of QUORUM_FIXED */
+    unsigned count; /* for QUORUM_FIXED */
 };
-/* May the set go on with these children of `count`? One at least is always needed. */
+/* Returns whether `good`, of `count` children, is a quorum. At least one child is always needed. */
 bool quorum_is_met(const struct quorum *q, unsigned count, child_set good);
 
-/* Which errno (positive) to answer when two children have failed differently. */
+/* Returns the errno (positive) to report when two children have failed differently. */
 int replica_worse_errno(int a, int b);
 
-/* SuperFastHash of a gfid: spreads the reads of files over the children. */
+/* SuperFastHash of a gfid; spreads the reads of files over the children. */
 uint32_t gfid_super_fast_hash(const struct gfid *gfid);
-/* The child of `readable` (not empty) that this file is read from. */
+/* Returns the child of `readable` (not empty) to read this file from. */
 unsigned replica_choose(child_set readable, unsigned count, const struct gfid *gfid);
 
 static inline unsigned
@@ -90,14 +91,14 @@ children_count(child_set s)
     return (unsigned)__builtin_popcount(s);
 }
 
-/* The first of a set that is not empty. */
+/* Returns the first child of a set that is not empty. */
 static inline unsigned
 child_first(child_set s)
 {
     return (unsigned)__builtin_ctz(s);
 }
 
-/* One loop, so that `break` and `continue` do what they say. */
+/* A single loop statement, so that `break` and `continue` work as usual. */
 #define for_each_child(i, set)                                                                               \
     for (child_set i##_left = (set), i = 0; i##_left && (i = child_first(i##_left), true);                   \
          i##_left &= i##_left - 1)

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Changes of a file's bytes: write, truncate, fallocate, discard, zerofill, and fsync.
  *
- *      join the hold      lock and dirty +1 were made by the first writer of it, or are made now (hold.c)
+ *      join the hold      the hold's first writer has taken the lock and set dirty +1, or this writer does
+ *                         (hold.c)
  *      change             on all children of the hold that have not failed
- *      reply              if none has failed in it, and the file is open here
- *      leave the hold     which keeps lock and mark for the next writer, or ends it: FSYNC, marks, unlock
- *      reply              if one has failed: its missing of the change is on the others' disks now. Or of a
- *                         truncate by path: what comes next may take the file's last name, and the mark of
- *                         what is no more could not be taken back
+ *      reply              if no child has failed in the change, and the call came by an open fd
+ *      leave the hold     the hold keeps lock and mark for the next writer, or ends: FSYNC, marks, unlock
+ *      reply              if a child has failed: the marks on the other children now record the missed
+ *                         change. Also for a truncate by path: the caller's next call may remove the file's
+ *                         last name, and then the mark could not be cleared
  *
- * A change that some children have done and others not is seen by other clients on those that have, until the
- * marks after tell them whom not to read. All but writes end the hold at once. A write that was shorter on
- * one child than on another has failed there.
+ * A change that only some children have made is visible to other clients on these children, until the marks
+ * after tell the clients which copies not to read. All changes except writes end the hold at once. A write
+ * that was shorter on one child than on another has failed there.
  *
- * The arbiter is sent one byte of each write, at its place, for its count of it; it keeps no bytes. */
+ * The arbiter gets one byte of each write, at the write's offset, so that it counts the change; it stores
+ * no bytes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -24,13 +26,13 @@
 struct data_change {
     fan_call_fn call;
     uint64_t start, end;
-    bool is_write, is_sync; /* is_sync: what is on the children is on their disks then */
+    bool is_write, is_sync; /* is_sync: afterwards the children's data is on stable storage */
 };
 
-/* ---- what the children say of a write -------------------------------------------------------- */
+/* ---- results of a write ---------------------------------------------------------------------- */
 
 static int32_t
-longest(const struct fan *f)
+longest_write(const struct fan *f)
 {
     int32_t most = 0;
 
@@ -39,17 +41,17 @@ longest(const struct fan *f)
 }
 
 static bool
-is_short(const struct fan *f, unsigned i)
+is_short_write(const struct fan *f, unsigned i)
 {
-    return f->ret[i] < longest(f);
+    return f->ret[i] < longest_write(f);
 }
 
 static int64_t
-said(const struct call_stack *stk, enum dict_key key)
+reply_number(const struct call_stack *stk, enum dict_key key)
 {
     int64_t n = 0;
 
-    (void)dict_get_int(stk->reply.xdata, key, &n); /* not there: 0 */
+    (void)dict_get_int(stk->reply.xdata, key, &n); /* missing key: 0 */
     return n;
 }
 
@@ -59,7 +61,7 @@ judge_write(const struct op *op, const struct data_change *c, const struct fan *
 {
     bool is_sync = op->fd && op->fd->flags & (O_SYNC | O_DSYNC);
 
-    o->breaks_append = c->is_write ? (uint64_t)longest(f) != c->end - c->start : !c->is_sync;
+    o->breaks_append = c->is_write ? (uint64_t)longest_write(f) != c->end - c->start : !c->is_sync;
     if (c->is_write && f->unread)
         o->breaks_append = o->is_unsynced = true;
     for_each_child(i, f->good)
@@ -68,29 +70,29 @@ judge_write(const struct op *op, const struct data_change *c, const struct fan *
 
         o->had_none |= c->is_write && before == append_start ? CHILD(i) : 0;
         o->had_less |= c->is_write && before < append_start ? CHILD(i) : 0;
-        if (said(f->stk[i], DICT_KEY_INODELK_COUNT) > 1) /* another client waits for the lock */
+        if (reply_number(f->stk[i], DICT_KEY_INODELK_COUNT) > 1) /* another client waits for the lock */
             o->may_wait = false;
-        if (c->is_write && !is_sync && said(f->stk[i], DICT_KEY_WRITE_IS_APPEND) != 1)
+        if (c->is_write && !is_sync && reply_number(f->stk[i], DICT_KEY_WRITE_IS_APPEND) != 1)
             o->is_unsynced = true;
     }
 }
 
-/* Its byte stands for all of them. */
+/* Counts the arbiter's one byte as a complete write. */
 static void
 count_arbiter(const struct op *op, struct fan *f)
 {
     int arbiter = op->r->arbiter;
 
     if (arbiter >= 0 && f->good & CHILD(arbiter) && f->ret[arbiter] == 1)
-        f->ret[arbiter] = longest(f);
+        f->ret[arbiter] = longest_write(f);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all changes of data --------------------------------------------------------------------- */
 
 static void
-take_reply(struct op *op, struct fan *f, child_set good, int *err)
+take_data_reply(struct op *op, struct fan *f, child_set good, int *err)
 {
-    int32_t most = longest(f);
+    int32_t most = longest_write(f);
     struct view v;
     child_set best = good;
 
@@ -102,7 +104,7 @@ take_reply(struct op *op, struct fan *f, child_set good, int *err)
     op->stk->reply.op_ret = most;
 }
 
-/* As a member of the hold; then `outcome` is what it is left with. 0 or -errno. */
+/* Makes the change as a member of the hold, and sets *outcome for hold_leave(). Returns 0 or -errno. */
 static int
 change_held(struct op *op, const struct data_change *c, const struct writer *w, struct hold_outcome *outcome)
 {
@@ -118,7 +120,7 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
     }
     if (c->is_write)
         count_arbiter(op, &f);
-    err = transaction_judge(&t, &f, c->is_write ? is_short : NULL);
+    err = transaction_judge(&t, &f, c->is_write ? is_short_write : NULL);
     child_set good = f.good & ~t.failed;
 
     *outcome = (struct hold_outcome){
@@ -126,7 +128,7 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
     if (t.is_in_vain)
         outcome->failed = children;
     if (!err)
-        take_reply(op, &f, good, &err);
+        take_data_reply(op, &f, good, &err);
     judge_write(op, c, &f, w->append_start, outcome);
     outcome->was_synced = c->is_sync && f.good == children;
     fan_end(&f);
@@ -134,7 +136,7 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
 }
 
 static void
-answer(struct op *op, int err)
+reply_if_pending(struct op *op, int err)
 {
     if (op->stk && err)
         op_fail(op, err);
@@ -142,7 +144,7 @@ answer(struct op *op, int err)
         op_reply(op);
 }
 
-/* 0 or -errno; the caller may have had its reply already. */
+/* Makes the change. The caller may already have the reply on return. Returns 0 or -errno. */
 static int
 change_data(struct op *op, const struct data_change *c, bool may_reply)
 {
@@ -163,15 +165,15 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
     err = change_held(op, c, &w, &outcome);
     bool waits = outcome.failed || !op->is_pinned || !op->file;
     if (!waits && may_reply)
-        answer(op, err);
+        reply_if_pending(op, err);
     int mark_err = hold_leave(op, &ri->hold, &w, &outcome, waits);
     return err ? err : waits ? mark_err : 0;
 }
 
 static void
-change_go(struct op *op, const struct data_change *c)
+data_change_go(struct op *op, const struct data_change *c)
 {
-    answer(op, change_data(op, c, true));
+    reply_if_pending(op, change_data(op, c, true));
 }
 
 /* ---- writes ---------------------------------------------------------------------------------- */
@@ -187,7 +189,7 @@ ask_of_write(const struct op *op, struct call_stack *stk)
     return err ? err : dict_set_uint(d, DICT_KEY_WRITE_IS_APPEND, 4);
 }
 
-/* One byte stands for all. */
+/* Replaces the data by one byte at the same offset. */
 static void
 write_for_arbiter(struct call_stack *stk)
 {
@@ -201,7 +203,7 @@ write_for_arbiter(struct call_stack *stk)
 }
 
 static struct call_stack *
-write_call(const struct op *op, unsigned i, const void *unused)
+write_make(const struct op *op, unsigned i, const void *unused)
 {
     struct call_stack *stk = op_fork(op, i);
 
@@ -215,31 +217,32 @@ write_call(const struct op *op, unsigned i, const void *unused)
     return stk;
 }
 
-/* What is appended has its place on the bricks: nobody else may write meanwhile. */
+/* The bricks choose the offset of an append, so an append excludes all other writers. */
 void
 writev_go(struct op *op)
 {
     const struct fop_call *call = &op->stk->call;
     bool appends = call->flags & O_APPEND || (op->fd && op->fd->flags & O_APPEND);
     struct data_change c = {
-        .call = write_call, .start = call->offset, .end = call->offset + call->size, .is_write = true};
+        .call = write_make, .start = call->offset, .end = call->offset + call->size, .is_write = true};
 
     if (appends || c.end < c.start) {
         c.start = 0;
         c.end = UINT64_MAX;
     }
-    change_go(op, &c);
+    data_change_go(op, &c);
 }
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/* ---- other changes --------------------------------------------------------------------------- */
 
 void
 truncate_go(struct op *op)
 {
-    change_go(op, &(struct data_change){.call = fan_fork, .start = op->stk->call.offset, .end = UINT64_MAX});
+    data_change_go(op,
+                   &(struct data_change){.call = fan_fork, .start = op->stk->call.offset, .end = UINT64_MAX});
 }
 
-/* Also where the range has an end: the file may get longer. */
+/* Locks to the end of the file even if the range has an end, because the file may grow. */
 void
 allocate_go(struct op *op)
 {
@@ -247,7 +250,7 @@ allocate_go(struct op *op)
 }
 
 static struct call_stack *
-fsync_call(const struct op *op, unsigned i, const void *unused)
+fsync_make(const struct op *op, unsigned i, const void *unused)
 {
     struct call_stack *stk = op_fork(op, i);
 
@@ -260,26 +263,27 @@ fsync_call(const struct op *op, unsigned i, const void *unused)
     return stk;
 }
 
-/* After all writes there are. */
+/* Waits for all writes that have joined the hold. */
 void
 fsync_go(struct op *op)
 {
-    change_go(op, &(struct data_change){.call = fsync_call, .end = UINT64_MAX, .is_sync = true});
+    data_change_go(op, &(struct data_change){.call = fsync_make, .end = UINT64_MAX, .is_sync = true});
 }
 
 static struct call_stack *
-truncate_opened_call(const struct op *op, unsigned i, const void *unused)
+truncate_opened_make(const struct op *op, unsigned i, const void *unused)
 {
     (void)unused;
     return op_call(op, FOP_ftruncate, i);
 }
 
-/* op->file is the new file; the caller's call is the OPEN, whose reply is there already. */
+/* op->file is the new file. The caller's call is the OPEN, whose reply is already complete, so the reply is
+ * kept out of the change. */
 int
 data_truncate_opened(struct op *op)
 {
     struct call_stack *stk = op->stk;
-    struct data_change c = {.call = truncate_opened_call, .end = UINT64_MAX};
+    struct data_change c = {.call = truncate_opened_make, .end = UINT64_MAX};
 
     op->stk = NULL;
     int err = change_data(op, &c, false);

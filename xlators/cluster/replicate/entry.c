@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Changes of a directory: create, mknod, mkdir, symlink, link, unlink, rmdir, rename.
  *
- *      lock        the name in its directory; rmdir also all names of what goes; rename both names, and all
- *                  names of a directory in the new place. In the order of gfids, then of names
- *      mark        only if a child is missing: entry +1 about it on the directory (both of them), with the
- *                  name, by which healers find what has changed. If the child has not been up since the mount
- *                  began, the first mark on each directory also says data +1: healers compare all names of
- *                  it, because the mount before this one may have ended in a change of any of them
- *      change      on all
- *      new entry   what was made while a child was missing gets marks of its own, for healers must make it
- *                  there and fill it: metadata +1; of a file data +1; of a directory entry +1, and data +1,
- *                  which says: all of it
+ *      lock        the name in its directory. rmdir also locks all names of the removed directory. rename
+ *                  locks both names, and all names of a directory that it replaces. In the order of gfids,
+ *                  then of names
+ *      mark        only if a child is missing: entry +1 about it (an accusation, the pending xattr) on the
+ *                  directory (on both directories of a rename), with the name, by which healers find the
+ *                  changed entry. If the child has not been up since the mount began, the first mark on
+ *                  each directory also sets data +1, so that healers compare all names, because the
+ *                  previous mount may have ended during a change of any name
+ *      change      on all children
+ *      new entry   an object that was made while a child was missing gets marks of its own, because healers
+ *                  must create and fill it there: metadata +1; for a file data +1; for a directory entry
+ *                  +1, and data +1, which means the whole directory
  *      reply, marks after, unlock: transaction.c
  *
- * When this mount has changed a name of the same folder a moment ago, the lock is on all names of it and is
- * shared with those that follow (hold.c): a lock and an unlock for each of many files are saved. Of rmdir's
- * two locks that is the one on the name; the other, on all names of what goes, is then taken at once or not
- * at all: nobody waits for a lock while he holds one that comes later in the order. If it is not free rmdir
- * gives back what is shared and takes both of its own. So does always rename of a folder or to another
- * folder, and who finds a child missing. With `share-entry-lock off` all do.
+ * If this mount has changed a name of the same folder a moment ago, the lock covers all names of the folder
+ * and is shared with the next changes (hold.c). This saves a lock and an unlock for each of many files. For
+ * rmdir, the shared lock replaces the lock on the name. The second lock, on all names of the removed
+ * directory, is then taken at once or not at all, because a lock holder must not wait for a lock that comes
+ * later in the order. If the second lock is not free, rmdir leaves the shared lock and takes two separate
+ * locks. A rename of a folder or to another folder always takes separate locks, and so does a change with a
+ * child missing. With `share-entry-lock off` all changes do.
  *
- * Under the lock nobody else makes or removes the name, so that all children have the same object behind it.
- * Others look up without a lock: in between they may find it on one child and not yet on the other. */
+ * Under the lock no other client makes or removes the name, so that all children have the same object
+ * behind it. Other clients look up without a lock: during the change they may find the name on one child
+ * only. */
 #include <errno.h>
 #include <string.h>
 
 #include "xlators/cluster/replicate/replicate-internal.h"
 
-/* ---- what is made ---------------------------------------------------------------------------- */
+/* ---- new objects ----------------------------------------------------------------------------- */
 
 static bool
 makes_new(enum fop fop)
@@ -35,7 +39,7 @@ makes_new(enum fop fop)
     return fop == FOP_create || fop == FOP_mknod || fop == FOP_mkdir;
 }
 
-/* A reference; NULL: nothing was made, or no memory. */
+/* Returns the new object with a reference; NULL: no object was made, or out of memory. */
 static struct inode *
 made_inode(const struct op *op, const struct fan *f, child_set good)
 {
@@ -46,9 +50,10 @@ made_inode(const struct op *op, const struct fan *f, child_set good)
     return inode_link(op->r->xl->graph->inodes, NULL, NULL, stat);
 }
 
-/* CREATE may have found a file; a new one has the gfid that was asked for. */
+/* Returns whether the object is new. CREATE may have opened an existing file; a new file has the gfid that
+ * was asked for. */
 static bool
-is_new(const struct op *op, const struct inode *inode)
+is_new_object(const struct op *op, const struct inode *inode)
 {
     struct gfid asked;
 
@@ -56,7 +61,7 @@ is_new(const struct op *op, const struct inode *inode)
                                      gfid_equal(&asked, &inode->gfid));
 }
 
-/* It is as good on each child that has made it. */
+/* Keeps a view in which all children that made the object are readable. */
 static void
 set_view(struct op *op, struct inode *inode, uint32_t generation, child_set good, child_set missing)
 {
@@ -64,7 +69,7 @@ set_view(struct op *op, struct inode *inode, uint32_t generation, child_set good
 
     if (op->r->arbiter >= 0 && !S_ISDIR(inode->type))
         v.data &= ~CHILD(op->r->arbiter);
-    if (!missing && v.data && is_new(op, inode))
+    if (!missing && v.data && is_new_object(op, inode))
         view_set(op->r, inode, &v);
 }
 
@@ -104,7 +109,7 @@ best_child(struct op *op, child_set good)
 }
 
 static int
-take_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t generation)
+take_entry_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t generation)
 {
     child_set good = f->good & ~t->failed, done = fan_done(f) & ~t->failed;
     struct inode *inode = made_inode(op, f, good);
@@ -113,11 +118,11 @@ take_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t generat
 
     if (inode) {
         set_view(op, inode, generation, done, missing);
-        if (makes_new(op->fop) && missing && is_new(op, inode))
+        if (makes_new(op->fop) && missing && is_new_object(op, inode))
             mark_new(op, t, inode, done);
         if (op->fop == FOP_create && !err)
             err = repl_fd_make(op, f, inode);
-        if (op->fop == FOP_create && !err && is_new(op, inode))
+        if (op->fop == FOP_create && !err && is_new_object(op, inode))
             new_file_made(op, inode);
         if (op->fop == FOP_mkdir && !err)
             new_folder_made(op, inode);
@@ -129,7 +134,7 @@ take_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t generat
 }
 
 static int
-change(struct op *op, struct transaction *t)
+change_entry(struct op *op, struct transaction *t)
 {
     uint32_t generation = atomic_load(&op->r->generation);
     struct fan f;
@@ -141,13 +146,13 @@ change(struct op *op, struct transaction *t)
     if (err)
         fan_take_refusal(&f, op);
     else
-        err = take_reply(op, t, &f, generation);
+        err = take_entry_reply(op, t, &f, generation);
     fan_end(&f);
     return err;
 }
 
 static void
-change_locked(struct op *op, struct transaction *t)
+change_entry_locked(struct op *op, struct transaction *t)
 {
     int err = transaction_begin(t);
 
@@ -155,14 +160,15 @@ change_locked(struct op *op, struct transaction *t)
         op_fail(op, err);
         return;
     }
-    transaction_end(t, change(op, t));
+    transaction_end(t, change_entry(op, t));
 }
 
-/* ---- one name of one folder ------------------------------------------------------------------ */
+/* ---- a change of a name in one folder -------------------------------------------------------- */
 
 enum { NAMES_ARE_BUSY_NS = 10 * 1000 * 1000 };
 
-/* Whether the lock is the shared one: many names are changed here, or it is in the way of another. */
+/* Returns whether to use the folder's shared lock: many names are changed in this folder, or the shared
+ * lock is held and would conflict with a separate lock. */
 static bool
 shares_lock(const struct op *op, struct repl_inode *ri)
 {
@@ -177,9 +183,9 @@ shares_lock(const struct op *op, struct repl_inode *ri)
     return atomic_load(&op->r->up) == op->r->all && now - last < NAMES_ARE_BUSY_NS;
 }
 
-/* Names of one hash follow one another, as those that are the same must. */
+/* Changes of names with equal hashes follow one another, and so do changes of the same name. */
 static uint64_t
-hash_of(const char *name)
+name_hash(const char *name)
 {
     uint64_t hash = 0;
 
@@ -189,7 +195,7 @@ hash_of(const char *name)
 }
 
 static void
-change_sharing(struct op *op, struct repl_inode *ri, struct inode *dir, struct writer *w,
+change_entry_sharing(struct op *op, struct repl_inode *ri, struct inode *dir, struct writer *w,
                void (*mark)(struct transaction *t, const struct op *op))
 {
     struct transaction t;
@@ -202,7 +208,7 @@ change_sharing(struct op *op, struct repl_inode *ri, struct inode *dir, struct w
     transaction_init(&t, op, CHANGE_ENTRY);
     mark(&t, op);
     err = transaction_begin_held(&t, w->children);
-    transaction_end(&t, err ? err : change(op, &t));
+    transaction_end(&t, err ? err : change_entry(op, &t));
     (void)hold_leave(op, &ri->hold, w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
 }
 
@@ -227,17 +233,17 @@ entry_go(struct op *op)
     struct inode *dir = is_second_name(op) ? op->dir2 : op->dir;
     const char *name = is_second_name(op) ? op->name2 : op->name;
     struct repl_inode *ri = repl_inode(op->r, dir);
-    uint64_t hash = hash_of(name);
+    uint64_t hash = name_hash(name);
     struct writer w = {.start = hash, .end = hash + 1};
     struct transaction t;
 
     if (shares_lock(op, ri)) {
-        change_sharing(op, ri, dir, &w, mark_name);
+        change_entry_sharing(op, ri, dir, &w, mark_name);
     } else {
         transaction_init(&t, op, CHANGE_ENTRY);
         transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = dir, .name = name});
         mark_name(&t, op);
-        change_locked(op, &t);
+        change_entry_locked(op, &t);
     }
     if (op->fop == FOP_create && op->file)
         new_file_expect(op);
@@ -245,10 +251,10 @@ entry_go(struct op *op)
         new_folder_expect(op);
 }
 
-/* ---- names that must be looked at first ------------------------------------------------------ */
+/* ---- changes that first look up a name ------------------------------------------------------- */
 
 static void
-look_begin(const struct op *op, struct fan *f, struct inode *dir, const char *name)
+lookup_in_dir_begin(const struct op *op, struct fan *f, struct inode *dir, const char *name)
 {
     child_set up = atomic_load(&op->r->up);
 
@@ -260,15 +266,17 @@ look_begin(const struct op *op, struct fan *f, struct inode *dir, const char *na
         if (stk) {
             inode_unref(stk->call.loc.inode);
             stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = name};
-            stk->caller = op->stk->caller; /* with his groups: the folder may let him in by one of them */
+            /* with the caller's groups, which may be needed to search the folder */
+            stk->caller = op->stk->caller;
         }
         fan_wind(f, op, i, stk);
     }
 }
 
-/* What the name leads to, with a reference; NULL with 0: nothing. */
+/* Sets *out to the object behind the name, with a reference, or to NULL if no child has the name. Returns 0
+ * or -errno. */
 static int
-look_end(const struct op *op, struct fan *f, struct inode **out)
+lookup_in_dir_end(const struct op *op, struct fan *f, struct inode **out)
 {
     fan_wait(f);
     int err = f->good ? 0 : fan_errno(f) ? -fan_errno(f) : -ENOTCONN;
@@ -285,17 +293,17 @@ look_end(const struct op *op, struct fan *f, struct inode **out)
 }
 
 static int
-look_up(struct op *op, struct inode *dir, const char *name, struct inode **out)
+lookup_in_dir(struct op *op, struct inode *dir, const char *name, struct inode **out)
 {
     struct fan f;
 
-    look_begin(op, &f, dir, name);
-    return look_end(op, &f, out);
+    lookup_in_dir_begin(op, &f, dir, name);
+    return lookup_in_dir_end(op, &f, out);
 }
 
-/* By gfid, then whole directories before their names, then by name. */
+/* Orders locks by gfid; whole directories come before their names, then names in byte order. */
 static int
-compare(const struct lock_entity *a, const struct lock_entity *b)
+compare_entities(const struct lock_entity *a, const struct lock_entity *b)
 {
     int by_gfid = memcmp(&a->inode->gfid, &b->inode->gfid, sizeof a->inode->gfid);
 
@@ -308,7 +316,7 @@ static void
 sort_entities(struct transaction *t)
 {
     for (unsigned i = 1; i < t->entity_count; i++) {
-        for (unsigned k = i; k > 0 && compare(&t->entity[k], &t->entity[k - 1]) < 0; k--) {
+        for (unsigned k = i; k > 0 && compare_entities(&t->entity[k], &t->entity[k - 1]) < 0; k--) {
             struct lock_entity e = t->entity[k];
 
             t->entity[k] = t->entity[k - 1];
@@ -317,7 +325,7 @@ sort_entities(struct transaction *t)
     }
 }
 
-/* This mount's own lock on all names of the folder would be in the way of locks of one operation. */
+/* Ends this mount's shared lock on the folder's names, which would conflict with locks of one operation. */
 static void
 release_names(struct op *op, struct inode *dir)
 {
@@ -340,33 +348,33 @@ prepare_rmdir(struct op *op, struct transaction *t, struct inode *gone)
     transaction_mark(t, op->dir, op->name);
 }
 
-/* The name is looked up while locks are taken; if the layer above has done that there is nothing to look. */
+/* Starts a lookup of the name in parallel to the locks, unless the layer above has looked the name up. */
 static void
-check_begin(const struct op *op, struct fan *look)
+verify_name_begin(const struct op *op, struct fan *look)
 {
     if (op->inode)
         fan_begin(look);
     else
-        look_begin(op, look, op->dir, op->name);
+        lookup_in_dir_begin(op, look, op->dir, op->name);
 }
 
-/* Does it lead to what was locked? */
+/* Returns whether the name leads to the directory that was locked. */
 static bool
-check_end(const struct op *op, struct fan *look, const struct inode *known)
+verify_name_end(const struct op *op, struct fan *look, const struct inode *known)
 {
     struct inode *gone = NULL;
-    bool is_known = op->inode || (!look_end(op, look, &gone) && gone == known);
+    bool is_known = op->inode || (!lookup_in_dir_end(op, look, &gone) && gone == known);
 
     inode_unref(gone);
     return is_known;
 }
 
-/* With the shared lock on the folder's names. False: a lock was not free, or the name leads elsewhere;
- * nothing has been done. */
+/* Removes the directory under the shared lock on the parent's names. Returns false, with nothing changed,
+ * if a lock was not free or the name leads elsewhere. */
 static bool
 rmdir_sharing(struct op *op, struct repl_inode *ri, struct inode *known)
 {
-    uint64_t hash = hash_of(op->name);
+    uint64_t hash = name_hash(op->name);
     struct writer w = {.start = hash, .end = hash + 1};
     struct transaction t;
     struct fan look;
@@ -381,14 +389,15 @@ rmdir_sharing(struct op *op, struct repl_inode *ri, struct inode *known)
     transaction_init(&t, op, CHANGE_ENTRY);
     transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = known});
     transaction_mark(&t, op->dir, op->name);
-    check_begin(op, &look);
+    verify_name_begin(op, &look);
     child_set has = locks_try(op, &t.entity[0], w.children);
-    bool is_known = check_end(op, &look, known);
-    bool goes = is_known && has == op->r->all && w.children == has; /* what is unlocked at the end, too */
+    bool is_known = verify_name_end(op, &look, known);
+    /* transaction_end() unlocks exactly these children */
+    bool goes = is_known && has == op->r->all && w.children == has;
 
     if (goes) {
         err = transaction_begin_held(&t, w.children);
-        transaction_end(&t, err ? err : change(op, &t));
+        transaction_end(&t, err ? err : change_entry(op, &t));
     } else {
         locks_drop_one(op, &t.entity[0], has);
     }
@@ -396,21 +405,21 @@ rmdir_sharing(struct op *op, struct repl_inode *ri, struct inode *known)
     return goes;
 }
 
-/* The folder that the name is known to lead to is locked while that is looked up. False: it leads elsewhere,
- * and nothing has been done. */
+/* Locks the directory that the name is expected to lead to, while a lookup verifies that. Returns false,
+ * with nothing changed, if the name leads elsewhere. */
 static bool
 rmdir_known(struct op *op, struct inode *known)
 {
     struct transaction t;
     struct fan look;
 
-    check_begin(op, &look);
+    verify_name_begin(op, &look);
     prepare_rmdir(op, &t, known);
     int locked = transaction_begin(&t);
-    bool is_known = check_end(op, &look, known);
+    bool is_known = verify_name_end(op, &look, known);
 
     if (is_known && !locked)
-        transaction_end(&t, change(op, &t));
+        transaction_end(&t, change_entry(op, &t));
     else if (is_known)
         op_fail(op, locked);
     else if (!locked)
@@ -418,7 +427,7 @@ rmdir_known(struct op *op, struct inode *known)
     return is_known;
 }
 
-/* op->inode, if it is there: the layer above has locked the name and found that folder behind it. */
+/* If op->inode is set, the layer above has locked the name and found that folder behind it. */
 void
 rmdir_go(struct op *op)
 {
@@ -434,18 +443,19 @@ rmdir_go(struct op *op)
     inode_unref(known);
     if (is_done)
         return;
-    int err = look_up(op, op->dir, op->name, &gone);
+    int err = lookup_in_dir(op, op->dir, op->name, &gone);
 
     if (err) {
         op_fail(op, err);
         return;
     }
     prepare_rmdir(op, &t, gone);
-    change_locked(op, &t);
+    change_entry_locked(op, &t);
     inode_unref(gone);
 }
 
-/* Only a folder replaces a folder. What this mount does not know may be one. */
+/* Returns whether the object is or may be a folder (its type may be unknown). Only a folder replaces a
+ * folder. */
 static bool
 may_be_folder(const struct inode *inode)
 {
@@ -464,7 +474,7 @@ rename_alone(struct op *op)
 {
     struct inode *replaced = NULL;
     struct transaction t;
-    int err = may_be_folder(op->inode) ? look_up(op, op->dir2, op->name2, &replaced) : 0;
+    int err = may_be_folder(op->inode) ? lookup_in_dir(op, op->dir2, op->name2, &replaced) : 0;
 
     if (err) {
         op_fail(op, err);
@@ -481,21 +491,21 @@ rename_alone(struct op *op)
         transaction_add(&t, (struct lock_entity){.is_entry = true, .inode = replaced});
     sort_entities(&t);
     mark_both_names(&t, op);
-    change_locked(op, &t);
+    change_entry_locked(op, &t);
     inode_unref(replaced);
 }
 
-/* Within a folder one lock is enough, unless a folder is replaced, whose names are locked, too. */
+/* Within a folder one lock suffices, unless the rename replaces a folder, whose names are locked, too. */
 void
 rename_go(struct op *op)
 {
     bool is_within = op->dir == op->dir2 && !may_be_folder(op->inode);
     struct repl_inode *ri = is_within ? repl_inode(op->r, op->dir) : NULL;
-    uint64_t a = hash_of(op->name), b = hash_of(op->name2);
+    uint64_t a = name_hash(op->name), b = name_hash(op->name2);
     struct writer w = {.start = a < b ? a : b, .end = (a < b ? b : a) + 1};
 
     if (!shares_lock(op, ri))
         rename_alone(op);
     else
-        change_sharing(op, ri, op->dir, &w, mark_both_names);
+        change_entry_sharing(op, ri, op->dir, &w, mark_both_names);
 }

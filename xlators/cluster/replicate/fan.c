@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A call to several children at once. Each child gets a call stack of its own; they are kept until the
- * operation has looked at all replies, and given back together.
+/* A call to several children at once. Each child gets a separate call stack. The operation keeps these
+ * stacks until all replies are examined, and then frees them together.
  *
- * This process may lack memory: for a call to one of the children, or for its reply. No child has failed
- * then. What has to be the same everywhere goes to all or to none (fan_ask()): first all calls are made, then
- * they are wound; one that cannot go out while others have is wound again until it can. What must be done,
- * marks and unlocks, waits for memory from the beginning (fan_insist()). */
+ * This process may run out of memory for a call to a child or for a child's reply. Then no child has
+ * failed. A change that must be the same everywhere goes to all children or to none (fan_ask()): first all
+ * calls are made, then all are wound; a call that cannot go out after others have is wound again until it
+ * can. Calls that must not fail, marks and unlocks, wait for memory from the beginning (fan_insist()). */
 #include <errno.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "mem/iobuf.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
 
-/* ---- an operation's life --------------------------------------------------------------------- */
+/* ---- life of an operation -------------------------------------------------------------------- */
 
 static struct inode *
 ref_or_null(struct inode *inode)
@@ -66,10 +66,10 @@ op_end(struct op *op)
     if (op->file)
         repl_fd_unref(op->file);
     if (is_pinned)
-        graph_unpin(g); /* the layer may be gone now */
+        graph_unpin(g); /* this may free the layer */
 }
 
-static const op_fn begins[FOP_COUNT] = {
+static const op_fn start_functions[FOP_COUNT] = {
     [FOP_lookup] = lookup_go,
     [FOP_stat] = read_go,
     [FOP_fstat] = read_go,
@@ -119,13 +119,13 @@ static const op_fn begins[FOP_COUNT] = {
 };
 
 static void
-run(void *arg)
+op_run_call(void *arg)
 {
     struct call_stack *stk = arg;
     struct op op;
 
     op_begin(&op, stk->xl->private, stk);
-    begins[op.fop](&op);
+    start_functions[op.fop](&op);
     op_end(&op);
 }
 
@@ -144,9 +144,9 @@ xl_verdict
 op_start(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
-    if (!begins[stk->call.fop])
+    if (!start_functions[stk->call.fop])
         return -EOPNOTSUPP;
-    return op_run(run, stk) ? call_stack_unsent(stk) : XL_OWNED;
+    return op_run(op_run_call, stk) ? call_stack_unsent(stk) : XL_OWNED;
 }
 
 void
@@ -173,7 +173,7 @@ quorum_of(const struct replicate *r)
     const struct replicate_conf *conf = xlator_conf(r->xl);
     struct quorum q = {.type = (enum quorum_type)conf->quorum_type, .count = (unsigned)conf->quorum_count};
 
-    if (conf->quorum_type > QUORUM_FIXED) /* nothing is said */
+    if (conf->quorum_type > QUORUM_FIXED) /* option not set */
         q.type = r->count > 2 ? QUORUM_AUTO : QUORUM_NONE;
     return q;
 }
@@ -192,15 +192,16 @@ op_wants_quorum(const struct op *op)
     return quorum_of(op->r).type != QUORUM_NONE;
 }
 
-/* ---- calls of one child ---------------------------------------------------------------------- */
+/* ---- calls to one child ---------------------------------------------------------------------- */
 
-/* That child's fd in place of ours. */
+/* Replaces the caller's fd by the child's. */
 static void
 put_child_fd(struct call_stack *stk, const struct op *op, unsigned i)
 {
     if (!stk->call.fd)
         return;
-    if (op->fop == FOP_open || op->fop == FOP_opendir || op->fop == FOP_create) { /* each child makes one */
+    /* each child makes its fd */
+    if (op->fop == FOP_open || op->fop == FOP_opendir || op->fop == FOP_create) {
         fd_unref(stk->call.fd);
         stk->call.fd = NULL;
     }
@@ -251,7 +252,7 @@ call_xdata(struct call_stack *stk)
     return stk->call.xdata;
 }
 
-/* ---- several children ------------------------------------------------------------------------ */
+/* ---- calls to several children --------------------------------------------------------------- */
 
 void
 fan_begin(struct fan *f)
@@ -289,7 +290,7 @@ fan_wait(struct fan *f)
 
 enum { MEMORY_WAIT_MS = 20 };
 
-/* Those that have not gone out go out once more. */
+/* Winds the unsent calls again. */
 static void
 send_again(struct fan *f, const struct op *op, fan_call_fn make, const void *arg)
 {
@@ -310,7 +311,8 @@ send_again(struct fan *f, const struct op *op, fan_call_fn make, const void *arg
     for_each_child(i, again) read_result(f, i);
 }
 
-/* A spare call is for the next one who needs it: of its answer only the result is left. */
+/* Frees spare calls at once, for the next operation that needs them; of their replies only the result
+ * remains. */
 static void
 give_back_spares(struct fan *f)
 {
@@ -323,13 +325,13 @@ give_back_spares(struct fan *f)
     }
 }
 
-/* Until it has gone out to all. */
+/* Winds the unsent calls until all have gone out. */
 static void
-send_rest(struct fan *f, const struct op *op, fan_call_fn make, const void *arg)
+send_unsent(struct fan *f, const struct op *op, fan_call_fn make, const void *arg)
 {
     while (f->unsent) {
         log_event(LOG_WARNING, op->r->xl, "replicate-starved",
-                  "no memory for a call that must go out: it is tried again until there is some");
+                  "out of memory for a call that must reach every brick; retrying every 20 ms");
         coro_pause(MEMORY_WAIT_MS);
         send_again(f, op, make, arg);
         give_back_spares(f);
@@ -369,11 +371,11 @@ fan_ask(struct fan *f, const struct op *op, child_set to, fan_call_fn make, cons
         fan_end(f);
         return -ENOMEM;
     }
-    send_rest(f, op, make, arg);
+    send_unsent(f, op, make, arg);
     return 0;
 }
 
-/* By spare calls if there are no others. Nobody waits with one in hands. */
+/* Uses spare calls if normal ones are not available. No coroutine sleeps while it has a spare call. */
 void
 fan_insist(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg)
 {
@@ -387,7 +389,7 @@ fan_insist(struct fan *f, const struct op *op, child_set to, fan_call_fn make, c
     pressing.is_pressing = true;
     send_again(f, &pressing, make, arg);
     give_back_spares(f);
-    send_rest(f, &pressing, make, arg);
+    send_unsent(f, &pressing, make, arg);
 }
 
 void
@@ -443,7 +445,7 @@ fan_take(struct fan *f, struct op *op, unsigned i)
     to->post2 = from->post2;
     to->statvfs = from->statvfs;
     to->flock = from->flock;
-    to->flock.owner = (struct lk_owner){0}; /* that is in the child's record */
+    to->flock.owner = (struct lk_owner){0}; /* the lock owner is in the memory of the child's call stack */
     to->xdata = dict_dup(from->xdata, arena, &err);
     if (!err)
         to->dict = dict_dup(from->dict, arena, &err);
@@ -488,7 +490,7 @@ op_call_child(struct op *op, unsigned i)
 
     if (!f)
         return -ENOMEM;
-    drop_reply(stk); /* of a child that was asked before */
+    drop_reply(stk); /* the reply of a child that was asked before */
     f->local.ptr = coroutine_self();
     put_child_fd(stk, op, i);
     call_stack_wind_child(stk, op->r->xl->children[i]);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Heal of what a file holds.
+/* Heal of a file's contents.
  *
- *      lock       the file in the healers' domain, or leave it to who has it; then the whole file, as
- *                 writers do
- *      look       who accuses whom of data, and how long each copy is
- *      decide     of those that nobody accuses the longest is the source, of equal ones that with a change
- *                 begun, then the one changed last. Sinks: the accused, the shorter ones, and all if a
- *                 change was begun and nobody knows of its end
- *      truncate   the sinks to the source's length, and unlock the whole file
- *      blocks     each under a lock of its range: RCHECKSUM on all; READ of the source and WRITE to the sinks
- *                 where they differ (`data-self-heal-algorithm full`: everywhere). Others write between
- *                 blocks, to all children, as ever
- *      FSYNC the sinks, lock the whole file, give them the times of the source
- *      count back what the look has found, unlock
+ *      lock       the file in the healers' domain; if it is taken, another healer is at work. Then the
+ *                 whole file, as writers do
+ *      look       the counters of data (pending xattrs), and the size of each copy
+ *      decide     the source is the longest copy that no copy accuses; among copies of equal size one with
+ *                 a change begun (dirty), then the one changed last. Sinks: accused copies, shorter copies,
+ *                 and all if a change was begun and is not known to have ended
+ *      truncate   the sinks to the source's size, and unlock the whole file
+ *      blocks     each under a lock of its range: RCHECKSUM on all; READ from the source and WRITE to the
+ *                 sinks that differ (`data-self-heal-algorithm full`: to all sinks). Between blocks other
+ *                 clients write to all children as usual
+ *      FSYNC the sinks, lock the whole file, copy the source's times to the sinks
+ *      count back the counters of the look, unlock
  *
- * The arbiter has no data: it is no source, and as a sink it is only not accused any more. A file that is
- * empty on all children needs no source. Readers are kept from the sinks by the counters until the end. */
+ * The arbiter has no data: it is no source, and as a sink only its accusation is cleared. A file that is
+ * empty on all children needs no source. Until the end the counters keep readers from the sinks. */
 #include <errno.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ enum { WINDOW_BYTES = 128 * 1024, BLOCK_MAX = 1024 * 1024 };
 struct data_heal {
     struct heal *h;
     unsigned source;
-    child_set sinks, failed; /* sinks without the arbiter */
+    child_set sinks, failed; /* sinks: without the arbiter */
     uint64_t size, block;
     bool compares;
 };
@@ -35,7 +35,7 @@ struct data_heal {
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 static child_set
-with_data(const struct heal *h)
+children_with_data(const struct heal *h)
 {
     const struct replicate *r = h->op.r;
 
@@ -43,17 +43,17 @@ with_data(const struct heal *h)
 }
 
 static bool
-is_empty(const struct heal *h)
+is_empty_everywhere(const struct heal *h)
 {
     bool is = true;
 
-    for_each_child (i, with_data(h))
+    for_each_child (i, children_with_data(h))
         is &= h->stat[i].size == 0;
     return is;
 }
 
 static bool
-is_better(const struct heal *h, unsigned a, unsigned b)
+is_better_source(const struct heal *h, unsigned a, unsigned b)
 {
     const struct iatt *x = &h->stat[a], *y = &h->stat[b];
     uint32_t begun_x = h->replica[a].dirty.count[CHANGE_DATA],
@@ -72,41 +72,43 @@ block_bytes(const struct heal *h, const struct iatt *from)
     const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
     uint64_t bytes = (uint64_t)conf->heal_window * WINDOW_BYTES;
 
-    if (from->blocks * 512 < from->size) /* it has holes: what is compared is kept small */
+    if (from->blocks * 512 < from->size) /* a sparse file: compare small blocks */
         return WINDOW_BYTES;
     return bytes < BLOCK_MAX ? bytes : BLOCK_MAX;
 }
 
-/* 0 or -EIO: split-brain. */
+/* Sets source, sinks and block size. Returns 0 or -EIO: split-brain. */
 static int
-decide(struct data_heal *d)
+choose_source(struct data_heal *d)
 {
     struct heal *h = d->h;
     const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
-    child_set sources = h->way.sources & with_data(h);
+    child_set sources = h->way.sources & children_with_data(h);
 
-    if (is_empty(h))
+    if (is_empty_everywhere(h))
         return 0;
     if (!sources)
         return -EIO;
     d->source = child_first(sources);
     for_each_child (i, sources)
-        d->source = is_better(h, i, d->source) ? i : d->source;
+        d->source = is_better_source(h, i, d->source) ? i : d->source;
     d->size = h->stat[d->source].size;
     d->block = block_bytes(h, &h->stat[d->source]);
     d->compares = conf->heal_algorithm != HEAL_FULL;
     d->sinks = h->way.is_dirty ? h->op.r->all : h->way.sinks;
     for_each_child (i, sources)
         d->sinks |= h->stat[i].size != d->size ? CHILD(i) : 0;
-    d->sinks &= with_data(h) & ~CHILD(d->source);
+    d->sinks &= children_with_data(h) & ~CHILD(d->source);
     return 0;
 }
 
 /* ---- calls to the sinks ---------------------------------------------------------------------- */
 
-/* `make` gives a call for child i; who fails is no sink any more. */
+/* Sends a call to the sinks of `which`; `make` returns the call for child i. A child that fails is no sink
+ * any more. */
 static void
-to_sinks(struct data_heal *d, child_set which, struct call_stack *(*make)(struct data_heal *d, unsigned i))
+send_to_sinks(struct data_heal *d, child_set which,
+              struct call_stack *(*make)(struct data_heal *d, unsigned i))
 {
     struct fan f;
 
@@ -119,7 +121,7 @@ to_sinks(struct data_heal *d, child_set which, struct call_stack *(*make)(struct
 }
 
 static struct call_stack *
-truncate_call(struct data_heal *d, unsigned i)
+heal_truncate_make(struct data_heal *d, unsigned i)
 {
     struct call_stack *stk = heal_fd_call(d->h, FOP_ftruncate, i);
 
@@ -135,17 +137,17 @@ truncate_sinks(struct data_heal *d)
 
     for_each_child (i, d->sinks)
         which |= d->h->stat[i].size != d->size ? CHILD(i) : 0;
-    to_sinks(d, which, truncate_call);
+    send_to_sinks(d, which, heal_truncate_make);
 }
 
 static struct call_stack *
-fsync_call(struct data_heal *d, unsigned i)
+heal_fsync_make(struct data_heal *d, unsigned i)
 {
     return heal_fd_call(d->h, FOP_fsync, i);
 }
 
 static struct call_stack *
-times_call(struct data_heal *d, unsigned i)
+heal_times_make(struct data_heal *d, unsigned i)
 {
     struct call_stack *stk = heal_call(d->h, FOP_setattr, i);
 
@@ -156,10 +158,10 @@ times_call(struct data_heal *d, unsigned i)
     return stk;
 }
 
-/* ---- a block --------------------------------------------------------------------------------- */
+/* ---- one block ------------------------------------------------------------------------------- */
 
 static struct call_stack *
-checksum_call(const struct data_heal *d, unsigned i, uint64_t offset)
+heal_checksum_make(const struct data_heal *d, unsigned i, uint64_t offset)
 {
     struct call_stack *stk = heal_fd_call(d->h, FOP_rchecksum, i);
 
@@ -170,15 +172,15 @@ checksum_call(const struct data_heal *d, unsigned i, uint64_t offset)
     return stk;
 }
 
-/* Those whose block is not the source's. -errno of the source. */
+/* Sets *differ to the sinks whose block differs from the source. Returns 0 or the source's -errno. */
 static int
-compare(struct data_heal *d, uint64_t offset, child_set *differ)
+compare_block(struct data_heal *d, uint64_t offset, child_set *differ)
 {
     struct fan f;
 
     fan_begin(&f);
     for_each_child (i, (d->sinks & ~d->failed) | CHILD(d->source))
-        fan_wind(&f, &d->h->op, i, checksum_call(d, i, offset));
+        fan_wind(&f, &d->h->op, i, heal_checksum_make(d, i, offset));
     fan_wait(&f);
     int err = f.good & CHILD(d->source) ? 0 : f.ret[d->source];
     for_each_child (i, err ? 0 : f.sent & ~CHILD(d->source)) {
@@ -192,7 +194,7 @@ compare(struct data_heal *d, uint64_t offset, child_set *differ)
 }
 
 static struct call_stack *
-write_call(struct data_heal *d, unsigned i, const struct fop_reply *from, uint64_t offset)
+heal_write_make(struct data_heal *d, unsigned i, const struct fop_reply *from, uint64_t offset)
 {
     struct call_stack *stk = heal_fd_call(d->h, FOP_writev, i);
 
@@ -207,7 +209,7 @@ write_call(struct data_heal *d, unsigned i, const struct fop_reply *from, uint64
 }
 
 static int
-copy(struct data_heal *d, uint64_t offset, child_set to)
+copy_block(struct data_heal *d, uint64_t offset, child_set to)
 {
     struct call_stack *from = heal_fd_call(d->h, FOP_readv, d->source);
     struct fan f;
@@ -218,10 +220,10 @@ copy(struct data_heal *d, uint64_t offset, child_set to)
     from->call.size = d->block;
     int ret = coro_call(from, d->h->op.r->xl->children[d->source]);
 
-    if (ret > 0) { /* 0: somebody has made it shorter, everywhere */
+    if (ret > 0) { /* 0: another client has truncated all copies */
         fan_begin(&f);
         for_each_child (i, to)
-            fan_wind(&f, &d->h->op, i, write_call(d, i, &from->reply, offset));
+            fan_wind(&f, &d->h->op, i, heal_write_make(d, i, &from->reply, offset));
         fan_wait(&f);
         for_each_child (i, f.sent)
             d->failed |= f.ret[i] != ret ? CHILD(i) : 0;
@@ -241,9 +243,9 @@ heal_block(struct data_heal *d, uint64_t offset)
     if (err)
         return err;
     if (d->compares)
-        err = compare(d, offset, &differ);
+        err = compare_block(d, offset, &differ);
     if (!err && differ)
-        err = copy(d, offset, differ);
+        err = copy_block(d, offset, differ);
     heal_unlock(d->h, &e);
     return err;
 }
@@ -258,9 +260,9 @@ heal_blocks(struct data_heal *d)
     return err;
 }
 
-/* ---- the heal -------------------------------------------------------------------------------- */
+/* ---- the whole heal -------------------------------------------------------------------------- */
 
-/* Writers have gone on meanwhile: the times are those of now. */
+/* Reads the source's times again, because clients have written during the heal. */
 static int
 look_at_times(struct data_heal *d)
 {
@@ -275,19 +277,19 @@ look_at_times(struct data_heal *d)
 }
 
 static int
-finish(struct data_heal *d)
+heal_data_finish(struct data_heal *d)
 {
     struct lock_entity whole = {.inode = d->h->op.inode};
     int err;
 
-    to_sinks(d, d->sinks, fsync_call);
+    send_to_sinks(d, d->sinks, heal_fsync_make);
     err = heal_lock(d->h, &whole);
     if (err)
         return err;
     if (d->sinks)
         err = look_at_times(d);
     if (!err && d->sinks)
-        to_sinks(d, d->sinks, times_call);
+        send_to_sinks(d, d->sinks, heal_times_make);
     if (!err)
         err = heal_count_back(d->h, CHANGE_DATA, d->failed);
     heal_unlock(d->h, &whole);
@@ -295,7 +297,7 @@ finish(struct data_heal *d)
 }
 
 static int
-begin(struct data_heal *d)
+heal_data_begin(struct data_heal *d)
 {
     struct lock_entity whole = {.inode = d->h->op.inode};
     int err = heal_lock(d->h, &whole);
@@ -304,7 +306,7 @@ begin(struct data_heal *d)
         return err;
     err = heal_look(d->h, CHANGE_DATA);
     if (!err)
-        err = decide(d);
+        err = choose_source(d);
     if (!err)
         truncate_sinks(d);
     heal_unlock(d->h, &whole);
@@ -320,11 +322,11 @@ heal_data(struct heal *h)
 
     if (err)
         return err;
-    err = begin(&d);
+    err = heal_data_begin(&d);
     if (!err)
         err = heal_blocks(&d);
     if (!err)
-        err = finish(&d);
+        err = heal_data_finish(&d);
     heal_unlock(h, &alone);
     return err;
 }

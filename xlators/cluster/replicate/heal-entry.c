@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Heal of a directory: all of its names.
  *
- *      lock       the whole directory in the healers' domain, or leave it to who has it
- *      look       under a lock of all its names: who accuses whom of entries. Unlock
- *      names      are listed on the accused children, then on the others. A name behind which all have the
- *                 same is passed over, without a lock; any other is healed under its lock (heal-name.c),
- *                 which looks at the directory's counters again
- *      times      of a good child are given to the mended ones
- *      count back what the first look has found, and have the bricks forget the names of that; unlock
+ *      lock       the whole directory in the healers' domain; if it is taken, another healer is at work
+ *      look       under a lock of all names: reads the counters of entries (pending xattrs). Unlock
+ *      names      are listed on the accused children, then on the other children. A name with the same
+ *                 object on all children is skipped without a lock; any other name is healed under its lock
+ *                 (heal-name.c) after another look at the directory's counters
+ *      times      of a good child are copied to the mended children
+ *      count back the counters of the first look, and have the bricks' indexes forget the names; unlock
  *
- * Where one name could not be healed all counts stay, and all names are looked at again by the next healer.
- * Names that change meanwhile are changed on all children, by who holds their locks. */
+ * If one name could not be healed, all counters stay, and the next healer checks all names again. Clients
+ * that change names meanwhile hold the names' locks, and change them on all children. */
 #include <errno.h>
 #include <string.h>
 
@@ -18,9 +18,9 @@
 
 /* ---- one name -------------------------------------------------------------------------------- */
 
-/* The volume's own folders. */
+/* Returns whether the name is one of the volume's own folders. */
 static bool
-is_passed_over(const struct heal *h, const char *name)
+is_reserved_name(const struct heal *h, const char *name)
 {
     static const char *const reserved[] = {".glusterfs", ".landfill"};
 
@@ -34,12 +34,12 @@ is_passed_over(const struct heal *h, const char *name)
 }
 
 static int
-heal_one(struct heal *h, unsigned listed_on, struct inode *dir, const char *name)
+heal_entry_name(struct heal *h, unsigned listed_on, struct inode *dir, const char *name)
 {
     struct lock_entity e = {.is_entry = true, .inode = dir, .name = name};
 
     (void)listed_on;
-    if (is_passed_over(h, name) || heal_name_is_whole(h, name))
+    if (is_reserved_name(h, name) || heal_name_is_whole(h, name))
         return 0;
     int err = heal_lock(h, &e);
 
@@ -52,7 +52,7 @@ heal_one(struct heal *h, unsigned listed_on, struct inode *dir, const char *name
     return err < 0 ? err : 0;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all names ------------------------------------------------------------------------------- */
 
 static int
 heal_names(struct heal *h, const struct direction *way)
@@ -62,7 +62,7 @@ heal_names(struct heal *h, const struct direction *way)
 
     for (size_t n = 0; n < sizeof order / sizeof order[0]; n++) {
         for_each_child (i, order[n])
-            err = err ? err : heal_list(h, i, h->op.inode, heal_one);
+            err = err ? err : heal_list(h, i, h->op.inode, heal_entry_name);
     }
     return err;
 }
@@ -70,7 +70,7 @@ heal_names(struct heal *h, const struct direction *way)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void
-give_times(struct heal *h, unsigned source, child_set sinks)
+copy_dir_times(struct heal *h, unsigned source, child_set sinks)
 {
     for_each_child (i, sinks) {
         struct call_stack *stk = heal_call(h, FOP_setattr, i);
@@ -79,13 +79,14 @@ give_times(struct heal *h, unsigned source, child_set sinks)
             stk->call.stbuf = h->stat[source];
             stk->call.valid = SETATTR_ATIME | SETATTR_MTIME | SETATTR_CTIME;
         }
-        (void)heal_send(h, i, stk); /* a time that is not right is no reason to go over all names again */
+        (void)heal_send(h, i, stk); /* a wrong time is no reason to heal all names again */
     }
 }
 
-/* `found` is what is to be counted back, `way` what was decided by it. */
+/* Copies the times and counts back. `found` has the counters to subtract, `way` the direction that they
+ * gave. */
 static int
-finish(struct heal *h, const struct replica *found, const struct direction *way)
+heal_entries_finish(struct heal *h, const struct replica *found, const struct direction *way)
 {
     struct lock_entity names = {.is_entry = true, .inode = h->op.inode};
     int err = heal_lock(h, &names);
@@ -94,7 +95,7 @@ finish(struct heal *h, const struct replica *found, const struct direction *way)
         return err;
     err = heal_look(h, CHANGE_ENTRY);
     if (!err && way->sources)
-        give_times(h, child_first(way->sources), way->sinks);
+        copy_dir_times(h, child_first(way->sources), way->sinks);
     if (!err) {
         memcpy(h->replica, found, sizeof h->replica);
         err = heal_count_back(h, CHANGE_ENTRY, 0);
@@ -104,7 +105,7 @@ finish(struct heal *h, const struct replica *found, const struct direction *way)
 }
 
 static int
-heal_alone(struct heal *h)
+heal_entries_locked(struct heal *h)
 {
     struct lock_entity names = {.is_entry = true, .inode = h->op.inode};
     struct replica found[REPLICAS_MAX];
@@ -120,7 +121,7 @@ heal_alone(struct heal *h)
     if (err || (way.sources == h->op.r->all && !way.is_dirty && !h->wants_all_names))
         return err;
     err = heal_names(h, &way);
-    return err ? err : finish(h, found, &way);
+    return err ? err : heal_entries_finish(h, found, &way);
 }
 
 int
@@ -132,7 +133,7 @@ heal_entries(struct heal *h)
 
     if (err)
         return err;
-    err = heal_alone(h);
+    err = heal_entries_locked(h);
     heal_unlock(h, &alone);
     return err;
 }

@@ -2,38 +2,38 @@
 /* Heal of attributes: owner, mode, times, extended attributes.
  *
  *      lock       the range that changes of attributes lock (metadata.c), on all children
- *      look       who accuses whom of metadata
- *      decide     a child that nobody accuses is the source, rather one on which a change was begun. Those
- *                 that are accused are mended, and those whose owner, mode or xattrs are not the source's, or
- *                 all if a change was begun and nobody knows of its end
- *      mend       SETATTR of owner and mode; the sink's own xattrs that the source has not are removed, the
- *                 source's are set; SETATTR of the times
+ *      look       the counters of metadata (pending xattrs)
+ *      decide     the source is a child that no child accuses, preferably one on which a change was begun.
+ *                 Sinks: accused children, children whose owner, mode or xattrs differ from the source, and
+ *                 all if a change was begun and is not known to have ended
+ *      mend       SETATTR of owner and mode; removal of xattrs that the source lacks, set of the source's
+ *                 xattrs; SETATTR of the times
  *      count back, unlock
  *
- * Replicas that differ although no copy is accused are left by a mount that died in a change together with a
- * brick, while all bricks were there: no mark tells the self-heal daemon of them. So each mount that finds
- * them heals them, also with metadata-self-heal off. Nobody was told that the change is done, so either copy
- * is right.
+ * Replicas that differ although no copy is accused were left by a mount that died in a change together with
+ * a brick, while all bricks were up: no mark leads the self-heal daemon to such an object. So each mount
+ * that finds it heals it, also with metadata-self-heal off. The change was not reported as done, so either
+ * copy is right.
  *
- * There is no lock that keeps healers apart: all of it happens under the one lock. Counters, gfid and
- * volume-id, and what a brick's security module keeps are each child's own. Others see a sink that is half
- * mended as one that is accused. */
+ * Healers are not kept apart by a separate lock, because the whole heal happens under one lock. Counters,
+ * gfid, volume-id and the data of a brick's security module belong to each child and are not copied. Other
+ * clients see a half-mended sink as an accused child. */
 #include <errno.h>
 #include <string.h>
 
 #include "xlators/cluster/replicate/heal.h"
 
-/* ---- which ----------------------------------------------------------------------------------- */
+/* ---- choosing source and sinks --------------------------------------------------------------- */
 
 static bool
-is_same(const struct iatt *a, const struct iatt *b)
+has_same_owner_and_mode(const struct iatt *a, const struct iatt *b)
 {
     return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid;
 }
 
-/* One on which a change was begun, if there is such a one: it may be the only one that has it. */
+/* Prefers a source on which a change was begun, because no other child may have that change. */
 static unsigned
-source_of(const struct heal *h)
+metadata_source(const struct heal *h)
 {
     for_each_child (i, h->way.sources) {
         if (h->replica[i].dirty.count[CHANGE_METADATA])
@@ -42,28 +42,28 @@ source_of(const struct heal *h)
     return child_first(h->way.sources);
 }
 
-/* Those to be mended by the source. */
+/* Returns the children to mend from the source. */
 static child_set
-sinks_of(const struct heal *h, unsigned source)
+metadata_sinks(const struct heal *h, unsigned source)
 {
     child_set sinks = h->way.sinks;
 
     for_each_child (i, h->way.sources & ~CHILD(source)) {
-        if (h->way.is_dirty || !is_same(&h->stat[i], &h->stat[source]))
+        if (h->way.is_dirty || !has_same_owner_and_mode(&h->stat[i], &h->stat[source]))
             sinks |= CHILD(i);
     }
     return sinks;
 }
 
 static bool
-is_bytes(const struct dict_pair *p)
+is_byte_value(const struct dict_pair *p)
 {
     return p->type == DICT_PTR || p->type == DICT_UNTYPED || p->type == DICT_STR;
 }
 
-/* Xattrs that are copied. */
+/* Returns whether a heal copies this xattr. */
 static bool
-is_copied(const char *key)
+is_copied_xattr(const char *key)
 {
     static const char *const spaces[] = {"user.", "trusted.", "security.", "system."};
     static const char *const own[] = {"trusted.afr.",          "trusted.gfid",
@@ -80,15 +80,16 @@ is_copied(const char *key)
     return has_space;
 }
 
-/* Xattrs in which replicas must not differ: those that only changes of attributes change. */
+/* Returns whether this xattr must be equal on all replicas: xattrs that only changes of attributes change. */
 static bool
-is_compared(const char *key)
+is_compared_xattr(const char *key)
 {
-    return is_copied(key) && strncmp(key, "trusted.glusterfs.", 18) != 0 && strncmp(key, "security.", 9) != 0;
+    return is_copied_xattr(key) && strncmp(key, "trusted.glusterfs.", 18) != 0 &&
+           strncmp(key, "security.", 9) != 0;
 }
 
 static bool
-has_same(const struct dict_pair *p, const struct dict *other)
+has_same_pair(const struct dict_pair *p, const struct dict *other)
 {
     const struct dict_pair *q = dict_find_text(other, p->key);
 
@@ -100,11 +101,11 @@ static bool
 have_same_xattrs(const struct dict *a, const struct dict *b)
 {
     dict_for_each (p, a) {
-        if (is_bytes(p) && is_compared(p->key) && !has_same(p, b))
+        if (is_byte_value(p) && is_compared_xattr(p->key) && !has_same_pair(p, b))
             return false;
     }
     dict_for_each (p, b) {
-        if (is_bytes(p) && is_compared(p->key) && !dict_find_text(a, p->key))
+        if (is_byte_value(p) && is_compared_xattr(p->key) && !dict_find_text(a, p->key))
             return false;
     }
     return true;
@@ -120,7 +121,7 @@ heal_attributes_differ(const struct fan *f)
         bool is_older =
             reply->stat.ctime != first->stat.ctime || reply->stat.ctime_nsec != first->stat.ctime_nsec;
 
-        if (!is_same(&reply->stat, &first->stat))
+        if (!has_same_owner_and_mode(&reply->stat, &first->stat))
             return true;
         if (is_older && first->xdata && reply->xdata && !have_same_xattrs(first->xdata, reply->xdata))
             return true;
@@ -131,7 +132,7 @@ heal_attributes_differ(const struct fan *f)
 /* ---- mending --------------------------------------------------------------------------------- */
 
 static int
-set_attributes(const struct heal *h, unsigned i, const struct iatt *to, int32_t valid)
+heal_setattr(const struct heal *h, unsigned i, const struct iatt *to, int32_t valid)
 {
     struct call_stack *stk = heal_call(h, FOP_setattr, i);
 
@@ -142,7 +143,8 @@ set_attributes(const struct heal *h, unsigned i, const struct iatt *to, int32_t 
     return heal_send(h, i, stk);
 }
 
-/* All xattrs of child i, in the reply of the call, which is the caller's. NULL: *err says why. */
+/* Returns a finished call with all xattrs of child i in the reply; the caller frees it. NULL: error in
+ * *err. */
 static struct call_stack *
 list_xattrs(const struct heal *h, unsigned i, int *err)
 {
@@ -156,7 +158,7 @@ list_xattrs(const struct heal *h, unsigned i, int *err)
     return NULL;
 }
 
-/* Those that the sink has, and the source has not. */
+/* Removes the sink's xattrs that the source lacks. */
 static int
 remove_others(const struct heal *h, unsigned sink, const struct dict *wanted)
 {
@@ -167,7 +169,7 @@ remove_others(const struct heal *h, unsigned sink, const struct dict *wanted)
         return err;
     err = 0;
     dict_for_each (p, has->reply.dict) {
-        if (err || !is_copied(p->key) || dict_find_text(wanted, p->key))
+        if (err || !is_copied_xattr(p->key) || dict_find_text(wanted, p->key))
             continue;
         struct call_stack *stk = heal_call(h, FOP_removexattr, sink);
 
@@ -180,7 +182,7 @@ remove_others(const struct heal *h, unsigned sink, const struct dict *wanted)
     return err;
 }
 
-/* Only bytes can be set. */
+/* Fills in the xattrs to set; only values that are bytes can be set. */
 static int
 fill_xattrs(struct call_stack *stk, const struct dict *wanted)
 {
@@ -190,7 +192,7 @@ fill_xattrs(struct call_stack *stk, const struct dict *wanted)
     if (!stk->call.dict)
         return -ENOMEM;
     dict_for_each (p, wanted) {
-        if (!err && is_bytes(p) && is_copied(p->key))
+        if (!err && is_byte_value(p) && is_copied_xattr(p->key))
             err = dict_set_text(stk->call.dict, p->key, DICT_PTR, p->v.bytes, p->len);
     }
     return err;
@@ -216,21 +218,21 @@ copy_xattrs(const struct heal *h, unsigned sink, const struct dict *wanted)
 }
 
 static int
-mend(const struct heal *h, unsigned sink, const struct iatt *from, const struct dict *wanted)
+mend_attributes(const struct heal *h, unsigned sink, const struct iatt *from, const struct dict *wanted)
 {
     int32_t mode = S_ISLNK(from->mode) ? 0 : SETATTR_MODE;
-    int err = set_attributes(h, sink, from, SETATTR_UID | SETATTR_GID | mode);
+    int err = heal_setattr(h, sink, from, SETATTR_UID | SETATTR_GID | mode);
 
     if (err >= 0)
         err = copy_xattrs(h, sink, wanted);
     if (err >= 0)
-        err = set_attributes(h, sink, from, SETATTR_ATIME | SETATTR_MTIME | SETATTR_CTIME);
+        err = heal_setattr(h, sink, from, SETATTR_ATIME | SETATTR_MTIME | SETATTR_CTIME);
     return err;
 }
 
-/* Of `rest`, the children whose xattrs are not the source's. */
+/* Adds the children of `rest` whose xattrs differ from the source to *sinks. */
 static int
-add_different(const struct heal *h, child_set rest, const struct dict *wanted, child_set *sinks)
+add_differing_sinks(const struct heal *h, child_set rest, const struct dict *wanted, child_set *sinks)
 {
     for_each_child (i, rest) {
         int err;
@@ -244,24 +246,24 @@ add_different(const struct heal *h, child_set rest, const struct dict *wanted, c
     return 0;
 }
 
-/* The children that could not be mended. */
+/* Mends the sinks; adds the children that could not be mended to *failed. */
 static int
-mend_all(const struct heal *h, unsigned source, child_set sinks, child_set *failed)
+mend_sinks(const struct heal *h, unsigned source, child_set sinks, child_set *failed)
 {
     int err;
     struct call_stack *from = list_xattrs(h, source, &err);
 
     if (!from)
         return err;
-    err = add_different(h, h->op.r->all & ~sinks & ~CHILD(source), from->reply.dict, &sinks);
+    err = add_differing_sinks(h, h->op.r->all & ~sinks & ~CHILD(source), from->reply.dict, &sinks);
     for_each_child (i, err ? 0 : sinks)
-        *failed |= mend(h, i, &h->stat[source], from->reply.dict) < 0 ? CHILD(i) : 0;
+        *failed |= mend_attributes(h, i, &h->stat[source], from->reply.dict) < 0 ? CHILD(i) : 0;
     call_stack_free(from);
     return err;
 }
 
 static int
-heal_locked(struct heal *h)
+heal_metadata_locked(struct heal *h)
 {
     child_set failed = 0;
     int err = heal_look(h, CHANGE_METADATA);
@@ -270,9 +272,9 @@ heal_locked(struct heal *h)
         return err;
     if (!h->way.sources)
         return -EIO;
-    unsigned source = source_of(h);
+    unsigned source = metadata_source(h);
 
-    err = mend_all(h, source, sinks_of(h, source), &failed);
+    err = mend_sinks(h, source, metadata_sinks(h, source), &failed);
     return err ? err : heal_count_back(h, CHANGE_METADATA, failed);
 }
 
@@ -284,7 +286,7 @@ heal_metadata(struct heal *h)
 
     if (err)
         return err;
-    err = heal_locked(h);
+    err = heal_metadata_locked(h);
     heal_unlock(h, &e);
     return err;
 }

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Heal of one name in a directory: made where it is missing, or removed where it should have gone.
+/* Heal of one name in a directory: creates the name where it is missing, or removes it where it is stale.
  *
- *      lock       the name, on all children, as who makes or removes it does (entry.c)
- *      look       who accuses whom of the directory's entries; LOOKUP of the name on all
- *      decide     some are accused, others not, and no change is under doubt: what the good ones have is so.
- *                 Else nobody knows who has missed what: the name is made where it is missing, nothing is
- *                 removed
- *      remove     only from children that are accused, and only where no other has the object: what lives on
- *                 under another name would lose its contents there, which may be the only good ones. It is
- *                 parked (heal-park.c), as folders are that are not empty
- *      make       RENAME if it was parked, or if it is a folder, wherever that is; LINK if the child has the
- *                 file under another name; else the children that have it count that the other has missed its
- *                 attributes and contents, and MKNOD, MKDIR or SYMLINK follows with its gfid
+ *      lock       the name, on all children, as changes of the name do (entry.c)
+ *      look       the counters of the directory's entries (pending xattrs); LOOKUP of the name on all
+ *                 children
+ *      decide     if some children are accused, others are not, and no change is in doubt, the good
+ *                 children are right. Otherwise the missed changes are unknown: the name is created where
+ *                 it is missing, and not removed anywhere
+ *      remove     only from accused children, and only if no other child has the object. An object that
+ *                 lives on under another name would lose its contents on this child, which may be the only
+ *                 good ones: it is parked (heal-park.c). So are folders that are not empty
+ *      make       RENAME of a parked object, or of a folder from its current place; LINK if the child has
+ *                 the file under another name; else the children that have the object count its attributes
+ *                 and contents as missed by the other child, and MKNOD, MKDIR or SYMLINK with the object's
+ *                 gfid follows
  *      unlock
  *
- * Objects of two gfids or types under one name of good children are split-brain: -EIO, unless a rename that
- * was done on some children only explains them (half_done_rename()), or they are files of one type and the
- * volume's policy says which wins (split-brain.c). The directory's counters stay: other
- * names may be waiting (heal-entry.c).
+ * Objects of two gfids or types under one name on good children are split-brain: -EIO. There are two
+ * exceptions: a rename that was done on some children only explains both objects (half_done_rename()), or
+ * both are files of one type and the volume's policy selects the winner (split-brain.c). The directory's
+ * counters stay, because other names may need a heal (heal-entry.c).
  *
- * A name that had to be mended although no copy of the folder is accused was left by a mount that died
- * together with bricks. The folder's other names are looked at, too, then, in the background: no mark tells
- * a healer of the name that a rename has left, and only some children list it.
+ * A name that needed a repair although no copy of the folder is accused was left by a mount that died
+ * together with bricks. Then all names of the folder are checked in the background, too, because no mark
+ * leads a healer to the name that a rename has left, and only some children list it.
  *
- * Others see what they see of any change of a name: it comes on one child after the other. */
+ * Other clients see the repair like any change of a name: on one child after the other. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,19 +34,19 @@
 #include "log/log.h"
 #include "xlators/cluster/replicate/heal.h"
 
-/* What the children have behind the name. */
+/* The objects behind the name on each child. */
 struct behind {
     const char *name;
-    struct inode *dir, *inode; /* inode: of the object that is meant; a reference, or NULL */
-    child_set has, lacks;      /* the two are all, or an error has been returned */
-    child_set nameless;        /* of `has`: its object has no gfid yet */
+    struct inode *dir, *inode; /* inode: the object that the name shall lead to; a reference, or NULL */
+    child_set has, lacks;      /* together all children, unless an error was returned */
+    child_set nameless;        /* subset of `has`: children whose object has no gfid yet */
     struct iatt stat[REPLICAS_MAX];
 };
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- looking the name up --------------------------------------------------------------------- */
 
 static struct call_stack *
-lookup_call(const struct heal *h, unsigned i, struct inode *dir, const char *name)
+heal_lookup_make(const struct heal *h, unsigned i, struct inode *dir, const char *name)
 {
     struct call_stack *stk = heal_name_call(h, FOP_lookup, i, dir, name);
 
@@ -64,7 +66,7 @@ look_behind(struct heal *h, struct behind *b)
 
     fan_begin(&f);
     for_each_child (i, h->op.r->all)
-        fan_wind(&f, &h->op, i, lookup_call(h, i, b->dir, b->name));
+        fan_wind(&f, &h->op, i, heal_lookup_make(h, i, b->dir, b->name));
     fan_wait(&f);
     for_each_child (i, f.sent) {
         if (f.ret[i] >= 0)
@@ -84,7 +86,7 @@ look_behind(struct heal *h, struct behind *b)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-/* A directory is removed only when it is empty; what it holds is not looked into. */
+/* Removes the name on child i. A directory that is not empty is parked; its contents are not examined. */
 static int
 remove_on(const struct heal *h, const struct behind *b, unsigned i)
 {
@@ -93,7 +95,7 @@ remove_on(const struct heal *h, const struct behind *b, unsigned i)
 
     if (b->nameless & CHILD(i))
         return -EIO;
-    log_event(LOG_INFO, h->op.r->xl, "heal-removes-name", "%s/%s (%s) goes from %s", GFID(&b->dir->gfid),
+    log_event(LOG_INFO, h->op.r->xl, "heal-removes-name", "removing %s/%s (%s) from %s", GFID(&b->dir->gfid),
               b->name, GFID(&b->stat[i].gfid), h->op.r->xl->children[i]->name);
     if (is_last && heal_lives_elsewhere(h, i, &b->stat[i]))
         return heal_park(h, i, b->dir, b->name, &b->stat[i]);
@@ -120,9 +122,9 @@ remove_from(const struct heal *h, struct behind *b, child_set from)
     return err;
 }
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
-/* What is made empty has missed all there is. */
+/* Counts all kinds of changes as missed by child i, where the object will be created empty. */
 static int
 count_new(const struct heal *h, const struct behind *b, unsigned i)
 {
@@ -206,10 +208,10 @@ make_empty(const struct heal *h, const struct behind *b, unsigned i)
     return heal_send(h, i, stk);
 }
 
-/* Gives child i's object, which got the name there by RENAME or LINK, the times that it has on a good child:
- * those calls carry none. A time that is not right is no reason to fail. */
+/* Copies the times from a good child to child i's object, which got the name by RENAME or LINK: those calls
+ * carry no times. A wrong time is no reason to fail. */
 static void
-give_times(const struct heal *h, const struct behind *b, unsigned i)
+copy_times_to(const struct heal *h, const struct behind *b, unsigned i)
 {
     child_set good = b->has & h->way.sources;
     struct call_stack *stk = good ? heal_call(h, FOP_setattr, i) : NULL;
@@ -223,7 +225,7 @@ give_times(const struct heal *h, const struct behind *b, unsigned i)
     (void)heal_send(h, i, stk);
 }
 
-/* Gives the name to the object that child i has elsewhere. */
+/* Gives the name to the object that child i has in another place. */
 static int
 place_on(const struct heal *h, const struct behind *b, unsigned i, bool is_dir)
 {
@@ -232,12 +234,12 @@ place_on(const struct heal *h, const struct behind *b, unsigned i, bool is_dir)
     if (err == -EBUSY)
         err = is_dir ? heal_move_folder(h, i, b->inode, b->dir, b->name) : link_on(h, b, i);
     if (err >= 0)
-        give_times(h, b, i);
+        copy_times_to(h, b, i);
     return err;
 }
 
 static int
-make_on(const struct heal *h, const struct behind *b, unsigned i)
+create_on(const struct heal *h, const struct behind *b, unsigned i)
 {
     struct iatt stat;
     int err = heal_look_by_gfid(h, i, b->inode, &stat);
@@ -250,17 +252,17 @@ make_on(const struct heal *h, const struct behind *b, unsigned i)
     return err ? err : make_empty(h, b, i);
 }
 
-/* An object that lost its gfid, or never got one, gets that of the others. */
+/* Sets the gfid of the other children's object on an object that has lost its gfid, or never got one. */
 static int
-give_gfid(const struct heal *h, const struct behind *b, unsigned i)
+set_gfid_on(const struct heal *h, const struct behind *b, unsigned i)
 {
     return heal_send(h, i, new_name_call(h, b, FOP_lookup, i));
 }
 
-/* No child knows a gfid for the name: each that has it gets the one of the LOOKUP that has found it so.
- * Others do the same under the same lock, or find it done. */
+/* Sets a gfid on all objects of the name if no child knows a gfid: the new gfid in the LOOKUP request that
+ * has found this. Other clients do the same under the same lock, or find it done. */
 static int
-give_fresh_gfid(const struct heal *h, struct behind *b)
+set_fresh_gfid(const struct heal *h, struct behind *b)
 {
     struct iatt a = b->stat[child_first(b->has)];
     int err = 0;
@@ -274,7 +276,7 @@ give_fresh_gfid(const struct heal *h, struct behind *b)
     if (!b->inode)
         return -ENOMEM;
     for_each_child (i, b->has) {
-        int ret = give_gfid(h, b, i);
+        int ret = set_gfid_on(h, b, i);
 
         err = ret < 0 ? ret : err;
         b->stat[i].gfid = h->fresh;
@@ -288,23 +290,24 @@ give_fresh_gfid(const struct heal *h, struct behind *b)
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 static bool
-is_same(const struct iatt *a, const struct iatt *b)
+is_same_object(const struct iatt *a, const struct iatt *b)
 {
     return gfid_equal(&a->gfid, &b->gfid) && (a->mode & S_IFMT) == (b->mode & S_IFMT);
 }
 
-/* Those of `set` that have what child i has. */
+/* Returns the children of `set` that have the same object as child i. */
 static child_set
-same_as(const struct behind *b, child_set set, unsigned i)
+children_with_object_of(const struct behind *b, child_set set, unsigned i)
 {
     child_set same = 0;
 
     for_each_child (k, set)
-        same |= is_same(&b->stat[k], &b->stat[i]) ? CHILD(k) : 0;
+        same |= is_same_object(&b->stat[k], &b->stat[i]) ? CHILD(k) : 0;
     return same;
 }
 
-/* Only of files: the sizes and times of folders say nothing of what is in them. */
+/* Returns whether the objects have one type, other than folders: the sizes and times of folders do not tell
+ * which contents are right. */
 static bool
 may_policy_decide(const struct behind *b, child_set set)
 {
@@ -315,7 +318,7 @@ may_policy_decide(const struct behind *b, child_set set)
     return are;
 }
 
-/* Whether all children of `set` have the object, under any name. */
+/* Returns whether all children of `set` have the object, under any name. */
 static bool
 lives_on(const struct heal *h, child_set set, const struct iatt *stat)
 {
@@ -328,7 +331,7 @@ lives_on(const struct heal *h, child_set set, const struct iatt *stat)
     return lives;
 }
 
-/* The children that a copy of `set` accuses in any kind. All, if it does not answer. */
+/* Returns the children that a copy of `set` accuses in any kind; all children if a copy does not answer. */
 static child_set
 accused_by(const struct heal *h, child_set set, const struct iatt *stat)
 {
@@ -359,23 +362,24 @@ accused_by(const struct heal *h, child_set set, const struct iatt *stat)
     return accused;
 }
 
-/* No copy of the folder is accused, and the name leads to two objects: a rename that replaced one by the
- * other was done on some children only when the mount and bricks died together, and nobody was told that it
- * is done. The object that was moved is still on the other children, under its old name; the replaced one has
- * gone from those that have done the rename, or has another name there. The rename is done on the others,
- * too; unless a mount has changed the replaced object since, of which its copies accuse a child without it.
- * Returns a child with the object that the name gets. -1: it was no such rename, or both have changed. */
+/* Handles a name that leads to two objects while no copy of the folder is accused. A rename that replaced
+ * one object by the other was done on some children only, because the mount and bricks died together before
+ * the reply. The moved object still exists on the other children, under its old name. The replaced object
+ * has gone from the children that have done the rename, or has another name there. The rename is completed
+ * on the other children, unless a mount has since changed the replaced object: then the copies of that
+ * object accuse a child without it. Returns a child with the object that the name shall lead to; -1: it was
+ * no such rename, or both objects have changed. */
 static int
 half_done_rename(const struct heal *h, const struct behind *b, child_set set)
 {
     unsigned x = child_first(set);
-    child_set with_x = same_as(b, set, x), with_y = set & ~with_x;
+    child_set with_x = children_with_object_of(b, set, x), with_y = set & ~with_x;
 
     if (h->way.sources != h->op.r->all || !with_y)
         return -1;
     unsigned y = child_first(with_y);
 
-    if (same_as(b, with_y, y) != with_y)
+    if (children_with_object_of(b, with_y, y) != with_y)
         return -1;
     bool x_moved = lives_on(h, with_y, &b->stat[x]), y_moved = lives_on(h, with_x, &b->stat[y]);
     bool x_changed = accused_by(h, with_x, &b->stat[x]) & with_y;
@@ -388,11 +392,11 @@ half_done_rename(const struct heal *h, const struct behind *b, child_set set)
     return x_moved ? (int)x : (int)y;
 }
 
-/* The name is to lead to what child `ref` has. */
+/* Makes the name lead to the object of child `ref` on all children. */
 static int
-spread(const struct heal *h, struct behind *b, unsigned ref)
+spread_from(const struct heal *h, struct behind *b, unsigned ref)
 {
-    child_set same = same_as(b, b->has & ~b->nameless, ref);
+    child_set same = children_with_object_of(b, b->has & ~b->nameless, ref);
     int err = remove_from(h, b, b->has & ~b->nameless & ~same);
 
     if (err)
@@ -405,12 +409,12 @@ spread(const struct heal *h, struct behind *b, unsigned ref)
     b->has = same;
     for_each_child (i, nameless) {
         bool is_alike = (b->stat[i].mode & S_IFMT) == (b->stat[ref].mode & S_IFMT);
-        int ret = is_alike ? give_gfid(h, b, i) : -EIO;
+        int ret = is_alike ? set_gfid_on(h, b, i) : -EIO;
 
         err = ret < 0 ? ret : err;
     }
     for_each_child (i, b->lacks) {
-        int ret = make_on(h, b, i);
+        int ret = create_on(h, b, i);
 
         err = ret < 0 ? ret : err;
     }
@@ -418,7 +422,7 @@ spread(const struct heal *h, struct behind *b, unsigned ref)
 }
 
 static int
-mend(struct heal *h, struct behind *b)
+mend_name(struct heal *h, struct behind *b)
 {
     bool is_clear = h->way.sources && h->way.sinks && !h->way.is_dirty;
     child_set believed = is_clear ? b->has & h->way.sources : b->has;
@@ -428,28 +432,29 @@ mend(struct heal *h, struct behind *b)
     if (is_clear && !believed)
         return remove_from(h, b, b->has);
     if (b->nameless == b->has) {
-        int err = give_fresh_gfid(h, b);
+        int err = set_fresh_gfid(h, b);
 
         if (err)
             return err;
     }
     believed &= ~b->nameless;
     if (!believed)
-        return -EIO; /* the gfid is known by stale copies only */
-    if (same_as(b, believed, child_first(believed)) == believed)
-        return spread(h, b, child_first(believed));
+        return -EIO; /* only stale copies know the gfid */
+    if (children_with_object_of(b, believed, child_first(believed)) == believed)
+        return spread_from(h, b, child_first(believed));
     int winner = half_done_rename(h, b, believed);
 
     if (winner < 0 && may_policy_decide(b, believed))
         winner = split_favorite(h->op.r, b->stat, believed);
 
-    return winner < 0 ? -EIO : spread(h, b, (unsigned)winner);
+    return winner < 0 ? -EIO : spread_from(h, b, (unsigned)winner);
 }
 
 static bool
-is_whole(const struct behind *b)
+is_name_whole(const struct behind *b)
 {
-    return !b->has || (!b->lacks && !b->nameless && same_as(b, b->has, child_first(b->has)) == b->has);
+    return !b->has ||
+           (!b->lacks && !b->nameless && children_with_object_of(b, b->has, child_first(b->has)) == b->has);
 }
 
 bool
@@ -457,7 +462,7 @@ heal_name_is_whole(struct heal *h, const char *name)
 {
     struct behind b = {.dir = h->op.inode, .name = name};
 
-    return !look_behind(h, &b) && is_whole(&b);
+    return !look_behind(h, &b) && is_name_whole(&b);
 }
 
 int
@@ -465,10 +470,10 @@ heal_name_locked(struct heal *h, const char *name)
 {
     struct behind b = {.dir = h->op.inode, .name = name};
     int err = look_behind(h, &b);
-    bool differs = !err && !is_whole(&b);
+    bool differs = !err && !is_name_whole(&b);
 
     if (!err)
-        err = mend(h, &b);
+        err = mend_name(h, &b);
     if (err < 0 && err != -EIO)
         log_event(LOG_DEBUG, h->op.r->xl, "heal-name-waits", "%s/%s: %s", GFID(&b.dir->gfid), name,
                   strerror(-err));
@@ -484,7 +489,7 @@ heal_name(struct op *op)
 
     heal_begin(&h, op->r, op->dir);
     if (op->stk->call.xdata)
-        (void)dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &h.fresh); /* null: not there */
+        (void)dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &h.fresh); /* null: missing */
     int err = heal_lock(&h, &e);
 
     if (!err) {

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Objects that a heal takes out of their place on one child, or moves into it.
+/* Objects that a heal removes from a folder on one child, or moves into it.
  *
- * A child that is healed may hold an object under a name that must go, although the object lives on
- * elsewhere on the other children: its contents may be the only good ones, and a folder cannot have two
- * names. Such an object is parked: renamed into the volume's hidden folder .glusterfs-anonymous-inode-VOLUME
- * on that child, under its gfid. Folders that are not empty are parked, too, so that the name goes at once.
- * An object leaves its parking place in one of four ways:
+ * A child under heal may hold an object under a stale name, while the object lives on in another place on
+ * the other children: its contents may be the only good ones, and a folder cannot have two names. Such an
+ * object is parked: renamed into the volume's hidden folder .glusterfs-anonymous-inode-VOLUME on that
+ * child, under its gfid. Folders that are not empty are parked, too, so that the name goes at once. An
+ * object leaves its parking place in one of four ways:
  *
  *   heal_bring_back()      renames it to the name that it has on the other children
- *   heal_move_folder()     does that for a folder that lies elsewhere, for example inside of a parked one
+ *   heal_move_folder()     does that for a folder in another place, for example inside of a parked folder
  *   heal_unpark_named()    unlinks the parked name of a file that has another name
  *   heal_clear_parked()    removes objects that no other child has any more. Folders are emptied first:
  *                          objects in them that live elsewhere are parked under their own gfids. Runs when
  *                          no heal waits; the stock self-heal daemon does the same after each crawl
  *
- * A mount that dies in between leaves the object parked; the next mount that heals anything, or the daemon,
- * clears it. Heals of different mounts may meet in the hidden folder: each step is one RENAME, UNLINK or
- * RMDIR that fails with ENOENT if the other mount was faster, which is no error. Clearing is done under a
- * lock on the hidden folder in the healers' domain, so that not two mounts unlink the last two names of a
- * file.
+ * A mount that dies in between leaves the object parked; the next mount that heals an object, or the
+ * daemon, clears it. Heals of different mounts may meet in the hidden folder: each step is one RENAME,
+ * UNLINK or RMDIR that fails with ENOENT if the other mount was faster, which is no error. Clearing takes a
+ * lock on the hidden folder in the healers' domain, so that two mounts do not unlink the last two names of
+ * a file.
  *
- * thread: struct replicate's may_be_parked (true until clearing has found nothing) and is_clearing are
- * atomic; the rest lies on the coroutine's stack.
- */
+ * thread: struct replicate's may_be_parked (true until clearing finds no parked object) and is_clearing are
+ * atomic; all other data lies on the coroutine's stack. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +54,7 @@ heal_look_by_gfid(const struct heal *h, unsigned i, struct inode *inode, struct 
 
 /* Reads the attributes of the object behind the name. 0, -ENOENT, -EIO if it has no gfid, or -errno. */
 static int
-look_by_name(const struct heal *h, unsigned i, struct inode *dir, const char *name, struct iatt *out)
+lookup_by_name(const struct heal *h, unsigned i, struct inode *dir, const char *name, struct iatt *out)
 {
     struct call_stack *stk = heal_name_call(h, FOP_lookup, i, dir, name);
 
@@ -72,7 +71,7 @@ look_by_name(const struct heal *h, unsigned i, struct inode *dir, const char *na
 }
 
 static int
-rename_on(const struct heal *h, unsigned i, struct inode *from, const char *name, struct inode *to,
+rename_on_child(const struct heal *h, unsigned i, struct inode *from, const char *name, struct inode *to,
           const char *name2)
 {
     struct call_stack *stk = heal_name_call(h, FOP_rename, i, from, name);
@@ -109,7 +108,7 @@ make_anonymous(const struct heal *h, unsigned i, struct inode *root, const char 
     return err == -EEXIST ? 0 : err;
 }
 
-/* Returns a reference to the hidden folder of child i, which is made first if `makes`. NULL: *err says why.
+/* Returns a reference to the hidden folder of child i, which is made first if `makes`. NULL: error in *err.
  */
 static struct inode *
 anonymous_dir(const struct heal *h, unsigned i, bool makes, int *err)
@@ -135,7 +134,7 @@ anonymous_dir(const struct heal *h, unsigned i, bool makes, int *err)
     return dir;
 }
 
-/* ---- into it, and out of it ------------------------------------------------------------------ */
+/* ---- parking and unparking ------------------------------------------------------------------- */
 
 int
 heal_unpark_named(const struct heal *h, unsigned i, struct inode *inode)
@@ -165,7 +164,7 @@ heal_park(const struct heal *h, unsigned i, struct inode *dir, const char *name,
     if (!hidden)
         return err == -EOPNOTSUPP ? -EBUSY : err;
     atomic_store(&h->op.r->may_be_parked, true);
-    err = rename_on(h, i, dir, name, hidden, gfid_text(&stat->gfid, text));
+    err = rename_on_child(h, i, dir, name, hidden, gfid_text(&stat->gfid, text));
     inode_unref(hidden);
     struct inode *inode = err ? NULL : inode_link(h->op.r->xl->graph->inodes, NULL, NULL, stat);
 
@@ -184,12 +183,12 @@ heal_bring_back(const struct heal *h, unsigned i, struct inode *inode, struct in
 
     if (!hidden)
         return err == -EOPNOTSUPP ? -EBUSY : err;
-    err = rename_on(h, i, hidden, gfid_text(&inode->gfid, text), dir, name);
+    err = rename_on_child(h, i, hidden, gfid_text(&inode->gfid, text), dir, name);
     inode_unref(hidden);
     return err == -ENOENT || err == -ESTALE ? -EBUSY : err;
 }
 
-/* ---- a folder that lies elsewhere ------------------------------------------------------------ */
+/* ---- a folder in another place --------------------------------------------------------------- */
 
 struct place {
     struct inode *dir; /* a reference */
@@ -197,7 +196,8 @@ struct place {
     struct call_stack *stk;
 };
 
-/* The brick's path of the folder, to be cut into names. NULL: the brick does not say it. */
+/* Returns the brick's path of the folder, for walk_path() to cut into names. NULL: the brick does not
+ * report it. */
 static char *
 copy_path(struct call_stack *stk)
 {
@@ -213,9 +213,9 @@ copy_path(struct call_stack *stk)
     return path;
 }
 
-/* Follows all names of the path but the last one, on child i. */
+/* Looks up all names of the path but the last one, on child i. */
 static int
-walk(const struct heal *h, unsigned i, char *path, struct place *out)
+walk_path(const struct heal *h, unsigned i, char *path, struct place *out)
 {
     struct inode_table *table = h->op.r->xl->graph->inodes;
     int err = 0;
@@ -226,7 +226,7 @@ walk(const struct heal *h, unsigned i, char *path, struct place *out)
         struct iatt stat;
 
         *slash = '\0';
-        err = look_by_name(h, i, out->dir, out->name, &stat);
+        err = lookup_by_name(h, i, out->dir, out->name, &stat);
         inode_unref(out->dir);
         out->dir = err ? NULL : inode_link(table, NULL, NULL, &stat);
         if (!err && !out->dir)
@@ -244,7 +244,7 @@ place_end(struct place *p)
         call_stack_free(p->stk);
 }
 
-/* Finds the place of the folder on child i. place_end() in any case. */
+/* Finds the place of the folder on child i. Call place_end() in any case. */
 static int
 find_place(const struct heal *h, unsigned i, struct inode *inode, struct place *out)
 {
@@ -258,11 +258,11 @@ find_place(const struct heal *h, unsigned i, struct inode *inode, struct place *
     int ret = coro_call(out->stk, h->op.r->xl->children[i]);
     char *path = ret >= 0 ? copy_path(out->stk) : NULL;
 
-    return ret < 0 ? ret : path ? walk(h, i, path, out) : -EBUSY;
+    return ret < 0 ? ret : path ? walk_path(h, i, path, out) : -EBUSY;
 }
 
-/* Whether the counters of the folder say that child i has the right names, and others are to be healed from
- * it. A folder that other children do not have is nobody's source. */
+/* Returns whether the folder's counters make child i a source of names for other children. A folder that
+ * other children lack is no source. */
 static bool
 is_source_of(const struct heal *h, unsigned i, struct inode *dir)
 {
@@ -275,22 +275,22 @@ is_source_of(const struct heal *h, unsigned i, struct inode *dir)
     return is;
 }
 
-/* Under the lock on the old name, which may lead elsewhere now. */
+/* Renames the folder, under the lock on the old name, which may lead to another object by now. */
 static int
 move_from(const struct heal *h, unsigned i, const struct place *from, struct inode *inode, struct inode *dir,
           const char *name)
 {
     struct iatt stat;
-    int err = look_by_name(h, i, from->dir, from->name, &stat);
+    int err = lookup_by_name(h, i, from->dir, from->name, &stat);
 
     if (err)
         return err == -ENOENT ? -EBUSY : err;
     if (!gfid_equal(&stat.gfid, &inode->gfid))
         return -EBUSY;
-    log_event(LOG_INFO, h->op.r->xl, "heal-moves-folder", "%s goes from %s/%s to %s/%s on %s",
+    log_event(LOG_INFO, h->op.r->xl, "heal-moves-folder", "moving folder %s from %s/%s to %s/%s on %s",
               GFID(&inode->gfid), GFID(&from->dir->gfid), from->name, GFID(&dir->gfid), name,
               h->op.r->xl->children[i]->name);
-    return rename_on(h, i, from->dir, from->name, dir, name);
+    return rename_on_child(h, i, from->dir, from->name, dir, name);
 }
 
 int
@@ -316,7 +316,7 @@ heal_move_folder(const struct heal *h, unsigned i, struct inode *inode, struct i
 
 /* ---- clearing -------------------------------------------------------------------------------- */
 
-/* Whether the only name of the object on child k is in the hidden folder there. */
+/* Returns whether the only name of the object on child k is in the hidden folder there. */
 static bool
 is_only_parked(const struct heal *h, unsigned k, const struct iatt *object)
 {
@@ -327,12 +327,13 @@ is_only_parked(const struct heal *h, unsigned k, const struct iatt *object)
 
     if (!hidden)
         return false;
-    err = look_by_name(h, k, hidden, gfid_text(&object->gfid, text), &stat);
+    err = lookup_by_name(h, k, hidden, gfid_text(&object->gfid, text), &stat);
     inode_unref(hidden);
     return !err && gfid_equal(&stat.gfid, &object->gfid) && (S_ISDIR(stat.mode) || stat.nlink <= 1);
 }
 
-/* Whether another child has the object outside of its hidden folder. An unknown answer counts as yes. */
+/* Returns whether another child has the object outside of its hidden folder. An unknown answer counts as
+ * yes. */
 static bool
 lives_outside(const struct heal *h, unsigned child, const struct iatt *stat)
 {
@@ -357,12 +358,12 @@ heal_lives_elsewhere(const struct heal *h, unsigned child, const struct iatt *st
     return lives;
 }
 
-/* Empties a parked folder that goes of one name: an object that lives is parked under its own gfid. */
+/* Removes one name of a parked folder that is being removed: a living object is parked under its own gfid. */
 static int
-take_out(struct heal *h, unsigned i, struct inode *dir, const char *name)
+take_out_of_parked(struct heal *h, unsigned i, struct inode *dir, const char *name)
 {
     struct iatt stat;
-    int err = look_by_name(h, i, dir, name, &stat);
+    int err = lookup_by_name(h, i, dir, name, &stat);
 
     if (err)
         return err == -ENOENT ? 0 : err;
@@ -372,21 +373,22 @@ take_out(struct heal *h, unsigned i, struct inode *dir, const char *name)
 }
 
 static int
-remove_folder(struct heal *h, unsigned i, struct inode *hidden, const char *name, const struct iatt *stat)
+remove_parked_folder(struct heal *h, unsigned i, struct inode *hidden, const char *name,
+                     const struct iatt *stat)
 {
     struct inode *inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, stat);
-    int err = inode ? heal_list(h, i, inode, take_out) : -ENOMEM;
+    int err = inode ? heal_list(h, i, inode, take_out_of_parked) : -ENOMEM;
 
     inode_unref(inode);
     return err < 0 ? err : heal_send(h, i, heal_name_call(h, FOP_rmdir, i, hidden, name));
 }
 
-/* 1: the object is gone. 0: it stays, because another child has it under a name. */
+/* Returns 1: the object is removed; 0: it stays, because another child has it under a name; or -errno. */
 static int
-clear_one(struct heal *h, unsigned i, struct inode *hidden, const char *name)
+clear_parked_object(struct heal *h, unsigned i, struct inode *hidden, const char *name)
 {
     struct iatt stat;
-    int err = look_by_name(h, i, hidden, name, &stat);
+    int err = lookup_by_name(h, i, hidden, name, &stat);
 
     if (err)
         return err == -ENOENT ? 0 : err;
@@ -396,16 +398,16 @@ clear_one(struct heal *h, unsigned i, struct inode *hidden, const char *name)
         atomic_store(&h->op.r->may_be_parked, true);
         return 0;
     }
-    log_event(LOG_INFO, h->op.r->xl, "heal-removes-parked", "%s goes from %s, which alone has it", name,
-              h->op.r->xl->children[i]->name);
-    err = is_dir ? remove_folder(h, i, hidden, name, &stat)
+    log_event(LOG_INFO, h->op.r->xl, "heal-removes-parked",
+              "removing parked %s from %s, the only brick that has it", name, h->op.r->xl->children[i]->name);
+    err = is_dir ? remove_parked_folder(h, i, hidden, name, &stat)
                  : heal_send(h, i, heal_name_call(h, FOP_unlink, i, hidden, name));
     return err < 0 ? without_enoent(err) : 1;
 }
 
-/* How many objects have gone, or -errno. */
+/* Returns the number of removed objects, or -errno. */
 static int
-clear_child(struct heal *h, unsigned i)
+clear_parked_child(struct heal *h, unsigned i)
 {
     int err;
     struct inode *hidden = anonymous_dir(h, i, false, &err);
@@ -415,25 +417,25 @@ clear_child(struct heal *h, unsigned i)
     struct lock_entity e = {.is_entry = true, .inode = hidden, .domain = h->op.r->heal_domain};
 
     err = 0;
-    if (locks_try(&h->op, &e, CHILD(i))) { /* else another mount clears it, or there is none */
-        err = heal_list(h, i, hidden, clear_one);
+    if (locks_try(&h->op, &e, CHILD(i))) { /* else another mount is clearing it, or it does not exist */
+        err = heal_list(h, i, hidden, clear_parked_object);
         locks_drop_one(&h->op, &e, CHILD(i));
     }
     inode_unref(hidden);
     return without_enoent(err);
 }
 
-/* Folders that were in a folder that has gone are in the hidden folder now, so it is looked at again until
- * nothing goes any more. */
+/* Clears all hidden folders. Subfolders of a removed folder are now in the hidden folder, so this repeats
+ * until a pass removes no object. */
 static void
-clear_all(struct heal *h)
+clear_parked_all(struct heal *h)
 {
     int gone;
 
     do {
         gone = 0;
         for_each_child (i, heal_must_stop(h) ? 0 : h->op.r->all) {
-            int n = clear_child(h, i);
+            int n = clear_parked_child(h, i);
 
             gone += n > 0 ? n : 0;
             if (n >= 0)
@@ -454,7 +456,7 @@ heal_clear_parked(struct replicate *r)
     if (!atomic_exchange(&r->is_clearing, true)) {
         atomic_store(&r->may_be_parked, false);
         heal_begin(&h, r, root);
-        clear_all(&h);
+        clear_parked_all(&h);
         heal_end(&h);
         atomic_store(&r->is_clearing, false);
     }

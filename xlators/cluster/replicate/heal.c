@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What heals share (heal.h): locks, the look at all children, counting back; and which heals run.
+/* Shared functions of heals (heal.h): locks, the look at all children, counting back; and the queue of
+ * background heals.
  *
- * A LOOKUP that has found something to heal puts the inode into a queue: `background-self-heal-count` heals
- * run at a time, `heal-wait-queue-length` wait, and what comes then is left to the next LOOKUP, or to the
- * daemon. An inode is in the queue once. */
+ * A LOOKUP that finds a difference puts the inode into the queue: `background-self-heal-count` heals run at
+ * a time, and `heal-wait-queue-length` wait. Further inodes are left to the next LOOKUP, or to the daemon.
+ * An inode is in the queue at most once. */
 #include "xlators/cluster/replicate/heal.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 #include "log/log.h"
 
-enum { HEALER_PID = -6 }; /* the self-heal daemon's */
+enum { HEALER_PID = -6 }; /* pid of the self-heal daemon */
 enum { LIST_BYTES = 128 * 1024 };
 
 /* ---- a heal ---------------------------------------------------------------------------------- */
@@ -136,11 +137,11 @@ struct listing {
     struct inode *dir;
     heal_name_fn *each;
     uint64_t offset;
-    int first, sum; /* the first error; what `each` has returned else */
+    int first, sum; /* the first error; the sum of the other results of `each` */
 };
 
 static bool
-is_dot(const char *name)
+is_dot_name(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
@@ -150,7 +151,7 @@ heal_listed(struct listing *l, const struct dirent_entry *entries)
 {
     for (const struct dirent_entry *e = entries; e; e = e->next) {
         int ret = heal_must_stop(l->h) ? -ENOTCONN
-                  : is_dot(e->name)    ? 0
+                  : is_dot_name(e->name)    ? 0
                                        : l->each(l->h, l->child, l->dir, e->name);
 
         l->first = l->first || ret >= 0 ? l->first : ret;
@@ -159,7 +160,7 @@ heal_listed(struct listing *l, const struct dirent_entry *entries)
     }
 }
 
-/* A part of the list, from l->offset on. 1: there is more. 0 or -errno. */
+/* Reads a part of the list, from l->offset on. Returns 1: there is more; 0: the end; or -errno. */
 static int
 heal_part(struct listing *l, struct fd *fd)
 {
@@ -201,10 +202,10 @@ heal_list(struct heal *h, unsigned i, struct inode *dir, heal_name_fn *each)
     return ret < 0 ? ret : l.first ? l.first : l.sum;
 }
 
-/* ---- the look -------------------------------------------------------------------------------- */
+/* ---- the look at all children ---------------------------------------------------------------- */
 
 static void
-find_way(struct heal *h, enum change what)
+find_direction(struct heal *h, enum change what)
 {
     struct replicate *r = h->op.r;
     bool needs_data = what == CHANGE_DATA && r->arbiter >= 0;
@@ -242,14 +243,15 @@ heal_look(struct heal *h, enum change what)
     }
     fan_end(&f);
     if (!err)
-        find_way(h, what);
+        find_direction(h, what);
     return err;
 }
 
 /* ---- the end of a heal ----------------------------------------------------------------------- */
 
-/* What child i's counters about each are to be added. False: nothing. Of a directory's entries the word for
- * data says that all names are to be looked at: that was done. */
+/* Computes the changes of child i's counters about each child, to add. Returns false if there is no change.
+ * For a directory's entries, the data counter (compare all names) is subtracted too, because that was done.
+ */
 static bool
 fill_delta(const struct heal *h, enum change what, unsigned i, child_set failed, struct marks *m,
            struct changelog each[REPLICAS_MAX])
@@ -295,23 +297,23 @@ heal_count_back(struct heal *h, enum change what, child_set failed)
     return err ? err : failed ? -EIO : 0;
 }
 
-/* ---- in the background ----------------------------------------------------------------------- */
+/* ---- heals in the background ----------------------------------------------------------------- */
 
-/* Differences that no mark tells of, so that no healer finds them: healed whatever the options say. */
-struct untold {
+/* Differences without a mark, which no other healer finds: healed even if the options are off. */
+struct unmarked {
     bool attributes, names;
 };
 
 struct heal_job {
-    struct cds_list_head link; /* in `heals`, under the layer's lock */
+    struct cds_list_head link; /* in the layer's `heals`, under the layer's lock */
     struct worker_job job;
     struct replicate *r;
     struct inode *inode; /* a reference */
-    struct untold untold;
+    struct unmarked unmarked;
 };
 
 static void
-job_done(struct heal_job *job)
+heal_job_done(struct heal_job *job)
 {
     struct repl_inode *ri = inode_ctx(job->inode, job->r->xl);
 
@@ -321,7 +323,7 @@ job_done(struct heal_job *job)
 }
 
 static int
-heal_kinds(struct heal *h, const struct untold *untold)
+heal_kinds(struct heal *h, const struct unmarked *unmarked)
 {
     const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
     const struct {
@@ -329,8 +331,8 @@ heal_kinds(struct heal *h, const struct untold *untold)
         int (*heal)(struct heal *h);
     } kinds[] = {
         {conf->heals_data && S_ISREG(h->op.inode->type), heal_data},
-        {conf->heals_metadata || untold->attributes, heal_metadata},
-        {(conf->heals_entries || untold->names) && S_ISDIR(h->op.inode->type), heal_entries},
+        {conf->heals_metadata || unmarked->attributes, heal_metadata},
+        {(conf->heals_entries || unmarked->names) && S_ISDIR(h->op.inode->type), heal_entries},
     };
     int first = 0;
 
@@ -343,23 +345,24 @@ heal_kinds(struct heal *h, const struct untold *untold)
 }
 
 static void
-heal_inode(struct replicate *r, struct inode *inode, const struct untold *untold)
+heal_inode(struct replicate *r, struct inode *inode, const struct unmarked *unmarked)
 {
     struct heal h;
 
     heal_begin(&h, r, inode);
-    h.wants_all_names = untold->names;
-    int err = heal_kinds(&h, untold);
+    h.wants_all_names = unmarked->names;
+    int err = heal_kinds(&h, unmarked);
 
     if (err)
-        view_forget(r, inode); /* so that the next one who uses it looks, and tries again */
+        view_forget(r, inode); /* the next access refreshes the view, and tries again */
     log_event(LOG_INFO, r->xl, "heal-done", "%s: %s", GFID(&inode->gfid), err ? strerror(-err) : "healed");
     heal_end(&h);
 }
 
-/* The next one that waits takes the place of one that has ended; NULL: none. *is_last: nor does any run. */
+/* Returns the next waiting job, which takes the slot of the finished one; NULL: no job waits. *is_last: no
+ * other job is running, either. */
 static struct heal_job *
-next_job(struct replicate *r, bool *is_last)
+next_heal_job(struct replicate *r, bool *is_last)
 {
     struct heal_job *job = NULL;
 
@@ -376,16 +379,16 @@ next_job(struct replicate *r, bool *is_last)
 }
 
 static void
-jobs_go(void *arg)
+heal_jobs_go(void *arg)
 {
     struct heal_job *job = arg;
     struct replicate *r = job->r;
     struct graph *graph = r->xl->graph;
     bool is_last = false;
 
-    for (; job; job = next_job(r, &is_last)) {
-        heal_inode(r, job->inode, &job->untold);
-        job_done(job);
+    for (; job; job = next_heal_job(r, &is_last)) {
+        heal_inode(r, job->inode, &job->unmarked);
+        heal_job_done(job);
     }
     if (is_last && atomic_load(&r->may_be_parked))
         heal_clear_parked(r);
@@ -393,28 +396,28 @@ jobs_go(void *arg)
 }
 
 static void
-job_run(struct worker_job *work)
+heal_job_run(struct worker_job *work)
 {
     struct heal_job *job = caa_container_of(work, struct heal_job, job);
     struct replicate *r = job->r;
     struct graph *graph = r->xl->graph;
-    int err = op_run(jobs_go, job);
+    int err = op_run(heal_jobs_go, job);
     bool is_last = false;
 
     if (!err)
         return;
-    log_event(LOG_WARNING, r->xl, "heal-waits", "%s is not healed now: %s", GFID(&job->inode->gfid),
+    log_event(LOG_WARNING, r->xl, "heal-waits", "cannot heal %s now: %s", GFID(&job->inode->gfid),
               strerror(-err));
-    while (job) { /* nor are those behind it, which a LOOKUP finds again */
-        job_done(job);
-        job = next_job(r, &is_last);
+    while (job) { /* drops the waiting jobs, too; a LOOKUP finds these inodes again */
+        heal_job_done(job);
+        job = next_heal_job(r, &is_last);
     }
     graph_unpin(graph);
 }
 
-/* True: it runs now. */
+/* Returns true if the job may run now. */
 static bool
-enqueue(struct replicate *r, struct heal_job *job, bool *is_full)
+enqueue_heal(struct replicate *r, struct heal_job *job, bool *is_full)
 {
     const struct replicate_conf *conf = xlator_conf(r->xl);
     bool runs = false;
@@ -433,7 +436,7 @@ enqueue(struct replicate *r, struct heal_job *job, bool *is_full)
 }
 
 static void
-heal_soon(struct replicate *r, struct inode *inode, struct untold untold)
+heal_soon(struct replicate *r, struct inode *inode, struct unmarked unmarked)
 {
     struct repl_inode *ri = repl_inode(r, inode);
     bool is_full = false;
@@ -447,26 +450,26 @@ heal_soon(struct replicate *r, struct inode *inode, struct untold untold)
         free(job);
         return;
     }
-    job->job.run = job_run;
+    job->job.run = heal_job_run;
     job->r = r;
     job->inode = inode_ref(inode);
-    job->untold = untold;
-    if (enqueue(r, job, &is_full)) {
-        worker_post(&job->job); /* and the pin is its */
+    job->unmarked = unmarked;
+    if (enqueue_heal(r, job, &is_full)) {
+        worker_post(&job->job); /* the job now owns the pin */
         return;
     }
     if (is_full)
-        job_done(job);
+        heal_job_done(job);
     graph_unpin(r->xl->graph);
 }
 
 void
 heal_all_names_soon(struct replicate *r, struct inode *dir)
 {
-    heal_soon(r, dir, (struct untold){.names = true});
+    heal_soon(r, dir, (struct unmarked){.names = true});
 }
 
-/* ---- is there something to heal? ------------------------------------------------------------- */
+/* ---- checking whether an object needs a heal ------------------------------------------------- */
 
 static bool
 sizes_differ(const struct replicate *r, const struct replica *replica)
@@ -493,7 +496,7 @@ is_marked(const struct replica *replica, unsigned count, enum change what)
 }
 
 static bool
-has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type, struct untold *untold)
+has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type, struct unmarked *unmarked)
 {
     const struct replicate_conf *conf = xlator_conf(r->xl);
     struct replica replica[REPLICAS_MAX] = {0};
@@ -503,10 +506,10 @@ has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type, struc
         replica_read(r, f->stk[i], &replica[i]);
         is_locked |= replica[i].is_locked;
     }
-    bool is_told = is_marked(replica, r->count, CHANGE_METADATA);
+    bool has_marks = is_marked(replica, r->count, CHANGE_METADATA);
 
-    untold->attributes = !is_told && !is_locked && heal_attributes_differ(f);
-    if (untold->attributes || (is_told && conf->heals_metadata))
+    unmarked->attributes = !has_marks && !is_locked && heal_attributes_differ(f);
+    if (unmarked->attributes || (has_marks && conf->heals_metadata))
         return true;
     if (conf->heals_entries && S_ISDIR(type) && is_marked(replica, r->count, CHANGE_ENTRY))
         return true;
@@ -517,8 +520,8 @@ has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type, struc
 void
 heal_consider(struct replicate *r, struct inode *inode, const struct fan *f)
 {
-    struct untold untold = {0};
+    struct unmarked unmarked = {0};
 
-    if (f->good == r->all && has_to_heal(r, f, inode->type, &untold))
-        heal_soon(r, inode, untold);
+    if (f->good == r->all && has_to_heal(r, f, inode->type, &unmarked))
+        heal_soon(r, inode, unmarked);
 }

@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* heal: what the mount itself makes equal again. A file for each kind:
+/* heal: repair by the mount itself. Each kind has a file:
  *
  *   heal-name.c      a name that only some children have, found by a LOOKUP      always
  *   heal-metadata.c  owner, mode, times, xattrs                       option metadata-self-heal; where no
  *                                                                     copy is accused, always
  *   heal-entry.c     the names of a directory                         option entry-self-heal
- *   heal-data.c      what a file holds                                option data-self-heal
- *   heal-park.c      objects that a heal takes out of their place, or moves into it
- *   heal.c           what they share, and which of them runs when
+ *   heal-data.c      the contents of a file                           option data-self-heal
+ *   heal-park.c      objects that a heal removes from a folder, or moves into it
+ *   heal.c           shared functions, and the queue of background heals
  *
- * The three options are off unless the volume turns them on, as with stock's mounts: the self-heal daemon
- * does that work. Whatever is done here is done by the daemon's own protocol, as pid -6 of root, so that
- * both, and other mounts, keep out of each other's way:
+ * The three options are off unless the volume turns them on, as in stock mounts, because the self-heal
+ * daemon does that work. The mount heals by the daemon's protocol, as pid -6 of root, so that the daemon
+ * and other mounts do not interfere:
  *
- *      all children are there, or nothing is done
- *      lock       a lock in the healers' own domain, if it is free: else somebody else heals. Not for names
- *      lock       what changes of that kind lock, on all children
- *      look       LOOKUP on all: who accuses whom, under the lock
- *      decide     changelog_direction(): from one that nobody accuses to those that are accused. Without such
- *                 a one it is split-brain (split-brain.c)
- *      mend       the accused ones
- *      count back what was read under the lock, no more: what came in meanwhile stays counted
+ *      all children are up, or the heal does nothing
+ *      lock       the healers' domain, if it is free: else another healer is at work. Not for names
+ *      lock       the lock of changes of that kind, on all children
+ *      look       LOOKUP on all children: reads the counters (pending xattrs) under the lock
+ *      decide     changelog_direction(): from copies that no copy accuses to accused copies. Without an
+ *                 unaccused copy the object is in split-brain (split-brain.c)
+ *      mend       the accused copies
+ *      count back subtract the counters read under the lock, no more: changes counted meanwhile stay counted
  *      unlock
  *
- * A child that fails while it is mended stays accused. What stops in the middle (the mount ends, a child
- * goes) leaves the counts as they were, so that the next healer begins anew. Readers are served by the good
- * ones meanwhile.
+ * A child that fails during the repair stays accused. A heal that stops in the middle (the mount ends, a
+ * child goes down) leaves the counters as they were, so that the next healer begins from the start.
+ * Meanwhile readers use the good copies.
  *
- * thread: a heal is a coroutine of its own, or runs in that of a LOOKUP; what is in it needs no lock.
- */
+ * thread: a heal runs in a separate coroutine, or in the coroutine of a LOOKUP; struct heal needs no lock. */
 #ifndef KILN_CLUSTER_REPLICATE_HEAL_H
 #define KILN_CLUSTER_REPLICATE_HEAL_H
 
@@ -38,88 +37,95 @@ enum favorite { FAVORITE_NONE, FAVORITE_SIZE, FAVORITE_CTIME, FAVORITE_MTIME, FA
 enum heal_algorithm { HEAL_DYNAMIC, HEAL_DIFF, HEAL_FULL };
 
 struct heal {
-    struct op op; /* its own, of which `inode` is what is healed */
+    struct op op; /* the heal's own operation; op.inode is the object to heal */
     uint8_t owner[8];
-    uint32_t generation; /* of the layer, when it began */
-    /* as of the last look */
+    uint32_t generation; /* the layer's generation when the heal began */
+    /* from the latest heal_look() */
     struct replica replica[REPLICAS_MAX];
     struct iatt stat[REPLICAS_MAX];
     struct direction way;
-    bool has_chosen; /* split-brain is healed from this child: somebody has said so */
+    bool has_chosen; /* `chosen` is the source, because a user or a policy has resolved the split-brain */
     unsigned chosen;
-    bool wants_all_names; /* of a folder: they are looked at whatever the counters say */
-    struct gfid fresh; /* for an object that has none on any child; null: none is to be given */
+    bool wants_all_names; /* compare all names of the folder, even if the counters are 0 */
+    struct gfid fresh; /* gfid for an object that has none on any child; null: give none */
 };
 
-/* Takes a reference to the inode. */
+/* Prepares a heal; takes a reference to the inode. */
 void heal_begin(struct heal *h, struct replicate *r, struct inode *inode);
 void heal_end(struct heal *h);
-/* The end of the mount is near, or a child has gone, be it back or not: what is not begun is left. Its locks
- * went with it, and what the look has found, for writes may have passed it by: a source that has missed one
- * would take it from the others. */
+/* Returns whether the heal must stop: the mount is ending, or a child has gone down, even if it is up
+ * again. The child's locks ended with the connection, and with the locks the validity of the look: a source
+ * that has missed a write since would overwrite that write on the sinks. */
 bool heal_must_stop(const struct heal *h);
 
-/* On all children or none: 0 or -errno. `alone`: at once or not at all (-EAGAIN). */
+/* Takes the lock on all children or none: 0 or -errno. heal_lock_alone() does not wait (-EAGAIN). */
 int heal_lock(struct heal *h, const struct lock_entity *e);
 int heal_lock_alone(struct heal *h, const struct lock_entity *e);
 void heal_unlock(struct heal *h, const struct lock_entity *e);
 
-/* LOOKUP by gfid on all, and who heals whom in this kind. 0 or -errno: some child has not got it. */
+/* Sends LOOKUP by gfid to all children and computes sources and sinks of this kind. Returns 0, or -errno if
+ * a child does not have the object. */
 int heal_look(struct heal *h, enum change what);
-/* One call of `fop` about the inode to child i, to be filled. NULL: no memory. */
+/* Returns a call of `fop` about the inode for child i, for the caller to fill in. NULL: out of memory. */
 struct call_stack *heal_call(const struct heal *h, enum fop fop, unsigned i);
-/* The same with an fd that is good for this call. */
+/* As heal_call(), with an fd that is valid for this one call. */
 struct call_stack *heal_fd_call(const struct heal *h, enum fop fop, unsigned i);
-/* The same about a name in a folder. */
+/* As heal_call(), about a name in a folder. */
 struct call_stack *heal_name_call(const struct heal *h, enum fop fop, unsigned i, struct inode *dir,
                                   const char *name);
-/* Called for each name that child i has in the folder, but the dots. -errno, or a number that is added up. */
+/* Called for each name in the folder of child i, except the dots. Returns -errno, or a number that
+ * heal_list() sums up. */
 typedef int heal_name_fn(struct heal *h, unsigned i, struct inode *dir, const char *name);
-/* The sum; or -errno: the first error, which does not keep the names after it from being gone through. */
+/* Returns the sum, or the first error as -errno; an error does not stop the listing. */
 int heal_list(struct heal *h, unsigned i, struct inode *dir, heal_name_fn *each);
-/* Winds it at child i, waits and gives it back. As coro_call(); no call is no memory. */
+/* Winds the call to child i, waits and frees it. Returns as coro_call(); NULL as `stk` gives -ENOMEM. */
 int heal_send(const struct heal *h, unsigned i, struct call_stack *stk);
-/* The counters of that kind, as last looked at, are taken back on all but `failed`, which are accused. */
+/* Subtracts the counters of that kind, as of the latest heal_look(), on all children except `failed`, which
+ * are accused. */
 int heal_count_back(struct heal *h, enum change what, child_set failed);
 
-/* heal-name.c: of op->dir and op->name, which some children have and others not, or of different objects. The
- * name is to be asked for again. 0, or -errno: it could not be mended. */
+/* heal-name.c: heals op->dir and op->name, a name that only some children have, or that leads to different
+ * objects. The caller looks the name up again. Returns 0, or -errno if the heal failed. */
 int heal_name(struct op *op);
-/* Have all children the same behind the name, or none anything? Not if one cannot say. */
+/* Returns whether all children have the same object behind the name, or none has one. False if a child
+ * cannot answer. */
 bool heal_name_is_whole(struct heal *h, const char *name);
-/* Under a lock on the name: h->op.inode is the directory, h->way of its entries. 1: the children had
- * different objects behind it, and it was mended. 0: there was nothing to do; or -errno. */
+/* Heals a name under a lock that the caller holds: h->op.inode is the directory, h->way the direction of
+ * its entries. Returns 1: the children had different objects, and the name was mended; 0: no difference; or
+ * -errno. */
 int heal_name_locked(struct heal *h, const char *name);
 
 /* ---- heal-park.c ----------------------------------------------------------------------------- */
 
-/* Whether child i has the object, under any name. *out: its attributes, or NULL. 0, -ENOENT or -errno. */
+/* Returns 0 if child i has the object under any name, with its attributes in *out (may be NULL); -ENOENT or
+ * -errno. */
 int heal_look_by_gfid(const struct heal *h, unsigned i, struct inode *inode, struct iatt *out);
-/* Whether a child other than this one has the object, under any name. An unknown answer counts as yes. */
+/* Returns whether a child other than this one has the object, under any name. An unknown answer counts as
+ * yes. */
 bool heal_lives_elsewhere(const struct heal *h, unsigned child, const struct iatt *stat);
-/* Parks the object behind the name, on child i. -EBUSY: the volume has no hidden folder. */
+/* Parks the object behind the name on child i. -EBUSY: the volume has no hidden folder. */
 int heal_park(const struct heal *h, unsigned i, struct inode *dir, const char *name,
               const struct iatt *stat);
 /* Unlinks the parked name of a file that has another name on child i. Two heals of different folders can
  * leave both: the first parks the file's last name there while the second links its new one. So each heal
  * that parks or links a file calls this afterwards. No parked name is no error. */
 int heal_unpark_named(const struct heal *h, unsigned i, struct inode *inode);
-/* Gives a parked object of child i the name. -EBUSY: it is not parked. */
+/* Links or moves a parked object of child i to the name. -EBUSY: the object is not parked. */
 int heal_bring_back(const struct heal *h, unsigned i, struct inode *inode, struct inode *dir,
                     const char *name);
-/* Moves a folder from its place on child i, whatever that is, to the name, on which the caller has the lock.
- * Where the counters of h->way give no direction, and those of the folder's old place say that child i is
- * right, that stays for the heal of the old place. -EBUSY: not now. */
+/* Moves a folder from its current place on child i to the name, on which the caller has the lock. If h->way
+ * has no direction, and the counters of the folder's old place say that child i is right, the folder stays:
+ * the heal of the old place moves the other copies. -EBUSY: not now. */
 int heal_move_folder(const struct heal *h, unsigned i, struct inode *inode, struct inode *dir,
                      const char *name);
-/* Removes parked objects that live on no other child. */
+/* Removes parked objects that no other child has. */
 void heal_clear_parked(struct replicate *r);
 
 /* ---- kinds of heals -------------------------------------------------------------------------- */
 
-/* Of h->op.inode. 0, also if there was nothing to do, or -errno. */
+/* Heals h->op.inode. Returns 0, also if all copies were equal, or -errno. */
 int heal_metadata(struct heal *h);
-/* After a LOOKUP on all children: whether owner, mode or xattrs are not the same on all. */
+/* After a LOOKUP on all children: returns whether owner, mode or xattrs differ. */
 bool heal_attributes_differ(const struct fan *f);
 int heal_entries(struct heal *h);
 int heal_data(struct heal *h);
@@ -127,20 +133,22 @@ int heal_data(struct heal *h);
 /* ---- split-brain.c --------------------------------------------------------------------------- */
 
 enum { SPLIT_CHOICE_MINUTES = 5 };
-/* Of `set`, whose attributes are in stat[], the one that the volume's policy takes; -1: none. */
+/* Returns the child of `set`, with attributes in stat[], that the volume's policy selects; -1: none. */
 int split_favorite(const struct replicate *r, const struct iatt *stat, child_set set);
-/* If the view says split-brain, and the volume has a policy: true, it was applied, ask again. */
+/* If the view says split-brain and the volume has a policy: applies the policy and returns true; the caller
+ * refreshes the view. */
 bool split_ask_policy(struct replicate *r, struct inode *inode, const struct view *v);
-/* The child that the user has chosen to read it from; -1: none. */
+/* Returns the child that a user has chosen to read the file from; -1: none. */
 int split_choice(struct replicate *r, struct inode *inode);
-/* Xattrs by which users tell and ask of it. False: it is another one. Else the call has been answered. */
+/* Handle the xattrs by which users inspect and resolve split-brain. False: another xattr. True: the call is
+ * answered. */
 bool split_set(struct op *op);
 bool split_get(struct op *op);
 
-/* In the background: all names of a folder of which one was found to need mending though no copy is accused.
- */
+/* Queues a background heal of all names of a folder, after one name was found to differ though no copy is
+ * accused. */
 void heal_all_names_soon(struct replicate *r, struct inode *dir);
-/* After a LOOKUP on all children: what is to be healed, is soon, in the background. */
+/* After a LOOKUP on all children: queues background heals of the object if needed. */
 void heal_consider(struct replicate *r, struct inode *inode, const struct fan *f);
 
 #endif

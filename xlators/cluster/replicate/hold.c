@@ -1,44 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The lock on a file's data, with its mark, shared by this mount's writers and kept for a second after the
- * last of them:
+/* A hold: the lock on a file's data, with its dirty mark, shared by this mount's writers and kept for a
+ * second after the last write:
  *
  *      FREE --first writer--> TAKING: lock the whole file, dirty +1 --> HELD --------> ENDING --> FREE
  *                             and +1 about missing children             writers come   FSYNC if needed,
  *                                                                       and go         dirty -1, marks,
  *                                                                                      unlock
  *
- * Writers whose ranges overlap follow one another, so that all children see them in the same order. What ends
- * it: a second without a writer, the close of a file, a change that does not wait (truncate), a child that
- * failed, came or went, another client that waits for the lock, the end of the mount. Only what is wrong is
- * marked: a hold whose writers have all succeeded takes its dirty mark back and leaves nothing.
+ * Writers whose ranges overlap follow one another, so that all children apply the writes in the same order.
+ * A hold ends after a second without a writer, at the close of a file, at a change that does not wait
+ * (truncate), when a child fails, comes up or goes down, when another client waits for the lock, and at the
+ * end of the mount. Only failures leave marks: a hold whose writers have all succeeded clears its dirty
+ * mark and leaves nothing.
  *
- * Children that are missing when the hold is taken are accused (pending xattr) with the dirty mark, by copies
- * that are a quorum and of which one is good. So after the death of the mount, or of a brick, at any moment
- * the missing ones are healed from the others, however long each copy is: writes are answered long before
- * the hold ends, and from dirty marks alone a healer would take the longest copy. Of data, dirty beside an
- * accusation does no harm: healers then also compare the copies that nobody accuses, among which a write may
- * be half done. A child that goes during the hold is accused before the write that missed it is answered; the
- * dirty mark on its own disk says nothing against that. If nothing was changed, the accusations are taken
- * back with the dirty mark.
+ * Children that are missing when the hold is taken are accused (pending xattr) together with the dirty
+ * mark, by copies that are a quorum and include a good copy. So after the death of the mount or of a brick,
+ * at any moment, the missing children are healed from the other copies, even if the copies differ in size:
+ * writes are answered long before the hold ends, and from dirty marks alone a healer would take the longest
+ * copy. For data, a dirty mark beside an accusation does no harm: healers then also compare the unaccused
+ * copies, because a write may be on some of these only. A child that goes down during the hold is accused
+ * before the write that it missed is answered; the dirty mark on that child's disk does not contradict the
+ * accusation. If the hold changed nothing, the accusations are cleared with the dirty mark.
  *
- * Dirty is taken back only when what was written is on stable storage on all children, for then they are
- * promised to be equal: so FSYNC comes before, but for writes that were synchronous, and for those that made
- * the file longer on every child: of such a file healers compare the sizes. Bricks may do writes that follow
- * one another in another order, and say of each that it was not at the end; so many writes count as one
- * append if each began where the one before it ends, and no child had any of it before the first it did.
+ * The dirty mark is cleared only when all written bytes are on stable storage on all children, because a
+ * clear mark promises equal copies. So FSYNC comes first, except after synchronous writes and after writes
+ * that extended the file on every child: healers compare the sizes of such a file. Bricks may run
+ * consecutive writes in another order, and then report of each that it was not at the end of the file. So
+ * many writes count as one append if each began at the end of the previous one, and no child had any of the
+ * bytes before the first write.
  *
- * The lock on all names of a folder is kept by the same means, without marks, when this mount changes names
- * there one after the other (entry.c): for NAMES_KEPT_MS after the last one, five times that in all, since
- * bricks tell nobody that another client waits for it. Of those that change the same name one follows the
- * other.
+ * The lock on all names of a folder is kept by the same means, without marks, when this mount changes
+ * several names there in a row (entry.c): for NAMES_KEPT_MS after the last change, and for five times that
+ * in total, because bricks do not report that another client waits for this lock. Changes of the same name
+ * follow one another.
  *
- * So is the lock on an object's attributes (metadata.c): whoever unpacks an archive sets times, owner and
- * mode of each file, one after the other. It ends with the close of the file, too. Changes of attributes all
- * follow one another. Where a child is missing nothing is shared: the marks are told before the answer.
+ * The lock on an object's attributes (metadata.c) is kept in the same way, because programs that unpack
+ * archives set times, owner and mode of each file in a row. This hold, too, ends at the close of the file.
+ * Changes of attributes always follow one another. Where a child is missing nothing is shared: the marks
+ * are set before the reply.
  *
- * Other clients wait for the lock meanwhile, a second at most; if the brick tells us of one that waits
- * (replicate.c), only until the writers that are in have ended. What they read is never behind what a writer
- * of this mount was told is done. */
+ * Meanwhile other clients wait for the lock, a second at most. If the brick reports a waiting client
+ * (replicate.c), the hold ends after the admitted writers. Data that other clients read is never older than
+ * a write that this mount has reported as done. */
 #include <errno.h>
 #include <string.h>
 
@@ -47,8 +50,8 @@
 
 enum { NAMES_KEPT_MS = 10, KEPT_TIMES_MAX = 5, STACK_WAIT_MS = 100 };
 
-static void timer_fired(struct timer *t);
-static void job_run(struct worker_job *job);
+static void hold_timer_fired(struct timer *t);
+static void hold_job_run(struct worker_job *job);
 
 void
 hold_init(struct hold *h, struct repl_inode *ri, bool is_of_attributes)
@@ -58,22 +61,22 @@ hold_init(struct hold *h, struct repl_inode *ri, bool is_of_attributes)
     CDS_INIT_LIST_HEAD(&h->writers);
     CDS_INIT_LIST_HEAD(&h->waiting);
     CDS_INIT_LIST_HEAD(&h->leaving);
-    timer_init(&h->timer, timer_fired);
-    h->job.run = job_run;
+    timer_init(&h->timer, hold_timer_fired);
+    h->job.run = hold_job_run;
 }
 
 static void
-resume_all(struct cds_list_head *list)
+resume_writers(struct cds_list_head *list)
 {
     while (!cds_list_empty(list)) {
         struct writer *w = cds_list_first_entry(list, struct writer, link);
 
         cds_list_del(&w->link);
-        coroutine_resume(w->self); /* w lies on its stack */
+        coroutine_resume(w->self); /* w lies on this coroutine's stack */
     }
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- ending a hold --------------------------------------------------------------------------- */
 
 static bool
 fill_sync(struct call_stack *stk, struct inode *inode)
@@ -97,7 +100,7 @@ sync_make(const struct op *op, unsigned i, const void *unused)
     return NULL;
 }
 
-/* FSYNC where it is owed; who fails is accused. */
+/* Sends FSYNC where it is needed. A child that fails is accused. */
 static void
 sync_data(struct op *op, struct hold *h)
 {
@@ -109,7 +112,7 @@ sync_data(struct op *op, struct hold *h)
 }
 
 static int
-marks_after(struct op *op, struct hold *h)
+hold_marks_after(struct op *op, struct hold *h)
 {
     child_set good = h->locked & ~h->failed;
     struct marks m = {.inode = h->inode, .file = h->file};
@@ -118,7 +121,8 @@ marks_after(struct op *op, struct hold *h)
     if (!good)
         return -ENOTCONN;
     if (h->has_changed && !(op_has_quorum(op, good) && good & h->readable))
-        return -ENOTCONN; /* who is left may not accuse the others: both dirty marks stay */
+        /* too few or only stale copies are left, and must not accuse others: their dirty marks stay */
+        return -ENOTCONN;
     m.accused = h->has_changed ? op->r->all & ~good & ~h->accused : h->accused;
     m.about.count[CHANGE_DATA] = h->has_changed ? 1 : (uint32_t)-1;
     m.dirty.count[CHANGE_DATA] = (uint32_t)-1;
@@ -138,7 +142,7 @@ is_of_data(const struct hold *h)
     return !h->is_of_attributes && !S_ISDIR(h->inode->type);
 }
 
-/* After the last writer. */
+/* Returns how long the lock is kept after the last writer. */
 static uint64_t
 kept_ms(const struct hold *h)
 {
@@ -149,7 +153,7 @@ kept_ms(const struct hold *h)
     return h->is_of_attributes ? (uint64_t)conf->metadata_kept_ms : NAMES_KEPT_MS;
 }
 
-/* A folder's is on its names. */
+/* Returns the range or names that the hold locks. For a folder, that is all names. */
 static struct lock_entity
 entity_of(const struct hold *h)
 {
@@ -158,7 +162,7 @@ entity_of(const struct hold *h)
     return (struct lock_entity){.is_entry = !is_of_data(h), .inode = h->inode};
 }
 
-/* The arbiter keeps no bytes. */
+/* Returns whether all unsynced writes are one append on every child. The arbiter stores no bytes. */
 static bool
 is_one_append(const struct replicate *r, const struct hold *h)
 {
@@ -178,12 +182,12 @@ mark_and_unlock(struct replicate *r, struct hold *h)
 
     if (h->is_unsynced && !is_one_append(r, h) && conf->ensure_durability)
         sync_data(&op, h);
-    int err = is_of_data(h) ? marks_after(&op, h) : 0;
+    int err = is_of_data(h) ? hold_marks_after(&op, h) : 0;
     locks_drop_one(&op, &e, h->locked);
     return err;
 }
 
-/* ---- who may go on, under the lock ----------------------------------------------------------- */
+/* ---- admitting writers, under the inode's lock ----------------------------------------------- */
 
 static bool
 overlaps(const struct hold *h, const struct writer *w)
@@ -199,12 +203,12 @@ overlaps(const struct hold *h, const struct writer *w)
 }
 
 static bool
-is_over(const struct replicate *r, const struct hold *h)
+must_hold_end(const struct replicate *r, const struct hold *h)
 {
     return h->must_end || h->generation != atomic_load(&r->generation) || atomic_load(&r->is_stopping);
 }
 
-/* All that is known to be written is on disks. */
+/* Resets the record of unsynced writes, after all known writes have reached the disks. */
 static void
 forget_writes(struct hold *h)
 {
@@ -215,7 +219,7 @@ forget_writes(struct hold *h)
 }
 
 static void
-let_in(struct hold *h, struct writer *w)
+admit_writer(struct hold *h, struct writer *w)
 {
     if (w->is_write && !h->append_end)
         h->append_start = h->append_end = w->start;
@@ -229,9 +233,9 @@ let_in(struct hold *h, struct writer *w)
     cds_list_add_tail(&w->link, &h->writers);
 }
 
-/* Moves to *go those that wait no more, in order. One that finds the hold free has to take it. A writer
- * that is let in is in the list of writers, so *go has it by its place in an array: no more than that at a
- * time. */
+/* Moves writers that need not wait any more to *g, in order. If the hold is free, the first one must take
+ * it. An admitted writer is linked in the list of writers, so *g records coroutines in an array, and one
+ * pass admits at most GRANTS_MAX. */
 enum { GRANTS_MAX = 32 };
 struct grants {
     unsigned count;
@@ -239,13 +243,13 @@ struct grants {
 };
 
 static void
-grant(struct hold *h, struct grants *g)
+admit_waiting(struct hold *h, struct grants *g)
 {
     while (!cds_list_empty(&h->waiting) && g->count < GRANTS_MAX) {
         struct writer *w = cds_list_first_entry(&h->waiting, struct writer, link);
         bool takes = h->state == HOLD_FREE;
 
-        if (!takes && (h->state != HOLD_HELD || is_over(h->ri->r, h) || overlaps(h, w)))
+        if (!takes && (h->state != HOLD_HELD || must_hold_end(h->ri->r, h) || overlaps(h, w)))
             return;
         cds_list_del(&w->link);
         g->self[g->count++] = w->self;
@@ -258,12 +262,12 @@ grant(struct hold *h, struct grants *g)
             h->state = HOLD_TAKING;
             h->must_end = false;
         } else {
-            let_in(h, w);
+            admit_writer(h, w);
         }
     }
 }
 
-/* True: `me`, who runs already, is one of them. */
+/* Resumes the admitted writers. Returns true if `me`, which is running, is among them. */
 static bool
 resume_granted(const struct grants *g, const struct coroutine *me)
 {
@@ -278,7 +282,7 @@ resume_granted(const struct grants *g, const struct coroutine *me)
     return has_me;
 }
 
-/* ---- taking ---------------------------------------------------------------------------------- */
+/* ---- taking the lock ------------------------------------------------------------------------- */
 
 static void
 list_hold(struct replicate *r, struct hold *h)
@@ -289,9 +293,9 @@ list_hold(struct replicate *r, struct hold *h)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* From now on nothing of it is used any more. */
+/* Marks the hold as free and wakes writers that wait. The hold's fields must not be used afterwards. */
 static void
-give_up(struct hold *h, int err)
+hold_set_free(struct hold *h, int err)
 {
     struct repl_inode *ri = h->ri;
     struct replicate *r = ri->r;
@@ -315,18 +319,18 @@ give_up(struct hold *h, int err)
     cds_list_splice(&h->leaving, &leaving);
     CDS_INIT_LIST_HEAD(&h->leaving);
     cds_list_for_each_entry(w, &leaving, link) w->result = err;
-    grant(h, &g);
+    admit_waiting(h, &g);
     pthread_mutex_unlock(&ri->lock);
-    resume_all(&leaving);
+    resume_writers(&leaving);
     resume_granted(&g, NULL);
     if (file)
         repl_fd_unref(file);
-    inode_unref(inode); /* ri may be gone */
+    inode_unref(inode); /* this may free ri */
     if (is_pinned)
         graph_unpin(graph);
 }
 
-/* Is what this hold has locked good enough to write to? */
+/* Checks whether the locked and marked copies are good enough to write to. */
 static int
 check_marked(const struct op *op, struct hold *h, const struct fan *f)
 {
@@ -337,7 +341,7 @@ check_marked(const struct op *op, struct hold *h, const struct fan *f)
         return fan_errno(f) ? -fan_errno(f) : -ENOTCONN;
     marks_read(op->r, f, replicas);
     good &= ~changelog_accused(replicas, op->r->count, CHANGE_DATA);
-    /* The arbiter would be the only witness of what is written. */
+    /* The arbiter would be the only copy to accuse the others of missing this write. */
     if (op->r->arbiter >= 0 && good & CHILD(op->r->arbiter) && children_count(good) < 2)
         return -ENOTCONN;
     h->readable = op->r->arbiter >= 0 ? good & ~CHILD(op->r->arbiter) : good;
@@ -346,7 +350,7 @@ check_marked(const struct op *op, struct hold *h, const struct fan *f)
     return h->readable ? 0 : -EIO;
 }
 
-/* May those that have given the lock accuse the others? `err`: why these have not. */
+/* Checks whether the locked children may accuse the others. `err` is the errno of the failed locks. */
 static int
 check_locked(const struct op *op, const struct hold *h, int err)
 {
@@ -371,7 +375,7 @@ lock_and_mark(struct op *op, struct hold *h)
         return err ? -err : -ENOTCONN;
     err = check_locked(op, h, err);
     if (err || !is_of_data(h)) {
-        h->failed = err ? h->locked : 0; /* no mark is to be taken back */
+        h->failed = err ? h->locked : 0; /* no mark to take back */
         return err;
     }
     m.accused = op->r->all & ~h->locked;
@@ -388,9 +392,9 @@ lock_and_mark(struct op *op, struct hold *h)
     return err;
 }
 
-/* In the coroutine of the first writer. */
+/* Takes the lock and the marks, in the coroutine of the first writer. */
 static int
-take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
+hold_take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
 {
     struct replicate *r = op->r;
     uint64_t owner = (uint64_t)(uintptr_t)h;
@@ -413,22 +417,22 @@ take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
 
     if (err) {
         if (h->locked)
-            (void)mark_and_unlock(r, h); /* takes the mark back: nothing was changed */
-        give_up(h, err);
+            (void)mark_and_unlock(r, h); /* clears the mark: nothing was changed */
+        hold_set_free(h, err);
         return err;
     }
     pthread_mutex_lock(&h->ri->lock);
     h->state = HOLD_HELD;
-    let_in(h, w);
-    grant(h, &g);
+    admit_writer(h, w);
+    admit_waiting(h, &g);
     pthread_mutex_unlock(&h->ri->lock);
     resume_granted(&g, NULL);
     return 0;
 }
 
-/* Under the lock: nobody writes, and nobody shall any more. */
+/* Ends the hold in a worker. Under the lock, without writers; admits no new writer. */
 static void
-end_soon(struct hold *h)
+hold_end_soon(struct hold *h)
 {
     h->state = HOLD_ENDING;
     worker_post(&h->job);
@@ -455,21 +459,21 @@ hold_join(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
     w->result = 0;
     pthread_mutex_lock(&ri->lock);
     cds_list_add_tail(&w->link, &h->waiting);
-    grant(h, &g);
-    if (h->state == HOLD_HELD && cds_list_empty(&h->writers) && is_over(ri->r, h))
-        end_soon(h);
+    admit_waiting(h, &g);
+    if (h->state == HOLD_HELD && cds_list_empty(&h->writers) && must_hold_end(ri->r, h))
+        hold_end_soon(h);
     pthread_mutex_unlock(&ri->lock);
     if (!resume_granted(&g, w->self))
         coroutine_yield();
     if (w->takes)
-        return take(op, inode, h, w);
+        return hold_take(op, inode, h, w);
     return w->result;
 }
 
-/* ---- leaving --------------------------------------------------------------------------------- */
+/* ---- leaving a hold -------------------------------------------------------------------------- */
 
 static void
-note(struct replicate *r, struct hold *h, const struct hold_outcome *o)
+note_outcome(struct replicate *r, struct hold *h, const struct hold_outcome *o)
 {
     h->failed |= o->failed;
     h->has_changed |= o->has_changed;
@@ -479,16 +483,16 @@ note(struct replicate *r, struct hold *h, const struct hold_outcome *o)
     h->is_one_append &= !o->breaks_append;
     h->had_none |= o->had_none;
     h->had_less |= o->had_less;
-    h->must_end |= !o->may_wait || o->failed || is_over(r, h) || !h->is_pinned;
+    h->must_end |= !o->may_wait || o->failed || must_hold_end(r, h) || !h->is_pinned;
     h->must_end |= !is_of_data(h) && clock_mono_ns() >= h->until_ns;
 }
 
 static int
-finish(struct hold *h)
+hold_finish(struct hold *h)
 {
     int err = mark_and_unlock(h->ri->r, h);
 
-    give_up(h, err);
+    hold_set_free(h, err);
     return err;
 }
 
@@ -502,8 +506,8 @@ hold_leave(struct op *op, struct hold *h, struct writer *w, const struct hold_ou
 
     pthread_mutex_lock(&ri->lock);
     cds_list_del(&w->link);
-    note(op->r, h, o);
-    grant(h, &g);
+    note_outcome(op->r, h, o);
+    admit_waiting(h, &g);
     if (cds_list_empty(&h->writers)) {
         ends = h->must_end || !delay_ms;
         if (ends)
@@ -517,13 +521,13 @@ hold_leave(struct op *op, struct hold *h, struct writer *w, const struct hold_ou
     pthread_mutex_unlock(&ri->lock);
     resume_granted(&g, NULL);
     if (ends)
-        return finish(h);
+        return hold_finish(h);
     if (must_sleep)
         coroutine_yield();
     return w->result;
 }
 
-/* ---- ended by others ------------------------------------------------------------------------- */
+/* ---- ending from outside --------------------------------------------------------------------- */
 
 void
 hold_hurry(struct hold *h)
@@ -532,7 +536,7 @@ hold_hurry(struct hold *h)
     if (h->state == HOLD_HELD || h->state == HOLD_TAKING)
         h->must_end = true;
     if (h->state == HOLD_HELD && cds_list_empty(&h->writers))
-        end_soon(h);
+        hold_end_soon(h);
     pthread_mutex_unlock(&h->ri->lock);
 }
 
@@ -546,40 +550,40 @@ hold_end(struct op *op, struct inode *inode, struct hold *h)
 }
 
 static void
-timer_fired(struct timer *t)
+hold_timer_fired(struct timer *t)
 {
     struct hold *h = caa_container_of(t, struct hold, timer);
 
     pthread_mutex_lock(&h->ri->lock);
     if (h->state == HOLD_HELD && cds_list_empty(&h->writers))
-        end_soon(h);
+        hold_end_soon(h);
     pthread_mutex_unlock(&h->ri->lock);
 }
 
 static void
-finish_go(void *arg)
+hold_finish_go(void *arg)
 {
     struct hold *h = arg;
 
-    int err = finish(h);
-    if (err) /* nobody is told any more: the dirty marks stay, and healers compare */
-        log_event(LOG_WARNING, NULL, "replicate-marks-stay", "a file's marks could not be taken back: %s",
+    int err = hold_finish(h);
+    if (err) /* no caller is left to report to: the dirty marks stay, and healers compare */
+        log_event(LOG_WARNING, NULL, "replicate-marks-stay", "cannot clear a file's pending marks: %s",
                   strerror(-err));
 }
 
 static void
-job_run(struct worker_job *job)
+hold_job_run(struct worker_job *job)
 {
     struct hold *h = caa_container_of(job, struct hold, job);
     struct repl_inode *ri = h->ri;
-    int err = op_run(finish_go, h);
+    int err = op_run(hold_finish_go, h);
 
     if (!err)
         return;
-    log_event(LOG_WARNING, ri->r->xl, "replicate-hold-waits", "a file's lock cannot be given back yet: %s",
+    log_event(LOG_WARNING, ri->r->xl, "replicate-hold-waits", "cannot release a file's lock yet: %s",
               strerror(-err));
     pthread_mutex_lock(&ri->lock);
-    h->state = HOLD_HELD; /* and must_end: whoever comes waits for it */
+    h->state = HOLD_HELD; /* must_end is set: new writers wait for the end */
     timer_start(&h->timer, STACK_WAIT_MS);
     pthread_mutex_unlock(&ri->lock);
 }

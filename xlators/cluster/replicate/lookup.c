@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* LOOKUP: goes to all children that are up, with the keys by which they tell their counters.
+/* LOOKUP: goes to all children that are up, with the keys that return their counters (pending xattrs).
  *
- *      all have it         the best child's reply; who may be read is kept with the inode (view.c)
- *      none has it         ENOENT
- *      some have it        those count that the directory may be read from. If none of them has it, it is
- *                          gone, or not there yet
- *      gfids differ        EIO: nobody can tell which is meant; unless only children differ that the
- *                          directory may not be read from
+ *      all have the name     the best child's reply; the readable children are kept with the inode (view.c)
+ *      none has the name     ENOENT
+ *      some have the name    only children count from which the directory may be read. If none of them has
+ *                            the name, it was removed, or is not created yet
+ *      gfids differ          EIO, because the right object is unknown; unless the differing children are
+ *                            only children from which the directory may not be read
  *
- * Before that is decided, a name that some have and others not, or whose object has no gfid or different
- * ones, is healed under its lock (heal-name.c) and asked for again, if all children are there; with quorum,
- * only if those that have it are too few, or one that the directory may be read from has not. No lock is
- * taken otherwise. In between, a name that another client makes or removes may be on some children only; if
- * it is on a good one, it is there. What else is to be healed of the object is, in the background (heal.c).
- */
+ * Before that decision a name that only some children have, or whose object has no gfid or different gfids,
+ * is healed under its lock (heal-name.c) and looked up again, if all children are up. With quorum this
+ * happens only if the children that have the name are too few, or if a child from which the directory may
+ * be read lacks the name. No lock is taken otherwise. While another client creates or removes a name, the
+ * name may be on some children only; it exists if a good child has it. Other heals of the object run in the
+ * background (heal.c). */
 #include <errno.h>
 
 #include "xlators/cluster/replicate/heal.h"
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* A gfid for an object that has none is given under the name's lock (heal-name.c), so that all children have
- * the same. */
+/* Does not ask for a new gfid: heal-name.c sets a missing gfid under the name's lock, so that all children
+ * get the same. */
 static struct call_stack *
-lookup_call(const struct op *op, unsigned i)
+lookup_make(const struct op *op, unsigned i)
 {
     struct call_stack *stk = op_fork(op, i);
     struct dict *d = stk ? call_xdata(stk) : NULL;
@@ -37,19 +37,19 @@ lookup_call(const struct op *op, unsigned i)
     return NULL;
 }
 
-/* The answers are for fan_end() in any case. 0; -ENOMEM: not all were asked, or heard. */
+/* The caller calls fan_end() in any case. Returns 0; -ENOMEM: a child was not asked, or its reply is lost. */
 static int
-ask(const struct op *op, struct fan *f, child_set up)
+ask_children(const struct op *op, struct fan *f, child_set up)
 {
     fan_begin(f);
-    for_each_child(i, up) fan_wind(f, op, i, lookup_call(op, i));
+    for_each_child(i, up) fan_wind(f, op, i, lookup_make(op, i));
     fan_wait(f);
     return fan_is_short(f) ? -ENOMEM : 0;
 }
 
-/* ---- putting replies together ---------------------------------------------------------------- */
+/* ---- joining replies ------------------------------------------------------------------------- */
 
-/* Children that the directory is read from; all, where nothing is known. */
+/* Returns the children that the directory is read from; all, if no view is kept. */
 static child_set
 good_for_names(const struct op *op)
 {
@@ -60,7 +60,7 @@ good_for_names(const struct op *op)
     return op->r->all;
 }
 
-/* Those of `set` whose gfid is that of the first one. */
+/* Returns the children of `set` with the gfid of the first child of `set`. */
 static child_set
 of_one_gfid(const struct fan *f, child_set set)
 {
@@ -71,7 +71,7 @@ of_one_gfid(const struct fan *f, child_set set)
     return same;
 }
 
-/* Do children contradict each other about the name, all of them there and sure of what they say? */
+/* Returns whether children contradict each other about the name. All must be up, with a definite answer. */
 static bool
 is_contradictory(const struct op *op, const struct fan *f)
 {
@@ -86,7 +86,8 @@ is_contradictory(const struct op *op, const struct fan *f)
     return f->good != f->sent || of_one_gfid(f, f->good) != f->good;
 }
 
-/* Of one that is not, nothing is healed; else it is for who reads the directory to see. */
+/* Returns whether the name needs a heal now. Without a contradiction there is none; with one, the children
+ * that the directory is read from decide. */
 static bool
 is_to_heal(struct op *op, const struct fan *f)
 {
@@ -94,7 +95,7 @@ is_to_heal(struct op *op, const struct fan *f)
 
     if (!is_contradictory(op, f))
         return false;
-    (void)view_of(op, op->dir, &v); /* what cannot be known is taken for good */
+    (void)view_of(op, op->dir, &v); /* on failure all children count as good */
     for_each_child (i, f->sent & ~f->good) {
         if (f->ret[i] == -ENODATA)
             return true;
@@ -104,9 +105,9 @@ is_to_heal(struct op *op, const struct fan *f)
     return (good_for_names(op) & ~f->good) != 0;
 }
 
-/* Those that have said something, if only that it is not there. */
+/* Returns the children that answered, including "no such name". */
 static child_set
-answered(const struct fan *f)
+answered_children(const struct fan *f)
 {
     child_set some = 0;
 
@@ -115,22 +116,22 @@ answered(const struct fan *f)
     return some;
 }
 
-/* The children whose reply counts. A name that a quorum has not, but a good child has, waits for heal: it is
- * there. 0 or -errno. */
+/* Sets *out to the children whose reply counts. A name that a quorum lacks but a good child has exists: a
+ * heal is pending. Returns 0 or -errno. */
 static int
-judge(const struct op *op, const struct fan *f, child_set *out)
+judge_replies(const struct op *op, const struct fan *f, child_set *out)
 {
     child_set names = good_for_names(op), found = f->good & names;
     int err = fan_errno(f);
 
     if (!f->good)
         return err ? -err : -ENOTCONN;
-    if (!found) { /* those that know say no, or say nothing */
+    if (!found) { /* the good children say no, or are down */
         if (f->sent & names)
             return -ENOENT;
         found = f->good;
     }
-    if (!op_has_quorum(op, answered(f)))
+    if (!op_has_quorum(op, answered_children(f)))
         return -ENOTCONN;
     *out = of_one_gfid(f, found);
     return *out == found ? 0 : -EIO;
@@ -153,10 +154,10 @@ best_of(struct replicate *r, const struct view *v, child_set found, struct inode
 }
 
 static int
-take_reply(struct op *op, struct fan *f, child_set found, uint32_t generation)
+take_lookup_reply(struct op *op, struct fan *f, child_set found, uint32_t generation)
 {
     struct replicate *r = op->r;
-    struct fan counted = *f; /* of the children whose reply counts */
+    struct fan counted = *f; /* restricted to the children whose reply counts */
     struct view v;
 
     counted.good = found;
@@ -186,16 +187,16 @@ lookup_go(struct op *op)
         op_fail(op, -ENOTCONN);
         return;
     }
-    int err = ask(op, &f, up);
+    int err = ask_children(op, &f, up);
     if (!err && is_to_heal(op, &f)) {
         fan_end(&f);
-        (void)heal_name(op); /* what is not mended is judged by what it is then */
-        err = ask(op, &f, up);
+        (void)heal_name(op); /* after a failed heal the second LOOKUP decides */
+        err = ask_children(op, &f, up);
     }
     if (!err)
-        err = judge(op, &f, &found);
+        err = judge_replies(op, &f, &found);
     if (!err)
-        err = take_reply(op, &f, found, generation);
+        err = take_lookup_reply(op, &f, found, generation);
     fan_end(&f);
     if (err)
         op_fail(op, err);

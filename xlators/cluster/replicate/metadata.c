@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Changes of an object's attributes: owner, mode, times, extended attributes; and XATTROP of layers above.
  *
- *      lock      the range that begins at 2^63 - 2, which bricks keep apart from data locks; shared with the
- *                changes of the same object that follow in the next milliseconds (hold.c), unless a child is
- *                missing or `metadata-lock-kept-ms` is 0
- *      mark      metadata +1 about each missing child, only if there is one
+ *      lock      the range that begins at 2^63 - 2, which bricks keep apart from data locks. The lock is
+ *                shared with changes of the same object in the next milliseconds (hold.c), unless a child
+ *                is missing or `metadata-lock-kept-ms` is 0
+ *      mark      metadata +1 about each missing child, only if a child is missing
  *      change, reply, marks after, unlock: transaction.c
  *
- * So attributes may be changed while another client writes: each kind has a counter of its own. Other clients
- * see the change on one child before they see it on the other, if they happen to read of different ones. */
+ * So attributes may change while another client writes, because each kind of change has a separate counter.
+ * If two other clients read from different children, one of them may see the change before the other. */
 #include <errno.h>
 
 #include "xlators/cluster/replicate/heal.h"
 
 static int
-change(struct op *op, struct transaction *t)
+change_attributes(struct op *op, struct transaction *t)
 {
     struct view v;
     struct fan f;
@@ -27,14 +27,14 @@ change(struct op *op, struct transaction *t)
         child_set good = f.good & ~t->failed, best = good;
 
         if (view_get(op->r, op->inode, &v) && v.data & v.metadata & good)
-            best = v.data & v.metadata & good; /* the reply says how long the file is, too */
+            best = v.data & v.metadata & good; /* the reply has the file's size, too */
         err = fan_take(&f, op, view_choose(op->r, best, op->inode));
     }
     fan_end(&f);
     return err;
 }
 
-/* The hold to share, or NULL: it takes a lock of its own. */
+/* Returns the hold to share, or NULL: the change takes a separate lock. */
 static struct hold *
 shared_hold(const struct op *op)
 {
@@ -46,7 +46,7 @@ shared_hold(const struct op *op)
 }
 
 static void
-change_sharing(struct op *op, struct hold *h)
+change_attributes_sharing(struct op *op, struct hold *h)
 {
     struct writer w = {.end = 1}; /* one after the other, on all children in the same order */
     struct transaction t;
@@ -60,12 +60,12 @@ change_sharing(struct op *op, struct hold *h)
     transaction_init(&t, op, CHANGE_METADATA);
     transaction_mark(&t, op->inode, NULL);
     err = transaction_begin_held(&t, w.children);
-    transaction_end(&t, err ? err : change(op, &t));
+    transaction_end(&t, err ? err : change_attributes(op, &t));
     (void)hold_leave(op, h, &w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
 }
 
 static void
-change_alone(struct op *op)
+change_attributes_alone(struct op *op)
 {
     struct transaction t;
 
@@ -76,7 +76,7 @@ change_alone(struct op *op)
     if (err)
         op_fail(op, err);
     else
-        transaction_end(&t, change(op, &t));
+        transaction_end(&t, change_attributes(op, &t));
 }
 
 void
@@ -98,7 +98,7 @@ metadata_go(struct op *op)
     }
     struct hold *h = shared_hold(op);
     if (h)
-        change_sharing(op, h);
+        change_attributes_sharing(op, h);
     else
-        change_alone(op);
+        change_attributes_alone(op);
 }

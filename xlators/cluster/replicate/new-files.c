@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Locks of a file just made, taken before they are needed. Whoever unpacks an archive, or copies files,
- * writes each one that it makes, and may set its attributes, before it closes it:
+/* Locks of a new file, taken before the first operation needs them. Programs that unpack archives or copy
+ * files write each file that they make, and may set its attributes, before they close it:
  *
- *      CREATE is answered       the application comes with its first write; meanwhile
+ *      CREATE is answered       the application sends its first write; meanwhile
  *      the hold on data         is taken: lock and mark (hold.c)
- *      the hold on attributes   is taken while the write is on its way
+ *      the hold on attributes   is taken while the write is under way
  *
- * Each is done if it was needed by the last new file of this set of replicas that was closed or changed, and
- * while no child is missing. What is taken and not used is given back by the close, at the latest as any
- * hold. `lock-new-files off` takes a lock with the change that needs it.
+ * Each hold is taken only if the last new file of this set of replicas that was closed or changed needed
+ * it, and only while no child is missing. A close releases unused holds; else they end as any hold does.
+ * `lock-new-files off` takes each lock with the change that needs it.
  *
- * A folder just made gets its layout next, an xattr: the hold on its attributes is taken while distribute
- * makes the folder elsewhere. What is made in it within milliseconds is not taken for the only one: the first
- * name's lock is that of all names, which the next ones share (entry.c).
+ * A new folder gets a layout xattr next: the hold on its attributes is taken while distribute makes the
+ * folder on other subvolumes. The first name that is made in the folder within milliseconds is expected to
+ * have successors: its lock is the lock on all names, which the next changes share (entry.c).
  *
- * Other clients find locks and a dirty mark on an empty file, as if its first write were on its way. One
- * that was never written keeps a mark of zero, as all that were written do: it says as much as none. */
+ * Other clients find locks and a dirty mark on an empty file, as if its first write were under way. A file
+ * that was never written keeps a dirty xattr of zero, as all written files do; zero means the same as no
+ * xattr. */
 #include <fcntl.h>
 
 #include "xlators/cluster/replicate/replicate-internal.h"
 
-/* From now on op->inode and op->file are the new file's. */
+/* Afterwards op->inode and op->file are the new file's. */
 void
 new_file_made(struct op *op, struct inode *inode)
 {
@@ -36,9 +37,9 @@ new_file_made(struct op *op, struct inode *inode)
         op->file = repl_fd_ref(fd_ctx(fd, op->r->xl));
 }
 
-/* In as a writer of nothing. What goes wrong is for the change to meet again. */
+/* Joins and leaves the hold as a writer of no bytes. Errors are ignored: the real change meets them again. */
 static void
-visit(struct op *op, struct hold *h)
+hold_visit(struct op *op, struct hold *h)
 {
     struct writer w = {0};
 
@@ -46,7 +47,7 @@ visit(struct op *op, struct hold *h)
         (void)hold_leave(op, h, &w, &(struct hold_outcome){.may_wait = true}, false);
 }
 
-/* It was closed, or what was expected has come, if it awaits nothing. */
+/* If the file awaits nothing, it was closed or the expected operation has already come. */
 void
 new_file_expect(struct op *op)
 {
@@ -57,10 +58,10 @@ new_file_expect(struct op *op)
         return;
     unsigned habits = atomic_load(&op->r->habits);
     if (habits & NEW_IS_WRITTEN & atomic_load(&ri->awaits) && conf->eager_lock && conf->post_op_delay_s)
-        visit(op, &ri->hold);
+        hold_visit(op, &ri->hold);
     struct hold *attributes = habits & NEW_IS_SET ? repl_inode_attributes(ri) : NULL;
     if (attributes && NEW_IS_SET & atomic_load(&ri->awaits) && conf->metadata_kept_ms)
-        visit(op, attributes);
+        hold_visit(op, attributes);
 }
 
 void
@@ -83,7 +84,7 @@ new_folder_expect(struct op *op)
     struct hold *attributes = ri && conf->metadata_kept_ms ? repl_inode_attributes(ri) : NULL;
 
     if (attributes && atomic_load(&op->r->up) == op->r->all)
-        visit(op, attributes);
+        hold_visit(op, attributes);
 }
 
 void

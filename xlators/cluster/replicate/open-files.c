@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Open files and directories. What the layer above knows as one fd is one fd on each child, which
- * protocol/client opens anew by itself after a loss; those that were down when it was opened are opened when
- * they are up and something is to be changed through it. Until that is done a child is one that misses the
- * change.
+/* Open files and directories. One fd of the layer above is one fd on each child. protocol/client reopens
+ * its fd after a lost connection. A child that was down at the open is opened later: when it is up and a
+ * change is to be made through the fd. Until then the child counts as one that misses the change.
  *
- * OPEN goes to all children that are up, without O_TRUNC, which follows as a change of data (data.c). A
- * file in split-brain is not opened: EIO. No lock is taken, and no counter changes.
+ * OPEN goes to all children that are up, without O_TRUNC; the truncation follows as a change of data
+ * (data.c). A truncating OPEN of a file in split-brain fails with EIO. No lock is taken, and no counter
+ * changes.
  *
- * OPENDIR goes to the child that the list will be read from (read.c), for what is opened is mostly listed and
- * closed again; to the next one if that cannot open it. FSYNCDIR, and a list begun anew when that child is
- * away, open it on the others then. */
+ * OPENDIR goes to the child that the listing will use (read.c), because most directories are listed and
+ * then closed; if the child cannot open it, to the next child. FSYNCDIR, and a new listing while that child
+ * is down, open the directory on further children. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -59,7 +59,7 @@ repl_fd_open(const struct repl_fd *f)
     return open;
 }
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- making fds ------------------------------------------------------------------------------ */
 
 static void
 take_fd(struct repl_fd *file, unsigned i, struct call_stack *stk)
@@ -85,7 +85,7 @@ file_new(const struct op *op)
     return file;
 }
 
-/* The layer above may give one along, which it has opened elsewhere, or here before. */
+/* The layer above may pass an fd that it has opened elsewhere, or opened here before. */
 int
 repl_fd_make(struct op *op, struct fan *f, struct inode *inode)
 {
@@ -98,7 +98,7 @@ repl_fd_make(struct op *op, struct fan *f, struct inode *inode)
         struct repl_fd *fresh = file;
 
         file = fd_ctx_install(fd, op->r->xl, fresh);
-        if (file != fresh) /* another call has opened it here, at the same time */
+        if (file != fresh) /* a concurrent call has opened it */
             repl_fd_unref(fresh);
     }
     if (!file) {
@@ -110,7 +110,7 @@ repl_fd_make(struct op *op, struct fan *f, struct inode *inode)
     return 0;
 }
 
-/* The last reference to the fd is gone: what it has written is made known as done now. */
+/* The last reference to the fd is gone: end the holds now, so that all changes are recorded as done. */
 void
 repl_fd_released(struct replicate *r, struct fd *fd, struct repl_fd *f)
 {
@@ -129,7 +129,7 @@ repl_fd_released(struct replicate *r, struct fd *fd, struct repl_fd *f)
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static struct call_stack *
-open_call(const struct op *op, unsigned i, const void *unused)
+open_make(const struct op *op, unsigned i, const void *unused)
 {
     struct call_stack *stk = op_fork(op, i);
 
@@ -139,12 +139,12 @@ open_call(const struct op *op, unsigned i, const void *unused)
     return stk;
 }
 
-/* On all that are up. 0 or -errno; then the caller's reply has the fd. */
+/* Opens the file on all children that are up. Returns 0 with the fd in the caller's reply, or -errno. */
 static int
-open_all(struct op *op)
+open_on_all(struct op *op)
 {
     struct fan f;
-    int err = fan_ask(&f, op, atomic_load(&op->r->up), open_call, NULL);
+    int err = fan_ask(&f, op, atomic_load(&op->r->up), open_make, NULL);
 
     if (err)
         return err;
@@ -161,7 +161,7 @@ open_all(struct op *op)
 }
 
 static void
-reply_or_fail(struct op *op, int err)
+reply_open(struct op *op, int err)
 {
     if (err)
         op_fail(op, err);
@@ -169,9 +169,9 @@ reply_or_fail(struct op *op, int err)
         op_reply(op);
 }
 
-/* 0 or -errno; then the caller's reply has the fd. */
+/* Opens the directory on child i. Returns 0 with the fd in the caller's reply, or -errno. */
 static int
-open_at(struct op *op, unsigned i)
+open_on_child(struct op *op, unsigned i)
 {
     struct fan f;
 
@@ -198,7 +198,7 @@ open_to_list(struct op *op)
     while (left) {
         unsigned i = view_choose(op->r, good & left ? good & left : left, op->inode);
 
-        ret = open_at(op, i);
+        ret = open_on_child(op, i);
         if (read_is_answer(ret))
             return ret;
         err = replica_worse_errno(err, -ret);
@@ -210,11 +210,11 @@ open_to_list(struct op *op)
 void
 opendir_go(struct op *op)
 {
-    reply_or_fail(op, open_to_list(op));
+    reply_open(op, open_to_list(op));
 }
 
-/* A file whose contents are in split-brain is opened: FSTAT tells its attributes, READ and WRITE fail (EIO),
- * or READ has the copy that the user has chosen. To cut it would be to write it. */
+/* A file whose contents are in split-brain can be opened: FSTAT returns attributes; READ and WRITE fail
+ * (EIO), or READ returns the copy that the user has chosen. Truncation is a write, so it fails. */
 void
 open_go(struct op *op)
 {
@@ -223,22 +223,23 @@ open_go(struct op *op)
     int err = cuts ? op_admit(op, op->inode, CHANGE_DATA) : view_of(op, op->inode, &v);
 
     if (!err)
-        err = open_all(op);
+        err = open_on_all(op);
     if (!err && op->stk->call.flags & O_TRUNC) {
         op->fd = op->fd ? op->fd : fd_ref(op->stk->reply.fd);
         op->file = op->file ? op->file : repl_fd_ref(fd_ctx(op->fd, op->r->xl));
         err = data_truncate_opened(op);
     }
-    reply_or_fail(op, err);
+    reply_open(op, err);
 }
 
 /* ---- opening later --------------------------------------------------------------------------- */
 
-/* As the volume's own work: the caller has been let in when he opened it, by groups that are not kept, and by
- * rights that the file may have lost since.
- * Once for each coming of a child: what it refuses, it refuses. But what was made while it was away comes
- * there by a heal, later than the child: then it is asked again. So is one that there was no memory to ask.
- * The generation is read first: of a child that comes after that it is known next time. */
+/* Opens the fd on the missing children with internal credentials, because the permission check was at the
+ * caller's open: by groups that are not kept, and by a mode that may have changed since.
+ *
+ * Each event of a child allows one attempt, because a refusal is final. But a heal may create a file on the
+ * child only after the child has come up, so ENOENT and ESTALE allow another attempt, and so does a lack of
+ * memory. The generation is read first, so that the next call notices a child that comes up meanwhile. */
 int
 repl_fd_complete(struct op *op)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What one child can answer: stat, read, readlink, access, seek, xattrs, lists of names.
+/* Operations that one child can answer: stat, read, readlink, access, seek, xattrs, listings.
  *
- *      look at the view       which children are good for this; asked anew if one came or went (view.c)
- *      choose one of them     the one that the volume names, else by the gfid, so that all clients choose
+ *      check the view         the children that are good for this operation; refreshed if a child came up
+ *                             or went down (view.c)
+ *      choose a child         the child that the volume names, else by the gfid, so that all clients choose
  *                             alike
- *      ask it                 if it cannot answer, the next good one
+ *      ask the child          if it cannot answer, the next good child
  *
- * No good one is split-brain: EIO, unless the user has chosen one (split-brain.c). But STAT answers what
- * LOOKUP does, one copy's attributes, so that a name can be seen and removed; and a directory is listed, from
- * one child to its end, whose cookies mean nothing to the others. Only one that goes away before it has
- * told the list's beginning is followed by another one. No lock is taken: a write under way is
- * seen or not, as on one file system. */
+ * If no child is good, the object is in split-brain: EIO, unless the user has chosen a child
+ * (split-brain.c). But STAT returns the attributes of one copy, as LOOKUP does, so that a name can be seen
+ * and removed. A directory in split-brain is listed, too. A listing stays with one child to its end,
+ * because its cookies mean nothing to other children. Only if the child goes down before it has sent the
+ * beginning of the list, another child takes over. No lock is taken: a read sees a concurrent write or not,
+ * as in a local file system. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +37,8 @@ read_is_answer(int ret)
     }
 }
 
-/* Owner and mode, and how long it is: of a copy that is good for all, or for the former; else as
- * lookup.c:best_of() chooses, so that both answer the same. */
+/* Returns the children for owner, mode and size: with copies good for both kinds, else for metadata, else
+ * as lookup.c:best_of() chooses, so that STAT and LOOKUP return the same. */
 static child_set
 good_for_stat(const struct view *v, child_set all)
 {
@@ -56,26 +58,26 @@ read_good_for(const struct op *op, const struct view *v)
     switch (op->fop) {
     case FOP_readv:
     case FOP_seek:
-    case FOP_rchecksum: /* nobody knows who may, if the mode is in split-brain */
+    case FOP_rchecksum: /* unknown permission if the mode is in split-brain */
         return v->metadata ? v->data : 0;
     case FOP_opendir:
-    case FOP_readdir: /* names can be missing then, which says less than that none can be seen */
+    case FOP_readdir: /* a list with missing names is better than no list */
     case FOP_readdirp:
         return v->data ? v->data : op->r->all;
     case FOP_stat:
     case FOP_fstat:
         return good_for_stat(v, op->r->all & not_arbiter);
     case FOP_getxattr:
-    case FOP_fgetxattr: /* of a file whose data is in split-brain: EIO, as stock's clients */
+    case FOP_fgetxattr: /* EIO for a file whose data is in split-brain, as from stock clients */
         return v->data || !S_ISREG(op->inode->type) ? v->metadata : 0;
     default:
         return v->metadata;
     }
 }
 
-/* 0 or -errno; *out is not empty then. */
+/* Sets *out to the children to ask, a set that is not empty. Returns 0 or -errno. */
 static int
-readable(struct op *op, child_set *out)
+readable_children(struct op *op, child_set *out)
 {
     struct view v;
     int err = view_of(op, op->inode, &v);
@@ -94,14 +96,14 @@ readable(struct op *op, child_set *out)
         if (!op->file)
             return -EBADFD;
         if (!(*out & repl_fd_open(op->file)))
-            (void)repl_fd_complete(op); /* what is open is seen next */
+            (void)repl_fd_complete(op); /* the next line sees the newly opened fds */
         *out &= repl_fd_open(op->file);
     }
     return *out ? 0 : -ENOTCONN;
 }
 
 static int
-read_one(struct op *op, child_set set)
+read_from_child(struct op *op, child_set set)
 {
     int ret = -ENOTCONN;
 
@@ -117,7 +119,7 @@ read_one(struct op *op, child_set set)
 }
 
 static void
-reply_or_fail(struct op *op, int ret)
+reply_read(struct op *op, int ret)
 {
     if (ret < 0)
         op_fail(op, ret);
@@ -129,16 +131,16 @@ void
 read_go(struct op *op)
 {
     child_set set;
-    int ret = readable(op, &set);
+    int ret = readable_children(op, &set);
 
     if (!ret)
-        ret = read_one(op, set);
-    reply_or_fail(op, ret);
+        ret = read_from_child(op, set);
+    reply_read(op, ret);
 }
 
 /* ---- xattrs ---------------------------------------------------------------------------------- */
 
-/* Names that every child has something to say or to do about. The first that succeeds answers. */
+/* Returns whether every child must act on or answer this name. The first success is the answer. */
 static bool
 is_for_all(const char *name)
 {
@@ -158,7 +160,7 @@ is_pathinfo(const char *name)
            (strcmp(name, "trusted.glusterfs.pathinfo") == 0 || strcmp(name, "glusterfs.pathinfo") == 0);
 }
 
-/* "(<REPLICATE:V-replicate-0> PLACE PLACE)": where each child that is there says that it has it. */
+/* Sets the reply "(<REPLICATE:V-replicate-0> PLACE PLACE)", with the path on each child that is up. */
 static int
 put_places(struct op *op, const struct fan *f)
 {
@@ -197,7 +199,7 @@ pathinfo_go(struct op *op)
     fan_wait(&f);
     int err = f.good ? put_places(op, &f) : f.sent ? -fan_errno(&f) : -ENOTCONN;
     fan_end(&f);
-    reply_or_fail(op, err);
+    reply_read(op, err);
 }
 
 void
@@ -217,7 +219,7 @@ getxattr_go(struct op *op)
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-/* The volume's own, at its root. */
+/* Names at the volume's root that are reserved for the volume. */
 static bool
 is_reserved(const struct op *op, const struct dirent_entry *e)
 {
@@ -242,8 +244,8 @@ hide_reserved(struct op *op)
     }
 }
 
-/* Attributes that this child may be wrong about are not given: whoever wants them asks by name. The mode
- * stays: distribute tells by it folders, which all its subvolumes have, and linkto files. */
+/* Clears attributes that this child may have wrong; a client that needs them looks the name up. The mode
+ * stays, because distribute recognizes folders, which all subvolumes have, and linkto files by the mode. */
 static void
 drop_doubtful(struct op *op, unsigned child)
 {
@@ -271,12 +273,12 @@ ask_pending(struct op *op)
     return d ? dict_set_str(d, DICT_KEY_LINK_COUNT, "glusterfs.xattrop_index_count") : -ENOMEM;
 }
 
-/* The beginning of the list: from the first child that has one. */
+/* Reads the beginning of the list, from the first child that can answer. */
 static int
 begin_list(struct op *op)
 {
     child_set set, asked = 0;
-    int err = readable(op, &set), ret = err;
+    int err = readable_children(op, &set), ret = err;
 
     while (!err && set & ~asked) {
         unsigned i = view_choose(op->r, set & ~asked, op->inode);
@@ -287,7 +289,7 @@ begin_list(struct op *op)
             break;
         asked |= CHILD(i);
         repl_fd_complete(op);
-        err = readable(op, &set);
+        err = readable_children(op, &set);
     }
     return ret;
 }
@@ -306,5 +308,5 @@ readdir_go(struct op *op)
         drop_doubtful(op, (unsigned)atomic_load(&op->file->list_child));
         hide_reserved(op);
     }
-    reply_or_fail(op, ret);
+    reply_read(op, ret);
 }

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* replicate-internal: the insides of cluster/replicate.
+/* replicate-internal: the private header of cluster/replicate.
  *
- *   changelog.c    the counters by which replicas accuse each other, quorum: arithmetic
- *   replicate.c    the layer: options, children that come and go, where each operation begins
- *   fan.c          a call to several children, what they answer, what the caller is told
- *   view.c         which children an object may be read from; asking them anew
- *   transaction.c  what all changes are made of: locks, the marks before and after
- *   hold.c         the lock on a file's data, shared and kept for a second; those on names and attributes,
- *                  for less
- *   data.c         write, truncate and their like         metadata.c   owner, mode, times, xattrs
+ *   changelog.c    the counters by which replicas accuse each other, quorum: arithmetic only
+ *   replicate.c    the translator itself: options, child up and down events
+ *   fan.c          one call to several children, their replies, the reply to the caller
+ *   view.c         the children that an object may be read from, and how to refresh that set
+ *   transaction.c  the frame of every change: locks, pending marks before and after
+ *   hold.c         the lock on a file's data, shared and kept for a second; the locks on names and on
+ *                  attributes, kept for some milliseconds
+ *   data.c         write, truncate and similar            metadata.c   owner, mode, times, xattrs
  *   entry.c        names                                  lookup.c     LOOKUP
- *   new-files.c    locks of a file just made, taken before they are needed
- *   read.c         what one child can answer              open-files.c open, opendir; fds on each child
- *   split-brain.c  what volume and users say of copies none of which is known to be good
- *   heal.h         what the mount makes equal again, in files of its own
- *   all.c          what goes to every child: fsyncdir, flush, statfs, locks of applications
+ *   new-files.c    locks of a new file, taken before the first operation needs them
+ *   read.c         operations that one child answers      open-files.c open, opendir; fds on each child
+ *   split-brain.c  policies and user choices for copies that all accuse each other
+ *   heal.h         healing by the mount, in separate files
+ *   all.c          operations for every child: fsyncdir, flush, statfs, locks of applications
  *
- * An operation is a coroutine of its own from its first line to its last, also when the caller has had the
- * reply long before; `struct op` lies on its stack. A function that runs in one is called something_go(), or
- * takes a struct op.
+ * An operation runs in a separate coroutine from start to end, also after the caller has received the
+ * reply. `struct op` lies on the coroutine's stack. A function that runs in such a coroutine is called
+ * something_go(), or takes a struct op.
  *
- * Threads: replies of children come in any order on any thread; a coroutine goes on when the last one is
- * there, so what lies on its stack needs no lock. What operations share:
- *   struct replicate   `up` and `generation` are atomic, the rest is under its lock
- *   struct repl_inode  its lock; `view` is atomic
- *   struct repl_fd     each child's fd is set once, by compare-and-swap
- */
+ * Threads: replies of children arrive in any order on any thread. The coroutine continues after the last
+ * reply, so data on the coroutine's stack needs no lock. Data that operations share:
+ *   struct replicate   `up` and `generation` are atomic, the other fields are under the struct's lock
+ *   struct repl_inode  the struct's lock; `view` is atomic
+ *   struct repl_fd     each child's fd is set once, by compare-and-swap */
 #ifndef KILN_CLUSTER_REPLICATE_INTERNAL_H
 #define KILN_CLUSTER_REPLICATE_INTERNAL_H
 
@@ -55,102 +54,104 @@ struct replicate_conf {
 
 struct replicate {
     struct xlator *xl;
-    unsigned count; /* children */
+    unsigned count; /* number of children */
     child_set all;
-    char *keys[REPLICAS_MAX]; /* the names of the counters about each */
-    char *heal_domain;        /* of the locks that keep healers apart */
-    int arbiter;              /* a child, or -1 */
-    int read_child;           /* that the volfile wants, or -1 */
+    char *keys[REPLICAS_MAX]; /* for each child, the xattr of the counters about that child */
+    char *heal_domain;        /* lock domain that keeps healers apart */
+    int arbiter;              /* index of a child, or -1 */
+    int read_child;           /* index of the child that the volfile names, or -1 */
     _Atomic child_set up;
     _Atomic child_set met;   /* children that have been up since this mount began */
-    atomic_uint generation;  /* one more whenever a child has come or gone */
-    atomic_bool is_stopping; /* no hold is kept any more */
+    atomic_uint generation;  /* incremented whenever a child comes up or goes down */
+    atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     atomic_bool may_be_parked, is_clearing; /* heal-park.c */
-    atomic_uint habits;      /* of enum new_file: what was done to the last new file before its close */
-    atomic_uint choice_minutes; /* for how long users' choices in split-brain are good */
+    atomic_uint habits;      /* bits of enum new_file: operations on the latest new file before its close */
+    atomic_uint choice_minutes; /* lifetime of a user's choice in split-brain, in minutes */
 
-    pthread_mutex_t lock;   /* guards what follows. A leaf */
-    pthread_cond_t changed; /* of hold_count */
-    child_set reported;     /* children that we have heard of */
+    pthread_mutex_t lock;   /* guards the fields below; a leaf lock */
+    pthread_cond_t changed; /* signalled when hold_count drops to 0 */
+    child_set reported;     /* children that have sent an event */
     child_set refused;      /* children that refuse this client for good, as of their last event */
-    bool has_told;          /* the layer above has heard of us: `told` */
+    bool has_told;          /* the parent has had an event from this layer: `told` */
     enum child_event told;
     unsigned hold_count;
-    struct cds_list_head holds; /* of struct hold that are taken */
-    struct timer patience;      /* until children that say nothing count as down */
-    struct cds_list_head heals; /* of struct heal_job that wait */
+    struct cds_list_head holds; /* struct hold, all that are taken */
+    struct timer patience;      /* until silent children count as down */
+    struct cds_list_head heals; /* struct heal_job, waiting */
     unsigned heals_running, heals_waiting;
 };
 
 /* ---- open-files.c ---------------------------------------------------------------------------- */
 
-/* The context of an fd. One reference is the fd's, others those of operations and holds, which may outlive
- * it. */
+/* The context of an fd. The fd has one reference. Operations and holds have further references, and may
+ * outlive the fd. */
 struct repl_fd {
     struct refcount refs;
     struct replicate *r;
     uint32_t flags;
-    atomic_int list_child;                    /* that a directory is listed from, or -1 */
-    atomic_uint tried;                        /* generation + 1 at which the missing ones were last opened */
-    _Atomic(struct fd *) child[REPLICAS_MAX]; /* NULL: not open there */
+    atomic_int list_child;                    /* index of the child that a directory is listed from, or -1 */
+    atomic_uint tried; /* generation + 1 of the last attempt to open the fd on missing children */
+    _Atomic(struct fd *) child[REPLICAS_MAX]; /* NULL: the fd is not open on that child */
 };
 
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
-/* On the coroutine's stack of an operation that changes data, a name of a folder, or attributes: its place in
- * the hold. */
+/* The place of an operation in a hold: an operation that changes data, a name of a folder, or attributes.
+ * It lies on the operation's coroutine stack. */
 struct writer {
     struct cds_list_head link; /* in `writers` or `waiting` */
     struct coroutine *self;
-    uint64_t start, end; /* the bytes it changes, `end` not included; of a name, its hash */
-    bool is_write;       /* of that many bytes */
-    bool only_ends;      /* it waits until nobody has the lock, and does not want it */
-    bool takes;          /* it is the one that takes the lock for all */
-    uint64_t append_start; /* of a write that was let in: as the hold's */
+    uint64_t start, end; /* byte range of the change, `end` excluded; for a name, the name's hash */
+    bool is_write;       /* a write of exactly that range */
+    bool only_ends;      /* waits until the hold is free, and does not take the lock */
+    bool takes;          /* this writer takes the lock for all writers */
+    uint64_t append_start; /* copied from the hold when the writer is admitted */
     int result;
-    child_set children; /* that it writes to: as of when it was let in */
-    child_set readable; /* as the hold's */
+    child_set children; /* children to change, as of the writer's admission */
+    child_set readable; /* copied from the hold */
 };
 
-/* See hold.c. Under the inode's lock, but for what belongs to who takes or ends it. */
+/* See hold.c. Guarded by the inode's lock, except for fields that only the coroutine that takes or ends the
+ * hold uses. */
 struct hold {
     struct repl_inode *ri;
     enum hold_state { HOLD_FREE, HOLD_TAKING, HOLD_HELD, HOLD_ENDING } state;
-    bool is_of_attributes; /* else of a file's data, or of a folder's names */
-    bool must_end;    /* nobody joins any more; ends with its last writer */
-    bool has_changed; /* some operation has been done on some child */
-    bool is_unsynced; /* ... and its bytes may be in memory only */
-    bool is_one_append;                /* what was written since the last sync is one piece */
-    uint64_t append_start, append_end; /* its place */
-    child_set had_none, had_less;      /* whose file ended at its start, or before */
-    bool is_pinned;   /* the graph, by the hold */
+    bool is_of_attributes; /* a lock on attributes; false: on a file's data, or on a folder's names */
+    bool must_end;    /* admits no new writer; ends with the last one */
+    bool has_changed; /* an operation has succeeded on at least one child */
+    bool is_unsynced; /* ... and the written bytes may not be on stable storage */
+    bool is_one_append;                /* all writes since the last sync are contiguous */
+    uint64_t append_start, append_end; /* range of these writes */
+    child_set had_none, had_less;      /* children whose file ended exactly at append_start, or before */
+    bool is_pinned;   /* this hold has pinned the graph */
     child_set locked, failed;
-    child_set accused;  /* of a file's data: children that were missing when it was taken */
-    child_set readable; /* of a file's data: whose copies were good when it was taken */
-    uint32_t generation;                            /* at which it was taken */
-    uint64_t until_ns;                              /* of names and attributes: it ends then */
-    uint8_t owner[8];                               /* of the lock */
-    struct cds_list_head writers, waiting, leaving; /* of struct writer */
+    child_set accused;  /* file data only: children that were missing when the lock was taken */
+    child_set readable; /* file data only: children with a good copy when the lock was taken */
+    uint32_t generation;                            /* the layer's generation when the lock was taken */
+    uint64_t until_ns; /* names and attributes only: end of the hold's lifetime */
+    uint8_t owner[8];                               /* lock owner */
+    struct cds_list_head writers, waiting, leaving; /* struct writer */
     struct cds_list_head link;                      /* in the layer's `holds` */
-    struct inode *inode;                            /* a reference, while it is taken */
-    struct repl_fd *file;                           /* a reference, or NULL: by gfid */
-    struct caller caller;                           /* of whoever took it */
+    struct inode *inode;                            /* a reference while the lock is taken */
+    struct repl_fd *file;                           /* a reference, or NULL: use the gfid */
+    struct caller caller;                           /* the caller that took the lock */
     struct timer timer;
     struct worker_job job;
 };
 
 /* The context of an inode. */
 struct repl_inode {
-    pthread_mutex_t lock;  /* guards the holds. A leaf but for timers' and workers' queues */
+    pthread_mutex_t lock;  /* guards the holds; a leaf lock, except for the queues of timers and workers */
     _Atomic uint64_t view; /* view.c */
-    _Atomic uint64_t named_ns; /* of a folder: when this mount has changed a name last */
-    _Atomic child_set doubted; /* of a folder: children about which it says "compare all names" (entry.c) */
+    _Atomic uint64_t named_ns; /* folder: time of this mount's last change of a name */
+    _Atomic child_set doubted; /* folder: children already marked with "compare all names" (entry.c) */
     struct hold hold;
-    _Atomic(struct hold *) attributes; /* the one on them; NULL: there was none yet */
+    _Atomic(struct hold *) attributes; /* the hold on attributes; NULL before the first use */
     struct replicate *r;
-    atomic_uint awaits;     /* of a new file, of enum new_file: what was not yet done to it */
-    atomic_bool is_in_heal; /* it waits for a heal in the background, or has one */
-    /* split-brain.c: the child to read from, and above the lowest 8 bits until which second. 0: none */
+    atomic_uint awaits;     /* new file: bits of enum new_file for operations still to come */
+    atomic_bool is_in_heal; /* a background heal is queued or running */
+    /* split-brain.c: the child to read from in the lowest 8 bits, above them the second at which the choice
+     * expires. 0: no choice */
     _Atomic uint64_t choice;
 };
 
@@ -158,32 +159,33 @@ struct repl_inode {
 
 struct op {
     struct replicate *r;
-    struct call_stack *stk; /* NULL: the caller has its reply */
+    struct call_stack *stk; /* NULL: the caller has received the reply */
     enum fop fop;
-    struct inode *inode; /* references of the operation's own: it may outlive the call */
+    struct inode *inode; /* the operation's own references: it may outlive the call */
     struct inode *dir, *dir2;
     struct fd *fd;
     struct repl_fd *file;
-    struct caller caller; /* of its own calls */
-    bool is_pinned;       /* the graph: it may go on when the caller has had the reply */
-    bool is_pressing;     /* its calls are spare ones: fan_insist() */
-    child_set readable;   /* by op_admit(): whose copy of what it changes is good. 0: nobody has asked */
+    struct caller caller; /* caller of the operation's internal calls */
+    bool is_pinned;       /* this operation has pinned the graph, and may outlive the caller's call */
+    bool is_pressing;     /* internal calls are spare ones: fan_insist() */
+    child_set readable;   /* set by op_admit(): children with a good copy. 0: not checked */
     char name[FOP_NAME_MAX + 1], name2[FOP_NAME_MAX + 1];
 };
 
-/* fn(arg) in a coroutine of its own. 0 or -errno. */
+/* Runs fn(arg) in a new coroutine. Returns 0 or -errno. */
 int op_run(coroutine_fn fn, void *arg);
-/* Runs what begins the operation in a coroutine. */
+/* Starts the operation's something_go() function in a coroutine. */
 xl_verdict op_start(struct xlator *xl, struct call_stack *stk);
-/* The caller's reply is there: op->stk->reply. Once. */
+/* Sends op->stk->reply to the caller, once. */
 void op_reply(struct op *op);
-/* `err` is -errno. */
+/* Fails the caller's call; `err` is -errno. */
 void op_fail(struct op *op, int err);
-/* The quorum that the volume asks for, or the default for so many children. In a read section. */
+/* Returns the quorum of the volume option, or the default for this number of children. Call in a read
+ * section. */
 struct quorum quorum_of(const struct replicate *r);
-/* Whether this set of children may do what the operation wants. */
+/* Returns whether `good` is enough children for quorum. */
 bool op_has_quorum(const struct op *op, child_set good);
-/* Is more than one child needed, for some operations at least? */
+/* Returns whether the volume has a quorum (more than one child is needed for some operations). */
 bool op_wants_quorum(const struct op *op);
 
 /* ---- fan.c ----------------------------------------------------------------------------------- */
@@ -191,107 +193,111 @@ bool op_wants_quorum(const struct op *op);
 struct fan {
     struct coro_group group;
     child_set sent;
-    /* After fan_wait(): who has done it and said so; of the others, to whom it has not gone out, and who has
-     * done it, but there was no memory for what it said. The failures are ours, and no child is accused. */
+    /* Valid after fan_wait(). good: children that succeeded, with a complete reply. unsent: children that
+     * the call did not reach for lack of memory. unread: children that succeeded, but whose reply did not
+     * fit into memory. Lack of memory is this process's failure: no child is accused of it. */
     child_set good, unsent, unread;
     struct call_stack *stk[REPLICAS_MAX];
-    int ret[REPLICAS_MAX]; /* as of coro_call(); of those that were sent */
+    int ret[REPLICAS_MAX]; /* as coro_call() returns; for children in `sent` */
 };
 
 void fan_begin(struct fan *f);
-/* `stk` (NULL: no memory) goes to child i. */
+/* Winds `stk` to child i. `stk` may be NULL (out of memory). */
 void fan_wind(struct fan *f, const struct op *op, unsigned i, struct call_stack *stk);
 void fan_wait(struct fan *f);
-/* A call for child i. NULL: no memory. */
+/* Returns a call for child i; NULL: out of memory. */
 typedef struct call_stack *(*fan_call_fn)(const struct op *op, unsigned i, const void *arg);
-/* The caller's own. */
+/* Copies the caller's call. */
 struct call_stack *fan_fork(const struct op *op, unsigned i, const void *unused);
-/* All of that, for what all of `to` must do or none: 0, and their answers are there; -ENOMEM: nothing has
- * gone out, and the fan is empty. What has gone out to some goes to the others as soon as there is memory. */
+/* Makes all calls, winds them and waits, for a change that either all of `to` must get or none. Returns 0
+ * with the replies; or -ENOMEM: no call has gone out, and the fan is empty. If the call has reached any
+ * child, it goes to all the rest as soon as memory is available. */
 int fan_ask(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg);
-/* The same for what must be done whether there is memory or not: waits for it. Of answers only the results
- * are sure to be left: `stk` of a child may be NULL. */
+/* Does the same for a call that must succeed in any case: waits for memory. Only the results of the replies
+ * are certain to remain: `stk` of a child may be NULL. */
 void fan_insist(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg);
-/* Who has done it. */
+/* Returns the children that have succeeded. */
 static inline child_set
 fan_done(const struct fan *f)
 {
     return f->good | f->unread;
 }
-/* Somebody was not asked, or not heard: nothing may be concluded from what the others say. */
+/* Returns whether a child was not asked or its reply was lost for lack of memory. The other replies then
+ * prove nothing. */
 static inline bool
 fan_is_short(const struct fan *f)
 {
     return f->unsent | f->unread;
 }
-/* Gives back the calls and their replies. */
+/* Frees the calls and their replies. */
 void fan_end(struct fan *f);
-/* The errno (positive) that stands for all; 0: none has failed. */
+/* Returns the errno (positive) that stands for all failures; 0: no call has failed. */
 int fan_errno(const struct fan *f);
-/* All that were asked have failed in the same way, which was not that they were away. */
+/* Returns whether all calls failed with the same error, other than a lost connection. */
 bool fan_is_symmetric(const struct fan *f);
-/* The reply of child i is the caller's. */
+/* Copies the reply of child i into the caller's reply. */
 int fan_take(struct fan *f, struct op *op, unsigned i);
 
-/* The operation fails: what a child has said of it besides the errno is for the layer above, which may look
- * for the reason there. Without memory it does not have it. */
+/* For a failed operation: copies the xdata of a child's error reply, in which the layer above may look for
+ * the reason. Out of memory, the caller's reply has no xdata. */
 void fan_take_refusal(struct fan *f, struct op *op);
 
-/* An empty one; NULL: no memory. */
+/* Returns an empty call; NULL: out of memory. */
 struct call_stack *op_call_new(const struct op *op);
-/* A copy of the caller's call for child i, with that child's fd. */
+/* Returns a copy of the caller's call for child i, with that child's fd. */
 struct call_stack *op_fork(const struct op *op, unsigned i);
-/* One of the operation's own, about its inode and that child's fd if there is one. */
+/* Returns an internal call about the operation's inode, with child i's fd if the fd is open there. */
 struct call_stack *op_call(const struct op *op, enum fop fop, unsigned i);
-/* Its xdata, made on first use. NULL: no memory. */
+/* Returns the call's xdata, made on first use. NULL: out of memory. */
 struct dict *call_xdata(struct call_stack *stk);
-/* The caller's own call to child i, whose reply is in op->stk->reply then. As coro_call(). */
+/* Winds the caller's own call to child i; the reply is then in op->stk->reply. Returns as coro_call(). */
 int op_call_child(struct op *op, unsigned i);
 
 /* ---- view.c ---------------------------------------------------------------------------------- */
 
-/* Which children may be read, as of some generation. */
+/* The children that may be read, as of a generation. */
 struct view {
     uint32_t generation;
-    child_set data, metadata; /* of a directory, `data` is about its entries */
+    child_set data, metadata; /* for a directory, `data` is about entries */
 };
 
 int repl_inode_pool_init(void);
 struct repl_inode *repl_inode(struct replicate *r, struct inode *inode);
 void repl_inode_free(struct repl_inode *ri);
-/* Its hold on attributes, made on first use. NULL: no memory. */
+/* Returns the hold on the inode's attributes, made on first use. NULL: out of memory. */
 struct hold *repl_inode_attributes(struct repl_inode *ri);
-/* False: nothing is known, or children have come or gone since. */
+/* Returns false if no view is kept, or if a child has come up or gone down since. */
 bool view_get(struct replicate *r, struct inode *inode, struct view *out);
 void view_set(struct replicate *r, struct inode *inode, const struct view *v);
-/* It is to be asked for again. */
+/* Makes the next operation refresh the view. */
 void view_forget(struct replicate *r, struct inode *inode);
-/* These children have missed a change. */
+/* Removes children that have missed a change. */
 void view_drop(struct replicate *r, struct inode *inode, enum change what, child_set missed);
-/* The keys by which replicas tell their counters. 0 or -ENOMEM. */
+/* Adds the keys that make replicas return their counters. Returns 0 or -ENOMEM. */
 int view_ask(const struct replicate *r, struct dict *xdata, bool is_refresh);
-/* What a child has answered to that. */
+/* Reads the counters from a child's reply. */
 void replica_read(const struct replicate *r, const struct call_stack *stk, struct replica *out);
-/* From the replies of a LOOKUP. */
+/* Computes the view from the replies of a LOOKUP. */
 void view_from_replies(const struct replicate *r, const struct fan *f, uint32_t generation, struct view *out);
-/* Of `inode`, which the operation is about; children are asked where it is not known. 0; -ENOTCONN: no
- * quorum; -EIO: split-brain. *out may be empty in one kind, of which the caller does not ask. */
+/* Returns the view of `inode`, an inode of the operation; refreshes an unknown view. Returns 0; -ENOTCONN:
+ * no quorum; -EIO: split-brain. With 0, one kind in *out may be empty: the caller checks the kind that it
+ * needs. */
 int view_of(struct op *op, struct inode *inode, struct view *out);
-/* What every change of data or attributes begins with. `what` is the kind of counter. 0, and op->readable is
- * set; or -errno. */
+/* The first step of every change of data or attributes; `what` is the kind of counter. Returns 0 with
+ * op->readable set, or -errno. */
 int op_admit(struct op *op, struct inode *inode, enum change what);
-/* The child to read from among `set` (not empty). */
+/* Returns the child to read from among `set` (not empty). */
 unsigned view_choose(const struct replicate *r, child_set set, const struct inode *inode);
 
 /* ---- transaction.c --------------------------------------------------------------------------- */
 
-/* What is locked: a range of an inode or fd, or a name (NULL: all) of a directory. */
+/* A lock: a range of an inode or fd, or a name (NULL: all names) of a directory. */
 struct lock_entity {
     bool is_entry;
     struct inode *inode;
     const char *name;
     uint64_t start, len; /* len 0: to the end */
-    const char *domain;  /* NULL: the layer's name, which keeps changes apart */
+    const char *domain;  /* NULL: the layer's name, the domain that keeps changes apart */
 };
 #define LOCK_ENTITIES_MAX 3
 #define METADATA_START ((uint64_t)INT64_MAX - 1) /* the range to lock for attributes, to the end */
@@ -300,12 +306,12 @@ struct transaction {
     struct op *op;
     enum change what;
     child_set up, locked, failed;
-    child_set readable;  /* who had a good copy before; 0: it does not matter */
-    child_set accused;   /* by the mark before: children that were missing */
-    bool has_doubted;    /* ... and told healers to compare all names of the folder */
-    bool is_for_nothing; /* all have refused it alike */
-    bool is_in_vain;     /* not done by enough children, or by none that was good */
-    int why; /* errno of a lock or of the mark before; 0 */
+    child_set readable;  /* children with a good copy before; 0: not checked */
+    child_set accused;   /* missing children that the mark before has accused */
+    bool has_doubted;    /* ... and that mark told healers to compare all names of the folder */
+    bool is_for_nothing; /* all children refused in the same way */
+    bool is_in_vain;     /* too few children succeeded, or none with a good copy */
+    int why; /* errno of a lock or of the mark before, or 0 */
     uint8_t owner[8];
     unsigned entity_count;
     struct lock_entity entity[LOCK_ENTITIES_MAX];
@@ -317,51 +323,56 @@ struct transaction {
 void transaction_init(struct transaction *t, struct op *op, enum change what);
 void transaction_add(struct transaction *t, struct lock_entity e);
 void transaction_mark(struct transaction *t, struct inode *inode, const char *name);
-/* Locks and, where some child is missing, the mark before. 0 or -errno; nothing is held then. */
+/* Takes the locks and, where a child is missing, sets the mark before. Returns 0, or -errno with all locks
+ * released. */
 int transaction_begin(struct transaction *t);
-/* After that: it shall not be done. What was marked is taken back, and it is unlocked. */
+/* Undoes transaction_begin() if the change shall not happen: takes the mark back and unlocks. */
 void transaction_give_up(struct transaction *t);
-/* The same under locks that are held already, on `locked`, and that transaction_end() leaves alone. */
+/* As transaction_begin(), under locks on `locked` that the caller already holds. transaction_end() does not
+ * release these locks. */
 int transaction_begin_held(struct transaction *t, child_set locked);
-/* The operation's calls, to all that are locked and have not failed. 0; -ENOMEM: none has gone out. */
+/* Sends the operation's calls to all locked children that have not failed. Returns 0; -ENOMEM: no call has
+ * gone out. */
 int transaction_ask(struct transaction *t, struct fan *f, fan_call_fn make, const void *arg);
-/* What the calls of the operation mean: who has failed. 0, or the -errno that the operation fails with. */
+/* Decides from the replies which children have failed. Returns 0, or the -errno that the operation fails
+ * with. */
 int transaction_judge(struct transaction *t, struct fan *f,
                       bool (*has_failed)(const struct fan *f, unsigned i));
-/* The marks after, where they are needed. 0 or -errno: the operation is not known to be recorded. */
+/* Sets the marks after, where needed. Returns 0, or -errno if the change is not known to be recorded. */
 int transaction_mark_after(struct transaction *t);
-/* Marks, replies (with `err`, -errno, if it is not 0) and unlocks. */
+/* Sets the marks, replies (with the error `err`, if it is not 0) and unlocks. */
 void transaction_end(struct transaction *t, int err);
 
-/* XATTROP to `to`: adds `about` to the counters about each child (all of the set `accused`), `dirty` to
- * that. */
+/* An XATTROP: adds `about` to the counters about each child of the set `accused`, and `dirty` to
+ * trusted.afr.dirty. */
 struct marks {
     struct inode *inode;
-    struct repl_fd *file; /* NULL: by gfid */
+    struct repl_fd *file; /* NULL: use the gfid */
     struct changelog about;
     child_set accused;
-    const struct changelog *each; /* in place of `about` and `accused`: about each child. NULL: none */
+    /* replaces `about` and `accused`: one entry for each child. NULL: not used */
+    const struct changelog *each;
     struct changelog dirty;
-    bool purges_names; /* of a directory whose counters come down to 0: the index forgets its names */
+    bool purges_names; /* directory whose counters return to 0: the brick's index forgets the names */
     enum dict_key name_key; /* 0: no xdata */
     const char *name;
 };
-/* To child i. NULL: no memory. */
+/* Returns the call for child i. NULL: out of memory. */
 struct call_stack *marks_call(const struct op *op, unsigned i, const struct marks *m);
 /* The same for fan_ask() and fan_insist(): `m` is a struct marks. */
 struct call_stack *marks_make(const struct op *op, unsigned i, const void *m);
-/* What they have answered: the counters after. */
+/* Reads the counters after the XATTROP from the replies. */
 void marks_read(const struct replicate *r, const struct fan *f, struct replica out[REPLICAS_MAX]);
 
-/* Takes a lock on all of `on`, at once or one after the other. The children that have given all of them;
- * none, with ENOMEM, when one could not be asked. */
+/* Takes all locks on all children of `on`, in parallel if they are free, else one after the other. Returns
+ * the children that have granted all locks; the empty set with ENOMEM if a child could not be asked. */
 child_set locks_take(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
                      int *err);
-/* Takes it at once or not at all; the children that have given it. */
+/* Tries the lock without waiting. Returns the children that have granted it. */
 child_set locks_try(const struct op *op, const struct lock_entity *e, child_set on);
 void locks_drop_one(const struct op *op, const struct lock_entity *e, child_set on);
-/* Winds the unlocks to `on`; ends in locks_dropped(), which waits for the answers, and, if one could not go
- * out, for memory. */
+/* Winds the unlocks to `on`. Call locks_dropped() afterwards: it waits for the replies and, if an unlock
+ * could not go out, for memory. */
 void locks_drop(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
                 struct fan *fans);
 void locks_dropped(const struct op *op, const struct lock_entity *e, unsigned count, struct fan *fans);
@@ -369,23 +380,24 @@ void locks_dropped(const struct op *op, const struct lock_entity *e, unsigned co
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
 void hold_init(struct hold *h, struct repl_inode *ri, bool is_of_attributes);
-/* Joins, or takes it: of `inode`, whose context h->ri is. 0 or -errno. */
+/* Joins the hold, or takes its lock, for `inode`, which must be the inode of h->ri. Returns 0 or -errno. */
 int hold_join(struct op *op, struct inode *inode, struct hold *h, struct writer *w);
 struct hold_outcome {
     child_set failed;
-    bool has_changed, is_unsynced, was_synced, may_wait; /* ... keep it for the next one */
-    bool breaks_append;           /* a change that is not a write, or was not done as a whole */
-    child_set had_none, had_less; /* whose file ended at the writer's append_start before, or before that */
+    bool has_changed, is_unsynced, was_synced, may_wait; /* may_wait: keep the lock for the next writer */
+    bool breaks_append;           /* a change other than a write, or an incomplete write */
+    child_set had_none, had_less; /* children whose file ended at the writer's append_start, or before that */
 };
-/* The writer is done. `waits`: for the end of the hold; then 0, or the -errno of its marks. */
+/* Removes the writer from the hold. With `waits`, waits for the end of the hold and returns 0 or the -errno
+ * of its marks. */
 int hold_leave(struct op *op, struct hold *h, struct writer *w, const struct hold_outcome *o, bool waits);
-/* Somebody has it, takes it or gives it back. */
+/* Returns whether a coroutine has, takes or releases the lock. */
 bool hold_is_taken(struct hold *h);
-/* If nobody writes, it ends now; if somebody does, with the last of them. */
+/* Ends the hold now, or after the last current writer. */
 void hold_hurry(struct hold *h);
-/* The same, and returns when that is done: what this mount keeps is in the way of what comes next. */
+/* Ends the hold and waits for the end, because the caller's next lock would conflict with this one. */
 void hold_end(struct op *op, struct inode *inode, struct hold *h);
-/* All of them; returns when there is none left. */
+/* Ends all holds of the layer; returns when none is left. */
 void holds_stop(struct replicate *r);
 
 /* ---- open-files.c ---------------------------------------------------------------------------- */
@@ -394,37 +406,37 @@ int repl_fd_pool_init(void);
 struct repl_fd *repl_fd_ref(struct repl_fd *f);
 void repl_fd_unref(struct repl_fd *f);
 struct fd *repl_fd_child(const struct repl_fd *f, unsigned i);
-/* The children it is open on. */
+/* Returns the children on which the file is open. */
 child_set repl_fd_open(const struct repl_fd *f);
-/* Opens it on children that have come up since. 0; -ENOMEM: one could not be asked. */
+/* Opens the file on children that have come up since. Returns 0; -ENOMEM: a child could not be asked. */
 int repl_fd_complete(struct op *op);
-/* The fd of an OPEN, OPENDIR or CREATE: the replies' fds become those of the children. 0 or -ENOMEM. */
+/* Makes the fd of an OPEN, OPENDIR or CREATE from the fds in the replies. Returns 0 or -ENOMEM. */
 int repl_fd_make(struct op *op, struct fan *f, struct inode *inode);
 void repl_fd_released(struct replicate *r, struct fd *fd, struct repl_fd *f);
 
 /* ---- read.c ---------------------------------------------------------------------------------- */
 
-/* Children that may answer this operation. */
+/* Returns the children that may answer this operation. */
 child_set read_good_for(const struct op *op, const struct view *v);
-/* The child has said what is so; another one would say the same. */
+/* Returns whether the result is about the object, so that another child would return the same. */
 bool read_is_answer(int ret);
 
 /* ---- new-files.c ----------------------------------------------------------------------------- */
 
 enum new_file { NEW_IS_WRITTEN = 1, NEW_IS_SET = 2 };
-/* The CREATE of `op` has made it; not answered yet. */
+/* Notes that the CREATE of `op` has made the file; call before the reply. */
 void new_file_made(struct op *op, struct inode *inode);
-/* It is answered: takes the locks that the next calls are expected to need. */
+/* After the reply: takes the locks that the next calls are expected to need. */
 void new_file_expect(struct op *op);
-/* `what` is done to a file, which may be a new one. */
+/* Notes an operation `what` on a file, which may be a new one. */
 void new_file_changed(struct repl_inode *ri, enum new_file what);
-/* An fd of a file, which may be a new one, is closed. */
+/* Notes the close of an fd; the file may be a new one. */
 void new_file_closed(struct repl_inode *ri);
-/* MKDIR has made a folder: op->inode is that, for new_folder_expect() when it has been answered. */
+/* Notes a folder that MKDIR has made, in op->inode, for new_folder_expect() after the reply. */
 void new_folder_made(struct op *op, struct inode *inode);
 void new_folder_expect(struct op *op);
 
-/* ---- where operations begin ------------------------------------------------------------------ */
+/* ---- start functions of operations ----------------------------------------------------------- */
 
 typedef void (*op_fn)(struct op *op);
 void lookup_go(struct op *op);
@@ -447,7 +459,7 @@ void statfs_go(struct op *op);
 void lk_go(struct op *op);
 void locks_go(struct op *op);
 
-/* data.c: FTRUNCATE to 0 of the fd of `op`, for OPEN with O_TRUNC. 0 or -errno. */
+/* data.c: FTRUNCATE to 0 of the fd of `op`, for OPEN with O_TRUNC. Returns 0 or -errno. */
 int data_truncate_opened(struct op *op);
 
 #endif

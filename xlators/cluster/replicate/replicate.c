@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* cluster/replicate: several bricks that hold the same, in a client's graph between distribute and
- * protocol/client. Its name is the domain of its locks, and the names in `afr-pending-xattr` are those of the
- * counters: both must be what all other clients and healers have.
+/* cluster/replicate: several bricks with the same contents, in a client's graph between distribute and
+ * protocol/client. The translator's name is the domain of its locks, and the names in `afr-pending-xattr`
+ * are the names of the counters (pending xattrs): both must be the same in all other clients and healers.
  *
- * The layer itself: options, children that come and go. Every operation is a coroutine from here on (fan.c
- * has the table); replicate-internal.h says which file has what.
+ * This file has the options and the handling of child events. Every operation runs in a coroutine (fan.c
+ * has the table); replicate-internal.h lists the other files.
  *
- * What a child has missed is counted on the others, so that the self-heal daemon finds it. What this layer
- * heals itself is told by heal.h. */
+ * Changes that a child has missed are counted on the other children, so that the self-heal daemon finds
+ * them. heal.h describes the repairs that this layer itself makes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "log/log.h"
 #include "xlators/cluster/replicate/heal.h"
 
-enum { PATIENCE_MS = 10000 }; /* until a child that says nothing counts as down */
+enum { PATIENCE_MS = 10000 }; /* until a silent child counts as down */
 
 static const char *const quorum_types[] = {"none", "auto", "fixed", "", NULL};
 /* enum favorite */
@@ -52,18 +52,19 @@ static const struct option replicate_options[] = {
     OPT_ENUM(struct replicate_conf, favorite, "favorite-child-policy", "none", favorites),
     OPT_BOOL(struct replicate_conf, uses_anonymous_inode, "use-anonymous-inode", "no"),
     OPT_UUID(struct replicate_conf, volume_id, "volume-id"),
-    /* what the self-heal daemon is told */
+    /* options of the self-heal daemon */
     OPT_IGNORED("self-heal-readdir-size"),
     OPT_IGNORED("self-heal-daemon"),
     OPT_IGNORED("heal-timeout"),
     OPT_IGNORED("shd-max-threads"),
     OPT_IGNORED("shd-wait-qlength"),
-    OPT_IGNORED("granular-entry-heal"), /* names are always told, which is right with it on and off */
-    /* how stock does what is done another way here */
+    /* changed names are always recorded, which is right with on and off */
+    OPT_IGNORED("granular-entry-heal"),
+    /* options of stock for which this layer has another design */
     OPT_IGNORED("use-compound-fops"),
     OPT_IGNORED("full-lock"),
     OPT_IGNORED("optimistic-change-log"),
-    OPT_IGNORED("choose-local"), /* files are spread over the children by their gfids */
+    OPT_IGNORED("choose-local"), /* the gfid spreads files over the children */
     OPT_IGNORED("locking-scheme"),
     OPT_IGNORED("quorum-reads"),
     OPT_IGNORED("metadata-splitbrain-forced-heal"),
@@ -72,10 +73,10 @@ static const struct option replicate_options[] = {
     OPT_END,
 };
 
-/* ---- children that come and go --------------------------------------------------------------- */
+/* ---- child events ---------------------------------------------------------------------------- */
 
 static unsigned
-index_of(const struct replicate *r, const struct xlator *child)
+child_index(const struct replicate *r, const struct xlator *child)
 {
     unsigned i = 0;
 
@@ -85,9 +86,10 @@ index_of(const struct replicate *r, const struct xlator *child)
     return i;
 }
 
-/* Under the lock: what the layer above is to hear now that `was` has become `is`. False: nothing. */
+/* Under the lock: sets the event to report to the parent after `up` has changed from `was` to `is`. Returns
+ * false if there is nothing to report. */
 static bool
-news(struct replicate *r, child_set was, child_set is, bool is_impatient, enum child_event *out)
+parent_event(struct replicate *r, child_set was, child_set is, bool is_impatient, enum child_event *out)
 {
     if (!r->has_told) {
         *out = is ? CHILD_UP : r->refused ? CHILD_REFUSED : CHILD_DOWN;
@@ -103,11 +105,11 @@ news(struct replicate *r, child_set was, child_set is, bool is_impatient, enum c
     return true;
 }
 
-/* Children of `which` are up now, or are not; an empty set: those that have said nothing are down. If none
- * has come up by the time the layer above is told, and one has refused this client for good, so has this
- * layer. */
+/* Records an event of the children of `which`. An empty set: children that have sent no event count as
+ * down. If no child is up at the time of the first report, and a child has refused this client for good,
+ * this layer reports a refusal too. */
 static void
-children_are(struct replicate *r, child_set which, enum child_event what)
+set_children_state(struct replicate *r, child_set which, enum child_event what)
 {
     bool is_up = what == CHILD_UP;
     enum child_event event;
@@ -121,7 +123,7 @@ children_are(struct replicate *r, child_set which, enum child_event what)
     atomic_fetch_or(&r->met, is);
     if (was != is)
         atomic_fetch_add(&r->generation, 1);
-    bool tells = news(r, was, is, !which, &event);
+    bool tells = parent_event(r, was, is, !which, &event);
     pthread_mutex_unlock(&r->lock);
     if (tells)
         xlator_tell_parent(r->xl, event);
@@ -131,13 +133,13 @@ static void
 replicate_notify(struct xlator *xl, struct xlator *child, enum child_event event)
 {
     struct replicate *r = xl->private;
-    child_set which = CHILD(index_of(r, child));
+    child_set which = CHILD(child_index(r, child));
 
     switch (event) {
     case CHILD_UP:
-    case CHILD_REFUSED: /* it has said so in the log; the others may serve */
+    case CHILD_REFUSED: /* the child has logged the refusal; other children may serve */
     case CHILD_DOWN:
-        children_are(r, which, event);
+        set_children_state(r, which, event);
         break;
     case CHILD_CONNECTING:
     case CHILD_SOME_UP:
@@ -149,23 +151,25 @@ replicate_notify(struct xlator *xl, struct xlator *child, enum child_event event
 static void
 patience_ends(struct timer *t)
 {
-    children_are(caa_container_of(t, struct replicate, patience), 0, CHILD_DOWN);
+    set_children_state(caa_container_of(t, struct replicate, patience), 0, CHILD_DOWN);
 }
 
-/* What bricks call the domain of the lock on attributes ends with this. */
+/* Bricks report a contended lock with its domain. The domain of the lock on attributes ends with this
+ * suffix. */
 static bool
-is_of_attributes(const struct xlator *xl, const char *domain)
+is_attributes_domain(const struct xlator *xl, const char *domain)
 {
     size_t len = strlen(xl->name);
 
     return strncmp(domain, xl->name, len) == 0 && strcmp(domain + len, ":metadata") == 0;
 }
 
-/* Another client waits for a lock of ours: it has it as soon as what is written is marked. */
+/* Another client waits for a lock of this mount: release the lock as soon as the marks of finished writes
+ * are set. */
 static void
 replicate_contended(struct xlator *xl, const struct gfid *gfid, const char *domain)
 {
-    bool attributes = is_of_attributes(xl, domain);
+    bool attributes = is_attributes_domain(xl, domain);
 
     if (!attributes && strcmp(domain, xl->name) != 0) {
         xlator_tell_contended(xl, gfid, domain);
@@ -196,14 +200,14 @@ replicate_fini(struct xlator *xl)
 }
 
 static char *
-key_of(const char *name, size_t len)
+counter_key(const char *name, size_t len)
 {
     char *key = NULL;
 
     return asprintf(&key, "trusted.afr.%.*s", (int)len, name) < 0 ? NULL : key;
 }
 
-/* "V-client-0,V-client-1": as many as there are children. */
+/* Parses "V-client-0,V-client-1": one name for each child. */
 static int
 parse_keys(struct replicate *r, const char *names, struct reason *why)
 {
@@ -216,7 +220,7 @@ parse_keys(struct replicate *r, const char *names, struct reason *why)
         if (!len || (at[len] == '\0') != is_last)
             return reason_set(why, -EINVAL, "option afr-pending-xattr %s: expected %u names", names,
                               r->count);
-        r->keys[i] = key_of(at, len);
+        r->keys[i] = counter_key(at, len);
         if (!r->keys[i])
             return -ENOMEM;
         at += len + 1;
@@ -232,7 +236,7 @@ set_keys(struct replicate *r, struct reason *why)
     if (conf->pending_keys)
         return parse_keys(r, conf->pending_keys, why);
     for (unsigned i = 0; i < r->count; i++) {
-        r->keys[i] = key_of(r->xl->children[i]->name, strlen(r->xl->children[i]->name));
+        r->keys[i] = counter_key(r->xl->children[i]->name, strlen(r->xl->children[i]->name));
         if (!r->keys[i])
             return -ENOMEM;
     }
@@ -240,7 +244,7 @@ set_keys(struct replicate *r, struct reason *why)
 }
 
 static int
-check(const struct replicate *r, struct reason *why)
+check_options(const struct replicate *r, struct reason *why)
 {
     const struct replicate_conf *conf = xlator_conf(r->xl);
 
@@ -286,10 +290,10 @@ replicate_init(struct xlator *xl, struct reason *why)
     CDS_INIT_LIST_HEAD(&r->holds);
     CDS_INIT_LIST_HEAD(&r->heals);
     timer_init(&r->patience, patience_ends);
-    atomic_init(&r->generation, 1); /* 0 is no generation */
-    atomic_init(&r->may_be_parked, true); /* by a mount before this one */
+    atomic_init(&r->generation, 1); /* 0 means no generation */
+    atomic_init(&r->may_be_parked, true); /* parked by an earlier mount */
     atomic_init(&r->choice_minutes, SPLIT_CHOICE_MINUTES);
-    int err = check(r, why);
+    int err = check_options(r, why);
 
     if (!err) {
         set_children(r);
@@ -301,7 +305,7 @@ replicate_init(struct xlator *xl, struct reason *why)
     }
     if (err) {
         if (r->count > REPLICAS_MAX)
-            r->count = 0; /* it has no keys */
+            r->count = 0; /* no key was allocated */
         replicate_fini(xl);
         xl->private = NULL;
     }
@@ -317,7 +321,7 @@ replicate_start(struct xlator *xl)
     return 0;
 }
 
-/* The children are still there: what is held is given back. */
+/* The children are still connected: release all locks that are held. */
 static void
 replicate_stop(struct xlator *xl)
 {
@@ -341,7 +345,7 @@ replicate_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
     repl_fd_released(xl->private, fd, ctx);
 }
 
-/* Scripts find the line of a brick by its counter's name, and take the line before it. */
+/* Scripts find the line of a brick by the name of its counter, and take the line before it. */
 static void
 dump_children(const struct replicate *r, struct dump *d)
 {
@@ -385,7 +389,7 @@ dump_quorum(const struct replicate *r, struct dump *d)
         dump_line(d, "quorum-count", "%u", q.count);
 }
 
-/* Names and values as in a stock client's statedump where both tell the same. */
+/* Names and values are as in a stock client's statedump where both report the same fact. */
 static void
 replicate_dump(struct xlator *xl, struct dump *d)
 {

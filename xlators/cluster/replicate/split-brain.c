@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Split-brain: all copies of an object are accused by others, so none is known to be good. Reads and
- * changes of it are answered EIO. What can be done about it:
+/* Split-brain: each copy of an object is accused by another one (pending xattrs), so no copy is known to be
+ * good. Reads and changes of the object get EIO. Two ways out:
  *
- *   the volume     favorite-child-policy: who wins is told by sizes or times. Whoever comes by such an object
- *                  takes, under the lock of the kind, the others' counters about the winner back (XATTROP);
- *                  it is accused by nobody then, and read; the others stay accused, for a heal. A tie has no
- *                  winner
- *   the user       by xattrs, of any mount:
+ *   the volume     favorite-child-policy: sizes or times decide which copy wins. A client that accesses
+ *                  such an object subtracts, under the lock of the kind, the other copies' counters about
+ *                  the winner (XATTROP). The winner is then accused by no copy, and is read; the other
+ *                  copies stay accused, for a heal. A tie has no winner
+ *   the user       by xattrs, on any mount:
  *
- *      getfattr -n replica.split-brain-status F             which kinds, and which children there are
+ *      getfattr -n replica.split-brain-status F             prints the kinds, and the children of the set
  *      setfattr -n replica.split-brain-choice -v CHILD F    this mount reads F from that child, for
  *                                                           replica.split-brain-choice-timeout minutes (5);
- *                                                           none: no more. Nothing is written to F meanwhile
- *      setfattr -n replica.split-brain-heal-finalize -v CHILD F   F is healed from that child, at once
+ *                                                           none: ends the choice. Nothing is written to F
+ *      setfattr -n replica.split-brain-heal-finalize -v CHILD F   heals F from that child, at once
  *
- * The names and texts are stock's (whose own finalize, tried on 10.3 with the self-heal options off, answers
- * 0 and heals nothing). A choice is this mount's alone. No lock is taken for it, and a heal by it is one like
- * any other (heal.h). What the kernel keeps of an object's attributes and bytes it keeps for up to
- * --attribute-timeout. */
+ * The names and texts are those of stock (whose own finalize, tested on 10.3 with the self-heal options
+ * off, returns 0 and heals nothing). A choice is valid for this mount only. It takes no lock, and a heal
+ * from the chosen child is an ordinary heal (heal.h). The kernel keeps cached attributes and data of the
+ * object for up to --attribute-timeout. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,16 +30,16 @@
 #define CHOICE "replica.split-brain-choice"
 #define TIMEOUT "replica.split-brain-choice-timeout"
 #define FINALIZE "replica.split-brain-heal-finalize"
-#define HEAL_INFO "glusterfs.heal-info" /* the heal tool asks its own client for these two, no mount */
+#define HEAL_INFO "glusterfs.heal-info" /* the heal tool's own client handles these two, a mount does not */
 #define HEAL_SPLIT "glusterfs.heal-sbrain"
 #define METADATA_START ((uint64_t)INT64_MAX - 1)
 
 enum { MINUTES_MAX = 24 * 60 };
 
-/* ---- who wins -------------------------------------------------------------------------------- */
+/* ---- choosing a winner ----------------------------------------------------------------------- */
 
 static int
-compare_times(int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec)
+compare_timestamps(int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec)
 {
     if (a != b)
         return a > b ? 1 : -1;
@@ -47,15 +47,15 @@ compare_times(int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec)
 }
 
 static int
-compare(const struct iatt *a, const struct iatt *b, enum favorite policy)
+compare_by_policy(const struct iatt *a, const struct iatt *b, enum favorite policy)
 {
     switch (policy) {
     case FAVORITE_SIZE:
         return (a->size > b->size) - (a->size < b->size);
     case FAVORITE_CTIME:
-        return compare_times(a->ctime, a->ctime_nsec, b->ctime, b->ctime_nsec);
+        return compare_timestamps(a->ctime, a->ctime_nsec, b->ctime, b->ctime_nsec);
     case FAVORITE_MTIME:
-        return compare_times(a->mtime, a->mtime_nsec, b->mtime, b->mtime_nsec);
+        return compare_timestamps(a->mtime, a->mtime_nsec, b->mtime, b->mtime_nsec);
     case FAVORITE_NONE:
     case FAVORITE_MAJORITY:
         break;
@@ -63,15 +63,15 @@ compare(const struct iatt *a, const struct iatt *b, enum favorite policy)
     return 0;
 }
 
-/* One that is more than each other one. */
+/* Returns the child whose value is greater than the value of every other child, or -1. */
 static int
-greatest(const struct iatt *stat, child_set set, enum favorite policy)
+greatest_copy(const struct iatt *stat, child_set set, enum favorite policy)
 {
     int best = -1;
     bool is_tie = false;
 
     for_each_child (i, set) {
-        int by = best < 0 ? 1 : compare(&stat[i], &stat[best], policy);
+        int by = best < 0 ? 1 : compare_by_policy(&stat[i], &stat[best], policy);
 
         is_tie = by == 0 || (is_tie && by < 0);
         best = by > 0 ? (int)i : best;
@@ -80,13 +80,13 @@ greatest(const struct iatt *stat, child_set set, enum favorite policy)
 }
 
 static int
-majority(const struct iatt *stat, child_set set, unsigned count)
+majority_copy(const struct iatt *stat, child_set set, unsigned count)
 {
     for_each_child (i, set) {
         unsigned same = 0;
 
         for_each_child (k, set)
-            same += stat[k].size == stat[i].size && !compare(&stat[k], &stat[i], FAVORITE_MTIME);
+            same += stat[k].size == stat[i].size && !compare_by_policy(&stat[k], &stat[i], FAVORITE_MTIME);
         if (2 * same > count)
             return (int)i;
     }
@@ -99,15 +99,15 @@ split_favorite(const struct replicate *r, const struct iatt *stat, child_set set
     const struct replicate_conf *conf = xlator_conf(r->xl);
 
     if (r->arbiter >= 0)
-        set &= ~CHILD(r->arbiter); /* it does not know the size */
+        set &= ~CHILD(r->arbiter); /* the arbiter does not know the size */
     if (conf->favorite == FAVORITE_MAJORITY)
-        return majority(stat, set, r->count);
-    return conf->favorite == FAVORITE_NONE ? -1 : greatest(stat, set, (enum favorite)conf->favorite);
+        return majority_copy(stat, set, r->count);
+    return conf->favorite == FAVORITE_NONE ? -1 : greatest_copy(stat, set, (enum favorite)conf->favorite);
 }
 
-/* Nobody accuses child `winner` any more. */
+/* Clears all accusations of child `winner`. */
 static int
-acquit(struct heal *h, enum change what, unsigned winner)
+clear_accusations(struct heal *h, enum change what, unsigned winner)
 {
     struct replicate *r = h->op.r;
     struct fan f;
@@ -128,7 +128,7 @@ acquit(struct heal *h, enum change what, unsigned winner)
 }
 
 static void
-favor(struct heal *h, enum change what)
+apply_policy(struct heal *h, enum change what)
 {
     struct lock_entity e = {.inode = h->op.inode, .start = what == CHANGE_DATA ? 0 : METADATA_START};
 
@@ -138,7 +138,7 @@ favor(struct heal *h, enum change what)
         int winner = split_favorite(h->op.r, h->stat, h->op.r->all);
 
         if (winner >= 0)
-            (void)acquit(h, what, (unsigned)winner); /* what is not taken back is found by the next one */
+            (void)clear_accusations(h, what, (unsigned)winner); /* on failure the next access tries again */
     }
     heal_unlock(h, &e);
 }
@@ -153,9 +153,9 @@ split_ask_policy(struct replicate *r, struct inode *inode, const struct view *v)
         return false;
     heal_begin(&h, r, inode);
     if (!v->data && S_ISREG(inode->type))
-        favor(&h, CHANGE_DATA);
+        apply_policy(&h, CHANGE_DATA);
     if (!v->metadata)
-        favor(&h, CHANGE_METADATA);
+        apply_policy(&h, CHANGE_METADATA);
     heal_end(&h);
     return true;
 }
@@ -163,7 +163,7 @@ split_ask_policy(struct replicate *r, struct inode *inode, const struct view *v)
 /* ---- the user's choice ----------------------------------------------------------------------- */
 
 static uint64_t
-now_s(void)
+monotonic_s(void)
 {
     struct timespec t;
 
@@ -177,12 +177,12 @@ split_choice(struct replicate *r, struct inode *inode)
     struct repl_inode *ri = inode_ctx(inode, r->xl);
     uint64_t choice = ri ? atomic_load(&ri->choice) : 0;
 
-    return choice && choice >> 8 > now_s() ? (int)(choice & 0xff) : -1;
+    return choice && choice >> 8 > monotonic_s() ? (int)(choice & 0xff) : -1;
 }
 
-/* The value as text; false: it is none. */
+/* Copies the value as text. Returns false if the value is no text of a suitable length. */
 static bool
-value_of(const struct dict_pair *p, char *out, size_t size)
+copy_text_value(const struct dict_pair *p, char *out, size_t size)
 {
     bool has_bytes = p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED;
     size_t len = has_bytes ? strnlen(p->v.bytes, p->len) : 0;
@@ -205,7 +205,7 @@ child_named(const struct replicate *r, const char *name)
 }
 
 static bool
-is_split(const struct op *op, const struct view *v)
+is_in_split_brain(const struct op *op, const struct view *v)
 {
     return !v->metadata || (!v->data && S_ISREG(op->inode->type));
 }
@@ -220,9 +220,10 @@ set_choice(struct op *op, const char *value)
 
     if (err)
         return err;
-    if (!is_split(op, &v) || (child < 0 && strcmp(value, "none") != 0) || (child >= 0 && child == r->arbiter))
+    if (!is_in_split_brain(op, &v) || (child < 0 && strcmp(value, "none") != 0) ||
+        (child >= 0 && child == r->arbiter))
         return -EINVAL;
-    uint64_t until = now_s() + 60 * (uint64_t)atomic_load(&r->choice_minutes);
+    uint64_t until = monotonic_s() + 60 * (uint64_t)atomic_load(&r->choice_minutes);
 
     atomic_store(&ri->choice, child < 0 ? 0 : until << 8 | (uint64_t)child);
     return 0;
@@ -241,7 +242,7 @@ set_timeout(struct op *op, const char *value)
 }
 
 static int
-finalize(struct op *op, const char *value)
+heal_from_choice(struct op *op, const char *value)
 {
     struct replicate *r = op->r;
     struct repl_inode *ri = repl_inode(r, op->inode);
@@ -269,7 +270,7 @@ split_set(struct op *op)
     static const struct {
         const char *name;
         int (*set)(struct op *op, const char *value);
-    } names[] = {{CHOICE, set_choice}, {TIMEOUT, set_timeout}, {FINALIZE, finalize}};
+    } names[] = {{CHOICE, set_choice}, {TIMEOUT, set_timeout}, {FINALIZE, heal_from_choice}};
     const struct dict *d = op->fop == FOP_setxattr ? op->stk->call.dict : NULL;
     char value[256];
 
@@ -278,7 +279,7 @@ split_set(struct op *op)
 
         if (!p)
             continue;
-        int err = value_of(p, value, sizeof value) ? names[i].set(op, value) : -EINVAL;
+        int err = copy_text_value(p, value, sizeof value) ? names[i].set(op, value) : -EINVAL;
 
         if (err)
             op_fail(op, err);
@@ -289,7 +290,7 @@ split_set(struct op *op)
     return false;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- status for the user --------------------------------------------------------------------- */
 
 static int
 status_text(struct op *op, char *out, size_t size)
@@ -301,7 +302,7 @@ status_text(struct op *op, char *out, size_t size)
 
     if (err)
         return err;
-    if (!is_split(op, &v)) {
+    if (!is_in_split_brain(op, &v)) {
         snprintf(out, size, "The file is not under data or metadata split-brain");
         return 0;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Matrices are as stock clients have left them on bricks: tests/replicate/replica_work.py prints them. */
+/* The counter matrices are as stock clients have left them on bricks; tests/replicate/replica_work.py prints
+ * them. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ START_TEST(counters_are_big_endian_words)
 }
 END_TEST
 
-START_TEST(what_is_missing_of_a_counter_is_zero)
+START_TEST(missing_counter_bytes_are_zero)
 {
     static const unsigned char bytes[] = {0, 0, 0, 7, 0, 0, 0, 2};
     struct changelog c;
@@ -36,7 +37,7 @@ START_TEST(what_is_missing_of_a_counter_is_zero)
 }
 END_TEST
 
-/* ---- who is good ----------------------------------------------------------------------------- */
+/* ---- readable copies ------------------------------------------------------------------------- */
 
 static struct replica three[3];
 
@@ -48,18 +49,18 @@ all_there(void)
         three[i] = (struct replica){.is_there = true, .is_file = true, .size = 100};
 }
 
-START_TEST(nobody_is_accused_at_rest)
+START_TEST(zero_counters_accuse_no_child)
 {
     all_there();
     ck_assert_uint_eq(changelog_readable(three, 3, CHANGE_DATA, -1), 7);
-    three[1].dirty.count[CHANGE_DATA] = 1; /* does not matter to readers */
+    three[1].dirty.count[CHANGE_DATA] = 1; /* dirty does not matter to readers */
     ck_assert_uint_eq(changelog_readable(three, 3, CHANGE_DATA, -1), 7);
     three[1].is_there = false;
     ck_assert_uint_eq(changelog_readable(three, 3, CHANGE_METADATA, -1), 5);
 }
 END_TEST
 
-START_TEST(who_is_accused_is_not_read)
+START_TEST(accused_copies_are_not_read)
 {
     all_there();
     three[0].about[1].count[CHANGE_DATA] = 1;
@@ -68,12 +69,12 @@ START_TEST(who_is_accused_is_not_read)
     ck_assert_uint_eq(changelog_readable(three, 2, CHANGE_METADATA, -1), CHILD(0) | CHILD(1));
     three[1].about[0].count[CHANGE_DATA] = 3; /* split-brain */
     ck_assert_uint_eq(changelog_readable(three, 2, CHANGE_DATA, -1), 0);
-    three[1].is_there = false; /* what it says is not known then */
+    three[1].is_there = false; /* the counters of an absent child are unknown */
     ck_assert_uint_eq(changelog_readable(three, 2, CHANGE_DATA, -1), CHILD(0));
 }
 END_TEST
 
-START_TEST(who_accuses_itself_is_read)
+START_TEST(a_copy_that_accuses_itself_is_read)
 {
     all_there();
     three[1].about[1].count[CHANGE_DATA] = 1;
@@ -81,7 +82,7 @@ START_TEST(who_accuses_itself_is_read)
 }
 END_TEST
 
-START_TEST(counters_that_were_not_swapped_count_too)
+START_TEST(counters_in_host_byte_order_count_too)
 {
     all_there();
     three[2].about[0].count[CHANGE_METADATA] = 0x01000000;
@@ -98,11 +99,11 @@ START_TEST(a_short_copy_is_not_read)
     three[0].is_locked = true; /* being written: sizes differ for a moment */
     ck_assert_uint_eq(changelog_readable(three, 3, CHANGE_DATA, -1), 7);
     three[0].is_locked = false;
-    three[0].size = 500; /* accused: how long it is does not matter */
+    three[0].size = 500; /* an accused copy's size does not matter */
     three[1].about[0].count[CHANGE_DATA] = 1;
     ck_assert_uint_eq(changelog_readable(three, 3, CHANGE_DATA, -1), CHILD(1));
     for (unsigned i = 0; i < 3; i++)
-        three[i].is_file = false; /* of directories sizes say nothing */
+        three[i].is_file = false; /* sizes of directories mean nothing */
     ck_assert_uint_eq(changelog_readable(three, 3, CHANGE_DATA, -1), 6);
 }
 END_TEST
@@ -126,7 +127,7 @@ START_TEST(a_bad_copy_is_not_read)
 }
 END_TEST
 
-/* ---- who heals whom -------------------------------------------------------------------------- */
+/* ---- direction of a heal --------------------------------------------------------------------- */
 
 static struct direction
 way(enum change what)
@@ -137,7 +138,7 @@ way(enum change what)
     return d;
 }
 
-START_TEST(nothing_is_healed_where_nobody_is_accused)
+START_TEST(zero_counters_give_no_sink)
 {
     all_there();
     ck_assert_uint_eq(way(CHANGE_DATA).sources, 7);
@@ -149,19 +150,19 @@ START_TEST(nothing_is_healed_where_nobody_is_accused)
 }
 END_TEST
 
-START_TEST(the_good_heal_the_accused)
+START_TEST(good_copies_heal_accused_copies)
 {
     all_there();
     three[0].about[2].count[CHANGE_ENTRY] = 4;
     ck_assert_uint_eq(way(CHANGE_ENTRY).sources, 3);
     ck_assert_uint_eq(way(CHANGE_ENTRY).sinks, CHILD(2));
-    three[2].about[1].count[CHANGE_ENTRY] = 1; /* what is accused may be right about another one */
+    three[2].about[1].count[CHANGE_ENTRY] = 1; /* an accused child may rightly accuse another */
     ck_assert_uint_eq(way(CHANGE_ENTRY).sources, CHILD(0));
     ck_assert_uint_eq(way(CHANGE_ENTRY).sinks, CHILD(1) | CHILD(2));
 }
 END_TEST
 
-START_TEST(nobody_heals_in_split_brain)
+START_TEST(split_brain_has_no_source)
 {
     all_there();
     for (unsigned i = 0; i < 3; i++)
@@ -171,7 +172,7 @@ START_TEST(nobody_heals_in_split_brain)
 }
 END_TEST
 
-START_TEST(a_bad_copy_heals_nobody)
+START_TEST(a_bad_copy_is_no_source)
 {
     all_there();
     three[0].about[2].count[CHANGE_DATA] = 1;
@@ -182,7 +183,7 @@ START_TEST(a_bad_copy_heals_nobody)
 }
 END_TEST
 
-START_TEST(who_accuses_itself_is_left_to_the_daemon)
+START_TEST(a_copy_that_accuses_itself_is_left_to_the_daemon)
 {
     all_there();
     three[0].about[0].count[CHANGE_DATA] = 1;
@@ -194,7 +195,7 @@ END_TEST
 
 /* ---- quorum ---------------------------------------------------------------------------------- */
 
-START_TEST(quorum_is_more_than_half)
+START_TEST(quorum_depends_on_type_and_count)
 {
     struct quorum none = {QUORUM_NONE, 0}, automatic = {QUORUM_AUTO, 0}, fixed = {QUORUM_FIXED, 2};
 
@@ -202,7 +203,7 @@ START_TEST(quorum_is_more_than_half)
     ck_assert(!quorum_is_met(&none, 2, 0));
     ck_assert(!quorum_is_met(&automatic, 3, CHILD(0)));
     ck_assert(quorum_is_met(&automatic, 3, CHILD(1) | CHILD(2)));
-    ck_assert(quorum_is_met(&automatic, 2, CHILD(0))); /* the first half */
+    ck_assert(quorum_is_met(&automatic, 2, CHILD(0))); /* the half with the first child */
     ck_assert(!quorum_is_met(&automatic, 2, CHILD(1)));
     ck_assert(quorum_is_met(&automatic, 4, CHILD(0) | CHILD(3)));
     ck_assert(!quorum_is_met(&automatic, 4, CHILD(1) | CHILD(3)));
@@ -211,7 +212,7 @@ START_TEST(quorum_is_more_than_half)
 }
 END_TEST
 
-START_TEST(some_errors_say_more_than_others)
+START_TEST(specific_errors_win_over_general_ones)
 {
     ck_assert_int_eq(replica_worse_errno(ENOTCONN, ENOENT), ENOENT);
     ck_assert_int_eq(replica_worse_errno(ENOENT, ENOTCONN), ENOENT);
@@ -222,7 +223,7 @@ START_TEST(some_errors_say_more_than_others)
 }
 END_TEST
 
-/* ---- whom to read from ----------------------------------------------------------------------- */
+/* ---- choice of the child to read from -------------------------------------------------------- */
 
 static struct gfid
 gfid_from(const char *text)
@@ -233,7 +234,7 @@ gfid_from(const char *text)
     return g;
 }
 
-START_TEST(gfids_hash_as_stocks)
+START_TEST(gfids_hash_as_in_stock)
 {
     static const struct {
         const char *gfid;
@@ -252,9 +253,9 @@ START_TEST(gfids_hash_as_stocks)
 }
 END_TEST
 
-START_TEST(the_hashed_child_is_read_if_it_may_be)
+START_TEST(the_hashed_child_is_read_if_readable)
 {
-    struct gfid g = gfid_from("00000000-0000-0000-0000-000000000001"); /* odd: the second of two */
+    struct gfid g = gfid_from("00000000-0000-0000-0000-000000000001"); /* odd hash: the second of two */
 
     ck_assert_uint_eq(replica_choose(3, 2, &g), 1);
     ck_assert_uint_eq(replica_choose(1, 2, &g), 0);
@@ -262,7 +263,7 @@ START_TEST(the_hashed_child_is_read_if_it_may_be)
 }
 END_TEST
 
-START_TEST(a_loop_over_children_can_be_left)
+START_TEST(break_leaves_a_loop_over_children)
 {
     child_set seen = 0;
 
@@ -286,24 +287,24 @@ main(void)
     TCase *t = tcase_create("changelog");
 
     tcase_add_test(t, counters_are_big_endian_words);
-    tcase_add_test(t, what_is_missing_of_a_counter_is_zero);
-    tcase_add_test(t, nobody_is_accused_at_rest);
-    tcase_add_test(t, who_is_accused_is_not_read);
-    tcase_add_test(t, who_accuses_itself_is_read);
-    tcase_add_test(t, counters_that_were_not_swapped_count_too);
+    tcase_add_test(t, missing_counter_bytes_are_zero);
+    tcase_add_test(t, zero_counters_accuse_no_child);
+    tcase_add_test(t, accused_copies_are_not_read);
+    tcase_add_test(t, a_copy_that_accuses_itself_is_read);
+    tcase_add_test(t, counters_in_host_byte_order_count_too);
     tcase_add_test(t, a_short_copy_is_not_read);
     tcase_add_test(t, an_arbiter_has_no_data);
     tcase_add_test(t, a_bad_copy_is_not_read);
-    tcase_add_test(t, nothing_is_healed_where_nobody_is_accused);
-    tcase_add_test(t, the_good_heal_the_accused);
-    tcase_add_test(t, nobody_heals_in_split_brain);
-    tcase_add_test(t, a_bad_copy_heals_nobody);
-    tcase_add_test(t, who_accuses_itself_is_left_to_the_daemon);
-    tcase_add_test(t, quorum_is_more_than_half);
-    tcase_add_test(t, some_errors_say_more_than_others);
-    tcase_add_test(t, gfids_hash_as_stocks);
-    tcase_add_test(t, the_hashed_child_is_read_if_it_may_be);
-    tcase_add_test(t, a_loop_over_children_can_be_left);
+    tcase_add_test(t, zero_counters_give_no_sink);
+    tcase_add_test(t, good_copies_heal_accused_copies);
+    tcase_add_test(t, split_brain_has_no_source);
+    tcase_add_test(t, a_bad_copy_is_no_source);
+    tcase_add_test(t, a_copy_that_accuses_itself_is_left_to_the_daemon);
+    tcase_add_test(t, quorum_depends_on_type_and_count);
+    tcase_add_test(t, specific_errors_win_over_general_ones);
+    tcase_add_test(t, gfids_hash_as_in_stock);
+    tcase_add_test(t, the_hashed_child_is_read_if_readable);
+    tcase_add_test(t, break_leaves_a_loop_over_children);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
 

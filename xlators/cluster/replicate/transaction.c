@@ -1,70 +1,74 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What every change is made of:
+/* The frame of every change of names and attributes:
  *
- *      lock       on all children that are up: at once and without waiting; if one of them says that somebody
- *                 else has the lock, what was granted is given back and each is locked in turn, waiting. All
- *                 clients go in the same order: first things first, and of each thing the first child first
- *      mark       only if a child is missing: +1 about it (an accusation, the pending xattr) on the locked
- *                 children. With all there the marks after are enough, because a mount that dies in between
- *                 has told nobody of success
- *      change     on all that are locked and marked
- *      mark       +1 about each child that has failed in between, on those that have done it. If nobody has
- *                 done it, -1 about the missing ones
+ *      lock       on all children that are up, in parallel and without waiting. If a child answers that
+ *                 another client has the lock, the granted locks are released and each child is locked in
+ *                 turn, waiting. All clients use the same order: the first entity first, and for each
+ *                 entity the first child first
+ *      mark       only if a child is missing: +1 about that child (an accusation, the pending xattr) on the
+ *                 locked children. With all children present the marks after the change suffice, because a
+ *                 mount that dies before them has reported success to no caller
+ *      change     on all children that are locked and marked
+ *      mark       +1 about each child that has failed since, on the children that have made the change. If
+ *                 no child has made the change, -1 about the missing children
  *      unlock
  *
- * That is for names and attributes; a file's data is marked by its hold (hold.c).
+ * A file's data is marked by its hold instead (hold.c).
  *
  * Why the missing child is accused before the change, and `dirty` is not used: healers do not trust an
- * accusation beside which any copy of a folder is dirty, because an unknown change may be on any of them.
- * They merge the names of all copies then, so that names come back that were removed while a child was away.
- * A mount that died between a dirty mark and its end would do that to the changes of all mounts after it. An
- * accusation before the change is true in any case: the missing child does not get the change. After each
- * death:
+ * accusation if any copy of a folder is dirty, because an unknown change may be on any of the copies.
+ * Healers then merge the names of all copies, which restores names that were removed while a child was
+ * away. If a mount died between a dirty mark and its removal, that would happen to the later changes of all
+ * mounts. An accusation before the change is true in any case: the missing child does not get the change.
+ * The state after each death:
  *
- *      the mount, before the change     the accusation is needless: healers find nothing to do, and take it
- *                 back
- *      the mount, after the change      accused already: healers go from the copies that have the change
- *      a child, in the change           the mount accuses it before it answers
- *      a child and the mount, in the change, all children there before       no mark. The change was not
- *                 answered. The next mount that changes a name in the folder while the child is away accuses
- *                 it, of all names (doubts()); else LOOKUP of the name heals it, also where a rename has left
- *                 two objects under one name (heal-name.c); of attributes, LOOKUP finds that they differ, and
- *                 heals them (heal-metadata.c). The self-heal daemon finds neither, for no mark tells of them
- *      a child and the mount, in the change, another child missing before    that one is accused: the other
- *                 two are sources for it. They differ in a change that was not answered, until a LOOKUP
- *      too few children are left        the missing ones stay accused, nobody else is, and no copy is dirty.
- *                 The change has failed, and may be on some copies; LOOKUP of the name heals it
+ *      the mount, before the change     the accusation is needless: healers find no difference and clear it
+ *      the mount, after the change      the child is accused already: healers copy from the changed copies
+ *      a child, during the change       the mount accuses the child before the reply to the caller
+ *      a child and the mount, during the change, with all children present before
+ *                 no mark. The caller got no reply. The next mount that changes a name in the folder while
+ *                 the child is away accuses it, about all names (doubts_all_names()). Otherwise LOOKUP of
+ *                 the name heals the name, also if a rename has left two objects under one name
+ *                 (heal-name.c); LOOKUP also finds differing attributes and heals them (heal-metadata.c).
+ *                 The self-heal daemon finds neither, because no mark points to them
+ *      a child and the mount, during the change, with another child missing before
+ *                 the missing child is accused, and the other two are sources for it. These two differ in a
+ *                 change that was not answered, until a LOOKUP
+ *      too many children, during the change, so that quorum is lost
+ *                 the missing children stay accused, no other child is, and no copy is dirty. The change
+ *                 has failed, and may be on some copies; LOOKUP of the name heals the name
  *
- * The price: of two replicas without quorum, of which one is away while a mount dies between accusation and
- * change, and then the other is away while the first is changed, each accuses the other. Only children that
- * are a quorum with each other accuse a third.
+ * The price: two replicas without quorum may accuse each other. This takes a replica that is away while a
+ * mount dies between accusation and change, and then the other replica being away while the first is
+ * changed. Only children that are a quorum together accuse a third.
  *
- * The caller has its reply after the change if no child has failed in it, else after the second marks: what
- * it is told is done is then never only on a child that nobody knows to be the good one.
+ * If no child has failed in the change, the caller gets the reply after the change, else after the second
+ * marks. So a change reported as done is never only on a child that is not recorded as the good one.
  *
- * Who has failed: who did not get the lock or the mark, or whose errno is not that of all others. If all have
- * failed alike (a name that is there already, say) nobody has missed anything. If too few are left for
- * quorum, all count as failed and nobody is accused: of two halves each would accuse the other.
+ * A child has failed if it did not get the lock or the mark, or if its errno differs from that of the other
+ * children. If all fail alike (for example because the name exists), no child has missed a change. If too
+ * few children are left for quorum, all count as failed and no child is accused, because each of two halves
+ * would accuse the other.
  *
- * The same, of data and of attributes, if none is left whose copy was good before: those that have done the
- * change are accused already, for what they missed then, and would accuse the good one now (split-brain). So
- * the caller is told of the failure, and a heal takes from them what they have of the change. If the good one
- * fails in the lock or in the mark, nothing is changed (EIO). Which copies are good is what the mount has
- * learnt before the change (view.c), of data also what the counters say that come with the mark. While the
- * only good child is away nobody knows that it is. Of names a heal makes the union: they may be changed on
- * any copy.
+ * The same holds for data and attributes if no child is left that had a good copy before. The children that
+ * made the change are accused already, of changes that they missed earlier, and would now accuse the good
+ * child (split-brain). So the caller gets an error, and a heal removes their part of the change. If the
+ * good child fails in the lock or in the mark, nothing is changed (EIO). The set of good copies is known
+ * from the view before the change (view.c), and for data also from the counters that the mark returns.
+ * While the only good child is away, no other child shows that it is the only one. Names may be changed on
+ * any copy, because a heal merges them.
  *
- * What this process has no memory for is no child's failure: the change then goes to nobody (ENOMEM), or
- * to all as soon as there is memory, and marks after and unlocks wait for it (fan.c).
+ * A lack of memory in this process is no child's failure: the change then goes to no child (ENOMEM), or to
+ * all as soon as there is memory, and marks after and unlocks wait for memory (fan.c).
  *
- * Other clients see names and attributes change one child after the other; they read of one child. Under the
- * lock they see all or nothing. */
+ * Other clients see names and attributes change on one child after the other, because each read asks one
+ * child. Under the lock a client sees all of the change or none. */
 #include <errno.h>
 #include <string.h>
 
 #include "xlators/cluster/replicate/replicate-internal.h"
 
-/* As on the wire (wire 6.2). */
+/* Values on the wire (wire 6.2). */
 enum { INODE_LOCK_NOW = 1, INODE_LOCK_WAIT = 2 };
 enum { ENTRY_LOCK_WAIT = 0, ENTRY_UNLOCK = 1, ENTRY_LOCK_NOW = 2 };
 enum lock_how { LOCK_NOW, LOCK_WAIT, LOCK_DROP };
@@ -93,7 +97,7 @@ fill_inode_lock(struct fop_call *call, const struct lock_entity *e, enum lock_ho
 }
 
 static struct call_stack *
-lock_call(const struct op *op, const struct lock_entity *e, unsigned i, enum lock_how how)
+lock_make(const struct op *op, const struct lock_entity *e, unsigned i, enum lock_how how)
 {
     struct fd *fd = op->file && e->inode == op->inode && !e->is_entry ? repl_fd_child(op->file, i) : NULL;
     struct call_stack *stk = op_call(op, e->is_entry ? FOP_entrylk : fd ? FOP_finodelk : FOP_inodelk, i);
@@ -114,16 +118,16 @@ static void
 wind_lock(const struct op *op, struct fan *f, const struct lock_entity *e, child_set on, enum lock_how how)
 {
     fan_begin(f);
-    for_each_child(i, on) fan_wind(f, op, i, lock_call(op, e, i, how));
+    for_each_child(i, on) fan_wind(f, op, i, lock_make(op, e, i, how));
 }
 
 static struct call_stack *
 unlock_make(const struct op *op, unsigned i, const void *e)
 {
-    return lock_call(op, e, i, LOCK_DROP);
+    return lock_make(op, e, i, LOCK_DROP);
 }
 
-/* What a child that has lost the connection answers does not matter: its locks are gone. */
+/* Ignores the replies: a child that has lost the connection has dropped its locks. */
 void
 locks_drop_one(const struct op *op, const struct lock_entity *e, child_set on)
 {
@@ -153,9 +157,9 @@ locks_dropped(const struct op *op, const struct lock_entity *e, unsigned count, 
     }
 }
 
-/* One child after the other. */
+/* Locks one child after the other, waiting. */
 static child_set
-lock_in_turn(const struct op *op, const struct lock_entity *e, unsigned count, child_set on, int *err)
+locks_take_in_turn(const struct op *op, const struct lock_entity *e, unsigned count, child_set on, int *err)
 {
     child_set has[LOCK_ENTITIES_MAX] = {0}, locked = on;
     struct fan f;
@@ -172,7 +176,7 @@ lock_in_turn(const struct op *op, const struct lock_entity *e, unsigned count, c
             else
                 *err = replica_worse_errno(*err, fan_errno(&f));
             locked &= fan_done(&f) ? locked : ~CHILD(i);
-            if (f.unsent) { /* nobody is asked any more */
+            if (f.unsent) { /* out of memory: ask no further child */
                 *err = ENOMEM;
                 locked = 0;
             }
@@ -211,7 +215,7 @@ locks_take(const struct op *op, const struct lock_entity *e, unsigned count, chi
     if (!is_taken || is_short)
         return locked;
     *err = 0;
-    return lock_in_turn(op, e, count, on, err);
+    return locks_take_in_turn(op, e, count, on, err);
 }
 
 child_set
@@ -311,7 +315,8 @@ marks_read(const struct replicate *r, const struct fan *f, struct replica out[RE
 
 /* ---- a transaction --------------------------------------------------------------------------- */
 
-/* Unique for as long as it is held: the address of what lies on the coroutine's stack. */
+/* The lock owner is the address of a struct on the coroutine's stack, which is unique while the lock is
+ * held. */
 void
 transaction_init(struct transaction *t, struct op *op, enum change what)
 {
@@ -344,10 +349,11 @@ marks_of(const struct transaction *t, unsigned n)
     return m;
 }
 
-/* Healers shall compare all names of the folder, once, if this mount cannot know which of them a missing
- * child has: a mount before it may have ended in the middle of a change (entry.c). */
+/* Returns whether the mark before must tell healers to compare all names of the folder, once: an earlier
+ * mount may have ended during a change of any name, so this mount does not know the names that a missing
+ * child lacks (entry.c). */
 static bool
-doubts(struct transaction *t, struct inode *dir, child_set missing)
+doubts_all_names(struct transaction *t, struct inode *dir, child_set missing)
 {
     child_set unmet = missing & ~atomic_load(&t->op->r->met);
     struct repl_inode *ri = unmet ? repl_inode(t->op->r, dir) : NULL;
@@ -358,7 +364,7 @@ doubts(struct transaction *t, struct inode *dir, child_set missing)
     return true;
 }
 
-/* The mark before, which accuses the missing children. 0; -ENOMEM: nothing was marked. */
+/* Sets the mark before, which accuses the missing children. Returns 0; -ENOMEM: no mark was set. */
 static int
 mark_before(struct transaction *t)
 {
@@ -370,7 +376,7 @@ mark_before(struct transaction *t)
 
         m.accused = missing;
         m.about.count[t->what] = 1;
-        if (t->what == CHANGE_ENTRY && doubts(t, t->marked[n], missing))
+        if (t->what == CHANGE_ENTRY && doubts_all_names(t, t->marked[n], missing))
             m.about.count[CHANGE_DATA] = 1;
         m.name_key = t->marked_name[n] ? DICT_KEY_XATTROP_ENTRY_CREATE : 0;
         m.name = t->marked_name[n];
@@ -388,7 +394,7 @@ mark_before(struct transaction *t)
 }
 
 static void
-unlock(struct transaction *t)
+transaction_unlock(struct transaction *t)
 {
     struct fan f[LOCK_ENTITIES_MAX];
 
@@ -396,27 +402,28 @@ unlock(struct transaction *t)
     locks_dropped(t->op, t->entity, t->entity_count, f);
 }
 
-/* Children that refuse have a reason, a folder that is being removed for one; only else some are away. */
+/* Returns the reason of a child that refused, for example a folder that is being removed; else ENOTCONN. */
 static int
-no_quorum(const struct transaction *t)
+quorum_errno(const struct transaction *t)
 {
     return t->why ? -t->why : -ENOTCONN;
 }
 
-/* Is the change known, if these children alone have it: or is it on copies that others accuse already? */
+/* Returns whether the change would be on a good copy. On copies that others accuse already it would be
+ * lost. */
 static bool
 is_good_on(const struct transaction *t, child_set done)
 {
     return !t->readable || done & t->readable;
 }
 
-/* May those that are left go on? */
+/* Returns 0 if the remaining children may go on, else -errno. */
 static int
 check_left(const struct transaction *t)
 {
     child_set left = t->locked & ~t->failed;
 
-    return !op_has_quorum(t->op, left) ? no_quorum(t) : is_good_on(t, left) ? 0 : -EIO;
+    return !op_has_quorum(t->op, left) ? quorum_errno(t) : is_good_on(t, left) ? 0 : -EIO;
 }
 
 int
@@ -429,7 +436,7 @@ transaction_begin(struct transaction *t)
         return -ENOTCONN;
     t->locked = locks_take(t->op, t->entity, t->entity_count, t->up, &t->why);
     if (!t->locked)
-        return no_quorum(t);
+        return quorum_errno(t);
     int err = check_left(t);
     if (!err && t->locked != r->all) {
         err = mark_before(t);
@@ -440,7 +447,7 @@ transaction_begin(struct transaction *t)
     if (t->accused)
         transaction_give_up(t);
     else
-        unlock(t);
+        transaction_unlock(t);
     return err;
 }
 
@@ -449,7 +456,7 @@ transaction_give_up(struct transaction *t)
 {
     t->is_for_nothing = true;
     (void)transaction_mark_after(t);
-    unlock(t);
+    transaction_unlock(t);
 }
 
 int
@@ -475,7 +482,7 @@ transaction_ask(struct transaction *t, struct fan *f, fan_call_fn make, const vo
     return err;
 }
 
-/* Who has done it, but said more than there was memory for, has not failed. */
+/* A child that succeeded, but whose reply did not fit into memory, has not failed. */
 int
 transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const struct fan *f, unsigned i))
 {
@@ -497,22 +504,22 @@ transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const
     t->failed |= failed;
     child_set done = fan_done(f) & ~failed;
     if (op_has_quorum(t->op, done) && is_good_on(t, done))
-        return f->good & ~failed ? 0 : -ENOMEM; /* it is done, but nobody's reply is there */
+        return f->good & ~failed ? 0 : -ENOMEM; /* done, but no reply is complete */
     int err = fan_errno(f);
 
     t->is_in_vain = true;
     return err ? -err : -ENOTCONN;
 }
 
-/* The accusations to add or take back, and the name's index entry by which healers find them. */
+/* Returns the accusations to add or take back, and the name, whose index entry leads healers to it. */
 static struct marks
-marks_after(const struct transaction *t, unsigned n)
+transaction_marks_after(const struct transaction *t, unsigned n)
 {
     struct marks m = marks_of(t, n);
     child_set missing = t->op->r->all & ~(t->locked & ~t->failed);
 
     if (t->is_for_nothing) {
-        m.accused = t->has_doubted ? 0 : t->accused; /* the doubt stays, so that it is told once */
+        m.accused = t->has_doubted ? 0 : t->accused; /* the doubt stays, and is recorded once */
         m.about.count[t->what] = (uint32_t)-1;
     } else if (!t->is_in_vain) {
         m.accused = missing & ~t->accused;
@@ -531,7 +538,7 @@ transaction_mark_after(struct transaction *t)
     int err = 0;
 
     for (unsigned n = 0; n < t->marked_count; n++) {
-        struct marks m = marks_after(t, n);
+        struct marks m = transaction_marks_after(t, n);
         struct fan f;
 
         if (!m.accused)
@@ -547,7 +554,7 @@ transaction_mark_after(struct transaction *t)
 }
 
 static void
-answer(struct op *op, int err)
+transaction_reply(struct op *op, int err)
 {
     if (op->stk && err)
         op_fail(op, err);
@@ -555,7 +562,7 @@ answer(struct op *op, int err)
         op_reply(op);
 }
 
-/* The unlocks are on their way before the caller can send anything that would wait for them. */
+/* Winds the unlocks before the reply, so that the caller's next call does not wait for these locks. */
 void
 transaction_end(struct transaction *t, int err)
 {
@@ -567,7 +574,7 @@ transaction_end(struct transaction *t, int err)
         err = mark_err;
     locks_drop(op, t->entity, t->entity_count, t->locked, f);
     if (op->is_pinned)
-        answer(op, err);
+        transaction_reply(op, err);
     locks_dropped(op, t->entity, t->entity_count, f);
-    answer(op, err);
+    transaction_reply(op, err);
 }

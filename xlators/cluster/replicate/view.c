@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Which children an object may be read from, as an operation believes it: learnt from the counters in replies
- * of LOOKUP, kept with the inode, and good until a child comes or goes. Another client may make a child bad
- * meanwhile: it is up then, and in the change, unless its brick has failed; this mount learns of that with
- * the next LOOKUP of the name.
+/* The children that an object may be read from. The set is computed from the counters (pending xattrs) in
+ * LOOKUP replies, kept with the inode, and valid until a child comes up or goes down. Another client may
+ * make a child's copy stale meanwhile. That child is up and takes part in the change, unless its brick
+ * fails; this mount then notices with the next LOOKUP of the name.
  *
- * A view is one 64-bit number: the generation, and 16 bits each for data and metadata. */
+ * A view is packed into one 64-bit number: the generation, and 16 bits each for data and metadata. */
 #include <errno.h>
 #include <string.h>
 
 #include "mem/mem-pool.h"
 #include "xlators/cluster/replicate/heal.h"
 
-/* ---- keeping --------------------------------------------------------------------------------- */
+/* ---- the kept view --------------------------------------------------------------------------- */
 
 static uint64_t
-pack(const struct view *v)
+view_pack(const struct view *v)
 {
     static_assert(REPLICAS_MAX <= 16, "a bit each");
     return (uint64_t)v->generation << 32 | (uint64_t)v->data << 16 | v->metadata;
 }
 
 static struct view
-unpack(uint64_t n)
+view_unpack(uint64_t n)
 {
     return (struct view){.generation = (uint32_t)(n >> 32),
                          .data = (child_set)(n >> 16 & 0xffff),
@@ -35,7 +35,7 @@ view_get(struct replicate *r, struct inode *inode, struct view *out)
 
     if (!ri)
         return false;
-    *out = unpack(atomic_load(&ri->view));
+    *out = view_unpack(atomic_load(&ri->view));
     return out->generation && out->generation == atomic_load(&r->generation);
 }
 
@@ -44,8 +44,8 @@ view_set(struct replicate *r, struct inode *inode, const struct view *v)
 {
     struct repl_inode *ri = repl_inode(r, inode);
 
-    if (ri) /* no memory: it is asked for again */
-        atomic_store(&ri->view, pack(v));
+    if (ri) /* NULL, out of memory: the next operation refreshes the view */
+        atomic_store(&ri->view, view_pack(v));
 }
 
 void
@@ -64,7 +64,7 @@ view_drop(struct replicate *r, struct inode *inode, enum change what, child_set 
         atomic_fetch_and(&ri->view, ~bits);
 }
 
-/* ---- learning -------------------------------------------------------------------------------- */
+/* ---- refreshing ------------------------------------------------------------------------------ */
 
 static const unsigned char no_counters[CHANGELOG_BYTES];
 
@@ -114,7 +114,7 @@ replica_read(const struct replicate *r, const struct call_stack *stk, struct rep
     for (unsigned k = 0; k < r->count; k++)
         read_counter(reply->xdata, r->keys[k], &out->about[k]);
     read_counter(reply->xdata, "trusted.afr.dirty", &out->dirty);
-    (void)dict_get_int(reply->xdata, DICT_KEY_INODELK_COUNT, &locks); /* not there: none */
+    (void)dict_get_int(reply->xdata, DICT_KEY_INODELK_COUNT, &locks); /* missing key: 0 */
     out->is_there = true;
     out->is_bad = dict_find_text(reply->xdata, "glusterfs.bad-inode");
     out->is_file = S_ISREG(reply->stat.mode);
@@ -138,9 +138,9 @@ view_from_replies(const struct replicate *r, const struct fan *f, uint32_t gener
     out->metadata = changelog_readable(replicas, r->count, CHANGE_METADATA, r->arbiter);
 }
 
-/* LOOKUP by gfid; of a file that has no name any more, FSTAT of what is open. */
+/* Sends LOOKUP by gfid, or FSTAT of the open file if the file has no name any more. */
 static int
-refresh(struct op *op, struct inode *inode, enum fop fop, struct view *out)
+view_refresh(struct op *op, struct inode *inode, enum fop fop, struct view *out)
 {
     struct replicate *r = op->r;
     uint32_t generation = atomic_load(&r->generation);
@@ -182,12 +182,12 @@ refresh(struct op *op, struct inode *inode, enum fop fop, struct view *out)
 }
 
 static int
-ask_anew(struct op *op, struct inode *inode, struct view *out)
+view_refresh_any(struct op *op, struct inode *inode, struct view *out)
 {
-    int err = refresh(op, inode, FOP_lookup, out);
+    int err = view_refresh(op, inode, FOP_lookup, out);
 
     if ((err == -ENOENT || err == -ESTALE) && op->file && inode == op->inode)
-        err = refresh(op, inode, FOP_fstat, out);
+        err = view_refresh(op, inode, FOP_fstat, out);
     return err;
 }
 
@@ -198,10 +198,10 @@ view_of(struct op *op, struct inode *inode, struct view *out)
 
     if (!op_has_quorum(op, up))
         return -ENOTCONN;
-    int err = view_get(op->r, inode, out) ? 0 : ask_anew(op, inode, out);
+    int err = view_get(op->r, inode, out) ? 0 : view_refresh_any(op, inode, out);
 
     if (!err && split_ask_policy(op->r, inode, out))
-        err = ask_anew(op, inode, out);
+        err = view_refresh_any(op, inode, out);
     return err;
 }
 
@@ -210,8 +210,9 @@ op_admit(struct op *op, struct inode *inode, enum change what)
 {
     struct view v;
     int err = view_of(op, inode, &v);
-    /* The rights to write a file whose mode is in split-brain are unknown. If its data is, no attribute is
-     * changed either: stock's clients answer EIO, and what users see must not depend on the client. */
+    /* If the metadata is in split-brain, write permission is unknown. If a file's data is in split-brain,
+     * attribute changes fail too, because stock clients answer EIO, and users must see the same with any
+     * client. */
     bool is_split = !err && (what == CHANGE_DATA ? !v.metadata : !v.data && S_ISREG(inode->type));
 
     op->readable = err || is_split ? 0 : what == CHANGE_METADATA ? v.metadata : v.data;
@@ -223,7 +224,7 @@ view_choose(const struct replicate *r, child_set set, const struct inode *inode)
 {
     const struct replicate_conf *conf = xlator_conf(r->xl);
 
-    if (r->arbiter >= 0 && set & ~CHILD(r->arbiter)) /* it does not know how long files are */
+    if (r->arbiter >= 0 && set & ~CHILD(r->arbiter)) /* the arbiter does not know file sizes */
         set &= ~CHILD(r->arbiter);
     if (r->read_child >= 0 && set & CHILD(r->read_child))
         return (unsigned)r->read_child;
