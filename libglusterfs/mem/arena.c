@@ -30,7 +30,7 @@ arena_pools_init(void)
 }
 
 static struct arena_chunk *
-chunk_get(size_t room)
+arena_chunk_get(size_t room)
 {
     const size_t head = sizeof(struct arena_chunk);
     struct arena_chunk *c;
@@ -48,7 +48,7 @@ chunk_get(size_t room)
 }
 
 static void
-chunk_put(struct arena_chunk *c)
+arena_chunk_put(struct arena_chunk *c)
 {
     switch (c->kind) {
     case CHUNK_SMALL:
@@ -66,24 +66,25 @@ chunk_put(struct arena_chunk *c)
 void *
 arena_alloc(struct arena *a, size_t size)
 {
-    size_t need = size ? (size + 15) & ~(size_t)15 : 16; /* nothing asked for is not "no memory" */
+    /* NULL must mean "no memory", so a size of 0 gets memory, too */
+    size_t need = size ? (size + 15) & ~(size_t)15 : 16;
 
     if (need < size)
         return NULL;
     if (need > (size_t)(a->end - a->at)) {
-        /* An arena that has filled a small chunk goes on with large ones: a directory listing takes many
-         * pieces. */
+        /* An arena that has filled a small chunk continues with large ones, because a directory listing
+         * takes many pieces. */
         size_t room = a->chunks && need < CHUNK_LARGE_BYTES - sizeof(struct arena_chunk)
                           ? CHUNK_LARGE_BYTES - sizeof(struct arena_chunk)
                           : need;
-        struct arena_chunk *c = chunk_get(room);
+        struct arena_chunk *c = arena_chunk_get(room);
 
         if (!c)
             return NULL;
         c->next = a->chunks;
         a->chunks = c;
         if (c->kind == CHUNK_MALLOC) {
-            /* Holds this piece only; the room left in the chunk before stays in use. */
+            /* this chunk holds only this piece; the room left in the previous chunk stays in use */
             return c->bytes;
         }
         a->at = c->bytes;
@@ -147,7 +148,7 @@ arena_join(struct arena *a, struct arena *from)
         dicts = &(*dicts)->next;
     *dicts = a->dicts;
     a->dicts = from->dicts;
-    /* Behind those of `a`, whose newest stays the one that is filled. */
+    /* Goes behind the chunks of `a`, whose newest chunk stays the one in use. */
     if (a->chunks) {
         struct arena_chunk *last = a->chunks;
 
@@ -171,7 +172,7 @@ arena_release(struct arena *a)
     }
     for (struct arena_chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
-        chunk_put(c);
+        arena_chunk_put(c);
     }
     arena_init(a);
 }

@@ -7,8 +7,9 @@
 #include "base/spare.h"
 #include "mem/mem-ids.h"
 
-/* The struct and its bytes are one object, so a buffer is one get and one put. A power of two of payload and
- * some room for message heads, so that a 128 KiB write with its header fits the class of 128 KiB. */
+/* The struct and its bytes are one object, so a buffer is one get and one put. The size is a power of two
+ * of payload plus some room for message heads, so that a 128 KiB write with its header fits the class of
+ * 128 KiB. */
 #define IOBUF_HEAD 64
 #define IOBUF_SLACK 4096
 
@@ -22,7 +23,7 @@ static struct mem_pool *class_pools[CLASSES];
 
 _Static_assert(sizeof(struct iobuf) <= IOBUF_HEAD, "the struct lies before the bytes");
 
-/* In flags, where pooled buffers have their class. */
+/* Values of flags; pooled buffers have their class there. */
 #define IOBUF_MALLOC CLASSES
 #define IOBUF_SPARE (CLASSES + 1)
 
@@ -42,9 +43,9 @@ iobuf_pools_init(void)
     return err;
 }
 
-/* The bytes start on the next 64-byte line behind the struct, wherever the pool put it. */
+/* Returns the next 64-byte line behind the struct, wherever the pool put it. */
 static char *
-bytes_of(struct iobuf *b)
+aligned_bytes(struct iobuf *b)
 {
     return (char *)(((uintptr_t)b + sizeof *b + 63) & ~(uintptr_t)63);
 }
@@ -68,7 +69,7 @@ iobuf_get(size_t size)
     b->flags = class;
     b->size = size;
     refcount_init(&b->refs, 1);
-    b->bytes = bytes_of(b);
+    b->bytes = aligned_bytes(b);
     return b;
 }
 

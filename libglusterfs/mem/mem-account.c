@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-account: who holds how much. Every thread counts for itself, in words only it writes; a reader adds
- * them up. One thread's difference of gets and puts may be negative: only the sum means something.
- *
- * The owner of an object (its brick) stands in the 8-byte word of the header that each get and put writes in
- * any case. A get or put of an object in a span counts nothing for the owner; an audit reads the headers in
- * all spans. Measured: 0.1 ns for a get and a put, where a counter for each thread and owner cost 0.8 ns
- * (depth 1) to 1.8 ns (depth 64). */
+/* mem-account: statistics of pools and owners. Every thread counts for itself, in words that only it
+ * writes; a reader adds them up. One thread's difference of gets and puts may be negative: only the sum is
+ * meaningful. */
 #include "mem/mem-span.h"
 
 #include <errno.h>
@@ -18,13 +14,13 @@
 struct owner {
     char *name;
     bool retired, in_use;
-    bool is_clean; /* the last audit found nothing: under the sweep mutex, and its own when it retires */
+    bool is_clean; /* the last audit found nothing; under the sweep mutex, and read when the owner retires */
     unsigned zero_sweeps;
     uint32_t found[MEM_IDS];   /* by the last scan; sweep mutex */
-    uint32_t outside[MEM_IDS]; /* objects that lie in no span: counted one by one; atomic */
+    uint32_t outside[MEM_IDS]; /* objects that are not in spans, counted one by one; atomic */
 };
 
-/* never freed, reused; made and named under the registry mutex, read without */
+/* never freed but reused; made and named under the registry mutex, read without */
 static struct owner *owners[MEM_OWNERS];
 
 static struct owner *
@@ -35,8 +31,9 @@ owner_at(unsigned id)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* One thread's loaded magazine and flow as they were at one moment. Only the thread itself may be at work on
- * them, for a few instructions; should it be stopped there, its line is taken as it is, off by a magazine. */
+/* Reads one thread's loaded magazine and flow as they were at one moment. Only the thread itself may be
+ * changing them, for a few instructions; if it is stopped there, its line is taken as it is, with an error
+ * of at most a magazine. */
 static void
 read_line(const struct mem_thread *t, const struct mem_line *l, int64_t *loaded, uint32_t *flow)
 {
@@ -81,7 +78,7 @@ mem_pool_sum(struct mem_pool *p, uint64_t *gets, uint64_t *puts, uint64_t *hot, 
         *puts += n;
         sum += (uint32_t)loaded + flow;
     }
-    /* Flows are counted modulo 2^32; fewer objects than half of that are live. */
+    /* Flows are counted modulo 2^32; fewer than 2^31 objects are live. */
     *puts = *gets - (uint64_t)(int64_t)(int32_t)((uint32_t)*gets - (uint32_t)*puts - sum);
 }
 
@@ -215,7 +212,7 @@ mem_owner_retire(uint16_t id)
     assert(id < MEM_OWNERS && owners[id]);
     assert(owners[id]->in_use && !owners[id]->retired);
     MEM_WRITE(owners[id]->retired, true);
-    /* Mode off: nothing is counted, and no sweep would come to see that it is zero. */
+    /* in mode off objects are not counted, and no sweep would find the balance zero */
     bool is_free = MEM_READ(owners[id]->is_clean) || mem_set.mode == MEM_MODE_OFF;
     if (is_free)
         MEM_WRITE(owners[id]->in_use, false);
@@ -224,8 +221,8 @@ mem_owner_retire(uint16_t id)
         mem_sweeper_rouse();
 }
 
-/* A live object names its owner in its header. So nobody counts while objects come and go; who wants to know
- * looks at all of them. */
+/* Counts the live objects of a span for their owners, which are in their headers. So gets and puts need
+ * not count; a reader visits all objects. */
 static MEM_RAW void
 scan_span(struct mem_span *s, void *arg)
 {
@@ -250,7 +247,7 @@ scan_span(struct mem_span *s, void *arg)
     mem_unlock(&c->lock);
 }
 
-/* Sweep mutex held: no span goes away. */
+/* Sweep mutex held, so no span is released. */
 void
 mem_owners_scan(void)
 {
@@ -323,22 +320,22 @@ mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg)
             stride = mem_pools[id]->class.stride;
         }
         pthread_mutex_unlock(&mem_registry_mutex);
-        if (stride) /* else it went, with its last object, meanwhile */
+        if (stride) /* else the pool has been freed meanwhile, with its last object */
             fn(arg, name, count[id], (uint64_t)count[id] * stride,
                mem_trace_oldest(owner, id, where, sizeof(where)) ? where : NULL);
     }
     return total;
 }
 
-/* An object that lies in no span. */
+/* Counts an object that is not in a span. */
 void
 mem_owner_count(unsigned owner, unsigned id, uint32_t by)
 {
-    assert(owner_known(owner)); /* else an id that mem_owner_new never gave out */
+    assert(owner_known(owner)); /* else mem_owner_new has never returned this id */
     MEM_ADD(owners[owner]->outside[id], by);
 }
 
-/* Sweep mutex held: free the ids of retired owners that stayed at zero. */
+/* Frees the ids of retired owners whose balance stayed zero. Sweep mutex held. */
 void
 mem_owners_sweep(void)
 {
@@ -365,8 +362,8 @@ mem_owners_sweep(void)
     pthread_mutex_unlock(&mem_registry_mutex);
 }
 
-/* One line per owner that has objects of this pool: "id 3, brick b0, active 12, bytes 3840". Sweep mutex
- * held, after a scan. */
+/* Passes one line per owner that has objects of this pool: "id 3, brick b0, active 12, bytes 3840". Sweep
+ * mutex held, after a scan. */
 void
 mem_owner_dump(struct mem_pool *p, mem_dump_fn fn, void *arg)
 {

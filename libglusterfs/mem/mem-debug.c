@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-debug: the modes that watch every object, poison and trace, and what is said about a bad put.
+/* mem-debug: poison and trace, the modes that check every object, and the reports about a bad put.
  *
  * In these modes threads have no lines: every get and put comes here and goes through a list under the
- * depot's lock. A slot then looks like this, with the header where it always is:
+ * depot's lock. A slot then has this layout, with the header at its usual place:
  *
  *   [ call sites of get and put | zone | header ] object [ zone up to the slot's end ]
  *
- * poison fills dead bodies and looks at the fill when it gives the object out again, when the object leaves
- * the quarantine (256 objects a pool, in the order of their puts) and at each sweep. Where valgrind or ASan
- * watches, the dead body is hidden from the program instead.
- */
+ * poison fills dead bodies and checks the fill when it gives the object out again, when the object leaves
+ * the quarantine (256 objects a pool, in the order of their puts) and at each sweep. Under valgrind or
+ * ASan the dead body is hidden from the program instead. */
 #include "mem/mem-internal.h"
 
 #include <errno.h>
@@ -34,9 +33,9 @@
 enum { QUARANTINE = 256, ZONE = 16, FILL_DEAD = 0xdb, FILL_ZONE = 0xfd };
 
 struct sites {
-    void *next; /* of a dead object: the chain of those that can be given out */
+    void *next; /* of a dead object: next in the chain of objects that can be given out */
     const void *get, *put;
-    uint64_t unused; /* objects stay on 16 bytes */
+    uint64_t unused; /* keeps objects aligned to 16 bytes */
     uint8_t zone[ZONE];
 };
 
@@ -68,30 +67,30 @@ is_poison(void)
     return mem_set.mode == MEM_MODE_POISON;
 }
 
-/* Does the fill say something? Not where a tool hides the body, nor where the contents are to survive. */
+/* Is the fill meaningful? Not where a tool hides the body, nor where the contents must survive. */
 static bool
 is_filled(const struct mem_pool *p)
 {
     return is_poison() && !mem_set.valgrind && !MEM_ASAN && !p->ctor && !p->reset;
 }
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static void
-complain(void)
+abort_if_set(void)
 {
     if (mem_set.abort_on_error)
         abort();
 }
 
 static MEM_RAW void
-complain_object(struct mem_pool *p, void *object, const char *what, const void *site)
+report_object(struct mem_pool *p, void *object, const char *what, const void *site)
 {
     struct sites *s = sites_of(object);
 
     mem_message(LOG_CRIT, "mem-pool %s: %s: object %p, got at %p, put at %p, noticed at %p", p->name, what,
                 object, s->get, s->put, site);
-    complain();
+    abort_if_set();
 }
 
 static bool
@@ -100,7 +99,7 @@ has_sites(void)
     return mem_debug_header() > sizeof(struct mem_header);
 }
 
-/* The pool whose slot this is, if it is one; *start is the object there. */
+/* Returns the pool of the slot that contains the pointer, or NULL; *start is the object in that slot. */
 static struct mem_pool *
 pool_at(void *object, void **start)
 {
@@ -121,39 +120,39 @@ mem_bad_put(void *object, const void *site)
 
     if (!p) {
         mem_message(LOG_CRIT, "mem-pool: foreign pointer %p put at %p: in no pool's memory", object, site);
-        complain();
+        abort_if_set();
         return;
     }
     if (start != object) {
         MEM_ADD(p->wrong_pool, 1);
         mem_message(LOG_CRIT, "mem-pool %s: foreign pointer %p put at %p: it points into object %p", p->name,
                     object, site, start);
-        complain();
+        abort_if_set();
         return;
     }
     state = (uint32_t)(h->word ^ p->word) ^ MEM_STATE_LIVE;
     if (state == MEM_STATE_DEAD || state == MEM_STATE_QUARANTINE) {
         MEM_ADD(p->double_free, 1);
         if (has_sites())
-            complain_object(p, object, "double free", site);
+            report_object(p, object, "double free", site);
         else
             mem_message(LOG_CRIT, "mem-pool %s: double free of %p, at %p (mode poison shows the first place)",
                         p->name, object, site);
     } else {
         MEM_ADD(p->wrong_pool, 1);
         if (has_sites())
-            complain_object(p, object, "header overwritten or wrong pool", site);
+            report_object(p, object, "header overwritten or wrong pool", site);
         else
             mem_message(LOG_CRIT,
                         "mem-pool %s: header of %p overwritten, or object of a destroyed pool; put at %p",
                         p->name, object, site);
     }
-    complain();
+    abort_if_set();
 }
 
 /* ---- zones and fill -------------------------------------------------------------------------- */
 
-/* By comparing them with themselves one byte on, which libc does in big steps. */
+/* Compares the bytes with themselves one byte on, which libc does in big steps. */
 static bool
 all_bytes(const uint8_t *p, size_t n, uint8_t byte)
 {
@@ -169,7 +168,7 @@ tail_bytes(const struct mem_pool *p)
 static MEM_RAW void
 zones_set(struct mem_pool *p, void *object)
 {
-    if (MEM_ASAN) /* all but the object is poisoned already */
+    if (MEM_ASAN) /* all bytes but the object are poisoned already */
         return;
     memset(sites_of(object)->zone, FILL_ZONE, ZONE);
     memset((char *)object + p->size, FILL_ZONE, tail_bytes(p));
@@ -181,20 +180,20 @@ zones_verify(struct mem_pool *p, void *object, const void *site)
     if (MEM_ASAN || !is_poison())
         return;
     if (!all_bytes(sites_of(object)->zone, ZONE, FILL_ZONE))
-        complain_object(p, object, "bytes before the object overwritten", site);
+        report_object(p, object, "bytes before the object overwritten", site);
     if (!all_bytes((uint8_t *)object + p->size, tail_bytes(p), FILL_ZONE))
-        complain_object(p, object, "overrun: bytes after the object overwritten", site);
+        report_object(p, object, "overrun: bytes after the object overwritten", site);
 }
 
 static void
 fill_verify(struct mem_pool *p, void *object, const void *site)
 {
     if (is_filled(p) && !all_bytes(object, p->size, FILL_DEAD))
-        complain_object(p, object, "use after put", site);
+        report_object(p, object, "use after put", site);
 }
 
 static void
-hide(struct mem_pool *p, void *object)
+hide_body(struct mem_pool *p, void *object)
 {
     if (is_filled(p))
         memset(object, FILL_DEAD, p->size);
@@ -206,7 +205,7 @@ hide(struct mem_pool *p, void *object)
 }
 
 static void
-show(struct mem_pool *p, void *object)
+show_body(struct mem_pool *p, void *object)
 {
     MEM_ASAN_SHOW(object, p->size);
     if (!mem_set.valgrind || p->ctor || p->reset)
@@ -218,7 +217,8 @@ show(struct mem_pool *p, void *object)
 
 /* ---- get and put ----------------------------------------------------------------------------- */
 
-/* The chain of dead objects; depot.lock held. A leak checker follows it only where it is not poisoned. */
+/* Adds to the chain of dead objects; depot.lock held. A leak checker can follow the chain only if its
+ * pointer is not poisoned. */
 static MEM_RAW void
 free_push(struct mem_pool *p, void *object)
 {
@@ -271,7 +271,7 @@ debug_get(struct mem_pool *p, uint64_t owner, const void *site)
     sites_of(object)->put = NULL;
     mem_word_write(mem_header_of(object), p->word | owner);
     MEM_ADD(p->gets, 1);
-    show(p, object);
+    show_body(p, object);
     if (mem_set.mode == MEM_MODE_TRACE && MEM_ADD(turn, 1) % mem_set.trace_every == 0)
         mem_trace_get(p, object, mem_word_owner(owner));
     return object;
@@ -286,7 +286,7 @@ give_free(struct mem_pool *p, void *object)
     mem_unlock(&p->depot.lock);
 }
 
-/* Into the quarantine; what was there longest comes out. */
+/* Puts the object into the quarantine; returns the oldest one, which leaves it, or NULL. */
 static MEM_RAW void *
 quarantine(struct mem_pool *p, void *object)
 {
@@ -321,13 +321,13 @@ debug_put(struct mem_pool *p, void *object, const void *site)
         p->reset(object);
     sites_of(object)->put = site;
     mem_word_write(h, mem_word(p, MEM_STATE_DEAD));
-    hide(p, object);
+    hide_body(p, object);
     MEM_ADD(p->puts, 1);
     if (is_poison())
         object = quarantine(p, object);
     if (!object)
         return;
-    fill_verify(p, object, site); /* before anybody else can get it */
+    fill_verify(p, object, site); /* before another thread can get it */
     give_free(p, object);
 }
 

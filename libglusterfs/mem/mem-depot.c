@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-depot: where the threads of a pool exchange whole magazines.
+/* mem-depot: the exchange of whole magazines between the threads of a pool.
  *
- * One visit moves M objects, so the lock is taken for one operation in M. M follows the traffic: it doubles
- * when the lock was found busy or the pool comes here more than 5000 times a second, and halves again at a
- * sweep after a quiet period.
- */
+ * One visit moves M objects, so the lock is taken for one operation in M. M follows the traffic: it
+ * doubles when the lock was found busy or the pool visits its depot more than 5000 times a second, and
+ * halves again at a sweep after a quiet period. */
 #include "mem/mem-internal.h"
 
 #include <time.h>
@@ -48,7 +47,7 @@ depot_adapt(struct mem_depot *d)
 }
 
 static struct mem_magazine *
-pop(struct mem_magazine **list, uint32_t *n)
+magazine_pop(struct mem_magazine **list, uint32_t *n)
 {
     struct mem_magazine *m = *list;
 
@@ -61,7 +60,7 @@ pop(struct mem_magazine **list, uint32_t *n)
 }
 
 static void
-push(struct mem_magazine **list, uint32_t *n, struct mem_magazine *m)
+magazine_push(struct mem_magazine **list, uint32_t *n, struct mem_magazine *m)
 {
     m->next = *list;
     *list = m;
@@ -83,8 +82,8 @@ sweep_soon(void)
         mem_sweeper_kick();
 }
 
-/* A magazine with objects for an empty one (or NULL); NULL if there is none, and the empty stays with the
- * caller. */
+/* Returns a magazine with objects in exchange for an empty one (or NULL); NULL if there is none, and the
+ * caller keeps the empty one. */
 struct mem_magazine *
 mem_depot_get(struct mem_pool *p, struct mem_magazine *empty)
 {
@@ -93,18 +92,19 @@ mem_depot_get(struct mem_pool *p, struct mem_magazine *empty)
 
     depot_lock(d);
     depot_adapt(d);
-    m = pop(&d->hot, &d->nhot);
+    m = magazine_pop(&d->hot, &d->nhot);
     if (!m)
-        m = pop(&d->cold, &d->ncold);
+        m = magazine_pop(&d->cold, &d->ncold);
     if (m && empty) {
-        empty->count = 0; /* it was loaded, its count is stale */
-        push(&d->empty, &d->nempty, empty);
+        empty->count = 0; /* it was loaded, so its count is stale */
+        magazine_push(&d->empty, &d->nempty, empty);
     }
     mem_unlock(&d->lock);
     return m;
 }
 
-/* Takes a full magazine (or NULL); an empty one of the size now in use, or NULL when memory is exhausted. */
+/* Takes a full magazine (or NULL); returns an empty one of the present size, or NULL when memory is
+ * exhausted. */
 struct mem_magazine *
 mem_depot_put(struct mem_pool *p, struct mem_magazine *full)
 {
@@ -116,11 +116,11 @@ mem_depot_put(struct mem_pool *p, struct mem_magazine *full)
     depot_lock(d);
     depot_adapt(d);
     if (full) {
-        push(&d->hot, &d->nhot, full);
+        magazine_push(&d->hot, &d->nhot, full);
         over = is_over_cap(p);
     }
     want = d->m;
-    while ((m = pop(&d->empty, &d->nempty)) && m->cap != want) {
+    while ((m = magazine_pop(&d->empty, &d->nempty)) && m->cap != want) {
         m->next = stale;
         stale = m;
     }
@@ -141,11 +141,11 @@ mem_depot_put_empty(struct mem_pool *p, struct mem_magazine *empty)
 {
     empty->count = 0;
     mem_lock(&p->depot.lock);
-    push(&p->depot.empty, &p->depot.nempty, empty);
+    magazine_push(&p->depot.empty, &p->depot.nempty, empty);
     mem_unlock(&p->depot.lock);
 }
 
-/* Whole magazines of an exiting thread; those without objects become empties. */
+/* Takes the magazines of an exiting thread; magazines without objects become empties. */
 void
 mem_depot_put_chain(struct mem_pool *p, struct mem_magazine *chain, bool cold)
 {
@@ -157,11 +157,11 @@ mem_depot_put_chain(struct mem_pool *p, struct mem_magazine *chain, bool cold)
     for (struct mem_magazine *m = chain, *next; m; m = next) {
         next = m->next;
         if (!m->count)
-            push(&d->empty, &d->nempty, m);
+            magazine_push(&d->empty, &d->nempty, m);
         else if (cold)
-            push(&d->cold, &d->ncold, m);
+            magazine_push(&d->cold, &d->ncold, m);
         else
-            push(&d->hot, &d->nhot, m);
+            magazine_push(&d->hot, &d->nhot, m);
     }
     mem_unlock(&d->lock);
 }
@@ -181,7 +181,7 @@ mem_depot_doom(struct mem_pool *p, struct mem_magazine *chain)
     mem_unlock(&p->depot.lock);
 }
 
-/* For those who must keep out of their lines: a single object, or NULL. */
+/* Returns a single object, for threads that must not use their lines; or NULL. */
 void *
 mem_depot_get_one(struct mem_pool *p)
 {
@@ -196,15 +196,15 @@ mem_depot_get_one(struct mem_pool *p)
 
         object = m->slot[--m->count];
         if (!m->count) {
-            pop(list, list == &d->hot ? &d->nhot : &d->ncold);
-            push(&d->empty, &d->nempty, m);
+            magazine_pop(list, list == &d->hot ? &d->nhot : &d->ncold);
+            magazine_push(&d->empty, &d->nempty, m);
         }
     }
     mem_unlock(&d->lock);
     return object;
 }
 
-/* A single object into a magazine that has room; false if there is none and none can be had. */
+/* Puts a single object into a magazine that has room; false if there is none and none can be allocated. */
 bool
 mem_depot_put_one(struct mem_pool *p, void *object)
 {
@@ -213,7 +213,7 @@ mem_depot_put_one(struct mem_pool *p, void *object)
 
     mem_lock(&d->lock);
     if (!d->hot || d->hot->count == d->hot->cap) {
-        struct mem_magazine *m = pop(&d->empty, &d->nempty);
+        struct mem_magazine *m = magazine_pop(&d->empty, &d->nempty);
 
         if (!m) {
             uint32_t want = d->m;
@@ -224,7 +224,7 @@ mem_depot_put_one(struct mem_pool *p, void *object)
                 return false;
             mem_lock(&d->lock);
         }
-        push(&d->hot, &d->nhot, m);
+        magazine_push(&d->hot, &d->nhot, m);
         over = is_over_cap(p);
     }
     d->hot->slot[d->hot->count++] = object;
@@ -232,16 +232,16 @@ mem_depot_put_one(struct mem_pool *p, void *object)
     if (over)
         sweep_soon();
     else
-        mem_sweeper_rouse(); /* a thread that is not attached may be the only one at work */
+        mem_sweeper_rouse(); /* an unattached thread may be the only one at work */
     return true;
 }
 
-/* How many cold magazines an age leaves in a pool that was busy. The same load, time and again, takes a
- * magazine more or less: what one thread has over in its loaded one when the depot is empty, another has to
- * get elsewhere. Without this slack that would be freed after one burst and fetched for the next. The first
- * age that finds the pool idle takes it. */
+/* Returns the number of cold magazines that an age leaves in a busy pool. Repetitions of the same load
+ * need a magazine more or less each time, because surplus objects in one thread's loaded magazine must be
+ * replaced elsewhere when the depot is empty. Without this slack that magazine would be freed after one
+ * burst and allocated for the next. The first age that finds the pool idle takes the slack, too. */
 static uint32_t
-slack(uint64_t visits)
+cold_slack(uint64_t visits)
 {
     uint64_t n = 2 * MEM_READ(mem_threads_attached);
 
@@ -250,8 +250,8 @@ slack(uint64_t visits)
     return visits >= 2 * n ? (uint32_t)n : 0;
 }
 
-/* One step of age: cold and doomed ones and spare empties are handed to the caller to free, hot becomes
- * cold; with all, hot goes too. lean: memory is short, no slack. */
+/* Ages the depot by one step: returns the cold and doomed magazines and the spare empties to the caller,
+ * to be freed; hot becomes cold; with all set, hot is returned, too. lean: memory is short, no slack. */
 struct mem_magazine *
 mem_depot_age(struct mem_pool *p, bool all, bool lean)
 {
@@ -262,8 +262,8 @@ mem_depot_age(struct mem_pool *p, bool all, bool lean)
     mem_lock(&d->lock);
     visits = d->visits_total - d->visits_swept;
     d->visits_swept = d->visits_total;
-    for (uint32_t n = all || lean ? 0 : slack(visits); n && d->cold; n--)
-        push(&d->hot, &d->nhot, pop(&d->cold, &d->ncold));
+    for (uint32_t n = all || lean ? 0 : cold_slack(visits); n && d->cold; n--)
+        magazine_push(&d->hot, &d->nhot, magazine_pop(&d->cold, &d->ncold));
     lists[0] = d->cold;
     lists[1] = d->doomed;
     lists[2] = d->empty;

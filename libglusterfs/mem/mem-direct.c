@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-direct: the two backends without caches: objects that are allocations of their own with a header,
- * counted, and those of mode off, which are malloc's and no more. */
+/* mem-direct: the two backends without caches: `direct`, whose objects are separate allocations with a
+ * header and are counted, and `malloc` of mode off, which is malloc() without any addition. */
 #include "mem/mem-internal.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ malloc_get(struct mem_pool *p, uint64_t owner, const void *site)
 
     (void)owner;
     (void)site;
-    /* A block of its own, so that threads don't share busy's cache line. */
+    /* gives the thread a block of its own, so that threads don't share busy's cache line */
     if (MEM_UNLIKELY(mem_self->state == MEM_THREAD_UNATTACHED))
         mem_thread_attach();
     if (mem_test_fails())
@@ -69,5 +69,5 @@ malloc_get(struct mem_pool *p, uint64_t owner, const void *site)
     return object;
 }
 
-/* Without a header nobody finds this backend by an object: mem_put_slow calls free() itself. */
+/* Objects without a header do not lead to this backend, so mem_put_slow calls free() itself. */
 const struct mem_backend mem_malloc = { malloc_get, NULL };

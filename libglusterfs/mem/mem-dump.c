@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-dump: every figure as key and value, with GlusterFS's keys first, and the walk over all structures. */
+/* mem-dump: all statistics as key and value, with GlusterFS's keys first, and the check of all structures. */
 #include "mem/mem-internal.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ struct out {
 };
 
 static void
-number(const struct out *o, const char *key, uint64_t value)
+dump_number(const struct out *o, const char *key, uint64_t value)
 {
     char text[32];
 
@@ -31,22 +31,22 @@ dump_process(const struct out *o)
     o->fn(o->arg, "mode", s.mode);
     o->fn(o->arg, "handshake", s.handshake);
     o->fn(o->arg, "pool-release", s.release);
-    number(o, "sweep-interval-ms", s.sweep_ms);
-    number(o, "sweep-count", s.sweeps);
-    number(o, "sweep-last-us", s.sweep_last_us);
-    number(o, "membarrier-us-max", s.membarrier_us_max);
-    number(o, "bypass-window-us-max", s.window_us_max);
-    number(o, "threads-attached", s.threads);
-    number(o, "threads-skipped", s.threads_skipped);
-    number(o, "demote-requests", s.demote_requests);
+    dump_number(o, "sweep-interval-ms", s.sweep_ms);
+    dump_number(o, "sweep-count", s.sweeps);
+    dump_number(o, "sweep-last-us", s.sweep_last_us);
+    dump_number(o, "membarrier-us-max", s.membarrier_us_max);
+    dump_number(o, "bypass-window-us-max", s.window_us_max);
+    dump_number(o, "threads-attached", s.threads);
+    dump_number(o, "threads-skipped", s.threads_skipped);
+    dump_number(o, "demote-requests", s.demote_requests);
     snprintf(text, sizeof(text), "periodic %" PRIu64 ", pressure %" PRIu64 ", manual %" PRIu64,
              s.trims_periodic, s.trims_pressure, s.trims_manual);
     o->fn(o->arg, "trim-count", text);
-    number(o, "cap-bytes", s.cap_bytes);
-    number(o, "cached-bytes", s.cached_bytes);
-    number(o, "resident-bytes", s.resident_bytes);
-    number(o, "reserved-bytes", s.reserved_bytes);
-    number(o, "released-bytes", s.released_bytes);
+    dump_number(o, "cap-bytes", s.cap_bytes);
+    dump_number(o, "cached-bytes", s.cached_bytes);
+    dump_number(o, "resident-bytes", s.resident_bytes);
+    dump_number(o, "reserved-bytes", s.reserved_bytes);
+    dump_number(o, "released-bytes", s.released_bytes);
 }
 
 static uint64_t
@@ -66,35 +66,35 @@ dump_pool(const struct out *o, struct mem_pool *p)
     o->fn(o->arg, "-----", "-----");
     o->fn(o->arg, "pool-name", s.name);
     o->fn(o->arg, "xlator-name", s.xlator ? s.xlator : "");
-    number(o, "active-count", s.live > 0 ? (uint64_t)s.live : 0);
-    number(o, "sizeof-type", s.size);
-    number(o, "padded-sizeof", s.stride);
-    number(o, "size", s.bytes_resident);
+    dump_number(o, "active-count", s.live > 0 ? (uint64_t)s.live : 0);
+    dump_number(o, "sizeof-type", s.size);
+    dump_number(o, "padded-sizeof", s.stride);
+    dump_number(o, "size", s.bytes_resident);
     o->fn(o->arg, "shared-pool", s.name);
-    number(o, "padding-bytes", s.live > 0 ? (uint64_t)s.live * (s.stride - s.size) : 0);
-    number(o, "peak-sampled", s.peak > 0 ? (uint64_t)s.peak : 0);
-    number(o, "cached-hot", s.cached_hot);
-    number(o, "cached-cold", s.cached_cold);
-    number(o, "depot-magazines", s.depot_hot);
-    number(o, "depot-cold-magazines", s.depot_cold);
-    number(o, "magazine-size", s.magazine);
-    number(o, "gets", s.gets);
-    number(o, "puts", s.puts);
-    number(o, "hits-hot", hits_hot(&s));
-    number(o, "hits-cold", s.hits_cold);
-    number(o, "hits-depot", s.hits_depot);
-    number(o, "system-allocs", s.system_allocs);
-    number(o, "sweep-freed", s.sweep_freed);
-    number(o, "bypass", s.bypass);
-    number(o, "double-free", s.double_free);
-    number(o, "wrong-pool", s.wrong_pool);
-    number(o, "spans", s.spans);
-    number(o, "spans-empty", s.spans_empty);
-    number(o, "bytes-resident", s.bytes_resident);
+    dump_number(o, "padding-bytes", s.live > 0 ? (uint64_t)s.live * (s.stride - s.size) : 0);
+    dump_number(o, "peak-sampled", s.peak > 0 ? (uint64_t)s.peak : 0);
+    dump_number(o, "cached-hot", s.cached_hot);
+    dump_number(o, "cached-cold", s.cached_cold);
+    dump_number(o, "depot-magazines", s.depot_hot);
+    dump_number(o, "depot-cold-magazines", s.depot_cold);
+    dump_number(o, "magazine-size", s.magazine);
+    dump_number(o, "gets", s.gets);
+    dump_number(o, "puts", s.puts);
+    dump_number(o, "hits-hot", hits_hot(&s));
+    dump_number(o, "hits-cold", s.hits_cold);
+    dump_number(o, "hits-depot", s.hits_depot);
+    dump_number(o, "system-allocs", s.system_allocs);
+    dump_number(o, "sweep-freed", s.sweep_freed);
+    dump_number(o, "bypass", s.bypass);
+    dump_number(o, "double-free", s.double_free);
+    dump_number(o, "wrong-pool", s.wrong_pool);
+    dump_number(o, "spans", s.spans);
+    dump_number(o, "spans-empty", s.spans_empty);
+    dump_number(o, "bytes-resident", s.bytes_resident);
     mem_owner_dump(p, o->fn, o->arg);
 }
 
-/* The sweep mutex keeps pools from going away meanwhile. */
+/* The sweep mutex keeps pools from being freed meanwhile. */
 void
 mem_pools_dump(mem_dump_fn fn, void *arg)
 {

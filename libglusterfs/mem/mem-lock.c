@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The waiting half of struct mem_lock: four bytes, so that each depot and class can have its own. */
+/* The waiting half of struct mem_lock, which has four bytes, so that each depot and class can have its own
+ * lock. */
 #include "mem/mem-internal.h"
 
 #include <linux/futex.h>

@@ -9,7 +9,7 @@
 
 #include "mem/mem-internal.h"
 
-/* jemalloc's; NULL with another allocator. */
+/* Function of jemalloc; NULL with another allocator. */
 extern int mallctl(const char *name, void *out, size_t *out_size, void *in, size_t in_size)
     __attribute__((weak));
 

@@ -50,7 +50,7 @@ parse_word(const char *text, const char *const *words, int n)
 }
 
 static int
-set_mode(const char *text)
+set_pools_mode(const char *text)
 {
     uint64_t every;
 
@@ -84,7 +84,7 @@ set_release(const char *text)
     return w < 0 ? w : 0;
 }
 
-/* A word that can be chosen only before the first pool is made. */
+/* Sets an option that can be chosen only before the first pool is made. */
 static int
 set_early(bool *where, const char *text, const char *const *words)
 {
@@ -145,7 +145,7 @@ set_bypass(const char *text)
     return 0;
 }
 
-/* Is a pool of that name to be made without caches? */
+/* Should a pool of that name be made without caches? */
 bool
 mem_option_bypasses(const char *name)
 {
@@ -167,7 +167,7 @@ static int
 set_one(const char *key, const char *value)
 {
     if (!strcmp(key, "mode"))
-        return set_mode(value);
+        return set_pools_mode(value);
     if (!strcmp(key, "sweep"))
         return set_sweep(value);
     if (!strcmp(key, "release"))
@@ -208,7 +208,7 @@ read_environment(void)
     }
 }
 
-/* Under either tool, pools would hide what it is looking for. */
+/* Defined under ASan. Under ASan or valgrind, pools would hide the errors that the tool looks for. */
 void __asan_init(void) __attribute__((weak));
 
 static void
@@ -251,7 +251,7 @@ mem_mode_now(void)
     return mem_set.mode;
 }
 
-/* What a call sets beats the environment, which is therefore read first. */
+/* A call overrides the environment, which is therefore read first. */
 int
 mem_pools_set_option(const char *key, const char *value)
 {
@@ -300,7 +300,7 @@ mem_pools_set_message_fn(mem_message_fn fn)
     __atomic_store_n(&message_fn, fn, __ATOMIC_RELEASE);
 }
 
-/* May this one be said? Ten of a kind in ten seconds, the rest is counted. */
+/* Decides whether a message is written: ten of a kind in ten seconds; further ones are counted. */
 static bool
 message_allowed(const char *format, uint32_t *folded)
 {

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-pages: pages between objects that live go back to the system.
+/* mem-pages: gives pages between live objects back to the system.
  *
- * A burst leaves spans of which few objects live on, and whose other slots are free. The sweeper gives back
- * the pages of free slots, whatever other pools and other users of the same pool do, because it decides about
- * one span at a time:
+ * A burst leaves spans with few live objects and many free slots. The sweeper gives back the pages of free
+ * slots, regardless of the load on other pools and by other users of the same pool, because it decides
+ * about one span at a time:
  *
  *   taken_in  an object was taken since the last sweep's walk: the span is in use, and is left alone
- *   given     its free pages went back, and no object was put into it since: nothing to do
- *   regrets   its pages went back and were taken again in the next sweep, so many times in a row. From two on
- *             the span is left alone for 2, 4, 8 .. 64 sweeps
+ *   given     its free pages were given back, and no object was put into it since: nothing to do
+ *   regrets   its pages were given back and needed again in the next sweep, this many times in a row. From
+ *             two on the span is left alone for 2, 4, 8 .. 64 sweeps
  *
- * Objects come from the fullest spans that have room (mem-span.c), so that sparse ones are not taken from and
- * empty. A sweep spends a twentieth of its period of CPU time here at most, 50 ms at least, and the next one
- * goes on.
+ * Objects come from the fullest spans that have room (mem-span.c), so that sparse spans are not used and
+ * become empty. A sweep spends at most a twentieth of its period of CPU time here, and at least 50 ms; the
+ * next sweep continues.
  *
- * Locks: all fields of a span but `class` and `reservation`, and the lists of the class, under the
- * class's lock. The sweeper holds that lock while it looks for a span and while it links it again, not over
- * madvise(2): meanwhile the span `is_held`, in no list, so that nobody takes from it and its free slots stay
- * free; a put into it sets the slot's bit and no more. Sixteen spans of a class are held at a time, and only
- * under the sweep mutex, which fork(2) takes too.
- */
+ * Locks: all fields of a span except `class` and `reservation`, and the lists of the class, are under the
+ * class's lock. The sweeper holds that lock while it looks for a span and while it links the span again,
+ * not over madvise(2): meanwhile the span `is_held` and in no list, so no object is taken from it and its
+ * free slots stay free; a put into it only sets the slot's bit. Sixteen spans of a class are held at a
+ * time, and only under the sweep mutex, which fork(2) takes too. */
 #include "mem/mem-span.h"
 
 #include <string.h>
@@ -28,7 +27,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { PAGE = 4096, LOOK_AT = 64, HELD_MAX = 16, RUNS_MAX = 512 /* a span has half of that at most */ };
+enum { PAGE = 4096, LOOK_AT = 64, HELD_MAX = 16, RUNS_MAX = 512 /* a span has at most half of that */ };
 static_assert(RESERVATION / PAGE / 2 <= RUNS_MAX / 2, "runs of one span");
 
 /* Newer than the headers of Debian 12. */
@@ -45,7 +44,7 @@ mem_cpu_us(void)
     return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-/* Runs of pages that are to go back, and the spans that are held for them. */
+/* Runs of pages to be given back, and the spans that are held for them. */
 struct batch {
     struct mem_span *span[HELD_MAX];
     uint32_t nfree[HELD_MAX]; /* slots that were free when the span was taken */
@@ -75,10 +74,10 @@ add_runs(const struct mem_class *c, struct mem_span *s, struct batch *b)
     }
 }
 
-/* All runs in one call, where the kernel takes that of a process for itself (Linux 6.14): 1.6 us a page,
- * where a call for each took 36 us on a virtual machine. */
+/* Drops all runs in one call, if the kernel accepts that from a process for itself (Linux 6.14): 1.6 us a
+ * page, where one call for each run took 36 us on a virtual machine. */
 static size_t
-give_back(struct batch *b)
+drop_runs(struct batch *b)
 {
     size_t wanted = 0, bytes = 0;
 
@@ -92,10 +91,11 @@ give_back(struct batch *b)
     return bytes;
 }
 
-/* The lock is held over the calls, 13 us for a span of 64 KiB with eight free pages between others (a bare
- * loop of madvise). A thread that gets an object of the class then waits: few do, for the sweeper comes here
- * only with classes that have carved nothing since it came last, and all others are trimmed only when memory
- * is lacking. Then a span whose slots were out of reach would cost that thread a new span, or ENOMEM. */
+/* The lock is held over the calls, which takes 13 us for a span of 64 KiB with eight free pages between
+ * others (a bare loop of madvise). A thread that gets an object of the class waits for it. That is rare,
+ * because the sweeper trims only classes that have carved nothing since its last visit, and other classes
+ * are trimmed only when memory is short. In that case holding the spans outside of the lock would cost the
+ * getting thread a new span, or ENOMEM. */
 size_t
 mem_class_trim_pages(struct mem_class *c)
 {
@@ -110,7 +110,7 @@ mem_class_trim_pages(struct mem_class *c)
             b.runs = 0;
             if (!s->is_given)
                 add_runs(c, s, &b);
-            bytes += give_back(&b);
+            bytes += drop_runs(&b);
             s->is_given = true;
         }
     }
@@ -119,23 +119,23 @@ mem_class_trim_pages(struct mem_class *c)
     return bytes;
 }
 
-/* ---- a sweep's part -------------------------------------------------------------------------- */
+/* ---- ageing by a sweep ----------------------------------------------------------------------- */
 
-/* A sweep has come by. True: the span's pages are to go back. */
+/* Updates the span for a sweep. True: its pages should be given back. */
 static bool
 is_ripe(const struct mem_class *c, struct mem_span *s)
 {
     if (s->taken_in == c->walks)
         return false;
     if (s->is_given)
-        s->regrets = 0; /* they stayed away for a whole sweep */
+        s->regrets = 0; /* not needed for a whole sweep */
     if (s->wait > 0)
         s->wait--;
     return !s->is_given && s->wait == 0;
 }
 
-/* Takes the next spans of the walk whose pages are to go back out of their lists; lock held. False: the walk
- * is over. */
+/* Takes the next spans of the walk whose pages should be given back out of their lists; lock held. False:
+ * the walk is over. */
 static bool
 hold_ripe(struct mem_class *c, int *fill, struct batch *b)
 {
@@ -160,7 +160,8 @@ hold_ripe(struct mem_class *c, int *fill, struct batch *b)
     return true;
 }
 
-/* Objects that others have put meanwhile count; lock held. */
+/* Links the held spans again. Spans into which objects were put meanwhile do not count as given; lock
+ * held. */
 static void
 end_hold(struct mem_class *c, const struct batch *b)
 {
@@ -190,7 +191,7 @@ mem_class_age_pages(struct mem_class *c, uint64_t until_us)
         mem_unlock(&c->lock);
         if (!b.spans)
             continue;
-        bytes += give_back(&b);
+        bytes += drop_runs(&b);
         mem_lock(&c->lock);
         end_hold(c, &b);
         mem_unlock(&c->lock);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
 /* mem-pool: getting and putting objects. The fast path is mem_get_fast and mem_put_fast in mem-inline.h;
- * here are the calls around it, the slow path, which asks the pool's backend, and the backend of mode on,
- * which finds a magazine:
+ * this file has the calls around it, the slow path, which calls the pool's backend, and the backend of
+ * mode on, which finds a magazine:
  *
  *   get   loaded is empty: previous, a cold magazine (of big objects: one object), the depot, half a
  *         magazine carved from spans
  *   put   loaded is full: previous, an empty magazine for a full one from the depot, else singly to the depot
  *
- * A thread that finds the sweeper at work (LOCKED) never waits: it takes the object from the depot, or gives
- * it there, under its lock.
- */
+ * A thread that finds the sweeper at work (LOCKED) never waits: it takes the object from the depot, or
+ * gives it to the depot, under the depot's lock. */
 #include "mem/mem-internal.h"
 
 #include <errno.h>
@@ -24,8 +23,8 @@ enum { SWAP_KEEP = 16 };
 
 struct mem_pool *mem_pools[MEM_IDS];
 
-/* mem_get and mem_put end in a tail call of the slow path, where this is then their caller; so the fast path
- * need not fetch it. */
+/* mem_get and mem_put end in a tail call of the slow path, in which this is then their caller; so the fast
+ * path need not fetch it. */
 #define SITE() __builtin_return_address(0)
 
 /* ---- the public calls ------------------------------------------------------------------------ */
@@ -55,12 +54,12 @@ mem_get0(struct mem_pool *pool)
     if (MEM_UNLIKELY(mem_set.mode == MEM_MODE_OFF) && pool->align <= 16 && !mem_test_fails())
         return calloc(1, pool->size);
     p = get_shown(pool, 0, SITE());
-    /* A length known to the compiler would become a string store, four times slower than the libc call. */
+    /* a length known to the compiler would become a string store, four times slower than the libc call */
     return MEM_LIKELY(p != NULL) ? memset(p, 0, pool->zero_len) : NULL;
 }
 
-/* Of a pool whose objects lie in no span. Their puts shall take the slow path, to be counted: no line
- * matches. */
+/* For a pool whose objects are not in spans. Their puts must take the slow path, to be counted, so their
+ * word matches no line. */
 static MEM_RAW __attribute__((noinline)) void *
 get_counted(struct mem_pool *pool, uint16_t owner)
 {
@@ -94,11 +93,11 @@ mem_get_by_id(unsigned id)
 {
     struct mem_pool *p = mem_pool_by_id(id);
 
-    return p ? mem_get(p) : mem_get_slow(id, 0, SITE()); /* which refuses */
+    return p ? mem_get(p) : mem_get_slow(id, 0, SITE()); /* refuses the get */
 }
 
 #if MEM_ASAN
-/* Hide the body before anybody else can get it. The header says which pool; off has no header. */
+/* Hides the body before another thread can get it. The header names the pool; mode off has no header. */
 static MEM_RAW void
 asan_hide(void *object)
 {
@@ -121,8 +120,8 @@ mem_put(void *object)
     mem_put_fast(object, 0, NULL);
 }
 
-/* As many as the loaded magazine has, in one bracket. Their headers are written outside: they are the
- * caller's by now. */
+/* Takes the objects that the loaded magazine has, up to n, in one bracket. Their headers are written
+ * outside of it, because the objects already belong to the caller. */
 static MEM_RAW size_t
 take_some(struct mem_pool *pool, void **objects, size_t n)
 {
@@ -167,8 +166,8 @@ mem_get_bulk(struct mem_pool *pool, void **objects, size_t n)
     return 0;
 }
 
-/* The first of them that are live objects of one pool and find room in the loaded magazine, in one bracket:
- * how many. */
+/* Gives the first objects that are live objects of one pool and fit in the loaded magazine, in one
+ * bracket; returns their number. */
 static MEM_RAW size_t
 give_some(void **objects, size_t n)
 {
@@ -181,7 +180,7 @@ give_some(void **objects, size_t n)
         size_t room = (size_t)(l->end - top) < n ? (size_t)(l->end - top) : n;
         uint64_t live = l->word;
 
-        /* Its line too: an object that is counted for an owner has none. */
+        /* The line must match too: an object that is counted for an owner has none. */
         while (given < room && objects[given] &&
                mem_word_matches(mem_word_read(mem_header_of(objects[given])), live)) {
             asan_hide(objects[given]);
@@ -201,7 +200,7 @@ mem_put_bulk(void **objects, size_t n)
     for (size_t i = 0; i < n;) {
         i += give_some(objects + i, n - i);
         if (i < n)
-            mem_put(objects[i++]); /* makes room, or says what is wrong */
+            mem_put(objects[i++]); /* makes room, or reports the error */
     }
 }
 
@@ -230,7 +229,7 @@ mem_object_fresh(struct mem_pool *p, void *object)
     }
 }
 
-/* How many objects, dead, it could get. */
+/* Returns the number of objects, dead, that it could get. */
 size_t
 mem_pool_carve(struct mem_pool *p, void **objects, size_t n)
 {
@@ -252,7 +251,7 @@ mem_pool_carve_one(struct mem_pool *p)
 
 /* ---- get, slow ------------------------------------------------------------------------------- */
 
-/* By the line's own thread. Puts minus gets stay as they are. */
+/* Called by the line's own thread. Puts minus gets stay the same. */
 static void
 line_load(struct mem_line *l, struct mem_magazine *m, uint32_t count)
 {
@@ -274,7 +273,7 @@ line_loaded(const struct mem_line *l)
                    : NULL;
 }
 
-/* First use of this pool by this thread. */
+/* Marks the first use of this pool by this thread. */
 static void
 line_begin(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
 {
@@ -284,9 +283,10 @@ line_begin(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
     __atomic_fetch_or(&t->used[p->id / 64], (uint64_t)1 << (p->id % 64), __ATOMIC_RELAXED);
 }
 
-/* Loaded, empty or full, and previous change places, but for a few objects of the fuller one: a thread whose
- * count of live objects goes up and down by as few would else come here every time. Not so many that the
- * other is full: it may be a smaller one, from before they grew, and room in it is what a put comes for. */
+/* Exchanges the loaded magazine (empty or full) and previous, but moves a few objects of the fuller one to
+ * the other: otherwise a thread whose number of live objects goes up and down by a few would come here
+ * every time. Not so many that the other becomes full: it may be smaller, made before magazines grew, and
+ * a put needs room in it. */
 static void
 swap_previous(struct mem_line *l)
 {
@@ -309,7 +309,7 @@ swap_previous(struct mem_line *l)
     line_load(l, prev, prev->count);
 }
 
-/* m has objects; the loaded magazine, if any, is empty, and so is previous. */
+/* Loads m, which has objects; the loaded magazine, if any, is empty, and so is previous. */
 static void
 load_over_empty(struct mem_line *l, struct mem_magazine *m)
 {
@@ -323,8 +323,8 @@ load_over_empty(struct mem_line *l, struct mem_magazine *m)
     line_load(l, m, m->count);
 }
 
-/* The magazine that a big object from the cold chain goes to: an empty one, so that what lies beside that
- * object stays cold. NULL: m itself is as good, or there is none. */
+/* Returns the magazine for a big object from the cold chain: an empty one, so that the other objects of m
+ * stay cold. NULL: m itself is as good, or there is no magazine. */
 static struct mem_magazine *
 room_for_one(struct mem_line *l, struct mem_pool *p, const struct mem_magazine *m)
 {
@@ -361,7 +361,7 @@ refill_cold(struct mem_line *l, struct mem_pool *p)
 static bool
 refill_depot(struct mem_line *l, struct mem_pool *p)
 {
-    struct mem_magazine *old = l->previous ? line_loaded(l) : NULL; /* the empty that is one too many */
+    struct mem_magazine *old = l->previous ? line_loaded(l) : NULL; /* the surplus empty magazine */
     struct mem_magazine *m = mem_depot_get(p, old);
 
     if (!m)
@@ -377,7 +377,7 @@ refill_carve(struct mem_line *l, struct mem_pool *p)
     struct mem_magazine *old = line_loaded(l), *m = old;
     size_t got;
 
-    /* one of the size that magazines have by now: fewer visits here */
+    /* a magazine of the present size, so that this is called less often */
     if (!m || m->cap < MEM_READ(p->depot.m))
         m = mem_depot_put(p, NULL);
     if (!m)
@@ -392,7 +392,8 @@ refill_carve(struct mem_line *l, struct mem_pool *p)
     return got > 0;
 }
 
-/* The loaded magazine is empty, or there is none: who could not enter the fast path finds its lines aged. */
+/* Loads objects. The loaded magazine is empty or missing: a thread that could not enter the fast path
+ * finds its lines aged. */
 static bool
 line_refill(struct mem_line *l, struct mem_pool *p)
 {
@@ -411,7 +412,8 @@ go_live(struct mem_pool *p, void *object, uint64_t owner)
     return object;
 }
 
-/* Without the lines: the sweeper has them, the thread is not (or no longer) attached, or memory is short. */
+/* Gets without the lines: the sweeper has them, the thread is not (or no longer) attached, or memory is
+ * short. */
 static void *
 get_bypass(struct mem_pool *p, uint64_t owner)
 {
@@ -481,7 +483,7 @@ mem_get_slow(unsigned id, uint64_t owner, const void *site)
 
 /* ---- put, slow ------------------------------------------------------------------------------- */
 
-/* Room for one more in the loaded magazine; false if no magazine can be had. */
+/* Makes room for one object in the loaded magazine; false if no magazine is available. */
 static bool
 line_make_room(struct mem_line *l, struct mem_pool *p)
 {
@@ -495,7 +497,7 @@ line_make_room(struct mem_line *l, struct mem_pool *p)
     }
     full = l->previous;
     m = mem_depot_put(p, full);
-    if (full) { /* it is in the depot now, whatever came back */
+    if (full) { /* `full` is in the depot now, even if no magazine came back */
         l->previous = NULL;
         MEM_WRITE(l->nprevious, 0);
     }
@@ -545,7 +547,7 @@ mem_put_slow(void *object, const void *site)
     struct mem_header *h = mem_header_of(object);
     struct mem_pool *p;
 
-    if (mem_set.mode == MEM_MODE_OFF) { /* there is no header to find the pool by */
+    if (mem_set.mode == MEM_MODE_OFF) { /* there is no header that names the pool */
         free(object);
         return;
     }

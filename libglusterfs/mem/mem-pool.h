@@ -11,20 +11,19 @@
  *         |
  *    [ spans, 64 KiB, out of 2 MiB reservations ] or malloc, per object
  *
- * A sweeper thread turns hot into cold and frees what was already cold, in idle and blocked threads too,
- * without waking them. What a burst leaves behind is therefore gone after two sweep periods, but for a few
- * magazines in a pool that stays busy.
+ * A sweeper thread turns hot into cold and frees objects that were already cold, in idle and blocked
+ * threads too, without waking them. The memory of a burst is therefore free after two sweep periods,
+ * except for a few magazines in a pool that stays busy.
  *
- * The fast path takes no lock and no atomic read-modify-write; any thread may put what any thread got.
- * Nothing here is async-signal-safe.
+ * The fast path takes no lock and no atomic read-modify-write; any thread may put an object that another
+ * thread got. No function is async-signal-safe.
  *
  * Modes, chosen once, before the first pool is made and before mem_pools_init (environment KILN_POOLS or
  * mem_pools_set_mode):
  *   on       as above (default)
  *   off      malloc, calloc and free; no header, no accounting. Default under ASan and valgrind.
  *   poison   fill at put, verify at get, red zones, quarantine, both call sites kept; aborts on an error
- *   trace:K  every K-th get leaves a backtrace for the leak audit
- */
+ *   trace:K  every K-th get leaves a backtrace for the leak audit */
 #ifndef KILN_MEM_POOL_H
 #define KILN_MEM_POOL_H
 
@@ -40,23 +39,23 @@ struct mem_pool;
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* Start the sweeper. Pools may be made and used before; nothing is given back to the system until then.
- * Call it after the last fork of a program that daemonises: a child of fork has no sweeper until it calls
- * this again. Idempotent. 0 or -errno. */
+/* Starts the sweeper. Pools may be made and used before, but no memory is given back to the system until
+ * then. A program that daemonises calls it after its last fork: a child of fork has no sweeper until it
+ * calls this again. Idempotent. 0 or -errno. */
 int mem_pools_init(void);
 
-/* Stop and join the sweeper. Pools stay usable, objects stay valid. */
+/* Stops and joins the sweeper. Pools stay usable, objects stay valid. */
 void mem_pools_fini(void);
 
-/* For tests: stop the sweeper, free every cached object and return the number of live ones (0: clean).
- * All other threads that used a pool must have been joined. */
+/* For tests: stops the sweeper, frees every cached object and returns the number of live objects (0:
+ * clean). All other threads that used a pool must have been joined. */
 uint64_t mem_pools_fini_strict(void);
 
 /* "on", "off", "poison", "trace:K". -EBUSY once a pool was made or mem_pools_init called, -EINVAL if unknown.
  */
 int mem_pools_set_mode(const char *mode);
 
-/* "on", "off", "poison" or "trace": what is, or would now be, in force. */
+/* "on", "off", "poison" or "trace": the present mode, or the mode that a first pool would get now. */
 const char *mem_pools_mode(void);
 
 /* Run-time options, each also an environment variable read at first use:
@@ -74,8 +73,8 @@ const char *mem_pools_mode(void);
  * 0, -EINVAL (unknown or malformed) or -EBUSY (too late). */
 int mem_pools_set_option(const char *key, const char *value);
 
-/* Where messages go (default: one line on stderr). level is a syslog level. Repeats are folded before.
- * fn may run in any thread and with pool-internal locks held: it must not use pools. */
+/* Sets the destination of messages (default: one line on stderr). level is a syslog level. Repeats are
+ * folded before. fn may run in any thread and with pool-internal locks held: it must not use pools. */
 typedef void (*mem_message_fn)(int level, const char *text);
 void mem_pools_set_message_fn(mem_message_fn fn);
 
@@ -86,117 +85,118 @@ enum mem_pool_flags {
     MEM_POOL_NO_POOL = 1u << 1,       /* never cached: every get and put goes to malloc, counted */
 };
 
-/* Runs on an object when it comes from the system (ctor), or at each mem_put (reset; not in mode off). A pool
- * with either keeps the object's contents from put to get, so mem_get0 is refused on it. There is no
- * destructor: a ctor sets up lists, locks and links inside the object and acquires nothing. */
+/* Runs on an object when it comes from the system (ctor), or at each mem_put (reset; not in mode off). A
+ * pool with a ctor or reset keeps the object's contents from put to get, so mem_get0 is refused on it.
+ * There is no destructor: a ctor sets up lists, locks and links inside the object and acquires no other
+ * resource. */
 typedef void (*mem_object_fn)(void *object);
 
 struct mem_pool_opts {
     const char *name;     /* copied; shown in messages and statedumps */
-    const char *xlator;   /* copied; whose pool this is, may be NULL */
+    const char *xlator;   /* copied; owner of the pool, may be NULL */
     size_t size;          /* bytes of one object, 1 .. 16 MiB */
-    size_t zero_len;      /* what mem_get0 zeroes; 0 = size */
+    size_t zero_len;      /* bytes that mem_get0 zeroes; 0 = size */
     size_t align;         /* power of two up to 4096; 0 = 16 */
     unsigned flags;       /* MEM_POOL_* */
-    unsigned prefill;     /* a hint, honoured by mem_pool_prefill only */
-    unsigned id;          /* 0 = any; MEM_ID_TYPED_MIN .. MAX = this one, for the inline forms */
+    unsigned prefill;     /* a hint, used only by mem_pool_prefill */
+    unsigned id;          /* 0 = any; MEM_ID_TYPED_MIN .. MAX = this id, for the inline forms */
     mem_object_fn ctor;
-    mem_object_fn reset;  /* none in a pool that asks for its id */
+    mem_object_fn reset;  /* must be NULL in a pool with a fixed id */
 };
 
-/* Ids in this range are given out only to pools that ask for them by number (mem/mem-inline.h). */
+/* Ids in this range are given only to pools that ask for them by number (mem/mem-inline.h). */
 #define MEM_ID_TYPED_MIN 2
 #define MEM_ID_TYPED_MAX 31
 
-/* NULL with errno: ENOMEM, EINVAL, ENOSPC (no id is free; 224 pools may choose none), EEXIST (fixed id is
- * taken). */
+/* Makes a pool. NULL with errno: ENOMEM, EINVAL, ENOSPC (no id is free; 224 pools may leave the id open),
+ * EEXIST (the fixed id is taken). */
 struct mem_pool *mem_pool_new_opts(const struct mem_pool_opts *opts);
 struct mem_pool *mem_pool_new_fn(size_t size, unsigned prefill, const char *name);
 #define mem_pool_new(type, count) mem_pool_new_fn(sizeof(type), (count), #type)
 
-/* Carve the pool's prefill (or count, if not 0) objects now into the depot. 0 or -ENOMEM. */
+/* Allocates the pool's prefill (or count, if not 0) objects now into the depot. 0 or -ENOMEM. */
 int mem_pool_prefill(struct mem_pool *pool, unsigned count);
 
-/* No more gets. Live objects stay valid and may still be put; the pool and its id go away when the last
- * one has been, two sweeps later. Reported once if that takes longer. NULL is allowed. */
+/* Ends the gets. Live objects stay valid and may still be put; the pool and its id are freed two sweeps
+ * after the last put. Reported once if that takes longer. NULL is allowed. */
 void mem_pool_destroy(struct mem_pool *pool);
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* One object, contents undefined (or as ctor/reset left them).
- * thread  any; pops from the calling thread's own magazine
- * owner   the caller, until mem_put(); any thread may put it
- * errors  NULL with errno ENOMEM, and one rate-limited message
- */
+/* Returns an object, contents undefined (or as ctor/reset left them). thread  any; pops from the calling
+ * thread's own magazine owner   the caller, until mem_put(); any thread may put it errors  NULL with errno
+ * ENOMEM, and one rate-limited message */
 void *mem_get(struct mem_pool *pool);
 
-/* The same with the first zero_len bytes zeroed. */
+/* Like mem_get(), with the first zero_len bytes zeroed. */
 void *mem_get0(struct mem_pool *pool);
 
-/* The same, counted against an owner (a brick) from mem_owner_new; 0 = nobody. */
+/* Like mem_get() and mem_get0(), counted against an owner (a brick) from mem_owner_new; 0 = none. */
 void *mem_get_owner(struct mem_pool *pool, uint16_t owner);
 void *mem_get0_owner(struct mem_pool *pool, uint16_t owner);
 
-/* Give an object back, whoever got it. NULL is allowed. A pointer that is not a live object of a known
+/* Gives an object back, in any thread. NULL is allowed. A pointer that is not a live object of a known
  * pool is reported with the pool's name and left alone. */
 void mem_put(void *object);
 
-/* n objects at once, for less than one by one. Get: all or nothing, 0 or -ENOMEM. Put: of any pools, NULLs
- * allowed; fastest where neighbours are of one pool. */
+/* Get and put n objects at once, for less than the cost of single calls. Get: all or nothing, 0 or
+ * -ENOMEM. Put: objects of any pools, NULLs allowed; fastest where neighbours are from one pool. */
 int mem_get_bulk(struct mem_pool *pool, void **objects, size_t n);
 void mem_put_bulk(void **objects, size_t n);
 
-/* A wait loop calls this before it blocks: does what the sweeper asked of this thread, if anything. One
- * load when there is nothing to do. Needed only where membarrier is refused; harmless elsewhere. */
+/* Called by a wait loop before it blocks: executes a pending request of the sweeper to this thread. One
+ * load when there is none. Needed only where membarrier is refused; harmless elsewhere. */
 void mem_pool_idle(void);
 
-/* Detach the calling thread now, as its exit would. It may go on using pools, more slowly. */
+/* Detaches the calling thread now, as its exit would. It may continue to use pools, more slowly. */
 void mem_pool_thread_destructor(void);
 
 /* ---- owners (bricks) ------------------------------------------------------------------------- */
 
 enum { MEM_OWNER_MAX = 4095 };
-/* A new owner id (1 .. MEM_OWNER_MAX), or -errno. Its id is not reused while anything is counted against
- * it. */
+/* Returns a new owner id (1 .. MEM_OWNER_MAX), or -errno. An id is not reused while objects are counted
+ * against it. */
 int mem_owner_new(const char *name);
 
-/* The owner is gone; late puts still count down. Its id is free again at once if the last mem_owner_audit()
- * found nothing and nobody has got anything for it since, which is the caller's to know; so it is in mode
- * off, where nothing is counted. Else once its balance was zero at two sweeps in a row. */
+/* Retires the owner; late puts still count down. Its id is free again at once if the last
+ * mem_owner_audit() found nothing and no object has been got for it since, which the caller must ensure;
+ * also in mode off, where nothing is counted. Otherwise the id is free once the balance was zero at two
+ * sweeps in a row. */
 void mem_owner_retire(uint16_t owner);
 
-/* Objects the owner still holds, in all pools or in one (pool NULL = all). Looks at every object there is, at
- * some nanoseconds each, and waits for a sweep that is going on; others get and put meanwhile. Exact for what
- * is quiet. */
+/* Number of objects that the owner still holds, in all pools or in one (pool NULL = all). Visits every
+ * object, at some nanoseconds each, and waits for a running sweep; other threads get and put meanwhile.
+ * Exact for owners that are quiet. */
 int64_t mem_owner_balance(uint16_t owner, const struct mem_pool *pool);
 
-/* One call per pool in which the owner still has objects; the number of such objects is returned.
- * where is the oldest sampled backtrace in trace mode, else NULL. */
+/* Calls fn once per pool in which the owner still has objects; returns the number of such objects. where
+ * is the oldest sampled backtrace in trace mode, else NULL. */
 typedef void (*mem_audit_fn)(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *where);
 int64_t mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg);
 
 /* ---- sweeping and trimming ------------------------------------------------------------------- */
 
-/* One pass in the calling thread: hot becomes cold, cold is freed, but for a few magazines of a busy pool. */
+/* Runs one pass in the calling thread: hot becomes cold, cold is freed, except for a few magazines of a
+ * busy pool. */
 void mem_pools_sweep_now(void);
 
-/* Give memory back now; bytes returned to the system. level 1: demote, free cold objects, spare magazines and
- * empty spans. 2: everything cached. 3: also free pages inside used spans, and what malloc keeps (glibc: the
- * heap's top; jemalloc: all free pages). */
+/* Gives memory back now; returns the bytes returned to the system. level 1: demotes, frees cold objects,
+ * spare magazines and empty spans. 2: all cached objects. 3: also free pages inside used spans, and memory
+ * cached by malloc (glibc: the heap's top; jemalloc: all free pages). */
 size_t mem_pools_trim(int level);
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 struct mem_pool_stats {
     const char *name, *xlator; /* valid as long as the pool */
     unsigned id;
-    size_t size, stride; /* bytes: asked for, and used per object */
+    size_t size, stride; /* bytes: requested, and used per object */
     int64_t live;        /* got and not yet put */
-    int64_t peak;        /* largest live seen at a sweep or by a reader of these figures */
+    int64_t peak;        /* largest live seen at a sweep or by a reader of these statistics */
     uint64_t gets, puts;
-    uint64_t hits_cold, hits_depot; /* gets served by promoting a cold magazine, by the depot */
+    uint64_t hits_cold, hits_depot; /* gets served by promoting a cold magazine, and by the depot */
     uint64_t system_allocs;         /* objects fetched from a span or malloc */
-    uint64_t sweep_freed;           /* objects given back to them */
+    uint64_t sweep_freed;           /* objects given back to a span or malloc by the sweeper */
     uint64_t bypass;                /* operations that found the sweeper at work */
     uint64_t double_free, wrong_pool;
     uint64_t cached_hot, cached_cold; /* objects */
@@ -206,7 +206,7 @@ struct mem_pool_stats {
     size_t bytes_resident;
 };
 
-/* Exact for a quiet pool, else a moment's approximation; stops nobody. */
+/* Fills *out. Exact for a quiet pool, else an approximation; stops no thread. */
 void mem_pool_stats(struct mem_pool *pool, struct mem_pool_stats *out);
 
 struct mem_process_stats {
@@ -220,11 +220,12 @@ struct mem_process_stats {
 };
 void mem_pools_stats(struct mem_process_stats *out);
 
-/* Everything, as key and value, for a statedump. key "-----" separates pools. fn must not use pools. */
+/* Passes all statistics to fn as key and value, for a statedump. key "-----" separates pools. fn must not
+ * use pools. */
 typedef void (*mem_dump_fn)(void *arg, const char *key, const char *value);
 void mem_pools_dump(mem_dump_fn fn, void *arg);
 
-/* Walk every structure of a quiet process; asserts the invariants. Tests and debug builds. */
+/* Walks every structure of a quiet process and asserts the invariants. For tests and debug builds. */
 void mem_pools_check(void);
 
 #ifdef __cplusplus

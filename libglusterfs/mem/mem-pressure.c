@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-pressure: when the system runs short of memory, the sweeper hears of it from the kernel.
+/* mem-pressure: lets the kernel tell the sweeper when the system is short of memory.
  *
- * Watched: the file the service manager names (MEMORY_PRESSURE_WATCH, with what MEMORY_PRESSURE_WRITE says
- * to write to it), else the own cgroup's memory.pressure, else /proc/pressure/memory: 200 ms of stall in 2 s
- * ask for level 1, stalls that go on for level 2. And the cgroup's memory.events: a new "high" or "max" asks
- * for level 2. Absent files are simply not watched. */
+ * The sweeper watches the file that the service manager names (MEMORY_PRESSURE_WATCH, after writing the
+ * contents of MEMORY_PRESSURE_WRITE to it), else the cgroup's memory.pressure, else /proc/pressure/memory:
+ * 200 ms of stall in 2 s request level 1, continued stalls level 2. It also watches the cgroup's
+ * memory.events: a new "high" or "max" requests level 2. Absent files are not watched. */
 #include "base/procfs-text.h"
 #include "mem/mem-internal.h"
 
@@ -22,9 +22,9 @@ static const char trigger[] = "some 200000 2000000";
 static uint64_t high_seen;
 static uint64_t last_stall_us;
 
-/* ---- what to watch --------------------------------------------------------------------------- */
+/* ---- files to watch -------------------------------------------------------------------------- */
 
-/* What is in /proc/self/cgroup, as far as it fits; no stream, which would allocate. */
+/* Reads /proc/self/cgroup, as far as it fits; without a stream, which would allocate. */
 static void
 cgroup_read(char *text, size_t max)
 {
@@ -39,7 +39,7 @@ cgroup_read(char *text, size_t max)
         close(fd);
 }
 
-/* The file of this process's cgroup (v2), which lies elsewhere where v1 is mounted too. */
+/* Opens a file of this process's cgroup (v2), which lies elsewhere if v1 is mounted too. */
 static int
 cgroup_open(const char *file, int flags)
 {
@@ -116,7 +116,7 @@ stall_open(void)
     int fd;
 
     if (path && !strcmp(path, "/dev/null"))
-        return -1; /* the service manager says: don't */
+        return -1; /* the service manager asks not to watch */
     if (path && *path)
         return manager_open(path);
     fd = cgroup_open("memory.pressure", O_RDWR);
@@ -146,7 +146,7 @@ events_read(int fd)
 
 /* ---- in the sweeper's poll ------------------------------------------------------------------- */
 
-/* Two entries: stalls, and the cgroup's events; an fd of -1 is not watched. */
+/* Fills two entries: stalls, and the cgroup's events; an fd of -1 is not watched. */
 int
 mem_pressure_open(struct pollfd *fds, int max)
 {

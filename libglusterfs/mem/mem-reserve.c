@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-reserve: 2 MiB mappings, from which spans are cut in units of 64 KiB, and how their memory goes back
- * to the system: marked when a span is empty, given back once a sweep, in as few calls as possible.
- */
+/* mem-reserve: 2 MiB mappings, from which spans are cut in units of 64 KiB, and the return of their memory
+ * to the system: units are marked when a span is empty, and given back once a sweep, in as few calls as
+ * possible. */
 #include "mem/mem-span.h"
 
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 
 struct mem_reservation {
     char *base;
-    uint32_t used, drop; /* bit per 64 KiB: in a span (or being dropped); to be dropped */
+    uint32_t used, drop; /* bit for each 64 KiB: in a span (or being dropped); to be dropped */
     struct mem_reservation *next, *prev;
 };
 
 static struct mem_lock res_lock;
-static struct mem_reservation *reservations; /* all of them */
-static struct mem_reservation *res_hint;     /* start looking here */
+static struct mem_reservation *reservations; /* all reservations */
+static struct mem_reservation *res_hint;     /* start of the search */
 size_t mem_reserved_bytes, mem_resident_bytes;
 uint64_t mem_released_bytes;
 
@@ -46,7 +46,7 @@ reservation_new(void)
     return r;
 }
 
-/* Units of one aligned run, or 0. */
+/* Returns the bits of one aligned free run, or 0. */
 static uint32_t
 reservation_fit(const struct mem_reservation *r, unsigned units)
 {
@@ -100,7 +100,7 @@ mem_span_map(size_t bytes)
     res_hint = r;
     MEM_ADD(mem_resident_bytes, bytes);
     mem_unlock(&res_lock);
-    if (fresh) { /* somebody released room meanwhile */
+    if (fresh) { /* another thread released room meanwhile */
         MEM_LSAN_UNROOT(fresh->base, RESERVATION);
         munmap(fresh->base, RESERVATION);
         free(fresh);
@@ -111,7 +111,7 @@ mem_span_map(size_t bytes)
     return s;
 }
 
-/* Mark a span's units for mem_reservations_release. */
+/* Marks a span's units for mem_reservations_release. */
 void
 mem_span_unmap_later(struct mem_span *s, size_t bytes)
 {
@@ -141,7 +141,7 @@ reservation_unlink(struct mem_reservation *r)
     MEM_ADD(mem_reserved_bytes, -RESERVATION);
 }
 
-/* Runs of dropped units in as few calls as possible. Their used bits are still set, so nobody takes them;
+/* Drops runs of units in as few calls as possible. Their used bits are still set, so no span takes them;
  * the lock is not held. */
 static void
 reservation_drop(struct mem_reservation *r, uint32_t drop)
@@ -157,7 +157,7 @@ reservation_drop(struct mem_reservation *r, uint32_t drop)
     }
 }
 
-/* Sweep mutex held: nobody else unlinks reservations. */
+/* Sweep mutex held, so no other thread unlinks reservations. */
 size_t
 mem_reservations_release(void)
 {
@@ -191,7 +191,8 @@ mem_reservations_release(void)
         if (!whole) {
             MEM_WRITE(r->used, r->used & ~drop);
             r->drop &= ~drop;
-            /* the list may have grown at its head, and lost nothing: we hold the sweep mutex */
+            /* the list may have grown at its head but lost nothing, because this thread holds the sweep
+             * mutex */
             next = r->next;
         }
     }
@@ -227,7 +228,7 @@ mem_span_find(const void *p, uint32_t *id, void **object)
     return found;
 }
 
-/* The span that begins at this unit, if one does. */
+/* Returns the span that begins at this unit, or NULL. */
 static struct mem_span *
 span_at(struct mem_reservation *r, unsigned at)
 {
@@ -238,7 +239,7 @@ span_at(struct mem_reservation *r, unsigned at)
     return s->reservation == r ? s : NULL;
 }
 
-/* Reservations are added at the head of the list by others, and removed by nobody else. */
+/* Other threads add reservations only at the head of the list, and remove none. */
 void
 mem_spans_each(void (*fn)(struct mem_span *s, void *arg), void *arg)
 {

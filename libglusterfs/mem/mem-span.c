@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-span: where objects come from and go back to.
+/* mem-span: the source of objects.
  *
- * A span holds slots of one class and starts with its header: which slots are free is a bitmap there, so
- * giving an object back touches no line of the object, and pages between free slots can be dropped. Spans
- * are 64 KiB (more for big objects), aligned to their size, cut from 2 MiB reservations. A class whose
- * objects are too big for that takes each slot from malloc.
- */
+ * A span holds slots of one class and starts with its header, which has a bitmap of free slots. So giving
+ * an object back touches no line of the object, and pages between free slots can be dropped. Spans are 64
+ * KiB (more for big objects), aligned to their size, cut from 2 MiB reservations. A class whose objects
+ * are too big for spans takes each slot from malloc. */
 #include "mem/mem-span.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 /* ---- classes --------------------------------------------------------------------------------- */
 
 static size_t
-round_up(size_t n, size_t to)
+round_to_multiple(size_t n, size_t to)
 {
     return (n + to - 1) / to * to;
 }
@@ -25,11 +24,12 @@ mem_class_init(struct mem_class *c, uint32_t id, size_t size, size_t align, size
                bool spread)
 {
     size_t line = align > 64 ? align : 64;
-    size_t offset = round_up(header, align);
-    size_t stride = round_up(offset + size + trailer, line);
+    size_t offset = round_to_multiple(header, align);
+    size_t stride = round_to_multiple(offset + size + trailer, line);
     size_t bytes = UNIT;
 
-    /* Strides that are multiples of 256 bytes put the heads of objects into a quarter of the L1 sets. */
+    /* Strides that are multiples of 256 bytes would put the heads of objects into a quarter of the L1
+     * sets. */
     if (spread && line == 64 && stride % 256 == 0)
         stride += 64;
     while (bytes < RESERVATION && bytes < stride * 8)
@@ -40,7 +40,7 @@ mem_class_init(struct mem_class *c, uint32_t id, size_t size, size_t align, size
                              .align = (uint32_t)(align > 16 ? line : 64), .span_bytes = (uint32_t)bytes };
     if (!bytes)
         return;
-    c->first = (uint32_t)round_up(sizeof(struct mem_span), line);
+    c->first = (uint32_t)round_to_multiple(sizeof(struct mem_span), line);
     c->per_span = (uint32_t)((bytes - c->first) / stride);
     c->fill_factor = (MEM_FILLS << 16) / (c->per_span + 1);
     assert(c->per_span >= 1 && c->per_span <= BITMAP * 64);
@@ -54,7 +54,7 @@ span_of(const struct mem_class *c, const void *object)
 }
 
 static inline uint32_t
-slot_of(const struct mem_class *c, const struct mem_span *s, const void *object)
+slot_number(const struct mem_class *c, const struct mem_span *s, const void *object)
 {
     uint64_t at = (uint64_t)((const char *)object - (const char *)s) - c->first - c->offset;
 
@@ -102,7 +102,7 @@ mem_span_file(struct mem_class *c, struct mem_span *s)
 }
 
 static struct mem_span *
-fullest(const struct mem_class *c)
+fullest_span(const struct mem_class *c)
 {
     struct mem_span *s = NULL;
 
@@ -111,11 +111,12 @@ fullest(const struct mem_class *c)
     return s;
 }
 
-/* A span with free slots, the fullest there is, on its partial list; lock held, and dropped while mapping. */
+/* Returns a span with free slots, the fullest one, on its partial list; the lock is held, but dropped
+ * while mapping. */
 static struct mem_span *
 class_span(struct mem_class *c)
 {
-    struct mem_span *s = fullest(c);
+    struct mem_span *s = fullest_span(c);
 
     if (s)
         return s;
@@ -128,7 +129,7 @@ class_span(struct mem_class *c)
         s = mem_span_map(c->span_bytes);
         mem_lock(&c->lock);
         if (!s)
-            return fullest(c);
+            return fullest_span(c);
         s->id = c->id;
         s->class = c;
         s->nfree = c->per_span;
@@ -140,13 +141,14 @@ class_span(struct mem_class *c)
             s->free[i / 64] |= (uint64_t)1 << (i % 64);
         MEM_ASAN_HIDE((char *)s + sizeof(*s), c->span_bytes - sizeof(*s));
         c->spans++;
-        __atomic_store_n(&s->magic, SPAN_MAGIC, __ATOMIC_RELEASE); /* now it can be found */
+        /* from now on mem_span_find() can find it */
+        __atomic_store_n(&s->magic, SPAN_MAGIC, __ATOMIC_RELEASE);
     }
     partial_link(c, s, MEM_FILLS - 1);
     return s;
 }
 
-/* Objects were taken from the span; lock held. */
+/* Updates the span after objects were taken from it; lock held. */
 static void
 span_taken(struct mem_class *c, struct mem_span *s)
 {
@@ -168,7 +170,7 @@ class_malloc(struct mem_class *c, void **objects, size_t n)
     size_t got = 0;
 
     while (got < n && !mem_test_fails()) {
-        char *slot = aligned_alloc(c->align, round_up(c->stride, c->align));
+        char *slot = aligned_alloc(c->align, round_to_multiple(c->stride, c->align));
 
         if (!slot)
             break;
@@ -209,7 +211,7 @@ static void
 class_free_one(struct mem_class *c, void *object)
 {
     struct mem_span *s = span_of(c, object);
-    uint32_t slot = slot_of(c, s, object);
+    uint32_t slot = slot_number(c, s, object);
     uint64_t bit = (uint64_t)1 << (slot % 64);
 
     assert(s->magic == SPAN_MAGIC && s->class == c);
@@ -217,7 +219,7 @@ class_free_one(struct mem_class *c, void *object)
     s->free[slot / 64] |= bit;
     s->nfree++;
     s->is_given = false;
-    if (s->is_held) /* the sweeper files it */
+    if (s->is_held) /* the sweeper will file it */
         return;
     if (s->fill >= 0 && s->nfree < c->per_span && fill_of(c, s) == s->fill)
         return;
@@ -249,7 +251,7 @@ mem_class_free(struct mem_class *c, void *const *objects, size_t n)
     }
 }
 
-/* Keep one empty span for the next burst unless all shall go. */
+/* Releases empty spans; keeps one for the next burst unless all is set. */
 size_t
 mem_class_release(struct mem_class *c, bool all)
 {
@@ -315,11 +317,11 @@ mem_class_check(struct mem_class *c)
     mem_unlock(&c->lock);
 }
 
-/* ---- magazines: classes of their own, without headers ---------------------------------------- */
+/* ---- magazines: separate classes, without headers -------------------------------------------- */
 
 static struct mem_class mag_class[9]; /* capacity 1 << index */
 
-/* Once, when the settings are settled: before the first pool. */
+/* Called once, when the settings are fixed, before the first pool. */
 void
 mem_magazines_init(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-sweep: ages the lines of all threads, idle and blocked ones too, and frees what was already cold.
+/* mem-sweep: ages the lines of all threads, idle and blocked ones too, and frees objects that were already
+ * cold.
  *
  * The handshake, per thread. A list is never touched from two sides:
  *
@@ -12,13 +13,12 @@
  *                                  S4 req = NONE (release)
  *
  * Suppose O3 and S3 overlapped: then O2 read NONE and S2 read 0. If O1 is before the owner's barrier, its
- * store is visible at S2, which then saw a later O4, and acquire/release puts O3 before S3. If the barrier is
- * before O1, it is before O2, which then sees S1's LOCKED or something newer from the sweeper; NONE is
+ * store is visible at S2, which then saw a later O4, and acquire/release puts O3 before S3. If the barrier
+ * is before O1, it is before O2, which then sees S1's LOCKED or a newer value of the sweeper; NONE is
  * written only at S4, and acquire/release puts S3 before O3. The owner's only write to req is the
  * compare-exchange DEMOTE -> NONE, which cannot make NONE out of LOCKED. So they don't overlap.
  *
- * Where membarrier is refused (cooperative) the sweeper only ever asks, with DEMOTE.
- */
+ * Where membarrier is refused (cooperative) the sweeper only sends requests, with DEMOTE. */
 #include "mem/mem-internal.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static struct {
     int dormant;
 } sweeper = { .mutex = PTHREAD_MUTEX_INITIALIZER, .wake = -1 };
 
-/* What a pass takes from threads, by pool id; sweep mutex. */
+/* Magazines that a pass takes from threads, by pool id; sweep mutex. */
 static struct mem_magazine *doomed[MEM_IDS];
 
 /* ---- membarrier ------------------------------------------------------------------------------ */
@@ -76,7 +76,7 @@ mem_membarrier(void)
 
 #ifndef MEM_WINDOW
 #define MEM_WINDOW(thread, opens)                                                                            \
-    ((void)0) /* tests/bench/pool times how long a thread is kept out of its lines */
+    ((void)0) /* tests/bench/pool measures how long a thread cannot use its lines */
 #endif
 
 static void
@@ -87,7 +87,7 @@ drop_line(struct mem_thread *t, struct mem_line *l, struct mem_pool *p)
     __atomic_fetch_and(&t->used[p->id / 64], ~((uint64_t)1 << (p->id % 64)), __ATOMIC_RELAXED);
 }
 
-/* Lines of a thread that is locked out of them. */
+/* Ages the lines of a thread that is locked out of them. */
 static void
 age_thread(struct mem_thread *t, bool all)
 {
@@ -105,7 +105,7 @@ age_thread(struct mem_thread *t, bool all)
     MEM_WRITE(t->active, stays);
 }
 
-/* S2 .. S4. Group is locked and the barrier is behind us. */
+/* S2 .. S4, after the barrier. The thread is LOCKED. */
 static void
 handshake_one(struct mem_thread *t, bool all)
 {
@@ -131,7 +131,7 @@ ask_only(struct mem_thread *t, bool all)
 {
     uint32_t none = MEM_REQ_NONE;
 
-    if (t == mem_self) { /* we are not inside our own bracket */
+    if (t == mem_self) { /* this thread is not inside its own bracket */
         age_thread(t, all);
         return;
     }
@@ -140,7 +140,7 @@ ask_only(struct mem_thread *t, bool all)
         MEM_ADD(mem_figures.demotes, 1);
 }
 
-/* Membarrier failed after it had worked: give the group back and never try again. */
+/* Membarrier failed after it had worked: releases the group and never tries again. */
 static void
 fall_back(struct mem_thread **group, unsigned n)
 {
@@ -164,14 +164,15 @@ group_handshake(struct mem_thread **group, unsigned n, bool all, bool last)
     }
     for (unsigned i = 0; i < n; i++)
         handshake_one(group[i], all);
-    /* A thread that was inside has most likely left by now. One that has aged itself is not asked again. */
+    /* A thread that was inside its bracket has most likely left it by now. A thread that has aged itself
+     * meanwhile is not locked again. */
     for (unsigned i = 0; i < n; i++) {
         uint32_t demote = MEM_REQ_DEMOTE;
 
         if (!group[i]->retry)
             continue;
         group[i]->retry = 0;
-        if (last) /* it will do it itself */
+        if (last) /* the thread will age itself */
             continue;
         MEM_HOOK(S1);
         MEM_WINDOW(group[i], true);
@@ -215,7 +216,7 @@ age_threads(bool all)
 
             mem_threads_cursor = t->next;
             if (!MEM_READ(t->active))
-                MEM_ADD(mem_figures.skipped, 1); /* nothing cached since we emptied it: one read, no write */
+                MEM_ADD(mem_figures.skipped, 1); /* nothing cached since it was emptied: one read, no write */
             else if (mem_set.cooperative)
                 ask_only(t, all);
             else
@@ -223,7 +224,7 @@ age_threads(bool all)
         }
         if (n)
             age_group(group, n, all);
-        pthread_mutex_unlock(&mem_registry_mutex); /* let threads come and go */
+        pthread_mutex_unlock(&mem_registry_mutex); /* lets threads start and exit */
         pthread_mutex_lock(&mem_registry_mutex);
     }
     pthread_mutex_unlock(&mem_registry_mutex);
@@ -246,7 +247,7 @@ free_chain(struct mem_pool *p, struct mem_magazine *m)
     return objects;
 }
 
-/* Once for what has come back since the last time. */
+/* Drops pages if slots were returned since the last time. */
 static void
 trim_pages(struct mem_class *c)
 {
@@ -256,7 +257,7 @@ trim_pages(struct mem_class *c)
     mem_class_trim_pages(c);
 }
 
-/* Spans without an object; and of those that are kept by a few big ones, the pages between. */
+/* Releases spans without an object, and the pages between big objects in the other spans. */
 static void
 release_spans(struct mem_class *c, bool all)
 {
@@ -267,8 +268,8 @@ release_spans(struct mem_class *c, bool all)
         trim_pages(c);
 }
 
-/* A twentieth of the period, 50 milliseconds at least: of this thread's CPU time, so that a busy machine does
- * not take it away. */
+/* A twentieth of the period, at least 50 milliseconds, of this thread's CPU time, so that the time is not
+ * lost on a busy machine. */
 static uint64_t
 pages_until(void)
 {
@@ -277,7 +278,7 @@ pages_until(void)
     return mem_cpu_us() + (us > 50000 ? us : 50000);
 }
 
-/* Pages between objects that live. */
+/* Drops pages between live objects. */
 static void
 age_pages(void)
 {
@@ -317,7 +318,7 @@ age_pools(bool all, bool release_all)
     return malloc_freed;
 }
 
-/* A pool that was destroyed goes when all its objects are back and no thread has a line of it. */
+/* Frees a destroyed pool when all its objects are back and no thread has a line for it. */
 static void
 bury_pools(void)
 {
@@ -343,7 +344,7 @@ bury_pools(void)
     }
 }
 
-/* Live and cached figures of all pools in one walk; who is over the cap. */
+/* Sums the cached bytes of all pools, and each pool's peak, in one walk. */
 static void
 take_stock(void)
 {
@@ -400,14 +401,14 @@ halve_magazines(void)
     }
 }
 
-/* ---- caches of another kind ------------------------------------------------------------------ */
+/* ---- followers ------------------------------------------------------------------------------- */
 
 struct mem_follower *mem_followers; /* grows at its head only; changed under the sweep mutex, read without */
 
 void
 mem_sweep_follow(struct mem_follower *f)
 {
-    mem_thread_attach(); /* the handlers of fork are there from now on */
+    mem_thread_attach(); /* installs the handlers of fork */
     pthread_mutex_lock(&mem_sweep_mutex);
     f->next = mem_followers;
     __atomic_store_n(&mem_followers, f, __ATOMIC_RELEASE);
@@ -439,7 +440,8 @@ followers_quiet(void)
 static void
 sweep_and_cap(void)
 {
-    MEM_WRITE(mem_over_cap, 0); /* first: what comes to the depots behind our back asks for another pass */
+    /* first, because a magazine that comes to a depot during the pass requests another pass */
+    MEM_WRITE(mem_over_cap, 0);
     sweep_pass(false, false);
     age_pages();
     if (mem_set.cap && mem_figures.cached_bytes > mem_set.cap) {
@@ -461,7 +463,7 @@ mem_pools_sweep_now(void)
 }
 
 static size_t
-trim(int level)
+pools_trim(int level)
 {
     size_t bytes;
 
@@ -470,7 +472,7 @@ trim(int level)
     pthread_mutex_lock(&mem_sweep_mutex);
     bytes = sweep_pass(level >= 2, true);
     if (level >= 2)
-        bytes += sweep_pass(true, true); /* what threads handed in meanwhile */
+        bytes += sweep_pass(true, true); /* magazines that threads handed in meanwhile */
     for (unsigned id = 0; level >= 3 && id < MEM_IDS; id++)
         if (mem_pools[id])
             bytes += mem_class_trim_pages(&mem_pools[id]->class);
@@ -486,13 +488,13 @@ size_t
 mem_pools_trim(int level)
 {
     MEM_ADD(mem_figures.manual, 1);
-    return trim(level);
+    return pools_trim(level);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 static void
-wake(void)
+wake_sweeper(void)
 {
     uint64_t one = 1;
     int fd = __atomic_load_n(&sweeper.wake, __ATOMIC_ACQUIRE);
@@ -505,7 +507,7 @@ void
 mem_sweeper_kick(void)
 {
     __atomic_store_n(&sweeper.dormant, 0, __ATOMIC_SEQ_CST);
-    wake();
+    wake_sweeper();
 }
 
 void
@@ -513,12 +515,12 @@ mem_sweeper_rouse(void)
 {
     if (MEM_UNLIKELY(__atomic_load_n(&sweeper.dormant, __ATOMIC_SEQ_CST)) &&
         __atomic_exchange_n(&sweeper.dormant, 0, __ATOMIC_SEQ_CST))
-        wake();
+        wake_sweeper();
 }
 
-/* Would the next pass find anything to do? */
+/* Would the next pass find nothing to do? */
 static bool
-all_quiet(void)
+pools_quiet(void)
 {
     bool quiet = true;
 
@@ -542,9 +544,9 @@ all_quiet(void)
     return quiet && mem_set.mode == MEM_MODE_ON && mem_magazines_quiet() && followers_quiet();
 }
 
-/* Nobody has used a pool for a while: pages that the sweeps had no time for go back, too. */
+/* No thread has used a pool for a while: drops the pages that earlier sweeps had no time for. */
 static void
-give_back_the_rest(void)
+drop_remaining_pages(void)
 {
     pthread_mutex_lock(&mem_sweep_mutex);
     for (unsigned id = 0; id < MEM_IDS; id++) {
@@ -558,17 +560,17 @@ give_back_the_rest(void)
 static void
 fall_asleep_if_quiet(void)
 {
-    if (!all_quiet())
+    if (!pools_quiet())
         return;
     __atomic_store_n(&sweeper.dormant, 1, __ATOMIC_SEQ_CST);
-    if (!all_quiet()) /* somebody became active before it could see that we sleep */
+    if (!pools_quiet()) /* a thread became active before it could see that the sweeper sleeps */
         __atomic_store_n(&sweeper.dormant, 0, __ATOMIC_SEQ_CST);
     else
-        give_back_the_rest();
+        drop_remaining_pages();
 }
 
 static int
-until(uint64_t due)
+poll_timeout(uint64_t due)
 {
     uint64_t now = mem_now_us();
 
@@ -578,7 +580,7 @@ until(uint64_t due)
 }
 
 static void
-periodic(void)
+sweep_periodic(void)
 {
     pthread_mutex_lock(&mem_sweep_mutex);
     sweep_and_cap();
@@ -597,13 +599,13 @@ sweeper_main(void *arg)
     (void)arg;
     pthread_setname_np(pthread_self(), "mem-sweep");
     while (!MEM_READ(sweeper.stop)) {
-        int wait = until(due), ready = poll(fds, (nfds_t)(1 + n), wait), level;
+        int wait = poll_timeout(due), ready = poll(fds, (nfds_t)(1 + n), wait), level;
         uint64_t now = mem_now_us(), period = (uint64_t)MEM_READ(mem_set.sweep_ms) * 1000;
 
         if (ready < 0 && errno != EINTR)
             break;
         if (fds[0].revents & POLLIN && read(sweeper.wake, &got, sizeof(got)) > 0 && wait < 0)
-            due = now + period; /* out of dormancy: the period starts now */
+            due = now + period; /* dormancy ends: the period starts now */
         if (due > now + period)
             due = now + period;
         if (MEM_READ(sweeper.stop))
@@ -612,11 +614,12 @@ sweeper_main(void *arg)
         if (level && now - pressed >= 1000000) {
             pressed = now;
             MEM_ADD(mem_figures.pressure, 1);
-            trim(level);
+            pools_trim(level);
         }
         if ((period && now >= due) || MEM_READ(mem_over_cap)) {
-            periodic();
-            due = mem_now_us() + period; /* from now: what was put during a pass has its whole period, too */
+            sweep_periodic();
+            /* counted from now, so that objects put during a pass stay for a whole period, too */
+            due = mem_now_us() + period;
         }
     }
     mem_pressure_close(fds + 1, n);
@@ -672,14 +675,14 @@ mem_pools_fini(void)
     pthread_mutex_lock(&sweeper.mutex);
     if (sweeper.running) {
         MEM_WRITE(sweeper.stop, 1);
-        wake();
+        wake_sweeper();
         pthread_join(sweeper.thread, NULL);
-        sweeper.running = false; /* the eventfd stays: some thread may be about to write to it */
+        sweeper.running = false; /* the eventfd stays, because a thread may be about to write to it */
     }
     pthread_mutex_unlock(&sweeper.mutex);
 }
 
-/* In the child of a fork: the thread is gone, its descriptors are ours to close. */
+/* Called in the child of a fork: the thread is gone, and its descriptors must be closed. */
 void
 mem_sweeper_forget(void)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-thread: a thread's lines from its first object to its exit, and what fork does to them.
+/* mem-thread: a thread's lines from its first object to its exit, and the effect of fork on them.
  *
- * A thread block is heap memory that a TLS pointer leads to, so it outlives the thread's TLS and the sweeper
- * never looks into a dead stack. No object points to a thread, so nothing dangles when one exits.
- */
+ * A thread block is heap memory that a TLS pointer refers to, so it outlives the thread's TLS and the
+ * sweeper never reads a dead stack. No object points to a thread, so no pointer dangles after a thread's
+ * exit. */
 #include "mem/mem-internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* req is nonzero for ever, so these need no test on the fast path; busy is scribbled on by everybody. */
+/* req is nonzero for ever, so these need no test on the fast path; all such threads write busy, which has
+ * no meaning here. */
 static struct mem_thread unattached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_UNATTACHED };
 static struct mem_thread detached = { .req = MEM_REQ_ALWAYS, .state = MEM_THREAD_DETACHED };
 
@@ -81,8 +82,8 @@ block_recycle(struct mem_thread *t)
     spare_blocks = t;
 }
 
-/* Give the calling thread a block. In the modes without lines it is one that always takes the slow path,
- * its own only so that threads don't share a cache line. False: the thread stays as it is. */
+/* Gives the calling thread a block. In the modes without lines the block always takes the slow path and
+ * exists only so that threads don't share a cache line. False: the thread is unchanged. */
 bool
 mem_thread_attach(void)
 {
@@ -118,13 +119,13 @@ mem_thread_attach(void)
     return true;
 }
 
-/* ---- the way into the lines, when it isn't free ---------------------------------------------- */
+/* ---- the way into the lines when the fast path is closed ------------------------------------- */
 
 static void
 thread_wake(struct mem_thread *t)
 {
     MEM_WRITE(t->active, 1);
-    /* Either the sweeper, falling asleep, sees active, or we see that it is asleep. */
+    /* Either the sweeper, falling asleep, sees active, or this thread sees that the sweeper is asleep. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     mem_sweeper_rouse();
 }
@@ -147,8 +148,8 @@ mem_admit(struct mem_thread **tp)
             return false;
         }
         if (req == MEM_REQ_DEMOTE) {
-            /* By compare-exchange: a plain store could wipe out a LOCKED that the sweeper has just written,
-             * and both would believe they are alone. */
+            /* A plain store could overwrite a LOCKED that the sweeper has just written, and both would
+             * believe they are alone; so this is a compare-exchange. */
             MEM_HOOK(OC);
             if (__atomic_compare_exchange_n(&t->req, &req, MEM_REQ_NONE, false, __ATOMIC_ACQ_REL,
                                             __ATOMIC_ACQUIRE)) {
@@ -177,7 +178,8 @@ chain_push(struct mem_magazine **chain, struct mem_magazine *m)
     *chain = m;
 }
 
-/* What was cold goes out; loaded and previous become cold, or go out too (all, or nothing in them). */
+/* Moves cold magazines to *out; loaded and previous become cold, or also go to *out (if all is set, or
+ * they are empty). */
 bool
 mem_line_age(struct mem_line *l, bool all, struct mem_magazine **out)
 {
@@ -197,7 +199,7 @@ mem_line_age(struct mem_line *l, bool all, struct mem_magazine **out)
         next = old->next;
         chain_push(out, old);
     }
-    for (int i = 1; i >= 0; i--) { /* loaded ends on top: it is the warmer one */
+    for (int i = 1; i >= 0; i--) { /* loaded ends on top because it is warmer */
         if (!hot[i])
             continue;
         chain_push(hot[i]->count && !all ? &l->cold : out, hot[i]);
@@ -208,7 +210,7 @@ mem_line_age(struct mem_line *l, bool all, struct mem_magazine **out)
     return l->cold != NULL;
 }
 
-/* The owner does what the sweeper asked (DEMOTE); inside the bracket. */
+/* The owner of the lines executes a DEMOTE of the sweeper; inside the bracket. */
 void
 mem_thread_age_self(struct mem_thread *t)
 {
@@ -226,7 +228,7 @@ mem_thread_age_self(struct mem_thread *t)
 
 /* ---- exit ------------------------------------------------------------------------------------ */
 
-/* Nobody changes the line meanwhile. */
+/* No other thread may change the line meanwhile. */
 void
 mem_line_fold(const struct mem_line *l, struct mem_pool *p)
 {
@@ -234,9 +236,10 @@ mem_line_fold(const struct mem_line *l, struct mem_pool *p)
     MEM_ADD(p->puts, l->gets + (uint64_t)(l->top - l->base) + l->flow);
 }
 
-/* Figures of a thread that is gone; registry mutex held, so that readers see them in one place only. */
+/* Adds the counts of an ended thread to the pools; registry mutex held, so that readers see each count in
+ * one place only. */
 static void
-fold(struct mem_thread *t)
+fold_thread(struct mem_thread *t)
 {
     unsigned id;
 
@@ -266,8 +269,8 @@ thread_exit(void *block)
     pthread_mutex_lock(&mem_registry_mutex);
     if (t->state == MEM_THREAD_ATTACHED) {
         unlink_thread(t);
-        fold(t);
-        /* Still under the registry mutex: a pool that this thread used cannot be freed before its
+        fold_thread(t);
+        /* Still under the registry mutex, so that a pool that this thread used cannot be freed before its
          * magazines are in the depot. */
         MEM_EACH_USED(t, id) {
             struct mem_magazine *hot = NULL, *cold = NULL;
@@ -349,8 +352,8 @@ fork_parent(void)
     pthread_mutex_unlock(&mem_sweep_mutex);
 }
 
-/* Other threads may have been in the middle of their lines, and what the child sees of them may be of
- * different moments. Their counts are kept, their magazines are not looked at: that memory is lost to the
+/* Other threads may have been in the middle of changing their lines, and the child may see parts of
+ * different moments. Their counts are kept, but their magazines are not used: that memory is lost to the
  * child. */
 static void
 fork_child(void)
@@ -366,7 +369,7 @@ fork_child(void)
         if (t == mem_self)
             continue;
         unlink_thread(t);
-        fold(t);
+        fold_thread(t);
         block_recycle(t);
     }
     mem_threads_cursor = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-trace: where sampled live objects were got, for the leak audit. */
+/* mem-trace: call sites of sampled live objects, for the leak audit. */
 #include "mem/mem-internal.h"
 
 #include <execinfo.h>
@@ -62,7 +62,7 @@ mem_trace_put(void *object)
     free(t);
 }
 
-/* The backtrace of the oldest sample of an owner and pool, as "module(function+offset) ..." words. */
+/* Writes the backtrace of the oldest sample of an owner and pool, as "module(function+offset) ..." words. */
 bool
 mem_trace_oldest(unsigned owner, unsigned id, char *text, size_t n)
 {

@@ -15,7 +15,7 @@ power_below(size_t n)
     return n <= 1 ? 1 : 1u << (31 - __builtin_clz((uint32_t)n));
 }
 
-/* clamp(32 KiB / stride, 8, 64), and fewer of objects so big that eight of them are a lot of memory. */
+/* clamp(32 KiB / stride, 8, 64), but fewer if eight objects take much memory. */
 static void
 magazine_sizes(struct mem_depot *d, size_t stride)
 {
@@ -41,7 +41,7 @@ opts_are_valid(const struct mem_pool_opts *o)
         return false;
     if (o->flags & ~(unsigned)(MEM_POOL_CACHE_ALIGNED | MEM_POOL_NO_POOL))
         return false;
-    if (o->id && o->reset) /* an inline put would not call it */
+    if (o->id && o->reset) /* an inline put would not call reset */
         return false;
     return !o->id || (o->id >= MEM_ID_TYPED_MIN && o->id <= MEM_ID_TYPED_MAX);
 }
@@ -59,12 +59,12 @@ pool_publish(struct mem_pool *p, unsigned want)
     if (mem_pools[id])
         return -EEXIST;
     static uint32_t serial;
-    uint32_t cookie = 1u << 31 | ++serial * 0x9e3779b1u; /* no MEM_STATE has this bit: no word is ever 0 */
+    uint32_t cookie = 1u << 31 | ++serial * 0x9e3779b1u; /* no MEM_STATE has this bit, so no word is ever 0 */
 
     p->id = id;
     p->class.id = id;
     p->line = (uint32_t)(id * sizeof(struct mem_line));
-    /* A put that has more to do than to fill a magazine finds no line. */
+    /* Gives no line to pools whose puts must do more than fill a magazine. */
     p->word = (MEM_STATE_LIVE ^ cookie) | (uint64_t)(p->reset || p->backend == &mem_direct ? 0 : p->line)
                                               << MEM_LINE_SHIFT;
     __atomic_store_n(&mem_pools[id], p, __ATOMIC_RELEASE);
@@ -168,14 +168,15 @@ mem_pool_destroy(struct mem_pool *p)
     pthread_mutex_lock(&mem_registry_mutex);
     assert(!p->dying);
     MEM_WRITE(p->dying, 1);
-    if (mem_set.mode == MEM_MODE_OFF) /* its objects know nothing of it: there is nothing to wait for */
+    /* objects have no reference to the pool, so there is nothing to wait for */
+    if (mem_set.mode == MEM_MODE_OFF)
         mem_pool_free(p);
     pthread_mutex_unlock(&mem_registry_mutex);
     mem_sweeper_rouse();
 }
 
-/* Two sweeps found no object and no thread with a line of it, so nobody can have put a magazine here since.
- */
+/* Two sweeps found no object and no thread with a line for the pool, so no magazine can have been put here
+ * since. */
 void
 mem_pool_free(struct mem_pool *p)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Requests made by one thread and finished by another, out of a pool.
+/* Makes requests in one thread and finishes them in another, from a pool.
  *
- *     cc mempool-example.c $(pkg-config --cflags --libs kiln-mempool) -o example && ./example
- */
+ *     cc mempool-example.c $(pkg-config --cflags --libs kiln-mempool) -o example && ./example */
 #include <mem/mem-inline.h>
 #include <mem/mem-pool.h>
 
@@ -36,7 +35,7 @@ finish_requests(void *sum)
         for (struct request *next; list; list = next, left--) {
             next = list->next;
             *(long *)sum += list->number;
-            mem_put_t(ID_REQUEST, list); /* any thread may put what any thread got */
+            mem_put_t(ID_REQUEST, list); /* any thread may put an object that another thread got */
         }
     }
     return NULL;

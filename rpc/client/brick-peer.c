@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The handshake is a chain: each reply sends the next call. One runs at a time, so what it writes needs no
- * lock. Every error ends in rpc_client_drop(), which does nothing when the connection is gone already. */
+/* The handshake is a chain: each reply sends the next call. Only one handshake runs at a time, so its
+ * state needs no lock. Every error ends in rpc_client_drop(), which does nothing when the connection is
+ * gone already. */
 #include "rpc/client/brick-peer.h"
 
 #include <errno.h>
@@ -26,19 +27,19 @@ struct brick_peer {
     struct rpc_client *rpc;
     const struct brick_peer_ops *ops;
     void *arg;
-    struct arena texts; /* all that follows and is text */
+    struct arena texts; /* memory of all texts below */
     const char *brick, *process_uuid, *process_name;
     struct brick_peer_text *pairs;
     unsigned pair_count;
     unsigned timeout_s;
-    /* the handshake's */
-    char volume_id[GFID_TEXT_SIZE]; /* "": not known */
-    unsigned logins;                /* tried so far */
-    bool has_port;                  /* glusterd has named one: the next connection goes there */
-    bool is_at_port;                /* this connection does */
+    /* state of the handshake */
+    char volume_id[GFID_TEXT_SIZE]; /* "": unknown */
+    unsigned logins;                /* number of logins tried */
+    bool has_port;                  /* glusterd has named a port: the next connection goes there */
+    bool is_at_port;                /* this connection goes to the named port */
 };
 
-static void setvolume(struct brick_peer *p);
+static void login_begin(struct brick_peer *p);
 
 static void
 sent_or_drop(struct brick_peer *p, int err, const char *what)
@@ -47,7 +48,7 @@ sent_or_drop(struct brick_peer *p, int err, const char *what)
         rpc_client_drop(p->rpc, "%s cannot be sent: %s", what, strerror(-err));
 }
 
-/* ---- who is there ---------------------------------------------------------------------------- */
+/* ---- identify the peer ----------------------------------------------------------------------- */
 
 static void
 port_known(struct rpc_reply *r, void *arg)
@@ -65,7 +66,7 @@ port_known(struct rpc_reply *r, void *arg)
 }
 
 static bool
-lists(const struct dump_reply *d, uint64_t number, uint64_t version)
+lists_program(const struct dump_reply *d, uint64_t number, uint64_t version)
 {
     for (const struct dump_entry *e = d->programs; e; e = e->next) {
         if (e->number == number && e->version == version)
@@ -74,27 +75,28 @@ lists(const struct dump_reply *d, uint64_t number, uint64_t version)
     return false;
 }
 
-/* A peer that claims to be glusterd on a port that glusterd has named would send us round in circles. */
+/* Decides from DUMP's answer. A glusterd on a port that glusterd has named would redirect this client for
+ * ever. */
 static void
-choose(struct brick_peer *p, const struct dump_reply *d)
+choose_next_step(struct brick_peer *p, const struct dump_reply *d)
 {
     if (d->op_ret < 0) {
-        rpc_client_drop(p->rpc, "the peer does not say what it serves: %s", strerror(d->op_errno));
-    } else if (lists(d, PORTMAP_PROGRAM, PORTMAP_PROGRAM_VERSION)) {
+        rpc_client_drop(p->rpc, "the peer does not list its programs: %s", strerror(d->op_errno));
+    } else if (lists_program(d, PORTMAP_PROGRAM, PORTMAP_PROGRAM_VERSION)) {
         if (p->is_at_port)
             rpc_client_drop(p->rpc, "there is a glusterd where brick %s should be", p->brick);
         else
             sent_or_drop(p, portmap_port(p->rpc, p->brick, p->timeout_s, port_known, p), "PORTBYBRICK");
-    } else if (lists(d, FOP_PROGRAM, FOP_PROGRAM_VERSION)) {
+    } else if (lists_program(d, FOP_PROGRAM, FOP_PROGRAM_VERSION)) {
         rpc_client_set_cred(p->rpc, CRED_GLUSTERFS_V3);
-        setvolume(p);
+        login_begin(p);
     } else {
         rpc_client_drop(p->rpc, "the peer serves no file operations of version %u", FOP_PROGRAM_VERSION);
     }
 }
 
 static void
-dumped(struct rpc_reply *r, void *arg)
+dump_answered(struct rpc_reply *r, void *arg)
 {
     struct brick_peer *p = arg;
     struct arena arena = {0};
@@ -105,11 +107,11 @@ dumped(struct rpc_reply *r, void *arg)
         xdr_pull(&r->results, xdr_left_total(&r->results));
     xdr_get_dump_reply(&r->results, &d);
     if (r->err)
-        rpc_client_drop(p->rpc, "the peer does not say what it serves: %s", strerror(-r->err));
+        rpc_client_drop(p->rpc, "the peer does not list its programs: %s", strerror(-r->err));
     else if (r->results.error)
         rpc_reply_is_garbage(r, "DUMP");
     else
-        choose(p, &d);
+        choose_next_step(p, &d);
     arena_release(&arena);
 }
 
@@ -123,7 +125,7 @@ peer_connected(struct rpc_client *c, void *arg)
         .procedure = DUMP_DUMP,
         .timeout_s = p->timeout_s,
         .is_handshake = true,
-        .cb = dumped,
+        .cb = dump_answered,
         .arg = p,
     };
     char bytes[8];
@@ -136,7 +138,7 @@ peer_connected(struct rpc_client *c, void *arg)
     sent_or_drop(p, rpc_client_call_xdr(c, &call, &x, bytes), "DUMP");
 }
 
-/* ---- let us in ------------------------------------------------------------------------------- */
+/* ---- log in ---------------------------------------------------------------------------------- */
 
 static int
 set_pairs(struct dict *d, const struct brick_peer *p)
@@ -148,7 +150,7 @@ set_pairs(struct dict *d, const struct brick_peer *p)
     for (unsigned i = 0; i < p->pair_count && !err; i++)
         err = dict_set_text(d, p->pairs[i].key, DICT_STR, p->pairs[i].value,
                             (uint32_t)strlen(p->pairs[i].value) + 1);
-    /* Last: what the brick acts on (wire 3.2) is not for the layer's options to say. */
+    /* set last, so that the layer's options cannot override pairs that the brick acts on (wire 3.2) */
     err = err ? err : dict_set_str(d, DICT_KEY_REMOTE_SUBVOLUME, p->brick);
     err = err ? err : dict_set_str(d, DICT_KEY_PROCESS_UUID, uuid);
     err = err ? err : dict_set_int(d, DICT_KEY_FOPS_VERSION, FOP_PROGRAM);
@@ -163,7 +165,7 @@ set_pairs(struct dict *d, const struct brick_peer *p)
     return err;
 }
 
-/* True: the volume is the one we know, or we know none yet. */
+/* True if the volume id matches, or no id was known before. */
 static bool
 is_same_volume(struct brick_peer *p, const char *volume_id)
 {
@@ -176,7 +178,7 @@ is_same_volume(struct brick_peer *p, const char *volume_id)
 }
 
 static void
-let_in(struct brick_peer *p, const struct common_reply *reply)
+login_accepted(struct brick_peer *p, const struct common_reply *reply)
 {
     struct brick_login login = {
         .volume_id = dict_get_str(reply->dict, DICT_KEY_SV_VOLUME_ID),
@@ -200,18 +202,18 @@ let_in(struct brick_peer *p, const struct common_reply *reply)
 }
 
 static void
-not_let_in(struct brick_peer *p, const struct common_reply *reply)
+login_refused(struct brick_peer *p, const struct common_reply *reply)
 {
     const char *words = dict_get_str(reply->dict, DICT_KEY_ERROR);
 
     if (p->ops->refused)
         p->ops->refused(p, reply->op_errno, words ? words : "", p->arg);
-    rpc_client_drop(p->rpc, "brick %s does not let us in: %.100s (%s)", p->brick,
-                    words ? words : "it says no more", strerror(reply->op_errno));
+    rpc_client_drop(p->rpc, "brick %s refused the login: %.100s (%s)", p->brick,
+                    words ? words : "no reason given", strerror(reply->op_errno));
 }
 
 static void
-setvolume_answered(struct rpc_reply *r, void *arg)
+login_answered(struct rpc_reply *r, void *arg)
 {
     struct brick_peer *p = arg;
     struct arena arena = {0};
@@ -226,14 +228,14 @@ setvolume_answered(struct rpc_reply *r, void *arg)
     else if (r->results.error)
         rpc_reply_is_garbage(r, "SETVOLUME");
     else if (reply.op_ret < 0)
-        not_let_in(p, &reply);
+        login_refused(p, &reply);
     else
-        let_in(p, &reply);
+        login_accepted(p, &reply);
     arena_release(&arena);
 }
 
 static int
-setvolume_send(struct brick_peer *p, struct arena *arena)
+login_send(struct brick_peer *p, struct arena *arena)
 {
     struct rpc_call call = {
         .program = HANDSHAKE_PROGRAM,
@@ -241,7 +243,7 @@ setvolume_send(struct brick_peer *p, struct arena *arena)
         .procedure = HANDSHAKE_SETVOLUME,
         .timeout_s = p->timeout_s,
         .is_handshake = true,
-        .cb = setvolume_answered,
+        .cb = login_answered,
         .arg = p,
     };
     struct dict *d = dict_new(arena);
@@ -261,16 +263,16 @@ setvolume_send(struct brick_peer *p, struct arena *arena)
 }
 
 static void
-setvolume(struct brick_peer *p)
+login_begin(struct brick_peer *p)
 {
     struct arena arena = {0};
 
     p->logins++;
-    sent_or_drop(p, setvolume_send(p, &arena), "SETVOLUME");
+    sent_or_drop(p, login_send(p, &arena), "SETVOLUME");
     arena_release(&arena);
 }
 
-/* ---- the client's other events --------------------------------------------------------------- */
+/* ---- other events of the client -------------------------------------------------------------- */
 
 static void
 peer_down(struct rpc_client *c, bool was_up, void *arg)
@@ -293,7 +295,7 @@ peer_unreachable(struct rpc_client *c, int err, void *arg)
 
     (void)c;
     (void)err;
-    p->has_port = false; /* nobody is there: the next attempt asks glusterd again */
+    p->has_port = false; /* the port refuses connections: the next attempt asks glusterd again */
     if (p->ops->unreachable)
         p->ops->unreachable(p, p->arg);
 }
@@ -332,10 +334,10 @@ static const struct rpc_client_ops peer_rpc_ops = {.connected = peer_connected,
                                                    .called = peer_called,
                                                    .gone = peer_gone};
 
-/* ---- the owner's side ------------------------------------------------------------------------ */
+/* ---- functions for the owner ----------------------------------------------------------------- */
 
 static const char *
-keep(struct brick_peer *p, const char *text, int *err)
+keep_text(struct brick_peer *p, const char *text, int *err)
 {
     const char *copy = text ? arena_dup(&p->texts, text, strlen(text)) : "";
 
@@ -354,15 +356,15 @@ copy_options(struct brick_peer *p, const struct brick_peer_options *o)
         return -EINVAL;
     snprintf(p->volume_id, sizeof p->volume_id, "%s", o->volume_id ? o->volume_id : "");
     p->timeout_s = o->rpc.ping_timeout_s ? o->rpc.ping_timeout_s : LOGIN_TIMEOUT_S;
-    p->brick = keep(p, o->brick, &err);
-    p->process_uuid = keep(p, o->process_uuid, &err);
-    p->process_name = keep(p, o->process_name, &err);
+    p->brick = keep_text(p, o->brick, &err);
+    p->process_uuid = keep_text(p, o->process_uuid, &err);
+    p->process_name = keep_text(p, o->process_name, &err);
     p->pairs = arena_zalloc(&p->texts, (o->text_count + 1) * sizeof *p->pairs);
     if (!p->pairs)
         return -ENOMEM;
     for (unsigned i = 0; i < o->text_count; i++) {
-        p->pairs[i].key = keep(p, o->texts[i].key, &err);
-        p->pairs[i].value = keep(p, o->texts[i].value, &err);
+        p->pairs[i].key = keep_text(p, o->texts[i].key, &err);
+        p->pairs[i].value = keep_text(p, o->texts[i].value, &err);
     }
     p->pair_count = o->text_count;
     return err;

@@ -58,7 +58,8 @@ glusterd_getspec(struct rpc_client *c, const char *id, const char *brick, rpc_re
     return err;
 }
 
-/* The error that the peer's own two numbers say. One without a number must not look like success. */
+/* Returns the error in the reply's op_ret and op_errno. A failure without an errno must not look like
+ * success. */
 static int
 own_error(int32_t op_ret, int32_t op_errno)
 {
@@ -68,7 +69,7 @@ own_error(int32_t op_ret, int32_t op_errno)
 }
 
 static int
-decoded(struct rpc_reply *r, const char *what)
+check_decoded(struct rpc_reply *r, const char *what)
 {
     if (r->err)
         return r->err;
@@ -86,10 +87,10 @@ glusterd_getspec_reply(struct rpc_reply *r, struct arena *arena, struct glusterd
     if (!r->err && r->results.more_count)
         xdr_pull(&r->results, xdr_left_total(&r->results));
     xdr_get_getspec_reply(&r->results, &reply);
-    /* Its length is said twice (management 2.2). */
+    /* the length is sent twice (management 2.2) */
     if (!r->results.error && reply.op_ret >= 0 && (size_t)reply.op_ret != strlen(reply.spec))
         xdr_fail(&r->results, -EBADMSG);
-    int err = decoded(r, "GETSPEC");
+    int err = check_decoded(r, "GETSPEC");
 
     if (!err)
         err = own_error(reply.op_ret, reply.op_errno);
@@ -110,7 +111,8 @@ portmap_call(struct rpc_client *c, struct rpc_call *call, const struct xdr *x, c
 }
 
 static int
-sign(struct rpc_client *c, uint32_t procedure, const struct portmap_sign *s, rpc_reply_fn cb, void *arg)
+portmap_sign_send(struct rpc_client *c, uint32_t procedure, const struct portmap_sign *s, rpc_reply_fn cb,
+                  void *arg)
 {
     struct rpc_call call = {.procedure = procedure, .timeout_s = RPC_CALL_WAITS, .cb = cb, .arg = arg};
     char bytes[ARGS_BYTES];
@@ -125,14 +127,15 @@ int
 portmap_signin(struct rpc_client *c, const char *brick, uint16_t port, int32_t pid, rpc_reply_fn cb,
                void *arg)
 {
-    return sign(c, PORTMAP_SIGNIN, &(struct portmap_sign){.brick = brick, .port = port, .other = pid}, cb,
-                arg);
+    return portmap_sign_send(c, PORTMAP_SIGNIN,
+                             &(struct portmap_sign){.brick = brick, .port = port, .other = pid}, cb, arg);
 }
 
 int
 portmap_signout(struct rpc_client *c, const char *brick, uint16_t port, rpc_reply_fn cb, void *arg)
 {
-    return sign(c, PORTMAP_SIGNOUT, &(struct portmap_sign){.brick = brick, .port = port}, cb, arg);
+    return portmap_sign_send(c, PORTMAP_SIGNOUT, &(struct portmap_sign){.brick = brick, .port = port}, cb,
+                             arg);
 }
 
 int
@@ -141,7 +144,7 @@ portmap_sign_reply(struct rpc_reply *r)
     struct portmap_reply reply;
 
     xdr_get_portmap_reply(&r->results, &reply);
-    int err = decoded(r, "a portmap call");
+    int err = check_decoded(r, "a portmap call");
 
     return err ? err : own_error(reply.op_ret, reply.op_errno);
 }
@@ -165,7 +168,7 @@ portmap_port_reply(struct rpc_reply *r, uint16_t *port)
     struct port_by_brick_reply reply;
 
     xdr_get_port_by_brick_reply(&r->results, &reply);
-    int err = decoded(r, "PORTBYBRICK");
+    int err = check_decoded(r, "PORTBYBRICK");
 
     if (!err)
         err = own_error(reply.op_ret, reply.op_errno);

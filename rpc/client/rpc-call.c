@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Calls out; and records in, told apart by their type: replies find their call, calls of the peer go to
- * `called`.
+/* Calls out, and records in: replies go to their calls, calls of the peer go to `called`.
  *
- * A message is complete before its slot is published: from then on its callback may run, on another thread,
- * and with it goes all that the caller's arguments point to. */
+ * A message is complete before its slot is published, because from then on its callback may run, on
+ * another thread, and free everything that the caller's arguments point to. */
 #include <errno.h>
 #include <string.h>
 
@@ -59,7 +58,7 @@ outgoing_cancel(struct outgoing *o, int err)
     return err;
 }
 
-/* In ticks. The present one has begun some time ago, and does not count. */
+/* In ticks. The present tick does not count, because it has begun some time ago. */
 static uint32_t
 deadline_of(const struct rpc_client *c, unsigned timeout_s)
 {
@@ -73,9 +72,10 @@ deadline_of(const struct rpc_client *c, unsigned timeout_s)
     return at == XID_NO_DEADLINE ? at + 1 : at;
 }
 
-/* The slot is complete, and the connection looked for. NULL: there is none, and the call is cancelled. */
+/* Completes and publishes the slot, and returns the connection. NULL: there is none, and the call is
+ * cancelled. */
 static struct conn *
-publish(struct outgoing *o, const struct outgoing_reply *reply)
+publish_call(struct outgoing *o, const struct outgoing_reply *reply)
 {
     struct xid_slot *s = o->slot;
     struct conn *conn = client_hold(o->client);
@@ -93,10 +93,10 @@ publish(struct outgoing *o, const struct outgoing_reply *reply)
     return conn;
 }
 
-/* If it was not sent, and the loss of the connection has not answered it yet, it is as if it had never been.
- */
+/* Ends the sending. A call that was not sent, and that the loss of the connection has not answered yet, is
+ * undone. */
 static int
-sent(struct outgoing *o, uint32_t xid, int err)
+call_sent(struct outgoing *o, uint32_t xid, int err)
 {
     struct rpc_client *c = o->client;
     bool was_late;
@@ -120,26 +120,26 @@ outgoing_send(struct outgoing *o, const struct outgoing_reply *reply, const char
               struct iobuf *payload, const struct iovec *iov, int iov_count)
 {
     uint32_t xid = o->slot->xid;
-    struct conn *conn = publish(o, reply);
+    struct conn *conn = publish_call(o, reply);
 
     if (!conn) {
         iobuf_unref(payload);
         return -ENOTCONN;
     }
-    return sent(o, xid, conn_send(conn, head, head_bytes, payload, iov, iov_count));
+    return call_sent(o, xid, conn_send(conn, head, head_bytes, payload, iov, iov_count));
 }
 
 int
 outgoing_send_iobuf(struct outgoing *o, const struct outgoing_reply *reply, struct iobuf *buf, size_t bytes)
 {
     uint32_t xid = o->slot->xid;
-    struct conn *conn = publish(o, reply);
+    struct conn *conn = publish_call(o, reply);
 
     if (!conn) {
         iobuf_unref(buf);
         return -ENOTCONN;
     }
-    return sent(o, xid, conn_send_iobuf(conn, buf, bytes));
+    return call_sent(o, xid, conn_send_iobuf(conn, buf, bytes));
 }
 
 static void
@@ -187,7 +187,7 @@ client_answer_error(struct rpc_client *c, rpc_reply_fn cb, void *arg, int err)
 {
     struct rpc_reply r = {.client = c, .err = err};
 
-    xdr_fail(&r.results, err); /* whoever decodes all the same gets zeros */
+    xdr_fail(&r.results, err); /* a callback that decodes nevertheless gets zeros */
     cb(&r, arg);
 }
 
@@ -206,18 +206,17 @@ client_fail_calls(struct rpc_client *c)
     }
 }
 
-/* A reply to a call that we do not know: never made, or answered before. One that is late is not worth a
- * word. */
+/* A reply to an unknown call: never made, or answered before. A late reply is not logged. */
 static void
 unknown_reply(struct rpc_client *c, uint32_t xid)
 {
     client_count(&c->unknown_replies);
     log_event(LOG_WARNING, NULL, "rpc-client-unknown-reply",
-              "%s: a reply to a call that does not wait for one (%u)", c->name, xid);
+              "%s: reply %u belongs to no waiting call", c->name, xid);
 }
 
 static void
-reply_arrived(struct rpc_client *c, struct rpc_reply *r)
+client_reply_arrived(struct rpc_client *c, struct rpc_reply *r)
 {
     uint32_t xid;
     bool was_late;
@@ -245,8 +244,8 @@ reply_arrived(struct rpc_client *c, struct rpc_reply *r)
     cb(r, arg);
 }
 
-/* The peer's calls are small and come in one piece; one that does not may be dropped: it expects no answer.
- */
+/* The peer's calls are small and come in one piece; a call that does not expects no answer either, so
+ * dropping the connection is the only reaction. */
 static void
 call_arrived(struct rpc_client *c, struct xdr *x, bool is_cut)
 {
@@ -274,13 +273,13 @@ client_record(struct conn *conn, struct record *r, void *arg)
     reply.results.more_count = r->count - 1;
     switch (rpc_message_type(&reply.results)) {
     case RPC_REPLY:
-        reply_arrived(c, &reply);
+        client_reply_arrived(c, &reply);
         break;
     case RPC_CALL:
         call_arrived(c, &reply.results, r->is_cut);
         break;
     default:
-        rpc_client_drop(c, "a record that is neither a call nor a reply");
+        rpc_client_drop(c, "a record is neither a call nor a reply");
         break;
     }
     record_release(&reply.record);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* rpc-client-internal: a client's insides.
+/* rpc-client-internal: declarations shared by the files of a client.
  *
  *   rpc-client.c   its life: connect, back off, close       rpc-call.c    calls out, records in
  *   rpc-watch.c    timeouts and pings                       rpc-fop.c     fops
  *
- * `refs` counts what may still call into the client: the owner until rpc_client_close(), an attempt to
- * connect, a connection until its calls are failed and nobody sends on it, the retry timer, the watch. The
- * last one posts `gone`.
+ * `refs` counts users that may still call into the client: the owner until rpc_client_close(), an attempt
+ * to connect, a connection until its calls are failed and its last sender is done, the retry timer, the
+ * watch. The last one posts `gone`.
  *
- * Who sends holds the client (client_hold()) from before he looks at `conn` until he is done with it: a
- * counter, no lock. When a connection has ended, CLIENT_ENDED is set in that counter; who then takes it to 0
- * releases the connection and looks for the next one: nobody can have the old one in hands any more. Letting
- * go is the last thing a call does to the client.
- */
+ * A sender holds the client (client_hold()) from before it reads `conn` until it is done with the
+ * connection: a counter, no lock. When a connection has ended, CLIENT_ENDED is set in that counter; the
+ * sender that then takes the counter to 0 releases the connection and starts the next one, because no
+ * thread can still use the old one. client_let_go() is the last access of a call to the client. */
 #ifndef KILN_RPC_CLIENT_INTERNAL_H
 #define KILN_RPC_CLIENT_INTERNAL_H
 
@@ -33,11 +32,11 @@ struct rpc_client {
     /* read by every call */
     _Atomic(struct conn *) conn; /* a reference; NULL: none */
     atomic_int state;            /* enum client_state; written under `lock` */
-    atomic_uint holders;         /* and CLIENT_ENDED */
+    atomic_uint holders;         /* number of holders, and CLIENT_ENDED */
     _Atomic uint32_t cred_flavor;
-    _Atomic uint32_t tick; /* counted by the watch while it runs; never XID_NO_DEADLINE */
+    _Atomic uint32_t tick; /* incremented by the watch while it runs; never XID_NO_DEADLINE */
     atomic_bool is_watched;
-    _Atomic uint32_t call_timeout_s; /* this and the next: rpc_client_set_timeouts() */
+    _Atomic uint32_t call_timeout_s; /* this and ping_timeout_s: rpc_client_set_timeouts() */
     atomic_uint ping_timeout_s;
     struct xid_table calls;
 
@@ -50,30 +49,30 @@ struct rpc_client {
     struct refcount refs;
     struct worker_job gone_job;
 
-    pthread_mutex_t lock; /* guards what follows, up to the watch's, and changes of `state` */
-    struct conn *ended;   /* the connection that CLIENT_ENDED is about */
+    pthread_mutex_t lock; /* guards the members below, up to those of the watch, and changes of `state` */
+    struct conn *ended;   /* the ended connection, while CLIENT_ENDED is set */
     struct dialler dialler;
     struct timer retry;
     uint16_t redirect_port; /* 0: none */
-    bool is_dropped;        /* this connection, with a reason in the log already */
-    unsigned failures;      /* to connect or shake hands, in a row */
+    bool is_dropped;        /* this connection is being dropped, and the reason is logged already */
+    unsigned failures;      /* failures in a row to connect or shake hands */
     uint64_t connects, losses;
 
-    /* the watch's: rpc-watch.c */
+    /* private to the watch: rpc-watch.c */
     struct timer watch_timer;
     struct worker_job watch_job;
-    uint64_t heard_bytes;     /* conn_bytes_in() when it was last seen to change */
+    uint64_t heard_bytes;     /* conn_bytes_in() when the watch last saw it change */
     uint32_t heard_tick;
-    const struct conn *heard_of; /* compared only */
+    const struct conn *heard_of; /* connection of heard_bytes; only compared, never dereferenced */
     atomic_bool is_pinging;
     _Atomic uint64_t timeouts, unknown_replies, calls_in, pings;
-    _Atomic uint64_t fops_sent[FOP_COUNT]; /* by fop; each by relaxed additions */
+    _Atomic uint64_t fops_sent[FOP_COUNT]; /* by fop; relaxed additions */
 };
 
 /* rpc-client.c */
 void client_unref(struct rpc_client *c);
 #define CLIENT_ENDED 0x80000000u
-/* The connection, for sending; NULL: none. In every case client_let_go() follows. */
+/* Returns the connection, for sending; NULL: none. In every case client_let_go() must follow. */
 static inline struct conn *
 client_hold(struct rpc_client *c)
 {
@@ -96,21 +95,22 @@ client_count(_Atomic uint64_t *counter)
 
 /* rpc-call.c */
 void client_record(struct conn *conn, struct record *r, void *arg);
-/* Every call that waits is answered with -ENOTCONN. */
+/* Answers every waiting call with -ENOTCONN. */
 void client_fail_calls(struct rpc_client *c);
-/* The callback of a call that is the caller's by now. */
+/* Calls the callback of a call that the caller has claimed. */
 void client_answer_error(struct rpc_client *c, rpc_reply_fn cb, void *arg, int err);
 
-/* A call on its way out: taken, encoded, sent. */
+/* A call on its way out: slot taken, then encoded, then sent. */
 struct outgoing {
     struct rpc_client *client;
     struct xid_slot *slot;
     uint32_t cred_flavor, cred_bytes;
     char cred[RPC_AUTH_BYTES_MAX];
 };
-/* A slot and a credential for a call, which is let through in this state. 0 or -errno: nothing is taken. */
+/* Takes a slot and encodes the credential for a call, if the client's state permits the call. 0 or -errno:
+ * nothing is taken. */
 int outgoing_begin(struct outgoing *o, struct rpc_client *c, const struct caller *caller, bool is_handshake);
-/* The head's bytes; its encoding. */
+/* Size of the head; outgoing_put_head() encodes it. */
 static inline size_t
 outgoing_head_bytes(const struct outgoing *o)
 {
@@ -118,7 +118,7 @@ outgoing_head_bytes(const struct outgoing *o)
 }
 void outgoing_put_head(struct outgoing *o, struct xdr *x, uint32_t program, uint32_t version,
                        uint32_t procedure);
-/* Gives up: the callback is not called. Returns err. */
+/* Gives the call up: the callback is not called. Returns err. */
 int outgoing_cancel(struct outgoing *o, int err);
 struct outgoing_reply {
     rpc_reply_fn cb;
@@ -126,21 +126,21 @@ struct outgoing_reply {
     unsigned timeout_s;
     uint32_t what;
 };
-/* Sends the message (`head` and, by reference, the payload). As rpc_client_call(). */
+/* Sends the message (`head` and, by reference, the payload). Returns as rpc_client_call(). */
 int outgoing_send(struct outgoing *o, const struct outgoing_reply *reply, const char *head, size_t head_bytes,
                   struct iobuf *payload, const struct iovec *iov, int iov_count);
-/* The same with a whole message in `buf` behind TRANSPORT_MARK_BYTES. */
+/* Like outgoing_send(), with a whole message in `buf` behind TRANSPORT_MARK_BYTES. */
 int outgoing_send_iobuf(struct outgoing *o, const struct outgoing_reply *reply, struct iobuf *buf,
                         size_t bytes);
 
-/* Messages up to this size are made on the C stack. */
+/* Messages up to this size are built on the C stack. */
 #define RPC_SMALL_CALL_BYTES 1024
 
 /* rpc-watch.c */
 void client_watch_init(struct rpc_client *c);
-/* A call waits, and nobody looks at its time. */
+/* Starts the watch; called when a call waits and the watch is not running. */
 void client_watch(struct rpc_client *c);
-/* For rpc_client_close(). */
+/* Stops the watch, for rpc_client_close(). */
 void client_watch_stop(struct rpc_client *c);
 
 #endif

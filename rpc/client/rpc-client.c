@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A client's life. Each of its states that something else moves on (an attempt, a connection, a timer) has
- * one reference, which is handed from one to the next. */
+/* A client's life. Each state that is ended by an event (an attempt, a connection, a timer) has one
+ * reference, which is handed from one state to the next. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ set_state_locked(struct rpc_client *c, enum client_state state)
     atomic_store_explicit(&c->state, state, memory_order_release);
 }
 
-/* ---- the end of it all ----------------------------------------------------------------------- */
+/* ---- end of a client ------------------------------------------------------------------------- */
 
 static void
 client_free(struct rpc_client *c)
@@ -68,7 +68,7 @@ client_unref(struct rpc_client *c)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-/* The caller's reference goes to the attempt. Under the lock, so that closing finds an attempt to cancel. */
+/* The caller's reference goes to the attempt. Under the lock, so that a close finds an attempt to cancel. */
 static void
 dial_locked(struct rpc_client *c)
 {
@@ -199,7 +199,8 @@ client_release_ended(struct rpc_client *c)
 
     pthread_mutex_lock(&c->lock);
     struct conn *ended = c->ended;
-    /* Someone may have come meanwhile, and found no connection: he will be here next. */
+    /* fails if another sender has come meanwhile, and found no connection: that sender will call this
+     * function again */
     bool releases = atomic_compare_exchange_strong(&c->holders, &nobody, 0);
     bool is_closed = state_locked(c) == CLIENT_CLOSED;
 
@@ -227,7 +228,7 @@ close_conn(struct rpc_client *c)
     client_let_go(c);
 }
 
-/* True for the first one of each connection. */
+/* True for the first drop of each connection. */
 static bool
 begin_drop(struct rpc_client *c, uint16_t redirect_port)
 {
@@ -265,12 +266,12 @@ rpc_client_redirect(struct rpc_client *c, uint16_t port)
         close_conn(c);
 }
 
-/* ---- the owner's side ------------------------------------------------------------------------ */
+/* ---- functions for the owner ----------------------------------------------------------------- */
 
 static const struct transport_ops client_transport_ops = {client_accepted, client_record, client_conn_closed};
 
 static int
-copy_target(struct rpc_client *c, const struct dial_target *where)
+copy_dial_target(struct rpc_client *c, const struct dial_target *where)
 {
     c->where = *where;
     c->host = where->host ? strdup(where->host) : NULL;
@@ -315,7 +316,7 @@ rpc_client_new(const struct rpc_client_options *options, const struct rpc_client
     take_options(c, options);
     client_watch_init(c);
     c->name = strdup(options->name);
-    if (!c->name || copy_target(c, &options->where)) {
+    if (!c->name || copy_dial_target(c, &options->where)) {
         client_free(c);
         return NULL;
     }

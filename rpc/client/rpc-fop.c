@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Fops, through the codec that the server uses too. */
+/* Fops, encoded and decoded by the codec that the server uses, too. */
 #include <errno.h>
 #include <string.h>
 
 #include "rpc/client/rpc-client-internal.h"
 #include "rpc/xdr/fop-codec.h"
 
-/* A payload that lies in no one buffer. NULL: no memory. */
+/* Copies a payload of several pieces into one buffer. NULL: no memory. */
 static struct iobuf *
-gather(const struct fop_call *call, struct iovec *out)
+gather_payload(const struct fop_call *call, struct iovec *out)
 {
     struct iobuf *buf = iobuf_get(call->payload_bytes);
     size_t at = 0;
@@ -24,13 +24,13 @@ gather(const struct fop_call *call, struct iovec *out)
 }
 
 static void
-put_message(struct outgoing *o, const struct fop_call *call, char *out, size_t bytes)
+encode_message(struct outgoing *o, const struct fop_call *call, char *out, size_t bytes)
 {
     struct xdr x;
 
     xdr_init(&x, out, bytes, NULL);
     outgoing_put_head(o, &x, FOP_PROGRAM, FOP_PROGRAM_VERSION, call->fop);
-    (void)fop_encode_call(call->fop, &x, call); /* its size was asked for: it fits */
+    (void)fop_encode_call(call->fop, &x, call); /* fits, because the size was computed before */
 }
 
 /* Takes `payload` over. */
@@ -42,7 +42,7 @@ send_fop(struct outgoing *o, const struct outgoing_reply *reply, const struct fo
     size_t bytes = outgoing_head_bytes(o) + fop_call_size(call->fop, call) - call->payload_bytes;
 
     if (bytes <= sizeof small) {
-        put_message(o, call, small, bytes);
+        encode_message(o, call, small, bytes);
         return outgoing_send(o, reply, small, bytes, payload, iov, iov_count);
     }
     struct iobuf *buf =
@@ -53,7 +53,7 @@ send_fop(struct outgoing *o, const struct outgoing_reply *reply, const struct fo
         iobuf_unref(payload);
         return outgoing_cancel(o, bytes + call->payload_bytes <= TRANSPORT_RECORD_MAX ? -ENOMEM : -EMSGSIZE);
     }
-    put_message(o, call, buf->bytes + TRANSPORT_MARK_BYTES, bytes);
+    encode_message(o, call, buf->bytes + TRANSPORT_MARK_BYTES, bytes);
     if (!payload)
         return outgoing_send_iobuf(o, reply, buf, bytes);
     err = outgoing_send(o, reply, buf->bytes + TRANSPORT_MARK_BYTES, bytes, payload, iov, iov_count);
@@ -79,15 +79,15 @@ rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct c
         iobuf_unref(payload);
         return outgoing_cancel(&o, -EMSGSIZE);
     }
-    /* the call may be gone before they are queued */
+    /* the call may be gone before the payload is queued */
     memcpy(iov, call->payload, (size_t)iov_count * sizeof *iov);
     if (call->payload_bytes && !payload) {
-        payload = gather(call, iov);
+        payload = gather_payload(call, iov);
         iov_count = 1;
         if (!payload)
             return outgoing_cancel(&o, -ENOMEM);
     }
-    /* Before it may be answered; the call may be gone afterwards. */
+    /* counted before the call may be answered; the call may be gone afterwards */
     atomic_fetch_add_explicit(&c->fops_sent[call->fop], 1, memory_order_relaxed);
     err = send_fop(&o, &reply, call, payload, iov, iov_count);
     if (err)
@@ -96,16 +96,16 @@ rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct c
 }
 
 static void
-set_error(struct fop_reply *out, int err)
+set_reply_error(struct fop_reply *out, int err)
 {
     memset(out, 0, sizeof *out);
     out->op_ret = -1;
     out->op_errno = err;
 }
 
-/* Of a reply that keeps the record, or a copy of it if that lies in a spare buffer. 0 or -errno. */
+/* Decodes a reply, which keeps the record, or a copy of it if it lies in a spare buffer. 0 or -errno. */
 static int
-decode(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *arena)
+decode_reply(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *arena)
 {
     struct iobuf *buf = r->record.bufs[0];
     struct xdr x = r->results;
@@ -125,7 +125,7 @@ decode(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *a
     x.arena = arena;
     int err = fop_decode_reply(fop, &x, out);
 
-    /* What was in further pieces has been joined on the arena. */
+    /* pieces that were separate have been joined on the arena */
     if (err)
         iobuf_unref(buf);
     else
@@ -133,8 +133,8 @@ decode(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct arena *a
     return err;
 }
 
-/* Without memory: what a call that only looks has brought is lost. Of others is known what became of them:
- * nothing is taken of their replies but what has its place in `out`. */
+/* Decodes without memory. The results of a call that only looks are lost. For other calls the outcome
+ * matters, so only results that have room in `out` itself are taken. */
 static int
 decode_scarcely(struct rpc_reply *r, enum fop fop, struct fop_reply *out)
 {
@@ -147,11 +147,11 @@ decode_scarcely(struct rpc_reply *r, enum fop fop, struct fop_reply *out)
     x.skips_dicts = true;
     int err = fop_decode_reply(fop, &x, out);
 
-    out->flock.owner = (struct lk_owner){0}; /* would be in the record */
+    out->flock.owner = (struct lk_owner){0}; /* would point into the record */
     return err || !needs_dict || out->op_ret < 0 ? err : -ENOMEM;
 }
 
-/* The kernel takes no errno above this from a FUSE server: it drops the reply, and the caller hangs. */
+/* The kernel accepts no larger errno from a FUSE server: it drops the reply, and the caller hangs. */
 enum { ERRNO_LIMIT = 511 };
 
 static void
@@ -167,13 +167,13 @@ rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct a
     int err = r->err;
 
     memset(out, 0, sizeof *out);
-    /* an operation that was lost and one that was not answered are the same to whoever asked (wire 1.6) */
+    /* a lost operation and an unanswered one look the same to the caller (wire 1.6) */
     if (err && err != -ENOMEM) {
-        set_error(out, ENOTCONN);
+        set_reply_error(out, ENOTCONN);
         return;
     }
     if (!err)
-        err = decode(r, fop, out, arena);
+        err = decode_reply(r, fop, out, arena);
     if (err == -ENOMEM && !r->err)
         err = decode_scarcely(r, fop, out);
     if (err == -EBADMSG) {
@@ -181,7 +181,7 @@ rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct a
         err = -ENOTCONN;
     }
     if (err)
-        set_error(out, -err);
+        set_reply_error(out, -err);
     check_errno(out);
     if (err == -ENOMEM)
         out->shortage = SHORTAGE_UNREAD;

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* While calls wait, a timer ticks: it expires those that have waited too long, and asks a silent peer whether
- * it is there.
+/* While calls wait, a timer ticks: it expires calls that have waited too long, and pings a silent peer.
  *
- * A call looks at no clock: its deadline is a number of ticks. The first call that finds nobody watching
- * starts the watch; a tick that finds no call waiting ends it. So an idle client wakes nobody, and is not
- * pinged (wire 1.7).
+ * A call reads no clock: its deadline is a number of ticks. The first call that finds no watch running
+ * starts the watch; a tick that finds no call waiting ends it. So an idle client has no wake-ups, and is
+ * not pinged (wire 1.7).
  *
- * A peer is pinged when nothing has come from it for a quarter of the ping timeout, and given up when nothing
- * has come for the whole of it. Stock pings once in a ping timeout, so it takes up to twice as long to see
- * that a peer is dead.
- */
+ * A peer is pinged when it has sent nothing for a quarter of the ping timeout, and given up when it has
+ * sent nothing for the whole of it. Stock pings once in a ping timeout, so it takes up to twice as long to
+ * notice a dead peer. */
 #include <errno.h>
 
 #include "rpc/client/rpc-client-internal.h"
@@ -20,7 +18,7 @@ ping_answered(struct rpc_reply *r, void *arg)
 {
     struct rpc_client *c = arg;
 
-    (void)r; /* that it came is all */
+    (void)r; /* only the arrival matters */
     atomic_store(&c->is_pinging, false);
 }
 
@@ -50,7 +48,7 @@ to_ticks(const struct rpc_client *c, unsigned seconds)
     return (uint32_t)((uint64_t)seconds * 1000 / c->tick_ms);
 }
 
-/* Ticks since something came from this connection. */
+/* Ticks since the last bytes of this connection. */
 static uint32_t
 silent_ticks(struct rpc_client *c, const struct conn *conn, uint32_t now)
 {
@@ -65,7 +63,7 @@ silent_ticks(struct rpc_client *c, const struct conn *conn, uint32_t now)
 }
 
 static void
-ask_if_there(struct rpc_client *c, uint32_t now)
+ping_if_silent(struct rpc_client *c, uint32_t now)
 {
     unsigned timeout_s = atomic_load(&c->ping_timeout_s);
     uint32_t limit = to_ticks(c, timeout_s), silent = 0;
@@ -75,13 +73,13 @@ ask_if_there(struct rpc_client *c, uint32_t now)
         silent = silent_ticks(c, conn, now);
     client_let_go(c);
     if (silent >= limit && silent)
-        rpc_client_drop(c, "nothing was heard for %u s while calls wait", timeout_s);
+        rpc_client_drop(c, "the peer sent nothing for %u s while calls wait", timeout_s);
     else if (silent > limit / 4)
         send_ping(c);
 }
 
 static bool
-expire(struct rpc_client *c, uint32_t now)
+expire_calls(struct rpc_client *c, uint32_t now)
 {
     struct xid_expired e;
     unsigned from = 0;
@@ -94,10 +92,10 @@ expire(struct rpc_client *c, uint32_t now)
     return waiting;
 }
 
-/* Another tick, or no more: false. A call that was published after we looked has seen us watching, so we look
- * again after we have said that we do not. */
+/* True: another tick follows. A call that was published after the first look has seen the watch running,
+ * so this looks again after it has cleared is_watched. */
 static bool
-go_on(struct rpc_client *c, bool waiting)
+watch_goes_on(struct rpc_client *c, bool waiting)
 {
     unsigned n = 0, expired;
 
@@ -126,11 +124,11 @@ watch_job(struct worker_job *job)
     if (now == XID_NO_DEADLINE)
         now++;
     atomic_store(&c->tick, now);
-    bool waiting = expire(c, now);
+    bool waiting = expire_calls(c, now);
 
     if (waiting && atomic_load(&c->ping_timeout_s))
-        ask_if_there(c, now);
-    if (!go_on(c, waiting))
+        ping_if_silent(c, now);
+    if (!watch_goes_on(c, waiting))
         client_unref(c);
 }
 

@@ -6,24 +6,24 @@
 
 #define INDEX_MASK ((1u << XID_INDEX_BITS) - 1)
 
-/* EXPIRING: xid_expire() copies what the call carries. OVERTAKEN: the reply came just then. */
+/* EXPIRING: xid_expire() is copying the call's data. OVERTAKEN: the reply came during that copy. */
 enum { TAKEN, WAITING, EXPIRING, OVERTAKEN, EXPIRED };
 
 static uint64_t
-word_of(unsigned state, uint32_t xid)
+slot_word(unsigned state, uint32_t xid)
 {
     return (uint64_t)state << 32 | xid;
 }
 
 static bool
-change(struct xid_slot *s, unsigned from, unsigned to, uint32_t xid)
+change_state(struct xid_slot *s, unsigned from, unsigned to, uint32_t xid)
 {
-    uint64_t was = word_of(from, xid);
+    uint64_t was = slot_word(from, xid);
 
-    return atomic_compare_exchange_strong(&s->word, &was, word_of(to, xid));
+    return atomic_compare_exchange_strong(&s->word, &was, slot_word(to, xid));
 }
 
-/* NULL: there is no such slot. */
+/* NULL: no such slot. */
 static struct xid_slot *
 slot_at(struct xid_table *t, unsigned index)
 {
@@ -53,10 +53,10 @@ xid_table_fini(struct xid_table *t)
 
 /* ---- the free list --------------------------------------------------------------------------- */
 
-/* The upper half counts changes, so that a list whose head was taken and put back meanwhile is not mistaken
- * for the same. */
+/* The upper half counts changes, so that a list whose head was taken and put back meanwhile does not look
+ * unchanged. */
 static void
-push(struct xid_table *t, struct xid_slot *first, struct xid_slot *last)
+push_free(struct xid_table *t, struct xid_slot *first, struct xid_slot *last)
 {
     uint64_t head = atomic_load_explicit(&t->free, memory_order_relaxed), fresh;
 
@@ -68,7 +68,7 @@ push(struct xid_table *t, struct xid_slot *first, struct xid_slot *last)
 }
 
 static struct xid_slot *
-pop(struct xid_table *t)
+pop_free(struct xid_table *t)
 {
     uint64_t head = atomic_load_explicit(&t->free, memory_order_acquire), fresh;
     struct xid_slot *s;
@@ -84,7 +84,7 @@ pop(struct xid_table *t)
 }
 
 static struct xid_slot *
-grow_locked(struct xid_table *t)
+add_block_locked(struct xid_table *t)
 {
     unsigned made = atomic_load(&t->made);
     struct xid_slot *block = made < t->max ? calloc(XID_BLOCK, sizeof *block) : NULL;
@@ -97,21 +97,21 @@ grow_locked(struct xid_table *t)
     }
     atomic_store_explicit(&t->blocks[made / XID_BLOCK], block, memory_order_release);
     atomic_store(&t->made, made + XID_BLOCK);
-    push(t, &block[1], &block[XID_BLOCK - 1]);
+    push_free(t, &block[1], &block[XID_BLOCK - 1]);
     return block;
 }
 
 static struct xid_slot *
 pop_or_grow(struct xid_table *t)
 {
-    struct xid_slot *s = pop(t);
+    struct xid_slot *s = pop_free(t);
 
     if (s)
         return s;
     pthread_mutex_lock(&t->grow);
-    s = pop(t); /* someone else may have grown it meanwhile */
+    s = pop_free(t); /* another thread may have added a block meanwhile */
     if (!s)
-        s = grow_locked(t);
+        s = add_block_locked(t);
     pthread_mutex_unlock(&t->grow);
     return s;
 }
@@ -140,13 +140,13 @@ xid_is_full(struct xid_table *t)
 void
 xid_publish(struct xid_slot *s)
 {
-    atomic_store(&s->word, word_of(WAITING, s->xid));
+    atomic_store(&s->word, slot_word(WAITING, s->xid));
 }
 
 void
 xid_put(struct xid_table *t, struct xid_slot *s)
 {
-    push(t, s, s);
+    push_free(t, s, s);
 }
 
 struct xid_slot *
@@ -157,12 +157,12 @@ xid_claim(struct xid_table *t, uint32_t xid, bool *was_late)
     *was_late = false;
     if (!s)
         return NULL;
-    if (change(s, WAITING, TAKEN, xid))
+    if (change_state(s, WAITING, TAKEN, xid))
         return s;
-    /* In this order: a call that expires while we look is in one of these states when we come to it. */
-    if (change(s, EXPIRING, OVERTAKEN, xid)) {
-        *was_late = true; /* xid_expire() frees it */
-    } else if (change(s, EXPIRED, TAKEN, xid)) {
+    /* In this order, a call that expires meanwhile is found in one of these states. */
+    if (change_state(s, EXPIRING, OVERTAKEN, xid)) {
+        *was_late = true; /* xid_expire() will free it */
+    } else if (change_state(s, EXPIRED, TAKEN, xid)) {
         *was_late = true;
         xid_put(t, s);
     }
@@ -172,7 +172,7 @@ xid_claim(struct xid_table *t, uint32_t xid, bool *was_late)
 /* ---- all calls ------------------------------------------------------------------------------- */
 
 static bool
-is_due(const struct xid_slot *s, uint32_t now)
+slot_is_due(const struct xid_slot *s, uint32_t now)
 {
     uint32_t deadline = atomic_load_explicit(&s->deadline, memory_order_relaxed);
 
@@ -189,15 +189,15 @@ xid_expire(struct xid_table *t, uint32_t now, unsigned *from, bool *waiting, str
 
         if (word >> 32 != WAITING)
             continue;
-        if (!is_due(s, now)) {
+        if (!slot_is_due(s, now)) {
             *waiting = true;
             continue;
         }
-        if (!change(s, WAITING, EXPIRING, xid))
+        if (!change_state(s, WAITING, EXPIRING, xid))
             continue;
         *out = (struct xid_expired){.cb = s->cb, .arg = s->arg, .xid = xid, .what = s->what};
-        if (!change(s, EXPIRING, EXPIRED, xid)) {
-            atomic_store(&s->word, word_of(TAKEN, xid));
+        if (!change_state(s, EXPIRING, EXPIRED, xid)) {
+            atomic_store(&s->word, slot_word(TAKEN, xid));
             xid_put(t, s);
         }
         return true;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* xid-table: which calls wait for a reply, by the number that the reply will carry.
+/* xid-table: the calls that wait for a reply, by the xid that the reply will carry.
  *
- * A call has a slot. Its xid is the slot's index and the number of times the slot has been used, so a reply
- * finds its slot without a search, and the reply to a call that is over finds nothing. Free slots are a list
- * without a lock.
+ * A call has a slot. Its xid is the slot's index and the number of times the slot has been used, so a
+ * reply finds its slot without a search, and the reply to a finished call finds nothing. Free slots are a
+ * list without a lock.
  *
  *             xid_take        xid_publish           xid_claim (reply, error, connection lost)
  *      free ----------> taken -----------> WAITING ------------------------------> taken --xid_put--> free
  *                                             | xid_expire
  *                                             +---------> EXPIRED --late reply, or connection lost--> free
  *
- * Each waiting call is claimed by exactly one: the reply, its expiry, the loss of the connection or whoever
- * could not send it. An expired call keeps its slot, and with it the xid, until the late reply has come or
- * cannot come any more: a number that the peer may still answer is never given to another call.
+ * Each waiting call is claimed exactly once: by the reply, its expiry, the loss of the connection or the
+ * thread that failed to send it. An expired call keeps its slot, and with it the xid, until the late reply
+ * has come or can no longer come: an xid that the peer may still answer is never given to another call.
  *
- * Memory grows in blocks of XID_BLOCK slots with the calls that are under way at the same time, up to the
- * maximum, and is freed with the table. thread: any, without a lock but for growth.
- */
+ * Memory grows in blocks of XID_BLOCK slots with the number of concurrent calls, up to the maximum, and is
+ * freed with the table. thread: any, without a lock except for growth. */
 #ifndef KILN_RPC_XID_TABLE_H
 #define KILN_RPC_XID_TABLE_H
 
@@ -30,7 +29,7 @@
 #define XID_BLOCKS ((1u << XID_INDEX_BITS) / XID_BLOCK)
 #define XID_CALLS_MAX (XID_BLOCK * XID_BLOCKS)
 
-/* `cb`, `arg` and `what` belong to whoever has taken or claimed the slot. */
+/* `cb`, `arg` and `what` belong to the thread that has taken or claimed the slot. */
 struct xid_slot {
     _Atomic uint64_t word;     /* state << 32 | xid */
     _Atomic uint32_t next;     /* in the free list: index + 1; 0: the last */
@@ -46,35 +45,35 @@ struct xid_slot {
 #define XID_NO_DEADLINE 0
 
 struct xid_table {
-    _Atomic uint64_t free; /* times changed << 32 | index of the first + 1 */
-    atomic_uint made;      /* slots there are */
+    _Atomic uint64_t free; /* number of changes << 32 | index of the first slot + 1 */
+    atomic_uint made;      /* number of existing slots */
     unsigned max;
     pthread_mutex_t grow; /* guards growth; taken alone */
     _Atomic(struct xid_slot *) blocks[XID_BLOCKS];
 };
 
-/* `max` calls at the same time, rounded up to whole blocks, at most XID_CALLS_MAX. */
+/* Makes a table for `max` concurrent calls, rounded up to whole blocks, at most XID_CALLS_MAX. */
 void xid_table_init(struct xid_table *t, unsigned max);
-/* No slot is in use. */
+/* Frees the table; no slot may be in use. */
 void xid_table_fini(struct xid_table *t);
 
-/* A slot with a new xid, never 0. NULL: as many calls as may be are under way, or no memory. */
+/* Takes a slot with a new xid, never 0. NULL: too many concurrent calls, or no memory. */
 struct xid_slot *xid_take(struct xid_table *t);
-/* It has all the slots that it may have, free or not. */
+/* True if the table has all the slots that it may have, free or not. */
 bool xid_is_full(struct xid_table *t);
 
-/* From now on the slot can be claimed: members are set. */
+/* Makes the slot claimable; its members are set. */
 void xid_publish(struct xid_slot *s);
 
-/* The waiting call of this number, now the caller's; NULL if there is none. *was_late: there was one, it had
- * expired, and its slot is free now. */
+/* Claims the waiting call of this xid for the caller; NULL if there is none. *was_late: there was one, but
+ * it had expired; its slot is free now. */
 struct xid_slot *xid_claim(struct xid_table *t, uint32_t xid, bool *was_late);
 
-/* The slot is free. */
+/* Frees the slot. */
 void xid_put(struct xid_table *t, struct xid_slot *s);
 
-/* Expires one waiting call whose deadline is not after `now`: copies what it carries. False: there is none.
- * *waiting says whether any call was seen that still waits; *from is where to go on, 0 at first. */
+/* Expires one waiting call whose deadline is not after `now`, and copies its data to *out. False: there is
+ * none. *waiting is set if a call still waits; *from is the position to continue at, 0 at first. */
 struct xid_expired {
     void (*cb)(void);
     void *arg;
@@ -82,11 +81,11 @@ struct xid_expired {
 };
 bool xid_expire(struct xid_table *t, uint32_t now, unsigned *from, bool *waiting, struct xid_expired *out);
 
-/* For the loss of a connection: the next waiting call, claimed, from *from on (0 at first); NULL: no more.
+/* Claims the next waiting call from *from on (0 at first), after the loss of a connection; NULL: no more.
  * Expired calls on the way are freed. */
 struct xid_slot *xid_claim_any(struct xid_table *t, unsigned *from);
 
-/* Calls that wait or have expired: for statedumps and tests, not exact while calls come and go. */
+/* Counts calls that wait or have expired, for statedumps and tests; not exact while calls come and go. */
 void xid_count(struct xid_table *t, unsigned *waiting, unsigned *expired);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* GF-DUMP's procedures: what this server serves, and ping. Both come before login. */
+/* GF-DUMP's procedures: the list of served programs, and ping. Both are allowed before login. */
 #include <assert.h>
 
 #include "rpc/server/rpc-server-internal.h"
@@ -8,7 +8,7 @@
 enum { LISTED_MAX = 16, BODY_BYTES = 768 };
 
 static void
-dump(struct rpc_request *req)
+serve_dump(struct rpc_request *req)
 {
     struct dump_entry entries[LISTED_MAX];
     struct dump_reply reply = {0};
@@ -38,7 +38,7 @@ dump(struct rpc_request *req)
 
 /* op_ret, op_errno, an absent dict. */
 static void
-ping(struct rpc_request *req)
+serve_ping(struct rpc_request *req)
 {
     static const char zeros[12];
 
@@ -47,8 +47,8 @@ ping(struct rpc_request *req)
 
 static const struct rpc_procedure procedures[DUMP_PROCEDURE_COUNT] = {
     [DUMP_NULL] = {"NULL", NULL},
-    [DUMP_DUMP] = {"DUMP", dump},
-    [DUMP_PING] = {"PING", ping},
+    [DUMP_DUMP] = {"DUMP", serve_dump},
+    [DUMP_PING] = {"PING", serve_ping},
 };
 
 const struct rpc_program rpc_dump_program = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Between a request and its call stack: fop arguments in, fop results out, as rpc/client has it the other way
- * round. It knows the codec and call stacks, and nothing of bricks: what a fop means is protocol/server's. */
+/* Converts between a request and its call stack: fop arguments in, fop results out, the counterpart of
+ * rpc/client. Knows the codec and call stacks, but not bricks: the meaning of a fop is left to
+ * protocol/server. */
 #include <assert.h>
 
 #include "mem/iobuf.h"
@@ -33,7 +34,7 @@ rpc_fop_reply_error(struct rpc_request *req, int err)
     rpc_fop_reply(req);
 }
 
-/* A reply that does not fit the C stack: listings, xattr sets. */
+/* Sends a reply that does not fit the C stack: listings, xattr sets. */
 static void
 reply_large(struct rpc_request *req, size_t bytes)
 {
@@ -41,7 +42,7 @@ reply_large(struct rpc_request *req, size_t bytes)
     struct xdr x;
     int err;
 
-    if (!buf) { /* the smallest answer there is; it fits the C stack */
+    if (!buf) { /* the smallest possible answer, which fits the C stack */
         req->stk.reply.xdata = NULL;
         rpc_fop_reply_error(req, ENOMEM);
         return;
@@ -81,9 +82,9 @@ rpc_fop_reply(struct rpc_request *req)
     }
     rpc_encode_success(message, req->xid);
     xdr_init(&x, message + RPC_REPLY_SUCCESS_BYTES, sizeof message - RPC_REPLY_SUCCESS_BYTES, NULL);
-    (void)fop_encode_reply(fop, &x, r); /* the size says that it fits */
+    (void)fop_encode_reply(fop, &x, r); /* fits, because of the size check */
     if (fop == FOP_readv && r->op_ret > 0) {
-        /* Never a byte more or less than op_ret says: the client trusts it (wire 6.3). */
+        /* must be exactly op_ret bytes, because the client relies on that (wire 6.3) */
         assert(r->iobuf && r->payload.iov_len == (size_t)r->op_ret);
         payload = r->iobuf;
         r->iobuf = NULL;

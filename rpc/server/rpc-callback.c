@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Calls from here to the peer. They have their own numbers, which overlap with the peer's: direction tells
- * them apart. */
+/* Calls to the peer. Their xids overlap with those of the peer's calls: the direction distinguishes them. */
 #include <assert.h>
 
 #include "rpc/server/rpc-server.h"

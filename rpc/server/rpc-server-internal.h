@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* rpc-server-internal: what the files of rpc/server share. */
+/* rpc-server-internal: declarations that the files of rpc/server share. */
 #ifndef KILN_RPC_SERVER_INTERNAL_H
 #define KILN_RPC_SERVER_INTERNAL_H
 
@@ -12,11 +12,11 @@ struct rpc_server {
     void *arg;
 };
 
-/* Replies up to this size are made on the C stack and copied by the transport next to their neighbours: every
- * fop's without a dict, list or long path. */
+/* Replies up to this size are built on the C stack and copied by the transport next to their neighbours:
+ * the replies of all fops without a dict, list or long path. */
 #define RPC_SMALL_REPLY_BYTES 1024
 
-/* `message` has its head already. Frees the request. */
+/* Sends a `message` that already has its head. Frees the request. */
 void rpc_reply_head_sent(struct rpc_request *req, const char *message, size_t bytes, struct iobuf *payload,
                          const struct iovec *iov, int iov_count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* From a record to its handler, and what is answered on the way when there is none (wire 1.4). */
+/* The way of a record to its handler, and the answers if there is none (wire 1.4). */
 #include "rpc/server/rpc-server.h"
 
 #include <assert.h>
@@ -67,7 +67,7 @@ request_free(struct rpc_request *req)
     call_stack_release(&req->stk);
     if (reserved)
         conn_unreserve_reply(req->conn, reserved);
-    record_release(&req->record); /* and with it the connection */
+    record_release(&req->record); /* may release the connection */
     mem_put_t(MEM_ID_RPC_REQUEST, req);
 }
 
@@ -85,7 +85,7 @@ packed_put(struct call_stack *stk)
     mem_put_t(MEM_ID_RPC_REQUEST, rpc_request_of(stk));
 }
 
-/* The record's own bytes, what has been decoded of them, and the credential as it came. */
+/* Removes the record's bytes, the data decoded from them, and the credential as received. */
 static bool
 packed_strip(struct call_stack *copy)
 {
@@ -154,7 +154,7 @@ request_new(struct rpc_server *s, struct conn *c, struct record *r)
     return req;
 }
 
-/* The program's row; NULL with *is_known telling whether another version of it is served. */
+/* Finds the program; NULL with *is_known telling whether another version of it is served. */
 static const struct rpc_program *
 find_program(const struct rpc_server *s, uint32_t number, uint32_t version, bool *is_known)
 {
@@ -169,7 +169,8 @@ find_program(const struct rpc_server *s, uint32_t number, uint32_t version, bool
     return NULL;
 }
 
-/* Counted apart, and perhaps moved, in one piece: what was decoded of it is found at its new place. */
+/* Counts the request separately, which may move its record, in one piece, to another place; adjusts the
+ * pointers into the record. */
 static void
 count_apart(struct rpc_request *req, struct rpc_call_head *head)
 {
@@ -184,7 +185,7 @@ count_apart(struct rpc_request *req, struct rpc_call_head *head)
 }
 
 static void
-dispatch(struct rpc_request *req, bool is_known)
+dispatch_request(struct rpc_request *req, bool is_known)
 {
     const struct rpc_program *row = req->program_row;
 
@@ -208,7 +209,7 @@ dispatch(struct rpc_request *req, bool is_known)
     row->procedures[req->procedure].handler(req);
 }
 
-/* The head, then who asks, then what. */
+/* Decodes the head, then the caller, then runs the procedure. */
 static void
 run_request(struct rpc_request *req)
 {
@@ -239,7 +240,7 @@ run_request(struct rpc_request *req)
         rpc_reply_denied(req, RPC_AUTH_OK); /* stock's auth status for a refused credential is 0 */
         return;
     }
-    dispatch(req, is_known);
+    dispatch_request(req, is_known);
 }
 
 static void
@@ -253,7 +254,7 @@ record_arrived(struct conn *c, struct record *r, void *arg)
         return;
     }
     req = request_new(arg, c, r);
-    if (!req) { /* nothing to answer with: the client's call must not hang */
+    if (!req) { /* no memory for an answer, but the client's call must not hang */
         record_release(r);
         conn_close(c);
         return;
@@ -286,8 +287,8 @@ const struct transport_ops rpc_server_transport_ops = {
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* Results of conn_send() are not looked at here: a connection that is gone needs no answer, and one for which
- * there is no memory has been closed by it. */
+/* Results of conn_send() are ignored here: a connection that is gone needs no answer, and conn_send()
+ * closes a connection when it has no memory. */
 
 void
 rpc_reply_head_sent(struct rpc_request *req, const char *message, size_t bytes, struct iobuf *payload,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The common part of daemons that hand out volfiles: the reply to GETSPEC, and the callback that a volfile
- * may have changed. */
+/* Functions for daemons that hand out volfiles: the reply to GETSPEC, and the callback for a changed
+ * volfile. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ rpc_reply_volfile(struct rpc_request *req, const char *text, int err)
     struct xdr x;
 
     if (!body) {
-        conn_close(req->conn); /* the client learns of it at once, and connects again */
+        conn_close(req->conn); /* the client notices that at once, and connects again */
         rpc_request_drop(req);
         return;
     }
@@ -29,9 +29,9 @@ rpc_reply_volfile(struct rpc_request *req, const char *text, int err)
     free(body);
 }
 
-/* A client that has gone fetches its volfile when it connects again. */
+/* A client that has disconnected fetches its volfile when it connects again. */
 static void
-tell(struct conn *c, void *arg)
+tell_volfile_changed(struct conn *c, void *arg)
 {
     (void)arg;
     (void)rpc_callback(c, CALLBACK_FETCHSPEC, NULL, 0);
@@ -40,6 +40,6 @@ tell(struct conn *c, void *arg)
 void
 rpc_tell_volfiles_changed(void)
 {
-    if (!transport_each_guest(tell, NULL))
+    if (!transport_each_guest(tell_volfile_changed, NULL))
         log_event(LOG_ERROR, NULL, "volfile-changed-memory", "no memory to tell clients of a changed volume");
 }

@@ -82,7 +82,7 @@ echo before >&6
 network_is_cut 0
 t_not "a call that waits for a brick that is cut off fails" said meanwhile
 t "with ENOTCONN" grep -q "not connected" "$T/said"
-t "the log says why" grep -q "nothing was heard for 4 s" "$log"
+t "the log says why" grep -q "the peer sent nothing for 4 s" "$log"
 t "and so do others" is_away
 t_here "of two replicas the other one is written on" bash -c "echo meanwhile >&6"
 network_is_back 0
