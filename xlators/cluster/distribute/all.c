@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What is done to a folder, on all subvolumes.
+/* Operations on a folder, on all subvolumes.
  *
- * STAT, ACCESS, FSYNC, FSYNCDIR: all at once; attributes are put together (folder.c).
+ * STAT, ACCESS, FSYNC, FSYNCDIR: on all in parallel; attributes are merged (folder.c).
  *
- * SETATTR: the MDS first, whose answer counts; if it is away ENOTCONN. Then all others at once; what fails
- * there is mended by the next look at the folder. The root, which has no MDS: all at once.
+ * SETATTR: first on the MDS, whose reply counts; ENOTCONN if the MDS is down. Then on all other subvolumes
+ * in parallel; failures there are repaired by the next look at the folder. On the root, which has no MDS:
+ * on all in parallel.
  *
- * Xattrs that belong to a folder wherever it is (user.*, ACLs): 1. XATTROP takes 1 off
- * trusted.glusterfs.dht.mds on the MDS; 2. the change on the MDS, whose answer counts; 3. on all others; 4.
- * if that went well everywhere, XATTROP adds the 1 again. While the number is negative who looks at the
- * folder copies them from the MDS (heal.c); others see, between 2 and 4, old values on some subvolumes, but
- * read them from the MDS. All other xattrs, and the root's: all at once.
+ * Xattrs that must be the same on all subvolumes (user.*, ACLs): 1. XATTROP subtracts 1 from
+ * trusted.glusterfs.dht.mds on the MDS; 2. the change on the MDS, whose reply counts; 3. the change on all
+ * other subvolumes; 4. if that succeeded on all, XATTROP adds 1 again. While the number is negative, a
+ * client that looks at the folder copies the xattrs from the MDS (heal.c). Between 2 and 4 some subvolumes
+ * have old values, but clients read from the MDS. All other xattrs, and the root's: on all in parallel.
  *
- * GETXATTR: those that belong to all are read from the MDS while it is up; others are put together, the last
- * one counts. */
+ * GETXATTR: xattrs that must be the same are read from the MDS while it is up; other xattrs of all
+ * subvolumes are joined, and the last value of a key counts. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -21,16 +22,17 @@
 #include "xlators/cluster/distribute/distribute-internal.h"
 
 static struct inode *
-folder_of(const struct call_stack *stk)
+call_folder(const struct call_stack *stk)
 {
     return stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
 }
 
-/* ---- all at once ----------------------------------------------------------------------------- */
+/* ---- on all in parallel ---------------------------------------------------------------------- */
 
-/* That one subvolume lacks the folder is for the next look to mend. */
+/* Returns whether the error does not fail the operation: the folder is missing on this subvolume, which the
+ * next look repairs, or the subvolume is down. */
 static bool
-is_no_matter(int ret)
+is_harmless_errno(int ret)
 {
     return ret == -ENOTCONN || ret == -ENOENT || ret == -ESTALE || ret == -EBADFD;
 }
@@ -38,19 +40,19 @@ is_no_matter(int ret)
 struct sum {
     struct iatt stat, pre, post;
     unsigned good;
-    int worst;     /* of what matters */
-    int no_matter; /* of what does not; answered if nothing is good */
+    int worst;     /* the last error that fails the operation */
+    int no_matter; /* the last error that does not, returned if no child succeeded */
     int best;      /* child */
 };
 
 static void
-add_up(struct sum *s, const struct fan *f, unsigned i)
+add_reply(struct sum *s, const struct fan *f, unsigned i)
 {
     const struct fop_reply *r = &f->call[i]->reply;
     int ret = dist_fan_result(f, i);
 
     if (ret < 0) {
-        *(is_no_matter(ret) ? &s->no_matter : &s->worst) = ret;
+        *(is_harmless_errno(ret) ? &s->no_matter : &s->worst) = ret;
         return;
     }
     s->good++;
@@ -63,7 +65,7 @@ add_up(struct sum *s, const struct fan *f, unsigned i)
         folder_merge(&s->post, &r->post);
 }
 
-/* To all but child `but` (-1: all). */
+/* Sends the call to all children except `but` (-1: to all). */
 static int
 ask_all(const struct op *o, int but, struct fan *fan, struct sum *s)
 {
@@ -78,20 +80,20 @@ ask_all(const struct op *o, int but, struct fan *fan, struct sum *s)
         err = dist_fan_go(fan);
     for (unsigned i = 0; i < fan->count && !err; i++) {
         if (fan->call[i])
-            add_up(s, fan, i);
+            add_reply(s, fan, i);
     }
     return err;
 }
 
 static int
-outcome(const struct sum *s)
+sum_result(const struct sum *s)
 {
     return s->worst ? s->worst : s->good ? 0 : s->no_matter;
 }
 
-/* The best reply, with the sums in it. */
+/* Answers with the best reply, with merged attributes. */
 static xl_verdict
-answer(const struct op *o, struct fan *fan, const struct sum *s)
+answer_with_best(const struct op *o, struct fan *fan, const struct sum *s)
 {
     struct call_stack *stk = fan->call[s->best];
 
@@ -104,25 +106,25 @@ answer(const struct op *o, struct fan *fan, const struct sum *s)
 }
 
 static xl_verdict
-on_all(const struct op *o)
+call_on_all(const struct op *o)
 {
     struct fan fan;
     struct sum s;
     int err = ask_all(o, -1, &fan, &s);
 
     if (!err)
-        err = outcome(&s);
+        err = sum_result(&s);
     if (!err)
-        return answer(o, &fan, &s);
+        return answer_with_best(o, &fan, &s);
     dist_fan_end(&fan);
     return err;
 }
 
 /* ---- the MDS first --------------------------------------------------------------------------- */
 
-/* Its number, or -errno. */
+/* Returns the number of the MDS, or -errno. */
 static int
-mds_of(const struct op *o, struct inode *folder)
+find_mds(const struct op *o, struct inode *folder)
 {
     struct layout *l;
     int mds = place_cached(o->d, folder);
@@ -165,7 +167,7 @@ mds_first(const struct op *o, int mds)
     return dist_op_answer_with(o, first);
 }
 
-/* XATTROP of the MDS's count by +1 or -1. */
+/* Adds `by` (+1 or -1) to the MDS's count by XATTROP. */
 static int
 count_change(const struct op *o, struct inode *folder, int mds, int32_t by)
 {
@@ -199,12 +201,13 @@ change_counted(const struct op *o, struct inode *folder, int mds)
     if (err < 0) {
         if (first)
             call_stack_free(first);
-        (void)count_change(o, folder, mds, 1); /* nothing has been changed; if this fails, a heal too many */
+        /* nothing has changed; a failure here causes a needless heal */
+        (void)count_change(o, folder, mds, 1);
         return err;
     }
     err = ask_all(o, mds, &fan, &s);
     if (!err && s.good + 1 == o->d->count)
-        (void)count_change(o, folder, mds, 1); /* if this fails, a heal too many */
+        (void)count_change(o, folder, mds, 1); /* a failure here causes a needless heal */
     dist_fan_end(&fan);
     return dist_op_answer_with(o, first);
 }
@@ -247,13 +250,13 @@ static xl_verdict
 change_xattr(const struct op *o, struct inode *folder)
 {
     if (gfid_is_root(&folder->gfid) || !is_counted(o->stk))
-        return on_all(o);
-    int mds = mds_of(o, folder);
+        return call_on_all(o);
+    int mds = find_mds(o, folder);
 
     return mds < 0 ? mds : change_counted(o, folder, mds);
 }
 
-/* Pairs of all; the last of a key counts. */
+/* Joins the pairs of all replies; the last value of a key counts. */
 static xl_verdict
 read_all_xattrs(const struct op *o)
 {
@@ -303,13 +306,13 @@ read_xattr(const struct op *o, struct inode *folder)
     return err;
 }
 
-/* ---- which ----------------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 xl_verdict
 dist_all_go(struct xlator *xl, struct call_stack *stk)
 {
     struct op o = dist_op_of(xl, stk);
-    struct inode *folder = folder_of(stk);
+    struct inode *folder = call_folder(stk);
     int mds;
 
     switch (stk->call.fop) {
@@ -318,15 +321,15 @@ dist_all_go(struct xlator *xl, struct call_stack *stk)
     case FOP_access:
     case FOP_fsyncdir:
     case FOP_fsync:
-        return on_all(&o);
-    case FOP_flush: /* nothing waits on a folder */
+        return call_on_all(&o);
+    case FOP_flush: /* folders have no pending data */
         stk->reply.op_ret = 0;
         return XL_DONE;
     case FOP_setattr:
     case FOP_fsetattr:
         if (gfid_is_root(&folder->gfid))
-            return on_all(&o);
-        mds = mds_of(&o, folder);
+            return call_on_all(&o);
+        mds = find_mds(&o, folder);
         return mds < 0 ? mds : mds_first(&o, mds);
     case FOP_setxattr:
     case FOP_fsetxattr:

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Calls that one call of the layer above needs, and their locks.
+/* Calls that an operation needs, and its locks.
  *
- * The locks of an operation are asked for all at once, without waiting. If one is taken, those that were
- * granted are given back, and all are taken one after the other in an order that all clients keep: by the
- * subvolume's name, then by what is locked; each is waited for before the next is asked for. So nobody who
- * waits has a lock that comes later in that order. They are taken as pid -4. A brick holds the removal of an
- * object back while another client has a lock on it, but does not count those of pid -4: else a removal that
- * waits for our lock, and holds a lock that we wait for, would wait for ever (client 2.24). */
+ * The locks of an operation are requested in parallel, without waiting. If one is taken, the granted locks
+ * are released, and all are taken one after the other in an order that all clients keep: by the subvolume's
+ * name, then by the locked object; each request waits before the next is sent. So no waiting client holds a
+ * lock that comes later in that order. The locks are taken as pid -4. A brick delays the removal of an
+ * object while another client has a lock on the object, but ignores locks of pid -4: otherwise a removal
+ * that waits for this operation's lock, while its client holds a lock that this operation waits for, would
+ * wait for ever (client 2.24). */
 #include <errno.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ enum lock_how { TAKE_WAITING, TAKE_NOW, GIVE_BACK };
 struct op
 dist_op_of(struct xlator *xl, struct call_stack *stk)
 {
-    /* No address: an unlock may be under way when the next operation has the same memory. */
+    /* Not an address, because an unlock may be under way when the next operation has the same memory. */
     static _Atomic uint64_t owners;
     struct op o = {.d = xl->private, .stk = stk};
     uint64_t mine = atomic_fetch_add_explicit(&owners, 1, memory_order_relaxed) + 1;
@@ -31,7 +32,7 @@ dist_op_of(struct xlator *xl, struct call_stack *stk)
     return o;
 }
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- making calls ---------------------------------------------------------------------------- */
 
 struct call_stack *
 dist_call_new(const struct op *o, enum fop fop)
@@ -40,7 +41,7 @@ dist_call_new(const struct op *o, enum fop fop)
 
     if (!stk)
         return NULL;
-    stk->caller = o->stk->caller; /* what it points to is the caller's call's */
+    stk->caller = o->stk->caller; /* borrows data from the caller's call */
     stk->call.fop = fop;
     return stk;
 }
@@ -81,7 +82,7 @@ dist_call_for_name(struct call_stack *stk, struct inode *parent, const char *nam
     return stk;
 }
 
-/* The call's xdata, which has been made if there was none. */
+/* Returns the call's xdata, made on first use. */
 static struct dict *
 xdata_of(struct call_stack *stk)
 {
@@ -131,7 +132,7 @@ dist_call_put_gfid(struct call_stack *stk, enum dict_key key, const struct gfid 
     return PUT(stk, dict_set_gfid(stk->call.xdata, key, gfid));
 }
 
-/* ---- sending --------------------------------------------------------------------------------- */
+/* ---- sending to one child -------------------------------------------------------------------- */
 
 int
 dist_call_at(const struct op *o, unsigned i, struct call_stack *stk)
@@ -174,7 +175,7 @@ dist_op_answer_with(const struct op *o, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* ---- to several ------------------------------------------------------------------------------ */
+/* ---- sending to several children ------------------------------------------------------------- */
 
 int
 dist_fan_begin(struct fan *f, const struct op *o)
@@ -236,7 +237,7 @@ dist_fan_end(struct fan *f)
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 static struct call_stack *
-lock_call(const struct op *o, const struct dist_lock *l, enum lock_how how)
+lock_call_make(const struct op *o, const struct dist_lock *l, enum lock_how how)
 {
     struct call_stack *stk =
         dist_call_for_inode(dist_call_new_internal(o, l->name ? FOP_entrylk : FOP_inodelk), l->inode);
@@ -258,9 +259,9 @@ lock_call(const struct op *o, const struct dist_lock *l, enum lock_how how)
     return stk;
 }
 
-/* -1, 0, 1: which is taken first. */
+/* Orders locks: negative if `a` is taken first. */
 static int
-compare(const struct dist *d, const struct dist_lock *a, const struct dist_lock *b)
+compare_locks(const struct dist *d, const struct dist_lock *a, const struct dist_lock *b)
 {
     int by_child = strcmp(d->child[a->child].xl->name, d->child[b->child].xl->name);
 
@@ -271,7 +272,8 @@ compare(const struct dist *d, const struct dist_lock *a, const struct dist_lock 
     return by_gfid ? by_gfid : strcmp(a->name ? a->name : "", b->name ? b->name : "");
 }
 
-/* The inodelk of a name stands in front of its entrylk and goes with it, so pairs are sorted as one. */
+/* Returns the number of locks sorted as a unit: the inodelk of a name precedes its entrylk and is sorted
+ * with it. */
 static unsigned
 group_size(const struct dist_lock *l)
 {
@@ -279,12 +281,13 @@ group_size(const struct dist_lock *l)
 }
 
 static void
-sort(const struct dist *d, struct dist_lock *lock, unsigned count)
+sort_locks(const struct dist *d, struct dist_lock *lock, unsigned count)
 {
     unsigned size = count ? group_size(&lock[0]) : 1;
 
     for (unsigned i = size; i < count; i += size) {
-        for (unsigned k = i; k >= size && compare(d, &lock[k + size - 1], &lock[k - 1]) < 0; k -= size) {
+        for (unsigned k = i; k >= size && compare_locks(d, &lock[k + size - 1], &lock[k - 1]) < 0;
+             k -= size) {
             for (unsigned m = 0; m < size; m++) {
                 struct dist_lock swap = lock[k + m];
 
@@ -296,7 +299,7 @@ sort(const struct dist *d, struct dist_lock *lock, unsigned count)
 }
 
 static bool
-is_missing(int err)
+is_missing_errno(int err)
 {
     return err == -ENOENT || err == -ESTALE;
 }
@@ -304,15 +307,15 @@ is_missing(int err)
 static bool
 is_allowed(const struct dist_lock *l, int ret)
 {
-    return ret >= 0 || (l->may_miss && (is_missing(ret) || ret == -EIO));
+    return ret >= 0 || (l->may_miss && (is_missing_errno(ret) || ret == -EIO));
 }
 
 static int
-take_in_turn(const struct op *o, struct dist_lock *lock, unsigned count)
+take_locks_in_turn(const struct op *o, struct dist_lock *lock, unsigned count)
 {
-    sort(o->d, lock, count);
+    sort_locks(o->d, lock, count);
     for (unsigned i = 0; i < count; i++) {
-        int ret = dist_call_once(o, lock[i].child, lock_call(o, &lock[i], TAKE_WAITING));
+        int ret = dist_call_once(o, lock[i].child, lock_call_make(o, &lock[i], TAKE_WAITING));
 
         if (!is_allowed(&lock[i], ret)) {
             dist_locks_drop(o, lock, i);
@@ -331,7 +334,7 @@ dist_locks_try_begin(const struct op *o, struct lock_try *t, struct dist_lock *l
     bool is_short = !t->calls;
 
     for (unsigned i = 0; i < count && !is_short; i++) {
-        t->calls[i] = lock_call(o, &lock[i], TAKE_NOW);
+        t->calls[i] = lock_call_make(o, &lock[i], TAKE_NOW);
         is_short = !t->calls[i];
     }
     for (unsigned i = 0; t->calls && is_short && i < count && t->calls[i]; i++)
@@ -379,8 +382,8 @@ dist_locks_take_parts(const struct op *o, struct dist_lock *lock, unsigned first
 
     if (err != -EAGAIN)
         return err;
-    err = take_in_turn(o, lock, first);
-    if (!err && (err = take_in_turn(o, lock + first, count - first)))
+    err = take_locks_in_turn(o, lock, first);
+    if (!err && (err = take_locks_in_turn(o, lock + first, count - first)))
         dist_locks_drop(o, lock, first);
     return err;
 }
@@ -391,19 +394,19 @@ dist_locks_take(const struct op *o, struct dist_lock *lock, unsigned count)
     return dist_locks_take_parts(o, lock, count, count);
 }
 
-/* An unlock that nobody waits for, on its call's arena. */
+/* An unlock without a waiting caller, on the arena of its call. */
 struct unlock {
     struct call_stack *stk;
     struct xlator *top;
     struct graph *graph;
-    struct timer timer; /* until it is tried again */
+    struct timer timer; /* delay until the next attempt */
     struct worker_job job;
 };
 
 enum { MEMORY_WAIT_MS = 20 };
 
 static void
-given_back(struct call_stack *stk)
+unlock_done(struct call_stack *stk)
 {
     struct unlock *u = stk->owner;
     struct graph *graph = u->graph;
@@ -417,7 +420,7 @@ given_back(struct call_stack *stk)
 }
 
 static void
-give_back_again(struct worker_job *job)
+unlock_retry(struct worker_job *job)
 {
     struct unlock *u = caa_container_of(job, struct unlock, job);
 
@@ -431,8 +434,8 @@ unlock_due(struct timer *t)
     worker_post_any(&caa_container_of(t, struct unlock, timer)->job);
 }
 
-/* What the call has of the operation's becomes its own: it may last longer. NULL: no memory, and the call is
- * gone. */
+/* Copies the operation's data to the call, which may outlive the operation. Returns NULL when out of
+ * memory, after freeing the call. */
 static struct unlock *
 make_lasting(struct call_stack *stk)
 {
@@ -449,22 +452,22 @@ make_lasting(struct call_stack *stk)
     if (name)
         stk->call.name = strcpy(name, stk->call.name);
     timer_init(&u->timer, unlock_due);
-    u->job.run = give_back_again;
+    u->job.run = unlock_retry;
     u->stk = stk;
     return u;
 }
 
-/* The call that gives it back; waits for the memory for it. */
+/* Makes the call that releases the lock; waits for memory. */
 static struct unlock *
 unlock_of(const struct op *o, const struct dist_lock *l)
 {
     struct op pressing = *o;
-    struct call_stack *stk = lock_call(o, l, GIVE_BACK);
+    struct call_stack *stk = lock_call_make(o, l, GIVE_BACK);
     struct unlock *u = stk ? make_lasting(stk) : NULL;
 
     pressing.is_pressing = true;
     while (!u) {
-        stk = lock_call(&pressing, l, GIVE_BACK);
+        stk = lock_call_make(&pressing, l, GIVE_BACK);
         u = stk ? make_lasting(stk) : NULL;
         if (!u)
             coro_pause(MEMORY_WAIT_MS);
@@ -474,10 +477,10 @@ unlock_of(const struct op *o, const struct dist_lock *l)
     return u;
 }
 
-/* Nobody waits for the answers. Those of one subvolume arrive in the order in which they are sent. One that
- * cannot be sent goes with the connection, or, for lack of memory, goes out later. Locks of one owner stack
- * (brick 8.2): what the operation takes anew stays, also if a brick grants it before it has seen the unlock.
- */
+/* Does not wait for the replies. Unlocks on one subvolume arrive in the order in which they are sent. If an
+ * unlock cannot be sent, the lost connection releases the lock; without memory, the unlock is sent later.
+ * Locks of one owner are counted (brick 8.2): a new lock of the operation stays, even if a brick grants it
+ * before it has processed the unlock. */
 void
 dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count)
 {
@@ -490,10 +493,10 @@ dist_locks_drop(const struct op *o, struct dist_lock *lock, unsigned count)
         if (!u)
             continue;
         if (graph_pin(graph)) {
-            u->stk->done = given_back;
+            u->stk->done = unlock_done;
             u->stk->owner = u;
             call_stack_wind(u->stk, u->top);
-        } else { /* the graph ends */
+        } else { /* the graph is ending */
             (void)dist_call_once(o, lock[i].child, u->stk);
         }
     }

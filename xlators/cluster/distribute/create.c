@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* CREATE, MKNOD, SYMLINK: a new name on its hashed subvolume.
  *
- *   1. CREATE says what range the parent has there, as far as we know: the brick compares, and refuses if a
- *      rebalance has changed it (brick 4.3). Then, under RDLCK dht.layout.heal on the parent, the layout is
- *      read again and the file made where the name is hashed now; a second refusal is an error. MKNOD and
- *      SYMLINK make no such check, as stock's clients do not.
- *   2. If the hashed subvolume is too full, the file is made on the one with most room, and on the hashed
- *      one a linkto file before.
- *   3. If it is leaving the volume, the layout is read again under the lock of 1; a rebalance gives all
- *      folders new ones. If the name is hashed there still, then as 2, under the lock.
+ *   1. CREATE passes the parent's range as this client knows it: the brick compares, and refuses if a
+ *      rebalance has changed the range (brick 4.3). Then, under RDLCK dht.layout.heal on the parent, the
+ *      layout is read again and the file created on the new hashed subvolume; a second refusal is an error.
+ *      MKNOD and SYMLINK make no such check, as in stock clients.
+ *   2. If the hashed subvolume has too little space, first a linkto file is created there, then the file on
+ *      the subvolume with most space.
+ *   3. If the hashed subvolume is leaving the volume, the layout is read again under the lock of 1, because
+ *      a rebalance gives all folders new layouts. If the name is still hashed there, then as 2, under the
+ *      lock.
  *
- * Others see: with 2, for a moment a linkto file that leads nowhere; then they look everywhere. */
+ * Visible to other clients: during 2 for a moment a linkto file that points nowhere; they then look on all
+ * subvolumes. */
 #include <errno.h>
 #include <string.h>
 
 #include "xlators/cluster/distribute/distribute-internal.h"
 
-/* The caller's call; with `layout`, the check. */
+/* Copies the caller's call; with `layout`, adds the check. */
 static struct call_stack *
-make_call(const struct op *o, unsigned hashed, const struct layout *layout)
+make_file_call(const struct op *o, unsigned hashed, const struct layout *layout)
 {
     struct call_stack *stk = dist_call_copy(o);
     uint8_t bytes[LAYOUT_BYTES];
@@ -38,8 +40,8 @@ was_refused(const struct call_stack *stk)
 
 static int make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_stack **out);
 
-/* The layout is of now, and stays. Nothing is made on a subvolume that is leaving: it would be lost with
- * it. */
+/* Creates the file by a current layout, which cannot change meanwhile. A subvolume that is leaving gets no
+ * new file, because the file would be lost. */
 static int
 make_by_layout(const struct op *o, const struct layout *layout, unsigned *at, struct call_stack **out)
 {
@@ -52,11 +54,11 @@ make_by_layout(const struct op *o, const struct layout *layout, unsigned *at, st
         *at = space_best(o->d, layout, *at);
         return *at == (unsigned)now ? -ENOTCONN : make_elsewhere(o, (unsigned)now, *at, out);
     }
-    *out = make_call(o, *at, NULL);
+    *out = make_file_call(o, *at, NULL);
     return dist_call_at(o, *at, *out);
 }
 
-/* Once more, where the name is hashed now, and nobody changes that meanwhile. */
+/* Creates the file again, by a fresh layout under a lock that prevents changes. */
 static int
 make_again(const struct op *o, unsigned hashed, unsigned *at, struct call_stack **out)
 {
@@ -77,7 +79,7 @@ make_again(const struct op *o, unsigned hashed, unsigned *at, struct call_stack 
     return err;
 }
 
-/* On another subvolume, with a linkto file on the hashed one. */
+/* Creates the file on another subvolume, with a linkto file on the hashed one. */
 static int
 make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_stack **out)
 {
@@ -86,11 +88,11 @@ make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_sta
     int err = dict_get_gfid(o->stk->call.xdata, DICT_KEY_GFID_REQ, &gfid);
 
     if (err)
-        return -EPERM; /* a brick would say the same */
+        return -EPERM; /* a brick would return the same */
     err = linkto_make(o, hashed, loc->parent, loc->name, &gfid, at, false);
     if (err)
         return err;
-    *out = make_call(o, at, NULL);
+    *out = make_file_call(o, at, NULL);
     err = dist_call_at(o, at, *out);
     if (err < 0)
         (void)linkto_remove(o, hashed, loc->parent, loc->name, false);
@@ -100,14 +102,15 @@ make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_sta
 }
 
 static int
-make(const struct op *o, const struct layout *layout, unsigned hashed, unsigned *at, struct call_stack **out)
+make_file(const struct op *o, const struct layout *layout, unsigned hashed, unsigned *at,
+          struct call_stack **out)
 {
     if (child_is_leaving(o->d, hashed))
         return make_again(o, hashed, at, out);
     *at = space_is_short(o->d, hashed) ? space_best(o->d, layout, hashed) : hashed;
     if (*at != hashed)
         return make_elsewhere(o, hashed, *at, out);
-    *out = make_call(o, hashed, layout);
+    *out = make_file_call(o, hashed, layout);
     int err = dist_call_at(o, hashed, *out);
 
     if (err >= 0 || !was_refused(*out))
@@ -130,7 +133,7 @@ dist_create_go(struct xlator *xl, struct call_stack *stk)
     if (hashed < 0)
         return hashed;
     space_ask(o.d);
-    int err = make(&o, layout, (unsigned)hashed, &at, &made);
+    int err = make_file(&o, layout, (unsigned)hashed, &at, &made);
 
     layout_unref(layout);
     if (err >= 0) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* cluster/distribute: the files of a volume spread over subvolumes, by the hashes of their names.
+/* cluster/distribute: spreads the files of a volume over subvolumes, by the hashes of their names.
  *
- * Sits in a client's graph below features/utime and above the subvolumes: bricks (protocol/client) or sets of
- * replicas. Keeps nothing on disk but what every client of the volume reads and writes too: xattrs of folders
- * (trusted.glusterfs.dht and .dht.mds), and linkto files. So many clients, stock ones among them, work on
- * one volume without knowing of each other; where two must not meet they take locks on the bricks (client
- * 2.7).
+ * The translator is in a client's graph below features/utime and above the subvolumes: bricks
+ * (protocol/client) or sets of replicas. It stores on disk only data that all clients of the volume share:
+ * xattrs of folders (trusted.glusterfs.dht and .dht.mds), and linkto files. So many clients, stock clients
+ * included, work on one volume independently; operations that must exclude each other take locks on the
+ * bricks (client 2.7).
  *
- * With one subvolume nothing is spread: calls pass, but for a new folder's layout.
+ * With one subvolume all calls pass unchanged, except that a new folder gets a layout.
  *
- * Keeps on each inode where the file is, or the folder's layout (place.c). Takes no lock over a call.
- */
+ * The context of an inode has a file's subvolume, or a folder's layout (place.c). No lock is held over a
+ * call. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,10 +39,10 @@ static const struct option dist_options[] = {
     OPT_MUST_BE("switch-pattern", ""),
     OPT_MUST_BE("unhashed-sticky-bit", "off"),
     OPT_MUST_BE("lock-migration", "off"),
-    OPT_IGNORED("readdir-optimize"), /* the answers are the same */
-    OPT_IGNORED("use-readdirp"),     /* ... always */
+    OPT_IGNORED("readdir-optimize"), /* same replies either way */
+    OPT_IGNORED("use-readdirp"),     /* always on */
     OPT_IGNORED("assert-no-child-down"),
-    OPT_IGNORED("force-migration"),  /* rebalance's: it is another process */
+    OPT_IGNORED("force-migration"),  /* for the rebalance process */
     OPT_IGNORED("ensure-durability"),
     OPT_PREFIX("rebal"),
     OPT_END,
@@ -99,10 +99,11 @@ child_number(const struct dist *d, const struct xlator *child)
     return i;
 }
 
-/* What the layers above hear: nothing until each has said something, then whether any is up. Those that come
- * or go beside others change what is remembered of them. False: nothing. */
+/* Sets the event to report to the parent: none until each child has sent an event, then whether any child
+ * is up. If only some children come up or go down, the parent learns that its cached data may be stale.
+ * Returns false if there is nothing to report. */
 static bool
-news_locked(struct dist *d, enum child_event event, enum child_event *out)
+parent_event_locked(struct dist *d, enum child_event event, enum child_event *out)
 {
     bool any_up = false, all_told = true, any_refused = false;
 
@@ -142,7 +143,7 @@ dist_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     }
     if (event == CHILD_UP || event == CHILD_SOME_UP)
         atomic_fetch_add(&d->generation, 1);
-    bool has_news = news_locked(d, event, &news);
+    bool has_news = parent_event_locked(d, event, &news);
     pthread_mutex_unlock(&d->lock);
     if (event == CHILD_UP && d->count > 1)
         space_ask_one(d, i);
@@ -152,18 +153,18 @@ dist_notify(struct xlator *xl, struct xlator *child, enum child_event event)
         xlator_tell_parent(xl, news);
 }
 
-/* ---- which function -------------------------------------------------------------------------- */
+/* ---- dispatch of fops ------------------------------------------------------------------------ */
 
 static bool
-is_folder(const struct call_stack *stk)
+is_folder_call(const struct call_stack *stk)
 {
     const struct inode *inode = stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
 
     return inode && S_ISDIR(inode->type);
 }
 
-/* The coroutines of fops. What is not here is asked where the file is, or, of a folder, everywhere. */
-static const fop_fn go[FOP_COUNT] = {
+/* Start functions of coroutines. Other fops go to the file's subvolume, or for a folder to all subvolumes. */
+static const fop_fn start_functions[FOP_COUNT] = {
     [FOP_lookup] = dist_lookup_go,   [FOP_create] = dist_create_go,   [FOP_mknod] = dist_create_go,
     [FOP_symlink] = dist_create_go,  [FOP_mkdir] = dist_mkdir_go,     [FOP_rmdir] = dist_rmdir_go,
     [FOP_unlink] = dist_unlink_go,   [FOP_link] = dist_link_go,       [FOP_rename] = dist_rename_go,
@@ -171,9 +172,9 @@ static const fop_fn go[FOP_COUNT] = {
     [FOP_statfs] = dist_statfs_go,
 };
 
-/* One subvolume has all ranges. */
+/* With one subvolume, gives a new folder a layout of one range. */
 static xl_verdict
-pass(struct call_stack *stk)
+pass_to_only_child(struct call_stack *stk)
 {
     static const uint8_t whole[LAYOUT_BYTES] = {[12] = 0xff, 0xff, 0xff, 0xff};
 
@@ -186,7 +187,7 @@ pass(struct call_stack *stk)
     return XL_PASS;
 }
 
-/* A name that no brick sees: the value does not matter. */
+/* Returns whether the call is the virtual xattr that fixes a layout; its value does not matter. */
 static bool
 asks_for_layout(const struct call_stack *stk)
 {
@@ -198,7 +199,7 @@ fix_layout(struct xlator *xl, struct call_stack *stk)
 {
     struct dist *d = xl->private;
 
-    if (!is_folder(stk))
+    if (!is_folder_call(stk))
         return -EOPNOTSUPP;
     if (stk->caller.uid != 0)
         return -EPERM;
@@ -213,10 +214,10 @@ dist_any(struct xlator *xl, struct call_stack *stk)
     if (asks_for_layout(stk))
         return fix_layout(xl, stk);
     if (d->count == 1)
-        return pass(stk);
-    if (go[stk->call.fop])
-        return coro_fop(xl, stk, go[stk->call.fop]);
-    if (is_folder(stk))
+        return pass_to_only_child(stk);
+    if (start_functions[stk->call.fop])
+        return coro_fop(xl, stk, start_functions[stk->call.fop]);
+    if (is_folder_call(stk))
         return coro_fop(xl, stk, dist_all_go);
     return dist_file_any(xl, stk);
 }
@@ -224,7 +225,7 @@ dist_any(struct xlator *xl, struct call_stack *stk)
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static bool
-is_listed(const char *names, const char *name)
+is_name_in_list(const char *names, const char *name)
 {
     static const char between[] = ", ";
 
@@ -236,14 +237,14 @@ is_listed(const char *names, const char *name)
     return false;
 }
 
-/* Also while calls run: each sees a child as it was or as it is. */
+/* Also called while other calls run; each of them sees either the old or the new state. */
 static void
 set_leaving(struct dist *d)
 {
     const char *names = dist_conf(d)->leaving ? dist_conf(d)->leaving : "";
 
     for (unsigned i = 0; i < d->count; i++) {
-        bool is = is_listed(names, d->child[i].xl->name);
+        bool is = is_name_in_list(names, d->child[i].xl->name);
 
         if (atomic_exchange(&d->child[i].is_leaving, is) != is)
             log_event(LOG_INFO, d->xl, "distribute-leaving", "%s %s", d->child[i].xl->name,
@@ -352,7 +353,7 @@ dump_subvolume(struct dist *d, unsigned i, struct dump *dump)
     dump_line(dump, key, "1");
 }
 
-/* Names and values as in a stock client's statedump where both tell the same. */
+/* Names and values are as in a stock client's statedump where both report the same fact. */
 static void
 dist_dump(struct xlator *xl, struct dump *dump)
 {

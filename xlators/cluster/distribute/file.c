@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What is done to a file, on its cached subvolume: one call, wound there as it is, and a look at the reply.
+/* Operations on a file, on its cached subvolume: one call, wound there unchanged, and a check of the reply.
  *
- * A rebalance, which is another process, may be moving the file. Its mode says so, in two steps that stand
- * for "copying" and "copied" (client 2.20):
- *   1. S_ISVTX and S_ISGID are set, and an xattr names the other subvolume: what was changed here is changed
- *      there, too, with a mark that keeps the copier from writing old data over it. What was read is good.
- *   2. The mode is that of a linkto file, or the file is not here any more: it is looked for everywhere, its
- *      fd opened where it is, and the call made there.
- * A file that has such bits of its own has no such xattr, and is left alone.
+ * A rebalance, which is another process, may be moving the file. The file's mode shows this, in two steps
+ * ("copying" and "copied", client 2.20):
+ *   1. S_ISVTX and S_ISGID are set, and an xattr names the other subvolume: a change made here is repeated
+ *      there, with a mark that keeps the copier from writing old data over it. Data read here is good.
+ *   2. The mode is that of a linkto file, or the file is gone from here: the file is looked up on all
+ *      subvolumes, its fd opened on the new one, and the call repeated there.
+ * A file that has these mode bits for another reason lacks the xattr, and is left alone.
  *
- * A file may have several fds, of which one has seen the file move: the others are opened where it is now
- * before a call goes there. */
+ * A file may have several fds, and only one of them may have seen the move: the other fds are opened on the
+ * new subvolume before a call goes there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -20,12 +20,12 @@
 enum { COPYING = S_ISVTX | S_ISGID };
 
 static struct inode *
-file_of(const struct call_stack *stk)
+call_file(const struct call_stack *stk)
 {
     return stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
 }
 
-/* ---- moved ----------------------------------------------------------------------------------- */
+/* ---- a moved file ---------------------------------------------------------------------------- */
 
 static bool
 is_copying(const struct iatt *a)
@@ -34,12 +34,12 @@ is_copying(const struct iatt *a)
 }
 
 static bool
-is_copied(const struct iatt *a)
+is_copied_mode(const struct iatt *a)
 {
     return S_ISREG(a->mode) && (a->mode & 07777) == S_ISVTX;
 }
 
-/* Whoever is below keeps something on each fd that was opened there. */
+/* Returns whether the fd is open on the child, whose translator then has a context on the fd. */
 static bool
 is_open_at(struct dist *d, struct fd *fd, unsigned child)
 {
@@ -48,9 +48,9 @@ is_open_at(struct dist *d, struct fd *fd, unsigned child)
     return fd->is_anonymous || !xl->slot[CTX_FD] || fd_ctx(fd, xl);
 }
 
-/* The fd as it was opened, on one subvolume more, or anew. */
+/* Opens the fd with its original flags on one more subvolume, or again. */
 static int
-open_anew_at(const struct op *o, unsigned child)
+open_fd_anew_at(const struct op *o, unsigned child)
 {
     struct fd *fd = o->stk->call.fd;
     struct call_stack *stk;
@@ -66,28 +66,28 @@ open_anew_at(const struct op *o, unsigned child)
 }
 
 static int
-open_at(const struct op *o, unsigned child)
+open_fd_at(const struct op *o, unsigned child)
 {
     struct fd *fd = o->stk->call.fd;
 
-    return !fd || is_open_at(o->d, fd, child) ? 0 : open_anew_at(o, child);
+    return !fd || is_open_at(o->d, fd, child) ? 0 : open_fd_anew_at(o, child);
 }
 
 static bool
 says_copied(const struct fop_reply *r)
 {
-    return r->op_ret >= 0 && (is_copied(&r->stat) || is_copied(&r->post));
+    return r->op_ret >= 0 && (is_copied_mode(&r->stat) || is_copied_mode(&r->post));
 }
 
-/* The file is here, but it has been moved away and back since the fd was opened: the fd is one of the copy of
- * before, which nobody can look up. */
+/* Returns whether the fd belongs to a former copy, which no lookup finds: the file is here, but has been
+ * moved away and back since the open. */
 static bool
 fd_is_of_former_copy(const struct op *o, const struct fop_reply *r, struct inode *file, unsigned child)
 {
     if (!o->stk->call.fd || o->stk->call.fd->is_anonymous || !says_copied(r))
         return false;
     struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_stat), file);
-    bool is = dist_call_at(o, child, stk) >= 0 && !is_copied(&stk->reply.stat);
+    bool is = dist_call_at(o, child, stk) >= 0 && !is_copied_mode(&stk->reply.stat);
 
     if (stk)
         call_stack_free(stk);
@@ -95,9 +95,9 @@ fd_is_of_former_copy(const struct op *o, const struct fop_reply *r, struct inode
 }
 
 static int
-call_again(const struct op *o, unsigned child, bool opens_anew, struct call_stack **out)
+call_at_new_place(const struct op *o, unsigned child, bool opens_anew, struct call_stack **out)
 {
-    int err = opens_anew ? open_anew_at(o, child) : open_at(o, child);
+    int err = opens_anew ? open_fd_anew_at(o, child) : open_fd_at(o, child);
 
     if (err)
         return err;
@@ -109,9 +109,9 @@ call_again(const struct op *o, unsigned child, bool opens_anew, struct call_stac
     return 0;
 }
 
-/* Step 2. The reply stays what it was if the file is nowhere else. */
+/* Step 2. The reply stays as it was if the file is on no other subvolume. */
 static xl_verdict
-follow(const struct op *o, struct inode *file, int was)
+follow_moved_file(const struct op *o, struct inode *file, int was)
 {
     (void)place_set(o->d, file, -1);
     int now = lookup_cached(o, file);
@@ -122,10 +122,10 @@ follow(const struct op *o, struct inode *file, int was)
         (void)place_set(o->d, file, was);
         return XL_DONE;
     }
-    int err = call_again(o, (unsigned)now, is_former, &stk);
+    int err = call_at_new_place(o, (unsigned)now, is_former, &stk);
 
     if (!err && !is_former && fd_is_of_former_copy(o, &stk->reply, file, (unsigned)now))
-        err = call_again(o, (unsigned)now, true, &stk);
+        err = call_at_new_place(o, (unsigned)now, true, &stk);
     if (!err)
         return dist_op_answer_with(o, stk);
     if (stk)
@@ -133,7 +133,7 @@ follow(const struct op *o, struct inode *file, int was)
     return err;
 }
 
-/* Where it is being copied to; -1: it is not. */
+/* Returns the subvolume that the file is being copied to; -1: none. */
 static int
 copy_target(const struct op *o, struct inode *file, int from)
 {
@@ -154,7 +154,7 @@ copy_target(const struct op *o, struct inode *file, int from)
 }
 
 static void
-strip(struct iatt *a)
+strip_copying_bits(struct iatt *a)
 {
     if (is_copying(a))
         a->mode &= ~(uint32_t)COPYING;
@@ -162,24 +162,24 @@ strip(struct iatt *a)
 
 /* Step 1. */
 static xl_verdict
-repeat(const struct op *o, struct inode *file, int from)
+repeat_on_copy(const struct op *o, struct inode *file, int from)
 {
     int target = copy_target(o, file, from);
 
     if (target < 0 || target == from)
         return XL_DONE;
     if (fop_info[o->stk->call.fop].traits & FOP_WRITES) {
-        int err = open_at(o, (unsigned)target);
+        int err = open_fd_at(o, (unsigned)target);
 
         if (!err)
             err = dist_call_once(o, (unsigned)target,
                                  dist_call_put_uint(dist_call_copy(o), DICT_KEY_PROTECT_WRITES, 1));
         if (err < 0)
-            return err; /* the copy would be without it */
+            return err; /* else the copy would lack the change */
     }
-    strip(&o->stk->reply.stat);
-    strip(&o->stk->reply.pre);
-    strip(&o->stk->reply.post);
+    strip_copying_bits(&o->stk->reply.stat);
+    strip_copying_bits(&o->stk->reply.pre);
+    strip_copying_bits(&o->stk->reply.post);
     return XL_DONE;
 }
 
@@ -188,12 +188,12 @@ moved_go(struct xlator *xl, struct call_stack *stk)
 {
     struct op o = dist_op_of(xl, stk);
     const struct fop_reply *r = &stk->reply;
-    struct inode *file = file_of(stk);
+    struct inode *file = call_file(stk);
     int was = place_cached(o.d, file);
 
     if (r->op_ret < 0 || says_copied(r))
-        return follow(&o, file, was);
-    return repeat(&o, file, was);
+        return follow_moved_file(&o, file, was);
+    return repeat_on_copy(&o, file, was);
 }
 
 static bool
@@ -201,37 +201,38 @@ may_have_moved(const struct fop_reply *r)
 {
     if (r->op_ret < 0)
         return r->op_errno == ENOENT || r->op_errno == ESTALE;
-    return is_copying(&r->stat) || is_copying(&r->post) || is_copied(&r->stat) || is_copied(&r->post);
+    return is_copying(&r->stat) || is_copying(&r->post) || is_copied_mode(&r->stat) ||
+           is_copied_mode(&r->post);
 }
 
 static xl_verdict
-answered(struct frame *f, struct call_stack *stk)
+file_call_done(struct frame *f, struct call_stack *stk)
 {
     return may_have_moved(&stk->reply) ? coro_fop(f->xl, stk, moved_go) : XL_PASS;
 }
 
-/* ---- the call -------------------------------------------------------------------------------- */
+/* ---- the call itself ------------------------------------------------------------------------- */
 
 static xl_verdict
-wind(struct dist *d, struct call_stack *stk, int cached)
+wind_to_cached(struct dist *d, struct call_stack *stk, int cached)
 {
-    if (!frame_push(stk, d->xl, answered))
+    if (!frame_push(stk, d->xl, file_call_done))
         return -ENOMEM;
     call_stack_wind_child(stk, d->child[cached].xl);
     return XL_OWNED;
 }
 
 static xl_verdict
-find_go(struct xlator *xl, struct call_stack *stk)
+find_file_go(struct xlator *xl, struct call_stack *stk)
 {
     struct op o = dist_op_of(xl, stk);
-    int cached = lookup_cached(&o, file_of(stk));
-    int err = cached < 0 ? cached : stk->call.fop == FOP_open ? 0 : open_at(&o, (unsigned)cached);
+    int cached = lookup_cached(&o, call_file(stk));
+    int err = cached < 0 ? cached : stk->call.fop == FOP_open ? 0 : open_fd_at(&o, (unsigned)cached);
 
-    return err ? err : wind(o.d, stk, cached);
+    return err ? err : wind_to_cached(o.d, stk, cached);
 }
 
-/* It can be wound there as it is. */
+/* Returns whether the call can be wound to the child unchanged. */
 static bool
 is_ready_at(struct dist *d, const struct call_stack *stk, int cached)
 {
@@ -244,13 +245,13 @@ xl_verdict
 dist_file_any(struct xlator *xl, struct call_stack *stk)
 {
     struct dist *d = xl->private;
-    struct inode *file = file_of(stk);
+    struct inode *file = call_file(stk);
 
     if (!file)
         return -EOPNOTSUPP;
     if (stk->call.fd2 && place_cached(d, stk->call.fd2->inode) != place_cached(d, file))
-        return -EXDEV; /* a copy between subvolumes: whoever asks reads and writes */
+        return -EXDEV; /* a copy between subvolumes: the caller reads and writes instead */
     int cached = place_cached(d, file);
 
-    return is_ready_at(d, stk, cached) ? wind(d, stk, cached) : coro_fop(xl, stk, find_go);
+    return is_ready_at(d, stk, cached) ? wind_to_cached(d, stk, cached) : coro_fop(xl, stk, find_file_go);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A folder is on all subvolumes: looking at it is a LOOKUP on each of them at once, whose answers are put
- * together.
+/* A folder is on all subvolumes. A look at it is a LOOKUP on each of them in parallel, whose replies are
+ * merged.
  *
- * Owner and group are the largest, times the newest, size and blocks always 4096 and 8, everything else is
- * the MDS's, as long as it answers. The layout is that of the xattrs; a subvolume that is away keeps the
- * range that is remembered of it, so that names of that range are refused (ENOTCONN) and not made elsewhere.
- * Others may change the folder meanwhile: what was read is as old as the oldest answer, and who must not be
- * wrong has a lock. */
+ * Owner and group are the maximum, times the newest, size and blocks always 4096 and 8; all other
+ * attributes are the MDS's while it answers. The layout comes from the xattrs; a subvolume that is down
+ * keeps its remembered range, so that names of that range are refused (ENOTCONN) and not created elsewhere.
+ * Other clients may change the folder meanwhile: the result is as old as the oldest reply, and an operation
+ * that needs a consistent state takes a lock. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum { FOLDER_BYTES = 4096, FOLDER_BLOCKS = 8 };
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 static void
-newer(int64_t *sec, uint32_t *nsec, int64_t than, uint32_t than_nsec)
+keep_newer(int64_t *sec, uint32_t *nsec, int64_t than, uint32_t than_nsec)
 {
     if (than > *sec || (than == *sec && than_nsec > *nsec)) {
         *sec = than;
@@ -44,40 +44,40 @@ folder_merge(struct iatt *sum, const struct iatt *one)
         return;
     sum->uid = was.uid > sum->uid ? was.uid : sum->uid;
     sum->gid = was.gid > sum->gid ? was.gid : sum->gid;
-    newer(&sum->atime, &sum->atime_nsec, was.atime, was.atime_nsec);
-    newer(&sum->mtime, &sum->mtime_nsec, was.mtime, was.mtime_nsec);
-    newer(&sum->ctime, &sum->ctime_nsec, was.ctime, was.ctime_nsec);
+    keep_newer(&sum->atime, &sum->atime_nsec, was.atime, was.atime_nsec);
+    keep_newer(&sum->mtime, &sum->mtime_nsec, was.mtime, was.mtime_nsec);
+    keep_newer(&sum->ctime, &sum->ctime_nsec, was.ctime, was.ctime_nsec);
 }
 
 static bool
-differs(const struct iatt *a, const struct iatt *b)
+attributes_differ(const struct iatt *a, const struct iatt *b)
 {
     return a->uid != b->uid || a->gid != b->gid || a->mode != b->mode;
 }
 
-/* ---- one answer ------------------------------------------------------------------------------ */
+/* ---- one reply ------------------------------------------------------------------------------- */
 
 static const struct dict_pair *
-bytes_of(const struct call_stack *stk, enum dict_key key)
+xdata_bytes(const struct call_stack *stk, enum dict_key key)
 {
     const struct dict_pair *p = dict_find(stk->reply.xdata, key);
 
     return p && (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED) ? p : NULL;
 }
 
-/* A negative number, big-endian: so many changes of xattrs have not come to all subvolumes. */
+/* Returns whether xattr changes are missing on some subvolumes: a negative number, big-endian. */
 static bool
 is_behind(const struct dict_pair *mds)
 {
     return mds->len == 4 && *(const uint8_t *)mds->v.bytes & 0x80;
 }
 
-/* Decimal text, on the root: what a rebalance has left. */
+/* Reads the commit hash of the last rebalance from the root: decimal text. */
 static void
 read_commit(struct dist *d, const struct call_stack *stk)
 {
     const char *text = dict_get_str(stk->reply.xdata, DICT_KEY_DHT_COMMIT);
-    const struct dict_pair *p = bytes_of(stk, DICT_KEY_DHT_COMMIT);
+    const struct dict_pair *p = xdata_bytes(stk, DICT_KEY_DHT_COMMIT);
     char copy[16];
 
     if (!text && p && p->len < sizeof copy) {
@@ -89,9 +89,10 @@ read_commit(struct dist *d, const struct call_stack *stk)
         atomic_store(&d->commit, (uint32_t)strtoul(text, NULL, 10));
 }
 
-/* What is nothing but "not here" or "not to be reached" is less than any other failure. */
+/* Returns the more important of two errors: a missing folder or a lost connection matters less than any
+ * other failure. */
 static int
-worse(int a, int b)
+worse_lookup_errno(int a, int b)
 {
     static const int order[] = {0, -ESTALE, -ENOTCONN, -ENOENT};
     size_t x = 0, y = 0, n = sizeof order / sizeof order[0];
@@ -103,20 +104,20 @@ worse(int a, int b)
     return x >= y ? a : b;
 }
 
-/* `gfid` NULL: no folder is known to be the one. */
+/* Adds the reply of child i to `f`. `gfid` NULL: the folder's gfid is unknown. */
 static void
-hear(const struct op *o, struct folder_look *f, unsigned i, const struct call_stack *stk,
+merge_reply(const struct op *o, struct folder_look *f, unsigned i, const struct call_stack *stk,
      const struct gfid *gfid)
 {
     const struct iatt *a = &stk->reply.stat;
-    const struct dict_pair *range = bytes_of(stk, DICT_KEY_DHT_LAYOUT),
-                           *mds = bytes_of(stk, DICT_KEY_DHT_MDS);
+    const struct dict_pair *range = xdata_bytes(stk, DICT_KEY_DHT_LAYOUT),
+                           *mds = xdata_bytes(stk, DICT_KEY_DHT_MDS);
     int ret = coro_call_result(stk);
 
     if (ret < 0 || !S_ISDIR(a->mode)) {
         f->files += ret >= 0 && !reply_is_linkto(stk);
         layout_failed(f->layout, i, ret < 0 ? -ret : reply_is_linkto(stk) ? ENOENT : EINVAL);
-        f->err = worse(f->err, ret < 0 ? ret : -ENOENT);
+        f->err = worse_lookup_errno(f->err, ret < 0 ? ret : -ENOENT);
         return;
     }
     if (gfid && !gfid_equal(gfid, &a->gfid)) {
@@ -125,7 +126,7 @@ hear(const struct op *o, struct folder_look *f, unsigned i, const struct call_st
         return;
     }
     layout_read(f->layout, i, range ? range->v.bytes : NULL, range ? range->len : 0);
-    f->attributes_differ |= f->found && differs(&f->iatt, a);
+    f->attributes_differ |= f->found && attributes_differ(&f->iatt, a);
     f->each[i] = *a;
     f->found++;
     folder_merge(&f->iatt, a);
@@ -137,9 +138,9 @@ hear(const struct op *o, struct folder_look *f, unsigned i, const struct call_st
         read_commit(o->d, stk);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all replies ----------------------------------------------------------------------------- */
 
-/* Ranges of subvolumes that are away, as they were. */
+/* Keeps the former ranges of subvolumes that are down. */
 static void
 keep_ranges(struct layout *l, const struct layout *was)
 {
@@ -160,7 +161,7 @@ choose_best(struct folder_look *f, struct fan *fan)
     int best = f->mds;
 
     for (unsigned i = 0; i < fan->count && best < 0; i++)
-        best = f->each[i].mode ? (int)i : -1; /* not that of others */
+        best = f->each[i].mode ? (int)i : -1; /* only a child with this folder */
     if (best < 0)
         return;
     f->best = fan->call[best];
@@ -175,9 +176,9 @@ has_folder(const struct fan *fan, int i)
     return i >= 0 && dist_fan_result(fan, (unsigned)i) >= 0 && S_ISDIR(fan->call[i]->reply.stat.mode);
 }
 
-/* Which folder it is: the hashed subvolume's; if that has none, the one of the first that has. */
+/* Returns the gfid of the folder: of the hashed subvolume, or of the first one that has a folder. */
 static const struct gfid *
-gfid_of(const struct fan *fan, int hashed)
+choose_gfid(const struct fan *fan, int hashed)
 {
     int at = hashed;
 
@@ -187,23 +188,23 @@ gfid_of(const struct fan *fan, int hashed)
 }
 
 static int
-ask(const struct op *o, struct folder_look *f, struct fan *fan, struct inode *parent, const char *name,
-    struct inode *inode)
+ask_and_merge(const struct op *o, struct folder_look *f, struct fan *fan, struct inode *parent,
+              const char *name, struct inode *inode)
 {
     for (unsigned i = 0; i < fan->count; i++) {
         if (!fan->call[i])
             dist_fan_add(fan, i, lookup_call(o, parent, name, inode, false));
     }
     int err = dist_fan_go(fan);
-    const struct gfid *gfid = err ? NULL : gfid_of(fan, parent ? folder_hashed(o, parent, name) : -1);
+    const struct gfid *gfid = err ? NULL : choose_gfid(fan, parent ? folder_hashed(o, parent, name) : -1);
 
     for (unsigned i = 0; i < fan->count && !err; i++)
-        hear(o, f, i, fan->call[i], gfid);
+        merge_reply(o, f, i, fan->call[i], gfid);
     return err;
 }
 
 static void
-settle(const struct op *o, struct folder_look *f)
+settle_look(const struct op *o, struct folder_look *f)
 {
     struct inode *inode = inode_find(o->d->xl->graph->inodes, &f->iatt.gfid);
     struct layout *was = inode ? place_layout_any(o->d, inode) : NULL;
@@ -236,9 +237,9 @@ folder_look(const struct op *o, struct folder_look *f, struct inode *parent, con
     f->layout->generation = generation;
     if (reply)
         dist_fan_add(&fan, (unsigned)known, reply);
-    err = ask(o, f, &fan, parent, name, inode);
+    err = ask_and_merge(o, f, &fan, parent, name, inode);
     if (!err && f->found) {
-        settle(o, f);
+        settle_look(o, f);
         choose_best(f, &fan);
     }
     dist_fan_end(&fan);
@@ -264,7 +265,7 @@ folder_keep(const struct op *o, const struct folder_look *f, struct inode *folde
     return err ? err : place_set_layout(o->d, folder, layout_ref(f->layout));
 }
 
-/* ---- its layout ------------------------------------------------------------------------------ */
+/* ---- the layout ------------------------------------------------------------------------------ */
 
 int
 folder_layout_fresh(const struct op *o, struct inode *folder, struct layout **out)
@@ -288,7 +289,7 @@ folder_layout(const struct op *o, struct inode *folder, struct layout **out)
     return *out ? 0 : folder_layout_fresh(o, folder, out);
 }
 
-/* What has a hole is asked for again: it may be of a moment when the folder was being made. */
+/* A layout with a hole is refreshed, because it may be from a moment when the folder was being created. */
 int
 folder_hashed_by(const struct op *o, struct inode *parent, const char *name, struct layout **out)
 {

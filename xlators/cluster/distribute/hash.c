@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Davies and Meyer's way to make a hash of a block cipher, with a mixer like TEA's. The numbers are stock's;
- * the test has values that were seen of it. */
+/* The Davies-Meyer construction of a hash from a block cipher, with a mixer like TEA's. The constants are
+ * stock's; the unit test has values observed with stock. */
 #include "xlators/cluster/distribute/hash.h"
 
 #include <endian.h>
@@ -36,8 +36,8 @@ mix(struct state *s, const uint32_t w[4], int rounds)
     s->h1 += y;
 }
 
-/* The next word of the last block. What is left of one is shifted into the padding byte by byte, each with
- * its sign: a byte of 0x80 and more overwrites what came before it. */
+/* Returns the next word of the last block. The bytes left over are shifted into the padding one by one,
+ * with sign extension: a byte of 0x80 or more overwrites the bytes before it. */
 static uint32_t
 last_word(const char **at, size_t *left, uint32_t padding)
 {
@@ -102,7 +102,7 @@ hash_rule_clear(struct hash_rule *rule)
     rule->kind = HASH_RULE_NONE;
 }
 
-/* A dot, something, the last dot, something: the first something. */
+/* Matches a dot, a part, the last dot, and another part; returns the first part. */
 static bool
 rsync_part(const char *name, const char **part, size_t *len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* hash: where a name belongs. Every client of a volume must agree on it, for ever
- * (doc/protocol/client.md, 2.2 to 2.4). */
+/* hash: the subvolume of a name follows from this hash. Every client of a volume must compute the same
+ * value, for ever (doc/protocol/client.md, 2.2 to 2.4). */
 #ifndef KILN_DISTRIBUTE_HASH_H
 #define KILN_DISTRIBUTE_HASH_H
 
@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of `len` bytes, which are taken as they are. */
+/* Returns the hash of `len` raw bytes. */
 uint32_t hash_bytes(const char *bytes, size_t len);
 
-/* Programs like rsync make a file under another name first: what the expression's first group matches of a
- * name is hashed in its place, so that the rename moves nothing. The default expression needs no library,
- * and so no malloc. */
+/* Programs like rsync create a file under a temporary name. Only the first group that the expression
+ * matches in a name is hashed, so that the rename to the final name moves no file. The default expression
+ * is matched by hand, without the regex library and so without malloc. */
 #define HASH_RULE_RSYNC "^\\.(.+)\\.[^.]+$"
 enum hash_rule_kind { HASH_RULE_NONE, HASH_RULE_IS_RSYNC, HASH_RULE_REGEX };
 struct hash_rule {
@@ -22,11 +22,12 @@ struct hash_rule {
     regex_t regex;
 };
 
-/* `text`, an extended expression; NULL, "" or "none": no rule. 0, or -EINVAL with a reason. */
+/* Sets the rule from `text`, an extended regular expression; NULL, "" or "none": no rule. Returns 0, or
+ * -EINVAL with a reason in `error`. */
 int hash_rule_set(struct hash_rule *rule, const char *text, char *error, size_t error_size);
 void hash_rule_clear(struct hash_rule *rule);
 
-/* Of a file's or folder's name: the first of the rules that matches decides what is hashed. */
+/* Returns the hash of a file's or folder's name. The first rule that matches selects the part to hash. */
 uint32_t hash_name(const struct hash_rule *rules, unsigned rule_count, const char *name);
 
 #endif

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Folders mended, by whoever looks at one and finds that something is missing. As root, pid -4.
+/* Repair of folders, by any client that looks at a folder and finds a defect. As root, pid -4.
  *
- *   1. Nothing is done while a subvolume is away or has failed: what it would say is not known, and a range
- *      that it has must not be given to another.
- *   2. Missing folders: under the locks of the name, on its hashed subvolume, all are asked again; MKDIR
- *      with the same gfid, the mode and the xattrs of the one that has the last word (the MDS; of the root,
- *      the one that was changed last) where it is not there. If it is nowhere by now, somebody has removed
- *      it, and that is all.
- *   3. Attributes: SETATTR on all, if they differ or a folder was made.
- *   4. The layout: under WRLCK dht.layout.heal on all subvolumes, all are asked again. If it is whole by
- *      now, another client has done it. If a hash has no subvolume, or two, the whole is made anew, with a
- *      commit hash that sends lookups everywhere; else those without a range get an empty one. Ranges are
- *      never moved.
- *   5. A folder without an MDS gets one: its hashed subvolume. One whose MDS counts changes of xattrs that
- *      have not come to all: they are copied from there, and the count is 0 again.
+ *   1. Nothing is done while a subvolume is down or has failed: its state is unknown, and a range that it
+ *      has must not be given to another subvolume.
+ *   2. Missing folders: under the locks of the name, on its hashed subvolume, all subvolumes are asked
+ *      again; MKDIR where the folder is missing, with the same gfid, and with the mode and the xattrs of
+ *      the authoritative subvolume (the MDS; for the root, the one changed last). If no subvolume has the
+ *      folder by now, another client has removed it, and the repair ends.
+ *   3. Attributes: SETATTR on all subvolumes, if they differ or a folder was created.
+ *   4. The layout: under WRLCK dht.layout.heal on all subvolumes, all are asked again. If the layout is
+ *      complete by now, another client has repaired it. If a hash has no subvolume, or two, the whole
+ *      layout is computed again, with a commit hash that sends lookups to all subvolumes; otherwise
+ *      subvolumes without a range get an empty one. Ranges are never moved.
+ *   5. A folder without an MDS gets one: its hashed subvolume. If the MDS counts xattr changes that have
+ *      not reached all subvolumes, the xattrs are copied from the MDS, and the count is set to 0.
  *
- * Others see: a folder that is on some subvolumes only, for as long as that lasts; between 2 and 4 one
- * without a range, in which nothing is hashed. Two clients that mend at once come to the same, as both do
- * what the second look under the lock says, in the same order of subvolumes.
+ * Visible to other clients: a folder on some subvolumes only, until the repair; between 2 and 4 a folder
+ * without a range, to which no name is hashed. Two clients that repair at the same time reach the same
+ * result, because both act on the second look under the lock, in the same order of subvolumes.
  *
- * What cannot be mended fails no lookup; it is tried again by the next. */
+ * A failed repair does not fail the lookup; the next lookup tries again. */
 #include <errno.h>
 #include <string.h>
 
@@ -28,8 +28,8 @@
 
 /* ---- layouts --------------------------------------------------------------------------------- */
 
-/* The hash that says which subvolume begins. A folder whose path is not known is hashed by its gfid: the
- * layout is as good, only the order differs. */
+/* Returns the hash that selects the first subvolume of the layout. A folder of unknown path is hashed by
+ * its gfid: that layout is as good, only the order differs. */
 static uint32_t
 hash_of_folder(const struct dist *d, struct inode *folder)
 {
@@ -42,9 +42,10 @@ hash_of_folder(const struct dist *d, struct inode *folder)
     return dist_hash(d, path);
 }
 
-/* Those that are leaving get no names, nor do those that are too full, unless all are. */
+/* Sets the weight of leaving subvolumes to 0, and of subvolumes with too little space, unless all lack
+ * space. */
 static void
-leave_out_full(struct dist *d, uint32_t *weights)
+drop_full_weights(struct dist *d, uint32_t *weights)
 {
     unsigned left = 0;
 
@@ -57,7 +58,7 @@ leave_out_full(struct dist *d, uint32_t *weights)
 }
 
 static int
-assign(const struct op *o, struct inode *folder, struct layout *l, uint32_t commit)
+assign_layout(const struct op *o, struct inode *folder, struct layout *l, uint32_t commit)
 {
     uint32_t *weights = space_weights(o);
     struct layout_plan plan = {.order = o->d->order,
@@ -68,7 +69,7 @@ assign(const struct op *o, struct inode *folder, struct layout *l, uint32_t comm
 
     if (!weights)
         return -ENOMEM;
-    leave_out_full(o->d, weights);
+    drop_full_weights(o->d, weights);
     layout_assign(l, &plan);
     return 0;
 }
@@ -89,7 +90,7 @@ setxattr_call(const struct op *o, struct inode *folder, enum dict_key key, const
     return NULL;
 }
 
-/* Writes the ranges of those that `wanted` names; NULL: of all that have the folder. */
+/* Writes the ranges of the children in `wanted`; NULL: of all children that have the folder. */
 static int
 write_ranges(const struct op *o, struct inode *folder, const struct layout *l, const bool *wanted)
 {
@@ -114,12 +115,12 @@ write_ranges(const struct op *o, struct inode *folder, const struct layout *l, c
 }
 
 static bool
-is_whole(const struct folder_look *f)
+is_layout_complete(const struct folder_look *f)
 {
     return !f->flaws.holes && !f->flaws.overlaps && !f->flaws.no_xattr;
 }
 
-/* What `f` says now, under the lock. */
+/* Repairs the defects in `f`, which was read under the lock. */
 static int
 mend_ranges(const struct op *o, struct folder_look *f, struct inode *folder)
 {
@@ -127,7 +128,7 @@ mend_ranges(const struct op *o, struct folder_look *f, struct inode *folder)
     bool *wanted;
 
     if (f->flaws.holes || f->flaws.overlaps) {
-        int err = assign(o, folder, l, LAYOUT_COMMIT_INVALID);
+        int err = assign_layout(o, folder, l, LAYOUT_COMMIT_INVALID);
 
         return err ? err : write_ranges(o, folder, l, NULL);
     }
@@ -143,7 +144,7 @@ mend_ranges(const struct op *o, struct folder_look *f, struct inode *folder)
     return write_ranges(o, folder, l, wanted);
 }
 
-/* WRLCK on the folder, on all that have it. NULL: no memory. */
+/* Returns WRLCKs for the folder on all children that have it. NULL: out of memory. */
 static struct dist_lock *
 locks_of_layout(const struct op *o, const struct folder_look *f, struct inode *folder, unsigned *count)
 {
@@ -158,9 +159,9 @@ locks_of_layout(const struct op *o, const struct folder_look *f, struct inode *f
     return lock;
 }
 
-/* A second look takes the place of the first. */
+/* Replaces `f` by a second look. */
 static int
-look_again(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
+folder_look_again(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
            struct inode *folder)
 {
     folder_look_end(f);
@@ -176,20 +177,20 @@ heal_layout(const struct op *o, struct folder_look *f, struct inode *folder)
 
     if (err)
         return err;
-    err = look_again(o, f, NULL, NULL, folder);
-    if (!err && !is_whole(f) && !f->flaws.away && !f->flaws.other)
+    err = folder_look_again(o, f, NULL, NULL, folder);
+    if (!err && !is_layout_complete(f) && !f->flaws.away && !f->flaws.other)
         err = mend_ranges(o, f, folder);
     dist_locks_drop(o, lock, count);
     return err;
 }
 
-/* NULL: nobody has given it one. */
+/* Returns the layout that another client has written; NULL: none. */
 static struct layout *
 layout_of_another(const struct op *o, struct inode *folder)
 {
     struct folder_look f;
     int err = folder_look(o, &f, NULL, NULL, folder, -1, NULL);
-    struct layout *l = !err && is_whole(&f) ? layout_ref(f.layout) : NULL;
+    struct layout *l = !err && is_layout_complete(&f) ? layout_ref(f.layout) : NULL;
 
     folder_look_end(&f);
     return l;
@@ -206,7 +207,7 @@ heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, bool
         layout_unref(l);
         l = others;
     } else {
-        err = assign(o, folder, l, commit);
+        err = assign_layout(o, folder, l, commit);
         if (!err)
             err = write_ranges(o, folder, l, NULL);
     }
@@ -216,36 +217,38 @@ heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, bool
     return err;
 }
 
-/* A child that may take names has no range: it came later, or was full when the folder was made. */
+/* Sets *out if a child that may take names has no range: it was added later, or was full when the folder
+ * was created. Returns false when out of memory. */
 static bool
-leaves_some_out(const struct op *o, const struct layout *l, bool *out)
+lacks_ranges(const struct op *o, const struct layout *l, bool *out)
 {
     uint32_t *weights = space_weights(o);
 
     *out = false;
     if (!weights)
         return false;
-    leave_out_full(o->d, weights);
+    drop_full_weights(o->d, weights);
     for (unsigned i = 0; i < l->count; i++)
         *out |= weights[i] && layout_range_is_empty(&l->of[i]);
     return true;
 }
 
-/* Under the lock. New ranges have no commit, so that files of the old ones are looked for everywhere. */
+/* Gives ranges to all usable children, under the lock. The new ranges have an invalid commit hash, so that
+ * files of the old ranges are looked up on all subvolumes. */
 static int
 fix_layout_locked(const struct op *o, struct folder_look *f, struct inode *folder)
 {
     bool is_wanted;
-    int err = look_again(o, f, NULL, NULL, folder);
+    int err = folder_look_again(o, f, NULL, NULL, folder);
 
     if (err)
         return err;
     if (f->flaws.away || f->flaws.missing || f->flaws.other)
         return f->flaws.away ? -ENOTCONN : f->flaws.missing ? -ESTALE : -EIO;
-    if (!leaves_some_out(o, f->layout, &is_wanted))
+    if (!lacks_ranges(o, f->layout, &is_wanted))
         return -ENOMEM;
-    if (is_wanted || !is_whole(f)) {
-        err = assign(o, folder, f->layout, LAYOUT_COMMIT_INVALID);
+    if (is_wanted || !is_layout_complete(f)) {
+        err = assign_layout(o, folder, f->layout, LAYOUT_COMMIT_INVALID);
         if (!err)
             err = write_ranges(o, folder, f->layout, NULL);
     }
@@ -276,9 +279,9 @@ dist_fix_layout_go(struct xlator *xl, struct call_stack *stk)
 
 /* ---- attributes and xattrs ------------------------------------------------------------------- */
 
-/* Which of those that have the folder has the last word. */
+/* Returns the authoritative child among those that have the folder. */
 static int
-master_of(const struct folder_look *f)
+authoritative_child(const struct folder_look *f)
 {
     int best = -1;
 
@@ -307,7 +310,7 @@ setattr_call(const struct op *o, struct inode *folder, const struct iatt *a)
 }
 
 static int
-set_attributes(const struct op *o, const struct folder_look *f, struct inode *folder,
+set_attributes_on_all(const struct op *o, const struct folder_look *f, struct inode *folder,
                const struct iatt *master)
 {
     struct fan fan;
@@ -324,9 +327,9 @@ set_attributes(const struct op *o, const struct folder_look *f, struct inode *fo
     return err;
 }
 
-/* The xattrs of the master that belong to all, onto `to`. */
+/* Copies the master's xattrs that must be the same on all subvolumes to `to`. */
 static int
-copy_xattrs(const struct op *o, unsigned from, struct inode *folder, struct dict *to)
+copy_shared_xattrs(const struct op *o, unsigned from, struct inode *folder, struct dict *to)
 {
     struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_getxattr), folder);
     int err = dist_call_at(o, from, stk);
@@ -343,14 +346,14 @@ copy_xattrs(const struct op *o, unsigned from, struct inode *folder, struct dict
     return err;
 }
 
-/* From the MDS to all others; then nothing is behind any more. */
+/* Copies xattrs from the MDS to all other children, then clears the count of missed changes. */
 static int
 heal_xattrs(const struct op *o, const struct folder_look *f, struct inode *folder)
 {
     static const uint8_t none[4];
     struct fan fan;
     struct dict *set = dict_new(&o->stk->arena);
-    int err = set ? copy_xattrs(o, (unsigned)f->mds, folder, set) : -ENOMEM;
+    int err = set ? copy_shared_xattrs(o, (unsigned)f->mds, folder, set) : -ENOMEM;
 
     if (err)
         return err;
@@ -363,7 +366,7 @@ heal_xattrs(const struct op *o, const struct folder_look *f, struct inode *folde
                               DICT_KEY_SYNC_BACKEND_XATTRS, 1);
 
         if (stk)
-            stk->call.dict = set; /* lent: it lives on the caller's call */
+            stk->call.dict = set; /* borrowed from the caller's call */
         dist_fan_add(&fan, i, stk);
     }
     if (!err)
@@ -400,7 +403,8 @@ mkdir_call(const struct op *o, struct inode *parent, const char *name, const str
     return dist_call_put_uint(stk, DICT_KEY_INTERNAL_CTX, 1);
 }
 
-/* Is there a folder of this name that has no gfid? Its maker has died, or it lay on the brick before. */
+/* Returns whether the child has a folder of this name without a gfid: its creator died, or it was on the
+ * brick before the volume. */
 static bool
 is_nameless_folder(const struct op *o, unsigned i, struct inode *parent, const char *name)
 {
@@ -414,9 +418,9 @@ is_nameless_folder(const struct op *o, unsigned i, struct inode *parent, const c
     return is;
 }
 
-/* It gets the gfid that the others have. */
+/* Returns a call that sets the gfid of the other subvolumes' folder. */
 static struct call_stack *
-give_gfid_call(const struct op *o, struct inode *parent, const char *name, const struct iatt *master)
+set_gfid_call(const struct op *o, struct inode *parent, const char *name, const struct iatt *master)
 {
     return dist_call_put_gfid(dist_call_for_name(dist_call_new_internal(o, FOP_lookup), parent, name),
                               DICT_KEY_GFID_REQ, &master->gfid);
@@ -428,10 +432,10 @@ make_where_missing(const struct op *o, struct folder_look *f, struct inode *pare
 {
     struct fan fan;
     struct dict *xattrs = dict_new(&o->stk->arena);
-    int from = master_of(f), err = xattrs ? 0 : -ENOMEM;
+    int from = authoritative_child(f), err = xattrs ? 0 : -ENOMEM;
 
     if (!err)
-        err = copy_xattrs(o, (unsigned)from, folder, xattrs);
+        err = copy_shared_xattrs(o, (unsigned)from, folder, xattrs);
     if (!err)
         err = dist_fan_begin(&fan, o);
     if (err)
@@ -440,7 +444,7 @@ make_where_missing(const struct op *o, struct folder_look *f, struct inode *pare
         if (f->layout->of[i].err == ENOENT || f->layout->of[i].err == ESTALE)
             dist_fan_add(&fan, i, mkdir_call(o, parent, name, master, xattrs));
         else if (f->layout->of[i].err == ENODATA && is_nameless_folder(o, i, parent, name))
-            dist_fan_add(&fan, i, give_gfid_call(o, parent, name, master));
+            dist_fan_add(&fan, i, set_gfid_call(o, parent, name, master));
     }
     err = dist_fan_go(&fan);
     for (unsigned i = 0; i < fan.count && !err; i++) {
@@ -499,23 +503,23 @@ heal_missing(const struct op *o, struct folder_look *f, struct inode *parent, co
 
     if (err)
         return err;
-    err = look_again(o, f, parent, name, NULL);
+    err = folder_look_again(o, f, parent, name, NULL);
     if (!err && !gfid_equal(&f->iatt.gfid, &folder->gfid))
         err = -EAGAIN;
     if (!err && f->flaws.missing && !f->flaws.away && !f->flaws.other && !f->files) {
-        struct iatt master = f->each[master_of(f)];
+        struct iatt master = f->each[authoritative_child(f)];
 
         err = make_where_missing(o, f, parent, name, folder, &master);
         if (!err)
-            err = set_attributes(o, f, folder, &master);
+            err = set_attributes_on_all(o, f, folder, &master);
         if (!err)
-            err = look_again(o, f, parent, name, NULL);
+            err = folder_look_again(o, f, parent, name, NULL);
     }
     dist_locks_drop(o, lock, count);
     return err;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole repair ------------------------------------------------------------------------ */
 
 static bool
 can_be_mended(const struct folder_look *f)
@@ -524,7 +528,7 @@ can_be_mended(const struct folder_look *f)
 }
 
 static int
-give_mds(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
+set_mds(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
          struct inode *folder)
 {
     static const uint8_t none[4];
@@ -541,7 +545,8 @@ give_mds(const struct op *o, struct folder_look *f, struct inode *parent, const 
 }
 
 static int
-mend(const struct op *o, struct folder_look *f, struct inode *parent, const char *name, struct inode *folder)
+mend_folder(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
+            struct inode *folder)
 {
     bool is_root = gfid_is_root(&folder->gfid);
     int err = 0;
@@ -549,16 +554,16 @@ mend(const struct op *o, struct folder_look *f, struct inode *parent, const char
     if (f->flaws.missing && parent)
         err = heal_missing(o, f, parent, name, folder);
     if (!err && f->attributes_differ && can_be_mended(f)) {
-        struct iatt master = f->each[master_of(f)];
+        struct iatt master = f->each[authoritative_child(f)];
 
-        err = set_attributes(o, f, folder, &master);
+        err = set_attributes_on_all(o, f, folder, &master);
         if (!err)
             folder_merge(&f->iatt, &master);
     }
-    if (!err && !is_whole(f) && !f->flaws.missing && can_be_mended(f))
+    if (!err && !is_layout_complete(f) && !f->flaws.missing && can_be_mended(f))
         err = heal_layout(o, f, folder);
     if (!err && !is_root && f->mds < 0 && !f->flaws.missing && can_be_mended(f))
-        err = give_mds(o, f, parent, name, folder);
+        err = set_mds(o, f, parent, name, folder);
     if (!err && !is_root && f->mds_is_behind && can_be_mended(f))
         err = heal_xattrs(o, f, folder);
     return err;
@@ -567,7 +572,7 @@ mend(const struct op *o, struct folder_look *f, struct inode *parent, const char
 static bool
 needs_mending(const struct folder_look *f, bool is_root)
 {
-    return f->flaws.missing || f->attributes_differ || !is_whole(f) ||
+    return f->flaws.missing || f->attributes_differ || !is_layout_complete(f) ||
            (!is_root && (f->mds < 0 || f->mds_is_behind));
 }
 
@@ -577,10 +582,10 @@ heal_folder(const struct op *o, struct folder_look *f, struct inode *parent, con
 {
     if (!can_be_mended(f) || !needs_mending(f, gfid_is_root(&folder->gfid)))
         return 0;
-    int err = mend(o, f, parent, name, folder);
+    int err = mend_folder(o, f, parent, name, folder);
 
     if (err == -ENOMEM || err == -EAGAIN || !f->layout || !f->best)
-        return err ? err : -ESTALE; /* gone meanwhile: what was found is no more */
+        return err ? err : -ESTALE; /* removed meanwhile: the data in `f` is not valid */
     if (err)
         log_event(LOG_WARNING, o->d->xl, "distribute-folder-not-mended", "%s: %s", GFID(&folder->gfid),
                   strerror(-err));

@@ -10,7 +10,8 @@
 
 enum { POOLED_CHILDREN = 8 };
 
-/* Room for a layout of so many; clang takes no struct whose end is open into another one. */
+/* Memory for a layout of POOLED_CHILDREN; clang does not allow a struct with a flexible array inside
+ * another struct. */
 struct layout_pooled {
     _Alignas(struct layout) char room[sizeof(struct layout) + POOLED_CHILDREN * sizeof(struct layout_range)];
 };
@@ -61,7 +62,7 @@ layout_unref(struct layout *l)
         free(l);
 }
 
-/* ---- the disk's form ------------------------------------------------------------------------- */
+/* ---- format on disk -------------------------------------------------------------------------- */
 
 static uint32_t
 number_at(const uint8_t *bytes)
@@ -113,7 +114,7 @@ layout_write(const struct layout_range *r, uint8_t bytes[LAYOUT_BYTES])
     put_number(bytes + 12, r->stop);
 }
 
-/* ---- looking at it --------------------------------------------------------------------------- */
+/* ---- reading a layout ------------------------------------------------------------------------ */
 
 bool
 layout_range_is_empty(const struct layout_range *r)
@@ -121,9 +122,9 @@ layout_range_is_empty(const struct layout_range *r)
     return r->err || r->start == r->stop;
 }
 
-/* By insertion: a subvolume's ranges come in order but for one turn. */
+/* Insertion sort, because a subvolume order is a rotation of the range order. */
 static void
-sort(struct layout *l)
+sort_ranges(struct layout *l)
 {
     l->range_count = 0;
     for (unsigned i = 0; i < l->count; i++) {
@@ -142,7 +143,7 @@ layout_settle(struct layout *l)
 {
     bool is_first = true;
 
-    sort(l);
+    sort_ranges(l);
     l->commit = LAYOUT_COMMIT_INVALID;
     for (unsigned i = 0; i < l->count; i++) {
         if (l->of[i].err)
@@ -172,11 +173,11 @@ count_errors(const struct layout *l, struct layout_flaws *out)
     }
 }
 
-/* The ranges in turn must begin where the one before ends, from 0 to the last hash. */
+/* Checks that each range begins where the previous one ends, from 0 to the last hash. */
 void
 layout_check(const struct layout *l, struct layout_flaws *out)
 {
-    uint64_t next = 0; /* the first hash that nobody had so far */
+    uint64_t next = 0; /* the first hash that no earlier range covers */
 
     *out = (struct layout_flaws){0};
     count_errors(l, out);
@@ -194,7 +195,7 @@ layout_check(const struct layout *l, struct layout_flaws *out)
         out->holes++;
 }
 
-/* Where ranges overlap, the first that has it. */
+/* Where ranges overlap, the range with the lowest start wins. */
 int
 layout_find(const struct layout *l, uint32_t hash)
 {
@@ -219,7 +220,7 @@ layout_equal(const struct layout *a, const struct layout *b)
     return true;
 }
 
-/* ---- making one ------------------------------------------------------------------------------ */
+/* ---- computing a new layout ------------------------------------------------------------------ */
 
 static bool
 is_usable(const struct layout *l, const struct layout_plan *plan, unsigned i)
@@ -232,9 +233,9 @@ struct sums {
     double weight;
 };
 
-/* Of those that will get a range. */
+/* Sums up the children that will get a range. */
 static struct sums
-sum_up(const struct layout *l, const struct layout_plan *plan, unsigned first)
+sum_weights(const struct layout *l, const struct layout_plan *plan, unsigned first)
 {
     struct sums s = {0, 0};
 
@@ -249,13 +250,13 @@ sum_up(const struct layout *l, const struct layout_plan *plan, unsigned first)
     return s;
 }
 
-/* In the order of all clients, beginning at the child that the folder's hash names: so clients that do it at
- * once come to the same, and folders differ in who begins. */
+/* Uses the order of all clients and begins at the child that the folder's hash selects. So clients that
+ * assign at the same time compute the same layout, while the first child differs between folders. */
 void
 layout_assign(struct layout *l, const struct layout_plan *plan)
 {
     unsigned first = plan->hash % l->count, left;
-    struct sums s = sum_up(l, plan, first);
+    struct sums s = sum_weights(l, plan, first);
     double unit = s.weight > 0 ? (double)UINT32_MAX / s.weight : 0;
     struct layout_range *last = NULL;
     uint32_t start = 0;
@@ -273,7 +274,7 @@ layout_assign(struct layout *l, const struct layout_plan *plan)
         uint32_t range = (uint32_t)(unit * plan->weights[i]);
 
         left--;
-        /* Beside giants it is nothing, and one hash is no range. */
+        /* Next to much larger subvolumes a share rounds to zero; a range needs at least two hashes. */
         if (left ? range < 2 : start == UINT32_MAX)
             continue;
         r->start = start;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* layout: which subvolume has which part of a folder's names: one range of hashes for each.
+/* layout: the distribution of a folder's names over the subvolumes: one range of hashes for each subvolume.
  *
- * A layout is put together from what the subvolumes have said of a folder (layout_read, layout_failed), then
- * settled, and from then on only read: whoever has a reference may look at it. A range is on disk as 16
- * bytes, the xattr trusted.glusterfs.dht: four numbers of 32 bits, big-endian: commit hash, type, start,
- * stop, both ends included. 0 to 0 is no range.
+ * A layout is built from the subvolumes' replies about a folder (layout_read, layout_failed), then settled.
+ * A settled layout is read-only: any thread with a reference may read it. On disk a range is an xattr of 16
+ * bytes, trusted.glusterfs.dht: four big-endian numbers of 32 bits: commit hash, type, start, stop, both
+ * ends included. 0 to 0 is no range.
  *
- * thread: the one that puts it together; settled: any.
- */
+ * thread: before layout_settle() the building thread, afterwards any. */
 #ifndef KILN_DISTRIBUTE_LAYOUT_H
 #define KILN_DISTRIBUTE_LAYOUT_H
 
@@ -19,62 +18,62 @@
 
 #define LAYOUT_BYTES 16
 #define LAYOUT_CHILDREN_MAX 65535
-/* The commit hash that no volume has: names are looked for everywhere. */
+/* A commit hash that no volume has: names are looked up on all subvolumes. */
 #define LAYOUT_COMMIT_INVALID 1
 
 enum { LAYOUT_NORMAL = 0, LAYOUT_SET_BY_USER = 1 };
 
-/* A subvolume that has the folder, but no range on disk. Others: 0, or what its LOOKUP failed with. */
+/* err of a subvolume that has the folder, but no range on disk. */
 enum { LAYOUT_NO_XATTR = -1 };
 
 struct layout_range {
-    int32_t err; /* 0, LAYOUT_NO_XATTR, or an errno */
+    int32_t err; /* 0, LAYOUT_NO_XATTR, or the errno of the LOOKUP */
     uint32_t commit, type, start, stop;
-    uint16_t sorted; /* of the layout: the child of the n-th range, by start */
+    uint16_t sorted; /* child with the n-th range by start (an array over all ranges) */
 };
 
 struct layout {
     struct refcount refs;
-    uint32_t generation; /* of who keeps it: older ones are asked for again */
-    uint32_t commit;     /* LAYOUT_COMMIT_INVALID unless all agree */
+    uint32_t generation; /* generation of struct dist; a layout of an older generation is refreshed */
+    uint32_t commit;     /* LAYOUT_COMMIT_INVALID unless all ranges have the same commit hash */
     uint16_t count, range_count;
     bool is_pooled;
-    struct layout_range of[]; /* by child */
+    struct layout_range of[]; /* indexed by child */
 };
 
-/* What is wrong with it. */
+/* Counts of a layout's defects. */
 struct layout_flaws {
     unsigned holes, overlaps;
-    unsigned missing;  /* the folder is not there, or has no gfid (ENODATA) */
-    unsigned no_xattr; /* it is, without a range */
+    unsigned missing;  /* the folder does not exist there, or has no gfid (ENODATA) */
+    unsigned no_xattr; /* the folder exists, without a range */
     unsigned away;     /* ENOTCONN */
-    unsigned other;    /* further errors, and what does not decode */
+    unsigned other;    /* other errors, and xattrs that do not decode */
 };
 
 int layout_pools_init(void);
-/* All of its children ENOTCONN. NULL: no memory. */
+/* Returns a layout with err ENOTCONN for all children. NULL: out of memory. */
 struct layout *layout_new(unsigned count, uint16_t owner);
 struct layout *layout_ref(struct layout *l);
 void layout_unref(struct layout *l); /* NULL allowed */
 
-/* Child `i` has the folder, with this xattr; NULL: with none. What is no range (another length or type, a
- * start behind its stop) is an error of this child: EINVAL. */
+/* Sets the range of child `i`, which has the folder, from the xattr; NULL: no xattr. An invalid xattr
+ * (another length or type, or start greater than stop) becomes the child's error EINVAL. */
 void layout_read(struct layout *l, unsigned i, const void *bytes, size_t len);
 void layout_failed(struct layout *l, unsigned i, int err);
-/* All have been heard. */
+/* Completes the layout after the replies of all children. */
 void layout_settle(struct layout *l);
 
 void layout_write(const struct layout_range *r, uint8_t bytes[LAYOUT_BYTES]);
 bool layout_range_is_empty(const struct layout_range *r);
 void layout_check(const struct layout *l, struct layout_flaws *out);
-/* Whose range has the hash; -1: nobody's. */
+/* Returns the child whose range has the hash; -1: no range has it. */
 int layout_find(const struct layout *l, uint32_t hash);
 bool layout_equal(const struct layout *a, const struct layout *b);
 
-/* A new distribution over the children whose err is 0 or LAYOUT_NO_XATTR and whose weight is not 0. The
- * first of `order` (all children, in the order that all clients use) to get a range is the one that `hash`
- * names, and at most `spread` of them get one (0: all). All others get the empty range. Settles the layout.
- * */
+/* Computes a new distribution over the children whose err is 0 or LAYOUT_NO_XATTR and whose weight is not
+ * 0. `order` has all children in the order that all clients use; `hash` selects the first child in this
+ * order that gets a range. At most `spread` children get one (0: all); all other children get the empty
+ * range. Settles the layout. */
 struct layout_plan {
     const uint16_t *order;
     const uint32_t *weights;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Linkto files: empty, mode 01000, with the file's gfid, and in an xattr the name of the subvolume that has
- * the file. They are the volume's and not a user's: made and removed as root, pid -4, with the caller's
- * times.
+/* Linkto files: empty files of mode 01000, with the gfid of the real file, and an xattr with the name of
+ * the subvolume that stores it. They belong to the volume, not to a user: created and removed as root, pid
+ * -4, with the caller's times.
  *
- * A client that finds one follows it or, if it leads nowhere, looks everywhere (lookup.c). So one that is
- * missing or stale costs calls, and is wrong only if another file has come to be where it points. A brick
- * removes one only if it still is one, and unless somebody has it open if that was asked for (brick 4.4). */
+ * A client that finds a linkto file follows it or, if it points nowhere, looks on all subvolumes
+ * (lookup.c). So a missing or stale linkto file costs extra calls, and leads to a wrong file only if
+ * another file has been created where it points. A brick removes the name only if it is still a linkto file
+ * and, if the call asks for that, no client has it open (brick 4.4). */
 #include <errno.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ linkto_target(const struct dist *d, const struct call_stack *stk)
 {
     const struct dict_pair *p = dict_find(stk->reply.xdata, DICT_KEY_DHT_LINKTO);
 
-    /* The name with its NUL, as the brick has it; nothing else is one of ours. */
+    /* The brick's value is the name with its NUL; any other value is no child of this volume. */
     for (unsigned i = 0; p && i < d->count; i++) {
         const char *name = d->child[i].xl->name;
 
@@ -27,7 +28,7 @@ linkto_target(const struct dist *d, const struct call_stack *stk)
 }
 
 static bool
-is_there(const struct op *o, unsigned at, struct inode *parent, const char *name)
+is_linkto_at(const struct op *o, unsigned at, struct inode *parent, const char *name)
 {
     struct call_stack *stk = lookup_call(o, parent, name, NULL, true);
     bool is = dist_call_at(o, at, stk) >= 0 && reply_is_linkto(stk);
@@ -55,7 +56,7 @@ linkto_call(const struct op *o, struct inode *parent, const char *name, const st
 int
 linkto_made(const struct op *o, unsigned at, struct inode *parent, const char *name, int ret)
 {
-    if (ret == -EEXIST && is_there(o, at, parent, name))
+    if (ret == -EEXIST && is_linkto_at(o, at, parent, name))
         return 0;
     return ret < 0 ? ret : 0;
 }
@@ -86,7 +87,8 @@ linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char 
     return ret < 0 ? ret : 0;
 }
 
-/* That it fails is nobody's concern: a linkto's owner decides nothing. It is made as root's. */
+/* Ignores failure, because a linkto file's owner decides nothing. Linkto files are created with owner root.
+ */
 void
 linkto_own(const struct op *o, unsigned at, const struct iatt *file)
 {

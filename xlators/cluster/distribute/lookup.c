@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Names and gfids looked for.
+/* LOOKUP by name and by gfid.
  *
  * By name:
- *   1. LOOKUP on the hashed subvolume.   A file: that is all.
- *   2. A folder: LOOKUP on the others too; the answers are put together, and what is wrong with it is mended
+ *   1. LOOKUP on the hashed subvolume. If the name is a file, that is all.
+ *   2. A folder: LOOKUP on the other subvolumes too. The replies are merged, and defects are repaired
  *      (heal.c).
- *   3. A linkto file: LOOKUP on the subvolume that it names; if it is remembered where the file is, that is
- *      asked at the same time as the hashed one. It is good if it is a file of the same gfid there.
- *   4. Not there, and the folder's layout is not of the volume's last rebalance; or the linkto leads
- *      nowhere; or the hashed subvolume does not answer: LOOKUP everywhere. A file found elsewhere gets a
- *      linkto file on its hashed subvolume, one that leads astray is removed, unless somebody has it open.
- *      So it does if the hashed subvolume has nothing and another one, as remembered, the file: who was
- *      killed in a rename has left it so. Others learn of such a name by a list only, as by stock's client.
- *   5. There, but without a gfid: LOOKUP everywhere once more, after the locks of the name were had. Stock
- *      bricks show a folder that is being made so. One whose maker has died, and one that lay on the brick
- *      before there was a volume, gets the gfid that the caller has brought, on all subvolumes that have it,
- *      under the locks of the name. Folders that have a gfid on another subvolume get that (heal.c).
- * A folder whose name is known is looked for on all subvolumes at once.
+ *   3. A linkto file: LOOKUP on the subvolume that it names. If the file's subvolume is known, that one and
+ *      the hashed one are asked in parallel. The linkto file is valid if a file of the same gfid is there.
+ *   4. LOOKUP on all subvolumes, if the name is missing and the folder's layout is not from the volume's
+ *      last rebalance, or the linkto file points nowhere, or the hashed subvolume does not answer. A file
+ *      found elsewhere gets a linkto file on its hashed subvolume; a wrong linkto file is removed, unless a
+ *      client has it open. The same happens if the hashed subvolume lacks the name and the file's last
+ *      known subvolume has the file, which is the state after a client died in a rename. Other clients find
+ *      such a name only in a listing, as with stock clients.
+ *   5. The object has no gfid: once more LOOKUP on all subvolumes, after taking the locks of the name.
+ *      Stock bricks show a folder in this state while it is being created. A folder whose creator died, or
+ *      an object that was on the brick before the volume existed, gets the gfid of the caller's request on
+ *      all subvolumes that have it, under the locks of the name. A folder that has a gfid on another
+ *      subvolume gets that gfid (heal.c).
+ * A folder whose name is known is looked up on all subvolumes in parallel.
  *
- * By gfid: on all subvolumes at once.
+ * By gfid: on all subvolumes in parallel.
  *
- * Others see: a linkto file more or less, of which no application knows. A rename on its way looks as what
- * is to be mended does: linkto files are made and removed under the locks of the name, after a second look.
- */
+ * Visible to other clients: additional or missing linkto files, which applications never see. A rename in
+ * progress looks like a state to repair, so linkto files are created and removed under the locks of the
+ * name, after a second look. */
 #include <errno.h>
 #include <string.h>
 
 #include "log/log.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
-/* ---- a call, and what came back -------------------------------------------------------------- */
+/* ---- a call and its reply -------------------------------------------------------------------- */
 
 struct call_stack *
 lookup_call(const struct op *o, struct inode *parent, const char *name, struct inode *inode, bool is_internal)
@@ -42,7 +44,7 @@ lookup_call(const struct op *o, struct inode *parent, const char *name, struct i
     if (stk && o->stk->call.fop == FOP_lookup) {
         stk->call.xdata = dict_dup(o->stk->call.xdata, &stk->arena, &err);
         if (!err && stk->call.xdata)
-            dict_remove(stk->call.xdata, DICT_KEY_GFID_REQ); /* nothing is to be healed by chance */
+            dict_remove(stk->call.xdata, DICT_KEY_GFID_REQ); /* no gfid may be set by accident */
     }
     if (err) {
         call_stack_free(stk);
@@ -103,15 +105,16 @@ ahead_wind(const struct op *o, struct ahead *a, struct coro_group *g, unsigned c
     struct call_stack *stk = lookup_call(o, parent, name, NULL, false);
 
     if (!stk)
-        return; /* it is asked when it is its turn */
+        return; /* the LOOKUP is then sent at its usual time */
     a->child[a->count] = child;
     a->reply[a->count++] = stk;
     coro_group_wind(g, stk, o->d->child[child].xl);
 }
 
-/* 0 or -errno. In *out the call with its reply, to be freed by the caller; NULL: no memory. */
+/* Looks the name up on one child. Returns 0 or -errno. The caller frees *out, the call with its reply;
+ * NULL: out of memory. */
 static int
-look_at(const struct op *o, unsigned child, struct inode *parent, const char *name, struct inode *inode,
+lookup_at(const struct op *o, unsigned child, struct inode *parent, const char *name, struct inode *inode,
         struct call_stack **out)
 {
     *out = lookup_call(o, parent, name, inode, false);
@@ -129,7 +132,7 @@ found_end(struct found *f)
     *f = (struct found){0};
 }
 
-/* ---- what was found -------------------------------------------------------------------------- */
+/* ---- evaluating replies ---------------------------------------------------------------------- */
 
 static struct inode *
 link_inode(const struct op *o, struct inode *parent, const char *name, const struct iatt *a)
@@ -138,9 +141,9 @@ link_inode(const struct op *o, struct inode *parent, const char *name, const str
                   : inode_link(o->d->xl->graph->inodes, NULL, NULL, a);
 }
 
-/* `stk` is a file's reply, and becomes that of `out`. */
+/* Completes `out` for a file. `out` takes over `stk`, the file's reply. */
 static int
-is_file(const struct op *o, struct inode *parent, const char *name, unsigned child, struct call_stack *stk,
+found_file(const struct op *o, struct inode *parent, const char *name, unsigned child, struct call_stack *stk,
         struct found *out)
 {
     *out = (struct found){.reply = stk, .cached = (int)child};
@@ -150,11 +153,12 @@ is_file(const struct op *o, struct inode *parent, const char *name, unsigned chi
 
 enum { FOLDER_TRIES = 10 };
 
-static int is_kept_folder(const struct op *o, struct inode *parent, const char *name, struct found *out);
+static int found_folder_under_locks(const struct op *o, struct inode *parent, const char *name,
+                                    struct found *out);
 
-/* -EAGAIN: the name leads to another folder by now. */
+/* Looks at the folder on all subvolumes and repairs it. -EAGAIN: the name now leads to another folder. */
 static int
-is_folder_now(const struct op *o, struct inode *parent, const char *name, struct inode *inode, int known,
+found_folder_once(const struct op *o, struct inode *parent, const char *name, struct inode *inode, int known,
               struct call_stack *stk, struct found *out)
 {
     struct folder_look f;
@@ -162,11 +166,11 @@ is_folder_now(const struct op *o, struct inode *parent, const char *name, struct
 
     if (!err && f.others && parent && !o->has_names) {
         folder_look_end(&f);
-        return is_kept_folder(o, parent, name, out);
+        return found_folder_under_locks(o, parent, name, out);
     }
     *out = (struct found){.cached = -1, .is_dir = true};
     if (!err && f.files)
-        err = -EIO; /* a file here and a folder there: nobody can tell which is meant */
+        err = -EIO; /* the same name is a file here and a folder there: the right one is unknown */
     if (!err && !(out->inode = link_inode(o, parent, name, &f.iatt)))
         err = -ENOMEM;
     if (!err)
@@ -184,10 +188,10 @@ is_folder_now(const struct op *o, struct inode *parent, const char *name, struct
     return err;
 }
 
-/* Subvolumes have several folders of the name, as they have while one is renamed: who does that has its
- * locks. If it stays so, it is the hashed subvolume's. */
+/* Handles several folders of one name, as subvolumes have them during a rename, whose client holds the
+ * name's locks. Under these locks, if the state persists, the hashed subvolume decides. */
 static int
-is_kept_folder(const struct op *o, struct inode *parent, const char *name, struct found *out)
+found_folder_under_locks(const struct op *o, struct inode *parent, const char *name, struct found *out)
 {
     struct dist_lock lock[2];
     struct op locked = *o;
@@ -202,33 +206,33 @@ is_kept_folder(const struct op *o, struct inode *parent, const char *name, struc
     if (err)
         return err;
     locked.has_names = true;
-    err = is_folder_now(&locked, parent, name, NULL, -1, NULL, out);
+    err = found_folder_once(&locked, parent, name, NULL, -1, NULL, out);
     dist_locks_drop(o, lock, count);
     return err;
 }
 
-/* A folder, of which `known`, if not -1, has answered `stk` already. */
+/* Completes `out` for a folder. Child `known`, if not -1, has already answered `stk`. */
 static int
-is_folder(const struct op *o, struct inode *parent, const char *name, struct inode *inode, int known,
+found_folder(const struct op *o, struct inode *parent, const char *name, struct inode *inode, int known,
           struct call_stack *stk, struct found *out)
 {
-    int err = is_folder_now(o, parent, name, inode, known, stk, out);
+    int err = found_folder_once(o, parent, name, inode, known, stk, out);
 
     for (int i = 0; i < FOLDER_TRIES && err == -EAGAIN; i++)
-        err = is_folder_now(o, parent, name, NULL, -1, NULL, out);
+        err = found_folder_once(o, parent, name, NULL, -1, NULL, out);
     return err == -EAGAIN ? -ESTALE : err;
 }
 
-/* ---- everywhere ------------------------------------------------------------------------------ */
+/* ---- on all subvolumes ----------------------------------------------------------------------- */
 
 struct everywhere {
     struct fan fan;
     int hashed;       /* -1: none */
-    int file, folder; /* children that have one; -1: none */
-    bool has_linkto;  /* the hashed one */
-    bool has_strays;  /* others, which nobody has open: nobody looks there for the name */
+    int file, folder; /* children that have a file or a folder; -1: none */
+    bool has_linkto;  /* the hashed child has a linkto file */
+    bool has_strays;  /* other children have linkto files that no client has open; no lookup uses these */
     bool no_data;
-    int err; /* what was not "not there" */
+    int err; /* an error other than a missing name */
 };
 
 static bool
@@ -248,7 +252,7 @@ is_stray(const struct everywhere *e, unsigned i)
 }
 
 static void
-sort_out(struct everywhere *e)
+sort_replies(struct everywhere *e)
 {
     for (unsigned i = 0; i < e->fan.count; i++) {
         const struct call_stack *stk = e->fan.call[i];
@@ -270,40 +274,41 @@ sort_out(struct everywhere *e)
     }
 }
 
-/* The linkto file names the child that has the file. */
+/* Returns whether the linkto file names the child that has the file. */
 static bool
-leads_there(const struct op *o, const struct everywhere *e)
+is_linkto_valid(const struct op *o, const struct everywhere *e)
 {
     return e->has_linkto && e->file >= 0 && linkto_target(o->d, e->fan.call[e->hashed]) == e->file;
 }
 
 static bool
-same_gfid(const struct everywhere *e)
+has_linkto_same_gfid(const struct everywhere *e)
 {
     return gfid_equal(&e->fan.call[e->file]->reply.stat.gfid, &e->fan.call[e->hashed]->reply.stat.gfid);
 }
 
-/* Not before the second look: a rename on its way looks the same. */
+/* Returns whether the name needs a repair. The repair waits for a second look, because a rename in progress
+ * looks the same. */
 static bool
-wants_mending(const struct op *o, const struct everywhere *e)
+needs_repair(const struct op *o, const struct everywhere *e)
 {
     if (e->hashed < 0 || e->folder >= 0)
         return false;
     if (e->has_strays || (e->no_data && e->file < 0) || (e->has_linkto && e->file < 0))
         return true;
-    return e->file >= 0 && e->file != e->hashed && (!leads_there(o, e) || !same_gfid(e));
+    return e->file >= 0 && e->file != e->hashed && (!is_linkto_valid(o, e) || !has_linkto_same_gfid(e));
 }
 
-/* A file that is not where its name's hash is: a linkto file shall be there. That it cannot be made fails
- * nothing. 0, or -errno: what is there stands against it. */
+/* Creates or replaces the linkto file of a file that is not on the name's hashed subvolume. Failure to
+ * create it is ignored. Returns 0, or -errno: existing objects contradict each other. */
 static int
-mend_linkto(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
+repair_linkto(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
 {
     const struct iatt *file = &e->fan.call[e->file]->reply.stat;
     int at_hashed = dist_fan_result(&e->fan, (unsigned)e->hashed);
 
-    if (leads_there(o, e))
-        return same_gfid(e) ? 0 : -ESTALE;
+    if (is_linkto_valid(o, e))
+        return has_linkto_same_gfid(e) ? 0 : -ESTALE;
     if (!o->has_names)
         return 0;
     if (e->has_linkto && !has_open_fds(e->fan.call[e->hashed])) {
@@ -327,10 +332,11 @@ remove_strays(const struct op *o, const struct everywhere *e, struct inode *pare
     }
 }
 
-/* The objects that have no gfid get one: that of the linkto file that leads to them, else the caller's. 0:
- * some have it now. -ENODATA: the caller has brought none, or the bricks think that they are being made. */
+/* Sets a gfid on objects without one: the gfid of the linkto file that points to them, else the gfid of the
+ * caller's request. Returns 0: some objects have a gfid now; -ENODATA: the request has no gfid, or the
+ * bricks still treat the objects as being created. */
 static int
-give_gfid(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
+set_missing_gfids(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
 {
     const struct dict *brought = o->stk->call.fop == FOP_lookup ? o->stk->call.xdata : NULL;
     struct gfid gfid;
@@ -358,33 +364,34 @@ give_gfid(const struct op *o, const struct everywhere *e, struct inode *parent, 
 }
 
 static int
-nothing_found(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
+not_found_anywhere(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
 {
     if (e->has_linkto && o->has_names)
         (void)linkto_remove(o, (unsigned)e->hashed, parent, name, true);
-    /* Somebody who might have it has not answered; but a name that is hashed to one that is away is not
-     * there. */
+    /* Returns ENOENT, unless a subvolume that could hold the file failed. A subvolume that is down counts
+     * as a missing name. */
     return e->err && e->err != -ENOTCONN ? e->err : child_longest_up(o->d) < 0 ? -ENOTCONN : -ENOENT;
 }
 
 static int look_everywhere(const struct op *o, struct inode *parent, const char *name, int hashed,
                            struct found *out);
 
-/* No subvolume has it with a gfid, some have it without one. */
+/* Handles a name that exists only without a gfid. */
 static int
-judge_nameless(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name,
+judge_without_gfid(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name,
                struct found *out)
 {
     struct op again = *o;
     bool may_give = !o->has_given && (o->has_names || e->hashed < 0);
-    int err = may_give ? give_gfid(o, e, parent, name) : -ENODATA;
+    int err = may_give ? set_missing_gfids(o, e, parent, name) : -ENODATA;
 
     again.has_given = true;
     return err ? err : look_everywhere(&again, parent, name, e->hashed, out);
 }
 
 static int
-judge(const struct op *o, struct everywhere *e, struct inode *parent, const char *name, struct found *out)
+judge_everywhere(const struct op *o, struct everywhere *e, struct inode *parent, const char *name,
+                 struct found *out)
 {
     int err = 0;
 
@@ -393,19 +400,19 @@ judge(const struct op *o, struct everywhere *e, struct inode *parent, const char
     if (e->file >= 0 && e->folder >= 0)
         err = -EIO;
     else if (e->folder >= 0)
-        err = is_folder(o, parent, name, NULL, -1, NULL, out);
+        err = found_folder(o, parent, name, NULL, -1, NULL, out);
     else if (e->file < 0 && e->no_data)
-        err = judge_nameless(o, e, parent, name, out);
+        err = judge_without_gfid(o, e, parent, name, out);
     else if (e->file < 0)
-        err = nothing_found(o, e, parent, name);
+        err = not_found_anywhere(o, e, parent, name);
     else if (e->file != e->hashed && e->hashed >= 0)
-        err = mend_linkto(o, e, parent, name);
+        err = repair_linkto(o, e, parent, name);
     if (err || e->file < 0)
         return err;
     struct call_stack *stk = e->fan.call[e->file];
 
     e->fan.call[e->file] = NULL;
-    return is_file(o, parent, name, (unsigned)e->file, stk, out);
+    return found_file(o, parent, name, (unsigned)e->file, stk, out);
 }
 
 static int
@@ -423,8 +430,8 @@ look_everywhere(const struct op *o, struct inode *parent, const char *name, int 
     if (!err)
         err = dist_fan_go(&e.fan);
     if (!err)
-        sort_out(&e);
-    if (!err && !o->has_names && wants_mending(o, &e)) {
+        sort_replies(&e);
+    if (!err && !o->has_names && needs_repair(o, &e)) {
         count = dist_locks_namespace(lock, (unsigned)hashed, parent, name);
         locked.has_names = !dist_locks_take(o, lock, count);
     }
@@ -432,7 +439,7 @@ look_everywhere(const struct op *o, struct inode *parent, const char *name, int 
         err = look_everywhere(&locked, parent, name, hashed, out);
         dist_locks_drop(o, lock, count);
     } else if (!err) {
-        err = judge(o, &e, parent, name, out);
+        err = judge_everywhere(o, &e, parent, name, out);
     }
     dist_fan_end(&e.fan);
     return err;
@@ -448,20 +455,20 @@ may_look_everywhere(const struct dist *d, const struct layout *parent)
     return dist_conf(d)->looks_unhashed != UNHASHED_OFF;
 }
 
-/* ... if it has not been asked ahead. */
+/* Looks the name up on one child, unless a LOOKUP sent in advance has the reply. */
 static int
-look_first_at(const struct op *o, struct ahead *a, unsigned child, struct inode *parent, const char *name,
-              struct call_stack **out)
+lookup_at_unless_ahead(const struct op *o, struct ahead *a, unsigned child, struct inode *parent,
+                       const char *name, struct call_stack **out)
 {
     *out = ahead_take(a, child);
     if (!*out)
-        return look_at(o, child, parent, name, NULL, out);
+        return lookup_at(o, child, parent, name, NULL, out);
     int ret = coro_call_result(*out);
 
     return ret < 0 ? ret : 0;
 }
 
-/* The file was seen there, by a list for one, and is there still. */
+/* Returns whether the file was seen there (in a listing, for example) and still exists. */
 static bool
 was_found_ahead(const struct ahead *a)
 {
@@ -485,17 +492,18 @@ follow_linkto(const struct op *o, struct inode *parent, const char *name, int ha
     call_stack_free(link);
     if (target < 0)
         return look_everywhere(o, parent, name, hashed, out);
-    int err = look_first_at(o, a, (unsigned)target, parent, name, &stk);
+    int err = lookup_at_unless_ahead(o, a, (unsigned)target, parent, name, &stk);
 
     if (!err && !S_ISDIR(stk->reply.stat.mode) && !reply_is_linkto(stk) &&
         gfid_equal(&gfid, &stk->reply.stat.gfid))
-        return is_file(o, parent, name, (unsigned)target, stk, out);
+        return found_file(o, parent, name, (unsigned)target, stk, out);
     if (stk)
         call_stack_free(stk);
     return err == -ENOTCONN || err == -ENOMEM ? err : look_everywhere(o, parent, name, hashed, out);
 }
 
-/* A name without a gfid is being made, or its maker has died. Makers hold the locks of the name. */
+/* A name without a gfid is being created, or its creator died. Waits for the locks of the name, which a
+ * creator holds. */
 static void
 wait_for_maker(const struct op *o, unsigned hashed, struct inode *parent, const char *name)
 {
@@ -506,9 +514,9 @@ wait_for_maker(const struct op *o, unsigned hashed, struct inode *parent, const 
         dist_locks_drop(o, lock, count);
 }
 
-/* With the parent's layout. */
+/* Looks the name up by the parent's layout. */
 static int
-look_for(const struct op *o, struct inode *parent, const char *name, const struct layout *layout,
+lookup_by_layout(const struct op *o, struct inode *parent, const char *name, const struct layout *layout,
          struct ahead *a, struct found *out)
 {
     int hashed = layout_find(layout, dist_hash(o->d, name));
@@ -516,14 +524,14 @@ look_for(const struct op *o, struct inode *parent, const char *name, const struc
 
     if (hashed < 0)
         return look_everywhere(o, parent, name, -1, out);
-    int err = look_first_at(o, a, (unsigned)hashed, parent, name, &stk);
+    int err = lookup_at_unless_ahead(o, a, (unsigned)hashed, parent, name, &stk);
 
     if (!err && S_ISDIR(stk->reply.stat.mode))
-        return is_folder(o, parent, name, NULL, hashed, stk, out);
+        return found_folder(o, parent, name, NULL, hashed, stk, out);
     if (!err && reply_is_linkto(stk))
         return follow_linkto(o, parent, name, hashed, stk, a, out);
     if (!err)
-        return is_file(o, parent, name, (unsigned)hashed, stk, out);
+        return found_file(o, parent, name, (unsigned)hashed, stk, out);
     if (stk)
         call_stack_free(stk);
     if (err == -ENODATA)
@@ -534,7 +542,7 @@ look_for(const struct op *o, struct inode *parent, const char *name, const struc
     return err;
 }
 
-/* A file that is known not to be where its name is hashed: both are asked at once. */
+/* Asks both subvolumes in parallel if the file is known to be on another subvolume than the hashed one. */
 static void
 ask_both(const struct op *o, struct inode *parent, const char *name, int hashed, int cached, struct ahead *a)
 {
@@ -560,7 +568,7 @@ lookup_name(const struct op *o, struct inode *parent, const char *name, struct a
 
     *out = (struct found){.cached = -1};
     if (known && S_ISDIR(known->type)) {
-        err = is_folder(o, parent, name, NULL, -1, NULL, out);
+        err = found_folder(o, parent, name, NULL, -1, NULL, out);
         if (err)
             found_end(out);
     }
@@ -572,7 +580,7 @@ lookup_name(const struct op *o, struct inode *parent, const char *name, struct a
         return err;
     if (!a)
         ask_both(o, parent, name, layout_find(layout, dist_hash(o->d, name)), cached, a = &both);
-    err = look_for(o, parent, name, layout, a, out);
+    err = lookup_by_layout(o, parent, name, layout, a, out);
     ahead_end(&both);
     layout_unref(layout);
     if (err == -ENOENT)
@@ -593,16 +601,16 @@ look_by_gfid(const struct op *o, struct inode *inode, struct found *out)
     *out = (struct found){.cached = -1};
     if (S_ISDIR(inode->type)) {
         dist_fan_end(&e.fan);
-        return is_folder(o, NULL, NULL, inode, -1, NULL, out);
+        return found_folder(o, NULL, NULL, inode, -1, NULL, out);
     }
     for (unsigned i = 0; i < e.fan.count; i++)
         dist_fan_add(&e.fan, i, lookup_call(o, NULL, NULL, inode, false));
     if (!err)
         err = dist_fan_go(&e.fan);
     if (!err) {
-        sort_out(&e);
+        sort_replies(&e);
         if (e.folder >= 0)
-            err = e.file >= 0 ? -EIO : is_folder(o, NULL, NULL, inode, -1, NULL, out);
+            err = e.file >= 0 ? -EIO : found_folder(o, NULL, NULL, inode, -1, NULL, out);
         else if (e.file < 0)
             err = e.err ? e.err : -ESTALE;
     }
@@ -610,7 +618,7 @@ look_by_gfid(const struct op *o, struct inode *inode, struct found *out)
         struct call_stack *stk = e.fan.call[e.file];
 
         e.fan.call[e.file] = NULL;
-        err = is_file(o, NULL, NULL, (unsigned)e.file, stk, out);
+        err = found_file(o, NULL, NULL, (unsigned)e.file, stk, out);
     }
     dist_fan_end(&e.fan);
     return err;
@@ -649,7 +657,7 @@ dist_lookup_go(struct xlator *xl, struct call_stack *stk)
         found_end(&found);
         return err;
     }
-    if (!stk->call.loc.inode) /* held until the layers above have it too */
+    if (!stk->call.loc.inode) /* keeps a reference until the layers above have one */
         stk->call.loc.inode = inode_ref(found.inode);
     struct call_stack *reply = found.reply;
 

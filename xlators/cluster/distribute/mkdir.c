@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* MKDIR: a folder on all subvolumes, and its layout.
+/* MKDIR: creates a folder on all subvolumes, and its layout.
  *
- *   1. The name is kept as it is, on its hashed subvolume: RDLCK dht.layout.heal on the parent, then ENTRYLK
- *      of the name in dht.entry.sync.
- *   2. MKDIR there, with an xattr that makes it the MDS, and the check of the parent's range that create.c
- *      has. If that one refuses, the layout is read again and the folder made where the name is hashed now.
- *      EEXIST comes from here.
+ *   1. Locks on the name, on its hashed subvolume: RDLCK dht.layout.heal on the parent, then ENTRYLK of the
+ *      name in dht.entry.sync.
+ *   2. MKDIR there, with an xattr that makes it the MDS, and with the check of the parent's range from
+ *      create.c. If the brick refuses, the layout is read again, and the folder is created on the new
+ *      hashed subvolume. EEXIST comes from this step.
  *   3. WRLCK dht.layout.heal on the new folder, on the hashed subvolume.
- *   4. MKDIR on all others. What fails there is left to whoever looks at the folder next.
- *   5. The name's locks are given back; the layout is written everywhere. Failing is left to the next look,
- *      too.
+ *   4. MKDIR on all other subvolumes. Failures are left to the next client that looks at the folder.
+ *   5. Release of the name's locks; the layout is written on all subvolumes. Failures are left to the next
+ *      look, too.
  *
- * Others see: between 2 and 4 a folder that is on one subvolume, and between 4 and 5 one without ranges. Who
- * looks at it then mends it (heal.c), and waits for these locks before: for the name's to make it where it
- * is missing, then for that of 3 to give it ranges. So nobody has given it any if 4 has made it everywhere;
- * else it is looked at once more before 5. */
+ * Visible to other clients: between 2 and 4 a folder on one subvolume only, and between 4 and 5 a folder
+ * without ranges. A client that looks at it then repairs it (heal.c), and first waits for these locks: for
+ * the name's locks to create the folder where it is missing, then for the lock of 3 to give it ranges. So
+ * if step 4 has created the folder on all subvolumes, no other client has given it ranges; otherwise step 5
+ * looks once more. */
 #include <errno.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ first_call(const struct op *o, const struct layout *parent, unsigned hashed)
     return dist_call_put_bytes(stk, DICT_KEY_DHT_LAYOUT, bytes, sizeof bytes);
 }
 
-/* Steps 1 and 2. 0: the locks are held and *out has the reply; -EAGAIN: the brick knows another range. */
+/* Steps 1 and 2. Returns 0: the locks are held and *out has the reply; -EAGAIN: the brick has another
+ * range. */
 static int
 make_first(const struct op *o, const struct layout *parent, unsigned hashed, struct dist_lock lock[2],
            struct call_stack **out)
@@ -51,7 +53,7 @@ make_first(const struct op *o, const struct layout *parent, unsigned hashed, str
     err = dist_call_at(o, hashed, *out);
     if (err >= 0)
         return 0;
-    /* some bricks fail without saying why: the key counts */
+    /* some bricks fail without an errno that tells the reason, so check the key */
     if (*out && dict_has((*out)->reply.xdata, DICT_KEY_PREOP_CHECK_FAILED))
         err = -EAGAIN;
     dist_locks_drop(o, lock, count);
@@ -85,7 +87,8 @@ make_where_hashed(const struct op *o, int *hashed, struct dist_lock lock[2], str
     return err == -EAGAIN ? -EIO : err;
 }
 
-/* Step 4. In `l` who has it now; *is_ours: all others were asked, and made it. */
+/* Step 4. Sets in `l` which children have the folder; *is_ours: all other children were asked and created
+ * it. */
 static int
 make_others(const struct op *o, unsigned hashed, struct layout *l, struct iatt *sum, bool *is_ours)
 {
@@ -114,9 +117,10 @@ make_others(const struct op *o, unsigned hashed, struct layout *l, struct iatt *
     return err;
 }
 
-/* Steps 3 to 5: the folder is there, whatever becomes of them. */
+/* Steps 3 to 5. The folder exists even if they fail. */
 static void
-finish(const struct op *o, unsigned hashed, struct dist_lock lock[2], struct inode *folder, struct iatt *sum)
+make_others_and_layout(const struct op *o, unsigned hashed, struct dist_lock lock[2], struct inode *folder,
+                       struct iatt *sum)
 {
     struct dist_lock ranges = {
         .child = hashed, .inode = folder, .domain = DOMAIN_LAYOUT, .type = FLOCK_WRITE};
@@ -156,7 +160,7 @@ dist_mkdir_go(struct xlator *xl, struct call_stack *stk)
         call_stack_free(made);
         return -ENOMEM;
     }
-    finish(&o, (unsigned)hashed, lock, loc->inode, &sum);
+    make_others_and_layout(&o, (unsigned)hashed, lock, loc->inode, &sum);
     made->reply.stat = sum;
     return dist_op_answer_with(&o, made);
 }

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* UNLINK and LINK: names of files that are there.
+/* UNLINK and LINK: names of existing files.
  *
- * UNLINK: on the cached subvolume; then the linkto file on the hashed one, if they differ, which the brick
- * removes only if it is one. A name that is not where we think it is looked for once more. Others see,
- * between the two, a linkto file that leads nowhere: they find that the name is gone.
+ * UNLINK: on the cached subvolume; then the linkto file on the hashed subvolume, if the two differ, which
+ * the brick removes only if it is a linkto file. If the file is not on the expected subvolume, the name is
+ * looked up once more. Between the two calls other clients see a linkto file that points nowhere, and
+ * conclude that the name is gone.
  *
- * Before it an INODELK WRLCK dht.file.migrate on the file, on its cached subvolume: a stock client that
- * renames over this name has that lock, and holds our UNLINK back at the brick while it waits for a lock
- * that we would have by then (client 2.24). Bricks that leave locks of dht. domains out of that do not need
- * it: kilnd's say so at the login, and if all of the subvolume's have, it is not taken.
- * `unlink-takes-migrate-lock` (auto) on takes it always, off never.
+ * Before UNLINK this client takes an INODELK WRLCK dht.file.migrate on the file, on its cached subvolume. A
+ * stock client that renames another file over this name has that lock, and makes the brick delay this
+ * client's UNLINK, while the stock client waits for a lock that this client would have by then (client
+ * 2.24). Bricks that do not delay removals for locks of dht. domains do not need this lock: kilnd bricks
+ * announce that at the login, and if all bricks of the subvolume have, the lock is not taken.
+ * `unlink-takes-migrate-lock` (default auto): on takes the lock always, off never.
  *
- * LINK: if the new name is hashed to another subvolume than the file's, a linkto file there first; LINK on
- * the cached one; then the linkto file gets the file's owner. If LINK fails the linkto file is removed
+ * LINK: if the new name's hashed subvolume is not the file's, first a linkto file there; then LINK on the
+ * cached subvolume; then the linkto file gets the file's owner. If LINK fails, the linkto file is removed
  * again. */
 #include <errno.h>
 
@@ -26,7 +28,7 @@ struct target {
 };
 
 static int
-find_again(const struct op *o, struct target *t)
+lookup_target(const struct op *o, struct target *t)
 {
     const struct loc *loc = &o->stk->call.loc;
     struct found found;
@@ -43,9 +45,9 @@ find_again(const struct op *o, struct target *t)
     return err;
 }
 
-/* As it is remembered, or as it is now. */
+/* Finds the file by remembered data, else by a lookup. */
 static int
-find(const struct op *o, struct target *t)
+find_target(const struct op *o, struct target *t)
 {
     const struct loc *loc = &o->stk->call.loc;
 
@@ -56,11 +58,11 @@ find(const struct op *o, struct target *t)
         t->cached = place_cached(o->d, t->inode);
     if (t->hashed < 0 && t->hashed != -EIO)
         return t->hashed;
-    return t->cached < 0 ? find_again(o, t) : 0;
+    return t->cached < 0 ? lookup_target(o, t) : 0;
 }
 
 static bool
-needs_lock(const struct dist *d, int cached)
+needs_migrate_lock(const struct dist *d, int cached)
 {
     int mode = dist_conf(d)->unlink_locks;
 
@@ -76,7 +78,7 @@ unlink_at(const struct op *o, const struct target *t, struct call_stack **out)
                              .domain = DOMAIN_MIGRATE,
                              .type = FLOCK_WRITE,
                              .may_miss = true};
-    unsigned count = needs_lock(o->d, t->cached) ? 1 : 0;
+    unsigned count = needs_migrate_lock(o->d, t->cached) ? 1 : 0;
     int err = dist_locks_take(o, &lock, count);
 
     *out = NULL;
@@ -95,14 +97,14 @@ dist_unlink_go(struct xlator *xl, struct call_stack *stk)
     const struct loc *loc = &stk->call.loc;
     struct call_stack *done = NULL;
     struct target t;
-    int err = find(&o, &t);
+    int err = find_target(&o, &t);
 
     if (!err)
         err = unlink_at(&o, &t, &done);
     if (done && (err == -ENOENT || err == -ESTALE)) {
         call_stack_free(done);
         done = NULL;
-        err = find_again(&o, &t);
+        err = lookup_target(&o, &t);
         if (!err)
             err = unlink_at(&o, &t, &done);
     }

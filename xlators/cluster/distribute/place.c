@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What is remembered of inodes. A layout is never changed once it is here: a new one takes its place, and
- * whoever has a reference to the old one goes on with it. */
+/* Data kept with inodes. A kept layout never changes: a new layout replaces the old one, whose reference
+ * holders continue to use the old layout. */
 #include <errno.h>
 
 #include "mem/mem-pool.h"
@@ -23,9 +23,9 @@ place_free(struct place *p)
     mem_put(p);
 }
 
-/* NULL: no memory. */
+/* Returns the inode's place, made on first use. NULL: out of memory. */
 static struct place *
-place_of(const struct dist *d, struct inode *inode)
+place_get(const struct dist *d, struct inode *inode)
 {
     struct place *p = inode_ctx(inode, d->xl), *fresh;
 
@@ -52,7 +52,7 @@ place_cached(const struct dist *d, struct inode *inode)
 int
 place_set(struct dist *d, struct inode *inode, int child)
 {
-    struct place *p = place_of(d, inode);
+    struct place *p = place_get(d, inode);
 
     if (!p)
         return -ENOMEM;
@@ -88,7 +88,7 @@ place_layout(struct dist *d, struct inode *inode)
 int
 place_set_layout(struct dist *d, struct inode *inode, struct layout *l)
 {
-    struct place *p = place_of(d, inode);
+    struct place *p = place_get(d, inode);
 
     if (!p) {
         layout_unref(l);

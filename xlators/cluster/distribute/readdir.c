@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Folders opened and listed.
+/* OPENDIR, READDIR and READDIRP.
  *
- * OPENDIR goes to all subvolumes; one that takes it will do. A list is that of the first subvolume, then
- * that of the next, and so on; the cookie of an entry says which one it is of (graph/dir-offset.h), so that
- * a list goes on where it was whoever asks. Bricks are always asked for attributes too, to tell linkto
- * files, which nobody sees. A folder, which is on all of them, is shown by its hashed subvolume only; by the
- * one that has been up for longest if that one is away.
+ * OPENDIR goes to all subvolumes; one success suffices. A listing has the entries of the first subvolume,
+ * then of the next, and so on. The cookie of an entry includes the subvolume (graph/dir-offset.h), so that
+ * any client can continue a listing. Bricks are always asked for attributes too, in order to recognize
+ * linkto files, which are hidden. A folder, which is on all subvolumes, is listed by its hashed subvolume
+ * only; if that one is down, by the one that has been up for the longest time.
  *
- * Where one subvolume's part begins, those after it are asked at the same time, AHEAD in all. Bricks say the
- * end together with the last entries (ENOENT, brick 4.12), so what a small folder has on all of them is one
- * answer, with the end in it. What stands behind a part that has not ended is dropped and asked for when it
- * is its turn: nothing is kept, so nothing can get old. A brick that does not say the end is asked once more.
+ * At the beginning of one subvolume's part, the next subvolumes are asked at the same time, AHEAD in total.
+ * Bricks signal the end together with the last entries (ENOENT, brick 4.12), so the entries of a small
+ * folder on all subvolumes form one reply, including the end. Replies after a part that has not ended are
+ * dropped and requested again in their turn: nothing is cached, so nothing becomes stale. A brick that does
+ * not signal the end is asked once more.
  *
- * What is made, moved or removed while the list is read may be in it or not; what is there all the time is
- * in it once, but a file that is renamed to another subvolume, or migrated, may be seen twice or not at all,
- * as with stock's clients. */
+ * Objects created, moved or removed during the listing may be in it or not. An object that exists all the
+ * time is in the listing once, but a file that is renamed to another subvolume, or migrated, may be seen
+ * twice or not at all, as with stock clients. */
 #include <errno.h>
 #include <string.h>
 
@@ -59,7 +60,7 @@ dist_opendir_go(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* ---- which entries --------------------------------------------------------------------------- */
+/* ---- filtering entries ----------------------------------------------------------------------- */
 
 struct list {
     const struct op *o;
@@ -80,23 +81,24 @@ is_shown_folder(const struct list *l, unsigned child, const struct dirent_entry 
 }
 
 static bool
-is_dot(const struct dirent_entry *e)
+is_dot_entry_name(const struct dirent_entry *e)
 {
     return e->name[0] == '.' && (!e->name[1] || (e->name[1] == '.' && !e->name[2]));
 }
 
-/* A folder's attributes are those of all subvolumes: who wants them looks it up, on all of them at once, as
- * it is known by then that it is a folder. */
+/* Filters and links an entry. A folder's attributes must be merged from all subvolumes, so they are not
+ * passed on: a client that needs them looks the folder up, on all subvolumes in parallel, because the type
+ * is known by then. */
 static bool
 take_entry(const struct list *l, unsigned child, struct dirent_entry *e)
 {
     struct dist *d = l->o->d;
 
     e->inode = NULL;
-    if (S_ISDIR(e->iatt.mode) || is_dot(e)) {
+    if (S_ISDIR(e->iatt.mode) || is_dot_entry_name(e)) {
         if (!is_shown_folder(l, child, e))
             return false;
-        if (!is_dot(e) && !gfid_is_null(&e->iatt.gfid))
+        if (!is_dot_entry_name(e) && !gfid_is_null(&e->iatt.gfid))
             e->inode = inode_link_listed(d->xl->graph->inodes, l->folder, e->name, &e->iatt, &l->epochs);
         e->iatt.gfid = gfid_null;
         return true;
@@ -104,7 +106,7 @@ take_entry(const struct list *l, unsigned child, struct dirent_entry *e)
     bool has_linkto = S_ISREG(e->iatt.mode) && dict_has(e->dict, DICT_KEY_DHT_LINKTO);
     if (has_linkto && (e->iatt.mode & 07777) == S_ISVTX)
         return false;
-    if (has_linkto) /* it is being migrated, and shows that in its mode */
+    if (has_linkto) /* under migration, as its mode shows */
         e->iatt.mode &= ~(uint32_t)(S_ISVTX | S_ISGID);
     if (gfid_is_null(&e->iatt.gfid))
         return true;
@@ -114,7 +116,7 @@ take_entry(const struct list *l, unsigned child, struct dirent_entry *e)
     return true;
 }
 
-/* Those that are not shown are taken out. The number that is left. */
+/* Removes hidden entries from the reply. Returns the number of entries left. */
 static int
 take_entries(const struct list *l, unsigned child, struct call_stack *stk)
 {
@@ -136,7 +138,7 @@ take_entries(const struct list *l, unsigned child, struct call_stack *stk)
 /* ---- one subvolume after the other ----------------------------------------------------------- */
 
 static unsigned
-child_of(const struct dist *d, uint64_t offset)
+child_of_offset(const struct dist *d, uint64_t offset)
 {
     unsigned brick, bricks = d->xl->graph->layers[0].leaf_count;
 
@@ -172,9 +174,9 @@ last_offset(const struct call_stack *stk, uint64_t offset)
     return offset;
 }
 
-/* The list from *offset of child `at` on. Those after it are asked from their beginnings, if this is one. */
+/* Asks child `at` for its list from offset on, and at the beginning also the next children. */
 static int
-ask(struct list *l, unsigned at, uint64_t offset)
+ask_for_lists(struct list *l, unsigned at, uint64_t offset)
 {
     const struct dist *d = l->o->d;
     unsigned end = offset ? at + 1 : at + AHEAD;
@@ -186,22 +188,23 @@ ask(struct list *l, unsigned at, uint64_t offset)
     return dist_fan_go(&l->fan);
 }
 
-/* A folder that is no more, or that this child never had. A child that is away or has not opened it: what
- * the others have is shown all the same, but not if a part of its names has been shown already. Whoever
- * removes what he does not see in a list must not take a part for all. */
+/* Returns whether an error only ends the child's part: the folder was removed, or never existed on this
+ * child; or the child is down or has not opened the folder. In the latter case entries of the other
+ * children are listed anyway, but not after a part of this child's names: a program that deletes the names
+ * it does not see in a listing must not take a part for the whole. */
 static bool
-is_no_matter(int ret, uint64_t offset)
+is_end_of_part(int ret, uint64_t offset)
 {
     return ret == -ENOENT || ret == -ESTALE || (!offset && (ret == -ENOTCONN || ret == -EBADFD));
 }
 
-/* What child `at` has from `offset` on, as far as it is shown: in fan.call[at], and *has_ended: there is no
- * more. The number of entries, or -errno. */
+/* Lists child `at` from `offset` on: visible entries in fan.call[at]; *has_ended: the child has no more.
+ * Returns the number of entries, or -errno. */
 static int
 list_child(struct list *l, unsigned at, uint64_t offset, bool *has_ended)
 {
     for (;;) {
-        int err = ask(l, at, offset), ret = err ? err : dist_fan_result(&l->fan, at), count = 0;
+        int err = ask_for_lists(l, at, offset), ret = err ? err : dist_fan_result(&l->fan, at), count = 0;
 
         *has_ended = ret <= 0;
         if (ret > 0) {
@@ -215,13 +218,14 @@ list_child(struct list *l, unsigned at, uint64_t offset, bool *has_ended)
             call_stack_free(l->fan.call[at]);
         l->fan.call[at] = NULL;
         if (*has_ended)
-            return ret >= 0 || is_no_matter(ret, offset) ? 0 : ret;
+            return ret >= 0 || is_end_of_part(ret, offset) ? 0 : ret;
     }
 }
 
-/* Behind what the caller's reply has already. Names lie in the record that they came in, which goes. */
+/* Appends the entries to the caller's reply. The names are copied, because they lie in a receive record
+ * that is freed. */
 static int
-append(const struct op *o, struct call_stack *stk)
+append_entries(const struct op *o, struct call_stack *stk)
 {
     struct fop_reply *to = &o->stk->reply;
     struct dirent_entry **at = &to->entries;
@@ -235,7 +239,7 @@ append(const struct op *o, struct call_stack *stk)
         }
         memcpy(name, e->name, e->name_len + 1);
         e->name = name;
-        e->dict = NULL; /* it has been looked at; nobody above does */
+        e->dict = NULL; /* already evaluated; not used by layers above */
     }
     while (*at)
         at = &(*at)->next;
@@ -247,24 +251,24 @@ append(const struct op *o, struct call_stack *stk)
     return 0;
 }
 
-/* A child's entries become, or follow, those of the caller's reply. */
+/* Moves a child's entries to the caller's reply, or appends them. */
 static int
-hand_over(struct list *l, unsigned at, int count)
+move_entries(struct list *l, unsigned at, int count)
 {
     struct call_stack *stk = l->fan.call[at];
 
     l->fan.call[at] = NULL;
     stk->reply.op_ret = count;
     if (l->o->stk->reply.entries)
-        return append(l->o, stk);
+        return append_entries(l->o, stk);
     (void)dist_op_answer_with(l->o, stk);
     return 0;
 }
 
-/* A list that goes on in the middle of a child's part is filled up from the next one's if much is left of
- * what was asked for. */
+/* Returns whether a listing that continued in the middle of a child's part has room for entries of the next
+ * child: at least half of the requested size. */
 static bool
-has_room(const struct list *l)
+has_room_for_entries(const struct list *l)
 {
     size_t used = 0;
 
@@ -283,21 +287,21 @@ list_all(struct list *l)
     int err = 0;
 
     reply->entries = NULL;
-    for (unsigned at = child_of(o->d, offset); at < o->d->count && has_ended; at++, offset = 0) {
-        if (reply->entries && !l->fan.call[at] && !has_room(l)) {
+    for (unsigned at = child_of_offset(o->d, offset); at < o->d->count && has_ended; at++, offset = 0) {
+        if (reply->entries && !l->fan.call[at] && !has_room_for_entries(l)) {
             has_ended = false;
             break;
         }
         int ret = child_is_up(o->d, at) ? list_child(l, at, offset, &has_ended) : offset ? -ENOTCONN : 0;
 
-        if (ret > 0 && hand_over(l, at, ret))
-            has_ended = false; /* no memory: what is there already must do */
+        if (ret > 0 && move_entries(l, at, ret))
+            has_ended = false; /* out of memory: return the entries so far */
         if (ret < 0) {
             err = ret;
             break;
         }
     }
-    if (reply->entries) { /* what went wrong is told when it is asked for again */
+    if (reply->entries) { /* an error is returned at the next request */
         reply->op_errno = has_ended && !err ? ENOENT : 0;
         return XL_DONE;
     }

@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* RENAME. S and D are the old and the new name, _h their hashed subvolumes, _c where the files are.
+/* RENAME. S and D are the old and the new name, _h their hashed subvolumes, _c the subvolumes of the files.
  *
  * A file:
- *   1. WRLCK dht.file.migrate on the file on S_c, and on what it replaces on D_c: nobody moves them.
- *   2. Both names are kept as they are, each on its hashed subvolume, in the order of all clients. If nobody
- *      has one of them, the locks of 1 and 2 are taken at once.
- *   3. Both are looked up, on the hashed subvolumes and where the files are said to be at once: both must be
- *      what has been locked. If not, all is given up and begun again.
- *   4. S_c = D_c: RENAME there, after a linkto file of D on D_h has gone.
- *      S_c = D_h: RENAME there.
- *      Else: D_h gets a linkto file, named S (unless S_h = D_h has one already), while the file gets its
- *      second name on S_c by LINK; the linkto file is renamed from S to D on D_h: now all find the file by D.
- *   5. What is left of S, and what was replaced, is removed; in the first case D_h gets a linkto file. All at
- *      once.
- * If a step fails before the RENAME, what was made is removed. If both names are of one file, or are one
- * name, which the kernel has not seen because of what others did, nothing is to be done.
+ *   1. WRLCK dht.file.migrate on the file on S_c, and on the replaced file on D_c, so that neither is
+ *      migrated.
+ *   2. Locks on both names, each on its hashed subvolume, in the order of all clients. If all are free, the
+ *      locks of 1 and 2 are taken in parallel.
+ *   3. LOOKUP of both names, in parallel on the hashed subvolumes and on the files' supposed subvolumes:
+ *      both must be the locked objects. If not, all locks are released and the rename starts again.
+ *   4. S_c = D_c: RENAME there, after removal of a linkto file of D on D_h. S_c = D_h: RENAME there.
+ *      Otherwise: D_h gets a linkto file named S (unless S_h = D_h already has one), while LINK on S_c
+ *      gives the file its second name; then the linkto file is renamed from S to D on D_h. Now all clients
+ *      find the file by D.
+ *   5. In parallel: removal of the remains of S and of the replaced file; in the first case of 4 creation
+ *      of a linkto file on D_h.
+ * If a step fails before the RENAME, the objects created so far are removed. If both names are one name, or
+ * names of one file, which the kernel could not know because of other clients, the rename does nothing.
  *
- * What is locked is at first what is remembered of both names; they are looked up before the locks, too, if
- * that was not enough, or not true.
+ * At first the objects remembered for both names are locked. If these are unknown or wrong, the names are
+ * looked up before the locks, too.
  *
- * Others see: the name S or the name D or, after the LINK, both; never none. A linkto file of S on D_h is on
- * no way that a lookup takes.
+ * Visible to other clients: the name S or the name D or, after the LINK, both; at least one at any time. A
+ * lookup never uses a linkto file of S on D_h.
  *
  * A folder:
  *   1. All subvolumes must be up: ENOTCONN.
- *   2. Both names are kept as they are; then WRLCK dht.layout.heal on what is replaced, on all subvolumes,
- *      keeps others from making folders in it. Who has that one may wait for a name of ours: if it is not
- *      free, all is given up, it is waited for alone, and all is begun again.
- *   3. Both are looked up on all subvolumes: the source must be what was found, the target that, or nothing.
- *      If not, all is begun again. What is replaced must be empty everywhere.
- *   4. RENAME on D_h, then on all others that have the folder. If one of those fails, those that went are
- *      renamed back, and what they replaced is made anew: the old name is everywhere, as before.
- * Others see, for a moment, the folder by both names, on different subvolumes: who looks at one of them then
- * waits for the locks of the name, and looks again.
+ *   2. Locks on both names; then WRLCK dht.layout.heal on the replaced folder, on all subvolumes, so that
+ *      no client creates a folder in it. The holder of that lock may be waiting for a lock on one of our
+ *      names: if it is not free, all locks are released, the rename waits for this lock alone, and starts
+ *      again.
+ *   3. LOOKUP of both names on all subvolumes: the source must be the known folder, the target the known
+ *      one, or missing. If not, the rename starts again. A replaced folder must be empty on all subvolumes.
+ *   4. RENAME on D_h, then on all other subvolumes that have the folder. If one of these fails, the
+ *      successful ones are renamed back, and the replaced folders are created again: all subvolumes have
+ *      the old name as before.
+ * Visible to other clients: for a moment the folder by both names, on different subvolumes. A client that
+ * looks one of them up in that state waits for the locks of the name, and looks again.
  *
- * All locks as pid -4: see calls.c. */
+ * All locks are taken as pid -4: see calls.c. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -47,14 +50,14 @@ enum { TRIES = 10, SAME_OBJECT = 1 };
 struct rename {
     const struct op *o;
     const struct loc *from, *to;
-    struct found source, target; /* target.inode NULL: there is none */
+    struct found source, target; /* target.inode NULL: no target */
     int source_hashed, target_hashed;
-    struct dist_lock lock[2 + 4]; /* of the files, then of the names */
+    struct dist_lock lock[2 + 4]; /* locks of the files, then of the names */
     unsigned lock_count;
 };
 
 static int
-hashes(struct rename *r)
+find_hashed(struct rename *r)
 {
     r->source_hashed = folder_hashed(r->o, r->from->parent, r->from->name);
     if (r->source_hashed < 0)
@@ -63,9 +66,10 @@ hashes(struct rename *r)
     return r->target_hashed < 0 ? r->target_hashed : 0;
 }
 
-/* A folder is asked for everywhere, which lookup_name() does. */
+/* Sends LOOKUPs in advance, except for a folder, which lookup_name() asks for on all subvolumes. */
 static void
-look_ahead(const struct op *o, struct ahead *a, struct coro_group *g, int hashed, const struct loc *loc)
+lookup_name_ahead(const struct op *o, struct ahead *a, struct coro_group *g, int hashed,
+                  const struct loc *loc)
 {
     struct inode *known = inode_find_child(o->d->xl->graph->inodes, loc->parent, loc->name);
     int cached = known ? place_cached(o->d, known) : -1;
@@ -80,14 +84,14 @@ look_ahead(const struct op *o, struct ahead *a, struct coro_group *g, int hashed
 }
 
 static int
-find_both(struct rename *r)
+lookup_both(struct rename *r)
 {
     struct ahead source = {0}, target = {0};
     struct coro_group g;
 
     coro_group_begin(&g);
-    look_ahead(r->o, &source, &g, r->source_hashed, r->from);
-    look_ahead(r->o, &target, &g, r->target_hashed, r->to);
+    lookup_name_ahead(r->o, &source, &g, r->source_hashed, r->from);
+    lookup_name_ahead(r->o, &target, &g, r->target_hashed, r->to);
     coro_group_wait(&g);
     int err = lookup_name(r->o, r->from->parent, r->from->name, &source, &r->source);
 
@@ -101,20 +105,21 @@ find_both(struct rename *r)
 }
 
 static bool
-remember(const struct op *o, const struct loc *loc, struct found *out)
+remember_name(const struct op *o, const struct loc *loc, struct found *out)
 {
     *out = (struct found){.inode = inode_find_child(o->d->xl->graph->inodes, loc->parent, loc->name)};
     out->cached = out->inode ? place_cached(o->d, out->inode) : -1;
     return !out->inode || (!S_ISDIR(out->inode->type) && out->cached >= 0);
 }
 
-/* What is remembered of both, if that is a file, and another or nothing. It may not be true any more. */
+/* Fills in both files from remembered data, if the source is a known file, and the target is a known file
+ * or none. The data may be out of date. */
 static bool
 remember_both(struct rename *r)
 {
-    bool is_known = remember(r->o, r->from, &r->source);
+    bool is_known = remember_name(r->o, r->from, &r->source);
 
-    is_known &= remember(r->o, r->to, &r->target);
+    is_known &= remember_name(r->o, r->to, &r->target);
     if (is_known && r->source.inode)
         return true;
     found_end(&r->source);
@@ -142,7 +147,7 @@ is_one_object(const struct rename *r)
 }
 
 static unsigned
-name_locks(const struct rename *r, struct dist_lock *out)
+fill_name_locks(const struct rename *r, struct dist_lock *out)
 {
     unsigned n = dist_locks_namespace(out, (unsigned)r->source_hashed, r->from->parent, r->from->name);
 
@@ -159,7 +164,7 @@ drop_locks(struct rename *r)
 
 /* Steps 1 and 2. */
 static int
-keep_files(struct rename *r)
+lock_files(struct rename *r)
 {
     unsigned files = 1;
 
@@ -173,30 +178,30 @@ keep_files(struct rename *r)
                                               .domain = DOMAIN_MIGRATE,
                                               .type = FLOCK_WRITE,
                                               .may_miss = true};
-    r->lock_count = files + name_locks(r, r->lock + files);
+    r->lock_count = files + fill_name_locks(r, r->lock + files);
     return dist_locks_take_parts(r->o, r->lock, files, r->lock_count);
 }
 
 static bool
-same(const struct found *a, const struct found *b)
+is_same_found(const struct found *a, const struct found *b)
 {
     if (!a->inode || !b->inode)
         return !a->inode && !b->inode;
     return gfid_equal(&a->inode->gfid, &b->inode->gfid) && a->cached == b->cached;
 }
 
-/* Step 3: what is found has its place in `r`. -EAGAIN: not what has been locked. */
+/* Step 3: replaces the objects in `r` by the objects found now. -EAGAIN: not the locked objects. */
 static int
-look_again(struct rename *r)
+lookup_again_under_locks(struct rename *r)
 {
     struct op locked = *r->o;
     struct rename now = *r;
 
     locked.has_names = true;
     now.o = &locked;
-    int err = find_both(&now);
+    int err = lookup_both(&now);
 
-    if (!err && (!same(&now.source, &r->source) || !same(&now.target, &r->target)))
+    if (!err && (!is_same_found(&now.source, &r->source) || !is_same_found(&now.target, &r->target)))
         err = -EAGAIN;
     struct rename *old = err ? &now : r;
 
@@ -209,7 +214,7 @@ look_again(struct rename *r)
     return err;
 }
 
-/* What a brick's journal of changes wants to know of the call that takes the old name away. */
+/* Adds both names to the call that removes the old name, for the brick's changelog of name changes. */
 static struct call_stack *
 put_rename_op(const struct rename *r, struct call_stack *stk)
 {
@@ -237,7 +242,8 @@ rename_call(const struct rename *r, unsigned child)
 {
     struct call_stack *stk = dist_call_copy(r->o);
 
-    if (stk && !stk->call.loc.inode) /* replicate locks more for a folder, and need not look for itself */
+    /* so that replicate, which takes more locks for a folder, need not look the name up */
+    if (stk && !stk->call.loc.inode)
         stk->call.loc.inode = inode_ref(r->source.inode);
     return (int)child == r->source.cached ? put_rename_op(r, stk) : stk;
 }
@@ -287,8 +293,8 @@ new_linkto_call(const struct rename *r, const struct loc *loc)
                        true);
 }
 
-/* The file is on neither the new name's hashed subvolume nor beside what it replaces: the new name becomes
- * that of a linkto file there. First the linkto file and the second name. */
+/* First part of a rename by linkto file, for a file that is neither on the new name's hashed subvolume nor
+ * on the replaced file's subvolume: creates the linkto file and the second name. */
 static int
 make_both_names(const struct rename *r, bool makes)
 {
@@ -330,7 +336,7 @@ move_by_linkto(struct rename *r, struct call_stack **out)
     if (err)
         return err;
     err = rename_at(r, at, true, out);
-    if (err == -ENOENT || err == -ESTALE) /* there is no linkto file of the old name */
+    if (err == -ENOENT || err == -ESTALE) /* no linkto file has the old name */
         err = linkto_make(o, at, r->to->parent, r->to->name, &r->source.inode->gfid, cached, true);
     if (err && *out)
         (void)dist_call_once(o, cached, unlink_call(r, r->to));
@@ -339,21 +345,22 @@ move_by_linkto(struct rename *r, struct call_stack **out)
     return err;
 }
 
-/* The file stays where it is, under its new name; `child` has what is replaced, or is where the name
- * belongs. */
+/* Renames the file on its own subvolume, which has the replaced file or is the new name's hashed subvolume.
+ */
 static int
-move_there(struct rename *r, struct call_stack **out)
+rename_in_place(struct rename *r, struct call_stack **out)
 {
     const struct op *o = r->o;
     int cached = r->source.cached, target = has_target(r) ? r->target.cached : -1;
 
     *out = NULL;
-    if (cached == target && r->target_hashed != target) /* its linkto file says another gfid */
+    /* that linkto file has the gfid of the replaced file */
+    if (cached == target && r->target_hashed != target)
         (void)linkto_remove(o, (unsigned)r->target_hashed, r->to->parent, r->to->name, false);
     return rename_at(r, (unsigned)cached, false, out);
 }
 
-/* Step 5. */
+/* Calls of step 5. */
 enum { LEFT_MAX = 4 };
 struct left {
     struct coro_group group;
@@ -377,9 +384,9 @@ left_result(const struct call_stack *stk)
     return stk ? coro_call_result(stk) : -ENOMEM;
 }
 
-/* If something of it fails, what is left leads nowhere, or no lookup gets there. */
+/* Step 5. Failures leave linkto files that point nowhere, or names that no lookup uses. */
 static void
-clean_up(const struct rename *r, bool stays)
+remove_remains(const struct rename *r, bool stays)
 {
     const struct op *o = r->o;
     const struct loc *from = r->from, *to = r->to;
@@ -401,7 +408,7 @@ clean_up(const struct rename *r, bool stays)
     if (!stays && left_result(old) < 0)
         log_event(LOG_WARNING, o->d->xl, "distribute-old-name-left", "%s on %s: %s", from->name,
                   o->d->child[cached].xl->name, strerror(-left_result(old)));
-    /* One that was there has its owner, or never had: that decides nothing. */
+    /* An existing linkto file keeps its owner, which decides nothing. */
     bool is_new = linkto ? !linkto_made(o, (unsigned)hashed, to->parent, to->name, left_result(linkto))
                          : !stays && hashed != r->source_hashed;
 
@@ -412,14 +419,14 @@ clean_up(const struct rename *r, bool stays)
 }
 
 static int
-move_file(struct rename *r, struct call_stack **out)
+rename_file_locked(struct rename *r, struct call_stack **out)
 {
     int cached = r->source.cached, target = has_target(r) ? r->target.cached : -1;
     bool stays = cached == target || cached == r->target_hashed;
-    int err = stays ? move_there(r, out) : move_by_linkto(r, out);
+    int err = stays ? rename_in_place(r, out) : move_by_linkto(r, out);
 
     if (!err)
-        clean_up(r, stays);
+        remove_remains(r, stays);
     return err;
 }
 
@@ -427,14 +434,14 @@ static int
 rename_file(struct rename *r, struct call_stack **out)
 {
     bool was_looked_up = r->source.reply;
-    struct inode *source = inode_ref(r->source.inode); /* until the locks are given back */
+    struct inode *source = inode_ref(r->source.inode); /* held until the locks are released */
     struct inode *target = has_target(r) ? inode_ref(r->target.inode) : NULL;
-    int err = keep_files(r);
+    int err = lock_files(r);
 
     if (!err) {
-        err = look_again(r);
+        err = lookup_again_under_locks(r);
         if (!err)
-            err = is_one_object(r) ? SAME_OBJECT : move_file(r, out);
+            err = is_one_object(r) ? SAME_OBJECT : rename_file_locked(r, out);
         drop_locks(r);
     } else if (err == -ESTALE || err == -ENOENT) {
         err = was_looked_up ? -ENOENT : -EAGAIN;
@@ -446,16 +453,16 @@ rename_file(struct rename *r, struct call_stack **out)
 
 /* ---- a folder -------------------------------------------------------------------------------- */
 
-/* One of the two names on all subvolumes, under the locks. */
+/* The state of one of the two names on all subvolumes, under the locks. */
 struct seen {
-    bool *is_it; /* by child: the folder that was found. On the arena */
+    bool *is_it; /* indexed by child: the folder is there. On the arena */
     bool is_other;
-    struct iatt iatt; /* of the folder */
+    struct iatt iatt; /* attributes of the folder */
 };
 
-/* Step 2. -EAGAIN: all was given up. */
+/* Step 2. -EAGAIN: all locks were released. */
 static int
-keep_folders(struct rename *r, struct dist_lock *inside)
+lock_folders(struct rename *r, struct dist_lock *inside)
 {
     const struct op *o = r->o;
     unsigned count = has_target(r) ? o->d->count : 0;
@@ -466,7 +473,7 @@ keep_folders(struct rename *r, struct dist_lock *inside)
                                        .domain = DOMAIN_LAYOUT,
                                        .type = FLOCK_WRITE,
                                        .may_miss = true};
-    r->lock_count = name_locks(r, r->lock);
+    r->lock_count = fill_name_locks(r, r->lock);
     int err = dist_locks_take(o, r->lock, r->lock_count);
 
     if (err || !count)
@@ -480,7 +487,7 @@ keep_folders(struct rename *r, struct dist_lock *inside)
 }
 
 static int
-see_fill(const struct rename *r, const struct loc *loc, struct fan *fan)
+fill_lookups(const struct rename *r, const struct loc *loc, struct fan *fan)
 {
     int err = dist_fan_begin(fan, r->o);
 
@@ -489,9 +496,9 @@ see_fill(const struct rename *r, const struct loc *loc, struct fan *fan)
     return err ? err : fan->is_short ? -ENOMEM : 0;
 }
 
-/* `inode` NULL: nothing shall be there. */
+/* `inode` NULL: the name must be missing. */
 static int
-see_result(const struct rename *r, const struct loc *loc, const struct inode *inode, const struct fan *fan,
+judge_lookups(const struct rename *r, const struct loc *loc, const struct inode *inode, const struct fan *fan,
            struct seen *out)
 {
     out->is_it = arena_zalloc(&r->o->stk->arena, fan->count * sizeof *out->is_it);
@@ -501,7 +508,8 @@ see_result(const struct rename *r, const struct loc *loc, const struct inode *in
         const struct iatt *a = &fan->call[i]->reply.stat;
         int ret = dist_fan_result(fan, i);
 
-        if (ret >= 0 && reply_is_linkto(fan->call[i])) { /* of no file: the name is a folder's, or nobody's */
+        /* stale: the name leads to a folder, or to no object */
+        if (ret >= 0 && reply_is_linkto(fan->call[i])) {
             err = linkto_remove(r->o, i, loc->parent, loc->name, false);
         } else if (ret >= 0) {
             out->is_it[i] = inode && S_ISDIR(a->mode) && gfid_equal(&a->gfid, &inode->gfid);
@@ -517,23 +525,23 @@ see_result(const struct rename *r, const struct loc *loc, const struct inode *in
 
 /* Step 3. */
 static int
-see_both(const struct rename *r, struct seen *source, struct seen *target)
+lookup_both_everywhere(const struct rename *r, struct seen *source, struct seen *target)
 {
     struct fan from = {0}, to = {0};
     struct coro_group g;
-    int err = see_fill(r, r->from, &from);
+    int err = fill_lookups(r, r->from, &from);
 
     if (!err)
-        err = see_fill(r, r->to, &to);
+        err = fill_lookups(r, r->to, &to);
     if (!err) {
         coro_group_begin(&g);
         dist_fan_wind(&from, &g);
         dist_fan_wind(&to, &g);
         coro_group_wait(&g);
-        err = see_result(r, r->from, r->source.inode, &from, source);
+        err = judge_lookups(r, r->from, r->source.inode, &from, source);
     }
     if (!err)
-        err = see_result(r, r->to, r->target.inode, &to, target);
+        err = judge_lookups(r, r->to, r->target.inode, &to, target);
     dist_fan_end(&from);
     dist_fan_end(&to);
     if (!err && (source->is_other || target->is_other || !source->is_it[r->target_hashed]))
@@ -541,9 +549,9 @@ see_both(const struct rename *r, struct seen *source, struct seen *target)
     return err;
 }
 
-/* Those of `where`; each that went is in `went`, too. */
+/* Renames the folder on the children of `where`; sets `went` for each success. */
 static int
-rename_on(const struct rename *r, const bool *where, bool back, bool *went)
+rename_folder_on(const struct rename *r, const bool *where, bool back, bool *went)
 {
     const struct op *o = r->o;
     struct fan fan;
@@ -575,12 +583,12 @@ rename_on(const struct rename *r, const bool *where, bool back, bool *went)
     return err ? err : worst;
 }
 
-/* `went` have the new name. */
+/* Undoes the rename on the children of `went`, which have the new name. */
 static void
-move_back(const struct rename *r, bool *went, const struct seen *target)
+rename_back(const struct rename *r, bool *went, const struct seen *target)
 {
     bool *is_back = arena_zalloc(&r->o->stk->arena, r->o->d->count * sizeof *is_back);
-    int err = is_back ? rename_on(r, went, true, is_back) : -ENOMEM;
+    int err = is_back ? rename_folder_on(r, went, true, is_back) : -ENOMEM;
 
     if (err)
         log_event(LOG_ERROR, r->o->d->xl, "distribute-rename-half", "%s has its old and its new name: %s",
@@ -593,7 +601,8 @@ move_back(const struct rename *r, bool *went, const struct seen *target)
 
 /* Step 4. */
 static int
-move_folder(struct rename *r, struct seen *source, const struct seen *target, struct call_stack **out)
+rename_folder_locked(struct rename *r, struct seen *source, const struct seen *target,
+                     struct call_stack **out)
 {
     unsigned first = (unsigned)r->target_hashed;
     bool *went = arena_zalloc(&r->o->stk->arena, r->o->d->count * sizeof *went);
@@ -603,9 +612,9 @@ move_folder(struct rename *r, struct seen *source, const struct seen *target, st
         return err;
     went[first] = true;
     source->is_it[first] = false;
-    err = rename_on(r, source->is_it, false, went);
+    err = rename_folder_on(r, source->is_it, false, went);
     if (err)
-        move_back(r, went, target);
+        rename_back(r, went, target);
     return err;
 }
 
@@ -615,15 +624,15 @@ rename_folder(struct rename *r, struct call_stack **out)
     const struct op *o = r->o;
     struct dist_lock *inside = arena_zalloc(&o->stk->arena, o->d->count * sizeof *inside);
     struct seen source = {0}, target = {0};
-    int err = !inside ? -ENOMEM : children_all_up(o->d) ? keep_folders(r, inside) : -ENOTCONN;
+    int err = !inside ? -ENOMEM : children_all_up(o->d) ? lock_folders(r, inside) : -ENOTCONN;
 
     if (err)
         return err;
-    err = see_both(r, &source, &target);
+    err = lookup_both_everywhere(r, &source, &target);
     if (!err && has_target(r))
         err = folder_clear(o, r->target.inode);
     if (!err)
-        err = move_folder(r, &source, &target, out);
+        err = rename_folder_locked(r, &source, &target, out);
     dist_locks_drop(o, inside, has_target(r) ? o->d->count : 0);
     drop_locks(r);
     return err;
@@ -634,14 +643,14 @@ rename_folder(struct rename *r, struct call_stack **out)
 static int
 rename_once(struct rename *r, bool may_remember, struct call_stack **out)
 {
-    int err = hashes(r);
+    int err = find_hashed(r);
 
     if (!err && is_one_name(r)) {
         err = lookup_name(r->o, r->from->parent, r->from->name, NULL, &r->source);
         return err ? err : SAME_OBJECT;
     }
     if (!err && !(may_remember && remember_both(r)))
-        err = find_both(r);
+        err = lookup_both(r);
     if (err)
         return err;
     if (r->source.is_dir && is_one_object(r))
@@ -671,7 +680,8 @@ dist_rename_go(struct xlator *xl, struct call_stack *stk)
 
         free_reply(&done);
         err = rename_once(&r, i == 0, &done);
-        if (!err && done && !r.source.is_dir) /* a linkto file's are not the file's */
+        /* the reply of a linkto file does not have the file's attributes */
+        if (!err && done && !r.source.is_dir)
             done->reply.stat = r.source.reply->reply.stat;
         if (!err)
             inode_rename(xl->graph->inodes, r.from->parent, r.from->name, r.to->parent, r.to->name,

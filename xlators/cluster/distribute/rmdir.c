@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* RMDIR: a folder is removed from all subvolumes, its hashed one last.
+/* RMDIR: removes a folder from all subvolumes, from the hashed one last.
  *
- *   1. All must be up: ENOTCONN. The folder is what is remembered of the name, else the name is looked up.
- *   2. It is opened. At the same time, without waiting for others, locks are asked for: the name is kept as
- *      it is (as in mkdir.c), and WRLCK dht.layout.heal on the folder on all subvolumes, so that nobody who
- *      makes a folder in it, a stock client above all, waits for us while we wait for him (client 2.24).
- *   3. Each is listed, as root: who may remove a folder need not be allowed to read it. A name is ENOTEMPTY,
- *      but for a linkto file whose file is no more: that is removed, without these locks. (A linkto whose
- *      file is there means that the folder is not empty.) At the same time the name is looked up under its
- *      locks: if it leads elsewhere now, all begins anew with what it leads to; but what subvolumes
- *      contradict each other about is removed at last.
- *   4. If not all locks were free, they are waited for now: the name's, then the folder's. Then the name is
- *      looked up under them.
- *   5. RMDIR on all but the hashed one; not there is as good. If one fails and others have gone, the folder
- *      is made again on those, and the error answered.
- *   6. RMDIR on the hashed one, in the same way.
+ *   1. All subvolumes must be up: ENOTCONN. The folder is the one remembered for the name, else a LOOKUP's.
+ *   2. OPENDIR. In parallel, without waiting, requests for locks: on the name (as in mkdir.c), and WRLCK
+ *      dht.layout.heal on the folder on all subvolumes. So no client that creates a folder in it, above all
+ *      no stock client, waits for this client while this client waits for it (client 2.24).
+ *   3. Listing of all subvolumes, as root, because a user may remove a folder without read permission. A
+ *      name means ENOTEMPTY, except a linkto file whose file is gone: that is removed, without these locks.
+ *      (A linkto file whose file exists means that the folder is not empty.) In parallel a LOOKUP of the
+ *      name under its locks: if the name now leads elsewhere, the removal starts again with the new object;
+ *      a name on which subvolumes contradict each other permanently is removed at the last try.
+ *   4. If not all locks were free, waiting for them now: the name's, then the folder's. Then a LOOKUP of
+ *      the name under the locks.
+ *   5. RMDIR on all subvolumes but the hashed one; a missing folder counts as success. If one fails after
+ *      others have succeeded, the folder is created again on the latter, and the error is returned.
+ *   6. RMDIR on the hashed subvolume, in the same way.
  *
- * Others see: between 5 and 6 a folder that is missing on some subvolumes. Who looks at it then waits for
- * the name's locks before he makes it anew, and finds that it is gone. */
+ * Visible to other clients: between 5 and 6 a folder that is missing on some subvolumes. A client that
+ * looks at the folder in that state waits for the name's locks before the repair, and finds the folder
+ * gone. */
 #include <errno.h>
 #include <string.h>
 
@@ -25,10 +26,10 @@
 
 enum { LIST_BYTES = 4096 };
 
-/* ---- is it empty? ---------------------------------------------------------------------------- */
+/* ---- checking that the folder is empty ------------------------------------------------------- */
 
 static bool
-is_dot(const struct dirent_entry *e)
+is_dot_entry(const struct dirent_entry *e)
 {
     return e->name[0] == '.' && (!e->name[1] || (e->name[1] == '.' && !e->name[2]));
 }
@@ -40,7 +41,7 @@ looks_like_linkto(const struct dirent_entry *e)
            dict_has(e->dict, DICT_KEY_DHT_LINKTO);
 }
 
-/* A linkto file on `at`. 0: it is no more. */
+/* Checks a linkto file on `at`, and removes it if its file is gone. Returns 0 after the removal. */
 static int
 clear_linkto(const struct op *o, unsigned at, struct inode *folder, const char *name)
 {
@@ -54,7 +55,7 @@ clear_linkto(const struct op *o, unsigned at, struct inode *folder, const char *
         ret = dist_call_at(o, (unsigned)target, file);
         if (ret >= 0 && !reply_is_linkto(file))
             ret = -ENOTEMPTY;
-        else if (ret != -ENOTCONN && ret != -ENOMEM) /* it is known that there is none */
+        else if (ret != -ENOTCONN && ret != -ENOMEM) /* a definite answer: no such file */
             ret = 0;
     }
     if (link)
@@ -70,7 +71,9 @@ static int
 clear_list(const struct op *o, unsigned at, struct inode *folder, const struct dirent_entry *e)
 {
     for (; e; e = e->next) {
-        int err = is_dot(e) ? 0 : looks_like_linkto(e) ? clear_linkto(o, at, folder, e->name) : -ENOTEMPTY;
+        int err = is_dot_entry(e)        ? 0
+                  : looks_like_linkto(e) ? clear_linkto(o, at, folder, e->name)
+                                         : -ENOTEMPTY;
 
         if (err)
             return err;
@@ -79,14 +82,14 @@ clear_list(const struct op *o, unsigned at, struct inode *folder, const struct d
 }
 
 static bool
-goes_on(const struct call_stack *list)
+has_more_entries(const struct call_stack *list)
 {
     return list->reply.op_ret > 0 && list->reply.op_errno != ENOENT;
 }
 
-/* The folder on one subvolume, whose first list is there. 0: nothing is in it. */
+/* Clears the folder on one subvolume, whose first list is `first`. Returns 0: the folder is empty there. */
 static int
-clear_child(const struct op *o, unsigned at, struct inode *folder, struct fd *fd,
+clear_folder_on_child(const struct op *o, unsigned at, struct inode *folder, struct fd *fd,
             const struct call_stack *first)
 {
     int ret = clear_list(o, at, folder, first->reply.entries);
@@ -94,7 +97,7 @@ clear_child(const struct op *o, unsigned at, struct inode *folder, struct fd *fd
 
     for (const struct dirent_entry *e = first->reply.entries; e; e = e->next)
         offset = e->off;
-    for (bool more = goes_on(first); !ret && more;) {
+    for (bool more = has_more_entries(first); !ret && more;) {
         struct call_stack *stk = dist_call_new_internal(o, FOP_readdirp);
 
         if (stk) {
@@ -104,7 +107,7 @@ clear_child(const struct op *o, unsigned at, struct inode *folder, struct fd *fd
         }
         stk = dist_call_put_uint(stk, DICT_KEY_DHT_LINKTO, 256);
         ret = dist_call_at(o, at, stk);
-        more = ret > 0 && goes_on(stk);
+        more = ret > 0 && has_more_entries(stk);
         for (const struct dirent_entry *e = ret > 0 ? stk->reply.entries : NULL; e; e = e->next)
             offset = e->off;
         ret = ret > 0 ? clear_list(o, at, folder, stk->reply.entries) : ret == -ENOENT ? 0 : ret;
@@ -121,9 +124,9 @@ struct opening {
     struct coro_group group;
 };
 
-/* Winds, and does not wait. To be ended in any case. */
+/* Winds OPENDIR and does not wait. Call opendir_end() in any case. */
 static void
-open_begin(const struct op *o, struct inode *folder, struct opening *p)
+opendir_begin(const struct op *o, struct inode *folder, struct opening *p)
 {
     p->fd = fd_new(folder, NULL, 0, true);
     coro_group_begin(&p->group);
@@ -136,14 +139,14 @@ open_begin(const struct op *o, struct inode *folder, struct opening *p)
         if (!stk)
             continue;
         stk->call.fd = fd_ref(p->fd);
-        stk->caller.time_flags = 0; /* looking changes nothing of a folder that may have to stay */
+        stk->caller.time_flags = 0; /* listing must not change the atime of a folder that may stay */
         coro_group_wind(&p->group, stk, o->d->child[i].xl);
     }
 }
 
-/* 0 or -errno. The fd is the caller's. */
+/* Returns 0 or -errno. The fd belongs to the caller. */
 static int
-open_end(struct opening *p)
+opendir_end(struct opening *p)
 {
     int err = p->fd && p->fan.count && !p->fan.is_short ? 0 : -ENOMEM;
 
@@ -157,7 +160,7 @@ open_end(struct opening *p)
     return err;
 }
 
-/* The beginning of each subvolume's list. To be ended in any case. */
+/* Makes the calls for the first list of each subvolume. Call dist_fan_end() in any case. */
 static int
 list_fill(const struct op *o, struct fd *fd, struct fan *fan)
 {
@@ -198,7 +201,7 @@ list_begin(const struct op *o, struct fd *fd, struct fan *fan)
     return err ? err : list_result(fan);
 }
 
-/* Is nothing in it, not even a linkto file? */
+/* Returns whether the folder has no entry, not even a linkto file. */
 static bool
 is_bare(const struct fan *fan)
 {
@@ -206,10 +209,10 @@ is_bare(const struct fan *fan)
         const struct fop_reply *reply = &fan->call[i]->reply;
 
         for (const struct dirent_entry *e = reply->op_ret > 0 ? reply->entries : NULL; e; e = e->next) {
-            if (!is_dot(e))
+            if (!is_dot_entry(e))
                 return false;
         }
-        if (goes_on(fan->call[i]))
+        if (has_more_entries(fan->call[i]))
             return false;
     }
     return true;
@@ -222,20 +225,20 @@ list_clear(const struct op *o, struct inode *folder, struct fd *fd, const struct
 
     for (unsigned i = 0; i < fan->count && !err; i++) {
         if (dist_fan_result(fan, i) >= 0)
-            err = clear_child(o, i, folder, fd, fan->call[i]);
+            err = clear_folder_on_child(o, i, folder, fd, fan->call[i]);
     }
     return err;
 }
 
-/* *fd: to be dropped in any case. */
+/* Opens the folder. The caller drops *fd in any case. */
 static int
-open_all(const struct op *o, struct inode *folder, struct fd **fd)
+opendir_on_all(const struct op *o, struct inode *folder, struct fd **fd)
 {
     struct opening p;
 
-    open_begin(o, folder, &p);
+    opendir_begin(o, folder, &p);
     *fd = p.fd;
-    return open_end(&p);
+    return opendir_end(&p);
 }
 
 int
@@ -243,7 +246,7 @@ folder_clear(const struct op *o, struct inode *folder)
 {
     struct fan fan = {0};
     struct fd *fd;
-    int err = open_all(o, folder, &fd);
+    int err = opendir_on_all(o, folder, &fd);
 
     if (!err)
         err = list_begin(o, fd, &fan);
@@ -266,16 +269,17 @@ struct removal {
     const struct op *o;
     unsigned hashed;
     struct inode *folder; /* a reference */
-    struct fd *fd;        /* NULL: the bricks remove what is in it */
+    struct fd *fd;        /* NULL: the bricks remove the contents */
     struct dist_lock *lock;
-    unsigned names, count; /* locks: the name's, all */
+    unsigned names, count; /* number of locks on the name, of all locks */
     struct iatt iatt;      /* as looked up under the locks */
     bool is_everywhere;    /* the name leads to the folder on all subvolumes */
     bool is_last_try;
-    struct call_stack *last; /* the RMDIR on the hashed one */
+    struct call_stack *last; /* the RMDIR on the hashed child */
 };
 
-/* Replicas are told which folder is behind the name, if that is so for all: they need not look. */
+/* Passes the folder's inode if the name leads to it on all subvolumes, so that replicate need not look it
+ * up. */
 static struct call_stack *
 rmdir_call(const struct removal *r)
 {
@@ -317,12 +321,12 @@ remove_all(struct removal *r)
     }
     const struct loc *loc = &o->stk->call.loc;
 
-    if (err) /* it shall be everywhere again */
+    if (err) /* the folder must exist on all subvolumes again */
         folder_make_again(o, loc->parent, loc->name, r->folder, &r->iatt, was_removed);
     return err;
 }
 
-/* ---- locks, and what is behind the name under them ------------------------------------------- */
+/* ---- locks, and LOOKUP under the locks ------------------------------------------------------- */
 
 static int
 fill_locks(struct removal *r)
@@ -343,7 +347,7 @@ fill_locks(struct removal *r)
 }
 
 static int
-check_fill(const struct removal *r, struct fan *fan)
+fill_name_lookups(const struct removal *r, struct fan *fan)
 {
     const struct op *o = r->o;
     const struct loc *loc = &o->stk->call.loc;
@@ -357,10 +361,10 @@ check_fill(const struct removal *r, struct fan *fan)
     return err;
 }
 
-/* -ESTALE: it leads elsewhere on the hashed subvolume, which is the one that counts. Where that stays so,
- * because it is so on disks, the folder can be removed all the same. */
+/* Returns -ESTALE if the name leads to another object on the hashed subvolume, which decides. If that
+ * persists, the state is permanent on the disks, and the folder can be removed anyway. */
 static int
-check_result(struct removal *r, const struct fan *fan)
+judge_name_lookups(struct removal *r, const struct fan *fan)
 {
     int mds = place_cached(r->o->d, r->folder), err = 0;
 
@@ -380,20 +384,20 @@ check_result(struct removal *r, const struct fan *fan)
 }
 
 static int
-check(struct removal *r)
+lookup_under_locks(struct removal *r)
 {
     struct fan fan;
-    int err = check_fill(r, &fan);
+    int err = fill_name_lookups(r, &fan);
 
     if (!err)
         err = dist_fan_go(&fan);
     if (!err)
-        err = check_result(r, &fan);
+        err = judge_name_lookups(r, &fan);
     dist_fan_end(&fan);
     return err;
 }
 
-/* Step 3, the locks held. *list is to be ended in any case. */
+/* Step 3, with the locks held. The caller ends *list in any case. */
 static int
 list_and_check(struct removal *r, struct fan *list)
 {
@@ -402,7 +406,7 @@ list_and_check(struct removal *r, struct fan *list)
     int err = list_fill(r->o, r->fd, list);
 
     if (!err)
-        err = check_fill(r, &names);
+        err = fill_name_lookups(r, &names);
     if (!err && (list->is_short || names.is_short))
         err = -ENOMEM;
     if (!err) {
@@ -410,14 +414,14 @@ list_and_check(struct removal *r, struct fan *list)
         dist_fan_wind(list, &g);
         dist_fan_wind(&names, &g);
         coro_group_wait(&g);
-        err = check_result(r, &names);
+        err = judge_name_lookups(r, &names);
     }
     dist_fan_end(&names);
     return err ? err : list_result(list);
 }
 
-/* Steps 2 and 3. 0: the locks are held, nothing is in it, and the name leads to it; -EAGAIN: nothing is in
- * it, and no lock is held. */
+/* Steps 2 and 3. Returns 0: the locks are held, the folder is empty, and the name leads to it; -EAGAIN: the
+ * folder is empty, and no lock is held. */
 static int
 open_and_lock(struct removal *r)
 {
@@ -426,9 +430,9 @@ open_and_lock(struct removal *r)
     struct lock_try t;
     struct fan list = {0};
 
-    open_begin(o, r->folder, &p);
+    opendir_begin(o, r->folder, &p);
     r->fd = p.fd;
-    int locked = dist_locks_try_begin(o, &t, r->lock, r->count), err = open_end(&p);
+    int locked = dist_locks_try_begin(o, &t, r->lock, r->count), err = opendir_end(&p);
 
     if (!locked)
         locked = dist_locks_try_end(o, &t);
@@ -446,11 +450,11 @@ open_and_lock(struct removal *r)
     return err ? err : locked;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole removal ----------------------------------------------------------------------- */
 
-/* Steps 2 to 6. -ESTALE: the name leads elsewhere by now; nothing was done. */
+/* Steps 2 to 6. -ESTALE: the name leads elsewhere by now, and nothing was changed. */
 static int
-remove_folder(struct removal *r)
+remove_known_folder(struct removal *r)
 {
     const struct op *o = r->o;
     int err = fill_locks(r);
@@ -459,7 +463,7 @@ remove_folder(struct removal *r)
         err = o->stk->call.flags ? -EAGAIN : open_and_lock(r);
     if (err == -EAGAIN) {
         err = dist_locks_take_parts(o, r->lock, r->names, r->count);
-        if (!err && (err = check(r)))
+        if (!err && (err = lookup_under_locks(r)))
             dist_locks_drop(o, r->lock, r->count);
     }
     if (err)
@@ -469,7 +473,7 @@ remove_folder(struct removal *r)
     return err;
 }
 
-/* Step 1: a reference to the folder, in r->folder. 0 or -errno. */
+/* Step 1: sets r->folder, with a reference. Returns 0 or -errno. */
 static int
 find_folder(struct removal *r, bool asks)
 {
@@ -513,7 +517,7 @@ dist_rmdir_go(struct xlator *xl, struct call_stack *stk)
         r.is_last_try = tries == TRIES_MAX - 1;
         err = find_folder(&r, tries > 0);
         if (!err)
-            err = remove_folder(&r);
+            err = remove_known_folder(&r);
     }
     fd_unref(r.fd);
     inode_unref(r.folder);
@@ -523,7 +527,7 @@ dist_rmdir_go(struct xlator *xl, struct call_stack *stk)
         return dist_op_answer_with(&o, r.last);
     if (r.last)
         call_stack_free(r.last);
-    if (!err) { /* it was gone already where the last word is */
+    if (!err) { /* the hashed subvolume had no such folder */
         stk->reply.op_ret = 0;
         return XL_DONE;
     }

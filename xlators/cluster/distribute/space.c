@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* How large subvolumes are and how full.
+/* Size and free space of subvolumes.
  *
- * A subvolume is asked when it comes up, so that the first layouts know which are too full.
+ * A subvolume is asked when it comes up, so that the first layouts take free space into account.
  *
- * STATFS of the volume is the sum over all that answer, in blocks of the largest size. What is known of each
- * is asked for at most once a second when something is made, and nobody waits for it; only the first layout
- * does, whose ranges are as large as the subvolumes. */
+ * STATFS of the volume is the sum over all replies, in blocks of the largest block size. The data about
+ * each subvolume is refreshed at most once a second, when a name is created, without waiting. Only the
+ * first layout, whose ranges are proportional to the subvolumes' sizes, waits for the reply. */
 #include <errno.h>
 
 #include "event/timer.h"
@@ -13,10 +13,10 @@
 
 enum { ASK_AGAIN_NS = 1000000000, MIB = 1 << 20 };
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- known sizes ----------------------------------------------------------------------------- */
 
 static void
-learn(struct dist *d, unsigned i, const struct statvfs *v)
+space_store(struct dist *d, unsigned i, const struct statvfs *v)
 {
     struct dist_child *c = &d->child[i];
     uint64_t unit = v->f_frsize ? v->f_frsize : v->f_bsize;
@@ -30,7 +30,7 @@ learn(struct dist *d, unsigned i, const struct statvfs *v)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* In percent, rounded down; of nothing all is free. */
+/* Returns a percentage, rounded down; 100 if the whole is 0. */
 static uint64_t
 percent(uint64_t part, uint64_t whole)
 {
@@ -71,7 +71,7 @@ space_best(struct dist *d, const struct layout *l, unsigned hashed)
 
         if (l->of[i].err || !child_is_up(d, i) || child_is_leaving(d, i))
             continue;
-        if (must_move && best == hashed) /* even one that is full, or of which that is not known */
+        if (must_move && best == hashed) /* even a full subvolume, or one of unknown space */
             best = i;
         if (!c->space_is_known || is_short_locked(conf, c))
             continue;
@@ -84,17 +84,17 @@ space_best(struct dist *d, const struct layout *l, unsigned hashed)
     return best;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- refreshing ------------------------------------------------------------------------------ */
 
 static void
-space_told(struct call_stack *stk)
+statfs_done(struct call_stack *stk)
 {
     struct dist_child *c = stk->owner;
     struct dist *d = c->xl->parent->private;
     struct graph *g = d->xl->graph;
 
     if (stk->reply.op_ret >= 0)
-        learn(d, (unsigned)(c - d->child), &stk->reply.statvfs);
+        space_store(d, (unsigned)(c - d->child), &stk->reply.statvfs);
     call_stack_free(stk);
     graph_unpin(g);
 }
@@ -106,7 +106,7 @@ space_ask_one(struct dist *d, unsigned i)
 
     if (!child_is_up(d, i) || !graph_pin(d->xl->graph))
         return;
-    stk = call_stack_new(space_told, &d->child[i]);
+    stk = call_stack_new(statfs_done, &d->child[i]);
     if (stk) {
         stk->call.fop = FOP_statfs;
         stk->call.loc.inode = inode_root(d->xl->graph->inodes);
@@ -131,10 +131,10 @@ space_ask(struct dist *d)
         space_ask_one(d, i);
 }
 
-/* ---- for layouts ----------------------------------------------------------------------------- */
+/* ---- weights for layouts --------------------------------------------------------------------- */
 
 static bool
-is_known(struct dist *d, unsigned i)
+is_space_known(struct dist *d, unsigned i)
 {
     pthread_mutex_lock(&d->lock);
     bool known = d->child[i].space_is_known;
@@ -143,7 +143,7 @@ is_known(struct dist *d, unsigned i)
     return known;
 }
 
-/* Those that are not known are asked, and waited for. */
+/* Asks subvolumes of unknown size, and waits. */
 static int
 ask_missing(const struct op *o)
 {
@@ -152,7 +152,7 @@ ask_missing(const struct op *o)
     int err = dist_fan_begin(&fan, o);
 
     for (unsigned i = 0; i < fan.count; i++) {
-        if (!is_known(o->d, i))
+        if (!is_space_known(o->d, i))
             dist_fan_add(&fan, i,
                     dist_call_put_int(dist_call_for_inode(dist_call_new_internal(o, FOP_statfs), root),
                                  DICT_KEY_IGNORE_DEEM_STATFS, 1));
@@ -161,14 +161,14 @@ ask_missing(const struct op *o)
         err = dist_fan_go(&fan);
     for (unsigned i = 0; i < fan.count && !err; i++) {
         if (dist_fan_result(&fan, i) >= 0)
-            learn(o->d, i, &fan.call[i]->reply.statvfs);
+            space_store(o->d, i, &fan.call[i]->reply.statvfs);
     }
     dist_fan_end(&fan);
     inode_unref(root);
     return err;
 }
 
-/* In MiB, if it is known of all that there are; else all are alike. */
+/* The weights are sizes in MiB if the sizes of all live subvolumes are known; else all weights are equal. */
 uint32_t *
 space_weights(const struct op *o)
 {
@@ -194,7 +194,7 @@ space_weights(const struct op *o)
 /* ---- STATFS ---------------------------------------------------------------------------------- */
 
 static void
-add(struct statvfs *sum, const struct statvfs *one)
+add_statvfs(struct statvfs *sum, const struct statvfs *one)
 {
     unsigned long largest = one->f_frsize > sum->f_frsize ? one->f_frsize : sum->f_frsize;
     double was = largest ? (double)sum->f_frsize / (double)largest : 1;
@@ -213,44 +213,44 @@ add(struct statvfs *sum, const struct statvfs *one)
     sum->f_fsid = one->f_fsid;
 }
 
-/* With a quota each subvolume answers for the whole volume: the fullest counts. */
+/* Returns whether a quota makes each subvolume answer for the whole volume; then the fullest counts. */
 static bool
-is_whole(const struct call_stack *stk)
+is_quota_of_volume(const struct call_stack *stk)
 {
     return dict_get_flag(stk->reply.xdata, DICT_KEY_QUOTA_DEEM_STATFS);
 }
 
-/* The limit of a folder is that of all subvolumes together, and each tells what it holds itself (gluster11
- * 2.6). */
+/* Returns whether the folder has a limit, which applies to all subvolumes together, while each reports its
+ * own usage (gluster11 2.6). */
 static bool
-is_limited(const struct call_stack *stk)
+is_simple_quota_limit(const struct call_stack *stk)
 {
     return dict_find_text(stk->reply.xdata, "simple-quota");
 }
 
 static uint64_t
-less(uint64_t from, uint64_t used)
+subtract_or_zero(uint64_t from, uint64_t used)
 {
     return from > used ? from - used : 0;
 }
 
-/* `all` has the limit, and what subvolumes before this one use is taken off it. A subvolume that counts
- * blocks of another size counts for as many bytes. */
+/* Subtracts the usage of one more subvolume, `times` times, from `all`, which has the limit. Blocks of
+ * another size are converted by bytes. */
 static void
 add_usage(struct statvfs *all, const struct statvfs *one, unsigned times)
 {
     unsigned long size = all->f_frsize ? all->f_frsize : 1, of_one = one->f_frsize ? one->f_frsize : 1;
-    uint64_t blocks = less(one->f_blocks, one->f_bfree) * of_one / size * times;
-    uint64_t files = less(one->f_files, one->f_ffree) * times;
+    uint64_t blocks = subtract_or_zero(one->f_blocks, one->f_bfree) * of_one / size * times;
+    uint64_t files = subtract_or_zero(one->f_files, one->f_ffree) * times;
 
-    all->f_bfree = less(all->f_bfree, blocks);
-    all->f_bavail = less(all->f_bavail, blocks);
-    all->f_ffree = less(all->f_ffree, files);
-    all->f_favail = less(all->f_favail, files);
+    all->f_bfree = subtract_or_zero(all->f_bfree, blocks);
+    all->f_bavail = subtract_or_zero(all->f_bavail, blocks);
+    all->f_ffree = subtract_or_zero(all->f_ffree, files);
+    all->f_favail = subtract_or_zero(all->f_favail, files);
 }
 
-/* The sum of the `good` answers. A subvolume that did not answer is taken to hold as much as the
- * others do on average. */
+/* Returns the sum of the `good` replies. A subvolume that did not answer is assumed to have the average
+ * usage. */
 static struct statvfs
 sum_limited(const struct fan *fan, unsigned good, unsigned failed)
 {
@@ -268,9 +268,9 @@ sum_limited(const struct fan *fan, unsigned good, unsigned failed)
             all = *v;
         has_first = true;
         used.f_frsize = all.f_frsize;
-        used.f_blocks += less(v->f_blocks, v->f_bfree) * (v->f_frsize ? v->f_frsize : 1) /
+        used.f_blocks += subtract_or_zero(v->f_blocks, v->f_bfree) * (v->f_frsize ? v->f_frsize : 1) /
                          (all.f_frsize ? all.f_frsize : 1);
-        used.f_files += less(v->f_files, v->f_ffree);
+        used.f_files += subtract_or_zero(v->f_files, v->f_ffree);
     }
     used.f_blocks /= good;
     used.f_files /= good;
@@ -306,9 +306,9 @@ dist_statfs_go(struct xlator *xl, struct call_stack *stk)
             continue;
         }
         good++;
-        limited += is_limited(fan.call[i]);
-        add(&sum, v);
-        if (is_whole(fan.call[i]) && (!wholes++ || is_fuller(v, &whole)))
+        limited += is_simple_quota_limit(fan.call[i]);
+        add_statvfs(&sum, v);
+        if (is_quota_of_volume(fan.call[i]) && (!wholes++ || is_fuller(v, &whole)))
             whole = *v;
     }
     if (!err && limited)

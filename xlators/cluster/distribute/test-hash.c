@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Hashes that stock clients were seen to use, directly and by where they put files. */
+/* Hashes observed with stock clients, directly and by the places of their files. */
 #include "xlators/cluster/distribute/hash.h"
 
 #include <check.h>
@@ -41,13 +41,13 @@ static const struct {
     {"/d1/d2", 0xac70c084},
 };
 
-START_TEST(bytes_have_the_hashes_that_were_seen)
+START_TEST(bytes_hash_as_observed_with_stock)
 {
     ck_assert_uint_eq(hash_bytes(seen[_i].name, strlen(seen[_i].name)), seen[_i].hash);
 }
 END_TEST
 
-START_TEST(a_name_of_255_bytes)
+START_TEST(a_name_of_255_bytes_hashes_as_in_stock)
 {
     char name[255];
 
@@ -56,7 +56,7 @@ START_TEST(a_name_of_255_bytes)
 }
 END_TEST
 
-/* name, what is hashed of it */
+/* the name, and the part that is hashed */
 static const char *const parts[][2] = {
     {".foo.txt.XyZ123", "foo.txt"},
     {".hello.txt.aB3x9z", "hello.txt"},
@@ -75,8 +75,8 @@ static const char *const parts[][2] = {
     {"", ""},
 };
 
-/* The default is matched by hand; the library must say the same. */
-START_TEST(the_part_that_counts_by_the_default_rule)
+/* The default rule is matched by hand; the regex library must agree. */
+START_TEST(the_default_rule_selects_the_same_part_as_the_library)
 {
     static const char other[] = "^\\.(.+)\\.[^.]+$|^never$";
     struct hash_rule by_hand, by_library;
@@ -94,7 +94,7 @@ START_TEST(the_part_that_counts_by_the_default_rule)
 }
 END_TEST
 
-START_TEST(the_first_rule_that_matches_counts)
+START_TEST(the_first_matching_rule_decides)
 {
     struct hash_rule rules[2];
 
@@ -125,11 +125,11 @@ test_suite(void)
     Suite *s = suite_create("hash");
     TCase *t = tcase_create("hash");
 
-    tcase_add_loop_test(t, bytes_have_the_hashes_that_were_seen, 0, (int)(sizeof seen / sizeof seen[0]));
-    tcase_add_test(t, a_name_of_255_bytes);
-    tcase_add_loop_test(t, the_part_that_counts_by_the_default_rule, 0,
+    tcase_add_loop_test(t, bytes_hash_as_observed_with_stock, 0, (int)(sizeof seen / sizeof seen[0]));
+    tcase_add_test(t, a_name_of_255_bytes_hashes_as_in_stock);
+    tcase_add_loop_test(t, the_default_rule_selects_the_same_part_as_the_library, 0,
                         (int)(sizeof parts / sizeof parts[0]));
-    tcase_add_test(t, the_first_rule_that_matches_counts);
+    tcase_add_test(t, the_first_matching_rule_decides);
     tcase_add_test(t, rules_may_be_none_or_wrong);
     suite_add_tcase(s, t);
     return s;

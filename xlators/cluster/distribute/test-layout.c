@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Layouts as stock writes them, with holes and overlaps, and random ones. */
+/* Layouts as stock writes them, with holes and overlaps, and random layouts. */
 #include "xlators/cluster/distribute/layout.h"
 
 #include <check.h>
@@ -42,7 +42,7 @@ layout_of_three(uint32_t a, uint32_t a_stop, uint32_t b, uint32_t b_stop, uint32
 
 START_TEST(bytes_are_as_stock_writes_them)
 {
-    /* seen on the second brick of three, in the folder /d1 */
+    /* observed on the second brick of three, in the folder /d1 */
     static const uint8_t seen[LAYOUT_BYTES] = {0,    0,    0,    0,    0,    0,    0,    0,
                                                0xaa, 0xaa, 0xaa, 0xaa, 0xff, 0xff, 0xff, 0xff};
     struct layout *l = layout_new(1, 0);
@@ -58,7 +58,7 @@ START_TEST(bytes_are_as_stock_writes_them)
 }
 END_TEST
 
-START_TEST(what_is_no_layout_is_an_error_of_that_subvolume)
+START_TEST(an_invalid_layout_is_an_error_of_its_subvolume)
 {
     struct layout *l = layout_new(5, 0);
     struct layout_flaws f;
@@ -99,14 +99,14 @@ static const struct {
     uint32_t at[6];
     unsigned holes, overlaps;
 } flawed[] = {
-    {{0, 9, 10, 0xffffffff, 0, 0}, 0, 0},             /* one of them has none */
+    {{0, 9, 10, 0xffffffff, 0, 0}, 0, 0},             /* the third has none */
     {{1, 9, 10, 0xffffffff, 0, 0}, 1, 0},             /* at the beginning */
     {{0, 9, 11, 0xffffffff, 0, 0}, 1, 0},             /* in the middle */
     {{0, 9, 10, 0xfffffffe, 0, 0}, 1, 0},             /* at the end */
     {{0, 9, 9, 0xffffffff, 0, 0}, 0, 1},
-    {{0, 0xffffffff, 5, 7, 0, 0}, 0, 1},              /* one inside another */
+    {{0, 0xffffffff, 5, 7, 0, 0}, 0, 1},              /* a range inside another */
     {{0, 0xffffffff, 0, 0xffffffff, 0, 0xffffffff}, 0, 2},
-    {{0, 0, 0, 0, 0, 0}, 1, 0},                       /* nothing at all */
+    {{0, 0, 0, 0, 0, 0}, 1, 0},                       /* no range at all */
     {{0, 9, 5, 20, 30, 0xffffffff}, 1, 1},
 };
 
@@ -123,7 +123,7 @@ START_TEST(holes_and_overlaps_are_counted)
 }
 END_TEST
 
-START_TEST(commit_hashes_that_differ_are_none)
+START_TEST(differing_commit_hashes_give_no_commit_hash)
 {
     struct layout *l = layout_new(3, 0);
 
@@ -138,7 +138,7 @@ START_TEST(commit_hashes_that_differ_are_none)
 }
 END_TEST
 
-/* What a stock client wrote on three bricks of one size, for four folders: the brick whose range begins at
+/* Layouts of a stock client on three bricks of equal size: for each folder, the brick whose range begins at
  * 0. */
 static const struct {
     const char *path;
@@ -167,7 +167,7 @@ START_TEST(folders_are_laid_out_as_by_stock)
 }
 END_TEST
 
-START_TEST(a_spread_leaves_some_out)
+START_TEST(a_spread_limits_the_number_of_ranges)
 {
     static const uint16_t order[] = {2, 0, 1};
     static const uint32_t weights[] = {1, 1, 1};
@@ -188,7 +188,7 @@ START_TEST(a_spread_leaves_some_out)
 }
 END_TEST
 
-/* Whatever subvolumes there are, and of whatever size: no hole, no overlap, and the errors stay. */
+/* Random numbers and sizes of subvolumes give no hole and no overlap, and keep the errors. */
 START_TEST(random_layouts_are_whole)
 {
     srandom(7);
@@ -217,7 +217,7 @@ START_TEST(random_layouts_are_whole)
 }
 END_TEST
 
-/* Bytes of any kind: nothing breaks, and what is taken is what is written again. */
+/* Random bytes cause no crash, and accepted bytes are written back unchanged. */
 START_TEST(random_bytes_are_read_or_refused)
 {
     uint8_t bytes[32], again[LAYOUT_BYTES];
@@ -251,12 +251,12 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, bytes_are_as_stock_writes_them);
-    tcase_add_test(t, what_is_no_layout_is_an_error_of_that_subvolume);
+    tcase_add_test(t, an_invalid_layout_is_an_error_of_its_subvolume);
     tcase_add_test(t, a_whole_layout_has_no_flaw_and_finds_every_hash);
     tcase_add_loop_test(t, holes_and_overlaps_are_counted, 0, (int)(sizeof flawed / sizeof flawed[0]));
-    tcase_add_test(t, commit_hashes_that_differ_are_none);
+    tcase_add_test(t, differing_commit_hashes_give_no_commit_hash);
     tcase_add_loop_test(t, folders_are_laid_out_as_by_stock, 0, (int)(sizeof seen / sizeof seen[0]));
-    tcase_add_test(t, a_spread_leaves_some_out);
+    tcase_add_test(t, a_spread_limits_the_number_of_ranges);
     tcase_add_test(t, random_layouts_are_whole);
     tcase_add_test(t, random_bytes_are_read_or_refused);
     suite_add_tcase(s, t);
