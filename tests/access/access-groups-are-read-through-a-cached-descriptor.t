@@ -59,10 +59,10 @@ calls_of root 0
 root_total=$total
 calls_of user 21001
 diag "system calls of kiln-mount for each of $files small files: root's $((root_total * 10 / files))/10, a user's $((total * 10 / files))/10; $opens opens below /proc in all"
-t "a user's files take no open below /proc but the first" test "$opens" -le 3
-t "and at most six calls more for each file than root's" test "$total" -le $((root_total + 6 * files))
+t "a user's files need no open below /proc but the first" test "$opens" -le 3
+t "a user's file costs at most six calls more than root's" test "$total" -le $((root_total + 6 * files))
 
-t "a process is known by its groups, and after it has changed them, by the new ones" python3 - "$mnt/secret" <<'EOS'
+t "a process has the rights of its groups, and of its new groups after a change" python3 - "$mnt/secret" <<'EOS'
 import os, sys
 os.setresgid(21001, 21001, 21001)
 os.setgroups([4242])

@@ -30,9 +30,9 @@ for kind in stock kiln; do
         user getfattr --only-values -n "$key" "$mnt/file" >"$T/user.out" 2>&1 || true
         t "$kind bricks: $key is refused to a user" grep -q "Operation not permitted" "$T/user.out"
     done
-    t_not "$kind bricks: the lock is there" is_free "$mnt/file"
-    t "$kind bricks: root may" getfattr -n glusterfs.clrlk.tposix.kall -e hex "$mnt/file"
-    t "$kind bricks: the lock has gone" is_free "$mnt/file"
+    t_not "$kind bricks: the lock of another client is still held" is_free "$mnt/file"
+    t "$kind bricks: root may clear the lock" getfattr -n glusterfs.clrlk.tposix.kall -e hex "$mnt/file"
+    t "$kind bricks: the lock is released" is_free "$mnt/file"
     exec 7>&-
     mount_end "$mnt"
 done

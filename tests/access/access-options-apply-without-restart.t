@@ -11,7 +11,7 @@
 
 glusterd_bricks_start
 t "a volume is created" gl_create v 1x1
-t "and started" gl volume start v
+t "the volume is started" gl volume start v
 is_online() { [[ $(bricks_online v) == 1 ]]; }
 wait_for 240 "the brick to be online" is_online
 brick_pid=$(glusterd_brick_pids)
@@ -23,8 +23,8 @@ mount_v() {
     glusterfs --process-name fuse -s "$glusterd_host" --volfile-id v --attribute-timeout=0 --entry-timeout=0 \
         -l "$T/log/mnt.log" "$mnt" && wait_for 30 "the mount" is_glusterfs_mount "$mnt"
 }
-t "it is mounted" mount_v
-t "folders for all" bash -c "mkdir '$mnt/all' '$mnt/roots' && chmod 1777 '$mnt/all' && echo data >'$mnt/file'"
+t "the volume is mounted" mount_v
+t "directories for all users are made" bash -c "mkdir '$mnt/all' '$mnt/roots' && chmod 1777 '$mnt/all' && echo data >'$mnt/file'"
 
 # DESC CMD...: becomes true.
 soon() {
@@ -32,7 +32,7 @@ soon() {
     shift
     t "$desc" wait_for 240 "$desc" "$@"
 }
-set_to() { t "$1 $2" gl volume set v "$1" "$2"; }
+set_to() { t "$1 is set to $2" gl volume set v "$1" "$2"; }
 says() { [[ $(stat -c "$1" "$2" 2>/dev/null) == "$3" ]]; }
 
 set_to storage.owner-uid 1234
@@ -57,12 +57,12 @@ t "root may write" root_may
 set_to server.root-squash on
 soon "root may not write into root's folder" root_may_not
 soon "what root makes elsewhere belongs to nobody" made_by 0 65534
-t "what a user makes belongs to the user" made_by 2000 2000
+t "a user's new file belongs to the user" made_by 2000 2000
 set_to server.anonuid 3000
 soon "or to anonuid" made_by 0 3000
 set_to server.root-squash off
 soon "root may write again" root_may
-t "what root makes is root's" made_by 0 0
+t "root's new file belongs to root" made_by 0 0
 
 set_to server.all-squash on
 soon "what a user makes belongs to anonuid" made_by 2000 3000
@@ -75,7 +75,7 @@ may_not_write() { ! may_write 2>"$T/write.out" && grep -q 'No space left' "$T/wr
 t "a file is written" may_write
 set_to storage.reserve 100TB
 soon "below the reserve nothing new is written" may_not_write
-is "$(cat "$mnt/file")" data "and what is there is read"
+is "$(cat "$mnt/file")" data "the written data is read back"
 set_to storage.reserve 1
 soon "it is written again" may_write
 
@@ -89,23 +89,23 @@ guest_mount() {
 is_in() { [[ $(cat "$guest/file") == data ]]; }
 is_out() { ! stat "$guest/file" >/dev/null 2>&1; }
 t "a client without a password mounts" guest_mount
-t "and reads" is_in
+t "the client without a password reads a file" is_in
 set_to auth.allow '10.1.2.3,10.4.*'
 soon "a list without its address puts it out" is_out
-t "who has the password stays" grep -q data "$mnt/file"
+t "a client with the password keeps its access" grep -q data "$mnt/file"
 set_to auth.allow "10.1.2.3,$glusterd_host"
 soon "a list with it lets it in again" is_in
 set_to auth.reject "$glusterd_host"
 soon "a list of those who may not puts it out" is_out
 has_come_back() { grep -q data "$mnt/file"; }
-t "auth.reject is taken back" gl volume reset v auth.reject
+t "auth.reject is reset" gl volume reset v auth.reject
 soon "it is in again" is_in
 soon "and who has the password, who may be put out by that list too" has_come_back
-t "auth.allow is taken back" gl volume reset v auth.allow
-t "and stays in" is_in
+t "auth.allow is reset" gl volume reset v auth.allow
+t "the client without a password keeps its access" is_in
 umount "$guest"
 
-is "$(glusterd_brick_pids)" "$brick_pid" "the brick is served by the same process all the time"
+is "$(glusterd_brick_pids)" "$brick_pid" "the same process served the brick throughout"
 
 umount "$mnt"
 t "the volume is stopped" gl volume stop v

@@ -20,12 +20,12 @@ done
 mkdir -m 1777 "$T/alice/d"
 chmod 1777 "$T/alice/d"
 python3 "$tests_dir/access/names_race.py" "$T/alice/d" "$T/bob/d" "$count" >"$T/races"
-is $? 0 "the races are run to their end"
+is $? 0 "the races run to their end"
 for kind in create rename unlink; do
     read -r _ alices stolen status < <(grep "^$kind " "$T/races")
-    is "$stolen" stolen=0 "$kind: bob gets nothing of alice's in $count races"
-    is "$status" status=0 "$kind: alice's process ends well"
-    t "$kind: alice is first in some of them ($alices)" test "${alices#alices=}" -gt 0
+    is "$stolen" stolen=0 "$kind: in $count races bob never uses a file of alice"
+    is "$status" status=0 "$kind: the process of alice ends with status 0"
+    t "$kind: alice wins some of the races ($alices)" test "${alices#alices=}" -gt 0
 done
 mount_end "$T/alice"
 mount_end "$T/bob"

@@ -59,17 +59,17 @@ for layout in 2x1 2x2 2x2+1; do
         volume_start "$vol"
         mount_volume "$vol" "$mnt" default --acl
         as_user mkdir "$mnt/home"
-        t "$layout, root-squash $squash: the user works in a folder of their own" as_user bash "$T/work.sh" "$mnt/home"
-        t "$layout, root-squash $squash: and in a sticky one of root's" as_user bash "$T/work.sh" "$mnt"
-        t "$layout, root-squash $squash: and may give an ACL" as_user setfacl -m u:77:r "$mnt/home/tree/a/renamed36"
+        t "$layout, root-squash $squash: the user works in their own directory" as_user bash "$T/work.sh" "$mnt/home"
+        t "$layout, root-squash $squash: the user works in a sticky directory of root" as_user bash "$T/work.sh" "$mnt"
+        t "$layout, root-squash $squash: the user may set an ACL" as_user setfacl -m u:77:r "$mnt/home/tree/a/renamed36"
         mount_volume "$vol" "$mnt-fresh" plain
-        t "$layout, root-squash $squash: another mount sees it all" as_user bash "$T/verify.sh" "$mnt-fresh/home"
-        t "$layout, root-squash $squash: here too" as_user bash "$T/verify.sh" "$mnt-fresh"
+        t "$layout, root-squash $squash: another mount sees the user's directory" as_user bash "$T/verify.sh" "$mnt-fresh/home"
+        t "$layout, root-squash $squash: another mount sees the sticky directory" as_user bash "$T/verify.sh" "$mnt-fresh"
         if [[ $squash == on ]]; then
-            t_not "$layout: root cannot take a user's file away" rm -f "$mnt/tree/a/renamed40"
-            t_not "$layout: nor write it" bash -c "echo x >>'$mnt/home/tree/a/renamed40'"
+            t_not "$layout: a squashed root cannot remove a user's file" rm -f "$mnt/tree/a/renamed40"
+            t_not "$layout: a squashed root cannot write a user's file" bash -c "echo x >>'$mnt/home/tree/a/renamed40'"
         fi
-        t "$layout, root-squash $squash: the user removes it" as_user rm -rf "$mnt/home/tree" "$mnt/tree"
+        t "$layout, root-squash $squash: the user removes the files" as_user rm -rf "$mnt/home/tree" "$mnt/tree"
         mount_end "$mnt-fresh"
         mount_end "$mnt"
         volume_stop "$vol"
@@ -90,13 +90,13 @@ gone=(h-r1)
 for daemon in "${gone[@]}"; do
     daemon_kill "$daemon"
 done
-t "the user works while half of the replicas are away" as_user bash "$T/work.sh" "$T/h-mnt/home"
+t "the user works while half of the replicas are down" as_user bash "$T/work.sh" "$T/h-mnt/home"
 for daemon in "${gone[@]}"; do
     daemon_start "$daemon"
 done
 mount_settle "$T/h-mnt"
-t "and goes on as they come back" as_user bash -c "mkdir '$T/h-mnt/again' && bash '$T/work.sh' '$T/h-mnt/again'"
-t "what was made meanwhile is there" as_user bash "$T/verify.sh" "$T/h-mnt/home"
+t "the user works while the replicas return" as_user bash -c "mkdir '$T/h-mnt/again' && bash '$T/work.sh' '$T/h-mnt/again'"
+t "the files made meanwhile are complete" as_user bash "$T/verify.sh" "$T/h-mnt/home"
 healed() {
     local i
     as_user find "$T/h-mnt/home" -exec stat {} + >/dev/null
@@ -104,4 +104,4 @@ healed() {
         [[ $(cd "$T/h/b$i" && find home -type d | sort) == "$(cd "$T/h/b$((i - 1))" && find home -type d | sort)" ]] || return 1
     done
 }
-t "the user's own looking heals folders onto the replicas that were away" wait_for 120 "the same folders" healed
+t "lookups by the user heal directories onto the replicas that were down" wait_for 120 "the same folders" healed

@@ -45,8 +45,8 @@ place_ext4 "$T/bare/ext4"
 for fs in tmpfs xfs ext4; do
     table "$T/bare/$fs/d" >"$T/$fs.table"
 done
-t "tmpfs does as ext4" diff "$T/ext4.table" "$T/tmpfs.table"
-t "XFS does as ext4" diff "$T/ext4.table" "$T/xfs.table"
+t "tmpfs clears the same bits as ext4" diff "$T/ext4.table" "$T/tmpfs.table"
+t "XFS clears the same bits as ext4" diff "$T/ext4.table" "$T/xfs.table"
 expected "$T/ext4.table" >"$T/expected"
 
 mount_graph=whole
@@ -56,7 +56,7 @@ read -ra bricks <<<"${volume_bricks[v]}"
 kiln=$T/kiln stock=$T/stock
 mount_kiln v "$kiln"
 table "$kiln/d" "${bricks[@]}" >"$T/kiln.table"
-t "so does the mount" diff "$T/expected" "$T/kiln.table"
+t "the mount clears the expected bits" diff "$T/expected" "$T/kiln.table"
 
 # Requests: the process reads its device, and nothing else with read(2), once for each and once more to find none.
 reads() {
@@ -74,7 +74,7 @@ mount_kiln v "$off" --xlator-option='kiln-mount.handle-killpriv=off'
 asks=$(writes_cost "$off" 1000)
 for uid in 0 1000; do
     asks_not=$(writes_cost "$kiln" "$uid")
-    t "400 writes by $uid are not asked about ($asks_not reads, with handle-killpriv off $asks)" test $((asks - asks_not)) -ge 300
+    t "the kernel asks nothing before 400 writes by $uid ($asks_not reads, with handle-killpriv off $asks)" test $((asks - asks_not)) -ge 300
 done
 mount_end "$off"
 
@@ -98,24 +98,24 @@ stale_writes() {
     read -r -u "${holder[0]}" mode
     echo second >&"${holder[1]}"
     read -r -u "${holder[0]}" mode
-    is "$mode" 0777 "$name: a mode without such bits stays"
+    is "$mode" 0777 "$name: a mode without set-id bits stays"
     chmod 6777 "$stock/$name"
-    is "$(modes_there "$name")" 6777 "$name: another client sets them"
+    is "$(modes_there "$name")" 6777 "$name: another client sets the set-id bits"
     echo third >&"${holder[1]}"
     read -r -u "${holder[0]}" mode
-    is "$mode" 0777 "$name: the next write takes them away, which the writer sees at once"
-    is "$(modes_there "$name")" 777 "$name: on the bricks, too"
+    is "$mode" 0777 "$name: the next write clears the bits, and the writer sees that at once"
+    is "$(modes_there "$name")" 777 "$name: the bits are cleared on the bricks"
     for brick in "${bricks[@]}"; do
         setfattr -n security.capability -v "$capability" "$brick/$name"
     done
-    is "$(capabilities_there "$name")" "${#bricks[@]}" "$name: there is a capability"
+    is "$(capabilities_there "$name")" "${#bricks[@]}" "$name: another client sets a capability"
     echo fourth >&"${holder[1]}"
     read -r -u "${holder[0]}" mode
-    is "$(capabilities_there "$name")" 0 "$name: so it goes"
+    is "$(capabilities_there "$name")" 0 "$name: the next write removes the capability"
     exec {holder[1]}>&-
     # shellcheck disable=SC2154
     wait "$holder_PID" || true
-    t "$name: the other client sees it" wait_for 240 "the other client" has_mode "$stock/$name" 777
+    t "$name: the other client sees the cleared bits" wait_for 240 "the other client" has_mode "$stock/$name" 777
 }
 old=$T/old
 mount_kiln v "$old" --attribute-timeout=3600 --entry-timeout=3600 --negative-timeout=3600
@@ -129,12 +129,12 @@ makes_anew() {
     [[ ! -e $old/taken ]] && echo stock >"$stock/taken" && chown 1001:1001 "$stock/taken" && chmod 6777 "$stock/taken" &&
         setpriv --reuid 1000 --regid 1000 --clear-groups bash -c ': >"$1"' _ "$old/taken"
 }
-t "a file that another client has made meanwhile is truncated" makes_anew
-is "$(stat -c %s "$old/taken") $(modes_there taken)" "0 777" "and has no such bits any more"
+t "a file that another client has created meanwhile is truncated" makes_anew
+is "$(stat -c %s "$old/taken") $(modes_there taken)" "0 777" "the truncated file has no set-id bits"
 mount_end "$old"
 mount_end "$stock"
 mount_end "$kiln"
 for brick in "${bricks[@]:1}"; do
-    t "the replicas are the same" bricks_equal "${bricks[0]}" "$brick"
+    t "the replicas are equal" bricks_equal "${bricks[0]}" "$brick"
 done
-t "nothing waits for heal" wait_for 240 "the last marks" nothing_pending "${bricks[@]}"
+t "no heal is pending" wait_for 240 "the last marks" nothing_pending "${bricks[@]}"

@@ -41,20 +41,20 @@ for kind in kiln stock; do
     exec 8>>"$mnt/locked"
     flock -x 8
     daemon_kill "$daemon"
-    t "$kind: the mount says that its brick is away" wait_for 240 "ENOTCONN" is_away
-    t_not "$kind: an open file cannot be written" said meanwhile
+    t "$kind: calls fail with ENOTCONN while the brick is down" wait_for 240 "ENOTCONN" is_away
+    t_not "$kind: an open file cannot be written while the brick is down" said meanwhile
     daemon_start "$daemon" 7>&- 8>&- # or it would hold the files open, and the mount with them
-    t "$kind: the mount is back with its brick" wait_for 240 "the brick" is_back
-    t_here "$kind: the open file is written again" said after
-    is "$(tr '\n' ' ' <"$mnt/open")" "before after " "$kind: what was written is there"
+    t "$kind: the mount works again when the brick is back" wait_for 240 "the brick" is_back
+    t_here "$kind: the same descriptor writes the open file again" said after
+    is "$(tr '\n' ' ' <"$mnt/open")" "before after " "$kind: the file has the lines from before and after"
     exec 7>&-
     mount_kiln "v-$kind" "$T/other-$kind" 8>&-
-    t_not "$kind: the lock that was held is held again" flock -n "$T/other-$kind/locked" true
+    t_not "$kind: the client holds its lock again" flock -n "$T/other-$kind/locked" true
     exec 8>&-
-    t "$kind: until it is given up" timeout 240 flock "$T/other-$kind/locked" true
+    t "$kind: the lock is free after its holder released it" timeout 240 flock "$T/other-$kind/locked" true
     t_here "$kind: the other mount is unmounted" mount_end "$T/other-$kind"
-    t_here "$kind: unmounted" mount_end "$mnt"
-    t_not "$kind: nothing is mounted there" mount_is_listed "$mnt"
+    t_here "$kind: the volume is unmounted" mount_end "$mnt"
+    t_not "$kind: the mount table has no entry after umount" mount_is_listed "$mnt"
 
     # SIGTERM with a file open, which keeps the kernel's side alive.
     mount_kiln "v-$kind" "$mnt"
@@ -62,11 +62,11 @@ for kind in kiln stock; do
     unset "mount_pid[$mnt]" "mount_is_kiln[$mnt]"
     exec 7>>"$mnt/open"
     kill -TERM "$pid"
-    t_here "$kind: SIGTERM ends it with status 0 under an open file" ends_well "$pid"
-    t_not "$kind: whose next write fails" said late
+    t_here "$kind: SIGTERM ends the mount with status 0 while a file is open" ends_well "$pid"
+    t_not "$kind: the next write to the open file fails" said late
     exec 7>&-
-    t_not "$kind: nothing is mounted there any more" mount_is_listed "$mnt"
-    t_not "$kind: it left nothing it owned" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$T/log/kiln-mount-mnt-$kind.log"
+    t_not "$kind: the mount table has no entry after SIGTERM" mount_is_listed "$mnt"
+    t_not "$kind: the mount leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$T/log/kiln-mount-mnt-$kind.log"
     volume_stop "v-$kind"
 done
 
@@ -78,14 +78,14 @@ pid=${mount_pid[$mnt]}
 unset "mount_pid[$mnt]" "mount_is_kiln[$mnt]"
 mount -t fusectl none /sys/fs/fuse/connections
 echo 1 >"/sys/fs/fuse/connections/$(stat -c %d "$mnt")/abort"
-t_here "a mount that is cut off ends with status 0" ends_well "$pid"
-t_not "nothing is mounted there any more" mount_is_listed "$mnt"
+t_here "a mount without a connection ends with status 0" ends_well "$pid"
+t_not "the mount table has no entry for it" mount_is_listed "$mnt"
 volume_stop v-kiln
 
 # A brick that was never there, and one that comes later.
 mnt=$T/early
 mount_kiln v-kiln "$mnt"
-t "a mount without its brick answers ENOTCONN" wait_for 240 "ENOTCONN" is_away
+t "a mount that starts without its brick answers ENOTCONN" wait_for 240 "ENOTCONN" is_away
 volume_start v-kiln
-t "and is of use when the brick comes" wait_for 240 "the brick" is_back
-t_here "unmounted" mount_end "$mnt"
+t "a mount that starts without its brick works when the brick starts" wait_for 240 "the brick" is_back
+t_here "the volume is unmounted" mount_end "$mnt"

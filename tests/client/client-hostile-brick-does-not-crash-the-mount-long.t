@@ -12,7 +12,7 @@
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
-[[ $BRICKD == kiln ]] || skip_all "the mount is what is looked at"
+[[ $BRICKD == kiln ]] || skip_all "the test is of kiln-mount, not of bricks"
 
 seconds=${1:-$((${KILN_FUZZ_MINUTES:-0} * 30))}
 [[ $seconds -gt 0 ]] || seconds=3
@@ -66,13 +66,13 @@ for layout in 1x1 2x2; do
     wait_for 120 "the mount to work" works "$mnt"
     pid=${mount_pid[$mnt]}
     kill -USR2 "$proxy"
-    t "$layout: what is done there gets its answer" work "$mnt"
+    t "$layout: every call gets an answer" work "$mnt"
     kill -USR1 "$proxy"
-    t_not "$layout: the mount lives" process_gone "$pid"
-    t_here "$layout: it answers when its bricks have stopped lying" wait_for 240 "the mount's bricks" answers "$mnt"
+    t_not "$layout: the mount is alive" process_gone "$pid"
+    t_here "$layout: the mount answers after its bricks behave again" wait_for 240 "the mount's bricks" answers "$mnt"
     kill -TERM "$proxy"
     wait "$proxy"
     diag "$(cat "$T/log/proxy-$vol")"
-    t_here "$layout: the mount ends well" mount_end "$mnt"
+    t_here "$layout: the mount ends with status 0" mount_end "$mnt"
     volume_stop "$vol"
 done

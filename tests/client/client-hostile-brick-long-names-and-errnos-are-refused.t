@@ -83,19 +83,19 @@ for layout in 1x1 2x1 1x2; do
 
     echo "found 100" >"$dir/mode"
     got=$(calls long "$mnt")
-    is "$(cut -d' ' -f1 --complement <<<"$got" | grep -vc 'ENAMETOOLONG$')" 0 "$layout: each call with a name of 256 or 1,024 bytes is ENAMETOOLONG" || diag "$got"
-    t_not "$layout: kiln-mount lives" process_gone "${mount_pid[$mnt]}"
+    is "$(cut -d' ' -f1 --complement <<<"$got" | grep -vc 'ENAMETOOLONG$')" 0 "$layout: each call with a name of 256 or 1,024 bytes fails with ENAMETOOLONG" || diag "$got"
+    t_not "$layout: kiln-mount is alive" process_gone "${mount_pid[$mnt]}"
 
     echo "errno 100" >"$dir/mode"
     got=$(calls errno "$mnt")
-    is "$(grep -cvE ' (EIO|EHWPOISON|134|511|[0-9]+)$' <<<"$got")" 0 "$layout: a number that is no errno is an error, and no call hangs" || diag "$got"
-    t_not "$layout: libfuse is given no number that it refuses" grep -q 'bad error value' "$T"/log/*
+    is "$(grep -cvE ' (EIO|EHWPOISON|134|511|[0-9]+)$' <<<"$got")" 0 "$layout: an invalid errno is returned as an error, and no call hangs" || diag "$got"
+    t_not "$layout: libfuse gets no number that it refuses" grep -q 'bad error value' "$T"/log/*
 
     echo "names 100" >"$dir/mode"
-    t "$layout: a list with impossible names is an error, not a list" bad_names_listed "$mnt"
-    t_not "$layout: kiln-mount lives after them" process_gone "${mount_pid[$mnt]}"
+    t "$layout: a listing with impossible names fails" bad_names_listed "$mnt"
+    t_not "$layout: kiln-mount is alive after the impossible names" process_gone "${mount_pid[$mnt]}"
     rm "$dir/mode"
-    t "$layout: it serves when the brick behaves" wait_for 240 "the file" stat "$mnt/file"
+    t "$layout: kiln-mount serves again when the brick behaves" wait_for 240 "the file" stat "$mnt/file"
     mount_end "$mnt"
     kill "$proxy"
     wait "$proxy" 2>/dev/null || true

@@ -32,23 +32,23 @@ work() {
 }
 
 mount_kiln v "$kiln"
-is "$(local_sockets)" 2 "a mount has a local socket to each of two bricks"
-is "$(tcp_sockets)" 0 "and none of TCP"
-t "it works" work local
+is "$(local_sockets)" 2 "the mount has a local socket to each of two bricks"
+is "$(tcp_sockets)" 0 "the mount has no TCP connection"
+t "files are written and read through local sockets" work local
 daemon_kill "$daemon"
-t_not "without kilnd it does not" stat "$kiln/local"
+t_not "calls fail while kilnd is down" stat "$kiln/local"
 daemon_start "$daemon"
 comes_back() {
     [[ $(cat "$kiln/local") == local && $(local_sockets) -eq 2 ]]
 }
-t "it comes back by local sockets" wait_for 240 "the mount" comes_back
-t "it works again" work again
+t "the mount reconnects through local sockets" wait_for 240 "the mount" comes_back
+t "files are written and read after the reconnect" work again
 mount_end "$kiln"
-is "$(local_sockets)" 0 "unmounted, none is left"
+is "$(local_sockets)" 0 "no local socket is left after umount"
 
 mount_kiln v "$kiln" --xlator-option='*.local-socket=off'
-is "$(local_sockets) $(tcp_sockets)" "0 2" "with local-socket off it goes by TCP"
-t "and works" work tcp
+is "$(local_sockets) $(tcp_sockets)" "0 2" "with local-socket off the mount uses TCP"
+t "files are written and read through TCP" work tcp
 mount_end "$kiln"
 
 # ---- who is refused by address
@@ -66,7 +66,7 @@ refuses() {
     kill "$pid" 2>/dev/null || true
     wait "$pid" || true
 }
-t "an address that is rejected is so by local socket" refuses
+t "a rejected address is also rejected on the local socket" refuses
 umount -l "$kiln" 2>/dev/null || true
 
 # ---- an address that this machine has not
@@ -96,14 +96,14 @@ for brick in ${volume_bricks[v]}; do
     sed -i "s|option auth.addr.$brick.reject 127.0.0.1|option auth.addr.$brick.allow 203.0.113.7|" "${brick_volfile[$brick]}"
 done
 volume_start v
-is "$(logs_in 203.0.113.7 40000)" "-1 13" "root without capabilities does not log in from an address of another machine"
+is "$(logs_in 203.0.113.7 40000)" "-1 13" "root without capabilities cannot log in with an address of another machine"
 volume_stop v
 for brick in ${volume_bricks[v]}; do
     sed -i "s|option auth.addr.$brick.allow 203.0.113.7|option auth.addr.$brick.allow 127.0.0.1|" "${brick_volfile[$brick]}"
 done
 volume_start v
-is "$(logs_in 127.0.0.1 40000)" "0 0" "it does from one of this machine"
-t_not "and from no port below 1024" grep -q '^0 ' <(logs_in 127.0.0.1 1000)
+is "$(logs_in 127.0.0.1 40000)" "0 0" "root without capabilities can log in with an address of this machine"
+t_not "root without capabilities cannot log in with a port below 1024" grep -q '^0 ' <(logs_in 127.0.0.1 1000)
 
 # ---- a name that another user has
 volume_stop v
@@ -121,10 +121,10 @@ time.sleep(600)' "${daemon_port[$daemon]}" >"$T/squatter" 2>&1 &
 squatter=$!
 wait_for 60 "the other user" grep -q listens "$T/squatter"
 volume_start v
-t "kilnd says so, and serves by TCP" grep -q transport-no-local-socket "$T/log/$daemon.log"
+t "kilnd logs that it has no local socket, and serves TCP" grep -q transport-no-local-socket "$T/log/$daemon.log"
 mount_kiln v "$kiln"
-is "$(local_sockets) $(tcp_sockets)" "0 2" "a mount does not speak with another user's socket"
-t "it works by TCP" work squatted
+is "$(local_sockets) $(tcp_sockets)" "0 2" "the mount does not use a socket of another user"
+t "files are written and read through TCP while the name is taken" work squatted
 mount_end "$kiln"
 kill "$squatter"
 wait "$squatter" 2>/dev/null || true

@@ -77,13 +77,13 @@ open(sys.argv[1], "wb").write(b"".join((b"%015d\n" % n) * 256 for n in range(256
         probe=-
         [[ $how != @(twice|late|never|short|half|noise|huge|fault) ]] || probe=$mnt/probe
         echo "$how 20" >"$dir/mode"
-        include "$layout: $how: the work ends" python3 "$here/mangling_work.py" "$mnt" "$probe" "$seconds" 240
-        t_not "$layout: $how: kiln-mount lives" process_gone "${mount_pid[$mnt]}"
+        include "$layout: $how: the work ends without an error" python3 "$here/mangling_work.py" "$mnt" "$probe" "$seconds" 240
+        t_not "$layout: $how: kiln-mount is alive" process_gone "${mount_pid[$mnt]}"
         t "$layout: $how: replies were mangled: $(cat "$dir/did")" grep -q "$how=" "$dir/did"
         rm "$dir/mode"
-        t_here "$layout: $how: it serves as before when the brick behaves" behaves "$mnt"
+        t_here "$layout: $how: the mount serves as before when the brick behaves again" behaves "$mnt"
     done
-    t_here "$layout: unmounted" mount_end "$mnt"
+    t_here "$layout: the volume is unmounted" mount_end "$mnt"
     kill "$proxy_pid"
     wait "$proxy_pid" 2>/dev/null || true
     volume_stop "$vol"

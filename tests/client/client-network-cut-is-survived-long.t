@@ -80,27 +80,27 @@ exec 6>>"$T/mnt-twice/open"
 echo before >&6
 
 network_is_cut 0
-t_not "a call that waits for a brick that is cut off fails" said meanwhile
-t "with ENOTCONN" grep -q "not connected" "$T/said"
-t "the log says why" grep -q "the peer sent nothing for 4 s" "$log"
-t "and so do others" is_away
-t_here "of two replicas the other one is written on" bash -c "echo meanwhile >&6"
+t_not "a call that waits for the unreachable brick fails" said meanwhile
+t "the waiting call fails with ENOTCONN" grep -q "not connected" "$T/said"
+t "the log gives the ping timeout as the reason" grep -q "the peer sent nothing for 4 s" "$log"
+t "later calls fail at once" is_away
+t_here "a write to two replicas succeeds on the reachable one" bash -c "echo meanwhile >&6"
 network_is_back 0
-t "the network is back: so is the brick" wait_for 240 "the brick" is_back
-t_here "the file that was open is written" said after
-is "$(tr '\n' ' ' <"$mnt/open")" "before after " "what was written is there"
+t "the mount works again when the network is back" wait_for 240 "the brick" is_back
+t_here "the same descriptor writes the open file again" said after
+is "$(tr '\n' ' ' <"$mnt/open")" "before after " "the file has the lines from before and after"
 mount_kiln plain "$T/other" 7>&- 8>&- 6>&-
-t_not "the lock that was held is held again" flock -n "$T/other/locked" true
-t_not "and was not lost" grep client-lock-lost "$log"
+t_not "the client holds its lock again" flock -n "$T/other/locked" true
+t_not "the client lost no lock" grep client-lock-lost "$log"
 exec 8>&-
-t "until it is given up" timeout 240 flock "$T/other/locked" true
+t "the lock is free after its holder released it" timeout 240 flock "$T/other/locked" true
 t_here "the other mount is unmounted" mount_end "$T/other"
 echo after >&6
-is "$(tr '\n' ' ' <"$T/mnt-twice/open")" "before meanwhile after " "the replicas have all of it"
+is "$(tr '\n' ' ' <"$T/mnt-twice/open")" "before meanwhile after " "the replicated file has all lines"
 exec 6>&-
 shd_start twice
 read -ra bricks <<<"${volume_bricks[twice]}"
-t "and are healed" bricks_get_equal "${bricks[@]}"
+t "the replicas are equal after the heal" bricks_get_equal "${bricks[@]}"
 kill -TERM "$shd_pid"
 shd_pid=
 
@@ -113,8 +113,8 @@ network_is_cut 0
     sleep 1
     network_is_back 0
 ) &
-t_here "a cut shorter than the ping timeout is waited for" bash -c "echo late >&6"
-is "$(grep -c brick-peer-up "$T/log/kiln-mount-patient.log")" 1 "without another login"
+t_here "a write waits during a cut shorter than the ping timeout" bash -c "echo late >&6"
+is "$(grep -c brick-peer-up "$T/log/kiln-mount-patient.log")" 1 "a short cut causes no second login"
 wait $!
 exec 6>&-
 
@@ -123,10 +123,10 @@ stat "$mnt/open" >/dev/null 2>&1 7>&- &
 pid=${mount_pid[$mnt]}
 unset "mount_pid[$mnt]" "mount_is_kiln[$mnt]"
 kill -TERM "$pid"
-t "SIGTERM while it is cut off: it ends" wait_for 240 "its end" process_gone "$pid"
+t "SIGTERM during a cut ends the mount" wait_for 240 "its end" process_gone "$pid"
 status=0
 wait "$pid" || status=$?
-is "$status" 0 "with status 0"
-t_not "and nothing is mounted there" mount_is_listed "$mnt"
+is "$status" 0 "the mount ends with status 0"
+t_not "the mount table has no entry for it" mount_is_listed "$mnt"
 exec 7>&-
 network_is_back 0

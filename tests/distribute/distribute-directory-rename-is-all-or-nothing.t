@@ -44,21 +44,21 @@ for target in none empty; do
             mount --bind "${bricks[at]}/$name" "${bricks[at]}/$name"
             told=$(python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$kiln/$name" "$kiln/to-$name" 2>&1 || true)
             umount "${bricks[at]}/$name"
-            t "$case: it is told" grep -q "Errno" <<<"$told"
+            t "$case: the rename returns an error" grep -q "Errno" <<<"$told"
             same_on_both "$case: the folder is the same on both" "$name"
-            is "$is_now" "$source_was" "$case: as it was"
+            is "$is_now" "$source_was" "$case: the source is unchanged"
             if [[ $target == empty ]]; then
                 same_on_both "$case: so is what would have been replaced" "to-$name"
-                is "$is_now" "$target_was" "$case: as it was"
-                t "$case: things are made in it" touch "$kiln/to-$name"/{1,2,3,4,5,6}
+                is "$is_now" "$target_was" "$case: the target is unchanged"
+                t "$case: files are created in the new directory" touch "$kiln/to-$name"/{1,2,3,4,5,6}
                 rm "$kiln/to-$name"/?
             else
-                is "$(ls -d "${bricks[@]/%//to-$name}" 2>/dev/null)" "" "$case: nothing has the new name"
+                is "$(ls -d "${bricks[@]/%//to-$name}" 2>/dev/null)" "" "$case: no object has the new name"
             fi
-            is "$(cat "$kiln/$name/file")" "text" "$case: what is in it is there"
-            t "$case: now it goes" python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$kiln/$name" "$kiln/to-$name"
+            is "$(cat "$kiln/$name/file")" "text" "$case: the contents of the directory are unchanged"
+            t "$case: the rename succeeds later" python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$kiln/$name" "$kiln/to-$name"
             same_on_both "$case: on both" "to-$name"
-            is "$is_now" "$source_was" "$case: with all it had"
+            is "$is_now" "$source_was" "$case: the renamed directory has all of its contents"
             rm -r "$kiln/to-$name"
         done
     done
@@ -71,8 +71,8 @@ mv -T "${bricks[1]}/two" "${bricks[1]}/one"
 mv -T "${bricks[1]}/three" "${bricks[1]}/two"
 mount_end "$kiln"
 mount_kiln v "$kiln" --entry-timeout=0 --attribute-timeout=0
-t "a name of two folders is one of them" test -d "$kiln/one" -a -d "$kiln/two"
-t "and can be removed" rmdir "$kiln/one" "$kiln/two"
-is "$(ls "${bricks[@]/%//one}" "${bricks[@]/%//two}" 2>/dev/null)" "" "from both bricks"
-t_here "unmounted" mount_end "$kiln"
+t "a name with two directories is a directory" test -d "$kiln/one" -a -d "$kiln/two"
+t "a name with two directories can be removed" rmdir "$kiln/one" "$kiln/two"
+is "$(ls "${bricks[@]/%//one}" "${bricks[@]/%//two}" 2>/dev/null)" "" "the removed name is gone from both bricks"
+t_here "the volume is unmounted" mount_end "$kiln"
 volume_stop v

@@ -49,24 +49,24 @@ lists_both() {
 }
 
 begin_rename d
-t_not "stock does not find the new name" stat "$stock/d/$new"
-t_not "nor does kiln-mount" stat "$kiln/d/$new"
-t "stock lists both names" lists_both "$stock/d"
-is "$(cat "$stock/d/$new")" text "and finds both"
-t_not "there is no linkto file" test -e "${bricks[1]}/d/$new"
-t "kiln-mount lists both" lists_both "$kiln/d"
-is "$(cat "$kiln/d/$new")" text "and finds both"
-t "the new name has its linkto file" getfattr -n trusted.glusterfs.dht.linkto "${bricks[1]}/d/$new"
-is "$(cat "$stock/d/$new")" text "stock's client follows it"
+t_not "the stock client answers ENOENT for the new name before a listing" stat "$stock/d/$new"
+t_not "kiln-mount answers ENOENT for the new name before a listing" stat "$kiln/d/$new"
+t "the stock client lists both names" lists_both "$stock/d"
+is "$(cat "$stock/d/$new")" text "the stock client finds the new name after the listing"
+t_not "the stock client makes no linkto file" test -e "${bricks[1]}/d/$new"
+t "kiln-mount lists both names" lists_both "$kiln/d"
+is "$(cat "$kiln/d/$new")" text "kiln-mount finds the new name after the listing"
+t "kiln-mount makes the linkto file of the new name" getfattr -n trusted.glusterfs.dht.linkto "${bricks[1]}/d/$new"
+is "$(cat "$stock/d/$new")" text "the stock client follows the linkto file"
 
 begin_rename e
-t "a folder with such a name in it is removed" rm -r "$kiln/e"
+t "a directory with such a name is removed" rm -r "$kiln/e"
 for brick in "${bricks[@]}"; do
-    t_not "it is nowhere" test -e "$brick/e"
+    t_not "the removed directory is on no brick" test -e "$brick/e"
 done
 begin_rename f
-t "lists both" lists_both "$kiln/f"
-t "the rename can be done again" mv "$kiln/f/$new" "$kiln/f/$old-again"
-is "$(cat "$kiln/f/$old-again")" text "and is done"
+t "kiln-mount lists both names in another directory" lists_both "$kiln/f"
+t "the rename can be repeated" mv "$kiln/f/$new" "$kiln/f/$old-again"
+is "$(cat "$kiln/f/$old-again")" text "the repeated rename moved the file"
 mount_end "$stock"
-t_here "unmounted" mount_end "$kiln"
+t_here "the volume is unmounted" mount_end "$kiln"

@@ -50,10 +50,10 @@ for pair in rename mkdir; do
     mkdir "$T/stock/$pair"
     for mounts in "kiln1 kiln2" "kiln1 stock" "stock kiln1"; do
         read -r one two <<<"$mounts"
-        t_here "$pair: $one against $two, $seconds seconds" pair_works "$pair" "$one" "$two"
+        t_here "$pair: $one and $two do not deadlock in $seconds seconds" pair_works "$pair" "$one" "$two"
     done
 done
 for mnt in kiln1 kiln2 stock; do
-    t_here "$mnt: unmounted" mount_end "$T/$mnt"
+    t_here "$mnt: the volume is unmounted" mount_end "$T/$mnt"
 done
 volume_stop v

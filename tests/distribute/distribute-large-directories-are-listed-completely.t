@@ -36,11 +36,11 @@ readdirps() {
     echo $((after - before))
 }
 
-is "$(readdirps ls -a "$kiln/empty")" 3 "an empty folder takes one READDIRP a subvolume"
-is "$(readdirps ls -a "$kiln/small")" 3 "so does a small one"
-is "$(find "$kiln/empty" | wc -l) $(find "$kiln/small" | wc -l) $(find "$kiln/large" | wc -l)" "1 26 921" "each is listed whole"
+is "$(readdirps ls -a "$kiln/empty")" 3 "listing an empty directory takes one READDIRP for each subvolume"
+is "$(readdirps ls -a "$kiln/small")" 3 "listing a small directory takes one READDIRP for each subvolume"
+is "$(find "$kiln/empty" | wc -l) $(find "$kiln/small" | wc -l) $(find "$kiln/large" | wc -l)" "1 26 921" "empty, small and large directories are listed completely"
 for folder in empty small large; do
-    is "$(python3 "$work" "$kiln/$folder" "$stock/$folder")" "" "$folder: from anywhere, and anew"
+    is "$(python3 "$work" "$kiln/$folder" "$stock/$folder")" "" "$folder: listings from any offset and repeated listings are right"
 done
 mapfile -t bricks < <(tr ' ' '\n' <<<"${volume_bricks[v]}")
 daemon_kill "${brick_daemon[${bricks[2]}]}"
@@ -49,4 +49,4 @@ some_are_listed() {
     local n
     n=$(find "$kiln/large" -type f | wc -l) && [[ $n -gt 300 && $n -lt 900 ]]
 }
-t "with a subvolume away, what the others have is listed" wait_for 240 "the rest to be listed" some_are_listed
+t "with a subvolume down the names of the others are listed" wait_for 240 "the rest to be listed" some_are_listed

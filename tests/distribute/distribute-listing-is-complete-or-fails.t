@@ -43,7 +43,7 @@ else:
 EOS
 }
 
-t "all names are there" list_whole
+t "all names are listed before a brick dies" list_whole
 for brick in "${bricks[@]}"; do
     daemon=${brick_daemon[$brick]}
     rm -f "$T/begun" "$T/go-on"
@@ -55,11 +55,11 @@ for brick in "${bricks[@]}"; do
     wait "$list_pid"
     said=$(<"$T/list.out")
     diag "${brick##*/} died: $said"
-    t "a list is whole or fails while ${brick##*/} dies" grep -qxE 'whole|ENOTCONN' "$T/list.out"
-    t_here "a list is whole without ${brick##*/}" wait_for 60 "whole list" list_whole
+    t "a listing is complete or fails while ${brick##*/} dies" grep -qxE 'whole|ENOTCONN' "$T/list.out"
+    t_here "a listing is complete without ${brick##*/}" wait_for 60 "whole list" list_whole
     daemon_start "$daemon"
-    t_here "a list is whole with ${brick##*/} again" wait_for 60 "whole list" list_whole
+    t_here "a listing is complete with ${brick##*/} again" wait_for 60 "whole list" list_whole
     sleep 1
 done
-t_here "unmounted" mount_end "$T/mnt"
+t_here "the volume is unmounted" mount_end "$T/mnt"
 volume_stop v

@@ -48,13 +48,13 @@ for i in "${!bricks[@]}"; do
     fill "$one/top"
     t "some names were renamed to the other subvolume" test "$(linktos "${volume_dir[v]}")" -gt 0
     names "$one/top" >"$T/all"
-    is "$(cut -d ' ' -f 1 "$T/all" | uniq | wc -l)" 60 "all are there"
+    is "$(cut -d ' ' -f 1 "$T/all" | uniq | wc -l)" 60 "all names are listed"
     daemon_kill "${brick_daemon[${bricks[$i]}]}"
     wait_for 240 "the loss of brick $i" is_away "$two" "$i"
     touch "$one/top/file-1" # the index of the set is not empty
-    t "brick $i is away: each is there once, with its type" diff "$T/all" <(names "$two/top")
-    t "and is removed" rm -r "$two/top"
-    t_here "unmounted" mount_end "$two"
+    t "brick $i is down: each name is listed once, with its type" diff "$T/all" <(names "$two/top")
+    t "rm -r removes the tree" rm -r "$two/top"
+    t_here "the volume is unmounted" mount_end "$two"
     daemon_start "${brick_daemon[${bricks[$i]}]}"
     rm -rf "$one/top"
     wait_for 240 "the heal" nothing_pending "${bricks[@]}"

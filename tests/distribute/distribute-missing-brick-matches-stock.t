@@ -40,14 +40,14 @@ go_through() {
         mount_volume "$v" "$mnt" plain "${no_cache[@]}" # md-cache would answer for the brick that is away
     fi
     wait_for 240 "all bricks of $mnt" has_bricks "$mnt" 3
-    t "$client: folders and files" probe make "$mnt" "$client"
-    t_here "$client: a brick goes" daemon_stop "$v-b1"
+    t "$client: directories and files are created" probe make "$mnt" "$client"
+    t_here "$client: a brick is stopped" daemon_stop "$v-b1"
     wait_for 240 "$mnt to be without it" has_bricks "$mnt" 2
-    t "$client: everything is tried" probe probe "$mnt" "$client"
+    t "$client: every operation is tried" probe probe "$mnt" "$client"
     daemon_start "$v-b1"
     wait_for 240 "the brick to be back in $mnt" has_bricks "$mnt" 3
-    t "$client: what is there is looked at" probe look "$mnt" "$client"
-    t_here "$client: unmounted" mount_end "$mnt"
+    t "$client: the tree is read after the brick returned" probe look "$mnt" "$client"
+    t_here "$client: the volume is unmounted" mount_end "$mnt"
     # shellcheck disable=SC2086
     python3 "$here/brick_trees.py" --no-names ${volume_bricks[$v]} >"$T/$client.trees"
     volume_stop "$v"
@@ -64,7 +64,7 @@ volume_new as-kiln 3x1
 volume_assign as-kiln kiln
 go_through kiln as-kiln
 
-t "some things were refused" grep -q ENOTCONN "$T/kiln.probe"
-t "what can be done, and what is answered, is the same" same probe
-t "what is there afterwards is the same" same look
-t "the bricks hold the same" same trees
+t "some operations failed with ENOTCONN" grep -q ENOTCONN "$T/kiln.probe"
+t "both clients succeed and fail in the same operations" same probe
+t "both clients see the same tree afterwards" same look
+t "the bricks of both volumes are equal" same trees

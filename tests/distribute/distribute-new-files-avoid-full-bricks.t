@@ -52,17 +52,17 @@ wait_for 240 "all bricks" has_all_bricks
 mkdir "$mnt/d"
 head -c 62000000 /dev/zero >"$T/v/b1/.glusterfs/filling"
 wait_for 240 "the mount to know that a brick is full" knows_that_it_is_full
-t "files are made" write_files
-is "$(files_on b1)" 0 "none of them on the full brick"
-is "$(($(files_on b0) + $(files_on b2)))" 30 "but on the others"
-t "where their names are hashed is a linkto file" test -n "$(find "$T/v/b1/d" -type f -name 'file*' -perm 1000)"
-is "$(cat "$mnt"/d/file* | sort -u | wc -l)" 30 "the mount reads them all"
+t "30 files are created" write_files
+is "$(files_on b1)" 0 "no file is on the full brick"
+is "$(($(files_on b0) + $(files_on b2)))" 30 "all files are on the other bricks"
+t "the full brick has linkto files for the names that hash to it" test -n "$(find "$T/v/b1/d" -type f -name 'file*' -perm 1000)"
+is "$(cat "$mnt"/d/file* | sort -u | wc -l)" 30 "the mount reads every file"
 mkdir "$mnt/new"
 is "$(getfattr --absolute-names -e hex -n trusted.glusterfs.dht "$T/v/b1/new" | grep -o '0x.*')" "0x$(printf %032d 0)" \
     "a new folder has no names there"
 mount_volume v "$T/stock" plain --attribute-timeout=0 --entry-timeout=0
-is "$(cat "$T"/stock/d/file* | sort -u | wc -l)" 30 "a stock mount reads them all"
-t_here "unmounted" mount_end "$mnt"
+is "$(cat "$T"/stock/d/file* | sort -u | wc -l)" 30 "a stock mount reads every file"
+t_here "the volume is unmounted" mount_end "$mnt"
 mount_end "$T/stock"
 volume_stop v
 umount "$T/v/b1"

@@ -76,9 +76,9 @@ for kind in kiln stock; do
     volume_assign "$v" "$kind"
     volume_start "$v"
     mount_kiln_whole "$v" "$T/mnt-$v"
-    t_here "$kind bricks: Kiln's client works on them" work "$v" "$T/mnt-$v" "$seed"
-    t "$kind bricks: each step came to the same" same_as_stock "$v" steps
-    t "$kind bricks: they hold the same" same_as_stock "$v" "$([[ $kind == stock ]] || echo bare-)trees"
+    t_here "$kind bricks: kiln-mount does the same steps" work "$v" "$T/mnt-$v" "$seed"
+    t "$kind bricks: each step has the same result as with the stock client" same_as_stock "$v" steps
+    t "$kind bricks: the bricks equal those of the stock client" same_as_stock "$v" "$([[ $kind == stock ]] || echo bare-)trees"
     volume_stop "$v"
 done
 
@@ -87,11 +87,11 @@ volume_start kiln-stock
 mount_kiln_whole kiln-stock "$T/one"
 mount_volume kiln-stock "$T/two" default "${no_cache[@]}"
 mkdir "$T/one/k" "$T/two/s"
-t "Kiln's client works beside a stock mount" python3 "$here/distribute_work.py" "$T/one/k" 150 "$seed"
-t "and the stock client beside it" python3 "$here/distribute_work.py" "$T/two/s" 150 "$seed"
-t "a user removes and replaces folders that it may not read" remove_unread "$T/one"
-t "a folder that could not be removed keeps its ctime" remove_in_vain "$T/one"
-t "both see the same" listings_equal "$T/one" "$T/two"
-is "$(find "$T/two" | wc -l)" "$(find "$T/one" | wc -l)" "each lists every name once"
-t "what one has made the other removes" rm -r "$T/two/k" "$T/one/s"
-t_here "unmounted" mount_end "$T/one"
+t "kiln-mount works on a volume shared with a stock mount" python3 "$here/distribute_work.py" "$T/one/k" 150 "$seed"
+t "the stock client works on a volume shared with kiln-mount" python3 "$here/distribute_work.py" "$T/two/s" 150 "$seed"
+t "a user removes and replaces directories without read permission" remove_unread "$T/one"
+t "a directory that could not be removed keeps its ctime" remove_in_vain "$T/one"
+t "both mounts see the same tree" listings_equal "$T/one" "$T/two"
+is "$(find "$T/two" | wc -l)" "$(find "$T/one" | wc -l)" "each mount lists every name once"
+t "each mount removes the tree of the other" rm -r "$T/two/k" "$T/one/s"
+t_here "the volume is unmounted" mount_end "$T/one"

@@ -69,7 +69,7 @@ for layout in 2x1 2x2; do
     gl_create "$vol" "$layout" >/dev/null
     gl volume start "$vol" >/dev/null
     wait_for 240 "the bricks of $vol" bash -c "$(declare -f bricks_online gl); [[ \$(bricks_online $vol) == $((2 * copies)) ]]"
-    t "$layout: mounted" mount -t kiln -o "log-file=$log" "$glusterd_host:/$vol" "$mnt"
+    t "$layout: the volume is mounted" mount -t kiln -o "log-file=$log" "$glusterd_host:/$vol" "$mnt"
     python3 "$(dirname "$0")/migrate_work.py" "$mnt" "$work" >"$work/out" 2>"$T/log/migrate-work-$layout.log" &
     work_pid=$!
     wait_for 480 "writes to begin" has_gone_on 0
@@ -81,29 +81,29 @@ for layout in 2x1 2x2; do
         leaving+=("$glusterd_host:$T/bricks/$vol-$i")
     done
     gl volume add-brick "$vol" "${added[@]}" force >/dev/null
-    t "$layout: the bricks that are added arrive" wait_for 240 "the switch" has_said mount-switched
+    t "$layout: the mount switches to a graph with the added bricks" wait_for 240 "the switch" has_said mount-switched
     gl volume rebalance "$vol" start force >/dev/null
     wait_for 600 "the rebalance" is_over rebalance "$vol"
     wait_for 240 "a round after it" has_gone_on "$(progress)"
-    t "$layout: files have moved to the new bricks" test "$(data_files "${added[0]#*:}" | wc -l)" -gt 0
+    t "$layout: the rebalance moved files to the added bricks" test "$(data_files "${added[0]#*:}" | wc -l)" -gt 0
 
-    t_here "$layout: all files leave the bricks that shall go" moves_all remove-brick "$vol" "${leaving[@]}"
-    t "$layout: which the mount has heard of" has_said distribute-leaving
+    t_here "$layout: all files leave the bricks that are being removed" moves_all remove-brick "$vol" "${leaving[@]}"
+    t "$layout: the mount learned of the removal" has_said distribute-leaving
     has_made=$(progress)
     rm -f "$work/calm"
     wait_for 240 "a round after it" has_gone_on "$has_made"
-    is "$(data_files "${leaving[0]#*:}")" "" "$layout: nothing is left, and nothing new was made, on a brick that goes"
+    is "$(data_files "${leaving[0]#*:}")" "" "$layout: no file is left, and no new file was created, on a brick that is being removed"
     gl volume remove-brick "$vol" "${leaving[@]}" commit >/dev/null
     wait_for 240 "a round without them" has_gone_on "$(progress)"
     : >"$work/stop"
     wait_for 480 "the work's end" process_gone "$work_pid"
-    include "$layout: the work ended well" cat "$work/out"
+    include "$layout: the work ended without an error" cat "$work/out"
     wait "$work_pid" || true
     gl_mount "$vol" "$T/stock-$layout"
-    t "$layout: a stock mount reads the same" bash -c "cd '$T/stock-$layout' && md5sum --quiet -c '$work/manifest'"
+    t "$layout: a stock mount reads the same contents" bash -c "cd '$T/stock-$layout' && md5sum --quiet -c '$work/manifest'"
     umount "$T/stock-$layout"
-    t "$layout: unmounted" umount "$mnt"
-    t_not "$layout: nothing was left" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
+    t "$layout: the volume is unmounted" umount "$mnt"
+    t_not "$layout: the mount leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
     gl volume stop "$vol" >/dev/null
 done
 kill "$glusterd_pid"

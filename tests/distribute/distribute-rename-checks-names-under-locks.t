@@ -20,7 +20,7 @@ mount_kiln v "$kiln" --entry-timeout=600 --attribute-timeout=600
 mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
 mkdir "$kiln"/d "$kiln"/e
 
-is "$(python3 "$here/rename_work.py" "$kiln/d" "$stock/d" 12)" "" "files are renamed as they are now"
+is "$(python3 "$here/rename_work.py" "$kiln/d" "$stock/d" 12)" "" "renames move the files that the names have at that moment"
 
 # What is on the bricks: names with data, each on one set of replicas; linkto files beside some of them.
 mapfile -t bricks < <(tr ' ' '\n' <<<"${volume_bricks[v]}")
@@ -30,7 +30,7 @@ on_bricks() {
         find "$brick/d" -type f ! -perm 1000 -printf '%f\n'
     done | sort
 }
-is "$(on_bricks)" "$(find "$stock/d" -type f -printf '%f\n' | sort)" "each name is on one subvolume, and none is left over"
+is "$(on_bricks)" "$(find "$stock/d" -type f -printf '%f\n' | sort)" "each name is on one subvolume, and no stray name is left"
 leads_nowhere() {
     local brick link
     for brick in "${bricks[0]}" "${bricks[2]}" "${bricks[4]}"; do
@@ -39,9 +39,9 @@ leads_nowhere() {
         done < <(find "$brick/d" -type f -perm 1000 -size 0 -printf '%f\n')
     done
 }
-is "$(leads_nowhere)" "" "no linkto file leads nowhere"
+is "$(leads_nowhere)" "" "every linkto file leads to a file"
 for i in 0 2 4; do
-    is "$(cd "${bricks[i]}/d" && find . -printf '%P %m %s\n' | sort)" "$(cd "${bricks[i + 1]}/d" && find . -printf '%P %m %s\n' | sort)" "replicas $i are the same"
+    is "$(cd "${bricks[i]}/d" && find . -printf '%P %m %s\n' | sort)" "$(cd "${bricks[i + 1]}/d" && find . -printf '%P %m %s\n' | sort)" "the replicas of set $i are equal"
 done
 
 # A name for which nothing is known but that it was there: one LOOKUP of each name under the locks, on both replicas.
@@ -67,8 +67,8 @@ linktos_of() {
     find "${bricks[@]/%//l}" -type f -perm 1000 "$@" | wc -l
 }
 t "renamed symlinks have linkto files" test "$(linktos_of)" -gt 0
-is "$(linktos_of ! \( -uid 4711 -gid 4712 \))" 0 "which are their owner's"
-t_not "and the mount finds nothing odd in them" grep -h object-cannot-be "$T"/log/kiln-mount-*.log
+is "$(linktos_of ! \( -uid 4711 -gid 4712 \))" 0 "linkto files of symlinks belong to the owner of the symlink"
+t_not "the mount logs no invalid linkto file" grep -h object-cannot-be "$T"/log/kiln-mount-*.log
 
 # Twelve processes on two such mounts, names renamed onto themselves too.
 kiln2=$T/kiln2
@@ -79,5 +79,5 @@ for i in 1 2; do
     mkdir "$kiln/s$i"
     t "a storm of renames ($i)" python3 "$tests_dir/mount/matrix_work.py" storm "$kiln/s$i" "$kiln2/s$i"
     rm -r "$kiln/s$i"
-    t_not "nothing is left of it" test -e "$stock/s$i"
+    t_not "storm $i leaves no name" test -e "$stock/s$i"
 done

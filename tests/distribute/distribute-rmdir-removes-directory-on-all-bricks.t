@@ -83,14 +83,14 @@ wait_for 240 "all children" children_up 4
 for mounts in "kiln1 kiln2" "kiln1 stock"; do
     read -r one two <<<"$mounts"
     mkdir "$T/kiln1/$one-$two"
-    t "folders come and go by $one and $two" storm "$T/$one/$one-$two" "$T/$two/$one-$two"
+    t "$one and $two create and remove directories concurrently" storm "$T/$one/$one-$two" "$T/$two/$one-$two"
     if [[ $two == stock ]]; then
-        t "all bricks have the same ones when they have been looked at" looked_at_folders_are_on_all "$one-$two"
+        t "all bricks have the same directories after lookups" looked_at_folders_are_on_all "$one-$two"
     else
-        t "all bricks have the same ones" folders_are_on_all "$one-$two"
+        t "all bricks have the same directories" folders_are_on_all "$one-$two"
     fi
-    t "what is left can be removed" rm -r "$T/kiln2/$one-$two"
-    t "and is on no brick" bash -c '! ls -d "${@/%//$0}" 2>/dev/null' "$one-$two" "${bricks[@]}"
+    t "the remaining directories can be removed" rm -r "$T/kiln2/$one-$two"
+    t "no brick has the removed directories" bash -c '! ls -d "${@/%//$0}" 2>/dev/null' "$one-$two" "${bricks[@]}"
 done
 
 # ---- while a brick dies ---------------------------------------------------------------------------
@@ -114,7 +114,7 @@ is_on_no_brick() {
 shd_start v
 for ((n = 0; n < kills; n++)); do
     daemon=${brick_daemon[${bricks[n % 4]}]}
-    t "kill $n: a tree" tree "$T/kiln1/tree$n"
+    t "kill $n: a tree is created" tree "$T/kiln1/tree$n"
     rm -rf "$T/kiln1/tree$n" >"$T/log/rm.$n" 2>&1 &
     rm_pid=$!
     sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
@@ -122,15 +122,15 @@ for ((n = 0; n < kills; n++)); do
     status=0
     wait "$rm_pid" || status=$?
     is "$status $(cat "$T/log/rm.$n")" "0 " "it goes while brick $((n % 4)) dies"
-    t "nothing of it is seen" test ! -e "$T/kiln1/tree$n"
+    t "kill $n: the removed tree is not visible" test ! -e "$T/kiln1/tree$n"
     daemon_start "$daemon"
     wait_for 240 "all children" children_up 4
-    t_here "and nothing is left on bricks when they are healed" wait_for 60 "heal" is_on_no_brick "tree$n"
-    t_here "nothing is pending" wait_for 60 "heal" nothing_pending "${bricks[@]}"
+    t_here "kill $n: no brick has a part of the tree after the heal" wait_for 60 "heal" is_on_no_brick "tree$n"
+    t_here "no heal is pending" wait_for 60 "heal" nothing_pending "${bricks[@]}"
 done
 kill -TERM "$shd_pid"
 shd_pid=
 for mnt in kiln1 kiln2 stock; do
-    t_here "$mnt: unmounted" mount_end "$T/$mnt"
+    t_here "$mnt: the volume is unmounted" mount_end "$T/$mnt"
 done
 volume_stop v

@@ -37,8 +37,8 @@ ln -s "$T/victim" "$stats/.${file##*/}.new"
 volume_start v
 mount_volume v "$T/mnt" plain
 dd if=/dev/zero of="$T/mnt/f" bs=4096 count=10 oflag=direct status=none
-t "the file is there" wait_for 60 "it" test -s "$file"
-t "it counts ten writes of 4 KiB" wait_for 60 "them" counts write_4kb 10
+t "the file is there" wait_for 60 "the file" test -s "$file"
+t "it counts ten writes of 4 KiB" wait_for 60 "the counts" counts write_4kb 10
 t "and as calls" counts fop.write.count 10
 t "and their bytes" counts bytes_written 40960
 t "the longest write took some microseconds" awk -v us="$(figure fop.write.latency_max_usec)" 'BEGIN { exit !(us > 1 && us < 1e8) }'
@@ -62,5 +62,5 @@ echo >"$stats"
 log_says() { [[ $(cat "$T"/log/kiln*.log "$T"/log/*.log | sort -u | grep -c 'io-stats-file') == "$1" ]]; }
 t "a file that cannot be written is logged" wait_for 60 "the log" log_says 1
 rm "$stats"
-t "the next file is written" wait_for 60 "it" test -s "$file"
+t "the next file is written" wait_for 60 "the file" test -s "$file"
 t "the log says it once" log_says 1

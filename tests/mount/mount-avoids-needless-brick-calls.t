@@ -46,12 +46,12 @@ work() {
 }
 
 count_begin
-t "files are made, written and removed" work "$kiln/d"
+t "files are created, written and removed" work "$kiln/d"
 count_end
-is "${calls[writev]}" $((2 * files)) "each is written on both replicas"
-t "the folder is not asked for after each (${calls[stat]} STATs)" test "${calls[stat]}" -lt $((2 * files))
-is "${calls[fsync]}" 0 "what was written synchronously is not synced again"
-is "${calls[inodelk]}" "$([[ $BRICKD == kiln ]] && echo 0 || echo $((4 * files)))" "no lock is taken before UNLINK, but on stock's bricks"
+is "${calls[writev]}" $((2 * files)) "each file is written on both replicas"
+t "the mount sends no STAT of the directory for each file (${calls[stat]} STATs)" test "${calls[stat]}" -lt $((2 * files))
+is "${calls[fsync]}" 0 "data that was written synchronously is not synced again"
+is "${calls[inodelk]}" "$([[ $BRICKD == kiln ]] && echo 0 || echo $((4 * files)))" "no lock is taken before UNLINK, except on stock bricks"
 
 # Only names that follow one another within milliseconds do: a machine with much to do may need another try.
 names_share() {
@@ -59,7 +59,7 @@ names_share() {
     work "$kiln/d" >"$T/log/work.out" && count_end
     [[ ${calls[entrylk]} -lt $((8 * files)) ]]
 }
-t_here "names share a lock" wait_for 240 "names to share a lock" names_share
+t_here "several names share a lock" wait_for 240 "names to share a lock" names_share
 diag "${calls[entrylk]} ENTRYLKs and unlocks for $files files"
 
 # A new folder's first name does not take a lock of its own before the others take one on all: 8 calls less for each folder.
@@ -84,13 +84,13 @@ make_folders() {
     mkdir "$kiln"/d/made{1..10}
 }
 count_begin
-t "ten folders are made" make_folders
+t "ten directories are created" make_folders
 count_end
-t "they are not looked at before they get their layouts (${calls[lookup]} LOOKUPs)" test "${calls[lookup]}" -lt 40
+t "new directories are not looked up before they have their layouts (${calls[lookup]} LOOKUPs)" test "${calls[lookup]}" -lt 40
 count_begin
-t "they are listed" ls "$kiln"/d/made{1..10}
+t "the ten directories are listed" ls "$kiln"/d/made{1..10}
 count_end
-is "${calls[opendir]}" 20 "each is opened on one replica of both sets"
+is "${calls[opendir]}" 20 "each directory is opened on one replica of both sets"
 # What the LOOKUP of a folder says is good for as long as the kernel may believe it; it asks again after each list.
 lists_quietly() {
     sleep 1.1
@@ -102,25 +102,25 @@ for folder in sys.argv[1:]:
     os.listdir(fd)
     os.fstat(fd)
 EOS
-    diag "${calls[stat]} STATs for 10 folders that are listed"
+    diag "${calls[stat]} STATs for listing 10 directories"
     [[ ${calls[stat]} -lt 5 ]]
 }
-t_here "a folder is not asked for after it was listed" wait_for 60 "folders to be listed" lists_quietly
+t_here "a directory needs no STAT after it was listed" wait_for 60 "folders to be listed" lists_quietly
 count_begin
-t "a folder is synced" python3 -c 'import os, sys; os.fsync(os.open(sys.argv[1], os.O_RDONLY))' "$kiln/d"
+t "a directory is synced" python3 -c 'import os, sys; os.fsync(os.open(sys.argv[1], os.O_RDONLY))' "$kiln/d"
 count_end
-is "${calls[fsyncdir]}" 4 "on all bricks"
+is "${calls[fsyncdir]}" 4 "FSYNCDIR reaches all bricks"
 
 # Without this the name is looked up twice, and the lock on it taken for each: 80 LOOKUPs, 200 ENTRYLKs and unlocks.
 rmdirs_share() {
     count_begin
     rmdir "$kiln"/d/made* && count_end
-    diag "${calls[lookup]} LOOKUPs, ${calls[entrylk]} ENTRYLKs and unlocks for 10 folders that are removed"
+    diag "${calls[lookup]} LOOKUPs, ${calls[entrylk]} ENTRYLKs and unlocks for 10 removed directories"
     [[ ${calls[lookup]} -lt 80 && ${calls[entrylk]} -lt 170 ]] || { make_folders && return 1; }
 }
-t_here "names of folders share a lock when they go, and are looked up once" wait_for 240 "folders to share locks" rmdirs_share
+t_here "removed directories share a lock and are looked up once" wait_for 240 "folders to share locks" rmdirs_share
 
-t_here "so do the first names of a new folder" wait_for 240 "new folders to share locks" new_folders_share
+t_here "the first names of a new directory share a lock" wait_for 240 "new folders to share locks" new_folders_share
 rm -rf "$kiln"/d/new*
 label_errno() {
     python3 -c 'import os, sys
@@ -129,8 +129,8 @@ try:
 except OSError as e:
     print(e.errno)' "$1"
 }
-is "$(label_errno "$kiln/d")" 95 "EOPNOTSUPP for a label, so that ls -l does not ask for each file's"
-is "$(stat -c %o "$kiln/d")" "$(stat -c %o "$stock/d")" "programs are told to write as much at a time as by a stock mount"
+is "$(label_errno "$kiln/d")" 95 "EOPNOTSUPP for a security label keeps ls -l from asking for each file's label"
+is "$(stat -c %o "$kiln/d")" "$(stat -c %o "$stock/d")" "the preferred I/O size equals that of a stock mount"
 
 # Distribute locks both names of each, too: 8 calls.
 rename_all() {
@@ -148,8 +148,8 @@ renames_share() {
     rename_all "$kiln/d" && count_end
     [[ ${calls[entrylk]} -lt $((12 * files)) ]]
 }
-t_here "so do names that move within a folder" wait_for 240 "renames to share a lock" renames_share
-diag "${calls[entrylk]} ENTRYLKs and unlocks for $files files that are made and renamed"
+t_here "renames within a directory share a lock" wait_for 240 "renames to share a lock" renames_share
+diag "${calls[entrylk]} ENTRYLKs and unlocks for $files created and renamed files"
 
 # Names that come, go and move through both mounts at once in one folder, by the same names in part.
 storm() {
@@ -192,11 +192,11 @@ names() {
 }
 
 same_names() {
-    is "$(names "$kiln")" "$(names "$stock")" "both see the same names"
+    is "$(names "$kiln")" "$(names "$stock")" "both mounts see the same names"
     is "$(names "${bricks[0]}") $(names "${bricks[2]}")" "$(names "${bricks[1]}") $(names "${bricks[3]}")" "replicas have the same names"
 }
 mapfile -t bricks < <(tr ' ' '\n' <<<"${volume_bricks[v]}")
-t "both mounts change names in one folder at once" both_storm
+t "both mounts change names in one directory concurrently" both_storm
 same_names
 
 # Three folders that both make, fill, empty and remove at once: each finds what the other has put in the place of what it knew.
@@ -228,10 +228,10 @@ both_storm_folders() {
     wait "$pid" || true # what a stock client runs into here is its own
     return "$status"
 }
-t "both mounts make and remove the same folders at once" both_storm_folders
+t "both mounts create and remove the same directories concurrently" both_storm_folders
 same_names
 rm -r "$kiln/d"
-t_not "the folder goes with all that is in it" test -e "$stock/d"
+t_not "the directory is removed with all of its contents" test -e "$stock/d"
 mkdir "$kiln/d"
 
 # One that was also written otherwise.
@@ -248,8 +248,8 @@ EOS
 count_begin
 sync_both "$kiln/d/both"
 count_end
-t "FSYNC is sent when something is left to sync" test "${calls[fsync]}" -ge 2
-t "but not once more for the synchronous write" test "${calls[fsync]}" -lt 4
+t "FSYNC is sent when unsynced data is left" test "${calls[fsync]}" -ge 2
+t "FSYNC is not sent again for the synchronous write" test "${calls[fsync]}" -lt 4
 
 # Bricks may do the writes of one append in another order. What they had before, and what is not written in a row, is synced.
 pieces() {
@@ -276,13 +276,13 @@ syncs_of() {
     count_end
 }
 syncs_of "$files" 0 10000 20000 30000
-is "${calls[fsync]}" 0 "nothing is synced after writes in a row"
+is "${calls[fsync]}" 0 "no FSYNC is sent after sequential writes"
 syncs_of 1 5000
-t "an overwritten part is synced" test "${calls[fsync]}" -ge 2
+t "an overwritten range is synced" test "${calls[fsync]}" -ge 2
 syncs_of 1 50000 45000
-t "so is what was written twice" test "${calls[fsync]}" -ge 2
+t "a range that was written twice is synced" test "${calls[fsync]}" -ge 2
 syncs_of 1 100000
-t "and what begins behind the end" test "${calls[fsync]}" -ge 2
+t "a write beyond the end of the file is synced" test "${calls[fsync]}" -ge 2
 
 # A folder's times and links after each change are those that the bricks have.
 looks() {
@@ -301,38 +301,38 @@ for change in "${changes[@]}"; do
     sleep 0.02
     (cd "$kiln/d" && $change) && same_looks d || { good="after $change"; break; }
 done
-is "$good" yes "the folder looks as on the stock mount after ${#changes[@]} changes"
-t "so does the root" same_looks .
+is "$good" yes "the directory has the same attributes as on the stock mount after ${#changes[@]} changes"
+t "the root has the same attributes as on the stock mount" same_looks .
 
 # What others do.
 looks "$kiln/d" >/dev/null
 touch "$stock/d/others"
-t "another client's change is seen in time" wait_for 60 "the folder's times" same_looks d
+t "another client's change of times is seen after the timeout" wait_for 60 "the folder's times" same_looks d
 looks "$kiln/d" >/dev/null
 chmod 705 "$stock/d"
-t "and so is its mode" wait_for 60 "the folder's mode" same_looks d
+t "another client's change of the mode is seen after the timeout" wait_for 60 "the folder's mode" same_looks d
 touch "$stock/d/others2" "$kiln/d/mine"
-t "also when both change it" wait_for 60 "the folder's times" same_looks d
+t "concurrent changes by both clients are seen after the timeout" wait_for 60 "the folder's times" same_looks d
 mkdir "$kiln/d/gone"
 looks "$kiln/d/gone" >/dev/null
 rmdir "$stock/d/gone"
 not_there() {
     [[ ! -e $kiln/d/gone ]]
 }
-t "a folder that another client has removed goes" wait_for 60 "the folder to be gone" not_there
+t "a directory that another client has removed disappears" wait_for 60 "the folder to be gone" not_there
 
 # Without.
 mount_end "$kiln"
 mount_kiln v "$kiln" --xlator-option='*.folder-attributes=off' --xlator-option='*.skip-synced-fsync=off' \
     --xlator-option='*.unlink-takes-migrate-lock=on' --xlator-option='*.share-entry-lock=off'
 count_begin
-t "all savings can be switched off" work "$kiln/d"
+t "files are created, written and removed with all savings off" work "$kiln/d"
 count_end
-t "the folder is asked for then (${calls[stat]} STATs)" test "${calls[stat]}" -ge $((2 * files))
-is "${calls[fsync]}" $((2 * files)) "each FSYNC goes to the bricks"
-is "${calls[inodelk]}" $((4 * files)) "a lock is taken before each UNLINK"
-is "${calls[entrylk]}" $((8 * files)) "each name has a lock and an unlock on both replicas, made and removed"
+t "STATs of the directory are sent with all savings off (${calls[stat]} STATs)" test "${calls[stat]}" -ge $((2 * files))
+is "${calls[fsync]}" $((2 * files)) "with all savings off each FSYNC goes to the bricks"
+is "${calls[inodelk]}" $((4 * files)) "with all savings off a lock is taken before each UNLINK"
+is "${calls[entrylk]}" $((8 * files)) "with all savings off each created and removed name is locked and unlocked on both replicas"
 count_begin
 rename_all "$kiln/d"
 count_end
-t "so have both of one that moves" test "${calls[entrylk]}" -ge $((20 * files))
+t "with all savings off both names of each rename are locked" test "${calls[entrylk]}" -ge $((20 * files))

@@ -38,8 +38,8 @@ change() {
     shift 2
     figures "$here/f" >"$T/before"
     "$@"
-    t_here "$kind, $how by $(basename "$there"): it is seen" wait_for 5 "the change" shows "$here/f" "$(figures "$there/f")"
-    t "$kind, $how by $(basename "$there"): it was a change" test "$(cat "$T/before")" != "$(figures "$here/f")"
+    t_here "$kind: $how by $(basename "$there") is seen on the first mount" wait_for 5 "the change" shows "$here/f" "$(figures "$there/f")"
+    t "$kind: $how by $(basename "$there") was a change" test "$(cat "$T/before")" != "$(figures "$here/f")"
 }
 
 for kind in kiln stock; do
@@ -54,7 +54,7 @@ for kind in kiln stock; do
     echo text >"$here/f"
     for there in "$T/$kind-kiln" "$T/$kind-stock"; do
         change "a write" "$there" bash -c "echo more >>'$there/f'"
-        is "$(sha256sum <"$here/f")" "$(sha256sum <"$there/f")" "$kind: what is in it, too"
+        is "$(sha256sum <"$here/f")" "$(sha256sum <"$there/f")" "$kind: the changed contents are seen on the first mount"
         change "chmod" "$there" chmod "6$((RANDOM % 8))$((RANDOM % 8))" "$there/f"
         change "chown" "$there" chown "$((1 + RANDOM % 1000))" "$there/f"
         change "a link" "$there" ln "$there/f" "$there/f.$(basename "$there")"
@@ -63,7 +63,7 @@ for kind in kiln stock; do
         stat -c %Z "$here/d" >"$T/folder"
         sleep 0.01
         mkdir "$there/d/$(basename "$there")"
-        t_here "$kind, mkdir by $(basename "$there"): the folder's times" wait_for 5 "them" \
+        t_here "$kind: mkdir by $(basename "$there") updates the directory's times" wait_for 5 "the new times" \
             bash -c "[[ \$(stat -c %.9Z '$here/d') == \$(stat -c %.9Z '$there/d') ]]"
     done
 
@@ -76,7 +76,7 @@ for kind in kiln stock; do
     sleep 2
     stat "$here"/d/* >/dev/null
     stat "$here"/d/* >/dev/null
-    is "$(($(sent "$here") - before))" 0 "$kind: attributes are believed for longer than a second"
+    is "$(($(sent "$here") - before))" 0 "$kind: attributes are cached for longer than a second"
 
     # A brick of each set goes: it may have had something to say.
     read -ra bricks <<<"${volume_bricks[$kind]}"
@@ -87,9 +87,9 @@ for kind in kiln stock; do
         stat "$here"/d/* >/dev/null
         [[ $(($(sent "$here") - before)) -gt 0 ]]
     }
-    t_here "$kind: a brick goes, and they are asked for again" wait_for 20 "it" asks
+    t_here "$kind: attributes are requested again after a brick has died" wait_for 20 "requests for attributes" asks
     for mnt in "$here" "$T/$kind-kiln" "$T/$kind-stock"; do
-        t_here "$kind: unmounted" mount_end "$mnt"
+        t_here "$kind: $(basename "$mnt") is unmounted" mount_end "$mnt"
     done
 done
 BRICKD=kiln
@@ -107,12 +107,12 @@ for ((i = 0; i < 12; i++)); do
     mount_kiln flood "$T/comes" "${told[@]}" "${names[@]}"
     stat "$T/comes"/f* >"$T/seen"
     sleep 0.05
-    t_here "mount $i comes and goes" mount_end "$T/comes"
+    t_here "mount $i starts and ends" mount_end "$T/comes"
 done
 touch "$T/enough"
 wait "$busy"
-t_not "no mount was unwell" grep -lE ' [EC] \[' "$T"/log/kiln-mount-comes.log
-t_here "unmounted" mount_end "$T/busy"
+t_not "no mount logged an error" grep -lE ' [EC] \[' "$T"/log/kiln-mount-comes.log
+t_here "the busy mount is unmounted" mount_end "$T/busy"
 volume_stop flood
 
 # A user who wants less has less.
@@ -123,6 +123,6 @@ touch "$T/own/f"
 before=$(sent "$T/own")
 stat "$T/own/f" >/dev/null
 stat "$T/own/f" >/dev/null
-t "a user who believes nothing asks for each" test "$(($(sent "$T/own") - before))" -ge 2
-t_here "unmounted" mount_end "$T/own"
+t "a mount without caching requests the attributes of each object" test "$(($(sent "$T/own") - before))" -ge 2
+t_here "the mount without caching is unmounted" mount_end "$T/own"
 volume_stop own

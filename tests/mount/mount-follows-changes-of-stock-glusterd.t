@@ -27,8 +27,8 @@ mount -t kiln -o "log-file=$log,attribute-timeout=0,entry-timeout=0" "$glusterd_
 if grep -q "cluster/distribute is not built" "$T/mounted.out"; then
     skip_all "glusterd's volumes have cluster/distribute, which is not built"
 fi
-is "$status" 0 "mounted"
-is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs $glusterd_host:/v" "the mount table shows it"
+is "$status" 0 "the volume is mounted"
+is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs $glusterd_host:/v" "the mount table shows the volume"
 mkdir "$mnt/before"
 for i in {1..40}; do
     echo "$i" >"$mnt/before/f$i"
@@ -41,30 +41,30 @@ said() {
 }
 
 gl volume set v network.ping-timeout 30 >/dev/null
-t "an option that is set arrives" wait_for 240 "the options" said mount-options 1
+t "an option that is set reaches the mount" wait_for 240 "the options" said mount-options 1
 gl volume add-brick v "$glusterd_host:$T/bricks/v-2" force >/dev/null
-t "a brick that is added arrives" wait_for 240 "the switch" said mount-switched 1
+t "the mount switches to a graph with the added brick" wait_for 240 "the switch" said mount-switched 1
 echo two >&5
 exec 5>&-
-is "$(tr '\n' ' ' <"$mnt/open")" "one two " "a file that was open is open still"
+is "$(tr '\n' ' ' <"$mnt/open")" "one two " "an open file is usable after the switch"
 mkdir "$mnt/after"
 for i in {1..60}; do
     echo "$i" >"$mnt/after/f$i"
 done
-t "files are made on the new brick" test "$(find "$T/bricks/v-2/after" -type f -size +0 | wc -l)" -gt 0
+t "new files are created on the added brick" test "$(find "$T/bricks/v-2/after" -type f -size +0 | wc -l)" -gt 0
 gl_mount v "$T/stock"
 is "$(cat "$T"/stock/{before,after}/f* | sort | md5sum)" "$(cat "$mnt"/{before,after}/f* | sort | md5sum)" \
     "a stock mount reads what Kiln's reads"
-is "$(ls "$mnt/before" | wc -l) $(ls "$mnt/after" | wc -l)" "40 60" "every file is there once"
-is "$(ls "$T/stock/before" | wc -l) $(ls "$T/stock/after" | wc -l)" "40 60" "for the stock mount, too"
+is "$(ls "$mnt/before" | wc -l) $(ls "$mnt/after" | wc -l)" "40 60" "the mount lists every file once"
+is "$(ls "$T/stock/before" | wc -l) $(ls "$T/stock/after" | wc -l)" "40 60" "the stock mount lists every file once"
 umount "$T/stock"
 umount "$mnt"
-t "a directory is mounted" mount -t kiln -o "log-file=$log" "$glusterd_host:/v/after" "$mnt"
-is "$(cat "$mnt/f7")" 7 "it is the root"
+t "a subdirectory is mounted" mount -t kiln -o "log-file=$log" "$glusterd_host:/v/after" "$mnt"
+is "$(cat "$mnt/f7")" 7 "the subdirectory is the root of the mount"
 umount "$mnt"
 
 # Attributes are believed for longer as soon as bricks say what others change.
-t "mounted once more" mount -t kiln -o "log-file=$log,entry-timeout=600" "$glusterd_host:/v" "$mnt"
+t "the volume is mounted with a long entry timeout" mount -t kiln -o "log-file=$log,entry-timeout=600" "$glusterd_host:/v" "$mnt"
 for option in features.cache-invalidation=on features.cache-invalidation-timeout=600 performance.cache-invalidation=on \
     performance.md-cache-timeout=600; do
     gl volume set v "${option%=*}" "${option#*=}" >/dev/null
@@ -82,20 +82,20 @@ asks_nobody() {
     stat "$mnt"/before/* >/dev/null
     [[ $(stats_sent) -eq $before ]]
 }
-t_here "attributes are believed for longer than a second" wait_for 60 "it" asks_nobody
+t_here "attributes are cached for longer than a second" wait_for 60 "cached attributes" asks_nobody
 gl_mount v "$T/stock"
 chmod 700 "$T/stock/before/f1"
-t "and what a stock mount changes is seen" wait_for 5 "it" bash -c "[[ \$(stat -c %a '$mnt/before/f1') == 700 ]]"
+t "a change by a stock mount is seen" wait_for 5 "the new mode" bash -c "[[ \$(stat -c %a '$mnt/before/f1') == 700 ]]"
 umount "$T/stock"
 umount "$mnt"
 status=0
 mount -t kiln "$glusterd_host:/none" "$mnt" 2>"$T/refused.out" || status=$?
-t "a volume that glusterd does not know is refused ($status)" test "$status" -ne 0
-t_not "and not mounted" mount_is_listed "$mnt"
+t "a volume unknown to glusterd is refused ($status)" test "$status" -ne 0
+t_not "the unknown volume is not mounted" mount_is_listed "$mnt"
 status=0
 mount -t kiln "$glusterd_host:/v/none" "$mnt" 2>"$T/refused.out" || status=$?
-t "a directory that is not there is refused ($status)" test "$status" -ne 0
-t_not "and not mounted" mount_is_listed "$mnt"
-t_not "nothing was left" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
+t "a missing subdirectory is refused ($status)" test "$status" -ne 0
+t_not "the missing subdirectory is not mounted" mount_is_listed "$mnt"
+t_not "the mounts leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
 gl volume stop v >/dev/null
 kill "$glusterd_pid"

@@ -45,7 +45,7 @@ gl_create v 1x2 >/dev/null
 gl volume start v >/dev/null
 wait_for 240 "the bricks of v" bash -c "$(declare -f bricks_online gl); [[ \$(bricks_online v) == 2 ]]"
 mkdir "$mnt"
-t "mounted by name" mount -t kiln -o "log-file=$log,attribute-timeout=0,entry-timeout=0" "$glusterd_host:/v" "$mnt"
+t "the volume is mounted by name" mount -t kiln -o "log-file=$log,attribute-timeout=0,entry-timeout=0" "$glusterd_host:/v" "$mnt"
 exec 7>>"$mnt/open"
 echo one >&7
 
@@ -54,35 +54,35 @@ at=$(lines)
 kill -KILL "$glusterd_pid"
 wait "$glusterd_pid" 2>/dev/null || true
 t "the log says that the volfile is kept" wait_for 240 "the log" has_said mount-volfile-kept "$at"
-t "a file is made without glusterd" bash -c "echo made >'$mnt/made'"
-t_here "an open file is written" bash -c "echo two >&7"
-is "$(cat "$mnt/made" "$mnt/open" | tr '\n' ' ')" "made one two " "and read"
+t "a file is created while glusterd is down" bash -c "echo made >'$mnt/made'"
+t_here "an open file is written while glusterd is down" bash -c "echo two >&7"
+is "$(cat "$mnt/made" "$mnt/open" | tr '\n' ' ')" "made one two " "files are read while glusterd is down"
 ip addr del "$glusterd_host/32" dev lo
 without_fd7 glusterd_start
 at=$(lines)
 without_fd7 gl volume set v network.ping-timeout 31 >/dev/null
-t "glusterd is back: an option that is set arrives" wait_for 240 "the options" has_said mount-options "$at"
+t "an option that is set reaches the mount after glusterd is back" wait_for 240 "the options" has_said mount-options "$at"
 
 # ---- the volume is stopped
 at=$(lines)
 without_fd7 gl volume stop v >/dev/null
-t "stopped: the mount answers ENOTCONN" wait_for 240 "ENOTCONN" is_away
-t_not "an open file is not written" bash -c "echo never >&7"
-t "the log names the brick that is lost" has_said brick-peer-down "$at"
-t "and says that the volume is away" grep -q "W .*the volume is away" "$log"
+t "calls fail with ENOTCONN after the volume was stopped" wait_for 240 "ENOTCONN" is_away
+t_not "an open file cannot be written while the volume is stopped" bash -c "echo never >&7"
+t "the log names the lost brick" has_said brick-peer-down "$at"
+t "the log says that the volume is away" grep -q "W .*the volume is away" "$log"
 without_fd7 gl volume start v >/dev/null
-t "started: the same mount works" wait_for 240 "the bricks" is_back
+t "the same mount works after the volume was started" wait_for 240 "the bricks" is_back
 wait_for 240 "the open file" bash -c "echo three >&7"
-is "$(tr '\n' ' ' <"$mnt/open")" "one two three " "the file that stayed open has been written on"
-t_not "nobody was taken for glusterd who is not" grep "there is a glusterd where" "$log"
+is "$(tr '\n' ' ' <"$mnt/open")" "one two three " "the file that stayed open was written again"
+t_not "no other server was taken for glusterd" grep "there is a glusterd where" "$log"
 exec 7>&-
 
 # ---- and deleted
 gl volume stop v >/dev/null
 gl volume delete v >/dev/null
-t "deleted: ENOTCONN" wait_for 240 "ENOTCONN" is_away
-t "it is unmounted" umount "$mnt"
-t_not "nothing is mounted there" mount_is_listed "$mnt"
-t "and no process is left" wait_for 240 "its end" bash -c '! pgrep -x kiln-mount && ! pgrep -x mount.kiln'
-t_not "it left nothing it owned" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
+t "calls fail with ENOTCONN after the volume was deleted" wait_for 240 "ENOTCONN" is_away
+t "the volume is unmounted" umount "$mnt"
+t_not "the mount table has no entry for it" mount_is_listed "$mnt"
+t "no process is left" wait_for 240 "its end" bash -c '! pgrep -x kiln-mount && ! pgrep -x mount.kiln'
+t_not "the mount leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
 kill "$glusterd_pid"

@@ -41,7 +41,7 @@ for kind in kiln stock; do
     volume_start "$vol"
     volume_client_volfile "$vol" default >"$T/with.vol"
     volume_client_volfile "$vol" plain >"$T/without.vol"
-    t_not "$kind: the two volfiles have other layers" diff -q "$T/with.vol" "$T/without.vol"
+    t_not "$kind: the two volfiles have different layers" diff -q "$T/with.vol" "$T/without.vol"
     cp "$T/with.vol" "$T/v.vol"
     mkdir -p "$mnt"
     "$KILN_MOUNT" -N -f "$T/v.vol" -l "$log" --attribute-timeout=0 --entry-timeout=0 "$mnt" \
@@ -52,7 +52,7 @@ for kind in kiln stock; do
     mount_volume "$vol" "$stock" plain --attribute-timeout=0 --entry-timeout=0
     python3 "$tests_dir/mount/switch_work.py" "$mnt" "$stock" "$dir" >"$dir/out" 2>&1 &
     work=$!
-    t "$kind: work begins" wait_for 240 "the work" test -e "$dir/ready"
+    t "$kind: the work begins" wait_for 240 "the work" test -e "$dir/ready"
     for ((i = 1; i <= switches; i++)); do
         before=$(cat "$dir/turns" 2>/dev/null || echo 0)
         switch_to "$([[ $((i % 2)) == 1 ]] && echo "$T/without.vol" || echo "$T/with.vol")" "$i"
@@ -60,10 +60,10 @@ for kind in kiln stock; do
     done
     touch "$dir/stop"
     wait "$work" || diag "the work has ended with status $?"
-    include "$kind: the work" cat "$dir/out"
-    t "$kind: what was kept of before goes when the last of its files is closed" \
+    include "$kind: the work ends with status 0" cat "$dir/out"
+    t "$kind: the connections of old graphs end when the last of their files is closed" \
         wait_for 240 "the connections of before to go" old_have_left "$(grep -c '[1-9][0-9]* stay with the old' "$log")"
     mount_end "$stock"
-    t_here "$kind: unmounted" mount_end "$mnt"
+    t_here "$kind: the volume is unmounted" mount_end "$mnt"
     volume_stop "$vol"
 done

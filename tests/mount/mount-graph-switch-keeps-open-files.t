@@ -23,7 +23,7 @@ wait_for 120 "the server to listen" port_answers 24007
 mnt=$T/mnt
 log=$T/log/mount.log
 mkdir "$mnt"
-t "mounted" "$KILN_MOUNT" -l "$log" -p "$T/mount.pid" 127.0.0.1:/v "$mnt"
+t "the volume is mounted" "$KILN_MOUNT" -l "$log" -p "$T/mount.pid" 127.0.0.1:/v "$mnt"
 
 cat >"$T/work.py" <<'EOS'
 """Uses files that were opened once, until the file `stop` is there. Prints what went wrong."""
@@ -74,7 +74,7 @@ rounds_go_on() {
 
 python3 "$T/work.py" "$mnt" "$T/stop" >"$T/work.out" 2>&1 &
 work=$!
-t "work begins" wait_for 240 "the work" test -s "$mnt/log"
+t "the work begins" wait_for 240 "the work" test -s "$mnt/log"
 
 # Somebody else holds a lock for which this mount waits.
 stock=$T/stock
@@ -87,28 +87,28 @@ waiter=$!
 waits() {
     grep -q FLOCK /proc/locks || [[ $(cat /proc/$waiter/wchan 2>/dev/null) == *fuse* || $(cat /proc/$waiter/wchan 2>/dev/null) == *request* ]]
 }
-t "a lock is waited for" wait_for 240 "the waiter" waits
+t "a process waits for a lock" wait_for 240 "the waiter" waits
 
 for i in 1 2 3 4; do
     volfile=$([[ $((i % 2)) == 1 ]] && echo "$T/without.vol" || echo "$T/with.vol")
-    t "switch $i: other layers are followed" switch_to "$volfile" "$i"
-    t "switch $i: the work goes on" rounds_go_on
+    t "switch $i: the mount follows a volfile with other layers" switch_to "$volfile" "$i"
+    t "switch $i: the work continues" rounds_go_on
 done
-t "the one that waits for a lock still does" kill -0 "$waiter"
+t "the process still waits for the lock" kill -0 "$waiter"
 exec 6>&-
-t_here "it gets it when the other lets it go" wait "$waiter"
-is "$(cat "$T/waiter.out")" got "and does what it wanted to"
+t_here "the waiting process gets the lock when the holder releases it" wait "$waiter"
+is "$(cat "$T/waiter.out")" got "the waiting process finished its work"
 
 # Bricks that are not there.
 sed "s|remote-port [0-9]*|remote-port 1|" "$T/with.vol" >"$T/new.vol"
 mv "$T/new.vol" "$T/v.vol"
 kill -HUP "$server"
-t "work goes on while new bricks are waited for" rounds_go_on
-t "a volfile whose bricks are not there is not followed, and that is said" \
+t "the work continues while the mount waits for new bricks" rounds_go_on
+t "the mount does not follow a volfile whose bricks are down, and logs that" \
     wait_for 240 "the line" grep -q 'are not there.*mount-change-not-followed' "$log"
-t "the work goes on" rounds_go_on
+t "the work continues on the old graph" rounds_go_on
 touch "$T/stop"
-t_here "no call of the work has failed" wait "$work"
+t_here "no call of the work failed" wait "$work"
 diag "$(cat "$T/work.out")"
 
 # The brick comes back at another port.
@@ -120,13 +120,13 @@ daemon_stop "$daemon"
 daemon_port[$daemon]=$next_port
 daemon_start "$daemon" 5>&-
 volfile_bare v "$(volume_specs v)" >"$T/moved.vol"
-t "a brick at another port is followed" switch_to "$T/moved.vol" 5
+t "the mount follows a brick to another port" switch_to "$T/moved.vol" 5
 echo two >&5
-is "$(tr '\n' ' ' <"$mnt/open")" "one two " "a file that was open before is open still"
+is "$(tr '\n' ' ' <"$mnt/open")" "one two " "a file opened before the switches is still open"
 exec 5>&-
 
 umount "$mnt"
 wait_for 240 "kiln-mount to end" process_gone "$(cat "$T/mount.pid")"
-t "it has ended well" grep -q "exit status 0" "$log"
-t_not "nothing was left" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
+t "the mount ended with status 0" grep -q "exit status 0" "$log"
+t_not "the mount leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
 kill "$server"

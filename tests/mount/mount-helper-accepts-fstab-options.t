@@ -34,33 +34,33 @@ no_clients() {
     ! pgrep -f "mount.kiln 127.0.0" >/dev/null
 }
 
-t "mount -t kiln" mount -t kiln 127.0.0.1:/v "$mnt"
-is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs 127.0.0.1:/v" "the mount table shows a volume"
+t "mount -t kiln mounts the volume" mount -t kiln 127.0.0.1:/v "$mnt"
+is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs 127.0.0.1:/v" "the mount table shows the volume"
 mkdir "$mnt/sub"
 echo text >"$mnt/sub/file"
-t "its log is where stock's is" grep -q mount-started "/var/log/glusterfs/${mnt//\//-}.log" "/var/log/glusterfs/$(tr / - <<<"${mnt#/}").log"
-t "umount ends it" unmounted
+t "the log has stock's path" grep -q mount-started "/var/log/glusterfs/${mnt//\//-}.log" "/var/log/glusterfs/$(tr / - <<<"${mnt#/}").log"
+t "umount ends the process" unmounted
 
 options=ro,nosuid,_netdev,backup-volfile-servers=127.0.0.1,log-level=DEBUG,log-file=$T/log/mount.log,gid-timeout=5,attribute-timeout=0
-t "with options" mount -t kiln -o "$options" 127.0.0.2:/v/sub "$mnt"
-is "$(cat "$mnt/file")" text "the next server was asked, a directory is the root"
-t "ro: it is read-only" has_option ro
-t_not "and refuses changes" touch "$mnt/new"
-t "nosuid acts" has_option nosuid
-t "the log is where it was wanted" grep -q mount-started "$T/log/mount.log"
-t "unmounted" unmounted
+t "mount -t kiln mounts with options" mount -t kiln -o "$options" 127.0.0.2:/v/sub "$mnt"
+is "$(cat "$mnt/file")" text "the next server is asked, and a subdirectory is the root"
+t "ro makes the mount read-only" has_option ro
+t_not "a read-only mount rejects changes" touch "$mnt/new"
+t "nosuid takes effect" has_option nosuid
+t "the log is at the path of the option" grep -q mount-started "$T/log/mount.log"
+t "the mount with options is unmounted" unmounted
 
 echo "127.0.0.1:/v $mnt kiln defaults,_netdev,noexec,acl,x-systemd.automount 0 0" >"$T/fstab"
-t "from fstab" mount -T "$T/fstab" "$mnt"
-t "noexec acts" has_option noexec
-t "acl acts" setfacl -m u:nobody:rw "$mnt/sub/file"
-t "unmounted" unmounted
+t "a line of fstab mounts" mount -T "$T/fstab" "$mnt"
+t "noexec takes effect" has_option noexec
+t "acl takes effect" setfacl -m u:nobody:rw "$mnt/sub/file"
+t "the mount of fstab is unmounted" unmounted
 
 refuses() {
     local status=0
     mount.kiln 127.0.0.1:/v "$mnt" -o "$1" >"$T/refused.out" 2>&1 || status=$?
     is "$status" 1 "$1: the exit status is 1"
-    t "$1: it says why" grep -q -- "$2" "$T/refused.out"
+    t "$1: the message names the cause" grep -q -- "$2" "$T/refused.out"
     t_not "$1: nothing is mounted" mount_is_listed "$mnt"
 }
 
@@ -73,7 +73,7 @@ refuses attribute-timeout=soon "attribute-timeout soon"
 refuses subdir-mount=/none "does not let us in"
 status=0
 mount.kiln 127.0.0.1:/v / 2>/dev/null || status=$?
-is "$status" 2 "/ is no place"
-t "-f mounts nothing and says yes" mount.kiln 127.0.0.1:/v "$mnt" -f
-t_not "indeed nothing" mount_is_listed "$mnt"
+is "$status" 2 "/ is refused as a mount point"
+t "-f mounts nothing and exits with 0" mount.kiln 127.0.0.1:/v "$mnt" -f
+t_not "-f leaves no mount" mount_is_listed "$mnt"
 kill "$server"

@@ -69,8 +69,8 @@ refused_at_mount() {
     : >"$log"
     local status=0
     mount_bad >"$T/refused.out" 2>&1 || status=$?
-    is "$status" 1 "$what: kiln-mount exits 1"
-    t "$what: the reason is said" grep -qE "$words" "$T/refused.out"
+    is "$status" 1 "$what: kiln-mount exits with 1"
+    t "$what: the message names the cause" grep -qE "$words" "$T/refused.out"
     t "$what: nothing is mounted" nothing_is_mounted
 }
 
@@ -88,7 +88,7 @@ refused_at_mount "20,000 nested layers" 'more than 16384 volumes' nested 20000
 # A name that looks like sections is a name.
 in_a_name >"$T/v.vol"
 mount_bad || true
-t_not "sections in a quoted name mount nothing" findmnt -n --mountpoint "$victim"
+t_not "sections inside a quoted name mount nothing" findmnt -n --mountpoint "$victim"
 ! findmnt -n --mountpoint "$mnt" >/dev/null || umount "$mnt"
 
 # While a mount runs.
@@ -98,7 +98,7 @@ news() {
 
 cp "$T/good.vol" "$T/v.vol"
 : >"$log"
-t "a good volfile is mounted" "$KILN_MOUNT" -l "$log" -p "$T/mount.pid" -s 127.0.0.1 --volfile-id v "$mnt"
+t "a valid volfile is mounted" "$KILN_MOUNT" -l "$log" -p "$T/mount.pid" -s 127.0.0.1 --volfile-id v "$mnt"
 pid=$(<"$T/mount.pid")
 echo before >"$mnt/file"
 count=0
@@ -110,11 +110,11 @@ for bad in inner_mount inner_mount_below own_name "nested 200"; do
 done
 in_a_name >"$T/v.vol"
 kill -HUP "$server"
-t "a quoted name that looks like sections is a layer's name" wait_for 120 "the change" grep -q 'mount-switched\|mount-options' "$log"
-t_not "the running mount mounts nothing for it" findmnt -n --mountpoint "$victim"
-is "$(cat "$mnt/file")" before "the mount goes on"
+t "a quoted name that looks like sections is taken as a layer's name" wait_for 120 "the change" grep -q 'mount-switched\|mount-options' "$log"
+t_not "the running mount mounts nothing for the quoted name" findmnt -n --mountpoint "$victim"
+is "$(cat "$mnt/file")" before "the mount still serves its volume"
 umount "$mnt"
 wait_for 240 "kiln-mount to end" process_gone "$pid"
-is "$(<"$victim/passwd")" secret "the victim is as it was"
+is "$(<"$victim/passwd")" secret "the victim directory is unchanged"
 kill "$server"
 wait "$server" || true

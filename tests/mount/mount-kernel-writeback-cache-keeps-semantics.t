@@ -35,7 +35,7 @@ done
 is "$(sha256sum <"$kept/small")" "$(python3 -c 'import sys; sys.stdout.write("".join("%04d" % i * 25 for i in range(2000)))' | sha256sum)" \
     "small writes: the file is right"
 diag "$(cat "$T/writes.kept") writes on both replicas with the cache, $(cat "$T/writes.plain") without"
-t "they are few at the bricks" test "$(cat "$T/writes.kept")" -le 10
+t "the bricks get at most 10 writes with the cache" test "$(cat "$T/writes.kept")" -le 10
 
 # What another mount sees, and when.
 python3 - "$kept" "$T/plain" >"$T/seen" <<'EOS'
@@ -50,7 +50,7 @@ os.write(fd, b"2" * 5000)
 os.close(fd)
 print(os.stat(f"{there}/late").st_size)
 EOS
-is "$(tr '\n' ' ' <"$T/seen")" "5000 5000 10000 " "another mount sees it after fsync and close"
+is "$(tr '\n' ' ' <"$T/seen")" "5000 5000 10000 " "another mount sees the data after fsync and close"
 
 # In the middle of what is there, by a file that is open for writing alone, after the pages have gone.
 head -c 20000 /dev/urandom >"$T/plain/middle"
@@ -65,8 +65,8 @@ for name in sys.argv[1:]:
         os.pwrite(fd, b"middle", at)
         os.close(fd)
 EOS
-t "writing in the middle keeps what is around it" cmp "$kept/middle" "$T/want"
-t "on the bricks, too" cmp "$T/plain/middle" "$T/want"
+t "a write in the middle keeps the surrounding data" cmp "$kept/middle" "$T/want"
+t "a write in the middle keeps the surrounding data on the bricks" cmp "$T/plain/middle" "$T/want"
 
 # Appends, by one mount: of a shell, and of one that reads as well.
 for ((i = 0; i < 50; i++)); do
@@ -80,7 +80,7 @@ for i in range(50, 60):
     os.pread(fd, 10, 0)
 os.close(fd)
 EOS
-is "$(cat "$T/plain/log")" "$(for ((i = 0; i < 60; i++)); do echo "line $i"; done)" "appends are at the end"
+is "$(cat "$T/plain/log")" "$(for ((i = 0; i < 60; i++)); do echo "line $i"; done)" "all appended lines are in the file in order"
 
 # A user who may write, but not read.
 mkdir -m 777 "$kept/his"
@@ -91,7 +91,7 @@ is "$(cat "$T/plain/his/secret")" "FIRST line
 more" "a file that its writer may not read"
 
 # Against a file of the machine: writes, appends, truncations, mapped memory, times.
-t "a thousand steps are as in a file of the machine" python3 - "$kept/steps" "$T/steps" <<'EOS'
+t "a thousand random steps have the same results as on a local file" python3 - "$kept/steps" "$T/steps" <<'EOS'
 import mmap, os, random, sys
 dice = random.Random(23)
 names = sys.argv[1:]
@@ -126,13 +126,13 @@ for step in range(1000):
     if os.path.getsize(names[0]) != os.path.getsize(names[1]):
         sys.exit(f"step {step}: {os.path.getsize(names[0])} bytes for {os.path.getsize(names[1])}")
 EOS
-t "and the bricks have it" cmp "$T/plain/steps" "$T/steps"
+t "the bricks have the result of the thousand steps" cmp "$T/plain/steps" "$T/steps"
 touch -d @1000000000 "$kept/steps"
-is "$(stat -c %Y "$T/plain/steps")" 1000000000 "a time that is set stays"
+is "$(stat -c %Y "$T/plain/steps")" 1000000000 "a modification time that was set stays"
 chmod 4755 "$kept/steps"
 setpriv --reuid 1234 --regid 1234 --clear-groups sh -c "echo x >>'$kept/his/bits'; chmod 4777 '$kept/his/bits'"
 setpriv --reuid 1235 --regid 1235 --clear-groups sh -c "printf y >>'$kept/his/bits'"
-is "$(stat -c %a "$T/plain/his/bits")" 777 "set-id bits go with another's write"
+is "$(stat -c %a "$T/plain/his/bits")" 777 "another user's write clears the set-id bits"
 
 # Unmounted with a file that is written and not closed.
 python3 -c '
@@ -146,12 +146,12 @@ wait_for 20 "the writer" grep -q written "$T/writer"
 umount -l "$kept"
 kill "$writer"
 wait "$writer" || true
-t_here "unmounted while a file was open" wait_for 20 "the end" bash -c "! kill -0 ${mount_pid[$kept]} 2>/dev/null"
-is "$(wc -c <"$T/plain/dirty")" 5000 "what it had written is there"
+t_here "the volume is unmounted while a file is open" wait_for 20 "the end" bash -c "! kill -0 ${mount_pid[$kept]} 2>/dev/null"
+is "$(wc -c <"$T/plain/dirty")" 5000 "the data of the open file is on the bricks"
 for brick in ${volume_bricks[v]}; do
     (cd "$brick" && find . -path ./.glusterfs -prune -o -type f -size +0 -exec sha256sum {} + | sort) >"$T/tree.$(basename "$brick")"
 done
-t "replicas are equal" cmp "$T/tree.b0" "$T/tree.b1"
-t "of the other set, too" cmp "$T/tree.b2" "$T/tree.b3"
-t_here "unmounted" mount_end "$T/plain"
+t "the replicas of the first set are equal" cmp "$T/tree.b0" "$T/tree.b1"
+t "the replicas of the second set are equal" cmp "$T/tree.b2" "$T/tree.b3"
+t_here "the second mount is unmounted" mount_end "$T/plain"
 volume_stop v

@@ -16,9 +16,9 @@ for kind in kiln stock kiln-2x2; do
     volume_start "v-$kind"
     mount_kiln "v-$kind" "$T/one-$kind" --attribute-timeout=0 --entry-timeout=0
     mount_kiln "v-$kind" "$T/two-$kind" --attribute-timeout=0 --entry-timeout=0
-    include "$kind: every lock was as it should be" timeout 300 python3 "$tests_dir/mount/waiting_locks.py" \
+    include "$kind: every lock is granted, refused or interrupted as expected" timeout 300 python3 "$tests_dir/mount/waiting_locks.py" \
         "$T/one-$kind" "$T/two-$kind" "$kind"
-    t_here "$kind: the first is unmounted" mount_end "$T/one-$kind"
-    t_here "$kind: the second, too" mount_end "$T/two-$kind"
+    t_here "$kind: the first mount is unmounted" mount_end "$T/one-$kind"
+    t_here "$kind: the second mount is unmounted" mount_end "$T/two-$kind"
     volume_stop "v-$kind"
 done

@@ -161,18 +161,18 @@ reads_alike() {
 python3 "$T/hungry.py" old "$mnt" "$T/record.old" >"$T/old.out"
 for ((round = 1; round <= ${KILN_HUNGRY_ROUNDS:-1}; round++)); do
     hunger_limit "$pid" $(($(hunger_has "$pid") + (round - 1) % 4 * 1024))
-    t_here "without memory each call is answered, and what is read is right" hunger_crowd 6 "$round" work
+    t_here "without memory each call is answered, and data that is read is right" hunger_crowd 6 "$round" work
     diag "$(cat "$T/told.$round-"*)"
-    t "the process lives" kill -0 "$pid"
+    t "the process is alive" kill -0 "$pid"
     hunger_ends "$pid"
-    t "the limit is gone: everything works" wait_for 60 "it to work" works
+    t "everything works after the limit was lifted" wait_for 60 "it to work" works
     wait_for 240 "all bricks" has_all_children
-    t "each file has what its writer was told" python3 "$T/hungry.py" check "$mnt" "$T"/record.*
+    t "each file has the contents that its writer was told are written" python3 "$T/hungry.py" check "$mnt" "$T"/record.*
 done
-t "some calls were answered with ENOMEM" grep -q ENOMEM "$T"/told.*
-t "the log says what is lacking" grep -qE "no memory|out of memory" "$log"
+t "some calls failed with ENOMEM" grep -q ENOMEM "$T"/told.*
+t "the log says that memory is short" grep -qE "no memory|out of memory" "$log"
 mount_kiln v "$T/other"
 wait_for 240 "the other mount" test -d "$T/other/."
-t "every file reads as through another mount" reads_alike
-t_here "the other one is unmounted" mount_end "$T/other"
-t_here "unmounted" mount_end "$mnt"
+t "every file reads the same through another mount" reads_alike
+t_here "the other mount is unmounted" mount_end "$T/other"
+t_here "the mount is unmounted" mount_end "$mnt"

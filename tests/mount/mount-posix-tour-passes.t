@@ -26,10 +26,10 @@ for kind in kiln stock; do
     volume_assign "v-$kind" "$kind"
     volume_start "v-$kind"
     mount_kiln "v-$kind" "$T/mnt-$kind" --acl --attribute-timeout=0 --entry-timeout=0
-    include "$kind: the tour ends well" python3 "$tests_dir/fops/posix_tour.py" "$T/mnt-$kind" "${options[@]}"
+    include "$kind: the POSIX tour ends with status 0" python3 "$tests_dir/fops/posix_tour.py" "$T/mnt-$kind" "${options[@]}"
     echo text >"$T/mnt-$kind/stamped"
     is "$(brick_times "${volume_bricks[v-$kind]}/stamped")" "$(stat -c '%.X %.Y %.Z' "$T/mnt-$kind/stamped")" \
         "$kind: the brick has stored the mount's times, and shows them"
-    t_here "$kind: unmounted" mount_end "$T/mnt-$kind"
+    t_here "$kind: the volume is unmounted" mount_end "$T/mnt-$kind"
     volume_stop "v-$kind"
 done

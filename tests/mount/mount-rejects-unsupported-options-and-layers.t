@@ -22,7 +22,7 @@ refuses() {
     shift 3
     "$KILN_MOUNT" -l "$T/log/refused.log" "$@" >"$T/refused.out" 2>&1 || status=$?
     is "$status" "$want" "$what: the exit status is $want"
-    t "$what: it says why" grep -E -- "$regex" "$T/refused.out"
+    t "$what: the message names the cause" grep -E -- "$regex" "$T/refused.out"
     t_not "$what: nothing is mounted" mount_is_listed "$mnt"
 }
 
@@ -71,14 +71,14 @@ for layout in 1x2 2x1 2x2; do
     last=${volume_bricks[$vol]##* }
     daemon_stop "${brick_daemon[$last]}"
     refuses "$layout with a brick away: a subdirectory that is not there" 1 "does not let us in" -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
-    t "$layout with a brick away is mounted" "$KILN_MOUNT" -f "$T/$vol.vol" -l "$T/log/away.log" -p "$T/mount.pid" "$mnt"
-    t "$layout with a brick away: it is" mount_is_listed "$mnt"
+    t "$layout with one brick down: kiln-mount exits with 0" "$KILN_MOUNT" -f "$T/$vol.vol" -l "$T/log/away.log" -p "$T/mount.pid" "$mnt"
+    t "$layout with one brick down: the volume is mounted" mount_is_listed "$mnt"
     pid=$(<"$T/mount.pid")
     umount "$mnt"
     wait_for 240 "kiln-mount to end" process_gone "$pid"
     volume_stop "$vol"
-    t "$layout with all bricks away is mounted" "$KILN_MOUNT" -f "$T/$vol.vol" -l "$T/log/away.log" -p "$T/mount.pid" "$mnt"
-    t "$layout with all bricks away: it is" mount_is_listed "$mnt"
+    t "$layout with all bricks down: kiln-mount exits with 0" "$KILN_MOUNT" -f "$T/$vol.vol" -l "$T/log/away.log" -p "$T/mount.pid" "$mnt"
+    t "$layout with all bricks down: the volume is mounted" mount_is_listed "$mnt"
     pid=$(<"$T/mount.pid")
     umount "$mnt"
     wait_for 240 "kiln-mount to end" process_gone "$pid"
@@ -96,13 +96,13 @@ volume_split=
 } >"$T/layers.vol"
 t "a volume with performance layers is mounted in the background" "$KILN_MOUNT" -f "$T/layers.vol" -l "$T/log/background.log" \
     -p "$T/mount.pid" --fs-name host:/v "$mnt"
-is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs host:/v" "the mount table shows it as a volume"
-t "it can be used at once" bash -c "echo text >'$mnt/file' && grep -q text '$mnt/file'"
+is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs host:/v" "the mount table shows the volume"
+t "the mount is usable at once" bash -c "echo text >'$mnt/file' && grep -q text '$mnt/file'"
 threads=$(ls "/proc/$(cat "$T/mount.pid")/task" | wc -l)
-t "it has a dozen threads at most ($threads)" test "$threads" -le 12
+t "the process has at most 12 threads ($threads)" test "$threads" -le 12
 pid=$(cat "$T/mount.pid")
 umount "$mnt"
-t "umount ends it" wait_for 240 "kiln-mount to end" process_gone "$pid"
-t_not "its pid file is gone" test -e "$T/mount.pid"
-t "it has ended well" grep -q "exit status 0" "$T/log/background.log"
-t_not "and has left nothing it owned" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$T/log/background.log"
+t "umount ends the process" wait_for 240 "kiln-mount to end" process_gone "$pid"
+t_not "the pid file is removed" test -e "$T/mount.pid"
+t "the process ended with status 0" grep -q "exit status 0" "$T/log/background.log"
+t_not "the mount leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$T/log/background.log"

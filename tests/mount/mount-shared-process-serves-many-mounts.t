@@ -34,33 +34,33 @@ rss_kib() {
     awk '/^Rss:/ { print $2 }' "/proc/$1/smaps_rollup"
 }
 
-t "the first mount makes the process" join a a1
+t "the first mount starts the process" join a a1
 pid=$(pids)
-is "$(wc -w <<<"$pid")" 1 "there is one"
-t "another volume joins it" join b b1
-t "and a second mount of the first" join a a2 --acl --read-only
-is "$(pids)" "$pid" "it is still the one process"
+is "$(wc -w <<<"$pid")" 1 "there is one process"
+t "a mount of another volume joins the process" join b b1
+t "a second mount of the first volume joins the process" join a a2 --acl --read-only
+is "$(pids)" "$pid" "there still is one process"
 echo text >"$T/m/a1/file"
 echo other >"$T/m/b1/file"
-is "$(cat "$T/m/a2/file") $(cat "$T/m/b1/file")" "text other" "each shows its volume"
-t_not "options are each mount's own" touch "$T/m/a2/new"
+is "$(cat "$T/m/a2/file") $(cat "$T/m/b1/file")" "text other" "each mount shows its volume"
+t_not "each mount has its own options" touch "$T/m/a2/new"
 
 status=0
 join none x 2>"$T/refused.out" || status=$?
-is "$status" 1 "a mount that cannot be is refused"
+is "$status" 1 "a mount that cannot be made is refused"
 cp "$T/a.vol" "$T/bad.vol"
 volfile_layer top features/shard a >>"$T/bad.vol"
 status=0
 join bad x 2>"$T/refused.out" || status=$?
-is "$status" 1 "so is one that the process refuses"
-t "and it says why" grep -q "features/shard is not built" "$T/refused.out"
-t_not "it is not mounted" mount_is_listed "$T/m/x"
+is "$status" 1 "a mount that the process refuses exits with 1"
+t "the message names the unsupported layer" grep -q "features/shard is not built" "$T/refused.out"
+t_not "the refused volume is not mounted" mount_is_listed "$T/m/x"
 
-t "mount(8)'s helper joins, too" ln -s "$KILN_MOUNT" "$T/mount.kiln"
+t "the helper of mount(8) is linked" ln -s "$KILN_MOUNT" "$T/mount.kiln"
 mkdir -p "$T/m/helped"
-t "without being told to" "$T/mount.kiln" "$T/a.vol" "$T/m/helped" -o rw,attribute-timeout=0
-is "$(pids)" "$pid" "the one process has it"
-is "$(cat "$T/m/helped/file")" text "it works"
+t "the helper of mount(8) joins the process without --shared" "$T/mount.kiln" "$T/a.vol" "$T/m/helped" -o rw,attribute-timeout=0
+is "$(pids)" "$pid" "one process serves the helper's mount"
+is "$(cat "$T/m/helped/file")" text "the helper's mount works"
 
 # A brick that hangs.
 before=$(grep -c '\[mount-left\]' "$log")
@@ -70,27 +70,27 @@ stuck=$!
 waits_in_fuse() { grep -q request_wait_answer "/proc/$(pgrep -x cat -P "$stuck")/stack"; }
 wait_for 60 "a call to hang" waits_in_fuse
 echo more >>"$T/m/a1/file"
-is "$(tr '\n' ' ' <"$T/m/helped/file")" "text more " "a stuck brick is no matter of other mounts"
-t "a stuck mount can be taken away" umount -l "$T/m/b1"
-t "another one comes meanwhile" join a a3
-t "and goes" umount "$T/m/a3"
-t "at once" wait_for 240 "a3 to leave" left $((before + 1))
+is "$(tr '\n' ' ' <"$T/m/helped/file")" "text more " "a stuck brick does not affect other mounts"
+t "a stuck mount can be removed" umount -l "$T/m/b1"
+t "another mount joins while one is stuck" join a a3
+t "another mount is unmounted while one is stuck" umount "$T/m/a3"
+t "the other mount leaves the process at once" wait_for 240 "a3 to leave" left $((before + 1))
 kill -CONT "${daemon_pid[${brick_daemon[${volume_bricks[b]}]}]}"
 wait "$stuck" || true
-t "the stuck one leaves when its brick has answered" wait_for 240 "b1 to leave" left $((before + 2))
+t "the stuck mount leaves when its brick has answered" wait_for 240 "b1 to leave" left $((before + 2))
 
 # Without descriptors. Below the limit are none to be had, as those are open.
 limit=$(prlimit --pid "$pid" --nofile --noheadings --output SOFT)
 prlimit --pid "$pid" --nofile=3:
 join a late >"$T/late.out" 2>&1 &
 late=$!
-t "who asks while there are no descriptors waits" wait_for 60 "the request to wait" grep -q 'shared-not-taken' "$log"
+t "a new mount waits while the process has no descriptors" wait_for 60 "the request to wait" grep -q 'shared-not-taken' "$log"
 spent=$(proc_cpu_ms "$pid")
 sleep 1
 spent=$(($(proc_cpu_ms "$pid") - spent))
-t "the process is not busy with it ($spent ms of a second)" test "$spent" -lt 150
+t "the process is idle while the new mount waits ($spent ms of a second)" test "$spent" -lt 150
 prlimit --pid "$pid" --nofile="$limit":
-t_here "and has its mount as soon as there are some" wait "$late"
+t_here "the waiting mount starts as soon as descriptors are free" wait "$late"
 umount "$T/m/late"
 
 # Many.
@@ -104,23 +104,23 @@ for i in {1..40}; do
 done
 each=$((($(rss_kib "$pid") - first) / 40))
 diag "an idle mount takes $each KiB of memory, $(($(ls "/proc/$pid/fd" | wc -l))) descriptors are open for 53 mounts"
-grep -q '^SAN_FLAGS = ..*' "$(dirname "$KILN_MOUNT")/Makefile" || t "an idle mount takes 256 KiB at most ($each)" test "$each" -le 256
-t "no thread belongs to one ($threads, $(ls "/proc/$pid/task" | wc -l))" test "$(ls "/proc/$pid/task" | wc -l)" -le $((threads + 8))
+grep -q '^SAN_FLAGS = ..*' "$(dirname "$KILN_MOUNT")/Makefile" || t "an idle mount takes at most 256 KiB ($each)" test "$each" -le 256
+t "the number of threads does not depend on the mounts ($threads, $(ls "/proc/$pid/task" | wc -l))" test "$(ls "/proc/$pid/task" | wc -l)" -le $((threads + 8))
 for i in {1..10}; do
     umount "$T/m/warm$i"
 done
 for i in {1..40}; do
     umount "$T/m/many$i"
 done
-is "$(cat "$T/m/a2/file" | head -1)" text "the others stay"
+is "$(cat "$T/m/a2/file" | head -1)" text "the other mounts still work"
 for i in a1 a2 helped; do
     umount "$T/m/$i"
 done
 t "the process ends with its last mount" wait_for 240 "the process to end" process_gone "$pid"
-t "it has ended well" grep -q "exit status 0" "$log"
-t_not "and has left nothing it owned" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
-t "another one comes after it" join a a1
-t_not "it is another" test "$(pids)" = "$pid"
+t "the process ended with status 0" grep -q "exit status 0" "$log"
+t_not "the process leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
+t "a later mount starts a process again" join a a1
+t_not "the later process is a new one" test "$(pids)" = "$pid"
 kill -TERM "$(pids)"
-t "SIGTERM takes all mounts away" wait_for 240 "the process to end" process_gone "$(pids)"
-t_not "none is left" mount_is_listed "$T/m/a1"
+t "SIGTERM removes all mounts" wait_for 240 "the process to end" process_gone "$(pids)"
+t_not "no mount is left after SIGTERM" mount_is_listed "$T/m/a1"

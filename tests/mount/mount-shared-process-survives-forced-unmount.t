@@ -45,19 +45,19 @@ left() {
     [[ $(grep -c '\[mount-left\]' "$log") == "$1" ]]
 }
 
-t "two volumes are mounted by one process" join a a1
-t "by one" join b b1
+t "the first volume is mounted by the shared process" join a a1
+t "the second volume is mounted by the shared process" join b b1
 pid=$(pgrep -f "kiln-mount --shared -l $log")
 is "$(wc -w <<<"$pid")" 1 "there is one process"
 begin b1 steady
 steady=$begun
-t "work on the second goes on" goes_on steady
+t "the work on the second volume runs" goes_on steady
 daemon=${brick_daemon[${volume_bricks[a]%% *}]}
 departed=0
 for way in force abort; do
     begin a1 "$way"
     victim=$begun
-    t "$way: work on the first goes on" goes_on "$way"
+    t "$way: the work on the first volume runs" goes_on "$way"
     device=$(stat -c %d "$T/a1")
     kill -STOP "${daemon_pid[$daemon]}"
     if [[ $way == force ]]; then
@@ -65,24 +65,24 @@ for way in force abort; do
     else
         echo 1 >"/sys/fs/fuse/connections/$device/abort"
     fi
-    t "$way: the application hears of it while the bricks stand still" wait_for 30 "the writer's end" process_gone "$victim"
+    t "$way: the application ends while the bricks are stopped" wait_for 30 "the writer's end" process_gone "$victim"
     # ENOENT: the mount has gone before the next name is looked for.
-    t "$way: as ENOTCONN, ECONNABORTED or ENOENT" grep -qE 'Errno (107|103|2)\]' "$T/log/work-$way.out"
-    t "$way: the other mount's work goes on" goes_on steady
+    t "$way: the application got ENOTCONN, ECONNABORTED or ENOENT" grep -qE 'Errno (107|103|2)\]' "$T/log/work-$way.out"
+    t "$way: the work on the other mount continues" goes_on steady
     kill -CONT "${daemon_pid[$daemon]}"
     departed=$((departed + 1))
-    t "$way: the mount leaves" wait_for 100 "its end" left "$departed"
+    t "$way: the mount leaves the process" wait_for 100 "its end" left "$departed"
     t_not "$way: nothing is mounted there" mount_is_listed "$T/a1"
-    t "$way: the process lives" kill -0 "$pid"
-    t "$way: and takes the volume again" join a a1
-    is "$(pgrep -f "kiln-mount --shared -l $log")" "$pid" "$way: it is the same process"
-    t "$way: what was acknowledged is there" python3 "$work" verify "$T/a1" "$T/records/$way"
+    t "$way: the process is alive" kill -0 "$pid"
+    t "$way: the process mounts the volume again" join a a1
+    is "$(pgrep -f "kiln-mount --shared -l $log")" "$pid" "$way: the process is the same as before"
+    t "$way: acknowledged data is there" python3 "$work" verify "$T/a1" "$T/records/$way"
 done 2>"$T/log/script.out"
 kill -TERM "$steady"
-t_here "no call of the other mount has failed" wait "$steady"
-t "all of it is there" python3 "$work" verify "$T/b1" "$T/records/steady"
+t_here "no call of the other mount failed" wait "$steady"
+t "all data of the other mount is there" python3 "$work" verify "$T/b1" "$T/records/steady"
 umount "$T/a1"
 umount "$T/b1"
 t "the process ends with its last mount" wait_for 100 "its end" process_gone "$pid"
-t "it has ended well" grep -q "exit status 0" "$log"
-t_not "and has left nothing it owned" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
+t "the process ended with status 0" grep -q "exit status 0" "$log"
+t_not "the process leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"

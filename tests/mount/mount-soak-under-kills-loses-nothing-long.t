@@ -250,7 +250,7 @@ while [[ $SECONDS -lt $ends && $stuck -eq 0 ]]; do
 done
 lasted=$((SECONDS - began))
 kill "$sampler"
-is "$stuck" 0 "bricks and mounts that were killed come back"
+is "$stuck" 0 "killed bricks and mounts all return"
 
 # The mounts and kilnd that live are left alone for longer than surplus workers wait before they leave.
 for vol in "${volumes[@]}"; do
@@ -260,12 +260,12 @@ for vol in "${volumes[@]}"; do
     done
 done
 diag "$lasted s: $kills bricks and $mount_kills mounts were killed"
-is "$refused" 0 "no call of a mount that lives has failed"
-is "$wrong" 0 "each of $checked looks after the death of a mount has found what its writers were told"
+is "$refused" 0 "no call of a live mount failed"
+is "$wrong" 0 "each of $checked checks after the death of a mount found everything that its writers were told"
 for vol in "${volumes[@]}"; do
     # shellcheck disable=SC2086
-    t "$vol: nothing is left to heal" wait_for 240 "the heal of $vol" nothing_pending ${volume_bricks[$vol]}
-    t "$vol: its replicas are the same" replicas_are_equal "$vol"
+    t "$vol: no heal is pending" wait_for 240 "the heal of $vol" nothing_pending ${volume_bricks[$vol]}
+    t "$vol: the replicas are equal" replicas_are_equal "$vol"
     t "$vol: each object has its handle" handles_hold "$vol"
     wrong=0
     for who in one two three; do
@@ -273,14 +273,14 @@ for vol in "${volumes[@]}"; do
             [[ $i -ne epoch[$vol-$who] && $((i % 4)) -ne 0 ]] || check_epoch "$vol" "$who" "$i"
         done
     done
-    is "$wrong" 0 "$vol: nothing that was acknowledged is lost"
+    is "$wrong" 0 "$vol: no acknowledged change is lost"
 done
 if grep -q '^SAN_FLAGS = ..*' "$(dirname "$KILND")/Makefile"; then
-    diag "a sanitizer keeps what is freed: growth is not asked"
+    diag "a sanitizer keeps freed memory: growth is not checked"
 else
     status=0
     growth "$lasted" >"$T/growth" || status=$?
-    is "$status" 0 "neither the mounts nor the daemon that were never killed have grown"
+    is "$status" 0 "the mounts and the daemon that were never killed have not grown"
     diag "$(cat "$T/growth")"
 fi
 for vol in "${volumes[@]}"; do

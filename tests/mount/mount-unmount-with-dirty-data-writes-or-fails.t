@@ -92,65 +92,65 @@ taken_away_lazily() {
 for way in umount-l fusermount3-uz; do
     begin
     bricks_stop
-    is "$(say write 40)" ok "$way: writes are answered while the bricks stand still"
-    t "$way: taken away" taken_away_lazily "$way"
-    t_not "$way: nothing is mounted there" mount_is_listed "$mnt"
-    t "$way: the process stays for the open file" kill -0 "$pid"
+    is "$(say write 40)" ok "$way: writes are answered while the bricks are stopped"
+    t "$way: the mount is removed" taken_away_lazily "$way"
+    t_not "$way: the mount table has no entry for it" mount_is_listed "$mnt"
+    t "$way: the process stays while the file is open" kill -0 "$pid"
     bricks_go_on
-    is "$(say write 5) $(say fsync) $(say map 5) $(say msync) $(say unmap) $(say close)" "ok ok ok ok ok ok" "$way: the open file is written on"
+    is "$(say write 5) $(say fsync) $(say map 5) $(say msync) $(say unmap) $(say close)" "ok ok ok ok ok ok" "$way: the open file can be written, synced, mapped and closed"
     hold_ends
-    t_here "$way: the mount ends well" ends_well
-    t "$way: the bricks have all of it" on_both 50
-    t "$way: and no mark" wait_for 60 "no marks" no_marks
+    t_here "$way: the process ends with status 0" ends_well
+    t "$way: both bricks have all of the data" on_both 50
+    t "$way: no pending mark is left" wait_for 60 "no marks" no_marks
 
     # What only a map holds, and nobody asks for.
     begin
-    is "$(say map 20) $(say close)" "ok ok" "$way: a map of a closed file is changed"
+    is "$(say map 20) $(say close)" "ok ok" "$way: a memory map of a closed file is changed"
     taken_away_lazily "$way"
-    is "$(say unmap)" ok "$way: and given up after the mount was taken away"
+    is "$(say unmap)" ok "$way: the memory map is released after the mount was removed"
     hold_ends
-    t_here "$way: the mount ends well" ends_well
-    t "$way: the bricks have what was in the map" on_both 20
+    t_here "$way: the process ends with status 0 after the map was released" ends_well
+    t "$way: both bricks have the data of the memory map" on_both 20
 done
 
 # Without -z it is refused under an open file, and nothing happens to that.
 begin
 bricks_stop
-is "$(say write 40)" ok "fusermount3 -u: writes are answered while the bricks stand still"
+is "$(say write 40)" ok "fusermount3 -u: writes are answered while the bricks are stopped"
 t_not "fusermount3 -u: refused while a file is open" fusermount3 -u "$mnt"
-t "fusermount3 -u: it is mounted still" mount_is_listed "$mnt"
+t "fusermount3 -u: the volume is still mounted" mount_is_listed "$mnt"
 bricks_go_on
 is "$(say map 10) $(say close) $(say unmap)" "ok ok ok" "fusermount3 -u: the file is changed and closed"
 hold_ends
 t "fusermount3 -u: unmounted" fusermount3 -u "$mnt"
-t_here "fusermount3 -u: the mount ends well" ends_well
-t "fusermount3 -u: the bricks have all of it" on_both 50
+t_here "fusermount3 -u: the process ends with status 0" ends_well
+t "fusermount3 -u: both bricks have all of the data" on_both 50
 
 # The bricks go on before the mount is gone: what was answered is written out, what was not has failed.
 begin
 bricks_stop
-is "$(say write 40)" ok "SIGTERM: writes are answered while the bricks stand still"
+is "$(say write 40)" ok "SIGTERM: writes are answered while the bricks are stopped"
 kill -TERM "$pid"
 bricks_go_on
-t_here "SIGTERM: the mount ends well" ends_well
-t_not "SIGTERM: nothing is mounted there" mount_is_listed "$mnt"
-t "SIGTERM: the bricks have what was answered" on_both 40
-t_not "SIGTERM: a write fails" test "$(say write 1)" = ok
+t_here "SIGTERM: the process ends with status 0" ends_well
+t_not "SIGTERM: the mount table has no entry for it" mount_is_listed "$mnt"
+t "SIGTERM: both bricks have the answered writes" on_both 40
+t_not "SIGTERM: a later write fails" test "$(say write 1)" = ok
 hold_ends
 
 begin
-is "$(say map 20)" ok "SIGTERM: a map is changed"
+is "$(say map 20)" ok "SIGTERM: a memory map is changed"
 kill -TERM "$pid"
-t_here "SIGTERM: the mount ends well" ends_well
+t_here "SIGTERM: the process ends with status 0 while a map is dirty" ends_well
 answer="$(say msync)"
-t "SIGTERM: the bricks have it, or msync fails ($answer)" eval "test '$answer' != ok || on_both 20"
+t "SIGTERM: both bricks have the data of the map, or msync fails ($answer)" eval "test '$answer' != ok || on_both 20"
 hold_ends
 
 # The bricks never go on.
 for way in umount-l SIGTERM; do
     begin
     bricks_stop
-    is "$(say write 40)" ok "$way, dead bricks: writes are answered while the bricks stand still"
+    is "$(say write 40)" ok "$way, dead bricks: writes are answered while the bricks are stopped"
     if [[ $way == SIGTERM ]]; then
         kill -TERM "$pid"
     else
@@ -159,10 +159,10 @@ for way in umount-l SIGTERM; do
     daemon_kill "$daemon"
     answer="$(say fsync)"
     t_not "$way, dead bricks: fsync fails ($answer)" grep -qE '^(ok|none)$' <<<"$answer"
-    [[ $way == SIGTERM ]] || is "$(say write 1)" ok "$way, dead bricks: a write is answered"
+    [[ $way == SIGTERM ]] || is "$(say write 1)" ok "$way, dead bricks: one more write is answered"
     answer="$(say close)"
-    t_not "$way, dead bricks: then close fails ($answer)" grep -qE '^(ok|none)$' <<<"$answer"
+    t_not "$way, dead bricks: close then fails ($answer)" grep -qE '^(ok|none)$' <<<"$answer"
     hold_ends
-    t_here "$way, dead bricks: the mount ends well" ends_well
+    t_here "$way, dead bricks: the process ends with status 0" ends_well
     daemon_start "$daemon"
 done

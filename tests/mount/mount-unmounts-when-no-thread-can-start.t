@@ -32,12 +32,12 @@ pid=${mount_pid[$mnt]}
 echo text >"$mnt/file"
 may_have_no_thread "$pid"
 umount "$mnt"
-t "it lacks a thread" wait_for 60 "it to say so" grep -q 'mount-no-thread' "$log"
-t_not "it is there still" process_gone "$pid"
+t "the log says that no thread could be started" wait_for 60 "it to say so" grep -q 'mount-no-thread' "$log"
+t_not "the process is still running" process_gone "$pid"
 echo max >"$group/pids.max"
-t "with one it ends" wait_for 60 "kiln-mount to end" process_gone "$pid"
+t "the process ends when a thread can be started" wait_for 60 "kiln-mount to end" process_gone "$pid"
 unset "mount_pid[$mnt]"
-t_here "and ends well" mount_ended_well "$mnt" "$pid"
+t_here "the process ended with status 0" mount_ended_well "$mnt" "$pid"
 
 shared=$T/log/shared.log
 join() {
@@ -49,8 +49,8 @@ join first
 pid=$(pgrep -f "kiln-mount --shared")
 may_have_no_thread "$pid"
 t_not "a shared process without a thread refuses another mount" join second
-is "$(cat "$T/m/first/file")" text "the first one works"
+is "$(cat "$T/m/first/file")" text "the first mount still works"
 echo max >"$group/pids.max"
-t "with a thread the second comes" join second
+t "the second mount joins when a thread can be started" join second
 umount "$T/m/first" "$T/m/second"
-t "the process ends" wait_for 60 "the process to end" process_gone "$pid"
+t "the process ends after its last unmount" wait_for 60 "the process to end" process_gone "$pid"

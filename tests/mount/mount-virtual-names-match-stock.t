@@ -43,7 +43,7 @@ stock_dump=$(dump_take "${mount_pid[$stock]}" /var/run/gluster)
 kiln_dump=$(dump_take "${mount_pid[$kiln]}" "$T/dumps")
 replicate_lines "$stock_dump" >"$T/replicate.stock"
 replicate_lines "$kiln_dump" >"$T/replicate.kiln"
-t "the stock client's statedump has four counters' names" test "$(grep -c pending_key "$T/replicate.stock")" -eq 4
+t "the stock client's statedump has the names of four counters" test "$(grep -c pending_key "$T/replicate.stock")" -eq 4
 t "the statedump's lines of replicate are those of the stock client" diff "$T/replicate.stock" "$T/replicate.kiln"
 distribute_lines "$stock_dump" >"$T/distribute.stock"
 distribute_lines "$kiln_dump" >"$T/distribute.kiln"
@@ -71,13 +71,13 @@ for i in 0 1 2 3; do
     [[ $i -lt 2 ]] || range=0000000000000000
     setfattr -n trusted.glusterfs.dht -v "0x0000000000000000$range" "${bricks[i]}/folder"
 done
-t "distribute.fix.layout of a folder" setfattr -n distribute.fix.layout -v yes "$kiln/folder"
+t "setting distribute.fix.layout on a directory succeeds" setfattr -n distribute.fix.layout -v yes "$kiln/folder"
 is "$(range_of "${bricks[0]}")" "$(range_of "${bricks[1]}")" "both bricks of a pair have the same range"
 whole=$(printf '%s\n' "$(range_of "${bricks[0]}")" "$(range_of "${bricks[2]}")" | sort | tr -d '\n')
-t "the two ranges are all hashes" grep -qE '^00000000(........)(........)ffffffff$' <<<"$whole"
-t "and halves of them" grep -qE '^000000007f......(7f|80)......ffffffff$' <<<"$whole"
-t "once more, with another value" setfattr -n distribute.fix.layout -v no "$kiln/folder"
-is "$(printf '%s\n' "$(range_of "${bricks[0]}")" "$(range_of "${bricks[2]}")" | sort | tr -d '\n')" "$whole" "whole ranges stay as they are"
+t "the two ranges cover all hashes" grep -qE '^00000000(........)(........)ffffffff$' <<<"$whole"
+t "the two ranges are halves" grep -qE '^000000007f......(7f|80)......ffffffff$' <<<"$whole"
+t "setting distribute.fix.layout with another value succeeds" setfattr -n distribute.fix.layout -v no "$kiln/folder"
+is "$(printf '%s\n' "$(range_of "${bricks[0]}")" "$(range_of "${bricks[2]}")" | sort | tr -d '\n')" "$whole" "complete ranges stay unchanged"
 for mount in "$kiln" "$stock"; do
     is "$(LC_ALL=C setfattr -n distribute.fix.layout -v yes "$mount/file" 2>&1 | sed 's/.*: //')" "Operation not supported" \
         "distribute.fix.layout of a file, ${mount##*/}"
@@ -86,50 +86,50 @@ done
 bricks=(${volume_bricks[v]})
 daemon_kill "${brick_daemon[${bricks[1]}]}"
 wait_for 240 "three children" children_up 3
-is "$(child_up_of "$(dump_take "${mount_pid[$kiln]}" "$T/dumps")" 1)" 0 "the line before a killed brick's counter says that it is away"
+is "$(child_up_of "$(dump_take "${mount_pid[$kiln]}" "$T/dumps")" 1)" 0 "the line before a killed brick's counter says that the brick is down"
 daemon_start "${brick_daemon[${bricks[1]}]}"
 
 # ---- .meta
 
 active=.meta/graphs/active
-t_not "a list of the root has no .meta" grep -qx .meta <(ls -a "$kiln")
+t_not "a listing of the root does not show .meta" grep -qx .meta <(ls -a "$kiln")
 for file in v-replicate-0/type v-dht/name v-client-0/options/remote-subvolume v-replicate-1/options/afr-pending-xattr v-client-3/type; do
-    is "$(cat "$kiln/$active/$file")" "$(cat "$stock/$active/$file")" "$file is that of the stock client"
+    is "$(cat "$kiln/$active/$file")" "$(cat "$stock/$active/$file")" "$file equals that of the stock client"
 done
-is "$(ls "$kiln/$active/v-dht/subvolumes")" "$(ls "$stock/$active/v-dht/subvolumes")" "the subvolumes of distribute are listed as in stock"
-is "$(cat "$kiln/$active/v-dht/subvolumes/1/name")" v-replicate-1 "a subvolume leads to its layer"
+is "$(ls "$kiln/$active/v-dht/subvolumes")" "$(ls "$stock/$active/v-dht/subvolumes")" "the subvolumes of distribute are listed as with stock"
+is "$(cat "$kiln/$active/v-dht/subvolumes/1/name")" v-replicate-1 "a subvolume is a link to its layer"
 is "$(cat "$kiln/.meta/root/type")" mount/fuse "root is the layer of the mount point"
 is "$(cat "$kiln/.meta/root/subvolumes/0/name")" "$(cat "$kiln/$active/top/name")" "top is the layer below it"
-is "$(cat "$kiln/.meta/root/options/mountpoint")" "$kiln" "the layer mount/fuse has its mount point"
-is "$(cat "$kiln/.meta/logging/loglevel")" "$(cat "$stock/.meta/logging/loglevel")" "the log level is the stock client's number"
-t "the version is shown" grep -q '"Package Version": "' "$kiln/.meta/version"
-t "the command line is shown" grep -q "Cmdlinestr.*$kiln" "$kiln/.meta/cmdline"
+is "$(cat "$kiln/.meta/root/options/mountpoint")" "$kiln" "the layer mount/fuse shows its mount point"
+is "$(cat "$kiln/.meta/logging/loglevel")" "$(cat "$stock/.meta/logging/loglevel")" "the log level equals the stock client's number"
+t "the version file names the version" grep -q '"Package Version": "' "$kiln/.meta/version"
+t "the cmdline file shows the command line" grep -q "Cmdlinestr.*$kiln" "$kiln/.meta/cmdline"
 wait_for 240 "four children" children_up 4
 mount_settle "$stock"
 lines_of() {
     cat "$1/$active"/v-client-?/private "$1/$active"/v-replicate-?/private "$1/$active/v-dht/private" |
         grep -E '^(connected|child_count|child_up.*|pending_key.*|subvolume_status.*|quorum-type) = '
 }
-t "the private files have the lines of the stock client about bricks" diff <(lines_of "$stock") <(lines_of "$kiln")
-t "find reads all of it" bash -c "test \$(find '$kiln/.meta/' -type f -exec cat {} + | wc -l) -gt 100"
-t "and meets what the stock client has, too" test -z "$(comm -13 <(cd "$kiln/$active/" && find v-client-0 v-dht -path '*options*' -type f | sort) \
+t "the private files have the stock client's lines about bricks" diff <(lines_of "$stock") <(lines_of "$kiln")
+t "find reads the whole of .meta" bash -c "test \$(find '$kiln/.meta/' -type f -exec cat {} + | wc -l) -gt 100"
+t ".meta has every file of the stock client" test -z "$(comm -13 <(cd "$kiln/$active/" && find v-client-0 v-dht -path '*options*' -type f | sort) \
     <(cd "$stock/$active/" && find v-dht -path '*options*' -type f | sort))"
-is "$(stat -c %a "$kiln/$active/volfile")" 400 "the volfile, with the login of the bricks, is root's"
+is "$(stat -c %a "$kiln/$active/volfile")" 400 "only root can read the volfile, which has the bricks' login"
 denied() {
     ! "$@" 2>"$T/denied" && grep -Eq 'not permitted|Permission denied|Stale|exists|overwrite' "$T/denied"
 }
-t "a file there cannot be written" denied bash -c "echo 9 >'$kiln/.meta/logging/loglevel'"
-t "nor removed" denied rm "$kiln/.meta/version"
-t "nor made" denied touch "$kiln/.meta/new"
-t "nor renamed into" denied mv "$kiln/file" "$kiln/.meta/file"
-t "a folder .meta cannot be made" denied mkdir "$kiln/.meta"
-t "nothing can be renamed to .meta" denied mv -T "$kiln/file" "$kiln/.meta"
-t "nor .meta to anything" denied mv "$kiln/.meta" "$kiln/other"
+t "a file in .meta cannot be written" denied bash -c "echo 9 >'$kiln/.meta/logging/loglevel'"
+t "a file in .meta cannot be removed" denied rm "$kiln/.meta/version"
+t "a file in .meta cannot be created" denied touch "$kiln/.meta/new"
+t "no file can be renamed into .meta" denied mv "$kiln/file" "$kiln/.meta/file"
+t "a directory .meta cannot be created" denied mkdir "$kiln/.meta"
+t "no file can be renamed to .meta" denied mv -T "$kiln/file" "$kiln/.meta"
+t ".meta cannot be renamed" denied mv "$kiln/.meta" "$kiln/other"
 mkdir "$kiln/folder/.meta"
-t "elsewhere .meta is a name as others" test -d "$stock/folder/.meta"
-t_not "no brick has heard of .meta in the root" ls -d "${bricks[@]/%//.meta}"
+t ".meta is an ordinary name in other directories" test -d "$stock/folder/.meta"
+t_not "no brick has a .meta in its root" ls -d "${bricks[@]/%//.meta}"
 runuser -u nobody -- cat "$kiln/$active/v-client-0/type" >"$T/nobody"
-is "$(cat "$T/nobody")" protocol/client "a user reads it"
+is "$(cat "$T/nobody")" protocol/client "an ordinary user can read a layer's type"
 
 sed -e '/option ping-timeout/d' -e '/type protocol\/client/a option ping-timeout 43' "$T/v-kiln.kiln.vol" >"$T/new.vol"
 cp "$T/new.vol" "$T/v-kiln.kiln.vol"
@@ -137,8 +137,8 @@ kill -HUP "${mount_pid[$kiln]}"
 has_new_option() {
     [[ $(cat "$kiln/$active/v-client-2/options/ping-timeout") == 43 ]]
 }
-t "a new option of the volume is seen" wait_for 240 "the option" has_new_option
-t "the volfile has it, too" grep -q 'option ping-timeout 43' "$kiln/$active/volfile"
+t ".meta shows a new option of the volume" wait_for 240 "the option" has_new_option
+t "the volfile in .meta has the new option" grep -q 'option ping-timeout 43' "$kiln/$active/volfile"
 # Another layer: another graph, while scripts read.
 volfile_layer v-more features/read-only "$(sed -n 's/^volume //p' "$T/new.vol" | tail -1)" "read-only off" >>"$T/v-kiln.kiln.vol"
 (while [[ ! -e $T/stop ]]; do find "$kiln/.meta/" -type f -exec cat {} + >/dev/null 2>&1 || true; done) &
@@ -146,7 +146,7 @@ kill -HUP "${mount_pid[$kiln]}"
 is_switched() {
     [[ -d $kiln/$active/v-more && $(cat "$kiln/$active/v-more/type") == features/read-only ]]
 }
-t "after a change of layers the new graph is shown" wait_for 240 "the graph" is_switched
+t ".meta shows the new graph after a change of layers" wait_for 240 "the graph" is_switched
 touch "$T/stop"
 wait $!
 is "$(cat "$kiln/file")" text "the volume is still served"

@@ -38,7 +38,7 @@ options_taken() {
 
 server_start
 t "HOST:/VOLUME is mounted" mounted 127.0.0.1:/v "$mnt"
-is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs 127.0.0.1:/v" "the mount table shows it"
+is "$(findmnt -n -o FSTYPE,SOURCE --mountpoint "$mnt" | tr -s ' ')" "fuse.glusterfs 127.0.0.1:/v" "the mount table shows the volume"
 mkdir -p "$mnt/sub/dir"
 echo text >"$mnt/sub/dir/file"
 exec 5>>"$mnt/open"
@@ -47,43 +47,43 @@ exec 5>>"$mnt/open"
 pid=$(cat "$T/mount.pid")
 sed -i 's/ping-timeout 42/ping-timeout 41/' "$T/v.vol"
 kill -HUP "$server"
-t "options that change are taken" wait_for 120 "the options" grep -q '\[mount-options\]' "$log"
+t "the mount applies changed options" wait_for 120 "the options" grep -q '\[mount-options\]' "$log"
 echo one >&5
 sed -i 's/ping-timeout 41/ping-timeout 43/' "$T/v.vol"
 kill -HUP "$pid"
-t "HUP asks again" wait_for 120 "the options" options_taken 2
+t "SIGHUP makes the mount fetch the volfile again" wait_for 120 "the options" options_taken 2
 
 cp "$T/v.vol" "$T/v.vol.before"
 echo "volume" >"$T/v.vol"
 kill -HUP "$server"
-t "a volfile that is none is said" wait_for 120 "the line" grep -q '\[mount-volfile\]' "$log"
+t "the log reports an invalid volfile" wait_for 120 "the line" grep -q '\[mount-volfile\]' "$log"
 echo two >&5
-is "$(tr '\n' ' ' <"$mnt/open")" "one two " "and the mount goes on"
+is "$(tr '\n' ' ' <"$mnt/open")" "one two " "the mount still works after an invalid volfile"
 mv "$T/v.vol.before" "$T/v.vol"
 
 # The server goes and comes.
 kill "$server"
 wait "$server" || true
-t "the mount outlives its server" grep -q text "$mnt/sub/dir/file"
+t "the mount works while its server is down" grep -q text "$mnt/sub/dir/file"
 sed -i 's/ping-timeout 43/ping-timeout 40/' "$T/v.vol"
 server_start
-t "and asks when it is back" wait_for 120 "the options" options_taken 3
+t "the mount fetches the volfile when the server is back" wait_for 120 "the options" options_taken 3
 exec 5>&-
 gone
 
-t "the next server is asked when the first is away" mounted -s 127.0.0.2 -s 127.0.0.1 --volfile-id v "$mnt"
-is "$(findmnt -n -o SOURCE --mountpoint "$mnt")" "127.0.0.2:/v" "the mount table shows the first"
+t "the next server is asked when the first is down" mounted -s 127.0.0.2 -s 127.0.0.1 --volfile-id v "$mnt"
+is "$(findmnt -n -o SOURCE --mountpoint "$mnt")" "127.0.0.2:/v" "the mount table shows the first server"
 gone
-t "so they can be given with the volume" mounted 127.0.0.2,127.0.0.1:/v/sub "$mnt"
-is "$(ls "$mnt")" dir "a directory is the root"
+t "a list of servers can be given with the volume" mounted 127.0.0.2,127.0.0.1:/v/sub "$mnt"
+is "$(ls "$mnt")" dir "a subdirectory is the root"
 echo more >>"$mnt/dir/file"
 gone
-is "$(tr '\n' ' ' <"${volume_bricks[v]}/sub/dir/file")" "text more " "what is written there is in the volume"
+is "$(tr '\n' ' ' <"${volume_bricks[v]}/sub/dir/file")" "text more " "data written there is in the volume"
 mv "$T/v.vol" "$T/away.vol"
 status=0
 "$KILN_MOUNT" -l "$log" 127.0.0.1:/other "$mnt" >"$T/refused.out" 2>&1 || status=$?
-is "$status" 1 "a volume that is not there is refused"
-t "and named" grep -q "has no volfile /other: No such file" "$T/refused.out"
-t_not "nothing is mounted" mount_is_listed "$mnt"
-t_not "nothing was left" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
+is "$status" 1 "an unknown volume is refused"
+t "the message names the unknown volume" grep -q "has no volfile /other: No such file" "$T/refused.out"
+t_not "the unknown volume is not mounted" mount_is_listed "$mnt"
+t_not "the mounts leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
 kill "$server"

@@ -26,14 +26,14 @@ writes_sent() {
     awk '$1 == "writev" { n = $2 } END { print n + 0 }' "$T/calls"
 }
 
-t "a file is what a shadow says, here and on another mount" python3 "$work" shadow "$a" "$b" 600
+t "a file equals its shadow, here and on another mount" python3 "$work" shadow "$a" "$b" 600
 before=$(writes_sent)
 read -r brick _ <<<"${volume_bricks[v]}"
-t "writes are answered while the bricks stand still" python3 "$work" small "$a/tiny" 16000 "${daemon_pid[${brick_daemon[$brick]}]}"
+t "writes are answered while the bricks are stopped" python3 "$work" small "$a/tiny" 16000 "${daemon_pid[${brick_daemon[$brick]}]}"
 sent=$(($(writes_sent) - before))
-t "they go to the bricks together ($sent WRITEs for 1000)" test "$sent" -lt 4
-is "$(stat -c %s "$b/tiny")" 16000 "all of them"
-is "$(python3 "$work" fill "$a/full")" ENOSPC "who fills the volume is told, and keeps what fsync has confirmed"
+t "small writes reach the bricks together ($sent WRITEs for 1000)" test "$sent" -lt 4
+is "$(stat -c %s "$b/tiny")" 16000 "all written bytes are in the file"
+is "$(python3 "$work" fill "$a/full")" ENOSPC "a writer that fills the volume gets ENOSPC and keeps the data that fsync confirmed"
 rm "$a/full"
 wait_for 60 "room" touch "$a/stream" # a brick looks each five seconds whether its disk is full (storage.reserve)
 
@@ -53,8 +53,8 @@ t "a process writes" wait_for 240 "writes" has_written
 pid=${mount_pid[$a]}
 unset "mount_pid[$a]"
 kill -TERM "$pid"
-t "the mount ends by SIGTERM" wait_for 240 "the client to end" process_gone "$pid"
-t_here "without an error" mount_ended_well "$a" "$pid"
-t_here "the process is told" wait "$writer"
+t "SIGTERM ends the mount" wait_for 240 "the client to end" process_gone "$pid"
+t_here "the mount ended with status 0" mount_ended_well "$a" "$pid"
+t_here "the writing process gets an error" wait "$writer"
 diag "$(cat "$T/count") blocks were answered; then: $(cat "$T/log/stream.out")"
-t "what was answered is on the brick" python3 "$work" ring "$(where stream)" "$T/count"
+t "the answered blocks are on the brick" python3 "$work" ring "$(where stream)" "$T/count"

@@ -66,19 +66,19 @@ for way in fsync close; do
     is "$(say write 1) $(say fsync)" "ok ok" "$way: a file is written"
     kill -STOP "${daemon_pid[$daemon]}"
     wait_for 60 "the brick to stand still" bash -c "! grep -h '^State:' /proc/${daemon_pid[$daemon]}/task/*/status | grep -qv 'T (stopped)'"
-    is "$(say write 20)" ok "$way: writes are answered while the brick stands still"
+    is "$(say write 20)" ok "$way: writes are answered while the brick is stopped"
     : >"$log"
     daemon_kill "$daemon"
-    t "$way: it dies, and they are lost" wait_for 100 "the failure" has_failed
+    t "$way: the brick dies, and the writes fail" wait_for 100 "the failure" has_failed
     ups=$(grep -c '\[brick-peer-up\]' "$log" || true)
     daemon_start "$daemon" {to}>&- {from}<&-
     wait_for 100 "the brick" is_back "$ups"
-    t "$way: other layers are followed" switch_to without 1
+    t "$way: the mount follows a volfile with other layers" switch_to without 1
     answer=$(say "$way")
-    t_not "$way: it fails ($answer)" grep -qE '^(ok|none)$' <<<"$answer"
-    [[ $way == close ]] || is "$(say write 5) $(say fsync) $(say close)" "ok ok ok" "$way: later ones do not"
+    t_not "$way: the first call after the switch reports the lost write ($answer)" grep -qE '^(ok|none)$' <<<"$answer"
+    [[ $way == close ]] || is "$(say write 5) $(say fsync) $(say close)" "ok ok ok" "$way: later calls succeed"
     exec {to}>&- {from}<&-
     wait "$hold" || true
-    t "$way: and the first ones again" switch_to with 2
+    t "$way: the mount returns to the first layers" switch_to with 2
 done
-t_here "unmounted" mount_end "$mnt"
+t_here "the volume is unmounted" mount_end "$mnt"

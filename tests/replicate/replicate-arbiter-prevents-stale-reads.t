@@ -46,13 +46,13 @@ content_bytes() {
 
 arbiter_volume tour
 mount_kiln tour "$T/mnt-tour" --acl --attribute-timeout=0 --entry-timeout=0
-include "the tour ends well" python3 "$tests_dir/fops/posix_tour.py" "$T/mnt-tour" --acl
+include "the POSIX tour ends with status 0" python3 "$tests_dir/fops/posix_tour.py" "$T/mnt-tour" --acl
 work prepare "$T/mnt-tour"
-t_here "unmounted" mount_end "$T/mnt-tour"
-t "both data bricks are the same" bricks_equal "${bricks[0]}" "${bricks[1]}"
+t_here "the volume of the tour is unmounted" mount_end "$T/mnt-tour"
+t "both data bricks are equal" bricks_equal "${bricks[0]}" "${bricks[1]}"
 t "the arbiter has all names" diff <(kind_listing "${bricks[0]}") <(kind_listing "${bricks[2]}")
-is "$(content_bytes "${bricks[2]}")" "" "and no contents"
-t "nothing waits for heal" nothing_pending "${bricks[@]}"
+is "$(content_bytes "${bricks[2]}")" "" "the arbiter has no contents"
+t "no heal is pending" nothing_pending "${bricks[@]}"
 volume_stop tour
 
 for away in 1 2; do
@@ -72,12 +72,12 @@ for away in 1 2; do
         wait_for 240 "the marks of the first files to go" is_settled
         daemon_kill "${brick_daemon[${bricks[$away]}]}"
         wait_for 240 "$mnt to answer again" answers "$mnt"
-        t "brick $away away, $client: changes" work change "$mnt"
+        t "brick $away down, $client: all changes succeed" work change "$mnt"
         wait_for 240 "the marks of what was changed" is_settled
         work marks "${bricks[@]}" >"$T/marks-$away-$client"
     done
-    t "brick $away away: there are marks" test "$(grep -c " about $away " "$T/marks-$away-kiln")" -gt 10
-    t "brick $away away: both clients leave the same" diff "$T/marks-$away-stock" "$T/marks-$away-kiln"
+    t "brick $away down: pending marks are left" test "$(grep -c " about $away " "$T/marks-$away-kiln")" -gt 10
+    t "brick $away down: both clients leave the same marks" diff "$T/marks-$away-stock" "$T/marks-$away-kiln"
     mount_end "$T/mnt-$away-stock"
     volume_stop "v$away-stock"
 done
@@ -89,16 +89,16 @@ daemon_start "${brick_daemon[${bricks[1]}]}"
 is_the_new_one() {
     [[ $(head -c 3 "$mnt/over") == new ]]
 }
-t "the data brick that was not away is read" wait_for 240 "the new contents" is_the_new_one
+t "reads use the data brick that was not down" wait_for 240 "the new contents" is_the_new_one
 daemon_kill "${brick_daemon[${bricks[0]}]}"
 refuses_to_read() {
     ! cat "$mnt/over" >"$T/over" 2>/dev/null && [[ ! -s $T/over ]]
 }
-t "the arbiter and a stale brick give out nothing" wait_for 240 "an error" refuses_to_read
-t_not "nor do they take a write" bash -c "echo more >>'$mnt/over'"
+t "the arbiter and a stale brick refuse reads" wait_for 240 "an error" refuses_to_read
+t_not "the arbiter and a stale brick refuse writes" bash -c "echo more >>'$mnt/over'"
 daemon_start "${brick_daemon[${bricks[0]}]}"
 shd_start "$vol"
-t "all three are healed" wait_for 240 "heal" nothing_pending "${bricks[@]}"
-t "the data bricks are the same" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
-t_here "unmounted" mount_end "$mnt"
+t "all three bricks are healed" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+t "the data bricks are equal" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
+t_here "the volume is unmounted" mount_end "$mnt"
 mount_end "$T/mnt-2-kiln"

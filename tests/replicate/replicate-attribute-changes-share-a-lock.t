@@ -48,11 +48,11 @@ mount_kiln v "$kiln"
 # On a machine with much to do the lock may be given back before the next change comes.
 t_here "three changes of a file's attributes share a lock" wait_for 240 "changes to share a lock" shares
 diag "$locks INODELKs and unlocks for $files files"
-is "$(python3 "$work" show "$kiln/d$rounds")" "$(python3 "$work" show "$stock/d$rounds")" "the stock mount sees the same"
+is "$(python3 "$work" show "$kiln/d$rounds")" "$(python3 "$work" show "$stock/d$rounds")" "the stock mount sees the same attributes"
 mount_end "$kiln"
 mount_kiln v "$kiln" --xlator-option='*.metadata-lock-kept-ms=0'
 unpack
-is "$locks" $((12 * files)) "without, each has a lock and an unlock on both replicas"
+is "$locks" $((12 * files)) "with the option off each change locks and unlocks on both replicas"
 mount_end "$kiln"
 
 # ---- who waits
@@ -67,15 +67,15 @@ soon() {
 }
 
 chmod 600 "$kiln/k/"*
-t "a stock mount changes a mode whose lock is kept" soon chmod 611 "$stock/k/mode"
-is "$(stat -c %a "$kiln/k/mode")" 611 "which is seen"
-t "and removes a file" soon rm "$stock/k/gone"
-t "renames one over another" soon mv "$stock/k/other" "$stock/k/over"
-t "removes a folder" soon rmdir "$stock/k/folder"
+t "a stock mount changes a mode whose lock is kept without waiting" soon chmod 611 "$stock/k/mode"
+is "$(stat -c %a "$kiln/k/mode")" 611 "kiln-mount sees the new mode"
+t "a stock mount removes a file whose lock is kept without waiting" soon rm "$stock/k/gone"
+t "a stock mount renames one such file over another without waiting" soon mv "$stock/k/other" "$stock/k/over"
+t "a stock mount removes a directory whose lock is kept without waiting" soon rmdir "$stock/k/folder"
 chmod 644 "$kiln/k/killed"
 mount_kill "$kiln"
-t "a mount that is killed leaves no lock" soon chmod 655 "$stock/k/killed"
-t "nor anything to heal" nothing_pending "${bricks[@]}"
+t "a killed mount leaves no lock" soon chmod 655 "$stock/k/killed"
+t "a killed mount leaves no heal pending" nothing_pending "${bricks[@]}"
 
 # Bricks of stock's write their dumps elsewhere.
 dumps=$T
@@ -97,8 +97,8 @@ chmod 700 "$kiln/k/"{mine,over,folder}
 rm "$kiln/k/mine"
 mv "$kiln/k/new" "$kiln/k/over"
 rmdir "$kiln/k/folder"
-t_not "locks of what it has removed are kept" has_no_locks
-t "and given back" wait_for 240 "no locks" has_no_locks
+t_not "locks of removed objects are kept for some time" has_no_locks
+t "locks of removed objects are released" wait_for 240 "no locks" has_no_locks
 mount_end "$kiln"
 
 # ---- both at once
@@ -121,9 +121,9 @@ replicas_same() {
         diff <(python3 "$work" show "${bricks[i]}/s") <(python3 "$work" show "${bricks[i + 1]}/s") || return 1
     done
 }
-t "both mounts change attributes of the same objects at once" both_storm 200
-t "replicas have the same" replicas_same
-is "$(python3 "$work" show "$kiln/s")" "$(python3 "$work" show "$stock/s")" "both mounts see the same"
+t "both mounts change attributes of the same objects concurrently" both_storm 200
+t "the replicas have the same attributes" replicas_same
+is "$(python3 "$work" show "$kiln/s")" "$(python3 "$work" show "$stock/s")" "both mounts see the same attributes"
 
 # ---- a brick that dies and comes back
 storm_ends() {
@@ -135,18 +135,18 @@ sleep 0.3
 daemon_kill "${brick_daemon[${bricks[1]}]}"
 daemon_kill "${brick_daemon[${bricks[3]}]}"
 sleep 0.3
-t_not "changes go on without two bricks" storm_ends
+t_not "changes continue without two bricks" storm_ends
 daemon_start "${brick_daemon[${bricks[1]}]}"
 daemon_start "${brick_daemon[${bricks[3]}]}"
 children_up() {
     [[ $(grep -c '^child_up\[.*=1$' "$(dump_take "${mount_pid[$kiln]}" /run/gluster)") -eq 4 ]]
 }
 wait_for 240 "all children" children_up
-t_not "and when they are back" storm_ends
+t_not "changes continue after the bricks returned" storm_ends
 kill -TERM "$storm_pid"
 wait_for 240 "the storm's end" process_gone "$storm_pid"
 shd_start v
-t "the self-heal daemon ends it" wait_for 240 "heal" nothing_pending "${bricks[@]}"
-t "replicas have the same again" wait_for 240 "equal replicas" replicas_same
+t "the self-heal daemon heals all changes" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+t "the replicas have the same attributes after the heal" wait_for 240 "equal replicas" replicas_same
 mount_end "$stock"
-t_here "unmounted" mount_end "$kiln"
+t_here "the volume is unmounted" mount_end "$kiln"

@@ -37,12 +37,12 @@ for round in 1 2; do
     for daemon in "${second[@]}"; do
         daemon_kill "$daemon"
     done
-    t "round $round: it runs on one" work_on 30
+    t "round $round: the load runs on one replica" work_on 30
     for daemon in "${second[@]}"; do
         daemon_start "$daemon"
     done
     mount_settle "$T/mnt"
-    t "round $round: and with both again" work_on 20
+    t "round $round: the load runs on both replicas again" work_on 20
 done
 touch "$T/stop"
 status=0
@@ -51,12 +51,12 @@ is "$status" 0 "the load saw no error"
 
 shd_start v
 read -r -a bricks <<<"${volume_bricks[v]}"
-t "heal comes to its end" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"
+t "the heal completes" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"
 # Its last step, after the indices, is to clear the hidden folder of files without a name.
 t "the first pair is equal" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
 t "the second pair is equal" bricks_get_equal "${bricks[2]}" "${bricks[3]}"
 for brick in "${bricks[@]}"; do
-    t "the handles of $(basename "$brick") hold" brick_handles_hold "$brick"
+    t "every object of $(basename "$brick") has its handle" brick_handles_hold "$brick"
 done
 mount_volume v "$T/fresh"
-t "all is there that should be" python3 "$tests_dir/faults/load.py" verify "$T/fresh/load" "$T/state"
+t "all acknowledged files have their contents" python3 "$tests_dir/faults/load.py" verify "$T/fresh/load" "$T/state"

@@ -57,27 +57,27 @@ exec 7>>"$mnt/open"
 said one
 daemon_kill "$(brick_of 1)" 7>&-
 wait_for 240 "two children" children_up 2
-t_here "one of three is away: an open file is written" said two
+t_here "with one of three bricks down an open file is written" said two
 exec 8<>"$mnt/early"
 daemon_kill "$(brick_of 0)" 7>&- 8>&-
 wait_for 240 "one child" children_up 1
-t "two of three are away: nothing is listed" is_away
-t_not "nor written" said never
+t "with two of three bricks down listing fails" is_away
+t_not "with two of three bricks down a write fails" said never
 daemon_start "$(brick_of 0)" 7>&- 8>&-
 wait_for 240 "two children" children_up 2
-t_here "it is back: the open file is written again" said three
-is "$(tr '\n' ' ' <"$mnt/open")" "one two three " "what was written is there"
+t_here "the open file is written again after a brick returned" said three
+is "$(tr '\n' ' ' <"$mnt/open")" "one two three " "all written lines are in the file"
 daemon_start "$(brick_of 1)" 7>&- 8>&-
 wait_for 240 "three children" children_up 3
 printf 'new\n' >&8
 exec 8>&-
 for brick in "${bricks[@]}"; do
-    t "a file that was opened while one was away is written there, too" wait_for 240 "the write" holds "$brick/early" new
+    t "writes to a file opened while a brick was down reach that brick" wait_for 240 "the write" holds "$brick/early" new
 done
 exec 7>&-
 shd_start three
-t "nothing is left to heal" wait_for 240 "heal" nothing_pending "${bricks[@]}"
-is "$(tr '\n' ' ' <"${bricks[1]}/open")" "one two three " "the one that was away has what it missed"
+t "no heal is pending" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+is "$(tr '\n' ' ' <"${bricks[1]}/open")" "one two three " "the returned brick has the lines that it missed"
 
 # ---- under load
 python3 "$(dirname "$0")/replica_work.py" random "$mnt/random" 11 >"$T/work" 2>"$T/log/work.log" &
@@ -96,21 +96,21 @@ for round in 0 1 2; do
     kill -STOP "$work_pid"
     wait_for 240 "the heal of brick $round" nothing_pending "${bricks[@]}"
     for brick in "${bricks[@]:1}"; do
-        t "brick $round was away and is healed: the replicas are the same" bricks_get_equal "${bricks[0]}" "$brick"
+        t "brick $round is healed: the replicas are equal" bricks_get_equal "${bricks[0]}" "$brick"
     done
     kill -CONT "$work_pid"
     wait_for 240 "5 changes with all there" has_done $(($(progress) + 5))
 done
 kill -TERM "$work_pid"
-t_here "random changes go on while one brick after the other dies" wait_for 480 "the work's end" process_gone "$work_pid"
-is "$(tail -n 1 "$T/work")" well "each of them did what it must"
-t "nothing is left to heal" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+t_here "random changes continue while one brick after the other dies" wait_for 480 "the work's end" process_gone "$work_pid"
+is "$(tail -n 1 "$T/work")" well "each random change had its right result"
+t "no heal is pending after the random changes" wait_for 240 "heal" nothing_pending "${bricks[@]}"
 for brick in "${bricks[@]:1}"; do
-    t "the replicas are the same" bricks_get_equal "${bricks[0]}" "$brick"
+    t "the replicas are equal after the random changes" bricks_get_equal "${bricks[0]}" "$brick"
 done
 kill -TERM "$shd_pid"
 shd_pid=
-t_here "unmounted" mount_end "$mnt"
+t_here "the volume of three replicas is unmounted" mount_end "$mnt"
 volume_stop three
 
 # ---- two
@@ -126,20 +126,20 @@ marks_are_settled() {
 }
 daemon_kill "$(brick_of 1)"
 wait_for 240 "one child" children_up 1
-t "one of two is away: a file is written" bash -c "echo first >'$mnt/split'"
+t "with one of two bricks down a file is written" bash -c "echo first >'$mnt/split'"
 wait_for 240 "its marks" marks_are_settled "${bricks[0]}"
 daemon_kill "$(brick_of 0)"
 wait_for 240 "no child" children_up 0
 daemon_start "$(brick_of 1)"
 wait_for 240 "the other child" children_up 1
-is "$(cat "$mnt/split")" both "the other alone has what it knows of"
-t "and is written" bash -c "echo second >'$mnt/split'"
+is "$(cat "$mnt/split")" both "with the other brick down the file has the older contents"
+t "with the other brick down the file is written" bash -c "echo second >'$mnt/split'"
 wait_for 240 "its marks" marks_are_settled "${bricks[1]}"
 daemon_start "$(brick_of 0)"
 wait_for 240 "both children" children_up 2
-t "with both there, none is known to be good" grep -q "Input/output error" <(cat "$mnt/split" 2>&1)
-t "nor is it written" grep -q "Input/output error" <(bash -c "echo third >>'$mnt/split'" 2>&1)
-t "but its name and attributes are seen" test -f "$mnt/split"
+t "with both bricks up a read of the file fails with EIO" grep -q "Input/output error" <(cat "$mnt/split" 2>&1)
+t "with both bricks up a write to the file fails with EIO" grep -q "Input/output error" <(bash -c "echo third >>'$mnt/split'" 2>&1)
+t "the name and attributes of the file are visible" test -f "$mnt/split"
 echo new >"$mnt/other"
-is "$(cat "$mnt/other")" new "other files are as always"
-t_here "unmounted" mount_end "$mnt"
+is "$(cat "$mnt/other")" new "other files are readable"
+t_here "the volume of two replicas is unmounted" mount_end "$mnt"

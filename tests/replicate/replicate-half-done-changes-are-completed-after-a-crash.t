@@ -104,20 +104,20 @@ for count in 2 3; do
         t "$vol: a mount without that brick changes a file" bash -c "echo since >'$mnt/d/changed-since'"
         daemon_start "$(daemon_of "$half")"
         wait_for 60 "all bricks" children_up "$count"
-        is "$(reads replaced)" moved "$vol: the name that was replaced leads to the file that was moved"
-        t "$vol: so does that of a file with another name, or it is as it was" grep -x 'moved2\|linked' <(reads linked)
-        is "$(reads moved2) $(reads other-name)" "moved2 linked" "$vol: both files are there"
-        is "$(reads changed-since)" since "$vol: a file that was changed since is not replaced"
-        is "$(reads moved3)" moved3 "$vol: and the file that was moved onto it is there"
-        is "$(folder_of empty folder)" folder/inside "$vol: a folder that was moved onto another is there once"
-        is "$(folder_of folder2 folder-moved)" folder2/inside "$vol: a folder that was moved is there once"
+        is "$(reads replaced)" moved "$vol: the replaced name leads to the renamed file"
+        t "$vol: a replaced file with another name leads to the renamed file, or is unchanged" grep -x 'moved2\|linked' <(reads linked)
+        is "$(reads moved2) $(reads other-name)" "moved2 linked" "$vol: the renamed file and the other name are readable"
+        is "$(reads changed-since)" since "$vol: a file changed since the rename is not replaced"
+        is "$(reads moved3)" moved3 "$vol: the file that was renamed onto it still exists"
+        is "$(folder_of empty folder)" folder/inside "$vol: a directory renamed onto another exists once"
+        is "$(folder_of folder2 folder-moved)" folder2/inside "$vol: a renamed directory exists once"
         shd_start "$vol"
         t "$vol: all replicas become equal" wait_for 60 "equal replicas" equal
-        is "$(reads changed-since)" since "$vol: the file that was changed keeps the change"
-        is "$(equal 2>&1)" "" "$vol: nothing differs"
+        is "$(reads changed-since)" since "$vol: the changed file keeps its change"
+        is "$(equal 2>&1)" "" "$vol: the replicas have no difference"
         { kill -TERM "$shd_pid" && wait "$shd_pid"; } 2>/dev/null || true
         shd_pid=
-        t_here "$vol: unmounted" mount_end "$mnt"
+        t_here "$vol: the volume is unmounted" mount_end "$mnt"
         volume_stop "$vol"
     done
 done

@@ -70,15 +70,15 @@ for count in 2 3; do
     daemon_start "${brick_daemon[${bricks[last]}]}"
     wait_for 60 "all bricks" children_up "$count"
     look
-    t "$vol: heal comes to its end" wait_for 60 "heal" is_healed
-    is "$(pending)" "" "$vol: nothing is pending, and nothing is parked"
+    t "$vol: the heal completes" wait_for 60 "heal" is_healed
+    is "$(pending)" "" "$vol: no mark is pending, and no object is parked"
     for brick in "${bricks[@]:1}"; do
-        is "$(tree "$brick")" "$(tree "${bricks[0]}")" "$vol: ${brick##*/} is as the first one"
-        is "$(times "$brick")" "$(times "${bricks[0]}")" "$vol: so are the times on ${brick##*/}"
+        is "$(tree "$brick")" "$(tree "${bricks[0]}")" "$vol: ${brick##*/} has the same tree as the first brick"
+        is "$(times "$brick")" "$(times "${bricks[0]}")" "$vol: ${brick##*/} has the same times as the first brick"
         t "$vol: each object of ${brick##*/} has its handle" brick_handles_hold "$brick"
     done
     is "$(cat "$mnt/to/folder/file" "$mnt/lower/upper/file" "$mnt/deeper/file" "$mnt/to/file-of-dead" "$mnt/to/other-name")" \
         $'from/folder/file\nupper/file\nfrom2/folder/deeper/file\ndead/a/b/file\ndead/a/file' "$vol: the mount reads the files"
-    t_here "$vol: unmounted" mount_end "$mnt"
+    t_here "$vol: the volume is unmounted" mount_end "$mnt"
     volume_stop "$vol"
 done

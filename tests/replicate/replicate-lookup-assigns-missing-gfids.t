@@ -88,27 +88,27 @@ for layout in ${KILN_LAYOUTS:-1x1 2x1 1x2 2x2 arbiter}; do
     mount_kiln "$vol" "$mnt" --statedump-dir "$T/dumps"
     [[ $size == 1 ]] || wait_for 240 "the mount's bricks" children_up "${#bricks[@]}"
 
-    t "$layout: a file that lost its gfid on one brick is read" wait_for 60 "it" is_read "$mnt/lost-one-file" one
-    t "$layout: it has one gfid" same_gfid lost-one-file "$size"
-    t "$layout: a folder that lost its gfid on one brick is listed" wait_for 60 "it" is_folder "$mnt/lost-folder"
-    t "$layout: it has one gfid" same_gfid lost-folder "${#bricks[@]}"
-    t "$layout: a file that lost its gfid on all bricks is read" wait_for 60 "it" is_read "$mnt/lost-all-file" all
-    t "$layout: it has one gfid" same_gfid lost-all-file "$size"
-    t "$layout: a folder that lost its gfid on all bricks is listed" wait_for 60 "it" is_folder "$mnt/lost-all"
-    t "$layout: it has one gfid" same_gfid lost-all "${#bricks[@]}"
-    t "$layout: a folder made on the bricks is listed" wait_for 60 "it" is_folder "$mnt/by-hand"
-    t "$layout: it has one gfid" same_gfid by-hand "${#bricks[@]}"
+    t "$layout: a file that lost its gfid on one brick is read" wait_for 60 "the contents" is_read "$mnt/lost-one-file" one
+    t "$layout: the file that lost its gfid on one brick has one gfid" same_gfid lost-one-file "$size"
+    t "$layout: a directory that lost its gfid on one brick is listed" wait_for 60 "the listing" is_folder "$mnt/lost-folder"
+    t "$layout: the directory that lost its gfid on one brick has one gfid" same_gfid lost-folder "${#bricks[@]}"
+    t "$layout: a file that lost its gfid on all bricks is read" wait_for 60 "the contents" is_read "$mnt/lost-all-file" all
+    t "$layout: the file that lost its gfid on all bricks has one gfid" same_gfid lost-all-file "$size"
+    t "$layout: a directory that lost its gfid on all bricks is listed" wait_for 60 "the listing" is_folder "$mnt/lost-all"
+    t "$layout: the directory that lost its gfid on all bricks has one gfid" same_gfid lost-all "${#bricks[@]}"
+    t "$layout: a directory made on the bricks is listed" wait_for 60 "the listing" is_folder "$mnt/by-hand"
+    t "$layout: the directory made on the bricks has one gfid" same_gfid by-hand "${#bricks[@]}"
     for n in 1 2 3; do
-        t "$layout: file $n of before is read" wait_for 60 "it" is_read "$mnt/data-$n" "data $n"
-        t "$layout: it has one gfid" same_gfid "data-$n" "$size"
-        t "$layout: it is written" bash -c "echo more >>'$mnt/data-$n'"
+        t "$layout: file $n from before the brick's first use is read" wait_for 60 "the contents" is_read "$mnt/data-$n" "data $n"
+        t "$layout: file $n from before has one gfid" same_gfid "data-$n" "$size"
+        t "$layout: file $n from before is written" bash -c "echo more >>'$mnt/data-$n'"
     done
-    t "$layout: a file that lay on one brick only is read" wait_for 60 "it" is_read "$mnt/alone" alone
-    t "$layout: each copy has one gfid" same_gfid alone "$size"
-    t "$layout: a folder that lay on one brick only is listed" wait_for 60 "it" is_folder "$mnt/alone-folder"
-    t "$layout: each copy has one gfid" same_gfid alone-folder "${#bricks[@]}"
-    t "$layout: a file is made in it" touch "$mnt/alone-folder/file"
-    t "$layout: all of it is listed" bash -c "ls -lR '$mnt'"
-    t_here "$layout: unmounted" mount_end "$mnt"
+    t "$layout: a file that was on one brick only is read" wait_for 60 "the contents" is_read "$mnt/alone" alone
+    t "$layout: each copy of that file has the same gfid" same_gfid alone "$size"
+    t "$layout: a directory that was on one brick only is listed" wait_for 60 "the listing" is_folder "$mnt/alone-folder"
+    t "$layout: each copy of that directory has the same gfid" same_gfid alone-folder "${#bricks[@]}"
+    t "$layout: a file is created in that directory" touch "$mnt/alone-folder/file"
+    t "$layout: the whole tree is listed" bash -c "ls -lR '$mnt'"
+    t_here "$layout: the volume is unmounted" mount_end "$mnt"
     volume_stop "$vol"
 done

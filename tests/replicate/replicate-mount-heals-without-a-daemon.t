@@ -69,27 +69,27 @@ wait_for 240 "both children" children_up 2
 
 # ---- by default: names
 walk >"$T/read" 2>&1
-t "what is read is what the good one has" diff "$T/right" "$T/read"
-t_not "a name that is gone is gone" stat "$mnt/gone"
-t_not "another one, too" stat "$mnt/emptied"
-t_not "one that was moved" stat "$mnt/moved"
-t_not "a folder that was moved" stat "$mnt/moved-folder"
+t "reads return the contents of the good copy" diff "$T/right" "$T/read"
+t_not "a removed name does not exist" stat "$mnt/gone"
+t_not "a name removed from another directory does not exist" stat "$mnt/emptied"
+t_not "a renamed file's old name does not exist" stat "$mnt/moved"
+t_not "a renamed directory's old name does not exist" stat "$mnt/moved-folder"
 walk >/dev/null
-t "all names that were looked up are healed" diff <(listing "${bricks[0]}") \
+t "every name that was looked up is healed" diff <(listing "${bricks[0]}") \
     <(listing "${bricks[1]}" | grep -v '^.glusterfs-anonymous-inode-[^/]* d ')
-t_not "and nothing but names" cmp "${bricks[0]}/over" "${bricks[1]}/over"
-t "whose contents wait for heal" grep '^brick 0: over about 1 1 0 0' <(marks)
-t_here "unmounted" mount_end "$mnt"
+t_not "contents are not healed" cmp "${bricks[0]}/over" "${bricks[1]}/over"
+t "the changed contents wait for heal" grep '^brick 0: over about 1 1 0 0' <(marks)
+t_here "the mount without heal options is unmounted" mount_end "$mnt"
 
 # ---- with the options: everything
 volfile_heal=heal
 mount_kiln v "$mnt" --attribute-timeout=0 --entry-timeout=0 --statedump-dir "$T/dumps"
 wait_for 240 "both children" children_up 2
 walk >"$T/read" 2>&1
-t "what is read is what the good one has, while it is healed" diff "$T/right" "$T/read"
-t "what is looked at is healed" wait_for 240 "heal" walk_heals
-is "$(marks | grep -v entry-changes)" "" "no marks are left"
-t "the replicas are the same, and nothing is parked" are_equal
+t "reads return the contents of the good copy during the heal" diff "$T/right" "$T/read"
+t "every object that is looked up is healed" wait_for 240 "heal" walk_heals
+is "$(marks | grep -v entry-changes)" "" "no pending marks are left"
+t "the replicas are equal, and no object is parked" are_equal
 walk >"$T/read" 2>&1
-t "and right" diff "$T/right" "$T/read"
-t_here "unmounted" mount_end "$mnt"
+t "the healed contents are right" diff "$T/right" "$T/read"
+t_here "the healing mount is unmounted" mount_end "$mnt"

@@ -60,7 +60,7 @@ for count in 2 3; do
         daemon_kill "$(daemon_of "$last")"
         wait_for 60 "the mount to know it" children_up "$last"
         dies_in_a_change
-        t_not "$vol: no dirty mark is left on the folder" bash -c "getfattr -d -m trusted.afr.dirty -e hex '${bricks[0]}/d' | grep -q '=0x.*[1-9a-f]'"
+        t_not "$vol: no dirty mark is left on the directory" bash -c "getfattr -d -m trusted.afr.dirty -e hex '${bricks[0]}/d' | grep -q '=0x.*[1-9a-f]'"
 
         mnt=$T/mnt-$count-$healer-2
         [[ $healer != mount ]] || volfile_heal=heal
@@ -73,14 +73,14 @@ for count in 2 3; do
         daemon_start "$(daemon_of "$last")"
         wait_for 60 "all bricks" children_up "$count"
         [[ $healer != daemon ]] || shd_start "$vol"
-        t "$vol: all is healed" wait_for 120 "heal" heals
-        is "$(names_of "$mnt")" $'chmod chmod\nreplaced moved' "$vol: the mount shows what was acknowledged"
+        t "$vol: the heal completes" wait_for 120 "heal" heals
+        is "$(names_of "$mnt")" $'chmod chmod\nreplaced moved' "$vol: the mount shows the acknowledged names"
         for brick in "${bricks[@]:1}"; do
-            t "$vol: ${brick##*/} is as the first one" bricks_get_equal "${bricks[0]}" "$brick"
+            t "$vol: ${brick##*/} equals the first brick" bricks_get_equal "${bricks[0]}" "$brick"
         done
         [[ $healer != daemon ]] || kill -TERM "$shd_pid"
         shd_pid=
-        t_here "$vol: unmounted" mount_end "$mnt"
+        t_here "$vol: the volume is unmounted" mount_end "$mnt"
         volume_stop "$vol"
     done
 done

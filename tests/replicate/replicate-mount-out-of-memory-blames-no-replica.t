@@ -90,23 +90,23 @@ for ((round = 1; round <= ${KILN_HUNGRY_ROUNDS:-1}; round++)); do
     wait_for 240 "the volume" test -d "$mnt/."
     pid=${mount_pid[$mnt]}
     mkdir "$mnt/$round"
-    t_here "a lock is seen at the bricks" shows_a_lock
+    t_here "a held lock is visible at the bricks" shows_a_lock
     starve &
     starver=$!
-    t_here "twelve writers are answered while memory comes and goes" hunger_crowd 12 "$round" work
+    t_here "every call of twelve writers is answered while the memory limit changes" hunger_crowd 12 "$round" work
     { kill "$starver" && wait "$starver"; } 2>/dev/null || true
     hunger_ends "$pid"
     diag "$(cat "$T/told.$round-"*)"
-    t "the process lives" kill -0 "$pid"
-    t "the limit is gone: everything works" wait_for 60 "it to work" works
-    t "no lock is left" wait_for 60 "the locks to go" has_no_locks
+    t "the process is alive" kill -0 "$pid"
+    t "everything works after the limit was lifted" wait_for 60 "it to work" works
+    t "no lock is left on the bricks" wait_for 60 "the locks to go" has_no_locks
     t_here "no replica is accused" accuses_nobody
-    t "nothing waits for heal" nothing_pending "${bricks[@]}"
+    t "no heal is pending" nothing_pending "${bricks[@]}"
     t "the replicas are equal" bricks_equal "${bricks[@]}"
-    t "what was acknowledged is there" python3 "$here/hungry_replicas.py" check "$mnt/$round" "$T"/record."$round"-*
-    t_here "no connection was lost" lost_no_connection
-    t "some calls were answered with ENOMEM" grep -q ENOMEM "$T"/told."$round"-*
-    t "the log says what is lacking" grep -qE "no memory|out of memory" "$log"
+    t "every acknowledged write is there" python3 "$here/hungry_replicas.py" check "$mnt/$round" "$T"/record."$round"-*
+    t_here "no connection to a brick was lost" lost_no_connection
+    t "some calls failed with ENOMEM" grep -q ENOMEM "$T"/told."$round"-*
+    t "the log says that memory is short" grep -qE "no memory|out of memory" "$log"
     rm -rf "${mnt:?}/$round"
-    t_here "unmounted" mount_end "$mnt"
+    t_here "the volume is unmounted" mount_end "$mnt"
 done

@@ -52,16 +52,16 @@ is_marked() {
 mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0 --xlator-option='*.metadata-lock-kept-ms=2000'
 mkdir "$kiln/a" "$kiln/b" "$kiln/k"
 count_locks python3 "$work" unpack "$kiln/a" "$files"
-is "$locks" $((8 * files)) "files that are written cost two locks and unlocks on both replicas"
+is "$locks" $((8 * files)) "a new file that is written costs two locks and unlocks on both replicas"
 exec 7>"$kiln/k/open"
-t "the next one is locked and marked before it is written" wait_for 240 "the mark" is_marked k/open
+t "the next new file is locked and marked before it is written" wait_for 240 "the mark" is_marked k/open
 exec 7>&-
 not_marked() {
     ! is_marked "$1"
 }
-t "its close ends that" wait_for 240 "no mark" not_marked k/open
+t "closing the file clears the mark" wait_for 240 "no mark" not_marked k/open
 count_locks make_empty
-t "files that are not written cost no locks for long ($locks)" test "$locks" -lt "$files"
+t "files that are not written soon cost no locks ($locks)" test "$locks" -lt "$files"
 
 # ---- others
 soon() {
@@ -76,19 +76,19 @@ mount_end "$kiln"
 mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0 --xlator-option='*.post-op-delay-secs=3600'
 write_one "$kiln/k/first"
 exec 7>"$kiln/k/contested" 8>"$kiln/k/removed"
-t "the lock is kept" wait_for 240 "the mark" is_marked k/contested
-t "a stock mount writes the file soon" soon write_one "$stock/k/contested"
-is "$(cat "$kiln/k/contested")" x "which is seen"
-t "and removes one" soon rm "$stock/k/removed"
+t "the lock of the contested file is kept" wait_for 240 "the mark" is_marked k/contested
+t "a stock mount writes the contested file without waiting" soon write_one "$stock/k/contested"
+is "$(cat "$kiln/k/contested")" x "kiln-mount sees what the stock mount wrote"
+t "a stock mount removes a locked file without waiting" soon rm "$stock/k/removed"
 exec 7>&- 8>&-
 write_one "$kiln/k/again"
 exec 7>"$kiln/k/killed"
-t "the lock is kept" wait_for 240 "the mark" is_marked k/killed
+t "the lock of the killed mount's file is kept" wait_for 240 "the mark" is_marked k/killed
 mount_kill "$kiln" 7>&-
 exec 7>&- || true
-t "a stock mount writes what a killed one has locked" soon write_one "$stock/k/killed"
+t "a stock mount writes a file that a killed mount had locked" soon write_one "$stock/k/killed"
 shd_start v
-t "the self-heal daemon ends its mark" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+t "the self-heal daemon clears the killed mount's mark" wait_for 240 "heal" nothing_pending "${bricks[@]}"
 
 # ---- a brick that dies and comes back
 mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0
@@ -98,18 +98,18 @@ unpack_pid=$!
 sleep 0.3
 daemon_kill "${brick_daemon[${bricks[1]}]}"
 sleep 0.3
-t_not "files are made without a brick" process_gone "$unpack_pid"
+t_not "files are created while a brick is down" process_gone "$unpack_pid"
 daemon_start "${brick_daemon[${bricks[1]}]}"
 children_up() {
     [[ $(grep -c '^child_up\[.*=1$' "$(dump_take "${mount_pid[$kiln]}" /run/gluster)") -eq 2 ]]
 }
 wait_for 240 "all children" children_up
 sleep 0.3
-t_not "and when it is back" process_gone "$unpack_pid"
+t_not "files are created after the brick returned" process_gone "$unpack_pid"
 kill -TERM "$unpack_pid"
 wait_for 240 "the end of it" process_gone "$unpack_pid"
-t "the self-heal daemon ends it" wait_for 240 "heal" nothing_pending "${bricks[@]}"
-t "the replicas are the same" bricks_get_equal "${bricks[@]}"
+t "the self-heal daemon heals all files" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+t "the replicas are equal" bricks_get_equal "${bricks[@]}"
 
 # ---- without
 mount_end "$kiln"
@@ -117,7 +117,7 @@ mount_kiln v "$kiln" --xlator-option='*.lock-new-files=off'
 write_one "$kiln/k/written"
 exec 7>"$kiln/k/late"
 sleep 0.2
-t_not "without, nothing is marked before it is written" is_marked k/late
+t_not "with the option off a file is not marked before it is written" is_marked k/late
 exec 7>&-
 mount_end "$stock"
-t_here "unmounted" mount_end "$kiln"
+t_here "the volume is unmounted" mount_end "$kiln"

@@ -53,28 +53,28 @@ for count in 2 3; do
         wait_for 240 "$mnt to answer" answers "$mnt"
         work prepare "$mnt"
         wait_for 240 "the marks of the first files to go" marks_have_settled "$vol"
-        is "$(marks_of "$vol")" "" "$count replicas, $client: no marks while all are there"
+        is "$(marks_of "$vol")" "" "$count replicas, $client: no marks while all bricks are up"
         daemon_kill "${brick_daemon[${bricks[1]}]}"
         wait_for 240 "$mnt to answer again" answers "$mnt"
-        t "$count replicas, $client: changes with one away" work change "$mnt"
+        t "$count replicas, $client: all changes succeed with one brick down" work change "$mnt"
         wait_for 240 "the marks of what was changed" marks_have_settled "$vol"
         marks_of "$vol" >"$T/marks-$count-$client"
     done
-    t "$count replicas: there are marks" test "$(grep -c ' about 1 ' "$T/marks-$count-kiln")" -gt 10
+    t "$count replicas: pending marks are left" test "$(grep -c ' about 1 ' "$T/marks-$count-kiln")" -gt 10
     t "$count replicas: both clients leave the same marks" diff "$T/marks-$count-stock" "$T/marks-$count-kiln"
     vol=v$count-kiln mnt=$T/mnt-$count-kiln
     read -ra bricks <<<"${volume_bricks[$vol]}"
     daemon_start "${brick_daemon[${bricks[1]}]}"
     shd_start "$vol"
-    t "$count replicas: the self-heal daemon has nothing left to do" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+    t "$count replicas: the self-heal daemon heals everything" wait_for 240 "heal" nothing_pending "${bricks[@]}"
     for brick in "${bricks[@]:1}"; do
-        t "$count replicas: they are the same" bricks_get_equal "${bricks[0]}" "$brick"
+        t "$count replicas: the bricks are equal" bricks_get_equal "${bricks[0]}" "$brick"
     done
     is "$(marks_of "$vol")" "" "$count replicas: no marks are left"
     kill -TERM "$shd_pid"
     shd_pid=
     mount_end "$T/mnt-$count-stock"
-    t_here "$count replicas: unmounted" mount_end "$mnt"
+    t_here "$count replicas: the volume is unmounted" mount_end "$mnt"
     volume_stop "v$count-kiln"
     volume_stop "v$count-stock"
 done

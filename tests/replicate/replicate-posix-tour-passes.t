@@ -19,17 +19,17 @@ for kind in kiln-3 stock-2; do
     volume_assign "$vol" "${kind%-*}"
     volume_start "$vol"
     mount_kiln "$vol" "$mnt" --acl --attribute-timeout=0 --entry-timeout=0
-    include "$kind: the tour ends well" python3 "$tests_dir/fops/posix_tour.py" "$mnt" "${options[@]}"
+    include "$kind: the POSIX tour ends with status 0" python3 "$tests_dir/fops/posix_tour.py" "$mnt" "${options[@]}"
     mkdir -m 0070 "$mnt/ours" && chgrp 4242 "$mnt/ours"
-    t_here "$kind: who may by another group of his removes and renames folders" \
+    t_here "$kind: a user with rights by a supplementary group removes and renames directories" \
         setpriv --reuid 2001 --regid 2001 --groups 2001,4242 sh -ec 'cd "$1"; mkdir a b c; rmdir a; mv b d; mv -T c d; rmdir d' - \
         "$mnt/ours"
     cp -r /etc/ssl /etc/alternatives "$mnt" 2>/dev/null || true
-    t_here "$kind: unmounted" mount_end "$mnt"
+    t_here "$kind: the volume is unmounted" mount_end "$mnt"
     read -ra bricks <<<"${volume_bricks[$vol]}"
     for brick in "${bricks[@]:1}"; do
-        t "$kind: the replicas are the same" bricks_equal "${bricks[0]}" "$brick"
+        t "$kind: the replicas are equal" bricks_equal "${bricks[0]}" "$brick"
     done
-    t "$kind: nothing waits for heal" nothing_pending "${bricks[@]}"
+    t "$kind: no heal is pending" nothing_pending "${bricks[@]}"
     volume_stop "$vol"
 done

@@ -59,19 +59,19 @@ for vol in three arbiter; do
         writers+=($!)
     done
     note_done
-    t "$vol: all write" wait_for 100 "the writers" all_have '^r' "$T/records/$vol-"
+    t "$vol: all writers work" wait_for 100 "the writers" all_have '^r' "$T/records/$vol-"
     for pair in "1 2" "0 1" "0 2"; do
         read -r one two <<<"$pair"
         note_done
         daemon_kill "${brick_daemon[${bricks[$one]}]}"
         daemon_kill "${brick_daemon[${bricks[$two]}]}"
-        t "$vol: bricks $pair are killed: each of the writers is told" wait_for 60 "errors" all_have 'Errno 107' "$T/log/writer-$vol-" 1
+        t "$vol: bricks $pair are killed, and each writer gets ENOTCONN" wait_for 60 "errors" all_have 'Errno 107' "$T/log/writer-$vol-" 1
         daemon_start "${brick_daemon[${bricks[$one]}]}"
         daemon_start "${brick_daemon[${bricks[$two]}]}"
         note_done
-        t "$vol: all go on" wait_for 100 "the writers" all_have '^r' "$T/records/$vol-"
+        t "$vol: all writers continue" wait_for 100 "the writers" all_have '^r' "$T/records/$vol-"
         kill -STOP "${writers[@]}"
-        t "$vol: nothing is left to heal" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+        t "$vol: no heal is pending after the bricks returned" wait_for 240 "heal" nothing_pending "${bricks[@]}"
         kill -CONT "${writers[@]}"
     done
     note_done
@@ -79,13 +79,13 @@ for vol in three arbiter; do
     for pid in "${writers[@]}"; do
         wait "$pid" || true
     done
-    t_not "$vol: no call has failed otherwise" odd_errors
-    t "$vol: nothing is left to heal" wait_for 240 "heal" nothing_pending "${bricks[@]}"
-    t "$vol: the replicas are the same" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
-    [[ $vol == arbiter ]] || t "$vol: all three" bricks_get_equal "${bricks[0]}" "${bricks[2]}"
-    t "$vol: nothing that was acknowledged is lost" python3 "$work" verify "$mnt" "$T/records/$vol-"*
+    t_not "$vol: no call failed with another error" odd_errors
+    t "$vol: no heal is pending in the end" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+    t "$vol: the first two bricks are equal" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
+    [[ $vol == arbiter ]] || t "$vol: the first and third brick are equal" bricks_get_equal "${bricks[0]}" "${bricks[2]}"
+    t "$vol: no acknowledged change is lost" python3 "$work" verify "$mnt" "$T/records/$vol-"*
     kill -TERM "$shd_pid"
     shd_pid=
-    t_here "$vol: unmounted" mount_end "$mnt"
+    t_here "$vol: the volume is unmounted" mount_end "$mnt"
     volume_stop "$vol"
 done

@@ -97,13 +97,13 @@ turn() {
         is_equal_at_rest || { failed=1; diag "kill $n of $vol"; break; }
         process_gone "$work_pid" && break
     done
-    is "$n $failed" "$4 0" "$vol: $4 kills are healed by the $healer, and the replicas are the same"
+    is "$n $failed" "$4 0" "$vol: $4 kills are healed by the $healer, and the replicas are equal"
     kill -CONT "$work_pid"
     kill -TERM "$work_pid"
     wait_for 480 "the work's end" process_gone "$work_pid"
-    is "$(tail -n 1 "$T/work")" well "$vol: each change did what it must, all reads were right"
+    is "$(tail -n 1 "$T/work")" well "$vol: each change had its right result, and all reads were right"
     [[ $healer != daemon ]] || { kill -TERM "$shd_pid"; shd_pid=; }
-    t_here "unmounted" mount_end "$mnt"
+    t_here "$vol: the volume is unmounted" mount_end "$mnt"
     volume_stop "$vol"
 }
 

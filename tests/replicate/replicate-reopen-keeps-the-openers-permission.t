@@ -60,5 +60,5 @@ for each in by-group by-mode; do
     done
 done
 exec 8>&- 9>&-
-t "nothing waits for heal" wait_for 20 "the marks to go" nothing_pending "${bricks[@]}"
-t_here "unmounted" mount_end "$mnt"
+t "no heal is pending" wait_for 20 "the marks to go" nothing_pending "${bricks[@]}"
+t_here "the volume is unmounted" mount_end "$mnt"

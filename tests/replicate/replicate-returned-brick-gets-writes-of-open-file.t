@@ -38,17 +38,17 @@ echo one >&7
 daemon_start "${brick_daemon[${bricks[1]}]}" 7>&-
 wait_for 100 "its coming" is_up 2
 echo two >&7
-t_not "it is not there when it is asked for it" test -s "${bricks[1]}/open"
+t_not "the file is not yet on the returned brick when the mount opens it there" test -s "${bricks[1]}/open"
 shd_start v 7>&-
-t "it is made there" wait_for 100 "the heal" nothing_pending "${bricks[@]}"
-t "with what was written" written_on "${bricks[1]}" "one two "
+t "the self-heal daemon creates the file on the returned brick" wait_for 100 "the heal" nothing_pending "${bricks[@]}"
+t "the healed file has the earlier contents" written_on "${bricks[1]}" "one two "
 kill -TERM "$shd_pid"
 wait_for 100 "the self-heal daemon's end" process_gone "$shd_pid"
 shd_pid=
 echo three >&7
-t "what is written after that is on both" wait_for 20 "the write" written_on "${bricks[1]}" "one two three "
-t_here "and confirmed" python3 -c 'import os; os.fsync(7)'
+t "later writes are on both bricks" wait_for 20 "the write" written_on "${bricks[1]}" "one two three "
+t_here "fsync of the open file succeeds" python3 -c 'import os; os.fsync(7)'
 daemon_kill "${brick_daemon[${bricks[0]}]}"
-is "$(tr '\n' ' ' <"$mnt/open")" "one two three " "the other one dies: it is to be had"
+is "$(tr '\n' ' ' <"$mnt/open")" "one two three " "after the death of the other brick the file is readable"
 exec 7>&-
-t_here "unmounted" mount_end "$mnt"
+t_here "the volume is unmounted" mount_end "$mnt"

@@ -53,19 +53,19 @@ for mnt in kiln stock; do
     pid[names-$mnt]=$!
 done
 for job in append-kiln append-stock names-kiln names-stock; do
-    t_here "$job ends well" wait "${pid[$job]}"
+    t_here "$job ends with status 0" wait "${pid[$job]}"
 done
 for mnt in kiln stock; do
     kill -TERM "${pid[$mnt]}"
-    t_here "random changes through the mount of $mnt end" wait "${pid[$mnt]}"
-    is "$(tail -n 1 "$T/$mnt.work")" well "and each did what it must"
+    t_here "the random changes through $mnt end" wait "${pid[$mnt]}"
+    is "$(tail -n 1 "$T/$mnt.work")" well "each random change through $mnt had its right result"
 done
-is "$(sort "$stock/both" | uniq -c | awk '$1 == 1' | wc -l)" 120 "each line that was appended is there once"
-t "both see the same" diff -r "$kiln" "$stock"
+is "$(sort "$stock/both" | uniq -c | awk '$1 == 1' | wc -l)" 120 "each appended line is in the file once"
+t "both mounts see the same tree" diff -r "$kiln" "$stock"
 mount_end "$stock"
-t_here "unmounted" mount_end "$kiln"
+t_here "kiln-mount is unmounted" mount_end "$kiln"
 for brick in "${bricks[@]:1}"; do
-    t "the replicas are the same" bricks_equal "${bricks[0]}" "$brick"
+    t "the replicas are equal" bricks_equal "${bricks[0]}" "$brick"
 done
 
 # Stock's client answers a truncate by path before its mark is taken back: a file that is removed at once keeps its place in a heal index
@@ -73,12 +73,12 @@ done
 no_marks() {
     ! work marks "$@" | grep -v ' None'
 }
-t "nothing waits for heal" wait_for 240 "the last marks" no_marks "${bricks[@]}"
+t "no heal is pending" wait_for 240 "the last marks" no_marks "${bricks[@]}"
 
 # What is truncated by path may be removed next, and its mark is by gfid.
 mount_kiln v "$kiln"
 wait_for 240 "the mount to answer" ls "$kiln"
-is "$(work truncate "$kiln/both" "${bricks[0]}/both" 200)" "0 of 200" "a truncate by path is answered when its mark is gone"
+is "$(work truncate "$kiln/both" "${bricks[0]}/both" 200)" "0 of 200" "a truncate by path returns after its pending mark is cleared"
 mount_end "$kiln"
 
 # Kept for an hour, but for somebody who waits.
@@ -91,15 +91,15 @@ echo one >&7
 is_marked() {
     work marks "${bricks[0]}" | grep -q '^brick 0: kept trusted.afr.dirty'
 }
-t "the lock and its mark are kept" is_marked
+t "the mount keeps the lock and its mark" is_marked
 echo two >>"$other/both" & # another file is nobody's affair
 t_here "another file is written" wait $!
-t "the lock is still kept" is_marked
+t "the mount still keeps the lock" is_marked
 bash -c "echo two >>'$other/kept'" 7>&- &
 writer=$!
-t_here "another mount that writes the file has it" wait_for 240 "the write" process_gone "$writer"
-t_here "the write went well" wait "$writer"
+t_here "another mount gets the lock to write the file" wait_for 240 "the write" process_gone "$writer"
+t_here "the write of the other mount succeeds" wait "$writer"
 exec 7>&-
-is "$(cat "$other/kept")" "$(printf 'one\ntwo')" "both have written"
+is "$(cat "$other/kept")" "$(printf 'one\ntwo')" "the lines of both mounts are in the file"
 mount_end "$kept"
-t_here "unmounted" mount_end "$other"
+t_here "the other mount is unmounted" mount_end "$other"

@@ -90,11 +90,11 @@ wait_for 240 "both children" children_up 2
 
 # ---- nobody knows
 for name in data both mode gfid kind; do
-    t "$name: EIO" wait_for 240 "EIO" is_eio cat "$mnt/$name"
+    t "$name: a read fails with EIO" wait_for 240 "EIO" is_eio cat "$mnt/$name"
 done
-t "it is not written either" is_eio bash -c "echo no >>'$mnt/data'"
+t "a write to a file in data split-brain fails with EIO" is_eio bash -c "echo no >>'$mnt/data'"
 for name in data both mode folder; do
-    t "$name: its attributes are those of one copy" stat "$mnt/$name"
+    t "$name: stat returns the attributes of one copy" stat "$mnt/$name"
 done
 t "all files with a gfid are listed with attributes" ls -ld "$mnt/data" "$mnt/both" "$mnt/mode" "$mnt/folder"
 t "files in split-brain are opened, FSTAT answers, READ and WRITE fail" python3 - "$mnt" <<'END'
@@ -124,57 +124,57 @@ for name in data both mode; do
     t "$name: an xattr is not read" is_eio getfattr -n user.new "$mnt/$name"
     t "$name: truncate fails" is_eio truncate -s 3 "$mnt/$name"
 done
-t "names are listed, of a folder in split-brain too" grep -q gfid <(ls "$mnt" 2>/dev/null)
-is "$(cat "$mnt/fine")" fine "what is not in split-brain is read"
+t "names are listed, also those of a directory in split-brain" grep -q gfid <(ls "$mnt" 2>/dev/null)
+is "$(cat "$mnt/fine")" fine "a file without split-brain is readable"
 choices="Choices:v-client-0,v-client-1"
 status=replica.split-brain-status
-t_here "status of data" asked $status data "data-split-brain:yes    metadata-split-brain:no    $choices"
-t_here "of both" asked $status both "data-split-brain:yes    metadata-split-brain:yes    $choices"
-t_here "of a mode" asked $status mode "data-split-brain:no    metadata-split-brain:yes    $choices"
-t_here "of a folder" asked $status folder "data-split-brain:no    metadata-split-brain:yes    $choices"
-t_here "of none" asked $status fine "The file is not under data or metadata split-brain"
+t_here "the status of a data split-brain is reported" asked $status data "data-split-brain:yes    metadata-split-brain:no    $choices"
+t_here "the status of a data and metadata split-brain is reported" asked $status both "data-split-brain:yes    metadata-split-brain:yes    $choices"
+t_here "the status of a metadata split-brain is reported" asked $status mode "data-split-brain:no    metadata-split-brain:yes    $choices"
+t_here "the status of a directory's split-brain is reported" asked $status folder "data-split-brain:no    metadata-split-brain:yes    $choices"
+t_here "the status of a file without split-brain is reported" asked $status fine "The file is not under data or metadata split-brain"
 is "$(getfattr --absolute-names --only-values -n glusterfs.pathinfo "$mnt/data" | tr -d '\0' | sed 's/):[^:]*:/):HOST:/g')" \
     "(<REPLICATE:v-replicate-0> <POSIX(${bricks[0]}):HOST:${bricks[0]}/data> <POSIX(${bricks[1]}):HOST:${bricks[1]}/data>)" \
     "both places are told"
 
 # ---- the user knows
-t_not "there is no such child" setfattr -n replica.split-brain-choice -v v-client-2 "$mnt/data"
-t_not "nothing is to be chosen" setfattr -n replica.split-brain-choice -v v-client-1 "$mnt/fine"
-t_here "the second is chosen" said choice v-client-1 data
-t "and read" wait_for 240 "the second" holds "$mnt/data" "the second"
-t "but not written" is_eio bash -c "echo no >>'$mnt/data'"
-t_here "the first" said choice v-client-0 data
-t "and read" wait_for 240 "the first" holds "$mnt/data" first
-t_here "none" said choice none data
-t "EIO" wait_for 240 "EIO" is_eio cat "$mnt/data"
+t_not "a choice of a replica that does not exist is refused" setfattr -n replica.split-brain-choice -v v-client-2 "$mnt/data"
+t_not "a choice for a file without split-brain is refused" setfattr -n replica.split-brain-choice -v v-client-1 "$mnt/fine"
+t_here "the second copy is chosen" said choice v-client-1 data
+t "reads return the second copy" wait_for 240 "the second" holds "$mnt/data" "the second"
+t "writes to the file still fail with EIO" is_eio bash -c "echo no >>'$mnt/data'"
+t_here "the first copy is chosen" said choice v-client-0 data
+t "reads return the first copy" wait_for 240 "the first" holds "$mnt/data" first
+t_here "the choice is withdrawn" said choice none data
+t "reads fail with EIO again" wait_for 240 "EIO" is_eio cat "$mnt/data"
 marks_of "${bricks[@]}" | grep -v ' data' >"$T/before"
-t_here "healed from the second" said heal-finalize v-client-1 data
-is "$(cat "${bricks[0]}/data")" "the second" "the first brick has what the second has"
-t "and it is read" wait_for 240 "it" holds "$mnt/data" "the second"
-is "$(marks_of "${bricks[@]}" | grep ': data')" "" "nothing is left to heal of it"
-t "all else is as it was" diff "$T/before" <(marks_of "${bricks[@]}" | grep -v ' data')
-t_here "healed from the first, attributes, too" said heal-finalize v-client-0 both
-is "$(cat "${bricks[1]}/both") $(stat -c %a "${bricks[1]}/both")" "first 600" "the second brick has what the first has"
-t_here "a folder" said heal-finalize v-client-1 folder
-is "$(stat -c %a "${bricks[0]}/folder")" 711 "the first brick has it"
-t_here "unmounted" mount_end "$mnt"
+t_here "the file is healed from the second copy" said heal-finalize v-client-1 data
+is "$(cat "${bricks[0]}/data")" "the second" "the first brick has the contents of the second"
+t "the healed file is readable" wait_for 240 "the healed contents" holds "$mnt/data" "the second"
+is "$(marks_of "${bricks[@]}" | grep ': data')" "" "no mark of the healed file is left"
+t "the marks of all other files are unchanged" diff "$T/before" <(marks_of "${bricks[@]}" | grep -v ' data')
+t_here "a file is healed from the first copy, with its attributes" said heal-finalize v-client-0 both
+is "$(cat "${bricks[1]}/both") $(stat -c %a "${bricks[1]}/both")" "first 600" "the second brick has the contents and attributes of the first"
+t_here "a directory is healed from the second copy" said heal-finalize v-client-1 folder
+is "$(stat -c %a "${bricks[0]}/folder")" 711 "the first brick has the directory's attributes of the second"
+t_here "the volume is unmounted" mount_end "$mnt"
 
 # ---- attributes that the kernel asks for each time
 mount_kiln v "$mnt" --attribute-timeout=0 --statedump-dir "$T/dumps"
 wait_for 240 "both children" children_up 2
-t "attributes in split-brain are told to GETATTR, too" bash -c "exec 3<'$mnt/mode' && stat '$mnt/mode' && stat /dev/fd/3 -L"
-t "such a file is removed" bash -c "cp /dev/null '$mnt/asked' && rm -i '$mnt/asked' <<<yes && ! [[ -e '$mnt/asked' ]]"
-t_here "unmounted" mount_end "$mnt"
+t "GETATTR answers for a file in metadata split-brain" bash -c "exec 3<'$mnt/mode' && stat '$mnt/mode' && stat /dev/fd/3 -L"
+t "a file in split-brain can be removed" bash -c "cp /dev/null '$mnt/asked' && rm -i '$mnt/asked' <<<yes && ! [[ -e '$mnt/asked' ]]"
+t_here "the mount is unmounted after GETATTR and removal" mount_end "$mnt"
 
 # ---- the volume knows
 mount_kiln v "$mnt" --attribute-timeout=0 --entry-timeout=0 --xlator-option "*replicate*.favorite-child-policy=size" \
     --statedump-dir "$T/dumps"
 wait_for 240 "both children" children_up 2
-is "$(cat "$mnt/left")" "the second" "the larger one is read"
-is "$(marks_of "${bricks[@]}" | grep ': left about')" "brick 1: left about 0 2 0 0" "the smaller is accused"
-is "$(cat "$mnt/gfid")" "the other" "of two files the larger one has the name"
+is "$(cat "$mnt/left")" "the second" "the policy selects the larger copy for reads"
+is "$(marks_of "${bricks[@]}" | grep ': left about')" "brick 1: left about 0 2 0 0" "the smaller copy is accused by a pending mark"
+is "$(cat "$mnt/gfid")" "the other" "of two files with one name the policy selects the larger"
 is "$(getfattr --absolute-names -e hex -n trusted.gfid "${bricks[0]}/gfid" | tail -n +2)" \
     "$(getfattr --absolute-names -e hex -n trusted.gfid "${bricks[1]}/gfid" | tail -n +2)" "on both"
-t "a file and a folder: no policy" is_eio cat "$mnt/kind"
-t "as large: no policy" is_eio cat "$mnt/mode"
-t_here "unmounted" mount_end "$mnt"
+t "the policy does not apply to a file and a directory with one name" is_eio cat "$mnt/kind"
+t "the policy does not apply to copies of the same size" is_eio cat "$mnt/mode"
+t_here "the mount with a policy is unmounted" mount_end "$mnt"

@@ -29,8 +29,8 @@ ln -s target "$T/mnt/dir/link"
 mkdir "$T/mnt/dir/sub"
 setfattr -n user.late -v yes "$T/mnt/dir/file2"
 echo inside >"$T/mnt/dir/sub/file"
-t "what was missed is in the survivor's index" test -n "$(brick_pending "$T/v/b0")"
-t_not "and the replicas differ" bricks_equal "$T/v/b0" "$T/v/b1"
+t "the changes that a brick missed are in the survivor's index" test -n "$(brick_pending "$T/v/b0")"
+t_not "the replicas differ before the heal" bricks_equal "$T/v/b0" "$T/v/b1"
 
 daemon_start "$second"
 mount_settle "$T/mnt"
@@ -42,10 +42,10 @@ use_it_all() {
         diff <(names_and_attributes "$T/v/b0") <(names_and_attributes "$T/v/b1") &&
         getfattr -n user.late "$T/v/b1/dir/file2"
 }
-t "using them makes names and attributes equal" wait_for 240 "equal replicas" use_it_all
-t "the handles of the healed brick hold" brick_handles_hold "$T/v/b1"
+t "using the objects makes names and attributes equal" wait_for 240 "equal replicas" use_it_all
+t "every object of the healed brick has its handle" brick_handles_hold "$T/v/b1"
 shd_start v
-t "the self-heal daemon comes to its end" wait_for 240 "empty indices" nothing_pending "$T/v/b0" "$T/v/b1"
-t "and all is equal" bricks_get_equal "$T/v/b0" "$T/v/b1"
+t "the self-heal daemon heals the remaining data" wait_for 240 "empty indices" nothing_pending "$T/v/b0" "$T/v/b1"
+t "the replicas are equal after the heal" bricks_get_equal "$T/v/b0" "$T/v/b1"
 is "$(cat "$T/v/b1/dir/file1")" "new 1, which the dead replica does not have" "the healed brick has the new data"
-t "the handles hold" brick_handles_hold "$T/v/b1"
+t "every object of the healed brick still has its handle" brick_handles_hold "$T/v/b1"

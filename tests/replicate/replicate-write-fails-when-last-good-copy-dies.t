@@ -64,14 +64,14 @@ goes_in_the_middle() {
     pid=${daemon_pid[$(daemon_of 0)]}
     disown "$pid" # bash would report that it was killed
     said=$(one "$kind" "$mnt/$kind" "$pid" "${bricks[1]}/$kind")
-    is "$said" ENOTCONN "$vol: the good copy goes in the middle of $kind: it has failed"
+    is "$said" ENOTCONN "$vol: $kind fails when the good copy dies during it"
     unset "daemon_pid[$(daemon_of 0)]"
     wait_for 240 "the others" children_up $((${#bricks[@]} - 1))
     daemon_start "$(daemon_of 0)"
     wait_for 240 "all" children_up ${#bricks[@]}
     wait_for 240 "$mnt to answer" answers
-    t_not "$vol: $kind: nobody accuses it" is_accused "$kind"
-    t "$vol: $kind: it is read" grep -q '^first' "$mnt/$kind"
+    t_not "$vol: no brick accuses the good copy after $kind" is_accused "$kind"
+    t "$vol: the good copy is readable after $kind" grep -q '^first' "$mnt/$kind"
 }
 
 refuses() {
@@ -79,7 +79,7 @@ refuses() {
     chattr +i "${bricks[0]}/$kind"
     said=$(one "$kind" "$mnt/$kind")
     chattr -i "${bricks[0]}/$kind"
-    is "$said" "$2" "$vol: the good copy refuses $kind: $2"
+    is "$said" "$2" "$vol: $kind fails with $2 when the good copy refuses it"
 }
 
 place_xfs "$T/disk" 1g
@@ -122,24 +122,24 @@ for vol in two early three arbiter; do
             refuses "$kind" done
         else
             refuses "$kind" EPERM
-            t_not "$vol: $kind: nobody accuses it" is_accused "$kind"
+            t_not "$vol: no brick accuses the good copy after it refused $kind" is_accused "$kind"
         fi
     done
     for kind in $names; do
         refuses "$kind" done
     done
     shd_start "$vol"
-    t "$vol: a heal ends well" wait_for 240 "heal" nothing_pending "${bricks[@]}"
-    t "$vol: both are the same" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
-    [[ $vol != three ]] || t "$vol: all are" bricks_get_equal "${bricks[0]}" "${bricks[2]}"
+    t "$vol: the heal completes" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+    t "$vol: the first two bricks are equal" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
+    [[ $vol != three ]] || t "$vol: the first and third brick are equal" bricks_get_equal "${bricks[0]}" "${bricks[2]}"
     for kind in $kinds; do
-        t "$vol: $kind: it is as the good one was" grep -q '^first' "${bricks[1]}/$kind"
+        t "$vol: $kind: the healed file has the contents of the good copy" grep -q '^first' "${bricks[1]}/$kind"
     done
     want="601 0"
     [[ $vol != arbiter ]] || want="640 1000"
-    is "$(stat -c %a "${bricks[1]}/chmod") $(stat -c %u "${bricks[1]}/chown")" "$want" "$vol: so are its attributes"
+    is "$(stat -c %a "${bricks[1]}/chmod") $(stat -c %u "${bricks[1]}/chown")" "$want" "$vol: the healed files have the attributes of the good copy"
     kill -TERM "$shd_pid"
     shd_pid=
-    t_here "$vol: unmounted" mount_end "$mnt"
+    t_here "$vol: the volume is unmounted" mount_end "$mnt"
     volume_stop "$vol"
 done
