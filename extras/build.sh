@@ -3,11 +3,11 @@
 #
 # build.sh DIR [CONFIGURE-OPTION...]: configures (when needed) and builds Kiln in DIR, outside the source tree.
 #
-# The tools cannot build where a path has a space in it. Then DIR becomes a link to a folder of its own below /var/tmp, and from there
-# another link leads to the source tree: so no path that a tool sees has one. Removing DIR leaves that folder behind.
+# The tools cannot build below a path with a space. Then DIR becomes a link to a new folder below /var/tmp, and a link
+# in that folder leads to the source tree, so that the tools see no space. Removing DIR leaves the folder behind.
 #
-# What the tools say goes to DIR/build.log; the terminal gets one line a step, or the end of the log when a step fails.
-# Two at the same time wait for each other.
+# The output of the tools goes to DIR/build.log; the terminal gets one line a step, or the end of the log when a step
+# fails. Two builds of one DIR wait for each other.
 set -euo pipefail
 
 source_dir=$(dirname "$(dirname "$(readlink -f "$0")")")

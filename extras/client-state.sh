@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# client-state: what a mounted stock client knows of its bricks.
+# client-state: the state of the bricks as a mounted stock client sees it.
 #
 #   client_is_settled MNT VOL LAYOUT PID [DOWN]     succeeds when the client PID has a live connection to each of its bricks,
-#                                                   but for those whose numbers are in DOWN ("1 3"), and every layer knows
-#                                                   which bricks are there
+#                                                   except the bricks with the numbers in DOWN ("1 3"), and each layer
+#                                                   knows which bricks are up
 #
-# A client connects to each brick by itself, every three seconds anew, and replicate and distribute take notice of one after
-# the other. In between some names are there and others seem not to be; so who starts a daemon again has to wait for this
-# before he looks at the mount. (A new mount waits by itself until every brick has answered or has been refused.)
+# A client connects to each brick separately, with a new attempt every three seconds, and replicate and distribute learn
+# of the bricks one after the other. Meanwhile some names seem to be missing. A script that has started a daemon again
+# must wait for this state before it looks at the mount. (A new mount waits until each brick has answered or refused.)
 #
 # The client's own view is in the files of its hidden folder .meta. A client that has not yet noticed that a daemon was
 # replaced still believes in its old connection: but that one is half closed, as the kernel knows.

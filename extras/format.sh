@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# format.sh: brings C sources into shape: lines over 110 columns are broken by clang-format, and only those; banners
-# become `/* ---- what follows --...-- */` of 100 columns, and a comment that makes its line too long goes above it.
-# Tables (*.def, and between `clang-format off` and `on`) stay as they are. No comment is reflowed, for a table in one
-# would become running text: one that is too long is left, named, and wrapped by hand.
+# format.sh: formats C sources: clang-format breaks lines over 110 columns, and only those lines; banners become
+# `/* ---- TITLE --...-- */` of 100 columns, and a comment that makes its line too long moves above the line.
+# Tables (*.def, and between `clang-format off` and `on`) stay as they are. No comment is reflowed, because a table
+# in a comment would become running text: the script names comments that are too long; wrap them by hand.
 #
 #   extras/format.sh [FILE...]      default: all *.c, *.h, *.def and *.inc that git knows
 #
-# tests/check/format looks for what is left.
+# tests/check/format reports the remaining faults.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 [[ $# -gt 0 ]] || mapfile -t files < <(git ls-files '*.c' '*.h' '*.def' '*.inc')

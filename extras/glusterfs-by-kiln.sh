@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# glusterfs-by-kiln.sh: stands in for /usr/sbin/glusterfs. FUSE mounts are done by kiln-mount; for everything else (the self-heal
-# daemon, rebalance, gfproxy, nfs, snapd, --version ...) the stock program runs, with the same words. So `mount -t glusterfs`, fstab and
-# scripts that call glusterfs mount by Kiln.
+# glusterfs-by-kiln.sh: stands in for /usr/sbin/glusterfs. kiln-mount does FUSE mounts; for other tasks (the
+# self-heal daemon, rebalance, gfproxy, nfs, snapd, --version ...) the stock program runs with the same arguments. So
+# `mount -t glusterfs`, fstab and scripts that call glusterfs mount by Kiln.
 #
 #   dpkg-divert --local --rename --divert /usr/sbin/glusterfs.distrib --add /usr/sbin/glusterfs
 #   install -m 755 extras/glusterfs-by-kiln.sh /usr/sbin/glusterfs
 #
 # and back: `rm /usr/sbin/glusterfs`, and dpkg-divert with --remove in place of --add.
 #
-# A mount that asks for what kiln-mount has not (gfids as names, as geo-replication wants; worm; selinux) is done by the stock program,
+# A mount with options that kiln-mount lacks (gfids as names, as geo-replication needs; worm; selinux) is done by the stock program,
 # too. KILN_MOUNT and GLUSTERFS_STOCK name the two programs, if they are elsewhere.
 set -euo pipefail
 

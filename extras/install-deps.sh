@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Installs what is missing of the packages that debian/control lists, and says nothing when nothing is.
+# Installs the missing packages of the lists in debian/control, and prints nothing if no package is missing.
 #
 #   extras/install-deps.sh [SET...]     SET: build, test, develop, package, stock-version   (default: build test)
 #   extras/install-deps.sh --list [SET...]
@@ -13,7 +13,7 @@ set -euo pipefail
 control=$(dirname "$(readlink -f "$0")")/../debian/control
 
 # The names in one field of the source paragraph, without versions, alternatives and architectures. debhelper-compat
-# is no package, and only who makes packages needs what provides it.
+# is a virtual package, which only the set package needs.
 packages_in() {
     awk -v field="$1:" '
         /^#/ { next }
@@ -24,8 +24,7 @@ packages_in() {
         tr ',' '\n' | sed -e 's/|.*//; s/[(\[<].*//; s/[[:space:]]//g' -e '/^$/d' -e '/^debhelper-compat$/d'
 }
 
-# A package counts as present when it is installed itself or another installed package provides it
-# (fuse by fuse3, for one).
+# A package counts as present if the package or another package that provides it is installed (fuse3 provides fuse).
 is_present() {
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
@@ -83,7 +82,7 @@ apt_install() {
     apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}" >"$1" 2>&1
 }
 log=$(mktemp)
-# The lists of packages are fetched anew only when apt cannot do it with those it has.
+# apt-get update runs only if the installation with the present package lists fails.
 if ! apt_install "$log"; then
     apt-get update -qq || { echo "install-deps.sh: apt-get update failed" >&2; exit 1; }
     apt_install "$log" || { cat "$log" >&2; exit 1; }

@@ -3,8 +3,8 @@
 #
 # pools-table.sh DUMP: the memory pools of a kilnd statedump as a table, one line a pool.
 #
-# In the dump each pool is a section [mempool.N] of key=value lines. A pool that was never used is left out. "cached" is
-# what lies ready on hot and cold lists; "system" counts the objects that had to come from beneath the pool.
+# In the dump each pool is a section [mempool.N] of key=value lines. Pools without any use are left out. "cached" counts
+# the free objects on hot and cold lists; "system" counts the objects that the pool got from its backend.
 
 exec awk -F= '
     function print_pool() {

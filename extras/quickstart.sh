@@ -6,11 +6,11 @@
 #   extras/quickstart.sh [--bricks DIR] [--mount PATH]
 #   extras/quickstart.sh --down
 #
-# Installs what is missing, builds, makes four ramdisks below DIR (default /run/kiln-quickstart/bricks), starts one kilnd
-# with a state folder of its own, and then does what any operator does: `kiln volume create` makes a 2x2 volume of them,
-# `kiln mount` mounts it on PATH (default /mnt/kiln), work is done on it while `kiln top` watches. The volume stays mounted.
-# Run again, it keeps the volume and its files, and restarts only what is not running or older than the build. --down ends and
-# removes everything, the files too.
+# Installs missing packages, builds, makes four ramdisks below DIR (default /run/kiln-quickstart/bricks) and starts one
+# kilnd with its own state folder. Then `kiln volume create` makes a 2x2 volume of the ramdisks, `kiln mount` mounts the
+# volume on PATH (default /mnt/kiln), and a workload runs while `kiln top` watches. The volume stays mounted. A second run
+# keeps the volume and its files, and restarts only daemons that do not run or are older than the build. --down stops the
+# daemons and removes the volume with all files.
 set -euo pipefail
 
 source_dir=$(dirname "$(dirname "$(readlink -f "$0")")")
@@ -143,7 +143,7 @@ kiln() {
     "$build_dir/kiln" --socket="$state/kilnd.socket" "$@"
 }
 
-# What is typed at a prompt is shown as such.
+# Shows a command as typed at a prompt, and runs it.
 show_and_run() {
     echo "         # $*"
     "$@" 9>&- | sed 's/^/           /'
@@ -219,7 +219,7 @@ second_sees_all() {
     [[ $(find "$state/second/$1" -type f | wc -l) -ge $2 ]]
 }
 
-# Real files: the sources of Kiln, without what was built.
+# Real files: the sources of Kiln, without the build folders.
 try_it() {
     local work=quickstart-$$ second=$state/second files
     say "writing the sources of Kiln to the volume, watched by kiln top --once"

@@ -3,16 +3,16 @@
 #
 # use-kiln.sh on [KILND] | off | status
 #
-# Makes stock glusterd start kilnd for its bricks, and takes that back. As root, on a machine with Debian's glusterfs-server.
+# Makes stock glusterd start kilnd for its bricks (on), or the stock program again (off). As root, on a machine with Debian's glusterfs-server.
 #
 #   on      /usr/sbin/glusterfsd, glusterd and glusterfs are diverted (dpkg-divert). The last two stay stock; glusterfsd
 #           becomes a link to KILND (default: the kilnd that is installed). kilnd runs bricks and hands everything else over to the
-#           stock program. Bricks that run are not touched: they are Kiln's after their next start.
-#   off     as it was before. Bricks that run are not touched either.
-#   status  `on`, `off`, or what is half-done. Exit status 0, 1, 2.
+#           stock program. Running bricks are not touched; kilnd serves them after their next start.
+#   off     restores the stock programs. Running bricks are not touched.
+#   status  prints `on`, `off`, or the half-done steps. Exit status 0, 1, 2.
 #
-# What an interrupted run has left is completed by the same command again. The stock packages may be upgraded or installed again in
-# between: dpkg then writes the diverted files.
+# The same command completes an interrupted run. The stock packages may be upgraded or installed again in between: dpkg
+# then writes the diverted files.
 set -euo pipefail
 
 bin_dir=/usr/sbin
@@ -33,7 +33,8 @@ is_diverted() {
     [[ $(diverted_to "$1") == "$bin_dir/$1.distrib" ]]
 }
 
-# What stands in the place of a diverted file: `kiln`, `stock` (the link to the diverted program), `none`, or `other`.
+# Prints the kind of file in the place of a diverted file: `kiln`, `stock` (the link to the diverted program), `none`, or
+# `other`.
 in_place() {
     local file=$bin_dir/$1 target
     [[ -L $file || -e $file ]] || { echo none; return; }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# volfile: writes the files that stock glusterd would have generated.
+# volfile: writes volfiles as stock glusterd generates them.
 #
 #   volfile_brick VOL BRICK_PATH VOLUME_ID [PORT]     the whole stack of a brick
 #   volfile_client VOL LAYOUT FEATURES BRICK...       a mount's graph; BRICK is HOST:PORT:PATH
@@ -10,7 +10,7 @@
 #
 # LAYOUT is DxR: D distribute subvolumes, each of R replicas; 1x1 is a single brick. DxK+M: D subvolumes, each dispersed over
 # K + M bricks, of which any M may be missing.
-# FEATURES is `plain` (nothing above distribute), `utime` (consistent time stamps), or `default` (what a volume has by default: those
+# FEATURES is `plain` (nothing above distribute), `utime` (consistent time stamps), or `default` (the default of a volume: those
 # and four performance layers). A mount without them does not see that one with them has changed a file: its times stay.
 # volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas; with volfile_arbiter=yes the last of each three
 # replicas is an arbiter (its brick has BRICK_IS_ARBITER=yes).
@@ -131,7 +131,7 @@ volfile_replicate() {
     volfile_tops+=("$name")
 }
 
-# A mount always heals what it comes by. A minute is the shortest time between two walks of the daemon.
+# A mount of a dispersed volume always heals files that it meets. A minute is the shortest time between two walks of the daemon.
 volfile_disperse() {
     local name=$1-disperse-$2 kind=$3 redundancy=$4
     shift 4
