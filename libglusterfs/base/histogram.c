@@ -33,7 +33,7 @@ histogram_merge(struct histogram *h, const struct histogram *from)
 }
 
 static void
-subtract(uint64_t *from, uint64_t what)
+subtract_count(uint64_t *from, uint64_t what)
 {
     *from = *from > what ? *from - what : 0;
 }
@@ -41,13 +41,13 @@ subtract(uint64_t *from, uint64_t what)
 void
 histogram_subtract(struct histogram *h, const struct histogram *before)
 {
-    subtract(&h->sum, before->sum);
+    subtract_count(&h->sum, before->sum);
     h->count = 0;
     for (uint32_t left = h->octaves; left; left &= left - 1) {
         unsigned at = first_octave(left) * HISTOGRAM_SUB;
 
         for (unsigned i = at; i < at + HISTOGRAM_SUB; i++) {
-            subtract(&h->buckets[i], before->buckets[i]);
+            subtract_count(&h->buckets[i], before->buckets[i]);
             h->count += h->buckets[i];
         }
     }

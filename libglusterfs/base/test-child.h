@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Processes of their own for unit tests. A child ends by itself, so that a test that waits for one fails
- * within a minute, and not when Check's limit is over, which is long where machines are slow. */
+/* Child processes for unit tests. A child ends by itself after a time, so that a test that waits for it
+ * fails within a minute, and not only at Check's limit, which is long on slow machines. */
 #ifndef KILN_BASE_TEST_CHILD_H
 #define KILN_BASE_TEST_CHILD_H
 
@@ -27,7 +27,7 @@ test_fork(void)
     return pid;
 }
 
-/* The exit status of a child that has to end by itself. */
+/* Returns the exit status of a child that must end by itself. */
 static inline int
 test_child_status(pid_t pid)
 {

@@ -6,7 +6,7 @@
 
 static struct histogram a, b, both;
 
-/* Durations of all sizes, the same ones in each run. */
+/* Returns durations of all sizes, the same in each run. */
 static uint64_t
 some_duration(unsigned i)
 {
@@ -46,7 +46,7 @@ START_TEST(every_duration_has_its_bucket)
 }
 END_TEST
 
-/* What one duration comes out as: at most 2 % off, below 256 ns at most 4 ns. */
+/* The reported value of one duration is at most 2 % off, below 256 ns at most 4 ns. */
 START_TEST(the_error_is_bounded)
 {
     for (unsigned i = 0; i < 200000; i++) {
@@ -141,7 +141,7 @@ START_TEST(merged_is_as_if_counted_together)
     ck_assert_mem_eq(a.buckets, both.buckets, sizeof a.buckets);
     ck_assert_uint_eq(a.octaves, both.octaves);
     histogram_subtract(&both, &b);
-    histogram_subtract(&both, &a); /* more than there is left: nothing */
+    histogram_subtract(&both, &a); /* a count larger than the present one becomes 0 */
     ck_assert_uint_eq(both.count, 0);
     ck_assert_uint_eq(both.sum, 0);
     ck_assert_uint_eq(histogram_quantile(&both, 0.5), 0);

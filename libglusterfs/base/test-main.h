@@ -9,8 +9,8 @@
 int
 main(void)
 {
-    /* Check's limits, four seconds a test where a suite says nothing, are of a machine that does nothing
-     * else. A limit is for what would never end. */
+    /* Check's limits, by default four seconds a test, assume an otherwise idle machine. The limit exists
+     * only to end a test that hangs. */
     setenv("CK_TIMEOUT_MULTIPLIER", "10", 0);
 
     SRunner *runner = srunner_create(test_suite());

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* must(): what any thread of a unit test may claim, as often as it likes.
- *
- * Check's own ck_assert belongs to the thread that runs the test. Each one writes its place into a file that
- * the test's parent reads at the end: 100 million of them are more than that can read, and one that fails
- * leaves its test by exit(), beside the other threads. This says what does not hold, and aborts: Check then
- * reports a signal. */
+/* must(): an assertion for any thread of a unit test, as often as needed. Check's own ck_assert belongs to
+ * the thread that runs the test: each call writes its place into a file that the test's parent reads at
+ * the end, so 100 million calls are more than the parent can read, and a failing call ends the test by
+ * exit() while other threads run. must() prints the failed condition and aborts: Check then reports a
+ * signal. */
 #ifndef KILN_BASE_TEST_MUST_H
 #define KILN_BASE_TEST_MUST_H
 

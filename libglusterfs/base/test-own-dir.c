@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Folders of our own, and what another user may put in their place. */
+/* Directories of this user, and the files that another user may put in their place. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -54,10 +54,10 @@ makes(mode_t umask_now, mode_t mode)
     close(fd);
 }
 
-START_TEST(the_mode_is_set_whatever_the_umask)
+START_TEST(the_mode_does_not_depend_on_the_umask)
 {
     makes(0, 0700);
-    makes(0777, 0755); /* which finds the first */
+    makes(0777, 0755); /* which finds the directory of the first call */
     makes(0, 0700);
     ck_assert_int_eq(rmdir(path), 0);
     ck_assert_int_eq(own_dir_open(path, 0700), -ENOENT);
@@ -65,7 +65,7 @@ START_TEST(the_mode_is_set_whatever_the_umask)
 }
 END_TEST
 
-/* The target keeps its mode. */
+/* The target of the symlink keeps its mode. */
 START_TEST(a_symlink_or_a_file_is_refused)
 {
     ck_assert_int_eq(mkdir(other, 0711), 0);
@@ -99,7 +99,7 @@ test_suite(void)
     TCase *t = tcase_create("own-dir");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, the_mode_is_set_whatever_the_umask);
+    tcase_add_test(t, the_mode_does_not_depend_on_the_umask);
     tcase_add_test(t, a_symlink_or_a_file_is_refused);
     tcase_add_test(t, a_folder_of_another_user_is_refused);
     suite_add_tcase(s, t);

@@ -15,7 +15,7 @@
 #include "base/procfs.h"
 #include "base/test-child.h"
 
-static char place[64]; /* a file that says what a test wants it to */
+static char place[64]; /* a file with contents that a test chooses */
 
 static void
 setup(void)
@@ -42,7 +42,7 @@ says(const char *text)
     close(fd);
 }
 
-START_TEST(statm_grows_with_what_is_touched)
+START_TEST(statm_grows_with_touched_memory)
 {
     struct procfs f = PROCFS_FILE("/proc/self/statm");
     struct procfs_statm before, after;
@@ -105,9 +105,9 @@ START_TEST(fields_of_status_and_meminfo)
     ck_assert_uint_eq(own[0].value, (uint64_t)getpid());
     ck_assert_uint_gt(own[1].value, 0);
     ck_assert_int_eq(procfs_stat(&numbers, &s), 0);
-    ck_assert_uint_eq(own[2].value, s.threads); /* a sanitizer may have one of its own */
+    ck_assert_uint_eq(own[2].value, s.threads); /* a sanitizer may have a thread */
     procfs_close(&numbers);
-    ck_assert_int_eq(procfs_fields(&memory, all, 3), 2); /* in another order than the file's */
+    ck_assert_int_eq(procfs_fields(&memory, all, 3), 2); /* not in the order of the file */
     ck_assert_uint_gt(all[1].value, all[0].value);
     ck_assert_uint_eq(all[2].value, 7);
     procfs_close(&status);
@@ -124,7 +124,8 @@ START_TEST(fields_are_whole_words_at_line_starts)
     ck_assert_uint_eq(f[1].value, 6);
     f[0].value = 1;
     ck_assert_uint_eq(procfs_parse_fields("max\nmax x\nma", f, 1), 0);
-    ck_assert_uint_eq(procfs_parse_fields("max 18446744073709551616\n", f, 1), 0); /* one too large */
+    /* a number that is too large */
+    ck_assert_uint_eq(procfs_parse_fields("max 18446744073709551616\n", f, 1), 0);
     ck_assert_uint_eq(f[0].value, 1);
     ck_assert_uint_eq(procfs_parse_fields("max 18446744073709551615\n", f, 1), 1);
     ck_assert_uint_eq(f[0].value, UINT64_MAX);
@@ -245,14 +246,14 @@ START_TEST(a_child_of_fork_reads_about_itself)
 
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
-    ck_assert_int_eq(procfs_stat(&f, &s), 0); /* the parent's own is still open */
+    ck_assert_int_eq(procfs_stat(&f, &s), 0); /* the parent's descriptor is still open */
     ck_assert_int_eq(s.parent, getppid());
     ck_assert_uint_eq(f.opens, 1);
     procfs_close(&f);
 }
 END_TEST
 
-START_TEST(no_descriptor_is_needed_once_it_is_open)
+START_TEST(an_open_file_needs_no_further_descriptor)
 {
     struct procfs before = PROCFS_FILE("/proc/self/statm"), later = PROCFS_FILE("/proc/self/statm");
     struct procfs_statm m;
@@ -267,13 +268,13 @@ START_TEST(no_descriptor_is_needed_once_it_is_open)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_int_eq(kept, 0);
     ck_assert_int_eq(fresh, -EMFILE);
-    ck_assert_int_eq(procfs_statm(&later, &m), 0); /* as soon as there are some again */
+    ck_assert_int_eq(procfs_statm(&later, &m), 0); /* as soon as descriptors are free again */
     procfs_close(&before);
     procfs_close(&later);
 }
 END_TEST
 
-START_TEST(a_process_that_is_gone)
+START_TEST(an_ended_process_is_esrch)
 {
     char path[64];
     struct procfs f = PROCFS_FILE(path);
@@ -291,7 +292,7 @@ START_TEST(a_process_that_is_gone)
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
     ck_assert_int_eq(procfs_stat(&f, &s), -ESRCH);
     ck_assert_int_eq(f.is_open, 0);
-    /* Opened anew, unless the number was given out again meanwhile. */
+    /* The path is opened again, unless the number was reused meanwhile. */
     ck_assert_int_eq(procfs_stat(&f, &s), -ENOENT);
     procfs_close(&f);
 }
@@ -311,14 +312,14 @@ START_TEST(groups_of_a_status_file)
     ck_assert_int_eq(procfs_groups(&f, groups, 4), 0);
     says("Name:\tno more");
     ck_assert_int_eq(procfs_groups(&f, groups, 4), -EBADMSG);
-    says("Groups:\t4 2"); /* cut in a number: that one is not believed */
+    says("Groups:\t4 2"); /* cut inside a number: the number is not used */
     ck_assert_int_eq(procfs_groups(&f, groups, 4), 1);
     ck_assert_uint_eq(f.opens, 1);
     procfs_close(&f);
 }
 END_TEST
 
-START_TEST(a_path_that_is_not_there)
+START_TEST(a_missing_path_is_enoent)
 {
     struct procfs f = PROCFS_FILE("/proc/no-such-file"), d = PROCFS_FILE("/proc/self");
     struct procfs_statm m;
@@ -326,7 +327,7 @@ START_TEST(a_path_that_is_not_there)
     ck_assert_int_eq(procfs_statm(&f, &m), -ENOENT);
     ck_assert_int_eq(procfs_statm(&d, &m), -EISDIR);
     procfs_close(&d);
-    procfs_close(&d); /* twice is once */
+    procfs_close(&d); /* a second close has no effect */
 }
 END_TEST
 
@@ -337,7 +338,7 @@ test_suite(void)
     TCase *t = tcase_create("procfs");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, statm_grows_with_what_is_touched);
+    tcase_add_test(t, statm_grows_with_touched_memory);
     tcase_add_test(t, stat_of_a_process_with_a_strange_name);
     tcase_add_test(t, fields_of_status_and_meminfo);
     tcase_add_test(t, fields_are_whole_words_at_line_starts);
@@ -346,10 +347,10 @@ test_suite(void)
     tcase_add_test(t, other_text_is_refused);
     tcase_add_test(t, long_files_are_cut_and_ended);
     tcase_add_test(t, a_child_of_fork_reads_about_itself);
-    tcase_add_test(t, no_descriptor_is_needed_once_it_is_open);
-    tcase_add_test(t, a_process_that_is_gone);
+    tcase_add_test(t, an_open_file_needs_no_further_descriptor);
+    tcase_add_test(t, an_ended_process_is_esrch);
     tcase_add_test(t, groups_of_a_status_file);
-    tcase_add_test(t, a_path_that_is_not_there);
+    tcase_add_test(t, a_missing_path_is_enoent);
     suite_add_tcase(s, t);
     return s;
 }

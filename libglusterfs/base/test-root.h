@@ -8,7 +8,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Ends the program as skipped, and says why, where bricks cannot be made. */
+/* Ends the program as skipped, with a reason, where bricks cannot be made. */
 static inline void
 root_or_skip(void)
 {

@@ -5,7 +5,7 @@
 
 #include "event/timer.h"
 
-/* Some 20 ms, or much more where the machine is busy: each clock is read inside and outside of the other. */
+/* Measures some 20 ms, or much more on a busy machine; each clock is read both before and after the other. */
 static void
 expect_the_same_duration(void)
 {
@@ -29,7 +29,7 @@ START_TEST(nanoseconds_before_the_start)
 }
 END_TEST
 
-START_TEST(as_the_kernels_clock_after_it)
+START_TEST(ticks_match_the_kernels_clock)
 {
     ticks_start();
     ticks_start();
@@ -37,7 +37,7 @@ START_TEST(as_the_kernels_clock_after_it)
 }
 END_TEST
 
-START_TEST(backwards_is_nothing)
+START_TEST(a_negative_duration_is_zero)
 {
     ticks_start();
     ck_assert_uint_eq(ticks_to_ns((uint64_t)-5), 0);
@@ -54,8 +54,8 @@ test_suite(void)
     TCase *t = tcase_create("ticks");
 
     tcase_add_test(t, nanoseconds_before_the_start);
-    tcase_add_test(t, as_the_kernels_clock_after_it);
-    tcase_add_test(t, backwards_is_nothing);
+    tcase_add_test(t, ticks_match_the_kernels_clock);
+    tcase_add_test(t, a_negative_duration_is_zero);
     suite_add_tcase(s, t);
     return s;
 }

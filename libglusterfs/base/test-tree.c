@@ -11,7 +11,7 @@ enum { N = 20000 };
 struct item {
     struct tree_node node;
     int key;
-    int64_t sum; /* of the subtree's keys */
+    int64_t sum; /* sum over the subtree's keys */
     bool is_in;
 };
 
@@ -63,8 +63,8 @@ check(const struct tree_node *n, const struct tree_node *low, const struct tree_
     return 1 + (left > right ? left : right);
 }
 
-/* In order, the worst case of a tree that is not balanced. */
-START_TEST(in_order_is_not_deep)
+/* Inserts in order, the worst case of an unbalanced tree. */
+START_TEST(inserting_in_order_is_not_deep)
 {
     struct tree_node *root = NULL;
 
@@ -86,7 +86,7 @@ START_TEST(in_order_is_not_deep)
 }
 END_TEST
 
-START_TEST(as_an_array_says)
+START_TEST(the_tree_agrees_with_an_array)
 {
     struct tree_node *root = NULL;
     unsigned in = 0;
@@ -123,8 +123,8 @@ test_suite(void)
     Suite *s = suite_create("tree");
     TCase *t = tcase_create("tree");
 
-    tcase_add_test(t, in_order_is_not_deep);
-    tcase_add_test(t, as_an_array_says);
+    tcase_add_test(t, inserting_in_order_is_not_deep);
+    tcase_add_test(t, the_tree_agrees_with_an_array);
     suite_add_tcase(s, t);
     return s;
 }

@@ -5,14 +5,14 @@ coroutine_sources = \
 	libglusterfs/coro/switch.c \
 	libglusterfs/coro/switch.h
 libglusterfs_la_SOURCES += $(coroutine_sources)
-# Their stacks: a cache that ages with the memory pools.
+# The stacks of coroutines: a cache that ages with the memory pools.
 libglusterfs_la_SOURCES += \
 	libglusterfs/coro/stack-pool.h \
 	libglusterfs/coro/stack-internal.h \
 	libglusterfs/coro/stack-pool.c \
 	libglusterfs/coro/stack-slab.c \
 	libglusterfs/coro/stack-dump.c
-# What operators set and see of both.
+# Settings and statistics of pools and stacks, for operators.
 libglusterfs_la_SOURCES += \
 	libglusterfs/coro/pool-control.c \
 	libglusterfs/coro/pool-control.h
@@ -31,7 +31,7 @@ libglusterfs_coro_test_stack_refuse_SOURCES = libglusterfs/coro/test-stack-refus
 libglusterfs_coro_test_stack_refuse_LDADD = $(TEST_LIBS)
 libglusterfs_coro_test_coroutine_SOURCES = libglusterfs/coro/test-coroutine.c
 libglusterfs_coro_test_coroutine_LDADD = $(TEST_LIBS)
-# As on machines that have no switch of their own.
+# Built with ucontext, as on machines without a switch in switch.c.
 libglusterfs_coro_test_coroutine_ucontext_SOURCES = libglusterfs/coro/test-coroutine.c $(coroutine_sources)
 libglusterfs_coro_test_coroutine_ucontext_CPPFLAGS = $(AM_CPPFLAGS) -DCORO_UCONTEXT
 libglusterfs_coro_test_coroutine_ucontext_LDADD = $(TEST_LIBS)

@@ -49,7 +49,7 @@ find_setting(const char *text, const char **value)
 }
 
 static int
-scale(const char *value, const struct unit *units, char out[KEY_BYTES])
+scale_value(const char *value, const struct unit *units, char out[KEY_BYTES])
 {
     char *end;
 
@@ -78,7 +78,7 @@ pool_control_set(const char *text)
     if (err)
         return err;
     if (settings[i].units) {
-        err = scale(value, settings[i].units, number);
+        err = scale_value(value, settings[i].units, number);
         value = number;
     }
     if (err)

@@ -48,7 +48,7 @@ stack_pool_stats(struct stack_pool *p, struct stack_pool_stats *out)
 /* Pools mutex held, so no sweep unmaps a slab meanwhile. With pools off a release unmaps slabs, so then
  * the pool's lock is held. */
 static size_t
-resident(struct stack_pool *p)
+pool_resident_locked(struct stack_pool *p)
 {
     size_t bytes = 0;
 
@@ -69,7 +69,7 @@ stack_pool_resident(struct stack_pool *p)
     size_t bytes;
 
     pthread_mutex_lock(&stack_pools_mutex);
-    bytes = resident(p);
+    bytes = pool_resident_locked(p);
     pthread_mutex_unlock(&stack_pools_mutex);
     return bytes;
 }
@@ -108,7 +108,7 @@ stack_pools_dump(mem_dump_fn fn, void *arg)
                      keys[i].bytes == sizeof(uint32_t) ? *(const uint32_t *)field : *(const uint64_t *)field);
             fn(arg, keys[i].key, text);
         }
-        snprintf(text, sizeof(text), "%zu", resident(p));
+        snprintf(text, sizeof(text), "%zu", pool_resident_locked(p));
         fn(arg, "bytes-resident", text);
     }
     pthread_mutex_unlock(&stack_pools_mutex);

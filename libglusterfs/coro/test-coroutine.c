@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Coroutines: what survives a switch, who gets the stack back, and how they wander from thread to thread.
- * Also built with ucontext in place of the switch of our own. */
+/* Coroutines: the state that survives a switch, the return of stacks, and the way of coroutines from
+ * thread to thread. Also built with ucontext instead of Kiln's own switch. */
 #include "coro/coroutine.h"
 #include "base/test-child.h"
 #include "mem/mem-internal.h"
@@ -141,7 +141,7 @@ mix(uint64_t a)
     return a * 0x9e3779b97f4a7c15 + 1;
 }
 
-/* More values than there are registers to keep them in over the yields. */
+/* Uses more values than there are registers to keep them in over the yields. */
 static void
 keep_registers_busy(void *arg)
 {
@@ -186,8 +186,8 @@ round_upward(void *arg)
     fesetround(FE_DOWNWARD);
 }
 
-/* As for any function call, the rounding mode is the callee's to change and restore; a switch keeps each
- * side's own. */
+/* As with any function call, the callee may change the rounding mode and must restore it; a switch keeps
+ * each side's mode. */
 START_TEST(rounding_mode_stays_with_its_side)
 {
     int was = 0;
@@ -211,7 +211,7 @@ format(void *arg)
     char text[64];
 
     ck_assert_uint_eq(((uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *)) % 16, 0);
-    snprintf(text, sizeof(text), "%.3Lf %d", 1.5L, 7); /* wants an aligned stack */
+    snprintf(text, sizeof(text), "%.3Lf %d", 1.5L, 7); /* snprintf needs an aligned stack */
     strcpy(arg, text);
 }
 
@@ -266,12 +266,12 @@ START_TEST(too_many_is_an_error)
 }
 END_TEST
 
-/* ---- too deep -------------------------------------------------------------------------------- */
+/* ---- overflow -------------------------------------------------------------------------------- */
 
 static volatile uintptr_t near;
 static char alternate[64 << 10];
 
-/* 7: the fault is in the page below the stack that overflowed. */
+/* Exits with 7: the fault is in the page below the stack that overflowed. */
 static void
 on_segv(int sig, siginfo_t *info, void *context)
 {
@@ -282,7 +282,7 @@ on_segv(int sig, siginfo_t *info, void *context)
 }
 
 static int dig(int n);
-/* or a compiler makes one frame of many, larger than the guard */
+/* else a compiler makes one frame of many, larger than the guard */
 static int (*volatile next_dig)(int n) = dig;
 
 static int
@@ -325,7 +325,7 @@ END_TEST
 
 enum { TRAVELLERS = 100, THREADS = 4 };
 
-/* What each thread is to resume. A coroutine goes from each to the next. */
+/* Coroutines that each thread is to resume. A coroutine goes from each queue to the next. */
 static struct queue {
     pthread_mutex_t mutex;
     pthread_cond_t more;
@@ -366,7 +366,8 @@ resume_from_queue(void *arg)
 
 static unsigned travelling;
 
-/* The last to arrive sends the threads home. It says so itself: whoever has resumed it may not know. */
+/* The last traveller ends the threads. It does so itself, because its resumer may not know that it was the
+ * last. */
 static void
 arrive(void)
 {
@@ -401,7 +402,7 @@ get_errno(void)
     return errno;
 }
 
-/* pthread_self() is declared to return the same for ever, so that a compiler calls it once. */
+/* pthread_self() is declared to return the same value for ever, so a compiler calls it only once. */
 static __attribute__((noinline)) pthread_t
 thread_now(void)
 {
@@ -414,8 +415,8 @@ struct traveller {
     bool is_wrong;
 };
 
-/* An object got in one thread is put in the next. Queued before the yield: another thread may be quicker with
- * its resume than we are with going to sleep. */
+/* Puts in one thread an object that was got in another. The coroutine is queued before its yield, because
+ * another thread may resume it before it sleeps. */
 static void
 travel(void *arg)
 {
@@ -477,7 +478,7 @@ START_TEST(wander_between_threads)
 }
 END_TEST
 
-/* As an operation does that winds to several children: the last reply resumes. */
+/* Like an operation that winds to several children: the last reply resumes. */
 struct fan_out {
     struct coroutine *self;
     uint32_t pending;

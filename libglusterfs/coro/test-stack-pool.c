@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Stacks: guards, order, age, limits, threads, fork; what is left behind is counted after each test. */
+/* Stacks: guards, order, age, limits, threads, fork; after each test, leaked stacks are counted. */
 #include "coro/stack-internal.h"
 #include "base/test-child.h"
 
@@ -26,7 +26,7 @@
 #define SANITIZED (MEM_ASAN || MEM_TSAN)
 #define WATCHED (SANITIZED || RUNNING_ON_VALGRIND)
 
-/* Map entries that others may make meanwhile: the shadow of a tool comes in pieces. */
+/* Map entries that other code may add meanwhile: the shadow of a tool comes in pieces. */
 #define OTHERS (WATCHED ? 150u : 4u)
 
 static struct stack_pool *pool;
@@ -122,9 +122,9 @@ release_many(struct stack **s, unsigned n)
     free(s);
 }
 
-/* ---- a stack --------------------------------------------------------------------------------- */
+/* ---- one stack ------------------------------------------------------------------------------- */
 
-START_TEST(whole_of_it_is_usable)
+START_TEST(the_whole_stack_is_usable)
 {
     struct stack *s = take(), *t = take();
 
@@ -140,7 +140,7 @@ END_TEST
 
 static char *volatile expect_fault;
 
-/* 7: the fault is where it was expected. */
+/* Exits with 7: the fault is at the expected address. */
 static void
 on_segv(int sig, siginfo_t *info, void *context)
 {
@@ -184,7 +184,7 @@ faults_below(struct stack *s)
     ck_assert_int_eq(child_status(child), 7);
 }
 
-/* _i: guards by mprotect. All of a slab's, and also after its pages were dropped. */
+/* _i: guards by mprotect. Checks all guards of a slab, and again after its pages were dropped. */
 START_TEST(overflow_meets_the_guard)
 {
     another_pool(0, 0, _i);
@@ -294,8 +294,8 @@ START_TEST(cold_ones_lose_their_pages_and_then_their_slab)
 }
 END_TEST
 
-/* What is used every period stays warm, what lies below it goes; live ones are not touched. */
-START_TEST(only_cold_ones_go)
+/* Stacks that are used every period stay warm, stacks below them are dropped; live stacks are not touched. */
+START_TEST(only_cold_stacks_are_dropped)
 {
     struct stack **s = take_many(20, 3), *live = s[5];
     char *tops[3];
@@ -335,7 +335,7 @@ START_TEST(bare_stacks_are_used_before_new_ones_are_mapped)
 }
 END_TEST
 
-START_TEST(pressure_takes_the_lower_parts_that_were_used)
+START_TEST(pressure_drops_used_lower_parts)
 {
     struct stack **s = take_many(8, 2);
 
@@ -365,8 +365,8 @@ START_TEST(release_keep_keeps)
 }
 END_TEST
 
-/* The real sweeper, asleep or not, comes by itself; and falls asleep again. */
-START_TEST(sweeper_comes_by_itself)
+/* The real sweeper, asleep or not, runs without a call, and falls asleep again. */
+START_TEST(the_sweeper_runs_without_a_call)
 {
     const struct timespec tick = { 0, 1000000 };
     time_t deadline = time(NULL) + 20;
@@ -410,7 +410,7 @@ is_asleep(pid_t tid)
     return state == 'S';
 }
 
-/* Who waits while another grows the pool may find it grown to its cap, and all taken. */
+/* A thread that waits while another grows the pool may find it grown to its cap, with all stacks taken. */
 START_TEST(the_last_stacks_go_to_another)
 {
     struct stack *s[8];
@@ -424,7 +424,7 @@ START_TEST(the_last_stacks_go_to_another)
     pthread_mutex_lock(&pool->slow);
     ck_assert_int_eq(pthread_create(&t, NULL, refused_at_last, NULL), 0);
     while (!(tid = __atomic_load_n(&waiting, __ATOMIC_ACQUIRE)) || !is_asleep(tid))
-        usleep(1000); /* or the test's time is up */
+        usleep(1000); /* or until the test's time is up */
     mem_lock(&pool->lock);
     pool->cap = pool->total;
     mem_unlock(&pool->lock);
@@ -498,7 +498,7 @@ START_TEST(thirty_thousand_live)
 }
 END_TEST
 
-/* In a child: the limit is for ever. Exit status 0: all as it should be. */
+/* Runs in a child, because the limit cannot be lifted. Exit status 0: success. */
 static void
 exhaust_address_space(void)
 {
@@ -516,7 +516,7 @@ exhaust_address_space(void)
     if (err != -ENOMEM || n < 10)
         _exit(2);
     struct stack_pool_stats full = stats();
-    /* the last slabs were single stacks: nothing is left */
+    /* the last slabs were single stacks, so there is no stack left */
     if (full.live != n || full.stacks != n || !full.no_memory)
         _exit(3);
     stack_release(s[--n]);
@@ -531,7 +531,7 @@ exhaust_address_space(void)
 START_TEST(no_address_space_is_an_error_and_leaks_nothing)
 {
     if (WATCHED)
-        return; /* their shadow needs terabytes of addresses */
+        return; /* its shadow needs terabytes of addresses */
     pid_t child = test_fork();
 
     if (!child)
@@ -572,7 +572,7 @@ START_TEST(double_release_is_reported)
 }
 END_TEST
 
-START_TEST(destroy_counts_what_is_live_and_waits_for_it)
+START_TEST(destroy_counts_live_stacks_and_waits_for_them)
 {
     struct stack **s = take_many(30, 1), *first = s[0], *last = s[29];
     unsigned char in_memory;
@@ -601,7 +601,7 @@ count_key(void *arg, const char *key, const char *value)
         snprintf(found[key[0] == 'b'], 32, "%s", value);
 }
 
-START_TEST(dump_tells)
+START_TEST(dump_lists_the_statistics)
 {
     struct stack *s = take();
     char found[2][32] = { "", "" };
@@ -622,8 +622,8 @@ static struct stack *slots[SLOTS];
 static int storm_over;
 static pthread_t helper;
 
-/* Each stack carries its own address at its top while it is in a slot; whoever finds something else there was
- * given a stack that somebody else has, or that was dropped while live. */
+/* Each stack carries its own address at its top while it is in a slot; a thread that finds another value
+ * there was given a stack that is already in use, or that was dropped while live. */
 static void *
 exchange(void *arg)
 {
@@ -670,7 +670,7 @@ START_TEST(threads_exchange_stacks_in_a_storm)
     pthread_t thread[THREADS];
     void *bad;
 
-    another_pool(_i ? 40 : 0, 0, false); /* once with the cap in the way */
+    another_pool(_i ? 40 : 0, 0, false); /* once with a cap that is reached */
     ck_assert_int_eq(pthread_create(&helper, NULL, sweep_on, NULL), 0);
     for (uintptr_t i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&thread[i], NULL, exchange, (void *)(i + 1)), 0);
@@ -687,7 +687,7 @@ START_TEST(threads_exchange_stacks_in_a_storm)
 }
 END_TEST
 
-/* As many as the cap are there to be had, whatever the sweeper has in its hands: each of two threads needs 8
+/* All stacks of the cap are available, even while the sweeper works on some: each of two threads needs 8
  * of 16. */
 static void *
 need_eight(void *arg)
@@ -783,7 +783,7 @@ START_TEST(with_pools_off_a_released_stack_is_gone)
     unsigned char in_memory;
 
     if (mem_pools_set_mode("off") != 0)
-        return; /* CK_FORK=no: an earlier test has settled it */
+        return; /* CK_FORK=no: an earlier test has fixed the mode */
     pool_with(3, 0, false);
     struct stack *a = take(), *b = take(), *c = take(), *d;
     char *page = (char *)((uintptr_t)(a->top - 1) & ~(uintptr_t)4095);
@@ -818,7 +818,7 @@ test_suite(void)
     Suite *s = suite_create("stack-pool");
     TCase *t = test_case(s, "a stack", true);
 
-    tcase_add_test(t, whole_of_it_is_usable);
+    tcase_add_test(t, the_whole_stack_is_usable);
     tcase_add_loop_test(t, overflow_meets_the_guard, 0, 2);
     tcase_add_test(t, locked_memory_gets_its_guards_by_mprotect);
     tcase_add_test(t, sizes_out_of_range_are_refused);
@@ -826,11 +826,11 @@ test_suite(void)
     tcase_add_test(t, last_released_is_taken_first);
     tcase_add_test(t, slabs_double);
     tcase_add_test(t, cold_ones_lose_their_pages_and_then_their_slab);
-    tcase_add_test(t, only_cold_ones_go);
+    tcase_add_test(t, only_cold_stacks_are_dropped);
     tcase_add_test(t, bare_stacks_are_used_before_new_ones_are_mapped);
-    tcase_add_test(t, pressure_takes_the_lower_parts_that_were_used);
+    tcase_add_test(t, pressure_drops_used_lower_parts);
     tcase_add_test(t, release_keep_keeps);
-    tcase_add_test(t, sweeper_comes_by_itself);
+    tcase_add_test(t, the_sweeper_runs_without_a_call);
     t = test_case(s, "limits", true);
     tcase_add_test(t, cap_is_hard_and_exact);
     tcase_add_test(t, the_last_stacks_go_to_another);
@@ -840,8 +840,8 @@ test_suite(void)
     tcase_add_test(t, failed_mapping_falls_back_to_smaller_slabs);
     t = test_case(s, "misuse and the end", true);
     tcase_add_test(t, double_release_is_reported);
-    tcase_add_test(t, destroy_counts_what_is_live_and_waits_for_it);
-    tcase_add_test(t, dump_tells);
+    tcase_add_test(t, destroy_counts_live_stacks_and_waits_for_them);
+    tcase_add_test(t, dump_lists_the_statistics);
     t = test_case(s, "threads and fork", true);
     tcase_add_loop_test(t, threads_exchange_stacks_in_a_storm, 0, 2);
     tcase_add_test(t, sweeping_refuses_nobody);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Stacks when the system refuses something: memory, guards, advice, knowledge of itself. Nothing is left
- * behind. */
+/* Stacks when the system refuses memory, guards, advice, or information about the process. No stack is
+ * leaked. */
 #define TEST_MEM_CLOCK
 #include "mem/test-mem.h"
 
@@ -81,7 +81,7 @@ START_TEST(no_memory_for_guards)
 }
 END_TEST
 
-/* An old kernel has no guards by advice; that there are none by mprotect either is another matter. */
+/* An old kernel has no guard advice. Whether guards by mprotect fail too is independent of that. */
 START_TEST(no_guards_of_either_kind)
 {
     if (tools_watch())
@@ -96,12 +96,12 @@ START_TEST(no_guards_of_either_kind)
 }
 END_TEST
 
-/* What else is mapped is counted anew before a refusal, unless that has just been done. */
+/* Other mappings are counted again before a refusal, unless that has just been done. */
 START_TEST(entries_are_counted_again_after_a_while)
 {
     struct stack *s = NULL;
 
-    pool_of(1); /* the process itself has more */
+    pool_of(1); /* less than the process itself has */
     clock_gettime(CLOCK_MONOTONIC, &clock_stopped_at);
     ck_assert_int_eq(stack_take(pool, &s), -EAGAIN);
     uint64_t counted = pool->counted_us;
@@ -109,12 +109,12 @@ START_TEST(entries_are_counted_again_after_a_while)
     ck_assert_uint_eq(pool->counted_us, counted);
     clock_ahead_s = 1;
     ck_assert_int_eq(stack_take(pool, &s), -EAGAIN);
-    clock_ahead_s = clock_stopped_at.tv_sec = 0; /* Check looks at it too */
+    clock_ahead_s = clock_stopped_at.tv_sec = 0; /* Check reads it too */
     ck_assert_uint_eq(stack_pool_destroy(pool), 0);
 }
 END_TEST
 
-START_TEST(the_process_cannot_look_at_itself)
+START_TEST(the_memory_map_cannot_be_read)
 {
     struct rlimit was, none = { 0 };
 
@@ -133,7 +133,7 @@ START_TEST(the_process_cannot_look_at_itself)
 }
 END_TEST
 
-START_TEST(the_kernel_does_not_say_what_is_resident)
+START_TEST(mincore_fails)
 {
     struct stack_pool_stats st;
 
@@ -142,7 +142,7 @@ START_TEST(the_kernel_does_not_say_what_is_resident)
     refuse(SYS_mincore, EAGAIN);
     ck_assert_uint_eq(stack_pool_resident(pool), 0);
     stack_release(s);
-    mem_pools_trim(1); /* asks which lower parts were used */
+    mem_pools_trim(1); /* queries which lower parts were used */
     stack_pool_stats(pool, &st);
     ck_assert_uint_eq(st.dropped_lower, 0);
     mem_pools_trim(2);
@@ -152,7 +152,7 @@ START_TEST(the_kernel_does_not_say_what_is_resident)
 }
 END_TEST
 
-START_TEST(kept_stacks_keep_nobody_awake)
+START_TEST(kept_stacks_do_not_keep_the_sweeper_awake)
 {
     ck_assert_int_eq(mem_pools_set_option("release", "keep"), 0);
     pool_of(0);
@@ -166,12 +166,12 @@ START_TEST(kept_stacks_keep_nobody_awake)
 }
 END_TEST
 
-START_TEST(a_destroyed_pool_waits_for_all)
+START_TEST(a_destroyed_pool_waits_for_all_stacks)
 {
     pool_of(0);
     struct stack *s[3] = { take(), take(), take() };
     ck_assert_uint_eq(stack_pool_destroy(pool), 3);
-    for (int i = 0; i < 3; i++) { /* of one slab, which goes with the last */
+    for (int i = 0; i < 3; i++) { /* of one slab, which is unmapped with the last */
         memset(s[i]->low, 2, 100);
         stack_release(s[i]);
     }
@@ -197,13 +197,13 @@ START_TEST(resident_with_pools_off)
 }
 END_TEST
 
-START_TEST(what_is_no_stack_is_not_released)
+START_TEST(a_bad_pointer_is_not_released)
 {
     pool_of(0);
     struct stack *s = take();
     typeof(s->state) was = s->state;
 
-    s->state = 77; /* somebody wrote over it */
+    s->state = 77; /* overwritten */
     stack_release(s);
     ck_assert_int_eq(messages, 1);
     ck_assert(strstr(last_message, "refused") && strstr(last_message, "none of ours"));
@@ -214,7 +214,7 @@ START_TEST(what_is_no_stack_is_not_released)
 }
 END_TEST
 
-START_TEST(a_bad_release_aborts_if_so_wanted)
+START_TEST(a_bad_release_aborts_if_configured)
 {
     ck_assert_int_eq(mem_pools_set_option("abort", "1"), 0);
     pool_of(0);
@@ -234,11 +234,11 @@ test_suite(void)
         no_memory_for_guards,
         no_guards_of_either_kind,
         entries_are_counted_again_after_a_while,
-        the_process_cannot_look_at_itself,
-        the_kernel_does_not_say_what_is_resident,
-        kept_stacks_keep_nobody_awake,
-        a_destroyed_pool_waits_for_all,
-        what_is_no_stack_is_not_released,
+        the_memory_map_cannot_be_read,
+        mincore_fails,
+        kept_stacks_do_not_keep_the_sweeper_awake,
+        a_destroyed_pool_waits_for_all_stacks,
+        a_bad_pointer_is_not_released,
     };
     Suite *s = suite_create("stack-refuse");
     TCase *t = tcase_create("refused"), *off = tcase_create("off");
@@ -246,7 +246,7 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, NULL);
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
         tcase_add_test(t, tests[i]);
-    tcase_add_test_raise_signal(t, a_bad_release_aborts_if_so_wanted, SIGABRT);
+    tcase_add_test_raise_signal(t, a_bad_release_aborts_if_configured, SIGABRT);
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(off, off_setup, NULL);
     tcase_add_test(off, resident_with_pools_off);

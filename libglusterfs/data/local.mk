@@ -7,7 +7,7 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/data/iatt.h \
 	libglusterfs/data/option.c \
 	libglusterfs/data/option.h
-# Here and not in mem/: they know Kiln's types, and mem/ is a library of its own.
+# Here and not in mem/, because they use Kiln's types, and mem/ is a separate library.
 libglusterfs_la_SOURCES += \
 	libglusterfs/mem/arena.c \
 	libglusterfs/mem/arena.h \

@@ -43,7 +43,7 @@ parse(const char *key, const char *value, struct conf *conf, char *error)
     return option_parse(table, &v, key ? 1 : 0, conf, NULL, NULL, error, 256);
 }
 
-START_TEST(defaults_fill_what_is_not_given)
+START_TEST(missing_options_get_their_defaults)
 {
     struct conf c;
     char error[256];
@@ -106,7 +106,7 @@ static const struct {
     {"id", "00000000-0000-0000-0000-000000000000", "a uuid", -EINVAL},
     {"feature", "on", "not built", -EOPNOTSUPP},
 };
-static int bad_now; /* the one that a change holds */
+static int bad_now; /* the value of bad_options that a change contains now */
 
 START_TEST(a_bad_value_is_refused_with_a_reason)
 {
@@ -136,8 +136,8 @@ count_refused(const char *what, void *arg)
     refused++;
 }
 
-/* Each bad value beside good ones: it alone stays as it was, the default is not what it becomes. */
-START_TEST(a_change_takes_what_it_can)
+/* Each bad value next to good ones: only the bad one keeps its old value, and does not become the default. */
+START_TEST(a_change_applies_all_good_options)
 {
     static const struct option_value first[] = {{"on", "yes", 1},    {"count", "5", 2}, {"mode", "0700", 3},
                                                 {"secs", "2m", 4},   {"size", "1MB", 5}, {"path", "/one", 6},
@@ -175,10 +175,10 @@ test_suite(void)
     Suite *s = suite_create("option");
     TCase *t = tcase_create("option");
 
-    tcase_add_test(t, defaults_fill_what_is_not_given);
+    tcase_add_test(t, missing_options_get_their_defaults);
     tcase_add_test(t, values_of_every_type_are_read);
     tcase_add_loop_test(t, a_bad_value_is_refused_with_a_reason, 0, sizeof bad / sizeof bad[0]);
-    tcase_add_loop_test(t, a_change_takes_what_it_can, 0, sizeof bad / sizeof bad[0]);
+    tcase_add_loop_test(t, a_change_applies_all_good_options, 0, sizeof bad / sizeof bad[0]);
     suite_add_tcase(s, t);
     return s;
 }

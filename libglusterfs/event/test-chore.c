@@ -51,7 +51,7 @@ wait_for(sem_t *s)
     ck_assert_int_eq(sem_timedwait(s, &until), 0);
 }
 
-START_TEST(runs_again_as_long_as_it_wants)
+START_TEST(a_chore_repeats_until_it_returns_zero)
 {
     atomic_store(&again_ms, 1);
     chore_start(&chore, 1);
@@ -66,8 +66,8 @@ START_TEST(runs_again_as_long_as_it_wants)
 }
 END_TEST
 
-/* The work may have looked at what the caller has changed before the call. */
-START_TEST(a_start_while_it_runs_is_kept)
+/* The work may have read its input before the caller changed it and called chore_start(). */
+START_TEST(a_start_while_the_chore_runs_is_kept)
 {
     chore_start(&chore, 1);
     wait_for(&entered);
@@ -96,7 +96,7 @@ END_TEST
 START_TEST(restart_brings_it_forward)
 {
     chore_start(&chore, 600000);
-    chore_start(&chore, 1); /* it waits already */
+    chore_start(&chore, 1); /* it already waits */
     chore_restart(&chore, 1);
     wait_for(&entered);
     sem_post(&gate);
@@ -110,8 +110,8 @@ test_suite(void)
     TCase *c = tcase_create("chore");
 
     tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, runs_again_as_long_as_it_wants);
-    tcase_add_test(c, a_start_while_it_runs_is_kept);
+    tcase_add_test(c, a_chore_repeats_until_it_returns_zero);
+    tcase_add_test(c, a_start_while_the_chore_runs_is_kept);
     tcase_add_test(c, a_stopped_chore_does_not_start);
     tcase_add_test(c, restart_brings_it_forward);
     tcase_set_timeout(c, 120);

@@ -22,7 +22,7 @@
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
 
-/* What a test knows of one child. */
+/* A child of a test, and its results. */
 struct child {
     sem_t done;
     struct pump_result result;
@@ -57,11 +57,11 @@ setup(void)
 
     ck_assert_int_ge(fd, 0);
     close(fd);
-    /* Or the sweeper opens files of its own when it comes to run, and takes what a test has left for the
-     * pump. */
+    /* Else the sweeper would open files when it starts to run, and take descriptors that a test has left
+     * for the pump. */
     ck_assert_int_eq(mem_pools_set_option("pressure", "0"), 0);
     ck_assert_int_eq(mem_pools_init(), 0);
-    mem_pools_fini(); /* the pools keep one descriptor from now on */
+    mem_pools_fini(); /* from now on the pools keep one descriptor */
     descriptors_before = descriptors();
     ck_assert_int_eq(mem_pools_init(), 0);
     ck_assert_int_eq(iobuf_pools_init(), 0);
@@ -69,7 +69,7 @@ setup(void)
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 2, .max = 4}), 0);
 }
 
-/* Whatever the test did: no child, no descriptor and no object is left. */
+/* After every test: no child, no descriptor and no object is left. */
 static void
 teardown(void)
 {
@@ -167,7 +167,7 @@ free_child(struct child *c)
     free(c);
 }
 
-/* ---- what it is for -------------------------------------------------------------------------- */
+/* ---- basic use ------------------------------------------------------------------------------- */
 
 START_TEST(bytes_go_in_and_come_out)
 {
@@ -188,7 +188,7 @@ START_TEST(bytes_go_in_and_come_out)
 }
 END_TEST
 
-START_TEST(nothing_is_asked_for)
+START_TEST(no_streams_are_used)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("cat; echo a; echo b >&2"));
@@ -232,15 +232,17 @@ START_TEST(environment_and_arguments)
 }
 END_TEST
 
-/* Descriptors other than its three, blocked signals and ignored ones are ours, not the child's. */
+/* Other descriptors than its three, blocked signals and ignored signals of this process do not reach the
+ * child. */
 START_TEST(the_child_inherits_nothing)
 {
     struct child *c = child_new();
     struct pump_options o =
         shell(c, SH("ls /proc/self/fd | tr '\\n' ' '; "
-                    /* read by the shell itself: one that waits in vfork has all signals blocked */
+                    /* read by the shell itself, because a child that waits in vfork has all signals
+                     * blocked */
                     "while read name bits; do case $name in SigBlk:) echo $bits;; "
-                    "SigIgn:) echo ${bits#?????????};; " /* libc has 32 and 33 to itself */
+                    "SigIgn:) echo ${bits#?????????};; " /* libc uses 32 and 33 itself */
                     "esac; done </proc/self/status; "
                     "read pid name state ppid pgrp rest </proc/$$/stat; [ $pgrp = $$ ] && echo leads"));
     int leaky = open("/dev/null", O_RDONLY); /* without O_CLOEXEC */
@@ -256,7 +258,7 @@ START_TEST(the_child_inherits_nothing)
 }
 END_TEST
 
-/* A daemon has umask 0. Its own stays as it is. */
+/* A daemon has umask 0. Its umask is unchanged. */
 START_TEST(the_child_makes_files_for_its_user_alone)
 {
     struct child *c = child_new();
@@ -270,9 +272,9 @@ START_TEST(the_child_makes_files_for_its_user_alone)
 }
 END_TEST
 
-/* ---- children that do not behave ------------------------------------------------------------- */
+/* ---- misbehaving children -------------------------------------------------------------------- */
 
-START_TEST(one_that_exits_early)
+START_TEST(a_child_that_exits_early)
 {
     struct child *c = child_new();
     size_t bytes = 4 << 20;
@@ -289,7 +291,7 @@ START_TEST(one_that_exits_early)
 }
 END_TEST
 
-START_TEST(one_that_closes_stdin_and_goes_on)
+START_TEST(a_child_that_closes_stdin_and_goes_on)
 {
     struct child *c = child_new();
     size_t bytes = 4 << 20;
@@ -306,7 +308,7 @@ START_TEST(one_that_closes_stdin_and_goes_on)
 }
 END_TEST
 
-START_TEST(one_that_never_reads)
+START_TEST(a_child_that_never_reads)
 {
     struct child *c = child_new();
     size_t bytes = 4 << 20;
@@ -325,7 +327,7 @@ START_TEST(one_that_never_reads)
 }
 END_TEST
 
-START_TEST(one_that_floods)
+START_TEST(a_child_that_exceeds_the_output_limit)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("exec cat /dev/zero"));
@@ -340,7 +342,7 @@ START_TEST(one_that_floods)
 }
 END_TEST
 
-START_TEST(one_that_just_fits)
+START_TEST(a_child_at_the_output_limit)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("printf 12345; printf 67890 >&2"));
@@ -358,7 +360,7 @@ START_TEST(one_that_just_fits)
 }
 END_TEST
 
-START_TEST(one_that_is_killed)
+START_TEST(a_child_that_is_killed)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("echo before; kill -TERM $$"));
@@ -372,8 +374,8 @@ START_TEST(one_that_is_killed)
 }
 END_TEST
 
-/* The shell's own child holds the pipes and ignores what it can. */
-START_TEST(one_with_children_that_outstay_the_time)
+/* The shell's own child holds the pipes and ignores all signals that can be ignored. */
+START_TEST(a_child_whose_children_exceed_the_timeout)
 {
     struct child *c = child_new();
     struct pump_options o =
@@ -389,7 +391,7 @@ START_TEST(one_with_children_that_outstay_the_time)
 END_TEST
 
 /* A daemon that a hook leaves behind keeps the pipes open. */
-START_TEST(one_that_leaves_a_daemon_behind)
+START_TEST(a_child_that_leaves_a_daemon_behind)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("sleep 1000 & echo $!"));
@@ -402,7 +404,7 @@ START_TEST(one_that_leaves_a_daemon_behind)
     pid_t left = (pid_t)atoi(c->out);
 
     ck_assert_int_gt(left, 1);
-    ck_assert_int_eq(kill(left, SIGKILL), 0); /* it lives */
+    ck_assert_int_eq(kill(left, SIGKILL), 0); /* the daemon lives */
     free_child(c);
 }
 END_TEST
@@ -440,7 +442,7 @@ START_TEST(no_descriptors_left)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
     while ((fillers[count] = dup(0)) >= 0)
         count++;
-    for (int left = 0; left <= 6; left++) { /* three pipes; and the pidfd, when the child has its ends */
+    for (int left = 0; left <= 6; left++) { /* three pipes; and the pidfd, after the child has got its ends */
         int err = pump_start(&o, NULL);
 
         if (!err)
@@ -474,7 +476,7 @@ START_TEST(a_sink_that_fails)
 }
 END_TEST
 
-/* A sink that takes nothing for a while: the child waits, and loses no byte. */
+/* A sink that accepts nothing for a while: the child waits, and no byte is lost. */
 static struct {
     bool refuses;
     unsigned refusals;
@@ -513,14 +515,15 @@ START_TEST(a_sink_that_takes_nothing_for_a_while)
     ck_assert_int_eq(pump_start(&o, &p), 0);
     while (!__atomic_load_n(&slow.refusals, __ATOMIC_ACQUIRE))
         usleep(1000);
-    for (int i = 0; i < 3; i++) { /* asked too early it refuses again */
+    for (int i = 0; i < 3; i++) { /* called too early, it refuses again */
         unsigned before = __atomic_load_n(&slow.refusals, __ATOMIC_ACQUIRE);
 
         pump_output_ready(p);
         while (__atomic_load_n(&slow.refusals, __ATOMIC_ACQUIRE) == before)
             usleep(1000);
     }
-    ck_assert_uint_eq(c->err_bytes, 0); /* the child has not got as far: its pipe is full */
+    /* the child has not written to stderr yet, because its pipe is full */
+    ck_assert_uint_eq(c->err_bytes, 0);
     __atomic_store_n(&slow.refuses, false, __ATOMIC_RELEASE);
     pump_output_ready(p);
     wait_for(&c->done);
@@ -550,7 +553,7 @@ START_TEST(cancelled)
     wait_for(&c->done);
     ck_assert_int_eq(c->result.error, -ECANCELED);
     ck_assert_int_eq(c->result.signal, SIGKILL);
-    pump_cancel(p); /* too late is no mistake */
+    pump_cancel(p); /* too late, which is no error */
     pump_unref(p);
     free_child(c);
 }
@@ -584,7 +587,7 @@ START_TEST(a_hundred_at_once)
 }
 END_TEST
 
-START_TEST(loop_ends_while_children_run)
+START_TEST(pumps_stop_kills_running_children)
 {
     struct child *c[8];
 
@@ -617,7 +620,7 @@ give_slowly(void *arg, char *room, size_t size)
     memset(room, 'a' + (int)(turn % 26), size);
     c->inside--;
     if (turn % 8 == 7)
-        sem_post(&c->done); /* the test says when it goes on */
+        sem_post(&c->done); /* the test resumes the source */
     return turn == 63 ? 0 : turn % 8 == 7 ? -EAGAIN : (ssize_t)size;
 }
 
@@ -689,7 +692,7 @@ START_TEST(from_a_file_to_a_file)
 }
 END_TEST
 
-/* Nobody reads the other pipe until the child has long exited. */
+/* The other pipe is not read until the child has long exited. */
 START_TEST(to_a_pipe_that_is_full)
 {
     struct child *c = child_new();
@@ -713,7 +716,7 @@ START_TEST(to_a_pipe_that_is_full)
     ck_assert_uint_eq(c->result.out_bytes, 100000);
     close(fds[0]);
 
-    /* And one that nobody will ever read: the child may be gone, the time limit still holds. */
+    /* And a pipe that is never read: the child may be gone, but the time limit still holds. */
     ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
     ck_assert_int_ge(fcntl(fds[1], F_SETPIPE_SZ, 4096), 4096);
     c->inside = 0;
@@ -767,7 +770,7 @@ START_TEST(input_from_a_pipe)
 }
 END_TEST
 
-/* As fusermount is told which descriptor to answer on. */
+/* As fusermount gets the descriptor for its answer. */
 START_TEST(a_descriptor_that_is_given)
 {
     struct child *c = child_new();
@@ -785,7 +788,7 @@ START_TEST(a_descriptor_that_is_given)
     ck_assert_int_eq(c->result.error, 0);
     ck_assert_int_eq(c->result.exit_code, 0);
     ck_assert_uint_eq(c->result.in_bytes + c->result.out_bytes, 0);
-    ck_assert_int_eq(read(fds[1], answer, sizeof answer), 9); /* and no other holds it: */
+    ck_assert_int_eq(read(fds[1], answer, sizeof answer), 9); /* and no other process holds it: */
     ck_assert_str_eq(answer, "got it\nx\n");
     ck_assert_int_eq(read(fds[1], answer, sizeof answer), 0);
     close(fds[1]);
@@ -795,8 +798,8 @@ START_TEST(a_descriptor_that_is_given)
 }
 END_TEST
 
-/* It is a mistake of the process, but not one that leaves a pump waiting for ever. */
-START_TEST(somebody_else_waits_for_children)
+/* This is an error of the process, but the pump must not wait for ever. */
+START_TEST(the_process_waits_for_the_child_itself)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("echo out; exec sleep 0.2"));
@@ -837,7 +840,7 @@ take_and_tell(void *arg, const char *bytes, size_t count)
     return err;
 }
 
-/* Buffers are held only while bytes move, and cached ones do not outlive two sweeps. */
+/* Buffers are held only while bytes move, and cached buffers do not outlive two sweeps. */
 START_TEST(a_silent_child_holds_no_buffer)
 {
     struct child *c = child_new();
@@ -903,33 +906,33 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, bytes_go_in_and_come_out);
-    tcase_add_test(t, nothing_is_asked_for);
+    tcase_add_test(t, no_streams_are_used);
     tcase_add_test(t, both_outputs_in_one);
     tcase_add_test(t, environment_and_arguments);
     tcase_add_test(t, the_child_inherits_nothing);
     tcase_add_test(t, the_child_makes_files_for_its_user_alone);
-    tcase_add_test(t, one_that_exits_early);
-    tcase_add_test(t, one_that_closes_stdin_and_goes_on);
-    tcase_add_test(t, one_that_never_reads);
-    tcase_add_test(t, one_that_floods);
-    tcase_add_test(t, one_that_just_fits);
-    tcase_add_test(t, one_that_is_killed);
-    tcase_add_test(t, one_with_children_that_outstay_the_time);
-    tcase_add_test(t, one_that_leaves_a_daemon_behind);
+    tcase_add_test(t, a_child_that_exits_early);
+    tcase_add_test(t, a_child_that_closes_stdin_and_goes_on);
+    tcase_add_test(t, a_child_that_never_reads);
+    tcase_add_test(t, a_child_that_exceeds_the_output_limit);
+    tcase_add_test(t, a_child_at_the_output_limit);
+    tcase_add_test(t, a_child_that_is_killed);
+    tcase_add_test(t, a_child_whose_children_exceed_the_timeout);
+    tcase_add_test(t, a_child_that_leaves_a_daemon_behind);
     tcase_add_test(t, exec_fails);
     tcase_add_test(t, no_descriptors_left);
     tcase_add_test(t, a_sink_that_fails);
     tcase_add_test(t, a_sink_that_takes_nothing_for_a_while);
     tcase_add_test(t, cancelled);
     tcase_add_test(t, a_hundred_at_once);
-    tcase_add_test(t, loop_ends_while_children_run);
+    tcase_add_test(t, pumps_stop_kills_running_children);
     tcase_add_test(t, a_source_that_has_nothing_for_a_while);
     tcase_add_test(t, from_a_file_to_a_file);
     tcase_add_test(t, to_a_pipe_that_is_full);
     tcase_add_test(t, to_a_reader_that_goes_away);
     tcase_add_test(t, input_from_a_pipe);
     tcase_add_test(t, a_descriptor_that_is_given);
-    tcase_add_test(t, somebody_else_waits_for_children);
+    tcase_add_test(t, the_process_waits_for_the_child_itself);
     tcase_add_test(t, a_silent_child_holds_no_buffer);
     tcase_add_test(t, options_that_make_no_sense);
     suite_add_tcase(s, t);

@@ -76,7 +76,7 @@ START_TEST(runs_in_order_of_due_time)
             timer_start(&p[i].timer, (uint64_t)delay[i]);
         if (clock_mono_ns() - begin < 20u * 1000000u)
             break;
-        /* A busy machine kept this thread waiting, so the order of due times is another one: once more. */
+        /* A busy machine delayed this thread, so the order of due times has changed: try again. */
         for (int i = 0; i < 4; i++)
             timer_stop(&p[i].timer);
         forget_runs();
@@ -89,7 +89,7 @@ START_TEST(runs_in_order_of_due_time)
 }
 END_TEST
 
-START_TEST(start_again_moves_it)
+START_TEST(a_second_start_moves_the_timer)
 {
     struct probe late = {.number = 1}, other = {.number = 2};
 
@@ -115,7 +115,8 @@ START_TEST(stop_disarms)
     ck_assert(!timer_stop(&never.timer));
     uint64_t delay = 5;
 
-    /* On a busy machine it may have run before it could be stopped: then there was nothing to disarm. */
+    /* On a busy machine the timer may have run before it could be stopped: then there was nothing to
+     * disarm. */
     for (;; delay *= 2) {
         timer_start(&never.timer, delay);
         if (timer_stop(&never.timer))
@@ -152,7 +153,7 @@ release_later(void *arg)
     return NULL;
 }
 
-START_TEST(stop_waits_for_one_that_runs)
+START_TEST(stop_waits_for_a_running_timer)
 {
     struct timer t;
     pthread_t thread;
@@ -180,7 +181,7 @@ thrice_fn(struct timer *t)
     }
     timer_start(t, 0);
     ck_assert(timer_stop(t)); /* from its own fn: does not wait for itself */
-    free(p);                  /* and may go */
+    free(p);                  /* and may be freed */
     sem_post(&ran);
 }
 
@@ -194,7 +195,7 @@ START_TEST(own_fn_may_start_stop_and_free)
 }
 END_TEST
 
-START_TEST(armed_ones_are_disarmed_at_the_end)
+START_TEST(timers_stop_disarms_all)
 {
     struct probe p = {.number = 1};
 
@@ -210,8 +211,8 @@ END_TEST
 
 enum { MANY = 1 << 14 };
 
-static uint64_t due[MANY]; /* of those that have run */
-static unsigned due_count; /* the timer thread's, until all have */
+static uint64_t due[MANY]; /* of the timers that have run */
+static unsigned due_count; /* used by the timer thread until all have run */
 
 static void
 note_due(struct timer *t)
@@ -220,14 +221,14 @@ note_due(struct timer *t)
     sem_post(&ran);
 }
 
-/* Short and long ones are armed in turn, some again, so that each has its place somewhere in the middle. */
-START_TEST(many_come_in_order)
+/* Arms short and long timers in turn, some twice, so that each has its place somewhere in the middle. */
+START_TEST(many_timers_run_in_order)
 {
     struct timer *t = calloc(2 * MANY, sizeof *t);
 
     ck_assert_ptr_nonnull(t);
     due_count = 0;
-    timers_stop(); /* what is armed now runs after the next start, in order */
+    timers_stop(); /* timers that are armed now run after the next start, in order */
     for (unsigned i = 0; i < 2 * MANY; i++) {
         timer_init(&t[i], note_due);
         timer_start(&t[i], i % 2 ? 3600 * 1000 + i : (i * 7919u) % 100);
@@ -254,12 +255,12 @@ test_suite(void)
 
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, runs_in_order_of_due_time);
-    tcase_add_test(c, start_again_moves_it);
+    tcase_add_test(c, a_second_start_moves_the_timer);
     tcase_add_test(c, stop_disarms);
-    tcase_add_test(c, stop_waits_for_one_that_runs);
+    tcase_add_test(c, stop_waits_for_a_running_timer);
     tcase_add_test(c, own_fn_may_start_stop_and_free);
-    tcase_add_test(c, armed_ones_are_disarmed_at_the_end);
-    tcase_add_test(c, many_come_in_order);
+    tcase_add_test(c, timers_stop_disarms_all);
+    tcase_add_test(c, many_timers_run_in_order);
     suite_add_tcase(s, c);
     return s;
 }

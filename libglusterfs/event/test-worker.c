@@ -160,7 +160,7 @@ START_TEST(pool_grows_while_workers_block)
         wait_for(&entered); /* two workers at first: four more were added */
     worker_post(&quick);
     wait_for(&done);
-    do { /* each says that it has entered before it says that it blocks */
+    do { /* each job announces that it has entered before it declares that it blocks */
         sched_yield();
         worker_stats(&stats);
     } while (stats.blocked < 6);
@@ -175,7 +175,7 @@ START_TEST(pool_grows_while_workers_block)
 }
 END_TEST
 
-/* Less than a tick. */
+/* Shorter than a tick. */
 static void
 napping_run(struct worker_job *job)
 {
@@ -184,7 +184,7 @@ napping_run(struct worker_job *job)
     sem_post(&done);
 }
 
-/* The third of two leaves though three are woken again and again. */
+/* The third of two workers leaves although three are woken again and again. */
 START_TEST(surplus_leaves_under_a_small_load)
 {
     struct worker_job blocking[6], napping[3];
@@ -203,7 +203,7 @@ START_TEST(surplus_leaves_under_a_small_load)
         sem_post(&gate);
     for (int i = 0; i < 6; i++)
         wait_for(&done);
-    do { /* or the test's time is up */
+    do { /* or until the test's time is up */
         for (int i = 0; i < 3; i++) {
             napping[i].run = napping_run;
             worker_post(&napping[i]);
@@ -326,8 +326,8 @@ START_TEST(events_reach_the_handler)
 }
 END_TEST
 
-/* Removed while handlers run on other workers: `gone` comes after the last of them, and the same number can
- * be used again at once. ASan and TSan watch. */
+/* Removes a source while handlers run on other workers: `gone` comes after the last of them, and the same
+ * number can be used again at once. ASan and TSan check this. */
 START_TEST(remove_under_fire)
 {
     for (int round = 0; round < 200; round++) {
@@ -366,7 +366,7 @@ START_TEST(start_and_stop_in_a_loop)
 
         count = 3 * JOBS;
         post_many(mine);
-        workers_stop(); /* runs what was posted */
+        workers_stop(); /* runs the posted jobs */
         ck_assert_int_eq(count, 4 * JOBS);
         wait_for(&done);
         ck_assert_int_eq(workers_start(&(struct worker_options){.min = 1 + (unsigned)round % 4}), 0);
@@ -382,8 +382,8 @@ START_TEST(idle_pool_sleeps)
 
     worker_post(&quick);
     wait_for(&done);
-    /* The watchdog ticks a while longer; on a busy machine that takes its time. A pool that never sleeps
-     * never passes. */
+    /* The watchdog ticks a while longer; on a busy machine that takes long. A pool that never sleeps fails
+     * here. */
     for (int tries = 0; used_us >= 2000 && tries < 50; tries++) {
         nanosleep(&nap, NULL);
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
@@ -395,7 +395,7 @@ START_TEST(idle_pool_sleeps)
 }
 END_TEST
 
-/* ---- whose processor time it is -------------------------------------------------------------- */
+/* ---- processor time -------------------------------------------------------------------------- */
 
 enum { TURNS = 3000 };
 
@@ -412,7 +412,7 @@ static _Atomic uint64_t charged[2], spent[2];
 
 struct burning_job {
     struct worker_job job;
-    int whose; /* -1: nobody says */
+    int whose; /* -1: no counter */
 };
 
 static void
@@ -444,7 +444,7 @@ START_TEST(processor_time_is_shared_out)
     for (int i = 0; i < 2; i++) {
         double share = (double)charged[i] / (double)spent[i];
 
-        /* some 62 measured turns each: 7 deviations, and what a turn costs beside the burning */
+        /* some 62 measured turns each: 7 deviations, and the cost of a turn besides the burning */
         ck_assert_msg(share > 0.4 && share < 2.5, "%d: %.2f of the time", i, share);
     }
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 2, .max = 16}), 0);

@@ -120,7 +120,7 @@ watchdog_arm(void)
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 static void
-announce(int fd)
+announce_event(int fd)
 {
     uint64_t one = 1;
 
@@ -140,7 +140,7 @@ share_jobs(struct cds_list_head *list, unsigned newly_posted)
     cds_list_splice(list, pool.jobs.prev);
     pthread_mutex_unlock(&pool.post_lock);
     if (announces)
-        announce(pool.jobs_fd);
+        announce_event(pool.jobs_fd);
 }
 
 void
@@ -197,7 +197,7 @@ take_shared_job(void)
     pool.is_announced = announces;
     pthread_mutex_unlock(&pool.post_lock);
     if (announces)
-        announce(pool.jobs_fd);
+        announce_event(pool.jobs_fd);
     return job;
 }
 
@@ -638,7 +638,7 @@ join_all(void)
     pthread_mutex_lock(&pool.lock);
     pool.is_stopping = true; /* no worker retires or is added from here on */
     pthread_mutex_unlock(&pool.lock);
-    announce(pool.stop_fd);
+    announce_event(pool.stop_fd);
 
     pthread_mutex_lock(&pool.lock);
     cds_list_splice(&pool.workers, &all);
@@ -687,7 +687,7 @@ workers_start(const struct worker_options *options)
     bool announces = pool.is_announced;
     pthread_mutex_unlock(&pool.post_lock);
     if (announces)
-        announce(pool.jobs_fd);
+        announce_event(pool.jobs_fd);
     if (err)
         workers_stop();
     return err;

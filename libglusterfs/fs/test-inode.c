@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Inode table, fds and clients of a graph of two hand-made layers that count what they are told. */
+/* Inode table, fds and clients of a graph of two hand-made layers that count their events. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -165,7 +165,7 @@ START_TEST(test_unlink_drops_unused)
     inode_unlink(table, root, "g");
     ck_assert_uint_eq(stats().inodes, 1);
 
-    /* held: found by gfid until it is let go */
+    /* held: can be found by gfid until the reference is dropped */
     f = add(root, "f", 2, S_IFREG);
     inode_unlink(table, root, "f");
     struct inode *again = inode_find(table, &f->gfid);
@@ -216,7 +216,7 @@ START_TEST(test_lru_limit)
     struct inode *kept = inode_find_child(table, root, "n1000");
     ck_assert_ptr_nonnull(kept);
     inode_table_set_limit(table, 1);
-    ck_assert_uint_eq(stats().inodes, 3); /* root, the one held, one on the list */
+    ck_assert_uint_eq(stats().inodes, 3); /* root, the held inode, one on the list */
     inode_unref(kept);
     inode_unref(root);
 }
@@ -230,7 +230,7 @@ START_TEST(test_dentry_replaced)
     ck_assert_ptr_eq(now, b);
     ck_assert_uint_eq(stats().dentries, 1);
     inode_unref(now);
-    inode_unref(a); /* nameless and unused: gone */
+    inode_unref(a); /* nameless and unused: freed */
     ck_assert_uint_eq(stats().inodes, 2);
     /* the same gfid for another kind of object */
     struct inode *dir = add(root, "x", 2, S_IFDIR);
@@ -272,7 +272,7 @@ START_TEST(test_old_reply_does_not_revive_a_name)
 }
 END_TEST
 
-/* A gfid is used again for another kind of object while somebody holds the old inode. */
+/* A gfid is used again for another kind of object while the old inode is held. */
 START_TEST(test_old_reply_does_not_change_a_type)
 {
     struct inode *root = inode_root(table);
@@ -290,7 +290,7 @@ START_TEST(test_old_reply_does_not_change_a_type)
     struct inode *late[] = {
         inode_link_listed(table, root, "d", &was, &listed),
         inode_link_epoch(table, root, "d", &was, looked_up),
-        inode_link(table, NULL, NULL, &was), /* by gfid alone: nobody knows how old it is */
+        inode_link(table, NULL, NULL, &was), /* by gfid alone: its age is unknown */
     };
     for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
         ck_assert_ptr_eq(late[i], link);
@@ -298,7 +298,7 @@ START_TEST(test_old_reply_does_not_change_a_type)
         inode_unref(late[i]);
     }
     ck_assert_ptr_null(inode_find_child(table, root, "d"));
-    /* And a true reply does: it is a directory again. */
+    /* But a true reply does: it is a directory again. */
     struct inode *again = add(root, "d", 7, S_IFDIR);
     ck_assert_ptr_ne(again, link);
     ck_assert_uint_eq(again->type, S_IFDIR);
@@ -355,7 +355,7 @@ START_TEST(test_rename)
     inode_rename(table, root, "old", root, "old", b);
     ck_assert_int_eq(inode_path(b, path, sizeof path), 0);
 
-    /* what two racing calls could make of it: a loop. It must end. */
+    /* two racing calls could make a loop, which must end */
     inode_rename(table, root, "a", b, "a", a);
     inode_rename(table, root, "old", a, "b", b);
     ck_assert_int_eq(inode_path(b, path, sizeof path), -ENAMETOOLONG);
@@ -398,7 +398,7 @@ struct seen {
     bool is_seen[1000];
 };
 
-/* Each one that is seen evicts itself and adds another: neither makes the walk miss or repeat one. */
+/* Each visited inode evicts itself and adds another: the walk must neither miss nor repeat an inode. */
 static void
 see_and_disturb(struct inode *inode, void *ctx, void *arg)
 {
@@ -433,7 +433,7 @@ START_TEST(test_each_is_exact)
         snprintf(name, sizeof name, "n%u", i);
         s.held[i] = add(root, name, i, S_IFREG);
         inode_ctx_install(s.held[i], &layers[2], &layers[2]);
-        /* the same gfid for another kind of object: only who holds it has the old one now */
+        /* the same gfid for another kind of object: only a holder has the old inode now */
         if (i % 3 == 0) {
             inode_unlink(table, root, name);
             inode_unref(add(root, name, i, S_IFDIR));
@@ -457,7 +457,7 @@ count_only(struct inode *inode, void *ctx, void *arg)
     ++*(unsigned *)arg;
 }
 
-/* Walks and evictions at the same time: what stays is seen by each walk. */
+/* Walks and evictions at the same time: each walk visits the inodes that stay. */
 static void *
 walk_thread(void *arg)
 {
@@ -504,10 +504,10 @@ START_TEST(test_each_while_others_evict)
 }
 END_TEST
 
-/* An inode that nobody finds any more keeps its table as well as one that is found does. */
+/* An inode that can no longer be found keeps its table like one that can be found. */
 START_TEST(test_an_unhashed_inode_is_counted_at_the_end)
 {
-    static struct inode_table *t; /* it stays for good: see inode_table_free() */
+    static struct inode_table *t; /* stays for good: see inode_table_free() */
     struct iatt a = iatt_of(7, S_IFREG);
 
     t = inode_table_new(&graph, 0);
@@ -518,7 +518,7 @@ START_TEST(test_an_unhashed_inode_is_counted_at_the_end)
 }
 END_TEST
 
-/* As many opens as it is let in for. */
+/* Opens as many fds as the table accepts. */
 static unsigned
 open_all(struct fd_table *t, struct fd *fd)
 {
@@ -530,8 +530,8 @@ open_all(struct fd_table *t, struct fd *fd)
     return n;
 }
 
-/* No client gets more descriptors than it leaves for the others of its brick, and no brick more than for the
- * other bricks. */
+/* No client gets more descriptors than it leaves for the others of its brick, and no brick more than for
+ * the other bricks. */
 START_TEST(test_fds_are_shared)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
@@ -567,7 +567,8 @@ START_TEST(test_fds_are_shared)
 }
 END_TEST
 
-/* As many clients have one file as there are for the brick: nothing is kept for their second. */
+/* As many clients have a file open as the brick may have descriptors: none are reserved for a client's
+ * second file. */
 START_TEST(test_fds_of_many_clients)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
@@ -595,7 +596,7 @@ START_TEST(test_fds_of_many_clients)
 }
 END_TEST
 
-/* When all are in use it is ENFILE, whoever asks. */
+/* When all are in use the error is ENFILE for every client. */
 START_TEST(test_fds_end)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
@@ -740,7 +741,7 @@ START_TEST(test_many_layers_keep_contexts)
     ck_assert_int_eq(mem_owner_balance((uint16_t)owner, NULL), 0);
     mem_owner_retire((uint16_t)owner);
     graph.owner = 0;
-    graph.layers = layers; /* the inodes of `table` have contexts of these */
+    graph.layers = layers; /* the inodes of `table` have contexts of these layers */
     graph.layer_count = 3;
     graph_number_contexts(&graph);
 }
@@ -762,7 +763,7 @@ START_TEST(test_clients)
     ck_assert_ptr_ne(a, c);
     facts.is_trusted = true;
     struct brick_client *e = brick_client_connect(&graph, &key, &facts);
-    ck_assert_ptr_ne(a, e); /* has shown more */
+    ck_assert_ptr_ne(a, e); /* has more rights */
     ck_assert(!brick_client_disconnect(b));
     brick_client_unref(b);
     ck_assert_int_eq(gone, 0);
@@ -782,7 +783,7 @@ START_TEST(test_clients)
 }
 END_TEST
 
-/* Everything at once, on few names, so that threads meet. */
+/* Uses all functions at once, on few names, so that threads meet. */
 static void *
 stress_thread(void *arg)
 {
@@ -850,7 +851,7 @@ START_TEST(test_stress)
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     struct inode_table_stats s = stats();
-    ck_assert_uint_eq(s.lru + 1, s.inodes); /* nobody holds any */
+    ck_assert_uint_eq(s.lru + 1, s.inodes); /* all references are dropped */
     ck_assert_uint_le(s.lru, 20);
 }
 END_TEST

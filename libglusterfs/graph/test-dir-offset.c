@@ -14,7 +14,7 @@ comes_back(uint64_t cookie, unsigned brick, unsigned bricks, uint64_t expected)
     ck_assert_uint_eq(got, brick);
 }
 
-START_TEST(of_one_brick_it_is_the_bricks_own)
+START_TEST(one_brick_keeps_its_cookies)
 {
     comes_back(1, 0, 1, 1);
     comes_back(UINT64_MAX - 1, 0, 1, UINT64_MAX - 1);
@@ -28,7 +28,7 @@ START_TEST(the_beginning_and_the_end_stay)
 }
 END_TEST
 
-START_TEST(small_ones_come_back_whole)
+START_TEST(small_cookies_come_back_whole)
 {
     for (unsigned bricks = 2; bricks < 20; bricks++) {
         for (unsigned brick = 0; brick < bricks; brick++) {
@@ -41,7 +41,7 @@ START_TEST(small_ones_come_back_whole)
 }
 END_TEST
 
-START_TEST(of_large_ones_some_bits_are_lost)
+START_TEST(large_cookies_lose_their_low_bits)
 {
     /* ext4's are 63 bits wide */
     comes_back(UINT64_C(0x7fffffffffffffff), 2, 4, UINT64_C(0x7ffffffffffffff8));
@@ -70,10 +70,10 @@ test_suite(void)
     Suite *s = suite_create("dir-offset");
     TCase *t = tcase_create("dir-offset");
 
-    tcase_add_test(t, of_one_brick_it_is_the_bricks_own);
+    tcase_add_test(t, one_brick_keeps_its_cookies);
     tcase_add_test(t, the_beginning_and_the_end_stay);
-    tcase_add_test(t, small_ones_come_back_whole);
-    tcase_add_test(t, of_large_ones_some_bits_are_lost);
+    tcase_add_test(t, small_cookies_come_back_whole);
+    tcase_add_test(t, large_cookies_lose_their_low_bits);
     tcase_add_test(t, any_number_names_a_brick);
     suite_add_tcase(s, t);
     return s;

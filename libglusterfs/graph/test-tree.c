@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A graph that is a tree: a layer with two children winds to the one it names, or copies of a call to both,
- * and is told of what becomes of each. The types are the test's own (the linker puts its table in front of
+/* A graph that is a tree: a layer with two children winds to the child it names, or copies of a call to
+ * both, and gets the events of each. The types are the test's own (the linker puts its table in front of
  * the product's). */
 #include "graph/graph.h"
 
@@ -20,7 +20,7 @@
 #include "mem/mem-pool.h"
 
 static struct graph *graph;
-static struct xlator *spread; /* the one with two children */
+static struct xlator *spread; /* the layer with two children */
 
 /* ---- the layers ------------------------------------------------------------------------------ */
 
@@ -32,7 +32,7 @@ static const struct option leaf_options[] = {OPT_INT(struct leaf_conf, number, "
                                              OPT_END};
 static const struct option no_options[] = {OPT_MUST_BE("feature", "off"), OPT_END};
 
-/* Answers with its number, and says in the call's xdata that it was there. */
+/* Answers with its number, and leaves a mark in the call's xdata. */
 static xl_verdict
 leaf_any(struct xlator *xl, struct call_stack *stk)
 {
@@ -68,7 +68,7 @@ one_done(struct call_stack *fork)
     call_stack_unwind(stk);
 }
 
-/* To all children. The state lies in the call's own memory. */
+/* Winds to all children. The state lies in the call's own memory. */
 static xl_verdict
 spread_lookup(struct xlator *xl, struct call_stack *stk)
 {
@@ -85,7 +85,7 @@ spread_lookup(struct xlator *xl, struct call_stack *stk)
     return XL_OWNED;
 }
 
-/* To the one that `size` names. */
+/* Winds to the child that `size` names. */
 static xl_verdict
 spread_stat(struct xlator *xl, struct call_stack *stk)
 {
@@ -98,7 +98,7 @@ spread_stat(struct xlator *xl, struct call_stack *stk)
 static bool is_down[2];
 static unsigned connecting;
 
-/* Down when all children are. */
+/* Reports "down" when all children are down. */
 static void
 spread_notify(struct xlator *xl, struct xlator *child, enum child_event event)
 {
@@ -208,7 +208,8 @@ teardown(void)
 
 START_TEST(layers_hang_together_as_the_volfile_says)
 {
-    static const char *const names[] = {"top", "spread", "line", "b", "a"}; /* each before those below it */
+    /* each before the layers below it */
+    static const char *const names[] = {"top", "spread", "line", "b", "a"};
 
     ck_assert_uint_eq(graph->layer_count, 5);
     for (unsigned i = 0; i < 5; i++)
@@ -221,9 +222,9 @@ START_TEST(layers_hang_together_as_the_volfile_says)
     ck_assert_str_eq(spread->children[1]->name, "b"); /* the debug layer between is passed over */
     ck_assert_ptr_eq(spread->children[1]->parent, spread);
     ck_assert_str_eq(spread->children[0]->children[0]->name, "a");
-    /* A line costs what it did: one step to who implements the fop. */
+    /* A line costs as before: one step to the layer that implements the fop. */
     ck_assert_ptr_eq(xlator_next(graph->top, FOP_stat), spread);
-    /* the one that fans out does not know it: nobody can say where to */
+    /* the layer that fans out does not implement it, so there is no next layer */
     ck_assert_ptr_null(xlator_next(graph->top, FOP_open));
     ck_assert_ptr_null(xlator_next(spread, FOP_stat));
 }
@@ -260,7 +261,7 @@ wind(enum fop fop, uint64_t size)
     ck_assert_int_eq(answers, 1);
 }
 
-START_TEST(a_call_goes_to_the_child_that_is_named)
+START_TEST(a_call_goes_to_the_named_child)
 {
     wind(FOP_stat, 0);
     ck_assert_int_eq(last_ret, 3);
@@ -293,13 +294,13 @@ watch(struct graph *g, enum child_event event)
     last_event = event;
 }
 
-START_TEST(events_go_up_through_those_who_care)
+START_TEST(events_go_up_to_layers_with_notify)
 {
     struct xlator *a = spread->children[0]->children[0], *b = spread->children[1];
 
     events = 0;
     graph->watch = watch;
-    xlator_tell_parent(a, CHILD_DOWN); /* by way of the line, which does not care */
+    xlator_tell_parent(a, CHILD_DOWN); /* through the line, which has no notify */
     ck_assert_int_eq(events, 0);
     ck_assert(is_down[0] && !is_down[1]);
     xlator_tell_parent(b, CHILD_DOWN);
@@ -332,7 +333,7 @@ START_TEST(options_change_all_over_the_tree)
 }
 END_TEST
 
-START_TEST(what_fans_out_cannot_be_switched_off)
+START_TEST(a_layer_that_fans_out_cannot_be_switched_off)
 {
     static const char off[] =
         LEAVES "volume line\n type test/line\n subvolumes a\nend-volume\n"
@@ -350,7 +351,7 @@ START_TEST(what_fans_out_cannot_be_switched_off)
 }
 END_TEST
 
-/* ---- what is no tree ------------------------------------------------------------------------- */
+/* ---- volfiles that are no tree --------------------------------------------------------------- */
 
 static const struct bad_tree {
     const char *text, *says;
@@ -367,7 +368,7 @@ static const struct bad_tree {
      "type test/unheard-of is not built"},
 };
 
-START_TEST(what_is_no_tree_is_refused)
+START_TEST(a_volfile_that_is_no_tree_is_refused)
 {
     const struct bad_tree *t = &bad_trees[_i];
     char error[256] = "";
@@ -385,12 +386,12 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, layers_hang_together_as_the_volfile_says);
-    tcase_add_test(t, a_call_goes_to_the_child_that_is_named);
+    tcase_add_test(t, a_call_goes_to_the_named_child);
     tcase_add_test(t, copies_of_a_call_go_to_both);
-    tcase_add_test(t, events_go_up_through_those_who_care);
+    tcase_add_test(t, events_go_up_to_layers_with_notify);
     tcase_add_test(t, options_change_all_over_the_tree);
-    tcase_add_test(t, what_fans_out_cannot_be_switched_off);
-    tcase_add_loop_test(t, what_is_no_tree_is_refused, 0, sizeof bad_trees / sizeof bad_trees[0]);
+    tcase_add_test(t, a_layer_that_fans_out_cannot_be_switched_off);
+    tcase_add_loop_test(t, a_volfile_that_is_no_tree_is_refused, 0, sizeof bad_trees / sizeof bad_trees[0]);
     suite_add_tcase(s, t);
     return s;
 }

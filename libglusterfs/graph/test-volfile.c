@@ -15,7 +15,7 @@ parse(const char *text, char *error)
     return volfile_parse("t.vol", text, strlen(text), error, 256);
 }
 
-/* The last one given wins, as in option_parse(). */
+/* The last value of a key wins, as in option_parse(). */
 static const char *
 value_of(const struct volfile_section *s, const char *key)
 {
@@ -96,7 +96,7 @@ START_TEST(truncated_and_changed_text_never_breaks_the_parser)
 }
 END_TEST
 
-/* `count` sections, each above the one before, or beside it. To be freed. */
+/* `count` sections, each above the previous one, or next to it. The caller frees the text. */
 static char *
 many_sections(unsigned count, bool is_nested)
 {

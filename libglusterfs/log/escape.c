@@ -7,7 +7,7 @@
 #define ESCAPE_BYTES 4
 
 static size_t
-escape(char *out, size_t size, const char *text, size_t len, const char *also)
+escape_bytes(char *out, size_t size, const char *text, size_t len, const char *also)
 {
     static const char digits[] = "0123456789abcdef";
     size_t n = 0;
@@ -32,11 +32,11 @@ escape(char *out, size_t size, const char *text, size_t len, const char *also)
 size_t
 log_escape(char *out, size_t size, const char *text, size_t len)
 {
-    return escape(out, size, text, len, "");
+    return escape_bytes(out, size, text, len, "");
 }
 
 size_t
 log_escape_field(char *out, size_t size, const char *text)
 {
-    return escape(out, size, text, strlen(text), " ,=");
+    return escape_bytes(out, size, text, strlen(text), " ,=");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Whatever a client calls its files: a log line stays one line, a statedump has no sections but our own. */
+/* File names of clients cannot break a log line, or add a section to a statedump. */
 #include <check.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -184,7 +184,7 @@ START_TEST(a_flood_is_counted_for_each_brick)
     struct mallinfo2 after = mallinfo2();
     complain(&two, 1, "here too");
     log_on_burst(NULL);
-    ck_assert(log_flush()); /* its time is not up: nothing is said yet */
+    ck_assert(log_flush()); /* the window is not over: no line yet */
     end_log();
     ck_assert_uint_eq(after.uordblks, before.uordblks);
     ck_assert_uint_eq(count_of("/srv/b1: it burns"), 10);
@@ -205,7 +205,7 @@ flood(void *arg)
     return NULL;
 }
 
-/* Each line is either there or counted. */
+/* Each line is either written or counted. */
 START_TEST(threads_lose_no_line)
 {
     pthread_t threads[THREADS];
@@ -226,7 +226,8 @@ START_TEST(threads_lose_no_line)
 }
 END_TEST
 
-/* More bricks have bursts than there is room for: those without are counted together, and all are bounded. */
+/* More bricks have bursts than there is room for: bricks without room are counted together, and all are
+ * bounded. */
 START_TEST(bricks_without_room_share_a_burst)
 {
     enum { BRICKS = 8000, EACH = 20 };

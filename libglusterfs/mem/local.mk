@@ -67,12 +67,12 @@ libglusterfs_mem_test_mem_thread_SOURCES = libglusterfs/mem/test-mem-thread.c $(
 libglusterfs_mem_test_mem_thread_LDADD = $(TEST_LIBS)
 libglusterfs_mem_test_mem_debug_SOURCES = libglusterfs/mem/test-mem-debug.c $(TEST_MEM_SHARED)
 libglusterfs_mem_test_mem_debug_LDADD = $(TEST_LIBS)
-# A pool of its own, that stops where the test wants it to.
+# Has its own copy of the pool, which stops at the test's hooks.
 libglusterfs_mem_test_mem_handshake_SOURCES = libglusterfs/mem/test-mem-handshake.c $(MEM_POOL_SOURCES)
 libglusterfs_mem_test_mem_handshake_CPPFLAGS = $(AM_CPPFLAGS) -DMEM_TEST_HOOKS
 libglusterfs_mem_test_mem_handshake_LDADD = $(CHECK_LIBS)
 
-# The pool on its own, for any threaded C program.
+# The pool as a library, for any threaded C program.
 lib_LTLIBRARIES += libkiln-mempool.la
 libkiln_mempool_la_SOURCES = $(MEM_POOL_SOURCES)
 libkiln_mempool_la_CPPFLAGS = $(KILN_CPPFLAGS)
@@ -92,11 +92,11 @@ libglusterfs/mem/kiln-mempool.pc: $(top_srcdir)/libglusterfs/mem/kiln-mempool.pc
 		-e 's|@includedir[@]|$(includedir)|' -e 's|@VERSION[@]|$(VERSION)|' \
 		$(top_srcdir)/libglusterfs/mem/kiln-mempool.pc.in > $@
 
-# It is also built by the tests, as a user's program would be.
+# The tests also build it like a user's program.
 check_PROGRAMS += libglusterfs/mem/mempool-example
 libglusterfs_mem_mempool_example_SOURCES = libglusterfs/mem/mempool-example.c
 libglusterfs_mem_mempool_example_CPPFLAGS = $(KILN_CPPFLAGS)
 libglusterfs_mem_mempool_example_LDADD = libkiln-mempool.la
 
-# What the pool costs, against the general allocators: tests/bench/pool.
+# The cost of the pool, compared with general allocators: tests/bench/pool.
 EXTRA_DIST += tests/pool

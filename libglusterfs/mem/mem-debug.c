@@ -288,7 +288,7 @@ give_free(struct mem_pool *p, void *object)
 
 /* Puts the object into the quarantine; returns the oldest one, which leaves it, or NULL. */
 static MEM_RAW void *
-quarantine(struct mem_pool *p, void *object)
+quarantine_put(struct mem_pool *p, void *object)
 {
     void *old;
 
@@ -324,7 +324,7 @@ debug_put(struct mem_pool *p, void *object, const void *site)
     hide_body(p, object);
     MEM_ADD(p->puts, 1);
     if (is_poison())
-        object = quarantine(p, object);
+        object = quarantine_put(p, object);
     if (!object)
         return;
     fill_verify(p, object, site); /* before another thread can get it */

@@ -23,7 +23,7 @@ static struct trace *table[BUCKETS];
 static uint64_t serial;
 
 static struct trace **
-bucket(const void *object)
+trace_bucket(const void *object)
 {
     return &table[((uintptr_t)object >> 6) * 0x9e3779b97f4a7c15u >> 52];
 }
@@ -41,8 +41,8 @@ mem_trace_get(struct mem_pool *p, void *object, unsigned owner)
     t->n = backtrace(t->pc, DEPTH + SKIP);
     mem_lock(&lock);
     t->serial = ++serial;
-    t->next = *bucket(object);
-    *bucket(object) = t;
+    t->next = *trace_bucket(object);
+    *trace_bucket(object) = t;
     mem_unlock(&lock);
     mem_header_of(object)->traced = 1;
 }
@@ -50,7 +50,7 @@ mem_trace_get(struct mem_pool *p, void *object, unsigned owner)
 void
 mem_trace_put(void *object)
 {
-    struct trace *t, **at = bucket(object);
+    struct trace *t, **at = trace_bucket(object);
 
     mem_lock(&lock);
     while (*at && (*at)->object != object)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The memory of one operation: pieces that don't overlap, chunks that grow, and all of it back at once. */
+/* The memory of one operation: pieces that don't overlap, chunks that grow, and the release of everything
+ * at once. */
 #include "mem/arena.h"
 
 #include <stdint.h>
@@ -43,7 +44,7 @@ START_TEST(pieces_are_apart_and_aligned)
         for (size_t k = 0; k < size[i]; k++)
             if (piece[i][k] != (char)i)
                 ck_abort_msg("byte %zu of piece %u", k, i);
-    ck_assert_int_eq(live(MEM_ID_ARENA_4K), 1); /* the first is small, then they are large */
+    ck_assert_int_eq(live(MEM_ID_ARENA_4K), 1); /* the first is small, the next ones are large */
     ck_assert_int_gt(live(MEM_ID_ARENA_64K), 3);
     arena_release(&a);
     ck_assert_int_eq(live(MEM_ID_ARENA_4K) + live(MEM_ID_ARENA_64K), 0);
@@ -62,7 +63,7 @@ START_TEST(a_large_piece_comes_first)
 }
 END_TEST
 
-/* A piece too large for a chunk leaves the one in use as it is. */
+/* A piece too large for a chunk does not replace the chunk in use. */
 START_TEST(a_huge_piece_is_its_own)
 {
     struct arena a = { 0 };
@@ -91,7 +92,7 @@ START_TEST(texts)
     ck_assert_str_eq(arena_dup(&a, NULL, 0), "");
     ck_assert_str_eq(arena_printf(&a, "%d-%s", 12, "ab"), "12-ab");
     ck_assert_str_eq(arena_printf(&a, "%s", long_text), long_text);
-    ck_assert_ptr_null(arena_printf(&a, "%ls", L"\xd800")); /* no text can be made of that */
+    ck_assert_ptr_null(arena_printf(&a, "%ls", L"\xd800")); /* cannot be converted */
     arena_release(&a);
 }
 END_TEST
@@ -117,7 +118,7 @@ START_TEST(no_memory_changes_nothing)
     struct arena a = { 0 };
     char long_text[2000];
 
-    ck_assert_ptr_null(arena_alloc(&a, SIZE_MAX - 3)); /* more than there can be */
+    ck_assert_ptr_null(arena_alloc(&a, SIZE_MAX - 3)); /* larger than the address space */
     memset(long_text, 'x', sizeof(long_text) - 1);
     long_text[sizeof(long_text) - 1] = 0;
     mem_test_fail_at = INT64_MAX;

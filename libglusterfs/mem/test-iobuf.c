@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Buffers: as large as asked for, aligned, counted, and back in the pool of their class. */
+/* Buffers: at least the requested size, aligned, counted, and back in the pool of their class. */
 #include "mem/iobuf.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* What happens to objects that nobody uses: order of the sources, sweeps, trimming, caps. */
+/* The ageing of unused objects: order of the sources, sweeps, trimming, caps. */
 #define TEST_MEM_CLOCK
 #include "mem/test-mem.h"
 
@@ -30,8 +30,8 @@ START_TEST(sources_in_order)
 }
 END_TEST
 
-/* However many objects a thread has live, a few less and a few more time and again cost no slow path. */
-START_TEST(a_few_to_and_fro_change_no_magazine)
+/* For any number of live objects, a few puts and gets in turn do not enter the slow path. */
+START_TEST(a_few_gets_and_puts_change_no_magazine)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "walk");
     unsigned m = stats(p).magazine, n = 3 * m;
@@ -83,7 +83,7 @@ START_TEST(two_idle_sweeps_free_everything)
 }
 END_TEST
 
-/* hot, cold, gone: one step a sweep, and back to hot at any get and put between. */
+/* hot, cold, gone: one step a sweep, and back to hot at any get and put in between. */
 START_TEST(a_put_survives_one_sweep)
 {
     struct mem_pool *p = mem_pool_new_fn(256, 0, "steps");
@@ -96,7 +96,7 @@ START_TEST(a_put_survives_one_sweep)
         mem_pools_sweep_now();
         ck_assert_uint_eq(stats(p).cached_hot, 0);
         ck_assert_uint_eq(stats(p).cached_cold, hot);
-        ck_assert_ptr_eq(mem_get(p), o); /* the warmest of the cold */
+        ck_assert_ptr_eq(mem_get(p), o); /* the warmest of the cold objects */
         ck_assert_uint_eq(stats(p).cached_hot, hot - 1);
     }
     mem_put(o);
@@ -108,7 +108,7 @@ START_TEST(a_put_survives_one_sweep)
 }
 END_TEST
 
-START_TEST(what_is_used_between_sweeps_stays)
+START_TEST(objects_used_between_sweeps_stay)
 {
     struct mem_pool *p = mem_pool_new_fn(256, 0, "steady");
     void *o[100];
@@ -122,8 +122,8 @@ START_TEST(what_is_used_between_sweeps_stays)
 }
 END_TEST
 
-/* A get takes one big object out of the cold and leaves the others there: a buffer now and then does not keep
- * a magazine of them. */
+/* A get takes one big object out of the cold chain and leaves the others there, so an occasional buffer
+ * does not keep a magazine of them. */
 START_TEST(big_objects_age_one_by_one)
 {
     struct mem_pool *p = mem_pool_new_fn(16384, 0, "big");
@@ -159,7 +159,7 @@ page_is_resident(void *at)
     return there & 1;
 }
 
-/* The span stays for the one object that lives in it, the pages of the others do not. */
+/* The span stays for the one live object in it, but the pages of the other slots do not. */
 START_TEST(pages_beside_a_big_object_go_back)
 {
     struct mem_pool *p = mem_pool_new_fn(16384, 0, "big");
@@ -183,7 +183,7 @@ START_TEST(pages_beside_a_big_object_go_back)
 }
 END_TEST
 
-/* A busy pool keeps a magazine or two more than it used, for the next burst; an idle one nothing. */
+/* A busy pool keeps a magazine or two more than it used, for the next burst; an idle pool keeps none. */
 START_TEST(slack_of_a_busy_pool)
 {
     struct mem_pool *p = mem_pool_new_fn(256, 0, "slack");
@@ -217,7 +217,7 @@ let_lie(void *pool)
     return NULL;
 }
 
-/* While one thread gets new spans, what another let lie leaves some empty: one is kept. */
+/* While one thread gets new spans, another's puts leave some spans empty: one is kept. */
 START_TEST(empty_span_of_a_busy_pool)
 {
     struct mem_pool *p = mem_pool_new_fn(10000, 0, "empty span");
@@ -252,7 +252,7 @@ START_TEST(trim_levels)
     mem_put_bulk(o, 20000);
     unsigned spans = stats(p).spans;
     uint64_t cached = stats(p).cached_hot;
-    mem_pools_trim(1); /* all of it was hot: none goes but magazines that were outgrown */
+    mem_pools_trim(1); /* all objects were hot: only outgrown magazines are freed */
     ck_assert_uint_eq(stats(p).cached_cold, cached);
     ck_assert_uint_eq(stats(p).spans, spans);
     ck_assert_uint_gt(mem_pools_trim(2), 5000000);
@@ -266,7 +266,7 @@ START_TEST(trim_levels)
     ck_assert_uint_gt(partial, 2000000);
     for (int i = 0; i < 20000; i += 200)
         mem_put(o[i]);
-    get_many(p, o, 20000); /* what was dropped can be used again */
+    get_many(p, o, 20000); /* dropped pages can be used again */
     mem_put_bulk(o, 20000);
     mem_pools_stats(&s);
     ck_assert_uint_ge(s.trims_manual, 4);
@@ -299,21 +299,21 @@ START_TEST(cap_forces_demotion)
     struct mem_pool *p = mem_pool_new_fn(1000, 0, "capped");
     static void *o[4000];
     struct mem_process_stats s;
-    /* what a depot may hold, and one thread */
+    /* the limit of a depot and one thread */
     size_t limit = 1000000 + 4 * stats(p).magazine * stats(p).stride;
 
     ck_assert_int_eq(mem_pools_set_option("cap", "1000000"), 0);
-    ck_assert_int_eq(mem_pools_set_option("sweep", "0"), 0); /* only the cap can free it */
+    ck_assert_int_eq(mem_pools_set_option("sweep", "0"), 0); /* only the cap can free objects */
     ck_assert_int_eq(mem_pools_init(), 0);
     get_many(p, o, 4000);
     mem_put_bulk(o, 4000);
     for (mem_pools_stats(&s); s.cached_bytes > limit; mem_pools_stats(&s))
-        usleep(1000); /* or the test's time is up */
+        usleep(1000); /* or until the test's time is up */
     mem_pools_fini();
 }
 END_TEST
 
-/* A thread without lines has only the depot, and what it puts there counts. */
+/* A thread without lines has only the depot, and its puts there count. */
 START_TEST(cap_holds_for_a_detached_thread)
 {
     struct mem_pool *p = mem_pool_new_fn(1000, 0, "capped");
@@ -328,7 +328,7 @@ START_TEST(cap_holds_for_a_detached_thread)
     mem_pool_thread_destructor();
     mem_put_bulk(o, 4000);
     for (mem_pools_stats(&s); s.cached_bytes > limit; mem_pools_stats(&s))
-        usleep(1000); /* or the test's time is up */
+        usleep(1000); /* or until the test's time is up */
     mem_pools_fini();
 }
 END_TEST
@@ -340,7 +340,7 @@ START_TEST(magazines_adapt)
     unsigned m = stats(p).magazine;
 
     clock_gettime(CLOCK_MONOTONIC, &clock_stopped_at);
-    for (int i = 0; i < 500; i++) { /* thousands of depot visits in no time at all */
+    for (int i = 0; i < 500; i++) { /* thousands of depot visits without any time passing */
         get_many(p, o, 2000);
         mem_put_bulk(o, 2000);
     }
@@ -353,24 +353,24 @@ START_TEST(magazines_adapt)
         get_many(p, o, 2000);
         mem_put_bulk(o, 2000);
     }
-    clock_stopped_at.tv_sec = clock_ahead_s = 0; /* Check looks at it too */
+    clock_stopped_at.tv_sec = clock_ahead_s = 0; /* Check reads it too */
     ck_assert_uint_eq(stats(p).magazine, m);
 }
 END_TEST
 
-/* Magazines of all sizes are about while they grow: one that is loaded to make room has some. */
+/* Magazines of all sizes exist while they grow: a magazine that is loaded to make room must have room. */
 START_TEST(magazines_of_several_sizes_change_places)
 {
     struct mem_pool *p = mem_pool_new_fn(2000, 0, "growing");
     static void *o[2000];
     unsigned n = 0, random = 1;
 
-    clock_gettime(CLOCK_MONOTONIC, &clock_stopped_at); /* so that they grow all the time */
+    clock_gettime(CLOCK_MONOTONIC, &clock_stopped_at); /* so that magazines grow all the time */
     ck_assert_uint_eq(stats(p).magazine, 8);
     for (int i = 0; i < 20000; i++) {
         unsigned target = (unsigned)rand_r(&random) % 2000;
 
-        if (i % 2) /* a few to and fro, and then far */
+        if (i % 2) /* a few to and fro, and then many */
             target = n < 20 ? n + 20 : n - (unsigned)rand_r(&random) % 20;
         while (n < target && n < 2000)
             o[n++] = mem_get(p);
@@ -381,7 +381,7 @@ START_TEST(magazines_of_several_sizes_change_places)
         if (i % 200 == 199) /* and small again */
             mem_pools_sweep_now();
     }
-    clock_stopped_at.tv_sec = 0; /* Check looks at it too */
+    clock_stopped_at.tv_sec = 0; /* Check reads it too */
     mem_pools_check();
     mem_put_bulk(o, n);
     ck_assert_int_eq(stats(p).live, 0);
@@ -414,7 +414,7 @@ START_TEST(destroy_waits_for_the_last_object)
     ck_assert(strstr(last_message, "doomed") && strstr(last_message, "1 objects are still live"));
     ck_assert_ptr_eq(mem_pools[id], p);
     ck_assert_ptr_null(mem_get(p));
-    mem_put(o); /* late, and legal */
+    mem_put(o); /* late, but allowed */
     for (int i = 0; i < 4; i++)
         mem_pools_sweep_now();
     ck_assert_ptr_null(mem_pools[id]);
@@ -431,10 +431,10 @@ test_suite(void)
 {
     const TTest *const tests[] = {
         sources_in_order,
-        a_few_to_and_fro_change_no_magazine,
+        a_few_gets_and_puts_change_no_magazine,
         two_idle_sweeps_free_everything,
         a_put_survives_one_sweep,
-        what_is_used_between_sweeps_stays,
+        objects_used_between_sweeps_stay,
         big_objects_age_one_by_one,
         pages_beside_a_big_object_go_back,
         slack_of_a_busy_pool,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The modes that watch, and the one that doesn't: what each promises to catch, it catches, and says which
- * pool and where. */
+/* The checking modes, and mode off: each error that a mode promises to catch is caught, with the pool and
+ * the call sites. */
 #include "mem/test-refuse.h"
 
 #include <signal.h>
@@ -47,7 +47,7 @@ live(struct mem_pool *p)
     return s.live;
 }
 
-/* The message names the pool, what happened, and both places. */
+/* The message names the pool, the error, and both call sites. */
 static void
 said(const char *pool, const char *what)
 {
@@ -66,10 +66,10 @@ START_TEST(off_is_malloc)
 
     ck_assert_int_eq(mem_pools_init(), 0);
     ck_assert_uint_eq((uintptr_t)o[4] % 256, 0);
-    ck_assert_int_eq(live(p), 0); /* nobody counts */
+    ck_assert_int_eq(live(p), 0); /* objects are not counted */
     ck_assert_int_eq(mem_owner_balance((uint16_t)owner, NULL), 0);
     for (int i = 0; i < 4; i++)
-        mem_put(o[i]); /* even what malloc gave: there is no header */
+        mem_put(o[i]); /* even memory from malloc: there is no header */
     free(o[4]);
     mem_pools_sweep_now();
     mem_pools_trim(3);
@@ -129,7 +129,7 @@ START_TEST(poison_finds_use_after_put)
     char *o = mem_get(p);
 
     if (MEM_ASAN || mem_set.valgrind)
-        return; /* they stop at the write itself */
+        return; /* such tools stop at the write itself */
     mem_put(o);
     o[50] = 1;
     for (int i = 0; i < 300; i++) /* it leaves the quarantine */
@@ -144,7 +144,7 @@ START_TEST(poison_finds_use_after_put)
 }
 END_TEST
 
-START_TEST(poison_keeps_objects_away_for_a_while)
+START_TEST(poison_quarantines_objects)
 {
     struct mem_pool *p = pool_in("poison", "quarantined");
     void *o = mem_get(p);
@@ -209,7 +209,7 @@ audit(void *arg, const char *pool, int64_t count, uint64_t bytes, const char *wh
     snprintf(where_text, sizeof(where_text), "%s", where ? where : "nowhere");
 }
 
-START_TEST(trace_tells_where_a_leak_was_got)
+START_TEST(trace_reports_the_call_site_of_a_leak)
 {
     struct mem_pool *p = pool_in("trace:1", "leaky");
     int owner = mem_owner_new("leaker");
@@ -274,7 +274,7 @@ START_TEST(trace_among_threads)
 END_TEST
 
 /* The nth allocation fails, in the modes that make more of them. */
-START_TEST(watching_without_memory)
+START_TEST(checking_modes_without_memory)
 {
     struct mem_pool *p = pool_in(_i ? "trace:1" : "poison", "short");
 
@@ -313,14 +313,14 @@ START_TEST(off_has_a_short_dump)
 }
 END_TEST
 
-START_TEST(no_memory_while_watching)
+START_TEST(allocations_fail_in_checking_modes)
 {
     struct mem_pool *p = pool_in(_i ? "trace:1" : "poison", "none");
     void *o = mem_get(p);
 
     mem_test_fail_at = INT64_MAX;
     mem_test_fail_always = true;
-    mem_put(o); /* no quarantine, no sample: but it is put */
+    mem_put(o); /* no quarantine, no sample: but the object is put */
     for (int i = 0; i < 30000 && (o = mem_get(p)); i++)
         ;
     ck_assert_ptr_null(o);
@@ -328,7 +328,7 @@ START_TEST(no_memory_while_watching)
 }
 END_TEST
 
-/* Nothing of the pool's is in the way: what the C library refuses is refused, and a constructor runs. */
+/* The pool adds no failure: allocations that the C library refuses are refused, and a constructor runs. */
 START_TEST(off_without_memory)
 {
     struct mem_pool *p = pool_in("off", "poor");
@@ -373,7 +373,7 @@ START_TEST(trace_of_some)
 }
 END_TEST
 
-/* So many samples that some share a bucket. */
+/* Enough samples for some to share a bucket. */
 START_TEST(trace_of_many)
 {
     struct mem_pool *p = pool_in("trace:1", "leaky");
@@ -382,7 +382,7 @@ START_TEST(trace_of_many)
 
     for (int i = 0; i < 3000; i++)
         o[i] = mem_get_owner(p, owner);
-    for (int i = 0; i < 2998; i++) /* the first in a bucket is the last that came */
+    for (int i = 0; i < 2998; i++) /* the first in a bucket is the latest sample */
         mem_put(o[i]);
     ck_assert_int_eq(mem_owner_audit(owner, audit, NULL), 2);
     ck_assert_str_ne(where_text, "nowhere");
@@ -391,7 +391,7 @@ START_TEST(trace_of_many)
 }
 END_TEST
 
-/* Where is told in bare addresses when there is no memory for names. */
+/* Without memory for names, the call sites are bare addresses. */
 START_TEST(trace_without_memory_for_names)
 {
     struct mem_pool *p = pool_in("trace:1", "leaky");
@@ -401,7 +401,7 @@ START_TEST(trace_without_memory_for_names)
 
     if (tools_watch())
         return;
-    ck_assert(mem_trace_oldest(owner, 32, where, sizeof(where))); /* the stack is as large as it will be */
+    ck_assert(mem_trace_oldest(owner, 32, where, sizeof(where))); /* the stack has its final size */
     take_all_memory();
     bool found = mem_trace_oldest(owner, 32, where, sizeof(where));
     give_memory_back();
@@ -411,7 +411,7 @@ START_TEST(trace_without_memory_for_names)
 }
 END_TEST
 
-/* ---- what a tool that watches the process sees; tests/pool/coverage runs these under valgrind -- */
+/* ---- under a tool; tests/pool/coverage runs these under valgrind ----------------------------- */
 
 START_TEST(tools_choose_the_mode)
 {
@@ -439,7 +439,8 @@ START_TEST(tools_see_dead_objects)
     mem_put(o);
     mem_put(k);
     ck_assert_int_eq(VALGRIND_GET_VBITS(o, bits, 100), dead);
-    ck_assert_int_eq(VALGRIND_GET_VBITS(k, bits, 100), alive); /* what a constructor made stays readable */
+    /* state made by a constructor stays readable */
+    ck_assert_int_eq(VALGRIND_GET_VBITS(k, bits, 100), alive);
     for (int i = 0; i < 600; i++)
         mem_put(mem_get(p));
     mem_pools_check();
@@ -453,8 +454,8 @@ test_suite(void)
 {
     const TTest *const tests[] = {
         off_is_malloc, poison_finds_double_put, poison_finds_overrun_at_put, poison_finds_underrun,
-        poison_finds_use_after_put, poison_keeps_objects_away_for_a_while, poison_keeps_constructed_contents,
-        trace_tells_where_a_leak_was_got, poison_among_threads, trace_among_threads,
+        poison_finds_use_after_put, poison_quarantines_objects, poison_keeps_constructed_contents,
+        trace_reports_the_call_site_of_a_leak, poison_among_threads, trace_among_threads,
     };
     Suite *s = suite_create("mem-debug");
     TCase *t = tcase_create("modes"), *w = tcase_create("watched");
@@ -463,8 +464,8 @@ test_suite(void)
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
         tcase_add_test(t, tests[i]);
     tcase_add_test(t, off_has_a_short_dump);
-    tcase_add_loop_test(t, no_memory_while_watching, 0, 2);
-    tcase_add_loop_test(t, watching_without_memory, 0, 2);
+    tcase_add_loop_test(t, allocations_fail_in_checking_modes, 0, 2);
+    tcase_add_loop_test(t, checking_modes_without_memory, 0, 2);
     tcase_add_test(t, off_without_memory);
     tcase_add_test(t, trace_of_some);
     tcase_add_test(t, trace_of_many);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The handshake of mem-sweep.c under every order of its steps. Built with its own copy of the pool, in which
- * MEM_HOOK stops the owner before O1 .. O4 and the sweeper before S1 .. S4; the test hands out turns. What a
- * random stress has once in a billion operations happens here every time. */
+/* The handshake of mem-sweep.c under every order of its steps. Built with its own copy of the pool, in
+ * which MEM_HOOK stops the owner before O1 .. O4 and the sweeper before S1 .. S4; the test hands out
+ * turns. Orders that a random stress meets once in a billion operations happen here every time. */
 #include "mem/mem-internal.h"
 
 #include <check.h>
@@ -20,9 +20,9 @@ enum role { NOBODY, OWNER, SWEEPER };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static __thread enum role my_role;
-static const char *schedule; /* 'O' and 'S'; whose step is next */
+static const char *schedule; /* 'O' and 'S': the owner of each next step */
 static size_t at;
-static enum role holder; /* who is between two hooks, in a step it was given */
+static enum role holder; /* the role between two hooks, in the step it was given */
 static bool finished[3];
 static bool in_lists[3];
 static unsigned overlaps;
@@ -148,9 +148,10 @@ enum operation { GET_HOT, GET_EMPTY, PUT_ROOM, PUT_FULL, OPERATIONS };
 static struct mem_pool *pool;
 static pthread_barrier_t ready;
 static enum operation operation;
-static bool ask_first; /* a DEMOTE is pending when the game starts */
-static uint16_t owner;    /* of the objects; 0: nobody */
-static bool twice;     /* the owner does a second operation: it must not profit from a LOCKED it wiped out */
+static bool ask_first; /* a DEMOTE is pending at the start */
+static uint16_t owner;    /* of the objects; 0: none */
+/* the owner does a second operation: it must not profit from having wiped out a LOCKED */
+static bool twice;
 
 struct hand {
     void *held[HELD];
@@ -172,7 +173,7 @@ hand_put(struct hand *h)
     mem_put(h->held[--h->n]);
 }
 
-/* Bring the lines into the state the operation wants. */
+/* Brings the lines into the state that the operation needs. */
 static void
 prepare(struct hand *h)
 {
@@ -254,7 +255,7 @@ setup(void)
     pthread_barrier_init(&ready, NULL, 2);
 }
 
-/* Every word of `owners` O and 4 S, for every operation. Returns how many. */
+/* Plays every sequence of `owners` O and 4 S, for every operation. Returns their number. */
 static unsigned
 play_all(unsigned owners)
 {
@@ -283,7 +284,7 @@ START_TEST(every_order_of_steps)
 }
 END_TEST
 
-/* The paths of objects with an owner are others. */
+/* Objects with an owner take other paths. */
 START_TEST(every_order_with_an_owner)
 {
     owner = (uint16_t)mem_owner_new("owner");
@@ -302,7 +303,8 @@ START_TEST(every_order_with_a_demote_pending)
 }
 END_TEST
 
-/* Two operations: a compare-exchange that wiped out LOCKED would let the second one in beside the sweeper. */
+/* Two operations: a compare-exchange that wiped out LOCKED would admit the second one while the sweeper
+ * works. */
 START_TEST(every_order_with_a_demote_pending_and_two_operations)
 {
     ask_first = true;
@@ -339,14 +341,14 @@ START_TEST(owners_go_on_while_the_sweeper_is_stopped)
     pthread_create(&player, NULL, busy_owner, &done);
     pthread_create(&sweeper, NULL, sweeper_main, NULL);
     wait_until_stopped();
-    pthread_barrier_wait(&ready); /* the owner has done its thousand */
+    pthread_barrier_wait(&ready); /* the owner has done its thousand operations */
     ck_assert(done);
     let_go_on();
     pthread_join(player, NULL);
     pthread_join(sweeper, NULL);
     mem_pool_stats(pool, &s);
     ck_assert_uint_ge(s.bypass, 2000);
-    ck_assert_uint_le(s.system_allocs, 64); /* what it put was there for its next get */
+    ck_assert_uint_le(s.system_allocs, 64); /* objects that it put were available to its next get */
     ck_assert_int_eq(s.live, 0);
     mem_pools_check();
 }
@@ -390,11 +392,11 @@ START_TEST(sweeper_does_not_wait_for_an_owner_inside)
 }
 END_TEST
 
-/* ---- what happens where the sweeper lets others in between ----------------------------------- */
+/* ---- code that runs where the sweeper releases the registry ---------------------------------- */
 
-#if !MEM_TSAN /* it has a pthread_mutex_unlock of its own */
+#if !MEM_TSAN /* TSan has its own pthread_mutex_unlock */
 
-static void (*between)(void); /* runs whenever a thread has let go of the registry */
+static void (*between)(void); /* runs whenever a thread has released the registry mutex */
 
 int
 pthread_mutex_unlock(pthread_mutex_t *m)
@@ -444,7 +446,7 @@ next_in_line_leaves(void)
     }
 }
 
-/* Between two groups the sweeper holds on to no thread: the one that is next may go. */
+/* Between two groups the sweeper holds no thread: the next thread may exit. */
 START_TEST(a_thread_exits_when_it_is_next)
 {
     struct mem_pool_stats s;
@@ -460,7 +462,7 @@ START_TEST(a_thread_exits_when_it_is_next)
     between = NULL;
     ck_assert_int_ge(left_early, 0);
     mem_pool_stats(pool, &s);
-    ck_assert_uint_eq(s.cached_hot, 0); /* nobody was left out */
+    ck_assert_uint_eq(s.cached_hot, 0); /* no thread was left out */
     mem_pools_check();
     for (int i = 0; i < CROWD; i++) {
         if (i == left_early)
@@ -487,7 +489,7 @@ light_sleeper(void *arg)
     return NULL;
 }
 
-/* The sweeper, in no pass, has looked whether all is quiet: at this moment it no longer is. */
+/* The sweeper, in no pass, has found all pools quiet: at this moment one becomes active. */
 static void
 disturb(void)
 {
@@ -519,7 +521,7 @@ START_TEST(the_sweeper_does_not_fall_asleep_over_it)
     mem_pools_set_option("sweep", "2");
     ck_assert_int_eq(mem_pools_init(), 0);
     do {
-        usleep(1000); /* or the test's time is up */
+        usleep(1000); /* or until the test's time is up */
         mem_pool_stats(pool, &s);
     } while (__atomic_load_n(&disturbed, __ATOMIC_RELAXED) < 3 || s.bytes_resident);
     between = NULL;
@@ -527,7 +529,7 @@ START_TEST(the_sweeper_does_not_fall_asleep_over_it)
 }
 END_TEST
 
-static __thread bool yields_to_mapper; /* this thread is slow to map memory: another one gets it first */
+static __thread bool yields_to_mapper; /* this thread is slow to map memory: another one maps first */
 static struct mem_pool *other;
 
 void *
@@ -550,7 +552,7 @@ quick_mapper(void *arg)
     return NULL;
 }
 
-/* Both find no room and map some; the slower one uses what the other has left, and gives its own back. */
+/* Both find no room and map some; the slower one uses the other's mapping, and gives its own back. */
 START_TEST(two_threads_map_memory)
 {
     struct mem_process_stats s;

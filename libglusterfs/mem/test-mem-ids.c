@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The pools of fixed ids: each is there once, under its own number, and the inline forms do what the calls
- * do, in each mode. A mode is chosen once a process, so each test runs in one of its own. */
+/* The pools of fixed ids: each exists once, under its own number, and the inline forms do the same as the
+ * calls, in each mode. A mode is chosen once a process, so each test runs in a process of its own. */
 #include "mem/mem-ids.h"
 
 #include <check.h>
@@ -19,7 +19,7 @@
 
 static const char *const modes[] = {"on", "off", "poison", "trace:1"};
 enum { MODES = sizeof modes / sizeof modes[0], BYTES = 100 };
-#define ID_FREE MEM_ID_TYPED_MAX /* not Kiln's, and the one below neither */
+#define ID_FREE MEM_ID_TYPED_MAX /* not one of Kiln's, and neither is the one below */
 
 _Static_assert(MEM_ID_END < ID_FREE, "the tests want two ids that nobody uses");
 
@@ -51,7 +51,7 @@ is_counting(void)
 START_TEST(each_id_has_its_pool)
 {
     ck_assert_int_eq(mem_pools_set_mode(modes[_i]), 0);
-    for (int again = 0; again < 2; again++) /* the second time there is nothing to do, and nothing fails */
+    for (int again = 0; again < 2; again++) /* the second call has nothing to do, and does not fail */
         ck_assert_int_eq(arena_pools_init() | iobuf_pools_init() | dict_pools_init() | stack_pools_init() |
                              fs_pools_init() | transport_pools_init() | rpc_server_pools_init(),
                          0);
@@ -96,7 +96,7 @@ START_TEST(the_forms_mix)
 }
 END_TEST
 
-/* By a thread that got none of them. */
+/* Puts from a thread that got none of the objects. */
 static void *
 put_elsewhere(void *object)
 {
@@ -104,7 +104,7 @@ put_elsewhere(void *object)
     return NULL;
 }
 
-START_TEST(an_owner_is_told_of_an_inline_put)
+START_TEST(an_inline_put_lowers_the_owners_count)
 {
     struct mem_pool *p = pool_in(modes[_i]);
     int owner = mem_owner_new("brick");
@@ -121,14 +121,15 @@ START_TEST(an_owner_is_told_of_an_inline_put)
     mem_put_t(ID_FREE, o[2]);
     ck_assert_int_eq(mem_owner_balance((uint16_t)owner, p), 0);
     ck_assert_int_eq(live(p), 0);
-    void *plain = mem_get_t(ID_FREE); /* the owner has not stuck to the object */
+    void *plain = mem_get_t(ID_FREE); /* the owner does not stay with the object */
 
     ck_assert_int_eq(mem_owner_balance((uint16_t)owner, p), 0);
     mem_put_t(ID_FREE, plain);
 }
 END_TEST
 
-/* A dentry, say, that is put as one of the other kind: found by the state word, and put where it belongs. */
+/* A dentry, for example, that is put as one of the other size: found by the state word, and put into its
+ * own pool. */
 START_TEST(an_inline_put_under_a_wrong_id_goes_home)
 {
     struct mem_pool *p = pool_in(modes[_i]), *q = NULL;
@@ -149,8 +150,7 @@ START_TEST(an_inline_put_under_a_wrong_id_goes_home)
 }
 END_TEST
 
-/* A fixed id is as good as new once the pool that had it is gone, on threads that have used it before, too.
- */
+/* A fixed id can be used like a new one once its pool is gone, even on threads that have used it before. */
 START_TEST(an_id_comes_back)
 {
     struct mem_pool *p = pool_in(modes[_i]);
@@ -193,7 +193,7 @@ test_suite(void)
     tcase_add_loop_test(t, each_id_has_its_pool, 0, MODES);
     tcase_add_test(t, an_id_is_taken_once);
     tcase_add_loop_test(t, the_forms_mix, 0, MODES);
-    tcase_add_loop_test(t, an_owner_is_told_of_an_inline_put, 0, MODES);
+    tcase_add_loop_test(t, an_inline_put_lowers_the_owners_count, 0, MODES);
     tcase_add_loop_test(t, an_inline_put_under_a_wrong_id_goes_home, 0, MODES);
     tcase_add_loop_test(t, an_id_comes_back, 0, MODES);
     tcase_add_test(t, an_inline_get_without_a_pool_is_refused);

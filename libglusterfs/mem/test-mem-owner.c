@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Whom a pool's objects are accounted to: balances, the audit, numbers given out again.
- * Check runs each test in a process of its own, so each settles its own mode. */
+/* The accounting of a pool's objects to owners: balances, the audit, the reuse of ids. Check runs each
+ * test in a process of its own, so each chooses its own mode. */
 #define TEST_MEM_CLOCK
 #include "mem/test-mem.h"
 
@@ -38,7 +38,7 @@ START_TEST(owners_are_counted_and_audited)
     mem_put_bulk(o, 5);
     ck_assert_int_eq(mem_owner_balance((uint16_t)a, NULL), 0);
     ck_assert_int_eq(mem_owner_audit((uint16_t)b, audit, NULL), 0);
-    o[0] = mem_get(p); /* the owner does not stick to the object */
+    o[0] = mem_get(p); /* the owner does not stay with the object */
     mem_put(o[0]);
     ck_assert_int_eq(mem_owner_balance((uint16_t)a, NULL), 0);
 }
@@ -69,7 +69,7 @@ reset(void *o)
     *(char *)o = 0;
 }
 
-/* Their objects are counted one by one, and each put finds its way to the count. */
+/* Objects outside of spans are counted one by one, and each put finds its count. */
 START_TEST(owners_of_objects_outside_spans)
 {
     struct mem_pool *p[] = {
@@ -90,11 +90,11 @@ START_TEST(owners_of_objects_outside_spans)
             ck_assert_int_eq(stats(p[i]).live, 2);
         }
         ck_assert_int_eq(mem_owner_balance(a, NULL), 4);
-        mem_pools_trim(3); /* also looks for free pages of spans, where there are any */
+        mem_pools_trim(3); /* also looks for free pages of spans, if there are any */
         mem_put_bulk(o, 4);
         mem_put_bulk(nobodys, 4);
         ck_assert_int_eq(mem_owner_balance(a, NULL), 0);
-        for (int i = 0; i < 4; i++) { /* one that is counted among others that find room */
+        for (int i = 0; i < 4; i++) { /* a counted object among others that find room */
             void *mixed[] = { mem_get(p[i]), mem_get_owner(p[i], a), mem_get(p[i]) };
 
             mem_put_bulk(mixed, 3);
@@ -107,7 +107,7 @@ START_TEST(owners_of_objects_outside_spans)
 }
 END_TEST
 
-/* More come and go between two sweeps than there are numbers. */
+/* More owners come and go between two sweeps than there are ids. */
 START_TEST(a_clean_audit_frees_the_number_at_once)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "owned");
@@ -119,7 +119,7 @@ START_TEST(a_clean_audit_frees_the_number_at_once)
         ck_assert_int_gt(a, 0);
         mem_put(mem_get_owner(p, (uint16_t)a));
         ck_assert_int_eq(mem_owner_audit((uint16_t)a, audit, NULL), 0);
-        if (i % 64 == 0) { /* what it left at its last audit counts, whatever an earlier one said */
+        if (i % 64 == 0) { /* an object at its last audit counts, regardless of earlier audits */
             void *o = mem_get_owner(p, (uint16_t)a);
 
             ck_assert_int_eq(mem_owner_audit((uint16_t)a, audit, &one), 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Pages between objects that live, while another pool, or the same one, is in use. */
+/* Pages between live objects, while another pool, or the same one, is in use. */
 #include "mem/mem-span.h"
 #include "mem/test-mem.h"
 
@@ -43,7 +43,7 @@ by_number(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* The share, in percent, of the pages below these objects that no live one touches and that are not in
+/* The share, in percent, of the pages below these objects that no live object touches and that are not in
  * memory. */
 static unsigned
 gone_percent(void)
@@ -133,7 +133,7 @@ START_TEST(survivors_where_the_kernel_takes_one_run_a_call)
 {
     is_old_kernel = true;
     leave_survivors();
-    for (int i = 0; i < 4; i++) { /* it takes longer: a sweep has a limit of time */
+    for (int i = 0; i < 4; i++) { /* takes longer, because a sweep has a limit of time */
         use(busy);
         mem_pools_sweep_now();
     }
@@ -149,7 +149,7 @@ START_TEST(survivors_in_a_busy_pool)
             use(sparse);
         mem_pools_sweep_now();
     }
-    ck_assert_uint_ge(gone_percent(), 85); /* what is in use lies in some of those spans */
+    ck_assert_uint_ge(gone_percent(), 85); /* objects in use lie in some of those spans */
 }
 END_TEST
 
@@ -181,7 +181,7 @@ START_TEST(the_fullest_span_is_taken_from)
     uintptr_t fullest = 0;
 
     get_many(sparse, o, 2000);
-    for (unsigned i = 0; i < 2000; i++) /* of one span few go, of the others most */
+    for (unsigned i = 0; i < 2000; i++) /* few objects of one span are put, most of the others */
         if (span_at(o[i]) == span_at(o[1000]) ? i % 5 == 0 : i % 5 != 0)
             mem_class_free(&sparse->class, &o[i], 1);
     fullest = span_at(o[1000]);
@@ -189,11 +189,11 @@ START_TEST(the_fullest_span_is_taken_from)
     for (int i = 0; i < 10; i++)
         ck_assert_uint_eq(span_at(more[i]), fullest);
     mem_class_check(&sparse->class);
-    exit(0); /* the pool does not know of these */
+    exit(0); /* the pool does not know of these objects */
 }
 END_TEST
 
-/* Of the span whose pages are going back, everything that lives is put, and objects are taken. */
+/* While a span's pages are being given back, all its live objects are put, and objects are taken. */
 static void
 put_and_take(void *from)
 {
@@ -222,11 +222,11 @@ START_TEST(a_span_that_empties_while_its_pages_go)
     for (unsigned i = 0; i < OBJECTS; i += KEPT)
         if (o[i])
             ck_assert_int_eq(((char *)o[i])[BYTES - 1], 1);
-    exit(0); /* the pool's counts do not know of the puts */
+    exit(0); /* the pool's counts do not include the puts */
 }
 END_TEST
 
-/* A load that comes back after each sweep does not lose its pages each time. */
+/* A load that returns after each sweep does not lose its pages each time. */
 START_TEST(pages_that_are_taken_again_are_left_alone)
 {
     unsigned rounds = 0;

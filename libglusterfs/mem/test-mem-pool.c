@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The pool in one thread: states of an object, forms of a get and a put, misuse. test-mem-age.c goes on.
- * Check runs each test in a process of its own, so each settles its own mode. */
+/* The pool in one thread: states of an object, forms of a get and a put, misuse. Continued in
+ * test-mem-age.c. Check runs each test in a process of its own, so each chooses its own mode. */
 #define TEST_MEM_CLOCK
 #include "mem/test-mem.h"
 
@@ -202,7 +202,7 @@ START_TEST(pools_are_bypassed_by_name)
 
     memset(much, 'x', 1024);
     ck_assert_int_eq(mem_pools_set_option("bypass", much), -EINVAL);
-    ck_assert_ptr_nonnull(mem_pool_new_fn(8, 0, "b")); /* what was said before still holds */
+    ck_assert_ptr_nonnull(mem_pool_new_fn(8, 0, "b")); /* the earlier option still holds */
 }
 END_TEST
 
@@ -241,7 +241,7 @@ START_TEST(bulk_of_several_pools)
         for (int i = 0; i < 400; i++)
             for (int k = 0; k < 64; k++)
                 ck_assert_uint_eq(((unsigned char *)o[i])[k], (unsigned char)i);
-        for (int i = 0; i < 1000; i++) /* runs of one pool, and none */
+        for (int i = 0; i < 1000; i++) /* runs of one pool, and NULLs */
             all[i] = o[round ? i * 7 % 1000 : i];
         ck_assert_int_eq(stats(a).live, 400);
         ck_assert_int_eq(stats(b).live, 300);
@@ -296,8 +296,8 @@ START_TEST(inline_forms)
 }
 END_TEST
 
-/* A thread that is stopped while it changes base and flow holds up no reader, and its line is taken for a
- * magazine more or less. */
+/* A thread that is stopped while it changes base and flow delays no reader, and its line is counted with
+ * an error of a magazine. */
 START_TEST(figures_of_a_thread_in_between)
 {
     struct mem_pool *p = mem_pool_new_fn(200, 0, "torn");
@@ -319,7 +319,7 @@ START_TEST(figures_of_a_thread_in_between)
 }
 END_TEST
 
-/* Exact at every moment of a quiet thread, whatever the lines went through. */
+/* Exact at every moment of a quiet thread, after any history of its lines. */
 START_TEST(live_is_exact_across_magazines)
 {
     struct mem_pool *p = mem_pool_new_fn(200, 0, "exact");
@@ -348,13 +348,13 @@ sweep_once(void *arg)
     return arg;
 }
 
-/* Where the sweeper may only ask, a thread about to wait does what was asked of it. */
+/* Where the sweeper may only send requests, a thread about to wait executes them. */
 START_TEST(idle_does_what_the_sweeper_asked)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "asked");
     pthread_t t;
 
-    mem_pool_idle(); /* nothing was asked of a thread that has nothing */
+    mem_pool_idle(); /* no request to a thread that caches nothing */
     mem_put(mem_get(p));
     mem_set.cooperative = true;
     mem_pool_idle();
@@ -368,7 +368,7 @@ START_TEST(idle_does_what_the_sweeper_asked)
 }
 END_TEST
 
-/* What the inline forms become where their caller's compiler may not look into objects. */
+/* The forms that replace the inline ones where the caller's compiler may not access objects. */
 START_TEST(get_by_id)
 {
     mem_pool_new_opts(&(struct mem_pool_opts){ .name = "typed", .size = 64, .id = 7 });
@@ -414,7 +414,7 @@ START_TEST(foreign_pointers_are_reported)
     ck_assert_int_eq(stats(p).live, 1);
     mem_put(o);
     free(other);
-    /* far into an object whose span is larger than the smallest, and into what no span uses */
+    /* far into an object whose span is larger than the smallest, and into memory that no span uses */
     p = mem_pool_new_fn(200000, 0, "large");
     char *l = mem_get(p);
     memset(l, 0, 200000);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Memory pressure: what the service manager and the kernel say, and that a pool hears it. The kernel's own
- * events come from /proc/pressure; the files of a cgroup from a mount namespace in which the test makes them.
- * tests/pool/pressure does the same with a cgroup that is really short of memory. */
+/* Memory pressure: the settings of the service manager, the events of the kernel, and the reaction of a
+ * pool. The kernel's own events come from /proc/pressure; the files of a cgroup from a mount namespace in
+ * which the test makes them. tests/pool/pressure does the same with a cgroup that is really short of
+ * memory. */
 #include "mem/test-mem.h"
 
 #include <fcntl.h>
@@ -37,7 +38,7 @@ START_TEST(pressure_asks_for_trims)
     setenv("MEMORY_PRESSURE_WRITE", "c29tZSAyMDAwMDAgMjAwMDAwMA==", 1);
     ck_assert_int_eq(mem_pressure_open(fds, 2), 2);
     ck_assert_int_eq(pread(fd, back, sizeof(back), 0), 19);
-    ck_assert_str_eq(back, "some 200000 2000000"); /* the service manager's words were written */
+    ck_assert_str_eq(back, "some 200000 2000000"); /* the service manager's text was written */
     ck_assert_int_ge(fds[0].fd, 0);
     if (fds[1].fd >= 0)
         close(fds[1].fd);
@@ -45,7 +46,7 @@ START_TEST(pressure_asks_for_trims)
     ck_assert_int_eq(mem_pressure_level(fds, 2), 0);
     fds[0].revents = POLLPRI;
     ck_assert_int_eq(mem_pressure_level(fds, 2), 1);
-    ck_assert_int_eq(mem_pressure_level(fds, 2), 2); /* and it goes on */
+    ck_assert_int_eq(mem_pressure_level(fds, 2), 2); /* and the stall continues */
     fds[0].revents = 0;
     fds[1].fd = open(pressure_file, O_RDONLY);
     pressure_file_is("low 0\nhigh 3\nmax 1\noom 0\n");
@@ -99,7 +100,7 @@ START_TEST(sweeper_survives_the_loss_of_its_pressure_file)
 END_TEST
 
 
-/* What cannot be set up is not watched, and nothing else comes of it. */
+/* Files that cannot be set up are not watched, without further effect. */
 START_TEST(watch_files_that_refuse)
 {
     static char long_text[600];
@@ -108,7 +109,7 @@ START_TEST(watch_files_that_refuse)
     setenv("MEMORY_PRESSURE_WATCH", "/dev/full", 1);
     setenv("MEMORY_PRESSURE_WRITE", "c29tZSAyMDAwMDAgMjAwMDAwMA==", 1);
     ck_assert_int_eq(mem_pressure_open(fds, 2), 2);
-    ck_assert_int_eq(fds[0].fd, -1); /* it opens, but takes no words */
+    ck_assert_int_eq(fds[0].fd, -1); /* it opens, but refuses the write */
     mem_pressure_close(fds, 2);
 
     memset(long_text, 'A', sizeof(long_text) - 1); /* 449 bytes, where 256 are the limit */
@@ -138,7 +139,7 @@ write_to(const char *path, const char *text)
     return ok;
 }
 
-/* From here on /sys/fs/cgroup is an empty directory that is this process's alone. False: not allowed here. */
+/* From here on /sys/fs/cgroup is an empty directory of this process alone. False: not allowed here. */
 static bool
 own_cgroup_directory(void)
 {
@@ -159,7 +160,7 @@ own_cgroup_directory(void)
            mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) == 0;
 }
 
-/* Makes the directories down to that of this process's cgroup, and says where that is. */
+/* Makes the directories down to that of this process's cgroup, and returns its path. */
 static void
 cgroup_path(const char *root, char *path, size_t n)
 {
@@ -202,10 +203,10 @@ START_TEST(files_of_the_cgroup)
     ck_assert_int_ge(fds[0].fd, 0);
     ck_assert_int_ge(fds[1].fd, 0);
     ck_assert_int_eq(pread(fds[0].fd, text, sizeof(text), 0), 20);
-    ck_assert_str_eq(text, "some 200000 2000000"); /* with its NUL, as the kernel wants it */
+    ck_assert_str_eq(text, "some 200000 2000000"); /* with its NUL, as the kernel requires */
     fds[0].revents = 0;
     fds[1].revents = POLLPRI;
-    ck_assert_int_eq(mem_pressure_level(fds, 2), 0); /* what was there before is not news */
+    ck_assert_int_eq(mem_pressure_level(fds, 2), 0); /* earlier events are not new */
     snprintf(file, sizeof(file), "%smemory.events", dir);
     ck_assert(write_to(file, "low 0\nhigh 1\nmax 3\noom 0\n"));
     ck_assert_int_eq(mem_pressure_level(fds, 2), 2);
@@ -219,7 +220,7 @@ START_TEST(files_of_the_cgroup)
     ck_assert_int_eq(fds[0].fd, -1);
     mem_pressure_close(fds, 2);
 
-    /* without one there is the system's, if the kernel has it and lets us */
+    /* without it the system's file is used, if the kernel has one that this user may open */
     ck_assert_int_eq(unlink(file), 0);
     ck_assert_int_eq(mem_pressure_open(fds, 2), 2);
     if (fds[0].fd >= 0) {
@@ -246,8 +247,8 @@ burn(void *arg)
     return NULL;
 }
 
-/* The sweeper waits for a stall and trims. CPUs are easier to make scarce than memory and the kernel tells of
- * both in the same way: one thread more than there are CPUs must wait. */
+/* The sweeper waits for a stall and trims. CPUs are easier to make scarce than memory, and the kernel
+ * reports both in the same way: one thread more than there are CPUs must wait. */
 START_TEST(a_stall_makes_the_sweeper_trim)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "pressed");
@@ -266,7 +267,7 @@ START_TEST(a_stall_makes_the_sweeper_trim)
                n - 1);
         return;
     }
-    mem_pools_set_option("sweep", "0"); /* only pressure can make it do something */
+    mem_pools_set_option("sweep", "0"); /* only pressure can make it act */
     mem_put(mem_get(p));
     ck_assert_int_eq(mem_pools_init(), 0);
     for (long i = 0; i < n; i++)
@@ -274,7 +275,7 @@ START_TEST(a_stall_makes_the_sweeper_trim)
     do {
         usleep(10000);
         mem_pools_stats(&s);
-    } while (!s.trims_pressure); /* or the test's time is up */
+    } while (!s.trims_pressure); /* or until the test's time is up */
     __atomic_store_n(&pressed, 1, __ATOMIC_RELAXED);
     for (long i = 0; i < n; i++)
         pthread_join(t[i], NULL);

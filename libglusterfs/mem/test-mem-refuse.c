@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* What the system may refuse a process, one by one and for real: memory, address space, threads, descriptors,
- * keys, advice. The pool says so, or does without, and goes on. */
+/* Resources that the system may refuse a process, one by one and for real: memory, address space, threads,
+ * descriptors, keys, advice. The pool reports that, or works without, and continues. */
 #include "mem/test-mem.h"
 #include "base/test-child.h"
 
@@ -34,7 +34,7 @@ START_TEST(the_heap_is_exhausted)
     ck_assert_int_eq(passed_error, ENOMEM);
     ck_assert_ptr_null(none);
     ck_assert_int_eq(owner, -ENOMEM);
-    ck_assert_ptr_nonnull(o = mem_get(p)); /* and all is well again */
+    ck_assert_ptr_nonnull(o = mem_get(p)); /* and everything works again */
     mem_put(o);
     ck_assert_int_eq(stats(p).live, 0);
     ck_assert_int_eq(stats(n).live, 0);
@@ -50,7 +50,8 @@ static struct {
 } filler[PIECES];
 static unsigned pieces;
 
-/* All of it but a hole as large as the pool asks for, which starts a page past a multiple of 2 MiB. */
+/* Fills all of it except a hole as large as the pool's request, which starts a page past a multiple of 2
+ * MiB. */
 static char *
 fill_address_space(void)
 {
@@ -82,7 +83,7 @@ empty_address_space(char *hole)
 
         if (hole < at || hole >= end) {
             munmap(at, filler[i].bytes);
-        } else { /* what the pool has there now stays */
+        } else { /* memory of the pool in this place stays */
             munmap(at, (size_t)(hole - at));
             munmap(hole + HOLE, (size_t)(end - hole - HOLE));
         }
@@ -128,7 +129,7 @@ attached(void)
     return s.threads;
 }
 
-/* Gets and puts of a thread that could not be attached: slower, and right. */
+/* Gets and puts of a thread that could not be attached: slower, but correct. */
 static void
 work_unattached(struct mem_pool *p)
 {
@@ -173,7 +174,7 @@ use_and_go(void *pool)
     return NULL;
 }
 
-/* The block is there, left by another thread, but the C library has no memory for the key's value. */
+/* The block exists, left by another thread, but the C library has no memory for the key's value. */
 START_TEST(no_thread_specific_value)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "valueless");
@@ -182,7 +183,7 @@ START_TEST(no_thread_specific_value)
 
     if (tools_watch())
         return;
-    for (int i = 0; i < 64; i++) /* the first 32 have room in the thread itself */
+    for (int i = 0; i < 64; i++) /* the first 32 are stored in the thread itself */
         ck_assert_int_eq(pthread_key_create(&key, NULL), 0);
     ck_assert_int_eq(pthread_create(&t, NULL, use_and_go, p), 0);
     pthread_join(t, NULL);
@@ -234,7 +235,7 @@ START_TEST(no_thread_for_the_sweeper)
 }
 END_TEST
 
-/* The descriptor that wakes the sweeper. */
+/* Returns the descriptor that wakes the sweeper. */
 static int
 wake_fd(void)
 {
@@ -259,8 +260,8 @@ START_TEST(the_sweeper_cannot_be_woken)
     refuse_when(SYS_write, 0, (uint32_t)fd, EIO);
     ck_assert_int_eq(mem_pools_set_option("sweep", "10"), 0);
     ck_assert(strstr(last_message, "cannot wake the sweeper"));
-    /* The process ends without mem_pools_fini(): that would wait for a sweeper which may have fallen asleep
-     * meanwhile, and can be woken no more. */
+    /* The process ends without mem_pools_fini(), which would wait for a sweeper that may have fallen
+     * asleep meanwhile and can no longer be woken. */
 }
 END_TEST
 
@@ -278,7 +279,7 @@ START_TEST(the_sweeper_cannot_wait)
     pthread_t t;
     pid_t tid;
 
-    /* the first thread may bring one of a tool's along; then it is gone */
+    /* the first thread may start a thread of a tool; wait until both are gone */
     ck_assert_int_eq(pthread_create(&t, NULL, tell_id, &tid), 0);
     pthread_join(t, NULL);
     while (task_file(tid, "comm", name, sizeof(name)))
@@ -309,7 +310,7 @@ START_TEST(membarrier_refused_after_fork)
     mem_put(mem_get(p));
     mem_pools_stats(&s);
     if (!strcmp(s.handshake, "cooperative"))
-        return; /* refused from the start, here */
+        return; /* here it is refused from the start */
     refuse_when(SYS_membarrier, 0, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, EPERM);
     pid_t pid = test_fork();
     if (!pid) {

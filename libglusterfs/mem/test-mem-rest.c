@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* What a process at rest keeps: in its pools, and in the malloc beneath. This program has the malloc that
- * kilnd has. */
+/* The memory that an idle process keeps: in its pools, and in the malloc beneath. This program has the
+ * same malloc as kilnd. */
 #include <config.h>
 
 #include "mem/test-mem.h"
@@ -41,7 +41,7 @@ malloc_and_free(void)
         free(o[i]);
 }
 
-/* A few objects that live keep their spans, but not all the pages of those. */
+/* A few live objects keep their spans, but not all pages of the spans. */
 START_TEST(pages_between_small_objects)
 {
     enum { OBJECTS = 100000, BYTES = 180, KEPT = 500 };
@@ -58,7 +58,8 @@ START_TEST(pages_between_small_objects)
         if (i % KEPT)
             mem_put(o[i]);
     }
-    /* Of a span its head and what the object lies on; a sanitizer's shadow. Or the test's time is up. */
+    /* Remaining: the head of each span and the page of the live object; a sanitizer's shadow. Or until the
+     * test's time is up. */
     while (resident_bytes() > before + OBJECTS * BYTES / 2)
         usleep(5000);
     mem_pools_check();
@@ -70,28 +71,28 @@ START_TEST(pages_between_small_objects)
 }
 END_TEST
 
-/* jemalloc keeps what is freed for ten seconds, and for ever when nobody calls it any more. */
-START_TEST(what_malloc_keeps)
+/* jemalloc keeps freed memory for ten seconds, and for ever when it is no longer called. */
+START_TEST(memory_cached_by_malloc_is_released)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "drowsy");
 
     if (strcmp(KILN_ALLOCATOR, "jemalloc") != 0)
-        return; /* only it is asked */
+        return; /* only jemalloc is called */
     mem_pools_set_option("sweep", "5");
     ck_assert_int_eq(mem_pools_init(), 0);
     size_t before = resident_bytes();
     malloc_and_free();
-    mem_put(mem_get(p)); /* if it slept already */
-    while (resident_bytes() > before + PIECES * PIECE / 8) /* or the test's time is up */
+    mem_put(mem_get(p)); /* wakes the sweeper if it was asleep */
+    while (resident_bytes() > before + PIECES * PIECE / 8) /* or until the test's time is up */
         usleep(5000);
     mem_pools_fini();
 }
 END_TEST
 
-START_TEST(what_malloc_keeps_and_is_trimmed)
+START_TEST(memory_cached_by_malloc_is_trimmed)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return; /* a sanitizer's malloc is not asked */
+    return; /* a sanitizer's malloc is not called */
 #endif
     size_t before = resident_bytes();
 
@@ -110,8 +111,8 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 30);
     tcase_add_test(t, pages_between_small_objects);
-    tcase_add_test(t, what_malloc_keeps);
-    tcase_add_test(t, what_malloc_keeps_and_is_trimmed);
+    tcase_add_test(t, memory_cached_by_malloc_is_released);
+    tcase_add_test(t, memory_cached_by_malloc_is_trimmed);
     suite_add_tcase(s, t);
     return s;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The pool under load, as long as one likes. Alone it takes a second or two; tests/pool/stress runs it for
- * minutes and in all builds.
+/* The pool under load, for any length of time. Alone it takes a second or two; tests/pool/stress runs it
+ * for minutes and in all builds.
  *
- *   KILN_STRESS_SECONDS   how long each test goes on (default: a few rounds)
- *   KILN_POOLS            the mode (default on); what it counts is compared in all modes that count
- */
+ *   KILN_STRESS_SECONDS   duration of each test (default: a few rounds)
+ *   KILN_POOLS            the mode (default on); the counts are compared in all modes that count */
 #include "mem/test-refuse.h"
 
 #include <sched.h>
@@ -17,7 +16,7 @@ enum { THREADS_MAX = 256, POOLS = 6, OWNERS = 8, SLOTS = 4096 };
 
 static struct mem_pool *pools[POOLS];
 static int owners[OWNERS];
-static bool counts; /* this mode knows how many live */
+static bool counts; /* this mode counts live objects */
 static uint64_t operations;
 
 static void
@@ -56,7 +55,7 @@ stats(struct mem_pool *p)
     return s;
 }
 
-/* One more round? There is a first one, and then as many as the time allows, or `few`. */
+/* Is there another round? There is a first one, and then as many as the time allows, or `few`. */
 static bool
 goes_on(unsigned round, unsigned few)
 {
@@ -80,7 +79,7 @@ next_random(uint64_t *x)
     return *x ^= *x << 17;
 }
 
-/* ---- a sweeper without rest ------------------------------------------------------------------ */
+/* ---- a sweeper that never pauses ------------------------------------------------------------- */
 
 static int sweeping;
 
@@ -99,7 +98,7 @@ sweep_all_the_time(void *arg)
 
 /* ---- tagged objects -------------------------------------------------------------------------- */
 
-/* Every object carries what is known of it; a second holder would spoil it. */
+/* Every object carries its expected state, which a second holder would overwrite. */
 struct tag {
     struct tag *self;
     uint32_t pool, owner;
@@ -233,9 +232,8 @@ END_TEST
 
 /* ---- the bound ------------------------------------------------------------------------------- */
 
-/* What is cached and what is live is never more than the peak of the last two periods and four magazines a
- * thread. The period is what the test says: it sweeps by hand, between storms that peak at different heights.
- */
+/* Cached and live objects together never exceed the peak of the last two periods plus four magazines a
+ * thread. The test defines the period: it sweeps by hand, between storms that peak at different heights. */
 START_TEST(cached_and_live_stay_below_the_bound)
 {
     enum { N = 12 };
@@ -326,7 +324,7 @@ START_TEST(a_one_way_flow_has_no_slope)
         }
         pthread_join(t, NULL);
         last = resident();
-        if (round == 2) /* all is warm */
+        if (round == 2) /* everything is warm */
             first = last;
         if (counts)
             ck_assert_int_eq(stats(pools[2]).live, 0);
@@ -367,7 +365,7 @@ serve(void *arg)
     }
 }
 
-/* While one brick is served, the one before goes and the next one comes. */
+/* While one brick is served, the previous one goes and the next one comes. */
 START_TEST(bricks_come_and_go)
 {
     pthread_t t[SERVERS];
@@ -380,10 +378,10 @@ START_TEST(bricks_come_and_go)
         ck_assert_int_eq(pthread_create(&t[i], NULL, serve, NULL), 0);
     for (round = 0; goes_on(round, tools_watch() ? 100 : 1000); round++) {
         int now = mem_owner_new("brick");
-        bool leaks = round % 16 == 1; /* one in sixteen leaves something behind when it goes */
+        bool leaks = round % 16 == 1; /* one in sixteen leaks an object */
 
         ck_assert_int_gt(now, 0);
-        ck_assert_int_eq(mem_owner_balance((uint16_t)now, NULL), 0); /* whoever had the number before */
+        ck_assert_int_eq(mem_owner_balance((uint16_t)now, NULL), 0); /* for any earlier owner of the id */
         highest = now > highest ? now : highest;
         brick = (uint32_t)now;
         pthread_barrier_wait(&turn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* The pool and the system around it: allocations that fail, options and environment, figures, the sweeper's
- * thread. */
+/* The pool and the system around it: allocations that fail, options and environment, statistics, the
+ * sweeper's thread. */
 #define TEST_MEM_CLOCK
 #include "mem/test-mem.h"
 #include "base/test-child.h"
@@ -25,7 +25,7 @@ ignore_dump(void *arg, const char *key, const char *value)
     *(size_t *)arg += strlen(key) + strlen(value);
 }
 
-/* Gets and puts of every kind. False as soon as something could not be had; nothing stays behind. */
+/* Gets and puts of every kind. False as soon as a get has failed; nothing stays behind. */
 static bool
 use_every_call(struct mem_pool *p, struct mem_pool *n, uint16_t owner)
 {
@@ -71,8 +71,8 @@ visitor(void *arg)
     return NULL;
 }
 
-/* Every function of mem-pool.h, from a pool's first day to its last; false as soon as something could not be
- * had. */
+/* Calls every function of mem-pool.h, over the whole life of a pool; false as soon as an allocation has
+ * failed. */
 static bool
 live_through(void)
 {
@@ -119,8 +119,8 @@ live_through(void)
     return ok;
 }
 
-/* In a process that has nothing yet, the nth allocation fails, then all is well again. Returns whether there
- * was an nth one, by exit status. */
+/* In a new process, the nth allocation fails, then all succeed. The exit status tells whether there was an
+ * nth allocation. */
 static void
 fail_once_at(int64_t n)
 {
@@ -144,7 +144,7 @@ START_TEST(nth_allocation_fails)
 
     ck_assert_int_eq(mem_pools_set_option(ways[_i][0], ways[_i][1]), 0);
     while (status == 0 && n < 2000) {
-        n += n < 40 ? 1 : 7; /* those of single objects are many and alike */
+        n += n < 40 ? 1 : 7; /* allocations of single objects are many and alike */
         pid_t pid = test_fork();
 
         if (!pid)
@@ -193,7 +193,7 @@ START_TEST(no_memory_to_prefill)
 {
     struct mem_pool *p = mem_pool_new_fn(300, 100, "unfilled");
 
-    for (int n = 1; n < 3; n++) { /* not even for a magazine; for no object */
+    for (int n = 1; n < 3; n++) { /* none for a magazine; none for an object */
         mem_test_fail_at = n;
         ck_assert_int_eq(mem_pool_prefill(p, 20000), -ENOMEM);
         mem_test_fail_at = 0;
@@ -211,7 +211,7 @@ START_TEST(no_memory_at_all)
     unsigned n = 0;
 
     if (MEM_ASAN || MEM_TSAN)
-        return; /* they reserve address space of their own */
+        return; /* such tools reserve address space themselves */
     struct rlimit limit = { .rlim_cur = 1u << 30, .rlim_max = 1u << 30 };
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
     while (n < 100000 && (o[n] = mem_get(p)))
@@ -285,7 +285,7 @@ START_TEST(statedump_keys)
     mem_pools_dump(dump, NULL);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         ck_assert_msg(strstr(dumped, keys[i]), "no %s in\n%s", keys[i], dumped);
-    /* what reads GlusterFS's statedumps finds its seven keys, first and in their order */
+    /* readers of GlusterFS's statedumps find their seven keys, first and in their order */
     const char *at = strstr(dumped, "-----=-----\npool-name=");
     ck_assert_ptr_nonnull(at);
     for (int i = 0; i < 7; i++) {
@@ -332,7 +332,7 @@ START_TEST(sweeper_sleeps_and_wakes)
     for (int round = 0; round < 3; round++) {
         o = mem_get(p);
         mem_put(o);
-        while (stats(p).bytes_resident) /* or the test's time is up */
+        while (stats(p).bytes_resident) /* or until the test's time is up */
             usleep(2000);
     }
     mem_pools_fini();
@@ -344,7 +344,7 @@ END_TEST
 
 /* ---- the sweeper's thread -------------------------------------------------------------------- */
 
-/* How often a thread of that name gave up its CPU to wait; -1 if there is none. */
+/* Number of voluntary context switches of a thread of that name; -1 if there is none. */
 static long
 voluntary_switches(const char *thread)
 {
@@ -358,7 +358,7 @@ voluntary_switches(const char *thread)
 }
 
 /* Sooner or later the sweeper sleeps through forty of its periods, and then again. A slow machine takes
- * longer to get there, but it gets there. */
+ * longer to get there. */
 START_TEST(nothing_to_sweep_no_wakeups)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "idle");
@@ -379,7 +379,7 @@ START_TEST(nothing_to_sweep_no_wakeups)
         if (before >= 0)
             quiet = before == after ? quiet + 1 : 0;
     }
-    mem_put(mem_get(p)); /* it is asleep, not gone */
+    mem_put(mem_get(p)); /* the sweeper is asleep, not gone */
     while (stats(p).bytes_resident)
         usleep(5000);
     mem_pools_fini();
@@ -396,14 +396,14 @@ START_TEST(a_shorter_period_counts_at_once)
     wait_until_sweeper_polls();
     mem_put(mem_get(p));
     ck_assert_int_eq(mem_pools_set_option("sweep", "5"), 0);
-    while (stats(p).bytes_resident) /* or the test's time is up */
+    while (stats(p).bytes_resident) /* or until the test's time is up */
         usleep(5000);
     mem_pools_fini();
 }
 END_TEST
 
-/* No pool has anything, but a span of magazines is empty and to be given back before the sweeper may sleep.
- */
+/* No pool has memory to free, but a span of magazines is empty and must be given back before the sweeper
+ * may sleep. */
 START_TEST(magazines_alone_keep_it_awake)
 {
     struct mem_process_stats s;
@@ -430,7 +430,7 @@ settle(void *tid)
     return NULL;
 }
 
-/* Both find nothing settled and wait for the lock; the second finds it done. */
+/* Both find the mode open and wait for the lock; the second finds it fixed. */
 START_TEST(two_threads_settle)
 {
     static pid_t tid[2];
@@ -452,7 +452,7 @@ START_TEST(two_threads_settle)
 }
 END_TEST
 
-/* A daemon starts its sweeper after the last fork; one that had one before starts it again. */
+/* A daemon starts its sweeper after the last fork; a process that had a sweeper before starts it again. */
 START_TEST(gone_for_a_daemon)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "daemon");
@@ -467,7 +467,7 @@ START_TEST(gone_for_a_daemon)
         if (voluntary_switches("mem-sweep") >= 0)
             exit(1);
         if (MEM_TSAN)
-            exit(0); /* it allows no threads in a child */
+            exit(0); /* TSan allows no threads in a child */
         if (mem_pools_init() != 0)
             exit(2);
         while (stats(p).bytes_resident)
@@ -515,7 +515,7 @@ START_TEST(messages_go_to_stderr)
     dup2(ends[1], STDERR_FILENO);
     mem_put(o);
     dup2(was, STDERR_FILENO);
-    close(ends[1]); /* or without a message the read would not end */
+    close(ends[1]); /* else the read would not end without a message */
     ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
     ck_assert(strstr(text, "loud") && strstr(text, "double free") && strchr(text, '\n'));
 }

@@ -39,7 +39,7 @@ stats(struct mem_pool *p)
 
 enum { THREADS = 6, POOLS = 5, SLOTS = 512, OWNERS = 4, OPS = 15000 };
 
-/* Every object carries what the model knows of it; a second holder would spoil it. */
+/* Every object carries its expected state, which a second holder would overwrite. */
 struct tag {
     struct tag *self;
     uint32_t pool, owner;
@@ -49,7 +49,7 @@ struct tag {
 static struct mem_pool *model_pools[POOLS];
 static int model_owners[OWNERS];
 static struct tag *slots[SLOTS];
-static int64_t shadow_live[POOLS], shadow_owner[OWNERS]; /* atomic: the test may be slow */
+static int64_t shadow_live[POOLS], shadow_owner[OWNERS]; /* atomic: speed does not matter in the test */
 
 static uint64_t
 next_random(uint64_t *x)
@@ -101,7 +101,7 @@ model_thread(void *arg)
             mem_pool_idle();
         if (r >> 48 == 7777)
             mem_pools_trim((int)(r % 3) + 1);
-        if (r >> 48 == 8888) { /* while others get and put: no more than there are */
+        if (r >> 48 == 8888) { /* while others get and put: at most the existing ids */
             int64_t n = mem_owner_balance((uint16_t)model_owners[r % OWNERS], NULL);
 
             ck_assert_int_ge(n, 0);
@@ -234,7 +234,8 @@ START_TEST(exit_hands_everything_over)
         mem_put(survivor);
         ck_assert_int_eq(mem_owner_balance(1, pool), 0);
     }
-    ck_assert_uint_le(stats(pool).system_allocs, 600); /* the next thread used what the last one left */
+    /* the next thread used the objects that the last one left */
+    ck_assert_uint_le(stats(pool).system_allocs, 600);
 }
 END_TEST
 
@@ -279,7 +280,7 @@ START_TEST(exit_keeps_the_cold_apart)
 }
 END_TEST
 
-/* What the kernel says this process has in memory, in bytes. */
+/* The memory of this process according to the kernel, in bytes. */
 static size_t
 resident(void)
 {
@@ -312,7 +313,7 @@ START_TEST(ten_thousand_short_threads)
         }
     }
     ck_assert_uint_le(s.resident_bytes, pooled + (128 << 10));
-    if (!tools_watch()) /* they remember every thread */
+    if (!tools_watch()) /* such tools remember every thread */
         ck_assert_uint_le(resident(), process + (512 << 10));
     ck_assert_int_eq(stats(pool).live, 0);
     ck_assert_uint_le(s.threads, 1);
@@ -343,7 +344,7 @@ thread_with_destructor(void *arg)
 START_TEST(destructors_after_ours_may_put_and_get)
 {
     pool = mem_pool_new_fn(200, 0, "late");
-    mem_put(mem_get(pool)); /* our key exists first, so our destructor runs first */
+    mem_put(mem_get(pool)); /* this test's key exists first, so its destructor runs first */
     ck_assert_int_eq(pthread_key_create(&late_key, late_destructor), 0);
     for (int i = 0; i < 100; i++) {
         pthread_t t;
@@ -427,7 +428,7 @@ burst_then_block(void *arg)
     return NULL;
 }
 
-/* Blocked threads give back all they cached, without being woken. */
+/* Blocked threads give back all cached objects, without being woken. */
 START_TEST(blocked_threads_are_emptied)
 {
     pthread_t t[40];
@@ -479,7 +480,7 @@ child(void)
         return 2;
     mem_pools_sweep_now();
     if (MEM_TSAN)
-        return 0; /* it allows no threads in a child */
+        return 0; /* TSan allows no threads in a child */
     if (mem_pools_init() != 0)
         return 3;
     for (int i = 0; i < 1000; i++)
@@ -492,14 +493,14 @@ START_TEST(fork_in_a_storm)
 {
     pthread_t t[4];
 
-    /* No other thread may use ASan's malloc when a process forks: not the sweeper as it looks for pressure,
-     */
+    /* No other thread may use ASan's malloc when a process forks: not the sweeper as it looks for
+     * pressure, */
     if (MEM_ASAN)
         ck_assert_int_eq(mem_pools_set_option("pressure", "0"), 0);
     pool = mem_pool_new_fn(200, 0, "fork");
     ck_assert_int_eq(mem_owner_new("o"), 1);
     mem_pools_set_option("sweep", "1");
-    if (MEM_ASAN) { /* nor who needs a mapping: they are made before, and kept; */
+    if (MEM_ASAN) { /* nor a thread that needs a mapping: mappings are made before, and kept; */
         void *o[1000];
 
         mem_pools_set_option("release", "keep");

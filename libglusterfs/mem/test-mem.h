@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* test-mem: what the tests of the pool in one thread share: a settled mode, messages kept, figures. */
+/* test-mem: shared by the tests of the pool in one thread: a fixed mode, stored messages, statistics. */
 #ifndef KILN_TEST_MEM_H
 #define KILN_TEST_MEM_H
 
@@ -54,13 +54,13 @@ get_many(struct mem_pool *p, void **o, unsigned n)
             ck_abort_msg("object %u of %u", i, n);
 }
 
-/* ---- a clock of the test's own --------------------------------------------------------------- */
+/* ---- a fake clock ---------------------------------------------------------------------------- */
 
 #ifdef TEST_MEM_CLOCK
 static time_t clock_ahead_s;
 static struct timespec clock_stopped_at;
 
-/* The clock of this program: the kernel's, as far ahead as a test wants, or standing still. */
+/* The clock of this program: the kernel's, plus an offset that a test sets, or standing still. */
 int
 clock_gettime(clockid_t id, struct timespec *ts)
 {
@@ -93,7 +93,7 @@ task_file(pid_t tid, const char *file, char *text, size_t n)
     return got > 0;
 }
 
-/* 0: there is none. */
+/* Returns the thread's id; 0: there is none. */
 static inline pid_t
 thread_named(const char *name)
 {
@@ -129,7 +129,7 @@ wait_until_in(pid_t tid, long call)
     char text[64];
 
     while (!task_file(tid, "syscall", text, sizeof(text)) || text[0] == 'r' || atol(text) != call)
-        usleep(1000); /* or the test's time is up */
+        usleep(1000); /* or until the test's time is up */
 }
 
 static inline void

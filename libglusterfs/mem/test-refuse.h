@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* test-refuse: what the system may refuse, when a test wants it to: any system call with any error, by
- * seccomp, and memory to the last byte. No mocks. */
+/* test-refuse: lets a test make the system refuse requests: any system call with any error, by seccomp,
+ * and memory to the last byte. No mocks. */
 #ifndef KILN_TEST_REFUSE_H
 #define KILN_TEST_REFUSE_H
 
@@ -24,9 +24,9 @@
 #define RUNNING_ON_VALGRIND 0
 #endif
 
-/* From now on this call fails in all threads of the process: always (arg -1), or when its argument number arg
- * has that value. For good: a test that needs this runs in a process of its own, as Check gives it. Ends the
- * test where it cannot be done. */
+/* Makes this call fail from now on in all threads of the process: always (arg -1), or when its argument
+ * number arg has that value. This cannot be undone: a test that needs it runs in a process of its own, as
+ * Check provides. Ends the test where seccomp is not possible. */
 static inline void
 refuse_when(long call, int arg, uint32_t value, int error)
 {
@@ -35,7 +35,7 @@ refuse_when(long call, int arg, uint32_t value, int error)
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 3),
-        /* low half first: little endian, as is all that this runs on */
+        /* low half first: little endian, like all supported machines */
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arg < 0 ? (uint32_t)call : value, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
@@ -43,7 +43,7 @@ refuse_when(long call, int arg, uint32_t value, int error)
     };
     struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 
-    if (RUNNING_ON_VALGRIND) { /* it doesn't know seccomp */
+    if (RUNNING_ON_VALGRIND) { /* valgrind does not support seccomp */
         printf("skipped: call %ld cannot be refused under valgrind\n", call);
         exit(0);
     }
@@ -57,7 +57,7 @@ refuse(long call, int error)
     refuse_when(call, -1, 0, error);
 }
 
-/* A program that measures coverage wants to keep what it counted up to here. */
+/* A program that measures coverage must save its counters here. */
 extern void __gcov_dump(void) __attribute__((weak));
 
 static inline void
@@ -68,7 +68,7 @@ last_words(int signal)
         __gcov_dump();
 }
 
-/* Sanitizers and valgrind have memory, maps and calls of their own, that must not fail. */
+/* Sanitizers and valgrind need memory, maps and calls themselves, which must not fail. */
 static inline bool
 tools_watch(void)
 {
@@ -88,11 +88,11 @@ take_all_memory(void)
     struct rlimit none;
 
     for (size_t i = 0; i < sizeof(stack); i += 4096)
-        stack[i] = 1; /* it cannot grow either, soon */
+        stack[i] = 1; /* so that the stack need not grow soon */
     ck_assert_int_eq(getrlimit(RLIMIT_AS, &address_space), 0);
     none = (struct rlimit){ .rlim_cur = 4096, .rlim_max = address_space.rlim_max };
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
-    /* small sizes one by one: the C library keeps some of each */
+    /* small sizes one by one, because the C library caches some of each */
     for (size_t size = 1 << 20; size >= sizeof(void *); size = size > 4096 ? size / 2 : size - 8) {
         for (void **p; (p = malloc(size)); hoard = p)
             *p = hoard;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What one operation's memory costs: a call stack of its own, three frames, two dicts with an answer on the
- * arena, a reply buffer, a call-stub, and all of it given back. One line, in nanoseconds of processor time.
+/* The memory cost of one operation: a call stack of its own, three frames, two dicts with an answer on the
+ * arena, a reply buffer, a call-stub, and the release of all of it. Prints one line, in nanoseconds of
+ * processor time.
  *
  *     bench-call-stack [ROUNDS]
  *
- * Instructions of one operation: run it under callgrind with N and 2 N rounds (KILN_POOLS=on, for pools are
- * off under valgrind), and take the difference. */
+ * Instructions of one operation: run it under callgrind with N and 2 N rounds (KILN_POOLS=on, because
+ * pools are off under valgrind), and take the difference. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

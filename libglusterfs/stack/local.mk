@@ -10,7 +10,7 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/stack/fop.h \
 	libglusterfs/stack/fops.def \
 	libglusterfs/stack/xlator.h
-# The table names every xlator, so it lies with them.
+# The table names every xlator, so it is linked with them.
 libkiln_xlators_la_SOURCES += libglusterfs/stack/xlator-table.c
 
 noinst_PROGRAMS += libglusterfs/stack/bench-call-stack
@@ -20,7 +20,7 @@ libglusterfs_stack_bench_call_stack_LDADD = $(TEST_LIBS)
 check_PROGRAMS += libglusterfs/stack/test-call-stack libglusterfs/stack/test-call-stack-release
 libglusterfs_stack_test_call_stack_SOURCES = libglusterfs/stack/test-call-stack.c
 libglusterfs_stack_test_call_stack_LDADD = $(TEST_LIBS)
-# Its own call-stack.o without assertions takes the place of the library's.
+# Its own call-stack.o, without assertions, replaces the library's.
 libglusterfs_stack_test_call_stack_release_SOURCES = libglusterfs/stack/test-call-stack.c libglusterfs/stack/call-stack.c
 libglusterfs_stack_test_call_stack_release_CPPFLAGS = $(AM_CPPFLAGS) -DNDEBUG
 libglusterfs_stack_test_call_stack_release_LDADD = $(TEST_LIBS)

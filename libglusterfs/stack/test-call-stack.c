@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Built twice: test-call-stack has assertions and sees each broken promise stop the program;
- * test-call-stack-release has none (NDEBUG) and sees the client get an error instead of no answer. */
+/* Built twice: test-call-stack has assertions, and each broken promise stops the program;
+ * test-call-stack-release has none (NDEBUG), and the client gets an error instead of no answer. */
 #include "stack/call-stack.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ done(struct call_stack *stk)
     call_stack_free(stk);
 }
 
-/* `size` of the call is the verdict wanted of the lower layer, `offset` that of a callback of the upper one.
- */
+/* `size` of the call is the wanted verdict of the lower layer, `offset` that of a callback of the upper
+ * one. */
 static xl_verdict
 upper_cb(struct frame *f, struct call_stack *stk)
 {
@@ -89,7 +89,7 @@ START_TEST(each_verdict_is_acted_on)
     ck_assert_uint_eq(done_count, 2);
     ck_assert_int_eq(last_ret, -1);
     ck_assert_int_eq(last_errno, ENOSPC);
-    wind(XL_PASS, XL_PASS); /* no layer is left that knows the fop */
+    wind(XL_PASS, XL_PASS); /* no layer is left that implements the fop */
     ck_assert_int_eq(last_errno, EOPNOTSUPP);
     wind(XL_OWNED, XL_PASS);
     ck_assert_uint_eq(done_count, 3);
@@ -113,8 +113,7 @@ START_TEST(a_callback_may_hold_the_reply_back)
 }
 END_TEST
 
-/* What a fop function must not say, and what comes of it: these end the program where there are assertions.
- */
+/* Invalid verdicts and their effects: builds with assertions end the program. */
 
 START_TEST(zero_is_no_verdict)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Calls as lines of a coroutine: answered before they return, later in another thread, with an error, several
- * at once. */
+/* Calls in a coroutine: answered before they return, later in another thread, with an error, several at
+ * once. */
 #include "stack/coro-call.h"
 
 #include <check.h>
@@ -26,7 +26,7 @@ static int parked_count;
 static int result;
 static bool has_ended;
 
-/* `size` says how it is answered, `offset` with what. */
+/* `size` selects the way of the answer, `offset` its value. */
 static xl_verdict
 layer_any(struct xlator *xl, struct call_stack *stk)
 {
@@ -114,7 +114,7 @@ one_go(void *arg)
     has_ended = true;
 }
 
-START_TEST(an_answer_that_is_there_at_once)
+START_TEST(an_answer_that_comes_at_once)
 {
     run(one_go, make(NOW, 17));
     ck_assert(has_ended);
@@ -181,14 +181,14 @@ ask_again(void *arg)
     call_stack_free(stk);
 }
 
-START_TEST(what_has_not_gone_out_goes_out_again)
+START_TEST(an_unsent_call_is_sent_again)
 {
     run(ask_again, make(UNSENT, 7));
     ck_assert_int_eq(result, 7);
 }
 END_TEST
 
-/* All there are, each with two dicts, while there is no memory. */
+/* Uses all spare calls, each with two dicts, while there is no memory. */
 START_TEST(spare_calls)
 {
     struct call_stack *all[33], *usual = make(NOW, 0);
@@ -247,7 +247,7 @@ START_TEST(a_group_of_none_or_of_answers_at_once_does_not_sleep)
 }
 END_TEST
 
-/* The other thread answers whatever is wound, perhaps before the coroutine sleeps. */
+/* The other thread answers every wound call, perhaps before the coroutine sleeps. */
 static sem_t wound, ended;
 static struct call_stack *volatile handed;
 
@@ -301,7 +301,7 @@ START_TEST(answers_come_from_another_thread)
 }
 END_TEST
 
-/* ---- a layer between that fans out ------------------------------------------------------------ */
+/* ---- a layer between that fans out ----------------------------------------------------------- */
 
 static struct xlator above;
 static struct call_stack *answered_stack;
@@ -312,7 +312,7 @@ seen_by_asker(struct call_stack *stk)
     answered_stack = stk;
 }
 
-/* Asks below twice and adds up. */
+/* Calls the layer below twice and adds the results. */
 static xl_verdict
 twice_go(struct xlator *xl, struct call_stack *stk)
 {
@@ -387,10 +387,10 @@ main(void)
     SRunner *runner = srunner_create(suite);
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_answer_that_is_there_at_once);
+    tcase_add_test(tc, an_answer_that_comes_at_once);
     tcase_add_test(tc, errors_are_negative_and_never_nothing);
     tcase_add_test(tc, it_sleeps_until_the_answer_comes);
-    tcase_add_test(tc, what_has_not_gone_out_goes_out_again);
+    tcase_add_test(tc, an_unsent_call_is_sent_again);
     tcase_add_test(tc, spare_calls);
     tcase_add_test(tc, a_group_waits_for_all_of_it);
     tcase_add_test(tc, a_group_of_none_or_of_answers_at_once_does_not_sleep);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* bench-rpc-client [CALLS [DEPTH]]: LOOKUPs to a peer in the same process, DEPTH at a time, and what a warm
- * call takes of the allocator and of mutexes, counted by wrapping both at link time. Each reply sends the
- * next call, as a client's layers do. Exit status 1 when a warm call has allocated.
+/* bench-rpc-client [CALLS [DEPTH]]: measures LOOKUPs to a peer in the same process, DEPTH at a time, and
+ * counts the allocator calls and mutex operations of a warm call, by wrapping both at link time. Each
+ * reply sends the next call, as a client's layers do. Exit status 1 when a warm call has allocated.
  *
  * Instructions: KILN_POOLS=on valgrind --tool=callgrind --toggle-collect=rpc_client_fop bench-rpc-client
- * 10000 (and client_record for the way back).
- */
+ * 10000 (and client_record for the way back). */
 #include <semaphore.h>
 #include <stdio.h>
 
@@ -23,7 +22,7 @@ static struct rpc_client *client;
 static char answer_bytes[512];
 static size_t answer_size;
 
-/* ---- what is counted ------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 void *__real_malloc(size_t);
 void *__real_calloc(size_t, size_t);
@@ -83,7 +82,7 @@ answer(int fd, const struct rpc_call_head *head, struct xdr *args)
 static void answered(struct rpc_reply *r, void *arg);
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-/* The bench's own lock is not counted: a call of it by its true name. */
+/* The bench's own lock is not counted: this calls it by its real name. */
 static bool
 take_turn(void)
 {

@@ -16,7 +16,7 @@ rpc_client_test_rpc_fop_LDADD = $(TEST_LIBS)
 rpc_client_test_brick_peer_SOURCES = rpc/client/test-brick-peer.c rpc/client/test-client.h rpc/client/test-peer.h
 rpc_client_test_brick_peer_LDADD = $(TEST_LIBS)
 
-# What tests/wire runs against real bricks.
+# Programs that tests/wire runs against real bricks.
 noinst_PROGRAMS += tests/wire/brick-client
 tests_wire_brick_client_SOURCES = tests/wire/brick-client.c
 tests_wire_brick_client_LDADD = $(KILN_LIBS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Logins, to bricks that let us in and to those that do not; and what is asked of glusterd. */
+/* Logins, to bricks that accept and to bricks that refuse them; and calls to glusterd. */
 #include <stdio.h>
 
 #include "data/dict.h"
@@ -13,17 +13,17 @@
 #define VOLUME_ID "5f0c7a3e-8d11-4f4e-9a57-1c2d3e4f5a6b"
 #define OTHER_ID "99999999-8d11-4f4e-9a57-1c2d3e4f5a6b"
 
-/* How the peer answers; each but GOOD for `bad_times` connections, then as GOOD. */
+/* The behaviour of the peer; each except GOOD for `bad_times` connections, then like GOOD. */
 enum manner {
     GOOD,
     IS_GLUSTERD,     /* and names its own port */
-    NAMES_DEAD_PORT, /* glusterd that names a port where nobody listens, once; then as IS_GLUSTERD */
+    NAMES_DEAD_PORT, /* glusterd that names a port without a listener, once; then like IS_GLUSTERD */
     HAS_NO_PORT,     /* glusterd that does not know the brick */
     SERVES_OLD_FOPS,
     DUMP_FAILS,
     DUMP_IS_GARBAGE,
     DUMP_IS_REFUSED, /* by RPC */
-    REFUSES,         /* EACCES with words */
+    REFUSES,         /* EACCES with a text */
     IS_NOT_READY,    /* EAGAIN, an empty dict */
     OTHER_VOLUME,
     LOGIN_IS_GARBAGE,
@@ -347,7 +347,7 @@ START_TEST(logged_in)
 }
 END_TEST
 
-/* The brick says of which volume it is; from then on no other will do. */
+/* The brick names its volume; from then on no other volume is accepted. */
 START_TEST(the_volume_is_learnt)
 {
     start(NULL);
@@ -386,8 +386,8 @@ START_TEST(by_way_of_glusterd)
 }
 END_TEST
 
-/* Of a brick that has gone glusterd may still know the port. That nobody is there says nothing of the next
- * attempt, which asks glusterd again. */
+/* Glusterd may still know the port of a brick that has gone. A refused connection there does not predict
+ * the next attempt, which asks glusterd again. */
 START_TEST(glusterd_names_a_dead_port)
 {
     atomic_store(&bad_times, 2);
@@ -399,8 +399,8 @@ START_TEST(glusterd_names_a_dead_port)
 }
 END_TEST
 
-/* Each costs the connection twice; then the brick behaves, and we are in. */
-START_TEST(whatever_goes_wrong_is_tried_again)
+/* Each error ends the connection twice; then the brick behaves, and the login succeeds. */
+START_TEST(every_failure_is_tried_again)
 {
     for (int how = IS_GLUSTERD; how < MANNERS; how++) {
         atomic_store(&bad_times, 2);
@@ -411,14 +411,14 @@ START_TEST(whatever_goes_wrong_is_tried_again)
         ck_assert_int_eq(bad_times, 0);
         /* the way over glusterd's port is no failure */
         ck_assert_uint_ge(unreachable, how == IS_GLUSTERD || how == NAMES_DEAD_PORT ? 1 : 2);
-        ck_assert_int_eq(sem_trywait(&went_down), -1); /* up is said once, down not at all */
+        ck_assert_int_eq(sem_trywait(&went_down), -1); /* up is called once, down never */
         if (how == REFUSES || how == IS_NOT_READY) {
             wait_on(&was_refused);
             wait_on(&was_refused);
         }
         ck_assert_int_eq(sem_trywait(&was_refused), -1);
         finish();
-        ck_assert_int_eq(sem_trywait(&went_down), -1); /* whoever closes it knows */
+        ck_assert_int_eq(sem_trywait(&went_down), -1); /* the owner that closes the peer gets no event */
     }
 }
 END_TEST
@@ -483,7 +483,7 @@ spec_of(const char *id, const char *brick_name)
     return last_err;
 }
 
-START_TEST(glusterd_is_asked)
+START_TEST(glusterd_answers_calls)
 {
     static const struct rpc_client_ops ops = {.connected = glusterd_connected, .gone = owner_gone};
     struct rpc_client_options o = rpc_options();
@@ -509,7 +509,7 @@ START_TEST(glusterd_is_asked)
     ck_assert_int_eq(last_err, -EINVAL);
     ck_assert_int_eq(portmap_signout(glusterd, long_name, 49153, signed_in, NULL), -ENAMETOOLONG);
     ck_assert_int_eq(spec_of("liar", NULL), -EBADMSG);
-    wait_on(&came_up); /* that has cost the connection */
+    wait_on(&came_up); /* this has ended the connection */
     ck_assert_int_eq(spec_of("volume", NULL), 0);
     rpc_client_close(glusterd);
     wait_on(&gone);
@@ -529,9 +529,9 @@ test_suite(void)
     tcase_add_test(t, a_brick_whose_graph_is_not_up);
     tcase_add_test(t, by_way_of_glusterd);
     tcase_add_test(t, glusterd_names_a_dead_port);
-    tcase_add_test(t, whatever_goes_wrong_is_tried_again);
+    tcase_add_test(t, every_failure_is_tried_again);
     tcase_add_test(t, the_brick_calls_back);
-    tcase_add_test(t, glusterd_is_asked);
+    tcase_add_test(t, glusterd_answers_calls);
     suite_add_tcase(s, t);
     return s;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* For Check's tests of clients: the process of one, and its peer of plain sockets (test-peer.h). */
+/* For Check tests of clients: the client's process, and a peer of plain sockets (test-peer.h). */
 #ifndef KILN_RPC_CLIENT_TEST_CLIENT_H
 #define KILN_RPC_CLIENT_TEST_CLIENT_H
 
@@ -12,8 +12,8 @@
 #include "rpc/client/test-peer.h"
 #include "rpc/transport/transport.h"
 
-/* Pools and workers; the peer listens, which answers what it does not know itself by `answer` (NULL: nothing
- * is asked). */
+/* Makes pools and workers, and starts the peer, which answers unknown calls by `answer` (NULL: refuses
+ * them). */
 static inline void
 client_process_setup(void (*answer)(int fd, const struct rpc_call_head *head, struct xdr *args))
 {
@@ -24,7 +24,7 @@ client_process_setup(void (*answer)(int fd, const struct rpc_call_head *head, st
     peer_start(0);
 }
 
-/* After the last client is gone. */
+/* Called after the last client is gone. */
 static inline void
 client_process_teardown(void)
 {
@@ -34,7 +34,7 @@ client_process_teardown(void)
     mem_pools_fini();
 }
 
-/* Whatever signals come. */
+/* Waits, regardless of signals. */
 static inline void
 wait_on(sem_t *sem)
 {

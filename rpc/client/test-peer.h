@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* For tests of clients: a peer of plain sockets and threads, which knows nothing of this transport and
- * misbehaves when asked to by the procedure's number. */
+/* For tests of clients: a peer of plain sockets and threads, which does not use Kiln's transport and
+ * misbehaves when the procedure's number requests it. */
 #ifndef KILN_RPC_CLIENT_TEST_PEER_H
 #define KILN_RPC_CLIENT_TEST_PEER_H
 
@@ -18,7 +18,7 @@
 #include "rpc/xdr/dump-program.h"
 #include "rpc/xdr/rpc-message.h"
 
-/* Not one of Check's: benchmarks use this too. */
+/* Not one of Check's assertions, because benchmarks use this too. */
 #define peer_must(holds)                                                                                     \
     do {                                                                                                     \
         if (!(holds)) {                                                                                      \
@@ -44,12 +44,12 @@ enum peer_procedure {
     PEER_UNAVAIL,
     PEER_CLOSES,   /* no answer, and the connection ends */
     PEER_HALF,     /* half a reply, and the connection ends */
-    PEER_BAD_HEAD, /* a reply whose head makes no sense */
-    PEER_BAD_CALL, /* a call whose head makes no sense */
+    PEER_BAD_HEAD, /* a reply with an invalid head */
+    PEER_BAD_CALL, /* a call with an invalid head */
     PEER_NEITHER,  /* neither call nor reply */
     PEER_SHORT,    /* a record of four bytes */
     PEER_GIANT,    /* a record of 1 GiB is announced */
-    PEER_FAULTS,   /* how many procedures there are */
+    PEER_FAULTS,   /* number of procedures */
 };
 #define PEER_FIRST_FATAL PEER_CLOSES
 
@@ -90,7 +90,7 @@ peer_write(int fd, const void *bytes, size_t n)
         ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
 
         if (sent <= 0)
-            return; /* the client has gone: its own affair */
+            return; /* the client has gone, which is no error here */
         at += sent;
         n -= (size_t)sent;
     }
@@ -139,7 +139,7 @@ peer_words(int fd, uint32_t a, uint32_t b, uint32_t c)
     peer_send(fd, words, sizeof words, NULL, 0);
 }
 
-/* The connection ends: false. */
+/* False: the connection must end. */
 static inline bool
 peer_misbehave(int fd, const struct rpc_call_head *head, struct xdr *args)
 {
@@ -268,7 +268,7 @@ peer_main(void *arg)
     return arg;
 }
 
-/* Hangs up on everybody. */
+/* Closes all connections. */
 static inline void
 peer_hang_up(void)
 {
@@ -298,7 +298,7 @@ peer_start(uint16_t port)
     peer_must(pthread_create(&peer.thread, NULL, peer_main, NULL) == 0);
 }
 
-/* Nobody listens any more, and all connections have ended. */
+/* Closes the listener, and waits until all connections have ended. */
 static inline void
 peer_stop(void)
 {

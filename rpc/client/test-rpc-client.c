@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A client against a peer that behaves, and one that does not. Whatever happens, each call has one callback.
- */
+/* A client against a peer that behaves, and one that does not. In every case each call has one callback. */
 #include <stdio.h>
 
 #include "data/dict.h"
@@ -212,7 +211,7 @@ START_TEST(refusals_by_rpc_are_errors_of_the_call)
 }
 END_TEST
 
-START_TEST(replies_that_nobody_waits_for)
+START_TEST(replies_to_unknown_calls_are_dropped)
 {
     start((struct rpc_client_options){0});
     wait_on(&came_up);
@@ -224,8 +223,8 @@ START_TEST(replies_that_nobody_waits_for)
 }
 END_TEST
 
-/* Each ends the connection and fails what waits; the client comes back. */
-START_TEST(what_ends_a_connection)
+/* Each of these ends the connection and fails the waiting calls; the client connects again. */
+START_TEST(bad_records_end_the_connection)
 {
     start((struct rpc_client_options){0});
     wait_on(&came_up);
@@ -291,7 +290,7 @@ START_TEST(a_silent_peer_is_given_up)
 }
 END_TEST
 
-/* A lock that is waited for: the peer is there and has nothing to say. */
+/* A lock request that waits: the peer lives but has nothing to send. */
 START_TEST(a_peer_that_answers_pings_is_not_given_up)
 {
     start((struct rpc_client_options){.ping_timeout_s = 2});
@@ -306,7 +305,7 @@ START_TEST(a_peer_that_answers_pings_is_not_given_up)
 }
 END_TEST
 
-/* Nothing waits: no ping, no watch. */
+/* No call waits: no ping, no watch. */
 START_TEST(an_idle_client_is_quiet)
 {
     start((struct rpc_client_options){.ping_timeout_s = 1});
@@ -320,7 +319,7 @@ START_TEST(an_idle_client_is_quiet)
 }
 END_TEST
 
-START_TEST(nobody_is_there_yet)
+START_TEST(a_peer_that_starts_late_is_reached)
 {
     uint16_t port = peer.port;
 
@@ -373,14 +372,14 @@ START_TEST(dropped_for_a_reason)
 }
 END_TEST
 
-START_TEST(as_many_calls_as_may_be)
+START_TEST(calls_max_is_the_limit)
 {
     static struct ask all[64];
     struct ask more;
 
     start((struct rpc_client_options){.calls_max = 64});
     wait_on(&came_up);
-    ck_assert_int_eq(ask(PEER_ECHO), 0); /* by now the peer has accepted us, and can hang up */
+    ck_assert_int_eq(ask(PEER_ECHO), 0); /* by now the peer has accepted the connection, and can close it */
     for (int i = 0; i < 64; i++)
         ck_assert_int_eq(ask_start(&all[i], PEER_NEVER, NULL, 0, 0), 0);
     ck_assert_int_eq(ask_start(&more, PEER_ECHO, NULL, 0, 0), -EAGAIN);
@@ -394,7 +393,7 @@ START_TEST(as_many_calls_as_may_be)
 }
 END_TEST
 
-START_TEST(what_cannot_be_a_client)
+START_TEST(invalid_options_are_refused)
 {
     int err = 0;
     struct rpc_client_options o = {.name = "none"};
@@ -448,7 +447,8 @@ crowd_start(pthread_t threads[THREADS])
         ck_assert_int_eq(pthread_create(&threads[i], NULL, crowd_main, (void *)i), 0);
 }
 
-/* The peer hangs up again and again while thousands of calls are under way; some of them time out. */
+/* The peer closes its connections again and again while thousands of calls are under way; some of them
+ * time out. */
 START_TEST(every_call_has_one_callback)
 {
     pthread_t threads[THREADS];
@@ -456,14 +456,14 @@ START_TEST(every_call_has_one_callback)
     start((struct rpc_client_options){.ping_timeout_s = 5, .retry_max_ms = 5});
     wait_on(&came_up);
     crowd_start(threads);
-    /* a busy machine may not have us connected anew for all of the 40 */
+    /* a busy machine may not have reconnected after each of the 40 */
     for (int i = 0; i < 40 || (connects <= 2 && i < 12000); i++) {
         usleep(5000);
         peer_hang_up();
     }
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    for (int i = 0; i < 60000 && unanswered(); i++) /* by a reply, a loss or their time */
+    for (int i = 0; i < 60000 && unanswered(); i++) /* by a reply, a loss or a timeout */
         usleep(1000);
     ck_assert_uint_eq(unanswered(), 0);
     ck_assert_uint_gt(connects, 2);
@@ -473,7 +473,7 @@ START_TEST(every_call_has_one_callback)
 }
 END_TEST
 
-/* Whatever it is doing: `gone` comes, and all calls have been answered. */
+/* In any state of the client, `gone` comes, and all calls have been answered. */
 START_TEST(closed_at_any_moment)
 {
     for (int i = 0; i < 200; i++) {
@@ -510,18 +510,18 @@ test_suite(void)
     tcase_add_test(t, calls_are_answered);
     tcase_add_test(t, a_call_that_is_too_long);
     tcase_add_test(t, refusals_by_rpc_are_errors_of_the_call);
-    tcase_add_test(t, replies_that_nobody_waits_for);
-    tcase_add_test(t, what_ends_a_connection);
+    tcase_add_test(t, replies_to_unknown_calls_are_dropped);
+    tcase_add_test(t, bad_records_end_the_connection);
     tcase_add_test(t, the_peer_calls);
     tcase_add_test(t, a_call_that_takes_too_long);
     tcase_add_test(t, a_silent_peer_is_given_up);
     tcase_add_test(t, a_peer_that_answers_pings_is_not_given_up);
     tcase_add_test(t, an_idle_client_is_quiet);
-    tcase_add_test(t, nobody_is_there_yet);
+    tcase_add_test(t, a_peer_that_starts_late_is_reached);
     tcase_add_test(t, before_the_handshake_only_its_calls_go_out);
     tcase_add_test(t, dropped_for_a_reason);
-    tcase_add_test(t, as_many_calls_as_may_be);
-    tcase_add_test(t, what_cannot_be_a_client);
+    tcase_add_test(t, calls_max_is_the_limit);
+    tcase_add_test(t, invalid_options_are_refused);
     tcase_add_test(t, every_call_has_one_callback);
     tcase_add_test(t, closed_at_any_moment);
     suite_add_tcase(s, t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Fops of a client to a peer that answers them, in small and in large, and to one whose answers have another
+/* Fops of a client to a peer that answers them, small and large, and to a peer whose answers have another
  * layout. */
 
 #include "data/dict.h"
@@ -175,7 +175,7 @@ START_TEST(small_ones)
 }
 END_TEST
 
-/* An errno that the kernel takes from no FUSE server, or that means no failure, becomes EIO. */
+/* An errno that the kernel accepts from no FUSE server, or that means no failure, becomes EIO. */
 START_TEST(numbers_that_are_no_errno)
 {
     static const struct {
@@ -192,7 +192,7 @@ START_TEST(numbers_that_are_no_errno)
 }
 END_TEST
 
-/* A call that is not made on the C stack. */
+/* A call that is not built on the C stack. */
 START_TEST(a_long_name)
 {
     char name[LONG_NAME + 1];
@@ -217,7 +217,7 @@ START_TEST(reads)
 }
 END_TEST
 
-/* By reference, and copied from several places when no buffer is given. */
+/* By reference, and copied from several pieces when no buffer is given. */
 START_TEST(writes)
 {
     struct iobuf *buf = iobuf_get(BIG);
@@ -248,7 +248,7 @@ START_TEST(a_thousand_xattrs)
 }
 END_TEST
 
-/* Each costs the connection, and the call gets ENOTCONN. */
+/* Each ends the connection, and the call gets ENOTCONN. */
 START_TEST(another_layout)
 {
     static const enum fop fops[] = {FOP_stat,     FOP_lookup, FOP_readv,   FOP_writev,
@@ -267,7 +267,7 @@ START_TEST(another_layout)
 }
 END_TEST
 
-/* A READ that says more than it brings. */
+/* A READ reply that announces more bytes than it has. */
 START_TEST(a_read_that_lies)
 {
     reads_less = true;
@@ -280,7 +280,7 @@ END_TEST
 
 /* ---- without memory -------------------------------------------------------------------------- */
 
-/* Every buffer that there is, in a list by their first bytes: those of `all` and these. */
+/* Takes all buffers that exist, in a list by their first bytes: those of `all` and the new ones. */
 static struct iobuf *
 take_all_buffers(struct iobuf *all)
 {
@@ -312,7 +312,7 @@ give_all_back(struct iobuf *all)
     }
 }
 
-/* Once more if a worker had still a buffer in hands. */
+/* Tries again if a worker still had a buffer. */
 static int
 ask_starving(const struct fop_call *call, struct iobuf *payload, struct iobuf **all)
 {
@@ -326,7 +326,7 @@ ask_starving(const struct fop_call *call, struct iobuf *payload, struct iobuf **
     return ret;
 }
 
-/* What a change has come to is known; what a look has brought, is lost; and the connection stays. */
+/* The result of a change is known; the result of a call that only looks is lost; and the connection stays. */
 START_TEST(no_buffer)
 {
     struct rpc_client_stats s;
@@ -342,7 +342,7 @@ START_TEST(no_buffer)
     struct fop_call read = {.fop = FOP_readv, .size = BIG};
     struct iobuf *all = NULL;
 
-    for (int i = 0; i < 40; i++) { /* more than there are spare ones */
+    for (int i = 0; i < 40; i++) { /* more than there are spares */
         ck_assert_int_eq(ask_starving(&write, data, &all), 0);
         ck_assert_int_eq(reply.op_ret, BIG);
         ck_assert_int_eq(reply.shortage, SHORTAGE_NONE);
@@ -353,7 +353,7 @@ START_TEST(no_buffer)
         ck_assert_int_eq(ask_starving(&read, NULL, &all), -ENOMEM);
         ck_assert_int_eq(reply.shortage, SHORTAGE_UNREAD);
     }
-    /* This one has to be gathered, for which there is no memory: it has never been. */
+    /* This payload must be gathered, for which there is no memory: the call is not sent. */
     ck_assert_int_eq(rpc_client_fop(client, &write, NULL, NULL, 0, NULL, NULL), -ENOMEM);
     give_all_back(all);
     ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_readv, .size = BIG}, NULL), 0);

@@ -50,7 +50,7 @@ START_TEST(a_reply_finds_its_call_once)
 }
 END_TEST
 
-START_TEST(no_more_calls_than_may_be)
+START_TEST(calls_are_limited)
 {
     struct xid_slot *all[128];
 
@@ -73,7 +73,7 @@ START_TEST(no_more_calls_than_may_be)
 }
 END_TEST
 
-/* An expired call's number is not given to another call before its reply has come. */
+/* An expired call's xid is not given to another call before its reply has come. */
 START_TEST(an_expired_call_keeps_its_number)
 {
     struct xid_slot *s = waiting_call(5, &table);
@@ -103,7 +103,7 @@ START_TEST(an_expired_call_keeps_its_number)
 }
 END_TEST
 
-/* Numbers wrap: a deadline beyond that is still ahead. */
+/* Ticks wrap: a deadline beyond that is still in the future. */
 START_TEST(ticks_wrap)
 {
     struct xid_expired e;
@@ -117,7 +117,7 @@ START_TEST(ticks_wrap)
 }
 END_TEST
 
-/* The connection is lost: what waits is failed, what has expired is free. */
+/* The connection is lost: waiting calls fail, expired slots are freed. */
 START_TEST(all_are_claimed)
 {
     struct xid_expired e;
@@ -152,7 +152,7 @@ callers(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         struct xid_slot *s = xid_take(&table);
 
-        if (!s) /* all are taken: a claimer runs */
+        if (!s) /* all slots are taken: let a claimer run */
             continue;
         atomic_store(&s->deadline, rand_r(&seed) % 4 ? XID_NO_DEADLINE : 1);
         uint32_t xid = s->xid;
@@ -234,7 +234,7 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_reply_finds_its_call_once);
-    tcase_add_test(t, no_more_calls_than_may_be);
+    tcase_add_test(t, calls_are_limited);
     tcase_add_test(t, an_expired_call_keeps_its_number);
     tcase_add_test(t, ticks_wrap);
     tcase_add_test(t, all_are_claimed);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A server with GF-DUMP and a fop program of a few handlers, asked over TCP by a client that writes raw
- * bytes. */
+/* A server with GF-DUMP and a fop program of a few handlers; the client writes raw bytes over TCP. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
@@ -79,7 +78,7 @@ readdirp(struct rpc_request *req)
     rpc_fop_reply(req);
 }
 
-/* Answered by the test, later. */
+/* The test answers this later. */
 static void
 fsync_kept(struct rpc_request *req)
 {
@@ -92,7 +91,7 @@ serve_writev(struct rpc_request *req)
 {
     if (!rpc_fop_decode(req))
         return;
-    size_t wrong = 0; /* one assertion, not one a byte: each costs Check a message to its parent */
+    size_t wrong = 0; /* one assertion, not one for each byte: each costs Check a message to its parent */
     req->stk.reply.op_ret = (int32_t)req->stk.call.payload_bytes;
     for (int i = 0; i < req->stk.call.payload_count; i++) {
         const char *bytes = req->stk.call.payload[i].iov_base;
@@ -206,7 +205,7 @@ send_hex(const char *hex)
     send_record(bytes, vector_bytes(hex, bytes, sizeof bytes));
 }
 
-/* Exactly n bytes; fewer only at the end of the connection. */
+/* Receives exactly n bytes; fewer only at the end of the connection. */
 static size_t
 receive(char *out, size_t n)
 {
