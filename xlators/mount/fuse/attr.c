@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Attributes. Those of what is open and has no name any more: task_wind_by_number(). */
+/* Attributes. For open objects without a name see task_wind_by_number(). */
 #include <errno.h>
 #include <time.h>
 
@@ -31,7 +31,7 @@ getattr_go(struct task *t)
     reply_attr(t, &t->stk->reply.stat);
 }
 
-/* Without asking anybody. */
+/* Replies with cached attributes, without a call to the bricks. */
 static bool
 reply_kept(fuse_req_t req, fuse_ino_t number)
 {
@@ -63,7 +63,7 @@ op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
     task_start(t);
 }
 
-/* ---- setattr: one call for the size, one for all else, which comes first --------------------- */
+/* ---- setattr: a call for all attributes but the size, then a call for the size --------------- */
 
 static const struct {
     int fuse, wire;
@@ -87,7 +87,7 @@ valid_of(int to_set)
     return valid;
 }
 
-/* "Now" is the mount's now (wire 6.2). */
+/* "Now" is the mount's time (wire 6.2). */
 static void
 set_times(struct iatt *a, const struct stat *st, int to_set)
 {
@@ -120,7 +120,7 @@ set_others(struct task *t, struct iatt *out)
     return ret;
 }
 
-/* Owner and mode have been set. The task's own call is the one for the size. */
+/* Sets owner and mode first. The task's own call sets the size. */
 static void
 setattr_go(struct task *t)
 {
@@ -135,7 +135,7 @@ setattr_go(struct task *t)
         ret = task_call_by_number(t);
         a = t->stk->reply.post;
     }
-    if (ret >= 0 && !t->to_set) { /* nothing: what is there */
+    if (ret >= 0 && !t->to_set) { /* no attribute to set: returns the current ones */
         t->stk->call.fop = FOP_stat;
         ret = task_call_by_number(t);
         a = t->stk->reply.stat;
@@ -173,9 +173,9 @@ op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *attr, int to_set, str
     task_start(t);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- other operations ------------------------------------------------------------------------ */
 
-/* What has no name any more is on the volume all the same. */
+/* Repeats STATFS on the root for an object without a name, which is on the same volume. */
 static int
 statfs_of_root(struct task *t)
 {

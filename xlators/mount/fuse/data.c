@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Open files. What is written goes to the brick from the buffer it was read into from the kernel's device,
- * unless it is small: then the copy costs less than a buffer of a megabyte that cannot be used for the next
- * request. What is read goes to the kernel from the record that the brick's reply came in.
+/* Open files. Written data goes to the brick from the buffer that it was read into from the kernel's
+ * device. Small data is copied instead, because a copy costs less than a buffer of a megabyte that the next
+ * request cannot use. Read data goes to the kernel from the record of the brick's reply.
  *
  * The kernel sends an FSYNC after each write to a file that is open with O_SYNC or O_DSYNC. The bricks have
- * that write on their disks when they answer it (client 3.22), so such an FSYNC is answered here, unless this
- * mount has changed the file in another way since the last one that reached the bricks, or since before we
- * know it. `skip-synced-fsync off` sends them all.
+ * that write on their disks when they reply (client 3.22), so such an FSYNC is answered here, unless this
+ * mount has changed the file in another way since the last FSYNC that reached the bricks, or no FSYNC of
+ * this mount has reached them. `skip-synced-fsync off` sends all FSYNCs.
  *
- * With `kernel-writeback-cache` the kernel keeps what is written and sends it when it likes, at the latest at
- * fsync and close. It then has the last word on a file's size and times as long as it holds the file: that is
- * for files which nobody else writes. To fill up pages it reads from files that are open for writing alone,
- * and it says itself where an append goes: bricks open such a file for both, and not to append. Who may
- * write, but not read a file goes past the pages. */
+ * With `kernel-writeback-cache` the kernel caches writes and sends them at any time, at the latest at fsync
+ * and close. While the kernel holds a file, it decides the file's size and times, so this is only for files
+ * that no other client writes. To fill pages, the kernel reads from files that are open for writing only,
+ * and the kernel chooses the offset of an append: bricks open such a file for reading and writing, without
+ * O_APPEND. A user who may write but not read a file bypasses the page cache. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -24,12 +24,12 @@ enum { COPY_MAX = 32 << 10 };
 
 /* ---- opening, closing ------------------------------------------------------------------------ */
 
-/* Pages are kept over an open: the kernel drops them when size or time have changed
- * (FUSE_CAP_AUTO_INVAL_DATA).
+/* Returns whether the file bypasses the page cache. Otherwise pages are kept over an open: the kernel drops
+ * them when size or time have changed (FUSE_CAP_AUTO_INVAL_DATA).
  *
- * The kernel cuts a write by way of pages in two where it leaves one that is not in memory, and what others
- * append comes in between. So a file that is open to append only, which cannot be mapped either, passes the
- * pages by: its writes are whole, up to FUSE_WRITE_MAX. */
+ * The kernel splits a cached write at a page that is not in memory, and data that another client appends
+ * may come in between. So a file that is open only for appending, which cannot be mapped either, bypasses
+ * the page cache: its writes are whole, up to FUSE_WRITE_MAX. */
 static bool
 passes_pages_by(const struct fuse_mount *m, int flags)
 {
@@ -64,7 +64,7 @@ open_as_asked(struct task *t)
         return -ENOMEM;
     if (t->before)
         call_stack_free(t->before);
-    t->before = t->stk; /* names and groups are on its arena */
+    t->before = t->stk; /* the old call's arena has names and groups */
     t->stk = stk;
     stk->call.flags = (uint32_t)t->fi.flags;
     t->fi.direct_io = true;
@@ -84,13 +84,13 @@ open_go(struct task *t)
         task_fail(t, ret < 0 ? ret : -ENOMEM);
         return;
     }
-    t->stk->reply.fd = NULL; /* the file's */
+    t->stk->reply.fd = NULL; /* now owned by the file */
     if (t->fi.flags & O_TRUNC)
         node_has_changed(t);
     t->fi.fh = (uint64_t)(uintptr_t)f;
     if (!f->fd->is_dir)
         fuse_file_flags(t->m, &t->fi);
-    else if (t->stk->caller.time_flags) /* features/utime has put it there for bricks to keep */
+    else if (t->stk->caller.time_flags) /* features/utime has set it for bricks to store */
         fuse_folder_changed(fuse_folder_change(t->m, node_at(t->m, t->number)), NULL, NULL);
     if (fuse_reply_open(t->req, &t->fi))
         file_free(t->m, f); /* the kernel has not taken it */
@@ -120,14 +120,14 @@ op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
     task_start(t);
 }
 
-/* What became of writes that an older graph had answered (switch.c): told once. */
+/* Returns the error of writes that an older graph had answered (switch.c); reported once. */
 static int
 take_kept_error(struct task *t)
 {
     return atomic_load(&t->file->err) ? atomic_exchange(&t->file->err, 0) : 0;
 }
 
-/* Is there a layer that has answered writes before they were done? */
+/* Returns whether a layer may have answered writes before they were done. */
 static bool
 has_early_answers(const struct task *t)
 {
@@ -140,8 +140,8 @@ has_early_answers(const struct task *t)
     return xl->type->answers_early;
 }
 
-/* Locks that were never taken need not be dropped: then the brick has nothing to do, for it buffers nothing.
- */
+/* If no lock was ever taken, there are no locks to drop, and the brick has nothing to do, because it does
+ * not buffer. */
 static void
 flush_go(struct task *t)
 {
@@ -167,7 +167,7 @@ op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
     task_start(t);
 }
 
-/* The fd's last reference tells the brick. Of a directory too. */
+/* Dropping the fd's last reference sends RELEASE to the brick. For directories too. */
 static void
 release_go(struct task *t)
 {
@@ -186,7 +186,7 @@ op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
     struct fuse_file *f = file_of(fi);
     struct task *t = task_new(req, FOP_release, number, release_go);
 
-    if (!t) { /* answered; nobody comes back for the file */
+    if (!t) { /* answered; the kernel sends no further RELEASE for the file */
         file_free(m, f);
         return;
     }
@@ -212,7 +212,7 @@ read_go(struct task *t)
 void
 op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    if (!size) { /* bricks refuse that (wire 6.2) */
+    if (!size) { /* bricks refuse a read of 0 bytes (wire 6.2) */
         fuse_reply_buf(req, NULL, 0);
         return;
     }
@@ -293,14 +293,14 @@ op_write(fuse_req_t req, fuse_ino_t number, const char *bytes, size_t size, off_
     task_start(t);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- other operations ------------------------------------------------------------------------ */
 
 static void
 fsync_go(struct task *t)
 {
     struct fuse_node *node = node_at(t->m, t->number);
     unsigned changes = node ? atomic_load(&node->changes) : 0;
-    int how = t->stk->call.flags ? O_DSYNC : O_SYNC; /* flags: the data is enough */
+    int how = t->stk->call.flags ? O_DSYNC : O_SYNC; /* flags set: sync of the data suffices */
 
     if (node && fuse_conf(t->m)->skips_synced_fsync && is_synchronous(t, how) &&
         atomic_load(&node->synced) == changes + 1) {
@@ -326,7 +326,7 @@ op_fsync(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_info 
     task_start(t);
 }
 
-/* A range that shall be zero and whose file shall not grow: only what is inside the file. */
+/* Zeroes the part of a range that is inside the file, because the file must not grow. */
 static int
 zero_inside(struct task *t)
 {
@@ -407,7 +407,7 @@ op_lseek(fuse_req_t req, fuse_ino_t number, off_t off, int whence, struct fuse_f
         fuse_reply_err(req, EINVAL);
         return;
     }
-    if (off < 0) { /* as local file systems: nothing is there */
+    if (off < 0) { /* as in local file systems */
         fuse_reply_err(req, ENXIO);
         return;
     }

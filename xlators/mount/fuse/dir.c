@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Directories. What the kernel has no room for of a brick's list is asked for again, from the cookie of the
- * last entry that it took. The kernel always asks what comes after the last entry; if the list's end came
- * together with it, that is answered here. Who begins anew (rewinddir) asks the bricks again. Bricks are
- * asked for attributes even when the kernel wants names alone: the numbers in a list without them are those
- * of the brick's own file system, and no stat shows them. */
+/* Directories. Entries of a brick's list that did not fit into the kernel's buffer are requested again,
+ * from the cookie of the last entry that fit. The kernel always asks for entries after the last one; if the
+ * end of the list came together with it, that request is answered here. A new start (rewinddir) asks the
+ * bricks again. Bricks are asked for attributes even when the kernel wants only names: inode numbers in a
+ * list without attributes are those of the brick's local file system, which no stat returns. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 enum { LIST_MAX = 128 << 10 };
 
 static bool
-is_dot(const struct dirent_entry *e)
+is_dot_dirent(const struct dirent_entry *e)
 {
     return e->name[0] == '.' && (e->name[1] == '\0' || (e->name[1] == '.' && e->name[2] == '\0'));
 }
@@ -23,7 +23,7 @@ plain_stat(const struct dirent_entry *e, struct stat *st)
     *st = (struct stat){.st_ino = e->ino, .st_mode = (mode_t)(e->type << 12)};
 }
 
-/* Bytes that the entry takes; more than `room`: it is not there. */
+/* Returns the size of the entry; more than `room`: it was not added. */
 static size_t
 add_plain(struct task *t, char *at, size_t room, const struct dirent_entry *e)
 {
@@ -33,7 +33,7 @@ add_plain(struct task *t, char *at, size_t room, const struct dirent_entry *e)
     return fuse_add_direntry(t->req, at, room, e->name, &st, (off_t)e->off);
 }
 
-/* With attributes and a number, so that no lookup is needed; without them where the brick has none. */
+/* Adds an entry with attributes and a number, which saves a lookup; without them if the brick sent none. */
 static size_t
 add_plus(struct task *t, char *at, size_t room, const struct dirent_entry *e)
 {
@@ -42,19 +42,19 @@ add_plus(struct task *t, char *at, size_t room, const struct dirent_entry *e)
 
     if (bytes > room)
         return bytes;
-    if (is_dot(e) || entry_fill(t->m, &e->iatt, &param)) {
+    if (is_dot_dirent(e) || entry_fill(t->m, &e->iatt, &param)) {
         param = (struct fuse_entry_param){0};
         plain_stat(e, &param.attr);
     }
     return fuse_add_direntry_plus(t->req, at, room, e->name, &param, (off_t)e->off);
 }
 
-/* The kernel has not taken the list, and knows nobody in it. */
+/* Takes back the lookups of the entries, because the kernel has not taken the list. */
 static void
-take_back(struct task *t, const struct dirent_entry *end)
+take_back_lookups(struct task *t, const struct dirent_entry *end)
 {
     for (const struct dirent_entry *e = t->stk->reply.entries; e != end; e = e->next) {
-        struct inode *inode = is_dot(e) ? NULL : inode_find(t->m->xl->graph->inodes, &e->iatt.gfid);
+        struct inode *inode = is_dot_dirent(e) ? NULL : inode_find(t->m->xl->graph->inodes, &e->iatt.gfid);
 
         if (inode)
             node_forget(t->m, inode, 1);
@@ -86,7 +86,7 @@ reply_list(struct task *t, size_t (*add)(struct task *t, char *at, size_t room, 
     if (!e && t->stk->reply.op_errno == ENOENT)
         atomic_store(&t->file->end, last);
     if (fuse_reply_buf(t->req, buf->bytes, used) && add == add_plus)
-        take_back(t, e);
+        take_back_lookups(t, e);
     iobuf_unref(buf);
 }
 
@@ -113,7 +113,7 @@ readdirplus_go(struct task *t)
 }
 
 static void
-list(fuse_req_t req, void (*go)(struct task *t), fuse_ino_t number, size_t size, off_t off,
+task_start_list(fuse_req_t req, void (*go)(struct task *t), fuse_ino_t number, size_t size, off_t off,
      struct fuse_file_info *fi)
 {
     if (off == 0) {
@@ -138,13 +138,13 @@ list(fuse_req_t req, void (*go)(struct task *t), fuse_ino_t number, size_t size,
 void
 op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    list(req, readdir_go, number, size, off, fi);
+    task_start_list(req, readdir_go, number, size, off, fi);
 }
 
 void
 op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    list(req, readdirplus_go, number, size, off, fi);
+    task_start_list(req, readdirplus_go, number, size, off, fi);
 }
 
 static void

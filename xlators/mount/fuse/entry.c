@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Names. Everything that is made, and every lookup, brings a gfid that the brick shall give to what has none
- * yet. */
+/* Names. Every call that creates an object, and every lookup, sends a gfid that the brick gives to an
+ * object without one. */
 #include <errno.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
 #include "xlators/mount/fuse/fuse-internal.h"
 
-/* ---- what the kernel is told ----------------------------------------------------------------- */
+/* ---- replies to the kernel ------------------------------------------------------------------- */
 
 void
 iatt_to_stat(const struct iatt *a, struct stat *st)
@@ -50,7 +50,8 @@ entry_fill(struct fuse_mount *m, const struct iatt *a, struct fuse_entry_param *
     return e->ino ? 0 : -ENOMEM;
 }
 
-/* The reply's `stat` is the entry. What the kernel did not take, it does not forget either. */
+/* Replies with the entry in the reply's `stat`. If the kernel did not take the reply, it will send no
+ * FORGET, so the lookup is taken back. */
 static void
 reply_entry(struct task *t)
 {
@@ -69,9 +70,9 @@ reply_entry(struct task *t)
     }
 }
 
-/* ---- what is said of folders ----------------------------------------------------------------- */
+/* ---- cached attributes of folders ------------------------------------------------------------ */
 
-/* A reference to the folder that RMDIR is known to remove; NULL: none is. */
+/* Returns a reference to the folder that RMDIR will remove, if it is known; else NULL. */
 static struct inode *
 known_to_go(const struct task *t)
 {
@@ -81,7 +82,8 @@ known_to_go(const struct task *t)
                                          : NULL;
 }
 
-/* The task's call, which changes names in its folders. What was removed or moved may be a folder. */
+/* Makes the task's call, which changes names in one or two folders. The removed or moved object may be a
+ * folder, too. */
 static int
 change_names(struct task *t)
 {
@@ -99,7 +101,7 @@ change_names(struct task *t)
     fuse_folder_changed(f, &reply->pre, ret < 0 ? NULL : &reply->post);
     fuse_folder_changed(f2, &reply->pre2, ret < 0 ? NULL : &reply->post2);
     fuse_folder_changed(of_gone, NULL, NULL);
-    bool is_file = ret >= 0 && !S_ISDIR(reply->stat.mode) && reply->stat.mode; /* what was moved */
+    bool is_file = ret >= 0 && !S_ISDIR(reply->stat.mode) && reply->stat.mode; /* the moved object */
 
     if ((moves && !is_file) || (call->fop == FOP_rmdir && !gone))
         atomic_fetch_add(&t->m->folder_epoch, 1);
@@ -126,10 +128,10 @@ result_go(struct task *t)
     task_result(t, change_names(t));
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* What is said of a folder that is known by this name is kept as that of a GETATTR is: the kernel asks for it
- * again as soon as it has listed the folder, whose access time it then takes for another one. */
+/* Caches attributes of a folder that is known by this name, as GETATTR does: the kernel asks again as soon
+ * as it has listed the folder, because it assumes that the access time has changed. */
 static int
 look_and_keep(struct task *t)
 {
@@ -171,10 +173,10 @@ op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 }
 
 static void
-forget(struct fuse_mount *m, fuse_ino_t number, uint64_t count)
+forget_number(struct fuse_mount *m, fuse_ino_t number, uint64_t count)
 {
     if (number == FUSE_ROOT_ID || meta_has(number))
-        return; /* they stay */
+        return; /* permanent numbers */
     struct inode *inode = node_inode(m, number);
 
     node_forget(m, inode, count);
@@ -184,7 +186,7 @@ forget(struct fuse_mount *m, fuse_ino_t number, uint64_t count)
 void
 op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)
 {
-    forget(fuse_req_userdata(req), number, count);
+    forget_number(fuse_req_userdata(req), number, count);
     fuse_reply_none(req);
 }
 
@@ -192,14 +194,14 @@ void
 op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
     for (size_t i = 0; i < count; i++)
-        forget(fuse_req_userdata(req), forgets[i].ino, forgets[i].nlookup);
+        forget_number(fuse_req_userdata(req), forgets[i].ino, forgets[i].nlookup);
     fuse_reply_none(req);
 }
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 static struct task *
-make(fuse_req_t req, enum fop fop, fuse_ino_t parent, const char *name, mode_t mode,
+task_new_create(fuse_req_t req, enum fop fop, fuse_ino_t parent, const char *name, mode_t mode,
      void (*go)(struct task *t))
 {
     struct task *t = task_new(req, fop, 0, go);
@@ -216,7 +218,7 @@ make(fuse_req_t req, enum fop fop, fuse_ino_t parent, const char *name, mode_t m
 void
 op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
-    struct task *t = make(req, FOP_mknod, parent, name, mode, entry_go);
+    struct task *t = task_new_create(req, FOP_mknod, parent, name, mode, entry_go);
 
     if (!t)
         return;
@@ -227,7 +229,7 @@ op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t
 void
 op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-    struct task *t = make(req, FOP_mkdir, parent, name, mode & 07777, entry_go);
+    struct task *t = task_new_create(req, FOP_mkdir, parent, name, mode & 07777, entry_go);
 
     if (t)
         task_start(t);
@@ -236,7 +238,7 @@ op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 void
 op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-    struct task *t = make(req, FOP_symlink, parent, name, 0, entry_go);
+    struct task *t = task_new_create(req, FOP_symlink, parent, name, 0, entry_go);
 
     if (!t)
         return;
@@ -255,9 +257,9 @@ op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char *name)
     task_start(t);
 }
 
-/* It was not there: it has the gfid that we have asked for. */
+/* Returns whether the file was created: it then has the gfid of the request. */
 static bool
-is_new(const struct task *t)
+is_created(const struct task *t)
 {
     struct gfid asked;
 
@@ -270,9 +272,9 @@ create_go(struct task *t)
 {
     struct fuse_entry_param e;
     int ret = change_names(t);
-    bool was_there = ret >= 0 && !is_new(t);
+    bool was_there = ret >= 0 && !is_created(t);
 
-    if (was_there && t->kills_privs) /* the kernel did not know of it when it asked to truncate it */
+    if (was_there && t->kills_privs) /* the kernel did not know the file when it asked to truncate it */
         ret = privs_kill(t, t->stk->reply.fd, &t->stk->reply.stat);
     if (ret >= 0)
         ret = entry_fill(t->m, &t->stk->reply.stat, &e);
@@ -285,16 +287,16 @@ create_go(struct task *t)
     struct fuse_file *f = file_new(t->m, node, t->stk->reply.fd);
 
     if (!was_there)
-        node_is_synced(node, 0); /* it is on the disk with the first write that is */
+        node_is_synced(node, 0); /* the file is on disk as soon as its first written data is */
     if (f) {
-        t->stk->reply.fd = NULL; /* the file's */
+        t->stk->reply.fd = NULL; /* now owned by the file */
         t->fi.fh = (uint64_t)(uintptr_t)f;
         fuse_file_flags(t->m, &t->fi);
         ret = fuse_reply_create(t->req, &e, &t->fi);
     } else {
         task_fail(t, -ENOMEM);
     }
-    if (!f || ret) { /* the kernel knows neither */
+    if (!f || ret) { /* the kernel knows neither inode nor file */
         node_forget(t->m, inode, 1);
         if (f)
             file_free(t->m, f);
@@ -305,7 +307,7 @@ create_go(struct task *t)
 void
 op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
-    struct task *t = make(req, FOP_create, parent, name, S_IFREG | (mode & 07777), create_go);
+    struct task *t = task_new_create(req, FOP_create, parent, name, S_IFREG | (mode & 07777), create_go);
 
     if (!t)
         return;
@@ -315,7 +317,7 @@ op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, stru
     task_start(t);
 }
 
-/* ---- removing, moving ------------------------------------------------------------------------ */
+/* ---- removing, renaming ---------------------------------------------------------------------- */
 
 static void
 remove_name(fuse_req_t req, enum fop fop, fuse_ino_t parent, const char *name)
@@ -344,7 +346,7 @@ void
 op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t parent2, const char *name2,
           unsigned flags)
 {
-    if (flags) { /* bricks cannot exchange, nor refuse to replace, in one step */
+    if (flags) { /* bricks cannot exchange names, or refuse to replace, in one step */
         fuse_reply_err(req, EINVAL);
         return;
     }

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Attributes of folders, kept for as long as the kernel may believe them.
+/* Attributes of folders, cached for as long as the kernel may cache attributes.
  *
- * The kernel forgets a folder's attributes whenever this mount makes or removes a name in it, and asks for
- * them again before the next name: one more call for each replica set and file. But the reply of the change
- * brought the folder's new times. So what the bricks said of a folder is kept for --attribute-timeout, with
- * the times of our own changes put in; the kernel is told how much of that time is left. What other clients
- * do to a folder is seen when it was before: no later than --attribute-timeout after it was done.
+ * The kernel drops a folder's attributes whenever this mount creates or removes a name in the folder, and
+ * asks for the attributes before the next name: one more call for each replica set and file. But the reply
+ * of the change contains the folder's new times. So attributes from the bricks are cached for
+ * --attribute-timeout, updated with the times of this mount's changes; the kernel is told the remaining
+ * part of that time. Changes by other clients become visible as without this cache: no later than
+ * --attribute-timeout after the change.
  *
- *      asked, nothing kept     the bricks answer; kept, unless we have changed a name meanwhile. So is what a
- *                              LOOKUP of the folder says
- *      opened, with a time     nothing is kept: it may be the time of its last access
- *      a name has been changed the folder's times are those of the reply, if nobody else has changed it
- *                              in between (its times before the change are not newer than what is kept);
- *                              else nothing is kept
- *      its own attributes or xattrs are set; a folder has been removed or moved: nothing is kept
- *      a brick says that another client has changed it (news.c): nothing is kept
+ *      GETATTR, nothing cached the bricks answer; the reply is cached, unless this mount has changed a name
+ *                              meanwhile. A LOOKUP of the folder is cached, too
+ *      OPENDIR with a time     drops the cache: the time may be that of the last access
+ *      change of a name        takes the folder's times from the reply, if no other client has changed the
+ *                              folder in between (its times before the change are not newer than the cached
+ *                              times); else drops the cache
+ *      change of the folder's attributes or xattrs, removal or rename of a folder: drops the cache
+ *      invalidation from a brick after another client's change (news.c): drops the cache
  *
- * Only times and the number of links are put in: on a distributed volume the reply is one subvolume's.
- * Files' attributes are not kept: the kernel goes by their size. `folder-attributes off` keeps none. */
+ * Only times and the number of links are updated, because on a distributed volume the reply is one
+ * subvolume's. Attributes of files are not cached, because the kernel relies on their size.
+ * `folder-attributes off` disables the cache. */
 #include "event/timer.h"
 #include "xlators/mount/fuse/fuse-internal.h"
 
 struct fuse_folder {
-    pthread_mutex_t lock; /* guards what follows. A leaf */
-    unsigned changing;    /* changes that have no reply yet */
-    uint32_t changes;     /* how many have begun */
-    uint32_t epoch;       /* the mount's, when it was kept */
-    uint64_t until_ns;    /* 0: nothing is kept */
+    pthread_mutex_t lock; /* guards the fields below; a leaf lock */
+    unsigned changing;    /* number of changes without a reply yet */
+    uint32_t changes;     /* number of changes begun */
+    uint32_t epoch;       /* the mount's epoch when the attributes were cached */
+    uint64_t until_ns;    /* 0: nothing is cached */
     struct iatt iatt;
 };
 
@@ -49,7 +51,7 @@ fuse_folder_free(struct fuse_folder *f)
 }
 
 static struct fuse_folder *
-make(struct fuse_mount *m, struct fuse_node *node)
+fuse_folder_make(struct fuse_mount *m, struct fuse_node *node)
 {
     struct fuse_folder *f = mem_get0_owner(pool, m->owner), *other = NULL;
 
@@ -62,23 +64,24 @@ make(struct fuse_mount *m, struct fuse_node *node)
     return other;
 }
 
-/* NULL: no folder, nothing is to be kept, or no memory. */
+/* Returns the cache of the folder, made on first use. NULL: not a folder, caching is off, or out of memory.
+ */
 static struct fuse_folder *
-folder_of(struct fuse_mount *m, struct fuse_node *node)
+fuse_folder_of(struct fuse_mount *m, struct fuse_node *node)
 {
     if (!node || !S_ISDIR(node->inode->type) || !fuse_conf(m)->folder_attributes || m->attr_timeout_s <= 0)
         return NULL;
     struct fuse_folder *f = atomic_load(&node->folder);
 
-    return f ? f : make(m, node);
+    return f ? f : fuse_folder_make(m, node);
 }
 
-/* ---- asked ----------------------------------------------------------------------------------- */
+/* ---- reading the cache ----------------------------------------------------------------------- */
 
 bool
 fuse_folder_get(struct fuse_mount *m, struct fuse_node *node, struct iatt *out, double *left_s)
 {
-    struct fuse_folder *f = folder_of(m, node);
+    struct fuse_folder *f = fuse_folder_of(m, node);
     uint64_t now = clock_mono_ns();
 
     if (!f)
@@ -97,7 +100,7 @@ fuse_folder_get(struct fuse_mount *m, struct fuse_node *node, struct iatt *out, 
 struct fuse_folder_look
 fuse_folder_look(struct fuse_mount *m, struct fuse_node *node)
 {
-    struct fuse_folder_look look = {.folder = folder_of(m, node)};
+    struct fuse_folder_look look = {.folder = fuse_folder_of(m, node)};
 
     if (!look.folder)
         return look;
@@ -118,7 +121,7 @@ fuse_folder_keep(struct fuse_mount *m, const struct fuse_folder_look *look, cons
     if (!f || !look->is_quiet)
         return;
     pthread_mutex_lock(&f->lock);
-    if (f->changes == look->changes) { /* no change of ours has begun since */
+    if (f->changes == look->changes) { /* this mount has begun no change since */
         f->iatt = *iatt;
         f->epoch = look->epoch;
         f->until_ns = look->at_ns + (uint64_t)(m->attr_timeout_s * 1e9);
@@ -134,17 +137,17 @@ fuse_folder_drop(struct fuse_node *node)
     if (!f)
         return;
     pthread_mutex_lock(&f->lock);
-    f->changes++; /* who looks just now may have seen it as it was */
+    f->changes++; /* a concurrent look may have read the old attributes */
     f->until_ns = 0;
     pthread_mutex_unlock(&f->lock);
 }
 
-/* ---- changed --------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 struct fuse_folder *
 fuse_folder_change(struct fuse_mount *m, struct fuse_node *node)
 {
-    struct fuse_folder *f = folder_of(m, node);
+    struct fuse_folder *f = fuse_folder_of(m, node);
 
     if (!f)
         return NULL;
@@ -156,7 +159,7 @@ fuse_folder_change(struct fuse_mount *m, struct fuse_node *node)
 }
 
 static int
-compare_times(int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec)
+compare_folder_times(int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec)
 {
     return a != b ? (a > b) - (a < b) : (a_nsec > b_nsec) - (a_nsec < b_nsec);
 }
@@ -164,14 +167,14 @@ compare_times(int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec)
 static int
 compare_ctimes(const struct iatt *a, const struct iatt *b)
 {
-    return compare_times(a->ctime, a->ctime_nsec, b->ctime, b->ctime_nsec);
+    return compare_folder_times(a->ctime, a->ctime_nsec, b->ctime, b->ctime_nsec);
 }
 
-/* Of two changes at once the later one's times stay. */
+/* Of two concurrent changes the later times remain. */
 static void
 put_times(struct iatt *kept, const struct iatt *post)
 {
-    if (compare_times(post->mtime, post->mtime_nsec, kept->mtime, kept->mtime_nsec) > 0) {
+    if (compare_folder_times(post->mtime, post->mtime_nsec, kept->mtime, kept->mtime_nsec) > 0) {
         kept->mtime = post->mtime;
         kept->mtime_nsec = post->mtime_nsec;
     }

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* fuse-internal: the insides of mount/fuse.
+/* fuse-internal: the private header of mount/fuse.
  *
- *   fuse.c    the layer: options, mount and unmount, requests read from the kernel's device
- *   task.c    a request on its way: its coroutine, its caller, its end
- *   node.c    what the kernel knows by number: inodes with their lookup counts, open files
+ *   fuse.c    the translator itself: options, mount and unmount, reading requests from the kernel's device
+ *   task.c    a request in progress: its coroutine, its caller, its end
+ *   node.c    objects that the kernel knows by number: inodes with lookup counts, open files
  *   entry.c   names: lookup, create and remove        attr.c   attributes, statfs
- *   folder.c  attributes of folders, kept for a second
- *   news.c    what bricks say that others have changed
+ *   folder.c  attributes of folders, cached for a second
+ *   news.c    invalidations from bricks after changes by other clients
  *   data.c    open files                              dir.c    directories
  *   xattr.c   extended attributes                     lock.c   fcntl and flock locks
- *   privs.c   set-id bits of what is changed
- *   switch.c  another graph below the mount point
+ *   privs.c   set-id bits of changed files
+ *   switch.c  replacement of the graph below the mount point
  *   meta.c    the folder .meta: facts about the mount
  *
- * A request is a coroutine: straight-line code that fills a call stack, calls the graph below and replies.
- * libfuse decodes requests and encodes replies; it has no thread and no loop here.
+ * A request is a coroutine: straight-line code that fills in a call stack, calls the graph below and
+ * replies. libfuse decodes requests and encodes replies; it runs no thread and no loop here.
  *
  *      worker: read(device) -> libfuse calls op_lookup() -> task_new(), task_start()
- *                                                             | coroutine: task_call() winds the call, sleeps
+ *                                                             | coroutine: task_call() winds the call,
+ *                                                             sleeps
  *              reads the next request  <----------------------+
- *      worker: reply of the brick -> the coroutine goes on here: fuse_reply_entry(), task ends
+ *      worker: reply of the brick -> the coroutine continues here: fuse_reply_entry(), task ends
  *
- * A function that runs in a coroutine is called something_go(), and what it calls may sleep only in
- * task_call() and its like.
- */
+ * A function that runs in a coroutine is called something_go(). Such code sleeps only in task_call() and
+ * similar functions. */
 #ifndef KILN_MOUNT_FUSE_INTERNAL_H
 #define KILN_MOUNT_FUSE_INTERNAL_H
 
@@ -41,54 +41,56 @@
 #include "stack/coro-call.h"
 
 #define FUSE_WRITE_MAX (1u << 20)
-/* What programs are told to read and write at a time, as by stock's mounts: of the bricks' 4 KiB
- * a C program's output would be a request each. */
+/* The I/O size that stat reports to programs, as in stock's mounts. With the bricks' 4 KiB each 4 KiB of a
+ * C program's output would be a request. */
 #define FUSE_BLOCK_BYTES (128 << 10)
 
 struct fuse_conf {
     char *mountpoint, *source;
     char *attr_timeout, *entry_timeout, *negative_timeout; /* as given: fractions are allowed */
-    char *kernel_options; /* names of mount(2)'s flags, with commas between */
+    char *kernel_options; /* names of mount(2) flags, separated by commas */
     bool is_read_only, acl, folder_attributes, skips_synced_fsync, handles_killpriv, is_told;
-    bool writes_back; /* the kernel keeps what is written */
-    bool takes_over; /* the mount point of another graph, later: fuse_switch() */
+    bool writes_back; /* the kernel caches writes */
+    bool takes_over; /* will take over the mount point of another graph: fuse_switch() */
     int direct_io;   /* enum */
-    int64_t client_pid; /* of all callers, for the bricks; 0: their own */
+    int64_t client_pid; /* pid of all callers, as bricks see it; 0: the callers' own */
 };
 enum { FUSE_IS_MOUNTED = 1, FUSE_HAS_NEWS = 2, FUSE_READY = 3 };
 enum { DIRECT_IO_AUTO, DIRECT_IO_ENABLE, DIRECT_IO_DISABLE };
 
-/* A mount point. It stays while graphs below it change (switch.c): what it has (tasks, nodes, open files) is
- * counted for an owner of its own. */
+/* A mount point. It stays while the graph below it changes (switch.c), so tasks, nodes and open files are
+ * accounted to the mount, not to a graph. */
 struct fuse_mount {
-    struct xlator *_Atomic xl; /* this layer in the graph that serves */
+    struct xlator *_Atomic xl; /* this layer in the serving graph */
     uint16_t owner;
-    atomic_uint folder_epoch; /* one more when a folder has gone or moved: nothing kept before counts */
-    atomic_uint running; /* tasks, but for those that wait for locks */
+    /* incremented when a folder is removed or moved: older cached attributes are invalid */
+    atomic_uint folder_epoch;
+    atomic_uint running; /* number of tasks, except those that wait for locks */
     struct fuse_session *se;
     struct event_source device;
     atomic_bool is_mounted;
     atomic_bool has_ended;  /* `unmounted` was called */
-    atomic_bool kills_privs; /* the kernel leaves that to us: privs.c */
-    bool writes_back;        /* the kernel keeps what is written: data.c. Before the first request */
+    atomic_bool kills_privs; /* the kernel leaves clearing set-id bits to us: privs.c */
+    bool writes_back;        /* the kernel caches writes: data.c. Set before the first request */
     unsigned long flags;    /* of mount(2) */
-    dev_t mounted_as;       /* the file system's number; written before others see the mount */
+    dev_t mounted_as;       /* number of the file system; written before other threads see the mount */
     struct inode *root;     /* a reference */
-    _Atomic double attr_timeout_s; /* a new volfile may bring another one */
+    _Atomic double attr_timeout_s; /* a new volfile may change it */
     double entry_timeout_s, negative_timeout_s;
-    struct meta_options *meta_options; /* RCU: meta.c; NULL: those of the graph's volfile count */
-    atomic_uint meta_epoch;            /* one more when what .meta has may be another */
+    struct meta_options *meta_options; /* RCU: meta.c; NULL: use the graph's volfile */
+    atomic_uint meta_epoch;            /* incremented when the contents of .meta may have changed */
 
-    pthread_mutex_t device_lock; /* guards the next two, and their system call; nothing is taken inside but
-                                    the event loop's */
-    unsigned ready_for;          /* FUSE_*; all of them: the device is in the event loop, or has been */
-    bool is_reading;             /* ... it is: requests are served */
+    /* guards ready_for and is_reading, and the event-loop system call; only locks of the event loop are
+     * taken inside */
+    pthread_mutex_t device_lock;
+    unsigned ready_for;          /* bits of FUSE_*; all set: the device is in the event loop, or has been */
+    bool is_reading;             /* the device is in the event loop now: requests are served */
 
-    /* guards what follows up to `parked`, the nodes' `files`, the files' `listing`. A leaf */
+    /* guards the fields up to `parked`, the nodes' `files`, the files' `listing`; a leaf lock */
     pthread_mutex_t lock;
-    struct cds_list_head files;  /* all open ones: the kernel closes none when it is cut off */
+    struct cds_list_head files;  /* all open files: the kernel closes none after an abort */
     bool is_switching;           /* another graph is about to serve */
-    struct cds_list_head parked; /* tasks that had waited for a lock and go on after that: task.c */
+    struct cds_list_head parked; /* tasks that have waited for a lock and continue after the switch: task.c */
 };
 
 int fuse_pools_init(void);
@@ -102,64 +104,66 @@ struct task;
 
 /* ---- node.c ---------------------------------------------------------------------------------- */
 
-/* The layer's context of an inode. Its address is the inode's number at the kernel. While `lookups` is not 0
- * the kernel knows it, and one reference to the inode is held for all of them. */
+/* The context of an inode. Its address is the inode's number at the kernel. While `lookups` is not 0 the
+ * kernel knows the number, and one reference to the inode is held for all lookups. */
 struct fuse_node {
-    struct inode *inode; /* whose context it is; no reference. Changed by switch.c while nothing runs */
+    struct inode *inode; /* the inode of this context; no reference. Changed by switch.c while no task runs */
     _Atomic uint64_t lookups;
-    atomic_bool has_privs;      /* in the mode that the kernel was told last: privs.c */
-    atomic_bool has_had_locks;  /* somebody of this mount has asked for one: FLUSH must reach the brick */
-    atomic_uint kept;           /* of its open files, those that stayed with an older graph: switch.c */
-    atomic_uint changes;        /* that this mount has made of the file or its attributes, but for those that
-                                   were on the bricks' disks with their reply */
-    atomic_uint synced;         /* `changes` of before the last FSYNC, and 1: then they are on the disks */
+    atomic_bool has_privs;      /* in the mode last sent to the kernel: privs.c */
+    atomic_bool has_had_locks;  /* a lock was requested on this mount: FLUSH must reach the brick */
+    atomic_uint kept;           /* number of its open files that stayed with an older graph: switch.c */
+    /* number of changes by this mount to the file or its attributes, except changes that were on the
+     * bricks' disks at their reply */
+    atomic_uint changes;
+    atomic_uint synced;         /* `changes` before the last FSYNC, plus 1: these changes are on the disks */
     _Atomic(struct fuse_folder *) folder; /* folder.c; set once */
-    struct cds_list_head files; /* open ones, newest first; under the mount's lock */
+    struct cds_list_head files; /* open files, newest first; under the mount's lock */
 };
 
 /* An open file or directory; its address is the kernel's file handle. The graph of an fd is that of its
- * inode: the one that serves, or an older one, which stays for as long as a file here is of it. */
+ * inode: the serving graph, or an older one, which stays while a file here belongs to it. */
 struct fuse_file {
     struct cds_list_head link, node_link;
     struct fuse_node *node;
-    struct fd *fd;        /* changed by switch.c while nothing runs */
-    struct fd *listing;   /* of an older graph, in which a list was begun that is not read to its end; NULL */
-    bool is_in_list;      /* a list was begun; written by the task that reads it, read while nothing runs */
-    _Atomic uint64_t end; /* of a directory: its list ends after this cookie; 0: not known */
-    atomic_int err;       /* -errno: writes that an older graph had answered have failed; told once */
+    struct fd *fd;        /* changed by switch.c while no task runs */
+    struct fd *listing;   /* directory: an fd of an older graph with an unfinished listing; or NULL */
+    bool is_in_list; /* a listing was begun; written by the task that reads it, read while no task runs */
+    _Atomic uint64_t end; /* directory: the listing ends after this cookie; 0: unknown */
+    atomic_int err; /* -errno of failed writes that an older graph had already answered; reported once */
 };
 
 int node_pools_init(void);
-/* A new reference. The kernel gives numbers that it was given only. */
+/* Returns a new reference to the inode of a number. The kernel passes only numbers that it was given. */
 struct inode *node_inode(struct fuse_mount *m, fuse_ino_t number);
-/* NULL: no memory, of the root only. */
+/* Returns the node of a number. NULL: out of memory, possible for the root only. */
 struct fuse_node *node_at(struct fuse_mount *m, fuse_ino_t number);
-/* The context, made on first use. NULL: no memory. */
+/* Returns the inode's context, made on first use. NULL: out of memory. */
 struct fuse_node *node_of(struct fuse_mount *m, struct inode *inode);
-/* The kernel is told of the inode (once more): its number, and the count goes up. 0: no memory. */
+/* Returns the inode's number for the kernel, and increments the lookup count. 0: out of memory. */
 fuse_ino_t node_tell(struct fuse_mount *m, struct inode *inode);
-/* ... has forgotten it `count` times. */
+/* Subtracts `count` lookups that the kernel has forgotten. */
 void node_forget(struct fuse_mount *m, struct inode *inode, uint64_t count);
 void node_free(struct fuse_node *node);
-/* Takes the reference to fd over; NULL (no memory): not taken. The node may be NULL: then there was none. */
+/* Makes an open file. Takes over the reference to fd; not if it returns NULL (out of memory). A NULL node
+ * means that there was no memory for it. */
 struct fuse_file *file_new(struct fuse_mount *m, struct fuse_node *node, struct fd *fd);
 void file_free(struct fuse_mount *m, struct fuse_file *f);
-/* The file of the task has been changed, and not on the bricks' disks yet. */
+/* Notes a change of the task's file that is not on the bricks' disks yet. */
 void node_has_changed(struct task *t);
-/* Of `changes` before an FSYNC that has succeeded. */
+/* Notes a successful FSYNC; `changes` was read before it. */
 static inline void
 node_is_synced(struct fuse_node *node, unsigned changes)
 {
     atomic_store(&node->synced, changes + 1);
 }
-/* A reference to an fd, of this graph, of a file that is open on the node; NULL: none is. */
+/* Returns a reference to an fd of this graph, of a file that is open on the node; NULL: none is. */
 struct fd *file_fd_of(struct fuse_mount *m, struct fuse_node *node, const struct graph *g);
-/* ... of a graph that does not serve any more. */
+/* As file_fd_of(), for graphs that serve no more. */
 struct fd *file_kept_fd_of(struct fuse_mount *m, struct fuse_node *node);
-/* What the list is read from that is read from here: a reference to an fd. From its beginning: an older
- * graph's is not needed any more. */
+/* Returns a reference to the fd that a listing must be read from. `from_start` drops an older graph's
+ * listing. */
 struct fd *file_listing_fd(struct fuse_mount *m, struct fuse_file *f, bool from_start);
-/* The mount point is gone: the kernel does not give back what it had. */
+/* Drops all files and lookups after the mount point is gone, because the kernel does not release them. */
 void nodes_drop(struct fuse_mount *m);
 
 static inline struct fuse_file *
@@ -172,119 +176,122 @@ file_of(const struct fuse_file_info *fi)
 
 struct task {
     struct fuse_mount *m;
-    struct xlator *xl;           /* where it calls: m's when it began, or its file's. Its graph is pinned */
-    fuse_ino_t number;           /* the inode's; 0: by name */
-    fuse_req_t req;              /* NULL: nobody waits for a reply */
+    /* the layer that the task calls: the mount's at the task's beginning, or the file's. Its graph is
+     * pinned */
+    struct xlator *xl;
+    fuse_ino_t number;           /* the inode's number; 0: by name */
+    fuse_req_t req;              /* NULL: no reply is expected */
     void (*go)(struct task *t);
-    struct call_stack *stk;      /* the call it is about, with its arguments */
-    struct call_stack *before;   /* the one that has been made again by a file; NULL */
+    struct call_stack *stk;      /* the task's call, with its arguments */
+    struct call_stack *before;   /* the first call, after it was repeated by an open file; or NULL */
     struct fuse_file_info fi;    /* open, create: to be returned */
-    struct fuse_file *file;      /* the one meant; NULL */
-    size_t size;                 /* room that the kernel has for what is read */
+    struct fuse_file *file;      /* the file of the request; or NULL */
+    size_t size;                 /* size of the kernel's buffer for data that is read */
     int to_set;                  /* setattr */
-    bool kills_privs;            /* write, setattr, create: the kernel says so */
-    int err;                     /* why it is not to be run: -errno */
-    uint8_t owner[8];            /* of locks */
+    bool kills_privs;            /* write, setattr, create: the kernel asks to clear set-id bits */
+    int err;                     /* -errno: fail the task without running it */
+    uint8_t owner[8];            /* lock owner */
 };
 
 int task_pools_init(void);
 
-/* groups.c: the supplementary groups of the thread that asks, as they are now.
- * At most CRED_GROUPS_MAX are put into `out`. How many, or -errno: the thread has ended. thread: any. */
+/* groups.c: reads the current supplementary groups of the calling thread into `out`, at most
+ * CRED_GROUPS_MAX. Returns their number, or -errno: the thread has ended. thread: any. */
 int groups_of(const struct fuse_ctx *ctx, uint32_t *out);
-void groups_end(void); /* no request is there any more */
+void groups_end(void); /* call when no request is left */
 
-/* A request that will be a call of `fop`: caller, gfid of `number` if that is not 0. NULL: it has been
- * answered already. */
+/* Makes a task for a call of `fop` with the request's caller and, if `number` is not 0, its gfid. NULL: the
+ * request is already answered. */
 struct task *task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task *t));
-/* The same without a request, for the caller of a task that waits, about the same inode and fd. NULL: no
- * memory, or the mount ends. */
+/* Makes a task without a request, for the caller, inode and fd of a waiting task. NULL: out of memory, or
+ * the mount is ending. */
 struct task *task_new_inside(struct task *waiting, enum fop fop, void (*go)(struct task *t));
-/* Copies of texts and bytes on the call's arena; NULL marks the task as short of memory, which task_start()
- * answers. */
+/* Copies the text to the call's arena. NULL marks the task as out of memory, which task_start() answers. */
 const char *task_text(struct task *t, const char *text);
-/* The call is about this entry of the directory `parent`. A name that is too long fails the task. */
+/* Sets the entry of the directory `parent` that the call is about. A name that is too long fails the task. */
 void task_set_entry(struct task *t, fuse_ino_t parent, const char *name);
-/* LINK and RENAME: the entry that the call makes. */
+/* LINK and RENAME: sets the new entry. */
 void task_set_new_entry(struct task *t, fuse_ino_t parent, const char *name);
 void task_set_file(struct task *t, struct fuse_file_info *fi);
-/* The call is about this fd, whose graph may be an older one: then that is called. The reference is taken
- * over. */
+/* Sets the fd of the call, and the fd's graph as the graph to call, which may be an older one. Takes over
+ * the reference. */
 void task_set_fd(struct task *t, struct fd *fd);
-/* The lock owner that the kernel has named, in place of the process. */
+/* Sets the lock owner that the kernel has passed, instead of the process. */
 void task_set_owner(struct task *t, uint64_t owner);
-/* A dict for the call's xdata with a fresh gfid-req: what is made shall have it. */
+/* Adds a fresh gfid-req to the call's xdata: a new object gets that gfid. */
 void task_ask_gfid(struct task *t);
-/* Something could not be had. */
+/* Marks the task as out of memory. */
 void task_is_short(struct task *t);
-/* Runs it; ends with the reply. The task is not the caller's any more. */
+/* Runs the task; ends with the reply. The caller must not use the task afterwards. */
 void task_start(struct task *t);
 
-/* In a coroutine: the call of the task. As coro_call(). */
+/* In a coroutine: winds the task's call. Returns as coro_call(). */
 int task_call(struct task *t);
-/* A further call for the same caller, about the same inode and fd; NULL: no memory. To be wound with
- * task_wind() and freed. */
+/* Returns a further call for the same caller, inode and fd; NULL: out of memory. Wind it with task_wind(),
+ * then free it. */
 struct call_stack *task_call_new(struct task *t, enum fop fop);
 int task_wind(struct task *t, struct call_stack *stk);
-/* As task_call(), for a call that may wait for as long as others please: it does not hold up a switch of
+/* As task_call(), for a call that may wait for other clients without limit: it does not delay a switch of
  * graphs, and may be lost with its graph. */
 int task_call_waiting(struct task *t);
-/* True: the file is another graph's since then, and the call (of a lock) with this outcome is to be made
- * again: the task is that graph's now. */
+/* Returns true if the file has moved to another graph, and the lock call with this result must be repeated:
+ * the task then belongs to the new graph. */
 bool task_follow(struct task *t, int ret);
-/* From now on what has waited goes on after tasks_go_on(), which resumes it. */
+/* Between these two calls, tasks that have finished waiting are parked; tasks_go_on() resumes them. */
 void tasks_hold_back(struct fuse_mount *m);
 void tasks_go_on(struct fuse_mount *m);
-/* By number: what is gone is stale, and the kernel looks the name up again. A brick knows nothing by gfid of
- * what has no name any more: if it is open, it is asked once more by the file. Then *stk is another call, and
- * the old one is the task's. */
+/* As task_wind(), for calls by number. ENOENT becomes ESTALE, so that the kernel looks the name up again. A
+ * brick does not find an object without a name by gfid: if the object is open, the call is repeated by the
+ * open file. Then *stk is the new call, and the task owns the old one. */
 int task_wind_by_number(struct task *t, struct call_stack **stk);
 int task_call_by_number(struct task *t);
-/* Replies. `err` is -errno. */
+/* Reply to the kernel. `err` is -errno. */
 void task_fail(struct task *t, int err);
 void task_done(struct task *t);          /* an empty reply */
-void task_result(struct task *t, int ret); /* one of these two */
+void task_result(struct task *t, int ret); /* task_fail() or task_done() */
 
 /* ---- folder.c -------------------------------------------------------------------------------- */
 
 struct fuse_folder;
 int fuse_folder_pool_init(void);
 void fuse_folder_free(struct fuse_folder *f);
-/* Of a node that the caller holds by its inode, or the kernel by its number; NULL: nothing is kept. */
-/* Its attributes, if they are kept, and how many seconds they are good for. */
+/* All these functions take a node that the caller holds by its inode, or the kernel by its number; NULL: no
+ * cache. */
+/* Returns cached attributes, and for how many seconds they are valid. */
 bool fuse_folder_get(struct fuse_mount *m, struct fuse_node *node, struct iatt *out, double *left_s);
-/* The bricks are asked: what comes back is kept, if nothing has changed since the look. */
+/* The state before a call that reads attributes. The result is cached if the folder has not changed since. */
 struct fuse_folder_look {
-    struct fuse_folder *folder; /* NULL: will not be kept; else good for as long as the inode is held */
+    struct fuse_folder *folder; /* NULL: do not cache; else valid while the inode is held */
     uint64_t at_ns;
     uint32_t changes, epoch;
     bool is_quiet;
 };
 struct fuse_folder_look fuse_folder_look(struct fuse_mount *m, struct fuse_node *node);
 void fuse_folder_keep(struct fuse_mount *m, const struct fuse_folder_look *look, const struct iatt *iatt);
-/* A change of the folder begins; the caller holds the inode until it has ended it by the next one. NULL:
- * nothing is kept. */
+/* Begins a change of the folder. The caller holds the inode until fuse_folder_changed(). Returns NULL if
+ * there is no cache. */
 struct fuse_folder *fuse_folder_change(struct fuse_mount *m, struct fuse_node *node);
-/* It has been done: the folder's attributes before and after; NULL: not known, or it may have failed. */
+/* Ends the change, with the folder's attributes before and after; NULL: unknown, or the change may have
+ * failed. */
 void fuse_folder_changed(struct fuse_folder *f, const struct iatt *pre, const struct iatt *post);
-/* What is kept of it is not true any more. */
+/* Drops the cached attributes. */
 void fuse_folder_drop(struct fuse_node *node);
 
 /* ---- news.c ---------------------------------------------------------------------------------- */
 
 void fuse_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
-/* What bricks had to say may have been missed: nothing of what the kernel knows counts. */
+/* Invalidates all of the kernel's cached attributes, because invalidations from bricks may have been lost. */
 void fuse_news_missed(struct xlator *xl);
 
 /* ---- privs.c --------------------------------------------------------------------------------- */
 
-/* How libfuse reaches the device. */
+/* I/O functions for libfuse. */
 extern const struct fuse_custom_io privs_io;
-/* Before libfuse has the request, which it may change. */
+/* Examines a request before libfuse gets it, and possibly changes it. */
 void privs_look(struct fuse_mount *m, const char *bytes, size_t size);
-/* Does the request that this thread has looked at last want set-id bits killed? Not in a coroutine. */
+/* Returns whether this thread's latest request asks to clear set-id bits. Not for coroutines. */
 bool privs_are_to_be_killed(void);
-/* The kernel is told of this mode. */
+/* Notes the mode that is sent to the kernel. */
 static inline void
 privs_told(struct fuse_node *node, const struct iatt *a)
 {
@@ -293,40 +300,41 @@ privs_told(struct fuse_node *node, const struct iatt *a)
     if (node && atomic_load(&node->has_privs) != has)
         atomic_store(&node->has_privs, has);
 }
-/* In a coroutine: a mode as in `a`, which the file has, becomes one without them; `a` is what it has then.
- * fd: NULL, or of the file. 0 or -errno. */
+/* In a coroutine: clears the set-id bits of the file, whose attributes are `a`; updates `a`. fd: NULL, or
+ * of the file. Returns 0 or -errno. */
 int privs_kill(struct task *t, struct fd *fd, struct iatt *a);
-/* The same for a SETATTR of nothing. */
+/* As privs_kill(), for a SETATTR of no attribute. */
 int privs_kill_if_allowed(struct task *t, struct iatt *a);
-/* The same for a task that writes: before it, if the kernel knows of such bits, and with what its reply says.
- */
+/* As privs_kill(), for a task that writes: before the write, if the kernel knows of such bits, and after
+ * it, by the mode in the reply. */
 int privs_before_write(struct task *t);
 int privs_after_write(struct task *t);
 
 /* ---- meta.c ---------------------------------------------------------------------------------- */
 
-/* Is the object with this number one of .meta? */
+/* Returns whether the number is that of an object of .meta. */
 static inline bool
 meta_has(uint64_t number)
 {
     return number & 1 && number != FUSE_ROOT_ID;
 }
-/* A request as it came from the kernel. True: it was one for .meta, and has been answered. */
+/* Handles a request as read from the kernel. Returns true if it was for .meta, and is answered. */
 bool meta_answers(struct fuse_mount *m, char *bytes, size_t size);
-/* The graph has taken over the options of this volfile, which has its shape. */
+/* Takes the options of a new volfile, of the same shape, that the graph now uses. */
 void meta_reconfigured(struct fuse_mount *m, const struct volfile *fresh);
-/* The mount has another graph, or is about to go. */
+/* Resets the options after a change of graph, or before the mount goes. */
 void meta_forget(struct fuse_mount *m);
 
 /* ---- fuse.c ---------------------------------------------------------------------------------- */
 
-/* Requests are not read any more: none runs in the device's handler after return. False: they were not. */
+/* Stops reading requests: after return none runs in the device's handler. Returns false if requests were
+ * not being read. */
 bool device_pause(struct fuse_mount *m);
-/* ... are again. */
+/* Reads requests again. */
 void device_go_on(struct fuse_mount *m);
-/* The last file of an older graph may have been closed: the program is told. */
+/* Tells the program that the last file of an older graph may have been closed. */
 void fuse_tell_left(struct fuse_mount *m);
-/* The layer's mount; NULL: it has not taken it over yet, or has given it away. */
+/* Returns the layer's mount; NULL: not taken over yet, or given to another layer. */
 static inline struct fuse_mount *
 mount_of(const struct xlator *xl)
 {
@@ -335,9 +343,9 @@ mount_of(const struct xlator *xl)
 
 /* ---- entry.c ... ----------------------------------------------------------------------------- */
 void iatt_to_stat(const struct iatt *a, struct stat *st);
-/* The inode behind a's gfid, with a reference; NULL: no memory, or no gfid. */
+/* Returns the inode of a's gfid, with a reference; NULL: out of memory, or no gfid. */
 struct inode *entry_inode(struct fuse_mount *m, const struct iatt *a);
-/* What the kernel is told of it; node_tell() included. 0 or -errno. */
+/* Fills in the kernel's entry, including node_tell(). Returns 0 or -errno. */
 int entry_fill(struct fuse_mount *m, const struct iatt *a, struct fuse_entry_param *e);
 
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
@@ -369,11 +377,11 @@ void op_fsync(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_
 void op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset, off_t length,
                   struct fuse_file_info *fi);
 void op_lseek(fuse_req_t req, fuse_ino_t number, off_t off, int whence, struct fuse_file_info *fi);
-/* Whether the device's buffer holds these bytes: a reference to it, which takes it away from the reader.
- * NULL: no. */
+/* If the device's buffer holds these bytes, returns it, and the reader will use another one. NULL: it does
+ * not. */
 struct iobuf *device_take_buffer(const char *bytes);
 void fuse_file_flags(struct fuse_mount *m, struct fuse_file_info *fi);
-/* The flags of open(2) with which bricks are to open it. */
+/* Returns the open(2) flags to send to bricks. */
 uint32_t fuse_flags_for_bricks(const struct fuse_mount *m, int flags);
 
 void op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
@@ -390,7 +398,7 @@ void op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name);
 void op_getlk(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, struct flock *lock);
 void op_setlk(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, struct flock *lock, int sleep);
 void op_flock(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, int op);
-/* release(): whatever flock(2) has left. In a coroutine. */
+/* For release(): drops remaining flock(2) locks. In a coroutine. */
 void lock_drop(struct task *t);
 
 #endif

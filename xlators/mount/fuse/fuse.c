@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* mount/fuse: the layer's life, and the kernel's device.
+/* mount/fuse: the translator itself, and the kernel's device.
  *
- *      start()       mount(2): whoever uses the mount point waits
- *      notify()      the first news of the bricks, good or bad: the device is read from now on
- *      worker        reads until there is nothing to read, one request at a time; several workers may do so
- * at once ENODEV        the mount point was unmounted: the program is told stop()        nobody reads any
- * more; unmounted if it is not; requests under way end by themselves fini()        what the kernel has not
- * given back is dropped
+ *      start()       mount(2): processes that use the mount point wait
+ *      notify()      first event of the bricks, good or bad: from now on the device is read
+ *      worker        reads until no request is left, one at a time; several workers may read at once
+ *      ENODEV        the mount point was unmounted: tells the program
+ *      stop()        reading ends; unmounts if necessary; running requests complete
+ *      fini()        drops the objects that the kernel has not released
  *
- * A request is read into a buffer of a megabyte and a page; what it leaves of it, the next one uses. Only a
- * large WRITE takes the buffer along. A few of them are kept, for all mounts of the process, so a mount at
- * rest has none of its own. */
+ * A request is read into a buffer of a megabyte and a page. The next request uses the same buffer; only a
+ * large WRITE keeps it. A few buffers are cached for all mounts of the process, so an idle mount has none. */
 #include "xlators/mount/fuse/fuse.h"
 
 #include <errno.h>
@@ -27,11 +26,11 @@
 #include "log/log.h"
 #include "xlators/mount/fuse/fuse-internal.h"
 
-#define DEVICE_HEAD_BYTES 4096 /* what may come before the bytes of a WRITE */
+#define DEVICE_HEAD_BYTES 4096 /* maximal size of headers before the data of a WRITE */
 #define DEVICE_BUFFER_BYTES (FUSE_WRITE_MAX + DEVICE_HEAD_BYTES)
 #define INODES_KEPT                                                                                          \
-    64 /* unreferenced ones: the kernel is the cache, and asks by name for what it has forgotten */
-#define MOUNT_TYPE "fuse.glusterfs" /* what tools look for */
+    64 /* unreferenced inodes: the kernel is the cache, and looks forgotten names up again */
+#define MOUNT_TYPE "fuse.glusterfs" /* the type that tools look for */
 
 static const char *const direct_io_modes[] = {"auto", "enable", "disable", NULL};
 
@@ -71,7 +70,7 @@ fuse_tell_left(struct fuse_mount *m)
         tell_left(m->xl->graph);
 }
 
-/* ---- what the kernel is promised ------------------------------------------------------------- */
+/* ---- capabilities ---------------------------------------------------------------------------- */
 
 static void
 op_init(void *userdata, struct fuse_conn_info *conn)
@@ -82,7 +81,7 @@ op_init(void *userdata, struct fuse_conn_info *conn)
     struct fuse_mount *m = userdata;
     unsigned want = wanted;
 
-    if (fuse_conf(m)->acl) /* the brick applies the umask: it knows of default ACLs */
+    if (fuse_conf(m)->acl) /* the brick applies the umask, because it knows default ACLs */
         want |= FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
     if (fuse_conf(m)->writes_back)
         want |= FUSE_CAP_WRITEBACK_CACHE;
@@ -136,7 +135,7 @@ static const struct fuse_lowlevel_ops ops = {
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
-static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf lock */
 static struct iobuf *spare[4];
 
 static struct iobuf *
@@ -167,8 +166,8 @@ buffer_put(struct iobuf *buf)
     iobuf_unref(buf);
 }
 
-/* The one that the request of this thread was read into; NULL: none, or it was taken along. For the functions
- * that libfuse calls, which run in no coroutine. */
+/* The buffer of this thread's current request; NULL: none, or it was taken. For functions that libfuse
+ * calls, outside of coroutines. */
 static __thread struct iobuf *reading;
 
 struct iobuf *
@@ -183,16 +182,16 @@ device_take_buffer(const char *bytes)
 }
 
 static void
-ended(struct fuse_mount *m)
+mount_ended(struct fuse_mount *m)
 {
     if (!atomic_exchange(&m->has_ended, true) && tell_unmounted)
         tell_unmounted(m->xl->graph);
 }
 
-/* One request. False: there is none, or there will be none any more. Between a request's arrival and our
- * reading it, it may be gone: that is ENOENT. */
+/* Reads and handles one request. Returns false if there is none, or after the end. ENOENT: the request was
+ * withdrawn between its arrival and the read. */
 static bool
-read_one(struct fuse_mount *m, char *bytes)
+read_request(struct fuse_mount *m, char *bytes)
 {
     ssize_t n = read(m->device.fd, bytes, DEVICE_BUFFER_BYTES);
 
@@ -208,12 +207,12 @@ read_one(struct fuse_mount *m, char *bytes)
     if (err == EINTR || err == ENOENT)
         return true;
     if (err != EAGAIN)
-        ended(m);
+        mount_ended(m);
     return false;
 }
 
-/* Without memory for a buffer requests are read all the same, and answered: most with ENOMEM. Who does not
- * read them hangs those who ask. Nothing is taken along of this buffer. */
+/* Out of memory for a buffer, requests are read into a static one and answered, most of them with ENOMEM,
+ * because unread requests would hang their callers. The static buffer is never taken. */
 static void
 read_into_reserve(struct fuse_mount *m, struct event_source *src)
 {
@@ -221,11 +220,12 @@ read_into_reserve(struct fuse_mount *m, struct event_source *src)
     static atomic_bool is_used;
 
     if (atomic_exchange(&is_used, true)) {
-        (void)event_modify(src, EPOLLIN); /* what is ready is reported again */
+        (void)event_modify(src, EPOLLIN); /* reports a ready device again */
         return;
     }
-    log_event(LOG_ERROR, m->xl, "fuse-no-buffer", "no memory to read requests into: the reserve is used");
-    while (read_one(m, reserve))
+    log_event(LOG_ERROR, m->xl, "fuse-no-buffer",
+              "out of memory for request buffers; using the static buffer");
+    while (read_request(m, reserve))
         ;
     atomic_store(&is_used, false);
 }
@@ -241,7 +241,7 @@ device_ready(struct event_source *src, uint32_t events)
             read_into_reserve(m, src);
             return;
         }
-    } while (read_one(m, reading->bytes));
+    } while (read_request(m, reading->bytes));
     if (reading)
         buffer_put(reading);
     reading = NULL;
@@ -249,8 +249,8 @@ device_ready(struct event_source *src, uint32_t events)
 
 /* ---- mounting -------------------------------------------------------------------------------- */
 
-/* The number of the file system there, which is not asked: it may be one that nobody answers for. 0: not
- * known. */
+/* Returns the number of the file system at the path, or 0 if unknown. The file system is not queried,
+ * because its server may be dead. */
 static dev_t
 device_at(const char *path)
 {
@@ -262,7 +262,7 @@ device_at(const char *path)
 }
 
 static int
-mount_it(struct fuse_mount *m)
+mount_at_mountpoint(struct fuse_mount *m)
 {
     const struct fuse_conf *conf = fuse_conf(m);
     char data[256];
@@ -284,7 +284,7 @@ mount_it(struct fuse_mount *m)
                   : 0;
     }
     if (err) {
-        log_event(LOG_ERROR, m->xl, "fuse-mount", "%s could not be mounted: %s", conf->mountpoint,
+        log_event(LOG_ERROR, m->xl, "fuse-mount", "cannot mount %s: %s", conf->mountpoint,
                   strerror(-err));
         close(fd);
         return err;
@@ -292,17 +292,18 @@ mount_it(struct fuse_mount *m)
     atomic_store(&m->is_mounted, true);
     m->mounted_as = device_at(conf->mountpoint);
     m->device = (struct event_source){.fd = fd, .fn = device_ready};
-    err = fuse_session_custom_io(m->se, &privs_io, fd); /* in place of fuse_session_mount() */
+    err = fuse_session_custom_io(m->se, &privs_io, fd); /* instead of fuse_session_mount() */
     if (err) {
-        log_event(LOG_ERROR, m->xl, "fuse-session", "libfuse does not take the device over: %s",
+        log_event(LOG_ERROR, m->xl, "fuse-session", "libfuse cannot use /dev/fuse: %s",
                   strerror(-err));
         close(fd);
     }
     return err;
 }
 
-/* Needs the mount and the first news of the bricks, which may come first: the layers below are started before
- * this one. Of those who bring one of the two, the one that brings the second begins. */
+/* Adds a condition. Reading begins after both the mount and the first event of the bricks; the event may
+ * come first, because the layers below start before this one. The thread that adds the second condition
+ * begins reading. */
 static void
 begin_reading(struct fuse_mount *m, unsigned what)
 {
@@ -318,8 +319,8 @@ begin_reading(struct fuse_mount *m, unsigned what)
     }
     pthread_mutex_unlock(&m->device_lock);
     if (err) {
-        log_event(LOG_ERROR, m->xl, "fuse-device-watch", "the device cannot be watched: %s", strerror(-err));
-        ended(m);
+        log_event(LOG_ERROR, m->xl, "fuse-device-watch", "cannot watch the FUSE device: %s", strerror(-err));
+        mount_ended(m);
     }
 }
 
@@ -336,7 +337,7 @@ device_pause(struct fuse_mount *m)
     return was_reading;
 }
 
-/* What has arrived meanwhile is reported when the device is watched again. */
+/* Requests that arrived meanwhile are reported when the device is watched again. */
 void
 device_go_on(struct fuse_mount *m)
 {
@@ -348,8 +349,8 @@ device_go_on(struct fuse_mount *m)
     pthread_mutex_unlock(&m->device_lock);
     if (!err)
         return;
-    log_event(LOG_ERROR, m->xl, "fuse-device-again", "the device cannot be watched: %s", strerror(-err));
-    ended(m);
+    log_event(LOG_ERROR, m->xl, "fuse-device-again", "cannot watch the FUSE device: %s", strerror(-err));
+    mount_ended(m);
 }
 
 static int
@@ -357,14 +358,15 @@ fuse_start(struct xlator *xl)
 {
     if (!mount_of(xl))
         return 0;
-    int err = mount_it(xl->private);
+    int err = mount_at_mountpoint(xl->private);
 
     if (!err)
         begin_reading(xl->private, FUSE_IS_MOUNTED);
     return err;
 }
 
-/* Whoever uses the mount point has waited for this: either the brick is there, or he gets ENOTCONN now. */
+/* The first event ends the wait of processes that use the mount point: the brick is up, or they get
+ * ENOTCONN now. */
 static void
 fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
 {
@@ -376,7 +378,7 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
         graph_unpin(xl->graph);
     }
     if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN)
-        return; /* for layers that keep what their children have told them */
+        return; /* for layers that cache data of their children */
     bool is_bad = event == CHILD_DOWN || event == CHILD_REFUSED;
 
     log_event(is_bad ? LOG_WARNING : LOG_INFO, xl, "fuse-volume-event", "the volume is %s",
@@ -389,7 +391,8 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     xlator_tell_parent(xl, event);
 }
 
-/* Unmounted and cut off look the same from the device; a mount point that was cut off is there still. */
+/* Returns whether the mount point still exists. On the device an unmount looks like an abort, after which
+ * the mount point remains. */
 static bool
 is_still_there(const struct fuse_mount *m)
 {
@@ -416,7 +419,7 @@ fuse_stop(struct xlator *xl)
     fuse_unmount(xl->graph);
     fuse_session_exit(m->se);
     pthread_mutex_lock(&m->device_lock);
-    m->ready_for = FUSE_READY; /* news that come late begin nothing */
+    m->ready_for = FUSE_READY; /* late events begin nothing */
     pthread_mutex_unlock(&m->device_lock);
     (void)device_pause(m);
 }
@@ -444,7 +447,7 @@ take_flags(struct fuse_mount *m, const char *names, struct reason *why)
         {"nodev", MS_NODEV},           {"nosuid", MS_NOSUID},     {"noexec", MS_NOEXEC},
         {"noatime", MS_NOATIME},       {"relatime", MS_RELATIME}, {"nodiratime", MS_NODIRATIME},
         {"strictatime", MS_STRICTATIME}, {"sync", MS_SYNCHRONOUS}, {"dirsync", MS_DIRSYNC},
-        /* what is so without them: stock's helper hands all that mount(8) gives on */
+        /* flags that are the default: stock's helper passes on everything that mount(8) gives */
         {"dev", 0},                    {"suid", 0},               {"exec", 0},
         {"atime", 0},                  {"diratime", 0},           {"norelatime", 0},
         {"nostrictatime", 0},          {"async", 0},
@@ -497,7 +500,7 @@ session_new(struct fuse_mount *m)
 }
 
 static void
-report_leak(void *arg, const char *pool_name, int64_t count, uint64_t bytes, const char *where)
+report_mount_leak(void *arg, const char *pool_name, int64_t count, uint64_t bytes, const char *where)
 {
     const struct fuse_mount *m = arg;
 
@@ -514,9 +517,9 @@ fuse_fini(struct xlator *xl)
     if (!m)
         return;
     if (m->se)
-        fuse_session_destroy(m->se); /* closes the device: what the kernel still asks fails there */
+        fuse_session_destroy(m->se); /* closes the device; later requests of the kernel fail there */
     if (m->owner) {
-        mem_owner_audit(m->owner, report_leak, m);
+        mem_owner_audit(m->owner, report_mount_leak, m);
         mem_owner_retire(m->owner);
     }
     meta_forget(m);
@@ -565,7 +568,7 @@ fuse_init(struct xlator *xl, struct reason *why)
     return conf->takes_over ? 0 : make_mount(xl, why);
 }
 
-/* The kernel goes on with what it was told before, as long as it was told. */
+/* The kernel keeps earlier attributes for the timeout that was sent with them. */
 static void
 fuse_reconfigured(struct xlator *xl, const void *old)
 {
@@ -594,7 +597,7 @@ fuse_process_end(void)
     }
 }
 
-/* What the kernel knew it does not give back any more. */
+/* Drops the objects that the kernel will not release any more. */
 static void
 fuse_drained(struct xlator *xl)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* mount/fuse: the top of a client's graph: a mount point of this machine.
  *
- * The program that makes the graph is told by graph->watch what becomes of the bricks, as always, and by this
- * when the mount point has been unmounted: on a worker, once. */
+ * The program that makes the graph gets the bricks' state from graph->watch, as usual, and a call of
+ * `unmounted`, on a worker and only once, when the mount point has been unmounted. */
 #ifndef KILN_MOUNT_FUSE_H
 #define KILN_MOUNT_FUSE_H
 
@@ -10,24 +10,23 @@
 
 struct graph;
 
-/* Before the first graph is made. `unmounted`: see above. `left`: a file that had stayed with an older graph
- * was closed; of the graph that serves, by any thread, seldom without need. */
+/* Call before the first graph is made. `unmounted`: see above. `left`: a file that had stayed with an older
+ * graph was closed; the argument is the serving graph; called by any thread, rarely without need. */
 void fuse_set_hooks(void (*unmounted)(struct graph *g), void (*left)(struct graph *g));
-/* Before graph_drain(), which refuses what the kernel asks from then on: takes the mount point away, and what
- * is still to be written of a file that nobody has open is written meanwhile. Lazily: files that are open
- * stay, and fail later. Once or more. */
+/* Removes the mount point. Call before graph_drain(), which refuses later requests, so that data of closed
+ * files can still be written. The unmount is lazy: open files stay, and fail later. May be called again. */
 void fuse_unmount(struct graph *g);
-/* The mount point of `from` becomes that of `to`, whose mount/fuse has the option takes-over, which has been
- * started, and whose bricks are there. What the kernel knows and has open stays: names by number are looked
- * up, files are opened anew, with their locks. Requests wait meanwhile. 0, and `from` may be drained when
- * fuse_keeps() says so; -EBUSY: some of its requests have not ended in time, -ENOTCONN: it serves nobody, and
- * nothing has changed. A thread of the mount's own, outside of read sections. */
+/* Moves the mount point of `from` to `to`, whose mount/fuse has the option takes-over, which has been
+ * started, and whose bricks are connected. The kernel's inodes and open files stay: inodes are looked up,
+ * files are opened again, with their locks. Requests wait meanwhile. Returns 0: drain `from` when
+ * fuse_keeps() is false; -EBUSY: some of its requests have not ended in time, or -ENOTCONN: it does not
+ * serve, and nothing has changed. Call in a thread of the program, outside of read sections. */
 int fuse_switch(struct graph *from, struct graph *to);
-/* Whether files that are open at the mount point of `now`, which serves, are still those of `g`: they could
- * not be opened anew. Such a graph is drained before `now` is freed, and freed after it, which closes its
- * files. */
+/* Returns whether open files at the mount point of `now`, the serving graph, still belong to `g`, because
+ * they could not be opened again. Drain such a graph before `now` is freed, and free it afterwards: freeing
+ * `now` closes these files. */
 bool fuse_keeps(struct graph *now, const struct graph *g);
-/* After the last graph is gone: what was kept for all of them. */
+/* Frees memory kept for all graphs; call after the last graph is gone. */
 void fuse_process_end(void);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The groups of the thread that has sent a request, read from /proc through a descriptor that is kept for it.
+/* Supplementary groups of the thread that has sent a request, read from /proc through a cached descriptor.
  *
- * A thread may change its groups at any time, and the kernel tells nobody. So each request reads them: what a
- * thread has given up or got counts at once. A table has a place for each of the threads that have asked
- * lately, which keeps /proc/TID/task/TID/status open. The descriptor is of that thread and not of the number:
- * once the thread has ended a read of it fails (ESRCH), and the path is opened again.
+ * A thread may change its groups at any time, without any notification. So each request reads them, and a
+ * change takes effect at once. A table has a place for each thread that has sent requests lately, with
+ * /proc/TID/task/TID/status open. The descriptor belongs to the thread, not to the number: after the thread
+ * has ended, a read fails (ESRCH), and the path is opened again.
  *
- * Fields of a place are touched by the thread that has set its `is_busy`, which nobody waits for: a request
- * that finds the place in use reads by itself.
- */
+ * The fields of a place belong to the thread that has set its `is_busy`. No thread waits for that: a
+ * request that finds the place in use reads through a separate descriptor. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@ struct place {
 static struct place places[PLACES];
 
 static void
-path_of(pid_t pid, char path[PATH_BYTES])
+status_path(pid_t pid, char path[PATH_BYTES])
 {
     snprintf(path, PATH_BYTES, "/proc/%d/task/%d/status", (int)pid, (int)pid);
 }
@@ -38,12 +37,12 @@ place_read(struct place *p, pid_t pid, uint32_t *out)
 {
     if (p->pid != pid || !p->status.path) {
         procfs_close(&p->status);
-        path_of(pid, p->path);
+        status_path(pid, p->path);
         p->status.path = p->path;
         p->pid = pid;
     }
     int count = procfs_groups(&p->status, out, CRED_GROUPS_MAX);
-    if (count == -ESRCH) /* that thread has ended; the number may be another's */
+    if (count == -ESRCH) /* the thread has ended; another thread may have the number */
         count = procfs_groups(&p->status, out, CRED_GROUPS_MAX);
     return count;
 }
@@ -54,7 +53,7 @@ read_alone(pid_t pid, uint32_t *out)
     char path[PATH_BYTES];
     struct procfs status = PROCFS_FILE(path);
 
-    path_of(pid, path);
+    status_path(pid, path);
     int count = procfs_groups(&status, out, CRED_GROUPS_MAX);
     procfs_close(&status);
     return count;
@@ -65,7 +64,7 @@ groups_of(const struct fuse_ctx *ctx, uint32_t *out)
 {
     struct place *p = &places[(unsigned)ctx->pid % PLACES];
 
-    if (ctx->pid <= 0) /* in a namespace that we do not see, or the kernel itself */
+    if (ctx->pid <= 0) /* in a namespace that this process cannot see, or the kernel itself */
         return -ESRCH;
     if (atomic_flag_test_and_set_explicit(&p->is_busy, memory_order_acquire))
         return read_alone(ctx->pid, out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Locks of fcntl(2) and flock(2): both are the brick's posix locks, told apart by the owner that the kernel
- * names; so they exclude each other between mounts, as on stock's.
+/* Locks of fcntl(2) and flock(2). Both are the brick's posix locks, distinguished by the owner that the
+ * kernel passes; so they exclude each other between mounts, as on stock's mounts.
  *
- * A request that waits at the brick can be interrupted by a signal: the brick is then asked to take this
- * caller's waiting requests of that range away, and answers them EINTR. */
+ * A signal can interrupt a request that waits at the brick: the brick is then asked to remove this caller's
+ * waiting requests for the range, and answers them with EINTR. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 enum { LK_GET = 0, LK_SET = 1, LK_SET_WAIT = 2 }; /* wire 6.2 */
 
 static uint32_t
-type_of(int native)
+wire_lock_type(int native)
 {
     return native == F_RDLCK ? FLOCK_READ : native == F_WRLCK ? FLOCK_WRITE : FLOCK_UNLOCK;
 }
@@ -31,16 +31,16 @@ set_lock(struct task *t, uint32_t cmd, uint32_t type, off_t start, off_t len, pi
         .type = type, .start = start, .len = len, .pid = (uint32_t)pid, .owner = t->stk->caller.lk_owner};
 }
 
-/* ---- being interrupted ----------------------------------------------------------------------- */
+/* ---- interruption ---------------------------------------------------------------------------- */
 
 static void
 interrupt_go(struct task *t)
 {
-    (void)task_call(t); /* what it was about is answered by itself */
+    (void)task_call(t); /* the interrupted request gets its own reply */
 }
 
-/* From libfuse, in a worker, while the request's lock is held: `data` is the task that waits, which cannot
- * end meanwhile. */
+/* Called by libfuse, in a worker, under the request's lock: `data` is the waiting task, which cannot end
+ * meanwhile. */
 static void
 interrupted(fuse_req_t req, void *data)
 {
@@ -51,7 +51,7 @@ interrupted(fuse_req_t req, void *data)
     (void)req;
     t = task_new_inside(waiting, FOP_fgetxattr, interrupt_go);
     if (!t)
-        return; /* no memory: it waits on */
+        return; /* out of memory: the request continues to wait */
     snprintf(name, sizeof name, "glusterfs.intrlk.tposix.kblocked.%u,%lld-%lld", lock->whence,
              (long long)lock->start, (long long)lock->len);
     t->stk->call.name = task_text(t, name);
@@ -61,14 +61,14 @@ interrupted(fuse_req_t req, void *data)
 
 /* ---- locking --------------------------------------------------------------------------------- */
 
-/* Waits for as long as others please. */
+/* Waits for the lock, possibly without limit. */
 static int
 wait_for_lock(struct task *t)
 {
     int ret;
 
     do {
-        if (fuse_req_interrupted(t->req)) /* before it was sent: there would be nothing to take away */
+        if (fuse_req_interrupted(t->req)) /* before the call: there is no waiting request to remove yet */
             return -EINTR;
         fuse_req_interrupt_func(t->req, interrupted, t);
         ret = task_call_waiting(t);
@@ -78,7 +78,7 @@ wait_for_lock(struct task *t)
 }
 
 static int
-lock_call(struct task *t)
+lock_task_call(struct task *t)
 {
     bool waits = t->stk->call.cmd == LK_SET_WAIT && t->stk->call.type != FLOCK_UNLOCK;
     struct fuse_node *node = node_at(t->m, t->number);
@@ -93,14 +93,14 @@ lock_call(struct task *t)
 static void
 setlk_go(struct task *t)
 {
-    task_result(t, lock_call(t));
+    task_result(t, lock_task_call(t));
 }
 
 static void
 getlk_go(struct task *t)
 {
     static const short native[] = {[FLOCK_READ] = F_RDLCK, [FLOCK_WRITE] = F_WRLCK, [FLOCK_UNLOCK] = F_UNLCK};
-    int ret = lock_call(t);
+    int ret = lock_task_call(t);
     const struct fop_flock *l = &t->stk->reply.flock;
 
     if (ret < 0 || l->type > FLOCK_UNLOCK) {
@@ -126,7 +126,7 @@ lock_task(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, uint32_t
         return;
     task_set_file(t, fi);
     task_set_owner(t, fi->lock_owner);
-    set_lock(t, cmd, type_of(lock->l_type), lock->l_start, lock->l_len, lock->l_pid);
+    set_lock(t, cmd, wire_lock_type(lock->l_type), lock->l_start, lock->l_len, lock->l_pid);
     task_start(t);
 }
 
@@ -157,7 +157,7 @@ lock_drop(struct task *t)
     struct call_stack *stk = task_call_new(t, FOP_lk);
 
     if (!stk)
-        return; /* RELEASE drops what was taken through this fd */
+        return; /* RELEASE drops the locks taken through this fd */
     stk->call.cmd = LK_SET;
     stk->call.type = FLOCK_UNLOCK;
     stk->call.flock = (struct fop_flock){

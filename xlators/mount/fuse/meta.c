@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* meta: the folder .meta in the root of a mount, which is in no list: facts about the mount for scripts, by
- * the names that the stock client has. All of it is read only.
+/* meta: the folder .meta in the root of a mount, which is in no listing: facts about the mount for scripts,
+ * under the names of the stock client. It is read-only.
  *
  *      .meta/version, cmdline
  *      .meta/logging/loglevel
@@ -8,15 +8,16 @@
  *      .meta/graphs/NAME/volfile, top -> the topmost layer
  *      .meta/graphs/NAME/LAYER/type, name, private (as in a statedump), options/KEY,
  *                              subvolumes/0 -> ../../LAYER
- *      .meta/root/...          the same of the layer mount/fuse
+ *      .meta/root/...          the same for the layer mount/fuse
  *
- * Its requests are answered here, before libfuse has them, on the thread that has read them: they ask no
- * brick. Nothing is kept for the kernel: the number of an object says what it is, and is odd, which no node's
- * address is. A text is made anew for each READ. Volfile, user name and password are root's alone to read.
+ * Requests for .meta are answered here, before libfuse gets them, on the thread that has read them, without
+ * asking a brick. No state is kept for the kernel: an object's number encodes the object, and is odd,
+ * unlike any node's address. A text is generated for each READ. Only root can read volfile, user name and
+ * password.
  *
- * thread: the device is not read while another graph is put below the mount, and before the graph is stopped;
- * so the graph that serves stays while a request is answered, without a pin or a lock. Options may change
- * meanwhile: numbers of before are stale then (`meta_epoch`). */
+ * thread: the device is not read during a switch of graphs, and before the graph is stopped; so the serving
+ * graph stays while a request is answered, without a pin or a lock. Options may change meanwhile: older
+ * numbers are then stale (`meta_epoch`). */
 #include <config.h>
 
 #include <errno.h>
@@ -56,10 +57,10 @@ enum kind {
     META_SUBVOLUME,
 };
 
-/* An object of .meta: what its number says. */
+/* An object of .meta, as its number encodes it. */
 struct meta {
     enum kind kind;
-    unsigned layer, item; /* of the graph's layers; of its options or children */
+    unsigned layer, item; /* index of the graph's layer; index of the layer's option or child */
 };
 
 struct meta_entry {
@@ -83,9 +84,9 @@ static const struct fixed {
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* 1: odd. 5 bits: kind. 14: layer, 20: item, 24: epoch. */
+/* Bit 0 is 1 (odd). Then 5 bits for the kind, 14 for the layer, 20 for the item, 24 for the epoch. */
 static uint64_t
-number_of(const struct fuse_mount *m, struct meta what)
+meta_number(const struct fuse_mount *m, struct meta what)
 {
     uint64_t epoch = atomic_load(&m->meta_epoch) & 0xffffff;
 
@@ -94,7 +95,7 @@ number_of(const struct fuse_mount *m, struct meta what)
 }
 
 static bool
-what_of(const struct fuse_mount *m, uint64_t number, struct meta *out)
+meta_of_number(const struct fuse_mount *m, uint64_t number, struct meta *out)
 {
     *out = (struct meta){.kind = (enum kind)((number >> 1 & 0x1f) - 1),
                          .layer = number >> 6 & 0x3fff,
@@ -104,7 +105,7 @@ what_of(const struct fuse_mount *m, uint64_t number, struct meta *out)
 }
 
 static mode_t
-mode_of(struct meta what, const char *option)
+meta_mode(struct meta what, const char *option)
 {
     switch (what.kind) {
     case META_ROOT:
@@ -128,11 +129,11 @@ mode_of(struct meta what, const char *option)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* Those of a newer volfile than the graph's: a graph that has taken new options over keeps the names and
+/* The options of a newer volfile than the graph's: a graph that has taken new options keeps the names and
  * layers of its first volfile, but not the text of the new one. RCU. */
 struct meta_options {
     size_t section_count;
-    /* in the order of the graph's volfile; options, and texts behind them */
+    /* in the order of the graph's volfile; followed by options and texts */
     struct volfile_section sections[];
 };
 
@@ -152,7 +153,7 @@ options_bytes(const struct volfile *v)
 }
 
 static char *
-put_text(char **at, const char *text)
+put_option_text(char **at, const char *text)
 {
     char *start = *at;
 
@@ -160,7 +161,7 @@ put_text(char **at, const char *text)
     return start;
 }
 
-/* All in one piece of memory: sections, their options, the texts. */
+/* Allocates sections, their options and texts in one block. */
 static struct meta_options *
 options_copy(const struct volfile *v)
 {
@@ -180,8 +181,8 @@ options_copy(const struct volfile *v)
 
         o->sections[i] = (struct volfile_section){.options = options, .option_count = s->option_count};
         for (size_t k = 0; k < s->option_count; k++, options++) {
-            options->key = put_text(&text, s->options[k].key);
-            options->value = put_text(&text, s->options[k].value);
+            options->key = put_option_text(&text, s->options[k].key);
+            options->value = put_option_text(&text, s->options[k].value);
         }
     }
     return o;
@@ -216,7 +217,7 @@ meta_forget(struct fuse_mount *m)
     set_options(m, NULL);
 }
 
-/* The options of a section of the graph's volfile. In a read section. */
+/* Returns the options of a section of the graph's volfile. In a read section. */
 static const struct volfile_section *
 options_of(const struct fuse_mount *m, size_t i)
 {
@@ -227,7 +228,7 @@ options_of(const struct fuse_mount *m, size_t i)
 
 /* NULL: the layer is in no volfile. */
 static const struct volfile_section *
-section_of(const struct fuse_mount *m, const struct xlator *xl)
+volfile_section_of(const struct fuse_mount *m, const struct xlator *xl)
 {
     const struct volfile *v = xl->graph->volfile;
 
@@ -241,16 +242,16 @@ section_of(const struct fuse_mount *m, const struct xlator *xl)
 static const struct option_value *
 option_at(const struct fuse_mount *m, const struct xlator *xl, unsigned i)
 {
-    const struct volfile_section *s = section_of(m, xl);
+    const struct volfile_section *s = volfile_section_of(m, xl);
 
     return s && i < s->option_count ? &s->options[i] : NULL;
 }
 
-/* A key that is given several times is listed once: the last one counts. */
+/* Returns whether the key is given again later: a repeated key is listed once, with its last value. */
 static bool
-is_said_again(const struct fuse_mount *m, const struct xlator *xl, unsigned i)
+is_repeated_key(const struct fuse_mount *m, const struct xlator *xl, unsigned i)
 {
-    const struct volfile_section *s = section_of(m, xl);
+    const struct volfile_section *s = volfile_section_of(m, xl);
     bool again = false;
 
     for (size_t k = i + 1; k < s->option_count; k++)
@@ -258,7 +259,7 @@ is_said_again(const struct fuse_mount *m, const struct xlator *xl, unsigned i)
     return again;
 }
 
-/* ---- what there is --------------------------------------------------------------------------- */
+/* ---- entries of folders ---------------------------------------------------------------------- */
 
 static void
 graph_name(const struct graph *g, char *out, size_t size)
@@ -266,7 +267,8 @@ graph_name(const struct graph *g, char *out, size_t size)
     snprintf(out, size, "%s-%d", g->top->children[0]->name, getpid());
 }
 
-/* The entry `i` of those that are not fixed. An empty name: it is not listed. False: there are no more. */
+/* Returns entry `i` of the entries that are not fixed. An empty name: do not list it. False: no more
+ * entries. */
 static bool
 moving_entry(const struct fuse_mount *m, struct meta dir, unsigned i, struct meta_entry *e)
 {
@@ -280,7 +282,7 @@ moving_entry(const struct fuse_mount *m, struct meta dir, unsigned i, struct met
         e->what = (struct meta){.kind = META_GRAPH};
         graph_name(g, e->name, sizeof e->name);
         return i == 0;
-    case META_GRAPH: /* the first is mount/fuse */
+    case META_GRAPH: /* layer 0 is mount/fuse */
         if (i + 1 >= g->layer_count)
             return false;
         e->what = (struct meta){.kind = META_LAYER, .layer = i + 1};
@@ -290,7 +292,7 @@ moving_entry(const struct fuse_mount *m, struct meta dir, unsigned i, struct met
         if (!(option = option_at(m, xl, i)))
             return false;
         e->what = (struct meta){.kind = META_OPTION, .layer = dir.layer, .item = i};
-        if (!is_said_again(m, xl, i))
+        if (!is_repeated_key(m, xl, i))
             snprintf(e->name, sizeof e->name, "%s", option->key);
         return true;
     case META_SUBVOLUMES:
@@ -304,7 +306,7 @@ moving_entry(const struct fuse_mount *m, struct meta dir, unsigned i, struct met
     }
 }
 
-/* The entry `i` of a folder; an empty name: it is not listed. False: there are no more. */
+/* Returns entry `i` of a folder; an empty name: do not list it. False: no more entries. */
 static bool
 entry_at(const struct fuse_mount *m, struct meta dir, unsigned i, struct meta_entry *e)
 {
@@ -359,7 +361,7 @@ print_volfile(const struct fuse_mount *m, FILE *out)
     }
 }
 
-/* A statedump's lines, `key = value` as scripts expect them here. */
+/* Prints a statedump's lines as `key = value`, which scripts expect here. */
 static void
 print_spaced(char *lines, FILE *out)
 {
@@ -434,7 +436,7 @@ print_text(const struct fuse_mount *m, struct meta what, FILE *out)
         fputs(g->top->children[0]->name, out);
         break;
     case META_SUBVOLUME:
-        if (what.item < xl->child_count) /* of .meta/root, too */
+        if (what.item < xl->child_count) /* in .meta/root, too */
             fprintf(out, "%s%s", what.layer ? "../../" : "../../graphs/active/",
                     xl->children[what.item]->name);
         break;
@@ -443,9 +445,9 @@ print_text(const struct fuse_mount *m, struct meta what, FILE *out)
     }
 }
 
-/* To be freed; NULL: no memory. */
+/* The caller frees the text; NULL: out of memory. */
 static char *
-text_of(const struct fuse_mount *m, struct meta what, size_t *len)
+meta_text(const struct fuse_mount *m, struct meta what, size_t *len)
 {
     char *text = NULL;
     FILE *out = open_memstream(&text, len);
@@ -463,9 +465,9 @@ text_of(const struct fuse_mount *m, struct meta what, size_t *len)
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* `err` is an errno. That the kernel wants the reply no more is no error. */
+/* Replies; `err` is an errno. A request that the kernel has dropped is no error. */
 static void
-reply(struct fuse_mount *m, const struct fuse_in_header *in, int err, const void *bytes, size_t len)
+meta_reply(struct fuse_mount *m, const struct fuse_in_header *in, int err, const void *bytes, size_t len)
 {
     struct fuse_out_header out = {
         .len = (uint32_t)(sizeof out + (err ? 0 : len)), .error = -err, .unique = in->unique};
@@ -483,8 +485,8 @@ fill_attr(const struct fuse_mount *m, struct meta what, struct fuse_attr *attr)
     read_section_begin();
     if (what.kind == META_OPTION)
         option = option_at(m, &m->xl->graph->layers[what.layer], what.item);
-    *attr = (struct fuse_attr){.ino = number_of(m, what),
-                               .mode = mode_of(what, option ? option->key : ""),
+    *attr = (struct fuse_attr){.ino = meta_number(m, what),
+                               .mode = meta_mode(what, option ? option->key : ""),
                                .nlink = 1,
                                .blksize = FUSE_BLOCK_BYTES};
     read_section_end();
@@ -502,46 +504,46 @@ answer_lookup(struct fuse_mount *m, const struct fuse_in_header *in, struct meta
         is_found = *e.name && strcmp(e.name, name) == 0;
     read_section_end();
     if (is_found) {
-        out.nodeid = number_of(m, e.what);
+        out.nodeid = meta_number(m, e.what);
         fill_attr(m, e.what, &out.attr);
     }
-    reply(m, in, is_found ? 0 : ENOENT, &out, sizeof out);
+    meta_reply(m, in, is_found ? 0 : ENOENT, &out, sizeof out);
 }
 
 static void
 answer_top(struct fuse_mount *m, const struct fuse_in_header *in)
 {
-    struct fuse_entry_out out = {.nodeid = number_of(m, (struct meta){.kind = META_ROOT})};
+    struct fuse_entry_out out = {.nodeid = meta_number(m, (struct meta){.kind = META_ROOT})};
 
     fill_attr(m, (struct meta){.kind = META_ROOT}, &out.attr);
-    reply(m, in, 0, &out, sizeof out);
+    meta_reply(m, in, 0, &out, sizeof out);
 }
 
 static void
-answer_text(struct fuse_mount *m, const struct fuse_in_header *in, struct meta what, uint64_t offset,
+meta_answer_text(struct fuse_mount *m, const struct fuse_in_header *in, struct meta what, uint64_t offset,
             size_t size)
 {
     size_t len;
-    char *text = text_of(m, what, &len);
+    char *text = meta_text(m, what, &len);
     uint64_t from = text && offset < len ? offset : text ? len : 0;
 
-    reply(m, in, text ? 0 : ENOMEM, text ? text + from : NULL,
+    meta_reply(m, in, text ? 0 : ENOMEM, text ? text + from : NULL,
           text && size < len - from ? size
           : text                    ? len - from
                                     : 0);
     free(text);
 }
 
-/* An entry without a number: the kernel looks it up when it is used. */
+/* Adds an entry without a number: the kernel looks it up when it is used. */
 static size_t
-put_entry(char *at, const struct meta_entry *e, uint64_t ino, uint64_t next, bool is_plus)
+put_meta_entry(char *at, const struct meta_entry *e, uint64_t ino, uint64_t next, bool is_plus)
 {
     size_t head = is_plus ? offsetof(struct fuse_direntplus, dirent) : 0, len = strlen(e->name);
     struct fuse_dirent *d = (void *)(at + head);
 
     memset(at, 0, head + FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET + len));
     *d = (struct fuse_dirent){
-        .ino = ino, .off = next, .namelen = (uint32_t)len, .type = (mode_of(e->what, "") & S_IFMT) >> 12};
+        .ino = ino, .off = next, .namelen = (uint32_t)len, .type = (meta_mode(e->what, "") & S_IFMT) >> 12};
     memcpy(d->name, e->name, len);
     return head + FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET + len);
 }
@@ -558,14 +560,14 @@ answer_list(struct fuse_mount *m, const struct fuse_in_header *in, struct meta d
 
     read_section_begin();
     for (unsigned i = (unsigned)read->offset; list && entry_at(m, dir, i, &e); i++) {
-        size_t bytes = *e.name ? put_entry(list + used, &e, number_of(m, e.what), i + 1, is_plus) : 0;
+        size_t bytes = *e.name ? put_meta_entry(list + used, &e, meta_number(m, e.what), i + 1, is_plus) : 0;
 
         if (used + bytes > read->size)
             break;
         used += bytes;
     }
     read_section_end();
-    reply(m, in, list ? 0 : ENOMEM, list, used);
+    meta_reply(m, in, list ? 0 : ENOMEM, list, used);
     free(list);
 }
 
@@ -575,20 +577,20 @@ answer_attr(struct fuse_mount *m, const struct fuse_in_header *in, struct meta w
     struct fuse_attr_out out = {0};
 
     fill_attr(m, what, &out.attr);
-    reply(m, in, 0, &out, sizeof out);
+    meta_reply(m, in, 0, &out, sizeof out);
 }
 
 static void
-answer_open(struct fuse_mount *m, const struct fuse_in_header *in, const struct fuse_open_in *open)
+meta_answer_open(struct fuse_mount *m, const struct fuse_in_header *in, const struct fuse_open_in *open)
 {
     struct fuse_open_out out = {.open_flags = in->opcode == FUSE_OPEN ? FOPEN_DIRECT_IO : 0};
 
-    reply(m, in, (open->flags & O_ACCMODE) == O_RDONLY ? 0 : EPERM, &out, sizeof out);
+    meta_reply(m, in, (open->flags & O_ACCMODE) == O_RDONLY ? 0 : EPERM, &out, sizeof out);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* The least bytes behind the header; what is shorter did not come from the kernel. */
+/* Returns the minimal number of bytes after the header; a shorter request is not from the kernel. */
 static size_t
 least_bytes(uint32_t opcode)
 {
@@ -605,7 +607,7 @@ least_bytes(uint32_t opcode)
 }
 
 static void
-answer(struct fuse_mount *m, const struct fuse_in_header *in, struct meta what)
+meta_answer(struct fuse_mount *m, const struct fuse_in_header *in, struct meta what)
 {
     const void *args = in + 1;
     const struct fuse_read_in *read = args;
@@ -619,24 +621,25 @@ answer(struct fuse_mount *m, const struct fuse_in_header *in, struct meta what)
         answer_attr(m, in, what);
         break;
     case FUSE_READLINK:
-        answer_text(m, in, what, 0, SIZE_MAX);
+        meta_answer_text(m, in, what, 0, SIZE_MAX);
         break;
     case FUSE_OPEN:
     case FUSE_OPENDIR:
-        answer_open(m, in, args);
+        meta_answer_open(m, in, args);
         break;
     case FUSE_READ:
-        answer_text(m, in, what, read->offset, read->size);
+        meta_answer_text(m, in, what, read->offset, read->size);
         break;
     case FUSE_READDIR:
     case FUSE_READDIRPLUS:
         answer_list(m, in, what, read);
         break;
     case FUSE_LISTXATTR:
-        reply(m, in, 0, &(struct fuse_getxattr_out){0}, listed->size ? 0 : sizeof(struct fuse_getxattr_out));
+        meta_reply(m, in, 0, &(struct fuse_getxattr_out){0},
+                   listed->size ? 0 : sizeof(struct fuse_getxattr_out));
         break;
     case FUSE_GETXATTR:
-        reply(m, in, ENODATA, NULL, 0);
+        meta_reply(m, in, ENODATA, NULL, 0);
         break;
     case FUSE_RELEASE:
     case FUSE_RELEASEDIR:
@@ -644,15 +647,15 @@ answer(struct fuse_mount *m, const struct fuse_in_header *in, struct meta what)
     case FUSE_FSYNC:
     case FUSE_FSYNCDIR:
     case FUSE_ACCESS:
-        reply(m, in, 0, NULL, 0);
+        meta_reply(m, in, 0, NULL, 0);
         break;
     default:
-        reply(m, in, EPERM, NULL, 0);
+        meta_reply(m, in, EPERM, NULL, 0);
         break;
     }
 }
 
-/* The name in the root, or in .meta, that the request would make, remove or move is not the bricks'. */
+/* Returns whether the request would create, remove or rename .meta or a name in it. */
 static bool
 changes_meta(const struct fuse_in_header *in, size_t size)
 {
@@ -697,7 +700,7 @@ meta_answers(struct fuse_mount *m, char *bytes, size_t size)
         return false;
     size -= sizeof *in;
     if (size && bytes[sizeof *in + size - 1] == '\0' && changes_meta(in, size)) {
-        reply(m, in, EPERM, NULL, 0);
+        meta_reply(m, in, EPERM, NULL, 0);
         return true;
     }
     if (in->nodeid == FUSE_ROOT_ID && in->opcode == FUSE_LOOKUP && size == sizeof META_NAME &&
@@ -708,16 +711,16 @@ meta_answers(struct fuse_mount *m, char *bytes, size_t size)
     if (!meta_has(in->nodeid))
         return false;
     if (in->opcode == FUSE_STATFS) {
-        in->nodeid = FUSE_ROOT_ID; /* it is the volume's */
+        in->nodeid = FUSE_ROOT_ID; /* the statfs of the volume */
         return false;
     }
     if (in->opcode == FUSE_FORGET)
-        return true; /* it wants no reply */
+        return true; /* no reply expected */
     if (size < least_bytes(in->opcode))
-        reply(m, in, EINVAL, NULL, 0);
-    else if (!what_of(m, in->nodeid, &what))
-        reply(m, in, ESTALE, NULL, 0);
+        meta_reply(m, in, EINVAL, NULL, 0);
+    else if (!meta_of_number(m, in->nodeid, &what))
+        meta_reply(m, in, ESTALE, NULL, 0);
     else
-        answer(m, in, what);
+        meta_answer(m, in, what);
     return true;
 }

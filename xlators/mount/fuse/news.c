@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What bricks say that other clients have changed (features/upcall; wire 7).
+/* Invalidations from bricks after changes by other clients (features/upcall; wire 7).
  *
- * The kernel believes attributes for --attribute-timeout. When a brick says that another client has changed
- * an object, the kernel is told that it knows them no more: it asks when it needs them next, and lets go what
- * it holds of the file's contents if they show that it has changed. Requests that are under way then do not
- * count: the kernel sees that they are older. So a volume with cache-invalidation on can have attributes
- * believed for minutes, as its md-cache-timeout says (mount/volume.c). Names are not among it: the kernel
- * asks for them again after --entry-timeout.
+ * The kernel caches attributes for --attribute-timeout. When a brick reports that another client has
+ * changed an object, the kernel's attributes of it are invalidated: the kernel then asks when it needs
+ * them, and drops cached contents of the file if the new attributes show a change. The kernel ignores
+ * attributes from requests that are under way, because they are older. So with cache-invalidation on, a
+ * volume's attributes can be cached for minutes, as its md-cache-timeout says (mount/volume.c). Names are
+ * not covered: the kernel looks them up again after --entry-timeout.
  *
- * A brick remembers whom to tell for features.cache-invalidation-timeout after the last call, and as long as
- * the connection lasts: when one is gone, nothing that the kernel knows counts.
+ * A brick keeps a client registered for features.cache-invalidation-timeout after the client's last call,
+ * and while the connection lasts. When a connection is lost, all of the kernel's attributes are
+ * invalidated.
  *
- * Runs in the thread that has read the brick's word, which holds the graph; the kernel takes no lock that
- * waits for a request. When another graph takes the mount over (switch.c) it waits for who is in here. */
+ * Runs in the thread that has read the brick's message, and that holds the graph; the kernel takes no lock
+ * here that waits for a request. A switch of graphs (switch.c) waits for such threads. */
 #include "xlators/mount/fuse/fuse.h"
 #include "xlators/mount/fuse/fuse-internal.h"
 
-/* Of the wire's flags: somebody has read it. */
+/* One of the wire's flags: another client has read the object. */
 #define UPCALL_ATIME 0x20u
 
-/* Its attributes only. */
+/* Invalidates attributes only. */
 static void
 forget_attributes(struct fuse_mount *m, struct inode *inode, struct fuse_node *node)
 {
@@ -42,7 +43,7 @@ fuse_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags)
 }
 
 static void
-forget_one(struct inode *inode, void *ctx, void *arg)
+forget_attributes_of(struct inode *inode, void *ctx, void *arg)
 {
     forget_attributes(arg, inode, ctx);
 }
@@ -54,5 +55,5 @@ fuse_news_missed(struct xlator *xl)
     const struct fuse_conf *conf = xlator_conf(xl);
 
     if (m && conf->is_told)
-        inode_table_each(xl->graph->inodes, xl, forget_one, m);
+        inode_table_each(xl->graph->inodes, xl, forget_attributes_of, m);
 }

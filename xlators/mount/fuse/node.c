@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The kernel's number of an inode is the address of its node; that of the root is 1. An inode that the kernel
- * knows is held by one reference, taken when the count of lookups leaves 0 and dropped when it is 0 again.
- * Two threads that do both at once are no race: each has a reference of its own, or the kernel's, while it
- * counts. */
+/* The kernel's number of an inode is the address of its node; the root's is 1. An inode that the kernel
+ * knows is held by one reference, taken when the lookup count leaves 0 and dropped when it returns to 0.
+ * Two threads that do both at the same time do not race, because each of them has its own reference, or the
+ * kernel's, meanwhile. */
 #include <string.h>
 
 #include "xlators/mount/fuse/fuse.h"
@@ -80,7 +80,7 @@ node_forget(struct fuse_mount *m, struct inode *inode, uint64_t count)
         inode_unref(inode);
 }
 
-/* Counted when it has been done: an FSYNC that began before may not have seen it. */
+/* Counts the change after it was made, because an FSYNC that began before may not have covered it. */
 void
 node_has_changed(struct task *t)
 {
@@ -93,7 +93,7 @@ node_has_changed(struct task *t)
 /* ---- open files ------------------------------------------------------------------------------ */
 
 static bool
-is_old(const struct fuse_mount *m, const struct fd *fd)
+is_of_older_graph(const struct fuse_mount *m, const struct fd *fd)
 {
     return fd_graph(fd) != m->xl->graph;
 }
@@ -107,7 +107,7 @@ file_new(struct fuse_mount *m, struct fuse_node *node, struct fd *fd)
         return NULL;
     f->fd = fd;
     f->node = node;
-    if (is_old(m, fd))
+    if (is_of_older_graph(m, fd))
         atomic_fetch_add(&node->kept, 1);
     pthread_mutex_lock(&m->lock);
     cds_list_add(&f->link, &m->files);
@@ -119,7 +119,7 @@ file_new(struct fuse_mount *m, struct fuse_node *node, struct fd *fd)
 void
 file_free(struct fuse_mount *m, struct fuse_file *f)
 {
-    bool was_kept = is_old(m, f->fd), tells = was_kept || f->listing;
+    bool was_kept = is_of_older_graph(m, f->fd), tells = was_kept || f->listing;
 
     if (was_kept)
         atomic_fetch_sub(&f->node->kept, 1);
@@ -157,7 +157,7 @@ file_kept_fd_of(struct fuse_mount *m, struct fuse_node *node)
 
     pthread_mutex_lock(&m->lock);
     cds_list_for_each_entry (f, &node->files, node_link) {
-        if (!fd && is_old(m, f->fd))
+        if (!fd && is_of_older_graph(m, f->fd))
             fd = fd_ref(f->fd);
     }
     pthread_mutex_unlock(&m->lock);
@@ -182,7 +182,7 @@ file_listing_fd(struct fuse_mount *m, struct fuse_file *f, bool from_start)
     return fd;
 }
 
-/* Of a file of `g`, or a list that is read there. */
+/* Checks both files and unfinished listings of `g`. */
 bool
 fuse_keeps(struct graph *now, const struct graph *g)
 {
@@ -210,7 +210,7 @@ drop_lookups(struct inode *inode, void *ctx, void *arg)
 void
 nodes_drop(struct fuse_mount *m)
 {
-    while (!cds_list_empty(&m->files)) /* nobody else is here any more */
+    while (!cds_list_empty(&m->files)) /* no other thread is left */
         file_free(m, cds_list_first_entry(&m->files, struct fuse_file, link));
     inode_table_each(m->xl->graph->inodes, m->xl, drop_lookups, m);
 }

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Whoever changes a file takes its set-id bits and its security.capability away: else his bytes would run
- * with another's rights.
+/* A change of a file by a user must clear the file's set-id bits and its security.capability, because
+ * otherwise the new contents would run with the rights of another user.
  *
- * By itself the kernel asks for security.capability before each WRITE: as many requests again. Bit 28 of
- * INIT, FUSE_HANDLE_KILLPRIV_V2, leaves all of it to us: it asks once after each look at the file's
- * attributes. libfuse 3.14 does not know the bit, nor the flags that come with it, so the bit is put into the
- * reply to INIT on its way to the device, and the flags are read before libfuse has the request.
+ * By default the kernel asks for security.capability before each WRITE, which doubles the number of
+ * requests. Bit 28 of INIT, FUSE_HANDLE_KILLPRIV_V2, leaves the clearing to the mount: the kernel then asks
+ * once after each read of the file's attributes. libfuse 3.14 knows neither the bit nor the flags that come
+ * with it, so the bit is added to the reply to INIT on its way to the device, and the flags are read before
+ * libfuse gets the request.
  *
  *      security.capability   is removed by the bricks' file systems: at each write, truncation and chown
- *      set-id bits           by a SETATTR of the mode, before the kernel has its answer, and only if the mode
- *                            has any:
- *        SETATTR of nothing    the kernel knows of them and is about to write, allocate or copy
- *        SETATTR with the flag a truncation, a chown: the reply's mode tells
- *        WRITE with the flag   by who may not keep them. If the kernel was told of them, before the write; or
- *                              the reply's mode tells: another client has set them since. A write that is
- *                              answered early: performance/write-behind does it
- *        CREATE with the flag  of a file that others have made since the kernel has looked
+ *      set-id bits           are cleared by a SETATTR of the mode, before the reply to the kernel, and only
+ *                            if the mode has any:
+ *        SETATTR of nothing    the kernel knows of set-id bits and is about to write, allocate or copy
+ *        SETATTR with the flag a truncation or chown: the reply has the mode
+ *        WRITE with the flag   from a user who may not keep the bits. If the kernel knows of set-id bits,
+ *                              before the write; else if the reply's mode has some, because another client
+ *                              has set them since. For writes that are answered early
+ *                              performance/write-behind does this
+ *        CREATE with the flag  of a file that another client has created since the kernel's lookup
  *
- * What remains: FALLOCATE has no flag, so bits that another client has set stay if the kernel has not looked
- * at the file since. `handle-killpriv off`, or a kernel without the bit: it asks before each write, as
- * before. */
+ * Limits: FALLOCATE has no flag, so bits that another client has set stay if the kernel has not read the
+ * file's attributes since. With `handle-killpriv off`, or a kernel without the bit, the kernel asks before
+ * each write. */
 #include <errno.h>
 #include <linux/fuse.h>
 #include <sys/uio.h>
@@ -27,13 +29,13 @@
 
 #include "xlators/mount/fuse/fuse-internal.h"
 
-/* Of the request that this thread has from the device. */
-static __thread bool kills, answers_init;
+/* About this thread's current request from the device. */
+static __thread bool request_kills, request_is_init;
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
 static bool
-init_offers_it(const struct fuse_init_in *in, size_t size)
+init_offers_killpriv(const struct fuse_init_in *in, size_t size)
 {
     return size >= offsetof(struct fuse_init_in, flags) + sizeof in->flags &&
            in->flags & FUSE_HANDLE_KILLPRIV_V2;
@@ -45,28 +47,28 @@ privs_look(struct fuse_mount *m, const char *bytes, size_t size)
     const struct fuse_in_header *head = (const void *)bytes;
     const void *in = head + 1;
 
-    kills = answers_init = false;
+    request_kills = request_is_init = false;
     if (size < sizeof *head)
         return;
     size -= sizeof *head;
     switch (head->opcode) {
     case FUSE_INIT:
-        answers_init = fuse_conf(m)->handles_killpriv && init_offers_it(in, size);
-        atomic_store(&m->kills_privs, answers_init);
+        request_is_init = fuse_conf(m)->handles_killpriv && init_offers_killpriv(in, size);
+        atomic_store(&m->kills_privs, request_is_init);
         break;
     case FUSE_WRITE:
-        kills = size >= sizeof(struct fuse_write_in) &&
+        request_kills = size >= sizeof(struct fuse_write_in) &&
                 ((const struct fuse_write_in *)in)->write_flags & FUSE_WRITE_KILL_SUIDGID;
         break;
     case FUSE_SETATTR:
-        kills = size >= sizeof(struct fuse_setattr_in) &&
+        request_kills = size >= sizeof(struct fuse_setattr_in) &&
                 ((const struct fuse_setattr_in *)in)->valid & FATTR_KILL_SUIDGID;
         break;
     case FUSE_CREATE:
-        kills = size >= sizeof(struct fuse_create_in) &&
+        request_kills = size >= sizeof(struct fuse_create_in) &&
                 ((const struct fuse_create_in *)in)->open_flags & FUSE_OPEN_KILL_SUIDGID;
         break;
-    default: /* OPEN never truncates: FUSE_CAP_ATOMIC_O_TRUNC is not wanted */
+    default: /* OPEN never truncates, because FUSE_CAP_ATOMIC_O_TRUNC is not requested */
         break;
     }
 }
@@ -74,15 +76,15 @@ privs_look(struct fuse_mount *m, const char *bytes, size_t size)
 bool
 privs_are_to_be_killed(void)
 {
-    return kills;
+    return request_kills;
 }
 
 static void
-accept_it(const struct iovec *iov, int count)
+accept_killpriv(const struct iovec *iov, int count)
 {
     struct fuse_init_out *out = count > 1 ? iov[1].iov_base : NULL;
 
-    answers_init = false;
+    request_is_init = false;
     if (out && iov[1].iov_len >= offsetof(struct fuse_init_out, flags) + sizeof out->flags)
         out->flags |= FUSE_HANDLE_KILLPRIV_V2;
 }
@@ -91,24 +93,24 @@ static ssize_t
 send_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
     (void)userdata;
-    if (answers_init)
-        accept_it(iov, count);
+    if (request_is_init)
+        accept_killpriv(iov, count);
     return writev(fd, iov, count);
 }
 
-/* libfuse wants one; we read ourselves. */
+/* libfuse requires a read function; the mount reads by itself. */
 static ssize_t
-receive(int fd, void *bytes, size_t size, void *userdata)
+read_device(int fd, void *bytes, size_t size, void *userdata)
 {
     (void)userdata;
     return read(fd, bytes, size);
 }
 
-const struct fuse_custom_io privs_io = {.writev = send_reply, .read = receive};
+const struct fuse_custom_io privs_io = {.writev = send_reply, .read = read_device};
 
 /* ---- set-id bits ----------------------------------------------------------------------------- */
 
-/* As the file's owner: the kernel has let another write. */
+/* Runs as the file's owner, because the kernel has allowed another user to write. */
 int
 privs_kill(struct task *t, struct fd *fd, struct iatt *a)
 {
@@ -135,8 +137,8 @@ privs_kill(struct task *t, struct fd *fd, struct iatt *a)
     return ret < 0 ? ret : 0;
 }
 
-/* The kernel asks for it in the name of who writes, who has the file open, but lets anybody chown to -1 and
- * -1 as well, which must not take the bits of others' programs away. */
+/* The kernel sends this request in the name of a writer, who has the file open. But it also lets any user
+ * chown a file to -1 and -1, which must not clear the bits of other users' programs. */
 int
 privs_kill_if_allowed(struct task *t, struct iatt *a)
 {
@@ -152,13 +154,13 @@ privs_kill_if_allowed(struct task *t, struct iatt *a)
         int ret = task_wind_by_number(t, &stk);
 
         call_stack_free(stk);
-        if (ret < 0 && ret != -ESTALE) /* without a name: whoever has it open has it */
+        if (ret < 0 && ret != -ESTALE) /* the object has no name: a caller that has it open may write */
             return ret == -EACCES ? -EPERM : ret;
     }
     return privs_kill(t, NULL, a);
 }
 
-/* The kernel shall not believe what it was told of the mode. */
+/* Clears the bits and invalidates the kernel's attributes, because the mode has changed. */
 static int
 kill_and_tell(struct task *t, struct iatt *a)
 {

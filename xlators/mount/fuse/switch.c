@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Another graph below a mount point, while files are open: the volume has got other bricks or layers.
+/* Replacement of the graph below a mount point while files are open, after the volume's bricks or layers
+ * changed:
  *
- *      the device is not read          what the kernel asks waits there
- *      running tasks end               those that wait for locks are left: they are answered ENOTCONN when
- *                                      the old graph goes, and ask the new one (task_follow)
- *      each node's inode, by gfid      looked up in the new graph, so that its layers know it
- *      each open file                  written out, opened there, its locks moved there by the bricks
- *      the mount changes its layer     the device is read again
+ *      device                          paused: requests of the kernel wait there
+ *      running tasks                   end. Tasks that wait for locks are left: they get ENOTCONN when the
+ *                                      old graph ends, and repeat the request in the new one (task_follow)
+ *      each node's inode, by gfid      looked up in the new graph, so that its layers know the inode
+ *      each open file                  flushed, opened in the new graph, its locks moved there by the
+ *                                      bricks
+ *      the mount's layer               replaced; the device is read again
  *
- * What the kernel holds are the addresses of nodes and files, which stay. A file that cannot be opened anew
- * (it has no name any more, or its bricks are away) stays with the old graph, and so does a list that is read
- * half, whose cookies mean something there only; what is asked of them goes there. The old graph, with its
- * connections, stays until the last of them is closed (fuse_keeps).
+ * The kernel holds addresses of nodes and files, which stay. A file that cannot be opened again (it has no
+ * name any more, or its bricks are down) stays with the old graph. So does an unfinished listing, whose
+ * cookies are valid in that graph only. Requests for these go to the old graph, which stays, with its
+ * connections, until the last of them is closed (fuse_keeps).
  *
- * Locks are moved by trusted.glusterfs.lockinfo: what the old fd answers is set on the new one, and each
- * brick gives the locks from one to the other without letting anybody in between. A brick that the old graph
- * has not, or has lost, knows of none. */
+ * Locks are moved by trusted.glusterfs.lockinfo: the value read from the old fd is set on the new one, and
+ * each brick moves the locks atomically. A brick that is not in the old graph, or has lost its connection
+ * to it, knows no locks to move. */
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -34,14 +36,14 @@ enum { TASKS_END_MS = 10000, LOOK_AGAIN_US = 5000 };
 struct carry {
     struct fuse_mount *m;
     struct xlator *from, *to; /* mount/fuse of both graphs */
-    struct fuse_node **nodes; /* that the kernel knows, or that have open files */
+    struct fuse_node **nodes; /* nodes that the kernel knows, or that have open files */
     size_t count, room;
     unsigned files, kept, locks, lost_locks;
     bool is_short;
     sem_t done;
 };
 
-/* ---- what there is --------------------------------------------------------------------------- */
+/* ---- collecting nodes ------------------------------------------------------------------------ */
 
 static void
 note_node(struct inode *inode, void *ctx, void *arg)
@@ -66,7 +68,7 @@ note_node(struct inode *inode, void *ctx, void *arg)
     c->nodes[c->count++] = node;
 }
 
-/* ---- in the new graph; in a coroutine -------------------------------------------------------- */
+/* ---- moving to the new graph, in a coroutine ------------------------------------------------- */
 
 static struct call_stack *
 call_new(enum fop fop, struct inode *inode)
@@ -80,9 +82,10 @@ call_new(enum fop fop, struct inode *inode)
     return stk;
 }
 
-/* Its layers keep what they learn with the inode. What is not found is answered by them, as it would be. */
+/* Looks the inode up in the new graph, whose layers keep data with the inode. A failure is ignored: later
+ * calls fail in the same way. */
 static void
-look_up(struct carry *c, struct inode *inode)
+lookup_in_new_graph(struct carry *c, struct inode *inode)
 {
     struct call_stack *stk = call_new(FOP_lookup, inode);
 
@@ -92,7 +95,7 @@ look_up(struct carry *c, struct inode *inode)
     call_stack_free(stk);
 }
 
-/* The file's fd in the new graph. NULL: it cannot be opened there. */
+/* Opens the file in the new graph. NULL: it cannot be opened there. */
 static struct fd *
 open_again(struct carry *c, const struct fd *old, struct inode *inode)
 {
@@ -110,8 +113,8 @@ open_again(struct carry *c, const struct fd *old, struct inode *inode)
         call_stack_free(stk);
     }
     if (!fd)
-        log_event(LOG_INFO, c->to, "fuse-file-kept", "%s could not be opened anew: %s", GFID(&inode->gfid),
-                  strerror(-ret));
+        log_event(LOG_INFO, c->to, "fuse-file-kept", "%s cannot be opened in the new graph: %s",
+                  GFID(&inode->gfid), strerror(-ret));
     return fd;
 }
 
@@ -125,7 +128,7 @@ call_on(enum fop fop, struct fd *fd)
     return stk;
 }
 
-/* What was answered already is done. -errno: it has failed, and nobody was told yet. */
+/* Flushes writes that were answered early. Returns -errno if one has failed, which was not reported yet. */
 static int
 end_early_answers(struct carry *c, struct fd *old)
 {
@@ -145,8 +148,8 @@ end_early_answers(struct carry *c, struct fd *old)
     return ret < 0 ? ret : 0;
 }
 
-/* What layers have kept back of what was written is the brick's before another graph reads it. What has
- * failed of it the file's next write, fsync or close tells. */
+/* Writes delayed data to the brick before another graph reads the file. The file's next write, fsync or
+ * close reports an error. */
 static void
 write_out(struct carry *c, struct fuse_file *f)
 {
@@ -161,14 +164,14 @@ write_out(struct carry *c, struct fuse_file *f)
     }
     if (err)
         atomic_store(&f->err, err);
-    if (ret < 0 && ret != -ENOTCONN) /* its bricks have gone: whoever has written was told */
+    if (ret < 0 && ret != -ENOTCONN) /* the bricks are gone: the writers have already got errors */
         log_event(LOG_WARNING, c->from, "fuse-switch-fsync", "%s: %s", GFID(&old->inode->gfid),
                   strerror(-ret));
     if (stk)
         call_stack_free(stk);
 }
 
-/* Sets on `to` what the old fd has answered. 1: there was something to move; 0; or -errno. */
+/* Sets the old fd's lock info on `to`. Returns 1: there were locks to move; 0; or -errno. */
 static int
 give_locks(struct carry *c, const struct call_stack *said, struct fd *to)
 {
@@ -186,9 +189,9 @@ give_locks(struct carry *c, const struct call_stack *said, struct fd *to)
     return ret < 0 ? ret : 1;
 }
 
-/* 1: moved; 0: the bricks know of none; or -errno. */
+/* Returns 1: locks were moved; 0: the bricks know none; or -errno. */
 static int
-move_locks(struct carry *c, struct fd *from, struct fd *to)
+move_locks_of_fd(struct carry *c, struct fd *from, struct fd *to)
 {
     struct call_stack *stk = call_on(FOP_fgetxattr, from);
 
@@ -204,7 +207,7 @@ move_locks(struct carry *c, struct fd *from, struct fd *to)
     return ret;
 }
 
-/* The list goes on where it was begun; the fd of the old graph is its now. */
+/* Keeps the old fd for an unfinished listing. */
 static void
 keep_list(struct carry *c, struct fuse_file *f)
 {
@@ -227,9 +230,9 @@ carry_file(struct carry *c, struct fuse_node *node, struct fuse_file *f, struct 
         return;
     }
     if (atomic_load(&node->has_had_locks) && !f->fd->is_dir)
-        moved = move_locks(c, f->fd, fd);
+        moved = move_locks_of_fd(c, f->fd, fd);
     if (moved < 0)
-        log_event(LOG_WARNING, c->to, "fuse-locks-lost", "locks of %s could not be moved: %s",
+        log_event(LOG_WARNING, c->to, "fuse-locks-lost", "cannot move the locks of %s: %s",
                   GFID(&inode->gfid), strerror(-moved));
     keep_list(c, f);
     fd_unref(f->fd);
@@ -245,7 +248,7 @@ carry_files(struct carry *c, struct fuse_node *node, struct inode *inode)
     struct fuse_file *f;
 
     cds_list_for_each_entry (f, &node->files, node_link) {
-        if (fd_graph(f->fd) == c->from->graph) /* else it has stayed with one before */
+        if (fd_graph(f->fd) == c->from->graph) /* else it stayed with an earlier graph */
             carry_file(c, node, f, inode);
     }
 }
@@ -259,7 +262,7 @@ same_inode(struct carry *c, const struct inode *old)
                              : inode_link(c->to->graph->inodes, NULL, NULL, &a);
 }
 
-/* Its references change over; what others hold of the old inode, they give back. */
+/* Moves the kernel's references to the new inode; tasks drop references to the old inode by themselves. */
 static void
 carry_node(struct carry *c, struct fuse_node *node)
 {
@@ -269,7 +272,7 @@ carry_node(struct carry *c, struct fuse_node *node)
         c->is_short = true;
         return;
     }
-    look_up(c, inode);
+    lookup_in_new_graph(c, inode);
     carry_files(c, node, inode);
     (void)inode_ctx_install(inode, c->to, node);
     inode_ctx_take_away(old, c->from);
@@ -287,7 +290,7 @@ carry_go(void *arg)
     struct carry *c = arg;
     struct inode *root = inode_root(c->to->graph->inodes);
 
-    look_up(c, root);
+    lookup_in_new_graph(c, root);
     inode_unref(root);
     for (size_t i = 0; i < c->count; i++)
         carry_node(c, c->nodes[i]);
@@ -326,7 +329,7 @@ carry_all(struct carry *c)
     return 0;
 }
 
-/* From here on tasks are of the new graph. */
+/* Makes later tasks use the new graph. */
 static void
 change_layer(struct carry *c)
 {
@@ -356,7 +359,8 @@ fuse_switch(struct graph *from, struct graph *to)
         err = carry_all(&c);
     if (!err) {
         change_layer(&c);
-        read_sections_wait(); /* who hears what bricks say has the old graph's mount, and nodes */
+        /* threads that handle invalidations may still use the old graph's mount and nodes */
+        read_sections_wait();
     }
     tasks_go_on(c.m);
     device_go_on(c.m);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A task holds a pin on the graph, so that what it uses stays until it has replied; the program that wants to
- * end the mount waits for the pins (graph_drain).
+/* A task holds a pin on the graph, so that the graph's objects stay until the reply; the program that ends
+ * the mount waits for the pins (graph_drain).
  *
- * The caller: uid, gid and pid come with the request. The further groups of a user are the caller's in /proc,
- * see groups.c. Root's are of no use to a brick. */
+ * The caller's uid, gid and pid come with the request. Supplementary groups are read from /proc, see
+ * groups.c; for root no brick needs them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +26,9 @@ task_pools_init(void)
     return pool ? 0 : -ENOMEM;
 }
 
-/* ---- who asks -------------------------------------------------------------------------------- */
+/* ---- the caller ------------------------------------------------------------------------------ */
 
-/* When the process has ended its main group has to do. */
+/* Reads the supplementary groups. If the process has ended, its primary group must suffice. */
 static void
 read_groups(struct task *t, const struct fuse_ctx *ctx)
 {
@@ -74,11 +74,11 @@ task_set_owner(struct task *t, uint64_t owner)
     t->stk->caller.lk_owner = (struct lk_owner){.len = sizeof owner, .bytes = t->owner};
 }
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- making tasks ---------------------------------------------------------------------------- */
 
-/* For a graph that is pinned. */
+/* Makes a task for a pinned graph. */
 static struct task *
-make(fuse_req_t req, struct fuse_mount *m, struct xlator *xl)
+task_make(fuse_req_t req, struct fuse_mount *m, struct xlator *xl)
 {
     struct task *t = mem_get0_owner(pool, m->owner);
     struct call_stack *stk = t ? coro_call_new() : NULL;
@@ -95,15 +95,15 @@ make(fuse_req_t req, struct fuse_mount *m, struct xlator *xl)
     return t;
 }
 
-/* What is asked of an object from now on is asked of its graph, which may be an older one. */
+/* Makes the object's graph, which may be an older one, the graph that the task calls. */
 static void
-set_graph(struct task *t, struct inode *inode)
+task_set_graph(struct task *t, struct inode *inode)
 {
     struct graph *before = t->xl->graph, *now = inode_table_graph(inode->table);
 
     if (now == before)
         return;
-    if (!graph_pin(now)) { /* all of them go */
+    if (!graph_pin(now)) { /* all graphs are ending */
         t->err = -ENOTCONN;
         return;
     }
@@ -111,15 +111,15 @@ set_graph(struct task *t, struct inode *inode)
     t->xl = now->top;
 }
 
-/* Of an object that has files with an older graph, that one may be the only one that knows it. */
+/* Sets the inode. If the object has files in an older graph, only that graph may know the object. */
 static void
-set_number(struct task *t, fuse_ino_t number)
+task_set_number(struct task *t, fuse_ino_t number)
 {
     struct fuse_node *node = node_at(t->m, number);
     struct fd *kept = node && atomic_load(&node->kept) ? file_kept_fd_of(t->m, node) : NULL;
 
     t->stk->call.loc.inode = kept ? inode_ref(kept->inode) : node_inode(t->m, number);
-    set_graph(t, t->stk->call.loc.inode);
+    task_set_graph(t, t->stk->call.loc.inode);
     fd_unref(kept);
 }
 
@@ -134,7 +134,7 @@ task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task
         fuse_reply_err(req, ENOTCONN);
         return NULL;
     }
-    struct task *t = make(req, m, xl);
+    struct task *t = task_make(req, m, xl);
     if (!t) {
         fuse_reply_err(req, ENOMEM);
         graph_unpin(g);
@@ -144,7 +144,7 @@ task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task
     t->stk->call.fop = fop;
     t->number = number;
     if (number)
-        set_number(t, number);
+        task_set_number(t, number);
     set_caller(t);
     return t;
 }
@@ -157,7 +157,7 @@ task_new_inside(struct task *waiting, enum fop fop, void (*go)(struct task *t))
 
     if (!graph_pin(g))
         return NULL;
-    struct task *t = make(NULL, waiting->m, waiting->xl);
+    struct task *t = task_make(NULL, waiting->m, waiting->xl);
     if (!t) {
         graph_unpin(g);
         return NULL;
@@ -188,8 +188,8 @@ task_text(struct task *t, const char *text)
     return copy;
 }
 
-/* The kernel lets names of up to 1,024 bytes through. No brick has them, and the layers below have room for
- * FOP_NAME_MAX. */
+/* Sets a name. The kernel allows names of up to 1,024 bytes. Bricks do not have such names, and the layers
+ * below have room for FOP_NAME_MAX. */
 static void
 set_loc(struct task *t, struct loc *loc, fuse_ino_t parent, const char *name)
 {
@@ -210,7 +210,7 @@ task_set_entry(struct task *t, fuse_ino_t parent, const char *name)
 {
     set_loc(t, &t->stk->call.loc, parent, name);
     if (t->xl != t->m->xl && !t->err)
-        t->err = -ESTALE; /* a link to what has no name any more */
+        t->err = -ESTALE; /* a link to an object without a name */
 }
 
 void
@@ -226,7 +226,7 @@ task_set_fd(struct task *t, struct fd *fd)
     t->stk->call.fd = fd;
     inode_unref(t->stk->call.loc.inode);
     t->stk->call.loc.inode = inode_ref(fd->inode);
-    set_graph(t, fd->inode);
+    task_set_graph(t, fd->inode);
 }
 
 void
@@ -240,10 +240,10 @@ task_ask_gfid(struct task *t)
         task_is_short(t);
 }
 
-/* ---- running --------------------------------------------------------------------------------- */
+/* ---- running tasks --------------------------------------------------------------------------- */
 
 static void
-end(struct task *t)
+task_end(struct task *t)
 {
     struct graph *g = t->xl->graph;
     struct fuse_mount *m = t->m;
@@ -252,31 +252,32 @@ end(struct task *t)
     if (t->before)
         call_stack_free(t->before);
     mem_put(t);
-    atomic_fetch_sub(&m->running, 1); /* the pin keeps the mount: it goes when its graphs are drained */
+    /* the pin keeps the mount, which is freed after its graphs are drained */
+    atomic_fetch_sub(&m->running, 1);
     graph_unpin(g);
 }
 
 static void
-run(void *arg)
+task_run(void *arg)
 {
     struct task *t = arg;
 
     t->go(t);
-    end(t);
+    task_end(t);
 }
 
 void
 task_start(struct task *t)
 {
     struct coroutine *c = NULL;
-    int err = !t->go ? -ENOMEM : t->err ? t->err : coroutine_new(coro_stacks(), run, t, &c);
+    int err = !t->go ? -ENOMEM : t->err ? t->err : coroutine_new(coro_stacks(), task_run, t, &c);
 
     if (!err) {
         coroutine_resume(c);
         return;
     }
     task_fail(t, err);
-    end(t);
+    task_end(t);
 }
 
 int
@@ -285,15 +286,15 @@ task_wind(struct task *t, struct call_stack *stk)
     return coro_call(stk, t->xl);
 }
 
-/* A task that has waited, and is told when it may go on. On its stack. */
+/* A task that has finished waiting and must wait for the end of a switch. On the task's stack. */
 struct parked {
     struct cds_list_head link; /* under the mount's lock */
     struct coroutine *self;
 };
 
-/* Which graph its file is of is being changed while a switch is under way. */
+/* Counts the task as running again; waits during a switch, which may change the graph of the task's file. */
 static void
-count_again(struct fuse_mount *m)
+count_or_park(struct fuse_mount *m)
 {
     struct parked p = {.self = coroutine_self()};
 
@@ -306,7 +307,7 @@ count_again(struct fuse_mount *m)
         atomic_fetch_add(&m->running, 1);
     pthread_mutex_unlock(&m->lock);
     if (waits)
-        coroutine_yield(); /* counted by who resumes it */
+        coroutine_yield(); /* tasks_go_on() has counted it */
 }
 
 void
@@ -332,7 +333,7 @@ tasks_go_on(struct fuse_mount *m)
     pthread_mutex_unlock(&m->lock);
     read_section_begin();
     cds_list_for_each_entry_safe (p, next, &all, link)
-        coroutine_resume(p->self); /* the place on its stack is gone with it */
+        coroutine_resume(p->self); /* frees the stack, with `p` on it */
     read_section_end();
 }
 
@@ -344,11 +345,12 @@ task_call_waiting(struct task *t)
     atomic_fetch_sub(&m->running, 1);
     int ret = task_call(t);
 
-    count_again(m);
+    count_or_park(m);
     return ret;
 }
 
-/* Groups are left out: they are the other stack's, and nobody asks for them where the file is open. */
+/* Copies the task's call, without groups, which belong to the old stack and do not matter for an open file.
+ */
 static void
 copy_call(struct task *t, struct call_stack *stk)
 {
@@ -391,7 +393,7 @@ task_call(struct task *t)
     return task_wind(t, t->stk);
 }
 
-/* The kernel names the inode also where the application has named a file that it has open. */
+/* The kernel passes only the inode, even if the application has passed an open file. */
 static const struct {
     enum fop by_number, by_file;
 } twins[] = {
@@ -402,7 +404,8 @@ static const struct {
     {FOP_removexattr, FOP_fremovexattr},
 };
 
-/* The same call by a file that is open on the inode. NULL: none is, or there is no such call. */
+/* Repeats the call by a file that is open on the inode. NULL: no file is open, or the call has no such
+ * form. */
 static struct call_stack *
 call_by_file(struct task *t, const struct call_stack *stk)
 {
@@ -435,7 +438,7 @@ task_wind_by_number(struct task *t, struct call_stack **stk)
     if (again) {
         if (t->before)
             call_stack_free(t->before);
-        t->before = *stk; /* names and groups are on its arena */
+        t->before = *stk; /* the old call's arena has names and groups */
         *stk = again;
         ret = task_wind(t, again);
     }
@@ -455,14 +458,14 @@ task_call_new(struct task *t, enum fop fop)
 
     if (!stk)
         return NULL;
-    stk->caller = t->stk->caller; /* what it points to is the task's */
+    stk->caller = t->stk->caller; /* borrows data from the task */
     stk->call.fop = fop;
     stk->call.loc.inode = t->stk->call.loc.inode ? inode_ref(t->stk->call.loc.inode) : NULL;
     stk->call.fd = t->stk->call.fd ? fd_ref(t->stk->call.fd) : NULL;
     return stk;
 }
 
-/* ---- replies. That the kernel does not want one any more is no error ------------------------- */
+/* ---- replies. A request that the kernel has dropped is no error ------------------------------ */
 
 void
 task_fail(struct task *t, int err)

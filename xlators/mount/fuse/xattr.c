@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Extended attributes. What belongs to the volume is nobody's to change; what needs a layer or an option that
- * is not there is not on this file system. */
+/* Extended attributes. Xattrs of the volume cannot be changed; an xattr that needs a missing layer or
+ * option is not supported. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,28 +13,29 @@
 static const struct {
     const char *name;  /* or its beginning */
     bool is_prefix;
-    int get, set;      /* errno; 0: the brick says. `set` of removing, too */
+    int get, set;      /* errno; 0: the brick decides. `set` is for removing, too */
 } rules[] = {
     {"trusted.gfid", false, 0, EPERM},
     {"trusted.glusterfs.volume-id", false, 0, EPERM},
     {"trusted.glusterfs.dht", true, EOPNOTSUPP, EPERM},
     {"trusted.glusterfs.mdata", false, 0, EPERM},
     {"trusted.afr.", true, ENODATA, EPERM},
-    {"security.capability", false, ENODATA, EOPNOTSUPP}, /* asked for at each write */
-    {"security.selinux", false, EOPNOTSUPP, EOPNOTSUPP}, /* told ENODATA, `ls -l` asks for each file */
+    {"security.capability", false, ENODATA, EOPNOTSUPP}, /* requested at each write */
+    {"security.selinux", false, EOPNOTSUPP, EOPNOTSUPP}, /* with ENODATA `ls -l` would ask for each file */
     {"security.ima", false, ENODATA, EOPNOTSUPP},
 };
 
-/* By these a getxattr takes away locks, which are others'. A stock brick does it for any user. */
+/* Returns whether a getxattr of this name removes locks of other clients. A stock brick does it for any
+ * user. */
 static bool
 clears_locks(const char *name)
 {
     return strncmp(name, "glusterfs.clrlk", 15) == 0 || strncmp(name, "glusterfs.intrlk", 16) == 0;
 }
 
-/* The errno to answer without asking the brick; 0: ask it. */
+/* Returns the errno to answer without asking the brick; 0: ask it. */
 static int
-rule(fuse_req_t req, const char *name, bool sets)
+xattr_rule_errno(fuse_req_t req, const char *name, bool sets)
 {
     const struct fuse_mount *m = fuse_req_userdata(req);
 
@@ -50,11 +51,11 @@ rule(fuse_req_t req, const char *name, bool sets)
     return 0;
 }
 
-/* ---- the process's own: kiln pools ----------------------------------------------------------- */
+/* ---- xattrs of this process: kiln pools ------------------------------------------------------ */
 
 #define POOLS_NAME "trusted.kiln.pools"
 
-/* Root's orders to the pools of this process; the kernel lets root alone use trusted names. */
+/* Runs root's command to the memory pools of this process; the kernel allows trusted names to root only. */
 static bool
 set_pools(fuse_req_t req, const char *name, const char *value, size_t size)
 {
@@ -101,9 +102,9 @@ reply_pools(fuse_req_t req, const char *name, size_t size)
 
 /* NULL: the request has been answered. */
 static struct task *
-named(fuse_req_t req, enum fop fop, fuse_ino_t number, const char *name, void (*go)(struct task *t))
+task_new_named(fuse_req_t req, enum fop fop, fuse_ino_t number, const char *name, void (*go)(struct task *t))
 {
-    int err = rule(req, name, fop != FOP_getxattr);
+    int err = xattr_rule_errno(req, name, fop != FOP_getxattr);
 
     if (err) {
         fuse_reply_err(req, err);
@@ -112,7 +113,7 @@ named(fuse_req_t req, enum fop fop, fuse_ino_t number, const char *name, void (*
     return task_new(req, fop, number, go);
 }
 
-/* An ACL is the mode, too. */
+/* An ACL changes the mode, too. */
 static void
 set_go(struct task *t)
 {
@@ -129,7 +130,7 @@ op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *val
 {
     if (set_pools(req, name, value, size))
         return;
-    struct task *t = named(req, FOP_setxattr, number, name, set_go);
+    struct task *t = task_new_named(req, FOP_setxattr, number, name, set_go);
 
     if (!t)
         return;
@@ -143,7 +144,7 @@ op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *val
 void
 op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name)
 {
-    struct task *t = named(req, FOP_removexattr, number, name, set_go);
+    struct task *t = task_new_named(req, FOP_removexattr, number, name, set_go);
 
     if (!t)
         return;
@@ -151,9 +152,9 @@ op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name)
     task_start(t);
 }
 
-/* The kernel asks for the size first, or has room for so much. */
+/* The kernel either asks for the size first, or passes the size of its buffer. */
 static void
-reply_bytes(struct task *t, const void *bytes, size_t size)
+reply_xattr_bytes(struct task *t, const void *bytes, size_t size)
 {
     if (!t->size)
         fuse_reply_xattr(t->req, size);
@@ -174,14 +175,14 @@ getxattr_go(struct task *t)
     if (ret < 0)
         task_fail(t, ret);
     else if (p->type == DICT_GFID)
-        reply_bytes(t, &p->v.gfid, sizeof p->v.gfid);
+        reply_xattr_bytes(t, &p->v.gfid, sizeof p->v.gfid);
     else if (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED)
-        reply_bytes(t, p->v.bytes, p->len);
+        reply_xattr_bytes(t, p->v.bytes, p->len);
     else
         task_fail(t, -EIO);
 }
 
-/* The mount itself knows the gfid, also of an object whose bricks are away. */
+/* Replies with the gfid, which the mount knows even if the object's bricks are down. */
 static bool
 reply_gfid(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
 {
@@ -208,7 +209,7 @@ op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
 {
     if (reply_gfid(req, number, name, size) || reply_pools(req, name, size))
         return;
-    struct task *t = named(req, FOP_getxattr, number, name, getxattr_go);
+    struct task *t = task_new_named(req, FOP_getxattr, number, name, getxattr_go);
 
     if (!t)
         return;
@@ -218,9 +219,9 @@ op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
     task_start(t);
 }
 
-/* The volume's own are listed for nobody, trusted ones for root. */
+/* Hides the volume's xattrs from all users, and trusted ones from users other than root. */
 static bool
-is_listed(const struct task *t, const struct dict_pair *p)
+is_xattr_listed(const struct task *t, const struct dict_pair *p)
 {
     static const char *const hidden[] = {"trusted.afr.", "trusted.glusterfs.", "trusted.gfid",
                                          "trusted.pgfid.", "glusterfs."};
@@ -245,7 +246,7 @@ listxattr_go(struct task *t)
         return;
     }
     dict_for_each (p, t->stk->reply.dict)
-        size += is_listed(t, p) ? p->key_len + 1u : 0;
+        size += is_xattr_listed(t, p) ? p->key_len + 1u : 0;
     char *names = arena_alloc(&t->stk->arena, size + 1), *at = names;
 
     if (!names) {
@@ -253,12 +254,12 @@ listxattr_go(struct task *t)
         return;
     }
     dict_for_each (p, t->stk->reply.dict) {
-        if (!is_listed(t, p))
+        if (!is_xattr_listed(t, p))
             continue;
         memcpy(at, p->key, p->key_len + 1u);
         at += p->key_len + 1u;
     }
-    reply_bytes(t, names, size);
+    reply_xattr_bytes(t, names, size);
 }
 
 void
