@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* protocol/client: the bottom of a client's graph: one brick, somewhere else.
+/* protocol/client: the bottom of a client's graph: one remote brick.
  *
- * A call goes out as it came down: its inodes and fds become gfids and numbers, the codec writes it into the
- * connection's queue, and the worker that reads the reply decodes it into the call stack's and unwinds it. No
- * thread waits, and nothing is copied but small messages.
+ * A call is sent as it is: its inodes and fds become gfids and numbers, the codec encodes it into the
+ * connection's queue, and the worker that reads the reply decodes it into the call stack's reply and
+ * unwinds it. No thread waits, and only small messages are copied.
  *
  *      PARENT         start()           logged in           fds are open again
  *        no brick ----------> AWAY ---------------> REOPENING ----------------> SERVING: CHILD_UP
  *                              ^                         |                          |
- *                              +--- connection lost -----+--------------------------+  CHILD_DOWN, ENOTCONN
- * for what waits
+ *                              +--- connection lost -----+--------------------------+  CHILD_DOWN; ENOTCONN
+ *                                                                                      for waiting calls
  *
- * While it is not serving, each call is answered ENOTCONN at once: whether to wait is for others to say. A
- * call is answered by its reply, by the loss of the connection, or when `frame-timeout` has passed, ENOTCONN
- * in both cases: whether the brick has done it is not known then.
+ * While the client is not serving, each call gets ENOTCONN at once: layers above decide whether to wait. A
+ * call ends with its reply, with the loss of the connection, or after `frame-timeout`, with ENOTCONN in the
+ * last two cases: then it is unknown whether the brick has executed the call.
  *
- * A call for which there is no memory, or that would be one too many, is answered ENOMEM; so is one whose
- * reply there is no memory for. reply.shortage says so, and whether the brick has done it: that is no failure
- * of the brick's, and the connection stays.
+ * A call gets ENOMEM if there is no memory for the call or for the reply, or if the number of calls is at
+ * its limit. reply.shortage tells this, and whether the brick has executed the call. It is no failure of
+ * the brick, and the connection stays.
  *
- * Whoever opens makes no fd: the reply of OPEN, OPENDIR and CREATE brings one (reply.fd), as that of a
- * brick's storage does. A layer that opens at several children, or at one more later, gives the fd along
- * (call.fd): each child's number is then kept on that one, and reply.fd is a further reference to it.
+ * The caller of an open does not make the fd: the reply of OPEN, OPENDIR and CREATE has it (reply.fd), as
+ * the reply of a brick's storage does. A layer that opens a file on several children, or later on one more,
+ * passes its fd (call.fd): each child's number is then kept with that fd, and reply.fd is a further
+ * reference to it.
  *
- * Keeps on each fd what the brick knows it as (remote-fd.c).
- */
+ * The context of an fd is the brick's number for it (remote-fd.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -61,18 +61,19 @@ static const struct option client_options[] = {
     OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
     OPT_IGNORED("event-threads"),
     OPT_IGNORED("tcp-window-size"),
-    OPT_IGNORED("volfile-key"), /* kadalu's */
+    OPT_IGNORED("volfile-key"), /* for kadalu */
     OPT_STR(struct client_conf, subdir, "subdir-mount", NULL),
     OPT_UUID(struct client_conf, volume_id, "volume-id"),
     OPT_PREFIX("transport."),
     OPT_END,
 };
 
-/* ---- telling those above --------------------------------------------------------------------- */
+/* ---- events for the parent ------------------------------------------------------------------- */
 
-/* The same news twice is none; nor is the end of a connection on which the brick has refused this client. */
+/* Reports an event, unless it repeats the last one, or is the end of a connection on which the brick has
+ * refused this client. */
 static void
-tell(struct client *c, enum child_event event)
+tell_parent(struct client *c, enum child_event event)
 {
     pthread_mutex_lock(&c->lock);
     bool is_news = !c->has_told || (c->told != event && !(c->told == CHILD_REFUSED && event == CHILD_DOWN));
@@ -94,10 +95,10 @@ client_reopened(struct client *c)
         atomic_store(&c->is_serving, true);
     pthread_mutex_unlock(&c->lock);
     if (serves)
-        tell(c, CHILD_UP);
+        tell_parent(c, CHILD_UP);
 }
 
-/* ---- the brick's events ---------------------------------------------------------------------- */
+/* ---- events of the brick --------------------------------------------------------------------- */
 
 static void
 brick_up(struct brick_peer *p, const struct brick_login *login, void *arg)
@@ -107,7 +108,7 @@ brick_up(struct brick_peer *p, const struct brick_login *login, void *arg)
     atomic_store(&c->xl->brick_facts, login->removals_pass ? BRICK_REMOVALS_PASS : 0);
     pthread_mutex_lock(&c->lock);
     c->is_up = login->is_child_up;
-    c->reopening++; /* so that the last answer is not the last before all are sent */
+    c->reopening++; /* keeps client_reopened() from the end until all OPENs are sent */
     pthread_mutex_unlock(&c->lock);
     remote_fds_reopen(c, brick_peer_client(p));
     client_reopened(c);
@@ -124,14 +125,14 @@ brick_down(struct brick_peer *p, void *arg)
     c->is_up = false;
     pthread_mutex_unlock(&c->lock);
     remote_fds_lost(c);
-    tell(c, CHILD_DOWN);
+    tell_parent(c, CHILD_DOWN);
 }
 
 static void
 brick_unreachable(struct brick_peer *p, void *arg)
 {
     (void)p;
-    tell(arg, CHILD_DOWN);
+    tell_parent(arg, CHILD_DOWN);
 }
 
 static void
@@ -139,13 +140,13 @@ brick_refused(struct brick_peer *p, int op_errno, const char *words, void *arg)
 {
     struct client *c = arg;
     const struct client_conf *conf = xlator_conf(c->xl);
-    /* A directory that is not there may come, but whoever mounts it now is told. */
+    /* A missing directory may appear later, but the program that mounts it now gets an error. */
     bool is_for_good = (op_errno == EACCES && *words) || (op_errno == ENOENT && conf->subdir);
 
     (void)p;
     log_event(LOG_ERROR, c->xl, "client-refused", "the brick does not let us in: %s (%s)", words,
               strerror(op_errno));
-    tell(c, is_for_good ? CHILD_REFUSED : CHILD_DOWN);
+    tell_parent(c, is_for_good ? CHILD_REFUSED : CHILD_DOWN);
 }
 
 static void
@@ -165,7 +166,7 @@ lock_contended(struct client *c, struct xdr *args)
     arena_release(&arena);
 }
 
-/* Somebody else has changed an object. */
+/* Another client has changed an object. */
 static void
 object_changed(struct client *c, struct xdr *args)
 {
@@ -183,15 +184,15 @@ object_changed(struct client *c, struct xdr *args)
     arena_release(&arena);
 }
 
-/* A brick of a process that stays may come and go; somebody waits for a lock of ours, or has changed what we
- * know of. */
+/* Callbacks of the brick: the brick inside of a running process has gone down or come up, another client
+ * waits for a lock of ours, or has changed an object that we have cached. */
 static void
 brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr *args, void *arg)
 {
     struct client *c = arg;
     struct graph *graph = c->xl->graph;
 
-    if (head->program != CALLBACK_PROGRAM || !graph_pin(graph)) /* the layers above go */
+    if (head->program != CALLBACK_PROGRAM || !graph_pin(graph)) /* the layers above are ending */
         return;
     if (head->procedure == CALLBACK_INODELK_CONTENTION) {
         lock_contended(c, args);
@@ -202,7 +203,7 @@ brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr 
         pthread_mutex_lock(&c->lock);
         held_locks_lost_locked(c);
         pthread_mutex_unlock(&c->lock);
-        tell(c, CHILD_DOWN);
+        tell_parent(c, CHILD_DOWN);
     } else if (head->procedure == CALLBACK_CHILD_UP && !atomic_load(&c->is_serving)) {
         pthread_mutex_lock(&c->lock);
         c->is_up = true;
@@ -237,18 +238,18 @@ static const struct brick_peer_ops brick_ops = {
 /* ---- replies --------------------------------------------------------------------------------- */
 
 static bool
-opens(enum fop fop)
+is_opening_fop(enum fop fop)
 {
     return fop == FOP_open || fop == FOP_opendir || fop == FOP_create;
 }
 
 static bool
-lists(enum fop fop)
+is_listing_fop(enum fop fop)
 {
     return fop == FOP_readdir || fop == FOP_readdirp;
 }
 
-/* Cookies of several bricks go up: each says which brick it is of. */
+/* Adds the brick's number to the cookies, because a listing may join several bricks. */
 static void
 join_offsets(const struct client *c, struct dirent_entry *e)
 {
@@ -258,7 +259,7 @@ join_offsets(const struct client *c, struct dirent_entry *e)
         e->off = dir_offset_join(e->off, c->xl->leaf_first, bricks);
 }
 
-/* What these have found or made is linked by its gfid above. */
+/* Returns whether the reply has an object that layers above link by its gfid. */
 static bool
 brings_object(enum fop fop)
 {
@@ -275,7 +276,7 @@ brings_object(enum fop fop)
     }
 }
 
-/* The attributes that a reply brings of the object that was asked about; NULL: none. */
+/* Returns the reply's attributes of the object that the call was about; NULL: none. */
 static const struct iatt *
 asked_attributes(const struct fop_call *call, const struct fop_reply *reply)
 {
@@ -289,22 +290,23 @@ asked_attributes(const struct fop_call *call, const struct fop_reply *reply)
     case FOP_fsetattr:
         return &reply->post;
     case FOP_truncate:
-    case FOP_ftruncate: /* an arbiter has none to tell (brick 10.9) */
+    case FOP_ftruncate: /* an arbiter sends none (brick 10.9) */
         return reply->post.mode ? &reply->post : NULL;
     default:
         return NULL;
     }
 }
 
-/* A linkto file has the gfid of what it leads to, a symlink maybe. Only the volume's own calls see one. */
+/* A linkto file has the gfid of the file that it points to, possibly a symlink. Only internal calls of the
+ * volume see it. */
 static bool
-is_linkto(const struct call_stack *stk, const struct iatt *a)
+is_linkto_attributes(const struct call_stack *stk, const struct iatt *a)
 {
     return stk->caller.pid < 0 && S_ISREG(a->mode) && (a->mode & 07777) == S_ISVTX;
 }
 
-/* An object has one type for good, and none is that large. The kernel gives an inode up that seems to be
- * otherwise: of the root, that is the whole mount. */
+/* Returns whether the attributes are impossible: an object never changes its type, and no object is that
+ * large. The kernel gives up an inode with such attributes; for the root, that is the whole mount. */
 static bool
 cannot_be(const struct call_stack *stk)
 {
@@ -314,7 +316,7 @@ cannot_be(const struct call_stack *stk)
 
     if (!inode || !a)
         return false;
-    return (((a->mode ^ inode->type) & S_IFMT) && !is_linkto(stk, a)) || a->size > INT64_MAX;
+    return (((a->mode ^ inode->type) & S_IFMT) && !is_linkto_attributes(stk, a)) || a->size > INT64_MAX;
 }
 
 static bool
@@ -323,7 +325,7 @@ takes_lock(const struct fop_call *call)
     return call->fop == FOP_lk && call->cmd != 0 && call->type != FLOCK_UNLOCK;
 }
 
-/* Of the others only the sign of op_ret means something. A layer above may return it as a verdict. */
+/* For other fops only the sign of op_ret has a meaning. A layer above may return it as a verdict. */
 static bool
 returns_count(enum fop fop)
 {
@@ -342,7 +344,7 @@ returns_count(enum fop fop)
     }
 }
 
-/* A LOOKUP that says so may find an object that has no gfid yet (brick 4.1). */
+/* A LOOKUP with this key may find an object without a gfid (brick 4.1). */
 static bool
 may_lack_gfid(const struct fop_call *call)
 {
@@ -351,9 +353,9 @@ may_lack_gfid(const struct fop_call *call)
     return call->fop == FOP_lookup && !dict_get_int(call->xdata, DICT_KEY_GFIDLESS_LOOKUP, &may) && may;
 }
 
-/* What a good reply means here. 0 or -errno. */
+/* Processes a successful reply. Returns 0 or -errno. */
 static int
-reply_arrived(struct client *c, struct call_stack *stk)
+process_reply(struct client *c, struct call_stack *stk)
 {
     struct fop_call *call = &stk->call;
     struct fop_reply *reply = &stk->reply;
@@ -372,9 +374,9 @@ reply_arrived(struct client *c, struct call_stack *stk)
                   GFID(&call->gfid));
         return -EIO;
     }
-    if (opens(call->fop))
+    if (is_opening_fop(call->fop))
         return remote_fd_make(c, stk);
-    if (lists(call->fop))
+    if (is_listing_fop(call->fop))
         join_offsets(c, reply->entries);
     switch (call->fop) {
     case FOP_lk:
@@ -387,7 +389,7 @@ reply_arrived(struct client *c, struct call_stack *stk)
     case FOP_flush:
         held_locks_flushed(c, &call->gfid, &stk->caller.lk_owner);
         return 0;
-    case FOP_readv: /* more than was asked for is not ours to give */
+    case FOP_readv: /* more data than requested must not be passed on */
         if ((uint64_t)reply->op_ret > call->size) {
             reply->op_ret = (int32_t)call->size;
             reply->payload.iov_len = call->size;
@@ -399,15 +401,15 @@ reply_arrived(struct client *c, struct call_stack *stk)
 }
 
 static void
-answered(struct rpc_reply *r, void *arg)
+fop_reply_arrived(struct rpc_reply *r, void *arg)
 {
     struct call_stack *stk = arg;
     struct xlator *xl = stk->xl;
 
     rpc_reply_fop(r, stk->call.fop, &stk->reply, &stk->arena);
-    int err = stk->reply.op_ret < 0 ? 0 : reply_arrived(xl->private, stk);
+    int err = stk->reply.op_ret < 0 ? 0 : process_reply(xl->private, stk);
 
-    if (err == -ENOMEM) { /* no fd for what was opened */
+    if (err == -ENOMEM) { /* out of memory for the fd */
         iobuf_unref(stk->reply.iobuf);
         stk->reply =
             (struct fop_reply){.op_ret = -1, .op_errno = ENOMEM, .shortage = SHORTAGE_UNREAD};
@@ -420,9 +422,9 @@ answered(struct rpc_reply *r, void *arg)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The wire's names for what the call is about. */
+/* Sets the gfids and names that the wire uses. */
 static void
-put_address(struct fop_call *call)
+put_call_address(struct fop_call *call)
 {
     if (call->loc.inode)
         call->gfid = call->loc.inode->gfid;
@@ -443,7 +445,7 @@ put_address(struct fop_call *call)
 static int
 put_fds(struct client *c, struct fop_call *call)
 {
-    if (opens(call->fop))
+    if (is_opening_fop(call->fop))
         return 0;
     int err = call->fd ? remote_fd_number(c, call->fop, call->fd, &call->fd_nr) : 0;
 
@@ -462,14 +464,15 @@ send_call(struct client *c, struct rpc_client *rpc, struct call_stack *stk)
         return err;
     if (!conf->sends_gids)
         caller.group_count = 0;
-    if (lists(stk->call.fop)) {
+    if (is_listing_fop(stk->call.fop)) {
         unsigned brick;
 
         stk->call.offset = dir_offset_split(stk->call.offset, c->xl->graph->layers[0].leaf_count, &brick);
     }
-    if (conf->strips_o_direct && opens(stk->call.fop))
+    if (conf->strips_o_direct && is_opening_fop(stk->call.fop))
         stk->call.flags &= ~(uint32_t)O_DIRECT;
-    return rpc_client_fop(rpc, &stk->call, &caller, payload ? iobuf_ref(payload) : NULL, 0, answered, stk);
+    return rpc_client_fop(rpc, &stk->call, &caller, payload ? iobuf_ref(payload) : NULL, 0, fop_reply_arrived,
+                          stk);
 }
 
 static xl_verdict
@@ -482,9 +485,9 @@ client_any(struct xlator *xl, struct call_stack *stk)
         return -ENOTCONN;
     struct rpc_client *rpc = brick_peer_client(peer);
 
-    put_address(&stk->call);
+    put_call_address(&stk->call);
     rpc_client_hold(rpc);
-    int err = send_call(c, rpc, stk); /* if it is 0, the call may have been answered already */
+    int err = send_call(c, rpc, stk); /* if 0, the call may already be answered */
     rpc_client_let_go(rpc);
     if (err == -ENOMEM || err == -EAGAIN)
         return call_stack_unsent(stk);
@@ -519,7 +522,7 @@ client_init(struct xlator *xl, struct reason *why)
 }
 
 static const struct volfile_section *
-section_of(const struct xlator *xl)
+volfile_section_of_client(const struct xlator *xl)
 {
     const struct volfile *v = xl->graph->volfile;
 
@@ -530,12 +533,12 @@ section_of(const struct xlator *xl)
     return NULL;
 }
 
-/* A login says who we are: this process, this layer of this graph (wire 3.2). */
+/* A login identifies this process and this layer of this graph (wire 3.2). */
 static void
 put_uuid(const struct xlator *xl, char *out, size_t size)
 {
     static _Atomic unsigned graphs;
-    static struct gfid process; /* set by the first */
+    static struct gfid process; /* set by the first caller */
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     char host[256] = "";
 
@@ -577,7 +580,7 @@ make_peer(struct client *c, const struct brick_peer_text *texts, unsigned text_c
 static int
 client_start(struct xlator *xl)
 {
-    const struct volfile_section *s = section_of(xl);
+    const struct volfile_section *s = volfile_section_of_client(xl);
     size_t count = s ? s->option_count : 0;
     struct brick_peer_text *texts = calloc(count + 1, sizeof *texts);
     struct client *c = xl->private;
@@ -598,7 +601,7 @@ client_start(struct xlator *xl)
     return 0;
 }
 
-/* The others count for each call. */
+/* Other options are read at each call. */
 static void
 client_reconfigured(struct xlator *xl, const void *old)
 {
@@ -621,7 +624,7 @@ client_stop(struct xlator *xl)
     atomic_store(&c->is_serving, false);
     if (!peer)
         return;
-    read_sections_wait(); /* nobody sends any more, nor will */
+    read_sections_wait(); /* no thread sends any more */
     brick_peer_close(peer);
 }
 

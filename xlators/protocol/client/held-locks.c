@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Applications' locks that the brick has granted, so that they can be taken again when its connection was
- * lost, and with it all locks: after the fd of each is open again, and before a call goes out.
+/* Applications' locks that the brick has granted. When the connection is lost, and with it all locks, this
+ * list allows the client to take them again: after the lock's fd is open again, and before any other call
+ * is sent.
  *
- *      LK, granted          the owner's older locks of that range make room, the new one is noted
- *      unlock               they make room
- *      FLUSH                the owner's locks of the file are gone
- *      the fd is released   what was taken through it is gone
+ *      LK, granted          the range is removed from the owner's older locks, the new lock is noted
+ *      unlock               the range is removed
+ *      FLUSH                the owner's locks of the file are dropped
+ *      release of the fd    locks taken through the fd are dropped
  *
- * Nobody waits for a lock that somebody else has got meanwhile: it is lost, and the log says so, but stays
- * noted: its owner believes in it, and the next connection asks once more. With strict-locks on nothing is
- * taken again, and the fd stays dead (remote-fd.c). Locks that were moved to this client by a change of
- * graphs are not known here, nor those whose owner has a long name. */
+ * The client does not wait for a lock that another client has got meanwhile: that lock is lost, which is
+ * logged. It stays in the list, because the owner still relies on it, and after the next reconnection the
+ * client asks again. With strict-locks on no lock is taken again, and the fd stays dead (remote-fd.c).
+ * Locks that a change of graphs has moved to this client are not in the list, nor are locks whose owner has
+ * a long name. */
 #include <errno.h>
 #include <string.h>
 
@@ -23,13 +25,14 @@ enum { LK_SET = 1, OWNER_MAX = 16 };
 /* Under the client's lock. */
 struct held_lock {
     struct cds_list_head link; /* in the client's `held` */
-    struct remote_fd *fd;      /* it was taken through; no reference: its release takes this away */
-    uint64_t start, end;       /* the last byte */
+    /* the fd that the lock was taken through; no reference, because the fd's release drops this lock */
+    struct remote_fd *fd;
+    uint64_t start, end;       /* `end` is the last byte */
     uint32_t type;
     uint32_t pid, uid, gid;
     uint32_t owner_len;
     uint8_t owner[OWNER_MAX];
-    bool is_asked; /* since the brick has come back */
+    bool is_asked; /* requested again since the brick came back */
 };
 
 static struct mem_pool *pool;
@@ -45,13 +48,13 @@ held_locks_init(struct client *c)
 }
 
 static struct cds_list_head *
-bucket_of(struct client *c, const struct gfid *gfid)
+held_bucket(struct client *c, const struct gfid *gfid)
 {
     return &c->held[gfid->b[15] % HELD_BUCKETS];
 }
 
 static void
-drop(struct held_lock *l)
+held_lock_free(struct held_lock *l)
 {
     cds_list_del(&l->link);
     mem_put(l);
@@ -64,11 +67,12 @@ is_of(const struct held_lock *l, const struct gfid *gfid, const struct lk_owner 
            memcmp(l->owner, owner->bytes, owner->len) == 0;
 }
 
-/* ---- noting ---------------------------------------------------------------------------------- */
+/* ---- noting locks ---------------------------------------------------------------------------- */
 
-/* `spare` is what is left behind the range, if that is needed. True: it was. */
+/* Removes the range from the lock. `spare` gets the part after the range if two parts are left. Returns
+ * true if `spare` was used. */
 static bool
-make_room(struct held_lock *l, uint64_t start, uint64_t end, struct held_lock *spare)
+cut_lock(struct held_lock *l, uint64_t start, uint64_t end, struct held_lock *spare)
 {
     bool is_before = l->start < start, is_behind = l->end > end;
 
@@ -87,21 +91,22 @@ make_room(struct held_lock *l, uint64_t start, uint64_t end, struct held_lock *s
     else if (is_behind)
         l->start = end + 1;
     else
-        drop(l);
+        held_lock_free(l);
     return is_before && is_behind;
 }
 
-/* True: `spare` was used. */
+/* Removes the range from all of the owner's locks. Returns true if `spare` was used. */
 static bool
-make_room_locked(struct client *c, const struct remote_fd *r, const struct fop_flock *k, uint64_t end,
+cut_owner_locks_locked(struct client *c, const struct remote_fd *r, const struct fop_flock *k, uint64_t end,
                  struct held_lock *spare)
 {
     struct held_lock *l, *next;
     bool is_used = false;
 
-    cds_list_for_each_entry_safe (l, next, bucket_of(c, &r->gfid), link) {
+    cds_list_for_each_entry_safe (l, next, held_bucket(c, &r->gfid), link) {
         if (is_of(l, &r->gfid, &k->owner))
-            is_used |= make_room(l, (uint64_t)k->start, end, spare); /* once at most: they do not overlap */
+            /* at most once, because the locks do not overlap */
+            is_used |= cut_lock(l, (uint64_t)k->start, end, spare);
     }
     return is_used;
 }
@@ -127,10 +132,10 @@ held_locks_note(struct client *c, const struct call_stack *stk, struct remote_fd
                                 .gid = stk->caller.gid, .owner_len = k->owner.len, .is_asked = true};
     memcpy(fresh->owner, k->owner.bytes, k->owner.len);
     pthread_mutex_lock(&c->lock);
-    if (make_room_locked(c, r, k, end, spare))
+    if (cut_owner_locks_locked(c, r, k, end, spare))
         spare = NULL;
     if (k->type != FLOCK_UNLOCK && !r->is_released) {
-        cds_list_add(&fresh->link, bucket_of(c, &r->gfid));
+        cds_list_add(&fresh->link, held_bucket(c, &r->gfid));
         fresh = NULL;
     }
     pthread_mutex_unlock(&c->lock);
@@ -144,9 +149,9 @@ held_locks_flushed(struct client *c, const struct gfid *gfid, const struct lk_ow
     struct held_lock *l, *next;
 
     pthread_mutex_lock(&c->lock);
-    cds_list_for_each_entry_safe (l, next, bucket_of(c, gfid), link) {
+    cds_list_for_each_entry_safe (l, next, held_bucket(c, gfid), link) {
         if (is_of(l, gfid, owner))
-            drop(l);
+            held_lock_free(l);
     }
     pthread_mutex_unlock(&c->lock);
 }
@@ -156,13 +161,13 @@ held_locks_released_locked(struct client *c, const struct remote_fd *r)
 {
     struct held_lock *l, *next;
 
-    cds_list_for_each_entry_safe (l, next, bucket_of(c, &r->gfid), link) {
+    cds_list_for_each_entry_safe (l, next, held_bucket(c, &r->gfid), link) {
         if (l->fd == r)
-            drop(l);
+            held_lock_free(l);
     }
 }
 
-/* ---- taking again ---------------------------------------------------------------------------- */
+/* ---- taking locks again ---------------------------------------------------------------------- */
 
 void
 held_locks_lost_locked(struct client *c)
@@ -175,7 +180,7 @@ held_locks_lost_locked(struct client *c)
     }
 }
 
-/* One that was not asked for yet, copied. An OPEN more to wait for is counted. */
+/* Copies the next lock that was not requested again yet, and counts it as an OPEN to wait for. */
 static bool
 next_to_ask(struct client *c, const struct remote_fd *r, struct held_lock *out)
 {
@@ -183,7 +188,7 @@ next_to_ask(struct client *c, const struct remote_fd *r, struct held_lock *out)
     struct held_lock *l;
 
     pthread_mutex_lock(&c->lock);
-    cds_list_for_each_entry (l, bucket_of(c, &r->gfid), link) {
+    cds_list_for_each_entry (l, held_bucket(c, &r->gfid), link) {
         if (l->fd != r || l->is_asked)
             continue;
         l->is_asked = true;
@@ -204,7 +209,7 @@ tell_lost(const struct client *c, const struct gfid *gfid, int err)
 }
 
 static void
-taken(struct rpc_reply *reply, void *arg)
+lock_retaken(struct rpc_reply *reply, void *arg)
 {
     struct remote_fd *r = arg;
     struct client *c = r->client;
@@ -238,7 +243,7 @@ held_locks_take_again(struct client *c, struct rpc_client *rpc, struct remote_fd
         call.flock.owner = owner;
         call.flock.len = l.end == INT64_MAX ? 0 : (int64_t)(l.end - l.start + 1);
         refcount_get(&r->refs);
-        int err = rpc_client_fop(rpc, &call, &caller, NULL, 0, taken, r);
+        int err = rpc_client_fop(rpc, &call, &caller, NULL, 0, lock_retaken, r);
 
         if (!err)
             continue;

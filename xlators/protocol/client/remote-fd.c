@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* An fd is opened anew with the flags it was opened with, but for those that make, empty or want a new file.
- * One that could not be, or that had locks while `strict-locks` is on, stays dead: what reads and writes data
- * goes to the gfid instead (fd number -2) unless locks were lost with it; everything else is answered EBADFD.
+/* An fd is opened again with its original flags, except those that create or truncate a file. An fd that
+ * cannot be opened, or that had locks while `strict-locks` is on, stays dead: reads and writes of data then
+ * use the gfid (fd number -2), unless locks were lost with the fd; all other calls get EBADFD.
  *
- * The brick gives the number back by RELEASE, which nobody waits for. */
+ * RELEASE gives the brick's number back, without waiting for the reply. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ remote_fd_unref(struct remote_fd *r)
         mem_put(r);
 }
 
-/* ---- giving back ----------------------------------------------------------------------------- */
+/* ---- releasing ------------------------------------------------------------------------------- */
 
 static void
 ignore_reply(struct rpc_reply *r, void *arg)
@@ -39,14 +39,14 @@ ignore_reply(struct rpc_reply *r, void *arg)
     (void)arg;
 }
 
-/* While the connection is held that has given the number. */
+/* Call while the connection that has given the number is held. */
 static void
 send_release(struct rpc_client *rpc, const struct gfid *gfid, int64_t number, bool is_dir)
 {
     struct fop_call call = {.fop = is_dir ? FOP_releasedir : FOP_release, .gfid = *gfid, .fd_nr = number};
     int err = rpc_client_fop(rpc, &call, NULL, NULL, 0, ignore_reply, NULL);
 
-    /* Else the connection is gone, and the number with it. */
+    /* On failure the connection is gone, and the number with it. */
     if (err == -ENOMEM || err == -EAGAIN)
         log_event(LOG_WARNING, NULL, "client-fd-left-open",
                   "%s: %s: the brick has it open for as long as the connection lasts", GFID(gfid),
@@ -79,10 +79,10 @@ remote_fd_release(struct client *c, struct remote_fd *r)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* What the fd has here: a fresh one, or that of another call which has opened it here at the same time. NULL:
- * no memory. */
+/* Returns the fd's context: a new one, or the one of a concurrent call that has also opened the fd here.
+ * NULL: out of memory. */
 static struct remote_fd *
-remember(struct client *c, const struct call_stack *stk, struct fd *fd)
+remote_fd_of(struct client *c, const struct call_stack *stk, struct fd *fd)
 {
     struct remote_fd *r = mem_get0_owner(pool, c->owner), *other;
 
@@ -105,8 +105,8 @@ remember(struct client *c, const struct call_stack *stk, struct fd *fd)
     return other;
 }
 
-/* The fd has been opened here before, and was lost, or is opened twice: the new number counts. The one to be
- * given back is returned; REMOTE_FD_DEAD: none is. */
+/* Replaces the number after another open of the same fd. Returns the number to give back, or
+ * REMOTE_FD_DEAD: none. */
 static int64_t
 replace_number(struct client *c, struct remote_fd *r, int64_t number)
 {
@@ -119,7 +119,7 @@ replace_number(struct client *c, struct remote_fd *r, int64_t number)
 
 /* A reply's callback runs before its connection is given up. */
 static void
-give_back(struct client *c, const struct call_stack *stk, int64_t number)
+give_number_back(struct client *c, const struct call_stack *stk, int64_t number)
 {
     struct brick_peer *peer = atomic_load(&c->peer);
     const struct gfid *gfid = stk->call.fop == FOP_create ? &stk->reply.stat.gfid : &stk->call.gfid;
@@ -128,9 +128,9 @@ give_back(struct client *c, const struct call_stack *stk, int64_t number)
         send_release(brick_peer_client(peer), gfid, number, stk->call.fop == FOP_opendir);
 }
 
-/* The one that who fans out has made for all its children, or a new one. NULL: no memory. */
+/* Returns the fd that a layer has made for all its children, or a new one. NULL: out of memory. */
 static struct fd *
-fd_of(struct client *c, struct call_stack *stk)
+call_or_new_fd(struct client *c, struct call_stack *stk)
 {
     struct inode *inode;
 
@@ -149,27 +149,27 @@ fd_of(struct client *c, struct call_stack *stk)
 int
 remote_fd_make(struct client *c, struct call_stack *stk)
 {
-    struct fd *fd = fd_of(c, stk);
+    struct fd *fd = call_or_new_fd(c, stk);
     struct remote_fd *r = fd ? fd_ctx(fd, c->xl) : NULL;
 
     if (fd && !r)
-        r = remember(c, stk, fd);
+        r = remote_fd_of(c, stk, fd);
     if (!r) {
-        give_back(c, stk, stk->reply.fd_nr);
+        give_number_back(c, stk, stk->reply.fd_nr);
         fd_unref(fd);
         return -ENOMEM;
     }
     int64_t before = replace_number(c, r, stk->reply.fd_nr);
 
     if (before != REMOTE_FD_DEAD && before != stk->reply.fd_nr)
-        give_back(c, stk, before);
+        give_number_back(c, stk, before);
     stk->reply.fd = fd;
     return 0;
 }
 
-/* ---- using ----------------------------------------------------------------------------------- */
+/* ---- using numbers --------------------------------------------------------------------------- */
 
-/* What can be done without the fd. */
+/* Returns whether the call can use the gfid instead of the fd. */
 static bool
 goes_by_gfid(enum fop fop)
 {
@@ -208,7 +208,7 @@ remote_fd_number(struct client *c, enum fop fop, struct fd *fd, int64_t *out)
     return 0;
 }
 
-/* ---- losing and opening anew ----------------------------------------------------------------- */
+/* ---- losing and reopening fds ---------------------------------------------------------------- */
 
 void
 remote_fds_lost(struct client *c)
@@ -222,9 +222,9 @@ remote_fds_lost(struct client *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* A callback runs before its connection is given up, so the number is good until it returns. */
+/* A callback runs before its connection is given up, so the number is valid until it returns. */
 static void
-reopened(struct rpc_reply *reply, void *arg)
+fd_reopened(struct rpc_reply *reply, void *arg)
 {
     struct remote_fd *r = arg;
     struct client *c = r->client;
@@ -251,12 +251,12 @@ reopened(struct rpc_reply *reply, void *arg)
     client_reopened(c);
 }
 
-/* The caller's reference goes to the OPEN. */
+/* The OPEN takes over the caller's reference. */
 static void
-reopen(struct client *c, struct rpc_client *rpc, struct remote_fd *r)
+reopen_fd(struct client *c, struct rpc_client *rpc, struct remote_fd *r)
 {
     struct fop_call call = {.fop = r->is_dir ? FOP_opendir : FOP_open, .gfid = r->gfid, .flags = r->flags};
-    int err = rpc_client_fop(rpc, &call, NULL, NULL, 0, reopened, r);
+    int err = rpc_client_fop(rpc, &call, NULL, NULL, 0, fd_reopened, r);
 
     if (!err)
         return;
@@ -265,8 +265,8 @@ reopen(struct client *c, struct rpc_client *rpc, struct remote_fd *r)
     client_reopened(c);
 }
 
-/* The fds of this moment, with a reference each; `reopening` counts them already. NULL: none, or no memory.
- */
+/* Returns all current fds, with a reference each; `reopening` counts them already. NULL: no fds, or out of
+ * memory. */
 static struct remote_fd **
 take_fds(struct client *c, unsigned *count)
 {
@@ -275,7 +275,7 @@ take_fds(struct client *c, unsigned *count)
     unsigned n = 0;
 
     pthread_mutex_lock(&c->lock);
-    fds = c->fd_count ? malloc(c->fd_count * sizeof *fds) : NULL; /* once a connection */
+    fds = c->fd_count ? malloc(c->fd_count * sizeof *fds) : NULL; /* once for each connection */
     bool is_short = c->fd_count && !fds;
 
     if (fds) {
@@ -301,6 +301,6 @@ remote_fds_reopen(struct client *c, struct rpc_client *rpc)
     struct remote_fd **fds = take_fds(c, &count);
 
     for (unsigned i = 0; i < count; i++)
-        reopen(c, rpc, fds[i]);
+        reopen_fd(c, rpc, fds[i]);
     free(fds);
 }

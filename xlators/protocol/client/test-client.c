@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* protocol/client in a graph of its own, with a brick of plain sockets and threads that counts what it is
- * asked: fds and their numbers, over the loss of the connection, and what is answered while the brick is
- * away. */
+/* protocol/client in a graph of its own, with a brick of plain sockets and threads that counts its
+ * requests. Tests fds and their numbers, also after a lost connection, and replies while the brick is down.
+ */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 enum { WAIT_S = 120 };
 
-/* The linker puts this in front of the product's table. */
+/* The linker puts this function in front of the product's table. */
 extern const struct xlator_type protocol_client_xlator;
 
 const struct xlator_type *
@@ -213,7 +213,7 @@ setup(void)
     port = peer.port;
 }
 
-/* The audit of graph_free() finds nothing: everything that was counted for the graph is back. */
+/* The audit of graph_free() finds nothing, because all memory of the graph has been freed. */
 static void
 teardown(void)
 {
@@ -259,7 +259,7 @@ wind(struct call_stack *stk)
 
 static struct fop_flock flock = {.type = FLOCK_WRITE, .owner = {.len = 1, .bytes = (const uint8_t *)"o"}};
 
-/* op_ret, or -op_errno. */
+/* Returns op_ret, or -op_errno. */
 static int
 ask(enum fop fop, struct fd *fd)
 {
@@ -330,7 +330,7 @@ lose_brick(void)
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
-START_TEST(an_fd_goes_by_its_number_and_is_given_back)
+START_TEST(an_fd_is_sent_by_number_and_released)
 {
     mount_it("");
     wait_on(&came_up);
@@ -359,13 +359,13 @@ START_TEST(create_makes_the_inode_of_the_reply)
     wait_on(&one_done);
     ck_assert_int_eq(stk->reply.op_ret, 0);
     ck_assert_int_eq(stk->reply.fd->inode->gfid.b[0], 7);
-    call_stack_free(stk); /* nobody wanted the fd */
+    call_stack_free(stk); /* no layer has taken the fd */
     wait_for_releases(1);
 }
 END_TEST
 
-/* Whoever gets the reply would link it. */
-START_TEST(an_object_without_a_gfid_is_none)
+/* The layer that gets the reply would link it. */
+START_TEST(an_object_without_a_gfid_fails_the_lookup)
 {
     static const enum fop fops[] = {FOP_create, FOP_lookup, FOP_mknod, FOP_mkdir, FOP_symlink, FOP_link};
 
@@ -401,8 +401,8 @@ ask_of_root(enum fop fop)
     return err;
 }
 
-/* The kernel would give the root up, and with it the mount. */
-START_TEST(an_object_is_of_its_type_and_has_a_size)
+/* The kernel would give up the root, and with it the mount. */
+START_TEST(impossible_attributes_fail_the_call)
 {
     static const enum fop fops[] = {FOP_stat, FOP_setattr, FOP_truncate};
 
@@ -436,7 +436,7 @@ open_along(struct fd *fd)
     call_stack_free(stk);
 }
 
-START_TEST(an_fd_that_is_given_along_gets_the_number)
+START_TEST(a_passed_fd_gets_the_number)
 {
     mount_it("");
     wait_on(&came_up);
@@ -451,7 +451,7 @@ START_TEST(an_fd_that_is_given_along_gets_the_number)
 
     ck_assert_int_eq(ask(FOP_flush, fd), 0);
     ck_assert_int_eq(brick.last_number, first);
-    open_along(fd); /* once more: the first number goes back */
+    open_along(fd); /* once more: the first number is given back */
     wait_for_releases(1);
     ck_assert_int_eq(brick.last_released, first);
     ck_assert_int_eq(ask(FOP_flush, fd), 0);
@@ -473,7 +473,7 @@ START_TEST(an_fd_is_open_again_when_the_brick_is_back)
     wait_on(&came_up);
     ck_assert_int_eq(brick.logins, 2);
     ck_assert_int_eq(brick.opens, 2);
-    ck_assert_uint_eq(brick.last_flags, O_RDWR | O_APPEND); /* it is not emptied once more */
+    ck_assert_uint_eq(brick.last_flags, O_RDWR | O_APPEND); /* the file is not truncated again */
     ck_assert_int_eq(ask(FOP_fsync, fd), 0);
     ck_assert_int_eq(brick.last_number, before + 1);
     close_one(fd);
@@ -482,7 +482,7 @@ START_TEST(an_fd_is_open_again_when_the_brick_is_back)
 }
 END_TEST
 
-START_TEST(what_cannot_be_opened_again_goes_by_gfid_or_not_at_all)
+START_TEST(an_fd_that_cannot_be_reopened_uses_the_gfid_or_fails)
 {
     mount_it("");
     wait_on(&came_up);
@@ -494,7 +494,7 @@ START_TEST(what_cannot_be_opened_again_goes_by_gfid_or_not_at_all)
     ck_assert_int_eq(ask(FOP_writev, fd), 1);
     ck_assert_int_eq(brick.last_number, FD_ANONYMOUS);
     ck_assert_int_eq(ask(FOP_flush, fd), -EBADFD);
-    close_one(fd); /* the brick knows it by no number: nothing to give back */
+    close_one(fd); /* the brick has no number for it: nothing to give back */
     ck_assert_int_eq(ask(FOP_statfs, NULL), 0);
     ck_assert_int_eq(brick.releases, 0);
 }
@@ -509,7 +509,7 @@ lock_one(struct fd *fd, uint32_t type, int64_t start, int64_t len)
     ck_assert_int_eq(ask(FOP_lk, fd), 0);
 }
 
-/* What the brick was asked for when it was back, by their first bytes. */
+/* Returns whether the brick got this lock request after its return, by the lock's first byte. */
 static bool
 was_taken(uint32_t type, long long start, long long len, long long number)
 {
@@ -527,8 +527,8 @@ START_TEST(locks_are_taken_again_when_the_brick_is_back)
     struct fd *fd = open_one(O_RDWR), *other = open_one(O_RDWR);
 
     lock_one(fd, FLOCK_WRITE, 100, 100);
-    lock_one(fd, FLOCK_UNLOCK, 120, 10); /* makes two of it */
-    lock_one(fd, FLOCK_READ, 190, 50);   /* takes a part of the second one's place */
+    lock_one(fd, FLOCK_UNLOCK, 120, 10); /* splits the lock */
+    lock_one(fd, FLOCK_READ, 190, 50);   /* takes a part of the second one's range */
     lock_one(fd, FLOCK_WRITE, 1000, 0);
     lock_one(other, FLOCK_UNLOCK, 1000, 0); /* of the same owner */
     lock_one(other, FLOCK_WRITE, 5000, 0);
@@ -543,12 +543,12 @@ START_TEST(locks_are_taken_again_when_the_brick_is_back)
     ck_assert(was_taken(FLOCK_READ, 190, 50, number));
     ck_assert(!was_taken(FLOCK_WRITE, 5000, 0, number)); /* through the other fd */
     close_one(other);
-    wait_for_releases(1); /* and what was taken through it */
+    wait_for_releases(1); /* and the locks taken through it */
     lose_brick();
     brick.locks = 0;
     wait_on(&came_up);
     ck_assert_int_eq(brick.locks, 3);
-    ck_assert_int_eq(ask(FOP_flush, fd), 0); /* the owner's are gone */
+    ck_assert_int_eq(ask(FOP_flush, fd), 0); /* drops the owner's locks */
     lose_brick();
     brick.locks = 0;
     wait_on(&came_up);
@@ -597,8 +597,8 @@ START_TEST(a_call_ends_with_the_frame_timeout)
 }
 END_TEST
 
-/* The first timeout would outlast the test. */
-START_TEST(a_new_frame_timeout_acts)
+/* The first timeout would be longer than the test. */
+START_TEST(a_new_frame_timeout_takes_effect)
 {
     char text[512], error[512] = "";
 
@@ -617,7 +617,7 @@ START_TEST(a_new_frame_timeout_acts)
 }
 END_TEST
 
-START_TEST(nobody_there_is_said_and_answered_at_once)
+START_TEST(a_missing_brick_is_reported_and_calls_fail_at_once)
 {
     port = 1;
     mount_it("");
@@ -626,7 +626,7 @@ START_TEST(nobody_there_is_said_and_answered_at_once)
 }
 END_TEST
 
-START_TEST(a_graph_goes_while_calls_wait)
+START_TEST(a_graph_ends_while_calls_wait)
 {
     mount_it("");
     wait_on(&came_up);
@@ -654,20 +654,20 @@ main(void)
     SRunner *runner = srunner_create(suite);
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_fd_goes_by_its_number_and_is_given_back);
+    tcase_add_test(tc, an_fd_is_sent_by_number_and_released);
     tcase_add_test(tc, create_makes_the_inode_of_the_reply);
-    tcase_add_test(tc, an_object_without_a_gfid_is_none);
-    tcase_add_test(tc, an_object_is_of_its_type_and_has_a_size);
-    tcase_add_test(tc, an_fd_that_is_given_along_gets_the_number);
+    tcase_add_test(tc, an_object_without_a_gfid_fails_the_lookup);
+    tcase_add_test(tc, impossible_attributes_fail_the_call);
+    tcase_add_test(tc, a_passed_fd_gets_the_number);
     tcase_add_test(tc, an_fd_is_open_again_when_the_brick_is_back);
-    tcase_add_test(tc, what_cannot_be_opened_again_goes_by_gfid_or_not_at_all);
+    tcase_add_test(tc, an_fd_that_cannot_be_reopened_uses_the_gfid_or_fails);
     tcase_add_test(tc, locks_are_taken_again_when_the_brick_is_back);
     tcase_add_test(tc, strict_locks_leave_an_fd_with_locks_dead);
     tcase_add_test(tc, a_call_that_waits_gets_enotconn);
     tcase_add_test(tc, a_call_ends_with_the_frame_timeout);
-    tcase_add_test(tc, a_new_frame_timeout_acts);
-    tcase_add_test(tc, nobody_there_is_said_and_answered_at_once);
-    tcase_add_test(tc, a_graph_goes_while_calls_wait);
+    tcase_add_test(tc, a_new_frame_timeout_takes_effect);
+    tcase_add_test(tc, a_missing_brick_is_reported_and_calls_fail_at_once);
+    tcase_add_test(tc, a_graph_ends_while_calls_wait);
     tcase_set_timeout(tc, 300);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);
