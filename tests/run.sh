@@ -49,7 +49,7 @@ while [[ $# -gt 0 ]]; do
     esac
 done
 # A live fuzz or a soak of an hour is an hour and what comes before and after it.
-for minutes in "${KILN_FUZZ_MINUTES:-0}" "${KILN_SOAK_MINUTES:-0}"; do
+for minutes in "${KILN_FUZZ_MINUTES:-0}" "${KILN_SOAK_MINUTES:-0}" "${KILN_MANGLE_MINUTES:-0}"; do
     minutes=${minutes%.*}
     seconds=$((seconds + 60 * ${minutes:-0}))
 done

@@ -60,7 +60,8 @@ bench_setup(const struct xlator_type *type, const char *const *options, fop_fn b
     rcu_register_thread();
     for (; options && options[0]; options += 2)
         values[count++] = (struct option_value){.key = options[0], .value = options[1]};
-    bench_graph = (struct graph){.layers = bench_layers, .layer_count = 2, .name = (char *)"/bricks/b0"};
+    bench_graph = (struct graph){
+        .layers = bench_layers, .layer_count = 2, .brick = bench_xl, .name = (char *)"/bricks/b0"};
     atomic_store(&bench_graph.pins, 1);
     pthread_mutex_init(&bench_graph.clients_lock, NULL);
     CDS_INIT_LIST_HEAD(&bench_graph.clients);

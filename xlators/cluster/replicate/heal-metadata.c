@@ -11,9 +11,10 @@
  *      count back, unlock
  *
  * Replicas that differ although no copy is accused were left by a mount that died in a change together with
- * a brick, while all bricks were up: no mark leads the self-heal daemon to such an object. So each mount
- * that finds it heals it, also with metadata-self-heal off. The change was not reported as done, so either
- * copy is right.
+ * a brick, while all bricks were up. That mount has written no mark. Kiln's bricks mark the object dirty then
+ * (features/locks/unfinished.c), and the self-heal daemon finds it; stock's bricks do not. So each mount that
+ * finds such an object heals it, also with metadata-self-heal off. The change was not reported as done, so
+ * either copy is right.
  *
  * Healers are not kept apart by a separate lock, because the whole heal happens under one lock. Counters,
  * gfid, volume-id and the data of a brick's security module belong to each child and are not copied. Other

@@ -506,10 +506,10 @@ has_to_heal(const struct replicate *r, const struct fan *f, uint32_t type, struc
         replica_read(r, f->stk[i], &replica[i]);
         is_locked |= replica[i].is_locked;
     }
-    bool has_marks = is_marked(replica, r->count, CHANGE_METADATA);
+    bool is_accused = changelog_accused(replica, r->count, CHANGE_METADATA);
 
-    unmarked->attributes = !has_marks && !is_locked && heal_attributes_differ(f);
-    if (unmarked->attributes || (has_marks && conf->heals_metadata))
+    unmarked->attributes = !is_accused && !is_locked && heal_attributes_differ(f);
+    if (unmarked->attributes || (conf->heals_metadata && is_marked(replica, r->count, CHANGE_METADATA)))
         return true;
     if (conf->heals_entries && S_ISDIR(type) && is_marked(replica, r->count, CHANGE_ENTRY))
         return true;

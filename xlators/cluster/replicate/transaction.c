@@ -30,7 +30,9 @@
  *                 the child is away accuses it, about all names (doubts_all_names()). Otherwise LOOKUP of
  *                 the name heals the name, also if a rename has left two objects under one name
  *                 (heal-name.c); LOOKUP also finds differing attributes and heals them (heal-metadata.c).
- *                 The self-heal daemon finds neither, because no mark points to them
+ *                 The self-heal daemon finds no half-changed name, because no mark points to it. It finds
+ *                 half-changed attributes on Kiln's bricks: a brick whose client dies holding a metadata
+ *                 lock marks the object dirty (features/locks/unfinished.c)
  *      a child and the mount, during the change, with another child missing before
  *                 the missing child is accused, and the other two are sources for it. These two differ in a
  *                 change that was not answered, until a LOOKUP

@@ -9,9 +9,7 @@
 
 enum { INODELK_SETLK = 1, INODELK_SETLKW = 2 };
 
-/* replicate's metadata lock is this range; it has nothing to do with data locks on the whole file. */
-#define METADATA_START (INT64_MAX - 1)
-
+/* replicate's metadata lock has nothing to do with data locks on the whole file. */
 static const char *
 domain_of(const struct fop_call *c, char *buffer, size_t size)
 {

@@ -9,6 +9,7 @@ libkiln_xlators_la_SOURCES += \
 	xlators/features/locks/entrylk.c \
 	xlators/features/locks/posixlk.c \
 	xlators/features/locks/removal.c \
+	xlators/features/locks/unfinished.c \
 	xlators/features/locks/contention.c \
 	xlators/features/locks/counts.c \
 	xlators/features/locks/clrlk.c \

@@ -324,6 +324,15 @@ void removal_drop_client_locked(struct lock_inode *li, const struct brick_client
                                 struct lock_batch *b);
 unsigned removal_count(const struct lock_inode *li);
 
+/* unfinished.c */
+/* Where replicate's lock on an object's attributes begins; it has no end. */
+#define METADATA_START (INT64_MAX - 1)
+/* A granted lock under which a replicate client changes the object's attributes. */
+bool lock_is_of_attributes(const struct lock *l);
+/* Counts the object's metadata as dirty, so that a self-heal daemon compares the replicas. Returns before
+ * that is done. In a read section, without locks. */
+void unfinished_mark(struct xlator *xl, struct inode *inode);
+
 /* contention.c */
 /* Tells the holder of `l`, unless told within the last notify-contention-delay seconds. */
 void contention_note_locked(struct lock_inode *li, struct lock *l, const char *domain, struct lock_batch *b);

@@ -435,13 +435,17 @@ waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b)
 struct gone {
     struct xlator *xl;
     struct brick_client *client;
+    unsigned unfinished; /* inodes, so far, on which the client held a metadata lock */
 };
 
 #define DROP_MAX 256 /* locks, before others get the mutex */
+/* Unfinished changes of one client that are marked: more than a mount has on their way, and few enough that a
+ * client with very many locks does not fill the brick's memory with calls. */
+#define MARKS_MAX 4096
 
 /* True: that was not all. (None are added: the client is marked gone.) */
 static bool
-drop_some(struct lock_inode *li, const struct gone *gone)
+drop_some(struct lock_inode *li, const struct gone *gone, bool *is_unfinished)
 {
     struct lock_batch b;
     struct lock *l;
@@ -449,8 +453,10 @@ drop_some(struct lock_inode *li, const struct gone *gone)
 
     lock_inode_enter(li, &b, gone->xl);
     removal_drop_client_locked(li, gone->client, &b);
-    for (; n < DROP_MAX && (l = lock_tree_of_client(li->held, gone->client)); n++)
+    for (; n < DROP_MAX && (l = lock_tree_of_client(li->held, gone->client)); n++) {
+        *is_unfinished |= lock_is_of_attributes(l);
         lock_drop_locked(li, l, 0, &b);
+    }
     for (; n < DROP_MAX && (l = lock_tree_of_client(li->wanted, gone->client)); n++)
         lock_drop_locked(li, l, EAGAIN, &b);
     if (n)
@@ -462,19 +468,29 @@ drop_some(struct lock_inode *li, const struct gone *gone)
 static void
 drop_client(struct inode *inode, void *ctx, void *arg)
 {
-    (void)inode;
-    while (drop_some(ctx, arg))
+    struct gone *gone = arg;
+    bool is_unfinished = false;
+
+    while (drop_some(ctx, gone, &is_unfinished))
         ;
+    if (is_unfinished && gone->unfinished++ < MARKS_MAX)
+        unfinished_mark(gone->xl, inode);
 }
 
 static void
 locks_client_gone(struct xlator *xl, struct brick_client *client)
 {
-    struct gone gone = {xl, client};
+    struct gone gone = {.xl = xl, .client = client};
 
     atomic_store(&client->is_gone, true);
     atomic_thread_fence(memory_order_seq_cst); /* pairs with lock_inode_enter_for */
     inode_table_each(xl->graph->inodes, xl, drop_client, &gone);
+    if (gone.unfinished > MARKS_MAX)
+        log_event(
+            LOG_WARNING, xl, "unfinished-changes-not-marked",
+            "%s is gone and held metadata locks on %u objects; marked %u of them for heal. If they differ "
+            "between replicas, run a full heal of the volume",
+            client->uid, gone.unfinished, MARKS_MAX);
 }
 
 static bool

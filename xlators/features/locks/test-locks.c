@@ -7,7 +7,7 @@
 
 extern const struct xlator_type features_locks_xlator;
 
-static atomic_int reached_bottom;
+static atomic_int reached_bottom, dirty_marks;
 static struct inode *dir, *file;
 static struct brick_client *alice, *bob;
 
@@ -19,6 +19,11 @@ bottom(struct xlator *xl, struct call_stack *stk)
     stk->reply.op_ret = 0;
     if (stk->call.fop == FOP_lookup)
         stk->reply.stat.gfid = file->gfid;
+    const struct dict_pair *dirty =
+        stk->call.fop == FOP_xattrop ? dict_find_text(stk->call.dict, "trusted.afr.dirty") : NULL;
+    if (dirty && stk->call.loc.inode == file && dirty->len == 12 &&
+        memcmp(dirty->v.bytes, "\0\0\0\0\0\0\0\1\0\0\0\0", 12) == 0)
+        atomic_fetch_add(&dirty_marks, 1);
     return XL_DONE;
 }
 
@@ -27,6 +32,7 @@ setup(void)
 {
     bench_setup(&features_locks_xlator, NULL, bottom);
     atomic_store(&reached_bottom, 0);
+    atomic_store(&dirty_marks, 0);
     dir = bench_inode("d", 1, S_IFDIR);
     file = bench_inode("f", 2, S_IFREG);
     alice = bench_client("alice");
@@ -269,6 +275,36 @@ START_TEST(test_client_gone_releases_and_drops)
     fd_unref(fd);
     brick_client_unref(alice);
     alice = NULL;
+}
+END_TEST
+
+/* The client may have changed the attributes on some replicas only. */
+START_TEST(test_client_gone_in_a_change_of_attributes_marks_dirty)
+{
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, METADATA_START, 0)), 0);
+    struct bench_call *waits = start(inodelk(bob, "b", WAIT, FLOCK_WRITE, METADATA_START, 0));
+    bench_client_gone(alice);
+    alice = NULL;
+    ck_assert_int_eq(finish(waits), 0);
+    ck_assert_int_eq(atomic_load(&dirty_marks), 1);
+    ck_assert_int_eq(bench_run(inodelk(bob, "b", NB, FLOCK_UNLOCK, METADATA_START, 0)), 0);
+}
+END_TEST
+
+/* A change that the client has finished, one that it has waited for, and locks on data and names. */
+START_TEST(test_client_gone_with_other_locks_marks_nothing)
+{
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, METADATA_START, 0)), 0);
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, METADATA_START, 0)), 0);
+    ck_assert_int_eq(bench_run(inodelk(bob, "b", NB, FLOCK_WRITE, METADATA_START, 0)), 0);
+    struct bench_call *waits = start(inodelk(alice, "a", WAIT, FLOCK_WRITE, METADATA_START, 0));
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 0)), 0);
+    ck_assert_int_eq(bench_run(entrylk(alice, "a", 2, "n")), 0);
+    bench_client_gone(alice);
+    alice = NULL;
+    ck_assert_int_eq(finish(waits), -EAGAIN);
+    ck_assert_int_eq(atomic_load(&dirty_marks), 0);
+    ck_assert_int_eq(bench_run(inodelk(bob, "b", NB, FLOCK_UNLOCK, METADATA_START, 0)), 0);
 }
 END_TEST
 
@@ -800,6 +836,8 @@ test_suite(void)
     tcase_add_test(t, test_entrylk);
     tcase_add_test(t, test_long_texts);
     tcase_add_test(t, test_client_gone_releases_and_drops);
+    tcase_add_test(t, test_client_gone_in_a_change_of_attributes_marks_dirty);
+    tcase_add_test(t, test_client_gone_with_other_locks_marks_nothing);
     tcase_add_test(t, test_client_gone_on_an_inode_that_nobody_finds);
     tcase_add_test(t, test_client_gone_while_granting);
     tcase_add_test(t, test_release_and_flush);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Objects whose attributes a client was changing when its connection ended.
+ *
+ * A replicate client that changes attributes with all replicas there sends the change alone, without marks
+ * before it, under its metadata lock. If it dies together with one replica, the replicas may differ and no
+ * counter says so: the self-heal daemon, which walks the indices, never looks at the object. The bricks that
+ * live know better, because the client held the lock and has not given it back. Each of them counts metadata
+ * +1 in trusted.afr.dirty then, by an XATTROP from the brick's top, so that features/index lists the object.
+ *
+ * A needless mark costs one heal that finds nothing: the client may have held the lock without a change on
+ * its way, or only its connection has broken and it accuses this replica itself. Of metadata, healers trust
+ * an accusation (pending xattr) whether a copy is dirty or not, so the mark hides none.
+ *
+ * Locks on names (entrylk) get no mark: a healer that finds a folder dirty merges the names of all replicas,
+ * and brings back names whose removal was acknowledged. Data changes are marked dirty by the client before it
+ * writes. */
+#include <string.h>
+
+#include "graph/graph.h"
+#include "log/log.h"
+#include "xlators/features/locks/locks-internal.h"
+
+/* trusted.afr.dirty: counts of data, metadata and names, big-endian. */
+static const char dirty_key[] = "trusted.afr.dirty";
+static const unsigned char one_of_metadata[12] = {[7] = 1};
+
+bool
+lock_is_of_attributes(const struct lock *l)
+{
+    return l->queue->kind == LOCK_INODE && l->start == METADATA_START && l->type == FLOCK_WRITE;
+}
+
+static void
+marked(struct call_stack *stk)
+{
+    struct graph *g = stk->owner;
+
+    if (stk->reply.op_ret < 0)
+        log_event(LOG_DEBUG, g->brick, "unfinished-change-not-marked", "%s: %s", GFID(&stk->call.gfid),
+                  strerror(stk->reply.op_errno));
+    call_stack_free(stk);
+    graph_unpin(g);
+}
+
+void
+unfinished_mark(struct xlator *xl, struct inode *inode)
+{
+    struct graph *g = xl->graph;
+
+    if (!graph_pin(g)) /* the brick stops: it leaves its clients, and they will accuse it */
+        return;
+    struct call_stack *stk = call_stack_new(marked, g);
+    if (stk && (stk->call.dict = dict_new(&stk->arena)) &&
+        !dict_set_text(stk->call.dict, dirty_key, DICT_PTR, one_of_metadata, sizeof one_of_metadata)) {
+        stk->caller.pid = PID_INTERNAL;
+        stk->call.fop = FOP_xattrop;
+        stk->call.gfid = inode->gfid;
+        stk->call.loc.inode = inode_ref(inode);
+        call_stack_wind(stk, g->brick);
+        return;
+    }
+    log_event(LOG_WARNING, xl, "no-memory-to-mark-unfinished-change", "%s", GFID(&inode->gfid));
+    if (stk)
+        call_stack_free(stk);
+    graph_unpin(g);
+}
