@@ -6,19 +6,19 @@
 #include "base/read-section.h"
 
 static void
-answered(struct call_stack *stk)
+call_done(struct call_stack *stk)
 {
     struct brick_call *q = stk->owner;
 
     q->err = stk->reply.op_ret < 0 ? -stk->reply.op_errno : q->seen ? q->seen(&stk->reply, q->arg) : 0;
-    call_stack_free(stk); /* before the post: who waits gives the graph back */
+    call_stack_free(stk); /* before the post: the waiting caller unpins the graph */
     sem_post(&q->is_answered);
 }
 
 struct call_stack *
 brick_call_new(struct brick_call *q)
 {
-    return call_stack_new(answered, q);
+    return call_stack_new(call_done, q);
 }
 
 int

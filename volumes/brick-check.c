@@ -16,17 +16,17 @@ struct check {
     size_t brick_len;
     json_t *flaws;
     json_int_t objects, bad;
-    int err; /* -ENOMEM, or what ended the walk */
+    int err; /* -ENOMEM, or the error that ended the walk */
 };
 
 static void
-flaw(struct check *c, const char *path, const char *text)
+add_flaw(struct check *c, const char *path, const char *text)
 {
     if (c->bad++ >= BRICK_CHECK_NAMED_MAX)
         return;
     json_t *line = json_sprintf("%s: %s", path + c->brick_len, text);
 
-    /* A name may be no UTF-8. */
+    /* json_sprintf() fails for a name that is not UTF-8. */
     if (!line)
         line = json_sprintf("a name that cannot be shown: %s", text);
     if (json_array_append_new(c->flaws, line))
@@ -34,7 +34,7 @@ flaw(struct check *c, const char *path, const char *text)
 }
 
 static const char *
-look_at_folder(const char *path, const char *handle)
+check_folder_handle(const char *path, const char *handle)
 {
     struct stat here, there;
 
@@ -46,9 +46,9 @@ look_at_folder(const char *path, const char *handle)
                                                                       : "its handle leads to another folder";
 }
 
-/* NULL: it is whole. */
+/* Returns NULL for an intact object, else the flaw. */
 static const char *
-look(const struct check *c, const char *path, const struct stat *st)
+check_object(const struct check *c, const char *path, const struct stat *st)
 {
     char handle[PATH_MAX];
     struct gfid gfid;
@@ -58,7 +58,7 @@ look(const struct check *c, const char *path, const struct stat *st)
     if (n < 0)
         return errno == ENODATA ? "it has no gfid" : strerror(errno);
     if (n != sizeof gfid || gfid_is_null(&gfid))
-        return "its gfid is none";
+        return "its gfid has a wrong size or is null";
     const char *text = GFID(&gfid);
     if (snprintf(handle, sizeof handle, "%s/.glusterfs/%.2s/%.2s/%s", c->brick, text, text + 2, text) >=
         (int)sizeof handle)
@@ -66,43 +66,43 @@ look(const struct check *c, const char *path, const struct stat *st)
     if (lstat(handle, &other) < 0)
         return errno == ENOENT ? "it has no handle" : strerror(errno);
     if (S_ISDIR(st->st_mode))
-        return S_ISLNK(other.st_mode) ? look_at_folder(path, handle) : "its handle is no symlink";
+        return S_ISLNK(other.st_mode) ? check_folder_handle(path, handle) : "its handle is no symlink";
     return other.st_ino == st->st_ino && other.st_dev == st->st_dev ? NULL : "its handle is another file";
 }
 
-/* What is not the volume's is passed over. */
+/* Skips names that do not belong to the volume. */
 static bool
-is_passed_over(const FTSENT *e)
+is_foreign_name(const FTSENT *e)
 {
     return e->fts_level == 1 &&
            (strcmp(e->fts_name, ".glusterfs") == 0 || strcmp(e->fts_name, "lost+found") == 0);
 }
 
 static void
-visit(struct check *c, FTS *walk, FTSENT *e)
+check_entry(struct check *c, FTS *walk, FTSENT *e)
 {
     const char *text = NULL;
 
-    if (is_passed_over(e)) {
+    if (is_foreign_name(e)) {
         (void)fts_set(walk, e, FTS_SKIP);
         return;
     }
     switch (e->fts_info) {
     case FTS_DP:
-        return; /* seen on the way in */
+        return; /* reported on the way in */
     case FTS_DNR:
     case FTS_ERR:
     case FTS_NS:
         text = strerror(e->fts_errno);
         break;
     default:
-        if (e->fts_level == 0) /* the root's own gfid is a constant */
+        if (e->fts_level == 0) /* the gfid of the root is a constant */
             return;
-        text = look(c, e->fts_path, e->fts_statp);
+        text = check_object(c, e->fts_path, e->fts_statp);
     }
     c->objects++;
     if (text)
-        flaw(c, e->fts_path, text);
+        add_flaw(c, e->fts_path, text);
 }
 
 json_t *
@@ -119,7 +119,7 @@ brick_check(const char *path)
     if (!walk)
         return json_pack("{si si so ss}", "objects", 0, "bad", 0, "flaws", c.flaws, "error", strerror(errno));
     while (!c.err && (errno = 0, e = fts_read(walk)))
-        visit(&c, walk, e);
+        check_entry(&c, walk, e);
     if (!c.err && errno)
         c.err = -errno;
     (void)fts_close(walk);

@@ -15,9 +15,9 @@
 
 enum { AT_ONCE = 16, ERROR_BYTES = 1024 };
 
-/* Jobs that somebody waits for. */
+/* Jobs whose end a caller waits for. */
 struct batch {
-    pthread_mutex_t lock; /* guards the count, and each job's result until it is waited for */
+    pthread_mutex_t lock; /* guards the count, and each result until the job has ended */
     pthread_cond_t done;
     unsigned under_way;
 };
@@ -26,7 +26,7 @@ struct batch {
 struct brick_job {
     struct batch *batch;
     int err;
-    char *error; /* to be freed; NULL: none, or no memory for it */
+    char *error; /* owned; NULL: no error, or no memory for the text */
 };
 
 /* ---- one job --------------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ volfile_of(const struct volume *v, unsigned brick, brick_prepare prepare, char *
 }
 
 static void
-job_done(int err, const char *error, void *arg)
+finish_job(int err, const char *error, void *arg)
 {
     struct brick_job *j = arg;
     struct batch *b = j->batch;
@@ -88,10 +88,10 @@ begin_job(struct brick_job *j, struct batch *b, enum brick_op op, const struct v
     b->under_way++;
     pthread_mutex_unlock(&b->lock);
     if (!err)
-        err = file ? bricks_post_volfile(op, file, NULL, job_done, j)
-                   : bricks_post(op, NULL, path, job_done, j);
+        err = file ? bricks_post_volfile(op, file, NULL, finish_job, j)
+                   : bricks_post(op, NULL, path, finish_job, j);
     if (err)
-        job_done(err, error, j);
+        finish_job(err, error, j);
 }
 
 /* ---- all of a volume's ----------------------------------------------------------------------- */
@@ -104,10 +104,10 @@ jobs_free(struct brick_job *jobs, unsigned count)
     free(jobs);
 }
 
-/* Of all bricks, or of those for which `only` is true. The results, to be given to jobs_free(). NULL: no
- * memory, and nothing was begun. */
+/* Runs the operation on all bricks, or on the bricks for which `only` is true. Returns the results, to be
+ * released with jobs_free(), or NULL if there was no memory; then nothing has started. */
 static struct brick_job *
-run_all(enum brick_op op, const struct volume *v, const bool *only, brick_prepare prepare)
+run_jobs(enum brick_op op, const struct volume *v, const bool *only, brick_prepare prepare)
 {
     struct batch b = BATCH_INIT;
     struct brick_job *jobs = calloc(v->brick_count, sizeof *jobs);
@@ -120,7 +120,7 @@ run_all(enum brick_op op, const struct volume *v, const bool *only, brick_prepar
     return jobs;
 }
 
-/* The first that has failed, in words; 0: none has. */
+/* Puts the first failure into *why. Returns its error, or 0 if no job failed. */
 static int
 first_failure(const struct volume *v, const struct brick_job *jobs, int allowed, struct problem *why)
 {
@@ -152,7 +152,7 @@ int
 brick_jobs_attach(const struct volume *v, const bool *only, brick_prepare prepare, bool is_forced,
                   struct problem *why)
 {
-    struct brick_job *jobs = run_all(BRICK_ATTACH, v, only, prepare);
+    struct brick_job *jobs = run_jobs(BRICK_ATTACH, v, only, prepare);
 
     if (!jobs)
         return problem_no_memory(why);
@@ -196,9 +196,9 @@ void
 brick_jobs_detach(const struct volume *v, const bool *only)
 {
     struct problem why;
-    struct brick_job *jobs = run_all(BRICK_DETACH, v, only, NULL);
+    struct brick_job *jobs = run_jobs(BRICK_DETACH, v, only, NULL);
 
-    /* One that never came, or has failed, is not there. */
+    /* -ENOENT is no error: the brick never attached, or has failed already. */
     if (!jobs)
         log_event(LOG_CRITICAL, NULL, "volume-detach-memory", "volume %s: no memory to stop its bricks",
                   v->name);
@@ -211,7 +211,7 @@ int
 brick_jobs_reconfigure(const struct volume *fresh, const struct volume *old, brick_prepare prepare,
                        struct problem *why)
 {
-    struct brick_job *jobs = run_all(BRICK_RECONFIGURE, fresh, NULL, prepare);
+    struct brick_job *jobs = run_jobs(BRICK_RECONFIGURE, fresh, NULL, prepare);
 
     if (!jobs)
         return problem_no_memory(why);
@@ -230,13 +230,13 @@ void
 brick_jobs_revert(const struct volume *old, brick_prepare prepare)
 {
     struct problem why;
-    struct brick_job *jobs = run_all(BRICK_RECONFIGURE, old, NULL, prepare);
+    struct brick_job *jobs = run_jobs(BRICK_RECONFIGURE, old, NULL, prepare);
 
     if (!jobs)
-        log_event(LOG_CRITICAL, NULL, "volume-revert-memory", "volume %s: no memory to take its options back",
-                  old->name);
+        log_event(LOG_CRITICAL, NULL, "volume-revert-memory",
+                  "volume %s: no memory to restore its old options", old->name);
     else if (first_failure(old, jobs, -ENOENT, &why))
-        log_event(LOG_CRITICAL, NULL, "volume-revert", "volume %s: its old options are not back: %s",
+        log_event(LOG_CRITICAL, NULL, "volume-revert", "volume %s: the old options could not be restored: %s",
                   old->name, why.wrong);
     jobs_free(jobs, old->brick_count);
 }

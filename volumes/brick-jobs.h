@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-jobs: the same operation on all bricks of a volume, some at a time, each in its thread of bricks.c;
- * the caller waits for all of them.
+/* brick-jobs: runs the same operation on all bricks of a volume, several at a time, each in a thread of
+ * bricks.c. The caller waits for all of them.
  *
- * thread: any that may wait for a disk.
+ * thread: any thread that may wait for a disk.
  */
 #ifndef KILN_VOLUMES_BRICK_JOBS_H
 #define KILN_VOLUMES_BRICK_JOBS_H
@@ -14,24 +14,26 @@
 #include "volumes/volume.h"
 
 struct volfile;
-/* struct volumes_hooks' `prepare`; may be NULL */
+/* the hook `prepare` of struct volumes_hooks; may be NULL */
 typedef int (*brick_prepare)(struct volfile *v, char *error, size_t error_size);
 
-/* Could bricks be made of the volume's volfiles, as far as these alone say? 0 or -errno with *why. */
+/* Checks whether the volfiles of the volume describe bricks that can be built. Returns 0 or -errno with
+ * *why. */
 int brick_jobs_check(const struct volume *v, brick_prepare prepare, struct problem *why);
-/* Of all bricks, or (`only`) of those for which it is true, as the next. 0, or the first brick's -errno with
- * *why; then all are detached again, unless it is_forced: then the others stay. */
+/* Attaches all bricks, or the bricks for which `only` is true. Returns 0, or the error of the first failed
+ * brick with *why. After a failure all these bricks are detached again; with is_forced the other bricks
+ * stay attached. */
 int brick_jobs_attach(const struct volume *v, const bool *only, brick_prepare prepare, bool is_forced,
                       struct problem *why);
-/* Of several volumes at once; what fails is logged. */
+/* Attaches the bricks of several volumes at once. Logs failures. */
 void brick_jobs_attach_all(const struct volume *const *volumes, unsigned count, brick_prepare prepare);
-/* What fails is logged. */
+/* Detaches all bricks, or the bricks for which `only` is true. Logs failures. */
 void brick_jobs_detach(const struct volume *v, const bool *only);
-/* Those that are attached get the options of `fresh`. 0, or -errno with *why: then all have those of `old`
- * again. */
+/* Gives the attached bricks the options of `fresh`. Returns 0, or -errno with *why; then all bricks have
+ * the options of `old` again. */
 int brick_jobs_reconfigure(const struct volume *fresh, const struct volume *old, brick_prepare prepare,
                            struct problem *why);
-/* They have the options of `old` again; what fails is logged. */
+/* Gives the attached bricks the options of `old` again. Logs failures. */
 void brick_jobs_revert(const struct volume *old, brick_prepare prepare);
 
 #endif

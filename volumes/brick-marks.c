@@ -10,10 +10,10 @@
 #include "glusterfsd/bricks.h"
 #include "volumes/brick-call.h"
 
-/* One change of the metadata, one of the names, and one of the data, which a folder has none of: it says that
- * all names are to be compared, not only those that an index has. */
+/* Counts one pending change of metadata, one of entries and one of data. A folder has no data: the data
+ * count makes the self-heal daemon compare all names of the folder, not only names in an index. */
 static int
-fill(struct call_stack *stk, const struct volume *v, unsigned knows, const bool *lacks)
+fill_xattrop(struct call_stack *stk, const struct volume *v, unsigned knows, const bool *lacks)
 {
     static const unsigned char count[12] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1};
     const unsigned first = knows - knows % v->replica;
@@ -34,11 +34,11 @@ fill(struct call_stack *stk, const struct volume *v, unsigned knows, const bool 
 }
 
 static int
-put(struct graph *g, const struct volume *v, unsigned knows, const bool *lacks)
+put_marks(struct graph *g, const struct volume *v, unsigned knows, const bool *lacks)
 {
     struct brick_call q = {0};
     struct call_stack *stk = brick_call_new(&q);
-    int err = stk ? fill(stk, v, knows, lacks) : -ENOMEM;
+    int err = stk ? fill_xattrop(stk, v, knows, lacks) : -ENOMEM;
 
     if (err) {
         if (stk)
@@ -53,13 +53,13 @@ int
 brick_marks_put(const struct volume *v, unsigned knows, const bool *lacks, struct problem *why)
 {
     struct graph *g = bricks_find(v->bricks[knows].path);
-    int err = g ? put(g, v, knows, lacks) : -ENOENT;
+    int err = g ? put_marks(g, v, knows, lacks) : -ENOENT;
 
     if (g)
         graph_unpin(g);
     if (!g)
         return problem_set(why, err, "brick %s is not served", v->bricks[knows].path);
-    return err ? problem_set(why, err, "brick %s cannot note down what others lack: %s",
+    return err ? problem_set(why, err, "brick %s cannot record which bricks are incomplete: %s",
                              v->bricks[knows].path, strerror(-err))
                : 0;
 }

@@ -10,7 +10,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* The descriptor of what lies at `path` below the brick; nothing that leads out of it is followed. */
+/* Opens `path` below the brick's folder, without following anything that leads out of the folder. Returns
+ * a descriptor or -errno. */
 static int
 open_below(const char *brick, const char *path)
 {

@@ -17,7 +17,7 @@
 
 #define VOLUME_ID "trusted.glusterfs.volume-id"
 
-/* `n` is what getxattr(2) has said. 0 with the id; -ENODATA: none; -errno. */
+/* Checks the result `n` of getxattr(2). Returns 0 with the id, -ENODATA if there is none, or -errno. */
 static int
 take_id(const struct gfid *found, ssize_t n, struct gfid *id)
 {
@@ -37,7 +37,8 @@ read_id(const char *path, struct gfid *id)
     return take_id(&found, lgetxattr(path, VOLUME_ID, &found, sizeof found), id);
 }
 
-/* The folder, not a symlink in its place; the id of what is open. A descriptor or -errno. */
+/* Opens the folder, but not a symlink in its place, and reads the volume id of the opened folder. Returns
+ * a descriptor or -errno. */
 static int
 open_with_id(const char *path, struct gfid *id)
 {
@@ -51,14 +52,14 @@ open_with_id(const char *path, struct gfid *id)
 }
 
 static int
-no_brick(const char *path, const char *flaw, int err, struct problem *why)
+refuse_place(const char *path, const char *flaw, int err, struct problem *why)
 {
     problem_set(why, err, "%s cannot become a brick: %s", path, flaw);
     return err;
 }
 
 static bool
-is_empty(const char *path, int *err)
+is_folder_empty(const char *path, int *err)
 {
     DIR *d = opendir(path);
     const struct dirent *e;
@@ -77,7 +78,7 @@ is_empty(const char *path, int *err)
     return is_so;
 }
 
-/* The folder itself and each above it. */
+/* Checks that neither the folder nor any folder above it has a volume id. */
 static int
 check_ids(const char *path, struct problem *why)
 {
@@ -90,31 +91,31 @@ check_ids(const char *path, struct problem *why)
         int err = read_id(at, &id);
 
         if (err == -ENODATA || err == -ENOENT || err == -EOPNOTSUPP)
-            continue; /* whether the id can be kept is seen when it is written */
+            continue; /* whether the file system can store the id shows when the id is written */
         if (err)
-            return no_brick(path, strerror(-err), err, why);
+            return refuse_place(path, strerror(-err), err, why);
         problem_set(why, -EEXIST, "%s cannot become a brick: %s is, or was, a brick of the volume with id %s",
                     path, strcmp(at, path) == 0 ? "it" : at, GFID(&id));
         problem_expected(why, "a folder that no volume uses");
-        problem_type(why, "setfattr -x " VOLUME_ID " %s   # if that volume is no more", at);
+        problem_type(why, "setfattr -x " VOLUME_ID " %s   # if that volume no longer exists", at);
         return why->err;
     }
     return 0;
 }
 
 static int
-check_there(const char *path, struct problem *why)
+check_existing(const char *path, struct problem *why)
 {
     int err;
 
     if (check_ids(path, why))
         return why->err;
-    if (!is_empty(path, &err)) {
-        no_brick(path, "it is not empty", -ENOTEMPTY, why);
-        problem_expected(why, "an empty folder, or a path where nothing is");
+    if (!is_folder_empty(path, &err)) {
+        refuse_place(path, "it is not empty", -ENOTEMPTY, why);
+        problem_expected(why, "an empty folder, or a path that does not exist");
         return why->err;
     }
-    return err ? no_brick(path, strerror(-err), err, why) : 0;
+    return err ? refuse_place(path, strerror(-err), err, why) : 0;
 }
 
 static int
@@ -130,12 +131,12 @@ check_missing(const char *path, struct problem *why)
         int err = -errno;
 
         problem_set(why, err, "%s cannot become a brick: %s: %s", path, parent, strerror(-err));
-        problem_expected(why, "a folder whose parent is there");
+        problem_expected(why, "a folder whose parent exists");
         problem_type(why, "mkdir -p %s", parent);
         return err;
     }
     if (!S_ISDIR(st.st_mode))
-        return no_brick(path, "its parent is no folder", -ENOTDIR, why);
+        return refuse_place(path, "its parent is no folder", -ENOTDIR, why);
     return check_ids(path, why);
 }
 
@@ -145,9 +146,9 @@ check_file_system(const char *path, const char *place, struct problem *why)
     struct statvfs fs;
 
     if (statvfs(place, &fs) < 0)
-        return no_brick(path, strerror(errno), -errno, why);
+        return refuse_place(path, strerror(errno), -errno, why);
     if (fs.f_flag & ST_RDONLY)
-        return no_brick(path, "its file system is mounted read-only", -EROFS, why);
+        return refuse_place(path, "its file system is mounted read-only", -EROFS, why);
     return 0;
 }
 
@@ -166,19 +167,20 @@ brick_place_check(const char *path, bool *is_missing, struct problem *why)
         return check_missing(path, why) ? why->err : check_file_system(path, parent, why);
     }
     if (err)
-        return no_brick(path, strerror(-err), err, why);
+        return refuse_place(path, strerror(-err), err, why);
     if (S_ISLNK(st.st_mode))
-        return no_brick(path, "it is a symbolic link", -ENOTDIR, why);
+        return refuse_place(path, "it is a symbolic link", -ENOTDIR, why);
     if (!S_ISDIR(st.st_mode))
-        return no_brick(path, "it is no folder", -ENOTDIR, why);
-    return check_there(path, why) ? why->err : check_file_system(path, path, why);
+        return refuse_place(path, "it is no folder", -ENOTDIR, why);
+    return check_existing(path, why) ? why->err : check_file_system(path, path, why);
 }
 
 #define HIDDEN ".glusterfs"
 
-/* The id, and the folder of the handles, which nobody else may write. 0 or -errno: nothing is left. */
+/* Writes the volume id and creates the folder of the handles, which only kilnd's user may write. Returns
+ * 0, or -errno with the folder unchanged. */
 static int
-mark(int fd, const struct volume *v)
+mark_folder(int fd, const struct volume *v)
 {
     int err = fsetxattr(fd, VOLUME_ID, &v->id, sizeof v->id, XATTR_CREATE) < 0 ? -errno : 0;
 
@@ -193,11 +195,12 @@ int
 brick_place_make(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
     if (b->made && mkdir(b->path, 0755) < 0)
-        return no_brick(b->path, strerror(errno), -errno, why);
-    /* A user who may write the folder above can put something else in its place meanwhile. */
+        return refuse_place(b->path, strerror(errno), -errno, why);
+    /* A user with write permission on the parent folder may replace the new folder meanwhile, so its owner
+     * and mode are checked. */
     int fd = b->made ? own_dir_open(b->path, 0755)
                      : open(b->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int err = fd >= 0 ? mark(fd, v) : b->made ? fd : -errno;
+    int err = fd >= 0 ? mark_folder(fd, v) : b->made ? fd : -errno;
 
     if (fd >= 0)
         close(fd);
@@ -205,17 +208,18 @@ brick_place_make(const struct volume *v, const struct volume_brick *b, struct pr
         return 0;
     if (b->made)
         (void)rmdir(b->path);
-    no_brick(b->path, err == -EOPNOTSUPP ? "its file system keeps no trusted.* xattrs" : strerror(-err), err,
-             why);
+    refuse_place(b->path, err == -EOPNOTSUPP ? "its file system keeps no trusted.* xattrs" : strerror(-err),
+                 err, why);
     if (err == -EOPNOTSUPP)
         problem_expected(why, "XFS, ext4 or another file system with trusted extended attributes");
     return err;
 }
 
-/* 0 with *is_bare: the folder has no id, or has none any more. -errno: its id could not be removed. What has
- * another id, or cannot be reached, stays as it is. */
+/* Removes the id of this volume. Returns 0 with *is_bare true if the folder now has no volume id, or
+ * -errno if the id could not be removed. Leaves a folder with another id, and a folder that cannot be
+ * reached, unchanged. */
 static int
-unmark(const struct volume *v, const char *path, bool *is_bare)
+unmark_folder(const struct volume *v, const char *path, bool *is_bare)
 {
     struct gfid id;
     int fd = open_with_id(path, &id), err = 0;
@@ -224,7 +228,8 @@ unmark(const struct volume *v, const char *path, bool *is_bare)
     if (fd < 0)
         return 0;
     if (gfid_equal(&id, &v->id)) {
-        (void)unlinkat(fd, HIDDEN, AT_REMOVEDIR); /* one with handles was served, and stays */
+        /* fails for a folder with handles: it was served, and stays */
+        (void)unlinkat(fd, HIDDEN, AT_REMOVEDIR);
         err = fremovexattr(fd, VOLUME_ID) < 0 ? -errno : 0;
         *is_bare = !err;
     }
@@ -236,18 +241,18 @@ int
 brick_place_unmake(const struct volume *v, const struct volume_brick *b, struct problem *why)
 {
     bool is_bare;
-    int err = unmark(v, b->path, &is_bare);
+    int err = unmark_folder(v, b->path, &is_bare);
 
     if (err)
         return problem_set(why, err, "%s: its volume id could not be removed: %s", b->path, strerror(-err));
-    /* A brick folder without an id: the process died between the mkdir and the id. */
+    /* A folder without an id is one that the process created just before it died. */
     if (is_bare && b->made && rmdir(b->path) < 0 && errno != ENOTEMPTY && errno != ENOENT)
         return problem_set(why, -errno, "%s could not be removed: %s", b->path, strerror(errno));
     return 0;
 }
 
 static int
-remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
     (void)st;
     (void)type;
@@ -255,8 +260,8 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
     return remove(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* By the descriptor: a path would lead elsewhere if the brick was moved meanwhile. Below it nobody else may
- * change anything. */
+/* Removes the folder of the handles by descriptor, because a path would lead elsewhere if the brick was
+ * moved meanwhile. Only kilnd's user may change anything below it. */
 static int
 remove_hidden(int fd)
 {
@@ -265,7 +270,7 @@ remove_hidden(int fd)
     snprintf(path, sizeof path, "/proc/self/fd/%d/" HIDDEN, fd);
     if (faccessat(fd, HIDDEN, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    int err = nftw(path, remove_one, 16, FTW_DEPTH | FTW_MOUNT | FTW_PHYS);
+    int err = nftw(path, remove_entry, 16, FTW_DEPTH | FTW_MOUNT | FTW_PHYS);
 
     return err < -1 ? err : err ? -errno : 0;
 }
@@ -279,7 +284,7 @@ brick_place_clear(const struct volume *v, const struct volume_brick *b, struct p
     if (fd < 0)
         return 0;
     if (gfid_equal(&id, &v->id)) {
-        (void)fremovexattr(fd, "trusted.gfid"); /* the root's, which the storage gives it */
+        (void)fremovexattr(fd, "trusted.gfid"); /* the gfid of the root, which the storage layer sets */
         err = remove_hidden(fd);
     }
     close(fd);

@@ -7,7 +7,7 @@
 #include "volumes/volume-options.h"
 
 static int
-begin(struct brick_plan *plan, const struct volume *now, struct problem *why)
+plan_begin(struct brick_plan *plan, const struct volume *now, struct problem *why)
 {
     memset(plan, 0, sizeof *plan);
     why->err = 0;
@@ -30,21 +30,22 @@ no_brick_of(const struct volume *v, const char *path, struct problem *why)
     return why->err;
 }
 
-/* What others lack is noted down by bricks that serve. */
+/* Only online bricks can record that new bricks are incomplete, so the volume must be started. */
 static int
 check_started(const struct volume *v, struct problem *why)
 {
     if (v->status == VOLUME_STARTED)
         return 0;
     problem_set(why, -EINVAL, "volume %s is not started", v->name);
-    problem_expected(why, "a volume that is started: its bricks note down what the new ones lack");
+    problem_expected(why,
+                     "a started volume, because its bricks must record that the new bricks are incomplete");
     problem_type(why, "kiln volume start %s", v->name);
     return why->err;
 }
 
 /* ---- add ------------------------------------------------------------------------------------- */
 
-/* Before the brick at `place`, with an id of its own. */
+/* Inserts a new brick with a fresh id before the brick at `place`. */
 static int
 insert_new(struct brick_plan *plan, unsigned place, const struct volume_brick *b, struct problem *why)
 {
@@ -124,7 +125,7 @@ int
 brick_plan_add(struct brick_plan *plan, const struct volume *now, const struct volume *added,
                unsigned replica, bool with_arbiter, struct problem *why)
 {
-    if (begin(plan, now, why))
+    if (plan_begin(plan, now, why))
         return why->err;
     if (replica != 0 && replica < now->replica) {
         problem_set(why, -EINVAL, "volume %s has replica %u, which is more than %u", now->name, now->replica,
@@ -160,7 +161,8 @@ mark_leaving(struct brick_plan *plan, const struct volume *now, const struct vol
     return 0;
 }
 
-/* How many of each set leave must be `few`, or with `or_all` none or all of it. */
+/* Checks the number of leaving bricks in each set: it must be `few`, or with `or_all` zero or the whole
+ * set. */
 static int
 check_sets(const struct brick_plan *plan, const struct volume *now, unsigned few, bool or_all,
            struct problem *why)
@@ -200,7 +202,7 @@ int
 brick_plan_remove(struct brick_plan *plan, const struct volume *now, const struct volume *removed,
                   unsigned replica, struct problem *why)
 {
-    if (begin(plan, now, why) || mark_leaving(plan, now, removed, why))
+    if (plan_begin(plan, now, why) || mark_leaving(plan, now, removed, why))
         return why->err;
     if (removed->brick_count == now->brick_count) {
         problem_set(why, -EINVAL, "these are all bricks of volume %s", now->name);
@@ -233,7 +235,7 @@ brick_plan_replace(struct brick_plan *plan, const struct volume *now, const char
 {
     int at = volume_find_brick(now, from);
 
-    if (begin(plan, now, why))
+    if (plan_begin(plan, now, why))
         return why->err;
     if (at < 0)
         return no_brick_of(now, from, why);

@@ -24,7 +24,7 @@ static const char between[] = " | ";
 enum { BETWEEN = sizeof between - 1 };
 
 static void
-say(struct child_log *l)
+log_line(struct child_log *l)
 {
     char text[2 * sizeof l->text];
     bool was_cut = l->logged > CHILD_LOG_BYTES;
@@ -37,7 +37,7 @@ say(struct child_log *l)
         log_event(LOG_INFO, NULL, "child-output", "%s: %s", l->name, text);
     } else if (l->used > 0 && !was_cut) {
         log_event(LOG_WARNING, NULL, "child-output-cut",
-                  "%s: has printed more than %d bytes, the rest is left out", l->name, CHILD_LOG_BYTES);
+                  "%s: printed more than %d bytes; further output is dropped", l->name, CHILD_LOG_BYTES);
     }
     l->used = 0;
 }
@@ -47,7 +47,7 @@ child_log_put(struct child_log *l, const char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (l->used + BETWEEN > sizeof l->text)
-            say(l);
+            log_line(l);
         if (bytes[i] != '\n') {
             l->text[l->used++] = bytes[i];
         } else if (l->used > 0) {
@@ -56,11 +56,11 @@ child_log_put(struct child_log *l, const char *bytes, size_t count)
         }
     }
     if (bytes[count - 1] == '\n')
-        say(l);
+        log_line(l);
 }
 
 void
 child_log_end(struct child_log *l)
 {
-    say(l);
+    log_line(l);
 }

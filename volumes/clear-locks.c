@@ -11,7 +11,7 @@
 #include "volumes/brick-call.h"
 #include "volumes/brick-path.h"
 
-enum { KEY_BYTES = 256 /* of an xattr's name, with its NUL */, TEXT_BYTES = 8192 };
+enum { KEY_BYTES = 256 /* of the name of an xattr, with its NUL */, TEXT_BYTES = 8192 };
 
 /* ---- one brick ------------------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ struct answer {
 };
 
 static int
-take_text(const struct fop_reply *reply, void *arg)
+take_answer(const struct fop_reply *reply, void *arg)
 {
     struct answer *a = arg;
     const struct dict_pair *p = dict_find_text(reply->dict, a->key);
@@ -32,9 +32,9 @@ take_text(const struct fop_reply *reply, void *arg)
 }
 
 static int
-ask(struct graph *g, struct inode *inode, struct answer *a)
+ask_brick(struct graph *g, struct inode *inode, struct answer *a)
 {
-    struct brick_call q = {.seen = take_text, .arg = a};
+    struct brick_call q = {.seen = take_answer, .arg = a};
     struct call_stack *stk = brick_call_new(&q);
 
     if (!stk)
@@ -45,9 +45,9 @@ ask(struct graph *g, struct inode *inode, struct answer *a)
     return brick_call_run(&q, stk, g);
 }
 
-/* What the brick does not remember has no locks. */
+/* A brick has locks only for inodes that it has in memory. */
 static int
-clear_on(struct graph *g, const struct gfid *gfid, struct answer *a)
+clear_on_graph(struct graph *g, const struct gfid *gfid, struct answer *a)
 {
     struct inode *inode = inode_find(g->inodes, gfid);
 
@@ -55,12 +55,13 @@ clear_on(struct graph *g, const struct gfid *gfid, struct answer *a)
         snprintf(a->text, sizeof a->text, "No locks cleared.");
         return 0;
     }
-    int err = ask(g, inode, a);
+    int err = ask_brick(g, inode, a);
     inode_unref(inode);
     return err;
 }
 
-/* The brick does not have it, or a path does not lead to it there: by a symlink, or out of the brick. */
+/* Tells whether the brick lacks the object: the path does not exist, or leads through a symlink or out of
+ * the brick. */
 static bool
 is_not_there(int err)
 {
@@ -77,7 +78,7 @@ clear_on_brick(const char *brick, const char *path, struct answer *a)
         return -ENOTCONN;
     int err = brick_path_gfid(brick, path, &gfid);
     if (!err)
-        err = clear_on(g, &gfid, a);
+        err = clear_on_graph(g, &gfid, a);
     graph_unpin(g);
     return err;
 }
@@ -85,7 +86,7 @@ clear_on_brick(const char *brick, const char *path, struct answer *a)
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static bool
-is_one_of(const char *word, const char *const words[3])
+is_lock_word(const char *word, const char *const words[3])
 {
     return strcmp(word, words[0]) == 0 || strcmp(word, words[1]) == 0 || strcmp(word, words[2]) == 0;
 }
@@ -96,7 +97,7 @@ make_key(char key[KEY_BYTES], const char *kind, const char *state, const char *r
     static const char *const kinds[] = {"inode", "entry", "posix"}, *const states[] = {"blocked", "granted",
                                                                                        "all"};
 
-    if (!is_one_of(kind, kinds) || !is_one_of(state, states)) {
+    if (!is_lock_word(kind, kinds) || !is_lock_word(state, states)) {
         problem_set(why, -EINVAL, "there are no locks of kind %.40s %.40s", state, kind);
         problem_expected(why, "blocked, granted or all, and inode, entry or posix");
         return why->err;
@@ -108,7 +109,7 @@ make_key(char key[KEY_BYTES], const char *kind, const char *state, const char *r
 }
 
 static json_t *
-describe(const char *brick, int err, const struct answer *a)
+describe_cleared(const char *brick, int err, const struct answer *a)
 {
     return err ? json_pack("{ss ss}", "path", brick, "error",
                            err == -ENOTCONN ? "the brick is not served" : strerror(-err))
@@ -118,12 +119,12 @@ describe(const char *brick, int err, const struct answer *a)
 static int
 refuse_range(struct problem *why, const char *range)
 {
-    problem_set(why, -EINVAL, "'%.100s' is no range", range);
-    problem_expected(why, "WHENCE,START-LENGTH, such as 0,0-4096; of entry locks a name");
+    problem_set(why, -EINVAL, "'%.100s' is not a range", range);
+    problem_expected(why, "WHENCE,START-LENGTH, such as 0,0-4096; for entry locks a name");
     return why->err;
 }
 
-/* 0 or -errno with *why. */
+/* Returns 0 or -errno with *why. */
 static int
 clear_on_all(const struct volume *v, const char *path, const char *range, struct answer *a, json_t *list,
              struct problem *why)
@@ -133,9 +134,9 @@ clear_on_all(const struct volume *v, const char *path, const char *range, struct
 
         if (is_not_there(err))
             continue;
-        if (err == -EINVAL && range) /* nothing is cleared: each brick says so */
+        if (err == -EINVAL && range) /* no lock was cleared: every brick rejects the range */
             return refuse_range(why, range);
-        if (json_array_append_new(list, describe(v->bricks[i].path, err, a)))
+        if (json_array_append_new(list, describe_cleared(v->bricks[i].path, err, a)))
             return problem_no_memory(why);
     }
     if (json_array_size(list) > 0)
@@ -153,7 +154,7 @@ clear_locks(const struct volume *v, const char *path, const char *kind, const ch
     struct answer a = {.key = key};
 
     if (*path != '/') {
-        problem_set(why, -EINVAL, "'%.400s' is no path of the volume", path);
+        problem_set(why, -EINVAL, "'%.400s' is not a path of the volume", path);
         problem_expected(why, "a path from the volume's root, such as /dir/file");
         return why->err;
     }

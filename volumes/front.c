@@ -17,15 +17,15 @@
 #include "volumes/volumes.h"
 
 static void
-changed(const char *volume)
+volume_changed(const char *volume)
 {
     heal_daemons_follow(volume);
     quotas_follow(volume);
-    rpc_tell_volfiles_changed(); /* every client looks for itself whether its volfile is another */
+    rpc_tell_volfiles_changed(); /* every client checks by itself whether its volfile has changed */
 }
 
 static int
-say(const struct problem *why, char *error, size_t size)
+problem_to_text(const struct problem *why, char *error, size_t size)
 {
     snprintf(error, size, "%s%s%s%s%s", why->wrong, *why->expected ? "; expected: " : "", why->expected,
              *why->type ? "; try: " : "", why->type);
@@ -37,13 +37,13 @@ front_open(const char *state_dir, int (*prepare)(struct volfile *v, char *error,
            char *error, size_t error_size)
 {
     hooks_begin(state_dir);
-    const struct volumes_hooks hooks = {.prepare = prepare, .changed = changed};
+    const struct volumes_hooks hooks = {.prepare = prepare, .changed = volume_changed};
     struct problem why = {0};
 
     quotas_begin();
     if (mkdir(FRONT_SOCKET_DIR, 0755) < 0 && errno != EEXIST)
         log_event(LOG_WARNING, NULL, "socket-folder", FRONT_SOCKET_DIR ": %s", strerror(errno));
-    return volumes_open(state_dir, &hooks, &why) ? say(&why, error, error_size) : 0;
+    return volumes_open(state_dir, &hooks, &why) ? problem_to_text(&why, error, error_size) : 0;
 }
 
 void
@@ -62,7 +62,7 @@ front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *err
         return err;
     heal_daemons_begin(brick_port);
     if (volumes_each_name(heal_daemons_follow, &why) || volumes_each_name(quotas_follow, &why))
-        return say(&why, error, error_size);
+        return problem_to_text(&why, error, error_size);
     verbs_begin(brick_port, port, dump_dir);
     return 0;
 }
@@ -72,7 +72,7 @@ front_stop(void)
 {
     heal_daemons_stop();
     quotas_stop();
-    pumps_stop(); /* what was called when they ended has returned */
+    pumps_stop(); /* callbacks of ended children have returned now */
     volfile_server_stop();
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* front: a daemon that keeps its volumes itself (kilnd --state): what is started and ended, in which order.
+/* front: starts and stops, in order, the parts of a daemon that keeps its volumes itself (kilnd --state).
  *
- *     front_open()      the state folder is taken and read           nothing is served
- *     front_attach()    the bricks of volumes that are started
- *     front_listen()    clients may ask for volfiles and ports, kiln for anything
- *     front_stop()      nobody may any more
- *     front_close()     the state folder is given back
+ *     front_open()      lock and read the state folder; nothing is served yet
+ *     front_attach()    attach the bricks of started volumes
+ *     front_listen()    accept volfile and port requests of clients, and requests of kiln
+ *     front_stop()      accept no more requests
+ *     front_close()     release the state folder
  *
  * thread: the main thread.
  */
@@ -20,16 +20,17 @@ struct volfile;
 #define FRONT_SOCKET_DIR "/run/kiln"
 #define FRONT_SOCKET FRONT_SOCKET_DIR "/kilnd.socket"
 
-/* `prepare`: as in volumes.h. 0 or -errno with a text of whole sentences. */
+/* `prepare` is the hook of volumes.h. Returns 0, or -errno with an error text of whole sentences. */
 int front_open(const char *state_dir, int (*prepare)(struct volfile *v, char *error, size_t error_size),
                char *error, size_t error_size);
 void front_attach(void);
-/* `port`: where volfiles are asked for; `brick_port`: where bricks are served; `dump_dir`, which stays: where
- * statedumps go. 0 or -errno with a text. */
+/* `port` is the port for volfile requests, `brick_port` the port of the bricks, `dump_dir` the folder of
+ * statedumps, which must stay valid. Returns 0 or -errno with a text. */
 int front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *error, size_t error_size);
-/* Before transport_close_all(). */
+/* Must run before transport_close_all(). */
 void front_stop(void);
-/* After it, with the bricks detached. Both are harmless if nothing was opened. */
+/* Must run after transport_close_all(), with all bricks detached. Both functions do nothing if
+ * front_open() was not called. */
 void front_close(void);
 
 #endif

@@ -14,21 +14,21 @@
 
 enum { ATTEMPTS = 25, BETWEEN_MS = 200, ANSWER_S = 60 };
 
-/* One question. All below `lock` is under it. */
+/* One request to a self-heal daemon. `lock` guards all fields below it. */
 struct question {
-    const char *args; /* encoded; written before the client starts, as the next */
+    const char *args; /* encoded; written before the client starts, like the next field */
     size_t args_bytes;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool is_done, has_gone;
-    unsigned failures; /* attempts to connect */
+    unsigned failures; /* failed attempts to connect */
     int err;
     json_t *out;
 };
 
-/* The first outcome counts. Takes `out` over. */
+/* Records the outcome and wakes the caller. Only the first outcome counts. Consumes `out`. */
 static void
-finish(struct question *q, int err, json_t *out)
+question_end(struct question *q, int err, json_t *out)
 {
     pthread_mutex_lock(&q->lock);
     bool is_first = !q->is_done;
@@ -45,7 +45,7 @@ finish(struct question *q, int err, json_t *out)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* Its numbers, too, come as texts. */
+/* Converts the reply to JSON. Its numbers are texts, too. */
 static json_t *
 to_json(const struct dict *d)
 {
@@ -57,14 +57,14 @@ to_json(const struct dict *d)
         if (p->type != DICT_UNTYPED && p->type != DICT_STR)
             continue;
         json_t *text = json_stringn(p->v.bytes, strnlen(p->v.bytes, p->len));
-        if (text) /* bytes that are no UTF-8 are none of what is asked for */
+        if (text) /* a value that is not UTF-8 is no part of an answer */
             json_object_set_new(json, p->key, text);
     }
     return json;
 }
 
 static int
-read_answer(struct rpc_reply *r, struct brick_op_reply *reply)
+decode_reply(struct rpc_reply *r, struct brick_op_reply *reply)
 {
     if (r->err)
         return r->err;
@@ -77,23 +77,23 @@ read_answer(struct rpc_reply *r, struct brick_op_reply *reply)
 }
 
 static void
-answered(struct rpc_reply *r, void *arg)
+reply_received(struct rpc_reply *r, void *arg)
 {
     struct arena arena = {0};
     struct brick_op_reply reply = {0};
 
     r->results.arena = &arena;
-    int err = read_answer(r, &reply);
-    /* With -1 it says that it had nothing to do for a set, which is none of its errors. */
+    int err = decode_reply(r, &reply);
+    /* The daemon also returns -1 if a set had nothing to heal, which is no error. */
     json_t *out = err ? NULL : to_json(reply.output);
     arena_release(&arena);
-    finish(arg, err || out ? err : -ENOMEM, out);
+    question_end(arg, err || out ? err : -ENOMEM, out);
 }
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
 static void
-connected(struct rpc_client *c, void *arg)
+client_connected(struct rpc_client *c, void *arg)
 {
     struct question *q = arg;
     const struct rpc_call call = {
@@ -103,25 +103,25 @@ connected(struct rpc_client *c, void *arg)
         .args = q->args,
         .args_bytes = q->args_bytes,
         .timeout_s = ANSWER_S,
-        .cb = answered,
+        .cb = reply_received,
         .arg = q,
     };
     int err = rpc_client_up(c) ? rpc_client_call(c, &call) : -ENOTCONN;
 
     if (err)
-        finish(q, err, NULL);
+        question_end(q, err, NULL);
 }
 
 static void
-down(struct rpc_client *c, bool was_up, void *arg)
+client_down(struct rpc_client *c, bool was_up, void *arg)
 {
     (void)c;
     (void)was_up;
-    finish(arg, -ENOTCONN, NULL); /* nothing is asked twice */
+    question_end(arg, -ENOTCONN, NULL); /* the request is not repeated */
 }
 
 static void
-unreachable(struct rpc_client *c, int err, void *arg)
+client_unreachable(struct rpc_client *c, int err, void *arg)
 {
     struct question *q = arg;
 
@@ -130,11 +130,11 @@ unreachable(struct rpc_client *c, int err, void *arg)
     bool is_last = ++q->failures >= ATTEMPTS;
     pthread_mutex_unlock(&q->lock);
     if (is_last)
-        finish(q, err, NULL);
+        question_end(q, err, NULL);
 }
 
 static void
-gone(void *arg)
+client_gone(void *arg)
 {
     struct question *q = arg;
 
@@ -144,8 +144,8 @@ gone(void *arg)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* What glusterd's own question has, as far as the daemon looks at it: which sets, and which number each has
- * in the answer. */
+/* Adds the keys of glusterd's own request that the daemon reads: the names of the sets, and the number of
+ * each set in the answer. */
 static int
 put_sets(struct dict *d, const struct volume *v)
 {
@@ -163,7 +163,7 @@ put_sets(struct dict *d, const struct volume *v)
 }
 
 static char *
-encode(const struct volume *v, enum heal_ask what, size_t *bytes)
+encode_question(const struct volume *v, enum heal_ask what, size_t *bytes)
 {
     struct arena arena = {0};
     struct dict *d = dict_new(&arena);
@@ -206,15 +206,17 @@ wait_for_end(struct question *q, struct rpc_client *c)
 int
 heal_ask(const char *socket, const struct volume *v, enum heal_ask what, json_t **out, struct problem *why)
 {
-    static const struct rpc_client_ops ops = {
-        .connected = connected, .down = down, .unreachable = unreachable, .gone = gone};
+    static const struct rpc_client_ops ops = {.connected = client_connected,
+                                              .down = client_down,
+                                              .unreachable = client_unreachable,
+                                              .gone = client_gone};
     const struct rpc_client_options options = {.name = "self-heal daemon",
                                                .where = {.path = socket},
                                                .retry_min_ms = BETWEEN_MS,
                                                .retry_max_ms = BETWEEN_MS};
     struct question q = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     int err = 0;
-    char *args = encode(v, what, &q.args_bytes);
+    char *args = encode_question(v, what, &q.args_bytes);
 
     q.args = args;
     struct rpc_client *c = args ? rpc_client_new(&options, &ops, &q, &err) : NULL;

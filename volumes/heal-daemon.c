@@ -27,33 +27,32 @@ enum { BACKOFF_FIRST_MS = 1000, BACKOFF_MAX_MS = 60000, LONG_LIFE_S = 60, PATH_B
 
 struct heal_daemon {
     struct cds_list_head link;
-    char *volume, *text;         /* text: its volfile */
+    char *volume, *text;         /* text: the current volfile */
     struct heal_files files;
     enum heal_daemon_state state;
     bool is_wanted;
     bool is_starting;            /* a thread is in pump_start() */
-    struct pump *pump;           /* a reference; NULL: no process */
-    unsigned restarts, failures; /* failures: in a row */
+    struct pump *pump;           /* owns a reference; NULL: no process runs */
+    unsigned restarts, failures; /* failures: consecutive ones */
     uint64_t started_ns;
     char reason[128];
-    struct timer timer;          /* WAITING, MISSING */
+    struct timer timer;          /* armed in the states WAITING and MISSING */
     struct worker_job job;
     bool is_posted;
-    unsigned texts;              /* how many volfiles there have been */
-    struct child_log log;        /* of the pump while it runs */
+    unsigned texts;              /* number of volfiles so far */
+    struct child_log log;        /* used by the pump while it runs */
 };
 
-/* All fields of all daemons, and the list, are under `lock`, but what does not change: volume,
- * files. */
+/* `lock` guards the list and all fields of all daemons except the constant fields volume and files. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct cds_list_head daemons = CDS_LIST_HEAD_INIT(daemons);
-static uint16_t brick_port; /* written before the first daemon */
+static uint16_t brick_port; /* written before the first daemon starts */
 
-static void start(struct heal_daemon *d);
+static void daemon_start(struct heal_daemon *d);
 
 static struct heal_daemon *
-find_locked(const char *volume)
+find_daemon_locked(const char *volume)
 {
     struct heal_daemon *d;
 
@@ -78,9 +77,9 @@ read_pid(const char *path)
     return pid > 1 ? pid : 0;
 }
 
-/* Is the process one that was started with this volfile? The number may be another's by now. */
+/* Tells whether the process was started with this volfile. The pid may belong to another process by now. */
 static bool
-is_ours(long pid, const char *file)
+was_started_with(long pid, const char *file)
 {
     char path[64], line[8192];
 
@@ -103,10 +102,10 @@ end_left_over(const struct heal_daemon *d)
     long pid = read_pid(d->files.pid);
     int fd = pid ? pidfd_open((pid_t)pid, 0) : -1;
 
-    /* What the descriptor stands for is looked at after it was got. */
-    if (fd >= 0 && is_ours(pid, d->files.volfile)) {
-        log_event(LOG_INFO, NULL, "heal-daemon-left", "volume %s: process %ld of an earlier kilnd is ended",
-                  d->volume, pid);
+    /* The check runs after pidfd_open(), so it is about the process that the descriptor pins. */
+    if (fd >= 0 && was_started_with(pid, d->files.volfile)) {
+        log_event(LOG_INFO, NULL, "heal-daemon-left",
+                  "volume %s: ending process %ld, which an earlier kilnd left", d->volume, pid);
         if (pidfd_send_signal(fd, SIGKILL, NULL, 0) < 0)
             log_event(LOG_WARNING, NULL, "heal-daemon-left-signal", "process %ld: %s", pid, strerror(errno));
     }
@@ -128,7 +127,7 @@ post_start_locked(struct heal_daemon *d)
 }
 
 static void
-time_is_up(struct timer *t)
+restart_timer_fired(struct timer *t)
 {
     struct heal_daemon *d = caa_container_of(t, struct heal_daemon, timer);
 
@@ -138,15 +137,15 @@ time_is_up(struct timer *t)
 }
 
 static void
-run_job(struct worker_job *job)
+run_start_job(struct worker_job *job)
 {
-    start(caa_container_of(job, struct heal_daemon, job));
+    daemon_start(caa_container_of(job, struct heal_daemon, job));
 }
 
 static void
-wait_locked(struct heal_daemon *d, enum heal_daemon_state state)
+schedule_restart_locked(struct heal_daemon *d, enum heal_daemon_state state)
 {
-    if (!d->is_wanted) { /* who ends it waits for no timer */
+    if (!d->is_wanted) { /* daemon_end() waits for no timer */
         d->state = HEAL_NONE;
         return;
     }
@@ -159,18 +158,18 @@ wait_locked(struct heal_daemon *d, enum heal_daemon_state state)
 }
 
 static void
-say_ended(const struct heal_daemon *d, const char *reason)
+log_ended(const struct heal_daemon *d, const char *reason)
 {
     pthread_mutex_lock(&lock);
     bool is_wanted = d->is_wanted;
     pthread_mutex_unlock(&lock);
     if (is_wanted)
         log_event(LOG_WARNING, NULL, "heal-daemon-ended",
-                  "volume %s: the self-heal daemon has ended (%s): it is started again", d->volume, reason);
+                  "volume %s: the self-heal daemon ended (%s) and will be restarted", d->volume, reason);
 }
 
 static int
-take_output(void *arg, const char *bytes, size_t count)
+log_output(void *arg, const char *bytes, size_t count)
 {
     struct heal_daemon *d = arg;
 
@@ -178,9 +177,9 @@ take_output(void *arg, const char *bytes, size_t count)
     return 0;
 }
 
-/* On a worker: the process has ended. The daemon is there until its pump is gone. */
+/* Runs on a worker after the process has ended. The daemon is not freed before its pump is gone. */
 static void
-ended(struct pump *p, const struct pump_result *r, void *arg)
+process_ended(struct pump *p, const struct pump_result *r, void *arg)
 {
     struct heal_daemon *d = arg;
     bool is_by_us = r->error == -ECANCELED;
@@ -191,9 +190,9 @@ ended(struct pump *p, const struct pump_result *r, void *arg)
     snprintf(reason, sizeof reason, r->signal ? "signal %d" : "exit status %d",
              r->signal ? r->signal : r->exit_code);
     if (!is_by_us)
-        say_ended(d, reason);
+        log_ended(d, reason);
     pthread_mutex_lock(&lock);
-    while (d->is_starting) /* pump_start() has not returned yet, but will at once */
+    while (d->is_starting) /* pump_start() returns soon */
         pthread_cond_wait(&changed, &lock);
     struct pump *mine = d->pump;
     d->pump = NULL;
@@ -207,7 +206,7 @@ ended(struct pump *p, const struct pump_result *r, void *arg)
         post_start_locked(d);
     } else {
         d->restarts++;
-        wait_locked(d, HEAL_WAITING);
+        schedule_restart_locked(d, HEAL_WAITING);
     }
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
@@ -215,7 +214,7 @@ ended(struct pump *p, const struct pump_result *r, void *arg)
         pump_unref(mine);
 }
 
-/* A failure that repeats is logged once. */
+/* Repeated failures are logged once. */
 static bool
 is_first_failure(const struct heal_daemon *d)
 {
@@ -225,7 +224,7 @@ is_first_failure(const struct heal_daemon *d)
     return is_first;
 }
 
-/* 0, or -errno after a line in the log. */
+/* Returns 0, or -errno after logging the reason. */
 static int
 make_socket_dir(const struct heal_daemon *d)
 {
@@ -260,8 +259,8 @@ launch(struct heal_daemon *d, struct pump **out)
                           "--xlator-option",
                           uuid,
                           NULL};
-    const struct pump_options o = {.path = HEAL_DAEMON_PROGRAM, .argv = argv, .done = ended, .arg = d,
-                                   .out = {.kind = PUMP_FN, .fn = take_output},
+    const struct pump_options o = {.path = HEAL_DAEMON_PROGRAM, .argv = argv, .done = process_ended, .arg = d,
+                                   .out = {.kind = PUMP_FN, .fn = log_output},
                                    .err = {.kind = PUMP_SAME},
                                    .buffer_bytes = 4096};
     int err = make_socket_dir(d);
@@ -269,15 +268,15 @@ launch(struct heal_daemon *d, struct pump **out)
     if (err)
         return err;
     child_log_begin(&d->log, "volume %s: heal daemon", d->volume);
-    daemon_make_log_dir(NULL); /* without it the process says so itself */
+    daemon_make_log_dir(NULL); /* if this fails, the child process logs the problem */
     snprintf(log, sizeof log, DAEMON_LOG_DIR "/heal-%s.log", d->volume);
-    /* Of a node of a cluster: there is one. */
+    /* The process needs the uuid of a cluster node; any constant will do, because there is one node. */
     snprintf(uuid, sizeof uuid, "*replicate*.node-uuid=%s", "6b696c6e-0000-4000-8000-000000000001");
     return pump_start(&o, out);
 }
 
 static void
-say_not_started(const struct heal_daemon *d, int err)
+log_not_started(const struct heal_daemon *d, int err)
 {
     if (!is_first_failure(d))
         return;
@@ -286,13 +285,13 @@ say_not_started(const struct heal_daemon *d, int err)
                   "volume %s is not healed: " HEAL_DAEMON_PROGRAM " is missing (install glusterfs-client)",
                   d->volume);
     else
-        log_event(LOG_ERROR, NULL, "heal-daemon-start", "volume %s: the self-heal daemon does not start: %s",
+        log_event(LOG_ERROR, NULL, "heal-daemon-start", "volume %s: the self-heal daemon cannot start: %s",
                   d->volume, strerror(-err));
 }
 
-/* From a worker or an operation. The daemon is there while it says is_starting. */
+/* Runs on a worker or in an operation. The daemon is not freed while is_starting is true. */
 static void
-start(struct heal_daemon *d)
+daemon_start(struct heal_daemon *d)
 {
     struct pump *p = NULL;
 
@@ -309,7 +308,7 @@ start(struct heal_daemon *d)
     end_left_over(d);
     int err = launch(d, &p);
     if (err)
-        say_not_started(d, err);
+        log_not_started(d, err);
 
     pthread_mutex_lock(&lock);
     d->is_starting = false;
@@ -319,17 +318,17 @@ start(struct heal_daemon *d)
         d->started_ns = clock_mono_ns();
     } else {
         snprintf(d->reason, sizeof d->reason, "%s", strerror(-err));
-        wait_locked(d, err == -ENOENT ? HEAL_MISSING : HEAL_WAITING);
+        schedule_restart_locked(d, err == -ENOENT ? HEAL_MISSING : HEAL_WAITING);
     }
-    if (p && (!d->is_wanted || d->texts != text)) /* another volfile has come meanwhile */
+    if (p && (!d->is_wanted || d->texts != text)) /* the volfile changed meanwhile */
         pump_cancel(p);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
 }
 
-/* The process ends; nothing of the daemon runs when this returns. */
+/* Ends the process. When this returns, no code of the daemon runs any more. */
 static void
-end(struct heal_daemon *d)
+daemon_end(struct heal_daemon *d)
 {
     pthread_mutex_lock(&lock);
     d->is_wanted = false;
@@ -338,7 +337,7 @@ end(struct heal_daemon *d)
     pthread_mutex_lock(&lock);
     while (d->is_starting || d->pump || d->is_posted) {
         if (d->pump)
-            pump_cancel(d->pump); /* more than once is once */
+            pump_cancel(d->pump); /* a repeated cancel has no effect */
         pthread_cond_wait(&changed, &lock);
     }
     d->state = HEAL_NONE;
@@ -356,8 +355,8 @@ new_daemon(const char *volume)
         free(d);
         return NULL;
     }
-    timer_init(&d->timer, time_is_up);
-    d->job.run = run_job;
+    timer_init(&d->timer, restart_timer_fired);
+    d->job.run = run_start_job;
     pthread_mutex_lock(&lock);
     cds_list_add_tail(&d->link, &daemons);
     pthread_mutex_unlock(&lock);
@@ -367,7 +366,7 @@ new_daemon(const char *volume)
 static void
 free_daemon(struct heal_daemon *d)
 {
-    end(d);
+    daemon_end(d);
     (void)unlink(d->files.pid);
     (void)unlink(d->files.socket);
     pthread_mutex_lock(&lock);
@@ -378,9 +377,9 @@ free_daemon(struct heal_daemon *d)
     free(d);
 }
 
-/* Takes `text` over. */
+/* Consumes `text`. */
 static void
-become(struct heal_daemon *d, char *text)
+daemon_set_volfile(struct heal_daemon *d, char *text)
 {
     struct problem why;
 
@@ -403,11 +402,11 @@ become(struct heal_daemon *d, char *text)
     d->is_wanted = true;
     struct pump *p = d->pump;
     if (p)
-        pump_cancel(p); /* it starts anew when it has ended */
+        pump_cancel(p); /* process_ended() starts it again with the new volfile */
     pthread_mutex_unlock(&lock);
     free(old);
     if (!p)
-        start(d);
+        daemon_start(d);
 }
 
 void
@@ -422,7 +421,7 @@ heal_daemons_follow(const char *volume)
         return;
     }
     pthread_mutex_lock(&lock);
-    struct heal_daemon *d = find_locked(volume);
+    struct heal_daemon *d = find_daemon_locked(volume);
     pthread_mutex_unlock(&lock);
     if (!is_wanted) {
         if (d)
@@ -435,14 +434,14 @@ heal_daemons_follow(const char *volume)
         free(text);
         return;
     }
-    become(d, text);
+    daemon_set_volfile(d, text);
 }
 
 int
 heal_daemon_wake(const char *volume, char socket[HEAL_DAEMON_SOCKET_SIZE])
 {
     pthread_mutex_lock(&lock);
-    struct heal_daemon *d = find_locked(volume);
+    struct heal_daemon *d = find_daemon_locked(volume);
     bool is_there = d && d->state != HEAL_MISSING;
     if (is_there && !d->pump && !d->is_starting)
         post_start_locked(d);
@@ -459,7 +458,7 @@ heal_daemon_look(const char *volume, struct heal_daemon_look *out)
     char pid_file[PATH_BYTES] = "";
 
     pthread_mutex_lock(&lock);
-    struct heal_daemon *d = find_locked(volume);
+    struct heal_daemon *d = find_daemon_locked(volume);
     if (d) {
         out->state = d->state;
         out->restarts = d->restarts;

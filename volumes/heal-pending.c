@@ -20,9 +20,9 @@ handle_path(const char *brick, const char *gfid, char path[PATH_BYTES])
     return snprintf(path, PATH_BYTES, "%s/.glusterfs/%.2s/%.2s/%s", brick, gfid, gfid + 2, gfid) < PATH_BYTES;
 }
 
-/* A folder's path below the brick: its handle is a symlink that leads there. */
+/* Finds the path of a folder below the brick, by following the handle, which is a symlink to the folder. */
 static bool
-folder_of(const char *brick, const char *gfid, char out[PATH_BYTES])
+find_folder_path(const char *brick, const char *gfid, char out[PATH_BYTES])
 {
     char handle[PATH_BYTES], *real;
     struct gfid g;
@@ -44,9 +44,10 @@ folder_of(const char *brick, const char *gfid, char out[PATH_BYTES])
     return is_below;
 }
 
-/* A file's names stand in its xattrs: the parent's gfid, a slash, the name. The first one is taken. */
+/* Finds the path of a file by its xattrs, which have the form "parent's gfid, slash, name" for each name
+ * of the file. Takes the first one. */
 static bool
-file_of(const char *brick, const char *handle, char out[PATH_BYTES])
+find_file_path(const char *brick, const char *handle, char out[PATH_BYTES])
 {
     static const char prefix[] = "trusted.gfid2path.";
     char names[NAMES_BYTES], value[PATH_BYTES], parent[PATH_BYTES];
@@ -59,23 +60,25 @@ file_of(const char *brick, const char *handle, char out[PATH_BYTES])
         if (len <= GFID_TEXT_SIZE || value[GFID_TEXT_SIZE - 1] != '/')
             continue;
         value[len] = value[GFID_TEXT_SIZE - 1] = '\0';
-        if (folder_of(brick, value, parent))
+        if (find_folder_path(brick, value, parent))
             return snprintf(out, PATH_BYTES, "%s/%s", parent, value + GFID_TEXT_SIZE) < PATH_BYTES;
     }
     return false;
 }
 
 static json_t *
-name_of(const char *brick, const char *gfid)
+entry_name(const char *brick, const char *gfid)
 {
     char handle[PATH_BYTES], path[PATH_BYTES];
     struct stat st;
     bool is_known = handle_path(brick, gfid, handle) && lstat(handle, &st) == 0;
 
-    /* A folder's handle is a symlink, and so is the handle of a symlink; only that one has xattrs. */
-    if (is_known && !file_of(brick, handle, path))
-        is_known = S_ISLNK(st.st_mode) && folder_of(brick, gfid, path);
-    json_t *name = is_known ? json_string(*path ? path : "/") : NULL; /* NULL too of what is no UTF-8 */
+    /* The handle of a folder is a symlink without xattrs; the handle of a symlink is a symlink with
+     * xattrs. */
+    if (is_known && !find_file_path(brick, handle, path))
+        is_known = S_ISLNK(st.st_mode) && find_folder_path(brick, gfid, path);
+    /* json_string() also returns NULL for a path that is not UTF-8 */
+    json_t *name = is_known ? json_string(*path ? path : "/") : NULL;
     return name ? name : json_sprintf("<gfid:%s>", gfid);
 }
 
@@ -92,9 +95,10 @@ is_in(const char *brick, const char *index, const char *name)
 
 /* ---- split-brain ----------------------------------------------------------------------------- */
 
-enum { DATA, METADATA, ENTRY, WORDS }; /* of a count of pending changes */
+enum { DATA, METADATA, ENTRY, WORDS }; /* indices of the counts of pending changes */
 
-/* Whom brick `from` says to have missed something: bit B of accused[w] for brick B of the set. */
+/* Collects the accusations by brick `from` of the set: sets bit B of accused[w] for each brick B that
+ * missed changes of kind w. */
 static void
 add_accusations(const struct volume *v, unsigned first, unsigned from, const char *gfid,
                 unsigned accused[WORDS])
@@ -104,7 +108,7 @@ add_accusations(const struct volume *v, unsigned first, unsigned from, const cha
 
     if (!handle_path(v->bricks[first + from].path, gfid, handle))
         return;
-    bool is_own = lgetxattr(handle, "trusted.gfid", NULL, 0) >= 0; /* not so the handle of a folder */
+    bool is_own = lgetxattr(handle, "trusted.gfid", NULL, 0) >= 0; /* false for the handle of a folder */
     for (unsigned k = 0; k < v->replica; k++) {
         snprintf(key, sizeof key, "trusted.afr.%s-client-%u", v->name, v->bricks[first + k].id);
         ssize_t n = is_own ? lgetxattr(handle, key, words, sizeof words)
@@ -114,10 +118,10 @@ add_accusations(const struct volume *v, unsigned first, unsigned from, const cha
     }
 }
 
-/* No brick of the set is one that the others can be healed from. What changes of entries each has missed is
- * merged, but for names: see add_split_names(). */
+/* Tells whether no brick of the set is good enough to heal the others. Pending entry changes do not count:
+ * the bricks' folders are merged, except for names (see add_split_names()). */
 static bool
-is_split(const struct volume *v, const unsigned accused[WORDS])
+is_entry_split(const struct volume *v, const unsigned accused[WORDS])
 {
     const unsigned all = (1u << v->replica) - 1;
     const unsigned with_data = v->has_arbiter ? all >> 1 : all;
@@ -134,7 +138,7 @@ gfid_at(const char *brick, const char *folder, const char *name, uint8_t out[16]
            lgetxattr(path, "trusted.gfid", out, 16) == 16;
 }
 
-/* Another brick of the set has another object under this name. */
+/* Tells whether another brick of the set has another object under this name. */
 static bool
 is_name_split(const struct volume *v, unsigned brick, const char *folder, const char *name)
 {
@@ -155,13 +159,13 @@ is_name_split(const struct volume *v, unsigned brick, const char *folder, const 
 struct pending {
     const struct volume *v;
     unsigned brick;
-    const char *path; /* the brick's */
+    const char *path; /* of the brick */
     json_t *entries, *split;
     json_int_t count, split_count;
-    unsigned looked; /* names of folders that were compared */
+    unsigned looked; /* number of names compared so far */
 };
 
-/* Takes `name` over. */
+/* Consumes `name`. */
 static int
 add_name(struct pending *p, json_t *name, bool is_bad)
 {
@@ -175,7 +179,8 @@ add_name(struct pending *p, json_t *name, bool is_bad)
     return err;
 }
 
-/* A folder's names that are other objects on other bricks: no brick's can be taken for all. */
+/* Adds the names of a folder under which other bricks have other objects; no brick's object can be taken
+ * as the right one. */
 static int
 add_split_names(struct pending *p, const char *gfid)
 {
@@ -183,16 +188,17 @@ add_split_names(struct pending *p, const char *gfid)
     const struct dirent *e;
     int err = 0;
 
-    /* of a symlink */
+    /* a folder's handle has no xattrs; that of a symlink has */
     if (!handle_path(p->path, gfid, path) || lgetxattr(path, "trusted.gfid", NULL, 0) >= 0 ||
-        !folder_of(p->path, gfid, folder) ||
+        !find_folder_path(p->path, gfid, folder) ||
         snprintf(path, sizeof path, "%s%s", p->path, folder) >= (int)sizeof path)
         return 0;
     DIR *d = opendir(path);
     while (d && !err && p->looked < HEAL_PENDING_LOOKED_MAX && (e = readdir(d))) {
         p->looked++;
         if (is_name_split(p->v, p->brick, folder, e->d_name)) {
-            json_t *name = json_sprintf("%s/%s", folder, e->d_name); /* NULL too of what is no UTF-8 */
+            /* NULL also for a name that is not UTF-8 */
+            json_t *name = json_sprintf("%s/%s", folder, e->d_name);
             err = add_name(p, name ? name : json_sprintf("<gfid:%s>/(a name that cannot be shown)", gfid),
                            true);
         }
@@ -210,12 +216,12 @@ add_entry(struct pending *p, const char *gfid)
 
     for (unsigned from = 0; from < p->v->replica; from++)
         add_accusations(p->v, first, from, gfid, accused);
-    int err = add_name(p, name_of(p->path, gfid), is_split(p->v, accused));
+    int err = add_name(p, entry_name(p->path, gfid), is_entry_split(p->v, accused));
     return !err && accused[ENTRY] ? add_split_names(p, gfid) : err;
 }
 
-/* Adds what stands in one index and not in the other (NULL: none). 0, -ENOMEM, or -errno of the folder; none
- * there is no error. */
+/* Adds the entries of one index that are not in the other (NULL: none). Returns 0, -ENOMEM, or -errno of
+ * the folder; a missing folder is no error. */
 static int
 add_index(struct pending *p, const char *index, const char *other)
 {
@@ -231,7 +237,7 @@ add_index(struct pending *p, const char *index, const char *other)
     if (!d)
         return errno == ENOENT ? 0 : -errno;
     while (!err && (errno = 0, e = readdir(d))) {
-        /* ".", "..", and the file that all names are links of, are no gfids */
+        /* ".", ".." and the base file of the hard links are no gfids */
         if (gfid_parse(e->d_name, strlen(e->d_name), &g) || (other && is_in(brick, other, e->d_name)))
             continue;
         err = add_entry(p, e->d_name);

@@ -28,13 +28,13 @@ hooks_begin(const char *dir)
 /* ---- one script ------------------------------------------------------------------------------ */
 
 struct hook {
-    struct child_log log; /* of the pump while it runs */
+    struct child_log log; /* used by the pump while it runs */
     struct pump_result result;
     sem_t done;
 };
 
 static int
-take_output(void *arg, const char *bytes, size_t count)
+log_script_output(void *arg, const char *bytes, size_t count)
 {
     struct hook *h = arg;
 
@@ -43,7 +43,7 @@ take_output(void *arg, const char *bytes, size_t count)
 }
 
 static void
-ended(struct pump *p, const struct pump_result *r, void *arg)
+script_ended(struct pump *p, const struct pump_result *r, void *arg)
 {
     struct hook *h = arg;
 
@@ -53,12 +53,12 @@ ended(struct pump *p, const struct pump_result *r, void *arg)
 }
 
 static void
-say_result(const struct hook *h)
+log_result(const struct hook *h)
 {
     const struct pump_result *r = &h->result;
 
     if (r->error == -ETIMEDOUT)
-        log_event(LOG_ERROR, NULL, "hook-deadline", "%s: killed: expected an end within %d s", h->log.name,
+        log_event(LOG_ERROR, NULL, "hook-deadline", "%s: killed because it ran longer than %d s", h->log.name,
                   HOOKS_DEADLINE_MS / 1000);
     else if (r->error)
         log_event(LOG_ERROR, NULL, "hook-failed", "%s: %s", h->log.name, strerror(-r->error));
@@ -69,16 +69,16 @@ say_result(const struct hook *h)
 }
 
 static void
-run_one(const char *path, char *const *argv)
+run_script(const char *path, char *const *argv)
 {
     struct hook h = {0};
     const struct pump_options o = {.path = path,
                                    .argv = argv,
-                                   .out = {.kind = PUMP_FN, .fn = take_output},
+                                   .out = {.kind = PUMP_FN, .fn = log_script_output},
                                    .err = {.kind = PUMP_SAME},
                                    .timeout_ms = HOOKS_DEADLINE_MS,
                                    .buffer_bytes = 4096,
-                                   .done = ended,
+                                   .done = script_ended,
                                    .arg = &h};
 
     child_log_begin(&h.log, "hook %s", path + strlen(state_dir) + strlen("/hooks/"));
@@ -92,7 +92,7 @@ run_one(const char *path, char *const *argv)
         child_log_end(&h.log);
     }
     sem_destroy(&h.done);
-    say_result(&h);
+    log_result(&h);
 }
 
 /* ---- which, and with what -------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ is_script(const struct dirent *e)
 }
 
 static void
-run_all(const char *dir, char **argv)
+run_scripts(const char *dir, char **argv)
 {
     struct dirent **found = NULL;
     int n = scandir(dir, &found, is_script, alphasort);
@@ -133,14 +133,15 @@ run_all(const char *dir, char **argv)
     for (int i = 0; i < n; i++) {
         if (snprintf(path, sizeof path, "%s/%s", dir, found[i]->d_name) < (int)sizeof path && may_run(path)) {
             argv[0] = path;
-            run_one(path, argv);
+            run_script(path, argv);
         }
         free(found[i]);
     }
     free(found);
 }
 
-/* "-o", "KEY=VALUE" for each; the number of words, each of `owned` to be freed. */
+/* Appends "-o", "KEY=VALUE" for each option to `words`. Returns the number of words. The caller frees each
+ * of `owned`. */
 static unsigned
 option_words(const json_t *args, char **words, char **owned, unsigned *owned_count)
 {
@@ -183,7 +184,7 @@ hooks_run(const char *verb, const char *when, const json_t *args)
     }
     snprintf(volume, sizeof volume, "--volname=%s", name);
     (void)option_words(args, argv + 2, owned, &owned_count);
-    run_all(dir, argv);
+    run_scripts(dir, argv);
     while (owned_count > 0)
         free(owned[--owned_count]);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* hooks: an administrator's scripts before and after what changes a volume, as glusterd's users have them.
+/* hooks: runs an administrator's scripts before and after a change of a volume, as glusterd does.
  *
  *     DIR/hooks/VERB/pre/S*      VERB: create, start, stop, delete, set, reset, add-brick, remove-brick,
  *     DIR/hooks/VERB/post/S*     replace-brick, reset-brick
  *
- * Executable files whose names begin with S run one after the other in the order of their names, with
- * --volname=NAME, of `set` also with -o KEY=VALUE for each option. Their output goes to the log. A script
- * that fails or takes longer than HOOKS_DEADLINE_MS (it is killed then) is named in the log, and the verb
- * goes on: a kilnd that dies meanwhile leaves a script that runs to its end, and the volume as the verb had
- * left it.
+ * Executable files whose names begin with S run one after the other in the order of their names. The
+ * argument is --volname=NAME; `set` adds -o KEY=VALUE for each option. The output of scripts goes to the
+ * log. A script that fails, or that runs longer than HOOKS_DEADLINE_MS and is killed, is reported in the
+ * log; the verb continues. If kilnd dies meanwhile, the script runs to its end, and the volume stays as
+ * the verb had left it.
  *
- * A folder or script that another user than kilnd's may write is not run. */
+ * Folders and scripts that another user than kilnd's may write are not run. */
 #ifndef KILN_VOLUMES_HOOKS_H
 #define KILN_VOLUMES_HOOKS_H
 
@@ -18,9 +18,10 @@
 
 enum { HOOKS_DEADLINE_MS = 30000 };
 
-/* Runs the scripts of "pre" or "post" and waits for them. `args`: the verb's arguments. Not on a worker. */
+/* Runs the scripts of "pre" or "post" and waits for them. `args`: the arguments of the verb. Not on a
+ * worker. */
 void hooks_run(const char *verb, const char *when, const json_t *args);
-/* Once, before: the state folder, whose text stays. */
+/* Sets the state folder, once, before the first verb. The text must stay valid. */
 void hooks_begin(const char *state_dir);
 
 #endif

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* An address is ours if a socket can be bound to it. */
+/* An address belongs to this machine if a socket can be bound to it. */
 static bool
 is_own(const struct addrinfo *a)
 {
@@ -38,7 +38,7 @@ own_host_check(const char *host, bool *is_loopback, struct problem *why)
     bool is_ours = false;
 
     if (failed) {
-        problem_set(why, -EINVAL, "the host %.255s is not known: %s", host, gai_strerror(failed));
+        problem_set(why, -EINVAL, "host %.255s cannot be resolved: %s", host, gai_strerror(failed));
         problem_expected(why, "a name or address of this machine, or a path alone");
         return why->err;
     }
@@ -50,7 +50,7 @@ own_host_check(const char *host, bool *is_loopback, struct problem *why)
     freeaddrinfo(list);
     if (is_ours)
         return 0;
-    problem_set(why, -EADDRNOTAVAIL, "the host %s is another machine", host);
+    problem_set(why, -EADDRNOTAVAIL, "host %s is another machine", host);
     problem_expected(why, "bricks of this machine: kilnd without a glusterd has no peers");
     return why->err;
 }

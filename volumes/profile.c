@@ -38,9 +38,9 @@ describe_fop(struct xlator *stats, enum fop fop, uint64_t calls, struct histogra
                      has_times ? microseconds(histogram_quantile(h, 0.99)) : json_null());
 }
 
-/* What is no UTF-8, or is cut within a character, is not shown. */
+/* Returns null for text that is not UTF-8 or that is cut within a character. */
 static json_t *
-text(const char *bytes)
+text_or_null(const char *bytes)
 {
     json_t *json = json_string(bytes);
 
@@ -58,10 +58,11 @@ describe_slow(const struct io_stats_slow *s)
     return json_pack("{ss so so so sI si si so so}", "fop", fop_info[s->fop].name, "total_us",
                      microseconds(s->total_ns), "stages_us", stages, "age_s",
                      json_real((double)s->age_ns / 1e9), "bytes", (json_int_t)s->bytes, "errno", s->err,
-                     "pid", (int)s->pid, "client", text(s->client), "object", text(s->object));
+                     "pid", (int)s->pid, "client", text_or_null(s->client), "object",
+                     text_or_null(s->object));
 }
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 static json_t *
 list_slow(struct xlator *stats)
 {
@@ -76,7 +77,7 @@ list_slow(struct xlator *stats)
 }
 
 static json_t *
-describe(struct xlator *stats)
+describe_stats(struct xlator *stats)
 {
     struct io_stats_counts counts;
     struct histogram *h = calloc(1, sizeof *h);
@@ -115,7 +116,7 @@ profile_of_brick(const struct volume *v, unsigned brick)
     struct xlator *stats = g ? stats_of(g) : NULL;
 
     read_section_begin();
-    json_t *json = stats ? describe(stats) : json_pack("{sb}", "online", 0);
+    json_t *json = stats ? describe_stats(stats) : json_pack("{sb}", "online", 0);
     read_section_end();
     if (g)
         graph_unpin(g);

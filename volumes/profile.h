@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* profile: what a brick has done since it was attached, and how long it took.
+/* profile: reports the calls of a brick since it was attached, and their latencies.
  *
- * thread: any that may pin a brick; takes no lock of the data path.
+ * thread: any thread that may pin a brick; takes no lock of the data path.
  */
 #ifndef KILN_VOLUMES_PROFILE_H
 #define KILN_VOLUMES_PROFILE_H
@@ -10,13 +10,13 @@
 
 #include "volumes/volume.h"
 
-/* {"online": true, "bytes_read": N, "bytes_written": N, "open_files": N, "fops": [{"fop": "WRITE",
+/* Returns {"online": true, "bytes_read": N, "bytes_written": N, "open_files": N, "fops": [{"fop": "WRITE",
  * "calls": N, "mean_us": F, "p50_us": F, "p99_us": F}, ...], "slow": [{"fop", "total_us": F, "stages_us":
- * {"worker": F, ...}, "age_s": F, "bytes", "errno", "pid", "client", "object"}, ...]}: fops that were called;
- * times are null where none were kept. {"online": false} of a brick that is not served. A new reference;
- * NULL: no memory. */
+ * {"worker": F, ...}, "age_s": F, "bytes", "errno", "pid", "client", "object"}, ...]} as a new reference.
+ * "fops" has the fops that were called; their times are null if latencies are not recorded. The result is
+ * {"online": false} for a brick that is offline, and NULL without memory. */
 json_t *profile_of_brick(const struct volume *v, unsigned brick);
-/* Processor time that its calls have taken (io-stats.h). `g`: pinned. */
+/* Returns the processor time of the brick's calls (io-stats.h). `g` must be pinned. */
 struct graph;
 double profile_cpu_seconds(struct graph *g);
 

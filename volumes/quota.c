@@ -27,16 +27,16 @@ enum { TELL_MS = 1000 };
 
 /* ---- usage ----------------------------------------------------------------------------------- */
 
-/* The answer of one brick about one namespace. */
+/* The usage of one namespace on one brick. */
 struct row {
     struct simple_quota_usage usage;
     unsigned set;
 };
 
 struct table {
-    struct simple_quota_usage *rows; /* in order of gfids: what the volume holds */
+    struct simple_quota_usage *rows; /* the totals of the volume, sorted by gfid */
     unsigned count;
-    bool is_whole; /* a brick of each set has said something */
+    bool is_whole; /* at least one brick of each set has answered */
 };
 
 static int
@@ -48,9 +48,9 @@ compare_rows(const void *a, const void *b)
     return order ? order : (int)one->set - (int)other->set;
 }
 
-/* Adds what brick `i` says. 0, -ENOMEM, or that it says nothing. */
+/* Adds the usage of brick `i`. Returns 0, -ENOMEM, or the error of a brick that does not answer. */
 static int
-add_brick(const struct volume *v, unsigned i, bool is_fresh, struct row **rows, unsigned *count)
+add_brick_usage(const struct volume *v, unsigned i, bool is_fresh, struct row **rows, unsigned *count)
 {
     struct graph *g = bricks_find(v->bricks[i].path);
     struct simple_quota_usage *list = NULL;
@@ -72,9 +72,9 @@ add_brick(const struct volume *v, unsigned i, bool is_fresh, struct row **rows, 
     return 0;
 }
 
-/* The fullest replica of each set, and the sum of the sets; *t has room for all. */
+/* Sums, over the sets, the fullest replica of each namespace; t->rows has room for all. */
 static void
-sum_up(const struct row *rows, unsigned count, struct table *t)
+sum_sets(const struct row *rows, unsigned count, struct table *t)
 {
     int64_t fullest = 0;
 
@@ -99,7 +99,7 @@ sum_up(const struct row *rows, unsigned count, struct table *t)
     }
 }
 
-/* 0 or -ENOMEM. The rows are to be freed. */
+/* Returns 0 or -ENOMEM. The caller frees the rows. */
 static int
 usage_of(const struct volume *v, bool is_fresh, struct table *t)
 {
@@ -112,7 +112,7 @@ usage_of(const struct volume *v, bool is_fresh, struct table *t)
         bool has_said = false;
 
         for (unsigned i = set * v->replica; i < (set + 1) * v->replica; i++) {
-            int err = volume_is_arbiter(v, i) ? -ENODATA : add_brick(v, i, is_fresh, &rows, &count);
+            int err = volume_is_arbiter(v, i) ? -ENODATA : add_brick_usage(v, i, is_fresh, &rows, &count);
 
             has_said |= err == 0;
             is_short |= err == -ENOMEM;
@@ -122,7 +122,7 @@ usage_of(const struct volume *v, bool is_fresh, struct table *t)
     t->rows = calloc(count + 1, sizeof *t->rows);
     if (t->rows && count) {
         qsort(rows, count, sizeof *rows, compare_rows);
-        sum_up(rows, count, t);
+        sum_sets(rows, count, t);
     }
     free(rows);
     if (t->rows && !is_short)
@@ -153,7 +153,7 @@ quota_usage(const struct volume *v, struct quota_usage *out)
 
 static struct {
     struct chore chore;
-    bool is_wanted; /* the chore's own: a volume has several subvolumes and counts */
+    bool is_wanted; /* private to the chore: a volume has several subvolumes and counts usage */
 } telling;
 
 static bool
@@ -187,7 +187,7 @@ tell_volume(const char *name)
 }
 
 static uint64_t
-tell_all(struct chore *c)
+tell_all_usage(struct chore *c)
 {
     struct problem why;
 
@@ -201,13 +201,13 @@ tell_all(struct chore *c)
 void
 quotas_begin(void)
 {
-    chore_init(&telling.chore, tell_all);
+    chore_init(&telling.chore, tell_all_usage);
 }
 
 void
 quotas_stop(void)
 {
-    if (telling.chore.fn) /* else there is no --state */
+    if (telling.chore.fn) /* NULL without --state */
         chore_stop(&telling.chore);
 }
 
@@ -220,9 +220,9 @@ take_stat(const struct fop_reply *reply, void *arg)
     return 0;
 }
 
-/* The folder with this gfid, with a reference. */
+/* Finds the folder with this gfid, and returns a reference. */
 static int
-find_folder(struct graph *g, const struct gfid *gfid, struct inode **out)
+find_quota_folder(struct graph *g, const struct gfid *gfid, struct inode **out)
 {
     struct iatt stat;
     struct brick_call q = {.seen = take_stat, .arg = &stat};
@@ -240,7 +240,7 @@ find_folder(struct graph *g, const struct gfid *gfid, struct inode **out)
     return err ? err : *out ? 0 : -ENOMEM;
 }
 
-/* The caller's call on the folder. */
+/* Prepares a call on the folder as the caller. */
 static struct call_stack *
 folder_call(struct brick_call *q, enum fop fop, struct inode *dir)
 {
@@ -291,7 +291,7 @@ static int
 change_limit(struct graph *g, const struct gfid *gfid, uint64_t limit)
 {
     struct inode *dir = gfid_is_root(gfid) ? inode_root(g->inodes) : NULL;
-    int err = dir ? 0 : find_folder(g, gfid, &dir);
+    int err = dir ? 0 : find_quota_folder(g, gfid, &dir);
 
     if (!err)
         err = limit ? set_limit(g, dir, limit) : remove_limit(g, dir);
@@ -299,7 +299,7 @@ change_limit(struct graph *g, const struct gfid *gfid, uint64_t limit)
     return err;
 }
 
-/* Does the brick have this limit? */
+/* Tells whether the brick has this limit. */
 static bool
 has_limit(struct graph *g, const struct gfid *gfid, uint64_t limit)
 {
@@ -308,7 +308,7 @@ has_limit(struct graph *g, const struct gfid *gfid, uint64_t limit)
     bool has = limit == 0;
 
     if (simple_quota_list(g, false, &list, &count))
-        return true; /* it does not count: it has just come, and quotas_follow() will be called again */
+        return true; /* a new brick that does not count yet: quotas_follow() will be called again */
     for (unsigned i = 0; i < count; i++) {
         if (gfid_equal(&list[i].ns, gfid))
             has = (uint64_t)list[i].limit == limit;
@@ -350,7 +350,7 @@ quota_clear(const struct volume *v)
         struct graph *g = bricks_find(v->bricks[i].path);
 
         if (g && !has_limit(g, &gfid_root, 0))
-            (void)change_limit(g, &gfid_root, 0); /* quotas_follow() comes again, and says what is wrong */
+            (void)change_limit(g, &gfid_root, 0); /* if this fails, the next quotas_follow() logs it */
         if (g)
             graph_unpin(g);
     }
@@ -368,7 +368,7 @@ need_all_bricks(const struct volume *v, struct problem *why)
             graph_unpin(g);
             continue;
         }
-        problem_set(why, -EINVAL, "brick %s of volume %s is not served, so it would miss the limit",
+        problem_set(why, -EINVAL, "brick %s of volume %s is offline, so it would miss the limit",
                     v->bricks[i].path, v->name);
         problem_type(why, "kiln volume start %s force", v->name);
         return why->err;
@@ -381,7 +381,7 @@ no_folder(struct problem *why, const struct volume *v, const char *path, const c
 {
     problem_set(why, err == -ENOTDIR || err == -ENODATA ? -EINVAL : err, "%.400s on brick %s: %s", path,
                 brick, strerror(-err));
-    problem_expected(why, "a folder of volume %s, by its path from the volume's root", v->name);
+    problem_expected(why, "the path of a folder from the root of volume %s", v->name);
     return why->err;
 }
 
@@ -406,9 +406,9 @@ quota_set(const struct volume *v, const char *path, uint64_t limit, struct probl
     return 0;
 }
 
-/* The folder's path from the volume's root: its handle on a brick leads there. */
+/* Finds the folder's path from the root of the volume, by following its handle on a brick. */
 static bool
-path_of(const struct volume *v, const struct gfid *gfid, char path[PATH_MAX])
+find_limited_path(const struct volume *v, const struct gfid *gfid, char path[PATH_MAX])
 {
     char handle[PATH_MAX];
 
@@ -431,18 +431,18 @@ path_of(const struct volume *v, const struct gfid *gfid, char path[PATH_MAX])
 }
 
 static json_t *
-describe(const struct volume *v, const struct simple_quota_usage *row)
+describe_limit(const struct volume *v, const struct simple_quota_usage *row)
 {
     char path[PATH_MAX] = "/";
 
-    if (!gfid_is_root(&row->ns) && !path_of(v, &row->ns, path))
-        return NULL; /* it was removed just now */
+    if (!gfid_is_root(&row->ns) && !find_limited_path(v, &row->ns, path))
+        return NULL; /* the folder was removed just now */
     json_t *one = json_pack("{ss sI sI sb}", "path", path, "limit", (json_int_t)row->limit, "used",
                             (json_int_t)row->used, "counting", (int)row->is_counting);
     if (one)
         return one;
     return json_pack("{ss sI sI sb}", "path", GFID(&row->ns), "limit", (json_int_t)row->limit, "used",
-                     (json_int_t)row->used, "counting", (int)row->is_counting); /* a name that is no UTF-8 */
+                     (json_int_t)row->used, "counting", (int)row->is_counting); /* the path is not UTF-8 */
 }
 
 int
@@ -456,7 +456,7 @@ quota_list(const struct volume *v, json_t **out, struct problem *why)
         return problem_no_memory(why);
     }
     for (unsigned i = 0; i < t.count; i++) {
-        json_t *one = t.rows[i].limit || gfid_is_root(&t.rows[i].ns) ? describe(v, &t.rows[i]) : NULL;
+        json_t *one = t.rows[i].limit || gfid_is_root(&t.rows[i].ns) ? describe_limit(v, &t.rows[i]) : NULL;
 
         if (one)
             json_array_append_new(list, one);

@@ -31,7 +31,7 @@ state_dir_path(const struct state_dir *s)
 }
 
 static int
-failed(struct problem *why, const struct state_dir *s, const char *what)
+problem_errno(struct problem *why, const struct state_dir *s, const char *what)
 {
     int err = -errno;
 
@@ -56,11 +56,11 @@ write_all(int fd, const char *text, size_t size)
     return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Under the other name, on disk. */
+/* Writes the temporary file and flushes it to disk. */
 static int
-write_new(int dir, const char *temporary, const char *text, size_t size)
+write_temporary(int dir, const char *temporary, const char *text, size_t size)
 {
-    (void)unlinkat(dir, temporary, 0); /* one that could not be removed is found by O_EXCL */
+    (void)unlinkat(dir, temporary, 0); /* if this fails, O_EXCL reports it */
     int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
@@ -70,7 +70,7 @@ write_new(int dir, const char *temporary, const char *text, size_t size)
     return err;
 }
 
-/* 0 or -errno; *is_there (NULL allowed): the file has its new text. */
+/* Returns 0 or -errno; *is_there (NULL allowed): the file has its new text. */
 static int
 replace_file(int dir, const char *name, const char *text, size_t size, bool *is_there)
 {
@@ -78,21 +78,21 @@ replace_file(int dir, const char *name, const char *text, size_t size, bool *is_
 
     if (snprintf(temporary, sizeof temporary, NEW_PREFIX "%s", name) >= (int)sizeof temporary)
         return -ENAMETOOLONG;
-    int err = write_new(dir, temporary, text, size);
+    int err = write_temporary(dir, temporary, text, size);
     if (!err && renameat(dir, temporary, dir, name) < 0)
         err = -errno;
     if (is_there)
         *is_there = !err;
     if (err) {
-        (void)unlinkat(dir, temporary, 0); /* else it goes at the next start */
+        (void)unlinkat(dir, temporary, 0); /* if this fails, the next start removes the file */
         return err;
     }
     return fsync(dir) < 0 ? -errno : 0;
 }
 
-/* The whole of a file, to be freed, with a NUL behind it. NULL with errno. */
+/* Reads a whole file and appends a NUL. The caller frees the text. Returns NULL with errno on failure. */
 static char *
-read_file(int dir, const char *name, size_t *size)
+read_state_file(int dir, const char *name, size_t *size)
 {
     int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
@@ -101,7 +101,7 @@ read_file(int dir, const char *name, size_t *size)
     if (fd < 0)
         return NULL;
     if (fstat(fd, &st) < 0) {
-        text = NULL; /* with its errno */
+        text = NULL; /* keeps the errno of fstat(2) */
     } else if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX) {
         errno = S_ISDIR(st.st_mode) ? EISDIR : S_ISREG(st.st_mode) ? EFBIG : EINVAL;
     } else if ((text = malloc((size_t)st.st_size + 1))) {
@@ -130,9 +130,9 @@ is_leftover(const char *name)
     return strncmp(name, NEW_PREFIX, sizeof NEW_PREFIX - 1) == 0;
 }
 
-/* Calls fn with each name but "." and "..". 0 or -errno. */
+/* Calls fn with each name except "." and "..". Returns 0 or -errno. */
 static int
-each_name(int dir, int (*fn)(int dir, const char *name, void *arg), void *arg)
+for_each_name(int dir, int (*fn)(int dir, const char *name, void *arg), void *arg)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -154,7 +154,7 @@ each_name(int dir, int (*fn)(int dir, const char *name, void *arg), void *arg)
     return err;
 }
 
-/* Of a folder that has no marker yet: what a start that was killed may have left, and nothing else. */
+/* Allows, in a folder without a marker, only the files that a killed start may have left. */
 static int
 is_nothing_of_ours(int dir, const char *name, void *arg)
 {
@@ -176,12 +176,12 @@ check_owner(const struct state_dir *s, struct problem *why)
     struct stat st;
 
     if (fstat(s->fd, &st) < 0)
-        return failed(why, s, "stat");
+        return problem_errno(why, s, "stat");
     if (st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)))
         return 0;
     problem_set(why, -EPERM, "%s belongs to user %u and has mode %04o", s->path, (unsigned)st.st_uid,
                 (unsigned)st.st_mode & 07777);
-    problem_expected(why, "a folder of user %u that nobody else may write", (unsigned)geteuid());
+    problem_expected(why, "a folder of user %u that no other user may write", (unsigned)geteuid());
     problem_type(why, "chown %u %s && chmod 700 %s", (unsigned)geteuid(), s->path, s->path);
     return why->err;
 }
@@ -197,19 +197,19 @@ check_format(const struct state_dir *s, const char *text, size_t size, struct pr
     if (n == FORMAT)
         return 0;
     if (n < 1)
-        problem_set(why, -EINVAL, "%s/" MARKER " is not what kilnd writes", s->path);
+        problem_set(why, -EINVAL, "%s/" MARKER " was not written by kilnd", s->path);
     else
         problem_set(why, -EPROTO, "%s is a state folder of format %lld", s->path, (long long)n);
     problem_expected(why, "{\"format\": %d}%s", FORMAT, n > FORMAT ? ": a newer kilnd has written it" : "");
     return why->err;
 }
 
-/* True of a folder that a kilnd has begun; false with why->err 0 of an empty one. */
+/* Returns true for a state folder; false with why->err 0 for an empty folder. */
 static bool
 has_marker(const struct state_dir *s, struct problem *why)
 {
     size_t size = 0;
-    char *text = read_file(s->fd, MARKER, &size);
+    char *text = read_state_file(s->fd, MARKER, &size);
 
     why->err = 0;
     if (text) {
@@ -219,13 +219,13 @@ has_marker(const struct state_dir *s, struct problem *why)
         return is_good;
     }
     if (errno != ENOENT) {
-        failed(why, s, MARKER);
+        problem_errno(why, s, MARKER);
         return false;
     }
-    int err = each_name(s->fd, is_nothing_of_ours, NULL);
+    int err = for_each_name(s->fd, is_nothing_of_ours, NULL);
     if (err == -ENOTEMPTY) {
-        problem_set(why, err, "%s is not empty, and no kilnd has kept its state there", s->path);
-        problem_expected(why, "an empty folder, or one that has a file " MARKER);
+        problem_set(why, err, "%s is not empty and is not a state folder", s->path);
+        problem_expected(why, "an empty folder, or a folder with a file " MARKER);
     } else if (err) {
         problem_set(why, err, "%s: %s", s->path, strerror(-err));
     }
@@ -233,26 +233,26 @@ has_marker(const struct state_dir *s, struct problem *why)
 }
 
 static int
-take_lock(struct state_dir *s, struct problem *why)
+lock_state(struct state_dir *s, struct problem *why)
 {
     char holder[32] = "";
 
     s->lock_fd = openat(s->fd, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->lock_fd < 0)
-        return failed(why, s, LOCK);
+        return problem_errno(why, s, LOCK);
     if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0) {
         int len = snprintf(holder, sizeof holder, "%ld\n", (long)getpid());
 
-        /* The number is for people; the lock is what counts. */
+        /* The process id is information for people; only the lock counts. */
         if (ftruncate(s->lock_fd, 0) < 0 || pwrite(s->lock_fd, holder, (size_t)len, 0) != len)
-            return failed(why, s, LOCK);
+            return problem_errno(why, s, LOCK);
         return 0;
     }
     if (errno != EWOULDBLOCK)
-        return failed(why, s, LOCK);
+        return problem_errno(why, s, LOCK);
     ssize_t n = pread(s->lock_fd, holder, sizeof holder - 1, 0);
     holder[n > 0 ? n : 0] = '\0';
-    problem_set(why, -EBUSY, "%s is the state of a kilnd that runs (process %ld)", s->path,
+    problem_set(why, -EBUSY, "%s is in use by a running kilnd (process %ld)", s->path,
                 strtol(holder, NULL, 10));
     problem_expected(why, "one daemon for each state folder");
     return why->err;
@@ -268,36 +268,37 @@ make_marker(struct state_dir *s, struct problem *why)
 }
 
 static int
-open_folder(struct state_dir *s, const char *name, int *fd, struct problem *why)
+open_state_folder(struct state_dir *s, const char *name, int *fd, struct problem *why)
 {
     if (mkdirat(s->fd, name, 0700) < 0 && errno != EEXIST)
-        return failed(why, s, name);
+        return problem_errno(why, s, name);
     *fd = openat(s->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*fd < 0)
-        return failed(why, s, name);
-    int err = each_name(*fd, remove_leftover, NULL);
+        return problem_errno(why, s, name);
+    int err = for_each_name(*fd, remove_leftover, NULL);
     return err ? problem_set(why, err, "%s/%s: %s", s->path, name, strerror(-err)) : 0;
 }
 
 static int
-open_all(struct state_dir *s, struct problem *why)
+open_state(struct state_dir *s, struct problem *why)
 {
     if (mkdir(s->path, 0700) < 0 && errno != EEXIST)
-        return failed(why, s, "cannot be made");
+        return problem_errno(why, s, "cannot be made");
     s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->fd < 0)
-        return failed(why, s, "cannot be opened");
+        return problem_errno(why, s, "cannot be opened");
     if (check_owner(s, why))
         return why->err;
     bool is_ours = has_marker(s, why);
-    if (why->err || take_lock(s, why) || (!is_ours && make_marker(s, why)))
+    if (why->err || lock_state(s, why) || (!is_ours && make_marker(s, why)))
         return why->err;
-    int err = each_name(s->fd, remove_leftover, NULL);
+    int err = for_each_name(s->fd, remove_leftover, NULL);
     if (err)
         return problem_set(why, err, "%s: %s", s->path, strerror(-err));
-    if (open_folder(s, "volumes", &s->volumes_fd, why) || open_folder(s, "heal", &s->heal_fd, why))
+    if (open_state_folder(s, "volumes", &s->volumes_fd, why) ||
+        open_state_folder(s, "heal", &s->heal_fd, why))
         return why->err;
-    return fsync(s->fd) < 0 ? failed(why, s, "fsync") : 0;
+    return fsync(s->fd) < 0 ? problem_errno(why, s, "fsync") : 0;
 }
 
 struct state_dir *
@@ -311,7 +312,7 @@ state_dir_open(const char *path, struct problem *why)
         problem_no_memory(why);
     } else {
         why->err = 0;
-        if (open_all(s, why) == 0)
+        if (open_state(s, why) == 0)
             return s;
     }
     state_dir_close(s);
@@ -356,15 +357,15 @@ struct loading {
     struct problem *why;
 };
 
-/* Says which file it is of, and what an operator can do about it. */
+/* Adds to *why the name of the file, and a command for the operator. */
 static int
 refuse_file(const struct loading *l, const char *name)
 {
     struct problem p = *l->why;
 
     problem_set(l->why, p.err, "%s/volumes/%.255s: %.400s", l->s->path, name, p.wrong);
-    problem_expected(l->why, "%s", *p.expected ? p.expected : "what kilnd has written");
-    problem_type(l->why, "mv %s/volumes/%.255s /root/   # then the other volumes can be served", l->s->path,
+    problem_expected(l->why, "%s", *p.expected ? p.expected : "the text that kilnd wrote");
+    problem_type(l->why, "mv %s/volumes/%.255s /root/   # then kilnd serves the other volumes", l->s->path,
                  name);
     return p.err;
 }
@@ -376,10 +377,10 @@ load_one(int dir, const char *name, void *arg)
     size_t size = 0, len = strlen(name), stem = len - (sizeof SUFFIX - 1);
 
     if (len < sizeof SUFFIX || strcmp(name + stem, SUFFIX) != 0) {
-        problem_set(l->why, -EINVAL, "it is no file of kilnd's");
+        problem_set(l->why, -EINVAL, "it is not a file of kilnd");
         return refuse_file(l, name);
     }
-    char *text = read_file(dir, name, &size);
+    char *text = read_state_file(dir, name, &size);
     if (!text) {
         problem_set(l->why, -errno, "%s", strerror(errno));
         return refuse_file(l, name);
@@ -403,7 +404,7 @@ state_dir_load(struct state_dir *s, int (*each)(struct volume *v, void *arg, str
     struct loading l = {s, each, arg, why};
 
     why->err = 0;
-    int err = each_name(s->volumes_fd, load_one, &l);
+    int err = for_each_name(s->volumes_fd, load_one, &l);
     if (err && !why->err)
         problem_set(why, err, "%s/volumes: %s", s->path, strerror(-err));
     return err;
@@ -445,7 +446,7 @@ state_dir_remove(struct state_dir *s, const char *name, struct problem *why)
     if (snprintf(file, sizeof file, "%s" SUFFIX, name) >= (int)sizeof file)
         return problem_set(why, -ENAMETOOLONG, "the volume's name is too long");
     if (unlinkat(s->volumes_fd, file, 0) < 0 || fsync(s->volumes_fd) < 0)
-        return failed(why, s, file);
+        return problem_errno(why, s, file);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What asks, and leaves a volume's definition as it is: mount, info, list, status, heal, check, profile,
- * clear-locks, get. */
+/* Verbs that read and do not change the definition of a volume: mount, info, list, status, heal, check,
+ * profile, clear-locks, get. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "volumes/volume-options.h"
 #include "volumes/volumes.h"
 
-/* A copy of a volume that is started; NULL with *why. */
+/* Returns a copy of a started volume, or NULL with *why. */
 static struct volume *
 find_started(const char *name, struct problem *why)
 {
@@ -34,7 +34,7 @@ find_started(const char *name, struct problem *why)
     return NULL;
 }
 
-/* What a client on this machine needs to know. */
+/* Returns the data that a client on this machine needs for a mount. */
 int
 verb_mount(json_t *args, json_t **out, struct problem *why)
 {
@@ -50,7 +50,7 @@ verb_mount(json_t *args, json_t **out, struct problem *why)
 
 /* ---- info, list, status ---------------------------------------------------------------------- */
 
-/* Builds a list of what `describe` makes of one volume, or of all. */
+/* A list of the results of `describe` for one volume, or for all. */
 struct listing {
     json_t *list;
     json_t *(*describe)(const struct volume *v);
@@ -104,7 +104,7 @@ describe_unbuilt(const struct unbuilt_feature *f, void *arg)
         arg, json_pack("{ss ss ss}", "layer", f->layer, "option", f->option, "without", f->without));
 }
 
-/* The features that the volume asks for and that the brick has not built. */
+/* Lists the features that the volume asks for and that the brick does not have. */
 static json_t *
 list_unbuilt(const struct graph *g)
 {
@@ -187,7 +187,7 @@ verb_list(json_t *args, json_t **out, struct problem *why)
     return verbs_get_args(args, why, "{}", NULL) ? why->err : list_volumes(NULL, describe_name, out, why);
 }
 
-/* Null: the volume has nothing to heal, or is not to be. */
+/* Returns null for a volume that is not replicated. */
 static json_t *
 describe_heal(const struct volume *v)
 {
@@ -209,7 +209,7 @@ describe_heal(const struct volume *v)
     return json;
 }
 
-/* Null: there is no limit; the usage is not known. */
+/* Returns null for a missing limit and for unknown usage. */
 static json_t *
 describe_bytes(bool is_there, uint64_t bytes)
 {
@@ -275,7 +275,7 @@ heal_now(const struct volume *v, enum heal_ask what, json_t **out, struct proble
     return why->err;
 }
 
-/* What the daemon says of look `n` of a brick of a set; NULL: there was none. */
+/* Describes run `n` of the self-heal daemon on a brick of a set; NULL: no such run. */
 static json_t *
 describe_look(const json_t *said, unsigned set, unsigned in_set, unsigned n)
 {
@@ -290,7 +290,7 @@ describe_look(const json_t *said, unsigned set, unsigned in_set, unsigned n)
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         snprintf(key, sizeof key, "statistics_%s-%u-%u-%u", parts[i].theirs, set, in_set, n);
         const char *text = json_string_value(json_object_get(said, key));
-        if (text) /* times end with a newline */
+        if (text) /* the daemon's times end with a newline */
             json_object_set_new(look, parts[i].key, json_stringn(text, strcspn(text, "\n")));
     }
     if (json_object_size(look) > 0)
@@ -326,7 +326,7 @@ heal_statistics(const struct volume *v, json_t **out, struct problem *why)
     return 0;
 }
 
-/* What `look` says of each brick, with the brick's name. */
+/* Lists the results of `look` for each brick, together with the names of the bricks. */
 static int
 list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v, unsigned brick), json_t **out,
             struct problem *why)
@@ -391,7 +391,7 @@ verb_heal(json_t *args, json_t **out, struct problem *why)
 /* ---- check ----------------------------------------------------------------------------------- */
 
 static json_t *
-check_brick(const struct volume *v, unsigned brick)
+check_one_brick(const struct volume *v, unsigned brick)
 {
     json_t *json = brick_check(v->bricks[brick].path), *pending = heal_pending_of_brick(v, brick);
 
@@ -404,7 +404,7 @@ check_brick(const struct volume *v, unsigned brick)
 static int
 check_volume(const struct volume *v, void *arg, struct problem *why)
 {
-    return list_bricks(v, check_brick, arg, why);
+    return list_bricks(v, check_one_brick, arg, why);
 }
 
 int
@@ -460,13 +460,13 @@ describe_option(const struct volume *v, const char *key)
 }
 
 static int
-get_all(const struct volume *v, json_t *list)
+get_all_options(const struct volume *v, json_t *list)
 {
     const struct volume_key *k;
     int err = 0;
 
     for (unsigned i = 0; (k = volume_keys(i)); i++) {
-        if (volume_key_find(k->key) == k) /* the first of several rows */
+        if (volume_key_find(k->key) == k) /* only the first row of a key */
             err |= json_array_append_new(list, describe_option(v, k->key));
     }
     for (unsigned i = 0; i < v->option_count; i++) {
@@ -477,7 +477,7 @@ get_all(const struct volume *v, json_t *list)
 }
 
 static int
-get_one(const struct volume *v, const char *key, json_t *list, struct problem *why)
+get_one_option(const struct volume *v, const char *key, json_t *list, struct problem *why)
 {
     if (volume_key_find(key) || volume_option_of(v, key))
         return json_array_append_new(list, describe_option(v, key)) ? problem_no_memory(why) : 0;
@@ -502,8 +502,8 @@ verb_get(json_t *args, json_t **out, struct problem *why)
     json_t *list = json_array();
     int err = 0;
     if (strcmp(key, "all") != 0)
-        err = get_one(v, key, list, why);
-    else if (get_all(v, list))
+        err = get_one_option(v, key, list, why);
+    else if (get_all_options(v, list))
         err = problem_no_memory(why);
     volume_free(v);
     *out = json_pack("{so}", "options", list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What changes a volume: create, its bricks, start, stop, delete, set, reset. */
+/* Verbs that change a volume: create, its bricks, start, stop, delete, set, reset. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 
 /* ---- volume create --------------------------------------------------------------------------- */
 
-/* "HOST:/path" or "/path". */
+/* Parses and adds a brick: "HOST:/path" or "/path". */
 static int
-add_brick(struct volume *v, const char *text, struct problem *why)
+add_brick_text(struct volume *v, const char *text, struct problem *why)
 {
     char path[VOLUME_BRICK_PATH_MAX + 1], *host = NULL;
     const char *colon = *text == '/' ? NULL : strstr(text, ":/");
@@ -28,7 +28,7 @@ add_brick(struct volume *v, const char *text, struct problem *why)
         err = own_host_check(host, &is_loopback, why);
     if (!err)
         err = volume_check_path(colon ? colon + 1 : text, path, why);
-    /* By a loopback name no other machine would find it. */
+    /* Other machines could not use a loopback name. */
     if (!err && volume_add_brick(v, is_loopback ? "" : host, path, false))
         err = problem_no_memory(why);
     free(host);
@@ -48,13 +48,13 @@ add_bricks(struct volume *v, const json_t *bricks, struct problem *why)
     {
         if (!json_is_string(one))
             return problem_set(why, -EINVAL, "brick %zu is no text", i + 1);
-        if (add_brick(v, json_string_value(one), why))
+        if (add_brick_text(v, json_string_value(one), why))
             return why->err;
     }
     return volume_check_shape(v, why);
 }
 
-/* Of a limit: a number of bytes, at least one block. 0 or -EINVAL. */
+/* Checks a limit: a number of bytes, at least one block. Returns 0 or -EINVAL. */
 static int
 check_size(const char *size, struct problem *why)
 {
@@ -62,7 +62,7 @@ check_size(const char *size, struct problem *why)
 
     if (option_size(size, &bytes) == 0 && bytes >= 4096 && bytes <= INT64_MAX)
         return 0;
-    problem_set(why, -EINVAL, "'%.100s' is no size of a volume or folder", size);
+    problem_set(why, -EINVAL, "'%.100s' is not a valid limit", size);
     problem_expected(why, "4096 bytes or more, such as 500M, 10G or 2T");
     return why->err;
 }
@@ -101,7 +101,7 @@ verb_create(json_t *args, json_t **out, struct problem *why)
 
 /* ---- add-brick, remove-brick, replace-brick -------------------------------------------------- */
 
-/* A volume with these bricks alone. NULL with *why. */
+/* Builds a volume with only these bricks. Returns NULL with *why on failure. */
 static struct volume *
 named_bricks(const json_t *bricks, struct problem *why)
 {
@@ -129,7 +129,7 @@ named_brick(const char *text, struct problem *why)
     return v;
 }
 
-/* Of a brick that the volume has: its host says nothing. */
+/* Extracts the path of an existing brick; the host is ignored. */
 static const char *
 path_of_brick(const char *text)
 {
@@ -221,7 +221,7 @@ verb_start(json_t *args, json_t **out, struct problem *why)
     return volumes_start(name, is_forced != 0, why);
 }
 
-/* For verbs that have a volume's name and no other argument. */
+/* Runs `act` for verbs whose only argument is the name of a volume. */
 static int
 act_on_name(json_t *args, json_t **out, struct problem *why,
             int (*act)(const char *name, struct problem *why))
@@ -319,7 +319,7 @@ verb_limit(json_t *args, json_t **out, struct problem *why)
     return check_size(size, why) ? why->err : limit_volume(name, size, why);
 }
 
-/* The bricks count from now on, if they did not. */
+/* Turns the usage counting of the bricks on if it is off. */
 static int
 switch_counting_on(const struct volume *v, struct problem *why)
 {
@@ -339,7 +339,7 @@ change_folder(const struct volume *v, const char *what, const char *path, const 
     uint64_t bytes = 0;
 
     if (!path || *path != '/' || strcmp(path, "/") == 0) {
-        problem_set(why, -EINVAL, "'%.400s' is no folder in volume %s", path ? path : "", v->name);
+        problem_set(why, -EINVAL, "'%.400s' is not a folder of volume %s", path ? path : "", v->name);
         problem_expected(
             why, "a path from the volume's root, such as /home/ann; for the whole volume: kiln volume limit");
         return why->err;

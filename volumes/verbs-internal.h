@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* verbs-internal: the verbs that the table in verbs.c names, and what they share.
+/* verbs-internal: the verbs in the table of verbs.c, and their helpers.
  *
- * A verb leaves its answer in *out, as a new reference. It returns 0 or -errno with *why; *out may be set
- * in both cases, and stays NULL with 0 when there was no memory for the answer. It may block; any thread. */
+ * A verb returns its answer in *out, as a new reference. It returns 0 or -errno with *why. *out may be set
+ * in both cases, and is NULL with 0 if there was no memory for the answer. A verb may block, and may run
+ * on any thread. */
 #ifndef KILN_VOLUMES_VERBS_INTERNAL_H
 #define KILN_VOLUMES_VERBS_INTERNAL_H
 
@@ -11,11 +12,11 @@
 
 #include "volumes/problem.h"
 
-/* json_unpack() of `args`; the last argument is NULL. Every member must be known: what a newer kiln means
- * by one is not guessed. 0, or -EINVAL with *why. */
+/* json_unpack() of `args`; the last argument must be NULL. Unknown members are refused, because a newer
+ * kiln may give them a meaning that this kilnd must not ignore. Returns 0, or -EINVAL with *why. */
 int verbs_get_args(json_t *args, struct problem *why, const char *format, ...) __attribute__((sentinel));
 
-/* The ports that verbs_begin() was told. */
+/* The ports that were passed to verbs_begin(). */
 uint16_t verbs_brick_port(void);
 uint16_t verbs_volfile_port(void);
 

@@ -18,9 +18,10 @@
 #include "volumes/volume.h"
 #include "volumes/volumes.h"
 
-static const char *dump_dir; /* written before the last of these, only read after it, as the next */
+/* written before brick_port is set, read only afterwards, like the next variable */
+static const char *dump_dir;
 static uint16_t volfile_port;
-static atomic_uint brick_port; /* 0: no questions are answered */
+static atomic_uint brick_port; /* 0: verbs about volumes are refused */
 
 void
 verbs_begin(uint16_t bricks_at, uint16_t volfiles_at, const char *dumps_in)
@@ -62,7 +63,7 @@ verbs_get_args(json_t *args, struct problem *why, const char *format, ...)
 
 /* ---- statedump, version ---------------------------------------------------------------------- */
 
-/* As on the signal: the main thread writes it. */
+/* Sends the signal SIGUSR1, on which the main thread writes the statedump. */
 static int
 verb_statedump(json_t *args, json_t **out, struct problem *why)
 {
@@ -85,7 +86,7 @@ verb_version(json_t *args, json_t **out, struct problem *why)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* All of them, or the first that is wrong is told. */
+/* Sets all options, or puts the first wrong one into *why. */
 static int
 set_pool_options(json_t *options, struct problem *why)
 {
@@ -99,7 +100,7 @@ set_pool_options(json_t *options, struct problem *why)
         snprintf(text, sizeof text, "%.40s=%.60s", key,
                  json_is_string(value) ? json_string_value(value) : "");
         if (pool_control_set(text)) {
-            problem_set(why, -EINVAL, "the pools do not take %s", text);
+            problem_set(why, -EINVAL, "'%s' is not a valid option of the memory pools", text);
             problem_expected(why, "%s", pool_control_expected(text));
             return why->err;
         }
@@ -137,8 +138,8 @@ verb_pools(json_t *args, json_t **out, struct problem *why)
 static const struct {
     const char *name;
     int (*run)(json_t *args, json_t **out, struct problem *why);
-    bool is_of_process; /* answered also where no volumes are kept */
-    const char *hook;   /* whose scripts run before and after; NULL: none */
+    bool is_of_process; /* works without --state, too */
+    const char *hook;   /* the hook scripts to run before and after; NULL: none */
 } verbs[] = {
     {"pools", verb_pools, true, NULL},
     {"statedump", verb_statedump, false, NULL},
@@ -166,8 +167,8 @@ static const struct {
     {"volume-stop", verb_stop, false, "stop"},
 };
 
-/* Before a verb runs its arguments are not checked: scripts get the name of a volume that there is, or that
- * there can be. */
+/* Hooks run before the verb checks its arguments, so this checks that the volume exists or that its name
+ * is valid. */
 static bool
 may_run_hooks(const char *hook, const json_t *args)
 {
@@ -182,14 +183,14 @@ may_run_hooks(const char *hook, const json_t *args)
 }
 
 static int
-run_verb(size_t verb, const char *body, size_t bytes, json_t **out, struct problem *why)
+verb_run_named(size_t verb, const char *body, size_t bytes, json_t **out, struct problem *why)
 {
     json_error_t flaw;
     json_t *args = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &flaw);
 
     why->err = 0;
     if (!args)
-        return problem_set(why, -EINVAL, "the arguments are no JSON: %s", flaw.text);
+        return problem_set(why, -EINVAL, "the arguments are not JSON: %s", flaw.text);
     const char *hook = verbs[verb].hook;
 
     if (hook && may_run_hooks(hook, args))
@@ -214,11 +215,11 @@ verbs_run(const char *verb, const char *body, size_t bytes, json_t **out, struct
     bool has_volumes = atomic_load(&brick_port) != 0;
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].name, verb) == 0 && (has_volumes || verbs[i].is_of_process))
-            return run_verb(i, body, bytes, out, why);
+            return verb_run_named(i, body, bytes, out, why);
     }
     if (!has_volumes)
         return problem_set(why, -EAGAIN,
-                           "this kilnd is starting, or keeps no volumes (it was started without --state)");
+                           "this kilnd is still starting, or was started without --state");
     problem_set(why, -ENOSYS, "kilnd %s does not know '%.80s'", PACKAGE_VERSION, verb);
     problem_expected(why, "a kiln of the same version");
     return why->err;
@@ -254,9 +255,9 @@ problem_to_json(const struct problem *why)
 {
     json_t *json = json_pack("{ss? si}", "error", why->wrong, "errno", -why->err);
 
-    /* A path may hold bytes that are no UTF-8. */
+    /* A path may have bytes that are not UTF-8. */
     if (!json)
-        return json_pack("{ss si}", "error", "what was wrong cannot be shown", "errno", -why->err);
+        return json_pack("{ss si}", "error", "the error has bytes that are not UTF-8", "errno", -why->err);
     if (*why->expected)
         json_object_set_new(json, "expected", json_string(why->expected));
     if (*why->type)

@@ -17,14 +17,15 @@
 #include "volumes/volfile-text.h"
 #include "volumes/volumes.h"
 
-/* Written before the listener is open, only read afterwards. */
+/* Written before the listener opens, read only afterwards. */
 static uint16_t brick_port;
 static struct rpc_server *server;
 static struct listener *listener;
 
 /* ---- GETSPEC --------------------------------------------------------------------------------- */
 
-/* The volume that a key means: "/VOL", "VOL", "VOL.tcp". NULL: no volume's. */
+/* Extracts the volume from a key: "/VOL", "VOL" or "VOL.tcp". Returns NULL if the key is not one of a
+ * volume. */
 static const char *
 volume_of_key(const char *key, char name[VOLUME_NAME_MAX + 1])
 {
@@ -38,9 +39,9 @@ volume_of_key(const char *key, char name[VOLUME_NAME_MAX + 1])
     return name;
 }
 
-/* The address at which the client has reached us, as it can be written into its volfile. */
+/* Formats the address at which the client reached this process, for use in its volfile. */
 static int
-own_address(const struct conn *c, char text[INET6_ADDRSTRLEN], struct volfile_place *place)
+own_address_text(const struct conn *c, char text[INET6_ADDRSTRLEN], struct volfile_place *place)
 {
     struct sockaddr_storage a;
     int err = conn_local(c, &a);
@@ -72,7 +73,8 @@ op_version(const struct dict *d, const char *key, uint32_t *out)
     return true;
 }
 
-/* What a client says that it knows; one that says nothing knows nothing, as for glusterd. */
+/* Reads the op-versions that the client supports. A client that sends none supports none, as glusterd
+ * assumes. */
 static struct op_versions
 op_versions_of(const struct dict *d)
 {
@@ -93,11 +95,12 @@ spec_of(struct rpc_request *req, const struct getspec_call *call, uint32_t *need
         *err = -ENOENT;
         return NULL;
     }
-    *err = own_address(req->conn, address, &place);
+    *err = own_address_text(req->conn, address, &place);
     char *text = *err ? NULL : volumes_client_volfile(name, &place, &known, needed, err);
     if (!text)
         return NULL;
-    /* A guest is told of each change from here on. One just before this moment is in the second text. */
+    /* As a guest the client is notified of all later changes. A change just before this point is in the
+     * second text. */
     conn_set_guest(req->conn);
     free(text);
     return volumes_client_volfile(name, &place, &known, needed, err);
@@ -129,9 +132,9 @@ getspec(struct rpc_request *req)
     free(text);
 }
 
-/* op_ret, op_errno, an absent dict. */
+/* Replies with op_ret 0, op_errno 0 and no dict. */
 static void
-zeros(struct rpc_request *req)
+reply_zeros(struct rpc_request *req)
 {
     static const char body[COMMON_REPLY_BYTES_MIN];
 
@@ -164,10 +167,10 @@ port_by_brick(struct rpc_request *req)
 }
 
 static const struct rpc_procedure handshake_procedures[HANDSHAKE_PROCEDURE_COUNT] = {
-    [HANDSHAKE_NULL] = {"NULL", zeros},
-    [HANDSHAKE_SETVOLUME] = {"SETVOLUME", NULL}, /* the bricks' port has it */
+    [HANDSHAKE_NULL] = {"NULL", reply_zeros},
+    [HANDSHAKE_SETVOLUME] = {"SETVOLUME", NULL}, /* only the port of the bricks has it */
     [HANDSHAKE_GETSPEC] = {"GETSPEC", getspec},
-    [HANDSHAKE_PING] = {"PING", zeros},
+    [HANDSHAKE_PING] = {"PING", reply_zeros},
     [HANDSHAKE_SET_LK_VER] = {"SET_LK_VER", NULL},
 };
 
@@ -191,7 +194,7 @@ static const struct rpc_program portmap_program = {
     .version = PORTMAP_PROGRAM_VERSION,
     .procedures = portmap_procedures,
     .procedure_count = sizeof portmap_procedures / sizeof portmap_procedures[0],
-    .is_listed = true, /* that is how a client knows that bricks are elsewhere */
+    .is_listed = true, /* clients see by the list that bricks have another port */
 };
 
 static const struct rpc_program *const programs[] = {&rpc_dump_program, &handshake_program, &portmap_program,

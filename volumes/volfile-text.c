@@ -9,19 +9,19 @@
 
 enum volfile_kind { FOR_BRICK, FOR_CLIENT, FOR_HEAL };
 
-/* One file being written. */
+/* State while one volfile is written. */
 struct writing {
     FILE *f;
     const struct volume *v;
     enum volfile_kind kind;
-    char *below; /* the layer written last; to be freed */
+    char *below; /* name of the layer written last; owned */
     bool is_short;
 };
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
 static bool
-is_keyword(const char *text)
+is_volfile_keyword(const char *text)
 {
     static const char *const words[] = {"volume", "type", "option", "subvolumes", "subvolumeS", "end-volume"};
 
@@ -32,11 +32,11 @@ is_keyword(const char *text)
     return false;
 }
 
-/* Between quotes where a bare word would end, or be another. */
+/* Quotes a word that would end early or be read as a keyword. */
 static void
 put_word(FILE *f, const char *text)
 {
-    if (*text && !is_keyword(text) && !strpbrk(text, " \"\\#'")) {
+    if (*text && !is_volfile_keyword(text) && !strpbrk(text, " \"\\#'")) {
         fputs(text, f);
         return;
     }
@@ -59,7 +59,8 @@ put_option(struct writing *w, const char *key, const char *value)
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
-/* What the operator has set for this type of layer, and what is always written. */
+/* Writes the options that the operator has set for this type of layer, and the options that are always
+ * written. */
 static void
 put_set_options(struct writing *w, const char *type)
 {
@@ -84,7 +85,7 @@ begin_named(struct writing *w, const char *name, const char *type)
     put_set_options(w, type);
 }
 
-/* On top of the layer before it, if there is one, or of these. */
+/* Ends a layer, on top of the previous layer, or of `subvolumes` if not NULL. */
 static void
 end_named(struct writing *w, const char *name, const char *subvolumes)
 {
@@ -98,9 +99,9 @@ end_named(struct writing *w, const char *name, const char *subvolumes)
     w->is_short |= !w->below;
 }
 
-/* A layer is called after the volume and the last part of its type. The name lives as long as `name`. */
+/* Builds the name of a layer from the volume and the last part of the layer's type. The result is `name`. */
 static const char *
-name_of(const struct writing *w, const char *type, char name[VOLUME_NAME_MAX + 64])
+layer_name(const struct writing *w, const char *type, char name[VOLUME_NAME_MAX + 64])
 {
     snprintf(name, VOLUME_NAME_MAX + 64, "%s-%s", w->v->name, strrchr(type, '/') + 1);
     return name;
@@ -111,13 +112,13 @@ plain_layer(struct writing *w, const char *type)
 {
     char name[VOLUME_NAME_MAX + 64];
 
-    name_of(w, type, name);
+    layer_name(w, type, name);
     begin_named(w, name, type);
     end_named(w, name, NULL);
 }
 
 static char *
-finish(struct writing *w, char **text)
+finish_text(struct writing *w, char **text)
 {
     bool is_bad = w->is_short || ferror(w->f) != 0;
 
@@ -204,12 +205,13 @@ quota_layer(struct brick_file *b)
     put_option(&b->w, "volume-uuid", b->w.v->name);
 }
 
-/* Bottom to top. */
+/* From bottom to top. */
 static const struct {
     const char *type;
-    void (*fill)(struct brick_file *b); /* what is not an option of the volume's; NULL: nothing */
-    const char *needs;                  /* an option of the volume's; NULL: always there */
-    bool for_arbiter;                   /* there only in an arbiter brick */
+    void (*fill)(struct brick_file *b); /* writes options that are no options of the volume; NULL: none */
+    /* option of the volume that enables the layer; NULL: always present */
+    const char *needs;
+    bool for_arbiter;                   /* only present in an arbiter brick */
 } brick_layers[] = {
     {"storage/posix", posix_layer, NULL, false},
     {"features/arbiter", NULL, NULL, true},
@@ -238,7 +240,7 @@ server_layer(struct brick_file *b)
     const char *reject = volume_option_of(v, "auth.reject");
     char key[VOLUME_BRICK_PATH_MAX + 64], name[VOLUME_NAME_MAX + 64];
 
-    begin_named(&b->w, name_of(&b->w, "protocol/server", name), "protocol/server");
+    begin_named(&b->w, layer_name(&b->w, "protocol/server", name), "protocol/server");
     put_option(&b->w, "transport-type", "tcp");
     put_option(&b->w, "transport.address-family", "inet");
     put_option(&b->w, "auth-path", b->path);
@@ -271,7 +273,7 @@ volfile_text_brick(const struct volume *v, unsigned brick, unsigned shared)
             continue;
         if (brick_layers[i].for_arbiter && !volume_is_arbiter(v, brick))
             continue;
-        begin_named(&b.w, name_of(&b.w, type, name), type);
+        begin_named(&b.w, layer_name(&b.w, type, name), type);
         if (brick_layers[i].fill)
             brick_layers[i].fill(&b);
         end_named(&b.w, name, NULL);
@@ -281,7 +283,7 @@ volfile_text_brick(const struct volume *v, unsigned brick, unsigned shared)
     put_option(&b.w, "volume-id", GFID(&v->id));
     end_named(&b.w, b.path, NULL);
     server_layer(&b);
-    return finish(&b.w, &text);
+    return finish_text(&b.w, &text);
 }
 
 /* ---- a client, the self-heal daemon ---------------------------------------------------------- */
@@ -289,7 +291,7 @@ volfile_text_brick(const struct volume *v, unsigned brick, unsigned shared)
 struct client_file {
     struct writing w;
     const struct volfile_place *place;
-    uint16_t port; /* 0: asked for */
+    uint16_t port; /* 0: the client asks for the port */
 };
 
 static void
@@ -376,7 +378,8 @@ replicate_layer(struct client_file *c, unsigned set)
     free(children);
 }
 
-/* The clients and, of a replicated volume, the sets above them. The names of the uppermost, to be freed. */
+/* Writes the protocol/client layers and, for a replicated volume, the replicate layers above. Returns the
+ * names of the uppermost ones; the caller frees them. */
 static char *
 lower_layers(struct client_file *c)
 {
@@ -401,7 +404,7 @@ lower_layers(struct client_file *c)
     return NULL;
 }
 
-/* Above distribute, bottom to top: there when the option is on. */
+/* Layers above distribute, from bottom to top. Each is present if its option is on. */
 static const struct {
     const char *type, *switched_by;
 } upper_layers[] = {
@@ -454,7 +457,7 @@ client_text(const struct volume *v, enum volfile_kind kind, const struct volfile
         end_named(&c.w, v->name, subvolumes);
     }
     free(subvolumes);
-    return finish(&c.w, &text);
+    return finish_text(&c.w, &text);
 }
 
 char *

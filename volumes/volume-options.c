@@ -16,7 +16,7 @@ static const char *const log_levels[] = {"DEBUG",    "WARNING", "ERROR", "INFO",
                                          "CRITICAL", "NONE",    "TRACE", NULL};
 
 /* clang-format off */
-/* The types of values; `room` is where option_parse() puts a value that is only looked at. */
+/* The types of values. option_parse() writes a value to `room` when the value is only checked. */
 union room {
     bool b;
     int64_t i;
@@ -32,7 +32,7 @@ union room {
 #define PERCENT_OR_SIZE(name, def) {name, OPTION_PERCENT_OR_SIZE, 0, def, 0, 0, NULL}
 #define STR(name, def) {name, OPTION_STR, 0, def, 0, 0, NULL}
 #define ENUM(name, def, choices) {name, OPTION_ENUM, 0, def, 0, 0, choices}
-/* is_written */
+/* values of is_written */
 #define KEPT false
 #define WRITTEN true
 
@@ -212,7 +212,7 @@ static const struct volume_key table[] = {
     {"cluster.readdir-optimize", DHT, KEPT, BOOL("readdir-optimize", "off")},
     {"cluster.weighted-rebalance", DHT, KEPT, BOOL("weighted-rebalance", "on")},
     {"dht.force-readdirp", DHT, KEPT, BOOL("use-readdirp", "on")},
-    /* what makes a layer of the client be there */
+    /* options that enable layers of the client */
     {"features.shard", SELF, KEPT, BOOL("shard", "off")},
     {"performance.write-behind", SELF, KEPT, BOOL("write-behind", "on")},
     {"performance.read-ahead", SELF, KEPT, BOOL("read-ahead", "off")},
@@ -223,7 +223,7 @@ static const struct volume_key table[] = {
     {"performance.stat-prefetch", SELF, KEPT, BOOL("md-cache", "on")},
     {"performance.nl-cache", SELF, KEPT, BOOL("nl-cache", "off")},
     {"performance.client-io-threads", SELF, KEPT, BOOL("client-io-threads", "on")},
-    /* ... and their options */
+    /* options of these layers */
     {"features.shard-block-size", SHARD, KEPT, SIZE("shard-block-size", "64MB")},
     {"features.shard-lru-limit", SHARD, KEPT, INT("shard-lru-limit", "16384", 20, INT32_MAX)},
     {"features.shard-deletion-rate", SHARD, KEPT, INT("shard-deletion-rate", "100", 1, INT32_MAX)},
@@ -255,7 +255,7 @@ static const struct volume_key table[] = {
     {"performance.nl-cache-timeout", NLC, KEPT, TIME("nl-cache-timeout", "60", 0, 600)},
     {"performance.nl-cache-positive-entry", NLC, KEPT, BOOL("nl-cache-positive-entry", "false")},
     {"performance.nl-cache-limit", NLC, WRITTEN, SIZE("nl-cache-limit", "10MB")},
-    /* of this daemon, or of none: what scripts for gluster set */
+    /* options of this daemon, or accepted without effect because scripts for gluster set them */
     {"transport.address-family", SELF, KEPT, STR("address-family", "inet")},
     {"nfs.disable", SELF, KEPT, BOOL("nfs.disable", "on")},
 };
@@ -279,14 +279,14 @@ volume_key_find(const char *key)
 }
 
 static unsigned
-least(unsigned a, unsigned b, unsigned c)
+smaller(unsigned a, unsigned b, unsigned c)
 {
     unsigned m = a < b ? a : b;
 
     return m < c ? m : c;
 }
 
-/* Edits between two words; at most LONGEST characters are looked at. */
+/* Returns the edit distance of two words; compares at most LONGEST characters. */
 static unsigned
 distance(const char *a, const char *b)
 {
@@ -303,7 +303,7 @@ distance(const char *a, const char *b)
         for (unsigned k = 1; k <= m; k++) {
             unsigned above = row[k];
 
-            row[k] = least(above + 1, row[k - 1] + 1, corner + (a[i - 1] != b[k - 1]));
+            row[k] = smaller(above + 1, row[k - 1] + 1, corner + (a[i - 1] != b[k - 1]));
             corner = above;
         }
     }
@@ -314,7 +314,7 @@ const char *
 volume_key_like(const char *key)
 {
     const char *best = NULL, *dot;
-    /* farther is another word */
+    /* a larger distance means another word */
     unsigned third = (unsigned)strlen(key) / 3, best_distance = third < 5 ? third + 1 : 6;
 
     for (unsigned i = 0; i < KEYS; i++) {
@@ -340,7 +340,7 @@ check_value(const struct volume_key *k, const char *value, struct problem *why)
     union room room = {0};
     char error[512];
 
-    one[0].key = k->key; /* so that the text names what was typed */
+    one[0].key = k->key; /* the error names the key that the operator typed */
     int err = option_parse(one, &given, 1, &room, NULL, NULL, error, sizeof error);
     if (err)
         return problem_set(why, err, "%s", error);
@@ -348,7 +348,7 @@ check_value(const struct volume_key *k, const char *value, struct problem *why)
     return 0;
 }
 
-/* What a volfile can hold, between quotes, on one line. */
+/* Checks that a volfile can hold the value between quotes on one line. */
 static int
 check_text(const char *key, const char *value, struct problem *why)
 {
@@ -364,7 +364,7 @@ check_text(const char *key, const char *value, struct problem *why)
     return why->err;
 }
 
-/* A key of user.*, which is stored for whoever reads it. */
+/* Checks a key user.*, which is stored for other programs. */
 static int
 check_user_key(const char *key, struct problem *why)
 {
@@ -379,7 +379,7 @@ check_user_key(const char *key, struct problem *why)
     return why->err;
 }
 
-/* The trash is a folder of the root: a brick does not start with a path. */
+/* Checks the trash folder: it is a folder of the root, and a brick does not start with a path. */
 static int
 check_trash_dir(const char *key, const char *value, struct problem *why)
 {
@@ -393,7 +393,7 @@ check_trash_dir(const char *key, const char *value, struct problem *why)
     return why->err;
 }
 
-/* What one option asks of others. */
+/* Checks an option against the other options of the volume. */
 static int
 check_together(const struct volume *v, const char *key, const char *value, struct problem *why)
 {

@@ -60,7 +60,7 @@ volume_free(struct volume *v)
     free(v);
 }
 
-/* A copy of `b` before the one at `place`. */
+/* Inserts a copy of `b` before the brick at `place`. */
 static int
 insert_brick(struct volume_brick **list, unsigned *count, unsigned place, const struct volume_brick *b)
 {
@@ -133,9 +133,9 @@ volume_find_brick(const struct volume *v, const char *path)
     return -1;
 }
 
-/* Where the key is, or belongs. */
+/* Returns the index of the key, or the index at which it belongs. */
 static unsigned
-place_of(const struct volume *v, const char *key)
+option_place(const struct volume *v, const char *key)
 {
     unsigned i = 0;
 
@@ -153,7 +153,7 @@ is_at(const struct volume *v, unsigned place, const char *key)
 const char *
 volume_option_of(const struct volume *v, const char *key)
 {
-    unsigned i = place_of(v, key);
+    unsigned i = option_place(v, key);
 
     return is_at(v, i, key) ? v->options[i].value : NULL;
 }
@@ -178,7 +178,7 @@ insert_option(struct volume *v, unsigned place, const char *key, char *value)
 int
 volume_set_option(struct volume *v, const char *key, const char *value)
 {
-    unsigned i = place_of(v, key);
+    unsigned i = option_place(v, key);
     char *copy = strdup(value);
 
     if (!copy)
@@ -197,7 +197,7 @@ volume_set_option(struct volume *v, const char *key, const char *value)
 bool
 volume_unset_option(struct volume *v, const char *key)
 {
-    unsigned i = place_of(v, key);
+    unsigned i = option_place(v, key);
 
     if (!is_at(v, i, key))
         return false;
@@ -339,11 +339,11 @@ volume_check_host(const char *host, struct problem *why)
         is_good = (*c & 0x80) == 0 && (isalnum((unsigned char)*c) || strchr("-_.:%", *c));
     if (is_good)
         return 0;
-    problem_set(why, -EINVAL, "'%.255s' is no name or address of a host", host);
+    problem_set(why, -EINVAL, "'%.255s' is not the name or address of a host", host);
     return why->err;
 }
 
-/* A client's portmap question ends at a blank, and nobody can type a control character. */
+/* A client's portmap request ends at a blank, and operators cannot type control characters. */
 static bool
 is_path_byte(unsigned char c)
 {
@@ -429,7 +429,7 @@ options_to_json(const struct volume *v)
 json_t *
 volume_to_json(const struct volume *v)
 {
-    /* `o` takes over, and packing fails when one of them is NULL */
+    /* json_pack() consumes the arguments of `o`, and fails if one of them is NULL */
     return json_pack("{si ss ss ss si si ss ss so si so so}", "format", VOLUME_FORMAT, "name", v->name, "id",
                      GFID(&v->id), "status", status_words[v->status], "replica", (int)v->replica, "arbiter",
                      (int)v->has_arbiter, "username", v->username, "password", v->password, "bricks",
@@ -438,24 +438,24 @@ volume_to_json(const struct volume *v)
 }
 
 static const char *
-text_of(const json_t *json, const char *key, struct problem *why)
+json_member_text(const json_t *json, const char *key, struct problem *why)
 {
     const json_t *value = json_object_get(json, key);
 
     if (json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value))
         return json_string_value(value);
-    problem_set(why, -EINVAL, "\"%s\" is missing or no text", key);
+    problem_set(why, -EINVAL, "\"%s\" is missing or not a text", key);
     return NULL;
 }
 
 static int
-number_of(const json_t *json, const char *key, json_int_t max, unsigned *out, struct problem *why)
+json_member_number(const json_t *json, const char *key, json_int_t max, unsigned *out, struct problem *why)
 {
     const json_t *value = json_object_get(json, key);
     json_int_t n = json_integer_value(value);
 
     if (!json_is_integer(value) || n < 0 || n > max)
-        return problem_set(why, -EINVAL, "\"%s\" is missing or no number from 0 to %lld", key,
+        return problem_set(why, -EINVAL, "\"%s\" is missing or not a number from 0 to %lld", key,
                            (long long)max);
     *out = (unsigned)n;
     return 0;
@@ -467,24 +467,25 @@ append_brick(struct volume *v, const struct volume_brick *b)
     return volume_insert_brick(v, v->brick_count, b);
 }
 
-/* In format 1 a brick's place was its number. */
+/* In format 1 the number of a brick is its place in the list. */
 static int
 append_numbered(struct volume *v, const struct volume_brick *b)
 {
     return volume_add_brick(v, b->host, b->path, b->made);
 }
 
-/* A brick of `list`, which goes to the volume by `put`. */
+/* Parses a brick of a list, and adds it to the volume by `put`. */
 static int
 read_brick(struct volume *v, const json_t *one, int (*put)(struct volume *v, const struct volume_brick *b),
            struct problem *why)
 {
     char normal[VOLUME_BRICK_PATH_MAX + 1];
-    const char *host = text_of(one, "host", why), *path = host ? text_of(one, "path", why) : NULL;
+    const char *host = json_member_text(one, "host", why),
+               *path = host ? json_member_text(one, "path", why) : NULL;
     struct volume_brick b = {(char *)host, normal, json_is_true(json_object_get(one, "made")), 0};
 
     if (!path || volume_check_host(host, why) || volume_check_path(path, normal, why) ||
-        (put != append_numbered && number_of(one, "id", VOLUME_BRICK_ID_MAX, &b.id, why)))
+        (put != append_numbered && json_member_number(one, "id", VOLUME_BRICK_ID_MAX, &b.id, why)))
         return why->err;
     for (unsigned i = 0; i < v->brick_count && put == append_brick; i++) {
         if (v->bricks[i].id == b.id)
@@ -501,7 +502,7 @@ read_bricks(struct volume *v, const json_t *json, const char *key,
     size_t i;
 
     if (!json_is_array(list) || json_array_size(list) > VOLUME_BRICKS_MAX)
-        return problem_set(why, -EINVAL, "\"%s\" is missing or no list of at most %d", key,
+        return problem_set(why, -EINVAL, "\"%s\" is missing or not a list of at most %d", key,
                            VOLUME_BRICKS_MAX);
     json_array_foreach(list, i, one)
     {
@@ -518,11 +519,11 @@ read_options(struct volume *v, json_t *object, struct problem *why)
     json_t *value;
 
     if (!json_is_object(object) || json_object_size(object) > VOLUME_OPTIONS_MAX)
-        return problem_set(why, -EINVAL, "\"options\" is missing or no object of at most %d",
+        return problem_set(why, -EINVAL, "\"options\" is missing or not an object of at most %d",
                            VOLUME_OPTIONS_MAX);
     json_object_foreach(object, key, value)
     {
-        const char *text = text_of(object, key, why);
+        const char *text = json_member_text(object, key, why);
 
         if (!text)
             return why->err;
@@ -535,7 +536,7 @@ read_options(struct volume *v, json_t *object, struct problem *why)
 static int
 read_status(struct volume *v, const json_t *json, struct problem *why)
 {
-    const char *word = text_of(json, "status", why);
+    const char *word = json_member_text(json, "status", why);
 
     for (unsigned i = 0; word && i < sizeof status_words / sizeof status_words[0]; i++) {
         if (strcmp(word, status_words[i]) == 0) {
@@ -549,13 +550,13 @@ read_status(struct volume *v, const json_t *json, struct problem *why)
 static int
 read_secret(char out[GFID_TEXT_SIZE], const json_t *json, const char *key, struct problem *why)
 {
-    const char *text = text_of(json, key, why);
+    const char *text = json_member_text(json, key, why);
     struct gfid g;
 
     if (!text)
         return why->err;
     if (gfid_parse(text, strlen(text), &g))
-        return problem_set(why, -EINVAL, "\"%s\" is no uuid", key);
+        return problem_set(why, -EINVAL, "\"%s\" is not a uuid", key);
     gfid_text(&g, out);
     return 0;
 }
@@ -567,14 +568,15 @@ read_fields(struct volume *v, const json_t *json, bool is_old, struct problem *w
     unsigned arbiter, next_id = 0;
 
     if (read_secret(id, json, "id", why) || read_status(v, json, why) ||
-        number_of(json, "replica", 16, &v->replica, why) || number_of(json, "arbiter", 1, &arbiter, why) ||
+        json_member_number(json, "replica", 16, &v->replica, why) ||
+        json_member_number(json, "arbiter", 1, &arbiter, why) ||
         read_secret(v->username, json, "username", why) || read_secret(v->password, json, "password", why) ||
         read_bricks(v, json, "bricks", is_old ? append_numbered : append_brick, why) ||
-        (!is_old && (number_of(json, "next_brick", VOLUME_BRICK_ID_MAX, &next_id, why) ||
+        (!is_old && (json_member_number(json, "next_brick", VOLUME_BRICK_ID_MAX, &next_id, why) ||
                      read_bricks(v, json, "coming", volume_add_coming, why))) ||
         read_options(v, json_object_get(json, "options"), why))
         return why->err;
-    (void)gfid_parse(id, strlen(id), &v->id); /* read_secret() has written it */
+    (void)gfid_parse(id, strlen(id), &v->id); /* cannot fail: read_secret() has formatted it */
     v->has_arbiter = arbiter != 0;
     if (next_id > v->next_id)
         v->next_id = next_id;
@@ -587,17 +589,17 @@ volume_from_json(const json_t *json, struct problem *why)
     unsigned format;
 
     if (!json_is_object(json)) {
-        problem_set(why, -EINVAL, "it is no JSON object");
+        problem_set(why, -EINVAL, "it is not a JSON object");
         return NULL;
     }
-    if (number_of(json, "format", 1 << 30, &format, why))
+    if (json_member_number(json, "format", 1 << 30, &format, why))
         return NULL;
     if (format < 1 || format > VOLUME_FORMAT) {
         problem_set(why, -EPROTO, "its format is %u", format);
         problem_expected(why, "format 1 to %d: a newer kilnd has written it", VOLUME_FORMAT);
         return NULL;
     }
-    const char *name = text_of(json, "name", why);
+    const char *name = json_member_text(json, "name", why);
     if (!name || volume_check_name(name, why))
         return NULL;
     struct volume *v = volume_new(name, 1, false);

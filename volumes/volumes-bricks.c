@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Bricks of a volume come, leave, and take the place of others (brick-plan.h says which).
+/* Adds, removes and replaces bricks of a volume, by a plan of brick-plan.h.
  *
- *     names reserved ─▶ all looked at ─▶ saved: what is coming ─▶ folders made      undone at the next start
- *     ─▶ those that leave are detached ─▶ nothing is only theirs? ─▶ others note down what the new ones lack
- *     ─▶ new ones attached ─▶ SAVED, it counts ─▶ clients and the self-heal daemon are told
+ *     names reserved ─▶ everything checked ─▶ saved: incoming bricks ─▶ folders made   undone at next start
+ *     ─▶ leaving bricks detached ─▶ no data only on them? ─▶ remaining bricks accuse the new ones
+ *     ─▶ new bricks attached ─▶ SAVED: takes effect ─▶ clients and the self-heal daemon notified
  *
- * A failure takes back what was done. Those that leave go first: what they hold stays as it was looked at,
- * and the self-heal daemon does not find the old brick whole and take the marks away again. */
+ * A failure undoes the steps so far. The leaving bricks are detached first, so that their contents do not
+ * change after the check, and so that the self-heal daemon does not find the old brick complete and remove
+ * the marks. */
 #include <errno.h>
 #include <fts.h>
 #include <string.h>
@@ -25,7 +26,7 @@
 /* ---- folders --------------------------------------------------------------------------------- */
 
 static int
-check_places(struct brick_plan *plan, struct problem *why)
+check_new_places(struct brick_plan *plan, struct problem *why)
 {
     struct volume *v = plan->fresh;
     bool is_missing;
@@ -55,7 +56,7 @@ unmake_places(const struct brick_plan *plan, const struct volume *now, unsigned 
             is_clean = false;
         }
     }
-    /* The state says what is still to be undone. */
+    /* The state still lists the bricks to undo. */
     if (is_clean && volumes_save(now, NULL, &why))
         log_event(LOG_ERROR, NULL, "volume-bricks-undo-state", "volume %s: %s", now->name, why.wrong);
 }
@@ -103,11 +104,11 @@ make_places(const struct brick_plan *plan, const struct volume *now, struct prob
     return 0;
 }
 
-/* ---- what only those that leave hold --------------------------------------------------------- */
+/* ---- data that only leaving bricks have ------------------------------------------------------ */
 
-/* A file that says where another one is holds no data. */
+/* A link file of distribute points to another brick and holds no data. */
 static bool
-is_pointer(const FTSENT *e)
+is_link_file(const FTSENT *e)
 {
     return e->fts_info == FTS_F && (e->fts_statp->st_mode & 07777) == 01000 &&
            lgetxattr(e->fts_path, "trusted.glusterfs.dht.linkto", NULL, 0) > 0;
@@ -127,7 +128,7 @@ check_no_files(const char *brick, struct problem *why)
             (void)fts_set(walk, (FTSENT *)e, FTS_SKIP);
         else if (e->fts_info == FTS_ERR || e->fts_info == FTS_DNR || e->fts_info == FTS_NS)
             problem_set(why, -e->fts_errno, "%s: %s", e->fts_path, strerror(e->fts_errno));
-        else if (e->fts_info != FTS_D && e->fts_info != FTS_DP && !is_pointer(e)) {
+        else if (e->fts_info != FTS_D && e->fts_info != FTS_DP && !is_link_file(e)) {
             problem_set(why, -ENOTEMPTY, "brick %s holds files, such as %s", brick,
                         e->fts_path + strlen(brick));
             problem_expected(why, "bricks without files: kiln moves no data");
@@ -150,9 +151,10 @@ is_served(const struct volume *v, unsigned brick)
     return g != NULL;
 }
 
-/* Bricks of the set that stay must be there, and nothing may be pending for them. */
+/* Checks that the remaining bricks of the set are online, and that the leaving brick records no changes
+ * that they missed. */
 static int
-check_others_know(const struct brick_plan *plan, const struct volume *now, unsigned brick,
+check_remaining(const struct brick_plan *plan, const struct volume *now, unsigned brick,
                   struct problem *why)
 {
     const unsigned first = brick - brick % now->replica;
@@ -161,7 +163,7 @@ check_others_know(const struct brick_plan *plan, const struct volume *now, unsig
     for (unsigned i = first; i < first + now->replica; i++) {
         if (plan->leaves[i] || is_served(now, i))
             continue;
-        problem_set(why, -EBUSY, "brick %s, which stays, is not served", now->bricks[i].path);
+        problem_set(why, -EBUSY, "remaining brick %s is offline", now->bricks[i].path);
         problem_type(why, "kiln volume start %s force", now->name);
         return why->err;
     }
@@ -171,14 +173,15 @@ check_others_know(const struct brick_plan *plan, const struct volume *now, unsig
         problem_set(why, (int)n, "brick %s: its index cannot be read: %s", now->bricks[brick].path,
                     strerror((int)-n));
     else
-        problem_set(why, -EBUSY, "brick %s knows of %ld objects that others have missed",
+        problem_set(why, -EBUSY, "brick %s has %ld pending entries that other bricks missed",
                     now->bricks[brick].path, n);
     problem_expected(why, "replicas that are equal");
     problem_type(why, "kiln volume heal %s info", now->name);
     return why->err;
 }
 
-/* One that is dead may know what it likes. */
+/* Refuses to replace an online brick that records changes which others missed. An offline brick is not
+ * checked, because it is lost anyway. */
 static int
 check_replaced(const struct volume *now, unsigned brick, struct problem *why)
 {
@@ -186,9 +189,9 @@ check_replaced(const struct volume *now, unsigned brick, struct problem *why)
 
     if (n <= 0)
         return 0;
-    problem_set(why, -EBUSY, "brick %s, which serves, knows of %ld objects that others have missed",
+    problem_set(why, -EBUSY, "online brick %s has %ld pending entries that other bricks missed",
                 now->bricks[brick].path, n);
-    problem_expected(why, "replicas that are equal, or a brick that is not served");
+    problem_expected(why, "replicas that are equal, or an offline brick");
     problem_type(why, "kiln volume heal %s info", now->name);
     return why->err;
 }
@@ -205,7 +208,7 @@ check_leaving(const struct brick_plan *plan, const struct volume *now, const boo
         if (!plan->leaves[i])
             continue;
         if (plan->is_fewer_replicas)
-            err = check_others_know(plan, now, i, why);
+            err = check_remaining(plan, now, i, why);
         else if (is_replaced)
             err = was_served && was_served[i] ? check_replaced(now, i, why) : 0;
         else
@@ -218,7 +221,7 @@ check_leaving(const struct brick_plan *plan, const struct volume *now, const boo
 
 /* ---- what the new ones lack ------------------------------------------------------------------ */
 
-/* In one set: who is there notes it down. */
+/* Makes each online brick of the set accuse the new bricks of lacking everything. */
 static int
 mark_set(const struct brick_plan *plan, unsigned first, struct problem *why)
 {
@@ -234,8 +237,8 @@ mark_set(const struct brick_plan *plan, unsigned first, struct problem *why)
     }
     if (told > 0)
         return 0;
-    problem_set(why, -EBUSY, "no brick is served that has the files for %s", v->bricks[first].path);
-    problem_expected(why, "one brick of the set that serves");
+    problem_set(why, -EBUSY, "no online brick has the files for %s", v->bricks[first].path);
+    problem_expected(why, "at least one online brick of the set");
     problem_type(why, "kiln volume start %s force", v->name);
     return why->err;
 }
@@ -256,9 +259,9 @@ mark_all(const struct brick_plan *plan, const struct volume *now, struct problem
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* The bricks of a started volume become those of the plan. After a failure they are as they were. */
+/* Changes the bricks of a started volume to those of the plan. Restores the old bricks after a failure. */
 static int
-exchange(const struct brick_plan *plan, const struct volume *now, struct problem *why)
+exchange_bricks(const struct brick_plan *plan, const struct volume *now, struct problem *why)
 {
     struct problem again;
     bool was_served[VOLUME_BRICKS_MAX] = {false};
@@ -279,7 +282,7 @@ exchange(const struct brick_plan *plan, const struct volume *now, struct problem
 }
 
 static void
-take_back(const struct brick_plan *plan, const struct volume *now)
+restore_bricks(const struct brick_plan *plan, const struct volume *now)
 {
     struct problem why;
 
@@ -294,18 +297,19 @@ do_plan(struct entry *e, struct brick_plan *plan, struct problem *why)
 {
     const bool is_started = e->now->status == VOLUME_STARTED;
 
-    /* What is to be refused is refused before clients notice. */
-    if (check_leaving(plan, e->now, NULL, why) || check_places(plan, why) || make_places(plan, e->now, why))
+    /* Checks run first, so that a refused operation does not disturb clients. */
+    if (check_leaving(plan, e->now, NULL, why) || check_new_places(plan, why) ||
+        make_places(plan, e->now, why))
         return why->err;
-    int err = is_started ? exchange(plan, e->now, why) : check_leaving(plan, e->now, NULL, why);
+    int err = is_started ? exchange_bricks(plan, e->now, why) : check_leaving(plan, e->now, NULL, why);
     if (!err && (err = volumes_save(plan->fresh, e->now, why)) && is_started)
-        take_back(plan, e->now);
+        restore_bricks(plan, e->now);
     if (err && has_any(plan->comes, plan->fresh->brick_count))
         unmake_places(plan, e->now, plan->fresh->brick_count);
     return err;
 }
 
-/* Takes the plan's volume over when it has become one. `err`: what making the plan has said. */
+/* Executes a plan; `err` is the result of making it. On success the plan's volume becomes the volume. */
 static int
 run_plan(struct entry *e, struct brick_plan *plan, int err, struct problem *why)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What operations on volumes share: volumes.c has the list, the other files operations. */
+/* The list of volumes (volumes.c) and its operations share these declarations. */
 #ifndef KILN_VOLUMES_VOLUMES_INTERNAL_H
 #define KILN_VOLUMES_VOLUMES_INTERNAL_H
 
@@ -9,23 +9,24 @@
 
 struct entry {
     struct cds_list_head link;
-    /* under volumes.c's lock; who has the entry reads it without, and alone replaces it */
+    /* Guarded by the lock of volumes.c. The operation that has claimed the entry reads it without the
+     * lock, and alone replaces it. */
     struct volume *now;
-    const struct volume *next; /* under the lock: its paths are taken, too. NULL: none */
-    bool is_busy;              /* under the lock: an operation has it */
+    const struct volume *next; /* guarded by the lock: paths of this volume are reserved, too; NULL: none */
+    bool is_busy;              /* guarded by the lock: an operation has claimed the entry */
 };
 
-/* The volume is the caller's until release. NULL with *why. */
+/* Claims the volume for the caller until release. Returns NULL with *why on failure. */
 struct entry *volumes_claim(const char *name, struct problem *why);
 void volumes_release(struct entry *e);
-/* `v`, which is taken over, is the volume from now on; then whoever follows it is told. */
+/* Replaces the volume by `v`, which is consumed, and then notifies followers. */
 void volumes_become(struct entry *e, struct volume *v);
-/* Nobody else gets the paths of `next`, which stays the caller's, until this is called with NULL. -EINVAL or
- * -EEXIST with *why: others have some of them. */
+/* Reserves the paths of `next`, which stays the caller's, until this is called with NULL. Returns 0, or
+ * -EINVAL or -EEXIST with *why if another volume has some of them. */
 int volumes_reserve_paths(struct entry *e, const struct volume *next, struct problem *why);
-/* On disk; after a failure `old` is there again. */
+/* Saves to disk; after a failure restores `old`. */
 int volumes_save(const struct volume *fresh, const struct volume *old, struct problem *why);
-/* struct volumes_hooks' */
+/* Runs the hook `prepare` of struct volumes_hooks. */
 int volumes_prepare(struct volfile *file, char *error, size_t error_size);
 
 #endif

@@ -19,15 +19,15 @@
 #include "volumes/volume-options.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cds_list_head entries = CDS_LIST_HEAD_INIT(entries); /* under `lock`; by name in order */
-/* These two: set by volumes_open(), before any operation. */
+static struct cds_list_head entries = CDS_LIST_HEAD_INIT(entries); /* under `lock`; sorted by name */
+/* Both set by volumes_open() before any operation. */
 static struct state_dir *state;
 static struct volumes_hooks hooks;
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
 static struct entry *
-find_locked(const char *name)
+find_volume_locked(const char *name)
 {
     struct entry *e;
 
@@ -49,7 +49,7 @@ insert_locked(struct entry *e)
             break;
         }
     }
-    cds_list_add_tail(&e->link, place); /* before it */
+    cds_list_add_tail(&e->link, place); /* inserts before `place` */
 }
 
 static int
@@ -65,7 +65,7 @@ volumes_claim(const char *name, struct problem *why)
 {
     why->err = 0;
     pthread_mutex_lock(&lock);
-    struct entry *e = find_locked(name);
+    struct entry *e = find_volume_locked(name);
     bool is_free = e && !e->is_busy;
     if (is_free)
         e->is_busy = true;
@@ -87,7 +87,7 @@ volumes_release(struct entry *e)
     pthread_mutex_unlock(&lock);
 }
 
-/* Takes the entry, which the caller has, off the list and frees it. */
+/* Removes a claimed entry from the list and frees it. */
 static void
 forget(struct entry *e)
 {
@@ -98,9 +98,9 @@ forget(struct entry *e)
     free(e);
 }
 
-/* `v`, which is taken over, is the volume from now on. */
+/* Replaces the volume by `v`, which is consumed. */
 static void
-replace(struct entry *e, struct volume *v)
+entry_replace(struct entry *e, struct volume *v)
 {
     pthread_mutex_lock(&lock);
     struct volume *old = e->now;
@@ -133,7 +133,7 @@ tell_changed(const char *name)
 void
 volumes_become(struct entry *e, struct volume *v)
 {
-    replace(e, v);
+    entry_replace(e, v);
     tell_changed(v->name);
 }
 
@@ -145,7 +145,7 @@ volumes_prepare(struct volfile *file, char *error, size_t error_size)
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
-/* One is the other, or lies in it. */
+/* Tells whether one path equals the other or lies below it. */
 static bool
 paths_meet(const char *a, const char *b)
 {
@@ -161,7 +161,7 @@ check_own_paths(const struct volume *v, struct problem *why)
         for (unsigned k = 0; k < i; k++) {
             if (!paths_meet(v->bricks[i].path, v->bricks[k].path))
                 continue;
-            problem_set(why, -EINVAL, "bricks %s and %s are one folder, or one in the other",
+            problem_set(why, -EINVAL, "bricks %s and %s overlap: one is the other, or lies in it",
                         v->bricks[k].path, v->bricks[i].path);
             problem_expected(why, "a folder of its own for each brick");
             return why->err;
@@ -186,7 +186,7 @@ check_paths(const struct volume *v, const struct volume *other, struct problem *
     return 0;
 }
 
-/* But those of `own`. */
+/* Checks all volumes except `own`. */
 static int
 check_others_locked(const struct volume *v, const struct entry *own, struct problem *why)
 {
@@ -202,7 +202,7 @@ check_others_locked(const struct volume *v, const struct entry *own, struct prob
 static int
 check_new_locked(const struct volume *v, struct problem *why)
 {
-    if (!find_locked(v->name))
+    if (!find_volume_locked(v->name))
         return check_others_locked(v, NULL, why);
     problem_set(why, -EEXIST, "volume %s exists already", v->name);
     problem_type(why, "kiln volume info %s", v->name);
@@ -223,7 +223,7 @@ volumes_reserve_paths(struct entry *e, const struct volume *next, struct problem
     return err;
 }
 
-/* In the list, and the caller's: nobody else gets the name or the paths. */
+/* Adds the volume to the list as a claimed entry, which reserves its name and paths. */
 static struct entry *
 reserve(struct volume *v, struct problem *why)
 {
@@ -245,9 +245,9 @@ reserve(struct volume *v, struct problem *why)
     return NULL;
 }
 
-/* Only looks. */
+/* Checks only, without changes. */
 static int
-check_places(struct volume *v, struct problem *why)
+check_brick_places(struct volume *v, struct problem *why)
 {
     for (unsigned i = 0; i < v->brick_count; i++) {
         bool is_missing;
@@ -272,13 +272,13 @@ unmake(const struct volume *v, unsigned count)
             is_clean = false;
         }
     }
-    /* The definition says what is still to be undone. */
+    /* The definition still lists the bricks to undo. */
     if (is_clean && state_dir_remove(state, v->name, &why))
         log_event(LOG_ERROR, NULL, "volume-undo-state", "volume %s: %s", v->name, why.wrong);
 }
 
 static int
-make(struct volume *v, struct problem *why)
+make_bricks(struct volume *v, struct problem *why)
 {
     unsigned made = 0;
 
@@ -288,7 +288,7 @@ make(struct volume *v, struct problem *why)
     while (made < v->brick_count && brick_place_make(v, &v->bricks[made], why) == 0)
         made++;
     if (made == v->brick_count) {
-        v->status = VOLUME_CREATED; /* nobody looks at it yet: the entry is busy, and was CREATING */
+        v->status = VOLUME_CREATED; /* no other thread reads it: the entry is busy, and was CREATING */
         if (state_dir_save(state, v, NULL, why) == 0)
             return 0;
         v->status = VOLUME_CREATING;
@@ -308,16 +308,16 @@ volumes_create(struct volume *v, struct problem *why)
         volume_free(v);
         return why->err;
     }
-    /* What is in the list is not changed: the copy is. */
+    /* A volume in the list is constant, so a copy is changed. */
     if (!(fresh = volume_copy(v)))
         problem_no_memory(why);
-    if (!fresh || check_places(fresh, why) || make(fresh, why)) {
+    if (!fresh || check_brick_places(fresh, why) || make_bricks(fresh, why)) {
         volume_free(fresh);
         forget(e);
         return why->err;
     }
     log_event(LOG_INFO, NULL, "volume-created", "volume %s of %u bricks", fresh->name, fresh->brick_count);
-    replace(e, fresh);
+    entry_replace(e, fresh);
     volumes_release(e);
     return 0;
 }
@@ -336,7 +336,7 @@ set_status(struct entry *e, enum volume_status status, struct problem *why)
         volume_free(fresh);
         return why->err;
     }
-    replace(e, fresh);
+    entry_replace(e, fresh);
     return 0;
 }
 
@@ -352,8 +352,8 @@ start_claimed(struct entry *e, bool is_forced, struct problem *why)
     }
     int err = brick_jobs_attach(e->now, NULL, hooks.prepare, is_forced, why);
     if (err && !is_forced) {
-        problem_expected(why, "every brick to start");
-        problem_type(why, "kiln volume start %s force   # to do without", e->now->name);
+        problem_expected(why, "all bricks to start");
+        problem_type(why, "kiln volume start %s force   # starts without this brick", e->now->name);
         return err;
     }
     if (err)
@@ -397,7 +397,7 @@ volumes_stop(const char *name, struct problem *why)
     if (!e)
         return why->err;
     if (need_started(e->now, why) == 0 && set_status(e, VOLUME_STOPPED, why) == 0) {
-        tell_changed(e->now->name); /* the self-heal daemon ends before its bricks do */
+        tell_changed(e->now->name); /* ends the self-heal daemon before the bricks */
         brick_jobs_detach(e->now, NULL);
         log_event(LOG_INFO, NULL, "volume-stopped", "volume %s", e->now->name);
     }
@@ -418,7 +418,7 @@ volumes_delete(const char *name, struct problem *why)
         problem_type(why, "kiln volume stop %s", name);
     } else if (state_dir_remove(state, name, why) == 0) {
         log_event(LOG_INFO, NULL, "volume-deleted", "volume %s; its bricks' folders stay", name);
-        tell_changed(name); /* it is stopped, so it has no self-heal daemon */
+        tell_changed(name); /* a stopped volume has no self-heal daemon */
         forget(e);
         return 0;
     }
@@ -428,9 +428,9 @@ volumes_delete(const char *name, struct problem *why)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* The volume becomes `fresh`, which is taken over, bricks first. */
+/* Replaces the volume by `fresh`, which is consumed, on the bricks first. */
 static int
-become(struct entry *e, struct volume *fresh, struct problem *why)
+entry_become(struct entry *e, struct volume *fresh, struct problem *why)
 {
     const bool is_started = e->now->status == VOLUME_STARTED;
     int err = brick_jobs_check(fresh, hooks.prepare, why);
@@ -443,7 +443,7 @@ become(struct entry *e, struct volume *fresh, struct problem *why)
         volume_free(fresh);
         return err;
     }
-    replace(e, fresh);
+    entry_replace(e, fresh);
     tell_changed(e->now->name);
     return 0;
 }
@@ -482,7 +482,7 @@ volumes_set(const char *name, const json_t *options, struct problem *why)
         problem_no_memory(why);
     } else if (put_options(fresh, options, why)) {
         volume_free(fresh);
-    } else if (become(e, fresh, why) == 0) {
+    } else if (entry_become(e, fresh, why) == 0) {
         log_event(LOG_INFO, NULL, "volume-set", "volume %s: options set: %zu", name,
                   json_object_size(options));
     }
@@ -528,7 +528,7 @@ volumes_reset(const char *name, const char *key, unsigned *count, struct problem
         problem_no_memory(why);
     } else if (drop_options(fresh, key, count, why)) {
         volume_free(fresh);
-    } else if (become(e, fresh, why) == 0) {
+    } else if (entry_become(e, fresh, why) == 0) {
         log_event(LOG_INFO, NULL, "volume-reset", "volume %s: %u options", name, *count);
     }
     volumes_release(e);
@@ -546,7 +546,8 @@ volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *arg, s
         return err;
     if (e->now->status == VOLUME_STARTED) {
         err = problem_set(why, -EINVAL, "volume %s is started", name);
-        problem_expected(why, "a volume that is stopped: its bricks change while they are looked at");
+        problem_expected(why,
+                         "a stopped volume, because the bricks of a started one change during the check");
         problem_type(why, "kiln volume stop %s", name);
     } else {
         err = fn(e->now, arg, why);
@@ -561,7 +562,7 @@ struct volume *
 volumes_find(const char *name, struct problem *why)
 {
     pthread_mutex_lock(&lock);
-    struct entry *e = find_locked(name);
+    struct entry *e = find_volume_locked(name);
     bool is_there = e && e->now->status != VOLUME_CREATING;
     struct volume *copy = is_there ? volume_copy(e->now) : NULL;
     pthread_mutex_unlock(&lock);
@@ -632,7 +633,7 @@ volumes_client_volfile(const char *name, const struct volfile_place *place, cons
 
     *needed = 0;
     pthread_mutex_lock(&lock);
-    struct entry *e = find_locked(name);
+    struct entry *e = find_volume_locked(name);
     if (!e || e->now->status == VOLUME_CREATING)
         *err = -ENOENT;
     else if (e->now->status != VOLUME_STARTED)
@@ -651,7 +652,7 @@ volumes_heal_volfile(const char *name, uint16_t brick_port, bool *is_wanted)
     char *text = NULL;
 
     pthread_mutex_lock(&lock);
-    struct entry *e = find_locked(name);
+    struct entry *e = find_volume_locked(name);
     *is_wanted = e && e->now->status == VOLUME_STARTED && e->now->replica > 1 &&
                  volume_option_bool(e->now, "cluster.self-heal-daemon");
     if (*is_wanted)
@@ -689,7 +690,7 @@ take_loaded(struct volume *v, void *arg, struct problem *why)
         volume_free(v);
         return why->err;
     }
-    if (volume_name_is_keyword(v->name)) /* made by an earlier kilnd */
+    if (volume_name_is_keyword(v->name)) /* created by an earlier kilnd */
         log_event(
             LOG_WARNING, NULL, "volume-name-keyword",
             "volume %s: no client can mount it, because its name is a word of the volfile's grammar; its "
@@ -699,7 +700,8 @@ take_loaded(struct volume *v, void *arg, struct problem *why)
     return 0;
 }
 
-/* Bricks that were being added. What cannot be undone stays in the state, and the next start tries again. */
+/* Undoes an unfinished add of bricks. Bricks that cannot be undone stay in the state, and the next start
+ * tries again. */
 static void
 undo_coming(struct entry *e)
 {
@@ -721,10 +723,10 @@ undo_coming(struct entry *e)
     if (err)
         volume_free(fresh);
     else
-        replace(e, fresh);
+        entry_replace(e, fresh);
 }
 
-/* Before anybody else looks at the list. */
+/* Runs before other threads read the list. */
 static void
 undo_half_made(void)
 {
@@ -763,7 +765,7 @@ volumes_attach(void)
     const struct volume **started;
     unsigned n = 0;
 
-    /* No operation can be under way: nothing is removed meanwhile. */
+    /* No operation runs yet, so no volume is removed meanwhile. */
     pthread_mutex_lock(&lock);
     cds_list_for_each_entry(e, &entries, link)
         n += e->now->status == VOLUME_STARTED;

@@ -39,7 +39,7 @@ done
 refused 1 'exists already' volume create demo "$T/b/new"
 refused 1 'volume demo has its brick' volume create two "$T/b/1"
 refused 1 'volume demo has its brick' volume create two "$T/b/1/below"
-refused 1 'one folder' volume create two "$T/b/new" "$T/b/new/"
+refused 1 'overlap: one is' volume create two "$T/b/new" "$T/b/new/"
 refused 1 'not empty' volume create two "$T/b/full"
 refused 1 'no folder' volume create two "$T/b/plain-file"
 refused 1 'symbolic link' volume create two "$T/b/link"
