@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The bench of the features' unit tests: a graph made by hand of the layer under test and a bottom layer that
- * the test writes. Calls are wound from the layer's top and waited for; workers run, so that parked calls can
- * be answered. */
+/* The bench of the unit tests of the features' layers: a hand-made graph of the layer under test and a bottom
+ * layer that the test supplies. The test winds calls from the layer under test and waits for the replies.
+ * Worker threads run, so parked calls can be answered. */
 #ifndef KILN_FEATURES_TEST_LAYERS_H
 #define KILN_FEATURES_TEST_LAYERS_H
 
@@ -36,7 +36,7 @@ bench_once(void)
     ck_assert_int_eq(workers_start(&(struct worker_options){.min = 2, .max = 8}), 0);
 }
 
-/* A bottom layer that says yes. */
+/* A bottom layer that lets every call succeed. */
 static inline xl_verdict
 bench_succeed(struct xlator *xl, struct call_stack *stk)
 {
@@ -45,7 +45,7 @@ bench_succeed(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* `options`: key, value, ..., NULL. */
+/* Builds the graph. `options`: key, value, ..., NULL. */
 static inline void
 bench_setup(const struct xlator_type *type, const char *const *options, fop_fn bottom)
 {
@@ -99,7 +99,8 @@ bench_teardown(void)
     rcu_unregister_thread();
 }
 
-/* A client with one connection. bench_client_gone() is what protocol/server does when that ends. */
+/* Returns a client with one connection. bench_client_gone() does the same as protocol/server at the
+ * connection's end. */
 static inline struct brick_client *
 bench_client(const char *uid)
 {
@@ -120,7 +121,7 @@ bench_client_gone(struct brick_client *c)
     brick_client_unref(c);
 }
 
-/* An object in the root, with a reference. */
+/* Returns an object in the root directory, with a reference. */
 static inline struct inode *
 bench_inode(const char *name, uint8_t number, uint32_t type)
 {
@@ -149,7 +150,7 @@ bench_done(struct call_stack *stk)
 
     pthread_mutex_lock(&call->lock);
     call->is_done = true;
-    call->stk = stk; /* another one, if it was packed meanwhile */
+    call->stk = stk; /* differs from the call's first stack if the stack was packed meanwhile */
     pthread_cond_signal(&call->changed);
     pthread_mutex_unlock(&call->lock);
 }
@@ -186,7 +187,7 @@ bench_is_done(struct bench_call *call)
     return is_done;
 }
 
-/* Waits for the reply: 0 or a positive result, or the negative errno. */
+/* Waits for the reply. Returns op_ret, or the negative errno. */
 static inline int
 bench_result(struct bench_call *call)
 {
@@ -212,7 +213,7 @@ bench_free(struct bench_call *call)
     free(call);
 }
 
-/* Winds, waits, frees. */
+/* Winds the call, waits for the reply and frees the call. */
 static inline int
 bench_run(struct bench_call *call)
 {
@@ -223,7 +224,7 @@ bench_run(struct bench_call *call)
     return result;
 }
 
-/* What the layer says to a call of this pid with these flags: 0 or -errno. */
+/* Winds a call with this pid and these flags. Returns the layer's verdict: 0 or -errno. */
 static inline int
 bench_ask(enum fop fop, int pid, uint32_t flags)
 {

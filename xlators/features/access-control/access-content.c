@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A file's content may come with its attributes (glusterfs.content in the xdata of LOOKUP, STAT and READDIRP,
- * brick 6.2). Whoever may not read the file does not get it that way. Stock gives it to anybody who may look
- * the name up.
+/* A file's content can travel with its attributes (glusterfs.content in the xdata of LOOKUP, STAT and
+ * READDIRP, brick 6.2). This file removes the content from replies to callers that may not read the file.
+ * Stock returns it to every caller that may look the name up.
  *
- * The reply alone tells: it has owner and mode, and the file's ACL is asked for beside the content. An ACL
- * that the client did not ask for is taken out again.
+ * The reply itself decides: it contains owner and mode, and the layer requests the file's ACL together with
+ * the content. An ACL that the client did not request is removed from the reply.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ guard(const struct call_stack *stk, const struct iatt *a, struct dict *d, bool h
         dict_remove(d, DICT_KEY_ACL_ACCESS);
 }
 
-/* f->local.u64[0]: nobody but this layer asked for the ACL. */
+/* f->local.u64[0]: only this layer, not the client, requested the ACL. */
 static xl_verdict
 content_replied(struct frame *f, struct call_stack *stk)
 {

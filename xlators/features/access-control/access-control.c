@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/access-control: may this caller do this? POSIX permissions and ACLs, and what a new object
- * inherits of them (spec: brick 9.1). Nobody else asks: the daemon runs as root.
+/* features/access-control: checks each caller against POSIX permissions and ACLs, and computes the mode and
+ * ACLs that a new object inherits (spec: brick 9.1). No other layer and no kernel checks, because the daemon
+ * runs as root.
  *
- * Sits right above storage (and what stock puts between), below locks, so that lock requests are not checked.
- * Keeps per inode owner, mode and ACLs (access-internal.h); nothing per fd, client or on disk.
+ * The layer sits right above storage (and the layers that stock puts between) and below locks, so lock
+ * requests are not checked. It caches owner, mode and ACLs per inode (access-internal.h), and keeps nothing
+ * per fd, per client or on disk.
  *
- * Not checked: uid 0 and the option's super-uid; internal clients but for the rules of ownership. NFS servers
- * (pid 1) check opens themselves and are checked here at each read and write instead. What a mount does for
- * its users with a pid that root-squash does not believe may do what any user but root might.
+ * Not checked: uid 0 and the option's super-uid; internal clients, except for the rules of ownership. NFS
+ * servers (pid 1) check opens themselves, so their reads and writes are checked here instead. A mount's
+ * internal work with a pid that root-squash does not trust may do what any user except root might.
  *
- * Names of xattrs: trusted.* and security.* are root's and internal clients' to set, as they are above a
- * local file system. What clients do in the name of users is left to them: see may_name().
+ * Names of xattrs: only root and internal clients may set trusted.* and security.*, as on a local file
+ * system. access_may_name() permits the exceptions that clients need for work in the name of users.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +23,7 @@
 #include "xlators/features/access-control/access-internal.h"
 
 #define PID_NFS 1
-#define FLAG_EXEC 040 /* the kernel opens a file to execute it */
+#define FLAG_EXEC 040 /* the kernel opens the file to execute it */
 
 static bool
 is_super(const struct xlator *xl, const struct call_stack *stk)
@@ -31,9 +33,9 @@ is_super(const struct xlator *xl, const struct call_stack *stk)
     return stk->caller.uid == 0 || stk->caller.uid == conf->super_uid;
 }
 
-/* Nothing of what permissions say applies. */
+/* True if no permissions apply to the caller. */
 static bool
-is_exempt(const struct xlator *xl, const struct call_stack *stk)
+access_is_exempt(const struct xlator *xl, const struct call_stack *stk)
 {
     return caller_is_internal(&stk->caller) || is_super(xl, stk);
 }
@@ -45,7 +47,7 @@ ask_permits(struct access_query *q, struct inode *inode, unsigned want)
 {
     int err = 0;
 
-    if (!inode || is_exempt(q->xl, q->stk))
+    if (!inode || access_is_exempt(q->xl, q->stk))
         return 0;
     struct access_ctx *ctx = access_ctx_lock(q, inode, &err);
     if (!ctx)
@@ -87,8 +89,8 @@ ask_is_owner(struct access_query *q, struct inode *inode)
     return rc ? rc : o.uid == q->stk->caller.uid ? 0 : -EPERM;
 }
 
-/* In a sticky directory an entry is its owner's or the directory's owner's to take away. No entry: storage
- * takes none away (FOP_NAME_CHANGED). */
+/* In a sticky directory only the entry's owner and the directory's owner may remove an entry. Without an
+ * inode of the entry nothing is checked, because then storage removes nothing (FOP_NAME_CHANGED). */
 static int
 ask_sticky(struct access_query *q, struct inode *parent, struct inode *entry)
 {
@@ -96,7 +98,7 @@ ask_sticky(struct access_query *q, struct inode *parent, struct inode *entry)
     uint32_t uid = q->stk->caller.uid;
     int rc;
 
-    if (!parent || !entry || is_exempt(q->xl, q->stk))
+    if (!parent || !entry || access_is_exempt(q->xl, q->stk))
         return 0;
     if ((rc = ask_ownership(q, parent, &dir)) || !(dir.mode & S_ISVTX) || dir.uid == uid)
         return rc;
@@ -111,9 +113,9 @@ object(const struct call_stack *stk)
     return stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
 }
 
-/* What a fop function returns when all it has to do is to check. */
+/* The body of a fop function that only checks: runs `rule` and returns the verdict. */
 static xl_verdict
-check(struct xlator *xl, struct call_stack *stk, access_rule rule)
+access_check(struct xlator *xl, struct call_stack *stk, access_rule rule)
 {
     bool is_parked;
     int err = access_run(xl, stk, rule, &is_parked);
@@ -121,12 +123,12 @@ check(struct xlator *xl, struct call_stack *stk, access_rule rule)
     return is_parked ? XL_OWNED : err ? err : XL_PASS;
 }
 
-/* Do the keys of `d` have names that this caller may use so? */
+/* True if the caller may use all keys of `d` as names of xattrs in this way. */
 static bool
 may_name_all(const struct xlator *xl, const struct call_stack *stk, const struct dict *d,
              enum access_name_use use)
 {
-    if (is_exempt(xl, stk))
+    if (access_is_exempt(xl, stk))
         return true;
     dict_for_each (p, d) {
         if (p->key_id != DICT_KEY_DURABLE_OP && !access_may_name(p->key, use, access_is_squashed_work(stk)))
@@ -138,7 +140,7 @@ may_name_all(const struct xlator *xl, const struct call_stack *stk, const struct
 static xl_verdict
 guard_content(struct xlator *xl, struct call_stack *stk)
 {
-    int err = is_exempt(xl, stk) ? 0 : access_guard_content(xl, stk);
+    int err = access_is_exempt(xl, stk) ? 0 : access_guard_content(xl, stk);
 
     return err ? err : XL_PASS;
 }
@@ -154,7 +156,8 @@ rule_lookup(struct access_query *q)
 static xl_verdict
 access_lookup(struct xlator *xl, struct call_stack *stk)
 {
-    xl_verdict verdict = stk->call.loc.parent && !is_exempt(xl, stk) ? check(xl, stk, rule_lookup) : XL_PASS;
+    xl_verdict verdict =
+        stk->call.loc.parent && !access_is_exempt(xl, stk) ? access_check(xl, stk, rule_lookup) : XL_PASS;
 
     return verdict == XL_PASS ? guard_content(xl, stk) : verdict;
 }
@@ -177,7 +180,7 @@ rule_unlink(struct access_query *q)
 static xl_verdict
 access_unlink(struct xlator *xl, struct call_stack *stk)
 {
-    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_unlink);
+    return access_is_exempt(xl, stk) ? XL_PASS : access_check(xl, stk, rule_unlink);
 }
 
 static int
@@ -194,10 +197,11 @@ rule_rename(struct access_query *q)
 static xl_verdict
 access_rename(struct xlator *xl, struct call_stack *stk)
 {
-    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_rename);
+    return access_is_exempt(xl, stk) ? XL_PASS : access_check(xl, stk, rule_rename);
 }
 
-/* A sticky folder lets everybody give a name, and nobody take another's: stock refuses both. */
+/* A sticky directory lets every user add a name; only removing another user's name is restricted. Stock
+ * refuses both. */
 static int
 rule_link(struct access_query *q)
 {
@@ -207,7 +211,7 @@ rule_link(struct access_query *q)
 static xl_verdict
 access_link(struct xlator *xl, struct call_stack *stk)
 {
-    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_link);
+    return access_is_exempt(xl, stk) ? XL_PASS : access_check(xl, stk, rule_link);
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */
@@ -238,14 +242,14 @@ rule_create(struct access_query *q)
     struct ownership dir;
     int rc = ask_permits(q, c->loc.parent, ACL_WRITE | ACL_EXECUTE);
 
-    /* It opens this file then, and no other (FOP_NAME_CHANGED). */
+    /* The create opens this existing file and no other (FOP_NAME_CHANGED). */
     if (!rc && c->fop == FOP_create && c->loc.inode && !fop_create_is_exclusive(c))
         rc = ask_permits(q, c->loc.inode, open_wants(c->flags));
-    /* What the new object inherits has to be known for everybody, root too. */
+    /* The inheritable ACL must be known for every caller, root too. */
     return rc || !c->loc.parent ? rc : ask_ownership(q, c->loc.parent, &dir);
 }
 
-/* A client may send both in xdata, where they don't pass through the kernel's idea of a umask. */
+/* A client may send mode and umask in xdata, so that its kernel does not apply the umask first. */
 static void
 take_mode_and_umask(struct fop_call *c)
 {
@@ -266,7 +270,7 @@ put_acl(struct call_stack *stk, enum dict_key key, const struct acl *acl)
 
     if (!c->xdata && !(c->xdata = dict_new(&stk->arena)))
         return -ENOMEM;
-    if (dict_has(c->xdata, key)) /* the client copies an object with the ACL it has */
+    if (dict_has(c->xdata, key)) /* the client copies an object together with its ACL */
         return 0;
     void *bytes = arena_alloc(&stk->arena, acl_bytes(acl));
     if (!bytes)
@@ -275,7 +279,8 @@ put_acl(struct call_stack *stk, enum dict_key key, const struct acl *acl)
     return dict_set_bytes(c->xdata, key, bytes, (uint32_t)acl_bytes(acl));
 }
 
-/* The directory's default ACL, copied to the arena, or NULL. 0, -ENOMEM, -EAGAIN: it has just been changed.
+/* Copies the directory's default ACL to the arena; *out is NULL if there is none. Returns 0, -ENOMEM, or
+ * -EAGAIN: the ACL has just been changed.
  */
 static int
 default_acl(struct xlator *xl, struct call_stack *stk, struct acl **out)
@@ -316,11 +321,12 @@ apply_inheritance(struct xlator *xl, struct call_stack *stk)
         c->mode &= ~(c->umask & 0777);
     } else {
         if (c->fop == FOP_mkdir)
-            err = put_acl(stk, DICT_KEY_ACL_DEFAULT, acl); /* before it is limited by the mode */
+            /* the default ACL as it is, before acl_inherit() limits it by the mode */
+            err = put_acl(stk, DICT_KEY_ACL_DEFAULT, acl);
         if (!err && acl_inherit(acl, &c->mode))
             err = put_acl(stk, DICT_KEY_ACL_ACCESS, acl);
     }
-    c->umask = 0; /* spent */
+    c->umask = 0; /* has been applied */
     return err;
 }
 
@@ -332,7 +338,7 @@ access_create(struct xlator *xl, struct call_stack *stk)
     if (!may_name_all(xl, stk, stk->call.xdata, NAME_CREATE))
         return -EPERM;
     do {
-        xl_verdict verdict = check(xl, stk, rule_create);
+        xl_verdict verdict = access_check(xl, stk, rule_create);
 
         if (verdict != XL_PASS)
             return verdict;
@@ -356,7 +362,7 @@ access_symlink(struct xlator *xl, struct call_stack *stk)
     }
     if (!may_name_all(xl, stk, stk->call.xdata, NAME_CREATE))
         return -EPERM;
-    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_symlink);
+    return access_is_exempt(xl, stk) ? XL_PASS : access_check(xl, stk, rule_symlink);
 }
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -370,7 +376,7 @@ rule_open(struct access_query *q)
 static xl_verdict
 access_open(struct xlator *xl, struct call_stack *stk)
 {
-    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_open);
+    return access_is_exempt(xl, stk) ? XL_PASS : access_check(xl, stk, rule_open);
 }
 
 static int
@@ -388,7 +394,7 @@ rule_write(struct access_query *q)
 static xl_verdict
 access_read(struct xlator *xl, struct call_stack *stk)
 {
-    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_read);
+    return access_is_exempt(xl, stk) ? XL_PASS : access_check(xl, stk, rule_read);
 }
 
 static xl_verdict
@@ -402,13 +408,13 @@ access_readdirp(struct xlator *xl, struct call_stack *stk)
 static xl_verdict
 access_nfs_read(struct xlator *xl, struct call_stack *stk)
 {
-    return stk->caller.pid != PID_NFS || is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_read);
+    return stk->caller.pid != PID_NFS || is_super(xl, stk) ? XL_PASS : access_check(xl, stk, rule_read);
 }
 
 static xl_verdict
 access_nfs_write(struct xlator *xl, struct call_stack *stk)
 {
-    return stk->caller.pid != PID_NFS || is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_write);
+    return stk->caller.pid != PID_NFS || is_super(xl, stk) ? XL_PASS : access_check(xl, stk, rule_write);
 }
 
 static int
@@ -422,7 +428,7 @@ rule_truncate(struct access_query *q)
 static xl_verdict
 access_truncate(struct xlator *xl, struct call_stack *stk)
 {
-    return is_exempt(xl, stk) ? XL_PASS : check(xl, stk, rule_truncate);
+    return access_is_exempt(xl, stk) ? XL_PASS : access_check(xl, stk, rule_truncate);
 }
 
 /* ---- ACCESS ---------------------------------------------------------------------------------- */
@@ -435,7 +441,7 @@ rule_access(struct access_query *q)
 
     if (stk->caller.pid != PID_NFS)
         return ask_permits(q, stk->call.loc.inode, want);
-    stk->reply.op_errno = 0; /* it asks which of them, not whether all */
+    stk->reply.op_errno = 0; /* NFS asks for the permitted subset of the bits, not for all of them */
     for (unsigned bit = ACL_EXECUTE; bit <= ACL_READ; bit <<= 1) {
         int rc = want & bit ? ask_permits(q, stk->call.loc.inode, bit) : -EACCES;
 
@@ -450,7 +456,7 @@ rule_access(struct access_query *q)
 static xl_verdict
 access_access(struct xlator *xl, struct call_stack *stk)
 {
-    xl_verdict verdict = check(xl, stk, rule_access);
+    xl_verdict verdict = access_check(xl, stk, rule_access);
 
     if (verdict != XL_PASS)
         return verdict;
@@ -466,8 +472,9 @@ ask_setattr_times(struct access_query *q, struct inode *inode, bool is_owner)
     return is_owner ? 0 : ask_permits(q, inode, ACL_WRITE);
 }
 
-/* A kernel drops set-uid and set-gid of a file before one writes to it who is not its owner, and sends that
- * as a SETATTR: whoever may write may do that, and nothing else, to the mode. */
+/* Before a user other than the owner writes to a file, that user's kernel clears set-uid and set-gid and
+ * sends this as a SETATTR. So every user with write permission may do exactly this change of the mode, and no
+ * other. */
 static bool
 only_clears_set_ids(const struct fop_call *c, uint32_t mode)
 {
@@ -509,7 +516,7 @@ static xl_verdict
 access_setattr(struct xlator *xl, struct call_stack *stk)
 {
     struct inode *inode = object(stk);
-    xl_verdict verdict = check(xl, stk, rule_setattr);
+    xl_verdict verdict = access_check(xl, stk, rule_setattr);
 
     if (verdict < 0 && stk->call.fop == FOP_fsetattr && verdict == -EPERM)
         return -EACCES;
@@ -562,12 +569,12 @@ rule_removexattr(struct access_query *q)
 {
     const char *name = q->stk->call.name;
 
-    if (!name || !*name) /* all keys of xdata */
+    if (!name || !*name) /* the keys of xdata are removed */
         return rule_keys(q, q->stk->call.xdata);
     return is_acl_name(name) ? ask_is_owner(q, object(q->stk)) : ask_permits(q, object(q->stk), ACL_WRITE);
 }
 
-/* 0: no ACL in it; 1: ACLs, well-formed; -EINVAL, -ENOMEM. */
+/* Returns 0: no ACL in `d`; 1: well-formed ACLs; -EINVAL or -ENOMEM. */
 static int
 validate_acls(const struct dict *d)
 {
@@ -580,7 +587,7 @@ validate_acls(const struct dict *d)
             continue;
         found = 1;
         if (p->key_id != DICT_KEY_ACL_ACCESS && p->key_id != DICT_KEY_ACL_DEFAULT)
-            continue; /* as text: storage reads it */
+            continue; /* an ACL as text: storage parses it */
         if (p->type != DICT_PTR && p->type != DICT_UNTYPED && p->type != DICT_STR)
             return -EINVAL;
         int rc = acl_parse(p->v.bytes, p->len, &acl);
@@ -595,13 +602,13 @@ static xl_verdict
 access_setxattr(struct xlator *xl, struct call_stack *stk)
 {
     int acls = validate_acls(stk->call.dict);
-    /* takes away ACLs and what users have set */
+    /* removes ACLs and the users' xattrs */
     bool syncs = dict_has(stk->call.xdata, DICT_KEY_SYNC_BACKEND_XATTRS);
 
     if (!may_name_all(xl, stk, stk->call.dict, NAME_SET) ||
-        (syncs && !is_exempt(xl, stk) && !access_is_squashed_work(stk)))
+        (syncs && !access_is_exempt(xl, stk) && !access_is_squashed_work(stk)))
         return -EPERM;
-    xl_verdict verdict = acls < 0 ? acls : is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_setxattr);
+    xl_verdict verdict = acls < 0 ? acls : is_super(xl, stk) ? XL_PASS : access_check(xl, stk, rule_setxattr);
 
     if (verdict != XL_PASS || (!acls && !syncs) || !object(stk))
         return verdict;
@@ -614,13 +621,13 @@ access_removexattr(struct xlator *xl, struct call_stack *stk)
 {
     const char *name = stk->call.name;
     bool has_name = name && *name;
-    bool may = has_name
-                   ? is_exempt(xl, stk) || access_may_name(name, NAME_REMOVE, access_is_squashed_work(stk))
-                   : may_name_all(xl, stk, stk->call.xdata, NAME_REMOVE);
+    bool may = has_name ? access_is_exempt(xl, stk) ||
+                              access_may_name(name, NAME_REMOVE, access_is_squashed_work(stk))
+                        : may_name_all(xl, stk, stk->call.xdata, NAME_REMOVE);
 
     if (!may)
         return -EPERM;
-    xl_verdict verdict = is_super(xl, stk) ? XL_PASS : check(xl, stk, rule_removexattr);
+    xl_verdict verdict = is_super(xl, stk) ? XL_PASS : access_check(xl, stk, rule_removexattr);
 
     if (verdict != XL_PASS || (has_name && !is_acl_name(name)) || !object(stk))
         return verdict;
@@ -637,7 +644,8 @@ access_xattrop(struct xlator *xl, struct call_stack *stk)
 static xl_verdict
 access_getxattr(struct xlator *xl, struct call_stack *stk)
 {
-    return is_exempt(xl, stk) || is_acl_name(stk->call.name) ? XL_PASS : check(xl, stk, rule_read);
+    return access_is_exempt(xl, stk) || is_acl_name(stk->call.name) ? XL_PASS
+                                                                    : access_check(xl, stk, rule_read);
 }
 
 /* ---- the type -------------------------------------------------------------------------------- */

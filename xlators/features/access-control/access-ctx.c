@@ -8,12 +8,13 @@
 
 static struct mem_pool *ctx_pool, *fill_pool;
 
-/* One question to storage. Its own call and the parked one meet here: whichever comes second goes on. */
+/* One stat of an inode for its context. The stat's reply and fill_start() meet at `arrived`: the second of
+ * the two continues the parked call. */
 struct fill {
     struct access_ctx *ctx;
-    uint64_t generation; /* of the context when asked */
+    uint64_t generation; /* of the context when the stat was sent */
     struct call_stack *parked;
-    bool is_parent; /* a directory that is gone is a stale one for whoever names an entry in it */
+    bool is_parent; /* -ENOENT of a parent directory becomes -ESTALE for a caller that names an entry in it */
     int result;
     atomic_int arrived;
 };
@@ -43,7 +44,7 @@ access_ctx_free(struct access_ctx *ctx)
     mem_put(ctx);
 }
 
-/* Makes it. NULL: no memory. */
+/* Returns the inode's context and creates it if necessary. NULL: no memory. */
 static struct access_ctx *
 access_ctx_get(struct xlator *xl, struct inode *inode)
 {
@@ -82,7 +83,7 @@ access_ctx_lock(struct access_query *q, struct inode *inode, int *err)
 }
 
 static int
-parse(const struct dict *xdata, enum dict_key key, struct acl **out)
+parse_acl_key(const struct dict *xdata, enum dict_key key, struct acl **out)
 {
     const struct dict_pair *p = dict_find(xdata, key);
 
@@ -96,10 +97,10 @@ static int
 fill_ctx(struct fill *f, const struct fop_reply *r)
 {
     struct acl *access, *inherited = NULL;
-    int rc = parse(r->xdata, DICT_KEY_ACL_ACCESS, &access);
+    int rc = parse_acl_key(r->xdata, DICT_KEY_ACL_ACCESS, &access);
 
     if (!rc)
-        rc = parse(r->xdata, DICT_KEY_ACL_DEFAULT, &inherited);
+        rc = parse_acl_key(r->xdata, DICT_KEY_ACL_DEFAULT, &inherited);
     if (!rc) {
         struct access_ctx *ctx = f->ctx;
 
@@ -112,7 +113,7 @@ fill_ctx(struct fill *f, const struct fop_reply *r)
             ctx->inherited = inherited;
             ctx->is_valid = true;
             access = inherited = NULL;
-        } /* else the rule asks again if need be */
+        } /* a change came in between: the rule asks again if necessary */
         pthread_mutex_unlock(&ctx->mutex);
     }
     free(access);
@@ -132,7 +133,7 @@ fill_done(struct call_stack *asked)
         f->result = -ESTALE;
     call_stack_free(asked);
     if (atomic_exchange(&f->arrived, 1) == 0)
-        return; /* still in fill_start(), which goes on itself: no recursion */
+        return; /* fill_start() is still running and continues the call: no recursion */
     int result = f->result;
     mem_put(f);
     if (result < 0)
@@ -162,7 +163,8 @@ fill_ask(struct access_query *q, struct fill *f)
     return 0;
 }
 
-/* 0: filled (or failed: -errno) on the way; *is_parked: the call will be retried, don't touch it. */
+/* Sends the stat. Returns 0 if the context was filled at once, or -errno. *is_parked: the call will be
+ * retried, and the caller must not touch it. */
 static int
 fill_start(struct access_query *q, bool *is_parked)
 {
@@ -211,7 +213,7 @@ forget_cb(struct frame *f, struct call_stack *stk)
     struct access_ctx *ctx = inode_ctx(inode, f->xl);
 
     (void)stk;
-    if (ctx) { /* also after a failure: part of it may have been done */
+    if (ctx) { /* also after a failure, because part of the change may have been done */
         pthread_mutex_lock(&ctx->mutex);
         ctx->generation++;
         ctx->is_valid = false;

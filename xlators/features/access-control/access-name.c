@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Whose an xattr's name is. Above a local file system only root may set trusted.* and most of security.*;
- * here a client's kernel has seen to that, and a client without a kernel has not. But a mount does part of
- * its work with the user's own ids, so what it sends that way is anybody's:
+/* Which names of xattrs an ordinary user may set or remove. On a local file system only root may set
+ * trusted.* and most of security.*. Here the client's kernel enforces that, but a client without a kernel
+ * does not. A mount also does part of its internal work with the user's ids, so these operations must be
+ * permitted to every user:
  *
- *   create, mknod, mkdir, symlink  disperse and shard bring their own xattrs along in xdata
- *   xattrop                        replicate, disperse, distribute and shard keep their books with it
- *   set                            labels, and seals of files that a user has closed: kernel and layers make
- *                                  them
- *   remove                         the kernel takes security.capability off a file that a user writes
+ *   create, mknod, mkdir, symlink  disperse and shard pass their xattrs in xdata
+ *   xattrop                        replicate, disperse, distribute and shard keep their counters with xattrop
+ *   set                            labels, and the signatures (bit-rot) of files that a user has closed: the
+ *                                  kernel and the layers set these
+ *   remove                         the kernel removes security.capability from a file that a user writes
  */
 #include <string.h>
 
 #include "xlators/features/access-control/access-internal.h"
 
 static bool
-begins(const char *name, const char *prefix)
+name_begins(const char *name, const char *prefix)
 {
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
@@ -22,7 +23,8 @@ begins(const char *name, const char *prefix)
 static bool
 is_layers(const char *name)
 {
-    return begins(name, "trusted.glusterfs.") || begins(name, "trusted.ec.") || begins(name, "trusted.afr.");
+    return name_begins(name, "trusted.glusterfs.") || name_begins(name, "trusted.ec.") ||
+           name_begins(name, "trusted.afr.");
 }
 
 static bool
@@ -35,7 +37,7 @@ is_label(const char *name)
 bool
 access_may_name(const char *name, enum access_name_use use, bool is_squashed_work)
 {
-    bool is_roots = begins(name, "trusted.") || begins(name, "security.");
+    bool is_roots = name_begins(name, "trusted.") || name_begins(name, "security.");
 
     switch (use) {
     case NAME_COUNT:

@@ -13,7 +13,7 @@
 static_assert(sizeof(struct acl_entry) == ACL_ENTRY_BYTES,
               "an entry in memory has the layout of one on disk");
 
-/* The order and number of entries that the kernel asks for, too. */
+/* True if the ACL has the order and number of entries that the kernel also demands. */
 static bool
 is_valid(const struct acl *a)
 {
@@ -128,7 +128,7 @@ acl_permits(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode,
     if (!access)
         return mode_permits(uid, gid, mode, c, want);
     unsigned mask = mask_of(access);
-    /* in the order of evaluation: that is how they are sorted */
+    /* entries are sorted in the order of evaluation */
     for (unsigned i = 0; i < access->count; i++) {
         const struct acl_entry *e = &access->entries[i];
 
@@ -146,7 +146,7 @@ acl_permits(const struct acl *access, uint32_t uid, uint32_t gid, uint32_t mode,
             if (caller_in_group(c, e->tag == ACL_GROUP ? e->id : gid)) {
                 if ((e->perm & mask & want) == want)
                     return true;
-                /* another of its groups may have it; the others' entry is not for it any more */
+                /* another group of the caller may permit it; the entry for others no longer applies */
                 is_in_group = true;
             }
             break;
@@ -208,7 +208,7 @@ acl_inherit(struct acl *a, uint32_t *mode)
             break;
         }
     }
-    struct acl_entry *class = mask ? mask : group; /* what the mode's group bits stand for */
+    struct acl_entry *class = mask ? mask : group; /* the entry that the mode's group bits stand for */
     class->perm &= *mode >> 3 & 7;
     bits |= (uint32_t)class->perm << 3;
     *mode = (*mode & ~0777u) | bits;

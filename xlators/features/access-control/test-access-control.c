@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The rules of access-control, fop by fop, above a storage of three objects that answers at once or later. */
+/* The rules of access-control, fop by fop, above a storage of three objects that replies at once or later. */
 #include "xlators/features/test-layers.h"
 
 #include <fcntl.h>
@@ -90,7 +90,7 @@ teardown(void)
     bench_teardown();
 }
 
-/* What was remembered of the two goes. */
+/* Empties the contexts of both objects. */
 static void
 forget(void)
 {
@@ -177,11 +177,11 @@ START_TEST(test_sticky)
 {
     dir_attr.mode = S_IFDIR | S_ISVTX | 0777;
     dir_attr.uid = 7;
-    ck_assert_int_eq(run(FOP_unlink, 1, 9, 0), 0); /* owner of the entry */
-    ck_assert_int_eq(run(FOP_unlink, 7, 9, 0), 0); /* of the directory */
+    ck_assert_int_eq(run(FOP_unlink, 1, 9, 0), 0); /* the owner of the entry */
+    ck_assert_int_eq(run(FOP_unlink, 7, 9, 0), 0); /* the owner of the directory */
     ck_assert_int_eq(run(FOP_unlink, 8, 9, 0), -EACCES);
     ck_assert_int_eq(run(FOP_rename, 8, 9, 0), -EACCES);
-    ck_assert_int_eq(run(FOP_link, 8, 9, 0), 0); /* it takes nothing away */
+    ck_assert_int_eq(run(FOP_link, 8, 9, 0), 0); /* a link removes nothing */
     ck_assert_int_eq(run(FOP_link, 1, 9, 0), 0);
     ck_assert_int_eq(run(FOP_unlink, 8, 9, -1), 0);
     ck_assert_int_eq(run(FOP_unlink, 0, 0, 0), 0);
@@ -194,11 +194,11 @@ START_TEST(test_open_and_data)
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY), 0);
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), -EACCES);
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY | O_TRUNC), -EACCES);
-    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY | 040), -EACCES); /* to execute */
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY | 040), -EACCES); /* to execute the file */
     ck_assert_int_eq(run_flags(FOP_open, 1, O_RDWR | O_APPEND), 0);
     ck_assert_int_eq(run(FOP_truncate, 2, 9, 0), -EACCES);
     ck_assert_int_eq(run(FOP_truncate, 1, 9, 0), 0);
-    ck_assert_int_eq(run(FOP_writev, 2, 9, 0), 0); /* was checked at open */
+    ck_assert_int_eq(run(FOP_writev, 2, 9, 0), 0); /* the open checked it */
     ck_assert_int_eq(run(FOP_writev, 2, 9, 1), -EACCES);
     ck_assert_int_eq(run(FOP_readv, 2, 9, 1), 0);
     ck_assert_int_eq(run(FOP_getxattr, 2, 5, 0), -EACCES);
@@ -215,7 +215,7 @@ run_standing(enum fop fop, uint32_t uid, enum pid_standing standing)
     return bench_run(call);
 }
 
-START_TEST(test_negative_pids_that_do_not_count)
+START_TEST(test_untrusted_negative_pids)
 {
     static const struct acl_entry entries[] = {
         {ACL_USER_OBJ, 6, 0}, {ACL_USER, 6, 0}, {ACL_GROUP_OBJ, 6, 0}, {ACL_MASK, 2, 0}, {ACL_OTHER, 0, 0}};
@@ -226,10 +226,10 @@ START_TEST(test_negative_pids_that_do_not_count)
     ck_assert_int_eq(run(FOP_open, 2, 9, -4), 0);
     ck_assert_int_eq(run_standing(FOP_open, 2, PID_COUNTS_NOT), -EACCES);
     ck_assert_int_eq(run_standing(FOP_mkdir, 2, PID_COUNTS_NOT), -EACCES);
-    /* Squashed, it may what the owner may, for a client can name the owner. */
+    /* Squashed internal work may do what the owner may, because a client can name the owner. */
     ck_assert_int_eq(run_standing(FOP_open, 2, PID_WAS_SQUASHED), 0);
     ck_assert_int_eq(run_standing(FOP_mkdir, 2, PID_WAS_SQUASHED), 0);
-    /* Root's is nobody's. */
+    /* An object of root's: internal work that was squashed gets none of root's rights. */
     dir_attr.uid = dir_attr.gid = file_attr.uid = file_attr.gid = 0;
     forget();
     ck_assert_int_eq(run_standing(FOP_open, 2, PID_WAS_SQUASHED), -EACCES);
@@ -241,7 +241,8 @@ START_TEST(test_negative_pids_that_do_not_count)
     file_attr.uid = 1;
     forget();
     ck_assert_int_eq(run_standing(FOP_unlink, 2, PID_WAS_SQUASHED), 0);
-    /* The same with an ACL: neither the entry of uid 0 nor, through the mask, the group's reading counts. */
+    /* The same with an ACL: neither the entry of uid 0 counts nor, under the mask, the group's read
+     * permission. */
     acl->count = 5;
     memcpy(acl->entries, entries, sizeof entries);
     ck_assert(acl_permits_any_user(acl, 1, 0, 0, ACL_READ));
@@ -271,8 +272,8 @@ run_named(enum fop fop, const char *key, uint32_t uid, int32_t pid, enum pid_sta
     return bench_run(call);
 }
 
-/* The owner may write the object; the names are what this is about. */
-START_TEST(test_names_that_are_not_a_users_to_set)
+/* The owner may write the object, so only the names of the xattrs decide. */
+START_TEST(test_names_that_users_may_not_set)
 {
     static const struct {
         const char *key;
@@ -307,7 +308,7 @@ START_TEST(test_names_that_are_not_a_users_to_set)
                       "symlink %s", key);
         ck_assert_msg(run_named(FOP_xattrop, key, 1, 0, PID_COUNTS) == (rows[i].count ? 0 : -EPERM),
                       "count %s", key);
-        /* Root, and those that do the volume's own work. */
+        /* Root and internal clients may set them. */
         ck_assert_int_eq(run_named(FOP_setxattr, key, 0, 0, PID_COUNTS), 0);
         ck_assert_int_eq(run_named(FOP_xattrop, key, 0, 0, PID_COUNTS), 0);
         ck_assert_int_eq(run_named(FOP_setxattr, key, 1, -6, PID_COUNTS), 0);
@@ -318,7 +319,7 @@ START_TEST(test_names_that_are_not_a_users_to_set)
 }
 END_TEST
 
-START_TEST(test_create_of_what_exists)
+START_TEST(test_create_of_an_existing_file)
 {
     struct bench_call *call = as(FOP_create, 2, 9, 0);
 
@@ -345,7 +346,7 @@ START_TEST(test_access)
     ck_assert_int_eq(bench_result(call), 0);
     ck_assert_int_eq(call->stk->reply.op_errno, ACL_READ);
     bench_free(call);
-    ck_assert_int_eq(atomic_load(&passed), before); /* never asked of storage */
+    ck_assert_int_eq(atomic_load(&passed), before); /* the call never reached storage */
 }
 END_TEST
 
@@ -367,7 +368,7 @@ START_TEST(test_setattr)
     ck_assert_int_eq(setattr(FOP_setattr, 2, 5, -5, SETATTR_MODE, to), -EPERM); /* no exemption for pid < 0 */
     ck_assert_int_eq(setattr(FOP_fsetattr, 2, 5, 0, SETATTR_MODE, to), -EACCES);
     ck_assert_int_eq(setattr(FOP_setattr, 1, 5, 0, SETATTR_UID, to), -EPERM);
-    ck_assert_int_eq(setattr(FOP_setattr, 1, 5, 0, SETATTR_GID, to), -EPERM); /* not a member of 6 */
+    ck_assert_int_eq(setattr(FOP_setattr, 1, 5, 0, SETATTR_GID, to), -EPERM); /* not a member of group 6 */
     ck_assert_int_eq(setattr(FOP_setattr, 1, 6, 0, SETATTR_GID, to), 0);
     ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_GID, to), -EPERM);
     ck_assert_int_eq(setattr(FOP_setattr, 2, 5, 0, SETATTR_MTIME, to), -EACCES);
@@ -376,7 +377,7 @@ START_TEST(test_setattr)
 }
 END_TEST
 
-/* What a kernel sends before somebody else than the owner writes to a set-id file. */
+/* The SETATTR that a kernel sends before a user other than the owner writes to a set-id file. */
 START_TEST(test_writers_may_clear_set_ids)
 {
     const uint32_t ids = S_ISUID | S_ISGID;
@@ -385,18 +386,18 @@ START_TEST(test_writers_may_clear_set_ids)
     file_attr.mode = S_IFREG | ids | 0766;
     ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), 0);
     ck_assert_uint_eq(file_attr.mode, S_IFREG | 0766);
-    ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), -EPERM); /* nothing left to clear */
+    ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), -EPERM); /* no bit left to clear */
     file_attr.mode = S_IFREG | S_ISUID | 0766;
     ck_assert_int_eq(setattr(FOP_setattr, 0, 0, 0, SETATTR_MODE, (struct iatt){.mode = S_ISUID | 0766}), 0);
     ck_assert_int_eq(setattr(FOP_fsetattr, 2, 6, 0, SETATTR_MODE, to), 0);
-    to.mode = S_ISGID | 0766; /* sets one */
+    to.mode = S_ISGID | 0766; /* sets a bit */
     ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), -EPERM);
-    to.mode = 0777; /* and gives permission */
+    to.mode = 0777; /* adds a permission */
     ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), -EPERM);
     to.mode = 0766;
     ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE | SETATTR_GID, to), -EPERM);
     ck_assert_int_eq(setattr(FOP_setattr, 0, 0, 0, SETATTR_MODE, (struct iatt){.mode = S_ISUID | 0755}), 0);
-    to.mode = 0755; /* may not write */
+    to.mode = 0755; /* the caller may not write */
     ck_assert_int_eq(setattr(FOP_setattr, 2, 6, 0, SETATTR_MODE, to), -EPERM);
 }
 END_TEST
@@ -408,7 +409,7 @@ START_TEST(test_setattr_is_seen_by_later_checks)
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY), -EACCES);
     int before = atomic_load(&asked);
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY), -EACCES);
-    ck_assert_int_eq(atomic_load(&asked), before); /* remembered */
+    ck_assert_int_eq(atomic_load(&asked), before); /* the context was still filled */
     ck_assert_int_eq(setattr(FOP_setattr, 1, 9, 0, SETATTR_MODE, to), 0);
     ck_assert_uint_eq(file_attr.mode, S_IFREG | 0604); /* not a member of the group: no S_ISGID */
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY), 0);
@@ -444,7 +445,7 @@ START_TEST(test_xattrs)
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), -EACCES);
     file_access = &minimal;
     ck_assert_int_eq(setxattr(FOP_setxattr, 1, 0, DICT_KEY_ACL_ACCESS, raw, len), 0);
-    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), 0); /* by the ACL now */
+    ck_assert_int_eq(run_flags(FOP_open, 2, O_RDWR), 0); /* permitted by the new ACL */
     struct bench_call *call = as(FOP_removexattr, 2, 99, 0);
     call->stk->call.name = "system.posix_acl_access";
     ck_assert_int_eq(bench_run(call), -EPERM);
@@ -494,7 +495,7 @@ START_TEST(test_umask_and_inheritance)
 
         dir_default = &inherited;
         forget();
-        ck_assert_int_eq(create(FOP_create, 0, 0666, 0777), 0); /* the umask does not count */
+        ck_assert_int_eq(create(FOP_create, 0, 0666, 0777), 0); /* the umask is ignored */
         ck_assert_uint_eq(seen_mode, 0660);
         ck_assert(seen_access_acl && !seen_default_acl);
         ck_assert_int_eq(create(FOP_mkdir, 1, 0755, 022), 0);
@@ -523,7 +524,7 @@ gets_content(uint32_t uid, uint32_t gid, int32_t pid, bool asks_for_acl, bool *g
     return gets;
 }
 
-/* Of a file 0640 1:5, and when an ACL lets one more in. */
+/* The content of a file 0640 1:5, also when an ACL permits a further user to read. */
 START_TEST(test_content_is_for_readers)
 {
     bool gets_acl;
@@ -563,9 +564,9 @@ test_suite(void)
     tcase_add_test(t, test_directories);
     tcase_add_test(t, test_sticky);
     tcase_add_test(t, test_open_and_data);
-    tcase_add_test(t, test_create_of_what_exists);
-    tcase_add_test(t, test_negative_pids_that_do_not_count);
-    tcase_add_test(t, test_names_that_are_not_a_users_to_set);
+    tcase_add_test(t, test_create_of_an_existing_file);
+    tcase_add_test(t, test_untrusted_negative_pids);
+    tcase_add_test(t, test_names_that_users_may_not_set);
     tcase_add_test(t, test_access);
     tcase_add_test(t, test_setattr);
     tcase_add_test(t, test_writers_may_clear_set_ids);

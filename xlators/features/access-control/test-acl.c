@@ -30,18 +30,19 @@ START_TEST(test_evaluation)
 {
     static const struct {
         uint32_t uid, gid, group2;
-        unsigned may; /* bit n: want == n is permitted, for 1, 2, 4 and 6 */
+        unsigned may; /* bit n: want == n is permitted, for n of 1, 2, 4 and 6 */
     } rows[] = {
         {1, 99, 99, 1 << 2 | 1 << 4 | 1 << 6}, /* the owner, whatever its groups */
         {1, 20, 99, 1 << 2 | 1 << 4 | 1 << 6},
         {10, 99, 99, 1 << 2 | 1 << 4 | 1 << 6}, /* rwx under a mask of rw- */
-        {11, 20, 21, 1 << 4},                   /* a named user does not get its groups' rights */
+        {11, 20, 21, 1 << 4},                   /* a named user does not get the rights of its groups */
         {12, 5, 99, 1 << 4},                    /* the owning group */
         {12, 20, 99, 1 << 2},
         {12, 21, 99, 1 << 4},              /* r-x under the mask */
-        {12, 20, 21, 1 << 2 | 1 << 4},     /* either group will do, but not both together for rw */
+        /* one of the two groups suffices, but their rights do not add up to rw */
+        {12, 20, 21, 1 << 2 | 1 << 4},
         {12, 20, 5, 1 << 2 | 1 << 4},
-        {12, 99, 98, 1 << 1}, /* other: not under the mask */
+        {12, 99, 98, 1 << 1}, /* others: the mask does not apply */
     };
     uint8_t bytes[256];
     struct acl *acl;
@@ -88,7 +89,7 @@ START_TEST(test_malformed)
     struct acl *acl;
     size_t size = make(bytes, full, 8);
 
-    for (size_t len = 0; len < size; len++) { /* no shorter piece of it is one */
+    for (size_t len = 0; len < size; len++) { /* no shorter prefix is valid */
         int rc = acl_parse(bytes, len, &acl);
 
         ck_assert_int_eq(rc, len == ACL_HEADER_BYTES ? 0 : -EINVAL);
@@ -122,7 +123,7 @@ START_TEST(test_inheritance)
     static const struct acl_entry minimal[] = {
         {ACL_USER_OBJ, 7, 0}, {ACL_GROUP_OBJ, 5, 0}, {ACL_OTHER, 0, 0}};
     ck_assert_int_eq(acl_parse(bytes, make(bytes, minimal, 3), &acl), 0);
-    ck_assert(!acl_inherit(acl, &mode)); /* the mode says it all */
+    ck_assert(!acl_inherit(acl, &mode)); /* the mode says the same as the ACL */
     ck_assert_uint_eq(mode, 0750);
     free(acl);
 }

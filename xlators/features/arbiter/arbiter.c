@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/arbiter: the replica that has all names, attributes and xattrs, and no contents (brick 10.9).
+/* features/arbiter: the replica that stores all names, attributes and xattrs, but no file contents (brick
+ * 10.9).
  *
- * It breaks ties: its counters say which of the two others is right, and its files are empty. So it sits just
- * above the storage, below locks and index, which serve it as any replica. A change of contents is answered
- * with success and not done; the iatts of the reply are zero, which says "no attributes", for the size of an
- * empty file would be a lie. What the storage of the other replicas would refuse without a look at the disk
- * is refused here too: a success would blame them for changes that never were. Contents cannot be read:
- * ENOSYS sends the reader to another replica. Keeps nothing and takes no lock.
+ * The arbiter breaks ties: its pending counters say which of the two other replicas is right, while its own
+ * files are empty. So the layer sits just above storage, below locks and index, which serve an arbiter like
+ * any replica. The layer answers a change of contents with success without executing it. The iatts of the
+ * reply are zero, which means "no attributes", because the size of an empty file would be wrong. Changes that
+ * the storage of the other replicas would refuse without looking at the disk are refused here too: a success
+ * would blame those replicas for changes that never happened. Reading contents fails with ENOSYS, which sends
+ * the reader to another replica. The layer keeps nothing and takes no lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +18,8 @@
 #include "fs/inode.h"
 #include "stack/xlator.h"
 
-/* 0, or -errno: what can be said without the disk of a change of bytes [offset, offset + size). */
+/* Checks a change of bytes [offset, offset + size) as far as possible without the disk. Returns 0 or -errno.
+ */
 static int
 check_change(const struct inode *inode, uint64_t offset, uint64_t size)
 {
@@ -36,13 +39,13 @@ check_fd(const struct call_stack *stk, uint64_t size)
 }
 
 static xl_verdict
-say_it_is_done(int err)
+answer_as_done(int err)
 {
-    return err ? err : XL_DONE; /* the reply is zero: success */
+    return err ? err : XL_DONE; /* the reply is all zero, which means success */
 }
 
-/* Replicas are asked whether others have the file open, and whether all writes so far were appends; an
- * arbiter cannot know the latter and must not say no for the others (as stock). */
+/* A write may request the number of open fds and whether all writes so far were appends. An arbiter does not
+ * know the latter and, like stock's, must not answer "no" for the other replicas. */
 static int
 answer_counts(struct call_stack *stk)
 {
@@ -83,14 +86,14 @@ static xl_verdict
 arbiter_truncate(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
-    return say_it_is_done(check_change(stk->call.loc.inode, stk->call.offset, 0));
+    return answer_as_done(check_change(stk->call.loc.inode, stk->call.offset, 0));
 }
 
 static xl_verdict
 arbiter_ftruncate(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
-    return say_it_is_done(check_fd(stk, 0));
+    return answer_as_done(check_fd(stk, 0));
 }
 
 /* fallocate, discard, zerofill */
@@ -98,7 +101,7 @@ static xl_verdict
 arbiter_range(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
-    return say_it_is_done(stk->call.size ? check_fd(stk, stk->call.size) : -EINVAL);
+    return answer_as_done(stk->call.size ? check_fd(stk, stk->call.size) : -EINVAL);
 }
 
 static xl_verdict

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What an arbiter says to a change of contents without doing it, what it refuses, and what goes on to the
+/* Which changes of contents an arbiter answers with success, which calls it refuses, and which it passes to
  * storage. */
 #include <fcntl.h>
 
@@ -23,8 +23,8 @@ setup(void)
     bench_setup(&features_arbiter_xlator, NULL, answer_of_storage);
 }
 
-/* A call of bytes [offset, offset + size) of a regular file or a directory, on an fd with these flags and by
- * gfid. */
+/* Makes a call on bytes [offset, offset + size) of a regular file or a directory, both on an fd with these
+ * flags and by gfid. */
 static struct bench_call *
 change(enum fop fop, uint32_t type, uint32_t fd_flags, uint64_t offset, uint64_t size)
 {
@@ -49,7 +49,7 @@ answer(enum fop fop, uint32_t type, uint32_t fd_flags, uint64_t offset, uint64_t
 static const enum fop of_fds[] = {FOP_writev, FOP_ftruncate, FOP_fallocate, FOP_discard, FOP_zerofill};
 enum { OF_FDS = sizeof of_fds / sizeof of_fds[0] };
 
-START_TEST(changes_of_contents_are_said_to_be_done)
+START_TEST(changes_of_contents_succeed)
 {
     for (int i = 0; i < OF_FDS; i++)
         ck_assert_int_eq(answer(of_fds[i], S_IFREG, O_RDWR, 5, 100), of_fds[i] == FOP_writev ? 100 : 0);
@@ -58,7 +58,7 @@ START_TEST(changes_of_contents_are_said_to_be_done)
 }
 END_TEST
 
-START_TEST(what_the_other_replicas_refuse_is_refused)
+START_TEST(changes_that_other_replicas_refuse_are_refused)
 {
     for (int i = 0; i < OF_FDS; i++) {
         ck_assert_int_eq(answer(of_fds[i], S_IFREG, O_RDONLY, 5, 100), -EBADF);
@@ -82,7 +82,7 @@ START_TEST(contents_cannot_be_read)
 }
 END_TEST
 
-START_TEST(all_else_is_done_by_the_storage)
+START_TEST(other_calls_reach_the_storage)
 {
     static const enum fop own[] = {FOP_writev,  FOP_truncate, FOP_ftruncate, FOP_fallocate,
                                    FOP_discard, FOP_zerofill, FOP_readv,     FOP_seek};
@@ -117,7 +117,7 @@ START_TEST(a_write_counts_open_fds_and_is_always_an_append)
 }
 END_TEST
 
-START_TEST(a_write_that_asks_nothing_has_no_xdata)
+START_TEST(a_write_without_requests_gets_no_xdata)
 {
     struct bench_call *call = change(FOP_writev, S_IFREG, O_RDWR, 5, 100);
 
@@ -138,12 +138,12 @@ test_suite(void)
     TCase *t = tcase_create("arbiter");
 
     tcase_add_checked_fixture(t, setup, bench_teardown);
-    tcase_add_test(t, changes_of_contents_are_said_to_be_done);
-    tcase_add_test(t, what_the_other_replicas_refuse_is_refused);
+    tcase_add_test(t, changes_of_contents_succeed);
+    tcase_add_test(t, changes_that_other_replicas_refuse_are_refused);
     tcase_add_test(t, contents_cannot_be_read);
-    tcase_add_test(t, all_else_is_done_by_the_storage);
+    tcase_add_test(t, other_calls_reach_the_storage);
     tcase_add_test(t, a_write_counts_open_fds_and_is_always_an_append);
-    tcase_add_test(t, a_write_that_asks_nothing_has_no_xdata);
+    tcase_add_test(t, a_write_without_requests_gets_no_xdata);
     suite_add_tcase(s, t);
     return s;
 }

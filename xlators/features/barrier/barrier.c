@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/barrier: while a snapshot is taken, nobody learns that a change is durable (brick 10.3).
+/* features/barrier: while a snapshot is taken, no client learns that a change is durable (brick 10.3).
  *
- * Operations run as always. But while the barrier is up, the replies of those that promise something lasting
- * (a removed name, a synced file) are held back, so no client can build on a change that the snapshot may
- * miss. They all leave when the barrier comes down: by the management, by the option, or when
- * `barrier-timeout` has passed since it went up.
+ * The layers below execute operations as always. While the barrier is up, the layer holds back the replies to
+ * operations that promise durability (a removed name, a synced file), so no client can build on a change that
+ * the snapshot may miss. All held replies leave when the barrier comes down: by the management command, by
+ * the option, or `barrier-timeout` after the barrier went up.
  *
- * Such an operation has a frame also while the barrier is down: one that began before and ends under it is
- * held, too. All others never meet this layer. A held call stack is parked as a call-stub on one queue, under
- * the layer's lock.
+ * The layer pushes a frame for such an operation also while the barrier is down, so a reply that arrives
+ * under the barrier is held even if its operation began before. All other operations never meet this layer. A
+ * held call stack is parked as a call-stub on one queue, under the layer's lock.
  */
 #include "xlators/features/barrier/barrier.h"
 
@@ -34,7 +34,7 @@ struct barrier_conf {
 struct barrier {
     struct xlator *xl;
     atomic_bool is_up;         /* written under `lock` */
-    pthread_mutex_t lock;      /* the fields below */
+    pthread_mutex_t lock;      /* protects the fields below */
     struct cds_list_head held; /* of struct call_stub, in the order of their replies */
     unsigned held_count;
     uint64_t held_ever;
@@ -51,9 +51,10 @@ answer_held(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* False: the barrier came down meanwhile, or there is no memory to keep the reply. */
+/* Parks the reply. Returns false if the barrier came down meanwhile or there is no memory to park the reply.
+ */
 static bool
-hold(struct barrier *b, struct call_stack *stk)
+barrier_hold(struct barrier *b, struct call_stack *stk)
 {
     struct call_stub *stub = call_stub_new(stk, b->xl, answer_held);
 
@@ -82,7 +83,7 @@ barrier_replied(struct frame *f, struct call_stack *stk)
 
     if (!atomic_load_explicit(&b->is_up, memory_order_acquire))
         return XL_PASS;
-    return hold(b, stk) ? XL_OWNED : XL_PASS;
+    return barrier_hold(b, stk) ? XL_OWNED : XL_PASS;
 }
 
 static xl_verdict
@@ -185,7 +186,7 @@ barrier_start(struct xlator *xl)
 static void
 barrier_stop(struct xlator *xl)
 {
-    (void)barrier_switch(xl, false); /* it may be down already */
+    (void)barrier_switch(xl, false); /* -EALREADY is fine: the barrier may be down */
 }
 
 static void
@@ -199,14 +200,15 @@ barrier_fini(struct xlator *xl)
     free(b);
 }
 
-/* The option moves the barrier only when it changes: the management may have set another state since. */
+/* A new value of the option moves the barrier only if the value changed, because the management may have set
+ * another state since the last reconfigure. */
 static void
 barrier_reconfigured(struct xlator *xl, const void *old)
 {
     const struct barrier_conf *before = old, *conf = xlator_conf(xl);
 
     if (before->is_on != conf->is_on)
-        (void)barrier_switch(xl, conf->is_on); /* it may be so already */
+        (void)barrier_switch(xl, conf->is_on); /* -EALREADY is fine */
 }
 
 static void

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Replies are held while the barrier is up, in the order they came, and let go by whatever takes it down. */
+/* The barrier holds replies while it is up, in the order of their arrival, and sends them when the option,
+ * the management or the time limit lowers it. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -71,14 +72,14 @@ static const enum fop held[] = {FOP_fsync,    FOP_unlink,    FOP_rmdir,       FO
                                 FOP_truncate, FOP_ftruncate, FOP_removexattr, FOP_fremovexattr};
 enum { HELD = sizeof held / sizeof held[0] };
 
-START_TEST(what_lasts_is_held_until_it_comes_down)
+START_TEST(replies_of_lasting_changes_wait_for_the_barrier)
 {
     struct bench_call *calls[HELD];
 
     ck_assert_int_eq(raise_or_lower(true), 0);
     for (int i = 0; i < HELD; i++)
         calls[i] = begin(held[i], 0);
-    ck_assert_int_eq(atomic_load(&done_below), HELD); /* the work itself is done */
+    ck_assert_int_eq(atomic_load(&done_below), HELD); /* the operations themselves are done */
     usleep(HOLD_MS * 1000);
     for (int i = 0; i < HELD; i++)
         ck_assert_msg(!bench_is_done(calls[i]), "%s", fop_info[held[i]].name);
@@ -108,7 +109,7 @@ START_TEST(synchronous_writes_are_held_and_others_pass)
 }
 END_TEST
 
-START_TEST(the_same_state_again_is_refused)
+START_TEST(setting_the_same_state_again_is_refused)
 {
     ck_assert_int_eq(raise_or_lower(false), -EALREADY);
     ck_assert_int_eq(raise_or_lower(true), 0);
@@ -123,7 +124,7 @@ setup_on_for_a_second(void)
     setup_with((const char *const[]){"barrier", "enable", "barrier-timeout", "1", NULL});
 }
 
-START_TEST(the_time_limit_takes_it_down)
+START_TEST(the_time_limit_lowers_the_barrier)
 {
     struct bench_call *call = begin(FOP_fsync, 0);
 
@@ -135,7 +136,7 @@ START_TEST(the_time_limit_takes_it_down)
 }
 END_TEST
 
-/* Calls of several threads while the barrier goes up and down: each gets its one answer. */
+/* Several threads send calls while the barrier goes up and down: each call gets exactly one reply. */
 static void *
 call_many(void *arg)
 {
@@ -150,7 +151,7 @@ call_many(void *arg)
     return NULL;
 }
 
-START_TEST(no_reply_is_lost_while_it_goes_up_and_down)
+START_TEST(no_reply_is_lost_while_the_barrier_moves)
 {
     pthread_t threads[2];
     atomic_int rounds = 0;
@@ -177,14 +178,14 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, what_lasts_is_held_until_it_comes_down);
+    tcase_add_test(t, replies_of_lasting_changes_wait_for_the_barrier);
     tcase_add_test(t, synchronous_writes_are_held_and_others_pass);
-    tcase_add_test(t, the_same_state_again_is_refused);
-    tcase_add_test(t, no_reply_is_lost_while_it_goes_up_and_down);
+    tcase_add_test(t, setting_the_same_state_again_is_refused);
+    tcase_add_test(t, no_reply_is_lost_while_the_barrier_moves);
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(timed, setup_on_for_a_second, teardown);
     tcase_set_timeout(timed, 60);
-    tcase_add_test(timed, the_time_limit_takes_it_down);
+    tcase_add_test(timed, the_time_limit_lowers_the_barrier);
     suite_add_tcase(s, timed);
     return s;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The index's files. An entry is a hard link of an empty base file: no inode and no block of its own. */
+/* The index's files. An entry is a hard link of an empty base file, so it needs no inode and no block. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ const char *const index_dir_names[INDEX_TYPES] = {"xattrop", "dirty", "entry-cha
 /* ---- base files ------------------------------------------------------------------------------ */
 
 static struct gfid
-base_uuid(struct index_private *priv)
+current_base_uuid(struct index_private *priv)
 {
     pthread_mutex_lock(&priv->mutex);
     struct gfid uuid = priv->base_uuid;
@@ -27,7 +27,7 @@ base_uuid(struct index_private *priv)
     return uuid;
 }
 
-/* The file system gives the present one no more links. */
+/* Chooses a new base file, because the file system permits no more links to the present one. */
 static void
 base_renew(struct index_private *priv, const struct gfid *full)
 {
@@ -48,13 +48,13 @@ index_is_base_name(enum index_type type, const char *name)
 bool
 index_is_current_base(struct xlator *xl, enum index_type type, const char *name)
 {
-    struct gfid uuid = base_uuid(index_private(xl));
+    struct gfid uuid = current_base_uuid(index_private(xl));
 
     return index_is_base_name(type, name) &&
            strcmp(name + strlen(index_dir_names[type]) + 1, GFID(&uuid)) == 0;
 }
 
-/* 1: made, 0: was there, -errno. */
+/* Returns 1: created, 0: existed already, or -errno. */
 static int
 link_entry(struct xlator *xl, enum index_type type, const char *path)
 {
@@ -63,7 +63,7 @@ link_entry(struct xlator *xl, enum index_type type, const char *path)
     int err = 0;
 
     for (int tries = 0; tries < 4; tries++) {
-        struct gfid uuid = base_uuid(priv);
+        struct gfid uuid = current_base_uuid(priv);
 
         snprintf(base, sizeof base, "%s/%s-%s", index_dir_names[type], index_dir_names[type], GFID(&uuid));
         if (linkat(priv->base_fd, base, priv->base_fd, path, 0) == 0)
@@ -73,7 +73,7 @@ link_entry(struct xlator *xl, enum index_type type, const char *path)
             return 0;
         if (err == EMLINK) {
             base_renew(priv, &uuid);
-        } else if (err == ENOENT) { /* the first entry of its kind */
+        } else if (err == ENOENT) { /* the first entry of its kind: there is no base file yet */
             int fd = openat(priv->base_fd, base, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0);
 
             if (fd < 0 && errno != EEXIST)
@@ -138,7 +138,7 @@ index_change_add(struct xlator *xl, const struct gfid *dir, const char *name)
         return -EINVAL;
     change_path(path, dir, name);
     rc = link_entry(xl, INDEX_ENTRY_CHANGES, path);
-    if (rc == -ENOENT) { /* the directory's first */
+    if (rc == -ENOENT) { /* the directory's first change */
         char dir_path[INDEX_PATH_MAX];
 
         change_path(dir_path, dir, NULL);
@@ -168,7 +168,7 @@ struct wipe {
     char path[INDEX_PATH_MAX];
 };
 
-/* Names only: nothing below the directory is a directory. 0 or -errno. */
+/* Removes the directory and its names; it contains no directories. Returns 0 or -errno. */
 static int
 wipe_directory(struct xlator *xl, const char *path)
 {
@@ -186,7 +186,7 @@ wipe_directory(struct xlator *xl, const char *path)
     }
     while ((e = readdir(dir))) {
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            (void)unlinkat(fd, e->d_name, 0); /* what stays makes the next call fail */
+            (void)unlinkat(fd, e->d_name, 0); /* a name that stays makes the next call fail */
     }
     closedir(dir);
     return unlinkat(base_fd, path, AT_REMOVEDIR) ? -errno : 0;
@@ -218,7 +218,7 @@ index_changes_purge(struct xlator *xl, const char *dir_name)
         return 0;
     if (errno != ENOTEMPTY && errno != EEXIST)
         return -errno;
-    struct wipe *w = calloc(1, sizeof *w); /* rare: once for a directory that was healed */
+    struct wipe *w = calloc(1, sizeof *w); /* rare: once per healed directory */
     if (!w)
         return -ENOMEM;
     *w = (struct wipe){.job.run = wipe_run, .xl = xl};
@@ -234,7 +234,7 @@ index_changes_purge(struct xlator *xl, const char *dir_name)
         worker_post_any(&w->job);
         return 0;
     }
-    int rc = wipe_directory(xl, w->path); /* the brick is going: no background any more */
+    int rc = wipe_directory(xl, w->path); /* the brick is stopping: no background work any more */
     free(w);
     return rc;
 }

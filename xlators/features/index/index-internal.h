@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* index: what the files of features/index share (spec: brick 7).
+/* index: the declarations that the files of features/index share (spec: brick 7).
  *
  *   BRICK/.glusterfs/indices/
  *       xattrop/        <gfid> for each object with a pending counter   hard links of xattrop-<uuid>
  *       dirty/          <gfid> for each object with a dirty mark        ... of dirty-<uuid>
- *       entry-changes/  <directory's gfid>/<name> for each entry that has changed while a brick was down
+ *       entry-changes/  <directory's gfid>/<name> for each entry that changed while a brick was down
  *
  * Clients see the three as virtual directories with gfids of their own. The gfids are random, new at each
- * start, and differ in their last byte only, so that one comparison tells whether a call is about them.
+ * start, and differ only in their last byte, so one comparison tells whether a call concerns them.
  *
- * Locks: a context's mutex and the private one are held for a few instructions. What has to be exclusive over
- * system calls and over storage's answer (an xattrop and its index entry) is kept apart by `is_busy` and a
- * queue of parked calls.
+ * Locks: a context's mutex and the private one are held for a few instructions. An xattrop and its index
+ * entry must be exclusive across system calls and across storage's reply. For that, the context has the flag
+ * `is_busy` and a queue of parked calls.
  */
 #ifndef KILN_INDEX_INTERNAL_H
 #define KILN_INDEX_INTERNAL_H
@@ -26,21 +26,21 @@
 #include "stack/xlator.h"
 
 enum index_type { INDEX_XATTROP, INDEX_DIRTY, INDEX_ENTRY_CHANGES, INDEX_TYPES };
-#define INDEX_GFID_TYPES 2 /* the first two: one entry an object */
+#define INDEX_GFID_TYPES 2 /* the first two types have one entry per object */
 
 extern const char *const index_dir_names[INDEX_TYPES];
 
 struct index_conf {
     char *base;
-    char *dirty_list, *pending_list, *list64; /* prefixes, apart by commas or spaces; NULL: none */
+    char *dirty_list, *pending_list, *list64; /* prefixes, separated by commas or spaces; NULL: none */
 };
 
-/* A listing that is under way keeps its descriptor: on a tmpfs a position is a count of entries, and the
- * reader removes entries as it goes. One a brick; a second reader opens and seeks. */
+/* A listing under way keeps its descriptor, because on a tmpfs a position is a count of entries, and the
+ * reader removes entries while it reads. One descriptor per brick; a second reader opens and seeks. */
 struct index_listing {
     const struct fd *owner; /* only compared; NULL: none */
     int fd;
-    uint64_t at; /* cookie of the last entry handed out */
+    uint64_t at; /* cookie of the last returned entry */
     bool is_busy;
 };
 
@@ -48,20 +48,21 @@ struct index_private {
     int base_fd;
     struct gfid virtual_gfid; /* its last byte is replaced by an index_type */
     atomic_long counts[INDEX_GFID_TYPES];
-    pthread_mutex_t mutex;    /* guards what follows */
+    pthread_mutex_t mutex;    /* guards the fields below */
     struct gfid base_uuid;
     struct index_listing listing;
 };
 
 enum index_state { INDEX_UNKNOWN, INDEX_IN, INDEX_OUT };
 
-/* Of a real inode: what its entries are known to be. Of a virtual subdirectory: whose changes it lists. */
+/* The context of a real inode: the known state of its entries. The context of a virtual subdirectory: the
+ * directory whose changes it lists. */
 struct index_ctx {
     pthread_mutex_t mutex; /* guards is_busy and parked */
     bool is_busy;
     struct cds_list_head parked; /* of call-stubs */
-    uint8_t state[INDEX_GFID_TYPES]; /* of whoever is_busy */
-    bool is_subdir;                  /* these two: set before the context is installed */
+    uint8_t state[INDEX_GFID_TYPES]; /* only the call that holds is_busy accesses it */
+    bool is_subdir;                  /* this and the next field are set before the context is installed */
     struct gfid subdir_of;
 };
 
@@ -75,24 +76,24 @@ index_private(const struct xlator *xl)
     return xl->private;
 }
 
-/* XL_PASS: what belongs to the context is the caller's until index_leave(). XL_OWNED: `stk` is parked; `go`
- * is called once it is, with the verdict of a fop function. -ENOMEM. */
+/* Enters the context. XL_PASS: the caller owns the context's state until index_leave(). XL_OWNED: `stk` is
+ * parked, and `go` will run when the context is free; its verdict is that of a fop function. -ENOMEM. */
 typedef xl_verdict (*index_go)(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_enter(struct xlator *xl, struct index_ctx *ctx, struct call_stack *stk, index_go go);
 void index_leave(struct index_ctx *ctx);
 
-/* index-entry.c: files on disk. 0 or -errno. */
+/* index-entry.c: files on disk. The functions return 0 or -errno. */
 #define INDEX_PATH_MAX (64 + 40 + 256)
 int index_base_open(struct xlator *xl, struct reason *why);
 int index_entry_add(struct xlator *xl, enum index_type type, const struct gfid *gfid);
 int index_entry_remove(struct xlator *xl, enum index_type type, const struct gfid *gfid);
 int index_change_add(struct xlator *xl, const struct gfid *dir, const char *name);
 int index_change_remove(struct xlator *xl, const struct gfid *dir, const char *name);
-/* Takes away all changes of a directory; content, if any, in the background. */
+/* Removes all recorded changes of a directory. The contents, if any, are removed in the background. */
 int index_changes_purge(struct xlator *xl, const char *dir_name);
 bool index_is_base_name(enum index_type type, const char *name);
 bool index_is_current_base(struct xlator *xl, enum index_type type, const char *name);
-/* Entries on disk now, or -errno. */
+/* Returns the number of entries on disk now, or -errno. */
 int64_t index_count(struct xlator *xl, enum index_type type);
 
 /* index-xattrop.c */
@@ -101,11 +102,11 @@ xl_verdict index_xattrop(struct xlator *xl, struct call_stack *stk);
 /* index-virtual.c */
 enum index_virtual { VIRTUAL_NO, VIRTUAL_XATTROP, VIRTUAL_DIRTY, VIRTUAL_ENTRY_CHANGES, VIRTUAL_SUBDIR };
 enum index_virtual index_virtual_of(const struct xlator *xl, struct inode *inode);
-/* The directory's path below the base, or for VIRTUAL_SUBDIR of its changes. */
+/* Returns the directory's path below the base; for VIRTUAL_SUBDIR, the path of its changes. */
 void index_virtual_path(struct xlator *xl, struct inode *inode, enum index_virtual v,
                         char path[INDEX_PATH_MAX]);
-/* Access control is below and never asked about the virtual directories: they are for root and internal
- * clients. */
+/* True for root and internal clients. Only they may use the virtual directories, because access-control is
+ * below this layer and never checks them. */
 bool index_may_use(const struct caller *c);
 xl_verdict index_lookup(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_fstat(struct xlator *xl, struct call_stack *stk);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* READDIR of a virtual directory (spec: brick 7.5): the real one's entries, without base files; stale base
- * files are removed on the way. With get-gfid-type each entry's type is that of the object it names: asked of
- * the layers below, one after another. */
+/* READDIR of a virtual directory (spec: brick 7.5): the real directory's entries, without base files. Stale
+ * base files are removed during the listing. With get-gfid-type, the type of each entry is the type of the
+ * object that it names; the layer looks the objects up below itself, one after another. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +12,15 @@
 #include "graph/graph.h"
 #include "xlators/features/index/index-internal.h"
 
-#define ENTRY_COST 208 /* of a reply's size, besides the name: as storage counts */
+/* bytes of the reply's size per entry, besides the name: the same figure as storage's */
+#define ENTRY_COST 208
 #define GETDENTS_BYTES 8192
 
 /* ---- the descriptor -------------------------------------------------------------------------- */
 
 struct position {
     int fd;
-    bool is_kept; /* in the private listing, which is busy */
+    bool is_kept; /* belongs to the private listing, which is busy */
 };
 
 static int
@@ -38,7 +39,7 @@ position_open(struct xlator *xl, const struct fd *owner, const char *path, uint6
         else
             stale = l->fd;
         l->owner = owner;
-        l->fd = -1; /* ours while it is busy */
+        l->fd = -1; /* owned by this call while the listing is busy */
     }
     pthread_mutex_unlock(&priv->mutex);
     if (stale >= 0)
@@ -56,7 +57,7 @@ position_open(struct xlator *xl, const struct fd *owner, const char *path, uint6
     return out->fd < 0 ? -errno : 0;
 }
 
-/* `at` 0: the end was reached, nothing to come back for. */
+/* `at` 0: the listing has reached the end. */
 static void
 position_close(struct xlator *xl, struct position *p, uint64_t at)
 {
@@ -109,15 +110,15 @@ struct listing {
     struct xlator *xl;
     struct call_stack *stk;
     enum index_virtual v;
-    struct dirent_entry **tail, *last; /* taken; NULL: none yet */
+    struct dirent_entry **tail, *last; /* of the returned entries; NULL: none yet */
     uint64_t left; /* of the reply's size */
-    uint64_t at;   /* cookie of the last entry looked at */
+    uint64_t at;   /* cookie of the last entry examined */
     int count;
 };
 
-/* Base files are no entries. An old one is of no use any more. What the reader comes back with, the cookie of
- * the entry before it, must not lead to a file that has been removed: tmpfs begins anew then, and the reader
- * sees entries twice. So that cookie leads to what comes behind. */
+/* Base files are not entries, and an old base file is useless. But the reader comes back with the cookie of
+ * the entry before it, and that cookie must not lead to a removed file: a tmpfs then starts from the
+ * beginning, and the reader sees entries twice. So the cookie is set to the position behind the base file. */
 static bool
 is_hidden(struct listing *l, const struct linux_dirent64 *d, int fd)
 {
@@ -134,9 +135,9 @@ is_hidden(struct listing *l, const struct linux_dirent64 *d, int fd)
     return true;
 }
 
-/* 1: taken, 0: no room left, -ENOMEM. */
+/* Returns 1: added, 0: no room left, -ENOMEM. */
 static int
-take(struct listing *l, const struct linux_dirent64 *d)
+entry_add(struct listing *l, const struct linux_dirent64 *d)
 {
     size_t name_len = strlen(d->name);
     uint64_t cost = ENTRY_COST + name_len + 1;
@@ -157,9 +158,9 @@ take(struct listing *l, const struct linux_dirent64 *d)
     return 1;
 }
 
-/* 1: more to come, 0: the end was reached, -errno. */
+/* Returns 1: more entries to come, 0: the end was reached, -errno. */
 static int
-list(struct listing *l, int fd)
+listing_read(struct listing *l, int fd)
 {
     char buffer[GETDENTS_BYTES] __attribute__((aligned(8)));
 
@@ -172,11 +173,12 @@ list(struct listing *l, int fd)
             return 0;
         for (long i = 0; i < n;) {
             const struct linux_dirent64 *d = (const void *)(buffer + i);
-            int rc = is_hidden(l, d, fd) ? 1 : take(l, d);
+            int rc = is_hidden(l, d, fd) ? 1 : entry_add(l, d);
 
             if (rc < 0)
                 return rc;
-            if (rc == 0) /* the descriptor has read on: back to behind the last one taken */
+            /* the descriptor has read further: seek back to the position behind the last returned entry */
+            if (rc == 0)
                 return lseek(fd, (off_t)l->at, SEEK_SET) < 0 ? -errno : 1;
             l->at = (uint64_t)d->off;
             i += d->len;
@@ -188,7 +190,8 @@ list(struct listing *l, int fd)
 
 static xl_verdict types_fill(struct xlator *xl, struct call_stack *stk, struct dirent_entry *from);
 
-/* One question; it and the call that waits for it meet here, and whichever comes second goes on. */
+/* One lookup. Its reply and type_ask() meet at `arrived`: the second of the two continues the waiting call.
+ */
 struct typing {
     struct xlator *xl;
     struct call_stack *stk;
@@ -202,7 +205,7 @@ type_done(struct call_stack *asked)
     struct typing *t = asked->owner;
     struct dirent_entry *e = t->entry;
 
-    if (asked->reply.op_ret >= 0) /* else it is gone: type 0 */
+    if (asked->reply.op_ret >= 0) /* otherwise the object is gone: type 0 */
         e->type = (asked->reply.stat.mode & S_IFMT) >> 12;
     call_stack_free(asked);
     if (atomic_exchange(&t->arrived, 1) == 0)
@@ -210,7 +213,7 @@ type_done(struct call_stack *asked)
     call_stack_answer(t->stk, types_fill(t->xl, t->stk, e->next));
 }
 
-/* XL_DONE: known on return; XL_OWNED: types_fill() will go on later; -ENOMEM. */
+/* Returns XL_DONE: the type is known; XL_OWNED: types_fill() will continue later; -ENOMEM. */
 static xl_verdict
 type_ask(struct xlator *xl, struct call_stack *stk, struct dirent_entry *e, const struct gfid *gfid)
 {
@@ -248,8 +251,8 @@ types_fill(struct xlator *xl, struct call_stack *stk, struct dirent_entry *from)
     return XL_DONE;
 }
 
-/* As READDIR of storage: whatever is asked for, a reply brings entries of so many bytes at most. The
- * self-heal daemon asks for as many. */
+/* The same bound as READDIR of storage: a reply has at most this many bytes of entries, whatever size the
+ * call requests. The self-heal daemon requests this size. */
 #define BATCH_MAX 131072u
 
 /* ---- the fop --------------------------------------------------------------------------------- */
@@ -273,9 +276,9 @@ index_readdir(struct xlator *xl, struct call_stack *stk)
     index_virtual_path(xl, c->fd->inode, v, path);
     int rc = position_open(xl, c->fd, path, c->offset, &p);
     if (!rc)
-        rc = list(&l, p.fd);
+        rc = listing_read(&l, p.fd);
     else if (rc == -ENOENT)
-        rc = 0; /* no dirty directory, or changes that are healed: nothing in it */
+        rc = 0; /* no dirty directory, or the changes are healed: an empty listing */
     position_close(xl, &p, rc == 1 ? l.at : 0);
     if (rc < 0)
         return rc;

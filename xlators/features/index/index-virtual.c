@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The index's directories as clients see them (spec: brick 7.5, 7.6).
  *
- * The three directories have gfids that getxattr tells. A LOOKUP of a name in them finds the entry, under a
- * gfid made for that answer. Only a directory of entry-changes can be used under that gfid: its inode
- * remembers in its context whose changes it stands for, and is forgotten like any other. Whatever else is
- * tried on a virtual directory: ENOENT.
+ * getxattr returns the gfids of the three directories. A LOOKUP of a name in them finds the entry, under a
+ * gfid made for that reply. Only a directory of entry-changes can be used under that gfid: its inode stores
+ * in its context the directory whose changes it lists, and is forgotten like any other inode. All other
+ * operations on a virtual directory fail with ENOENT.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ fill_iatt(struct iatt *out, const struct gfid *gfid, uint32_t mode)
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* As of every LOOKUP: a success has a dict. */
+/* A successful LOOKUP always has a dict, so this one has too. */
 static int
 fill_xdata(struct call_stack *stk, enum index_virtual v)
 {
@@ -82,7 +82,7 @@ fill_xdata(struct call_stack *stk, enum index_virtual v)
     return dict_set_uint(xdata, DICT_KEY_INDEX_TYPE_RSP, v == VIRTUAL_ENTRY_CHANGES ? 2 : 1);
 }
 
-/* The inode of entry-changes/<gfid>, with the context that says so. */
+/* Links the inode of entry-changes/<gfid>, with a context that marks it as a subdirectory. */
 static int
 link_subdir(struct xlator *xl, struct inode *parent, const char *name, const struct gfid *dir,
             const struct iatt *iatt)
@@ -102,7 +102,7 @@ link_subdir(struct xlator *xl, struct inode *parent, const char *name, const str
     return 0;
 }
 
-/* entry-changes/<dir>, known already or new. */
+/* Finds entry-changes/<dir>, and links a new inode for it if necessary. */
 static int
 lookup_subdir(struct xlator *xl, struct call_stack *stk, const char *name)
 {
@@ -151,7 +151,7 @@ lookup_in_virtual(struct xlator *xl, struct call_stack *stk, enum index_virtual 
     return rc ? rc : XL_DONE;
 }
 
-/* A virtual directory itself. */
+/* Looks up a virtual directory itself. */
 static xl_verdict
 lookup_virtual(struct xlator *xl, struct call_stack *stk, const struct gfid *gfid, enum index_virtual v,
                struct inode *inode)
@@ -169,21 +169,22 @@ lookup_virtual(struct xlator *xl, struct call_stack *stk, const struct gfid *gfi
         stk->reply.stat.flags = IATT_FLAGS_VIRTUAL;
         stk->reply.stat.ino = UINT64_MAX;
     } else if (v == VIRTUAL_SUBDIR) {
-        return -errno; /* it can go away. Of the three others one may never have been made, and is empty */
+        /* a subdirectory can be removed. Of the three others, one that was never created counts as empty */
+        return -errno;
     }
     stk->reply.op_ret = 0;
     int rc = fill_xdata(stk, v);
     return rc ? rc : XL_DONE;
 }
 
-/* Is there anything at all to heal? Also said of a name that does not exist. */
+/* Reports whether any object needs healing, also in the reply for a name that does not exist. */
 static xl_verdict
 link_count_cb(struct frame *f, struct call_stack *stk)
 {
     struct dict *xdata = reply_xdata(stk);
     bool has_any = atomic_load(&index_private(f->xl)->counts[INDEX_XATTROP]) > 0;
 
-    /* Without it the client inspects more: no reason to fail the call. */
+    /* Without the count the client only inspects more objects, so the call does not fail. */
     if (xdata)
         (void)dict_set_int(xdata, DICT_KEY_LINK_COUNT, has_any);
     return XL_PASS;
@@ -214,9 +215,9 @@ index_lookup(struct xlator *xl, struct call_stack *stk)
     return v == VIRTUAL_NO ? prepare_link_count(xl, stk) : lookup_virtual(xl, stk, gfid, v, c->loc.inode);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- other fops ------------------------------------------------------------------------------ */
 
-/* A call about a virtual directory that has no function for it must not get to storage. */
+/* Catches calls about a virtual directory that have no function here, because they must not reach storage. */
 xl_verdict
 index_any(struct xlator *xl, struct call_stack *stk)
 {
@@ -272,10 +273,10 @@ index_opendir(struct xlator *xl, struct call_stack *stk)
 
 /* ---- removal of entries ---------------------------------------------------------------------- */
 
-/* An entry of an object that is in memory: what its context knows of it changes, too, so the object must be
- * ours. */
+/* Removes an entry. If the object is in memory, resets the state in its context, which the caller must have
+ * entered. */
 static int
-remove_entry(struct xlator *xl, struct inode *object, enum index_type type, const struct gfid *gfid)
+index_forget_entry(struct xlator *xl, struct inode *object, enum index_type type, const struct gfid *gfid)
 {
     int rc = index_entry_remove(xl, type, gfid);
 
@@ -295,7 +296,8 @@ reply_removed(struct call_stack *stk, int rc)
     return XL_DONE;
 }
 
-/* unlink(virtual xattrop or dirty, <gfid>), with the object's inode, if any, entered by the caller. */
+/* unlink(virtual xattrop or dirty, <gfid>). The caller has entered the context of the object's inode, if
+ * there is one. */
 static xl_verdict
 unlink_go(struct xlator *xl, struct call_stack *stk)
 {
@@ -305,7 +307,7 @@ unlink_go(struct xlator *xl, struct call_stack *stk)
     struct gfid gfid;
 
     gfid_parse(stk->call.loc.name, strlen(stk->call.loc.name), &gfid);
-    int rc = remove_entry(xl, object, type, &gfid);
+    int rc = index_forget_entry(xl, object, type, &gfid);
     if (object)
         index_leave(inode_ctx(object, xl));
     return reply_removed(stk, rc);
@@ -325,7 +327,7 @@ unlink_entry(struct xlator *xl, struct call_stack *stk)
         inode_unref(object);
         return -ENOMEM;
     }
-    stk->call.loc2.inode = object; /* UNLINK has no second object: the reference goes with the call */
+    stk->call.loc2.inode = object; /* UNLINK has no second object, so the call can hold this reference */
     xl_verdict verdict = ctx ? index_enter(xl, ctx, stk, unlink_go) : XL_PASS;
     return verdict == XL_PASS ? unlink_go(xl, stk) : verdict;
 }
@@ -347,7 +349,7 @@ index_unlink(struct xlator *xl, struct call_stack *stk)
         return unlink_entry(xl, stk);
     index_virtual_path(xl, c->loc.parent, v, dir);
     snprintf(path, sizeof path, "%s/%s", dir, c->loc.name);
-    /* With or without the flag that says so, stock wipes what is in it; its reader counts on that. */
+    /* Stock removes the contents with or without the flag for it, and its reader relies on that. */
     if (is_rmdir && v == VIRTUAL_ENTRY_CHANGES && !gfid_parse(c->loc.name, strlen(c->loc.name), &gfid))
         return reply_removed(stk, index_changes_purge(xl, c->loc.name));
     return reply_removed(stk, unlinkat(index_private(xl)->base_fd, path, is_rmdir ? AT_REMOVEDIR : 0) ? -errno

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* (F)XATTROP: entries follow the counters (spec: brick 7.2, 7.4).
+/* (F)XATTROP: keeps the entries consistent with the counters (spec: brick 7.2, 7.4).
  *
- *   before storage   a watched counter is about to become non-zero: its entry is added
- *   after            all watched counters of that kind are zero: removed; else added
+ *   before storage   a watched counter may become non-zero: adds its entry
+ *   after            all watched counters of that kind are zero: removes the entry; otherwise adds it
  *
- * so that an entry exists whenever a counter may be non-zero. Calls on one inode run one after another, from
- * the first to the second step: else an older answer could take away what a newer request has put there.
+ * So an entry exists whenever a counter may be non-zero. Calls on one inode run one after another from the
+ * first to the second step. Otherwise a late reply could remove the entry that a newer request has added.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,9 +19,9 @@ struct watched {
     bool is_seen[INDEX_GFID_TYPES], is_set[INDEX_GFID_TYPES];
 };
 
-/* One of the prefixes in `list` begins `key`. */
+/* True if `key` begins with one of the prefixes in `list`. */
 static bool
-is_listed(const char *list, const char *key)
+has_listed_prefix(const char *list, const char *key)
 {
     static const char apart[] = ", \t";
 
@@ -35,15 +35,15 @@ is_listed(const char *list, const char *key)
     return false;
 }
 
-/* An index_type, or -1. Disperse has no dirty directory: what its list names is pending. */
+/* Returns an index_type, or -1. Disperse has no dirty directory: the keys in its list count as pending. */
 static int
-type_of(const struct index_conf *conf, uint32_t op, const char *key)
+counter_type(const struct index_conf *conf, uint32_t op, const char *key)
 {
     if (op == XATTROP_ADD_ARRAY)
-        return is_listed(conf->dirty_list, key)     ? INDEX_DIRTY
-               : is_listed(conf->pending_list, key) ? INDEX_XATTROP
+        return has_listed_prefix(conf->dirty_list, key)     ? INDEX_DIRTY
+               : has_listed_prefix(conf->pending_list, key) ? INDEX_XATTROP
                                                     : -1;
-    return op == XATTROP_ADD_ARRAY64 && is_listed(conf->list64, key) ? INDEX_XATTROP : -1;
+    return op == XATTROP_ADD_ARRAY64 && has_listed_prefix(conf->list64, key) ? INDEX_XATTROP : -1;
 }
 
 static bool
@@ -61,7 +61,7 @@ is_non_zero(const struct dict_pair *p)
 }
 
 static struct watched
-look(const struct xlator *xl, const struct dict *d, uint32_t op)
+counters_read(const struct xlator *xl, const struct dict *d, uint32_t op)
 {
     const struct index_conf *conf = xlator_conf(xl);
     struct watched w = {0};
@@ -69,7 +69,7 @@ look(const struct xlator *xl, const struct dict *d, uint32_t op)
     if (op != XATTROP_ADD_ARRAY && op != XATTROP_ADD_ARRAY64)
         return w;
     dict_for_each (p, d) {
-        int type = type_of(conf, op, p->key);
+        int type = counter_type(conf, op, p->key);
 
         if (type < 0)
             continue;
@@ -80,13 +80,14 @@ look(const struct xlator *xl, const struct dict *d, uint32_t op)
 }
 
 static struct inode *
-inode_of(const struct call_stack *stk)
+xattrop_inode(const struct call_stack *stk)
 {
     return stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
 }
 
 static int
-set_state(struct xlator *xl, struct index_ctx *ctx, enum index_type type, const struct gfid *gfid, bool is_in)
+entry_set_state(struct xlator *xl, struct index_ctx *ctx, enum index_type type, const struct gfid *gfid,
+                bool is_in)
 {
     int rc = 0;
 
@@ -102,10 +103,10 @@ set_state(struct xlator *xl, struct index_ctx *ctx, enum index_type type, const 
 
 /* ---- after ----------------------------------------------------------------------------------- */
 
-/* The counters are written: a failure here can't undo that, but an entry too few would hide an object from
- * healing. */
+/* Logs a failed update. The counters are written, so failing the call would not help, but a missing entry
+ * hides an object from healing. */
 static void
-complain(struct xlator *xl, const struct gfid *gfid, const char *what, int rc)
+log_update_failure(struct xlator *xl, const struct gfid *gfid, const char *what, int rc)
 {
     if (rc && rc != -ENOENT)
         log_event(LOG_ERROR, xl, "index-update-failed", "%s: %s: %s", GFID(gfid), what, strerror(-rc));
@@ -121,20 +122,20 @@ after_cb(struct frame *f, struct call_stack *stk)
     const char *name = dict_get_str(xdata, DICT_KEY_XATTROP_ENTRY_DELETE);
 
     if (stk->reply.op_ret >= 0) {
-        struct watched asked = look(f->xl, stk->call.dict, stk->call.flags);
-        struct watched now = look(f->xl, stk->reply.dict, stk->call.flags);
+        struct watched asked = counters_read(f->xl, stk->call.dict, stk->call.flags);
+        struct watched now = counters_read(f->xl, stk->reply.dict, stk->call.flags);
 
         for (int t = 0; t < INDEX_GFID_TYPES; t++) {
             if (asked.is_seen[t])
-                complain(f->xl, gfid, index_dir_names[t],
-                         set_state(f->xl, ctx, (enum index_type)t, gfid, now.is_set[t]));
+                log_update_failure(f->xl, gfid, index_dir_names[t],
+                         entry_set_state(f->xl, ctx, (enum index_type)t, gfid, now.is_set[t]));
         }
         if (name)
-            complain(f->xl, gfid, "entry-delete", index_change_remove(f->xl, gfid, name));
-        /* Who counts back what it has healed asks for this each time. A name that came in since then is still
-         * waiting. */
+            log_update_failure(f->xl, gfid, "entry-delete", index_change_remove(f->xl, gfid, name));
+        /* A healer sends this flag each time it subtracts the changes it has healed. A name recorded since
+         * then still waits for healing. */
         if (!now.is_set[INDEX_XATTROP] && dict_get_flag(xdata, DICT_KEY_XATTROP_PURGE_INDEX))
-            complain(f->xl, gfid, "purge-index", index_changes_purge(f->xl, GFID(gfid)));
+            log_update_failure(f->xl, gfid, "purge-index", index_changes_purge(f->xl, GFID(gfid)));
     }
     index_leave(ctx);
     inode_unref(inode);
@@ -144,26 +145,26 @@ after_cb(struct frame *f, struct call_stack *stk)
 /* ---- before ---------------------------------------------------------------------------------- */
 
 static int
-before(struct xlator *xl, struct call_stack *stk, struct inode *inode, struct index_ctx *ctx)
+xattrop_before(struct xlator *xl, struct call_stack *stk, struct inode *inode, struct index_ctx *ctx)
 {
-    struct watched w = look(xl, stk->call.dict, stk->call.flags);
+    struct watched w = counters_read(xl, stk->call.dict, stk->call.flags);
     const char *name = dict_get_str(stk->call.xdata, DICT_KEY_XATTROP_ENTRY_CREATE);
     int rc = 0;
 
     for (int t = 0; t < INDEX_GFID_TYPES && !rc; t++) {
         if (w.is_set[t])
-            rc = set_state(xl, ctx, (enum index_type)t, &inode->gfid, true);
+            rc = entry_set_state(xl, ctx, (enum index_type)t, &inode->gfid, true);
     }
     return !rc && name ? index_change_add(xl, &inode->gfid, name) : rc;
 }
 
-/* The inode is ours now. */
+/* Runs while this call owns the inode's context. */
 static xl_verdict
-go(struct xlator *xl, struct call_stack *stk)
+xattrop_go(struct xlator *xl, struct call_stack *stk)
 {
-    struct inode *inode = inode_of(stk);
+    struct inode *inode = xattrop_inode(stk);
     struct index_ctx *ctx = inode_ctx(inode, xl);
-    int rc = before(xl, stk, inode, ctx);
+    int rc = xattrop_before(xl, stk, inode, ctx);
     struct frame *f = rc ? NULL : frame_push(stk, xl, after_cb);
 
     if (!f) {
@@ -177,9 +178,9 @@ go(struct xlator *xl, struct call_stack *stk)
 xl_verdict
 index_xattrop(struct xlator *xl, struct call_stack *stk)
 {
-    struct watched w = look(xl, stk->call.dict, stk->call.flags);
+    struct watched w = counters_read(xl, stk->call.dict, stk->call.flags);
     struct dict *xdata = stk->call.xdata;
-    struct inode *inode = inode_of(stk);
+    struct inode *inode = xattrop_inode(stk);
 
     if (index_virtual_of(xl, inode) != VIRTUAL_NO)
         return -ENOENT;
@@ -191,6 +192,6 @@ index_xattrop(struct xlator *xl, struct call_stack *stk)
     struct index_ctx *ctx = index_ctx_get(xl, inode);
     if (!ctx)
         return -ENOMEM;
-    xl_verdict verdict = index_enter(xl, ctx, stk, go);
-    return verdict == XL_PASS ? go(xl, stk) : verdict;
+    xl_verdict verdict = index_enter(xl, ctx, stk, xattrop_go);
+    return verdict == XL_PASS ? xattrop_go(xl, stk) : verdict;
 }

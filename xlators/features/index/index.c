@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/index: which objects have something to heal, as files that a self-heal daemon can list (spec:
- * brick 7).
+/* features/index: records which objects need healing, as files that a self-heal daemon can list (spec: brick
+ * 7).
  *
- * Sits high in the graph, above io-threads, because it acts before storage (an entry must exist before the
- * counter it stands for) and after it. Keeps per inode what it knows of its entries; on disk the directories
- * of index-internal.h. A crash can leave an entry too many, never one too few.
+ * The layer sits high in the graph, above io-threads, because it acts both before storage (an entry must
+ * exist before its counter is set) and after it. It keeps the known state of an object's entries per inode,
+ * and on disk the directories described in index-internal.h. A crash can leave an entry too many, but never
+ * one too few.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +98,7 @@ index_leave(struct index_ctx *ctx)
     pthread_mutex_lock(&ctx->mutex);
     if (cds_list_empty(&ctx->parked)) {
         ctx->is_busy = false;
-    } else { /* handed on, still busy */
+    } else { /* passed on to the next parked call, still busy */
         stub = cds_list_first_entry(&ctx->parked, struct call_stub, link);
         cds_list_del(&stub->link);
     }
@@ -177,7 +178,8 @@ static const struct option index_options[] = {
 };
 
 static const struct xlator_ops index_ops = {
-    .any = index_any, /* keeps calls on virtual directories from storage, which knows nothing of them */
+    /* keeps calls on virtual directories away from storage, which does not know these directories */
+    .any = index_any,
     .xattrop = index_xattrop,
     .fxattrop = index_xattrop,
     .lookup = index_lookup,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* index above a storage that only knows how to add to counters, with its directories in a temporary place. */
+/* index above a storage that can only add to counters, with its directories in a temporary folder. */
 #include "xlators/features/test-layers.h"
 
 #include <dirent.h>
@@ -112,7 +112,7 @@ stop_brick(void)
     inode_unref(root);
     inode_unref(file);
     inode_unref(dir);
-    while (atomic_load(&bench_graph.pins) > 1) /* a wipe in the background */
+    while (atomic_load(&bench_graph.pins) > 1) /* a removal in the background */
         sched_yield();
     bench_teardown();
 }
@@ -120,7 +120,8 @@ stop_brick(void)
 static void
 setup(void)
 {
-    strcpy(base, "/dev/shm/kiln-test-index-XXXXXX"); /* a tmpfs, where cookies of removed files begin anew */
+    /* a tmpfs, where the cookie of a removed file leads back to the beginning */
+    strcpy(base, "/dev/shm/kiln-test-index-XXXXXX");
     if (!mkdtemp(base)) {
         strcpy(base, "/tmp/kiln-test-index-XXXXXX");
         ck_assert_ptr_nonnull(mkdtemp(base));
@@ -182,13 +183,14 @@ START_TEST(test_entries_follow_counters)
     ck_assert(has("dirty", file) && !has("xattrop", file));
     ck_assert_int_eq(bench_run(xattrop(file, PENDING, 2)), 0);
     ck_assert(has("dirty", file) && has("xattrop", file));
-    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 0)), 0); /* a reading: still set */
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 0)), 0); /* a read: the counter is still set */
     ck_assert(has("xattrop", file));
     ck_assert_int_eq(bench_run(xattrop(file, PENDING, -2)), 0);
     ck_assert(!has("xattrop", file) && has("dirty", file));
     ck_assert_int_eq(bench_run(xattrop(file, DIRTY, -1)), 0);
     ck_assert(!has("dirty", file));
-    ck_assert_int_eq(bench_run(xattrop(file, "trusted.afr.w-client-0", 1)), 0); /* of another volume */
+    /* a counter of another volume */
+    ck_assert_int_eq(bench_run(xattrop(file, "trusted.afr.w-client-0", 1)), 0);
     ck_assert(!has("xattrop", file));
     struct bench_call *call = xattrop(file, PENDING, 1);
     call->stk->call.flags = 4; /* get-and-set */
@@ -197,11 +199,11 @@ START_TEST(test_entries_follow_counters)
 }
 END_TEST
 
-START_TEST(test_reading_zero_removes_what_was_left)
+START_TEST(test_reading_zero_removes_a_stale_entry)
 {
     ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0);
     stop_brick();
-    memset(pending, 0, sizeof pending); /* as if healed by other means */
+    memset(pending, 0, sizeof pending); /* as if the object was healed in another way */
     start_brick();
     ck_assert(has("xattrop", file));
     ck_assert_int_eq(index_count(bench_xl, INDEX_XATTROP), 1);
@@ -245,7 +247,7 @@ virtual_gfid(const char *name)
     return gfid;
 }
 
-/* A nameless lookup and, as protocol/server does, the inode of its answer. */
+/* A nameless lookup. Links the inode of the reply, as protocol/server does. */
 static struct inode *
 lookup_gfid(struct gfid gfid, int64_t *type)
 {
@@ -275,7 +277,7 @@ entry(enum fop fop, struct inode *parent, const char *name, uint32_t flags)
     return call;
 }
 
-/* All names in batches of `size` bytes; how many there are besides "." and "..". */
+/* Lists all names in batches of `size` bytes. Returns their number, without "." and "..". */
 static int
 list(struct inode *inode, uint64_t size, bool wants_types, char names[][GFID_TEXT_SIZE], uint32_t *types)
 {
@@ -328,12 +330,12 @@ START_TEST(test_virtual_directories)
     ck_assert_int_eq(bench_run(entry(FOP_lookup, v, GFID(&file->gfid), 0)), -ENOENT);
     ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0);
     ck_assert_int_eq(bench_run(xattrop(dir, PENDING, 1)), 0);
-    /* stale */
+    /* a stale base file */
     close(open(at("xattrop", "xattrop-11111111-2222-3333-4444-555555555555"), O_CREAT | O_WRONLY, 0));
     ck_assert_int_eq(list(v, 4096, true, names, types), 2);
     ck_assert(types[0] + types[1] == 8 + 4);
     ck_assert(!exists("xattrop", "xattrop-11111111-2222-3333-4444-555555555555"));
-    ck_assert_int_eq(list(v, 300, false, names, types), 2); /* one entry a call */
+    ck_assert_int_eq(list(v, 300, false, names, types), 2); /* one entry per call */
     ck_assert_int_eq(bench_run(entry(FOP_lookup, v, GFID(&file->gfid), 0)), 0);
     ck_assert_int_eq(bench_run(entry(FOP_unlink, v, "no-gfid", 0)), -ENOENT);
     struct bench_call *call = entry(FOP_unlink, v, GFID(&file->gfid), 0);
@@ -342,7 +344,7 @@ START_TEST(test_virtual_directories)
     ck_assert_int_eq(bench_run(entry(FOP_unlink, v, GFID(&file->gfid), 0)), 0);
     ck_assert(!has("xattrop", file));
     ck_assert_int_eq(bench_run(entry(FOP_unlink, v, GFID(&file->gfid), 0)), -ENOENT);
-    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0); /* not thought to be there still */
+    ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0); /* the layer knows that the entry is gone */
     ck_assert(has("xattrop", file));
 
     before = atomic_load(&others);
@@ -355,7 +357,7 @@ START_TEST(test_virtual_directories)
 }
 END_TEST
 
-START_TEST(test_gfid_types_of_what_is_not_in_memory)
+START_TEST(test_gfid_types_of_objects_not_in_memory)
 {
     char names[8][GFID_TEXT_SIZE];
     uint32_t types[8];
@@ -418,9 +420,9 @@ START_TEST(test_many_entries_while_they_are_removed)
 }
 END_TEST
 
-/* As heal info does: from the cookie of the last entry on, until nothing comes. After a restart the old base
- * file, which the first listing removes, may be what that cookie leads to. */
-START_TEST(test_what_follows_the_last_entry_is_nothing)
+/* Lists as heal info does: from the cookie of the last entry on until a reply is empty. After a restart, that
+ * cookie may lead to the old base file, which the first listing removes. */
+START_TEST(test_listing_behind_the_last_entry_is_empty)
 {
     int names = 0, rounds = 0;
 
@@ -504,7 +506,8 @@ START_TEST(test_entry_changes)
     ck_assert(!has("entry-changes", dir));
     ck_assert_int_eq(bench_run(entry(FOP_lookup, sub, "n1", 0)), -ENOENT);
 
-    /* What came in while the rest was healed stays: the counter says that the directory still waits. */
+    /* A name that was recorded during the heal stays, because the counter says that the directory still needs
+     * healing. */
     ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n1")), 0);
     ck_assert_int_eq(bench_run(xattrop(dir, PENDING, 1)), 0);
     ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_PURGE_INDEX, NULL)), 0);
@@ -512,7 +515,7 @@ START_TEST(test_entry_changes)
     ck_assert_int_eq(bench_run(entry(FOP_lookup, sub, "n1", 0)), 0);
     ck_assert_int_eq(bench_run(xattrop(dir, PENDING, -1)), 0);
 
-    for (uint32_t i = 0; i < 3; i++) { /* with content: moved away, wiped in the background */
+    for (uint32_t i = 0; i < 3; i++) { /* with contents: renamed, then removed in the background */
         ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n1")), 0);
         ck_assert_int_eq(i ? bench_run(entry(FOP_rmdir, v, GFID(&dir->gfid), i - 1))
                            : bench_run(change(DICT_KEY_XATTROP_PURGE_INDEX, NULL)),
@@ -534,7 +537,8 @@ link_count(struct inode *inode)
     int64_t n = -1;
 
     call->stk->call.loc.inode = inode_ref(inode);
-    call->stk->call.gfid = (struct gfid){.b = {77}}; /* storage says ENOENT: the count comes all the same */
+    /* storage returns ENOENT: the reply has the count nevertheless */
+    call->stk->call.gfid = (struct gfid){.b = {77}};
     call->stk->call.xdata = dict_new(&call->stk->arena);
     dict_set_str(call->stk->call.xdata, DICT_KEY_LINK_COUNT, "glusterfs.xattrop_index_count");
     bench_wind(call);
@@ -568,12 +572,12 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, test_entries_follow_counters);
-    tcase_add_test(t, test_reading_zero_removes_what_was_left);
+    tcase_add_test(t, test_reading_zero_removes_a_stale_entry);
     tcase_add_test(t, test_serialised_per_inode);
     tcase_add_test(t, test_virtual_directories);
-    tcase_add_test(t, test_gfid_types_of_what_is_not_in_memory);
+    tcase_add_test(t, test_gfid_types_of_objects_not_in_memory);
     tcase_add_test(t, test_many_entries_while_they_are_removed);
-    tcase_add_test(t, test_what_follows_the_last_entry_is_nothing);
+    tcase_add_test(t, test_listing_behind_the_last_entry_is_empty);
     tcase_add_test(t, test_entry_changes);
     tcase_add_test(t, test_link_count);
     suite_add_tcase(s, t);

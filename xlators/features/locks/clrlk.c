@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Locks cleared by name (spec: brick 8.9): getxattr of glusterfs.clrlk.t<kind>.k<state>[.<range>], which the
- * CLI's clear-locks sends and root alone may ask for, for the locks are others'; and fgetxattr of
- * glusterfs.intrlk.tposix.kblocked.<range>, by which a mount interrupts a lock request of its own. */
+/* Clearing locks by name (spec: brick 8.9): getxattr of glusterfs.clrlk.t<kind>.k<state>[.<range>], which the
+ * CLI's clear-locks sends; only root may use it, because it clears locks of other users. And fgetxattr of
+ * glusterfs.intrlk.tposix.kblocked.<range>, with which a mount interrupts one of its own lock requests. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,11 +23,11 @@ struct clear {
     bool has_range;
     int64_t start, end;
     const char *name; /* entry: NULL is any */
-    const struct call_stack *of; /* intrlk: only locks of its client and pid; NULL: of anybody */
+    const struct call_stack *of; /* intrlk: only locks of this call's client and pid; NULL: of every client */
 };
 
 static bool
-word(const char **at, const char *text)
+skip_word(const char **at, const char *text)
 {
     size_t len = strlen(text);
 
@@ -50,25 +50,25 @@ parse_range(const char *text, struct clear *c)
     return lock_range(start, len, &c->start, &c->end) == 0;
 }
 
-/* `at`: behind the prefix. */
+/* `at`: the text behind the prefix. */
 static bool
-parse(const char *at, struct clear *c)
+clear_parse(const char *at, struct clear *c)
 {
-    if (word(&at, "tinode"))
+    if (skip_word(&at, "tinode"))
         c->kind = CLEAR_INODE;
-    else if (word(&at, "tentry"))
+    else if (skip_word(&at, "tentry"))
         c->kind = CLEAR_ENTRY;
-    else if (word(&at, "tposix"))
+    else if (skip_word(&at, "tposix"))
         c->kind = CLEAR_POSIX;
     else
         return false;
     if (*at++ != '.')
         return false;
-    if (word(&at, "kall"))
+    if (skip_word(&at, "kall"))
         c->granted = c->blocked = true;
-    else if (word(&at, "kgranted"))
+    else if (skip_word(&at, "kgranted"))
         c->granted = true;
-    else if (word(&at, "kblocked"))
+    else if (skip_word(&at, "kblocked"))
         c->blocked = true;
     else
         return false;
@@ -112,8 +112,8 @@ clear_locked(struct lock_inode *li, const struct clear *c, struct lock_batch *b,
 }
 
 static const char *
-report(struct xlator *xl, struct call_stack *stk, struct inode *inode, enum clear_kind kind, unsigned granted,
-       unsigned blocked)
+clear_report(struct xlator *xl, struct call_stack *stk, struct inode *inode, enum clear_kind kind,
+             unsigned granted, unsigned blocked)
 {
     static const char *const kinds[] = {"inode", "entry", "posix"};
     char path[4096], host[256];
@@ -130,14 +130,14 @@ report(struct xlator *xl, struct call_stack *stk, struct inode *inode, enum clea
 }
 
 static xl_verdict
-clear_locks(struct xlator *xl, struct call_stack *stk, const char *spec, const struct call_stack *of)
+clear_by_spec(struct xlator *xl, struct call_stack *stk, const char *spec, const struct call_stack *of)
 {
     struct inode *inode = stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
     struct clear c = {.of = of};
     unsigned granted = 0, blocked = 0;
     struct lock_batch b;
 
-    if (!parse(spec, &c))
+    if (!clear_parse(spec, &c))
         return -EINVAL;
     if (!inode)
         return -ESTALE;
@@ -147,7 +147,7 @@ clear_locks(struct xlator *xl, struct call_stack *stk, const char *spec, const s
         clear_locked(li, &c, &b, &granted, &blocked);
         lock_inode_leave(li, &b);
     }
-    const char *text = report(xl, stk, inode, c.kind, granted, blocked);
+    const char *text = clear_report(xl, stk, inode, c.kind, granted, blocked);
     struct dict *dict = text ? reply_dict(stk) : NULL;
     if (!dict || dict_set_text(dict, stk->call.name, DICT_STR, text, (uint32_t)strlen(text) + 1))
         return -ENOMEM;
@@ -167,10 +167,10 @@ locks_getxattr(struct xlator *xl, struct call_stack *stk)
     if (strncmp(name, CLRLK, sizeof CLRLK - 1) == 0)
         return stk->caller.uid && !caller_is_internal(&stk->caller)
                    ? -EPERM
-                   : clear_locks(xl, stk, name + sizeof CLRLK - 1, NULL);
+                   : clear_by_spec(xl, stk, name + sizeof CLRLK - 1, NULL);
     if (stk->call.fop == FOP_fgetxattr) {
         if (strncmp(name, INTRLK, sizeof INTRLK - 1) == 0)
-            return clear_locks(xl, stk, name + sizeof INTRLK - 1, stk);
+            return clear_by_spec(xl, stk, name + sizeof INTRLK - 1, stk);
         if (strcmp(name, "trusted.glusterfs.lockinfo") == 0)
             return lockinfo_get(xl, stk);
     }

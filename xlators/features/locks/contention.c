@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* INODELK_CONTENTION: the holder of an inodelk is told that somebody waits for it (spec: brick 8.8).
- * Replicate and disperse keep locks beyond the operation that took them, and drop them early when told. */
+/* INODELK_CONTENTION: tells the holder of an inodelk that another client waits for it (spec: brick 8.8).
+ * Replicate and disperse keep locks beyond the operation that took them, and release them early when they get
+ * this callback. */
 #include "event/timer.h"
 #include "xlators/features/locks/locks-internal.h"
 
-/* A copy on the batch's arena: the lock may be gone by the time the callback is sent. */
+/* A copy on the batch's arena, because the lock may be freed before the callback is sent. */
 struct contention {
     struct contention *next;
     struct brick_client *client; /* a reference */
@@ -28,7 +29,7 @@ contention_note_locked(struct lock_inode *li, struct lock *l, const char *domain
     const char *name = arena_dup(&b->arena, domain, strlen(domain));
     const char *owner = arena_dup(&b->arena, l->flock.owner.bytes, l->flock.owner.len);
     if (!c || !name || !owner)
-        return; /* a hint: the next one that meets the lock gives it again */
+        return; /* only a hint: the next request that meets the lock sends it again */
     l->contended_ns = now;
     *c = (struct contention){b->contentions, brick_client_ref(l->client), l->flock, (uint32_t)l->pid, name};
     c->flock.owner.bytes = (const uint8_t *)owner;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* How many locks an object has, for replies whose request asked (spec: brick 6.1).
+/* Adds the number of an object's locks to replies whose request asks for it (spec: brick 6.1).
  *
- * Whose locks: lookup's and readdirp's own objects; those of an fd fop's inode; of the parent directory of
- * other fops by name, of two the larger number. Fops by gfid alone get none. Counted when the reply comes by,
- * granted and waiting together: what replicate reads from a write's reply is whether somebody waits now.
+ * The object depends on the fop: for lookup and readdirp the objects of the reply; for an fd fop the fd's
+ * inode; for other fops by name the parent directory, and with two parents the larger number. Fops by gfid
+ * alone get no counts. The locks are counted when the reply passes, granted and waiting together, because
+ * replicate reads a write's reply to learn whether another client waits now.
  */
 #include <errno.h>
 #include <string.h>
@@ -90,8 +91,8 @@ put_domains(struct lock_inode *li, const struct dict *xdata, struct dict *out)
     return rc;
 }
 
-/* The numbers of `inode` (NULL: not in memory, so it has no locks) into `out`, which keeps larger ones it
- * has. */
+/* Adds the counts of `inode` to `out`; larger values that `out` already has stay. NULL: the inode is not in
+ * memory, so it has no locks. */
 static int
 put_counts(struct xlator *xl, struct inode *inode, unsigned ask, const struct dict *xdata, struct dict *out)
 {
@@ -117,7 +118,7 @@ put_counts(struct xlator *xl, struct inode *inode, unsigned ask, const struct di
         rc = put_max(out, DICT_KEY_ENTRYLK_COUNT, entrylks);
     if (!rc && ask & ASK_POSIXLK)
         rc = put_max(out, DICT_KEY_POSIXLK_COUNT, posixlks);
-    if (!rc && ask & (ASK_INODELK | ASK_DOMAIN)) /* one reply key for both: the total wins */
+    if (!rc && ask & (ASK_INODELK | ASK_DOMAIN)) /* both share one reply key: the total wins */
         rc = put_max(out, DICT_KEY_INODELK_COUNT, ask & ASK_INODELK ? inodelks : in_domain);
     return rc;
 }
@@ -130,7 +131,7 @@ count_one(struct lock *l, void *arg)
     return true;
 }
 
-/* Entrylks of `parent` on this name or on all names. */
+/* Counts the entrylks of `parent` on this name or on all names. */
 static int
 put_parent_entrylk(struct xlator *xl, struct inode *parent, const char *name, struct dict *out)
 {
@@ -215,7 +216,7 @@ counts_cb(struct frame *f, struct call_stack *stk)
         rc = -ENOMEM;
     else
         rc = fop == FOP_lookup ? counts_lookup(f->xl, stk, ask, out) : counts_other(f->xl, stk, ask, out);
-    /* what was written stays written: only the count is missing */
+    /* a change stays done even if its count is missing */
     if (rc && (fop_info[fop].traits & FOP_READS)) {
         stk->reply.op_ret = -1;
         stk->reply.op_errno = -rc;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* ENTRYLK, FENTRYLK: one name in a directory, or all of them (spec: brick 8.3).
+/* ENTRYLK, FENTRYLK: locks on one name in a directory, or on all names (spec: brick 8.3).
  *
- * A name is a range of one place, its 63-bit tag, and the whole directory is all places: so that these locks
- * are in the same trees as ranges of bytes. Two names with the same tag would exclude each other, which does
- * no harm but waiting. The tag is keyed by a number drawn at start, so nobody can look for such names.
+ * A name is mapped to a range of one position, its 63-bit tag, and the whole directory to all positions. So
+ * entry locks use the same trees as byte ranges. Two names with the same tag exclude each other, which only
+ * makes one of them wait. The tag is keyed by a number drawn at start, so an attacker cannot search for such
+ * names.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,11 +16,11 @@
 enum { ENTRYLK_LOCK = 0, ENTRYLK_UNLOCK = 1, ENTRYLK_LOCK_NB = 2 };
 
 static int
-check(const struct call_stack *stk)
+entrylk_check(const struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
 
-    /* Stock fails an unknown command with errno 0, which no client can make sense of. */
+    /* Stock fails an unknown command with errno 0, which no client can interpret. */
     if (c->cmd > ENTRYLK_LOCK_NB || c->type > FLOCK_WRITE)
         return -EINVAL;
     return lock_domain_check(stk);
@@ -28,7 +29,7 @@ check(const struct call_stack *stk)
 static uint64_t tag_seed;
 
 static void
-draw_seed(void)
+entrylk_draw_seed(void)
 {
     if (getrandom(&tag_seed, sizeof tag_seed, GRND_NONBLOCK) != sizeof tag_seed)
         tag_seed = (uintptr_t)&tag_seed; /* early boot: better than a constant */
@@ -43,7 +44,7 @@ entrylk_range(const char *name, int64_t *start, int64_t *end)
     *end = INT64_MAX;
     if (!name)
         return;
-    pthread_once(&seeded, draw_seed);
+    pthread_once(&seeded, entrylk_draw_seed);
     *start = *end = (int64_t)(XXH3_64bits_withSeed(name, strlen(name), tag_seed) >> 1);
 }
 
@@ -53,7 +54,7 @@ locks_entrylk(struct xlator *xl, struct call_stack *stk)
     const struct fop_call *c = &stk->call;
     struct inode *inode = c->fd ? c->fd->inode : c->loc.inode;
     const char *name = c->name && *c->name ? c->name : NULL;
-    int err = check(stk);
+    int err = entrylk_check(stk);
 
     if (err)
         return err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* INODELK, FINODELK: byte ranges of an object, locked by other bricks' and clients' translators (spec:
- * brick 8.2). */
+/* INODELK, FINODELK: locks on byte ranges of an object, requested by other bricks' and clients' translators
+ * (spec: brick 8.2). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { INODELK_SETLK = 1, INODELK_SETLKW = 2 };
 
-/* replicate's metadata lock has nothing to do with data locks on the whole file. */
+/* Replicate's metadata lock has nothing to do with data locks on the whole file. */
 static const char *
 domain_of(const struct fop_call *c, char *buffer, size_t size)
 {
@@ -20,7 +20,7 @@ domain_of(const struct fop_call *c, char *buffer, size_t size)
 }
 
 static int
-check(const struct call_stack *stk)
+inodelk_check(const struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
 
@@ -38,7 +38,7 @@ locks_inodelk(struct xlator *xl, struct call_stack *stk)
     struct inode *inode = c->fd ? c->fd->inode : c->loc.inode;
     char buffer[FOP_LOCK_DOMAIN_MAX + sizeof ":metadata"];
     int64_t start, end;
-    int err = check(stk);
+    int err = inodelk_check(stk);
 
     if (!err && lock_range(c->flock.start, c->flock.len, &start, &end))
         err = -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* lock-domain: the names under which inodelks and entrylks of an inode are kept apart. */
+/* lock-domain: the names that separate the inodelks and entrylks of an inode. */
 #include <errno.h>
 #include <string.h>
 
@@ -106,7 +106,7 @@ lock_domains_prune(struct lock_inode *li)
     cds_list_for_each_entry_safe(d, next, &li->idle_domains, idle_link) {
         cds_list_del_init(&d->idle_link);
         if (d->inodelks.count || d->entrylks.count)
-            continue; /* it has been used again */
+            continue; /* the domain has a lock again */
         tree_remove(&li->domains_tree, &d->by_name, &domain_by_name);
         cds_list_del(&d->link);
         if (d->name != d->inline_name)

@@ -70,8 +70,8 @@ dump_domain(struct dump *d, const struct lock_domain *domain)
     dump_list(d, "entrylk", &domain->entrylks.waiting, &entrylks, true);
 }
 
-/* The one place where the mutex is held while a file is written: a statedump is buffered by stdio and rare,
- * and a copy of all locks would be no kinder. */
+/* The only place that holds the mutex while a file is written. A statedump is rare and buffered by stdio, and
+ * copying all locks first would not hold it for a shorter time. */
 static void
 dump_inode(struct inode *inode, void *ctx, void *arg)
 {

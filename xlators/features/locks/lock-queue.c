@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* lock-queue: what is granted, what waits and for whom (spec: brick 8.2, 8.3).
+/* lock-queue: grants inodelks and entrylks or makes them wait (spec: brick 8.2, 8.3).
  *
- * inodelks and entrylks have the same rules and differ only in what a conflict and an exact match is:
- *   - an owner never conflicts with itself; each of its locks is an entry of its own and needs its own
- *     unlock;
- *   - a request that conflicts with a granted lock waits, or gets EAGAIN;
- *   - so does one that conflicts with a waiting one only (or readers would starve a writer), unless its owner
- *     has a lock or a place in the queue already: whoever waits may be waiting for that very owner;
- *   - whenever locks go away, those that wait are looked at in the order in which they came.
- * Posix locks wait for granted ones only.
+ * inodelks and entrylks have the same rules. They differ only in the definitions of a conflict and of an
+ * exact match:
+ *   - An owner never conflicts with itself. Each of its locks is an entry and needs its own unlock.
+ *   - A request that conflicts with a granted lock waits, or gets EAGAIN.
+ *   - A request that conflicts only with a waiting lock waits too (otherwise readers would starve a writer),
+ *     unless its owner already has a lock or a place in the queue, because the waiting lock may wait for that
+ *     very owner.
+ *   - Whenever locks are released, the waiting ones are examined in the order of their arrival.
+ * Posix locks wait only for granted locks.
  *
- * A lock that hangs on a waiting one or on a removal (it is `behind`) is looked at also when its owner is
- * granted a lock, which may make it an exception. The inode finds it in a tree. Of each owner and queue at
- * most the oldest is behind a waiting one: the others have a place ahead.
+ * A lock that hangs on a waiting lock or on a removal (`is_behind`) is also examined when its owner is
+ * granted a lock, because that may make it an exception to the third rule. The tree `behind` of the inode
+ * finds it. For each owner and queue, at most the oldest lock is behind a waiting one: the others have a
+ * place ahead.
  */
 #include <errno.h>
 #include <string.h>
@@ -29,9 +31,9 @@ lock_queue_init(struct lock_queue *q, enum lock_kind kind)
     CDS_INIT_LIST_HEAD(&q->waiting);
 }
 
-/* ---- whom a lock waits for ------------------------------------------------------------------- */
+/* ---- blockers -------------------------------------------------------------------------------- */
 
-/* It has a lock of this queue, or an older one than `l` that waits. */
+/* True if the owner of `l` has a granted lock in this queue, or a waiting one older than `l`. */
 static bool
 owner_has_place(const struct lock_inode *li, const struct lock_queue *q, const struct lock *l)
 {
@@ -41,7 +43,7 @@ owner_has_place(const struct lock_inode *li, const struct lock_queue *q, const s
     return oldest && oldest->seq < l->seq;
 }
 
-/* The one that came right before `l`, which may be on the waiting list or on its way to it. */
+/* The lock that arrived right before `l`. `l` may be on the waiting list or about to be added. */
 static struct lock *
 waiting_before(const struct lock_queue *q, const struct lock *l)
 {
@@ -50,7 +52,7 @@ waiting_before(const struct lock_queue *q, const struct lock *l)
     return before == &q->waiting ? NULL : caa_container_of(before, struct lock, link);
 }
 
-/* The waiters of what `l` has to wait for; NULL: nothing. */
+/* Returns the list of the waiters of the object that blocks `l`; NULL: nothing does. */
 static struct cds_list_head *
 blocker_of(struct lock_inode *li, struct lock_queue *q, const struct lock *l, bool *is_behind)
 {
@@ -70,7 +72,7 @@ blocker_of(struct lock_inode *li, struct lock_queue *q, const struct lock *l, bo
 }
 
 static void
-hang_on(struct lock_inode *li, struct lock *l, struct cds_list_head *blocker, bool is_behind)
+blocker_attach(struct lock_inode *li, struct lock *l, struct cds_list_head *blocker, bool is_behind)
 {
     cds_list_add_tail(&l->wait_link, blocker);
     l->is_behind = is_behind;
@@ -78,9 +80,9 @@ hang_on(struct lock_inode *li, struct lock *l, struct cds_list_head *blocker, bo
         tree_insert(&li->behind, &l->aside, &lock_aside_by_owner);
 }
 
-/* It hangs on nothing and is not to be looked at. */
+/* Detaches the lock from its blocker and removes it from pending. */
 static void
-let_go(struct lock_inode *li, struct lock *l)
+blocker_detach(struct lock_inode *li, struct lock *l)
 {
     cds_list_del_init(&l->wait_link);
     if (l->is_behind)
@@ -91,11 +93,11 @@ let_go(struct lock_inode *li, struct lock *l)
 }
 
 static void
-look_at_later(struct lock_inode *li, struct lock *l)
+examine_later(struct lock_inode *li, struct lock *l)
 {
     if (l->is_pending)
         return;
-    let_go(li, l);
+    blocker_detach(li, l);
     l->is_pending = true;
     tree_insert(&li->pending, &l->aside, &lock_aside_by_age);
 }
@@ -104,10 +106,10 @@ void
 lock_release_waiters_locked(struct lock_inode *li, struct cds_list_head *waiters)
 {
     while (!cds_list_empty(waiters))
-        look_at_later(li, cds_list_first_entry(waiters, struct lock, wait_link));
+        examine_later(li, cds_list_first_entry(waiters, struct lock, wait_link));
 }
 
-/* ---- how many posix locks an fd has ---------------------------------------------------------- */
+/* ---- posix locks per fd ---------------------------------------------------------------------- */
 
 _Static_assert(sizeof(void *) == 8, "two counts fit a context");
 
@@ -179,7 +181,7 @@ lock_hold_locked(struct lock_inode *li, struct lock_queue *q, struct lock *l)
     if (l->is_holder)
         tree_insert(&li->holders, &l->aside, &lock_aside_by_client);
     while (li->behind && (waits = lock_tree_behind(li->behind, l, q)))
-        look_at_later(li, waits);
+        examine_later(li, waits);
 }
 
 void
@@ -190,12 +192,12 @@ lock_await_locked(struct lock_inode *li, struct lock_queue *q, struct lock *l, s
     cds_list_add_tail(&l->link, &q->waiting);
     tree_insert(&q->waiting_tree, &l->by_range, &lock_by_range);
     tree_insert(&li->wanted, &l->by_owner, &lock_wanted);
-    hang_on(li, l, blocker, is_behind);
+    blocker_attach(li, l, blocker, is_behind);
 }
 
-/* Off the lists; those who wait for it still hang on it. */
+/* Removes the lock from the lists. Its waiters keep hanging on it. */
 static void
-take_off(struct lock_inode *li, struct lock *l, struct lock_batch *b)
+lock_unlist(struct lock_inode *li, struct lock *l, struct lock_batch *b)
 {
     struct lock_queue *q = l->queue;
 
@@ -203,7 +205,7 @@ take_off(struct lock_inode *li, struct lock *l, struct lock_batch *b)
     tree_remove(l->waiter ? &q->waiting_tree : &q->granted_tree, &l->by_range, &lock_by_range);
     if (l->waiter) {
         tree_remove(&li->wanted, &l->by_owner, &lock_wanted);
-        let_go(li, l);
+        blocker_detach(li, l);
     } else {
         tree_remove(&li->held, &l->by_owner, &lock_held);
         if (l->is_holder)
@@ -216,7 +218,7 @@ take_off(struct lock_inode *li, struct lock *l, struct lock_batch *b)
 void
 lock_take_out_locked(struct lock_inode *li, struct lock *l, struct lock_batch *b)
 {
-    take_off(li, l, b);
+    lock_unlist(li, l, b);
     lock_release_waiters_locked(li, &l->waiters);
 }
 
@@ -245,17 +247,17 @@ lock_resize_locked(struct lock_inode *li, struct lock *l, int64_t start, int64_t
     lock_release_waiters_locked(li, &l->waiters);
 }
 
-/* ---- those that wait ------------------------------------------------------------------------- */
+/* ---- waiting locks --------------------------------------------------------------------------- */
 
-/* `l` waits for nothing any more. */
+/* Grants a lock that no longer has a blocker. */
 static void
-grant(struct lock_inode *li, struct lock *l, struct lock_batch *b)
+lock_grant(struct lock_inode *li, struct lock *l, struct lock_batch *b)
 {
     struct lock_queue *q = l->queue;
     struct waiter *w = l->waiter;
     int err = 0;
 
-    take_off(li, l, b); /* those who wait for it do so on */
+    lock_unlist(li, l, b); /* its waiters keep hanging on it */
     l->waiter = NULL;
     l->since = time(NULL);
     if (q->kind == LOCK_POSIX)
@@ -275,12 +277,12 @@ lock_examine_locked(struct lock_inode *li, unsigned most, struct lock_batch *b)
     bool is_behind;
 
     for (; most && (l = lock_aside(tree_first(li->pending))); most--) {
-        let_go(li, l);
+        blocker_detach(li, l);
         blocker = blocker_of(li, l->queue, l, &is_behind);
         if (blocker)
-            hang_on(li, l, blocker, is_behind);
+            blocker_attach(li, l, blocker, is_behind);
         else
-            grant(li, l, b);
+            lock_grant(li, l, b);
     }
 }
 
@@ -343,7 +345,7 @@ lock_queue_request(struct xlator *xl, struct call_stack *stk, struct inode *inod
     }
     if (verdict < 0)
         lock_free(l);
-    lock_inode_leave(li, &b); /* if parked, stk may be gone from here on */
+    lock_inode_leave(li, &b); /* if parked, stk may be freed from here on */
     return verdict;
 }
 

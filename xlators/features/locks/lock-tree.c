@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* lock-tree: the orders of the trees that locks are in, and what is asked of them.
+/* lock-tree: the orders of the trees of locks, and their searches.
  *
- * A tree by range answers "who else has a lock here?" in O(log n), also when thousands of the locks here are
- * the asker's own: each subtree knows the lock that ends last, and the one that ends last among all other
- * owners' (struct lock_reach). One of the two is somebody else's.
+ * A tree by range answers "which other owner has a lock here?" in O(log n), even when thousands of the locks
+ * in the range belong to the searching owner. For that each subtree stores the lock that ends last, and the
+ * lock that ends last among all other owners' locks (struct lock_reach). At least one of the two belongs to
+ * another owner.
  */
 #include <string.h>
 
 #include "xlators/features/locks/locks-internal.h"
 
 static int
-compare(uint64_t a, uint64_t b)
+compare_numbers(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;
 }
@@ -19,16 +20,17 @@ static int
 owner_compare(const struct lock *a, const struct lock *b)
 {
     if (a->client != b->client)
-        return compare((uintptr_t)a->client, (uintptr_t)b->client);
+        return compare_numbers((uintptr_t)a->client, (uintptr_t)b->client);
     if (a->owner.len != b->owner.len)
-        return compare(a->owner.len, b->owner.len);
+        return compare_numbers(a->owner.len, b->owner.len);
     return a->owner.len ? memcmp(a->owner.bytes, b->owner.bytes, a->owner.len) : 0;
 }
 
 static int
 queue_compare(const struct lock_queue *a, const struct lock_queue *b)
 {
-    return a->kind != b->kind ? compare(a->kind, b->kind) : compare((uintptr_t)a, (uintptr_t)b);
+    return a->kind != b->kind ? compare_numbers(a->kind, b->kind)
+                              : compare_numbers((uintptr_t)a, (uintptr_t)b);
 }
 
 static int
@@ -52,7 +54,7 @@ order_by_range(const struct tree_node *na, const struct tree_node *nb)
 {
     const struct lock *a = by_range(na), *b = by_range(nb);
 
-    return a->start != b->start ? (a->start < b->start ? -1 : 1) : compare(a->seq, b->seq);
+    return a->start != b->start ? (a->start < b->start ? -1 : 1) : compare_numbers(a->seq, b->seq);
 }
 
 static void
@@ -100,7 +102,7 @@ update_by_range(struct tree_node *n)
 
 const struct tree_kind lock_by_range = {order_by_range, update_by_range};
 
-/* Where the last lock of n's subtree that may conflict with `l` ends; -1: there is none. */
+/* Returns the end of the last-ending lock in n's subtree that may conflict with `l`; -1: there is none. */
 static int64_t
 reaches(const struct tree_node *n, const struct lock *l)
 {
@@ -122,8 +124,8 @@ struct lock *
 lock_tree_conflict(struct tree_node *root, const struct lock *l)
 {
     while (root && reaches(root, l) >= l->start) {
-        /* If one on the left reaches so far and does not overlap, it begins behind l's end, and so does all
-         * that follows. */
+        /* If a lock on the left reaches so far and does not overlap, it begins behind l's end, and so do all
+         * locks that follow. */
         if (reaches(root->left, l) >= l->start) {
             root = root->left;
             continue;
@@ -173,7 +175,7 @@ by_owner(const struct tree_node *n)
     return n ? caa_container_of(n, struct lock, by_owner) : NULL;
 }
 
-/* An unlock of an entrylk names its type, one of an inodelk means the oldest with its range. */
+/* An unlock of an entrylk names its type; an unlock of an inodelk means the oldest lock with its range. */
 static int
 compare_by_owner(const struct lock *a, const struct lock *b)
 {
@@ -181,7 +183,7 @@ compare_by_owner(const struct lock *a, const struct lock *b)
 
     c = c ? c : queue_compare(a->queue, b->queue);
     c = c ? c : place_compare(a, b);
-    return c || a->queue->kind != LOCK_ENTRY ? c : compare(a->type, b->type);
+    return c || a->queue->kind != LOCK_ENTRY ? c : compare_numbers(a->type, b->type);
 }
 
 static int
@@ -190,7 +192,7 @@ order_by_owner(const struct tree_node *na, const struct tree_node *nb)
     const struct lock *a = by_owner(na), *b = by_owner(nb);
     int c = compare_by_owner(a, b);
 
-    return c ? c : compare(a->seq, b->seq);
+    return c ? c : compare_numbers(a->seq, b->seq);
 }
 
 static int
@@ -200,14 +202,14 @@ order_by_age(const struct tree_node *na, const struct tree_node *nb)
     int c = owner_compare(a, b);
 
     c = c ? c : queue_compare(a->queue, b->queue);
-    return c ? c : compare(a->seq, b->seq);
+    return c ? c : compare_numbers(a->seq, b->seq);
 }
 
 const struct tree_kind lock_held = {order_by_owner, NULL};
 const struct tree_kind lock_wanted = {order_by_age, NULL};
 
 struct place {
-    const struct lock *l; /* whose owner */
+    const struct lock *l; /* gives the owner */
     const struct lock_queue *q;
     int64_t at;
 };
@@ -244,7 +246,7 @@ side_same(const struct tree_node *n, const void *arg)
 static int
 side_client(const struct tree_node *n, const void *client)
 {
-    return compare((uintptr_t)by_owner(n)->client, (uintptr_t)client);
+    return compare_numbers((uintptr_t)by_owner(n)->client, (uintptr_t)client);
 }
 
 static int
@@ -313,7 +315,7 @@ order_aside_by_owner(const struct tree_node *na, const struct tree_node *nb)
     int c = owner_compare(a, b);
 
     c = c ? c : queue_compare(a->queue, b->queue);
-    return c ? c : compare(a->seq, b->seq);
+    return c ? c : compare_numbers(a->seq, b->seq);
 }
 
 static int
@@ -322,14 +324,14 @@ order_aside_by_client(const struct tree_node *na, const struct tree_node *nb)
     const struct lock *a = caa_container_of(na, struct lock, aside),
                       *b = caa_container_of(nb, struct lock, aside);
 
-    return a->client != b->client ? compare((uintptr_t)a->client, (uintptr_t)b->client)
-                                  : compare(a->seq, b->seq);
+    return a->client != b->client ? compare_numbers((uintptr_t)a->client, (uintptr_t)b->client)
+                                  : compare_numbers(a->seq, b->seq);
 }
 
 static int
 order_aside_by_age(const struct tree_node *na, const struct tree_node *nb)
 {
-    return compare(caa_container_of(na, struct lock, aside)->seq,
+    return compare_numbers(caa_container_of(na, struct lock, aside)->seq,
                    caa_container_of(nb, struct lock, aside)->seq);
 }
 
@@ -337,7 +339,7 @@ const struct tree_kind lock_aside_by_owner = {order_aside_by_owner, NULL};
 const struct tree_kind lock_aside_by_client = {order_aside_by_client, NULL};
 const struct tree_kind lock_aside_by_age = {order_aside_by_age, NULL};
 
-/* An inodelk counts in all domains: removals look at all of them. */
+/* A granted inodelk affects locks of all domains, because removals examine all domains. */
 static int
 side_behind(const struct tree_node *n, const void *arg)
 {
@@ -347,7 +349,8 @@ side_behind(const struct tree_node *n, const void *arg)
 
     if (c)
         return c;
-    return p->q->kind == LOCK_INODE ? compare(at->queue->kind, LOCK_INODE) : queue_compare(at->queue, p->q);
+    return p->q->kind == LOCK_INODE ? compare_numbers(at->queue->kind, LOCK_INODE)
+                                    : queue_compare(at->queue, p->q);
 }
 
 struct lock *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* trusted.glusterfs.lockinfo (spec: brick 6.3): a client that switches graphs reads it from the old fd and
- * writes it to the new one, and the posix locks of the old fd move to the new one. The value is a dictionary
- * in the old opaque form (wire 4.1) with one pair a brick: "<POSIX(brick):host" -> number of the old fd. */
+/* trusted.glusterfs.lockinfo (spec: brick 6.3): a client that switches graphs reads this xattr from the old
+ * fd and writes it to the new one, and the posix locks of the old fd move to the new one. The value is a
+ * dictionary in the old opaque format (wire 4.1) with one pair per brick: "<POSIX(brick):host" -> number of
+ * the old fd. */
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -48,7 +49,7 @@ lockinfo_get(struct xlator *xl, struct call_stack *stk)
         return -ENOMEM;
     stk->reply.op_ret = 0;
     if (!c->fd || !fd_has_locks(xl, c->fd))
-        return XL_DONE; /* an empty answer: nothing to move */
+        return XL_DONE; /* an empty dictionary: no locks to move */
     const char *key = brick_key(xl, &stk->arena);
     if (!key)
         return -ENOMEM;
@@ -79,7 +80,7 @@ take_u32(const uint8_t **at, const uint8_t *end, uint32_t *out)
     return true;
 }
 
-/* Our brick's fd number in the dictionary. 0, -ENOENT, -EINVAL. */
+/* Finds this brick's fd number in the dictionary. Returns 0, -ENOENT or -EINVAL. */
 static int
 find_number(const uint8_t *at, uint32_t size, const char *key, int64_t *number)
 {
@@ -109,8 +110,8 @@ find_number(const uint8_t *at, uint32_t size, const char *key, int64_t *number)
     return -ENOENT;
 }
 
-/* The new graph's client has a uid of its own; the part before "-GRAPH_ID:" names the process and is the
- * same. A client gets no lock of another process this way. */
+/* The new graph's client has another uid, but the part before "-GRAPH_ID:" names the process and is the same.
+ * This check keeps a client from taking the locks of another process. */
 static bool
 is_same_process(const struct brick_client *a, const struct brick_client *b)
 {
@@ -122,8 +123,8 @@ is_same_process(const struct brick_client *a, const struct brick_client *b)
     return mark && mark > a->uid && strncmp(a->uid, b->uid, (size_t)(mark - a->uid) + 10) == 0;
 }
 
-/* A lock that has been taken out gets a new client and fd. On failure (no memory, too many locks) it keeps
- * what it had. */
+/* Gives a lock that has been taken out a new client and fd. On failure (no memory, too many locks) the lock
+ * keeps the old ones. */
 static int
 move_lock(struct lock_inode *li, struct lock *l, const struct call_stack *stk, struct lock_batch *b)
 {
@@ -132,7 +133,7 @@ move_lock(struct lock_inode *li, struct lock *l, const struct call_stack *stk, s
 
     l->client = stk->client;
     l->fd = stk->call.fd;
-    int err = posixlk_set_locked(li, l, b); /* the new client's owner may have locks there already */
+    int err = posixlk_set_locked(li, l, b); /* the new client's owner may already have locks there */
     if (!err) {
         l->fd_nr = stk->call.fd_nr;
         return 0;
@@ -144,7 +145,7 @@ move_lock(struct lock_inode *li, struct lock *l, const struct call_stack *stk, s
 }
 
 static int
-move_locks(struct lock_inode *li, const struct call_stack *stk, int64_t number, struct lock_batch *b)
+lockinfo_move_locks(struct lock_inode *li, const struct call_stack *stk, int64_t number, struct lock_batch *b)
 {
     CDS_LIST_HEAD(moving);
     struct lock *l, *next;
@@ -183,7 +184,7 @@ lockinfo_set(struct xlator *xl, struct call_stack *stk, const struct dict_pair *
     if (err || !li || fd->is_anonymous)
         return XL_DONE; /* the old fd had no locks here */
     if (lock_inode_enter_for(li, &b, xl, stk->client))
-        err = move_locks(li, stk, number, &b);
+        err = lockinfo_move_locks(li, stk, number, &b);
     else
         err = -ENOTCONN;
     lock_inode_leave(li, &b);

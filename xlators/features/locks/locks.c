@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* features/locks: posix locks (fcntl, flock), inodelks and entrylks of a brick (spec: brick 8).
  *
- * Sits above access-control, so that a lock request is never permission-checked, and above storage, so that
- * the counts it adds to replies come on top of what storage answers. Nothing of it is on disk. Per inode:
- * struct lock_inode (locks-internal.h, which also says who locks what). Per fd: how many posix locks it has.
- * Per client: how many locks; one that goes is looked for in every inode that has locks.
+ * The layer sits above access-control, so that lock requests are never permission-checked, and above storage,
+ * so that it can add its counts to storage's replies. It stores nothing on disk. Per inode: struct lock_inode
+ * (locks-internal.h, which also describes the locking rules). Per fd: the number of its posix locks. Per
+ * client: the number of its locks. When a client goes, the layer searches every inode that has locks for the
+ * client's locks.
  *
- * This file: the translator's type, contexts and their mutex, lock objects, and the events that take locks
- * away.
+ * This file has the translator's type, the contexts and their mutex, the lock objects, and the events that
+ * drop locks.
  */
 #include "xlators/features/locks/locks-internal.h"
 
@@ -90,8 +91,8 @@ lock_inode_enter_for(struct lock_inode *li, struct lock_batch *b, struct xlator 
                      const struct brick_client *client)
 {
     lock_inode_enter(li, b, xl);
-    /* client_gone sets is_gone and then visits every context. If it has seen this one, the mutex orders the
-     * two; if it looked before the context was installed, these two fences do. */
+    /* client_gone sets is_gone and then visits every context. If it has seen this context, the mutex orders
+     * the two; if it searched before the context was installed, these two fences do. */
     atomic_thread_fence(memory_order_seq_cst);
     return !client || !atomic_load(&client->is_gone);
 }
@@ -109,19 +110,19 @@ waiter_run_again(struct timer *t)
 
 #define NO_MEMORY_WAIT_MS 100
 
-/* What it waited for is its own, so it must be told, if not now. */
+/* The request has been granted its lock, so it must be answered, if not now then later. */
 static void
 waiter_unpack_later(struct waiter *w)
 {
     log_event(LOG_ERROR, NULL, "lock-wake-no-memory",
-              "no memory to answer a request that has waited for a lock: again soon");
+              "no memory to answer a request that has waited for a lock: retried in 100 ms");
     timer_init(&w->again, waiter_run_again);
     timer_start(&w->again, NO_MEMORY_WAIT_MS);
 }
 
-/* It goes on: nobody is told of it any more. */
+/* Unlists a request that continues: each_parked no longer reports it. */
 static void
-unlist(struct locks *brick, struct waiter *w)
+waiter_unlist(struct locks *brick, struct waiter *w)
 {
     pthread_mutex_lock(&brick->parked_mutex);
     cds_list_del(&w->of_brick);
@@ -141,7 +142,7 @@ waiter_run(struct worker_job *job)
     }
     bool is_removal = w->is_removal;
 
-    unlist(stk->xl->private, w);
+    waiter_unlist(stk->xl->private, w);
     mem_put(w);
     if (error)
         call_stack_fail(stk, error);
@@ -155,16 +156,16 @@ void
 lock_inode_leave(struct lock_inode *li, struct lock_batch *b)
 {
     struct inode *inode = li->inode;
-    /* once the mutex is free a parked request may go, and the inode with it */
+    /* once the mutex is free, a parked request may end and free the inode */
     struct gfid gfid = inode->gfid;
     struct waiter *w, *next;
 
     if (!cds_list_empty(&li->idle_domains))
         lock_domains_prune(li);
     pthread_mutex_unlock(&li->mutex);
-    if (b->settles) /* it is pinned for that */
+    if (b->settles) /* the inode is pinned for the job */
         worker_post_any(&li->settle_job);
-    /* Posted, not run: an answer can lead to the next unlock, and so on without bound. */
+    /* Posted, not run, because a reply can lead to the next unlock, and so on without bound. */
     cds_list_for_each_entry_safe(w, next, &b->waiters, link) {
         cds_list_del(&w->link);
         worker_post(&w->job);
@@ -207,7 +208,7 @@ lock_inode_settle_locked(struct lock_inode *li, struct lock_batch *b)
     lock_inode_pin_locked(li);
 }
 
-/* The rest of those to be looked at, with the mutex free for others in between. */
+/* Examines the next slice of pending locks. Between slices other threads can take the mutex. */
 static void
 settle_run(struct worker_job *job)
 {
@@ -247,7 +248,7 @@ lock_text_new(struct xlator *xl)
     return mem_get_owner(text_pool, xl->graph->owner);
 }
 
-/* Owner, the flock's owner and the name behind each other, in the object if they fit. */
+/* Stores the owner, the flock's owner and the name one after another, inside the object if they fit. */
 static int
 lock_set_text(struct xlator *xl, struct lock *l, const struct lk_owner *owner,
               const struct lk_owner *flock_owner, const char *name)
@@ -358,7 +359,7 @@ lock_overlaps(const struct lock *a, const struct lock *b)
 int
 lock_range(int64_t start, int64_t len, int64_t *first, int64_t *last)
 {
-    if (len < 0) { /* the bytes before start, as fcntl has it */
+    if (len < 0) { /* the bytes before start, as in fcntl */
         if (start < 0 || start + len < 0)
             return -EINVAL;
         *first = start + len;
@@ -430,7 +431,7 @@ waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b)
     cds_list_add_tail(&w->link, &b->waiters);
 }
 
-/* ---- what takes locks away ------------------------------------------------------------------- */
+/* ---- events that drop locks ------------------------------------------------------------------ */
 
 struct gone {
     struct xlator *xl;
@@ -438,12 +439,12 @@ struct gone {
     unsigned unfinished; /* inodes, so far, on which the client held a metadata lock */
 };
 
-#define DROP_MAX 256 /* locks, before others get the mutex */
-/* Unfinished changes of one client that are marked: more than a mount has on their way, and few enough that a
- * client with very many locks does not fill the brick's memory with calls. */
+#define DROP_MAX 256 /* locks to drop before other threads get the mutex */
+/* Bound on the unfinished changes of one client that are marked: more than a mount has under way, and few
+ * enough that a client with very many locks does not fill the brick's memory with calls. */
 #define MARKS_MAX 4096
 
-/* True: that was not all. (None are added: the client is marked gone.) */
+/* Returns true if locks are left. (The client is marked gone, so none are added.) */
 static bool
 drop_some(struct lock_inode *li, const struct gone *gone, bool *is_unfinished)
 {
@@ -509,14 +510,15 @@ locks_fd_closed(struct xlator *xl, struct fd *fd)
     if (!li)
         return;
     lock_inode_enter(li, &b, xl);
-    if (fd_ctx(fd, xl)) { /* under the mutex: on its way from waiting to granted a lock is not counted */
+    /* tested under the mutex, because a lock is not counted while it changes from waiting to granted */
+    if (fd_ctx(fd, xl)) {
         lock_queue_drop_locked(li, &li->posix, is_of_fd, fd, EAGAIN, &b, &granted, &waiting);
         lock_inode_settle_locked(li, &b);
     }
     lock_inode_leave(li, &b);
 }
 
-/* The caller's owner gives up what it has. True: that was not all. */
+/* Drops posix locks of the caller's owner. Returns true if locks are left. */
 static bool
 flush_some(struct xlator *xl, struct lock_inode *li, const struct call_stack *stk)
 {
@@ -586,8 +588,8 @@ locks_getactivelk(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* Moving locks needs the inode frozen meanwhile (the meta-lock), which is not built. A stock brick crashes
- * here when it doesn't know the client. */
+/* Moving locks needs the inode frozen meanwhile (the meta-lock), which Kiln does not implement. A stock brick
+ * crashes here when it doesn't know the client. */
 static xl_verdict
 locks_setactivelk(struct xlator *xl, struct call_stack *stk)
 {
@@ -719,7 +721,7 @@ static const struct xlator_ops locks_ops = {
     .fsetxattr = locks_setxattr,
     .getactivelk = locks_getactivelk,
     .setactivelk = locks_setactivelk,
-    /* Only for the counts they may ask for in the reply. */
+    /* These fops pass here only because they may ask for counts in the reply. */
     .lookup = locks_counts,
     .create = locks_counts,
     .mkdir = locks_counts,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* LK: posix locks, as fcntl and flock take them (spec: brick 8.4).
+/* LK: posix locks, as fcntl and flock request them (spec: brick 8.4).
  *
  * Invariant: the granted locks of one owner do not overlap each other, and locks of different owners overlap
- * only if all are read locks. So at most one granted lock of an owner sticks out of a range on both sides,
- * and no change needs more than one object beyond the new lock itself. And in the order of their starts they
- * are in the order of their ends, too: the tree `held` finds the first one in a range.
+ * only if all are read locks. So at most one granted lock of an owner extends beyond a range on both sides,
+ * and no change needs more than one object in addition to the new lock. Sorted by start, an owner's locks are
+ * also sorted by end, so the tree `held` finds the first one in a range.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 enum { LK_GETLK = 0, LK_SETLK = 1, LK_SETLKW = 2, LK_RESLK_LCK = 3, LK_GETLK_FD = 6 };
 
 /* Cuts the range of `key` out of its owner's granted locks. `spare` becomes the right-hand piece of a lock
- * that is cut in two; there is at most one such. */
+ * that is split in two; at most one lock is split. */
 static void
-cut(struct lock_inode *li, const struct lock *key, struct lock *spare, struct lock_batch *b)
+posixlk_cut(struct lock_inode *li, const struct lock *key, struct lock *spare, struct lock_batch *b)
 {
     int64_t at = key->start;
     struct lock *held;
@@ -37,15 +37,15 @@ cut(struct lock_inode *li, const struct lock *key, struct lock *spare, struct lo
         } else {
             lock_drop_locked(li, held, 0, b);
         }
-        if (end >= key->end) /* the owner's locks don't overlap: nothing else is in the range */
+        if (end >= key->end) /* the owner's locks don't overlap: no other lock is in the range */
             return;
         at = end + 1;
     }
 }
 
-/* The copy that cut() will need: *spare stays NULL if it needs none. */
+/* Prepares the copy that posixlk_cut() will need: *spare stays NULL if posixlk_cut() needs none. */
 static int
-cut_prepare(struct lock_inode *li, const struct lock *key, struct lock **spare)
+posixlk_cut_prepare(struct lock_inode *li, const struct lock *key, struct lock **spare)
 {
     const struct lock *held = lock_tree_of_owner_at(li->held, key, &li->posix, key->start);
 
@@ -62,28 +62,30 @@ cut_prepare(struct lock_inode *li, const struct lock *key, struct lock **spare)
     return 0;
 }
 
-/* Takes the range of `key` out of what its owner has granted. 0, -ENOMEM or -ENOLCK. */
+/* Removes the range of `key` from its owner's granted locks. Returns 0, -ENOMEM or -ENOLCK. */
 static int
-clear(struct lock_inode *li, const struct lock *key, struct lock_batch *b)
+posixlk_clear_range(struct lock_inode *li, const struct lock *key, struct lock_batch *b)
 {
     struct lock *spare;
-    int err = cut_prepare(li, key, &spare);
+    int err = posixlk_cut_prepare(li, key, &spare);
 
     if (!err)
-        cut(li, key, spare, b);
+        posixlk_cut(li, key, spare, b);
     return err;
 }
 
-/* A lock of the same kind that the owner has there grows into the new one; merely adjacent ones stay apart.
+/* Extends the new lock by overlapping locks of the same owner and type. Locks that are merely adjacent stay
+ * separate.
  */
 static void
-merge(struct lock_inode *li, struct lock *l)
+posixlk_merge(struct lock_inode *li, struct lock *l)
 {
     const struct lock *held;
     int64_t start = l->start, end = l->end, at = l->start;
 
     while ((held = lock_tree_of_owner_at(li->held, l, &li->posix, at)) && held->start <= l->end) {
-        /* Of another fd: that fd's release must take its part only. */
+        /* A lock of another fd stays separate, because the release of an fd must remove only that fd's part.
+         */
         if (held->type == l->type && held->fd == l->fd) {
             start = held->start < start ? held->start : start;
             end = held->end > end ? held->end : end;
@@ -99,8 +101,8 @@ merge(struct lock_inode *li, struct lock *l)
 int
 posixlk_set_locked(struct lock_inode *li, struct lock *l, struct lock_batch *b)
 {
-    merge(li, l); /* before the cut: what sticks out is in the new lock then */
-    int err = clear(li, l, b);
+    posixlk_merge(li, l); /* before the cut, so the parts beyond the range are in the new lock */
+    int err = posixlk_clear_range(li, l, b);
 
     if (!err)
         lock_hold_locked(li, &li->posix, l);
@@ -110,12 +112,13 @@ posixlk_set_locked(struct lock_inode *li, struct lock *l, struct lock_batch *b)
 /* ---- the fop --------------------------------------------------------------------------------- */
 
 static int
-check(const struct call_stack *stk)
+posixlk_check(const struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
 
     if (c->cmd >= LK_RESLK_LCK && c->cmd <= LK_GETLK_FD)
-        return -EOPNOTSUPP; /* lock reservation and recovery: no client of this protocol sends them */
+        /* lock reservation and recovery: no client of this protocol sends these commands */
+        return -EOPNOTSUPP;
     if (c->cmd > LK_SETLKW)
         return -EINVAL;
     if (c->type != FLOCK_READ && c->type != FLOCK_WRITE && (c->type != FLOCK_UNLOCK || c->cmd == LK_GETLK))
@@ -147,9 +150,9 @@ getlk(struct lock_inode *li, struct call_stack *stk, const struct lock *key)
 }
 
 static xl_verdict
-unlock(struct lock_inode *li, struct call_stack *stk, const struct lock *key, struct lock_batch *b)
+posixlk_unlock(struct lock_inode *li, struct call_stack *stk, const struct lock *key, struct lock_batch *b)
 {
-    int err = clear(li, key, b);
+    int err = posixlk_clear_range(li, key, b);
 
     if (err)
         return err;
@@ -158,7 +161,7 @@ unlock(struct lock_inode *li, struct call_stack *stk, const struct lock *key, st
     return XL_DONE;
 }
 
-/* Takes *l over unless the answer is an error. */
+/* Takes ownership of *l unless it returns an error. */
 static xl_verdict
 setlk(struct lock_inode *li, struct call_stack *stk, struct lock *l, struct lock_batch *b)
 {
@@ -176,10 +179,10 @@ setlk(struct lock_inode *li, struct call_stack *stk, struct lock *l, struct lock
     }
     if (stk->call.cmd != LK_SETLKW)
         return -EAGAIN;
-    /* Two readers that both want to become writers would wait for each other, unless each gives up what it
-     * has. */
+    /* Two readers that both want to become writers would wait for each other unless each gives up its read
+     * lock first. */
     struct waiter *w = waiter_new(b->xl, stk);
-    err = w ? clear(li, l, b) : -ENOMEM;
+    err = w ? posixlk_clear_range(li, l, b) : -ENOMEM;
     if (err) {
         mem_put(w);
         return err;
@@ -199,7 +202,7 @@ locks_lk(struct xlator *xl, struct call_stack *stk)
     struct lock_inode *li;
     struct lock_batch b;
     int64_t start, end;
-    int err = check(stk);
+    int err = posixlk_check(stk);
 
     if (!err)
         err = lock_range(c->flock.start, c->flock.len, &start, &end);
@@ -213,7 +216,7 @@ locks_lk(struct xlator *xl, struct call_stack *stk)
     stk->reply.xdata = c->xdata; /* echoed */
     stk->reply.flock = c->flock;
     stk->reply.flock.type = c->type;
-    if (c->flock.len < 0) { /* as it was understood */
+    if (c->flock.len < 0) { /* as the layer interprets it */
         stk->reply.flock.start = start;
         stk->reply.flock.len = -c->flock.len;
     }
@@ -229,10 +232,10 @@ locks_lk(struct xlator *xl, struct call_stack *stk)
     l->end = end;
     if (lock_inode_enter_for(li, &b, xl, stk->client))
         verdict = c->cmd == LK_GETLK         ? getlk(li, stk, l)
-                  : c->type == FLOCK_UNLOCK ? unlock(li, stk, l, &b)
+                  : c->type == FLOCK_UNLOCK ? posixlk_unlock(li, stk, l, &b)
                                             : setlk(li, stk, l, &b);
     if (verdict < 0 && is_kept)
         lock_free(l);
-    lock_inode_leave(li, &b); /* if parked, stk may be gone from here on */
+    lock_inode_leave(li, &b); /* if parked, stk may be freed from here on */
     return verdict;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Unlink, rmdir and rename-over wait until no other client holds an inodelk on the victim (spec: brick 8.7).
  *
- * The holder is told at once (contention.c) and gets to finish what it does under the lock. New inodelks
- * queue behind the removal, or it might wait for ever. Not so those of an owner that holds one already: the
- * removal waits for that owner anyway, and it may need the second lock to get done with the first.
+ * The holder gets a contention callback at once (contention.c) and may finish its work under the lock. New
+ * inodelks queue behind the removal, because it might wait for ever otherwise. The exception is a request of
+ * an owner that already holds an inodelk: the removal waits for that owner anyway, and the owner may need the
+ * second lock to finish its work under the first.
  *
- * Locks of distribute's domains ("dht.") neither delay a removal nor queue behind one. Its clients take them
- * before the locks of replicate, and a removal holds those already: `rename x y` against `unlink y`, or
- * `mkdir d/x` against `rmdir d`, of two mounts would wait for each other for good, as they do on stock bricks
- * (brick 8.7).
+ * Locks of distribute's domains ("dht.") neither delay a removal nor queue behind one. Distribute's clients
+ * take them before the locks of replicate, which a removal holds already. So `rename x y` and `unlink y`, or
+ * `mkdir d/x` and `rmdir d`, of two mounts would deadlock, as they do on stock bricks (brick 8.7).
  */
 #include <errno.h>
 
@@ -20,8 +20,8 @@ struct removal {
     struct cds_list_head link;
     struct inode *inode; /* the victim; a reference */
     const struct brick_client *client;
-    struct waiter *waiter; /* NULL: it runs */
-    struct cds_list_head waiters; /* inodelks that hang on it, by their wait_link */
+    struct waiter *waiter; /* NULL: the removal runs */
+    struct cds_list_head waiters; /* inodelks that hang on the removal, by their wait_link */
 };
 
 static struct mem_pool *removal_pool;
@@ -35,7 +35,7 @@ removal_pool_init(void)
     return removal_pool ? 0 : -ENOMEM;
 }
 
-/* Somebody else has a lock that delays it. (They are in the order of their clients.) */
+/* True if another client has a lock that delays the removal. (The holders are sorted by client.) */
 static bool
 must_wait(const struct lock_inode *li, const struct removal *r)
 {
@@ -55,7 +55,8 @@ removal_ahead_of(struct lock_inode *li, const struct lock *l)
     cds_list_for_each_entry_reverse(r, &li->removals, link) {
         if (r->client == l->client)
             continue;
-        const struct lock *held = lock_tree_of_owner(li->held, l); /* of an owner's, inodelks come first */
+        /* among an owner's locks, inodelks come first */
+        const struct lock *held = lock_tree_of_owner(li->held, l);
         return held && held->queue->kind == LOCK_INODE ? NULL : &r->waiters;
     }
     return NULL;
@@ -82,7 +83,7 @@ removal_drop_client_locked(struct lock_inode *li, const struct brick_client *cli
     cds_list_for_each_entry(r, &li->removals, link) {
         if (r->client != client || !r->waiter)
             continue;
-        /* nothing was done yet; removal_cb takes it off the list */
+        /* no work was done yet; removal_cb takes the removal off the list */
         waiter_wake_locked(r->waiter, ENOTCONN, b);
         r->waiter = NULL;
     }
@@ -99,7 +100,7 @@ removal_count(const struct lock_inode *li)
     return n;
 }
 
-/* Done, or failed: those that queued behind it may go on. */
+/* The removal has ended: the locks that queued behind it are examined. */
 static xl_verdict
 removal_cb(struct frame *f, struct call_stack *stk)
 {
@@ -145,7 +146,7 @@ remove_object(struct xlator *xl, struct call_stack *stk, struct inode *victim)
     struct lock_batch b;
     int err = locks_counts_prepare(xl, stk);
 
-    if (err || !li) /* never locked: nobody to wait for */
+    if (err || !li) /* no lock was ever requested on the victim */
         return err ? err : XL_PASS;
     struct removal *r = mem_get0_owner(removal_pool, xl->graph->owner);
     struct waiter *w = waiter_new(xl, stk);
@@ -167,11 +168,11 @@ remove_object(struct xlator *xl, struct call_stack *stk, struct inode *victim)
     xl_verdict verdict = !is_client_here ? -ENOTCONN : must_wait(li, r) ? XL_OWNED : XL_PASS;
     if (verdict == XL_OWNED) {
         r->waiter = w;
-        waiter_park_locked(w); /* whoever holds the lock may need a place of io-threads to get done with it */
+        waiter_park_locked(w); /* the lock's holder may need a place of io-threads to finish its work */
         waiter_pack_locked(w, &b);
         note_contentions(li, li->holders, r, &(unsigned){CONTENTIONS_MAX}, &b);
     }
-    lock_inode_leave(li, &b); /* if parked, stk may be gone from here on */
+    lock_inode_leave(li, &b); /* if parked, stk may be freed from here on */
     if (verdict != XL_OWNED)
         mem_put(w);
     return verdict;

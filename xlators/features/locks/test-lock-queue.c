@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* inodelks, entrylks and removals by chance against a plain model: a list, of which every one that waits is
- * looked at after every change. Then how many thousands are carried, and where the bounds are. */
+/* Random inodelks, entrylks and removals compared with a simple model: a list whose waiting entries are all
+ * examined after every change. Then tests with many thousands of locks, and of the bounds. */
 #include "xlators/features/test-layers.h"
 
 #include "xlators/features/locks/locks-internal.h"
@@ -91,10 +91,10 @@ struct model_lock {
     uint32_t type;
     int64_t start, end;
     bool is_granted;
-    struct bench_call *call; /* of one that waits or has waited */
+    struct bench_call *call; /* of a lock that waits or has waited */
 };
 
-static struct model_lock model[LOCKS_MAX]; /* in the order in which they came */
+static struct model_lock model[LOCKS_MAX]; /* in the order of arrival */
 static unsigned model_count;
 static struct bench_call *removal; /* at most one */
 static unsigned remover;
@@ -107,7 +107,7 @@ model_conflict(const struct model_lock *a, const struct model_lock *b)
            (is_entry_model || a->type == FLOCK_WRITE || b->type == FLOCK_WRITE);
 }
 
-/* `at`: its place, or model_count for a new one. */
+/* `at`: the lock's index, or model_count for a new lock. */
 static bool
 model_must_wait(const struct model_lock *l, unsigned at)
 {
@@ -140,7 +140,8 @@ model_removal_waits(void)
     return false;
 }
 
-/* The oldest that can, again and again: a grant may make an older one an exception. */
+/* Grants the oldest lock that can be granted, again and again, because a grant may make an older lock an
+ * exception. */
 static void
 model_grant(void)
 {
@@ -159,7 +160,7 @@ model_settle(void)
 {
     bool goes_on = removal && !model_removal_waits();
 
-    model_grant(); /* it is ahead of them until it is done */
+    model_grant(); /* the removal stays ahead of the locks until it is done */
     if (!goes_on)
         return;
     ck_assert_int_eq(bench_result(removal), 0);
@@ -168,7 +169,7 @@ model_settle(void)
     model_grant();
 }
 
-/* Those the model has waiting wait. */
+/* Checks that the locks that wait in the model also wait in the layer. */
 static void
 compare(void)
 {
@@ -204,7 +205,7 @@ unlock_at(unsigned at)
 {
     struct model_lock m = model[at];
 
-    /* Of several of one owner that are the same the oldest goes; for both of these that is the first. */
+    /* Among equal locks of one owner, the oldest is released: the first in both the model and the layer. */
     for (unsigned i = 0; i < at; i++) {
         if (model[i].is_granted && model[i].owner == m.owner && model[i].start == m.start &&
             model[i].end == m.end)
@@ -275,26 +276,26 @@ against_model(bool is_entry, unsigned seed)
     finished = 0;
     for (int n = 0; n < STEPS; n++)
         step(&seed);
-    ck_assert_uint_gt(finished, STEPS / 50); /* it was not all about nothing */
+    ck_assert_uint_gt(finished, STEPS / 50); /* enough requests have waited */
     while (model_count || removal) {
         unsigned at = 0;
 
         while (at < model_count && !model[at].is_granted)
             at++;
-        ck_assert_uint_lt(at, model_count); /* they do not all wait */
+        ck_assert_uint_lt(at, model_count); /* not all of them wait */
         unlock_at(at);
         model_settle();
         compare();
     }
 }
 
-START_TEST(inodelks_as_the_model_says)
+START_TEST(inodelks_match_the_model)
 {
     against_model(false, 4711 + (unsigned)_i);
 }
 END_TEST
 
-START_TEST(entrylks_as_the_model_says)
+START_TEST(entrylks_match_the_model)
 {
     against_model(true, 815 + (unsigned)_i);
 }
@@ -317,11 +318,11 @@ of_many(unsigned client, unsigned n, uint32_t cmd, uint32_t type, int64_t start,
     return call;
 }
 
-/* 8,000 are granted to one client, 8,000 of another wait. An unlock looks at the one that waited for what was
- * freed, not at all 64 million pairs: in the old way this test took hours. */
+/* One client is granted 8,000 locks, and 8,000 locks of another client wait. An unlock examines only the lock
+ * that waited for the freed range, not all 64 million pairs, which would take hours. */
 START_TEST(unlocks_among_thousands)
 {
-    bool is_whole = _i; /* they wait for the whole range, not for one lock each */
+    bool is_whole = _i; /* each waits for the whole range, not for a single lock */
 
     for (unsigned n = 0; n < MANY; n++)
         ck_assert_int_eq(bench_run(of_many(0, n, NB, FLOCK_READ, n * 10, 10)), 0);
@@ -341,7 +342,7 @@ START_TEST(unlocks_among_thousands)
 }
 END_TEST
 
-/* All are freed at once: they are granted in slices. */
+/* All are freed at once, and granted in slices. */
 START_TEST(one_unlock_that_frees_thousands)
 {
     ck_assert_int_eq(bench_run(of_many(0, 0, NB, FLOCK_WRITE, 0, MANY)), 0);
@@ -354,7 +355,7 @@ START_TEST(one_unlock_that_frees_thousands)
         ck_assert_int_eq(bench_result(waits[n]), 0);
         bench_free(waits[n]);
     }
-} /* and the locks go with their client, in slices too */
+} /* the locks are dropped with their client, also in slices */
 END_TEST
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
@@ -371,11 +372,11 @@ START_TEST(locks_of_one_client)
     ck_assert_int_eq(bench_run(lock_call(true, 0, NB, FLOCK_WRITE, 1, 1)), -ENOLCK);
     ck_assert_int_eq(bench_run(of_many(1, 99, NB, FLOCK_READ, 0, 1)), 0); /* another client has room */
     ck_assert_int_eq(bench_run(of_many(0, 3, NB, FLOCK_UNLOCK, 3, 1)), 0);
-    last = of_many(0, 98, WAIT, FLOCK_WRITE, 0, 1); /* what waits counts, too */
+    last = of_many(0, 98, WAIT, FLOCK_WRITE, 0, 1); /* waiting locks count too */
     bench_wind(last);
     ck_assert(!bench_is_done(last));
     ck_assert_int_eq(bench_run(of_many(0, 99, NB, FLOCK_READ, 99, 1)), -ENOLCK);
-    object = other; /* the bound of all of a client's: 50 */
+    object = other; /* the bound of one client on the brick: 50 */
     for (unsigned n = 0; n < 20; n++)
         ck_assert_int_eq(bench_run(of_many(0, n, NB, FLOCK_READ, n, 1)), 0);
     inode_unref(other);
@@ -394,7 +395,7 @@ START_TEST(locks_of_one_client)
 }
 END_TEST
 
-/* A domain is made for its first lock. If that is refused, nothing stays of it. */
+/* A domain is created for its first lock. If that lock is refused, no domain stays. */
 START_TEST(a_refused_lock_leaves_no_domain)
 {
     struct lock_inode *li;
@@ -414,7 +415,7 @@ START_TEST(a_refused_lock_leaves_no_domain)
 }
 END_TEST
 
-/* An unlock in the middle of a lock makes two of it: also that is bounded. */
+/* An unlock in the middle of a lock splits it in two. The bound limits that too. */
 START_TEST(posix_locks_cut_in_pieces)
 {
     struct fd *fd = fd_new(object, clients[0], 0, false);
@@ -447,8 +448,8 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, inodelks_as_the_model_says, 0, 3);
-    tcase_add_loop_test(t, entrylks_as_the_model_says, 0, 2);
+    tcase_add_loop_test(t, inodelks_match_the_model, 0, 3);
+    tcase_add_loop_test(t, entrylks_match_the_model, 0, 2);
     tcase_add_loop_test(t, unlocks_among_thousands, 0, 2);
     tcase_add_test(t, one_unlock_that_frees_thousands);
     suite_add_tcase(s, t);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* inodelk, entrylk, removals, what takes locks away, counts and virtual xattrs, as fops through the layer. */
+/* inodelks, entrylks, removals, the events that drop locks, counts and virtual xattrs, as fops through the
+ * layer. */
 #include "mem/mem-ids.h"
 #include "xlators/features/test-layers.h"
 
@@ -124,16 +125,18 @@ START_TEST(test_inodelk_conflicts)
     struct bench_call *call;
 
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 100)), 0);
-    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 100)), 0); /* stacks */
+    /* a second lock of the same owner */
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 100)), 0);
     ck_assert_int_eq(bench_run(inodelk(bob, "a", NB, FLOCK_READ, 99, 1)), -EAGAIN);
     ck_assert_int_eq(bench_run(inodelk(alice, "b", NB, FLOCK_READ, 50, 0)), -EAGAIN);
     ck_assert_int_eq(bench_run(inodelk(bob, "a", NB, FLOCK_WRITE, 100, 0)), 0);
-    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 99)), -EINVAL); /* not exactly it */
+    /* not exactly the lock's range */
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 99)), -EINVAL);
     ck_assert_int_eq(bench_run(inodelk(bob, "b", NB, FLOCK_UNLOCK, 0, 100)), -EINVAL);
     call = inodelk(bob, "b", NB, FLOCK_WRITE, 0, 0);
     call->stk->call.volume = "another";
     ck_assert_int_eq(bench_run(call), 0);
-    /* replicate's metadata lock is in a domain of its own */
+    /* replicate's metadata lock has its own domain */
     ck_assert_int_eq(bench_run(inodelk(alice, "m", NB, FLOCK_WRITE, INT64_MAX - 1, 0)), 0);
     ck_assert_int_eq(bench_run(inodelk(bob, "m", NB, FLOCK_WRITE, INT64_MAX - 1, 0)), -EAGAIN);
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 100)), 0);
@@ -163,7 +166,7 @@ START_TEST(test_inodelk_bad_requests)
 }
 END_TEST
 
-/* What a detach that waits would say. */
+/* The text that a waiting detach would log. */
 static void
 expect_parked(const char *want)
 {
@@ -185,7 +188,7 @@ START_TEST(test_inodelk_fairness)
     reader = start(inodelk(bob, "r2", WAIT, FLOCK_READ, 0, 0));
     ck_assert(!bench_is_done(reader));
     expect_parked("features/locks inodelk 2");
-    /* Whoever holds a lock may stack another one: the writer waits for it as it is. */
+    /* A lock holder may take another lock, although a writer waits. */
     ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_READ, 0, 0)), 0);
     ck_assert_int_eq(bench_run(inodelk(alice, "r1", NB, FLOCK_UNLOCK, 0, 0)), 0);
     ck_assert(!bench_is_done(writer));
@@ -207,7 +210,7 @@ START_TEST(test_entrylk)
     ck_assert_int_eq(bench_run(entrylk(bob, "b", 2, "n2")), 0);
     all = start(entrylk(bob, "c", 0, ""));
     ck_assert(!bench_is_done(all));
-    one = start(entrylk(bob, "d", 0, "n3")); /* behind the one that waits for the whole directory */
+    one = start(entrylk(bob, "d", 0, "n3")); /* waits behind the lock on the whole directory */
     ck_assert(!bench_is_done(one));
     ck_assert_int_eq(bench_run(entrylk(alice, "a", 1, "n2")), -EINVAL);
     ck_assert_int_eq(bench_run(entrylk(alice, "a", 1, "n1")), 0);
@@ -219,7 +222,7 @@ START_TEST(test_entrylk)
 }
 END_TEST
 
-/* What has no room in the lock: a name of 255 bytes, an owner and a domain of 1024. */
+/* Texts that do not fit into the lock: a name of 255 bytes, an owner and a domain of 1024. */
 START_TEST(test_long_texts)
 {
     static char name[FOP_NAME_MAX + 1], owner[LK_OWNER_MAX + 1], domain[FOP_LOCK_DOMAIN_MAX + 1];
@@ -269,7 +272,7 @@ START_TEST(test_client_gone_releases_and_drops)
     bench_client_gone(alice);
     for (int i = 0; i < 6; i++)
         ck_assert_int_eq(finish(waits[i]), i % 2 ? 0 : -EAGAIN);
-    /* A request of the dead client that was still on its way gets nothing. */
+    /* Requests of the dead client that arrive now are refused. */
     ck_assert_int_eq(bench_run(inodelk(alice, "late", WAIT, FLOCK_WRITE, 0, 0)), -ENOTCONN);
     ck_assert_int_eq(bench_run(posixlk(alice, "late", fd, WAIT, FLOCK_WRITE)), -ENOTCONN);
     fd_unref(fd);
@@ -291,7 +294,7 @@ START_TEST(test_client_gone_in_a_change_of_attributes_marks_dirty)
 }
 END_TEST
 
-/* A change that the client has finished, one that it has waited for, and locks on data and names. */
+/* No mark for a finished change, for one that waited for its lock, and for locks on data and names. */
 START_TEST(test_client_gone_with_other_locks_marks_nothing)
 {
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, METADATA_START, 0)), 0);
@@ -308,9 +311,9 @@ START_TEST(test_client_gone_with_other_locks_marks_nothing)
 }
 END_TEST
 
-/* The gfid was used again for another kind of object: only fds and locks lead to the old inode. Its locks go
- * with their client. */
-START_TEST(test_client_gone_on_an_inode_that_nobody_finds)
+/* The gfid was used again for another kind of object, so only fds and locks lead to the old inode. Its locks
+ * are dropped with their client. */
+START_TEST(test_client_gone_on_an_inode_without_a_gfid_entry)
 {
     struct iatt again = {.mode = S_IFDIR | 0755, .gfid = file->gfid};
     struct fd *fd = fd_new(file, alice, 0, false);
@@ -370,7 +373,7 @@ START_TEST(test_client_gone_while_granting)
         pthread_create(&threads[i], NULL, hammer, &h[i]);
     }
     brick_client_ref(alice);
-    bench_client_gone(alice); /* at any moment of it */
+    bench_client_gone(alice); /* at an arbitrary moment */
     for (int i = 0; i < 6; i++)
         pthread_join(threads[i], NULL);
     for (int i = 1; i < 6; i += 2)
@@ -399,10 +402,10 @@ START_TEST(test_release_and_flush)
     ck_assert_int_eq(bench_run(posixlk(bob, "b", fd2, NB, FLOCK_WRITE)), 0);
 
     blocked = start(posixlk(alice, "a", fd, WAIT, FLOCK_WRITE));
-    fd_unref(fd); /* RELEASE while a request on it waits */
+    fd_unref(fd); /* RELEASE while a request on the fd waits */
     ck_assert_int_eq(finish(blocked), -EAGAIN);
     blocked = start(posixlk(alice, "a", fd = fd_new(file, alice, 0, false), WAIT, FLOCK_WRITE));
-    fd_unref(fd2); /* the last one: fd_closed */
+    fd_unref(fd2); /* the last reference: fd_closed */
     ck_assert_int_eq(finish(blocked), 0);
     fd_unref(fd);
 }
@@ -423,16 +426,17 @@ START_TEST(test_removal_waits)
 {
     struct bench_call *removal, *queued, *call;
 
-    ck_assert_int_eq(bench_run(unlink_file(bob)), 0); /* never locked */
+    ck_assert_int_eq(bench_run(unlink_file(bob)), 0); /* no lock was ever requested */
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_READ, 0, 0)), 0);
-    ck_assert_int_eq(bench_run(unlink_file(alice)), 0); /* its own lock does not count */
+    ck_assert_int_eq(bench_run(unlink_file(alice)), 0); /* a lock of the removing client does not count */
     removal = start(unlink_file(bob));
     ck_assert(!bench_is_done(removal));
     ck_assert_int_eq(atomic_load(&reached_bottom), 2);
     queued = start(inodelk(alice, "b", WAIT, FLOCK_READ, 0, 0));
     ck_assert(!bench_is_done(queued));
     expect_parked("features/locks unlink 1, features/locks inodelk 1");
-    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 5)), 0); /* a holder may get done */
+    /* a lock holder may take a further lock */
+    ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, 0, 5)), 0);
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 5)), 0);
     ck_assert(!bench_is_done(removal));
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, 0, 0)), 0);
@@ -452,7 +456,7 @@ START_TEST(test_removal_waits)
     queued = start(inodelk(alice, "b", WAIT, FLOCK_READ, 0, 0));
     ck_assert(!bench_is_done(queued));
     brick_client_ref(bob);
-    bench_client_gone(bob); /* whoever wanted to remove it is gone */
+    bench_client_gone(bob); /* the removing client is gone */
     ck_assert_int_eq(finish(removal), -ENOTCONN);
     ck_assert_int_eq(finish(queued), 0);
     brick_client_unref(bob);
@@ -461,8 +465,8 @@ START_TEST(test_removal_waits)
 }
 END_TEST
 
-/* Distribute's locks are taken before the locks that a removal's client holds already: waiting for them would
- * never end. */
+/* Distribute's locks are taken before the locks that a removal's client holds already, so waiting for them
+ * would be a deadlock. */
 START_TEST(test_removal_does_not_wait_for_distribute)
 {
     static const char *const domains[] = {"dht.file.migrate", "dht.layout.heal"};
@@ -475,9 +479,9 @@ START_TEST(test_removal_does_not_wait_for_distribute)
     }
     ck_assert_int_eq(bench_run(unlink_file(bob)), 0);
     ck_assert_int_eq(bench_run(inodelk(alice, "x", NB, FLOCK_READ, 0, 0)), 0);
-    removal = start(unlink_file(bob)); /* waits for replicate's */
+    removal = start(unlink_file(bob)); /* waits for replicate's lock */
     ck_assert(!bench_is_done(removal));
-    for (int i = 0; i < 2; i++) { /* and distribute's do not queue behind it */
+    for (int i = 0; i < 2; i++) { /* distribute's locks do not queue behind the removal */
         call = inodelk(alice, "b", NB, FLOCK_READ, 0, 0);
         call->stk->call.volume = domains[i];
         ck_assert_int_eq(bench_run(call), -EAGAIN);
@@ -616,7 +620,7 @@ START_TEST(test_clear_locks)
 }
 END_TEST
 
-/* The locks of one fd move to another of the same process, and not to one of another. */
+/* The locks of one fd move to another fd of the same process, but not to an fd of another process. */
 START_TEST(test_lockinfo)
 {
     struct brick_client *old = bench_client("CTX_ID:7-GRAPH_ID:0-PID:1");
@@ -644,7 +648,7 @@ START_TEST(test_lockinfo)
         struct lock *l = cds_list_first_entry(&li->posix.granted, struct lock, link);
         ck_assert_ptr_eq(l->client, i ? fresh : old);
     }
-    /* Every truncation of it is refused or means nothing to us. */
+    /* Every truncated value is refused or ignored. */
     const struct dict_pair *p = dict_find(get->stk->reply.dict, DICT_KEY_LOCKINFO);
     for (uint32_t len = 0; len < p->len; len++) {
         struct bench_call *set = bench_call(FOP_fsetxattr, fresh);
@@ -710,7 +714,7 @@ START_TEST(test_dump)
 }
 END_TEST
 
-/* Neither a name nor a client's id looks like further fields. */
+/* Neither a name nor a client's id can forge further fields. */
 START_TEST(test_dump_of_forged_names)
 {
     struct brick_client *eve = bench_client("eve, granted at 1970, pid = 7\n[brick./b]");
@@ -735,7 +739,7 @@ START_TEST(test_dump_of_forged_names)
 }
 END_TEST
 
-/* A long queue is answered one by one, without running out of stack. */
+/* A long queue is answered one by one, without overflowing the stack. */
 START_TEST(test_many_waiters)
 {
     enum { N = 3000 };
@@ -755,7 +759,7 @@ END_TEST
 
 /* ---- packed calls (stack/call-pack.h) -------------------------------------------------------- */
 
-static atomic_int refusals; /* so often there is no memory */
+static atomic_int refusals; /* number of allocations that fail */
 
 static struct call_stack *
 packed_get(void)
@@ -787,8 +791,8 @@ static const struct call_keeper keeper = {
     sizeof(struct call_stack), packed_get, packed_put, packed_strip, packed_moved, call_stack_free,
 };
 
-/* The call stack is gone while its call waits. Whose turn comes when there is no memory is told later, and
- * keeps what he got. */
+/* The call stack is freed while its call waits. A request that is granted while there is no memory is
+ * answered later, and keeps its lock. */
 START_TEST(test_packed_and_woken_without_memory)
 {
     struct bench_call *blocked = inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0),
@@ -814,7 +818,7 @@ START_TEST(test_packed_and_woken_without_memory)
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_READ, 0, 0)), -EAGAIN); /* bob has it */
     atomic_store(&refusals, 3);
     brick_client_ref(bob);
-    bench_client_gone(bob); /* what waits then is answered with an error */
+    bench_client_gone(bob); /* waiting requests are then answered with an error */
     ck_assert_int_eq(finish(refused), -EAGAIN);
     brick_client_unref(bob);
     bob = NULL;
@@ -838,7 +842,7 @@ test_suite(void)
     tcase_add_test(t, test_client_gone_releases_and_drops);
     tcase_add_test(t, test_client_gone_in_a_change_of_attributes_marks_dirty);
     tcase_add_test(t, test_client_gone_with_other_locks_marks_nothing);
-    tcase_add_test(t, test_client_gone_on_an_inode_that_nobody_finds);
+    tcase_add_test(t, test_client_gone_on_an_inode_without_a_gfid_entry);
     tcase_add_test(t, test_client_gone_while_granting);
     tcase_add_test(t, test_release_and_flush);
     tcase_add_test(t, test_removal_waits);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Posix locks against a model: for each byte of a small file, what each owner holds there. */
+/* Posix locks compared with a model: for each byte of a small file, the lock that each owner holds there. */
 #include "xlators/features/test-layers.h"
 
 #include "xlators/features/locks/locks-internal.h"
 
-#define BYTES 48 /* the last one stands for all from there to infinity */
+#define BYTES 48 /* the last one stands for all bytes from there to infinity */
 #define OWNERS 4
 #define FREE 9
 
@@ -67,7 +67,7 @@ model_conflict(unsigned owner, uint32_t type, int first, int last)
     return false;
 }
 
-/* The granted list says the same as the model, and no owner's locks overlap. */
+/* Checks that the granted list equals the model, and that locks of one owner do not overlap. */
 static void
 check_model(void)
 {
@@ -137,7 +137,7 @@ START_TEST(test_getlk)
     ck_assert_int_eq(bench_result(call), 0);
     ck_assert_uint_eq(call->stk->reply.flock.type, FLOCK_UNLOCK);
     bench_free(call);
-    call = lk(0, 1, FLOCK_UNLOCK, 12, 1); /* its two ends stay */
+    call = lk(0, 1, FLOCK_UNLOCK, 12, 1); /* the parts at both ends stay */
     bench_wind(call);
     ck_assert_int_eq(bench_result(call), 0);
     ck_assert_uint_eq(call->stk->reply.flock.type, FLOCK_READ);
@@ -186,7 +186,8 @@ START_TEST(test_waiters_in_order)
 }
 END_TEST
 
-/* Two readers that both want to write: the first to wait gives up its read lock, so that the second gets its.
+/* Two readers that both want to write: the first to wait gives up its read lock, so that the second gets its
+ * write lock.
  */
 START_TEST(test_upgrade_of_two_readers)
 {

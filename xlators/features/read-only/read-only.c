@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/read-only: clients may read the volume and change nothing (brick 10.1).
+/* features/read-only: clients may read the volume but not change it (brick 10.1).
  *
- * Sits above the layers that touch the disk, so a refused operation costs nothing below. Internal clients
- * (self-heal, rebalance) pass: they bring replicas together and are no users of the volume. Keeps nothing and
- * takes no lock. Stock forgets a few operations that change data (fremovexattr, discard, zerofill,
- * copy_file_range, open with O_TRUNC); here every fop that fops.def calls a write is refused.
+ * The layer sits above the layers that touch the disk, so a refused operation costs nothing below. Internal
+ * clients (self-heal, rebalance) pass, because they bring replicas together and are not users of the volume.
+ * The layer keeps nothing and takes no lock. Stock does not refuse some operations that change data
+ * (fremovexattr, discard, zerofill, copy_file_range, open with O_TRUNC). Here the layer refuses every fop
+ * that fops.def marks as a write.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +50,7 @@ read_only_open(struct xlator *xl, struct call_stack *stk)
     return writes && !may_change(stk) ? -EROFS : XL_PASS;
 }
 
-/* Adding zero is how clients read counters. */
+/* Clients read counters by adding zero. */
 static xl_verdict
 read_only_xattrop(struct xlator *xl, struct call_stack *stk)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Which operations a read-only volume refuses, and to whom. */
+/* Which operations a read-only volume refuses, and to which clients. */
 #include <fcntl.h>
 
 #include "xlators/features/test-layers.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/selinux: clients' label of a file, kept under another name on the disk (brick 5.1, 5.2, 10).
+/* features/selinux: stores the clients' SELinux label of a file under another name on disk (brick 5.1, 5.2,
+ * 10).
  *
- * A client's security.selinux must not become the brick's own label of the file, so it is stored as
- * trusted.glusterfs.selinux. Sits above storage and everything that reads xattrs; keeps nothing and takes no
- * lock. A call that does not name the label passes at the cost of one look at its dict.
+ * A client's security.selinux must not become the brick's own label of the file, so the layer stores it as
+ * trusted.glusterfs.selinux. The layer sits above storage and above every layer that reads xattrs. It keeps
+ * nothing and takes no lock. A call that does not name the label costs one look at its dict.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,7 +38,7 @@ map_reply(struct frame *f, struct call_stack *stk)
 }
 
 static xl_verdict
-want_reply(struct xlator *xl, struct call_stack *stk)
+selinux_want_reply(struct xlator *xl, struct call_stack *stk)
 {
     return frame_push(stk, xl, map_reply) ? XL_PASS : -ENOMEM;
 }
@@ -50,7 +51,7 @@ selinux_set(struct xlator *xl, struct call_stack *stk)
     return XL_PASS;
 }
 
-/* Keys of a create's xdata are stored as xattrs (brick 4.2). */
+/* Storage stores the keys of a create's xdata as xattrs (brick 4.2). */
 static xl_verdict
 selinux_create(struct xlator *xl, struct call_stack *stk)
 {
@@ -68,7 +69,7 @@ selinux_remove(struct xlator *xl, struct call_stack *stk)
     return XL_PASS;
 }
 
-/* By name, or all of them. */
+/* Reads the label by name, or reads all xattrs. */
 static xl_verdict
 selinux_get(struct xlator *xl, struct call_stack *stk)
 {
@@ -78,17 +79,17 @@ selinux_get(struct xlator *xl, struct call_stack *stk)
         stk->call.name = "trusted.glusterfs.selinux";
     else if (name && *name)
         return XL_PASS;
-    return want_reply(xl, stk);
+    return selinux_want_reply(xl, stk);
 }
 
-/* The label asked for beside something else: the request's key selects the reply's. */
+/* A lookup can request the label among other keys. The key of the request becomes the key of the reply. */
 static xl_verdict
 selinux_fill(struct xlator *xl, struct call_stack *stk)
 {
     if (!dict_has(stk->call.xdata, DICT_KEY_SELINUX))
         return XL_PASS;
     dict_rename(stk->call.xdata, DICT_KEY_SELINUX, DICT_KEY_SELINUX_STORED);
-    return want_reply(xl, stk);
+    return selinux_want_reply(xl, stk);
 }
 
 const struct xlator_type features_selinux_xlator = {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* account: what a change of one object does to the usage of its namespace. squota-internal.h tells the idea.
+/* account: how a change of one object changes the usage of its namespace. squota-internal.h describes the
+ * idea.
  *
- * A change is let through when limit >= usage + what running changes have reserved + what it may add itself.
- * A write reserves no more than the file system may have to allot for it: nothing for bytes of a file
- * without holes that are written over. What was reserved is given back at the end of the change, when the
- * bytes are charged that were really allotted. */
+ * A change is permitted when limit >= usage + the reservations of running changes + the bytes that the change
+ * itself may add. A write reserves at most the blocks that the file system may have to allot for it: none for
+ * overwriting bytes of a file without holes. At the end of the change the reservation is returned and the
+ * really allotted bytes are charged. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -12,28 +13,29 @@
 
 enum {
     BLOCK = 4096,
-    QUEUE_LOOK_AT = 1024,  /* so many wait: look at them now */
-    /* after a change; XFS gives back what it allotted ahead at one of its next two looks, each 5 minutes */
+    QUEUE_LOOK_AT = 1024,  /* queue length at which the objects are statted at once */
+    /* after a change; XFS frees preallocated blocks at one of its next two scans, which run every 5 minutes
+     */
     AHEAD_SECONDS = 700,
-    /* in which the kernel has written back what was written, and allotted index blocks for it */
+    /* time in which the kernel has written back dirty data and allotted index blocks for it */
     WRITTEN_SECONDS = 45,
     LARGE = 1024 * 1024,   /* bytes: smaller files without holes need no index blocks */
-    AHEAD_MAX = 64 * 1024, /* bytes beyond a file's end that are no reason to look again */
+    AHEAD_MAX = 64 * 1024, /* bytes beyond a file's end that are tolerated without another stat */
 };
 
 static uint32_t
-now_s(void)
+squota_now_s(void)
 {
     return (uint32_t)(clock_mono_ns() / 1000000000);
 }
 
 static int64_t
-round_up(int64_t bytes)
+block_round_up(int64_t bytes)
 {
     return (bytes + BLOCK - 1) / BLOCK * BLOCK;
 }
 
-/* Is it that no path leads to the object, so that nothing is charged for it? */
+/* True if the error says that no path leads to the object, so that nothing is charged for it. */
 static bool
 is_nowhere(int err)
 {
@@ -46,7 +48,7 @@ void
 squota_settle(struct squota *q, struct squota_inode *ctx, int64_t bytes)
 {
     struct squota_ns *ns = ctx->ns;
-    /* While the namespace is counted, its usage lacks the objects that were not met yet. */
+    /* While the namespace is being counted, its usage lacks the objects that the walk has not met yet. */
     bool is_new = ns->walk && squota_walk_counts(ns->walk, &ctx->inode->gfid);
     int64_t delta = is_new ? bytes : bytes - ctx->charge;
 
@@ -58,8 +60,8 @@ squota_settle(struct squota *q, struct squota_inode *ctx, int64_t bytes)
     ctx->charge = bytes;
     ctx->is_known = true;
     squota_forget_ahead(ctx);
-    if (S_ISREG(ctx->inode->type) && !ctx->is_allotted && bytes > round_up(ctx->size))
-        ctx->ahead = bytes - round_up(ctx->size);
+    if (S_ISREG(ctx->inode->type) && !ctx->is_allotted && bytes > block_round_up(ctx->size))
+        ctx->ahead = bytes - block_round_up(ctx->size);
     ns->ahead += ctx->ahead;
 }
 
@@ -70,13 +72,13 @@ settle_as(struct squota *q, struct squota_inode *ctx, const struct posix_allotte
     squota_settle(q, ctx, found->bytes);
 }
 
-/* What an iatt tells: the blocks of a file up to its end. */
+/* The bytes that an iatt shows: the blocks of a file up to its end. */
 static int64_t
 bytes_told(const struct iatt *a)
 {
     int64_t bytes = (int64_t)a->blocks * 512;
 
-    return S_ISREG(a->mode) ? round_up(bytes) : 0;
+    return S_ISREG(a->mode) ? block_round_up(bytes) : 0;
 }
 
 static void
@@ -95,7 +97,7 @@ take_slot(struct squota *q, struct squota_inode *ctx)
         ctx->slot = squota_slot_take(q->state, ctx->ns->record, &ctx->inode->gfid, ctx->charge);
 }
 
-/* ---- those to be looked at ------------------------------------------------------------------- */
+/* ---- the queue of objects to be statted ------------------------------------------------------ */
 
 static void
 post_job(struct squota *q)
@@ -106,9 +108,9 @@ post_job(struct squota *q)
     worker_post_any(&q->job);
 }
 
-/* Under the lock. */
+/* Queues an object for a stat. Under the lock. */
 static void
-enqueue(struct squota *q, struct squota_inode *ctx)
+look_enqueue(struct squota *q, struct squota_inode *ctx)
 {
     if (ctx->is_queued || ctx->ns->is_gone)
         return;
@@ -133,17 +135,17 @@ squota_wake(struct squota *q)
 bool
 squota_has_ahead(const struct posix_allotted *found)
 {
-    return found->is_file && found->bytes > round_up(found->size) + AHEAD_MAX;
+    return found->is_file && found->bytes > block_round_up(found->size) + AHEAD_MAX;
 }
 
-/* May the file system change what the file has without a change by a client? An unlinked file goes with its
- * last fd; blocks beyond a file's end go when it is closed, or minutes later; index blocks come when it is
- * written back. */
+/* True if the file system may change the file's blocks without a change by a client. An unlinked file is
+ * freed with its last fd; blocks beyond a file's end are freed when it is closed, or minutes later; index
+ * blocks are allotted when it is written back. */
 static bool
 may_drift(const struct squota_inode *ctx, const struct posix_allotted *found)
 {
-    int64_t bytes = found->bytes, size = round_up(found->size);
-    uint32_t age = now_s() - ctx->changed_s;
+    int64_t bytes = found->bytes, size = block_round_up(found->size);
+    uint32_t age = squota_now_s() - ctx->changed_s;
 
     if (!found->is_file || bytes == 0)
         return false;
@@ -154,9 +156,9 @@ may_drift(const struct squota_inode *ctx, const struct posix_allotted *found)
     return age < AHEAD_SECONDS && squota_has_ahead(found);
 }
 
-/* Looks at an object. True: it is off the queue, and its reference is the caller's. */
+/* Stats a queued object. Returns true if the object is off the queue; its reference is then the caller's. */
 static bool
-look_at(struct xlator *xl, struct squota_inode *ctx)
+look_at_object(struct xlator *xl, struct squota_inode *ctx)
 {
     struct squota *q = squota_of(xl);
     struct posix_allotted found;
@@ -186,11 +188,11 @@ look_at(struct xlator *xl, struct squota_inode *ctx)
     return is_done;
 }
 
-/* One that only may drift is looked at each fifth second. */
+/* An object whose blocks only may drift is statted every fifth second. */
 static bool
-is_due(const struct squota_inode *ctx, const struct squota_ns *ns, bool is_due_only)
+look_is_due(const struct squota_inode *ctx, const struct squota_ns *ns, bool is_due_only)
 {
-    uint32_t age = now_s() - ctx->changed_s;
+    uint32_t age = squota_now_s() - ctx->changed_s;
 
     return (!ns || ctx->ns == ns) && (!is_due_only || age < 2 || age % 5 == 0);
 }
@@ -202,18 +204,19 @@ squota_look(struct xlator *xl, const struct squota_ns *ns, bool is_due_only)
 
     pthread_mutex_lock(&q->look_lock);
     pthread_mutex_lock(&q->lock);
-    /* Those that are put on the queue meanwhile wait for the next time. Only who has look_lock takes off. */
+    /* Objects that are queued meanwhile wait for the next run. Only the holder of look_lock removes objects
+     * from the queue. */
     unsigned count = q->queued;
     struct cds_list_head *at = q->queue.next;
     while (count-- > 0 && at != &q->queue) {
         struct squota_inode *ctx = caa_container_of(at, struct squota_inode, link);
         at = at->next;
-        bool looks = is_due(ctx, ns, is_due_only);
+        bool looks = look_is_due(ctx, ns, is_due_only);
         if (!looks)
             continue;
         pthread_mutex_unlock(&q->lock);
         struct inode *inode = ctx->inode;
-        if (look_at(xl, ctx))
+        if (look_at_object(xl, ctx))
             inode_unref(inode);
         pthread_mutex_lock(&q->lock);
     }
@@ -223,40 +226,42 @@ squota_look(struct xlator *xl, const struct squota_ns *ns, bool is_due_only)
 
 /* ---- a change -------------------------------------------------------------------------------- */
 
-/* Under the lock. The blocks of the range that the file has not got, as far as its size tells. */
+/* The number of bytes of the range's blocks that the file does not have yet, judging by its size. Under the
+ * lock. */
 static int64_t
 bytes_needed(const struct squota_inode *ctx, const struct squota_need *need)
 {
     if (!need || need->bytes == 0)
         return need ? need->fixed : 0;
     bool ends = need->offset + need->bytes <= INT64_MAX - BLOCK && need->bytes <= INT64_MAX - BLOCK;
-    int64_t end = ends ? round_up((int64_t)(need->offset + need->bytes)) : INT64_MAX;
+    int64_t end = ends ? block_round_up((int64_t)(need->offset + need->bytes)) : INT64_MAX;
     int64_t whole = end - (int64_t)(need->offset / BLOCK * BLOCK);
-    int64_t size = round_up(ctx->size), has = ctx->is_allotted ? ctx->charge : size;
+    int64_t size = block_round_up(ctx->size), has = ctx->is_allotted ? ctx->charge : size;
     bool is_dense = ctx->charge >= size && (int64_t)need->offset <= size;
     int64_t grows = end > has ? end - has : 0;
 
     return is_dense && grows < whole ? grows : whole;
 }
 
-/* Under the lock. */
+/* True if the change stays below the limit. Under the lock. */
 static bool
 fits(const struct squota *q, const struct squota_ns *ns, int64_t needs)
 {
-    /* What the file system has allotted ahead it gives back. What is written there is a need of its own. */
+    /* Blocks that the file system allotted ahead will be freed, so they do not count. A write into them
+     * reserves its own need. */
     int64_t total = ns->used - ns->ahead;
 
     if (needs <= 0 || ns->limit <= 0 || q->is_check_off)
         return true;
-    /* What all bricks have, as it was told last, and what has changed here since. */
+    /* the last reported sum of all bricks, plus the changes here since */
     if (ns->told_total >= 0 && ns->told_total + (ns->used - ns->told_at) > total)
         total = ns->told_total + (ns->used - ns->told_at);
     return needs <= ns->limit && total + ns->reserved <= ns->limit - needs;
 }
 
-/* The charge of an object that is met first: a change that began before has made it known before. */
+/* Determines the charge of an object at its first change, unless a concurrent change has done it. */
 static int
-learn(struct xlator *xl, struct squota_inode *ctx)
+charge_learn(struct xlator *xl, struct squota_inode *ctx)
 {
     struct squota *q = squota_of(xl);
     struct posix_allotted found;
@@ -274,14 +279,14 @@ learn(struct xlator *xl, struct squota_inode *ctx)
     return 0;
 }
 
-/* Under the lock. */
+/* Registers a running change. Under the lock. */
 static void
-take_off(struct squota *q, struct squota_inode *ctx, int64_t needs)
+change_register(struct squota *q, struct squota_inode *ctx, int64_t needs)
 {
     take_slot(q, ctx);
     ctx->flying++;
     ctx->begun++;
-    ctx->changed_s = now_s();
+    ctx->changed_s = squota_now_s();
     ctx->reserved += needs;
     ctx->ns->reserved += needs;
 }
@@ -289,11 +294,11 @@ take_off(struct squota *q, struct squota_inode *ctx, int64_t needs)
 struct beginning {
     const struct squota_need *need;
     bool is_checked;
-    bool is_in; /* a namespace */
+    bool is_in; /* the object is in a namespace */
     int64_t reserved;
 };
 
-/* 0: begun, or in no namespace. -EAGAIN: its charge is not known. -EDQUOT. */
+/* Returns 0: begun, or in no namespace. -EAGAIN: the object's charge is not known yet. -EDQUOT. */
 static int
 try_begin(struct squota *q, struct squota_inode *ctx, struct beginning *b)
 {
@@ -309,7 +314,7 @@ try_begin(struct squota *q, struct squota_inode *ctx, struct beginning *b)
         if (b->is_checked && !fits(q, ctx->ns, b->reserved))
             err = -EDQUOT;
         else
-            take_off(q, ctx, b->reserved);
+            change_register(q, ctx, b->reserved);
     }
     pthread_mutex_unlock(&q->lock);
     return err;
@@ -327,7 +332,7 @@ squota_begin(struct xlator *xl, const struct call_stack *stk, struct inode *inod
     if (*err == 0)
         *err = try_begin(q, ctx, &b);
     for (int i = 0; i < 3 && *err == -EAGAIN; i++) {
-        *err = learn(xl, ctx);
+        *err = charge_learn(xl, ctx);
         if (*err == 0)
             *err = try_begin(q, ctx, &b);
     }
@@ -342,8 +347,8 @@ squota_begin(struct xlator *xl, const struct call_stack *stk, struct inode *inod
     return is_begun ? ctx : NULL;
 }
 
-/* Until the look: a file that has grown has at least the blocks up to its end, and one that has shrunk no
- * longer has all of those beyond, as far as a reply can tell. */
+/* Charges the figures of the reply until the next stat: a file that has grown has at least the blocks up to
+ * its end, and a file that has shrunk has lost those beyond, as far as a reply can show. */
 static void
 charge_told(struct squota *q, struct squota_inode *ctx, const struct iatt *after)
 {
@@ -374,7 +379,7 @@ squota_end(struct xlator *xl, struct squota_inode *ctx, enum squota_after what, 
         else if (what == SQUOTA_GONE)
             squota_settle(q, ctx, 0);
         if (what == SQUOTA_CHANGED || what == SQUOTA_UNSURE)
-            enqueue(q, ctx);
+            look_enqueue(q, ctx);
     }
     give_slot(q, ctx);
     pthread_mutex_unlock(&q->lock);
@@ -411,9 +416,10 @@ squota_made(struct xlator *xl, struct squota_inode *parent, unsigned slot, const
         ctx->slot = slot;
         squota_settle(q, ctx, err ? 0 : found.bytes);
         ctx->slot = 0;
-        ctx->changed_s = now_s();
+        ctx->changed_s = squota_now_s();
     } else if (after && (!ns->walk || squota_walk_counts(ns->walk, &after->gfid))) {
-        /* Another client's change came before this reply, and has taken what was made for charged. */
+        /* Another client's change of the new object came before this reply and took the object's first size
+         * for charged. */
         int64_t bytes = ctx && ctx->is_known ? ctx->made : found.bytes;
         squota_state_settle(q->state, ns->record, ns->used + bytes, slot, bytes);
         ns->used += bytes;
@@ -424,7 +430,7 @@ squota_made(struct xlator *xl, struct squota_inode *parent, unsigned slot, const
     inode_unref(inode);
 }
 
-/* Under the lock: the object is charged to another namespace from now on; NULL: to none. */
+/* Charges the object to another namespace from now on. `to` NULL: to none. Under the lock. */
 static void
 move_to(struct squota *q, struct squota_inode *ctx, struct squota_ns *to)
 {
@@ -459,7 +465,7 @@ squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
     if (!ctx)
         return;
     pthread_mutex_lock(&q->lock);
-    /* A folder was marked since, which may be above it. */
+    /* A folder was marked since then, and may be above the object. */
     if (ctx->generation != q->generation && (ctx->is_queued || ctx->flying)) {
         if (ctx->ns != ns)
             move_to(q, ctx, ns);
@@ -472,8 +478,8 @@ squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
     }
     bool counts = ctx->ns == ns && ns->walk && !squota_walk_has_counted(ns->walk, &inode->gfid);
     if (counts) {
-        ctx->is_known = true; /* what it is charged until now is not in the usage */
-        take_off(q, ctx, 0);
+        ctx->is_known = true; /* the present charge is not part of the usage */
+        change_register(q, ctx, 0);
     }
     unsigned begun = ctx->begun;
     pthread_mutex_unlock(&q->lock);

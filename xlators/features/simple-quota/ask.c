@@ -9,9 +9,9 @@
 
 extern const struct xlator_type features_simple_quota_xlator;
 
-/* NULL: the brick has no such layer, or it is off. */
+/* NULL: the brick has no such layer, or the layer is off. */
 static struct xlator *
-layer_of(struct graph *g)
+squota_layer_of(struct graph *g)
 {
     for (unsigned i = 0; i < g->layer_count; i++) {
         if (g->layers[i].type == &features_simple_quota_xlator)
@@ -47,7 +47,7 @@ copy_locked(struct squota *q, struct simple_quota_usage *out)
 int
 simple_quota_list(struct graph *g, bool is_fresh, struct simple_quota_usage **list, unsigned *count)
 {
-    struct xlator *xl = layer_of(g);
+    struct xlator *xl = squota_layer_of(g);
 
     *list = NULL;
     *count = 0;
@@ -72,7 +72,7 @@ simple_quota_list(struct graph *g, bool is_fresh, struct simple_quota_usage **li
 void
 simple_quota_tell(struct graph *g, const struct simple_quota_usage *totals, unsigned count)
 {
-    struct xlator *xl = layer_of(g);
+    struct xlator *xl = squota_layer_of(g);
     struct squota_ns *ns;
 
     if (!xl || !count)

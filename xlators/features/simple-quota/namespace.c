@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* namespace: which namespace an object is in, and what is known of each (gluster11 2.3, 2.4).
+/* namespace: finds the namespace of an object, and keeps the state of each namespace (gluster11 2.3, 2.4).
  *
- * The namespace of an object is found when it is changed first, not when it is looked up: from the folder it
- * is in, if the call names that and its namespace is known, else by its path from the root, which the disk
- * has (handles of folders, gfid2path of files). So clients that go on with gfids after a restart of the
- * brick are counted like others. Renames and links do not cross the border of a namespace, so what was found
- * stays true until a folder is marked.
+ * The namespace of an object is determined at its first change, not at LOOKUP: it is that of the object's
+ * folder if the call names a folder whose namespace is known. Otherwise the layer walks the object's path
+ * from the root, which the disk stores (handles of folders, gfid2path of files). So clients that continue
+ * with gfids after a restart of the brick are counted like others. Renames and links do not cross the border
+ * of a namespace, so the namespace of an object stays valid until a folder is marked.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,14 +17,14 @@
 #include "mem/mem-pool.h"
 #include "xlators/features/simple-quota/squota-internal.h"
 
-/* ---- calls of the layer's own ---------------------------------------------------------------- */
+/* ---- internal calls -------------------------------------------------------------------------- */
 
 struct own_call {
     bool is_answered;
 };
 
 static void
-own_call_done(struct call_stack *stk)
+squota_call_done(struct call_stack *stk)
 {
     struct own_call *own = stk->owner;
 
@@ -34,7 +34,7 @@ own_call_done(struct call_stack *stk)
 struct call_stack *
 squota_call(enum fop fop)
 {
-    struct call_stack *stk = call_stack_new(own_call_done, NULL);
+    struct call_stack *stk = call_stack_new(squota_call_done, NULL);
 
     if (stk) {
         stk->caller.pid = PID_INTERNAL;
@@ -50,7 +50,7 @@ squota_run(struct xlator *xl, struct call_stack *stk)
 
     stk->owner = &own;
     call_stack_wind_below(stk, xl);
-    /* The layers below answer looks and changes of xattrs by volume's own callers at once. */
+    /* The layers below answer lookups, stats and changes of xattrs of internal callers at once. */
     if (!own.is_answered)
         abort();
     return stk->reply.op_ret < 0 ? -stk->reply.op_errno : 0;
@@ -105,7 +105,7 @@ squota_lookup(struct xlator *xl, struct inode *parent, const char *name, const s
     return err;
 }
 
-/* A path from the root, on the arena of a call that the caller frees. */
+/* Asks for the object's path from the root. The path lies on the arena of *call, which the caller frees. */
 static int
 ask_path(struct xlator *xl, struct inode *inode, struct call_stack **call, const char **path)
 {
@@ -139,7 +139,7 @@ static struct mem_pool *inode_pool;
 static pthread_once_t inode_pool_once = PTHREAD_ONCE_INIT;
 
 static void
-inode_pool_make(void)
+squota_inode_pool_make(void)
 {
     inode_pool = mem_pool_new_opts(&(struct mem_pool_opts){
         .name = "squota-inode", .xlator = "features/simple-quota", .size = sizeof(struct squota_inode)});
@@ -152,7 +152,7 @@ squota_inode_ctx(struct xlator *xl, struct inode *inode)
 
     if (ctx)
         return ctx;
-    pthread_once(&inode_pool_once, inode_pool_make);
+    pthread_once(&inode_pool_once, squota_inode_pool_make);
     if (!inode_pool || !(fresh = mem_get0_owner(inode_pool, xl->graph->owner)))
         return NULL;
     fresh->inode = inode;
@@ -178,8 +178,8 @@ find_ns(struct squota *q, const struct gfid *gfid)
     return NULL;
 }
 
-/* The namespace of a folder that has the mark; made, and counted if its usage is not known. NULL: no
- * memory. */
+/* Returns the namespace of a marked folder. Creates it if necessary, and counts it if its usage is not known.
+ * NULL: no memory. */
 static struct squota_ns *
 get_ns(struct xlator *xl, const struct gfid *gfid, int64_t limit)
 {
@@ -208,7 +208,8 @@ get_ns(struct xlator *xl, const struct gfid *gfid, int64_t limit)
     return fresh;
 }
 
-/* Of an object whose namespace was looked for while squota.generation was this. */
+/* Sets the namespace that was found for an object. `generation` is squota.generation at the beginning of the
+ * search. */
 static void
 set_ns(struct squota *q, struct squota_inode *ctx, struct squota_ns *ns, unsigned generation)
 {
@@ -245,7 +246,7 @@ is_found(struct squota *q, const struct squota_inode *ctx)
 }
 
 static struct squota_ns *
-ns_of(struct squota *q, const struct squota_inode *ctx)
+namespace_of(struct squota *q, const struct squota_inode *ctx)
 {
     pthread_mutex_lock(&q->lock);
     struct squota_ns *ns = ctx->ns;
@@ -253,7 +254,7 @@ ns_of(struct squota *q, const struct squota_inode *ctx)
     return ns;
 }
 
-/* A folder: its own namespace if it has the mark, else `outer`. */
+/* Determines the namespace of a folder: its own if the folder has the mark, else `outer`. */
 static int
 find_for_dir(struct xlator *xl, struct inode *dir, struct squota_inode *ctx, struct squota_ns *outer)
 {
@@ -272,7 +273,7 @@ find_for_dir(struct xlator *xl, struct inode *dir, struct squota_inode *ctx, str
     return 0;
 }
 
-/* The folder `name` in `dir`, with a reference: 0 or -errno. */
+/* Finds the folder `name` in `dir`. *child has a reference. Returns 0 or -errno. */
 static int
 child_dir(struct xlator *xl, struct inode *dir, const char *name, struct inode **child)
 {
@@ -291,8 +292,8 @@ child_dir(struct xlator *xl, struct inode *dir, const char *name, struct inode *
     return *child ? 0 : -ENOMEM;
 }
 
-/* Walks down to the folder that the object is in. A file's path may be several with `:` between them: the
- * first is walked as far as it leads through folders. *ns: that of the last folder. */
+/* Walks down to the folder that contains the object. A file may have several paths, separated by `:`; the
+ * first path is walked as far as it leads through folders. *ns: the namespace of the last folder. */
 static int
 walk_path(struct xlator *xl, char *path, bool is_dir, struct squota_ns **ns)
 {
@@ -310,7 +311,7 @@ walk_path(struct xlator *xl, char *path, bool is_dir, struct squota_ns **ns)
             err = find_for_dir(xl, dir, ctx, *ns);
         if (err)
             break;
-        *ns = ns_of(q, ctx);
+        *ns = namespace_of(q, ctx);
         char *next = name ? strtok_r(NULL, "/", &save) : NULL;
         if (!next) /* `name` is the object itself */
             break;
@@ -342,7 +343,7 @@ find_by_path(struct xlator *xl, struct inode *inode, struct squota_ns **ns)
 }
 
 static int
-find(struct xlator *xl, struct inode *inode, struct squota_inode *ctx, struct inode *parent)
+namespace_find(struct xlator *xl, struct inode *inode, struct squota_inode *ctx, struct inode *parent)
 {
     struct squota *q = squota_of(xl);
     unsigned now = generation(q);
@@ -353,7 +354,7 @@ find(struct xlator *xl, struct inode *inode, struct squota_inode *ctx, struct in
         return find_for_dir(xl, inode, ctx, NULL);
     if (parent) {
         const struct squota_inode *of_parent = squota_inode_get(xl, parent, NULL, &err);
-        outer = of_parent ? ns_of(q, of_parent) : NULL;
+        outer = of_parent ? namespace_of(q, of_parent) : NULL;
     } else {
         err = find_by_path(xl, inode, &outer);
     }
@@ -372,7 +373,7 @@ squota_inode_get(struct xlator *xl, struct inode *inode, struct inode *parent, i
 
     *err = ctx ? 0 : -ENOMEM;
     if (ctx && !is_found(squota_of(xl), ctx))
-        *err = find(xl, inode, ctx, parent);
+        *err = namespace_find(xl, inode, ctx, parent);
     return ctx;
 }
 
@@ -393,7 +394,7 @@ squota_ns_mark(struct xlator *xl, struct inode *dir)
     pthread_mutex_unlock(&q->lock);
     if (is_known)
         return 0;
-    /* What is in the folder was the outer namespace's until now. */
+    /* The contents of the folder belonged to the outer namespace until now. */
     pthread_mutex_lock(&q->lock);
     q->generation++;
     pthread_mutex_unlock(&q->lock);
@@ -422,7 +423,7 @@ squota_ns_load_all(struct xlator *xl)
         int err = squota_lookup(xl, NULL, NULL, &gfid, &stat, &mark);
         if (err == 0 && mark.is_marked && !get_ns(xl, &gfid, mark.limit))
             err = -ENOMEM;
-        /* A namespace that cannot be loaded now is loaded when an object in it is changed. */
+        /* A namespace that cannot be loaded now is loaded at the next change of an object in it. */
         if (err && err != -ENOENT && err != -ESTALE)
             log_event(LOG_WARNING, xl, "squota-not-loaded", "the limit of namespace %s is not loaded yet: %s",
                       GFID(&gfid), strerror(-err));
@@ -509,7 +510,7 @@ squota_ns_store_all(struct xlator *xl)
     struct squota *q = squota_of(xl);
     struct squota_ns *ns;
 
-    /* Namespaces are added at the end and stay: the list may be walked while it grows. */
+    /* Namespaces are appended and never removed, so the list may be walked while it grows. */
     pthread_mutex_lock(&q->lock);
     unsigned count = q->ns_count;
     struct cds_list_head *at = q->namespaces.next;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* features/simple-quota: limits on folders (spec: gluster11 2). A folder with the xattr
- * trusted.glusterfs.namespace is a namespace; trusted.gfs.squota.limit on it is its limit in bytes. The
- * layer keeps how much this brick holds below the folder, refuses with EDQUOT what would exceed the limit,
- * and shows both in STATFS.
+ * trusted.glusterfs.namespace is a namespace. The xattr trusted.gfs.squota.limit of the folder is its limit
+ * in bytes. The layer counts how much this brick stores below the folder, refuses changes that would exceed
+ * the limit with EDQUOT, and shows usage and limit in STATFS.
  *
- * Sits above features/locks, so that a change that waits for a lock is charged when it has been done.
- * Switched off (pass-through), it is on no path but that of xattrs, where it guards the mark. Keeps per
- * inode its namespace and its charge; on disk the xattr trusted.gfs.squota.size, for users and for stock's
- * bricks, and a file of its own that survives kills (state.c). squota-internal.h has the locks.
+ * The layer sits above features/locks, so a change that waits for a lock is charged only after it was done.
+ * When it is switched off (pass-through), only xattr operations pass through it, because it still protects
+ * the mark. It keeps namespace and charge per inode. On disk it keeps the xattr trusted.gfs.squota.size, for
+ * users and for stock's bricks, and a state file that survives kills (state.c). Its locks are described in
+ * squota-internal.h.
  *
- * Where it differs from stock's layer, which clients are told nothing of: doc/gluster-versions.md. Bricks do
- * not know of each other: with several behind distribute, kadalu's crawler tells each the sum
+ * Differences from stock's layer, of which clients notice nothing: doc/gluster-versions.md. Bricks do not
+ * know each other: with several bricks behind distribute, kadalu's crawler sends each brick the sum
  * (glusterfs.quota.total-usage).
  */
 #include <errno.h>
@@ -29,8 +30,9 @@
 static const struct option squota_options[] = {
     OPT_BOOL(struct squota_conf, passes_through, "pass-through", "on"),
     OPT_BOOL(struct squota_conf, cmd_from_all, "cmd-from-all-client", "off"),
-    OPT_STR(struct squota_conf, use_backend, "use-backend", NULL), /* not built (graph/unbuilt.h) */
-    OPT_IGNORED("no-distribute"), /* glusterd 11 writes it, and stock's layer does not know it either */
+    OPT_STR(struct squota_conf, use_backend, "use-backend", NULL), /* not implemented (graph/unbuilt.h) */
+    /* glusterd 11 writes this option, and stock's layer does not know it either */
+    OPT_IGNORED("no-distribute"),
     OPT_END,
 };
 
@@ -42,8 +44,8 @@ squota_is_active(const void *conf)
 
 /* ---- changes of one object ------------------------------------------------------------------- */
 
-/* Indices of a frame's local.u64. Objects: a struct squota_inode, or 0. References to their inodes are the
- * call's. */
+/* Indices of a frame's local.u64. Objects: a struct squota_inode, or 0. The call holds the references to
+ * their inodes. */
 enum { OF_OBJECT, OF_PARENT, OF_PARENT2, OF_VICTIM, OF_RESERVED, OF_SLOT };
 
 static struct squota_inode *
@@ -66,7 +68,7 @@ data_changed(struct frame *f, struct call_stack *stk)
     return XL_PASS;
 }
 
-/* The reply does not tell what the object has now. */
+/* The reply does not show the object's new blocks. */
 xl_verdict
 squota_object_changed(struct frame *f, struct call_stack *stk)
 {
@@ -121,7 +123,7 @@ squota_copy(struct xlator *xl, struct call_stack *stk)
     return squota_change_of(xl, stk, stk->call.loc2.inode, &need, data_changed);
 }
 
-/* A truncate up allots nothing, or the block that its end is in; discard gives back. */
+/* A truncate that grows a file allots nothing, or one block for the new end. A discard frees blocks. */
 static xl_verdict
 squota_cut(struct xlator *xl, struct call_stack *stk)
 {
@@ -136,7 +138,7 @@ squota_open(struct xlator *xl, struct call_stack *stk)
                : XL_PASS;
 }
 
-/* Xattrs that do not fit into the file system's inode have a block. */
+/* Xattrs that do not fit into the file system's inode use a block. */
 static xl_verdict
 squota_xattrop(struct xlator *xl, struct call_stack *stk)
 {
@@ -145,7 +147,7 @@ squota_xattrop(struct xlator *xl, struct call_stack *stk)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The objects of a change of names. */
+/* The objects that a change of names involves. */
 struct names {
     struct squota_inode *object, *parent, *parent2, *victim;
     int64_t reserved;
@@ -160,16 +162,16 @@ names_end(struct xlator *xl, const struct names *n)
     squota_end(xl, n->parent, SQUOTA_AS_WAS, NULL, n->reserved);
 }
 
-/* Begins a change of an object; `*err` is that of the one before, if that failed. */
+/* Begins a change of a further object. Does nothing if *err says that the previous one failed. */
 static struct squota_inode *
-also(struct xlator *xl, struct call_stack *stk, struct inode *inode, struct inode *parent, int *err)
+begin_also(struct xlator *xl, struct call_stack *stk, struct inode *inode, struct inode *parent, int *err)
 {
     int64_t reserved;
 
     return inode && *err == 0 ? squota_begin(xl, stk, inode, parent, NULL, &reserved, err) : NULL;
 }
 
-/* XL_PASS with the frame, or without when nothing was begun. */
+/* Returns XL_PASS with *frame set, or with *frame NULL if no change was begun. */
 static xl_verdict
 names_begun(struct xlator *xl, struct call_stack *stk, const struct names *n, int err, frame_cb cb,
             struct frame **frame)
@@ -196,7 +198,7 @@ made_object(const struct call_stack *stk)
     struct gfid wanted;
     bool is_new = stk->reply.op_ret >= 0;
 
-    /* CREATE opens a file that is there. Its gfid is not that which the client has thought of. */
+    /* A CREATE may have opened an existing file. Its gfid is then not the one that the client proposed. */
     if (is_new && stk->call.fop == FOP_create)
         is_new = dict_get_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &wanted) == 0 &&
                  gfid_equal(&wanted, &stk->reply.stat.gfid);
@@ -227,15 +229,15 @@ squota_make(struct xlator *xl, struct call_stack *stk)
     int err = 0;
 
     n.parent = squota_begin(xl, stk, stk->call.loc.parent, NULL, &need, &n.reserved, &err);
-    /* CREATE of a file that is there */
-    n.object = also(xl, stk, stk->call.loc.inode, stk->call.loc.parent, &err);
+    /* a CREATE of an existing file */
+    n.object = begin_also(xl, stk, stk->call.loc.inode, stk->call.loc.parent, &err);
     xl_verdict verdict = names_begun(xl, stk, &n, err, name_made, &f);
     if (f && n.parent && dict_get_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0)
         f->local.u64[OF_SLOT] = squota_expect(xl, n.parent, &gfid);
     return verdict;
 }
 
-/* Is there a features/trash below that keeps what is removed? */
+/* True if a features/trash below keeps removed files. */
 static bool
 keeps_removed(const struct xlator *xl)
 {
@@ -248,7 +250,8 @@ keeps_removed(const struct xlator *xl)
     return false;
 }
 
-/* Of an object that has lost a name: the link count of before, with the handle's, was asked for. */
+/* State of an object that has lost a name. The reply has the link count before the removal, which includes
+ * the handle. */
 static enum squota_after
 after_removal(const struct frame *f, const struct call_stack *stk, const struct squota_inode *ctx)
 {
@@ -261,7 +264,7 @@ after_removal(const struct frame *f, const struct call_stack *stk, const struct 
     return atomic_load(&ctx->inode->open_fds) > 0 || keeps_removed(f->xl) ? SQUOTA_UNSURE : SQUOTA_GONE;
 }
 
-/* The trash is in the root. */
+/* The trash is in the root directory. */
 static void
 move_to_trash(struct xlator *xl, struct squota_inode *ctx)
 {
@@ -324,7 +327,7 @@ name_removed(struct frame *f, struct call_stack *stk)
         object_removed(f, stk, object);
     else
         squota_end(f->xl, object, SQUOTA_AS_WAS, NULL, 0);
-    /* A healer removes a folder with all that is in it. */
+    /* A healer removes a folder together with its contents. */
     if (is_done && stk->call.fop == FOP_rmdir && stk->call.flags && parent)
         squota_walk_start(f->xl, parent->ns);
     squota_end(f->xl, parent, is_done ? SQUOTA_UNSURE : SQUOTA_AS_WAS, NULL, 0);
@@ -339,15 +342,15 @@ squota_remove(struct xlator *xl, struct call_stack *stk)
     struct frame *f;
     int err = 0;
 
-    n.parent = also(xl, stk, loc->parent, NULL, &err);
-    n.object = also(xl, stk, loc->inode, loc->parent, &err);
+    n.parent = begin_also(xl, stk, loc->parent, NULL, &err);
+    n.object = begin_also(xl, stk, loc->inode, loc->parent, &err);
     if (n.object && err == 0 && stk->call.fop == FOP_unlink)
         err = ask_link_count(stk);
     return names_begun(xl, stk, &n, err, name_removed, &f);
 }
 
 static const struct squota_ns *
-ns_of(const struct squota_inode *ctx)
+ctx_namespace(const struct squota_inode *ctx)
 {
     return ctx ? ctx->ns : NULL;
 }
@@ -369,14 +372,14 @@ squota_link(struct xlator *xl, struct call_stack *stk)
     struct frame *f;
     int err = 0;
 
-    n.object = also(xl, stk, stk->call.loc.inode, NULL, &err);
-    n.parent2 = also(xl, stk, stk->call.loc2.parent, NULL, &err);
-    if (err == 0 && squota_is_checked(&stk->caller) && ns_of(n.object) != ns_of(n.parent2))
+    n.object = begin_also(xl, stk, stk->call.loc.inode, NULL, &err);
+    n.parent2 = begin_also(xl, stk, stk->call.loc2.parent, NULL, &err);
+    if (err == 0 && squota_is_checked(&stk->caller) && ctx_namespace(n.object) != ctx_namespace(n.parent2))
         err = -EXDEV;
     return names_begun(xl, stk, &n, err, name_linked, &f);
 }
 
-/* The volume's own work has moved an object to another namespace. */
+/* An internal client has moved an object to another namespace. */
 static void
 moved_over(struct frame *f, struct squota_inode *object, struct squota_inode *from, struct squota_inode *to)
 {
@@ -400,14 +403,14 @@ moved_over(struct frame *f, struct squota_inode *object, struct squota_inode *fr
 }
 
 static void
-renamed(struct frame *f, struct call_stack *stk)
+account_rename(struct frame *f, struct call_stack *stk)
 {
     struct squota_inode *object = local_ctx(f, OF_OBJECT), *from = local_ctx(f, OF_PARENT),
                         *to = local_ctx(f, OF_PARENT2);
     struct squota *q = squota_of(f->xl);
 
     object_removed(f, stk, local_ctx(f, OF_VICTIM));
-    if (stk->call.loc.parent != stk->call.loc2.parent && ns_of(from) != ns_of(to))
+    if (stk->call.loc.parent != stk->call.loc2.parent && ctx_namespace(from) != ctx_namespace(to))
         moved_over(f, object, from, to);
     if (!object)
         return;
@@ -426,7 +429,7 @@ name_moved(struct frame *f, struct call_stack *stk)
     bool is_done = stk->reply.op_ret >= 0;
 
     if (is_done) {
-        renamed(f, stk);
+        account_rename(f, stk);
     } else {
         squota_end(f->xl, local_ctx(f, OF_VICTIM), SQUOTA_AS_WAS, NULL, 0);
         squota_end(f->xl, local_ctx(f, OF_OBJECT), SQUOTA_AS_WAS, NULL, 0);
@@ -444,13 +447,13 @@ squota_rename(struct xlator *xl, struct call_stack *stk)
     struct frame *f;
     int err = 0;
 
-    n.parent = also(xl, stk, from->parent, NULL, &err);
+    n.parent = begin_also(xl, stk, from->parent, NULL, &err);
     if (to->parent != from->parent)
-        n.parent2 = also(xl, stk, to->parent, NULL, &err);
-    n.object = also(xl, stk, from->inode, from->parent, &err);
+        n.parent2 = begin_also(xl, stk, to->parent, NULL, &err);
+    n.object = begin_also(xl, stk, from->inode, from->parent, &err);
     if (to->inode != from->inode)
-        n.victim = also(xl, stk, to->inode, to->parent, &err);
-    bool crosses = to->parent != from->parent && ns_of(n.parent) != ns_of(n.parent2);
+        n.victim = begin_also(xl, stk, to->inode, to->parent, &err);
+    bool crosses = to->parent != from->parent && ctx_namespace(n.parent) != ctx_namespace(n.parent2);
     if (err == 0 && crosses && squota_is_checked(&stk->caller))
         err = -EXDEV;
     if (err == 0 && n.victim)
@@ -458,10 +461,10 @@ squota_rename(struct xlator *xl, struct call_stack *stk)
     return names_begun(xl, stk, &n, err, name_moved, &f);
 }
 
-/* ---- in the background ----------------------------------------------------------------------- */
+/* ---- background work ------------------------------------------------------------------------- */
 
 static void
-timer_due(struct timer *t)
+squota_timer_due(struct timer *t)
 {
     struct squota *q = caa_container_of(t, struct squota, timer);
 
@@ -475,7 +478,7 @@ timer_due(struct timer *t)
 }
 
 static void
-job_run(struct worker_job *job)
+squota_job_run(struct worker_job *job)
 {
     struct squota *q = caa_container_of(job, struct squota, job);
 
@@ -489,16 +492,16 @@ job_run(struct worker_job *job)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Files of which the file system may still give something back. */
+/* Files whose blocks beyond the end the file system may still free. */
 struct watched {
     struct inode **inodes; /* references */
     unsigned count;
 };
 
-/* Takes the reference. Without memory the file is not watched: its namespace is counted too high, until
- * the file is changed. */
+/* Takes the reference. Without memory the file is not watched, and the usage of its namespace stays too high
+ * until the file changes. */
 static void
-remember(struct watched *w, struct inode *inode)
+watched_add(struct watched *w, struct inode *inode)
 {
     struct inode **more = reallocarray(w->inodes, w->count + 1, sizeof *more);
 
@@ -520,7 +523,7 @@ watch_all(struct xlator *xl, struct watched *w)
     free(w->inodes);
 }
 
-/* What the last process has left in flight: each object is looked at. */
+/* Stats each object that the previous process left in the middle of a change. */
 static void
 recover(struct xlator *xl, struct squota *q, struct watched *w)
 {
@@ -537,7 +540,7 @@ recover(struct xlator *xl, struct squota *q, struct watched *w)
         if (inode)
             err = squota_stat(xl, inode, &found);
         if (inode && !err && squota_has_ahead(&found))
-            remember(w, inode);
+            watched_add(w, inode);
         else
             inode_unref(inode);
         int64_t bytes = err ? 0 : found.bytes;
@@ -603,7 +606,7 @@ forget_slot(struct inode *inode, void *ctx, void *arg)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Gives up the references of the queue. */
+/* Drops the references that the queue holds. */
 static void
 empty_queue(struct squota *q)
 {
@@ -624,7 +627,7 @@ empty_queue(struct squota *q)
     }
 }
 
-/* While calls run. They end their changes in namespaces that nobody looks at any more. */
+/* Runs while calls are running. They end their changes in namespaces that are no longer used. */
 static void
 switch_off(struct xlator *xl)
 {
@@ -667,8 +670,8 @@ squota_init(struct xlator *xl, struct reason *why)
     pthread_cond_init(&q->idle, NULL);
     CDS_INIT_LIST_HEAD(&q->namespaces);
     CDS_INIT_LIST_HEAD(&q->queue);
-    timer_init(&q->timer, timer_due);
-    q->job.run = job_run;
+    timer_init(&q->timer, squota_timer_due);
+    q->job.run = squota_job_run;
     xl->private = q;
     return 0;
 }
@@ -706,7 +709,7 @@ squota_stop(struct xlator *xl)
     wait_for_work(squota_of(xl));
 }
 
-/* The last looks, so that a crash of the machine after this costs nothing. */
+/* Stats all queued objects at the end, so that a later crash of the machine costs nothing. */
 static void
 squota_drained(struct xlator *xl)
 {
@@ -718,7 +721,7 @@ squota_drained(struct xlator *xl)
         squota_ns_store_all(xl);
     }
     read_section_end();
-    /* Those of which the file system may still give back something are looked at by the next process. */
+    /* The next process stats the objects whose blocks the file system may still free. */
     empty_queue(q);
     squota_state_close(q->state, true);
     q->state = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* simple-quota: what the daemon asks and tells the layer of one of its bricks, beside the calls of clients.
- * The caller has the graph pinned.
+/* simple-quota: the requests of the daemon to the quota layer of one of its bricks. The caller has the graph
+ * pinned.
  *
- * thread: any. Functions wait for the disk where that is said; else they take the layer's lock for as long as
- * its namespaces are counted. */
+ * thread: any. A function may wait for the disk where its comment says so. Otherwise it only takes the
+ * layer's lock, for as long as it needs to walk the namespaces. */
 #ifndef KILN_SIMPLE_QUOTA_H
 #define KILN_SIMPLE_QUOTA_H
 
@@ -18,16 +18,17 @@ struct simple_quota_usage {
     struct gfid ns;   /* the namespace's folder */
     int64_t limit;    /* bytes; 0: none */
     int64_t used;     /* bytes */
-    bool is_counting; /* `used` is what was found so far */
+    bool is_counting; /* a count is running: `used` is the sum so far */
 };
 
-/* The namespaces that the brick knows, in order of their gfids; *list is to be freed, also when it is
- * empty. `is_fresh`: objects that changed a moment ago are looked at first, on the disk. 0; -EOPNOTSUPP:
- * the brick does not count; -ENOMEM. */
+/* Lists the namespaces of the brick in order of their gfids. The caller frees *list, also when it is empty.
+ * `is_fresh`: first stats, on the disk, the objects that changed a moment ago. Returns 0; -EOPNOTSUPP: the
+ * brick does not count; -ENOMEM. */
 int simple_quota_list(struct graph *g, bool is_fresh, struct simple_quota_usage **list, unsigned *count);
-/* Each namespace that is in `totals`, which is in order of gfids, is told that all bricks hold `used`
- * together (glusterfs.quota.total-usage). */
+/* Tells each namespace in `totals` (in order of gfids) the sum `used` of all bricks
+ * (glusterfs.quota.total-usage). */
 void simple_quota_tell(struct graph *g, const struct simple_quota_usage *totals, unsigned count);
-int simple_quota_compare(const void *a, const void *b); /* for qsort() of them */
+/* compares two struct simple_quota_usage by gfid, for qsort() */
+int simple_quota_compare(const void *a, const void *b);
 
 #endif

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* state: BRICK/.glusterfs/kiln-squota, a file that is mapped into memory: what the namespaces use, and which
- * objects may have changed since.
+/* state: BRICK/.glusterfs/kiln-squota, a memory-mapped file with the usage of the namespaces and a list of
+ * the objects that may have changed since.
  *
- * A kill -9 loses no store to a shared mapping, so the file is as the last instruction left it. What a kill
- * leaves:
+ * A kill -9 loses no store to a shared mapping, so after a kill the file contains every store up to the last
+ * instruction. Depending on the moment, a kill leaves:
  *
  *   before the slot of an object is taken     the object has not changed; nothing to do
- *   after that, before the usage is settled   the object may have changed: at the next start it is looked at,
- *                                             and the usage corrected by the difference to the slot's charge
- *   in the middle of settling                 usage and charge change by a redo record, which is complete or
- *                                             not there: done again, or not begun
+ *   after that, before the usage is settled   the object may have changed: the next start stats it and adds
+ *                                             the difference to the slot's charge to the usage
+ *   in the middle of settling                 usage and charge change by a redo record. If the record is
+ *                                             complete, the next start applies it again; if it is not
+ *                                             complete, settling had not begun
  *   while a namespace is counted              its record says so: it is counted from the beginning
  *
- * So a start costs a look at some hundred objects, whatever the size of the brick. A crash of the machine
- * may lose stores: the file has the boot's id, and one that another boot left, without a clean end, is
- * empty. A brick that is served with the layer off loses the file (squota_state_forget). GlusterFS's own
- * bricks do not know it: if one has served the brick in between, glusterfs.quota.reset on each namespace
- * counts anew.
+ * So a start stats a few hundred objects, whatever the size of the brick. A crash of the machine may lose
+ * stores. For that case the file contains the boot's id, and a file of another boot without a clean end
+ * counts as empty. A brick that is served with the layer off removes the file (squota_state_forget).
+ * GlusterFS's own bricks do not know the file: if one of them has served the brick in between, set
+ * glusterfs.quota.reset on each namespace to count anew.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,7 @@ struct slot {
 
 struct redo {
     int64_t used, charge;
-    uint32_t slot, record; /* record 0: none. Written last, cleared first */
+    uint32_t slot, record; /* record 0: no redo record. Written last, cleared first */
 };
 
 struct file {
@@ -59,7 +60,7 @@ struct file {
     char boot_id[BOOT_ID_BYTES];
     uint32_t is_clean, pad;
     struct redo redo;
-    struct record records[RECORDS]; /* number 0 is not used, nor is slot 0 */
+    struct record records[RECORDS]; /* record 0 and slot 0 are not used */
     struct slot slots[SLOTS];
 };
 
@@ -69,8 +70,8 @@ struct squota_state {
     unsigned free_slots[SLOTS], free_count;
 };
 
-/* Stores before it reach the file before those after it, as seen after a kill: the order of the program is
- * enough, because the page cache is the memory. */
+/* Orders stores: the file gets the stores before it before those after it, as seen after a kill. Program
+ * order suffices, because the page cache is the memory. */
 #define IN_ORDER() atomic_signal_fence(memory_order_seq_cst)
 
 static void
@@ -86,7 +87,7 @@ read_boot_id(char id[BOOT_ID_BYTES])
     close(fd);
 }
 
-/* The brick's folder, as the storage's section of the volfile has it. */
+/* Returns the brick's folder, from the storage section of the volfile. */
 static const char *
 brick_dir(const struct xlator *xl)
 {
@@ -133,9 +134,9 @@ squota_state_forget(struct xlator *xl)
     close(brick);
 }
 
-/* Settling that a kill interrupted. */
+/* Completes a settling that a kill interrupted. */
 static void
-redo(struct file *f)
+redo_apply(struct file *f)
 {
     const struct redo r = f->redo;
 
@@ -155,14 +156,14 @@ is_believable(const struct file *f, const char *boot_id)
 }
 
 static void
-take_over(struct squota_state *s, bool *is_whole)
+state_take_over(struct squota_state *s, bool *is_whole)
 {
     char boot_id[BOOT_ID_BYTES];
 
     read_boot_id(boot_id);
     *is_whole = is_believable(s->f, boot_id);
     if (*is_whole)
-        redo(s->f);
+        redo_apply(s->f);
     else
         memset(s->f, 0, sizeof *s->f);
     memcpy(s->f->boot_id, boot_id, BOOT_ID_BYTES);
@@ -177,7 +178,8 @@ take_over(struct squota_state *s, bool *is_whole)
     }
 }
 
-/* 0 or -errno. Its blocks are allotted now: a store into a hole of a full file system would be a SIGBUS. */
+/* Maps the file. Returns 0 or -errno. Its blocks are allotted now, because a store into a hole on a full file
+ * system would raise SIGBUS. */
 static int
 map_file(struct squota_state *s)
 {
@@ -210,13 +212,14 @@ squota_state_open(struct xlator *xl, bool *is_whole)
     if (s)
         err = open_and_map(xl, s);
     if (err == -EWOULDBLOCK) {
-        /* A graph that this one replaces still has it. What that goes on to say in it, nobody reads. */
+        /* A graph that this one replaces still has the file open. Its further stores are never read, because
+         * the file is removed here. */
         close(s->fd);
         squota_state_forget(xl);
         err = open_and_map(xl, s);
     }
     if (err == 0) {
-        take_over(s, is_whole);
+        state_take_over(s, is_whole);
         return s;
     }
     log_event(LOG_ERROR, xl, "squota-state-open",
@@ -235,7 +238,7 @@ squota_state_close(struct squota_state *s, bool is_clean)
         return;
     if (is_clean) {
         IN_ORDER();
-        /* What it says first, then that it is complete. */
+        /* the contents first, then the statement that they are complete */
         if (msync(s->f, sizeof *s->f, MS_SYNC) == 0) {
             s->f->is_clean = 1;
             if (msync(s->f, sizeof *s->f, MS_SYNC) < 0)
@@ -288,7 +291,7 @@ squota_state_drop(struct squota_state *s, unsigned record)
     IN_ORDER();
     for (unsigned i = 1; i < SLOTS; i++) {
         if (s->f->slots[i].record == record)
-            s->f->slots[i].record = RECORDS; /* whoever has the slot gives it back */
+            s->f->slots[i].record = RECORDS; /* the owner of the slot gives it back later */
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* simple-quota: limits as text, and the state file after a process that ended in the middle of a change. */
+/* simple-quota: limits as text, and the state file after a process that died in the middle of a change. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ teardown(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* Runs `act` on the state in a process that ends without closing it. */
+/* Runs `act` on the state in a process that exits without closing the state. */
 static void
 die_after(void (*act)(struct squota_state *s))
 {
@@ -71,12 +71,12 @@ begin_change(struct squota_state *s)
 
     squota_state_counting(s, record, false);
     squota_state_set(s, record, 8192);
-    squota_state_set(s, second, 512); /* still being counted */
+    squota_state_set(s, second, 512); /* a count is still running */
     squota_state_settle(s, record, 12288, squota_slot_take(s, record, &object, 0), 4096);
     squota_slot_give(s, squota_slot_take(s, record, &other, 100));
 }
 
-START_TEST(a_kill_leaves_the_usage_and_what_was_changing)
+START_TEST(a_kill_leaves_the_usage_and_the_changing_objects)
 {
     unsigned record, of_slot;
     struct gfid gfid;
@@ -102,7 +102,7 @@ START_TEST(a_kill_leaves_the_usage_and_what_was_changing)
 }
 END_TEST
 
-START_TEST(a_namespace_that_is_dropped_takes_its_slots_along)
+START_TEST(dropping_a_namespace_drops_its_slots)
 {
     unsigned of_slot;
     struct gfid gfid;
@@ -176,8 +176,8 @@ test_suite(void)
     TCase *state = tcase_create("state"), *text = tcase_create("text");
 
     tcase_add_checked_fixture(state, setup, teardown);
-    tcase_add_test(state, a_kill_leaves_the_usage_and_what_was_changing);
-    tcase_add_test(state, a_namespace_that_is_dropped_takes_its_slots_along);
+    tcase_add_test(state, a_kill_leaves_the_usage_and_the_changing_objects);
+    tcase_add_test(state, dropping_a_namespace_drops_its_slots);
     tcase_add_test(state, a_brick_that_served_without_the_layer_is_counted_anew);
     suite_add_tcase(s, state);
     tcase_add_checked_fixture(text, pools, NULL);

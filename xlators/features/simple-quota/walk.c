@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* walk: counts a namespace from the disk while clients go on changing it.
  *
- * It happens when a folder with contents is marked, when the machine has crashed, and when
- * glusterfs.quota.reset says so. Each object is counted once: by the walk, or by a change of it that ends
- * before the walk has come to it. The gfids of those that were counted are kept until the end. Objects that
- * move are counted when they do; a folder that moves is walked once more, because the walk may have missed
- * it in both places.
+ * A count runs after a folder with contents was marked, after a crash of the machine, and on request of
+ * glusterfs.quota.reset. Each object is counted once: by the walk, or by a change of the object that ends
+ * before the walk reaches it. The gfids of the counted objects are kept until the end of the walk. Objects
+ * that move are counted when they move. A folder that moves is walked once more, because the walk may have
+ * missed it in both places.
  *
- * A worker does it, a part of a folder's list at a time, so a walk holds no thread. A brick that stops ends
- * its walks; the record in the state file says that the namespace is to be counted, from the beginning.
+ * A worker thread runs the walk, one part of a folder's list at a time, so a walk blocks no thread for long.
+ * A brick that stops ends its walks. The record in the state file still says that a count is running, so the
+ * next start counts the namespace from the beginning.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,20 +26,20 @@ struct squota_walk {
     struct xlator *xl;
     struct squota_ns *ns;
     /* under squota.lock */
-    struct gfid *dirs; /* to be walked */
+    struct gfid *dirs; /* folders still to be walked */
     size_t dir_count, dir_room;
-    struct gfid *counted; /* open addressing; null: free */
+    struct gfid *counted; /* hash table of gfids, open addressing; null gfid: free */
     size_t counted_count, counted_room; /* a power of two, or 0 */
     bool has_no_memory, starts_again;
-    /* the worker's */
+    /* used only by the worker */
     struct fd *fd; /* of the folder that is being listed */
     uint64_t offset;
 };
 
-/* ---- what was counted ------------------------------------------------------------------------ */
+/* ---- counted objects ------------------------------------------------------------------------- */
 
 static size_t
-place_of(const struct gfid *set, size_t room, const struct gfid *g)
+counted_place(const struct gfid *set, size_t room, const struct gfid *g)
 {
     size_t at = (size_t)(gfid_hash(g) >> 20) & (room - 1);
 
@@ -48,7 +49,7 @@ place_of(const struct gfid *set, size_t room, const struct gfid *g)
 }
 
 static bool
-grow(struct squota_walk *w)
+counted_grow(struct squota_walk *w)
 {
     size_t room = w->counted_room ? 2 * w->counted_room : 1024;
     struct gfid *set = calloc(room, sizeof *set);
@@ -57,7 +58,7 @@ grow(struct squota_walk *w)
         return false;
     for (size_t i = 0; i < w->counted_room; i++) {
         if (!gfid_is_null(&w->counted[i]))
-            set[place_of(set, room, &w->counted[i])] = w->counted[i];
+            set[counted_place(set, room, &w->counted[i])] = w->counted[i];
     }
     free(w->counted);
     w->counted = set;
@@ -68,17 +69,17 @@ grow(struct squota_walk *w)
 bool
 squota_walk_has_counted(const struct squota_walk *w, const struct gfid *object)
 {
-    return w->counted_room && !gfid_is_null(&w->counted[place_of(w->counted, w->counted_room, object)]);
+    return w->counted_room && !gfid_is_null(&w->counted[counted_place(w->counted, w->counted_room, object)]);
 }
 
 bool
 squota_walk_counts(struct squota_walk *w, const struct gfid *object)
 {
-    if (4 * w->counted_count >= 3 * w->counted_room && !grow(w)) {
-        w->has_no_memory = true; /* it is done again */
+    if (4 * w->counted_count >= 3 * w->counted_room && !counted_grow(w)) {
+        w->has_no_memory = true; /* the walk will start again */
         return false;
     }
-    struct gfid *at = &w->counted[place_of(w->counted, w->counted_room, object)];
+    struct gfid *at = &w->counted[counted_place(w->counted, w->counted_room, object)];
     if (!gfid_is_null(at))
         return false;
     *at = *object;
@@ -104,7 +105,7 @@ squota_walk_again(struct squota_walk *w, const struct gfid *dir)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* Under the lock. */
+/* Starts the count from the beginning. Under the lock. */
 static void
 begin_anew(struct squota *q, struct squota_walk *w)
 {
@@ -127,7 +128,7 @@ close_dir(struct squota_walk *w)
 }
 
 static void
-end(struct squota_walk *w, bool is_done)
+walk_end(struct squota_walk *w, bool is_done)
 {
     struct squota *q = squota_of(w->xl);
     struct squota_ns *ns = w->ns;
@@ -154,9 +155,9 @@ end(struct squota_walk *w, bool is_done)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* 0 or -errno. */
+/* Opens the folder. Returns 0 or -errno. */
 static int
-open_dir(struct squota_walk *w, const struct gfid *gfid)
+walk_open_dir(struct squota_walk *w, const struct gfid *gfid)
 {
     struct xlator *xl = w->xl;
     struct squota_mark mark;
@@ -190,15 +191,16 @@ count_entry(struct squota_walk *w, const struct dirent_entry *e)
     if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
         return;
     if (is_dir && dict_find_text(e->dict, SQUOTA_XATTR_NAMESPACE))
-        return; /* a namespace of its own */
-    /* put there by hand, and not looked up yet: charged, and known from then on */
+        return; /* a namespace inside of this one */
+    /* an object that was put on the disk by hand and has no gfid yet: charged here, and known from its first
+     * LOOKUP on */
     if (gfid_is_null(&e->iatt.gfid)) {
         pthread_mutex_lock(&q->lock);
         w->ns->used += (int64_t)e->iatt.blocks * 512;
         pthread_mutex_unlock(&q->lock);
         return;
     }
-    if (is_dir) { /* counted when it is opened */
+    if (is_dir) { /* counted when the walk opens it */
         pthread_mutex_lock(&q->lock);
         squota_walk_again(w, &e->iatt.gfid);
         pthread_mutex_unlock(&q->lock);
@@ -215,9 +217,9 @@ count_entry(struct squota_walk *w, const struct dirent_entry *e)
     inode_unref(inode);
 }
 
-/* A part of the list: how many entries, or -errno. */
+/* Reads the next part of the list. Returns the number of entries, or -errno. */
 static int
-list(struct squota_walk *w)
+walk_list(struct squota_walk *w)
 {
     struct call_stack *stk = squota_call(FOP_readdirp);
 
@@ -248,13 +250,13 @@ next_part(struct squota_walk *w, const struct gfid *dir)
     int r = 0;
 
     if (dir)
-        r = open_dir(w, dir);
+        r = walk_open_dir(w, dir);
     if (r == 0 && w->fd)
-        r = list(w);
+        r = walk_list(w);
     if (r <= 0)
         close_dir(w);
     if (r >= 0 || r == -ENOENT || r == -ESTALE || r == -ENOTDIR)
-        return; /* the folder went meanwhile, and with it what was in it */
+        return; /* the folder was removed meanwhile, with its contents */
     log_event(LOG_WARNING, w->xl, "squota-not-counted",
               "a folder of namespace %s cannot be listed: %s. The objects in it are missing in the usage",
               GFID(&w->ns->gfid), strerror(-r));
@@ -264,7 +266,7 @@ next_part(struct squota_walk *w, const struct gfid *dir)
 }
 
 static void
-walk_step(struct worker_job *job)
+squota_walk_step(struct worker_job *job)
 {
     struct squota_walk *w = caa_container_of(job, struct squota_walk, job);
     struct squota *q = squota_of(w->xl);
@@ -285,7 +287,7 @@ walk_step(struct worker_job *job)
         w->starts_again = true;
     pthread_mutex_unlock(&q->lock);
     if (stops || (is_done && !repeats)) {
-        end(w, is_done);
+        walk_end(w, is_done);
         return;
     }
     if (!repeats)
@@ -304,7 +306,7 @@ squota_walk_start(struct xlator *xl, struct squota_ns *ns)
     if (ns->walk) {
         ns->walk->starts_again = true;
     } else if (fresh && !q->is_stopping) {
-        *fresh = (struct squota_walk){.xl = xl, .ns = ns, .job.run = walk_step};
+        *fresh = (struct squota_walk){.xl = xl, .ns = ns, .job.run = squota_walk_step};
         ns->walk = fresh;
         begin_anew(q, fresh);
         q->walks++;

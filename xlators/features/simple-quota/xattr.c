@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Requests of clients by xattrs and STATFS: the mark, limits, the virtual names, usage (gluster11
+/* Requests that clients make with xattrs and STATFS: the mark, limits, the virtual names, usage (gluster11
  * 2.3, 2.6). */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* ---- marks, limits, commands ----------------------------------------------------------------- */
 
-/* The namespace whose folder this is; NULL: it is none. */
+/* Returns the namespace whose folder this inode is, or NULL if there is none. */
 static struct squota_ns *
 ns_at(struct xlator *xl, struct inode *inode, int *err)
 {
@@ -19,7 +19,7 @@ ns_at(struct xlator *xl, struct inode *inode, int *err)
 }
 
 static int64_t
-number_of(const struct dict_pair *p)
+squota_number_of(const struct dict_pair *p)
 {
     int64_t n;
 
@@ -34,7 +34,7 @@ run_command(struct xlator *xl, struct call_stack *stk, const struct dict_pair *p
 
     if (strcmp(p->key, SQUOTA_DISABLE_CHECK) == 0) {
         pthread_mutex_lock(&q->lock);
-        q->is_check_off = number_of(p) != 0;
+        q->is_check_off = squota_number_of(p) != 0;
         pthread_mutex_unlock(&q->lock);
         return XL_DONE;
     }
@@ -47,7 +47,7 @@ run_command(struct xlator *xl, struct call_stack *stk, const struct dict_pair *p
     }
     squota_look(xl, ns, false);
     pthread_mutex_lock(&q->lock);
-    ns->told_total = number_of(p);
+    ns->told_total = squota_number_of(p);
     ns->told_at = ns->used;
     pthread_mutex_unlock(&q->lock);
     return XL_DONE;
@@ -60,7 +60,7 @@ is_command(const char *key)
            strcmp(key, SQUOTA_DISABLE_CHECK) == 0;
 }
 
-/* The mark or the limit was stored; the change has been charged by the frame below this one. */
+/* The mark or the limit was stored. The frame below this one has charged the change. */
 static xl_verdict
 xattrs_set(struct frame *f, struct call_stack *stk)
 {
@@ -104,10 +104,10 @@ squota_setxattr(struct xlator *xl, struct call_stack *stk)
     if (!xlator_is_on(xl))
         return XL_PASS;
     limit = dict_find_text(d, SQUOTA_XATTR_LIMIT);
-    /* Healers may bring the limit before the mark. */
+    /* Healers may set the limit before the mark. */
     if (limit && !mark && !caller_is_internal(&stk->caller) && !ns_at(xl, inode, &err))
         return err ? err : -EPERM;
-    /* A healer of 10.3 copies the size, too: what this brick holds is written again. */
+    /* A healer of 10.3 copies the size xattr too, so this brick's own size is written again. */
     bool is_told = mark || limit || dict_find_text(d, SQUOTA_XATTR_SIZE);
     if (is_told && !frame_push(stk, xl, xattrs_set))
         return -ENOMEM;
@@ -139,7 +139,7 @@ squota_removexattr(struct xlator *xl, struct call_stack *stk)
     return squota_change_of(xl, stk, stk->call.loc.inode, NULL, squota_object_changed);
 }
 
-/* The usage in the xattr is that of the moment when it is read. */
+/* The xattr's value is the usage at the moment of reading. */
 xl_verdict
 squota_getxattr(struct xlator *xl, struct call_stack *stk)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Which removals ask for what, and what happens to the trash's own folders. The storage's part:
+/* Which removals carry which wishes, and how the trash's folders are protected. The storage's part:
  * test-posix-trash.c. */
 #include "xlators/features/test-layers.h"
 
@@ -11,7 +11,7 @@ static char seen_dir[64], seen_eliminate[64], seen_inner[64];
 static enum fop made[8];
 static unsigned made_count;
 
-/* A bottom layer that has no folder yet, and remembers what it was asked for. */
+/* A bottom layer that has no folder yet and records the calls. */
 static xl_verdict
 bottom(struct xlator *xl, struct call_stack *stk)
 {
@@ -71,7 +71,7 @@ ask(enum fop fop, uint8_t parent, const char *name, const char *name2, int pid, 
     return bench_run(call);
 }
 
-START_TEST(what_is_removed_is_kept)
+START_TEST(removed_files_are_kept)
 {
     ck_assert_int_eq(ask(FOP_unlink, 1, "f", NULL, 100, true), 0);
     ck_assert(has_wish);
@@ -81,12 +81,12 @@ START_TEST(what_is_removed_is_kept)
     ck_assert_uint_eq(seen.size_max, 5 << 20);
     ck_assert_int_eq(ask(FOP_unlink, 1, "f", NULL, -6, true), 0);
     ck_assert(!has_wish);
-    ck_assert_int_eq(ask(FOP_unlink, 1, "f", NULL, -6, false), 0); /* anybody can send one */
+    ck_assert_int_eq(ask(FOP_unlink, 1, "f", NULL, -6, false), 0); /* any client can send this pid */
     ck_assert(has_wish);
 }
 END_TEST
 
-START_TEST(the_options_say_where)
+START_TEST(options_name_the_folder)
 {
     ck_assert_int_eq(ask(FOP_unlink, 1, "f", NULL, 100, true), 0);
     ck_assert_str_eq(seen_dir, "bin");
@@ -102,7 +102,7 @@ START_TEST(the_options_say_where)
 }
 END_TEST
 
-START_TEST(nobody_moves_its_folders)
+START_TEST(clients_cannot_move_the_folders)
 {
     static const enum fop fops[] = {FOP_mkdir, FOP_rmdir, FOP_rename};
 
@@ -131,7 +131,7 @@ ask_with_gfid(enum fop fop, const char *name, uint8_t gfid)
     return bench_run(call);
 }
 
-START_TEST(nothing_else_gets_their_gfids)
+START_TEST(other_objects_cannot_get_the_gfids)
 {
     static const enum fop fops[] = {FOP_mkdir, FOP_create, FOP_mknod, FOP_symlink};
 
@@ -149,7 +149,7 @@ START_TEST(nothing_else_gets_their_gfids)
 }
 END_TEST
 
-START_TEST(a_path_is_no_name)
+START_TEST(trash_dir_must_be_a_single_name)
 {
     static const char *const bad[] = {"", "a/b", "/a", "..", ".", ".glusterfs"};
     struct reason why = {""};
@@ -165,7 +165,8 @@ START_TEST(a_path_is_no_name)
                                       error, sizeof error),
                          0);
         ck_assert_int_eq(features_trash_xlator.init(bench_xl, &why), -EINVAL);
-        ck_assert_int_eq(ask(FOP_unlink, 1, "f", NULL, 100, true), 0); /* it came while the brick served */
+        /* the option changed while the brick served */
+        ck_assert_int_eq(ask(FOP_unlink, 1, "f", NULL, 100, true), 0);
         ck_assert(!has_wish);
     }
 }
@@ -180,12 +181,12 @@ test_suite(void)
     TCase *t = tcase_create("trash"), *o = tcase_create("options");
 
     tcase_add_checked_fixture(t, setup, bench_teardown);
-    tcase_add_test(t, what_is_removed_is_kept);
-    tcase_add_test(t, nobody_moves_its_folders);
-    tcase_add_test(t, nothing_else_gets_their_gfids);
-    tcase_add_test(t, a_path_is_no_name);
+    tcase_add_test(t, removed_files_are_kept);
+    tcase_add_test(t, clients_cannot_move_the_folders);
+    tcase_add_test(t, other_objects_cannot_get_the_gfids);
+    tcase_add_test(t, trash_dir_must_be_a_single_name);
     tcase_add_checked_fixture(o, setup_options, bench_teardown);
-    tcase_add_test(o, the_options_say_where);
+    tcase_add_test(o, options_name_the_folder);
     suite_add_tcase(s, t);
     suite_add_tcase(s, o);
     return s;

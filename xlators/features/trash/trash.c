@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/trash: what is removed is kept in a folder of the volume, .trashcan (spec: brick 10.9). Just above
- * the storage, which does the keeping (storage/posix/trash.c): it alone knows, under its locks, whether a
- * name is the last one. This layer says of a removal what is wanted, makes the folder when it starts, and
- * lets no client make, move or remove that, or give its gfid to anything else.
+/* features/trash: keeps removed files in a folder of the volume, .trashcan (spec: brick 10.9). The layer sits
+ * just above storage, which does the keeping (storage/posix/trash.c), because only storage knows, under its
+ * locks, whether a name is the last one. This layer attaches the wish to a removal, creates the folder at
+ * start, and lets no client create, move or remove the folder, or give its gfid to another object.
  *
- * What clients' own work removes (heal, rebalance) is kept by trash-internal-op alone, in
- * .trashcan/internal_op. A file that is cut off is not kept, as with stock.
+ * Files that internal clients remove (heal, rebalance) are kept only with trash-internal-op, in
+ * .trashcan/internal_op. A file that is truncated is not kept, as with stock.
  *
- * On disk: .trashcan and internal_op have gfids of their own, by which they are found when trash-dir is
- * another name than before. No lock, nothing per object. */
+ * On disk: .trashcan and internal_op have fixed gfids, by which the layer finds them when trash-dir had
+ * another name before. No lock, nothing per object. */
 #include <errno.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static const struct gfid trash_gfid = {{[15] = 5}}, internal_gfid = {{[15] = 6}}
 struct trash_conf {
     bool is_on, keeps_internal;
     char *dir;
-    char *eliminate; /* NULL: nothing */
+    char *eliminate; /* NULL: none */
     uint64_t size_max;
 };
 
@@ -38,7 +38,7 @@ static const struct option trash_options[] = {
     OPT_STR(struct trash_conf, dir, "trash-dir", ".trashcan"),
     OPT_STR(struct trash_conf, eliminate, "trash-eliminate-path", NULL),
     OPT_SIZE(struct trash_conf, size_max, "trash-max-filesize", "5MB", INT64_MAX),
-    OPT_IGNORED("brick-path"), /* the storage knows it */
+    OPT_IGNORED("brick-path"), /* storage knows the path */
     OPT_END,
 };
 
@@ -48,7 +48,7 @@ trash_is_active(const void *conf)
     return ((const struct trash_conf *)conf)->is_on;
 }
 
-/* It comes from a volfile, and glusterd lets pass what is one name. */
+/* Checks the option, because a volfile may contain any text: glusterd does not check it. */
 static bool
 is_dir_name(const char *name)
 {
@@ -59,7 +59,7 @@ is_dir_name(const char *name)
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static char *
-copy_text(struct arena *arena, const char *text)
+arena_copy_text(struct arena *arena, const char *text)
 {
     size_t bytes = strlen(text) + 1;
     char *copy = arena_alloc(arena, bytes);
@@ -79,9 +79,9 @@ trash_unlink(struct xlator *xl, struct call_stack *stk)
     if (!wish)
         return -ENOMEM;
     *wish = (struct trash_wish){
-        .dir = copy_text(&stk->arena, conf->dir),
+        .dir = arena_copy_text(&stk->arena, conf->dir),
         .inner_dir = is_internal ? INTERNAL_DIR : NULL,
-        .eliminate = copy_text(&stk->arena, conf->eliminate ? conf->eliminate : ""),
+        .eliminate = arena_copy_text(&stk->arena, conf->eliminate ? conf->eliminate : ""),
         .size_max = conf->size_max,
     };
     if (!wish->dir || !wish->eliminate)
@@ -102,7 +102,8 @@ is_own_dir(const struct xlator *xl, const struct loc *loc)
     return gfid_equal(&loc->parent->gfid, &trash_gfid) && strcmp(loc->name, INTERNAL_DIR) == 0;
 }
 
-/* The folders are found by their gfids. (LOOKUP gives a gfid to an object that has none.) */
+/* No other object may get the gfids by which the folders are found. (LOOKUP gives a gfid to an object that
+ * has none.) */
 static bool
 wants_own_gfid(const struct call_stack *stk)
 {
@@ -140,17 +141,17 @@ trash_rename(struct xlator *xl, struct call_stack *stk)
 
 /* ---- the folders ----------------------------------------------------------------------------- */
 
-/* A call of the layer's own: the storage is the next layer and answers at once. */
-struct own_call {
+/* An internal call. Storage is the next layer and answers at once. */
+struct trash_call {
     int err;
     struct iatt stat;
-    char path[2 * FOP_NAME_MAX]; /* of a getxattr */
+    char path[2 * FOP_NAME_MAX]; /* result of a getxattr */
 };
 
 static void
-own_call_done(struct call_stack *stk)
+trash_call_done(struct call_stack *stk)
 {
-    struct own_call *own = stk->owner;
+    struct trash_call *own = stk->owner;
     const char *path;
 
     own->err = stk->reply.op_ret < 0 ? -stk->reply.op_errno : 0;
@@ -166,9 +167,9 @@ own_call_done(struct call_stack *stk)
 }
 
 static struct call_stack *
-own_call(struct own_call *own, enum fop fop)
+trash_call(struct trash_call *own, enum fop fop)
 {
-    struct call_stack *stk = call_stack_new(own_call_done, own);
+    struct call_stack *stk = call_stack_new(trash_call_done, own);
 
     own->err = -ENOMEM;
     if (!stk)
@@ -179,37 +180,37 @@ own_call(struct own_call *own, enum fop fop)
 }
 
 static int
-run(struct xlator *xl, struct call_stack *stk, const struct own_call *own)
+trash_call_run(struct xlator *xl, struct call_stack *stk, const struct trash_call *own)
 {
     call_stack_wind_below(stk, xl);
     return own->err;
 }
 
-/* With a reference; NULL: there is none. */
+/* Returns the inode with a reference; NULL: not found. */
 static struct inode *
 find_by_gfid(struct xlator *xl, const struct gfid *gfid)
 {
-    struct own_call own;
-    struct call_stack *stk = own_call(&own, FOP_lookup);
+    struct trash_call own;
+    struct call_stack *stk = trash_call(&own, FOP_lookup);
 
     if (!stk)
         return NULL;
     stk->call.gfid = *gfid;
-    return run(xl, stk, &own) == 0 ? inode_link(xl->graph->inodes, NULL, NULL, &own.stat) : NULL;
+    return trash_call_run(xl, stk, &own) == 0 ? inode_link(xl->graph->inodes, NULL, NULL, &own.stat) : NULL;
 }
 
 static int
 find_by_name(struct xlator *xl, struct inode *parent, const char *name, struct inode **found)
 {
-    struct own_call own;
-    struct call_stack *stk = own_call(&own, FOP_lookup);
+    struct trash_call own;
+    struct call_stack *stk = trash_call(&own, FOP_lookup);
 
     if (!stk)
         return -ENOMEM;
     stk->call.loc = (struct loc){.parent = inode_ref(parent), .name = name};
     stk->call.name = name;
     stk->call.pargfid = parent->gfid;
-    if (run(xl, stk, &own) < 0)
+    if (trash_call_run(xl, stk, &own) < 0)
         return own.err;
     if (!S_ISDIR(own.stat.mode))
         return -ENOTDIR;
@@ -218,10 +219,10 @@ find_by_name(struct xlator *xl, struct inode *parent, const char *name, struct i
 }
 
 static int
-make_dir(struct xlator *xl, struct inode *parent, const char *name, const struct gfid *gfid)
+trash_make_dir(struct xlator *xl, struct inode *parent, const char *name, const struct gfid *gfid)
 {
-    struct own_call own;
-    struct call_stack *stk = own_call(&own, FOP_mkdir);
+    struct trash_call own;
+    struct call_stack *stk = trash_call(&own, FOP_mkdir);
 
     if (!stk)
         return -ENOMEM;
@@ -234,55 +235,55 @@ make_dir(struct xlator *xl, struct inode *parent, const char *name, const struct
         call_stack_free(stk);
         return -ENOMEM;
     }
-    return run(xl, stk, &own);
+    return trash_call_run(xl, stk, &own);
 }
 
-/* A user may have made it before it was the trash. */
+/* Gives the folder to root, because a user may have created it before the trash was switched on. */
 static int
 make_roots(struct xlator *xl, struct inode *dir)
 {
-    struct own_call own;
-    struct call_stack *stk = own_call(&own, FOP_stat);
+    struct trash_call own;
+    struct call_stack *stk = trash_call(&own, FOP_stat);
 
     if (!stk)
         return -ENOMEM;
     stk->call.loc.inode = inode_ref(dir);
-    if (run(xl, stk, &own) < 0 || own.stat.uid == 0)
+    if (trash_call_run(xl, stk, &own) < 0 || own.stat.uid == 0)
         return own.err;
-    if (!(stk = own_call(&own, FOP_setattr)))
+    if (!(stk = trash_call(&own, FOP_setattr)))
         return -ENOMEM;
     stk->call.loc.inode = inode_ref(dir);
     stk->call.valid = SETATTR_MODE | SETATTR_UID | SETATTR_GID;
     stk->call.stbuf.mode = DIR_MODE;
-    return run(xl, stk, &own);
+    return trash_call_run(xl, stk, &own);
 }
 
-/* What has the trash's gfid under another name is what was the trash until now. */
+/* A directory with the trash's gfid but another name is the trash under its old name: renames it. */
 static int
-take_over(struct xlator *xl, struct inode *root, struct inode *was, const char *name)
+trash_rename_old(struct xlator *xl, struct inode *root, struct inode *was, const char *name)
 {
-    struct own_call own;
-    struct call_stack *stk = own_call(&own, FOP_getxattr);
+    struct trash_call own;
+    struct call_stack *stk = trash_call(&own, FOP_getxattr);
 
     if (!stk)
         return -ENOMEM;
     stk->call.loc.inode = inode_ref(was);
     stk->call.name = "glusterfs.ancestry.path";
     stk->call.has_name = 1;
-    if (run(xl, stk, &own) < 0)
+    if (trash_call_run(xl, stk, &own) < 0)
         return own.err;
     const char *old = own.path + 1;
     if (strcmp(old, name) == 0 || strchr(old, '/'))
         return 0;
-    struct own_call move;
-    if (!(stk = own_call(&move, FOP_rename)))
+    struct trash_call move;
+    if (!(stk = trash_call(&move, FOP_rename)))
         return -ENOMEM;
     stk->call.loc = (struct loc){.inode = inode_ref(was), .parent = inode_ref(root), .name = old};
     stk->call.loc2 = (struct loc){.parent = inode_ref(root), .name = name};
     stk->call.pargfid = stk->call.pargfid2 = root->gfid;
     stk->call.name = old;
     stk->call.name2 = name;
-    if (run(xl, stk, &move) == 0)
+    if (trash_call_run(xl, stk, &move) == 0)
         inode_rename(xl->graph->inodes, root, old, root, name, was);
     return move.err == -FOP_NAME_CHANGED ? -EEXIST : move.err; /* the new name is taken */
 }
@@ -291,25 +292,25 @@ static int
 prepare_in(struct xlator *xl, const struct trash_conf *conf, struct inode *root)
 {
     struct inode *was = find_by_gfid(xl, &trash_gfid), *dir = NULL;
-    int err = was ? take_over(xl, root, was, conf->dir) : 0;
+    int err = was ? trash_rename_old(xl, root, was, conf->dir) : 0;
 
     inode_unref(was);
     if (err < 0)
         return err;
     err = find_by_name(xl, root, conf->dir, &dir);
-    if (err == -ENOENT && !(err = make_dir(xl, root, conf->dir, &trash_gfid)))
+    if (err == -ENOENT && !(err = trash_make_dir(xl, root, conf->dir, &trash_gfid)))
         err = find_by_name(xl, root, conf->dir, &dir);
     if (err == 0)
         err = make_roots(xl, dir);
     if (err == 0 && conf->keeps_internal)
-        err = make_dir(xl, dir, INTERNAL_DIR, &internal_gfid);
+        err = trash_make_dir(xl, dir, INTERNAL_DIR, &internal_gfid);
     inode_unref(dir);
     return err == -EEXIST ? 0 : err;
 }
 
-/* A brick serves without its trash, too. */
+/* A failure is only logged, because a brick must serve even without its trash. */
 static void
-prepare(struct xlator *xl)
+trash_prepare(struct xlator *xl)
 {
     const struct trash_conf *conf = xlator_conf(xl);
     struct inode *root = inode_root(xl->graph->inodes);
@@ -319,7 +320,8 @@ prepare(struct xlator *xl)
         err = prepare_in(xl, conf, root);
     if (err < 0)
         log_event(LOG_ERROR, xl, "trash-no-folder",
-                  "the folder %s cannot be made: %s. What is removed is gone", conf->dir, strerror(-err));
+                  "the folder %s cannot be created: %s. Removed files are not kept", conf->dir,
+                  strerror(-err));
     inode_unref(root);
 }
 
@@ -341,7 +343,7 @@ trash_start(struct xlator *xl)
 {
     read_section_begin();
     if (xlator_is_on(xl))
-        prepare(xl);
+        trash_prepare(xl);
     read_section_end();
     return 0;
 }
@@ -352,7 +354,7 @@ trash_reconfigured(struct xlator *xl, const void *old)
     (void)old;
     read_section_begin();
     if (trash_is_active(xlator_conf(xl)))
-        prepare(xl);
+        trash_prepare(xl);
     read_section_end();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Who is told of what: the list of an object's watchers, and the layer over a storage that answers at once.
- * What a brick sends for each fop is compared with stock's by
+/* Which clients get which invalidations: the list of an object's watchers, and the layer above a storage that
+ * answers at once. The messages of each fop are compared with stock's by
  * tests/fops/upcall-invalidations-match-stock.t. */
 #include "xlators/features/test-layers.h"
 #include "xlators/features/upcall/upcall.h"
@@ -58,7 +58,7 @@ START_TEST(the_list_is_bounded_and_the_oldest_goes)
     ck_assert_uint_eq(ids[0], 1);
     for (unsigned i = 1; i < WATCHERS_MAX; i++)
         ck_assert_uint_lt(ids[i - 1], ids[i]);
-    /* Those whose time is over make room without a word, and a short list needs no memory of its own. */
+    /* Expired watchers make room without a message, and a short list needs no malloc. */
     ck_assert_uint_eq(watchers_note(&w, 2, 5000, 10), 0);
     ck_assert_uint_eq(w.count, 2);
     ck_assert_ptr_eq(w.list, w.own);
@@ -161,7 +161,7 @@ write_by(struct brick_client *client, struct inode *inode)
     ck_assert_int_eq(bench_run(call(FOP_writev, client, inode)), 0);
 }
 
-START_TEST(a_change_is_told_to_others_who_looked)
+START_TEST(a_change_invalidates_other_watchers)
 {
     look(a, file);
     look(b, file);
@@ -176,12 +176,12 @@ START_TEST(a_change_is_told_to_others_who_looked)
     ck_assert(gfid_equal(&told.what.gfid, &file->gfid));
     write_by(b, dir);
     ck_assert_uint_eq(told.calls, 0);
-    write_by(NULL, file); /* by the daemon itself */
+    write_by(NULL, file); /* a write by the daemon itself */
     ck_assert_uint_eq(told.count, 2);
 }
 END_TEST
 
-START_TEST(what_failed_is_told_to_nobody)
+START_TEST(failed_changes_send_nothing)
 {
     look(a, file);
     storage_error = ENOSPC;
@@ -191,8 +191,8 @@ START_TEST(what_failed_is_told_to_nobody)
 }
 END_TEST
 
-/* The list has its number still; whoever sends finds nobody by it. A call of its that ends later does not
- * come into a list. */
+/* The list still has the client's number, but sending finds no client for it. A call of that client that ends
+ * later does not enter the list. */
 START_TEST(a_client_that_has_gone_is_not_noted_again)
 {
     struct bench_call *late = call(FOP_stat, a, dir);
@@ -206,7 +206,7 @@ START_TEST(a_client_that_has_gone_is_not_noted_again)
 }
 END_TEST
 
-START_TEST(what_a_listing_shows_is_watched)
+START_TEST(listed_objects_are_watched)
 {
     struct inode *found;
 
@@ -219,7 +219,7 @@ START_TEST(what_a_listing_shows_is_watched)
 }
 END_TEST
 
-START_TEST(what_is_made_and_found_by_name_is_watched)
+START_TEST(created_and_looked_up_objects_are_watched)
 {
     struct inode *found;
     struct bench_call *c = bench_call(FOP_mknod, b);
@@ -240,8 +240,8 @@ START_TEST(what_is_made_and_found_by_name_is_watched)
 }
 END_TEST
 
-/* Nobody would tell them any more. */
-START_TEST(who_watches_a_forgotten_inode_is_told_to_forget)
+/* They would get no further invalidations. */
+START_TEST(watchers_of_a_forgotten_inode_must_forget)
 {
     struct inode *i = bench_inode("gone", 9, S_IFREG);
 
@@ -282,7 +282,7 @@ watch(const char *format, unsigned from, unsigned count)
     return bench_run(c);
 }
 
-START_TEST(only_xattrs_that_clients_keep_are_told)
+START_TEST(only_cached_xattrs_are_sent)
 {
     look(a, file);
     set_xattr("user.x");
@@ -317,13 +317,13 @@ test_suite(void)
     tcase_add_test(list, the_list_is_bounded_and_the_oldest_goes);
     suite_add_tcase(s, list);
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_change_is_told_to_others_who_looked);
-    tcase_add_test(t, what_failed_is_told_to_nobody);
+    tcase_add_test(t, a_change_invalidates_other_watchers);
+    tcase_add_test(t, failed_changes_send_nothing);
     tcase_add_test(t, a_client_that_has_gone_is_not_noted_again);
-    tcase_add_test(t, what_a_listing_shows_is_watched);
-    tcase_add_test(t, what_is_made_and_found_by_name_is_watched);
-    tcase_add_test(t, who_watches_a_forgotten_inode_is_told_to_forget);
-    tcase_add_test(t, only_xattrs_that_clients_keep_are_told);
+    tcase_add_test(t, listed_objects_are_watched);
+    tcase_add_test(t, created_and_looked_up_objects_are_watched);
+    tcase_add_test(t, watchers_of_a_forgotten_inode_must_forget);
+    tcase_add_test(t, only_cached_xattrs_are_sent);
     tcase_add_test(t, names_of_xattrs_are_bounded);
     suite_add_tcase(s, t);
     return s;

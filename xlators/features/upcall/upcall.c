@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/upcall: clients that keep what they have seen are told when another client changes it
- * (brick 10.4). With it a mount may keep attributes for minutes instead of a second.
+/* features/upcall: sends cache invalidations to clients when another client changes an object that they have
+ * seen (brick 10.4). With it a mount may cache attributes for minutes instead of a second.
  *
- * Sits below io-threads and above everything that knows what an object is. Keeps per inode who has looked at
- * it (watchers.h), and for the brick which extended attributes clients keep (xattr-names.h); nothing on disk.
- * Off, it is on no path but that of IPC: what clients register then holds when it is switched on.
+ * The layer sits below io-threads and above all layers that know what an object is. It keeps a list of
+ * watching clients per inode (watchers.h), and for the brick the names of the extended attributes that
+ * clients cache (xattr-names.h); nothing on disk. When it is off, only IPC passes through it, so that
+ * registered names are known when it is switched on.
  *
- * Who looks is noted on the call's way down: whoever changes the object after the disk was read finds the
- * reader in the list. Only what a reply shows first, by name, is noted on the way up. Who must be told is
- * told before the change is answered, so a client that was told of a change by its maker has the callback
- * already. An inode that leaves the table takes its list along, so those in it are told to forget.
+ * The layer notes a watcher on the call's way down, so a client that changes the object after the disk was
+ * read finds the reader in the list. An object that only the reply reveals (by name) is noted on the way up.
+ * The layer sends invalidations before the change is answered. So if the changing client tells another client
+ * about the change, the other has received its callback already. An inode that leaves the table takes its
+ * list along, so its watchers are told to forget the object.
  *
- * Locks: the list's mutex, for a few instructions; nothing is sent under it. What sends takes the graph's
- * clients_lock, also when an inode is forgotten: so no reference to an inode may be dropped under that lock.
+ * Locks: the list's mutex, for a few instructions; nothing is sent under it. Sending takes the graph's
+ * clients_lock, also when an inode is forgotten, so no reference to an inode may be dropped under
+ * clients_lock.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -80,12 +83,12 @@ timeout_s(const struct xlator *xl)
 }
 
 static uint32_t
-now_s(void)
+upcall_now_s(void)
 {
     return (uint32_t)(clock_mono_ns() / 1000000000);
 }
 
-/* ---- who looks ------------------------------------------------------------------------------- */
+/* ---- noting watchers ------------------------------------------------------------------------- */
 
 static struct upcall_inode *
 upcall_inode_new(struct xlator *xl)
@@ -121,7 +124,7 @@ upcall_inode_of(struct xlator *xl, struct inode *inode)
 }
 
 static void
-send(struct xlator *xl, const uint64_t *clients, unsigned count, struct cache_invalidation *what)
+invalidation_send(struct xlator *xl, const uint64_t *clients, unsigned count, struct cache_invalidation *what)
 {
     struct upcall_private *priv = xl->private;
 
@@ -132,7 +135,7 @@ send(struct xlator *xl, const uint64_t *clients, unsigned count, struct cache_in
 }
 
 static int
-note(struct xlator *xl, const struct call_stack *stk, struct inode *inode)
+note_watcher(struct xlator *xl, const struct call_stack *stk, struct inode *inode)
 {
     struct brick_client *client = stk->client;
 
@@ -142,28 +145,29 @@ note(struct xlator *xl, const struct call_stack *stk, struct inode *inode)
     if (!ui)
         return -ENOMEM;
     pthread_mutex_lock(&ui->lock);
-    uint64_t gone = watchers_note(&ui->watchers, client->id, now_s(), timeout_s(xl));
+    uint64_t gone = watchers_note(&ui->watchers, client->id, upcall_now_s(), timeout_s(xl));
     pthread_mutex_unlock(&ui->lock);
     if (gone)
-        send(xl, &gone, 1, &(struct cache_invalidation){.gfid = inode->gfid, .flags = FORGOTTEN});
+        invalidation_send(xl, &gone, 1,
+                          &(struct cache_invalidation){.gfid = inode->gfid, .flags = FORGOTTEN});
     return 0;
 }
 
-/* What a reply has shown. It is in the table before the server puts it there, so that there is a place for
- * the list. */
+/* Notes the watcher of an object that the reply shows. Links the inode before the server does, so that the
+ * list has an inode. */
 static int
 note_shown(struct xlator *xl, const struct call_stack *stk, const struct iatt *shown)
 {
     if (gfid_is_null(&shown->gfid) || !(shown->mode & S_IFMT))
         return 0;
     struct inode *inode = inode_link(xl->graph->inodes, NULL, NULL, shown);
-    int err = inode ? note(xl, stk, inode) : -ENOMEM;
+    int err = inode ? note_watcher(xl, stk, inode) : -ENOMEM;
 
     inode_unref(inode);
     return err;
 }
 
-/* A client that is not noted keeps what it sees too long: it must not see it. */
+/* Fails a call whose client could not be noted, because that client would cache the object too long. */
 static xl_verdict
 answer_or_fail(struct call_stack *stk, int err)
 {
@@ -174,23 +178,24 @@ answer_or_fail(struct call_stack *stk, int err)
     return XL_PASS;
 }
 
-/* ---- who is told ----------------------------------------------------------------------------- */
+/* ---- sending invalidations ------------------------------------------------------------------- */
 
 static void
-tell(struct xlator *xl, struct upcall_inode *ui, const struct brick_client *changer,
+invalidate(struct xlator *xl, struct upcall_inode *ui, const struct brick_client *changer,
      struct cache_invalidation *what)
 {
     uint64_t clients[WATCHERS_MAX];
 
     pthread_mutex_lock(&ui->lock);
-    unsigned n = watchers_collect(&ui->watchers, changer ? changer->id : 0, now_s(), timeout_s(xl), clients);
+    unsigned n =
+        watchers_collect(&ui->watchers, changer ? changer->id : 0, upcall_now_s(), timeout_s(xl), clients);
     pthread_mutex_unlock(&ui->lock);
     if (n)
-        send(xl, clients, n, what);
+        invalidation_send(xl, clients, n, what);
 }
 
 static void
-tell_others(struct xlator *xl, const struct call_stack *stk, struct inode *inode,
+invalidate_others(struct xlator *xl, const struct call_stack *stk, struct inode *inode,
             struct cache_invalidation what)
 {
     struct upcall_inode *ui = inode ? inode_ctx(inode, xl) : NULL;
@@ -198,13 +203,13 @@ tell_others(struct xlator *xl, const struct call_stack *stk, struct inode *inode
     if (!ui)
         return;
     what.gfid = inode->gfid;
-    tell(xl, ui, stk->client, &what);
+    invalidate(xl, ui, stk->client, &what);
 }
 
 /* ---- fops ------------------------------------------------------------------------------------ */
 
 static xl_verdict
-want_reply(struct xlator *xl, struct call_stack *stk, frame_cb cb)
+upcall_want_reply(struct xlator *xl, struct call_stack *stk, frame_cb cb)
 {
     return frame_push(stk, xl, cb) ? XL_PASS : -ENOMEM;
 }
@@ -212,13 +217,13 @@ want_reply(struct xlator *xl, struct call_stack *stk, frame_cb cb)
 static xl_verdict
 upcall_look(struct xlator *xl, struct call_stack *stk)
 {
-    int err = note(xl, stk, stk->call.loc.inode);
+    int err = note_watcher(xl, stk, stk->call.loc.inode);
 
     return err ? err : XL_PASS;
 }
 
 static xl_verdict
-looked_up(struct frame *f, struct call_stack *stk)
+upcall_looked_up(struct frame *f, struct call_stack *stk)
 {
     const struct inode *known = stk->call.loc.inode;
 
@@ -227,19 +232,19 @@ looked_up(struct frame *f, struct call_stack *stk)
     return answer_or_fail(stk, note_shown(f->xl, stk, &stk->reply.stat));
 }
 
-/* By name: the disk says what it is. */
+/* A lookup by name: only the reply says which object it is. */
 static xl_verdict
 upcall_lookup(struct xlator *xl, struct call_stack *stk)
 {
-    int err = note(xl, stk, stk->call.loc.inode);
+    int err = note_watcher(xl, stk, stk->call.loc.inode);
 
     if (err)
         return err;
-    return stk->call.loc.name ? want_reply(xl, stk, looked_up) : XL_PASS;
+    return stk->call.loc.name ? upcall_want_reply(xl, stk, upcall_looked_up) : XL_PASS;
 }
 
 static xl_verdict
-listed(struct frame *f, struct call_stack *stk)
+upcall_listed(struct frame *f, struct call_stack *stk)
 {
     int err = 0;
 
@@ -253,9 +258,9 @@ listed(struct frame *f, struct call_stack *stk)
 static xl_verdict
 upcall_readdirp(struct xlator *xl, struct call_stack *stk)
 {
-    int err = note(xl, stk, stk->call.loc.inode);
+    int err = note_watcher(xl, stk, stk->call.loc.inode);
 
-    return err ? err : want_reply(xl, stk, listed);
+    return err ? err : upcall_want_reply(xl, stk, upcall_listed);
 }
 
 static xl_verdict
@@ -264,7 +269,7 @@ content_changed(struct frame *f, struct call_stack *stk)
     struct inode *inode = stk->call.fop == FOP_copy_file_range ? stk->call.loc2.inode : stk->call.loc.inode;
 
     if (stk->reply.op_ret >= 0)
-        tell_others(f->xl, stk, inode,
+        invalidate_others(f->xl, stk, inode,
                     (struct cache_invalidation){.flags = CHANGED_CONTENT, .stat = stk->reply.post});
     return XL_PASS;
 }
@@ -272,20 +277,20 @@ content_changed(struct frame *f, struct call_stack *stk)
 static xl_verdict
 upcall_write(struct xlator *xl, struct call_stack *stk)
 {
-    int err =
-        note(xl, stk, stk->call.fop == FOP_copy_file_range ? stk->call.loc2.inode : stk->call.loc.inode);
+    int err = note_watcher(xl, stk,
+                           stk->call.fop == FOP_copy_file_range ? stk->call.loc2.inode : stk->call.loc.inode);
 
-    return err ? err : want_reply(xl, stk, content_changed);
+    return err ? err : upcall_want_reply(xl, stk, content_changed);
 }
 
-/* The ACL changes with the mode. */
+/* A change of the mode changes the ACL too. */
 static xl_verdict
 attributes_changed(struct frame *f, struct call_stack *stk)
 {
     uint32_t acl = stk->reply.pre.mode != stk->reply.post.mode ? CHANGED_XATTR : 0;
 
     if (stk->reply.op_ret >= 0)
-        tell_others(f->xl, stk, stk->call.loc.inode,
+        invalidate_others(f->xl, stk, stk->call.loc.inode,
                     (struct cache_invalidation){.flags = CHANGED_ATTRIBUTES | acl, .stat = stk->reply.post});
     return XL_PASS;
 }
@@ -293,15 +298,15 @@ attributes_changed(struct frame *f, struct call_stack *stk)
 static xl_verdict
 upcall_setattr(struct xlator *xl, struct call_stack *stk)
 {
-    int err = note(xl, stk, stk->call.loc.inode);
+    int err = note_watcher(xl, stk, stk->call.loc.inode);
 
-    return err ? err : want_reply(xl, stk, attributes_changed);
+    return err ? err : upcall_want_reply(xl, stk, attributes_changed);
 }
 
 /* ---- extended attributes --------------------------------------------------------------------- */
 
-/* A frame's `local`: ptr: those of the xattrs that clients keep which this call changes, in a dict on the
- * arena; u64[1]: flags. */
+/* A frame's `local`: ptr: a dict on the arena with the cached xattrs that this call changes; u64[1]: flags.
+ */
 static xl_verdict
 xattrs_changed(struct frame *f, struct call_stack *stk)
 {
@@ -311,15 +316,15 @@ xattrs_changed(struct frame *f, struct call_stack *stk)
     if (stat && stat->type == DICT_IATT)
         what.stat = *stat->v.iatt;
     if (stk->reply.op_ret >= 0)
-        tell_others(f->xl, stk, stk->call.loc.inode, what);
+        invalidate_others(f->xl, stk, stk->call.loc.inode, what);
     return XL_PASS;
 }
 
-/* `names` NULL: nobody keeps any of those. */
+/* `names` NULL: no client caches any of the call's xattrs. */
 static xl_verdict
 want_xattr_reply(struct xlator *xl, struct call_stack *stk, struct dict *names, uint32_t flags)
 {
-    int err = names ? note(xl, stk, stk->call.loc.inode) : 0;
+    int err = names ? note_watcher(xl, stk, stk->call.loc.inode) : 0;
 
     if (err || !names)
         return err ? err : XL_PASS;
@@ -351,7 +356,7 @@ upcall_xattrop(struct xlator *xl, struct call_stack *stk)
     return err ? err : want_xattr_reply(xl, stk, names, CHANGED_XATTR);
 }
 
-/* One name, or with an empty one those of xdata. */
+/* Removes one name, or, if the name is empty, the keys of xdata. */
 static xl_verdict
 upcall_removexattr(struct xlator *xl, struct call_stack *stk)
 {
@@ -369,7 +374,7 @@ upcall_removexattr(struct xlator *xl, struct call_stack *stk)
     return err ? err : want_xattr_reply(xl, stk, names, REMOVED_XATTR | CHANGED_TIMES);
 }
 
-/* Which names clients keep. Storage answers. */
+/* A client registers the names that it caches. Storage answers the call. */
 static xl_verdict
 upcall_ipc(struct xlator *xl, struct call_stack *stk)
 {
@@ -383,32 +388,32 @@ upcall_ipc(struct xlator *xl, struct call_stack *stk)
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static xl_verdict
-made(struct frame *f, struct call_stack *stk)
+upcall_made(struct frame *f, struct call_stack *stk)
 {
     if (stk->reply.op_ret < 0)
         return XL_PASS;
-    tell_others(f->xl, stk, stk->call.loc.parent,
+    invalidate_others(f->xl, stk, stk->call.loc.parent,
                 (struct cache_invalidation){.flags = CHANGED_TIMES, .stat = stk->reply.post});
-    /* Who has made it has a reply that cannot be taken back. */
+    /* The object exists, so the reply cannot be failed any more. */
     if (note_shown(f->xl, stk, &stk->reply.stat) != 0)
         log_event(LOG_WARNING, f->xl, "upcall-maker-not-noted",
-                  "no memory: who made an object is not told of its changes");
+                  "no memory: the client that created an object gets no invalidations of it");
     return XL_PASS;
 }
 
 static xl_verdict
 upcall_make(struct xlator *xl, struct call_stack *stk)
 {
-    int err = note(xl, stk, stk->call.loc.parent);
+    int err = note_watcher(xl, stk, stk->call.loc.parent);
 
-    return err ? err : want_reply(xl, stk, made);
+    return err ? err : upcall_want_reply(xl, stk, upcall_made);
 }
 
 static xl_verdict
-removed(struct frame *f, struct call_stack *stk)
+upcall_removed(struct frame *f, struct call_stack *stk)
 {
     if (stk->reply.op_ret >= 0)
-        tell_others(f->xl, stk, stk->call.loc.inode,
+        invalidate_others(f->xl, stk, stk->call.loc.inode,
                     (struct cache_invalidation){.flags = CHANGED_LINKS, .parent = stk->reply.post});
     return XL_PASS;
 }
@@ -416,18 +421,18 @@ removed(struct frame *f, struct call_stack *stk)
 static xl_verdict
 upcall_remove(struct xlator *xl, struct call_stack *stk)
 {
-    int err = note(xl, stk, stk->call.loc.parent);
+    int err = note_watcher(xl, stk, stk->call.loc.parent);
 
     if (!err)
-        err = note(xl, stk, stk->call.loc.inode);
-    return err ? err : want_reply(xl, stk, removed);
+        err = note_watcher(xl, stk, stk->call.loc.inode);
+    return err ? err : upcall_want_reply(xl, stk, upcall_removed);
 }
 
 static xl_verdict
-linked(struct frame *f, struct call_stack *stk)
+upcall_linked(struct frame *f, struct call_stack *stk)
 {
     if (stk->reply.op_ret >= 0)
-        tell_others(f->xl, stk, stk->call.loc.inode, (struct cache_invalidation){
+        invalidate_others(f->xl, stk, stk->call.loc.inode, (struct cache_invalidation){
             .flags = CHANGED_LINKS, .stat = stk->reply.stat, .parent = stk->reply.post});
     return XL_PASS;
 }
@@ -435,18 +440,18 @@ linked(struct frame *f, struct call_stack *stk)
 static xl_verdict
 upcall_link(struct xlator *xl, struct call_stack *stk)
 {
-    int err = note(xl, stk, stk->call.loc.inode);
+    int err = note_watcher(xl, stk, stk->call.loc.inode);
 
     if (!err)
-        err = note(xl, stk, stk->call.loc2.parent);
-    return err ? err : want_reply(xl, stk, linked);
+        err = note_watcher(xl, stk, stk->call.loc2.parent);
+    return err ? err : upcall_want_reply(xl, stk, upcall_linked);
 }
 
 static xl_verdict
-renamed(struct frame *f, struct call_stack *stk)
+upcall_renamed(struct frame *f, struct call_stack *stk)
 {
     if (stk->reply.op_ret >= 0)
-        tell_others(f->xl, stk, stk->call.loc.inode, (struct cache_invalidation){
+        invalidate_others(f->xl, stk, stk->call.loc.inode, (struct cache_invalidation){
             .flags = CHANGED_NAME | CHANGED_PARENT_TIMES, .stat = stk->reply.stat,
             .parent = stk->reply.post2, .old_parent = stk->reply.post});
     return XL_PASS;
@@ -459,8 +464,8 @@ upcall_rename(struct xlator *xl, struct call_stack *stk)
     int err = 0;
 
     for (unsigned i = 0; i < sizeof seen / sizeof seen[0] && !err; i++)
-        err = note(xl, stk, seen[i]);
-    return err ? err : want_reply(xl, stk, renamed);
+        err = note_watcher(xl, stk, seen[i]);
+    return err ? err : upcall_want_reply(xl, stk, upcall_renamed);
 }
 
 /* ---- the type -------------------------------------------------------------------------------- */
@@ -495,14 +500,14 @@ upcall_fini(struct xlator *xl)
     xl->private = NULL;
 }
 
-/* Nobody would be told of what happens to it from now on. */
+/* Watchers would get no further messages about this object. */
 static void
 upcall_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
 {
     struct upcall_inode *ui = ctx;
 
     if (xlator_is_on(xl))
-        tell(xl, ui, NULL, &(struct cache_invalidation){.gfid = inode->gfid, .flags = FORGOTTEN});
+        invalidate(xl, ui, NULL, &(struct cache_invalidation){.gfid = inode->gfid, .flags = FORGOTTEN});
     upcall_inode_free(ui);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* upcall: what one instance of features/upcall keeps, for upcall.c and its test. */
+/* upcall: the state of one instance of features/upcall, for upcall.c and its test. Any thread may use it. */
 #ifndef KILN_UPCALL_UPCALL_H
 #define KILN_UPCALL_UPCALL_H
 
@@ -11,8 +11,8 @@ struct graph;
 
 struct upcall_private {
     struct xattr_names names;
-    atomic_ullong sent; /* clients told */
-    /* brick_clients_callback_cache_invalidation(), or what a test puts there before the first call. */
+    atomic_ullong sent; /* number of messages sent to clients */
+    /* brick_clients_callback_cache_invalidation(), or a function that a test sets before the first call */
     void (*send)(struct graph *g, const uint64_t *clients, unsigned count,
                  const struct cache_invalidation *what);
 };

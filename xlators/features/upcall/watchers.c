@@ -20,16 +20,17 @@ watchers_fini(struct watchers *w)
         free(w->list);
 }
 
-/* A second more than the timeout: both times are rounded down, and nobody may be given up too early. */
+/* Waits a second more than the timeout, because both times are rounded down and no client may be dropped too
+ * early. */
 static bool
-is_over(const struct watcher *one, uint32_t now_s, uint32_t timeout_s)
+watcher_is_expired(const struct watcher *one, uint32_t now_s, uint32_t timeout_s)
 {
     return now_s - one->at_s > (uint64_t)timeout_s + 1;
 }
 
-/* The place of `client`, or the one where it belongs. */
+/* The index of `client`, or the index where it must be inserted. */
 static uint32_t
-place_of(const struct watchers *w, uint64_t client)
+watcher_place(const struct watchers *w, uint64_t client)
 {
     uint32_t low = 0, high = w->count;
 
@@ -45,12 +46,12 @@ place_of(const struct watchers *w, uint64_t client)
 }
 
 static void
-drop_those_over(struct watchers *w, uint32_t now_s, uint32_t timeout_s)
+drop_expired(struct watchers *w, uint32_t now_s, uint32_t timeout_s)
 {
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < w->count; i++) {
-        if (!is_over(&w->list[i], now_s, timeout_s))
+        if (!watcher_is_expired(&w->list[i], now_s, timeout_s))
             w->list[kept++] = w->list[i];
     }
     w->count = kept;
@@ -63,7 +64,7 @@ drop_those_over(struct watchers *w, uint32_t now_s, uint32_t timeout_s)
 }
 
 static bool
-grow(struct watchers *w)
+watchers_grow(struct watchers *w)
 {
     uint32_t room = w->room * 2 < WATCHERS_MAX ? w->room * 2 : WATCHERS_MAX;
     struct watcher *longer = w->room < room ? malloc(room * sizeof *longer) : NULL;
@@ -100,7 +101,7 @@ remove_oldest(struct watchers *w, uint32_t now_s)
 uint64_t
 watchers_note(struct watchers *w, uint64_t client, uint32_t now_s, uint32_t timeout_s)
 {
-    uint32_t i = place_of(w, client);
+    uint32_t i = watcher_place(w, client);
     uint64_t gone = 0;
 
     if (i < w->count && w->list[i].client == client) {
@@ -108,10 +109,10 @@ watchers_note(struct watchers *w, uint64_t client, uint32_t now_s, uint32_t time
         return 0;
     }
     if (w->count == w->room) {
-        drop_those_over(w, now_s, timeout_s);
-        if (w->count == w->room && !grow(w))
+        drop_expired(w, now_s, timeout_s);
+        if (w->count == w->room && !watchers_grow(w))
             gone = remove_oldest(w, now_s);
-        i = place_of(w, client);
+        i = watcher_place(w, client);
     }
     memmove(&w->list[i + 1], &w->list[i], (w->count++ - i) * sizeof w->list[0]);
     w->list[i] = (struct watcher){.client = client, .at_s = now_s};
@@ -124,7 +125,7 @@ watchers_collect(struct watchers *w, uint64_t changer, uint32_t now_s, uint32_t 
 {
     unsigned n = 0;
 
-    drop_those_over(w, now_s, timeout_s);
+    drop_expired(w, now_s, timeout_s);
     for (uint32_t i = 0; i < w->count; i++) {
         if (w->list[i].client != changer)
             out[n++] = w->list[i].client;

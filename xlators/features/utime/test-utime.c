@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Which calls carry which times, and what becomes of an object that has none. */
+/* Which calls carry which times, and how an object without times gets them. */
 #include <time.h>
 
 #include "data/dict.h"
@@ -7,7 +7,7 @@
 
 extern const struct xlator_type features_utime_xlator;
 
-/* What the layer below has seen. */
+/* The call that the bottom layer saw last. */
 static struct caller seen;
 static bool has_asked, has_times;
 static int times_set;
@@ -98,7 +98,7 @@ START_TEST(the_time_is_now)
 }
 END_TEST
 
-/* The flags do not say so, but the brick sets the ctime. */
+/* The flags do not include the ctime, but the brick sets it. */
 START_TEST(a_setattr_of_times_carries_the_time)
 {
     time_t before = time(NULL);
@@ -110,7 +110,7 @@ START_TEST(a_setattr_of_times_carries_the_time)
 }
 END_TEST
 
-START_TEST(reads_set_atime_if_that_is_kept)
+START_TEST(reads_set_atime_unless_no_atime_is_on)
 {
     bench_teardown();
     setup_with("off");
@@ -119,7 +119,7 @@ START_TEST(reads_set_atime_if_that_is_kept)
 }
 END_TEST
 
-START_TEST(an_object_without_times_is_given_those_it_shows)
+START_TEST(an_object_without_times_gets_those_of_the_reply)
 {
     ck_assert_uint_eq(flags_sent(FOP_lookup, 0), 0);
     ck_assert(has_asked);
@@ -152,8 +152,8 @@ test_suite(void)
     tcase_add_test(t, setattr_changes_ctime_unless_it_sets_times_only);
     tcase_add_test(t, the_time_is_now);
     tcase_add_test(t, a_setattr_of_times_carries_the_time);
-    tcase_add_test(t, reads_set_atime_if_that_is_kept);
-    tcase_add_test(t, an_object_without_times_is_given_those_it_shows);
+    tcase_add_test(t, reads_set_atime_unless_no_atime_is_on);
+    tcase_add_test(t, an_object_without_times_gets_those_of_the_reply);
     tcase_add_test(t, an_object_with_times_is_left_alone);
     suite_add_tcase(s, t);
     return s;

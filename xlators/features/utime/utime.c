@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* features/utime: one time for everything that one call of an application changes.
+/* features/utime: all objects that one call of an application changes get the same timestamp.
  *
- * Sits in a client's graph above distribute and replicate. The time is taken here, once, and goes with the
- * call's caller: whoever below makes further calls for it copies the caller, time and all, so that all
- * replicas and all subvolumes store the same (wire 1.5). A time taken below would leave replicas that differ,
- * and nothing ever brings those together.
+ * The layer sits in a client's graph above distribute and replicate. It takes the time once and stores it in
+ * the call's caller. A layer below that makes further calls for the operation copies the caller, including
+ * the time, so all replicas and all subvolumes store the same time (wire 1.5). A time taken below would
+ * differ between replicas, and no heal would ever make those times equal.
  *
- * A LOOKUP asks for the stored times. An object that has none, because it is older than the feature, is given
- * those that the reply shows; nobody waits for that.
+ * A LOOKUP requests the stored times. An object without them, because it is older than the feature, gets the
+ * times of the LOOKUP's reply, by a call in the background.
  *
- * Keeps nothing and takes no lock. */
+ * The layer keeps nothing and takes no lock. */
 #include <errno.h>
 #include <time.h>
 
@@ -18,7 +18,7 @@
 #include "log/log.h"
 #include "stack/xlator.h"
 
-enum { PID_UTIME = -13 }; /* who sets times that were missing */
+enum { PID_UTIME = -13 }; /* pid of the call that sets missing times */
 
 struct utime_conf {
     bool no_atime;
@@ -35,8 +35,8 @@ enum {
     WRITES = TIME_CTIME | TIME_MTIME,
 };
 
-/* As stock's clients ask, but for what POSIX wants: theirs set an xattr and allocate without a ctime, and
- * punch a hole without any time. */
+/* The flags are those of stock's clients, except where POSIX requires more: stock's clients set an xattr and
+ * allocate blocks without a ctime, and punch a hole without any time. */
 static const uint8_t time_flags[FOP_COUNT] = {
     [FOP_create] = MAKES,
     [FOP_mknod] = MAKES,
@@ -65,7 +65,7 @@ flags_of(const struct utime_conf *conf, const struct fop_call *call)
 
     switch (call->fop) {
     case FOP_setattr:
-    case FOP_fsetattr: /* one that sets times says itself which */
+    case FOP_fsetattr: /* a call that sets times names them itself */
         return !call->valid || call->valid & changes_ctime ? TIME_CTIME : 0;
     case FOP_open:
     case FOP_opendir:
@@ -76,7 +76,7 @@ flags_of(const struct utime_conf *conf, const struct fop_call *call)
     }
 }
 
-/* A setattr of times alone has no flag, but the brick takes its ctime from the call. */
+/* A setattr of times alone has no flag, but the brick takes the ctime from the call. */
 static bool
 carries_a_time(enum fop fop, uint32_t flags)
 {
@@ -101,7 +101,7 @@ utime_any(struct xlator *xl, struct call_stack *stk)
 /* ---- objects without times ------------------------------------------------------------------- */
 
 static void
-times_set(struct call_stack *stk)
+missing_times_set(struct call_stack *stk)
 {
     struct graph *g = stk->owner;
 
@@ -130,15 +130,15 @@ fill_times(struct call_stack *stk, const struct iatt *a)
                : -ENOMEM;
 }
 
-/* Without memory the next LOOKUP does it. */
+/* Without memory the next LOOKUP sets them. */
 static void
-set_times(struct xlator *xl, const struct iatt *a)
+set_missing_times(struct xlator *xl, const struct iatt *a)
 {
     struct graph *g = xl->graph;
 
     if (!graph_pin(g))
         return;
-    struct call_stack *stk = call_stack_new(times_set, g);
+    struct call_stack *stk = call_stack_new(missing_times_set, g);
     if (!stk) {
         graph_unpin(g);
         return;
@@ -155,12 +155,12 @@ set_times(struct xlator *xl, const struct iatt *a)
 }
 
 static xl_verdict
-looked_up(struct frame *f, struct call_stack *stk)
+utime_looked_up(struct frame *f, struct call_stack *stk)
 {
     const struct fop_reply *r = &stk->reply;
 
     if (r->op_ret >= 0 && !gfid_is_null(&r->stat.gfid) && !dict_has(r->xdata, DICT_KEY_MDATA))
-        set_times(f->xl, &r->stat);
+        set_missing_times(f->xl, &r->stat);
     return XL_PASS;
 }
 
@@ -169,7 +169,7 @@ utime_lookup(struct xlator *xl, struct call_stack *stk)
 {
     if (!stk->call.xdata && !(stk->call.xdata = dict_new(&stk->arena)))
         return -ENOMEM;
-    if (dict_set_int(stk->call.xdata, DICT_KEY_MDATA, 1) || !frame_push(stk, xl, looked_up))
+    if (dict_set_int(stk->call.xdata, DICT_KEY_MDATA, 1) || !frame_push(stk, xl, utime_looked_up))
         return -ENOMEM;
     return XL_PASS;
 }

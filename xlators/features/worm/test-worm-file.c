@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Retention of single files: a bottom layer with one file, whose xattrs and times the layer keeps. */
+/* Retention of single files, above a bottom layer with one file whose xattrs and times worm-file sets. */
 #include <fcntl.h>
 
 #include "xlators/features/test-layers.h"
@@ -7,7 +7,7 @@
 extern const struct xlator_type features_worm_xlator;
 
 static struct {
-    bool exists, is_refused; /* the client may not change its attributes */
+    bool exists, is_refused; /* the client may not change the file's attributes */
     char worm_file[8], start[32], state[64];
     int64_t atime, mtime;
     struct inode *inode;
@@ -113,7 +113,7 @@ teardown(void)
     bench_teardown();
 }
 
-/* A file that was made so long ago. */
+/* Creates a file of this age. */
 static void
 made(int64_t seconds_ago)
 {
@@ -169,7 +169,7 @@ static const enum fop changes[] = {FOP_link,  FOP_unlink,    FOP_rename,  FOP_tr
                                    FOP_writev, FOP_ftruncate, FOP_fallocate, FOP_discard, FOP_zerofill};
 enum { CHANGES = sizeof changes / sizeof changes[0] };
 
-START_TEST(others_are_left_alone)
+START_TEST(files_without_the_mark_are_left_alone)
 {
     f.exists = true;
     for (size_t i = 0; i < CHANGES; i++)
@@ -190,7 +190,7 @@ START_TEST(age_commits)
         ck_assert_str_eq(f.state, "3/100/50");
         ck_assert_int_ge(f.atime, now() + 98);
         ck_assert_int_eq(change(changes[i]), -EROFS);
-        ck_assert_int_eq(bench_run(call_of(FOP_truncate, -6, NULL)), 0); /* heal */
+        ck_assert_int_eq(bench_run(call_of(FOP_truncate, -6, NULL)), 0); /* self-heal */
     }
 }
 END_TEST
@@ -208,7 +208,7 @@ START_TEST(retention_ends)
 }
 END_TEST
 
-START_TEST(what_may_not_be_removed_stays)
+START_TEST(files_that_are_not_deletable_stay)
 {
     committed("11/20/50", now() - 1);
     ck_assert_int_eq(change(FOP_unlink), -EROFS);
@@ -217,7 +217,7 @@ START_TEST(what_may_not_be_removed_stays)
 }
 END_TEST
 
-START_TEST(what_cannot_be_read_is_kept)
+START_TEST(files_with_unreadable_state_are_kept)
 {
     static const char *const bad[] = {
         "", "x", "3", "3/1", "7/1/1", "4/0/0", "3/99999999999999999999999999999/1"};
@@ -247,7 +247,7 @@ START_TEST(modes_commit)
 }
 END_TEST
 
-START_TEST(access_time_is_the_end)
+START_TEST(access_time_ends_the_retention)
 {
     int64_t until = now() + 500;
 
@@ -266,7 +266,7 @@ START_TEST(access_time_is_the_end)
 }
 END_TEST
 
-START_TEST(who_makes_a_file_writes_it)
+START_TEST(the_creating_fd_writes_the_file)
 {
     struct bench_call *call = call_of(FOP_create, 100, NULL);
 
@@ -279,11 +279,11 @@ START_TEST(who_makes_a_file_writes_it)
     ck_assert_int_gt(strtoll(f.start, NULL, 10), now() - 5);
     made(60);
     ck_assert_int_eq(bench_run(call_of(FOP_writev, 100, fd)), 0);
-    ck_assert_int_eq(change(FOP_writev), -EROFS); /* another's fd */
+    ck_assert_int_eq(change(FOP_writev), -EROFS); /* an fd that did not create the file */
     ck_assert_int_eq(bench_run(call_of(FOP_writev, 100, fd)), -EROFS);
     fd_unref(fd);
 
-    call = call_of(FOP_create, 100, NULL); /* opens what is there, and would cut it off */
+    call = call_of(FOP_create, 100, NULL); /* opens the existing file and would truncate it */
     call->stk->call.flags = O_RDWR | O_TRUNC;
     ck_assert_int_eq(bench_run(call), -EROFS);
     *f.worm_file = *f.state = f.exists = 0;
@@ -292,13 +292,13 @@ START_TEST(who_makes_a_file_writes_it)
 }
 END_TEST
 
-START_TEST(nor_is_it_replaced)
+START_TEST(committed_files_are_not_replaced)
 {
     struct inode *victim = f.inode;
     struct bench_call *call;
 
     committed("3/100/50", now() + 100);
-    f.inode = bench_inode("g", 2, S_IFDIR); /* the bottom layer says the same of both */
+    f.inode = bench_inode("g", 2, S_IFDIR); /* the bottom layer returns the same state for both objects */
     call = call_of(FOP_rename, 100, NULL);
     ck_assert_int_eq(bench_run(call), 0);   /* a folder */
     inode_unref(f.inode);
@@ -318,16 +318,16 @@ test_suite(void)
     TCase *t = tcase_create("relax"), *e = tcase_create("enterprise");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, others_are_left_alone);
+    tcase_add_test(t, files_without_the_mark_are_left_alone);
     tcase_add_test(t, age_commits);
     tcase_add_test(t, retention_ends);
-    tcase_add_test(t, what_cannot_be_read_is_kept);
+    tcase_add_test(t, files_with_unreadable_state_are_kept);
     tcase_add_test(t, modes_commit);
-    tcase_add_test(t, access_time_is_the_end);
-    tcase_add_test(t, who_makes_a_file_writes_it);
-    tcase_add_test(t, nor_is_it_replaced);
+    tcase_add_test(t, access_time_ends_the_retention);
+    tcase_add_test(t, the_creating_fd_writes_the_file);
+    tcase_add_test(t, committed_files_are_not_replaced);
     tcase_add_checked_fixture(e, setup_strict, teardown);
-    tcase_add_test(e, what_may_not_be_removed_stays);
+    tcase_add_test(e, files_that_are_not_deletable_stay);
     suite_add_tcase(s, t);
     suite_add_tcase(s, e);
     return s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Which operations a write-once volume refuses, and to whom. */
+/* Which operations a write-once volume refuses, and to which clients. */
 #include <fcntl.h>
 
 #include "xlators/features/test-layers.h"
@@ -12,7 +12,7 @@ setup(void)
     bench_setup(&features_worm_xlator, (const char *const[]){"worm", "on", NULL}, bench_succeed);
 }
 
-START_TEST(what_is_there_stays)
+START_TEST(existing_files_and_names_stay)
 {
     static const enum fop refused[] = {FOP_link,  FOP_unlink,      FOP_rename,      FOP_truncate,
                                        FOP_rmdir, FOP_removexattr, FOP_fremovexattr};
@@ -62,7 +62,7 @@ START_TEST(create_opens_no_existing_file_for_writing)
     ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDONLY | O_TRUNC), -EROFS);
     ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDONLY | O_APPEND), -EROFS);
     ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDONLY), 0);
-    ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDWR | O_EXCL), 0); /* storage says EEXIST */
+    ck_assert_int_eq(create_existing(1000, O_CREAT | O_RDWR | O_EXCL), 0); /* storage answers EEXIST */
     ck_assert_int_eq(create_existing(-6, O_CREAT | O_RDWR), 0);
 }
 END_TEST
@@ -76,7 +76,7 @@ change(enum fop fop, int pid, bool is_anonymous)
     call->stk->caller.pid = pid;
     call->stk->call.fd = is_anonymous ? fd_new_anonymous(i, NULL) : fd_new(i, NULL, O_RDWR, false);
     ck_assert_ptr_nonnull(call->stk->call.fd);
-    if (fop == FOP_copy_file_range) { /* from the first to the second */
+    if (fop == FOP_copy_file_range) { /* copies from the first file to the second */
         call->stk->call.fd2 = call->stk->call.fd;
         call->stk->call.fd = is_anonymous ? fd_new(i, NULL, O_RDWR, false) : fd_new_anonymous(i, NULL);
     }
@@ -106,7 +106,7 @@ test_suite(void)
     TCase *t = tcase_create("worm");
 
     tcase_add_checked_fixture(t, setup, bench_teardown);
-    tcase_add_test(t, what_is_there_stays);
+    tcase_add_test(t, existing_files_and_names_stay);
     tcase_add_test(t, new_things_may_be_made);
     tcase_add_test(t, open_for_writing_is_refused);
     tcase_add_test(t, create_opens_no_existing_file_for_writing);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Retention of single files, as stock keeps it on disk:
+/* Retention of single files. The state on disk is the same as stock's:
  *
- *   trusted.worm_file    "1": made while worm-file-level was on; others are left alone
- *   trusted.start_time   when it was made, seconds
- *   trusted.reten_state  "state/period/auto-commit-period" once it is committed
+ *   trusted.worm_file    "1": created while worm-file-level was on; other files are left alone
+ *   trusted.start_time   time of creation, seconds
+ *   trusted.reten_state  "state/period/auto-commit-period" once the file is committed
  *
- * A file is committed by a chmod that takes away all rights to write, or by the first attempt to change it
- * once it is as old as auto-commit-period (the fd that made it goes on until then). Then its access time is
- * the end of its retention, and nothing changes it or its names. The first attempt after that time ends the
- * retention: it may be removed (worm-files-deletable), and nothing else.
+ * A file is committed by a chmod that removes all write permissions, or by the first attempt to change it
+ * once it is as old as auto-commit-period (the fd that created it stays writable until then). After the
+ * commit, the file's access time is the end of its retention, and neither the file nor its names can be
+ * changed. The first attempt to change it after that time ends the retention: then the file may be removed
+ * (worm-files-deletable), but not changed.
  *
- * What is asked of the disk, and noted there, are calls of the layer's own below it, while the client's call
- * waits. What depends on the client's right to do it is noted after its call has succeeded. */
+ * The layer reads and writes this state with internal calls below itself, while the client's call is parked.
+ * State that depends on the client's permission for the change is written after the client's call has
+ * succeeded. */
 #include "xlators/features/worm/worm-file.h"
 
 #include <errno.h>
@@ -25,7 +27,7 @@
 
 #define OWN_PID (-2)
 #define WRITE_BITS 0222
-#define MADE_IT ((uint32_t)O_CREAT) /* of an fd: the storage never has it there */
+#define MADE_IT ((uint32_t)O_CREAT) /* flag of an fd that created its file: storage never sets it */
 
 enum { STATE_WORM = 1, STATE_RETAINED = 2, STATE_LEGAL_HOLD = 4, STATE_ENTERPRISE = 8 };
 
@@ -36,25 +38,26 @@ struct file {
     struct iatt stat;
 };
 
-/* A client's call and what is being done about it; on the call's arena. */
+/* A client's call and the internal calls made for it. Lies on the call's arena. */
 struct work {
     struct xlator *xl;
     struct call_stack *stk;
-    struct inode *inode; /* of which file; the call's reference */
-    struct fd *fd;       /* likewise, or NULL */
+    struct inode *inode; /* the file; the call's reference */
+    struct fd *fd;       /* the fd, or NULL; the call's reference */
     struct file file;
     void (*looked)(struct work *w, int err);
-    /* to be noted: a text for reten_state; NULL: that it is a worm file. And an access time. */
+    /* State to be written: a text for reten_state (or NULL: only the mark of a worm file), and an access
+     * time. */
     char state[64];
     bool has_state, has_atime;
     int64_t atime;
     void (*noted)(struct work *w, int err);
 };
 
-/* ---- own calls ------------------------------------------------------------------------------- */
+/* ---- internal calls -------------------------------------------------------------------------- */
 
 static struct call_stack *
-own_call(struct work *w, enum fop fop, enum fop fd_fop, void (*done)(struct call_stack *))
+worm_own_call(struct work *w, enum fop fop, enum fop fd_fop, void (*done)(struct call_stack *))
 {
     struct call_stack *own = call_stack_new(done, w);
 
@@ -80,9 +83,9 @@ own_result(struct call_stack *own)
     return err;
 }
 
-/* An xattr's bytes have no NUL behind them. */
+/* Copies the value of an xattr and terminates it, because an xattr's bytes have no NUL. */
 static bool
-text_of(const struct dict *d, enum dict_key key, char text[64])
+xattr_text(const struct dict *d, enum dict_key key, char text[64])
 {
     const struct dict_pair *p = dict_find(d, key);
 
@@ -93,7 +96,7 @@ text_of(const struct dict *d, enum dict_key key, char text[64])
     return true;
 }
 
-/* What cannot be read counts as it would protect: made at the beginning of time, committed. */
+/* An unreadable value counts in the protective way: a creation time of 0, a state of committed. */
 static void
 file_parse(struct file *f, const struct fop_reply *r)
 {
@@ -102,12 +105,12 @@ file_parse(struct file *f, const struct fop_reply *r)
 
     *f = (struct file){.stat = r->stat};
     f->is_worm_file = dict_has(r->xdata, DICT_KEY_WORM_FILE);
-    if (text_of(r->xdata, DICT_KEY_WORM_START, text) && sscanf(text, "%lld", &start) == 1)
+    if (xattr_text(r->xdata, DICT_KEY_WORM_START, text) && sscanf(text, "%lld", &start) == 1)
         f->start = start;
     f->has_state = dict_has(r->xdata, DICT_KEY_WORM_STATE);
     if (!f->has_state)
         return;
-    if (!text_of(r->xdata, DICT_KEY_WORM_STATE, text) ||
+    if (!xattr_text(r->xdata, DICT_KEY_WORM_STATE, text) ||
         sscanf(text, "%u/%lld/%lld", &f->state, &period, &commit) != 3)
         f->state = STATE_WORM | STATE_LEGAL_HOLD;
     f->period = period < 0 || period > r->stat.atime ? 0 : period;
@@ -125,9 +128,9 @@ look_done(struct call_stack *own)
 }
 
 static void
-look(struct work *w, void (*looked)(struct work *w, int err))
+worm_look(struct work *w, void (*looked)(struct work *w, int err))
 {
-    struct call_stack *own = own_call(w, FOP_stat, FOP_fstat, look_done);
+    struct call_stack *own = worm_own_call(w, FOP_stat, FOP_fstat, look_done);
 
     w->looked = looked;
     if (own && dict_set_int(own->call.xdata, DICT_KEY_WORM_FILE, 0) == 0 &&
@@ -159,7 +162,7 @@ state_done(struct call_stack *own)
         w->noted(w, err);
         return;
     }
-    if (!(own = own_call(w, FOP_setattr, FOP_fsetattr, atime_done))) {
+    if (!(own = worm_own_call(w, FOP_setattr, FOP_fsetattr, atime_done))) {
         w->noted(w, -ENOMEM);
         return;
     }
@@ -169,7 +172,7 @@ state_done(struct call_stack *own)
 }
 
 static int
-fill(struct work *w, struct dict *d)
+worm_fill_marks(struct work *w, struct dict *d)
 {
     char start[24];
 
@@ -181,12 +184,12 @@ fill(struct work *w, struct dict *d)
 }
 
 static void
-note(struct work *w, void (*noted)(struct work *w, int err))
+worm_note(struct work *w, void (*noted)(struct work *w, int err))
 {
-    struct call_stack *own = own_call(w, FOP_setxattr, FOP_fsetxattr, state_done);
+    struct call_stack *own = worm_own_call(w, FOP_setxattr, FOP_fsetxattr, state_done);
 
     w->noted = noted;
-    if (own && fill(w, own->call.dict) == 0) {
+    if (own && worm_fill_marks(w, own->call.dict) == 0) {
         call_stack_wind_below(own, w->xl);
         return;
     }
@@ -196,7 +199,7 @@ note(struct work *w, void (*noted)(struct work *w, int err))
 }
 
 static void
-set_state(struct work *w, unsigned state, int64_t period, int64_t commit_period)
+worm_set_state(struct work *w, unsigned state, int64_t period, int64_t commit_period)
 {
     w->has_state = true;
     snprintf(w->state, sizeof w->state, "%u/%lld/%lld", state, (long long)period, (long long)commit_period);
@@ -208,7 +211,7 @@ set_committed(struct work *w)
     const struct worm_conf *conf = xlator_conf(w->xl);
     unsigned mode = conf->retention_mode == RETENTION_ENTERPRISE ? STATE_ENTERPRISE : 0;
 
-    set_state(w, STATE_WORM | STATE_RETAINED | mode, conf->retention_period, conf->commit_period);
+    worm_set_state(w, STATE_WORM | STATE_RETAINED | mode, conf->retention_period, conf->commit_period);
     w->has_atime = true;
     w->atime = time(NULL) + conf->retention_period;
 }
@@ -228,7 +231,7 @@ work_new(struct xlator *xl, struct call_stack *stk, struct inode *inode, struct 
 enum judgement { MAY, MAY_NOT, COMMITS, EXPIRES };
 
 static enum judgement
-judge(const struct work *w)
+worm_judge(const struct work *w)
 {
     const struct worm_conf *conf = xlator_conf(w->xl);
     const struct file *f = &w->file;
@@ -255,7 +258,7 @@ may_remove(const struct work *w)
 
 static void change_looked(struct work *w, int err);
 
-/* The file that a rename would replace is looked at, too. */
+/* Also checks the file that a rename would replace. */
 static void
 change_may(struct work *w)
 {
@@ -266,7 +269,7 @@ change_may(struct work *w)
         return;
     }
     w->inode = victim;
-    look(w, change_looked);
+    worm_look(w, change_looked);
 }
 
 static void
@@ -291,7 +294,7 @@ change_looked(struct work *w, int err)
         call_stack_fail(w->stk, -err);
         return;
     }
-    switch (judge(w)) {
+    switch (worm_judge(w)) {
     case MAY:
         change_may(w);
         break;
@@ -303,13 +306,13 @@ change_looked(struct work *w, int err)
         break;
     case COMMITS:
         set_committed(w);
-        note(w, committed);
+        worm_note(w, committed);
         break;
     case EXPIRES:
-        set_state(w, w->file.state & ~(unsigned)STATE_RETAINED, 0, 0);
+        worm_set_state(w, w->file.state & ~(unsigned)STATE_RETAINED, 0, 0);
         w->has_atime = true;
         w->atime = w->file.stat.atime - w->file.period;
-        note(w, expired);
+        worm_note(w, expired);
         break;
     }
 }
@@ -320,7 +323,7 @@ worm_file_change(struct xlator *xl, struct call_stack *stk)
     struct inode *inode = stk->call.loc.inode;
     struct fd *fd = stk->call.fd;
 
-    if (stk->call.fop == FOP_copy_file_range) { /* from the first to the second */
+    if (stk->call.fop == FOP_copy_file_range) { /* copies from the first file to the second */
         inode = stk->call.loc2.inode;
         fd = stk->call.fd2;
     }
@@ -329,7 +332,7 @@ worm_file_change(struct xlator *xl, struct call_stack *stk)
     struct work *w = work_new(xl, stk, inode, fd);
     if (!w)
         return -ENOMEM;
-    look(w, change_looked);
+    worm_look(w, change_looked);
     return XL_OWNED;
 }
 
@@ -345,7 +348,7 @@ replied(struct work *w, int err)
     call_stack_unwind(w->stk);
 }
 
-/* Nobody else knows the fd yet. */
+/* No other call knows the fd yet, so its flags can be set. */
 static xl_verdict
 created(struct frame *f, struct call_stack *stk)
 {
@@ -357,24 +360,24 @@ created(struct frame *f, struct call_stack *stk)
     if (!w)
         return -ENOMEM;
     fd->flags |= MADE_IT;
-    note(w, replied);
+    worm_note(w, replied);
     return XL_OWNED;
 }
 
-/* A CREATE that opens an existing file may cut it off. */
+/* A CREATE that opens an existing file may truncate it. */
 static void
 create_looked(struct work *w, int err)
 {
     if (err < 0)
         call_stack_fail(w->stk, -err);
-    else if (judge(w) != MAY)
+    else if (worm_judge(w) != MAY)
         call_stack_fail(w->stk, EROFS);
     else
         call_stack_resume(w->stk);
 }
 
-/* Storage opens loc.inode, or makes a file if that is NULL, and does neither if the name has changed
- * (FOP_NAME_CHANGED). */
+/* Storage opens loc.inode, or creates a file if loc.inode is NULL. If the name has changed meanwhile, storage
+ * does neither (FOP_NAME_CHANGED). */
 xl_verdict
 worm_file_create(struct xlator *xl, struct call_stack *stk)
 {
@@ -389,7 +392,7 @@ worm_file_create(struct xlator *xl, struct call_stack *stk)
     struct work *w = work_new(xl, stk, c->loc.inode, NULL);
     if (!w)
         return -ENOMEM;
-    look(w, create_looked);
+    worm_look(w, create_looked);
     return XL_OWNED;
 }
 
@@ -402,11 +405,11 @@ attributes_set(struct frame *f, struct call_stack *stk)
 
     if (stk->reply.op_ret < 0)
         return XL_PASS;
-    note(w, replied);
+    worm_note(w, replied);
     return XL_OWNED;
 }
 
-/* Goes on with the client's call, and notes w's state when that has succeeded. */
+/* Continues the client's call, and writes the state of `w` after the call has succeeded. */
 static void
 go_on_and_note(struct work *w)
 {
@@ -433,7 +436,7 @@ set_of_retained(struct work *w)
     } else if (until < least) {
         call_stack_fail(w->stk, EROFS);
     } else {
-        set_state(w, w->file.state, until > now ? until - now : 0, w->file.commit_period);
+        worm_set_state(w, w->file.state, until > now ? until - now : 0, w->file.commit_period);
         go_on_and_note(w);
     }
 }
@@ -467,6 +470,6 @@ worm_file_setattr(struct xlator *xl, struct call_stack *stk)
     struct work *w = work_new(xl, stk, inode, stk->call.fd);
     if (!w)
         return -ENOMEM;
-    look(w, setattr_looked);
+    worm_look(w, setattr_looked);
     return XL_OWNED;
 }

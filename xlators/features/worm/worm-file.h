@@ -14,11 +14,13 @@ struct worm_conf {
 
 enum { RETENTION_RELAX, RETENTION_ENTERPRISE };
 
-/* For fops that would change a file's data or a name of it: refused with EROFS while it is committed. */
+/* For fops that would change a file's data or one of its names: refuses them with EROFS while the file is
+ * committed. */
 xl_verdict worm_file_change(struct xlator *xl, struct call_stack *stk);
-/* A new file is one of those that will be committed. */
+/* Marks a new file as a worm file, which can be committed. */
 xl_verdict worm_file_create(struct xlator *xl, struct call_stack *stk);
-/* Modes without a right to write commit; the access time of a committed file is the end of its retention. */
+/* A mode without write permission commits the file. A new access time of a committed file sets the end of its
+ * retention. */
 xl_verdict worm_file_setattr(struct xlator *xl, struct call_stack *stk);
 
 #endif

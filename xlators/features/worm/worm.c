@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* features/worm: write once, read many, for a whole volume or for single files (brick 10.2).
  *
- * A whole volume (worm): a file may be made and written through the fd that made it; once that is closed
- * nobody opens it for writing again, and no name goes away or gets a second one. Attributes and xattrs may be
- * set. Single files (worm-file-level): worm-file.c. Internal clients pass: self-heal must write what a
- * replica has missed. Keeps nothing and takes no lock.
+ * A whole volume (worm): a file may be created and written through the fd that created it. After that fd is
+ * closed, no client can open the file for writing, and no name can be removed or linked. Attributes and
+ * xattrs may be set. Single files (worm-file-level): see worm-file.c. Internal clients pass, because
+ * self-heal must write the data that a replica has missed. The layer keeps nothing and takes no lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ is_volume_worm(const struct xlator *xl)
 }
 
 static xl_verdict
-refuse(const struct call_stack *stk)
+refuse_users(const struct call_stack *stk)
 {
     return caller_is_internal(&stk->caller) ? XL_PASS : -EROFS;
 }
@@ -47,13 +47,13 @@ refuse(const struct call_stack *stk)
 static xl_verdict
 worm_change(struct xlator *xl, struct call_stack *stk)
 {
-    return is_volume_worm(xl) ? refuse(stk) : worm_file_change(xl, stk);
+    return is_volume_worm(xl) ? refuse_users(stk) : worm_file_change(xl, stk);
 }
 
 static xl_verdict
 worm_refuse(struct xlator *xl, struct call_stack *stk)
 {
-    return is_volume_worm(xl) ? refuse(stk) : XL_PASS;
+    return is_volume_worm(xl) ? refuse_users(stk) : XL_PASS;
 }
 
 static bool
@@ -66,18 +66,18 @@ static xl_verdict
 worm_open(struct xlator *xl, struct call_stack *stk)
 {
     if (is_volume_worm(xl))
-        return opens_for_writing(&stk->call) ? refuse(stk) : XL_PASS;
+        return opens_for_writing(&stk->call) ? refuse_users(stk) : XL_PASS;
     return stk->call.flags & O_TRUNC ? worm_file_change(xl, stk) : XL_PASS;
 }
 
-/* An anonymous fd is nobody's creation. */
+/* An anonymous fd never created the file. */
 static xl_verdict
 worm_write(struct xlator *xl, struct call_stack *stk)
 {
     const struct fd *fd = stk->call.fop == FOP_copy_file_range ? stk->call.fd2 : stk->call.fd;
 
     if (is_volume_worm(xl))
-        return fd->is_anonymous ? refuse(stk) : XL_PASS;
+        return fd->is_anonymous ? refuse_users(stk) : XL_PASS;
     return worm_file_change(xl, stk);
 }
 
@@ -90,7 +90,7 @@ worm_create(struct xlator *xl, struct call_stack *stk)
 
     if (!is_volume_worm(xl))
         return worm_file_create(xl, stk);
-    return is_open && opens_for_writing(c) ? refuse(stk) : XL_PASS;
+    return is_open && opens_for_writing(c) ? refuse_users(stk) : XL_PASS;
 }
 
 static xl_verdict
