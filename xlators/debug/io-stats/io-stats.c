@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* debug/io-stats: what a brick has done: calls of each fop, bytes, sizes, how long they took (spec: brick
- * 10.7).
+/* debug/io-stats: counts the work of a brick: calls of each fop, bytes, sizes, durations (spec: brick 10.7).
  *
- * Right below protocol/server, so it sees each client's operation once, with the time it spent parked. Its
- * volume name is the brick's. It takes no lock on the data path: counters are kept in stripes, one
- * cache-line-padded set for a few threads each, and added up when somebody asks; durations go the way that
- * latency.c tells. Counting calls, bytes and durations (latency-histograms) is always on;
- * latency-measurement, which a profile switches on, keeps least and most of each window beside. The slowest
- * calls are kept one by one, with what their time went to: slow.c.
+ * The layer sits right below protocol/server, so it sees each client's operation once, including the time in
+ * which the operation was parked. Its volume name is the brick's. It takes no lock on the data path: counters
+ * are kept in stripes, one cache-line-padded set for a few threads each, which are added up on reading;
+ * durations are recorded as latency.c describes. Calls, bytes and durations (latency-histograms) are always
+ * counted. latency-measurement, which a profile switches on, also keeps the minimum and maximum of each
+ * window. The slowest calls are kept individually, with the durations of their stages: slow.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +26,8 @@
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* Threads take the stripes in turn. Two that share one still count right, only not as fast. */
+/* Threads take the stripes in turn. Two threads that share a stripe still count correctly, only more slowly.
+ */
 static inline unsigned
 stripe_of_thread(const struct ios *ios)
 {
@@ -40,7 +40,7 @@ stripe_of_thread(const struct ios *ios)
 }
 
 static inline void
-count(counter *c, uint64_t by)
+counter_add(counter *c, uint64_t by)
 {
     atomic_fetch_add_explicit(c, by, memory_order_relaxed);
 }
@@ -71,8 +71,8 @@ count_bounds(struct latency *l, enum ios_window window, uint64_t ns)
 static void
 count_latency(struct latency *l, uint64_t ns)
 {
-    count(&l->calls, 1);
-    count(&l->sum, ns);
+    counter_add(&l->calls, 1);
+    counter_add(&l->sum, ns);
     for (enum ios_window w = 0; w < WINDOWS; w++)
         count_bounds(l, w, ns);
 }
@@ -90,7 +90,7 @@ count_opened(struct ios *ios)
     }
 }
 
-/* Only fds that were counted have a context. */
+/* Only counted fds have a context. */
 static void
 ios_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
 {
@@ -99,17 +99,18 @@ ios_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
     atomic_fetch_sub_explicit(&((struct ios *)ctx)->open_now, 1, memory_order_relaxed);
 }
 
-/* However it was closed: by its client, or because that has gone. */
+/* Runs however the fd was closed: by its client, or because the client has gone. */
 static void
 ios_fd_closed(struct xlator *xl, struct fd *fd)
 {
     struct ios *ios = xl->private;
 
     if (!fd->is_anonymous)
-        count(&ios->counters[stripe_of_thread(ios)].releases[fd->is_dir ? RELEASE_DIR : RELEASE_FILE], 1);
+        counter_add(&ios->counters[stripe_of_thread(ios)].releases[fd->is_dir ? RELEASE_DIR : RELEASE_FILE],
+                    1);
 }
 
-/* What the reply tells: the bytes of a read, that a file is open, how long it took. */
+/* Counts the figures of the reply: the bytes of a read, a newly opened file, the duration. */
 static __attribute__((noinline)) void
 note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
 {
@@ -121,8 +122,8 @@ note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
     case FOP_readv:
         if (reply->op_ret <= 0)
             break;
-        count(&s->bytes_read, (uint64_t)reply->op_ret);
-        count(&s->reads[size_class((size_t)reply->op_ret)], 1);
+        counter_add(&s->bytes_read, (uint64_t)reply->op_ret);
+        counter_add(&s->reads[size_class((size_t)reply->op_ret)], 1);
         ios_inode_rate(xl, stk->call.loc.inode, RATE_READ, (uint64_t)reply->op_ret, ns);
         break;
     case FOP_writev:
@@ -135,7 +136,7 @@ note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
             break;
         count_opened(ios);
         fd_ctx_set(reply->fd, xl, ios);
-        if (stk->call.fop == FOP_open) /* `top open` of stock has no creates */
+        if (stk->call.fop == FOP_open) /* stock's `top open` does not count creates */
             ios_inode_count(xl, reply->fd->inode, COUNT_OPEN);
         break;
     default:
@@ -143,7 +144,7 @@ note_reply(struct xlator *xl, struct call_stack *stk, uint64_t ns)
     }
 }
 
-/* Fops of whose reply more is kept than how long it took. */
+/* True for fops whose reply has more figures than the duration. */
 static inline bool
 is_reply_noted(enum fop fop)
 {
@@ -159,7 +160,7 @@ note_measured(struct ios *ios, enum fop fop, uint64_t ns)
         count_latency(&latencies[stripe_of_thread(ios)].fops[fop], ns);
 }
 
-/* A profile runs. */
+/* A profile is running. */
 static __attribute__((noinline)) void
 call_ends_measured(struct xlator *xl, struct call_stack *stk, uint64_t ticks)
 {
@@ -170,7 +171,7 @@ call_ends_measured(struct xlator *xl, struct call_stack *stk, uint64_t ticks)
     note_reply(xl, stk, ns);
 }
 
-/* stk->began: ticks; 0: nobody wants to know. */
+/* stk->began: ticks; 0: the duration is not needed. */
 static void
 ios_call_ends(struct xlator *xl, struct call_stack *stk)
 {
@@ -178,7 +179,7 @@ ios_call_ends(struct xlator *xl, struct call_stack *stk)
     struct ios *ios = xl->private;
     uint64_t now = stk->began ? ticks_now() : 0, ticks = now - stk->began;
 
-    if (!worker_charge) /* it began in another worker's turn */
+    if (!worker_charge) /* the call began on another worker */
         worker_charge = &ios->counters[stripe_of_thread(ios)].cpu_ns;
     if (stk->began && conf->latency_histograms) {
         ios_latency_note(ios, stk->call.fop, ticks);
@@ -190,7 +191,7 @@ ios_call_ends(struct xlator *xl, struct call_stack *stk)
         note_reply(xl, stk, 0);
 }
 
-/* What the call alone tells. True: the reply tells more. */
+/* Counts the figures of the call. Returns true if the reply has further figures. */
 static bool
 note_call(struct xlator *xl, struct call_stack *stk)
 {
@@ -199,11 +200,11 @@ note_call(struct xlator *xl, struct call_stack *stk)
     const struct fop_call *call = &stk->call;
 
     worker_charge = &s->cpu_ns;
-    count(&s->hits[call->fop], 1);
+    counter_add(&s->hits[call->fop], 1);
     switch (call->fop) {
     case FOP_writev:
-        count(&s->bytes_written, call->payload_bytes);
-        count(&s->writes[size_class(call->payload_bytes)], 1);
+        counter_add(&s->bytes_written, call->payload_bytes);
+        counter_add(&s->writes[size_class(call->payload_bytes)], 1);
         ios_inode_count(xl, call->loc.inode, COUNT_WRITE);
         return false;
     case FOP_readv:
@@ -212,7 +213,7 @@ note_call(struct xlator *xl, struct call_stack *stk)
     case FOP_opendir:
         ios_inode_count(xl, call->loc.inode, COUNT_OPENDIR);
         return false;
-    case FOP_readdirp: /* and no READDIR, which stock does not count */
+    case FOP_readdirp: /* but no READDIR, which stock does not count */
         ios_inode_count(xl, call->loc.inode, COUNT_READDIR);
         return false;
     case FOP_open:
@@ -261,8 +262,8 @@ make_latencies(struct ios *ios)
     return 0;
 }
 
-/* The brick's own. INFO, the default, which glusterd writes into every volfile, says that the process's
- * counts: so its command line decides for all bricks of which nothing else is said. */
+/* Sets the brick's own log level. INFO is the default, which glusterd writes into every volfile, so it means
+ * the level of the process: the command line sets the level of all bricks that have no other level. */
 static void
 set_log_level(struct xlator *xl, const struct ios_conf *conf)
 {
@@ -358,9 +359,9 @@ ios_reconfigured(struct xlator *xl, const void *old)
 /* ---- adding up ------------------------------------------------------------------------------- */
 
 static void
-add_up(uint64_t *to, const counter *from, size_t count)
+counters_sum(uint64_t *to, const counter *from, size_t counter_add)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < counter_add; i++)
         to[i] += atomic_load_explicit((counter *)&from[i], memory_order_relaxed);
 }
 
@@ -373,16 +374,16 @@ ios_figures(struct ios *ios, struct figures *out)
     for (unsigned i = 0; i < ios->stripes; i++) {
         const struct stripe *s = &ios->counters[i];
 
-        add_up(out->hits, s->hits, FOP_COUNT);
-        add_up(out->releases, s->releases, RELEASES);
-        add_up(&out->bytes_read, &s->bytes_read, 1);
-        add_up(&out->bytes_written, &s->bytes_written, 1);
-        add_up(&out->cpu_ns, &s->cpu_ns, 1);
-        add_up(out->reads, s->reads, SIZE_CLASSES);
-        add_up(out->writes, s->writes, SIZE_CLASSES);
+        counters_sum(out->hits, s->hits, FOP_COUNT);
+        counters_sum(out->releases, s->releases, RELEASES);
+        counters_sum(&out->bytes_read, &s->bytes_read, 1);
+        counters_sum(&out->bytes_written, &s->bytes_written, 1);
+        counters_sum(&out->cpu_ns, &s->cpu_ns, 1);
+        counters_sum(out->reads, s->reads, SIZE_CLASSES);
+        counters_sum(out->writes, s->writes, SIZE_CLASSES);
         for (enum fop fop = FOP_null; latencies && fop < FOP_COUNT; fop++) {
-            add_up(&out->calls[fop], &latencies[i].fops[fop].calls, 1);
-            add_up(&out->sum[fop], &latencies[i].fops[fop].sum, 1);
+            counters_sum(&out->calls[fop], &latencies[i].fops[fop].calls, 1);
+            counters_sum(&out->sum[fop], &latencies[i].fops[fop].sum, 1);
         }
     }
     out->seconds = clock_mono_ns() / 1000000000;
@@ -397,10 +398,10 @@ io_stats_counts(struct xlator *xl, struct io_stats_counts *out)
     for (unsigned i = 0; i < ios->stripes; i++) {
         const struct stripe *s = &ios->counters[i];
 
-        add_up(out->calls, s->hits, FOP_COUNT);
-        add_up(&out->bytes_read, &s->bytes_read, 1);
-        add_up(&out->bytes_written, &s->bytes_written, 1);
-        add_up(&out->cpu_ns, &s->cpu_ns, 1);
+        counters_sum(out->calls, s->hits, FOP_COUNT);
+        counters_sum(&out->bytes_read, &s->bytes_read, 1);
+        counters_sum(&out->bytes_written, &s->bytes_written, 1);
+        counters_sum(&out->cpu_ns, &s->cpu_ns, 1);
     }
 }
 
@@ -435,7 +436,7 @@ ios_window_begin(struct ios *ios, enum ios_window window)
     }
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 int64_t
 ios_input(const struct dict *input, const char *key, int64_t otherwise)
@@ -450,7 +451,7 @@ int
 io_stats_info(struct xlator *xl, const struct dict *input, struct dict *output)
 {
     switch (ios_input(input, "op", 0)) {
-    case IOS_OP_START: /* options, which come with the volfile, say so */
+    case IOS_OP_START: /* the options of the new volfile start and stop a profile */
     case IOS_OP_STOP:
         return 0;
     case IOS_OP_INFO:
@@ -523,15 +524,15 @@ static const char *const dump_formats[] = {"json", "text", "dict", "samples", NU
 static const struct option ios_options[] = {
     OPT_BOOL(struct ios_conf, latency_measurement, "latency-measurement", "off"),
     OPT_BOOL(struct ios_conf, count_fop_hits, "count-fop-hits",
-             "off"), /* what a profile shows; they are always counted */
+             "off"), /* only tells whether a profile is on; hits are always counted */
     OPT_BOOL(struct ios_conf, latency_histograms, "latency-histograms", "on"),
     OPT_STR(struct ios_conf, log_level, "log-level", NULL),
     OPT_IGNORED("unique-id"), /* the volume's name says it too */
-    OPT_IGNORED("volume-id"), /* the storage's counts */
-    OPT_IGNORED("threads"),   /* workers are the process's */
+    OPT_IGNORED("volume-id"), /* storage's option counts */
+    OPT_IGNORED("threads"),   /* worker threads belong to the process */
     OPT_IGNORED("global-threading"),
     OPT_IGNORED("brick-threads"),
-    OPT_IGNORED("dump-fd-stats"), /* needs per-file lists, which are not kept */
+    OPT_IGNORED("dump-fd-stats"), /* would need per-file lists, which are not kept */
     OPT_IGNORED("sys-log-level"), /* no syslog */
     OPT_IGNORED("logger"),
     OPT_IGNORED("log-format"),

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* How long the calls of each fop take: a histogram for each brick and fop.
+/* The durations of the calls of each fop: a histogram for each brick and fop.
  *
- * At a call's end its duration is written into a ring of the thread, which stays in the processor's cache.
- * When the ring is full the thread puts what is in it into the histograms of the bricks; who reads
- * histograms, and who takes a brick down, empties all rings first. So no call waits at its end for the memory
- * of its brick's histogram, which other work has driven out of the cache meanwhile, and a brick needs only
- * one for all threads.
+ * At the end of a call its duration is written into a ring of the thread, which stays in the processor's
+ * cache. When the ring is full, the thread moves its notes into the histograms of the bricks. A reader of
+ * histograms, and the end of a brick, first empty all rings. So a call does not wait at its end for the
+ * memory of its brick's histogram, which other work has evicted from the cache meanwhile, and a brick needs
+ * only one histogram for all threads.
  *
  *      ring of thread 1   [A read 40 us] [B stat 9 us] [A read 35 us] ...     tail, head
  *      ring of thread 2   [B write 61 us] ...
  *                              |
  *      brick A            spreads[read]: sum; for octaves 7 and 8 a counter for each bucket; few calls of 13
  *
- * A histogram has counters for the octaves (base/histogram.h) that most calls fall into: a byte each, and two
- * or eight when one of the octave's is full. Calls of all others are kept one by one. There are always slower
- * calls than any before: an octave for each of them would let a process grow for days. A brick at rest has
- * nothing, a busy one some 5 KB.
+ * A histogram has counters for the octaves (base/histogram.h) that most calls fall into: one byte per bucket,
+ * and two or eight when a counter of the octave overflows. Calls of all other octaves are kept individually.
+ * There will always be calls slower than any before, and an octave for each of them would let a process grow
+ * for days. An idle brick uses no memory, a busy one some 5 KB.
  *
- * locks: rings_lock, then a ring's, then a brick's latency_lock; beneath them only the allocator's. */
+ * locks: rings_lock, then a ring's lock, then a brick's latency_lock; inside of them only the allocator's. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@
 _Thread_local struct ios_ring *ios_ring_mine;
 
 static pthread_mutex_t rings_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ios_ring *rings; /* all threads'; under rings_lock */
+static struct ios_ring *rings; /* all threads' rings; under rings_lock */
 static pthread_key_t exit_key; /* its value: the thread's ring */
 
 /* ---- a brick's histograms: under its latency_lock -------------------------------------------- */
@@ -41,7 +41,7 @@ calls_at(const void *counters, unsigned width, unsigned i)
     return width == 1 ? ((const uint16_t *)counters)[i] : ((const uint64_t *)counters)[i];
 }
 
-/* An octave's counters get the next width. False: no memory. */
+/* Widens the counters of an octave. Returns false without memory. */
 static bool
 counters_widen(struct spread *s, unsigned octave)
 {
@@ -63,7 +63,8 @@ counters_widen(struct spread *s, unsigned octave)
     return true;
 }
 
-/* A call of an octave that has counters. False: no memory, it is not counted. */
+/* Counts a call of an octave that has counters. Returns false if there is no memory; the call is not counted.
+ */
 static inline bool
 counters_add(struct spread *s, unsigned bucket)
 {
@@ -84,7 +85,7 @@ counters_add(struct spread *s, unsigned bucket)
     return true;
 }
 
-/* The octave that most of `few` belong to. */
+/* Returns the octave that most entries of `few` belong to. */
 static unsigned
 few_most(const struct spread *s)
 {
@@ -99,7 +100,8 @@ few_most(const struct spread *s)
     return most;
 }
 
-/* `few` is full: the octave that most of them belong to gets counters, which makes room. False: no memory. */
+/* `few` is full: gives counters to the octave that most of its entries belong to, which makes room. Returns
+ * false without memory. */
 static bool
 few_make_room(struct spread *s)
 {
@@ -116,7 +118,7 @@ few_make_room(struct spread *s)
     s->octave[octave].place = (uint8_t)(++s->octaves & 63);
     for (unsigned i = 0; i < s->few_count; i++) {
         if (s->few[i] / HISTOGRAM_SUB == octave)
-            counters_add(s, s->few[i]); /* has room: at most FEW */
+            counters_add(s, s->few[i]); /* has room: at most FEW entries */
         else
             s->few[stay++] = s->few[i];
     }
@@ -140,7 +142,7 @@ spread_add(struct spread *s, uint64_t ns)
     s->sum += ns;
 }
 
-/* Of a fop, made at its first call. NULL: no memory. */
+/* Returns the histogram of a fop, created at its first call. NULL: no memory. */
 static struct spread *
 spread_of(struct ios *ios, enum fop fop)
 {
@@ -151,9 +153,9 @@ spread_of(struct ios *ios, enum fop fop)
     return ios->spreads ? ios->spreads[fop] : NULL;
 }
 
-/* A call that cannot be counted for lack of memory is not. */
+/* Counts a call, or ignores it if there is no memory. */
 static inline void
-add(struct ios *ios, uint64_t what)
+latency_add(struct ios *ios, uint64_t what)
 {
     struct spread *s = spread_of(ios, IOS_NOTE_FOP(what));
 
@@ -174,9 +176,10 @@ spread_free(struct spread *s)
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
-/* Notes of one brick are put into its histograms one after the other: its lock is taken once, and its memory
- * comes into the cache once. They are chained by a hash of the brick's address; `first` and `next` are 0 at
- * the end, else the number of a note's place + 1. Bricks of one hash share a chain. */
+/* The notes of one brick are moved into its histograms one after the other, so the brick's lock is taken once
+ * and its memory enters the cache once. The notes are chained by a hash of the brick's address. `first` and
+ * `next` contain the number of a note's place + 1, or 0 at the end. Bricks with the same hash share a chain.
+ */
 enum { CHAINS = 64 };
 
 static unsigned
@@ -200,7 +203,7 @@ chain_add(const struct ios_ring *r, const uint16_t next[IOS_RING], unsigned plac
             locked = note->ios;
             pthread_mutex_lock(&locked->latency_lock);
         }
-        add(locked, note->what);
+        latency_add(locked, note->what);
     }
     pthread_mutex_unlock(&locked->latency_lock);
 }
@@ -234,7 +237,7 @@ ring_empty(struct ios_ring *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* All threads', without holding up one that has nothing. */
+/* Empties the rings of all threads, without taking the lock of an empty ring. */
 static void
 rings_empty(void)
 {
@@ -247,7 +250,7 @@ rings_empty(void)
     pthread_mutex_unlock(&rings_lock);
 }
 
-/* The thread ends. */
+/* Runs when the thread exits. */
 static void
 ring_free(void *ring)
 {
@@ -298,11 +301,11 @@ ios_latency_note_slowly(struct ios *ios, uint64_t what)
         return;
     }
     pthread_mutex_lock(&ios->latency_lock);
-    add(ios, what);
+    latency_add(ios, what);
     pthread_mutex_unlock(&ios->latency_lock);
 }
 
-/* ---- of a layer ------------------------------------------------------------------------------ */
+/* ---- for the layer --------------------------------------------------------------------------- */
 
 int
 ios_latency_init(struct ios *ios)
@@ -320,7 +323,7 @@ ios_latency_init(struct ios *ios)
 }
 
 static void
-spread_tell(const struct spread *s, struct histogram *to)
+spread_export(const struct spread *s, struct histogram *to)
 {
     for (unsigned octave = 0; octave < HISTOGRAM_OCTAVES; octave++) {
         unsigned place = s->octave[octave].place;
@@ -351,7 +354,7 @@ io_stats_latencies(struct xlator *xl, enum fop fop, struct histogram *to)
     pthread_mutex_lock(&ios->latency_lock);
     const struct spread *s = ios->spreads ? ios->spreads[fop] : NULL;
     if (s)
-        spread_tell(s, to);
+        spread_export(s, to);
     pthread_mutex_unlock(&ios->latency_lock);
     return s != NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What `volume profile info` shows: the figures since the start (or the last clear), and those of the
- * interval that ends when somebody asks for it (management 4.7). Nothing is set back to zero: each window
- * knows what the sums were when it began.
+/* The figures of `volume profile info`: those since the start (or the last clear), and those of the interval
+ * since the previous request (management 4.7). No counter is reset: each window stores the sums at its
+ * beginning.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,15 +13,15 @@
 
 enum info_op { INFO_ALL = 1, INFO_INCREMENTAL, INFO_CUMULATIVE, INFO_CLEAR };
 
-/* Keys of one window begin with its number and a dash. */
-struct teller {
+/* The keys of a window begin with its number and a dash. */
+struct profile_writer {
     struct dict *out;
     int number;
     int err;
 };
 
 __attribute__((format(printf, 3, 4))) static void
-tell(struct teller *t, uint64_t value, const char *format, ...)
+put_number(struct profile_writer *t, uint64_t value, const char *format, ...)
 {
     char name[64], key[96];
     va_list args;
@@ -35,7 +35,7 @@ tell(struct teller *t, uint64_t value, const char *format, ...)
 }
 
 static void
-tell_double(struct teller *t, double value, unsigned fop, const char *name)
+put_double(struct profile_writer *t, double value, unsigned fop, const char *name)
 {
     char key[96], text[64];
     int len = snprintf(text, sizeof text, "%f", value);
@@ -46,7 +46,7 @@ tell_double(struct teller *t, double value, unsigned fop, const char *name)
 }
 
 static void
-tell_fop(struct teller *t, const struct ios *ios, enum ios_window window, enum fop fop,
+report_fop(struct profile_writer *t, const struct ios *ios, enum ios_window window, enum fop fop,
          const struct figures *now)
 {
     const struct figures *since = &ios->since[window];
@@ -56,60 +56,60 @@ tell_fop(struct teller *t, const struct ios *ios, enum ios_window window, enum f
     if (!number)
         return;
     if (now->hits[fop] != since->hits[fop])
-        tell(t, now->hits[fop] - since->hits[fop], "%u-hits", number);
+        put_number(t, now->hits[fop] - since->hits[fop], "%u-hits", number);
     if (!calls)
         return;
     ios_latency_bounds(ios, fop, window, &min, &max);
-    tell_double(t, (double)sum / (double)calls, number, "avglatency");
-    tell_double(t, (double)min, number, "minlatency");
-    tell_double(t, (double)max, number, "maxlatency");
+    put_double(t, (double)sum / (double)calls, number, "avglatency");
+    put_double(t, (double)min, number, "minlatency");
+    put_double(t, (double)max, number, "maxlatency");
 }
 
 static void
-tell_releases(struct teller *t, const struct figures *since, const struct figures *now)
+report_releases(struct profile_writer *t, const struct figures *since, const struct figures *now)
 {
     static const unsigned numbers[RELEASES] = {[RELEASE_FILE] = 42, [RELEASE_DIR] = 43}; /* management 4.7 */
 
     for (enum ios_release r = 0; r < RELEASES; r++) {
         if (now->releases[r] != since->releases[r])
-            tell(t, now->releases[r] - since->releases[r], "%u-hits", numbers[r]);
+            put_number(t, now->releases[r] - since->releases[r], "%u-hits", numbers[r]);
     }
 }
 
 static int
-tell_window(struct ios *ios, enum ios_window window, const struct figures *now, struct dict *out)
+report_window(struct ios *ios, enum ios_window window, const struct figures *now, struct dict *out)
 {
     const struct figures *since = &ios->since[window];
-    struct teller t = {.out = out, .number = window == WINDOW_CUMULATIVE ? -1 : (int)ios->interval};
+    struct profile_writer t = {.out = out, .number = window == WINDOW_CUMULATIVE ? -1 : (int)ios->interval};
 
     t.err = dict_set_text_int(out, window == WINDOW_CUMULATIVE ? "cumulative" : "interval", t.number);
-    tell(&t, now->seconds - since->seconds, "duration");
-    tell(&t, now->bytes_read - since->bytes_read, "total-read");
-    tell(&t, now->bytes_written - since->bytes_written, "total-write");
+    put_number(&t, now->seconds - since->seconds, "duration");
+    put_number(&t, now->bytes_read - since->bytes_read, "total-read");
+    put_number(&t, now->bytes_written - since->bytes_written, "total-write");
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         if (now->reads[c] != since->reads[c])
-            tell(&t, now->reads[c] - since->reads[c], "read-%" PRIu64, UINT64_C(1) << c);
+            put_number(&t, now->reads[c] - since->reads[c], "read-%" PRIu64, UINT64_C(1) << c);
         if (now->writes[c] != since->writes[c])
-            tell(&t, now->writes[c] - since->writes[c], "write-%" PRIu64, UINT64_C(1) << c);
+            put_number(&t, now->writes[c] - since->writes[c], "write-%" PRIu64, UINT64_C(1) << c);
     }
     for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++)
-        tell_fop(&t, ios, window, fop, now);
-    tell_releases(&t, since, now);
+        report_fop(&t, ios, window, fop, now);
+    report_releases(&t, since, now);
     return t.err;
 }
 
 static int
-tell_all(struct ios *ios, enum info_op op, bool is_peek, struct dict *out)
+report_windows(struct ios *ios, enum info_op op, bool is_peek, struct dict *out)
 {
     struct figures now;
     int err = 0;
 
     ios_figures(ios, &now);
     if (op != INFO_INCREMENTAL)
-        err = tell_window(ios, WINDOW_CUMULATIVE, &now, out);
+        err = report_window(ios, WINDOW_CUMULATIVE, &now, out);
     if (err || op == INFO_CUMULATIVE)
         return err;
-    err = tell_window(ios, WINDOW_INTERVAL, &now, out);
+    err = report_window(ios, WINDOW_INTERVAL, &now, out);
     if (!err && !is_peek) {
         ios->interval++;
         ios_window_begin(ios, WINDOW_INTERVAL);
@@ -132,7 +132,7 @@ ios_profile(struct xlator *xl, const struct dict *input, struct dict *output)
         ios->interval = 0;
         err = dict_set_text_int(output, "stats-cleared", 1);
     } else if (!err) {
-        err = tell_all(ios, op, ios_input(input, "peek", 0) != 0, output);
+        err = report_windows(ios, op, ios_input(input, "peek", 0) != 0, output);
     }
     pthread_mutex_unlock(&ios->lock);
     return err;

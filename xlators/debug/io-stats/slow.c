@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The slowest calls of a brick in the last ten minutes, each with what its time went to.
+/* The slowest calls of a brick in the last ten minutes, each with the durations of its stages.
  *
  *      arrived       began                                              answered        reply gone
  *         |  worker    |  queue   disk   locks   disk  (in any order)      |    reply      |
  *         '------------'--------------------------------------------------'---------------'
  *
- * Each call is compared with two words of its brick when it ends: how long the least slow one of a full list
- * took, and when the oldest one is too old. Only what passes takes the brick's latency_lock. So a list that
- * is full costs a call some instructions, and one that is not costs calls of more than 100 us a lock. Times
- * of waiting are taken by who lets a call wait (call_stack_waits()), never for a call that does not wait;
- * when the reply has left is told by the connection, after the call has gone (base/moment.h).
+ * When a call ends, it is compared with two words of its brick: the duration of the least slow call of a full
+ * list, and the time at which the oldest call expires. Only a call that passes takes the brick's
+ * latency_lock. So a full list costs a call a few instructions; a list that is not full costs calls of more
+ * than 100 us a lock. The waiting times are taken by the layers that make a call wait (call_stack_waits()),
+ * never for a call that does not wait. The connection reports when the reply has left, after the call has
+ * been freed (base/moment.h).
  *
- * A brick that has had no such call has nothing; a full list is some 6 KB. */
+ * A brick without such calls uses no memory; a full list is some 6 KB. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +30,11 @@
 
 const char *const io_stats_stage_names[STAGES] = {"worker", "queue", "locks", "disk", "reply"};
 
-/* Ticks, but for what io_stats_slow has as well. */
+/* Ticks, except the fields that io_stats_slow has as well. */
 struct slow_call {
     uint64_t ended, total, stages[STAGE_REPLY];
-    struct moment *replied; /* NULL: nobody tells */
-    struct gfid object;     /* with `name`: the folder that has it */
+    struct moment *replied; /* NULL: the time is not reported */
+    struct gfid object;     /* if `name` is set: the folder that contains the name */
     uint64_t bytes;
     int32_t pid;
     int err;
@@ -53,7 +54,7 @@ total_of(const struct call_stack *stk, uint64_t now)
 {
     uint64_t total = now - (stk->arrived ? stk->arrived : stk->began);
 
-    return (int64_t)total < 0 ? 0 : total; /* two processors' counters */
+    return (int64_t)total < 0 ? 0 : total; /* the counters of two processors may differ */
 }
 
 static void
@@ -69,7 +70,7 @@ set_object(struct slow_call *c, const struct fop_call *call)
     }
 }
 
-/* What the stages before the reply have together is the total. */
+/* Sets the stages before the reply. Their sum is the total. */
 static void
 set_stages(struct slow_call *c, const struct call_stack *stk)
 {
@@ -117,7 +118,7 @@ drop_old(struct slow_list *l, uint64_t now)
 }
 
 static struct slow_call *
-least(struct slow_list *l)
+least_slow(struct slow_list *l)
 {
     struct slow_call *c = &l->calls[0];
 
@@ -132,7 +133,7 @@ set_words(struct ios *ios, struct slow_list *l)
     uint64_t floor = ticks_of_ns(FLOOR_NS), until = UINT64_MAX;
 
     if (l && l->count == IO_STATS_SLOW_MAX)
-        floor = least(l)->total;
+        floor = least_slow(l)->total;
     for (unsigned i = 0; l && i < l->count; i++) {
         uint64_t end = l->calls[i].ended + ticks_of_ns(WINDOW_NS);
 
@@ -142,15 +143,15 @@ set_words(struct ios *ios, struct slow_list *l)
     atomic_store_explicit(&ios->slow_until, until, memory_order_relaxed);
 }
 
-/* Room for one more, contents undefined: a further one, or that of the least slow one. NULL: none is due, or
- * there is no memory. */
+/* Returns room for one more call, contents undefined: a new entry, or that of the least slow call. NULL: the
+ * call is not slow enough, or there is no memory. */
 static struct slow_call *
 take_room(struct ios *ios, uint64_t total)
 {
     struct slow_list *l = ios->slow;
 
     if (l && l->count == IO_STATS_SLOW_MAX) {
-        struct slow_call *c = least(l);
+        struct slow_call *c = least_slow(l);
 
         if (c->total >= total)
             return NULL;
@@ -181,7 +182,7 @@ ios_slow_look(struct ios *ios, struct call_stack *stk, uint64_t now)
     struct slow_call *c = total > ticks_of_ns(FLOOR_NS) ? take_room(ios, total) : NULL;
     if (c) {
         set_call(c, stk, now);
-        /* only who embeds call stacks tells when replies have left */
+        /* only an owner that embeds call stacks reports when replies have left */
         c->replied = stk->keeper && !stk->replied ? moment_new() : NULL;
         stk->replied = c->replied ? moment_ref(c->replied) : stk->replied;
     }
@@ -203,9 +204,9 @@ ios_slow_fini(struct ios *ios)
     free(ios->slow);
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
-/* A path, or what is known of it. */
+/* Writes the object's path, or as much of it as is known. */
 static void
 name_object(struct xlator *xl, const struct slow_call *c, char *out, size_t size)
 {
@@ -222,7 +223,7 @@ name_object(struct xlator *xl, const struct slow_call *c, char *out, size_t size
         snprintf(out + len, size - len, "%s%s", len && out[len - 1] == '/' ? "" : "/", c->name);
 }
 
-/* `sent` 0: it is not known. */
+/* `sent` 0: not known. */
 static uint64_t
 reply_ns(const struct slow_call *c, uint64_t sent)
 {
@@ -236,7 +237,8 @@ total_ns(const struct slow_call *c, uint64_t sent)
 }
 
 static void
-tell(struct xlator *xl, const struct slow_call *c, uint64_t now, uint64_t sent, struct io_stats_slow *out)
+slow_fill(struct xlator *xl, const struct slow_call *c, uint64_t now, uint64_t sent,
+          struct io_stats_slow *out)
 {
     *out = (struct io_stats_slow){.fop = c->fop,
                                   .err = c->err,
@@ -260,7 +262,7 @@ slowest_first(const void *a, const void *b)
     return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
 }
 
-/* How many of them there are now. */
+/* Copies the calls, and returns their number. */
 static unsigned
 copy_calls(struct xlator *xl, struct slow_call calls[IO_STATS_SLOW_MAX], uint64_t sent[IO_STATS_SLOW_MAX],
            uint64_t now)
@@ -281,7 +283,7 @@ copy_calls(struct xlator *xl, struct slow_call calls[IO_STATS_SLOW_MAX], uint64_
     return count;
 }
 
-/* The names are looked up without the lock: they are under another one. */
+/* Looks up the names without latency_lock, because they are protected by another lock. */
 unsigned
 io_stats_slowest(struct xlator *xl, struct io_stats_slow out[IO_STATS_SLOW_MAX])
 {
@@ -290,7 +292,7 @@ io_stats_slowest(struct xlator *xl, struct io_stats_slow out[IO_STATS_SLOW_MAX])
     unsigned count = copy_calls(xl, calls, sent, now);
 
     for (unsigned i = 0; i < count; i++)
-        tell(xl, &calls[i], now, sent[i], &out[i]);
+        slow_fill(xl, &calls[i], now, sent[i], &out[i]);
     qsort(out, count, sizeof *out, slowest_first);
     return count;
 }
@@ -307,7 +309,8 @@ io_stats_slowest_ns(struct xlator *xl, uint64_t out[IO_STATS_SLOW_MAX])
     return count;
 }
 
-/* "fop=writev total_us=2300 worker_us=0 ... object=/dir/file": the object comes last, for its blanks. */
+/* "fop=writev total_us=2300 worker_us=0 ... object=/dir/file". The object comes last because it may contain
+ * blanks. */
 void
 ios_slow_dump(struct xlator *xl, struct dump *dump)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The figures as JSON in a file, anew every `ios-dump-interval` seconds, for programs that collect them from
- * stock bricks: /var/lib/glusterd/stats/glusterfsd_<path of the brick>.dump, or glusterfs_<volume>.dump of a
- * mount. The file holds two objects, one after the other: "aggr", the figures of the profile since it was
- * started, and "inter", those since the last file, by the second. A new file takes the old one's place
- * whole, so a reader never sees a part of one.
+/* Writes the figures as JSON to a file, every `ios-dump-interval` seconds, for programs that collect them
+ * from stock bricks: /var/lib/glusterd/stats/glusterfsd_<path of the brick>.dump, or glusterfs_<volume>.dump
+ * of a mount. The file contains two objects, one after the other: "aggr", the figures of the profile since it
+ * was started, and "inter", the figures since the last file, per second. A new file replaces the old one by a
+ * rename, so a reader never sees a part of a file.
  *
- * Stock's keys; times are microseconds as their names say (stock writes nanoseconds under them).
+ * The keys are stock's. Times are in microseconds, as their names say (stock writes nanoseconds under these
+ * names).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@
 #define STATS_PARENT "/var/lib/glusterd"
 #define STATS_FOLDER STATS_PARENT "/stats"
 
-struct teller {
+struct stats_writer {
     FILE *to;
     char prefix[640]; /* of each key */
     bool has_some;
@@ -31,20 +32,20 @@ struct teller {
 };
 
 static void
-tell_key(struct teller *t, const char *group, const char *name, const char *unit)
+put_key(struct stats_writer *t, const char *group, const char *name, const char *unit)
 {
     fprintf(t->to, "%s\n\"%s.%s%s%s\": ", t->has_some ? "," : "", t->prefix, group, name, unit);
     t->has_some = true;
 }
 
-/* A count of the whole time, or by the second. */
+/* Writes a count of the whole time, or per second. */
 static void
-tell_count(struct teller *t, const char *group, const char *name, const char *unit, uint64_t count)
+put_count(struct stats_writer *t, const char *group, const char *name, const char *unit, uint64_t count)
 {
     char rate[32];
 
     snprintf(rate, sizeof rate, "%s%sper_sec", t->seconds ? "" : unit, *unit == '.' ? "." : "_");
-    tell_key(t, group, name, t->seconds ? rate : unit);
+    put_key(t, group, name, t->seconds ? rate : unit);
     if (t->seconds)
         fprintf(t->to, "%.2f", (double)count / t->seconds);
     else
@@ -52,7 +53,7 @@ tell_count(struct teller *t, const char *group, const char *name, const char *un
 }
 
 static void
-tell_sizes(struct teller *t)
+put_sizes(struct stats_writer *t)
 {
     for (unsigned c = 0; c < SIZE_CLASSES - 1; c++) {
         static const char *const units[] = {"b", "kb", "mb"};
@@ -60,58 +61,58 @@ tell_sizes(struct teller *t)
         unsigned unit = c / 10 < 2 ? c / 10 : 2;
 
         snprintf(name, sizeof name, "%u%s", 1U << (c - unit * 10), units[unit]);
-        tell_count(t, "read_", name, "", t->now->reads[c] - t->since->reads[c]);
-        tell_count(t, "write_", name, "", t->now->writes[c] - t->since->writes[c]);
+        put_count(t, "read_", name, "", t->now->reads[c] - t->since->reads[c]);
+        put_count(t, "write_", name, "", t->now->writes[c] - t->since->writes[c]);
     }
 }
 
 static void
-tell_fop(struct teller *t, const struct ios *ios, enum ios_window window, enum fop fop)
+put_fop(struct stats_writer *t, const struct ios *ios, enum ios_window window, enum fop fop)
 {
     const char *name = fop == FOP_readv ? "read" : fop == FOP_writev ? "write" : fop_info[fop].name;
     uint64_t calls = t->now->calls[fop] - t->since->calls[fop], min, max;
     double sum = (double)(t->now->sum[fop] - t->since->sum[fop]);
 
     ios_latency_bounds(ios, fop, window, &min, &max);
-    tell_count(t, "fop.", name, ".count", t->now->hits[fop] - t->since->hits[fop]);
-    tell_key(t, "fop.", name, ".latency_ave_usec");
+    put_count(t, "fop.", name, ".count", t->now->hits[fop] - t->since->hits[fop]);
+    put_key(t, "fop.", name, ".latency_ave_usec");
     fprintf(t->to, "%.2f", calls ? sum / (double)calls / 1000 : 0);
-    tell_key(t, "fop.", name, ".latency_min_usec");
+    put_key(t, "fop.", name, ".latency_min_usec");
     fprintf(t->to, "%.2f", (double)min / 1000);
-    tell_key(t, "fop.", name, ".latency_max_usec");
+    put_key(t, "fop.", name, ".latency_max_usec");
     fprintf(t->to, "%.2f", (double)max / 1000);
 }
 
 static void
-tell_window(struct teller *t, struct ios *ios, enum ios_window window)
+put_window(struct stats_writer *t, struct ios *ios, enum ios_window window)
 {
     static const char *const releases[RELEASES] = {[RELEASE_FILE] = "release", [RELEASE_DIR] = "releasedir"};
 
     fputc('{', t->to);
     t->has_some = false;
-    tell_sizes(t);
+    put_sizes(t);
     if (!t->seconds) {
-        tell_count(t, "fds.", "open_count", "", (uint64_t)atomic_load(&ios->open_now));
-        tell_count(t, "fds.", "max_open_count", "", (uint64_t)atomic_load(&ios->open_most));
+        put_count(t, "fds.", "open_count", "", (uint64_t)atomic_load(&ios->open_now));
+        put_count(t, "fds.", "max_open_count", "", (uint64_t)atomic_load(&ios->open_most));
     }
     for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
         if (fop_info[fop].profile_number)
-            tell_fop(t, ios, window, fop);
+            put_fop(t, ios, window, fop);
     }
     for (enum ios_release r = 0; r < RELEASES; r++)
-        tell_count(t, "fop.", releases[r], ".count", t->now->releases[r] - t->since->releases[r]);
+        put_count(t, "fop.", releases[r], ".count", t->now->releases[r] - t->since->releases[r]);
     if (t->seconds) {
-        tell_key(t, "", "sample_interval_sec", "");
+        put_key(t, "", "sample_interval_sec", "");
         fprintf(t->to, "%.2f", t->seconds);
     } else {
-        tell_count(t, "", "uptime", "", t->now->seconds - t->since->seconds);
+        put_count(t, "", "uptime", "", t->now->seconds - t->since->seconds);
     }
-    tell_count(t, "", "bytes_read", "", t->now->bytes_read - t->since->bytes_read);
-    tell_count(t, "", "bytes_written", "", t->now->bytes_written - t->since->bytes_written);
+    put_count(t, "", "bytes_read", "", t->now->bytes_read - t->since->bytes_read);
+    put_count(t, "", "bytes_written", "", t->now->bytes_written - t->since->bytes_written);
     fputs("\n}\n", t->to);
 }
 
-/* `name` with a "_" for each "/". */
+/* Copies `name` with "_" for each "/". */
 static void
 as_one_name(char *to, size_t size, const char *name)
 {
@@ -121,10 +122,10 @@ as_one_name(char *to, size_t size, const char *name)
 }
 
 static void
-tell_all(struct ios *ios, const char *name, bool is_brick, FILE *to)
+put_all_figures(struct ios *ios, const char *name, bool is_brick, FILE *to)
 {
     struct figures now;
-    struct teller t = {.to = to, .now = &now};
+    struct stats_writer t = {.to = to, .now = &now};
 
     ios_figures(ios, &now);
     pthread_mutex_lock(&ios->lock);
@@ -134,15 +135,15 @@ tell_all(struct ios *ios, const char *name, bool is_brick, FILE *to)
         t.seconds = w == WINDOW_FILE && t.seconds < 1 ? 1 : t.seconds;
         snprintf(t.prefix, sizeof t.prefix, "gluster.%s%s.%s", is_brick ? "brick." : "", name,
                  w == WINDOW_FILE ? "inter" : "aggr");
-        tell_window(&t, ios, w);
+        put_window(&t, ios, w);
     }
     ios_window_begin(ios, WINDOW_FILE);
     pthread_mutex_unlock(&ios->lock);
 }
 
-/* A descriptor of the folder, or -errno. */
+/* Returns a descriptor of the folder, or -errno. */
 static int
-open_folder(void)
+open_stats_folder(void)
 {
     if ((mkdir(STATS_PARENT, 0755) < 0 && errno != EEXIST) ||
         (mkdir(STATS_FOLDER, 0755) < 0 && errno != EEXIST))
@@ -152,7 +153,8 @@ open_folder(void)
     return fd < 0 ? -errno : fd;
 }
 
-/* 0 or -errno. A stock brick makes the folder writable for all: the new name is made, never opened. */
+/* Writes the file. Returns 0 or -errno. A stock brick makes the folder writable for all users, so the new
+ * name is always created, never opened. */
 static int
 write_file(struct ios *ios, int dir, const char *file, const char *name, bool is_brick)
 {
@@ -171,7 +173,7 @@ write_file(struct ios *ios, int dir, const char *file, const char *name, bool is
             close(fd);
         return -err;
     }
-    tell_all(ios, name, is_brick, to);
+    put_all_figures(ios, name, is_brick, to);
     bool is_bad = ferror(to);
     int err = fclose(to) != 0 || is_bad ? (errno ? errno : EIO) : 0;
     if (!err && renameat(dir, new_name, dir, file) < 0)
@@ -194,7 +196,7 @@ stats_chore(struct chore *c)
         return 0;
     as_one_name(name, sizeof name, xl->name);
     snprintf(file, sizeof file, "%s_%s.dump", is_brick ? "glusterfsd" : "glusterfs", name);
-    int dir = open_folder(), err = dir;
+    int dir = open_stats_folder(), err = dir;
 
     if (dir >= 0) {
         err = write_file(ios, dir, file, name, is_brick);

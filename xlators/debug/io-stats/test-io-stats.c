@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What io-stats counts, seen in its statedump. */
+/* The figures of io-stats, seen in its statedump. */
 #include "xlators/features/test-layers.h"
 
 #include <fcntl.h>
@@ -95,7 +95,7 @@ START_TEST(calls_bytes_and_sizes)
 }
 END_TEST
 
-START_TEST(latencies_when_asked_for)
+START_TEST(latency_bounds_when_measured)
 {
     run(FOP_lookup, 0, 5);
     char *out = dumped();
@@ -105,7 +105,7 @@ START_TEST(latencies_when_asked_for)
 }
 END_TEST
 
-/* latency-measurement (0) or count-fop-hits (1): conf's first members. */
+/* latency-measurement (0) or count-fop-hits (1): the first members of conf. */
 static void
 switch_on(int which)
 {
@@ -132,20 +132,20 @@ END_TEST
 
 static const uint64_t millisecond = 1000000;
 
-/* A call that its worker had so long before the brick, and that has waited so long for locks. */
+/* Runs a call that its worker held this long before the brick, and that waited this long for locks. */
 static void
 run_slow(enum fop fop, unsigned worker_ms, unsigned locks_ms)
 {
     struct bench_call *call = bench_call(fop, NULL);
 
-    call->stk->ends_for = bench_xl; /* it does not begin now */
+    call->stk->ends_for = bench_xl; /* keeps the layer from setting `began` */
     call->stk->began = ticks_now() - ticks_of_ns(locks_ms * millisecond);
     call->stk->arrived = call->stk->began - ticks_of_ns(worker_ms * millisecond);
     call->stk->waited[WAIT_LOCKS] = ticks_of_ns(locks_ms * millisecond);
     ck_assert_int_eq(bench_run(call), 0);
 }
 
-START_TEST(slow_calls_are_kept_with_what_their_time_went_to)
+START_TEST(slow_calls_are_kept_with_their_stages)
 {
     struct io_stats_slow all[IO_STATS_SLOW_MAX];
 
@@ -165,7 +165,7 @@ START_TEST(slow_calls_are_kept_with_what_their_time_went_to)
         for (int k = 0; k < STAGES; k++)
             sum += all[i].stage_ns[k];
         ck_assert_uint_le(all[i].total_ns - sum, STAGES); /* rounded */
-        ck_assert(!all[i].is_sent);                       /* nobody sends here */
+        ck_assert(!all[i].is_sent);                       /* no connection reports here */
     }
     char *out = dumped();
     expect(out, "slow.0=fop=lookup total_us=");
@@ -174,7 +174,7 @@ START_TEST(slow_calls_are_kept_with_what_their_time_went_to)
 }
 END_TEST
 
-/* A client's id does not look like further fields, whatever it is. */
+/* A client's id cannot forge further fields, whatever its text. */
 START_TEST(a_forged_id_stays_one_field)
 {
     struct brick_client eve = {.uid = (char[]){"eve object=/etc\nslow.9=fop=stat,x"}};
@@ -192,7 +192,7 @@ START_TEST(a_forged_id_stays_one_field)
 }
 END_TEST
 
-START_TEST(the_slowest_stay)
+START_TEST(the_slowest_calls_stay)
 {
     struct io_stats_slow all[IO_STATS_SLOW_MAX];
 
@@ -205,8 +205,8 @@ START_TEST(the_slowest_stay)
 }
 END_TEST
 
-/* Of a list that is full of slower ones which are too old. */
-START_TEST(old_ones_make_room)
+/* The list is full of slower calls that are too old. */
+START_TEST(expired_calls_make_room)
 {
     struct io_stats_slow all[IO_STATS_SLOW_MAX];
     struct ios *ios = bench_xl->private;
@@ -259,8 +259,8 @@ START_TEST(histograms_can_be_off)
 }
 END_TEST
 
-/* CALLS is no multiple of a ring's size: what is in it when its thread ends counts too. The counters of an
- * octave pass 2^16 at least once. */
+/* CALLS is not a multiple of a ring's size, because the calls left in a ring when its thread ends must count
+ * too. The counters of an octave exceed 2^16 at least once. */
 enum { COUNTERS = 4, CALLS = 600001 };
 
 static uint64_t
@@ -312,14 +312,14 @@ START_TEST(counted_by_many_threads_and_read_meanwhile)
     ck_assert(io_stats_latencies(bench_xl, FOP_stat, &h));
     ck_assert_uint_eq(h.count, COUNTERS * CALLS);
     for (unsigned octave = 0; octave < 30; octave++) {
-        /* the last call of each is of octave 0, as its first */
+        /* the last call of each thread is of octave 0, like the first */
         ck_assert_uint_eq(octave_count(&h, octave), COUNTERS * (CALLS / 30 + (octave == 0)));
     }
 }
 END_TEST
 
-/* However few calls an octave has, each counts in its own bucket: with octaves of 1 to 100,000 calls, told
- * again and again. */
+/* Each call counts in its exact bucket, however few calls an octave has: with octaves of 1 to 100,000 calls,
+ * read again and again. */
 START_TEST(buckets_are_exact)
 {
     static struct histogram is, expected;
@@ -532,21 +532,22 @@ START_TEST(the_disk_is_measured)
     ck_assert_ptr_nonnull(mkdtemp(dir));
     bench_graph.name = dir;
     for (const char *const *op = (const char *const[]){"6", "7", NULL}; *op; op++) {
-        const struct dict *d = measure(*op, "3000000", "2"); /* blocks that are no whole number of chunks */
+        /* blocks that are not a whole number of chunks */
+        const struct dict *d = measure(*op, "3000000", "2");
         ck_assert(strtod(text(d, "throughput"), NULL) > 0);
         ck_assert(strtod(text(d, "time"), NULL) > 0);
-        /* bytes a microsecond: all that were asked for */
+        /* bytes per microsecond: all requested bytes */
         ck_assert(fabs(strtod(text(d, "throughput"), NULL) * strtod(text(d, "time"), NULL) - 6e6) < 6e4);
     }
-    ck_assert_int_eq(rmdir(dir), 0); /* nothing is left in it */
+    ck_assert_int_eq(rmdir(dir), 0); /* the test left nothing in it */
     arena_release(&answers);
 }
 END_TEST
 
-START_TEST(only_what_can_be_measured_is)
+START_TEST(only_valid_throughput_tests_run)
 {
     bench_graph.name = (char *)"/nowhere";
-    ck_assert_ptr_null(dict_find_text(measure("7", "4096", "2"), "throughput")); /* logged, and no error */
+    ck_assert_ptr_null(dict_find_text(measure("7", "4096", "2"), "throughput")); /* logged, but no error */
     ck_assert_ptr_null(measure("3", "4096", "2"));
     ck_assert_ptr_null(measure("7", "0", "2"));
     ck_assert_ptr_null(measure("7", "-1", "2"));
@@ -557,7 +558,7 @@ START_TEST(only_what_can_be_measured_is)
 }
 END_TEST
 
-START_TEST(another_question_is_refused)
+START_TEST(other_operations_are_refused)
 {
     struct dict *in = dict_new(&answers);
 
@@ -577,24 +578,24 @@ test_suite(void)
     tcase_add_checked_fixture(off, setup, bench_teardown);
     tcase_add_test(off, calls_bytes_and_sizes);
     tcase_add_test(off, latencies_switched_on_while_running);
-    tcase_add_test(off, slow_calls_are_kept_with_what_their_time_went_to);
+    tcase_add_test(off, slow_calls_are_kept_with_their_stages);
     tcase_add_test(off, a_forged_id_stays_one_field);
-    tcase_add_test(off, the_slowest_stay);
-    tcase_add_test(off, old_ones_make_room);
+    tcase_add_test(off, the_slowest_calls_stay);
+    tcase_add_test(off, expired_calls_make_room);
     tcase_add_test(off, a_profile_since_it_was_started);
     tcase_add_test(off, intervals_end_when_they_are_read);
     tcase_add_test(off, the_most_used_files_first);
-    tcase_add_test(off, another_question_is_refused);
+    tcase_add_test(off, other_operations_are_refused);
     tcase_add_test(off, durations_of_each_fop);
     tcase_add_test(off, counted_by_many_threads_and_read_meanwhile);
     tcase_add_test(off, buckets_are_exact);
     suite_add_tcase(s, off);
     tcase_add_checked_fixture(on, setup_latency, bench_teardown);
-    tcase_add_test(on, latencies_when_asked_for);
+    tcase_add_test(on, latency_bounds_when_measured);
     tcase_add_test(on, a_profile_with_latencies);
     tcase_add_test(on, the_fastest_files);
     tcase_add_test(off, the_disk_is_measured);
-    tcase_add_test(off, only_what_can_be_measured_is);
+    tcase_add_test(off, only_valid_throughput_tests_run);
     suite_add_tcase(s, on);
     tcase_add_checked_fixture(without, setup_without_histograms, bench_teardown);
     tcase_add_test(without, histograms_can_be_off);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* How fast the brick's disk is, for `volume top VOL write-perf|read-perf bs BYTES count N` (management 4.8):
- * a file of N blocks is written, or written, synced and read, on the clock.
+/* Measures the speed of the brick's disk, for `volume top VOL write-perf|read-perf bs BYTES count N`
+ * (management 4.8): writes a file of N blocks, or writes, syncs and reads it, and takes the time.
  *
- * The file has no name, so that nobody gets at it and nothing of it stays. A test ends early, with the rate
- * so far, when it has taken MEASURE_SECONDS or when the brick is being detached.
+ * The file has no name, so no client can access it and it does not outlive the test. A test ends early, with
+ * the rate so far, after MEASURE_SECONDS or when the brick is being detached.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +25,13 @@ struct measure {
     int fd;
     bool reads;
     int64_t block, total;
-    char *chunk; /* of zeros, or where they are read to; min(block, CHUNK_MAX) bytes */
+    char *chunk; /* zeros, or the buffer of reads; min(block, CHUNK_MAX) bytes */
     int64_t done;
     double us;
 };
 
 static double
-now_us(void)
+clock_us(void)
 {
     struct timespec t;
 
@@ -39,13 +39,13 @@ now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-/* Whole blocks, each in calls of at most CHUNK_MAX. 0 or -errno. */
+/* Transfers whole blocks, each in calls of at most CHUNK_MAX. Returns 0 or -errno. */
 static int
 transfer(struct measure *m, bool reads)
 {
-    double begin = now_us(), end = begin + MEASURE_SECONDS * 1e6;
+    double begin = clock_us(), end = begin + MEASURE_SECONDS * 1e6;
 
-    for (m->done = 0; m->done < m->total && now_us() < end && !atomic_load(&m->graph->is_draining);) {
+    for (m->done = 0; m->done < m->total && clock_us() < end && !atomic_load(&m->graph->is_draining);) {
         int64_t left = m->block - m->done % m->block;
         size_t size = (size_t)(left < CHUNK_MAX ? left : CHUNK_MAX);
         ssize_t n = reads ? read(m->fd, m->chunk, size) : write(m->fd, m->chunk, size);
@@ -53,10 +53,10 @@ transfer(struct measure *m, bool reads)
         if (n < 0)
             return -errno;
         if (n == 0)
-            break; /* what was written in time ends here */
+            break; /* the write test stopped here when its time was over */
         m->done += n;
     }
-    m->us = now_us() - begin;
+    m->us = clock_us() - begin;
     return 0;
 }
 
@@ -73,7 +73,7 @@ measure(struct measure *m)
     return transfer(m, true);
 }
 
-/* The brick's name is its folder. 0 or -errno. */
+/* The brick's name is its folder. Returns 0 or -errno. */
 static int
 measure_in_brick(struct measure *m)
 {
@@ -113,7 +113,7 @@ io_stats_wants_throughput(struct xlator *xl, const struct dict *input)
 }
 
 static int
-tell(struct dict *out, const char *key, double value)
+put_decimal(struct dict *out, const char *key, double value)
 {
     char text[64];
     int len = snprintf(text, sizeof text, "%f", value);
@@ -131,8 +131,8 @@ io_stats_throughput(struct xlator *xl, const struct dict *input, struct dict *ou
     int err = measure_in_brick(&m);
     if (err) {
         log_event(LOG_WARNING, xl, "top-throughput", "the throughput is not measured: %s", strerror(-err));
-        return 0; /* the list is told all the same, as by stock */
+        return 0; /* the other parts of the request are answered nevertheless, as by stock */
     }
-    err = tell(output, "throughput", m.us > 0 ? (double)m.done / m.us : 0);
-    return err ? err : tell(output, "time", m.us);
+    err = put_decimal(output, "throughput", m.us > 0 ? (double)m.done / m.us : 0);
+    return err ? err : put_decimal(output, "time", m.us);
 }

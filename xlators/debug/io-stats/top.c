@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What `volume top` shows: the files that are opened, read, written and listed most often, and fastest
- * (management 4.8). As with stock a CREATE is no open, a READDIR no list, and the root and the folders of the
- * heal index, which have no names, are not shown.
+/* The lists of `volume top`: the files that are opened, read, written and listed most often, and read or
+ * written fastest (management 4.8). As with stock, a CREATE does not count as an open and a READDIR not as a
+ * list, and the lists lack the root and the folders of the heal index, because these have no names.
  *
- * The figures are kept with each inode that was used that way, so they last as long as the brick remembers
- * it. A list is made when it is asked for, by one walk over the table. Rates are kept while
- * latency-measurement is on: they need a clock.
+ * The counters are kept per inode, so they last as long as the brick keeps the inode. One walk over the inode
+ * table makes a list on request. Rates are only kept while latency-measurement is on, because they need a
+ * clock.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ void
 ios_inode_rate(struct xlator *xl, struct inode *inode, enum ios_rate which, uint64_t bytes, uint64_t ns)
 {
     struct ios_inode *ctx = ns ? inode_figures(xl, inode) : NULL;
-    uint64_t speed = ns ? bytes * 1000 / ns : 0; /* bytes a microsecond: MB/s */
+    uint64_t speed = ns ? bytes * 1000 / ns : 0; /* bytes per microsecond: MB/s */
 
     if (!ctx || !speed)
         return;
@@ -89,16 +89,16 @@ ios_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
     mem_put(ctx);
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 enum { LINES_MAX = 100 };
 
 struct line {
     struct inode *inode; /* a reference */
-    uint64_t value;      /* what is compared: a count, or the word of a rate */
+    uint64_t value;      /* the sort key: a count, or the word of a rate */
 };
 
-/* The highest so far, in falling order. */
+/* The lines with the highest values so far, in falling order. */
 struct list {
     enum top_op op;
     unsigned wanted, count;
@@ -106,7 +106,7 @@ struct list {
 };
 
 static uint64_t
-value_of(struct ios_inode *ctx, enum top_op op)
+top_value(struct ios_inode *ctx, enum top_op op)
 {
     static const enum ios_count counts[] = {
         [TOP_OPEN] = COUNT_OPEN,       [TOP_READ] = COUNT_READ,       [TOP_WRITE] = COUNT_WRITE,
@@ -132,10 +132,10 @@ is_nameless_dir(struct inode *inode)
 }
 
 static void
-consider(struct inode *inode, void *ctx, void *arg)
+list_consider(struct inode *inode, void *ctx, void *arg)
 {
     struct list *l = arg;
-    uint64_t value = value_of(ctx, l->op);
+    uint64_t value = top_value(ctx, l->op);
     unsigned at = l->count;
 
     while (at > 0 && l->lines[at - 1].value < value)
@@ -191,7 +191,7 @@ tell_list(struct xlator *xl, struct list *l, struct dict *out)
     bool is_rate = l->op == TOP_READ_PERF || l->op == TOP_WRITE_PERF;
     int err = 0;
 
-    inode_table_each(xl->graph->inodes, xl, consider, l);
+    inode_table_each(xl->graph->inodes, xl, list_consider, l);
     for (unsigned i = 0; i < l->count; i++) {
         if (!err)
             err = tell_line(out, &l->lines[i], i + 1, is_rate);
@@ -203,7 +203,7 @@ tell_list(struct xlator *xl, struct list *l, struct dict *out)
 }
 
 static void
-clear(struct inode *inode, void *ctx, void *arg)
+clear_inode(struct inode *inode, void *ctx, void *arg)
 {
     struct ios_inode *figures = ctx;
 
@@ -215,13 +215,13 @@ clear(struct inode *inode, void *ctx, void *arg)
         atomic_store_explicit(&figures->best[r], 0, memory_order_relaxed);
 }
 
-/* The most that were open at once: since now, as it seems to who clears. */
+/* Also resets the maximum number of open files, which then begins at the moment of the clear. */
 static void
-clear_all(struct xlator *xl)
+top_clear(struct xlator *xl)
 {
     struct ios *ios = xl->private;
 
-    inode_table_each(xl->graph->inodes, xl, clear, NULL);
+    inode_table_each(xl->graph->inodes, xl, clear_inode, NULL);
     atomic_store(&ios->open_most_at, 0);
     atomic_store(&ios->open_most, 0);
 }
@@ -237,7 +237,7 @@ ios_top(struct xlator *xl, const struct dict *input, struct dict *output)
     if (err)
         return err;
     if (ios_input(input, "clear-stats", 0)) {
-        clear_all(xl);
+        top_clear(xl);
         return dict_set_text_int(output, "stats-cleared", 1);
     }
     return op < TOP_OPEN || op > TOP_WRITE_PERF ? -EINVAL : tell_list(xl, &l, output);
