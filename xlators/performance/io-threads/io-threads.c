@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* performance/io-threads: how many operations of one brick may be in blocking calls at once (spec:
+/* performance/io-threads: limits how many operations of one brick may be in blocking calls at once (spec:
  * brick 10.6).
  *
- * It has no threads: the worker that read a request runs it. But one slow disk must not take all workers, so
- * at most thread-count operations of a brick are let through to the layers below, and of those at most so
- * many of each priority. What comes on top is parked here and taken by whichever worker leaves the brick
- * next. It sits where stock has it, above everything that touches the disk and below features/index.
+ * The layer has no threads: the worker that read a request executes it. But one slow disk must not block all
+ * workers, so at most thread-count operations of a brick may be in the layers below, and of those at most a
+ * limit of each priority. Further operations are parked here, and continue when an operation leaves the
+ * brick. The layer sits where stock has it, above all layers that touch the disk and below features/index.
  *
- * An operation's frame shows it the reply, that is, the moment it leaves. A parked operation needs nothing
- * more: its queue link and the job that will wake it are in that frame's local state, so parking cannot fail.
+ * An operation's frame sees the reply, which is the moment at which the operation leaves. A parked operation
+ * needs no allocation: its queue link and the job that will wake it are in that frame's local state, so
+ * parking cannot fail.
  *
- * A fop's priority is a column of stack/fops.def. Lock operations, which may wait for hours in features/locks
- * without a thread, and what touches no disk (flush, release), are not counted: 16 waiting locks would
- * otherwise keep out the unlock.
+ * The priority of a fop is a column of stack/fops.def. Lock operations, which may wait for hours in
+ * features/locks without a thread, and operations without disk access (flush, release) are not counted.
+ * Otherwise 16 waiting locks would keep out the unlock.
  *
- * A layer below that parks an operation for as long as others please (a removal that waits for an inodelk)
- * says so by call_stack_park(): the operation gives its place back, and takes one again, parked here if need
- * be, before it goes on.
+ * A layer below that parks an operation for an unbounded time (a removal that waits for an inodelk) calls
+ * call_stack_park(): the operation gives its place back, and takes a place again before it continues, parked
+ * here if necessary.
  *
  * The counts are one atomic word:
  *
  *      bits  0..11  12..23  24..35  36..47   48..51
- *            HIGH   NORMAL  LOW     LEAST    "somebody of this priority is parked"
+ *            HIGH   NORMAL  LOW     LEAST    "an operation of this priority is parked"
  *
  * The rule against lost wake-ups: the decision to park is a compare-and-swap on that word which sets the
- * parked bit while there is no room in it, made under the lock that also guards the queues. The decision to
- * leave is one on the same word. So either the leaver was first, and who wants in sees the room; or the bit
- * was, and then the leaver sees it and takes the lock, under which it finds the parked operation. With no bit
- * set, entering and leaving are one compare-and-swap each.
+ * parked bit while there is no room, made under the lock that also guards the queues. The decision to leave
+ * is a compare-and-swap on the same word. If the leaver is first, the entering operation sees the room. If
+ * the bit is first, the leaver sees it and takes the lock, under which it finds the parked operation. With no
+ * bit set, entering and leaving are one compare-and-swap each.
  */
 #include <assert.h>
 #include <errno.h>
@@ -49,7 +50,7 @@
 #define LIMIT_MAX 64
 _Static_assert(LIMIT_MAX < COUNT_MASK, "counts fit their bits");
 
-enum { PID_NO_ROOT_SQUASH = -4 }; /* internal, but on behalf of a mount's user */
+enum { PID_NO_ROOT_SQUASH = -4 }; /* an internal pid, but it works for a mount's user */
 
 static const char *const priority_names[PRIORITIES] = {"HIGH", "NORMAL", "LOW", "LEAST"};
 
@@ -62,15 +63,15 @@ struct iot_conf {
 /* xl->private */
 struct iot {
     _Alignas(64) _Atomic uint64_t word;
-    _Alignas(64) pthread_mutex_t lock;       /* queues, sizes, figures */
+    _Alignas(64) pthread_mutex_t lock;       /* protects queues, sizes, figures */
     struct cds_list_head queues[PRIORITIES]; /* of struct parked */
     unsigned parked[PRIORITIES];
     uint64_t parked_ever[PRIORITIES];
 };
 
-/* In the local state of an operation's frame. */
+/* Lies in the local state of an operation's frame. */
 struct parked {
-    struct worker_job job; /* its link is the queue's until the job is posted */
+    struct worker_job job; /* its link belongs to the queue until the job is posted */
     struct call_stack *stk;
     uint8_t priority;
     bool has_place; /* it is counted in the word */
@@ -89,37 +90,37 @@ priority_of(const struct iot_conf *conf, const struct call_stack *stk)
 }
 
 static unsigned
-count_of(uint64_t word, enum fop_priority p)
+iot_count(uint64_t word, enum fop_priority p)
 {
     return (unsigned)(word >> COUNT_BITS * p) & COUNT_MASK;
 }
 
-/* Whether one more of this priority may run. */
+/* True if one more operation of this priority may run. */
 static bool
-has_room(const struct iot_conf *conf, uint64_t word, enum fop_priority p)
+iot_has_room(const struct iot_conf *conf, uint64_t word, enum fop_priority p)
 {
-    unsigned all = count_of(word, PRIORITY_HIGH) + count_of(word, PRIORITY_NORMAL) +
-                   count_of(word, PRIORITY_LOW) + count_of(word, PRIORITY_LEAST);
+    unsigned all = iot_count(word, PRIORITY_HIGH) + iot_count(word, PRIORITY_NORMAL) +
+                   iot_count(word, PRIORITY_LOW) + iot_count(word, PRIORITY_LEAST);
 
-    return all < conf->thread_count && count_of(word, p) < conf->limits[p];
+    return all < conf->thread_count && iot_count(word, p) < conf->limits[p];
 }
 
 /* ---- entering -------------------------------------------------------------------------------- */
 
-/* The fast way in: room, and nobody of the same priority waits already. */
+/* The fast path: enters if there is room and no operation of the same priority is parked. */
 static bool
-enter(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
+iot_enter(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
 {
     uint64_t word = atomic_load_explicit(&iot->word, memory_order_relaxed);
 
-    while (!(word & PARKED(p)) && has_room(conf, word, p)) {
+    while (!(word & PARKED(p)) && iot_has_room(conf, word, p)) {
         if (atomic_compare_exchange_weak(&iot->word, &word, word + ONE(p)))
             return true;
     }
     return false;
 }
 
-/* The slow way: false when the operation is parked. It may then be running elsewhere before this returns. */
+/* The slow path: returns false if the operation is parked. It may then already run on another thread. */
 static bool
 enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
 {
@@ -130,7 +131,7 @@ enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
     pthread_mutex_lock(&iot->lock);
     word = atomic_load_explicit(&iot->word, memory_order_relaxed);
     do {
-        enters = !(word & PARKED(p)) && has_room(conf, word, p);
+        enters = !(word & PARKED(p)) && iot_has_room(conf, word, p);
         after = enters ? word + ONE(p) : word | PARKED(p);
     } while (!atomic_compare_exchange_weak(&iot->word, &word, after));
     if (!enters) {
@@ -144,14 +145,14 @@ enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-/* The first parked operation, by priority, for which `word` has room; the word then counts it. */
+/* Returns the first parked operation, by priority, for which `word` has room, and counts it in `word`. */
 static struct parked *
 take_parked_locked(struct iot *iot, const struct iot_conf *conf, uint64_t *word)
 {
     for (enum fop_priority p = PRIORITY_HIGH; p < PRIORITIES; p++) {
         struct parked *w;
 
-        if (!iot->parked[p] || !has_room(conf, *word, p))
+        if (!iot->parked[p] || !iot_has_room(conf, *word, p))
             continue;
         w = cds_list_first_entry(&iot->queues[p], struct parked, job.link);
         *word += ONE(p);
@@ -162,9 +163,10 @@ take_parked_locked(struct iot *iot, const struct iot_conf *conf, uint64_t *word)
     return NULL;
 }
 
-/* Gives back `gone` (0: nothing, limits were raised) and lets one in if there is room. False: none was. */
+/* Returns the place `gone` (0: none, limits were raised) and admits one parked operation if there is room.
+ * Returns false if none was admitted. */
 static bool
-pass_on(struct iot *iot, const struct iot_conf *conf, uint64_t gone)
+iot_pass_on(struct iot *iot, const struct iot_conf *conf, uint64_t gone)
 {
     struct parked *w;
     uint64_t word, after;
@@ -180,13 +182,13 @@ pass_on(struct iot *iot, const struct iot_conf *conf, uint64_t gone)
         iot->parked[w->priority]--;
     }
     pthread_mutex_unlock(&iot->lock);
-    if (w) /* on any worker: the one that leaves has a reply to send, and may block in what it does next */
+    if (w) /* on any worker, because the leaving one has a reply to send and may block after that */
         worker_post_any(&w->job);
     return w != NULL;
 }
 
 static void
-leave(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
+iot_leave(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
 {
     uint64_t word = atomic_load_explicit(&iot->word, memory_order_relaxed);
 
@@ -194,7 +196,7 @@ leave(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
         if (atomic_compare_exchange_weak(&iot->word, &word, word - ONE(p)))
             return;
     }
-    pass_on(iot, conf, ONE(p));
+    iot_pass_on(iot, conf, ONE(p));
 }
 
 /* ---- the layer ------------------------------------------------------------------------------- */
@@ -210,7 +212,7 @@ iot_left(struct frame *f, struct call_stack *stk)
 {
     (void)stk;
     if (parked_of(f)->has_place)
-        leave(f->xl->private, xlator_conf(f->xl), parked_of(f)->priority);
+        iot_leave(f->xl->private, xlator_conf(f->xl), parked_of(f)->priority);
     return XL_PASS;
 }
 
@@ -224,10 +226,10 @@ iot_run_parked(struct worker_job *job)
     if (call_stack_is_abandoned(w->stk))
         call_stack_fail(w->stk, ENOTCONN);
     else
-        call_stack_unpark(w->stk); /* from this layer, or from the one below that had parked it */
+        call_stack_unpark(w->stk); /* from this layer, or from the layer below that had parked it */
 }
 
-/* False: it is parked. It may then be running elsewhere before this returns. */
+/* Returns false if the operation is parked. It may then already run on another thread. */
 static bool
 enter_with(struct frame *f, struct call_stack *stk)
 {
@@ -235,7 +237,7 @@ enter_with(struct frame *f, struct call_stack *stk)
     struct iot *iot = f->xl->private;
     struct parked *w = parked_of(f);
 
-    if (enter(iot, conf, w->priority))
+    if (iot_enter(iot, conf, w->priority))
         return w->has_place = true;
     w->stk = stk;
     w->job.run = iot_run_parked;
@@ -252,7 +254,7 @@ iot_call_parks(struct frame *f, struct call_stack *stk)
     if (!w->has_place)
         return;
     w->has_place = false;
-    leave(f->xl->private, xlator_conf(f->xl), w->priority);
+    iot_leave(f->xl->private, xlator_conf(f->xl), w->priority);
 }
 
 static bool
@@ -276,7 +278,7 @@ iot_any(struct xlator *xl, struct call_stack *stk)
     return enter_with(f, stk) ? XL_PASS : XL_OWNED;
 }
 
-/* How many are parked, for who asks by name. */
+/* Answers a getxattr for the number of parked operations per priority. */
 static xl_verdict
 iot_getxattr(struct xlator *xl, struct call_stack *stk)
 {
@@ -325,12 +327,13 @@ iot_fini(struct xlator *xl)
     free(iot);
 }
 
-/* There may be more room now: nobody else would notice before the next operation leaves. */
+/* Admits parked operations if a limit was raised, because otherwise they would wait until the next operation
+ * leaves. */
 static void
 iot_reconfigured(struct xlator *xl, const void *old)
 {
     (void)old;
-    while (pass_on(xl->private, xlator_conf(xl), 0))
+    while (iot_pass_on(xl->private, xlator_conf(xl), 0))
         ;
 }
 
@@ -346,7 +349,7 @@ io_threads_load(const struct xlator *xl, unsigned *running, unsigned *parked)
         *parked += iot->parked[p];
     pthread_mutex_unlock(&iot->lock);
     for (enum fop_priority p = PRIORITY_HIGH; p < PRIORITIES; p++)
-        *running += count_of(word, p);
+        *running += iot_count(word, p);
 }
 
 static void
@@ -367,7 +370,7 @@ iot_dump(struct xlator *xl, struct dump *dump)
         char key[64];
 
         snprintf(key, sizeof key, "%s_priority_running", priority_names[p]);
-        dump_line(dump, key, "%u", count_of(word, p));
+        dump_line(dump, key, "%u", iot_count(word, p));
         snprintf(key, sizeof key, "%s_priority_parked", priority_names[p]);
         dump_line(dump, key, "%u", parked[p]);
         snprintf(key, sizeof key, "%s_priority_parked_ever", priority_names[p]);
@@ -384,9 +387,9 @@ static const struct option iot_options[] = {
     OPT_BOOL(struct iot_conf, least_on, "enable-least-priority", "on"),
     OPT_IGNORED("idle-time"),                 /* there are no threads that could idle */
     OPT_IGNORED("watchdog-secs"),             /* the workers' own watchdog is always on */
-    /* what only looks is not run for a connection that is gone; a write is */
+    /* always: reads of a lost connection are not executed, writes are */
     OPT_IGNORED("cleanup-disconnected-reqs"),
-    OPT_IGNORED("pass-through"),              /* a limit of one process's workers must not be switched off */
+    OPT_IGNORED("pass-through"),              /* a limit on the process's workers must not be switched off */
     OPT_END,
 };
 

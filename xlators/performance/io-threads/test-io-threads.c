@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The limits of io-threads over a bottom layer that keeps operations until the test lets them go, and one
- * that a few threads run through as fast as they can. */
+/* The limits of io-threads above two bottom layers: one that keeps operations until the test releases them,
+ * and one that several threads pass as fast as they can. */
 #include "xlators/features/test-layers.h"
 
 #include "data/dict.h"
@@ -9,7 +9,7 @@ extern const struct xlator_type performance_io_threads_xlator;
 
 enum { KEPT_MAX = 64, SHORT_WAIT_MS = 50 };
 
-/* ---- a bottom that keeps --------------------------------------------------------------------- */
+/* ---- a bottom layer that keeps operations ---------------------------------------------------- */
 
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t kept_changed = PTHREAD_COND_INITIALIZER;
@@ -28,7 +28,7 @@ keep(struct xlator *xl, struct call_stack *stk)
     return XL_OWNED;
 }
 
-/* Waits until `count` are kept, then looks whether more come. */
+/* Waits until `count` operations are kept, then checks that no more arrive. */
 static void
 expect_kept(unsigned count)
 {
@@ -53,7 +53,7 @@ expect_kept(unsigned count)
     pthread_mutex_unlock(&kept_lock);
 }
 
-/* Waits until at least one is kept. */
+/* Waits until at least one operation is kept. */
 static void
 wait_kept(void)
 {
@@ -63,7 +63,7 @@ wait_kept(void)
     pthread_mutex_unlock(&kept_lock);
 }
 
-/* Answers the oldest one kept. The fop it was. */
+/* Answers the oldest kept operation. Returns its fop. */
 static enum fop
 let_go(void)
 {
@@ -91,7 +91,7 @@ take_kept(unsigned at)
     return stk;
 }
 
-/* Answers the newest one kept. */
+/* Answers the newest kept operation. Returns its fop. */
 static enum fop
 let_go_last(void)
 {
@@ -104,7 +104,7 @@ let_go_last(void)
     return fop;
 }
 
-/* Those that are kept wait for somebody else from here on. */
+/* Parks all kept operations below io-threads. */
 static void
 park_all(void)
 {
@@ -163,7 +163,7 @@ setup(void)
                 (const char *const[]){"thread-count", "4", "low-prio-threads", "2", NULL}, keep);
 }
 
-START_TEST(no_more_than_thread_count)
+START_TEST(at_most_thread_count_calls_run)
 {
     struct bench_call *calls[10];
 
@@ -174,7 +174,7 @@ START_TEST(no_more_than_thread_count)
         let_go();
         expect_kept(left - 1 < 4 ? left - 1 : 4);
     }
-    for (int i = 0; i < 10; i++) { /* expect_kept() has looked for so long while the others were parked */
+    for (int i = 0; i < 10; i++) { /* expect_kept() waited that long while the others were parked */
         uint64_t waited = ticks_to_ns(calls[i]->stk->waited[WAIT_QUEUE]);
 
         ck_assert(i < 4 ? waited == 0 : waited > SHORT_WAIT_MS * UINT64_C(500000));
@@ -183,8 +183,8 @@ START_TEST(no_more_than_thread_count)
 }
 END_TEST
 
-/* Who asked is gone while the calls were parked: what only looks is not run, a write is. */
-START_TEST(nobody_waits_for_the_answer)
+/* The client is gone while its calls are parked: reads are not executed, a write is. */
+START_TEST(calls_of_a_gone_client)
 {
     struct bench_call *calls[8];
     atomic_bool is_gone = false;
@@ -197,7 +197,7 @@ START_TEST(nobody_waits_for_the_answer)
     }
     expect_kept(4);
     is_gone = true;
-    for (int i = 0; i < 6; i++) { /* four that ran already, and two of those that waited */
+    for (int i = 0; i < 6; i++) { /* four that ran already, and the two parked writes */
         wait_kept();
         let_go();
     }
@@ -223,7 +223,7 @@ START_TEST(each_priority_has_its_limit)
     expect_kept(4);
     calls[8] = begin(FOP_lookup, -4); /* internal, but not LEAST; no place */
     expect_kept(4);
-    let_go(); /* a write: its place goes to HIGH, which has waited for one */
+    let_go(); /* a write ends: its place goes to the parked HIGH operation */
     expect_kept(4);
     for (unsigned left = 8; left > 0; left--) {
         wait_kept();
@@ -271,7 +271,7 @@ START_TEST(locks_are_not_counted)
 }
 END_TEST
 
-/* What is parked below gives its place to others, and takes one again before it goes on. */
+/* An operation parked below gives its place to others, and takes a place again before it continues. */
 START_TEST(a_call_parked_below_holds_no_place)
 {
     struct bench_call *calls[8];
@@ -285,13 +285,13 @@ START_TEST(a_call_parked_below_holds_no_place)
         calls[i] = begin(FOP_lookup, 100);
     expect_kept(8);   /* 4 parked, 4 running */
     struct call_stack *first = take_kept(0), *second = take_kept(0), *third = take_kept(0);
-    go_on(first);     /* no place: it is parked above */
+    go_on(first);     /* no place: it is parked in io-threads */
     ck_assert(!bench_is_done(calls[0]));
-    answer_with(second, ENOTCONN); /* an answer needs none */
+    answer_with(second, ENOTCONN); /* answering needs no place */
     ck_assert_int_eq(bench_result(calls[1]), -ENOTCONN);
     ck_assert(!bench_is_done(calls[0]));
     ck_assert_int_eq(let_go_last(), FOP_lookup);
-    /* Below the bottom there is no layer: that it has gone on shows in that answer. */
+    /* There is no layer below the bottom, so this error shows that the call continued. */
     ck_assert_int_eq(bench_result(calls[0]), -EOPNOTSUPP);
     while (kept_count > 0)
         let_go();
@@ -411,9 +411,9 @@ test_suite(void)
     TCase *limits = tcase_create("limits"), *busy = tcase_create("busy");
 
     tcase_add_checked_fixture(limits, setup, bench_teardown);
-    tcase_add_test(limits, no_more_than_thread_count);
+    tcase_add_test(limits, at_most_thread_count_calls_run);
     tcase_add_test(limits, each_priority_has_its_limit);
-    tcase_add_test(limits, nobody_waits_for_the_answer);
+    tcase_add_test(limits, calls_of_a_gone_client);
     tcase_add_test(limits, high_comes_before_low);
     tcase_add_test(limits, locks_are_not_counted);
     tcase_add_test(limits, a_call_parked_below_holds_no_place);

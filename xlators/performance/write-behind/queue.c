@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A file's writes that were answered and are not done.
+/* A file's queue of writes that were answered but are not done.
  *
- * Who sends: a worker, by the file's job, so that the application has its answer first; whoever begins to
- * wait; and the reply of a piece, for those that were queued meanwhile. All pieces that may be sent are
- * marked as such in one visit of the lock and wound after it, each by who has marked it.
+ * Three threads send pieces: a worker, by the file's job, so that the application gets its reply first; a
+ * thread that begins to wait; and the thread of a piece's reply, for the pieces that were queued meanwhile. A
+ * sender marks all sendable pieces in one visit of the lock and winds them after releasing it, so each piece
+ * is wound by the thread that has marked it.
  *
- * A small write that goes on where the newest piece ends, and is by the same file and caller, becomes part of
- * that piece, if it was not sent yet and does not get larger than `aggregate-size`. */
+ * A small write becomes part of the newest piece if it begins where that piece ends, is by the same file and
+ * caller, and the piece was not sent yet and does not exceed `aggregate-size`. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +21,17 @@
 
 struct piece {
     struct cds_list_head link;      /* in the queue */
-    struct cds_list_head send_link; /* of who sends it */
+    struct cds_list_head send_link; /* in the list of its sender */
     struct wb_inode *wi;            /* the call stack holds its inode */
     struct call_stack *stk;         /* the WRITE */
     uint64_t number, start, end;    /* end: not included */
-    size_t held;                    /* of its buffer, however little of it is filled */
+    size_t held;                    /* size of its buffer, however little of it is filled */
     bool is_sent;
 };
 
 static struct mem_pool *pieces, *inodes, *files;
 
-static void send_all(struct wb_inode *wi);
+static void send_pieces(struct wb_inode *wi);
 
 int
 wb_pools_init(void)
@@ -47,7 +48,7 @@ wb_pools_init(void)
 /* ---- a file's queue -------------------------------------------------------------------------- */
 
 static void
-job_run(struct worker_job *job)
+wb_job_run(struct worker_job *job)
 {
     struct wb_inode *wi = caa_container_of(job, struct wb_inode, job);
     struct inode *inode = wi->inode;
@@ -56,7 +57,7 @@ job_run(struct worker_job *job)
     pthread_mutex_lock(&wi->lock);
     wi->is_job_posted = false;
     pthread_mutex_unlock(&wi->lock);
-    send_all(wi);
+    send_pieces(wi);
     inode_unref(inode);
     graph_unpin(g);
 }
@@ -79,7 +80,7 @@ wb_inode_make(struct wb *wb, struct inode *inode)
         return NULL;
     fresh->wb = wb;
     fresh->inode = inode;
-    fresh->job.run = job_run;
+    fresh->job.run = wb_job_run;
     pthread_mutex_init(&fresh->lock, NULL);
     CDS_INIT_LIST_HEAD(&fresh->pieces);
     CDS_INIT_LIST_HEAD(&fresh->waiters);
@@ -119,7 +120,7 @@ is_blocked(const struct wb_inode *wi, const struct wb_waiter *w)
     return false;
 }
 
-/* Of the window; under the lock. */
+/* Reserves bytes of the window. Under the lock. */
 static void
 promise(struct wb_inode *wi, uint64_t bytes)
 {
@@ -153,11 +154,11 @@ wb_wait(struct wb_inode *wi, struct wb_waiter *w)
     pthread_mutex_unlock(&wi->lock);
     if (!waits)
         return;
-    send_all(wi);
+    send_pieces(wi);
     coroutine_yield();
 }
 
-/* Those that wait no more; they may be gone once they run. */
+/* Moves the waiters that need not wait any more to `out`. They may be freed once they run. */
 static void
 take_ready(struct wb_inode *wi, struct cds_list_head *out)
 {
@@ -173,13 +174,13 @@ take_ready(struct wb_inode *wi, struct cds_list_head *out)
 }
 
 static void
-resume_all(struct cds_list_head *list)
+waiters_resume(struct cds_list_head *list)
 {
     while (!cds_list_empty(list)) {
         struct wb_waiter *w = cds_list_first_entry(list, struct wb_waiter, link);
 
         cds_list_del(&w->link);
-        coroutine_resume(w->self); /* w lies on its stack */
+        coroutine_resume(w->self); /* w lies on the coroutine's stack */
     }
 }
 
@@ -230,7 +231,7 @@ wb_was_busy(struct wb_inode *wi, uint64_t ended)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Those that no older piece is in the way of. */
+/* Marks the pieces that no older piece blocks. */
 static void
 mark_sendable(struct wb_inode *wi, bool is_strict, struct cds_list_head *out)
 {
@@ -254,7 +255,7 @@ mark_sendable(struct wb_inode *wi, bool is_strict, struct cds_list_head *out)
 
 /* The caller holds the inode. */
 static void
-send_all(struct wb_inode *wi)
+send_pieces(struct wb_inode *wi)
 {
     const struct wb_conf *conf = xlator_conf(wi->wb->xl);
     struct xlator *xl = wi->wb->xl;
@@ -265,12 +266,12 @@ send_all(struct wb_inode *wi)
     mark_sendable(wi, conf->strict_order, &out);
     pthread_mutex_unlock(&wi->lock);
     cds_list_for_each_entry_safe (p, next, &out, send_link)
-        call_stack_wind_below(p->stk, xl); /* it may be gone then */
+        call_stack_wind_below(p->stk, xl); /* the piece may be freed by then */
 }
 
-/* -errno or 0. What is shorter than it was asked for has met the end of the disk. */
+/* Returns -errno or 0. A write shorter than requested has met the end of the disk. */
 static int
-outcome(const struct call_stack *stk)
+write_outcome(const struct call_stack *stk)
 {
     int ret = coro_call_result(stk);
 
@@ -278,7 +279,7 @@ outcome(const struct call_stack *stk)
 }
 
 static void
-leave(struct wb *wb)
+piece_left(struct wb *wb)
 {
     if (atomic_fetch_sub(&wb->left, 1) != 1 || !atomic_load(&wb->is_stopping))
         return;
@@ -288,7 +289,7 @@ leave(struct wb *wb)
 }
 
 static void
-report(const struct wb *wb, const struct call_stack *stk, int err)
+log_failed_piece(const struct wb *wb, const struct call_stack *stk, int err)
 {
     log_event(LOG_WARNING, wb->xl, "write-behind-failed",
               "%s: %zu bytes at %llu, which were answered, could not be written: %s",
@@ -307,7 +308,7 @@ leave_queue(struct piece *p, int err)
     CDS_LIST_HEAD(ready);
 
     if (err)
-        report(wb, stk, err);
+        log_failed_piece(wb, stk, err);
     pthread_mutex_lock(&wi->lock);
     cds_list_del(&p->link);
     wi->sent--;
@@ -324,15 +325,15 @@ leave_queue(struct piece *p, int err)
     atomic_fetch_sub(&wb->held, p->held);
     mem_put(p);
     call_stack_free(stk);
-    resume_all(&ready);
+    waiters_resume(&ready);
     if (has_more)
-        send_all(wi);
+        send_pieces(wi);
     inode_unref(inode);
-    leave(wb);
+    piece_left(wb);
     graph_unpin(g);
 }
 
-/* ... and the file is as it should be. */
+/* The set-id bits are cleared, so the piece has ended. */
 static void
 privs_killed(struct call_stack *stk)
 {
@@ -343,8 +344,8 @@ privs_killed(struct call_stack *stk)
     leave_queue(p, ret < 0 ? ret : 0);
 }
 
-/* Whoever has written must not leave set-id bits, which another client has set since the caller has looked;
- * as the owner: the caller may be another. */
+/* Clears set-id bits that another client has set since the caller looked, because a written file must not
+ * keep them. Runs with the owner's ids, because the caller may be another user. */
 static int
 kill_privs(struct piece *p)
 {
@@ -369,7 +370,7 @@ static void
 piece_ended(struct call_stack *stk)
 {
     struct piece *p = stk->owner;
-    int err = outcome(stk);
+    int err = write_outcome(stk);
 
     if (!err && stk->call.cmd == WRITE_KILLS_PRIVS && iatt_privs(&stk->reply.post)) {
         err = kill_privs(p);
@@ -387,9 +388,10 @@ is_append(const struct call_stack *stk)
     return (stk->call.flags | stk->call.fd->flags) & O_APPEND;
 }
 
-/* As stk asks, of whom nobody will hear again: groups are not asked for where the file is open. */
+/* Copies the call of `from`, which will end before the write. The groups are not copied, because they are not
+ * needed on an open file. */
 static int
-copy_call(const struct call_stack *from, struct call_stack *to)
+copy_write(const struct call_stack *from, struct call_stack *to)
 {
     const struct lk_owner *owner = &from->caller.lk_owner;
 
@@ -410,15 +412,16 @@ copy_call(const struct call_stack *from, struct call_stack *to)
     return to->caller.lk_owner.bytes ? 0 : -ENOMEM;
 }
 
-/* One more; false: the layer stops. Who stops it has said so before it looks at `left`. */
+/* Counts one more piece. Returns false if the layer stops: wb_stop() sets is_stopping before it reads `left`.
+ */
 static bool
-begin(struct wb *wb)
+piece_count(struct wb *wb)
 {
     atomic_fetch_add(&wb->left, 1);
     return !atomic_load(&wb->is_stopping);
 }
 
-/* Pins the graph until it has ended. */
+/* Creates a piece, which pins the graph until it has ended. */
 static struct piece *
 piece_new(struct wb_inode *wi, const struct call_stack *stk)
 {
@@ -426,7 +429,7 @@ piece_new(struct wb_inode *wi, const struct call_stack *stk)
     struct piece *p = mem_get0_owner(pieces, g->owner);
     struct call_stack *copy = p ? call_stack_new(piece_ended, p) : NULL;
 
-    if (copy && !copy_call(stk, copy) && graph_pin(g)) {
+    if (copy && !copy_write(stk, copy) && graph_pin(g)) {
         p->wi = wi;
         p->stk = copy;
         p->start = is_append(stk) ? 0 : stk->call.offset;
@@ -457,9 +460,9 @@ hold_buffer(struct piece *p)
     p->held = held;
 }
 
-/* Room behind what the piece has, in a larger buffer if need be. */
+/* Makes room behind the piece's data, in a larger buffer if necessary. */
 static bool
-make_room(struct piece *p, uint64_t more, uint64_t limit)
+piece_make_room(struct piece *p, uint64_t more, uint64_t limit)
 {
     struct fop_call *call = &p->stk->call;
     const struct iobuf *buf = call->payload_iobuf;
@@ -490,7 +493,7 @@ join_newest(struct wb_inode *wi, const struct call_stack *stk, uint64_t limit)
 
     if (p->is_sent || call->offset + call->size != stk->call.offset ||
         call->size + stk->call.size > limit || !is_same_writer(p->stk, stk) ||
-        !make_room(p, stk->call.size, limit))
+        !piece_make_room(p, stk->call.size, limit))
         return false;
     memcpy((char *)call->payload[0].iov_base + call->size, stk->call.payload[0].iov_base, stk->call.size);
     call->size += stk->call.size;
@@ -500,7 +503,8 @@ join_newest(struct wb_inode *wi, const struct call_stack *stk, uint64_t limit)
     return true;
 }
 
-/* Under the lock; NULL: no memory. The file is told from now on of what fails. */
+/* Returns the context of an open file, which will get the errors of later failures. NULL: no memory. Under
+ * the lock. */
 static struct wb_file *
 file_make(struct wb_inode *wi, struct fd *fd)
 {
@@ -516,20 +520,20 @@ file_make(struct wb_inode *wi, struct fd *fd)
     return file;
 }
 
-/* Under the lock. 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. Under the lock. */
 static int
-put(struct wb_inode *wi, struct call_stack *stk, uint64_t aggregate)
+queue_write(struct wb_inode *wi, struct call_stack *stk, uint64_t aggregate)
 {
     if (!file_make(wi, stk->call.fd))
         return -ENOMEM;
     if (join_newest(wi, stk, aggregate)) {
-        wi->count--; /* who waits for it waits for a piece to end, too */
+        wi->count--; /* a waiter for the freed count also waits for a piece to end, so none is woken here */
         return 0;
     }
-    struct piece *p = begin(wi->wb) ? piece_new(wi, stk) : NULL;
+    struct piece *p = piece_count(wi->wb) ? piece_new(wi, stk) : NULL;
 
     if (!p) {
-        leave(wi->wb);
+        piece_left(wi->wb);
         return -ENOMEM;
     }
     hold_buffer(p);
@@ -538,8 +542,8 @@ put(struct wb_inode *wi, struct call_stack *stk, uint64_t aggregate)
     return 0;
 }
 
-/* Under the lock: is somebody to be woken to send? While a piece is under way, its reply will see to what
- * does not fill a piece. True: the job is the caller's to post. */
+/* True if the caller must post the job to send pieces. While a piece is under way, its reply will send a
+ * piece that is not full. Under the lock. */
 static bool
 wants_job(struct wb_inode *wi, uint64_t aggregate)
 {
@@ -552,7 +556,7 @@ wants_job(struct wb_inode *wi, uint64_t aggregate)
     return true;
 }
 
-/* The pin is for the job; of a graph that goes nothing is answered early any more. */
+/* The pin is for the job. Without a pin the graph is stopping, and the write is not answered early. */
 int
 wb_queue(struct wb_inode *wi, struct call_stack *stk)
 {
@@ -562,7 +566,7 @@ wb_queue(struct wb_inode *wi, struct call_stack *stk)
     CDS_LIST_HEAD(ready);
 
     pthread_mutex_lock(&wi->lock);
-    int err = is_pinned ? put(wi, stk, conf->aggregate) : -ENOTCONN;
+    int err = is_pinned ? queue_write(wi, stk, conf->aggregate) : -ENOTCONN;
 
     if (err) {
         wi->count--;
@@ -572,7 +576,7 @@ wb_queue(struct wb_inode *wi, struct call_stack *stk)
         posts = wants_job(wi, conf->aggregate);
     }
     pthread_mutex_unlock(&wi->lock);
-    resume_all(&ready);
+    waiters_resume(&ready);
     if (posts)
         worker_post_any(&wi->job);
     else if (is_pinned)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What is answered before it is done, what waits for it, and who is told of what has failed. The layer below
- * keeps each WRITE until the test lets it go. */
+/* Which writes are answered early, which calls wait for them, and which open files get the errors. The bottom
+ * layer keeps each WRITE until the test releases it. */
 #include <fcntl.h>
 #include <pthread.h>
 
@@ -14,12 +14,12 @@ extern const struct xlator_type performance_write_behind_xlator;
 
 enum { KIB = 1024, HELD_MAX = 512, FILE_MAX = 256 * KIB };
 
-/* Under the lock: what the layer below has, and what has reached it. */
+/* Under the lock: the calls that the bottom layer keeps, and the number of calls that reached it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct call_stack *held[HELD_MAX];
 static unsigned held_count, reached[FOP_COUNT];
-static bool holds; /* WRITEs */
+static bool holds; /* the bottom layer keeps WRITEs */
 static char file[FILE_MAX];
 static uint64_t file_size;
 static uint32_t file_mode;
@@ -27,7 +27,7 @@ static uint32_t file_mode;
 static struct inode *inode;
 static struct fd *fd, *other_fd;
 
-/* ---- the layer below ------------------------------------------------------------------------- */
+/* ---- the bottom layer ------------------------------------------------------------------------ */
 
 static void
 write_it(struct call_stack *stk)
@@ -98,7 +98,7 @@ wait_locked(const unsigned *count, unsigned for_count)
     return *count >= for_count;
 }
 
-/* Lets a WRITE go that is kept, when there are so many: the one with this place. err: how it fails. */
+/* Waits until the bottom layer keeps enough WRITEs, and releases the one at this place. err: its error. */
 static void
 let_go_at(unsigned at, int err)
 {
@@ -167,7 +167,7 @@ setup(void)
     setup_with(NULL);
 }
 
-/* What runs on a worker after the last answer gives its pin back last. */
+/* A worker may drop its pin after the last reply, so teardown waits for the pins. */
 static void
 teardown(void)
 {
@@ -205,7 +205,7 @@ write_call(struct fd *on, uint64_t offset, size_t size, char byte)
     return call;
 }
 
-/* Which is answered at once. */
+/* A write that must be answered at once. */
 static int
 write_early(struct fd *on, uint64_t offset, size_t size, char byte)
 {
@@ -225,7 +225,7 @@ run_on(enum fop fop, struct fd *on)
     return bench_run(call_on(fop, on));
 }
 
-/* ---- what is answered early ------------------------------------------------------------------ */
+/* ---- early answers --------------------------------------------------------------------------- */
 
 START_TEST(a_write_is_answered_before_it_is_done)
 {
@@ -239,7 +239,7 @@ START_TEST(a_write_is_answered_before_it_is_done)
 }
 END_TEST
 
-/* Behind so many that are kept already. */
+/* Checks that the write waits for the brick, while `before` writes are kept already. */
 static void
 check_waits_for_brick(struct bench_call *call, unsigned before)
 {
@@ -267,7 +267,7 @@ START_TEST(a_synchronous_write_waits)
 }
 END_TEST
 
-START_TEST(o_direct_counts_when_it_is_strict)
+START_TEST(o_direct_waits_when_strict)
 {
     struct fd *direct = fd_new(inode, NULL, O_WRONLY | O_DIRECT, false);
 
@@ -283,7 +283,7 @@ START_TEST(o_direct_counts_when_it_is_strict)
 }
 END_TEST
 
-START_TEST(it_can_be_switched_off)
+START_TEST(pass_through_switches_the_layer_off)
 {
     teardown();
     setup_with((const char *const[]){"pass-through", "on", NULL});
@@ -291,7 +291,7 @@ START_TEST(it_can_be_switched_off)
 }
 END_TEST
 
-START_TEST(the_window_bounds_what_is_under_way)
+START_TEST(the_window_bounds_the_bytes_under_way)
 {
     teardown();
     setup_with((const char *const[]){"cache-size", "64KB", "aggregate-size", "4KB", NULL});
@@ -310,7 +310,7 @@ START_TEST(the_window_bounds_what_is_under_way)
 }
 END_TEST
 
-/* Each reply looks at all of a file's pieces, so there may not be many, however little is in each. */
+/* Each reply walks over all of a file's pieces, so their number is bounded, however little data each has. */
 START_TEST(small_pieces_are_bounded_too)
 {
     for (unsigned i = 0; i < WB_PIECES_MAX; i++)
@@ -330,8 +330,8 @@ START_TEST(small_pieces_are_bounded_too)
 }
 END_TEST
 
-/* What becomes part of another piece takes none of them. */
-START_TEST(what_joins_a_piece_is_not_counted)
+/* A write that joins a piece does not count as a piece. */
+START_TEST(joined_writes_are_not_counted)
 {
     ck_assert_int_eq(write_early(fd, 0, 1, 'a'), 1);
     await_held(1);
@@ -413,9 +413,9 @@ START_TEST(appends_go_one_after_the_other)
 }
 END_TEST
 
-/* ---- who waits ------------------------------------------------------------------------------- */
+/* ---- calls that wait ------------------------------------------------------------------------- */
 
-START_TEST(what_looks_at_the_file_waits)
+START_TEST(calls_that_look_at_the_file_wait)
 {
     static const enum fop fops[] = {FOP_stat,      FOP_fstat,    FOP_setattr,   FOP_fsetattr, FOP_truncate,
                                     FOP_ftruncate, FOP_fsync,    FOP_flush,     FOP_seek,     FOP_lk,
@@ -437,7 +437,7 @@ START_TEST(what_looks_at_the_file_waits)
 }
 END_TEST
 
-START_TEST(a_read_behind_all_that_is_written_does_not)
+START_TEST(a_read_behind_all_writes_does_not_wait)
 {
     struct bench_call *call = call_on(FOP_readv, fd);
 
@@ -467,8 +467,8 @@ START_TEST(a_flush_of_the_mount_goes_no_further)
 }
 END_TEST
 
-/* What a brick tells of a file while it is written is not told on. */
-START_TEST(a_lookup_shows_what_was_written)
+/* Attributes that a brick returns while writes are under way are not passed on. */
+START_TEST(a_lookup_shows_the_written_size)
 {
     struct bench_call *look = call_on(FOP_lookup, fd), *list = call_on(FOP_readdirp, fd);
 
@@ -500,20 +500,20 @@ fail_one(struct fd *on, int err)
     let_go(err);
 }
 
-START_TEST(each_file_is_told_once_of_what_has_failed)
+START_TEST(each_open_file_gets_an_error_once)
 {
     struct fd *reader = fd_new(inode, NULL, O_RDWR, false);
 
     fail_one(fd, EDQUOT);
     ck_assert_int_eq(run_on(FOP_fsync, fd), -EDQUOT);
     ck_assert_int_eq(run_on(FOP_fsync, fd), 0);
-    ck_assert_int_eq(run_on(FOP_fsync, reader), 0); /* somebody has been told */
+    ck_assert_int_eq(run_on(FOP_fsync, reader), 0); /* another open file got the error */
     fail_one(other_fd, EIO);
     ck_assert_int_eq(run_on(FOP_flush, other_fd), -EIO);
     ck_assert_int_eq(run_on(FOP_flush, other_fd), 0);
-    ck_assert_int_eq(bench_run(write_call(fd, 0, 10, 'a')), -EIO); /* it had written, too */
+    ck_assert_int_eq(bench_run(write_call(fd, 0, 10, 'a')), -EIO); /* this open file had written, too */
     fail_one(fd, ENOSPC);
-    ck_assert_int_eq(run_on(FOP_fsync, reader), -ENOSPC); /* nobody had been told */
+    ck_assert_int_eq(run_on(FOP_fsync, reader), -ENOSPC); /* no open file got the error before */
     ck_assert_int_eq(run_on(FOP_fsync, fd), -ENOSPC);
     ck_assert_int_eq(run_on(FOP_fsync, other_fd), -ENOSPC);
     fd_unref(reader);
@@ -541,7 +541,7 @@ stop_main(void *arg)
     return NULL;
 }
 
-/* Before anybody who looks at the file is answered; and by nobody who may keep them. */
+/* The bits are cleared before a call that looks at the file is answered, unless the caller may keep them. */
 START_TEST(a_write_takes_set_id_bits_away)
 {
     static const uint32_t after[] = {06755, 0755};
@@ -565,7 +565,7 @@ START_TEST(a_write_takes_set_id_bits_away)
 }
 END_TEST
 
-START_TEST(the_end_waits_for_what_was_answered)
+START_TEST(stop_waits_for_answered_writes)
 {
     const struct wb *wb = bench_xl->private;
     pthread_t thread;
@@ -576,7 +576,7 @@ START_TEST(the_end_waits_for_what_was_answered)
     ck_assert_int_eq(pthread_create(&thread, NULL, stop_main, NULL), 0);
     while (!atomic_load(&wb->is_stopping))
         sched_yield();
-    check_waits_for_brick(write_call(other_fd, 100, 10, 'b'), 1); /* nothing is answered early any more */
+    check_waits_for_brick(write_call(other_fd, 100, 10, 'b'), 1); /* writes are no longer answered early */
     ck_assert(!atomic_load(&has_stopped));
     let_go(0);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
@@ -592,23 +592,23 @@ test_suite(void)
     const TTest *const tests[] = {
         a_write_is_answered_before_it_is_done,
         a_synchronous_write_waits,
-        o_direct_counts_when_it_is_strict,
-        it_can_be_switched_off,
-        the_window_bounds_what_is_under_way,
+        o_direct_waits_when_strict,
+        pass_through_switches_the_layer_off,
+        the_window_bounds_the_bytes_under_way,
         small_pieces_are_bounded_too,
-        what_joins_a_piece_is_not_counted,
+        joined_writes_are_not_counted,
         neighbours_become_one,
         other_files_and_callers_stay_apart,
         overlapping_writes_keep_their_order,
         appends_go_one_after_the_other,
-        what_looks_at_the_file_waits,
-        a_read_behind_all_that_is_written_does_not,
+        calls_that_look_at_the_file_wait,
+        a_read_behind_all_writes_does_not_wait,
         a_flush_of_the_mount_goes_no_further,
-        a_lookup_shows_what_was_written,
-        each_file_is_told_once_of_what_has_failed,
+        a_lookup_shows_the_written_size,
+        each_open_file_gets_an_error_once,
         a_flush_for_locks_reaches_the_brick_after_an_error,
         a_write_takes_set_id_bits_away,
-        the_end_waits_for_what_was_answered,
+        stop_waits_for_answered_writes,
     };
     Suite *s = suite_create("write-behind");
     TCase *t = tcase_create("write-behind");

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* performance/write-behind: a write is answered before the bricks have done it.
+/* performance/write-behind: answers a write before the bricks have executed it.
  *
- * Sits above features/utime and all clusters. What the caller sees is what it would see without the layer,
- * but for the moment at which an error is told:
+ * The layer sits above features/utime and all clusters. A caller sees the same results as without the layer,
+ * except that an error may be reported later:
  *
  *   WRITE          answered at once, while the file has less than `cache-size` bytes (1 MiB) and 256 pieces
- *                  under way; one for which there is no room waits for it. Not with O_SYNC or O_DSYNC, nor
- *                  O_DIRECT with `strict-O_DIRECT`, nor when the buffers of all files hold 64 MiB: those wait
- *                  for bricks
- *   READ           waits for writes that reach behind its beginning
- *   FSYNC, FLUSH   wait for all writes of the file, and tell what has failed
+ *                  under way; a write without room waits for room. A write waits for the bricks with O_SYNC
+ *                  or O_DSYNC, with O_DIRECT and `strict-O_DIRECT`, and while the buffers of all files hold
+ *                  64 MiB
+ *   READ           waits for writes whose range ends behind the beginning of the read
+ *   FSYNC, FLUSH   wait for all writes of the file, and return the error of a failed one
  *   STAT, SETATTR, TRUNCATE, FALLOCATE, SEEK, LK, LINK ...   wait for all writes of the file. LK because
- *                  another client that gets the lock next is to see what was written under it
- *   LOOKUP, READDIRP   are not held up: what they tell of a file that was busy meanwhile may be old, so the
- *                  file is asked once more when it is at rest, or told without its attributes
+ *                  another client that gets the lock next must see the data written under it
+ *   LOOKUP, READDIRP   do not wait. Their attributes of a file that had writes under way meanwhile may be
+ *                  old, so LOOKUP stats such a file again when its writes have ended, and READDIRP omits its
+ *                  attributes
  *
- * A WRITE that must not leave set-id bits (WRITE_KILLS_PRIVS) is done when they are gone.
+ * A WRITE that must clear set-id bits (WRITE_KILLS_PRIVS) has ended only when they are cleared.
  *
- * Other clients see a write when the bricks have it, so after a close at the latest. What is lost with this
- * process is what no close or fsync has confirmed: those fail, as the mount does then.
+ * Other clients see a write when the bricks have executed it, so after a close at the latest. If this process
+ * dies, only data is lost that no close or fsync has confirmed: those calls fail then, as the mount does.
  *
- * A mount that ends waits for what is under way (stop), and answers nothing early from then on. */
+ * A mount that ends waits for the writes under way (stop), and answers no write early from then on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,8 +33,8 @@
 
 #define HELD_MAX (UINT64_C(64) << 20)
 
-/* flush-behind: the FLUSH that reaches a brick drops locks; sent late, it would drop those that the same
- * process takes next. trickling-writes: always. */
+/* flush-behind: the FLUSH that reaches a brick drops locks. If it were sent late, it would drop locks that
+ * the same process takes after it. trickling-writes: always on. */
 static const struct option wb_options[] = {
     OPT_SIZE(struct wb_conf, window, "cache-size", "1MB", UINT64_C(1) << 30),
     OPT_SIZE(struct wb_conf, aggregate, "aggregate-size", "128KB", UINT64_C(1) << 20),
@@ -43,13 +44,13 @@ static const struct option wb_options[] = {
     OPT_MUST_BE("resync-failed-syncs-after-fsync", "off"),
     OPT_IGNORED("flush-behind"),
     OPT_IGNORED("trickling-writes"),
-    /* kadalu names each layer's switch in the layer; glusterd and kadalu leave out one that is off */
+    /* kadalu has an option in each layer that switches it; glusterd and kadalu omit a layer that is off */
     OPT_IGNORED("write-behind"),
     OPT_END,
 };
 
 static struct inode *
-inode_of(const struct call_stack *stk)
+wb_inode_of_call(const struct call_stack *stk)
 {
     return stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
 }
@@ -82,26 +83,26 @@ wait_for_range_go(struct xlator *xl, struct call_stack *stk)
 {
     struct wb_waiter w = for_range(&stk->call);
 
-    wb_wait(wb_inode_get(xl->private, inode_of(stk)), &w);
+    wb_wait(wb_inode_get(xl->private, wb_inode_of_call(stk)), &w);
     return XL_PASS;
 }
 
-/* READ, and writes that are not answered early: older writes come first. A read that goes on behind what
- * it overlaps needs to know how long the file is. */
+/* READ, and writes that are not answered early: wait for older writes first. A read that reaches beyond the
+ * written range needs to know the length of the file. */
 static xl_verdict
 pass_in_order(struct xlator *xl, struct call_stack *stk)
 {
-    struct wb_inode *wi = wb_inode_get(xl->private, inode_of(stk));
+    struct wb_inode *wi = wb_inode_get(xl->private, wb_inode_of_call(stk));
     struct wb_waiter w = for_range(&stk->call);
 
     return wi && wb_has_to_wait(wi, &w) ? coro_fop(xl, stk, wait_for_range_go) : XL_PASS;
 }
 
-/* Its bytes are reserved. */
+/* Queues a write whose bytes are reserved. */
 static xl_verdict
 queue_it(struct xlator *xl, struct call_stack *stk)
 {
-    if (wb_queue(wb_inode_get(xl->private, inode_of(stk)), stk))
+    if (wb_queue(wb_inode_get(xl->private, wb_inode_of_call(stk)), stk))
         return pass_in_order(xl, stk);
     stk->reply.op_ret = (int32_t)stk->call.size;
     return XL_DONE;
@@ -113,7 +114,7 @@ wait_for_room_go(struct xlator *xl, struct call_stack *stk)
     const struct wb_conf *conf = xlator_conf(xl);
     struct wb_waiter w = {.room = stk->call.size, .window = conf->window};
 
-    wb_wait(wb_inode_get(xl->private, inode_of(stk)), &w);
+    wb_wait(wb_inode_get(xl->private, wb_inode_of_call(stk)), &w);
     return queue_it(xl, stk);
 }
 
@@ -123,7 +124,8 @@ wb_writev(struct xlator *xl, struct call_stack *stk)
     const struct wb_conf *conf = xlator_conf(xl);
     struct wb *wb = xl->private;
     bool is_early = may_be_early(wb, conf, stk);
-    struct wb_inode *wi = is_early ? wb_inode_make(wb, inode_of(stk)) : wb_inode_get(wb, inode_of(stk));
+    struct wb_inode *wi =
+        is_early ? wb_inode_make(wb, wb_inode_of_call(stk)) : wb_inode_get(wb, wb_inode_of_call(stk));
     int err = wi ? wb_take_error(wi, stk->call.fd) : 0;
 
     if (err)
@@ -135,7 +137,7 @@ wb_writev(struct xlator *xl, struct call_stack *stk)
     return queue_it(xl, stk);
 }
 
-/* ---- what waits for them --------------------------------------------------------------------- */
+/* ---- calls that wait for writes -------------------------------------------------------------- */
 
 static const struct wb_waiter for_all = {.end = UINT64_MAX};
 
@@ -144,14 +146,14 @@ wait_for_all_go(struct xlator *xl, struct call_stack *stk)
 {
     struct wb_waiter w = for_all;
 
-    wb_wait(wb_inode_get(xl->private, inode_of(stk)), &w);
+    wb_wait(wb_inode_get(xl->private, wb_inode_of_call(stk)), &w);
     return XL_PASS;
 }
 
 static xl_verdict
 wb_after_all(struct xlator *xl, struct call_stack *stk)
 {
-    struct wb_inode *wi = wb_inode_get(xl->private, inode_of(stk));
+    struct wb_inode *wi = wb_inode_get(xl->private, wb_inode_of_call(stk));
     struct wb_waiter w = for_all;
 
     return wi && wb_has_to_wait(wi, &w) ? coro_fop(xl, stk, wait_for_all_go) : XL_PASS;
@@ -163,14 +165,14 @@ wb_open(struct xlator *xl, struct call_stack *stk)
     return stk->call.flags & O_TRUNC ? wb_after_all(xl, stk) : XL_PASS;
 }
 
-/* A FLUSH that is about locks reaches the brick, whatever has failed. */
+/* Sends a FLUSH about locks to the brick even after an error of a write. */
 static xl_verdict
 flush_after_error(struct xlator *xl, struct call_stack *stk, int err)
 {
     struct call_stack *copy = coro_call_fork(stk);
 
     if (copy) {
-        (void)coro_call(copy, xlator_next(xl, FOP_flush)); /* the older error is the one to be told */
+        (void)coro_call(copy, xlator_next(xl, FOP_flush)); /* the older error is returned */
         call_stack_free(copy);
     }
     return err;
@@ -179,7 +181,7 @@ flush_after_error(struct xlator *xl, struct call_stack *stk, int err)
 static xl_verdict
 tell_go(struct xlator *xl, struct call_stack *stk)
 {
-    struct wb_inode *wi = wb_inode_get(xl->private, inode_of(stk));
+    struct wb_inode *wi = wb_inode_get(xl->private, wb_inode_of_call(stk));
     struct wb_waiter w = for_all;
 
     wb_wait(wi, &w);
@@ -191,11 +193,11 @@ tell_go(struct xlator *xl, struct call_stack *stk)
     return is_local ? XL_DONE : XL_PASS;
 }
 
-/* FSYNC and FLUSH tell what has failed. */
+/* FSYNC and FLUSH return the errors of writes. */
 static xl_verdict
 wb_tell(struct xlator *xl, struct call_stack *stk)
 {
-    struct wb_inode *wi = wb_inode_get(xl->private, inode_of(stk));
+    struct wb_inode *wi = wb_inode_get(xl->private, wb_inode_of_call(stk));
     struct wb_waiter w = for_all;
 
     if (wi && (atomic_load(&wi->errors) || wb_has_to_wait(wi, &w)))
@@ -203,11 +205,11 @@ wb_tell(struct xlator *xl, struct call_stack *stk)
     return stk->call.fop == FOP_flush && stk->call.cmd == FLUSH_OF_MOUNT ? XL_DONE : XL_PASS;
 }
 
-/* ---- what bricks tell meanwhile -------------------------------------------------------------- */
+/* ---- replies about files with writes under way ----------------------------------------------- */
 
-/* From here on: was a file busy? */
+/* Pushes a frame that notes the moment, so that the reply can tell whether a file had writes since. */
 static xl_verdict
-watch(struct xlator *xl, struct call_stack *stk, frame_cb cb)
+wb_watch(struct xlator *xl, struct call_stack *stk, frame_cb cb)
 {
     struct wb *wb = xl->private;
     struct frame *f = frame_push(stk, xl, cb);
@@ -218,14 +220,14 @@ watch(struct xlator *xl, struct call_stack *stk, frame_cb cb)
     return XL_PASS;
 }
 
-/* No file was. Once `left` is 0, `ended` tells of all that were. */
+/* True if no file had writes since. Once `left` is 0, `ended` includes all of them. */
 static bool
-all_quiet(struct wb *wb, uint64_t ended)
+no_writes_since(struct wb *wb, uint64_t ended)
 {
     return !atomic_load(&wb->left) && atomic_load(&wb->ended) == ended;
 }
 
-/* A reference, if the file with these attributes was busy: NULL. */
+/* Returns a reference to the file with these attributes if it had writes since, or NULL. */
 static struct inode *
 busy_file(struct wb *wb, const struct iatt *a, uint64_t ended)
 {
@@ -253,7 +255,7 @@ stat_again(const struct look_again *l, struct iatt *out)
     wb_wait(wb_inode_get(l->xl->private, l->inode), &w);
     if (!stk)
         return -ENOMEM;
-    stk->caller = l->stk->caller; /* what it points to is the LOOKUP's, which waits */
+    stk->caller = l->stk->caller; /* the pointers in it belong to the LOOKUP, which waits */
     stk->call.fop = FOP_stat;
     stk->call.loc.inode = inode_ref(l->inode);
     int ret = coro_call(stk, xlator_next(l->xl, FOP_stat));
@@ -264,7 +266,7 @@ stat_again(const struct look_again *l, struct iatt *out)
     return ret;
 }
 
-/* `arg` lies on the stack of who starts it: it is good until the first yield. */
+/* `arg` lies on the stack of the starter, so it is valid only until the first yield. */
 static void
 look_again_go(void *arg)
 {
@@ -279,13 +281,13 @@ look_again_go(void *arg)
 }
 
 static xl_verdict
-looked_up(struct frame *f, struct call_stack *stk)
+wb_looked_up(struct frame *f, struct call_stack *stk)
 {
     struct wb *wb = f->xl->private;
     uint64_t ended = f->local.u64[0];
     struct coroutine *c;
 
-    if (stk->reply.op_ret < 0 || all_quiet(wb, ended))
+    if (stk->reply.op_ret < 0 || no_writes_since(wb, ended))
         return XL_PASS;
     struct look_again l = {.xl = f->xl, .stk = stk, .inode = busy_file(wb, &stk->reply.stat, ended)};
 
@@ -304,17 +306,17 @@ looked_up(struct frame *f, struct call_stack *stk)
 static xl_verdict
 wb_lookup(struct xlator *xl, struct call_stack *stk)
 {
-    return watch(xl, stk, looked_up);
+    return wb_watch(xl, stk, wb_looked_up);
 }
 
-/* Without attributes whoever wants them asks by name. */
+/* Omits the attributes of files with writes. A caller that needs them sends a LOOKUP. */
 static xl_verdict
-listed(struct frame *f, struct call_stack *stk)
+wb_listed(struct frame *f, struct call_stack *stk)
 {
     struct wb *wb = f->xl->private;
     uint64_t ended = f->local.u64[0];
 
-    if (stk->reply.op_ret < 0 || all_quiet(wb, ended))
+    if (stk->reply.op_ret < 0 || no_writes_since(wb, ended))
         return XL_PASS;
     for (struct dirent_entry *e = stk->reply.entries; e; e = e->next) {
         struct inode *inode = busy_file(wb, &e->iatt, ended);
@@ -329,7 +331,7 @@ listed(struct frame *f, struct call_stack *stk)
 static xl_verdict
 wb_readdirp(struct xlator *xl, struct call_stack *stk)
 {
-    return watch(xl, stk, listed);
+    return wb_watch(xl, stk, wb_listed);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -349,7 +351,7 @@ wb_init(struct xlator *xl, struct reason *why)
     return 0;
 }
 
-/* What was answered is written before the layers below stop; by their timeouts this ends. */
+/* Waits until all answered writes are done, before the layers below stop. Their timeouts bound the wait. */
 static void
 wb_stop(struct xlator *xl)
 {
