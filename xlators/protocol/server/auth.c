@@ -75,9 +75,9 @@ auth_rules_unref(struct auth_rules *r)
     free(r);
 }
 
-/* The value of `auth.MODULE.NAME.WHAT`; the last one given wins. */
+/* Returns the value of `auth.MODULE.NAME.WHAT`; the last one given wins. */
 static const char *
-find(const struct auth_rules *r, const char *module, const char *name, const char *what)
+auth_option(const struct auth_rules *r, const char *module, const char *name, const char *what)
 {
     const char *value = NULL;
     size_t m = strlen(module), n = strlen(name);
@@ -103,7 +103,7 @@ takes_part(const struct auth_rules *r, const char *prefix)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* An address as both families can be compared: 16 bytes, IPv4 in its mapped form. */
+/* An address in a form that compares both families: 16 bytes, IPv4 in its mapped form. */
 struct address {
     uint8_t b[16];
     bool is_v4, is_known;
@@ -134,7 +134,7 @@ address_from_v6(struct address *a, const void *v6)
 }
 
 static struct address
-address_of(const struct sockaddr *sa)
+address_from_sockaddr(const struct sockaddr *sa)
 {
     struct address a = {0};
 
@@ -158,7 +158,7 @@ address_parse(const char *text)
     return a;
 }
 
-/* ADDRESS/BITS */
+/* Parses ADDRESS/BITS. */
 static bool
 cidr_parse(const char *entry, struct address *a, unsigned long *bits)
 {
@@ -190,7 +190,7 @@ cidr_matches(const char *entry, const struct address *peer)
     return bits % 8 == 0 || (a.b[bits / 8] & mask) == (peer->b[bits / 8] & mask);
 }
 
-/* -ENOMEM: cannot be known. */
+/* -ENOMEM: the result is unknown. */
 static int
 host_matches(const char *entry, const struct address *peer)
 {
@@ -207,18 +207,18 @@ host_matches(const char *entry, const struct address *peer)
     worker_block_begin();
     int err = getaddrinfo(entry, NULL, &hints, &list);
     worker_block_end();
-    if (err) /* a name that is not known now is nobody's, as in stock */
+    if (err) /* a name that does not resolve now matches no peer, as in stock */
         return err == EAI_MEMORY ? -ENOMEM : false;
     for (struct addrinfo *i = list; i && !is_match; i = i->ai_next) {
-        a = address_of(i->ai_addr);
+        a = address_from_sockaddr(i->ai_addr);
         is_match = a.is_known && memcmp(a.b, peer->b, sizeof a.b) == 0;
     }
     freeaddrinfo(list);
     return is_match;
 }
 
-/* `list` is cut up. A `!` turns the sense of its entry and the ones behind it, but for host names. -ENOMEM:
- * cannot be known. */
+/* Modifies `list`. A `!` negates its entry and the entries behind it, except host names. -ENOMEM: the result
+ * is unknown. */
 static int
 list_matches(char *list, const char *separators, const struct address *peer)
 {
@@ -242,8 +242,8 @@ list_matches(char *list, const char *separators, const struct address *peer)
     return false;
 }
 
-/* As the walk to the folder reads a path: however many slashes are between its names. Spaces around an
- * entry's are not its. */
+/* Compares paths as the walk to the folder reads them: the number of slashes between names does not matter.
+ * Spaces around an entry are ignored. */
 static bool
 is_same_folder(const char *entry, const char *path)
 {
@@ -264,8 +264,8 @@ is_same_folder(const char *entry, const char *path)
     }
 }
 
-/* `/(*),/sub(10.0.0.1|10.0.0.2)`: the list in brackets behind the directory the client mounts. A directory
- * without a list lets nobody in. */
+/* `/(*),/sub(10.0.0.1|10.0.0.2)`: the list in brackets belongs to the directory before it, which the client
+ * mounts. A directory without a list lets no client in. */
 static int
 subdir_list_matches(char *list, const char *subdir, const struct address *peer)
 {
@@ -288,7 +288,7 @@ subdir_list_matches(char *list, const char *subdir, const struct address *peer)
     return false;
 }
 
-/* -ENOMEM: cannot be known. */
+/* -ENOMEM: the result is unknown. */
 static int
 addresses_match(const char *option, const char *subdir, const struct address *peer)
 {
@@ -307,8 +307,9 @@ addresses_match(const char *option, const char *subdir, const struct address *pe
     return is_match;
 }
 
-/* ---- what cannot be read: said when the options are, for a list that is passed over lets in whom it should
- * keep out -- */
+/* ---- invalid lists --------------------------------------------------------------------------- */
+
+/* They are reported when the options are set, because a skipped reject list would let clients in. */
 
 static bool
 entries_are_sound(char *list, const char *separators)
@@ -370,7 +371,7 @@ static enum verdict
 check_addr(const struct auth_rules *rules, const struct auth_question *q)
 {
     const struct sockaddr *sa = (const struct sockaddr *)q->peer;
-    struct address peer = address_of(sa);
+    struct address peer = address_from_sockaddr(sa);
     uint16_t port = 0;
 
     if (sa->sa_family == AF_INET)
@@ -379,18 +380,18 @@ check_addr(const struct auth_rules *rules, const struct auth_question *q)
         port = ntohs(((const struct sockaddr_in6 *)sa)->sin6_port);
     if (!q->allow_insecure && port > PORT_PRIVILEGED_MAX)
         return REJECT;
-    /* Without memory nobody gets in. */
-    if (addresses_match(find(rules, "addr", q->brick, "reject"), q->subdir, &peer) != 0)
+    /* Without memory no client is let in. */
+    if (addresses_match(auth_option(rules, "addr", q->brick, "reject"), q->subdir, &peer) != 0)
         return REJECT;
-    int is_allowed = addresses_match(find(rules, "addr", q->brick, "allow"), q->subdir, &peer);
+    int is_allowed = addresses_match(auth_option(rules, "addr", q->brick, "allow"), q->subdir, &peer);
     return is_allowed < 0 ? REJECT : is_allowed ? ACCEPT : DONT_CARE;
 }
 
 /* ---- names and passwords --------------------------------------------------------------------- */
 
-/* -ENOMEM: cannot be known. */
+/* -ENOMEM: the result is unknown. */
 static int
-is_listed(const char *option, const char *username)
+user_is_listed(const char *option, const char *username)
 {
     bool is_match = false;
     char *list = strdup(option), *save = NULL;
@@ -403,7 +404,7 @@ is_listed(const char *option, const char *username)
     return is_match;
 }
 
-/* In constant time for passwords of one length. */
+/* Takes constant time for passwords of one length. */
 static bool
 is_same_secret(const char *a, const char *b)
 {
@@ -416,14 +417,14 @@ static enum verdict
 check_login(const struct auth_rules *rules, const struct auth_question *q)
 {
     enum verdict otherwise = q->is_strict ? REJECT : DONT_CARE;
-    const char *allow = find(rules, "login", q->brick, "allow");
+    const char *allow = auth_option(rules, "login", q->brick, "allow");
 
-    int is_known = q->username && q->password && allow ? is_listed(allow, q->username) : false;
-    if (is_known < 0) /* a wrong password keeps out, too */
+    int is_known = q->username && q->password && allow ? user_is_listed(allow, q->username) : false;
+    if (is_known < 0) /* -ENOMEM must reject, because a wrong password rejects too */
         return REJECT;
     if (!is_known)
         return otherwise;
-    const char *password = find(rules, "login", q->username, "password");
+    const char *password = auth_option(rules, "login", q->username, "password");
     return password && is_same_secret(q->password, password) ? ACCEPT : REJECT;
 }
 

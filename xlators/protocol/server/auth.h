@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* auth: who may log in to a brick, by the auth.* options of its volfile (spec: wire 3.4).
+/* auth: decides which clients may log in to a brick, by the auth.* options of its volfile (spec: wire 3.4).
  *
- * Two modules, addr and login. Each takes part if an option with its prefix exists and says accept, reject or
- * "don't care". Any reject: refused. Else one accept is enough. Only "don't care": refused.
+ * Two modules, addr and login. Each takes part if an option with its prefix exists, and answers accept,
+ * reject or "don't care". If any module rejects, the login is refused. Otherwise one accept is enough. If
+ * both answer "don't care", the login is refused.
+ *
+ * thread: any; auth_check() may block in the resolver
  */
 #ifndef KILN_PROTOCOL_SERVER_AUTH_H
 #define KILN_PROTOCOL_SERVER_AUTH_H
@@ -13,7 +16,7 @@
 
 struct option_value;
 
-/* A copy of a section's auth.* options. Refcounted, immutable. */
+/* A copy of the auth.* options of a section. Refcounted, immutable. */
 struct auth_rules;
 
 /* NULL: no memory. */
@@ -21,8 +24,8 @@ struct auth_rules *auth_rules_new(const struct option_value *options, size_t cou
 struct auth_rules *auth_rules_ref(struct auth_rules *r);
 void auth_rules_unref(struct auth_rules *r); /* NULL allowed */
 
-/* The key of an address list that cannot be read: a bracket that is not closed, ADDRESS/BITS that are none
- * (or no memory). NULL: all can. */
+/* Returns the key of an address list that cannot be parsed: a bracket that is not closed, an invalid
+ * ADDRESS/BITS (or no memory). NULL: all lists are valid. */
 const char *auth_rules_flaw(const struct auth_rules *r);
 
 struct auth_question {
@@ -30,12 +33,12 @@ struct auth_question {
     const struct sockaddr_storage *peer; /* AF_UNIX matches only patterns such as `*` */
     const char *username, *password;     /* NULL: not given */
     const char *subdir;                  /* "/" or a path */
-    bool allow_insecure;                 /* source ports above 1023 are all right */
+    bool allow_insecure;                 /* permits source ports above 1023 */
     bool is_strict;                      /* login must accept */
 };
 
-/* True: accepted; *is_trusted tells whether a username was verified. May ask the resolver if a list names
- * hosts. */
+/* Returns true if the login is accepted; *is_trusted tells whether a username was verified. May ask the
+ * resolver if a list has host names. */
 bool auth_check(const struct auth_rules *rules, const struct auth_question *q, bool *is_trusted);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* bounds: what a fop is let in for: room for its reply, a place among those that wait, somebody who waits for
- * the answer (numbers: rpc/transport/limits.h). */
+/* bounds: the conditions for executing a fop: room for its reply, a place among the waiting calls, and a
+ * client that still waits for the answer (numbers: rpc/transport/limits.h). */
 #include <errno.h>
 
 #include "log/log.h"
 #include "xlators/protocol/server/server-internal.h"
 
-/* What is counted before the work is done; smaller replies are few bytes for each call, and those are
- * counted. */
-#define READ_MAX (128u << 20)    /* storage/posix refuses more */
-#define CONTENT_MAX (1u << 20)   /* and sends no more with a LOOKUP */
-#define LISTING_MAX (128u << 10) /* and clamps a listing to this */
-#define XATTR_BYTES (64u << 10)  /* of a value, or of all names */
+/* Largest replies, reserved before the fop is executed. Smaller replies are a few bytes per call, and the
+ * number of calls is bounded. */
+#define READ_MAX (128u << 20)    /* storage/posix refuses larger reads */
+#define CONTENT_MAX (1u << 20)   /* storage sends no more with a LOOKUP */
+#define LISTING_MAX (128u << 10) /* storage clamps a listing to this */
+#define XATTR_BYTES (64u << 10)  /* bytes of a value, or of all names */
 
 enum { LK_SETLKW = 2, INODELK_SETLKW = 2, ENTRYLK_LOCK = 0 };
 
@@ -34,7 +34,7 @@ at_most(uint64_t bytes, size_t max)
 }
 
 static size_t
-reply_bytes(const struct fop_call *call)
+reply_bytes_max(const struct fop_call *call)
 {
     int64_t content;
 
@@ -56,8 +56,8 @@ reply_bytes(const struct fop_call *call)
     }
 }
 
-/* Why a call that may wait for another one must not, as too many do: 0 if it is one that never waits, as an
- * unlock. */
+/* Returns the error for a call that would wait for another one when too many calls wait; 0 if this call never
+ * waits, like an unlock. */
 static int
 waiting_error(const struct fop_call *call)
 {
@@ -91,7 +91,7 @@ int
 bounds_let_in(struct rpc_request *req)
 {
     const struct fop_call *call = &req->stk.call;
-    size_t bytes = reply_bytes(call);
+    size_t bytes = reply_bytes_max(call);
     int err;
 
     if ((fop_info[call->fop].traits & FOP_WAITS) && !req->record.is_waiting && (err = waiting_error(call)))

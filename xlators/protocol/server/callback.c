@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* callback: calls from the brick to its clients (spec: wire 7). A client that cannot be reached any more is
- * not told. */
+/* callback: calls from the brick to its clients (spec: wire 7). A client without a connection gets no
+ * callbacks. */
 
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ brick_client_callback_inodelk_contention(struct brick_client *client, const stru
         return;
     xdr_init(&x, body, sizeof body, NULL);
     xdr_put_inodelk_contention(&x, &call);
-    if (!x.error) /* domain and owner are bounded so that it fits */
+    if (!x.error) /* domain and owner are bounded so that they fit */
         (void)rpc_callback(c, CALLBACK_INODELK_CONTENTION, body, (size_t)(x.at - body));
     conn_unref(c);
 }
@@ -55,7 +55,7 @@ brick_client_callback_inodelk_contention(struct brick_client *client, const stru
 /* ---- CACHE_INVALIDATION ---------------------------------------------------------------------- */
 
 #define TOLD_AT_ONCE 64
-#define QUEUED_BYTES_MAX (4u << 20) /* ten thousand callbacks that nobody has read */
+#define QUEUED_BYTES_MAX (4u << 20) /* ten thousand unread callbacks */
 #define CACHE_INVALIDATION_ALL 0x2000
 
 struct told {
@@ -71,7 +71,7 @@ compare_ids(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Those of the clients that are connected. */
+/* Finds the connections of those clients that are connected. */
 static unsigned
 find_told(struct graph *g, const uint64_t *clients, unsigned count, struct told out[TOLD_AT_ONCE])
 {
@@ -87,9 +87,10 @@ find_told(struct graph *g, const uint64_t *clients, unsigned count, struct told 
     return n;
 }
 
-/* xattrs that are too large for one message are not sent: then all that is known of the object is void. */
+/* Encodes the message. If the xattrs are too large for one message, they are left out, and the flags tell the
+ * client to drop all that it caches of the object. */
 static size_t
-encode(const struct cache_invalidation *what, char body[RPC_CALLBACK_BYTES_MAX - 64])
+encode_invalidation(const struct cache_invalidation *what, char body[RPC_CALLBACK_BYTES_MAX - 64])
 {
     struct cache_invalidation less = *what;
     struct xdr x;
@@ -113,14 +114,15 @@ send_invalidation(const struct told *told, const struct cache_invalidation *what
 
     if (conn_bytes_queued(told->conn) > QUEUED_BYTES_MAX) {
         log_event(LOG_WARNING, NULL, "callbacks-not-read",
-                  "a client does not read what it is told of changes: disconnected");
+                  "a client does not read its cache invalidations: disconnected");
         conn_close(told->conn);
         return;
     }
     if (!gfid_is_null(&told->subdir))
         subdir_translate_invalidation(&seen, &told->subdir);
     (void)rpc_callback(told->conn, CALLBACK_CACHE_INVALIDATION, body,
-                       encode(&seen, body)); /* gone: it forgets by itself */
+                       /* the connection is gone: the client drops its cache by itself */
+                       encode_invalidation(&seen, body));
 }
 
 void

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* fops: a file operation's way in and out: program 1298437 version 400 (spec: wire 6).
+/* fops: receives and answers file operations: program 1298437 version 400 (spec: wire 6).
  *
- *   server_fop       arguments decoded, caller squashed, subdirectory translated; resolve.c takes it into the
- *                    brick
- *   server_fop_done  the answer: the table learns of it, an opened fd gets its number, the reply is sent
+ *   server_fop       decodes the arguments, squashes the caller, translates the subdirectory; resolve.c winds
+ *                    the call into the brick
+ *   server_fop_done  handles the brick's answer: updates the inode table, numbers an opened fd, replies
  */
 #include <errno.h>
 #include <string.h>
@@ -15,15 +15,15 @@
 /* ---- out ------------------------------------------------------------------------------------- */
 
 static void
-reply_error(struct fop_reply *reply, int err)
+fop_reply_error(struct fop_reply *reply, int err)
 {
     reply->op_ret = -1;
     reply->op_errno = err;
 }
 
-/* The inode table learns which names have appeared and which have gone. */
+/* Updates the inode table after a fop that has created or removed names. */
 static void
-remember(struct rpc_request *req)
+table_learn_names(struct rpc_request *req)
 {
     struct call_stack *stk = &req->stk;
     const struct fop_call *call = &stk->call;
@@ -31,7 +31,7 @@ remember(struct rpc_request *req)
     struct inode_table *t = stk->client->graph->inodes;
 
     switch (call->fop) {
-    case FOP_lookup: /* perhaps of an object without gfid */
+    case FOP_lookup: /* the object may have no gfid */
     case FOP_create:
     case FOP_mknod:
     case FOP_mkdir:
@@ -54,7 +54,7 @@ remember(struct rpc_request *req)
         if (gfid_is_null(&reply->stat.gfid) || gfid_equal(&reply->stat.gfid, &call->loc.inode->gfid)) {
             inode_rename(t, call->loc.parent, call->loc.name, call->loc2.parent, call->loc2.name,
                          call->loc.inode);
-        } else { /* the name meant something else on the disk than in the table */
+        } else { /* the name meant another object on the disk than in the table */
             inode_unlink(t, call->loc.parent, call->loc.name);
             inode_unlink(t, call->loc2.parent, call->loc2.name);
         }
@@ -64,9 +64,9 @@ remember(struct rpc_request *req)
     }
 }
 
-/* Clients come back for what they have listed, by gfid or to remove it. */
+/* Adds listed entries to the table, because clients use them next, by gfid or to remove them. */
 static void
-remember_entries(struct rpc_request *req)
+table_learn_entries(struct rpc_request *req)
 {
     const struct inode_epochs *epochs = server_request_of(req)->listed;
     struct inode *dir = req->stk.call.loc.inode;
@@ -79,7 +79,7 @@ remember_entries(struct rpc_request *req)
     }
 }
 
-/* The disk knows better than a name in the table. */
+/* Removes a name that the disk does not have from the table. */
 static void
 forget_missing(const struct fop_call *call)
 {
@@ -99,8 +99,8 @@ give_fd_number(struct call_stack *stk)
     int64_t number = fd ? fd_table_add(&stk->client->fds, fd_ref(fd)) : -EIO;
 
     if (number < 0) {
-        fd_unref(fd); /* the table's; the reply's goes with the call */
-        reply_error(&stk->reply, (int)-number);
+        fd_unref(fd); /* the table's reference; the reply's is dropped with the call */
+        fop_reply_error(&stk->reply, (int)-number);
         return;
     }
     stk->reply.fd_nr = number;
@@ -115,11 +115,11 @@ server_fop_done(struct call_stack *stk)
     if (stk->reply.op_ret < 0 && stk->reply.op_errno == FOP_NAME_CHANGED && resolve_again(req))
         return;
     if (stk->reply.op_ret >= 0) {
-        remember(req);
+        table_learn_names(req);
         if (call->fop == FOP_open || call->fop == FOP_create || call->fop == FOP_opendir)
             give_fd_number(stk);
         else if (call->fop == FOP_readdirp)
-            remember_entries(req);
+            table_learn_entries(req);
     } else if (stk->reply.op_errno == ENOENT) {
         forget_missing(call);
     }
@@ -131,7 +131,7 @@ server_fop_done(struct call_stack *stk)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-/* RELEASE and RELEASEDIR: always fine, whatever the number (wire 8.4). */
+/* RELEASE and RELEASEDIR succeed for every number (wire 8.4). */
 static void
 release_fd(struct rpc_request *req)
 {
@@ -139,12 +139,12 @@ release_fd(struct rpc_request *req)
     server_fop_done(&req->stk);
 }
 
-/* A stock client's LOOKUP, the fop that asks for most, names 18 keys and one for each replica; its XATTROP
- * one for each replica and one more. Layers look for their keys among them one by one. */
+/* A stock client's LOOKUP, the fop with the most keys, has 18 keys and one for each replica; its XATTROP one
+ * for each replica and one more. Layers search their keys among them one by one. */
 #define XDATA_PAIRS_MAX 256
 
-/* xdata of these is not what is asked for, but the xattrs of an object, to be stored or removed: as many as
- * it may have. */
+/* True for fops whose xdata is not a list of requested keys but the xattrs of an object, to be stored or
+ * removed. An object may have more xattrs than the bound. */
 static bool
 has_xattrs_in_xdata(enum fop fop)
 {
@@ -171,7 +171,7 @@ has_too_many_keys(const struct fop_call *c)
            (counters && counters->count > XDATA_PAIRS_MAX);
 }
 
-/* Without memory the names are not remembered. */
+/* Without memory the listed names are not added to the table. */
 static void
 note_epochs(struct rpc_request *req)
 {
@@ -182,9 +182,9 @@ note_epochs(struct rpc_request *req)
     server_request_of(req)->listed = epochs;
 }
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int
-prepare(struct rpc_request *req)
+fop_prepare(struct rpc_request *req)
 {
     struct call_stack *stk = &req->stk;
     const struct brick_client *client = stk->client;
@@ -200,15 +200,15 @@ prepare(struct rpc_request *req)
 }
 
 static void
-fail(struct rpc_request *req, int err)
+fop_fail(struct rpc_request *req, int err)
 {
-    reply_error(&req->stk.reply, -err);
+    fop_reply_error(&req->stk.reply, -err);
     server_fop_done(&req->stk);
 }
 
-/* The caller is known. */
+/* Continues when the caller's groups are known. */
 static void
-go_in(struct rpc_request *req)
+fop_enter(struct rpc_request *req)
 {
     if (req->stk.call.fop == FOP_release || req->stk.call.fop == FOP_releasedir)
         release_fd(req);
@@ -224,12 +224,12 @@ groups_came(struct rpc_request *req, int err)
     if (!err)
         err = squash_groups(xlator_conf(stk->client->graph->top), stk->client, &stk->caller, &stk->arena);
     if (err)
-        fail(req, err);
+        fop_fail(req, err);
     else
-        go_in(req);
+        fop_enter(req);
 }
 
-/* As this machine has them, not as the client says. */
+/* Uses this machine's groups of the user, not those of the client's credential. */
 static void
 look_up_groups(struct rpc_request *req)
 {
@@ -275,16 +275,16 @@ server_fop(struct rpc_request *req)
         return;
     int err = bounds_let_in(req);
     if (!err)
-        err = prepare(req);
+        err = fop_prepare(req);
     if (err)
-        fail(req, err);
+        fop_fail(req, err);
     else if (needs_groups(stk))
         look_up_groups(req);
     else
-        go_in(req);
+        fop_enter(req);
 }
 
-/* Before the login. Stock answers with GARBAGE_ARGS, and RELEASE not at all. */
+/* Answers fops before the login. Stock answers GARBAGE_ARGS, and nothing to RELEASE. */
 static void
 server_refuse(struct rpc_request *req)
 {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A brick's table of users by uid, and the turns in which the process asks about users.
+/* A brick's table of users by uid, and the turns in which the process asks about them.
  *
  *   groups (a brick)                    asker (the process)
  *     bucket --- user --- user            turns --- groups --- groups     threads, up to ASKERS_MAX
  *     client --- client                             turns --- client --- client
  *       by_age --- user --- user                                queue --- user --- user
  *
- * The threads ask about one user of the next client of the next brick, and so on, round and round. So a
- * client that asks about many users waits for them itself, and the users of the other bricks, and of the
- * other clients of its brick, wait for one turn each. A client is an address, whatever the number of its
- * connections. It pays for each user that it was the last to ask about: when the table is full, the client
- * that fills most of it loses its oldest user.
+ * The threads ask about one user of the next client of the next brick, and so on in turn. So a client that
+ * asks about many users waits for them itself, while the users of other bricks and of other clients of the
+ * brick wait for one turn each. A client is an address, whatever the number of its connections. A user counts
+ * for the client that asked about the user last. When the table is full, the client with the largest share of
+ * it loses its oldest user.
  *
- * A user is taken out of the table only when no thread asks about it. A brick that goes lets its waiters go;
- * a user who is being asked about stays until its thread is done, and with it the table, to which each such
- * user has a reference.
+ * A user is removed from the table only when no thread asks about the user. A brick that goes resumes its
+ * waiting calls. A user whose query is running stays until the query ends, and so does the table, to which
+ * each such user has a reference.
  *
- * Locks: a brick's `lock`, and under it `asker.lock`. Neither is held while the name service is asked. */
+ * Locks: a brick's `lock`, and inside of it `asker.lock`. Neither is held during a query of the name service.
+ */
 #include "xlators/protocol/server/groups.h"
 
 #include <assert.h>
@@ -41,27 +42,27 @@ enum { BUCKETS = 256, ASKERS_MAX = 4, GROUPS_FIRST = 64 };
 #define NOBODYS_GID ((gid_t)-1)
 
 struct groups {
-    pthread_mutex_t lock; /* all below, but `turn_link` and `turns` */
+    pthread_mutex_t lock; /* protects all fields below, except `turn_link` and `turns` */
     struct cds_list_head buckets[BUCKETS];
     struct cds_list_head clients;
     struct cds_list_head turn_link; /* asker.lock; in asker.turns while `turns` is not empty */
     struct cds_list_head turns;     /* asker.lock; the clients whose `queue` is not empty */
-    unsigned users, idle;           /* idle: no thread is to ask about them */
+    unsigned users, idle;           /* idle: users without a pending query */
     size_t bytes;
     unsigned waiting;
     uint64_t asked; /* since the start */
     bool is_stopped;
-    struct refcount refs; /* the brick's, and one for each user who is asked about */
+    struct refcount refs; /* the brick's, and one for each user with a pending query */
     char *name;           /* the brick's */
 };
 
-/* An address that has users in the table; it goes with the last of them. */
+/* An address with users in the table. It is freed with the last of them. */
 struct client_share {
     struct cds_list_head link;
     struct cds_list_head by_age;    /* its idle users: oldest answer first */
     struct cds_list_head turn_link; /* asker.lock */
     struct cds_list_head queue;     /* asker.lock; its users to ask about */
-    unsigned queued;                /* asker.lock; how many those are */
+    unsigned queued;                /* asker.lock; length of `queue` */
     unsigned slot;                  /* conn_address_slot() */
     unsigned users;
     size_t bytes;
@@ -72,16 +73,17 @@ struct user {
     struct cds_list_head queue_link; /* asker.lock */
     bool is_queued;                  /* asker.lock */
     struct groups *groups;
-    struct client_share *client; /* who pays; changed under both locks */
+    struct client_share *client; /* the client that the user counts for; changed under both locks */
     struct cds_list_head waiters;
     uint32_t uid, count;
     uint32_t *gids; /* NULL: none */
-    uint64_t asked_ns;  /* when its present answer was asked for; 0: there is none */
-    uint64_t stale_ns;  /* an answer that is to be asked for anew at this time in any case; 0: no such time */
+    uint64_t asked_ns;  /* when the present answer was requested; 0: there is none */
+    /* time at which the answer must be requested again, whatever its age; 0: no such time */
+    uint64_t stale_ns;
     bool is_asked;
 };
 
-/* A request that waits; on its arena. */
+/* A waiting request; on its arena. */
 struct waiter {
     struct cds_list_head link;
     struct worker_job job;
@@ -92,7 +94,7 @@ struct waiter {
 
 static struct {
     pthread_mutex_t lock;
-    struct cds_list_head turns; /* the bricks that have somebody to ask about */
+    struct cds_list_head turns; /* the bricks with users to ask about */
     unsigned threads;
 } asker = {.lock = PTHREAD_MUTEX_INITIALIZER, .turns = CDS_LIST_HEAD_INIT(asker.turns)};
 
@@ -116,7 +118,7 @@ groups_new(const struct xlator *xl)
     return g;
 }
 
-/* The client of an address; with no user yet when it is new. NULL: no memory. */
+/* Returns the client of an address. A new one has no user yet. NULL: no memory. */
 static struct client_share *
 client_locked(struct groups *g, unsigned slot)
 {
@@ -134,7 +136,7 @@ client_locked(struct groups *g, unsigned slot)
     return c;
 }
 
-/* `c` may have lost its last user. */
+/* Frees the client if it has lost its last user. */
 static void
 client_settle_locked(struct client_share *c)
 {
@@ -144,7 +146,7 @@ client_settle_locked(struct client_share *c)
     free(c);
 }
 
-/* The user, who is not idle, becomes this client's. */
+/* Counts the user, who is not idle, for this client. */
 static void
 charge_locked(struct user *u, struct client_share *c)
 {
@@ -223,30 +225,30 @@ groups_free(struct groups *g)
 }
 
 static struct cds_list_head *
-bucket_of(struct groups *g, uint32_t uid)
+uid_bucket(struct groups *g, uint32_t uid)
 {
     return &g->buckets[(uid ^ uid >> 8 ^ uid >> 16) % BUCKETS];
 }
 
 static struct user *
-find_locked(struct groups *g, uint32_t uid)
+user_find_locked(struct groups *g, uint32_t uid)
 {
     struct user *u;
 
-    cds_list_for_each_entry(u, bucket_of(g, uid), bucket_link)
+    cds_list_for_each_entry(u, uid_bucket(g, uid), bucket_link)
         if (u->uid == uid)
             return u;
     return NULL;
 }
 
-/* How much of the table a client fills. */
+/* The client's share of the table. */
 static size_t
 share_of(const struct client_share *c)
 {
     return c->users * (GROUPS_BYTES_MAX / GROUPS_USERS_MAX) + c->bytes;
 }
 
-/* The client that fills most, of those with an idle user, of which there is at least one. */
+/* The client with the largest share, among those with an idle user. There is at least one idle user. */
 static struct client_share *
 largest_locked(struct groups *g)
 {
@@ -258,9 +260,10 @@ largest_locked(struct groups *g)
     return largest;
 }
 
-/* Users who are asked about stay: each has a call that waits. So does one idle user, however large. */
+/* Removes users until the table has room. Users with a pending query stay, because a call waits for each. One
+ * idle user stays too, however large. */
 static void
-make_room_locked(struct groups *g)
+groups_make_room_locked(struct groups *g)
 {
     while ((g->users > GROUPS_USERS_MAX || g->bytes > GROUPS_BYTES_MAX) && g->idle > 1)
         forget_oldest_locked(g, largest_locked(g));
@@ -277,22 +280,22 @@ user_new_locked(struct groups *g, uint32_t uid, struct client_share *c)
     u->groups = g;
     charge_locked(u, c);
     CDS_INIT_LIST_HEAD(&u->waiters);
-    cds_list_add(&u->bucket_link, bucket_of(g, uid));
+    cds_list_add(&u->bucket_link, uid_bucket(g, uid));
     g->users++;
     return u;
 }
 
 static bool
-is_fresh(const struct user *u, uint64_t timeout_ns)
+user_is_fresh(const struct user *u, uint64_t timeout_ns)
 {
     uint64_t now = clock_mono_ns();
 
     return u->asked_ns && now - u->asked_ns < timeout_ns && (!u->stale_ns || now < u->stale_ns);
 }
 
-/* The list that came with the call stays in the record. */
+/* Gives the user's groups to the call. The list that came with the call stays in the record. */
 static int
-give(const struct user *u, struct call_stack *stk)
+user_give_groups(const struct user *u, struct call_stack *stk)
 {
     uint32_t *gids = NULL;
 
@@ -307,9 +310,9 @@ give(const struct user *u, struct call_stack *stk)
 
 /* ---- asking the name service ----------------------------------------------------------------- */
 
-/* The user's name, in *buffer. 0, -ENOENT, or another -errno: the service fails. */
+/* Finds the user's name, stored in *buffer. Returns 0, -ENOENT, or another -errno if the service fails. */
 static int
-name_of(uint32_t uid, char **buffer, const char **name)
+user_name(uint32_t uid, char **buffer, const char **name)
 {
     for (size_t bytes = 1024; bytes <= PASSWD_BYTES_MAX; bytes *= 4) {
         struct passwd entry, *found = NULL;
@@ -330,8 +333,8 @@ name_of(uint32_t uid, char **buffer, const char **name)
     return -ERANGE;
 }
 
-/* The first group is the call's own. getgrouplist() wants one too, and puts it first: it gets one that is
- * nobody's. */
+/* Finds the groups. The primary group is the call's own. getgrouplist() demands one and puts it first, so it
+ * gets a gid that no group has. */
 static int
 list_of(const char *name, uint32_t uid, uint32_t **gids, uint32_t *count)
 {
@@ -372,7 +375,7 @@ ask_for(uint32_t uid, uint32_t **gids, uint32_t *count)
 {
     char *buffer = NULL;
     const char *name;
-    int err = name_of(uid, &buffer, &name);
+    int err = user_name(uid, &buffer, &name);
 
     *gids = NULL;
     *count = 0;
@@ -385,14 +388,14 @@ ask_for(uint32_t uid, uint32_t **gids, uint32_t *count)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 static void
-wake(struct worker_job *job)
+waiter_run(struct worker_job *job)
 {
     struct waiter *w = caa_container_of(job, struct waiter, job);
 
     w->go(w->req, w->err);
 }
 
-/* Each gets its own copy of the list: it may be another one when its turn comes. */
+/* Copies the list to each waiting call, because the list may have changed when the call continues. */
 static void
 answer_waiters_locked(struct groups *g, struct user *u, int err)
 {
@@ -401,13 +404,13 @@ answer_waiters_locked(struct groups *g, struct user *u, int err)
 
         cds_list_del(&w->link);
         g->waiting--;
-        w->err = err ? err : give(u, &w->req->stk);
+        w->err = err ? err : user_give_groups(u, &w->req->stk);
         worker_post(&w->job);
     }
 }
 
 static void
-learn(struct user *u, uint64_t asked_ns, uint32_t *gids, uint32_t count, int err)
+user_learn(struct user *u, uint64_t asked_ns, uint32_t *gids, uint32_t count, int err)
 {
     struct groups *g = u->groups;
 
@@ -428,15 +431,15 @@ learn(struct user *u, uint64_t asked_ns, uint32_t *gids, uint32_t count, int err
     u->is_asked = false;
     answer_waiters_locked(g, u, 0);
     idle_begin_locked(g, u);
-    make_room_locked(g);
+    groups_make_room_locked(g);
     pthread_mutex_unlock(&g->lock);
     groups_unref(g);
 }
 
-/* Takes the user out of its client's queue. A client or brick without a queue has no turn. asker.lock is
- * held, as in the next two. */
+/* Removes the user from its client's queue. A client or brick without a queue has no turn. asker.lock is
+ * held, as in the next two functions. */
 static void
-unqueue(struct user *u)
+user_unqueue(struct user *u)
 {
     struct client_share *c = u->client;
 
@@ -450,7 +453,7 @@ unqueue(struct user *u)
 }
 
 static void
-enqueue(struct user *u)
+user_enqueue(struct user *u)
 {
     struct client_share *c = u->client;
     struct groups *g = u->groups;
@@ -463,7 +466,7 @@ enqueue(struct user *u)
     u->is_queued = true;
 }
 
-/* The user whose turn it is. Its client's next turn, and its brick's, come after those of all others. */
+/* Takes the next user. The next turns of its client and of its brick come after those of all others. */
 static struct user *
 take_turn(void)
 {
@@ -475,7 +478,7 @@ take_turn(void)
     cds_list_add_tail(&g->turn_link, &asker.turns);
     cds_list_del(&c->turn_link);
     cds_list_add_tail(&c->turn_link, &g->turns);
-    unqueue(u);
+    user_unqueue(u);
     return u;
 }
 
@@ -493,7 +496,7 @@ asker_main(void *arg)
         pthread_mutex_unlock(&asker.lock);
         int err = ask_for(u->uid, &gids, &count);
 
-        learn(u, asked_ns, gids, count, err);
+        user_learn(u, asked_ns, gids, count, err);
         pthread_mutex_lock(&asker.lock);
     }
     asker.threads--;
@@ -501,9 +504,9 @@ asker_main(void *arg)
     return NULL;
 }
 
-/* 0 if a thread is or will be there for what is queued. */
+/* Returns 0 if a thread exists or was started for the queue. */
 static int
-grow_locked(void)
+askers_grow_locked(void)
 {
     if (asker.threads == ASKERS_MAX)
         return 0;
@@ -514,19 +517,19 @@ grow_locked(void)
     return asker.threads ? 0 : err;
 }
 
-/* The user, about whom no thread is to ask yet, gets into the queue of the client. -EAGAIN: the client has
- * too many there. */
+/* Queues the user, who has no pending query, for the client. -EAGAIN: the client has too many users in its
+ * queue. */
 static int
 queue_locked(struct groups *g, struct user *u, struct client_share *c)
 {
     pthread_mutex_lock(&asker.lock);
-    int err = c->queued >= GROUPS_QUEUED_MAX ? -EAGAIN : grow_locked();
+    int err = c->queued >= GROUPS_QUEUED_MAX ? -EAGAIN : askers_grow_locked();
 
     if (!err) {
         if (u->asked_ns)
             idle_end_locked(g, u);
         charge_locked(u, c);
-        enqueue(u);
+        user_enqueue(u);
     }
     pthread_mutex_unlock(&asker.lock);
     if (err)
@@ -537,16 +540,16 @@ queue_locked(struct groups *g, struct user *u, struct client_share *c)
     return 0;
 }
 
-/* Another client waits for a user that is in a queue: it need not wait for the rest of a longer queue than
- * its own. */
+/* Moves a queued user to the queue of another client that also waits for the user, if that queue is shorter.
+ */
 static void
 hurry_locked(struct user *u, struct client_share *c)
 {
     pthread_mutex_lock(&asker.lock);
     if (u->is_queued && u->client->queued > c->queued + 1) {
-        unqueue(u);
+        user_unqueue(u);
         charge_locked(u, c);
-        enqueue(u);
+        user_enqueue(u);
     }
     pthread_mutex_unlock(&asker.lock);
 }
@@ -568,20 +571,21 @@ ask_locked(struct groups *g, struct user **u, uint32_t uid, struct client_share 
 }
 
 static int
-wait_locked(struct groups *g, struct rpc_request *req, struct user *u, void (*go)(struct rpc_request *, int))
+user_wait_locked(struct groups *g, struct rpc_request *req, struct user *u,
+                 void (*go)(struct rpc_request *, int))
 {
     struct waiter *w = arena_alloc(&req->stk.arena, sizeof *w);
     struct client_share *c = w && !g->is_stopped ? client_locked(g, conn_address_slot(req->conn)) : NULL;
 
     if (!c)
         return g->is_stopped ? -ENOTCONN : -ENOMEM;
-    c->users++; /* held: it may have none of its own yet, or lose its last one */
+    c->users++; /* keeps the client, which may have no user yet, or lose its last one */
     int err = ask_locked(g, &u, req->stk.caller.uid, c);
     c->users--;
     client_settle_locked(c);
     if (err)
         return err;
-    *w = (struct waiter){.job = {.run = wake}, .req = req, .go = go};
+    *w = (struct waiter){.job = {.run = waiter_run}, .req = req, .go = go};
     cds_list_add_tail(&w->link, &u->waiters);
     g->waiting++;
     return GROUPS_ASKED;
@@ -595,17 +599,18 @@ groups_of_caller(struct groups *g, struct rpc_request *req, uint64_t timeout_ns,
 
     caller->groups = NULL;
     caller->group_count = 0;
-    if (caller->uid == 0 || caller_is_internal(caller)) /* may all in any case */
+    if (caller->uid == 0 || caller_is_internal(caller)) /* these callers may do everything in any case */
         return 0;
     pthread_mutex_lock(&g->lock);
-    struct user *u = find_locked(g, caller->uid);
-    int rc = u && !u->is_asked && is_fresh(u, timeout_ns) ? give(u, &req->stk) : wait_locked(g, req, u, go);
+    struct user *u = user_find_locked(g, caller->uid);
+    int rc = u && !u->is_asked && user_is_fresh(u, timeout_ns) ? user_give_groups(u, &req->stk)
+                                                               : user_wait_locked(g, req, u, go);
 
     pthread_mutex_unlock(&g->lock);
     return rc;
 }
 
-/* ---- the brick comes and goes ---------------------------------------------------------------- */
+/* ---- start and stop of the brick ------------------------------------------------------------- */
 
 void
 groups_stop(struct groups *g)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* handshake: the program that logs a connection in to a brick, and a few questions of old clients (spec: wire
- * 3).
+/* handshake: the program that logs a connection in to a brick, and a few procedures of old clients (spec:
+ * wire 3).
  *
- * SETVOLUME's checks run in stock's order, for each answer makes clients do something else: EACCES ends a
- * mount, EAGAIN is tried again.
+ * SETVOLUME's checks run in stock's order, because clients react differently to each error: EACCES ends a
+ * mount, EAGAIN is retried.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,11 +18,11 @@
 
 static atomic_bool is_shutting_down;
 
-/* One SETVOLUME under way, on its request's arena. */
+/* A running SETVOLUME, on its request's arena. */
 struct login {
     struct rpc_request *req;
     struct dict *args;
-    struct graph *graph; /* pinned, until brick_client_connect() takes the pin over */
+    struct graph *graph; /* pinned, until brick_client_connect() takes over the pin */
     const char *uid;
     struct session_login shown;
     struct brick_client_facts facts;
@@ -45,7 +45,8 @@ reply_common(struct rpc_request *req, const struct common_reply *reply)
     struct xdr x;
 
     if (!body) {
-        rpc_reply_error(req, RPC_GARBAGE_ARGS); /* no memory for an answer: this at least is sent */
+        /* without memory for the answer, at least this error is sent */
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
         return;
     }
     xdr_init(&x, body, size, NULL);
@@ -54,13 +55,13 @@ reply_common(struct rpc_request *req, const struct common_reply *reply)
 }
 
 static void
-refuse(struct login *l, int err, bool is_down, const char *why)
+login_refuse(struct login *l, int err, bool is_down, const char *why)
 {
     struct common_reply reply = {.op_ret = -1, .op_errno = err, .dict = dict_new(&l->req->stk.arena)};
 
     log_event(LOG_WARNING, l->graph ? l->graph->top : NULL, "login-refused", "%s: %s (%s)",
               l->uid ? l->uid : "a client", why, strerror(err));
-    if (reply.dict) { /* the texts only help whoever reads the client's log */
+    if (reply.dict) { /* the texts appear in the client's log */
         (void)dict_set_str(reply.dict, DICT_KEY_ERROR, why);
         if (is_down)
             (void)dict_set_int(reply.dict, DICT_KEY_CHILD_UP, 0);
@@ -71,7 +72,7 @@ refuse(struct login *l, int err, bool is_down, const char *why)
     reply_common(l->req, &reply);
 }
 
-/* One for the life of the process. */
+/* The same for the lifetime of the process. */
 static char process_uuid[GFID_TEXT_SIZE];
 
 static void
@@ -105,15 +106,15 @@ accept_login(struct login *l, const struct brick_client *client)
         err = dict_set_int(d, DICT_KEY_CLNT_LK_VERSION, 0);
     if (!err)
         err = dict_set_uint(d, DICT_KEY_TRANSPORT_PTR, client->id);
-    if (!err) /* for Kiln's client, which need not take such locks before it removes */
+    if (!err) /* tells Kiln's client that it need not take such locks before a removal */
         err = dict_set_int(d, DICT_KEY_REMOVALS_PASS, 1);
-    (void)err; /* no key is needed by a client of today (wire 3.3) */
+    (void)err; /* current clients need none of these keys (wire 3.3) */
     reply_common(l->req, &reply);
 }
 
 /* ---- SETVOLUME ------------------------------------------------------------------------------- */
 
-/* Who shows the same uid with the same credential is the same client (wire 3.5). */
+/* Connections with the same uid and the same credential belong to the same client (wire 3.5). */
 static uint32_t
 credential_key(const struct rpc_request *req, uint8_t key[BRICK_CLIENT_CRED_MAX])
 {
@@ -139,17 +140,18 @@ log_in(struct login *l)
     struct brick_client *client = brick_client_connect(l->graph, &key, &l->facts);
 
     if (!client) {
-        refuse(l, ENOMEM, false, "no memory");
+        login_refuse(l, ENOMEM, false, "no memory");
         return;
     }
-    l->graph = NULL; /* the client's */
-    brick_client_ref(client); /* for this function: the session's may end at any time */
+    l->graph = NULL; /* now the client's */
+    /* a reference for this function, because the session may drop its own at any time */
+    brick_client_ref(client);
     int err = session_attach(l->req->conn, client, &l->shown);
     if (err) {
         if (err == -EUSERS)
-            refuse(l, EAGAIN, false, "the brick has as many connections as are left for all others");
+            login_refuse(l, EAGAIN, false, "the brick has as many connections as are left for all others");
         else
-            refuse(l, -err, err == -EAGAIN, "the brick is being detached");
+            login_refuse(l, -err, err == -EAGAIN, "the brick is being detached");
     } else {
         const struct server_conf *conf = xlator_conf(client->graph->top);
 
@@ -169,7 +171,7 @@ subdir_found(struct subdir_walk *w, int err)
     struct login *l = caa_container_of(w, struct login, walk);
 
     if (err) {
-        refuse(l, -err, false, "subdir-mount cannot be found");
+        login_refuse(l, -err, false, "subdir-mount cannot be found");
         return;
     }
     if (!gfid_is_root(&w->at))
@@ -177,9 +179,9 @@ subdir_found(struct subdir_walk *w, int err)
     log_in(l);
 }
 
-/* Checks 4 to 9 of the table, up to what needs the disk. */
+/* Checks 4 to 9 of the table, up to those that need the disk. */
 static void
-check_brick(struct login *l)
+login_check_brick(struct login *l)
 {
     const char *volume_id = dict_get_str(l->args, DICT_KEY_SV_VOLUME_ID);
     struct graph *g = l->graph;
@@ -187,22 +189,22 @@ check_brick(struct login *l)
     int64_t version;
 
     if (g && !atomic_load(&g->is_child_up)) {
-        refuse(l, EAGAIN, true, "the brick is down");
+        login_refuse(l, EAGAIN, true, "the brick is down");
     } else if (!l->uid) {
-        refuse(l, EINVAL, false, "no usable process-uuid in the request");
+        login_refuse(l, EINVAL, false, "no usable process-uuid in the request");
     } else if (g && volume_id && !gfid_is_null(&g->volume_id) &&
                (gfid_parse(volume_id, strlen(volume_id), &id) || !gfid_equal(&id, &g->volume_id))) {
-        refuse(l, EINVAL, false, "volume-id is another volume's");
+        login_refuse(l, EINVAL, false, "volume-id is another volume's");
     } else if (g && atomic_load(&g->is_draining)) {
-        refuse(l, EAGAIN, true, "the brick is being detached");
+        login_refuse(l, EAGAIN, true, "the brick is being detached");
     } else if (dict_get_int(l->args, DICT_KEY_FOPS_VERSION, &version) || version != FOP_PROGRAM) {
-        refuse(l, EINVAL, false, "fops-version is not 1298437");
+        login_refuse(l, EINVAL, false, "fops-version is not 1298437");
     } else if (!g && server_is_brick_changing(dict_get_str(l->args, DICT_KEY_REMOTE_SUBVOLUME))) {
-        refuse(l, EAGAIN, true, "the brick is being attached or detached");
+        login_refuse(l, EAGAIN, true, "the brick is being attached or detached");
     } else if (!g) {
-        refuse(l, ENOENT, false, "remote-subvolume is no brick of this process");
+        login_refuse(l, ENOENT, false, "remote-subvolume is no brick of this process");
     } else if (!server_auth(g, l->req->conn, &l->shown, &l->facts.is_trusted)) {
-        refuse(l, EACCES, false, "authentication failed");
+        login_refuse(l, EACCES, false, "authentication failed");
     } else {
         l->walk = (struct subdir_walk){
             .graph = g, .rest = l->shown.subdir ? l->shown.subdir : "", .walked = subdir_found};
@@ -210,7 +212,7 @@ check_brick(struct login *l)
     }
 }
 
-/* A text that may be shown in logs and statedumps; else `otherwise`. */
+/* Returns the text if it may appear in logs and statedumps, else `otherwise`. */
 static const char *
 text_or(const struct dict *d, enum dict_key key, const char *otherwise)
 {
@@ -229,7 +231,7 @@ read_facts(struct login *l)
 {
     int64_t opversion = 0;
 
-    (void)dict_get_int(l->args, DICT_KEY_OPVERSION, &opversion); /* missing is fine */
+    (void)dict_get_int(l->args, DICT_KEY_OPVERSION, &opversion); /* may be missing */
     l->uid = text_or(l->args, DICT_KEY_PROCESS_UUID, NULL);
     l->facts = (struct brick_client_facts){.process_name = text_or(l->args, DICT_KEY_PROCESS_NAME, "unknown"),
                                      .version = text_or(l->args, DICT_KEY_CLIENT_VERSION, ""),
@@ -240,7 +242,7 @@ read_facts(struct login *l)
 }
 
 static void
-setvolume(struct rpc_request *req)
+handshake_setvolume(struct rpc_request *req)
 {
     struct login *l = arena_zalloc(&req->stk.arena, sizeof *l);
     struct xdr outer;
@@ -257,11 +259,11 @@ setvolume(struct rpc_request *req)
     l->args = xdr_get_old_dict(&req->args);
     const char *brick = dict_get_str(l->args, DICT_KEY_REMOTE_SUBVOLUME);
     if (!l->args) {
-        refuse(l, EINVAL, false, "the request's dict cannot be read");
+        login_refuse(l, EINVAL, false, "the request's dict cannot be read");
     } else if (!brick) {
-        refuse(l, EINVAL, false, "no remote-subvolume in the request");
+        login_refuse(l, EINVAL, false, "no remote-subvolume in the request");
     } else if (atomic_load(&is_shutting_down)) {
-        refuse(l, ENOENT, false, "the process is shutting down");
+        login_refuse(l, ENOENT, false, "the process is shutting down");
     } else {
         read_facts(l);
         l->graph = server_find_brick(brick);
@@ -269,11 +271,11 @@ setvolume(struct rpc_request *req)
             graph_unpin(l->graph);
             l->graph = NULL;
         }
-        check_brick(l);
+        login_check_brick(l);
     }
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- other procedures ------------------------------------------------------------------------ */
 
 static void
 answer_zeros(struct rpc_request *req)
@@ -300,8 +302,10 @@ set_lk_ver(struct rpc_request *req)
 }
 
 static const struct rpc_procedure procedures[HANDSHAKE_PROCEDURE_COUNT] = {
-    [HANDSHAKE_NULL] = {"NULL", answer_zeros},      [HANDSHAKE_SETVOLUME] = {"SETVOLUME", setvolume},
-    [HANDSHAKE_GETSPEC] = {"GETSPEC", volspec_getspec}, [HANDSHAKE_PING] = {"PING", answer_zeros},
+    [HANDSHAKE_NULL] = {"NULL", answer_zeros},
+    [HANDSHAKE_SETVOLUME] = {"SETVOLUME", handshake_setvolume},
+    [HANDSHAKE_GETSPEC] = {"GETSPEC", volspec_getspec},
+    [HANDSHAKE_PING] = {"PING", answer_zeros},
     [HANDSHAKE_SET_LK_VER] = {"SET_LK_VER", set_lk_ver},
 };
 

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* resolve: from gfids, names and fd numbers on the wire to inodes and fds (spec: wire 8, brick 3.2).
+/* resolve: finds the inodes and fds of the gfids, names and fd numbers on the wire (spec: wire 8, brick 3.2).
  *
- * Four steps at most. A step that the tables can answer costs nothing more; else it asks the disk by a LOOKUP
- * of its own, which a layer may park, and goes on when the answer comes, on whatever thread brings it.
+ * At most four steps. A step that the tables can answer costs nothing more. Otherwise the step asks the disk
+ * by an internal LOOKUP, which a layer may park, and continues when the answer arrives, on the thread that
+ * brings it.
  *
  *   step     LOOKUP        by name                by gfid, by fd
  *   FIRST    parent        parent                 the object (-2: then an anonymous fd)
  *   CHILD    (table only)  the entry: from the disk if it must exist
  *   SECOND                 rename: new parent     link: new parent; copy_file_range: second fd
- *   TARGET                 rename: what is there
+ *   TARGET                 rename: the existing target
  *
- * That an entry must not exist is not checked here: the disk is the judge of that (the table may be a moment
- * behind).
+ * This file does not check that an entry must not exist, because only the disk can decide that (the table may
+ * be out of date).
  *
  * Layers decide by the objects found here (permissions, sticky bit, WORM, locks); storage acts later, under
  * the lock of the name. If the name leads to another object by then, storage does nothing and answers
- * FOP_NAME_CHANGED, and resolve_again() asks the disk and winds the call once more, through all layers. So
- * the object that a CREATE opens and the objects that UNLINK, RMDIR and RENAME remove or move are those that
- * the layers have seen.
+ * FOP_NAME_CHANGED. resolve_again() then asks the disk and winds the call once more, through all layers. So
+ * the object that a CREATE opens and the objects that UNLINK, RMDIR and RENAME remove or move are the objects
+ * that the layers have seen.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,7 +27,7 @@
 
 enum step { STEP_FIRST, STEP_CHILD, STEP_SECOND, STEP_TARGET, STEP_WIND };
 
-enum { FOUND = 0, ASKED = 1 }; /* of a step; or -errno */
+enum { FOUND = 0, ASKED = 1 }; /* results of a step; or -errno */
 
 #define HIDDEN_DIR ".glusterfs"
 
@@ -79,16 +80,16 @@ resolve_check_name(enum fop fop, const struct inode *parent, const char *name)
 static void resolve_run(struct rpc_request *req);
 
 static void
-fail(struct rpc_request *req, int err)
+resolve_fail(struct rpc_request *req, int err)
 {
     req->stk.reply.op_ret = -1;
     req->stk.reply.op_errno = -err;
     server_fop_done(&req->stk);
 }
 
-/* Where the present step's result belongs. */
+/* Where to store the present step's result. */
 static struct inode **
-slot_of(struct rpc_request *req)
+result_slot(struct rpc_request *req)
 {
     struct fop_call *call = &req->stk.call;
 
@@ -104,7 +105,7 @@ slot_of(struct rpc_request *req)
     }
 }
 
-/* What the client hears when the disk has no such object (wire 8.2). 0: it may be missing. */
+/* Returns the client's error if the disk has no such object (wire 8.2). 0: the object may be missing. */
 static int
 missing_error(const struct rpc_request *req, int err)
 {
@@ -132,19 +133,19 @@ asked_done(struct call_stack *child)
             inode_link_epoch(req->stk.client->graph->inodes, child->call.loc.parent, child->call.loc.name,
                              &r->stat, server_request_of(req)->name_epoch);
 
-        *slot_of(req) = inode;
+        *result_slot(req) = inode;
         err = inode ? 0 : -ENOMEM;
     } else {
         err = missing_error(req, err);
     }
     call_stack_free(child);
     if (err)
-        fail(req, err);
+        resolve_fail(req, err);
     else
-        resolve_run(req); /* the same step again: now it has its inode, or knows there is none */
+        resolve_run(req); /* runs the same step again, which now has its inode or knows that there is none */
 }
 
-/* A CREATE may find a file that has lost its gfid: the LOOKUP gives it the gfid that the client has sent. */
+/* A CREATE may find a file that has lost its gfid. The LOOKUP gives it the gfid of the client's request. */
 static int
 bring_gfid(const struct rpc_request *req, struct call_stack *child)
 {
@@ -157,9 +158,9 @@ bring_gfid(const struct rpc_request *req, struct call_stack *child)
     return child->call.xdata ? dict_set_gfid(child->call.xdata, DICT_KEY_GFID_REQ, &gfid) : -ENOMEM;
 }
 
-/* A LOOKUP of the daemon's own. After ASKED the request may be gone. */
+/* Sends an internal LOOKUP. After ASKED the request may be freed. */
 static int
-ask(struct rpc_request *req, const struct gfid *gfid, struct inode *parent, const char *name)
+resolve_ask(struct rpc_request *req, const struct gfid *gfid, struct inode *parent, const char *name)
 {
     struct call_stack *child = call_stack_new(asked_done, req);
 
@@ -186,17 +187,17 @@ ask(struct rpc_request *req, const struct gfid *gfid, struct inode *parent, cons
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 static int
-by_gfid(struct rpc_request *req, const struct gfid *gfid, struct inode **slot)
+resolve_gfid(struct rpc_request *req, const struct gfid *gfid, struct inode **slot)
 {
     if (*slot)
         return FOUND;
     if (gfid_is_null(gfid))
         return -EINVAL;
     *slot = inode_find(req->stk.client->graph->inodes, gfid);
-    return *slot ? FOUND : ask(req, gfid, NULL, NULL);
+    return *slot ? FOUND : resolve_ask(req, gfid, NULL, NULL);
 }
 
-/* Calls on data need a file's fd, those on entries a directory's. */
+/* Calls on data need the fd of a file, calls on entries the fd of a directory. */
 static int
 check_fd_kind(enum fop fop, const struct fd *fd)
 {
@@ -221,10 +222,11 @@ check_fd_kind(enum fop fop, const struct fd *fd)
 }
 
 static int
-by_fd(struct rpc_request *req, int64_t number, const struct gfid *gfid, struct fd **fd, struct inode **slot)
+resolve_fd(struct rpc_request *req, int64_t number, const struct gfid *gfid, struct fd **fd,
+           struct inode **slot)
 {
     if (number == FD_ANONYMOUS) {
-        int rc = by_gfid(req, gfid, slot);
+        int rc = resolve_gfid(req, gfid, slot);
 
         if (rc != FOUND)
             return rc;
@@ -248,15 +250,14 @@ step_first(struct rpc_request *req)
     int rc;
 
     if (traits & FOP_BY_FD)
-        return by_fd(req, call->fd_nr, &call->gfid, &call->fd, &call->loc.inode);
-    /* libgfapi looks up "." in a folder when that is the path it was given (fio does): the folder itself is
-     * meant. */
+        return resolve_fd(req, call->fd_nr, &call->gfid, &call->fd, &call->loc.inode);
+    /* libgfapi looks up "." in a folder if that is its path (fio does). It means the folder itself. */
     if (is_lookup_by_name(call) && strcmp(call->name, ".") == 0) {
         call->gfid = call->pargfid;
         call->name = "";
     }
     if (is_by_name(call)) {
-        rc = by_gfid(req, &call->pargfid, &call->loc.parent);
+        rc = resolve_gfid(req, &call->pargfid, &call->loc.parent);
         if (rc != FOUND)
             return rc;
         call->loc.name = call->name;
@@ -265,14 +266,14 @@ step_first(struct rpc_request *req)
             rc ? 0 : inode_name_epoch(call->loc.parent->table, call->loc.parent, call->name);
         return rc;
     }
-    if (call->fop == FOP_lookup) { /* answered by the disk, whatever the table knows */
+    if (call->fop == FOP_lookup) { /* the disk answers it, whatever the table contains */
         if (gfid_is_null(&call->gfid))
             return -EINVAL;
         call->name = NULL;
         call->loc.inode = inode_find(req->stk.client->graph->inodes, &call->gfid);
         return FOUND;
     }
-    return traits & FOP_BY_GFID && call->fop != FOP_icreate ? by_gfid(req, &call->gfid, &call->loc.inode)
+    return traits & FOP_BY_GFID && call->fop != FOP_icreate ? resolve_gfid(req, &call->gfid, &call->loc.inode)
                                                             : FOUND;
 }
 
@@ -291,7 +292,7 @@ step_child(struct rpc_request *req)
     if (loc->inode || (own->rounds == 0 && !(fop_info[call->fop].traits & FOP_NAME_MUST)))
         return FOUND;
     own->is_child_known = true;
-    return ask(req, NULL, loc->parent, loc->name);
+    return resolve_ask(req, NULL, loc->parent, loc->name);
 }
 
 static int
@@ -302,15 +303,15 @@ step_second(struct rpc_request *req)
     if (!(fop_info[call->fop].traits & FOP_NAME2))
         return FOUND;
     if (call->fop == FOP_copy_file_range)
-        return by_fd(req, call->fd2_nr, &call->gfid2, &call->fd2, &call->loc2.inode);
-    int rc = by_gfid(req, &call->pargfid2, &call->loc2.parent);
+        return resolve_fd(req, call->fd2_nr, &call->gfid2, &call->fd2, &call->loc2.inode);
+    int rc = resolve_gfid(req, &call->pargfid2, &call->loc2.parent);
     if (rc != FOUND)
         return rc;
     call->loc2.name = call->name2;
     return resolve_check_name(call->fop, call->loc2.parent, call->name2);
 }
 
-/* Rename's target may be there or not; which inode it is matters to the locks. */
+/* Rename's target may exist or not. The locks need its inode. */
 static int
 step_target(struct rpc_request *req)
 {
@@ -327,7 +328,7 @@ step_target(struct rpc_request *req)
     if (loc->inode || server_request_of(req)->is_target_known)
         return FOUND;
     server_request_of(req)->is_target_known = true;
-    return ask(req, NULL, loc->parent, loc->name);
+    return resolve_ask(req, NULL, loc->parent, loc->name);
 }
 
 static void
@@ -346,7 +347,7 @@ resolve_run(struct rpc_request *req)
         if (rc == ASKED)
             return;
         if (rc < 0) {
-            fail(req, rc);
+            resolve_fail(req, rc);
             return;
         }
         own->step++;
@@ -360,7 +361,7 @@ resolve_and_wind(struct rpc_request *req)
     resolve_run(req); /* `own` is zero: STEP_FIRST */
 }
 
-/* Each round takes another client that changes the name at that very moment. */
+/* Bound on the rounds. Each round needs another client that changes the name at that very moment. */
 #define ROUNDS_MAX 16
 
 bool

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* server-internal: what the files of protocol/server share.
+/* server-internal: the declarations that the files of protocol/server share.
  *
  *      connection --- session --- client --- graph (pinned by the client)
  *                                   |
  *                                 fd table
  *
- * A session is one connection's place here; it is made by its first SETVOLUME and belongs to a brick from a
- * successful one on. A request takes a reference to its session's client, which holds the brick, and needs
- * the session no more.
+ * A session is the state of one connection. The connection's first SETVOLUME creates it, and a successful
+ * SETVOLUME assigns it to a brick. A request takes a reference to its session's client, which holds the
+ * brick, and then does not need the session any more.
  *
- * Locks, in this order: a session stripe (session.c), one brick's clients_lock; a brick's groups (groups.c),
- * with none of these held. None is held over a call into a layer, a reply or a system call.
+ * Locks, in this order: a session stripe (session.c), the clients_lock of one brick. A brick's groups lock
+ * (groups.c) is taken with none of these held. None is held across a call into a layer, a reply or a system
+ * call.
  */
 #ifndef KILN_PROTOCOL_SERVER_INTERNAL_H
 #define KILN_PROTOCOL_SERVER_INTERNAL_H
@@ -32,18 +33,18 @@ struct server_conf {
     int64_t gid_timeout; /* seconds */
     uint64_t reply_memory;
     int transport_type;
-    /* Of the process: server_process_options(). */
-    int64_t socket_port, port; /* by both of its names; -1: not given */
+    /* Options of the process: server_process_options(). */
+    int64_t socket_port, port; /* one option under two names; -1: not given */
     char *bind_address, *statedump_path;
-    char *volspec_directory, *volfile_path; /* one option by two names; NULL: not given */
+    char *volspec_directory, *volfile_path; /* one option under two names; NULL: not given */
 };
 
-/* The instance of one brick: xl->private. All but `groups` under graph->clients_lock. */
+/* The instance of one brick: xl->private. All fields except `groups` are under graph->clients_lock. */
 struct server {
-    struct groups *groups; /* as long as the instance */
-    struct cds_list_head sessions; /* logged in here */
+    struct groups *groups; /* lives as long as the instance */
+    struct cds_list_head sessions; /* the sessions logged in to this brick */
     unsigned session_count;
-    bool is_stopped;               /* no logins any more: the brick is being detached */
+    bool is_stopped;               /* refuses further logins, because the brick is being detached */
     struct auth_rules *auth;
 };
 
@@ -53,25 +54,26 @@ server_of(const struct graph *g)
     return g->top->private;
 }
 
-/* A graph made from a volfile without protocol/server on top, or one that is not set up yet, has no clients.
+/* False for a graph that was made from a volfile without protocol/server on top, or that is not set up yet.
+ * Such a graph has no clients.
  */
 bool server_is_top(const struct graph *g);
 
 /* Program tables: fops.c, handshake.c. */
 extern const struct rpc_program server_fop_program, server_handshake_program;
 
-/* callback.c: storage has come up or gone down: every connection of the brick is told. */
+/* callback.c: tells every connection of the brick that storage has come up or gone down. */
 void server_child_event(struct graph *g, bool is_up);
 
-/* server.c: struct server_listen's. */
+/* server.c: the functions of struct server_listen. */
 struct graph *server_find_brick(const char *name);
 struct graph *server_first_brick(void);
 bool server_is_brick_changing(const char *name);
 
-/* handshake.c: while it is so, SETVOLUME is answered ENOENT. */
+/* handshake.c: while it is set, SETVOLUME is answered ENOENT. */
 void handshake_set_shutting_down(bool is_so);
 
-/* server.c: true if the brick's auth options let this connection in with what it has shown. */
+/* server.c: true if the brick's auth options permit this connection with the data of its login. */
 struct session_login;
 bool server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted);
 
@@ -82,30 +84,31 @@ void volspec_getspec(struct rpc_request *req);
 
 struct session;
 
-/* What a login has shown; copied. */
+/* Data of a login; copied. */
 struct session_login {
     const char *username, *password, *subdir;
 };
 
-/* Before a login, from the connection's record handler: makes the session if there is none. 0 or -ENOMEM. */
+/* Creates the session if there is none, before a login, from the connection's record handler. Returns 0 or
+ * -ENOMEM. */
 int session_begin(struct conn *c);
-/* The connection has ended; none of its handlers runs. */
+/* Runs when the connection has ended and none of its handlers runs. */
 void session_closed(struct conn *c);
-/* A reference to the client this connection is logged in as; NULL: it is not. */
+/* Returns a reference to the client that this connection is logged in as; NULL: not logged in. */
 struct brick_client *session_client(struct conn *c);
-/* The connection is now this client's, in place of whoever it was: takes over the connection counted by
- * brick_client_connect() in any case. 0, -EAGAIN (brick is being detached), -EUSERS (it has its share of
- * connections), -ENOTCONN (connection has closed), -ENOMEM. */
+/* Makes this client the connection's client, in place of the previous one. Takes over the connection counted
+ * by brick_client_connect() in any case. Returns 0, -EAGAIN (the brick is being detached), -EUSERS (the brick
+ * has its share of connections), -ENOTCONN (the connection has closed) or -ENOMEM. */
 int session_attach(struct conn *c, struct brick_client *client, const struct session_login *login);
-/* `c` is logged in as `now`: whoever the same layer of the same client's host has logged in as before is
- * ended, with its connection, fds and locks, if the brick has not heard yet that it has gone: the client has
- * given it up. Its locks are free when this returns. */
+/* `c` is logged in as `now`. Ends earlier logins of the same layer from the same client host, with their
+ * connections, fds and locks, if the brick has not noticed their end yet: the client has given them up. Their
+ * locks are free on return. */
 void session_end_formers(struct conn *c, const struct brick_client *now);
-/* Takes one connection off a client; cleans up after the last one. */
+/* Subtracts one connection from a client, and cleans up after the last one. */
 void session_logout(struct brick_client *client);
-/* Ends every connection of a brick, and lets no other log in. */
+/* Ends every connection of a brick, and refuses further logins. */
 void session_close_graph(struct graph *g);
-/* Looks at each logged-in connection again after the auth options have changed. */
+/* Checks each logged-in connection again after the auth options have changed. */
 void session_check_auth(struct graph *g);
 /* Calls fn for each connection of the brick, with a reference held, without locks. */
 void session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *arg);
@@ -113,13 +116,13 @@ void session_dump(struct graph *g, struct dump *d);
 
 /* ---- a request ------------------------------------------------------------------------------- */
 
-/* What is kept of a fop here: rpc_request.own. */
+/* The server's state of a fop: rpc_request.own. */
 struct server_request {
-    /* readdirp: when it began; on the arena. NULL: its names are not remembered */
+    /* readdirp: epochs of its start; on the arena. NULL: its names are not added to the table */
     struct inode_epochs *listed;
-    unsigned step; /* resolve.c's, as all below */
+    unsigned step; /* used by resolve.c, as all fields below */
     uint32_t name_epoch;
-    uint8_t rounds; /* how often the name has changed under the call */
+    uint8_t rounds; /* how often the name has changed during the call */
     bool is_child_known, is_target_known; /* the disk was asked in this round */
 };
 _Static_assert(sizeof(struct server_request) <= RPC_REQUEST_OWN_BYTES, "a request has room for it");
@@ -132,59 +135,60 @@ server_request_of(const struct rpc_request *req)
 
 /* ---- resolve.c ------------------------------------------------------------------------------- */
 
-/* Turns the call's gfids, names and fd numbers into inodes and fds, then winds it into the brick. Whatever
- * happens, the reply is sent. */
+/* Replaces the call's gfids, names and fd numbers by inodes and fds, and winds it into the brick. A reply is
+ * sent in all cases. */
 void resolve_and_wind(struct rpc_request *req);
 
-/* Of a call that was answered FOP_NAME_CHANGED: looks its names up on the disk and winds it once more. False:
- * it has had its rounds, and the answer is now ESTALE. After true the request may be gone. */
+/* Handles a call that was answered FOP_NAME_CHANGED: looks its names up on the disk and winds it once more.
+ * Returns false if the call has used up its rounds; its error is then ESTALE. After true the request may be
+ * freed. */
 bool resolve_again(struct rpc_request *req);
 
-/* What is wrong with `name` as an entry of the directory `parent` for this fop: 0 or -errno (wire 8.2). */
+/* Checks `name` as an entry of the directory `parent` for this fop. Returns 0 or -errno (wire 8.2). */
 int resolve_check_name(enum fop fop, const struct inode *parent, const char *name);
 
 /* ---- fops.c ---------------------------------------------------------------------------------- */
 
-/* The brick's answer has come (or the call failed before it got there): stk.reply is filled. */
+/* Runs when the brick has answered, or the call failed before it got there: stk.reply is filled. */
 void server_fop_done(struct call_stack *stk);
 
 /* ---- bounds.c -------------------------------------------------------------------------------- */
 
-/* The program's: the calls that may wait for others. */
+/* The program's callback: true for calls that may wait for other calls. */
 bool bounds_waits(uint32_t procedure);
-/* Its connection is gone, and it would change nothing. */
+/* True if the connection of the request is gone and the request would change nothing. */
 bool bounds_is_pointless(const struct rpc_request *req);
-/* Before a decoded call is wound: reserves room for its reply. 0, or -errno: -ENOBUFS no room, -ENOLCK and
- * -EAGAIN too many calls of its connection wait for others, -EMFILE and -ENFILE its client, its brick or the
- * process has enough files open. */
+/* Reserves room for the reply of a decoded call before it is wound. Returns 0, or -errno: -ENOBUFS: no room;
+ * -ENOLCK and -EAGAIN: too many calls of its connection wait for other calls; -EMFILE and -ENFILE: its
+ * client, its brick or the process has too many open files. */
 int bounds_let_in(struct rpc_request *req);
 
 /* ---- subdir.c -------------------------------------------------------------------------------- */
 
-/* The client sees directory `top` as its root. */
+/* Translate between the brick's root and the client's: the client sees directory `top` as its root. */
 void subdir_translate_call(struct fop_call *call, const struct gfid *top);
 void subdir_translate_reply(struct fop_reply *reply, const struct gfid *top);
 void subdir_translate_invalidation(struct cache_invalidation *what, const struct gfid *top);
-/* Walks `path` from the brick's root, asking the disk. `walked` is called once, from any thread, with 0 or
+/* Walks `path` from the brick's root, asking the disk. Calls `walked` once, from any thread, with 0 or
  * -errno. */
 struct subdir_walk {
     struct graph *graph; /* pinned by the caller */
-    const char *rest;    /* of the path; the bytes live until `walked` */
-    struct inode *dir;   /* a reference while it walks */
-    struct gfid at;      /* the result: where it has come to */
+    const char *rest;    /* unread part of the path; the bytes must live until `walked` */
+    struct inode *dir;   /* a reference during the walk */
+    struct gfid at;      /* the result: the directory reached */
     unsigned depth;      /* components walked */
     void (*walked)(struct subdir_walk *w, int err);
     char name[FOP_NAME_MAX + 1];
 };
-/* A client that may not yet be trusted has a worker look up every component: so many at most, else
- * -ENAMETOOLONG. */
+/* Bound on the components, else -ENAMETOOLONG, because a client that is not trusted yet makes a worker look
+ * up each of them. */
 #define SUBDIR_DEPTH_MAX 256
 void subdir_walk(struct subdir_walk *w);
 
 /* ---- squash.c -------------------------------------------------------------------------------- */
 
-/* 0 or -ENOMEM. Then the groups of whom it has become may be looked up (groups.h), and squash_groups() is
- * called for what was found. */
+/* Both return 0 or -ENOMEM. After squash_caller() the groups of the resulting user may be looked up
+ * (groups.h), and squash_groups() is then applied to these. */
 int squash_groups(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
                   struct arena *arena);
 int squash_caller(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,

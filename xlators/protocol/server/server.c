@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* protocol/server: where a client's calls enter a brick. The top layer of every brick's graph, and, once for
- * the process, the listener that serves the clients of all of them on one port.
+/* protocol/server: receives the clients' calls. It is the top layer of every brick's graph and, once per
+ * process, the listener that serves the clients of all bricks on one port.
  *
  *   handshake.c                  login
  *   session.c                    connections
- *   auth.c, squash.c, subdir.c   who may, as whom, where
+ *   auth.c, squash.c, subdir.c   permission, user and root directory of a client
  *   groups.c                     the caller's groups, as this machine has them
- *   fops.c                       a fop's way in and out
+ *   fops.c                       receiving and answering a fop
  *   resolve.c                    gfids, names and fd numbers become objects
  *   callback.c                   calls to the client
- *   bounds.c                     what one client may have open and waiting
+ *   bounds.c                     bounds on a client's open files and waiting calls
  *   volspec.c                    client volfiles, for kadalu
  *
  * It keeps nothing per inode or fd and nothing on disk. Per client: struct brick_client of libglusterfs/fs
@@ -36,7 +36,7 @@ static const struct option server_options[] = {
     OPT_INT(struct server_conf, anongid, "anongid", "65534", 0, UINT32_MAX - 1),
     OPT_INT(struct server_conf, inode_lru_limit, "inode-lru-limit", OPT_DEFAULT(INODE_LRU_LIMIT_DEFAULT), 0,
             1048576),
-    /* 0: the most */
+    /* 0: the maximum */
     OPT_INT(struct server_conf, calls_max, "rpc.outstanding-rpc-limit", "1024", 0, TRANSPORT_CALLS_MAX),
     OPT_BOOL(struct server_conf, allow_insecure, "rpc-auth-allow-insecure", "on"),
     OPT_BOOL(struct server_conf, strict_auth, "strict-auth-accept", "off"),
@@ -50,14 +50,14 @@ static const struct option server_options[] = {
     OPT_STR(struct server_conf, bind_address, "transport.socket.bind-address", NULL),
     OPT_TIME(struct server_conf, login_seconds, "transport.login-timeout", "30", 1, 3600),
     OPT_SIZE(struct server_conf, reply_memory, "transport.reply-memory", "256MB", 64ull << 30),
-    OPT_PREFIX("transport."), /* keepalive and such are the transport's own */
-    /* rdma is not built */
+    OPT_PREFIX("transport."), /* keepalive and similar options belong to the transport */
+    /* rdma is not implemented */
     OPT_ENUM(struct server_conf, transport_type, "transport-type", "tcp", transport_types),
     OPT_INT(struct server_conf, port, "listen-port", "-1", -1, 65535),
     OPT_STR(struct server_conf, statedump_path, "statedump-path", NULL),
     OPT_STR(struct server_conf, volspec_directory, "volspec-directory", NULL),
     OPT_STR(struct server_conf, volfile_path, "volfile-path", NULL),
-    OPT_IGNORED("volume-id"), /* the storage's counts */
+    OPT_IGNORED("volume-id"), /* storage's option counts */
     OPT_IGNORED("tcp-window-size"),
     OPT_IGNORED("event-threads"), /* one pool of workers serves the process */
     OPT_IGNORED("config-directory"),
@@ -235,7 +235,8 @@ server_auth(struct graph *g, struct conn *c, const struct session_login *login, 
 
 static struct rpc_server *rpc_server;
 static struct listener *tcp_listener;
-static struct graph *(*find_brick)(const char *name); /* these three: set before the first listener is open */
+/* this and the next two: set before the first listener is open */
+static struct graph *(*find_brick)(const char *name);
 static struct graph *(*first_brick)(void);
 static bool (*is_brick_changing)(const char *name);
 
@@ -328,7 +329,7 @@ server_listen_stop(void)
     listener_close(tcp_listener);
     tcp_listener = NULL;
     handshake_set_shutting_down(true);
-    transport_close_all(); /* each session_closed() has returned after this */
+    transport_close_all(); /* after this, all calls of session_closed() have returned */
     rpc_server_free(rpc_server);
     rpc_server = NULL;
 }

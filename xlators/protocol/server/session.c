@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* session: a connection that has tried to log in, whom it is logged in as, and what is left to do when it
+/* session: a connection that has tried to log in, the client it is logged in as, and the cleanup when it
  * ends.
  *
  * The connection's user pointer leads to its session. Its requests run on several workers at once, and a
- * login that had to wait for the disk may come back when the connection is gone: so the pointer and what it
- * leads to change under a mutex, one of many picked by the connection's address.
+ * login that had to wait for the disk may continue after the connection is gone. So the pointer and its
+ * target are changed under a mutex, one of many, chosen by the connection's address.
  *
- * A request reads both without it, for it runs in a record's handler: the session stays until none runs, and
- * a client whose place another login has taken keeps that connection's reference until no handler runs that
- * may have read it (call_rcu).
+ * A request reads both without the mutex, because it runs in a record handler: the session stays until no
+ * handler runs. If another login replaces the session's client, the old client keeps that connection's
+ * reference until no handler runs that may have read it (call_rcu).
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -24,19 +24,20 @@
 struct session {
     struct conn *conn;                  /* a reference */
     struct cds_list_head link;          /* server->sessions, under clients_lock */
-    /* A reference. Written under stripe and clients_lock, read under either, or by a handler of the
-     * connection's. */
+    /* A reference. Written under stripe and clients_lock; read under either, or by a handler of the
+     * connection. */
     _Atomic(struct brick_client *) client;
-    char *username, *password, *subdir; /* as shown at login; under clients_lock */
+    char *username, *password, *subdir; /* as given at login; under clients_lock */
     bool is_closing;                    /* conn_close() is being called; under clients_lock */
 };
 
-/* Text of one session's login, copied before any lock is taken. */
+/* Texts of one session's login, copied before any lock is taken. */
 struct shown {
     char *username, *password, *subdir;
 };
 
-/* A client whose connection has logged in as another one, while requests run that may have read who it was.
+/* A client whose connection has logged in as another one, while requests run that may have read the old
+ * client.
  */
 struct departed {
     struct rcu_head rcu;
@@ -92,7 +93,7 @@ session_client(struct conn *c)
     return client ? brick_client_ref(client) : NULL;
 }
 
-/* In a worker: the last reference may go, and layers look at their options then. */
+/* Runs in a worker, because dropping the last reference makes layers look at their options. */
 static void
 departed_job(struct worker_job *job)
 {
@@ -111,7 +112,7 @@ departed_after_grace(struct rcu_head *rcu)
     worker_post_any(&d->job);
 }
 
-/* `client` may be NULL: nobody has departed. */
+/* Drops the old client's reference after the grace period. `client` may be NULL: there is none. */
 static void
 depart(struct departed *d, struct brick_client *client)
 {
@@ -125,7 +126,7 @@ depart(struct departed *d, struct brick_client *client)
 
 /* ---- logging in and out ---------------------------------------------------------------------- */
 
-/* Under the brick's clients_lock: another connection of the client, for callbacks. */
+/* Finds another connection of the client, for callbacks. Under the brick's clients_lock. */
 static struct conn *
 other_conn_locked(struct server *server, const struct brick_client *client)
 {
@@ -137,10 +138,10 @@ other_conn_locked(struct server *server, const struct brick_client *client)
     return NULL;
 }
 
-/* Under the stripe: the session leaves its brick. Its client, NULL if it had none, is handed over. s->client
- * stays for the caller to write, so that no request finds the session without one. */
+/* Removes the session from its brick. Returns its client, NULL if it had none. The caller overwrites
+ * s->client, so that no request finds the session without a client. Under the stripe. */
 static struct brick_client *
-leave_locked(struct session *s, struct shown *old)
+session_leave_locked(struct session *s, struct shown *old)
 {
     struct brick_client *client = s->client;
 
@@ -159,7 +160,7 @@ leave_locked(struct session *s, struct shown *old)
 
 /* Under the stripe. */
 static int
-join_locked(struct session *s, struct brick_client *client, struct shown *fresh)
+session_join_locked(struct session *s, struct brick_client *client, struct shown *fresh)
 {
     struct server *server = server_of(client->graph);
     int err = 0;
@@ -185,7 +186,7 @@ join_locked(struct session *s, struct brick_client *client, struct shown *fresh)
 }
 
 static bool
-copy_text(const char *text, char **out)
+dup_text(const char *text, char **out)
 {
     *out = text ? strdup(text) : NULL;
     return !text || *out;
@@ -201,16 +202,16 @@ session_attach(struct conn *c, struct brick_client *client, const struct session
     struct brick_client *was = NULL;
     int err = 0;
 
-    if (!departed || !copy_text(login->username, &fresh.username) ||
-        !copy_text(login->password, &fresh.password) || !copy_text(login->subdir, &fresh.subdir))
+    if (!departed || !dup_text(login->username, &fresh.username) ||
+        !dup_text(login->password, &fresh.password) || !dup_text(login->subdir, &fresh.subdir))
         err = -ENOMEM;
     pthread_mutex_lock(stripe_of(c));
     struct session *s = conn_user(c);
     if (!err && !s)
         err = -ENOTCONN;
     if (!err) {
-        was = leave_locked(s, &old);
-        err = join_locked(s, client, &fresh);
+        was = session_leave_locked(s, &old);
+        err = session_join_locked(s, client, &fresh);
         if (err)
             s->client = NULL;
     }
@@ -229,16 +230,16 @@ session_attach(struct conn *c, struct brick_client *client, const struct session
 static void
 flushed(struct call_stack *stk)
 {
-    call_stack_free(stk); /* the fd's last reference goes with it, unless a call still uses it */
+    call_stack_free(stk); /* drops the fd's last reference, unless a call still uses the fd */
 }
 
-/* What the client itself would have done: FLUSH, then RELEASE. Pid 0, no lock owner (wire 3.5). */
+/* Does what the client would have done: FLUSH, then RELEASE. Pid 0, no lock owner (wire 3.5). */
 static void
 flush_and_close(struct brick_client *client, struct fd *fd)
 {
     struct call_stack *stk = fd->is_dir ? NULL : call_stack_new(flushed, NULL);
 
-    if (!stk) { /* a directory, or no memory: closed all the same */
+    if (!stk) { /* a directory, or no memory: closed without a FLUSH */
         fd_unref(fd);
         return;
     }
@@ -250,7 +251,7 @@ flush_and_close(struct brick_client *client, struct fd *fd)
     call_stack_wind(stk, client->graph->brick);
 }
 
-/* The reference stays. */
+/* The caller keeps its reference. */
 static void
 end_connection(struct brick_client *client)
 {
@@ -273,10 +274,10 @@ session_logout(struct brick_client *client)
     brick_client_unref(client);
 }
 
-/* ---- who has come back ----------------------------------------------------------------------- */
+/* ---- earlier logins of a client -------------------------------------------------------------- */
 
-/* The uid of a layer's login: the same each time, but for the number at its end (wire 3.5). 0: it has
- * none. */
+/* Splits the uid of a layer's login. All logins of a layer have the same uid except for the number at its end
+ * (wire 3.5). Returns the length of the common part; 0: the uid has no number. */
 static size_t
 split_uid(const char *uid, unsigned long *number)
 {
@@ -319,7 +320,7 @@ is_same_host(const struct conn *a, const struct conn *b)
                                               sizeof(struct in6_addr)) == 0;
 }
 
-/* A reference; NULL: there is none. */
+/* Returns a reference; NULL: there is none. */
 static struct conn *
 find_former(struct conn *c, const struct brick_client *now)
 {
@@ -348,7 +349,7 @@ end_former(struct conn *former, const struct brick_client *now, struct departed 
     struct session *s = conn_user(former);
 
     if (s && s->client && is_former(s->client, now)) {
-        was = leave_locked(s, &old);
+        was = session_leave_locked(s, &old);
         s->client = NULL;
     }
     pthread_mutex_unlock(stripe_of(former));
@@ -387,10 +388,10 @@ session_closed(struct conn *c)
     pthread_mutex_lock(stripe_of(c));
     struct session *s = conn_user(c);
     conn_set_user(c, NULL);
-    struct brick_client *client = s ? leave_locked(s, &old) : NULL;
+    struct brick_client *client = s ? session_leave_locked(s, &old) : NULL;
     pthread_mutex_unlock(stripe_of(c));
     shown_free(&old);
-    if (!s) /* it never tried to log in */
+    if (!s) /* the connection never tried to log in */
         return;
     if (client)
         session_logout(client);
@@ -424,8 +425,8 @@ session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *
     free(conns);
 }
 
-/* One connection that has not been told yet, with a reference. The list is turned as it goes, so the search
- * ends at the first one that has. */
+/* Returns a connection that was not closed yet, with a reference. Moves it to the end of the list, so the
+ * search ends at the first one that was closed. */
 static struct conn *
 next_to_close(struct graph *g, struct server *server)
 {
@@ -458,9 +459,9 @@ session_close_graph(struct graph *g)
     }
 }
 
-/* ---- auth options have changed --------------------------------------------------------------- */
+/* ---- after a change of auth options ---------------------------------------------------------- */
 
-/* What a check needs of one session, copied. */
+/* Copy of the session's data that a check needs. */
 struct recheck {
     struct conn *conn;
     struct shown shown;
@@ -478,8 +479,8 @@ collect_logins(struct graph *g)
     {
         struct recheck *r = calloc(1, sizeof *r);
 
-        if (!r || !copy_text(s->username, &r->shown.username) ||
-            !copy_text(s->password, &r->shown.password) || !copy_text(s->subdir, &r->shown.subdir)) {
+        if (!r || !dup_text(s->username, &r->shown.username) ||
+            !dup_text(s->password, &r->shown.password) || !dup_text(s->subdir, &r->shown.subdir)) {
             log_event(LOG_ERROR, g->top, "auth-recheck-no-memory", "no memory to check a connection again");
             if (r)
                 shown_free(&r->shown);
@@ -539,7 +540,7 @@ dump_clients_locked(struct graph *g, struct dump *d)
     dump_line(d, "clients", "%u", n);
 }
 
-/* Into memory first: the file may block. */
+/* Writes into memory first, because the file may block. */
 void
 session_dump(struct graph *g, struct dump *d)
 {

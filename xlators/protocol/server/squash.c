@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* squash: as whom a call is done: root-squash and all-squash (spec: brick 9.2), and whether a negative pid
- * counts.
+/* squash: the ids with which a call is executed: root-squash and all-squash (spec: brick 9.2), and whether a
+ * negative pid counts.
  *
- * Any client can send a negative pid. It counts from clients that have proven by username and password that
- * they have the volume's own volfile, and from root, whom it gives little that he has not. Of anybody else it
- * is only a number.
+ * Any client can send a negative pid. It counts for clients that have proven by username and password that
+ * they have the volume's own volfile, and for root, who gains little by it. For all other clients it is only
+ * a number.
  *
- * Under root-squash one case is left. Distribute does its own work (linkto files, layouts) in the mount, with
- * a negative pid and uid 0, for users whose directories it is in; clients' volfiles hold no username. Such a
- * call may do what any user but root might, for a client can name any user anyway: root-squash promises that
- * nobody is root, not that nobody is somebody else. */
+ * Under root-squash one case remains. Distribute does internal work (linkto files, layouts) in the mount,
+ * with a negative pid and uid 0, for users who own the directories; clients' volfiles have no username. Such
+ * a call may do what any user except root might, because a client can send any user's id anyway: root-squash
+ * promises that no client acts as root, not that no client acts as another user. */
 #include <errno.h>
 
 #include "xlators/protocol/server/server-internal.h"
 
-/* Internal clients that have shown a password do the volume's own work and stay who they are. */
+/* True for internal clients that have given a password. They do the volume's internal work and keep their
+ * ids. */
 static bool
-is_exempt(const struct brick_client *client, int32_t pid)
+squash_is_exempt(const struct brick_client *client, int32_t pid)
 {
     switch (pid) {
     case -1: /* gsyncd */
@@ -38,7 +39,7 @@ has_root_group(const struct caller *c)
     return false;
 }
 
-/* The list belongs to the record: changed in a copy. */
+/* Changes a copy of the list, because the list itself belongs to the record. */
 static int
 squash_list(const struct server_conf *conf, struct caller *c, struct arena *arena)
 {
@@ -77,7 +78,7 @@ squash_caller(const struct server_conf *conf, const struct brick_client *client,
     bool was_root = caller->uid == 0;
     int err = 0;
 
-    if ((conf->root_squash || conf->all_squash) && !is_exempt(client, caller->pid))
+    if ((conf->root_squash || conf->all_squash) && !squash_is_exempt(client, caller->pid))
         err = squash(conf, caller, arena);
     if (client->is_trusted || caller->uid == 0)
         caller->standing = PID_COUNTS;
@@ -90,7 +91,7 @@ int
 squash_groups(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
               struct arena *arena)
 {
-    bool is_squashed = (conf->root_squash || conf->all_squash) && !is_exempt(client, caller->pid);
+    bool is_squashed = (conf->root_squash || conf->all_squash) && !squash_is_exempt(client, caller->pid);
 
     return is_squashed ? squash_list(conf, caller, arena) : 0;
 }

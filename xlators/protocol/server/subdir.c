@@ -55,10 +55,10 @@ subdir_translate_invalidation(struct cache_invalidation *what, const struct gfid
 
 /* ---- finding the directory at login ---------------------------------------------------------- */
 
-static void walk_step(struct subdir_walk *w);
+static void subdir_walk_step(struct subdir_walk *w);
 
 static void
-walk_end(struct subdir_walk *w, int err)
+subdir_walk_end(struct subdir_walk *w, int err)
 {
     w->at = w->dir->gfid;
     inode_unref(w->dir);
@@ -83,12 +83,12 @@ component_found(struct call_stack *stk)
     }
     call_stack_free(stk);
     if (err)
-        walk_end(w, err);
+        subdir_walk_end(w, err);
     else
-        walk_step(w);
+        subdir_walk_step(w);
 }
 
-/* Takes the next component of the path. 0: there is none. */
+/* Takes the next component of the path. Returns 0 at the end of the path. */
 static int
 next_component(struct subdir_walk *w)
 {
@@ -105,14 +105,14 @@ next_component(struct subdir_walk *w)
 }
 
 static void
-walk_step(struct subdir_walk *w)
+subdir_walk_step(struct subdir_walk *w)
 {
     int more = next_component(w);
     int err = more > 0 ? resolve_check_name(FOP_lookup, w->dir, w->name) : more;
     struct call_stack *stk = more > 0 && !err ? call_stack_new(component_found, w) : NULL;
 
     if (!stk) {
-        walk_end(w, more > 0 && !err ? -ENOMEM : err);
+        subdir_walk_end(w, more > 0 && !err ? -ENOMEM : err);
         return;
     }
     stk->call.fop = FOP_lookup;
@@ -127,5 +127,5 @@ void
 subdir_walk(struct subdir_walk *w)
 {
     w->dir = inode_root(w->graph->inodes);
-    walk_step(w);
+    subdir_walk_step(w);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The tables of wire 3.4: who gets in with what. */
+/* The tables of wire 3.4: which logins are accepted. */
 #include <arpa/inet.h>
 #include <check.h>
 #include <netdb.h>
@@ -53,7 +53,7 @@ ask(const struct option_value *options, size_t count, struct ask a)
     return ok;
 }
 
-/* One address against one allow list. */
+/* Checks one address against one allow list. */
 static bool
 allows(const char *list, const char *address)
 {
@@ -109,7 +109,7 @@ START_TEST(test_addresses)
 }
 END_TEST
 
-/* A name of the hosts file, which a bare Debian has not. */
+/* A name of the hosts file, which a minimal Debian lacks. */
 static bool
 has_localhost(void)
 {
@@ -167,7 +167,7 @@ START_TEST(test_folders_are_compared_as_paths)
 }
 END_TEST
 
-START_TEST(test_lists_that_cannot_be_read)
+START_TEST(test_invalid_lists)
 {
     static const struct {
         const char *list;
@@ -219,7 +219,7 @@ START_TEST(test_subdirs)
                           rows[i].expected,
                       "%s from %s", rows[i].subdir, rows[i].address);
     }
-    ck_assert(!allows("/(*", "10.0.0.1")); /* no end */
+    ck_assert(!allows("/(*", "10.0.0.1")); /* no closing bracket */
 }
 END_TEST
 
@@ -232,7 +232,7 @@ START_TEST(test_reject_and_ports)
     ck_assert(!ask(options, 2, (struct ask){.address = "10.2.2.3", .port = 50000, .secure_only = true}));
     ck_assert(ask(options, 2, (struct ask){.address = "10.2.2.3", .port = 1023, .secure_only = true}));
     ck_assert(ask(options, 2, (struct ask){0})); /* a unix socket: `*` only */
-    ck_assert(!ask(NULL, 0, (struct ask){.address = "10.1.2.3"})); /* no module says yes */
+    ck_assert(!ask(NULL, 0, (struct ask){.address = "10.1.2.3"})); /* no module accepts */
     const struct option_value other[] = {{"auth.addr./bricks/b2.allow", "*", 0}};
     ck_assert(!ask(other, 1, (struct ask){.address = "10.1.2.3"}));
     const struct option_value twice[] = {ADDR("allow", "10.9.9.9"), ADDR("allow", "*")};
@@ -240,7 +240,7 @@ START_TEST(test_reject_and_ports)
 }
 END_TEST
 
-/* The outcomes observed of stock, with addr allowing the address. */
+/* The results that stock shows, with addr permitting the address. */
 START_TEST(test_login)
 {
     const struct option_value options[] = {ADDR("allow", "127.0.0.1"), LOGIN_ALLOW("other," UUID),
@@ -277,7 +277,7 @@ END_TEST
 /* ---- without memory -------------------------------------------------------------------------- */
 
 static const char *no_copy_of; /* strdup() fails for this text */
-static bool has_no_names;      /* getaddrinfo() fails, for want of memory */
+static bool has_no_names;      /* getaddrinfo() fails for lack of memory */
 
 char *__real_strdup(const char *text);
 char *__wrap_strdup(const char *text);
@@ -299,8 +299,8 @@ __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo 
     return has_no_names ? EAI_MEMORY : __real_getaddrinfo(name, service, hints, list);
 }
 
-/* The options can be read; then there is no memory to look through `list` (NULL: there is), or for hosts'
- * names. */
+/* Parses the options with memory, and then checks a login without memory to search `list` (NULL: with
+ * memory), or to resolve host names. */
 static bool
 gets_in(const struct option_value *options, size_t count, const char *list, bool names)
 {
@@ -326,7 +326,7 @@ gets_in(const struct option_value *options, size_t count, const char *list, bool
     return is_in;
 }
 
-START_TEST(test_without_memory_nobody_gets_in)
+START_TEST(test_without_memory_every_login_is_refused)
 {
     static const struct {
         struct option_value options[3];
@@ -348,7 +348,7 @@ START_TEST(test_without_memory_nobody_gets_in)
 }
 END_TEST
 
-START_TEST(test_without_memory_for_a_name_it_counts)
+START_TEST(test_a_name_without_memory_rejects)
 {
     const struct option_value rejected[] = {ADDR("allow", "127.0.0.1"),
                                             ADDR("reject", "10.0.0.1,nobody.invalid")};
@@ -371,12 +371,12 @@ test_suite(void)
     tcase_add_test(c, test_a_name);
     tcase_add_test(c, test_long_lists_count_too);
     tcase_add_test(c, test_folders_are_compared_as_paths);
-    tcase_add_test(c, test_lists_that_cannot_be_read);
+    tcase_add_test(c, test_invalid_lists);
     tcase_add_test(c, test_subdirs);
     tcase_add_test(c, test_reject_and_ports);
     tcase_add_test(c, test_login);
-    tcase_add_test(c, test_without_memory_nobody_gets_in);
-    tcase_add_test(c, test_without_memory_for_a_name_it_counts);
+    tcase_add_test(c, test_without_memory_every_login_is_refused);
+    tcase_add_test(c, test_a_name_without_memory_rejects);
     suite_add_tcase(s, c);
     return s;
 }

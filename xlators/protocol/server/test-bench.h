@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What test-server.c tests with: a brick in memory below a real protocol/server, real sockets, and a client.
+/* The bench of test-server.c: a brick in memory below a real protocol/server, real sockets, and a client.
  */
 #ifndef KILN_PROTOCOL_SERVER_TEST_BENCH_H
 #define KILN_PROTOCOL_SERVER_TEST_BENCH_H
@@ -42,14 +42,15 @@ static const struct object {
     {1, 0, "", S_IFDIR}, {2, 1, "dir", S_IFDIR}, {3, 1, "file", S_IFREG}, {4, 2, "inner", S_IFREG}};
 
 static atomic_uint lookups, flushes, releases, gones, changes; /* changes: MKDIRs */
-static atomic_bool dir_is_endless;    /* every folder has a folder "dir", whose gfid is one more */
-static atomic_bool holds_lookups;     /* answer them from another thread, later */
-static struct caller seen;            /* of the last access */
-static uint32_t seen_first_group;     /* its, or 0 */
+static atomic_bool dir_is_endless;    /* every folder has a folder "dir" with the next higher gfid */
+static atomic_bool holds_lookups;     /* answers LOOKUPs later, from another thread */
+static struct caller seen;            /* the caller of the last ACCESS */
+static uint32_t seen_first_group;     /* the first group of that caller, or 0 */
 static char seen_removal[64];         /* the last unlink: parent/name groups flags keys-of-xdata */
 static atomic_bool is_removal_seen;
 static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct call_stack *parked[16]; /* inodelk (until client_gone) and truncate (until the test lets go) */
+/* inodelks (until client_gone) and truncates (until the test releases them) */
+static struct call_stack *parked[16];
 
 static struct gfid
 gfid_no(unsigned n)
@@ -166,7 +167,7 @@ brick_park(struct xlator *xl, struct call_stack *stk)
     return is_parked ? XL_OWNED : -EAGAIN;
 }
 
-/* Answers what is parked for this fop. */
+/* Answers the parked calls of this fop. */
 static void
 let_go(enum fop fop, const struct brick_client *client, int err)
 {
@@ -223,7 +224,7 @@ static const struct xlator_type brick_type = {
 /* ---- the bench ------------------------------------------------------------------------------- */
 
 static struct option_value server_values[16];
-static struct option_value extra_options[4]; /* a test's own, until one without a key */
+static struct option_value extra_options[4]; /* options of a test, up to the first without a key */
 static struct volfile_section section;
 static struct volfile volfile = {.top = &section};
 static const struct xlator_type *middle; /* a layer between the two, or NULL */
@@ -392,10 +393,10 @@ struct peer {
     struct arena arena;
     char in[65536];
     struct xdr results;
-    uint32_t accept; /* accept status of the last reply; -1: connection ended */
+    uint32_t accept; /* accept status of the last reply; -1: the connection ended */
 };
 
-static const char *peer_from; /* the next peer's own address; NULL: as it comes */
+static const char *peer_from; /* source address of the next peer; NULL: the default */
 
 static struct peer *
 peer_new(void)
@@ -464,7 +465,7 @@ read_whole(int fd, void *at, size_t bytes)
     return true;
 }
 
-/* The next message from the brick; false: the connection has ended. */
+/* Receives the next message from the brick; false: the connection has ended. */
 static bool
 receive(struct peer *p)
 {
@@ -495,7 +496,7 @@ send_fop(struct peer *p, enum fop fop, const struct fop_call *call)
     send_call(p, FOP_PROGRAM, FOP_PROGRAM_VERSION, fop, body, (size_t)(x.at - body));
 }
 
-/* 0 or the errno of the reply; *reply may be NULL. */
+/* Returns 0 or the errno of the reply; *reply may be NULL. */
 static int
 fop(struct peer *p, enum fop fop, const struct fop_call *call, struct fop_reply *reply)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Calls that wait in features/locks below a real protocol/server: what each keeps meanwhile, and that nothing
- * of it is missing when its time comes. */
+/* Calls that wait in features/locks below a real protocol/server: the memory that each keeps meanwhile, and
+ * that each continues with all its data. */
 #include "xlators/protocol/server/test-bench.h"
 
 extern const struct xlator_type features_locks_xlator;
@@ -15,7 +15,8 @@ setup_blocked(void)
 {
     middle = &features_locks_xlator;
     middle_options[0] =
-        (struct option_value){"notify-contention", "off", 0}; /* its callbacks would come among the replies */
+        /* its callbacks would arrive among the replies */
+        (struct option_value){"notify-contention", "off", 0};
     middle_option_count = 1;
     setup();
 }
@@ -51,7 +52,7 @@ newest_client(void)
     return cds_list_entry(graph.clients.prev, struct brick_client, link);
 }
 
-/* Locks of the client that logged in last, granted and waiting. */
+/* Waits until the client that logged in last has this many locks, granted and waiting. */
 static void
 wait_locks(unsigned count)
 {
@@ -80,7 +81,7 @@ add_live(void *arg, const char *key, const char *value)
         live->bytes += live->count * strtoull(value, NULL, 10);
 }
 
-/* Bytes of all pooled objects in use. */
+/* Returns the bytes of all pooled objects in use. */
 static struct live
 live_now(void)
 {
@@ -124,7 +125,7 @@ START_TEST(a_blocked_lock_keeps_no_record)
         is_answered[xid] = true;
     }
     blocked.type = FLOCK_UNLOCK;
-    for (unsigned n = 0; n < BLOCKED; n++) { /* each was granted to the owner that asked */
+    for (unsigned n = 0; n < BLOCKED; n++) { /* each was granted to its own owner */
         set_owner(p, n);
         ck_assert_int_eq(fop(p, FOP_inodelk, &blocked, NULL), 0);
     }
@@ -133,7 +134,7 @@ START_TEST(a_blocked_lock_keeps_no_record)
 }
 END_TEST
 
-/* The answer repeats what was asked: the range, the owner and the xdata. */
+/* The reply repeats the range, the owner and the xdata of the request. */
 START_TEST(a_blocked_posix_lock_is_echoed)
 {
     struct peer *holder = member("holder"), *p = member("waiter");
@@ -179,8 +180,8 @@ removal_is_seen(void)
     return atomic_load(&is_removal_seen);
 }
 
-/* A removal goes on with its names, its caller and its xdata; also one that is too large for a pooled object,
- * or too large to be packed at all. */
+/* A removal continues with its names, caller and xdata, even if it is too large for a pooled object, or too
+ * large to be packed at all. */
 START_TEST(a_blocked_removal_goes_on_whole)
 {
     static char text[100000];
@@ -243,7 +244,7 @@ START_TEST(a_client_dies_while_blocked)
     ck_assert_int_eq(fop(holder, FOP_inodelk, &lock, NULL), 0);
     p = member("next");
     lock.type = FLOCK_WRITE;
-    ck_assert_int_eq(fop(p, FOP_inodelk, &lock, NULL), 0); /* nobody has it */
+    ck_assert_int_eq(fop(p, FOP_inodelk, &lock, NULL), 0); /* no client holds it */
     peer_free(p);
     peer_free(holder);
 }
@@ -262,7 +263,7 @@ START_TEST(a_brick_is_detached_while_locks_are_blocked)
     wait_locks(20);
     session_close_graph(&graph);
     wait_until(is_unpinned);
-    while (receive(p)) /* it may be told EAGAIN yet */
+    while (receive(p)) /* an EAGAIN may arrive before the end */
         ;
     peer_free(p);
     peer_free(holder);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What one connection may have under way: seen by a client, with a brick that parks inodelks and truncates
- * until it is told. */
+/* Bounds on the calls of one connection, seen by a client. The brick parks inodelks and truncates until the
+ * test releases them. */
 #include <poll.h>
 
 #include "xlators/protocol/server/test-bench.h"
@@ -44,18 +44,18 @@ expect_answers(struct peer *p, unsigned count)
         ck_assert(receive(p));
 }
 
-START_TEST(test_waiting_calls_keep_nothing_from_being_read)
+START_TEST(test_other_calls_are_read_while_calls_wait)
 {
     setup_with("rpc.outstanding-rpc-limit", "4");
     transport_limits.waiting_calls = 12;
     struct peer *p = logged_in("one"), *other = logged_in("two");
 
-    send_parking(p, FOP_inodelk, &inodelk_w, 12); /* three times what may be under way else */
+    send_parking(p, FOP_inodelk, &inodelk_w, 12); /* three times the bound on other calls */
     ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_no(3)), NULL), 0);
     ck_assert_int_eq(fop(p, FOP_inodelk, &inodelk_w, NULL), ENOLCK);
     ck_assert_int_eq(fop(p, FOP_entrylk, CALL(.gfid = gfid_no(1), .name = "x", .volume = "d"), NULL), ENOLCK);
     ck_assert_int_eq(fop(p, FOP_unlink, CALL(.pargfid = gfid_no(1), .name = "file"), NULL), EAGAIN);
-    /* An unlock is let in: this brick knows no entrylk, and says so. */
+    /* An unlock is let in. This brick has no entrylk, so it fails with EOPNOTSUPP. */
     ck_assert_int_eq(
         fop(p, FOP_entrylk, CALL(.gfid = gfid_no(1), .name = "x", .volume = "d", .cmd = 1), NULL),
         EOPNOTSUPP);
@@ -81,7 +81,8 @@ START_TEST(test_outstanding_rpc_limit)
     }
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     ck_assert_uint_eq(parked_now(), 4);
-    for (int answers = 0; answers < 8;) { /* the rest is read as soon as half of the four are done */
+    /* the remaining calls are read as soon as half of the four are done */
+    for (int answers = 0; answers < 8;) {
         let_go(FOP_truncate, NULL, EINTR);
         if (poll(&(struct pollfd){.fd = p->fd, .events = POLLIN}, 1, 10) == 1) {
             expect_answers(p, 1);
@@ -95,9 +96,9 @@ START_TEST(test_outstanding_rpc_limit)
 }
 END_TEST
 
-/* ---- calls of those who have left ------------------------------------------------------------ */
+/* ---- calls of connections that have ended ---------------------------------------------------- */
 
-#define WORKERS_MAX 8 /* as the bench has it */
+#define WORKERS_MAX 8 /* the bench's number of workers */
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_opens = PTHREAD_COND_INITIALIZER;
@@ -130,7 +131,7 @@ is_nobody_at_gate(void)
     return atomic_load(&at_gate) == 0;
 }
 
-/* No worker is left for what comes, until open_gate(). */
+/* Blocks all workers until open_gate(). */
 static void
 close_gate(struct worker_job jobs[WORKERS_MAX])
 {
@@ -152,8 +153,8 @@ open_gate(void)
     wait_until(is_nobody_at_gate);
 }
 
-/* Its calls, and its end, are there before anybody looks: those that only read are not run, those that change
- * something are. */
+/* The calls of a connection and its end arrive before a worker reads them: reads are not executed, changes
+ * are. */
 START_TEST(test_a_connection_that_is_gone_reads_nothing)
 {
     struct worker_job jobs[WORKERS_MAX];
@@ -174,7 +175,7 @@ START_TEST(test_a_connection_that_is_gone_reads_nothing)
     ck_assert_uint_eq(atomic_load(&lookups), 0);
     ck_assert_uint_eq(atomic_load(&changes), 10);
 
-    p = logged_in("two"); /* one that waits for its answers gets them */
+    p = logged_in("two"); /* a connection that still waits gets its answers */
     close_gate(jobs);
     for (int i = 0; i < 10; i++)
         send_fop(p, FOP_lookup, CALL(.pargfid = gfid_root, .name = "file"));
@@ -192,7 +193,7 @@ test_suite(void)
     Suite *s = suite_create("bounds");
     TCase *c = tcase_create("bounds");
 
-    tcase_add_test(c, test_waiting_calls_keep_nothing_from_being_read);
+    tcase_add_test(c, test_other_calls_are_read_while_calls_wait);
     tcase_add_test(c, test_outstanding_rpc_limit);
     tcase_add_test(c, test_a_connection_that_is_gone_reads_nothing);
     tcase_set_timeout(c, 120);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The groups of callers as the server has them: a name service in this program, which can be slow, fail, and
- * does not know everybody. */
+/* The groups that the server gives to callers. This program contains the name service, which can be slow,
+ * fail, and not know a user. */
 #include <grp.h>
 #include <pwd.h>
 
@@ -14,13 +14,13 @@ static pthread_mutex_t service_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t service_turns = PTHREAD_COND_INITIALIZER;
 static unsigned asked, groups_of_each, at_gate;
 static bool is_slow, is_failing;
-static unsigned turns; /* how many of the slow may go on meanwhile */
-static uint32_t order[ASKED_MAX]; /* who was asked about, from the first on */
+static unsigned turns; /* number of slow queries that may continue */
+static uint32_t order[ASKED_MAX]; /* the users of the queries, in order */
 
 int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t size, struct passwd **found);
 int __wrap_getgrouplist(const char *user, gid_t group, gid_t *groups, int *count);
 
-/* Names take some room, so that the first buffer is too small. */
+/* Entries need some room, so that the first buffer is too small. */
 int
 __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t size, struct passwd **found)
 {
@@ -139,7 +139,7 @@ groups_seen(struct peer *p)
     return seen.group_count;
 }
 
-START_TEST(they_replace_what_the_client_says)
+START_TEST(groups_replace_those_of_the_client)
 {
     struct peer *p = member("one", KNOWN), *unknown = member("two", UNKNOWN), *root = member("three", 0);
 
@@ -151,7 +151,7 @@ START_TEST(they_replace_what_the_client_says)
     ck_assert_uint_eq(groups_seen(root), 0);
     ck_assert_uint_eq(asked_since(), 0);
     set_service(false, false, 5);
-    ck_assert_uint_eq(groups_seen(p), 3); /* remembered */
+    ck_assert_uint_eq(groups_seen(p), 3); /* cached */
     ck_assert_uint_eq(asked_since(), 0);
     peer_free(p);
     peer_free(unknown);
@@ -159,7 +159,7 @@ START_TEST(they_replace_what_the_client_says)
 }
 END_TEST
 
-START_TEST(they_are_asked_for_anew_in_time)
+START_TEST(groups_are_asked_for_again_after_the_timeout)
 {
     struct peer *p = member("one", KNOWN);
 
@@ -173,7 +173,7 @@ START_TEST(they_are_asked_for_anew_in_time)
 }
 END_TEST
 
-START_TEST(the_last_ones_count_while_the_service_fails)
+START_TEST(known_groups_stay_while_the_service_fails)
 {
     struct peer *p = member("one", KNOWN), *other = member("two", KNOWN + 10);
 
@@ -188,7 +188,7 @@ START_TEST(the_last_ones_count_while_the_service_fails)
 }
 END_TEST
 
-START_TEST(a_user_in_too_many_has_those_that_fit)
+START_TEST(a_user_gets_at_most_the_maximum_of_groups)
 {
     struct peer *p = member("one", CROWDED);
 
@@ -207,7 +207,7 @@ is_one_at_gate(void)
     return is_so;
 }
 
-/* There are eight workers at most. */
+/* There are at most eight workers. */
 START_TEST(a_slow_answer_holds_up_its_user_alone)
 {
     struct peer *slow = member("slow", SLOW), *p = member("one", KNOWN);
@@ -227,8 +227,8 @@ START_TEST(a_slow_answer_holds_up_its_user_alone)
 }
 END_TEST
 
-/* The thread that asks may be stuck for as long as it likes: nothing of the brick waits for it. */
-START_TEST(a_brick_goes_while_somebody_is_asked_about)
+/* The querying thread may block for any time without delaying the end of the brick. */
+START_TEST(a_brick_ends_during_a_query)
 {
     struct peer *slow = member("slow", SLOW);
 
@@ -251,7 +251,7 @@ teardown_late(void)
     set_service(false, false, 3);
 }
 
-/* The sum of what is remembered, as the statedump has it. */
+/* Returns the number of cached users, from the statedump. */
 static unsigned
 users_now(void)
 {
@@ -265,7 +265,7 @@ users_now(void)
     return users;
 }
 
-START_TEST(the_oldest_are_forgotten)
+START_TEST(the_oldest_users_are_evicted)
 {
     struct peer *p = member("one", KNOWN);
 
@@ -290,14 +290,14 @@ START_TEST(the_oldest_are_forgotten)
 }
 END_TEST
 
-START_TEST(whom_root_becomes_has_his)
+START_TEST(a_squashed_root_gets_the_groups_of_its_new_user)
 {
     struct peer *p = member("one", 0), *admin = member("two", ADMIN);
 
     ck_assert_uint_eq(groups_seen(p), 3);
     ck_assert_uint_eq(seen.uid, 65534);
     ck_assert_uint_eq(asked_since(), 1);
-    /* root's group is nobody's, who has sent it or not */
+    /* root's group is squashed, whether the client or this machine names it */
     ck_assert_uint_eq(groups_seen(admin), 3);
     ck_assert_uint_eq(seen_first_group, 65534);
     peer_free(p);
@@ -340,7 +340,7 @@ as_many_wait(void)
     return waiting == wanted_waiting;
 }
 
-/* `count` calls of users from `first` on, which wait when this returns. */
+/* Sends `count` calls of users from `first` on, and returns when they wait. */
 static void
 flood(struct peer *p, uint32_t first, unsigned count)
 {
@@ -361,7 +361,7 @@ let_on(unsigned count)
     pthread_mutex_unlock(&service_lock);
 }
 
-/* The place of a user among those that were asked about; ASKED_MAX: it was not. */
+/* Returns the place of a user among the queries; ASKED_MAX: no query was made. */
 static unsigned
 place_of(uint32_t uid)
 {
@@ -386,8 +386,8 @@ elsewhere(const char *address, const char *name, uint32_t uid)
     return p;
 }
 
-/* Two connections of one address ask about 400 users; a user of another address is asked about next, and one
- * about whom both ask does not wait for the long queue's end. */
+/* Two connections of one address ask about 400 users. A user of another address is asked about next, and a
+ * user that both addresses ask about does not wait for the end of the long queue. */
 static bool
 others_last_is_asked(void)
 {
@@ -409,7 +409,7 @@ START_TEST(clients_take_turns)
     ck_assert(receive(other));
     ck_assert_uint_lt(place_of(KNOWN), ASKERS + 4);
     let_on(10);
-    wait_until(others_last_is_asked); /* the ten may all have gone on before it */
+    wait_until(others_last_is_asked); /* all ten may have continued before that query */
     ck_assert_uint_lt(place_of(FLOOD + 1199), ASKERS + 10);
     set_service(false, false, 3);
     ck_assert(receive(other));
@@ -434,7 +434,7 @@ receive_all(struct peer *p, unsigned count, unsigned *refused)
     }
 }
 
-/* As many connections as it likes: the address has so many users in the queue, and no more. */
+/* However many connections it has, an address has at most this many users in the queue. */
 START_TEST(a_client_has_a_bounded_queue)
 {
     enum { PEERS = 3, EACH = 1000, AT_ONCE = GROUPS_QUEUED_MAX + ASKERS };
@@ -456,7 +456,7 @@ START_TEST(a_client_has_a_bounded_queue)
     ck_assert_uint_eq(refused, PEERS * EACH - AT_ONCE);
     wanted_waiting = AT_ONCE;
     wait_until(as_many_wait);
-    flood(other, KNOWN, 1); /* of another client: it waits */
+    flood(other, KNOWN, 1); /* of another client: its call waits */
     set_service(false, false, 3);
     receive_all(peers[0], EACH, &refused);
     receive_all(peers[1], EACH, &refused);
@@ -469,8 +469,8 @@ START_TEST(a_client_has_a_bounded_queue)
 }
 END_TEST
 
-/* A client that asks about more users than a brick remembers loses its own. */
-START_TEST(a_client_does_not_have_anothers_users_forgotten)
+/* A client that asks about more users than a brick caches loses its own users. */
+START_TEST(a_client_cannot_evict_the_users_of_others)
 {
     struct peer *p = member("one", KNOWN), *greedy = elsewhere("127.0.0.2", "greedy", 0);
 
@@ -505,18 +505,18 @@ test_suite(void)
     Suite *s = suite_create("groups");
     TCase *c = tcase(s, "remembered", setup_groups);
 
-    tcase_add_test(c, they_replace_what_the_client_says);
-    tcase_add_test(c, a_user_in_too_many_has_those_that_fit);
+    tcase_add_test(c, groups_replace_those_of_the_client);
+    tcase_add_test(c, a_user_gets_at_most_the_maximum_of_groups);
     tcase_add_test(c, a_slow_answer_holds_up_its_user_alone);
-    tcase_add_test(c, a_brick_goes_while_somebody_is_asked_about);
-    tcase_add_test(c, the_oldest_are_forgotten);
+    tcase_add_test(c, a_brick_ends_during_a_query);
+    tcase_add_test(c, the_oldest_users_are_evicted);
     tcase_add_test(c, clients_take_turns);
     tcase_add_test(c, a_client_has_a_bounded_queue);
-    tcase_add_test(c, a_client_does_not_have_anothers_users_forgotten);
+    tcase_add_test(c, a_client_cannot_evict_the_users_of_others);
     c = tcase(s, "not-remembered", setup_no_memory_of_them);
-    tcase_add_test(c, they_are_asked_for_anew_in_time);
-    tcase_add_test(c, the_last_ones_count_while_the_service_fails);
-    tcase_add_test(tcase(s, "squashed", setup_squash), whom_root_becomes_has_his);
+    tcase_add_test(c, groups_are_asked_for_again_after_the_timeout);
+    tcase_add_test(c, known_groups_stay_while_the_service_fails);
+    tcase_add_test(tcase(s, "squashed", setup_squash), a_squashed_root_gets_the_groups_of_its_new_user);
     return s;
 }
 

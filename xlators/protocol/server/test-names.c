@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Names that another client changes between the moment when the layers have judged their objects and the
- * moment when storage acts.
+/* Names that another client changes after the layers have checked their objects and before storage acts.
  *
  * The brick is real: protocol/server, a layer with rules, a layer of this test, storage/posix. The layer of
- * the test stands right above storage, and does the other client's work when a call of the user BOB comes
- * by. */
+ * the test stands right above storage, and does the other client's work when a call of the user BOB passes.
+ */
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -20,9 +19,9 @@ static char dir[64];
 
 /* ---- the layer between the rules and storage ------------------------------------------------- */
 
-static void (*between)(void); /* what other clients do; NULL: nothing */
-static int times;             /* how often; -1: each time */
-static atomic_int met;        /* calls of BOB that came by and change names */
+static void (*between)(void); /* the changes of other clients; NULL: none */
+static int times;             /* number of times; -1: each time */
+static atomic_int met;        /* number of BOB's calls on names that passed */
 
 static xl_verdict
 hook_any(struct xlator *xl, struct call_stack *stk)
@@ -84,7 +83,7 @@ gfid_on_disk(const char *name)
     return g;
 }
 
-/* As a client that asks the disk. */
+/* Finds the object as a client that asks the disk. */
 static struct loc
 loc_of(const char *name)
 {
@@ -278,7 +277,7 @@ START_TEST(create_opens_a_file_of_ones_own_made_meanwhile)
     ck_assert_uint_eq(reply.stat.size, 8);
     ck_assert_int_eq(bob_creates("f", O_RDWR | O_CREAT | O_TRUNC, &reply), 0);
     ck_assert_uint_eq(reply.stat.size, 0);
-    ck_assert_int_eq(atomic_load(&met), 3); /* one of them came twice */
+    ck_assert_int_eq(atomic_load(&met), 3); /* one of them passed twice */
 }
 END_TEST
 

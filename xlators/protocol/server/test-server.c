@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The server end to end, over loopback sockets: login, resolver, fds, what is left when a client goes. The
- * brick is a bottom layer with a handful of objects in memory, which counts what it is asked and can hold
- * answers back. */
+/* The server end to end, over loopback sockets: login, resolver, fds, cleanup after a client. The brick is a
+ * bottom layer with a few objects in memory, which counts its calls and can hold back replies. */
 #include "xlators/protocol/server/test-bench.h"
 
 /* ---- login ----------------------------------------------------------------------------------- */
@@ -20,7 +19,7 @@ START_TEST(test_before_login)
     ck_assert(receive(p));
     ck_assert_uint_eq(p->accept, RPC_GARBAGE_ARGS);
     ck_assert_int_eq(LOGIN(p, "u", "username", "user1", "password", "wrong"), EACCES);
-    send_fop(p, FOP_stat, CALL(.gfid = gfid_no(1))); /* still not */
+    send_fop(p, FOP_stat, CALL(.gfid = gfid_no(1))); /* still not logged in */
     ck_assert(receive(p));
     ck_assert_uint_eq(p->accept, RPC_GARBAGE_ARGS);
     peer_free(p);
@@ -31,7 +30,7 @@ START_TEST(test_login_checks)
 {
     struct peer *p = peer_new();
 
-    /* the option's: init has said it */
+    /* the value of the option, set by init */
     ck_assert_uint_eq(inode_table_limit(graph.inodes), INODE_LRU_LIMIT_DEFAULT);
     ck_assert_int_eq(login_with(p, (const char *const[]){"fops-version", "1298437", NULL}), EINVAL);
     ck_assert_int_eq(login_with(p, (const char *const[]){LOGIN_KEYS, NULL}), EINVAL); /* no process-uuid */
@@ -53,7 +52,7 @@ START_TEST(test_login_checks)
     ck_assert_int_eq(LOGIN(p, "u", "volume-id", VOLUME_ID, "username", "user1", "password", "secret"), 0);
     ck_assert(cds_list_first_entry(&graph.clients, struct brick_client, link)->is_trusted);
 
-    static const char junk[] = {0, 0, 0, 8, 0, 0, 0, 9, 1, 2, 3, 4}; /* a dict that says 9 pairs */
+    static const char junk[] = {0, 0, 0, 8, 0, 0, 0, 9, 1, 2, 3, 4}; /* a dict that claims 9 pairs */
     struct common_reply r;
     send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, HANDSHAKE_SETVOLUME, junk, sizeof junk);
     ck_assert(receive(p));
@@ -67,7 +66,8 @@ START_TEST(test_login_checks)
 }
 END_TEST
 
-/* `count` components, of which none leads deeper: the brick has one folder, "dir". */
+/* A path of `count` components. The brick has one folder, "dir", so the first component is not found below
+ * it. */
 static const char *
 long_path(unsigned count, const char *separator)
 {
@@ -79,7 +79,7 @@ long_path(unsigned count, const char *separator)
     return path;
 }
 
-START_TEST(test_login_has_so_many_components)
+START_TEST(test_login_bounds_the_path_components)
 {
     struct peer *p = peer_new();
 
@@ -89,8 +89,8 @@ START_TEST(test_login_has_so_many_components)
     ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(SUBDIR_DEPTH_MAX + 1, "/")), ENAMETOOLONG);
     ck_assert_uint_eq(atomic_load(&lookups), SUBDIR_DEPTH_MAX);
     ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(1000, "/")), ENAMETOOLONG);
-    ck_assert_uint_eq(atomic_load(&lookups), 2 * SUBDIR_DEPTH_MAX); /* no more is asked for than may be */
-    /* slashes are none */
+    ck_assert_uint_eq(atomic_load(&lookups), 2 * SUBDIR_DEPTH_MAX); /* no further components are looked up */
+    /* slashes do not count as components */
     ck_assert_int_eq(LOGIN(p, "u", "subdir-mount", long_path(SUBDIR_DEPTH_MAX, "//")), 0);
     atomic_store(&dir_is_endless, false);
     peer_free(p);
@@ -116,14 +116,14 @@ are_gone(void)
     return atomic_load(&gones) == 2;
 }
 
-/* A client whose connection was cut comes back before the brick knows. What it was before has ended when it
- * is let in; a later login and another's are left alone. */
-START_TEST(test_who_comes_back_is_not_there_twice)
+/* A client whose connection was cut logs in again before the brick has noticed. Its earlier login has ended
+ * when the new one is answered; a later login and another client's login stay. */
+START_TEST(test_a_new_login_ends_the_earlier_one)
 {
     struct peer *first = logged_in("CTX_ID:1-RECON_NO:-9"), *other = logged_in("CTX_ID:2-RECON_NO:-0");
     struct peer *later = logged_in("CTX_ID:1-RECON_NO:-11");
 
-    wait_until(are_gone); /* at once, and when nothing refers to it any more */
+    wait_until(are_gone); /* once at the end of the connection, and once when no reference is left */
     ck_assert(!receive(first));
     struct peer *again = logged_in("CTX_ID:1-RECON_NO:-10");
 
@@ -151,7 +151,7 @@ START_TEST(test_other_handshakes)
     ck_assert(receive(p));
     xdr_get_getspec_reply(&p->results, &spec);
     ck_assert_int_eq(spec.op_ret, -1);
-    ck_assert_int_eq(spec.op_errno, EOPNOTSUPP); /* the brick names no volspec-directory */
+    ck_assert_int_eq(spec.op_errno, EOPNOTSUPP); /* the brick has no volspec-directory */
     for (uint32_t procedure = HANDSHAKE_NULL; procedure <= HANDSHAKE_PING; procedure += HANDSHAKE_PING) {
         send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, procedure, "", 0);
         ck_assert(receive(p));
@@ -192,7 +192,7 @@ check_resolver(void)
     ck_assert(gfid_equal(&r.stat.gfid, &(struct gfid){.b[15] = 4}));
     ck_assert_uint_eq(lookups_since(), 1);
     ck_assert_int_eq(fop(p, FOP_stat, CALL(.gfid = gfid_no(4)), NULL), 0);
-    ck_assert_uint_eq(lookups_since(), 0); /* warm */
+    ck_assert_uint_eq(lookups_since(), 0); /* in the table */
     ck_assert_int_eq(fop(p, FOP_stat, CALL(.gfid = unknown), NULL), ESTALE);
     ck_assert_int_eq(fop(p, FOP_inodelk, CALL(.gfid = unknown, .volume = "d"), NULL), ESTALE);
     ck_assert_int_eq(fop(p, FOP_stat, CALL(.gfid = gfid_null), NULL), EINVAL);
@@ -204,7 +204,7 @@ check_resolver(void)
     ck_assert_int_eq(fop(p, FOP_lookup, CALL(.pargfid = root, .gfid = unknown, .name = "file"), &r), 0);
     ck_assert_uint_eq(r.stat.ino, 3);
     ck_assert_int_eq(fop(p, FOP_lookup, CALL(.pargfid = root, .name = "file"), NULL), 0);
-    ck_assert_uint_eq(lookups_since(), 4); /* always from the disk, and nothing else */
+    ck_assert_uint_eq(lookups_since(), 4); /* always from the disk, and no further lookups */
     ck_assert_int_eq(fop(p, FOP_lookup, CALL(.pargfid = root, .name = "."), &r), 0);
     ck_assert_uint_eq(r.stat.ino, 1);
     ck_assert_int_eq(fop(p, FOP_lookup, CALL(.pargfid = root, .name = "nope"), NULL), ENOENT);
@@ -232,7 +232,7 @@ check_resolver(void)
     ck_assert_int_eq(fop(p, FOP_rename,
                          CALL(.pargfid = root, .name = "file", .pargfid2 = gfid_no(2), .name2 = "f2"), NULL),
                      0);
-    ck_assert_uint_eq(lookups_since(), 1); /* is there a target? */
+    ck_assert_uint_eq(lookups_since(), 1); /* the lookup of the target */
     ck_assert_int_eq(
         fop(p, FOP_rename, CALL(.pargfid = root, .name = "nope", .pargfid2 = root, .name2 = "f"), NULL),
         ENOENT);
@@ -255,7 +255,7 @@ check_resolver(void)
     ck_assert_int_eq(fop(p, FOP_writev, CALL(.gfid = root, .fd_nr = FD_ANONYMOUS), NULL), EISDIR);
     ck_assert_int_eq(fop(p, FOP_release, CALL(.fd_nr = 1234), NULL), 0);
 
-    /* what no layer has */
+    /* fops that no layer implements */
     ck_assert_int_eq(fop(p, FOP_namelink, CALL(.pargfid = root, .name = "x"), NULL), EOPNOTSUPP);
     ck_assert_int_eq(fop(p, FOP_icreate, CALL(.gfid = unknown), NULL), EOPNOTSUPP);
     ck_assert_int_eq(fop(p, FOP_ipc, CALL(.cmd = 1), NULL), EOPNOTSUPP);
@@ -288,7 +288,7 @@ START_TEST(test_unlinked_name_is_forgotten)
     ck_assert_int_eq(fop(p, FOP_unlink, CALL(.pargfid = gfid_root, .name = "file"), NULL), 0);
     ck_assert_uint_eq(lookups_since(), 0);
     ck_assert_int_eq(fop(p, FOP_unlink, CALL(.pargfid = gfid_root, .name = "file"), NULL), 0);
-    ck_assert_uint_eq(lookups_since(), 1); /* the table does not know it any more */
+    ck_assert_uint_eq(lookups_since(), 1); /* the table has forgotten the name */
     peer_free(p);
 }
 END_TEST
@@ -304,7 +304,7 @@ START_TEST(test_fds_belong_to_a_client)
     ck_assert_int_eq(r.fd_nr, 0);
     ck_assert_int_eq(fop(a, FOP_opendir, CALL(.gfid = gfid_root), &r), 0);
     ck_assert_int_eq(r.fd_nr, 1);
-    /* a wrong gfid with a good number is served from the fd */
+    /* a wrong gfid with a valid number is served from the fd */
     ck_assert_int_eq(fop(a, FOP_fstat, CALL(.gfid = gfid_no(99), .fd_nr = 0), &r), 0);
     ck_assert_uint_eq(r.stat.gfid.b[15], 3);
     ck_assert_int_eq(fop(a, FOP_readdir, CALL(.gfid = gfid_no(3), .fd_nr = 0), NULL), ENOTDIR);
@@ -327,7 +327,7 @@ START_TEST(test_many_opens)
     struct peer *p = logged_in("u");
     struct fop_reply r;
 
-    fd_files_set_limit(4 * 3000 + 100); /* a client alone gets a quarter of them */
+    fd_files_set_limit(4 * 3000 + 100); /* a single client gets a quarter of them */
     for (int i = 0; i < 3000; i++) {
         ck_assert_int_eq(fop(p, FOP_open, CALL(.gfid = gfid_no(3)), &r), 0);
         ck_assert_int_eq(r.fd_nr, i);
@@ -381,17 +381,18 @@ START_TEST(test_client_dies_with_everything_open)
     parked_wanted = 5;
     wait_until(are_parked);
     peer_free(p);
-    parked_wanted = 2; /* the waiters are woken by client_gone; the others run on */
+    parked_wanted = 2; /* client_gone wakes the waiters; the other calls continue */
     wait_until(are_parked);
     wait_until(are_flushed);
-    ck_assert_int_eq(atomic_load(&graph.pins), 3); /* the dead client's call keeps it */
-    let_go(FOP_truncate, NULL, EIO);               /* to nowhere, and to the other one */
+    ck_assert_int_eq(atomic_load(&graph.pins), 3); /* the dead client's call pins it */
+    let_go(FOP_truncate, NULL, EIO);               /* one reply is dropped, the other one sent */
     ck_assert(receive(other));
     ck_assert_int_eq(xdr_get_i32(&other->results), -1);
     ck_assert_int_eq(xdr_get_i32(&other->results), EIO);
     peer_free(other);
     wait_until(is_unpinned);
-    ck_assert_uint_eq(atomic_load(&gones), 4); /* twice for each: at once, and when nothing runs any more */
+    /* twice for each: at the end of the connection, and when no call runs any more */
+    ck_assert_uint_eq(atomic_load(&gones), 4);
 }
 END_TEST
 
@@ -447,7 +448,7 @@ START_TEST(test_callbacks)
 }
 END_TEST
 
-/* ---- who and where --------------------------------------------------------------------------- */
+/* ---- users and directories ------------------------------------------------------------------- */
 
 START_TEST(test_root_squash)
 {
@@ -462,7 +463,7 @@ START_TEST(test_root_squash)
     ck_assert_uint_eq(seen.gid, 65534);
     ck_assert_uint_eq(seen.group_count, 2);
     p->caller.uid = 1000;
-    p->caller.pid = -6; /* says so, but has not shown it */
+    p->caller.pid = -6; /* claims an internal pid without a password */
     p->caller.gid = 100;
     ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
     ck_assert_uint_eq(seen.uid, 1000);
@@ -504,13 +505,13 @@ START_TEST(test_all_squash)
     p->caller.uid = 0;
     p->caller.pid = -4;
     ck_assert_int_eq(fop(p, FOP_access, CALL(.gfid = gfid_root), NULL), 0);
-    /* users are nobody here, so its users' rights are nothing either */
+    /* all-squash squashes every user, so the rights of users do not count either */
     ck_assert_uint_eq(seen.standing, PID_COUNTS_NOT);
     peer_free(p);
 }
 END_TEST
 
-/* Without squashing: root is root, whatever his pid; others' pids are only numbers. */
+/* Without squashing root stays root, with any pid. The negative pid of another user is only a number. */
 START_TEST(test_a_users_negative_pid_is_only_a_number)
 {
     struct peer *p = logged_in("u");
@@ -542,10 +543,10 @@ START_TEST(test_subdir)
 }
 END_TEST
 
-/* ---- hostile and changing -------------------------------------------------------------------- */
+/* ---- hostile clients and changes ------------------------------------------------------------- */
 
-/* Bytes that are nobody's arguments, for every procedure of both programs: always one answer, or the end of
- * the connection. */
+/* Random bytes as arguments of every procedure of both programs: each call gets one reply, or the connection
+ * ends. */
 START_TEST(test_random_arguments)
 {
     struct peer *p = logged_in("u");
@@ -556,9 +557,9 @@ START_TEST(test_random_arguments)
         size_t bytes = (unsigned)rand_r(&seed) % sizeof body;
         uint32_t procedure = (uint32_t)rand_r(&seed) % (FOP_COUNT + 2);
 
-        if (procedure == FOP_inodelk || procedure == FOP_truncate) /* parked here for good */
+        if (procedure == FOP_inodelk || procedure == FOP_truncate) /* would be parked here for ever */
             continue;
-        for (size_t b = 0; b < bytes; b++) /* many zeros and small numbers: so that some decode far */
+        for (size_t b = 0; b < bytes; b++) /* many zeros and small numbers, so that some decode far */
             body[b] = (char)(rand_r(&seed) % 3 ? 0 : rand_r(&seed) % (i % 2 ? 4 : 256));
         if (i % 16 == 0)
             send_call(p, HANDSHAKE_PROGRAM, HANDSHAKE_PROGRAM_VERSION, procedure % 6, body, bytes);
@@ -584,7 +585,7 @@ START_TEST(test_auth_changes)
     graph.volfile_fresh = &fresh;
     protocol_server_xlator.reconfigured(&layers[0], layers[0].conf);
     graph.volfile_fresh = NULL;
-    ck_assert(!receive(p)); /* had only its address to show */
+    ck_assert(!receive(p)); /* its address was all that permitted the login */
     ck_assert_int_eq(fop(q, FOP_stat, CALL(.gfid = gfid_root), NULL), 0);
     peer_free(p);
     p = peer_new();
@@ -594,7 +595,7 @@ START_TEST(test_auth_changes)
 }
 END_TEST
 
-/* Logins and deaths at once, with calls that wait for the disk under way. */
+/* Concurrent logins and deaths of clients, while calls wait for the disk. */
 static void *
 churn(void *arg)
 {
@@ -665,9 +666,9 @@ test_suite(void)
 
     tcase_add_test(c, test_before_login);
     tcase_add_test(c, test_login_checks);
-    tcase_add_test(c, test_login_has_so_many_components);
+    tcase_add_test(c, test_login_bounds_the_path_components);
     tcase_add_test(c, test_second_login_replaces);
-    tcase_add_test(c, test_who_comes_back_is_not_there_twice);
+    tcase_add_test(c, test_a_new_login_ends_the_earlier_one);
     tcase_add_test(c, test_other_handshakes);
     tcase_add_test(c, test_resolver);
     tcase_add_test(c, test_resolver_with_parked_lookups);

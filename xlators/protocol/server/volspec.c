@@ -3,8 +3,8 @@
  * brick, which listens on glusterd's port, for the volfile KEY and get the file KEY.vol of the folder
  * `volspec-directory`.
  *
- * A client asks before it logs in, as anybody may. The kernel resolves the path beneath the folder, so
- * neither ".." nor a symlink leads out of it. */
+ * A client asks before it logs in, and every client may ask. The kernel resolves the path beneath the folder,
+ * so neither ".." nor a symlink leads out of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,7 +23,7 @@
 
 /* Opens the folder that the first brick's volfile names. -EOPNOTSUPP: it names none. */
 static int
-open_folder(void)
+open_volspec_folder(void)
 {
     struct graph *g = server_first_brick();
     int fd = -EOPNOTSUPP;
@@ -39,7 +39,7 @@ open_folder(void)
     return fd;
 }
 
-/* A FIFO must not hold a worker, so the open does not wait. */
+/* Opens without blocking, because a FIFO must not hold a worker. */
 static int
 open_volfile(const char *key)
 {
@@ -50,7 +50,7 @@ open_volfile(const char *key)
     key += *key == '/';
     if (snprintf(path, sizeof path, "%s.vol", key) >= (int)sizeof path)
         return -ENAMETOOLONG;
-    int folder = open_folder();
+    int folder = open_volspec_folder();
     if (folder < 0)
         return folder;
     int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
@@ -61,7 +61,7 @@ open_volfile(const char *key)
 }
 
 static char *
-read_text(int fd, int *err)
+read_volfile(int fd, int *err)
 {
     struct stat st;
     char *text = NULL;
@@ -102,8 +102,8 @@ volspec_getspec(struct rpc_request *req)
     char *text = NULL;
 
     if (fd >= 0) {
-        conn_set_guest(req->conn); /* before the file is read: a later change is told */
-        text = read_text(fd, &err);
+        conn_set_guest(req->conn); /* before the file is read, so the client is told of any later change */
+        text = read_volfile(fd, &err);
         close(fd);
     } else {
         err = fd;
