@@ -30,8 +30,9 @@ static const struct {
 };
 #define TAG_KINDS (sizeof tags / sizeof tags[0])
 
-/* A number, which is what clients send. Names are refused: asking the machine's name service for them may
- * take as long as its server does, and the brick's users need not be those of the machine. 0 or -EINVAL. */
+/* Parses a number, which is what clients send. Names are refused: resolving them may take as long as the
+ * machine's name server, and the users of the brick need not be those of the machine. Returns 0 or -EINVAL.
+ */
 static int
 parse_id(const char *text, uint32_t *out)
 {
@@ -107,7 +108,7 @@ compare_entries(const void *a, const void *b)
 }
 
 static void
-put_entry(unsigned char *p, const struct entry *e)
+acl_put_entry(unsigned char *p, const struct entry *e)
 {
     uint16_t tag = htole16(e->tag), perm = htole16(e->perm);
     uint32_t id = htole32(e->id);
@@ -149,7 +150,7 @@ acl_from_text(const char *text, unsigned char out[ACL_BYTES_MAX])
     qsort(entries, count, sizeof entries[0], compare_entries);
     memcpy(out, &version, sizeof version);
     for (size_t i = 0; i < count; i++)
-        put_entry(out + 4 + 8 * i, &entries[i]);
+        acl_put_entry(out + 4 + 8 * i, &entries[i]);
     return (ssize_t)(4 + 8 * count);
 }
 

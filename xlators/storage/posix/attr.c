@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* stat, fstat, readlink, access, ipc, lease: what is asked of an object without changing it. */
+/* stat, fstat, readlink, access, ipc, lease: calls that do not change the object. */
 #include <errno.h>
 
 #include "xlators/storage/posix/data.h"
@@ -33,7 +33,7 @@ posix_fop_fstat(struct xlator *xl, struct call_stack *stk)
     return err ? err : XL_DONE;
 }
 
-/* `size` of the call is the client's buffer; a text that does not fit is cut, as readlink(2) does. */
+/* `size` of the call is the client's buffer. A longer text is truncated, as readlink(2) does. */
 xl_verdict
 posix_fop_readlink(struct xlator *xl, struct call_stack *stk)
 {
@@ -61,8 +61,8 @@ posix_fop_readlink(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* features/access-control answers this. Without that layer everything that exists is allowed: the brick runs
- * as root. */
+/* features/access-control answers this call. Without that layer every access to an existing object is
+ * permitted, because the brick runs as root. */
 xl_verdict
 posix_fop_access(struct xlator *xl, struct call_stack *stk)
 {
@@ -75,8 +75,8 @@ posix_fop_access(struct xlator *xl, struct call_stack *stk)
     return err ? err : XL_DONE;
 }
 
-/* 0 (changelog) and 2 (upcall: names of xattrs to watch) tell layers that are not there something they could
- * not use: stock answers success without them, and clients log an error otherwise. */
+/* 0 (changelog) and 2 (upcall: names of xattrs to watch) are messages to layers that this graph lacks. Stock
+ * answers success without these layers, and clients log an error otherwise. */
 xl_verdict
 posix_fop_ipc(struct xlator *xl, struct call_stack *stk)
 {
@@ -86,7 +86,7 @@ posix_fop_ipc(struct xlator *xl, struct call_stack *stk)
     return stk->call.cmd == IPC_CHANGELOG || stk->call.cmd == IPC_UPCALL ? XL_DONE : -EOPNOTSUPP;
 }
 
-/* No layer of leases: clients know ENOSYS as "leases are off". */
+/* Kiln has no leases layer: clients interpret ENOSYS as "leases are off". */
 xl_verdict
 posix_fop_lease(struct xlator *xl, struct call_stack *stk)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* entry-create: create, mknod, mkdir, symlink, link: everything that makes names (spec: brick 3.9, 4.2, 4.3).
+/* entry-create: create, mknod, mkdir, symlink, link: all calls that create names (spec: brick 3.9, 4.2, 4.3).
  *
  * A new object is built in this order, under the lock of its name:
  *   name (O_EXCL)  owner  stored keys  gfid2path  mdata  trusted.gfid  handle
- * Until it has its gfid nobody takes it for an object: lookup waits for the name's lock when it meets one. A
- * step that fails undoes all before it. A crash leaves a name without gfid, or one with a gfid and no handle:
- * lookup heals both.
+ * Without a gfid it does not count as an object: a lookup that meets it waits for the name's lock. If a step
+ * fails, all steps before it are undone. A crash leaves a name without gfid, or a name with a gfid but
+ * without a handle: lookup heals both.
  *
- * System calls, parent's mdata warm; one more for a chown if the caller is not root and for each key stored;
- * and two to open and close the directory (but the root; "stat parent" is then that of the opened one); a
- * parent new to the table has its gfid read:
+ * System calls, with the parent's mdata cached. Add a chown if the caller is not root, one for each stored
+ * key, and two to open and close the directory (except the root; "stat parent" is then that of the opened
+ * directory). For a parent that is new to the table add the read of its gfid:
  *   create   9: stat parent, open, set gfid2path, mdata, gfid, link handle, fstat, set parent's mdata, stat
  *            parent
  *   mknod    9: the same with mknod and a stat by path
@@ -17,7 +17,7 @@
  *   symlink  9: as mknod
  *   link     9 (and, inode new to the table, stat and get gfid): stat parent, stat source, link, set
  *            gfid2path, get mdata (cold), mdata, stat, parent's mdata, stat parent
- * The first object below a .glusterfs/xx/yy makes that directory: 2 more.
+ * The first object below a .glusterfs/xx/yy creates that directory: 2 more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,16 +32,16 @@
 #include "xlators/storage/posix/pgfid.h"
 #include "xlators/storage/posix/xattr-rules.h"
 
-#define PID_TRASH (-11) /* may leave gfid-req out */
+#define PID_TRASH (-11) /* may omit gfid-req */
 #define GFID2PATH_LINKS_MAX 500
-#define LINKTO_MODE 01000 /* exactly: DHT's mark of a link file */
+#define LINKTO_MODE 01000 /* exactly this mode: DHT's mark of a link file */
 
-/* What is being made. */
+/* The object that a call creates. */
 struct making {
     struct posix_entry entry;
     struct posix_obj *obj; /* how to reach the object: entry.obj, or an fd */
     struct gfid gfid;
-    mode_t mode; /* type and permissions asked for */
+    mode_t mode; /* requested type and permissions */
     struct mdata mdata;
     bool has_mdata;
     struct stat st; /* of the new object, from made_iatt() */
@@ -76,9 +76,10 @@ gfid_wanted(const struct call_stack *stk, struct gfid *out)
     return r < 0 || gfid_is_null(out) || gfid_is_root(out) ? -EINVAL : 0;
 }
 
-/* DHT's "is your layout still mine": the value that the parent's xattr must have (brick 4.2). 0, or -EIO. */
+/* DHT's check that the layout is unchanged: compares the parent's xattr with the value of the request (brick
+ * 4.2). Returns 0 or -EIO. */
 static int
-layout_check(struct call_stack *stk, struct posix_entry *e)
+parent_layout_check(struct call_stack *stk, struct posix_entry *e)
 {
     const char *key = dict_get_str(stk->call.xdata, DICT_KEY_PREOP_PARENT_KEY);
     const struct dict_pair *want;
@@ -96,8 +97,8 @@ layout_check(struct call_stack *stk, struct posix_entry *e)
     return n == (ssize_t)want->len && memcmp(found, want->v.bytes, want->len) == 0 ? 0 : -EIO;
 }
 
-/* The layout has changed: the client must know that this is why, so the error takes a key along. Of a mkdir
- * the key alone says it, as stock's bricks do; the error number is 0. */
+/* Answers that the layout has changed. A key in the reply tells the client the reason of the error. For a
+ * mkdir only the key does, as with stock's bricks; the error number is 0. */
 static int
 answer_layout_changed(struct call_stack *stk)
 {
@@ -111,7 +112,7 @@ answer_layout_changed(struct call_stack *stk)
     return XL_DONE;
 }
 
-/* 0 or -errno. `m` is to be given to posix_entry_done() in any case. */
+/* Returns 0 or -errno. The caller passes `m` to posix_entry_done() in any case. */
 static int
 making_begin(struct xlator *xl, struct call_stack *stk, int hidden_errno, struct making *m)
 {
@@ -127,10 +128,10 @@ making_begin(struct xlator *xl, struct call_stack *stk, int hidden_errno, struct
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* The kernel has given the object to whom the daemon runs as, root as a rule, and its group to that or to
- * that of a set-gid directory. Nobody changes who that is after the start. */
+/* Sets the owner. The kernel has given the object to the daemon's user, usually root, and to the daemon's
+ * group or that of a set-gid directory. The daemon's ids do not change after the start. */
 static int
-set_owner(const struct call_stack *stk, struct making *m)
+set_new_owner(const struct call_stack *stk, struct making *m)
 {
     uid_t uid = stk->caller.uid;
     bool is_inherited = m->entry.dir_st.st_mode & S_ISGID;
@@ -143,7 +144,7 @@ set_owner(const struct call_stack *stk, struct making *m)
     } else if (!S_ISDIR(m->mode)) {
         return 0;
     }
-    /* chown drops set-uid and set-gid of files; mkdir does not take them. */
+    /* chown drops set-uid and set-gid of files; mkdir does not set them. */
     mode_t special = m->mode & (S_ISUID | S_ISGID);
     if (special == 0 || S_ISLNK(m->mode))
         return 0;
@@ -153,13 +154,13 @@ set_owner(const struct call_stack *stk, struct making *m)
     return posix_obj_chmod(m->obj, mode);
 }
 
-/* The name under which a key of the request's xdata is stored; NULL: it is not. */
+/* Returns the name under which a key of the request's xdata is stored; NULL: the key is not stored. */
 static const char *
 stored_name(const struct call_stack *stk, const struct dict_pair *pair)
 {
     const char *consumed = dict_get_str(stk->call.xdata, DICT_KEY_PREOP_PARENT_KEY);
 
-    /* Numbers under such keys are requests for something, not values. */
+    /* Numbers under such keys are requests, not values. */
     if (pair->type != DICT_PTR && pair->type != DICT_STR && pair->type != DICT_UNTYPED)
         return NULL;
     if (!xattr_has_namespace(pair->key) || (consumed && strcmp(consumed, pair->key) == 0))
@@ -188,7 +189,7 @@ store_keys(struct xlator *xl, const struct call_stack *stk, struct making *m)
         bool is_acl = xattr_kind_of(name) == XATTR_ACL;
         if (is_acl && (!posix_of(xl)->has_acl || S_ISLNK(m->mode)))
             continue;
-        /* Create-only, but for an ACL: the kernel may have given it one from the directory. */
+        /* Create-only, except an ACL, which the kernel may have inherited from the directory. */
         int r = posix_obj_setxattr(m->obj, name, pair->v.bytes, pair->len, is_acl ? 0 : XATTR_CREATE);
         if (r < 0 && r != -EEXIST) {
             log_event(LOG_WARNING, xl, "posix-create-xattr", "cannot set %s on new %s/%s: %s", name,
@@ -199,12 +200,12 @@ store_keys(struct xlator *xl, const struct call_stack *stk, struct making *m)
     return 0;
 }
 
-/* Everything that turns a new name into an object of the volume. On failure the name is still there. */
+/* Runs all steps that make a new name an object of the volume. On failure the name still exists. */
 static int
-build(struct xlator *xl, const struct call_stack *stk, struct making *m)
+build_object(struct xlator *xl, const struct call_stack *stk, struct making *m)
 {
     struct posix_entry *e = &m->entry;
-    int r = set_owner(stk, m);
+    int r = set_new_owner(stk, m);
 
     if (r == 0)
         r = store_keys(xl, stk, m);
@@ -225,12 +226,12 @@ build(struct xlator *xl, const struct call_stack *stk, struct making *m)
                             : posix_handle_link(&e->obj, &m->gfid);
 }
 
-/* Built or taken back. */
+/* Builds the object, or removes the name again. */
 static int
 build_or_undo(struct xlator *xl, const struct call_stack *stk, struct making *m)
 {
     struct posix_entry *e = &m->entry;
-    int r = build(xl, stk, m);
+    int r = build_object(xl, stk, m);
 
     if (r == 0) {
         posix_inode_reborn(xl, &m->gfid);
@@ -243,7 +244,7 @@ build_or_undo(struct xlator *xl, const struct call_stack *stk, struct making *m)
     return r;
 }
 
-/* The new object's iatt. */
+/* Fills the new object's iatt. */
 static int
 made_iatt(struct making *m, struct iatt *out)
 {
@@ -263,13 +264,13 @@ mode_for(const struct posix_conf *conf, mode_t type, mode_t mode)
     int64_t mask = S_ISDIR(type) ? conf->create_directory_mask : conf->create_mask;
     int64_t force = S_ISDIR(type) ? conf->force_directory_mode : conf->force_create_mode;
 
-    /* The masks are about permissions: DHT's link files are told by their sticky bit. */
+    /* The masks apply to permissions only: DHT recognises its link files by their sticky bit. */
     return type | ((mode & 07777) & ~(mode_t)(0777 & ~mask)) | (mode_t)(force & 0777);
 }
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
-/* For the fd; O_CREAT and O_EXCL are said where they are meant. */
+/* Flags for the fd. O_CREAT and O_EXCL are added where they apply. */
 #define CREATE_FLAGS (O_ACCMODE | O_APPEND | O_TRUNC | O_NONBLOCK | O_SYNC | O_DSYNC | O_DIRECT | O_NOATIME)
 
 static int
@@ -280,7 +281,7 @@ create_flags(const struct xlator *xl, const struct call_stack *stk)
     return flags | (posix_conf(xl)->o_direct ? O_DIRECT : 0);
 }
 
-/* Opens the file that the layers above have seen under the name. It may lack its handle after a crash. */
+/* Opens the file that the layers above have seen under the name. After a crash it may lack its handle. */
 static int
 open_existing(struct xlator *xl, const struct call_stack *stk, struct making *m, int flags, struct iatt *iatt)
 {
@@ -290,7 +291,7 @@ open_existing(struct xlator *xl, const struct call_stack *stk, struct making *m,
 
     posix_obj_set_inode(&e->obj, known);
     int r = posix_entry_look_known(xl, e, known, &st);
-    if (r < 0) /* the name is free: the layers have to judge a new file */
+    if (r < 0) /* the name is free: the layers must check the creation of a new file */
         return r == -ENOENT ? -FOP_NAME_CHANGED : r;
     if (!S_ISREG(st.st_mode))
         return S_ISDIR(st.st_mode) ? -EISDIR : S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
@@ -315,7 +316,7 @@ open_existing(struct xlator *xl, const struct call_stack *stk, struct making *m,
     return sysfd;
 }
 
-/* A descriptor with the iatt of the object, new (*is_new) or found. */
+/* Returns a descriptor with the iatt of the object, which is new (*is_new) or was found. */
 static int
 create_file(struct xlator *xl, const struct call_stack *stk, struct making *m, struct iatt *iatt,
             bool *is_new)
@@ -344,7 +345,7 @@ create_file(struct xlator *xl, const struct call_stack *stk, struct making *m, s
     return sysfd;
 }
 
-/* Hands the fd to the reply. sysfd is taken over. */
+/* Puts the fd into the reply. Takes over sysfd. */
 static int
 reply_fd(struct xlator *xl, struct call_stack *stk, struct making *m, int sysfd, bool is_new)
 {
@@ -380,7 +381,7 @@ posix_fop_create(struct xlator *xl, struct call_stack *stk)
     int r = making_begin(xl, stk, EEXIST, &m);
 
     if (r == 0)
-        r = layout_check(stk, &m.entry);
+        r = parent_layout_check(stk, &m.entry);
     if (r == -EIO)
         return answer_layout_changed(stk);
     if (r < 0)
@@ -391,7 +392,7 @@ posix_fop_create(struct xlator *xl, struct call_stack *stk)
             posix_name_lock(posix_of(xl), &m.entry.parent->gfid, m.entry.name);
 
         r = create_file(xl, stk, &m, &stk->reply.stat, &is_new);
-        /* Under the lock: an unlink of the name must see that the file is open. */
+        /* Under the lock, because an unlink of the name must see that the file is open. */
         if (r >= 0)
             r = reply_fd(xl, stk, &m, r, is_new);
     }
@@ -403,7 +404,7 @@ posix_fop_create(struct xlator *xl, struct call_stack *stk)
 
 /* ---- mknod, mkdir, symlink ------------------------------------------------------------------- */
 
-/* DHT makes a second name for a gfid that is here already: a hard link (brick 4.2). 0, -ENOENT: there is no
+/* DHT creates a second name for an existing gfid: a hard link (brick 4.2). Returns 0, -ENOENT: there is no
  * such file; -errno. */
 static int
 link_to_gfid(struct xlator *xl, struct making *m)
@@ -442,8 +443,8 @@ link_to_gfid(struct xlator *xl, struct making *m)
     return 0;
 }
 
-/* The name is taken by a link file of DHT that leads to another object than the one to be made: it goes. 0:
- * gone. */
+/* If the name is a link file of DHT that leads to another object than the new one, removes it. Returns 0:
+ * removed. */
 static int
 drop_stale_linkto(struct xlator *xl, struct making *m)
 {
@@ -492,15 +493,15 @@ make_node(struct xlator *xl, const struct call_stack *stk, struct making *m)
     if (r != -EEXIST || !dict_has(stk->call.xdata, DICT_KEY_FORCE_REPLACE))
         return r;
     r = drop_stale_linkto(xl, m);
-    if (r == -ENOENT) /* the name is free: it was the gfid that was taken */
+    if (r == -ENOENT) /* the name is free, so the gfid was taken */
         return -EEXIST;
     return r < 0 ? r : mknod_once(xl, stk, m);
 }
 
 /* A directory may take over a gfid from another directory (DHT's heal of a rename does that) if the caller
- * might move that away, but not from a file. */
+ * might move that directory, but not from a file. */
 static int
-make_dir(struct xlator *xl, const struct call_stack *stk, struct making *m)
+make_directory(struct xlator *xl, const struct call_stack *stk, struct making *m)
 {
     struct posix *p = posix_of(xl);
     struct posix_entry *e = &m->entry;
@@ -536,7 +537,7 @@ make_symlink(struct xlator *xl, const struct call_stack *stk, struct making *m)
     return r < 0 ? r : build_or_undo(xl, stk, m);
 }
 
-/* Under the name's lock: make, then the object's iatt. */
+/* Creates the object under the name's lock, and fills its iatt. */
 static int
 make_entry(struct xlator *xl, struct call_stack *stk, struct making *m,
            int (*make)(struct xlator *, const struct call_stack *, struct making *))
@@ -580,13 +581,13 @@ posix_fop_mkdir(struct xlator *xl, struct call_stack *stk)
     int r = making_begin(xl, stk, EPERM, &m);
 
     if (r == 0)
-        r = layout_check(stk, &m.entry);
+        r = parent_layout_check(stk, &m.entry);
     if (r == -EIO)
         return answer_layout_changed(stk);
     if (r < 0)
         return r;
     m.mode = mode_for(posix_conf(xl), S_IFDIR, stk->call.mode);
-    return make_entry(xl, stk, &m, make_dir);
+    return make_entry(xl, stk, &m, make_directory);
 }
 
 xl_verdict
@@ -603,7 +604,7 @@ posix_fop_symlink(struct xlator *xl, struct call_stack *stk)
 
 /* ---- link ------------------------------------------------------------------------------------ */
 
-/* Under the object's lock: an unlink at the same moment must not take the handle for the last link. */
+/* Under the object's lock, because a concurrent unlink must not take the handle for the last link. */
 static int
 link_object(struct xlator *xl, struct call_stack *stk, struct making *m, struct posix_obj *source)
 {
@@ -643,7 +644,7 @@ posix_fop_link(struct xlator *xl, struct call_stack *stk)
     if (r < 0)
         return r;
     m.gfid = inode->gfid;
-    /* One without a name gets none, though it may be open. */
+    /* An object without a name gets no new one, even if an fd is open on it. */
     r = posix_inode_is_gone(xl, inode) ? -ENOENT : posix_obj_of_loc(xl, &stk->call.loc, &source);
     if (r < 0)
         return r;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* entry-remove: unlink, rmdir, and what happens to a handle when an object's last name goes (spec: brick 4.4,
- * 4.5).
+/* entry-remove: unlink, rmdir, and the handle of an object whose last name is removed (spec: brick 4.4, 4.5).
  *
- * A file's handle goes before its last name: a crash in between leaves a name without handle, which lookup
- * heals; the other way round would leave a handle that nobody ever removes. A directory's handle goes after
- * it: dangling, it is removed by whoever meets it. Name and object are locked, so a link, a create or a heal
- * at the same moment comes before or after, never between.
+ * A file's handle is removed before its last name. A crash in between leaves a name without handle, which
+ * lookup heals; the other order would leave a handle that is never removed. A directory's handle is removed
+ * after the directory: a call that meets the dangling handle removes it. Name and object are locked, so a
+ * concurrent link, create or heal comes before or after, never in between.
  *
- * System calls, inode and parent warm, and two to open and close the directory:
+ * System calls, with inode and parent cached; add two to open and close the directory:
  *   unlink  6: stat parent, stat entry, unlink handle, unlink, set parent's mdata, stat parent
  *              (more links: remove gfid2path and set mdata instead of the handle; inode cold: get gfid)
  *   rmdir   6: stat parent, stat entry, rmdir, readlink handle, unlink handle, set parent's mdata,
@@ -29,7 +28,7 @@
 
 /* ---- the last link --------------------------------------------------------------------------- */
 
-/* Moves the handle to where open files without a name are kept. */
+/* Moves the handle to the directory of open files without a name. */
 static int
 handle_keep_open(struct xlator *xl, const struct gfid *gfid, struct inode *inode,
                  enum posix_handle_fate *fate)
@@ -102,8 +101,8 @@ posix_drop_unlinked(struct xlator *xl, struct inode *inode, struct posix_inode *
 {
     struct posix_obj kept;
 
-    /* A read-modify-write, not a load: either it sees that the last fd is gone, or that fd's close, which
-     * counts down after it, sees the mark set before it and comes here itself (posix_fd_closed). */
+    /* A read-modify-write, not a load: either it sees that the last fd is closed, or the close of that fd,
+     * which decrements after it, sees the mark set before it and comes here itself (posix_fd_closed). */
     if (!atomic_load(&ctx->is_kept) || atomic_fetch_add(&inode->open_fds, 0) > 0)
         return;
     posix_obj_unlinked(posix_of(xl), &inode->gfid, &kept);
@@ -162,13 +161,13 @@ victim_done(struct victim *v)
     v->inode = NULL;
 }
 
-/* The object behind the name, locked, with a stat from after the lock: its link count holds until
- * victim_done(). The caller holds the name lock. -FOP_NAME_CHANGED: it is not `known`. */
+/* Locks the object of the name and stats it after that, so its link count is valid until victim_done(). The
+ * caller holds the name lock. -FOP_NAME_CHANGED: the object is not `known`. */
 static int
 victim_lock(struct xlator *xl, struct posix_entry *e, struct inode *known, struct victim *v)
 {
     *v = (struct victim){.large_fd = -1};
-    if (!known) /* an error in any case */
+    if (!known) /* returns an error in any case */
         return posix_entry_look_known(xl, e, NULL, &v->st);
     v->inode = inode_ref(known);
     v->lock = posix_object_lock(posix_of(xl), &known->gfid);
@@ -192,7 +191,8 @@ unlink_allowed(const struct call_stack *stk, struct posix_entry *e, const struct
     return 0;
 }
 
-/* What the caller wants to know of the object (brick 4.4). Asked for before, answered as after. */
+/* Fills the reply's xdata with the requested facts about the object (brick 4.4). They are read before the
+ * removal, and adjusted to the state after it. */
 static int
 unlink_fill(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, const struct victim *v)
 {
@@ -222,7 +222,7 @@ unlink_fill(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, co
     return r < 0 ? r : dict_set_iatt(xdata, DICT_KEY_POSTSTAT, &iatt);
 }
 
-/* One of several names goes. */
+/* Removes one of several names. */
 static int
 unlink_name(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, struct victim *v)
 {
@@ -271,7 +271,7 @@ unlink_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, 
         r = unlink_fill(xl, stk, e, v);
     if (r < 0)
         return r;
-    /* The handle and this name, or this name alone. */
+    /* The two links are the handle and this name, or there is only this name. */
     bool is_last = v->st.st_nlink <= 2;
     if (is_last && stk->call.trash) {
         r = posix_trash_keep(xl, stk, e, &v->st, v->inode);
@@ -308,7 +308,7 @@ posix_fop_unlink(struct xlator *xl, struct call_stack *stk)
 
 /* ---- rmdir ----------------------------------------------------------------------------------- */
 
-/* With everything in it, out of sight at once; the janitor does the rest. */
+/* Moves the directory with its contents to the landfill, where the janitor removes it. */
 static int
 rmdir_to_landfill(struct xlator *xl, struct posix_entry *e, const struct gfid *gfid)
 {
@@ -317,7 +317,7 @@ rmdir_to_landfill(struct xlator *xl, struct posix_entry *e, const struct gfid *g
     struct posix_obj to;
     int r = -ENOTEMPTY;
 
-    /* The gfid is the name unless something of that gfid lies there already. */
+    /* The gfid is the name in the landfill, unless an object with that gfid lies there already. */
     for (int i = 0; i < 2 && (r == -ENOTEMPTY || r == -EEXIST); i++) {
         posix_obj_hidden(p, "landfill", GFID(&unique), &to);
         r = posix_obj_rename(&e->obj, &to);
@@ -335,7 +335,7 @@ rmdir_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e)
     struct inode *inode = stk->call.loc.inode;
     struct stat st;
 
-    if (!inode) /* an error in any case */
+    if (!inode) /* returns an error in any case */
         return posix_entry_look_known(xl, e, NULL, &st);
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &inode->gfid);
     int r = posix_entry_look_known(xl, e, inode, &st);

@@ -13,8 +13,8 @@ posix_name_is_hidden(const struct inode *parent, const char *name)
     return name[0] == '.' && gfid_is_root(&parent->gfid) && strcmp(name, POSIX_HIDDEN_DIR) == 0;
 }
 
-/* The border has checked most of this already; but what reaches the disk as part of a path is checked here
- * too. */
+/* protocol/server has checked most of this already, but storage checks every name that becomes a part of a
+ * path on the disk. */
 int
 posix_name_check(const struct loc *loc, int hidden_errno)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* fd: the descriptor that belongs to an fd of a client, and the one behind an anonymous fd. */
+/* fd: the descriptor that belongs to a client's fd, and the descriptor behind an anonymous fd. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -55,7 +55,7 @@ posix_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
     posix_fd_free(ctx);
 }
 
-/* O_RDWR as stock does; on a read-only file system reading must still work. */
+/* Opens with O_RDWR as stock does. On a read-only file system, reading must still work. */
 static int
 open_anonymous(struct xlator *xl, struct posix_obj *obj, struct inode *inode, int extra_flags)
 {
@@ -82,7 +82,7 @@ posix_io_get(struct xlator *xl, struct fd *fd, int extra_flags, struct posix_io 
         io->is_direct = (io->pfd->flags & O_DIRECT) != 0;
         return 0;
     }
-    /* Opening one of the others could block, or have an effect on a device. */
+    /* Opening other types could block, or affect a device. */
     if (type != S_IFREG && type != S_IFDIR)
         return -EINVAL;
 
@@ -90,7 +90,7 @@ posix_io_get(struct xlator *xl, struct fd *fd, int extra_flags, struct posix_io 
     posix_obj_inode(p, fd->inode, &obj);
     io->fd = open_anonymous(xl, &obj, fd->inode, extra_flags);
     if (io->fd == -ENOENT && type == S_IFREG) {
-        /* Unlinked while open, by a process before this one's time or at this very moment. */
+        /* The file was unlinked while open, in an earlier process or at this very moment. */
         POSIX_OBJ(unlinked);
         posix_obj_unlinked(p, &fd->inode->gfid, &unlinked);
         io->fd = open_anonymous(xl, &unlinked, fd->inode, extra_flags);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* fsync, fsyncdir.
  *
- * The key `batch-fsync` (AFR) allows to gather calls and to sync them together. Stock has a thread a brick
- * for that; here each is synced at once by the worker that has it: the file system's own journal joins those
- * that run at the same moment. The options batch-fsync-mode and -delay-usec therefore change nothing but
- * this: a batched reply has no iatts, as stock's. */
+ * The key `batch-fsync` (AFR) permits a brick to gather calls and to sync them together. Stock has a thread
+ * per brick for that. Here the worker of each call syncs at once, and the file system's journal combines
+ * concurrent syncs. So the options batch-fsync-mode and -delay-usec have one effect only: a batched reply has
+ * no iatts, as with stock. */
 #include <errno.h>
 
 #include "xlators/storage/posix/data.h"

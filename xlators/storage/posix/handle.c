@@ -42,7 +42,7 @@ posix_handle_text_parse(const char *text, size_t len, struct gfid *parent, const
         return false;
     if (text[TEXT_NAME_AT - 1] != '/' || gfid_parse(text + TEXT_GFID_AT, GFID_TEXT_SIZE - 1, parent) < 0)
         return false;
-    /* The two levels must be those of the gfid, and what follows one name. */
+    /* The two levels must be those of the gfid, followed by a single name. */
     posix_handle_path(parent, want);
     if (memcmp(text + TEXT_HANDLE_AT, want, 6) != 0 || strchr(text + TEXT_NAME_AT, '/'))
         return false;
@@ -61,9 +61,9 @@ posix_handle_read_text(struct posix *p, const struct gfid *gfid, char text[POSIX
     return n;
 }
 
-/* ---- what is behind a gfid ------------------------------------------------------------------- */
+/* ---- the object of a gfid -------------------------------------------------------------------- */
 
-/* 0: the object at this address carries the gfid. -ESTALE: another one, or none. */
+/* Returns 0 if the object at this address has the gfid; -ESTALE: another gfid, or none. */
 static int
 find_check(struct posix_obj *obj, const struct gfid *gfid)
 {
@@ -75,7 +75,7 @@ find_check(struct posix_obj *obj, const struct gfid *gfid)
     return r < 0 ? r : gfid_equal(&found, gfid) ? 0 : -ESTALE;
 }
 
-/* The handle is a symlink with one name: a directory's, or that of a symlink which has lost its name. */
+/* Handles a handle that is a symlink: that of a directory, or that of a symlink which has lost its name. */
 static int
 find_symlink(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, struct stat *st,
              bool *is_dangling)
@@ -83,7 +83,7 @@ find_symlink(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, st
     struct stat link = *st;
 
     posix_obj_gfid(p, gfid, true, obj);
-    int r = posix_obj_stat(obj, st); /* it has reached a directory of this gfid, then */
+    int r = posix_obj_stat(obj, st); /* success: it has reached a directory of this gfid */
     if (r != -ENOENT && r != -ENOTDIR && r != -ESTALE)
         return r;
     posix_obj_gfid(p, gfid, false, obj);
@@ -110,7 +110,7 @@ posix_obj_find(struct posix *p, const struct gfid *gfid, struct posix_obj *obj, 
     return find_check(obj, gfid);
 }
 
-/* ---- making and removing handles ------------------------------------------------------------- */
+/* ---- creating and removing handles ----------------------------------------------------------- */
 
 int
 posix_handle_make_parents(struct posix *p, const char *path)
@@ -130,7 +130,7 @@ posix_handle_make_parents(struct posix *p, const char *path)
     return mkdirat(p->handles_fd, dir, 0700) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
-/* The handle exists: is it this object? */
+/* Checks whether the existing handle is this object. */
 static int
 handle_is_same(struct posix_obj *entry, const char *path)
 {
@@ -159,7 +159,8 @@ posix_handle_link(struct posix_obj *entry, const struct gfid *gfid)
 
         if (err == EEXIST)
             return handle_is_same(entry, path);
-        if (err != ENOENT || have_parents) /* ENOENT: the handle's directory, or the entry has gone */
+        /* ENOENT: the handle's directory is missing, or the entry was removed */
+        if (err != ENOENT || have_parents)
             return -err;
         int r = posix_handle_make_parents(p, path);
         if (r < 0)
@@ -169,7 +170,7 @@ posix_handle_link(struct posix_obj *entry, const struct gfid *gfid)
     return 0;
 }
 
-/* A hard link, to a file or to a symlink that a client made; a directory's handle is a symlink of its own. */
+/* True for a hard link to a file or to a client's symlink; a directory's handle is a separate symlink. */
 static bool
 handle_is_link(struct posix *p, const char *path)
 {
@@ -200,8 +201,8 @@ posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct gfid
         return -errno;
     if (handle_is_link(p, path))
         return -EEXIST;
-    /* There is one: replaced in one step, so that the directory can be reached by its gfid at any moment. The
-     * temporary name lies in .glusterfs/unlink, which is emptied at each start. */
+    /* The handle exists: replaces it in one step, so that the directory can be reached by its gfid at any
+     * moment. The temporary name lies in .glusterfs/unlink, which is emptied at each start. */
     gfid_random(&unique);
     memcpy(fresh, "unlink/", 7);
     gfid_text(&unique, fresh + 7);
@@ -230,7 +231,7 @@ posix_handle_drop_dir(struct posix *p, const struct gfid *gfid, const struct gfi
     return unlinkat(p->handles_fd, HANDLE(gfid), 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Does the handle of a directory lead to it, and is its gfid this one? */
+/* True if the handle leads to this directory, and the directory has this gfid. */
 static bool
 dir_handle_is_right(struct posix *p, const struct gfid *gfid, const struct stat *st)
 {

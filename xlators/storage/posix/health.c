@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* health: can the disk still be written and read? (spec: brick 11.3)
+/* health: tests that the disk can still be written and read (spec: brick 11.3).
  *
- * Every health-check-interval a time stamp is written to .glusterfs/health_check and read back. If that
- * fails, gives something else, takes longer than health-check-timeout, or if BRICK is no longer the directory
- * that was opened at the start (another file system was mounted over it, or it was moved away), the brick is
- * reported down to its clients, once. */
+ * Every health-check-interval the chore writes a time stamp to .glusterfs/health_check and reads it back. The
+ * brick is reported down to its clients, once, if that fails, returns other data, takes longer than
+ * health-check-timeout, or if BRICK is no longer the directory that was opened at the start (another file
+ * system was mounted over it, or it was moved away). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ go_down(struct posix *p, const char *what, const char *why)
 }
 
 static size_t
-time_text(char *text, size_t size)
+time_stamp(char *text, size_t size)
 {
     time_t now = time(NULL);
     struct tm tm;
@@ -36,12 +36,12 @@ time_text(char *text, size_t size)
     return strftime(text, size, "%Y-%m-%d %H:%M:%S +0000", &tm);
 }
 
-/* 0, or -errno with *what; -EUCLEAN: read back something else. */
+/* Returns 0, or -errno with *what; -EUCLEAN: the data read differ. */
 static int
 write_and_read(int fd, const char **what)
 {
     char text[64], found[64];
-    size_t len = time_text(text, sizeof text);
+    size_t len = time_stamp(text, sizeof text);
 
     *what = "write";
     ssize_t n = pwrite(fd, text, len, 0);
@@ -57,7 +57,7 @@ write_and_read(int fd, const char **what)
 }
 
 static int
-check_file(struct posix *p, const char **what)
+check_health_file(struct posix *p, const char **what)
 {
     *what = "open";
     int fd = openat(p->handles_fd, "health_check", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -92,11 +92,11 @@ health_chore(struct chore *c)
         return 0;
     if (conf->health_check_timeout > 0)
         timer_start(&p->health_deadline, (uint64_t)conf->health_check_timeout * 1000);
-    int r = check_file(p, &what);
+    int r = check_health_file(p, &what);
     if (r == 0)
         r = check_place(p, &what);
     timer_stop(&p->health_deadline);
-    /* A full disk, or a quota, is no broken disk; it is for the writers to report. */
+    /* A full disk, or a quota, does not mean a broken disk; the writers report it. */
     if (r < 0 && r != -EAGAIN && r != -ENOSPC && r != -EDQUOT)
         go_down(p, what, strerror(-r));
     return (uint64_t)posix_conf(p->xl)->health_check_interval * 1000;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* janitor: removes for good what was only put out of sight (spec: brick 11.4).
+/* janitor: removes files and directories for good that other calls have only moved out of the volume (spec:
+ * brick 11.4).
  *
  *   .glusterfs/unlink    files without a name; kept while an fd is open on them. Emptied at each start.
- *   .glusterfs/landfill  directories removed with everything in them (rmdir with flags). Emptied
- *                        janitor-sleep-duration after something was put there.
+ *   .glusterfs/landfill  directories removed together with their contents (rmdir with flags). Emptied
+ *                        janitor-sleep-duration after the last one was moved there.
  *
- * Trees are not descended into: a directory found in one is moved up into the landfill under a name of its
- * own, so each is flat when its turn comes, and neither depth nor length of path matter. Cut short at any
- * point, the next run goes on. */
+ * The janitor does not descend into trees: it moves a directory found in one up into the landfill under a
+ * unique name. So each directory is flat when its turn comes, and neither depth nor length of paths matter. A
+ * run that is interrupted at any point is continued by the next one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ landfill_name(struct landfill_name *n)
 }
 
 static DIR *
-open_dir(int at, const char *name)
+open_hidden_dir(int at, const char *name)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -52,9 +53,9 @@ is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* The handle goes with the last name of a file, or with a directory whose handle is a dangling one (its name
- * is gone). Under the object's lock, and so is the name's going: who unlinks or links another name of it at
- * the same moment counts its links, too. */
+/* Removes the handle with the last name of a file, or with a directory whose handle is dangling (its name is
+ * gone). Under the object's lock, which also covers the removal of the name, because a concurrent unlink or
+ * link of another name counts the links too. */
 static void
 drop_handle_locked(struct posix *p, const struct gfid *gfid, const struct stat *st)
 {
@@ -64,7 +65,7 @@ drop_handle_locked(struct posix *p, const struct gfid *gfid, const struct stat *
     int r = posix_obj_find(p, gfid, &found, &handle, &is_dangling);
     bool is_same = r == 0 && handle.st_ino == st->st_ino && handle.st_dev == st->st_dev;
     bool is_last = S_ISDIR(st->st_mode) ? is_dangling || is_same : is_same && st->st_nlink <= 2;
-    /* What a client still knows of it must not be taken for the next object with its number. */
+    /* The inode's knowledge of the object must not be applied to the next object with its number. */
     struct inode *inode = inode_find(p->xl->graph->inodes, gfid);
 
     posix_inode_leaves(p->xl, inode);
@@ -75,7 +76,7 @@ drop_handle_locked(struct posix *p, const struct gfid *gfid, const struct stat *
 }
 
 static int
-remove_entry(struct posix *p, const char *at, int dir_fd, const char *name)
+landfill_remove_entry(struct posix *p, const char *at, int dir_fd, const char *name)
 {
     struct landfill_name fresh;
     struct posix_obj obj;
@@ -96,11 +97,11 @@ remove_entry(struct posix *p, const char *at, int dir_fd, const char *name)
     return renameat(dir_fd, name, p->handles_fd, landfill_name(&fresh)) < 0 ? -errno : 0;
 }
 
-/* Everything in the directory `at` (relative to .glusterfs): files removed, directories moved up. */
+/* Empties the directory `at` (relative to .glusterfs): removes files, moves directories up. */
 static int
 empty_dir(struct posix *p, const char *at)
 {
-    DIR *dir = open_dir(p->handles_fd, at);
+    DIR *dir = open_hidden_dir(p->handles_fd, at);
     int first_error = 0;
 
     if (!dir)
@@ -108,7 +109,7 @@ empty_dir(struct posix *p, const char *at)
     for (struct dirent *d; (d = readdir(dir)) != NULL && !chore_is_dismissed(&p->chores[POSIX_JANITOR]);) {
         if (is_dots(d->d_name))
             continue;
-        int r = remove_entry(p, at, dirfd(dir), d->d_name);
+        int r = landfill_remove_entry(p, at, dirfd(dir), d->d_name);
         if (r < 0 && first_error == 0)
             first_error = r;
     }
@@ -116,12 +117,12 @@ empty_dir(struct posix *p, const char *at)
     return first_error;
 }
 
-/* One pass. 1: something was found (and more may have been moved in meanwhile); 0: empty; -errno: something
- * cannot be removed. */
+/* Makes one pass. Returns 1: the landfill was not empty (and more may have been moved in meanwhile); 0:
+ * empty; -errno: an entry cannot be removed. */
 static int
 purge_once(struct posix *p)
 {
-    DIR *dir = open_dir(p->handles_fd, LANDFILL);
+    DIR *dir = open_hidden_dir(p->handles_fd, LANDFILL);
     int found = 0, r = 0;
 
     if (!dir)
@@ -201,7 +202,8 @@ posix_janitor_take_over(struct posix *p)
 
     if (r < 0)
         warn(p, UNLINKED, -r);
-    /* The old format's. Bricks have no such directory any more, and one that a client made has a gfid. */
+    /* The landfill of the old format. Bricks no longer use such a directory, and one that a client created
+     * has a gfid. */
     struct posix_obj obj;
     struct gfid gfid;
     struct stat st;
@@ -210,5 +212,5 @@ posix_janitor_take_over(struct posix *p)
         posix_obj_get_gfid(&obj, &gfid) == -ENODATA &&
         renameat(obj.dirfd, obj.rel, p->handles_fd, landfill_name(&fresh)) < 0)
         warn(p, LANDFILL, errno);
-    posix_janitor_wake(p); /* the last run may have left something */
+    posix_janitor_wake(p); /* the last run may have left entries */
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kept: objects without a name that somebody has open. Clients name them by gfid in calls that have no fd of
- * their own (fchmod, fsetxattr, opening /proc/self/fd/N), and are answered as long as the last fd is open.
+/* kept: objects without a name on which an fd is open. Clients address them by gfid in calls without an fd
+ * (fchmod, fsetxattr, opening /proc/self/fd/N), and these calls work as long as the last fd is open.
  *
- * A file keeps its handle, in .glusterfs/unlink (entry-remove.c). A directory cannot have a second name: it
- * keeps a descriptor. */
+ * A file keeps its handle, in .glusterfs/unlink (entry-remove.c). A directory cannot have a second name, so
+ * the brick keeps a descriptor of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ posix_hold_dir(struct inode *inode, struct posix_obj *entry)
     int fd =
         inode && atomic_load(&inode->open_fds) > 0 ? posix_obj_open(entry, O_RDONLY | O_DIRECTORY, 0) : -1;
 
-    return fd < 0 ? -1 : fd; /* without one it is only not found by its gfid */
+    return fd < 0 ? -1 : fd; /* without a descriptor, only the search by gfid fails */
 }
 
 void
@@ -38,7 +38,7 @@ posix_keep_dir(struct xlator *xl, struct inode *inode, int fd)
 
     if (ctx) {
         pthread_mutex_lock(&ctx->lock);
-        fd = atomic_exchange(&ctx->kept_dir, fd + 1) - 1; /* of a former directory of this gfid */
+        fd = atomic_exchange(&ctx->kept_dir, fd + 1) - 1; /* of an earlier directory with this gfid */
         pthread_mutex_unlock(&ctx->lock);
         posix_drop_kept_dir(inode, ctx); /* the last fd may have been closed meanwhile */
     }
@@ -54,7 +54,7 @@ posix_obj_of_gone(struct xlator *xl, struct inode *inode, struct posix_obj *obj)
     posix_obj_unlinked(posix_of(xl), &inode->gfid, obj);
     if (!S_ISDIR(inode->type))
         return atomic_load(&ctx->is_kept) ? posix_obj_check(xl, obj, inode) : -ENOENT;
-    /* A descriptor of this call's own: the kept one goes with the last fd. */
+    /* Duplicates the descriptor for this call, because the kept one is closed with the last fd. */
     pthread_mutex_lock(&ctx->lock);
     int kept = atomic_load(&ctx->kept_dir) - 1;
     int fd = kept >= 0 ? fcntl(kept, F_DUPFD_CLOEXEC, 0) : -1;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* lookup: is there such an object, and what is it? (spec: brick 4.1)
+/* lookup: finds an object and its attributes (spec: brick 4.1)
  *
- * The everyday case takes no lock. What it finds half done (a name without gfid, an object without handle) is
- * either being made or removed at this moment, or was left by a crash: then the locks of name and object are
- * taken, it looks again and, if it is still so, heals.
+ * The common case takes no lock. An incomplete object (a name without gfid, an object without handle) is
+ * either being created or removed at this moment, or was left by a crash. Then lookup takes the locks of name
+ * and object, looks again, and heals the object if it is still incomplete.
  *
  * System calls, plus those of the xattr fill:
  *   name, inode known or no such   2: stat, stat parent; the first time after any change of a known object
- *                                  its gfid is read, too (a directory is opened for that: 4 more, or 1 if it
- *                                  is asked for its xattrs)
+ *                                  its gfid is read, too (a directory is opened for that: 4 more, or 1 if
+ *                                  its xattrs are requested)
  *   name, inode new to the table   8: stat, open and stat parent, get gfid, stat handle, get mdata, close,
- *                                  stat parent: the walk through the parent's handle is dearer than these
+ *                                  stat parent: the walk through the parent's handle costs more than these
  *                                  three, and is done three times, not four
  *   gfid, inode known              1: stat
  *   gfid of a file                 2 or 3: stat, get gfid, get mdata
  *   gfid of a directory            5 or 6: stat handle, open, stat, get gfid, get mdata, close
- * The xattrs of a directory cost an open, a stat and a close: they are read of the object at its own address,
- * checked.
+ * The xattrs of a directory cost an open, a stat and a close, because they are read from the object at its
+ * checked handle.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +32,8 @@
 
 /* ---- by gfid --------------------------------------------------------------------------------- */
 
-/* A directory's handle that leads nowhere is left from a removal that was cut short. One that leads to
- * another directory is let be: a user of the machine may be moving things about. */
+/* Removes a dangling handle of a directory, which an interrupted removal has left. A handle that leads to
+ * another directory stays, because a user of the machine may be moving directories. */
 static void
 drop_dangling(struct xlator *xl, const struct gfid *gfid)
 {
@@ -52,7 +52,7 @@ drop_dangling(struct xlator *xl, const struct gfid *gfid)
                   "removed the handle of the directory %s, which has gone", GFID(gfid));
 }
 
-/* Files without a name that are open (or were at a crash); asked for by shard's clients. */
+/* Finds files without a name that are open (or were at a crash). Shard's clients ask for them. */
 static xl_verdict
 lookup_unlinked(struct xlator *xl, struct call_stack *stk)
 {
@@ -83,7 +83,7 @@ lookup_root(struct xlator *xl, struct call_stack *stk)
     return r < 0 ? r : XL_DONE;
 }
 
-/* By what the table knows: the inode was met before, and its object is where it was. */
+/* Stats a known inode's object, by the table's knowledge. */
 static int
 look_at_known(struct xlator *xl, struct inode *inode, struct posix_obj *obj, struct stat *st)
 {
@@ -98,7 +98,7 @@ look_at_known(struct xlator *xl, struct inode *inode, struct posix_obj *obj, str
     return r;
 }
 
-/* By the handle, whatever it is; then the table's inode does not count if it is of another kind. */
+/* Stats the object of the handle. If its type differs from that of the table's inode, drops the inode. */
 static int
 look_at_handle(struct xlator *xl, const struct gfid *gfid, struct inode **inode, struct posix_obj *obj,
                struct stat *st)
@@ -146,15 +146,15 @@ struct looking {
     struct inode *parent;
     const char *name;
     struct posix_obj obj; /* the name in its directory, or the object at its own address */
-    bool is_own;          /* the latter */
+    bool is_own;          /* obj is the object's own address */
     struct stat st;
     struct gfid gfid;    /* null: none */
     struct inode *inode; /* of the object, a reference; NULL: the table has none */
 };
 
-/* Fresh enough to be in the making by another process (brick 4.1). */
+/* True if the object is so new that another process may still be creating it (brick 4.1). */
 static bool
-is_fresh(const struct stat *st)
+is_in_the_making(const struct stat *st)
 {
     struct timespec now;
 
@@ -164,7 +164,7 @@ is_fresh(const struct stat *st)
 }
 
 static int
-look(struct looking *l)
+lookup_look(struct looking *l)
 {
     int r = posix_obj_stat(&l->obj, &l->st);
 
@@ -176,8 +176,8 @@ look(struct looking *l)
     return r == -ENODATA ? 0 : r;
 }
 
-/* No gfid: the client brings one, or can do without, or there is no such object. Under the name's lock, so it
- * is not one of ours in the making. */
+/* Handles an object without gfid: gives it the client's gfid, or answers without one, or fails as if the
+ * object did not exist. Under the name's lock, so no call of this brick is creating the object. */
 static int
 heal_gfid_locked(struct xlator *xl, const struct call_stack *stk, struct looking *l)
 {
@@ -187,8 +187,8 @@ heal_gfid_locked(struct xlator *xl, const struct call_stack *stk, struct looking
 
     if (r < 0 || gfid_is_null(&wanted) || gfid_is_root(&wanted))
         return dict_get_flag(stk->call.xdata, DICT_KEY_GFIDLESS_LOOKUP) ? 0 : -ENODATA;
-    /* With ctime, an object without mdata cannot tell how old it is to its clients. */
-    if (is_fresh(&l->st) && !(posix_conf(xl)->ctime && posix_mdata_get(xl, &l->obj, NULL, &m) == 0))
+    /* With ctime, clients cannot see the age of an object without mdata. */
+    if (is_in_the_making(&l->st) && !(posix_conf(xl)->ctime && posix_mdata_get(xl, &l->obj, NULL, &m) == 0))
         return -ENOENT;
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(posix_of(xl), &wanted);
     r = posix_handle_heal(&l->obj, &wanted, &l->st, &l->parent->gfid, l->name);
@@ -203,20 +203,20 @@ heal_gfid_locked(struct xlator *xl, const struct call_stack *stk, struct looking
     return posix_obj_stat(&l->obj, &l->st); /* its link count has changed */
 }
 
-/* What the everyday look found wanting, with the locks held. */
+/* Looks again with the locks held, and heals an incomplete object. */
 static int
-look_again(struct xlator *xl, const struct call_stack *stk, struct looking *l)
+look_with_locks(struct xlator *xl, const struct call_stack *stk, struct looking *l)
 {
     struct posix *p = posix_of(xl);
     POSIX_LOCKED pthread_mutex_t *lock = posix_name_lock(p, &l->parent->gfid, l->name);
-    int r = look(l);
+    int r = lookup_look(l);
 
     if (r < 0)
         return r;
     if (gfid_is_null(&l->gfid))
         return heal_gfid_locked(xl, stk, l);
     POSIX_LOCKED pthread_mutex_t *object = posix_object_lock(p, &l->gfid);
-    r = posix_obj_stat(&l->obj, &l->st); /* the janitor takes names away under this lock alone */
+    r = posix_obj_stat(&l->obj, &l->st); /* the janitor removes names under this lock alone */
     if (r < 0)
         return r;
     r = posix_handle_heal(&l->obj, &l->gfid, &l->st, &l->parent->gfid, l->name);
@@ -227,22 +227,22 @@ look_again(struct xlator *xl, const struct call_stack *stk, struct looking *l)
     }
     if (r < 0)
         return r;
-    /* What is known of the gfid may be another object's, which had its handle and has gone. */
+    /* The inode's knowledge may be about another object, which had this handle and was removed. */
     posix_inode_reborn(xl, &l->gfid);
     return posix_obj_stat(&l->obj, &l->st);
 }
 
-/* From here on the object is addressed by its own handle: what is read of it cannot be read of something that
- * has the name a moment later. */
+/* Addresses the object by its own handle from here on, so that later reads cannot reach another object that
+ * gets the name meanwhile. */
 static void
-take_own(struct looking *l, struct posix_obj *own)
+use_own_address(struct looking *l, struct posix_obj *own)
 {
     posix_obj_done(&l->obj);
     l->obj = *own;
     l->is_own = true;
 }
 
-/* Does the handle lead to what the name does? One stat for a file. */
+/* True if the handle leads to the same object as the name. One stat for a file. */
 static bool
 take_handle(struct xlator *xl, struct looking *l)
 {
@@ -254,19 +254,19 @@ take_handle(struct xlator *xl, struct looking *l)
         posix_obj_inode(posix_of(xl), l->inode, &own);
     else
         posix_obj_gfid(posix_of(xl), &l->gfid, S_ISDIR(l->st.st_mode), &own);
-    /* Verified, the inode is met: the next LOOKUP knows it by its number. */
+    /* posix_obj_verify() learns the inode's number, so the next LOOKUP knows the inode by it. */
     if (posix_obj_stat(&own, &st) == 0 && st.st_ino == l->st.st_ino && st.st_dev == l->st.st_dev &&
         (!is_known || posix_obj_verify(xl, &own, l->inode, &st) == 0)) {
         if (is_known)
             posix_inode_led(xl, l->inode, own.births);
-        take_own(l, &own);
+        use_own_address(l, &own);
         return true;
     }
     posix_obj_done(&own);
     return false;
 }
 
-/* The name does not lead to what the table thinks, or the table does not know: its directory is opened. */
+/* The name leads to another object than in the table, or the table has none: opens the name's directory. */
 static int
 lookup_cold(struct xlator *xl, const struct call_stack *stk, struct looking *l)
 {
@@ -281,14 +281,14 @@ lookup_cold(struct xlator *xl, const struct call_stack *stk, struct looking *l)
         inode_unref(l->inode);
         l->inode = NULL;
     }
-    r = look_again(xl, stk, l);
+    r = look_with_locks(xl, stk, l);
     if (r == 0)
         l->inode = posix_inode_of(xl, stk->call.loc.inode, &l->gfid);
     return r;
 }
 
-/* Is the object that has the number of this inode still the inode's, by its gfid and its handle? Someone on
- * this machine may have taken either away, or given it another gfid. *own: the object at its own address. */
+/* True if the object with this inode's number still has its gfid and handle. A user of this machine may have
+ * removed either, or changed the gfid. *own: the object at its own address. */
 static bool
 is_still_its_object(struct xlator *xl, struct inode *inode, const struct stat *st, unsigned births,
                     struct posix_obj *own)
@@ -307,7 +307,7 @@ is_still_its_object(struct xlator *xl, struct inode *inode, const struct stat *s
     return false;
 }
 
-/* Finds out what is under the name. */
+/* Finds the object of the name. */
 static int
 lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l)
 {
@@ -328,11 +328,12 @@ lookup_entry(struct xlator *xl, const struct call_stack *stk, struct looking *l)
         return lookup_cold(xl, stk, l);
     l->inode = inode_ref(known);
     l->gfid = known->gfid;
-    take_own(l, &own);
+    use_own_address(l, &own);
     return 0;
 }
 
-/* The parent after. That it has gone shows here if the entry was not found: the two are different answers. */
+/* Stats the parent afterwards. If the entry was not found, this shows whether the parent was removed, which
+ * is a different error. */
 static int
 lookup_parent(struct xlator *xl, struct looking *l, struct iatt *out)
 {
@@ -353,8 +354,8 @@ lookup_answer(struct xlator *xl, struct call_stack *stk, struct looking *l)
                  : posix_xattr_fill_reply(xl, stk, &l->obj, l->inode, &stk->reply.stat, POSIX_FILL_LOOKUP);
 }
 
-/* The object has gone while it was looked at; but the name need not have: a rename may have put another
- * there. */
+/* The object was removed during the lookup. But the name may exist, because a rename may have put another
+ * object there. */
 static int
 lookup_once_more(struct xlator *xl, struct call_stack *stk, struct looking *l)
 {
@@ -364,7 +365,7 @@ lookup_once_more(struct xlator *xl, struct call_stack *stk, struct looking *l)
     l->is_own = false;
     stk->reply.xdata = NULL;
     posix_obj_entry(posix_of(xl), l->parent, l->name, &l->obj);
-    int r = look_again(xl, stk, l);
+    int r = look_with_locks(xl, stk, l);
     if (r < 0)
         return r;
     l->inode = posix_inode_of(xl, stk->call.loc.inode, &l->gfid);
@@ -372,7 +373,7 @@ lookup_once_more(struct xlator *xl, struct call_stack *stk, struct looking *l)
 }
 
 static xl_verdict
-lookup_name(struct xlator *xl, struct call_stack *stk)
+lookup_by_name(struct xlator *xl, struct call_stack *stk)
 {
     struct looking l;
     struct iatt after;
@@ -400,13 +401,13 @@ lookup_name(struct xlator *xl, struct call_stack *stk)
     return r < 0 ? r : XL_DONE;
 }
 
-/* A success brings a dict, the empty one if nothing was asked for: the disperse client puts what it has found
- * out into it, and without one its heal of attributes ends half-way and says nothing (brick 4.1). */
+/* A successful reply has a dict, an empty one if no key was requested: the disperse client adds its results
+ * to the dict, and without one its heal of attributes ends half-way and silently (brick 4.1). */
 xl_verdict
 posix_fop_lookup(struct xlator *xl, struct call_stack *stk)
 {
     bool has_name = stk->call.loc.parent && stk->call.loc.name && stk->call.loc.name[0] != '\0';
-    int r = has_name ? lookup_name(xl, stk) : lookup_gfid(xl, stk);
+    int r = has_name ? lookup_by_name(xl, stk) : lookup_gfid(xl, stk);
 
     if (r != XL_DONE)
         stk->reply.xdata = NULL;

@@ -68,7 +68,8 @@ posix_mdata_apply(const struct mdata *m, struct iatt *iatt)
     iatt->ctime_nsec = m->ctime_nsec;
 }
 
-/* 1, 0 (absent), -errno. An xattr that is no mdata counts as absent: the next change writes a good one. */
+/* Returns 1, 0 (absent) or -errno. An invalid mdata xattr counts as absent: the next change writes a valid
+ * one. */
 static int
 mdata_read(struct posix_obj *obj, struct mdata *out)
 {
@@ -89,7 +90,7 @@ mdata_write(struct posix_obj *obj, const struct mdata *m)
     return posix_obj_setxattr(obj, POSIX_XATTR_MDATA, bytes, sizeof bytes, 0);
 }
 
-/* What is stored: from the context or the disk. ctx may be NULL; else it is locked. */
+/* Loads the stored times from the context or the disk. ctx may be NULL; otherwise it is locked. */
 static int
 mdata_load_locked(struct posix_obj *obj, struct posix_inode *ctx, struct mdata *out)
 {
@@ -128,7 +129,7 @@ is_later(int64_t sec_a, uint32_t nsec_a, int64_t sec_b, uint32_t nsec_b)
 }
 
 static bool
-is_same(const struct mdata *a, const struct mdata *b)
+mdata_is_same(const struct mdata *a, const struct mdata *b)
 {
     return a->ctime == b->ctime && a->ctime_nsec == b->ctime_nsec && a->mtime == b->mtime &&
            a->mtime_nsec == b->mtime_nsec && a->atime == b->atime && a->atime_nsec == b->atime_nsec;
@@ -144,7 +145,7 @@ raise(int64_t *sec, uint32_t *nsec, int64_t to_sec, uint32_t to_nsec)
     return true;
 }
 
-/* A change of the stored times. `change` returns true if it changed *m, which holds what is stored if `has`.
+/* A change of the stored times. `change` returns true if it changed *m, which has the stored times if `has`.
  */
 struct mdata_change {
     bool (*change)(const struct mdata_change *c, struct mdata *m, bool has);
@@ -160,7 +161,7 @@ ctx_lock(struct xlator *xl, struct inode *inode)
 {
     struct posix_inode *ctx = inode ? posix_inode_get(xl, inode) : NULL;
 
-    /* No memory for a context: the disk alone then. */
+    /* Without memory for a context only the disk is used. */
     if (ctx)
         pthread_mutex_lock(&ctx->mdata_lock);
     return ctx;
@@ -173,7 +174,7 @@ ctx_unlock(struct posix_inode *ctx)
         pthread_mutex_unlock(&ctx->mdata_lock);
 }
 
-/* `pre` and `post` (may be NULL) receive the times from before and after. */
+/* `pre` and `post` (may be NULL) receive the times before and after the change. */
 static int
 mdata_change_around(struct xlator *xl, struct posix_obj *obj, struct inode *inode,
                     const struct mdata_change *c, struct iatt *pre, struct iatt *post)
@@ -261,7 +262,7 @@ change_setattr(const struct mdata_change *c, struct mdata *m, bool has)
     const struct iatt *g = c->iatt;
     struct mdata old = *m;
 
-    /* An object that has no mdata gets one by a change of its attributes, but not by its times alone
+    /* An object without mdata gets it by a change of its attributes, but not by a change of its times alone
      * (brick 3.4). */
     if (!has) {
         if (!(c->flags & TIME_CTIME))
@@ -276,7 +277,7 @@ change_setattr(const struct mdata_change *c, struct mdata *m, bool has)
         raise(&m->ctime, &m->ctime_nsec, g->ctime, g->ctime_nsec);
     if (c->flags & TIME_CTIME || c->valid & (SETATTR_ATIME | SETATTR_MTIME))
         raise(&m->ctime, &m->ctime_nsec, c->caller->ctime_sec, c->caller->ctime_nsec);
-    return !has || !is_same(&old, m);
+    return !has || !mdata_is_same(&old, m);
 }
 
 /* ---- entry points ---------------------------------------------------------------------------- */
@@ -352,7 +353,7 @@ posix_mdata_seed(struct xlator *xl, struct inode *inode, const struct mdata *m)
 {
     struct posix_inode *ctx = ctx_lock(xl, inode);
 
-    /* Known already: another call was here since and changed what we wrote. */
+    /* If the context is filled already, a later call has changed the times that were written here. */
     if (ctx && !ctx->is_mdata_known) {
         ctx->is_mdata_known = true;
         ctx->has_mdata = m != NULL;

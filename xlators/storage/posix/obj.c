@@ -14,9 +14,9 @@
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* Longer names were refused at the border; should one come here, it is cut and not found. */
+/* protocol/server refuses longer names. If one should get here, it is truncated and not found. */
 static void
-copy_name(char *to, const char *name)
+copy_rel_name(char *to, const char *name)
 {
     size_t len = strnlen(name, NAME_MAX);
 
@@ -42,7 +42,7 @@ posix_obj_set_inode(struct posix_obj *obj, struct inode *inode)
     obj->births = posix_inode_births(obj->p->xl, inode);
 }
 
-/* `last` in the directory `dir`. */
+/* Builds the obj of `last` in the directory `dir`. */
 static void
 obj_through_dir(struct posix *p, const struct gfid *dir, const char *last, struct posix_obj *obj)
 {
@@ -51,10 +51,10 @@ obj_through_dir(struct posix *p, const struct gfid *dir, const char *last, struc
         obj->dirfd = -1;
         obj->is_through_dir = true;
         obj->dir = *dir;
-        /* Before the path is used: a rename that ends later than this is noticed. */
+        /* Read before the path is used, so that a rename that ends later is noticed. */
         obj->renames_seen = atomic_load_explicit(&p->dir_renames, memory_order_acquire);
     }
-    copy_name(obj->rel, last);
+    copy_rel_name(obj->rel, last);
 }
 
 void
@@ -82,7 +82,7 @@ posix_obj_hidden(struct posix *p, const char *dir, const char *name, struct posi
     char *at = stpcpy(obj->rel, dir);
 
     *at++ = '/';
-    copy_name(at, name);
+    copy_rel_name(at, name);
 }
 
 void
@@ -113,7 +113,7 @@ void
 posix_obj_at(struct posix *p, int dirfd, const char *name, struct posix_obj *obj)
 {
     obj_start(p, dirfd, obj);
-    copy_name(obj->rel, name);
+    copy_rel_name(obj->rel, name);
 }
 
 void
@@ -139,7 +139,7 @@ posix_obj_done(struct posix_obj *obj)
     obj->owns_dirfd = false;
 }
 
-/* ---- what was meant? ------------------------------------------------------------------------- */
+/* ---- checking the reached object ------------------------------------------------------------- */
 
 static bool
 is_the_dir(const struct posix_obj *obj)
@@ -168,7 +168,7 @@ posix_obj_verify(struct xlator *xl, struct posix_obj *obj, struct inode *inode, 
 {
     struct gfid found;
 
-    /* A descriptor was checked when it was opened, and so was the directory itself. */
+    /* A descriptor, and the directory itself, were checked when they were opened. */
     if (obj->fd >= 0 || is_the_dir(obj) || posix_inode_is(xl, inode, st))
         return 0;
     if ((st->st_mode & S_IFMT) != inode->type)
@@ -194,7 +194,7 @@ posix_obj_check(struct xlator *xl, struct posix_obj *obj, struct inode *inode)
     return r < 0 ? r : posix_obj_verify(xl, obj, inode, &st);
 }
 
-/* For a call that is about to change something: a stat from before it is of no use to the next. */
+/* Reaches the object for a change, after which an earlier stat is no longer valid. */
 static int
 reach(struct posix_obj *obj)
 {
@@ -222,11 +222,11 @@ posix_obj_peek(struct posix_obj *obj, struct stat *st)
         return 0;
     int err = errno;
     unsigned renames = atomic_load_explicit(&obj->p->dir_renames, memory_order_acquire);
-    /* It may be that a handle was behind its directory. */
+    /* A handle may not have followed its directory yet. */
     return err == ENOENT && (renames & 1 || renames != obj->renames_seen) ? -ESTALE : -err;
 }
 
-/* Of a directory that has not been opened: if it is the known one there is no need to. */
+/* Stats a directory that has not been opened. If it is the known directory, opening it is not necessary. */
 static bool
 stat_known_dir(struct posix_obj *obj, struct stat *st)
 {
@@ -267,9 +267,9 @@ posix_obj_open(struct posix_obj *obj, int flags, mode_t mode)
     return fd < 0 ? -errno : fd;
 }
 
-/* 0: what was opened is a regular file, and the inode's. */
+/* Returns 0 if the opened file is regular and belongs to the inode. */
 static int
-check_file(struct xlator *xl, int fd, struct inode *inode, unsigned births, struct stat *st)
+check_opened_file(struct xlator *xl, int fd, struct inode *inode, unsigned births, struct stat *st)
 {
     struct posix_obj by_fd;
     struct gfid found;
@@ -290,9 +290,8 @@ check_file(struct xlator *xl, int fd, struct inode *inode, unsigned births, stru
     return 0;
 }
 
-/* O_NONBLOCK means nothing for a regular file but that an open does not wait for a local process to give up
- * its lease (EAGAIN): so it may stay on. A FIFO or a socket without another end gives ENXIO, a symlink
- * ELOOP. */
+/* For a regular file, O_NONBLOCK only means that an open does not wait for a local process to give up its
+ * lease (EAGAIN), so it may stay set. A FIFO or a socket without a peer gives ENXIO, a symlink ELOOP. */
 int
 posix_obj_open_file(struct xlator *xl, struct posix_obj *obj, struct inode *inode, int flags, struct stat *st)
 {
@@ -300,7 +299,7 @@ posix_obj_open_file(struct xlator *xl, struct posix_obj *obj, struct inode *inod
 
     if (fd < 0)
         return fd == -ENXIO || fd == -ELOOP ? -ESTALE : fd;
-    int r = check_file(xl, fd, inode, obj->births, st);
+    int r = check_opened_file(xl, fd, inode, obj->births, st);
     if (r == 0 && flags & O_TRUNC && ftruncate(fd, 0) < 0)
         r = -errno;
     if (r == 0)
@@ -309,7 +308,7 @@ posix_obj_open_file(struct xlator *xl, struct posix_obj *obj, struct inode *inod
     return r;
 }
 
-/* The object as the xattr calls want it: (dirfd, path), or an fd alone. */
+/* The object in the form of the xattr calls: (dirfd, path), or an fd alone. */
 static int
 xattr_dirfd(const struct posix_obj *obj)
 {
@@ -379,7 +378,7 @@ posix_obj_chown(struct posix_obj *obj, uid_t uid, gid_t gid)
 #define SYS_fchmodat2 452
 #endif
 
-/* fchmodat(2) follows a symlink. Linux 6.6 has a call that does not; before it, libc goes by a descriptor. */
+/* fchmodat(2) follows a symlink. Linux 6.6 has a call that does not; before it, libc uses a descriptor. */
 static int
 chmod_no_follow(int dirfd, const char *path, mode_t mode)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* open, opendir, flush, release: the life of a client's fd. The descriptor itself goes with the fd's last
- * reference (fd.c). */
+/* open, opendir, flush, release: the life of a client's fd. The descriptor itself is closed with the fd's
+ * last reference (fd.c). */
 #include <errno.h>
 #include <fcntl.h>
 
 #include "xlators/storage/posix/data.h"
 
-/* What a client may ask the kernel for. O_CREAT would make a file without gfid if the handle is gone, so it
- * stays out; the rest (O_NOCTTY, O_ASYNC, "open for execution") means nothing on a brick. */
+/* The flags that a client may pass to the kernel. O_CREAT would create a file without gfid if the handle is
+ * missing, so it is not among them. Others (O_NOCTTY, O_ASYNC, "open for execution") have no meaning on a
+ * brick. */
 #define OPEN_FLAGS                                                                                           \
     (O_ACCMODE | O_APPEND | O_TRUNC | O_NONBLOCK | O_SYNC | O_DSYNC | O_DIRECT | O_DIRECTORY | O_NOATIME)
 
-/* Opens the object and hands an fd to the reply. The object's lock makes "is it open?" of an unlink at the
- * same moment a question with one answer. */
+/* Opens the object and puts an fd into the reply. The object's lock makes a concurrent unlink see the file
+ * either as open or as not open. */
 static int
 open_object(struct xlator *xl, struct call_stack *stk, int flags, bool is_dir)
 {
@@ -42,7 +43,7 @@ open_object(struct xlator *xl, struct call_stack *stk, int flags, bool is_dir)
     return 0;
 }
 
-/* Only after the lock is gone: mdata has one of its own. */
+/* Runs after the lock is released, because mdata has its own lock. */
 static int
 touch_atime(struct xlator *xl, struct call_stack *stk)
 {
@@ -56,14 +57,14 @@ touch_atime(struct xlator *xl, struct call_stack *stk)
 }
 
 static int
-answer_open(struct xlator *xl, struct call_stack *stk, int flags, bool is_dir)
+open_and_touch(struct xlator *xl, struct call_stack *stk, int flags, bool is_dir)
 {
     int err = open_object(xl, stk, flags, is_dir);
 
     if (err)
         return err;
     err = touch_atime(xl, stk);
-    return err ? err : XL_DONE; /* an error gives reply.fd back */
+    return err ? err : XL_DONE; /* on an error, the caller drops reply.fd */
 }
 
 xl_verdict
@@ -75,11 +76,11 @@ posix_fop_open(struct xlator *xl, struct call_stack *stk)
     switch (stk->call.loc.inode->type) {
     case S_IFREG:
         break;
-    case S_IFDIR: /* read-only is allowed; the kernel refuses the rest with EISDIR */
+    case S_IFDIR: /* read-only is permitted; the kernel refuses other modes with EISDIR */
         break;
     case S_IFLNK:
         return -ELOOP;
-    default: /* a device, fifo or socket of the client's has nothing to do with the brick's machine */
+    default: /* a client's device, fifo or socket has nothing to do with the brick's machine */
         return -EINVAL;
     }
     if ((asked & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
@@ -91,7 +92,7 @@ posix_fop_open(struct xlator *xl, struct call_stack *stk)
     }
     if (conf->o_direct)
         flags |= O_DIRECT;
-    return answer_open(xl, stk, flags, false);
+    return open_and_touch(xl, stk, flags, false);
 }
 
 xl_verdict
@@ -99,10 +100,10 @@ posix_fop_opendir(struct xlator *xl, struct call_stack *stk)
 {
     if (stk->call.loc.inode->type != S_IFDIR)
         return -ENOTDIR;
-    return answer_open(xl, stk, O_RDONLY | O_DIRECTORY, true);
+    return open_and_touch(xl, stk, O_RDONLY | O_DIRECTORY, true);
 }
 
-/* Nothing is buffered here. The lock layer above drops the owner's locks. */
+/* No data are buffered here. The lock layer above drops the owner's locks. */
 xl_verdict
 posix_fop_flush(struct xlator *xl, struct call_stack *stk)
 {
@@ -111,7 +112,7 @@ posix_fop_flush(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* protocol/server takes the fd out of the client's table; its last reference closes it. */
+/* protocol/server removes the fd from the client's table; the last reference closes it. */
 xl_verdict
 posix_fop_release(struct xlator *xl, struct call_stack *stk)
 {

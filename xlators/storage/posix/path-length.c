@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* path-length: BRICK's path and a name's path in the volume together stay below PATH_MAX. Nothing here needs
- * that, but whoever uses the volume does: kernels and tools go by paths, and a folder whose path is too long
- * can be neither used nor removed by them.
+/* path-length: keeps the sum of BRICK's path and a name's path in the volume below PATH_MAX. The brick itself
+ * has no such limit, but kernels and tools use paths, and a user could neither use nor remove a folder whose
+ * path is too long.
  *
- * A directory's length is kept with its inode, for as long as no directory of the brick was renamed. */
+ * The length of a directory's path is cached with its inode, until a directory of the brick is renamed. */
 #include <errno.h>
 #include <string.h>
 
 #include "xlators/storage/posix/entry.h"
 
-/* Of "/a/b", by the names that the table knows or else by the handles. -ENAMETOOLONG, -ENOMEM; 0 for one that
- * cannot be told, because something on its way is being moved: then nothing is refused. */
+/* The length of "/a/b", by the names in the table or else by the handles. -ENAMETOOLONG, -ENOMEM; 0 if it
+ * cannot be determined because a directory on the path is being moved: then no name is refused. */
 static ssize_t
 find_length(struct posix *p, struct inode *dir)
 {

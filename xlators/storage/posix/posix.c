@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* storage/posix: the bottom of a brick's graph: options, start and end of a brick. See posix-internal.h for
- * the map.
+/* storage/posix: the bottom of a brick's graph: options, start and end of a brick. posix-internal.h has an
+ * overview of the files.
  *
- * A brick starts only if BRICK is what the volfile says: a directory, of this volume, of a file system with
- * xattrs, with a .glusterfs that belongs to it (spec: brick 2.3). Every refusal names the path and what was
+ * A brick starts only if BRICK matches the volfile: a directory, of this volume, on a file system with
+ * xattrs, with a .glusterfs that belongs to it (spec: brick 2.3). Every refusal names the path and the fact
  * found. */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,14 +29,14 @@ static struct mem_pool *inode_pool;
 static pthread_once_t inode_pool_once = PTHREAD_ONCE_INIT;
 
 static void
-inode_pool_make(void)
+posix_inode_pool_make(void)
 {
     inode_pool = mem_pool_new_opts(&(struct mem_pool_opts){
         .name = "posix_inode", .xlator = "storage/posix", .size = sizeof(struct posix_inode)});
 }
 
 static void
-drop(struct posix_inode *ctx)
+posix_inode_free(struct posix_inode *ctx)
 {
     pthread_mutex_destroy(&ctx->lock);
     pthread_mutex_destroy(&ctx->mdata_lock);
@@ -51,7 +51,7 @@ posix_inode_get(struct xlator *xl, struct inode *inode)
 
     if (ctx)
         return ctx;
-    pthread_once(&inode_pool_once, inode_pool_make);
+    pthread_once(&inode_pool_once, posix_inode_pool_make);
     ctx = inode_pool ? mem_get0_owner(inode_pool, xl->graph->owner) : NULL;
     if (!ctx)
         return NULL;
@@ -60,7 +60,7 @@ posix_inode_get(struct xlator *xl, struct inode *inode)
     pthread_mutex_init(&ctx->change_lock, NULL);
     struct posix_inode *installed = inode_ctx_install(inode, xl, ctx);
     if (installed != ctx)
-        drop(ctx);
+        posix_inode_free(ctx);
     return installed;
 }
 
@@ -86,7 +86,7 @@ posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *
     struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
 
     if (ctx)
-        lock_order_may_take(&ctx->lock); /* for posix_inode_met(), if not */
+        lock_order_may_take(&ctx->lock); /* posix_inode_met() takes it if this returns false */
     return ctx && atomic_load_explicit(&ctx->backend_ino, memory_order_relaxed) == st->st_ino &&
            st->st_dev == posix_of(xl)->dev && (st->st_mode & S_IFMT) == inode->type &&
            !atomic_load_explicit(&ctx->is_unlinked, memory_order_acquire);
@@ -106,8 +106,8 @@ nanoseconds(const struct timespec *t)
     return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
-/* What a later look compares with: 0 if the next change may get the same ctime, because the clock that file
- * systems take it from has not moved on since. */
+/* The ctime for later comparisons: 0 if the next change may get the same ctime, because the clock from which
+ * file systems take it has not advanced since. */
 static int64_t
 ctime_to_remember(const struct stat *st)
 {
@@ -162,7 +162,7 @@ posix_inode_has_handle(const struct xlator *xl, struct inode *inode)
     return ctx && atomic_load_explicit(&ctx->has_handle, memory_order_relaxed);
 }
 
-/* What is known of the object on the disk is so no longer. */
+/* Resets the inode's knowledge of the object on the disk. */
 static void
 forget_object_locked(struct posix_inode *ctx)
 {
@@ -264,9 +264,9 @@ posix_name_lock(struct posix *p, const struct gfid *parent, const char *name)
 
 /* ---- start: is BRICK a brick of this volume? ------------------------------------------------- */
 
-/* Why the brick does not start: always with its path. Returns -err. */
+/* Sets the reason why the brick does not start, always with its path. Returns -err. */
 __attribute__((format(printf, 4, 5))) static int
-refuse(const struct posix *p, struct reason *why, int err, const char *fmt, ...)
+refuse_brick(const struct posix *p, struct reason *why, int err, const char *fmt, ...)
 {
     char text[240];
     va_list ap;
@@ -286,11 +286,11 @@ check_mount(struct posix *p, struct reason *why)
     if (!posix_conf(p->xl)->require_mount)
         return 0;
     if (statx(p->brick_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) < 0)
-        return refuse(p, why, errno, "cannot tell whether it is a mount: %s", strerror(errno));
+        return refuse_brick(p, why, errno, "cannot tell whether it is a mount: %s", strerror(errno));
     if (!(stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
-        return refuse(p, why, EOPNOTSUPP, "this kernel cannot tell whether it is a mount");
+        return refuse_brick(p, why, EOPNOTSUPP, "this kernel cannot tell whether it is a mount");
     if (!(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
-        return refuse(p, why, ENODEV, "is not a mount of its own, which option require-mount wants");
+        return refuse_brick(p, why, ENODEV, "is not a mount of its own, which option require-mount wants");
     return 0;
 }
 
@@ -298,8 +298,8 @@ check_mount(struct posix *p, struct reason *why)
 static pthread_mutex_t served_lock = PTHREAD_MUTEX_INITIALIZER;
 static CDS_LIST_HEAD(served);
 
-/* With the graph that this one's is built to replace, which still serves: a claim is shared by copies of a
- * descriptor, and ends with the last of them. */
+/* Shares the claim of the graph that this one replaces, which still serves. Copies of a descriptor share a
+ * claim, which ends with the last copy. */
 static bool
 share_claim(struct posix *p)
 {
@@ -322,7 +322,7 @@ share_claim(struct posix *p)
 }
 
 static bool
-claim(struct posix *p)
+brick_claim(struct posix *p)
 {
     if (flock(p->brick_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK && !share_claim(p))
         return false;
@@ -340,7 +340,7 @@ end_claim(struct posix *p)
     pthread_mutex_unlock(&served_lock);
 }
 
-/* While a process starts nobody has taken its signals yet. */
+/* Checks for pending signals, because a starting process does not handle its signals yet. */
 static bool
 is_told_to_end(void)
 {
@@ -350,23 +350,23 @@ is_told_to_end(void)
            (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
 }
 
-/* Two daemons on one brick would not see each other's locks. The claim goes with the process, however it
- * ends; one that was told to end may need long on a slow disk: glusterd waits a second for it and starts the
- * next, for whose start it waits two minutes. */
+/* Two daemons on one brick would not see each other's locks. The claim ends with the process, however it
+ * ends. A process that was told to end may take long on a slow disk: glusterd waits a second for it and
+ * starts the next process, for whose start it waits two minutes. */
 #define CLAIM_SECONDS 30
 
 static bool
-take_brick(struct posix *p)
+brick_wait_and_claim(struct posix *p)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
-    bool is_ours = claim(p);
+    bool is_ours = brick_claim(p);
 
     if (!is_ours)
         log_event(LOG_WARNING, p->xl, "posix-init-waits",
                   "another process serves it: waiting up to %d s for its end", CLAIM_SECONDS);
     for (int i = 0; !is_ours && !is_told_to_end() && i < CLAIM_SECONDS * 20; i++) {
         nanosleep(&pause, NULL);
-        is_ours = claim(p);
+        is_ours = brick_claim(p);
     }
     return is_ours;
 }
@@ -378,26 +378,26 @@ open_brick(struct posix *p, struct reason *why)
     struct stat st;
 
     if (!conf->directory)
-        return refuse(p, why, EINVAL, "option directory is missing");
+        return refuse_brick(p, why, EINVAL, "option directory is missing");
     p->brick = realpath(conf->directory, NULL);
     if (!p->brick)
-        return refuse(p, why, errno, "%s", strerror(errno));
+        return refuse_brick(p, why, errno, "%s", strerror(errno));
     p->brick_len = strlen(p->brick);
-    /* Behind it come "/.glusterfs/xx/yy/GFID/name" or ".glusterfs/landfill/..." */
+    /* the suffixes "/.glusterfs/xx/yy/GFID/name" or ".glusterfs/landfill/..." must fit */
     if (p->brick_len + 64 + 2 * GFID_TEXT_SIZE + NAME_MAX > PATH_MAX)
-        return refuse(p, why, ENAMETOOLONG, "the path is too long");
+        return refuse_brick(p, why, ENAMETOOLONG, "the path is too long");
     p->brick_fd = open(p->brick, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->brick_fd < 0)
-        return refuse(p, why, errno, "cannot be opened as a directory: %s", strerror(errno));
+        return refuse_brick(p, why, errno, "cannot be opened as a directory: %s", strerror(errno));
     if (fstat(p->brick_fd, &st) < 0)
-        return refuse(p, why, errno, "%s", strerror(errno));
+        return refuse_brick(p, why, errno, "%s", strerror(errno));
     p->dev = st.st_dev;
     p->ino = st.st_ino;
     int r = posix_reach_probe(p);
     if (r < 0)
-        return refuse(p, why, -r, "openat2(2), of Linux 5.6, does not work here: %s", strerror(-r));
-    if (!take_brick(p))
-        return refuse(p, why, EBUSY, "another brick process serves it");
+        return refuse_brick(p, why, -r, "openat2(2), of Linux 5.6, does not work here: %s", strerror(-r));
+    if (!brick_wait_and_claim(p))
+        return refuse_brick(p, why, EBUSY, "another brick process serves it");
     return check_mount(p, why);
 }
 
@@ -408,7 +408,7 @@ check_xattrs(struct posix *p, struct reason *why)
 
     if (fgetxattr(p->brick_fd, "trusted.glusterfs.kiln-probe", &byte, 1) < 0 && errno == EOPNOTSUPP) {
         if (posix_conf(p->xl)->mandate_attribute)
-            return refuse(p, why, EOPNOTSUPP, "the file system has no extended attributes");
+            return refuse_brick(p, why, EOPNOTSUPP, "the file system has no extended attributes");
         log_event(LOG_WARNING, p->xl, "posix-init-no-xattr-allowed",
                   "brick %s: the file system has no extended attributes", p->brick);
     }
@@ -419,8 +419,8 @@ check_xattrs(struct posix *p, struct reason *why)
     return 0;
 }
 
-/* The brick of a disk that is not mounted has no volume-id; one that another volume's is mounted on, has
- * another. */
+/* The folder of a disk that is not mounted has no volume-id. If another volume's disk is mounted on it, it
+ * has another volume-id. */
 static int
 check_volume_id(struct posix *p, struct reason *why)
 {
@@ -432,23 +432,23 @@ check_volume_id(struct posix *p, struct reason *why)
         return 0;
     ssize_t n = fgetxattr(p->brick_fd, POSIX_XATTR_VOLUME_ID, bytes, sizeof bytes);
     if (n < 0 && errno == ENODATA)
-        return refuse(p, why, ENODATA,
+        return refuse_brick(p, why, ENODATA,
                       "has no " POSIX_XATTR_VOLUME_ID "; is the brick's file system mounted?");
     if (n < 0)
-        return refuse(p, why, errno, "cannot read " POSIX_XATTR_VOLUME_ID ": %s", strerror(errno));
+        return refuse_brick(p, why, errno, "cannot read " POSIX_XATTR_VOLUME_ID ": %s", strerror(errno));
     if (n != GFID_BYTES)
-        return refuse(p, why, EINVAL, POSIX_XATTR_VOLUME_ID " has %zd bytes, not 16", n);
+        return refuse_brick(p, why, EINVAL, POSIX_XATTR_VOLUME_ID " has %zd bytes, not 16", n);
     memcpy(&found, bytes, sizeof found);
     if (!gfid_equal(&found, wanted))
-        return refuse(p, why, EINVAL, "its volume-id is %s, another volume's: not %s", GFID(&found),
+        return refuse_brick(p, why, EINVAL, "its volume-id is %s, another volume's: not %s", GFID(&found),
                       GFID(wanted));
-    p->xl->graph->volume_id = found; /* what logins are compared with */
+    p->xl->graph->volume_id = found; /* logins are compared with it */
     return 0;
 }
 
-/* glusterd makes it with the brick, and gives the volume-id to any folder that `volume start force` finds in
- * the brick's place: one with an id and without handles is an emptied brick, or the mount point of a disk
- * that is away. Heal would fill it. */
+/* glusterd creates .glusterfs with the brick, and gives the volume-id to any folder that `volume start force`
+ * finds in the brick's place. So a folder with an id but without handles is an emptied brick, or the mount
+ * point of a disk that is not mounted. Heal would fill it. */
 static int
 check_handles_dir(struct posix *p, struct reason *why)
 {
@@ -457,7 +457,7 @@ check_handles_dir(struct posix *p, struct reason *why)
     if (gfid_is_null(&posix_conf(p->xl)->volume_id) ||
         fstatat(p->brick_fd, POSIX_HIDDEN_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
         return 0;
-    return refuse(p, why, ENOENT,
+    return refuse_brick(p, why, ENOENT,
                   "has no " POSIX_HIDDEN_DIR "; is the brick's file system mounted? An empty brick is made "
                   "by mkdir -m 600 %s/" POSIX_HIDDEN_DIR,
                   p->brick);
@@ -472,16 +472,17 @@ check_root_gfid(struct posix *p, struct reason *why)
 
     if (n < 0 && errno == ENODATA) {
         if (fsetxattr(p->brick_fd, POSIX_XATTR_GFID, &gfid_root, GFID_BYTES, XATTR_CREATE) < 0)
-            return refuse(p, why, errno, "cannot set " POSIX_XATTR_GFID ": %s", strerror(errno));
+            return refuse_brick(p, why, errno, "cannot set " POSIX_XATTR_GFID ": %s", strerror(errno));
         return 0;
     }
     if (n < 0)
-        return refuse(p, why, errno, "cannot read " POSIX_XATTR_GFID ": %s", strerror(errno));
+        return refuse_brick(p, why, errno, "cannot read " POSIX_XATTR_GFID ": %s", strerror(errno));
     if (n != GFID_BYTES)
-        return refuse(p, why, EINVAL, POSIX_XATTR_GFID " has %zd bytes, not 16", n);
+        return refuse_brick(p, why, EINVAL, POSIX_XATTR_GFID " has %zd bytes, not 16", n);
     memcpy(&found, bytes, sizeof found);
     if (!gfid_is_root(&found))
-        return refuse(p, why, EINVAL, "is the directory %s of a volume, not a volume's root", GFID(&found));
+        return refuse_brick(p, why, EINVAL, "is the directory %s of a volume, not a volume's root",
+                            GFID(&found));
     return 0;
 }
 
@@ -498,15 +499,15 @@ make_root_handle(struct posix *p, struct reason *why)
     if (r >= 0 && symlinkat("../../..", p->handles_fd, path) < 0 && errno != EEXIST)
         r = -errno;
     if (r < 0)
-        return refuse(p, why, -r, "cannot make the root's handle: %s", strerror(-r));
+        return refuse_brick(p, why, -r, "cannot make the root's handle: %s", strerror(-r));
     if (fstat(p->brick_fd, &brick) < 0 || fstatat(p->handles_fd, path, &handle, 0) < 0)
-        return refuse(p, why, errno, "cannot follow the root's handle: %s", strerror(errno));
+        return refuse_brick(p, why, errno, "cannot follow the root's handle: %s", strerror(errno));
     if (brick.st_ino != handle.st_ino || brick.st_dev != handle.st_dev)
-        return refuse(p, why, EINVAL, "different dirs: " POSIX_HIDDEN_DIR "/%s leads to another directory",
-                      path);
-    posix_obj_gfid(p, &gfid_root, true, &obj); /* the paths that calls will use are good */
+        return refuse_brick(p, why, EINVAL,
+                            "different dirs: " POSIX_HIDDEN_DIR "/%s leads to another directory", path);
+    posix_obj_gfid(p, &gfid_root, true, &obj); /* check the path that calls will use */
     r = posix_obj_stat(&obj, &handle);
-    return r < 0 ? refuse(p, why, -r, "%s", strerror(-r)) : 0;
+    return r < 0 ? refuse_brick(p, why, -r, "%s", strerror(-r)) : 0;
 }
 
 static int
@@ -515,17 +516,17 @@ make_handles_dir(struct posix *p, struct reason *why)
     struct stat st;
 
     if (mkdirat(p->brick_fd, POSIX_HIDDEN_DIR, 0700) < 0 && errno != EEXIST)
-        return refuse(p, why, errno, "cannot make " POSIX_HIDDEN_DIR ": %s", strerror(errno));
+        return refuse_brick(p, why, errno, "cannot make " POSIX_HIDDEN_DIR ": %s", strerror(errno));
     p->handles_fd = openat(p->brick_fd, POSIX_HIDDEN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (p->handles_fd < 0 || fstat(p->handles_fd, &st) < 0)
-        return refuse(p, why, errno, "cannot open " POSIX_HIDDEN_DIR ": %s", strerror(errno));
+        return refuse_brick(p, why, errno, "cannot open " POSIX_HIDDEN_DIR ": %s", strerror(errno));
     if (st.st_dev != p->dev)
-        return refuse(p, why, EXDEV, POSIX_HIDDEN_DIR " is on another file system");
+        return refuse_brick(p, why, EXDEV, POSIX_HIDDEN_DIR " is on another file system");
     p->handles_ino = st.st_ino;
     return make_root_handle(p, why);
 }
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int
 chown_brick(struct posix *p)
 {
@@ -541,7 +542,7 @@ set_brick_owner(struct posix *p, struct reason *why)
 {
     int err = chown_brick(p);
 
-    return err ? refuse(p, why, -err, "cannot set brick-uid and brick-gid: %s", strerror(-err)) : 0;
+    return err ? refuse_brick(p, why, -err, "cannot set brick-uid and brick-gid: %s", strerror(-err)) : 0;
 }
 
 static int
@@ -604,7 +605,7 @@ check_rights(struct posix *p, struct reason *why)
 
     if (rights_are_enough(missing, sizeof missing))
         return 0;
-    return refuse(p, why, EPERM, "must be served by root: trusted xattrs and owners need %s", missing);
+    return refuse_brick(p, why, EPERM, "must be served by root: trusted xattrs and owners need %s", missing);
 }
 
 static int
@@ -645,12 +646,13 @@ posix_start(struct xlator *xl)
     return 0;
 }
 
-/* None of its chores runs after this and none will. */
+/* After this, no chore runs. */
 static void
 stop_chores(struct posix *p)
 {
     for (size_t i = 0; i < POSIX_CHORES; i++)
-        chore_dismiss(&p->chores[i]); /* all at once, so that the slowest is waited for, not their sum */
+        /* all at once, so that the wait is that of the slowest chore, not of their sum */
+        chore_dismiss(&p->chores[i]);
     for (size_t i = 0; i < POSIX_CHORES; i++)
         chore_stop(&p->chores[i]);
     timer_stop(&p->health_deadline);
@@ -676,13 +678,13 @@ posix_reconfigured(struct xlator *xl, const void *old)
 {
     const struct posix_conf *now = posix_conf(xl), *was = old;
     bool has_new_owner = now->brick_uid != was->brick_uid || now->brick_gid != was->brick_gid;
-    /* only then: clients may have changed it since */
+    /* only if the option changed, because clients may have changed the owner since */
     int err = has_new_owner ? chown_brick(posix_of(xl)) : 0;
 
     if (err)
         log_event(LOG_ERROR, xl, "posix-brick-owner", "cannot set brick-uid and brick-gid: %s",
                   strerror(-err));
-    /* Not with every change: they could put it off for ever. */
+    /* Not with every change, because frequent changes could delay the check for ever. */
     if (now->health_check_interval != was->health_check_interval)
         posix_health_start(posix_of(xl));
     posix_janitor_wake(posix_of(xl));
@@ -693,10 +695,10 @@ posix_inode_forget(struct xlator *xl, struct inode *inode, void *ptr)
 {
     struct posix_inode *ctx = ptr;
 
-    /* Nobody knows the inode any more, so its unlinked file is of no use. */
+    /* No fd refers to the inode any more, so its unlinked file is useless. */
     posix_drop_unlinked(xl, inode, ctx);
     posix_drop_kept_dir(inode, ctx);
-    drop(ctx);
+    posix_inode_free(ctx);
 }
 
 static void
@@ -727,7 +729,7 @@ static const struct option posix_options[] = {
     OPT_OCTAL(struct posix_conf, force_create_mode, "force-create-mode", "0"),
     OPT_OCTAL(struct posix_conf, force_directory_mode, "force-directory-mode", "0"),
     OPT_INT(struct posix_conf, max_hardlinks, "max-hardlinks", "100", 0, UINT32_MAX),
-    /* how stock puts off and orders a batch; every fsync is done before its reply here */
+    /* how stock delays and orders a batch; here every fsync is done before its reply */
     OPT_IGNORED("batch-fsync-mode"),
     OPT_IGNORED("batch-fsync-delay-usec"),
     OPT_BOOL(struct posix_conf, fips_rchecksum, "fips-mode-rchecksum", "off"),
@@ -739,9 +741,9 @@ static const struct option posix_options[] = {
     OPT_BOOL(struct posix_conf, export_statfs_size, "export-statfs-size", "on"),
     OPT_BOOL(struct posix_conf, mandate_attribute, "mandate-attribute", "on"),
     OPT_BOOL(struct posix_conf, disable_landfill_purge, "disable-landfill-purge", "off"),
-    OPT_BOOL(struct posix_conf, require_mount, "require-mount", "off"), /* Kiln's own */
+    OPT_BOOL(struct posix_conf, require_mount, "require-mount", "off"), /* an option of Kiln only */
     OPT_BOOL(struct posix_conf, pgfid, "update-link-count-parent", "off"),
-    /* How stock does its I/O, not what. */
+    /* These only choose how stock does its I/O. */
     OPT_IGNORED("linux-aio"),
     OPT_IGNORED("linux-io_uring"),
     OPT_IGNORED("background-unlink"),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* rchecksum: checksums of a range, by which self-heal compares two bricks' copies without moving them. */
+/* rchecksum: checksums of a range, with which self-heal compares two bricks' copies without transferring
+ * them. */
 #include <errno.h>
 #include <openssl/evp.h>
 #include <zlib.h>
@@ -41,7 +42,7 @@ checksum_into_reply(struct xlator *xl, struct call_stack *stk, const char *buf, 
     /* Adler-32, but both sums start at 0. */
     reply->weak = (uint32_t)adler32_z(0, (const unsigned char *)buf, len);
     if (EVP_Digest(buf, len, reply->strong, NULL, is_fips ? EVP_sha256() : EVP_md5(), NULL) != 1)
-        return -EIO; /* MD5 on a machine in FIPS mode: the option is there for that */
+        return -EIO; /* MD5 on a machine in FIPS mode: the option exists for such machines */
     reply->checksum_flags = 1;
     if (is_fips) {
         struct dict *x = reply_xdata(stk);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* reach: the one place where a directory is opened by its gfid, and checked (obj.h says why and how). */
+/* reach: the one place where a directory is opened by its gfid, and checked (obj.h explains why and how). */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -35,8 +35,8 @@ posix_reach_probe(struct posix *p)
     return 0;
 }
 
-/* A `..` on the way, as handles have them, gives EAGAIN when anything on the machine was renamed at that
- * moment. */
+/* A path with `..`, as handles have it, gives EAGAIN when anything on the machine was renamed at that moment.
+ */
 #define AGAIN_MAX 16
 
 static int
@@ -54,8 +54,8 @@ open_by_handle(struct posix *p, const struct gfid *gfid, int flags)
 
 /* ---- deep directories ------------------------------------------------------------------------ */
 
-/* The names from the root down to a directory, gathered from the bottom up; bounded by what a hostile loop
- * of handles could make of it. */
+/* The names from the root down to a directory, collected from the bottom up. Bounded, because a client could
+ * build a loop of handles. */
 #define DEPTH_MAX 8192
 
 struct name_stack {
@@ -86,7 +86,7 @@ name_stack_push(struct name_stack *s, const char *name)
     return 0;
 }
 
-/* The last name pushed, taken off. */
+/* Removes the last pushed name and returns it. */
 static const char *
 name_stack_pop(struct name_stack *s)
 {
@@ -121,7 +121,8 @@ name_stack_fill(struct posix *p, const struct gfid *dir, struct name_stack *s)
     return 0;
 }
 
-/* Walks down from BRICK in steps of as many names as fit a path; none of them may be a symlink, nor a `..`.
+/* Walks down from BRICK in steps of as many names as fit into a path. None of the names may be a symlink or
+ * `..`.
  */
 static int
 walk_down(struct posix *p, struct name_stack *s)
@@ -156,7 +157,7 @@ open_by_texts(struct posix *p, const struct gfid *dir)
     return fd;
 }
 
-/* By the names that the table knows: one system call at any depth. */
+/* Opens the directory by the names in the table: one system call at any depth. */
 static int
 open_by_names(struct posix *p, struct inode *inode)
 {
@@ -191,7 +192,7 @@ check_dir(const struct posix_obj *obj, int fd, struct stat *st)
     return 0;
 }
 
-/* What was opened (or could not be) if it is right, else closed. */
+/* Returns the opened descriptor if it is the right directory, and closes it otherwise. */
 static int
 checked(const struct posix_obj *obj, int fd, struct stat *st)
 {
@@ -201,13 +202,14 @@ checked(const struct posix_obj *obj, int fd, struct stat *st)
         return fd;
     if (fd >= 0)
         close(fd);
-    /* Out of the brick, or a symlink whose text is no path: clients make such names on the way. */
+    /* The path leaves the brick, or a symlink's text is not a path: clients can create such names on the way.
+     */
     return r == -EXDEV || r == -ENAMETOOLONG ? -ESTALE : r;
 }
 
-/* The same descriptor with other flags. */
+/* Opens the same directory with other flags. */
 static int
-reopen(int fd, int flags)
+reopen_dir(int fd, int flags)
 {
     if (fd < 0 || flags & O_PATH)
         return fd;
@@ -218,7 +220,7 @@ reopen(int fd, int flags)
     return again < 0 ? -err : again;
 }
 
-/* One attempt, by all ways. */
+/* Makes one attempt in all ways. */
 static int
 reach_once(const struct posix_obj *obj, int flags, struct stat *st)
 {
@@ -227,12 +229,12 @@ reach_once(const struct posix_obj *obj, int flags, struct stat *st)
     if (fd != -ELOOP && fd != -EAGAIN)
         return checked(obj, fd, st);
     fd = checked(obj, open_by_names(obj->p, obj->inode), st);
-    if (fd < 0) /* a name is out of date, or not known */
+    if (fd < 0) /* a name is out of date or not known */
         fd = checked(obj, open_by_texts(obj->p, &obj->dir), st);
-    return reopen(fd == -ELOOP ? -ESTALE : fd, flags);
+    return reopen_dir(fd == -ELOOP ? -ESTALE : fd, flags);
 }
 
-/* Was a directory renamed since obj was built? Waits for the end of one that is under way. */
+/* True if a directory was renamed since obj was built. Waits for the end of a rename that is under way. */
 static bool
 renamed_meanwhile(struct posix_obj *obj)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* readv: bytes of a file, straight into the buffer that the reply is sent from. */
+/* readv: reads bytes of a file directly into the buffer from which the reply is sent. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -8,11 +8,10 @@
 
 #define DIRECT_ALIGN 4096ull
 
-/* A read larger than this asks for the file's size first: a buffer is not to be larger than what there is to
- * read. */
+/* A larger read first stats the file, so that the buffer is not larger than the data to read. */
 #define READ_SMALL (128u << 10)
 
-/* Fewer bytes than asked for mean the end of the file to clients, so a short read in the middle is continued.
+/* Clients interpret a short reply as the end of the file, so a short read in the middle is continued.
  */
 static ssize_t
 read_fully(int fd, char *buf, size_t size, off_t offset, bool is_direct)
@@ -27,14 +26,14 @@ read_fully(int fd, char *buf, size_t size, off_t offset, bool is_direct)
             return done > 0 ? (ssize_t)done : -errno;
         }
         done += (size_t)n;
-        /* O_DIRECT ends a read of the file's tail at an odd byte, from where it cannot go on. */
+        /* With O_DIRECT, a read of the file's tail ends at an odd byte, from which it cannot continue. */
         if (n == 0 || (is_direct && (size_t)n % DIRECT_ALIGN != 0))
             break;
     }
     return (ssize_t)done;
 }
 
-/* How many bytes to ask the kernel for. 0 bytes is an answer too: past the end. */
+/* Limits *size to the bytes that the file has. 0 bytes is valid: past the end. */
 static int
 clamp_to_file(int fd, uint64_t offset, uint64_t *size)
 {
@@ -69,7 +68,7 @@ read_into_reply(const struct posix_io *io, struct fop_reply *reply, uint64_t off
     if (n < 0)
         return (int)n;
     uint64_t got = (uint64_t)n > skip ? (uint64_t)n - skip : 0;
-    if (got > size) /* never more than asked for: a stock client would overrun its buffer */
+    if (got > size) /* never more than requested: a stock client would overrun its buffer */
         got = size;
     reply->payload = (struct iovec){reply->iobuf->bytes + skip, got};
     reply->op_ret = (int32_t)got;

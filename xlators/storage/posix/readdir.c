@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* readdir, readdirp.
  *
- * Entries come from getdents64(2) on the fd's own descriptor; its d_off is the cookie that clients hand back.
- * Where the descriptor stands is kept in the fd's context, so that a listing from front to back seeks only
- * when a batch was cut short. An anonymous fd is opened for the call and seeks each time.
+ * Entries come from getdents64(2) on the fd's own descriptor. d_off is the cookie that clients send back. The
+ * descriptor's position is kept in the fd's context, so a listing from front to back seeks only when a batch
+ * was cut short. An anonymous fd is opened for the call and seeks each time.
  *
- * A batch ends when the next entry would cost more than what is left of the request's size, by stock's
- * measure (brick 4.12); op_errno is ENOENT when the directory's end was seen. */
+ * A batch ends when the next entry would exceed the rest of the request's size, by stock's measure (brick
+ * 4.12). op_errno is ENOENT when the directory's end was reached. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "xlators/storage/posix/readdir.h"
 #include "xlators/storage/posix/xattr-fill.h"
 
-#define ENTRY_COST 208u /* stock's record in memory, without the name */
+#define ENTRY_COST 208u /* size of stock's record in memory, without the name */
 #define BATCH_MAX 131072u
 
 int
@@ -38,7 +38,7 @@ posix_dir_scan(int fd, char *buf, size_t size, posix_dir_fn fn, void *arg)
     }
 }
 
-/* One READDIR(P) under way. */
+/* A running READDIR(P). */
 struct listing {
     struct xlator *xl;
     struct call_stack *stk;
@@ -46,14 +46,14 @@ struct listing {
     int fd;
     bool is_plus, is_root, skips_dirs;
     uint32_t left; /* of the budget */
-    uint64_t off;  /* cookie of the last entry that was taken or skipped */
+    uint64_t off;  /* cookie of the last entry that was added or skipped */
     struct dirent_entry **tail;
     int32_t count;
     struct posix_fill fill; /* READDIRP */
 };
 
 static bool
-is_dot(const char *name)
+is_dot_name(const char *name)
 {
     return name[0] == '.' && name[1] == '\0';
 }
@@ -64,7 +64,8 @@ is_dot_dot(const char *name)
     return name[0] == '.' && name[1] == '.' && name[2] == '\0';
 }
 
-/* What lies above the brick is nobody's business: attributes of the root, without its identity (wire 5.7). */
+/* Clients must not see the directory above the brick: returns the attributes of the root, without its
+ * identity (wire 5.7). */
 static int
 fill_above_root(struct listing *l, struct dirent_entry *e)
 {
@@ -77,7 +78,8 @@ fill_above_root(struct listing *l, struct dirent_entry *e)
     return err;
 }
 
-/* Attributes and xattrs of an entry. One that vanished meanwhile stays in the list with a zero iatt. */
+/* Fills attributes and xattrs of an entry. An entry that was removed meanwhile stays in the list with a zero
+ * iatt. */
 static int
 fill_plus(struct listing *l, struct dirent_entry *e)
 {
@@ -87,7 +89,7 @@ fill_plus(struct listing *l, struct dirent_entry *e)
     posix_obj_at(posix_of(l->xl), l->fd, e->name, &obj);
     if (l->is_root && is_dot_dot(e->name))
         return fill_above_root(l, e);
-    if (is_dot(e->name))
+    if (is_dot_name(e->name))
         inode = inode_ref(l->dir);
     else if (!is_dot_dot(e->name))
         inode = inode_find_child(l->dir->table, l->dir, e->name);
@@ -95,7 +97,7 @@ fill_plus(struct listing *l, struct dirent_entry *e)
         posix_obj_set_inode(&obj, inode);
 
     int err = posix_iatt(l->xl, &obj, inode, &e->iatt, NULL);
-    if (err == -ESTALE && inode != NULL) { /* the name means another object than the table thinks */
+    if (err == -ESTALE && inode != NULL) { /* the name means another object than in the table */
         inode_unref(inode);
         inode = NULL;
         err = posix_iatt(l->xl, &obj, NULL, &e->iatt, NULL);
@@ -119,7 +121,7 @@ fill_plus(struct listing *l, struct dirent_entry *e)
     return 0;
 }
 
-/* Where the directory does not say. */
+/* Stats the entry if the directory does not have its type. */
 static uint32_t
 entry_type(const struct listing *l, const struct dirent64 *d)
 {
@@ -130,7 +132,7 @@ entry_type(const struct listing *l, const struct dirent64 *d)
     return IFTODT(st.st_mode);
 }
 
-/* 0: go on. 1: the batch is full. -errno. */
+/* Returns 0: continue; 1: the batch is full; -errno. */
 static int
 list_entry(const struct dirent64 *d, void *arg)
 {
@@ -170,8 +172,8 @@ skip:
     return 0;
 }
 
-/* About as many entries as the budget is for, so that little is read twice: an entry of the kernel's takes 24
- * bytes and its name, one of the budget 208. */
+/* Room for about as many entries as fit the budget, so that few are read twice: a kernel entry takes 24 bytes
+ * and its name, one of the budget 208. */
 static size_t
 scan_size(uint32_t budget)
 {
@@ -180,7 +182,7 @@ scan_size(uint32_t budget)
     return size < 1024 ? 1024 : size > 32768 ? 32768 : size;
 }
 
-/* From the call's offset on. The descriptor's place is *at (in and out). */
+/* Lists from the call's offset on. *at: the descriptor's position (in and out). */
 static int
 list_batch(struct listing *l, uint64_t *at)
 {
@@ -189,11 +191,11 @@ list_batch(struct listing *l, uint64_t *at)
 
     if (from > INT64_MAX)
         return -EINVAL;
-    /* A rewind is always done: the directory is to be read anew. */
+    /* A rewind always seeks, because the directory must be read anew. */
     if ((from == 0 || from != *at) && lseek(l->fd, (off_t)from, SEEK_SET) < 0)
         return -errno;
     l->off = from;
-    *at = UINT64_MAX; /* unknown, until all went well */
+    *at = UINT64_MAX; /* unknown until the batch has succeeded */
     int r = posix_dir_scan(l->fd, buf, scan_size(l->left), list_entry, l);
     if (r < 0)
         return r;
@@ -229,7 +231,7 @@ list_directory(struct xlator *xl, struct call_stack *stk, bool is_plus)
     };
     l.fill.content_room = POSIX_CONTENT_MAX;
     if (io.pfd != NULL) {
-        /* Two calls on one fd share its place. */
+        /* Two calls on one fd share its position. */
         pthread_mutex_lock(&io.pfd->dir_lock);
         err = list_batch(&l, &io.pfd->dir_off);
         pthread_mutex_unlock(&io.pfd->dir_lock);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* rename: moves a name, and with it the handle of a directory or the gfid2path of a file (spec: brick 4.6).
  *
- * Both names are locked, and the object that is replaced. A directory is renamed first and then gets its
- * handle replaced in one step; in between paths through the handle lead nowhere. So these two steps are done
- * by one thread of a brick at a time, under dir_rename_lock, and count in dir_renames: whoever gets ENOENT on
- * a path through a handle waits and tries again (handle.h).
+ * Both names are locked, and the replaced object. A directory is renamed first, and then its handle is
+ * replaced in one step; in between, paths through the handle have no target. So one thread of a brick at a
+ * time does these two steps, under dir_rename_lock, and counts them in dir_renames: a call that gets ENOENT
+ * on a path through a handle waits and tries again (handle.h).
  *
- * System calls, all inodes warm, within one directory, and two to open and close it:
+ * System calls, with all inodes cached, within one directory; add two to open and close it:
  *   file       10: stat parent, stat source, stat target, rename, remove and set gfid2path, set mdata, stat,
  *              set parent's mdata, stat parent; over another file: stat target again, unlink its handle
- *   directory  12: symlink (there is one), stat, symlink and rename of the handle instead of gfid2path
+ *   directory  12: symlink (one exists), stat, symlink and rename of the handle instead of gfid2path
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -73,12 +73,12 @@ renaming_empty(struct renaming *n)
     n->large_fd = -1;
 }
 
-/* Declares one that holds nothing yet, and gives back what it holds when it goes out of scope. */
+/* Declares an empty one, which releases its resources at the end of its scope. */
 #define RENAMING(name) \
     __attribute__((cleanup(renaming_done))) struct renaming name; \
     renaming_empty(&name)
 
-/* Two stripes of one array, in the order of their index; one if they are the same. */
+/* Locks two stripes of one array in the order of their index, or one if they are the same. */
 static void
 lock_pair(pthread_mutex_t *a, pthread_mutex_t *b, pthread_mutex_t *held[2])
 {
@@ -93,9 +93,10 @@ lock_pair(pthread_mutex_t *a, pthread_mutex_t *b, pthread_mutex_t *held[2])
         pthread_mutex_lock(held[1]);
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- the objects ----------------------------------------------------------------------------- */
 
-/* Under the locks of the names. -FOP_NAME_CHANGED: one leads to another object than the layers above know. */
+/* Looks up both names, under their locks. -FOP_NAME_CHANGED: a name leads to another object than the layers
+ * above have seen. */
 static int
 look_at_both(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
 {
@@ -129,7 +130,7 @@ may_replace(const struct renaming *n)
     return !is_dir && is_victim_dir ? -EISDIR : 0;
 }
 
-/* Locks names and objects and looks. */
+/* Locks names and objects and looks up both names. */
 static int
 renaming_lock(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
 {
@@ -146,7 +147,7 @@ renaming_lock(struct xlator *xl, const struct call_stack *stk, struct renaming *
               n->victim ? posix_object_stripe(p, &n->victim->gfid) : NULL, n->object_locks);
     if (!n->has_victim)
         return 0;
-    /* Its link count may have changed before its lock was ours. */
+    /* The link count may have changed before the lock was taken. */
     return posix_obj_stat(&n->to.obj, &n->victim_st);
 }
 
@@ -174,8 +175,8 @@ victim_fill(struct call_stack *stk, const struct renaming *n)
     return r;
 }
 
-/* The name is moved already. If its handle cannot follow, the name goes back: a directory that cannot be
- * reached by its gfid is of no use to anybody. */
+/* The name has been moved. If its handle cannot follow, the name is moved back, because a directory that
+ * cannot be reached by its gfid is useless. */
 static int
 move_dir_handle(struct xlator *xl, struct renaming *n)
 {
@@ -189,7 +190,8 @@ move_dir_handle(struct xlator *xl, struct renaming *n)
                       "the handle of the replaced %s stays: %s", GFID(&n->victim->gfid), strerror(-r));
     }
     r = posix_handle_set_dir(p, &n->inode->gfid, &n->to.parent->gfid, n->to.name);
-    if (r == 0 || r == -EEXIST) /* -EEXIST: it had no handle before either, its gfid is a file's by now */
+    /* -EEXIST: the directory had no handle before either, because its gfid belongs to a file now */
+    if (r == 0 || r == -EEXIST)
         return 0;
     int back = posix_obj_rename(&n->to.obj, &n->from.obj);
     log_event(LOG_ERROR, xl, "posix-rename-handle",
@@ -221,7 +223,7 @@ move_dir(struct xlator *xl, struct renaming *n)
 }
 
 static int
-move_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
+rename_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
 {
     bool is_last = n->has_victim && n->victim_st.st_nlink <= 2;
     struct posix_obj handle;
@@ -256,8 +258,9 @@ move_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
     return r;
 }
 
-/* Two names of one file: POSIX wants nothing done. But a healer that moves one name of a file out of a
- * folder, to the place where another of them is, takes success for the sign that the name has gone. */
+/* For two names of one file POSIX demands that rename does nothing. But a healer that moves one name of a
+ * file out of a folder, to the place of another of its names, interprets success as the removal of the first
+ * name. */
 static int
 join_names(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
 {
@@ -285,7 +288,7 @@ rename_locked(struct xlator *xl, struct call_stack *stk, struct renaming *n)
     if (is_same_object(n)) {
         r = join_names(xl, stk, n);
     } else {
-        r = S_ISDIR(n->st.st_mode) ? move_dir(xl, n) : move_file(xl, stk, n);
+        r = S_ISDIR(n->st.st_mode) ? move_dir(xl, n) : rename_file(xl, stk, n);
         if (r == 0)
             r = posix_mdata_update(xl, &stk->caller, &n->to.obj, n->inode, NULL);
     }

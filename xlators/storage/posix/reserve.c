@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* reserve: a part of the disk is kept free for heals and internal clients (spec: brick 3.7).
+/* reserve: keeps a part of the disk free for heals and internal clients (spec: brick 3.7).
  *
- * The disk is looked at every five seconds, not at every write; what calls see is a flag. */
+ * A chore reads the disk's figures every five seconds, and calls only read a flag. */
 #include <errno.h>
 #include <sys/statvfs.h>
 
@@ -22,7 +22,7 @@ is_full(uint64_t reserve, const struct statvfs *v)
 }
 
 static void
-keep(struct posix *p, const struct statvfs *v)
+keep_figures(struct posix *p, const struct statvfs *v)
 {
     atomic_store_explicit(&p->disk.bytes, (uint64_t)v->f_blocks * v->f_frsize, memory_order_relaxed);
     atomic_store_explicit(&p->disk.bytes_used, (uint64_t)(v->f_blocks - v->f_bfree) * v->f_frsize,
@@ -47,7 +47,7 @@ posix_capacity(const struct xlator *xl, struct posix_capacity *out)
 }
 
 static void
-refresh(struct posix *p)
+reserve_refresh(struct posix *p)
 {
     struct statvfs v;
 
@@ -56,7 +56,7 @@ refresh(struct posix *p)
                   strerror(errno));
         return;
     }
-    keep(p, &v);
+    keep_figures(p, &v);
     bool now = is_full(posix_conf(p->xl)->reserve, &v);
     bool was = atomic_exchange(&p->is_full, now);
 
@@ -70,7 +70,7 @@ reserve_chore(struct chore *c)
 {
     struct posix *p = caa_container_of(c, struct posix, chores[POSIX_RESERVE]);
 
-    refresh(p);
+    reserve_refresh(p);
     return REFRESH_MS;
 }
 
@@ -78,7 +78,7 @@ void
 posix_reserve_init(struct posix *p)
 {
     chore_init(&p->chores[POSIX_RESERVE], reserve_chore);
-    refresh(p);
+    reserve_refresh(p);
 }
 
 void
@@ -104,6 +104,6 @@ posix_reserve_check(struct xlator *xl, const struct call_stack *stk)
 int
 posix_reserve_check_now(struct xlator *xl, const struct call_stack *stk)
 {
-    refresh(posix_of(xl));
+    reserve_refresh(posix_of(xl));
     return posix_reserve_check(xl, stk);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* setattr, fsetattr: owner, then mode, then times (spec: brick 4.9).
  *
- * System calls, inode warm: 4 (stat, the change, set mdata, stat) and those of the xattr fill. */
+ * System calls, inode cached: 4 (stat, the change, set mdata, stat) and those of the xattr fill. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,9 +9,9 @@
 #include "xlators/storage/posix/data.h"
 #include "xlators/storage/posix/xattr-fill.h"
 
-/* To chown(2) the highest number means "as it is", so nobody is that. */
+/* For chown(2) the highest number means "unchanged", so it is not a valid owner. */
 static int
-set_owner(struct posix_obj *obj, int valid, const struct iatt *to)
+setattr_owner(struct posix_obj *obj, int valid, const struct iatt *to)
 {
     if ((valid & SETATTR_UID && to->uid == UINT32_MAX) || (valid & SETATTR_GID && to->gid == UINT32_MAX))
         return -EINVAL;
@@ -22,9 +22,9 @@ set_owner(struct posix_obj *obj, int valid, const struct iatt *to)
 }
 
 static int
-set_mode(struct posix_obj *obj, const struct inode *inode, const struct iatt *to)
+setattr_mode(struct posix_obj *obj, const struct inode *inode, const struct iatt *to)
 {
-    /* A symlink has no mode to change; that is no error. */
+    /* A symlink has no mode to change; that is not an error. */
     if (inode->type == S_IFLNK)
         return 0;
     return posix_obj_chmod(obj, to->mode & 07777);
@@ -39,7 +39,7 @@ time_to_set(int valid, int bit, int now_bit, int64_t sec, uint32_t nsec)
 }
 
 static int
-set_times(struct posix_obj *obj, int valid, const struct iatt *to)
+setattr_times(struct posix_obj *obj, int valid, const struct iatt *to)
 {
     const struct timespec times[2] = {
         time_to_set(valid, SETATTR_ATIME, SETATTR_ATIME_NOW, to->atime, to->atime_nsec),
@@ -57,17 +57,17 @@ set_all(struct posix_obj *obj, const struct inode *inode, int valid, const struc
 {
     int r = 0;
 
-    /* valid 0: nothing is to change but the ctime. */
+    /* valid 0: only the ctime changes. */
     if (valid & SETATTR_OWNER || valid == 0)
-        r = set_owner(obj, valid, to);
+        r = setattr_owner(obj, valid, to);
     if (r == 0 && valid & SETATTR_MODE)
-        r = set_mode(obj, inode, to);
+        r = setattr_mode(obj, inode, to);
     if (r == 0 && valid & SETATTR_TIMES)
-        r = set_times(obj, valid, to);
+        r = setattr_times(obj, valid, to);
     return r;
 }
 
-/* mdata knows no "now" but the caller's. */
+/* In mdata, "now" is the caller's time. */
 static int
 mdata_valid(const struct caller *caller, int valid, struct iatt *to)
 {
@@ -85,7 +85,7 @@ mdata_valid(const struct caller *caller, int valid, struct iatt *to)
 }
 
 static int
-change(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
+setattr_change(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
        enum posix_fill_where where)
 {
     struct iatt to = stk->call.stbuf;
@@ -112,7 +112,7 @@ posix_fop_setattr(struct xlator *xl, struct call_stack *stk)
     POSIX_OBJ(obj);
     int r = posix_obj_of_loc(xl, &stk->call.loc, &obj);
 
-    return r < 0 ? r : change(xl, stk, &obj, inode, POSIX_FILL_STAT);
+    return r < 0 ? r : setattr_change(xl, stk, &obj, inode, POSIX_FILL_STAT);
 }
 
 xl_verdict
@@ -121,5 +121,5 @@ posix_fop_fsetattr(struct xlator *xl, struct call_stack *stk)
     POSIX_OBJ(obj);
     int r = posix_obj_of_fd(xl, stk->call.fd, &obj);
 
-    return r < 0 ? r : change(xl, stk, &obj, stk->call.fd->inode, POSIX_FILL_OTHER);
+    return r < 0 ? r : setattr_change(xl, stk, &obj, stk->call.fd->inode, POSIX_FILL_OTHER);
 }

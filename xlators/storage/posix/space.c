@@ -9,7 +9,8 @@
 
 #define ZERO_BLOCK 65536u
 
-/* Can so many bytes be had, were all that the file has already among them? A client can ask for exabytes. */
+/* Checks that the disk has room for this many bytes, including the file's present blocks. A client can
+ * request exabytes. */
 static int
 check_room(int fd, uint64_t len)
 {
@@ -23,8 +24,8 @@ check_room(int fd, uint64_t len)
     return v.f_blocks != 0 && len > room ? -ENOSPC : 0;
 }
 
-/* Whether to go on with something long: not when the brick is being detached, its client has gone, or the
- * disk is filled. */
+/* Checks whether a long operation should continue: not when the brick is being detached, its client is gone,
+ * or the disk is full. */
 static int
 check_going_on(struct xlator *xl, const struct call_stack *stk)
 {
@@ -35,7 +36,7 @@ check_going_on(struct xlator *xl, const struct call_stack *stk)
     return posix_reserve_check_now(xl, stk);
 }
 
-/* Zeroes by writing them, where the file system has no ZERO_RANGE (tmpfs), a megabyte at a time. */
+/* Writes zeroes, a megabyte at a time, on a file system without ZERO_RANGE (tmpfs). */
 static int
 write_zeroes(struct xlator *xl, const struct call_stack *stk, int fd, uint64_t offset, uint64_t len)
 {
@@ -73,14 +74,14 @@ allocate(int fd, int mode, uint64_t offset, uint64_t len)
     return 0;
 }
 
-/* A range of bytes that a file can have. */
+/* Checks that a file can have this range of bytes. */
 static int
 check_range(const struct fop_call *c)
 {
     return c->size == 0 || c->offset > INT64_MAX || c->size > INT64_MAX - c->offset ? -EINVAL : 0;
 }
 
-/* fallocate(2) in `mode` between two stats. */
+/* Runs fallocate(2) in `mode` between two stats. */
 static int
 change_space(struct xlator *xl, struct call_stack *stk, int mode)
 {
@@ -103,7 +104,7 @@ change_space(struct xlator *xl, struct call_stack *stk, int mode)
     if (err)
         return err;
     if (io.pfd != NULL && (io.pfd->flags & O_DSYNC) != 0 && fsync(io.fd) < 0)
-        return -errno; /* what fallocate does is not covered by the descriptor's O_SYNC */
+        return -errno; /* the descriptor's O_SYNC does not cover fallocate */
     if (fstat(io.fd, &post) < 0)
         return -errno;
     err = posix_iatts_around(xl, stk, io.fd, io.inode, &pre, &post);
@@ -162,7 +163,7 @@ posix_fop_seek(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
-/* The source is read: its atime. The target is written: the other two. */
+/* Sets the source's atime, because it is read, and the target's other two times, because it is written. */
 static int
 copied_iatts(struct xlator *xl, struct call_stack *stk, const struct posix_io *in, const struct posix_io *out,
              const struct stat *pre, const struct stat *post)

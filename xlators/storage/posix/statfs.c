@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* statfs: the brick's share of its file system: less the reserve, divided by the bricks that share it (spec:
- * brick 4.7). */
+/* statfs: the brick's share of its file system: less the reserve, divided by the number of bricks that share
+ * it (spec: brick 4.7). */
 #include <errno.h>
 #include <sys/statvfs.h>
 
@@ -15,7 +15,7 @@ reserved_blocks(uint64_t reserve, const struct statvfs *v)
 }
 
 static fsblkcnt_t
-less(fsblkcnt_t blocks, uint64_t taken)
+blocks_less(fsblkcnt_t blocks, uint64_t taken)
 {
     return blocks > taken ? blocks - taken : 0;
 }
@@ -30,8 +30,8 @@ posix_fop_statfs(struct xlator *xl, struct call_stack *stk)
     if (fstatvfs(posix_of(xl)->brick_fd, v) < 0)
         return -errno;
     uint64_t reserved = reserved_blocks(conf->reserve, v);
-    v->f_bfree = less(v->f_bfree, reserved);
-    v->f_bavail = less(v->f_bavail, reserved);
+    v->f_bfree = blocks_less(v->f_bfree, reserved);
+    v->f_bavail = blocks_less(v->f_bavail, reserved);
     if (!conf->export_statfs_size)
         v->f_blocks = v->f_bfree = v->f_bavail = 0;
     if (shared > 1) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* takeover: may a MKDIR take the gfid of a directory that is there? After it the gfid means the new one, and
- * whoever knows the old one by its gfid works in the new one. DHT does that when it heals a rename; for
- * anybody else it is what moving the old directory away would be. */
+/* takeover: decides whether a MKDIR may take the gfid of an existing directory. After it, the gfid means the
+ * new directory, and a client that knows the old one by its gfid works in the new one. DHT does that when it
+ * heals a rename. For other clients it needs the same permissions as moving the old directory away. */
 #include <errno.h>
 #include <limits.h>
 
 #include "xlators/storage/posix/entry.h"
 
-/* The directory that `dir`, which has been reached, is in. */
+/* Finds the directory that contains `dir`, which has been reached. */
 static int
 stat_parent(struct posix *p, const struct gfid *dir, struct posix_obj *parent, struct stat *st)
 {
@@ -24,7 +24,8 @@ stat_parent(struct posix *p, const struct gfid *dir, struct posix_obj *parent, s
     return posix_obj_stat(parent, st);
 }
 
-/* Write and search permission. With an ACL the group's bits are its mask: then only the owner's are believed.
+/* True with write and search permission. With an ACL the group's bits are its mask, so then only the owner's
+ * bits count.
  */
 static bool
 may_write(const struct caller *c, struct posix_obj *dir, const struct stat *st)
@@ -38,8 +39,8 @@ may_write(const struct caller *c, struct posix_obj *dir, const struct stat *st)
     return (st->st_mode & 03) == 03;
 }
 
-/* 0, or -EINVAL: the handles lead from `at` up to the root through `dir`. It would be below itself, and no
- * handle from there on would lead anywhere. */
+/* Returns 0, or -EINVAL: the handles lead from `at` up to the root through `dir`. The directory would be
+ * below itself, and the handles from there on would have no target. */
 static int
 check_not_below(struct posix *p, struct gfid at, const struct gfid *dir)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What is removed at /a/b/f goes to /.trashcan/a/b/f_2026-11-23_023012_+0000; the folders are made as they
- * are needed, and have no gfid until a client looks at them (spec: brick 10.9).
+/* A file removed at /a/b/f is moved to /.trashcan/a/b/f_2026-11-23_023012_+0000. The folders are created when
+ * needed, and have no gfid until a client looks them up (spec: brick 10.9).
  *
- * Nobody gets to see by that what he could not see before. The folders belong to root, who alone may write
- * in them. Others may go through one or list it only if everybody may with the folder that it stands for, and
- * each removal looks at that again: a folder that was closed meanwhile closes its counterpart. One that does
- * not belong to root was put there by somebody else and is not used. Every step is a name in an open
- * directory, and no symlink is followed.
+ * No user gains access to a file by that. The folders belong to root, and only root may write in them. Other
+ * users may search or list one only if every user may do so with the folder it stands for. Each removal
+ * checks that again: if the folder's permissions were withdrawn meanwhile, so are those of its counterpart. A
+ * folder that does not belong to root was put there by another user and is not used. Every step is a name in
+ * an open directory, and no symlink is followed.
  *
- * What cannot be kept (no space, no such folder, a path too long) is removed, as its owner wanted, and
- * logged. System calls: 4 for each level, 2 to 5 more. */
+ * A file that cannot be kept (no space, no such folder, a path too long) is removed, as its owner requested,
+ * and logged. System calls: 4 for each level, 2 to 5 more. */
 #include "xlators/storage/posix/trash.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@
 #define AGAIN_MAX 99
 #define SKEW_MAX 86400
 
-/* Two directories that stand for each other. */
+/* A folder of the volume and its counterpart in the trash. */
 struct pair {
     int real, kept; /* -1: not open */
 };
@@ -45,9 +45,9 @@ pair_done(struct pair *at)
         close(at->kept);
 }
 
-/* ---- whether --------------------------------------------------------------------------------- */
+/* ---- whether to keep the file ---------------------------------------------------------------- */
 
-/* Is `path` the folder `dir` of `bytes` bytes, or below it? Neither begins with a slash. */
+/* True if `path` is the folder `dir` of `bytes` bytes, or below it. Neither begins with a slash. */
 static bool
 is_below(const char *path, const char *dir, size_t bytes)
 {
@@ -72,9 +72,9 @@ is_eliminated(const char *list, const char *path)
     return false;
 }
 
-/* Distribute's pointers to files are nobody's data. */
+/* True for distribute's link files, which have no data. */
 static bool
-is_linkto(struct posix_entry *e, const struct stat *st)
+is_linkto_file(struct posix_entry *e, const struct stat *st)
 {
     return S_ISREG(st->st_mode) && (st->st_mode & 07777) == LINKTO_MODE &&
            posix_obj_getxattr(&e->obj, POSIX_XATTR_LINKTO, NULL, 0) >= 0;
@@ -85,13 +85,13 @@ is_wanted(const struct trash_wish *wish, struct posix_entry *e, const struct sta
 {
     return !(S_ISREG(st->st_mode) && (uint64_t)st->st_size > wish->size_max) &&
            !is_below(path, wish->dir, strlen(wish->dir)) && !is_eliminated(wish->eliminate, path) &&
-           !is_linkto(e, st);
+           !is_linkto_file(e, st);
 }
 
-/* ---- where ----------------------------------------------------------------------------------- */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
-/* What others may do with the folder's counterpart. Its owner, its group and those of an ACL are others
- * there: what one of them may not do nobody may. */
+/* The permissions of users other than root in the folder's counterpart. There the folder's owner, its group
+ * and the users of its ACL count as others, so only permissions that all of them have are granted. */
 static mode_t
 counterpart_mode(int dir, const struct stat *st)
 {
@@ -103,18 +103,19 @@ counterpart_mode(int dir, const struct stat *st)
 }
 
 static int
-open_dir(int at, const char *name)
+open_subdir(int at, const char *name)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     return fd < 0 ? -errno : fd;
 }
 
-/* The folder `name` of a folder of the trash, made if need be. One that is there is never opened wider. */
+/* Opens the folder `name` in a folder of the trash, and creates it if necessary. The permissions of an
+ * existing one are never extended. */
 static int
 open_kept(const struct posix *p, int at, const char *name, mode_t mode)
 {
-    int fd = open_dir(at, name);
+    int fd = open_subdir(at, name);
     bool is_new = false;
     struct stat st;
     int r = 0;
@@ -123,7 +124,7 @@ open_kept(const struct posix *p, int at, const char *name, mode_t mode)
         is_new = mkdirat(at, name, 0700) == 0;
         if (!is_new && errno != EEXIST)
             return -errno;
-        fd = open_dir(at, name);
+        fd = open_subdir(at, name);
     }
     if (fd < 0)
         return fd;
@@ -140,11 +141,11 @@ open_kept(const struct posix *p, int at, const char *name, mode_t mode)
     return r;
 }
 
-/* The trash's folder itself is the administrator's: its owner and mode are not looked at. */
+/* Opens the trash's folder. It belongs to the administrator, so its owner and mode are not checked. */
 static int
 open_trash(const struct posix *p, const struct trash_wish *wish)
 {
-    int fd = open_dir(p->brick_fd, wish->dir);
+    int fd = open_subdir(p->brick_fd, wish->dir);
 
     if (fd < 0 || !wish->inner_dir)
         return fd;
@@ -154,9 +155,9 @@ open_trash(const struct posix *p, const struct trash_wish *wish)
 }
 
 static int
-step(const struct posix *p, struct pair *at, const char *name)
+trash_step(const struct posix *p, struct pair *at, const char *name)
 {
-    struct pair next = {.real = open_dir(at->real, name), .kept = -1};
+    struct pair next = {.real = open_subdir(at->real, name), .kept = -1};
     struct stat st;
     int r = next.real < 0 ? next.real : fstat(next.real, &st) < 0 ? -errno : 0;
 
@@ -169,9 +170,9 @@ step(const struct posix *p, struct pair *at, const char *name)
     return r;
 }
 
-/* Down to the folder that the file is in, which has to be the one that the call has reached. */
+/* Walks down to the folder that contains the file, which must be the folder that the call has reached. */
 static int
-walk(const struct posix *p, const struct trash_wish *wish, char *path, const struct stat *end,
+trash_walk(const struct posix *p, const struct trash_wish *wish, char *path, const struct stat *end,
      struct pair *at)
 {
     struct stat st;
@@ -181,11 +182,11 @@ walk(const struct posix *p, const struct trash_wish *wish, char *path, const str
     at->kept = open_trash(p, wish);
     if (at->kept < 0)
         return at->kept;
-    at->real = open_dir(p->brick_fd, ".");
+    at->real = open_subdir(p->brick_fd, ".");
     r = at->real < 0 ? at->real : 0;
     for (char *name; r == 0 && (name = strsep(&rest, "/"));)
         if (*name)
-            r = step(p, at, name);
+            r = trash_step(p, at, name);
     if (r < 0)
         return r;
     if (fstat(at->real, &st) < 0)
@@ -193,9 +194,9 @@ walk(const struct posix *p, const struct trash_wish *wish, char *path, const str
     return st.st_ino == end->st_ino && st.st_dev == end->st_dev ? 0 : -ESTALE;
 }
 
-/* By the names that the table knows, or by the handles. "a/b"; "": the root. */
+/* The path by the names in the table, or by the handles. "a/b"; "": the root. */
 static int
-path_of(struct posix *p, struct inode *dir, bool by_handle, char path[PATH_MAX])
+folder_path(struct posix *p, struct inode *dir, bool by_handle, char path[PATH_MAX])
 {
     ssize_t r = by_handle ? posix_handle_real_path(p, &dir->gfid, path, PATH_MAX)
                           : inode_path(dir, path, PATH_MAX);
@@ -206,11 +207,11 @@ path_of(struct posix *p, struct inode *dir, bool by_handle, char path[PATH_MAX])
     return 0;
 }
 
-/* ---- as what --------------------------------------------------------------------------------- */
+/* ---- the name -------------------------------------------------------------------------------- */
 
-/* When the client says that it was, so that replicas agree; unless its clock is off. */
+/* Uses the client's time of the removal, so that replicas agree, unless the client's clock is wrong. */
 static void
-time_text(const struct caller *c, char text[sizeof TIME_TEXT])
+removal_time(const struct caller *c, char text[sizeof TIME_TEXT])
 {
     time_t now = time(NULL), when = now;
     struct tm tm;
@@ -221,7 +222,7 @@ time_text(const struct caller *c, char text[sizeof TIME_TEXT])
     strftime(text, sizeof TIME_TEXT, "_%Y-%m-%d_%H%M%S_+0000", &tm);
 }
 
-/* A long name is cut, between characters of UTF-8. */
+/* Truncates a long name, between characters of UTF-8. */
 static size_t
 name_bytes(const char *name)
 {
@@ -234,14 +235,14 @@ name_bytes(const char *name)
     return bytes;
 }
 
-/* Another file of this name may have been removed in the same second. */
+/* Tries further names, because another file of this name may have been removed in the same second. */
 static int
 move_in(const struct caller *c, struct posix_entry *e, int kept, char name[NAME_MAX + 1])
 {
     char when[sizeof TIME_TEXT];
     int bytes = (int)name_bytes(e->name);
 
-    time_text(c, when);
+    removal_time(c, when);
     int r = posix_obj_reach(&e->obj);
     if (r < 0)
         return r;
@@ -259,7 +260,7 @@ move_in(const struct caller *c, struct posix_entry *e, int kept, char name[NAME_
     return -EEXIST;
 }
 
-/* It is where it is: what cannot be noted of that is logged. */
+/* The move is done, so failures to record it are only logged. */
 static void
 note_move(struct xlator *xl, const struct call_stack *stk, const struct posix_entry *e, int kept,
           const char *name, struct inode *inode)
@@ -271,7 +272,7 @@ note_move(struct xlator *xl, const struct call_stack *stk, const struct posix_en
     posix_obj_at(posix_of(xl), kept, ".", &dir);
     posix_gfid2path_remove(xl, &obj, &e->parent->gfid, e->name);
     posix_pgfid_count(xl, &obj, &e->parent->gfid, -1);
-    if (posix_obj_get_gfid(&dir, &dir_gfid) == 0) { /* a folder that nobody has looked at has none */
+    if (posix_obj_get_gfid(&dir, &dir_gfid) == 0) { /* a folder that no client has looked up has no gfid */
         posix_gfid2path_set(xl, &obj, &dir_gfid, name);
         posix_pgfid_count(xl, &obj, &dir_gfid, 1);
     }
@@ -280,7 +281,8 @@ note_move(struct xlator *xl, const struct call_stack *stk, const struct posix_en
         log_event(LOG_WARNING, xl, "posix-trash-mdata", "times of %s: %s", name, strerror(-r));
 }
 
-/* These say that it cannot be kept there; others are no reason to lose it. */
+/* True for errors that mean the trash cannot keep the file; after other errors the file must not be removed.
+ */
 static bool
 is_to_be_removed(int err)
 {
@@ -311,14 +313,14 @@ keep_by(struct xlator *xl, const struct call_stack *stk, struct posix_entry *e, 
     struct posix *p = posix_of(xl);
     char path[PATH_MAX], name[NAME_MAX + 1];
 
-    int r = path_of(p, e->parent, by_handle, path);
+    int r = folder_path(p, e->parent, by_handle, path);
     if (r < 0)
         return r;
     if (!is_wanted(wish, e, st, path))
         return POSIX_TRASH_NOT;
     if (p->brick_len + strlen(wish->dir) + strlen(path) + 2 * NAME_MAX >= PATH_MAX)
         return -ENAMETOOLONG;
-    r = walk(p, wish, path, &e->dir_st, &at);
+    r = trash_walk(p, wish, path, &e->dir_st, &at);
     if (r == 0)
         r = move_in(&stk->caller, e, at.kept, name);
     if (r == 0)
@@ -332,7 +334,7 @@ posix_trash_keep(struct xlator *xl, const struct call_stack *stk, struct posix_e
 {
     int r = keep_by(xl, stk, e, st, inode, false);
 
-    if (r == -ENOENT || r == -ESTALE || r == -ENOTDIR) /* the table knows no path, or an old one */
+    if (r == -ENOENT || r == -ESTALE || r == -ENOTDIR) /* the table has no path, or an old one */
         r = keep_by(xl, stk, e, st, inode, true);
     if (r >= 0)
         return r;

@@ -30,14 +30,15 @@ answer_bytes(struct answer *a, enum dict_type type, const char *text, size_t len
 }
 
 static ssize_t
-answer_text(struct answer *a, const char *text)
+answer_string(struct answer *a, const char *text)
 {
     return answer_bytes(a, DICT_STR, text, strlen(text));
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* The path from the root of what a gfid2path xattr says: "<parent gfid>/<name>". Length or -errno. */
+/* Expands a gfid2path xattr's value "<parent gfid>/<name>" to a path from the root. Returns its length or
+ * -errno. */
 static ssize_t
 expand_gfid2path(struct posix *p, const char *value, size_t len, char *path, size_t size)
 {
@@ -59,7 +60,8 @@ expand_gfid2path(struct posix *p, const char *value, size_t len, char *path, siz
     return at + (ssize_t)name_len;
 }
 
-/* Calls fn for each stored path of a non-directory; stops at the first that is not 0, and returns it. */
+/* Calls fn for each stored path of a non-directory. Stops at the first result that is not 0, and returns it.
+ */
 static int
 each_stored_path(struct answer *a, int (*fn)(const char *path, size_t len, void *arg), void *arg)
 {
@@ -76,7 +78,7 @@ each_stored_path(struct answer *a, int (*fn)(const char *path, size_t len, void 
         ssize_t n = posix_obj_getxattr(a->obj, name, value, sizeof value);
         if (n >= 0)
             n = expand_gfid2path(posix_of(a->xl), value, (size_t)n, path, sizeof path);
-        if (n < 0) /* a stale one: other names may do */
+        if (n < 0) /* a stale one: the paths of other names may be valid */
             continue;
         int r = fn(path, (size_t)n, arg);
         if (r != 0)
@@ -101,8 +103,8 @@ take_path(const char *path, size_t len, void *arg)
     return 1;
 }
 
-/* A path of the object below BRICK: of a directory by its handle, else by the names the table knows or the
- * disk has stored, at worst the handle itself. 0 or -errno. */
+/* Finds a path of the object below BRICK: of a directory by its handle, else by the names in the table or the
+ * stored ones, and otherwise the handle itself. Returns 0 or -errno. */
 static int
 real_path(struct answer *a, char *path, size_t size)
 {
@@ -134,9 +136,9 @@ get_pathinfo(struct answer *a)
 
     if (err)
         return err;
-    /* BRICK's own path ends without a slash, the root's is nothing but one. */
+    /* BRICK's own path ends without a slash, and the root's path is a single slash. */
     const char *text = arena_printf(&a->stk->arena, "<POSIX(%s):%s:%s%s>", p->brick, host, p->brick, path);
-    return text ? answer_text(a, text) : -ENOMEM;
+    return text ? answer_string(a, text) : -ENOMEM;
 }
 
 static ssize_t
@@ -144,7 +146,7 @@ get_node_uuid(struct answer *a)
 {
     const struct gfid *uuid = &posix_conf(a->xl)->glusterd_uuid;
 
-    return gfid_is_null(uuid) ? -ENODATA : answer_text(a, GFID(uuid));
+    return gfid_is_null(uuid) ? -ENODATA : answer_string(a, GFID(uuid));
 }
 
 static ssize_t
@@ -153,7 +155,7 @@ get_directory_path(struct answer *a)
     char path[PATH_MAX];
     ssize_t n = posix_handle_real_path(posix_of(a->xl), &a->inode->gfid, path, sizeof path);
 
-    return n < 0 ? n : answer_text(a, path);
+    return n < 0 ? n : answer_string(a, path);
 }
 
 struct joined {
@@ -176,7 +178,7 @@ join_path(const char *path, size_t len, void *arg)
     return 0;
 }
 
-/* All paths of a file. 0, -ENODATA: none is stored. */
+/* Joins all paths of a file. Returns 0, or -ENODATA: none is stored. */
 static int
 join_stored_paths(struct answer *a, struct joined *j)
 {
@@ -188,7 +190,7 @@ join_stored_paths(struct answer *a, struct joined *j)
     return err ? err : j->len > 0 ? 0 : -ENODATA;
 }
 
-/* Of files only where storage.build-pgfid says that somebody wants it, as with stock. */
+/* For files only with storage.build-pgfid, as with stock. */
 static ssize_t
 get_ancestry_path(struct answer *a)
 {
@@ -197,7 +199,7 @@ get_ancestry_path(struct answer *a)
     if (S_ISDIR(a->inode->type))
         return get_directory_path(a);
     int err = posix_conf(a->xl)->pgfid ? join_stored_paths(a, &j) : -ENODATA;
-    return err ? err : answer_text(a, j.text);
+    return err ? err : answer_string(a, j.text);
 }
 
 static ssize_t
@@ -212,20 +214,20 @@ get_gfid_to_path(struct answer *a)
     return err ? err : answer_bytes(a, DICT_PTR, j.text, j.len);
 }
 
-/* For the self-heal daemon, which skips the entry without an answer. */
+/* For the self-heal daemon, which skips an entry without this answer. */
 static ssize_t
 get_gfid2path(struct answer *a)
 {
     char path[PATH_MAX];
 
     if (gfid_is_root(&a->inode->gfid))
-        return answer_text(a, "/");
+        return answer_string(a, "/");
     if (inode_path(a->inode, path, sizeof path) != 0)
         snprintf(path, sizeof path, "<gfid:%s>", GFID(&a->inode->gfid));
-    return answer_text(a, path);
+    return answer_string(a, path);
 }
 
-/* ---- the name as it is spelled --------------------------------------------------------------- */
+/* ---- a name in its stored spelling ----------------------------------------------------------- */
 
 struct real_name {
     const char *wanted;
@@ -263,7 +265,7 @@ get_real_filename(struct answer *a)
         return found;
     if (found == 0 || (gfid_is_root(&a->inode->gfid) && strcmp(r.found, POSIX_HIDDEN_DIR) == 0))
         return -ENODATA;
-    return answer_text(a, r.found);
+    return answer_string(a, r.found);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -293,8 +295,8 @@ posix_virtual_get(struct xlator *xl, struct call_stack *stk, struct posix_obj *o
         if (is_prefix ? strncmp(name, getters[i].name, len - 1) == 0 : strcmp(name, getters[i].name) == 0)
             return getters[i].get(&a);
     }
-    /* list-node-uuids and the index's are made by other layers; a client's own (glusterfs.gfid) and what only
-     * a lookup asks for came to the wrong place. */
+    /* Other layers answer list-node-uuids and the index's names. Names that only a client's layer answers
+     * (glusterfs.gfid), or that only a lookup may request, are errors here. */
     return strncmp(name, "glusterfs.gfid", 14) == 0 || strcmp(name, "glusterfs.ancestry.dentry") == 0
                ? -ENOTSUP
                : -ENODATA;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* writev: the payload goes to the disk from the received record, without a copy (O_DIRECT excepted, which
- * wants its memory aligned). */
+/* writev: writes the payload to the disk from the received record, without a copy (except with O_DIRECT,
+ * which needs aligned memory). */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/xattr.h>
@@ -8,16 +8,16 @@
 #include "mem/iobuf.h"
 #include "xlators/storage/posix/data.h"
 
-/* What one write does, as xdata and flags ask for it. */
+/* The steps of one write, as xdata and flags request them. */
 struct write_plan {
-    bool is_append_asked; /* say whether the write began at the end of the file */
+    bool is_append_asked; /* report whether the write began at the end of the file */
     bool is_atomic;       /* stat, write and stat in one step */
     bool is_append_fd;
     int sync_flags; /* O_SYNC, O_DSYNC */
 };
 
-/* pwritev of the whole payload. Bytes written, or -errno if there were none: a full disk in the middle is a
- * short write. */
+/* Writes the whole payload with pwritev. Returns the bytes written, or -errno if there were none: a disk that
+ * fills up in the middle gives a short write. */
 static ssize_t
 write_fully(int fd, const struct iovec *payload, int count, off_t offset)
 {
@@ -64,7 +64,7 @@ write_direct(int fd, const struct iovec *payload, int count, size_t bytes, off_t
     return n;
 }
 
-/* A full brick still takes writes that need no new blocks. */
+/* A full brick still accepts writes that need no new blocks. */
 static int
 check_reserve(struct xlator *xl, const struct call_stack *stk, int fd)
 {
@@ -80,8 +80,8 @@ check_reserve(struct xlator *xl, const struct call_stack *stk, int fd)
     return is_inside && !is_sparse ? 0 : err;
 }
 
-/* The guard of a file under migration: rebalance must not overwrite what a client has written to the new
- * place. */
+/* Guards a file under migration: rebalance must not overwrite data that a client has written to the new file.
+ */
 static int
 guard_migration(const struct dict *xdata, int fd)
 {
@@ -113,7 +113,7 @@ write_once(const struct posix_io *io, const struct fop_call *c)
     return write_fully(io->fd, c->payload, c->payload_count, (off_t)c->offset);
 }
 
-/* Stat, write, stat. With `lock` nobody else who asks for the same comes between. */
+/* Stats, writes and stats. With `lock`, other calls with a lock cannot come in between. */
 static ssize_t
 write_between_stats(const struct posix_io *io, const struct fop_call *c, pthread_mutex_t *lock,
                     struct stat *pre, struct stat *post)

@@ -28,7 +28,7 @@ posix_xattr_value(struct posix_obj *obj, const char *name, struct arena *arena, 
         *value = copy;
         return n;
     }
-    /* It may grow between the two calls. */
+    /* The value may grow between the two calls. */
     while (n == -ERANGE) {
         ssize_t size = posix_obj_getxattr(obj, name, NULL, 0);
         if (size < 0)
@@ -37,7 +37,7 @@ posix_xattr_value(struct posix_obj *obj, const char *name, struct arena *arena, 
         if (big == NULL)
             return -ENOMEM;
         n = posix_obj_getxattr(obj, name, big, (size_t)size);
-        if (n > size) /* size was 0, and the call above a question for the length */
+        if (n > size) /* size was 0, so the call above only asked for the length */
             n = -ERANGE;
         *value = big;
     }
@@ -75,7 +75,7 @@ posix_dict_add(struct dict *d, const char *key, const void *value, size_t len)
     return dict_append(d, &pair) ? 0 : -ENOMEM;
 }
 
-/* The mode says it all. */
+/* Makes the text of an ACL that says the same as the mode. */
 static ssize_t
 acl_text_of_mode(struct posix_obj *obj, struct arena *arena, char **text)
 {
@@ -111,7 +111,7 @@ posix_acl_text(struct posix_obj *obj, bool is_default, struct arena *arena, char
     if (*text == NULL)
         return -ENOMEM;
     n = acl_to_text(acl, (size_t)n, *text, ACL_TEXT_MAX);
-    return n < 0 ? -EIO : n; /* a file system that stores ACLs in another form */
+    return n < 0 ? -EIO : n; /* a file system that stores ACLs in another format */
 }
 
 int
@@ -131,7 +131,7 @@ posix_xattr_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode,
     return 1;
 }
 
-/* ---- keys that are no xattrs ----------------------------------------------------------------- */
+/* ---- keys that are not xattrs ---------------------------------------------------------------- */
 
 static struct dict *
 fill_dict(struct posix_fill *f)
@@ -149,7 +149,7 @@ fill_uint(struct posix_fill *f, enum dict_key key, uint64_t value)
     return d ? dict_set_uint(d, key, value) : -ENOMEM;
 }
 
-/* The object's attributes, at the latest now. */
+/* Reads the object's attributes if this has not been done yet. */
 static int
 fill_need_iatt(struct posix_fill *f)
 {
@@ -180,7 +180,7 @@ read_content(struct posix_fill *f, char *buf, size_t size)
         ssize_t n = pread(fd, buf + done, size - done, (off_t)done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0) /* shorter than it was, or unreadable: sent without it either way */
+        if (n <= 0) /* shorter than before, or unreadable: the reply is sent without the content */
             break;
         done += (size_t)n;
     }
@@ -188,8 +188,8 @@ read_content(struct posix_fill *f, char *buf, size_t size)
     return (ssize_t)done;
 }
 
-/* The whole content of a small file. A file that is changing, or that cannot be read, is sent without it: the
- * client then reads it the usual way. */
+/* Adds the whole content of a small file. For a file that is changing or cannot be read, the reply has no
+ * content, and the client reads it in the usual way. */
 static int
 fill_content(struct posix_fill *f, const struct dict_pair *asked)
 {
@@ -216,7 +216,7 @@ fill_content(struct posix_fill *f, const struct dict_pair *asked)
     return posix_dict_add(d, dict_key_text(DICT_KEY_CONTENT), content, size);
 }
 
-/* None, or a file system without them, is no error. */
+/* An object without an ACL, or a file system without ACLs, is not an error. */
 static int
 fill_acl_text(struct posix_fill *f, enum dict_key key)
 {
@@ -229,7 +229,7 @@ fill_acl_text(struct posix_fill *f, enum dict_key key)
     return d ? dict_set_str(d, key, text) : -ENOMEM;
 }
 
-/* 1: it was such a key. 0: it may be an xattr. -errno. */
+/* Returns 1: the key was a special one; 0: the key may be an xattr; -errno. */
 static int
 fill_special(struct posix_fill *f, const struct dict_pair *p)
 {
@@ -262,7 +262,7 @@ fill_special(struct posix_fill *f, const struct dict_pair *p)
         if (f->where & (POSIX_FILL_LOOKUP | POSIX_FILL_STAT | POSIX_FILL_READDIRP))
             err = fill_content(f, p);
         break;
-    case DICT_KEY_CLEAN_WRITEXATTR: /* the migration of the file was given up */
+    case DICT_KEY_CLEAN_WRITEXATTR: /* the migration of the file was abandoned */
         if (f->where == POSIX_FILL_LOOKUP) {
             err = posix_obj_removexattr(f->obj, dict_key_text(DICT_KEY_PROTECT_WRITES));
             err = err == -ENODATA ? 0 : err;
@@ -280,7 +280,7 @@ fill_special(struct posix_fill *f, const struct dict_pair *p)
 
 /* ---- xattrs ---------------------------------------------------------------------------------- */
 
-/* The times of an object that the inode table does not know have been read a moment ago, into its iatt. */
+/* The times of an object that is not in the inode table have just been read into its iatt. */
 static ssize_t
 mdata_of_iatt(struct posix_fill *f, const void **value)
 {
@@ -302,8 +302,7 @@ mdata_of_iatt(struct posix_fill *f, const void **value)
     return POSIX_MDATA_BYTES;
 }
 
-/* Puts an xattr into the reply; is_listed: it was there when the names were read. That it is not there (any
- * more) is no error. */
+/* Adds an xattr to the reply; is_listed: the list of names had it. A missing xattr is not an error. */
 static int
 fill_xattr(struct posix_fill *f, const char *name, bool is_listed)
 {
@@ -334,7 +333,7 @@ is_pattern(const char *key)
     return strpbrk(key, "*?[\\") != NULL;
 }
 
-/* What is left of the request after the special keys. */
+/* The keys of the request except the special ones. */
 struct wanted {
     const struct dict_pair *only; /* the last one */
     unsigned count, pattern_count;
@@ -342,12 +341,13 @@ struct wanted {
     bool wants_list;
 };
 
-/* So many keys are compared one by one, as many as a stock client's request has; more are found by a table,
- * so that what a request costs is the sum of its keys and the object's names, not their product. */
+/* Up to this number, which covers a stock client's request, keys are compared one by one. More keys are
+ * searched in a hash table, so that the cost of a request is the sum of its keys and the object's names, not
+ * their product. */
 #define COMPARE_MAX 32
 
 static uint32_t
-key_hash(const char *key, size_t len)
+fill_key_hash(const char *key, size_t len)
 {
     uint32_t h = 2166136261u;
 
@@ -356,7 +356,7 @@ key_hash(const char *key, size_t len)
     return h;
 }
 
-/* Open-addressed, at most half full; a slot holds a pair's number + 1. Made once a request. */
+/* Open-addressed, at most half full; a slot has a pair's number + 1. Built once per request. */
 static int
 table_make(struct posix_fill *f)
 {
@@ -370,7 +370,7 @@ table_make(struct posix_fill *f)
     f->table_mask = slots - 1;
     for (uint32_t i = 0; i < f->asked->count; i++) {
         const struct dict_pair *p = &f->asked->pairs[i];
-        uint32_t at = key_hash(p->key, p->key_len) & f->table_mask;
+        uint32_t at = fill_key_hash(p->key, p->key_len) & f->table_mask;
 
         while (f->table[at] != 0)
             at = (at + 1) & f->table_mask;
@@ -394,7 +394,7 @@ is_asked(const struct posix_fill *f, const struct wanted *w, const char *name, s
                 return true;
         }
     } else {
-        for (uint32_t at = key_hash(name, len) & f->table_mask; f->table[at] != 0;
+        for (uint32_t at = fill_key_hash(name, len) & f->table_mask; f->table[at] != 0;
              at = (at + 1) & f->table_mask) {
             if (is_key(&f->asked->pairs[f->table[at] - 1], name, len))
                 return true;
@@ -407,7 +407,7 @@ is_asked(const struct posix_fill *f, const struct wanted *w, const char *name, s
     return false;
 }
 
-/* By name, not by key: so an xattr that several keys select is read once. */
+/* Loops over the names, not over the keys, so that an xattr that several keys select is read once. */
 static int
 fill_from_names(struct posix_fill *f, const struct wanted *w, char *names, size_t len)
 {
@@ -428,7 +428,7 @@ fill_from_names(struct posix_fill *f, const struct wanted *w, char *names, size_
 }
 
 static int
-fill_xattrs(struct posix_fill *f, const struct wanted *w)
+fill_wanted_xattrs(struct posix_fill *f, const struct wanted *w)
 {
     char room[1024], *names;
 
@@ -444,8 +444,8 @@ fill_xattrs(struct posix_fill *f, const struct wanted *w)
     return fill_from_names(f, w, names, (size_t)len);
 }
 
-/* Nobody waits for the answer any more. (A brick that is being detached closes its clients' connections
- * first: so it is also then.) */
+/* True if no client waits for the answer any more. (A brick that is being detached first closes its clients'
+ * connections, so it is also true then.) */
 static bool
 is_given_up(const struct posix_fill *f)
 {
@@ -453,7 +453,7 @@ is_given_up(const struct posix_fill *f)
 }
 
 static int
-want(struct wanted *w, const struct dict_pair *p)
+wanted_add(struct wanted *w, const struct dict_pair *p)
 {
     w->only = p;
     w->count++;
@@ -486,12 +486,12 @@ posix_xattr_fill(struct posix_fill *f)
         if (p->key_id == DICT_KEY_LIST_XATTR) {
             w.wants_list = true;
         } else if (xattr_has_namespace(p->key)) {
-            r = want(&w, p);
+            r = wanted_add(&w, p);
             if (r < 0)
                 return r;
         }
     }
-    return fill_xattrs(f, &w);
+    return fill_wanted_xattrs(f, &w);
 }
 
 int

@@ -56,7 +56,7 @@ get_acl_text(struct getter *g, const char *key)
     return err ? err : n;
 }
 
-/* Marks that travel in dicts; some can be asked for. Of the others the file system says that it has none. */
+/* Marks that travel in dicts. Some can be requested; the file system has no xattr of the others. */
 static ssize_t
 get_mark(struct getter *g, const char *key)
 {
@@ -72,13 +72,13 @@ get_unnamespaced(struct getter *g, const char *key)
     struct stat st;
 
     if (strcmp(key, dict_key_text(DICT_KEY_GET_SIZE)) != 0)
-        return posix_obj_getxattr(g->obj, key, NULL, 0); /* the kernel says what it thinks of it */
+        return posix_obj_getxattr(g->obj, key, NULL, 0); /* the kernel decides the error */
     int err = posix_obj_stat(g->obj, &st);
     return err ? err : dict_set_uint(g->reply, DICT_KEY_GET_SIZE, (uint64_t)st.st_size);
 }
 
 static ssize_t
-get_one(struct getter *g, const char *key)
+get_key(struct getter *g, const char *key)
 {
     switch (xattr_kind_of(key)) {
     case XATTR_IDENTITY:
@@ -103,9 +103,9 @@ get_one(struct getter *g, const char *key)
     }
 }
 
-/* Answers the size of the last value, as stock. */
+/* Returns the size of the last value, as stock does. */
 static ssize_t
-get_all(struct getter *g)
+get_every_key(struct getter *g)
 {
     char room[1024], *names;
     ssize_t last = 0, len = posix_xattr_names(g->obj, room, sizeof room, &g->stk->arena, &names);
@@ -134,7 +134,7 @@ get_from(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struc
 
     if (g.reply == NULL)
         return -ENOMEM;
-    ssize_t n = stk->call.has_name && name != NULL && name[0] != '\0' ? get_one(&g, name) : get_all(&g);
+    ssize_t n = stk->call.has_name && name != NULL && name[0] != '\0' ? get_key(&g, name) : get_every_key(&g);
     if (n < 0)
         return (int)n;
     int err = posix_xattr_fill_reply(xl, stk, obj, inode, NULL, POSIX_FILL_OTHER);

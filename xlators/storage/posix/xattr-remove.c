@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* removexattr, fremovexattr: one xattr by name, or, with an empty name, every key of the request's xdata
- * (spec: brick 5.3). */
+/* removexattr, fremovexattr: removes one xattr by name, or, with an empty name, every key of the request's
+ * xdata (spec: brick 5.3). */
 #include <errno.h>
 
 #include "xlators/storage/posix/xattr-fill.h"
@@ -22,7 +22,7 @@ remove_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, con
 }
 
 static int
-remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
+remove_key(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
            const char *name)
 {
     int err;
@@ -35,8 +35,8 @@ remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, str
     case XATTR_BITROT:
         return -EINVAL;
     case XATTR_MDATA:
-        /* Users do not see it. Heal removes what the source's list lacks and then sets the source's times,
-         * which are merged with these. */
+        /* Users do not see the xattr. Heal removes the xattrs that the source's list lacks and then sets the
+         * source's times, which are merged with the stored ones. */
         return caller_is_internal(&stk->caller) ? 0 : -ENODATA;
     case XATTR_ACL:
         err = remove_stored(xl, obj, inode, name);
@@ -53,16 +53,15 @@ remove_one(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, str
     }
 }
 
-/* AFR's heal of metadata. Keys that are there for other reasons (marks, counts) are passed over with the
- * missing ones. */
+/* For AFR's heal of metadata. Keys with other purposes (marks, counts) are skipped like missing xattrs. */
 static int
 remove_keys_of_xdata(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode)
 {
     dict_for_each (p, stk->call.xdata) {
-        /* Of this call, not of the object. */
+        /* The key belongs to the call, not to the object. */
         if (!xattr_has_namespace(p->key) || p->key_id == DICT_KEY_DURABLE_OP)
             continue;
-        int err = remove_one(xl, stk, obj, inode, p->key);
+        int err = remove_key(xl, stk, obj, inode, p->key);
         if (err && err != -ENODATA)
             return err;
     }
@@ -75,9 +74,9 @@ remove_asked(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, s
     const char *name = stk->call.name;
 
     if (name != NULL && name[0] != '\0')
-        return remove_one(xl, stk, obj, inode, name);
+        return remove_key(xl, stk, obj, inode, name);
     if (stk->call.xdata == NULL)
-        /* nothing named at all; an empty dict is what heal sends when there is nothing to remove */
+        /* no name at all; heal sends an empty dict when there is no xattr to remove */
         return -EINVAL;
     return remove_keys_of_xdata(xl, stk, obj, inode);
 }

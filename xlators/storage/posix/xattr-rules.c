@@ -8,7 +8,7 @@
 #define PID_GEOREP (-1)
 #define PID_QUOTA_MOUNT (-5)
 
-/* The first row that fits counts. `*` only at the end: a prefix; elsewhere: a pattern. */
+/* The first row that matches counts. `*` at the end only: a prefix; elsewhere: a pattern. */
 static const struct row {
     const char *name;
     enum xattr_kind kind;
@@ -75,7 +75,7 @@ row_fits(const struct row *row, const char *name)
         return strcmp(row->name, name) == 0;
     if (star[1] == '\0')
         return strncmp(row->name, name, (size_t)(star - row->name)) == 0;
-    /* All of them have this in the middle, and most names do not. */
+    /* All of these patterns have this in the middle, and most names do not. */
     return strstr(name, ".glusterfs.") != NULL && fnmatch(row->name, name, 0) == 0;
 }
 
@@ -124,7 +124,8 @@ xattr_hidden_in_list(enum xattr_kind kind, const struct caller *c)
     case XATTR_QUOTA:
     case XATTR_QUOTA_SUM:
     case XATTR_SHADOW:
-    case XATTR_SELINUX: /* the label of the brick's own machine; features/selinux shows clients theirs */
+    /* the label of the brick's own machine; features/selinux shows clients their labels */
+    case XATTR_SELINUX:
         return true;
     case XATTR_GEOREP:
         return !caller_is_georep(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* setxattr, fsetxattr: a dict of xattrs onto an object (spec: brick 5.1). */
+/* setxattr, fsetxattr: set a dict of xattrs on an object (spec: brick 5.1). */
 #include "xlators/storage/posix/xattr-set.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 
 /* ---- one pair -------------------------------------------------------------------------------- */
 
-/* The bytes that a typed value is stored as. Numbers are text with its NUL, as stock has them in memory. */
+/* Returns the bytes to store for a typed value. Numbers are stored as text with its NUL, as in stock's
+ * memory. */
 static int
 pair_bytes(const struct dict_pair *p, char number[32], const void **bytes, size_t *len)
 {
@@ -41,8 +42,8 @@ pair_bytes(const struct dict_pair *p, char number[32], const void **bytes, size_
     return 0;
 }
 
-/* Under the inode's lock, so that an xattrop that has read the old value does not write its sum over this
- * one. */
+/* Under the inode's lock, so that an xattrop that has read the old value does not overwrite the new value
+ * with its sum. */
 static int
 set_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct dict_pair *p,
            int flags)
@@ -63,7 +64,7 @@ set_stored(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const 
     return err;
 }
 
-/* The reply brings what was stored: a client that keeps ACLs has only seen the text. */
+/* The reply has the stored form, because a client that caches ACLs has only seen the text. */
 static int
 set_acl_text(struct call_stack *stk, struct posix_obj *obj, const struct dict_pair *p, int flags)
 {
@@ -73,7 +74,7 @@ set_acl_text(struct call_stack *stk, struct posix_obj *obj, const struct dict_pa
     char copy[4096];
 
     if (text == NULL) {
-        /* setfattr brings the text as bytes, without a NUL. */
+        /* setfattr sends the text as bytes, without a NUL. */
         bool has_bytes = p->type == DICT_PTR || p->type == DICT_UNTYPED;
         if (!has_bytes || p->len >= sizeof copy)
             return -EINVAL;
@@ -93,7 +94,7 @@ set_acl_text(struct call_stack *stk, struct posix_obj *obj, const struct dict_pa
              : -ENOMEM;
 }
 
-/* Never blindly: the later of each time wins (brick 3.4). */
+/* Merges the times: the later of each wins (brick 3.4). */
 static int
 set_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const struct dict_pair *p)
 {
@@ -107,8 +108,8 @@ set_mdata(struct xlator *xl, struct posix_obj *obj, struct inode *inode, const s
     return err ? err : posix_mdata_merge(xl, obj, inode, &m);
 }
 
-/* Sets one pair of a dict by the rules of its key (brick 5.1). flags: XATTR_CREATE, XATTR_REPLACE or 0. 0 or
- * -errno. */
+/* Sets one pair of a dict by the rules of its key (brick 5.1). flags: XATTR_CREATE, XATTR_REPLACE or 0.
+ * Returns 0 or -errno. */
 static int
 posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struct inode *inode,
                      const struct dict_pair *p, int flags)
@@ -141,8 +142,8 @@ posix_xattr_set_pair(struct xlator *xl, struct call_stack *stk, struct posix_obj
 
 /* ---- the whole dict -------------------------------------------------------------------------- */
 
-/* DHT's heal of a directory (sync_backend_xattrs): what users have set and the dict does not name must go.
- * The dict has been set before, so nothing that stays is missing in between. */
+/* DHT's heal of a directory (sync_backend_xattrs): removes the users' xattrs that the dict does not name. The
+ * dict has been set before, so no xattr that stays is missing in between. */
 static int
 remove_unnamed(struct posix_obj *obj, const struct dict *wanted, struct arena *arena)
 {
@@ -176,7 +177,7 @@ set_dict(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj, struc
     return 0;
 }
 
-/* fsync of the object a call has changed. */
+/* Syncs the object that a call has changed. */
 static int
 make_durable(struct xlator *xl, struct posix_obj *obj, struct inode *inode)
 {

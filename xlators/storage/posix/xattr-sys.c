@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The same numbers on every architecture that has numbers above 423 in common; Alpha does not. */
+/* Architectures share the numbers above 423, except Alpha. */
 #if !defined(SYS_getxattrat) && !defined(__alpha__)
 #define SYS_setxattrat 463
 #define SYS_getxattrat 464
@@ -36,8 +36,8 @@ kx_force(int mode)
     atomic_store(&kx_mode, mode);
 }
 
-/* Kernels without the call say ENOSYS, container filters EPERM: a plain read of "/" has no other reason for
- * either. */
+/* Kernels without the call return ENOSYS, container filters EPERM. A plain read of "/" can have neither error
+ * for another reason. */
 static bool
 have_at_calls(void)
 {
@@ -66,7 +66,7 @@ is_fd_itself(const char *path)
 
 #define PROC_PATH_SIZE (PATH_MAX + 32)
 
-/* The path by which the old calls reach (dirfd, path). 0 or -ENAMETOOLONG. */
+/* Builds the path by which the old calls reach (dirfd, path). Returns 0 or -ENAMETOOLONG. */
 static int
 proc_path(char out[PROC_PATH_SIZE], int dirfd, const char *path)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* xattrop, fxattrop: counters in xattrs, changed in place (spec: brick 7.1). AFR, EC, DHT, shard and quota
- * keep their books with it.
+/* xattrop, fxattrop: change counters in xattrs in place (spec: brick 7.1). AFR, EC, DHT, shard and quota keep
+ * their counters with these calls.
  *
- * Values are arrays of big-endian numbers as long as the request's; a stored one that is shorter counts as
- * filled up with zeros, one that is missing as zeros. The whole dict is done under the inode's lock: read,
- * change and write of a key are one step, and a crash between two keys is what AFR's order of calls is made
- * for. */
+ * Values are arrays of big-endian numbers as long as the request's. A shorter stored value counts as filled
+ * up with zeros, a missing one as all zeros. The whole dict is processed under the inode's lock: read, change
+ * and write of a key are one step. A crash between two keys is covered by AFR's order of calls. */
 #include "xlators/storage/posix/xattrop.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 #include "xlators/storage/posix/xattr-fill.h"
 #include "xlators/storage/posix/xattr-rules.h"
 
-#define VALUE_MAX 65536u /* the kernel's bound of an xattr */
+#define VALUE_MAX 65536u /* the kernel's limit of an xattr */
 
 static bool
 is_zero(const void *bytes, size_t len)
@@ -36,13 +35,14 @@ load(const unsigned char *p, unsigned width)
 }
 
 static void
-store(unsigned char *p, unsigned width, uint64_t v)
+store_number(unsigned char *p, unsigned width, uint64_t v)
 {
     for (unsigned i = width; i > 0; i--, v >>= 8)
         p[i - 1] = (unsigned char)v;
 }
 
-/* How an operation reads its request: the width of a number, and whether defaults follow the deltas. */
+/* Returns how an operation reads its request: the width of a number, and whether defaults follow the deltas.
+ */
 static int
 op_shape(uint32_t op, unsigned *width, bool *has_default)
 {
@@ -56,7 +56,7 @@ op_shape(uint32_t op, unsigned *width, bool *has_default)
     case XATTROP_ADD64_DEFAULT:
         *width = 8;
         return 0;
-    default: /* or, and: not done by bricks; the rest is not known */
+    default: /* or, and: not implemented by bricks; others are unknown */
         return -EINVAL;
     }
 }
@@ -71,7 +71,7 @@ xattrop_result_len(uint32_t op, const void *request, size_t len)
     if (op == XATTROP_GET_AND_SET)
         return (ssize_t)len;
     if (err)
-        return is_zero(request, len) ? (ssize_t)len : err; /* only asks */
+        return is_zero(request, len) ? (ssize_t)len : err; /* only reads */
     if (has_default && len % 2 != 0)
         return -EINVAL;
     size_t result = has_default ? len / 2 : len;
@@ -91,19 +91,19 @@ xattrop_apply(uint32_t op, const void *request, unsigned char *value, size_t len
         uint64_t now = load(value + at, width);
         if (has_default && now == 0)
             now = load(fallback + at, width);
-        store(value + at, width, now + load(delta + at, width));
+        store_number(value + at, width, now + load(delta + at, width));
     }
 }
 
 /* ---- one key --------------------------------------------------------------------------------- */
 
-/* The names that the object has: AFR names a counter for each replica, and on a healthy file only one of them
- * is there. From three keys on, one list is cheaper than asking for each. */
+/* The names that the object has. AFR names a counter for each replica, and on a healthy file only one of them
+ * exists. From three keys on, one list costs less than reading each. */
 #define LIST_FROM 3
 
 struct stored_names {
     char room[1024], *names;
-    ssize_t len; /* -1: not listed, ask for each */
+    ssize_t len; /* -1: not listed, read each key */
 };
 
 static bool
@@ -118,8 +118,8 @@ may_be_stored(const struct stored_names *s, const char *key)
     return false;
 }
 
-/* The value on the disk into `value`, filled up with zeros. 1: there was one. 0: none. -ERANGE: longer than
- * len. */
+/* Reads the stored value into `value`, filled up with zeros. Returns 1: it exists; 0: it does not; -ERANGE:
+ * longer than len. */
 static int
 read_stored(struct posix_obj *obj, const struct stored_names *s, const char *key, unsigned char *value,
             size_t len)
@@ -155,7 +155,7 @@ change_key(struct posix_obj *obj, struct stored_names *s, uint32_t op, const str
     if (op != XATTROP_GET_AND_SET && is_zero(p->v.bytes, request_len))
         return posix_dict_add(reply, p->key, value, (size_t)len);
     if (!was_there)
-        s->len = -1; /* the list will be old: a dict may name a key twice */
+        s->len = -1; /* the list becomes out of date: a dict may name a key twice */
     if (op == XATTROP_GET_AND_SET) {
         int err = posix_obj_setxattr(obj, p->key, p->v.bytes, request_len, 0);
         if (err || !was_there)
@@ -178,7 +178,7 @@ check_key(const struct dict_pair *p)
     case XATTR_IDENTITY:
     case XATTR_GFID2PATH:
     case XATTR_MDATA:
-        return -EPERM; /* not counters, and the brick's own */
+        return -EPERM; /* not counters: only the brick sets them */
     default:
         break;
     }
