@@ -122,7 +122,7 @@ for one in os.listdir(store):
             handle = os.path.join(store, one, two, gfid)
             # The root, and the hidden folder of replicate (its gfid is random, but it is in the walk above).
             if handle not in known and not gfid.startswith("00000000-0000-0000-0000-"):
-                complain(handle, "a handle of nothing: %s" % (os.readlink(handle) if os.path.islink(handle) else os.stat(handle)))
+                complain(handle, "a handle of nothing: %s" % (os.readlink(handle) if os.path.islink(handle) else str(os.lstat(handle))))
 sys.exit(bad != 0)
 EOF
 }
