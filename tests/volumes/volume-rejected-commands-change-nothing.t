@@ -77,7 +77,7 @@ refused 2 'no dispersed volumes' volume create two disperse 3 redundancy 1 "$T"/
 refused 2 'has no value' volume set demo performance.read-ahead on network.ping-timeout
 refused 1 'is not set' volume reset demo performance.read-ahead
 refused 1 'no option' volume get demo nosuch
-refused 2 'no verb' volume frobnicate demo
+refused 2 'unknown verb' volume frobnicate demo
 refused 2 'try: +kiln help' --frobnicate
 refused 2 'no heal .split-brain' volume heal demo split-brain
 refused 1 'not started' volume clear-locks at-rest / kind all posix
