@@ -270,7 +270,7 @@ static struct graph *
 build(struct brick *b, struct volfile *v, char *error, size_t size)
 {
     struct graph *g =
-        b->graph ? graph_new_beside(b->graph, v, error, size) : graph_new(v, b->name, error, size);
+        b->graph ? graph_new_beside(b->graph, v, error, size) : graph_new(hooks.find_type, v, b->name, error, size);
 
     if (g) {
         g->maker = b;
@@ -728,6 +728,12 @@ bricks_attach_all(const char *const *volfile_paths, const char *const *names, un
     for (unsigned i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
     return s.err;
+}
+
+int
+bricks_check_volfile(struct volfile *v, char *error, size_t error_size)
+{
+    return graph_check(hooks.find_type, v, error, error_size);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */

@@ -26,10 +26,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "stack/xlator.h"
+
 struct graph;
 struct volfile;
 
 struct bricks_hooks {
+    /* Finds the layer types of a brick. */
+    xlator_type_find *find_type;
     /* Changes a volfile before a brick is made of it (--xlator-option). 0 or -errno with a text. May be NULL.
      */
     int (*prepare)(struct volfile *v, char *error, size_t error_size);
@@ -62,6 +66,10 @@ int bricks_detach(const char *name);
  * prepared. One that says what the brick does already changes nothing. -ENOENT; -EINVAL or -EOPNOTSUPP with
  * *error: what the running layers cannot become. */
 int bricks_reconfigure_volfile(const char *name, struct volfile *v, char *error, size_t error_size);
+
+/* Could a brick be made of this volfile (graph_check)? The caller keeps the volfile. 0, or -errno with
+ * *error. Any thread, after bricks_begin(). */
+int bricks_check_volfile(struct volfile *v, char *error, size_t error_size);
 
 /* The same by graph_follow(): what the layers can take; how many options were refused. */
 int bricks_follow_volfile(const char *name, struct volfile *v, char *error, size_t error_size);

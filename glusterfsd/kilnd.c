@@ -23,6 +23,7 @@
 #include "event/worker.h"
 #include "fs/inode.h"
 #include "glusterfsd/brick-ops.h"
+#include "glusterfsd/brick-types.h"
 #include "glusterfsd/bricks.h"
 #include "glusterfsd/http-routes.h"
 #include "glusterfsd/kilnd.h"
@@ -136,6 +137,7 @@ static int
 begin(void)
 {
     const struct bricks_hooks hooks = {
+        .find_type = brick_type_find,
         .prepare = apply_xlator_options,
         .failed = brick_failed,
         /* whoever keeps volumes goes on without bricks */

@@ -3,6 +3,8 @@ sbin_PROGRAMS += kilnd
 kilnd_SOURCES = \
 	glusterfsd/bricks.c \
 	glusterfsd/bricks.h \
+	glusterfsd/brick-types.c \
+	glusterfsd/brick-types.h \
 	glusterfsd/brick-ops.c \
 	glusterfsd/brick-ops.h \
 	glusterfsd/daemon.c \
@@ -40,13 +42,13 @@ kilnd_SOURCES = \
 kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS)
 
 check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn glusterfsd/test-options-table glusterfsd/test-statedump-options
-glusterfsd_test_options_table_SOURCES = glusterfsd/test-options-table.c
+glusterfsd_test_options_table_SOURCES = glusterfsd/test-options-table.c glusterfsd/brick-types.c
 glusterfsd_test_options_table_LDADD = $(TEST_LIBS)
 glusterfsd_test_statedump_options_SOURCES = glusterfsd/test-statedump-options.c glusterfsd/statedump-options.c
 glusterfsd_test_statedump_options_LDADD = $(TEST_LIBS)
-glusterfsd_test_bricks_SOURCES = glusterfsd/test-bricks.c glusterfsd/bricks.c glusterfsd/test-brick-stack.h
+glusterfsd_test_bricks_SOURCES = glusterfsd/test-bricks.c glusterfsd/bricks.c glusterfsd/brick-types.c glusterfsd/test-brick-stack.h
 glusterfsd_test_bricks_LDADD = $(TEST_LIBS)
-glusterfsd_test_churn_SOURCES = glusterfsd/test-churn.c glusterfsd/bricks.c glusterfsd/test-brick-stack.h
+glusterfsd_test_churn_SOURCES = glusterfsd/test-churn.c glusterfsd/bricks.c glusterfsd/brick-types.c glusterfsd/test-brick-stack.h
 glusterfsd_test_churn_LDADD = $(TEST_LIBS)
 check_PROGRAMS += glusterfsd/test-http
 glusterfsd_test_http_SOURCES = glusterfsd/test-http.c glusterfsd/http.c glusterfsd/http-library.c

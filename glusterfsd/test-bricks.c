@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* A brick's life: whole stock stacks are attached and detached while calls run on them and on a neighbour;
  * what cannot be attached leaves nothing; options change as a whole or not at all. */
+#include "glusterfsd/brick-types.h"
 #include "glusterfsd/bricks.h"
 
 #include "glusterfsd/test-brick-stack.h"
@@ -16,6 +17,7 @@ static void
 setup(void)
 {
     process_setup();
+    bricks_begin(&(struct bricks_hooks){.find_type = brick_type_find});
     brick_folder(stays, "stays");
     brick_folder(comes, "comes");
 }
@@ -500,7 +502,7 @@ START_TEST(what_cannot_be_attached_leaves_nothing)
     before = held_now();
     for (int i = 0; i < 12; i++) { /* the log folds what comes so often; who asks is still told */
         error[0] = '\0';
-        struct graph *g = graph_new(stack_volfile(comes, &b->twist, 1), NULL, error, sizeof error);
+        struct graph *g = graph_new(brick_type_find, stack_volfile(comes, &b->twist, 1), NULL, error, sizeof error);
 
         if (!b->says && g) { /* accepted: then it has to go as clean as it came */
             graph_free(g);
@@ -530,7 +532,7 @@ START_TEST(a_layer_has_one_below)
     struct volfile *v = volfile_parse("test.vol", text, sizeof text - 1, error, sizeof error);
 
     ck_assert_msg(v != NULL, "%s", error);
-    ck_assert_ptr_null(graph_new(v, NULL, error, sizeof error));
+    ck_assert_ptr_null(graph_new(brick_type_find, v, NULL, error, sizeof error));
     ck_assert_msg(strstr(error, "test.vol:7: volume top (debug/io-stats) has 2 subvolumes"), "%s", error);
     expect_held(&before);
 }
@@ -547,7 +549,7 @@ START_TEST(too_many_bricks_are_refused)
     while ((owner = mem_owner_new("filler")) > 0)
         owners[count++] = (uint16_t)owner;
     if (owner < 0) {
-        ck_assert_ptr_null(graph_new(stack_volfile(comes, NULL, 0), NULL, error, sizeof error));
+        ck_assert_ptr_null(graph_new(brick_type_find, stack_volfile(comes, NULL, 0), NULL, error, sizeof error));
         ck_assert_msg(strstr(error, "too many bricks"), "%s", error);
     }
     while (count)
@@ -799,7 +801,7 @@ START_TEST(a_brick_serves_without_what_is_not_built)
         ck_assert_uint_eq(logged("feature-not-built"), i > 0 ? 4 : 3);
     }
     ck_assert_uint_eq(logged("option-refused"), 0);
-    ck_assert_int_lt(graph_check(g->volfile, error, sizeof error), 0); /* what kiln(8) asks for is refused */
+    ck_assert_int_lt(graph_check(brick_type_find, g->volfile, error, sizeof error), 0); /* what kiln(8) asks for is refused */
     graph_unpin(g);
     ck_assert_int_eq(bricks_detach(comes), 0);
 }
@@ -811,7 +813,7 @@ START_TEST(strict_features_refuse_what_is_not_built)
 
     graph_refuse_unbuilt(); /* of this test's process */
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert_ptr_null(graph_new(stack_volfile(comes, &unbuilt[i], 1), NULL, error, sizeof error));
+        ck_assert_ptr_null(graph_new(brick_type_find, stack_volfile(comes, &unbuilt[i], 1), NULL, error, sizeof error));
         ck_assert_msg(strstr(error, "this feature is not built"), "%s", error);
     }
     struct graph *g = brick_attach(comes);

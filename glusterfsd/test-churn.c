@@ -2,6 +2,7 @@
 /* One brick is attached and detached over and over beside 80 busy ones. Nothing is left of it: threads,
  * descriptors, pooled objects, and the process is no larger than it was (3 %). KILN_CHURN_ROUNDS=1000 is the
  * long form. */
+#include "glusterfsd/brick-types.h"
 #include "glusterfsd/bricks.h"
 
 #include "glusterfsd/test-brick-stack.h"
@@ -26,6 +27,7 @@ setup(void)
     char error[1024] = "", name[16];
 
     process_setup();
+    bricks_begin(&(struct bricks_hooks){.find_type = brick_type_find});
     brick_folder(comes, "comes");
     stack_file(volfile, comes, NULL, 0);
     for (unsigned i = 0; i < BUSY; i++) {

@@ -149,7 +149,7 @@ START_TEST(each_option_has_its_row)
 {
     const struct xlator_type *type;
 
-    for (size_t i = 0; (type = xlator_type_at(i)); i++) {
+    for (size_t i = 0; (type = brick_type_at(i)); i++) {
         for (const struct option *o = type->options; o->key; o++)
             check_option(type, o);
     }
@@ -172,7 +172,7 @@ has_option(const struct xlator_type *type, const char *key)
 START_TEST(each_row_is_of_an_option)
 {
     for (size_t i = 0; i < row_count; i++) {
-        const struct xlator_type *type = xlator_type_find(rows[i].layer);
+        const struct xlator_type *type = brick_type_find(rows[i].layer);
 
         ck_assert_msg(type != NULL, "there is no layer %s", rows[i].layer);
         ck_assert_msg(has_option(type, rows[i].key), "%s has no option %s", rows[i].layer, rows[i].key);
@@ -202,7 +202,7 @@ START_TEST(what_is_not_built_is_kept_and_says_what_that_means)
     const struct xlator_type *type;
     unsigned found = 0;
 
-    for (size_t i = 0; (type = xlator_type_at(i)); i++) {
+    for (size_t i = 0; (type = brick_type_at(i)); i++) {
         for (const struct option *o = type->options; o->key; o++) {
             const struct unbuilt_feature *f = unbuilt_find(type->name, o->key);
 
@@ -222,7 +222,7 @@ START_TEST(what_acts_at_the_start_is_an_option)
 {
     const struct xlator_type *type;
 
-    for (size_t i = 0; (type = xlator_type_at(i)); i++) {
+    for (size_t i = 0; (type = brick_type_at(i)); i++) {
         for (const char *const *k = type->at_start; k && *k; k++)
             ck_assert_msg(has_option(type, *k), "%s has no option %s", type->name, *k);
     }

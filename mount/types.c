@@ -5,7 +5,7 @@
  * (features/cdc, features/cloudsync), or show something else (features/snapview-client). */
 #include <string.h>
 
-#include "stack/xlator.h"
+#include "mount/kiln-mount.h"
 
 extern const struct xlator_type cluster_distribute_xlator, cluster_replicate_xlator,
     features_read_only_xlator, features_utime_xlator, mount_fuse_xlator, performance_write_behind_xlator,
@@ -39,7 +39,7 @@ static const struct xlator_type left_out[] = {
 };
 
 const struct xlator_type *
-xlator_type_find(const char *name)
+mount_type_find(const char *name)
 {
     for (size_t i = 0; i < sizeof built / sizeof built[0]; i++) {
         if (strcmp(built[i]->name, name) == 0)

@@ -237,7 +237,7 @@ volume_parse(const struct mount_options *o, const char *mountpoint, const char *
 struct graph *
 volume_new(struct volfile *v, char *error, size_t error_size)
 {
-    return graph_new(v, v->top->subvolumes[0]->name, error, error_size);
+    return graph_new(mount_type_find, v, v->top->subvolumes[0]->name, error, error_size);
 }
 
 struct graph *

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "glusterfsd/bricks.h"
-#include "graph/graph.h"
+#include "graph/volfile.h"
 #include "log/log.h"
 #include "volumes/brick-place.h"
 #include "volumes/volfile-text.h"
@@ -139,7 +139,7 @@ brick_jobs_check(const struct volume *v, brick_prepare prepare, struct problem *
 
     for (unsigned i = 0; i < v->brick_count; i++) {
         struct volfile *file = volfile_of(v, i, prepare, error, sizeof error);
-        int err = file ? graph_check(file, error, sizeof error) : -EINVAL;
+        int err = file ? bricks_check_volfile(file, error, sizeof error) : -EINVAL;
 
         volfile_free(file);
         if (err)

@@ -60,7 +60,7 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/volfile-server.h
 
 check_PROGRAMS += volumes/test-volumes
-volumes_test_volumes_SOURCES = volumes/test-volumes.c $(VOLUME_SOURCES) glusterfsd/bricks.c
+volumes_test_volumes_SOURCES = volumes/test-volumes.c $(VOLUME_SOURCES) glusterfsd/bricks.c glusterfsd/brick-types.c
 volumes_test_volumes_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 # Calls that change a disk, so that a test can end the process before each.
 volumes_test_volumes_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=write,--wrap=fsync,--wrap=renameat,--wrap=unlinkat \

@@ -17,9 +17,11 @@
 #include <check.h>
 #include <urcu.h>
 
-#include "base/test-root.h"
 #include "base/test-child.h"
+#include "base/test-root.h"
 #include "event/worker.h"
+#include "glusterfsd/brick-types.h"
+#include "glusterfsd/bricks.h"
 #include "graph/pools.h"
 #include "log/log.h"
 #include "volumes/state-dir.h"
@@ -186,6 +188,7 @@ setup(void)
     snprintf(state_path, sizeof state_path, "%s/state", place);
     snprintf(log, sizeof log, "%s/log", place);
     ck_assert_int_eq(log_open(log), 0);
+    bricks_begin(&(const struct bricks_hooks){.find_type = brick_type_find});
 }
 
 static void

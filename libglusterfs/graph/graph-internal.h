@@ -18,6 +18,7 @@ bool graph_is_switched_on(const struct xlator *xl, const void *conf);
 /* The sections below the top that become layers, each before the layers below it, and their connections. A
  * section that is passed over is replaced by its subvolume. */
 struct graph_plan {
+    xlator_type_find *find_type;
     const struct volfile *volfile;
     struct xlator **layer_of; /* by index of section; NULL: not reached from the top */
     const struct volfile_section **sections; /* of layer i */
@@ -32,9 +33,10 @@ struct graph_plan {
 bool graph_is_left_off(const struct volfile_section *s);
 /* Can a graph work without this section, whose type is not known here: a debug layer, or a layer that its
  * options leave off? */
-bool graph_passes_over(const struct volfile_section *s);
+bool graph_passes_over(xlator_type_find *find_type, const struct volfile_section *s);
 /* 0 or -errno with the reason in `error`, whose address the plan keeps. After 0 the plan must be freed. */
-int graph_plan_make(struct graph_plan *p, const struct volfile *v, char *error, size_t size);
+int graph_plan_make(struct graph_plan *p, xlator_type_find *find_type, const struct volfile *v, char *error,
+                    size_t size);
 void graph_plan_free(struct graph_plan *p);
 
 /* The section of this name and type; NULL: none. */

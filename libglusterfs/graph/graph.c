@@ -185,9 +185,9 @@ check_section(const struct graph_plan *p, const struct volfile_section *s, const
 }
 
 bool
-graph_passes_over(const struct volfile_section *s)
+graph_passes_over(xlator_type_find *find_type, const struct volfile_section *s)
 {
-    return s->subvolume_count == 1 && !xlator_type_find(s->type) &&
+    return s->subvolume_count == 1 && !find_type(s->type) &&
            (is_debug_type(s->type) || graph_is_left_off(s));
 }
 
@@ -221,12 +221,12 @@ find_layers(struct graph_plan *p, bool *is_reached)
 
         if (!is_reached[i])
             continue;
-        int err = graph_passes_over(s) ? 0 : check_section(p, s, xlator_type_find(s->type));
+        int err = graph_passes_over(p->find_type, s) ? 0 : check_section(p, s, p->find_type(s->type));
         if (!err)
             err = reach_below(p, s, is_reached);
         if (err)
             return err;
-        if (graph_passes_over(s)) {
+        if (graph_passes_over(p->find_type, s)) {
             log_event(is_debug_type(s->type) ? LOG_WARNING : LOG_INFO, NULL, "graph-type-passed-over",
                       "volume %s: type %s is not built: passed over", s->name, s->type);
             continue;
@@ -245,13 +245,14 @@ graph_plan_free(struct graph_plan *p)
 }
 
 int
-graph_plan_make(struct graph_plan *p, const struct volfile *v, char *error, size_t size)
+graph_plan_make(struct graph_plan *p, xlator_type_find *find_type, const struct volfile *v, char *error,
+                size_t size)
 {
     size_t n = v->section_count;
     bool *is_reached = calloc(n, sizeof *is_reached);
     int err = -ENOMEM;
 
-    *p = (struct graph_plan){.volfile = v, .error = error, .error_size = size};
+    *p = (struct graph_plan){.find_type = find_type, .volfile = v, .error = error, .error_size = size};
     p->sections = calloc(n, sizeof *p->sections);
     p->layer_of = calloc(n, sizeof *p->layer_of);
     if (is_reached && p->sections && p->layer_of)
@@ -275,7 +276,7 @@ static const struct xlator_ops no_ops;
 static int
 make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t size)
 {
-    const struct xlator_type *type = xlator_type_find(s->type);
+    const struct xlator_type *type = g->find_type(s->type);
     struct xlator *xl = &g->layers[g->layer_count++];
 
     *xl = (struct xlator){.type = type, .name = s->name, .graph = g};
@@ -341,7 +342,7 @@ static int
 make_layers(struct graph *g, char *error, size_t size)
 {
     struct graph_plan p;
-    int err = graph_plan_make(&p, g->volfile, error, size);
+    int err = graph_plan_make(&p, g->find_type, g->volfile, error, size);
 
     if (err)
         return err;
@@ -467,8 +468,8 @@ name_brick(struct graph *g, const char *brick_name, char *error, size_t size)
 }
 
 static struct graph *
-new_graph(struct volfile *volfile, const char *brick_name, const struct graph *before, char *error,
-          size_t error_size)
+new_graph(xlator_type_find *find_type, struct volfile *volfile, const char *brick_name,
+          const struct graph *before, char *error, size_t error_size)
 {
     struct graph *g = calloc(1, sizeof *g);
 
@@ -477,6 +478,7 @@ new_graph(struct volfile *volfile, const char *brick_name, const struct graph *b
         snprintf(error, error_size, "no memory");
         return NULL;
     }
+    g->find_type = find_type;
     g->volfile = volfile;
     g->replaces = before;
     atomic_init(&g->pins, 1);
@@ -503,21 +505,22 @@ new_graph(struct volfile *volfile, const char *brick_name, const struct graph *b
 }
 
 struct graph *
-graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size)
+graph_new(xlator_type_find *find_type, struct volfile *volfile, const char *brick_name, char *error,
+          size_t error_size)
 {
-    return new_graph(volfile, brick_name, NULL, error, error_size);
+    return new_graph(find_type, volfile, brick_name, NULL, error, error_size);
 }
 
 struct graph *
 graph_new_beside(const struct graph *before, struct volfile *volfile, char *error, size_t error_size)
 {
-    return new_graph(volfile, before->name, before, error, error_size);
+    return new_graph(before->find_type, volfile, before->name, before, error, error_size);
 }
 
 int
-graph_check(struct volfile *volfile, char *error, size_t error_size)
+graph_check(xlator_type_find *find_type, struct volfile *volfile, char *error, size_t error_size)
 {
-    struct graph g = {.volfile = volfile};
+    struct graph g = {.find_type = find_type, .volfile = volfile};
     int err = make_layers(&g, error, error_size);
 
     for (unsigned i = 0; i < g.layer_count && !err; i++) {

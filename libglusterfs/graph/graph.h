@@ -21,6 +21,7 @@ struct inode_table;
 
 struct graph {
     char *name;            /* the brick: the volume right below protocol/server */
+    xlator_type_find *find_type; /* the program's types; constant */
     struct volfile *volfile;
     /* while reconfigured() of layers runs: the volfile of the new options; else NULL */
     struct volfile *volfile_fresh;
@@ -55,13 +56,15 @@ struct graph {
  * volfile. */
 const char *graph_brick_name(const struct volfile *v);
 
-/* Takes the volfile over (also on failure). Parses options, leaves out inactive layers, computes the
- * tables of next layers, makes the inode table, initialises layers bottom up. The graph belongs to the
+/* Takes the volfile over (also on failure). Finds the types of the layers by `find_type`, parses options,
+ * leaves out inactive layers, computes the tables of next layers, makes the inode table, initialises layers
+ * bottom up. The graph belongs to the
  * caller, with the first pin, until graph_free(). `brick_name` is copied; NULL: the volfile's own name.
  * Returns NULL on failure, with the reason in *error (error_size bytes with the NUL), in the words of the
  * layer's init if that failed, and with nothing left behind. thread: any; runs the init functions of the
  * layers, so it may block in system calls. */
-struct graph *graph_new(struct volfile *volfile, const char *brick_name, char *error, size_t error_size);
+struct graph *graph_new(xlator_type_find *find_type, struct volfile *volfile, const char *brick_name,
+                        char *error, size_t error_size);
 /* Like graph_new(), for a graph that will replace `before`, which serves until then. The new graph gets
  * the name of `before`, and the two share resources that exist only once, such as the storage's claim on
  * its folder. `before` must stay while this runs. */
@@ -69,7 +72,7 @@ struct graph *graph_new_beside(const struct graph *before, struct volfile *volfi
                                size_t error_size);
 /* Could a graph be made of this volfile, judging only by its types, options and shape? Nothing is set up;
  * the caller keeps the volfile. 0 or -errno with *error. */
-int graph_check(struct volfile *volfile, char *error, size_t error_size);
+int graph_check(xlator_type_find *find_type, struct volfile *volfile, char *error, size_t error_size);
 /* Called after graph_drain(), or for a graph that was never started: no pins but the first. Takes the
  * layers down top first and frees everything, the volfile too. Objects that the brick still owns are
  * reported in the log. NULL allowed. thread: only the caller still has the graph. */

@@ -17,6 +17,5 @@ libglusterfs_graph_test_volfile_SOURCES = libglusterfs/graph/test-volfile.c
 libglusterfs_graph_test_volfile_LDADD = $(TEST_LIBS)
 libglusterfs_graph_test_tree_SOURCES = libglusterfs/graph/test-tree.c
 libglusterfs_graph_test_tree_LDADD = $(TEST_LIBS)
-libglusterfs_graph_test_tree_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=xlator_type_find
 libglusterfs_graph_test_dir_offset_SOURCES = libglusterfs/graph/test-dir-offset.c
 libglusterfs_graph_test_dir_offset_LDADD = $(TEST_LIBS)

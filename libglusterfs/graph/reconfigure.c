@@ -41,7 +41,7 @@ parse_fresh(struct graph *g, const struct volfile *fresh, void **confs, char *er
         snprintf(error, size, "the volfile's layers differ from the running brick's: restart the brick");
         return -EINVAL;
     }
-    int err = graph_plan_make(&p, fresh, error, size);
+    int err = graph_plan_make(&p, g->find_type, fresh, error, size);
     if (err)
         return err;
     err = parse_all(g, &p, confs, error, size);
@@ -203,7 +203,7 @@ log_layers_that_go(const struct graph *g, const struct volfile *fresh)
     for (size_t i = 0; i < g->volfile->section_count; i++) {
         const struct volfile_section *s = &g->volfile->sections[i];
 
-        bool was_there = !graph_passes_over(s) && !graph_is_left_off(s);
+        bool was_there = !graph_passes_over(g->find_type, s) && !graph_is_left_off(s);
 
         if (was_there && !graph_find_section(fresh, s->name, s->type))
             log_waiting_layer(g, s, "goes");
@@ -212,14 +212,14 @@ log_layers_that_go(const struct graph *g, const struct volfile *fresh)
 
 /* Will the next start refuse this section of the volfile? 0: no; else -errno with the reason in `why`. */
 static int
-check_next_start(const struct volfile_section *s, char *why, size_t size)
+check_next_start(const struct graph *g, const struct volfile_section *s, char *why, size_t size)
 {
-    const struct xlator_type *type = xlator_type_find(s->type);
+    const struct xlator_type *type = g->find_type(s->type);
 
     if (type)
         return graph_refuses_unbuilt() ? unbuilt_check(type, s, why, size) : 0;
     snprintf(why, size, "the type is not built");
-    return graph_passes_over(s) ? 0 : -EOPNOTSUPP;
+    return graph_passes_over(g->find_type, s) ? 0 : -EOPNOTSUPP;
 }
 
 /* Logs layers that only the new volfile has; returns how many of them will keep the brick from starting. A
@@ -233,12 +233,12 @@ log_layers_that_come(const struct graph *g, const struct volfile *fresh)
     for (size_t i = 0; i < fresh->section_count; i++) {
         const struct volfile_section *s = &fresh->sections[i];
         const struct volfile_section *old = graph_find_section(g->volfile, s->name, s->type);
-        const struct xlator_type *type = xlator_type_find(s->type);
+        const struct xlator_type *type = g->find_type(s->type);
 
-        if (old && (type || graph_passes_over(s)))
+        if (old && (type || graph_passes_over(g->find_type, s)))
             continue;
-        if (check_next_start(s, why, sizeof why) == 0) {
-            if (!graph_passes_over(s) && !graph_is_left_off(s))
+        if (check_next_start(g, s, why, sizeof why) == 0) {
+            if (!graph_passes_over(g->find_type, s) && !graph_is_left_off(s))
                 log_waiting_layer(g, s, "comes");
             if (type)
                 unbuilt_tell(g, type, s);

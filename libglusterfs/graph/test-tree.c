@@ -149,10 +149,8 @@ static const struct xlator_type types[] = {
     {.name = "test/absent", .options = no_options, .fans_out = true, .is_active = never},
 };
 
-const struct xlator_type *__wrap_xlator_type_find(const char *name);
-
-const struct xlator_type *
-__wrap_xlator_type_find(const char *name)
+static const struct xlator_type *
+test_type_find(const char *name)
 {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (strcmp(types[i].name, name) == 0)
@@ -189,7 +187,7 @@ setup(void)
 
     ck_assert_int_eq(graph_pools_init(), 0);
     rcu_register_thread();
-    graph = graph_new(parsed(TREE), NULL, error, sizeof error);
+    graph = graph_new(test_type_find, parsed(TREE), NULL, error, sizeof error);
     ck_assert_msg(graph != NULL, "%s", error);
     spread = graph->top->children[0];
     memset(is_down, 0, sizeof is_down);
@@ -347,7 +345,7 @@ START_TEST(a_layer_that_fans_out_cannot_be_switched_off)
                   "%s", error);
     wind(FOP_lookup, 0); /* as before */
     ck_assert_int_eq(last_ret, 43);
-    ck_assert_ptr_null(graph_new(parsed(off), NULL, error, sizeof error));
+    ck_assert_ptr_null(graph_new(test_type_find, parsed(off), NULL, error, sizeof error));
 }
 END_TEST
 
@@ -373,7 +371,7 @@ START_TEST(a_volfile_that_is_no_tree_is_refused)
     const struct bad_tree *t = &bad_trees[_i];
     char error[256] = "";
 
-    ck_assert_ptr_null(graph_new(parsed(t->text), NULL, error, sizeof error));
+    ck_assert_ptr_null(graph_new(test_type_find, parsed(t->text), NULL, error, sizeof error));
     ck_assert_msg(strstr(error, t->says), "%s", error);
 }
 END_TEST

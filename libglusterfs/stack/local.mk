@@ -10,8 +10,6 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/stack/fop.h \
 	libglusterfs/stack/fops.def \
 	libglusterfs/stack/xlator.h
-# The table names every xlator, so it is linked with them.
-libkiln_xlators_la_SOURCES += libglusterfs/stack/xlator-table.c
 
 noinst_PROGRAMS += libglusterfs/stack/bench-call-stack
 libglusterfs_stack_bench_call_stack_SOURCES = libglusterfs/stack/bench-call-stack.c

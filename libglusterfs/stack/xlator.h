@@ -236,9 +236,9 @@ void xlator_tell_contended(struct xlator *xl, const struct gfid *gfid, const cha
 /* Like xlator_tell_parent(), for an object that another client has changed (`invalidated`). */
 void xlator_tell_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
 
-/* Finds a linked-in type by name. Types are constant; any thread. NULL: no type has this name. */
-const struct xlator_type *xlator_type_find(const char *name);
-/* All types of kilnd, by number from 0; NULL after the last. Any thread. */
-const struct xlator_type *xlator_type_at(size_t number);
+/* Finds a layer type of a program by its name, or returns NULL. Each program has a function of this kind,
+ * which it hands to the graphs that it makes (graph_new), so that this library names no layer. Types are
+ * constant; any thread may call it. */
+typedef const struct xlator_type *xlator_type_find(const char *name);
 
 #endif

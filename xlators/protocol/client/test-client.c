@@ -22,11 +22,10 @@
 
 enum { WAIT_S = 120 };
 
-/* The linker puts this function in front of the product's table. */
 extern const struct xlator_type protocol_client_xlator;
 
-const struct xlator_type *
-xlator_type_find(const char *name)
+static const struct xlator_type *
+client_type_find(const char *name)
 {
     return strcmp(name, protocol_client_xlator.name) == 0 ? &protocol_client_xlator : NULL;
 }
@@ -189,7 +188,7 @@ mount_it(const char *options)
     struct volfile *v = volfile_parse("t.vol", text, (size_t)n, error, sizeof error);
 
     ck_assert_msg(v != NULL, "%s", error);
-    graph = graph_new(v, "c", error, sizeof error);
+    graph = graph_new(client_type_find, v, "c", error, sizeof error);
     ck_assert_msg(graph != NULL, "%s", error);
     graph->watch = event;
     ck_assert_int_eq(graph_start(graph), 0);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -38,6 +39,14 @@ pools(void)
     ck_assert_int_eq(graph_pools_init(), 0);
 }
 
+extern const struct xlator_type storage_posix_xlator;
+
+static inline const struct xlator_type *
+posix_type_find(const char *name)
+{
+    return strcmp(name, storage_posix_xlator.name) == 0 ? &storage_posix_xlator : NULL;
+}
+
 static inline struct graph *
 graph_of(const char *dir, const char *volume_id, const char *more, char *error, size_t error_size)
 {
@@ -50,7 +59,7 @@ graph_of(const char *dir, const char *volume_id, const char *more, char *error, 
     struct volfile *v = volfile_parse("test.vol", text, (size_t)len, error, error_size);
     free(text);
     ck_assert_msg(v != NULL, "%s", error);
-    return graph_new(v, NULL, error, error_size);
+    return graph_new(posix_type_find, v, NULL, error, error_size);
 }
 
 static inline void

@@ -4,7 +4,7 @@
  * without the feature and logs that (graph/unbuilt.h). */
 #include <string.h>
 
-#include "stack/xlator.h"
+#include "glusterfsd/brick-types.h"
 
 extern const struct xlator_type storage_posix_xlator, features_locks_xlator, features_access_control_xlator,
     features_index_xlator, features_selinux_xlator, features_read_only_xlator, features_worm_xlator,
@@ -121,7 +121,7 @@ static const struct xlator_type *const built[] = {
 enum { BUILT = sizeof built / sizeof built[0], NOT_BUILT = sizeof not_built / sizeof not_built[0] };
 
 const struct xlator_type *
-xlator_type_at(size_t number)
+brick_type_at(size_t number)
 {
     if (number < BUILT)
         return built[number];
@@ -129,11 +129,11 @@ xlator_type_at(size_t number)
 }
 
 const struct xlator_type *
-xlator_type_find(const char *name)
+brick_type_find(const char *name)
 {
     const struct xlator_type *type;
 
-    for (size_t i = 0; (type = xlator_type_at(i)) && strcmp(type->name, name) != 0; i++)
+    for (size_t i = 0; (type = brick_type_at(i)) && strcmp(type->name, name) != 0; i++)
         ;
     return type;
 }
