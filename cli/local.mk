@@ -22,7 +22,7 @@ kiln_SOURCES = \
 	cli/top-view.c \
 	cli/verbs.c \
 	cli/volume.c
-kiln_LDADD = libglusterfs.la $(JANSSON_LIBS) $(NCURSES_LIBS)
+kiln_LDADD = libglusterfs.a $(JANSSON_LIBS) $(NCURSES_LIBS)
 
 # Completions, as the program itself prints them.
 bashcompletiondir = $(datadir)/bash-completion/completions

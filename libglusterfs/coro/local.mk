@@ -4,16 +4,16 @@ coroutine_sources = \
 	libglusterfs/coro/coroutine.h \
 	libglusterfs/coro/switch.c \
 	libglusterfs/coro/switch.h
-libglusterfs_la_SOURCES += $(coroutine_sources)
+libglusterfs_a_SOURCES += $(coroutine_sources)
 # The stacks of coroutines: a cache that ages with the memory pools.
-libglusterfs_la_SOURCES += \
+libglusterfs_a_SOURCES += \
 	libglusterfs/coro/stack-pool.h \
 	libglusterfs/coro/stack-internal.h \
 	libglusterfs/coro/stack-pool.c \
 	libglusterfs/coro/stack-slab.c \
 	libglusterfs/coro/stack-dump.c
 # Settings and statistics of pools and stacks, for operators.
-libglusterfs_la_SOURCES += \
+libglusterfs_a_SOURCES += \
 	libglusterfs/coro/pool-control.c \
 	libglusterfs/coro/pool-control.h
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-libglusterfs_la_SOURCES += \
+libglusterfs_a_SOURCES += \
 	libglusterfs/data/dict-keys.def \
 	libglusterfs/data/dict.c \
 	libglusterfs/data/dict.h \
@@ -8,7 +8,7 @@ libglusterfs_la_SOURCES += \
 	libglusterfs/data/option.c \
 	libglusterfs/data/option.h
 # Here and not in mem/, because they use Kiln's types, and mem/ is a separate library.
-libglusterfs_la_SOURCES += \
+libglusterfs_a_SOURCES += \
 	libglusterfs/mem/arena.c \
 	libglusterfs/mem/arena.h \
 	libglusterfs/mem/iobuf.c \

@@ -23,7 +23,7 @@ MEM_POOL_SOURCES = \
 	libglusterfs/mem/mem-direct.c \
 	libglusterfs/mem/mem-debug.c \
 	libglusterfs/mem/mem-trace.c
-libglusterfs_la_SOURCES += $(MEM_POOL_SOURCES)
+libglusterfs_a_SOURCES += $(MEM_POOL_SOURCES)
 
 check_PROGRAMS += \
 	libglusterfs/mem/test-mem-owner \

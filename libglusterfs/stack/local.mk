@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-libglusterfs_la_SOURCES += \
+libglusterfs_a_SOURCES += \
 	libglusterfs/stack/call-pack.c \
 	libglusterfs/stack/call-pack.h \
 	libglusterfs/stack/call-stack.c \

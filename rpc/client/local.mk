@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-libkiln_rpc_la_SOURCES += \
+libkiln_rpc_a_SOURCES += \
 	rpc/client/rpc-client.c rpc/client/rpc-client.h rpc/client/rpc-client-internal.h \
 	rpc/client/rpc-call.c rpc/client/rpc-watch.c rpc/client/rpc-fop.c \
 	rpc/client/xid-table.c rpc/client/xid-table.h \

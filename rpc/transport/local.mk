@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-libkiln_rpc_la_SOURCES += \
+libkiln_rpc_a_SOURCES += \
 	rpc/transport/admit.c \
 	rpc/transport/conn.c \
 	rpc/transport/dial.c rpc/transport/dial.h \

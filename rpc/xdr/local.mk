@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-libkiln_rpc_la_SOURCES += \
+libkiln_rpc_a_SOURCES += \
 	rpc/xdr/xdr.c rpc/xdr/xdr.h rpc/xdr/xdr-types.h \
 	rpc/xdr/xdr-iatt.c rpc/xdr/xdr-locks.c rpc/xdr/xdr-dirents.c \
 	rpc/xdr/typed-dict.c rpc/xdr/old-dict.c \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-libkiln_xlators_la_SOURCES += \
+libkiln_xlators_a_SOURCES += \
 	xlators/features/locks/locks-internal.h \
 	xlators/features/locks/locks.c \
 	xlators/features/locks/lock-queue.c \

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-libkiln_xlators_la_SOURCES += xlators/features/selinux/selinux.c
+libkiln_xlators_a_SOURCES += xlators/features/selinux/selinux.c
