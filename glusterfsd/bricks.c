@@ -269,8 +269,8 @@ take_down(struct brick *b)
 static struct graph *
 build(struct brick *b, struct volfile *v, char *error, size_t size)
 {
-    struct graph *g =
-        b->graph ? graph_new_beside(b->graph, v, error, size) : graph_new(hooks.find_type, v, b->name, error, size);
+    struct graph *g = b->graph ? graph_new_beside(b->graph, v, error, size)
+                               : graph_new(hooks.find_type, v, b->name, error, size);
 
     if (g) {
         g->maker = b;

@@ -502,7 +502,8 @@ START_TEST(what_cannot_be_attached_leaves_nothing)
     before = held_now();
     for (int i = 0; i < 12; i++) { /* the log folds what comes so often; who asks is still told */
         error[0] = '\0';
-        struct graph *g = graph_new(brick_type_find, stack_volfile(comes, &b->twist, 1), NULL, error, sizeof error);
+        struct graph *g =
+            graph_new(brick_type_find, stack_volfile(comes, &b->twist, 1), NULL, error, sizeof error);
 
         if (!b->says && g) { /* accepted: then it has to go as clean as it came */
             graph_free(g);
@@ -549,7 +550,8 @@ START_TEST(too_many_bricks_are_refused)
     while ((owner = mem_owner_new("filler")) > 0)
         owners[count++] = (uint16_t)owner;
     if (owner < 0) {
-        ck_assert_ptr_null(graph_new(brick_type_find, stack_volfile(comes, NULL, 0), NULL, error, sizeof error));
+        ck_assert_ptr_null(
+            graph_new(brick_type_find, stack_volfile(comes, NULL, 0), NULL, error, sizeof error));
         ck_assert_msg(strstr(error, "too many bricks"), "%s", error);
     }
     while (count)
@@ -801,7 +803,8 @@ START_TEST(a_brick_serves_without_what_is_not_built)
         ck_assert_uint_eq(logged("feature-not-built"), i > 0 ? 4 : 3);
     }
     ck_assert_uint_eq(logged("option-refused"), 0);
-    ck_assert_int_lt(graph_check(brick_type_find, g->volfile, error, sizeof error), 0); /* what kiln(8) asks for is refused */
+    /* what kiln(8) asks for is refused */
+    ck_assert_int_lt(graph_check(brick_type_find, g->volfile, error, sizeof error), 0);
     graph_unpin(g);
     ck_assert_int_eq(bricks_detach(comes), 0);
 }
@@ -813,7 +816,8 @@ START_TEST(strict_features_refuse_what_is_not_built)
 
     graph_refuse_unbuilt(); /* of this test's process */
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert_ptr_null(graph_new(brick_type_find, stack_volfile(comes, &unbuilt[i], 1), NULL, error, sizeof error));
+        ck_assert_ptr_null(
+            graph_new(brick_type_find, stack_volfile(comes, &unbuilt[i], 1), NULL, error, sizeof error));
         ck_assert_msg(strstr(error, "this feature is not built"), "%s", error);
     }
     struct graph *g = brick_attach(comes);
