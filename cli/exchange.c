@@ -15,7 +15,7 @@ enum { ROOM_FIRST = 64 << 10 };
 /* ---- the question ---------------------------------------------------------------------------- */
 
 static int
-connect_to(const char *socket_name)
+exchange_connect(const char *socket_name)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
 
@@ -54,7 +54,7 @@ exchange_begin(struct exchange *x, const char *socket_name, const char *path, co
 {
     char head[512], about_body[96] = "";
 
-    *x = (struct exchange){.fd = connect_to(socket_name)};
+    *x = (struct exchange){.fd = exchange_connect(socket_name)};
     if (x->fd < 0)
         return x->fd;
     if (body)

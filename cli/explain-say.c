@@ -88,7 +88,7 @@ struct pool {
 };
 
 static int
-by_bytes(const void *a, const void *b)
+explain_by_bytes(const void *a, const void *b)
 {
     const struct pool *x = a, *y = b;
 
@@ -129,7 +129,7 @@ find_pools(const json_t *dump, size_t *count)
         if (begins(title_of(one), "mempool."))
             pools[(*count)++] = pool_of_section(one);
     }
-    qsort(pools, *count, sizeof *pools, by_bytes);
+    qsort(pools, *count, sizeof *pools, explain_by_bytes);
     return pools;
 }
 

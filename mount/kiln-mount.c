@@ -181,7 +181,7 @@ serve(const sigset_t *signals)
 }
 
 static void
-block_signals(sigset_t *signals)
+mount_block_signals(sigset_t *signals)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM};
 
@@ -355,7 +355,7 @@ main(int argc, char **argv)
     if (prepare(&status))
         return status;
     umask(0022); /* its own files; those of the mount's users get their modes from the bricks */
-    block_signals(&signals);
+    mount_block_signals(&signals);
     int err = options.is_foreground ? 0 : daemonise();
     if (err) {
         fprintf(stderr, "%s: %s\n", daemon_name, strerror(-err));

@@ -276,7 +276,7 @@ volume_compare(const struct volfile *before, const struct volfile *now)
 }
 
 static void
-append(char *out, size_t size, const char *word)
+append_type(char *out, size_t size, const char *word)
 {
     size_t at = strlen(out);
 
@@ -292,7 +292,7 @@ volume_log_left_out(const struct graph *g, const char *mountpoint)
         const struct xlator_type *type = g->layers[i].type;
 
         if (type->is_not_built && !strstr(types, type->name))
-            append(types, sizeof types, type->name);
+            append_type(types, sizeof types, type->name);
     }
     if (*types)
         log_event(LOG_INFO, NULL, "mount-layers-left-out",

@@ -64,7 +64,7 @@ to_json(const struct dict *d)
 }
 
 static int
-decode_reply(struct rpc_reply *r, struct brick_op_reply *reply)
+heal_decode_reply(struct rpc_reply *r, struct brick_op_reply *reply)
 {
     if (r->err)
         return r->err;
@@ -83,7 +83,7 @@ reply_received(struct rpc_reply *r, void *arg)
     struct brick_op_reply reply = {0};
 
     r->results.arena = &arena;
-    int err = decode_reply(r, &reply);
+    int err = heal_decode_reply(r, &reply);
     /* The daemon also returns -1 if a set had nothing to heal, which is no error. */
     json_t *out = err ? NULL : to_json(reply.output);
     arena_release(&arena);
