@@ -7,14 +7,9 @@
 #include <stddef.h>
 
 #include "mount/spec.h"
-#include "stack/xlator.h"
 
 struct graph;
 struct volfile;
-
-/* Finds the layer types that the volfile of a client may name (mount/types.c), also those that a mount
- * leaves out. NULL: no such type. Any thread. */
-xlator_type_find mount_type_find;
 
 #define MOUNT_XLATOR_OPTIONS_MAX 64
 #define MOUNT_KERNEL_OPTIONS_MAX 16

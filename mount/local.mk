@@ -13,6 +13,7 @@ kiln_mount_SOURCES = \
 	mount/spec.c \
 	mount/spec.h \
 	mount/types.c \
+	mount/types.h \
 	mount/volume.c \
 	glusterfsd/daemon.c \
 	glusterfsd/daemon.h \

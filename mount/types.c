@@ -5,7 +5,7 @@
  * (features/cdc, features/cloudsync), or show something else (features/snapview-client). */
 #include <string.h>
 
-#include "mount/kiln-mount.h"
+#include "mount/types.h"
 
 extern const struct xlator_type cluster_distribute_xlator, cluster_replicate_xlator,
     features_read_only_xlator, features_utime_xlator, mount_fuse_xlator, performance_write_behind_xlator,

@@ -16,6 +16,7 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "mount/kiln-mount.h"
+#include "mount/types.h"
 
 #define MOUNT_NAME "kiln-mount"
 #define MOUNT_TYPE "mount/fuse"
