@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "glusterfsd/brick-types.h"
 #include "graph/unbuilt.h"
 #include "stack/xlator.h"
 
