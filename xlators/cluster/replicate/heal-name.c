@@ -84,24 +84,71 @@ look_behind(struct heal *h, struct behind *b)
     return err;
 }
 
+/* ---- objects without a gfid ------------------------------------------------------------------ */
+
+static struct call_stack *
+new_name_call(const struct heal *h, const struct behind *b, enum fop fop, unsigned i)
+{
+    struct call_stack *stk = heal_name_call(h, fop, i, b->dir, b->name);
+
+    if (!stk)
+        return NULL;
+    if (call_xdata(stk) && !dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &b->inode->gfid))
+        return stk;
+    call_stack_free(stk);
+    return NULL;
+}
+
+/* Sets the gfid of b->inode on child i's object, which has lost its gfid, or never got one. */
+static int
+set_gfid_on(const struct heal *h, const struct behind *b, unsigned i)
+{
+    return heal_send(h, i, new_name_call(h, b, FOP_lookup, i));
+}
+
 /* ---- removing -------------------------------------------------------------------------------- */
+
+/* Sets a gfid of its own on child i's object, so that calls reach it. A brick that dies while it creates an
+ * object leaves the object empty and without a gfid. An object that holds data came to the brick some other
+ * way, and a heal does not remove it (EIO). */
+static int
+name_lone_object(const struct heal *h, struct behind *b, unsigned i)
+{
+    struct iatt a = b->stat[i];
+    struct behind lone = *b;
+
+    if (S_ISREG(a.mode) && a.size)
+        return -EIO;
+    gfid_random(&a.gfid);
+    lone.inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &a);
+    int err = lone.inode ? set_gfid_on(h, &lone, i) : -ENOMEM;
+
+    inode_unref(lone.inode);
+    if (err < 0)
+        return err;
+    b->stat[i].gfid = a.gfid;
+    b->nameless &= ~CHILD(i);
+    return 0;
+}
 
 /* Removes the name on child i. A directory that is not empty is parked; its contents are not examined. */
 static int
-remove_on(const struct heal *h, const struct behind *b, unsigned i)
+remove_on(const struct heal *h, struct behind *b, unsigned i)
 {
     bool is_dir = S_ISDIR(b->stat[i].mode);
     bool is_last = is_dir || b->stat[i].nlink <= 1;
+    bool was_nameless = b->nameless & CHILD(i);
+    int err = was_nameless ? name_lone_object(h, b, i) : 0;
 
-    if (b->nameless & CHILD(i))
-        return -EIO;
+    if (err)
+        return err;
     log_event(LOG_INFO, h->op.r->xl, "heal-removes-name", "removing %s/%s (%s) from %s", GFID(&b->dir->gfid),
               b->name, GFID(&b->stat[i].gfid), h->op.r->xl->children[i]->name);
     if (is_last && heal_lives_elsewhere(h, i, &b->stat[i]))
         return heal_park(h, i, b->dir, b->name, &b->stat[i]);
-    int err = heal_send(h, i, heal_name_call(h, is_dir ? FOP_rmdir : FOP_unlink, i, b->dir, b->name));
+    err = heal_send(h, i, heal_name_call(h, is_dir ? FOP_rmdir : FOP_unlink, i, b->dir, b->name));
 
-    return err == -ENOTEMPTY ? heal_park(h, i, b->dir, b->name, &b->stat[i]) : err;
+    return err == -ENOTEMPTY && !was_nameless ? heal_park(h, i, b->dir, b->name, &b->stat[i]) : err;
 }
 
 static int
@@ -140,19 +187,6 @@ count_new(const struct heal *h, const struct behind *b, unsigned i)
         err = -fan_errno(&f);
     fan_end(&f);
     return err;
-}
-
-static struct call_stack *
-new_name_call(const struct heal *h, const struct behind *b, enum fop fop, unsigned i)
-{
-    struct call_stack *stk = heal_name_call(h, fop, i, b->dir, b->name);
-
-    if (!stk)
-        return NULL;
-    if (call_xdata(stk) && !dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &b->inode->gfid))
-        return stk;
-    call_stack_free(stk);
-    return NULL;
 }
 
 static int
@@ -250,13 +284,6 @@ create_on(const struct heal *h, const struct behind *b, unsigned i)
         return err;
     err = count_new(h, b, i);
     return err ? err : make_empty(h, b, i);
-}
-
-/* Sets the gfid of the other children's object on an object that has lost its gfid, or never got one. */
-static int
-set_gfid_on(const struct heal *h, const struct behind *b, unsigned i)
-{
-    return heal_send(h, i, new_name_call(h, b, FOP_lookup, i));
 }
 
 /* Sets a gfid on all objects of the name if no child knows a gfid: the new gfid in the LOOKUP request that
@@ -409,7 +436,7 @@ spread_from(const struct heal *h, struct behind *b, unsigned ref)
     b->has = same;
     for_each_child (i, nameless) {
         bool is_alike = (b->stat[i].mode & S_IFMT) == (b->stat[ref].mode & S_IFMT);
-        int ret = is_alike ? set_gfid_on(h, b, i) : -EIO;
+        int ret = is_alike ? set_gfid_on(h, b, i) : remove_from(h, b, CHILD(i));
 
         err = ret < 0 ? ret : err;
     }
