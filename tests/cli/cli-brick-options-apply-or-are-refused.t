@@ -118,7 +118,7 @@ if [[ $BRICKD == kiln ]]; then
 changelog.changelog on changelog.on.is.not.built.*feature-not-built
 features.leases on leases.on.is.not.built.*feature-not-built
 features.sdfs on v-sdfs.*is.not.built.*feature-not-built
-server.ssl on ssl-enabled.*stays.as.it.was.*option-refused
+server.ssl on ssl-enabled.*keeps.its.value.*option-refused
 END
     # Clients compress what they write from now on, which is why a brick does not start with it: nothing is written meanwhile.
     seen=$(wc -l <"$log")
