@@ -731,7 +731,7 @@ START_TEST(two_daemons_do_not_share_a_state)
     struct state_dir *first = state_dir_open(state_path, &why);
 
     ck_assert_ptr_nonnull(first);
-    expect_refusal(-EBUSY, "of a kilnd that runs");
+    expect_refusal(-EBUSY, "is in use by a running kilnd");
     state_dir_close(first);
     open_volumes();
     volumes_close();

@@ -35,7 +35,7 @@ usage_is_du() {
 mkdir -p "$T/b"
 place_xfs "$T/b" 1g
 front_start --metrics-address 127.0.0.1:9101
-t "a size that is none is refused" fails_with "no size" kiln volume create bad "$T/b/bad" size many
+t "a size that is none is refused" fails_with "is not a valid limit" kiln volume create bad "$T/b/bad" size many
 t "a volume is created with a limit" kiln volume create one "$T/b/one" size 4M
 kiln volume start one
 front_mount one "$T/stock"
@@ -68,8 +68,8 @@ t "it holds" fails_with "quota exceeded" write "$T/kiln/home/ann/x" 32
 t "the list shows it" eval '[[ $(quota_of one /home/ann) == 1048576:* ]]'
 t "in words, too" eval 'kiln quota one | grep -q "^/home/ann  *1048576 "'
 is "$(df_of "$T/stock/home/ann" | cut -d ' ' -f 1)" 1048576 "df of the folder shows it"
-t "a file gets none" fails_with "a folder of volume" kiln quota one set /a 1M
-t "nor does a path that is not there" fails_with "a folder of volume" kiln quota one set /away 1M
+t "a file gets none" fails_with "the path of a folder" kiln quota one set /a 1M
+t "nor does a path that is not there" fails_with "the path of a folder" kiln quota one set /away 1M
 t "a path is from the root" fails_with "from the volume's root" kiln quota one set home 1M
 kill -9 "$front_pid"
 wait "$front_pid" 2>/dev/null || true

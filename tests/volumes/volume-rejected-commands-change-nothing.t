@@ -102,7 +102,7 @@ is "$(front_state)" "$before" "nothing of all this has changed anything"
 post() {
     curl -s --unix-socket /run/kiln/kilnd.socket -d "$2" "http://kilnd/v1/$1"
 }
-t "what is no JSON is answered" grep -q 'no JSON' <<<"$(post volume-list '{')"
+t "a request that is not JSON is answered" grep -q 'not JSON' <<<"$(post volume-list '{')"
 t "what is no verb is answered" grep -q 'does not know' <<<"$(post volume-frobnicate '{}')"
 t "an argument too many is answered" grep -q 'cannot be understood' <<<"$(post volume-list '{"more": 1}')"
 t "an argument of another type is answered" grep -q 'cannot be understood' <<<"$(post volume-start '{"name": 1}')"
