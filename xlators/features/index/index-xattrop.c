@@ -2,7 +2,8 @@
 /* (F)XATTROP: keeps the entries consistent with the counters (spec: brick 7.2, 7.4).
  *
  *   before storage   a watched counter may become non-zero: adds its entry
- *   after            all watched counters of that kind are zero: removes the entry; otherwise adds it
+ *   after            all watched counters of that kind are zero: removes the entry; otherwise adds it.
+ *                    Another client has removed the object meanwhile: removes the entries
  *
  * So an entry exists whenever a counter may be non-zero. Calls on one inode run one after another from the
  * first to the second step. Otherwise a late reply could remove the entry that a newer request has added.
@@ -112,6 +113,21 @@ log_update_failure(struct xlator *xl, const struct gfid *gfid, const char *what,
         log_event(LOG_ERROR, xl, "index-update-failed", "%s: %s: %s", GFID(gfid), what, strerror(-rc));
 }
 
+/* Removes the entries that the call has added for an object that another client has removed meanwhile: its
+ * removal has looked for entries before, and no healer could ever remove these. */
+static void
+entries_remove_gone(struct xlator *xl, struct index_ctx *ctx, const struct gfid *gfid,
+                    const struct call_stack *stk)
+{
+    struct watched asked = counters_read(xl, stk->call.dict, stk->call.flags);
+
+    for (int t = 0; t < INDEX_GFID_TYPES; t++) {
+        if (asked.is_set[t])
+            log_update_failure(xl, gfid, index_dir_names[t],
+                               entry_set_state(xl, ctx, (enum index_type)t, gfid, false));
+    }
+}
+
 static xl_verdict
 after_cb(struct frame *f, struct call_stack *stk)
 {
@@ -136,6 +152,8 @@ after_cb(struct frame *f, struct call_stack *stk)
          * then still waits for healing. */
         if (!now.is_set[INDEX_XATTROP] && dict_get_flag(xdata, DICT_KEY_XATTROP_PURGE_INDEX))
             log_update_failure(f->xl, gfid, "purge-index", index_changes_purge(f->xl, GFID(gfid)));
+    } else if (stk->reply.op_errno == ENOENT || stk->reply.op_errno == ESTALE) {
+        entries_remove_gone(f->xl, ctx, gfid, stk);
     }
     index_leave(ctx);
     inode_unref(inode);

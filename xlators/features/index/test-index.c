@@ -19,6 +19,7 @@ static char base[64];
 static struct inode *root, *file, *dir;
 static int32_t dirty[3], pending[3];
 static bool answers_later;
+static int storage_fails; /* the -errno of each XATTROP; 0: it succeeds */
 static atomic_int in_storage, xattrops, max_in_storage, others;
 
 struct later {
@@ -83,6 +84,8 @@ bottom(struct xlator *xl, struct call_stack *stk)
         stk->reply.op_ret = 0;
         return XL_DONE;
     }
+    if (storage_fails)
+        return storage_fails;
     if (!answers_later) {
         apply(stk);
         return XL_DONE;
@@ -209,6 +212,24 @@ START_TEST(test_reading_zero_removes_a_stale_entry)
     ck_assert_int_eq(index_count(bench_xl, INDEX_XATTROP), 1);
     ck_assert_int_eq(bench_run(xattrop(file, PENDING, 0)), 0);
     ck_assert(!has("xattrop", file));
+}
+END_TEST
+
+START_TEST(test_a_removed_object_leaves_no_entry)
+{
+    static const int gone[] = {-ENOENT, -ESTALE};
+
+    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
+        storage_fails = gone[i];
+        ck_assert_int_ne(bench_run(xattrop(file, DIRTY, 1)), 0);
+        ck_assert_int_ne(bench_run(xattrop(file, PENDING, 1)), 0);
+        ck_assert(!has("dirty", file) && !has("xattrop", file));
+    }
+    /* After another error the storage may have counted. */
+    storage_fails = -EIO;
+    ck_assert_int_ne(bench_run(xattrop(file, DIRTY, 1)), 0);
+    ck_assert(has("dirty", file));
+    storage_fails = 0;
 }
 END_TEST
 
@@ -573,6 +594,7 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, test_entries_follow_counters);
     tcase_add_test(t, test_reading_zero_removes_a_stale_entry);
+    tcase_add_test(t, test_a_removed_object_leaves_no_entry);
     tcase_add_test(t, test_serialised_per_inode);
     tcase_add_test(t, test_virtual_directories);
     tcase_add_test(t, test_gfid_types_of_objects_not_in_memory);
