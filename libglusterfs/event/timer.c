@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* One tree in the order of due times, one thread that sleeps until the first is due. Thousands of bricks
- * have three timers each, with periods from seconds to minutes, so a new timer's place may be anywhere.
- * The thread wakes only when a timer is due or a new timer becomes the first. */
+/* Timers lie in a tree in the order of their due times, and a thread sleeps until the first is due.
+ * Thousands of bricks have three timers each, with periods from seconds to minutes, so a new timer's place
+ * may be anywhere. The thread wakes only when a timer is due or a new timer becomes the first. */
 #include "event/timer.h"
 
 #include <assert.h>

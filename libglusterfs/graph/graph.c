@@ -546,7 +546,7 @@ log_leaked_objects(void *arg, const char *pool, int64_t count, uint64_t bytes, c
               where ? where : "");
 }
 
-/* One lock for all graphs, because a graph may be gone after its last unpin. */
+/* All graphs share this lock, because a graph may be gone after its last unpin. */
 static pthread_mutex_t drain_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unpinned = PTHREAD_COND_INITIALIZER;
 
