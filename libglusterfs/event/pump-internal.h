@@ -37,7 +37,8 @@ struct port {
     bool is_open, is_registered;
 };
 
-/* A standard stream of the child: its input, output or errors. Only the thread that has set RUNNING uses its fields. */
+/* A standard stream of the child: its input, output or errors. Only the thread that has set RUNNING uses
+ * its fields. */
 struct stream {
     struct pump *pump;
     enum pump_kind kind;

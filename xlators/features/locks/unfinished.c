@@ -7,6 +7,8 @@
  * live know better, because the client held the lock and has not given it back. Each of them counts metadata
  * +1 in trusted.afr.dirty then, by an XATTROP from the brick's top, so that features/index lists the object.
  *
+ * If another client has removed the object meanwhile, the XATTROP fails and features/index drops the entry.
+ *
  * A needless mark costs one heal that finds nothing: the client may have held the lock without a change on
  * its way, or only its connection has broken and it accuses this replica itself. Of metadata, healers trust
  * an accusation (pending xattr) whether a copy is dirty or not, so the mark hides none.
