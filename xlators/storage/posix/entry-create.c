@@ -404,8 +404,24 @@ posix_fop_create(struct xlator *xl, struct call_stack *stk)
 
 /* ---- mknod, mkdir, symlink ------------------------------------------------------------------- */
 
+/* The object has a name again: moves its handle back from the directory of open files without a name. */
+static int
+revive_handle(struct xlator *xl, const struct gfid *gfid, struct posix_obj *kept, struct posix_obj *handle)
+{
+    int r = posix_obj_rename(kept, handle);
+    struct inode *inode = r == 0 ? inode_find(xl->graph->inodes, gfid) : NULL;
+    struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
+
+    if (ctx)
+        atomic_store(&ctx->is_kept, false);
+    if (r == 0)
+        posix_inode_gone(xl, inode, false);
+    inode_unref(inode);
+    return r;
+}
+
 /* DHT creates a second name for an existing gfid: a hard link (brick 4.2). Returns 0, -ENOENT: there is no
- * such file; -errno. */
+ * such file; -errno. An object without a name keeps its state if it gets no name. */
 static int
 link_to_gfid(struct xlator *xl, struct making *m)
 {
@@ -413,29 +429,27 @@ link_to_gfid(struct xlator *xl, struct making *m)
     struct posix_entry *e = &m->entry;
     struct stat st;
     POSIX_OBJ(handle);
+    POSIX_OBJ(kept);
     POSIX_LOCKED pthread_mutex_t *lock = posix_object_lock(p, &m->gfid);
 
     posix_obj_gfid(p, &m->gfid, false, &handle);
     int r = posix_obj_stat(&handle, &st);
-    if (r == -ENOENT) {
-        POSIX_OBJ(unlinked);
+    bool is_kept = r == -ENOENT;
 
-        posix_obj_unlinked(p, &m->gfid, &unlinked);
-        if (renameat(unlinked.dirfd, unlinked.rel, handle.dirfd, handle.rel) < 0)
-            return -errno;
-        struct inode *inode = inode_find(xl->graph->inodes, &m->gfid);
-        struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
-        if (ctx)
-            atomic_store(&ctx->is_kept, false);
-        posix_inode_gone(xl, inode, false);
-        inode_unref(inode);
-        r = posix_obj_stat(&handle, &st);
+    if (is_kept) {
+        posix_obj_unlinked(p, &m->gfid, &kept);
+        r = posix_obj_stat(&kept, &st);
     }
     if (r < 0)
         return r;
     if (S_ISLNK(st.st_mode))
         return -EEXIST;
-    r = posix_obj_link(&handle, &e->obj);
+    r = posix_obj_link(is_kept ? &kept : &handle, &e->obj);
+    if (r == 0 && is_kept) {
+        r = revive_handle(xl, &m->gfid, &kept, &handle);
+        if (r < 0)
+            (void)posix_obj_unlink(&e->obj, 0); /* the name without a handle would be healed by a lookup */
+    }
     if (r < 0)
         return r;
     posix_gfid2path_set(xl, &handle, &e->parent->gfid, e->name);

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "xlators/storage/posix/handle.h"
@@ -75,13 +76,19 @@ drop_handle_locked(struct posix *p, const struct gfid *gfid, const struct stat *
         unlinkat(p->handles_fd, HANDLE(gfid), 0);
 }
 
+/* Removes one name. A call that reached the folder before its removal may be creating an object under the
+ * name, or healing the handle of one; the lock of the name keeps the handle from being linked after the janitor
+ * has looked for it. `dir_gfid`: of the folder; null if the folder has none and no call knows it. */
 static int
-landfill_remove_entry(struct posix *p, const char *at, int dir_fd, const char *name)
+landfill_remove_entry(struct posix *p, const char *at, const struct gfid *dir_gfid, int dir_fd,
+                      const char *name)
 {
     struct landfill_name fresh;
     struct posix_obj obj;
     struct gfid gfid;
     struct stat st;
+    POSIX_LOCKED pthread_mutex_t *name_lock =
+        gfid_is_null(dir_gfid) ? NULL : posix_name_lock(p, dir_gfid, name);
 
     posix_obj_hidden(p, at, name, &obj);
     bool has_gfid = posix_obj_get_gfid(&obj, &gfid) == 0;
@@ -102,14 +109,17 @@ static int
 empty_dir(struct posix *p, const char *at)
 {
     DIR *dir = open_hidden_dir(p->handles_fd, at);
+    struct gfid dir_gfid = {0};
     int first_error = 0;
 
     if (!dir)
         return -errno;
+    if (fgetxattr(dirfd(dir), POSIX_XATTR_GFID, &dir_gfid, sizeof dir_gfid) != sizeof dir_gfid)
+        dir_gfid = (struct gfid){0};
     for (struct dirent *d; (d = readdir(dir)) != NULL && !chore_is_dismissed(&p->chores[POSIX_JANITOR]);) {
         if (is_dots(d->d_name))
             continue;
-        int r = landfill_remove_entry(p, at, dirfd(dir), d->d_name);
+        int r = landfill_remove_entry(p, at, &dir_gfid, dirfd(dir), d->d_name);
         if (r < 0 && first_error == 0)
             first_error = r;
     }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* storage/posix: unlink, rmdir and rename, and what is left of an object afterwards. */
+#include <pthread.h>
+
 #include "xlators/storage/posix/gfid2path.h"
 #include "xlators/storage/posix/test-entry.h"
 
@@ -76,6 +78,33 @@ START_TEST(gfid_comes_back_while_the_old_file_is_open)
     ck_assert_int_eq(find(w.root, "g", &iatt), 0);
     ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "g", 0), 0);
     inode_unref(again);
+    inode_unref(f);
+}
+END_TEST
+
+/* An internal MKNOD gives an open file without a name a new name. A name that is taken changes nothing: the
+ * file goes with its last fd. */
+START_TEST(internal_mknod_at_a_taken_name_leaves_the_open_file)
+{
+    struct inode *f = make(FOP_create, w.root, "f"), *taken = make(FOP_create, w.root, "taken");
+    struct fd *fd = open_file(f);
+    struct call_stack stk;
+    char kept[64];
+
+    snprintf(kept, sizeof kept, "unlink/%s", GFID(&f->gfid));
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    call_begin(&stk, FOP_mknod);
+    call_loc(&stk.call.loc, w.root, "taken");
+    want_gfid(&stk, &f->gfid);
+    dict_set_str(stk.call.xdata, DICT_KEY_INTERNAL_FOP, "yes");
+    stk.call.mode = S_IFREG | 0644;
+    ck_assert_int_eq(call_run(&stk), -EEXIST);
+    call_stack_release(&stk);
+    ck_assert(has_hidden(kept));
+    ck_assert(!has_handle_of(&f->gfid));
+    fd_unref(fd);
+    ck_assert(!has_hidden(kept));
+    inode_unref(taken);
     inode_unref(f);
 }
 END_TEST
@@ -172,6 +201,35 @@ START_TEST(landfill_keeps_files_with_other_names)
     ck_assert_uint_eq(chore_now(w.p, POSIX_JANITOR), 0);
     ck_assert(has_handle_of(&f->gfid));
     ck_assert_int_eq(find(w.root, "g", NULL), 0);
+    inode_unref(f);
+    inode_unref(d);
+}
+END_TEST
+
+static void *
+run_janitor(void *arg)
+{
+    ck_assert_uint_eq(chore_now(w.p, POSIX_JANITOR), 0);
+    return arg;
+}
+
+/* A call that reached the folder before its removal holds the name's lock while it heals the file's handle. */
+START_TEST(janitor_waits_for_the_lock_of_a_name)
+{
+    struct inode *d = make(FOP_mkdir, w.root, "d"), *f = make(FOP_create, d, "f");
+    char name[80];
+    pthread_t janitor;
+
+    snprintf(name, sizeof name, "landfill/%s/f", GFID(&d->gfid));
+    pthread_mutex_t *lock = posix_name_lock(w.p, &d->gfid, "f");
+    ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "d", 1), 0);
+    ck_assert_int_eq(pthread_create(&janitor, NULL, run_janitor, NULL), 0);
+    usleep(50000);
+    ck_assert(has_hidden(name));
+    pthread_mutex_unlock(lock);
+    pthread_join(janitor, NULL);
+    ck_assert(!has_hidden(name));
+    ck_assert(!has_handle_of(&f->gfid));
     inode_unref(f);
     inode_unref(d);
 }
@@ -443,9 +501,11 @@ test_suite(void)
     tcase_add_test(names, unlinked_files_live_while_open);
     tcase_add_test(names, unlink_conditions);
     tcase_add_test(names, gfid_comes_back_while_the_old_file_is_open);
+    tcase_add_test(names, internal_mknod_at_a_taken_name_leaves_the_open_file);
     tcase_add_test(names, reused_inode_number);
     tcase_add_test(names, rmdir_and_landfill);
     tcase_add_test(names, landfill_keeps_files_with_other_names);
+    tcase_add_test(names, janitor_waits_for_the_lock_of_a_name);
     tcase_add_test(names, rename_file_over_file);
     tcase_add_test(names, rename_over_an_open_file_keeps_it);
     tcase_add_test(names, rename_hard_links_of_one_file);
