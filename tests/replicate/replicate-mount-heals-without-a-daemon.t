@@ -92,4 +92,23 @@ is "$(marks | grep -v entry-changes)" "" "no pending marks are left"
 t "the replicas are equal, and no object is parked" are_equal
 walk >"$T/read" 2>&1
 t "the healed contents are right" diff "$T/right" "$T/read"
+
+# ---- objects that a heal makes are healed without a look-up of their names
+look_at_folder_heals() {
+    stat "$mnt/later" >/dev/null
+    nothing_pending "${bricks[@]}"
+}
+
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+wait_for 240 "$mnt to answer without the second replica" answers
+mkdir -p "$mnt/later/deeper"
+for i in 1 2 3; do
+    head -c 100000 /dev/urandom >"$mnt/later/f$i"
+    head -c 100000 /dev/urandom >"$mnt/later/deeper/f$i"
+done
+wait_for 240 "the marks of the later files" marks_have_settled
+daemon_start "${brick_daemon[${bricks[1]}]}"
+wait_for 240 "both children once more" children_up 2
+t "a look at a new folder heals the tree below it" wait_for 60 "heal of the new tree" look_at_folder_heals
+t "the healed tree is equal on both replicas" diff -r "${bricks[0]}/later" "${bricks[1]}/later"
 t_here "the healing mount is unmounted" mount_end "$mnt"

@@ -283,7 +283,11 @@ create_on(const struct heal *h, const struct behind *b, unsigned i)
     if (err != -ENOENT)
         return err;
     err = count_new(h, b, i);
-    return err ? err : make_empty(h, b, i);
+    if (!err)
+        err = make_empty(h, b, i);
+    if (err >= 0)
+        heal_new_object_soon(h->op.r, b->inode);
+    return err;
 }
 
 /* Sets a gfid on all objects of the name if no child knows a gfid: the new gfid in the LOOKUP request that

@@ -469,6 +469,16 @@ heal_all_names_soon(struct replicate *r, struct inode *dir)
     heal_soon(r, dir, (struct unmarked){.names = true});
 }
 
+void
+heal_new_object_soon(struct replicate *r, struct inode *inode)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+
+    if (conf->heals_metadata || (conf->heals_data && S_ISREG(inode->type)) ||
+        (conf->heals_entries && S_ISDIR(inode->type)))
+        heal_soon(r, inode, (struct unmarked){0});
+}
+
 /* ---- checking whether an object needs a heal ------------------------------------------------- */
 
 static bool
