@@ -279,7 +279,7 @@ make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t
     const struct xlator_type *type = g->find_type(s->type);
     struct xlator *xl = &g->layers[g->layer_count++];
 
-    *xl = (struct xlator){.type = type, .name = s->name, .graph = g};
+    *xl = (struct xlator){.type = type, .log = {s->name, &g->log}, .graph = g};
     /* a layer that is off keeps its functions: a call may have looked one up just before */
     xl->ops = type->ops && !type->is_not_built ? type->ops : &no_ops;
     xl->parked = type->each_parked ? calloc(FOP_COUNT, sizeof *xl->parked) : NULL;
@@ -464,6 +464,7 @@ name_brick(struct graph *g, const char *brick_name, char *error, size_t size)
         return owner < 0 ? owner : -ENOMEM;
     }
     g->owner = (uint16_t)owner;
+    g->log.name = g->top != g->brick ? g->name : NULL;
     return 0;
 }
 

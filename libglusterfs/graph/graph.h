@@ -39,8 +39,7 @@ struct graph {
     atomic_long pins;      /* one for the graph's life and one for each user; see graph_pin */
     atomic_bool is_draining;
     atomic_bool is_child_up; /* storage healthy */
-    /* 0: the process's level; else an enum log_level plus 1. See log_set_brick_level() */
-    atomic_uint log_level;
+    struct log_group log; /* named after the brick; not named in a mount, whose layers have unique names */
     /* Called by any thread for events that reach the top of the graph. Set by the graph's creator before
      * graph_start(). */
     void (*watch)(struct graph *g, enum child_event event);

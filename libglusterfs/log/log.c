@@ -19,9 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "graph/graph.h"
 #include "log/escape.h"
-#include "stack/xlator.h"
 
 #define LINE_BYTES 4096
 
@@ -65,29 +63,20 @@ static const struct {
     [LOG_DEBUG] = {"DEBUG", 'D', '7'},       [LOG_TRACE] = {"TRACE", 'T', '7'},
 };
 
-/* Returns the graph if it is a brick, else NULL: the layers of a mount have unique names anyway. */
-static const struct graph *
-brick_of(const struct xlator *xl)
-{
-    const struct graph *g = xl ? xl->graph : NULL;
-
-    return g && g->name && g->top != g->brick ? g : NULL;
-}
-
 enum log_level
-log_level_of(const struct xlator *xl)
+log_level_of(const struct log_source *source)
 {
-    const struct graph *g = xl ? xl->graph : NULL;
-    unsigned own = g ? atomic_load_explicit(&g->log_level, memory_order_relaxed) : 0;
+    const struct log_group *g = source ? source->group : NULL;
+    unsigned own = g ? atomic_load_explicit(&g->level, memory_order_relaxed) : 0;
 
     return own ? (enum log_level)(own - 1)
                : (enum log_level)atomic_load_explicit(&level_now, memory_order_relaxed);
 }
 
 void
-log_set_brick_level(struct graph *g, bool is_own, enum log_level level)
+log_set_group_level(struct log_group *group, bool is_own, enum log_level level)
 {
-    atomic_store_explicit(&g->log_level, is_own ? (unsigned)level + 1 : 0, memory_order_relaxed);
+    atomic_store_explicit(&group->level, is_own ? (unsigned)level + 1 : 0, memory_order_relaxed);
 }
 
 void
@@ -159,7 +148,7 @@ seconds_now(void)
 
 /* Names are literals, so a name's address identifies it. `brick` NULL: the process. */
 static uint64_t
-burst_key(const char *name, const struct graph *brick)
+burst_key(const char *name, const struct log_group *brick)
 {
     uint64_t h = (uint64_t)(uintptr_t)name * 0x9e3779b97f4a7c15u ^ (uint64_t)(uintptr_t)brick;
 
@@ -182,7 +171,7 @@ may_be_taken(struct burst *b, uint64_t key, uint32_t now)
 }
 
 static struct burst *
-burst_take_place(uint64_t key, const char *name, enum log_level level, const struct graph *brick,
+burst_take_place(uint64_t key, const char *name, enum log_level level, const struct log_group *brick,
                  uint32_t now)
 {
     for (unsigned i = 0; i < PROBES; i++) {
@@ -219,7 +208,7 @@ burst_find(uint64_t key)
 /* Returns the burst of the brick or, if too many bricks have bursts, that of the name alone. NULL: no room
  * for either. */
 static struct burst *
-burst_of(const char *name, enum log_level level, const struct graph *brick, uint32_t now)
+burst_of(const char *name, enum log_level level, const struct log_group *brick, uint32_t now)
 {
     uint64_t key = burst_key(name, brick);
     struct burst *b = burst_find(key);
@@ -255,7 +244,7 @@ end_window(struct burst *b, uint32_t now)
 }
 
 static bool
-is_left_out(const char *name, enum log_level level, const struct graph *brick)
+is_left_out(const char *name, enum log_level level, const struct log_group *brick)
 {
     uint32_t now = seconds_now();
     struct burst *b = burst_of(name, level, brick, now);
@@ -302,17 +291,18 @@ log_flush(void)
 /* ---- a line ---------------------------------------------------------------------------------- */
 
 void
-log_write(enum log_level level, const char *file, int number, const char *function, const struct xlator *xl,
-          const char *name, const char *fmt, ...)
+log_write(enum log_level level, const char *file, int number, const char *function,
+          const struct log_source *source, const char *name, const char *fmt, ...)
 {
     char line[LINE_BYTES], text[LINE_BYTES];
-    const struct graph *brick = brick_of(xl);
+    const struct log_group *group = source ? source->group : NULL,
+                           *brick = group && group->name ? group : NULL;
     va_list ap;
     int saved = errno;
 
     if (!is_left_out(name, level, brick)) {
-        size_t n = format_prefix(line, sizeof line, level, file, number, function, xl ? xl->name : ident,
-                                 brick ? brick->name : NULL);
+        size_t n = format_prefix(line, sizeof line, level, file, number, function,
+                                 source ? source->name : ident, brick ? brick->name : NULL);
 
         va_start(ap, fmt);
         int m = vsnprintf(text, sizeof text, fmt, ap);

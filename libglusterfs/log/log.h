@@ -19,6 +19,7 @@
 #ifndef KILN_LOG_LOG_H
 #define KILN_LOG_LOG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -35,8 +36,26 @@ enum log_level {
     LOG_TRACE
 };
 
-struct graph;
-struct xlator;
+/* A group of sources with one level: all layers of a graph. */
+struct log_group {
+    const char *name;  /* put before each text, and repeats are counted for it; NULL: nothing is put there */
+    atomic_uint level; /* 0: the process's level; else an enum log_level plus 1. See log_set_group_level() */
+};
+
+/* The source of a line. The first member of a layer, so that log_event() takes a layer. */
+struct log_source {
+    const char *name; /* the domain of the line */
+    const struct log_group *group;
+};
+
+struct xlator; /* begins with a struct log_source: stack/xlator.h checks this */
+
+/* For log_event() alone: the source that a layer begins with; NULL for NULL. */
+static inline const struct log_source *
+log_source_of(const struct xlator *xl)
+{
+    return (const struct log_source *)(const void *)xl;
+}
 
 /* Window in seconds in which a burst's lines are counted together. */
 #define LOG_WINDOW_SEC 30
@@ -44,15 +63,16 @@ struct xlator;
 /* `xl` may be NULL (the process itself). */
 #define log_event(level, xl, name, ...)                                                                      \
     do {                                                                                                     \
-        if ((level) <= log_level_of(xl))                                                                     \
-            log_write(level, __FILE__, __LINE__, __func__, xl, name, __VA_ARGS__);                           \
+        const struct log_source *log_source = log_source_of(xl);                                             \
+        if ((level) <= log_level_of(log_source))                                                             \
+            log_write(level, __FILE__, __LINE__, __func__, log_source, name, __VA_ARGS__);                   \
     } while (0)
 
-/* For log_event() alone: the present level of this layer (NULL: of the process), and the function that
+/* For log_event() alone: the present level of this source (NULL: of the process), and the function that
  * writes the line. errno is preserved. */
-enum log_level log_level_of(const struct xlator *xl);
+enum log_level log_level_of(const struct log_source *source);
 void log_write(enum log_level level, const char *file, int line, const char *function,
-               const struct xlator *xl, const char *name, const char *fmt, ...)
+               const struct log_source *source, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 7, 8)));
 
 /* Opens the log; called in the main thread, at the start. Before this, lines go to stderr. `path` NULL or
@@ -62,9 +82,9 @@ int log_open(const char *path);
 int log_reopen(void);
 /* Sets the level of the process; any thread. */
 void log_set_level(enum log_level level);
-/* Sets the level of this brick; `is_own` false: the process's level again. Any thread that knows that the
- * graph exists. */
-void log_set_brick_level(struct graph *g, bool is_own, enum log_level level);
+/* Sets the level of this group; `is_own` false: the process's level again. Any thread that knows that the
+ * group exists. */
+void log_set_group_level(struct log_group *group, bool is_own, enum log_level level);
 /* Parses stock's names (INFO, WARNING, ...; also lower case). -EINVAL. */
 int log_level_parse(const char *text, enum log_level *out);
 /* Sets the domain of lines without a layer, instead of kilnd; the pointer is kept. Called before other

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "graph/graph.h"
 #include "log/dump.h"
 #include "log/escape.h"
 #include "log/log.h"
+#include "stack/xlator.h"
 
 START_TEST(bytes_are_escaped)
 {
@@ -87,16 +87,15 @@ END_TEST
 
 /* A brick of a process, with one layer below its server. */
 struct brick {
-    struct graph graph;
+    struct log_group graph;
     struct xlator layers[2];
 };
 
 static void
 make_brick(struct brick *b, char *name)
 {
-    *b = (struct brick){.graph = {.name = name, .top = &b->layers[0], .brick = &b->layers[1]},
-                        .layers = {{.name = "v-server"}, {.name = "v-posix"}}};
-    b->layers[0].graph = b->layers[1].graph = &b->graph;
+    *b = (struct brick){.graph = {.name = name},
+                        .layers = {{.log = {"v-server", &b->graph}}, {.log = {"v-posix", &b->graph}}}};
 }
 
 static char log_file[] = "/tmp/kiln-test-log-XXXXXX", contents[1 << 20];
@@ -133,16 +132,16 @@ START_TEST(a_brick_has_its_name_and_its_level)
     make_brick(&one, "/srv/b1");
     make_brick(&two, "/srv/b\n2");
     begin_log();
-    log_set_brick_level(&one.graph, true, LOG_DEBUG);
+    log_set_group_level(&one.graph, true, LOG_DEBUG);
     for (int i = 0; i < 2; i++) {
         const struct xlator *xl = &(i ? &two : &one)->layers[1];
 
         log_event(LOG_DEBUG, xl, "test-brick-detail", "a detail");
         log_event(LOG_ERROR, xl, "test-brick-error", "an error");
     }
-    log_set_brick_level(&one.graph, true, LOG_NONE);
+    log_set_group_level(&one.graph, true, LOG_NONE);
     log_event(LOG_ERROR, &one.layers[1], "test-brick-quiet", "nobody hears this");
-    log_set_brick_level(&one.graph, false, LOG_NONE);
+    log_set_group_level(&one.graph, false, LOG_NONE);
     log_event(LOG_INFO, &one.layers[1], "test-brick-again", "as the process");
     end_log();
     ck_assert_uint_eq(count_of("0-v-posix: /srv/b1: a detail [test-brick-detail]\n"), 1);

@@ -11,9 +11,11 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "data/option.h"
+#include "log/log.h"
 #include "stack/call-stack.h"
 
 struct brick_client;
@@ -141,8 +143,11 @@ struct xlator_type {
 enum { GRAPH_LAYERS_MAX = UINT16_MAX };
 
 struct xlator {
+    union {
+        const char *name; /* the volfile's volume name */
+        struct log_source log; /* log.name is this name */
+    };
     const struct xlator_type *type;
-    const char *name; /* the volfile's volume name */
     struct graph *graph;
     struct xlator *parent;    /* above; NULL for the top */
     struct xlator **children; /* below, in the volfile's order */
@@ -165,6 +170,9 @@ struct xlator {
      * change. (Pointers would take four times as much, in each layer of each brick.) */
     _Atomic uint16_t next[FOP_COUNT];
 };
+
+_Static_assert(offsetof(struct xlator, log) == 0 && offsetof(struct log_source, name) == 0,
+               "log_event() takes a layer as the source of a line");
 
 /* Capabilities that a brick announced at login. */
 #define BRICK_REMOVALS_PASS 0x1u /* inodelks of dht. domains do not hold back removals (brick 8.7) */

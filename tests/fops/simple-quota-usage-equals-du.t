@@ -93,7 +93,9 @@ t "a folder with contents in a namespace gets the mark" setfattr -n trusted.glus
 inner_counts() {
     [[ $(used one/sub) == "$(on_brick one/sub)" && $(($(used one) + $(used one/sub))) == "$(on_brick one)" ]]
 }
-t "what is in it is its own from then on" wait_for 60 "the walks" inner_counts
+t "the contents count for the inner namespace from then on" wait_for 60 "the walks" inner_counts
+inner_counts ||
+    diag "used: one $(used one), one/sub $(used one/sub); du: $(on_brick one), $(on_brick one/sub)"
 
 # ---- an unlinked file ------------------------------------------------------------------------
 

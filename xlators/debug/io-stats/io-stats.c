@@ -273,7 +273,7 @@ set_log_level(struct xlator *xl, const struct ios_conf *conf)
         log_event(LOG_WARNING, xl, "io-stats-log-level", "%s is no log level, left as it was",
                   conf->log_level);
     else
-        log_set_brick_level(xl->graph, level != LOG_INFO, level);
+        log_set_group_level(&xl->graph->log, level != LOG_INFO, level);
 }
 
 static int

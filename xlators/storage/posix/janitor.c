@@ -77,8 +77,8 @@ drop_handle_locked(struct posix *p, const struct gfid *gfid, const struct stat *
 }
 
 /* Removes one name. A call that reached the folder before its removal may be creating an object under the
- * name, or healing the handle of one; the lock of the name keeps the handle from being linked after the janitor
- * has looked for it. `dir_gfid`: of the folder; null if the folder has none and no call knows it. */
+ * name, or healing the handle of one; the lock of the name keeps the handle from being linked after the
+ * janitor has looked for it. `dir_gfid`: of the folder; null if the folder has none and no call knows it. */
 static int
 landfill_remove_entry(struct posix *p, const char *at, const struct gfid *dir_gfid, int dir_fd,
                       const char *name)

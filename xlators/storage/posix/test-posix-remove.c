@@ -213,7 +213,7 @@ run_janitor(void *arg)
     return arg;
 }
 
-/* A call that reached the folder before its removal holds the name's lock while it heals the file's handle. */
+/* A call that reached the folder before its removal holds the name's lock while it heals the handle. */
 START_TEST(janitor_waits_for_the_lock_of_a_name)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *f = make(FOP_create, d, "f");
