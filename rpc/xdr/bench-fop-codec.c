@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What one operation costs on its way through the codec: head, credential and arguments decoded, results
- * encoded. One line for each, in nanoseconds. Arena and dict are given back each time, as a request does. */
+/* Measures the codec's time for one operation: head, credential and arguments decoded, results encoded.
+ * Prints a line for each operation, in nanoseconds. Each round releases arena and dict, as a request does. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>

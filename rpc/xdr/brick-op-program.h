@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-op-program: Gluster Brick operations: what glusterd asks of a brick process on its unix socket (spec:
- * management 4). */
+/* brick-op-program: Gluster Brick operations, the calls of glusterd to a brick process on the process's unix
+ * socket (spec: management 4). */
 #ifndef KILN_RPC_XDR_BRICK_OP_PROGRAM_H
 #define KILN_RPC_XDR_BRICK_OP_PROGRAM_H
 
@@ -31,7 +31,7 @@ enum {
 #define BRICK_OP_TEXT_MAX 8192
 
 struct brick_op_call {
-    const char *name;   /* the brick, or what the procedure says (management 4.3) */
+    const char *name;   /* the brick, or another text by procedure (management 4.3) */
     int32_t op;         /* the procedure's number once more */
     struct dict *input; /* NULL: none */
     struct dict *dict;  /* NULL: none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* callback-program: calls from the brick to its client, which answers none (spec: wire 7). CHILD_UP and
- * CHILD_DOWN have no arguments. Arguments of the others: pairs of put and get, by the rules of xdr-types.h
- * (owner, errors, threads); X_size is that of the arguments in bytes. */
+/* callback-program: calls from the brick to its client, which sends no replies (spec: wire 7). CHILD_UP and
+ * CHILD_DOWN have no arguments. The arguments of the other calls are pairs of put and get, by the rules of
+ * xdr-types.h (owner, errors, threads); X_size is the size of the arguments in bytes. */
 #ifndef KILN_RPC_XDR_CALLBACK_PROGRAM_H
 #define KILN_RPC_XDR_CALLBACK_PROGRAM_H
 
@@ -39,12 +39,12 @@ void xdr_get_cache_invalidation(struct xdr *x, struct cache_invalidation *out);
 
 struct inodelk_contention {
     struct gfid gfid;
-    struct fop_flock flock; /* the held lock, as its holder sent it */
+    struct fop_flock flock; /* the held lock, as the holder sent it */
     uint32_t pid;           /* of the holder's credential */
     const char *domain;
     struct dict *xdata;
 };
-/* Somebody waits for a range that the callee holds. */
+/* Another client waits for a range that the callee has locked. */
 void xdr_put_inodelk_contention(struct xdr *x, const struct inodelk_contention *c);
 void xdr_get_inodelk_contention(struct xdr *x, struct inodelk_contention *out);
 size_t xdr_inodelk_contention_size(const struct inodelk_contention *c);
@@ -56,7 +56,7 @@ struct entrylk_contention {
     const char *domain;
     struct dict *xdata;
 };
-/* The same for a name. */
+/* Another client waits for a name that the callee has locked. */
 void xdr_put_entrylk_contention(struct xdr *x, const struct entrylk_contention *c);
 void xdr_get_entrylk_contention(struct xdr *x, struct entrylk_contention *out);
 size_t xdr_entrylk_contention_size(const struct entrylk_contention *c);
@@ -67,7 +67,7 @@ struct recall_lease {
     uint8_t tid[16];
     struct dict *xdata;
 };
-/* Give the lease back, down to lease_type. */
+/* The callee shall downgrade its lease to lease_type. */
 void xdr_put_recall_lease(struct xdr *x, const struct recall_lease *c);
 void xdr_get_recall_lease(struct xdr *x, struct recall_lease *out);
 

@@ -4,16 +4,16 @@
 enum {
     V1_GROUP_SLOTS = 16,
     V1_OWNER_BYTES = 8,
-    /* Groups and owner bytes share what is left of 400 bytes after the fixed part; each owner byte counts as
-       a word. */
+    /* Groups and owner bytes share the rest of 400 bytes behind the fixed part; each owner byte counts as a
+       word. */
     V2_WORDS = 95,
     V3_WORDS = CRED_GROUPS_MAX,
     UNIX_NAME_MAX = 255,
     UNIX_GROUPS_MAX = 16,
 };
 
-/* `count` groups, in host order on the arena: the record's bytes stay as they came, for they name the client
- * at login. */
+/* Reads `count` groups into the arena, in host order. The record keeps its bytes, because they identify the
+ * client at login. */
 static int
 get_groups(struct xdr *x, uint32_t count, struct caller *c)
 {
@@ -114,7 +114,7 @@ get_unix(struct xdr *x, struct caller *c)
     return x->error || count > UNIX_GROUPS_MAX ? -EACCES : get_groups(x, count, c);
 }
 
-/* A glusterfs body shorter than its structure is read as if zeros followed (wire 1.5). */
+/* Decodes a glusterfs body that is shorter than its structure as if zeros followed (wire 1.5). */
 static int
 get_short(uint32_t flavor, const char *body, uint32_t bytes, struct caller *c, struct arena *arena)
 {
@@ -138,12 +138,12 @@ decode(uint32_t flavor, struct xdr *x, struct caller *c)
         return get_v1(x, c);
     case CRED_UNIX:
         return get_unix(x, c);
-    default: /* none, or one we don't know: as none */
+    default: /* none; an unknown flavor counts as none */
         return 0;
     }
 }
 
-/* Whether a body is shorter than its flavor's fixed part, or than its own counts say. */
+/* Whether a body is shorter than its flavor's fixed part, or than its counts announce. */
 static bool
 is_short(uint32_t flavor, const char *body, uint32_t bytes)
 {
@@ -169,7 +169,7 @@ is_short(uint32_t flavor, const char *body, uint32_t bytes)
     return xdr_load_u32(body + fixed + 4 + groups * 4) > bytes - fixed - 8 - groups * 4;
 }
 
-/* To the kernel 0xffffffff means "leave as it is": as an owner to be given it would leave root's. */
+/* The kernel reads 0xffffffff as "leave unchanged": a new object with this owner would stay root's. */
 static bool
 has_real_ids(const struct caller *c)
 {

@@ -87,7 +87,7 @@ static inline void get_gfid(struct xdr *x, struct gfid *g) { xdr_get_gfid(x, g);
 static inline void put_gfid(struct xdr *x, const struct gfid *g) { xdr_put_gfid(x, g); }
 static inline size_t size_gfid(const struct gfid *g) { (void)g; return GFID_BYTES; }
 
-/* Texts differ in their bounds only. */
+/* Texts differ only in their bounds. */
 static inline void put_text(struct xdr *x, const char *const *s) { xdr_put_string(x, *s); }
 static inline size_t size_text(const char *const *s) { return xdr_string_size(*s); }
 
@@ -144,7 +144,7 @@ has_payload(enum fop fop)
     return fop == FOP_writev || fop == FOP_put;
 }
 
-/* All that is left of the record, in as many pieces as it came. */
+/* Takes the rest of the record as payload, in the pieces in which the record was received. */
 static void
 take_payload(struct xdr *x, struct fop_call *c)
 {
@@ -168,7 +168,7 @@ take_payload(struct xdr *x, struct fop_call *c)
         c->payload_bytes += c->payload[i].iov_len;
     x->at = x->end;
     x->more_count = 0;
-    /* A stock brick writes whatever came; a size that lies is no request of a stock client (wire 6.4). */
+    /* A stock brick writes the bytes that it received, but no stock client sends another size (wire 6.4). */
     if (c->payload_bytes != c->size)
         xdr_fail(x, -EINVAL);
 }
@@ -280,8 +280,8 @@ is_xdata_in_head(enum fop fop)
     return fop != FOP_readv;
 }
 
-/* An error's results are zeros, whatever a layer left in the reply; and the dict of xattrs or counters is
- * empty, not the NULL one. */
+/* Returns the results to encode. A failed call's results are zeros even if a layer has filled the reply, and
+ * its dict of xattrs or counters is empty, not NULL. */
 static const struct fop_reply *
 results_of(const struct fop_reply *r)
 {

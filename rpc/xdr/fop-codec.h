@@ -2,7 +2,7 @@
 /* fop-codec: arguments and results of every fop to and from the wire, program version 400 (spec: wire 6).
  *
  * Driven by tables: stack/fops.def lists each fop's fields, fop-fields.def says what a field is. A fop needs
- * no code here. thread: one at a time for each struct xdr and each struct it fills; tables are only read.
+ * no code here. thread: one at a time for each struct xdr and each decoded struct; tables are only read.
  */
 #ifndef KILN_RPC_XDR_FOP_CODEC_H
 #define KILN_RPC_XDR_FOP_CODEC_H
@@ -16,33 +16,32 @@
 /* Names of xattrs and of virtual keys. */
 #define FOP_KEY_NAME_MAX 4096
 
-/* Bytes that the longest reply without a dict, list or path takes (rename's): what a buffer on the C stack
- * should hold. */
+/* Bytes of the longest reply without a dict, list or path (rename's), for buffers on the C stack. */
 #define FOP_REPLY_FIXED_MAX (8 + 12 + 5 * 148)
 
 /* Fills `call`, which must be zeroed. Strings, dict values and payload point into the record.
  *   0
  *   -EBADMSG  these bytes are not this fop's arguments: GARBAGE_ARGS
  *   -ENOMEM, -ENAMETOOLONG,
- *   -EINVAL   (a NUL inside a name; WRITE's size is not its payload's): answer with that error
+ *   -EINVAL   (a NUL inside a name; WRITE's size is not the payload's): answer with that error
  *
  * COMPOUND is always -EBADMSG. */
 int fop_decode_call(enum fop fop, struct xdr *x, struct fop_call *call);
 
-/* Writes head and results; readv's payload is not part of it. With op_ret < 0 everything but op_ret, op_errno
- * and xdata is zero, in the full layout. 0 or -ENOBUFS. */
+/* Writes head and results, without readv's payload. With op_ret < 0 everything but op_ret, op_errno and xdata
+ * is zero, in the full layout. 0 or -ENOBUFS. */
 int fop_encode_reply(enum fop fop, struct xdr *x, const struct fop_reply *reply);
 /* Exactly the bytes fop_encode_reply() will write. */
 size_t fop_reply_size(enum fop fop, const struct fop_reply *reply);
 
-/* The client's direction. A payload (writev, put) is not encoded but counted: its bytes follow the call's. 0
+/* The client's direction. A payload (writev, put) is counted but not encoded: its bytes follow the call's. 0
  * or -ENOBUFS. */
 int fop_encode_call(enum fop fop, struct xdr *x, const struct fop_call *call);
 /* Exactly the bytes fop_encode_call() will write. */
 size_t fop_call_size(enum fop fop, const struct fop_call *call);
 /* `reply` must be zeroed; strings and dict values point into the record. readv: reply->payload points into
- * the record, joined on the arena if it was in pieces; it has op_ret bytes exactly, however many the record
- * brought. 0, -EBADMSG, -ENOMEM, -EINVAL. */
+ * the record, or to the arena if the payload had to be joined; its length is op_ret even if the record has
+ * more bytes. 0, -EBADMSG, -ENOMEM, -EINVAL. */
 int fop_decode_reply(enum fop fop, struct xdr *x, struct fop_reply *reply);
 
 #endif

@@ -19,8 +19,8 @@ enum {
 
 #define HANDSHAKE_TEXT_MAX 4096
 
-/* SETVOLUME's arguments are one old dict: xdr_get_old_dict(), xdr_put_old_dict(). Its reply, and with an
- * absent dict that of NULL and of both programs' PING: */
+/* SETVOLUME's arguments are one old dict: xdr_get_old_dict(), xdr_put_old_dict(). The reply to SETVOLUME, and
+ * with an absent dict the reply to NULL and to both programs' PING: */
 struct common_reply {
     int32_t op_ret, op_errno;
     struct dict *dict;
@@ -56,7 +56,7 @@ struct getspec_reply {
 void xdr_put_getspec_reply(struct xdr *x, const struct getspec_reply *r);
 void xdr_get_getspec_reply(struct xdr *x, struct getspec_reply *out);
 
-/* Asked by clients before version 6: the brick answers with the number it was given. */
+/* Sent by clients before version 6: the brick answers with the number of the request. */
 struct set_lk_ver {
     const char *uid;
     int32_t version;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* open-flags: open(2) flags as they travel in OPEN, CREATE and PUT (spec: wire 5.3). The flags of READ and
- * WRITE are raw and do not come this way. */
+/* open-flags: open(2) flags from and to their form in OPEN, CREATE and PUT (spec: wire 5.3). The flags of
+ * READ and WRITE are raw and are not converted. */
 #ifndef KILN_RPC_XDR_OPEN_FLAGS_H
 #define KILN_RPC_XDR_OPEN_FLAGS_H
 

@@ -34,7 +34,7 @@ struct portmap_sign {
 void xdr_put_portmap_sign(struct xdr *x, const struct portmap_sign *s);
 void xdr_get_portmap_sign(struct xdr *x, struct portmap_sign *out);
 
-/* What SIGNIN and SIGNOUT answer. */
+/* The reply to SIGNIN and to SIGNOUT. */
 struct portmap_reply {
     int32_t op_ret, op_errno;
 };

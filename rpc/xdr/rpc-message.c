@@ -75,7 +75,7 @@ rpc_encode_error(char out[RPC_REPLY_ERROR_BYTES_MAX], uint32_t xid, enum rpc_acc
     put_accepted(out, xid, status);
     if (status != RPC_PROG_MISMATCH)
         return RPC_REPLY_SUCCESS_BYTES;
-    xdr_store_u64(out + RPC_REPLY_SUCCESS_BYTES, 0); /* lowest and highest version, as stock says them */
+    xdr_store_u64(out + RPC_REPLY_SUCCESS_BYTES, 0); /* lowest and highest version; stock sends zeros, too */
     return RPC_REPLY_SUCCESS_BYTES + 8;
 }
 

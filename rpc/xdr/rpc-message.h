@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* rpc-message: the heads of ONC RPC messages (spec: wire 1.2 to 1.4, 10.12).
- * thread: any; nothing is kept. What is decoded points into the record. */
+ * thread: any; nothing is kept. Decoded fields point into the record. */
 #ifndef KILN_RPC_XDR_RPC_MESSAGE_H
 #define KILN_RPC_XDR_RPC_MESSAGE_H
 
@@ -16,7 +16,7 @@ enum rpc_auth_error { RPC_AUTH_OK = 0, RPC_AUTH_BADCRED = 1, RPC_AUTH_REJECTED =
 #define RPC_VERSION 2
 #define RPC_AUTH_BYTES_MAX 400 /* of a credential's or verifier's body */
 
-/* What a record is, by its second word, before anything is decoded. -1: it is too short to be either. */
+/* Returns the record's type, its second word, without decoding the head; -1: the record is too short. */
 static inline int64_t
 rpc_message_type(const struct xdr *x)
 {
@@ -36,7 +36,7 @@ struct rpc_call_head {
 int rpc_decode_call_head(struct xdr *x, struct rpc_call_head *head);
 /* With an empty verifier. `cred` is already encoded, cred_bytes long (a multiple of 4). 0 or -ENOBUFS. */
 int rpc_encode_call_head(struct xdr *x, const struct rpc_call_head *head);
-/* The bytes it will write. */
+/* The bytes that rpc_encode_call_head() writes. */
 static inline size_t
 rpc_call_head_size(size_t cred_bytes)
 {

@@ -118,7 +118,7 @@ START_TEST(short_bodies_are_read_as_if_zeros_followed)
 }
 END_TEST
 
-/* A v3 body with so many groups and owner bytes; what cannot fit 400 bytes is cut off there. */
+/* Decodes a v2 or v3 body with this many groups and owner bytes, cut off after 400 bytes. */
 static int
 with_limits(uint32_t flavor, uint32_t groups, uint32_t owner, struct caller *c)
 {

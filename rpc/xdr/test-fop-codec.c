@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The fop codec: captured messages of wire.md section 10 decoded and encoded again to the same bytes; every
- * fop's call and reply with random contents there and back; every truncation and many bit flips of those. */
+ * fop's call and reply with random contents, encoded and decoded; every truncation and many bit flips of
+ * these messages. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,7 +37,7 @@ check_call_vector(enum fop fop, const char *hex, struct fop_call *call)
 {
     static char bytes[ROOM], again[ROOM];
     size_t n = vector_bytes(hex, bytes, sizeof bytes);
-    char *copy = arena_dup(&arena, bytes, n); /* what is decoded points into it */
+    char *copy = arena_dup(&arena, bytes, n); /* the decoded struct points into the copy */
     struct xdr x;
 
     *call = (struct fop_call){0};
@@ -55,7 +56,7 @@ check_reply_vector(enum fop fop, const char *hex, struct fop_reply *reply)
 {
     static char bytes[ROOM], again[ROOM];
     size_t n = vector_bytes(hex, bytes, sizeof bytes);
-    char *copy = arena_dup(&arena, bytes, n); /* what is decoded points into it */
+    char *copy = arena_dup(&arena, bytes, n); /* the decoded struct points into the copy */
     struct xdr x;
 
     *reply = (struct fop_reply){0};
@@ -306,7 +307,7 @@ END_TEST
 
 /* ---- there and back -------------------------------------------------------------------------- */
 
-/* Encodes a random call, payload behind it. The bytes. */
+/* Encodes a random call with its payload. Returns the bytes. */
 static size_t
 make_call(enum fop fop, char *bytes, uint64_t *seed)
 {
@@ -396,7 +397,7 @@ START_TEST(every_reply_round_trips)
 }
 END_TEST
 
-/* Exactly `n` bytes of their own, so that ASan sees a read behind them. */
+/* Decodes from an allocation of exactly `n` bytes, so that ASan reports a read behind the bytes. */
 static int
 decode_call_of(enum fop fop, const char *bytes, size_t n)
 {
@@ -469,7 +470,7 @@ END_TEST
 
 /* ---- payload in pieces ----------------------------------------------------------------------- */
 
-/* Decodes a WRITE cut into pieces at `first` and `second`; what it means must not depend on where. */
+/* Decodes a WRITE cut into pieces at `first` and `second`; the result must not depend on the cuts. */
 static void
 check_write_in_pieces(const char *bytes, size_t n, size_t first, size_t second)
 {

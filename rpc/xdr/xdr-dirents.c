@@ -42,7 +42,7 @@ xdr_get_dirents(struct xdr *x, bool with_iatt)
     return x->error ? NULL : first;
 }
 
-/* Stock sends an empty dict, not the NULL one, for an entry of which nothing was found. */
+/* Stock sends an empty dict, not the NULL dict, for an entry without results. */
 static void
 put_entry_dict(struct xdr *x, const struct dict *d)
 {

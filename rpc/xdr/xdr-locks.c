@@ -55,8 +55,8 @@ xdr_put_lease(struct xdr *x, const struct fop_lease *l)
     xdr_put_u32(x, l->flags);
 }
 
-/* A chain of optional pointers is read as a loop: a long one must not recurse. Each lock takes 44 bytes of
- * the record at least, so the record's own bound is the list's. */
+/* Reads the chain of optional pointers in a loop, because recursion over a long chain would overflow the
+ * stack. Each lock takes at least 44 bytes of the record, so the bound of a record also bounds the list. */
 struct active_lock *
 xdr_get_active_locks(struct xdr *x)
 {

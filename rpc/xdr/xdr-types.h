@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* xdr-types: what several messages share: attributes, locks, directory entries, dicts (spec: wire 4, 5).
+/* xdr-types: types shared by several messages: attributes, locks, directory entries, dicts (spec: wire 4, 5).
  *
  * Every type is a pair xdr_get_X, xdr_put_X, and xdr_X_size or an X_XDR_BYTES where the size is fixed. Lists
  * and dicts that are decoded live on the xdr's arena; their texts and values point into the record. Nothing

@@ -2,12 +2,12 @@
 /* xdr: the wire's encoding, to and from memory (spec: wire 0, 4, 5).
  *
  * A decoder reads as a list of fields and is checked once at the end: the first error sticks, every later
- * read gives zeros and empty texts. Nothing is copied that need not be: strings are given their NUL in place,
- * opaque bytes stay in the record. Every length is checked against what is left and against a stated bound.
+ * read gives zeros and empty texts. The decoder avoids copies: it terminates strings in place and leaves
+ * opaque bytes in the record. It checks every length against the remaining bytes and against a stated bound.
  *
- * Decoding writes into the bytes (the NULs): they are the decoder's own, and can be decoded once.
+ * Decoding writes NULs into the bytes, so they must belong to the decoder and can be decoded only once.
  *
- * thread: one at a time for each struct xdr, which owns nothing: what a get hands out lives as long as the
+ * thread: one at a time for each struct xdr. A struct xdr owns nothing: decoded values live as long as the
  * bytes or the arena. Sizes are bytes. A function that takes a struct xdr fails by its `error` alone.
  */
 #ifndef KILN_RPC_XDR_H
@@ -27,19 +27,17 @@
 struct xdr {
     char *at, *end;
     struct arena *arena; /* decode: for dicts and lists; encode: unused */
-    int error; /* sticky, decode: 0; -EBADMSG: these bytes are not what they should be; -ENOMEM; another
-                * -errno: well-formed, but over a bound or not acceptable, to be answered with that error.
-                * encode: 0, -ENOBUFS: no room */
+    int error; /* sticky, decode: 0; -EBADMSG: malformed bytes; -ENOMEM; another -errno: well-formed, but over
+                * a bound or not acceptable, to be answered with this error. encode: 0, -ENOBUFS: no room */
     bool dicts_are_sized; /* decode: a dict ends where its size word says: a payload follows */
     bool skips_dicts; /* decode: there is no memory for dicts, which are passed over: NULL */
-    /* Decode: the record's further pieces. What crosses a border is joined on the arena by xdr_pull(). */
+    /* Decode: the record's further pieces. xdr_pull() joins a field that spans pieces on the arena. */
     int more_count;
     const struct iovec *more;
     size_t more_skip; /* bytes of more[0] already used */
 };
 
-/* Before the first field: `size` bytes to decode, or room for so many. `arena` NULL: nothing of it is needed.
- */
+/* Starts at `size` bytes to decode, or at `size` bytes of room. `arena`: NULL if no field needs it. */
 static inline void
 xdr_init(struct xdr *x, void *bytes, size_t size, struct arena *arena)
 {
@@ -70,7 +68,7 @@ xdr_fail(struct xdr *x, int error)
 
 /* ---- raw places ------------------------------------------------------------------------------ */
 
-/* A number at any address that has room for it: nothing is checked. */
+/* Loads and stores of numbers at any address. The caller has checked the room. */
 static inline uint32_t
 xdr_load_u32(const char *p)
 {
@@ -184,13 +182,13 @@ xdr_get_gfid(struct xdr *x, struct gfid *out)
  * never NULL. */
 void xdr_get_string(struct xdr *x, const char **out, size_t max, int too_long);
 
-/* Bytes with a length word; they stay where they are. Longer than `max`: -EBADMSG. */
+/* Bytes with a length word; they stay in the record. Longer than `max`: -EBADMSG. */
 const void *xdr_get_opaque(struct xdr *x, size_t max, uint32_t *len);
 
 /* Everything that is left in all pieces. */
 size_t xdr_left_total(const struct xdr *x);
 
-/* Makes the next `n` bytes one piece, on the arena if they are not: -EBADMSG if the record is shorter,
+/* Makes the next `n` bytes contiguous, on the arena if they span pieces: -EBADMSG if the record is shorter,
  * -ENOMEM. */
 void xdr_pull(struct xdr *x, size_t n);
 
@@ -234,12 +232,12 @@ xdr_put_gfid(struct xdr *x, const struct gfid *g)
 
 /* Bytes without a length word, padded with zeros to a multiple of 4. */
 void xdr_put_bytes(struct xdr *x, const void *bytes, size_t len);
-/* With one. */
+/* With a length word. */
 void xdr_put_opaque(struct xdr *x, const void *bytes, uint32_t len);
 /* NULL is sent as the empty text. */
 void xdr_put_string(struct xdr *x, const char *text);
 
-/* What xdr_put_opaque() and xdr_put_string() will write. */
+/* The bytes that xdr_put_opaque() and xdr_put_string() write. */
 static inline size_t
 xdr_opaque_size(size_t len)
 {
